@@ -1,0 +1,18 @@
+//! What is this hardware? Machine trees, presets and discovery.
+//!
+//! A [`Machine`] is a free-form tree of packages, dies, NUMA nodes, clusters, caches, cores and
+//! CPUs, with the bandwidth domains on the way to memory. It knows nothing of programs.
+
+mod cpu_set;
+mod derive;
+mod error;
+mod machine;
+mod spec;
+
+pub use cpu_set::{CpuId, CpuListError, CpuSet, MAX_CPU};
+pub use error::SpecError;
+pub use machine::{Cache, Core, Cpu, Llc, Machine, Node, Object, ObjectIndex, Package};
+pub use spec::{
+    BandwidthDomain, BandwidthKind, CacheType, CoreType, Inclusion, MACHINE_FILE_VERSION,
+    MachineSpec, ObjectSpec, ObjectType, PowerModel,
+};

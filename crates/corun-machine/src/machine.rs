@@ -1,0 +1,385 @@
+//! The machine: a checked tree of objects, and what follows from it (who shares what, and the way
+//! from a CPU to memory).
+
+use crate::spec::{
+    BandwidthDomain, CacheType, CoreType, Inclusion, MachineSpec, ObjectSpec, ObjectType,
+    PowerModel,
+};
+use crate::{CpuId, CpuSet, SpecError};
+
+/// Index of an object in [`Machine::objects`]. The root is 0; parents come before children.
+pub type ObjectIndex = usize;
+
+/// A cache's geometry.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Cache {
+    /// Level, 1 nearest to the core.
+    pub level: u32,
+    /// What it holds.
+    pub holds: CacheType,
+    /// Capacity in bytes.
+    pub size_bytes: u64,
+    /// Associativity, where known.
+    pub ways: Option<u32>,
+    /// Bytes a line, where known.
+    pub line_bytes: Option<u32>,
+    /// Relation to the nearer caches.
+    pub inclusion: Inclusion,
+    /// Load-to-use latency of a hit in ns, where known.
+    pub latency_ns: Option<f64>,
+}
+
+/// An object of the tree.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Object {
+    /// What it is.
+    pub kind: ObjectType,
+    /// The operating system's number, where it has one.
+    pub os_index: Option<u32>,
+    /// The object that contains it; none for the root.
+    pub parent: Option<ObjectIndex>,
+    /// The objects that it contains.
+    pub children: Vec<ObjectIndex>,
+    /// The CPUs below it.
+    pub cpus: CpuSet,
+    /// Of a cache: its geometry.
+    pub cache: Option<Cache>,
+    /// Of a core: index in [`Machine::core_types`].
+    pub core_type: Option<usize>,
+    /// Of a NUMA node: its memory in MiB, where known.
+    pub memory_mib: Option<u64>,
+}
+
+/// A CPU (hardware thread) and where it sits. All indices are into the machine's own lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cpu {
+    /// The operating system's number.
+    pub id: CpuId,
+    /// Index in [`Machine::cores`].
+    pub core: usize,
+    /// Index in [`Machine::llcs`].
+    pub llc: usize,
+    /// Index in [`Machine::nodes`].
+    pub node: usize,
+    /// Index in [`Machine::packages`].
+    pub package: usize,
+    /// Index in [`Machine::core_types`].
+    pub core_type: usize,
+}
+
+/// A core.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Core {
+    /// Its object in the tree.
+    pub object: ObjectIndex,
+    /// Its hardware threads.
+    pub cpus: CpuSet,
+    /// Index in [`Machine::core_types`].
+    pub core_type: usize,
+}
+
+/// A last-level-cache domain: the CPUs whose last cache before memory is the same one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Llc {
+    /// Its cache object; none where the machine does not say and a package stands in.
+    pub object: Option<ObjectIndex>,
+    /// Its geometry; none where the machine does not say.
+    pub cache: Option<Cache>,
+    /// The CPUs that share it.
+    pub cpus: CpuSet,
+}
+
+/// A NUMA node.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Node {
+    /// The operating system's number.
+    pub os_index: u32,
+    /// Its CPUs; none for a memory-only node.
+    pub cpus: CpuSet,
+    /// Its memory in MiB, where known.
+    pub memory_mib: Option<u64>,
+}
+
+/// A physical package.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Package {
+    /// The operating system's number.
+    pub os_index: u32,
+    /// Its CPUs.
+    pub cpus: CpuSet,
+}
+
+/// A machine: built by [`Machine::from_spec`], never changed after.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Machine {
+    spec: MachineSpec,
+    pub(crate) objects: Vec<Object>,
+    pub(crate) cpus: Vec<Cpu>,
+    pub(crate) cores: Vec<Core>,
+    pub(crate) llcs: Vec<Llc>,
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) packages: Vec<Package>,
+    pub(crate) warnings: Vec<String>,
+}
+
+impl Machine {
+    /// The name by which the machine is asked for.
+    pub fn name(&self) -> &str {
+        &self.spec.name
+    }
+
+    /// One line for people.
+    pub fn title(&self) -> &str {
+        &self.spec.title
+    }
+
+    /// What the machine was built from; writing it out gives a machine file.
+    pub fn spec(&self) -> &MachineSpec {
+        &self.spec
+    }
+
+    /// The tree, parents before children; the root is the first.
+    pub fn objects(&self) -> &[Object] {
+        &self.objects
+    }
+
+    /// The on-line CPUs by ascending number. "CPU index" elsewhere means a place in this list.
+    pub fn cpus(&self) -> &[Cpu] {
+        &self.cpus
+    }
+
+    /// The place of a CPU in [`Machine::cpus`].
+    pub fn cpu_index(&self, id: CpuId) -> Option<usize> {
+        self.cpus.binary_search_by_key(&id, |cpu| cpu.id).ok()
+    }
+
+    /// The set of all on-line CPUs.
+    pub fn cpu_set(&self) -> CpuSet {
+        self.objects[0].cpus.clone()
+    }
+
+    /// The cores in tree order.
+    pub fn cores(&self) -> &[Core] {
+        &self.cores
+    }
+
+    /// The LLC domains in tree order.
+    pub fn llcs(&self) -> &[Llc] {
+        &self.llcs
+    }
+
+    /// The NUMA nodes by ascending number; a machine without any has one with all CPUs.
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// The packages in tree order.
+    pub fn packages(&self) -> &[Package] {
+        &self.packages
+    }
+
+    /// The kinds of core.
+    pub fn core_types(&self) -> &[CoreType] {
+        &self.spec.core_types
+    }
+
+    /// The bandwidth domains, in the order of the file.
+    pub fn bandwidth_domains(&self) -> &[BandwidthDomain] {
+        &self.spec.bandwidth_domains
+    }
+
+    /// The bandwidth domains that a flow from a CPU to a node's memory passes, nearest to the
+    /// core first, as indices in [`Machine::bandwidth_domains`]. `cpu` is a CPU index, `node` a
+    /// node index.
+    pub fn memory_path(&self, cpu: usize, node: usize) -> Vec<usize> {
+        let domains = self.bandwidth_domains();
+        let passes = |domain: &BandwidthDomain| {
+            let at = &self.cpus[cpu];
+            let from = domain.from_cpus.as_ref().is_none_or(|cpus| cpus.contains(at.id));
+            let to = self.nodes[node].os_index;
+            let reaches = domain.to_nodes.as_ref().is_none_or(|nodes| nodes.contains(&to));
+            from && reaches && !(domain.remote_only && at.node == node)
+        };
+        let mut path: Vec<usize> = (0..domains.len()).filter(|&i| passes(&domains[i])).collect();
+        path.sort_by_key(|&i| (domains[i].stage, i));
+        path
+    }
+
+    /// Memory latency in ns from a CPU's node to another (node indices), where known.
+    pub fn memory_latency_ns(&self, from_node: usize, to_node: usize) -> Option<f64> {
+        self.spec.memory_latency_ns.get(from_node)?.get(to_node).copied()
+    }
+
+    /// How much longer a node's memory takes from another node, relative to local (1.0): from
+    /// latencies where they are known, else from the kernel's distances, else 1.
+    pub fn latency_ratio(&self, from_node: usize, to_node: usize) -> f64 {
+        let ratio = |to: Option<f64>, local: Option<f64>| Some(to? / local?);
+        let distance = |to: usize| {
+            self.spec.node_distance.get(from_node)?.get(to).map(|&distance| f64::from(distance))
+        };
+        ratio(
+            self.memory_latency_ns(from_node, to_node),
+            self.memory_latency_ns(from_node, from_node),
+        )
+        .or_else(|| ratio(distance(to_node), distance(from_node)))
+        .unwrap_or(1.0)
+    }
+
+    /// The private cache in front of the LLC that a CPU sees: the largest unified or data cache
+    /// above it that is not its LLC, where there is one.
+    pub fn private_cache(&self, cpu: usize) -> Option<&Cache> {
+        let llc = self.llcs[self.cpus[cpu].llc].object;
+        let mut at = Some(self.cores[self.cpus[cpu].core].object);
+        let mut found: Option<&Cache> = None;
+        while let Some(index) = at {
+            let object = &self.objects[index];
+            if let Some(cache) = &object.cache
+                && Some(index) != llc
+                && cache.holds != CacheType::Instruction
+                && found.is_none_or(|largest| cache.size_bytes > largest.size_bytes)
+            {
+                found = Some(cache);
+            }
+            at = object.parent;
+        }
+        found
+    }
+
+    /// Power figures, where known.
+    pub fn power(&self) -> Option<&PowerModel> {
+        self.spec.power.as_ref()
+    }
+
+    /// What had to be assumed while the machine was read, for people.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// Checks a machine file's content and builds the machine.
+    ///
+    /// # Errors
+    /// [`SpecError`] names the first field that contradicts the schema or the rest of the tree.
+    pub fn from_spec(spec: MachineSpec) -> Result<Self, SpecError> {
+        let mut builder = Builder { spec: &spec, objects: Vec::new(), next_cpu: 0 };
+        builder.push(ObjectType::Machine, None);
+        for object in &spec.objects {
+            builder.add(object, 0)?;
+        }
+        let objects = builder.objects;
+        crate::derive::machine(spec, objects)
+    }
+
+    pub(crate) fn new(spec: MachineSpec, objects: Vec<Object>) -> Self {
+        Self {
+            spec,
+            objects,
+            cpus: Vec::new(),
+            cores: Vec::new(),
+            llcs: Vec::new(),
+            nodes: Vec::new(),
+            packages: Vec::new(),
+            warnings: Vec::new(),
+        }
+    }
+}
+
+struct Builder<'a> {
+    spec: &'a MachineSpec,
+    objects: Vec<Object>,
+    next_cpu: u32,
+}
+
+impl Builder<'_> {
+    fn push(&mut self, kind: ObjectType, parent: Option<ObjectIndex>) -> ObjectIndex {
+        let index = self.objects.len();
+        self.objects.push(Object {
+            kind,
+            os_index: None,
+            parent,
+            children: Vec::new(),
+            cpus: CpuSet::new(),
+            cache: None,
+            core_type: None,
+            memory_mib: None,
+        });
+        if let Some(parent) = parent {
+            self.objects[parent].children.push(index);
+        }
+        index
+    }
+
+    fn add(&mut self, spec: &ObjectSpec, parent: ObjectIndex) -> Result<(), SpecError> {
+        for _ in 0..spec.count {
+            let index = self.push(spec.kind, Some(parent));
+            self.objects[index].os_index = spec.os_index;
+            self.objects[index].memory_mib = spec.memory_mib;
+            match spec.kind {
+                ObjectType::Cache => self.objects[index].cache = Some(cache(spec)?),
+                ObjectType::Core => self.add_core(spec, index)?,
+                _ => {}
+            }
+            for child in &spec.objects {
+                self.add(child, index)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn add_core(&mut self, spec: &ObjectSpec, core: ObjectIndex) -> Result<(), SpecError> {
+        let types = &self.spec.core_types;
+        let core_type = match &spec.core_type {
+            Some(name) => types.iter().position(|one| one.name == *name).ok_or_else(|| {
+                SpecError::new("object.core_type", format!("`{name}` is no [[core_type]] here"))
+            })?,
+            None if types.len() == 1 => 0,
+            None => {
+                let why = "the machine has several core types: say which this core is".to_owned();
+                return Err(SpecError::new("object.core_type", why));
+            }
+        };
+        self.objects[core].core_type = Some(core_type);
+        let cpus = match &spec.cpus {
+            Some(cpus) => cpus.clone(),
+            None => {
+                let first = self.next_cpu;
+                self.next_cpu += types[core_type].threads;
+                (first..self.next_cpu).map(CpuId).collect()
+            }
+        };
+        for cpu in cpus.iter() {
+            let leaf = self.push(ObjectType::Cpu, Some(core));
+            self.objects[leaf].os_index = Some(cpu.0);
+            let mut at = Some(leaf);
+            while let Some(index) = at {
+                if index == 0 && self.objects[0].cpus.contains(cpu) {
+                    let why = format!("CPU {cpu} stands in two cores");
+                    return Err(SpecError::new("object.cpus", why));
+                }
+                self.objects[index].cpus.insert(cpu);
+                at = self.objects[index].parent;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn cache(spec: &ObjectSpec) -> Result<Cache, SpecError> {
+    let missing = |field: &str| SpecError::new(field, "a cache needs it".to_owned());
+    let level = spec.level.ok_or_else(|| missing("object.level"))?;
+    let size_kib = spec.size_kib.ok_or_else(|| missing("object.size_kib"))?;
+    if size_kib == 0 {
+        return Err(SpecError::new("object.size_kib", "a cache of 0 KiB".to_owned()));
+    }
+    if spec.ways == Some(0) {
+        return Err(SpecError::new("object.ways", "a cache of zero ways".to_owned()));
+    }
+    Ok(Cache {
+        level,
+        holds: spec.holds.unwrap_or(CacheType::Unified),
+        size_bytes: size_kib * 1024,
+        ways: spec.ways,
+        line_bytes: spec.line_bytes,
+        inclusion: spec.inclusion.unwrap_or(Inclusion::Inclusive),
+        latency_ns: spec.latency_ns,
+    })
+}

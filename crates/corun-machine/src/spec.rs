@@ -1,0 +1,259 @@
+//! The machine file: the schema of `machines/*.toml`, which discovery fills in too.
+//!
+//! Units are in the names. A figure that is absent is unknown, never zero.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::CpuSet;
+
+/// The version of the machine file that this build reads and writes.
+pub const MACHINE_FILE_VERSION: u32 = 1;
+
+/// A whole machine file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MachineSpec {
+    /// Version of the schema: [`MACHINE_FILE_VERSION`].
+    pub version: u32,
+    /// The name by which the machine is asked for.
+    pub name: String,
+    /// One line for people: vendor, model, year.
+    #[serde(default)]
+    pub title: String,
+    /// Where each figure comes from: field name or `field of object` to a citation.
+    #[serde(default)]
+    pub sources: BTreeMap<String, String>,
+    /// CPUs that exist and are off line; they are in no object of the tree.
+    #[serde(default, skip_serializing_if = "CpuSet::is_empty")]
+    pub offline_cpus: CpuSet,
+    /// Kinds of core. A machine has at least one.
+    #[serde(default, rename = "core_type")]
+    pub core_types: Vec<CoreType>,
+    /// Memory access latency in ns from node (row) to node (column), in the order of node numbers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub memory_latency_ns: Vec<Vec<f64>>,
+    /// The kernel's relative node distances (10 = local), in the order of node numbers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub node_distance: Vec<Vec<u32>>,
+    /// What bounds the traffic to memory, in any order; `stage` tells who comes first.
+    #[serde(default, rename = "bandwidth")]
+    pub bandwidth_domains: Vec<BandwidthDomain>,
+    /// Power figures, where known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub power: Option<PowerModel>,
+    /// The tree: the children of the machine.
+    #[serde(rename = "object")]
+    pub objects: Vec<ObjectSpec>,
+}
+
+/// A node of the tree as written in a file; `count` stands for so many equal siblings.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ObjectSpec {
+    /// What this object is.
+    pub kind: ObjectType,
+    /// How many equal siblings this entry stands for.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub count: u32,
+    /// The operating system's number of the object, where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub os_index: Option<u32>,
+    /// Of a cache: its level, 1 nearest to the core.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub level: Option<u32>,
+    /// Of a cache: what it holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holds: Option<CacheType>,
+    /// Of a cache: capacity in KiB (1024 bytes).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size_kib: Option<u64>,
+    /// Of a cache: associativity.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ways: Option<u32>,
+    /// Of a cache: bytes a line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line_bytes: Option<u32>,
+    /// Of a cache: does it hold what the caches above it hold?
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inclusion: Option<Inclusion>,
+    /// Of a cache: load-to-use latency of a hit, in ns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_ns: Option<f64>,
+    /// Of a core: the name of its core type.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub core_type: Option<String>,
+    /// Of a core: its CPUs' operating-system numbers; given out in tree order where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpus: Option<CpuSet>,
+    /// Of a NUMA node: its memory in MiB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_mib: Option<u64>,
+    /// What it contains.
+    #[serde(default, rename = "object", skip_serializing_if = "Vec::is_empty")]
+    pub objects: Vec<ObjectSpec>,
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn is_one(count: &u32) -> bool {
+    *count == 1
+}
+
+/// The kinds of object in a machine tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ObjectType {
+    /// The whole machine: the root.
+    Machine,
+    /// A physical package (socket).
+    Package,
+    /// A die inside a package.
+    Die,
+    /// A NUMA node; one without children has memory and no CPUs.
+    NumaNode,
+    /// A group of cores that the kernel calls a cluster.
+    Cluster,
+    /// A cache.
+    Cache,
+    /// A core.
+    Core,
+    /// A CPU: a hardware thread.
+    Cpu,
+}
+
+/// What a cache holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CacheType {
+    /// Data and instructions.
+    Unified,
+    /// Data alone.
+    Data,
+    /// Instructions alone.
+    Instruction,
+}
+
+/// How a cache relates to the caches nearer to the core.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Inclusion {
+    /// Holds all that the nearer caches hold: its capacity is the whole.
+    Inclusive,
+    /// Mostly holds what the nearer caches do not (victim caches too): capacities add.
+    NonInclusive,
+}
+
+/// A kind of core, with the parameters of the interval model (see corun-model).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CoreType {
+    /// Its name: what `core_type` of a core refers to.
+    pub name: String,
+    /// Speed relative to the fastest core type of the machine, 0 to 1.
+    #[serde(default = "full_capacity")]
+    pub capacity: f64,
+    /// Clock in MHz under load.
+    pub clock_mhz: f64,
+    /// Hardware threads a core.
+    #[serde(default = "one")]
+    pub threads: u32,
+    /// Instructions dispatched a cycle at most.
+    #[serde(default = "default_width")]
+    pub dispatch_width: f64,
+    /// Reorder-buffer entries; 0 for an in-order core.
+    #[serde(default = "default_reorder_buffer")]
+    pub reorder_buffer: u32,
+    /// Misses a core can have outstanding to the LLC or memory at a time.
+    #[serde(default = "default_outstanding")]
+    pub outstanding_misses: u32,
+    /// Cycles lost on a mispredicted branch.
+    #[serde(default = "default_branch_penalty")]
+    pub branch_penalty_cycles: f64,
+}
+
+fn full_capacity() -> f64 {
+    1.0
+}
+
+fn default_width() -> f64 {
+    4.0
+}
+
+fn default_reorder_buffer() -> u32 {
+    224
+}
+
+fn default_outstanding() -> u32 {
+    10
+}
+
+fn default_branch_penalty() -> f64 {
+    15.0
+}
+
+/// Something that bounds traffic to memory, and who passes it.
+///
+/// A flow from a CPU to a node's memory passes the domain when the CPU is in `from_cpus` and the
+/// node in `to_nodes` (absent: all), and, with `remote_only`, when the node is not the CPU's own.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BandwidthDomain {
+    /// Its name, unique on the machine.
+    pub name: String,
+    /// What it is.
+    pub kind: BandwidthKind,
+    /// Its place on the way from the cores to memory: lower stages are passed first.
+    pub stage: u32,
+    /// The highest rate that programs reach, in MB/s (1e6 bytes a second).
+    pub peak_mb_per_s: f64,
+    /// The rate on the data sheet, in MB/s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub theoretical_mb_per_s: Option<f64>,
+    /// CPUs whose traffic passes; absent: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from_cpus: Option<CpuSet>,
+    /// Nodes to whose memory the traffic goes; absent: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to_nodes: Option<Vec<u32>>,
+    /// Only traffic to another node than the CPU's own passes.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub remote_only: bool,
+}
+
+fn is_false(value: &bool) -> bool {
+    !*value
+}
+
+/// The kinds of bandwidth domain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BandwidthKind {
+    /// A memory controller, or all of a node's together.
+    MemoryController,
+    /// A front-side bus.
+    FrontSideBus,
+    /// The bus of a cluster of cores.
+    ClusterBus,
+    /// A crossbar between cores and caches.
+    Crossbar,
+    /// A link between nodes.
+    Link,
+}
+
+/// Power figures of a machine, all in watts.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PowerModel {
+    /// The idle machine.
+    pub idle_w: f64,
+    /// Added by each package with a busy core.
+    pub package_active_w: f64,
+    /// Added by a fully busy core.
+    pub core_w: f64,
+    /// Added by each GB/s (1e9 bytes a second) of memory traffic.
+    pub w_per_gb_per_s: f64,
+}

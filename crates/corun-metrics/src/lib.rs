@@ -1,0 +1,1 @@
+//! How good was that? STP, ANTT, unfairness and their kin.

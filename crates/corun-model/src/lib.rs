@@ -1,0 +1,1 @@
+//! How much do these programs hurt each other on that machine?

@@ -1,0 +1,1 @@
+//! What is the best that could be?

@@ -1,0 +1,1 @@
+//! Who goes where next? One file a policy.

@@ -1,0 +1,170 @@
+//! Miss-rate curves.
+
+use serde::{Deserialize, Serialize};
+
+/// A miss-rate curve: misses per 1000 instructions (MPKI) against cache size in bytes, linear
+/// between its points.
+///
+/// Outside the measured range it is extended, and what is read there is marked. Above the largest
+/// size the last value holds (a working set that was not reached is not guessed at). Below the
+/// smallest size the curve follows the power law through its first two points, `mpki ~ size^-a`
+/// with `a` in 0..=1 (the square-root rule is a = 0.5: Hartstein et al., JILP 2008, "On the nature
+/// of cache miss behavior"), so that half the cache at most doubles the misses.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Vec<CurvePoint>", into = "Vec<CurvePoint>")]
+pub struct MissRateCurve {
+    points: Vec<CurvePoint>,
+}
+
+/// A point of a miss-rate curve.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CurvePoint {
+    /// Cache size in bytes.
+    pub bytes: u64,
+    /// Misses per 1000 instructions.
+    pub mpki: f64,
+}
+
+/// A figure read off a curve or table.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Reading {
+    /// The value.
+    pub value: f64,
+    /// Was it read outside the measured range?
+    pub extrapolated: bool,
+}
+
+/// Why points are no curve.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum CurveError {
+    /// There is no point.
+    #[error("a miss-rate curve needs at least one point")]
+    Empty,
+    /// Sizes do not rise.
+    #[error("curve sizes must rise: {after} bytes stands after {before}")]
+    Order {
+        /// The size before.
+        before: u64,
+        /// The size after it.
+        after: u64,
+    },
+    /// A rate is negative or not a number.
+    #[error("the miss rate at {bytes} bytes is {mpki}: expected a number >= 0")]
+    Rate {
+        /// The size.
+        bytes: u64,
+        /// What was found.
+        mpki: f64,
+    },
+    /// A size of zero.
+    #[error("a curve point at 0 bytes: expected sizes above 0")]
+    ZeroSize,
+}
+
+impl MissRateCurve {
+    /// Checks the points and makes a curve of them.
+    ///
+    /// # Errors
+    /// [`CurveError`] when there is no point, a size is zero or does not rise, or a rate is
+    /// negative or not finite.
+    pub fn new(points: Vec<CurvePoint>) -> Result<Self, CurveError> {
+        let first = points.first().ok_or(CurveError::Empty)?;
+        if first.bytes == 0 {
+            return Err(CurveError::ZeroSize);
+        }
+        for pair in points.windows(2) {
+            if pair[1].bytes <= pair[0].bytes {
+                return Err(CurveError::Order { before: pair[0].bytes, after: pair[1].bytes });
+            }
+        }
+        if let Some(point) = points.iter().find(|one| !one.mpki.is_finite() || one.mpki < 0.0) {
+            return Err(CurveError::Rate { bytes: point.bytes, mpki: point.mpki });
+        }
+        Ok(Self { points })
+    }
+
+    /// The measured points by rising size.
+    pub fn points(&self) -> &[CurvePoint] {
+        &self.points
+    }
+
+    /// The miss rate at a cache size.
+    pub fn mpki(&self, bytes: f64) -> Reading {
+        let first = self.points[0];
+        let last = self.points[self.points.len() - 1];
+        if bytes < first.bytes as f64 {
+            return Reading { value: self.below(bytes), extrapolated: true };
+        }
+        if bytes >= last.bytes as f64 {
+            return Reading { value: last.mpki, extrapolated: bytes > last.bytes as f64 };
+        }
+        let above = self.points.partition_point(|point| point.bytes as f64 <= bytes);
+        let (low, high) = (self.points[above - 1], self.points[above]);
+        let part = (bytes - low.bytes as f64) / (high.bytes - low.bytes) as f64;
+        Reading { value: low.mpki + part * (high.mpki - low.mpki), extrapolated: false }
+    }
+
+    fn below(&self, bytes: f64) -> f64 {
+        let first = self.points[0];
+        let Some(&second) = self.points.get(1) else { return first.mpki };
+        if first.mpki <= 0.0 || second.mpki <= 0.0 {
+            return first.mpki;
+        }
+        let slope = (first.mpki / second.mpki).ln()
+            / (second.bytes as f64 / first.bytes as f64).ln();
+        first.mpki * (first.bytes as f64 / bytes.max(64.0)).powf(slope.clamp(0.0, 1.0))
+    }
+}
+
+impl TryFrom<Vec<CurvePoint>> for MissRateCurve {
+    type Error = CurveError;
+
+    fn try_from(points: Vec<CurvePoint>) -> Result<Self, CurveError> {
+        Self::new(points)
+    }
+}
+
+impl From<MissRateCurve> for Vec<CurvePoint> {
+    fn from(curve: MissRateCurve) -> Self {
+        curve.points
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn curve(points: &[(u64, f64)]) -> MissRateCurve {
+        MissRateCurve::new(points.iter().map(|&(bytes, mpki)| CurvePoint { bytes, mpki }).collect())
+            .unwrap()
+    }
+
+    #[test]
+    fn linear_between_points_and_flat_above() {
+        let curve = curve(&[(1000, 10.0), (3000, 4.0)]);
+        assert_eq!(curve.mpki(2000.0), Reading { value: 7.0, extrapolated: false });
+        assert_eq!(curve.mpki(3000.0), Reading { value: 4.0, extrapolated: false });
+        assert_eq!(curve.mpki(9000.0), Reading { value: 4.0, extrapolated: true });
+    }
+
+    #[test]
+    fn below_the_first_point_a_power_law_of_at_most_one() {
+        // 8 to 4 over a doubling is a = 1: half the size doubles the misses.
+        let steep = curve(&[(1000, 8.0), (2000, 4.0)]);
+        assert!((steep.mpki(500.0).value - 16.0).abs() < 1e-9);
+        assert!(steep.mpki(500.0).extrapolated);
+        let rising = curve(&[(1000, 4.0), (2000, 5.0)]);
+        assert!((rising.mpki(500.0).value - 4.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn bad_points_are_refused() {
+        let point = |bytes, mpki| CurvePoint { bytes, mpki };
+        assert_eq!(MissRateCurve::new(vec![]), Err(CurveError::Empty));
+        assert_eq!(MissRateCurve::new(vec![point(0, 1.0)]), Err(CurveError::ZeroSize));
+        assert!(MissRateCurve::new(vec![point(2, 1.0), point(2, 1.0)]).is_err());
+        assert!(MissRateCurve::new(vec![point(2, -1.0)]).is_err());
+        assert!(MissRateCurve::new(vec![point(2, f64::NAN)]).is_err());
+    }
+}

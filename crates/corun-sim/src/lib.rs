@@ -1,0 +1,1 @@
+//! A machine that is not here: an event-driven simulator.

@@ -1,0 +1,1 @@
+//! The QEMU plug-in that watches a program's memory accesses.

@@ -1,0 +1,2 @@
+//! Decides who runs beside whom on a multicore Linux machine.
+fn main() {}
