@@ -111,8 +111,8 @@ impl MissRateCurve {
         if first.mpki <= 0.0 || second.mpki <= 0.0 {
             return first.mpki;
         }
-        let slope = (first.mpki / second.mpki).ln()
-            / (second.bytes as f64 / first.bytes as f64).ln();
+        let slope =
+            (first.mpki / second.mpki).ln() / (second.bytes as f64 / first.bytes as f64).ln();
         first.mpki * (first.bytes as f64 / bytes.max(64.0)).powf(slope.clamp(0.0, 1.0))
     }
 }

@@ -1,0 +1,46 @@
+//! What the model says of a running program.
+
+/// A program phase's figures when it holds so many bytes of its LLC and nobody else uses the
+/// memory: what the space laws give and the bandwidth models start from.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Demand {
+    /// Bytes of the LLC held.
+    pub occupancy_bytes: f64,
+    /// Cycles per instruction, memory stalls included, at local memory latency.
+    pub cpi: f64,
+    /// Of these, cycles stalled on memory: what latency and bandwidth stretch.
+    pub memory_cpi: f64,
+    /// Share of the memory stalls in all stalls, MS / TS (thesis, eq. 5.10), 0 to 1.
+    pub memory_stall_share: f64,
+    /// LLC accesses per 1000 instructions.
+    pub llc_apki: f64,
+    /// LLC misses per 1000 instructions, demand and prefetch.
+    pub llc_mpki: f64,
+    /// Memory traffic in bytes a second at this speed, write-backs included.
+    pub bytes_per_s: f64,
+    /// Was a figure read outside the measured range?
+    pub extrapolated: bool,
+}
+
+/// A running program's figures among the others.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Outcome {
+    /// Speed in instructions a second.
+    pub instructions_per_s: f64,
+    /// Solo speed on this machine / this speed.
+    pub slowdown: f64,
+    /// Instructions per cycle.
+    pub ipc: f64,
+    /// LLC accesses per 1000 instructions.
+    pub llc_apki: f64,
+    /// LLC misses per 1000 instructions, demand and prefetch.
+    pub llc_mpki: f64,
+    /// Memory traffic in bytes a second.
+    pub bytes_per_s: f64,
+    /// Bytes of the LLC held.
+    pub occupancy_bytes: f64,
+    /// Share of all cycles stalled on memory, 0 to 1.
+    pub memory_stall_share: f64,
+    /// Was a figure read outside the measured range?
+    pub extrapolated: bool,
+}

@@ -1,0 +1,90 @@
+//! The policy and what it asks of its host.
+
+use crate::{ActionKind, Nanoseconds, Plan, ThreadId, View};
+
+/// Decides who goes where next. The same object runs in every host: a simulated machine, this
+/// machine, a recording.
+pub trait Policy: Send {
+    /// The name by which it is asked for; its name in the registry.
+    fn name(&self) -> &str;
+
+    /// Counters, controls and interval it needs. A host that cannot give them refuses to start it
+    /// and says why. Called once, before anything else.
+    fn needs(&self) -> Needs;
+
+    /// Something happened. May act at once; `None` leaves all as it is. The view is that after
+    /// the event; events of one moment come in the order of their threads.
+    fn on_event(&mut self, _event: &Event, _view: &View<'_>) -> Option<Plan> {
+        None
+    }
+
+    /// Once an interval: what it sees, then what it wants.
+    fn decide(&mut self, view: &View<'_>) -> Plan;
+}
+
+/// What a policy needs of its host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Needs {
+    /// How often it decides.
+    pub interval: Interval,
+    /// Counters it cannot do without.
+    pub counters: Vec<CounterKind>,
+    /// Actions it takes.
+    pub controls: Vec<ActionKind>,
+    /// Does it need each thread's solo figures from a stored profile?
+    pub solo_figures: bool,
+}
+
+/// How often a policy decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Interval {
+    /// On events alone.
+    Never,
+    /// Every so many nanoseconds.
+    Time(Nanoseconds),
+    /// Every so many cycles of the machine's fastest clock.
+    Cycles(u64),
+}
+
+/// The counters a policy may ask for; fields of [`crate::Counters`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum CounterKind {
+    /// Instructions.
+    Instructions,
+    /// Cycles.
+    Cycles,
+    /// LLC references.
+    LlcReferences,
+    /// LLC misses, prefetches included.
+    LlcMisses,
+    /// L1 accesses.
+    L1Accesses,
+    /// Branches.
+    Branches,
+    /// Memory traffic.
+    MemoryBytes,
+    /// Stalls on memory.
+    MemoryStalls,
+    /// LLC occupancy.
+    LlcOccupancy,
+}
+
+/// Something that happened to a thread.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// The thread came under the host's care and is runnable.
+    Arrived(ThreadId),
+    /// The thread ended; it is in the view no more.
+    Exited(ThreadId),
+    /// The thread waits for something else than a CPU.
+    Slept(ThreadId),
+    /// The thread is runnable again.
+    Woke(ThreadId),
+    /// Which threads are on CPUs changed.
+    Switched {
+        /// Those that came on.
+        on: Vec<ThreadId>,
+        /// Those that went off.
+        off: Vec<ThreadId>,
+    },
+}
