@@ -173,6 +173,10 @@ pub struct CoreType {
     /// Cycles lost on a mispredicted branch.
     #[serde(default = "default_branch_penalty")]
     pub branch_penalty_cycles: f64,
+    /// Speed of each hardware thread relative to alone on its core when all threads of the core
+    /// are busy, 0 to 1; corun-model's default where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub smt_yield: Option<f64>,
 }
 
 fn full_capacity() -> f64 {
