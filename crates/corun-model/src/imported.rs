@@ -163,6 +163,7 @@ pub(crate) fn table(
             apki_extrapolated: apki.1,
             measured,
             footprint_bytes: f64::INFINITY,
+            always_grows: compatible,
         },
         site,
     ))

@@ -88,6 +88,7 @@ pub(crate) fn table(phase: &Phase, site: &Site) -> PhaseTable {
         apki_extrapolated: site.private_bytes > 0.0 && llc_apki.extrapolated && !whole,
         measured: (site.occupancy_bytes(first).max(0.0), measured_to),
         footprint_bytes: site.occupancy_bytes(phase.footprint_bytes as f64).max(0.0),
+        always_grows: false,
     };
     PhaseTable::new(parts, site)
 }

@@ -136,6 +136,8 @@ pub(crate) struct TableParts {
     pub(crate) measured: (f64, f64),
     /// Bytes it can hold at most (its footprint less what its private cache holds).
     pub(crate) footprint_bytes: f64,
+    /// Goes on growing where it no longer misses (as PBBCache's walk does).
+    pub(crate) always_grows: bool,
 }
 
 impl PhaseTable {
@@ -150,7 +152,7 @@ impl PhaseTable {
             knots: parts.knots,
             ..Self::default()
         };
-        table.grow(parts.footprint_bytes, site);
+        table.grow(parts.footprint_bytes, parts.always_grows, site);
         table
     }
 
@@ -159,7 +161,7 @@ impl PhaseTable {
     /// to hold c bytes if nothing is evicted: this is the fill time's integral, where access rate x
     /// miss ratio = miss rate (errata to thesis section 5.3.3: the law of LRU; Dan and Towsley,
     /// SIGMETRICS 1990; Che et al., IEEE JSAC 20(7), 2002).
-    fn grow(&mut self, footprint: f64, site: &Site) {
+    fn grow(&mut self, footprint: f64, always: bool, site: &Site) {
         let clock = site.clock_hz();
         let mut instructions = 0.0;
         let mut on_the_way = 0.0;
@@ -181,7 +183,7 @@ impl PhaseTable {
             self.fill.push(instructions * knot.cpi / clock, knot.bytes);
             self.turnover.push(knot.bytes / (misses * site.line_bytes), knot.bytes);
             self.refill.push(on_the_way, knot.bytes);
-            if knot.mpki <= NO_MISS_MPKI || knot.bytes >= footprint {
+            if (knot.mpki <= NO_MISS_MPKI && !always) || knot.bytes >= footprint {
                 break;
             }
         }

@@ -5,6 +5,9 @@ mod fill_time;
 mod proportional;
 mod whirlpool;
 
+#[cfg(test)]
+mod tests;
+
 use crate::options::SpaceLaw;
 use crate::table::PhaseTable;
 

@@ -21,8 +21,8 @@ impl DivideSpace for Whirlpool {
         out.clear();
         out.resize(sharers.len(), 0.0);
         let Some(way) = sharers.first().map(|table| table.way_bytes) else { return };
-        if sharers.len() == 1 {
-            out[0] = capacity;
+        if let [alone] = sharers {
+            out[0] = alone.fill.limit().min(capacity);
             return;
         }
         let mut left = capacity;
@@ -31,16 +31,18 @@ impl DivideSpace for Whirlpool {
             let part = left.min(way);
             let steps = &mut scratch.steps;
             steps.clear();
-            steps.extend(
-                sharers.iter().zip(&*out).map(|(table, &held)| table.misses_per_s(held + way)),
-            );
+            steps.extend(sharers.iter().zip(&*out).map(|(table, &held)| {
+                // Whoever holds all that it uses takes no more.
+                if held < table.fill.limit() { table.misses_per_s(held + way) } else { 0.0 }
+            }));
             let sum: f64 = steps.iter().sum();
-            for (held, misses) in out.iter_mut().zip(steps) {
-                // Nobody misses: nobody needs more, and equal parts do no harm.
-                let share = if sum > 0.0 { *misses / sum } else { 1.0 / sharers.len() as f64 };
-                *held += part * share;
+            if sum <= 0.0 {
+                break;
             }
-            left -= part;
+            for ((held, misses), table) in out.iter_mut().zip(steps).zip(sharers) {
+                *held = (*held + part * (*misses / sum)).min(table.fill.limit());
+            }
+            left = capacity - out.iter().sum::<f64>();
         }
     }
 }
