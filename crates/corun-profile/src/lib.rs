@@ -6,6 +6,8 @@
 mod atomic_file;
 mod bad_input;
 mod curve;
+#[cfg(test)]
+mod docs_tests;
 mod library;
 mod mix;
 mod profile;
