@@ -1,6 +1,6 @@
 //! The reference pages name every key, and their examples are read.
 
-use crate::{Mix, Profile};
+use crate::{Mix, Profile, ProfileDocument};
 
 const PROFILE_PAGE: &str = include_str!("../../../docs/profile-file.md");
 const MIX_PAGE: &str = include_str!("../../../docs/mix-file.md");
@@ -49,6 +49,8 @@ fn the_profile_page_names_every_key() {
         let written = profile.to_toml();
         assert_eq!(Profile::from_toml(&written, "again").unwrap(), profile);
         assert_named(PROFILE_PAGE, &keys_of(&written));
+        let document = toml::to_string(&ProfileDocument::new(&profile, None)).unwrap();
+        assert_named(PROFILE_PAGE, &keys_of(&document));
     }
     let columns = crate::solo_table::FIGURE_NAMES.map(str::to_owned);
     assert_named(PROFILE_PAGE, &columns);

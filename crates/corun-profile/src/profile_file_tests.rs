@@ -168,6 +168,14 @@ fn bad_solo_tables_are_refused_with_line_and_field() {
 }
 
 #[test]
+fn endless_nesting_is_refused() {
+    let deep = format!("version = 1\nname = {}", "[".repeat(100_000));
+    assert!(Profile::from_toml(&deep, "p.toml").unwrap_err().why.starts_with("no TOML"));
+    let tables = format!("version = 1\n{} = 1", ["a"; 20_000].join("."));
+    assert!(Profile::from_toml(&tables, "p.toml").is_err());
+}
+
+#[test]
 fn a_profile_that_cannot_be_is_not_written() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("xz.toml");
@@ -237,6 +245,11 @@ proptest! {
     ) {
         // The example is ASCII: any index is a character's border.
         let end = (at + len).min(EXAMPLE.len());
-        let _ = Profile::from_toml(&format!("{}{put}{}", &EXAMPLE[..at], &EXAMPLE[end..]), "p");
+        let damaged = format!("{}{put}{}", &EXAMPLE[..at], &EXAMPLE[end..]);
+        if let Ok(profile) = Profile::from_toml(&damaged, "p") {
+            let written = profile.to_toml();
+            let again = Profile::from_toml(&written, "again").unwrap();
+            prop_assert_eq!(again.to_toml(), written);
+        }
     }
 }
