@@ -1,5 +1,7 @@
 //! What can be wrong with what the model is given.
 
+use corun_profile::Fault;
+
 /// Why a machine or a profile cannot be modelled.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ModelError {
@@ -21,25 +23,13 @@ pub enum ModelError {
         /// What was found.
         found: f64,
     },
-    /// A figure of a profile is not usable.
-    #[error("program `{program}`: {figure} is {found}, expected {expected}")]
+    /// A figure of a profile cannot be.
+    #[error("program `{program}`: {fault}")]
     Profile {
         /// The program's name.
         program: String,
-        /// The figure, with its unit and where it stands.
-        figure: String,
-        /// What was found.
-        found: f64,
-        /// What is expected.
-        expected: &'static str,
-    },
-    /// A profile has no phase or no row.
-    #[error("program `{program}`: its profile has no {what}")]
-    Empty {
-        /// The program's name.
-        program: String,
-        /// What is missing.
-        what: &'static str,
+        /// The figure, what was found and what is expected.
+        fault: Fault,
     },
     /// A program drew more alone than the peak, on the machine it was measured on.
     #[error(

@@ -7,16 +7,13 @@
 //! and core cycles its core type's relative capacity.
 
 use corun_machine::Machine;
-use corun_profile::{CurvePoint, MeasuredOn, MissRateCurve, Profile, SoloRow, SoloTable};
+use corun_profile::{Extension, MeasuredOn, Profile, SoloFigures, SoloTable};
 
 use crate::error::ModelError;
 use crate::interval::finish;
 use crate::options::Compatibility;
 use crate::site::Site;
 use crate::table::{Knot, PhaseTable, TableParts, subdivide};
-
-/// Length of an imported program, which has one phase: a table does not say.
-pub const IMPORTED_INSTRUCTIONS: f64 = 150e9;
 
 /// A program alone draws at most this share of the peak of each domain it passes: Morad's model
 /// (thesis, eq. 5.8) has no solution at the whole.
@@ -32,12 +29,12 @@ const PBBCACHE_LEAST: f64 = 1e-6;
 /// Sizes below the private cache of the measured machine that are tabulated, by halves.
 const HALVES: i32 = 8;
 
-/// A row as parts that can be taken to another machine. Cycles are those of the machine it was
-/// measured on, per instruction.
+/// Figures as parts that can be taken to another machine. Cycles are those of the machine they
+/// were measured on, per instruction.
 #[derive(Debug, Clone, Copy)]
 struct Parts {
-    /// Size at which the program's own curve stands.
-    curve_bytes: f64,
+    /// Cache in all, private and shared, in bytes.
+    total_bytes: f64,
     cpi: f64,
     memory_cpi: f64,
     llc_cpi: f64,
@@ -49,62 +46,6 @@ struct Parts {
     mpki: f64,
     mpkc: f64,
     mb_per_s: f64,
-}
-
-/// Checks a table's figures.
-pub(crate) fn check(profile: &Profile, table: &SoloTable) -> Result<(), ModelError> {
-    if table.rows.is_empty() {
-        return Err(ModelError::Empty { program: profile.name.clone(), what: "row" });
-    }
-    let wrong = |figure: String, found: f64, expected| ModelError::Profile {
-        program: profile.name.clone(),
-        figure,
-        found,
-        expected,
-    };
-    let on = &table.measured_on;
-    let positive = [
-        ("clock_mhz", on.clock_mhz),
-        ("way_bytes", on.way_bytes as f64),
-        ("memory_latency_ns", on.memory_latency_ns),
-        ("llc_latency_ns", on.llc_latency_ns),
-    ];
-    for (figure, value) in positive {
-        if !value.is_finite() || value <= 0.0 {
-            let figure = format!("{figure} of the machine it was measured on");
-            return Err(wrong(figure, value, "a number above 0"));
-        }
-    }
-    let mut ways = 0;
-    for row in &table.rows {
-        if row.ways <= ways {
-            let figure = format!("ways of the row after {ways} ways");
-            return Err(wrong(figure, f64::from(row.ways), "a rising number above 0"));
-        }
-        ways = row.ways;
-        if !row.ipc.is_finite() || row.ipc <= 0.0 {
-            return Err(wrong(format!("ipc at {ways} ways"), row.ipc, "a number above 0"));
-        }
-        for (figure, value) in figures(row) {
-            if !value.is_finite() || value < 0.0 {
-                return Err(wrong(format!("{figure} at {ways} ways"), value, "a number >= 0"));
-            }
-        }
-    }
-    Ok(())
-}
-
-fn figures(row: &SoloRow) -> [(&'static str, f64); 8] {
-    [
-        ("llc_references_pki", row.llc_references_pki),
-        ("llc_misses_pki", row.llc_misses_pki),
-        ("llc_misses_pkc", row.llc_misses_pkc),
-        ("bandwidth_mb_per_s", row.bandwidth_mb_per_s),
-        ("stalls_l2_miss", row.stalls_l2_miss),
-        ("stalls_l3_miss", row.stalls_l3_miss),
-        ("stalls_total", row.stalls_total),
-        ("stalls_store_buffer", row.stalls_store_buffer),
-    ]
 }
 
 /// Is this site of the machine the table was measured on? By the machine's name, or by clock,
@@ -126,42 +67,36 @@ pub(crate) fn table(
     site: &Site,
     compatibility: Compatibility,
 ) -> Result<PhaseTable, ModelError> {
-    let on = &table.measured_on;
+    let on = table.measured_on();
     let here = measured_here(on, machine, site);
-    let last = table.rows[table.rows.len() - 1];
-    let measured = last.bandwidth_mb_per_s;
-    if here && measured * 1e6 >= site.peak_bytes_per_s {
+    let last = table.at_ways(f64::from(table.max_ways()), Extension::Hold).figures;
+    let measured_mb_per_s = last.bandwidth_mb_per_s;
+    if here && measured_mb_per_s * 1e6 >= site.peak_bytes_per_s {
         return Err(ModelError::PeakTooLow {
             program: profile.name.clone(),
-            measured_mb_per_s: measured,
+            measured_mb_per_s,
             peak_mb_per_s: site.peak_bytes_per_s * 1e-6,
         });
     }
-    let rows: Vec<Parts> = table.rows.iter().map(|row| parts(row, on)).collect();
     let compatible = compatibility == Compatibility::Pbbcache;
-    let all = if compatible { projected(&rows, on) } else { extended(table, &rows) };
-    let mut knots: Vec<Knot> = all
-        .iter()
-        .map(|parts| {
-            if compatible && here {
-                as_measured(parts, on, site)
-            } else {
-                moved(parts, on, site, here)
-            }
-        })
-        .collect();
-    fit_to_llc(&mut knots, site);
-    let apki = if here { (last.llc_references_pki, false) } else { apki(table, &rows, site) };
-    let measured = (
-        site.occupancy_bytes(rows[0].curve_bytes).max(0.0),
-        site.occupancy_bytes(rows[rows.len() - 1].curve_bytes),
+    let mut all = if compatible { vec![projected(table)] } else { below_one_way(table) };
+    all.extend(
+        table.rows().iter().map(|row| parts(&row.figures, on.total_bytes(f64::from(row.ways)))),
     );
+    let knot = |parts: &Parts| {
+        if compatible && here { as_measured(parts, on, site) } else { moved(parts, on, site, here) }
+    };
+    let mut knots: Vec<Knot> = all.iter().map(knot).collect();
+    fit_to_llc(&mut knots, site);
+    let private = site.private_bytes.max(site.l1_bytes);
+    let apki = table.curve().mpki(private);
+    let ways = |ways: u32| site.occupancy_bytes(on.total_bytes(f64::from(ways)));
     Ok(PhaseTable::new(
         TableParts {
             knots: subdivide(&knots, SEGMENTS_A_ROW),
-            llc_apki: apki.0,
-            apki_extrapolated: apki.1,
-            measured,
+            llc_apki: if here { last.llc_references_pki } else { apki.value },
+            apki_extrapolated: !here && apki.extrapolated,
+            measured: (ways(1).max(0.0), ways(table.max_ways())),
             footprint_bytes: f64::INFINITY,
             always_grows: compatible,
         },
@@ -169,133 +104,50 @@ pub(crate) fn table(
     ))
 }
 
-fn curve_bytes(on: &MeasuredOn, ways: u32) -> f64 {
-    let llc = f64::from(ways) * on.way_bytes as f64;
-    let private = on.private_cache_bytes as f64;
-    if on.inclusive_llc { llc.max(private) } else { llc + private }
-}
-
-fn parts(row: &SoloRow, on: &MeasuredOn) -> Parts {
-    let cpi = 1.0 / row.ipc;
-    let total = row.stalls_total.min(1.0);
-    let raw = row.stalls_l3_miss + row.stalls_store_buffer;
+fn parts(figures: &SoloFigures, total_bytes: f64) -> Parts {
+    let cpi = 1.0 / figures.ipc;
+    let total = figures.stalls_total;
+    let raw = figures.stalls_l3_miss + figures.stalls_store_buffer;
     let memory = raw.min(total);
-    let llc = (row.stalls_l2_miss - row.stalls_l3_miss).clamp(0.0, total - memory);
+    let llc = (figures.stalls_l2_miss - figures.stalls_l3_miss).clamp(0.0, total - memory);
     Parts {
-        curve_bytes: curve_bytes(on, row.ways),
+        total_bytes,
         cpi,
         memory_cpi: memory * cpi,
         llc_cpi: llc * cpi,
         stall_cpi: total * cpi,
         raw_memory_stalls: raw,
-        total_stalls: row.stalls_total,
-        mpki: row.llc_misses_pki,
-        mpkc: row.llc_misses_pkc,
-        mb_per_s: row.bandwidth_mb_per_s,
+        total_stalls: total,
+        mpki: figures.llc_misses_pki,
+        mpkc: figures.llc_misses_pkc,
+        mb_per_s: figures.bandwidth_mb_per_s,
     }
 }
 
-/// PBBCache's extension below one way: every figure goes on in a straight line through the first
-/// two ways to none, and is at least 1e-6.
-fn projected(rows: &[Parts], on: &MeasuredOn) -> Vec<Parts> {
-    let first = rows[0];
-    let second = rows.get(1).copied().unwrap_or(first);
-    let line = |a: f64, b: f64| (2.0 * a - b).max(PBBCACHE_LEAST);
-    let none = Parts {
-        curve_bytes: curve_bytes(on, 0),
-        cpi: line(first.cpi, second.cpi),
-        memory_cpi: line(first.memory_cpi, second.memory_cpi),
-        llc_cpi: line(first.llc_cpi, second.llc_cpi),
-        stall_cpi: line(first.stall_cpi, second.stall_cpi),
-        raw_memory_stalls: line(first.raw_memory_stalls, second.raw_memory_stalls),
-        total_stalls: line(first.total_stalls, second.total_stalls),
-        mpki: line(first.mpki, second.mpki),
-        mpkc: line(first.mpkc, second.mpkc),
-        mb_per_s: line(first.mb_per_s, second.mb_per_s),
-    };
-    std::iter::once(none).chain(rows.iter().copied()).collect()
+/// PBBCache's figures with no way at all: in a straight line through the first two ways. Its
+/// slowdowns are in such a line too, so CPI is, and not IPC.
+fn projected(table: &SoloTable) -> Parts {
+    let on = table.measured_on();
+    let at = |ways: f64| table.at_ways(ways, Extension::Linear).figures;
+    let cpi = 2.0 / at(1.0).ipc - 1.0 / at(2.0).ipc;
+    Parts { cpi: cpi.max(PBBCACHE_LEAST), ..parts(&at(0.0), on.total_bytes(0.0)) }
 }
 
-/// The program's miss-rate curve as far as the table has it: misses at each row's size, and LLC
-/// references as the misses of the private cache alone.
-fn curve(table: &SoloTable, rows: &[Parts]) -> Option<MissRateCurve> {
-    let private = table.measured_on.private_cache_bytes;
-    let anchor = CurvePoint { bytes: private, mpki: anchor(table) };
-    let inside = anchor.bytes > 0 && (anchor.bytes as f64) < rows[0].curve_bytes;
-    let points = Some(anchor)
-        .filter(|_| inside)
-        .into_iter()
-        .chain(rows.iter().map(|row| CurvePoint { bytes: row.curve_bytes as u64, mpki: row.mpki }));
-    MissRateCurve::new(points.collect()).ok()
-}
-
-/// The miss rate without any LLC: the references of the first row, at least its misses.
-fn anchor(table: &SoloTable) -> f64 {
-    let first = &table.rows[0];
-    first.llc_references_pki.max(first.llc_misses_pki)
-}
-
-/// corun's extension below one way: the miss rate runs to the anchor at the private cache's size
-/// and on by the curve's power law; each further miss costs what a miss cost between the rows, by
-/// least squares of CPI on misses, at most the memory latency.
-fn extended(table: &SoloTable, rows: &[Parts]) -> Vec<Parts> {
-    let on = &table.measured_on;
-    let first = rows[0];
-    let Some(curve) = curve(table, rows) else { return rows.to_vec() };
-    let latency = on.memory_latency_ns * on.clock_mhz * 1e-3;
-    let cost = cycles_a_miss(rows).clamp(0.0, latency);
-    let line = f64::from(on.line_bytes);
-    let at = |bytes: f64| {
-        let mpki = curve.mpki(bytes).value;
-        let more = (mpki - first.mpki) * 1e-3;
-        let cpi = first.cpi + cost * more;
-        let bytes_per_instruction = first.mb_per_s * 1e6 * first.cpi / (on.clock_mhz * 1e6);
-        let per_s = (bytes_per_instruction + line * more).max(0.0) * on.clock_mhz * 1e6 / cpi;
-        Parts {
-            curve_bytes: bytes,
-            cpi,
-            memory_cpi: first.memory_cpi + cost * more,
-            stall_cpi: first.stall_cpi + cost * more,
-            mpki,
-            mpkc: mpki / cpi,
-            mb_per_s: per_s * 1e-6,
-            ..first
-        }
-    };
-    let private = on.private_cache_bytes as f64;
-    let top = private.min(first.curve_bytes);
-    let mut all: Vec<Parts> = (1..=HALVES).rev().map(|half| at(top * 0.5_f64.powi(half))).collect();
-    if private > 0.0 && private < first.curve_bytes {
-        all.push(at(private));
-    }
-    all.extend_from_slice(rows);
-    all
-}
-
-/// Cycles that a miss costs: the slope of CPI over misses per instruction.
-fn cycles_a_miss(rows: &[Parts]) -> f64 {
-    let n = rows.len() as f64;
-    let mean = |of: fn(&Parts) -> f64| rows.iter().map(of).sum::<f64>() / n;
-    let (mpki, cpi) = (mean(|row| row.mpki), mean(|row| row.cpi));
-    let (mut both, mut square) = (0.0, 0.0);
-    for row in rows {
-        both += (row.mpki - mpki) * (row.cpi - cpi);
-        square += (row.mpki - mpki).powi(2);
-    }
-    // Misses that hardly vary tell nothing of their cost; those there are do.
-    if square > 1e-6 {
-        both / square * 1e3
-    } else if mpki > 1e-3 {
-        mean(|row| row.memory_cpi) / mpki * 1e3
-    } else {
-        f64::INFINITY
-    }
+/// The table's own extension below one way ([`Extension::Anchored`]): at the private cache alone,
+/// and at halves of that for machines with smaller caches.
+fn below_one_way(table: &SoloTable) -> Vec<Parts> {
+    let on = table.measured_on();
+    let at = |bytes: f64| parts(&table.at_bytes(bytes, Extension::Anchored).figures, bytes);
+    let one_way = on.total_bytes(1.0);
+    let private = (on.private_cache_bytes as f64).min(one_way);
+    let halves = (0..=HALVES).rev().map(|half| private * 0.5_f64.powi(half));
+    halves.filter(|&bytes| bytes < one_way).map(at).collect()
 }
 
 /// The figures of the measured machine, untouched.
 fn as_measured(parts: &Parts, on: &MeasuredOn, site: &Site) -> Knot {
     Knot {
-        bytes: site.occupancy_bytes(parts.curve_bytes),
+        bytes: site.occupancy_bytes(parts.total_bytes),
         cpi: parts.cpi,
         memory_cpi: parts.memory_cpi,
         memory_stalls: parts.raw_memory_stalls,
@@ -324,7 +176,7 @@ fn moved(parts: &Parts, on: &MeasuredOn, site: &Site, here: bool) -> Knot {
     let unstalled = (parts.cpi - parts.stall_cpi) * cycles;
     let other = (parts.stall_cpi - parts.memory_cpi - parts.llc_cpi).max(0.0) * cycles;
     let mut knot = Knot {
-        bytes: site.occupancy_bytes(parts.curve_bytes),
+        bytes: site.occupancy_bytes(parts.total_bytes),
         cpi: if here { parts.cpi } else { unstalled + other + llc_cpi + memory_cpi },
         memory_cpi,
         mpki: parts.mpki,
@@ -352,12 +204,4 @@ fn fit_to_llc(knots: &mut Vec<Knot>, site: &Site) {
     knots.retain(|knot| knot.bytes > 0.0 && knot.bytes < site.llc_bytes * (1.0 - 1e-9));
     knots.insert(0, none);
     knots.push(whole);
-}
-
-/// LLC accesses per 1000 instructions behind another private cache, and whether they had to be
-/// extrapolated.
-fn apki(table: &SoloTable, rows: &[Parts], site: &Site) -> (f64, bool) {
-    let Some(curve) = curve(table, rows) else { return (anchor(table), true) };
-    let reading = curve.mpki(site.private_bytes.max(site.l1_bytes).max(1.0));
-    (reading.value, reading.extrapolated)
 }

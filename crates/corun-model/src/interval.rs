@@ -19,9 +19,8 @@
 //! dependences allow, the core's outstanding misses, and one more than the misses that the reorder
 //! buffer holds on average beside the first.
 
-use corun_profile::{Phase, Profile, Recording};
+use corun_profile::Phase;
 
-use crate::error::ModelError;
 use crate::imported::SOLO_PEAK_SHARE;
 use crate::site::Site;
 use crate::table::{Knot, PhaseTable, TableParts};
@@ -31,45 +30,6 @@ const KNOTS: usize = 48;
 
 /// Tables never have more knots of the curve's own than so many.
 const CURVE_KNOTS: usize = 96;
-
-/// Checks a recording's figures.
-pub(crate) fn check(profile: &Profile, recording: &Recording) -> Result<(), ModelError> {
-    if recording.phases.is_empty() {
-        return Err(ModelError::Empty { program: profile.name.clone(), what: "phase" });
-    }
-    for (number, phase) in recording.phases.iter().enumerate() {
-        let wrong = |figure: &str, found: f64, expected| ModelError::Profile {
-            program: profile.name.clone(),
-            figure: format!("{figure} of phase {}", number + 1),
-            found,
-            expected,
-        };
-        if phase.instructions == 0 {
-            return Err(wrong("instructions", 0.0, "at least 1"));
-        }
-        let rates = [
-            ("data_accesses_pki", phase.data_accesses_pki),
-            ("branches_pki", phase.mix.branches_pki),
-            ("mispredicted_pki", phase.mix.mispredicted_pki),
-        ];
-        for (figure, value) in rates {
-            if !value.is_finite() || value < 0.0 {
-                return Err(wrong(figure, value, "a number >= 0"));
-            }
-        }
-        let shares = [("prefetchable", phase.prefetchable), ("dirty_share", phase.dirty_share)];
-        for (figure, value) in shares {
-            if !(0.0..=1.0).contains(&value) {
-                return Err(wrong(figure, value, "a number from 0 to 1"));
-            }
-        }
-        let parallelism = phase.memory_level_parallelism;
-        if !parallelism.is_finite() || parallelism < 1.0 {
-            return Err(wrong("memory_level_parallelism", parallelism, "a number >= 1"));
-        }
-    }
-    Ok(())
-}
 
 /// Tabulates a phase at a site.
 pub(crate) fn table(phase: &Phase, site: &Site) -> PhaseTable {

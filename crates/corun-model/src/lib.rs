@@ -23,7 +23,7 @@ mod space;
 mod table;
 
 pub use error::ModelError;
-pub use imported::{IMPORTED_INSTRUCTIONS, SOLO_PEAK_SHARE};
+pub use imported::SOLO_PEAK_SHARE;
 pub use model::Model;
 pub use options::{BandwidthModel, Compatibility, ModelOptions, NameError, SpaceLaw};
 pub use outcome::{Demand, Outcome};

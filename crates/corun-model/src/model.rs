@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use corun_machine::Machine;
-use corun_profile::{Profile, ProfileData};
+use corun_profile::{Profile, ProfileData, TABLE_INSTRUCTIONS};
 
 use crate::bandwidth::{self, LimitBandwidth};
 use crate::domains::Domains;
 use crate::error::ModelError;
-use crate::imported::{self, IMPORTED_INSTRUCTIONS};
+use crate::imported;
 use crate::interval;
 use crate::options::{BandwidthModel, Compatibility, ModelOptions};
 use crate::outcome::{Demand, Outcome};
@@ -98,9 +98,11 @@ impl Model {
     /// [`ModelError`] when a figure of the profile is negative, not a number or out of its range,
     /// or when the program drew more than the peak on this very machine.
     pub fn load(&self, profile: &Profile) -> Result<LoadedProgram, ModelError> {
-        let phases = match &profile.data {
+        profile
+            .check()
+            .map_err(|fault| ModelError::Profile { program: profile.name.clone(), fault })?;
+        let phases: Vec<(f64, Vec<PhaseTable>)> = match &profile.data {
             ProfileData::Recording(recording) => {
-                interval::check(profile, recording)?;
                 let phase = |phase| {
                     let tables = self.sites.iter().map(|site| interval::table(phase, site));
                     (phase.instructions as f64, tables.collect())
@@ -108,17 +110,15 @@ impl Model {
                 recording.phases.iter().map(phase).collect()
             }
             ProfileData::Table(table) => {
-                imported::check(profile, table)?;
                 let kind = self.options.compatibility;
                 let tables: Result<Vec<PhaseTable>, ModelError> = self
                     .sites
                     .iter()
                     .map(|site| imported::table(profile, table, &self.machine, site, kind))
                     .collect();
-                vec![(IMPORTED_INSTRUCTIONS, tables?)]
+                vec![(TABLE_INSTRUCTIONS as f64, tables?)]
             }
         };
-        let phases: Vec<(f64, Vec<PhaseTable>)> = phases;
         let phases = phases
             .into_iter()
             .map(|(instructions, tables)| self.phase(instructions, tables))

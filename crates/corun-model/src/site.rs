@@ -101,13 +101,14 @@ impl Site {
     }
 
     /// Speed of each hardware thread relative to alone when `busy` threads of its core run: linear
-    /// between 1 for one and the core type's yield for all.
+    /// between 1 for one and the core type's yield over its threads for all.
     pub(crate) fn smt_speed(&self, busy: u32) -> f64 {
         let threads = f64::from(self.core.threads);
         if busy <= 1 || threads <= 1.0 {
             return 1.0;
         }
-        let full = self.core.smt_yield.unwrap_or(DEFAULT_SMT_THROUGHPUT / threads).min(1.0);
+        let all = self.core.smt_yield.unwrap_or(DEFAULT_SMT_THROUGHPUT);
+        let full = (all / threads).min(1.0);
         let more = (f64::from(busy) - 1.0) / (threads - 1.0);
         1.0 - (1.0 - full) * more.min(1.0)
     }

@@ -12,17 +12,7 @@ const LINE: f64 = 64.0;
 
 fn site(llc_bytes: f64, ways: f64) -> Site {
     Site {
-        core: CoreType {
-            name: "core".to_owned(),
-            capacity: 1.0,
-            clock_mhz: 1000.0,
-            threads: 1,
-            dispatch_width: 4.0,
-            reorder_buffer: 128,
-            outstanding_misses: 10,
-            branch_penalty_cycles: 10.0,
-            smt_yield: None,
-        },
+        core: CoreType::new("core", 1000.0, 1),
         reference_clock_mhz: 1000.0,
         l1_bytes: 0.0,
         private_bytes: 0.0,

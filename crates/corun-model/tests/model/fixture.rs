@@ -9,7 +9,7 @@ use corun_machine::{
 use corun_model::{LoadedProgram, Member, Model, ModelOptions, Running};
 use corun_profile::{
     CurvePoint, InstructionMix, MeasuredOn, MissRateCurve, Origin, Phase, Profile, ProfileData,
-    Recording, SoloRow, SoloTable,
+    Recording, SoloFigures, SoloRow, SoloTable,
 };
 
 pub(crate) const MIB: u64 = 1 << 20;
@@ -17,22 +17,7 @@ pub(crate) const MIB: u64 = 1 << 20;
 pub(crate) const WAY: u64 = 5 * MIB / 2;
 
 pub(crate) fn object(kind: ObjectType, count: u32, objects: Vec<ObjectSpec>) -> ObjectSpec {
-    ObjectSpec {
-        kind,
-        count,
-        os_index: None,
-        level: None,
-        holds: None,
-        size_kib: None,
-        ways: None,
-        line_bytes: None,
-        inclusion: None,
-        latency_ns: None,
-        core_type: None,
-        cpus: None,
-        memory_mib: None,
-        objects,
-    }
+    ObjectSpec { count, objects, ..ObjectSpec::new(kind) }
 }
 
 pub(crate) fn cache(level: u32, size_kib: u64, ways: u32, objects: Vec<ObjectSpec>) -> ObjectSpec {
@@ -48,17 +33,7 @@ pub(crate) fn cache(level: u32, size_kib: u64, ways: u32, objects: Vec<ObjectSpe
 }
 
 pub(crate) fn core_type(name: &str) -> CoreType {
-    CoreType {
-        name: name.to_owned(),
-        capacity: 1.0,
-        clock_mhz: 2000.0,
-        threads: 1,
-        dispatch_width: 4.0,
-        reorder_buffer: 224,
-        outstanding_misses: 10,
-        branch_penalty_cycles: 15.0,
-        smt_yield: None,
-    }
+    CoreType::new(name, 2000.0, 1)
 }
 
 pub(crate) fn controller(name: &str, node: u32, peak_mb_per_s: f64) -> BandwidthDomain {
@@ -130,7 +105,7 @@ pub(crate) fn recording(
         instructions: 1_000_000_000,
         threads: 1,
         data_accesses_pki: 300.0,
-        mix: InstructionMix { mispredicted_pki: 2.0, ..Default::default() },
+        mix: InstructionMix { branches_pki: 100.0, mispredicted_pki: 2.0, ..Default::default() },
         prefetchable: 0.0,
         memory_level_parallelism: 2.0,
         dirty_share: 0.0,
@@ -149,8 +124,7 @@ pub(crate) fn solo_table(name: &str, first: f64, last: f64) -> Profile {
     let row = |ways: u32| {
         let mpki = first + (last - first) * f64::from(ways - 1) / 10.0;
         let cpi = 0.5 + 0.06 * mpki;
-        SoloRow {
-            ways,
+        let figures = SoloFigures {
             ipc: 1.0 / cpi,
             llc_references_pki: first + 2.0,
             llc_misses_pki: mpki,
@@ -163,7 +137,8 @@ pub(crate) fn solo_table(name: &str, first: f64, last: f64) -> Profile {
             stalls_l3_miss: 0.06 * mpki / cpi,
             stalls_total: (0.06 * mpki + 0.1) / cpi,
             stalls_store_buffer: 0.0,
-        }
+        };
+        SoloRow { ways, figures }
     };
     let measured_on = MeasuredOn {
         machine: "gold".to_owned(),
@@ -175,8 +150,8 @@ pub(crate) fn solo_table(name: &str, first: f64, last: f64) -> Profile {
         memory_latency_ns: 90.0,
         llc_latency_ns: 20.0,
     };
-    let data = ProfileData::Table(SoloTable { measured_on, rows: (1..=11).map(row).collect() });
-    Profile { name: name.to_owned(), data }
+    let table = SoloTable::new(measured_on, (1..=11).map(row).collect());
+    Profile { name: name.to_owned(), data: ProfileData::Table(table.expect("figures that can be")) }
 }
 
 pub(crate) fn load(model: &Model, profile: &Profile) -> LoadedProgram {
