@@ -43,9 +43,9 @@ pub(crate) fn through(solo: &[f64], out: &mut [f64]) {
             low = u
         }
         let newton = u - excess / slope;
-        let next = if newton > low && newton < high { newton } else { 0.5 * (low + high) };
-        let done = (next - u).abs() <= 1e-14 * u;
-        u = next;
+        // Newton's error is squared by each step: after one this short nothing is left of it.
+        let done = (newton - u).abs() <= 1e-9 * u;
+        u = if newton > low && newton < high || done { newton } else { 0.5 * (low + high) };
         if done {
             break;
         }

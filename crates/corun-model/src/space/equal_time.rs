@@ -46,15 +46,15 @@ pub(crate) fn divide(
             break;
         }
         if short > 0.0 {
-            low = time
+            low = time;
         } else {
-            high = time
+            high = time;
         }
         let newton = time + short / slope;
-        let inside = newton > low && newton < high;
-        if high - low <= high * 1e-14 {
+        if high - low <= high * 1e-14 || (newton - time).abs() <= time * 1e-14 {
             break;
         }
+        let inside = newton > low && newton < high;
         time = if inside && step % 8 != 7 { newton } else { between(low, high) };
     }
     even_out(capacity, sharers, growth, scratch, out);

@@ -3,6 +3,7 @@
 use corun_model::{BandwidthModel, Member, ModelOptions, Scratch, SpaceLaw};
 
 use crate::fixture::*;
+use crate::machines::*;
 
 fn near(a: f64, b: f64) -> bool {
     (a - b).abs() <= 1e-9 * a.abs().max(b.abs()).max(1e-9)

@@ -1,4 +1,8 @@
 //! Tests of the model from outside.
 
 mod by_hand;
+mod coupling;
 mod fixture;
+mod machines;
+mod pbbcache;
+mod properties;

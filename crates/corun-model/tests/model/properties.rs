@@ -1,0 +1,118 @@
+//! Properties of whole solves.
+
+use corun_model::{
+    BandwidthModel, LoadedProgram, Model, ModelOptions, Outcome, Running, Scratch, SpaceLaw,
+};
+use corun_profile::Profile;
+use proptest::prelude::*;
+
+use crate::fixture::*;
+use crate::machines::*;
+
+/// Misses that fall with the size, and what else makes programs differ.
+fn program() -> impl Strategy<Value = Profile> {
+    let drops = prop::collection::vec(0.0..1.0f64, 10);
+    (drops, 0.1..40.0f64, 0.0..1.0f64, 1.0..8.0f64, 0.0..1.0f64).prop_map(
+        |(drops, most, prefetchable, parallelism, dirty)| {
+            let sum: f64 = drops.iter().sum::<f64>().max(1e-3);
+            let mut left = most;
+            let mut points = vec![(16 * 1024, left)];
+            for (step, drop) in drops.iter().enumerate() {
+                left = (left - most * drop / sum * 0.99).max(0.0);
+                points.push(((32 * 1024) << step, left));
+            }
+            recording("p", &points, |phase| {
+                phase.prefetchable = prefetchable;
+                phase.memory_level_parallelism = parallelism;
+                phase.dirty_share = dirty;
+            })
+        },
+    )
+}
+
+fn programs() -> impl Strategy<Value = Vec<Profile>> {
+    prop::collection::vec(program(), 2..8)
+}
+
+fn options() -> impl Strategy<Value = ModelOptions> {
+    let laws = prop::sample::select(SpaceLaw::ALL.map(|(_, law)| law).to_vec());
+    let models = prop::sample::select(BandwidthModel::ALL.map(|(_, model)| model).to_vec());
+    (laws, models, 1000.0..40_000.0f64).prop_map(|(space, bandwidth, peak)| ModelOptions {
+        space,
+        bandwidth,
+        peak_mb_per_s: Some(peak),
+        ..Default::default()
+    })
+}
+
+fn solve(model: &Model, running: &[Running<'_>]) -> Vec<Outcome> {
+    let (mut scratch, mut out) = (Scratch::new(), Vec::new());
+    model.solve(running, &mut scratch, &mut out);
+    out
+}
+
+fn load_all(model: &Model, profiles: &[Profile]) -> Vec<LoadedProgram> {
+    profiles.iter().map(|profile| load(model, profile)).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn company_never_speeds_up(profiles in programs(), options in options()) {
+        let model = model(gold(2, 4), options);
+        let programs = load_all(&model, &profiles);
+        let running: Vec<_> = programs.iter().enumerate().map(|(i, one)| on(one, i)).collect();
+        for outcome in solve(&model, &running) {
+            prop_assert!(outcome.slowdown >= 1.0 - 1e-9, "{outcome:?}");
+            prop_assert!((0.0..=1.0).contains(&outcome.memory_stall_share));
+            prop_assert!(outcome.bytes_per_s.is_finite() && outcome.ipc > 0.0);
+        }
+        // The walk hands space out step by step: a newcomer can change who takes which step.
+        if options.space == SpaceLaw::Whirlpool {
+            return Ok(());
+        }
+        let all = solve(&model, &running);
+        let fewer = solve(&model, &running[..running.len() - 1]);
+        for (with, without) in all.iter().zip(&fewer) {
+            prop_assert!(with.slowdown >= without.slowdown * (1.0 - 1e-7), "{with:?} {without:?}");
+        }
+    }
+
+    #[test]
+    fn what_gets_through_is_below_the_peak(profiles in programs(), options in options()) {
+        let model = model(gold(1, 8), options);
+        let programs = load_all(&model, &profiles);
+        let running: Vec<_> = programs.iter().enumerate().map(|(i, one)| on(one, i)).collect();
+        let sum: f64 = solve(&model, &running).iter().map(|one| one.bytes_per_s).sum();
+        let peak = options.peak_mb_per_s.unwrap_or(0.0) * 1e6;
+        prop_assert!(options.bandwidth == BandwidthModel::None || sum <= peak * (1.0 + 1e-9));
+    }
+
+    #[test]
+    fn order_does_not_matter(profiles in programs(), options in options()) {
+        let model = model(gold(2, 4), options);
+        let programs = load_all(&model, &profiles);
+        let mut running: Vec<_> = programs.iter().enumerate().map(|(i, one)| on(one, i)).collect();
+        let forth = solve(&model, &running);
+        running.reverse();
+        let mut back = solve(&model, &running);
+        back.reverse();
+        for (a, b) in forth.iter().zip(&back) {
+            prop_assert!((a.slowdown - b.slowdown).abs() < 1e-6 * a.slowdown, "{a:?} {b:?}");
+        }
+    }
+
+    #[test]
+    fn working_memory_does_not_matter(profiles in programs(), options in options()) {
+        let model = model(gold(1, 8), options);
+        let programs = load_all(&model, &profiles);
+        let running: Vec<_> = programs.iter().enumerate().map(|(i, one)| on(one, i)).collect();
+        let (mut scratch, mut out) = (Scratch::new(), Vec::new());
+        model.solve(&running, &mut scratch, &mut out);
+        let first = out.clone();
+        model.solve(&running[..1], &mut scratch, &mut out);
+        model.solve(&running, &mut scratch, &mut out);
+        prop_assert_eq!(first, out);
+    }
+}
