@@ -164,7 +164,7 @@ impl Model {
         let table = self.table(&member);
         let site = self.site(cpu);
         let demand = table.demand(table.solo_bytes(site.llc_bytes));
-        self.outcome(&member, &demand, demand.cpi, demand.bytes_per_s)
+        self.outcome(&member, &demand, (demand.cpi, 1.0), demand.bytes_per_s)
     }
 
     /// Stage A, the law of space: what each member holds of `capacity_bytes` that they share, and
@@ -254,8 +254,8 @@ impl Model {
             let ratio = if through > 0.0 { (asked / through).max(1.0) } else { 1.0 };
             let latency = self.latency_ratio(at.node, flow.home);
             let speed = self.site(flow.member.cpu).smt_speed(busy_threads[at.core]);
-            let cpi = self.bandwidth.cpi(&flow.demand, latency, ratio) / speed;
-            self.outcome(&flow.member, &flow.demand, cpi, through * speed)
+            let cpi = self.bandwidth.cpi(&flow.demand, latency, ratio);
+            self.outcome(&flow.member, &flow.demand, (cpi, speed), through * speed)
         }));
     }
 
@@ -269,17 +269,26 @@ impl Model {
             / pages
     }
 
-    fn outcome(&self, member: &Member<'_>, demand: &Demand, cpi: f64, bytes_per_s: f64) -> Outcome {
-        let instructions_per_s = self.site(member.cpu).clock_hz() / cpi;
+    /// `cpi`: with the core to itself, and the speed relative to that. Memory stalls hide in the
+    /// time that the core's other threads take, so their share falls with it.
+    fn outcome(
+        &self,
+        member: &Member<'_>,
+        demand: &Demand,
+        (cpi, speed): (f64, f64),
+        bytes_per_s: f64,
+    ) -> Outcome {
+        let instructions_per_s = self.site(member.cpu).clock_hz() / cpi * speed;
+        let memory_cpi = demand.memory_cpi + (cpi - demand.cpi).max(0.0);
         Outcome {
             instructions_per_s,
             slowdown: member.phase().best_instructions_per_s / instructions_per_s,
-            ipc: 1.0 / cpi,
+            ipc: speed / cpi,
             llc_apki: demand.llc_apki,
             llc_mpki: demand.llc_mpki,
             bytes_per_s,
             occupancy_bytes: demand.occupancy_bytes,
-            memory_stall_share: ((cpi - demand.cpi + demand.memory_cpi) / cpi).clamp(0.0, 1.0),
+            memory_stall_share: (memory_cpi / cpi * speed).min(1.0),
             extrapolated: demand.extrapolated,
         }
     }

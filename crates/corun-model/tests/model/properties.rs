@@ -80,6 +80,22 @@ proptest! {
     }
 
     #[test]
+    fn company_never_speeds_up_behind_buses(profiles in programs(), bandwidth in 1..5usize) {
+        // Front-side buses, then a hub: what a bus cuts, the hub need not carry.
+        let options =
+            ModelOptions { bandwidth: BandwidthModel::ALL[bandwidth].1, ..Default::default() };
+        let machine = corun_machine::preset("xeon-x5365").expect("a shipped preset");
+        let model = Model::new(machine.into(), options).expect("presets have all figures");
+        let programs = load_all(&model, &profiles);
+        let running: Vec<_> = programs.iter().enumerate().map(|(i, one)| on(one, i)).collect();
+        let all = solve(&model, &running);
+        let fewer = solve(&model, &running[..running.len() - 1]);
+        for (with, without) in all.iter().zip(&fewer) {
+            prop_assert!(with.slowdown >= without.slowdown * (1.0 - 1e-7), "{with:?} {without:?}");
+        }
+    }
+
+    #[test]
     fn what_gets_through_is_below_the_peak(profiles in programs(), options in options()) {
         let model = model(gold(1, 8), options);
         let programs = load_all(&model, &profiles);
