@@ -4,7 +4,7 @@ use corun_machine::{BandwidthKind, Machine};
 
 use crate::bandwidth::LimitBandwidth;
 use crate::error::ModelError;
-use crate::imported::SOLO_PEAK_SHARE;
+use crate::options::ModelOptions;
 
 /// The domains in the order in which they are solved, and every way through them.
 #[derive(Debug, Clone)]
@@ -16,6 +16,8 @@ pub(crate) struct Domains {
     ways: Vec<(u32, u32)>,
     passed: Vec<u32>,
     nodes: usize,
+    /// The most that a flow alone draws of each peak.
+    solo_share: f64,
 }
 
 /// Traffic of one flow to one node.
@@ -39,7 +41,8 @@ pub(crate) struct DomainScratch {
 }
 
 impl Domains {
-    pub(crate) fn of(machine: &Machine, peak_mb_per_s: Option<f64>) -> Result<Self, ModelError> {
+    pub(crate) fn of(machine: &Machine, options: &ModelOptions) -> Result<Self, ModelError> {
+        let peak_mb_per_s = options.peak_mb_per_s;
         let domains = machine.bandwidth_domains();
         let mut order: Vec<usize> = (0..domains.len()).collect();
         order.sort_by_key(|&index| (domains[index].stage, index));
@@ -78,21 +81,18 @@ impl Domains {
                 ways.push((first, passed.len() as u32));
             }
         }
-        Ok(Self { peaks, ways, passed, nodes })
+        Ok(Self { peaks, ways, passed, nodes, solo_share: options.solo_share() })
     }
 
     /// One domain for all traffic: PBBCache's view of a machine.
-    pub(crate) fn single(
-        machine: &Machine,
-        peak_mb_per_s: Option<f64>,
-    ) -> Result<Self, ModelError> {
-        let own = Self::of(machine, peak_mb_per_s)?;
+    pub(crate) fn single(machine: &Machine, options: &ModelOptions) -> Result<Self, ModelError> {
+        let own = Self::of(machine, options)?;
         let controllers = machine.bandwidth_domains().iter();
         let of_controllers: f64 = controllers
             .filter(|domain| domain.kind == BandwidthKind::MemoryController)
             .map(|domain| domain.peak_mb_per_s)
             .sum();
-        let peak = peak_mb_per_s.or(Some(of_controllers).filter(|&sum| sum > 0.0));
+        let peak = options.peak_mb_per_s.or(Some(of_controllers).filter(|&sum| sum > 0.0));
         let Some(peak) = peak else { return Ok(own) };
         let count = own.ways.len();
         Ok(Self {
@@ -100,6 +100,7 @@ impl Domains {
             ways: vec![(0, 1); count],
             passed: vec![0],
             nodes: own.nodes,
+            solo_share: own.solo_share,
         })
     }
 
@@ -161,7 +162,7 @@ impl Domains {
                 last = Some(part.flow);
             }
             for one in solo.iter_mut() {
-                *one = one.min(SOLO_PEAK_SHARE);
+                *one = one.min(self.solo_share);
             }
             shared.resize(solo.len(), 0.0);
             model.through(solo, shared);

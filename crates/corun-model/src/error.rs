@@ -23,6 +23,12 @@ pub enum ModelError {
         /// What was found.
         found: f64,
     },
+    /// The share of the peak that a program may draw alone is not usable.
+    #[error("the solo share of the peak is {found}, expected a number above 0, at most 0.999")]
+    SoloPeakShare {
+        /// What was found.
+        found: f64,
+    },
     /// A figure of a profile cannot be.
     #[error("program `{program}`: {fault}")]
     Profile {

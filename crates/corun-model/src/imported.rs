@@ -15,10 +15,6 @@ use crate::options::Compatibility;
 use crate::site::Site;
 use crate::table::{Knot, PhaseTable, TableParts, subdivide};
 
-/// A program alone draws at most this share of the peak of each domain it passes: Morad's model
-/// (thesis, eq. 5.8) has no solution at the whole.
-pub const SOLO_PEAK_SHARE: f64 = 0.95;
-
 /// Segments a table has between two of its rows: linear figures stay as they are, and the
 /// integral of the fill time is followed.
 const SEGMENTS_A_ROW: usize = 4;

@@ -21,7 +21,6 @@
 
 use corun_profile::Phase;
 
-use crate::imported::SOLO_PEAK_SHARE;
 use crate::site::Site;
 use crate::table::{Knot, PhaseTable, TableParts};
 
@@ -121,11 +120,11 @@ fn knot(phase: &Phase, site: &Site, occupancy: f64) -> Knot {
 }
 
 /// The solo point (errata to thesis section 5.3.2): a program alone draws at most
-/// [`SOLO_PEAK_SHARE`] of each peak on its way to local memory; where it would draw more, it
+/// a share of each peak on its way to local memory; where it would draw more, it
 /// waits for memory so much longer. Then the rates that follow from the speed.
 pub(crate) fn finish(knot: &mut Knot, site: &Site, bytes_per_instruction: f64, unstalled: f64) {
     let clock = site.clock_hz();
-    let least_cpi = bytes_per_instruction * clock / (SOLO_PEAK_SHARE * site.peak_bytes_per_s);
+    let least_cpi = bytes_per_instruction * clock / (site.solo_share * site.peak_bytes_per_s);
     if least_cpi > knot.cpi {
         knot.memory_cpi += least_cpi - knot.cpi;
         knot.cpi = least_cpi;

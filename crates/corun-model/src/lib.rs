@@ -23,9 +23,11 @@ mod space;
 mod table;
 
 pub use error::ModelError;
-pub use imported::SOLO_PEAK_SHARE;
 pub use model::Model;
-pub use options::{BandwidthModel, Compatibility, ModelOptions, NameError, SpaceLaw};
+pub use options::{
+    BandwidthModel, Compatibility, DEFAULT_SOLO_PEAK_SHARE, MAX_SOLO_PEAK_SHARE, ModelOptions,
+    NameError, SpaceLaw,
+};
 pub use outcome::{Demand, Outcome};
 pub use program::{CacheGroup, Flow, LoadedPhase, LoadedProgram, Member, Running};
 pub use scratch::Scratch;

@@ -10,7 +10,7 @@ use crate::domains::Domains;
 use crate::error::ModelError;
 use crate::imported;
 use crate::interval;
-use crate::options::{BandwidthModel, Compatibility, ModelOptions};
+use crate::options::{BandwidthModel, Compatibility, MAX_SOLO_PEAK_SHARE, ModelOptions};
 use crate::outcome::{Demand, Outcome};
 use crate::program::{Flow, LoadedPhase, LoadedProgram, Member, Running};
 use crate::scratch::{Scratch, recycle};
@@ -52,18 +52,23 @@ impl Model {
         {
             return Err(ModelError::Peak { found });
         }
+        let usable = |share: f64| share > 0.0 && share <= MAX_SOLO_PEAK_SHARE;
+        if let Some(found) = options.solo_peak_share.filter(|&share| !usable(share)) {
+            return Err(ModelError::SoloPeakShare { found });
+        }
         let compatible = options.compatibility == Compatibility::Pbbcache;
         let options =
             if compatible { ModelOptions::pbbcache(options.peak_mb_per_s) } else { options };
         let domains = if compatible {
-            Domains::single(&machine, options.peak_mb_per_s)?
+            Domains::single(&machine, &options)?
         } else {
-            Domains::of(&machine, options.peak_mb_per_s)?
+            Domains::of(&machine, &options)?
         };
         let mut sites: Vec<Site> = Vec::new();
         let mut site_of = Vec::with_capacity(machine.cpus().len());
         for (cpu, at) in machine.cpus().iter().enumerate() {
-            let site = Site::of(&machine, cpu, domains.lowest_peak(cpu, at.node))?;
+            let site =
+                Site::of(&machine, cpu, domains.lowest_peak(cpu, at.node), options.solo_share())?;
             let known = sites.iter().position(|one| *one == site);
             site_of.push(known.unwrap_or(sites.len()) as u32);
             if known.is_none() {

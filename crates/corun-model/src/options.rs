@@ -53,7 +53,18 @@ pub struct ModelOptions {
     /// The peak of each memory controller in MB/s (1e6 bytes a second), instead of the machine's;
     /// a machine without bandwidth domains gets one of this peak for all its traffic.
     pub peak_mb_per_s: Option<f64>,
+    /// The most that a program alone draws of the peak of each domain it passes, above 0 and at
+    /// most [`MAX_SOLO_PEAK_SHARE`]; [`DEFAULT_SOLO_PEAK_SHARE`] where absent. It matters beside a
+    /// program that would draw more: see the table in docs/model.md.
+    pub solo_peak_share: Option<f64>,
 }
+
+/// [`ModelOptions::solo_peak_share`] where it is not given (errata to thesis section 5.3.2).
+pub const DEFAULT_SOLO_PEAK_SHARE: f64 = 0.95;
+
+/// The highest [`ModelOptions::solo_peak_share`]: Morad's model (thesis, eq. 5.8) has no solution
+/// at the whole peak.
+pub const MAX_SOLO_PEAK_SHARE: f64 = 0.999;
 
 impl ModelOptions {
     /// What the public simulator PBBCache does (thesis, chapter 5, and its published behaviour):
@@ -66,7 +77,13 @@ impl ModelOptions {
             bandwidth: BandwidthModel::Stalls,
             compatibility: Compatibility::Pbbcache,
             peak_mb_per_s,
+            // PBBCache cuts nothing.
+            solo_peak_share: Some(MAX_SOLO_PEAK_SHARE),
         }
+    }
+
+    pub(crate) fn solo_share(&self) -> f64 {
+        self.solo_peak_share.unwrap_or(DEFAULT_SOLO_PEAK_SHARE)
     }
 }
 

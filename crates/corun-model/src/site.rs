@@ -37,6 +37,8 @@ pub(crate) struct Site {
     pub(crate) memory_latency_ns: f64,
     /// The lowest peak on the way to local memory, in bytes a second.
     pub(crate) peak_bytes_per_s: f64,
+    /// The most that a program alone draws of it.
+    pub(crate) solo_share: f64,
 }
 
 impl Site {
@@ -44,6 +46,7 @@ impl Site {
         machine: &Machine,
         cpu: usize,
         peak_bytes_per_s: f64,
+        solo_share: f64,
     ) -> Result<Self, ModelError> {
         let at = machine.cpus()[cpu];
         let llc = &machine.llcs()[at.llc];
@@ -76,6 +79,7 @@ impl Site {
             llc_latency_ns: latency_ns(&cache, &core),
             memory_latency_ns,
             peak_bytes_per_s,
+            solo_share,
             core,
         })
     }

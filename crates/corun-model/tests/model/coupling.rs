@@ -212,6 +212,8 @@ fn what_cannot_be_is_refused_by_name() {
     let error = |spec, options| corun_model::Model::new(machine(spec), options).unwrap_err();
     let peak = ModelOptions { peak_mb_per_s: Some(f64::NAN), ..Default::default() };
     assert!(matches!(error(gold(1, 1), peak), ModelError::Peak { .. }));
+    let share = ModelOptions { solo_peak_share: Some(1.0), ..Default::default() };
+    assert!(matches!(error(gold(1, 1), share), ModelError::SoloPeakShare { .. }));
     let mut spec = gold(1, 1);
     spec.objects = vec![object(
         corun_machine::ObjectType::Package,
