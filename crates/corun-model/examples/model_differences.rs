@@ -3,8 +3,8 @@
 //! `cargo run --release -p corun-model --example model_differences -- TABLE.csv`
 //!
 //! Every pair of its programs shares one LLC of the Xeon Gold 6138 with a peak of 35000 MB/s; then
-//! groups of 4 and 8 programs. Laws are held against each other, models against `additive`.
-//! Prints Markdown.
+//! groups of 4 and 8 programs. Laws are held against each other, models against `additive`. Last,
+//! pairs on the Xeon X5365 by the share of the peak that a program draws alone. Prints Markdown.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -73,6 +73,22 @@ fn main() -> Result<(), Box<dyn Error>> {
             }
         }
         println!("| {size} | {slowdown} |");
+    }
+    println!(
+        "\n| solo share of the peak | pairs on one LLC of the Xeon X5365, mean / max slowdown |"
+    );
+    println!("|---|---|");
+    let front_side_bus = Arc::new(corun_machine::preset("xeon-x5365")?);
+    for share in [0.95, 0.9, 0.85, 0.8] {
+        let options = ModelOptions { solo_peak_share: Some(share), ..Default::default() };
+        let model = Model::new(Arc::clone(&front_side_bus), options)?;
+        let programs: Vec<LoadedProgram> =
+            profiles.iter().map(|profile| model.load(profile)).collect::<Result<_, _>>()?;
+        let mut slowdown = Spread::default();
+        for pair in groups(programs.len(), 2) {
+            solve(&model, &programs, &pair).1.iter().for_each(|one| slowdown.add(one.slowdown));
+        }
+        println!("| {share} | {slowdown} |");
     }
     Ok(())
 }
