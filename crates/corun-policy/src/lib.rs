@@ -8,6 +8,7 @@ mod plan;
 mod policies;
 mod policy;
 mod registry;
+mod spread;
 mod view;
 
 pub use plan::{Action, ActionKind, CachePart, Plan, Step};
