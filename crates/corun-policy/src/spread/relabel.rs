@@ -45,7 +45,6 @@ impl<'a> Relabel<'a> {
         let leaf_weights = leaf_weights(tree, items, target);
         let mut touched = Vec::new();
         let node = |leaf: usize| tree.leaf_nodes[leaf];
-        // A leaf laid onto itself may gain nothing, but its parents' matching must see it.
         for &(one, other) in leaf_weights.keys() {
             let mut pair = (node(one), node(other));
             while let (Some(a), Some(b)) = (tree.nodes[pair.0].parent, tree.nodes[pair.1].parent) {

@@ -33,10 +33,9 @@ pub(super) fn plan_for(
             continue;
         }
         let thread = spread.view_of(&spread.items[place]).id;
-        let partner = by_id
-            .values()
-            .copied()
-            .find(|&other| !done[other] && other != place && words.exchange_places(place, other));
+        let partner = words.at[target].iter().copied().find(|&other| {
+            !done[other] && wanted(&spread.items[other]) && words.exchange_places(place, other)
+        });
         done[place] = true;
         if let Some(partner) = partner {
             done[partner] = true;
@@ -63,19 +62,23 @@ struct Words<'a> {
     /// For each LLC the items that are on it now, and that will be.
     now: Vec<Vec<usize>>,
     then: Vec<Vec<usize>>,
+    /// For each leaf the items that are on it now.
+    at: Vec<Vec<usize>>,
 }
 
 impl<'a> Words<'a> {
     fn new(spread: &'a Spread<'a>, places: &'a Places, measure: &'a str) -> Self {
         let llcs = spread.view.machine.llcs().len();
         let (mut now, mut then) = (vec![Vec::new(); llcs], vec![Vec::new(); llcs]);
+        let mut on_leaf = vec![Vec::new(); spread.tree.cpus.len()];
         for (place, item) in spread.items.iter().enumerate() {
             if let Some(at) = item.at {
                 now[spread.tree.llc(at)].push(place);
+                on_leaf[at].push(place);
             }
             then[spread.tree.llc(places.0[place])].push(place);
         }
-        Self { spread, places, measure, now, then }
+        Self { spread, places, measure, now, then, at: on_leaf }
     }
 
     /// Does each of two held threads go where the other is?
