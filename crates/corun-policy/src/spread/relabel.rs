@@ -29,7 +29,8 @@ type Pair = (usize, usize);
 struct Relabel<'a> {
     tree: &'a Tree,
     /// What is gained by laying one leaf onto another; pairs that are absent gain nothing.
-    leaf_weights: BTreeMap<Pair, i64>,
+    /// Sorted by pair.
+    leaf_weights: Vec<(Pair, i64)>,
     /// Pairs of nodes below which some pair of leaves has a weight, as (parents, positions among
     /// their children), sorted.
     touched: Vec<(Pair, Pair)>,
@@ -45,7 +46,7 @@ impl<'a> Relabel<'a> {
         let leaf_weights = leaf_weights(tree, items, target);
         let mut touched = Vec::new();
         let node = |leaf: usize| tree.leaf_nodes[leaf];
-        for &(one, other) in leaf_weights.keys() {
+        for &((one, other), _) in &leaf_weights {
             let mut pair = (node(one), node(other));
             while let (Some(a), Some(b)) = (tree.nodes[pair.0].parent, tree.nodes[pair.1].parent) {
                 let positions = (tree.nodes[pair.0].position, tree.nodes[pair.1].position);
@@ -80,7 +81,8 @@ impl<'a> Relabel<'a> {
         let size = children.0.len();
         if size == 0 {
             let leaves = (nodes[one].first_leaf, nodes[other].first_leaf);
-            let gain = self.leaf_weights.get(&leaves).copied().unwrap_or(0);
+            let found = self.leaf_weights.binary_search_by_key(&leaves, |entry| entry.0);
+            let gain = found.map_or(0, |index| self.leaf_weights[index].1);
             return gain + self.untouched((one, other));
         }
         let touched = self.touched((one, other));
@@ -120,64 +122,74 @@ impl<'a> Relabel<'a> {
     }
 }
 
-/// How many items of each class are on each leaf.
-fn count_by_class_and_leaf(
-    places: impl Iterator<Item = (usize, usize)>,
-) -> BTreeMap<(usize, usize), i64> {
-    let mut counts = BTreeMap::new();
-    for place in places {
-        *counts.entry(place).or_default() += 1;
-    }
-    counts
+/// Items of one class on one leaf, and how many.
+type Group = ((usize, usize), i64);
+
+/// How many items of each class are on each leaf, sorted. Sorted lists, because they are built
+/// once and then only read.
+fn count_by_class_and_leaf(places: impl Iterator<Item = (usize, usize)>) -> Vec<Group> {
+    sum_by_key(places.map(|place| (place, 1)).collect())
+}
+
+fn sum_by_key(mut entries: Vec<((usize, usize), i64)>) -> Vec<((usize, usize), i64)> {
+    entries.sort_unstable_by_key(|entry| entry.0);
+    entries.dedup_by(|next, kept| {
+        let same = next.0 == kept.0;
+        if same {
+            kept.1 += next.1;
+        }
+        same
+    });
+    entries
 }
 
 /// For a pair of leaves how many items stay when the one, as targeted, is laid onto the other, as
-/// it is now, in units that outweigh every preference between equals.
-fn leaf_weights(tree: &Tree, items: &[Item], target: &[usize]) -> BTreeMap<Pair, i64> {
+/// it is now, in units that outweigh every preference between equals. Sorted by pair.
+fn leaf_weights(tree: &Tree, items: &[Item], target: &[usize]) -> Vec<(Pair, i64)> {
     let unit = tree.cpus.len() as i64 + 1;
     let targets =
         count_by_class_and_leaf(items.iter().zip(target).map(|(item, &leaf)| (item.class, leaf)));
     let now = count_by_class_and_leaf(
         items.iter().filter_map(|item| item.at.map(|leaf| (item.class, leaf))),
     );
-    let mut weights: BTreeMap<Pair, i64> = BTreeMap::new();
-    for (&(class, leaf), &wanted) in &targets {
-        for (&(_, at), &there) in now.range((class, 0)..(class + 1, 0)) {
-            *weights.entry((leaf, at)).or_default() += unit * wanted.min(there);
+    let mut weights = Vec::with_capacity(items.len());
+    for &((class, leaf), wanted) in &targets {
+        let from = now.partition_point(|&((one, _), _)| one < class);
+        for &((_, at), there) in now[from..].iter().take_while(|group| group.0.0 == class) {
+            weights.push(((leaf, at), unit * wanted.min(there)));
         }
     }
-    for (item, &leaf) in items.iter().zip(target) {
-        for other in (0..tree.cpus.len()).filter(|&other| !item.may_use(other)) {
-            weights.insert((leaf, other), FORBIDDEN);
-        }
+    let bound = items.iter().zip(target).filter(|(item, _)| item.leaves.is_some());
+    for (item, &leaf) in bound {
+        let barred = (0..tree.cpus.len()).filter(|&other| !item.may_use(other));
+        weights.extend(barred.map(|other| ((leaf, other), FORBIDDEN)));
     }
-    weights
+    sum_by_key(weights)
 }
 
-/// Gives the leaves of each class to its items anew: first to those that are there already.
+/// Gives the leaves of each class to its items anew: first to those that are there already, then
+/// to those that had one anyway, then what is left.
 fn exchange_within_classes(items: &[Item], leaves: &[usize]) -> Vec<usize> {
-    let mut free: BTreeMap<(usize, usize), i64> =
+    let mut free =
         count_by_class_and_leaf(items.iter().zip(leaves).map(|(item, &leaf)| (item.class, leaf)));
-    let mut take = |class: usize, leaf: usize| match free.get_mut(&(class, leaf)) {
-        Some(count) if *count > 0 => {
-            *count -= 1;
-            true
-        }
-        _ => false,
+    let mut take = |class: usize, leaf: Option<usize>| {
+        let from = match leaf {
+            Some(leaf) => free.partition_point(|group| group.0 < (class, leaf)),
+            None => free.partition_point(|group| group.0.0 < class),
+        };
+        let wanted = |group: &&mut Group| group.0.0 == class && leaf.is_none_or(|l| l == group.0.1);
+        let mut groups = free[from..].iter_mut().take_while(wanted);
+        let group = groups.find(|group| group.1 > 0)?;
+        group.1 -= 1;
+        Some(group.0.1)
     };
     let mut places: Vec<Option<usize>> =
-        items.iter().map(|item| item.at.filter(|&leaf| take(item.class, leaf))).collect();
-    // What is left goes out in the order of the items, which for newcomers is that of the sort.
-    let mut left: BTreeMap<usize, std::collections::VecDeque<usize>> = BTreeMap::new();
-    for (item, &leaf) in items.iter().zip(leaves) {
-        if take(item.class, leaf) {
-            left.entry(item.class).or_default().push_back(leaf);
-        }
+        items.iter().map(|item| item.at.and_then(|leaf| take(item.class, Some(leaf)))).collect();
+    for ((item, place), &leaf) in items.iter().zip(&mut places).zip(leaves) {
+        *place = place.or_else(|| take(item.class, Some(leaf)));
     }
     for (item, place) in items.iter().zip(&mut places) {
-        if place.is_none() {
-            *place = left.get_mut(&item.class).and_then(|leaves| leaves.pop_front());
-        }
+        *place = place.or_else(|| take(item.class, None));
     }
     places.into_iter().zip(leaves).map(|(place, &leaf)| place.unwrap_or(leaf)).collect()
 }

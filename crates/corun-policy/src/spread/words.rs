@@ -122,13 +122,14 @@ impl<'a> Words<'a> {
 
 /// " (with mcf06, namd06)", or nothing for a thread that is alone.
 fn neighbours(spread: &Spread<'_>, on_llc: &[usize], place: usize) -> String {
-    let others = || on_llc.iter().filter(|&&other| other != place);
-    let count = others().count();
+    let others = on_llc.iter().filter(|&&other| other != place);
+    // The thread itself is on the list.
+    let count = on_llc.len().saturating_sub(1);
     if count == 0 {
         return String::new();
     }
     let name = |&place: &usize| spread.view_of(&spread.items[place]).program.as_str();
-    let named: Vec<&str> = others().take(NAMED).map(name).collect();
+    let named: Vec<&str> = others.take(NAMED).map(name).collect();
     let more = match count.saturating_sub(NAMED) {
         0 => String::new(),
         more => format!(" and {more} more"),
