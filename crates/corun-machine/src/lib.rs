@@ -7,6 +7,7 @@ mod build;
 mod check;
 mod cpu_set;
 mod derive;
+mod discover;
 mod error;
 mod file;
 mod machine;
@@ -17,6 +18,7 @@ mod view;
 
 pub use check::MAX_CPUS;
 pub use cpu_set::{CpuId, CpuListError, CpuSet, MAX_CPU};
+pub use discover::{DiscoverError, discover};
 pub use error::{MachineError, Place, SpecError};
 pub use machine::{Cache, Core, Cpu, Llc, Machine, Node, Object, ObjectIndex, Package};
 pub use presets::{preset, presets, resolve};
