@@ -3,6 +3,7 @@
 //! A [`Machine`] is a free-form tree of packages, dies, NUMA nodes, clusters, caches, cores and
 //! CPUs, with the bandwidth domains on the way to memory. It knows nothing of programs.
 
+mod assume;
 mod build;
 mod check;
 mod cpu_set;

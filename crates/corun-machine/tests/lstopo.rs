@@ -30,7 +30,15 @@ fn unpack(archive: &Path, into: &Path) -> PathBuf {
     let mut archive = tar::Archive::new(bzip2::read::BzDecoder::new(File::open(archive).unwrap()));
     archive.set_preserve_permissions(false);
     archive.set_preserve_mtime(false);
-    archive.unpack(into).unwrap();
+    let wanted = ["/proc/", "/sys/devices/system/", "/sys/devices/cpu", "/sys/class/dmi/"];
+    for entry in archive.entries().unwrap() {
+        let mut entry = entry.unwrap();
+        let path = entry.path().unwrap().to_string_lossy().into_owned();
+        let skipped = path.contains("/hugepages/") || path.contains("/self/");
+        if wanted.iter().any(|part| path.contains(part)) && !skipped {
+            entry.unpack_in(into).unwrap();
+        }
+    }
     let is_root = |folder: &PathBuf| folder.join("sys").is_dir() || folder.join("proc").is_dir();
     let entries = fs::read_dir(into).unwrap().map(|entry| entry.unwrap().path());
     entries.into_iter().find(is_root).unwrap_or_else(|| into.to_owned())
