@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 
 use corun_machine::{CacheType, CpuId, CpuSet, Machine, Object, ObjectType, discover};
 
+/// Level, d, i or nothing, CPUs, KiB, bytes a line, ways.
+type Cache = (u32, String, String, u64, Option<u32>, Option<u32>);
+
 /// What both sides are compared by. CPUs as lists.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Seen {
@@ -15,8 +18,7 @@ struct Seen {
     cores: BTreeSet<String>,
     /// Number, CPUs, memory in MiB.
     nodes: BTreeSet<(u32, String, Option<u64>)>,
-    /// Level, d, i or nothing, CPUs, KiB, bytes a line, ways.
-    caches: BTreeSet<(u32, String, String, u64, Option<u32>, Option<u32>)>,
+    caches: BTreeSet<Cache>,
     distances: Vec<Vec<u32>>,
 }
 

@@ -83,6 +83,42 @@ fn power_and_system_z_write_cpuinfo_their_own_way() {
 }
 
 #[test]
+fn power_keeps_its_caches_in_the_device_tree() {
+    let word = |n: u32| n.to_be_bytes();
+    let root = root(&[
+        ("proc/cpuinfo", "processor : 0\nprocessor : 1\nprocessor : 4\n"),
+        ("cpu0/topology/thread_siblings_list", "0-1"),
+        ("cpu1/topology/thread_siblings_list", "0-1"),
+        ("cpu4/topology/thread_siblings_list", "4"),
+    ]);
+    let tree = |path: &str, words: &[u32]| {
+        let path = root.path().join("proc/device-tree/cpus").join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, words.iter().flat_map(|&n| word(n)).collect::<Vec<u8>>()).unwrap();
+    };
+    for (name, threads, l2) in [("POWER7@0", &[0, 1, 2, 3][..], 100), ("POWER7@4", &[4], 101)] {
+        tree(&format!("{name}/ibm,ppc-interrupt-server#s"), threads);
+        tree(&format!("{name}/d-cache-size"), &[32 << 10]);
+        tree(&format!("{name}/d-cache-line-size"), &[128]);
+        tree(&format!("{name}/d-cache-sets"), &[32]);
+        tree(&format!("{name}/l2-cache"), &[l2]);
+        tree(&format!("l2-{l2}/phandle"), &[l2]);
+        tree(&format!("l2-{l2}/d-cache-size"), &[256 << 10]);
+        tree(&format!("l2-{l2}/l2-cache"), &[200]);
+    }
+    tree("l3/ibm,phandle", &[200]);
+    tree("l3/d-cache-size", &[4 << 20]);
+    tree("l3/l2-cache", &[200]);
+    let machine = discover(root.path()).unwrap();
+    assert_eq!(sets(&machine)[2], ["0-1,4"]);
+    let cache = machine.llcs()[0].cache.unwrap();
+    // The third-level cache points at itself and is still one.
+    assert_eq!((cache.level, cache.size_bytes), (3, 4 << 20));
+    let l1 = machine.objects().iter().filter_map(|o| o.cache).find(|c| c.level == 1).unwrap();
+    assert_eq!((l1.size_bytes, l1.ways, l1.line_bytes), (32 << 10, Some(8), Some(128)));
+}
+
+#[test]
 fn an_old_kernel_with_masks_alone_and_cpus_off_line() {
     let machine = machine(&[
         ("cpu0/topology/core_siblings", "00000000,00000005"),
@@ -122,7 +158,7 @@ fn packages_without_numbers_are_told_apart_by_their_siblings() {
 }
 
 #[test]
-fn nodes_without_cpus_count_unless_they_are_an_accelerator_s() {
+fn nodes_without_cpus_count_and_an_accelerator_s_are_told() {
     let machine = machine(&[
         ("cpu0/topology/core_id", "0"),
         ("cpu1/topology/core_id", "1"),
@@ -140,12 +176,12 @@ fn nodes_without_cpus_count_unless_they_are_an_accelerator_s() {
         ("sys/devices/system/node/online", "0,2,8"),
     ]);
     let numbers: Vec<u32> = machine.nodes().iter().map(|node| node.os_index).collect();
-    assert_eq!(numbers, [0, 2]);
+    assert_eq!(numbers, [0, 2, 8]);
     assert_eq!(machine.nodes()[0].memory_mib, Some(2));
     assert_eq!(machine.nodes()[1].memory_mib, None);
     assert!(machine.nodes()[1].cpus.is_empty());
-    assert_eq!(machine.spec().node_distance, [[10, 20], [20, 10]]);
-    assert!(warned(&machine, "accelerator"));
+    assert_eq!(machine.spec().node_distance, [[10, 20, 80], [20, 10, 80], [80, 80, 10]]);
+    assert!(warned(&machine, "node 8 is the memory of an accelerator"));
 }
 
 #[test]
@@ -304,7 +340,7 @@ fn garbage() -> impl Strategy<Value = (String, String)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(256))]
+    #![proptest_config(ProptestConfig::with_cases(96))]
 
     /// Whatever stands in the files: a machine that makes sense or an error, never a panic.
     #[test]

@@ -114,10 +114,15 @@ fn ways(
     line_bytes: Option<u32>,
     count: &dyn Fn(&str) -> Option<u32>,
 ) -> Option<u32> {
+    let sets = count("number_of_sets");
+    if sets == Some(1) {
+        // Some architectures write 1 for what they do not know.
+        return None;
+    }
     let told = count("ways_of_associativity");
     let lines_a_tag = u64::from(count("physical_line_partition").unwrap_or(1));
     let size_bytes = size_kib * 1024;
-    let made = line_bytes.zip(count("number_of_sets")).and_then(|(line, sets)| {
+    let made = line_bytes.zip(sets).and_then(|(line, sets)| {
         let way = (u64::from(line) * lines_a_tag).saturating_mul(u64::from(sets));
         u32::try_from(size_bytes / way).ok().filter(|&ways| ways > 0)
     });

@@ -18,14 +18,18 @@ impl Root {
         Self(root.to_owned())
     }
 
-    fn read(&self, path: &str, limit: u64) -> Option<String> {
+    fn bytes(&self, path: &str, limit: u64) -> Option<Vec<u8>> {
         let file = fs::File::open(self.0.join(path)).ok()?;
         if !file.metadata().ok()?.is_file() {
             return None;
         }
         let mut bytes = Vec::new();
         file.take(limit).read_to_end(&mut bytes).ok()?;
-        Some(String::from_utf8_lossy(&bytes).into_owned())
+        Some(bytes)
+    }
+
+    fn read(&self, path: &str, limit: u64) -> Option<String> {
+        self.bytes(path, limit).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
     }
 
     /// A short file, without the white space around it, nor the zero bytes that some kernels add.
@@ -38,6 +42,15 @@ impl Root {
     pub(super) fn lines(&self, path: &str) -> Vec<String> {
         let text = self.read(path, LARGE).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
+    }
+
+    /// A file of the device tree as big-endian words of 32 bits.
+    pub(super) fn words(&self, path: &str) -> Vec<u32> {
+        let bytes = self.bytes(path, SMALL).unwrap_or_default();
+        bytes
+            .chunks_exact(4)
+            .map(|word| u32::from_be_bytes([word[0], word[1], word[2], word[3]]))
+            .collect()
     }
 
     pub(super) fn number<T: std::str::FromStr>(&self, path: &str) -> Option<T> {

@@ -5,6 +5,7 @@
 
 mod caches;
 mod cpus;
+mod device_tree;
 mod files;
 mod kinds;
 mod nodes;
@@ -202,7 +203,10 @@ fn add_caches(
     let core_of: BTreeMap<CpuId, CpuSet> =
         cores.iter().flat_map(|core| core.iter().map(|cpu| (cpu, core.clone()))).collect();
     let mut broken = CpuSet::new();
-    let all = caches::all(root, facts, online, &core_of, &mut broken);
+    let mut all = caches::all(root, facts, online, &core_of, &mut broken);
+    if all.is_empty() {
+        all = device_tree::caches(root, online);
+    }
     let mut outer: Vec<(u32, CacheType, Layer)> = Vec::new();
     for same in all.chunk_by(|a, b| (a.level, a.holds) == (b.level, b.holds)) {
         let sets: Vec<&CpuSet> = same.iter().map(|cache| &cache.cpus).collect();

@@ -33,9 +33,8 @@ pub(super) fn all(root: &Root, facts: &mut Facts, online: &CpuSet) -> (Vec<Found
             facts.warn("NUMA nodes of which the kernel does not tell the CPUs are left out");
             continue;
         };
-        if set.is_empty() && accelerators.contains(&node) {
-            facts.warn("NUMA nodes that are the memory of an accelerator are left out");
-            continue;
+        if accelerators.contains(&node) {
+            facts.warn(&format!("NUMA node {node} is the memory of an accelerator"));
         }
         let here = set.intersection(online);
         let cpus = here.intersection(&left);
