@@ -112,6 +112,14 @@ impl FromIterator<CpuId> for CpuSet {
     }
 }
 
+impl Extend<CpuId> for CpuSet {
+    fn extend<I: IntoIterator<Item = CpuId>>(&mut self, cpus: I) {
+        for cpu in cpus {
+            self.insert(cpu);
+        }
+    }
+}
+
 impl PartialEq for CpuSet {
     fn eq(&self, other: &Self) -> bool {
         // Two bit sets may differ in capacity alone.

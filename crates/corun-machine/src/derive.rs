@@ -1,7 +1,7 @@
 //! What follows from the tree: CPUs, cores, LLC domains, nodes and packages.
 
 use crate::machine::{Core, Cpu, Llc, Machine, Node, Object, ObjectIndex, Package};
-use crate::spec::{MachineSpec, ObjectType};
+use crate::spec::{CacheType, MachineSpec, ObjectType};
 use crate::{CpuId, SpecError};
 
 pub(crate) fn machine(spec: MachineSpec, objects: Vec<Object>) -> Result<Machine, SpecError> {
@@ -113,22 +113,22 @@ fn cores(machine: &mut Machine, holders: &mut Holders) {
     }
 }
 
-/// For each core the outermost of the data caches of the highest level that it sees. A package
-/// with a core that sees none, or only a first-level cache where another core sees more, is one
-/// domain: what is missing there cannot be told.
+/// For each core the unified cache of the highest level that it sees. A package with a core that
+/// sees none is one domain: what is missing there cannot be told.
 fn llcs(machine: &mut Machine, holders: &mut Holders) {
     let level = |index: ObjectIndex| machine.objects[index].cache.map_or(0, |cache| cache.level);
-    let last: Vec<Option<ObjectIndex>> = machine
-        .cores
-        .iter()
-        .map(|core| machine.data_caches(core.object).into_iter().max_by_key(|&index| level(index)))
-        .collect();
-    let deep = last.iter().flatten().any(|&index| level(index) > 1);
+    let unified = |index: &ObjectIndex| {
+        machine.objects[*index].cache.is_some_and(|cache| cache.holds == CacheType::Unified)
+    };
+    let last = |core: &Core| {
+        let caches = machine.data_caches(core.object).into_iter();
+        caches.filter(unified).max_by_key(|&index| level(index))
+    };
+    let last: Vec<Option<ObjectIndex>> = machine.cores.iter().map(last).collect();
     let package = |core: &Core| place_above(machine, &holders.package, core.object);
     let mut unknown = vec![false; machine.packages.len()];
     for (core, last) in machine.cores.iter().zip(&last) {
-        let told = last.is_some_and(|index| level(index) > 1 || !deep);
-        if let (false, Some(package)) = (told, package(core)) {
+        if let (None, Some(package)) = (last, package(core)) {
             unknown[package] = true;
         }
     }

@@ -128,3 +128,7 @@ fn line_of_field(text: &str, field: &str) -> Option<usize> {
     }
     found.map(|span| line_at(text, span.start))
 }
+
+#[cfg(test)]
+#[path = "file_tests.rs"]
+mod tests;

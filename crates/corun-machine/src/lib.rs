@@ -3,10 +3,12 @@
 //! A [`Machine`] is a free-form tree of packages, dies, NUMA nodes, clusters, caches, cores and
 //! CPUs, with the bandwidth domains on the way to memory. It knows nothing of programs.
 
+mod assume;
 mod build;
 mod check;
 mod cpu_set;
 mod derive;
+mod discover;
 mod error;
 mod file;
 mod machine;
@@ -17,6 +19,7 @@ mod view;
 
 pub use check::MAX_CPUS;
 pub use cpu_set::{CpuId, CpuListError, CpuSet, MAX_CPU};
+pub use discover::{DiscoverError, discover};
 pub use error::{MachineError, Place, SpecError};
 pub use machine::{Cache, Core, Cpu, Llc, Machine, Node, Object, ObjectIndex, Package};
 pub use presets::{preset, presets, resolve};

@@ -1,0 +1,101 @@
+//! NUMA nodes, with and without CPUs.
+
+use super::Facts;
+use super::files::Root;
+use crate::{CpuId, CpuSet};
+
+const NODE: &str = "sys/devices/system/node";
+const MAX_NODES: usize = 1024;
+
+/// A NUMA node; without CPUs it has memory alone.
+pub(super) struct Found {
+    pub(super) os_index: u32,
+    pub(super) cpus: CpuSet,
+    pub(super) memory_mib: Option<u64>,
+}
+
+/// The nodes by ascending number, and their distances where all are known.
+pub(super) fn all(root: &Root, facts: &mut Facts, online: &CpuSet) -> (Vec<Found>, Vec<Vec<u32>>) {
+    let folders = root.numbered(NODE, "node");
+    // The kernel numbers nodes as it numbers CPUs, in the same notation.
+    let listed = root.cpus(NODE, &["online"], &[]).filter(|set| !set.is_empty());
+    let shown: Vec<u32> = folders
+        .into_iter()
+        .filter(|&node| listed.as_ref().is_none_or(|set| set.contains(CpuId(node))))
+        .take(MAX_NODES)
+        .collect();
+    let accelerators = accelerators(root);
+    let mut left = online.clone();
+    let mut nodes = Vec::new();
+    for &node in &shown {
+        let folder = format!("{NODE}/node{node}");
+        let Some(set) = root.cpus(&folder, &["cpulist"], &["cpumap"]) else {
+            facts.warn("NUMA nodes of which the kernel does not tell the CPUs are left out");
+            continue;
+        };
+        if accelerators.contains(&node) {
+            facts.warn(&format!("NUMA node {node} is the memory of an accelerator"));
+        }
+        let here = set.intersection(online);
+        let cpus = here.intersection(&left);
+        if cpus != here {
+            facts.warn("some CPUs are in several NUMA nodes: the lowest counts");
+        }
+        for cpu in cpus.iter() {
+            left.remove(cpu);
+        }
+        nodes.push(Found { os_index: node, cpus, memory_mib: memory_mib(root, &folder) });
+    }
+    if nodes.iter().all(|node| node.cpus.is_empty()) {
+        // A capture without nodes, or nodes that name no CPU: all is one.
+        if let Some(node) = nodes.first_mut() {
+            node.cpus = online.clone();
+            facts.warn("no NUMA node has CPUs: the first counts as that of all");
+        }
+    } else if !left.is_empty() {
+        facts.warn("some CPUs are in no NUMA node: they count as the first's");
+        if let Some(node) = nodes.iter_mut().find(|node| !node.cpus.is_empty()) {
+            node.cpus = node.cpus.union(&left);
+        }
+    }
+    let distances = distances(root, &shown, &nodes);
+    if distances.is_empty() && nodes.len() > 1 {
+        facts.warn("the distances between NUMA nodes are unknown");
+    }
+    (nodes, distances)
+}
+
+fn memory_mib(root: &Root, folder: &str) -> Option<u64> {
+    let lines = root.lines(&format!("{folder}/meminfo"));
+    let line = lines.iter().find(|line| line.contains("MemTotal:"))?;
+    let kib: u64 = line.split_whitespace().rev().nth(1)?.parse().ok()?;
+    Some(kib / 1024)
+}
+
+/// A row holds the distances to all on-line nodes in ascending order.
+fn distances(root: &Root, shown: &[u32], nodes: &[Found]) -> Vec<Vec<u32>> {
+    let row = |node: &Found| -> Option<Vec<u32>> {
+        let text = root.text(&format!("{NODE}/node{}/distance", node.os_index))?;
+        let all: Vec<u32> =
+            text.split_whitespace().map(str::parse).collect::<Result<_, _>>().ok()?;
+        if all.len() != shown.len() || all.contains(&0) {
+            return None;
+        }
+        let kept = |node: &Found| shown.iter().position(|&number| number == node.os_index);
+        nodes.iter().map(|node| kept(node).map(|place| all[place])).collect()
+    };
+    nodes.iter().map(row).collect::<Option<Vec<_>>>().unwrap_or_default()
+}
+
+/// The nodes that graphics processors claim as their own memory.
+fn accelerators(root: &Root) -> Vec<u32> {
+    const GPUS: &str = "proc/driver/nvidia/gpus";
+    let mut nodes = Vec::new();
+    for gpu in root.names(GPUS).into_iter().take(MAX_NODES) {
+        for line in root.lines(&format!("{GPUS}/{gpu}/numa_status")) {
+            let node = line.split_once(':').filter(|(key, _)| key.trim() == "Node");
+            nodes.extend(node.and_then(|(_, value)| value.trim().parse::<u32>().ok()));
+        }
+    }
+    nodes
+}

@@ -1,0 +1,284 @@
+use proptest::prelude::*;
+
+use crate::{
+    BandwidthDomain, BandwidthKind, CacheType, CoreType, CpuId, Inclusion, Machine, MachineError,
+    MachineSpec, ObjectSpec, ObjectType, Place,
+};
+
+const GOOD: &str = r#"version = 1
+name = "m"
+memory_latency_ns = [[90.0]]
+offline_cpus = "9"
+
+[[core_type]]
+name = "c"
+clock_mhz = 2000.0
+threads = 2
+
+[[bandwidth]]
+name = "imc"
+kind = "memory-controller"
+stage = 0
+peak_mb_per_s = 1000.0
+from_cpus = "0-3"
+to_nodes = [0]
+
+[[object]]
+kind = "package"
+
+  [[object.object]]
+  kind = "cache"
+  level = 2
+  size_kib = 512
+  ways = 8
+  line_bytes = 64
+
+    [[object.object.object]]
+    kind = "core"
+    count = 2
+"#;
+
+fn place_and_why(text: &str) -> (Place, String) {
+    match Machine::from_toml(text, "m.toml") {
+        Err(MachineError::Invalid { file, place, why }) => {
+            assert_eq!(file, "m.toml");
+            (place, why)
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_good_file_is_read_and_written_back() {
+    let machine = Machine::from_toml(GOOD, "m.toml").unwrap();
+    assert_eq!(machine.cpus().len(), 4);
+    let again = Machine::from_toml(&machine.to_toml(), "again.toml").unwrap();
+    assert_eq!(again, machine);
+}
+
+#[test]
+fn errors_name_line_and_field() {
+    // What is changed, the line and the field of the error, and part of what it says.
+    let cases = [
+        ("version = 1", "version = 2", 1, "version", "found 2, expected 1"),
+        ("name = \"m\"", "name = \" \"", 2, "name", "empty"),
+        ("[[90.0]]", "[[-1.0]]", 3, "memory_latency_ns[0][0]", "found -1"),
+        ("[[90.0]]", "[[nan]]", 3, "memory_latency_ns[0][0]", "found NaN"),
+        ("[[90.0]]", "[[90.0, 90.0]]", 3, "memory_latency_ns", "expected 1 x 1"),
+        ("\"9\"", "\"1,9\"", 4, "offline_cpus", "found 1"),
+        ("= 2000.0", "= 0.0", 8, "core_type[0].clock_mhz", "found 0"),
+        ("= 2000.0", "= inf", 8, "core_type[0].clock_mhz", "found inf"),
+        ("threads = 2", "threads = 0", 9, "core_type[0].threads", "found 0"),
+        ("threads = 2", "capacity = 1.5", 9, "core_type[0].capacity", "at most 1"),
+        ("= 1000.0", "= -5", 15, "bandwidth[0].peak_mb_per_s", "found -5"),
+        ("= 1000.0", "= 9\ntheoretical_mb_per_s = 5", 15, "bandwidth[0].peak_mb_per_s", "above"),
+        ("\"0-3\"", "\"0-4\"", 16, "bandwidth[0].from_cpus", "found CPU 4"),
+        ("\"0-3\"", "\"3-0\"", 16, "bandwidth[0].from_cpus", "not a CPU list"),
+        ("[0]\n", "[7]\n", 17, "bandwidth[0].to_nodes", "found node 7"),
+        ("ways = 8", "ways = 0", 26, "object[0].object[0].ways", "found 0"),
+        ("ways = 8", "ways = 9999", 26, "object[0].object[0].ways", "found 9999"),
+        ("size_kib = 512", "size_kib = 0", 25, "object[0].object[0].size_kib", "found 0"),
+        ("line_bytes = 64", "line_bytes = 0", 27, "object[0].object[0].line_bytes", "found 0"),
+        ("level = 2", "level = \"x\"", 24, "object[0].object[0].level", "invalid type"),
+        ("level = 2", "levl = 2", 24, "object[0].object[0].levl", "unknown field"),
+        ("count = 2", "count = 0", 31, "object[0].object[0].object[0].count", "found 0"),
+        ("count = 2", "count = 9000", 31, "object[0].object[0].object[0].count", "at most 8192"),
+        ("count = 2", "count = 4294967295", 31, "object[0].object[0].object[0].count", "at most"),
+        ("count = 2", "ways = 2", 31, "object[0].object[0].object[0].ways", "expected on a cache"),
+        ("count = 2", "cpus = \"0-2\"", 31, "object[0].object[0].object[0].cpus", "found 3 CPUs"),
+        (
+            "count = 2",
+            "count = 2\n    cpus = \"3\"",
+            32,
+            "object[0].object[0].object[0].cpus",
+            "second core",
+        ),
+        (
+            "count = 2",
+            "core_type = \"d\"",
+            31,
+            "object[0].object[0].object[0].core_type",
+            "one of: c",
+        ),
+        (
+            "kind = \"package\"",
+            "kind = \"core\"",
+            30,
+            "object[0].object[0].object[0].kind",
+            "inside core",
+        ),
+        (
+            "kind = \"package\"",
+            "kind = \"cache\"\nlevel = 1\nsize_kib = 9",
+            26,
+            "object[0].object[0].level",
+            "level 2 inside",
+        ),
+        (
+            "kind = \"core\"",
+            "kind = \"machine\"",
+            30,
+            "object[0].object[0].object[0].kind",
+            "the file itself",
+        ),
+    ];
+    for (old, new, line, field, part) in cases {
+        assert!(GOOD.contains(old), "{old}");
+        let (place, why) = place_and_why(&GOOD.replacen(old, new, 1));
+        assert_eq!((place.line, place.field.as_deref()), (Some(line), Some(field)), "{new}: {why}");
+        assert!(why.contains(part), "{new}: {why}");
+    }
+}
+
+#[test]
+fn duplicates_and_missing_parts_are_told() {
+    let twice = |part: &str| place_and_why(&GOOD.replacen(part, &format!("{part}\n{part}"), 1)).1;
+    let domain = "[[bandwidth]]\nname = \"imc\"\nkind = \"link\"\nstage = 0\npeak_mb_per_s = 1.0\n";
+    assert!(place_and_why(&format!("{GOOD}\n{domain}")).1.contains("a second time"));
+    assert!(
+        place_and_why(&format!("{GOOD}\n[[core_type]]\nname = \"c\"\nclock_mhz = 1.0"))
+            .1
+            .contains("a second time")
+    );
+    assert!(twice("name = \"m\"").contains("duplicate"));
+    let nodes = GOOD.replace("kind = \"package\"", "kind = \"numa-node\"\ncount = 2\nos_index = 4");
+    assert!(place_and_why(&nodes).1.contains("two NUMA nodes with number 4"));
+    assert!(place_and_why("version = 1").1.contains("missing field"));
+    assert!(place_and_why("version = ").0.line.is_some());
+    let (place, why) = place_and_why(&GOOD.replace("size_kib = 512\n", ""));
+    assert_eq!(place.line, Some(22), "{why}");
+    assert_eq!(place.field.as_deref(), Some("object[0].object[0].size_kib"));
+}
+
+#[test]
+fn an_error_reads_as_file_line_field_found_expected() {
+    let error = Machine::from_toml(&GOOD.replace("ways = 8", "ways = 0"), "m.toml").unwrap_err();
+    let text = "m.toml:26: object[0].object[0].ways: found 0, expected 1 or more";
+    assert_eq!(error.to_string(), text);
+}
+
+#[test]
+fn a_missing_file_is_named() {
+    let error = Machine::load(std::path::Path::new("no/such.toml")).unwrap_err();
+    assert!(error.to_string().starts_with("no/such.toml: "), "{error}");
+}
+
+#[test]
+fn the_documentation_names_every_field() {
+    let schema = include_str!("spec.rs");
+    let doc = include_str!("../../../docs/machine-file.md");
+    let field = |line: &str| {
+        let name = line.trim().strip_prefix("pub ")?.split_once(": ")?.0;
+        Some(name.to_owned()).filter(|name| !name.contains(['(', ' ']))
+    };
+    // Names that a file writes otherwise.
+    let renamed =
+        [("core_types", "core_type"), ("bandwidth_domains", "bandwidth"), ("objects", "object")];
+    let names: Vec<String> = schema.lines().filter_map(field).collect();
+    assert!(names.len() > 40, "{names:?}");
+    for name in names {
+        let other = renamed.iter().find(|(inside, _)| *inside == name).map(|(_, written)| *written);
+        let written = other.unwrap_or(&name);
+        assert!(doc.contains(&format!("`{written}`")), "docs/machine-file.md lacks `{written}`");
+    }
+    let example = doc.split("```toml").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let machine = Machine::from_toml(example, "docs/machine-file.md").unwrap();
+    assert_eq!(machine.llcs().len(), 2);
+}
+
+fn core_type(name: String) -> impl Strategy<Value = CoreType> {
+    (1u32..4, 1.0..6000.0f64, 0.01..=1.0f64, 0u32..600, 1u32..32).prop_map(
+        move |(threads, clock_mhz, capacity, reorder_buffer, outstanding_misses)| CoreType {
+            capacity,
+            reorder_buffer,
+            outstanding_misses,
+            smt_yield: (threads > 1).then_some(1.5),
+            ..CoreType::new(&name, clock_mhz, threads)
+        },
+    )
+}
+
+fn llc(core_type: &'static str) -> impl Strategy<Value = ObjectSpec> {
+    let inclusion = prop_oneof![
+        Just(None),
+        Just(Some(Inclusion::Inclusive)),
+        Just(Some(Inclusion::NonInclusive)),
+    ];
+    let figures = (1u32..4, 64u64..1 << 16, prop::option::of(1u32..32), inclusion);
+    (figures, prop::option::of(0.0..100.0f64), 1u32..5).prop_map(
+        move |((count, size_kib, ways, inclusion), latency_ns, cores)| {
+            let mut core = ObjectSpec::new(ObjectType::Core);
+            core.core_type = Some(core_type.to_owned());
+            core.count = cores;
+            let mut l1 = ObjectSpec::new(ObjectType::Cache);
+            l1.level = Some(1);
+            l1.holds = Some(CacheType::Data);
+            l1.size_kib = Some(32);
+            l1.objects = vec![core];
+            let mut cache = ObjectSpec::new(ObjectType::Cache);
+            cache.count = count;
+            cache.level = Some(2);
+            cache.size_kib = Some(size_kib);
+            cache.ways = ways;
+            cache.inclusion = inclusion;
+            cache.latency_ns = latency_ns;
+            cache.objects = vec![l1];
+            cache
+        },
+    )
+}
+
+fn spec() -> impl Strategy<Value = MachineSpec> {
+    let types = (core_type("big \"one\"".to_owned()), core_type("little".to_owned()));
+    let trees = prop::collection::vec(prop_oneof![llc("big \"one\""), llc("little")], 1..4);
+    (types, trees, 1u32..4, 1.0..1e6f64, "[ -~]{0,20}").prop_map(
+        |((big, little), objects, nodes, peak, title)| {
+            let mut node = ObjectSpec::new(ObjectType::NumaNode);
+            node.count = nodes;
+            node.memory_mib = Some(1024);
+            node.objects = objects;
+            let n = nodes as usize;
+            MachineSpec {
+                version: 1,
+                name: "random".to_owned(),
+                title,
+                sources: [("tree".to_owned(), "a \"draw\"\n".to_owned())].into(),
+                offline_cpus: [CpuId(9000)].into_iter().collect(),
+                core_types: vec![big, little],
+                memory_latency_ns: vec![vec![peak; n]; n],
+                node_distance: vec![vec![10; n]; n],
+                bandwidth_domains: vec![BandwidthDomain {
+                    name: "memory".to_owned(),
+                    kind: BandwidthKind::MemoryController,
+                    stage: 3,
+                    peak_mb_per_s: peak,
+                    theoretical_mb_per_s: Some(peak * 1.5),
+                    from_cpus: None,
+                    to_nodes: Some((0..nodes).collect()),
+                    remote_only: n > 1,
+                }],
+                power: None,
+                objects: vec![node],
+            }
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn a_machine_survives_being_written_and_read(spec in spec()) {
+        let machine = Machine::from_spec(spec.clone()).unwrap();
+        let again = Machine::from_toml(&machine.to_toml(), "random").unwrap();
+        prop_assert_eq!(again.spec(), &spec);
+        prop_assert_eq!(again, machine);
+    }
+
+    #[test]
+    fn no_text_panics(at in 0usize..GOOD.len(), cut in 0usize..40, new in ".{0,12}") {
+        let end = (at + cut).min(GOOD.len());
+        let text = format!("{}{new}{}", &GOOD[..at], &GOOD[end..]);
+        if let Err(error) = Machine::from_toml(&text, "m.toml") {
+            prop_assert!(error.to_string().starts_with("m.toml"));
+        }
+    }
+}

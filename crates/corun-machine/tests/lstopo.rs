@@ -1,0 +1,196 @@
+//! Real machines' sysfs trees, from hwloc's test suite: what discovery makes of each must be what
+//! hwloc's lstopo prints for it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use corun_machine::{CacheType, CpuId, CpuSet, Machine, Object, ObjectType, discover};
+
+/// Level, d, i or nothing, CPUs, KiB, bytes a line, ways.
+type Cache = (u32, String, String, u64, Option<u32>, Option<u32>);
+
+/// What both sides are compared by. CPUs as lists.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Seen {
+    cpus: String,
+    packages: BTreeSet<String>,
+    cores: BTreeSet<String>,
+    /// Number, CPUs, memory in MiB.
+    nodes: BTreeSet<(u32, String, Option<u64>)>,
+    caches: BTreeSet<Cache>,
+    distances: Vec<Vec<u32>>,
+}
+
+fn captured() -> Option<PathBuf> {
+    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
+    let data = std::env::var_os("CORUN_SHARED").map_or(beside, PathBuf::from);
+    Some(data.join("data/topologies")).filter(|folder| folder.is_dir())
+}
+
+fn unpack(archive: &Path, into: &Path) -> PathBuf {
+    let mut archive = tar::Archive::new(bzip2::read::BzDecoder::new(File::open(archive).unwrap()));
+    archive.set_preserve_permissions(false);
+    archive.set_preserve_mtime(false);
+    let wanted = ["/proc/", "/sys/devices/system/", "/sys/devices/cpu", "/sys/class/dmi/"];
+    for entry in archive.entries().unwrap() {
+        let mut entry = entry.unwrap();
+        let path = entry.path().unwrap().to_string_lossy().into_owned();
+        let skipped = path.contains("/hugepages/") || path.contains("/self/");
+        if wanted.iter().any(|part| path.contains(part)) && !skipped {
+            entry.unpack_in(into).unwrap();
+        }
+    }
+    let is_root = |folder: &PathBuf| folder.join("sys").is_dir() || folder.join("proc").is_dir();
+    let entries = fs::read_dir(into).unwrap().map(|entry| entry.unwrap().path());
+    entries.into_iter().find(is_root).unwrap_or_else(|| into.to_owned())
+}
+
+fn field<'a>(line: &'a str, name: &str) -> Option<&'a str> {
+    let start = line.find(&format!("{name}="))? + name.len() + 1;
+    line[start..].split([' ', ')']).next()
+}
+
+fn number(line: &str) -> Option<u32> {
+    line.split("P#").nth(1)?.split([' ', ')']).next()?.parse().ok()
+}
+
+/// Every object that lstopo prints: its line and the CPUs below it. A node is printed as the first
+/// child of the object whose CPUs it has.
+fn objects(output: &str) -> Vec<(&str, CpuSet)> {
+    let lines: Vec<(usize, &str)> = output
+        .lines()
+        .take_while(|line| !line.trim_start().starts_with("depth"))
+        .map(|line| (line.len() - line.trim_start().len(), line.trim_start()))
+        .collect();
+    let below = |at: usize| -> CpuSet {
+        let inner = lines[at + 1..].iter().take_while(|(depth, _)| *depth > lines[at].0);
+        let own = std::iter::once(&lines[at]).chain(inner);
+        own.filter(|(_, line)| line.starts_with("PU "))
+            .map(|(_, line)| CpuId(number(line).unwrap()))
+            .collect()
+    };
+    let around = |at: usize| (0..at).rev().find(|&outer| lines[outer].0 < lines[at].0);
+    (0..lines.len())
+        .map(|at| {
+            let line = lines[at].1;
+            let holder = if line.starts_with("NUMANode") { around(at).unwrap_or(at) } else { at };
+            (line, below(holder))
+        })
+        .collect()
+}
+
+fn expected(output: &str) -> Seen {
+    let mut seen = Seen::default();
+    for (line, set) in objects(output) {
+        let cpus = set.to_string();
+        let kind = line.split_whitespace().next().unwrap_or_default();
+        let positive = |name| field(line, name)?.parse().ok().filter(|&n: &u32| n > 0);
+        let kib = |name| field(line, name)?.trim_end_matches("KB").parse::<u64>().ok();
+        match kind {
+            "Machine" => seen.cpus = cpus,
+            "Package" => drop(seen.packages.insert(cpus)),
+            "Core" => drop(seen.cores.insert(cpus)),
+            "NUMANode" => {
+                let memory = kib("local").map(|kib| kib / 1024);
+                seen.nodes.insert((number(line).unwrap(), cpus, memory));
+            }
+            _ if kind.contains("Cache") => {
+                let name = kind.trim_start_matches('L').trim_end_matches("Cache");
+                let level = name.trim_end_matches(['d', 'i']).parse().unwrap();
+                let holds = name.trim_start_matches(|c: char| c.is_ascii_digit()).to_owned();
+                let geometry = (positive("linesize"), positive("ways"));
+                let size = kib("size").unwrap();
+                seen.caches.insert((level, holds, cpus, size, geometry.0, geometry.1));
+            }
+            _ => {}
+        }
+    }
+    if seen.packages.is_empty() {
+        seen.packages.insert(seen.cpus.clone());
+    }
+    let rows = output.lines().skip_while(|line| !line.contains("name NUMALatency")).skip(2);
+    seen.distances = rows
+        .map_while(|row| row.split_whitespace().skip(1).map(|n| n.parse().ok()).collect())
+        .take(seen.nodes.len())
+        .collect();
+    seen
+}
+
+fn found(machine: &Machine) -> Seen {
+    let cache = |object: &Object| {
+        let cache = object.cache?;
+        let holds = match cache.holds {
+            CacheType::Unified => "",
+            CacheType::Data => "d",
+            CacheType::Instruction => "i",
+        };
+        let (kib, cpus) = (cache.size_bytes / 1024, object.cpus.to_string());
+        Some((cache.level, holds.to_owned(), cpus, kib, cache.line_bytes, cache.ways))
+    };
+    let distances = &machine.spec().node_distance;
+    Seen {
+        cpus: machine.cpu_set().to_string(),
+        packages: machine.packages().iter().map(|one| one.cpus.to_string()).collect(),
+        cores: machine.cores().iter().map(|one| one.cpus.to_string()).collect(),
+        nodes: machine
+            .nodes()
+            .iter()
+            .map(|node| (node.os_index, node.cpus.to_string(), node.memory_mib))
+            .collect(),
+        caches: machine.objects().iter().filter_map(cache).collect(),
+        distances: if distances.len() > 1 { distances.clone() } else { Vec::new() },
+    }
+}
+
+/// Part by part, so that a failure shows the difference alone.
+fn compare(name: &str, found: &Seen, expected: &Seen) {
+    assert_eq!(found.cpus, expected.cpus, "{name}");
+    assert_eq!(found.packages, expected.packages, "{name}");
+    assert_eq!(found.cores, expected.cores, "{name}");
+    assert_eq!(found.nodes, expected.nodes, "{name}");
+    assert_eq!(found.distances, expected.distances, "{name}");
+    let surplus: Vec<_> = found.caches.difference(&expected.caches).collect();
+    let missing: Vec<_> = expected.caches.difference(&found.caches).collect();
+    assert!(surplus.is_empty() && missing.is_empty(), "{name}: {surplus:?} for {missing:?}");
+}
+
+#[test]
+fn captured_machines_are_as_lstopo_prints_them() {
+    let Some(folder) = captured() else {
+        println!("skipped: no captured machines here");
+        return;
+    };
+    let mut compared = BTreeMap::new();
+    for entry in fs::read_dir(&folder).unwrap() {
+        let archive = entry.unwrap().path();
+        let name = archive.file_name().unwrap().to_string_lossy().into_owned();
+        let Some(name) = name.strip_suffix(".tar.bz2") else { continue };
+        let output = fs::read_to_string(folder.join(format!("{name}.output"))).unwrap();
+        let into = tempfile::tempdir().unwrap();
+        let root = unpack(&archive, into.path());
+        let machine = discover(&root).unwrap_or_else(|error| panic!("{name}: {error}"));
+        println!("{name}: {:?}", machine.warnings());
+        compare(name, &found(&machine), &expected(&output));
+        let again = Machine::from_toml(&machine.to_toml(), name).unwrap();
+        assert_eq!(again.spec(), machine.spec(), "{name}");
+        compared.insert(name.to_owned(), machine);
+    }
+    assert!(!compared.is_empty());
+    if let Some(machine) = compared.get("8em64t-2s4c-heterogeneous") {
+        // The package whose caches are incomplete counts as one LLC; the other has two.
+        assert_eq!(machine.llcs().len(), 3);
+        assert!(machine.warnings().iter().any(|warning| warning.contains("last-level")));
+    }
+    if let Some(machine) = compared.get("16em64t-4s2c2t-offlines") {
+        assert_eq!(machine.spec().offline_cpus.to_string(), "2,5,13-14");
+    }
+    if let Some(machine) = compared.get("128arm-2pa2n8cluster4co") {
+        let kind = |object: &&Object| object.kind == ObjectType::Cluster;
+        assert_eq!(machine.objects().iter().filter(kind).count(), 32);
+    }
+    if let Some(machine) = compared.get("8em64t-2s2ca2c") {
+        assert_eq!(machine.llcs().len(), 4);
+        assert_eq!(machine.warnings().len(), 1, "{:?}", machine.warnings());
+    }
+}

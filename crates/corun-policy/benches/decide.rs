@@ -1,0 +1,123 @@
+//! How long a decision takes: 256 threads on 64 cores, 2 packages x 4 LLCs x 8 cores. The target
+//! is 100 us.
+
+use corun_machine::{CpuSet, Machine, MachineSpec};
+use corun_policy::{
+    Action, BuildOptions, Counters, Nanoseconds, Plan, Policy, ProcessId, Scope, ScopedRate,
+    SoloFigures, ThreadId, ThreadState, ThreadView, View, build,
+};
+use divan::{Bencher, counter::ItemsCount};
+
+const MACHINE: &str = "
+version = 1
+name = '64-cores'
+[[core_type]]
+name = 'core'
+clock_mhz = 3000
+[[object]]
+kind = 'package'
+count = 2
+[[object.object]]
+kind = 'cache'
+level = 3
+size_kib = 32768
+count = 4
+[[object.object.object]]
+kind = 'cache'
+level = 2
+size_kib = 1024
+count = 8
+[[object.object.object.object]]
+kind = 'core'
+";
+
+fn main() {
+    divan::main();
+}
+
+fn machine() -> Machine {
+    let spec: MachineSpec = toml::from_str(MACHINE).expect("the text above is a machine file");
+    Machine::from_spec(spec).expect("its tree is sound")
+}
+
+fn threads(machine: &Machine, count: u64) -> Vec<ThreadView> {
+    let thread = |id: u64| {
+        let mpki = (id * 7919 % 1009) as f64 * 0.05;
+        ThreadView {
+            id: ThreadId(id),
+            process: ProcessId(id),
+            program: format!("program{id}"),
+            weight: 1.0,
+            important: false,
+            state: ThreadState::Running,
+            cpu: None,
+            may_run_on: machine.cpu_set(),
+            allowed: machine.cpu_set(),
+            counters: Counters {
+                instructions_per_s: Some(1e9),
+                llc_misses: Some(ScopedRate { per_s: mpki * 1e6, scope: Scope::Demand }),
+                ..Counters::default()
+            },
+            solo: Some(SoloFigures {
+                llc_mpki: mpki,
+                llc_apki: 2.0 * mpki,
+                instructions_per_s: 1e9,
+                memory_bytes_per_s: mpki * 64e6,
+            }),
+            llc_occupancy_bytes: None,
+            pages_by_node: Vec::new(),
+        }
+    };
+    (0..count).map(thread).collect()
+}
+
+fn policy(name: &str) -> Box<dyn Policy> {
+    build(name, &BuildOptions::default()).expect("it is in the registry")
+}
+
+/// Nobody has a place: every thread gets one, with its reason.
+#[divan::bench(args = ["di", "dio"])]
+fn first_placement(bencher: Bencher, name: &str) {
+    let machine = machine();
+    let threads = threads(&machine, 256);
+    let view = View { machine: &machine, threads: &threads, now: Nanoseconds(0) };
+    let mut policy = policy(name);
+    bencher.counter(ItemsCount::new(256usize)).bench_local(|| policy.decide(&view));
+}
+
+/// All are where the sort wants them: the usual interval.
+#[divan::bench(args = ["di", "dio"])]
+fn nothing_changed(bencher: Bencher, name: &str) {
+    let machine = machine();
+    let mut threads = threads(&machine, 256);
+    let mut policy = policy(name);
+    let view = View { machine: &machine, threads: &threads, now: Nanoseconds(0) };
+    let plan = policy.decide(&view);
+    hold(&mut threads, &plan);
+    let view = View { machine: &machine, threads: &threads, now: Nanoseconds(0) };
+    assert!(policy.decide(&view).steps.is_empty());
+    bencher.counter(ItemsCount::new(256usize)).bench_local(|| policy.decide(&view));
+}
+
+/// All are held, but the miss rates are others than those they were placed by: the worst case.
+#[divan::bench(args = ["di", "dio"])]
+fn all_changed(bencher: Bencher, name: &str) {
+    let machine = machine();
+    let mut threads = threads(&machine, 256);
+    for (index, thread) in threads.iter_mut().enumerate() {
+        thread.cpu = Some(machine.cpus()[index % 64].id);
+        thread.allowed = CpuSet::from_iter(thread.cpu);
+    }
+    let view = View { machine: &machine, threads: &threads, now: Nanoseconds(0) };
+    let mut policy = policy(name);
+    bencher.counter(ItemsCount::new(256usize)).bench_local(|| policy.decide(&view));
+}
+
+fn hold(threads: &mut [ThreadView], plan: &Plan) {
+    for step in &plan.steps {
+        if let Action::Allow { thread, cpus } = &step.action {
+            let thread = &mut threads[thread.0 as usize];
+            (thread.cpu, thread.allowed) = (cpus.first(), cpus.clone());
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Machines and views for the unit tests.
+
+use corun_machine::{Machine, MachineSpec};
+
+use crate::{
+    Counters, Nanoseconds, ProcessId, SoloFigures, ThreadId, ThreadState, ThreadView, View,
+};
+
+/// A machine of one core type with the given `[[object]]` entries.
+pub(crate) fn machine(objects: &str) -> Machine {
+    let text = format!(
+        "version = 1\nname = 'test'\n[[core_type]]\nname = 'core'\nclock_mhz = 3000\n{objects}"
+    );
+    let spec: MachineSpec = toml::from_str(&text).unwrap();
+    Machine::from_spec(spec).unwrap()
+}
+
+/// 2 packages x 2 LLCs x 2 cores (Blagodurov et al., TOCS 2010, section 5.1).
+pub(crate) fn x5365() -> Machine {
+    tree(2, 2, 2)
+}
+
+/// So many packages, LLCs a package and cores an LLC.
+pub(crate) fn tree(packages: u32, llcs: u32, cores: u32) -> Machine {
+    machine(&format!(
+        "[[object]]\nkind = 'package'\ncount = {packages}\n\
+         [[object.object]]\nkind = 'cache'\nlevel = 2\nsize_kib = 4096\ncount = {llcs}\n\
+         [[object.object.object]]\nkind = 'core'\ncount = {cores}\n"
+    ))
+}
+
+/// Threads 0, 1, .. with these solo miss rates, never run, free to run anywhere, no counters.
+pub(crate) fn threads(machine: &Machine, solo_mpki: &[Option<f64>]) -> Vec<ThreadView> {
+    let solo = |llc_mpki: f64| SoloFigures {
+        llc_mpki,
+        llc_apki: 2.0 * llc_mpki,
+        instructions_per_s: 1e9,
+        memory_bytes_per_s: llc_mpki * 64e6,
+    };
+    solo_mpki
+        .iter()
+        .enumerate()
+        .map(|(index, &mpki)| ThreadView {
+            id: ThreadId(index as u64),
+            process: ProcessId(index as u64),
+            program: format!("program{index}"),
+            weight: 1.0,
+            important: false,
+            state: ThreadState::Runnable,
+            cpu: None,
+            may_run_on: machine.cpu_set(),
+            allowed: machine.cpu_set(),
+            counters: Counters::default(),
+            solo: mpki.map(solo),
+            llc_occupancy_bytes: None,
+            pages_by_node: Vec::new(),
+        })
+        .collect()
+}
+
+/// A view of these threads at time 0.
+pub(crate) fn view<'a>(machine: &'a Machine, threads: &'a [ThreadView]) -> View<'a> {
+    View { machine, threads, now: Nanoseconds(0) }
+}

@@ -1,0 +1,21 @@
+//! The policies, one file each. A new one is its file, its `mod` line and its line in
+//! [`registry`].
+
+mod di;
+mod dio;
+mod linux_default;
+mod random;
+
+use crate::PolicyEntry;
+
+/// The interval of DIO in cycles (Blagodurov et al., TOCS 2010, section 4.2).
+const BILLION_CYCLES: u64 = 1_000_000_000;
+
+/// The policies there are, in the order in which they are shown.
+pub fn registry() -> &'static [PolicyEntry] {
+    static REGISTRY: &[PolicyEntry] = &[linux_default::ENTRY, random::ENTRY, di::ENTRY, dio::ENTRY];
+    REGISTRY
+}
+
+#[cfg(test)]
+mod tests;

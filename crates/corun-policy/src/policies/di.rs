@@ -1,0 +1,46 @@
+//! `di`: Distributed Intensity (Blagodurov et al., TOCS 2010, section 4.1).
+
+use crate::spread::Spread;
+use crate::{ActionKind, BuildOptions, Event, Interval, Needs, Plan, Policy, PolicyEntry, View};
+
+/// The line in the registry.
+pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
+    name: "di",
+    summary: "spreads the miss rates known from profiles evenly over packages, LLCs and cores",
+    source: "Blagodurov et al., TOCS 2010, section 4.1, algorithms 1 and 2",
+    parameters: &[],
+    build: |_: &BuildOptions| Box::new(DistributedIntensity),
+};
+
+struct DistributedIntensity;
+
+impl Policy for DistributedIntensity {
+    fn name(&self) -> &str {
+        ENTRY.name
+    }
+
+    /// The interval is that of DIO (section 4.2). Between intervals arrivals alone make DI act: a
+    /// program that ends is often started again at once.
+    fn needs(&self) -> Needs {
+        Needs {
+            interval: Interval::Cycles(super::BILLION_CYCLES),
+            counters: Vec::new(),
+            controls: vec![ActionKind::Place],
+            solo_figures: true,
+        }
+    }
+
+    fn on_event(&mut self, event: &Event, view: &View<'_>) -> Option<Plan> {
+        matches!(event, Event::Arrived(_)).then(|| self.decide(view))
+    }
+
+    fn decide(&mut self, view: &View<'_>) -> Plan {
+        let mpki: Vec<Option<f64>> =
+            view.threads.iter().map(|thread| thread.solo.map(|solo| solo.llc_mpki)).collect();
+        let spread = Spread::new(view, &mpki);
+        spread.plan(&spread.sorted(), "MPKI solo")
+    }
+}
+
+#[cfg(test)]
+mod tests;

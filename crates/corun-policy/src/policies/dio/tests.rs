@@ -1,0 +1,105 @@
+use corun_machine::{CpuId, CpuSet, Machine};
+
+use super::*;
+use crate::{Action, BuildError, Scope, ScopedRate, ThreadView, build, fixture};
+
+fn dio(parameters: &[(&str, f64)]) -> Dio {
+    let parameters = parameters.iter().map(|&(name, value)| (name.to_owned(), value)).collect();
+    Dio::new(&BuildOptions { seed: 0, parameters })
+}
+
+fn count(thread: &mut ThreadView, mpki: f64) {
+    thread.counters.instructions_per_s = Some(1e9);
+    let rate = ScopedRate { per_s: mpki * 1e6, scope: Scope::DemandAndPrefetch };
+    thread.counters.llc_misses = Some(rate);
+}
+
+/// Threads with these measured miss rates, held on CPUs 0, 1, ..
+fn held(machine: &Machine, mpki: &[f64]) -> Vec<ThreadView> {
+    let mut threads = fixture::threads(machine, &vec![None; mpki.len()]);
+    for (thread, &mpki) in threads.iter_mut().zip(mpki) {
+        count(thread, mpki);
+        thread.cpu = Some(CpuId(thread.id.0 as u32));
+        thread.allowed = CpuSet::from_iter(thread.cpu);
+    }
+    threads
+}
+
+#[test]
+fn a_measurement_counts_half_after_four_intervals() {
+    let machine = fixture::x5365();
+    let mut threads = held(&machine, &[10.0]);
+    let mut policy = dio(&[]);
+    policy.decide(&fixture::view(&machine, &threads));
+    assert!((policy.mpki[&ThreadId(0)] - 10.0).abs() < 1e-12);
+    count(&mut threads[0], 0.0);
+    for _ in 0..4 {
+        policy.decide(&fixture::view(&machine, &threads));
+    }
+    assert!((policy.mpki[&ThreadId(0)] - 5.0).abs() < 1e-12);
+    // Asleep for an interval: nothing was retired, nothing was learnt.
+    threads[0].counters.instructions_per_s = Some(0.0);
+    policy.decide(&fixture::view(&machine, &threads));
+    assert!((policy.mpki[&ThreadId(0)] - 5.0).abs() < 1e-12);
+    policy.decide(&fixture::view(&machine, &[]));
+    assert!(policy.mpki.is_empty());
+}
+
+#[test]
+fn before_the_first_counts_nobody_moves() {
+    let machine = fixture::x5365();
+    let threads = fixture::threads(&machine, &[Some(9.0), Some(1.0)]);
+    assert_eq!(dio(&[]).decide(&fixture::view(&machine, &threads)), Plan::none());
+}
+
+/// Two heavy threads on one LLC, two light ones on the other: one swap mends it.
+#[test]
+fn two_heavy_threads_on_an_llc_are_parted_by_one_swap() {
+    let machine = fixture::tree(1, 2, 2);
+    let threads = held(&machine, &[33.4, 20.0, 0.2, 0.1]);
+    let plan = dio(&[]).decide(&fixture::view(&machine, &threads));
+    assert_eq!(plan.steps.len(), 1, "{plan:?}");
+    let Action::Swap { first, second } = plan.steps[0].action else { panic!("{plan:?}") };
+    // Heaviest with lightest: 0-3 and 1-2.
+    assert!([(0, 2), (1, 3)].contains(&(first.0, second.0)), "{plan:?}");
+    assert!(plan.steps[0].reason.contains("from LLC 0 (with program"), "{plan:?}");
+}
+
+#[test]
+fn a_minimum_gain_keeps_threads_of_nearly_equal_rates_where_they_are() {
+    let machine = fixture::tree(1, 2, 2);
+    // The sort wants 0 beside 3 and 2 beside 1: the most loaded LLC falls from 6.15 to 6.1.
+    let threads = held(&machine, &[5.1, 1.05, 5.0, 1.0]);
+    let view = fixture::view(&machine, &threads);
+    assert_ne!(dio(&[]).decide(&view), Plan::none());
+    assert_eq!(dio(&[("min-gain-mpki", 0.5)]).decide(&view), Plan::none());
+    let heavy = held(&machine, &[5.1, 5.0, 1.05, 1.0]);
+    let view = fixture::view(&machine, &heavy);
+    assert_ne!(dio(&[("min-gain-mpki", 0.5)]).decide(&view), Plan::none());
+}
+
+#[test]
+fn arrivals_are_spread_and_nobody_else_moves() {
+    let machine = fixture::x5365();
+    let mut threads = held(&machine, &[5.0, 5.0]);
+    threads.extend(fixture::threads(&machine, &[None; 3]).pop());
+    let view = fixture::view(&machine, &threads);
+    let plan = dio(&[]).on_event(&Event::Arrived(ThreadId(2)), &view).unwrap();
+    let [step] = &plan.steps[..] else { panic!("{plan:?}") };
+    assert_eq!(step.action, Action::Allow { thread: ThreadId(2), cpus: "4".parse().unwrap() });
+    assert_eq!(dio(&[]).on_event(&Event::Exited(ThreadId(7)), &view), None);
+}
+
+#[test]
+fn parameters_are_checked_and_taken() {
+    let options = |name: &str, value| BuildOptions {
+        seed: 0,
+        parameters: BTreeMap::from([(name.to_owned(), value)]),
+    };
+    let policy = build("dio", &options("interval-cycles", 5e8)).unwrap();
+    assert_eq!(policy.needs().interval, Interval::Cycles(500_000_000));
+    for bad in [-1.0, 0.0, f64::NAN, f64::INFINITY] {
+        let error = build("dio", &options("half-life-intervals", bad)).err().unwrap();
+        assert!(matches!(error, BuildError::Range { .. }), "{error}");
+    }
+}

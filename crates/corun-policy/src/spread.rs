@@ -1,0 +1,165 @@
+//! Threads spread by intensity over the machine's tree: the centralized sort of Blagodurov et al.,
+//! TOCS 2010, section 4.1, and how its result is reached with few moves. What DI, DIO and their
+//! kin have in common; they differ in where the miss rates come from.
+
+mod matching;
+mod relabel;
+mod sort;
+mod tree;
+mod words;
+
+use corun_machine::{CpuId, CpuSet};
+
+use crate::{Plan, ThreadView, View};
+use tree::Tree;
+
+/// The threads of a view that can be placed, most intensive first, and the tree they go onto.
+pub(crate) struct Spread<'a> {
+    view: &'a View<'a>,
+    tree: Tree,
+    items: Vec<Item>,
+}
+
+/// A thread to be placed. "Leaf" is a place in [`Tree::cpus`].
+#[derive(Debug, Clone)]
+struct Item {
+    /// Place in the view's threads.
+    thread: usize,
+    /// Misses per 1000 instructions; none when not known yet.
+    mpki: Option<f64>,
+    /// The leaves it may use, ascending; none: all.
+    leaves: Option<Vec<usize>>,
+    /// The leaf it is held on, or runs on or ran on last.
+    at: Option<usize>,
+    /// Items of one class have the same miss rate and may use the same leaves: which of them sits
+    /// where makes no difference.
+    class: usize,
+}
+
+/// A leaf for each item, in the order of the items.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Places(Vec<usize>);
+
+impl<'a> Spread<'a> {
+    /// Sorts the threads by miss rate (`mpki`, in the order of the view's threads), highest first,
+    /// those not known last, ties by thread id. Threads that may not run everywhere go before the
+    /// others, those with the fewest CPUs first: else the place that they are bound to may be
+    /// taken while other CPUs are free. Threads that may run on no CPU of the machine are left out.
+    pub(crate) fn new(view: &'a View<'a>, mpki: &[Option<f64>]) -> Self {
+        let usable = usable_cpus(view);
+        let tree = Tree::new(view.machine, &usable);
+        let mut items: Vec<Item> = view
+            .threads
+            .iter()
+            .zip(mpki)
+            .enumerate()
+            .filter(|(_, (thread, _))| !thread.may_run_on.is_disjoint(&usable))
+            .map(|(index, (thread, &mpki))| Item {
+                thread: index,
+                mpki: mpki.filter(|mpki| mpki.is_finite()),
+                leaves: (!usable.is_subset(&thread.may_run_on))
+                    .then(|| tree.leaves_of(&thread.may_run_on)),
+                at: place_now(thread).and_then(|cpu| tree.leaf(cpu)),
+                class: 0,
+            })
+            .collect();
+        let width = |item: &Item| item.leaves.as_ref().map_or(usize::MAX, Vec::len);
+        let rate = |item: &Item| item.mpki.unwrap_or(f64::NEG_INFINITY);
+        // A stable sort: ties stay in the order of the view, which is that of the ids.
+        items.sort_by(|one, other| {
+            width(one).cmp(&width(other)).then(rate(other).total_cmp(&rate(one)))
+        });
+        classify(&mut items);
+        Self { view, tree, items }
+    }
+
+    /// Where the sort puts each thread (algorithms 1 and 2), with identical containers and CPUs
+    /// exchanged so that as few threads as possible leave the CPU where they are.
+    pub(crate) fn sorted(&self) -> Places {
+        let sorted = self.sorted_as_printed();
+        Places(relabel::keep_in_place(&self.tree, &self.items, &sorted.0))
+    }
+
+    /// Where the sort puts each thread, wherever they are now.
+    fn sorted_as_printed(&self) -> Places {
+        Places(sort::distribute(&self.tree, &self.items))
+    }
+
+    /// Threads that have a place keep it; each of the others gets the emptiest one.
+    pub(crate) fn arrived(&self) -> Places {
+        Places(sort::fill(&self.tree, &self.items))
+    }
+
+    /// Where all threads are; none while one of them has no place.
+    pub(crate) fn unchanged(&self) -> Option<Places> {
+        let at = |item: &Item| item.at.filter(|leaf| item.may_use(*leaf));
+        self.items.iter().map(at).collect::<Option<Vec<usize>>>().map(Places)
+    }
+
+    /// The highest sum of the miss rates (MPKI) of the threads on one LLC.
+    pub(crate) fn heaviest_llc_mpki(&self, places: &Places) -> f64 {
+        let mut sums = vec![0.0; self.view.machine.llcs().len()];
+        for (item, &leaf) in self.items.iter().zip(&places.0) {
+            sums[self.tree.llc(leaf)] += item.mpki.unwrap_or(0.0);
+        }
+        sums.into_iter().fold(0.0, f64::max)
+    }
+
+    /// What has to be done so that the threads are held on these places: nothing for those that
+    /// are. `measure` says in the reasons what the figure is: "MPKI solo".
+    pub(crate) fn plan(&self, places: &Places, measure: &str) -> Plan {
+        words::plan_for(self, places, measure, |_| true)
+    }
+
+    /// As [`Spread::plan`], for the threads alone that have no place yet.
+    pub(crate) fn plan_for_newcomers(&self, places: &Places, measure: &str) -> Plan {
+        words::plan_for(self, places, measure, |item| item.at.is_none())
+    }
+
+    fn view_of(&self, item: &Item) -> &ThreadView {
+        &self.view.threads[item.thread]
+    }
+}
+
+impl Item {
+    fn may_use(&self, leaf: usize) -> bool {
+        self.leaves.as_ref().is_none_or(|leaves| leaves.binary_search(&leaf).is_ok())
+    }
+}
+
+/// The on-line CPUs that at least one thread may run on.
+fn usable_cpus(view: &View<'_>) -> CpuSet {
+    let online = view.machine.cpu_set();
+    if view.threads.iter().any(|thread| online.is_subset(&thread.may_run_on)) {
+        return online;
+    }
+    let sets = view.threads.iter().map(|thread| &thread.may_run_on);
+    sets.fold(CpuSet::new(), |all, cpus| all.union(cpus)).intersection(&online)
+}
+
+fn held_on(thread: &ThreadView) -> Option<CpuId> {
+    thread.allowed.first().filter(|_| thread.allowed.len() == 1)
+}
+
+fn place_now(thread: &ThreadView) -> Option<CpuId> {
+    held_on(thread).or(thread.cpu)
+}
+
+/// Numbers the classes. Items of one class are neighbours, but for other bound sets of the same
+/// size between them.
+fn classify(items: &mut [Item]) {
+    for index in 0..items.len() {
+        let (before, rest) = items.split_at_mut(index);
+        let item = &mut rest[0];
+        let size = |leaves: &Option<Vec<usize>>| leaves.as_ref().map(Vec::len);
+        let same = before
+            .iter()
+            .rev()
+            .take_while(|one| one.mpki == item.mpki && size(&one.leaves) == size(&item.leaves))
+            .find(|one| one.leaves == item.leaves);
+        item.class = same.map_or(index, |one| one.class);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,107 @@
+//! The example of docs/policies.md, compiled and run.
+
+// Begin of the example.
+use corun_machine::{CpuId, CpuSet};
+use corun_policy::{Action, ActionKind, Event, Interval, Needs, Plan, Policy, View};
+
+/// Fills one LLC after the other.
+struct Pack;
+
+impl Policy for Pack {
+    fn name(&self) -> &str {
+        "pack"
+    }
+
+    fn needs(&self) -> Needs {
+        Needs {
+            interval: Interval::Never,
+            counters: Vec::new(),
+            controls: vec![ActionKind::Place],
+            solo_figures: false,
+        }
+    }
+
+    fn on_event(&mut self, event: &Event, view: &View<'_>) -> Option<Plan> {
+        matches!(event, Event::Arrived(_) | Event::Exited(_)).then(|| self.decide(view))
+    }
+
+    fn decide(&mut self, view: &View<'_>) -> Plan {
+        let mut plan = Plan::none();
+        let llcs = view.machine.llcs();
+        let cpus: Vec<CpuId> = llcs.iter().flat_map(|llc| llc.cpus.iter()).collect();
+        for (thread, &cpu) in view.threads.iter().zip(cpus.iter().cycle()) {
+            let place = CpuSet::from_iter([cpu]);
+            if thread.allowed != place && thread.may_run_on.contains(cpu) {
+                let reason = format!("{}: packed on CPU {cpu}", thread.program);
+                plan.push(Action::Allow { thread: thread.id, cpus: place }, reason);
+            }
+        }
+        plan
+    }
+}
+// End of the example.
+
+use corun_machine::{Machine, MachineSpec};
+use corun_policy::{Counters, Nanoseconds, ProcessId, ThreadId, ThreadState, ThreadView};
+
+const MACHINE: &str = "
+version = 1
+name = 'two-llcs'
+[[core_type]]
+name = 'core'
+clock_mhz = 3000
+[[object]]
+kind = 'cache'
+level = 2
+size_kib = 4096
+count = 2
+[[object.object]]
+kind = 'core'
+count = 2
+";
+
+fn thread(id: u64, machine: &Machine) -> ThreadView {
+    ThreadView {
+        id: ThreadId(id),
+        process: ProcessId(id),
+        program: format!("program{id}"),
+        weight: 1.0,
+        important: false,
+        state: ThreadState::Runnable,
+        cpu: None,
+        may_run_on: machine.cpu_set(),
+        allowed: machine.cpu_set(),
+        counters: Counters::default(),
+        solo: None,
+        llc_occupancy_bytes: None,
+        pages_by_node: Vec::new(),
+    }
+}
+
+#[test]
+fn the_example_packs_two_threads_on_the_first_llc() {
+    let spec: MachineSpec = toml::from_str(MACHINE).unwrap();
+    let machine = Machine::from_spec(spec).unwrap();
+    let mut threads = vec![thread(0, &machine), thread(1, &machine)];
+    let view = View { machine: &machine, threads: &threads, now: Nanoseconds(0) };
+    let mut policy = Pack;
+    assert_eq!((policy.name(), policy.needs().interval), ("pack", Interval::Never));
+    let plan = policy.on_event(&Event::Arrived(ThreadId(1)), &view).unwrap();
+    let reasons: Vec<&str> = plan.steps.iter().map(|step| step.reason.as_str()).collect();
+    assert_eq!(reasons, ["program0: packed on CPU 0", "program1: packed on CPU 1"]);
+    for (thread, cpu) in threads.iter_mut().zip([0, 1]) {
+        thread.allowed = CpuSet::from_iter([CpuId(cpu)]);
+    }
+    let view = View { machine: &machine, threads: &threads, now: Nanoseconds(0) };
+    assert_eq!(policy.decide(&view), Plan::none());
+}
+
+#[test]
+fn the_page_holds_this_very_example() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/policies.md");
+    let page = std::fs::read_to_string(path).unwrap();
+    let source = include_str!("walk_through.rs");
+    let (_, rest) = source.split_once("// Begin of the example.\n").unwrap();
+    let (example, _) = rest.split_once("// End of the example.\n").unwrap();
+    assert!(page.contains(&format!("```rust\n{example}```\n")));
+}

@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# Makes sure that the system packages for a goal are there: `scripts/setup.sh build|test`.
+# Installs what is missing when root on Debian or Ubuntu; otherwise says exactly what to install.
+set -euo pipefail
+
+goal=${1:?usage: scripts/setup.sh build|test}
+
+# command -> Debian package that has it
+declare -A package_of=([cc]=gcc)
+if [ "$goal" = test ]; then
+    package_of[qemu-x86_64]=qemu-user
+fi
+
+missing=()
+for command in "${!package_of[@]}"; do
+    command -v "$command" >/dev/null 2>&1 || missing+=("${package_of[$command]}")
+done
+if ! command -v cargo >/dev/null 2>&1; then
+    echo "corun: no Rust toolchain found (cargo). Install Rust 1.88 or later, then try again." >&2
+    exit 1
+fi
+[ ${#missing[@]} -eq 0 ] && exit 0
+
+mapfile -t missing < <(printf '%s\n' "${missing[@]}" libc6-dev | sort -u)
+install="apt-get install -y --no-install-recommends ${missing[*]}"
+if [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null 2>&1; then
+    echo "corun: installing ${missing[*]}"
+    export DEBIAN_FRONTEND=noninteractive
+    apt-get update -qq
+    $install
+else
+    echo "corun: missing system packages. Run: sudo $install" >&2
+    exit 1
+fi
