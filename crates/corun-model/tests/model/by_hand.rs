@@ -1,6 +1,6 @@
 //! The model on machines and programs made by hand, against figures worked out on paper.
 
-use corun_model::{BandwidthModel, Member, ModelOptions, Scratch, SpaceLaw};
+use corun_model::{BandwidthModel, Member, Model, ModelOptions, Scratch, SpaceLaw};
 
 use crate::fixture::*;
 use crate::machines::*;
@@ -81,4 +81,26 @@ fn a_recording_runs_at_the_speed_of_its_intervals() {
     assert!(near(demand.llc_mpki, 10.0) && near(demand.llc_apki, 10.0));
     assert!(near(demand.bytes_per_s, 0.01 * 64.0 * 2e9 / demand.cpi));
     assert!(near(demand.memory_stall_share, memory / (memory + 0.03)));
+}
+
+#[test]
+fn every_preset_can_be_modelled() {
+    for name in corun_machine::presets() {
+        let machine = corun_machine::preset(name).expect("a shipped preset");
+        let cpus = machine.cpus().len();
+        let model = Model::new(machine.into(), ModelOptions::default()).expect(name);
+        let points = [(4096, 30.0), (MIB, 20.0), (16 * MIB, 1.0)];
+        let recorded = load(&model, &recording("p", &points, |_| {}));
+        let table = load(&model, &solo_table("t", 12.0, 2.0));
+        let running: Vec<_> = (0..cpus).map(|cpu| on([&recorded, &table][cpu % 2], cpu)).collect();
+        let (mut scratch, mut out) = (Scratch::new(), Vec::new());
+        model.solve(&running, &mut scratch, &mut out);
+        for outcome in &out {
+            let speed = outcome.instructions_per_s;
+            assert!(speed.is_finite() && speed > 0.0, "{name}: {outcome:?}");
+            assert!(outcome.slowdown >= 1.0 - 1e-9, "{name}: {outcome:?}");
+        }
+        let best = (0..cpus).map(|cpu| model.solo(&recorded, 0, cpu).slowdown);
+        assert!(near(best.fold(f64::INFINITY, f64::min), 1.0), "{name}");
+    }
 }
