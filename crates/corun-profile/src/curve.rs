@@ -44,6 +44,8 @@ pub enum CurveError {
     /// Sizes do not rise.
     #[error("curve sizes must rise: {after} bytes stands after {before}")]
     Order {
+        /// Index of the point.
+        index: usize,
         /// The size before.
         before: u64,
         /// The size after it.
@@ -52,6 +54,8 @@ pub enum CurveError {
     /// A rate is negative or not a number.
     #[error("the miss rate at {bytes} bytes is {mpki}: expected a number >= 0")]
     Rate {
+        /// Index of the point.
+        index: usize,
         /// The size.
         bytes: u64,
         /// What was found.
@@ -59,7 +63,10 @@ pub enum CurveError {
     },
     /// A size of zero.
     #[error("a curve point at 0 bytes: expected sizes above 0")]
-    ZeroSize,
+    ZeroSize {
+        /// Index of the point.
+        index: usize,
+    },
 }
 
 impl MissRateCurve {
@@ -69,19 +76,30 @@ impl MissRateCurve {
     /// [`CurveError`] when there is no point, a size is zero or does not rise, or a rate is
     /// negative or not finite.
     pub fn new(points: Vec<CurvePoint>) -> Result<Self, CurveError> {
-        let first = points.first().ok_or(CurveError::Empty)?;
-        if first.bytes == 0 {
-            return Err(CurveError::ZeroSize);
+        if points.is_empty() {
+            return Err(CurveError::Empty);
         }
-        for pair in points.windows(2) {
-            if pair[1].bytes <= pair[0].bytes {
-                return Err(CurveError::Order { before: pair[0].bytes, after: pair[1].bytes });
+        let mut before = 0;
+        for (index, &CurvePoint { bytes, mpki }) in points.iter().enumerate() {
+            if bytes == 0 {
+                return Err(CurveError::ZeroSize { index });
             }
-        }
-        if let Some(point) = points.iter().find(|one| !one.mpki.is_finite() || one.mpki < 0.0) {
-            return Err(CurveError::Rate { bytes: point.bytes, mpki: point.mpki });
+            if bytes <= before {
+                return Err(CurveError::Order { index, before, after: bytes });
+            }
+            if !mpki.is_finite() || mpki < 0.0 {
+                return Err(CurveError::Rate { index, bytes, mpki });
+            }
+            before = bytes;
         }
         Ok(Self { points })
+    }
+
+    /// A curve of points that the caller has checked: at least one, sizes above 0 and rising,
+    /// finite rates >= 0.
+    pub(crate) fn from_checked(points: Vec<CurvePoint>) -> Self {
+        debug_assert!(Self::new(points.clone()).is_ok());
+        Self { points }
     }
 
     /// The measured points by rising size.
@@ -162,7 +180,7 @@ mod tests {
     fn bad_points_are_refused() {
         let point = |bytes, mpki| CurvePoint { bytes, mpki };
         assert_eq!(MissRateCurve::new(vec![]), Err(CurveError::Empty));
-        assert_eq!(MissRateCurve::new(vec![point(0, 1.0)]), Err(CurveError::ZeroSize));
+        assert_eq!(MissRateCurve::new(vec![point(0, 1.0)]), Err(CurveError::ZeroSize { index: 0 }));
         assert!(MissRateCurve::new(vec![point(2, 1.0), point(2, 1.0)]).is_err());
         assert!(MissRateCurve::new(vec![point(2, -1.0)]).is_err());
         assert!(MissRateCurve::new(vec![point(2, f64::NAN)]).is_err());
