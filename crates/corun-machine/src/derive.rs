@@ -1,142 +1,195 @@
 //! What follows from the tree: CPUs, cores, LLC domains, nodes and packages.
 
 use crate::machine::{Core, Cpu, Llc, Machine, Node, Object, ObjectIndex, Package};
-use crate::spec::{CacheType, MachineSpec, ObjectType};
-use crate::{CpuId, CpuSet, SpecError};
+use crate::spec::{MachineSpec, ObjectType};
+use crate::{CpuId, SpecError};
 
 pub(crate) fn machine(spec: MachineSpec, objects: Vec<Object>) -> Result<Machine, SpecError> {
     let mut machine = Machine::new(spec, objects);
     if machine.objects[0].cpus.is_empty() {
-        return Err(SpecError::new("object", "the machine has no CPU".to_owned()));
+        return Err(SpecError::new("object", "found no CPU, expected at least one core"));
     }
-    machine.packages = packages(&machine);
-    machine.nodes = nodes(&machine)?;
-    machine.cores = cores(&machine);
-    machine.llcs = llcs(&machine);
-    machine.cpus = cpus(&machine)?;
+    let mut holders = Holders::new(machine.objects.len());
+    packages(&mut machine, &mut holders)?;
+    nodes(&mut machine, &mut holders)?;
+    cores(&mut machine, &mut holders);
+    llcs(&mut machine, &mut holders);
+    machine.cpus = cpus(&machine, &holders)?;
     Ok(machine)
 }
 
-fn of_kind(machine: &Machine, kind: ObjectType) -> impl Iterator<Item = (ObjectIndex, &Object)> {
-    machine.objects.iter().enumerate().filter(move |(_, object)| object.kind == kind)
+/// For each object its place in the list of packages, nodes or cores, if it is one; for each core
+/// the place of its LLC.
+struct Holders {
+    package: Vec<Option<usize>>,
+    node: Vec<Option<usize>>,
+    core: Vec<Option<usize>>,
+    llc_of_core: Vec<usize>,
 }
 
-fn packages(machine: &Machine) -> Vec<Package> {
-    let mut packages: Vec<Package> = of_kind(machine, ObjectType::Package)
-        .filter(|(_, object)| !object.cpus.is_empty())
-        .enumerate()
-        .map(|(place, (_, object))| Package {
-            os_index: object.os_index.unwrap_or(place as u32),
-            cpus: object.cpus.clone(),
-        })
-        .collect();
+impl Holders {
+    fn new(objects: usize) -> Self {
+        let none = vec![None; objects];
+        Self { package: none.clone(), node: none.clone(), core: none, llc_of_core: Vec::new() }
+    }
+}
+
+fn of_kind(machine: &Machine, kind: ObjectType) -> Vec<ObjectIndex> {
+    let objects = machine.objects.iter().enumerate();
+    objects.filter(|(_, object)| object.kind == kind).map(|(index, _)| index).collect()
+}
+
+/// The object or the nearest one around it that has a place in a list.
+fn place_above(machine: &Machine, places: &[Option<usize>], from: ObjectIndex) -> Option<usize> {
+    let mut at = Some(from);
+    while let Some(index) = at {
+        if places[index].is_some() {
+            return places[index];
+        }
+        at = machine.objects[index].parent;
+    }
+    None
+}
+
+fn unique(what: &str, mut numbers: Vec<u32>) -> Result<(), SpecError> {
+    numbers.sort_unstable();
+    match numbers.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(pair) => {
+            let why = format!("found two {what}s with number {}", pair[0]);
+            Err(SpecError::new("object", why))
+        }
+        None => Ok(()),
+    }
+}
+
+fn packages(machine: &mut Machine, holders: &mut Holders) -> Result<(), SpecError> {
+    let mut packages = Vec::new();
+    for index in of_kind(machine, ObjectType::Package) {
+        let object = &machine.objects[index];
+        if object.cpus.is_empty() {
+            continue;
+        }
+        holders.package[index] = Some(packages.len());
+        let os_index = object.os_index.unwrap_or(packages.len() as u32);
+        packages.push(Package { os_index, cpus: object.cpus.clone() });
+    }
     if packages.is_empty() {
+        holders.package[0] = Some(0);
         packages.push(Package { os_index: 0, cpus: machine.cpu_set() });
     }
-    packages
+    unique("package", packages.iter().map(|package| package.os_index).collect())?;
+    machine.packages = packages;
+    Ok(())
 }
 
-fn nodes(machine: &Machine) -> Result<Vec<Node>, SpecError> {
-    let mut nodes: Vec<Node> = of_kind(machine, ObjectType::NumaNode)
-        .enumerate()
-        .map(|(place, (_, object))| Node {
-            os_index: object.os_index.unwrap_or(place as u32),
-            cpus: object.cpus.clone(),
-            memory_mib: object.memory_mib,
-        })
-        .collect();
+fn nodes(machine: &mut Machine, holders: &mut Holders) -> Result<(), SpecError> {
+    let mut nodes: Vec<(ObjectIndex, Node)> = Vec::new();
+    for index in of_kind(machine, ObjectType::NumaNode) {
+        let object = &machine.objects[index];
+        let os_index = object.os_index.unwrap_or(nodes.len() as u32);
+        let (cpus, memory_mib) = (object.cpus.clone(), object.memory_mib);
+        nodes.push((index, Node { os_index, cpus, memory_mib }));
+    }
+    unique("NUMA node", nodes.iter().map(|(_, node)| node.os_index).collect())?;
+    nodes.sort_by_key(|(_, node)| node.os_index);
+    for (place, (index, _)) in nodes.iter().enumerate() {
+        holders.node[*index] = Some(place);
+    }
     if nodes.is_empty() {
-        nodes.push(Node { os_index: 0, cpus: machine.cpu_set(), memory_mib: None });
+        holders.node[0] = Some(0);
+        nodes.push((0, Node { os_index: 0, cpus: machine.cpu_set(), memory_mib: None }));
     }
-    nodes.sort_by_key(|node| node.os_index);
-    if nodes.windows(2).any(|pair| pair[0].os_index == pair[1].os_index) {
-        let why = "two NUMA nodes have the same number".to_owned();
-        return Err(SpecError::new("object.os_index", why));
-    }
-    Ok(nodes)
+    machine.nodes = nodes.into_iter().map(|(_, node)| node).collect();
+    Ok(())
 }
 
-fn cores(machine: &Machine) -> Vec<Core> {
-    of_kind(machine, ObjectType::Core)
-        .filter(|(_, object)| !object.cpus.is_empty())
-        .map(|(index, object)| Core {
-            object: index,
-            cpus: object.cpus.clone(),
-            core_type: object.core_type.unwrap_or(0),
-        })
-        .collect()
+fn cores(machine: &mut Machine, holders: &mut Holders) {
+    for index in of_kind(machine, ObjectType::Core) {
+        let object = &machine.objects[index];
+        let core_type = object.core_type.unwrap_or(0);
+        let core = Core { object: index, cpus: object.cpus.clone(), core_type };
+        holders.core[index] = Some(machine.cores.len());
+        machine.cores.push(core);
+    }
 }
 
-/// For each CPU the cache of the highest level above it that holds data; CPUs without any form
-/// one domain a package.
-fn llcs(machine: &Machine) -> Vec<Llc> {
-    let level = |object: &Object| {
-        object.cache.filter(|cache| cache.holds != CacheType::Instruction).map(|cache| cache.level)
-    };
-    let last_above = |core: &Core| -> Option<ObjectIndex> {
-        let mut last = None;
-        let mut at = Some(core.object);
-        while let Some(index) = at {
-            let object = &machine.objects[index];
-            if level(object) > last.and_then(|last: usize| level(&machine.objects[last])) {
-                last = Some(index);
-            }
-            at = object.parent;
+/// For each core the outermost of the data caches of the highest level that it sees. A package
+/// with a core that sees none, or only a first-level cache where another core sees more, is one
+/// domain: what is missing there cannot be told.
+fn llcs(machine: &mut Machine, holders: &mut Holders) {
+    let level = |index: ObjectIndex| machine.objects[index].cache.map_or(0, |cache| cache.level);
+    let last: Vec<Option<ObjectIndex>> = machine
+        .cores
+        .iter()
+        .map(|core| machine.data_caches(core.object).into_iter().max_by_key(|&index| level(index)))
+        .collect();
+    let deep = last.iter().flatten().any(|&index| level(index) > 1);
+    let package = |core: &Core| place_above(machine, &holders.package, core.object);
+    let mut unknown = vec![false; machine.packages.len()];
+    for (core, last) in machine.cores.iter().zip(&last) {
+        let told = last.is_some_and(|index| level(index) > 1 || !deep);
+        if let (false, Some(package)) = (told, package(core)) {
+            unknown[package] = true;
         }
-        // A core's own L1 caches may be written below it.
-        last.or_else(|| {
-            let below = &machine.objects[core.object].children;
-            below.iter().copied().filter(|&i| level(&machine.objects[i]).is_some()).max()
-        })
-    };
+    }
     let mut llcs: Vec<Llc> = Vec::new();
-    for core in &machine.cores {
-        match last_above(core) {
-            Some(object) if llcs.iter().any(|llc| llc.object == Some(object)) => {}
-            Some(object) => llcs.push(Llc {
-                object: Some(object),
-                cache: machine.objects[object].cache,
-                cpus: machine.objects[object].cpus.clone(),
-            }),
-            None => {
-                let package = package_of(machine, &core.cpus);
-                let cpus = machine.packages[package].cpus.clone();
-                if !llcs.iter().any(|llc| llc.object.is_none() && llc.cpus == cpus) {
-                    llcs.push(Llc { object: None, cache: None, cpus });
-                }
-            }
-        }
+    let mut of_cache = vec![None; machine.objects.len()];
+    let mut of_package = vec![None; machine.packages.len()];
+    let mut llc_of_core = Vec::new();
+    for (core, last) in machine.cores.iter().zip(&last) {
+        let package = package(core).unwrap_or(0);
+        let cache = last.filter(|_| !unknown[package]);
+        let place = match cache {
+            Some(index) => &mut of_cache[index],
+            None => &mut of_package[package],
+        };
+        llc_of_core.push(*place.get_or_insert_with(|| {
+            let cpus = match cache {
+                Some(index) if machine.objects[index].cpus.is_empty() => core.cpus.clone(),
+                Some(index) => machine.objects[index].cpus.clone(),
+                None => machine.packages[package].cpus.clone(),
+            };
+            let geometry = cache.and_then(|index| machine.objects[index].cache);
+            llcs.push(Llc { object: cache, cache: geometry, cpus });
+            llcs.len() - 1
+        }));
     }
-    llcs
+    let unknown: Vec<u32> = (0..unknown.len())
+        .filter(|&package| unknown[package])
+        .map(|package| machine.packages[package].os_index)
+        .collect();
+    machine.llcs = llcs;
+    holders.llc_of_core = llc_of_core;
+    if !unknown.is_empty() {
+        machine.warn(format!(
+            "the last-level caches of package {unknown:?} are missing or incomplete: each such \
+             package counts as one LLC of unknown size"
+        ));
+    }
 }
 
-fn package_of(machine: &Machine, cpus: &CpuSet) -> usize {
-    machine.packages.iter().position(|package| cpus.is_subset(&package.cpus)).unwrap_or(0)
-}
-
-fn holder<'a>(mut sets: impl Iterator<Item = &'a CpuSet>, id: CpuId) -> Option<usize> {
-    sets.position(|cpus| cpus.contains(id))
-}
-
-fn cpus(machine: &Machine) -> Result<Vec<Cpu>, SpecError> {
+fn cpus(machine: &Machine, holders: &Holders) -> Result<Vec<Cpu>, SpecError> {
     let outside = |what: &str, id: CpuId| {
-        SpecError::new("object", format!("CPU {id} is in no {what}, while other CPUs are in one"))
+        let why = format!("found CPU {id} in no {what}, while other CPUs are in one");
+        SpecError::new("object", why)
     };
     let mut cpus = Vec::new();
-    for id in machine.objects[0].cpus.iter() {
-        let core = holder(machine.cores.iter().map(|core| &core.cpus), id)
-            .ok_or_else(|| outside("core", id))?;
-        cpus.push(Cpu {
-            id,
-            core,
-            llc: holder(machine.llcs.iter().map(|llc| &llc.cpus), id)
-                .ok_or_else(|| outside("LLC", id))?,
-            node: holder(machine.nodes.iter().map(|node| &node.cpus), id)
-                .ok_or_else(|| outside("NUMA node", id))?,
-            package: holder(machine.packages.iter().map(|package| &package.cpus), id)
-                .ok_or_else(|| outside("package", id))?,
-            core_type: machine.cores[core].core_type,
-        });
+    for core_object in &machine.cores {
+        let from = core_object.object;
+        let core = holders.core[from].unwrap_or(0);
+        for id in core_object.cpus.iter() {
+            cpus.push(Cpu {
+                id,
+                core,
+                llc: holders.llc_of_core[core],
+                node: place_above(machine, &holders.node, from)
+                    .ok_or_else(|| outside("NUMA node", id))?,
+                package: place_above(machine, &holders.package, from)
+                    .ok_or_else(|| outside("package", id))?,
+                core_type: core_object.core_type,
+            });
+        }
     }
+    cpus.sort_by_key(|cpu| cpu.id);
     Ok(cpus)
 }

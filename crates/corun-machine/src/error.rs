@@ -1,17 +1,75 @@
-//! What can be wrong with a machine file.
+//! What can be wrong with a machine, and where in its file.
 
-/// A field of a machine file that cannot be.
+use std::fmt;
+
+/// A field of a machine that cannot be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {why}")]
 pub struct SpecError {
-    /// The field, as in the file: `object.ways`.
+    /// The way to the field from the top of the file: `object[0].object[1].ways`.
     pub field: String,
     /// What was found and what is expected.
     pub why: String,
 }
 
 impl SpecError {
-    pub(crate) fn new(field: &str, why: String) -> Self {
-        Self { field: field.to_owned(), why }
+    pub(crate) fn new(field: impl Into<String>, why: impl Into<String>) -> Self {
+        Self { field: field.into(), why: why.into() }
     }
+}
+
+/// A machine file, or the name of a preset, that gives no machine.
+#[derive(Debug, thiserror::Error)]
+pub enum MachineError {
+    /// The file cannot be read.
+    #[error("{file}: {source}")]
+    Read {
+        /// The file.
+        file: String,
+        /// What the operating system says.
+        source: std::io::Error,
+    },
+    /// The file is no machine file.
+    #[error("{file}{place}: {why}")]
+    Invalid {
+        /// The file.
+        file: String,
+        /// Line and field.
+        place: Place,
+        /// What was found and what is expected.
+        why: String,
+    },
+    /// No preset and no file has this name.
+    #[error("no preset and no file is called `{name}`; {}", suggestion(near))]
+    Unknown {
+        /// The name that was asked for.
+        name: String,
+        /// Presets with a name like it, nearest first; all presets where none is like it.
+        near: Vec<String>,
+    },
+}
+
+/// Where in a machine file something is.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Place {
+    /// The line, from 1, where known.
+    pub line: Option<usize>,
+    /// The way to the field from the top of the file, where known.
+    pub field: Option<String>,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(line) = self.line {
+            write!(f, ":{line}")?;
+        }
+        if let Some(field) = &self.field {
+            write!(f, ": {field}")?;
+        }
+        Ok(())
+    }
+}
+
+fn suggestion(near: &[String]) -> String {
+    format!("presets like it: {}", near.join(", "))
 }

@@ -3,15 +3,23 @@
 //! A [`Machine`] is a free-form tree of packages, dies, NUMA nodes, clusters, caches, cores and
 //! CPUs, with the bandwidth domains on the way to memory. It knows nothing of programs.
 
+mod build;
+mod check;
 mod cpu_set;
 mod derive;
 mod error;
+mod file;
 mod machine;
+mod presets;
+mod sources;
 mod spec;
+mod view;
 
+pub use check::MAX_CPUS;
 pub use cpu_set::{CpuId, CpuListError, CpuSet, MAX_CPU};
-pub use error::SpecError;
+pub use error::{MachineError, Place, SpecError};
 pub use machine::{Cache, Core, Cpu, Llc, Machine, Node, Object, ObjectIndex, Package};
+pub use presets::{preset, presets, resolve};
 pub use spec::{
     BandwidthDomain, BandwidthKind, CacheType, CoreType, Inclusion, MACHINE_FILE_VERSION,
     MachineSpec, ObjectSpec, ObjectType, PowerModel,

@@ -2,8 +2,7 @@
 //! from a CPU to memory).
 
 use crate::spec::{
-    BandwidthDomain, CacheType, CoreType, Inclusion, MachineSpec, ObjectSpec, ObjectType,
-    PowerModel,
+    BandwidthDomain, CacheType, CoreType, Inclusion, MachineSpec, ObjectType, PowerModel,
 };
 use crate::{CpuId, CpuSet, SpecError};
 
@@ -225,24 +224,38 @@ impl Machine {
         .unwrap_or(1.0)
     }
 
-    /// The private cache in front of the LLC that a CPU sees: the largest unified or data cache
-    /// above it that is not its LLC, where there is one.
+    /// The private cache in front of the LLC that a CPU sees: the largest unified or data cache on
+    /// its way to memory that is not its LLC, where there is one.
     pub fn private_cache(&self, cpu: usize) -> Option<&Cache> {
         let llc = self.llcs[self.cpus[cpu].llc].object;
-        let mut at = Some(self.cores[self.cpus[cpu].core].object);
         let mut found: Option<&Cache> = None;
-        while let Some(index) = at {
-            let object = &self.objects[index];
-            if let Some(cache) = &object.cache
-                && Some(index) != llc
-                && cache.holds != CacheType::Instruction
-                && found.is_none_or(|largest| cache.size_bytes > largest.size_bytes)
-            {
+        for index in self.data_caches(self.cores[self.cpus[cpu].core].object) {
+            let Some(cache) = &self.objects[index].cache else { continue };
+            let larger = found.is_none_or(|largest| cache.size_bytes > largest.size_bytes);
+            if Some(index) != llc && larger {
                 found = Some(cache);
             }
-            at = object.parent;
         }
         found
+    }
+
+    /// The unified and data caches that a core sees: those written inside it, then those around
+    /// it, from the core outwards.
+    pub(crate) fn data_caches(&self, core: ObjectIndex) -> Vec<ObjectIndex> {
+        let mut caches = Vec::new();
+        let mut inside = self.objects[core].children.clone();
+        while let Some(index) = inside.pop() {
+            caches.push(index);
+            inside.extend(&self.objects[index].children);
+        }
+        let mut at = self.objects[core].parent;
+        while let Some(index) = at {
+            caches.push(index);
+            at = self.objects[index].parent;
+        }
+        let holds_data = |cache: &Cache| cache.holds != CacheType::Instruction;
+        caches.retain(|&index| self.objects[index].cache.as_ref().is_some_and(holds_data));
+        caches
     }
 
     /// Power figures, where known.
@@ -255,18 +268,20 @@ impl Machine {
         &self.warnings
     }
 
+    pub(crate) fn warn(&mut self, warning: String) {
+        self.warnings.push(warning);
+    }
+
     /// Checks a machine file's content and builds the machine.
     ///
     /// # Errors
     /// [`SpecError`] names the first field that contradicts the schema or the rest of the tree.
     pub fn from_spec(spec: MachineSpec) -> Result<Self, SpecError> {
-        let mut builder = Builder { spec: &spec, objects: Vec::new(), next_cpu: 0 };
-        builder.push(ObjectType::Machine, None);
-        for object in &spec.objects {
-            builder.add(object, 0)?;
-        }
-        let objects = builder.objects;
-        crate::derive::machine(spec, objects)
+        crate::check::before(&spec)?;
+        let objects = crate::build::objects(&spec)?;
+        let machine = crate::derive::machine(spec, objects)?;
+        crate::check::after(&machine)?;
+        Ok(machine)
     }
 
     pub(crate) fn new(spec: MachineSpec, objects: Vec<Object>) -> Self {
@@ -281,105 +296,4 @@ impl Machine {
             warnings: Vec::new(),
         }
     }
-}
-
-struct Builder<'a> {
-    spec: &'a MachineSpec,
-    objects: Vec<Object>,
-    next_cpu: u32,
-}
-
-impl Builder<'_> {
-    fn push(&mut self, kind: ObjectType, parent: Option<ObjectIndex>) -> ObjectIndex {
-        let index = self.objects.len();
-        self.objects.push(Object {
-            kind,
-            os_index: None,
-            parent,
-            children: Vec::new(),
-            cpus: CpuSet::new(),
-            cache: None,
-            core_type: None,
-            memory_mib: None,
-        });
-        if let Some(parent) = parent {
-            self.objects[parent].children.push(index);
-        }
-        index
-    }
-
-    fn add(&mut self, spec: &ObjectSpec, parent: ObjectIndex) -> Result<(), SpecError> {
-        for _ in 0..spec.count {
-            let index = self.push(spec.kind, Some(parent));
-            self.objects[index].os_index = spec.os_index;
-            self.objects[index].memory_mib = spec.memory_mib;
-            match spec.kind {
-                ObjectType::Cache => self.objects[index].cache = Some(cache(spec)?),
-                ObjectType::Core => self.add_core(spec, index)?,
-                _ => {}
-            }
-            for child in &spec.objects {
-                self.add(child, index)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn add_core(&mut self, spec: &ObjectSpec, core: ObjectIndex) -> Result<(), SpecError> {
-        let types = &self.spec.core_types;
-        let core_type = match &spec.core_type {
-            Some(name) => types.iter().position(|one| one.name == *name).ok_or_else(|| {
-                SpecError::new("object.core_type", format!("`{name}` is no [[core_type]] here"))
-            })?,
-            None if types.len() == 1 => 0,
-            None => {
-                let why = "the machine has several core types: say which this core is".to_owned();
-                return Err(SpecError::new("object.core_type", why));
-            }
-        };
-        self.objects[core].core_type = Some(core_type);
-        let cpus = match &spec.cpus {
-            Some(cpus) => cpus.clone(),
-            None => {
-                let first = self.next_cpu;
-                self.next_cpu += types[core_type].threads;
-                (first..self.next_cpu).map(CpuId).collect()
-            }
-        };
-        for cpu in cpus.iter() {
-            let leaf = self.push(ObjectType::Cpu, Some(core));
-            self.objects[leaf].os_index = Some(cpu.0);
-            let mut at = Some(leaf);
-            while let Some(index) = at {
-                if index == 0 && self.objects[0].cpus.contains(cpu) {
-                    let why = format!("CPU {cpu} stands in two cores");
-                    return Err(SpecError::new("object.cpus", why));
-                }
-                self.objects[index].cpus.insert(cpu);
-                at = self.objects[index].parent;
-            }
-        }
-        Ok(())
-    }
-}
-
-fn cache(spec: &ObjectSpec) -> Result<Cache, SpecError> {
-    let missing = |field: &str| SpecError::new(field, "a cache needs it".to_owned());
-    let level = spec.level.ok_or_else(|| missing("object.level"))?;
-    let size_kib = spec.size_kib.ok_or_else(|| missing("object.size_kib"))?;
-    if size_kib == 0 {
-        return Err(SpecError::new("object.size_kib", "a cache of 0 KiB".to_owned()));
-    }
-    if spec.ways == Some(0) {
-        return Err(SpecError::new("object.ways", "a cache of zero ways".to_owned()));
-    }
-    Ok(Cache {
-        level,
-        holds: spec.holds.unwrap_or(CacheType::Unified),
-        size_bytes: size_kib * 1024,
-        ways: spec.ways,
-        line_bytes: spec.line_bytes,
-        inclusion: spec.inclusion.unwrap_or(Inclusion::Inclusive),
-        latency_ns: spec.latency_ns,
-    })
 }

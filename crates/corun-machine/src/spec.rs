@@ -22,8 +22,9 @@ pub struct MachineSpec {
     /// One line for people: vendor, model, year.
     #[serde(default)]
     pub title: String,
-    /// Where each figure comes from: field name or `field of object` to a citation.
-    #[serde(default)]
+    /// Where the figures come from: a figure's path, or less of it, to a citation (see
+    /// [`MachineSpec::source_of`]).
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sources: BTreeMap<String, String>,
     /// CPUs that exist and are off line; they are in no object of the tree.
     #[serde(default, skip_serializing_if = "CpuSet::is_empty")]
@@ -38,7 +39,7 @@ pub struct MachineSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub node_distance: Vec<Vec<u32>>,
     /// What bounds the traffic to memory, in any order; `stage` tells who comes first.
-    #[serde(default, rename = "bandwidth")]
+    #[serde(default, rename = "bandwidth", skip_serializing_if = "Vec::is_empty")]
     pub bandwidth_domains: Vec<BandwidthDomain>,
     /// Power figures, where known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -75,7 +76,8 @@ pub struct ObjectSpec {
     /// Of a cache: bytes a line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line_bytes: Option<u32>,
-    /// Of a cache: does it hold what the caches above it hold?
+    /// Of a cache: does it hold what the caches nearer to the core hold? Absent: it does when it is
+    /// at least twice as large as they are together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inclusion: Option<Inclusion>,
     /// Of a cache: load-to-use latency of a hit, in ns.
@@ -93,6 +95,33 @@ pub struct ObjectSpec {
     /// What it contains.
     #[serde(default, rename = "object", skip_serializing_if = "Vec::is_empty")]
     pub objects: Vec<ObjectSpec>,
+}
+
+impl ObjectSpec {
+    /// One object of a kind, all else absent.
+    pub fn new(kind: ObjectType) -> Self {
+        Self {
+            kind,
+            count: 1,
+            os_index: None,
+            level: None,
+            holds: None,
+            size_kib: None,
+            ways: None,
+            line_bytes: None,
+            inclusion: None,
+            latency_ns: None,
+            core_type: None,
+            cpus: None,
+            memory_mib: None,
+            objects: Vec::new(),
+        }
+    }
+
+    /// Of a cache: what it holds; unified where the file does not say.
+    pub fn holds(&self) -> CacheType {
+        self.holds.unwrap_or(CacheType::Unified)
+    }
 }
 
 fn one() -> u32 {
@@ -125,6 +154,22 @@ pub enum ObjectType {
     Cpu,
 }
 
+impl ObjectType {
+    /// Its name in a machine file.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Machine => "machine",
+            Self::Package => "package",
+            Self::Die => "die",
+            Self::NumaNode => "numa-node",
+            Self::Cluster => "cluster",
+            Self::Cache => "cache",
+            Self::Core => "core",
+            Self::Cpu => "cpu",
+        }
+    }
+}
+
 /// What a cache holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -135,6 +180,17 @@ pub enum CacheType {
     Data,
     /// Instructions alone.
     Instruction,
+}
+
+impl CacheType {
+    /// Its name in a machine file.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Unified => "unified",
+            Self::Data => "data",
+            Self::Instruction => "instruction",
+        }
+    }
 }
 
 /// How a cache relates to the caches nearer to the core.
@@ -161,6 +217,10 @@ pub struct CoreType {
     /// Hardware threads a core.
     #[serde(default = "one")]
     pub threads: u32,
+    /// Instructions a second of a core with all its threads busy, relative to one thread alone; 1
+    /// to `threads`. Absent: unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub smt_yield: Option<f64>,
     /// Instructions dispatched a cycle at most.
     #[serde(default = "default_width")]
     pub dispatch_width: f64,
@@ -173,6 +233,23 @@ pub struct CoreType {
     /// Cycles lost on a mispredicted branch.
     #[serde(default = "default_branch_penalty")]
     pub branch_penalty_cycles: f64,
+}
+
+impl CoreType {
+    /// A core type of which clock and threads alone are known: all else has the file's defaults.
+    pub fn new(name: &str, clock_mhz: f64, threads: u32) -> Self {
+        Self {
+            name: name.to_owned(),
+            capacity: full_capacity(),
+            clock_mhz,
+            threads,
+            smt_yield: None,
+            dispatch_width: default_width(),
+            reorder_buffer: default_reorder_buffer(),
+            outstanding_misses: default_outstanding(),
+            branch_penalty_cycles: default_branch_penalty(),
+        }
+    }
 }
 
 fn full_capacity() -> f64 {

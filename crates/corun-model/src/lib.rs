@@ -1,7 +1,32 @@
 //! How much do these programs hurt each other on that machine?
+//!
+//! A [`Model`] stands on a machine. It loads profiles into tables, then answers in two stages.
+//! Stage A, [`Model::share`]: the members of a cache group divide its space; what each holds
+//! follows from the members of its own group alone. Stage B, [`Model::couple`]: bandwidth,
+//! latency and hardware threads couple everything that runs, with the demands of stage A fixed.
+//! [`Model::solve`] does both for a whole machine.
+//!
+//! The model knows nothing of time or policies. Each formula names its source where it stands.
 
+mod bandwidth;
+mod domains;
+mod error;
+mod imported;
+mod interval;
+mod model;
 mod options;
 mod outcome;
+mod program;
+mod scratch;
+mod site;
+mod space;
+mod table;
 
-pub use options::{BandwidthModel, Compatibility, ModelOptions, SpaceLaw};
+pub use error::ModelError;
+pub use imported::SOLO_PEAK_SHARE;
+pub use model::Model;
+pub use options::{BandwidthModel, Compatibility, ModelOptions, NameError, SpaceLaw};
 pub use outcome::{Demand, Outcome};
+pub use program::{CacheGroup, Flow, LoadedPhase, LoadedProgram, Member, Running};
+pub use scratch::Scratch;
+pub use site::{DEFAULT_MEMORY_LATENCY_NS, DEFAULT_SMT_THROUGHPUT};

@@ -1,5 +1,8 @@
 //! The choices a user has: law of space, model of bandwidth, compatibility.
 
+use std::fmt;
+use std::str::FromStr;
+
 /// How programs that share a cache divide its space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum SpaceLaw {
@@ -8,7 +11,7 @@ pub enum SpaceLaw {
     FillTime,
     /// In proportion to misses per cycle: the law of random replacement.
     Proportional,
-    /// A way at a time to the highest demand, as KPart walks it.
+    /// A way at a time, each divided by misses per cycle, as KPart walks it.
     Whirlpool,
 }
 
@@ -34,12 +37,12 @@ pub enum Compatibility {
     /// corun's own choices.
     #[default]
     Own,
-    /// As the public simulator PBBCache does.
+    /// As the public simulator PBBCache does: see [`ModelOptions::pbbcache`].
     Pbbcache,
 }
 
 /// All choices together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct ModelOptions {
     /// The law of space.
     pub space: SpaceLaw,
@@ -47,4 +50,127 @@ pub struct ModelOptions {
     pub bandwidth: BandwidthModel,
     /// Compatibility.
     pub compatibility: Compatibility,
+    /// The peak of each memory controller in MB/s (1e6 bytes a second), instead of the machine's;
+    /// a machine without bandwidth domains gets one of this peak for all its traffic.
+    pub peak_mb_per_s: Option<f64>,
+}
+
+impl ModelOptions {
+    /// What the public simulator PBBCache does (thesis, chapter 5, and its published behaviour):
+    /// the whirlpool walk by misses per cycle, the maximum IPC over the table as the reference of
+    /// slowdowns, a straight line through the first two ways below one way (at least 1e-6), the
+    /// `stalls` model with one bandwidth domain for all traffic.
+    pub fn pbbcache(peak_mb_per_s: Option<f64>) -> Self {
+        Self {
+            space: SpaceLaw::Whirlpool,
+            bandwidth: BandwidthModel::Stalls,
+            compatibility: Compatibility::Pbbcache,
+            peak_mb_per_s,
+        }
+    }
+}
+
+/// A name that is none of the choices.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{found}` is no {what}: expected one of {choices}")]
+pub struct NameError {
+    /// What was looked for.
+    pub what: &'static str,
+    /// What was found.
+    pub found: String,
+    /// The names there are.
+    pub choices: String,
+}
+
+impl SpaceLaw {
+    /// All laws with their names.
+    pub const ALL: [(&'static str, Self); 3] = [
+        ("fill-time", Self::FillTime),
+        ("proportional", Self::Proportional),
+        ("whirlpool", Self::Whirlpool),
+    ];
+}
+
+impl BandwidthModel {
+    /// All models with their names.
+    pub const ALL: [(&'static str, Self); 5] = [
+        ("none", Self::None),
+        ("simple", Self::Simple),
+        ("morad", Self::Morad),
+        ("stalls", Self::Stalls),
+        ("additive", Self::Additive),
+    ];
+}
+
+impl Compatibility {
+    /// All kinds of compatibility with their names.
+    pub const ALL: [(&'static str, Self); 2] = [("own", Self::Own), ("pbbcache", Self::Pbbcache)];
+}
+
+fn from_name<T: Copy>(
+    what: &'static str,
+    all: &[(&'static str, T)],
+    text: &str,
+) -> Result<T, NameError> {
+    all.iter().find(|(name, _)| *name == text).map(|&(_, one)| one).ok_or_else(|| NameError {
+        what,
+        found: text.to_owned(),
+        choices: all.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", "),
+    })
+}
+
+fn name_of<T: PartialEq>(all: &[(&'static str, T)], one: &T) -> &'static str {
+    all.iter().find(|(_, other)| other == one).map_or("", |(name, _)| name)
+}
+
+macro_rules! named {
+    ($type:ty, $what:literal) => {
+        impl FromStr for $type {
+            type Err = NameError;
+
+            fn from_str(text: &str) -> Result<Self, NameError> {
+                from_name($what, &Self::ALL, text)
+            }
+        }
+
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(name_of(&Self::ALL, self))
+            }
+        }
+    };
+}
+
+named!(SpaceLaw, "law of space");
+named!(BandwidthModel, "bandwidth model");
+named!(Compatibility, "compatibility");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_go_there_and_back() {
+        for (name, law) in SpaceLaw::ALL {
+            assert_eq!(name.parse(), Ok(law));
+            assert_eq!(law.to_string(), name);
+        }
+        for (name, model) in BandwidthModel::ALL {
+            assert_eq!(name.parse(), Ok(model));
+            assert_eq!(model.to_string(), name);
+        }
+        for (name, one) in Compatibility::ALL {
+            assert_eq!(name.parse(), Ok(one));
+            assert_eq!(one.to_string(), name);
+        }
+    }
+
+    #[test]
+    fn a_wrong_name_lists_the_choices() {
+        let error = "lru".parse::<SpaceLaw>().unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "`lru` is no law of space: expected one of fill-time, proportional, whirlpool"
+        );
+    }
 }

@@ -107,11 +107,11 @@ impl MissRateCurve {
         &self.points
     }
 
-    /// The miss rate at a cache size.
+    /// The miss rate at a cache size. Below one line of 64 bytes, and for NaN, that of one line.
     pub fn mpki(&self, bytes: f64) -> Reading {
         let first = self.points[0];
         let last = self.points[self.points.len() - 1];
-        if bytes < first.bytes as f64 {
+        if bytes < first.bytes as f64 || bytes.is_nan() {
             return Reading { value: self.below(bytes), extrapolated: true };
         }
         if bytes >= last.bytes as f64 {
@@ -150,39 +150,5 @@ impl From<MissRateCurve> for Vec<CurvePoint> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn curve(points: &[(u64, f64)]) -> MissRateCurve {
-        MissRateCurve::new(points.iter().map(|&(bytes, mpki)| CurvePoint { bytes, mpki }).collect())
-            .unwrap()
-    }
-
-    #[test]
-    fn linear_between_points_and_flat_above() {
-        let curve = curve(&[(1000, 10.0), (3000, 4.0)]);
-        assert_eq!(curve.mpki(2000.0), Reading { value: 7.0, extrapolated: false });
-        assert_eq!(curve.mpki(3000.0), Reading { value: 4.0, extrapolated: false });
-        assert_eq!(curve.mpki(9000.0), Reading { value: 4.0, extrapolated: true });
-    }
-
-    #[test]
-    fn below_the_first_point_a_power_law_of_at_most_one() {
-        // 8 to 4 over a doubling is a = 1: half the size doubles the misses.
-        let steep = curve(&[(1000, 8.0), (2000, 4.0)]);
-        assert!((steep.mpki(500.0).value - 16.0).abs() < 1e-9);
-        assert!(steep.mpki(500.0).extrapolated);
-        let rising = curve(&[(1000, 4.0), (2000, 5.0)]);
-        assert!((rising.mpki(500.0).value - 4.0).abs() < 1e-9);
-    }
-
-    #[test]
-    fn bad_points_are_refused() {
-        let point = |bytes, mpki| CurvePoint { bytes, mpki };
-        assert_eq!(MissRateCurve::new(vec![]), Err(CurveError::Empty));
-        assert_eq!(MissRateCurve::new(vec![point(0, 1.0)]), Err(CurveError::ZeroSize { index: 0 }));
-        assert!(MissRateCurve::new(vec![point(2, 1.0), point(2, 1.0)]).is_err());
-        assert!(MissRateCurve::new(vec![point(2, -1.0)]).is_err());
-        assert!(MissRateCurve::new(vec![point(2, f64::NAN)]).is_err());
-    }
-}
+#[path = "curve_tests.rs"]
+mod tests;

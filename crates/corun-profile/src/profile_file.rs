@@ -302,9 +302,10 @@ fn number(value: f64) -> String {
     toml::Value::from(value).to_string()
 }
 
-/// A number with 5 significant digits.
+/// A number with 5 significant digits; the very largest, which would round up to infinity, as it is.
 fn rounded(value: f64) -> String {
-    number(format!("{value:.4e}").parse().unwrap_or(value))
+    let near: f64 = format!("{value:.4e}").parse().unwrap_or(value);
+    number(if near.is_finite() { near } else { value })
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use crate::{Profile, ProfileData};
 
 /// Its columns: program, ways, then the figures in the order in which [`SoloFigures`] has them.
 /// `llc_usage_kb` counts KB of 1024 bytes.
-const COLUMNS: [&str; FIGURES + 2] = [
+pub(crate) const COLUMNS: [&str; FIGURES + 2] = [
     "BENCH",
     "NR_WAYS",
     "ipc",

@@ -86,11 +86,8 @@ impl<'t> TomlDocument<'t> {
         let mut array = None;
         for step in path {
             let value = match step {
-                Step::Key(key) => table?.get(*key),
-                Step::Index(index) => {
-                    let items: &DeArray<'_> = array?;
-                    items.get(*index)
-                }
+                Step::Key(key) => table.and_then(|inside: &DeTable<'_>| inside.get(*key)),
+                Step::Index(index) => array.and_then(|items: &DeArray<'_>| items.get(*index)),
             };
             let Some(value) = value else { return span };
             span = Some(value.span());

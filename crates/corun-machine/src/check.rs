@@ -1,0 +1,345 @@
+//! What a machine file must satisfy, one rule in one place. [`before`] looks at the fields alone,
+//! [`after`] at what they refer to, once the tree is built.
+
+use std::collections::BTreeSet;
+
+use crate::machine::Machine;
+use crate::spec::{BandwidthDomain, CoreType, MachineSpec, ObjectSpec, ObjectType};
+use crate::{CpuSet, MACHINE_FILE_VERSION, SpecError};
+
+/// The most CPUs a machine may have: the kernel's own limit (`CONFIG_NR_CPUS`).
+pub const MAX_CPUS: u64 = 8192;
+const MAX_OBJECTS: u64 = 16 * MAX_CPUS;
+const MAX_DEPTH: usize = 32;
+
+type Checked = Result<(), SpecError>;
+
+fn wrong(field: impl Into<String>, why: impl Into<String>) -> Checked {
+    Err(SpecError::new(field, why))
+}
+
+fn above_zero(field: String, value: f64) -> Checked {
+    if value.is_finite() && value > 0.0 {
+        return Ok(());
+    }
+    wrong(field, format!("found {value}, expected a number above 0"))
+}
+
+fn not_negative(field: String, value: f64) -> Checked {
+    if value.is_finite() && value >= 0.0 {
+        return Ok(());
+    }
+    wrong(field, format!("found {value}, expected 0 or more"))
+}
+
+fn not_zero(field: String, value: u64) -> Checked {
+    if value > 0 { Ok(()) } else { wrong(field, "found 0, expected 1 or more") }
+}
+
+/// Checks the fields of a machine file one by one.
+pub(crate) fn before(spec: &MachineSpec) -> Checked {
+    if spec.version != MACHINE_FILE_VERSION {
+        let why = format!("found {}, expected {MACHINE_FILE_VERSION}", spec.version);
+        return wrong("version", why);
+    }
+    if spec.name.trim().is_empty() {
+        return wrong("name", "found an empty name");
+    }
+    core_types(&spec.core_types)?;
+    bandwidth(&spec.bandwidth_domains)?;
+    for (row, values) in spec.memory_latency_ns.iter().enumerate() {
+        for (column, &value) in values.iter().enumerate() {
+            above_zero(format!("memory_latency_ns[{row}][{column}]"), value)?;
+        }
+    }
+    for (row, values) in spec.node_distance.iter().enumerate() {
+        for (column, &value) in values.iter().enumerate() {
+            not_zero(format!("node_distance[{row}][{column}]"), u64::from(value))?;
+        }
+    }
+    if let Some(power) = &spec.power {
+        not_negative("power.idle_w".to_owned(), power.idle_w)?;
+        not_negative("power.package_active_w".to_owned(), power.package_active_w)?;
+        not_negative("power.core_w".to_owned(), power.core_w)?;
+        not_negative("power.w_per_gb_per_s".to_owned(), power.w_per_gb_per_s)?;
+    }
+    let mut walk = Walk { spec, above: Vec::new() };
+    let mut size = Size::default();
+    for (place, object) in spec.objects.iter().enumerate() {
+        size = size.and(walk.object(object, &format!("object[{place}]"))?);
+    }
+    size.bounded("object")
+}
+
+fn core_types(types: &[CoreType]) -> Checked {
+    if types.is_empty() {
+        return wrong("core_type", "found none, expected at least one [[core_type]]");
+    }
+    let mut names = BTreeSet::new();
+    for (place, one) in types.iter().enumerate() {
+        let field = |name: &str| format!("core_type[{place}].{name}");
+        if one.name.trim().is_empty() {
+            return wrong(field("name"), "found an empty name");
+        }
+        if !names.insert(&one.name) {
+            return wrong(field("name"), format!("found `{}` a second time", one.name));
+        }
+        above_zero(field("capacity"), one.capacity)?;
+        if one.capacity > 1.0 {
+            let why = format!("found {}, expected at most 1, the fastest core type", one.capacity);
+            return wrong(field("capacity"), why);
+        }
+        above_zero(field("clock_mhz"), one.clock_mhz)?;
+        not_zero(field("threads"), u64::from(one.threads))?;
+        if let Some(smt_yield) = one.smt_yield {
+            above_zero(field("smt_yield"), smt_yield)?;
+            if smt_yield > f64::from(one.threads) {
+                let why = format!("found {smt_yield}, expected at most `threads`");
+                return wrong(field("smt_yield"), why);
+            }
+        }
+        above_zero(field("dispatch_width"), one.dispatch_width)?;
+        not_zero(field("outstanding_misses"), u64::from(one.outstanding_misses))?;
+        not_negative(field("branch_penalty_cycles"), one.branch_penalty_cycles)?;
+    }
+    Ok(())
+}
+
+fn bandwidth(domains: &[BandwidthDomain]) -> Checked {
+    let mut names = BTreeSet::new();
+    for (place, domain) in domains.iter().enumerate() {
+        let field = |name: &str| format!("bandwidth[{place}].{name}");
+        if domain.name.trim().is_empty() {
+            return wrong(field("name"), "found an empty name");
+        }
+        if !names.insert(&domain.name) {
+            return wrong(field("name"), format!("found `{}` a second time", domain.name));
+        }
+        above_zero(field("peak_mb_per_s"), domain.peak_mb_per_s)?;
+        if let Some(theoretical) = domain.theoretical_mb_per_s {
+            above_zero(field("theoretical_mb_per_s"), theoretical)?;
+            if domain.peak_mb_per_s > theoretical {
+                let peak = domain.peak_mb_per_s;
+                let why = format!("found {peak}, above theoretical_mb_per_s = {theoretical}");
+                return wrong(field("peak_mb_per_s"), why);
+            }
+        }
+        if domain.from_cpus.as_ref().is_some_and(CpuSet::is_empty) {
+            return wrong(field("from_cpus"), "found no CPU, expected some or no such field");
+        }
+        if domain.to_nodes.as_ref().is_some_and(Vec::is_empty) {
+            return wrong(field("to_nodes"), "found no node, expected some or no such field");
+        }
+    }
+    Ok(())
+}
+
+/// How many objects and CPUs an entry stands for.
+#[derive(Default, Clone, Copy)]
+struct Size {
+    objects: u64,
+    cpus: u64,
+}
+
+impl Size {
+    fn and(self, other: Self) -> Self {
+        Self {
+            objects: self.objects.saturating_add(other.objects),
+            cpus: self.cpus.saturating_add(other.cpus),
+        }
+    }
+
+    fn times(self, count: u32) -> Self {
+        let count = u64::from(count);
+        Self { objects: self.objects.saturating_mul(count), cpus: self.cpus.saturating_mul(count) }
+    }
+
+    fn bounded(self, field: &str) -> Checked {
+        if self.cpus > MAX_CPUS {
+            let why = format!("found {} CPUs, expected at most {MAX_CPUS}", self.cpus);
+            return wrong(field, why);
+        }
+        if self.objects > MAX_OBJECTS {
+            let why = format!("found {} objects, expected at most {MAX_OBJECTS}", self.objects);
+            return wrong(field, why);
+        }
+        Ok(())
+    }
+}
+
+struct Walk<'a> {
+    spec: &'a MachineSpec,
+    above: Vec<&'a ObjectSpec>,
+}
+
+impl<'a> Walk<'a> {
+    fn object(&mut self, object: &'a ObjectSpec, at: &str) -> Result<Size, SpecError> {
+        if self.above.len() >= MAX_DEPTH {
+            let why = format!("found more than {MAX_DEPTH} objects inside one another");
+            return Err(SpecError::new(at, why));
+        }
+        not_zero(format!("{at}.count"), u64::from(object.count))?;
+        fields(object, at)?;
+        self.nesting(object, at)?;
+        let mut size = Size { objects: 1, cpus: 0 };
+        if object.kind == ObjectType::Core {
+            size.cpus = self.core(object, at)?;
+            size.objects += size.cpus;
+        }
+        self.above.push(object);
+        for (place, child) in object.objects.iter().enumerate() {
+            size = size.and(self.object(child, &format!("{at}.object[{place}]"))?);
+        }
+        self.above.pop();
+        let size = size.times(object.count);
+        size.bounded(&format!("{at}.count"))?;
+        let inside_core = self.above.iter().any(|above| above.kind == ObjectType::Core);
+        if object.kind == ObjectType::Cache && size.cpus == 0 && !inside_core {
+            return Err(SpecError::new(at, "found a cache above no core"));
+        }
+        Ok(size)
+    }
+
+    /// What may stand inside what. Packages inside caches exist (System z), as do nodes inside
+    /// packages, dies and caches, and packages inside nodes.
+    fn nesting(&self, object: &ObjectSpec, at: &str) -> Checked {
+        use ObjectType::{Cache, Cluster, Core, Cpu, Die, Machine, NumaNode, Package};
+        let barred: &[ObjectType] = match object.kind {
+            Machine => {
+                return wrong(format!("{at}.kind"), "found machine: that is the file itself");
+            }
+            Cpu => return wrong(format!("{at}.kind"), "found cpu, expected `cpus` of a core"),
+            Package => &[Package, Die, Cluster, Core],
+            Die => &[Die, Cluster, Core],
+            NumaNode => &[NumaNode, Core],
+            Cluster => &[Cluster, Core],
+            Cache => &[],
+            Core => &[Core],
+        };
+        for above in &self.above {
+            if barred.contains(&above.kind) {
+                let why = format!("found {} inside {}", object.kind.name(), above.kind.name());
+                return wrong(format!("{at}.kind"), why);
+            }
+            let (Some(outer), Some(inner)) = (above.level, object.level) else { continue };
+            let apart = outer == inner && above.holds() != object.holds();
+            if outer < inner || (outer == inner && !apart) {
+                let why = format!("found level {inner} inside a cache of level {outer}");
+                return wrong(format!("{at}.level"), why);
+            }
+        }
+        Ok(())
+    }
+
+    fn core(&self, core: &ObjectSpec, at: &str) -> Result<u64, SpecError> {
+        let types = &self.spec.core_types;
+        let field = || format!("{at}.core_type");
+        let core_type = match &core.core_type {
+            Some(name) => types.iter().find(|one| one.name == *name).ok_or_else(|| {
+                let known: Vec<&str> = types.iter().map(|one| one.name.as_str()).collect();
+                let why = format!("found `{name}`, expected one of: {}", known.join(", "));
+                SpecError::new(field(), why)
+            })?,
+            None if types.len() == 1 => &types[0],
+            None => {
+                let why = "found none, while the machine has several core types";
+                return Err(SpecError::new(field(), why));
+            }
+        };
+        let Some(cpus) = &core.cpus else { return Ok(u64::from(core_type.threads)) };
+        let found = cpus.len() as u64;
+        let expected = u64::from(core_type.threads);
+        if found == 0 || found > expected {
+            let name = &core_type.name;
+            let why =
+                format!("found {found} CPUs, expected 1 to {expected}, the threads of `{name}`");
+            return Err(SpecError::new(format!("{at}.cpus"), why));
+        }
+        Ok(found)
+    }
+}
+
+/// Each kind of object has its own fields.
+fn fields(object: &ObjectSpec, at: &str) -> Checked {
+    use ObjectType::{Cache, Core, NumaNode};
+    let owned = [
+        ("level", Cache, object.level.is_some()),
+        ("holds", Cache, object.holds.is_some()),
+        ("size_kib", Cache, object.size_kib.is_some()),
+        ("ways", Cache, object.ways.is_some()),
+        ("line_bytes", Cache, object.line_bytes.is_some()),
+        ("inclusion", Cache, object.inclusion.is_some()),
+        ("latency_ns", Cache, object.latency_ns.is_some()),
+        ("core_type", Core, object.core_type.is_some()),
+        ("cpus", Core, object.cpus.is_some()),
+        ("memory_mib", NumaNode, object.memory_mib.is_some()),
+    ];
+    for (name, owner, present) in owned {
+        if present && owner != object.kind {
+            let why = format!("found on a {}, expected on a {}", object.kind.name(), owner.name());
+            return wrong(format!("{at}.{name}"), why);
+        }
+        let needed = matches!(name, "level" | "size_kib");
+        if needed && owner == object.kind && !present {
+            return wrong(format!("{at}.{name}"), "missing: every cache needs it");
+        }
+    }
+    if object.kind != Cache {
+        return Ok(());
+    }
+    let field = |name: &str| format!("{at}.{name}");
+    not_zero(field("level"), u64::from(object.level.unwrap_or(0)))?;
+    let size_kib = object.size_kib.unwrap_or(0);
+    not_zero(field("size_kib"), size_kib)?;
+    let Some(size_bytes) = size_kib.checked_mul(1024) else {
+        return wrong(field("size_kib"), format!("found {size_kib}, more bytes than 64 bits hold"));
+    };
+    let line_bytes = object.line_bytes.unwrap_or(1);
+    let ways = object.ways.unwrap_or(1);
+    not_zero(field("line_bytes"), u64::from(line_bytes))?;
+    not_zero(field("ways"), u64::from(ways))?;
+    if size_bytes < u64::from(ways) * u64::from(line_bytes) {
+        let why =
+            format!("found {ways}, more than {size_kib} KiB hold with lines of {line_bytes} bytes");
+        return wrong(field("ways"), why);
+    }
+    object.latency_ns.map_or(Ok(()), |latency| not_negative(field("latency_ns"), latency))
+}
+
+/// Checks what the fields refer to, once the tree is built.
+pub(crate) fn after(machine: &Machine) -> Checked {
+    let spec = machine.spec();
+    let cpus = machine.cpu_set();
+    let both = spec.offline_cpus.intersection(&cpus);
+    if !both.is_empty() {
+        return wrong("offline_cpus", format!("found {both}, which the tree has on line"));
+    }
+    let nodes: Vec<u32> = machine.nodes().iter().map(|node| node.os_index).collect();
+    matrix("memory_latency_ns", &spec.memory_latency_ns, nodes.len())?;
+    matrix("node_distance", &spec.node_distance, nodes.len())?;
+    for (place, domain) in spec.bandwidth_domains.iter().enumerate() {
+        if let Some(from) = &domain.from_cpus {
+            let missing = |cpu| !cpus.contains(cpu) && !spec.offline_cpus.contains(cpu);
+            if let Some(cpu) = from.iter().find(|&cpu| missing(cpu)) {
+                let why = format!("found CPU {cpu}, which the machine does not have ({cpus})");
+                return wrong(format!("bandwidth[{place}].from_cpus"), why);
+            }
+        }
+        for node in domain.to_nodes.iter().flatten() {
+            if !nodes.contains(node) {
+                let why = format!("found node {node}, expected some of {nodes:?}");
+                return wrong(format!("bandwidth[{place}].to_nodes"), why);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn matrix<T>(field: &str, rows: &[Vec<T>], nodes: usize) -> Checked {
+    if rows.is_empty() || (rows.len() == nodes && rows.iter().all(|row| row.len() == nodes)) {
+        return Ok(());
+    }
+    let row = rows.iter().find(|row| row.len() != nodes).map_or(nodes, Vec::len);
+    let why = format!("found {} rows, one of {row}, expected {nodes} x {nodes} nodes", rows.len());
+    wrong(field, why)
+}

@@ -1,0 +1,65 @@
+//! The machines that come with the crate, one file each in `machines/`, built into the binary.
+
+use std::path::Path;
+
+use include_dir::{Dir, include_dir};
+
+use crate::{Machine, MachineError};
+
+static FILES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../machines");
+
+/// The names of the presets, in alphabetical order.
+pub fn presets() -> Vec<&'static str> {
+    let mut names: Vec<&str> =
+        FILES.files().filter_map(|file| file.path().to_str()?.strip_suffix(".toml")).collect();
+    names.sort_unstable();
+    names
+}
+
+/// A preset by its name.
+///
+/// # Errors
+/// [`MachineError::Unknown`] lists presets with a name like it.
+pub fn preset(name: &str) -> Result<Machine, MachineError> {
+    let file = format!("{name}.toml");
+    match FILES.get_file(&file).and_then(|file| file.contents_utf8()) {
+        Some(text) => Machine::from_toml(text, &format!("machines/{file}")),
+        None => Err(MachineError::Unknown { name: name.to_owned(), near: near(name) }),
+    }
+}
+
+/// A preset by its name, else a machine file by its path.
+///
+/// # Errors
+/// [`MachineError::Unknown`] where there is neither, else as [`Machine::load`].
+pub fn resolve(name_or_path: &str) -> Result<Machine, MachineError> {
+    let path = Path::new(name_or_path);
+    let meant_as_file = name_or_path.contains('/') || name_or_path.ends_with(".toml");
+    match preset(name_or_path) {
+        Err(MachineError::Unknown { .. }) if meant_as_file || path.is_file() => Machine::load(path),
+        other => other,
+    }
+}
+
+/// Presets that contain the name or are spelt like it, nearest first; all where none is.
+fn near(name: &str) -> Vec<String> {
+    const ALIKE: f64 = 0.75;
+    let name = name.to_lowercase();
+    let mut ranked: Vec<(f64, &str)> = presets()
+        .into_iter()
+        .map(|preset| {
+            let part = name.len() > 1 && preset.contains(&name);
+            (if part { 1.0 } else { strsim::jaro_winkler(&name, preset) }, preset)
+        })
+        .filter(|&(likeness, _)| likeness > ALIKE)
+        .collect();
+    ranked.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
+    if ranked.is_empty() {
+        return presets().into_iter().map(str::to_owned).collect();
+    }
+    ranked.into_iter().map(|(_, preset)| preset.to_owned()).collect()
+}
+
+#[cfg(test)]
+#[path = "presets_tests.rs"]
+mod tests;

@@ -1,0 +1,18 @@
+//! corun's own form: only the memory part of CPI is stretched.
+
+use crate::bandwidth::{LimitBandwidth, morad};
+use crate::outcome::Demand;
+
+/// CPI = CPI_core + CPI_LLC-hit + CPI_memory x latency ratio x B / B' (errata to thesis section
+/// 5.3.2.1); B' as in Morad's model.
+pub(crate) struct Additive;
+
+impl LimitBandwidth for Additive {
+    fn through(&self, solo: &[f64], out: &mut [f64]) {
+        morad::through(solo, out);
+    }
+
+    fn cpi(&self, demand: &Demand, latency_ratio: f64, ratio: f64) -> f64 {
+        demand.cpi + demand.memory_cpi * (latency_ratio * ratio - 1.0)
+    }
+}

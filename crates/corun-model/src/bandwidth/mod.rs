@@ -1,0 +1,38 @@
+//! Bandwidth models: what flows get through a domain, and what a program loses by it.
+
+mod additive;
+mod morad;
+mod none;
+mod simple;
+mod stalls;
+
+use crate::options::BandwidthModel;
+use crate::outcome::Demand;
+
+/// A bandwidth model.
+pub(crate) trait LimitBandwidth {
+    /// What each flow gets through one domain. `solo`: what each would draw alone, as shares of
+    /// the domain's peak, each below 1; `out` (same length): what it gets, at most that.
+    fn through(&self, solo: &[f64], out: &mut [f64]);
+
+    /// Cycles per instruction when memory takes `latency_ratio` times the local latency and the
+    /// program draws `ratio` = B / B' times less than it would alone.
+    fn cpi(&self, demand: &Demand, latency_ratio: f64, ratio: f64) -> f64;
+}
+
+/// The model of that name.
+pub(crate) fn model(of: BandwidthModel) -> &'static (dyn LimitBandwidth + Sync) {
+    match of {
+        BandwidthModel::None => &none::None,
+        BandwidthModel::Simple => &simple::Simple,
+        BandwidthModel::Morad => &morad::Morad,
+        BandwidthModel::Stalls => &stalls::Stalls,
+        BandwidthModel::Additive => &additive::Additive,
+    }
+}
+
+/// CPI at a longer memory latency: the memory part is stretched, the rest is not (errata to
+/// thesis section 5.3.2: what adds must not multiply).
+fn at_latency(demand: &Demand, latency_ratio: f64) -> f64 {
+    demand.cpi + demand.memory_cpi * (latency_ratio - 1.0)
+}

@@ -1,0 +1,17 @@
+//! Unlimited bandwidth.
+
+use crate::bandwidth::{LimitBandwidth, at_latency};
+use crate::outcome::Demand;
+
+/// Bandwidth costs nothing; distance still does.
+pub(crate) struct None;
+
+impl LimitBandwidth for None {
+    fn through(&self, solo: &[f64], out: &mut [f64]) {
+        out.copy_from_slice(solo);
+    }
+
+    fn cpi(&self, demand: &Demand, latency_ratio: f64, _ratio: f64) -> f64 {
+        at_latency(demand, latency_ratio)
+    }
+}

@@ -1,0 +1,223 @@
+//! The bandwidth domains of a machine, passed stage by stage from the cores outwards.
+
+use corun_machine::{BandwidthKind, Machine};
+
+use crate::bandwidth::LimitBandwidth;
+use crate::error::ModelError;
+use crate::imported::SOLO_PEAK_SHARE;
+
+/// The domains in the order in which they are solved, and every way through them.
+#[derive(Debug, Clone)]
+pub(crate) struct Domains {
+    /// Peak in bytes a second, by place in the order.
+    peaks: Vec<f64>,
+    /// Places that a flow passes, nearest to the core first: ranges of `passed` by
+    /// `cpu * nodes + node`.
+    ways: Vec<(u32, u32)>,
+    passed: Vec<u32>,
+    nodes: usize,
+}
+
+/// Traffic of one flow to one node.
+#[derive(Debug, Clone, Copy)]
+struct Part {
+    flow: u32,
+    way: u32,
+    /// What it would draw alone, then what is left of it; bytes a second.
+    bytes_per_s: f64,
+}
+
+/// Working memory.
+#[derive(Debug, Default)]
+pub(crate) struct DomainScratch {
+    parts: Vec<Part>,
+    /// Parts by domain: `members[starts[d]..starts[d + 1]]`.
+    starts: Vec<u32>,
+    members: Vec<u32>,
+    solo: Vec<f64>,
+    shared: Vec<f64>,
+}
+
+impl Domains {
+    pub(crate) fn of(machine: &Machine, peak_mb_per_s: Option<f64>) -> Result<Self, ModelError> {
+        let domains = machine.bandwidth_domains();
+        let mut order: Vec<usize> = (0..domains.len()).collect();
+        order.sort_by_key(|&index| (domains[index].stage, index));
+        let mut place = vec![0; domains.len()];
+        let mut peaks = Vec::with_capacity(domains.len());
+        for (at, &index) in order.iter().enumerate() {
+            place[index] = at as u32;
+            let domain = &domains[index];
+            let controller = domain.kind == BandwidthKind::MemoryController;
+            let peak = peak_mb_per_s.filter(|_| controller).unwrap_or(domain.peak_mb_per_s);
+            if !peak.is_finite() || peak <= 0.0 {
+                return Err(ModelError::Machine {
+                    machine: machine.name().to_owned(),
+                    figure: format!("peak_mb_per_s of bandwidth domain `{}`", domain.name),
+                    found: peak.to_string(),
+                    expected: "a number above 0",
+                });
+            }
+            peaks.push(peak * 1e6);
+        }
+        let any_controller =
+            domains.iter().any(|domain| domain.kind == BandwidthKind::MemoryController);
+        // A peak that no controller of the machine takes bounds all traffic together, last.
+        let all = peak_mb_per_s.filter(|_| !any_controller).map(|peak| {
+            peaks.push(peak * 1e6);
+            peaks.len() as u32 - 1
+        });
+        let nodes = machine.nodes().len();
+        let mut ways = Vec::with_capacity(machine.cpus().len() * nodes);
+        let mut passed = Vec::new();
+        for cpu in 0..machine.cpus().len() {
+            for node in 0..nodes {
+                let first = passed.len() as u32;
+                passed.extend(machine.memory_path(cpu, node).iter().map(|&index| place[index]));
+                passed.extend(all);
+                ways.push((first, passed.len() as u32));
+            }
+        }
+        Ok(Self { peaks, ways, passed, nodes })
+    }
+
+    /// One domain for all traffic: PBBCache's view of a machine.
+    pub(crate) fn single(
+        machine: &Machine,
+        peak_mb_per_s: Option<f64>,
+    ) -> Result<Self, ModelError> {
+        let own = Self::of(machine, peak_mb_per_s)?;
+        let controllers = machine.bandwidth_domains().iter();
+        let of_controllers: f64 = controllers
+            .filter(|domain| domain.kind == BandwidthKind::MemoryController)
+            .map(|domain| domain.peak_mb_per_s)
+            .sum();
+        let peak = peak_mb_per_s.or(Some(of_controllers).filter(|&sum| sum > 0.0));
+        let Some(peak) = peak else { return Ok(own) };
+        let count = own.ways.len();
+        Ok(Self {
+            peaks: vec![peak * 1e6],
+            ways: vec![(0, 1); count],
+            passed: vec![0],
+            nodes: own.nodes,
+        })
+    }
+
+    fn way(&self, cpu: usize, node: usize) -> &[u32] {
+        let (first, end) = self.ways[cpu * self.nodes + node];
+        &self.passed[first as usize..end as usize]
+    }
+
+    /// The lowest peak on a way, in bytes a second; infinite where nothing bounds it.
+    pub(crate) fn lowest_peak(&self, cpu: usize, node: usize) -> f64 {
+        let peaks = self.way(cpu, node).iter().map(|&domain| self.peaks[domain as usize]);
+        peaks.fold(f64::INFINITY, f64::min)
+    }
+
+    /// Starts a new co-run.
+    pub(crate) fn clear(&self, scratch: &mut DomainScratch) {
+        scratch.parts.clear();
+    }
+
+    /// Adds a flow's traffic to one node, in bytes a second. Flows come by rising number.
+    pub(crate) fn add(
+        &self,
+        scratch: &mut DomainScratch,
+        flow: usize,
+        cpu: usize,
+        node: usize,
+        bytes_per_s: f64,
+    ) {
+        let way = (cpu * self.nodes + node) as u32;
+        scratch.parts.push(Part { flow: flow as u32, way, bytes_per_s });
+    }
+
+    /// Sends all parts through their domains. A domain sees what the domains before it let
+    /// through, so that one bottleneck never counts twice (errata to thesis section 5.3.2.1).
+    /// `through[flow]` becomes what is left of it at last, in bytes a second.
+    pub(crate) fn solve(
+        &self,
+        model: &dyn LimitBandwidth,
+        scratch: &mut DomainScratch,
+        through: &mut [f64],
+    ) {
+        self.sort(scratch);
+        let DomainScratch { parts, starts, members, solo, shared } = scratch;
+        for (domain, &peak) in self.peaks.iter().enumerate() {
+            let members = &members[starts[domain] as usize..starts[domain + 1] as usize];
+            if members.is_empty() {
+                continue;
+            }
+            // Parts of one flow stand side by side; to the domain they are one.
+            solo.clear();
+            let mut last = None;
+            for &part in members {
+                let part = &parts[part as usize];
+                let share = part.bytes_per_s / peak;
+                match solo.last_mut() {
+                    Some(sum) if last == Some(part.flow) => *sum += share,
+                    _ => solo.push(share),
+                }
+                last = Some(part.flow);
+            }
+            for one in solo.iter_mut() {
+                *one = one.min(SOLO_PEAK_SHARE);
+            }
+            shared.resize(solo.len(), 0.0);
+            model.through(solo, shared);
+            cut(parts, members, peak, shared);
+        }
+        through.fill(0.0);
+        for part in parts.iter() {
+            through[part.flow as usize] += part.bytes_per_s;
+        }
+    }
+
+    /// Sorts the parts by domain, by counting.
+    fn sort(&self, scratch: &mut DomainScratch) {
+        let DomainScratch { parts, starts, members, .. } = scratch;
+        starts.clear();
+        starts.resize(self.peaks.len() + 2, 0);
+        let way = |part: &Part| {
+            let (first, end) = self.ways[part.way as usize];
+            &self.passed[first as usize..end as usize]
+        };
+        // Counts stand two places on, so that after the second pass each start is its own.
+        for part in parts.iter() {
+            for &domain in way(part) {
+                starts[domain as usize + 2] += 1;
+            }
+        }
+        for domain in 1..starts.len() {
+            starts[domain] += starts[domain - 1];
+        }
+        members.clear();
+        members.resize(starts[starts.len() - 1] as usize, 0);
+        for (index, part) in parts.iter().enumerate() {
+            for &domain in way(part) {
+                let place = &mut starts[domain as usize + 1];
+                members[*place as usize] = index as u32;
+                *place += 1;
+            }
+        }
+    }
+}
+
+/// Cuts the parts to what their flows got through a domain.
+fn cut(parts: &mut [Part], members: &[u32], peak: f64, shared: &[f64]) {
+    let mut from = 0;
+    for &got in shared {
+        let flow = parts[members[from] as usize].flow;
+        let end = members[from..]
+            .iter()
+            .position(|&part| parts[part as usize].flow != flow)
+            .map_or(members.len(), |more| from + more);
+        let asked: f64 =
+            members[from..end].iter().map(|&part| parts[part as usize].bytes_per_s).sum();
+        let kept = if asked > 0.0 { (got * peak / asked).min(1.0) } else { 1.0 };
+        for &part in &members[from..end] {
+            parts[part as usize].bytes_per_s *= kept;
+        }
+        from = end;
+    }
+}

@@ -1,0 +1,325 @@
+//! The model of a machine.
+
+use std::sync::Arc;
+
+use corun_machine::Machine;
+use corun_profile::{Profile, ProfileData, TABLE_INSTRUCTIONS};
+
+use crate::bandwidth::{self, LimitBandwidth};
+use crate::domains::Domains;
+use crate::error::ModelError;
+use crate::imported;
+use crate::interval;
+use crate::options::{BandwidthModel, Compatibility, ModelOptions};
+use crate::outcome::{Demand, Outcome};
+use crate::program::{Flow, LoadedPhase, LoadedProgram, Member, Running};
+use crate::scratch::{Scratch, recycle};
+use crate::site::Site;
+use crate::space::{self, DivideSpace};
+use crate::table::PhaseTable;
+
+/// How much programs hurt each other on one machine. Immutable: share it between threads, each
+/// with a [`Scratch`] of its own.
+pub struct Model {
+    machine: Arc<Machine>,
+    options: ModelOptions,
+    law: &'static (dyn DivideSpace + Sync),
+    bandwidth: &'static (dyn LimitBandwidth + Sync),
+    domains: Domains,
+    sites: Vec<Site>,
+    /// Site by CPU index.
+    site_of: Vec<u32>,
+}
+
+impl std::fmt::Debug for Model {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Model")
+            .field("machine", &self.machine.name())
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Model {
+    /// The model of a machine under these options. [`Compatibility::Pbbcache`] sets the law of
+    /// space and the bandwidth model (see [`ModelOptions::pbbcache`]).
+    ///
+    /// # Errors
+    /// [`ModelError`] when a figure that the model needs is missing or not usable: the size of a
+    /// last-level cache, a clock, a peak bandwidth.
+    pub fn new(machine: Arc<Machine>, options: ModelOptions) -> Result<Self, ModelError> {
+        if let Some(found) = options.peak_mb_per_s.filter(|&peak| !(peak.is_finite() && peak > 0.0))
+        {
+            return Err(ModelError::Peak { found });
+        }
+        let compatible = options.compatibility == Compatibility::Pbbcache;
+        let options =
+            if compatible { ModelOptions::pbbcache(options.peak_mb_per_s) } else { options };
+        let domains = if compatible {
+            Domains::single(&machine, options.peak_mb_per_s)?
+        } else {
+            Domains::of(&machine, options.peak_mb_per_s)?
+        };
+        let mut sites: Vec<Site> = Vec::new();
+        let mut site_of = Vec::with_capacity(machine.cpus().len());
+        for (cpu, at) in machine.cpus().iter().enumerate() {
+            let site = Site::of(&machine, cpu, domains.lowest_peak(cpu, at.node))?;
+            let known = sites.iter().position(|one| *one == site);
+            site_of.push(known.unwrap_or(sites.len()) as u32);
+            if known.is_none() {
+                sites.push(site);
+            }
+        }
+        Ok(Self {
+            law: space::law(options.space),
+            bandwidth: bandwidth::model(options.bandwidth),
+            machine,
+            options,
+            domains,
+            sites,
+            site_of,
+        })
+    }
+
+    /// The machine.
+    pub fn machine(&self) -> &Arc<Machine> {
+        &self.machine
+    }
+
+    /// The options that are in force.
+    pub fn options(&self) -> ModelOptions {
+        self.options
+    }
+
+    /// Tabulates a program for every kind of place of the machine. Takes milliseconds; once a
+    /// program.
+    ///
+    /// # Errors
+    /// [`ModelError`] when a figure of the profile is negative, not a number or out of its range,
+    /// or when the program drew more than the peak on this very machine.
+    pub fn load(&self, profile: &Profile) -> Result<LoadedProgram, ModelError> {
+        profile
+            .check()
+            .map_err(|fault| ModelError::Profile { program: profile.name.clone(), fault })?;
+        let phases: Vec<(f64, Vec<PhaseTable>)> = match &profile.data {
+            ProfileData::Recording(recording) => {
+                let phase = |phase| {
+                    let tables = self.sites.iter().map(|site| interval::table(phase, site));
+                    (phase.instructions as f64, tables.collect())
+                };
+                recording.phases.iter().map(phase).collect()
+            }
+            ProfileData::Table(table) => {
+                let kind = self.options.compatibility;
+                let tables: Result<Vec<PhaseTable>, ModelError> = self
+                    .sites
+                    .iter()
+                    .map(|site| imported::table(profile, table, &self.machine, site, kind))
+                    .collect();
+                vec![(TABLE_INSTRUCTIONS as f64, tables?)]
+            }
+        };
+        let phases = phases
+            .into_iter()
+            .map(|(instructions, tables)| self.phase(instructions, tables))
+            .collect();
+        Ok(LoadedProgram { name: profile.name.clone(), phases })
+    }
+
+    fn phase(&self, instructions: f64, tables: Vec<PhaseTable>) -> LoadedPhase {
+        let mut best = (0.0, Demand::default());
+        for (site, table) in self.sites.iter().zip(&tables) {
+            let whole = table.demand(table.solo_bytes(site.llc_bytes));
+            let cpi = if self.options.compatibility == Compatibility::Pbbcache {
+                table.least_cpi()
+            } else {
+                whole.cpi
+            };
+            let speed = site.clock_hz() / cpi;
+            if speed > best.0 {
+                best = (speed, whole);
+            }
+        }
+        LoadedPhase { instructions, best_instructions_per_s: best.0, best: best.1, tables }
+    }
+
+    fn site(&self, cpu: usize) -> &Site {
+        &self.sites[self.site_of[cpu] as usize]
+    }
+
+    fn table<'a>(&self, member: &Member<'a>) -> &'a PhaseTable {
+        debug_assert!(
+            member.cpu < self.site_of.len(),
+            "CPU index {} of {}",
+            member.cpu,
+            self.machine.name()
+        );
+        &member.phase().tables[self.site_of[member.cpu] as usize]
+    }
+
+    /// A program's phase alone on a CPU, with the whole LLC and local memory. Its slowdown is 1
+    /// on the fastest CPU and higher on slower ones.
+    pub fn solo(&self, program: &LoadedProgram, phase: usize, cpu: usize) -> Outcome {
+        let member = Member { program, phase, cpu };
+        let table = self.table(&member);
+        let site = self.site(cpu);
+        let demand = table.demand(table.solo_bytes(site.llc_bytes));
+        self.outcome(&member, &demand, demand.cpi, demand.bytes_per_s)
+    }
+
+    /// Stage A, the law of space: what each member holds of `capacity_bytes` that they share, and
+    /// its figures there, into `out` in the order of the members. All are under one LLC.
+    pub fn share(
+        &self,
+        capacity_bytes: f64,
+        members: &[Member<'_>],
+        scratch: &mut Scratch,
+        out: &mut Vec<Demand>,
+    ) {
+        let mut tables: Vec<&PhaseTable> = recycle(std::mem::take(&mut scratch.tables));
+        tables.extend(members.iter().map(|member| self.table(member)));
+        self.law.divide(capacity_bytes, &tables, &mut scratch.space, &mut scratch.shares);
+        out.clear();
+        out.extend(tables.iter().zip(&scratch.shares).map(|(table, &held)| table.demand(held)));
+        scratch.tables = recycle(tables);
+    }
+
+    /// A member's figures when it holds so many bytes of its LLC, whoever else runs: for
+    /// occupancies that are still filling.
+    pub fn demand_at(&self, member: &Member<'_>, occupancy_bytes: f64) -> Demand {
+        self.table(member).demand(occupancy_bytes)
+    }
+
+    /// Seconds in which a member that holds `from_bytes` comes to hold `to_bytes` if nothing of
+    /// it is evicted, at the speed it has on the way. Infinite where it never holds so much.
+    pub fn fill_time_s(&self, member: &Member<'_>, from_bytes: f64, to_bytes: f64) -> f64 {
+        let refill = &self.table(member).refill;
+        if to_bytes <= from_bytes {
+            return 0.0;
+        }
+        let start = refill.seconds_at(from_bytes);
+        if start.is_finite() { refill.seconds_at(to_bytes) - start } else { f64::INFINITY }
+    }
+
+    /// Bytes that a member holds `seconds` after it held `from_bytes`, if nothing of it is
+    /// evicted: the other way round.
+    pub fn filled_bytes(&self, member: &Member<'_>, from_bytes: f64, seconds: f64) -> f64 {
+        let refill = &self.table(member).refill;
+        let start = refill.seconds_at(from_bytes);
+        if !start.is_finite() {
+            return from_bytes;
+        }
+        let time = start + seconds;
+        let mut segment = refill.segment(time);
+        refill.at(time, &mut segment).0.max(from_bytes)
+    }
+
+    /// Stage B: bandwidth, memory latency and hardware threads couple everything that runs, with
+    /// the demands as they are. Into `out` in the order of the flows.
+    pub fn couple(&self, flows: &[Flow<'_>], scratch: &mut Scratch, out: &mut Vec<Outcome>) {
+        scratch.shares.clear();
+        scratch.shares.resize(flows.len(), 0.0);
+        self.domains.clear(&mut scratch.domains);
+        for (index, flow) in flows.iter().enumerate() {
+            let cpu = flow.member.cpu;
+            let bytes = flow.demand.bytes_per_s;
+            let pages: f64 = flow.home.iter().sum();
+            if pages > 0.0 {
+                for (node, &here) in flow.home.iter().enumerate().filter(|(_, here)| **here > 0.0) {
+                    let part = bytes * here / pages;
+                    self.domains.add(&mut scratch.domains, index, cpu, node, part);
+                }
+            } else {
+                let node = self.machine.cpus()[cpu].node;
+                self.domains.add(&mut scratch.domains, index, cpu, node, bytes);
+            }
+        }
+        let Scratch { domains, shares, busy_threads, .. } = scratch;
+        if self.options.bandwidth == BandwidthModel::None {
+            for (through, flow) in shares.iter_mut().zip(flows) {
+                *through = flow.demand.bytes_per_s;
+            }
+        } else {
+            self.domains.solve(self.bandwidth, domains, shares);
+        }
+        busy_threads.clear();
+        busy_threads.resize(self.machine.cores().len(), 0);
+        for flow in flows {
+            busy_threads[self.machine.cpus()[flow.member.cpu].core] += 1;
+        }
+        out.clear();
+        out.extend(flows.iter().zip(&*shares).map(|(flow, &through)| {
+            let at = self.machine.cpus()[flow.member.cpu];
+            let asked = flow.demand.bytes_per_s;
+            let ratio = if through > 0.0 { (asked / through).max(1.0) } else { 1.0 };
+            let latency = self.latency_ratio(at.node, flow.home);
+            let speed = self.site(flow.member.cpu).smt_speed(busy_threads[at.core]);
+            let cpi = self.bandwidth.cpi(&flow.demand, latency, ratio) / speed;
+            self.outcome(&flow.member, &flow.demand, cpi, through * speed)
+        }));
+    }
+
+    fn latency_ratio(&self, from: usize, home: &[f64]) -> f64 {
+        let pages: f64 = home.iter().sum();
+        if pages <= 0.0 {
+            return 1.0;
+        }
+        let weighed = home.iter().enumerate().filter(|(_, here)| **here > 0.0);
+        weighed.map(|(node, here)| here * self.machine.latency_ratio(from, node)).sum::<f64>()
+            / pages
+    }
+
+    fn outcome(&self, member: &Member<'_>, demand: &Demand, cpi: f64, bytes_per_s: f64) -> Outcome {
+        let instructions_per_s = self.site(member.cpu).clock_hz() / cpi;
+        Outcome {
+            instructions_per_s,
+            slowdown: member.phase().best_instructions_per_s / instructions_per_s,
+            ipc: 1.0 / cpi,
+            llc_apki: demand.llc_apki,
+            llc_mpki: demand.llc_mpki,
+            bytes_per_s,
+            occupancy_bytes: demand.occupancy_bytes,
+            memory_stall_share: ((cpi - demand.cpi + demand.memory_cpi) / cpi).clamp(0.0, 1.0),
+            extrapolated: demand.extrapolated,
+        }
+    }
+
+    /// Both stages for everything that runs on the machine, into `out` in the order of `running`.
+    /// Cache groups are whole LLCs, but for members that name a part of theirs.
+    pub fn solve(&self, running: &[Running<'_>], scratch: &mut Scratch, out: &mut Vec<Outcome>) {
+        let mut order = std::mem::take(&mut scratch.order);
+        let mut tables: Vec<&PhaseTable> = recycle(std::mem::take(&mut scratch.tables));
+        let mut flows: Vec<Flow<'_>> = recycle(std::mem::take(&mut scratch.flows));
+        order.clear();
+        order.extend(running.iter().enumerate().map(|(index, one)| {
+            let llc = self.machine.cpus()[one.member.cpu].llc as u64;
+            let part = one.group.map_or(0, |group| u64::from(group.id) + 1);
+            (llc << 33 | part, index as u32)
+        }));
+        order.sort_unstable();
+        flows.extend(running.iter().map(|one| Flow {
+            member: one.member,
+            demand: Demand::default(),
+            home: one.home,
+        }));
+        for group in order.chunk_by(|a, b| a.0 == b.0) {
+            let first = &running[group[0].1 as usize];
+            let capacity = match first.group {
+                Some(group) => group.bytes,
+                None => self.site(first.member.cpu).llc_bytes,
+            };
+            tables.clear();
+            tables.extend(
+                group.iter().map(|&(_, index)| self.table(&running[index as usize].member)),
+            );
+            self.law.divide(capacity, &tables, &mut scratch.space, &mut scratch.shares);
+            for ((&(_, index), table), &held) in group.iter().zip(&tables).zip(&scratch.shares) {
+                flows[index as usize].demand = table.demand(held);
+            }
+        }
+        scratch.tables = recycle(tables);
+        scratch.order = order;
+        self.couple(&flows, scratch, out);
+        scratch.flows = recycle(flows);
+    }
+}

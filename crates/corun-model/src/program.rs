@@ -1,0 +1,83 @@
+//! Programs as the model holds them, and the ways to name who runs where.
+
+use crate::outcome::Demand;
+use crate::table::PhaseTable;
+
+/// A program loaded for one machine: its tables for each kind of place it can run at. Use it with
+/// the [`crate::Model`] that loaded it, or another of the same machine and options.
+#[derive(Debug, Clone)]
+pub struct LoadedProgram {
+    /// The profile's name.
+    pub name: String,
+    /// The phases in order; at least one.
+    pub phases: Vec<LoadedPhase>,
+}
+
+/// A phase of a loaded program.
+#[derive(Debug, Clone)]
+pub struct LoadedPhase {
+    /// Its length in instructions.
+    pub instructions: f64,
+    /// Its best solo speed on this machine, in instructions a second: fastest CPU, whole LLC,
+    /// local memory, nobody else. Slowdowns are against it.
+    pub best_instructions_per_s: f64,
+    /// Its figures alone with the whole LLC at its best place.
+    pub best: Demand,
+    /// By site: see [`crate::site`].
+    pub(crate) tables: Vec<PhaseTable>,
+}
+
+impl LoadedProgram {
+    /// Length of all phases together, in instructions.
+    pub fn instructions(&self) -> f64 {
+        self.phases.iter().map(|phase| phase.instructions).sum()
+    }
+}
+
+/// A program's phase that runs on a CPU.
+#[derive(Debug, Clone, Copy)]
+pub struct Member<'a> {
+    /// The program.
+    pub program: &'a LoadedProgram,
+    /// Index in [`LoadedProgram::phases`].
+    pub phase: usize,
+    /// CPU index (a place in [`corun_machine::Machine::cpus`]).
+    pub cpu: usize,
+}
+
+impl<'a> Member<'a> {
+    pub(crate) fn phase(&self) -> &'a LoadedPhase {
+        &self.program.phases[self.phase]
+    }
+}
+
+/// A member with its figures after stage A, and where its memory lies.
+#[derive(Debug, Clone, Copy)]
+pub struct Flow<'a> {
+    /// Who, where.
+    pub member: Member<'a>,
+    /// Its figures when only its cache group counts.
+    pub demand: Demand,
+    /// Share of its pages by node index; they are weighed by their sum. Empty: all local.
+    pub home: &'a [f64],
+}
+
+/// A member of a whole machine's co-run.
+#[derive(Debug, Clone, Copy)]
+pub struct Running<'a> {
+    /// Who, where.
+    pub member: Member<'a>,
+    /// As [`Flow::home`].
+    pub home: &'a [f64],
+    /// Its part of the LLC; none: the whole LLC of its CPU, with all others there that say none.
+    pub group: Option<CacheGroup>,
+}
+
+/// A part of an LLC. Members with the same id share so many bytes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CacheGroup {
+    /// Which part. The same id on two LLCs names two parts.
+    pub id: u32,
+    /// Its capacity in bytes; of members that disagree, the lowest-placed one's counts.
+    pub bytes: f64,
+}

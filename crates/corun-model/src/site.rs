@@ -1,0 +1,179 @@
+//! Sites: the kinds of place a program can run at. Two CPUs with the same core type, the same
+//! caches above them and the same way to local memory are one site, and share tables.
+
+use corun_machine::{Cache, CacheType, CoreType, Inclusion, Machine};
+
+use crate::error::ModelError;
+
+/// Local memory latency in ns where the machine does not say: that of an idle server of the
+/// 2010s as lmbench-like tools show it (80-100 ns).
+pub const DEFAULT_MEMORY_LATENCY_NS: f64 = 90.0;
+
+/// Throughput of a core with all hardware threads busy, relative to one thread, where the core
+/// type says no yield: the gain of Hyper-Threading on server programs was 16 to 28 % (Marr et al.,
+/// Intel Technology Journal 6(1), 2002), so that each of two threads runs at 0.6 of its speed.
+pub const DEFAULT_SMT_THROUGHPUT: f64 = 1.2;
+
+/// Cache line in bytes where the machine does not say.
+pub(crate) const DEFAULT_LINE_BYTES: f64 = 64.0;
+
+/// A kind of place. Sizes in bytes.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Site {
+    pub(crate) core: CoreType,
+    /// Clock of the machine's fastest core type (highest capacity), in MHz.
+    pub(crate) reference_clock_mhz: f64,
+    /// First-level data cache.
+    pub(crate) l1_bytes: f64,
+    /// The largest cache in front of the LLC; 0 where there is none.
+    pub(crate) private_bytes: f64,
+    /// Hit latency of that cache.
+    pub(crate) private_latency_ns: f64,
+    pub(crate) llc_bytes: f64,
+    pub(crate) way_bytes: f64,
+    pub(crate) line_bytes: f64,
+    pub(crate) inclusive: bool,
+    pub(crate) llc_latency_ns: f64,
+    pub(crate) memory_latency_ns: f64,
+    /// The lowest peak on the way to local memory, in bytes a second.
+    pub(crate) peak_bytes_per_s: f64,
+}
+
+impl Site {
+    pub(crate) fn of(
+        machine: &Machine,
+        cpu: usize,
+        peak_bytes_per_s: f64,
+    ) -> Result<Self, ModelError> {
+        let at = machine.cpus()[cpu];
+        let llc = &machine.llcs()[at.llc];
+        let Some(cache) = llc.cache else {
+            return Err(ModelError::Machine {
+                machine: machine.name().to_owned(),
+                figure: format!("the size of the last-level cache of CPU {}", at.id),
+                found: "unknown".to_owned(),
+                expected: "a size in KiB",
+            });
+        };
+        let core = machine.core_types()[at.core_type].clone();
+        check_core(machine, &core)?;
+        let private = machine.private_cache(cpu);
+        let size = cache.size_bytes as f64;
+        // 16 ways stand in where the machine does not say: it sets the step of the walk alone.
+        let ways = f64::from(cache.ways.unwrap_or(16).max(1));
+        let local = machine.memory_latency_ns(at.node, at.node);
+        let memory_latency_ns = local.unwrap_or(DEFAULT_MEMORY_LATENCY_NS);
+        positive(machine, "local memory latency in ns", memory_latency_ns)?;
+        Ok(Self {
+            reference_clock_mhz: reference_clock(machine),
+            l1_bytes: l1_data_bytes(machine, cpu).unwrap_or(size),
+            private_bytes: private.map_or(0.0, |cache| cache.size_bytes as f64),
+            private_latency_ns: private.map_or(0.0, |cache| latency_ns(cache, &core)),
+            llc_bytes: size,
+            way_bytes: size / ways,
+            line_bytes: cache.line_bytes.map_or(DEFAULT_LINE_BYTES, f64::from),
+            inclusive: cache.inclusion == Inclusion::Inclusive,
+            llc_latency_ns: latency_ns(&cache, &core),
+            memory_latency_ns,
+            peak_bytes_per_s,
+            core,
+        })
+    }
+
+    /// Clock in Hz.
+    pub(crate) fn clock_hz(&self) -> f64 {
+        self.core.clock_mhz * 1e6
+    }
+
+    /// The size at which a program's own curve is read when it holds `occupancy` bytes of the LLC:
+    /// what an inclusive LLC holds includes the private cache; else the capacities add.
+    pub(crate) fn curve_bytes(&self, occupancy: f64) -> f64 {
+        if self.inclusive {
+            occupancy.max(self.private_bytes)
+        } else {
+            occupancy + self.private_bytes
+        }
+    }
+
+    /// The other way round; below 0 where the private cache alone is larger.
+    pub(crate) fn occupancy_bytes(&self, curve_bytes: f64) -> f64 {
+        if self.inclusive { curve_bytes } else { curve_bytes - self.private_bytes }
+    }
+
+    /// Speed of each hardware thread relative to alone when `busy` threads of its core run: linear
+    /// between 1 for one and the core type's yield over its threads for all.
+    pub(crate) fn smt_speed(&self, busy: u32) -> f64 {
+        let threads = f64::from(self.core.threads);
+        if busy <= 1 || threads <= 1.0 {
+            return 1.0;
+        }
+        let all = self.core.smt_yield.unwrap_or(DEFAULT_SMT_THROUGHPUT);
+        let full = (all / threads).min(1.0);
+        let more = (f64::from(busy) - 1.0) / (threads - 1.0);
+        1.0 - (1.0 - full) * more.min(1.0)
+    }
+}
+
+/// Load-to-use latency where the machine does not say: typical cycles of the level (4 for a first
+/// level, 14 for a second, 44 for a third: Intel 64 and IA-32 Optimization Reference Manual,
+/// table of Skylake's cache parameters).
+fn latency_ns(cache: &Cache, core: &CoreType) -> f64 {
+    let cycles = match cache.level {
+        0 | 1 => 4.0,
+        2 => 14.0,
+        _ => 44.0,
+    };
+    cache.latency_ns.unwrap_or(cycles / core.clock_mhz * 1e3)
+}
+
+fn reference_clock(machine: &Machine) -> f64 {
+    let fastest = machine.core_types().iter().fold(None, |best: Option<&CoreType>, one| {
+        if best.is_some_and(|best| best.capacity >= one.capacity) { best } else { Some(one) }
+    });
+    fastest.map_or(0.0, |core| core.clock_mhz)
+}
+
+fn l1_data_bytes(machine: &Machine, cpu: usize) -> Option<f64> {
+    let objects = machine.objects();
+    let core = machine.cores()[machine.cpus()[cpu].core].object;
+    let size = |index: usize| {
+        objects[index]
+            .cache
+            .filter(|cache| cache.level == 1 && cache.holds != CacheType::Instruction)
+            .map(|cache| cache.size_bytes as f64)
+    };
+    let above = std::iter::successors(Some(core), |&index| objects[index].parent).find_map(size);
+    above.or_else(|| objects[core].children.iter().find_map(|&index| size(index)))
+}
+
+fn positive(machine: &Machine, figure: &str, value: f64) -> Result<(), ModelError> {
+    if value.is_finite() && value > 0.0 {
+        return Ok(());
+    }
+    Err(ModelError::Machine {
+        machine: machine.name().to_owned(),
+        figure: figure.to_owned(),
+        found: value.to_string(),
+        expected: "a number above 0",
+    })
+}
+
+fn check_core(machine: &Machine, core: &CoreType) -> Result<(), ModelError> {
+    let figure = |what: &str| format!("{what} of core type `{}`", core.name);
+    positive(machine, &figure("clock_mhz"), core.clock_mhz)?;
+    positive(machine, &figure("dispatch_width"), core.dispatch_width)?;
+    positive(machine, &figure("capacity"), core.capacity)?;
+    positive(machine, &figure("outstanding_misses"), f64::from(core.outstanding_misses))?;
+    if let Some(smt_yield) = core.smt_yield {
+        positive(machine, &figure("smt_yield"), smt_yield)?;
+    }
+    if core.branch_penalty_cycles.is_finite() && core.branch_penalty_cycles >= 0.0 {
+        return Ok(());
+    }
+    Err(ModelError::Machine {
+        machine: machine.name().to_owned(),
+        figure: figure("branch_penalty_cycles"),
+        found: core.branch_penalty_cycles.to_string(),
+        expected: "a number >= 0",
+    })
+}

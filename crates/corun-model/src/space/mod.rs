@@ -1,0 +1,41 @@
+//! Laws of space: what each sharer of a cache holds.
+
+mod equal_time;
+mod fill_time;
+mod proportional;
+mod whirlpool;
+
+#[cfg(test)]
+mod tests;
+
+use crate::options::SpaceLaw;
+use crate::table::PhaseTable;
+
+/// Working memory of the laws.
+#[derive(Debug, Default)]
+pub(crate) struct SpaceScratch {
+    segments: Vec<usize>,
+    slopes: Vec<f64>,
+    steps: Vec<f64>,
+}
+
+/// A law of space. It sees the members of one cache group and nothing else.
+pub(crate) trait DivideSpace {
+    /// Bytes that each sharer holds of `capacity` bytes, into `out`. What nobody needs is left.
+    fn divide(
+        &self,
+        capacity: f64,
+        sharers: &[&PhaseTable],
+        scratch: &mut SpaceScratch,
+        out: &mut Vec<f64>,
+    );
+}
+
+/// The law of that name.
+pub(crate) fn law(of: SpaceLaw) -> &'static (dyn DivideSpace + Sync) {
+    match of {
+        SpaceLaw::FillTime => &fill_time::FillTime,
+        SpaceLaw::Proportional => &proportional::Proportional,
+        SpaceLaw::Whirlpool => &whirlpool::Whirlpool,
+    }
+}

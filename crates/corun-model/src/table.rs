@@ -1,0 +1,266 @@
+//! A phase's figures at a site, tabulated over the bytes of LLC it holds.
+
+use crate::outcome::Demand;
+use crate::site::Site;
+
+/// A program that misses less than this (a line per 1e9 instructions) grows no more.
+const NO_MISS_MPKI: f64 = 1e-6;
+
+/// The figures at one occupancy; linear in between.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct Knot {
+    /// Bytes of LLC held.
+    pub(crate) bytes: f64,
+    pub(crate) cpi: f64,
+    /// Cycles per instruction that memory latency and bandwidth stretch.
+    pub(crate) memory_cpi: f64,
+    /// MS: memory stalls as a share of all cycles. May exceed `total_stalls` (then it counts as
+    /// much as that).
+    pub(crate) memory_stalls: f64,
+    /// TS: all stalls as a share of all cycles.
+    pub(crate) total_stalls: f64,
+    pub(crate) mpki: f64,
+    /// Lines missed a second.
+    pub(crate) misses_per_s: f64,
+    pub(crate) bytes_per_s: f64,
+}
+
+impl Knot {
+    pub(crate) fn between(low: &Self, high: &Self, bytes: f64) -> Self {
+        let width = high.bytes - low.bytes;
+        let part = if width > 0.0 { (bytes - low.bytes) / width } else { 0.0 };
+        let mix = |low: f64, high: f64| low + part * (high - low);
+        Self {
+            bytes,
+            cpi: mix(low.cpi, high.cpi),
+            memory_cpi: mix(low.memory_cpi, high.memory_cpi),
+            memory_stalls: mix(low.memory_stalls, high.memory_stalls),
+            total_stalls: mix(low.total_stalls, high.total_stalls),
+            mpki: mix(low.mpki, high.mpki),
+            misses_per_s: mix(low.misses_per_s, high.misses_per_s),
+            bytes_per_s: mix(low.bytes_per_s, high.bytes_per_s),
+        }
+    }
+}
+
+/// A time that rises with the bytes held: how a law of space sees a program. Linear between the
+/// knots of the table; it ends where the program grows no more.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Growth {
+    pub(crate) seconds: Vec<f64>,
+    pub(crate) bytes: Vec<f64>,
+}
+
+impl Growth {
+    fn push(&mut self, seconds: f64, bytes: f64) {
+        // A program that runs faster with more space can have two sizes at one time: the smaller
+        // one counts, and the time is kept rising (its slope stays finite, so the search too).
+        let rising = self.seconds.last().map_or(seconds, |&last| {
+            let step = bytes - self.bytes.last().copied().unwrap_or(0.0);
+            seconds.max(last * (1.0 + 1e-9) + step * 1e-18)
+        });
+        self.seconds.push(rising);
+        self.bytes.push(bytes);
+    }
+
+    /// The bytes it grows to at most.
+    pub(crate) fn limit(&self) -> f64 {
+        self.bytes.last().copied().unwrap_or(0.0)
+    }
+
+    /// The time at which it holds so many bytes; infinite beyond its limit.
+    pub(crate) fn seconds_at(&self, bytes: f64) -> f64 {
+        let above = self.bytes.partition_point(|&one| one < bytes);
+        match above {
+            _ if above >= self.bytes.len() => f64::INFINITY,
+            0 => self.seconds[0],
+            _ => {
+                let (b0, b1) = (self.bytes[above - 1], self.bytes[above]);
+                let (s0, s1) = (self.seconds[above - 1], self.seconds[above]);
+                s0 + (bytes - b0) / (b1 - b0) * (s1 - s0)
+            }
+        }
+    }
+
+    /// The segment in which a time lies: `seconds[segment] <= time < seconds[segment + 1]`, or
+    /// the last knot.
+    pub(crate) fn segment(&self, seconds: f64) -> usize {
+        self.seconds.partition_point(|&one| one <= seconds).saturating_sub(1)
+    }
+
+    /// Bytes held at a time in (or after) a segment, and bytes gained a second there. `segment`
+    /// is moved to the time's.
+    pub(crate) fn at(&self, seconds: f64, segment: &mut usize) -> (f64, f64) {
+        let last = self.seconds.len() - 1;
+        let mut k = (*segment).min(last);
+        while k < last && self.seconds[k + 1] <= seconds {
+            k += 1;
+        }
+        while k > 0 && self.seconds[k] > seconds {
+            k -= 1;
+        }
+        *segment = k;
+        if k == last {
+            return (self.bytes[last], 0.0);
+        }
+        let slope = (self.bytes[k + 1] - self.bytes[k]) / (self.seconds[k + 1] - self.seconds[k]);
+        (self.bytes[k] + (seconds - self.seconds[k]) * slope, slope)
+    }
+}
+
+/// A phase's figures at a site.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct PhaseTable {
+    bytes: Vec<f64>,
+    knots: Vec<Knot>,
+    /// Fill time: (1 / access rate) x integral of dx / miss ratio, at the speed of the final size.
+    pub(crate) fill: Growth,
+    /// Time to miss as many bytes as are held.
+    pub(crate) turnover: Growth,
+    /// Time in which it grows from nothing, at the speed it has on the way.
+    pub(crate) refill: Growth,
+    pub(crate) llc_apki: f64,
+    measured_from: f64,
+    measured_to: f64,
+    apki_extrapolated: bool,
+    pub(crate) way_bytes: f64,
+}
+
+/// What a table is made of.
+pub(crate) struct TableParts {
+    /// Knots by rising bytes, from 0; at least one.
+    pub(crate) knots: Vec<Knot>,
+    pub(crate) llc_apki: f64,
+    pub(crate) apki_extrapolated: bool,
+    /// Range of occupancy that measurements cover.
+    pub(crate) measured: (f64, f64),
+    /// Bytes it can hold at most (its footprint less what its private cache holds).
+    pub(crate) footprint_bytes: f64,
+    /// Goes on growing where it no longer misses (as PBBCache's walk does).
+    pub(crate) always_grows: bool,
+}
+
+impl PhaseTable {
+    pub(crate) fn new(parts: TableParts, site: &Site) -> Self {
+        let mut table = Self {
+            bytes: parts.knots.iter().map(|knot| knot.bytes).collect(),
+            llc_apki: parts.llc_apki,
+            measured_from: parts.measured.0,
+            measured_to: parts.measured.1,
+            apki_extrapolated: parts.apki_extrapolated,
+            way_bytes: site.way_bytes,
+            knots: parts.knots,
+            ..Self::default()
+        };
+        table.grow(parts.footprint_bytes, parts.always_grows, site);
+        table
+    }
+
+    /// Fills in the three growth curves. With m misses per instruction, a program brings in
+    /// `line x m` bytes an instruction, so it needs `integral of dx / (line x m(x))` instructions
+    /// to hold c bytes if nothing is evicted: this is the fill time's integral, where access rate x
+    /// miss ratio = miss rate (errata to thesis section 5.3.3: the law of LRU; Dan and Towsley,
+    /// SIGMETRICS 1990; Che et al., IEEE JSAC 20(7), 2002).
+    fn grow(&mut self, footprint: f64, always: bool, site: &Site) {
+        let clock = site.clock_hz();
+        let mut instructions = 0.0;
+        let mut on_the_way = 0.0;
+        for (k, &knot) in self.knots.iter().enumerate() {
+            let knot = if knot.bytes > footprint {
+                Knot::between(&self.knots[k.saturating_sub(1)], &knot, footprint)
+            } else {
+                knot
+            };
+            if k > 0 {
+                let before = &self.knots[k - 1];
+                let step = (knot.bytes - before.bytes) / site.line_bytes
+                    * 1e3
+                    * mean_inverse(before.mpki, knot.mpki);
+                instructions += step;
+                on_the_way += step * 0.5 * (before.cpi + knot.cpi) / clock;
+            }
+            let misses = knot.misses_per_s.max(NO_MISS_MPKI);
+            self.fill.push(instructions * knot.cpi / clock, knot.bytes);
+            self.turnover.push(knot.bytes / (misses * site.line_bytes), knot.bytes);
+            self.refill.push(on_the_way, knot.bytes);
+            if (knot.mpki <= NO_MISS_MPKI && !always) || knot.bytes >= footprint {
+                break;
+            }
+        }
+    }
+
+    /// The figures when so many bytes are held.
+    pub(crate) fn demand(&self, occupancy: f64) -> Demand {
+        let held = occupancy.max(0.0);
+        let above = self.bytes.partition_point(|&bytes| bytes <= held);
+        let knot = if above == 0 {
+            self.knots[0]
+        } else if above == self.knots.len() {
+            self.knots[above - 1]
+        } else {
+            Knot::between(&self.knots[above - 1], &self.knots[above], held)
+        };
+        let share = if knot.total_stalls > 0.0 {
+            (knot.memory_stalls / knot.total_stalls).clamp(0.0, 1.0)
+        } else {
+            0.0
+        };
+        Demand {
+            occupancy_bytes: held,
+            cpi: knot.cpi,
+            memory_cpi: knot.memory_cpi,
+            memory_stall_share: share,
+            llc_apki: self.llc_apki,
+            llc_mpki: knot.mpki,
+            bytes_per_s: knot.bytes_per_s,
+            extrapolated: held < self.measured_from * (1.0 - 1e-9)
+                || held > self.measured_to * (1.0 + 1e-9)
+                || self.apki_extrapolated,
+        }
+    }
+
+    /// Bytes it holds alone in a cache of that size.
+    pub(crate) fn solo_bytes(&self, capacity: f64) -> f64 {
+        self.fill.limit().min(capacity)
+    }
+
+    /// The least CPI over the measured range: PBBCache's reference.
+    pub(crate) fn least_cpi(&self) -> f64 {
+        let from = self.measured_from * (1.0 - 1e-9);
+        let measured = self.knots.iter().filter(|knot| knot.bytes >= from);
+        measured.fold(f64::INFINITY, |least, knot| least.min(knot.cpi))
+    }
+
+    /// Lines missed a second when so many bytes are held.
+    pub(crate) fn misses_per_s(&self, occupancy: f64) -> f64 {
+        let above = self.bytes.partition_point(|&bytes| bytes <= occupancy);
+        if above == 0 {
+            self.knots[0].misses_per_s
+        } else if above == self.knots.len() {
+            self.knots[above - 1].misses_per_s
+        } else {
+            Knot::between(&self.knots[above - 1], &self.knots[above], occupancy).misses_per_s
+        }
+    }
+}
+
+/// Mean of 1 / m over a segment on which m is linear.
+fn mean_inverse(from: f64, to: f64) -> f64 {
+    let (from, to) = (from.max(NO_MISS_MPKI), to.max(NO_MISS_MPKI));
+    let ratio = to / from;
+    if (ratio - 1.0).abs() < 1e-6 { 2.0 / (from + to) } else { ratio.ln() / (to - from) }
+}
+
+/// Puts more knots where there are few, so that what is not linear (the fill time) is well
+/// followed: `each` segments in place of one. What is linear stays as it is.
+pub(crate) fn subdivide(knots: &[Knot], each: usize) -> Vec<Knot> {
+    let mut dense = Vec::with_capacity(knots.len() * each);
+    for pair in knots.windows(2) {
+        for part in 0..each {
+            let step = (pair[1].bytes - pair[0].bytes) * part as f64 / each as f64;
+            dense.push(Knot::between(&pair[0], &pair[1], pair[0].bytes + step));
+        }
+    }
+    dense.extend(knots.last());
+    dense
+}

@@ -1,0 +1,83 @@
+//! The model on machines and programs made by hand, against figures worked out on paper.
+
+use corun_model::{BandwidthModel, Member, ModelOptions, Scratch, SpaceLaw};
+
+use crate::fixture::*;
+
+fn near(a: f64, b: f64) -> bool {
+    (a - b).abs() <= 1e-9 * a.abs().max(b.abs()).max(1e-9)
+}
+
+#[test]
+fn a_table_gives_its_own_figures_at_whole_ways() {
+    let model = model(gold(1, 4), ModelOptions::default());
+    let program = load(&model, &solo_table("p", 12.0, 2.0));
+    let member = Member { program: &program, phase: 0, cpu: 0 };
+    for ways in 1..=11 {
+        let demand = model.demand_at(&member, f64::from(ways) * WAY as f64);
+        let mpki = 12.0 - f64::from(ways - 1);
+        let cpi = 0.5 + 0.06 * mpki;
+        assert!(near(demand.cpi, cpi), "{ways}: {} {cpi}", demand.cpi);
+        assert!(near(demand.llc_mpki, mpki));
+        assert!(near(demand.memory_cpi, 0.06 * mpki));
+        assert!(near(demand.memory_stall_share, 0.06 * mpki / (0.06 * mpki + 0.1)));
+        assert!(near(demand.bytes_per_s, mpki * 1e-3 * 64.0 / cpi * 2e9));
+        assert!(!demand.extrapolated);
+    }
+    assert!(model.demand_at(&member, 0.5 * WAY as f64).extrapolated);
+    // The anchor: without LLC all references miss, each further miss costing its 60 cycles, and
+    // the 0.02 cycles of the LLC's hits are gone.
+    let none = model.demand_at(&member, 0.0);
+    assert!(near(none.llc_mpki, 14.0) && near(none.cpi, 0.5 + 0.06 * 14.0 - 0.02), "{none:?}");
+}
+
+#[test]
+fn alone_nothing_hurts() {
+    for (_, space) in SpaceLaw::ALL {
+        for (_, bandwidth) in BandwidthModel::ALL {
+            let options = ModelOptions { space, bandwidth, ..Default::default() };
+            let model = model(gold(2, 4), options);
+            let program = load(&model, &solo_table("p", 12.0, 2.0));
+            let (mut scratch, mut out) = (Scratch::new(), Vec::new());
+            model.solve(&[on(&program, 1)], &mut scratch, &mut out);
+            let solo = model.solo(&program, 0, 1);
+            assert!(near(out[0].slowdown, 1.0), "{space} {bandwidth}: {:?}", out[0]);
+            assert!(near(out[0].instructions_per_s, solo.instructions_per_s));
+            assert!(near(out[0].bytes_per_s, solo.bytes_per_s));
+        }
+    }
+}
+
+#[test]
+fn equal_programs_have_equal_parts() {
+    for (_, space) in SpaceLaw::ALL {
+        let model = model(gold(1, 4), ModelOptions { space, ..Default::default() });
+        let program = load(&model, &solo_table("p", 12.0, 2.0));
+        let member = |cpu| Member { program: &program, phase: 0, cpu };
+        let (mut scratch, mut out) = (Scratch::new(), Vec::new());
+        let capacity = 11.0 * WAY as f64;
+        model.share(capacity, &[member(0), member(1), member(2)], &mut scratch, &mut out);
+        for demand in &out {
+            assert!(near(demand.occupancy_bytes, capacity / 3.0), "{space}: {demand:?}");
+        }
+    }
+}
+
+#[test]
+fn a_recording_runs_at_the_speed_of_its_intervals() {
+    let model = model(gold(1, 4), ModelOptions::default());
+    // 10 misses per 1000 instructions at any size of the LLC, and 20 at the L1.
+    let points = [(32 * 1024, 20.0), (MIB, 10.0), (64 * MIB, 10.0)];
+    let program = load(&model, &recording("stream", &points, |_| {}));
+    let member = Member { program: &program, phase: 0, cpu: 0 };
+    let demand = model.demand_at(&member, WAY as f64);
+    // Dispatch 1/4; 2 mispredictions x 15 cycles; L2 and LLC hits (14, 44 cycles) lie within the
+    // 224 / 4 = 56 cycles of the reorder buffer; memory: 180 - 56 cycles, parallelism
+    // min(2, 10, 1 + 224 x 0.01) = 2.
+    let memory = 0.01 * (180.0 - 56.0) / 2.0;
+    assert!(near(demand.memory_cpi, memory), "{demand:?}");
+    assert!(near(demand.cpi, 0.25 + 0.03 + memory));
+    assert!(near(demand.llc_mpki, 10.0) && near(demand.llc_apki, 10.0));
+    assert!(near(demand.bytes_per_s, 0.01 * 64.0 * 2e9 / demand.cpi));
+    assert!(near(demand.memory_stall_share, memory / (memory + 0.03)));
+}

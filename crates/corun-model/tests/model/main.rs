@@ -1,0 +1,4 @@
+//! Tests of the model from outside.
+
+mod by_hand;
+mod fixture;
