@@ -41,7 +41,8 @@ pub fn enumerate<C: Contention>(
         every.push((stage.slowdowns(cpus, &mut scratch), cpus.to_vec()));
     });
     let value = |slowdowns: &[f64]| criterion.value(criterion.score_of(slowdowns));
-    let mean = every.iter().map(|(slowdowns, _)| value(slowdowns)).sum::<f64>() / every.len() as f64;
+    let mean =
+        every.iter().map(|(slowdowns, _)| value(slowdowns)).sum::<f64>() / every.len() as f64;
     let candidate = |criterion: &Criterion, (slowdowns, cpus): &(Vec<f64>, Vec<usize>)| {
         let score = criterion.score_of(slowdowns);
         let llc = cpus.iter().map(|&cpu| stage.place_of[cpu].0).collect();

@@ -48,9 +48,8 @@ impl Completion {
             let best = &mut of_set[kind(group.orbit)][group.set as usize];
             *best = best.or(part);
         }
-        let strides: Vec<usize> = (0..kinds)
-            .map(|kind| counts[..kind].iter().map(|count| count + 1).product())
-            .collect();
+        let strides: Vec<usize> =
+            (0..kinds).map(|kind| counts[..kind].iter().map(|count| count + 1).product()).collect();
         let table = Table { criterion, programs: stage.programs, of_set, strides, counts, seats };
         let strides = (0..stage.orbits.len()).map(|orbit| table.strides[kind(orbit)]).collect();
         let full = table.layers() - 1;

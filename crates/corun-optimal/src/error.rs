@@ -28,6 +28,16 @@ pub enum PlacementError {
         /// What it does instead.
         why: String,
     },
+    /// A program has no such phase.
+    #[error("{program}: phase index {phase}, but it has {phases} phases")]
+    Phase {
+        /// Its name.
+        program: String,
+        /// What was asked for, from 0.
+        phase: usize,
+        /// Phases of the program.
+        phases: usize,
+    },
     /// A program's home is no node.
     #[error("{program}: home node index {node}, but the machine has {nodes} nodes")]
     Home {

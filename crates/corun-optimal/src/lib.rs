@@ -19,6 +19,7 @@ mod error;
 mod expectation;
 mod groups;
 mod matching;
+mod modelled;
 mod objective;
 mod placement;
 mod search;
@@ -34,5 +35,6 @@ pub use expectation::{MOST_VISITED, RandomExpectation};
 pub use matching::{
     DEGRADATION_RESOLUTION, LARGEST_DEGRADATION, MatchingError, PairMatching, match_pairs,
 };
+pub use modelled::{ModelScratch, PlacementProblem, check_app};
 pub use objective::{Goal, Objective, TIE};
-pub use placement::{Limits, Placer, PlacementResult};
+pub use placement::{Limits, PlacementResult, Placer};

@@ -206,7 +206,10 @@ mod tests {
             for goal in [Goal::Best, Goal::Worst] {
                 let criterion = Criterion::new(objective, goal, 4);
                 let value = criterion.value(criterion.score_of(&slowdowns));
-                assert!((value - objective.value(&slowdowns).unwrap()).abs() < 1e-12, "{objective:?}");
+                assert!(
+                    (value - objective.value(&slowdowns).unwrap()).abs() < 1e-12,
+                    "{objective:?}"
+                );
             }
         }
     }

@@ -135,8 +135,7 @@ impl<'a, C: Contention> Search<'a, C> {
         for (index, group) in groups.iter().enumerate() {
             lists[group.orbit][group.set.trailing_zeros() as usize].push(index);
         }
-        let is_joint =
-            matches!(stage.contention.coupling(), Coupling::Common | Coupling::Growing);
+        let is_joint = matches!(stage.contention.coupling(), Coupling::Common | Coupling::Growing);
         Self { stage, groups, extremes, completion, filter, lists, is_joint }
     }
 
@@ -336,9 +335,10 @@ impl<'a, C: Contention> Search<'a, C> {
     fn settle(&self, leaf: &Node<C::Share>, walk: &mut Walk<'_, C>) {
         walk.bounder.couple(self.stage, &leaf.seats, &leaf.shares);
         let slowdowns = walk.bounder.slowdowns();
-        if self.filter.is_some_and(|filter| {
-            filter.completion.criterion.score_of(slowdowns) > filter.most
-        }) {
+        if self
+            .filter
+            .is_some_and(|filter| filter.completion.criterion.score_of(slowdowns) > filter.most)
+        {
             return;
         }
         let score = self.completion.criterion.score_of(slowdowns);

@@ -180,7 +180,8 @@ impl Grower<'_> {
         let index = self.branches.len();
         self.branches.push(Branch { signature: 0, children: Vec::new(), position: None, seats });
         let of = &machine.objects()[object];
-        let children: Vec<usize> = of.children.iter().filter_map(|&child| self.add(child)).collect();
+        let children: Vec<usize> =
+            of.children.iter().filter_map(|&child| self.add(child)).collect();
         let position = (of.kind == ObjectType::Cpu)
             .then(|| self.cpus.iter().position(|&cpu| of.cpus.contains(machine.cpus()[cpu].id)))
             .flatten();

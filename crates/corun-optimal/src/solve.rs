@@ -60,8 +60,7 @@ fn least<C: Contention>(
         let Some(extremes) = Extremes::of(stage, groups) else { break };
         groups::bound(stage, groups, &extremes);
         let completion = Completion::new(stage, criterion, groups);
-        let Some(root) =
-            completion.score(criterion.empty(), completion.full, stage.everybody())
+        let Some(root) = completion.score(criterion.empty(), completion.full, stage.everybody())
         else {
             break;
         };

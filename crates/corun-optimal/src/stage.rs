@@ -106,10 +106,8 @@ impl<'a, C: Contention> Stage<'a, C> {
     }
 
     fn renamed(&self, cpus: &[usize], map: &[usize]) -> Placement {
-        let mut places: Vec<(usize, usize)> = cpus
-            .iter()
-            .map(|&cpu| (map[self.place_of[cpu].0], self.place_of[cpu].1))
-            .collect();
+        let mut places: Vec<(usize, usize)> =
+            cpus.iter().map(|&cpu| (map[self.place_of[cpu].0], self.place_of[cpu].1)).collect();
         self.sort_equals(&mut places);
         let mut placed = vec![0; self.programs];
         for (llc, seats) in self.llcs.iter().enumerate() {

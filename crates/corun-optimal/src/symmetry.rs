@@ -53,9 +53,8 @@ impl Symmetry {
             Self::Listed { representatives, .. } => representatives[used as usize].clone(),
             Self::Classes(classes) => {
                 let free = |class: usize| {
-                    (0..classes.len()).filter(move |&llc| {
-                        classes[llc] == class && used & (1 << llc) == 0
-                    })
+                    (0..classes.len())
+                        .filter(move |&llc| classes[llc] == class && used & (1 << llc) == 0)
                 };
                 let lowest = |llc: &usize| free(classes[*llc]).next() == Some(*llc);
                 (0..classes.len())
@@ -89,10 +88,8 @@ impl Symmetry {
 fn of_listed(maps: &[Vec<usize>], used: usize) -> Vec<(usize, f64)> {
     let llcs = maps[0].len();
     let is_used = |llc: usize| used & (1 << llc) != 0;
-    let fixing: Vec<&Vec<usize>> = maps
-        .iter()
-        .filter(|map| (0..llcs).all(|llc| !is_used(llc) || map[llc] == llc))
-        .collect();
+    let fixing: Vec<&Vec<usize>> =
+        maps.iter().filter(|map| (0..llcs).all(|llc| !is_used(llc) || map[llc] == llc)).collect();
     let mut representatives = Vec::new();
     for llc in (0..llcs).filter(|&llc| !is_used(llc)) {
         let mut images: Vec<usize> = fixing.iter().map(|map| map[llc]).collect();

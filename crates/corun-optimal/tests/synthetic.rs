@@ -129,7 +129,9 @@ proptest! {
 }
 
 fn spread(programs: usize) -> Vec<(f64, f64)> {
-    (0..programs).map(|i| (0.1 + 0.17 * ((i * 7) % 11) as f64, 0.1 + 0.05 * (i % 5) as f64)).collect()
+    (0..programs)
+        .map(|i| (0.1 + 0.17 * ((i * 7) % 11) as f64, 0.1 + 0.05 * (i % 5) as f64))
+        .collect()
 }
 
 #[test]

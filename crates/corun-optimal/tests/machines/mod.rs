@@ -114,12 +114,5 @@ pub(crate) fn four_by(cpus: u32) -> Machine {
 
 /// All of the small ones.
 pub(crate) fn all() -> Vec<Machine> {
-    vec![
-        two_by_two(),
-        four_behind_buses(),
-        unequal(),
-        hybrid(),
-        hardware_threads(),
-        two_nodes(),
-    ]
+    vec![two_by_two(), four_behind_buses(), unequal(), hybrid(), hardware_threads(), two_nodes()]
 }
