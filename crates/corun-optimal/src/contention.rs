@@ -31,12 +31,13 @@ pub trait Contention: Sync {
     /// Working memory, one a thread.
     type Scratch: Default + Send;
 
-    /// First stage. `group` holds everybody on one LLC; their shares go to `shares` in the same
-    /// order. The answer depends on the group alone.
+    /// First stage. `group` holds everybody on one LLC; their shares go to `shares`, empty when
+    /// called, in the same order. The answer depends on the group alone.
     fn share(&self, group: &[Seat], scratch: &mut Self::Scratch, shares: &mut Vec<Self::Share>);
 
-    /// Second stage: the slowdowns of all of `seats` together, whose shares are `shares`, in the
-    /// same order.
+    /// Second stage: the slowdowns of all of `seats` together, whose shares are `shares`, into
+    /// `slowdowns`, empty when called, in the same order. For the sake of bounds a share may stand
+    /// on another CPU than the one it was computed for.
     fn couple(
         &self,
         seats: &[Seat],

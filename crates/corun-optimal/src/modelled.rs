@@ -223,8 +223,8 @@ fn coupling(machine: &Machine, options: ModelOptions, homes: &[Vec<f64>]) -> Cou
     if !(0..llcs).any(|a| (a + 1..llcs).any(|b| meet(a, b))) {
         return Coupling::Apart;
     }
-    // KPart's rule speeds a flow up when a heavy one joins; two stages may do so too.
-    if options.bandwidth == BandwidthModel::Simple || ways.iter().any(|(_, way)| way.len() > 1) {
+    // A flow that is cut by its bus asks less of the next domain, so that others may gain by it.
+    if ways.iter().any(|(_, way)| way.len() > 1) {
         return Coupling::Any;
     }
     if ways.iter().all(|(_, way)| *way == ways[0].1) { Coupling::Common } else { Coupling::Growing }
