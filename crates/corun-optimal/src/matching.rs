@@ -93,7 +93,7 @@ pub fn match_pairs(
     let mut total = 0;
     while let Some(first) = left.first().copied().filter(|&first| first < programs) {
         // The lowest partner with which the rest still reaches the optimum.
-        for second in left[1..].to_vec() {
+        for second in left[1..].iter().copied() {
             let rest: Vec<usize> =
                 left.iter().copied().filter(|&one| one != first && one != second).collect();
             let of_rest = heaviest(&rest, &weight);
