@@ -111,3 +111,18 @@ fn every_placement(bencher: Bencher<'_, '_>, case: usize) {
             .value
     });
 }
+
+/// The baseline of the largest case, by the piece: ten thousand placements drawn and judged.
+#[divan::bench(sample_count = 3, sample_size = 1)]
+fn ten_thousand_of_sixteen(bencher: Bencher<'_, '_>) {
+    let (_, machine, count) = cases().into_iter().nth(2).unwrap();
+    let (model, programs) = set(machine, count);
+    let problem = PlacementProblem::new(&model, &programs).unwrap();
+    bencher.bench(|| {
+        problem
+            .expectation(black_box(Objective::MeanSlowdown), 10_000, 1, &Limits::default())
+            .unwrap()
+            .unwrap()
+            .value
+    });
+}

@@ -4,7 +4,7 @@
 use rayon::prelude::*;
 
 use crate::contention::{Contention, Coupling, Seat};
-use crate::objective::Span;
+use crate::objective::{Sides, Span};
 use crate::seats::Seating;
 use crate::stage::Stage;
 
@@ -142,6 +142,7 @@ impl<C: Contention> Default for Bounder<C> {
 impl<C: Contention> Bounder<C> {
     /// Between which slowdowns the seated programs will be, whoever of `others` (a set) joins on
     /// LLCs that nobody of them uses. With `others` empty the spans are exact.
+    #[allow(clippy::too_many_arguments)] // One call, four things looked up and one filled in.
     pub(crate) fn spans(
         &mut self,
         stage: &Stage<C>,
@@ -149,6 +150,7 @@ impl<C: Contention> Bounder<C> {
         shares: &[C::Share],
         others: u32,
         extremes: &Extremes<C::Share>,
+        sides: Sides,
         spans: &mut Vec<Span>,
     ) {
         spans.clear();
@@ -160,12 +162,18 @@ impl<C: Contention> Bounder<C> {
         }
         match coupling {
             Coupling::Common => {
-                self.couple_with(stage, seats, shares, others, &extremes.least);
-                let floors = self.slowdowns[..seats.len()].iter();
-                spans.extend(floors.map(|&floor| Span { floor, ceiling: f64::INFINITY }));
-                self.couple_with(stage, seats, shares, others, &extremes.most);
-                for (span, &ceiling) in spans.iter_mut().zip(&self.slowdowns) {
-                    span.ceiling = ceiling;
+                spans.resize(seats.len(), Span { floor: 0.0, ceiling: f64::INFINITY });
+                if sides.floor {
+                    self.couple_with(stage, seats, shares, others, &extremes.least);
+                    for (span, &floor) in spans.iter_mut().zip(&self.slowdowns) {
+                        span.floor = floor;
+                    }
+                }
+                if sides.ceiling {
+                    self.couple_with(stage, seats, shares, others, &extremes.most);
+                    for (span, &ceiling) in spans.iter_mut().zip(&self.slowdowns) {
+                        span.ceiling = ceiling;
+                    }
                 }
             }
             Coupling::Growing => {
@@ -225,11 +233,13 @@ pub(crate) fn bound<C: Contention>(
     stage: &Stage<C>,
     groups: &mut [Group<C::Share>],
     extremes: &Extremes<C::Share>,
+    sides: Sides,
 ) {
     let all = stage.everybody();
     groups.par_iter_mut().for_each_init(Bounder::<C>::default, |bounder, group| {
         let seats = stage.seats_of(stage.orbits[group.orbit].llcs[0], &group.seating);
         let others = all & !group.set;
-        bounder.spans(stage, &seats, &group.shares, others, extremes, &mut group.spans);
+        let shares = &group.shares;
+        bounder.spans(stage, &seats, shares, others, extremes, sides, &mut group.spans);
     });
 }

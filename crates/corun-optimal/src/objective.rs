@@ -53,6 +53,17 @@ pub(crate) struct Span {
     pub(crate) ceiling: f64,
 }
 
+/// The ends of a span that somebody asks for; the others may be left wide.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Sides {
+    pub(crate) floor: bool,
+    pub(crate) ceiling: bool,
+}
+
+impl Sides {
+    pub(crate) const BOTH: Self = Self { floor: true, ceiling: true };
+}
+
 /// How figures of parts join.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Join {
@@ -124,6 +135,12 @@ impl Criterion {
             (Objective::Unfairness, Goal::Best) => (Join::Max, Join::Max),
             (Objective::Unfairness, Goal::Worst) => (Join::Min, Join::Min),
         }
+    }
+
+    /// Which ends of a span count.
+    pub(crate) fn sides(&self) -> Sides {
+        let both = self.objective == Objective::Unfairness;
+        Sides { floor: both || self.goal == Goal::Best, ceiling: both || self.goal == Goal::Worst }
     }
 
     pub(crate) fn empty(&self) -> Part {

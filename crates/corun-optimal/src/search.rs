@@ -12,7 +12,7 @@ use rayon::prelude::*;
 use crate::completion::Completion;
 use crate::contention::{Contention, Coupling, Seat};
 use crate::groups::{Bounder, Extremes, Group, members};
-use crate::objective::{Part, Span, key, least_key};
+use crate::objective::{Part, Sides, Span, key, least_key};
 use crate::stage::{Placement, Stage};
 
 /// Subtrees searched before the best placement so far is exchanged: fixed, so that the nodes
@@ -67,6 +67,7 @@ pub(crate) struct Search<'a, C: Contention> {
     lists: Vec<Vec<Vec<usize>>>,
     /// Do groups placed together say more than one by one?
     is_joint: bool,
+    sides: Sides,
 }
 
 /// How a search ended.
@@ -136,7 +137,9 @@ impl<'a, C: Contention> Search<'a, C> {
             lists[group.orbit][group.set.trailing_zeros() as usize].push(index);
         }
         let is_joint = matches!(stage.contention.coupling(), Coupling::Common | Coupling::Growing);
-        Self { stage, groups, extremes, completion, filter, lists, is_joint }
+        // The filter is unfairness, which asks for both.
+        let sides = filter.map_or_else(|| completion.criterion.sides(), |_| Sides::BOTH);
+        Self { stage, groups, extremes, completion, filter, lists, is_joint, sides }
     }
 
     fn root(&self) -> Node<C::Share> {
@@ -303,7 +306,8 @@ impl<'a, C: Contention> Search<'a, C> {
         if self.is_joint && left != 0 && node.used != 0 {
             let mut spans = std::mem::take(&mut walk.spans);
             let (seats, shares) = (&child.seats, &child.shares);
-            walk.bounder.spans(self.stage, seats, shares, left, self.extremes, &mut spans);
+            let sides = self.sides;
+            walk.bounder.spans(self.stage, seats, shares, left, self.extremes, sides, &mut spans);
             part = criterion.of_all(spans.iter().copied());
             if let Some(filter) = self.filter {
                 filtered = filter.completion.criterion.of_all(spans.iter().copied());

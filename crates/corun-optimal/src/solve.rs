@@ -4,7 +4,7 @@ use crate::climb::{climb, dealt};
 use crate::completion::Completion;
 use crate::contention::{Contention, Coupling};
 use crate::groups::{self, Extremes, Group};
-use crate::objective::{Criterion, Goal, Objective, key, least_key};
+use crate::objective::{Criterion, Goal, Objective, Sides, key, least_key};
 use crate::search::{Candidate, Ended, Filter, Search, Stop};
 use crate::stage::Stage;
 
@@ -58,7 +58,7 @@ fn least<C: Contention>(
     let mut bound = f64::NEG_INFINITY;
     for round in 0.. {
         let Some(extremes) = Extremes::of(stage, groups) else { break };
-        groups::bound(stage, groups, &extremes);
+        groups::bound(stage, groups, &extremes, criterion.sides());
         let completion = Completion::new(stage, criterion, groups);
         let Some(root) = completion.score(criterion.empty(), completion.full, stage.everybody())
         else {
@@ -108,7 +108,7 @@ fn among_fairest<C: Contention>(stage: &Stage<C>, fairest: Found, stop: &Stop<'_
     let mut scratch = C::Scratch::default();
     let Some(mut groups) = groups::all(stage) else { return fairest };
     let Some(extremes) = Extremes::of(stage, &groups) else { return fairest };
-    groups::bound(stage, &mut groups, &extremes);
+    groups::bound(stage, &mut groups, &extremes, Sides::BOTH);
     let filter = Filter {
         completion: Completion::new(stage, unfairness, &groups),
         most: fairest.best.score * (1.0 + UNFAIRNESS_ROOM),
