@@ -1,1 +1,40 @@
 //! What is the best that could be?
+//!
+//! Placements of programs on the CPUs of a machine, one to a CPU: the best, the worst and the
+//! average one, by the model and by pair degradations.
+//!
+//! - [`match_pairs`]: Jiang's method, a minimum-weight perfect matching on pair degradations.
+//! - [`Placer`]: exact branch and bound over groups that share an LLC, with a proof or a gap, for
+//!   any [`Contention`].
+//! - [`enumerate`]: everything, one by one, to check the others against.
+//!
+//! It knows nothing of time: a program is one phase. docs/optimum.md has the method, the proofs
+//! of the bounds and figures.
+
+mod brute;
+mod climb;
+mod completion;
+mod contention;
+mod error;
+mod expectation;
+mod groups;
+mod matching;
+mod modelled;
+mod objective;
+mod placement;
+mod search;
+mod seats;
+mod solve;
+mod stage;
+mod symmetry;
+
+pub use brute::{Enumerated, enumerate};
+pub use contention::{Contention, Coupling, Seat};
+pub use error::PlacementError;
+pub use expectation::{MOST_VISITED, RandomExpectation};
+pub use matching::{
+    DEGRADATION_RESOLUTION, LARGEST_DEGRADATION, MatchingError, PairMatching, match_pairs,
+};
+pub use modelled::{ModelScratch, PlacementProblem, check_app};
+pub use objective::{Goal, Objective, TIE};
+pub use placement::{Limits, PlacementResult, Placer};

@@ -1,0 +1,94 @@
+//! Everything enumerated: every injective map of programs to CPUs, without symmetry or bounds.
+//! Slow by design; it is what the search is checked against.
+
+use corun_machine::Machine;
+
+use crate::contention::Contention;
+use crate::expectation::RandomExpectation;
+use crate::objective::{Criterion, Goal, Objective, key};
+use crate::search::Candidate;
+use crate::solve::UNFAIRNESS_ROOM;
+use crate::stage::Stage;
+
+/// The outcome of an enumeration.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Enumerated {
+    /// LLC of each program in the best (or worst) placement; of equal ones the lowest.
+    pub llc: Vec<usize>,
+    /// CPU index of each program.
+    pub cpu: Vec<usize>,
+    /// The objective's value there.
+    pub value: f64,
+    /// Its mean over all maps.
+    pub mean: f64,
+    /// Maps visited.
+    pub count: u64,
+}
+
+/// Visits all maps. `None` when there are more programs than CPUs, or no program.
+pub fn enumerate<C: Contention>(
+    machine: &Machine,
+    contention: &C,
+    programs: usize,
+    objective: Objective,
+    goal: Goal,
+) -> Option<Enumerated> {
+    let stage = Stage::new(machine, contention, (0..programs).collect(), &[]);
+    let criterion = Criterion::new(objective, goal, programs);
+    let mut every = Vec::new();
+    let mut scratch = C::Scratch::default();
+    maps(stage.cpus(), programs, &mut Vec::new(), &mut |cpus| {
+        every.push((stage.slowdowns(cpus, &mut scratch), cpus.to_vec()));
+    });
+    let value = |slowdowns: &[f64]| criterion.value(criterion.score_of(slowdowns));
+    let mean =
+        every.iter().map(|(slowdowns, _)| value(slowdowns)).sum::<f64>() / every.len() as f64;
+    let candidate = |criterion: &Criterion, (slowdowns, cpus): &(Vec<f64>, Vec<usize>)| {
+        let score = criterion.score_of(slowdowns);
+        let llc = cpus.iter().map(|&cpu| stage.place_of[cpu].0).collect();
+        Candidate { score, placement: crate::stage::Placement { llc, cpu: cpus.clone() } }
+    };
+    let lowest = |criterion: &Criterion, most: f64| {
+        every
+            .iter()
+            .filter(|(slowdowns, _)| {
+                Criterion::new(objective, goal, programs).score_of(slowdowns) <= most
+            })
+            .map(|one| candidate(criterion, one))
+            .min_by(|a, b| (key(a.score), &a.placement).cmp(&(key(b.score), &b.placement)))
+    };
+    let mut best = lowest(&criterion, f64::INFINITY)?;
+    if objective == Objective::Unfairness && goal == Goal::Best {
+        let stp = Criterion::new(Objective::Stp, Goal::Best, programs);
+        best = lowest(&stp, best.score * (1.0 + UNFAIRNESS_ROOM))?;
+    }
+    let slowdowns = stage.slowdowns(&best.placement.cpu, &mut scratch);
+    Some(Enumerated {
+        value: value(&slowdowns),
+        llc: best.placement.llc,
+        cpu: best.placement.cpu,
+        mean,
+        count: every.len() as u64,
+    })
+}
+
+fn maps(cpus: usize, programs: usize, taken: &mut Vec<usize>, visit: &mut impl FnMut(&[usize])) {
+    if taken.len() == programs {
+        visit(taken);
+        return;
+    }
+    for cpu in 0..cpus {
+        if !taken.contains(&cpu) {
+            taken.push(cpu);
+            maps(cpus, programs, taken, visit);
+            taken.pop();
+        }
+    }
+}
+
+impl Enumerated {
+    /// Does an expectation agree, to rounding?
+    pub fn agrees_with(&self, expectation: &RandomExpectation) -> bool {
+        (self.mean - expectation.value).abs() <= 1e-9 * self.mean.abs()
+    }
+}

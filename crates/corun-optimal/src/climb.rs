@@ -1,0 +1,84 @@
+//! A good placement to start from: exchanges of two programs and moves to free CPUs, as long as
+//! they help.
+
+use rayon::prelude::*;
+
+use crate::contention::Contention;
+use crate::objective::{Criterion, key};
+use crate::search::{Candidate, Stop};
+use crate::stage::Stage;
+
+/// Programs dealt out to the LLCs by turns.
+pub(crate) fn dealt<C: Contention>(stage: &Stage<C>) -> Vec<usize> {
+    let rounds = stage.llcs.iter().map(|seats| seats.len()).max().unwrap_or(0);
+    let turns = (0..rounds).flat_map(|round| {
+        stage.llcs.iter().filter_map(move |seats| seats.cpus.get(round).copied())
+    });
+    turns.take(stage.programs).collect()
+}
+
+/// Takes the best exchange or move until none helps, or it is time to stop. Gives the placement
+/// and how many were looked at.
+pub(crate) fn climb<C: Contention>(
+    stage: &Stage<C>,
+    criterion: &Criterion,
+    start: Vec<usize>,
+    stop: &Stop<'_>,
+) -> (Candidate, u64) {
+    let mut scratch = C::Scratch::default();
+    let score = |cpus: &[usize], scratch: &mut C::Scratch| {
+        criterion.score_of(&stage.slowdowns(cpus, scratch))
+    };
+    let mut at = start;
+    let mut reached = score(&at, &mut scratch);
+    let mut looked = 1;
+    loop {
+        let steps = steps(stage, &at);
+        if stop.is_due() || looked + steps.len() as u64 > stop.nodes {
+            break;
+        }
+        looked += steps.len() as u64;
+        let scores: Vec<f64> = steps
+            .par_iter()
+            .map_init(C::Scratch::default, |scratch, step| score(&step.of(&at), scratch))
+            .collect();
+        let best = (0..steps.len()).min_by_key(|&step| (key(scores[step]), step));
+        let Some(best) = best.filter(|&best| key(scores[best]) < key(reached)) else { break };
+        at = steps[best].of(&at);
+        reached = scores[best];
+    }
+    (Candidate { score: reached, placement: stage.lowest(&at) }, looked)
+}
+
+/// A small change of a placement.
+enum Step {
+    Exchange(usize, usize),
+    Move(usize, usize),
+}
+
+impl Step {
+    fn of(&self, cpus: &[usize]) -> Vec<usize> {
+        let mut changed = cpus.to_vec();
+        match *self {
+            Self::Exchange(first, second) => changed.swap(first, second),
+            Self::Move(program, cpu) => changed[program] = cpu,
+        }
+        changed
+    }
+}
+
+fn steps<C: Contention>(stage: &Stage<C>, cpus: &[usize]) -> Vec<Step> {
+    let mut steps = Vec::new();
+    for first in 0..cpus.len() {
+        for second in first + 1..cpus.len() {
+            if stage.equals[first] != stage.equals[second] {
+                steps.push(Step::Exchange(first, second));
+            }
+        }
+    }
+    let free: Vec<usize> = (0..stage.cpus()).filter(|cpu| !cpus.contains(cpu)).collect();
+    for program in 0..cpus.len() {
+        steps.extend(free.iter().map(|&cpu| Step::Move(program, cpu)));
+    }
+    steps
+}

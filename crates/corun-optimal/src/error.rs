@@ -1,0 +1,67 @@
+//! Why a question has no answer.
+
+/// Why programs cannot be placed.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum PlacementError {
+    /// There is nothing to place.
+    #[error("no program to place")]
+    NoProgram,
+    /// The optimum puts one thread on a CPU.
+    #[error("{threads} threads for {cpus} CPUs: the optimum places at most one thread a CPU")]
+    TooManyThreads {
+        /// Threads to place.
+        threads: usize,
+        /// CPUs of the machine.
+        cpus: usize,
+    },
+    /// The machine is too large for the search.
+    #[error("the machine has {llcs} LLCs: the optimum is searched for on at most 64")]
+    TooManyLlcs {
+        /// LLCs of the machine.
+        llcs: usize,
+    },
+    /// A program is not always running.
+    #[error("{program} {why}: the optimum is defined for programs that run all the time")]
+    NotRunning {
+        /// Its name.
+        program: String,
+        /// What it does instead.
+        why: String,
+    },
+    /// A program has no such phase.
+    #[error("{program}: phase index {phase}, but it has {phases} phases")]
+    Phase {
+        /// Its name.
+        program: String,
+        /// What was asked for, from 0.
+        phase: usize,
+        /// Phases of the program.
+        phases: usize,
+    },
+    /// A program's home is no node.
+    #[error("{program}: home node index {node}, but the machine has {nodes} nodes")]
+    Home {
+        /// Its name.
+        program: String,
+        /// What was asked for.
+        node: usize,
+        /// NUMA nodes of the machine.
+        nodes: usize,
+    },
+    /// A given placement is none.
+    #[error("the given placement: {why}")]
+    Given {
+        /// What is wrong.
+        why: String,
+    },
+    /// Two lists have not the same length.
+    #[error("{found} {what} for {programs} programs")]
+    Length {
+        /// What is listed.
+        what: &'static str,
+        /// How many there are.
+        found: usize,
+        /// How many programs.
+        programs: usize,
+    },
+}

@@ -1,0 +1,220 @@
+//! The question and its answer, for any source of slowdowns.
+
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use corun_machine::Machine;
+
+use crate::climb::{climb, dealt};
+use crate::contention::Contention;
+use crate::error::PlacementError;
+use crate::expectation::{RandomExpectation, expect};
+use crate::objective::{Criterion, Goal, Objective};
+use crate::search::Stop;
+use crate::solve::{Found, solve};
+use crate::stage::Stage;
+
+/// When a search ends before its proof.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits<'l> {
+    /// Nodes to visit at most: the same answer on every machine.
+    pub nodes: u64,
+    /// Time to take at most. The one limit that makes an unproven answer depend on the machine.
+    pub time: Option<Duration>,
+    /// Set it to end the search.
+    pub cancel: Option<&'l AtomicBool>,
+}
+
+impl Default for Limits<'_> {
+    /// 20 million nodes, no limit of time.
+    fn default() -> Self {
+        Self { nodes: 20_000_000, time: None, cancel: None }
+    }
+}
+
+impl<'l> Limits<'l> {
+    fn stop(&self, started: Instant) -> Stop<'l> {
+        let deadline = self.time.map(|time| started + time);
+        Stop { nodes: self.nodes, deadline, cancel: self.cancel }
+    }
+}
+
+/// A placement and how good it is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PlacementResult {
+    /// CPU index of each program (a place in [`Machine::cpus`]).
+    pub cpu: Vec<usize>,
+    /// LLC of each program (index in [`Machine::llcs`]).
+    pub llc: Vec<usize>,
+    /// Slowdown of each program.
+    pub slowdown: Vec<f64>,
+    /// The objective's value.
+    pub value: f64,
+    /// No placement has a better value (looking for the worst: a worse one). None when the
+    /// programs are too many for a bound.
+    pub bound: Option<f64>,
+    /// |value - bound| / |bound|; 0 when proven.
+    pub gap: Option<f64>,
+    /// Is this placement proven to be the best (the worst), to within [`crate::TIE`]?
+    pub proven: bool,
+    /// Nodes visited.
+    pub nodes: u64,
+    /// Nodes that a bound cut.
+    pub pruned: u64,
+    /// Time the search took.
+    pub seconds: f64,
+}
+
+/// Programs to be placed on a machine, one to a CPU.
+#[derive(Debug)]
+pub struct Placer<'p, C> {
+    machine: &'p Machine,
+    contention: &'p C,
+    equals: Vec<usize>,
+    fixed_nodes: Vec<usize>,
+}
+
+impl<'p, C: Contention> Placer<'p, C> {
+    /// `programs` programs, all different, that live on no node by name.
+    ///
+    /// # Errors
+    /// [`PlacementError::NoProgram`], [`PlacementError::TooManyThreads`],
+    /// [`PlacementError::TooManyLlcs`].
+    pub fn new(
+        machine: &'p Machine,
+        contention: &'p C,
+        programs: usize,
+    ) -> Result<Self, PlacementError> {
+        let cpus = machine.cpus().len();
+        if programs == 0 {
+            return Err(PlacementError::NoProgram);
+        }
+        if programs > cpus {
+            return Err(PlacementError::TooManyThreads { threads: programs, cpus });
+        }
+        if machine.llcs().len() > 64 {
+            return Err(PlacementError::TooManyLlcs { llcs: machine.llcs().len() });
+        }
+        let equals = (0..programs).collect();
+        Ok(Self { machine, contention, equals, fixed_nodes: Vec::new() })
+    }
+
+    /// Says which programs are equal: for each the lowest one that it cannot be told from
+    /// (itself, when there is none).
+    #[must_use]
+    pub fn with_equals(mut self, equals: Vec<usize>) -> Self {
+        let is_lowest = |(program, &lowest): (usize, &usize)| {
+            lowest <= program && equals.get(lowest) == Some(&lowest)
+        };
+        if equals.len() == self.equals.len() && equals.iter().enumerate().all(is_lowest) {
+            self.equals = equals;
+        }
+        self
+    }
+
+    /// Names the nodes (indices in [`Machine::nodes`]) that hold somebody's pages.
+    #[must_use]
+    pub fn with_fixed_nodes(mut self, nodes: Vec<usize>) -> Self {
+        self.fixed_nodes = nodes;
+        self
+    }
+
+    fn stage(&self) -> Stage<'p, C> {
+        Stage::new(self.machine, self.contention, self.equals.clone(), &self.fixed_nodes)
+    }
+
+    /// The best or the worst placement. Of placements whose values agree to [`crate::TIE`] the
+    /// lowest is given, by the LLC of program 0, of program 1 and so on; so the answer does not
+    /// depend on the number of threads.
+    pub fn solve(&self, objective: Objective, goal: Goal, limits: &Limits<'_>) -> PlacementResult {
+        let started = Instant::now();
+        let stage = self.stage();
+        let found = solve(&stage, objective, goal, &limits.stop(started));
+        self.result(&stage, &Criterion::new(objective, goal, stage.programs), found, started)
+    }
+
+    /// A good placement by exchanges alone, with no proof: for very many programs.
+    pub fn climb(&self, objective: Objective, goal: Goal, limits: &Limits<'_>) -> PlacementResult {
+        let started = Instant::now();
+        let stage = self.stage();
+        let criterion = Criterion::new(objective, goal, stage.programs);
+        let (best, nodes) = climb(&stage, &criterion, dealt(&stage), &limits.stop(started));
+        let found = Found { best, bound: None, is_proven: false, nodes, pruned: 0 };
+        self.result(&stage, &criterion, found, started)
+    }
+
+    fn result(
+        &self,
+        stage: &Stage<'_, C>,
+        criterion: &Criterion,
+        found: Found,
+        started: Instant,
+    ) -> PlacementResult {
+        let placement = found.best.placement;
+        let slowdown = stage.slowdowns(&placement.cpu, &mut C::Scratch::default());
+        let value = criterion.value(criterion.score_of(&slowdown));
+        let bound = match found.bound.map(|bound| criterion.value(bound)) {
+            Some(_) if found.is_proven => Some(value),
+            bound => bound.filter(|bound| bound.is_finite()),
+        };
+        let gap = bound.map(|bound| ((value - bound) / bound).abs()).filter(|gap| gap.is_finite());
+        PlacementResult {
+            cpu: placement.cpu,
+            llc: placement.llc,
+            slowdown,
+            value,
+            bound,
+            gap,
+            proven: found.is_proven,
+            nodes: found.nodes,
+            pruned: found.pruned,
+            seconds: started.elapsed().as_secs_f64(),
+        }
+    }
+
+    /// The slowdowns of a given placement: the CPU index of each program.
+    ///
+    /// # Errors
+    /// [`PlacementError::Given`] when a CPU does not exist or is given twice, or the number of
+    /// CPUs is not that of the programs.
+    pub fn evaluate(&self, cpus: &[usize]) -> Result<Vec<f64>, PlacementError> {
+        let programs = self.equals.len();
+        if cpus.len() != programs {
+            let why = format!("{} CPUs for {programs} programs", cpus.len());
+            return Err(PlacementError::Given { why });
+        }
+        for (program, &cpu) in cpus.iter().enumerate() {
+            if cpu >= self.machine.cpus().len() {
+                let why = format!("there is no CPU {cpu} (counted from 0)");
+                return Err(PlacementError::Given { why });
+            }
+            if cpus[..program].contains(&cpu) {
+                let why = format!("CPU {cpu} (counted from 0) is given twice");
+                return Err(PlacementError::Given { why });
+            }
+        }
+        Ok(self.stage().slowdowns(cpus, &mut C::Scratch::default()))
+    }
+
+    /// The expectation over uniformly random placements: exact where at most
+    /// [`crate::MOST_VISITED`] placements differ, else from `draws` placements (at least 2) drawn
+    /// by `seed`, with its standard error. `None` when a slowdown is not finite and above 0.
+    pub fn expectation(
+        &self,
+        objective: Objective,
+        draws: u64,
+        seed: u64,
+        limits: &Limits<'_>,
+    ) -> Option<RandomExpectation> {
+        expect(&self.stage(), objective, draws, seed, &limits.stop(Instant::now()))
+    }
+
+    /// How many placements there are once mirror images and nothing else are left out: what a
+    /// search without bounds visits. `None` when there are more than `most`.
+    pub fn count_placements(&self, most: u64) -> Option<u64> {
+        let stage = self.stage();
+        let groups = crate::groups::all(&stage)?;
+        let placements = crate::expectation::Visit::new(&stage, &groups).placements(most)?;
+        Some(placements.len() as u64)
+    }
+}

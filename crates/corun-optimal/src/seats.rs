@@ -1,0 +1,211 @@
+//! The seats of an LLC: its CPUs, and which of them are alike.
+
+use corun_machine::{Cache, Machine, ObjectIndex, ObjectType};
+
+/// A group's seats: who sits at which position of the LLC's CPU list.
+pub(crate) type Seating = Vec<(usize, usize)>;
+
+/// A branch of an LLC's tree, down to its CPUs.
+#[derive(Debug, Clone, PartialEq)]
+struct Branch {
+    /// Equal for branches that nothing distinguishes but who sits there.
+    signature: usize,
+    children: Vec<usize>,
+    /// Of a leaf: the place in [`Seats::cpus`].
+    position: Option<usize>,
+    seats: usize,
+}
+
+/// The CPUs of an LLC and the tree above them inside it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Seats {
+    /// CPU indices, ascending.
+    pub(crate) cpus: Vec<usize>,
+    /// Parents before children; the first is the whole LLC.
+    branches: Vec<Branch>,
+}
+
+/// A seat for the next program, and how many seats are its equals.
+struct Candidate {
+    position: usize,
+    equals: f64,
+}
+
+impl Seats {
+    pub(crate) fn of_llc(machine: &Machine, llc: usize) -> Self {
+        let cpus: Vec<usize> =
+            (0..machine.cpus().len()).filter(|&cpu| machine.cpus()[cpu].llc == llc).collect();
+        let mut grower = Grower { machine, cpus: &cpus, branches: Vec::new(), known: Vec::new() };
+        grower.add(0);
+        let branches = grower.branches;
+        Self { cpus, branches }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.cpus.len()
+    }
+
+    /// Every way to seat `members` (ascending) that is no mirror image of another, with the
+    /// number of injective maps that are its mirror images. The lowest seats come first.
+    pub(crate) fn seatings(&self, members: &[usize], visit: &mut impl FnMut(&Seating, f64)) {
+        let mut taken = vec![0; self.branches.len()];
+        self.seat_next(members, &mut taken, &mut Vec::new(), 1.0, visit);
+    }
+
+    fn seat_next(
+        &self,
+        members: &[usize],
+        taken: &mut Vec<usize>,
+        seated: &mut Seating,
+        maps: f64,
+        visit: &mut impl FnMut(&Seating, f64),
+    ) {
+        let Some((&member, rest)) = members.split_first() else {
+            visit(seated, maps);
+            return;
+        };
+        let mut candidates = Vec::new();
+        self.candidates(0, taken, 1.0, &mut candidates);
+        candidates.sort_by_key(|one| one.position);
+        for candidate in candidates {
+            self.mark(candidate.position, taken, true);
+            seated.push((member, candidate.position));
+            self.seat_next(rest, taken, seated, maps * candidate.equals, visit);
+            seated.pop();
+            self.mark(candidate.position, taken, false);
+        }
+    }
+
+    fn candidates(&self, at: usize, taken: &[usize], equals: f64, found: &mut Vec<Candidate>) {
+        let branch = &self.branches[at];
+        if taken[at] == branch.seats {
+            return;
+        }
+        if let Some(position) = branch.position {
+            found.push(Candidate { position, equals });
+        }
+        for (place, &child) in branch.children.iter().enumerate() {
+            let is_equal = |&other: &usize| {
+                taken[other] == 0
+                    && self.branches[other].signature == self.branches[child].signature
+            };
+            let mut factor = 1.0;
+            if taken[child] == 0 {
+                if branch.children[..place].iter().any(&is_equal) {
+                    continue;
+                }
+                factor = branch.children.iter().filter(|other| is_equal(other)).count() as f64;
+            }
+            self.candidates(child, taken, equals * factor, found);
+        }
+    }
+
+    fn mark(&self, position: usize, taken: &mut [usize], sits: bool) {
+        let mut at = Some(0);
+        while let Some(branch) = at {
+            if sits {
+                taken[branch] += 1;
+            } else {
+                taken[branch] -= 1;
+            }
+            at = self.branches[branch].children.iter().copied().find(|&c| self.holds(c, position));
+        }
+    }
+
+    fn holds(&self, at: usize, position: usize) -> bool {
+        let branch = &self.branches[at];
+        branch.position == Some(position)
+            || branch.children.iter().any(|&child| self.holds(child, position))
+    }
+
+    /// The mirror image of a seating with the lowest positions, members taken in their order.
+    pub(crate) fn lowest(&self, seating: &Seating) -> Seating {
+        let mut image: Vec<Option<usize>> = vec![None; self.branches.len()];
+        image[0] = Some(0);
+        let mut taken = vec![false; self.branches.len()];
+        let mut lowest = Vec::with_capacity(seating.len());
+        for &(member, position) in seating {
+            let (mut from, mut to) = (0, 0);
+            while self.branches[from].position.is_none() {
+                let Some(child) =
+                    self.branches[from].children.iter().copied().find(|&c| self.holds(c, position))
+                else {
+                    break;
+                };
+                let signature = self.branches[child].signature;
+                to = *image[child].get_or_insert_with(|| {
+                    let free = self.branches[to].children.iter().copied().find(|&other| {
+                        !taken[other] && self.branches[other].signature == signature
+                    });
+                    free.unwrap_or(child)
+                });
+                taken[to] = true;
+                from = child;
+            }
+            lowest.push((member, self.branches[to].position.unwrap_or(position)));
+        }
+        lowest
+    }
+}
+
+/// What a branch is, regardless of which one it is.
+#[derive(PartialEq)]
+struct Kind {
+    kind: ObjectType,
+    cache: Option<Cache>,
+    core_type: Option<usize>,
+    children: Vec<usize>,
+    /// Of a CPU: its NUMA node, and its way to each node's memory.
+    node: Option<usize>,
+    paths: Vec<Vec<usize>>,
+}
+
+struct Grower<'a> {
+    machine: &'a Machine,
+    cpus: &'a [usize],
+    branches: Vec<Branch>,
+    known: Vec<Kind>,
+}
+
+impl Grower<'_> {
+    /// Adds the object's part in the LLC; none when it has no CPU there.
+    fn add(&mut self, object: ObjectIndex) -> Option<usize> {
+        let machine = self.machine;
+        let inside =
+            |&&cpu: &&usize| machine.objects()[object].cpus.contains(machine.cpus()[cpu].id);
+        let seats = self.cpus.iter().filter(inside).count();
+        if seats == 0 {
+            return None;
+        }
+        let index = self.branches.len();
+        self.branches.push(Branch { signature: 0, children: Vec::new(), position: None, seats });
+        let of = &machine.objects()[object];
+        let children: Vec<usize> =
+            of.children.iter().filter_map(|&child| self.add(child)).collect();
+        let position = (of.kind == ObjectType::Cpu)
+            .then(|| self.cpus.iter().position(|&cpu| of.cpus.contains(machine.cpus()[cpu].id)))
+            .flatten();
+        let cpu = position.map(|position| self.cpus[position]);
+        let mut below: Vec<usize> = children.iter().map(|&c| self.branches[c].signature).collect();
+        below.sort_unstable();
+        let kind = Kind {
+            kind: of.kind,
+            cache: of.cache,
+            core_type: of.core_type,
+            children: below,
+            node: cpu.map(|cpu| machine.cpus()[cpu].node),
+            paths: cpu.map_or_else(Vec::new, |cpu| {
+                (0..machine.nodes().len()).map(|node| machine.memory_path(cpu, node)).collect()
+            }),
+        };
+        let signature = self.known.iter().position(|known| *known == kind).unwrap_or_else(|| {
+            self.known.push(kind);
+            self.known.len() - 1
+        });
+        let branch = &mut self.branches[index];
+        branch.signature = signature;
+        branch.children = children;
+        branch.position = position;
+        Some(index)
+    }
+}

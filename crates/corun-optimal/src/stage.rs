@@ -1,0 +1,150 @@
+//! The stage: the LLCs with their seats and symmetries, the programs, and who knows slowdowns.
+
+use corun_machine::Machine;
+
+use crate::contention::{Contention, Seat};
+use crate::seats::{Seating, Seats};
+use crate::symmetry::Symmetry;
+
+/// LLCs that are mirror images of one another.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Orbit {
+    /// Ascending.
+    pub(crate) llcs: Vec<usize>,
+}
+
+pub(crate) struct Stage<'a, C> {
+    pub(crate) contention: &'a C,
+    pub(crate) programs: usize,
+    /// Of each program the lowest one that is its equal.
+    pub(crate) equals: Vec<usize>,
+    pub(crate) llcs: Vec<Seats>,
+    pub(crate) symmetry: Symmetry,
+    pub(crate) orbits: Vec<Orbit>,
+    /// Of each LLC its place in `orbits`.
+    pub(crate) orbit_of: Vec<usize>,
+    /// Of each CPU its LLC and position there.
+    pub(crate) place_of: Vec<(usize, usize)>,
+}
+
+impl<'a, C: Contention> Stage<'a, C> {
+    /// `equals`: of each program the lowest one that is its equal. `fixed_nodes`: nodes that hold
+    /// somebody's pages by name.
+    pub(crate) fn new(
+        machine: &Machine,
+        contention: &'a C,
+        equals: Vec<usize>,
+        fixed_nodes: &[usize],
+    ) -> Self {
+        let llcs: Vec<Seats> =
+            (0..machine.llcs().len()).map(|llc| Seats::of_llc(machine, llc)).collect();
+        let symmetry = Symmetry::of(machine, &llcs, fixed_nodes);
+        let lowest = symmetry.orbits();
+        let mut orbits: Vec<Orbit> = Vec::new();
+        let mut orbit_of = vec![0; llcs.len()];
+        for llc in 0..llcs.len() {
+            if lowest[llc] == llc {
+                orbits.push(Orbit { llcs: Vec::new() });
+                orbit_of[llc] = orbits.len() - 1;
+            } else {
+                orbit_of[llc] = orbit_of[lowest[llc]];
+            }
+            orbits[orbit_of[llc]].llcs.push(llc);
+        }
+        let mut place_of = vec![(0, 0); machine.cpus().len()];
+        for (llc, seats) in llcs.iter().enumerate() {
+            for (position, &cpu) in seats.cpus.iter().enumerate() {
+                place_of[cpu] = (llc, position);
+            }
+        }
+        let programs = equals.len();
+        Self { contention, programs, equals, llcs, symmetry, orbits, orbit_of, place_of }
+    }
+
+    pub(crate) fn cpus(&self) -> usize {
+        self.place_of.len()
+    }
+
+    pub(crate) fn everybody(&self) -> u32 {
+        if self.programs == 32 { u32::MAX } else { (1 << self.programs) - 1 }
+    }
+
+    pub(crate) fn seats_of(&self, llc: usize, seating: &Seating) -> Vec<Seat> {
+        let cpus = &self.llcs[llc].cpus;
+        seating.iter().map(|&(program, position)| Seat { program, cpu: cpus[position] }).collect()
+    }
+
+    /// The slowdowns of a whole placement: the CPU of each program.
+    pub(crate) fn slowdowns(&self, cpus: &[usize], scratch: &mut C::Scratch) -> Vec<f64> {
+        let mut seats = Vec::with_capacity(self.programs);
+        let mut shares = Vec::with_capacity(self.programs);
+        for llc in 0..self.llcs.len() {
+            let first = seats.len();
+            let here = |&(_, &cpu): &(usize, &usize)| self.place_of[cpu].0 == llc;
+            let group = cpus.iter().enumerate().filter(here);
+            seats.extend(group.map(|(program, &cpu)| Seat { program, cpu }));
+            if seats.len() > first {
+                let mut of_group = Vec::with_capacity(seats.len() - first);
+                self.contention.share(&seats[first..], scratch, &mut of_group);
+                shares.append(&mut of_group);
+            }
+        }
+        let mut coupled = Vec::with_capacity(self.programs);
+        self.contention.couple(&seats, &shares, scratch, &mut coupled);
+        let mut slowdowns = vec![0.0; self.programs];
+        for (seat, slowdown) in seats.iter().zip(coupled) {
+            slowdowns[seat.program] = slowdown;
+        }
+        slowdowns
+    }
+
+    /// The placement's lowest mirror image: LLCs in order of the programs, then CPUs.
+    pub(crate) fn lowest(&self, cpus: &[usize]) -> Placement {
+        let images = self.symmetry.maps().into_iter().map(|map| self.renamed(cpus, &map));
+        let lowest = images.min();
+        lowest.unwrap_or_else(|| self.renamed(cpus, &(0..self.llcs.len()).collect::<Vec<_>>()))
+    }
+
+    fn renamed(&self, cpus: &[usize], map: &[usize]) -> Placement {
+        let mut places: Vec<(usize, usize)> =
+            cpus.iter().map(|&cpu| (map[self.place_of[cpu].0], self.place_of[cpu].1)).collect();
+        self.sort_equals(&mut places);
+        let mut placed = vec![0; self.programs];
+        for (llc, seats) in self.llcs.iter().enumerate() {
+            let seating: Seating = places
+                .iter()
+                .enumerate()
+                .filter(|(_, place)| place.0 == llc)
+                .map(|(program, place)| (program, place.1))
+                .collect();
+            for (program, position) in seats.lowest(&seating) {
+                placed[program] = seats.cpus[position];
+            }
+        }
+        Placement { llc: places.iter().map(|place| place.0).collect(), cpu: placed }
+    }
+
+    /// Equal programs take their places in ascending order.
+    pub(crate) fn sort_equals<T: Ord + Copy>(&self, places: &mut [T]) {
+        for first in 0..self.programs {
+            let equals: Vec<usize> =
+                (first..self.programs).filter(|&other| self.equals[other] == first).collect();
+            if equals.len() > 1 {
+                let mut of_class: Vec<T> = equals.iter().map(|&program| places[program]).collect();
+                of_class.sort_unstable();
+                for (&program, place) in equals.iter().zip(of_class) {
+                    places[program] = place;
+                }
+            }
+        }
+    }
+}
+
+/// Where the programs sit. The order is the order of ties.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Placement {
+    /// LLC of each program.
+    pub(crate) llc: Vec<usize>,
+    /// CPU index of each program.
+    pub(crate) cpu: Vec<usize>,
+}

@@ -1,0 +1,118 @@
+//! Small machines to enumerate placements on.
+
+use corun_machine::{Machine, MachineSpec};
+
+fn machine(text: &str) -> Machine {
+    let spec: MachineSpec = toml::from_str(&format!("version = 1\n{text}")).unwrap();
+    Machine::from_spec(spec).unwrap()
+}
+
+const CORE: &str = r#"
+[[core_type]]
+name = "big"
+clock_mhz = 3000
+"#;
+
+fn llc(indent: &str, kib: u32, cores: u32) -> String {
+    format!(
+        "[[{indent}]]\nkind = \"cache\"\nlevel = 3\nsize_kib = {kib}\nways = 16\n\
+         [[{indent}.object]]\nkind = \"core\"\ncount = {cores}\n"
+    )
+}
+
+fn domain(name: &str, stage: u32, peak: f64, cpus: Option<&str>, nodes: Option<&str>) -> String {
+    let cpus = cpus.map_or(String::new(), |cpus| format!("from_cpus = \"{cpus}\"\n"));
+    let nodes = nodes.map_or(String::new(), |nodes| format!("to_nodes = {nodes}\n"));
+    format!(
+        "[[bandwidth]]\nname = \"{name}\"\nkind = \"memory-controller\"\nstage = {stage}\n\
+         peak_mb_per_s = {peak}\n{cpus}{nodes}"
+    )
+}
+
+/// Two LLCs of two CPUs, one memory controller.
+pub(crate) fn two_by_two() -> Machine {
+    let (one, memory) = (llc("object", 4096, 2), domain("memory", 1, 8000.0, None, None));
+    machine(&format!("name = \"2x2\"\n{CORE}{memory}{one}{one}"))
+}
+
+/// Two packages with a bus each and two LLCs of one CPU, one memory controller.
+pub(crate) fn four_behind_buses() -> Machine {
+    let package = format!("[[object]]\nkind = \"package\"\n{0}{0}", llc("object.object", 4096, 1));
+    let domains = [
+        domain("bus 0", 0, 5000.0, Some("0-1"), None),
+        domain("bus 1", 0, 5000.0, Some("2-3"), None),
+        domain("memory", 1, 8000.0, None, None),
+    ]
+    .concat();
+    machine(&format!("name = \"4 behind buses\"\n{CORE}{domains}{package}{package}"))
+}
+
+/// An LLC of two CPUs and one of three, of other sizes.
+pub(crate) fn unequal() -> Machine {
+    let memory = domain("memory", 1, 8000.0, None, None);
+    let (small, large) = (llc("object", 2048, 2), llc("object", 8192, 3));
+    machine(&format!("name = \"unequal\"\n{CORE}{memory}{small}{large}"))
+}
+
+/// One LLC with two big and two small cores, beside one with two small ones.
+pub(crate) fn hybrid() -> Machine {
+    let core = |kind: &str| {
+        format!("[[object.object]]\nkind = \"core\"\ncount = 2\ncore_type = \"{kind}\"\n")
+    };
+    let cache = |kib: u32| {
+        format!("[[object]]\nkind = \"cache\"\nlevel = 3\nsize_kib = {kib}\nways = 16\n")
+    };
+    machine(&format!(
+        "name = \"hybrid\"\n{CORE}[[core_type]]\nname = \"small\"\ncapacity = 0.5\n\
+         clock_mhz = 1500\n{}{}{}{}{}{}",
+        domain("memory", 1, 8000.0, None, None),
+        cache(4096),
+        core("big"),
+        core("small"),
+        cache(2048),
+        core("small"),
+    ))
+}
+
+/// Two LLCs, each of one core of two hardware threads and one of one.
+pub(crate) fn hardware_threads() -> Machine {
+    let one = "[[object]]\nkind = \"cache\"\nlevel = 3\nsize_kib = 4096\nways = 16\n\
+         [[object.object]]\nkind = \"core\"\ncore_type = \"twin\"\n\
+         [[object.object]]\nkind = \"core\"\ncore_type = \"big\"\n";
+    machine(&format!(
+        "name = \"threads\"\n{CORE}[[core_type]]\nname = \"twin\"\nclock_mhz = 3000\n\
+         threads = 2\n{}{one}{one}",
+        domain("memory", 1, 8000.0, None, None),
+    ))
+}
+
+/// Two nodes with an LLC of two CPUs and a controller each.
+pub(crate) fn two_nodes() -> Machine {
+    let node = |index: u32| {
+        format!(
+            "[[object]]\nkind = \"numa-node\"\nos_index = {index}\n{}",
+            llc("object.object", 4096, 2)
+        )
+    };
+    let domains = [
+        domain("memory 0", 1, 6000.0, None, Some("[0]")),
+        domain("memory 1", 1, 6000.0, None, Some("[1]")),
+    ]
+    .concat();
+    machine(&format!(
+        "name = \"2 nodes\"\nmemory_latency_ns = [[80, 120], [120, 80]]\n{CORE}{domains}{}{}",
+        node(0),
+        node(1)
+    ))
+}
+
+/// Four LLCs of `cpus` CPUs, one memory controller.
+pub(crate) fn four_by(cpus: u32) -> Machine {
+    let (one, memory) = (llc("object", 8192, cpus), domain("memory", 1, 20000.0, None, None));
+    machine(&format!("name = \"4x{cpus}\"\n{CORE}{memory}{one}{one}{one}{one}"))
+}
+
+/// All of the small ones.
+pub(crate) fn all() -> Vec<Machine> {
+    vec![two_by_two(), four_behind_buses(), unequal(), hybrid(), hardware_threads(), two_nodes()]
+}

@@ -1,0 +1,172 @@
+//! The model's own optimum against enumeration, for every bandwidth model on every kind of
+//! machine.
+
+mod machines;
+mod programs;
+
+use std::sync::Arc;
+
+use corun_machine::Machine;
+use corun_model::{BandwidthModel, Demand, LoadedProgram, Model, ModelOptions};
+use corun_optimal::{
+    Contention, Coupling, Goal, Limits, ModelScratch, Objective, PlacementError, PlacementProblem,
+    Placer, Seat, enumerate,
+};
+use programs::program;
+use proptest::prelude::*;
+
+const OBJECTIVES: [Objective; 4] =
+    [Objective::MeanSlowdown, Objective::Stp, Objective::MaxSlowdown, Objective::Unfairness];
+
+fn check(machine: &Arc<Machine>, options: ModelOptions, wants: &[(f64, f64)], home: Option<usize>) {
+    let model = Model::new(Arc::clone(machine), options).unwrap();
+    let mut programs: Vec<Arc<LoadedProgram>> = Vec::new();
+    for (index, want) in wants.iter().enumerate() {
+        let twin = wants[..index].iter().position(|other| other == want);
+        programs.push(match twin {
+            Some(twin) => Arc::clone(&programs[twin]),
+            None => Arc::new(model.load(&program(want.0, want.1)).unwrap()),
+        });
+    }
+    let mut homes = vec![None; programs.len()];
+    homes[0] = home;
+    let problem = PlacementProblem::new(&model, &programs).unwrap().with_homes(&homes).unwrap();
+    let limits = Limits::default();
+    for objective in OBJECTIVES {
+        for goal in [Goal::Best, Goal::Worst] {
+            let what = format!("{} {options:?} {objective:?} {goal:?} {wants:?}", machine.name());
+            let all = enumerate(machine, &problem, programs.len(), objective, goal).unwrap();
+            let found = problem.solve(objective, goal, &limits).unwrap();
+            assert!(found.proven, "{what}");
+            let error = (found.value - all.value).abs();
+            // Unfairness of equal STP may differ within its room.
+            assert!(error < 2e-6 * all.value, "{what}: {found:?} {all:?}");
+            if objective != Objective::Unfairness {
+                assert!(error < 1e-9, "{what}: {found:?} {all:?}");
+            }
+            assert_eq!(problem.evaluate(&found.cpu).unwrap(), found.slowdown);
+            if goal == Goal::Best {
+                let expected = problem.expectation(objective, 10, 1, &limits).unwrap().unwrap();
+                assert!(expected.exact && all.agrees_with(&expected), "{what}: {expected:?}");
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn the_optimum_agrees_with_enumeration(
+        wants in prop::collection::vec((1.0f64..60.0, 0.2f64..12.0), 2..5),
+        twins in any::<bool>(),
+        home in 0usize..2,
+    ) {
+        let mut wants = wants;
+        if twins {
+            wants[1] = wants[0];
+        }
+        for machine in machines::all().into_iter().map(Arc::new) {
+            let home = (machine.nodes().len() > home).then_some(home);
+            for (_, bandwidth) in BandwidthModel::ALL {
+                let options = ModelOptions { bandwidth, ..ModelOptions::default() };
+                check(&machine, options, &wants, None);
+                check(&machine, options, &wants, home);
+            }
+        }
+    }
+}
+
+#[test]
+fn eight_programs_on_the_papers_machine() {
+    // DIO's Xeon X5365: two packages with a bus each, each with two LLCs of two CPUs.
+    let machine = Arc::new(corun_machine::preset("xeon-x5365").unwrap());
+    let model = Model::new(machine, ModelOptions::default()).unwrap();
+    let programs: Vec<Arc<LoadedProgram>> = (0..8)
+        .map(|i| program(2.0 + 6.0 * f64::from(i), 1.0 + f64::from(i * 3 % 8)))
+        .map(|profile| Arc::new(model.load(&profile).unwrap()))
+        .collect();
+    let problem = PlacementProblem::new(&model, &programs).unwrap();
+    // 105 ways to pair up, times 3 ways to put four pairs into two like packages.
+    assert_eq!(problem.count_placements(1000).unwrap(), Some(315));
+    let limits = Limits::default();
+    let best = problem.solve(Objective::MeanSlowdown, Goal::Best, &limits).unwrap();
+    let worst = problem.solve(Objective::MeanSlowdown, Goal::Worst, &limits).unwrap();
+    let random = problem.expectation(Objective::MeanSlowdown, 10, 1, &limits).unwrap().unwrap();
+    assert!(best.proven && worst.proven && random.exact && random.count == 315);
+    assert!(best.value < random.value && random.value < worst.value);
+}
+
+/// The same slowdowns, said to be coupled anyhow: the search then has hardly a bound.
+struct AnyCoupling<'p>(&'p PlacementProblem<'p>);
+
+impl Contention for AnyCoupling<'_> {
+    type Share = Demand;
+    type Scratch = ModelScratch;
+
+    fn share(&self, group: &[Seat], scratch: &mut ModelScratch, shares: &mut Vec<Demand>) {
+        self.0.share(group, scratch, shares);
+    }
+
+    fn couple(
+        &self,
+        seats: &[Seat],
+        shares: &[Demand],
+        scratch: &mut ModelScratch,
+        slowdowns: &mut Vec<f64>,
+    ) {
+        self.0.couple(seats, shares, scratch, slowdowns);
+    }
+
+    fn traffic(&self, share: &Demand) -> f64 {
+        self.0.traffic(share)
+    }
+
+    fn coupling(&self) -> Coupling {
+        Coupling::Any
+    }
+}
+
+#[test]
+fn bounds_cut_nothing_that_matters_among_ten_programs() {
+    let machine = Arc::new(machines::four_by(3));
+    for (_, bandwidth) in BandwidthModel::ALL {
+        let options = ModelOptions { bandwidth, ..ModelOptions::default() };
+        let model = Model::new(Arc::clone(&machine), options).unwrap();
+        let programs: Vec<Arc<LoadedProgram>> = (0..10)
+            .map(|i| program(3.0 + 5.0 * f64::from(i * 7 % 10), 1.0 + f64::from(i * 3 % 8)))
+            .map(|profile| Arc::new(model.load(&profile).unwrap()))
+            .collect();
+        let problem = PlacementProblem::new(&model, &programs).unwrap();
+        let unbounded = AnyCoupling(&problem);
+        let all = Placer::new(&machine, &unbounded, 10).unwrap();
+        for goal in [Goal::Best, Goal::Worst] {
+            let limits = Limits::default();
+            let cut = problem.solve(Objective::MeanSlowdown, goal, &limits).unwrap();
+            let whole = all.solve(Objective::MeanSlowdown, goal, &limits);
+            assert!(cut.proven && whole.proven);
+            assert_eq!(cut.llc, whole.llc, "{bandwidth} {goal:?}");
+            assert_eq!(cut.slowdown, whole.slowdown);
+        }
+    }
+}
+
+#[test]
+fn homes_and_phases_that_do_not_exist_are_refused() {
+    let model = Model::new(Arc::new(machines::two_nodes()), ModelOptions::default()).unwrap();
+    let programs = [Arc::new(model.load(&program(5.0, 2.0)).unwrap())];
+    let problem = PlacementProblem::new(&model, &programs).unwrap();
+    assert!(matches!(
+        problem.clone().with_homes(&[Some(2)]),
+        Err(PlacementError::Home { node: 2, nodes: 2, .. })
+    ));
+    assert!(matches!(
+        problem.clone().with_homes(&[]),
+        Err(PlacementError::Length { found: 0, programs: 1, .. })
+    ));
+    assert!(matches!(
+        problem.with_phases(vec![1]),
+        Err(PlacementError::Phase { phase: 1, phases: 1, .. })
+    ));
+    assert!(matches!(PlacementProblem::new(&model, &[]), Err(PlacementError::NoProgram)));
+}

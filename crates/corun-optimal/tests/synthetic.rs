@@ -1,0 +1,232 @@
+//! The search against enumeration, on made-up slowdowns of each kind of coupling.
+
+mod machines;
+
+use corun_machine::Machine;
+use corun_optimal::{Contention, Coupling, Goal, Limits, Objective, Placer, Seat, enumerate};
+use proptest::prelude::*;
+
+const OBJECTIVES: [Objective; 4] =
+    [Objective::MeanSlowdown, Objective::Stp, Objective::MaxSlowdown, Objective::Unfairness];
+
+/// Programs with an appetite for cache, and a cost of contention.
+#[derive(Debug)]
+struct MadeUp<'m> {
+    machine: &'m Machine,
+    coupling: Coupling,
+    /// Appetite and sensitivity of each program.
+    programs: Vec<(f64, f64)>,
+}
+
+#[derive(Clone, Copy)]
+struct Share {
+    slowdown: f64,
+    traffic: f64,
+}
+
+impl Contention for MadeUp<'_> {
+    type Share = Share;
+    type Scratch = ();
+
+    fn share(&self, group: &[Seat], (): &mut (), shares: &mut Vec<Share>) {
+        let appetite: f64 = group.iter().map(|seat| self.programs[seat.program].0).sum();
+        shares.extend(group.iter().map(|seat| {
+            let cpu = self.machine.cpus()[seat.cpu];
+            let size = self.machine.llcs()[cpu.llc].cache.unwrap().size_bytes as f64 / 4e6;
+            let on_core = group
+                .iter()
+                .filter(|other| self.machine.cpus()[other.cpu].core == cpu.core)
+                .count() as f64;
+            let miss = (appetite - self.programs[seat.program].0) / size;
+            let speed = self.machine.core_types()[cpu.core_type].capacity / on_core;
+            let slowdown = (1.0 + 0.3 * miss) / speed;
+            Share { slowdown, traffic: self.programs[seat.program].0 * (1.0 + miss) * speed }
+        }));
+    }
+
+    fn couple(&self, seats: &[Seat], shares: &[Share], (): &mut (), slowdowns: &mut Vec<f64>) {
+        let cpu = |seat: &Seat| self.machine.cpus()[seat.cpu];
+        slowdowns.extend(seats.iter().zip(shares).map(|(seat, share)| {
+            let others: f64 = seats
+                .iter()
+                .zip(shares)
+                .filter(|(other, _)| match self.coupling {
+                    Coupling::Apart => cpu(other).llc == cpu(seat).llc,
+                    Coupling::Growing => cpu(other).package == cpu(seat).package,
+                    Coupling::Common | Coupling::Any => true,
+                })
+                .map(|(_, other)| other.traffic)
+                .sum::<f64>()
+                - share.traffic;
+            let weight = self.programs[seat.program].1;
+            let pressure = match self.coupling {
+                // Neither rising nor falling.
+                Coupling::Any => (3.0 * others).sin().abs(),
+                _ => others * others / (1.0 + others),
+            };
+            share.slowdown * (1.0 + weight * pressure)
+        }));
+    }
+
+    fn traffic(&self, share: &Share) -> f64 {
+        share.traffic
+    }
+
+    fn coupling(&self) -> Coupling {
+        self.coupling
+    }
+}
+
+fn couplings() -> [Coupling; 4] {
+    [Coupling::Apart, Coupling::Common, Coupling::Growing, Coupling::Any]
+}
+
+/// One case: both goals, the expectation, and equal programs where there are.
+fn check(machine: &Machine, coupling: Coupling, objective: Objective, programs: &[(f64, f64)]) {
+    let made_up = MadeUp { machine, coupling, programs: programs.to_vec() };
+    let lowest_equal = |one: &(f64, f64)| programs.iter().position(|other| other == one).unwrap();
+    let equals: Vec<usize> = programs.iter().map(lowest_equal).collect();
+    let limits = Limits::default();
+    let placer =
+        Placer::new(machine, &made_up, programs.len()).unwrap().with_equals(equals.clone());
+    let what = format!("{} {coupling:?} {objective:?} {programs:?}", machine.name());
+    for goal in [Goal::Best, Goal::Worst] {
+        let all = enumerate(machine, &made_up, programs.len(), objective, goal).unwrap();
+        let found = placer.solve(objective, goal, &limits);
+        assert!(found.proven, "{what} {goal:?}");
+        assert_eq!(found.gap, Some(0.0));
+        assert!((found.value - all.value).abs() < 1e-9, "{what} {goal:?}: {found:?}, {all:?}");
+        assert_eq!(found.llc, all.llc, "{what} {goal:?}: {found:?} {all:?}");
+        assert_eq!(placer.evaluate(&found.cpu).unwrap(), found.slowdown);
+        if goal == Goal::Best {
+            let expectation = placer.expectation(objective, 100, 1, &limits).unwrap();
+            assert!(expectation.exact && all.agrees_with(&expectation), "{what}: {expectation:?}");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn the_search_agrees_with_enumeration(
+        programs in prop::collection::vec((0.05f64..2.0, 0.0f64..1.0), 1..5),
+        twins in any::<bool>(),
+    ) {
+        let mut programs = programs;
+        if twins && programs.len() > 1 {
+            programs[1] = programs[0];
+        }
+        for machine in machines::all() {
+            for coupling in couplings() {
+                // Growing and Common hold of any machine in this model; Apart ignores the rest.
+                for objective in OBJECTIVES {
+                    check(&machine, coupling, objective, &programs);
+                }
+            }
+        }
+    }
+}
+
+fn spread(programs: usize) -> Vec<(f64, f64)> {
+    (0..programs)
+        .map(|i| (0.1 + 0.17 * ((i * 7) % 11) as f64, 0.1 + 0.05 * (i % 5) as f64))
+        .collect()
+}
+
+#[test]
+fn placements_are_counted_once() {
+    let machine = machines::four_by(2);
+    let made_up = MadeUp { machine: &machine, coupling: Coupling::Common, programs: spread(8) };
+    let placer = Placer::new(&machine, &made_up, 8).unwrap();
+    // Eight programs in four alike pairs: 7 x 5 x 3.
+    assert_eq!(placer.count_placements(1000), Some(105));
+    let buses = machines::four_behind_buses();
+    let made_up = MadeUp { machine: &buses, coupling: Coupling::Common, programs: spread(4) };
+    // Four single CPUs in two packages: who is in the first one's package.
+    assert_eq!(Placer::new(&buses, &made_up, 4).unwrap().count_placements(10), Some(3));
+}
+
+#[test]
+fn equal_programs_that_disturb_nobody_do_not_stall_the_search() {
+    // All 2.6 million placements have the same value.
+    let machine = machines::four_by(4);
+    let programs = (0..16).map(|i| (0.1, 0.001 * f64::from(i))).map(|(a, _)| (a, 0.0)).collect();
+    let made_up = MadeUp { machine: &machine, coupling: Coupling::Common, programs };
+    let placer = Placer::new(&machine, &made_up, 16).unwrap();
+    let found = placer.solve(Objective::MeanSlowdown, Goal::Best, &Limits::default());
+    assert!(found.proven && found.nodes < 200_000, "{found:?}");
+    assert_eq!(found.llc, [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3]);
+}
+
+#[test]
+fn the_answer_does_not_depend_on_the_number_of_threads() {
+    let machine = machines::four_by(3);
+    let made_up = MadeUp { machine: &machine, coupling: Coupling::Common, programs: spread(12) };
+    let placer = Placer::new(&machine, &made_up, 12).unwrap();
+    let run = |threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let limits = Limits { nodes: 3_000, ..Limits::default() };
+        let mut found = pool.install(|| placer.solve(Objective::Unfairness, Goal::Best, &limits));
+        found.seconds = 0.0;
+        found
+    };
+    assert_eq!(run(1), run(3));
+}
+
+#[test]
+fn out_of_nodes_there_is_a_gap_that_holds() {
+    let machine = machines::four_by(3);
+    let made_up = MadeUp { machine: &machine, coupling: Coupling::Common, programs: spread(12) };
+    let placer = Placer::new(&machine, &made_up, 12).unwrap();
+    let few = Limits { nodes: 150, ..Limits::default() };
+    let cut = placer.solve(Objective::MaxSlowdown, Goal::Best, &few);
+    let whole = placer.solve(Objective::MaxSlowdown, Goal::Best, &Limits::default());
+    assert!(!cut.proven && whole.proven);
+    assert!(cut.bound.unwrap() <= whole.value + 1e-9 && whole.value <= cut.value + 1e-9);
+    let gap = (cut.value - cut.bound.unwrap()) / cut.bound.unwrap();
+    assert!((cut.gap.unwrap() - gap).abs() < 1e-12);
+}
+
+#[test]
+fn a_cancelled_search_still_answers() {
+    let machine = machines::four_by(2);
+    let made_up = MadeUp { machine: &machine, coupling: Coupling::Any, programs: spread(8) };
+    let cancel = std::sync::atomic::AtomicBool::new(true);
+    let limits = Limits { cancel: Some(&cancel), ..Limits::default() };
+    let placer = Placer::new(&machine, &made_up, 8).unwrap();
+    let found = placer.solve(Objective::Stp, Goal::Best, &limits);
+    assert!(!found.proven && found.slowdown.len() == 8);
+}
+
+#[test]
+fn drawn_expectations_lie_within_their_error() {
+    let machine = machines::four_by(3);
+    let made_up = MadeUp { machine: &machine, coupling: Coupling::Common, programs: spread(12) };
+    let placer = Placer::new(&machine, &made_up, 12).unwrap();
+    let limits = Limits::default();
+    let exact = placer.expectation(Objective::MeanSlowdown, 10, 1, &limits).unwrap();
+    assert!(exact.exact && exact.count == 15_400);
+    let bigger = machines::four_by(4);
+    let made_up = MadeUp { machine: &bigger, coupling: Coupling::Common, programs: spread(12) };
+    let placer = Placer::new(&bigger, &made_up, 12).unwrap();
+    let a = placer.expectation(Objective::MeanSlowdown, 4000, 1, &limits).unwrap();
+    let b = placer.expectation(Objective::MeanSlowdown, 4000, 2, &limits).unwrap();
+    assert!(!a.exact && a.count == 4000 && a.standard_error > 0.0);
+    assert!((a.value - b.value).abs() < 6.0 * a.standard_error.hypot(b.standard_error));
+    assert_eq!(a, placer.expectation(Objective::MeanSlowdown, 4000, 1, &limits).unwrap());
+}
+
+#[test]
+fn impossible_questions_are_refused() {
+    let machine = machines::two_by_two();
+    let made_up = MadeUp { machine: &machine, coupling: Coupling::Any, programs: spread(5) };
+    assert!(Placer::new(&machine, &made_up, 0).is_err());
+    let error = Placer::new(&machine, &made_up, 5).unwrap_err().to_string();
+    assert_eq!(error, "5 threads for 4 CPUs: the optimum places at most one thread a CPU");
+    let placer = Placer::new(&machine, &made_up, 2).unwrap();
+    assert!(placer.evaluate(&[0]).is_err());
+    assert!(placer.evaluate(&[0, 0]).is_err());
+    assert!(placer.evaluate(&[0, 4]).is_err());
+    assert!(placer.evaluate(&[0, 3]).is_ok());
+}
