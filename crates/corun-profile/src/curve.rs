@@ -44,6 +44,8 @@ pub enum CurveError {
     /// Sizes do not rise.
     #[error("curve sizes must rise: {after} bytes stands after {before}")]
     Order {
+        /// Index of the point.
+        index: usize,
         /// The size before.
         before: u64,
         /// The size after it.
@@ -52,6 +54,8 @@ pub enum CurveError {
     /// A rate is negative or not a number.
     #[error("the miss rate at {bytes} bytes is {mpki}: expected a number >= 0")]
     Rate {
+        /// Index of the point.
+        index: usize,
         /// The size.
         bytes: u64,
         /// What was found.
@@ -59,7 +63,10 @@ pub enum CurveError {
     },
     /// A size of zero.
     #[error("a curve point at 0 bytes: expected sizes above 0")]
-    ZeroSize,
+    ZeroSize {
+        /// Index of the point.
+        index: usize,
+    },
 }
 
 impl MissRateCurve {
@@ -69,19 +76,30 @@ impl MissRateCurve {
     /// [`CurveError`] when there is no point, a size is zero or does not rise, or a rate is
     /// negative or not finite.
     pub fn new(points: Vec<CurvePoint>) -> Result<Self, CurveError> {
-        let first = points.first().ok_or(CurveError::Empty)?;
-        if first.bytes == 0 {
-            return Err(CurveError::ZeroSize);
+        if points.is_empty() {
+            return Err(CurveError::Empty);
         }
-        for pair in points.windows(2) {
-            if pair[1].bytes <= pair[0].bytes {
-                return Err(CurveError::Order { before: pair[0].bytes, after: pair[1].bytes });
+        let mut before = 0;
+        for (index, &CurvePoint { bytes, mpki }) in points.iter().enumerate() {
+            if bytes == 0 {
+                return Err(CurveError::ZeroSize { index });
             }
-        }
-        if let Some(point) = points.iter().find(|one| !one.mpki.is_finite() || one.mpki < 0.0) {
-            return Err(CurveError::Rate { bytes: point.bytes, mpki: point.mpki });
+            if bytes <= before {
+                return Err(CurveError::Order { index, before, after: bytes });
+            }
+            if !mpki.is_finite() || mpki < 0.0 {
+                return Err(CurveError::Rate { index, bytes, mpki });
+            }
+            before = bytes;
         }
         Ok(Self { points })
+    }
+
+    /// A curve of points that the caller has checked: at least one, sizes above 0 and rising,
+    /// finite rates >= 0.
+    pub(crate) fn from_checked(points: Vec<CurvePoint>) -> Self {
+        debug_assert!(Self::new(points.clone()).is_ok());
+        Self { points }
     }
 
     /// The measured points by rising size.
@@ -89,11 +107,11 @@ impl MissRateCurve {
         &self.points
     }
 
-    /// The miss rate at a cache size.
+    /// The miss rate at a cache size. Below one line of 64 bytes, and for NaN, that of one line.
     pub fn mpki(&self, bytes: f64) -> Reading {
         let first = self.points[0];
         let last = self.points[self.points.len() - 1];
-        if bytes < first.bytes as f64 {
+        if bytes < first.bytes as f64 || bytes.is_nan() {
             return Reading { value: self.below(bytes), extrapolated: true };
         }
         if bytes >= last.bytes as f64 {
@@ -111,8 +129,8 @@ impl MissRateCurve {
         if first.mpki <= 0.0 || second.mpki <= 0.0 {
             return first.mpki;
         }
-        let slope = (first.mpki / second.mpki).ln()
-            / (second.bytes as f64 / first.bytes as f64).ln();
+        let slope =
+            (first.mpki / second.mpki).ln() / (second.bytes as f64 / first.bytes as f64).ln();
         first.mpki * (first.bytes as f64 / bytes.max(64.0)).powf(slope.clamp(0.0, 1.0))
     }
 }
@@ -132,39 +150,5 @@ impl From<MissRateCurve> for Vec<CurvePoint> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn curve(points: &[(u64, f64)]) -> MissRateCurve {
-        MissRateCurve::new(points.iter().map(|&(bytes, mpki)| CurvePoint { bytes, mpki }).collect())
-            .unwrap()
-    }
-
-    #[test]
-    fn linear_between_points_and_flat_above() {
-        let curve = curve(&[(1000, 10.0), (3000, 4.0)]);
-        assert_eq!(curve.mpki(2000.0), Reading { value: 7.0, extrapolated: false });
-        assert_eq!(curve.mpki(3000.0), Reading { value: 4.0, extrapolated: false });
-        assert_eq!(curve.mpki(9000.0), Reading { value: 4.0, extrapolated: true });
-    }
-
-    #[test]
-    fn below_the_first_point_a_power_law_of_at_most_one() {
-        // 8 to 4 over a doubling is a = 1: half the size doubles the misses.
-        let steep = curve(&[(1000, 8.0), (2000, 4.0)]);
-        assert!((steep.mpki(500.0).value - 16.0).abs() < 1e-9);
-        assert!(steep.mpki(500.0).extrapolated);
-        let rising = curve(&[(1000, 4.0), (2000, 5.0)]);
-        assert!((rising.mpki(500.0).value - 4.0).abs() < 1e-9);
-    }
-
-    #[test]
-    fn bad_points_are_refused() {
-        let point = |bytes, mpki| CurvePoint { bytes, mpki };
-        assert_eq!(MissRateCurve::new(vec![]), Err(CurveError::Empty));
-        assert_eq!(MissRateCurve::new(vec![point(0, 1.0)]), Err(CurveError::ZeroSize));
-        assert!(MissRateCurve::new(vec![point(2, 1.0), point(2, 1.0)]).is_err());
-        assert!(MissRateCurve::new(vec![point(2, -1.0)]).is_err());
-        assert!(MissRateCurve::new(vec![point(2, f64::NAN)]).is_err());
-    }
-}
+#[path = "curve_tests.rs"]
+mod tests;

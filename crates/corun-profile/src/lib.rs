@@ -3,13 +3,29 @@
 //! A [`Profile`] holds what belongs to a program and not to a machine. It knows nothing of
 //! machines' trees or of policies.
 
+mod atomic_file;
+mod bad_input;
 mod curve;
+#[cfg(test)]
+mod docs_tests;
+mod library;
 mod mix;
 mod profile;
+mod profile_document;
+mod profile_file;
+mod solo_csv;
+mod solo_table;
+mod toml_document;
 
+pub use atomic_file::write_atomically;
+pub use bad_input::{Fault, FileError, Step};
 pub use curve::{CurveError, CurvePoint, MissRateCurve, Reading};
-pub use mix::{App, Io, MIX_FILE_VERSION, Method, Mix};
+pub use library::{Library, UnknownProgram};
+pub use mix::{App, Io, MAX_MIX_THREADS, MIX_FILE_VERSION, Method, Mix};
 pub use profile::{
-    InstructionMix, MeasuredOn, Origin, PROFILE_FILE_VERSION, Phase, Profile, ProfileData,
-    Recording, SoloRow, SoloTable,
+    InstructionMix, Origin, PROFILE_FILE_VERSION, Phase, Profile, ProfileData, Recording,
+    TABLE_INSTRUCTIONS,
 };
+pub use profile_document::{DEFAULT_PRIVATE_CACHE_BYTES, DocumentPoint, ProfileDocument};
+pub use solo_csv::{export_csv, import_csv};
+pub use solo_table::{Extension, MeasuredOn, SoloFigures, SoloReading, SoloRow, SoloTable};

@@ -1,17 +1,29 @@
-//! The mix: which programs run together, for compare, run and studies.
+//! The mix: which programs run together, for compare, run and studies. docs/mix-file.md is the
+//! file's reference.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::bad_input::{Expected, Fault, FileError, Step, check_count};
+use crate::profile::check_name;
+use crate::profile_file::read_text;
+use crate::toml_document::TomlDocument;
+
 /// The version of the mix file that this build reads and writes.
 pub const MIX_FILE_VERSION: u32 = 1;
+
+/// The most threads a mix may have, all copies together: beyond any machine, and small enough to
+/// hold.
+pub const MAX_MIX_THREADS: u64 = 65_536;
 
 /// A mix file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mix {
-    /// Version of the schema: [`MIX_FILE_VERSION`].
+    /// Version of the schema: [`MIX_FILE_VERSION`], also where absent.
+    #[serde(default = "this_version")]
     pub version: u32,
     /// A machine preset or file; the command line may say otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -23,7 +35,7 @@ pub struct Mix {
     #[serde(default)]
     pub method: Method,
     /// The programs.
-    #[serde(rename = "app")]
+    #[serde(rename = "app", default)]
     pub apps: Vec<App>,
 }
 
@@ -43,7 +55,7 @@ pub enum Method {
 }
 
 /// A program of a mix.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct App {
     /// The profile's name in the library; this or `cmd`.
@@ -90,6 +102,10 @@ pub struct App {
     pub env: BTreeMap<String, String>,
 }
 
+fn this_version() -> u32 {
+    MIX_FILE_VERSION
+}
+
 fn one() -> u32 {
     1
 }
@@ -107,3 +123,173 @@ pub struct Io {
     /// Length of a wait, in ms.
     pub wait_ms: f64,
 }
+
+impl Mix {
+    /// Reads a mix file's text; `file` is named in errors.
+    ///
+    /// # Errors
+    /// [`FileError`] with line and field: no TOML, another version, a key missing, unknown or of
+    /// the wrong type, or what [`Self::check`] refuses.
+    pub fn from_toml(text: &str, file: &str) -> Result<Self, FileError> {
+        let document = TomlDocument::parse(text, file)?;
+        document.check_version(MIX_FILE_VERSION, false)?;
+        let mix: Self = document.read()?;
+        mix.check().map_err(|fault| document.locate(&fault))?;
+        Ok(mix)
+    }
+
+    /// Reads a mix file.
+    ///
+    /// # Errors
+    /// [`FileError`] when it cannot be read, or as [`Self::from_toml`].
+    pub fn load(path: &Path) -> Result<Self, FileError> {
+        let text = read_text(path)?;
+        Self::from_toml(&text, &path.display().to_string())
+    }
+
+    /// The mix of programs by name, one copy each, all from the start; a name may stand again.
+    ///
+    /// # Errors
+    /// [`Fault`] when there is no name, or one that no program can have.
+    pub fn of_apps<S: AsRef<str>>(names: &[S]) -> Result<Self, Fault> {
+        let apps = names.iter().map(|name| App::of_profile(name.as_ref())).collect();
+        let mix = Self {
+            version: MIX_FILE_VERSION,
+            machine: None,
+            seeds: None,
+            method: Method::default(),
+            apps,
+        };
+        mix.check()?;
+        Ok(mix)
+    }
+
+    /// Threads of all copies of all programs.
+    pub fn threads(&self) -> u64 {
+        self.apps.iter().fold(0, |sum, app| {
+            let threads = u64::from(app.count).saturating_mul(u64::from(app.threads));
+            u64::saturating_add(sum, threads)
+        })
+    }
+
+    /// # Errors
+    /// The first thing that cannot be, with its place in the mix file: no program, zero seeds,
+    /// more than [`MAX_MIX_THREADS`], both or neither of `profile` and `cmd`, keys that do not go
+    /// together, figures that cannot be.
+    pub fn check(&self) -> Result<(), Fault> {
+        if self.machine.as_ref().is_some_and(String::is_empty) {
+            return Err(refused("machine", "found no name, expected a preset or a file"));
+        }
+        if let Some(seeds) = self.seeds {
+            check_count("seeds", u64::from(seeds))?;
+        }
+        if self.apps.is_empty() {
+            return Err(refused("app", "found none, expected at least one"));
+        }
+        for (index, app) in self.apps.iter().enumerate() {
+            app.check().map_err(|fault| fault.under(Step::Index(index)).under(Step::Key("app")))?;
+        }
+        let threads = self.threads();
+        if threads > MAX_MIX_THREADS {
+            let why = format!("found {threads} threads in all, expected at most {MAX_MIX_THREADS}");
+            return Err(refused("app", &why));
+        }
+        Ok(())
+    }
+}
+
+impl Default for App {
+    /// What a mix file means where it says nothing; no program is chosen yet.
+    fn default() -> Self {
+        Self {
+            profile: None,
+            cmd: None,
+            name: None,
+            count: one(),
+            threads: one(),
+            start_s: 0.0,
+            kill_s: None,
+            weight: unit(),
+            important: false,
+            home_node: None,
+            restart: None,
+            instructions: None,
+            io: None,
+            env: BTreeMap::new(),
+        }
+    }
+}
+
+impl App {
+    /// One copy of a program of the library, from the start.
+    pub fn of_profile(name: &str) -> Self {
+        Self { profile: Some(name.to_owned()), ..Self::default() }
+    }
+
+    /// The name to show: its own, the profile's, or that of the command.
+    pub fn shown_name(&self) -> &str {
+        let command = || self.cmd.as_ref().and_then(|words| words.first());
+        let name = self.name.as_ref().or(self.profile.as_ref()).or_else(command);
+        name.map_or("", String::as_str)
+    }
+
+    fn check(&self) -> Result<(), Fault> {
+        self.check_program()?;
+        check_count("count", u64::from(self.count))?;
+        check_count("threads", u64::from(self.threads))?;
+        Expected::Rate.check("start_s", self.start_s)?;
+        if let Some(kill_s) = self.kill_s
+            && !(kill_s.is_finite() && kill_s > self.start_s)
+        {
+            let why = format!("found {kill_s}, expected a number above start_s, {}", self.start_s);
+            return Err(refused("kill_s", &why));
+        }
+        Expected::Positive.check("weight", self.weight)?;
+        if let Some(io) = self.io {
+            let in_io = |fault: Fault| fault.under(Step::Key("io"));
+            Expected::Positive.check("cpu_ms", io.cpu_ms).map_err(in_io)?;
+            Expected::Positive.check("wait_ms", io.wait_ms).map_err(in_io)?;
+        }
+        Ok(())
+    }
+
+    fn check_program(&self) -> Result<(), Fault> {
+        match (&self.profile, &self.cmd) {
+            (Some(profile), None) => {
+                check_name(profile).map_err(|why| refused("profile", &why))?;
+                if !self.env.is_empty() {
+                    return Err(refused("env", "found beside profile: it goes with cmd"));
+                }
+            }
+            (None, Some(cmd)) => {
+                if cmd.first().is_none_or(String::is_empty) {
+                    return Err(refused("cmd", "found no program, expected its name or path"));
+                }
+                if self.instructions.is_some() {
+                    let why = "found beside cmd: a real program has its own length";
+                    return Err(refused("instructions", why));
+                }
+            }
+            (Some(_), Some(_)) => {
+                return Err(refused("cmd", "found beside profile, expected one of the two"));
+            }
+            (None, None) => return Err(refused("profile", "missing: expected profile or cmd")),
+        }
+        if let Some(name) = &self.name {
+            check_name(name).map_err(|why| refused("name", &why))?;
+        }
+        if let Some(name) = self.env.keys().find(|name| name.is_empty() || name.contains('=')) {
+            let why = format!("found {name:?}, expected the name of a variable");
+            return Err(refused("env", &why));
+        }
+        self.instructions.map_or(Ok(()), |count| check_count("instructions", count))
+    }
+}
+
+fn refused(key: &'static str, why: &str) -> Fault {
+    Fault::here(why).under(Step::Key(key))
+}
+
+#[cfg(test)]
+#[path = "mix_tests.rs"]
+mod tests;

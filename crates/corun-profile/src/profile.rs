@@ -5,10 +5,15 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::MissRateCurve;
+use crate::bad_input::{Expected, Fault, Step, check_count};
+use crate::{MissRateCurve, Reading, SoloTable};
 
 /// The version of the profile file that this build reads and writes.
 pub const PROFILE_FILE_VERSION: u32 = 1;
+
+/// The length of a program known by its solo table alone, in instructions: one phase, unless the
+/// mix says otherwise (errata, section 2; the thesis runs each program for 150e9 instructions).
+pub const TABLE_INSTRUCTIONS: u64 = 150_000_000_000;
 
 /// A program's profile.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,13 +34,11 @@ pub enum ProfileData {
 }
 
 /// What the tracer writes: a program's behaviour by phase, independent of any machine.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Recording {
     /// Where it comes from.
     pub origin: Origin,
     /// The phases in order; at least one.
-    #[serde(rename = "phase")]
     pub phases: Vec<Phase>,
 }
 
@@ -57,7 +60,8 @@ pub struct Origin {
     /// What recorded it, with version.
     #[serde(default)]
     pub tracer: String,
-    /// The share of cache lines that was followed when recording ended, 0 to 1 (1: exact).
+    /// The share of cache lines that was followed when recording ended, above 0, at most 1
+    /// (1: exact).
     pub sampling_rate: f64,
     /// Did the program run to its end?
     pub complete: bool,
@@ -67,13 +71,11 @@ pub struct Origin {
 }
 
 /// A stretch of a program's execution with one behaviour.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Phase {
     /// Its length in instructions.
     pub instructions: u64,
     /// Threads that were seen running in it.
-    #[serde(default = "one_thread")]
     pub threads: u32,
     /// Data accesses (loads and stores, L1 accesses) per 1000 instructions.
     pub data_accesses_pki: f64,
@@ -93,10 +95,6 @@ pub struct Phase {
     pub curve: MissRateCurve,
 }
 
-fn one_thread() -> u32 {
-    1
-}
-
 /// Instructions of each kind per 1000 instructions. An instruction that loads and computes counts
 /// in both.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
@@ -114,64 +112,153 @@ pub struct InstructionMix {
     pub mispredicted_pki: f64,
 }
 
-/// Solo figures of a program at several LLC sizes, measured on some machine.
-#[derive(Debug, Clone, PartialEq)]
-pub struct SoloTable {
-    /// What it was measured on.
-    pub measured_on: MeasuredOn,
-    /// One row a way count, ascending, from 1 to all ways.
-    pub rows: Vec<SoloRow>,
+impl Profile {
+    /// Its length in instructions, all phases together.
+    pub fn instructions(&self) -> u64 {
+        match &self.data {
+            ProfileData::Recording(recording) => recording.instructions(),
+            ProfileData::Table(_) => TABLE_INSTRUCTIONS,
+        }
+    }
+
+    /// Distinct bytes touched in the phase that touches most: no less than this is touched in
+    /// all. A table does not say.
+    pub fn footprint_bytes(&self) -> Option<u64> {
+        match &self.data {
+            ProfileData::Recording(recording) => {
+                recording.phases.iter().map(|phase| phase.footprint_bytes).max()
+            }
+            ProfileData::Table(_) => None,
+        }
+    }
+
+    /// Misses per 1000 instructions alone with so much cache in all, over the whole execution:
+    /// phases count by their instructions.
+    pub fn solo_mpki(&self, bytes: f64) -> Reading {
+        match &self.data {
+            ProfileData::Recording(recording) => recording.mpki(bytes),
+            ProfileData::Table(table) => table.curve().mpki(bytes),
+        }
+    }
+
+    /// LLC accesses per 1000 instructions behind a private cache of so many bytes: what misses
+    /// there.
+    pub fn llc_apki(&self, private_cache_bytes: u64) -> Reading {
+        self.solo_mpki(private_cache_bytes as f64)
+    }
+
+    /// The sizes at which the profile has figures, ascending: those of all phases.
+    pub fn measured_sizes(&self) -> Vec<u64> {
+        let mut sizes: Vec<u64> = match &self.data {
+            ProfileData::Recording(recording) => recording
+                .phases
+                .iter()
+                .flat_map(|phase| phase.curve.points())
+                .map(|point| point.bytes)
+                .collect(),
+            ProfileData::Table(table) => {
+                table.curve().points().iter().map(|point| point.bytes).collect()
+            }
+        };
+        sizes.sort_unstable();
+        sizes.dedup();
+        sizes
+    }
+
+    /// # Errors
+    /// The first figure that cannot be, with its place in the profile file.
+    pub fn check(&self) -> Result<(), Fault> {
+        check_name(&self.name).map_err(|why| Fault::here(why).under(Step::Key("name")))?;
+        match &self.data {
+            ProfileData::Recording(recording) => recording.check(),
+            // A table is checked when it is made.
+            ProfileData::Table(_) => Ok(()),
+        }
+    }
 }
 
-/// The machine a table was measured on.
-#[derive(Debug, Clone, PartialEq)]
-pub struct MeasuredOn {
-    /// Its name; the preset of the same name is that machine.
-    pub machine: String,
-    /// Clock in MHz.
-    pub clock_mhz: f64,
-    /// The private cache in front of the LLC, in bytes.
-    pub private_cache_bytes: u64,
-    /// Does the LLC hold what the private cache holds? Else the capacities add.
-    pub inclusive_llc: bool,
-    /// Bytes of one way of the LLC.
-    pub way_bytes: u64,
-    /// Bytes of a cache line.
-    pub line_bytes: u32,
-    /// Memory latency of the idle machine in ns.
-    pub memory_latency_ns: f64,
-    /// LLC hit latency in ns.
-    pub llc_latency_ns: f64,
+/// Checks a program's name. It is a file's name in a library and stands in lists between commas.
+pub(crate) fn check_name(name: &str) -> Result<(), String> {
+    let bad = |one: char| one.is_control() || matches!(one, ',' | '/' | '\\');
+    if name.is_empty() || name.trim() != name || name.starts_with('.') || name.contains(bad) {
+        return Err(format!(
+            "found {name:?}, expected a name without commas, slashes, control characters, spaces \
+             around it or a dot before it"
+        ));
+    }
+    Ok(())
 }
 
-/// Figures at one way count. Rates are per 1000 instructions (pki) or 1000 cycles (pkc); stalls
-/// are shares of all cycles, 0 to 1.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct SoloRow {
-    /// Ways of the LLC the program had.
-    pub ways: u32,
-    /// Instructions per cycle.
-    pub ipc: f64,
-    /// LLC references per 1000 instructions.
-    pub llc_references_pki: f64,
-    /// LLC misses per 1000 instructions.
-    pub llc_misses_pki: f64,
-    /// LLC references per 1000 cycles.
-    pub llc_references_pkc: f64,
-    /// LLC misses per 1000 cycles.
-    pub llc_misses_pkc: f64,
-    /// Mean LLC occupancy in KiB.
-    pub llc_usage_kib: f64,
-    /// Memory traffic in MB/s (1e6 bytes a second), by the monitoring hardware.
-    pub bandwidth_mb_per_s: f64,
-    /// Memory traffic in MB/s computed from the misses.
-    pub miss_bandwidth_mb_per_s: f64,
-    /// Share of cycles stalled with an L2 miss outstanding.
-    pub stalls_l2_miss: f64,
-    /// Share of cycles stalled with an L3 miss outstanding.
-    pub stalls_l3_miss: f64,
-    /// Share of cycles stalled for any reason.
-    pub stalls_total: f64,
-    /// Share of cycles stalled on a full store buffer.
-    pub stalls_store_buffer: f64,
+impl Recording {
+    /// Its length in instructions, all phases together.
+    pub fn instructions(&self) -> u64 {
+        self.phases.iter().fold(0, |sum, phase| sum.saturating_add(phase.instructions))
+    }
+
+    /// Misses per 1000 instructions over all phases, which count by their instructions; marked if
+    /// any phase's is read outside its measured range.
+    fn mpki(&self, bytes: f64) -> Reading {
+        let mut misses = 0.0;
+        let mut extrapolated = false;
+        for phase in &self.phases {
+            let one = phase.curve.mpki(bytes);
+            misses += one.value * phase.instructions as f64;
+            extrapolated |= one.extrapolated;
+        }
+        Reading { value: misses / self.instructions().max(1) as f64, extrapolated }
+    }
+
+    fn check(&self) -> Result<(), Fault> {
+        Expected::NonzeroShare
+            .check("sampling_rate", self.origin.sampling_rate)
+            .map_err(|fault| fault.under(Step::Key("origin")))?;
+        if self.phases.is_empty() {
+            return Err(Fault::here("found none, expected at least one").under(Step::Key("phase")));
+        }
+        let mut total: u64 = 0;
+        for (index, phase) in self.phases.iter().enumerate() {
+            let at_phase = |fault: Fault| fault.under(Step::Index(index)).under(Step::Key("phase"));
+            phase.check().map_err(at_phase)?;
+            let sum = total.checked_add(phase.instructions);
+            total = sum.filter(|&sum| sum <= i64::MAX as u64).ok_or_else(|| {
+                let why = "found more instructions in all phases than 63 bits count";
+                at_phase(Fault::here(why).under(Step::Key("instructions")))
+            })?;
+        }
+        Ok(())
+    }
+}
+
+impl Phase {
+    fn check(&self) -> Result<(), Fault> {
+        check_count("instructions", self.instructions)?;
+        check_count("threads", u64::from(self.threads))?;
+        Expected::Rate.check("data_accesses_pki", self.data_accesses_pki)?;
+        self.mix.check().map_err(|fault| fault.under(Step::Key("mix")))?;
+        Expected::Share.check("prefetchable", self.prefetchable)?;
+        Expected::AtLeastOne.check("memory_level_parallelism", self.memory_level_parallelism)?;
+        Expected::Share.check("dirty_share", self.dirty_share)
+    }
+}
+
+impl InstructionMix {
+    fn check(&self) -> Result<(), Fault> {
+        for (key, value) in [
+            ("loads_pki", self.loads_pki),
+            ("stores_pki", self.stores_pki),
+            ("branches_pki", self.branches_pki),
+            ("float_pki", self.float_pki),
+            ("mispredicted_pki", self.mispredicted_pki),
+        ] {
+            Expected::Rate.check(key, value)?;
+        }
+        if self.mispredicted_pki > self.branches_pki {
+            let why = format!(
+                "found {}, expected at most the {} branches",
+                self.mispredicted_pki, self.branches_pki
+            );
+            return Err(Fault::here(why).under(Step::Key("mispredicted_pki")));
+        }
+        Ok(())
+    }
 }

@@ -1,0 +1,222 @@
+//! The profile library: programs by name.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use include_dir::{Dir, include_dir};
+
+use crate::bad_input::FileError;
+use crate::profile_file::read_text;
+use crate::{MeasuredOn, Profile, import_csv};
+
+/// The profiles that come with corun, as files.
+static SHIPPED: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/../../profiles");
+
+/// Programs by name, in the order of their names.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Library {
+    programs: BTreeMap<String, Entry>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Entry {
+    profile: Profile,
+    file: String,
+}
+
+/// A name that the library does not hold.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}", self.text())]
+pub struct UnknownProgram {
+    /// The name that was asked for.
+    pub name: String,
+    /// Names that hold it or are spelt much like it, the likeliest first.
+    pub candidates: Vec<String>,
+    /// How many programs the library holds.
+    pub library_len: usize,
+}
+
+/// The most candidates that an error lists.
+const MOST_CANDIDATES: usize = 8;
+
+impl UnknownProgram {
+    fn text(&self) -> String {
+        let start = format!("no program is named {:?}", self.name);
+        if self.library_len == 0 {
+            return format!("{start}: the library is empty");
+        }
+        if self.candidates.is_empty() {
+            return format!("{start} among the {} of the library", self.library_len);
+        }
+        format!("{start}; near it: {}", self.candidates.join(", "))
+    }
+}
+
+impl Library {
+    /// The library that comes with corun.
+    ///
+    /// # Errors
+    /// [`FileError`] when a file of it is broken, which its tests rule out.
+    pub fn shipped() -> Result<Self, FileError> {
+        let mut library = Self::default();
+        let mut files: Vec<_> = SHIPPED.files().filter(|file| is_toml(file.path())).collect();
+        files.sort_by_key(|file| file.path());
+        for file in files {
+            let name = format!("profiles/{}", file.path().display());
+            let text = file
+                .contents_utf8()
+                .ok_or_else(|| FileError::whole(&name, "holds bytes that are no UTF-8"))?;
+            library.insert(Profile::from_toml(text, &name)?, name)?;
+        }
+        Ok(library)
+    }
+
+    /// Reads a library: a folder of profile files (`*.toml`; others and folders in it are passed
+    /// over), one profile file, or a CSV of solo figures measured on the Xeon Gold 6138, as the
+    /// public one is.
+    ///
+    /// # Errors
+    /// [`FileError`] when something cannot be read or is broken, a name stands twice, a folder
+    /// holds no profile, or the path ends neither in .toml nor in .csv.
+    pub fn load(path: &Path) -> Result<Self, FileError> {
+        Self::load_measured_on(path, &MeasuredOn::xeon_gold_6138())
+    }
+
+    /// [`Self::load`] with the machine that a CSV's figures were measured on.
+    ///
+    /// # Errors
+    /// As [`Self::load`].
+    pub fn load_measured_on(path: &Path, measured_on: &MeasuredOn) -> Result<Self, FileError> {
+        let file = path.display().to_string();
+        let mut library = Self::default();
+        if path.is_dir() {
+            for one in profile_files(path)? {
+                library.insert(Profile::load(&one)?, one.display().to_string())?;
+            }
+            if library.is_empty() {
+                return Err(FileError::whole(&file, "holds no profile, expected *.toml files"));
+            }
+            return Ok(library);
+        }
+        let text = read_text(path)?;
+        if is_toml(path) {
+            library.insert(Profile::from_toml(&text, &file)?, file)?;
+        } else if has_extension(path, "csv") {
+            for profile in import_csv(&text, &file, measured_on)? {
+                library.insert(profile, file.clone())?;
+            }
+        } else {
+            let why = "is no profile: expected a folder, a .toml or a .csv file";
+            return Err(FileError::whole(&file, why));
+        }
+        Ok(library)
+    }
+
+    /// Adds a profile that `file` holds.
+    ///
+    /// # Errors
+    /// [`FileError`] naming both files when the library holds its name already.
+    pub fn insert(&mut self, profile: Profile, file: String) -> Result<(), FileError> {
+        let name = profile.name.clone();
+        if let Some(before) = self.programs.get(&name) {
+            let why = format!("found {name:?}, which {} holds already", before.file);
+            return Err(FileError { field: "name".to_owned(), ..FileError::whole(&file, why) });
+        }
+        self.programs.insert(name, Entry { profile, file });
+        Ok(())
+    }
+
+    /// Adds all programs of another library.
+    ///
+    /// # Errors
+    /// As [`Self::insert`], at the first name that both hold.
+    pub fn extend(&mut self, other: Self) -> Result<(), FileError> {
+        other.programs.into_values().try_for_each(|entry| self.insert(entry.profile, entry.file))
+    }
+
+    /// The program of exactly this name.
+    ///
+    /// # Errors
+    /// [`UnknownProgram`] with the names near it. Part of a name is none, also where only one
+    /// program has it: a later profile would change what a command means.
+    pub fn get(&self, name: &str) -> Result<&Profile, UnknownProgram> {
+        self.programs.get(name).map(|entry| &entry.profile).ok_or_else(|| UnknownProgram {
+            name: name.to_owned(),
+            candidates: self.candidates(name),
+            library_len: self.len(),
+        })
+    }
+
+    /// The file that a program comes from, as it was named.
+    pub fn file_of(&self, name: &str) -> Option<&str> {
+        self.programs.get(name).map(|entry| entry.file.as_str())
+    }
+
+    /// The programs by name.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Profile> {
+        self.programs.values().map(|entry| &entry.profile)
+    }
+
+    /// The names, sorted.
+    pub fn names(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.programs.keys().map(String::as_str)
+    }
+
+    /// How many programs it holds.
+    pub fn len(&self) -> usize {
+        self.programs.len()
+    }
+
+    /// Does it hold none?
+    pub fn is_empty(&self) -> bool {
+        self.programs.is_empty()
+    }
+
+    /// Names that begin with the text or hold it, else those a few letters from it.
+    fn candidates(&self, name: &str) -> Vec<String> {
+        let wanted = name.to_lowercase();
+        let farthest = (wanted.chars().count() / 3).max(1);
+        let mut near: Vec<(usize, &str)> = Vec::new();
+        for known in self.names() {
+            let lower = known.to_lowercase();
+            if !wanted.is_empty() && lower.contains(&wanted) {
+                near.push((usize::from(!lower.starts_with(&wanted)), known));
+                continue;
+            }
+            let distance = strsim::damerau_levenshtein(&lower, &wanted);
+            if distance <= farthest {
+                near.push((1 + distance, known));
+            }
+        }
+        near.sort_unstable();
+        near.into_iter().take(MOST_CANDIDATES).map(|(_, known)| known.to_owned()).collect()
+    }
+}
+
+fn has_extension(path: &Path, wanted: &str) -> bool {
+    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case(wanted))
+}
+
+fn is_toml(path: &Path) -> bool {
+    has_extension(path, "toml")
+}
+
+/// The profile files of a folder by name.
+fn profile_files(folder: &Path) -> Result<Vec<PathBuf>, FileError> {
+    let unreadable = |error: std::io::Error| {
+        FileError::whole(&folder.display().to_string(), format!("cannot be read: {error}"))
+    };
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(unreadable)? {
+        let path = entry.map_err(unreadable)?.path();
+        if is_toml(&path) && path.is_file() {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+#[cfg(test)]
+#[path = "library_tests.rs"]
+mod tests;

@@ -1,0 +1,313 @@
+//! The profile file: TOML, one file a program. docs/profile-file.md is its reference.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use serde::Deserialize;
+
+use crate::atomic_file::write_atomically;
+use crate::bad_input::{Fault, FileError, Step};
+use crate::solo_table::{FIGURE_NAMES, FIGURES, MeasuredOn, SoloFigures, SoloRow, SoloTable};
+use crate::toml_document::TomlDocument;
+use crate::{
+    CurveError, CurvePoint, InstructionMix, MissRateCurve, Origin, PROFILE_FILE_VERSION, Phase,
+    Profile, ProfileData, Recording,
+};
+
+/// The file as it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ProfileFile {
+    #[serde(rename = "version")]
+    _version: u32,
+    name: String,
+    origin: Option<Origin>,
+    phase: Option<Vec<PhaseTable>>,
+    measured_on: Option<MeasuredOn>,
+    columns: Option<Vec<String>>,
+    rows: Option<Vec<Vec<f64>>>,
+}
+
+/// A `[[phase]]` as it is written: [`Phase`] with its curve as pairs.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PhaseTable {
+    instructions: u64,
+    #[serde(default = "one_thread")]
+    threads: u32,
+    data_accesses_pki: f64,
+    mix: InstructionMix,
+    prefetchable: f64,
+    memory_level_parallelism: f64,
+    dirty_share: f64,
+    footprint_bytes: u64,
+    curve: Vec<(u64, f64)>,
+}
+
+fn one_thread() -> u32 {
+    1
+}
+
+impl Profile {
+    /// Reads a profile file's text; `file` is named in errors.
+    ///
+    /// # Errors
+    /// [`FileError`] with line and field: no TOML, another version, a key missing, unknown or of
+    /// the wrong type, or a figure that cannot be.
+    pub fn from_toml(text: &str, file: &str) -> Result<Self, FileError> {
+        let document = TomlDocument::parse(text, file)?;
+        document.check_version(PROFILE_FILE_VERSION, true)?;
+        let profile_file: ProfileFile = document.read()?;
+        let profile = profile_file.into_profile().map_err(|fault| document.locate(&fault))?;
+        profile.check().map_err(|fault| document.locate(&fault))?;
+        Ok(profile)
+    }
+
+    /// Reads a profile file.
+    ///
+    /// # Errors
+    /// [`FileError`] when it cannot be read, or as [`Self::from_toml`].
+    pub fn load(path: &Path) -> Result<Self, FileError> {
+        let text = read_text(path)?;
+        Self::from_toml(&text, &path.display().to_string())
+    }
+
+    /// Writes the profile to a file, whole or not at all.
+    ///
+    /// # Errors
+    /// [`FileError`] when a figure cannot be, or the file cannot be written; the file is then as
+    /// it was.
+    pub fn save(&self, path: &Path) -> Result<(), FileError> {
+        let file = path.display().to_string();
+        self.check().map_err(|fault| FileError {
+            field: fault.field(),
+            ..FileError::whole(&file, fault.why.clone())
+        })?;
+        write_atomically(path, self.to_toml().as_bytes())
+            .map_err(|error| FileError::whole(&file, format!("cannot be written: {error}")))
+    }
+
+    /// The text of its profile file. Rates of a recording are rounded to 5 significant digits:
+    /// sampling is not more exact. Figures of a table stand as they are.
+    pub fn to_toml(&self) -> String {
+        let mut out = String::new();
+        line(&mut out, "version", PROFILE_FILE_VERSION);
+        line(&mut out, "name", quoted(&self.name));
+        match &self.data {
+            ProfileData::Recording(recording) => write_recording(&mut out, recording),
+            ProfileData::Table(table) => write_table(&mut out, table),
+        }
+        out
+    }
+}
+
+/// Reads a text file.
+pub(crate) fn read_text(path: &Path) -> Result<String, FileError> {
+    std::fs::read_to_string(path).map_err(|error| {
+        FileError::whole(&path.display().to_string(), format!("cannot be read: {error}"))
+    })
+}
+
+impl ProfileFile {
+    fn into_profile(self) -> Result<Profile, Fault> {
+        let absent = |key: &'static str| Fault::here("missing").under(Step::Key(key));
+        let unfit = |key: &'static str, other: &str| {
+            let why = format!("found beside {other}: a profile is a recording or a table");
+            Err(Fault::here(why).under(Step::Key(key)))
+        };
+        let data = if let Some(measured_on) = self.measured_on {
+            if self.origin.is_some() {
+                return unfit("origin", "measured_on");
+            }
+            if self.phase.is_some() {
+                return unfit("phase", "measured_on");
+            }
+            let columns = self.columns.ok_or_else(|| absent("columns"))?;
+            let rows = self.rows.ok_or_else(|| absent("rows"))?;
+            let rows = read_rows(&columns, &rows)?;
+            ProfileData::Table(SoloTable::new(measured_on, rows)?)
+        } else {
+            let origin = self.origin.ok_or_else(|| {
+                let why = "missing: expected origin (a recording) or measured_on (a solo table)";
+                Fault::here(why).under(Step::Key("origin"))
+            })?;
+            if self.columns.is_some() {
+                return unfit("columns", "origin");
+            }
+            if self.rows.is_some() {
+                return unfit("rows", "origin");
+            }
+            let mut phases = Vec::new();
+            for (index, phase) in self.phase.unwrap_or_default().into_iter().enumerate() {
+                let at_phase =
+                    |fault: Fault| fault.under(Step::Index(index)).under(Step::Key("phase"));
+                phases.push(phase.into_phase().map_err(at_phase)?);
+            }
+            ProfileData::Recording(Recording { origin, phases })
+        };
+        Ok(Profile { name: self.name, data })
+    }
+}
+
+impl PhaseTable {
+    fn into_phase(self) -> Result<Phase, Fault> {
+        let points = self.curve.into_iter().map(|(bytes, mpki)| CurvePoint { bytes, mpki });
+        let curve = MissRateCurve::new(points.collect()).map_err(|error| {
+            let fault = Fault::here(error.to_string());
+            let fault = match error {
+                CurveError::Empty => fault,
+                CurveError::Order { index, .. }
+                | CurveError::Rate { index, .. }
+                | CurveError::ZeroSize { index } => fault.under(Step::Index(index)),
+            };
+            fault.under(Step::Key("curve"))
+        })?;
+        Ok(Phase {
+            instructions: self.instructions,
+            threads: self.threads,
+            data_accesses_pki: self.data_accesses_pki,
+            mix: self.mix,
+            prefetchable: self.prefetchable,
+            memory_level_parallelism: self.memory_level_parallelism,
+            dirty_share: self.dirty_share,
+            footprint_bytes: self.footprint_bytes,
+            curve,
+        })
+    }
+}
+
+/// The rows of a table, whose columns may stand in any order.
+fn read_rows(columns: &[String], rows: &[Vec<f64>]) -> Result<Vec<SoloRow>, Fault> {
+    let at_columns = |why: String| Fault::here(why).under(Step::Key("columns"));
+    let place_of = |name: &str| {
+        let mut places = (0..columns.len()).filter(|&place| columns[place] == name);
+        match (places.next(), places.next()) {
+            (Some(place), None) => Ok(place),
+            (None, _) => Err(at_columns(format!("missing column {name:?}"))),
+            _ => Err(at_columns(format!("found column {name:?} twice"))),
+        }
+    };
+    let ways_place = place_of("ways")?;
+    let mut places = [0; FIGURES];
+    for (figure, place) in places.iter_mut().enumerate() {
+        *place = place_of(FIGURE_NAMES[figure])?;
+    }
+    if let Some(unknown) =
+        columns.iter().find(|name| *name != "ways" && !FIGURE_NAMES.contains(&name.as_str()))
+    {
+        return Err(at_columns(format!("found unknown column {unknown:?}")));
+    }
+    let mut out = Vec::with_capacity(rows.len());
+    for (index, row) in rows.iter().enumerate() {
+        let at_row = |why: String| Fault::here(why).under(Step::Index(index));
+        if row.len() != columns.len() {
+            let why = format!("found {} figures, expected {}", row.len(), columns.len());
+            return Err(at_row(why).under(Step::Key("rows")));
+        }
+        let ways = row[ways_place];
+        if ways.fract() != 0.0 || !(1.0..=f64::from(u32::MAX)).contains(&ways) {
+            let why = format!("found {ways} ways, expected a whole number >= 1");
+            return Err(at_row(why).under(Step::Key("rows")));
+        }
+        let figures = SoloFigures::from_array(places.map(|place| row[place]));
+        out.push(SoloRow { ways: ways as u32, figures });
+    }
+    Ok(out)
+}
+
+fn write_recording(out: &mut String, recording: &Recording) {
+    let origin = &recording.origin;
+    out.push_str("\n[origin]\n");
+    let command: Vec<String> = origin.command.iter().map(|word| quoted(word)).collect();
+    line(out, "command", format!("[{}]", command.join(", ")));
+    for (key, text) in [
+        ("program", &origin.program),
+        ("input", &origin.input),
+        ("date", &origin.date),
+        ("tracer", &origin.tracer),
+    ] {
+        line(out, key, quoted(text));
+    }
+    line(out, "sampling_rate", number(origin.sampling_rate));
+    line(out, "complete", origin.complete);
+    if let Some(code) = origin.exit_code {
+        line(out, "exit_code", code);
+    }
+    for phase in &recording.phases {
+        write_phase(out, phase);
+    }
+}
+
+fn write_phase(out: &mut String, phase: &Phase) {
+    let mix = &phase.mix;
+    out.push_str("\n[[phase]]\n");
+    line(out, "instructions", phase.instructions);
+    line(out, "threads", phase.threads);
+    line(out, "data_accesses_pki", rounded(phase.data_accesses_pki));
+    let kinds = [
+        ("loads_pki", mix.loads_pki),
+        ("stores_pki", mix.stores_pki),
+        ("branches_pki", mix.branches_pki),
+        ("float_pki", mix.float_pki),
+        ("mispredicted_pki", mix.mispredicted_pki),
+    ];
+    let kinds = kinds.map(|(key, value)| format!("{key} = {}", rounded(value)));
+    line(out, "mix", format!("{{ {} }}", kinds.join(", ")));
+    line(out, "prefetchable", rounded(phase.prefetchable));
+    line(out, "memory_level_parallelism", rounded(phase.memory_level_parallelism));
+    line(out, "dirty_share", rounded(phase.dirty_share));
+    line(out, "footprint_bytes", phase.footprint_bytes);
+    out.push_str("curve = [\n");
+    for point in phase.curve.points() {
+        writing(writeln!(out, "  [{}, {}],", point.bytes, rounded(point.mpki)));
+    }
+    out.push_str("]\n");
+}
+
+fn write_table(out: &mut String, table: &SoloTable) {
+    let columns: Vec<String> = std::iter::once("ways").chain(FIGURE_NAMES).map(quoted).collect();
+    line(out, "columns", format!("[\n  {},\n]", columns.join(", ")));
+    out.push_str("rows = [\n");
+    for row in table.rows() {
+        let figures = row.figures.to_array().map(number);
+        writing(writeln!(out, "  [{}, {}],", row.ways, figures.join(", ")));
+    }
+    out.push_str("]\n\n[measured_on]\n");
+    let machine = table.measured_on();
+    line(out, "machine", quoted(&machine.machine));
+    line(out, "clock_mhz", number(machine.clock_mhz));
+    line(out, "private_cache_bytes", machine.private_cache_bytes);
+    line(out, "inclusive_llc", machine.inclusive_llc);
+    line(out, "way_bytes", machine.way_bytes);
+    line(out, "line_bytes", machine.line_bytes);
+    line(out, "memory_latency_ns", number(machine.memory_latency_ns));
+    line(out, "llc_latency_ns", number(machine.llc_latency_ns));
+}
+
+fn line(out: &mut String, key: &str, value: impl std::fmt::Display) {
+    writing(writeln!(out, "{key} = {value}"));
+}
+
+/// Writing to a `String` does not fail.
+fn writing(result: std::fmt::Result) {
+    debug_assert!(result.is_ok());
+}
+
+fn quoted(text: &str) -> String {
+    toml::Value::from(text).to_string()
+}
+
+/// A number with all its digits, in the shortest form that reads back as the same.
+fn number(value: f64) -> String {
+    toml::Value::from(value).to_string()
+}
+
+/// A number with 5 significant digits; the very largest, which would round up to infinity, as it is.
+fn rounded(value: f64) -> String {
+    let near: f64 = format!("{value:.4e}").parse().unwrap_or(value);
+    number(if near.is_finite() { near } else { value })
+}
+
+#[cfg(test)]
+#[path = "profile_file_tests.rs"]
+mod tests;

@@ -1,0 +1,255 @@
+use proptest::prelude::*;
+
+use super::*;
+
+pub(crate) const EXAMPLE: &str = r#"version = 1
+name = "xz"
+
+[origin]
+command = ["xz", "-9", "input"]
+sampling_rate = 0.01
+complete = true
+
+[[phase]]
+instructions = 1000000
+data_accesses_pki = 400
+mix = { loads_pki = 300, stores_pki = 100, branches_pki = 150, float_pki = 0, mispredicted_pki = 5 }
+prefetchable = 0.3
+memory_level_parallelism = 1.5
+dirty_share = 0.25
+footprint_bytes = 1048576
+curve = [
+  [4096, 100.0],
+  [8192, 60.0],
+  [1048576, 1.5],
+]
+"#;
+
+fn refusal(from: &str, to: &str) -> String {
+    assert!(EXAMPLE.contains(from), "{from}");
+    Profile::from_toml(&EXAMPLE.replacen(from, to, 1), "p.toml").unwrap_err().to_string()
+}
+
+#[test]
+fn the_example_is_read() {
+    let profile = Profile::from_toml(EXAMPLE, "p.toml").unwrap();
+    assert_eq!(profile.name, "xz");
+    assert_eq!(profile.instructions(), 1_000_000);
+    assert_eq!(profile.footprint_bytes(), Some(1 << 20));
+    let ProfileData::Recording(recording) = &profile.data else { panic!("expected a recording") };
+    assert_eq!(recording.phases[0].threads, 1);
+    assert_eq!(recording.phases[0].curve.points().len(), 3);
+    assert_eq!(Profile::from_toml(&profile.to_toml(), "again").unwrap(), profile);
+}
+
+#[test]
+fn figures_that_cannot_be_are_refused_with_line_and_field() {
+    for (from, to, expected) in [
+        ("= 0.3", "= 1.3", "p.toml:13: phase[0].prefetchable: found 1.3, expected a share"),
+        ("= 0.25", "= nan", "p.toml:15: phase[0].dirty_share: found NaN, expected a share"),
+        ("= 1.5\n", "= 0.5\n", "p.toml:14: phase[0].memory_level_parallelism: found 0.5"),
+        ("= 400", "= -400", "p.toml:11: phase[0].data_accesses_pki: found -400, expected a"),
+        ("loads_pki = 300", "loads_pki = inf", "p.toml:12: phase[0].mix.loads_pki: found inf"),
+        ("pki = 5 ", "pki = 500 ", "p.toml:12: phase[0].mix.mispredicted_pki: found 500"),
+        ("= 1000000\n", "= 0\n", "p.toml:10: phase[0].instructions: found 0, expected"),
+        ("= 0.01", "= 0", "p.toml:6: origin.sampling_rate: found 0, expected a share above 0"),
+        ("8192, 60.0", "4096, 60.0", "p.toml:19: phase[0].curve[1]: curve sizes must rise"),
+        ("8192, 60.0", "8192, -1", "p.toml:19: phase[0].curve[1]: the miss rate at 8192"),
+        ("4096, 100.0", "0, 1.0", "p.toml:18: phase[0].curve[0]: a curve point at 0 bytes"),
+        ("\"xz\"\n", "\"a,b\"\n", "p.toml:2: name: found \"a,b\", expected a name without"),
+    ] {
+        let found = refusal(from, to);
+        assert!(found.starts_with(expected), "{found}\n{expected}");
+    }
+    let phase = EXAMPLE.find("[[phase]]").unwrap();
+    let none = Profile::from_toml(&EXAMPLE[..phase], "p.toml").unwrap_err();
+    assert_eq!(none.to_string(), "p.toml: phase: found none, expected at least one");
+}
+
+#[test]
+fn the_wrong_shape_is_refused_with_line_and_field() {
+    for (from, to, expected) in [
+        ("version = 1", "version = 2", "p.toml:1: version: found 2, expected 1, the version"),
+        ("version = 1", "version = \"1\"", "p.toml:1: version: found a string, expected 1"),
+        ("version = 1\n", "", "p.toml: version: missing; expected 1"),
+        ("= 1000000\n", "= \"many\"\n", "p.toml:10: phase[0].instructions: invalid type"),
+        ("complete = true\n", "", "p.toml:4: origin: missing field `complete`"),
+        ("dirty_share", "dirty", "p.toml:15: phase[0].dirty: unknown field `dirty`"),
+        ("8192, 60.0", "8192", "p.toml:19: phase[0].curve[1]: invalid length 1"),
+        ("[origin]", "[origin", "p.toml:4: no TOML: "),
+    ] {
+        let found = refusal(from, to);
+        assert!(found.starts_with(expected), "{found}\n{expected}");
+    }
+}
+
+fn a_rate() -> impl Strategy<Value = f64> {
+    prop_oneof![Just(0.0), 1e-12..1e9f64, 0.0..1000.0f64]
+}
+
+prop_compose! {
+    fn a_phase()(
+        counts in (1u64..1 << 50, 1u32..1000, 0u64..1 << 50),
+        rates in proptest::array::uniform5(a_rate()),
+        mispredicted in 0.0..=1.0f64,
+        shares in proptest::array::uniform2(0.0..=1.0f64),
+        memory_level_parallelism in 1.0..40.0f64,
+        points in proptest::collection::btree_map(1u64..1 << 40, a_rate(), 1..30),
+    ) -> Phase {
+        let (instructions, threads, footprint_bytes) = counts;
+        let points = points.into_iter().map(|(bytes, mpki)| CurvePoint { bytes, mpki });
+        Phase {
+            instructions, threads, footprint_bytes, memory_level_parallelism,
+            data_accesses_pki: rates[0],
+            mix: InstructionMix {
+                loads_pki: rates[1], stores_pki: rates[2], float_pki: rates[3],
+                branches_pki: rates[4], mispredicted_pki: rates[4] * mispredicted,
+            },
+            prefetchable: shares[0],
+            dirty_share: shares[1],
+            curve: MissRateCurve::new(points.collect()).unwrap(),
+        }
+    }
+}
+
+prop_compose! {
+    fn a_recording()(
+        name in "[a-zA-Z0-9é][a-z0-9 \"'._+-]{0,8}[a-z0-9]",
+        texts in proptest::array::uniform5(any::<String>()),
+        sampling_rate in 1e-6..=1.0f64,
+        complete: bool,
+        exit_code: Option<i32>,
+        phases in proptest::collection::vec(a_phase(), 1..4),
+    ) -> Profile {
+        let [word, program, input, date, tracer] = texts;
+        let command = vec![name.clone(), word];
+        let origin = Origin {
+            command, program, input, date, tracer, sampling_rate, complete, exit_code,
+        };
+        Profile { name, data: ProfileData::Recording(Recording { origin, phases }) }
+    }
+}
+
+fn close(one: f64, other: f64) -> bool {
+    (one - other).abs() <= 5e-5 * one.abs()
+}
+
+fn a_table() -> Profile {
+    let values: [f64; FIGURES] = std::array::from_fn(|place| 0.5 / (place + 1) as f64);
+    let rows = vec![SoloRow { ways: 1, figures: SoloFigures::from_array(values) }];
+    let table = SoloTable::new(MeasuredOn::xeon_gold_6138(), rows).unwrap();
+    Profile { name: "a".to_owned(), data: ProfileData::Table(table) }
+}
+
+#[test]
+fn bad_solo_tables_are_refused_with_line_and_field() {
+    let text = a_table().to_toml();
+    for (from, to, expected) in [
+        ("[1, ", "[2, ", "p.toml:7: rows[0]: found the row of 2 ways, expected 1"),
+        ("[1, ", "[1.5, ", "p.toml:7: rows[0]: found 1.5 ways, expected a whole number >= 1"),
+        ("[1, 0.5, ", "[1, -0.5, ", "p.toml:7: rows[0].ipc: found -0.5, expected a number > 0"),
+        ("[1, 0.5, ", "[1, ", "p.toml:7: rows[0]: found 12 figures, expected 13"),
+        ("\"ipc\"", "\"cpi\"", "p.toml:3: columns: missing column \"ipc\""),
+        ("\"ipc\"", "\"ways\"", "p.toml:3: columns: found column \"ways\" twice"),
+        ("= 2000.0", "= -1", "p.toml:12: measured_on.clock_mhz: found -1, expected a number > 0"),
+        ("[measured_on]", "[origin]", "p.toml:12: origin.clock_mhz: unknown field"),
+    ] {
+        assert!(text.contains(from), "{from} in {text}");
+        let bad = text.replacen(from, to, 1);
+        let found = Profile::from_toml(&bad, "p.toml").unwrap_err().to_string();
+        assert!(found.starts_with(expected), "{found}\n{expected}");
+    }
+    let both = format!("{text}\n[origin]\ncommand = []\nsampling_rate = 1\ncomplete = true\n");
+    let found = Profile::from_toml(&both, "p.toml").unwrap_err().to_string();
+    assert_eq!(
+        found,
+        "p.toml:20: origin: found beside measured_on: a profile is a recording or a table"
+    );
+}
+
+#[test]
+fn endless_nesting_is_refused() {
+    let deep = format!("version = 1\nname = {}", "[".repeat(100_000));
+    assert!(Profile::from_toml(&deep, "p.toml").unwrap_err().why.starts_with("no TOML"));
+    let tables = format!("version = 1\n{} = 1", ["a"; 20_000].join("."));
+    assert!(Profile::from_toml(&tables, "p.toml").is_err());
+}
+
+#[test]
+fn a_profile_that_cannot_be_is_not_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("xz.toml");
+    let mut profile = Profile::from_toml(EXAMPLE, "p").unwrap();
+    profile.save(&path).unwrap();
+    assert_eq!(Profile::load(&path).unwrap(), profile);
+    let before = std::fs::read(&path).unwrap();
+    let ProfileData::Recording(recording) = &mut profile.data else { panic!("a recording") };
+    recording.phases[0].dirty_share = f64::NAN;
+    assert_eq!(profile.save(&path).unwrap_err().field, "phase[0].dirty_share");
+    assert_eq!(std::fs::read(&path).unwrap(), before);
+    assert!(Profile::load(&folder.path().join("none")).unwrap_err().why.contains("be read"));
+}
+
+proptest! {
+    #[test]
+    fn a_recording_comes_back_but_for_the_rounding(profile in a_recording()) {
+        let text = profile.to_toml();
+        let back = Profile::from_toml(&text, "p").unwrap();
+        prop_assert_eq!(back.to_toml(), text);
+        prop_assert_eq!(&back.name, &profile.name);
+        let (ProfileData::Recording(back), ProfileData::Recording(first)) =
+            (back.data, profile.data) else { panic!("expected recordings") };
+        prop_assert_eq!(back.origin, first.origin);
+        prop_assert_eq!(back.phases.len(), first.phases.len());
+        for (back, first) in back.phases.iter().zip(&first.phases) {
+            prop_assert_eq!(back.instructions, first.instructions);
+            prop_assert_eq!(back.threads, first.threads);
+            prop_assert_eq!(back.footprint_bytes, first.footprint_bytes);
+            prop_assert!(close(first.mix.float_pki, back.mix.float_pki));
+            prop_assert!(close(first.memory_level_parallelism, back.memory_level_parallelism));
+            for (back, first) in back.curve.points().iter().zip(first.curve.points()) {
+                prop_assert_eq!(back.bytes, first.bytes);
+                prop_assert!(close(first.mpki, back.mpki));
+            }
+        }
+    }
+
+    #[test]
+    fn a_table_comes_back_the_same(
+        values in proptest::collection::vec(
+            (1e-9..1e9f64, proptest::array::uniform7(a_rate()),
+             proptest::array::uniform4(0.0..=1.0f64)), 1..12),
+        inclusive_llc: bool,
+    ) {
+        let rows = values.into_iter().zip(1..).map(|((ipc, rates, shares), ways)| {
+            let mut values = [ipc; FIGURES];
+            values[1..8].copy_from_slice(&rates);
+            values[8..].copy_from_slice(&shares);
+            SoloRow { ways, figures: SoloFigures::from_array(values) }
+        });
+        let machine = MeasuredOn { inclusive_llc, ..MeasuredOn::xeon_gold_6138() };
+        let table = SoloTable::new(machine, rows.collect()).unwrap();
+        let profile = Profile { name: "a".to_owned(), data: ProfileData::Table(table) };
+        prop_assert_eq!(Profile::from_toml(&profile.to_toml(), "p").unwrap(), profile);
+    }
+
+    #[test]
+    fn random_text_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+        let text = String::from_utf8_lossy(&bytes);
+        prop_assert!(Profile::from_toml(&text, "p").is_err());
+    }
+
+    #[test]
+    fn a_damaged_file_never_panics(
+        at in 0..EXAMPLE.len(), len in 0usize..20, put in "[\\[\\]{}=\"0-9a-z\\-.\n]{0,6}",
+    ) {
+        // The example is ASCII: any index is a character's border.
+        let end = (at + len).min(EXAMPLE.len());
+        let damaged = format!("{}{put}{}", &EXAMPLE[..at], &EXAMPLE[end..]);
+        if let Ok(profile) = Profile::from_toml(&damaged, "p") {
+            let written = profile.to_toml();
+            let again = Profile::from_toml(&written, "again").unwrap();
+            prop_assert_eq!(again.to_toml(), written);
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! A versioned TOML file whose errors name the line and the field.
+//!
+//! The text is parsed twice: once into a tree that knows where each value stands, once into the
+//! caller's type. What the second parse or a later check finds wrong is looked up in the first.
+
+use std::ops::Range;
+
+use serde::de::DeserializeOwned;
+use toml::Spanned;
+use toml::de::{DeArray, DeTable, DeValue};
+
+use crate::bad_input::{Fault, FileError, Step, line_at};
+
+/// A TOML text and where its values stand.
+pub(crate) struct TomlDocument<'t> {
+    file: &'t str,
+    text: &'t str,
+    tree: DeTable<'t>,
+}
+
+impl<'t> TomlDocument<'t> {
+    /// Parses the text; `file` is named in errors.
+    pub(crate) fn parse(text: &'t str, file: &'t str) -> Result<Self, FileError> {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        match DeTable::parse(text) {
+            Ok(tree) => Ok(Self { file, text, tree: tree.into_inner() }),
+            Err(error) => Err(FileError {
+                file: file.to_owned(),
+                line: error.span().map(|span| line_at(text, span.start)),
+                field: String::new(),
+                why: format!("no TOML: {}", one_line(error.message())),
+            }),
+        }
+    }
+
+    /// Checks the key `version` before the rest, so that a file of a later version is told apart
+    /// from a broken one. An absent one is accepted where `required` is false.
+    pub(crate) fn check_version(&self, supported: u32, required: bool) -> Result<(), FileError> {
+        let expected = format!("expected {supported}, the version this build reads");
+        let Some(value) = self.tree.get("version") else {
+            if !required {
+                return Ok(());
+            }
+            let why = format!("missing; {expected}");
+            return Err(FileError { field: "version".to_owned(), ..self.error(None, why) });
+        };
+        let found = match value.get_ref() {
+            DeValue::Integer(number) if number.as_str() == supported.to_string() => return Ok(()),
+            DeValue::Integer(number) => number.as_str().to_owned(),
+            other => format!("a {}", other.type_str()),
+        };
+        let why = format!("found {found}, {expected}");
+        let field = "version".to_owned();
+        Err(FileError { field, ..self.error(Some(value.span()), why) })
+    }
+
+    /// Reads the document as a type.
+    pub(crate) fn read<T: DeserializeOwned>(&self) -> Result<T, FileError> {
+        toml::from_str(self.text).map_err(|error| {
+            let span = error.span();
+            let field = span.as_ref().map(|span| self.field_at(span)).unwrap_or_default();
+            let why = one_line(error.message());
+            FileError { field, ..self.error(span, why) }
+        })
+    }
+
+    /// The file error of a fault found in what was read.
+    pub(crate) fn locate(&self, fault: &Fault) -> FileError {
+        let span = self.span_of(&fault.path);
+        FileError { field: fault.field(), ..self.error(span, fault.why.clone()) }
+    }
+
+    fn error(&self, span: Option<Range<usize>>, why: String) -> FileError {
+        FileError {
+            file: self.file.to_owned(),
+            line: span.map(|span| line_at(self.text, span.start)),
+            field: String::new(),
+            why,
+        }
+    }
+
+    /// Where the value at the end of a path stands, or the last one on the way that exists.
+    fn span_of(&self, path: &[Step]) -> Option<Range<usize>> {
+        let mut span = None;
+        let mut table = Some(&self.tree);
+        let mut array = None;
+        for step in path {
+            let value = match step {
+                Step::Key(key) => table.and_then(|inside: &DeTable<'_>| inside.get(*key)),
+                Step::Index(index) => array.and_then(|items: &DeArray<'_>| items.get(*index)),
+            };
+            let Some(value) = value else { return span };
+            span = Some(value.span());
+            table = value.get_ref().as_table();
+            array = value.get_ref().as_array();
+        }
+        span
+    }
+
+    /// The name of the innermost value that holds a span.
+    fn field_at(&self, span: &Range<usize>) -> String {
+        let mut innermost = String::new();
+        search_table(&self.tree, span, "", &mut innermost);
+        innermost
+    }
+}
+
+fn holds(outer: &Range<usize>, inner: &Range<usize>) -> bool {
+    outer.start <= inner.start && inner.end <= outer.end
+}
+
+/// Finds the innermost value that holds a span. The span of a table under a `[header]` is that of
+/// its header, so that a value inside need not lie in it: all are searched.
+fn search_table(table: &DeTable<'_>, span: &Range<usize>, name: &str, innermost: &mut String) {
+    for (key, value) in table {
+        let dot = if name.is_empty() { "" } else { "." };
+        let name = format!("{name}{dot}{}", key.get_ref());
+        if holds(&key.span(), span) {
+            innermost.clone_from(&name);
+        }
+        search_value(value, span, &name, innermost);
+    }
+}
+
+fn search_value(
+    value: &Spanned<DeValue<'_>>,
+    span: &Range<usize>,
+    name: &str,
+    innermost: &mut String,
+) {
+    if holds(&value.span(), span) {
+        name.clone_into(innermost);
+    }
+    match value.get_ref() {
+        DeValue::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                search_value(item, span, &format!("{name}[{index}]"), innermost);
+            }
+        }
+        DeValue::Table(table) => search_table(table, span, name, innermost),
+        _ => {}
+    }
+}
+
+/// A parser's message on one line.
+fn one_line(message: &str) -> String {
+    message.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; ")
+}
