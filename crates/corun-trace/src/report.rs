@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use corun_profile::Phase;
+use corun_profile::{Origin, Phase, Profile, ProfileData, Recording};
 use serde::{Deserialize, Serialize};
 
 /// Version of this file. Plug-in and starter must agree.
@@ -20,15 +20,12 @@ pub struct Report {
     pub target: String,
     /// How far it had come.
     pub state: State,
-    /// Share of the lines followed at the end.
-    pub sampling_rate: f64,
     /// Processes that the program started and that are not in the figures.
     pub children: u64,
     /// Threads that could not be followed.
     pub lost_threads: u64,
-    /// The phases, none when nothing ran.
-    #[serde(default, rename = "phase")]
-    pub phases: Vec<Phase>,
+    /// The phases as a profile file's text; none when nothing ran.
+    profile: Option<String>,
 }
 
 /// How far the program had come when a report was written.
@@ -48,6 +45,30 @@ pub enum State {
 }
 
 impl Report {
+    /// A report of these phases with everything else at its beginning.
+    pub fn new(target: &str, state: State, sampling_rate: f64, phases: Vec<Phase>) -> Self {
+        let profile = (!phases.is_empty()).then(|| {
+            let origin = Origin { sampling_rate, ..Origin::default() };
+            let data = ProfileData::Recording(Recording { origin, phases });
+            Profile { name: "report".to_owned(), data }.to_toml()
+        });
+        let target = target.to_owned();
+        Self { version: REPORT_VERSION, target, state, children: 0, lost_threads: 0, profile }
+    }
+
+    /// The phases and their sampling rate; `None` when nothing ran.
+    ///
+    /// # Errors
+    /// The profile's text is none.
+    pub fn recording(&self) -> io::Result<Option<Recording>> {
+        let Some(text) = &self.profile else { return Ok(None) };
+        let profile = Profile::from_toml(text, "report").map_err(io::Error::other)?;
+        match profile.data {
+            ProfileData::Recording(recording) => Ok(Some(recording)),
+            ProfileData::Table(_) => Ok(None),
+        }
+    }
+
     /// Writes it whole or not at all.
     ///
     /// # Errors

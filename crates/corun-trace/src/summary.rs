@@ -19,7 +19,7 @@ pub fn phase(engine: &Engine, threads: u32) -> Option<Phase> {
         return None;
     }
     let thousands = counters.instructions as f64 / 1000.0;
-    let pki = |count: u64| rounded(count as f64 / thousands);
+    let pki = |count: u64| count as f64 / thousands;
     let points = engine
         .histogram()
         .misses()
@@ -45,28 +45,25 @@ pub fn phase(engine: &Engine, threads: u32) -> Option<Phase> {
         memory_level_parallelism: if parallelism.chained == 0 {
             1.0
         } else {
-            rounded(parallelism.misses as f64 / parallelism.chained as f64)
+            parallelism.misses as f64 / parallelism.chained as f64
         },
-        dirty_share: rounded(engine.dirty_share()),
+        dirty_share: engine.dirty_share(),
         footprint_bytes: engine.histogram().distinct_lines() * LINE_BYTES,
         curve: curve(points)?,
     })
 }
 
 fn share(part: u64, whole: u64) -> f64 {
-    if whole == 0 { 0.0 } else { rounded(part as f64 / whole as f64) }
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
-/// Thins out and rounds a curve.
+/// Thins out a curve.
 fn curve(points: Vec<CurvePoint>) -> Option<MissRateCurve> {
     let mut tolerance = TOLERANCE;
     let mut kept = thinned(&points, tolerance);
     while kept.len() > MOST_POINTS {
         tolerance *= 1.5;
         kept = thinned(&points, tolerance);
-    }
-    for point in &mut kept {
-        point.mpki = rounded(point.mpki);
     }
     MissRateCurve::new(kept).ok()
 }
@@ -96,31 +93,9 @@ fn reproduces(stretch: &[CurvePoint], tolerance: f64) -> bool {
     })
 }
 
-/// Five significant digits, so that files stay readable and small.
-fn rounded(value: f64) -> f64 {
-    if value == 0.0 || !value.is_finite() {
-        return 0.0;
-    }
-    let digits = 4 - value.abs().log10().floor() as i32;
-    if digits >= 0 {
-        let scale = 10f64.powi(digits.min(9));
-        (value * scale).round() / scale
-    } else {
-        value.round()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn five_digits() {
-        assert_eq!(rounded(123.456_789), 123.46);
-        assert_eq!(rounded(0.001_234_567), 0.001_234_6);
-        assert_eq!(rounded(1_234_567.8), 1_234_568.0);
-        assert_eq!(rounded(0.0), 0.0);
-    }
 
     #[test]
     fn a_straight_line_keeps_its_ends_and_a_cliff_its_edges() {

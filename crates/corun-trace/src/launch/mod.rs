@@ -106,7 +106,7 @@ pub fn record(request: &Request) -> Result<Recorded, TraceError> {
         let reason = format!("{} is of another version of corun", plugin.display());
         return Err(TraceError::NoRecord { reason });
     }
-    finish(request, report, status)
+    finish(request, &report, status)
 }
 
 fn unrecorded(error: &std::io::Error, status: ExitStatus) -> String {
@@ -117,12 +117,14 @@ fn unrecorded(error: &std::io::Error, status: ExitStatus) -> String {
     }
 }
 
-fn finish(request: &Request, report: Report, status: ExitStatus) -> Result<Recorded, TraceError> {
-    let notes = notes(&report);
-    if report.phases.is_empty() {
-        let reason = "the program ran no instruction".to_owned();
-        return Err(TraceError::NoRecord { reason });
-    }
+fn finish(request: &Request, report: &Report, status: ExitStatus) -> Result<Recorded, TraceError> {
+    let notes = notes(report);
+    let recorded = report
+        .recording()
+        .map_err(|error| TraceError::NoRecord { reason: unrecorded(&error, status) })?;
+    let recorded = recorded.ok_or_else(|| TraceError::NoRecord {
+        reason: "the program ran no instruction".to_owned(),
+    })?;
     let command: Vec<String> =
         request.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let name = request.name.clone().unwrap_or_else(|| file_name(&command[0]));
@@ -137,11 +139,11 @@ fn finish(request: &Request, report: Report, status: ExitStatus) -> Result<Recor
         input: request.input.clone(),
         date: time::OffsetDateTime::now_utc().date().to_string(),
         tracer: format!("corun-trace {}{undecoded}", env!("CARGO_PKG_VERSION")),
-        sampling_rate: report.sampling_rate,
+        sampling_rate: recorded.origin.sampling_rate,
         complete: ended && status.code().is_some(),
         exit_code: status.code().filter(|_| ended),
     };
-    let recording = Recording { origin, phases: report.phases };
+    let recording = Recording { origin, phases: recorded.phases };
     let profile = Profile { name, data: ProfileData::Recording(recording) };
     Ok(Recorded { profile, status, notes })
 }

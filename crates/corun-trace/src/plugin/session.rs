@@ -14,7 +14,7 @@ use super::syscalls::{Call, Numbers};
 use crate::decode::{GuestCode, GuestInstruction, decode};
 use crate::engine::{Engine, Thread};
 use crate::event::Event;
-use crate::report::{REPORT_VERSION, Report, State};
+use crate::report::{Report, State};
 use crate::summary;
 
 /// Between two reports of a running program.
@@ -206,15 +206,11 @@ impl Session {
         }
         let lost_threads = self.lost_threads.load(Relaxed);
         let own = u64::from(inner.threads.saturating_sub(1)) + lost_threads;
-        let report = Report {
-            version: REPORT_VERSION,
-            target: self.target.clone(),
-            state,
-            sampling_rate: inner.engine.sampling_rate(),
-            children: inner.children.saturating_sub(own),
-            lost_threads,
-            phases: summary::phase(&inner.engine, inner.threads.max(1)).into_iter().collect(),
-        };
+        let threads = inner.threads.max(1);
+        let phases = summary::phase(&inner.engine, threads).into_iter().collect();
+        let mut report = Report::new(&self.target, state, inner.engine.sampling_rate(), phases);
+        report.children = inner.children.saturating_sub(own);
+        report.lost_threads = lost_threads;
         // Without a report the starter says so; the program itself must not suffer.
         let _ = report.write(&self.options.report);
         inner.reported = Instant::now();
