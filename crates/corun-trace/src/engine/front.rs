@@ -10,9 +10,8 @@ use std::hash::BuildHasher;
 /// Lines that the front holds.
 pub(crate) const FRONT_LINES: usize = 512;
 
-/// Upper ends of the groups of depths, in lines: 1 KiB to 32 KiB, four a doubling.
-pub(crate) const FRONT_ENDS: [u32; 21] =
-    [16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512];
+/// Upper ends of the groups of depths, in lines: 1 KiB to 32 KiB, two a doubling.
+pub(crate) const FRONT_ENDS: [u32; 11] = [16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512];
 
 const GROUPS: usize = FRONT_ENDS.len();
 const NONE: u16 = u16::MAX;
@@ -30,7 +29,7 @@ pub(crate) enum Found {
     },
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 struct Node {
     line: u64,
     previous: u16,
@@ -43,7 +42,8 @@ struct Node {
 /// The 512 most recently used lines in order.
 #[derive(Debug, Clone)]
 pub(crate) struct Front {
-    nodes: Vec<Node>,
+    nodes: Box<[Node; FRONT_LINES]>,
+    held: usize,
     heads: Box<[u16]>,
     head: u16,
     /// The deepest node of each group.
@@ -53,7 +53,8 @@ pub(crate) struct Front {
 impl Front {
     pub(crate) fn new() -> Self {
         Self {
-            nodes: Vec::with_capacity(FRONT_LINES),
+            nodes: Box::new([Node::default(); FRONT_LINES]),
+            held: 0,
             heads: vec![NONE; HEADS].into_boxed_slice(),
             head: NONE,
             markers: [NONE; GROUPS],
@@ -63,16 +64,14 @@ impl Front {
     /// Looks a line up and makes it the most recent.
     #[inline]
     pub(crate) fn access(&mut self, line: u64, store: bool) -> Found {
-        if let Some(head) = self.nodes.get_mut(usize::from(self.head))
-            && head.line == line
-        {
-            head.dirty |= store;
+        if self.held > 0 && self.nodes[slot(self.head)].line == line {
+            self.nodes[slot(self.head)].dirty |= store;
             return Found::Group(0);
         }
         let bucket = bucket(line);
         let mut at = self.heads[bucket];
         while at != NONE {
-            let node = &mut self.nodes[usize::from(at)];
+            let node = &mut self.nodes[slot(at)];
             if node.line == line {
                 node.dirty |= store;
                 let group = usize::from(node.group);
@@ -81,7 +80,7 @@ impl Front {
             }
             at = node.chain;
         }
-        let evicted = if self.nodes.len() < FRONT_LINES {
+        let evicted = if self.held < FRONT_LINES {
             self.grow(line, store, bucket);
             None
         } else {
@@ -92,25 +91,25 @@ impl Front {
 
     /// The lines held that were written.
     pub(crate) fn dirty_lines(&self) -> u64 {
-        self.nodes.iter().filter(|node| node.dirty).count() as u64
+        self.nodes[..self.held].iter().filter(|node| node.dirty).count() as u64
     }
 
     /// Moves a node of `group` to the head.
     #[inline]
     fn promote(&mut self, at: u16, group: usize) {
-        let node = self.nodes[usize::from(at)];
+        let node = self.nodes[slot(at)];
         if self.markers[group] == at {
             self.markers[group] = node.previous;
         }
         self.shift(group);
         // Its neighbours may be the same nodes that were shifted: links do not change by that.
-        self.nodes[usize::from(node.previous)].next = node.next;
+        self.nodes[slot(node.previous)].next = node.next;
         if node.next != NONE {
-            self.nodes[usize::from(node.next)].previous = node.previous;
+            self.nodes[slot(node.next)].previous = node.previous;
         }
-        self.nodes[usize::from(self.head)].previous = at;
+        self.nodes[slot(self.head)].previous = at;
         let head = self.head;
-        let node = &mut self.nodes[usize::from(at)];
+        let node = &mut self.nodes[slot(at)];
         (node.previous, node.next, node.group) = (NONE, head, 0);
         self.head = at;
     }
@@ -120,7 +119,7 @@ impl Front {
     fn shift(&mut self, group: usize) {
         for shallow in 0..group {
             let moved = self.markers[shallow];
-            let node = &mut self.nodes[usize::from(moved)];
+            let node = &mut self.nodes[slot(moved)];
             node.group = shallow as u8 + 1;
             self.markers[shallow] = node.previous;
             if self.markers[shallow + 1] == NONE {
@@ -130,21 +129,22 @@ impl Front {
     }
 
     fn grow(&mut self, line: u64, store: bool, bucket: usize) {
-        let count = self.nodes.len() as u32;
+        let count = self.held as u32;
         let group = FRONT_ENDS.partition_point(|&end| end <= count);
         self.shift(group);
-        let at = self.nodes.len() as u16;
-        if let Some(head) = self.nodes.get_mut(usize::from(self.head)) {
-            head.previous = at;
+        let at = self.held as u16;
+        if self.held > 0 {
+            self.nodes[slot(self.head)].previous = at;
         }
-        self.nodes.push(Node {
+        self.held += 1;
+        self.nodes[slot(at)] = Node {
             line,
             previous: NONE,
             next: self.head,
             chain: self.heads[bucket],
             group: 0,
             dirty: store,
-        });
+        };
         self.heads[bucket] = at;
         self.head = at;
         if self.markers[0] == NONE {
@@ -154,29 +154,35 @@ impl Front {
 
     fn replace(&mut self, line: u64, store: bool, bucket: usize) -> (u64, bool) {
         let at = self.markers[GROUPS - 1];
-        let old = self.nodes[usize::from(at)];
+        let old = self.nodes[slot(at)];
         self.unchain(at);
         self.promote(at, GROUPS - 1);
         let chain = self.heads[bucket];
-        let node = &mut self.nodes[usize::from(at)];
+        let node = &mut self.nodes[slot(at)];
         (node.line, node.dirty, node.chain) = (line, store, chain);
         self.heads[bucket] = at;
         (old.line, old.dirty)
     }
 
     fn unchain(&mut self, at: u16) {
-        let node = self.nodes[usize::from(at)];
+        let node = self.nodes[slot(at)];
         let bucket = bucket(node.line);
         if self.heads[bucket] == at {
             self.heads[bucket] = node.chain;
             return;
         }
         let mut before = self.heads[bucket];
-        while self.nodes[usize::from(before)].chain != at {
-            before = self.nodes[usize::from(before)].chain;
+        while self.nodes[slot(before)].chain != at {
+            before = self.nodes[slot(before)].chain;
         }
-        self.nodes[usize::from(before)].chain = node.chain;
+        self.nodes[slot(before)].chain = node.chain;
     }
+}
+
+/// The index of a node. The remainder changes nothing and spares the check.
+#[inline]
+fn slot(at: u16) -> usize {
+    usize::from(at) % FRONT_LINES
 }
 
 #[inline]

@@ -144,7 +144,7 @@ mod tests {
         histogram.add_cold(1);
         let misses = histogram.misses();
         assert_eq!(histogram.accesses(), 14);
-        assert_eq!(misses[..3], [(16, 4), (20, 4), (24, 3)]);
+        assert_eq!(misses[..3], [(16, 4), (24, 4), (32, 3)]);
         assert_eq!(misses[misses.len() - 2..], [(2048, 1), (1 << 27, 1)]);
     }
 

@@ -153,7 +153,7 @@ fn notes(report: &Report) -> Vec<String> {
     match report.state {
         State::Ended => {}
         State::Running => notes.push(
-            "the program was killed; the profile holds what it did up to a second before".into(),
+            "the program crashed or was killed; the last second of it may be missing from the profile".into(),
         ),
         State::Replaced => notes
             .push("the program replaced itself by another one (execve), which ran untraced".into()),

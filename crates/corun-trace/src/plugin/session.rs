@@ -17,7 +17,8 @@ use crate::event::Event;
 use crate::report::{Report, State};
 use crate::summary;
 
-/// Between two reports of a running program.
+/// Between two reports of a running program, at most; at its beginning half its age. QEMU tells a
+/// plug-in nothing of a fatal signal, so the last of these reports is what a crash leaves.
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Should the program go on?
@@ -141,7 +142,7 @@ impl Session {
             self.close(&mut inner, state);
             return Verdict::Stop;
         }
-        if inner.reported.elapsed() >= REPORT_INTERVAL {
+        if inner.reported.elapsed() >= REPORT_INTERVAL.min(inner.started.elapsed() / 2) {
             self.report(&mut inner, State::Running);
         }
         Verdict::Continue
@@ -159,13 +160,18 @@ impl Session {
 
     /// Does the thread have to hand in its events before this system call?
     pub(crate) fn wants_flush(&self, number: i64) -> bool {
-        matches!(self.numbers.kind(number), Call::Exec | Call::Exit)
+        self.numbers.kind(number).may_be_last()
     }
 
     /// A system call begins, its thread's events being in where they were wanted.
     pub(crate) fn syscall(&self, number: i64) {
-        if self.numbers.kind(number) == Call::Exec && !self.is_child() {
-            self.report(&mut self.lock(), State::Replaced);
+        let state = match self.numbers.kind(number) {
+            Call::Exec => State::Replaced,
+            Call::Signal => State::Running,
+            _ => return,
+        };
+        if !self.is_child() {
+            self.report(&mut self.lock(), state);
         }
     }
 

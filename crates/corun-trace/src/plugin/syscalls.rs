@@ -7,10 +7,19 @@ pub(crate) enum Call {
     Fork,
     /// Replaces the program.
     Exec,
+    /// Sends a signal, perhaps a fatal one to itself as `abort` does.
+    Signal,
     /// Ends the thread or the process.
     Exit,
     /// Anything else.
     Other,
+}
+
+impl Call {
+    /// May the thread never come back from it?
+    pub(crate) fn may_be_last(self) -> bool {
+        matches!(self, Self::Exec | Self::Signal | Self::Exit)
+    }
 }
 
 /// Numbers of one instruction set, from the kernel's tables.
@@ -19,21 +28,39 @@ pub(crate) struct Numbers {
     fork: &'static [i64],
     exec: &'static [i64],
     exit: &'static [i64],
+    signal: &'static [i64],
 }
 
 impl Numbers {
     /// The numbers for QEMU's name of a target; none known for some.
     pub(crate) fn of_target(name: &str) -> Self {
         match name {
-            // clone, fork, vfork, clone3; execve, execveat; exit, exit_group.
-            "x86_64" => Self { fork: &[56, 57, 58, 435], exec: &[59, 322], exit: &[60, 231] },
-            "i386" | "arm" | "armeb" => {
-                Self { fork: &[2, 120, 190, 435], exec: &[11, 358, 387], exit: &[1, 252, 248] }
-            }
-            "aarch64" | "aarch64_be" | "riscv64" | "riscv32" | "loongarch64" => {
-                Self { fork: &[220, 435], exec: &[221, 281], exit: &[93, 94] }
-            }
-            _ => Self { fork: &[], exec: &[], exit: &[] },
+            // clone, fork, vfork, clone3; execve, execveat; exit, exit_group; kill, tkill, tgkill.
+            "x86_64" => Self {
+                fork: &[56, 57, 58, 435],
+                exec: &[59, 322],
+                exit: &[60, 231],
+                signal: &[62, 200, 234],
+            },
+            "i386" => Self {
+                fork: &[2, 120, 190, 435],
+                exec: &[11, 358],
+                exit: &[1, 252],
+                signal: &[37, 238, 270],
+            },
+            "arm" | "armeb" => Self {
+                fork: &[2, 120, 190, 435],
+                exec: &[11, 387],
+                exit: &[1, 248],
+                signal: &[37, 238, 268],
+            },
+            "aarch64" | "aarch64_be" | "riscv64" | "riscv32" | "loongarch64" => Self {
+                fork: &[220, 435],
+                exec: &[221, 281],
+                exit: &[93, 94],
+                signal: &[129, 130, 131],
+            },
+            _ => Self { fork: &[], exec: &[], exit: &[], signal: &[] },
         }
     }
 
@@ -44,6 +71,8 @@ impl Numbers {
             Call::Exec
         } else if self.exit.contains(&number) {
             Call::Exit
+        } else if self.signal.contains(&number) {
+            Call::Signal
         } else {
             Call::Other
         }
