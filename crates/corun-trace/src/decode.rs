@@ -100,10 +100,9 @@ fn is_float(instruction: &Instruction) -> bool {
 }
 
 fn exit(instruction: &Instruction) -> Exit {
-    if instruction.has_rep_prefix() || instruction.has_repne_prefix() {
-        if instruction.is_string_instruction() {
-            return Exit::Repeat;
-        }
+    let prefixed = instruction.has_rep_prefix() || instruction.has_repne_prefix();
+    if prefixed && instruction.is_string_instruction() {
+        return Exit::Repeat;
     }
     if !is_branch(instruction) {
         return Exit::Direct;

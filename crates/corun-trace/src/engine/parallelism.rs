@@ -77,9 +77,9 @@ impl Window {
     }
 
     fn follow(&mut self, flow: &[Flow], end: usize) {
-        for at in self.cursor..end.min(flow.len()) {
+        for (at, one) in flow.iter().enumerate().take(end).skip(self.cursor) {
             let missed = self.missing.take_if(|index| *index == at).is_some();
-            self.step(flow[at], missed);
+            self.step(*one, missed);
         }
         self.cursor = self.cursor.max(end);
     }

@@ -103,7 +103,7 @@ fn walk(engine: &mut Engine, lines: u64, steps: u64, store: bool) -> Thread {
     let id = engine.add_block(block);
     let mut thread = Thread::new();
     for step in 0..steps {
-        let events = [Event::block(id), Event::data(1 << 20 | step % lines, 1, store)];
+        let events = [Event::block(id), Event::data((1 << 20) + step % lines, 1, store)];
         engine.process(&mut thread, &events);
     }
     thread

@@ -189,7 +189,7 @@ extern "C" fn syscall(
     _: Id,
     thread: c_uint,
     number: i64,
-    _: u64,
+    first: u64,
     _: u64,
     _: u64,
     _: u64,
@@ -205,12 +205,12 @@ extern "C" fn syscall(
             flush(buffer);
         }
     }
-    session.syscall(number);
+    session.syscall(number, first);
 }
 
-extern "C" fn syscall_returned(_: Id, _: c_uint, number: i64, result: i64) {
+extern "C" fn syscall_returned(_: Id, _: c_uint, number: i64, _: i64) {
     if let Some((_, session)) = SESSION.get() {
-        session.syscall_returned(number, result);
+        session.syscall_returned(number);
     }
 }
 

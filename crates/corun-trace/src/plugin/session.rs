@@ -160,33 +160,29 @@ impl Session {
 
     /// Does the thread have to hand in its events before this system call?
     pub(crate) fn wants_flush(&self, number: i64) -> bool {
-        self.numbers.kind(number).may_be_last()
+        self.numbers.kind(number, 0).may_be_last()
     }
 
     /// A system call begins, its thread's events being in where they were wanted.
-    pub(crate) fn syscall(&self, number: i64) {
-        let state = match self.numbers.kind(number) {
-            Call::Exec => State::Replaced,
-            Call::Signal => State::Running,
-            _ => return,
-        };
-        if !self.is_child() {
-            self.report(&mut self.lock(), state);
+    pub(crate) fn syscall(&self, number: i64, first: u64) {
+        let kind = self.numbers.kind(number, first);
+        if matches!(kind, Call::Other | Call::Exit) || self.is_child() {
+            return;
+        }
+        let mut inner = self.lock();
+        match kind {
+            Call::Fork => inner.children += 1,
+            Call::Exec => self.report(&mut inner, State::Replaced),
+            Call::Signal => self.report(&mut inner, State::Running),
+            Call::Exit | Call::Other => {}
         }
     }
 
     /// A system call returned.
-    pub(crate) fn syscall_returned(&self, number: i64, result: i64) {
-        let kind = self.numbers.kind(number);
-        if kind == Call::Other || self.is_child() {
-            return;
-        }
-        match kind {
-            // Also counts threads; the report subtracts those that were followed.
-            Call::Fork if result > 0 => self.lock().children += 1,
-            // It came back, so the program was not replaced.
-            Call::Exec => self.report(&mut self.lock(), State::Running),
-            _ => {}
+    pub(crate) fn syscall_returned(&self, number: i64) {
+        // An execve that comes back has not replaced the program.
+        if self.numbers.kind(number, 0) == Call::Exec && !self.is_child() {
+            self.report(&mut self.lock(), State::Running);
         }
     }
 
@@ -211,11 +207,10 @@ impl Session {
             return;
         }
         let lost_threads = self.lost_threads.load(Relaxed);
-        let own = u64::from(inner.threads.saturating_sub(1)) + lost_threads;
         let threads = inner.threads.max(1);
         let phases = summary::phase(&inner.engine, threads).into_iter().collect();
         let mut report = Report::new(&self.target, state, inner.engine.sampling_rate(), phases);
-        report.children = inner.children.saturating_sub(own);
+        report.children = inner.children;
         report.lost_threads = lost_threads;
         // Without a report the starter says so; the program itself must not suffer.
         let _ = report.write(&self.options.report);
