@@ -233,8 +233,8 @@ v = np.sort(draw.rand(400000))
 q = np.linalg.solve(a + 300 * np.eye(300), b)
 print(c.sum(), abs(s).max(), v[::1000].sum(), q.sum())
 """,
-    "gnugo.gtp": "boardsize 9\nlevel 4\n" + "genmove black\ngenmove white\n" + "quit\n",
-    "gnuchess.in": "book off\ndepth 6\ngo\nquit\n",
+    "gnugo.gtp": "boardsize 9\nlevel 4\n" + "genmove black\ngenmove white\n" * 3 + "quit\n",
+    "gnuchess.in": "book off\ndepth 9\ngo\nquit\n",
 }
 
 
@@ -244,12 +244,12 @@ def main():
     statements("statements.sql", 15_000)
     scene("scene.pov")
     video("video.y4m", 352, 288, 4)
-    linear_program("transport.lp", 30, 80)
+    linear_program("transport.lp", 40, 140)
     clauses("small.cnf", 170, 724, 8)
     clauses("large.cnf", 160, 682, 18)
-    proteins("family.sto", "proteins.fa", 250)
+    proteins("family.sto", "proteins.fa", 2000)
     document("books.xml", "books.xsl", 12_000)
-    sound("sound.wav", 150_000)
+    sound("sound.wav", 1_500_000)
     graph("network.gv", 200)
     records("records.txt", 300_000)
     for name, script in SCRIPTS.items():

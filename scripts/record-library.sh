@@ -91,32 +91,32 @@ entry gzip gzip $none "$text" gzip -9 -c text.txt
 entry xz xz-utils $none "$text" xz -9 -T1 -c text.txt
 entry zstd zstd $none "$text" zstd --single-thread -12 -q -c text.txt
 entry bzip2 bzip2 $none "$text" bzip2 -9 -c text.txt
-entry gnuchess gnuchess gnuchess.in "the opening position, depth 6" /usr/games/gnuchess
-entry stockfish stockfish $none "its own bench: 16 MB hash, one search thread, depth 3" \
-  /usr/games/stockfish bench 16 1 3
-entry gnugo gnugo gnugo.gtp "two moves on a board of 9, level 4" /usr/games/gnugo --mode gtp --seed 1
+entry gnuchess gnuchess gnuchess.in "the opening position, depth 9" /usr/games/gnuchess
+entry stockfish stockfish $none "its own bench: 16 MB hash, one search thread, depth 7" \
+  /usr/games/stockfish bench 16 1 7
+entry gnugo gnugo gnugo.gtp "six moves on a board of 9, level 4" /usr/games/gnugo --mode gtp --seed 1
 entry cc1 cpp-12 $none "8 generated C functions, -O2" $cc1 -O2 -quiet source.c -o source.s
 entry sqlite3 sqlite3 statements.sql "75,000 rows generated, joined and grouped in memory" \
   sqlite3 :memory:
-entry povray povray $none "400 spheres on a reflecting plane, 64 x 48" \
-  povray -D +WT1 +W64 +H48 +Iscene.pov +Oscene.png
+entry povray povray $none "400 spheres on a reflecting plane, 128 x 96" \
+  povray -D +WT1 +W128 +H96 +Iscene.pov +Oscene.png
 entry x264 x264 $none "4 generated CIF frames" \
   x264 --threads 1 --preset medium -o video.264 video.y4m
 entry python3 python3 $none "shortest paths in a graph of 20,011 nodes, word counts of a text" \
   /usr/bin/python3 work.py
 entry perl perl-base $none "word pairs of a text of 52,000 words" perl work.pl
 entry lua lua5.4 $none "binary trees of depth 12 and 16" lua5.4 work.lua
-entry glpsol glpk-utils $none "a transport problem of 30 supplies and 80 demands, by simplex" \
+entry glpsol glpk-utils $none "a transport problem of 40 supplies and 140 demands, by simplex" \
   glpsol --lp transport.lp --nopresol
 entry minisat minisat $none "random 3-SAT, 170 variables, 724 clauses" minisat -verb=0 small.cnf
 entry cadical cadical $none "random 3-SAT, 160 variables, 682 clauses" cadical -q large.cnf
 hmmbuild --cpu 0 family.hmm family.sto >/dev/null
-entry hmmsearch hmmer $none "a family of 30 sequences against 250 random proteins" \
+entry hmmsearch hmmer $none "a family of 30 sequences against 2000 random proteins" \
   hmmsearch --cpu 0 family.hmm proteins.fa
 entry xsltproc xsltproc $none "12,000 generated books sorted and counted" \
   xsltproc -o books.html books.xsl books.xml
 entry openssl openssl $none "SHA-256 of 8 MB" openssl dgst -sha256 records.txt
-entry flac flac $none "3.4 s of generated sound" flac -5 -s -f -o sound.flac sound.wav
+entry flac flac $none "34 s of generated sound" flac -5 -s -f -o sound.flac sound.wav
 entry graphviz graphviz $none "force-directed drawing of 200 nodes and 398 edges" \
   neato -Tplain -o network.txt network.gv
 entry sort coreutils $none "300,000 random lines, 8 MB" sort --parallel=1 -S 200M -o sorted.txt records.txt

@@ -3,6 +3,7 @@
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use corun_profile::{Phase, Profile, ProfileData, Recording};
 use corun_trace::{Request, TraceError, record};
@@ -84,6 +85,18 @@ fn the_instruction_limit_ends_it() {
     let instructions = recording.phases[0].instructions;
     assert!((2_000_000..2_000_600).contains(&instructions), "{instructions}");
     assert!(recorded.notes[0].contains("instruction limit"));
+}
+
+#[test]
+fn the_time_limit_ends_a_busy_and_a_sleeping_program() {
+    let Some(busy) = request(&["walk", "1", "100000000"]) else { return };
+    let sleeping = Request::new(["sleep", "1000"].map(Into::into).to_vec());
+    for mut request in [busy, sleeping] {
+        request.duration = Some(Duration::from_millis(300));
+        let recorded = record(&request).unwrap();
+        assert!(!recording(&recorded.profile).origin.complete);
+        assert!(recorded.notes[0].contains("time limit"), "{:?}", recorded.notes);
+    }
 }
 
 #[test]

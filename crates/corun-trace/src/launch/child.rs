@@ -44,8 +44,12 @@ pub(super) fn command(
     command
 }
 
-/// Runs it to its end and hands signals on to it meanwhile.
-pub(super) fn run(mut command: Command, duration: Option<Duration>) -> io::Result<ExitStatus> {
+/// Runs it to its end and hands signals on to it meanwhile. Also true when it had to be killed at
+/// its time limit.
+pub(super) fn run(
+    mut command: Command,
+    duration: Option<Duration>,
+) -> io::Result<(ExitStatus, bool)> {
     let handed_on = [SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2];
     let mut signals = SignalsInfo::<WithOrigin>::new(handed_on)?;
     let handle = signals.handle();
@@ -72,15 +76,15 @@ fn is_for_us_alone(origin: &Origin) -> bool {
     matches!(origin.cause, Cause::Sent(_))
 }
 
-fn wait(child: &mut Child, duration: Option<Duration>) -> io::Result<ExitStatus> {
-    let Some(duration) = duration else { return child.wait() };
+fn wait(child: &mut Child, duration: Option<Duration>) -> io::Result<(ExitStatus, bool)> {
+    let Some(duration) = duration else { return Ok((child.wait()?, false)) };
     let started = Instant::now();
     while started.elapsed() < duration + GRACE {
         if let Some(status) = child.try_wait()? {
-            return Ok(status);
+            return Ok((status, false));
         }
         thread::sleep(Duration::from_millis(50));
     }
     child.kill()?;
-    child.wait()
+    Ok((child.wait()?, true))
 }

@@ -98,13 +98,16 @@ pub fn record(request: &Request) -> Result<Recorded, TraceError> {
     options.duration = request.duration;
     options.tracked_lines = request.tracked_lines;
     let command = child::command(&qemu, &plugin, &options, request.cpu.as_deref(), &program);
-    let status = child::run(command, request.duration)
+    let (status, killed) = child::run(command, request.duration)
         .map_err(|source| TraceError::Io { path: qemu, source })?;
-    let report = Report::read(&options.report)
+    let mut report = Report::read(&options.report)
         .map_err(|error| TraceError::NoRecord { reason: unrecorded(&error, status) })?;
     if report.version != REPORT_VERSION {
         let reason = format!("{} is of another version of corun", plugin.display());
         return Err(TraceError::NoRecord { reason });
+    }
+    if killed && report.state == State::Running {
+        report.state = State::TimeLimit;
     }
     finish(request, &report, status)
 }
