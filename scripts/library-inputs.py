@@ -234,7 +234,7 @@ q = np.linalg.solve(a + 300 * np.eye(300), b)
 print(c.sum(), abs(s).max(), v[::1000].sum(), q.sum())
 """,
     "gnugo.gtp": "boardsize 9\nlevel 4\n" + "genmove black\ngenmove white\n" * 3 + "quit\n",
-    "gnuchess.in": "book off\ndepth 9\ngo\nquit\n",
+    "gnuchess.uci": "uci\nsetoption name Hash value 16\nposition startpos\ngo depth 9\n",
 }
 
 

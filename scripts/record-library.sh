@@ -59,6 +59,20 @@ entry() {
   if ((${#wanted[@]})) && [[ " ${wanted[*]} " != *" $name "* ]]; then
     return
   fi
+  local shown="$*"
+  [[ $stdin == /dev/null ]] || shown+=" < $stdin"
+  if [[ $stdin == *.uci ]]; then
+    # A chess engine that finds `quit` waiting stops thinking: say it after the best move.
+    rm -f "$work/stdout" engine.in
+    mkfifo engine.in
+    (
+      exec >engine.in
+      cat "$stdin"
+      until grep -qs '^bestmove' "$work/stdout"; do sleep 1; done
+      echo quit
+    ) &
+    stdin=engine.in
+  fi
   if [[ $dry ]]; then
     local begin=$EPOCHREALTIME
     qemu-x86_64 "$(command -v "$1")" "${@:2}" <"$stdin" >"$work/stdout" 2>"$work/stderr" || code=$?
@@ -70,8 +84,6 @@ entry() {
   else
     program="Debian $(dpkg-query -W -f '${Package} ${Version}' "$package")"
   fi
-  local shown="$*"
-  [[ $stdin == /dev/null ]] || shown+=" < $stdin"
   local begin=$SECONDS
   nice -n 10 "$RECORDER" -o "$out/$name.toml" --name "$name" --program "$program" \
     --input "$input" --shown "${shown//$work\//}" -- "$@" \
@@ -91,7 +103,7 @@ entry gzip gzip $none "$text" gzip -9 -c text.txt
 entry xz xz-utils $none "$text" xz -9 -T1 -c text.txt
 entry zstd zstd $none "$text" zstd --single-thread -12 -q -c text.txt
 entry bzip2 bzip2 $none "$text" bzip2 -9 -c text.txt
-entry gnuchess gnuchess gnuchess.in "the opening position, depth 9" /usr/games/gnuchess
+entry gnuchess gnuchess gnuchess.uci "the opening position, depth 9, 16 MB hash; it crashes when told to quit, untraced too" /usr/games/gnuchess -u
 entry stockfish stockfish $none "its own bench: 16 MB hash, one search thread, depth 7" \
   /usr/games/stockfish bench 16 1 7
 entry gnugo gnugo gnugo.gtp "six moves on a board of 9, level 4" /usr/games/gnugo --mode gtp --seed 1
