@@ -1,0 +1,75 @@
+//! Records one program into a profile file: the library's recorder, without the rest of corun.
+//!
+//! `record -o FILE [--name N] [--program TEXT] [--input TEXT] [--instructions N] [--shown CMD]
+//! -- COMMAND...`; exits like the command, or with 2 when nothing could be recorded.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Parser;
+use corun_trace::{Request, record};
+
+#[derive(Parser)]
+struct Options {
+    /// The profile file.
+    #[arg(short, long)]
+    output: PathBuf,
+    /// The profile's name.
+    #[arg(long)]
+    name: Option<String>,
+    /// What the program is.
+    #[arg(long, default_value = "")]
+    program: String,
+    /// What it works on.
+    #[arg(long, default_value = "")]
+    input: String,
+    /// The command line to put down, in words at blanks.
+    #[arg(long)]
+    shown: Option<String>,
+    /// Stop after this many instructions.
+    #[arg(long)]
+    instructions: Option<u64>,
+    /// Stop after this many seconds.
+    #[arg(long)]
+    duration: Option<f64>,
+    /// Cache lines followed at most.
+    #[arg(long, default_value_t = corun_trace::engine::DEFAULT_TRACKED_LINES)]
+    lines: usize,
+    /// The processor QEMU shows.
+    #[arg(long)]
+    cpu: Option<String>,
+    /// The program and its arguments.
+    #[arg(last = true, required = true)]
+    command: Vec<OsString>,
+}
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    let mut request = Request::new(options.command);
+    request.name = options.name;
+    request.program = options.program;
+    request.input = options.input;
+    request.shown_command =
+        options.shown.map(|text| text.split_whitespace().map(str::to_owned).collect());
+    request.instructions = options.instructions;
+    request.duration = options.duration.map(Duration::from_secs_f64);
+    request.tracked_lines = options.lines;
+    request.cpu = options.cpu;
+    let recorded = match record(&request) {
+        Ok(recorded) => recorded,
+        Err(error) => {
+            eprintln!("record: {error}");
+            return ExitCode::from(2);
+        }
+    };
+    for note in &recorded.notes {
+        eprintln!("record: {note}");
+    }
+    if let Err(error) = recorded.profile.save(&options.output) {
+        eprintln!("record: {error}");
+        return ExitCode::from(2);
+    }
+    ExitCode::from(recorded.status.code().map_or(1, |code| code as u8))
+}

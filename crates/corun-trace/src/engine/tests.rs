@@ -1,0 +1,164 @@
+use proptest::prelude::*;
+
+use super::*;
+
+/// Misses of an LRU cache of each size, by a plain list.
+fn brute_misses(lines: &[u64], sizes: &[u64]) -> Vec<u64> {
+    let mut stack: Vec<u64> = Vec::new();
+    let mut misses = vec![0; sizes.len()];
+    for &line in lines {
+        let depth = stack.iter().position(|&other| other == line);
+        if let Some(at) = depth {
+            stack.remove(at);
+        }
+        stack.insert(0, line);
+        for (count, &size) in misses.iter_mut().zip(sizes) {
+            *count += u64::from(depth.is_none_or(|at| at as u64 >= size));
+        }
+    }
+    misses
+}
+
+fn run(tracked: usize, lines: impl IntoIterator<Item = u64>) -> Engine {
+    let mut engine = Engine::new(tracked, None);
+    for line in lines {
+        engine.access(line, false);
+    }
+    engine
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    #[test]
+    fn equals_a_brute_force_stack(
+        jumps in prop::collection::vec((0u64..4, 0u64..1500), 1..6000)
+    ) {
+        // Stretches near the last line, and jumps anywhere.
+        let mut last = 0;
+        let lines: Vec<u64> = jumps.iter().map(|&(kind, line)| {
+            last = if kind == 0 { line } else { (last + line % 9) % 1500 };
+            last
+        }).collect();
+        let points = run(4096, lines.iter().copied()).histogram().misses();
+        let (sizes, misses): (Vec<u64>, Vec<u64>) = points.into_iter().unzip();
+        prop_assert_eq!(misses, brute_misses(&lines, &sizes));
+    }
+}
+
+/// Uniform accesses to `lines` lines, by a linear congruence.
+fn uniform(lines: u64, count: usize, mut state: u64) -> impl Iterator<Item = u64> {
+    (0..count).map(move |_| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963);
+        (state >> 33) % lines
+    })
+}
+
+/// Mean and greatest absolute difference of two miss ratios over sizes.
+fn differences(sampled: &Engine, exact: &Engine) -> (f64, f64) {
+    let all = exact.histogram().accesses() as f64;
+    let ratio = |engine: &Engine, size: u64| {
+        let points = engine.histogram().misses();
+        points.iter().take_while(|point| point.0 <= size).last().map_or(0, |point| point.1) as f64
+            / all
+    };
+    let sizes: Vec<u64> = (5..20).flat_map(|bit| [1 << bit, 3 << (bit - 1)]).collect();
+    let found: Vec<f64> =
+        sizes.iter().map(|&size| (ratio(sampled, size) - ratio(exact, size)).abs()).collect();
+    (found.iter().sum::<f64>() / found.len() as f64, found.iter().copied().fold(0.0, f64::max))
+}
+
+#[test]
+fn sampled_is_close_to_exact() {
+    let mixes: [Vec<u64>; 3] = [
+        uniform(100_000, 600_000, 1).collect(),
+        // A loop over 60,000 lines beside a hot set of 1000.
+        uniform(1000, 600_000, 2)
+            .enumerate()
+            .map(|(at, hot)| if at % 2 == 0 { hot } else { 1_000_000 + at as u64 / 2 % 60_000 })
+            .collect(),
+        // The smaller of two draws: a skewed popularity.
+        uniform(80_000, 400_000, 3)
+            .zip(uniform(80_000, 400_000, 4))
+            .map(|(a, b)| a.min(b))
+            .collect(),
+    ];
+    for (at, lines) in mixes.iter().enumerate() {
+        let exact = run(1 << 18, lines.iter().copied());
+        let sampled = run(4096, lines.iter().copied());
+        assert!(exact.sampling_rate() == 1.0 && sampled.sampling_rate() < 0.1);
+        let (mean, most) = differences(&sampled, &exact);
+        println!("mix {at}: rate {}, mean {mean:.5}, most {most:.5}", sampled.sampling_rate());
+        assert!(mean < 0.01 && most < 0.05, "mix {at}: mean {mean}, most {most}");
+        let footprint =
+            sampled.histogram().distinct_lines() as f64 / exact.histogram().distinct_lines() as f64;
+        assert!((footprint - 1.0).abs() < 0.05, "mix {at}: {footprint}");
+    }
+}
+
+/// A program of one block in a loop: one load that walks `lines` lines, four instructions.
+fn walk(engine: &mut Engine, lines: u64, steps: u64, store: bool) -> Thread {
+    let mut block = Block::undecoded(0x1000, 0x100c, 0x1010, 4);
+    block.exit = Exit::Conditional;
+    block.branches = 1;
+    let id = engine.add_block(block);
+    let mut thread = Thread::new();
+    for step in 0..steps {
+        let events = [Event::block(id), Event::data((1 << 20) + step % lines, 1, store)];
+        engine.process(&mut thread, &events);
+    }
+    thread
+}
+
+#[test]
+fn a_walk_counts_as_it_should() {
+    let mut engine = Engine::new(DEFAULT_TRACKED_LINES, None);
+    walk(&mut engine, 8192, 40_960, true);
+    let counters = engine.counters();
+    assert_eq!(counters.instructions, 4 * 40_960);
+    assert_eq!((counters.loads, counters.stores, counters.branches), (0, 40_960, 40_960));
+    assert!(counters.mispredicted < 20);
+    // One miss of the 256 KiB cache a step, and the code's one line.
+    assert_eq!(counters.private_misses, 40_961);
+    assert!(counters.foreseen_misses > 40_900 - 8);
+    assert!(engine.dirty_share() > 0.99);
+    let misses = engine.histogram().misses();
+    let at = |size: u64| misses.iter().take_while(|one| one.0 <= size).last().unwrap().1;
+    // All miss below 8192 lines, none there but the first; the code's line is never left.
+    assert_eq!((at(7680), at(8192)), (40_961, 8193));
+}
+
+#[test]
+fn the_instruction_limit_holds_to_a_block() {
+    let mut engine = Engine::new(DEFAULT_TRACKED_LINES, Some(10_001));
+    walk(&mut engine, 10, 40_960, false);
+    assert!(engine.is_full());
+    assert_eq!(engine.counters().instructions, 10_004);
+    assert_eq!(engine.counters().loads, 2501);
+}
+
+#[test]
+fn a_repeated_instruction_counts_once() {
+    let mut engine = Engine::new(DEFAULT_TRACKED_LINES, None);
+    let repeat = |start: u64, count: u32| Block {
+        exit: Exit::Repeat,
+        ..Block::undecoded(start, 0x1006, 0x1008, count)
+    };
+    let first = engine.add_block(repeat(0x1000, 3));
+    let again = engine.add_block(repeat(0x1006, 1));
+    let mut thread = Thread::new();
+    let events: Vec<Event> = std::iter::once(first).chain([again; 9]).map(Event::block).collect();
+    engine.process(&mut thread, &events);
+    assert_eq!(engine.counters().instructions, 3);
+}
+
+#[test]
+fn two_halves_of_a_wide_access_count_once() {
+    let mut engine = Engine::new(DEFAULT_TRACKED_LINES, None);
+    let id = engine.add_block(Block::undecoded(0x1000, 0x1000, 0x1004, 2));
+    let mut thread = Thread::new();
+    let load = |line, index| Event::data(line, index, false);
+    let events = [Event::block(id), load(5, 0), load(6, 0), load(6, 1), Event::data(6, 1, true)];
+    engine.process(&mut thread, &events);
+    assert_eq!((engine.counters().loads, engine.counters().stores), (2, 1));
+    assert_eq!(engine.histogram().distinct_lines(), 3);
+}

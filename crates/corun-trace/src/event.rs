@@ -1,0 +1,74 @@
+//! The stream of what a guest thread did: blocks it ran and lines it touched, 8 bytes an event.
+
+/// Bytes of a cache line. All distances are counted in these.
+pub const LINE_BYTES: u64 = 64;
+
+const BLOCK: u64 = 1 << 63;
+const STORE: u64 = 1 << 62;
+const INDEX_SHIFT: u32 = 48;
+const INDEX_MASK: u64 = 0xfff;
+const LINE_MASK: u64 = (1 << INDEX_SHIFT) - 1;
+
+/// One event, packed: a block's number, or the line an instruction of the running block touched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Event(u64);
+
+/// An [`Event`], taken apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unpacked {
+    /// A block of code begins.
+    Block(u32),
+    /// A data access of the block that began last.
+    Data {
+        /// Address / 64, modulo 2^48.
+        line: u64,
+        /// Which instruction of the block.
+        index: u32,
+        /// Does it write?
+        store: bool,
+    },
+}
+
+impl Event {
+    /// The block with this number begins.
+    #[inline]
+    pub fn block(id: u32) -> Self {
+        Self(BLOCK | u64::from(id))
+    }
+
+    /// Instruction `index` (modulo 4096; QEMU's blocks end at 512) of the running block touches a
+    /// line.
+    #[inline]
+    pub fn data(line: u64, index: u32, store: bool) -> Self {
+        let store = if store { STORE } else { 0 };
+        Self(store | (u64::from(index) & INDEX_MASK) << INDEX_SHIFT | line & LINE_MASK)
+    }
+
+    /// Takes it apart.
+    #[inline]
+    pub fn unpack(self) -> Unpacked {
+        if self.0 & BLOCK != 0 {
+            return Unpacked::Block(self.0 as u32);
+        }
+        Unpacked::Data {
+            line: self.0 & LINE_MASK,
+            index: (self.0 >> INDEX_SHIFT & INDEX_MASK) as u32,
+            store: self.0 & STORE != 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packs_and_unpacks() {
+        assert_eq!(Event::block(u32::MAX).unpack(), Unpacked::Block(u32::MAX));
+        for store in [false, true] {
+            let event = Event::data(0x7fff_ffff_ffff >> 6, 511, store);
+            let line = 0x7fff_ffff_ffff >> 6;
+            assert_eq!(event.unpack(), Unpacked::Data { line, index: 511, store });
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! What QEMU calls: the exported entry points, the callbacks, and the threads' buffers.
+#![allow(unsafe_code)] // Exported symbols, and buffers that belong to one guest thread each.
+
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::ptr::null_mut;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+
+use super::ffi::{GuestBlock, Id, Info, Qemu, VERSION, end_process};
+use super::options::Options;
+use super::session::{Session, Verdict};
+use crate::decode::GuestInstruction;
+use crate::engine::Thread;
+use crate::event::{Event, LINE_BYTES};
+
+/// Events a thread collects before it takes the engine's lock: 128 KiB, half an L2 cache.
+const BATCH: usize = 16 * 1024;
+
+/// Threads at one time that can be followed. Untouched slots cost address space only.
+const SLOTS: usize = 65_536;
+
+/// Widest access of any guest, in bytes, as QEMU splits them.
+const WIDEST: u64 = 16;
+
+/// The version of the interface, which QEMU checks before it calls anything.
+// SAFETY: no other symbol has this name.
+#[unsafe(no_mangle)]
+pub(super) static qemu_plugin_version: c_int = VERSION;
+
+static SESSION: OnceLock<(Qemu, Session)> = OnceLock::new();
+static THREADS: [AtomicPtr<Buffer>; SLOTS] = [const { AtomicPtr::new(null_mut()) }; SLOTS];
+/// One more than the highest slot in use.
+static USED: AtomicU32 = AtomicU32::new(0);
+
+struct Buffer {
+    events: Vec<Event>,
+    thread: Thread,
+}
+
+/// QEMU loads the plug-in. Returns 0, or -1 when it cannot work, having said why.
+///
+/// # Safety
+/// To be called by QEMU only: `info` and `argc` words at `argv` as its interface says.
+// SAFETY: no other symbol has this name.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn qemu_plugin_install(
+    id: Id,
+    info: *const Info,
+    argc: c_int,
+    argv: *const *const c_char,
+) -> c_int {
+    // SAFETY: QEMU gives valid pointers, `argc` terminated words among them.
+    let (target, system, words) = unsafe {
+        let (target, system) = (*info).target();
+        let words: Vec<_> = (0..usize::try_from(argc).unwrap_or(0))
+            .map(|at| CStr::from_ptr(*argv.add(at)).to_string_lossy())
+            .collect();
+        (target, system, words)
+    };
+    match install(id, &target, system, words.iter().map(AsRef::as_ref)) {
+        Ok(()) => 0,
+        Err(message) => {
+            eprintln!("corun: {message}");
+            -1
+        }
+    }
+}
+
+fn install<'a>(
+    id: Id,
+    target: &str,
+    system: bool,
+    words: impl Iterator<Item = &'a str>,
+) -> Result<(), String> {
+    if system {
+        return Err("the tracer works in QEMU's user mode only".to_owned());
+    }
+    let options = Options::parse(words).map_err(|error| error.to_string())?;
+    let qemu = Qemu::find().ok_or("this QEMU lacks functions of plug-in interface 1")?;
+    if options.idle {
+        qemu.register(id, translated_idle, None, ended_idle);
+    } else {
+        qemu.register(id, translated, Some((syscall, syscall_returned)), ended);
+    }
+    SESSION
+        .set((qemu, Session::new(options, target)))
+        .map_err(|_| "the plug-in is loaded twice".to_owned())
+}
+
+extern "C" fn translated(_: Id, block: *mut c_void) {
+    let Some((qemu, session)) = SESSION.get() else { return };
+    // SAFETY: QEMU handed it to this callback.
+    let block = unsafe { qemu.guest_block(block) };
+    let instructions: Vec<GuestInstruction> = (0..block.len())
+        .map(|index| {
+            let (address, bytes) = block.instruction(index);
+            GuestInstruction { address, bytes }
+        })
+        .collect();
+    let Some(watched) = session.translate(&instructions) else { return };
+    block.on_run(block_runs, watched.id as usize);
+    for (index, touches) in watched.touches_memory.iter().enumerate() {
+        if *touches {
+            block.on_access(index, access, index);
+        }
+    }
+}
+
+extern "C" fn translated_idle(_: Id, block: *mut c_void) {
+    let Some((qemu, _)) = SESSION.get() else { return };
+    // SAFETY: QEMU handed it to this callback.
+    let block: GuestBlock<'_> = unsafe { qemu.guest_block(block) };
+    for index in 0..block.len() {
+        block.on_access(index, nothing, 0);
+    }
+}
+
+extern "C" fn nothing(_: c_uint, _: c_uint, _: u64, _: *mut c_void) {}
+
+extern "C" fn ended_idle(_: Id, _: *mut c_void) {}
+
+/// The buffer of a guest thread.
+///
+/// # Safety
+/// To be called by the host thread that runs this guest thread, and not twice at a time.
+#[inline]
+unsafe fn buffer<'a>(thread: c_uint) -> Option<&'a mut Buffer> {
+    let slot = THREADS.get(thread as usize)?;
+    // SAFETY: buffers are never freed, and only this host thread uses this one.
+    unsafe { slot.load(Ordering::Relaxed).as_mut() }
+}
+
+#[cold]
+fn new_buffer(thread: c_uint) {
+    let Some((_, session)) = SESSION.get() else { return };
+    let Some(slot) = THREADS.get(thread as usize) else {
+        session.thread_lost();
+        return;
+    };
+    let buffer = Buffer { events: Vec::with_capacity(BATCH), thread: Thread::new() };
+    slot.store(Box::into_raw(Box::new(buffer)), Ordering::Release);
+    USED.fetch_max(thread + 1, Ordering::Relaxed);
+    session.thread_started();
+}
+
+#[inline]
+fn push(buffer: &mut Buffer, event: Event) {
+    buffer.events.push(event);
+    if buffer.events.len() >= BATCH {
+        flush(buffer);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn flush(buffer: &mut Buffer) {
+    let Some((_, session)) = SESSION.get() else { return };
+    if session.flush(&mut buffer.thread, &mut buffer.events) == Verdict::Stop {
+        end_process();
+    }
+}
+
+extern "C" fn block_runs(thread: c_uint, id: *mut c_void) {
+    // SAFETY: QEMU calls from the thread's own host thread.
+    match unsafe { buffer(thread) } {
+        Some(buffer) => push(buffer, Event::block(id.addr() as u32)),
+        None => new_buffer(thread),
+    }
+}
+
+extern "C" fn access(thread: c_uint, info: c_uint, address: u64, index: *mut c_void) {
+    let Some((qemu, _)) = SESSION.get() else { return };
+    // SAFETY: QEMU calls from the thread's own host thread.
+    let Some(buffer) = (unsafe { buffer(thread) }) else { return };
+    let (line, index, store) = (address / LINE_BYTES, index.addr() as u32, qemu.is_store(info));
+    let event = Event::data(line, index, store);
+    // QEMU splits a wide access into parts: those in one line are one event.
+    if buffer.events.last() != Some(&event) {
+        push(buffer, event);
+    }
+    if address % LINE_BYTES > LINE_BYTES - WIDEST
+        && address % LINE_BYTES + qemu.access_bytes(info) > LINE_BYTES
+    {
+        push(buffer, Event::data(line + 1, index, store));
+    }
+}
+
+extern "C" fn syscall(
+    _: Id,
+    thread: c_uint,
+    number: i64,
+    first: u64,
+    _: u64,
+    _: u64,
+    _: u64,
+    _: u64,
+    _: u64,
+    _: u64,
+    _: u64,
+) {
+    let Some((_, session)) = SESSION.get() else { return };
+    if session.wants_flush(number) {
+        // SAFETY: QEMU calls from the thread's own host thread.
+        if let Some(buffer) = unsafe { buffer(thread) } {
+            flush(buffer);
+        }
+    }
+    session.syscall(number, first);
+}
+
+extern "C" fn syscall_returned(_: Id, _: c_uint, number: i64, _: i64) {
+    if let Some((_, session)) = SESSION.get() {
+        session.syscall_returned(number);
+    }
+}
+
+extern "C" fn ended(_: Id, _: *mut c_void) {
+    let Some((_, session)) = SESSION.get() else { return };
+    // A single thread has stopped, as this runs in its place. Of several, others may still be
+    // running: what they have not handed in is lost, at most a batch each.
+    if USED.load(Ordering::Relaxed) == 1
+        // SAFETY: this is the only thread there ever was.
+        && let Some(buffer) = unsafe { buffer(0) }
+    {
+        flush(buffer);
+    }
+    session.ended();
+}

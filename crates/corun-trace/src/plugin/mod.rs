@@ -1,0 +1,12 @@
+//! The plug-in itself, as QEMU loads it.
+//!
+//! Every guest thread fills a buffer of its own with [`Event`](crate::event::Event)s; a full
+//! buffer goes to the one engine. Only `ffi` and `entry` hold unsafe code.
+
+mod entry;
+mod ffi;
+mod options;
+mod session;
+mod syscalls;
+
+pub use options::{BadOption, Options};

@@ -1,0 +1,105 @@
+//! System call numbers that start, replace or end processes and threads.
+
+/// What a system call does to the process, as far as the tracer must know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Call {
+    /// Starts a process.
+    Fork,
+    /// Replaces the program.
+    Exec,
+    /// Sends a signal, perhaps a fatal one to itself as `abort` does.
+    Signal,
+    /// Ends the thread or the process.
+    Exit,
+    /// Anything else.
+    Other,
+}
+
+impl Call {
+    /// May the thread never come back from it?
+    pub(crate) fn may_be_last(self) -> bool {
+        matches!(self, Self::Exec | Self::Signal | Self::Exit)
+    }
+}
+
+/// The flag of clone that asks for a thread of the same process, in all the kernel's ports.
+const CLONE_THREAD: u64 = 0x1_0000;
+
+/// Numbers of one instruction set, from the kernel's tables.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Numbers {
+    fork: &'static [i64],
+    /// Starts a process or a thread, by its first argument.
+    clone: i64,
+    exec: &'static [i64],
+    exit: &'static [i64],
+    signal: &'static [i64],
+}
+
+impl Numbers {
+    /// The numbers for QEMU's name of a target; none known for some.
+    pub(crate) fn of_target(name: &str) -> Self {
+        match name {
+            // fork, vfork; clone; execve, execveat; exit, exit_group; kill, tkill, tgkill.
+            "x86_64" => Self {
+                fork: &[57, 58],
+                clone: 56,
+                exec: &[59, 322],
+                exit: &[60, 231],
+                signal: &[62, 200, 234],
+            },
+            "i386" => Self {
+                fork: &[2, 190],
+                clone: 120,
+                exec: &[11, 358],
+                exit: &[1, 252],
+                signal: &[37, 238, 270],
+            },
+            "arm" | "armeb" => Self {
+                fork: &[2, 190],
+                clone: 120,
+                exec: &[11, 387],
+                exit: &[1, 248],
+                signal: &[37, 238, 268],
+            },
+            "aarch64" | "aarch64_be" | "riscv64" | "riscv32" | "loongarch64" => Self {
+                fork: &[],
+                clone: 220,
+                exec: &[221, 281],
+                exit: &[93, 94],
+                signal: &[129, 130, 131],
+            },
+            _ => Self { fork: &[], clone: -1, exec: &[], exit: &[], signal: &[] },
+        }
+    }
+
+    /// What a call of this number and first argument does. (QEMU 7.2 has no clone3.)
+    pub(crate) fn kind(&self, number: i64, first: u64) -> Call {
+        let process = number == self.clone && first & CLONE_THREAD == 0;
+        if process || self.fork.contains(&number) {
+            Call::Fork
+        } else if self.exec.contains(&number) {
+            Call::Exec
+        } else if self.exit.contains(&number) {
+            Call::Exit
+        } else if self.signal.contains(&number) {
+            Call::Signal
+        } else {
+            Call::Other
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_differ_by_target() {
+        assert_eq!(Numbers::of_target("x86_64").kind(59, 0), Call::Exec);
+        assert_eq!(Numbers::of_target("x86_64").kind(0, 0), Call::Other);
+        assert_eq!(Numbers::of_target("aarch64").kind(220, 17), Call::Fork);
+        assert_eq!(Numbers::of_target("aarch64").kind(220, 0x3d_0f00), Call::Other);
+        assert_eq!(Numbers::of_target("s390x").kind(59, 0), Call::Other);
+    }
+}

@@ -1,0 +1,121 @@
+//! The engine's sums as a profile's phase.
+
+use corun_profile::{CurvePoint, InstructionMix, MissRateCurve, Phase};
+
+use crate::engine::Engine;
+use crate::event::LINE_BYTES;
+
+/// Curve points kept at most.
+const MOST_POINTS: usize = 120;
+/// What linear interpolation between kept points may be off at a dropped one, as a share of it.
+const TOLERANCE: f64 = 0.001;
+/// The same in misses per 1000 instructions, for values near 0.
+const FLOOR_MPKI: f64 = 0.0005;
+
+/// The whole run as one phase; `None` when no instruction ran.
+pub fn phase(engine: &Engine, threads: u32) -> Option<Phase> {
+    let counters = engine.counters();
+    if counters.instructions == 0 {
+        return None;
+    }
+    let thousands = counters.instructions as f64 / 1000.0;
+    let pki = |count: u64| count as f64 / thousands;
+    let points = engine
+        .histogram()
+        .misses()
+        .into_iter()
+        .map(|(lines, misses)| CurvePoint {
+            bytes: lines * LINE_BYTES,
+            mpki: misses as f64 / thousands,
+        })
+        .collect();
+    let parallelism = counters.parallelism;
+    Some(Phase {
+        instructions: counters.instructions,
+        threads,
+        data_accesses_pki: pki(counters.loads + counters.stores),
+        mix: InstructionMix {
+            loads_pki: pki(counters.loads),
+            stores_pki: pki(counters.stores),
+            branches_pki: pki(counters.branches),
+            float_pki: pki(counters.floats),
+            mispredicted_pki: pki(counters.mispredicted),
+        },
+        prefetchable: share(counters.foreseen_misses, counters.private_misses),
+        memory_level_parallelism: if parallelism.chained == 0 {
+            1.0
+        } else {
+            parallelism.misses as f64 / parallelism.chained as f64
+        },
+        dirty_share: engine.dirty_share(),
+        footprint_bytes: engine.histogram().distinct_lines() * LINE_BYTES,
+        curve: curve(points)?,
+    })
+}
+
+fn share(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}
+
+/// Thins out a curve.
+fn curve(points: Vec<CurvePoint>) -> Option<MissRateCurve> {
+    let mut tolerance = TOLERANCE;
+    let mut kept = thinned(&points, tolerance);
+    while kept.len() > MOST_POINTS {
+        tolerance *= 1.5;
+        kept = thinned(&points, tolerance);
+    }
+    MissRateCurve::new(kept).ok()
+}
+
+/// Drops the points that a line between kept ones reproduces: from each kept point as far ahead
+/// as all in between stay within the tolerance.
+fn thinned(points: &[CurvePoint], tolerance: f64) -> Vec<CurvePoint> {
+    let mut kept = Vec::new();
+    let mut at = 0;
+    while at < points.len() {
+        kept.push(points[at]);
+        let mut next = at + 1;
+        while next + 1 < points.len() && reproduces(&points[at..=next + 1], tolerance) {
+            next += 1;
+        }
+        at = next;
+    }
+    kept
+}
+
+fn reproduces(stretch: &[CurvePoint], tolerance: f64) -> bool {
+    let (first, last) = (stretch[0], stretch[stretch.len() - 1]);
+    let slope = (last.mpki - first.mpki) / (last.bytes - first.bytes) as f64;
+    stretch.iter().all(|point| {
+        let line = first.mpki + slope * (point.bytes - first.bytes) as f64;
+        (line - point.mpki).abs() <= (tolerance * point.mpki).max(FLOOR_MPKI)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_straight_line_keeps_its_ends_and_a_cliff_its_edges() {
+        let points: Vec<CurvePoint> = (1..=100)
+            .map(|at| CurvePoint { bytes: at * 64, mpki: if at < 60 { 50.0 } else { 1.0 } })
+            .collect();
+        let kept: Vec<u64> = thinned(&points, TOLERANCE).iter().map(|one| one.bytes / 64).collect();
+        assert_eq!(kept, [1, 59, 60, 100]);
+    }
+
+    #[test]
+    fn a_smooth_curve_is_reproduced_within_the_tolerance() {
+        let points: Vec<CurvePoint> = (1..300)
+            .map(|at| CurvePoint { bytes: at * 1024, mpki: 100.0 / (at as f64).sqrt() })
+            .collect();
+        let thin = curve(points.clone()).unwrap();
+        assert!(thin.points().len() < 80, "{}", thin.points().len());
+        for point in points {
+            let read = thin.mpki(point.bytes as f64).value;
+            assert!((read / point.mpki - 1.0).abs() < 0.0011, "{}", point.bytes);
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Real programs under the real plug-in, where QEMU's user mode is installed.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use corun_profile::{Phase, Profile, ProfileData, Recording};
+use corun_trace::{Request, TraceError, record};
+
+/// The kernels example, which cargo builds with the tests; `None` where QEMU is missing.
+fn kernels() -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    if !env::split_paths(&path).any(|folder| folder.join("qemu-x86_64").is_file()) {
+        println!("skipped: qemu-x86_64 is not installed (apt-get install qemu-user)");
+        return None;
+    }
+    let deps = env::current_exe().unwrap();
+    let kernels = deps.parent().and_then(Path::parent).unwrap().join("examples/kernels");
+    // `--test trace` alone builds no examples, `cargo test -p corun-trace` does.
+    assert!(kernels.is_file(), "{} was not built: cargo build --examples", kernels.display());
+    Some(kernels)
+}
+
+fn request(words: &[&str]) -> Option<Request> {
+    let kernels = kernels()?;
+    let command = std::iter::once(kernels.into_os_string());
+    Some(Request::new(command.chain(words.iter().map(Into::into)).collect()))
+}
+
+fn recording(profile: &Profile) -> &Recording {
+    match &profile.data {
+        ProfileData::Recording(recording) => recording,
+        ProfileData::Table(_) => panic!("a table"),
+    }
+}
+
+fn mpki(phase: &Phase, mib: f64) -> f64 {
+    let reading = phase.curve.mpki(mib * 1048576.0);
+    assert!(!reading.extrapolated);
+    reading.value
+}
+
+#[test]
+fn a_walk_falls_where_its_array_fits() {
+    let Some(mut request) = request(&["walk", "1", "60"]) else { return };
+    request.name = Some("a-walk".to_owned());
+    let recorded = record(&request).unwrap();
+    assert!(recorded.status.success() && recorded.notes.is_empty(), "{:?}", recorded.notes);
+    assert_eq!(recorded.profile.name, "a-walk");
+    let recording = recording(&recorded.profile);
+    assert!(recording.origin.complete && recording.origin.sampling_rate == 1.0);
+    let phase = &recording.phases[0];
+    // 61 passes over 16,384 lines, the first of which writes them.
+    let passes = mpki(phase, 0.5) * phase.instructions as f64 / 1000.0 / 16_384.0;
+    assert!((60.0..62.5).contains(&passes), "{passes}");
+    assert!(mpki(phase, 1.25) < 0.05 * mpki(phase, 0.5));
+    assert!(phase.prefetchable > 0.95, "{}", phase.prefetchable);
+    assert!(phase.memory_level_parallelism > 4.0);
+    assert!(phase.mix.mispredicted_pki < 1.0 && phase.mix.branches_pki > 50.0);
+    let mib = phase.footprint_bytes as f64 / 1048576.0;
+    assert!((1.0..1.5).contains(&mib), "{mib}");
+}
+
+#[test]
+fn a_chase_is_serial_and_beyond_foresight() {
+    let Some(request) = request(&["chase", "8", "10"]) else { return };
+    let recorded = record(&request).unwrap();
+    let recording = recording(&recorded.profile);
+    // Twice as many lines as are followed at once.
+    assert!(recording.origin.sampling_rate <= 0.5);
+    let phase = &recording.phases[0];
+    assert!(phase.memory_level_parallelism < 1.5, "{}", phase.memory_level_parallelism);
+    assert!(phase.prefetchable < 0.5, "{}", phase.prefetchable);
+    assert!(mpki(phase, 4.0) > 5.0 * mpki(phase, 9.0));
+}
+
+#[test]
+fn the_instruction_limit_ends_it() {
+    let Some(mut request) = request(&["walk", "1", "1000"]) else { return };
+    request.instructions = Some(2_000_000);
+    let recorded = record(&request).unwrap();
+    let recording = recording(&recorded.profile);
+    assert!(!recording.origin.complete && recording.origin.exit_code.is_none());
+    let instructions = recording.phases[0].instructions;
+    assert!((2_000_000..2_000_600).contains(&instructions), "{instructions}");
+    assert!(recorded.notes[0].contains("instruction limit"));
+}
+
+#[test]
+fn the_time_limit_ends_a_busy_and_a_sleeping_program() {
+    let Some(busy) = request(&["walk", "1", "100000000"]) else { return };
+    let sleeping = Request::new(["sleep", "1000"].map(Into::into).to_vec());
+    for mut request in [busy, sleeping] {
+        request.duration = Some(Duration::from_millis(300));
+        let recorded = record(&request).unwrap();
+        assert!(!recording(&recorded.profile).origin.complete);
+        assert!(recorded.notes[0].contains("time limit"), "{:?}", recorded.notes);
+    }
+}
+
+#[test]
+fn a_crash_leaves_its_profile() {
+    let Some(request) = request(&["crash", "1", "5"]) else { return };
+    let recorded = record(&request).unwrap();
+    assert_eq!(recorded.status.code(), None);
+    let recording = recording(&recorded.profile);
+    assert!(!recording.origin.complete);
+    // abort() hands in everything: 6 passes over 16,384 lines.
+    assert!(recording.phases[0].instructions > 6 * 16_384 * 4);
+}
+
+#[test]
+fn exit_codes_pass_through() {
+    let Some(request) = request(&["no-such-kernel", "1", "1"]) else { return };
+    let recorded = record(&request).unwrap();
+    assert_eq!(recorded.status.code(), Some(2));
+    let origin = &recording(&recorded.profile).origin;
+    assert!(origin.complete);
+    assert_eq!(origin.exit_code, Some(2));
+}
+
+#[test]
+fn the_same_run_gives_the_same_profile() {
+    let Some(request) = request(&["walk", "1", "3"]) else { return };
+    // Address space randomisation moves the stack, so allow what that moves.
+    let runs = [(); 2].map(|()| record(&request).unwrap().profile);
+    let [first, second] = runs.each_ref().map(|profile| &recording(profile).phases[0]);
+    let ratio = first.instructions as f64 / second.instructions as f64;
+    assert!((0.999..1.001).contains(&ratio), "{ratio}");
+    assert!((mpki(first, 0.5) / mpki(second, 0.5) - 1.0).abs() < 0.01);
+}
+
+#[test]
+fn a_shell_that_starts_children_says_so() {
+    if kernels().is_none() {
+        return;
+    }
+    let words = ["/bin/sh", "-c", "ls / >/dev/null; exit 3"];
+    let recorded = record(&Request::new(words.map(Into::into).to_vec())).unwrap();
+    assert_eq!(recorded.status.code(), Some(3));
+    assert!(recorded.notes[0].starts_with("1 child processes"), "{:?}", recorded.notes);
+    let words = ["/usr/bin/env", "true"];
+    let recorded = record(&Request::new(words.map(Into::into).to_vec())).unwrap();
+    assert!(recorded.status.success());
+    assert!(!recording(&recorded.profile).origin.complete);
+    assert!(recorded.notes[0].contains("replaced itself"), "{:?}", recorded.notes);
+}
+
+#[test]
+fn what_is_no_program_is_refused() {
+    let refused = |word: &str| record(&Request::new(vec![word.into()])).unwrap_err();
+    assert!(matches!(refused("/no/such/program"), TraceError::NotFound { .. }));
+    assert!(matches!(refused("/usr"), TraceError::Directory { .. }));
+    assert!(matches!(refused("/etc/passwd"), TraceError::NotExecutable { .. }));
+}
+
+/// Nothing of QEMU may be needed to link what starts the tracer.
+#[test]
+fn the_example_starts_without_qemu() {
+    let deps = env::current_exe().unwrap();
+    let record = deps.parent().and_then(Path::parent).unwrap().join("examples/record");
+    let ended = Command::new(record).arg("--help").output().unwrap();
+    assert!(ended.status.success());
+}
