@@ -185,6 +185,49 @@ fn nodes_without_cpus_count_and_an_accelerator_s_are_told() {
 }
 
 #[test]
+fn nodes_that_repeat_the_cpus_of_a_lower_one_are_left_out() {
+    let machine = machine(&[
+        ("cpu0/online", "1"),
+        ("cpu1/online", "1"),
+        ("node0/cpumap", "3"),
+        ("node0/distance", "10 20 30"),
+        ("node1/cpumap", "3"),
+        ("node1/distance", "20 10 40"),
+        ("node2/cpumap", "0"),
+        ("node2/distance", "30 40 10"),
+    ]);
+    let numbers: Vec<u32> = machine.nodes().iter().map(|node| node.os_index).collect();
+    assert_eq!(numbers, [0, 2]);
+    assert_eq!(machine.spec().node_distance, [[10, 30], [30, 10]]);
+    assert!(warned(&machine, "no lower node has are left out: 1"));
+}
+
+#[test]
+fn the_cpus_of_nodes_without_memory_count_as_the_nearest_s() {
+    let machine = machine(&[
+        ("cpu0/online", "1"),
+        ("cpu1/online", "1"),
+        ("sys/devices/system/node/has_memory", "2-3"),
+        ("node0/cpumap", "1"),
+        ("node0/distance", "10 20 17 11"),
+        ("node1/cpumap", "2"),
+        ("node1/distance", "20 10 12 21"),
+        ("node2/cpumap", "0"),
+        ("node2/distance", "17 12 10 28"),
+        ("node3/cpumap", "0"),
+        ("node3/distance", "11 21 28 10"),
+    ]);
+    let found: Vec<(u32, String)> =
+        machine.nodes().iter().map(|node| (node.os_index, node.cpus.to_string())).collect();
+    assert_eq!(found, [(2, "1".to_owned()), (3, "0".to_owned())]);
+    assert_eq!(machine.spec().node_distance, [[10, 28], [28, 10]]);
+    assert!(warned(
+        &machine,
+        "NUMA nodes without memory are left out, their CPUs count as the nearest other's: 0-1"
+    ));
+}
+
+#[test]
 fn hybrid_cores_are_two_types() {
     let machine = machine(&[
         ("cpu0/topology/thread_siblings_list", "0-1"),
