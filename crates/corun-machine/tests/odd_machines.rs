@@ -318,6 +318,18 @@ fn caches_may_span_nodes_and_nodes_may_cross_packages() {
 }
 
 #[test]
+fn a_die_that_cuts_a_core_is_left_out() {
+    let machine = machine(&[
+        ("cpu0/topology/thread_siblings_list", "0-1"),
+        ("cpu1/topology/thread_siblings_list", "0-1"),
+        ("cpu1/topology/die_cpus_list", "1"),
+        ("cpu2/topology/cluster_cpus_list", "1-2"),
+    ]);
+    assert_eq!(sets(&machine)[1], ["0-1", "2"]);
+    assert!(warned(&machine, "a die that cuts") && warned(&machine, "a cluster that cuts"));
+}
+
+#[test]
 fn a_root_without_a_machine_is_an_error() {
     let none = discover(root(&[("etc/hostname", "x")]).path());
     assert!(matches!(none, Err(DiscoverError::NoMachine { .. })));
