@@ -185,6 +185,42 @@ fn nodes_without_cpus_count_and_an_accelerator_s_are_told() {
 }
 
 #[test]
+fn a_set_that_contradicts_the_others_gives_way_to_numbers_and_to_the_other_sharers() {
+    let mut files = Vec::new();
+    for cpu in 0..6 {
+        let package = cpu % 2;
+        let siblings = if cpu == 1 { "0-1" } else { ["0,2,4", "1,3,5"][package] };
+        let sharers = if cpu == 2 { "0-3" } else { ["0,2,4", "1,3,5"][package] };
+        files.push((format!("cpu{cpu}/topology/core_siblings_list"), siblings.to_owned()));
+        files.push((format!("cpu{cpu}/topology/physical_package_id"), package.to_string()));
+        files.push((format!("cpu{cpu}/cache/index0/level"), "3".to_owned()));
+        files.push((format!("cpu{cpu}/cache/index0/type"), "Unified".to_owned()));
+        files.push((format!("cpu{cpu}/cache/index0/size"), "8M".to_owned()));
+        files.push((format!("cpu{cpu}/cache/index0/shared_cpu_list"), sharers.to_owned()));
+    }
+    let files: Vec<(&str, &str)> =
+        files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+    let machine = machine(&files);
+    let [packages, _, llcs, _] = sets(&machine);
+    assert_eq!(packages, ["0,2,4", "1,3,5"]);
+    assert_eq!(llcs, packages);
+    assert!(machine.llcs().iter().all(|llc| llc.cache.is_some()));
+    assert!(warned(&machine, "its numbers count") && warned(&machine, "other sharers"));
+}
+
+#[test]
+fn a_kernel_without_nodes_tells_the_memory_in_meminfo() {
+    let meminfo = ("proc/meminfo", "MemTotal:        2048 kB\nMemFree: 1 kB\n");
+    let without = machine(&[("cpu0/online", "1"), meminfo]);
+    assert_eq!((without.nodes().len(), without.nodes()[0].memory_mib), (1, Some(2)));
+    assert!(warned(&without, "does not tell the cores") && warned(&without, "of the package are"));
+    let silent = machine(&[("cpu0/online", "1"), ("node0/cpumap", "1"), meminfo]);
+    assert_eq!(silent.nodes()[0].memory_mib, Some(2));
+    let two = [("cpu0/online", "1"), ("node0/cpumap", "1"), ("node1/cpumap", "0"), meminfo];
+    assert_eq!(machine(&two).nodes()[0].memory_mib, None);
+}
+
+#[test]
 fn nodes_that_repeat_the_cpus_of_a_lower_one_are_left_out() {
     let machine = machine(&[
         ("cpu0/online", "1"),
