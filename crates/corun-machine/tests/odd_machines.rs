@@ -415,6 +415,7 @@ fn garbage() -> impl Strategy<Value = (String, String)> {
         1 => (0u32..3).prop_map(|node| format!("node/node{node}/cpulist")),
         1 => (0u32..3).prop_map(|node| format!("node/node{node}/distance")),
         1 => Just("node/online".to_owned()),
+        1 => Just("node/has_memory".to_owned()),
         1 => Just("cpu/online".to_owned()),
     ];
     let text = prop_oneof![
