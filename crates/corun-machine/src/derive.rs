@@ -154,18 +154,28 @@ fn llcs(machine: &mut Machine, holders: &mut Holders) {
             llcs.len() - 1
         }));
     }
-    let unknown: Vec<u32> = (0..unknown.len())
-        .filter(|&package| unknown[package])
-        .map(|package| machine.packages[package].os_index)
-        .collect();
     machine.llcs = llcs;
     holders.llc_of_core = llc_of_core;
-    if !unknown.is_empty() {
-        machine.warn(format!(
-            "the last-level caches of package {unknown:?} are missing or incomplete: each such \
-             package counts as one LLC of unknown size"
-        ));
-    }
+    warn_of_unknown(machine, &unknown);
+}
+
+/// Tells by package whose LLC is unknown.
+fn warn_of_unknown(machine: &mut Machine, unknown: &[bool]) {
+    const NAMED: usize = 8;
+    let of = machine.packages.iter().zip(unknown).filter(|(_, unknown)| **unknown);
+    let names: Vec<String> = of.map(|(package, _)| package.os_index.to_string()).collect();
+    let whose = match names.len() {
+        0 => return,
+        1 if unknown.len() == 1 => "the package".to_owned(),
+        all if all == unknown.len() => "all packages".to_owned(),
+        1 => format!("package {}", names[0]),
+        many if many > NAMED => format!("{many} of {} packages", unknown.len()),
+        _ => format!("packages {}", names.join(", ")),
+    };
+    machine.warn(format!(
+        "the last-level caches of {whose} are missing or incomplete: each such package counts as \
+         one LLC of unknown size"
+    ));
 }
 
 fn cpus(machine: &Machine, holders: &Holders) -> Result<Vec<Cpu>, SpecError> {

@@ -84,7 +84,8 @@ fn expected(output: &str) -> Seen {
     let mut seen = Seen::default();
     for (line, set) in objects(output) {
         let cpus = set.to_string();
-        let kind = line.split_whitespace().next().unwrap_or_default();
+        // `L3Cache(MemorySideCache)` stands before a node's memory, not between it and cores alone.
+        let kind = line.split([' ', '(']).next().unwrap_or_default();
         let positive = |name| field(line, name)?.parse().ok().filter(|&n: &u32| n > 0);
         let kib = |name| field(line, name)?.trim_end_matches("KB").parse::<u64>().ok();
         match kind {
@@ -95,7 +96,7 @@ fn expected(output: &str) -> Seen {
                 let memory = kib("local").map(|kib| kib / 1024);
                 seen.nodes.insert((number(line).unwrap(), cpus, memory));
             }
-            _ if kind.contains("Cache") => {
+            _ if kind.starts_with('L') && !line.contains("(MemorySideCache)") => {
                 let name = kind.trim_start_matches('L').trim_end_matches("Cache");
                 let level = name.trim_end_matches(['d', 'i']).parse().unwrap();
                 let holds = name.trim_start_matches(|c: char| c.is_ascii_digit()).to_owned();

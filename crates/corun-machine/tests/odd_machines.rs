@@ -185,6 +185,85 @@ fn nodes_without_cpus_count_and_an_accelerator_s_are_told() {
 }
 
 #[test]
+fn a_set_that_contradicts_the_others_gives_way_to_numbers_and_to_the_other_sharers() {
+    let mut files = Vec::new();
+    for cpu in 0..6 {
+        let package = cpu % 2;
+        let siblings = if cpu == 1 { "0-1" } else { ["0,2,4", "1,3,5"][package] };
+        let sharers = if cpu == 2 { "0-3" } else { ["0,2,4", "1,3,5"][package] };
+        files.push((format!("cpu{cpu}/topology/core_siblings_list"), siblings.to_owned()));
+        files.push((format!("cpu{cpu}/topology/physical_package_id"), package.to_string()));
+        files.push((format!("cpu{cpu}/cache/index0/level"), "3".to_owned()));
+        files.push((format!("cpu{cpu}/cache/index0/type"), "Unified".to_owned()));
+        files.push((format!("cpu{cpu}/cache/index0/size"), "8M".to_owned()));
+        files.push((format!("cpu{cpu}/cache/index0/shared_cpu_list"), sharers.to_owned()));
+    }
+    let files: Vec<(&str, &str)> =
+        files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+    let machine = machine(&files);
+    let [packages, _, llcs, _] = sets(&machine);
+    assert_eq!(packages, ["0,2,4", "1,3,5"]);
+    assert_eq!(llcs, packages);
+    assert!(machine.llcs().iter().all(|llc| llc.cache.is_some()));
+    assert!(warned(&machine, "its numbers count") && warned(&machine, "other sharers"));
+}
+
+#[test]
+fn a_kernel_without_nodes_tells_the_memory_in_meminfo() {
+    let meminfo = ("proc/meminfo", "MemTotal:        2048 kB\nMemFree: 1 kB\n");
+    let without = machine(&[("cpu0/online", "1"), meminfo]);
+    assert_eq!((without.nodes().len(), without.nodes()[0].memory_mib), (1, Some(2)));
+    assert!(warned(&without, "does not tell the cores") && warned(&without, "of the package are"));
+    let silent = machine(&[("cpu0/online", "1"), ("node0/cpumap", "1"), meminfo]);
+    assert_eq!(silent.nodes()[0].memory_mib, Some(2));
+    let two = [("cpu0/online", "1"), ("node0/cpumap", "1"), ("node1/cpumap", "0"), meminfo];
+    assert_eq!(machine(&two).nodes()[0].memory_mib, None);
+}
+
+#[test]
+fn nodes_that_repeat_the_cpus_of_a_lower_one_are_left_out() {
+    let machine = machine(&[
+        ("cpu0/online", "1"),
+        ("cpu1/online", "1"),
+        ("node0/cpumap", "3"),
+        ("node0/distance", "10 20 30"),
+        ("node1/cpumap", "3"),
+        ("node1/distance", "20 10 40"),
+        ("node2/cpumap", "0"),
+        ("node2/distance", "30 40 10"),
+    ]);
+    let numbers: Vec<u32> = machine.nodes().iter().map(|node| node.os_index).collect();
+    assert_eq!(numbers, [0, 2]);
+    assert_eq!(machine.spec().node_distance, [[10, 30], [30, 10]]);
+    assert!(warned(&machine, "no lower node has are left out: 1"));
+}
+
+#[test]
+fn the_cpus_of_nodes_without_memory_count_as_the_nearest_s() {
+    let machine = machine(&[
+        ("cpu0/online", "1"),
+        ("cpu1/online", "1"),
+        ("sys/devices/system/node/has_memory", "2-3"),
+        ("node0/cpumap", "1"),
+        ("node0/distance", "10 20 17 11"),
+        ("node1/cpumap", "2"),
+        ("node1/distance", "20 10 12 21"),
+        ("node2/cpumap", "0"),
+        ("node2/distance", "17 12 10 28"),
+        ("node3/cpumap", "0"),
+        ("node3/distance", "11 21 28 10"),
+    ]);
+    let found: Vec<(u32, String)> =
+        machine.nodes().iter().map(|node| (node.os_index, node.cpus.to_string())).collect();
+    assert_eq!(found, [(2, "1".to_owned()), (3, "0".to_owned())]);
+    assert_eq!(machine.spec().node_distance, [[10, 28], [28, 10]]);
+    assert!(warned(
+        &machine,
+        "NUMA nodes without memory are left out, their CPUs count as the nearest other's: 0-1"
+    ));
+}
+
+#[test]
 fn hybrid_cores_are_two_types() {
     let machine = machine(&[
         ("cpu0/topology/thread_siblings_list", "0-1"),
@@ -275,6 +354,18 @@ fn caches_may_span_nodes_and_nodes_may_cross_packages() {
 }
 
 #[test]
+fn a_die_that_cuts_a_core_is_left_out() {
+    let machine = machine(&[
+        ("cpu0/topology/thread_siblings_list", "0-1"),
+        ("cpu1/topology/thread_siblings_list", "0-1"),
+        ("cpu1/topology/die_cpus_list", "1"),
+        ("cpu2/topology/cluster_cpus_list", "1-2"),
+    ]);
+    assert_eq!(sets(&machine)[1], ["0-1", "2"]);
+    assert!(warned(&machine, "a die that cuts") && warned(&machine, "a cluster that cuts"));
+}
+
+#[test]
 fn a_root_without_a_machine_is_an_error() {
     let none = discover(root(&[("etc/hostname", "x")]).path());
     assert!(matches!(none, Err(DiscoverError::NoMachine { .. })));
@@ -324,6 +415,7 @@ fn garbage() -> impl Strategy<Value = (String, String)> {
         1 => (0u32..3).prop_map(|node| format!("node/node{node}/cpulist")),
         1 => (0u32..3).prop_map(|node| format!("node/node{node}/distance")),
         1 => Just("node/online".to_owned()),
+        1 => Just("node/has_memory".to_owned()),
         1 => Just("cpu/online".to_owned()),
     ];
     let text = prop_oneof![

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::files::{Root, parse_kib};
+use super::tree::Layer;
 use super::{CPU, Facts};
 use crate::{CacheType, CpuId, CpuSet};
 
@@ -20,17 +21,20 @@ pub(super) struct Found {
 }
 
 /// All caches, highest level first, each once; `broken` gets the CPUs whose caches contradict each
-/// other.
+/// other. What a CPU says of a cache is passed over where it would cut something of `firm`, as long
+/// as another CPU that shares the cache tells better.
 pub(super) fn all(
     root: &Root,
     facts: &mut Facts,
     online: &CpuSet,
     cores: &BTreeMap<CpuId, CpuSet>,
+    firm: &[Layer],
     broken: &mut CpuSet,
 ) -> Vec<Found> {
     // By level from the highest, and by what they hold; of each the caches seen, and by CPU which.
     type Layer = (Vec<Found>, BTreeMap<CpuId, usize>);
     let mut layers: BTreeMap<(std::cmp::Reverse<u32>, CacheType), Layer> = BTreeMap::new();
+    let mut doubtful = Vec::new();
     for cpu in online.iter() {
         let folder = format!("{CPU}/cpu{cpu}/cache");
         for index in root.numbered(&folder, "index").into_iter().take(MAX_INDEX) {
@@ -41,6 +45,10 @@ pub(super) fn all(
             };
             let key = (std::cmp::Reverse(found.level), found.holds);
             let (caches, of_cpu) = layers.entry(key).or_default();
+            if !firm.iter().all(|layer| layer.fits(&found.cpus)) {
+                doubtful.push((key, cpu, found.cpus));
+                continue;
+            }
             match of_cpu.get(&cpu).map(|&place| &caches[place]) {
                 Some(same) if same.cpus == found.cpus => continue,
                 Some(other) => {
@@ -56,6 +64,15 @@ pub(super) fn all(
             }
             of_cpu.extend(found.cpus.iter().map(|cpu| (cpu, caches.len())));
             caches.push(found);
+        }
+    }
+    for (key, cpu, cpus) in doubtful {
+        if layers.get(&key).is_some_and(|(_, of_cpu)| of_cpu.contains_key(&cpu)) {
+            facts.warn(
+                "a CPU's word on who shares its caches crosses other parts: the other sharers' counts",
+            );
+        } else {
+            broken.extend(cpus.iter());
         }
     }
     layers.into_values().flat_map(|(caches, _)| caches).collect()

@@ -148,22 +148,56 @@ fn by_identity(online: &CpuSet, identity: impl Fn(CpuId) -> Option<u64>) -> BTre
     sets
 }
 
-pub(super) fn packages(root: &Root, facts: &Facts, online: &CpuSet) -> Vec<Group> {
-    let id = |cpu| identity(root, facts, cpu, "physical_package_id", "physical id");
-    let same = by_identity(online, |cpu| id(cpu).map(u64::from));
-    let lists = ["package_cpus_list", "core_siblings_list"];
-    let masks = ["package_cpus", "core_siblings"];
-    let group = |cpu: CpuId| {
-        let folder = format!("{CPU}/cpu{cpu}/topology");
-        root.cpus(&folder, &lists, &masks)
-            .filter(|set| set.contains(cpu))
-            .or_else(|| same.get(&u64::from(id(cpu)?)).cloned())
+/// The packages: by the kernel's sets, and by its numbers where the sets contradict each other.
+pub(super) fn packages(root: &Root, facts: &mut Facts, online: &CpuSet) -> Vec<Group> {
+    let (groups, contradicted) = {
+        let id = |cpu| identity(root, facts, cpu, "physical_package_id", "physical id");
+        let same = by_identity(online, |cpu| id(cpu).map(u64::from));
+        let lists = ["package_cpus_list", "core_siblings_list"];
+        let masks = ["package_cpus", "core_siblings"];
+        let told = |cpu: CpuId| {
+            let folder = format!("{CPU}/cpu{cpu}/topology");
+            root.cpus(&folder, &lists, &masks)
+                .filter(|set| set.contains(cpu))
+                .or_else(|| same.get(&u64::from(id(cpu)?)).cloned())
+        };
+        let sets: BTreeMap<CpuId, CpuSet> =
+            online.iter().filter_map(|cpu| Some((cpu, told(cpu)?.intersection(online)))).collect();
+        let groups = split(online, |cpu| sets.get(&cpu).cloned(), id);
+        let agreed = |group: &Group| {
+            group.cpus.iter().all(|cpu| sets.get(&cpu).is_none_or(|set| *set == group.cpus))
+        };
+        let numbered = same.values().map(CpuSet::len).sum::<usize>() == online.len();
+        if numbered && !groups.iter().all(agreed) {
+            let number = |cpu: CpuId| same.get(&u64::from(id(cpu)?)).cloned();
+            (split(online, number, id), true)
+        } else {
+            (groups, false)
+        }
     };
-    split(online, group, id)
+    if contradicted {
+        facts
+            .warn("the kernel's sets of a package's CPUs contradict each other: its numbers count");
+    }
+    groups
 }
 
 /// The cores; a CPU of which nothing is known is one of its own.
-pub(super) fn cores(root: &Root, facts: &Facts, online: &CpuSet, packages: &[Group]) -> Vec<Group> {
+pub(super) fn cores(
+    root: &Root,
+    facts: &mut Facts,
+    online: &CpuSet,
+    packages: &[Group],
+) -> Vec<Group> {
+    let known = online.iter().any(|cpu| {
+        let folder = format!("{CPU}/cpu{cpu}/topology");
+        let files = ["core_cpus", "core_cpus_list", "thread_siblings", "thread_siblings_list"];
+        files.iter().any(|file| root.text(&format!("{folder}/{file}")).is_some())
+            || identity(root, facts, cpu, "core_id", "core id").is_some()
+    });
+    if !known {
+        facts.warn("the kernel does not tell the cores: each CPU counts as one");
+    }
     let id = |cpu| identity(root, facts, cpu, "core_id", "core id");
     let mut package_of = BTreeMap::new();
     for (place, package) in packages.iter().enumerate() {

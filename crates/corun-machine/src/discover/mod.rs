@@ -108,12 +108,18 @@ fn spec(root: &Root, facts: &mut Facts) -> Result<MachineSpec, DiscoverError> {
     let mut layers = vec![Layer::new(&sets), Layer::new(&node_sets)];
     let package_sets = add_packages(facts, packages, &online, &mut layers, &mut pieces);
     let mut outer = vec![Layer::new(&package_sets)];
+    let cores_layer = Layer::new(&sets);
     add_caches(root, facts, &online, &package_sets, &sets, &mut layers, &mut pieces);
     for (kind, groups) in [
         (ObjectType::Die, cpus::dies(root, &online)),
         (ObjectType::Cluster, cpus::clusters(root, &online)),
     ] {
-        add_groups(facts, kind, groups, &mut outer, &mut layers, &mut pieces);
+        let (whole, cut): (Vec<_>, Vec<_>) =
+            groups.into_iter().partition(|group| cores_layer.whole_in(&group.cpus));
+        if !cut.is_empty() {
+            facts.warn(&format!("a {} that cuts a core is left out", kind.name()));
+        }
+        add_groups(facts, kind, whole, &mut outer, &mut layers, &mut pieces);
     }
     let mut objects = tree::nest(pieces);
     objects.extend(memory_only);
@@ -203,7 +209,7 @@ fn add_caches(
     let core_of: BTreeMap<CpuId, CpuSet> =
         cores.iter().flat_map(|core| core.iter().map(|cpu| (cpu, core.clone()))).collect();
     let mut broken = CpuSet::new();
-    let mut all = caches::all(root, facts, online, &core_of, &mut broken);
+    let mut all = caches::all(root, facts, online, &core_of, layers, &mut broken);
     if all.is_empty() {
         all = device_tree::caches(root, online);
     }

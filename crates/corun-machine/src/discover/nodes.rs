@@ -25,6 +25,7 @@ pub(super) fn all(root: &Root, facts: &mut Facts, online: &CpuSet) -> (Vec<Found
         .take(MAX_NODES)
         .collect();
     let accelerators = accelerators(root);
+    let mut covered = CpuSet::new();
     let mut left = online.clone();
     let mut nodes = Vec::new();
     for &node in &shown {
@@ -33,11 +34,14 @@ pub(super) fn all(root: &Root, facts: &mut Facts, online: &CpuSet) -> (Vec<Found
             facts.warn("NUMA nodes of which the kernel does not tell the CPUs are left out");
             continue;
         };
-        if accelerators.contains(&node) {
-            facts.warn(&format!("NUMA node {node} is the memory of an accelerator"));
-        }
         let here = set.intersection(online);
         let cpus = here.intersection(&left);
+        if cpus.is_empty() && !here.is_empty() {
+            // Firmware that gives all CPUs to every node. As a node without CPUs it would be one
+            // that is nobody's own.
+            covered.insert(CpuId(node));
+            continue;
+        }
         if cpus != here {
             facts.warn("some CPUs are in several NUMA nodes: the lowest counts");
         }
@@ -45,6 +49,20 @@ pub(super) fn all(root: &Root, facts: &mut Facts, online: &CpuSet) -> (Vec<Found
             left.remove(cpu);
         }
         nodes.push(Found { os_index: node, cpus, memory_mib: memory_mib(root, &folder) });
+    }
+    if !covered.is_empty() {
+        facts.warn(&format!(
+            "NUMA nodes without a CPU that no lower node has are left out: {covered}"
+        ));
+    }
+    let mut distances = distances(root, &shown, &nodes);
+    with_memory(root, facts, &mut nodes, &mut distances);
+    let numbers = nodes.iter().map(|node| node.os_index);
+    let foreign: CpuSet = numbers.filter(|node| accelerators.contains(node)).map(CpuId).collect();
+    match foreign.len() {
+        0 => {}
+        1 => facts.warn(&format!("NUMA node {foreign} is the memory of an accelerator")),
+        _ => facts.warn(&format!("NUMA nodes {foreign} are the memory of accelerators")),
     }
     if nodes.iter().all(|node| node.cpus.is_empty()) {
         // A capture without nodes, or nodes that name no CPU: all is one.
@@ -58,11 +76,62 @@ pub(super) fn all(root: &Root, facts: &mut Facts, online: &CpuSet) -> (Vec<Found
             node.cpus = node.cpus.union(&left);
         }
     }
-    let distances = distances(root, &shown, &nodes);
+    if nodes.is_empty() {
+        // A kernel without NUMA: all memory is everybody's own.
+        let memory_mib = memory_mib(root, "proc");
+        nodes.extend(memory_mib.map(|mib| Found {
+            os_index: 0,
+            cpus: online.clone(),
+            memory_mib: Some(mib),
+        }));
+    }
+    if let [only] = &mut nodes[..] {
+        only.memory_mib = only.memory_mib.or_else(|| memory_mib(root, "proc"));
+    }
     if distances.is_empty() && nodes.len() > 1 {
         facts.warn("the distances between NUMA nodes are unknown");
     }
     (nodes, distances)
+}
+
+/// Leaves out the nodes that have no memory, as far as the kernel tells. Their CPUs go to the
+/// nearest node that has some: its memory is the nearest that they can have.
+fn with_memory(
+    root: &Root,
+    facts: &mut Facts,
+    nodes: &mut Vec<Found>,
+    distances: &mut Vec<Vec<u32>>,
+) {
+    let Some(told) = root.cpus(NODE, &["has_memory"], &[]) else { return };
+    let stays: Vec<bool> = nodes.iter().map(|node| told.contains(CpuId(node.os_index))).collect();
+    if stays.iter().all(|&stay| stay) || !stays.contains(&true) {
+        return;
+    }
+    for place in (0..nodes.len()).filter(|&place| !stays[place]) {
+        let row = distances.get(place);
+        let away = |&to: &usize| row.map_or(0, |row| row[to]);
+        let nearest = (0..nodes.len()).filter(|&to| stays[to]).min_by_key(away);
+        if let Some(nearest) = nearest {
+            nodes[nearest].cpus = nodes[nearest].cpus.union(&nodes[place].cpus);
+        }
+    }
+    let gone: CpuSet = nodes
+        .iter()
+        .zip(&stays)
+        .filter(|(_, stay)| !**stay)
+        .map(|(node, _)| CpuId(node.os_index))
+        .collect();
+    facts.warn(&format!(
+        "NUMA nodes without memory are left out, their CPUs count as the nearest other's: {gone}"
+    ));
+    let keep = |place: usize| stays.get(place) == Some(&true);
+    for row in distances.iter_mut() {
+        *row = row.iter().enumerate().filter(|(to, _)| keep(*to)).map(|(_, &far)| far).collect();
+    }
+    let mut place = 0..;
+    distances.retain(|_| place.next().is_some_and(keep));
+    let mut place = 0..;
+    nodes.retain(|_| place.next().is_some_and(keep));
 }
 
 fn memory_mib(root: &Root, folder: &str) -> Option<u64> {

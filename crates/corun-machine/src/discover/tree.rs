@@ -23,12 +23,15 @@ impl Layer {
 
     /// Does the set cut none: is it inside one of the layer's sets, or does it hold whole ones?
     pub(super) fn fits(&self, set: &CpuSet) -> bool {
-        self.inside(set) || {
-            let held: Vec<usize> =
-                set.iter().filter_map(|cpu| self.of_cpu.get(&cpu).copied()).collect();
-            let whole: BTreeSet<usize> = held.iter().copied().collect();
-            whole.iter().map(|&place| self.sizes[place]).sum::<usize>() == held.len()
-        }
+        self.inside(set) || self.whole_in(set)
+    }
+
+    /// Does the set hold each of the layer's sets whole or not at all?
+    pub(super) fn whole_in(&self, set: &CpuSet) -> bool {
+        let held: Vec<usize> =
+            set.iter().filter_map(|cpu| self.of_cpu.get(&cpu).copied()).collect();
+        let whole: BTreeSet<usize> = held.iter().copied().collect();
+        whole.iter().map(|&place| self.sizes[place]).sum::<usize>() == held.len()
     }
 
     /// Is the set inside one of the layer's sets, or apart from all?
