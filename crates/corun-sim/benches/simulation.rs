@@ -111,7 +111,11 @@ fn programs(model: &Model, count: usize) -> Vec<AppSpec> {
             instructions: 150_000_000_000,
             threads: 1,
             data_accesses_pki: 300.0,
-            mix: InstructionMix { mispredicted_pki: 2.0, ..Default::default() },
+            mix: InstructionMix {
+                branches_pki: 100.0,
+                mispredicted_pki: 2.0,
+                ..Default::default()
+            },
             prefetchable: 0.3,
             memory_level_parallelism: 2.0,
             dirty_share: 0.2,
