@@ -1,1 +1,35 @@
 //! A machine that is not here: an event-driven simulator.
+//!
+//! An [`Experiment`] puts programs on a machine; [`run`] simulates it under the kernel's fair
+//! scheduler and any policies, to a [`RunResult`]. Time is in integer nanoseconds; between events
+//! every thread makes progress at the rate that corun-model gives. What is modelled and what is
+//! not stands in `docs/simulator.md`.
+
+mod actions;
+mod balance;
+mod cache;
+mod dispatch;
+mod domains;
+mod engine;
+mod error;
+mod experiment;
+mod host;
+mod lifecycle;
+mod log;
+mod outcome;
+mod parts;
+mod rates;
+mod result;
+mod tables;
+#[cfg(test)]
+mod tests;
+mod thread;
+mod timers;
+
+pub use engine::{Hooks, Progress, run};
+pub use error::{ActionError, SimError};
+pub use experiment::{AppSpec, Experiment, Settings, apps_from_mix};
+pub use host::{SUPPORTED_ACTIONS, SUPPORTED_COUNTERS};
+pub use log::LogEntry;
+pub use outcome::run_pinned;
+pub use result::{AppResult, Placement, RunResult, ThreadRecord};

@@ -1,0 +1,324 @@
+//! The event engine: what happens next, in integer nanoseconds. Between events every thread makes
+//! progress at the rate that the model gives.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use corun_machine::Machine;
+use corun_model::{LoadedProgram, Model};
+use corun_policy::{Event, Nanoseconds, Policy};
+use corun_profile::Method;
+use rand::SeedableRng;
+use rand_pcg::Pcg64Mcg;
+
+use crate::dispatch::CpuState;
+use crate::domains::Domains;
+use crate::host::Host;
+use crate::lifecycle::AppRun;
+use crate::parts::Parts;
+use crate::rates::Rates;
+use crate::result::{Placement, ThreadRecord};
+use crate::tables::Tables;
+use crate::thread::{State, Thread};
+use crate::timers::{NEVER, Timer, Timers};
+use crate::{Experiment, LogEntry, RunResult, SimError};
+
+/// Events of one moment before the engine says that time stands still.
+const MOST_AT_ONCE: u32 = 1_000_000;
+/// Simulated time without any progress before the engine says that it stalled.
+const PATIENCE_NS: u64 = 100_000_000_000;
+/// The scheduler's tick: slices and the steps of filling caches end at its multiples, so that
+/// rates are computed once for all that ends together. It is as fine as the fastest kernel's
+/// twice over (`CONFIG_HZ` is 1000 at most), and finer where slices are shorter than 3 ms.
+const TICK_NS: u64 = 500_000;
+/// Events between two looks at the caller's wishes.
+const LOOK_EVERY: u64 = 4096;
+
+/// How far a simulation is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Progress {
+    /// Simulated time.
+    pub simulated: Nanoseconds,
+    /// Share of the experiment that is done, 0 to 1, as far as one can tell.
+    pub share: f64,
+}
+
+/// How a caller watches and stops a long simulation.
+#[derive(Default)]
+pub struct Hooks<'a> {
+    /// Ends the simulation with [`SimError::Cancelled`] once it is true.
+    pub cancel: Option<&'a AtomicBool>,
+    /// Called every few thousand events.
+    pub progress: Option<&'a mut dyn FnMut(Progress)>,
+}
+
+/// Runs an experiment. Without policies, or with policies that announce no action, the machine is
+/// left to the scheduler alone: that is `linux-default`.
+///
+/// The same experiment and policies give the same result to the last bit.
+///
+/// # Errors
+/// [`SimError`]: a figure that is not usable, a policy whose needs cannot be met or that asks for
+/// what cannot be done, a simulation that stalls, passes its limit or is cancelled.
+pub fn run(
+    experiment: &Experiment,
+    policies: Vec<Box<dyn Policy>>,
+    hooks: Hooks<'_>,
+) -> Result<RunResult, SimError> {
+    experiment.check()?;
+    let homes = one_hot(experiment.model.machine().nodes().len());
+    Engine::new(experiment, policies, &homes, Vec::new())?.run(hooks)
+}
+
+/// For each node the shares of pages of a program that is wholly there.
+pub(crate) fn one_hot(nodes: usize) -> Vec<Vec<f64>> {
+    let at = |home: usize| (0..nodes).map(|node| f64::from(u8::from(node == home))).collect();
+    (0..nodes).map(at).collect()
+}
+
+pub(crate) struct Engine<'a> {
+    pub(crate) experiment: &'a Experiment,
+    pub(crate) model: &'a Model,
+    pub(crate) machine: &'a Machine,
+    pub(crate) now: u64,
+    pub(crate) threads: Vec<Thread>,
+    pub(crate) apps: Vec<AppRun>,
+    pub(crate) cpus: Vec<CpuState>,
+    pub(crate) domains: Domains,
+    pub(crate) timers: Timers,
+    pub(crate) tables: Tables<'a>,
+    pub(crate) parts: Parts,
+    pub(crate) rates: Rates<'a>,
+    pub(crate) host: Host,
+    /// What ties of placement are broken by.
+    pub(crate) placing: Pcg64Mcg,
+    /// What phases and lengths of slices are drawn from.
+    pub(crate) slicing: Pcg64Mcg,
+    /// Where each thread starts, by slot, instead of where the scheduler would put it.
+    pub(crate) starts: Vec<usize>,
+    /// Slots of threads that arrive now and have no place yet.
+    pub(crate) arriving: Vec<usize>,
+    pub(crate) happened: Vec<Event>,
+    pub(crate) next_thread: u64,
+    pub(crate) next_process: u64,
+    pub(crate) records: Vec<ThreadRecord>,
+    pub(crate) placements: Vec<Placement>,
+    pub(crate) placements_dropped: u64,
+    pub(crate) log: Vec<LogEntry>,
+    pub(crate) window_over: bool,
+    pub(crate) moving: u64,
+    /// See [`TICK_NS`].
+    pub(crate) tick_ns: u64,
+    /// A thread came to or left a CPU's threads since balancing was last thought of.
+    pub(crate) loads_changed: bool,
+    /// The first slot's number among the streams that waits are drawn from.
+    pub(crate) waits_from: usize,
+    events: u64,
+    at_once: u32,
+}
+
+impl<'a> Engine<'a> {
+    pub(crate) fn new(
+        experiment: &'a Experiment,
+        policies: Vec<Box<dyn Policy>>,
+        homes: &'a [Vec<f64>],
+        starts: Vec<usize>,
+    ) -> Result<Self, SimError> {
+        let model: &'a Model = &experiment.model;
+        let machine = model.machine();
+        let programs = distinct_programs(experiment);
+        let host = Host::new(machine, policies)?;
+        let mut engine = Self {
+            experiment,
+            model,
+            machine,
+            now: 0,
+            threads: Vec::new(),
+            apps: Vec::new(),
+            cpus: (0..machine.cpus().len()).map(|_| CpuState::default()).collect(),
+            domains: Domains::new(machine),
+            timers: Timers::default(),
+            tables: Tables::new(model, programs, experiment.settings.memoise),
+            parts: Parts::new(machine),
+            rates: Rates::new(machine, homes, experiment.settings.memoise),
+            host,
+            placing: stream(experiment.seed, 1),
+            slicing: stream(experiment.seed, 2),
+            starts,
+            arriving: Vec::new(),
+            happened: Vec::new(),
+            next_thread: 0,
+            next_process: 0,
+            records: Vec::new(),
+            placements: Vec::new(),
+            placements_dropped: 0,
+            log: Vec::new(),
+            window_over: false,
+            moving: 0,
+            tick_ns: TICK_NS.min(experiment.settings.slice.0 / 6).max(1),
+            loads_changed: false,
+            waits_from: 0,
+            events: 0,
+            at_once: 0,
+        };
+        engine.make_threads();
+        for (app, spec) in experiment.apps.iter().enumerate() {
+            engine.timers.set(spec.start.0, Timer::Arrive(app));
+            if let Some(kill) = spec.kill {
+                engine.timers.set(kill.0, Timer::Kill(app));
+            }
+        }
+        if experiment.method == Method::Window {
+            engine.timers.set(experiment.settings.window.0, Timer::WindowEnds);
+        }
+        for (policy, interval) in engine.host.intervals() {
+            engine.timers.set(interval, Timer::Policy(policy));
+        }
+        Ok(engine)
+    }
+
+    pub(crate) fn run(mut self, mut hooks: Hooks<'_>) -> Result<RunResult, SimError> {
+        loop {
+            self.advance()?;
+            if self.finished() {
+                return self.into_result();
+            }
+            if self.events.is_multiple_of(LOOK_EVERY) {
+                self.look_up(&mut hooks)?;
+            }
+        }
+    }
+
+    /// Handles all that happens at the next moment.
+    pub(crate) fn advance(&mut self) -> Result<(), SimError> {
+        let next = self.next_time();
+        self.watch(next)?;
+        self.now = next;
+        self.events += 1;
+        self.finish_steps();
+        self.finish_dues();
+        while let Some(timer) = self.timers.due(self.now) {
+            self.fire(timer);
+        }
+        self.place_arrivals();
+        self.finish_slices();
+        self.settle()
+    }
+
+    pub(crate) fn next_time(&self) -> u64 {
+        let of_cpus = self.cpus.iter().map(|cpu| cpu.due.min(cpu.slice_end)).min();
+        self.timers.next().min(of_cpus.unwrap_or(NEVER)).min(self.parts.next_step())
+    }
+
+    fn fire(&mut self, timer: Timer) {
+        match timer {
+            Timer::Kill(app) => self.kill(app),
+            Timer::Arrive(app) => self.start_run(app),
+            Timer::Wake(slot, sleep) => self.wake(slot, sleep),
+            Timer::WeightEnds(slot, change) => self.weight_ends(slot, change),
+            Timer::PagesMoved(slot, moves) => self.pages_moved(slot, moves),
+            Timer::IdleEnds(cpu) => {
+                self.cpus[cpu].resched = true;
+                self.loads_changed = true;
+            }
+            Timer::Balance(domain) => self.balance(domain),
+            Timer::Policy(policy) => {
+                if let Some(interval) = self.host.interval_due(policy) {
+                    self.timers.set(self.now + interval, Timer::Policy(policy));
+                }
+            }
+            Timer::WindowEnds => self.window_over = true,
+        }
+    }
+
+    /// Who runs where, then what the policies say to it, then how fast it all goes.
+    fn settle(&mut self) -> Result<(), SimError> {
+        self.reschedule();
+        self.consult()?;
+        self.update_rates()?;
+        self.arm_balancing();
+        Ok(())
+    }
+
+    /// Has everything that the method waits for happened?
+    fn finished(&self) -> bool {
+        match self.experiment.method {
+            Method::Window => self.window_over,
+            Method::Restart3 | Method::FirstRun => self.apps.iter().all(AppRun::is_done),
+        }
+    }
+
+    fn watch(&mut self, next: u64) -> Result<(), SimError> {
+        if next == NEVER {
+            return Err(self.stalled("nothing is left to happen"));
+        }
+        self.at_once = if next == self.now { self.at_once + 1 } else { 0 };
+        if self.at_once > MOST_AT_ONCE {
+            return Err(self.stalled("time stands still"));
+        }
+        let limit = self.experiment.settings.limit.0;
+        if next > limit && self.experiment.method != Method::Window {
+            let runs = self.apps.iter().map(|app| app.completions.len().to_string());
+            return Err(SimError::TimeLimit {
+                limit_s: limit as f64 * 1e-9,
+                completions: runs.collect::<Vec<_>>().join(", "),
+            });
+        }
+        let waiting_in_vain = self.threads.iter().any(Thread::is_runnable)
+            && self.threads.iter().all(|thread| match thread.state {
+                State::Running => thread.outcome.instructions_per_s <= 0.0,
+                State::Sleeping => false,
+                _ => true,
+            });
+        if !waiting_in_vain {
+            self.moving = next;
+        } else if next - self.moving > PATIENCE_NS {
+            return Err(self.stalled("threads wait and none makes progress"));
+        }
+        Ok(())
+    }
+
+    fn look_up(&self, hooks: &mut Hooks<'_>) -> Result<(), SimError> {
+        if hooks.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed)) {
+            return Err(SimError::Cancelled);
+        }
+        if let Some(progress) = &mut hooks.progress {
+            let share = match self.experiment.method {
+                Method::Window => self.now as f64 / self.experiment.settings.window.0 as f64,
+                _ => self.apps.iter().map(AppRun::share).fold(1.0, f64::min),
+            };
+            progress(Progress { simulated: Nanoseconds(self.now), share: share.min(1.0) });
+        }
+        Ok(())
+    }
+
+    /// The error of a simulation that does not move, with who is where.
+    pub(crate) fn stalled(&self, why: &'static str) -> SimError {
+        SimError::Stalled { at: Nanoseconds(self.now), why, dump: self.dump() }
+    }
+
+    /// What a thread's waits are drawn from.
+    pub(crate) fn waits_stream(&self, slot: usize) -> Pcg64Mcg {
+        stream(self.experiment.seed, 16 + (self.waits_from + slot) as u64)
+    }
+
+    pub(crate) fn events(&self) -> u64 {
+        self.events
+    }
+}
+
+/// A stream of random numbers of a seed. Streams of one seed must not repeat each other: there is a
+/// large odd step between them.
+fn stream(seed: u64, number: u64) -> Pcg64Mcg {
+    Pcg64Mcg::seed_from_u64(seed.wrapping_add(number.wrapping_mul(0x9E37_79B9_7F4A_7C15)))
+}
+
+/// The experiment's programs, each once, in order of first use.
+fn distinct_programs(experiment: &Experiment) -> Vec<&LoadedProgram> {
+    let mut programs: Vec<&LoadedProgram> = Vec::new();
+    for app in &experiment.apps {
+        if !programs.iter().any(|known| std::ptr::eq(*known, &*app.program)) {
+            programs.push(&app.program);
+        }
+    }
+    programs
+}

@@ -1,0 +1,89 @@
+//! What an experiment gives.
+
+use corun_policy::{Nanoseconds, ProcessId, ThreadId};
+
+use crate::LogEntry;
+
+/// The outcome of an experiment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunResult {
+    /// Per program, in the order of the experiment.
+    pub apps: Vec<AppResult>,
+    /// Every thread that lived, by ascending id.
+    pub threads: Vec<ThreadRecord>,
+    /// Where threads were put, by time; a thread stays until its next entry or its end.
+    pub placements: Vec<Placement>,
+    /// Placements that were not kept because there were more than the limit.
+    pub placements_dropped: u64,
+    /// The steps of policies that changed something, by time.
+    pub log: Vec<LogEntry>,
+    /// Length of the experiment in simulated seconds.
+    pub simulated_s: f64,
+    /// Events handled.
+    pub events: u64,
+    /// How often the machine's rates were computed anew.
+    pub rate_evaluations: u64,
+}
+
+/// The outcome for one program.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AppResult {
+    /// The name shown.
+    pub name: String,
+    /// Completion time of each complete run in seconds, from its start (or restart) to its end.
+    pub completion_s: Vec<f64>,
+    /// Geometric mean of the complete runs' times in seconds (thesis, section 5.6); none when no
+    /// run was complete.
+    pub mean_completion_s: Option<f64>,
+    /// Completion time alone on this machine in seconds.
+    pub solo_completion_s: f64,
+    /// Completion time / solo completion time; in a window, time there / the solo time of the
+    /// progress made in it. None when nothing was completed (a window: when nothing was done).
+    pub slowdown: Option<f64>,
+    /// Complete runs' worth of progress, with the part of the last run.
+    pub progress_runs: f64,
+    /// Moves to another CPU after a thread had run.
+    pub migrations: u64,
+    /// Of these, to another LLC.
+    pub llc_migrations: u64,
+    /// CPU time / (threads x time there), 0 to 1.
+    pub cpu_share: f64,
+    /// CPU time in seconds, all threads and runs together.
+    pub cpu_s: f64,
+    /// Instructions retired, all threads and runs together.
+    pub instructions: f64,
+    /// LLC misses per 1000 instructions over the whole experiment; none without instructions.
+    pub llc_mpki: Option<f64>,
+    /// Was a figure read outside the range its profile was measured in?
+    pub extrapolated: bool,
+}
+
+/// A thread that lived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ThreadRecord {
+    /// Its id.
+    pub id: ThreadId,
+    /// Its process: one a run of a program.
+    pub process: ProcessId,
+    /// Index of its program in the experiment.
+    pub app: usize,
+    /// Which thread of its program, from 0.
+    pub index: u32,
+    /// Which run of its program, from 0.
+    pub run: u32,
+    /// When it started.
+    pub start: Nanoseconds,
+    /// When it ended; none when the experiment ended first.
+    pub end: Option<Nanoseconds>,
+}
+
+/// A thread came onto another CPU than before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Placement {
+    /// When it first ran there.
+    pub at: Nanoseconds,
+    /// The thread.
+    pub thread: ThreadId,
+    /// CPU index (a place in [`corun_machine::Machine::cpus`]).
+    pub cpu: usize,
+}

@@ -1,0 +1,146 @@
+//! Solutions of the model, remembered: a program's figures by occupancy, and the shares of a
+//! cache group's members.
+//!
+//! What is remembered is a pure function of its key, so results are the same without.
+
+use std::rc::Rc;
+
+use corun_machine::{Cache, Machine};
+use corun_model::{Demand, LoadedProgram, Member, Model, Scratch};
+use rustc_hash::FxHashMap;
+
+/// Steps in which occupancy is resolved while a cache fills.
+pub(crate) const STEPS: usize = 64;
+
+/// Entries of a table before it starts anew.
+const MOST: usize = 1 << 14;
+
+/// Who runs on a CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Who {
+    pub(crate) slot: usize,
+    pub(crate) cpu: usize,
+    pub(crate) program: usize,
+    pub(crate) phase: usize,
+}
+
+type ByOccupancy = [Option<Demand>; STEPS + 1];
+
+/// The model's answers for an experiment's programs.
+pub(crate) struct Tables<'a> {
+    model: &'a Model,
+    programs: Vec<&'a LoadedProgram>,
+    /// By CPU: CPUs of the same kind, whose figures agree, have the same number.
+    kinds: Vec<usize>,
+    memoise: bool,
+    by_occupancy: FxHashMap<(u32, u32, u32, u64), Box<ByOccupancy>>,
+    shares: FxHashMap<Box<[u64]>, Rc<[Demand]>>,
+    key: Vec<u64>,
+    found: Vec<Demand>,
+    members: Vec<Member<'a>>,
+    pub(crate) scratch: Scratch,
+}
+
+impl<'a> Tables<'a> {
+    pub(crate) fn new(model: &'a Model, programs: Vec<&'a LoadedProgram>, memoise: bool) -> Self {
+        Self {
+            model,
+            programs,
+            kinds: kinds(model.machine()),
+            memoise,
+            by_occupancy: FxHashMap::default(),
+            shares: FxHashMap::default(),
+            key: Vec::new(),
+            found: Vec::new(),
+            members: Vec::new(),
+            scratch: Scratch::new(),
+        }
+    }
+
+    pub(crate) fn program(&self, index: usize) -> &'a LoadedProgram {
+        self.programs[index]
+    }
+
+    pub(crate) fn member(&self, who: Who) -> Member<'a> {
+        Member { program: self.programs[who.program], phase: who.phase, cpu: who.cpu }
+    }
+
+    /// The step of a cache part that stands for an occupancy; at least one.
+    pub(crate) fn step(occupancy: f64, capacity: f64) -> usize {
+        ((occupancy / capacity * STEPS as f64).round() as usize).clamp(1, STEPS)
+    }
+
+    /// A program's figures when it holds so many steps of a cache part.
+    pub(crate) fn at(&mut self, who: Who, step: usize, capacity: f64) -> Demand {
+        let bytes = capacity * step as f64 / STEPS as f64;
+        if !self.memoise {
+            return self.model.demand_at(&self.member(who), bytes);
+        }
+        if self.by_occupancy.len() > MOST {
+            self.by_occupancy.clear();
+        }
+        let (program, phase) = (who.program as u32, who.phase as u32);
+        let key = (program, phase, self.kinds[who.cpu] as u32, capacity.to_bits());
+        let member = self.member(who);
+        let table = self.by_occupancy.entry(key).or_insert_with(|| Box::new([None; STEPS + 1]));
+        *table[step].get_or_insert_with(|| self.model.demand_at(&member, bytes))
+    }
+
+    /// The figures of each member of a cache group at its share, in the members' order.
+    pub(crate) fn shares(&mut self, capacity: f64, group: &[Who]) -> Rc<[Demand]> {
+        self.key.clear();
+        self.key.push(capacity.to_bits());
+        for who in group {
+            self.key.push((who.cpu as u64) << 32 | who.program as u64);
+            self.key.push(who.phase as u64);
+        }
+        if let Some(known) = self.shares.get(self.key.as_slice()) {
+            return Rc::clone(known);
+        }
+        self.members.clear();
+        for who in group {
+            let member = self.member(*who);
+            self.members.push(member);
+        }
+        self.found.clear();
+        self.model.share(capacity, &self.members, &mut self.scratch, &mut self.found);
+        let found: Rc<[Demand]> = self.found.as_slice().into();
+        if self.memoise {
+            if self.shares.len() > MOST {
+                self.shares.clear();
+            }
+            self.shares.insert(self.key.as_slice().into(), Rc::clone(&found));
+        }
+        found
+    }
+}
+
+/// What a CPU's figures depend on besides the program.
+#[derive(PartialEq)]
+struct Kind {
+    core_type: usize,
+    llc: Option<Cache>,
+    private: Option<Cache>,
+    local_latency_ns: Option<f64>,
+    peaks_mb_per_s: Vec<f64>,
+}
+
+fn kinds(machine: &Machine) -> Vec<usize> {
+    let mut seen: Vec<Kind> = Vec::new();
+    let kind_of = |(index, cpu): (usize, &corun_machine::Cpu)| {
+        let domains = machine.bandwidth_domains();
+        let path = machine.memory_path(index, cpu.node);
+        let kind = Kind {
+            core_type: cpu.core_type,
+            llc: machine.llcs()[cpu.llc].cache,
+            private: machine.private_cache(index).copied(),
+            local_latency_ns: machine.memory_latency_ns(cpu.node, cpu.node),
+            peaks_mb_per_s: path.iter().map(|&d| domains[d].peak_mb_per_s).collect(),
+        };
+        seen.iter().position(|other| *other == kind).unwrap_or_else(|| {
+            seen.push(kind);
+            seen.len() - 1
+        })
+    };
+    machine.cpus().iter().enumerate().map(kind_of).collect()
+}

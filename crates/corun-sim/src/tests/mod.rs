@@ -1,0 +1,8 @@
+//! Tests of the simulator as a whole.
+
+mod fixture;
+mod host;
+mod mix;
+mod properties;
+mod schedule;
+mod steady;

@@ -1,0 +1,177 @@
+//! Where nothing changes the simulator gives what the model gives.
+
+use corun_model::{Member, Outcome, Running, Scratch};
+use corun_policy::Nanoseconds;
+use corun_profile::{Io, Method};
+
+use super::fixture::*;
+use crate::{AppSpec, run_pinned};
+
+#[test]
+fn a_program_alone_has_no_slowdown() {
+    let model = model(machine(1, 2, 2, 1));
+    for program in [sensitive(&model, 20 * SECOND), streaming(&model, 20 * SECOND)] {
+        let result = run(&experiment(&model, vec![AppSpec::new(program)], Method::Restart3));
+        let app = &result.apps[0];
+        assert!((app.slowdown.unwrap() - 1.0).abs() < 1e-9, "{app:?}");
+        assert_eq!(app.completion_s.len(), 3);
+        assert_eq!(app.migrations, 0);
+        assert!((app.cpu_share - 1.0).abs() < 1e-9);
+    }
+}
+
+#[test]
+fn pinned_programs_run_as_the_model_says() {
+    let model = model(machine(2, 2, 2, 1));
+    let programs = [
+        sensitive(&model, 30 * SECOND),
+        streaming(&model, 30 * SECOND),
+        calm(&model, 30 * SECOND),
+        sensitive(&model, 30 * SECOND),
+        streaming(&model, 30 * SECOND),
+    ];
+    // Two share an LLC, two another one on the other package, one is alone.
+    let cpus = [0, 1, 2, 4, 5];
+    // Whoever is alone to the end would run faster: all run for a fixed time.
+    let apps = programs.iter().map(|program| AppSpec::new(program.clone())).collect();
+    let result =
+        run_pinned(&experiment(&model, apps, Method::Window), &cpus, Default::default()).unwrap();
+    let running: Vec<Running<'_>> = programs
+        .iter()
+        .zip(cpus)
+        .map(|(program, cpu)| Running {
+            member: Member { program, phase: 0, cpu },
+            home: &[],
+            group: None,
+        })
+        .collect();
+    let mut expected: Vec<Outcome> = Vec::new();
+    model.solve(&running, &mut Scratch::new(), &mut expected);
+    for (app, expected) in result.apps.iter().zip(&expected) {
+        let simulated = app.slowdown.unwrap();
+        let error = (simulated / expected.slowdown - 1.0).abs();
+        assert!(error < 1e-6, "{}: {simulated} against {}", app.name, expected.slowdown);
+    }
+    assert!(expected[0].slowdown > 1.05, "the pair does not interfere: {expected:?}");
+}
+
+#[test]
+fn phases_add_up() {
+    let model = model(machine(1, 1, 2, 1));
+    let fast: &[(u64, f64)] = &[(MIB, 0.0), (4 * MIB, 0.0)];
+    let slow: &[(u64, f64)] = &[(MIB, 30.0), (4 * MIB, 30.0)];
+    let both = program(&model, "both", &[(3 * SECOND, fast), (2 * SECOND, slow)]);
+    let rates: Vec<f64> = both.phases.iter().map(|one| one.best_instructions_per_s).collect();
+    assert!(rates[0] > 1.5 * rates[1]);
+    let result = run(&experiment(&model, vec![AppSpec::new(both.clone())], Method::FirstRun));
+    let expected = 3e9 / rates[0] + 2e9 / rates[1];
+    let found = result.apps[0].completion_s[0];
+    // What is executed in the last nanosecond of a phase beyond its end counts for the next.
+    assert!((found / expected - 1.0).abs() < 1e-8, "{found} against {expected}");
+    assert!((result.apps[0].instructions - 5e9).abs() < 20.0, "{:?}", result.apps[0]);
+
+    // Stretched to twice its length, every phase is.
+    let long = AppSpec { instructions: Some(10 * SECOND), ..AppSpec::new(both) };
+    let result = run(&experiment(&model, vec![long], Method::FirstRun));
+    assert!((result.apps[0].completion_s[0] / expected / 2.0 - 1.0).abs() < 1e-8);
+    assert!((result.apps[0].slowdown.unwrap() - 1.0).abs() < 1e-8);
+}
+
+#[test]
+fn many_short_phases_lose_no_instruction() {
+    let model = model(machine(1, 1, 1, 1));
+    let curves: [&[(u64, f64)]; 2] = [&[(MIB, 0.3), (4 * MIB, 0.1)], &[(MIB, 3.0), (4 * MIB, 1.0)]];
+    let phases: Vec<(u64, &[(u64, f64)])> =
+        (0..400).map(|place| (12_345 + place, curves[place as usize % 2])).collect();
+    let program = program(&model, "phases", &phases);
+    let whole = program.instructions();
+    let result = run(&experiment(&model, vec![AppSpec::new(program)], Method::FirstRun));
+    let app = &result.apps[0];
+    assert!((app.slowdown.unwrap() - 1.0).abs() < 1e-3, "{app:?}");
+    // What is executed beyond a phase's end counts for the next: at most the last nanosecond.
+    assert!((app.instructions - whole).abs() < 20.0, "{} of {whole}", app.instructions);
+}
+
+#[test]
+fn the_longest_ends_three_times() {
+    let model = model(machine(1, 2, 2, 1));
+    let apps = vec![
+        AppSpec::new(calm(&model, 10 * SECOND)),
+        AppSpec::new(calm(&model, SECOND)),
+        AppSpec { restart: Some(false), ..AppSpec::new(calm(&model, 3 * SECOND)) },
+    ];
+    let result = run(&experiment(&model, apps, Method::Restart3));
+    let ends: Vec<usize> = result.apps.iter().map(|app| app.completion_s.len()).collect();
+    // Ten runs of the short one fit into one of the long one; the last may end a moment later.
+    assert_eq!(ends[0], 3);
+    assert!((29..=30).contains(&ends[1]), "{ends:?}");
+    assert_eq!(ends[2], 1);
+    assert_eq!(result.threads.len(), result.threads.last().unwrap().id.0 as usize + 1);
+    for app in &result.apps {
+        assert!((app.slowdown.unwrap() - 1.0).abs() < 1e-9, "{app:?}");
+    }
+
+    let apps = vec![AppSpec::new(calm(&model, SECOND)), AppSpec::new(calm(&model, 2 * SECOND))];
+    let result = run(&experiment(&model, apps, Method::FirstRun));
+    assert!(result.apps.iter().all(|app| app.completion_s.len() == 1));
+}
+
+#[test]
+fn late_arrivals_and_kills() {
+    let model = model(machine(1, 1, 1, 1));
+    let program = calm(&model, 4 * SECOND);
+    let rate = program.phases[0].best_instructions_per_s;
+    let second = |seconds: f64| Nanoseconds::from_secs_f64(seconds);
+    let killed = AppSpec {
+        start: second(0.25),
+        kill: Some(second(0.75)),
+        ..AppSpec::new(calm(&model, 4 * SECOND))
+    };
+    let apps = vec![AppSpec::new(program), killed];
+    let result = run(&experiment(&model, apps, Method::FirstRun));
+    let [first, second] = &result.apps[..] else { panic!("two programs") };
+    // Half a second is shared by halves.
+    let alone = 4e9 / rate;
+    assert!((first.completion_s[0] - alone - 0.25).abs() < 0.01, "{first:?}");
+    assert!(second.completion_s.is_empty() && second.slowdown.is_none());
+    assert!((second.cpu_share - 0.5).abs() < 0.02, "{second:?}");
+    assert!((first.cpu_s + second.cpu_s - result.simulated_s).abs() < 1e-6);
+}
+
+#[test]
+fn a_program_that_waits_is_measured_against_itself_alone() {
+    let model = model(machine(1, 1, 2, 1));
+    let io = Some(Io { cpu_ms: 3.0, wait_ms: 1.0 });
+    let app = AppSpec { io, ..AppSpec::new(sensitive(&model, 4 * SECOND)) };
+    let result = run(&experiment(&model, vec![app], Method::FirstRun));
+    let app = &result.apps[0];
+    assert!((app.slowdown.unwrap() - 1.0).abs() < 1e-9, "{app:?}");
+    assert!((app.cpu_share - 0.75).abs() < 0.01, "{app:?}");
+}
+
+#[test]
+fn threads_divide_a_programs_work() {
+    let model = model(machine(1, 1, 4, 1));
+    let one = AppSpec::new(calm(&model, 8 * SECOND));
+    let four = AppSpec { threads: 4, ..one.clone() };
+    let time = |app: AppSpec| {
+        let result = run(&experiment(&model, vec![app], Method::FirstRun));
+        assert!((result.apps[0].slowdown.unwrap() - 1.0).abs() < 1e-9);
+        assert!((result.apps[0].instructions - 8e9).abs() < 40.0);
+        result.apps[0].completion_s[0]
+    };
+    assert!((time(one) / time(four) - 4.0).abs() < 1e-6);
+}
+
+#[test]
+fn the_far_nodes_memory_is_slower() {
+    let model = model(machine(2, 1, 1, 1));
+    let app = AppSpec::new(streaming(&model, 4 * SECOND));
+    let far = AppSpec { home: Some(1), ..app.clone() };
+    let run = |app| {
+        let experiment = experiment(&model, vec![app], Method::FirstRun);
+        run_pinned(&experiment, &[0], Default::default()).unwrap().apps[0].slowdown.unwrap()
+    };
+    assert!((run(app) - 1.0).abs() < 1e-9);
+    assert!(run(far) > 1.2);
+}

@@ -1,0 +1,178 @@
+//! A thread: its progress, its counts, its place in the scheduler.
+
+use corun_model::Outcome;
+use corun_policy::{ProcessId, ThreadId};
+use fixedbitset::FixedBitSet;
+use rand_pcg::Pcg64Mcg;
+
+use crate::timers::NEVER;
+
+/// CPUs by index.
+pub(crate) type Mask = FixedBitSet;
+
+/// What a thread is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    /// Not arrived, ended or killed.
+    Absent,
+    /// On a CPU.
+    Running,
+    /// In the run queue of its CPU.
+    Runnable,
+    /// Runnable, its CPU forbidden by a plan that is being carried out.
+    Displaced,
+    /// Waiting for something else than a CPU.
+    Sleeping,
+}
+
+/// Instructions done of a phase, exact to less than one however many steps they are added in: the
+/// whole part is a whole number below 2^53, the rest stays below 1.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Done {
+    whole: f64,
+    part: f64,
+}
+
+impl Done {
+    pub(crate) fn add(&mut self, instructions: f64) {
+        self.part += instructions;
+        let whole = self.part.floor();
+        self.whole += whole;
+        self.part -= whole;
+    }
+
+    pub(crate) fn left_of(self, length: f64) -> f64 {
+        (length - self.whole) - self.part
+    }
+
+    pub(crate) fn value(self) -> f64 {
+        self.whole + self.part
+    }
+}
+
+/// Counted since the thread's start.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Totals {
+    pub(crate) cpu_ns: u64,
+    pub(crate) instructions: f64,
+    pub(crate) cycles: f64,
+    pub(crate) references: f64,
+    pub(crate) misses: f64,
+    pub(crate) bytes: f64,
+    pub(crate) stall_cycles: f64,
+}
+
+/// A thread of a program. Its slot is used again by the program's next run, its id is not.
+#[derive(Debug, Clone)]
+pub(crate) struct Thread {
+    pub(crate) app: usize,
+    pub(crate) index: u32,
+    /// Index of the program among the experiment's distinct ones.
+    pub(crate) program: usize,
+    pub(crate) id: ThreadId,
+    pub(crate) process: ProcessId,
+    pub(crate) state: State,
+    /// The CPU whose run queue it is in, or was in last.
+    pub(crate) cpu: usize,
+    /// The CPU it ran on last; none before its first run.
+    pub(crate) ran_on: Option<usize>,
+    pub(crate) user: Mask,
+    pub(crate) allowed: Mask,
+    pub(crate) weight: f64,
+    pub(crate) base_weight: f64,
+    pub(crate) weight_changes: u64,
+    pub(crate) page_moves: u64,
+    /// Where its pages are on the way to.
+    pub(crate) pages_to: Option<usize>,
+    pub(crate) vruntime: f64,
+    /// Since when it waits in a queue.
+    pub(crate) waiting_since: u64,
+    pub(crate) home: Option<usize>,
+    pub(crate) phase: usize,
+    pub(crate) done: Done,
+    /// Its rates now; all 0 when it is not running.
+    pub(crate) outcome: Outcome,
+    /// Cycles a second now.
+    pub(crate) clock: f64,
+    /// Up to when its progress is counted.
+    pub(crate) since: u64,
+    pub(crate) totals: Totals,
+    /// CPU time in ns until it waits; [`NEVER`] for one that does not.
+    pub(crate) burst_left: u64,
+    pub(crate) sleeps: u64,
+    pub(crate) waits: Pcg64Mcg,
+    /// Not run yet: its first lines are in its profile's misses, so it starts with its share.
+    pub(crate) fresh: bool,
+    pub(crate) extrapolated: bool,
+}
+
+impl Thread {
+    pub(crate) fn is_present(&self) -> bool {
+        self.state != State::Absent
+    }
+
+    pub(crate) fn is_runnable(&self) -> bool {
+        matches!(self.state, State::Running | State::Runnable | State::Displaced)
+    }
+
+    /// Counts progress at the present rates up to `now`.
+    pub(crate) fn account(&mut self, now: u64) {
+        let ns = now - self.since;
+        self.since = now;
+        if self.state != State::Running || ns == 0 {
+            return;
+        }
+        let seconds = ns as f64 * 1e-9;
+        let rates = &self.outcome;
+        let instructions = rates.instructions_per_s * seconds;
+        let cycles = self.clock * seconds;
+        self.done.add(instructions);
+        self.vruntime += ns as f64 / self.weight;
+        if self.burst_left != NEVER {
+            self.burst_left = self.burst_left.saturating_sub(ns);
+        }
+        self.totals.cpu_ns += ns;
+        self.totals.instructions += instructions;
+        self.totals.cycles += cycles;
+        self.totals.references += instructions * rates.llc_apki * 1e-3;
+        self.totals.misses += instructions * rates.llc_mpki * 1e-3;
+        self.totals.bytes += rates.bytes_per_s * seconds;
+        self.totals.stall_cycles += cycles * rates.memory_stall_share;
+    }
+
+    /// When it would end a phase of this length or wait, at its present rates.
+    pub(crate) fn due(&self, now: u64, phase_length: f64) -> u64 {
+        let left = self.done.left_of(phase_length).max(0.0);
+        let end = if self.outcome.instructions_per_s > 0.0 {
+            let ns = (left / self.outcome.instructions_per_s * 1e9).ceil();
+            // Beyond any limit of an experiment; keeps the sum below from overflowing.
+            if ns < 1e18 { now + ns as u64 } else { NEVER }
+        } else {
+            NEVER
+        };
+        end.min(now.saturating_add(self.burst_left))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_does_not_drift() {
+        let mut done = Done::default();
+        let steps = 3_000_000;
+        for _ in 0..steps {
+            done.add(50_000.1);
+        }
+        // 3e6 steps of 50000.1 are 150_000_300_000 instructions.
+        assert!((done.left_of(150_000_300_000.0)).abs() < 0.01, "{done:?}");
+    }
+
+    #[test]
+    fn what_was_done_too_much_is_negative() {
+        let mut done = Done::default();
+        done.add(102.5);
+        assert_eq!(done.left_of(100.0), -2.5);
+    }
+}
