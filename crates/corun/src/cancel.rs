@@ -1,0 +1,41 @@
+//! Ctrl-C: asks long work to stop, so that no file is left half-written.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::failure::{Failure, Outcome};
+
+/// Set once the user wants to stop. Clones share the flag.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Cancel(Arc<AtomicBool>);
+
+impl Cancel {
+    /// A flag that Ctrl-C (and SIGTERM, SIGHUP) sets. A second Ctrl-C ends the process at once.
+    pub(crate) fn on_signal() -> Outcome<Self> {
+        let cancel = Self::default();
+        let flag = cancel.clone();
+        ctrlc::set_handler(move || {
+            if flag.0.swap(true, Ordering::SeqCst) {
+                std::process::exit(130);
+            }
+        })
+        .map_err(|error| Failure::Failed(anyhow::Error::new(error)))?;
+        Ok(cancel)
+    }
+
+    /// Does the user want to stop?
+    pub(crate) fn is_set(&self) -> bool {
+        self.0.load(Ordering::SeqCst)
+    }
+
+    /// The flag itself, for work that polls it.
+    pub(crate) fn flag(&self) -> &AtomicBool {
+        &self.0
+    }
+
+    /// # Errors
+    /// [`Failure::Interrupted`] once the user wants to stop.
+    pub(crate) fn check(&self) -> Outcome {
+        if self.is_set() { Err(Failure::Interrupted) } else { Ok(()) }
+    }
+}

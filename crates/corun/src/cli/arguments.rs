@@ -1,0 +1,235 @@
+//! The options of each subcommand.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use corun_model::{BandwidthModel, SpaceLaw};
+
+use super::values::{Compat, DocumentFormat, ObjectiveName, TableFormat, TreeFormat, positive};
+
+/// `corun topology`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  corun topology --machine xeon-x5365
+  corun topology --root captured/ --format toml > my-machine.toml
+  corun topology --list")]
+pub(crate) struct TopologyArgs {
+    /// A preset or a machine file, instead of this machine
+    #[arg(long, value_name = "NAME|FILE", conflicts_with = "root")]
+    pub(crate) machine: Option<String>,
+    /// A folder with sys/ and proc/ of another machine, instead of /
+    #[arg(long, value_name = "DIR")]
+    pub(crate) root: Option<PathBuf>,
+    /// Draw every object, also those equal to their siblings
+    #[arg(long)]
+    pub(crate) full: bool,
+    /// List the presets
+    #[arg(long, conflicts_with_all = ["machine", "root"])]
+    pub(crate) list: bool,
+    /// How it is written
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) format: TreeFormat,
+}
+
+/// `corun profiles`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ProfilesCommand {
+    /// The programs of a library
+    List(ListArgs),
+    /// One program: its figures and its miss-rate curve
+    Show(ShowArgs),
+    /// Turn a CSV of solo figures by LLC ways into profile files
+    Import(ImportArgs),
+}
+
+/// `corun profiles list`.
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// A folder of profiles, a profile or a CSV of solo figures [default: the shipped library]
+    #[arg(long, value_name = "PATH")]
+    pub(crate) profiles: Option<PathBuf>,
+    /// How it is written
+    #[arg(long, value_enum, default_value = "table")]
+    pub(crate) format: TableFormat,
+}
+
+/// `corun profiles show`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  corun profiles show gzip.toml
+  corun profiles show mcf06 --profiles solo.csv --format json")]
+pub(crate) struct ShowArgs {
+    /// A program of the library, or a profile file
+    #[arg(value_name = "NAME|FILE")]
+    pub(crate) program: String,
+    /// Where programs are looked for [default: the shipped library]
+    #[arg(long, value_name = "PATH")]
+    pub(crate) profiles: Option<PathBuf>,
+    /// How it is written
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) format: DocumentFormat,
+}
+
+/// `corun profiles import`.
+#[derive(Debug, Args)]
+pub(crate) struct ImportArgs {
+    /// A table as the public simulator PBBCache reads it, measured on a Xeon Gold 6138
+    #[arg(value_name = "FILE.csv")]
+    pub(crate) file: PathBuf,
+    /// The folder for the profiles, one file a program; it is made where missing
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out_dir: PathBuf,
+    /// Replace files that are there
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+/// `corun profile`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The program's own input and output pass through untouched. The exit code is 0 when a profile was
+written, whatever the program's own was; that one is shown and stands in the profile.
+
+Examples:
+  corun profile -o gzip.toml -- gzip -kf big.tar
+  corun profile -o db.toml --duration 30 -- sqlite3 big.db .dump")]
+pub(crate) struct ProfileArgs {
+    /// Where the profile is written
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+    /// The profile's name in a library [default: the program's file name]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// What the program is, for people; stands in the profile
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) program: Option<String>,
+    /// What it works on, for people; stands in the profile
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) input: Option<String>,
+    /// Stop after so many instructions
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) instructions: Option<u64>,
+    /// Stop after so many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = positive)]
+    pub(crate) duration: Option<f64>,
+    /// The program and its arguments
+    #[arg(last = true, required = true, value_name = "CMD")]
+    pub(crate) command: Vec<std::ffi::OsString>,
+}
+
+/// Which machine and which programs.
+#[derive(Debug, Args)]
+pub(crate) struct ProgramArgs {
+    /// A machine preset or file, or `this`
+    #[arg(long, value_name = "NAME|FILE")]
+    pub(crate) machine: String,
+    /// A folder of profiles, a profile or a CSV of solo figures [default: the shipped library]
+    #[arg(long, value_name = "PATH")]
+    pub(crate) profiles: Option<PathBuf>,
+    /// The programs, by profile name; a name may stand again
+    #[arg(long, value_name = "A,B,..", value_delimiter = ',', required = true)]
+    pub(crate) apps: Vec<String>,
+}
+
+/// How slowdowns are computed.
+#[derive(Debug, Args)]
+pub(crate) struct ModelArgs {
+    /// What limited bandwidth costs: none, simple, morad, stalls or additive [default: additive]
+    #[arg(long, value_name = "MODEL", conflicts_with = "compat")]
+    pub(crate) bandwidth_model: Option<BandwidthModel>,
+    /// How a shared cache divides: fill-time, proportional or whirlpool [default: fill-time]
+    #[arg(long, value_name = "LAW", conflicts_with = "compat")]
+    pub(crate) space: Option<SpaceLaw>,
+    /// Peak of each memory controller in MB/s (1e6 bytes a second), instead of the machine's
+    #[arg(long, value_name = "MB/s", value_parser = positive)]
+    pub(crate) peak_bandwidth: Option<f64>,
+    /// Compute as another simulator does, so that results can be compared with its
+    #[arg(long, value_enum, value_name = "WHOSE")]
+    pub(crate) compat: Option<Compat>,
+}
+
+/// `corun predict`.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  corun predict --machine xeon-x5365 --profiles solo.csv --apps mcf06,lbm06 --place 0,1")]
+pub(crate) struct PredictArgs {
+    #[command(flatten)]
+    pub(crate) programs: ProgramArgs,
+    /// For each program the CPU on which it runs
+    #[arg(long, value_name = "CPU,CPU,..", value_delimiter = ',', required = true)]
+    pub(crate) place: Vec<u32>,
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
+    /// How it is written
+    #[arg(long, value_enum, default_value = "table")]
+    pub(crate) format: TableFormat,
+}
+
+/// `corun place`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  corun place --machine xeon-x5365 --apps a,b,c,d --policy optimal
+  corun place --machine xeon-x5365 --apps a,b,c,d --policy di --format json")]
+pub(crate) struct PlaceArgs {
+    #[command(flatten)]
+    pub(crate) programs: ProgramArgs,
+    /// A policy, or `optimal` or `worst`
+    #[arg(long, value_name = "NAME")]
+    pub(crate) policy: String,
+    /// What `optimal` optimises (and `worst` makes worst); every policy is judged by it
+    #[arg(long, value_enum, default_value = "antt")]
+    pub(crate) objective: ObjectiveName,
+    /// Seed of the policies that draw at random
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Stop the search for the optimum after so long and give the best found
+    #[arg(long, value_name = "SECONDS", value_parser = positive)]
+    pub(crate) time_limit: Option<f64>,
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
+    /// How it is written
+    #[arg(long, value_enum, default_value = "table")]
+    pub(crate) format: TableFormat,
+}
+
+/// `corun compare`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  corun compare --report report.html
+  corun compare mix.toml --machine xeon-x5365 --seeds 20
+  corun compare --profiles solo.csv --apps mcf06,lbm06,namd06,gcc06 --policy di,dio --format json")]
+pub(crate) struct CompareArgs {
+    /// A mix file; without one and without --apps, eight programs
+    #[arg(value_name = "MIX", conflicts_with = "apps")]
+    pub(crate) mix: Option<PathBuf>,
+    /// A machine preset or file, or `this` [default: the mix's, else xeon-x5365]
+    #[arg(long, value_name = "NAME|FILE")]
+    pub(crate) machine: Option<String>,
+    /// A folder of profiles, a profile or a CSV of solo figures [default: the shipped library]
+    #[arg(long, value_name = "PATH")]
+    pub(crate) profiles: Option<PathBuf>,
+    /// The programs, by profile name; a name may stand again
+    #[arg(long, value_name = "A,B,..", value_delimiter = ',')]
+    pub(crate) apps: Vec<String>,
+    /// The policies [default: all]
+    #[arg(long, value_name = "P,Q,..", value_delimiter = ',')]
+    pub(crate) policy: Vec<String>,
+    /// Repeat each experiment with seeds 1 to N [default: the mix's, else 10]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) seeds: Option<u32>,
+    /// Length of each program's run, where the mix file does not say [default: 150e9; with a mix
+    /// file the profile's]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000_000_000))]
+    pub(crate) instructions: Option<u64>,
+    /// Stop the search for the optimum (and the worst) after so long each
+    #[arg(long, value_name = "SECONDS", value_parser = positive, default_value = "60")]
+    pub(crate) time_limit: f64,
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
+    /// How it is written
+    #[arg(long, value_enum, default_value = "table")]
+    pub(crate) format: TableFormat,
+    /// Also write an HTML page
+    #[arg(long, value_name = "FILE.html")]
+    pub(crate) report: Option<PathBuf>,
+}

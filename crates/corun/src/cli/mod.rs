@@ -1,0 +1,79 @@
+//! What was typed. Nothing here touches the machine or a file: names are looked up later.
+
+mod arguments;
+mod values;
+
+pub(crate) use arguments::{
+    CompareArgs, ImportArgs, ListArgs, ModelArgs, PlaceArgs, PredictArgs, ProfileArgs,
+    ProfilesCommand, ShowArgs, TopologyArgs,
+};
+pub(crate) use values::{Compat, DocumentFormat, ObjectiveName, TableFormat, TreeFormat};
+
+use std::ffi::OsString;
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Decides who runs beside whom on a multicore Linux machine.
+#[derive(Debug, Parser)]
+#[command(name = "corun", version, arg_required_else_help = true, after_help = EXAMPLES)]
+pub(crate) struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  corun compare --report report.html        policies side by side, with the best and the worst
+  corun topology                            this machine
+  corun profile -o gzip.toml -- gzip -k f   record a program
+  corun place --machine xeon-x5365 --profiles lib --apps a,b,c,d --policy optimal
+
+Exit codes: 0 done, 1 failed, 2 wrong usage or bad input, 130 interrupted.";
+
+/// The subcommands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// The tree of packages, caches, cores and CPUs: of this machine, a captured one or a preset
+    Topology(TopologyArgs),
+    /// The profile library: list it, show a program, import a table
+    #[command(subcommand)]
+    Profiles(ProfilesCommand),
+    /// Run a program under the tracer and write its profile
+    Profile(ProfileArgs),
+    /// How much programs slow each other down at given places
+    Predict(PredictArgs),
+    /// One placement, by a policy or the exact optimum
+    Place(PlaceArgs),
+    /// Policies side by side on a simulated machine, with the best and worst placement there is
+    Compare(CompareArgs),
+}
+
+/// Why parsing ended without a command: help, the version, or wrong usage.
+pub(crate) struct Stop(clap::Error);
+
+impl Stop {
+    /// Says it where it belongs. The exit code is 0 for what was asked for, else 2.
+    pub(crate) fn print(&self) -> ExitCode {
+        if !self.0.use_stderr() {
+            // A reader that went away has seen enough.
+            let _ = self.0.print();
+            return ExitCode::SUCCESS;
+        }
+        let text = self.0.render().to_string();
+        let text = text.strip_prefix("error: ").unwrap_or(&text);
+        let text = text.replace("  tip: ", "  try: ");
+        let _ = write!(std::io::stderr(), "corun: {text}");
+        ExitCode::from(2)
+    }
+}
+
+/// Parses a command line.
+pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, Stop> {
+    Cli::try_parse_from(arguments).map(|cli| cli.command).map_err(Stop)
+}
+
+#[cfg(test)]
+mod tests;

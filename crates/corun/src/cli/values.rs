@@ -1,0 +1,98 @@
+//! Values with a fixed set of names or a range.
+
+use clap::ValueEnum;
+use corun_optimal::Objective;
+
+/// How a table leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TableFormat {
+    /// Aligned columns for people
+    Table,
+    /// One JSON document
+    Json,
+    /// Comma-separated values with a header
+    Csv,
+}
+
+/// How a tree leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TreeFormat {
+    /// An indented tree for people
+    Text,
+    /// One JSON document
+    Json,
+    /// A machine file
+    Toml,
+}
+
+/// How a single program's profile leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DocumentFormat {
+    /// Figures and a drawn curve for people
+    Text,
+    /// One JSON document
+    Json,
+}
+
+/// Whose choices the model makes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Compat {
+    /// Those of the public simulator PBBCache
+    Pbbcache,
+}
+
+/// What the optimum optimises.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ObjectiveName {
+    /// Least mean slowdown
+    Antt,
+    /// Highest sum of 1 / slowdown
+    Stp,
+    /// Least slowdown of the program that suffers most
+    MaxSlowdown,
+    /// Least largest / smallest slowdown
+    Unfairness,
+}
+
+impl ObjectiveName {
+    /// The objective.
+    pub(crate) fn objective(self) -> Objective {
+        match self {
+            Self::Antt => Objective::MeanSlowdown,
+            Self::Stp => Objective::Stp,
+            Self::MaxSlowdown => Objective::MaxSlowdown,
+            Self::Unfairness => Objective::Unfairness,
+        }
+    }
+
+    /// Its name on the command line.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Antt => "antt",
+            Self::Stp => "stp",
+            Self::MaxSlowdown => "max-slowdown",
+            Self::Unfairness => "unfairness",
+        }
+    }
+}
+
+/// A finite number above 0.
+pub(super) fn positive(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if value.is_finite() && value > 0.0 => Ok(value),
+        _ => Err("expected a number above 0".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::positive;
+
+    #[test]
+    fn only_positive_finite_numbers_pass() {
+        assert_eq!(positive("35000"), Ok(35000.0));
+        for text in ["0", "-1", "NaN", "inf", "a", ""] {
+            assert!(positive(text).is_err(), "{text}");
+        }
+    }
+}

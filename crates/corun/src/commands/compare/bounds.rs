@@ -1,0 +1,138 @@
+//! What encloses the policies: the best and the worst placement, and the mean over random ones.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use corun_metrics as metrics;
+use corun_model::LoadedProgram;
+use corun_optimal::{
+    Goal, Limits, Objective, PlacementProblem, PlacementResult, RandomExpectation,
+};
+
+use super::DIGITS;
+use super::document::{Row, RowKind};
+use super::figures::{Figures, figures};
+use super::setup::Setup;
+use super::simulate;
+use crate::cancel::Cancel;
+use crate::failure::{Failure, Outcome};
+use crate::output::round;
+
+/// Placements drawn for the expectation where they are too many to visit.
+const DRAWS: u64 = 10_000;
+
+/// The bounds as rows, and what their runs say of the data.
+pub(super) struct Bounds {
+    pub(super) optimal: Row,
+    pub(super) expectation: Option<Row>,
+    pub(super) worst: Row,
+    /// Places of programs with a figure outside the measured range.
+    pub(super) extrapolated: Vec<usize>,
+}
+
+impl Bounds {
+    /// Says of each row how far its mean slowdown is above the optimum's.
+    pub(super) fn measure(&self, rows: &mut [Row]) {
+        for row in rows {
+            row.above_optimal_percent = self.above(row.mean_slowdown);
+        }
+    }
+
+    fn above(&self, mean_slowdown: f64) -> Option<f64> {
+        let above = metrics::above_optimal_percent(mean_slowdown, self.optimal.mean_slowdown);
+        above.map(|percent| round(percent, DIGITS))
+    }
+}
+
+/// The bounds, or why there are none. The placements are found by the model and then simulated as
+/// the policies are, so that like is compared with like.
+pub(super) fn bounds(
+    setup: &Setup,
+    time_limit_s: f64,
+    cancel: &Cancel,
+) -> Outcome<Result<Bounds, String>> {
+    if let Err(why) = setup.is_steady() {
+        return Ok(Err(why));
+    }
+    let programs: Vec<Arc<LoadedProgram>> =
+        setup.apps.iter().map(|app| app.program.clone()).collect();
+    let homes: Vec<Option<usize>> = setup.apps.iter().map(|app| app.home).collect();
+    let problem = match PlacementProblem::new(&setup.model, &programs) {
+        Ok(problem) => problem.with_homes(&homes)?,
+        Err(error) => return Ok(Err(error.to_string())),
+    };
+    let time = Some(Duration::from_secs_f64(time_limit_s));
+    let limits = Limits { time, cancel: Some(cancel.flag()), ..Limits::default() };
+    let best = problem.solve(Objective::MeanSlowdown, Goal::Best, &limits)?;
+    cancel.check()?;
+    let worst = problem.solve(Objective::MeanSlowdown, Goal::Worst, &limits)?;
+    cancel.check()?;
+    let random = problem.expectation(Objective::MeanSlowdown, DRAWS, 1, &limits)?;
+    cancel.check()?;
+    let mut extrapolated = Vec::new();
+    let optimal = held_row(setup, "optimal", RowKind::Optimal, &best, &mut extrapolated, cancel)?;
+    let worst = held_row(setup, "worst", RowKind::Worst, &worst, &mut extrapolated, cancel)?;
+    let mut bounds = Bounds { optimal, expectation: None, worst, extrapolated };
+    bounds.optimal.above_optimal_percent = Some(0.0);
+    bounds.worst.above_optimal_percent = bounds.above(bounds.worst.mean_slowdown);
+    bounds.expectation = random.map(|random| expectation_row(&random, &best));
+    Ok(Ok(bounds))
+}
+
+fn held_row(
+    setup: &Setup,
+    name: &str,
+    kind: RowKind,
+    found: &PlacementResult,
+    extrapolated: &mut Vec<usize>,
+    cancel: &Cancel,
+) -> Outcome<Row> {
+    let run = simulate::held(setup, &found.cpu, cancel)?;
+    extrapolated.extend((0..run.apps.len()).filter(|&place| run.apps[place].extrapolated));
+    let Figures { mean_slowdown, stp, unfairness, worst_slowdown, slowdown, .. } = figures(&[run])
+        .ok_or_else(|| Failure::Failed(anyhow::anyhow!("{name}: a program got nothing done")))?;
+    let rounded = |value: f64| round(value, DIGITS);
+    let machine = setup.model.machine();
+    Ok(Row {
+        policy: name.to_owned(),
+        kind,
+        mean_slowdown: rounded(mean_slowdown),
+        standard_error: None,
+        stp: Some(rounded(stp)),
+        unfairness: Some(rounded(unfairness)),
+        worst_slowdown: Some(rounded(worst_slowdown)),
+        spread: None,
+        worst_over_best: None,
+        migrations: None,
+        llc_migrations: None,
+        above_optimal_percent: None,
+        optimal_proven: Some(found.proven),
+        slowdown: slowdown.into_iter().map(rounded).collect(),
+        cpu: found.cpu.iter().map(|&cpu| machine.cpus()[cpu].id.0).collect(),
+        llc: found.llc.clone(),
+    })
+}
+
+/// The expectation is the model's, so its distance is to the model's own optimum.
+fn expectation_row(random: &RandomExpectation, best: &PlacementResult) -> Row {
+    let rounded = |value: f64| round(value, DIGITS);
+    let above = metrics::above_optimal_percent(random.value, best.value);
+    Row {
+        policy: "random (expected)".to_owned(),
+        kind: RowKind::Expectation,
+        mean_slowdown: rounded(random.value),
+        standard_error: (!random.exact).then(|| rounded(random.standard_error)),
+        stp: None,
+        unfairness: None,
+        worst_slowdown: None,
+        spread: None,
+        worst_over_best: None,
+        migrations: None,
+        llc_migrations: None,
+        above_optimal_percent: above.map(rounded),
+        optimal_proven: None,
+        slowdown: random.slowdown.iter().copied().map(rounded).collect(),
+        cpu: Vec::new(),
+        llc: Vec::new(),
+    }
+}

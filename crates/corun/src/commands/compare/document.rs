@@ -1,0 +1,198 @@
+//! The result of a comparison, as JSON, CSV and a table. docs/json.md is its reference.
+
+use serde::Serialize;
+
+use crate::failure::Outcome;
+use crate::output::{Align, counted, csv_rows, table};
+
+/// The JSON document.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct Comparison {
+    pub(super) machine: String,
+    pub(super) apps: Vec<String>,
+    pub(super) method: String,
+    pub(super) seeds: u32,
+    pub(super) data: Data,
+    pub(super) policies: Vec<Row>,
+}
+
+/// On which data the figures stand.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct Data {
+    /// Kinds of profile and where they come from, in words.
+    pub(super) profiles: String,
+    /// Law of space in a shared cache.
+    pub(super) space: String,
+    /// Model of bandwidth.
+    pub(super) bandwidth_model: String,
+    /// Whose choices the model makes.
+    pub(super) compat: String,
+    /// Peak that was asked for instead of the machine's, MB/s.
+    pub(super) peak_mb_per_s: Option<f64>,
+    /// Programs for which a figure was read outside its profile's measured range.
+    pub(super) extrapolated: Vec<String>,
+    /// Why there is no optimum, where there is none.
+    pub(super) no_optimum: Option<String>,
+}
+
+/// What a row of the result is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum RowKind {
+    /// A policy, simulated with all seeds.
+    Policy,
+    /// The best placement, held for the whole run.
+    Optimal,
+    /// The mean over random placements.
+    Expectation,
+    /// The worst placement, held for the whole run.
+    Worst,
+}
+
+/// A policy or a bound.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct Row {
+    pub(super) policy: String,
+    pub(super) kind: RowKind,
+    pub(super) mean_slowdown: f64,
+    /// Of a sampled expectation.
+    pub(super) standard_error: Option<f64>,
+    pub(super) stp: Option<f64>,
+    pub(super) unfairness: Option<f64>,
+    pub(super) worst_slowdown: Option<f64>,
+    pub(super) spread: Option<f64>,
+    pub(super) worst_over_best: Option<f64>,
+    pub(super) migrations: Option<f64>,
+    pub(super) llc_migrations: Option<f64>,
+    pub(super) above_optimal_percent: Option<f64>,
+    pub(super) optimal_proven: Option<bool>,
+    /// Mean over the seeds, a program each.
+    pub(super) slowdown: Vec<f64>,
+    /// The CPU (the machine's own number) on which each program ran longest with the first seed.
+    pub(super) cpu: Vec<u32>,
+    /// The LLC of that CPU.
+    pub(super) llc: Vec<usize>,
+}
+
+fn figure(value: Option<f64>, decimals: usize) -> String {
+    value.map_or("-".to_owned(), |value| format!("{value:.decimals$}"))
+}
+
+impl Comparison {
+    /// For people: one line a policy, then what it stands on.
+    pub(super) fn table(&self) -> String {
+        let header = [
+            ("policy", Align::Left),
+            ("mean slowdown", Align::Right),
+            ("above optimum", Align::Right),
+            ("worst slowdown", Align::Right),
+            ("STP", Align::Right),
+            ("unfairness", Align::Right),
+            ("spread %", Align::Right),
+            ("migrations", Align::Right),
+        ];
+        let rows: Vec<Vec<String>> = self
+            .policies
+            .iter()
+            .map(|row| {
+                vec![
+                    row.policy.clone(),
+                    format!("{:.3}", row.mean_slowdown),
+                    row.above_optimal_percent
+                        .map_or("-".to_owned(), |above| format!("{:+.1} %", tidy(above))),
+                    figure(row.worst_slowdown, 3),
+                    figure(row.stp, 3),
+                    figure(row.unfairness, 3),
+                    figure(row.spread.map(|spread| spread * 100.0), 2),
+                    figure(row.migrations, 1),
+                ]
+            })
+            .collect();
+        let mut text = format!(
+            "{} on {}: {}\n{}, {}\n\n",
+            counted(self.apps.len(), "program"),
+            self.machine,
+            self.apps.join(", "),
+            self.method,
+            counted(self.seeds as usize, "seed"),
+        );
+        text.push_str(&table(&header, &rows));
+        text.push('\n');
+        for note in self.notes() {
+            text.push_str(&note);
+            text.push('\n');
+        }
+        text
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let mut notes = vec![
+            format!("profiles: {}", self.data.profiles),
+            format!("model: space {}, bandwidth {}", self.data.space, self.data.bandwidth_model),
+        ];
+        if !self.data.extrapolated.is_empty() {
+            let names = self.data.extrapolated.join(", ");
+            notes.push(format!("extrapolated, outside the measured range: {names}"));
+        }
+        if let Some(why) = &self.data.no_optimum {
+            notes.push(format!("no optimum: {why}"));
+        }
+        if self.policies.iter().any(|row| row.optimal_proven == Some(false)) {
+            notes.push(
+                "the optimum (or worst) is the best found, not proven: --time-limit ended it"
+                    .to_owned(),
+            );
+        }
+        notes
+    }
+
+    /// One line a policy and program; the figures of the policy stand in each of its lines.
+    pub(super) fn csv(&self) -> Outcome<String> {
+        let header = [
+            "policy",
+            "kind",
+            "app",
+            "slowdown",
+            "mean_slowdown",
+            "stp",
+            "unfairness",
+            "worst_slowdown",
+            "spread",
+            "migrations",
+            "above_optimal_percent",
+            "optimal_proven",
+        ];
+        let optional = |value: Option<f64>| value.map(|one| one.to_string()).unwrap_or_default();
+        let mut rows = Vec::new();
+        for row in &self.policies {
+            let kind = match row.kind {
+                RowKind::Policy => "policy",
+                RowKind::Optimal => "optimal",
+                RowKind::Expectation => "expectation",
+                RowKind::Worst => "worst",
+            };
+            for (app, slowdown) in self.apps.iter().zip(&row.slowdown) {
+                rows.push(vec![
+                    row.policy.clone(),
+                    kind.to_owned(),
+                    app.clone(),
+                    slowdown.to_string(),
+                    row.mean_slowdown.to_string(),
+                    optional(row.stp),
+                    optional(row.unfairness),
+                    optional(row.worst_slowdown),
+                    optional(row.spread),
+                    optional(row.migrations),
+                    optional(row.above_optimal_percent),
+                    row.optimal_proven.map(|proven| proven.to_string()).unwrap_or_default(),
+                ]);
+            }
+        }
+        csv_rows(&header, &rows)
+    }
+}
+
+/// Values that would print as -0.0 are zero.
+fn tidy(percent: f64) -> f64 {
+    if percent.abs() < 0.05 { 0.0 } else { percent }
+}

@@ -1,0 +1,64 @@
+//! From runs to the figures of a row.
+
+use corun_metrics as metrics;
+use corun_sim::RunResult;
+
+/// The figures of a policy over its seeds.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Figures {
+    /// Mean over programs, then over seeds.
+    pub(super) mean_slowdown: f64,
+    /// Mean over seeds.
+    pub(super) stp: f64,
+    /// Mean over seeds.
+    pub(super) unfairness: f64,
+    /// The largest of any program with any seed.
+    pub(super) worst_slowdown: f64,
+    /// Standard deviation / mean of a program's completion time over seeds, mean over programs.
+    pub(super) spread: Option<f64>,
+    /// Longest / shortest completion time over seeds, mean over programs.
+    pub(super) worst_over_best: Option<f64>,
+    /// A run, mean over seeds.
+    pub(super) migrations: f64,
+    /// Of these, to another LLC.
+    pub(super) llc_migrations: f64,
+    /// Each program's, mean over seeds.
+    pub(super) slowdown: Vec<f64>,
+}
+
+/// The figures of runs that differ in their seed alone; none when a program got nothing done in
+/// one of them.
+pub(super) fn figures(runs: &[RunResult]) -> Option<Figures> {
+    let slowdowns: Vec<Vec<f64>> = runs
+        .iter()
+        .map(|run| run.apps.iter().map(|app| app.slowdown).collect())
+        .collect::<Option<_>>()?;
+    let over_seeds = |figure: fn(&[f64]) -> Option<f64>| {
+        metrics::mean(&slowdowns.iter().map(|one| figure(one)).collect::<Option<Vec<f64>>>()?)
+    };
+    let programs = slowdowns.first()?.len();
+    let of_program =
+        |program: usize| -> Vec<f64> { slowdowns.iter().map(|one| one[program]).collect() };
+    let over_programs = |figure: fn(&[f64]) -> Option<f64>| {
+        let each: Option<Vec<f64>> =
+            (0..programs).map(|program| figure(&of_program(program))).collect();
+        metrics::mean(&each?)
+    };
+    let moves = |count: fn(&RunResult) -> u64| {
+        metrics::mean(&runs.iter().map(|run| count(run) as f64).collect::<Vec<f64>>())
+    };
+    Some(Figures {
+        mean_slowdown: over_seeds(metrics::mean_slowdown)?,
+        stp: over_seeds(metrics::stp)?,
+        unfairness: over_seeds(metrics::unfairness)?,
+        worst_slowdown: slowdowns.iter().flatten().copied().reduce(f64::max)?,
+        // A program's solo time does not depend on the seed: its slowdown varies as its time.
+        spread: over_programs(metrics::spread).filter(|_| runs.len() > 1),
+        worst_over_best: over_programs(metrics::worst_over_best).filter(|_| runs.len() > 1),
+        migrations: moves(|run| run.apps.iter().map(|app| app.migrations).sum())?,
+        llc_migrations: moves(|run| run.apps.iter().map(|app| app.llc_migrations).sum())?,
+        slowdown: (0..programs)
+            .map(|program| metrics::mean(&of_program(program)))
+            .collect::<Option<_>>()?,
+    })
+}

@@ -1,0 +1,225 @@
+//! From what was typed and the mix file to what is to be simulated.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use anyhow::anyhow;
+use corun_model::{LoadedProgram, Model};
+use corun_policy::registry;
+use corun_profile::{Fault, Library, Method, Mix, Profile, TABLE_INSTRUCTIONS};
+use corun_sim::{AppSpec, apps_from_mix};
+
+use crate::cli::CompareArgs;
+use crate::failure::{Failure, Outcome};
+use crate::scenario::{self, model_options};
+
+/// The machine of a comparison where neither the command line nor the mix names one.
+const DEFAULT_MACHINE: &str = "xeon-x5365";
+
+/// Seeds where neither says how many.
+const DEFAULT_SEEDS: u32 = 10;
+
+/// Shipped programs of a comparison that names neither programs nor a library: real ones that feel
+/// a last-level cache.
+const DEMO: [&str; 8] = ["bzip2", "cadical", "numpy", "python3", "sort", "stockfish", "xz", "zstd"];
+
+/// The cache at which programs are ranked to choose some, in bytes.
+const RANKED_AT: f64 = (1 << 20) as f64;
+
+/// Most seeds of a comparison.
+const MOST_SEEDS: u32 = 10_000;
+
+/// All that is to be compared.
+pub(super) struct Setup {
+    pub(super) model: Arc<Model>,
+    pub(super) apps: Vec<AppSpec>,
+    /// Each app's profile.
+    pub(super) profiles: Vec<Profile>,
+    pub(super) method: Method,
+    pub(super) seeds: u32,
+    /// Names of the policies, in the order asked for.
+    pub(super) policies: Vec<String>,
+}
+
+impl Setup {
+    /// Reads and checks everything.
+    ///
+    /// # Errors
+    /// Bad input in a file or a name that is not known.
+    pub(super) fn new(arguments: &CompareArgs) -> Outcome<Self> {
+        let policies = policies(&arguments.policy)?;
+        let library = scenario::library(arguments.profiles.as_deref())?;
+        let given = given_mix(arguments)?;
+        let machine = given.as_ref().and_then(|mix| mix.machine.as_deref());
+        let machine = arguments.machine.as_deref().or(machine).unwrap_or(DEFAULT_MACHINE);
+        let machine = scenario::machine(machine)?;
+        let mut mix = match given {
+            Some(mix) => mix,
+            None if arguments.profiles.is_none() => {
+                Mix::of_apps(&DEMO).map_err(|fault| anyhow!("the demonstration mix: {fault}"))?
+            }
+            None => spread_mix(&library, machine.cpus().len())?,
+        };
+        // A recording is a sample: without a mix file all programs run as long as imported ones,
+        // which gives policies that measure on line the time to act.
+        let usual = arguments.mix.is_none().then_some(TABLE_INSTRUCTIONS);
+        for app in &mut mix.apps {
+            app.instructions = app.instructions.or(arguments.instructions).or(usual);
+        }
+        let options = model_options(&arguments.model);
+        let model = Arc::new(Model::new(Arc::new(machine), options)?);
+        let loaded = load(&mix, &library, &model)?;
+        let mut apps = apps_from_mix(&mix, model.machine(), |name| loaded.get(name).cloned())?;
+        name_apart(&mut apps);
+        let profiles = apps
+            .iter()
+            .map(|app| library.get(&app.program.name).cloned())
+            .collect::<Result<_, _>>()?;
+        let seeds = arguments.seeds.or(mix.seeds).unwrap_or(DEFAULT_SEEDS);
+        if seeds > MOST_SEEDS {
+            let message = format!("seeds: found {seeds}, expected at most {MOST_SEEDS}");
+            return Err(Failure::input(message));
+        }
+        Ok(Self { model, apps, profiles, method: mix.method, seeds, policies })
+    }
+
+    /// Does every program run one thread all the time, so that one placement describes it? If
+    /// not, why.
+    pub(super) fn is_steady(&self) -> Result<(), String> {
+        let threads: u64 = self.apps.iter().map(|app| u64::from(app.threads)).sum();
+        let cpus = self.model.machine().cpus().len();
+        if threads > cpus as u64 {
+            return Err(format!("{threads} threads on {cpus} CPUs take turns"));
+        }
+        let comes_and_goes = |app: &&AppSpec| {
+            app.start.0 > 0 || app.kill.is_some() || app.io.is_some() || app.restart == Some(false)
+        };
+        if let Some(app) = self.apps.iter().find(comes_and_goes) {
+            return Err(format!("{} does not run all the time", app.name));
+        }
+        if let Some(app) = self.apps.iter().find(|app| app.threads > 1) {
+            return Err(format!("{} has {} threads", app.name, app.threads));
+        }
+        Ok(())
+    }
+}
+
+/// The mix of the file or of `--apps`, if either is given.
+fn given_mix(arguments: &CompareArgs) -> Outcome<Option<Mix>> {
+    if let Some(path) = &arguments.mix {
+        return Ok(Some(Mix::load(path)?));
+    }
+    if arguments.apps.is_empty() {
+        return Ok(None);
+    }
+    let names: Vec<&str> = arguments.apps.iter().map(|app| app.trim()).collect();
+    let mix = Mix::of_apps(&names);
+    mix.map(Some).map_err(|fault: Fault| Failure::input(format!("--apps: {fault}")))
+}
+
+/// Programs of the library that spread evenly over its ranks by misses in a small cache, in the
+/// order of their names.
+fn spread_mix(library: &Library, cpus: usize) -> Outcome<Mix> {
+    let mut ranked: Vec<(f64, &str)> = library
+        .iter()
+        .map(|profile| (profile.solo_mpki(RANKED_AT).value, profile.name.as_str()))
+        .collect();
+    ranked.sort_by(|one, other| other.0.total_cmp(&one.0).then(one.1.cmp(other.1)));
+    let count = DEMO.len().min(cpus).min(ranked.len());
+    let last = ranked.len().saturating_sub(1);
+    let mut names: Vec<&str> = (0..count)
+        .map(|place| ranked[(place * last).checked_div(count - 1).unwrap_or(0)].1)
+        .collect();
+    names.sort_unstable();
+    Mix::of_apps(&names).map_err(|_| {
+        Failure::input("the library holds no program").hint("--profiles PATH --apps A,B,..")
+    })
+}
+
+/// Every profile of the mix, loaded once.
+fn load(
+    mix: &Mix,
+    library: &Library,
+    model: &Model,
+) -> Outcome<BTreeMap<String, Arc<LoadedProgram>>> {
+    let mut loaded = BTreeMap::new();
+    for name in mix.apps.iter().filter_map(|app| app.profile.as_deref()) {
+        if !loaded.contains_key(name) {
+            loaded.insert(name.to_owned(), Arc::new(model.load(library.get(name)?)?));
+        }
+    }
+    Ok(loaded)
+}
+
+/// Gives later programs of a name that is taken a number: `mcf`, `mcf#2`.
+fn name_apart(apps: &mut [AppSpec]) {
+    for place in 1..apps.len() {
+        let (before, rest) = apps.split_at_mut(place);
+        let taken = |name: &str| before.iter().any(|one| one.name == name);
+        let own = rest[0].name.clone();
+        let mut number = 2;
+        while taken(&rest[0].name) {
+            rest[0].name = format!("{own}#{number}");
+            number += 1;
+        }
+    }
+}
+
+fn policies(asked: &[String]) -> Outcome<Vec<String>> {
+    let known: Vec<&str> = registry().iter().map(|entry| entry.name).collect();
+    if asked.is_empty() {
+        return Ok(known.iter().map(|&name| name.to_owned()).collect());
+    }
+    let mut policies: Vec<String> = Vec::new();
+    for name in asked.iter().map(|name| name.trim()) {
+        if !known.contains(&name) {
+            return Err(Failure::unknown("policy", name, known));
+        }
+        if !policies.iter().any(|one| one == name) {
+            policies.push(name.to_owned());
+        }
+    }
+    Ok(policies)
+}
+
+/// A policy by its name with a seed.
+///
+/// # Errors
+/// Never for names that [`Setup::new`] let pass.
+pub(super) fn build(name: &str, seed: u64) -> Outcome<Box<dyn corun_policy::Policy>> {
+    let options = corun_policy::BuildOptions { seed, ..Default::default() };
+    Ok(corun_policy::build(name, &options).map_err(|error| anyhow!(error))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_demonstration_has_its_programs() {
+        let library = Library::shipped().unwrap();
+        assert!(DEMO.iter().all(|name| library.get(name).is_ok()));
+    }
+
+    #[test]
+    fn a_library_without_a_mix_gives_programs_of_all_ranks() {
+        let library = Library::shipped().unwrap();
+        let mix = spread_mix(&library, 2).unwrap();
+        let miss = |place: usize| {
+            let name = mix.apps[place].profile.as_deref().unwrap();
+            library.get(name).unwrap().solo_mpki(RANKED_AT).value
+        };
+        let all = || library.iter().map(|profile| profile.solo_mpki(RANKED_AT).value);
+        assert_eq!(miss(0).max(miss(1)), all().fold(0.0, f64::max));
+        assert_eq!(miss(0).min(miss(1)), all().fold(f64::INFINITY, f64::min));
+        assert!(spread_mix(&Library::default(), 8).is_err());
+    }
+
+    #[test]
+    fn policies_keep_their_order_and_stand_once() {
+        let asked = ["random", "linux-default", " random"].map(str::to_owned);
+        assert_eq!(policies(&asked).unwrap(), ["random", "linux-default"]);
+        assert!(policies(&["dioo".to_owned()]).unwrap_err().report().contains("unknown policy"));
+        assert_eq!(policies(&[]).unwrap().len(), registry().len());
+    }
+}

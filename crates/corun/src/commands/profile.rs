@@ -1,0 +1,64 @@
+//! `corun profile`: records a program.
+
+use std::io::Write as _;
+use std::time::Duration;
+
+use corun_profile::Profile;
+use corun_trace::{Recorded, Request, TraceError, record};
+
+use super::profiles::count;
+use crate::cli::ProfileArgs;
+use crate::failure::{Failure, Outcome};
+use crate::output::check_target;
+use crate::report::size;
+
+/// The program has our standard output, so all that we say goes to stderr.
+pub(super) fn run(arguments: &ProfileArgs) -> Outcome<String> {
+    check_target(&arguments.output)?;
+    let mut request = Request::new(arguments.command.clone());
+    request.name = arguments.name.clone();
+    request.program = arguments.program.clone().unwrap_or_default();
+    request.input = arguments.input.clone().unwrap_or_default();
+    request.instructions = arguments.instructions;
+    request.duration = arguments.duration.map(Duration::from_secs_f64);
+    let recorded = record(&request).map_err(failure)?;
+    let profile = &recorded.profile;
+    profile.check().map_err(|fault| {
+        Failure::input(format!("the profile cannot be written: {fault}")).hint("--name NAME")
+    })?;
+    profile.save(&arguments.output).map_err(|error| Failure::Failed(error.into()))?;
+    // A closed stderr leaves nobody to tell, and the profile is written.
+    let _ = std::io::stderr().write_all(summary(arguments, &recorded).as_bytes());
+    Ok(String::new())
+}
+
+fn summary(arguments: &ProfileArgs, recorded: &Recorded) -> String {
+    let Profile { name, .. } = &recorded.profile;
+    let footprint = recorded.profile.footprint_bytes().unwrap_or(0);
+    let mut text = format!(
+        "corun: {} written: {name}, {} instructions, footprint {}\n",
+        arguments.output.display(),
+        count(recorded.profile.instructions()),
+        size(footprint as f64),
+    );
+    if !recorded.status.success() {
+        text.push_str(&format!("corun: the program ended with {}\n", recorded.status));
+    }
+    for note in &recorded.notes {
+        text.push_str(&format!("corun: note: {note}\n"));
+    }
+    text
+}
+
+/// What the user typed wrong is bad input; what is missing here, or went wrong, is a failure.
+fn failure(error: TraceError) -> Failure {
+    match error {
+        TraceError::NoCommand
+        | TraceError::NotFound { .. }
+        | TraceError::Directory { .. }
+        | TraceError::NotExecutable { .. }
+        | TraceError::NotAProgram { .. }
+        | TraceError::UnknownMachine { .. } => Failure::input(error),
+        other => Failure::Failed(other.into()),
+    }
+}

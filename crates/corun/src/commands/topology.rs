@@ -1,0 +1,101 @@
+//! `corun topology`: the machine's tree.
+
+use std::path::Path;
+
+use corun_machine::{Machine, discover, preset, presets};
+use serde::Serialize;
+
+use crate::cli::{TopologyArgs, TreeFormat};
+use crate::failure::{Failure, Outcome};
+use crate::output::{Align, json, table};
+use crate::scenario::machine;
+
+pub(super) fn run(arguments: &TopologyArgs) -> Outcome<String> {
+    if arguments.list {
+        return list(arguments.format);
+    }
+    let machine = match (&arguments.machine, &arguments.root) {
+        (Some(name), _) => machine(name)?,
+        (None, Some(root)) => discovered(root)?,
+        (None, None) => discovered(Path::new("/"))?,
+    };
+    match arguments.format {
+        TreeFormat::Text => Ok(machine.tree_text(!arguments.full)),
+        TreeFormat::Json => json(&machine.document()),
+        TreeFormat::Toml => Ok(machine.to_toml()),
+    }
+}
+
+fn discovered(root: &Path) -> Outcome<Machine> {
+    discover(root).map_err(|error| {
+        let failure = Failure::input(format!("{}: {error}", root.display()));
+        failure.hint("a folder with sys/ and proc/ in it")
+    })
+}
+
+#[derive(Debug, Serialize)]
+struct Listing {
+    machines: Vec<Line>,
+}
+
+#[derive(Debug, Serialize)]
+struct Line {
+    name: String,
+    title: String,
+    packages: usize,
+    llcs: usize,
+    cores: usize,
+    cpus: usize,
+    numa_nodes: usize,
+}
+
+fn list(format: TreeFormat) -> Outcome<String> {
+    let machines = presets()
+        .into_iter()
+        .map(|name| {
+            let machine = preset(name)?;
+            Ok(Line {
+                name: name.to_owned(),
+                title: machine.title().to_owned(),
+                packages: machine.packages().len(),
+                llcs: machine.llcs().len(),
+                cores: machine.cores().len(),
+                cpus: machine.cpus().len(),
+                numa_nodes: machine.nodes().len(),
+            })
+        })
+        .collect::<Outcome<Vec<Line>>>()?;
+    match format {
+        TreeFormat::Json => json(&Listing { machines }),
+        TreeFormat::Text => Ok(listed(&machines)),
+        TreeFormat::Toml => Err(Failure::input("--list is written as text or json, not as toml")
+            .hint("corun topology --machine NAME --format toml")),
+    }
+}
+
+fn listed(machines: &[Line]) -> String {
+    let header = [
+        ("machine", Align::Left),
+        ("packages", Align::Right),
+        ("LLCs", Align::Right),
+        ("cores", Align::Right),
+        ("CPUs", Align::Right),
+        ("nodes", Align::Right),
+        ("", Align::Left),
+    ];
+    let rows: Vec<Vec<String>> = machines
+        .iter()
+        .map(|line| {
+            vec![
+                line.name.clone(),
+                line.packages.to_string(),
+                line.llcs.to_string(),
+                line.cores.to_string(),
+                line.cpus.to_string(),
+                line.numa_nodes.to_string(),
+                line.title.clone(),
+            ]
+        })
+        .collect();
+    table(&header, &rows)
+}

@@ -1,0 +1,187 @@
+//! How a command ends when it does not end well, and the exit code that tells a script which.
+
+use std::fmt;
+use std::io;
+use std::process::ExitCode;
+
+use corun_machine::MachineError;
+use corun_model::ModelError;
+use corun_optimal::PlacementError;
+use corun_profile::{FileError, UnknownProgram};
+use corun_sim::SimError;
+
+/// Why a command gives up.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// Wrong usage or bad input: exit code 2.
+    Input {
+        /// What was found and what is expected, with file, line and field where there is one.
+        message: String,
+        /// What the user could type instead.
+        hints: Vec<String>,
+    },
+    /// Something that should have worked did not: exit code 1.
+    Failed(anyhow::Error),
+    /// The user pressed Ctrl-C: exit code 130, as shells have it.
+    Interrupted,
+    /// Whoever read our output stopped reading: not our failure, exit code 0.
+    ReaderGone,
+}
+
+/// What every command returns.
+pub(crate) type Outcome<T = ()> = Result<T, Failure>;
+
+impl Failure {
+    /// Bad input without a hint.
+    pub(crate) fn input(message: impl fmt::Display) -> Self {
+        Self::Input { message: message.to_string(), hints: Vec::new() }
+    }
+
+    /// The same failure with one more hint; failures other than bad input stay as they are.
+    #[must_use]
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        if let Self::Input { hints, .. } = &mut self {
+            hints.push(hint.into());
+        }
+        self
+    }
+
+    /// A name that is not known, with what comes near it or, where nothing does, all there is.
+    pub(crate) fn unknown<'a>(
+        what: &str,
+        name: &str,
+        known: impl IntoIterator<Item = &'a str>,
+    ) -> Self {
+        let known: Vec<&str> = known.into_iter().collect();
+        let near = crate::near_names::near(name, &known);
+        let message = format!("unknown {what} `{name}`");
+        let hint = if near.is_empty() { listed(&known) } else { near.join(", ") };
+        let failure = Self::input(message);
+        if hint.is_empty() { failure } else { failure.hint(hint) }
+    }
+
+    /// The process's exit code.
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        ExitCode::from(match self {
+            Self::Input { .. } => 2,
+            Self::Failed(_) => 1,
+            Self::Interrupted => 130,
+            Self::ReaderGone => 0,
+        })
+    }
+
+    /// The text for stderr; empty where there is nothing to say.
+    pub(crate) fn report(&self) -> String {
+        match self {
+            Self::Input { message, hints } => {
+                let hints: String = hints.iter().map(|hint| format!("  try: {hint}\n")).collect();
+                format!("corun: {message}\n{hints}")
+            }
+            Self::Failed(error) => format!("corun: {error:#}\n"),
+            Self::Interrupted => "corun: interrupted\n".to_owned(),
+            Self::ReaderGone => String::new(),
+        }
+    }
+}
+
+/// The first names of a list, for a message.
+fn listed(names: &[&str]) -> String {
+    const SHOWN: usize = 24;
+    let more = names.len().saturating_sub(SHOWN);
+    let mut text = names[..names.len() - more].join(", ");
+    if more > 0 {
+        text.push_str(&format!(" and {more} more"));
+    }
+    text
+}
+
+impl From<FileError> for Failure {
+    fn from(error: FileError) -> Self {
+        Self::input(error)
+    }
+}
+
+impl From<UnknownProgram> for Failure {
+    fn from(error: UnknownProgram) -> Self {
+        Self::input(error).hint("corun profiles list [--profiles PATH]")
+    }
+}
+
+impl From<MachineError> for Failure {
+    fn from(error: MachineError) -> Self {
+        match error {
+            MachineError::Unknown { name, near } => {
+                Self::input(format!("no machine preset and no file is called `{name}`"))
+                    .hint(near.join(", "))
+                    .hint("corun topology --list")
+            }
+            other => Self::input(other),
+        }
+    }
+}
+
+impl From<ModelError> for Failure {
+    fn from(error: ModelError) -> Self {
+        Self::input(error)
+    }
+}
+
+impl From<PlacementError> for Failure {
+    fn from(error: PlacementError) -> Self {
+        Self::input(error)
+    }
+}
+
+impl From<SimError> for Failure {
+    fn from(error: SimError) -> Self {
+        match error {
+            SimError::Cancelled => Self::Interrupted,
+            SimError::App { .. }
+            | SimError::Setting { .. }
+            | SimError::NoApps
+            | SimError::Counter { .. }
+            | SimError::Control { .. } => Self::input(error),
+            other => Self::Failed(other.into()),
+        }
+    }
+}
+
+impl From<anyhow::Error> for Failure {
+    fn from(error: anyhow::Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            Self::ReaderGone
+        } else {
+            Self::Failed(error.into())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_name_lists_what_is_near() {
+        let failure = Failure::unknown("policy", "dia", ["di", "dio", "random"]);
+        assert_eq!(failure.report(), "corun: unknown policy `dia`\n  try: di, dio\n");
+    }
+
+    #[test]
+    fn with_nothing_near_all_are_listed() {
+        let failure = Failure::unknown("machine", "zzz", ["alpha", "beta"]);
+        assert_eq!(failure.report(), "corun: unknown machine `zzz`\n  try: alpha, beta\n");
+    }
+
+    #[test]
+    fn a_reader_that_went_away_is_silent() {
+        let gone = Failure::from(io::Error::from(io::ErrorKind::BrokenPipe));
+        assert_eq!(gone.report(), "");
+        assert_eq!(gone.exit_code(), ExitCode::from(0));
+    }
+}

@@ -1,0 +1,15 @@
+//! The HTML report: one page that needs nothing but itself.
+
+mod curves;
+mod distance;
+mod document;
+mod page;
+mod placements;
+#[cfg(test)]
+mod sample;
+mod slowdowns;
+mod time_line;
+
+pub(crate) use document::size;
+pub(crate) use document::{Entry, Kind, Llc, Machine, Move, Package, Program, Report, TimeLine};
+pub(crate) use page::render;
