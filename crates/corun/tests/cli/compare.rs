@@ -1,0 +1,188 @@
+//! `corun compare` and its report.
+
+use serde_json::Value;
+
+use crate::fixture::{Fixture, RECORDING, Ran};
+
+const APPS: &str = "stream,needy,middle,quiet";
+
+/// Short programs, so that a test takes no time.
+const MIX: &str = r#"version = 1
+machine = "2x-gold-6138-4c"
+seeds = 2
+[[app]]
+profile = "stream"
+instructions = 2000000000
+[[app]]
+profile = "needy"
+count = 2
+instructions = 2000000000
+[[app]]
+profile = "quiet"
+instructions = 2000000000
+"#;
+
+fn compare(fixture: &Fixture, more: &[&str]) -> Ran {
+    fixture.write("mix.toml", MIX);
+    fixture.run(&[&["compare", "mix.toml", "--profiles", "solo.csv"], more].concat())
+}
+
+fn row<'a>(document: &'a Value, policy: &str) -> &'a Value {
+    let rows = document["policies"].as_array().unwrap();
+    rows.iter().find(|row| row["policy"] == policy).unwrap()
+}
+
+#[test]
+fn policies_stand_between_the_bounds() {
+    let fixture = Fixture::new();
+    let document = compare(&fixture, &["--format", "json"]).json();
+    assert_eq!(document["machine"], "2x-gold-6138-4c");
+    assert_eq!(document["seeds"], 2);
+    assert_eq!(document["method"], "restart-3");
+    let apps: Vec<&str> =
+        document["apps"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
+    assert_eq!(apps, ["stream", "needy", "needy#2", "quiet"]);
+    let mean = |policy: &str| row(&document, policy)["mean_slowdown"].as_f64().unwrap();
+    let (best, worst) = (mean("optimal"), mean("worst"));
+    assert!(best < worst);
+    for policy in ["linux-default", "random", "di", "dio"] {
+        let found = mean(policy);
+        assert!(best - 1e-3 <= found && found <= worst + 1e-3, "{policy}: {found}");
+        let above = row(&document, policy)["above_optimal_percent"].as_f64().unwrap();
+        assert!((above - (found / best - 1.0) * 100.0).abs() < 1e-3, "{policy}");
+        assert_eq!(row(&document, policy)["slowdown"].as_array().unwrap().len(), 4);
+    }
+    assert!(best <= mean("random (expected)") && mean("random (expected)") <= worst);
+    assert_eq!(row(&document, "optimal")["optimal_proven"], true);
+    assert_eq!(row(&document, "optimal")["above_optimal_percent"], 0.0);
+    assert!(document["data"]["profiles"].as_str().unwrap().contains("xeon-gold-6138"));
+}
+
+#[test]
+fn the_table_and_the_csv_say_the_same() {
+    let fixture = Fixture::new();
+    let table = compare(&fixture, &["--policy", "di"]).done();
+    for word in ["optimal", "di", "worst", "above optimum", "4 programs on 2x-gold-6138-4c"] {
+        assert!(table.contains(word), "{word}: {table}");
+    }
+    assert!(!table.contains("linux-default"), "{table}");
+    assert!(!table.contains('\u{1b}'), "no colours where no terminal is");
+    let csv = compare(&fixture, &["--policy", "di", "--format", "csv"]).done();
+    let columns = csv.lines().next().unwrap().split(',').count();
+    assert!(csv.lines().all(|line| line.split(',').count() == columns));
+    assert!(csv.lines().any(|line| line.starts_with("di,policy,needy#2,")), "{csv}");
+}
+
+#[test]
+fn two_runs_give_the_same_bytes() {
+    let fixture = Fixture::new();
+    let words = ["--format", "json", "--report", "report.html"];
+    let once = compare(&fixture, &words).done();
+    let page = std::fs::read(fixture.path("report.html")).unwrap();
+    std::fs::remove_file(fixture.path("report.html")).unwrap();
+    assert_eq!(once, compare(&fixture, &words).done());
+    assert_eq!(page, std::fs::read(fixture.path("report.html")).unwrap());
+}
+
+#[test]
+fn the_report_tells_the_whole_story() {
+    let fixture = Fixture::new();
+    compare(&fixture, &["--report", "report.html"]).done();
+    let page = std::fs::read_to_string(fixture.path("report.html")).unwrap();
+    for word in [
+        "<!DOCTYPE html>",
+        "prefers-color-scheme: dark",
+        "Distance to the optimum",
+        "Who sits where",
+        "Slowdown by program",
+        "Miss-rate curves",
+        "Migrations",
+        "What this stands on",
+        "needy#2",
+        "corun compare mix.toml --profiles solo.csv --report report.html",
+        env!("CARGO_PKG_VERSION"),
+    ] {
+        assert!(page.contains(word), "{word}");
+    }
+    for word in ["http://", "https://", "<script"] {
+        assert!(!page.contains(word), "{word}");
+    }
+    assert_eq!(fixture.files(), ["mix.toml", "report.html", "solo.csv"]);
+}
+
+#[test]
+fn more_threads_than_cpus_have_no_optimum() {
+    let fixture = Fixture::new();
+    let mix = MIX.replace("count = 2", "count = 8").replace("2000000000", "200000000");
+    fixture.write("many.toml", &mix);
+    let words = ["compare", "many.toml", "--profiles", "solo.csv", "--policy", "linux-default"];
+    let document = fixture.run(&[&words[..], &["--format", "json"]].concat()).json();
+    assert_eq!(document["policies"].as_array().unwrap().len(), 1);
+    let why = document["data"]["no_optimum"].as_str().unwrap();
+    assert!(why.contains("10 threads on 8 CPUs"), "{why}");
+    assert_eq!(document["policies"][0]["above_optimal_percent"], Value::Null);
+}
+
+#[test]
+fn recordings_of_several_phases_are_compared() {
+    let fixture = Fixture::new();
+    std::fs::create_dir(fixture.path("lib")).unwrap();
+    fixture.write("lib/a.toml", &RECORDING.replace("\"twophase\"\n", "\"a\"\n"));
+    fixture.write("lib/b.toml", &RECORDING.replace("\"twophase\"\n", "\"b\"\n"));
+    let words = ["compare", "--profiles", "lib", "--apps", "a,b,a,b", "--seeds", "2"];
+    let document = fixture
+        .run(&[&words[..], &["--machine", "xeon-x5365-2llc", "--format", "json"]].concat())
+        .json();
+    assert!(row(&document, "optimal")["mean_slowdown"].as_f64().unwrap() >= 1.0);
+}
+
+#[test]
+fn bad_comparisons_are_refused_and_write_nothing() {
+    let fixture = Fixture::new();
+    compare(&fixture, &["--policy", "dioo", "--report", "r.html"])
+        .refused(&["unknown policy `dioo`", "try: dio"]);
+    compare(&fixture, &["--machine", "xeon", "--report", "r.html"]).refused(&["xeon-x5365"]);
+    compare(&fixture, &["--report", "no/r.html"]).refused(&["no: there is no such folder"]);
+    let bad = |text: &str, words: &[&str]| {
+        fixture.write("bad.toml", text);
+        let ran = ["compare", "bad.toml", "--profiles", "solo.csv", "--report", "r.html"];
+        fixture.run(&ran).refused(words);
+    };
+    bad(&MIX.replace("\"quiet\"", "\"quite\""), &["quite", "quiet"]);
+    bad(&MIX.replace("seeds = 2", "seeds = 0"), &["bad.toml:3", "seeds"]);
+    bad(&MIX.replace("seeds = 2", "seeds = 20000"), &["seeds", "10000"]);
+    bad(&MIX.replace("count = 2", "cuont = 2"), &["bad.toml:9", "cuont"]);
+    let command =
+        MIX.replacen("profile = \"stream\"\ninstructions = 2000000000", "cmd = [\"true\"]", 1);
+    bad(&command, &["profile", "the simulator runs no commands"]);
+    fixture.run(&["compare", "none.toml"]).refused(&["none.toml"]);
+    let apps = ["compare", "--profiles", "solo.csv", "--apps", "stream,,needy"];
+    fixture.run(&apps).refused(&["--apps"]);
+    fixture
+        .run(&["compare", "--profiles", "solo.csv", "--apps", APPS, "--seeds", "x"])
+        .refused(&["--seeds"]);
+    assert_eq!(fixture.files(), ["bad.toml", "mix.toml", "solo.csv"]);
+}
+
+#[test]
+fn ctrl_c_ends_a_long_comparison_and_writes_nothing() {
+    let fixture = Fixture::new();
+    let words = ["compare", "--profiles", "solo.csv", "--apps", APPS, "--seeds", "10000"];
+    let child = std::process::Command::new(assert_cmd::cargo::cargo_bin!("corun"))
+        .current_dir(fixture.path("."))
+        .args(words)
+        .args(["--report", "r.html"])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    // By now it simulates: the work is of minutes, and the wait only has to outlast the start.
+    std::thread::sleep(std::time::Duration::from_millis(1500));
+    let id = child.id().to_string();
+    std::process::Command::new("kill").args(["-INT", &id]).status().unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "corun: interrupted\n");
+    assert!(output.stdout.is_empty());
+    assert_eq!(fixture.files(), ["solo.csv"]);
+}

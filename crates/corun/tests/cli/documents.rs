@@ -1,0 +1,77 @@
+//! The JSON documents keep their fields, and docs/json.md tells of each.
+
+use serde_json::{Map, Value};
+
+use crate::fixture::{Fixture, RECORDING};
+
+/// What a document is made of: types in the place of values, one entry of each list.
+fn shape(value: &Value) -> Value {
+    match value {
+        Value::Null => "null".into(),
+        Value::Bool(_) => "bool".into(),
+        Value::Number(_) => "number".into(),
+        Value::String(_) => "text".into(),
+        Value::Array(entries) => Value::Array(entries.first().map(shape).into_iter().collect()),
+        Value::Object(fields) => {
+            Value::Object(fields.iter().map(|(name, one)| (name.clone(), shape(one))).collect())
+        }
+    }
+}
+
+fn names(value: &Value, into: &mut Vec<String>) {
+    match value {
+        Value::Array(entries) => entries.iter().for_each(|entry| names(entry, into)),
+        Value::Object(fields) => fields.iter().for_each(|(name, one)| {
+            into.push(name.clone());
+            names(one, into);
+        }),
+        _ => {}
+    }
+}
+
+/// Documents by what prints them, without what other crates define (trees, origins).
+fn documents() -> Vec<(&'static str, Value)> {
+    let fixture = Fixture::new();
+    fixture.write("twophase.toml", RECORDING);
+    let on = ["--machine", "2x-gold-6138-4c", "--profiles", "solo.csv", "--format", "json"];
+    let apps = ["--apps", "stream,needy"];
+    let run = |words: &[&str]| fixture.run(words).json();
+    let mut shown = run(&["profiles", "show", "twophase.toml", "--format", "json"]);
+    if let Some(fields) = shown.as_object_mut() {
+        fields.remove("origin");
+    }
+    vec![
+        ("compare", run(&[&["compare", "--seeds", "2"], &on[..], &apps].concat())),
+        ("place", run(&[&["place", "--policy", "optimal"], &on[..], &apps].concat())),
+        ("predict", run(&[&["predict", "--place", "0,1"], &on[..], &apps].concat())),
+        ("list", run(&["profiles", "list", "--profiles", "solo.csv", "--format", "json"])),
+        ("show", shown),
+        ("machines", run(&["topology", "--list", "--format", "json"])),
+    ]
+}
+
+#[test]
+fn documents_keep_their_fields() {
+    let shapes: Map<String, Value> =
+        documents().iter().map(|(name, one)| ((*name).to_owned(), shape(one))).collect();
+    insta::assert_json_snapshot!("documents", Value::Object(shapes));
+}
+
+#[test]
+fn every_field_is_documented() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/json.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    let mut missing = Vec::new();
+    for (document, value) in documents() {
+        let mut fields = Vec::new();
+        names(&value, &mut fields);
+        missing.extend(
+            fields
+                .into_iter()
+                .filter(|field| !text.contains(&format!("`{field}`")))
+                .map(|field| format!("{document}: {field}")),
+        );
+    }
+    missing.dedup();
+    assert!(missing.is_empty(), "docs/json.md lacks {missing:?}");
+}

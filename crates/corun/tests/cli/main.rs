@@ -1,0 +1,9 @@
+//! The command from outside: what it prints, writes, refuses and returns.
+
+mod compare;
+mod documents;
+mod fixture;
+mod place;
+mod profiles;
+mod topology;
+mod usage;

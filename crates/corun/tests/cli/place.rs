@@ -1,0 +1,144 @@
+//! `corun predict` and `corun place`.
+
+use serde_json::Value;
+
+use crate::fixture::{Fixture, Ran, public_table};
+
+const APPS: &str = "stream,needy,middle,quiet";
+
+fn figures(document: &Value, field: &str) -> Vec<f64> {
+    document[field].as_array().unwrap().iter().map(|one| one.as_f64().unwrap()).collect()
+}
+
+fn predict(fixture: &Fixture, apps: &str, place: &str, more: &[&str]) -> Ran {
+    let words = ["predict", "--machine", "2x-gold-6138-4c", "--profiles", "solo.csv", "--apps"];
+    fixture.run(&[&words[..], &[apps, "--place", place], more].concat())
+}
+
+fn place(fixture: &Fixture, apps: &str, policy: &str, more: &[&str]) -> Ran {
+    let words = ["place", "--machine", "2x-gold-6138-4c", "--profiles", "solo.csv", "--apps"];
+    fixture.run(&[&words[..], &[apps, "--policy", policy, "--format", "json"], more].concat())
+}
+
+#[test]
+fn a_program_alone_is_not_slowed() {
+    let fixture = Fixture::new();
+    let document = predict(&fixture, "needy", "0", &["--format", "json"]).json();
+    assert!((figures(&document, "slowdown")[0] - 1.0).abs() < 1e-3, "{document}");
+    assert_eq!(document["policy"], Value::Null);
+    assert_eq!(document["llc"][0], 0);
+}
+
+#[test]
+fn sharing_a_cache_with_a_streamer_hurts() {
+    let fixture = Fixture::new();
+    let beside = predict(&fixture, "stream,needy", "0,1", &["--format", "json"]).json();
+    let apart = predict(&fixture, "stream,needy", "0,4", &["--format", "json"]).json();
+    assert!(figures(&beside, "slowdown")[1] > figures(&apart, "slowdown")[1] + 0.01);
+    assert_eq!(figures(&apart, "llc"), [0.0, 1.0]);
+    let table = predict(&fixture, "stream,needy", "0,1", &[]).done();
+    assert!(table.contains("slowdown") && table.contains("xeon-gold-6138"), "{table}");
+    let csv = predict(&fixture, "stream,needy", "0,1", &["--format", "csv"]).done();
+    assert!(csv.starts_with("app,cpu,llc,slowdown"), "{csv}");
+    assert_eq!(csv.lines().count(), 3);
+}
+
+#[test]
+fn models_and_laws_can_be_chosen() {
+    let fixture = Fixture::new();
+    let antt = |more: &[&str]| {
+        let more = [&["--format", "json"], more].concat();
+        let ran = predict(&fixture, "stream,stream,stream,needy", "0,1,2,3", &more);
+        ran.json()["antt"].as_f64().unwrap()
+    };
+    let free = antt(&["--bandwidth-model", "none"]);
+    let tight = antt(&["--bandwidth-model", "additive", "--peak-bandwidth", "8000"]);
+    assert!(tight > free, "{tight} {free}");
+    let law = |name: &str| antt(&["--bandwidth-model", "none", "--space", name]);
+    assert!((law("fill-time") - law("proportional")).abs() > 1e-6);
+    let pbbcache =
+        predict(&fixture, "stream,needy", "0,1", &["--format", "json", "--compat", "pbbcache"]);
+    assert_eq!(pbbcache.json()["data"]["space"], "whirlpool");
+}
+
+#[test]
+fn bad_places_are_refused() {
+    let fixture = Fixture::new();
+    predict(&fixture, "stream,needy", "0", &[]).refused(&["1 CPUs for 2 programs"]);
+    predict(&fixture, "stream,needy", "0,99", &[]).refused(&["no CPU 99", "try: CPUs 0-7"]);
+    predict(&fixture, "stream,needy", "3,3", &[]).refused(&["CPU 3 stands twice"]);
+    predict(&fixture, "stream,neddy", "0,1", &[]).refused(&["neddy", "needy"]);
+    predict(&fixture, "stream,needy", "0,x", &[]).refused(&["x"]);
+}
+
+#[test]
+fn the_optimum_and_the_worst_enclose_every_policy() {
+    let fixture = Fixture::new();
+    let antt = |policy: &str| place(&fixture, APPS, policy, &[]).json()["antt"].as_f64().unwrap();
+    let (best, worst) = (antt("optimal"), antt("worst"));
+    assert!(best < worst);
+    for policy in ["linux-default", "random", "di", "dio"] {
+        let found = antt(policy);
+        assert!(best - 1e-6 <= found && found <= worst + 1e-6, "{policy}: {found}");
+    }
+}
+
+#[test]
+fn the_optimum_is_proven_and_says_so() {
+    let fixture = Fixture::new();
+    let document = place(&fixture, APPS, "optimal", &["--objective", "stp"]).json();
+    assert_eq!(document["objective"], "stp");
+    assert_eq!(document["proven"], true);
+    assert_eq!(document["gap"], 0.0);
+    assert_eq!(document["value"], document["stp"]);
+    assert!(document["solver_seconds"].as_f64().unwrap() >= 0.0);
+    assert_eq!(figures(&document, "cpu").len(), 4);
+    // The two that hurt each other most sit apart.
+    let llc = figures(&document, "llc");
+    assert_ne!(llc[0], llc[1]);
+}
+
+#[test]
+fn a_program_may_stand_again() {
+    let fixture = Fixture::new();
+    let document = place(&fixture, "stream,stream,quiet,quiet", "optimal", &[]).json();
+    let names: Vec<&str> =
+        document["apps"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
+    assert_eq!(names, ["stream", "stream#2", "quiet", "quiet#2"]);
+    let llc = figures(&document, "llc");
+    assert_ne!(llc[0], llc[1]);
+}
+
+#[test]
+fn bad_decisions_are_refused() {
+    let fixture = Fixture::new();
+    place(&fixture, APPS, "optimum", &[]).refused(&["unknown policy `optimum`", "try: optimal"]);
+    place(&fixture, APPS, "di", &["--objective", "speed"]).refused(&["speed", "unfairness"]);
+    let nine = ["quiet"; 9].join(",");
+    place(&fixture, &nine, "optimal", &[]).refused(&["9 programs", "8 CPUs", "try: "]);
+    place(&fixture, &nine, "di", &[]).refused(&["9 programs", "8 CPUs"]);
+}
+
+#[test]
+fn real_programs_are_placed_apart() {
+    let Some(table) = public_table() else { return };
+    let fixture = Fixture::new();
+    let document = fixture
+        .run(&[
+            "place",
+            "--machine",
+            "2x-gold-6138-4c",
+            "--profiles",
+            table.to_str().unwrap(),
+            "--apps",
+            "mcf06,lbm06,namd06,povray06",
+            "--policy",
+            "optimal",
+            "--format",
+            "json",
+        ])
+        .json();
+    let llc = figures(&document, "llc");
+    assert_ne!(llc[0], llc[1]);
+    assert_eq!(document["proven"], true);
+}

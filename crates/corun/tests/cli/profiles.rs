@@ -1,0 +1,116 @@
+//! `corun profiles` and `corun profile`.
+
+use crate::fixture::{Fixture, RECORDING};
+
+#[test]
+fn a_table_is_listed_in_all_formats() {
+    let fixture = Fixture::new();
+    let text = fixture.run(&["profiles", "list", "--profiles", "solo.csv"]).done();
+    assert!(text.contains("MPKI at 4 MiB"), "{text}");
+    assert!(text.contains("* extrapolated"), "{text}");
+    let document =
+        fixture.run(&["profiles", "list", "--profiles", "solo.csv", "--format", "json"]).json();
+    let profiles = document["profiles"].as_array().unwrap();
+    let names: Vec<&str> = profiles.iter().map(|one| one["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["idler", "middle", "needy", "quiet", "small", "stream"]);
+    assert_eq!(profiles[5]["kind"], "table");
+    // Below the table's private cache nothing was measured.
+    assert_eq!(profiles[5]["mpki"][0]["extrapolated"], true);
+    assert_eq!(profiles[5]["mpki"][2]["extrapolated"], false);
+    let csv =
+        fixture.run(&["profiles", "list", "--profiles", "solo.csv", "--format", "csv"]).done();
+    assert_eq!(csv.lines().count(), 1 + 6 * 4);
+}
+
+#[test]
+fn a_recording_is_shown() {
+    let fixture = Fixture::new();
+    fixture.write("twophase.toml", RECORDING);
+    let text = fixture.run(&["profiles", "show", "twophase.toml"]).done();
+    assert!(text.starts_with("twophase\n"), "{text}");
+    assert!(text.contains("4.0 G in 2 phases") && text.contains('█'), "{text}");
+    let document = fixture.run(&["profiles", "show", "twophase.toml", "--format", "json"]).json();
+    assert_eq!(document["instructions"], 4_000_000_000u64);
+    let curve = document["curve"].as_array().unwrap();
+    assert_eq!(curve[0]["bytes"], 32768);
+    assert_eq!(curve[0]["mpki"], 0.75 * 40.0 + 0.25 * 10.0);
+    assert!(document["llc_apki"].is_number());
+}
+
+#[test]
+fn an_imported_table_is_the_same_program() {
+    let fixture = Fixture::new();
+    let written = fixture.run(&["profiles", "import", "solo.csv", "--out-dir", "lib"]).done();
+    assert_eq!(written, "6 profiles written to lib\n");
+    let show = |from: &[&str]| {
+        let mut words = vec!["profiles", "show", "needy", "--format", "json", "--profiles"];
+        words.extend(from);
+        fixture.run(&words).done()
+    };
+    assert_eq!(show(&["solo.csv"]), show(&["lib"]));
+    let again = ["profiles", "import", "solo.csv", "--out-dir", "lib"];
+    fixture.run(&again).refused(&["lib/idler.toml is there already", "try: --force"]);
+    fixture.run(&[&again[..], &["--force"]].concat()).done();
+}
+
+#[test]
+fn bad_tables_are_refused_and_leave_nothing() {
+    let fixture = Fixture::new();
+    let good = std::fs::read_to_string(fixture.path("solo.csv")).unwrap();
+    let import = |name: &str, text: &str, words: &[&str]| {
+        fixture.write(name, text);
+        fixture.run(&["profiles", "import", name, "--out-dir", "out"]).refused(words);
+        assert!(!fixture.path("out").exists());
+    };
+    import("column.csv", &good.replacen("llcmpki", "other", 1), &["column.csv:1", "llcmpki"]);
+    import("nan.csv", &good.replacen("0.600000", "NaN", 1), &["nan.csv:2", "ipc"]);
+    import("negative.csv", &good.replacen("0.600000", "-1", 1), &["negative.csv:2", "ipc"]);
+    import("empty.csv", "", &["empty.csv"]);
+    import("short.csv", &good[..good.len() - 40], &["short.csv:67"]);
+    import("table.txt", &good, &["table.txt", ".csv"]);
+    fixture.run(&["profiles", "import", "none.csv", "--out-dir", "out"]).refused(&["none.csv"]);
+}
+
+#[test]
+fn unknown_and_broken_profiles_are_refused() {
+    let fixture = Fixture::new();
+    fixture
+        .run(&["profiles", "show", "neddy", "--profiles", "solo.csv"])
+        .refused(&["neddy", "needy", "try: "]);
+    fixture.write("bad.toml", &RECORDING.replace("dirty_share = 0.2", "dirty_share = 2"));
+    fixture.run(&["profiles", "show", "bad.toml"]).refused(&["bad.toml:15", "dirty_share"]);
+    fixture.run(&["profiles", "show", "missing.toml"]).refused(&["missing.toml"]);
+}
+
+#[test]
+fn recording_what_is_no_program_is_refused() {
+    let fixture = Fixture::new();
+    fixture.write("text", "no program");
+    let before = fixture.files();
+    fixture.run(&["profile", "-o", "p.toml"]).refused(&["<CMD>"]);
+    fixture.run(&["profile", "-o", "p.toml", "--", "/no/such/prog"]).refused(&["/no/such/prog"]);
+    fixture.run(&["profile", "-o", "p.toml", "--", "./text"]).refused(&["text", "executable"]);
+    fixture.run(&["profile", "-o", "no/p.toml", "--", "true"]).refused(&["no: there is no such"]);
+    assert_eq!(fixture.files(), before);
+}
+
+#[test]
+fn a_program_is_recorded_and_its_status_does_not_count() {
+    let emulator = format!("qemu-{}", std::env::consts::ARCH);
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    if !std::env::split_paths(&path).any(|folder| folder.join(&emulator).is_file()) {
+        println!("skipped: {emulator} is not installed");
+        return;
+    }
+    let fixture = Fixture::new();
+    let words = ["profile", "-o", "p.toml", "--name", "mine", "--", "sh", "-c", "echo out; exit 3"];
+    let ran = fixture.run(&words);
+    assert_eq!(ran.code(), 0, "{}", ran.stderr());
+    assert_eq!(ran.stdout(), "out\n");
+    assert!(ran.stderr().contains("p.toml written: mine"), "{}", ran.stderr());
+    assert!(ran.stderr().contains("exit status: 3"), "{}", ran.stderr());
+    let document = fixture.run(&["profiles", "show", "p.toml", "--format", "json"]).json();
+    assert_eq!(document["name"], "mine");
+    assert_eq!(document["origin"]["exit_code"], 3);
+    assert!(document["instructions"].as_u64().unwrap() > 1000);
+}

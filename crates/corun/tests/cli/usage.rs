@@ -1,0 +1,56 @@
+//! Wrong usage, help, the version, readers that go away.
+
+use std::process::{Command as Process, Stdio};
+
+use crate::fixture::Fixture;
+
+#[test]
+fn help_has_examples_and_exit_codes() {
+    let help = Fixture::new().run(&["--help"]).done();
+    for word in ["Examples:", "corun compare --report report.html", "Exit codes:", "topology"] {
+        assert!(help.contains(word), "{word}");
+    }
+}
+
+#[test]
+fn the_version_is_said() {
+    let version = Fixture::new().run(&["--version"]).done();
+    assert_eq!(version, format!("corun {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn wrong_usage_is_refused() {
+    let fixture = Fixture::new();
+    fixture.run(&["compar"]).refused(&["unrecognized subcommand 'compar'", "try: ", "compare"]);
+    fixture.run(&["topology", "--formt", "json"]).refused(&["--formt", "--format"]);
+    fixture.run(&["topology", "--format", "yaml"]).refused(&["yaml", "text, json, toml"]);
+    fixture.run(&["predict"]).refused(&["--machine", "--apps", "--place"]);
+    fixture.run(&["compare", "--seeds", "0"]).refused(&["--seeds", "0"]);
+    fixture.run(&["compare", "--peak-bandwidth", "NaN"]).refused(&["NaN", "above 0"]);
+    fixture.run(&["compare", "--peak-bandwidth=-5"]).refused(&["-5", "above 0"]);
+    fixture.run(&["compare", "--space", "lru"]).refused(&["lru", "fill-time", "whirlpool"]);
+    fixture.run(&["compare", "--bandwidth-model", "x"]).refused(&["additive", "stalls"]);
+    fixture.run(&["compare", "mix.toml", "--apps", "a"]).refused(&["cannot be used with"]);
+}
+
+#[test]
+fn nothing_to_do_is_wrong_usage_with_help() {
+    let ran = Fixture::new().run(&[]);
+    assert_eq!(ran.code(), 2);
+    assert!(ran.stderr().contains("Usage: corun"), "{}", ran.stderr());
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    let mut child = Process::new(assert_cmd::cargo::cargo_bin!("corun"))
+        .args(["topology", "--list"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Closed before the command can have written.
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
+}

@@ -1,0 +1,37 @@
+#!/usr/bin/env python3
+"""Runs the examples of docs/commands.md again and puts their output in the place of the old.
+
+    cargo build -p corun && scripts/refresh-command-docs.py
+
+A block of the page that begins with `$ corun ...` is one command and its output; further `$` lines
+stay as they are. Long listings keep their first lines.
+"""
+
+import pathlib
+import re
+import shlex
+import subprocess
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs/commands.md"
+MOST_LINES = 26
+
+
+def refreshed(block: re.Match) -> str:
+    words = shlex.split(block["command"])
+    program = ROOT / "target/debug/corun"
+    done = subprocess.run([program, *words], capture_output=True, text=True, check=False)
+    lines = (done.stdout or done.stderr).rstrip().split("\n")
+    if len(lines) > MOST_LINES:
+        lines = lines[: MOST_LINES // 2] + ["..."]
+    rest = block["rest"] or ""
+    return f"```console\n$ corun {block['command']}\n" + "\n".join(lines) + f"\n{rest}```"
+
+
+def main() -> None:
+    block = r"```console\n\$ corun (?P<command>[^\n]*)\n(?:(?!\$ |```)[^\n]*\n)*(?P<rest>(?:\$[^`]*)?)```"
+    PAGE.write_text(re.sub(block, refreshed, PAGE.read_text()))
+
+
+if __name__ == "__main__":
+    main()
