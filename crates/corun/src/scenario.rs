@@ -39,6 +39,7 @@ pub(crate) fn model_options(arguments: &ModelArgs) -> ModelOptions {
             space: arguments.space.unwrap_or(own.space),
             bandwidth: arguments.bandwidth_model.unwrap_or(own.bandwidth),
             peak_mb_per_s: arguments.peak_bandwidth,
+            solo_peak_share: arguments.solo_peak_share,
             ..own
         },
     }

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use corun_model::{BandwidthModel, SpaceLaw};
 
-use super::values::{Compat, DocumentFormat, ObjectiveName, TableFormat, TreeFormat, positive};
+use super::values::{
+    Compat, DocumentFormat, ObjectiveName, StudyName, TableFormat, TreeFormat, positive, share,
+};
 
 /// `corun topology`.
 #[derive(Debug, Args)]
@@ -132,7 +134,7 @@ pub(crate) struct ProgramArgs {
 }
 
 /// How slowdowns are computed.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct ModelArgs {
     /// What limited bandwidth costs: none, simple, morad, stalls or additive [default: additive]
     #[arg(long, value_name = "MODEL", conflicts_with = "compat")]
@@ -143,6 +145,9 @@ pub(crate) struct ModelArgs {
     /// Peak of each memory controller in MB/s (1e6 bytes a second), instead of the machine's
     #[arg(long, value_name = "MB/s", value_parser = positive)]
     pub(crate) peak_bandwidth: Option<f64>,
+    /// Share of a peak that a program alone draws at most, above 0 and below 1 [default: 0.95]
+    #[arg(long, value_name = "SHARE", value_parser = share, conflicts_with = "compat")]
+    pub(crate) solo_peak_share: Option<f64>,
     /// Compute as another simulator does, so that results can be compared with its
     #[arg(long, value_enum, value_name = "WHOSE")]
     pub(crate) compat: Option<Compat>,
@@ -232,4 +237,23 @@ pub(crate) struct CompareArgs {
     /// Also write an HTML page
     #[arg(long, value_name = "FILE.html")]
     pub(crate) report: Option<PathBuf>,
+}
+
+/// `corun study`.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  corun study dio-mixes --profiles solo.csv")]
+pub(crate) struct StudyArgs {
+    /// Which
+    #[arg(value_enum, value_name = "NAME")]
+    pub(crate) study: StudyName,
+    /// The profiles it stands on: a CSV of SPEC CPU solo figures by LLC ways, or a folder
+    #[arg(long, value_name = "PATH")]
+    pub(crate) profiles: PathBuf,
+    /// Repeat each experiment with seeds 1 to N
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) seeds: u32,
+    /// How it is written
+    #[arg(long, value_enum, default_value = "table")]
+    pub(crate) format: TableFormat,
 }

@@ -5,9 +5,11 @@ mod values;
 
 pub(crate) use arguments::{
     CompareArgs, ImportArgs, ListArgs, ModelArgs, PlaceArgs, PredictArgs, ProfileArgs,
-    ProfilesCommand, ShowArgs, TopologyArgs,
+    ProfilesCommand, ShowArgs, StudyArgs, TopologyArgs,
 };
-pub(crate) use values::{Compat, DocumentFormat, ObjectiveName, TableFormat, TreeFormat};
+pub(crate) use values::{
+    Compat, DocumentFormat, ObjectiveName, StudyName, TableFormat, TreeFormat,
+};
 
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -49,6 +51,8 @@ pub(crate) enum Command {
     Place(PlaceArgs),
     /// Policies side by side on a simulated machine, with the best and worst placement there is
     Compare(CompareArgs),
+    /// A paper's experiment, our figures beside the paper's
+    Study(StudyArgs),
 }
 
 /// Why parsing ended without a command: help, the version, or wrong usage.

@@ -76,6 +76,13 @@ impl ObjectiveName {
     }
 }
 
+/// The studies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum StudyName {
+    /// The eight mixes of DIO's Table III on three machines: each policy's distance to the optimum
+    DioMixes,
+}
+
 /// A finite number above 0.
 pub(super) fn positive(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
@@ -84,15 +91,31 @@ pub(super) fn positive(text: &str) -> Result<f64, String> {
     }
 }
 
+/// A number above 0 and below 1.
+pub(super) fn share(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if value > 0.0 && value < 1.0 => Ok(value),
+        _ => Err("expected a number above 0 and below 1".to_owned()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::positive;
+    use super::{positive, share};
 
     #[test]
     fn only_positive_finite_numbers_pass() {
         assert_eq!(positive("35000"), Ok(35000.0));
         for text in ["0", "-1", "NaN", "inf", "a", ""] {
             assert!(positive(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn shares_lie_between_none_and_all() {
+        assert_eq!(share("0.8"), Ok(0.8));
+        for text in ["0", "1", "-0.1", "NaN", ""] {
+            assert!(share(text).is_err(), "{text}");
         }
     }
 }

@@ -6,6 +6,7 @@ mod placement;
 mod predict;
 mod profile;
 mod profiles;
+mod study;
 mod topology;
 
 use crate::cli::Command;
@@ -20,5 +21,6 @@ pub(crate) fn run(command: &Command) -> Outcome<String> {
         Command::Predict(arguments) => predict::run(arguments),
         Command::Place(arguments) => place::run(arguments),
         Command::Compare(arguments) => compare::run(arguments),
+        Command::Study(arguments) => study::run(arguments),
     }
 }

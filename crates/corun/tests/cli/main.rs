@@ -5,5 +5,6 @@ mod documents;
 mod fixture;
 mod place;
 mod profiles;
+mod study;
 mod topology;
 mod usage;

@@ -7,38 +7,38 @@ use crate::output::{Align, counted, csv_rows, table};
 
 /// The JSON document.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(super) struct Comparison {
-    pub(super) machine: String,
-    pub(super) apps: Vec<String>,
-    pub(super) method: String,
-    pub(super) seeds: u32,
-    pub(super) data: Data,
-    pub(super) policies: Vec<Row>,
+pub(in crate::commands) struct Comparison {
+    pub(in crate::commands) machine: String,
+    pub(in crate::commands) apps: Vec<String>,
+    pub(in crate::commands) method: String,
+    pub(in crate::commands) seeds: u32,
+    pub(in crate::commands) data: Data,
+    pub(in crate::commands) policies: Vec<Row>,
 }
 
 /// On which data the figures stand.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(super) struct Data {
+pub(in crate::commands) struct Data {
     /// Kinds of profile and where they come from, in words.
-    pub(super) profiles: String,
+    pub(in crate::commands) profiles: String,
     /// Law of space in a shared cache.
-    pub(super) space: String,
+    pub(in crate::commands) space: String,
     /// Model of bandwidth.
-    pub(super) bandwidth_model: String,
+    pub(in crate::commands) bandwidth_model: String,
     /// Whose choices the model makes.
-    pub(super) compat: String,
+    pub(in crate::commands) compat: String,
     /// Peak that was asked for instead of the machine's, MB/s.
-    pub(super) peak_mb_per_s: Option<f64>,
+    pub(in crate::commands) peak_mb_per_s: Option<f64>,
     /// Programs for which a figure was read outside its profile's measured range.
-    pub(super) extrapolated: Vec<String>,
+    pub(in crate::commands) extrapolated: Vec<String>,
     /// Why there is no optimum, where there is none.
-    pub(super) no_optimum: Option<String>,
+    pub(in crate::commands) no_optimum: Option<String>,
 }
 
 /// What a row of the result is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum RowKind {
+pub(in crate::commands) enum RowKind {
     /// A policy, simulated with all seeds.
     Policy,
     /// The best placement, held for the whole run.
@@ -51,27 +51,27 @@ pub(super) enum RowKind {
 
 /// A policy or a bound.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(super) struct Row {
-    pub(super) policy: String,
-    pub(super) kind: RowKind,
-    pub(super) mean_slowdown: f64,
+pub(in crate::commands) struct Row {
+    pub(in crate::commands) policy: String,
+    pub(in crate::commands) kind: RowKind,
+    pub(in crate::commands) mean_slowdown: f64,
     /// Of a sampled expectation.
-    pub(super) standard_error: Option<f64>,
-    pub(super) stp: Option<f64>,
-    pub(super) unfairness: Option<f64>,
-    pub(super) worst_slowdown: Option<f64>,
-    pub(super) spread: Option<f64>,
-    pub(super) worst_over_best: Option<f64>,
-    pub(super) migrations: Option<f64>,
-    pub(super) llc_migrations: Option<f64>,
-    pub(super) above_optimal_percent: Option<f64>,
-    pub(super) optimal_proven: Option<bool>,
+    pub(in crate::commands) standard_error: Option<f64>,
+    pub(in crate::commands) stp: Option<f64>,
+    pub(in crate::commands) unfairness: Option<f64>,
+    pub(in crate::commands) worst_slowdown: Option<f64>,
+    pub(in crate::commands) spread: Option<f64>,
+    pub(in crate::commands) worst_over_best: Option<f64>,
+    pub(in crate::commands) migrations: Option<f64>,
+    pub(in crate::commands) llc_migrations: Option<f64>,
+    pub(in crate::commands) above_optimal_percent: Option<f64>,
+    pub(in crate::commands) optimal_proven: Option<bool>,
     /// Mean over the seeds, a program each.
-    pub(super) slowdown: Vec<f64>,
+    pub(in crate::commands) slowdown: Vec<f64>,
     /// The CPU (the machine's own number) on which each program ran longest with the first seed.
-    pub(super) cpu: Vec<u32>,
+    pub(in crate::commands) cpu: Vec<u32>,
     /// The LLC of that CPU.
-    pub(super) llc: Vec<usize>,
+    pub(in crate::commands) llc: Vec<usize>,
 }
 
 fn figure(value: Option<f64>, decimals: usize) -> String {

@@ -12,7 +12,8 @@ use anyhow::anyhow;
 use corun_profile::Method;
 use corun_sim::RunResult;
 
-use self::document::{Comparison, Data, Row, RowKind};
+pub(super) use self::document::Comparison;
+use self::document::{Data, Row, RowKind};
 use self::figures::figures;
 use self::history::History;
 use self::setup::Setup;
@@ -53,6 +54,12 @@ pub(super) fn run(arguments: &CompareArgs) -> Outcome<String> {
         write_file(path, page.as_bytes())?;
     }
     Ok(text)
+}
+
+/// The comparison alone, for studies.
+pub(super) fn comparison(arguments: &CompareArgs, cancel: &Cancel) -> Outcome<Comparison> {
+    let setup = Setup::new(arguments)?;
+    Ok(compare(&setup, arguments.time_limit, cancel)?.comparison)
 }
 
 struct Compared {
