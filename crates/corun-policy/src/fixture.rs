@@ -8,8 +8,14 @@ use crate::{
 
 /// A machine of one core type with the given `[[object]]` entries.
 pub(crate) fn machine(objects: &str) -> Machine {
+    machine_of_threads(1, objects)
+}
+
+/// The same with so many hardware threads a core.
+pub(crate) fn machine_of_threads(threads: u32, objects: &str) -> Machine {
     let text = format!(
-        "version = 1\nname = 'test'\n[[core_type]]\nname = 'core'\nclock_mhz = 3000\n{objects}"
+        "version = 1\nname = 'test'\n[[core_type]]\nname = 'core'\nclock_mhz = 3000\n\
+         threads = {threads}\n{objects}"
     );
     let spec: MachineSpec = toml::from_str(&text).unwrap();
     Machine::from_spec(spec).unwrap()

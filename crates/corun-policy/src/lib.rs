@@ -2,7 +2,7 @@
 //!
 //! A [`Policy`] sees a [`View`] and answers with a [`Plan`]; it does not know how the plan is
 //! carried out, nor whether the machine is real. [`registry()`] lists the policies there are,
-//! [`build`] makes one by its name. docs/policies.md describes each and walks through a new one.
+//! [`build`] makes one by its name. docs/policies.md describes each, ARCHITECTURE.md walks through a new one.
 
 mod plan;
 mod policies;

@@ -1,4 +1,4 @@
-//! The example of docs/policies.md, compiled and run.
+//! The example of ARCHITECTURE.md, compiled and run.
 
 // Begin of the example.
 use corun_machine::{CpuId, CpuSet};
@@ -98,7 +98,7 @@ fn the_example_packs_two_threads_on_the_first_llc() {
 
 #[test]
 fn the_page_holds_this_very_example() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/policies.md");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../ARCHITECTURE.md");
     let page = std::fs::read_to_string(path).unwrap();
     let source = include_str!("walk_through.rs");
     let (_, rest) = source.split_once("// Begin of the example.\n").unwrap();

@@ -1,7 +1,7 @@
 //! `linux-default`: leaves everything to the host's own scheduler.
 //!
 //! It is also the template for a new policy: copy the file, rename it, fill in the hooks.
-//! docs/policies.md walks through that.
+//! ARCHITECTURE.md walks through that.
 
 use crate::{BuildOptions, Interval, Needs, Plan, Policy, PolicyEntry, View};
 

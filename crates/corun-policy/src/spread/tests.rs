@@ -83,7 +83,8 @@ fn order_is_by_miss_rate_then_thread_id_and_the_unknown_come_last() {
 
 #[test]
 fn cores_come_before_second_hardware_threads() {
-    let machine = fixture::machine(
+    let machine = fixture::machine_of_threads(
+        2,
         "[[object]]\nkind = 'cache'\nlevel = 3\nsize_kib = 8192\n\
          [[object.object]]\nkind = 'core'\ncpus = '0,2'\n\
          [[object.object]]\nkind = 'core'\ncpus = '1,3'\n",
