@@ -6,7 +6,9 @@ SHELL := bash
 
 CORUN := target/release/corun
 
-.PHONY: help demo test lint bench fuzz profiles clean
+PREFIX ?= /usr/local
+
+.PHONY: help demo install test lint bench fuzz profiles clean
 
 help:  ## What can be asked for
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -16,6 +18,12 @@ demo:  ## The main job: eight real programs, every policy, the optimum; leaves r
 	cargo build --release --locked -p corun
 	$(CORUN) compare --report report.html
 
+install:  ## The command and the tracer's plug-in, under PREFIX (/usr/local)
+	@scripts/setup.sh build
+	cargo build --release --locked -p corun
+	install -D -m 755 $(CORUN) $(DESTDIR)$(PREFIX)/bin/corun
+	install -D -m 755 target/release/deps/libcorun_trace.so $(DESTDIR)$(PREFIX)/lib/corun/libcorun_trace.so
+
 lint:  ## Format, clippy and documentation, warnings denied
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
@@ -24,7 +32,9 @@ lint:  ## Format, clippy and documentation, warnings denied
 test:  ## All that CI runs
 	@scripts/setup.sh test
 	$(MAKE) --no-print-directory lint
-	cargo test --workspace --locked
+	cargo test --workspace --locked --no-fail-fast 2>&1 | tee target/test.log
+	@awk '/^test result:/ { passed += $$4; failed += $$6; skipped += $$8 }
+	  END { printf "%d passed, %d failed, %d skipped\n", passed, failed, skipped }' target/test.log
 
 bench:  ## The benchmarks; docs/benchmarks.md has the last figures
 	@scripts/setup.sh build
