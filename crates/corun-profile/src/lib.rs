@@ -17,7 +17,7 @@ mod solo_csv;
 mod solo_table;
 mod toml_document;
 
-pub use atomic_file::write_atomically;
+pub use atomic_file::{check_writable, write_atomically};
 pub use bad_input::{Fault, FileError, Step};
 pub use curve::{CurveError, CurvePoint, MissRateCurve, Reading};
 pub use library::{Library, UnknownProgram};
