@@ -2,6 +2,7 @@
 //! [`after`] at what they refer to, once the tree is built.
 
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 
 use crate::machine::Machine;
 use crate::spec::{BandwidthDomain, CoreType, MachineSpec, ObjectSpec, ObjectType};
@@ -9,6 +10,14 @@ use crate::{CpuSet, MACHINE_FILE_VERSION, SpecError};
 
 /// The most CPUs a machine may have: the kernel's own limit (`CONFIG_NR_CPUS`).
 pub const MAX_CPUS: u64 = 8192;
+/// What a bandwidth in MB/s may be.
+pub const BANDWIDTH_MB_PER_S: RangeInclusive<f64> = 1.0..=1e9;
+const CLOCK_MHZ: RangeInclusive<f64> = 1.0..=1e6;
+const DISPATCH_WIDTH: RangeInclusive<f64> = 0.1..=1e3;
+const PENALTY_CYCLES: RangeInclusive<f64> = 0.0..=1e6;
+const MEMORY_LATENCY_NS: RangeInclusive<f64> = 0.1..=1e6;
+const CACHE_LATENCY_NS: RangeInclusive<f64> = 0.0..=1e6;
+const MAX_CACHE_KIB: u64 = 1 << 32;
 const MAX_OBJECTS: u64 = 16 * MAX_CPUS;
 const MAX_DEPTH: usize = 32;
 
@@ -23,6 +32,16 @@ fn above_zero(field: String, value: f64) -> Checked {
         return Ok(());
     }
     wrong(field, format!("found {value}, expected a number above 0"))
+}
+
+/// Of a figure that goes into times and rates: far beyond what is built on both sides, and near
+/// enough that nothing computed from it overflows or vanishes.
+fn within(field: String, value: f64, range: &RangeInclusive<f64>) -> Checked {
+    if range.contains(&value) {
+        return Ok(());
+    }
+    let (least, most) = (range.start(), range.end());
+    wrong(field, format!("found {value:?}, expected a number from {least} to {most:e}"))
 }
 
 fn not_negative(field: String, value: f64) -> Checked {
@@ -49,7 +68,7 @@ pub(crate) fn before(spec: &MachineSpec) -> Checked {
     bandwidth(&spec.bandwidth_domains)?;
     for (row, values) in spec.memory_latency_ns.iter().enumerate() {
         for (column, &value) in values.iter().enumerate() {
-            above_zero(format!("memory_latency_ns[{row}][{column}]"), value)?;
+            within(format!("memory_latency_ns[{row}][{column}]"), value, &MEMORY_LATENCY_NS)?;
         }
     }
     for (row, values) in spec.node_distance.iter().enumerate() {
@@ -89,7 +108,7 @@ fn core_types(types: &[CoreType]) -> Checked {
             let why = format!("found {}, expected at most 1, the fastest core type", one.capacity);
             return wrong(field("capacity"), why);
         }
-        above_zero(field("clock_mhz"), one.clock_mhz)?;
+        within(field("clock_mhz"), one.clock_mhz, &CLOCK_MHZ)?;
         not_zero(field("threads"), u64::from(one.threads))?;
         if let Some(smt_yield) = one.smt_yield {
             above_zero(field("smt_yield"), smt_yield)?;
@@ -98,9 +117,9 @@ fn core_types(types: &[CoreType]) -> Checked {
                 return wrong(field("smt_yield"), why);
             }
         }
-        above_zero(field("dispatch_width"), one.dispatch_width)?;
+        within(field("dispatch_width"), one.dispatch_width, &DISPATCH_WIDTH)?;
         not_zero(field("outstanding_misses"), u64::from(one.outstanding_misses))?;
-        not_negative(field("branch_penalty_cycles"), one.branch_penalty_cycles)?;
+        within(field("branch_penalty_cycles"), one.branch_penalty_cycles, &PENALTY_CYCLES)?;
     }
     Ok(())
 }
@@ -115,9 +134,9 @@ fn bandwidth(domains: &[BandwidthDomain]) -> Checked {
         if !names.insert(&domain.name) {
             return wrong(field("name"), format!("found `{}` a second time", domain.name));
         }
-        above_zero(field("peak_mb_per_s"), domain.peak_mb_per_s)?;
+        within(field("peak_mb_per_s"), domain.peak_mb_per_s, &BANDWIDTH_MB_PER_S)?;
         if let Some(theoretical) = domain.theoretical_mb_per_s {
-            above_zero(field("theoretical_mb_per_s"), theoretical)?;
+            within(field("theoretical_mb_per_s"), theoretical, &BANDWIDTH_MB_PER_S)?;
             if domain.peak_mb_per_s > theoretical {
                 let peak = domain.peak_mb_per_s;
                 let why = format!("found {peak}, above theoretical_mb_per_s = {theoretical}");
@@ -291,9 +310,13 @@ fn fields(object: &ObjectSpec, at: &str) -> Checked {
     not_zero(field("level"), u64::from(object.level.unwrap_or(0)))?;
     let size_kib = object.size_kib.unwrap_or(0);
     not_zero(field("size_kib"), size_kib)?;
-    let Some(size_bytes) = size_kib.checked_mul(1024) else {
-        return wrong(field("size_kib"), format!("found {size_kib}, more bytes than 64 bits hold"));
-    };
+    if size_kib > MAX_CACHE_KIB {
+        return wrong(
+            field("size_kib"),
+            format!("found {size_kib}, expected at most {MAX_CACHE_KIB}"),
+        );
+    }
+    let size_bytes = size_kib * 1024;
     let line_bytes = object.line_bytes.unwrap_or(1);
     let ways = object.ways.unwrap_or(1);
     not_zero(field("line_bytes"), u64::from(line_bytes))?;
@@ -303,7 +326,9 @@ fn fields(object: &ObjectSpec, at: &str) -> Checked {
             format!("found {ways}, more than {size_kib} KiB hold with lines of {line_bytes} bytes");
         return wrong(field("ways"), why);
     }
-    object.latency_ns.map_or(Ok(()), |latency| not_negative(field("latency_ns"), latency))
+    object
+        .latency_ns
+        .map_or(Ok(()), |latency| within(field("latency_ns"), latency, &CACHE_LATENCY_NS))
 }
 
 /// Checks what the fields refer to, once the tree is built.

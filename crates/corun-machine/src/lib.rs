@@ -17,7 +17,7 @@ mod sources;
 mod spec;
 mod view;
 
-pub use check::MAX_CPUS;
+pub use check::{BANDWIDTH_MB_PER_S, MAX_CPUS};
 pub use cpu_set::{CpuId, CpuListError, CpuSet, MAX_CPU};
 pub use discover::{DiscoverError, discover};
 pub use error::{MachineError, Place, SpecError};

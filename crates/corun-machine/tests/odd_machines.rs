@@ -158,7 +158,7 @@ fn packages_without_numbers_are_told_apart_by_their_siblings() {
 }
 
 #[test]
-fn nodes_without_cpus_count_and_an_accelerator_s_are_told() {
+fn nodes_without_cpus_count_and_an_accelerator_s_are_left_out() {
     let machine = machine(&[
         ("cpu0/topology/core_id", "0"),
         ("cpu1/topology/core_id", "1"),
@@ -176,12 +176,12 @@ fn nodes_without_cpus_count_and_an_accelerator_s_are_told() {
         ("sys/devices/system/node/online", "0,2,8"),
     ]);
     let numbers: Vec<u32> = machine.nodes().iter().map(|node| node.os_index).collect();
-    assert_eq!(numbers, [0, 2, 8]);
+    assert_eq!(numbers, [0, 2]);
     assert_eq!(machine.nodes()[0].memory_mib, Some(2));
     assert_eq!(machine.nodes()[1].memory_mib, None);
     assert!(machine.nodes()[1].cpus.is_empty());
-    assert_eq!(machine.spec().node_distance, [[10, 20, 80], [20, 10, 80], [80, 80, 10]]);
-    assert!(warned(&machine, "node 8 is the memory of an accelerator"));
+    assert_eq!(machine.spec().node_distance, [[10, 20], [20, 10]]);
+    assert!(warned(&machine, "memory of an accelerator are left out: 8"));
 }
 
 #[test]

@@ -16,6 +16,10 @@ pub struct MissRateCurve {
     points: Vec<CurvePoint>,
 }
 
+/// The most misses per 1000 instructions that are taken for a figure, far beyond what any
+/// program has.
+const MAX_MPKI: f64 = 1e9;
+
 /// A point of a miss-rate curve.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -52,7 +56,7 @@ pub enum CurveError {
         after: u64,
     },
     /// A rate is negative or not a number.
-    #[error("the miss rate at {bytes} bytes is {mpki}: expected a number >= 0")]
+    #[error("the miss rate at {bytes} bytes is {mpki:?}: expected a number from 0 to 1e9")]
     Rate {
         /// Index of the point.
         index: usize,
@@ -87,7 +91,7 @@ impl MissRateCurve {
             if bytes <= before {
                 return Err(CurveError::Order { index, before, after: bytes });
             }
-            if !mpki.is_finite() || mpki < 0.0 {
+            if !(0.0..=MAX_MPKI).contains(&mpki) {
                 return Err(CurveError::Rate { index, bytes, mpki });
             }
             before = bytes;
@@ -96,7 +100,7 @@ impl MissRateCurve {
     }
 
     /// A curve of points that the caller has checked: at least one, sizes above 0 and rising,
-    /// finite rates >= 0.
+    /// rates from 0 to [`MAX_MPKI`].
     pub(crate) fn from_checked(points: Vec<CurvePoint>) -> Self {
         debug_assert!(Self::new(points.clone()).is_ok());
         Self { points }

@@ -17,14 +17,14 @@ mod solo_csv;
 mod solo_table;
 mod toml_document;
 
-pub use atomic_file::write_atomically;
+pub use atomic_file::{check_writable, write_atomically};
 pub use bad_input::{Fault, FileError, Step};
 pub use curve::{CurveError, CurvePoint, MissRateCurve, Reading};
 pub use library::{Library, UnknownProgram};
-pub use mix::{App, Io, MAX_MIX_THREADS, MIX_FILE_VERSION, Method, Mix};
+pub use mix::{App, Io, MAX_MIX_THREADS, MIX_FILE_VERSION, Method, Mix, MixSource};
 pub use profile::{
     InstructionMix, Origin, PROFILE_FILE_VERSION, Phase, Profile, ProfileData, Recording,
-    TABLE_INSTRUCTIONS,
+    TABLE_INSTRUCTIONS, check_name,
 };
 pub use profile_document::{DEFAULT_PRIVATE_CACHE_BYTES, DocumentPoint, ProfileDocument};
 pub use solo_csv::{export_csv, import_csv};

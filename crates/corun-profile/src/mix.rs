@@ -39,6 +39,25 @@ pub struct Mix {
     pub apps: Vec<App>,
 }
 
+/// Where a mix was read from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MixSource {
+    file: String,
+    text: String,
+}
+
+impl MixSource {
+    /// The error of a value of the mix that only others can judge: a name that a library does not
+    /// hold, a node that a machine does not have. With the line of the value, or of the last one
+    /// on the way to it that the file has.
+    pub fn error(&self, fault: &Fault) -> FileError {
+        match TomlDocument::parse(&self.text, &self.file) {
+            Ok(document) => document.locate(fault),
+            Err(error) => error,
+        }
+    }
+}
+
 /// When an experiment ends and what counts as a program's completion time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -145,6 +164,15 @@ impl Mix {
     pub fn load(path: &Path) -> Result<Self, FileError> {
         let text = read_text(path)?;
         Self::from_toml(&text, &path.display().to_string())
+    }
+
+    /// Reads a mix file, and keeps its text for errors that show only later.
+    ///
+    /// # Errors
+    /// As [`Self::load`].
+    pub fn load_with_source(path: &Path) -> Result<(Self, MixSource), FileError> {
+        let source = MixSource { file: path.display().to_string(), text: read_text(path)? };
+        Ok((Self::from_toml(&source.text, &source.file)?, source))
     }
 
     /// The mix of programs by name, one copy each, all from the start; a name may stand again.

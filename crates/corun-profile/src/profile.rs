@@ -177,8 +177,17 @@ impl Profile {
     }
 }
 
+/// The most bytes of a program's name: with `.toml` after it, it is still a file's name.
+const MAX_NAME_BYTES: usize = 200;
+
 /// Checks a program's name. It is a file's name in a library and stands in lists between commas.
-pub(crate) fn check_name(name: &str) -> Result<(), String> {
+///
+/// # Errors
+/// What was found and what is expected.
+pub fn check_name(name: &str) -> Result<(), String> {
+    if name.len() > MAX_NAME_BYTES {
+        return Err(format!("found {} bytes, expected at most {MAX_NAME_BYTES}", name.len()));
+    }
     let bad = |one: char| one.is_control() || matches!(one, ',' | '/' | '\\');
     if name.is_empty() || name.trim() != name || name.starts_with('.') || name.contains(bad) {
         return Err(format!(

@@ -54,6 +54,11 @@ fn figures_that_cannot_be_are_refused_with_line_and_field() {
         ("= 1000000\n", "= 0\n", "p.toml:10: phase[0].instructions: found 0, expected"),
         ("= 0.01", "= 0", "p.toml:6: origin.sampling_rate: found 0, expected a share above 0"),
         ("8192, 60.0", "4096, 60.0", "p.toml:19: phase[0].curve[1]: curve sizes must rise"),
+        (
+            "8192, 60.0",
+            "8192, 1e300",
+            "p.toml:19: phase[0].curve[1]: the miss rate at 8192 bytes is 1e300",
+        ),
         ("8192, 60.0", "8192, -1", "p.toml:19: phase[0].curve[1]: the miss rate at 8192"),
         ("4096, 100.0", "0, 1.0", "p.toml:18: phase[0].curve[0]: a curve point at 0 bytes"),
         ("\"xz\"\n", "\"a,b\"\n", "p.toml:2: name: found \"a,b\", expected a name without"),

@@ -139,7 +139,7 @@ fn a_shell_that_starts_children_says_so() {
     let words = ["/bin/sh", "-c", "ls / >/dev/null; exit 3"];
     let recorded = record(&Request::new(words.map(Into::into).to_vec())).unwrap();
     assert_eq!(recorded.status.code(), Some(3));
-    assert!(recorded.notes[0].starts_with("1 child processes"), "{:?}", recorded.notes);
+    assert!(recorded.notes[0].starts_with("1 child process ran"), "{:?}", recorded.notes);
     let words = ["/usr/bin/env", "true"];
     let recorded = record(&Request::new(words.map(Into::into).to_vec())).unwrap();
     assert!(recorded.status.success());

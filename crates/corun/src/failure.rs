@@ -46,6 +46,15 @@ impl Failure {
         self
     }
 
+    /// The same bad input with its place in a file; other failures stay as they are.
+    #[must_use]
+    pub(crate) fn at(mut self, place: impl FnOnce(String) -> FileError) -> Self {
+        if let Self::Input { message, .. } = &mut self {
+            *message = place(std::mem::take(message)).to_string();
+        }
+        self
+    }
+
     /// A name that is not known, with what comes near it or, where nothing does, all there is.
     pub(crate) fn unknown<'a>(
         what: &str,

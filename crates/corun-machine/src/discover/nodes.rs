@@ -25,6 +25,7 @@ pub(super) fn all(root: &Root, facts: &mut Facts, online: &CpuSet) -> (Vec<Found
         .take(MAX_NODES)
         .collect();
     let accelerators = accelerators(root);
+    let mut foreign = CpuSet::new();
     let mut covered = CpuSet::new();
     let mut left = online.clone();
     let mut nodes = Vec::new();
@@ -35,6 +36,11 @@ pub(super) fn all(root: &Root, facts: &mut Facts, online: &CpuSet) -> (Vec<Found
             continue;
         };
         let here = set.intersection(online);
+        if here.is_empty() && accelerators.contains(&node) {
+            // Its owner's alone, as lstopo has it: no page of a program belongs there.
+            foreign.insert(CpuId(node));
+            continue;
+        }
         let cpus = here.intersection(&left);
         if cpus.is_empty() && !here.is_empty() {
             // Firmware that gives all CPUs to every node. As a node without CPUs it would be one
@@ -57,12 +63,10 @@ pub(super) fn all(root: &Root, facts: &mut Facts, online: &CpuSet) -> (Vec<Found
     }
     let mut distances = distances(root, &shown, &nodes);
     with_memory(root, facts, &mut nodes, &mut distances);
-    let numbers = nodes.iter().map(|node| node.os_index);
-    let foreign: CpuSet = numbers.filter(|node| accelerators.contains(node)).map(CpuId).collect();
-    match foreign.len() {
-        0 => {}
-        1 => facts.warn(&format!("NUMA node {foreign} is the memory of an accelerator")),
-        _ => facts.warn(&format!("NUMA nodes {foreign} are the memory of accelerators")),
+    if !foreign.is_empty() {
+        facts.warn(&format!(
+            "NUMA nodes that are the memory of an accelerator are left out: {foreign}"
+        ));
     }
     if nodes.iter().all(|node| node.cpus.is_empty()) {
         // A capture without nodes, or nodes that name no CPU: all is one.

@@ -59,6 +59,12 @@ impl Request {
             cpu: None,
         }
     }
+
+    /// The name that the profile will have.
+    pub fn profile_name(&self) -> String {
+        let command = self.command.first().map(|word| word.to_string_lossy());
+        self.name.clone().unwrap_or_else(|| file_name(&command.unwrap_or_default()))
+    }
 }
 
 /// What came of it.
@@ -130,7 +136,7 @@ fn finish(request: &Request, report: &Report, status: ExitStatus) -> Result<Reco
     })?;
     let command: Vec<String> =
         request.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    let name = request.name.clone().unwrap_or_else(|| file_name(&command[0]));
+    let name = request.profile_name();
     let undecoded = match report.target.as_str() {
         "x86_64" | "i386" => String::new(),
         target => format!(" ({target}: branches, floating point and dependences not decoded)"),
@@ -169,8 +175,10 @@ fn notes(report: &Report) -> Vec<String> {
         }
     }
     if report.children > 0 {
-        let count = report.children;
-        notes.push(format!("{count} child processes ran that are not in the profile"));
+        notes.push(match report.children {
+            1 => "1 child process ran that is not in the profile".to_owned(),
+            count => format!("{count} child processes ran that are not in the profile"),
+        });
     }
     if report.lost_threads > 0 {
         let count = report.lost_threads;

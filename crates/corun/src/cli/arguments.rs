@@ -6,7 +6,8 @@ use clap::{Args, Subcommand};
 use corun_model::{BandwidthModel, SpaceLaw};
 
 use super::values::{
-    Compat, DocumentFormat, ObjectiveName, StudyName, TableFormat, TreeFormat, positive, share,
+    Compat, DocumentFormat, ObjectiveName, StudyName, TableFormat, TreeFormat, bandwidth, seconds,
+    share,
 };
 
 /// `corun topology`.
@@ -112,7 +113,7 @@ pub(crate) struct ProfileArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) instructions: Option<u64>,
     /// Stop after so many seconds
-    #[arg(long, value_name = "SECONDS", value_parser = positive)]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) duration: Option<f64>,
     /// The program and its arguments
     #[arg(last = true, required = true, value_name = "CMD")]
@@ -143,7 +144,7 @@ pub(crate) struct ModelArgs {
     #[arg(long, value_name = "LAW", conflicts_with = "compat")]
     pub(crate) space: Option<SpaceLaw>,
     /// Peak of each memory controller in MB/s (1e6 bytes a second), instead of the machine's
-    #[arg(long, value_name = "MB/s", value_parser = positive)]
+    #[arg(long, value_name = "MB/s", value_parser = bandwidth)]
     pub(crate) peak_bandwidth: Option<f64>,
     /// Share of a peak that a program alone draws at most, above 0 and below 1 [default: 0.95]
     #[arg(long, value_name = "SHARE", value_parser = share, conflicts_with = "compat")]
@@ -188,7 +189,7 @@ pub(crate) struct PlaceArgs {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
     /// Stop the search for the optimum after so long and give the best found
-    #[arg(long, value_name = "SECONDS", value_parser = positive)]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) time_limit: Option<f64>,
     #[command(flatten)]
     pub(crate) model: ModelArgs,
@@ -227,7 +228,7 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000_000_000))]
     pub(crate) instructions: Option<u64>,
     /// Stop the search for the optimum (and the worst) after so long each
-    #[arg(long, value_name = "SECONDS", value_parser = positive, default_value = "60")]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "60")]
     pub(crate) time_limit: f64,
     #[command(flatten)]
     pub(crate) model: ModelArgs,

@@ -66,10 +66,12 @@ impl Stop {
             let _ = self.0.print();
             return ExitCode::SUCCESS;
         }
-        let text = self.0.render().to_string();
-        let text = text.strip_prefix("error: ").unwrap_or(&text);
-        let text = text.replace("  tip: ", "  try: ");
-        let _ = write!(std::io::stderr(), "corun: {text}");
+        let text = self.0.render().to_string().replace("  tip: ", "  try: ");
+        // Without arguments the text is the help, which is no error message.
+        let _ = match text.strip_prefix("error: ") {
+            Some(error) => write!(std::io::stderr(), "corun: {error}"),
+            None => write!(std::io::stderr(), "{text}"),
+        };
         ExitCode::from(2)
     }
 }

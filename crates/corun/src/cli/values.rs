@@ -83,11 +83,22 @@ pub(crate) enum StudyName {
     DioMixes,
 }
 
-/// A finite number above 0.
-pub(super) fn positive(text: &str) -> Result<f64, String> {
+/// A span of time in seconds: above 0, at most 1e9 (some 30 years).
+pub(super) fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
-        Ok(value) if value.is_finite() && value > 0.0 => Ok(value),
-        _ => Err("expected a number above 0".to_owned()),
+        Ok(value) if value > 0.0 && value <= 1e9 => Ok(value),
+        _ => Err("expected a number of seconds above 0 and at most 1e9".to_owned()),
+    }
+}
+
+/// A bandwidth in MB/s, within what a machine file may say.
+pub(super) fn bandwidth(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if corun_machine::BANDWIDTH_MB_PER_S.contains(&value) => Ok(value),
+        _ => {
+            let (least, most) = corun_machine::BANDWIDTH_MB_PER_S.into_inner();
+            Err(format!("expected a number of MB/s from {least} to {most:e}"))
+        }
     }
 }
 
@@ -101,14 +112,17 @@ pub(super) fn share(text: &str) -> Result<f64, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{positive, share};
+    use super::{bandwidth, seconds, share};
 
     #[test]
-    fn only_positive_finite_numbers_pass() {
-        assert_eq!(positive("35000"), Ok(35000.0));
-        for text in ["0", "-1", "NaN", "inf", "a", ""] {
-            assert!(positive(text).is_err(), "{text}");
+    fn only_numbers_that_can_be_pass() {
+        assert_eq!(seconds("0.5"), Ok(0.5));
+        assert_eq!(bandwidth("35000"), Ok(35000.0));
+        for text in ["0", "-1", "NaN", "inf", "1e300", "a", ""] {
+            assert!(seconds(text).is_err(), "{text}");
+            assert!(bandwidth(text).is_err(), "{text}");
         }
+        assert!(bandwidth("1e-300").is_err());
     }
 
     #[test]

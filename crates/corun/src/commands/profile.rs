@@ -21,11 +21,11 @@ pub(super) fn run(arguments: &ProfileArgs) -> Outcome<String> {
     request.input = arguments.input.clone().unwrap_or_default();
     request.instructions = arguments.instructions;
     request.duration = arguments.duration.map(Duration::from_secs_f64);
+    // Before the program runs: it may run for hours.
+    corun_profile::check_name(&request.profile_name())
+        .map_err(|why| Failure::input(format!("the profile's name: {why}")).hint("--name NAME"))?;
     let recorded = record(&request).map_err(failure)?;
     let profile = &recorded.profile;
-    profile.check().map_err(|fault| {
-        Failure::input(format!("the profile cannot be written: {fault}")).hint("--name NAME")
-    })?;
     profile.save(&arguments.output).map_err(|error| Failure::Failed(error.into()))?;
     // A closed stderr leaves nobody to tell, and the profile is written.
     let _ = std::io::stderr().write_all(summary(arguments, &recorded).as_bytes());

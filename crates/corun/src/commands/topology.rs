@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use corun_machine::{Machine, discover, preset, presets};
+use corun_machine::{DiscoverError, Machine, discover, preset, presets};
 use serde::Serialize;
 
 use crate::cli::{TopologyArgs, TreeFormat};
@@ -28,7 +28,10 @@ pub(super) fn run(arguments: &TopologyArgs) -> Outcome<String> {
 
 fn discovered(root: &Path) -> Outcome<Machine> {
     discover(root).map_err(|error| {
-        let failure = Failure::input(format!("{}: {error}", root.display()));
+        let failure = match error {
+            DiscoverError::NoMachine { .. } => Failure::input(error),
+            other => Failure::input(format!("{}: {other}", root.display())),
+        };
         failure.hint("a folder with sys/ and proc/ in it")
     })
 }

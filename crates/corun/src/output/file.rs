@@ -19,7 +19,8 @@ pub(crate) fn write_file(path: &Path, content: &[u8]) -> Outcome {
 /// The folder that a file would be written to, checked before long work is done.
 ///
 /// # Errors
-/// Bad input when it does not exist or the path is a folder.
+/// Bad input when it does not exist or the path is a folder; a failure when nothing can be written
+/// there.
 pub(crate) fn check_target(path: &Path) -> Outcome {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     if path.is_dir() {
@@ -29,7 +30,8 @@ pub(crate) fn check_target(path: &Path) -> Outcome {
         Some(folder) if !folder.is_dir() => {
             Err(Failure::input(format!("{}: there is no such folder", folder.display())))
         }
-        _ => Ok(()),
+        _ => Ok(corun_profile::check_writable(path)
+            .with_context(|| format!("cannot write {}", path.display()))?),
     }
 }
 

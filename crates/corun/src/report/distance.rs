@@ -21,16 +21,19 @@ pub(super) fn section(report: &Report) -> Markup {
     let (heading, about) = if bounded {
         (
             "Distance to the optimum",
-            "Mean slowdown above that of the best placement there is. Shorter is better.",
+            format!(
+                "Mean slowdown above that of the best placement {}. Shorter is better.",
+                page::known(report)
+            ),
         )
     } else {
-        ("The policies", "All figures, mean over the seeds.")
+        ("The policies", "All figures, mean over the seeds.".to_owned())
     };
     let body = html! {
         @if bounded { (bars(report)) }
         (figures(report))
     };
-    page::section("distance", heading, about, &body)
+    page::section("distance", heading, &about, &body)
 }
 
 fn bars(report: &Report) -> Markup {

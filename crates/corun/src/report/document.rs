@@ -17,6 +17,8 @@ pub(crate) struct Report {
     pub(crate) facts: Vec<(String, String)>,
     /// What was read outside the measured range, in words; empty when nothing was.
     pub(crate) extrapolated: Vec<String>,
+    /// Is no placement beyond the optimum and the worst?
+    pub(crate) bounds_proven: bool,
 }
 
 /// The machine's tree, down to what can hold a thread.

@@ -69,14 +69,22 @@ fn lead(report: &Report) -> Markup {
             strong { (best.name) } " comes closest: on average its programs take "
             strong { (format!("{:.3} times", best.mean_slowdown)) } " as long as alone"
             @if let Some(above) = best.above_optimal_percent {
-                ", " strong { (percent(above)) } " above the best placement there is"
+                ", " strong { (percent(above.abs())) } " "
+                @if above < -0.05 { "below" } @else { "above" }
+                " the best placement " (known(report))
             }
             "."
             @if let Some(cost) = worst.and_then(|entry| entry.above_optimal_percent) {
-                " The worst placement would cost " (percent(cost)) "."
+                " The worst placement " @if !report.bounds_proven { "found " }
+                "would cost " (percent(cost)) "."
             }
         }
     }
+}
+
+/// What can be said of the best placement.
+pub(super) fn known(report: &Report) -> &'static str {
+    if report.bounds_proven { "there is" } else { "found" }
 }
 
 fn figures(report: &Report) -> Markup {
@@ -99,9 +107,10 @@ fn figures(report: &Report) -> Markup {
     let named = |name: &str| report.results.iter().find(|entry| entry.name == name);
     let of = |kind: Kind| report.results.iter().find(|entry| entry.kind == kind);
     let best = report.best_policy();
+    let optimum = if report.bounds_proven { "Optimum" } else { "Best found" };
     html! {
         dl.figures {
-            @if let Some(entry) = of(Kind::Optimal) { (card("Optimum", entry)) }
+            @if let Some(entry) = of(Kind::Optimal) { (card(optimum, entry)) }
             @if let Some(entry) = best { (card(&entry.name, entry)) }
             @if let Some(entry) = named("linux-default")
                 && best.is_none_or(|best| best.name != entry.name) {

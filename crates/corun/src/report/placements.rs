@@ -108,8 +108,11 @@ fn domain(report: &Report, entry: &Entry, llc: &Llc) -> Markup {
 fn core(cpus: &[u32], programs: &[&Program]) -> Markup {
     let numbers: Vec<String> = cpus.iter().map(u32::to_string).collect();
     let label = format!("CPU {}", numbers.join(", "));
+    // A long name is cut where it is drawn, not here.
+    let names: Vec<&str> = programs.iter().map(|program| program.name.as_str()).collect();
+    let hover = format!("{label}: {}", names.join(", "));
     html! {
-        li.core title=(label) {
+        li.core title=(hover) {
             span.visually-hidden { (label) ": " }
             @for program in programs { (chip(program)) }
         }

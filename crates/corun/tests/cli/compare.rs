@@ -148,13 +148,18 @@ fn bad_comparisons_are_refused_and_write_nothing() {
         let ran = ["compare", "bad.toml", "--profiles", "solo.csv", "--report", "r.html"];
         fixture.run(&ran).refused(words);
     };
-    bad(&MIX.replace("\"quiet\"", "\"quite\""), &["quite", "quiet"]);
+    bad(&MIX.replace("\"quiet\"", "\"quite\""), &["bad.toml:12: app[2].profile: ", "quiet"]);
+    bad(&MIX.replace("2x-gold-6138-4c", "2x-gold"), &["bad.toml:2: machine: ", "2x-gold-6138-4c"]);
+    bad(&MIX.replace("count = 2", "home_node = 7"), &["bad.toml:9: app[1].home_node: found 7"]);
+    bad(&MIX.replace("count = 2", "start_s = 1e18"), &["bad.toml:9: app[1].start_s: found 1"]);
     bad(&MIX.replace("seeds = 2", "seeds = 0"), &["bad.toml:3", "seeds"]);
     bad(&MIX.replace("seeds = 2", "seeds = 20000"), &["seeds", "10000"]);
     bad(&MIX.replace("count = 2", "cuont = 2"), &["bad.toml:9", "cuont"]);
     let command =
         MIX.replacen("profile = \"stream\"\ninstructions = 2000000000", "cmd = [\"true\"]", 1);
-    bad(&command, &["profile", "the simulator runs no commands"]);
+    bad(&command, &["bad.toml:4: app[0].profile: ", "the simulator runs no commands"]);
+    compare(&fixture, &["--peak-bandwidth", "1e-300"]).refused(&["MB/s from 1"]);
+    compare(&fixture, &["--time-limit", "1e300"]).refused(&["at most 1e9"]);
     fixture.run(&["compare", "none.toml"]).refused(&["none.toml"]);
     let apps = ["compare", "--profiles", "solo.csv", "--apps", "stream,,needy"];
     fixture.run(&apps).refused(&["--apps"]);

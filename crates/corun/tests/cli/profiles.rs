@@ -91,6 +91,13 @@ fn recording_what_is_no_program_is_refused() {
     fixture.run(&["profile", "-o", "p.toml", "--", "/no/such/prog"]).refused(&["/no/such/prog"]);
     fixture.run(&["profile", "-o", "p.toml", "--", "./text"]).refused(&["text", "executable"]);
     fixture.run(&["profile", "-o", "no/p.toml", "--", "true"]).refused(&["no: there is no such"]);
+    let named = |name: &str| {
+        let words = ["profile", "-o", "p.toml", "--name", name, "--", "touch", "it-ran"];
+        fixture.run(&words).refused(&["name", "try: --name"]);
+    };
+    named("a/b");
+    named(&"x".repeat(201));
+    fixture.run(&["profile", "-o", "p.toml", "--", "./.hidden"]).refused(&["name", "try: --name"]);
     assert_eq!(fixture.files(), before);
 }
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use anyhow::anyhow;
 use corun_model::{LoadedProgram, Model};
 use corun_policy::registry;
-use corun_profile::{Fault, Library, Method, Mix, Profile, TABLE_INSTRUCTIONS};
-use corun_sim::{AppSpec, apps_from_mix};
+use corun_profile::{Fault, Library, Method, Mix, MixSource, Profile, Step, TABLE_INSTRUCTIONS};
+use corun_sim::{AppSpec, SimError, apps_from_mix};
 
 use crate::cli::CompareArgs;
 use crate::failure::{Failure, Outcome};
@@ -52,11 +52,15 @@ impl Setup {
         let policies = policies(&arguments.policy)?;
         let library = scenario::library(arguments.profiles.as_deref())?;
         let given = given_mix(arguments)?;
-        let machine = given.as_ref().and_then(|mix| mix.machine.as_deref());
-        let machine = arguments.machine.as_deref().or(machine).unwrap_or(DEFAULT_MACHINE);
-        let machine = scenario::machine(machine)?;
-        let mut mix = match given {
-            Some(mix) => mix,
+        let source = given.as_ref().and_then(|(_, source)| source.as_ref());
+        let machine = match (&arguments.machine, &given) {
+            (Some(name), _) => scenario::machine(name)?,
+            (None, Some((Mix { machine: Some(name), .. }, _))) => scenario::machine(name)
+                .map_err(|failure| at(source, vec![Step::Key("machine")], failure))?,
+            _ => scenario::machine(DEFAULT_MACHINE)?,
+        };
+        let mut mix = match &given {
+            Some((mix, _)) => mix.clone(),
             None if arguments.profiles.is_none() => {
                 Mix::of_apps(&DEMO).map_err(|fault| anyhow!("the demonstration mix: {fault}"))?
             }
@@ -70,8 +74,9 @@ impl Setup {
         }
         let options = model_options(&arguments.model);
         let model = Arc::new(Model::new(Arc::new(machine), options)?);
-        let loaded = load(&mix, &library, &model)?;
-        let mut apps = apps_from_mix(&mix, model.machine(), |name| loaded.get(name).cloned())?;
+        let loaded = load(&mix, source, &library, &model)?;
+        let mut apps = apps_from_mix(&mix, model.machine(), |name| loaded.get(name).cloned())
+            .map_err(|error| app_failure(&mix, source, error))?;
         name_apart(&mut apps);
         let profiles = apps
             .iter()
@@ -107,16 +112,18 @@ impl Setup {
 }
 
 /// The mix of the file or of `--apps`, if either is given.
-fn given_mix(arguments: &CompareArgs) -> Outcome<Option<Mix>> {
+fn given_mix(arguments: &CompareArgs) -> Outcome<Option<(Mix, Option<MixSource>)>> {
     if let Some(path) = &arguments.mix {
-        return Ok(Some(Mix::load(path)?));
+        let (mix, source) = Mix::load_with_source(path)?;
+        return Ok(Some((mix, Some(source))));
     }
     if arguments.apps.is_empty() {
         return Ok(None);
     }
     let names: Vec<&str> = arguments.apps.iter().map(|app| app.trim()).collect();
     let mix = Mix::of_apps(&names);
-    mix.map(Some).map_err(|fault: Fault| Failure::input(format!("--apps: {fault}")))
+    let mix = mix.map_err(|fault: Fault| Failure::input(format!("--apps: {fault}")))?;
+    Ok(Some((mix, None)))
 }
 
 /// Programs of the library that spread evenly over its ranks by misses in a small cache, in the
@@ -141,16 +148,49 @@ fn spread_mix(library: &Library, cpus: usize) -> Outcome<Mix> {
 /// Every profile of the mix, loaded once.
 fn load(
     mix: &Mix,
+    source: Option<&MixSource>,
     library: &Library,
     model: &Model,
 ) -> Outcome<BTreeMap<String, Arc<LoadedProgram>>> {
     let mut loaded = BTreeMap::new();
-    for name in mix.apps.iter().filter_map(|app| app.profile.as_deref()) {
-        if !loaded.contains_key(name) {
-            loaded.insert(name.to_owned(), Arc::new(model.load(library.get(name)?)?));
-        }
+    for (place, app) in mix.apps.iter().enumerate() {
+        let Some(name) = app.profile.as_deref().filter(|&name| !loaded.contains_key(name)) else {
+            continue;
+        };
+        let profile = library
+            .get(name)
+            .map_err(|unknown| at(source, app_field(place, "profile"), Failure::from(unknown)))?;
+        loaded.insert(name.to_owned(), Arc::new(model.load(profile)?));
     }
     Ok(loaded)
+}
+
+fn app_field(place: usize, field: &'static str) -> Vec<Step> {
+    vec![Step::Key("app"), Step::Index(place), Step::Key(field)]
+}
+
+/// Bad input in a mix, with file and line where the mix is a file.
+fn at(source: Option<&MixSource>, path: Vec<Step>, failure: Failure) -> Failure {
+    match source {
+        Some(source) => failure.at(|why| source.error(&Fault { path, why })),
+        None => failure,
+    }
+}
+
+/// What the simulator finds wrong with a program of the mix.
+fn app_failure(mix: &Mix, source: Option<&MixSource>, error: SimError) -> Failure {
+    let SimError::App { app, field, found, expected } = &error else { return error.into() };
+    // A command has no name of its own there but its number.
+    let is_meant = |place: &usize| {
+        let one = &mix.apps[*place];
+        one.shown_name() == app || (one.cmd.is_some() && *app == format!("app {}", place + 1))
+    };
+    let Some(place) = (0..mix.apps.len()).find(is_meant) else { return error.into() };
+    let why = format!("found {found}, expected {expected}");
+    match source {
+        Some(source) => source.error(&Fault { path: app_field(place, field), why }).into(),
+        None => error.into(),
+    }
 }
 
 /// Gives later programs of a name that is taken a number: `mcf`, `mcf#2`.

@@ -25,6 +25,7 @@ pub(super) fn report(
         programs: apps.iter().zip(profiles).map(|(app, profile)| program(app, profile)).collect(),
         results: rows.map(|(row, time_line)| entry(row, time_line)).collect(),
         facts: facts(comparison, machine),
+        bounds_proven: comparison.policies.iter().all(|row| row.optimal_proven != Some(false)),
         extrapolated: extrapolated(comparison),
     }
 }
