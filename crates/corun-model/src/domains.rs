@@ -1,5 +1,7 @@
 //! The bandwidth domains of a machine, passed stage by stage from the cores outwards.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use corun_machine::{BandwidthKind, Machine};
 
 use crate::bandwidth::LimitBandwidth;
@@ -18,6 +20,15 @@ pub(crate) struct Domains {
     nodes: usize,
     /// The most that a flow alone draws of each peak.
     solo_share: f64,
+    /// No other domains of this process have it, but for clones.
+    identity: u64,
+}
+
+/// Numbers for [`Domains::identity`]; 0 is nobody's.
+static IDENTITIES: AtomicU64 = AtomicU64::new(1);
+
+fn next_identity() -> u64 {
+    IDENTITIES.fetch_add(1, Ordering::Relaxed)
 }
 
 /// Traffic of one flow to one node.
@@ -36,6 +47,9 @@ pub(crate) struct DomainScratch {
     /// Parts by domain: `members[starts[d]..starts[d + 1]]`.
     starts: Vec<u32>,
     members: Vec<u32>,
+    /// What `starts` and `members` were sorted for: whose domains, and each part's way.
+    sorted_for: u64,
+    sorted_ways: Vec<u32>,
     solo: Vec<f64>,
     shared: Vec<f64>,
 }
@@ -81,7 +95,8 @@ impl Domains {
                 ways.push((first, passed.len() as u32));
             }
         }
-        Ok(Self { peaks, ways, passed, nodes, solo_share: options.solo_share() })
+        let identity = next_identity();
+        Ok(Self { peaks, ways, passed, nodes, solo_share: options.solo_share(), identity })
     }
 
     /// One domain for all traffic: PBBCache's view of a machine.
@@ -101,6 +116,7 @@ impl Domains {
             passed: vec![0],
             nodes: own.nodes,
             solo_share: own.solo_share,
+            identity: next_identity(),
         })
     }
 
@@ -143,7 +159,7 @@ impl Domains {
         through: &mut [f64],
     ) {
         self.sort(scratch);
-        let DomainScratch { parts, starts, members, solo, shared } = scratch;
+        let DomainScratch { parts, starts, members, solo, shared, .. } = scratch;
         for (domain, &peak) in self.peaks.iter().enumerate() {
             let members = &members[starts[domain] as usize..starts[domain + 1] as usize];
             if members.is_empty() {
@@ -174,9 +190,17 @@ impl Domains {
         }
     }
 
-    /// Sorts the parts by domain, by counting.
+    /// Sorts the parts by domain, by counting. Co-runs that follow each other mostly go the same
+    /// ways: then all is sorted already.
     fn sort(&self, scratch: &mut DomainScratch) {
-        let DomainScratch { parts, starts, members, .. } = scratch;
+        let DomainScratch { parts, starts, members, sorted_for, sorted_ways, .. } = scratch;
+        let ways = parts.iter().map(|part| part.way);
+        if *sorted_for == self.identity && ways.clone().eq(sorted_ways.iter().copied()) {
+            return;
+        }
+        *sorted_for = self.identity;
+        sorted_ways.clear();
+        sorted_ways.extend(ways);
         starts.clear();
         starts.resize(self.peaks.len() + 2, 0);
         let way = |part: &Part| {

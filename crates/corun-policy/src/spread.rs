@@ -3,20 +3,24 @@
 //! kin have in common; they differ in where the miss rates come from.
 
 mod matching;
+mod memory;
 mod relabel;
 mod sort;
 mod tree;
 mod words;
 
+use std::sync::Arc;
+
 use corun_machine::{CpuId, CpuSet};
 
 use crate::{Plan, ThreadView, View};
+pub(crate) use memory::Memory;
 use tree::Tree;
 
 /// The threads of a view that can be placed, most intensive first, and the tree they go onto.
 pub(crate) struct Spread<'a> {
     view: &'a View<'a>,
-    tree: Tree,
+    tree: Arc<Tree>,
     items: Vec<Item>,
 }
 
@@ -45,9 +49,9 @@ impl<'a> Spread<'a> {
     /// those not known last, ties by thread id. Threads that may not run everywhere go before the
     /// others, those with the fewest CPUs first: else the place that they are bound to may be
     /// taken while other CPUs are free. Threads that may run on no CPU of the machine are left out.
-    pub(crate) fn new(view: &'a View<'a>, mpki: &[Option<f64>]) -> Self {
+    pub(crate) fn new(view: &'a View<'a>, mpki: &[Option<f64>], memory: &mut Memory) -> Self {
         let usable = usable_cpus(view);
-        let tree = Tree::new(view.machine, &usable);
+        let tree = memory.tree(view.machine, &usable);
         let mut items: Vec<Item> = view
             .threads
             .iter()
@@ -75,9 +79,12 @@ impl<'a> Spread<'a> {
 
     /// Where the sort puts each thread (algorithms 1 and 2), with identical containers and CPUs
     /// exchanged so that as few threads as possible leave the CPU where they are.
-    pub(crate) fn sorted(&self) -> Places {
-        let sorted = self.sorted_as_printed();
-        Places(relabel::keep_in_place(&self.tree, &self.items, &sorted.0))
+    /// `memory`: the one that the spread was made with.
+    pub(crate) fn sorted(&self, memory: &mut Memory) -> Places {
+        memory.sorted(&self.items, || {
+            let sorted = self.sorted_as_printed();
+            Places(relabel::keep_in_place(&self.tree, &self.items, &sorted.0))
+        })
     }
 
     /// Where the sort puts each thread, wherever they are now.
@@ -124,6 +131,12 @@ impl<'a> Spread<'a> {
 impl Item {
     fn may_use(&self, leaf: usize) -> bool {
         self.leaves.as_ref().is_none_or(|leaves| leaves.binary_search(&leaf).is_ok())
+    }
+
+    /// Does the other count as the same at the same place of the order? The miss rate itself does
+    /// not matter, nor whose it is.
+    fn sorts_as(&self, other: &Self) -> bool {
+        self.class == other.class && self.at == other.at && self.leaves == other.leaves
     }
 }
 

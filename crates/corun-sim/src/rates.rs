@@ -179,6 +179,7 @@ impl Engine<'_> {
 
     fn gather_flows(&mut self) {
         let rates = &mut self.rates;
+        let remember = rates.worth_remembering();
         rates.who.clear();
         rates.flows.clear();
         rates.key.clear();
@@ -192,12 +193,14 @@ impl Engine<'_> {
             let (demand, settled) = self.parts.part(part).demand(slot).unwrap_or_default();
             rates.place[cpu] = rates.flows.len();
             rates.who.push(who);
-            rates.key.extend([
-                (cpu as u64) << 33 | (home as u64) << 1 | u64::from(settled),
-                (who.program as u64) << 32 | who.phase as u64,
-                demand.occupancy_bytes.to_bits(),
-                demand.cpi.to_bits(),
-            ]);
+            if remember {
+                rates.key.extend([
+                    (cpu as u64) << 33 | (home as u64) << 1 | u64::from(settled),
+                    (who.program as u64) << 32 | who.phase as u64,
+                    demand.occupancy_bytes.to_bits(),
+                    demand.cpi.to_bits(),
+                ]);
+            }
             let home = rates.homes[home].as_slice();
             rates.flows.push(Flow { member: self.tables.member(who), demand, home });
         }

@@ -14,6 +14,8 @@ pub(crate) const STEPS: usize = 64;
 
 /// Entries of a table before it starts anew.
 const MOST: usize = 1 << 14;
+/// Capacities of cache parts for which a program's figures are kept at a time.
+const MOST_CAPACITIES: usize = 64;
 
 /// Who runs on a CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,8 +34,12 @@ pub(crate) struct Tables<'a> {
     programs: Vec<&'a LoadedProgram>,
     /// By CPU: CPUs of the same kind, whose figures agree, have the same number.
     kinds: Vec<usize>,
+    kind_count: usize,
+    /// By program: where its first phase stands among all programs' phases.
+    first_phases: Vec<usize>,
     memoise: bool,
-    by_occupancy: FxHashMap<(u32, u32, u32, u64), Box<ByOccupancy>>,
+    /// By phase and kind: the figures for each capacity (its bits) that was asked for.
+    by_occupancy: Vec<Vec<(u64, Box<ByOccupancy>)>>,
     shares: FxHashMap<Box<[u64]>, Rc<[Demand]>>,
     key: Vec<u64>,
     found: Vec<Demand>,
@@ -43,12 +49,22 @@ pub(crate) struct Tables<'a> {
 
 impl<'a> Tables<'a> {
     pub(crate) fn new(model: &'a Model, programs: Vec<&'a LoadedProgram>, memoise: bool) -> Self {
+        let kinds = kinds(model.machine());
+        let kind_count = kinds.iter().max().map_or(0, |last| last + 1);
+        let mut phases = 0;
+        let first_phase = |program: &&LoadedProgram| {
+            phases += program.phases.len();
+            phases - program.phases.len()
+        };
+        let first_phases = programs.iter().map(first_phase).collect();
         Self {
             model,
             programs,
-            kinds: kinds(model.machine()),
+            kinds,
+            kind_count,
+            first_phases,
             memoise,
-            by_occupancy: FxHashMap::default(),
+            by_occupancy: (0..phases * kind_count).map(|_| Vec::new()).collect(),
             shares: FxHashMap::default(),
             key: Vec::new(),
             found: Vec::new(),
@@ -67,7 +83,11 @@ impl<'a> Tables<'a> {
 
     /// The step of a cache part that stands for an occupancy; at least one.
     pub(crate) fn step(occupancy: f64, capacity: f64) -> usize {
-        ((occupancy / capacity * STEPS as f64).round() as usize).clamp(1, STEPS)
+        let steps = occupancy / capacity * STEPS as f64;
+        // Rounded by hand: `round` is a call on x86-64 as it was first, and this runs very often.
+        let below = steps as usize;
+        let nearest = if steps - below as f64 >= 0.5 { below + 1 } else { below };
+        nearest.clamp(1, STEPS)
     }
 
     /// A program's figures when it holds so many steps of a cache part.
@@ -76,14 +96,19 @@ impl<'a> Tables<'a> {
         if !self.memoise {
             return self.model.demand_at(&self.member(who), bytes);
         }
-        if self.by_occupancy.len() > MOST {
-            self.by_occupancy.clear();
-        }
-        let (program, phase) = (who.program as u32, who.phase as u32);
-        let key = (program, phase, self.kinds[who.cpu] as u32, capacity.to_bits());
         let member = self.member(who);
-        let table = self.by_occupancy.entry(key).or_insert_with(|| Box::new([None; STEPS + 1]));
-        *table[step].get_or_insert_with(|| self.model.demand_at(&member, bytes))
+        let phase = self.first_phases[who.program] + who.phase;
+        let tables = &mut self.by_occupancy[phase * self.kind_count + self.kinds[who.cpu]];
+        let capacity = capacity.to_bits();
+        let known = tables.iter().position(|(known, _)| *known == capacity);
+        let place = known.unwrap_or_else(|| {
+            if tables.len() >= MOST_CAPACITIES {
+                tables.clear();
+            }
+            tables.push((capacity, Box::new([None; STEPS + 1])));
+            tables.len() - 1
+        });
+        *tables[place].1[step].get_or_insert_with(|| self.model.demand_at(&member, bytes))
     }
 
     /// The figures of each member of a cache group at its share, in the members' order.

@@ -59,6 +59,24 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
+    fn working_memory_remembers_nothing_that_matters(
+        profiles in programs(), options in options(), other in options(),
+    ) {
+        // The same memory for two machines and for running sets that grow and shrink.
+        let models = [model(gold(2, 4), options), model(gold(1, 8), other)];
+        let programs = models.each_ref().map(|model| load_all(model, &profiles));
+        let (mut scratch, mut out) = (Scratch::new(), Vec::new());
+        for count in [profiles.len(), 1, profiles.len()] {
+            for (model, programs) in models.iter().zip(&programs) {
+                let running: Vec<_> =
+                    programs[..count].iter().enumerate().map(|(i, one)| on(one, i)).collect();
+                model.solve(&running, &mut scratch, &mut out);
+                prop_assert_eq!(&out, &solve(model, &running));
+            }
+        }
+    }
+
+    #[test]
     fn company_never_speeds_up(profiles in programs(), options in options()) {
         let model = model(gold(2, 4), options);
         let programs = load_all(&model, &profiles);

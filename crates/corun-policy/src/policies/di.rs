@@ -1,6 +1,6 @@
 //! `di`: Distributed Intensity (Blagodurov et al., TOCS 2010, section 4.1).
 
-use crate::spread::Spread;
+use crate::spread::{Memory, Spread};
 use crate::{ActionKind, BuildOptions, Event, Interval, Needs, Plan, Policy, PolicyEntry, View};
 
 /// The line in the registry.
@@ -9,10 +9,13 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     summary: "spreads the miss rates known from profiles evenly over packages, LLCs and cores",
     source: "Blagodurov et al., TOCS 2010, section 4.1, algorithms 1 and 2",
     parameters: &[],
-    build: |_: &BuildOptions| Box::new(DistributedIntensity),
+    build: |_: &BuildOptions| Box::<DistributedIntensity>::default(),
 };
 
-struct DistributedIntensity;
+#[derive(Default)]
+struct DistributedIntensity {
+    memory: Memory,
+}
 
 impl Policy for DistributedIntensity {
     fn name(&self) -> &str {
@@ -37,8 +40,8 @@ impl Policy for DistributedIntensity {
     fn decide(&mut self, view: &View<'_>) -> Plan {
         let mpki: Vec<Option<f64>> =
             view.threads.iter().map(|thread| thread.solo.map(|solo| solo.llc_mpki)).collect();
-        let spread = Spread::new(view, &mpki);
-        spread.plan(&spread.sorted(), "MPKI solo")
+        let spread = Spread::new(view, &mpki, &mut self.memory);
+        spread.plan(&spread.sorted(&mut self.memory), "MPKI solo")
     }
 }
 

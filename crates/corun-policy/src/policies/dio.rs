@@ -1,11 +1,9 @@
 //! `dio`: Distributed Intensity Online (Blagodurov et al., TOCS 2010, section 4.2).
 
-use std::collections::BTreeMap;
-
-use crate::spread::{Places, Spread};
+use crate::spread::{Memory, Places, Spread};
 use crate::{
     ActionKind, BuildOptions, CounterKind, Event, Interval, Needs, Parameter, Plan, Policy,
-    PolicyEntry, ThreadId, View,
+    PolicyEntry, ThreadId, ThreadView, View,
 };
 
 const INTERVAL: Parameter = Parameter {
@@ -46,8 +44,10 @@ struct Dio {
     /// Weight of the past in the running average, an interval on.
     decay: f64,
     min_gain_mpki: f64,
-    /// Running average of each thread that was measured, in misses per 1000 instructions.
-    mpki: BTreeMap<ThreadId, f64>,
+    /// Running average of each thread that was measured, in misses per 1000 instructions, by
+    /// ascending id.
+    mpki: Vec<(ThreadId, f64)>,
+    memory: Memory,
 }
 
 const MEASURE: &str = "MPKI";
@@ -58,24 +58,36 @@ impl Dio {
             interval_cycles: options.value(&INTERVAL) as u64,
             decay: 0.5f64.powf(1.0 / options.value(&HALF_LIFE)),
             min_gain_mpki: options.value(&MIN_GAIN),
-            mpki: BTreeMap::new(),
+            mpki: Vec::new(),
+            memory: Memory::default(),
         }
     }
 
     /// Takes in an interval's counts. A thread that retired nothing keeps its average.
     fn measure(&mut self, view: &View<'_>) {
-        self.mpki.retain(|&id, _| view.thread(id).is_some());
-        for thread in view.threads {
+        let averages = self.averages(view);
+        self.mpki.clear();
+        for (thread, average) in view.threads.iter().zip(averages) {
             let measured = thread.counters.llc_mpki().filter(|mpki| mpki.is_finite());
-            if let Some(mpki) = measured {
-                let average = self.mpki.entry(thread.id).or_insert(mpki);
-                *average = self.decay * *average + (1.0 - self.decay) * mpki;
-            }
+            let average = match measured {
+                Some(mpki) => {
+                    let average = average.unwrap_or(mpki);
+                    Some(self.decay * average + (1.0 - self.decay) * mpki)
+                }
+                None => average,
+            };
+            self.mpki.extend(average.map(|mpki| (thread.id, mpki)));
         }
     }
 
+    /// In the order of the view's threads, which is that of the ids too.
     fn averages(&self, view: &View<'_>) -> Vec<Option<f64>> {
-        view.threads.iter().map(|thread| self.mpki.get(&thread.id).copied()).collect()
+        let mut known = self.mpki.iter().peekable();
+        let average = |thread: &ThreadView| {
+            while known.next_if(|(id, _)| *id < thread.id).is_some() {}
+            known.next_if(|(id, _)| *id == thread.id).map(|&(_, mpki)| mpki)
+        };
+        view.threads.iter().map(average).collect()
     }
 
     fn is_worth_it(&self, spread: &Spread<'_>, places: &Places) -> bool {
@@ -106,7 +118,8 @@ impl Policy for Dio {
         if !matches!(event, Event::Arrived(_)) {
             return None;
         }
-        let spread = Spread::new(view, &self.averages(view));
+        let averages = self.averages(view);
+        let spread = Spread::new(view, &averages, &mut self.memory);
         Some(spread.plan_for_newcomers(&spread.arrived(), MEASURE))
     }
 
@@ -115,8 +128,9 @@ impl Policy for Dio {
         if self.mpki.is_empty() {
             return Plan::none();
         }
-        let spread = Spread::new(view, &self.averages(view));
-        let places = spread.sorted();
+        let averages = self.averages(view);
+        let spread = Spread::new(view, &averages, &mut self.memory);
+        let places = spread.sorted(&mut self.memory);
         if !self.is_worth_it(&spread, &places) {
             return Plan::none();
         }

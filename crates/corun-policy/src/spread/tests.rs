@@ -7,7 +7,7 @@ use crate::{Action, ThreadView, fixture};
 /// The CPU of each thread, by the algorithm as printed.
 fn printed(machine: &Machine, threads: &[ThreadView]) -> Vec<u32> {
     let view = fixture::view(machine, threads);
-    let spread = Spread::new(&view, &solo(threads));
+    let spread = Spread::new(&view, &solo(threads), &mut Memory::default());
     by_thread(&spread, &spread.sorted_as_printed())
 }
 
@@ -152,8 +152,8 @@ fn carry_out(threads: &mut [ThreadView], plan: &Plan) {
 
 fn sort_plan(machine: &Machine, threads: &[ThreadView]) -> Plan {
     let view = fixture::view(machine, threads);
-    let spread = Spread::new(&view, &solo(threads));
-    spread.plan(&spread.sorted(), "MPKI")
+    let spread = Spread::new(&view, &solo(threads), &mut Memory::default());
+    spread.plan(&spread.sorted(&mut Memory::default()), "MPKI")
 }
 
 #[test]
@@ -229,7 +229,7 @@ fn a_newcomer_gets_the_emptiest_place_and_moves_nobody() {
         thread.cpu = Some(CpuId(cpu));
     }
     let view = fixture::view(&machine, &threads);
-    let spread = Spread::new(&view, &[None; 4]);
+    let spread = Spread::new(&view, &[None; 4], &mut Memory::default());
     assert_eq!(by_thread(&spread, &spread.arrived()), [0, 1, 4, 6]);
     let plan = spread.plan_for_newcomers(&spread.arrived(), "MPKI");
     assert_eq!(plan.steps.len(), 1);
@@ -242,9 +242,9 @@ fn the_heaviest_llc_is_that_of_the_largest_sum() {
     let machine = fixture::tree(1, 2, 2);
     let threads = falling(&machine, 4);
     let view = fixture::view(&machine, &threads);
-    let spread = Spread::new(&view, &solo(&threads));
+    let spread = Spread::new(&view, &solo(&threads), &mut Memory::default());
     assert_eq!(spread.heaviest_llc_mpki(&Places(vec![0, 1, 2, 3])), 7.0);
-    assert_eq!(spread.heaviest_llc_mpki(&spread.sorted()), 5.0);
+    assert_eq!(spread.heaviest_llc_mpki(&spread.sorted(&mut Memory::default())), 5.0);
     assert_eq!(spread.unchanged(), None);
 }
 
@@ -291,9 +291,9 @@ proptest! {
             thread.cpu = cpu.map(CpuId);
         }
         let view = fixture::view(&machine, &threads);
-        let spread = Spread::new(&view, &mpki);
+        let spread = Spread::new(&view, &mpki, &mut Memory::default());
         let printed = spread.sorted_as_printed().0;
-        let sorted = spread.sorted().0;
+        let sorted = spread.sorted(&mut Memory::default()).0;
         let laid = |onto: &[usize]| printed.iter().map(|&leaf| onto[leaf]).collect::<Vec<_>>();
         let exchanges = exchanges_of_x5365();
         let best = exchanges.iter().map(|onto| stays(&spread.items, &laid(onto))).max();
@@ -309,9 +309,38 @@ proptest! {
         let wanted = by_class(&sorted);
         prop_assert!(exchanges.iter().any(|onto| by_class(&laid(onto)) == wanted));
         // Carried out, it is final.
-        let plan = spread.plan(&spread.sorted(), "MPKI");
+        let plan = spread.plan(&spread.sorted(&mut Memory::default()), "MPKI");
         carry_out(&mut threads, &plan);
         prop_assert_eq!(sort_plan(&machine, &threads), Plan::none());
+    }
+
+    #[test]
+    fn memory_changes_no_plan(
+        rounds in prop::collection::vec(
+            (prop::collection::vec((0u32..3, 0u32..8, any::<bool>()), 3..6), any::<bool>()), 2..8
+        )
+    ) {
+        let machines = [fixture::x5365(), fixture::tree(1, 2, 4)];
+        let mut memory = Memory::default();
+        for (figures, second) in &rounds {
+            let machine = &machines[usize::from(*second)];
+            let mpki: Vec<Option<f64>> = figures.iter().map(|one| Some(f64::from(one.0))).collect();
+            let mut threads = fixture::threads(machine, &mpki);
+            for (thread, &(_, cpu, bound)) in threads.iter_mut().zip(figures) {
+                thread.cpu = Some(CpuId(cpu));
+                if bound {
+                    thread.may_run_on = CpuSet::from_iter([CpuId(cpu), CpuId(0)]);
+                }
+            }
+            // Twice: when the plan was carried out, too.
+            for _ in 0..2 {
+                let view = fixture::view(machine, &threads);
+                let spread = Spread::new(&view, &mpki, &mut memory);
+                let plan = spread.plan(&spread.sorted(&mut memory), "MPKI");
+                prop_assert_eq!(&plan, &sort_plan(machine, &threads));
+                carry_out(&mut threads, &plan);
+            }
+        }
     }
 
     #[test]
@@ -328,8 +357,8 @@ proptest! {
             }
         }
         let view = fixture::view(&machine, &threads);
-        let spread = Spread::new(&view, &mpki);
-        let places = spread.sorted();
+        let spread = Spread::new(&view, &mpki, &mut Memory::default());
+        let places = spread.sorted(&mut Memory::default());
         let mut load = [0; 8];
         for (item, &leaf) in spread.items.iter().zip(&places.0) {
             prop_assert!(item.may_use(leaf));

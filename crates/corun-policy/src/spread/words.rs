@@ -17,6 +17,10 @@ pub(super) fn plan_for(
     measure: &str,
     wanted: impl Fn(&Item) -> bool,
 ) -> Plan {
+    let rests = |(item, &target): (&Item, &usize)| !wanted(item) || is_held(spread, item, target);
+    if spread.items.iter().zip(&places.0).all(rests) {
+        return Plan::none();
+    }
     let words = Words::new(spread, places, measure);
     let by_id: BTreeMap<ThreadId, usize> = spread
         .items

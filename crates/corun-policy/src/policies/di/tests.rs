@@ -25,7 +25,8 @@ fn each_llc_gets_a_heavy_and_a_light_thread() {
         thread.program = names[thread.id.0 as usize % 4].to_owned();
     }
     let view = fixture::view(&machine, &threads);
-    let plan = DistributedIntensity.on_event(&Event::Arrived(threads[7].id), &view).unwrap();
+    let plan =
+        DistributedIntensity::default().on_event(&Event::Arrived(threads[7].id), &view).unwrap();
     let partners = llc_partners(&threads, &plan);
     let wanted =
         [["soplex", "namd"], ["sphinx", "gamess"], ["soplex", "namd"], ["sphinx", "gamess"]];
@@ -41,6 +42,9 @@ fn an_exit_waits_for_the_interval_since_a_program_may_be_started_again_at_once()
     let machine = fixture::x5365();
     let threads = fixture::threads(&machine, &[Some(1.0); 3]);
     let view = fixture::view(&machine, &threads);
-    assert_eq!(DistributedIntensity.on_event(&Event::Exited(crate::ThreadId(9)), &view), None);
-    assert_eq!(DistributedIntensity.decide(&view).steps.len(), 3);
+    assert_eq!(
+        DistributedIntensity::default().on_event(&Event::Exited(crate::ThreadId(9)), &view),
+        None
+    );
+    assert_eq!(DistributedIntensity::default().decide(&view).steps.len(), 3);
 }

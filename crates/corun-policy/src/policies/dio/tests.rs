@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use corun_machine::{CpuId, CpuSet, Machine};
 
 use super::*;
@@ -31,16 +33,16 @@ fn a_measurement_counts_half_after_four_intervals() {
     let mut threads = held(&machine, &[10.0]);
     let mut policy = dio(&[]);
     policy.decide(&fixture::view(&machine, &threads));
-    assert!((policy.mpki[&ThreadId(0)] - 10.0).abs() < 1e-12);
+    assert!((policy.mpki[0].1 - 10.0).abs() < 1e-12);
     count(&mut threads[0], 0.0);
     for _ in 0..4 {
         policy.decide(&fixture::view(&machine, &threads));
     }
-    assert!((policy.mpki[&ThreadId(0)] - 5.0).abs() < 1e-12);
+    assert!((policy.mpki[0].1 - 5.0).abs() < 1e-12);
     // Asleep for an interval: nothing was retired, nothing was learnt.
     threads[0].counters.instructions_per_s = Some(0.0);
     policy.decide(&fixture::view(&machine, &threads));
-    assert!((policy.mpki[&ThreadId(0)] - 5.0).abs() < 1e-12);
+    assert!((policy.mpki[0].1 - 5.0).abs() < 1e-12);
     policy.decide(&fixture::view(&machine, &[]));
     assert!(policy.mpki.is_empty());
 }

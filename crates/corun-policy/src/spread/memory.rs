@@ -1,0 +1,61 @@
+//! What is kept from one decision to the next.
+
+use std::sync::Arc;
+
+use corun_machine::{Cpu, CpuSet, Machine, Object};
+
+use super::tree::Tree;
+use super::{Item, Places};
+
+/// What a policy works out once and keeps while it stays true: the tree of the machine, and where
+/// the sort puts threads in this order that are in these places. From one interval to the next
+/// both are mostly the same. Decisions are the same without.
+#[derive(Default)]
+pub(crate) struct Memory {
+    tree: Option<KnownTree>,
+    sorted: Option<(Vec<Item>, Places)>,
+}
+
+/// A tree and all that it depends on.
+struct KnownTree {
+    objects: Vec<Object>,
+    cpus: Vec<Cpu>,
+    usable: CpuSet,
+    tree: Arc<Tree>,
+}
+
+impl Memory {
+    /// The tree of the machine's usable CPUs.
+    pub(super) fn tree(&mut self, machine: &Machine, usable: &CpuSet) -> Arc<Tree> {
+        if let Some(known) = &self.tree
+            && known.usable == *usable
+            && known.cpus == machine.cpus()
+            && known.objects == machine.objects()
+        {
+            return Arc::clone(&known.tree);
+        }
+        let tree = Arc::new(Tree::new(machine, usable));
+        self.sorted = None;
+        self.tree = Some(KnownTree {
+            objects: machine.objects().to_vec(),
+            cpus: machine.cpus().to_vec(),
+            usable: usable.clone(),
+            tree: Arc::clone(&tree),
+        });
+        tree
+    }
+
+    /// The places of items that agree with these in all that places depend on, if the last sort
+    /// was of such; else `sort`'s, which are kept. For the tree that was asked for last.
+    pub(super) fn sorted(&mut self, items: &[Item], sort: impl FnOnce() -> Places) -> Places {
+        let known = self.sorted.as_ref().filter(|(known, _)| {
+            known.len() == items.len() && known.iter().zip(items).all(|(a, b)| a.sorts_as(b))
+        });
+        if let Some((_, places)) = known {
+            return places.clone();
+        }
+        let places = sort();
+        self.sorted = Some((items.to_vec(), places.clone()));
+        places
+    }
+}
