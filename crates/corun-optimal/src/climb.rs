@@ -4,6 +4,7 @@
 use rayon::prelude::*;
 
 use crate::contention::Contention;
+use crate::groups::MOST_PROGRAMS;
 use crate::objective::{Criterion, key};
 use crate::search::{Candidate, Stop};
 use crate::stage::Stage;
@@ -17,8 +18,8 @@ pub(crate) fn dealt<C: Contention>(stage: &Stage<C>) -> Vec<usize> {
     turns.take(stage.programs).collect()
 }
 
-/// Takes the best exchange or move until none helps, or it is time to stop. Gives the placement
-/// and how many were looked at.
+/// Takes the best exchange or move until none helps, or it is time to stop; of more than
+/// [`MOST_PROGRAMS`] programs all that help. Gives the placement and how many were looked at.
 pub(crate) fn climb<C: Contention>(
     stage: &Stage<C>,
     criterion: &Criterion,
@@ -42,10 +43,27 @@ pub(crate) fn climb<C: Contention>(
             .par_iter()
             .map_init(C::Scratch::default, |scratch, step| score(&step.of(&at), scratch))
             .collect();
-        let best = (0..steps.len()).min_by_key(|&step| (key(scores[step]), step));
-        let Some(best) = best.filter(|&best| key(scores[best]) < key(reached)) else { break };
+        let mut better: Vec<usize> =
+            (0..steps.len()).filter(|&step| key(scores[step]) < key(reached)).collect();
+        better.sort_by_key(|&step| (key(scores[step]), step));
+        let Some(&best) = better.first() else { break };
         at = steps[best].of(&at);
         reached = scores[best];
+        if at.len() <= MOST_PROGRAMS {
+            continue;
+        }
+        // No search comes after this: as many steps a round as still help, one after the other.
+        for step in better.iter().skip(1).map(|&step| &steps[step]) {
+            let changed = step.of(&at);
+            if stop.is_due() || !step.is_free(&at) {
+                continue;
+            }
+            looked += 1;
+            let score = score(&changed, &mut scratch);
+            if key(score) < key(reached) {
+                (at, reached) = (changed, score);
+            }
+        }
     }
     (Candidate { score: reached, placement: stage.lowest(&at) }, looked)
 }
@@ -57,6 +75,14 @@ enum Step {
 }
 
 impl Step {
+    /// Is the CPU that a program moves to still free?
+    fn is_free(&self, cpus: &[usize]) -> bool {
+        match self {
+            Self::Exchange(..) => true,
+            Self::Move(_, cpu) => !cpus.contains(cpu),
+        }
+    }
+
     fn of(&self, cpus: &[usize]) -> Vec<usize> {
         let mut changed = cpus.to_vec();
         match *self {

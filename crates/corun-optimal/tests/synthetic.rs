@@ -189,6 +189,24 @@ fn out_of_nodes_there_is_a_gap_that_holds() {
 }
 
 #[test]
+fn beyond_the_search_no_exchange_improves_the_answer() {
+    let machine = machines::four_by(7);
+    let made_up = MadeUp { machine: &machine, coupling: Coupling::Common, programs: spread(26) };
+    let placer = Placer::new(&machine, &made_up, 26).unwrap();
+    let found = placer.solve(Objective::MeanSlowdown, Goal::Best, &Limits::default());
+    assert!(!found.proven && found.gap.is_none());
+    for first in 0..26 {
+        for second in first + 1..26 {
+            let mut cpus = found.cpu.clone();
+            cpus.swap(first, second);
+            let slowdown = placer.evaluate(&cpus).unwrap();
+            let value = slowdown.iter().sum::<f64>() / 26.0;
+            assert!(value >= found.value - 1e-9, "{first} {second}: {value} {}", found.value);
+        }
+    }
+}
+
+#[test]
 fn a_cancelled_search_still_answers() {
     let machine = machines::four_by(2);
     let made_up = MadeUp { machine: &machine, coupling: Coupling::Any, programs: spread(8) };
