@@ -194,8 +194,8 @@ impl Part {
             let Lines { running: Some(who), bytes, share, .. } = self.lines[place] else {
                 continue;
             };
-            let here = tables.at(who, Tables::step(bytes, self.bytes), self.bytes);
-            let whole = (here.cpi - share.cpi).abs();
+            let here = tables.cpi_at(who, Tables::step(bytes, self.bytes), self.bytes);
+            let whole = (here - share.cpi).abs();
             self.lines[place].tolerance = (CHANGE_A_STEP * whole).max(SMALL_CHANGE * share.cpi);
         }
         self.plan_step(tables, tick_ns);
@@ -264,7 +264,7 @@ impl Part {
         }
         let cpi_at = |lines: &Lines, who: Who, part: f64, tables: &mut Tables<'_>| {
             let bytes = lines.bytes + part * gap(lines);
-            tables.at(who, Tables::step(bytes, capacity), capacity).cpi
+            tables.cpi_at(who, Tables::step(bytes, capacity), capacity)
         };
         for place in 0..self.lines.len() {
             if let Some(who) = self.lines[place].running {

@@ -26,7 +26,12 @@ pub(crate) struct Who {
     pub(crate) phase: usize,
 }
 
-type ByOccupancy = [Option<Demand>; STEPS + 1];
+/// A program's figures by occupancy.
+struct ByOccupancy {
+    demands: [Option<Demand>; STEPS + 1],
+    /// Of these the CPI, which is asked for most; not a number where it is not known yet.
+    cpis: [f64; STEPS + 1],
+}
 
 /// The model's answers for an experiment's programs.
 pub(crate) struct Tables<'a> {
@@ -92,11 +97,34 @@ impl<'a> Tables<'a> {
 
     /// A program's figures when it holds so many steps of a cache part.
     pub(crate) fn at(&mut self, who: Who, step: usize, capacity: f64) -> Demand {
-        let bytes = capacity * step as f64 / STEPS as f64;
         if !self.memoise {
-            return self.model.demand_at(&self.member(who), bytes);
+            return self.demand_at(who, step, capacity);
         }
-        let member = self.member(who);
+        if let Some(known) = self.by_occupancy(who, capacity).demands[step] {
+            return known;
+        }
+        let demand = self.demand_at(who, step, capacity);
+        let table = self.by_occupancy(who, capacity);
+        table.cpis[step] = demand.cpi;
+        *table.demands[step].insert(demand)
+    }
+
+    /// The CPI of [`Tables::at`].
+    pub(crate) fn cpi_at(&mut self, who: Who, step: usize, capacity: f64) -> f64 {
+        if self.memoise {
+            let known = self.by_occupancy(who, capacity).cpis[step];
+            if !known.is_nan() {
+                return known;
+            }
+        }
+        self.at(who, step, capacity).cpi
+    }
+
+    fn demand_at(&self, who: Who, step: usize, capacity: f64) -> Demand {
+        self.model.demand_at(&self.member(who), capacity * step as f64 / STEPS as f64)
+    }
+
+    fn by_occupancy(&mut self, who: Who, capacity: f64) -> &mut ByOccupancy {
         let phase = self.first_phases[who.program] + who.phase;
         let tables = &mut self.by_occupancy[phase * self.kind_count + self.kinds[who.cpu]];
         let capacity = capacity.to_bits();
@@ -105,10 +133,11 @@ impl<'a> Tables<'a> {
             if tables.len() >= MOST_CAPACITIES {
                 tables.clear();
             }
-            tables.push((capacity, Box::new([None; STEPS + 1])));
+            let fresh = ByOccupancy { demands: [None; STEPS + 1], cpis: [f64::NAN; STEPS + 1] };
+            tables.push((capacity, Box::new(fresh)));
             tables.len() - 1
         });
-        *tables[place].1[step].get_or_insert_with(|| self.model.demand_at(&member, bytes))
+        &mut tables[place].1
     }
 
     /// The figures of each member of a cache group at its share, in the members' order.

@@ -42,8 +42,9 @@ pub(crate) fn through(solo: &[f64], out: &mut [f64]) {
         } else {
             low = u
         }
-        let newton = excess / slope;
-        let next = u - newton / (1.0 - 0.5 * newton * bend / slope).max(0.5);
+        // In one division; where the curve would more than double Newton's step, it is doubled.
+        let square = slope * slope;
+        let next = u - excess * slope / (square - 0.5 * excess * bend).max(0.5 * square);
         // Halley's error is cubed by each step: after one this short nothing is left of it.
         let done = (next - u).abs() <= 1e-5 * u;
         u = if next > low && next < high || done { next } else { 0.5 * (low + high) };
@@ -71,9 +72,10 @@ fn excess(odds: &[f64], u: f64) -> (f64, f64, f64) {
     let v = u * u;
     let (mut value, mut slope, mut bend) = (v - 1.0, 2.0 * u, 2.0);
     for &odds in odds {
-        let root = (v + odds).sqrt();
-        let inverse = 1.0 / root;
-        let share = u * inverse;
+        let square = v + odds;
+        // The division need not wait for the root.
+        let root = square.sqrt();
+        let share = u * root * (1.0 / square);
         value += 0.5 * u * (root - u);
         slope += 0.5 * (root + u * share) - u;
         bend += 0.5 * share * (3.0 - share * share) - 1.0;
