@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use corun_machine::Machine;
 use corun_policy::{Action, ThreadId};
-use corun_sim::RunResult;
+use corun_sim::{Placement, RunResult};
 
 use crate::report::{Move, TimeLine};
 
@@ -21,11 +21,14 @@ pub(super) struct History<'a> {
 
 impl<'a> History<'a> {
     pub(super) fn new(machine: &'a Machine, result: &'a RunResult) -> Self {
+        let mut by_thread: BTreeMap<ThreadId, Vec<&Placement>> = BTreeMap::new();
+        for one in &result.placements {
+            by_thread.entry(one.thread).or_default().push(one);
+        }
         let mut stretches: Vec<Vec<Stretch>> = vec![Vec::new(); result.apps.len()];
         for record in result.threads.iter().filter(|record| record.index == 0) {
             let end = record.end.map_or(result.simulated_s, |end| end.as_secs_f64());
-            let own: Vec<_> =
-                result.placements.iter().filter(|one| one.thread == record.id).collect();
+            let own = by_thread.get(&record.id).map_or(&[][..], Vec::as_slice);
             for (place, one) in own.iter().enumerate() {
                 let to = own.get(place + 1).map_or(end, |next| next.at.as_secs_f64());
                 stretches[record.app].push((one.at.as_secs_f64(), to, one.cpu));
