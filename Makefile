@@ -17,6 +17,7 @@ demo:  ## The main job: eight real programs, every policy, the optimum; leaves r
 	@scripts/setup.sh build
 	cargo build --release --locked -p corun
 	$(CORUN) compare --report report.html
+	@echo "report.html: the same as a page"
 
 install:  ## The command and the tracer's plug-in, under PREFIX (/usr/local)
 	@scripts/setup.sh build
