@@ -150,7 +150,7 @@ impl Domains {
     }
 
     /// Sends all parts through their domains. A domain sees what the domains before it let
-    /// through, so that one bottleneck never counts twice (errata to thesis section 5.3.2.1).
+    /// through, so that one bottleneck never counts twice (errata.md, thesis section 5.3.2.1).
     /// `through[flow]` becomes what is left of it at last, in bytes a second.
     pub(crate) fn solve(
         &self,

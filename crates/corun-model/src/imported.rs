@@ -1,7 +1,7 @@
 //! From an imported table of solo figures to cycles at a site.
 //!
 //! A row's cycles per instruction are split by its stall counters: memory = min(stalls_l3_miss +
-//! stalls_store_buffer, stalls_total) (errata to thesis eq. 5.10), LLC hits = the stalls with an
+//! stalls_store_buffer, stalls_total) (errata.md, thesis eq. 5.10), LLC hits = the stalls with an
 //! L2 miss but no L3 miss outstanding, core = the rest. On the machine it was measured on the
 //! parts are taken together again. On another, memory and LLC-hit time (ns) follow its latencies,
 //! and core cycles its core type's relative capacity.

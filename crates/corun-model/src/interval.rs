@@ -119,7 +119,7 @@ fn knot(phase: &Phase, site: &Site, occupancy: f64) -> Knot {
     knot
 }
 
-/// The solo point (errata to thesis section 5.3.2): a program alone draws at most
+/// The solo point (errata.md, thesis section 5.3.2): a program alone draws at most
 /// a share of each peak on its way to local memory; where it would draw more, it
 /// waits for memory so much longer. Then the rates that follow from the speed.
 pub(crate) fn finish(knot: &mut Knot, site: &Site, bytes_per_instruction: f64, unstalled: f64) {

@@ -59,7 +59,7 @@ pub struct ModelOptions {
     pub solo_peak_share: Option<f64>,
 }
 
-/// [`ModelOptions::solo_peak_share`] where it is not given (errata to thesis section 5.3.2).
+/// [`ModelOptions::solo_peak_share`] where it is not given (errata.md, thesis section 5.3.2).
 pub const DEFAULT_SOLO_PEAK_SHARE: f64 = 0.95;
 
 /// The highest [`ModelOptions::solo_peak_share`]: Morad's model (thesis, eq. 5.8) has no solution

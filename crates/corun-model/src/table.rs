@@ -159,7 +159,7 @@ impl PhaseTable {
     /// Fills in the three growth curves. With m misses per instruction, a program brings in
     /// `line x m` bytes an instruction, so it needs `integral of dx / (line x m(x))` instructions
     /// to hold c bytes if nothing is evicted: this is the fill time's integral, where access rate x
-    /// miss ratio = miss rate (errata to thesis section 5.3.3: the law of LRU; Dan and Towsley,
+    /// miss ratio = miss rate (errata.md, thesis section 5.3.3: the law of LRU; Dan and Towsley,
     /// SIGMETRICS 1990; Che et al., IEEE JSAC 20(7), 2002).
     fn grow(&mut self, footprint: f64, always: bool, site: &Site) {
         let clock = site.clock_hz();

@@ -12,7 +12,7 @@ use crate::{MissRateCurve, Reading, SoloTable};
 pub const PROFILE_FILE_VERSION: u32 = 1;
 
 /// The length of a program known by its solo table alone, in instructions: one phase, unless the
-/// mix says otherwise (errata, section 2; the thesis runs each program for 150e9 instructions).
+/// mix says otherwise (errata.md, section 2: the thesis runs each program for 150e9 instructions).
 pub const TABLE_INSTRUCTIONS: u64 = 150_000_000_000;
 
 /// A program's profile.

@@ -109,7 +109,7 @@ fn the_public_table_is_read_and_written_back() {
     for profile in &profiles {
         let ProfileData::Table(table) = &profile.data else { panic!("expected a table") };
         assert_eq!(table.max_ways(), 11);
-        // The errata hold the anchor to be consistent in all 55: never below the first row.
+        // The anchor is said (docs/errata.md) to be consistent in all 55: never below the first row.
         let curve = table.curve();
         let points = curve.points();
         assert!(points[0].mpki >= points[1].mpki, "{}", profile.name);

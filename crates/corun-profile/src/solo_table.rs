@@ -9,7 +9,7 @@ use crate::{CurvePoint, MissRateCurve};
 ///
 /// One row a way count, from 1 to all ways. Before the first row stands an anchor: with no way at
 /// all, every reference that passes the private cache misses, so the first row's LLC references
-/// per 1000 instructions are the miss rate at the private cache's size (errata, section 3).
+/// per 1000 instructions are the miss rate at the private cache's size (docs/errata.md, section 3).
 #[derive(Debug, Clone, PartialEq)]
 pub struct SoloTable {
     measured_on: MeasuredOn,
@@ -124,7 +124,7 @@ pub struct SoloReading {
 }
 
 impl MeasuredOn {
-    /// The Xeon Gold 6138 of the thesis, Table 3.2, with the LLC of the errata: 27.5 MiB in 11
+    /// The Xeon Gold 6138 of the thesis, Table 3.2, with the LLC of docs/errata.md: 27.5 MiB in 11
     /// ways, not inclusive, behind a private L2 of 1 MiB; 2.0 GHz.
     ///
     /// Latencies are those that De Gelas and Cutress measured with LMbench on a Skylake-SP Xeon
@@ -301,7 +301,7 @@ impl SoloTable {
     }
 
     /// The miss-rate curve over the total capacity: the anchor at the private cache, then a point
-    /// a row (errata, section 3: sizes are 1 + 2.5 w MiB for the public table).
+    /// a row (docs/errata.md, section 3: sizes are 1 + 2.5 w MiB for the public table).
     pub fn curve(&self) -> MissRateCurve {
         let anchor = CurvePoint {
             bytes: self.measured_on.private_cache_bytes,
@@ -339,7 +339,7 @@ impl SoloTable {
     ///
     /// Below one way the reading is marked as extrapolated. With [`Extension::Anchored`] the
     /// miss rate m is the curve's, and the time per instruction follows the first row's stalls, in
-    /// the manner of the additive model (errata, section 3):
+    /// the manner of the additive model (docs/errata.md, section 3):
     /// CPI = CPI1 (1 + (m - m1) cm - (h1 - h) ch), with m1, h1 the first row's misses and hits,
     /// ch = (s2 - s3) / h1 what a hit cost there and cm = s3 / m1 what a miss cost, in shares of
     /// its cycles (s2, s3: stalls with an L2, an L3 miss outstanding). cm is at most the idle

@@ -3,7 +3,7 @@
 use crate::bandwidth::{LimitBandwidth, morad};
 use crate::outcome::Demand;
 
-/// CPI = CPI_core + CPI_LLC-hit + CPI_memory x latency ratio x B / B' (errata to thesis section
+/// CPI = CPI_core + CPI_LLC-hit + CPI_memory x latency ratio x B / B' (errata.md, thesis section
 /// 5.3.2.1); B' as in Morad's model.
 pub(crate) struct Additive;
 

@@ -31,7 +31,7 @@ pub(crate) fn model(of: BandwidthModel) -> &'static (dyn LimitBandwidth + Sync) 
     }
 }
 
-/// CPI at a longer memory latency: the memory part is stretched, the rest is not (errata to
+/// CPI at a longer memory latency: the memory part is stretched, the rest is not (errata.md,
 /// thesis section 5.3.2: what adds must not multiply).
 fn at_latency(demand: &Demand, latency_ratio: f64) -> f64 {
     demand.cpi + demand.memory_cpi * (latency_ratio - 1.0)
