@@ -47,7 +47,7 @@ fuzz:  ## Each fuzz target for a minute (SECONDS_EACH=n to change); needs cargo-
 	  RUSTC_BOOTSTRAP=1 cargo fuzz run --sanitizer none "$$target" -- -max_total_time=$${SECONDS_EACH:-60}
 	done
 
-profiles:  ## Records the shipped profile library again (half an hour)
+profiles:  ## Records the shipped profile library again (15 minutes)
 	@scripts/setup.sh test
 	scripts/record-library.sh
 

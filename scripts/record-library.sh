@@ -1,6 +1,6 @@
 #!/bin/bash
 # Records the profile library: real programs from Debian's packages on generated inputs, and the
-# tracer's own kernels. One at a time, at low priority; about 20 minutes on one core.
+# tracer's own kernels. One at a time, at low priority; about 15 minutes on one core.
 #
 #   scripts/record-library.sh [-o FOLDER] [-n] [NAME...]
 #
