@@ -13,6 +13,7 @@ mod mix;
 mod profile;
 mod profile_document;
 mod profile_file;
+mod recording;
 mod solo_csv;
 mod solo_table;
 mod toml_document;
@@ -23,9 +24,12 @@ pub use curve::{CurveError, CurvePoint, MissRateCurve, Reading};
 pub use library::{Library, UnknownProgram};
 pub use mix::{App, Io, MAX_MIX_THREADS, MIX_FILE_VERSION, Method, Mix, MixSource};
 pub use profile::{
-    InstructionMix, Origin, PROFILE_FILE_VERSION, Phase, Profile, ProfileData, Recording,
-    TABLE_INSTRUCTIONS, check_name,
+    InstructionMix, PROFILE_FILE_VERSION, Phase, Profile, ProfileData, TABLE_INSTRUCTIONS,
+    check_name,
 };
 pub use profile_document::{DEFAULT_PRIVATE_CACHE_BYTES, DocumentPoint, ProfileDocument};
+pub use recording::{
+    EngineKind, Origin, ProcessRecord, Recording, StackDistanceProfile, Stretch, ThreadRecord,
+};
 pub use solo_csv::{export_csv, import_csv};
 pub use solo_table::{Extension, MeasuredOn, SoloFigures, SoloReading, SoloRow, SoloTable};

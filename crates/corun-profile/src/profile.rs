@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::bad_input::{Expected, Fault, Step, check_count};
-use crate::{MissRateCurve, Reading, SoloTable};
+use crate::{MissRateCurve, Reading, Recording, SoloTable};
 
 /// The version of the profile file that this build reads and writes.
 pub const PROFILE_FILE_VERSION: u32 = 1;
@@ -33,47 +33,10 @@ pub enum ProfileData {
     Table(SoloTable),
 }
 
-/// What the tracer writes: a program's behaviour by phase, independent of any machine.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Recording {
-    /// Where it comes from.
-    pub origin: Origin,
-    /// The phases in order; at least one.
-    pub phases: Vec<Phase>,
-}
-
-/// Where a recording comes from. Texts for people, but for the flags.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Origin {
-    /// The command line that was traced.
-    pub command: Vec<String>,
-    /// What the program is and its version, as its package says.
-    #[serde(default)]
-    pub program: String,
-    /// What it worked on.
-    #[serde(default)]
-    pub input: String,
-    /// When, as YYYY-MM-DD.
-    #[serde(default)]
-    pub date: String,
-    /// What recorded it, with version.
-    #[serde(default)]
-    pub tracer: String,
-    /// The share of cache lines that was followed when recording ended, above 0, at most 1
-    /// (1: exact).
-    pub sampling_rate: f64,
-    /// Did the program run to its end?
-    pub complete: bool,
-    /// The program's exit status, where it ended by itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub exit_code: Option<i32>,
-}
-
-/// A stretch of a program's execution with one behaviour.
+/// One behaviour of a program, for all the stretches of its execution that share it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Phase {
-    /// Its length in instructions.
+    /// Instructions of all its stretches together.
     pub instructions: u64,
     /// Threads that were seen running in it.
     pub threads: u32,
@@ -198,48 +161,8 @@ pub fn check_name(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-impl Recording {
-    /// Its length in instructions, all phases together.
-    pub fn instructions(&self) -> u64 {
-        self.phases.iter().fold(0, |sum, phase| sum.saturating_add(phase.instructions))
-    }
-
-    /// Misses per 1000 instructions over all phases, which count by their instructions; marked if
-    /// any phase's is read outside its measured range.
-    fn mpki(&self, bytes: f64) -> Reading {
-        let mut misses = 0.0;
-        let mut extrapolated = false;
-        for phase in &self.phases {
-            let one = phase.curve.mpki(bytes);
-            misses += one.value * phase.instructions as f64;
-            extrapolated |= one.extrapolated;
-        }
-        Reading { value: misses / self.instructions().max(1) as f64, extrapolated }
-    }
-
-    fn check(&self) -> Result<(), Fault> {
-        Expected::NonzeroShare
-            .check("sampling_rate", self.origin.sampling_rate)
-            .map_err(|fault| fault.under(Step::Key("origin")))?;
-        if self.phases.is_empty() {
-            return Err(Fault::here("found none, expected at least one").under(Step::Key("phase")));
-        }
-        let mut total: u64 = 0;
-        for (index, phase) in self.phases.iter().enumerate() {
-            let at_phase = |fault: Fault| fault.under(Step::Index(index)).under(Step::Key("phase"));
-            phase.check().map_err(at_phase)?;
-            let sum = total.checked_add(phase.instructions);
-            total = sum.filter(|&sum| sum <= i64::MAX as u64).ok_or_else(|| {
-                let why = "found more instructions in all phases than 63 bits count";
-                at_phase(Fault::here(why).under(Step::Key("instructions")))
-            })?;
-        }
-        Ok(())
-    }
-}
-
 impl Phase {
-    fn check(&self) -> Result<(), Fault> {
+    pub(crate) fn check(&self) -> Result<(), Fault> {
         check_count("instructions", self.instructions)?;
         check_count("threads", u64::from(self.threads))?;
         Expected::Rate.check("data_accesses_pki", self.data_accesses_pki)?;

@@ -11,7 +11,7 @@ use crate::solo_table::{FIGURE_NAMES, FIGURES, MeasuredOn, SoloFigures, SoloRow,
 use crate::toml_document::TomlDocument;
 use crate::{
     CurveError, CurvePoint, InstructionMix, MissRateCurve, Origin, PROFILE_FILE_VERSION, Phase,
-    Profile, ProfileData, Recording,
+    ProcessRecord, Profile, ProfileData, Recording, StackDistanceProfile, Stretch, ThreadRecord,
 };
 
 /// The file as it is written.
@@ -21,8 +21,15 @@ struct ProfileFile {
     #[serde(rename = "version")]
     _version: u32,
     name: String,
+    sequence: Option<Vec<(usize, u64)>>,
     origin: Option<Origin>,
     phase: Option<Vec<PhaseTable>>,
+    #[serde(default)]
+    thread: Vec<ThreadTable>,
+    #[serde(default)]
+    process: Vec<ProcessRecord>,
+    #[serde(default)]
+    stack_distances: Vec<StackDistanceProfile>,
     measured_on: Option<MeasuredOn>,
     columns: Option<Vec<String>>,
     rows: Option<Vec<Vec<f64>>>,
@@ -41,6 +48,18 @@ struct PhaseTable {
     memory_level_parallelism: f64,
     dirty_share: f64,
     footprint_bytes: u64,
+    curve: Vec<(u64, f64)>,
+}
+
+/// A `[[thread]]` as it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ThreadTable {
+    #[serde(default)]
+    process: u32,
+    thread: u32,
+    instructions: u64,
+    data_accesses_pki: f64,
     curve: Vec<(u64, f64)>,
 }
 
@@ -124,6 +143,16 @@ impl ProfileFile {
             }
             let columns = self.columns.ok_or_else(|| absent("columns"))?;
             let rows = self.rows.ok_or_else(|| absent("rows"))?;
+            for (key, found) in [
+                ("sequence", self.sequence.is_some()),
+                ("thread", !self.thread.is_empty()),
+                ("process", !self.process.is_empty()),
+                ("stack_distances", !self.stack_distances.is_empty()),
+            ] {
+                if found {
+                    return unfit(key, "measured_on");
+                }
+            }
             let rows = read_rows(&columns, &rows)?;
             ProfileData::Table(SoloTable::new(measured_on, rows)?)
         } else {
@@ -143,7 +172,19 @@ impl ProfileFile {
                     |fault: Fault| fault.under(Step::Index(index)).under(Step::Key("phase"));
                 phases.push(phase.into_phase().map_err(at_phase)?);
             }
-            ProfileData::Recording(Recording { origin, phases })
+            let mut recording = Recording::new(origin, phases);
+            if let Some(sequence) = self.sequence {
+                let stretch = |(phase, instructions)| Stretch { phase, instructions };
+                recording.sequence = sequence.into_iter().map(stretch).collect();
+            }
+            for (index, thread) in self.thread.into_iter().enumerate() {
+                let at_thread =
+                    |fault: Fault| fault.under(Step::Index(index)).under(Step::Key("thread"));
+                recording.threads.push(thread.into_record().map_err(at_thread)?);
+            }
+            recording.processes = self.process;
+            recording.stack_distances = self.stack_distances;
+            ProfileData::Recording(recording)
         };
         Ok(Profile { name: self.name, data })
     }
@@ -151,17 +192,6 @@ impl ProfileFile {
 
 impl PhaseTable {
     fn into_phase(self) -> Result<Phase, Fault> {
-        let points = self.curve.into_iter().map(|(bytes, mpki)| CurvePoint { bytes, mpki });
-        let curve = MissRateCurve::new(points.collect()).map_err(|error| {
-            let fault = Fault::here(error.to_string());
-            let fault = match error {
-                CurveError::Empty => fault,
-                CurveError::Order { index, .. }
-                | CurveError::Rate { index, .. }
-                | CurveError::ZeroSize { index } => fault.under(Step::Index(index)),
-            };
-            fault.under(Step::Key("curve"))
-        })?;
         Ok(Phase {
             instructions: self.instructions,
             threads: self.threads,
@@ -171,9 +201,35 @@ impl PhaseTable {
             memory_level_parallelism: self.memory_level_parallelism,
             dirty_share: self.dirty_share,
             footprint_bytes: self.footprint_bytes,
-            curve,
+            curve: read_curve(self.curve)?,
         })
     }
+}
+
+impl ThreadTable {
+    fn into_record(self) -> Result<ThreadRecord, Fault> {
+        Ok(ThreadRecord {
+            process: self.process,
+            thread: self.thread,
+            instructions: self.instructions,
+            data_accesses_pki: self.data_accesses_pki,
+            curve: read_curve(self.curve)?,
+        })
+    }
+}
+
+fn read_curve(pairs: Vec<(u64, f64)>) -> Result<MissRateCurve, Fault> {
+    let points = pairs.into_iter().map(|(bytes, mpki)| CurvePoint { bytes, mpki });
+    MissRateCurve::new(points.collect()).map_err(|error| {
+        let fault = Fault::here(error.to_string());
+        let fault = match error {
+            CurveError::Empty => fault,
+            CurveError::Order { index, .. }
+            | CurveError::Rate { index, .. }
+            | CurveError::ZeroSize { index } => fault.under(Step::Index(index)),
+        };
+        fault.under(Step::Key("curve"))
+    })
 }
 
 /// The rows of a table, whose columns may stand in any order.
@@ -216,10 +272,34 @@ fn read_rows(columns: &[String], rows: &[Vec<f64>]) -> Result<Vec<SoloRow>, Faul
 }
 
 fn write_recording(out: &mut String, recording: &Recording) {
-    let origin = &recording.origin;
+    if !recording.is_in_order() {
+        out.push_str("sequence = [\n");
+        for stretch in &recording.sequence {
+            writing(writeln!(out, "  [{}, {}],", stretch.phase, stretch.instructions));
+        }
+        out.push_str("]\n");
+    }
+    write_origin(out, &recording.origin);
+    for phase in &recording.phases {
+        write_phase(out, phase);
+    }
+    for thread in &recording.threads {
+        write_thread(out, thread);
+    }
+    for process in &recording.processes {
+        out.push_str("\n[[process]]\n");
+        line(out, "command", words(&process.command));
+        line(out, "instructions", process.instructions);
+        line(out, "complete", process.complete);
+    }
+    for one in &recording.stack_distances {
+        write_stack_distances(out, one);
+    }
+}
+
+fn write_origin(out: &mut String, origin: &Origin) {
     out.push_str("\n[origin]\n");
-    let command: Vec<String> = origin.command.iter().map(|word| quoted(word)).collect();
-    line(out, "command", format!("[{}]", command.join(", ")));
+    line(out, "command", words(&origin.command));
     for (key, text) in [
         ("program", &origin.program),
         ("input", &origin.input),
@@ -228,13 +308,13 @@ fn write_recording(out: &mut String, recording: &Recording) {
     ] {
         line(out, key, quoted(text));
     }
+    line(out, "engine", quoted(origin.engine.name()));
     line(out, "sampling_rate", number(origin.sampling_rate));
+    line(out, "instruction_fetches", origin.instruction_fetches);
+    line(out, "untraced_processes", origin.untraced_processes);
     line(out, "complete", origin.complete);
     if let Some(code) = origin.exit_code {
         line(out, "exit_code", code);
-    }
-    for phase in &recording.phases {
-        write_phase(out, phase);
     }
 }
 
@@ -257,11 +337,41 @@ fn write_phase(out: &mut String, phase: &Phase) {
     line(out, "memory_level_parallelism", rounded(phase.memory_level_parallelism));
     line(out, "dirty_share", rounded(phase.dirty_share));
     line(out, "footprint_bytes", phase.footprint_bytes);
+    write_curve(out, &phase.curve);
+}
+
+fn write_thread(out: &mut String, thread: &ThreadRecord) {
+    out.push_str("\n[[thread]]\n");
+    line(out, "process", thread.process);
+    line(out, "thread", thread.thread);
+    line(out, "instructions", thread.instructions);
+    line(out, "data_accesses_pki", rounded(thread.data_accesses_pki));
+    write_curve(out, &thread.curve);
+}
+
+fn write_stack_distances(out: &mut String, one: &StackDistanceProfile) {
+    out.push_str("\n[[stack_distances]]\n");
+    line(out, "sets", one.sets);
+    line(out, "line_bytes", one.line_bytes);
+    let private = one.private_caches.iter().map(|(bytes, ways)| format!("[{bytes}, {ways}]"));
+    line(out, "private_caches", format!("[{}]", private.collect::<Vec<_>>().join(", ")));
+    let hits: Vec<String> = one.hits_pki.iter().map(|&hits| rounded(hits)).collect();
+    line(out, "hits_pki", format!("[{}]", hits.join(", ")));
+    line(out, "misses_pki", rounded(one.misses_pki));
+}
+
+fn write_curve(out: &mut String, curve: &MissRateCurve) {
     out.push_str("curve = [\n");
-    for point in phase.curve.points() {
+    for point in curve.points() {
         writing(writeln!(out, "  [{}, {}],", point.bytes, rounded(point.mpki)));
     }
     out.push_str("]\n");
+}
+
+/// Words as a list.
+fn words(words: &[String]) -> String {
+    let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+    format!("[{}]", words.join(", "))
 }
 
 fn write_table(out: &mut String, table: &SoloTable) {

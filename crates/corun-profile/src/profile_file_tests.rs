@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::EngineKind;
 
 pub(crate) const EXAMPLE: &str = r#"version = 1
 name = "xz"
@@ -72,6 +73,21 @@ fn figures_that_cannot_be_are_refused_with_line_and_field() {
 }
 
 #[test]
+fn a_sequence_must_sum_to_its_phases() {
+    for (sequence, expected) in [
+        ("[[0, 999999]]", "found 999999 instructions of phase 0, expected its 1000000"),
+        ("[[1, 1000000]]", "[0]: found phase 1, expected one of 1, from 0"),
+        ("[[0, 1000000], [0, 0]]", "[1]: found 0 instructions, expected at least 1"),
+        ("[]", "found 0 instructions of phase 0, expected its 1000000"),
+    ] {
+        let text = EXAMPLE.replacen("\n[origin]", &format!("sequence = {sequence}\n[origin]"), 1);
+        let found = Profile::from_toml(&text, "p").unwrap_err();
+        assert_eq!(found.line, Some(3));
+        assert!(found.to_string().ends_with(expected), "{found}");
+    }
+}
+
+#[test]
 fn the_wrong_shape_is_refused_with_line_and_field() {
     for (from, to, expected) in [
         ("version = 1", "version = 2", "p.toml:1: version: found 2, expected 1, the version"),
@@ -118,20 +134,60 @@ prop_compose! {
 }
 
 prop_compose! {
+    fn a_thread_and_a_cache()(
+        phase in a_phase(),
+        counts in (any::<u32>(), 0..=u64::from(u32::MAX), 1u32..64),
+        hits_pki in proptest::collection::vec(a_rate(), 1..20),
+        misses_pki in a_rate(),
+    ) -> (ThreadRecord, StackDistanceProfile) {
+        let thread = ThreadRecord {
+            process: 0,
+            thread: counts.0,
+            instructions: phase.instructions,
+            data_accesses_pki: phase.data_accesses_pki,
+            curve: phase.curve,
+        };
+        let private_caches = vec![(counts.1, counts.2)];
+        (thread, StackDistanceProfile {
+            sets: 64, line_bytes: 64, private_caches, hits_pki, misses_pki,
+        })
+    }
+}
+
+prop_compose! {
     fn a_recording()(
         name in "[a-zA-Z0-9é][a-z0-9 \"'._+-]{0,8}[a-z0-9]",
         texts in proptest::array::uniform5(any::<String>()),
         sampling_rate in 1e-6..=1.0f64,
         complete: bool,
         exit_code: Option<i32>,
+        counts in (any::<bool>(), 0..=i64::MAX as u64),
         phases in proptest::collection::vec(a_phase(), 1..4),
+        again: bool,
+        parts in proptest::option::of(a_thread_and_a_cache()),
     ) -> Profile {
         let [word, program, input, date, tracer] = texts;
         let command = vec![name.clone(), word];
         let origin = Origin {
             command, program, input, date, tracer, sampling_rate, complete, exit_code,
+            engine: if complete { EngineKind::Exact } else { EngineKind::FixedRate },
+            instruction_fetches: counts.0,
+            untraced_processes: counts.1,
         };
-        Profile { name, data: ProfileData::Recording(Recording { origin, phases }) }
+        let mut recording = Recording::new(origin, phases);
+        let last = recording.sequence.len() - 1;
+        if again && recording.sequence[last].instructions > 1 {
+            // The last phase begins the execution too.
+            recording.sequence[last].instructions -= 1;
+            recording.sequence.insert(0, Stretch { phase: last, instructions: 1 });
+        }
+        if let Some((thread, cache)) = parts {
+            recording.threads.push(thread);
+            recording.stack_distances.push(cache);
+            let command = recording.origin.command.clone();
+            recording.processes.push(ProcessRecord { command, instructions: 7, complete });
+        }
+        Profile { name, data: ProfileData::Recording(recording) }
     }
 }
 
@@ -205,6 +261,17 @@ proptest! {
         let (ProfileData::Recording(back), ProfileData::Recording(first)) =
             (back.data, profile.data) else { panic!("expected recordings") };
         prop_assert_eq!(back.origin, first.origin);
+        prop_assert_eq!(&back.sequence, &first.sequence);
+        prop_assert_eq!(&back.processes, &first.processes);
+        for (back, first) in back.threads.iter().zip(&first.threads) {
+            prop_assert_eq!((back.thread, back.instructions), (first.thread, first.instructions));
+        }
+        for (back, first) in back.stack_distances.iter().zip(&first.stack_distances) {
+            prop_assert_eq!(&back.private_caches, &first.private_caches);
+            prop_assert!(close(first.misses_pki, back.misses_pki));
+            prop_assert_eq!(back.ways(), first.ways());
+        }
+        prop_assert_eq!(back.threads.len(), first.threads.len());
         prop_assert_eq!(back.phases.len(), first.phases.len());
         for (back, first) in back.phases.iter().zip(&first.phases) {
             prop_assert_eq!(back.instructions, first.instructions);

@@ -123,7 +123,7 @@ fn programs(model: &Model, count: usize) -> Vec<AppSpec> {
             curve: MissRateCurve::new(points.collect()).expect("a curve"),
         };
         let origin = Origin { sampling_rate: 1.0, complete: true, ..Default::default() };
-        let data = ProfileData::Recording(Recording { origin, phases: vec![phase] });
+        let data = ProfileData::Recording(Recording::new(origin, vec![phase]));
         let profile = Profile { name: format!("program {place}"), data };
         AppSpec::new(Arc::new(model.load(&profile).expect("a profile")))
     };

@@ -49,7 +49,7 @@ impl Report {
     pub fn new(target: &str, state: State, sampling_rate: f64, phases: Vec<Phase>) -> Self {
         let profile = (!phases.is_empty()).then(|| {
             let origin = Origin { sampling_rate, ..Origin::default() };
-            let data = ProfileData::Recording(Recording { origin, phases });
+            let data = ProfileData::Recording(Recording::new(origin, phases));
             Profile { name: "report".to_owned(), data }.to_toml()
         });
         let target = target.to_owned();

@@ -30,7 +30,7 @@ pub(crate) fn recording(
     };
     change(&mut phase);
     let origin = Origin { sampling_rate: 1.0, complete: true, ..Default::default() };
-    let data = ProfileData::Recording(Recording { origin, phases: vec![phase] });
+    let data = ProfileData::Recording(Recording::new(origin, vec![phase]));
     Profile { name: name.to_owned(), data }
 }
 

@@ -25,6 +25,6 @@ pub(crate) fn program(mpki: f64, mib: f64) -> Profile {
         curve: MissRateCurve::new(points).unwrap(),
     };
     let origin = Origin { sampling_rate: 1.0, complete: true, ..Origin::default() };
-    let recording = Recording { origin, phases: vec![phase] };
+    let recording = Recording::new(origin, vec![phase]);
     Profile { name: format!("made-up-{mpki:.3}-{mib:.3}"), data: ProfileData::Recording(recording) }
 }

@@ -117,7 +117,7 @@ pub(super) fn program(
 ) -> Arc<LoadedProgram> {
     let phases = phases.iter().map(|&(count, points)| phase(count, points)).collect();
     let origin = Origin { sampling_rate: 1.0, complete: true, ..Default::default() };
-    let data = ProfileData::Recording(Recording { origin, phases });
+    let data = ProfileData::Recording(Recording::new(origin, phases));
     Arc::new(model.load(&Profile { name: name.to_owned(), data }).unwrap())
 }
 

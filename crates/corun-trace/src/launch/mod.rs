@@ -148,11 +148,11 @@ fn finish(request: &Request, report: &Report, status: ExitStatus) -> Result<Reco
         input: request.input.clone(),
         date: time::OffsetDateTime::now_utc().date().to_string(),
         tracer: format!("corun-trace {}{undecoded}", env!("CARGO_PKG_VERSION")),
-        sampling_rate: recorded.origin.sampling_rate,
         complete: ended && status.code().is_some(),
         exit_code: status.code().filter(|_| ended),
+        ..recorded.origin
     };
-    let recording = Recording { origin, phases: recorded.phases };
+    let recording = Recording { origin, ..recorded };
     let profile = Profile { name, data: ProfileData::Recording(recording) };
     Ok(Recorded { profile, status, notes })
 }
