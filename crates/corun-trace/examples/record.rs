@@ -37,6 +37,9 @@ struct Options {
     /// Cache lines followed at most.
     #[arg(long, default_value_t = corun_trace::engine::DEFAULT_TRACKED_LINES)]
     lines: usize,
+    /// Instructions of a window.
+    #[arg(long, default_value_t = corun_trace::engine::DEFAULT_WINDOW)]
+    window: u64,
     /// The processor QEMU shows.
     #[arg(long)]
     cpu: Option<String>,
@@ -56,6 +59,7 @@ fn main() -> ExitCode {
     request.instructions = options.instructions;
     request.duration = options.duration.map(Duration::from_secs_f64);
     request.tracked_lines = options.lines;
+    request.window = options.window;
     request.cpu = options.cpu;
     let recorded = match record(&request) {
         Ok(recorded) => recorded,

@@ -2,7 +2,7 @@
 
 use corun_profile::{CurvePoint, InstructionMix, MissRateCurve, Phase};
 
-use crate::engine::Engine;
+use crate::engine::Figures;
 use crate::event::LINE_BYTES;
 
 /// Curve points kept at most.
@@ -12,16 +12,15 @@ const TOLERANCE: f64 = 0.001;
 /// The same in misses per 1000 instructions, for values near 0.
 const FLOOR_MPKI: f64 = 0.0005;
 
-/// The whole run as one phase; `None` when no instruction ran.
-pub fn phase(engine: &Engine, threads: u32) -> Option<Phase> {
-    let counters = engine.counters();
+/// These sums as a phase in which so many threads ran; `None` when no instruction did.
+pub fn phase(figures: &Figures, threads: u32) -> Option<Phase> {
+    let Figures { counters, histogram, traffic } = figures;
     if counters.instructions == 0 {
         return None;
     }
     let thousands = counters.instructions as f64 / 1000.0;
     let pki = |count: u64| count as f64 / thousands;
-    let points = engine
-        .histogram()
+    let points = histogram
         .misses()
         .into_iter()
         .map(|(lines, misses)| CurvePoint {
@@ -39,7 +38,8 @@ pub fn phase(engine: &Engine, threads: u32) -> Option<Phase> {
             stores_pki: pki(counters.stores),
             branches_pki: pki(counters.branches),
             float_pki: pki(counters.floats),
-            mispredicted_pki: pki(counters.mispredicted),
+            // A branch of the window before may prove mispredicted in this one.
+            mispredicted_pki: pki(counters.mispredicted.min(counters.branches)),
         },
         prefetchable: share(counters.foreseen_misses, counters.private_misses),
         memory_level_parallelism: if parallelism.chained == 0 {
@@ -47,8 +47,8 @@ pub fn phase(engine: &Engine, threads: u32) -> Option<Phase> {
         } else {
             parallelism.misses as f64 / parallelism.chained as f64
         },
-        dirty_share: engine.dirty_share(),
-        footprint_bytes: engine.histogram().distinct_lines() * LINE_BYTES,
+        dirty_share: share(traffic.dirty.min(traffic.lines), traffic.lines),
+        footprint_bytes: histogram.distinct_lines() * LINE_BYTES,
         curve: curve(points)?,
     })
 }

@@ -22,6 +22,12 @@ pub struct Histogram {
     below: u64,
 }
 
+impl Default for Histogram {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Histogram {
     pub(crate) fn new() -> Self {
         Self { front: [0; FRONT_ENDS.len()], deep: vec![0; DEEP], cold: 0, below: 0 }
@@ -45,6 +51,19 @@ impl Histogram {
     /// A followed first access, standing for `weight`.
     pub(crate) fn add_cold(&mut self, weight: u64) {
         self.cold += weight;
+    }
+
+    /// Adds another's accesses.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        let add = |sums: &mut [u64], counts: &[u64]| {
+            for (sum, count) in sums.iter_mut().zip(counts) {
+                *sum += count;
+            }
+        };
+        add(&mut self.front, &other.front);
+        add(&mut self.deep, &other.deep);
+        self.cold += other.cold;
+        self.below += other.below;
     }
 
     /// All accesses.

@@ -4,9 +4,11 @@
 //! batches, so what threads did at the same time is interleaved batch by batch and not access by
 //! access.
 
+mod figures;
 mod front;
 mod histogram;
 mod parallelism;
+mod phases;
 mod predictor;
 mod private_cache;
 mod ranks;
@@ -16,12 +18,15 @@ mod stride;
 #[cfg(test)]
 mod tests;
 
+pub use figures::{Counters, Figures, Traffic};
 pub use histogram::Histogram;
 pub use parallelism::{Parallelism, WINDOW};
+pub use phases::DEFAULT_WINDOW;
 pub use private_cache::PRIVATE_CACHE_BYTES;
 
 use self::front::{FRONT_LINES, Found, Front};
 use self::parallelism::Window;
+use self::phases::Phases;
 use self::predictor::Predictor;
 use self::private_cache::PrivateCache;
 use self::stack::{Depth, SampledStack};
@@ -31,29 +36,6 @@ use crate::event::{Event, Unpacked};
 
 /// Lines followed at most, unless asked otherwise: 4 MiB of footprint stay exact.
 pub const DEFAULT_TRACKED_LINES: usize = 64 * 1024;
-
-/// Sums since the beginning.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Instructions. A repeated string instruction counts once.
-    pub instructions: u64,
-    /// Loading instructions that ran.
-    pub loads: u64,
-    /// Storing instructions that ran.
-    pub stores: u64,
-    /// Branches of any kind.
-    pub branches: u64,
-    /// Branches that the predictor got wrong.
-    pub mispredicted: u64,
-    /// Floating-point and vector operations.
-    pub floats: u64,
-    /// Misses of the private cache, data and code.
-    pub private_misses: u64,
-    /// Those of them that a stride prefetcher foresees.
-    pub foreseen_misses: u64,
-    /// Parallelism of the missing loads.
-    pub parallelism: Parallelism,
-}
 
 /// What one guest thread carries from batch to batch.
 #[derive(Debug, Clone)]
@@ -89,8 +71,14 @@ impl Thread {
 #[derive(Debug, Clone)]
 pub struct Engine {
     blocks: Vec<Block>,
-    counters: Counters,
-    histogram: Histogram,
+    /// Sums of the window that runs.
+    figures: Figures,
+    phases: Phases,
+    window_instructions: u64,
+    /// Instructions of the windows before.
+    passed: u64,
+    /// Instructions of the running window at which it ends, or all does.
+    stop: u64,
     front: Front,
     stack: SampledStack,
     private_cache: PrivateCache,
@@ -102,17 +90,33 @@ pub struct Engine {
 impl Engine {
     /// An engine that follows at most this many lines and stops at `limit` instructions.
     pub fn new(tracked_lines: usize, limit: Option<u64>) -> Self {
-        Self {
+        let mut engine = Self {
             blocks: Vec::new(),
-            counters: Counters::default(),
-            histogram: Histogram::new(),
+            figures: Figures::default(),
+            phases: Phases::default(),
+            window_instructions: DEFAULT_WINDOW,
+            passed: 0,
+            stop: 0,
             front: Front::new(),
             stack: SampledStack::new(tracked_lines),
             private_cache: PrivateCache::new(),
             strides: Strides::new(),
             last_code_miss: 0,
             limit: limit.unwrap_or(u64::MAX),
-        }
+        };
+        engine.stop = engine.window_end();
+        engine
+    }
+
+    /// The same with windows of this many instructions (at least 1); to be set before it begins.
+    pub fn with_window(mut self, instructions: u64) -> Self {
+        self.window_instructions = instructions.max(1);
+        self.stop = self.window_end();
+        self
+    }
+
+    fn window_end(&self) -> u64 {
+        self.window_instructions.min(self.limit.saturating_sub(self.passed))
     }
 
     /// Makes a block known; its number.
@@ -121,14 +125,25 @@ impl Engine {
         self.blocks.len() as u32 - 1
     }
 
-    /// The sums so far.
-    pub fn counters(&self) -> &Counters {
-        &self.counters
+    /// The sums of each phase so far, in the order of their first appearance.
+    pub fn phases(&self) -> Vec<Figures> {
+        let mut last = self.figures.clone();
+        // Written lines that the front still holds go back to the private cache some day.
+        last.traffic.dirty += self.front.dirty_lines();
+        self.phases.with(&last)
     }
 
-    /// The stack distances so far.
-    pub fn histogram(&self) -> &Histogram {
-        &self.histogram
+    /// The sums so far.
+    pub fn figures(&self) -> Figures {
+        self.phases().iter().fold(Figures::default(), |mut sum, phase| {
+            sum.merge(phase);
+            sum
+        })
+    }
+
+    /// Instructions so far.
+    pub fn instructions(&self) -> u64 {
+        self.passed + self.figures.counters.instructions
     }
 
     /// Share of the lines that is followed now, 0 to 1.
@@ -138,13 +153,7 @@ impl Engine {
 
     /// Was the instruction limit reached?
     pub fn is_full(&self) -> bool {
-        self.counters.instructions >= self.limit
-    }
-
-    /// Share of the lines brought into the private cache that are written.
-    pub fn dirty_share(&self) -> f64 {
-        let (lines, dirty) = self.private_cache.brought_in(self.front.dirty_lines());
-        if lines == 0 { 0.0 } else { dirty as f64 / lines as f64 }
+        self.instructions() >= self.limit
     }
 
     /// Takes in what a thread did since its last batch. Events behind the instruction limit, and
@@ -153,8 +162,11 @@ impl Engine {
         for event in events {
             match event.unpack() {
                 Unpacked::Block(id) => {
-                    if self.is_full() {
-                        return;
+                    if self.figures.counters.instructions >= self.stop {
+                        if self.is_full() {
+                            return;
+                        }
+                        self.end_window();
                     }
                     self.block(thread, id);
                 }
@@ -165,23 +177,31 @@ impl Engine {
         }
     }
 
+    #[cold]
+    fn end_window(&mut self) {
+        let window = std::mem::take(&mut self.figures);
+        self.passed += window.counters.instructions;
+        self.phases.add(&window);
+        self.stop = self.window_end();
+    }
+
     #[inline]
     fn block(&mut self, thread: &mut Thread, id: u32) {
         let Some(block) = self.blocks.get(id as usize) else { return };
         let mut repeats = false;
         if let Some(before) = thread.block.and_then(|before| self.blocks.get(before as usize)) {
             if thread.window.is_open() {
-                thread.window.block_ended(&before.flow, &mut self.counters.parallelism);
+                thread.window.block_ended(&before.flow, &mut self.figures.counters.parallelism);
             }
             repeats = before.exit == Exit::Repeat && before.last == block.start;
             let foreseen = thread.predictor.foresees(before, block.start);
-            self.counters.mispredicted += u64::from(!foreseen);
+            self.figures.counters.mispredicted += u64::from(!foreseen);
         }
         thread.block = Some(id);
         thread.last_access = None;
-        self.counters.instructions += u64::from(block.instructions) - u64::from(repeats);
-        self.counters.branches += u64::from(block.branches);
-        self.counters.floats += u64::from(block.floats);
+        self.figures.counters.instructions += u64::from(block.instructions) - u64::from(repeats);
+        self.figures.counters.branches += u64::from(block.branches);
+        self.figures.counters.floats += u64::from(block.floats);
         let (first, last) = block.lines();
         for line in first..=last {
             if line != thread.code_line {
@@ -194,9 +214,9 @@ impl Engine {
     #[inline]
     fn fetch(&mut self, line: u64) {
         if self.access(line, false) {
-            self.counters.private_misses += 1;
+            self.figures.counters.private_misses += 1;
             // Code runs on: the line after the last one missed is foreseen.
-            self.counters.foreseen_misses += u64::from(line == self.last_code_miss + 1);
+            self.figures.counters.foreseen_misses += u64::from(line == self.last_code_miss + 1);
             self.last_code_miss = line;
         }
     }
@@ -205,8 +225,8 @@ impl Engine {
     fn data(&mut self, thread: &mut Thread, line: u64, index: u32, store: bool) {
         if thread.last_access != Some((index, store)) {
             thread.last_access = Some((index, store));
-            self.counters.loads += u64::from(!store);
-            self.counters.stores += u64::from(store);
+            self.figures.counters.loads += u64::from(!store);
+            self.figures.counters.stores += u64::from(store);
         }
         if self.access(line, store) {
             self.data_missed(thread, line, index, store);
@@ -216,12 +236,12 @@ impl Engine {
     #[cold]
     fn data_missed(&mut self, thread: &mut Thread, line: u64, index: u32, store: bool) {
         let Some(block) = thread.block.and_then(|id| self.blocks.get(id as usize)) else { return };
-        self.counters.private_misses += 1;
+        self.figures.counters.private_misses += 1;
         let instruction = block.start.wrapping_mul(4096) + u64::from(index);
         let foreseen = self.strides.foresees(instruction, line);
-        self.counters.foreseen_misses += u64::from(foreseen);
+        self.figures.counters.foreseen_misses += u64::from(foreseen);
         if !store {
-            let now = self.counters.instructions;
+            let now = self.instructions();
             thread.window.load_missed(&block.flow, index as usize, now);
         }
     }
@@ -231,7 +251,7 @@ impl Engine {
     fn access(&mut self, line: u64, store: bool) -> bool {
         match self.front.access(line, store) {
             Found::Group(group) => {
-                self.histogram.add_front(group);
+                self.figures.histogram.add_front(group);
                 false
             }
             Found::Below { evicted } => self.below(line, evicted),
@@ -239,21 +259,21 @@ impl Engine {
     }
 
     fn below(&mut self, line: u64, evicted: Option<(u64, bool)>) -> bool {
-        self.histogram.add_below();
+        self.figures.histogram.add_below();
         match self.stack.take(line) {
             Depth::Unsampled => {}
-            Depth::Cold => self.histogram.add_cold(self.stack.weight()),
+            Depth::Cold => self.figures.histogram.add_cold(self.stack.weight()),
             Depth::Lines(lines) => {
                 let distance = FRONT_LINES as u64 + lines;
-                self.histogram.add_deep(distance, self.stack.weight());
+                self.figures.histogram.add_deep(distance, self.stack.weight());
             }
         }
         if let Some((line, dirty)) = evicted {
             self.stack.push(line);
             if dirty {
-                self.private_cache.write_back(line);
+                self.private_cache.write_back(line, &mut self.figures.traffic);
             }
         }
-        !self.private_cache.access(line)
+        !self.private_cache.access(line, &mut self.figures.traffic)
     }
 }

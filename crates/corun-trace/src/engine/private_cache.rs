@@ -1,6 +1,8 @@
 //! A second-level cache of middling size: which misses a prefetcher would have to foresee, which
 //! may overlap, and which lines are written before they leave.
 
+use super::figures::Traffic;
+
 const SETS: usize = 512;
 const WAYS: usize = 8;
 const VALID: u64 = 1 << 63;
@@ -17,40 +19,24 @@ pub const PRIVATE_CACHE_BYTES: u64 = (SETS * WAYS) as u64 * 64;
 pub(crate) struct PrivateCache {
     /// Each set's ways from the most recent on.
     sets: Vec<[u64; WAYS]>,
-    /// Lines that left.
-    left: u64,
-    /// Lines that left and had been written.
-    left_dirty: u64,
 }
 
 impl PrivateCache {
     pub(crate) fn new() -> Self {
-        Self { sets: vec![[0; WAYS]; SETS], left: 0, left_dirty: 0 }
+        Self { sets: vec![[0; WAYS]; SETS] }
     }
 
     /// Looks a line up and brings it in; true on a hit.
-    pub(crate) fn access(&mut self, line: u64) -> bool {
-        self.touch(line, 0)
+    pub(crate) fn access(&mut self, line: u64, traffic: &mut Traffic) -> bool {
+        self.touch(line, 0, traffic)
     }
 
     /// A written line comes back from the cache before.
-    pub(crate) fn write_back(&mut self, line: u64) {
-        self.touch(line, DIRTY);
+    pub(crate) fn write_back(&mut self, line: u64, traffic: &mut Traffic) {
+        self.touch(line, DIRTY, traffic);
     }
 
-    /// Lines that were brought in, and those of them that were written. Lines still in the cache
-    /// before (`front_dirty` of which are written) are brought in too.
-    pub(crate) fn brought_in(&self, front_dirty: u64) -> (u64, u64) {
-        let held = self.sets.iter().flatten().filter(|&&way| way & VALID != 0);
-        let (mut lines, mut dirty) = (self.left, self.left_dirty + front_dirty);
-        for way in held {
-            lines += 1;
-            dirty += u64::from(way & DIRTY != 0);
-        }
-        (lines, dirty.min(lines))
-    }
-
-    fn touch(&mut self, line: u64, dirty: u64) -> bool {
+    fn touch(&mut self, line: u64, dirty: u64, traffic: &mut Traffic) -> bool {
         let set = &mut self.sets[line as usize % SETS];
         let tag = VALID | line & LINE;
         let mut carried = tag | dirty;
@@ -58,15 +44,14 @@ impl PrivateCache {
             let way = set[at];
             set[at] = carried;
             if way & !DIRTY == tag {
+                traffic.dirty += u64::from(dirty & !way != 0);
                 set[0] |= way & DIRTY;
                 return true;
             }
             carried = way;
         }
-        if carried & VALID != 0 {
-            self.left += 1;
-            self.left_dirty += u64::from(carried & DIRTY != 0);
-        }
+        traffic.lines += 1;
+        traffic.dirty += u64::from(dirty != 0);
         false
     }
 }
@@ -78,20 +63,26 @@ mod tests {
     #[test]
     fn eight_ways_and_dirty_lines() {
         let mut cache = PrivateCache::new();
+        let mut traffic = Traffic::default();
         let line = |way: u64| way * SETS as u64 + 3;
         for way in 0..8 {
-            assert!(!cache.access(line(way)));
+            assert!(!cache.access(line(way), &mut traffic));
         }
-        assert!(cache.access(line(0)));
-        cache.write_back(line(1));
+        assert!(cache.access(line(0), &mut traffic));
+        // Written twice, it is dirty once.
+        cache.write_back(line(1), &mut traffic);
+        cache.write_back(line(1), &mut traffic);
+        assert_eq!(traffic, Traffic { lines: 8, dirty: 1 });
         // 2 is the oldest now, then 3.
-        assert!(!cache.access(line(8)));
-        assert!(!cache.access(line(2)));
-        assert!(cache.access(line(1)));
-        assert_eq!(cache.brought_in(0), (10, 1));
+        assert!(!cache.access(line(8), &mut traffic));
+        assert!(!cache.access(line(2), &mut traffic));
+        assert!(cache.access(line(1), &mut traffic));
+        assert_eq!(traffic, Traffic { lines: 10, dirty: 1 });
         for way in 20..28 {
-            cache.access(line(way));
+            cache.access(line(way), &mut traffic);
         }
-        assert_eq!((cache.left, cache.left_dirty), (10, 1));
+        // It left: it is brought in and written anew.
+        cache.write_back(line(1), &mut traffic);
+        assert_eq!(traffic, Traffic { lines: 19, dirty: 2 });
     }
 }

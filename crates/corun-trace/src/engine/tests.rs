@@ -39,7 +39,7 @@ proptest! {
             last = if kind == 0 { line } else { (last + line % 9) % 1500 };
             last
         }).collect();
-        let points = run(4096, lines.iter().copied()).histogram().misses();
+        let points = run(4096, lines.iter().copied()).figures().histogram.misses();
         let (sizes, misses): (Vec<u64>, Vec<u64>) = points.into_iter().unzip();
         prop_assert_eq!(misses, brute_misses(&lines, &sizes));
     }
@@ -55,9 +55,9 @@ fn uniform(lines: u64, count: usize, mut state: u64) -> impl Iterator<Item = u64
 
 /// Mean and greatest absolute difference of two miss ratios over sizes.
 fn differences(sampled: &Engine, exact: &Engine) -> (f64, f64) {
-    let all = exact.histogram().accesses() as f64;
+    let all = exact.figures().histogram.accesses() as f64;
     let ratio = |engine: &Engine, size: u64| {
-        let points = engine.histogram().misses();
+        let points = engine.figures().histogram.misses();
         points.iter().take_while(|point| point.0 <= size).last().map_or(0, |point| point.1) as f64
             / all
     };
@@ -89,8 +89,8 @@ fn sampled_is_close_to_exact() {
         let (mean, most) = differences(&sampled, &exact);
         println!("mix {at}: rate {}, mean {mean:.5}, most {most:.5}", sampled.sampling_rate());
         assert!(mean < 0.01 && most < 0.05, "mix {at}: mean {mean}, most {most}");
-        let footprint =
-            sampled.histogram().distinct_lines() as f64 / exact.histogram().distinct_lines() as f64;
+        let footprint = sampled.figures().histogram.distinct_lines() as f64
+            / exact.figures().histogram.distinct_lines() as f64;
         assert!((footprint - 1.0).abs() < 0.05, "mix {at}: {footprint}");
     }
 }
@@ -113,15 +113,17 @@ fn walk(engine: &mut Engine, lines: u64, steps: u64, store: bool) -> Thread {
 fn a_walk_counts_as_it_should() {
     let mut engine = Engine::new(DEFAULT_TRACKED_LINES, None);
     walk(&mut engine, 8192, 40_960, true);
-    let counters = engine.counters();
+    let counters = engine.figures().counters;
     assert_eq!(counters.instructions, 4 * 40_960);
     assert_eq!((counters.loads, counters.stores, counters.branches), (0, 40_960, 40_960));
     assert!(counters.mispredicted < 20);
     // One miss of the 256 KiB cache a step, and the code's one line.
     assert_eq!(counters.private_misses, 40_961);
     assert!(counters.foreseen_misses > 40_900 - 8);
-    assert!(engine.dirty_share() > 0.99);
-    let misses = engine.histogram().misses();
+    // Lines written and still in the front count as written too.
+    let traffic = engine.figures().traffic;
+    assert_eq!((traffic.lines, traffic.dirty), (40_961, 40_960));
+    let misses = engine.figures().histogram.misses();
     let at = |size: u64| misses.iter().take_while(|one| one.0 <= size).last().unwrap().1;
     // All miss below 8192 lines, none there but the first; the code's line is never left.
     assert_eq!((at(7680), at(8192)), (40_961, 8193));
@@ -132,8 +134,8 @@ fn the_instruction_limit_holds_to_a_block() {
     let mut engine = Engine::new(DEFAULT_TRACKED_LINES, Some(10_001));
     walk(&mut engine, 10, 40_960, false);
     assert!(engine.is_full());
-    assert_eq!(engine.counters().instructions, 10_004);
-    assert_eq!(engine.counters().loads, 2501);
+    assert_eq!(engine.figures().counters.instructions, 10_004);
+    assert_eq!(engine.figures().counters.loads, 2501);
 }
 
 #[test]
@@ -148,7 +150,7 @@ fn a_repeated_instruction_counts_once() {
     let mut thread = Thread::new();
     let events: Vec<Event> = std::iter::once(first).chain([again; 9]).map(Event::block).collect();
     engine.process(&mut thread, &events);
-    assert_eq!(engine.counters().instructions, 3);
+    assert_eq!(engine.figures().counters.instructions, 3);
 }
 
 #[test]
@@ -159,6 +161,34 @@ fn two_halves_of_a_wide_access_count_once() {
     let load = |line, index| Event::data(line, index, false);
     let events = [Event::block(id), load(5, 0), load(6, 0), load(6, 1), Event::data(6, 1, true)];
     engine.process(&mut thread, &events);
-    assert_eq!((engine.counters().loads, engine.counters().stores), (2, 1));
-    assert_eq!(engine.histogram().distinct_lines(), 3);
+    assert_eq!((engine.figures().counters.loads, engine.figures().counters.stores), (2, 1));
+    assert_eq!(engine.figures().histogram.distinct_lines(), 3);
+}
+
+proptest! {
+    #[test]
+    fn windows_add_up_to_the_whole(
+        lines in prop::collection::vec((0u64..3000, 0u8..8), 1..3000),
+        window in 1u64..5000,
+    ) {
+        let run = |window| {
+            // A small stack, so that the sampling rate falls on the way.
+            let mut engine = Engine::new(64, None).with_window(window);
+            let id = engine.add_block(Block {
+                branches: 1,
+                exit: Exit::Conditional,
+                ..Block::undecoded(0, 12, 16, 4)
+            });
+            let mut thread = Thread::new();
+            for &(line, kind) in &lines {
+                let events = [Event::block(id), Event::data(line, 0, kind == 0)];
+                engine.process(&mut thread, &events[..if kind == 1 { 1 } else { 2 }]);
+            }
+            engine
+        };
+        let (whole, parts) = (run(u64::MAX), run(window));
+        prop_assert_eq!(whole.instructions(), 4 * lines.len() as u64);
+        prop_assert_eq!(whole.figures(), parts.figures());
+        prop_assert_eq!(whole.figures().histogram.misses(), parts.figures().histogram.misses());
+    }
 }

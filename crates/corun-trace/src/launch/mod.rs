@@ -13,7 +13,7 @@ use std::time::Duration;
 use corun_profile::{Origin, Profile, ProfileData, Recording};
 
 pub use self::error::TraceError;
-use crate::engine::DEFAULT_TRACKED_LINES;
+use crate::engine::{DEFAULT_TRACKED_LINES, DEFAULT_WINDOW};
 use crate::plugin::Options;
 use crate::report::{REPORT_VERSION, Report, State};
 
@@ -39,6 +39,8 @@ pub struct Request {
     pub duration: Option<Duration>,
     /// Cache lines followed at most: the more, the larger the footprint that stays exact.
     pub tracked_lines: usize,
+    /// Instructions of a window, by which phases are told apart.
+    pub window: u64,
     /// The processor QEMU shows to the program (`-cpu`); else QEMU's own choice, on x86 one
     /// without AVX.
     pub cpu: Option<String>,
@@ -56,6 +58,7 @@ impl Request {
             instructions: None,
             duration: None,
             tracked_lines: DEFAULT_TRACKED_LINES,
+            window: DEFAULT_WINDOW,
             cpu: None,
         }
     }
@@ -103,6 +106,7 @@ pub fn record(request: &Request) -> Result<Recorded, TraceError> {
     options.instructions = request.instructions;
     options.duration = request.duration;
     options.tracked_lines = request.tracked_lines;
+    options.window = request.window;
     let command = child::command(&qemu, &plugin, &options, request.cpu.as_deref(), &program);
     let (status, killed) = child::run(command, request.duration)
         .map_err(|source| TraceError::Io { path: qemu, source })?;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::engine::DEFAULT_TRACKED_LINES;
+use crate::engine::{DEFAULT_TRACKED_LINES, DEFAULT_WINDOW};
 
 /// The plug-in's options.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,6 +16,8 @@ pub struct Options {
     pub duration: Option<Duration>,
     /// Lines followed at most.
     pub tracked_lines: usize,
+    /// Instructions of a window, by which phases are told apart.
+    pub window: u64,
     /// Watch nothing: every instruction gets a memory callback that returns at once. The
     /// baseline that the tracer's cost is measured against.
     pub idle: bool,
@@ -34,6 +36,7 @@ impl Options {
             instructions: None,
             duration: None,
             tracked_lines: DEFAULT_TRACKED_LINES,
+            window: DEFAULT_WINDOW,
             idle: false,
         }
     }
@@ -52,6 +55,7 @@ impl Options {
                 "report" => options.report = PathBuf::from(value),
                 "instructions" => options.instructions = Some(number()?),
                 "milliseconds" => options.duration = Some(Duration::from_millis(number()?)),
+                "window" => options.window = number()?,
                 "lines" => options.tracked_lines = number()? as usize,
                 "idle" => options.idle = value == "on",
                 _ => return Err(bad()),
@@ -68,6 +72,7 @@ impl Options {
         // QEMU reads two commas as one inside a value.
         let report = self.report.display().to_string().replace(',', ",,");
         let mut words = vec![format!("report={report}"), format!("lines={}", self.tracked_lines)];
+        words.push(format!("window={}", self.window));
         words.extend(self.instructions.map(|count| format!("instructions={count}")));
         words.extend(self.duration.map(|time| format!("milliseconds={}", time.as_millis())));
         if self.idle {
@@ -87,6 +92,7 @@ mod tests {
         options.instructions = Some(12);
         options.duration = Some(Duration::from_millis(2500));
         options.tracked_lines = 77;
+        options.window = 1000;
         let words = options.words();
         assert_eq!(Options::parse(words.iter().map(String::as_str)), Ok(options));
     }

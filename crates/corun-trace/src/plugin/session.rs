@@ -64,7 +64,8 @@ impl Session {
     pub(crate) fn new(options: Options, target: &str) -> Self {
         let now = Instant::now();
         let inner = Inner {
-            engine: Engine::new(options.tracked_lines, options.instructions),
+            engine: Engine::new(options.tracked_lines, options.instructions)
+                .with_window(options.window),
             known: HashMap::default(),
             started: now,
             reported: now,
@@ -208,7 +209,8 @@ impl Session {
         }
         let lost_threads = self.lost_threads.load(Relaxed);
         let threads = inner.threads.max(1);
-        let phases = summary::phase(&inner.engine, threads).into_iter().collect();
+        let phases = inner.engine.phases();
+        let phases = phases.iter().filter_map(|one| summary::phase(one, threads)).collect();
         let mut report = Report::new(&self.target, state, inner.engine.sampling_rate(), phases);
         report.children = inner.children;
         report.lost_threads = lost_threads;

@@ -1,0 +1,72 @@
+//! Everything that is summed up over a window of instructions, and over a phase.
+
+use super::histogram::Histogram;
+use super::parallelism::Parallelism;
+
+/// Plain counts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Instructions. A repeated string instruction counts once.
+    pub instructions: u64,
+    /// Loading instructions that ran.
+    pub loads: u64,
+    /// Storing instructions that ran.
+    pub stores: u64,
+    /// Branches of any kind.
+    pub branches: u64,
+    /// Branches that the predictor got wrong.
+    pub mispredicted: u64,
+    /// Floating-point and vector operations.
+    pub floats: u64,
+    /// Misses of the private cache, data and code.
+    pub private_misses: u64,
+    /// Those of them that a stride prefetcher foresees.
+    pub foreseen_misses: u64,
+    /// Parallelism of the missing loads.
+    pub parallelism: Parallelism,
+}
+
+/// What passed between the private cache and what lies behind it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Lines brought in.
+    pub lines: u64,
+    /// Lines held that were written, each counted once until it leaves.
+    pub dirty: u64,
+}
+
+/// The sums of a window or a phase. Those of two add up to those of both.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Figures {
+    /// Plain counts.
+    pub counters: Counters,
+    /// Stack distances. Each stands in it with its weight, so the sampling rate may change.
+    pub histogram: Histogram,
+    /// Lines of the private cache.
+    pub traffic: Traffic,
+}
+
+impl Figures {
+    /// Adds another window's sums.
+    pub fn merge(&mut self, other: &Self) {
+        self.counters.merge(&other.counters);
+        self.histogram.merge(&other.histogram);
+        self.traffic.lines += other.traffic.lines;
+        self.traffic.dirty += other.traffic.dirty;
+    }
+}
+
+impl Counters {
+    fn merge(&mut self, other: &Self) {
+        self.instructions += other.instructions;
+        self.loads += other.loads;
+        self.stores += other.stores;
+        self.branches += other.branches;
+        self.mispredicted += other.mispredicted;
+        self.floats += other.floats;
+        self.private_misses += other.private_misses;
+        self.foreseen_misses += other.foreseen_misses;
+        self.parallelism.misses += other.parallelism.misses;
+        self.parallelism.chained += other.parallelism.chained;
+    }
+}
