@@ -58,8 +58,8 @@ fn main() -> ExitCode {
         options.shown.map(|text| text.split_whitespace().map(str::to_owned).collect());
     request.instructions = options.instructions;
     request.duration = options.duration.map(Duration::from_secs_f64);
-    request.tracked_lines = options.lines;
-    request.window = options.window;
+    request.settings.tracked_lines = options.lines;
+    request.settings.window = options.window;
     request.cpu = options.cpu;
     let recorded = match record(&request) {
         Ok(recorded) => recorded,

@@ -15,6 +15,8 @@ pub mod event;
 mod launch;
 pub mod plugin;
 pub mod report;
+mod settings;
 pub mod summary;
 
 pub use launch::{Recorded, Request, TraceError, record};
+pub use settings::Settings;

@@ -13,9 +13,9 @@ use std::time::Duration;
 use corun_profile::{Origin, Profile, ProfileData, Recording};
 
 pub use self::error::TraceError;
-use crate::engine::{DEFAULT_TRACKED_LINES, DEFAULT_WINDOW};
 use crate::plugin::Options;
 use crate::report::{REPORT_VERSION, Report, State};
+use crate::settings::Settings;
 
 /// File name of the plug-in.
 const PLUGIN: &str = "libcorun_trace.so";
@@ -37,10 +37,8 @@ pub struct Request {
     pub instructions: Option<u64>,
     /// Stop after this time.
     pub duration: Option<Duration>,
-    /// Cache lines followed at most: the more, the larger the footprint that stays exact.
-    pub tracked_lines: usize,
-    /// Instructions of a window, by which phases are told apart.
-    pub window: u64,
+    /// How it is recorded.
+    pub settings: Settings,
     /// The processor QEMU shows to the program (`-cpu`); else QEMU's own choice, on x86 one
     /// without AVX.
     pub cpu: Option<String>,
@@ -57,8 +55,7 @@ impl Request {
             input: String::new(),
             instructions: None,
             duration: None,
-            tracked_lines: DEFAULT_TRACKED_LINES,
-            window: DEFAULT_WINDOW,
+            settings: Settings::default(),
             cpu: None,
         }
     }
@@ -105,8 +102,7 @@ pub fn record(request: &Request) -> Result<Recorded, TraceError> {
     let mut options = Options::new(folder.path().join("report"));
     options.instructions = request.instructions;
     options.duration = request.duration;
-    options.tracked_lines = request.tracked_lines;
-    options.window = request.window;
+    options.settings = request.settings.clone();
     let command = child::command(&qemu, &plugin, &options, request.cpu.as_deref(), &program);
     let (status, killed) = child::run(command, request.duration)
         .map_err(|source| TraceError::Io { path: qemu, source })?;

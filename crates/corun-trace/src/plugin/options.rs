@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::engine::{DEFAULT_TRACKED_LINES, DEFAULT_WINDOW};
+use crate::settings::Settings;
 
 /// The plug-in's options.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,10 +14,8 @@ pub struct Options {
     pub instructions: Option<u64>,
     /// Stop after this time.
     pub duration: Option<Duration>,
-    /// Lines followed at most.
-    pub tracked_lines: usize,
-    /// Instructions of a window, by which phases are told apart.
-    pub window: u64,
+    /// How it records.
+    pub settings: Settings,
     /// Watch nothing: every instruction gets a memory callback that returns at once. The
     /// baseline that the tracer's cost is measured against.
     pub idle: bool,
@@ -35,8 +33,7 @@ impl Options {
             report,
             instructions: None,
             duration: None,
-            tracked_lines: DEFAULT_TRACKED_LINES,
-            window: DEFAULT_WINDOW,
+            settings: Settings::default(),
             idle: false,
         }
     }
@@ -55,9 +52,8 @@ impl Options {
                 "report" => options.report = PathBuf::from(value),
                 "instructions" => options.instructions = Some(number()?),
                 "milliseconds" => options.duration = Some(Duration::from_millis(number()?)),
-                "window" => options.window = number()?,
-                "lines" => options.tracked_lines = number()? as usize,
                 "idle" => options.idle = value == "on",
+                _ if options.settings.read(name, value) => {}
                 _ => return Err(bad()),
             }
         }
@@ -71,8 +67,8 @@ impl Options {
     pub fn words(&self) -> Vec<String> {
         // QEMU reads two commas as one inside a value.
         let report = self.report.display().to_string().replace(',', ",,");
-        let mut words = vec![format!("report={report}"), format!("lines={}", self.tracked_lines)];
-        words.push(format!("window={}", self.window));
+        let mut words = vec![format!("report={report}")];
+        words.extend(self.settings.words());
         words.extend(self.instructions.map(|count| format!("instructions={count}")));
         words.extend(self.duration.map(|time| format!("milliseconds={}", time.as_millis())));
         if self.idle {
@@ -91,8 +87,7 @@ mod tests {
         let mut options = Options::new(PathBuf::from("/tmp/a b/report"));
         options.instructions = Some(12);
         options.duration = Some(Duration::from_millis(2500));
-        options.tracked_lines = 77;
-        options.window = 1000;
+        options.settings = Settings { tracked_lines: 77, window: 1000 };
         let words = options.words();
         assert_eq!(Options::parse(words.iter().map(String::as_str)), Ok(options));
     }

@@ -64,8 +64,8 @@ impl Session {
     pub(crate) fn new(options: Options, target: &str) -> Self {
         let now = Instant::now();
         let inner = Inner {
-            engine: Engine::new(options.tracked_lines, options.instructions)
-                .with_window(options.window),
+            engine: Engine::new(options.settings.tracked_lines, options.instructions)
+                .with_window(options.settings.window),
             known: HashMap::default(),
             started: now,
             reported: now,
