@@ -14,7 +14,7 @@ import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs/commands.md"
-MOST_LINES = 26
+MOST_LINES = 60
 
 
 def refreshed(block: re.Match) -> str:

@@ -146,6 +146,7 @@ fn as_measured(parts: &Parts, on: &MeasuredOn, site: &Site) -> Knot {
         bytes: site.occupancy_bytes(parts.total_bytes),
         cpi: parts.cpi,
         memory_cpi: parts.memory_cpi,
+        llc_hit_cpi: parts.llc_cpi,
         memory_stalls: parts.raw_memory_stalls,
         total_stalls: parts.total_stalls,
         mpki: parts.mpki,
@@ -175,6 +176,7 @@ fn moved(parts: &Parts, on: &MeasuredOn, site: &Site, here: bool) -> Knot {
         bytes: site.occupancy_bytes(parts.total_bytes),
         cpi: if here { parts.cpi } else { unstalled + other + llc_cpi + memory_cpi },
         memory_cpi,
+        llc_hit_cpi: llc_cpi,
         mpki: parts.mpki,
         ..Knot::default()
     };

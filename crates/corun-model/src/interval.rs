@@ -103,14 +103,16 @@ fn knot(phase: &Phase, site: &Site, occupancy: f64) -> Knot {
     let outstanding = f64::from(core.outstanding_misses);
     let memory_cpi =
         stalls(mpki - foreseen, memory_latency) + foreseen * 1e-3 * memory_latency / outstanding;
+    let llc_hit_cpi = stalls(llc_hits, cycles(site.llc_latency_ns));
     let mut knot = Knot {
         bytes: occupancy,
         cpi: dispatch
             + branches
             + stalls(private_hits, cycles(site.private_latency_ns))
-            + stalls(llc_hits, cycles(site.llc_latency_ns))
+            + llc_hit_cpi
             + memory_cpi,
         memory_cpi,
+        llc_hit_cpi,
         mpki,
         ..Knot::default()
     };

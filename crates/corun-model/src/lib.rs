@@ -9,6 +9,8 @@
 //! The model knows nothing of time or policies. Each formula names its source where it stands.
 
 mod bandwidth;
+mod by_ways;
+mod classify;
 mod domains;
 mod error;
 mod imported;
@@ -22,6 +24,8 @@ mod site;
 mod space;
 mod table;
 
+pub use by_ways::WaysFigures;
+pub use classify::{CacheClass, ClassLimits, WaysPoint, classify};
 pub use error::ModelError;
 pub use model::Model;
 pub use options::{

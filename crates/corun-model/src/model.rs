@@ -148,11 +148,11 @@ impl Model {
         LoadedPhase { instructions, best_instructions_per_s: best.0, best: best.1, tables }
     }
 
-    fn site(&self, cpu: usize) -> &Site {
+    pub(crate) fn site(&self, cpu: usize) -> &Site {
         &self.sites[self.site_of[cpu] as usize]
     }
 
-    fn table<'a>(&self, member: &Member<'a>) -> &'a PhaseTable {
+    pub(crate) fn table<'a>(&self, member: &Member<'a>) -> &'a PhaseTable {
         debug_assert!(
             member.cpu < self.site_of.len(),
             "CPU index {} of {}",

@@ -14,6 +14,8 @@ pub(crate) struct Knot {
     pub(crate) cpi: f64,
     /// Cycles per instruction that memory latency and bandwidth stretch.
     pub(crate) memory_cpi: f64,
+    /// Cycles per instruction stalled on LLC hits.
+    pub(crate) llc_hit_cpi: f64,
     /// MS: memory stalls as a share of all cycles. May exceed `total_stalls` (then it counts as
     /// much as that).
     pub(crate) memory_stalls: f64,
@@ -34,6 +36,7 @@ impl Knot {
             bytes,
             cpi: mix(low.cpi, high.cpi),
             memory_cpi: mix(low.memory_cpi, high.memory_cpi),
+            llc_hit_cpi: mix(low.llc_hit_cpi, high.llc_hit_cpi),
             memory_stalls: mix(low.memory_stalls, high.memory_stalls),
             total_stalls: mix(low.total_stalls, high.total_stalls),
             mpki: mix(low.mpki, high.mpki),
@@ -189,17 +192,22 @@ impl PhaseTable {
         }
     }
 
-    /// The figures when so many bytes are held.
-    pub(crate) fn demand(&self, occupancy: f64) -> Demand {
-        let held = occupancy.max(0.0);
-        let above = self.bytes.partition_point(|&bytes| bytes <= held);
-        let knot = if above == 0 {
+    /// The table between its knots; beyond its ends the end's.
+    pub(crate) fn at(&self, occupancy: f64) -> Knot {
+        let above = self.bytes.partition_point(|&bytes| bytes <= occupancy);
+        if above == 0 {
             self.knots[0]
         } else if above == self.knots.len() {
             self.knots[above - 1]
         } else {
-            Knot::between(&self.knots[above - 1], &self.knots[above], held)
-        };
+            Knot::between(&self.knots[above - 1], &self.knots[above], occupancy)
+        }
+    }
+
+    /// The figures when so many bytes are held.
+    pub(crate) fn demand(&self, occupancy: f64) -> Demand {
+        let held = occupancy.max(0.0);
+        let knot = self.at(held);
         let share = if knot.total_stalls > 0.0 {
             (knot.memory_stalls / knot.total_stalls).clamp(0.0, 1.0)
         } else {
@@ -233,14 +241,7 @@ impl PhaseTable {
 
     /// Lines missed a second when so many bytes are held.
     pub(crate) fn misses_per_s(&self, occupancy: f64) -> f64 {
-        let above = self.bytes.partition_point(|&bytes| bytes <= occupancy);
-        if above == 0 {
-            self.knots[0].misses_per_s
-        } else if above == self.knots.len() {
-            self.knots[above - 1].misses_per_s
-        } else {
-            Knot::between(&self.knots[above - 1], &self.knots[above], occupancy).misses_per_s
-        }
+        self.at(occupancy).misses_per_s
     }
 }
 

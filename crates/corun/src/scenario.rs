@@ -11,6 +11,9 @@ use corun_profile::{Library, Profile, ProfileData};
 use crate::cli::{Compat, ModelArgs};
 use crate::failure::{Failure, Outcome};
 
+/// The machine of a command that needs one and was told of none.
+pub(crate) const DEFAULT_MACHINE: &str = "xeon-x5365";
+
 /// A preset, a machine file, or `this` machine. Of the last, Linux does not tell bandwidths and
 /// latencies: they are assumed, and the machine's warnings say so.
 pub(crate) fn machine(name: &str) -> Outcome<Machine> {

@@ -1,6 +1,7 @@
 //! Tests of the model from outside.
 
 mod by_hand;
+mod by_ways;
 mod coupling;
 mod fixture;
 mod machines;

@@ -62,9 +62,12 @@ pub(crate) struct ListArgs {
   corun profiles show gzip.toml
   corun profiles show mcf06 --profiles solo.csv --format json")]
 pub(crate) struct ShowArgs {
-    /// A program of the library, or a profile file
-    #[arg(value_name = "NAME|FILE")]
-    pub(crate) program: String,
+    /// Programs of the library, or profile files
+    #[arg(value_name = "NAME|FILE", required = true)]
+    pub(crate) programs: Vec<String>,
+    /// The machine on which the class is told: a preset or file, or `this` [default: xeon-x5365]
+    #[arg(long, value_name = "NAME|FILE")]
+    pub(crate) machine: Option<String>,
     /// Where programs are looked for [default: the shipped library]
     #[arg(long, value_name = "PATH")]
     pub(crate) profiles: Option<PathBuf>,

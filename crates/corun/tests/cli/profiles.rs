@@ -35,6 +35,11 @@ fn a_recording_is_shown() {
     assert_eq!(curve[0]["bytes"], 32768);
     assert_eq!(curve[0]["mpki"], 0.75 * 40.0 + 0.25 * 10.0);
     assert!(document["llc_apki"].is_number());
+    let on = &document["on_machine"];
+    assert_eq!((&on["machine"], &on["ways"]), (&"xeon-x5365".into(), &16.into()));
+    // At 256 KiB it misses twice as often as at 4 MiB, and waits for each miss.
+    assert_eq!(on["class"], "sensitive");
+    assert!(on["one_way_slowdown"].as_f64().unwrap() > 1.05, "{on}");
 }
 
 #[test]

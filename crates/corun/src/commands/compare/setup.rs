@@ -11,10 +11,7 @@ use corun_sim::{AppSpec, SimError, apps_from_mix};
 
 use crate::cli::CompareArgs;
 use crate::failure::{Failure, Outcome};
-use crate::scenario::{self, model_options};
-
-/// The machine of a comparison where neither the command line nor the mix names one.
-const DEFAULT_MACHINE: &str = "xeon-x5365";
+use crate::scenario::{self, DEFAULT_MACHINE, model_options};
 
 /// Seeds where neither says how many.
 const DEFAULT_SEEDS: u32 = 10;

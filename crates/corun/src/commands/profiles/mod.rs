@@ -1,6 +1,6 @@
 //! `corun profiles`: the library.
 
-mod chart;
+mod class;
 mod import;
 mod list;
 mod show;

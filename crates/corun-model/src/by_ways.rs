@@ -1,0 +1,117 @@
+//! A program alone with 1, 2, 3 .. ways of an LLC: the curves that way partitioning looks at.
+
+use crate::model::Model;
+use crate::program::{LoadedProgram, Member};
+
+/// A program alone with some ways of an LLC, over its whole execution: phases count by their
+/// instructions, and what is per cycle or second by their time.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct WaysFigures {
+    /// Ways that it has, from 1.
+    pub ways: u32,
+    /// Speed with all ways / speed with these.
+    pub slowdown: f64,
+    /// Instructions per cycle.
+    pub ipc: f64,
+    /// LLC accesses per 1000 instructions.
+    pub llc_apki: f64,
+    /// LLC misses per 1000 instructions.
+    pub llc_mpki: f64,
+    /// LLC misses per 1000 cycles.
+    pub llc_mpkc: f64,
+    /// Bytes of the LLC held.
+    pub occupancy_bytes: f64,
+    /// Memory traffic in bytes a second, write-backs included.
+    pub bytes_per_s: f64,
+    /// Lines missed a second.
+    pub misses_per_s: f64,
+    /// Share of cycles stalled on LLC hits, 0 to 1.
+    pub llc_hit_stalls: f64,
+    /// Share of cycles stalled on memory, 0 to 1.
+    pub memory_stalls: f64,
+    /// Share of cycles stalled for any reason, 0 to 1.
+    pub total_stalls: f64,
+    /// Was a figure read outside the measured range?
+    pub extrapolated: bool,
+}
+
+impl Model {
+    /// Ways of a CPU's LLC; 16 where the machine does not say.
+    pub fn llc_ways(&self, cpu: usize) -> u32 {
+        let site = self.site(cpu);
+        (site.llc_bytes / site.way_bytes).round() as u32
+    }
+
+    /// The CPU on which a program alone runs fastest; the first of equals.
+    pub fn fastest_cpu(&self, program: &LoadedProgram) -> usize {
+        let seconds = |cpu: usize| -> f64 {
+            let of_phase = |phase| {
+                let speed = self.solo(program, phase, cpu).instructions_per_s;
+                program.phases[phase].instructions / speed
+            };
+            (0..program.phases.len()).map(of_phase).sum()
+        };
+        let mut best = (0, f64::INFINITY);
+        for cpu in 0..self.machine().cpus().len() {
+            let one = seconds(cpu);
+            if one < best.1 {
+                best = (cpu, one);
+            }
+        }
+        best.0
+    }
+
+    /// A program alone on a CPU with each number of ways of its LLC, from 1 to all.
+    pub fn by_ways(&self, program: &LoadedProgram, cpu: usize) -> Vec<WaysFigures> {
+        let all = self.llc_ways(cpu);
+        let mut figures: Vec<WaysFigures> =
+            (1..=all).map(|ways| self.with_ways(program, cpu, ways)).collect();
+        let fastest = figures.last().map_or(1.0, |whole| whole.ipc);
+        for one in &mut figures {
+            one.slowdown = fastest / one.ipc;
+        }
+        figures
+    }
+
+    /// All but the slowdown.
+    fn with_ways(&self, program: &LoadedProgram, cpu: usize, ways: u32) -> WaysFigures {
+        let site = self.site(cpu);
+        let capacity = f64::from(ways) * site.way_bytes;
+        let mut sum = WaysFigures { ways, ..WaysFigures::default() };
+        let (mut instructions, mut cycles) = (0.0, 0.0);
+        for (phase, one) in program.phases.iter().enumerate() {
+            let table = self.table(&Member { program, phase, cpu });
+            let held = table.solo_bytes(capacity);
+            let (knot, demand) = (table.at(held), table.demand(held));
+            let of_cycles = one.instructions * knot.cpi;
+            instructions += one.instructions;
+            cycles += of_cycles;
+            sum.llc_apki += one.instructions * demand.llc_apki;
+            sum.llc_mpki += one.instructions * knot.mpki;
+            sum.occupancy_bytes += of_cycles * held;
+            sum.bytes_per_s += of_cycles * knot.bytes_per_s;
+            sum.misses_per_s += of_cycles * knot.misses_per_s;
+            let total = knot.total_stalls.clamp(0.0, 1.0);
+            let memory = knot.memory_stalls.clamp(0.0, total);
+            sum.total_stalls += of_cycles * total;
+            sum.memory_stalls += of_cycles * memory;
+            sum.llc_hit_stalls += of_cycles * (knot.llc_hit_cpi / knot.cpi).min(total - memory);
+            sum.extrapolated |= demand.extrapolated;
+        }
+        sum.ipc = instructions / cycles;
+        sum.llc_apki /= instructions;
+        sum.llc_mpki /= instructions;
+        sum.llc_mpkc = sum.llc_mpki * sum.ipc;
+        for of_time in [
+            &mut sum.occupancy_bytes,
+            &mut sum.bytes_per_s,
+            &mut sum.misses_per_s,
+            &mut sum.total_stalls,
+            &mut sum.memory_stalls,
+            &mut sum.llc_hit_stalls,
+        ] {
+            *of_time /= cycles;
+        }
+        sum
+    }
+}

@@ -1,0 +1,85 @@
+//! Curves by ways and classes.
+
+use std::path::PathBuf;
+
+use corun_model::{CacheClass, ClassLimits, Model, ModelOptions, WaysPoint, classify};
+use corun_profile::{MeasuredOn, Profile, ProfileData, Recording, import_csv};
+
+use crate::fixture::*;
+use crate::machines::*;
+
+fn near(a: f64, b: f64) -> bool {
+    (a - b).abs() <= 1e-9 * a.abs().max(b.abs()).max(1e-9)
+}
+
+#[test]
+fn a_table_is_its_own_curve() {
+    let model = model(gold(1, 4), ModelOptions::default());
+    let program = load(&model, &solo_table("p", 12.0, 2.0));
+    let curve = model.by_ways(&program, model.fastest_cpu(&program));
+    assert_eq!(curve.iter().map(|one| one.ways).collect::<Vec<_>>(), (1..=11).collect::<Vec<_>>());
+    for (one, ways) in curve.iter().zip(1u32..) {
+        let mpki = 12.0 - f64::from(ways - 1);
+        let cpi = 0.5 + 0.06 * mpki;
+        assert!(near(one.llc_mpki, mpki) && near(one.llc_mpkc, mpki / cpi), "{one:?}");
+        assert!(near(one.slowdown, cpi / (0.5 + 0.06 * 2.0)), "{one:?}");
+        assert!(near(one.memory_stalls, 0.06 * mpki / cpi), "{one:?}");
+        assert!(near(one.llc_hit_stalls, 0.02 / cpi), "{one:?}");
+        assert!(near(one.total_stalls, (0.06 * mpki + 0.1) / cpi), "{one:?}");
+        assert!(near(one.misses_per_s, mpki * 1e-3 / cpi * 2e9), "{one:?}");
+        assert!(near(one.occupancy_bytes, f64::from(ways) * WAY as f64));
+        assert!(near(one.llc_apki, 14.0) && !one.extrapolated, "{one:?}");
+    }
+}
+
+#[test]
+fn phases_count_by_instructions_and_cycles_add() {
+    let model = model(gold(1, 4), ModelOptions::default());
+    let flat = |mpki: f64, instructions: u64| {
+        recording("p", &[(4096, mpki), (64 * MIB, mpki)], |phase| phase.instructions = instructions)
+    };
+    let (busy, idle) = (flat(20.0, 1_000_000), flat(0.0, 3_000_000));
+    let phases = [&busy, &idle].map(|one| match &one.data {
+        ProfileData::Recording(recording) => recording.phases[0].clone(),
+        ProfileData::Table(_) => panic!("a recording is expected"),
+    });
+    let origin = corun_profile::Origin::default();
+    let data = ProfileData::Recording(Recording::new(origin, phases.to_vec()));
+    let both = load(&model, &Profile { name: "both".to_owned(), data });
+    let alone = [&busy, &idle].map(|one| model.by_ways(&load(&model, one), 0)[4]);
+    let together = model.by_ways(&both, 0)[4];
+    let cpi = (1.0 / alone[0].ipc + 3.0 / alone[1].ipc) / 4.0;
+    assert!(near(together.ipc, 1.0 / cpi), "{together:?}");
+    assert!(near(together.llc_mpki, 5.0) && near(together.llc_mpkc, 5.0 / cpi));
+    // Lines a second: 5 per 1000 instructions at the joint speed.
+    assert!(near(together.misses_per_s, 5e-3 / cpi * 2e9), "{together:?}");
+    assert!(near(together.slowdown, 1.0));
+}
+
+#[test]
+fn the_thesis_classes_on_the_public_table() {
+    let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared");
+    let folder =
+        std::env::var_os("CORUN_SHARED").map_or_else(|| PathBuf::from(beside), PathBuf::from);
+    let path = folder.join("data/spec-skylake-solo-by-ways.csv");
+    let Ok(text) = std::fs::read_to_string(&path) else {
+        println!("skipped: {} is not there", path.display());
+        return;
+    };
+    let machine = corun_machine::preset("xeon-gold-6138").unwrap();
+    let model = Model::new(machine.into(), ModelOptions::default()).unwrap();
+    let mut names: [Vec<String>; 3] = Default::default();
+    for profile in import_csv(&text, "solo.csv", &MeasuredOn::xeon_gold_6138()).unwrap() {
+        let program = load(&model, &profile);
+        let curve = model.by_ways(&program, 0);
+        let class = classify(curve.iter().map(WaysPoint::from), &ClassLimits::default());
+        names[class as usize].push(profile.name);
+    }
+    let count = |class: CacheClass| names[class as usize].len();
+    let counts =
+        [CacheClass::Streaming, CacheClass::Sensitive, CacheClass::LightSharing].map(count);
+    assert_eq!(counts, [12, 15, 28], "{names:?}");
+    // Fig. 6.1's examples of the two.
+    assert!(names[0].iter().any(|name| name == "lbm06"));
+    assert!(names[1].iter().any(|name| name == "xalancbmk06"));
+}

@@ -1,0 +1,71 @@
+//! A program's class, intensity and sensitivity on a machine.
+
+use std::sync::Arc;
+
+use corun_model::{ClassLimits, Model, ModelOptions, WaysPoint, classify};
+use corun_profile::Profile;
+use serde::Serialize;
+
+use crate::failure::Outcome;
+use crate::output::round;
+use crate::scenario::{DEFAULT_MACHINE, machine};
+
+/// How a program does alone on a machine, on the CPU where it is fastest.
+#[derive(Debug, Serialize)]
+pub(super) struct Classified {
+    /// The machine's name.
+    pub(super) machine: String,
+    /// `streaming`, `sensitive` or `light-sharing`.
+    pub(super) class: &'static str,
+    /// LLC misses per 1000 instructions with the whole LLC.
+    pub(super) llc_mpki: f64,
+    /// LLC misses per 1000 cycles with the whole LLC.
+    pub(super) llc_mpkc: f64,
+    /// Speed with all ways of the LLC / speed with one.
+    pub(super) one_way_slowdown: f64,
+    /// Ways of the LLC.
+    pub(super) ways: u32,
+    /// Bytes of a way.
+    pub(super) way_bytes: f64,
+    /// Was a figure of the curve by ways read outside the profile's measured range?
+    pub(super) extrapolated: bool,
+}
+
+/// Classifies programs on a machine.
+pub(super) struct Classifier {
+    model: Model,
+}
+
+impl Classifier {
+    /// On the machine of that name; none: the one that `corun compare` takes.
+    pub(super) fn on(name: Option<&str>) -> Outcome<Self> {
+        let machine = machine(name.unwrap_or(DEFAULT_MACHINE))?;
+        Ok(Self { model: Model::new(Arc::new(machine), ModelOptions::default())? })
+    }
+
+    /// The machine's name.
+    pub(super) fn machine(&self) -> &str {
+        self.model.machine().name()
+    }
+
+    pub(super) fn classify(&self, profile: &Profile) -> Outcome<Classified> {
+        let program = self.model.load(profile)?;
+        let cpu = self.model.fastest_cpu(&program);
+        let curve = self.model.by_ways(&program, cpu);
+        let class = classify(curve.iter().map(WaysPoint::from), &ClassLimits::default());
+        // An LLC has one way at least.
+        let (one, all) = (curve[0], curve[curve.len() - 1]);
+        let llc = self.model.machine().cpus()[cpu].llc;
+        let bytes = self.model.machine().llcs()[llc].cache.map_or(0, |cache| cache.size_bytes);
+        Ok(Classified {
+            machine: self.machine().to_owned(),
+            class: class.name(),
+            llc_mpki: round(all.llc_mpki, 6),
+            llc_mpkc: round(all.llc_mpkc, 6),
+            one_way_slowdown: round(one.slowdown, 6),
+            ways: all.ways,
+            way_bytes: bytes as f64 / f64::from(all.ways),
+            extrapolated: curve.iter().any(|one| one.extrapolated),
+        })
+    }
+}

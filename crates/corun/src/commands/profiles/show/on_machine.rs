@@ -1,0 +1,19 @@
+//! How the program does alone on the machine, and the class that this makes.
+
+use super::fact;
+use crate::commands::profiles::class::Classified;
+use crate::report::size;
+
+pub(super) fn section(on: &Classified) -> Vec<String> {
+    let marked = if on.extrapolated { ", extrapolated" } else { "" };
+    let one_way = size(on.way_bytes);
+    vec![
+        format!("  alone on {}{marked}", on.machine),
+        fact("class", on.class),
+        fact("LLC misses", format!("{:.2} MPKI, {:.2} MPKC", on.llc_mpki, on.llc_mpkc)),
+        fact(
+            "slowdown",
+            format!("{:.3} with 1 of the LLC's {} ways ({one_way})", on.one_way_slowdown, on.ways),
+        ),
+    ]
+}
