@@ -29,7 +29,8 @@ pub use profile::{
 };
 pub use profile_document::{DEFAULT_PRIVATE_CACHE_BYTES, DocumentPoint, ProfileDocument};
 pub use recording::{
-    EngineKind, Origin, ProcessRecord, Recording, StackDistanceProfile, Stretch, ThreadRecord,
+    BadEngineKind, EngineKind, Origin, ProcessRecord, Recording, StackDistanceProfile, Stretch,
+    ThreadRecord,
 };
 pub use solo_csv::{export_csv, import_csv};
 pub use solo_table::{Extension, MeasuredOn, SoloFigures, SoloReading, SoloRow, SoloTable};

@@ -127,6 +127,21 @@ pub enum EngineKind {
     FixedSize,
 }
 
+/// What is no kind of engine.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is no engine; expected exact, fixed-rate or fixed-size")]
+pub struct BadEngineKind(String);
+
+impl std::str::FromStr for EngineKind {
+    type Err = BadEngineKind;
+
+    fn from_str(text: &str) -> Result<Self, BadEngineKind> {
+        let kinds = [Self::Exact, Self::FixedRate, Self::FixedSize];
+        let found = kinds.into_iter().find(|kind| kind.name() == text);
+        found.ok_or_else(|| BadEngineKind(text.to_owned()))
+    }
+}
+
 impl EngineKind {
     /// Its name in files and on the command line.
     pub fn name(self) -> &'static str {

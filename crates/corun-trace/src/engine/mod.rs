@@ -7,6 +7,7 @@
 mod figures;
 mod front;
 mod histogram;
+mod options;
 mod parallelism;
 mod phases;
 mod predictor;
@@ -20,6 +21,7 @@ mod tests;
 
 pub use figures::{Counters, Figures, Traffic};
 pub use histogram::Histogram;
+pub use options::{BadRate, DEFAULT_TRACKED_LINES, EngineOptions, SamplingRate};
 pub use parallelism::{Parallelism, WINDOW};
 pub use phases::DEFAULT_WINDOW;
 pub use private_cache::PRIVATE_CACHE_BYTES;
@@ -29,13 +31,10 @@ use self::parallelism::Window;
 use self::phases::Phases;
 use self::predictor::Predictor;
 use self::private_cache::PrivateCache;
-use self::stack::{Depth, SampledStack};
+use self::stack::{Depth, Stack};
 use self::stride::Strides;
 use crate::block::{Block, Exit};
 use crate::event::{Event, Unpacked};
-
-/// Lines followed at most, unless asked otherwise: 4 MiB of footprint stay exact.
-pub const DEFAULT_TRACKED_LINES: usize = 64 * 1024;
 
 /// What one guest thread carries from batch to batch.
 #[derive(Debug, Clone)]
@@ -80,7 +79,8 @@ pub struct Engine {
     /// Instructions of the running window at which it ends, or all does.
     stop: u64,
     front: Front,
-    stack: SampledStack,
+    stack: Stack,
+    fetches: bool,
     private_cache: PrivateCache,
     strides: Strides,
     last_code_miss: u64,
@@ -88,8 +88,8 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// An engine that follows at most this many lines and stops at `limit` instructions.
-    pub fn new(tracked_lines: usize, limit: Option<u64>) -> Self {
+    /// An engine that stops at `limit` instructions.
+    pub fn new(options: EngineOptions, limit: Option<u64>) -> Self {
         let mut engine = Self {
             blocks: Vec::new(),
             figures: Figures::default(),
@@ -98,7 +98,8 @@ impl Engine {
             passed: 0,
             stop: 0,
             front: Front::new(),
-            stack: SampledStack::new(tracked_lines),
+            stack: Stack::new(&options),
+            fetches: options.fetches,
             private_cache: PrivateCache::new(),
             strides: Strides::new(),
             last_code_miss: 0,
@@ -148,7 +149,7 @@ impl Engine {
 
     /// Share of the lines that is followed now, 0 to 1.
     pub fn sampling_rate(&self) -> f64 {
-        1.0 / self.stack.weight() as f64
+        self.stack.rate().share()
     }
 
     /// Was the instruction limit reached?
@@ -202,6 +203,9 @@ impl Engine {
         self.figures.counters.instructions += u64::from(block.instructions) - u64::from(repeats);
         self.figures.counters.branches += u64::from(block.branches);
         self.figures.counters.floats += u64::from(block.floats);
+        if !self.fetches {
+            return;
+        }
         let (first, last) = block.lines();
         for line in first..=last {
             if line != thread.code_line {
@@ -254,25 +258,23 @@ impl Engine {
                 self.figures.histogram.add_front(group);
                 false
             }
-            Found::Below { evicted } => self.below(line, evicted),
+            Found::Below { slot, evicted } => self.below(line, slot, evicted),
         }
     }
 
-    fn below(&mut self, line: u64, evicted: Option<(u64, bool)>) -> bool {
+    fn below(&mut self, line: u64, slot: usize, evicted: Option<(u64, bool)>) -> bool {
         self.figures.histogram.add_below();
-        match self.stack.take(line) {
+        let depth = self.stack.exchange(slot, line);
+        let weight = self.stack.rate().one_in();
+        match depth {
             Depth::Unsampled => {}
-            Depth::Cold => self.figures.histogram.add_cold(self.stack.weight()),
+            Depth::Cold => self.figures.histogram.add_cold(weight),
             Depth::Lines(lines) => {
-                let distance = FRONT_LINES as u64 + lines;
-                self.figures.histogram.add_deep(distance, self.stack.weight());
+                self.figures.histogram.add_deep(FRONT_LINES as u64 + lines, weight);
             }
         }
-        if let Some((line, dirty)) = evicted {
-            self.stack.push(line);
-            if dirty {
-                self.private_cache.write_back(line, &mut self.figures.traffic);
-            }
+        if let Some((line, true)) = evicted {
+            self.private_cache.write_back(line, &mut self.figures.traffic);
         }
         !self.private_cache.access(line, &mut self.figures.traffic)
     }

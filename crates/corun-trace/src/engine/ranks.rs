@@ -1,63 +1,155 @@
-//! Which of a set of moments are marked, and how many after a given one: a bit set with a binary
-//! indexed tree (Fenwick, Software: Practice and Experience 1994) over its 64-bit words.
+//! Which moments are marked, and how many after a given one.
+//!
+//! Moments are marked in ascending order and cleared in any. Each group of 2048 is a bit set with
+//! the marks before each of its words, and a binary indexed tree (Fenwick, Software: Practice and
+//! Experience 1994) sums over groups. Marking touches one word, clearing and counting one group
+//! and the tree.
 
-/// Marked moments 0..capacity, with counting in logarithmic time.
+const WORDS: usize = 32;
+
+/// Moments of a group.
+pub(crate) const GROUP: usize = WORDS * 64;
+
+/// A group of moments, of which those marked last are the last.
+#[derive(Debug, Clone)]
+pub(crate) struct Group {
+    words: [u64; WORDS],
+    /// Marks in the words before each; of words that no mark has reached yet, anything.
+    before: [u16; WORDS],
+    marked: u16,
+}
+
+impl Group {
+    pub(crate) const EMPTY: Self = Self { words: [0; WORDS], before: [0; WORDS], marked: 0 };
+
+    /// Marks a moment later than all that were marked.
+    #[inline]
+    pub(crate) fn mark(&mut self, at: usize) {
+        let word = at / 64 % WORDS;
+        if self.words[word] == 0 {
+            self.before[word] = self.marked;
+        }
+        self.words[word] |= 1 << (at % 64);
+        self.marked += 1;
+    }
+
+    /// Takes the mark off a marked moment.
+    #[inline]
+    pub(crate) fn clear(&mut self, at: usize) {
+        let word = at / 64 % WORDS;
+        self.words[word] &= !(1 << (at % 64));
+        self.marked -= 1;
+        for (other, before) in self.before.iter_mut().enumerate() {
+            *before = before.wrapping_sub(u16::from(other > word));
+        }
+    }
+
+    /// Marked moments up to and with this marked one.
+    #[inline]
+    pub(crate) fn up_to(&self, at: usize) -> u32 {
+        let word = at / 64 % WORDS;
+        // Bits 0..=at of its word, without overflowing the shift at bit 63.
+        let bits = self.words[word] & (u64::MAX >> (63 - at % 64));
+        u32::from(self.before[word]) + bits.count_ones()
+    }
+
+    /// Marked moments.
+    #[inline]
+    pub(crate) fn marked(&self) -> u32 {
+        u32::from(self.marked)
+    }
+
+    /// The marked moments in order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = usize> + '_ {
+        self.words.iter().enumerate().flat_map(|(at, &word)| Bits(word).map(move |b| at * 64 + b))
+    }
+}
+
+struct Bits(u64);
+
+impl Iterator for Bits {
+    type Item = usize;
+
+    #[inline]
+    fn next(&mut self) -> Option<usize> {
+        let bit = (self.0 != 0).then(|| self.0.trailing_zeros() as usize)?;
+        self.0 &= self.0 - 1;
+        Some(bit)
+    }
+}
+
+/// Any number of groups.
 #[derive(Debug, Clone)]
 pub(crate) struct Ranks {
-    words: Vec<u64>,
-    /// One-based sums over words.
+    groups: Vec<Group>,
+    /// One-based sums over groups, without the one marked last.
     tree: Vec<u32>,
+    open: usize,
     marked: u32,
 }
 
 impl Ranks {
-    /// Room for this many moments, none marked.
+    /// Room for this many moments at least, none marked.
     pub(crate) fn new(capacity: usize) -> Self {
-        let words = capacity.div_ceil(64);
-        Self { words: vec![0; words], tree: vec![0; words + 1], marked: 0 }
+        let groups = capacity.div_ceil(GROUP).max(1);
+        Self { groups: vec![Group::EMPTY; groups], tree: vec![0; groups + 1], open: 0, marked: 0 }
     }
 
-    /// Marks a moment that is not marked.
-    pub(crate) fn mark(&mut self, at: u32) {
-        self.words[at as usize / 64] |= 1 << (at % 64);
-        self.marked += 1;
-        let mut node = at as usize / 64 + 1;
-        while node < self.tree.len() {
-            self.tree[node] += 1;
-            node += node & node.wrapping_neg();
+    /// Moments there is room for.
+    pub(crate) fn capacity(&self) -> usize {
+        self.groups.len() * GROUP
+    }
+
+    /// Marks a moment later than all that were marked.
+    #[inline]
+    pub(crate) fn mark(&mut self, at: usize) {
+        let group = at / GROUP;
+        if group != self.open {
+            let marked = self.groups[self.open].marked();
+            self.add(self.open, |sum| sum + marked);
+            self.open = group;
         }
+        self.groups[group].mark(at % GROUP);
+        self.marked += 1;
     }
 
     /// Takes the mark off a marked moment.
-    pub(crate) fn clear(&mut self, at: u32) {
-        self.words[at as usize / 64] &= !(1 << (at % 64));
+    #[inline]
+    pub(crate) fn clear(&mut self, at: usize) {
+        let group = at / GROUP;
+        self.groups[group].clear(at % GROUP);
         self.marked -= 1;
-        let mut node = at as usize / 64 + 1;
+        if group != self.open {
+            self.add(group, |sum| sum - 1);
+        }
+    }
+
+    #[inline]
+    fn add(&mut self, group: usize, change: impl Fn(u32) -> u32) {
+        let mut node = group + 1;
         while node < self.tree.len() {
-            self.tree[node] -= 1;
+            self.tree[node] = change(self.tree[node]);
             node += node & node.wrapping_neg();
         }
     }
 
-    /// Marked moments later than this one.
-    pub(crate) fn after(&self, at: u32) -> u32 {
-        let word = at as usize / 64;
-        // Bits 0..=at of its word, without overflowing the shift at bit 63.
-        let up_to = self.words[word] & (u64::MAX >> (63 - at % 64));
-        let mut before = up_to.count_ones();
-        let mut node = word;
+    /// Marked moments later than this marked one.
+    #[inline]
+    pub(crate) fn after(&self, at: usize) -> u32 {
+        let group = at / GROUP;
+        let mut up_to = self.groups[group].up_to(at % GROUP);
+        let mut node = group;
         while node > 0 {
-            before += self.tree[node];
+            up_to += self.tree[node];
             node &= node - 1;
         }
-        self.marked - before
+        self.marked - up_to
     }
 
-    /// Takes all marks off.
-    pub(crate) fn reset(&mut self) {
-        self.words.fill(0);
-        self.tree.fill(0);
-        self.marked = 0;
+    /// The marked moments in order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = usize> + '_ {
+        let groups = self.groups.iter().enumerate();
+        groups.flat_map(|(at, group)| group.iter().map(move |moment| at * GROUP + moment))
     }
 }
 
@@ -69,15 +161,25 @@ mod tests {
 
     proptest! {
         #[test]
-        fn counts_like_a_list(ops in prop::collection::vec(0u32..700, 1..300)) {
-            let mut ranks = Ranks::new(700);
-            let mut list = vec![false; 700];
-            for at in ops {
-                if list[at as usize] { ranks.clear(at) } else { ranks.mark(at) }
-                list[at as usize] ^= true;
-                let after = list[at as usize + 1..].iter().filter(|&&one| one).count();
-                prop_assert_eq!(ranks.after(at) as usize, after);
+        fn counts_like_a_list(
+            ops in prop::collection::vec((any::<bool>(), 1usize..40, any::<prop::sample::Index>()), 1..600)
+        ) {
+            let mut ranks = Ranks::new(600 * 40);
+            let (mut list, mut now): (Vec<usize>, usize) = (Vec::new(), 0);
+            for (clear, step, index) in ops {
+                if clear && !list.is_empty() {
+                    ranks.clear(list.remove(index.index(list.len())));
+                } else {
+                    now += step;
+                    ranks.mark(now);
+                    list.push(now);
+                }
+                if !list.is_empty() {
+                    let place = index.index(list.len());
+                    prop_assert_eq!(ranks.after(list[place]) as usize, list.len() - 1 - place);
+                }
             }
+            prop_assert_eq!(ranks.iter().collect::<Vec<_>>(), list);
         }
     }
 }

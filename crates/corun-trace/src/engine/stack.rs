@@ -1,15 +1,17 @@
-//! The LRU stack below the front, by spatial sampling with a bounded number of lines.
+//! The LRU stack below the front: all lines, or a spatial sample of them.
 //!
-//! SHARDS of fixed size (Waldspurger et al., FAST 2015, sections 3.1 and 3.2): a line is followed
-//! when the hash of its number lies below a threshold; distances among followed lines, divided by
-//! the rate, estimate distances among all. The rate starts at 1 and is halved whenever the set is
-//! full, so a small footprint stays exact. (The paper lowers the threshold one line at a time;
-//! halving keeps the weights whole numbers.)
+//! A line is followed when the hash of its number lies below a threshold; distances among followed
+//! lines, divided by the rate, estimate distances among all (SHARDS: Waldspurger et al., FAST
+//! 2015, section 3.1). The rate is fixed, or starts at 1 and is halved whenever as many lines are
+//! followed as may be (section 3.2), so a small footprint stays exact. (The paper lowers the
+//! threshold one line at a time; halving keeps the weights whole numbers.) At rate 1 without a
+//! bound it is the exact stack in one pass, logarithmic in the distance (Bennett and Kruskal, IBM
+//! Journal of Research and Development 1975).
 
-use std::collections::HashMap;
+use corun_profile::EngineKind;
 
-use rustc_hash::FxBuildHasher;
-
+use super::front::FRONT_LINES;
+use super::options::{EngineOptions, SamplingRate};
 use super::ranks::Ranks;
 
 /// What the stack knows of a line that is looked up.
@@ -23,108 +25,171 @@ pub(crate) enum Depth {
     Lines(u64),
 }
 
-/// The sampled stack.
-#[derive(Debug, Clone)]
-pub(crate) struct SampledStack {
-    /// A line is followed when the low bits of its hash under this mask are 0.
-    mask: u64,
-    limit: usize,
-    place: HashMap<u64, u32, FxBuildHasher>,
-    /// The line of each moment; what a cleared mark leaves here is stale.
-    lines: Vec<u64>,
-    ranks: Ranks,
-    now: u32,
+/// No place in the table: what is not followed.
+const NOWHERE: u32 = u32::MAX;
+/// The moment of a line that the front holds.
+const IN_FRONT: u32 = u32::MAX;
+
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    /// The line and 1, so that 0 is vacant.
+    key: u64,
+    moment: u32,
 }
 
-impl SampledStack {
-    /// Follows at most `limit` lines (at least 2).
-    pub(crate) fn new(limit: usize) -> Self {
-        let limit = limit.max(2);
-        let moments = 2 * limit;
+const VACANT: Entry = Entry { key: 0, moment: IN_FRONT };
+
+/// The stack. It also keeps those of its lines in its table that the front holds, so that a line
+/// that leaves the front needs no search.
+#[derive(Debug, Clone)]
+pub(crate) struct Stack {
+    rate: SamplingRate,
+    /// A line is followed when its hash is at most this.
+    threshold: u64,
+    /// Lines followed at most.
+    limit: usize,
+    /// Open addressing with linear probing, at most half full.
+    table: Vec<Entry>,
+    followed: usize,
+    /// Where the line of each of the front's slots stands.
+    held: Vec<u32>,
+    ranks: Ranks,
+    /// Where the line of each marked moment stands.
+    owners: Vec<u32>,
+    now: usize,
+}
+
+impl Stack {
+    pub(crate) fn new(options: &EngineOptions) -> Self {
+        let (rate, limit, expected) = match options.kind {
+            EngineKind::Exact => (SamplingRate::ALL, usize::MAX, 4096),
+            EngineKind::FixedRate => (options.rate, usize::MAX, 1024),
+            EngineKind::FixedSize => (SamplingRate::ALL, options.lines.max(1), options.lines),
+        };
+        let ranks = Ranks::new(2 * expected);
         Self {
-            mask: 0,
+            rate,
+            threshold: u64::MAX / rate.one_in(),
             limit,
-            place: HashMap::with_capacity_and_hasher(limit + 1, FxBuildHasher),
-            lines: vec![0; moments],
-            ranks: Ranks::new(moments),
+            table: vec![VACANT; (2 * expected + 2).next_power_of_two()],
+            followed: 0,
+            held: vec![NOWHERE; FRONT_LINES],
+            owners: vec![NOWHERE; ranks.capacity()],
+            ranks,
             now: 0,
         }
     }
 
-    /// What one followed line stands for: 1 / rate, a power of two.
-    pub(crate) fn weight(&self) -> u64 {
-        self.mask + 1
+    /// The share of the lines that is followed now.
+    pub(crate) fn rate(&self) -> SamplingRate {
+        self.rate
+    }
+
+    /// A line goes to this slot of the front. Says how deep it lay, then puts the line that was
+    /// in the slot, if any, on top.
+    #[inline]
+    pub(crate) fn exchange(&mut self, slot: usize, line: u64) -> Depth {
+        let (depth, place) = self.take(line);
+        let left = std::mem::replace(&mut self.held[slot], place);
+        if left != NOWHERE {
+            self.push(left);
+        }
+        depth
     }
 
     #[inline]
-    fn follows(&self, line: u64) -> bool {
-        self.mask == 0 || mix(line) & self.mask == 0
+    fn take(&mut self, line: u64) -> (Depth, u32) {
+        let hash = mix(line);
+        if hash > self.threshold {
+            return (Depth::Unsampled, NOWHERE);
+        }
+        let place = find(&self.table, line + 1, hash);
+        if self.table[place].key == 0 {
+            return self.begin(line, hash);
+        }
+        let moment = std::mem::replace(&mut self.table[place].moment, IN_FRONT) as usize;
+        let above = u64::from(self.ranks.after(moment));
+        self.ranks.clear(moment);
+        (Depth::Lines(above * self.rate.one_in()), place as u32)
     }
 
-    /// Takes a line out and says how deep it lay.
-    pub(crate) fn take(&mut self, line: u64) -> Depth {
-        if !self.follows(line) {
-            return Depth::Unsampled;
+    /// Begins to follow a line.
+    fn begin(&mut self, line: u64, hash: u64) -> (Depth, u32) {
+        while self.followed >= self.limit {
+            self.rate = self.rate.halved();
+            self.threshold = u64::MAX / self.rate.one_in();
+            self.rebuild(self.table.len());
         }
-        match self.place.remove(&line) {
-            None => Depth::Cold,
-            Some(at) => {
-                let above = self.ranks.after(at);
-                self.ranks.clear(at);
-                Depth::Lines(u64::from(above) * self.weight())
-            }
+        if hash > self.threshold {
+            return (Depth::Unsampled, NOWHERE);
         }
+        if 2 * self.followed >= self.table.len() {
+            self.rebuild(2 * self.table.len());
+        }
+        let place = find(&self.table, line + 1, hash);
+        self.table[place].key = line + 1;
+        self.followed += 1;
+        (Depth::Cold, place as u32)
     }
 
-    /// Puts a line that is not in it on top.
-    pub(crate) fn push(&mut self, line: u64) {
-        if !self.follows(line) {
-            return;
+    #[inline]
+    fn push(&mut self, place: u32) {
+        if self.now == self.owners.len() {
+            let places: Vec<u32> = self.ranks.iter().map(|moment| self.owners[moment]).collect();
+            self.renumber(places);
         }
-        if self.place.len() == self.limit {
-            self.halve();
-            if !self.follows(line) {
-                return;
-            }
-        }
-        if self.now as usize == self.lines.len() {
-            self.compact();
-        }
-        self.lines[self.now as usize] = line;
+        self.table[place as usize].moment = self.now as u32;
+        self.owners[self.now] = place;
         self.ranks.mark(self.now);
-        self.place.insert(line, self.now);
         self.now += 1;
     }
 
-    /// Halves the rate until there is room.
-    fn halve(&mut self) {
-        while self.place.len() == self.limit {
-            self.mask = self.mask << 1 | 1;
-            let mask = self.mask;
-            self.place.retain(|&line, _| mix(line) & mask == 0);
+    /// Numbers the lines at these places, deepest first, from 0, with as much room behind.
+    fn renumber(&mut self, places: Vec<u32>) {
+        self.now = places.len();
+        self.ranks = Ranks::new(self.ranks.capacity().max(2 * places.len()));
+        self.owners.resize(self.ranks.capacity(), NOWHERE);
+        for (moment, &place) in places.iter().enumerate() {
+            self.table[place as usize].moment = moment as u32;
+            self.ranks.mark(moment);
         }
-        self.compact();
+        self.owners[..places.len()].copy_from_slice(&places);
     }
 
-    /// Renumbers the followed lines from 0 in their order.
-    fn compact(&mut self) {
-        let mut kept = 0;
-        self.ranks.reset();
-        for at in 0..self.now {
-            let line = self.lines[at as usize];
-            let Some(place) = self.place.get_mut(&line).filter(|place| **place == at) else {
-                continue;
-            };
-            *place = kept;
-            self.lines[kept as usize] = line;
-            self.ranks.mark(kept);
-            kept += 1;
+    /// Makes the table anew with the lines that are followed at the present rate.
+    fn rebuild(&mut self, capacity: usize) {
+        let old = std::mem::replace(&mut self.table, vec![VACANT; capacity]);
+        self.followed = 0;
+        let mut moved = |place: u32| {
+            let entry = old.get(place as usize)?;
+            let hash = mix(entry.key - 1);
+            let place = (hash <= self.threshold).then(|| find(&self.table, entry.key, hash))?;
+            self.table[place].key = entry.key;
+            self.followed += 1;
+            Some(place as u32)
+        };
+        for place in &mut self.held {
+            *place = moved(*place).unwrap_or(NOWHERE);
         }
-        self.now = kept;
+        let owners = &self.owners;
+        let places = self.ranks.iter().filter_map(|moment| moved(owners[moment])).collect();
+        self.renumber(places);
     }
 }
 
+/// Where a key stands, or would.
+#[inline]
+fn find(table: &[Entry], key: u64, hash: u64) -> usize {
+    let mask = table.len() - 1;
+    let mut place = hash as usize & mask;
+    while table[place].key != key && table[place].key != 0 {
+        place = (place + 1) & mask;
+    }
+    place
+}
+
 /// The finaliser of `SplitMix64` (Steele, Lea and Flood, OOPSLA 2014): spreads neighbouring lines.
+#[inline]
 fn mix(line: u64) -> u64 {
     let mut hash = line.wrapping_add(0x9e37_79b9_7f4a_7c15);
     hash = (hash ^ hash >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -136,38 +201,53 @@ fn mix(line: u64) -> u64 {
 mod tests {
     use super::*;
 
+    fn stack(kind: EngineKind, lines: usize) -> Stack {
+        Stack::new(&EngineOptions { kind, lines, ..EngineOptions::default() })
+    }
+
+    /// Every line goes through the one slot, so the last stays out of the stack.
     #[test]
-    fn exact_until_full_and_compacts() {
-        let mut stack = SampledStack::new(100);
-        for round in 0..50 {
-            for line in 0..100 {
-                let expected = if round == 0 { Depth::Cold } else { Depth::Lines(99) };
-                assert_eq!(stack.take(line), expected);
-                stack.push(line);
+    fn exact_until_full_and_renumbers() {
+        for kind in [EngineKind::FixedSize, EngineKind::Exact] {
+            let mut stack = stack(kind, 10_000);
+            for round in 0..7 {
+                for line in 0..10_000 {
+                    let expected = if round == 0 { Depth::Cold } else { Depth::Lines(9998) };
+                    assert_eq!(stack.exchange(0, line), expected, "{kind:?} {round} {line}");
+                }
+            }
+            assert_eq!(stack.rate(), SamplingRate::ALL);
+        }
+    }
+
+    fn mean_of_a_loop(stack: &mut Stack) -> f64 {
+        let (mut sum, mut seen) = (0.0, 0u64);
+        for round in 0..4 {
+            for line in 0..20_000 {
+                if let (2.., Depth::Lines(lines)) = (round, stack.exchange(0, line)) {
+                    sum += lines as f64;
+                    seen += 1;
+                }
             }
         }
-        assert_eq!(stack.weight(), 1);
+        sum / seen as f64
     }
 
     #[test]
     fn rate_falls_when_full_and_distances_hold() {
-        let mut stack = SampledStack::new(1000);
-        let (mut sum, mut seen) = (0.0, 0u64);
-        for round in 0..4 {
-            for line in 0..20_000 {
-                match stack.take(line) {
-                    Depth::Lines(lines) if round > 1 => {
-                        sum += lines as f64;
-                        seen += 1;
-                    }
-                    _ => {}
-                }
-                stack.push(line);
-            }
-        }
-        assert_eq!(stack.weight(), 32);
-        assert!(stack.place.len() <= 1000);
-        let mean = sum / seen as f64;
+        let mut stack = stack(EngineKind::FixedSize, 1000);
+        let mean = mean_of_a_loop(&mut stack);
+        assert_eq!(stack.rate().one_in(), 32);
+        assert!(stack.followed <= 1000);
         assert!((mean / 19_999.0 - 1.0).abs() < 0.08, "{mean}");
+    }
+
+    #[test]
+    fn a_fixed_rate_stays() {
+        let mut stack = stack(EngineKind::FixedRate, 1);
+        let mean = mean_of_a_loop(&mut stack);
+        assert_eq!(stack.rate().one_in(), 100);
+        assert!((120..280).contains(&stack.followed), "{}", stack.followed);
+        assert!((mean / 19_999.0 - 1.0).abs() < 0.25, "{mean}");
     }
 }

@@ -19,8 +19,12 @@ fn brute_misses(lines: &[u64], sizes: &[u64]) -> Vec<u64> {
     misses
 }
 
-fn run(tracked: usize, lines: impl IntoIterator<Item = u64>) -> Engine {
-    let mut engine = Engine::new(tracked, None);
+fn fixed_size(lines: usize) -> EngineOptions {
+    EngineOptions { lines, ..EngineOptions::default() }
+}
+
+fn run(options: EngineOptions, lines: impl IntoIterator<Item = u64>) -> Engine {
+    let mut engine = Engine::new(options, None);
     for line in lines {
         engine.access(line, false);
     }
@@ -39,7 +43,7 @@ proptest! {
             last = if kind == 0 { line } else { (last + line % 9) % 1500 };
             last
         }).collect();
-        let points = run(4096, lines.iter().copied()).figures().histogram.misses();
+        let points = run(fixed_size(4096), lines.iter().copied()).figures().histogram.misses();
         let (sizes, misses): (Vec<u64>, Vec<u64>) = points.into_iter().unzip();
         prop_assert_eq!(misses, brute_misses(&lines, &sizes));
     }
@@ -83,8 +87,8 @@ fn sampled_is_close_to_exact() {
             .collect(),
     ];
     for (at, lines) in mixes.iter().enumerate() {
-        let exact = run(1 << 18, lines.iter().copied());
-        let sampled = run(4096, lines.iter().copied());
+        let exact = run(fixed_size(1 << 18), lines.iter().copied());
+        let sampled = run(fixed_size(4096), lines.iter().copied());
         assert!(exact.sampling_rate() == 1.0 && sampled.sampling_rate() < 0.1);
         let (mean, most) = differences(&sampled, &exact);
         println!("mix {at}: rate {}, mean {mean:.5}, most {most:.5}", sampled.sampling_rate());
@@ -111,7 +115,7 @@ fn walk(engine: &mut Engine, lines: u64, steps: u64, store: bool) -> Thread {
 
 #[test]
 fn a_walk_counts_as_it_should() {
-    let mut engine = Engine::new(DEFAULT_TRACKED_LINES, None);
+    let mut engine = Engine::new(EngineOptions::default(), None);
     walk(&mut engine, 8192, 40_960, true);
     let counters = engine.figures().counters;
     assert_eq!(counters.instructions, 4 * 40_960);
@@ -131,7 +135,7 @@ fn a_walk_counts_as_it_should() {
 
 #[test]
 fn the_instruction_limit_holds_to_a_block() {
-    let mut engine = Engine::new(DEFAULT_TRACKED_LINES, Some(10_001));
+    let mut engine = Engine::new(EngineOptions::default(), Some(10_001));
     walk(&mut engine, 10, 40_960, false);
     assert!(engine.is_full());
     assert_eq!(engine.figures().counters.instructions, 10_004);
@@ -140,7 +144,7 @@ fn the_instruction_limit_holds_to_a_block() {
 
 #[test]
 fn a_repeated_instruction_counts_once() {
-    let mut engine = Engine::new(DEFAULT_TRACKED_LINES, None);
+    let mut engine = Engine::new(EngineOptions::default(), None);
     let repeat = |start: u64, count: u32| Block {
         exit: Exit::Repeat,
         ..Block::undecoded(start, 0x1006, 0x1008, count)
@@ -155,7 +159,7 @@ fn a_repeated_instruction_counts_once() {
 
 #[test]
 fn two_halves_of_a_wide_access_count_once() {
-    let mut engine = Engine::new(DEFAULT_TRACKED_LINES, None);
+    let mut engine = Engine::new(EngineOptions::default(), None);
     let id = engine.add_block(Block::undecoded(0x1000, 0x1000, 0x1004, 2));
     let mut thread = Thread::new();
     let load = |line, index| Event::data(line, index, false);
@@ -173,7 +177,7 @@ proptest! {
     ) {
         let run = |window| {
             // A small stack, so that the sampling rate falls on the way.
-            let mut engine = Engine::new(64, None).with_window(window);
+            let mut engine = Engine::new(fixed_size(64), None).with_window(window);
             let id = engine.add_block(Block {
                 branches: 1,
                 exit: Exit::Conditional,

@@ -12,7 +12,7 @@ use rustc_hash::FxBuildHasher;
 use super::options::Options;
 use super::syscalls::{Call, Numbers};
 use crate::decode::{GuestCode, GuestInstruction, decode};
-use crate::engine::{Engine, Thread};
+use crate::engine::{Engine, EngineOptions, Thread};
 use crate::event::Event;
 use crate::report::{Report, State};
 use crate::summary;
@@ -64,8 +64,11 @@ impl Session {
     pub(crate) fn new(options: Options, target: &str) -> Self {
         let now = Instant::now();
         let inner = Inner {
-            engine: Engine::new(options.settings.tracked_lines, options.instructions)
-                .with_window(options.settings.window),
+            engine: Engine::new(
+                EngineOptions { lines: options.settings.tracked_lines, ..EngineOptions::default() },
+                options.instructions,
+            )
+            .with_window(options.settings.window),
             known: HashMap::default(),
             started: now,
             reported: now,
