@@ -13,6 +13,7 @@ pub mod decode;
 pub mod engine;
 pub mod event;
 mod launch;
+pub mod phases;
 pub mod plugin;
 pub mod report;
 mod settings;

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use corun_profile::{Origin, Phase, Profile, ProfileData, Recording};
+use corun_profile::{Profile, ProfileData, Recording};
 use serde::{Deserialize, Serialize};
 
 /// Version of this file. Plug-in and starter must agree.
@@ -24,7 +24,7 @@ pub struct Report {
     pub children: u64,
     /// Threads that could not be followed.
     pub lost_threads: u64,
-    /// The phases as a profile file's text; none when nothing ran.
+    /// The recording as a profile file's text; none when nothing ran.
     profile: Option<String>,
 }
 
@@ -45,18 +45,17 @@ pub enum State {
 }
 
 impl Report {
-    /// A report of these phases with everything else at its beginning.
-    pub fn new(target: &str, state: State, sampling_rate: f64, phases: Vec<Phase>) -> Self {
-        let profile = (!phases.is_empty()).then(|| {
-            let origin = Origin { sampling_rate, ..Origin::default() };
-            let data = ProfileData::Recording(Recording::new(origin, phases));
+    /// A report of what was recorded, if anything ran, with everything else at its beginning.
+    pub fn new(target: &str, state: State, recorded: Option<Recording>) -> Self {
+        let profile = recorded.map(|recording| {
+            let data = ProfileData::Recording(recording);
             Profile { name: "report".to_owned(), data }.to_toml()
         });
         let target = target.to_owned();
         Self { version: REPORT_VERSION, target, state, children: 0, lost_threads: 0, profile }
     }
 
-    /// The phases and their sampling rate; `None` when nothing ran.
+    /// What was recorded; `None` when nothing ran.
     ///
     /// # Errors
     /// The profile's text is none.

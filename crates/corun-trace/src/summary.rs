@@ -1,8 +1,8 @@
-//! The engine's sums as a profile's phase.
+//! The engine's sums as a recording.
 
-use corun_profile::{CurvePoint, InstructionMix, MissRateCurve, Phase};
+use corun_profile::{CurvePoint, InstructionMix, MissRateCurve, Origin, Phase, Recording};
 
-use crate::engine::Figures;
+use crate::engine::{Engine, Figures};
 use crate::event::LINE_BYTES;
 
 /// Curve points kept at most.
@@ -11,6 +11,14 @@ const MOST_POINTS: usize = 120;
 const TOLERANCE: f64 = 0.001;
 /// The same in misses per 1000 instructions, for values near 0.
 const FLOOR_MPKI: f64 = 0.0005;
+
+/// What the engine has seen so far; `None` when no instruction ran.
+pub fn recording(engine: &Engine, threads: u32) -> Option<Recording> {
+    let (phases, sequence) = engine.phases();
+    let phases: Vec<Phase> = phases.iter().filter_map(|one| phase(one, threads)).collect();
+    let origin = Origin { sampling_rate: engine.sampling_rate(), ..Origin::default() };
+    (!phases.is_empty()).then(|| Recording { sequence, ..Recording::new(origin, phases) })
+}
 
 /// These sums as a phase in which so many threads ran; `None` when no instruction did.
 pub fn phase(figures: &Figures, threads: u32) -> Option<Phase> {
@@ -57,8 +65,8 @@ fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
-/// Thins out a curve.
-fn curve(points: Vec<CurvePoint>) -> Option<MissRateCurve> {
+/// Thins out a curve; `None` when there is no point.
+pub(crate) fn curve(points: Vec<CurvePoint>) -> Option<MissRateCurve> {
     let mut tolerance = TOLERANCE;
     let mut kept = thinned(&points, tolerance);
     while kept.len() > MOST_POINTS {

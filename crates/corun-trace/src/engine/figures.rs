@@ -2,6 +2,7 @@
 
 use super::histogram::Histogram;
 use super::parallelism::Parallelism;
+use crate::phases::{Behaviour, BehaviourVector};
 
 /// Plain counts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -46,9 +47,16 @@ pub struct Figures {
     pub traffic: Traffic,
 }
 
-impl Figures {
-    /// Adds another window's sums.
-    pub fn merge(&mut self, other: &Self) {
+impl Behaviour for Figures {
+    fn vector(&self) -> BehaviourVector {
+        BehaviourVector::of_figures(self)
+    }
+
+    fn instructions(&self) -> u64 {
+        self.counters.instructions
+    }
+
+    fn merge(&mut self, other: &Self) {
         self.counters.merge(&other.counters);
         self.histogram.merge(&other.histogram);
         self.traffic.lines += other.traffic.lines;

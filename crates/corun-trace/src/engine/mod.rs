@@ -9,7 +9,6 @@ mod front;
 mod histogram;
 mod options;
 mod parallelism;
-mod phases;
 mod predictor;
 mod private_cache;
 mod ranks;
@@ -23,18 +22,22 @@ pub use figures::{Counters, Figures, Traffic};
 pub use histogram::Histogram;
 pub use options::{BadRate, DEFAULT_TRACKED_LINES, EngineOptions, SamplingRate};
 pub use parallelism::{Parallelism, WINDOW};
-pub use phases::DEFAULT_WINDOW;
 pub use private_cache::PRIVATE_CACHE_BYTES;
+
+use corun_profile::Stretch;
 
 use self::front::{FRONT_LINES, Found, Front};
 use self::parallelism::Window;
-use self::phases::Phases;
 use self::predictor::Predictor;
 use self::private_cache::PrivateCache;
 use self::stack::{Depth, Stack};
 use self::stride::Strides;
 use crate::block::{Block, Exit};
 use crate::event::{Event, Unpacked};
+use crate::phases::{Behaviour, Execution};
+
+/// Instructions of a window, unless asked otherwise.
+pub const DEFAULT_WINDOW: u64 = 10_000_000;
 
 /// What one guest thread carries from batch to batch.
 #[derive(Debug, Clone)]
@@ -72,7 +75,7 @@ pub struct Engine {
     blocks: Vec<Block>,
     /// Sums of the window that runs.
     figures: Figures,
-    phases: Phases,
+    phases: Execution<Figures>,
     window_instructions: u64,
     /// Instructions of the windows before.
     passed: u64,
@@ -93,7 +96,7 @@ impl Engine {
         let mut engine = Self {
             blocks: Vec::new(),
             figures: Figures::default(),
-            phases: Phases::default(),
+            phases: Execution::default(),
             window_instructions: DEFAULT_WINDOW,
             passed: 0,
             stop: 0,
@@ -126,20 +129,24 @@ impl Engine {
         self.blocks.len() as u32 - 1
     }
 
-    /// The sums of each phase so far, in the order of their first appearance.
-    pub fn phases(&self) -> Vec<Figures> {
-        let mut last = self.figures.clone();
-        // Written lines that the front still holds go back to the private cache some day.
-        last.traffic.dirty += self.front.dirty_lines();
-        self.phases.with(&last)
+    /// The sums of each phase so far, in the order of their first appearance, and which ran when.
+    /// A phase has at least two windows, so a run shorter than that is one phase.
+    pub fn phases(&self) -> (Vec<Figures>, Vec<Stretch>) {
+        self.phases.clone().finish(self.last_window(), self.window_instructions.saturating_mul(2))
     }
 
     /// The sums so far.
     pub fn figures(&self) -> Figures {
-        self.phases().iter().fold(Figures::default(), |mut sum, phase| {
-            sum.merge(phase);
-            sum
-        })
+        let mut sums = self.last_window();
+        self.phases.phases().for_each(|phase| sums.merge(phase));
+        sums
+    }
+
+    fn last_window(&self) -> Figures {
+        let mut last = self.figures.clone();
+        // Written lines that the front still holds go back to the private cache some day.
+        last.traffic.dirty += self.front.dirty_lines();
+        last
     }
 
     /// Instructions so far.
@@ -182,7 +189,7 @@ impl Engine {
     fn end_window(&mut self) {
         let window = std::mem::take(&mut self.figures);
         self.passed += window.counters.instructions;
-        self.phases.add(&window);
+        self.phases.add(window);
         self.stop = self.window_end();
     }
 

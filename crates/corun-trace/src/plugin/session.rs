@@ -212,9 +212,8 @@ impl Session {
         }
         let lost_threads = self.lost_threads.load(Relaxed);
         let threads = inner.threads.max(1);
-        let phases = inner.engine.phases();
-        let phases = phases.iter().filter_map(|one| summary::phase(one, threads)).collect();
-        let mut report = Report::new(&self.target, state, inner.engine.sampling_rate(), phases);
+        let recorded = summary::recording(&inner.engine, threads);
+        let mut report = Report::new(&self.target, state, recorded);
         report.children = inner.children;
         report.lost_threads = lost_threads;
         // Without a report the starter says so; the program itself must not suffer.
