@@ -1,10 +1,12 @@
 //! Small programs of known behaviour, for the tests and the profile library.
 //!
-//! `kernels NAME MIB ROUNDS`: the kernel's main array or table has about that many MiB. One thread, no
-//! input, the same work on every run.
+//! `kernels NAME MIB ROUNDS`: the kernel's main array or table has about that many MiB. One thread (but
+//! for `two-walks`), no input, the same work on every run.
 
 use std::hint::black_box;
 use std::process::ExitCode;
+use std::sync::Barrier;
+use std::thread;
 
 /// A linear congruential generator (Knuth's MMIX constants); its high bits are used.
 struct Random(u64);
@@ -19,14 +21,45 @@ impl Random {
 
 /// Reads an array from end to end.
 fn walk(bytes: usize, rounds: usize) -> u64 {
-    let array = vec![1u64; bytes / 8];
+    read(&vec![1u64; bytes / 8], rounds)
+}
+
+fn read(array: &[u64], rounds: usize) -> u64 {
     let mut sum = 0u64;
     for _ in 0..rounds {
-        for value in black_box(&array) {
+        for value in black_box(array) {
             sum = sum.wrapping_add(*value);
         }
     }
     sum
+}
+
+/// Reads an array and follows a random cycle through a tenth as many lines, four times by turns.
+fn alternate(bytes: usize, rounds: usize) -> u64 {
+    let array = vec![1u64; bytes / 8];
+    let next = random_cycle(bytes / 640);
+    (0..4).fold(0, |sum, _| {
+        let turn = read(&array, rounds).wrapping_add(follow(&next, 40 * rounds));
+        u64::wrapping_add(sum, turn)
+    })
+}
+
+/// Two threads read an array each, round by round together.
+fn two_walks(bytes: usize, rounds: usize) -> u64 {
+    let together = Barrier::new(2);
+    let walk_along = || {
+        let array = vec![1u64; bytes / 8];
+        let mut sum = 0u64;
+        for _ in 0..rounds {
+            together.wait();
+            sum = black_box(&array).iter().fold(sum, |sum, value| sum.wrapping_add(*value));
+        }
+        sum
+    };
+    thread::scope(|scope| {
+        let other = scope.spawn(walk_along);
+        walk_along().wrapping_add(other.join().unwrap_or(0))
+    })
 }
 
 /// a = b + s c over three arrays (McCalpin's STREAM triad).
@@ -45,15 +78,22 @@ fn triad(bytes: usize, rounds: usize) -> u64 {
 
 /// Follows a random cycle through all lines of an array.
 fn chase(bytes: usize, rounds: usize) -> u64 {
-    let lines = bytes / 64;
-    // Sattolo's shuffle: one cycle through everything.
+    follow(&random_cycle(bytes / 64), rounds)
+}
+
+/// Lines that name one another: one cycle through everything, by Sattolo's shuffle.
+fn random_cycle(lines: usize) -> Vec<[u64; 8]> {
     let mut next: Vec<[u64; 8]> = (0..lines).map(|at| [at as u64; 8]).collect();
     let mut random = Random(1);
     for at in (1..lines).rev() {
         next.swap(at, random.below(at));
     }
+    next
+}
+
+fn follow(next: &[[u64; 8]], rounds: usize) -> u64 {
     let mut at = 0;
-    for _ in 0..rounds * lines {
+    for _ in 0..rounds * next.len() {
         at = next[at as usize][0];
     }
     at
@@ -135,7 +175,9 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().collect();
     let number = |at: usize| words.get(at).and_then(|word| word.parse::<usize>().ok());
     let (Some(name), Some(mib), Some(rounds)) = (words.get(1), number(2), number(3)) else {
-        eprintln!("usage: kernels walk|triad|chase|stencil|product|hash-join|crash MIB ROUNDS");
+        eprintln!(
+            "usage: kernels walk|triad|chase|stencil|product|hash-join|alternate|two-walks|crash MIB ROUNDS"
+        );
         return ExitCode::from(2);
     };
     let bytes = mib << 20;
@@ -146,6 +188,8 @@ fn main() -> ExitCode {
         "stencil" => stencil(bytes, rounds),
         "product" => blocked_product(bytes, rounds),
         "hash-join" => hash_join(bytes, rounds),
+        "alternate" => alternate(bytes, rounds),
+        "two-walks" => two_walks(bytes, rounds),
         "crash" => {
             black_box(walk(bytes, rounds));
             std::process::abort()

@@ -1,8 +1,10 @@
 //! The engine's sums as a recording.
 
-use corun_profile::{CurvePoint, InstructionMix, MissRateCurve, Origin, Phase, Recording};
+use corun_profile::{
+    CurvePoint, InstructionMix, MissRateCurve, Origin, Phase, Recording, ThreadRecord,
+};
 
-use crate::engine::{Engine, Figures};
+use crate::engine::{Engine, Figures, Histogram, OwnFigures};
 use crate::event::LINE_BYTES;
 
 /// Curve points kept at most.
@@ -13,33 +15,30 @@ const TOLERANCE: f64 = 0.001;
 const FLOOR_MPKI: f64 = 0.0005;
 
 /// What the engine has seen so far; `None` when no instruction ran.
-pub fn recording(engine: &Engine, threads: u32) -> Option<Recording> {
+pub fn recording(engine: &Engine) -> Option<Recording> {
     let (phases, sequence) = engine.phases();
-    let phases: Vec<Phase> = phases.iter().filter_map(|one| phase(one, threads)).collect();
+    let phases: Vec<Phase> = phases.iter().filter_map(phase).collect();
+    let threads = engine.threads().zip(0..).filter_map(|(own, number)| thread(own, number));
     let origin = Origin { sampling_rate: engine.sampling_rate(), ..Origin::default() };
-    (!phases.is_empty()).then(|| Recording { sequence, ..Recording::new(origin, phases) })
+    (!phases.is_empty()).then(|| Recording {
+        sequence,
+        threads: threads.collect(),
+        ..Recording::new(origin, phases)
+    })
 }
 
-/// These sums as a phase in which so many threads ran; `None` when no instruction did.
-pub fn phase(figures: &Figures, threads: u32) -> Option<Phase> {
-    let Figures { counters, histogram, traffic } = figures;
+/// These sums as a phase; `None` when no instruction ran.
+pub fn phase(figures: &Figures) -> Option<Phase> {
+    let Figures { counters, histogram, traffic, .. } = figures;
     if counters.instructions == 0 {
         return None;
     }
     let thousands = counters.instructions as f64 / 1000.0;
     let pki = |count: u64| count as f64 / thousands;
-    let points = histogram
-        .misses()
-        .into_iter()
-        .map(|(lines, misses)| CurvePoint {
-            bytes: lines * LINE_BYTES,
-            mpki: misses as f64 / thousands,
-        })
-        .collect();
     let parallelism = counters.parallelism;
     Some(Phase {
         instructions: counters.instructions,
-        threads,
+        threads: figures.threads.count().max(1),
         data_accesses_pki: pki(counters.loads + counters.stores),
         mix: InstructionMix {
             loads_pki: pki(counters.loads),
@@ -56,9 +55,29 @@ pub fn phase(figures: &Figures, threads: u32) -> Option<Phase> {
             parallelism.misses as f64 / parallelism.chained as f64
         },
         dirty_share: share(traffic.dirty.min(traffic.lines), traffic.lines),
-        footprint_bytes: histogram.distinct_lines() * LINE_BYTES,
-        curve: curve(points)?,
+        footprint_bytes: figures.touched.distinct_lines() * LINE_BYTES,
+        curve: curve(points(histogram, thousands))?,
     })
+}
+
+fn thread(own: &OwnFigures, thread: u32) -> Option<ThreadRecord> {
+    let thousands = own.instructions as f64 / 1000.0;
+    (own.instructions > 0).then_some(())?;
+    Some(ThreadRecord {
+        process: 0,
+        thread,
+        instructions: own.instructions,
+        data_accesses_pki: own.data_accesses as f64 / thousands,
+        curve: curve(points(&own.histogram, thousands))?,
+    })
+}
+
+fn points(histogram: &Histogram, thousands: f64) -> Vec<CurvePoint> {
+    let point = |(lines, misses): (u64, u64)| CurvePoint {
+        bytes: lines * LINE_BYTES,
+        mpki: misses as f64 / thousands,
+    };
+    histogram.misses().into_iter().map(point).collect()
 }
 
 fn share(part: u64, whole: u64) -> f64 {

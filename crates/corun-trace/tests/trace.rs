@@ -76,6 +76,43 @@ fn a_chase_is_serial_and_beyond_foresight() {
 }
 
 #[test]
+fn two_loops_by_turns_are_two_phases() {
+    let Some(mut request) = request(&["alternate", "3", "4"]) else { return };
+    request.settings.window = 200_000;
+    let recorded = record(&request).unwrap();
+    let recording = recording(&recorded.profile);
+    let order: Vec<usize> = recording.sequence.iter().map(|one| one.phase).collect();
+    // Four turns of either, before which the set-up joins the one that it is nearer to.
+    let set_up = order.len() - 8;
+    assert!(set_up <= 1, "{:?}", recording.sequence);
+    let [walk, chase] = [set_up, 1 - set_up].map(|at| &recording.phases[at]);
+    assert_eq!(recording.phases.len(), 2);
+    assert!(walk.prefetchable > 0.9 && chase.prefetchable < 0.5);
+    assert!(walk.memory_level_parallelism > 2.0 * chase.memory_level_parallelism);
+    assert!(walk.footprint_bytes as f64 / 1048576.0 > 2.9);
+    assert!(mpki(walk, 2.0) > 10.0 * mpki(chase, 2.0));
+}
+
+#[test]
+fn threads_have_their_own_cliffs_and_share_one() {
+    let Some(request) = request(&["two-walks", "2", "15"]) else { return };
+    let recorded = record(&request).unwrap();
+    let recording = recording(&recorded.profile);
+    let [phase] = recording.phases.as_slice() else { panic!("several phases") };
+    assert_eq!((phase.threads, recording.threads.len()), (2, 2));
+    let sum: u64 = recording.threads.iter().map(|thread| thread.instructions).sum();
+    assert_eq!(sum, phase.instructions);
+    for (number, thread) in recording.threads.iter().enumerate() {
+        assert_eq!((thread.process, thread.thread as usize), (0, number));
+        let mpki = |mib: f64| thread.curve.mpki(mib * 1048576.0).value;
+        assert!(mpki(2.25) < 0.1 * mpki(1.75), "{}: {} {}", number, mpki(2.25), mpki(1.75));
+    }
+    // Both arrays lie between two reads of a line, unless one thread begins a round late.
+    assert!(mpki(phase, 2.25) > 0.3 * mpki(phase, 1.75));
+    assert!(mpki(phase, 4.5) < 0.1 * mpki(phase, 1.75));
+}
+
+#[test]
 fn the_instruction_limit_ends_it() {
     let Some(mut request) = request(&["walk", "1", "1000"]) else { return };
     request.instructions = Some(2_000_000);

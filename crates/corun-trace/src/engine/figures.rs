@@ -2,6 +2,7 @@
 
 use super::histogram::Histogram;
 use super::parallelism::Parallelism;
+use super::sketch::LineSketch;
 use crate::phases::{Behaviour, BehaviourVector};
 
 /// Plain counts.
@@ -36,6 +37,30 @@ pub struct Traffic {
     pub dirty: u64,
 }
 
+/// Threads by the order of their start. The 1024th and all after it count as one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ThreadSet {
+    words: [u64; 16],
+}
+
+impl ThreadSet {
+    pub(crate) fn insert(&mut self, thread: usize) {
+        let at = thread.min(64 * self.words.len() - 1);
+        self.words[at / 64] |= 1 << (at % 64);
+    }
+
+    /// How many.
+    pub fn count(&self) -> u32 {
+        self.words.iter().map(|word| word.count_ones()).sum()
+    }
+
+    fn merge(&mut self, other: &Self) {
+        for (word, other) in self.words.iter_mut().zip(other.words) {
+            *word |= other;
+        }
+    }
+}
+
 /// The sums of a window or a phase. Those of two add up to those of both.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Figures {
@@ -45,6 +70,10 @@ pub struct Figures {
     pub histogram: Histogram,
     /// Lines of the private cache.
     pub traffic: Traffic,
+    /// Lines touched.
+    pub touched: LineSketch,
+    /// Threads that ran.
+    pub threads: ThreadSet,
 }
 
 impl Behaviour for Figures {
@@ -61,6 +90,8 @@ impl Behaviour for Figures {
         self.histogram.merge(&other.histogram);
         self.traffic.lines += other.traffic.lines;
         self.traffic.dirty += other.traffic.dirty;
+        self.touched.merge(&other.touched);
+        self.threads.merge(&other.threads);
     }
 }
 

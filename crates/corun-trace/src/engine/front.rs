@@ -91,6 +91,11 @@ impl Front {
         Found::Below { slot: slot(self.head), evicted }
     }
 
+    /// The lines held.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = u64> {
+        self.nodes[..self.held].iter().map(|node| node.line)
+    }
+
     /// The lines held that were written.
     pub(crate) fn dirty_lines(&self) -> u64 {
         self.nodes[..self.held].iter().filter(|node| node.dirty).count() as u64

@@ -4,33 +4,37 @@
 //! batches, so what threads did at the same time is interleaved batch by batch and not access by
 //! access.
 
+mod distances;
 mod figures;
 mod front;
 mod histogram;
 mod options;
+mod own;
 mod parallelism;
 mod predictor;
 mod private_cache;
 mod ranks;
+mod sketch;
 mod stack;
 mod stride;
 
 #[cfg(test)]
 mod tests;
 
-pub use figures::{Counters, Figures, Traffic};
+pub use figures::{Counters, Figures, ThreadSet, Traffic};
 pub use histogram::Histogram;
 pub use options::{BadRate, DEFAULT_TRACKED_LINES, EngineOptions, SamplingRate};
+pub use own::{MOST_OWN_THREADS, OwnFigures};
 pub use parallelism::{Parallelism, WINDOW};
 pub use private_cache::PRIVATE_CACHE_BYTES;
+pub use sketch::LineSketch;
 
 use corun_profile::Stretch;
 
-use self::front::{FRONT_LINES, Found, Front};
+use self::distances::{BelowFront, Distances};
 use self::parallelism::Window;
 use self::predictor::Predictor;
 use self::private_cache::PrivateCache;
-use self::stack::{Depth, Stack};
 use self::stride::Strides;
 use crate::block::{Block, Exit};
 use crate::event::{Event, Unpacked};
@@ -42,6 +46,8 @@ pub const DEFAULT_WINDOW: u64 = 10_000_000;
 /// What one guest thread carries from batch to batch.
 #[derive(Debug, Clone)]
 pub struct Thread {
+    /// Its place in the order of the threads' starts, once it has begun.
+    number: Option<usize>,
     block: Option<u32>,
     code_line: u64,
     /// Instruction and direction of the last data access in the running block.
@@ -60,6 +66,7 @@ impl Thread {
     /// A thread that has done nothing.
     pub fn new() -> Self {
         Self {
+            number: None,
             block: None,
             code_line: u64::MAX,
             last_access: None,
@@ -79,10 +86,17 @@ pub struct Engine {
     window_instructions: u64,
     /// Instructions of the windows before.
     passed: u64,
+    /// Loads and stores of the windows before.
+    passed_accesses: u64,
     /// Instructions of the running window at which it ends, or all does.
     stop: u64,
-    front: Front,
-    stack: Stack,
+    /// The stack that all threads share.
+    distances: Distances,
+    /// Threads that have begun.
+    threads: usize,
+    /// Threads by themselves, where there are several; the running one's is in `running`.
+    own: Vec<Option<Box<OwnFigures>>>,
+    running: Option<Box<OwnFigures>>,
     fetches: bool,
     private_cache: PrivateCache,
     strides: Strides,
@@ -99,9 +113,12 @@ impl Engine {
             phases: Execution::default(),
             window_instructions: DEFAULT_WINDOW,
             passed: 0,
+            passed_accesses: 0,
             stop: 0,
-            front: Front::new(),
-            stack: Stack::new(&options),
+            distances: Distances::new(&options),
+            threads: 0,
+            own: Vec::new(),
+            running: None,
             fetches: options.fetches,
             private_cache: PrivateCache::new(),
             strides: Strides::new(),
@@ -145,8 +162,15 @@ impl Engine {
     fn last_window(&self) -> Figures {
         let mut last = self.figures.clone();
         // Written lines that the front still holds go back to the private cache some day.
-        last.traffic.dirty += self.front.dirty_lines();
+        last.traffic.dirty += self.distances.front().dirty_lines();
+        self.distances.front().lines().for_each(|line| last.touched.insert(line));
         last
+    }
+
+    /// The threads by themselves, in the order of their start, where there were several: the
+    /// first [`MOST_OWN_THREADS`].
+    pub fn threads(&self) -> impl Iterator<Item = &OwnFigures> {
+        self.own.iter().flatten().map(AsRef::as_ref)
     }
 
     /// Instructions so far.
@@ -156,7 +180,7 @@ impl Engine {
 
     /// Share of the lines that is followed now, 0 to 1.
     pub fn sampling_rate(&self) -> f64 {
-        self.stack.rate().share()
+        self.distances.rate().share()
     }
 
     /// Was the instruction limit reached?
@@ -167,6 +191,20 @@ impl Engine {
     /// Takes in what a thread did since its last batch. Events behind the instruction limit, and
     /// of blocks that were never made known, are dropped.
     pub fn process(&mut self, thread: &mut Thread, events: &[Event]) {
+        let number = thread.number.unwrap_or_else(|| self.begin_thread());
+        thread.number = Some(number);
+        self.figures.threads.insert(number);
+        self.running = self.own.get_mut(number).and_then(Option::take);
+        let (instructions, accesses) = (self.instructions(), self.data_accesses());
+        self.run(thread, number, events);
+        if let Some(mut own) = self.running.take() {
+            own.instructions += self.instructions() - instructions;
+            own.data_accesses += self.data_accesses() - accesses;
+            self.own[number] = Some(own);
+        }
+    }
+
+    fn run(&mut self, thread: &mut Thread, number: usize, events: &[Event]) {
         for event in events {
             match event.unpack() {
                 Unpacked::Block(id) => {
@@ -175,6 +213,7 @@ impl Engine {
                             return;
                         }
                         self.end_window();
+                        self.figures.threads.insert(number);
                     }
                     self.block(thread, id);
                 }
@@ -185,8 +224,30 @@ impl Engine {
         }
     }
 
+    /// A thread begins; its number. The second lets each have its own distances.
+    fn begin_thread(&mut self) -> usize {
+        let number = self.threads;
+        self.threads += 1;
+        if number == 1 {
+            let sums = (self.instructions(), self.data_accesses());
+            let first = OwnFigures::alone(sums, self.figures().histogram, &self.distances);
+            self.own.push(Some(Box::new(first)));
+        }
+        if (1..MOST_OWN_THREADS).contains(&number) {
+            self.own.push(Some(Box::new(OwnFigures::new())));
+        }
+        number
+    }
+
+    fn data_accesses(&self) -> u64 {
+        let Counters { loads, stores, .. } = self.figures.counters;
+        self.passed_accesses + loads + stores
+    }
+
     #[cold]
     fn end_window(&mut self) {
+        self.distances.front().lines().for_each(|line| self.figures.touched.insert(line));
+        self.passed_accesses = self.data_accesses();
         let window = std::mem::take(&mut self.figures);
         self.passed += window.counters.instructions;
         self.phases.add(window);
@@ -260,27 +321,18 @@ impl Engine {
     /// Puts a line on top of the stack; true when it misses in the private cache.
     #[inline]
     fn access(&mut self, line: u64, store: bool) -> bool {
-        match self.front.access(line, store) {
-            Found::Group(group) => {
-                self.figures.histogram.add_front(group);
-                false
-            }
-            Found::Below { slot, evicted } => self.below(line, slot, evicted),
+        if let Some(own) = &mut self.running {
+            own.access(line, store);
+        }
+        match self.distances.access(line, store, &mut self.figures.histogram) {
+            None => false,
+            Some(BelowFront { written }) => self.below(line, written),
         }
     }
 
-    fn below(&mut self, line: u64, slot: usize, evicted: Option<(u64, bool)>) -> bool {
-        self.figures.histogram.add_below();
-        let depth = self.stack.exchange(slot, line);
-        let weight = self.stack.rate().one_in();
-        match depth {
-            Depth::Unsampled => {}
-            Depth::Cold => self.figures.histogram.add_cold(weight),
-            Depth::Lines(lines) => {
-                self.figures.histogram.add_deep(FRONT_LINES as u64 + lines, weight);
-            }
-        }
-        if let Some((line, true)) = evicted {
+    fn below(&mut self, line: u64, written: Option<u64>) -> bool {
+        self.figures.touched.insert(line);
+        if let Some(line) = written {
             self.private_cache.write_back(line, &mut self.figures.traffic);
         }
         !self.private_cache.access(line, &mut self.figures.traffic)

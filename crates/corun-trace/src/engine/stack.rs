@@ -85,6 +85,23 @@ impl Stack {
         self.rate
     }
 
+    /// The same, following at most this many lines from now on.
+    pub(crate) fn limited(&self, limit: usize) -> Self {
+        let mut limited = self.clone();
+        limited.limit = limit.max(1);
+        while limited.followed > limited.limit {
+            limited.halve();
+        }
+        limited.rebuild((2 * limited.limit + 2).next_power_of_two());
+        limited
+    }
+
+    fn halve(&mut self) {
+        self.rate = self.rate.halved();
+        self.threshold = u64::MAX / self.rate.one_in();
+        self.rebuild(self.table.len());
+    }
+
     /// A line goes to this slot of the front. Says how deep it lay, then puts the line that was
     /// in the slot, if any, on top.
     #[inline]
@@ -116,9 +133,7 @@ impl Stack {
     /// Begins to follow a line.
     fn begin(&mut self, line: u64, hash: u64) -> (Depth, u32) {
         while self.followed >= self.limit {
-            self.rate = self.rate.halved();
-            self.threshold = u64::MAX / self.rate.one_in();
-            self.rebuild(self.table.len());
+            self.halve();
         }
         if hash > self.threshold {
             return (Depth::Unsampled, NOWHERE);
@@ -190,7 +205,7 @@ fn find(table: &[Entry], key: u64, hash: u64) -> usize {
 
 /// The finaliser of `SplitMix64` (Steele, Lea and Flood, OOPSLA 2014): spreads neighbouring lines.
 #[inline]
-fn mix(line: u64) -> u64 {
+pub(super) fn mix(line: u64) -> u64 {
     let mut hash = line.wrapping_add(0x9e37_79b9_7f4a_7c15);
     hash = (hash ^ hash >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     hash = (hash ^ hash >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);

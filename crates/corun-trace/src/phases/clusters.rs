@@ -87,8 +87,13 @@ impl<B: Behaviour> Clusters<B> {
         if length >= least.max((all as f64 * SHORTEST_PHASE_SHARE) as u64) {
             return None;
         }
-        let near = self.nearest_but(&self.phases[short].1, Some(short))?.0;
-        Some(self.unite((near.min(short), near.max(short))))
+        self.absorb(short)
+    }
+
+    /// Makes one of a phase and the nearest; `None` when it is the only one.
+    pub(super) fn absorb(&mut self, phase: usize) -> Option<Union> {
+        let near = self.nearest_but(&self.phases[phase].1, Some(phase))?.0;
+        Some(self.unite((near.min(phase), near.max(phase))))
     }
 
     /// The phases.

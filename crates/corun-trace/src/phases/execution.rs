@@ -35,12 +35,16 @@ impl<B: Behaviour> Execution<B> {
     }
 
     /// The phases in the order of their first appearance, and their sequence, with a last window
-    /// that has not ended: it joins the nearest. A phase has at least `least` instructions.
+    /// that has not ended: it joins the nearest. A phase has at least `least` instructions, and
+    /// lasts as long at a time unless it is a quarter of all.
     pub(crate) fn finish(mut self, last: B, least: u64) -> (Vec<B>, Vec<Stretch>) {
         let instructions = last.instructions();
         let phase = self.clusters.add_rest(last);
         self.sequence.push(Stretch { phase, instructions });
-        while let Some(union) = self.clusters.reduce(least) {
+        while let Some(union) = self.clusters.reduce(least).or_else(|| {
+            let passing = self.sequence.passing(least)?;
+            self.clusters.absorb(passing)
+        }) {
             self.sequence.renumber(|phase| union.number(phase));
         }
         let phases = self.sequence.order(self.clusters.phases());

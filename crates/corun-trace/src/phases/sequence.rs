@@ -30,6 +30,22 @@ impl Sequence {
         }
     }
 
+    /// The first phase that never lasts `least` instructions at a time and is less than a quarter
+    /// of all: as a rule windows in which one phase ends and another begins.
+    pub(super) fn passing(&self, least: u64) -> Option<usize> {
+        let mut sums: Vec<(u64, u64)> = Vec::new();
+        let mut all = 0;
+        for stretch in &self.stretches {
+            let known = sums.len().max(stretch.phase + 1);
+            sums.resize(known, (0, 0));
+            let (sum, longest) = &mut sums[stretch.phase];
+            *sum += stretch.instructions;
+            *longest = stretch.instructions.max(*longest);
+            all += stretch.instructions;
+        }
+        sums.iter().position(|&(sum, longest)| sum > 0 && longest < least && sum < all.div_ceil(4))
+    }
+
     /// Gives phases other numbers.
     pub(super) fn renumber(&mut self, number: impl Fn(usize) -> usize) {
         for stretch in std::mem::take(&mut self.stretches) {

@@ -69,6 +69,18 @@ fn the_short_join_the_nearest() {
 }
 
 #[test]
+fn what_only_passes_by_is_no_phase() {
+    // 0.5 between the two is never there for two windows, though it is three in all.
+    let turns = [0.1, 0.1, 0.1, 0.5, 0.9, 0.9, 0.9];
+    let shares: Vec<f64> = turns.iter().cycle().take(21).copied().collect();
+    let (lengths, sequence) = phases(&shares, 200);
+    assert_eq!((lengths.len(), sequence.len()), (2, 6));
+    // But two that change places with every window are two phases.
+    let shares: Vec<f64> = [0.1, 0.9].iter().cycle().take(10).copied().collect();
+    assert_eq!(phases(&shares, 200).0, [500, 500]);
+}
+
+#[test]
 fn a_rest_is_no_phase_unless_alone() {
     let mut execution = Execution::default();
     let (found, sequence) = execution.clone().finish(window(0.4), 1000);

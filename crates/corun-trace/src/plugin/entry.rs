@@ -140,7 +140,6 @@ fn new_buffer(thread: c_uint) {
     let buffer = Buffer { events: Vec::with_capacity(BATCH), thread: Thread::new() };
     slot.store(Box::into_raw(Box::new(buffer)), Ordering::Release);
     USED.fetch_max(thread + 1, Ordering::Relaxed);
-    session.thread_started();
 }
 
 #[inline]

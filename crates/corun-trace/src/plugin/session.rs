@@ -54,7 +54,6 @@ struct Inner {
     known: HashMap<(u64, u64), u32, FxBuildHasher>,
     started: Instant,
     reported: Instant,
-    threads: u32,
     children: u64,
     /// The last report was the final one.
     closed: bool,
@@ -72,7 +71,6 @@ impl Session {
             known: HashMap::default(),
             started: now,
             reported: now,
-            threads: 0,
             children: 0,
             closed: false,
         };
@@ -115,13 +113,6 @@ impl Session {
             .entry((decoded.block.start, content))
             .or_insert_with(|| engine.add_block(decoded.block));
         Some(Watched { id, touches_memory: decoded.touches_memory })
-    }
-
-    /// A new thread is followed.
-    pub(crate) fn thread_started(&self) {
-        if !self.is_child() {
-            self.lock().threads += 1;
-        }
     }
 
     /// A thread cannot be followed.
@@ -211,8 +202,7 @@ impl Session {
             return;
         }
         let lost_threads = self.lost_threads.load(Relaxed);
-        let threads = inner.threads.max(1);
-        let recorded = summary::recording(&inner.engine, threads);
+        let recorded = summary::recording(&inner.engine);
         let mut report = Report::new(&self.target, state, recorded);
         report.children = inner.children;
         report.lost_threads = lost_threads;

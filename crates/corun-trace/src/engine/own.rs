@@ -1,0 +1,54 @@
+//! Threads by themselves, as if each had its caches alone.
+
+use corun_profile::EngineKind;
+
+use super::distances::Distances;
+use super::histogram::Histogram;
+use super::options::EngineOptions;
+
+/// Threads with figures of their own at most; those that start later have none.
+pub const MOST_OWN_THREADS: usize = 64;
+
+/// Lines followed for one thread, in fixed size. One less than a power of two, as its table has
+/// room for twice as many and one: some 350 KiB a thread.
+const THREAD_LINES: usize = 8191;
+
+/// What one thread did, and its stack distances in a stack of its own.
+#[derive(Debug, Clone)]
+pub struct OwnFigures {
+    /// Instructions.
+    pub instructions: u64,
+    /// Loads and stores.
+    pub data_accesses: u64,
+    /// Its stack distances.
+    pub histogram: Histogram,
+    distances: Distances,
+}
+
+impl OwnFigures {
+    /// Those of a thread that has done nothing.
+    pub(super) fn new() -> Self {
+        let options = EngineOptions {
+            kind: EngineKind::FixedSize,
+            lines: THREAD_LINES,
+            ..EngineOptions::default()
+        };
+        let distances = Distances::new(&options);
+        Self { instructions: 0, data_accesses: 0, histogram: Histogram::default(), distances }
+    }
+
+    /// Those of a thread that was alone until now.
+    pub(super) fn alone(
+        (instructions, data_accesses): (u64, u64),
+        histogram: Histogram,
+        shared: &Distances,
+    ) -> Self {
+        let distances = shared.limited(THREAD_LINES);
+        Self { instructions, data_accesses, histogram, distances }
+    }
+
+    #[inline]
+    pub(super) fn access(&mut self, line: u64, store: bool) {
+        self.distances.access(line, store, &mut self.histogram);
+    }
+}
