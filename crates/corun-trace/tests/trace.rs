@@ -77,8 +77,8 @@ fn a_chase_is_serial_and_beyond_foresight() {
 
 #[test]
 fn two_loops_by_turns_are_two_phases() {
-    let Some(mut request) = request(&["alternate", "3", "4"]) else { return };
-    request.settings.window = 200_000;
+    let Some(mut request) = request(&["alternate", "3", "5"]) else { return };
+    request.settings.window = 1_000_000;
     let recorded = record(&request).unwrap();
     let recording = recording(&recorded.profile);
     let order: Vec<usize> = recording.sequence.iter().map(|one| one.phase).collect();
@@ -90,7 +90,8 @@ fn two_loops_by_turns_are_two_phases() {
     assert!(walk.prefetchable > 0.9 && chase.prefetchable < 0.5);
     assert!(walk.memory_level_parallelism > 2.0 * chase.memory_level_parallelism);
     assert!(walk.footprint_bytes as f64 / 1048576.0 > 2.9);
-    assert!(mpki(walk, 2.0) > 10.0 * mpki(chase, 2.0));
+    // At most half of the first and of the last of a turn's four windows is the other's.
+    assert!(mpki(walk, 2.0) > 3.0 * mpki(chase, 2.0));
 }
 
 #[test]
