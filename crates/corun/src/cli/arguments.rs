@@ -6,8 +6,8 @@ use clap::{Args, Subcommand};
 use corun_model::{BandwidthModel, SpaceLaw};
 
 use super::values::{
-    Compat, DocumentFormat, ObjectiveName, StudyName, TableFormat, TreeFormat, bandwidth, seconds,
-    share,
+    Compat, DocumentFormat, ObjectiveName, SortBy, StudyName, TableFormat, TreeFormat, bandwidth,
+    seconds, share,
 };
 
 /// `corun topology`.
@@ -47,7 +47,19 @@ pub(crate) enum ProfilesCommand {
 
 /// `corun profiles list`.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+MPKI and MPKC are LLC misses per 1000 instructions and cycles alone with the whole LLC; slowdown is
+the speed with all its ways over that with one.
+
+Example:
+  corun profiles list --machine xeon-gold-6138 --sort intensity")]
 pub(crate) struct ListArgs {
+    /// The machine of the class: a preset or file, or `this` [default: xeon-x5365]
+    #[arg(long, value_name = "NAME|FILE")]
+    pub(crate) machine: Option<String>,
+    /// In which order; intensity and sensitivity with the highest first
+    #[arg(long, value_enum, default_value = "name")]
+    pub(crate) sort: SortBy,
     /// A folder of profiles, a profile or a CSV of solo figures [default: the shipped library]
     #[arg(long, value_name = "PATH")]
     pub(crate) profiles: Option<PathBuf>,

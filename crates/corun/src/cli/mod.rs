@@ -8,7 +8,7 @@ pub(crate) use arguments::{
     ProfilesCommand, ShowArgs, StudyArgs, TopologyArgs,
 };
 pub(crate) use values::{
-    Compat, DocumentFormat, ObjectiveName, StudyName, TableFormat, TreeFormat,
+    Compat, DocumentFormat, ObjectiveName, SortBy, StudyName, TableFormat, TreeFormat,
 };
 
 use std::ffi::OsString;

@@ -14,6 +14,19 @@ pub(crate) enum TableFormat {
     Csv,
 }
 
+/// In which order programs are listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SortBy {
+    /// By name
+    Name,
+    /// Streaming, sensitive, light sharing
+    Class,
+    /// By LLC misses per 1000 instructions
+    Intensity,
+    /// By slowdown with one way of the LLC
+    Sensitivity,
+}
+
 /// How a tree leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TreeFormat {

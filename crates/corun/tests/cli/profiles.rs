@@ -6,8 +6,9 @@ use crate::fixture::{Fixture, RECORDING};
 fn a_table_is_listed_in_all_formats() {
     let fixture = Fixture::new();
     let text = fixture.run(&["profiles", "list", "--profiles", "solo.csv"]).done();
-    assert!(text.contains("MPKI at 4 MiB"), "{text}");
-    assert!(text.contains("* extrapolated"), "{text}");
+    assert!(text.contains("alone on xeon-x5365: LLC misses with all 16 ways"), "{text}");
+    assert!(text.contains("* read in part outside"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     let document =
         fixture.run(&["profiles", "list", "--profiles", "solo.csv", "--format", "json"]).json();
     let profiles = document["profiles"].as_array().unwrap();
@@ -20,6 +21,39 @@ fn a_table_is_listed_in_all_formats() {
     let csv =
         fixture.run(&["profiles", "list", "--profiles", "solo.csv", "--format", "csv"]).done();
     assert_eq!(csv.lines().count(), 1 + 6 * 4);
+}
+
+#[test]
+fn programs_have_their_class_on_the_machine() {
+    let fixture = Fixture::new();
+    let list = ["profiles", "list", "--profiles", "solo.csv", "--machine", "xeon-gold-6138"];
+    let sorted = |by: &str| {
+        let words = [&list[..], &["--sort", by, "--format", "json"]].concat();
+        let document = fixture.run(&words).json();
+        let profiles = document["profiles"].as_array().unwrap().iter();
+        profiles
+            .map(|one| {
+                let on = &one["on_machine"];
+                let class = on["class"].as_str().unwrap();
+                (format!("{} {class}", one["name"].as_str().unwrap()), on.clone())
+            })
+            .collect::<Vec<_>>()
+    };
+    let names = |by: &str| sorted(by).into_iter().map(|one| one.0).collect::<Vec<_>>().join(", ");
+    assert_eq!(
+        names("class"),
+        "stream streaming, middle sensitive, needy sensitive, small sensitive, \
+         idler light-sharing, quiet light-sharing"
+    );
+    assert!(names("intensity").starts_with("stream streaming, middle sensitive, needy"));
+    assert!(names("sensitivity").starts_with("needy sensitive, middle sensitive, small"));
+    // The table's own figures: 0.8 misses and 1.6 instructions a cycle with 11 ways, 0.7 with 1.
+    let needy = &sorted("sensitivity")[0].1;
+    let figure = |name: &str| needy[name].as_f64().unwrap();
+    assert_eq!((figure("llc_mpki"), figure("llc_mpkc")), (0.8, 1.28));
+    assert_eq!(figure("one_way_slowdown"), 2.285714);
+    assert_eq!((&needy["ways"], &needy["extrapolated"]), (&11.into(), &false.into()));
+    fixture.run(&["profiles", "list", "--machine", "none"]).refused(&["none", "topology --list"]);
 }
 
 #[test]
