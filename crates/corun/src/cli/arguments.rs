@@ -6,8 +6,8 @@ use clap::{Args, Subcommand};
 use corun_model::{BandwidthModel, SpaceLaw};
 
 use super::values::{
-    Compat, DocumentFormat, ObjectiveName, SortBy, StudyName, TableFormat, TreeFormat, bandwidth,
-    seconds, share,
+    Compat, DocumentFormat, ObjectiveName, SortBy, TableFormat, TreeFormat, bandwidth, seconds,
+    share,
 };
 
 /// `corun topology`.
@@ -256,13 +256,69 @@ pub(crate) struct CompareArgs {
 }
 
 /// `corun study`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum StudyCommand {
+    /// The eight mixes of DIO's Table III on three machines: each policy's distance to the optimum
+    DioMixes(DioMixesArgs),
+    /// Sampled recordings against exact ones of the same programs
+    Sampling(SamplingArgs),
+    /// Recordings against others of the same programs and kind
+    Rerecording(RerecordingArgs),
+}
+
+/// `corun study sampling`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Each program present in both folders is compared at 225 cache sizes from 4 KiB to 64 MiB, evenly in
+the logarithm. The miss ratio is misses per data access.
+
+Example:
+  corun study sampling --exact exact/ --sampled sampled/ --svg accuracy.svg")]
+pub(crate) struct SamplingArgs {
+    /// A folder of exact recordings
+    #[arg(long, value_name = "DIR")]
+    pub(crate) exact: PathBuf,
+    /// A folder of sampled recordings
+    #[arg(long, value_name = "DIR")]
+    pub(crate) sampled: PathBuf,
+    #[command(flatten)]
+    pub(crate) output: CurveStudyOutput,
+}
+
+/// `corun study rerecording`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Compared as `corun study sampling` does.
+
+Example:
+  corun study rerecording --first monday/ --second tuesday/")]
+pub(crate) struct RerecordingArgs {
+    /// A folder of recordings
+    #[arg(long, value_name = "DIR")]
+    pub(crate) first: PathBuf,
+    /// A folder of recordings of the same programs, made again
+    #[arg(long, value_name = "DIR")]
+    pub(crate) second: PathBuf,
+    #[command(flatten)]
+    pub(crate) output: CurveStudyOutput,
+}
+
+/// What the studies of curves write.
+#[derive(Debug, Args)]
+pub(crate) struct CurveStudyOutput {
+    /// How it is written
+    #[arg(long, value_enum, default_value = "table")]
+    pub(crate) format: TableFormat,
+    /// Also draw all pairs of curves
+    #[arg(long, value_name = "FILE.svg")]
+    pub(crate) svg: Option<PathBuf>,
+}
+
+/// `corun study dio-mixes`.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   corun study dio-mixes --profiles solo.csv")]
-pub(crate) struct StudyArgs {
-    /// Which
-    #[arg(value_enum, value_name = "NAME")]
-    pub(crate) study: StudyName,
+pub(crate) struct DioMixesArgs {
     /// The profiles it stands on: a CSV of SPEC CPU solo figures by LLC ways, or a folder
     #[arg(long, value_name = "PATH")]
     pub(crate) profiles: PathBuf,

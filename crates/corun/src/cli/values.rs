@@ -89,13 +89,6 @@ impl ObjectiveName {
     }
 }
 
-/// The studies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum StudyName {
-    /// The eight mixes of DIO's Table III on three machines: each policy's distance to the optimum
-    DioMixes,
-}
-
 /// A span of time in seconds: above 0, at most 1e9 (some 30 years).
 pub(super) fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
