@@ -72,6 +72,7 @@ pub(crate) struct ListArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   corun profiles show gzip.toml
+  corun profiles show xz sqlite3 --svg curves.svg
   corun profiles show mcf06 --profiles solo.csv --format json")]
 pub(crate) struct ShowArgs {
     /// Programs of the library, or profile files
@@ -86,6 +87,9 @@ pub(crate) struct ShowArgs {
     /// How it is written
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) format: DocumentFormat,
+    /// Also draw the miss-rate curves, of up to 8 programs in one plot
+    #[arg(long, value_name = "FILE.svg")]
+    pub(crate) svg: Option<PathBuf>,
 }
 
 /// `corun profiles import`.

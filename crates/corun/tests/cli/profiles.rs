@@ -160,3 +160,36 @@ fn a_program_is_recorded_and_its_status_does_not_count() {
     assert_eq!(document["origin"]["exit_code"], 3);
     assert!(document["instructions"].as_u64().unwrap() > 1000);
 }
+
+#[test]
+fn curves_are_drawn_to_a_file() {
+    let fixture = Fixture::new();
+    fixture.write("twophase.toml", RECORDING);
+    let text = fixture.run(&["profiles", "show", "twophase.toml", "--svg", "one.svg"]).done();
+    assert!(text.starts_with("twophase\n"), "{text}");
+    let drawn = std::fs::read_to_string(fixture.path("one.svg")).unwrap();
+    for part in ["<title id=\"title\">Miss-rate curve of twophase</title>", "<desc", "its phases"] {
+        assert!(drawn.contains(part), "{part} in {drawn}");
+    }
+    // Its second phase ends at 1 MiB; both phases and the whole have a dashed part from there.
+    assert!(drawn.matches("extrapolated\" points").count() >= 2, "{drawn}");
+    assert!(drawn.contains("prefers-color-scheme: dark"));
+    let all = ["needy", "stream", "quiet", "idler"];
+    let words = ["profiles", "show", "--profiles", "solo.csv", "--svg", "all.svg"];
+    fixture.run(&[&words[..], &all].concat()).done();
+    let drawn = std::fs::read_to_string(fixture.path("all.svg")).unwrap();
+    assert!(all.iter().all(|name| drawn.contains(&format!(">{name}<"))), "{drawn}");
+    let document = fixture.run(&[&words[..], &all[..2], &["--format", "json"]].concat()).json();
+    assert_eq!(document["profiles"][1]["name"], "stream");
+
+    fixture.run(&[&words[..], &["needy"; 9]].concat()).refused(&["9 programs", "at most 8"]);
+    let nowhere = ["profiles", "show", "twophase.toml", "--svg", "no/x.svg"];
+    fixture.run(&nowhere).refused(&["no: there is no such folder"]);
+    let point = RECORDING
+        .replace("[[32768, 40], [1048576, 20], [33554432, 5], [67108864, 0.1]]", "[[4096, 1]]");
+    let point = point.replace("[[32768, 10], [1048576, 0.1]]", "[[4096, 1]]");
+    fixture.write("point.toml", &point);
+    let words = ["profiles", "show", "point.toml", "--svg", "point.svg"];
+    fixture.run(&words).refused(&["one point", "expected a curve"]);
+    assert!(!fixture.path("point.svg").exists());
+}
