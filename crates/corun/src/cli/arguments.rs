@@ -43,6 +43,8 @@ pub(crate) enum ProfilesCommand {
     Show(ShowArgs),
     /// Turn a CSV of solo figures by LLC ways into profile files
     Import(ImportArgs),
+    /// Write such a CSV of any programs, for the public simulator PBBCache
+    Export(ExportArgs),
 }
 
 /// `corun profiles list`.
@@ -92,12 +94,38 @@ pub(crate) struct ShowArgs {
     pub(crate) svg: Option<PathBuf>,
 }
 
+/// `corun profiles export`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+A table that was measured on the machine is written as it stands. All other programs are derived:
+what the model says of them alone on the machine with 1, 2, 3 .. ways of its last-level cache.
+
+Example:
+  corun profiles export -o solo.csv xz sqlite3")]
+pub(crate) struct ExportArgs {
+    /// The programs [default: all of the library]
+    #[arg(value_name = "NAME")]
+    pub(crate) programs: Vec<String>,
+    /// The machine: a preset or file, or `this` [default: xeon-gold-6138]
+    #[arg(long, value_name = "NAME|FILE")]
+    pub(crate) machine: Option<String>,
+    /// Where programs are looked for [default: the shipped library]
+    #[arg(long, value_name = "PATH")]
+    pub(crate) profiles: Option<PathBuf>,
+    /// Where the table is written
+    #[arg(short, long, value_name = "FILE.csv")]
+    pub(crate) output: PathBuf,
+}
+
 /// `corun profiles import`.
 #[derive(Debug, Args)]
 pub(crate) struct ImportArgs {
-    /// A table as the public simulator PBBCache reads it, measured on a Xeon Gold 6138
+    /// A table as the public simulator PBBCache reads it
     #[arg(value_name = "FILE.csv")]
     pub(crate) file: PathBuf,
+    /// The machine it was measured on: a preset or file [default: xeon-gold-6138]
+    #[arg(long, value_name = "NAME|FILE")]
+    pub(crate) machine: Option<String>,
     /// The folder for the profiles, one file a program; it is made where missing
     #[arg(long, value_name = "DIR")]
     pub(crate) out_dir: PathBuf,

@@ -193,3 +193,75 @@ fn curves_are_drawn_to_a_file() {
     fixture.run(&words).refused(&["one point", "expected a curve"]);
     assert!(!fixture.path("point.svg").exists());
 }
+
+#[test]
+fn a_table_is_exported_as_it_stands() {
+    let fixture = Fixture::new();
+    let words = ["profiles", "export", "--profiles", "solo.csv", "-o", "out.csv"];
+    let said = fixture.run(&words).done();
+    let expected = "6 programs written to out.csv: 6 as measured on xeon-gold-6138, 0 derived by \
+                    the model\n";
+    assert_eq!(said, expected);
+    let show = |from: &str| {
+        let words = ["profiles", "show", "needy", "--profiles", from, "--format", "json"];
+        fixture.run(&words).done()
+    };
+    assert_eq!(show("out.csv"), show("solo.csv"));
+    // Written again from what was read, it is the same file.
+    let words = ["profiles", "export", "--profiles", "out.csv", "-o", "again.csv"];
+    fixture.run(&words).done();
+    let text = |name: &str| std::fs::read_to_string(fixture.path(name)).unwrap();
+    assert_eq!(text("out.csv"), text("again.csv"));
+}
+
+#[test]
+fn a_recording_is_exported_as_the_model_sees_it() {
+    let fixture = Fixture::new();
+    std::fs::create_dir(fixture.path("lib")).unwrap();
+    fixture.write("lib/twophase.toml", RECORDING);
+    let class_of = |from: &str, machine: &str| {
+        let words = ["profiles", "show", "twophase", "--profiles", from, "--machine", machine];
+        let document = fixture.run(&[&words[..], &["--format", "json"]].concat()).json();
+        document["on_machine"].clone()
+    };
+    for machine in ["xeon-gold-6138", "xeon-x5365"] {
+        let on = ["--machine", machine];
+        let words = ["profiles", "export", "twophase", "--profiles", "lib", "-o", "out.csv"];
+        let said = fixture.run(&[&words[..], &on].concat()).done();
+        assert!(
+            said.contains("0 as measured") && said.contains("1 derived by the model"),
+            "{said}"
+        );
+        let hinted = said.contains("import it with --machine xeon-x5365");
+        assert_eq!(hinted, machine == "xeon-x5365", "{said}");
+        let words = ["profiles", "import", "out.csv", "--out-dir", machine];
+        fixture.run(&[&words[..], &on].concat()).done();
+        // Back as a table, it does on that machine what the recording does.
+        let (mut recorded, mut back) = (class_of("lib", machine), class_of(machine, machine));
+        for one in [&mut recorded, &mut back] {
+            // A recording of two phases ends where the shorter one does, a table with all ways.
+            one.as_object_mut().unwrap().remove("extrapolated");
+        }
+        assert_eq!(recorded, back);
+    }
+    let text = std::fs::read_to_string(fixture.path("out.csv")).unwrap();
+    assert_eq!(text.lines().count(), 1 + 16);
+}
+
+#[test]
+fn what_cannot_be_exported_or_imported_is_refused() {
+    let fixture = Fixture::new();
+    let export = |words: &[&str]| {
+        fixture.run(&[&["profiles", "export", "--profiles", "solo.csv"], words].concat())
+    };
+    export(&["-o", "no/out.csv"]).refused(&["no: there is no such folder"]);
+    export(&["-o", "out.csv", "neddy"]).refused(&["neddy", "needy"]);
+    export(&["-o", "out.csv", "--machine", "none"]).refused(&["none"]);
+    export(&[]).refused(&["--output"]);
+    assert_eq!(fixture.files(), ["solo.csv"]);
+    let import = ["profiles", "import", "solo.csv", "--out-dir"];
+    fixture.run(&[&import[..], &["solo.csv"]].concat()).refused(&["solo.csv is a file"]);
+    fixture.run(&[&import[..], &["solo.csv/lib"]].concat()).refused(&["solo.csv/lib"]);
+    let on = ["lib", "--machine", "none"];
+    fixture.run(&[&import[..], &on].concat()).refused(&["none"]);
+}
