@@ -1,5 +1,8 @@
 //! A program alone with 1, 2, 3 .. ways of an LLC: the curves that way partitioning looks at.
 
+use corun_profile::{MeasuredOn, Profile, SoloFigures, SoloRow, SoloTable};
+
+use crate::error::ModelError;
 use crate::model::Model;
 use crate::program::{LoadedProgram, Member};
 
@@ -113,5 +116,56 @@ impl Model {
             *of_time /= cycles;
         }
         sum
+    }
+
+    /// The machine at a CPU as a table of solo figures names it.
+    pub fn measured_on(&self, cpu: usize) -> MeasuredOn {
+        let site = self.site(cpu);
+        MeasuredOn {
+            machine: self.machine().name().to_owned(),
+            clock_mhz: site.core.clock_mhz,
+            private_cache_bytes: site.private_bytes.max(site.l1_bytes) as u64,
+            inclusive_llc: site.inclusive,
+            way_bytes: site.way_bytes as u64,
+            line_bytes: site.line_bytes as u32,
+            memory_latency_ns: site.memory_latency_ns,
+            llc_latency_ns: site.llc_latency_ns,
+        }
+    }
+
+    /// The table that a measurement of the program with 1, 2, 3 .. ways would give on its fastest
+    /// CPU of this machine, by the model. The store buffer never fills in it.
+    ///
+    /// # Errors
+    /// As [`Self::load`], and when such a table cannot be: a way no larger than the private cache
+    /// that an inclusive LLC holds.
+    pub fn solo_table(&self, profile: &Profile) -> Result<SoloTable, ModelError> {
+        let program = self.load(profile)?;
+        let cpu = self.fastest_cpu(&program);
+        let rows = self.by_ways(&program, cpu).into_iter().map(|one| SoloRow {
+            ways: one.ways,
+            figures: one.solo_figures(self.site(cpu).line_bytes),
+        });
+        SoloTable::new(self.measured_on(cpu), rows.collect())
+            .map_err(|fault| ModelError::Profile { program: profile.name.clone(), fault })
+    }
+}
+
+impl WaysFigures {
+    fn solo_figures(&self, line_bytes: f64) -> SoloFigures {
+        SoloFigures {
+            ipc: self.ipc,
+            llc_references_pki: self.llc_apki,
+            llc_misses_pki: self.llc_mpki,
+            llc_references_pkc: self.llc_apki * self.ipc,
+            llc_misses_pkc: self.llc_mpkc,
+            llc_usage_kib: self.occupancy_bytes / 1024.0,
+            bandwidth_mb_per_s: self.bytes_per_s * 1e-6,
+            miss_bandwidth_mb_per_s: self.misses_per_s * line_bytes * 1e-6,
+            stalls_l2_miss: (self.memory_stalls + self.llc_hit_stalls).min(1.0),
+            stalls_l3_miss: self.memory_stalls,
+            stalls_total: self.total_stalls,
+            stalls_store_buffer: 0.0,
+        }
     }
 }

@@ -111,18 +111,24 @@ fn field_name(path: &[Step]) -> String {
     name
 }
 
+/// The most events of a kind per 1000 instructions that are taken for a figure: a million an
+/// instruction, which no program but one long string instruction comes near.
+pub(crate) const MOST_PKI: f64 = 1e9;
+
 /// What a number must be.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Expected {
     /// A finite number >= 0.
     Rate,
+    /// A number of events per 1000 instructions, from 0 to [`MOST_PKI`].
+    PerThousand,
     /// A finite number > 0.
     Positive,
     /// 0 to 1.
     Share,
     /// Above 0, at most 1.
     NonzeroShare,
-    /// A finite number >= 1.
+    /// 1 to 1e6: far beyond the misses that any program or core has standing.
     AtLeastOne,
 }
 
@@ -131,20 +137,22 @@ impl Expected {
         value.is_finite()
             && match self {
                 Self::Rate => value >= 0.0,
+                Self::PerThousand => (0.0..=MOST_PKI).contains(&value),
                 Self::Positive => value > 0.0,
                 Self::Share => (0.0..=1.0).contains(&value),
                 Self::NonzeroShare => value > 0.0 && value <= 1.0,
-                Self::AtLeastOne => value >= 1.0,
+                Self::AtLeastOne => (1.0..=1e6).contains(&value),
             }
     }
 
     fn text(self) -> &'static str {
         match self {
             Self::Rate => "a number >= 0",
+            Self::PerThousand => "a number from 0 to 1e9",
             Self::Positive => "a number > 0",
             Self::Share => "a share from 0 to 1",
             Self::NonzeroShare => "a share above 0 and at most 1",
-            Self::AtLeastOne => "a number >= 1",
+            Self::AtLeastOne => "a number from 1 to 1e6",
         }
     }
 
@@ -192,6 +200,8 @@ mod tests {
     fn numbers_are_held_to_what_is_expected() {
         for (expected, good, bad) in [
             (Expected::Rate, 0.0, -0.1),
+            (Expected::PerThousand, 1e9, 1.1e9),
+            (Expected::PerThousand, 0.0, -0.1),
             (Expected::Positive, 0.1, 0.0),
             (Expected::Share, 1.0, 1.1),
             (Expected::NonzeroShare, 1.0, 0.0),

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::bad_input::MOST_PKI;
+
 /// A miss-rate curve: misses per 1000 instructions (MPKI) against cache size in bytes, linear
 /// between its points.
 ///
@@ -15,10 +17,6 @@ use serde::{Deserialize, Serialize};
 pub struct MissRateCurve {
     points: Vec<CurvePoint>,
 }
-
-/// The most misses per 1000 instructions that are taken for a figure, far beyond what any
-/// program has.
-const MAX_MPKI: f64 = 1e9;
 
 /// A point of a miss-rate curve.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -91,7 +89,7 @@ impl MissRateCurve {
             if bytes <= before {
                 return Err(CurveError::Order { index, before, after: bytes });
             }
-            if !(0.0..=MAX_MPKI).contains(&mpki) {
+            if !(0.0..=MOST_PKI).contains(&mpki) {
                 return Err(CurveError::Rate { index, bytes, mpki });
             }
             before = bytes;
@@ -100,7 +98,7 @@ impl MissRateCurve {
     }
 
     /// A curve of points that the caller has checked: at least one, sizes above 0 and rising,
-    /// rates from 0 to [`MAX_MPKI`].
+    /// rates from 0 to [`MOST_PKI`].
     pub(crate) fn from_checked(points: Vec<CurvePoint>) -> Self {
         debug_assert!(Self::new(points.clone()).is_ok());
         Self { points }

@@ -164,13 +164,24 @@ pub fn check_name(name: &str) -> Result<(), String> {
 impl Phase {
     pub(crate) fn check(&self) -> Result<(), Fault> {
         check_count("instructions", self.instructions)?;
-        check_count("threads", u64::from(self.threads))?;
-        Expected::Rate.check("data_accesses_pki", self.data_accesses_pki)?;
+        check_threads(self.threads)?;
+        Expected::PerThousand.check("data_accesses_pki", self.data_accesses_pki)?;
         self.mix.check().map_err(|fault| fault.under(Step::Key("mix")))?;
         Expected::Share.check("prefetchable", self.prefetchable)?;
         Expected::AtLeastOne.check("memory_level_parallelism", self.memory_level_parallelism)?;
         Expected::Share.check("dirty_share", self.dirty_share)
     }
+}
+
+/// The most threads that a phase may have: as many as Linux's largest PID allows (4 Mi).
+const MAX_THREADS: u32 = 1 << 22;
+
+fn check_threads(threads: u32) -> Result<(), Fault> {
+    if (1..=MAX_THREADS).contains(&threads) {
+        return Ok(());
+    }
+    let why = format!("found {threads}, expected a whole number from 1 to {MAX_THREADS}");
+    Err(Fault::here(why).under(Step::Key("threads")))
 }
 
 impl InstructionMix {
@@ -182,7 +193,7 @@ impl InstructionMix {
             ("float_pki", self.float_pki),
             ("mispredicted_pki", self.mispredicted_pki),
         ] {
-            Expected::Rate.check(key, value)?;
+            Expected::PerThousand.check(key, value)?;
         }
         if self.mispredicted_pki > self.branches_pki {
             let why = format!(

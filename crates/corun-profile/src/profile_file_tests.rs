@@ -50,6 +50,22 @@ fn figures_that_cannot_be_are_refused_with_line_and_field() {
         ("= 0.25", "= nan", "p.toml:15: phase[0].dirty_share: found NaN, expected a share"),
         ("= 1.5\n", "= 0.5\n", "p.toml:14: phase[0].memory_level_parallelism: found 0.5"),
         ("= 400", "= -400", "p.toml:11: phase[0].data_accesses_pki: found -400, expected a"),
+        ("loads_pki = 300", "loads_pki = 1e10", "p.toml:12: phase[0].mix.loads_pki: found 1"),
+        (
+            "= 400",
+            "= 2e9",
+            "p.toml:11: phase[0].data_accesses_pki: found 2000000000, expected a number from 0 to 1e9",
+        ),
+        (
+            "= 1000000\n",
+            "= 1000000\nthreads = 4000000000\n",
+            "p.toml:11: phase[0].threads: found 4000000000, expected a whole number from 1 to 4194304",
+        ),
+        (
+            "= 1.5\n",
+            "= 1e7\n",
+            "p.toml:14: phase[0].memory_level_parallelism: found 10000000, expected a number from 1 to 1e6",
+        ),
         ("loads_pki = 300", "loads_pki = inf", "p.toml:12: phase[0].mix.loads_pki: found inf"),
         ("pki = 5 ", "pki = 500 ", "p.toml:12: phase[0].mix.mispredicted_pki: found 500"),
         ("= 1000000\n", "= 0\n", "p.toml:10: phase[0].instructions: found 0, expected"),

@@ -275,7 +275,7 @@ fn in_order(phases: &[Phase]) -> Vec<Stretch> {
 impl ThreadRecord {
     fn check(&self) -> Result<(), Fault> {
         check_count("instructions", self.instructions)?;
-        Expected::Rate.check("data_accesses_pki", self.data_accesses_pki)
+        Expected::PerThousand.check("data_accesses_pki", self.data_accesses_pki)
     }
 }
 
@@ -294,8 +294,8 @@ impl StackDistanceProfile {
         }
         for (index, &hits) in self.hits_pki.iter().enumerate() {
             let at = |why| Fault::here(why).under(Step::Index(index)).under(Step::Key("hits_pki"));
-            Expected::Rate.test(hits).map_err(at)?;
+            Expected::PerThousand.test(hits).map_err(at)?;
         }
-        Expected::Rate.check("misses_pki", self.misses_pki)
+        Expected::PerThousand.check("misses_pki", self.misses_pki)
     }
 }

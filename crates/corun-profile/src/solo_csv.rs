@@ -160,7 +160,7 @@ fn csv_error(file: &str, error: &csv::Error) -> FileError {
 }
 
 /// Writes the solo tables among the profiles as such a table, in the order given. Recordings are
-/// passed over: a table says what was measured, not what a model makes of it.
+/// passed over: what they would give on a machine is for a model to say.
 pub fn export_csv<'p>(profiles: impl IntoIterator<Item = &'p Profile>) -> String {
     let mut out = COLUMNS.join(",");
     out.push('\n');

@@ -6,6 +6,7 @@ mod commands;
 mod failure;
 mod near_names;
 mod output;
+mod plot;
 mod report;
 mod scenario;
 

@@ -57,6 +57,27 @@ fn phases_count_by_instructions_and_cycles_add() {
 }
 
 #[test]
+fn a_derived_table_gives_the_recordings_figures() {
+    let model = model(gold(1, 4), ModelOptions::default());
+    let points = [(4096, 60.0), (MIB, 20.0), (8 * MIB, 6.0), (64 * MIB, 0.5)];
+    let recorded = recording("p", &points, |phase| phase.dirty_share = 0.3);
+    let table = model.solo_table(&recorded).unwrap();
+    assert_eq!(table.max_ways(), 11);
+    let figures = table.rows()[0].figures;
+    // Write-backs pass the memory too, and are no misses.
+    assert!(near(figures.bandwidth_mb_per_s, 1.3 * figures.miss_bandwidth_mb_per_s));
+    assert!(figures.stalls_l3_miss > 0.0 && figures.stalls_l2_miss >= figures.stalls_l3_miss);
+    let derived = Profile { name: "p".to_owned(), data: ProfileData::Table(table) };
+    let curves = [&recorded, &derived].map(|one| model.by_ways(&load(&model, one), 0));
+    for (one, other) in curves[0].iter().zip(&curves[1]) {
+        assert!(near(one.slowdown, other.slowdown), "{one:?} {other:?}");
+        assert!(near(one.llc_mpkc, other.llc_mpkc) && near(one.llc_apki, other.llc_apki));
+        assert!(near(one.bytes_per_s, other.bytes_per_s), "{one:?} {other:?}");
+        assert!(near(one.memory_stalls, other.memory_stalls), "{one:?} {other:?}");
+    }
+}
+
+#[test]
 fn the_thesis_classes_on_the_public_table() {
     let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared");
     let folder =

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use corun_model::{BandwidthModel, SpaceLaw};
 
 use super::values::{
-    Compat, DocumentFormat, ObjectiveName, StudyName, TableFormat, TreeFormat, bandwidth, seconds,
+    Compat, DocumentFormat, ObjectiveName, SortBy, TableFormat, TreeFormat, bandwidth, seconds,
     share,
 };
 
@@ -43,11 +43,25 @@ pub(crate) enum ProfilesCommand {
     Show(ShowArgs),
     /// Turn a CSV of solo figures by LLC ways into profile files
     Import(ImportArgs),
+    /// Write such a CSV of any programs, for the public simulator PBBCache
+    Export(ExportArgs),
 }
 
 /// `corun profiles list`.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+MPKI and MPKC are LLC misses per 1000 instructions and cycles alone with the whole LLC; slowdown is
+the speed with all its ways over that with one.
+
+Example:
+  corun profiles list --machine xeon-gold-6138 --sort intensity")]
 pub(crate) struct ListArgs {
+    /// The machine of the class: a preset or file, or `this` [default: xeon-x5365]
+    #[arg(long, value_name = "NAME|FILE")]
+    pub(crate) machine: Option<String>,
+    /// In which order; intensity and sensitivity with the highest first
+    #[arg(long, value_enum, default_value = "name")]
+    pub(crate) sort: SortBy,
     /// A folder of profiles, a profile or a CSV of solo figures [default: the shipped library]
     #[arg(long, value_name = "PATH")]
     pub(crate) profiles: Option<PathBuf>,
@@ -60,6 +74,7 @@ pub(crate) struct ListArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   corun profiles show gzip.toml
+  corun profiles show xz sqlite3 --svg curves.svg
   corun profiles show mcf06 --profiles solo.csv --format json")]
 pub(crate) struct ShowArgs {
     /// Programs of the library, or profile files
@@ -74,14 +89,43 @@ pub(crate) struct ShowArgs {
     /// How it is written
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) format: DocumentFormat,
+    /// Also draw the miss-rate curves, of up to 8 programs in one plot
+    #[arg(long, value_name = "FILE.svg")]
+    pub(crate) svg: Option<PathBuf>,
+}
+
+/// `corun profiles export`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+A table that was measured on the machine is written as it stands. All other programs are derived:
+what the model says of them alone on the machine with 1, 2, 3 .. ways of its last-level cache.
+
+Example:
+  corun profiles export -o solo.csv xz sqlite3")]
+pub(crate) struct ExportArgs {
+    /// The programs [default: all of the library]
+    #[arg(value_name = "NAME")]
+    pub(crate) programs: Vec<String>,
+    /// The machine: a preset or file, or `this` [default: xeon-gold-6138]
+    #[arg(long, value_name = "NAME|FILE")]
+    pub(crate) machine: Option<String>,
+    /// Where programs are looked for [default: the shipped library]
+    #[arg(long, value_name = "PATH")]
+    pub(crate) profiles: Option<PathBuf>,
+    /// Where the table is written
+    #[arg(short, long, value_name = "FILE.csv")]
+    pub(crate) output: PathBuf,
 }
 
 /// `corun profiles import`.
 #[derive(Debug, Args)]
 pub(crate) struct ImportArgs {
-    /// A table as the public simulator PBBCache reads it, measured on a Xeon Gold 6138
+    /// A table as the public simulator PBBCache reads it
     #[arg(value_name = "FILE.csv")]
     pub(crate) file: PathBuf,
+    /// The machine it was measured on: a preset or file [default: xeon-gold-6138]
+    #[arg(long, value_name = "NAME|FILE")]
+    pub(crate) machine: Option<String>,
     /// The folder for the profiles, one file a program; it is made where missing
     #[arg(long, value_name = "DIR")]
     pub(crate) out_dir: PathBuf,
@@ -244,13 +288,69 @@ pub(crate) struct CompareArgs {
 }
 
 /// `corun study`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum StudyCommand {
+    /// The eight mixes of DIO's Table III on three machines: each policy's distance to the optimum
+    DioMixes(DioMixesArgs),
+    /// Sampled recordings against exact ones of the same programs
+    Sampling(SamplingArgs),
+    /// Recordings against others of the same programs and kind
+    Rerecording(RerecordingArgs),
+}
+
+/// `corun study sampling`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Each program present in both folders is compared at 225 cache sizes from 4 KiB to 64 MiB, evenly in
+the logarithm. The miss ratio is misses per data access.
+
+Example:
+  corun study sampling --exact exact/ --sampled sampled/ --svg accuracy.svg")]
+pub(crate) struct SamplingArgs {
+    /// A folder of exact recordings
+    #[arg(long, value_name = "DIR")]
+    pub(crate) exact: PathBuf,
+    /// A folder of sampled recordings
+    #[arg(long, value_name = "DIR")]
+    pub(crate) sampled: PathBuf,
+    #[command(flatten)]
+    pub(crate) output: CurveStudyOutput,
+}
+
+/// `corun study rerecording`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Compared as `corun study sampling` does.
+
+Example:
+  corun study rerecording --first monday/ --second tuesday/")]
+pub(crate) struct RerecordingArgs {
+    /// A folder of recordings
+    #[arg(long, value_name = "DIR")]
+    pub(crate) first: PathBuf,
+    /// A folder of recordings of the same programs, made again
+    #[arg(long, value_name = "DIR")]
+    pub(crate) second: PathBuf,
+    #[command(flatten)]
+    pub(crate) output: CurveStudyOutput,
+}
+
+/// What the studies of curves write.
+#[derive(Debug, Args)]
+pub(crate) struct CurveStudyOutput {
+    /// How it is written
+    #[arg(long, value_enum, default_value = "table")]
+    pub(crate) format: TableFormat,
+    /// Also draw all pairs of curves
+    #[arg(long, value_name = "FILE.svg")]
+    pub(crate) svg: Option<PathBuf>,
+}
+
+/// `corun study dio-mixes`.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   corun study dio-mixes --profiles solo.csv")]
-pub(crate) struct StudyArgs {
-    /// Which
-    #[arg(value_enum, value_name = "NAME")]
-    pub(crate) study: StudyName,
+pub(crate) struct DioMixesArgs {
     /// The profiles it stands on: a CSV of SPEC CPU solo figures by LLC ways, or a folder
     #[arg(long, value_name = "PATH")]
     pub(crate) profiles: PathBuf,

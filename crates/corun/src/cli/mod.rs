@@ -4,12 +4,11 @@ mod arguments;
 mod values;
 
 pub(crate) use arguments::{
-    CompareArgs, ImportArgs, ListArgs, ModelArgs, PlaceArgs, PredictArgs, ProfileArgs,
-    ProfilesCommand, ShowArgs, StudyArgs, TopologyArgs,
+    CompareArgs, CurveStudyOutput, DioMixesArgs, ExportArgs, ImportArgs, ListArgs, ModelArgs,
+    PlaceArgs, PredictArgs, ProfileArgs, ProfilesCommand, RerecordingArgs, SamplingArgs, ShowArgs,
+    StudyCommand, TopologyArgs,
 };
-pub(crate) use values::{
-    Compat, DocumentFormat, ObjectiveName, StudyName, TableFormat, TreeFormat,
-};
+pub(crate) use values::{Compat, DocumentFormat, ObjectiveName, SortBy, TableFormat, TreeFormat};
 
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -51,8 +50,9 @@ pub(crate) enum Command {
     Place(PlaceArgs),
     /// Policies side by side on a simulated machine, with the best and worst placement there is
     Compare(CompareArgs),
-    /// A paper's experiment, our figures beside the paper's
-    Study(StudyArgs),
+    /// A paper's experiment, our figures beside the paper's, and how accurate recordings are
+    #[command(subcommand)]
+    Study(StudyCommand),
 }
 
 /// Why parsing ended without a command: help, the version, or wrong usage.

@@ -14,6 +14,19 @@ pub(crate) enum TableFormat {
     Csv,
 }
 
+/// In which order programs are listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SortBy {
+    /// By name
+    Name,
+    /// Streaming, sensitive, light sharing
+    Class,
+    /// By LLC misses per 1000 instructions
+    Intensity,
+    /// By slowdown with one way of the LLC
+    Sensitivity,
+}
+
 /// How a tree leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TreeFormat {
@@ -74,13 +87,6 @@ impl ObjectiveName {
             Self::Unfairness => "unfairness",
         }
     }
-}
-
-/// The studies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum StudyName {
-    /// The eight mixes of DIO's Table III on three machines: each policy's distance to the optimum
-    DioMixes,
 }
 
 /// A span of time in seconds: above 0, at most 1e9 (some 30 years).

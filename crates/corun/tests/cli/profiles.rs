@@ -6,8 +6,9 @@ use crate::fixture::{Fixture, RECORDING};
 fn a_table_is_listed_in_all_formats() {
     let fixture = Fixture::new();
     let text = fixture.run(&["profiles", "list", "--profiles", "solo.csv"]).done();
-    assert!(text.contains("MPKI at 4 MiB"), "{text}");
-    assert!(text.contains("* extrapolated"), "{text}");
+    assert!(text.contains("alone on xeon-x5365: LLC misses with all 16 ways"), "{text}");
+    assert!(text.contains("* read in part outside"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     let document =
         fixture.run(&["profiles", "list", "--profiles", "solo.csv", "--format", "json"]).json();
     let profiles = document["profiles"].as_array().unwrap();
@@ -20,6 +21,39 @@ fn a_table_is_listed_in_all_formats() {
     let csv =
         fixture.run(&["profiles", "list", "--profiles", "solo.csv", "--format", "csv"]).done();
     assert_eq!(csv.lines().count(), 1 + 6 * 4);
+}
+
+#[test]
+fn programs_have_their_class_on_the_machine() {
+    let fixture = Fixture::new();
+    let list = ["profiles", "list", "--profiles", "solo.csv", "--machine", "xeon-gold-6138"];
+    let sorted = |by: &str| {
+        let words = [&list[..], &["--sort", by, "--format", "json"]].concat();
+        let document = fixture.run(&words).json();
+        let profiles = document["profiles"].as_array().unwrap().iter();
+        profiles
+            .map(|one| {
+                let on = &one["on_machine"];
+                let class = on["class"].as_str().unwrap();
+                (format!("{} {class}", one["name"].as_str().unwrap()), on.clone())
+            })
+            .collect::<Vec<_>>()
+    };
+    let names = |by: &str| sorted(by).into_iter().map(|one| one.0).collect::<Vec<_>>().join(", ");
+    assert_eq!(
+        names("class"),
+        "stream streaming, middle sensitive, needy sensitive, small sensitive, \
+         idler light-sharing, quiet light-sharing"
+    );
+    assert!(names("intensity").starts_with("stream streaming, middle sensitive, needy"));
+    assert!(names("sensitivity").starts_with("needy sensitive, middle sensitive, small"));
+    // The table's own figures: 0.8 misses and 1.6 instructions a cycle with 11 ways, 0.7 with 1.
+    let needy = &sorted("sensitivity")[0].1;
+    let figure = |name: &str| needy[name].as_f64().unwrap();
+    assert_eq!((figure("llc_mpki"), figure("llc_mpkc")), (0.8, 1.28));
+    assert_eq!(figure("one_way_slowdown"), 2.285714);
+    assert_eq!((&needy["ways"], &needy["extrapolated"]), (&11.into(), &false.into()));
+    fixture.run(&["profiles", "list", "--machine", "none"]).refused(&["none", "topology --list"]);
 }
 
 #[test]
@@ -125,4 +159,109 @@ fn a_program_is_recorded_and_its_status_does_not_count() {
     assert_eq!(document["name"], "mine");
     assert_eq!(document["origin"]["exit_code"], 3);
     assert!(document["instructions"].as_u64().unwrap() > 1000);
+}
+
+#[test]
+fn curves_are_drawn_to_a_file() {
+    let fixture = Fixture::new();
+    fixture.write("twophase.toml", RECORDING);
+    let text = fixture.run(&["profiles", "show", "twophase.toml", "--svg", "one.svg"]).done();
+    assert!(text.starts_with("twophase\n"), "{text}");
+    let drawn = std::fs::read_to_string(fixture.path("one.svg")).unwrap();
+    for part in ["<title id=\"title\">Miss-rate curve of twophase</title>", "<desc", "its phases"] {
+        assert!(drawn.contains(part), "{part} in {drawn}");
+    }
+    // Its second phase ends at 1 MiB; both phases and the whole have a dashed part from there.
+    assert!(drawn.matches("extrapolated\" points").count() >= 2, "{drawn}");
+    assert!(drawn.contains("prefers-color-scheme: dark"));
+    let all = ["needy", "stream", "quiet", "idler"];
+    let words = ["profiles", "show", "--profiles", "solo.csv", "--svg", "all.svg"];
+    fixture.run(&[&words[..], &all].concat()).done();
+    let drawn = std::fs::read_to_string(fixture.path("all.svg")).unwrap();
+    assert!(all.iter().all(|name| drawn.contains(&format!(">{name}<"))), "{drawn}");
+    let document = fixture.run(&[&words[..], &all[..2], &["--format", "json"]].concat()).json();
+    assert_eq!(document["profiles"][1]["name"], "stream");
+
+    fixture.run(&[&words[..], &["needy"; 9]].concat()).refused(&["9 programs", "at most 8"]);
+    let nowhere = ["profiles", "show", "twophase.toml", "--svg", "no/x.svg"];
+    fixture.run(&nowhere).refused(&["no: there is no such folder"]);
+    let point = RECORDING
+        .replace("[[32768, 40], [1048576, 20], [33554432, 5], [67108864, 0.1]]", "[[4096, 1]]");
+    let point = point.replace("[[32768, 10], [1048576, 0.1]]", "[[4096, 1]]");
+    fixture.write("point.toml", &point);
+    let words = ["profiles", "show", "point.toml", "--svg", "point.svg"];
+    fixture.run(&words).refused(&["one point", "expected a curve"]);
+    assert!(!fixture.path("point.svg").exists());
+}
+
+#[test]
+fn a_table_is_exported_as_it_stands() {
+    let fixture = Fixture::new();
+    let words = ["profiles", "export", "--profiles", "solo.csv", "-o", "out.csv"];
+    let said = fixture.run(&words).done();
+    let expected = "6 programs written to out.csv: 6 as measured on xeon-gold-6138, 0 derived by \
+                    the model\n";
+    assert_eq!(said, expected);
+    let show = |from: &str| {
+        let words = ["profiles", "show", "needy", "--profiles", from, "--format", "json"];
+        fixture.run(&words).done()
+    };
+    assert_eq!(show("out.csv"), show("solo.csv"));
+    // Written again from what was read, it is the same file.
+    let words = ["profiles", "export", "--profiles", "out.csv", "-o", "again.csv"];
+    fixture.run(&words).done();
+    let text = |name: &str| std::fs::read_to_string(fixture.path(name)).unwrap();
+    assert_eq!(text("out.csv"), text("again.csv"));
+}
+
+#[test]
+fn a_recording_is_exported_as_the_model_sees_it() {
+    let fixture = Fixture::new();
+    std::fs::create_dir(fixture.path("lib")).unwrap();
+    fixture.write("lib/twophase.toml", RECORDING);
+    let class_of = |from: &str, machine: &str| {
+        let words = ["profiles", "show", "twophase", "--profiles", from, "--machine", machine];
+        let document = fixture.run(&[&words[..], &["--format", "json"]].concat()).json();
+        document["on_machine"].clone()
+    };
+    for machine in ["xeon-gold-6138", "xeon-x5365"] {
+        let on = ["--machine", machine];
+        let words = ["profiles", "export", "twophase", "--profiles", "lib", "-o", "out.csv"];
+        let said = fixture.run(&[&words[..], &on].concat()).done();
+        assert!(
+            said.contains("0 as measured") && said.contains("1 derived by the model"),
+            "{said}"
+        );
+        let hinted = said.contains("import it with --machine xeon-x5365");
+        assert_eq!(hinted, machine == "xeon-x5365", "{said}");
+        let words = ["profiles", "import", "out.csv", "--out-dir", machine];
+        fixture.run(&[&words[..], &on].concat()).done();
+        // Back as a table, it does on that machine what the recording does.
+        let (mut recorded, mut back) = (class_of("lib", machine), class_of(machine, machine));
+        for one in [&mut recorded, &mut back] {
+            // A recording of two phases ends where the shorter one does, a table with all ways.
+            one.as_object_mut().unwrap().remove("extrapolated");
+        }
+        assert_eq!(recorded, back);
+    }
+    let text = std::fs::read_to_string(fixture.path("out.csv")).unwrap();
+    assert_eq!(text.lines().count(), 1 + 16);
+}
+
+#[test]
+fn what_cannot_be_exported_or_imported_is_refused() {
+    let fixture = Fixture::new();
+    let export = |words: &[&str]| {
+        fixture.run(&[&["profiles", "export", "--profiles", "solo.csv"], words].concat())
+    };
+    export(&["-o", "no/out.csv"]).refused(&["no: there is no such folder"]);
+    export(&["-o", "out.csv", "neddy"]).refused(&["neddy", "needy"]);
+    export(&["-o", "out.csv", "--machine", "none"]).refused(&["none"]);
+    export(&[]).refused(&["--output"]);
+    assert_eq!(fixture.files(), ["solo.csv"]);
+    let import = ["profiles", "import", "solo.csv", "--out-dir"];
+    fixture.run(&[&import[..], &["solo.csv"]].concat()).refused(&["solo.csv is a file"]);
+    fixture.run(&[&import[..], &["solo.csv/lib"]].concat()).refused(&["solo.csv/lib"]);
+    let on = ["lib", "--machine", "none"];
+    fixture.run(&[&import[..], &on].concat()).refused(&["none"]);
 }

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use corun_model::{ClassLimits, Model, ModelOptions, WaysPoint, classify};
+use corun_model::{CacheClass, ClassLimits, Model, ModelOptions, WaysPoint, classify};
 use corun_profile::Profile;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::failure::Outcome;
 use crate::output::round;
@@ -16,7 +16,8 @@ pub(super) struct Classified {
     /// The machine's name.
     pub(super) machine: String,
     /// `streaming`, `sensitive` or `light-sharing`.
-    pub(super) class: &'static str,
+    #[serde(serialize_with = "by_name")]
+    pub(super) class: CacheClass,
     /// LLC misses per 1000 instructions with the whole LLC.
     pub(super) llc_mpki: f64,
     /// LLC misses per 1000 cycles with the whole LLC.
@@ -29,6 +30,10 @@ pub(super) struct Classified {
     pub(super) way_bytes: f64,
     /// Was a figure of the curve by ways read outside the profile's measured range?
     pub(super) extrapolated: bool,
+}
+
+fn by_name<S: Serializer>(class: &CacheClass, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(class.name())
 }
 
 /// Classifies programs on a machine.
@@ -59,7 +64,7 @@ impl Classifier {
         let bytes = self.model.machine().llcs()[llc].cache.map_or(0, |cache| cache.size_bytes);
         Ok(Classified {
             machine: self.machine().to_owned(),
-            class: class.name(),
+            class,
             llc_mpki: round(all.llc_mpki, 6),
             llc_mpkc: round(all.llc_mpkc, 6),
             one_way_slowdown: round(one.slowdown, 6),

@@ -1,13 +1,16 @@
 //! `corun profiles import`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::Context as _;
-use corun_profile::{Library, Profile};
+use corun_model::{Model, ModelOptions};
+use corun_profile::{Library, MeasuredOn, Profile};
 
 use crate::cancel::Cancel;
 use crate::cli::ImportArgs;
 use crate::failure::{Failure, Outcome};
+use crate::scenario::machine;
 
 /// Checks everything first, so that bad input leaves no file behind.
 pub(super) fn run(arguments: &ImportArgs) -> Outcome<String> {
@@ -17,7 +20,8 @@ pub(super) fn run(arguments: &ImportArgs) -> Outcome<String> {
         let message = format!("{}: expected a .csv file", arguments.file.display());
         return Err(Failure::input(message));
     }
-    let library = Library::load(&arguments.file)?;
+    let library = Library::load_measured_on(&arguments.file, &measured_on(arguments)?)?;
+    check_folder(&arguments.out_dir)?;
     let files: Vec<(&Profile, PathBuf)> = library
         .iter()
         .map(|profile| (profile, arguments.out_dir.join(format!("{}.toml", profile.name))))
@@ -35,4 +39,25 @@ pub(super) fn run(arguments: &ImportArgs) -> Outcome<String> {
         profile.save(path).map_err(|error| Failure::Failed(error.into()))?;
     }
     Ok(format!("{} profiles written to {}\n", files.len(), arguments.out_dir.display()))
+}
+
+/// A folder, or one that can be made.
+fn check_folder(folder: &Path) -> Outcome {
+    match folder.ancestors().find(|one| one.exists()) {
+        Some(there) if !there.is_dir() => {
+            let there = there.display();
+            Err(Failure::input(format!(
+                "{}: {there} is a file: expected a folder",
+                folder.display()
+            )))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The machine that the table is from: where none is said, that of the public table.
+fn measured_on(arguments: &ImportArgs) -> Outcome<MeasuredOn> {
+    let Some(name) = &arguments.machine else { return Ok(MeasuredOn::xeon_gold_6138()) };
+    let model = Model::new(Arc::new(machine(name)?), ModelOptions::default())?;
+    Ok(model.measured_on(0))
 }

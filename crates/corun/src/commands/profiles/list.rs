@@ -3,14 +3,15 @@
 use corun_profile::{Profile, ProfileData};
 use serde::Serialize;
 
+use super::class::{Classified, Classifier};
 use super::count;
-use crate::cli::{ListArgs, TableFormat};
+use crate::cli::{ListArgs, SortBy, TableFormat};
 use crate::failure::Outcome;
 use crate::output::{Align, csv_rows, json, round, table};
 use crate::report::size;
 use crate::scenario::library;
 
-/// Cache sizes at which the list says the miss rate.
+/// Cache sizes at which the documents say the miss rate.
 const SIZES: [u64; 4] = [256 << 10, 1 << 20, 4 << 20, 16 << 20];
 
 #[derive(Debug, Serialize)]
@@ -24,6 +25,7 @@ struct Line {
     kind: &'static str,
     instructions: u64,
     footprint_bytes: Option<u64>,
+    on_machine: Classified,
     mpki: Vec<Point>,
 }
 
@@ -36,7 +38,10 @@ struct Point {
 
 pub(super) fn run(arguments: &ListArgs) -> Outcome<String> {
     let library = library(arguments.profiles.as_deref())?;
-    let profiles: Vec<Line> = library.iter().map(line).collect();
+    let classifier = Classifier::on(arguments.machine.as_deref())?;
+    let mut profiles: Vec<Line> =
+        library.iter().map(|profile| line(profile, &classifier)).collect::<Outcome<_>>()?;
+    sort(&mut profiles, arguments.sort);
     match arguments.format {
         TableFormat::Json => json(&Listing { profiles }),
         TableFormat::Csv => as_csv(&profiles),
@@ -44,12 +49,28 @@ pub(super) fn run(arguments: &ListArgs) -> Outcome<String> {
     }
 }
 
-fn line(profile: &Profile) -> Line {
+/// By the name within what is equal.
+fn sort(profiles: &mut [Line], by: SortBy) {
+    let falling = |figure: fn(&Classified) -> f64| {
+        move |one: &Line, other: &Line| {
+            figure(&other.on_machine).total_cmp(&figure(&one.on_machine))
+        }
+    };
+    profiles.sort_by(|one, other| one.name.cmp(&other.name));
+    match by {
+        SortBy::Name => {}
+        SortBy::Class => profiles.sort_by_key(|one| one.on_machine.class),
+        SortBy::Intensity => profiles.sort_by(falling(|on| on.llc_mpki)),
+        SortBy::Sensitivity => profiles.sort_by(falling(|on| on.one_way_slowdown)),
+    }
+}
+
+fn line(profile: &Profile, classifier: &Classifier) -> Outcome<Line> {
     let point = |&bytes: &u64| {
         let reading = profile.solo_mpki(bytes as f64);
         Point { bytes, mpki: round(reading.value, 4), extrapolated: reading.extrapolated }
     };
-    Line {
+    Ok(Line {
         name: profile.name.clone(),
         kind: match profile.data {
             ProfileData::Recording(_) => "recording",
@@ -57,63 +78,91 @@ fn line(profile: &Profile) -> Line {
         },
         instructions: profile.instructions(),
         footprint_bytes: profile.footprint_bytes(),
+        on_machine: classifier.classify(profile)?,
         mpki: SIZES.iter().map(point).collect(),
-    }
+    })
 }
 
+/// A row a program and cache size.
 fn as_csv(profiles: &[Line]) -> Outcome<String> {
-    let header =
-        ["name", "kind", "instructions", "footprint_bytes", "bytes", "mpki", "extrapolated"];
-    let rows: Vec<Vec<String>> = profiles
-        .iter()
-        .flat_map(|line| {
-            line.mpki.iter().map(|point| {
-                vec![
-                    line.name.clone(),
-                    line.kind.to_owned(),
-                    line.instructions.to_string(),
-                    line.footprint_bytes.map(|bytes| bytes.to_string()).unwrap_or_default(),
-                    point.bytes.to_string(),
-                    point.mpki.to_string(),
-                    point.extrapolated.to_string(),
-                ]
-            })
-        })
-        .collect();
+    let header = [
+        "name",
+        "kind",
+        "instructions",
+        "footprint_bytes",
+        "bytes",
+        "mpki",
+        "extrapolated",
+        "machine",
+        "class",
+        "llc_mpki",
+        "llc_mpkc",
+        "one_way_slowdown",
+        "class_extrapolated",
+    ];
+    let mut rows = Vec::with_capacity(profiles.len() * SIZES.len());
+    for line in profiles {
+        let on = &line.on_machine;
+        rows.extend(line.mpki.iter().map(|point| {
+            vec![
+                line.name.clone(),
+                line.kind.to_owned(),
+                line.instructions.to_string(),
+                line.footprint_bytes.map(|bytes| bytes.to_string()).unwrap_or_default(),
+                point.bytes.to_string(),
+                point.mpki.to_string(),
+                point.extrapolated.to_string(),
+                on.machine.clone(),
+                on.class.name().to_owned(),
+                on.llc_mpki.to_string(),
+                on.llc_mpkc.to_string(),
+                on.one_way_slowdown.to_string(),
+                on.extrapolated.to_string(),
+            ]
+        }));
+    }
     csv_rows(&header, &rows)
 }
 
 fn as_table(profiles: &[Line]) -> String {
-    if profiles.is_empty() {
+    let Some(first) = profiles.first() else {
         return "The library holds no profile.\n".to_owned();
-    }
-    let sizes: Vec<String> =
-        SIZES.iter().map(|&bytes| format!("MPKI at {}", size(bytes as f64))).collect();
-    let mut header = vec![
+    };
+    let header = [
         ("program", Align::Left),
-        ("kind", Align::Left),
-        ("instructions", Align::Right),
+        ("class", Align::Left),
+        ("MPKI", Align::Right),
+        ("MPKC", Align::Right),
+        ("slowdown", Align::Right),
         ("footprint", Align::Right),
+        ("instructions", Align::Right),
     ];
-    header.extend(sizes.iter().map(|name| (name.as_str(), Align::Right)));
     let rows: Vec<Vec<String>> = profiles
         .iter()
         .map(|line| {
-            let mut row = vec![
+            let on = &line.on_machine;
+            let mark = if on.extrapolated { "*" } else { " " };
+            vec![
                 line.name.clone(),
-                line.kind.to_owned(),
-                count(line.instructions),
+                on.class.name().to_owned(),
+                format!("{:.2}{mark}", on.llc_mpki),
+                format!("{:.2}{mark}", on.llc_mpkc),
+                format!("{:.3}{mark}", on.one_way_slowdown),
                 line.footprint_bytes.map_or("-".to_owned(), |bytes| size(bytes as f64)),
-            ];
-            row.extend(line.mpki.iter().map(|point| {
-                format!("{:.2}{}", point.mpki, if point.extrapolated { "*" } else { " " })
-            }));
-            row
+                count(line.instructions),
+            ]
         })
         .collect();
+    let on = &first.on_machine;
     let mut text = table(&header, &rows);
-    if profiles.iter().any(|line| line.mpki.iter().any(|point| point.extrapolated)) {
-        text.push_str("\n* extrapolated: outside the measured range\n");
+    text.push_str(&format!(
+        "\nalone on {}: LLC misses with all {} ways, slowdown with one ({})\n",
+        on.machine,
+        on.ways,
+        size(on.way_bytes)
+    ));
+    if profiles.iter().any(|line| line.on_machine.extrapolated) {
+        text.push_str("* read in part outside the measured cache sizes\n");
     }
     text
 }

@@ -1,6 +1,7 @@
 //! `corun profiles`: the library.
 
 mod class;
+mod export;
 mod import;
 mod list;
 mod show;
@@ -8,11 +9,15 @@ mod show;
 use crate::cli::ProfilesCommand;
 use crate::failure::Outcome;
 
+/// The machine on which a CSV of solo figures was measured, unless the user says another.
+const TABLE_MACHINE: &str = "xeon-gold-6138";
+
 pub(super) fn run(command: &ProfilesCommand) -> Outcome<String> {
     match command {
         ProfilesCommand::List(arguments) => list::run(arguments),
         ProfilesCommand::Show(arguments) => show::run(arguments),
         ProfilesCommand::Import(arguments) => import::run(arguments),
+        ProfilesCommand::Export(arguments) => export::run(arguments),
     }
 }
 

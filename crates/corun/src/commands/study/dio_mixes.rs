@@ -9,7 +9,7 @@ use corun_profile::Profile;
 use serde::Serialize;
 
 use crate::cancel::Cancel;
-use crate::cli::{CompareArgs, ModelArgs, StudyArgs, TableFormat};
+use crate::cli::{CompareArgs, DioMixesArgs, ModelArgs, TableFormat};
 use crate::commands::compare::{Comparison, comparison};
 use crate::failure::Outcome;
 use crate::output::{Align, csv_rows, json, round, table};
@@ -94,7 +94,7 @@ struct Variant {
     largest_percent: f64,
 }
 
-pub(super) fn run(arguments: &StudyArgs) -> Outcome<String> {
+pub(super) fn run(arguments: &DioMixesArgs) -> Outcome<String> {
     let cancel = Cancel::on_signal()?;
     let library = library(Some(&arguments.profiles))?;
     let programs: Vec<Profile> =
@@ -127,7 +127,12 @@ pub(super) fn run(arguments: &StudyArgs) -> Outcome<String> {
     }
 }
 
-fn compare_args(arguments: &StudyArgs, machine: &str, mix: &[&str], copies: usize) -> CompareArgs {
+fn compare_args(
+    arguments: &DioMixesArgs,
+    machine: &str,
+    mix: &[&str],
+    copies: usize,
+) -> CompareArgs {
     let programs = mix.iter().map(|name| (*name).to_owned());
     CompareArgs {
         mix: None,
@@ -158,7 +163,7 @@ fn mix_result(mix: usize, compared: Comparison) -> MixResult {
 /// How far DI's placements are from the optimum of another model. The placements stay: DI looks at
 /// solo miss rates, which no law of sharing changes.
 fn judge(
-    arguments: &StudyArgs,
+    arguments: &DioMixesArgs,
     machine: &str,
     copies: usize,
     (model, space, bandwidth, solo_peak_share): (

@@ -1,12 +1,16 @@
-//! `corun study`: a paper's experiment, one file a study.
+//! `corun study`: one file a study.
 
+mod curve_pairs;
 mod dio_mixes;
+mod sampling;
 
-use crate::cli::{StudyArgs, StudyName};
+use crate::cli::StudyCommand;
 use crate::failure::Outcome;
 
-pub(super) fn run(arguments: &StudyArgs) -> Outcome<String> {
-    match arguments.study {
-        StudyName::DioMixes => dio_mixes::run(arguments),
+pub(super) fn run(command: &StudyCommand) -> Outcome<String> {
+    match command {
+        StudyCommand::DioMixes(arguments) => dio_mixes::run(arguments),
+        StudyCommand::Sampling(arguments) => sampling::run(arguments),
+        StudyCommand::Rerecording(arguments) => sampling::run_again(arguments),
     }
 }

@@ -1,5 +1,6 @@
 //! A curve drawn with characters.
 
+use crate::plot::Axis;
 use crate::report::size;
 
 /// Columns and rows of the drawing, axes not counted.
@@ -36,11 +37,25 @@ pub(super) fn draw(points: &[(f64, f64)]) -> Vec<String> {
         lines.push(format!("{label:>8} │{cells}"));
     }
     lines.push(format!("{:>8} └{}", "0", "─".repeat(COLUMNS)));
-    let (low, middle, high) = (size(first.0), size(first.0 * (span / 2.0).exp()), size(last.0));
-    let gap = COLUMNS.saturating_sub(low.len() + middle.len() + high.len());
-    let (left, right) = (" ".repeat(gap / 2), " ".repeat(gap - gap / 2));
-    lines.push(format!("{:10}{low}{left}{middle}{right}{high}", ""));
+    lines.push(format!("{:10}{}", "", size_labels(first.0, last.0)));
     lines
+}
+
+/// Powers of two under their columns, some five of them.
+fn size_labels(low: f64, high: f64) -> String {
+    let Some(axis) = Axis::of_sizes(low, high) else { return String::new() };
+    let mut text = String::new();
+    for bytes in axis.size_ticks(5) {
+        let label = size(bytes);
+        let column = (axis.part(bytes) * (COLUMNS - 1) as f64).round() as usize;
+        let start = column.saturating_sub(label.len() / 2).min(COLUMNS - label.len());
+        // Labels keep apart, and one that would touch the last is left out.
+        if start > text.len() || text.is_empty() {
+            text.push_str(&" ".repeat(start - text.len()));
+            text.push_str(&label);
+        }
+    }
+    text
 }
 
 /// Linear between points; `bytes` is within them.
@@ -62,7 +77,16 @@ mod tests {
         assert!(lines[0].starts_with("    8.00 │█"));
         assert!(lines[0].ends_with(' '));
         assert!(lines[ROWS + 1].trim_start().starts_with("1 KiB"));
-        assert!(lines[ROWS + 1].ends_with("1 MiB"));
+        assert!(lines[ROWS + 1].ends_with("512 KiB"), "{lines:?}");
+        assert!(lines.iter().all(|line| line.chars().count() <= 70), "{lines:?}");
+    }
+
+    #[test]
+    fn labels_stand_under_their_columns() {
+        // 1, 8, 64 and 512 KiB: 3 doublings of 10 are 17.7 of 59 columns; each label is centred.
+        let labels = size_labels(1024.0, 1024.0 * 1024.0);
+        let starts = ["1 KiB", "8 KiB", "64 KiB", "512 KiB"].map(|one| labels.find(one).unwrap());
+        assert_eq!(starts, [0, 16, 32, 50]);
     }
 
     #[test]

@@ -4,6 +4,7 @@ mod chart;
 mod curve;
 mod facts;
 mod on_machine;
+mod svg;
 
 use std::path::Path;
 
@@ -32,11 +33,17 @@ struct SeveralShown {
 pub(super) fn run(arguments: &ShowArgs) -> Outcome<String> {
     let profiles: Vec<Profile> =
         arguments.programs.iter().map(|name| find(arguments, name)).collect::<Outcome<_>>()?;
+    if let Some(path) = &arguments.svg {
+        svg::check(path, profiles.len())?;
+    }
     let classifier = Classifier::on(arguments.machine.as_deref())?;
     let mut shown = Vec::with_capacity(profiles.len());
     for profile in &profiles {
         let document = ProfileDocument::new(profile, None);
         shown.push(Shown { document, on_machine: classifier.classify(profile)? });
+    }
+    if let Some(path) = &arguments.svg {
+        svg::write(path, &profiles)?;
     }
     match arguments.format {
         DocumentFormat::Json if shown.len() == 1 => json(&shown[0]),

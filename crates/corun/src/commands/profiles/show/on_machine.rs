@@ -9,7 +9,7 @@ pub(super) fn section(on: &Classified) -> Vec<String> {
     let one_way = size(on.way_bytes);
     vec![
         format!("  alone on {}{marked}", on.machine),
-        fact("class", on.class),
+        fact("class", on.class.name()),
         fact("LLC misses", format!("{:.2} MPKI, {:.2} MPKC", on.llc_mpki, on.llc_mpkc)),
         fact(
             "slowdown",
