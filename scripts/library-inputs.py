@@ -409,7 +409,7 @@ def main():
     mesh("mesh.graph", 200)
     beam("beam.inp", 24, 5)
     records("records.txt", 300_000)
-    history("history", 300, 40)
+    history("history", 150, 40)
 
 
 if __name__ == "__main__":

@@ -206,7 +206,7 @@ entry bwa bwa $none "1200 reads of 100 bases against a genome of 3 M bases" bwa 
 entry gawk gawk $none "an index of a text of 150,000 words" gawk -f work.awk text.txt
 entry ruby ruby3.1 $none "an index of a text of 52,000 words" /usr/bin/ruby3.1 work.rb
 entry xalan xalan $none "12,000 generated books sorted and counted" xalan -in books.xml -xsl books.xsl -out books2.html
-entry git git $none "300 commits of 3 of 40 files packed anew" \
+entry git git $none "150 commits of 3 of 40 files packed anew" \
   /usr/bin/git --git-dir=repository -c pack.threads=1 pack-objects --all --no-reuse-delta --no-reuse-object -q --stdout
 entry libquantum libquantum8 $none "Shor's algorithm on 55" ./shor 55 2
 entry metis metis $none "a grid of 40,000 nodes with long edges in 16 parts" gpmetis -seed=1 mesh.graph 16
