@@ -47,9 +47,9 @@ fuzz:  ## Each fuzz target for a minute (SECONDS_EACH=n to change); needs cargo-
 	  RUSTC_BOOTSTRAP=1 cargo fuzz run --sanitizer none "$$target" -- -max_total_time=$${SECONDS_EACH:-60}
 	done
 
-profiles:  ## Records the shipped profile library again (15 minutes)
+profiles:  ## Records the shipped profile library again (some 25 minutes on 2 cores)
 	@scripts/setup.sh test
-	scripts/record-library.sh
+	scripts/record-library.sh -j 2
 
 clean:  ## Removes what was built
 	cargo clean

@@ -193,68 +193,223 @@ def records(name, count):
             out.write(f"{draw.getrandbits(60):015x} {draw.getrandbits(40):010x}\n")
 
 
-SCRIPTS = {
-    "work.py": """
-import heapq
-graph = {n: [((n * k + 7) % 20011, (n * k) % 17 + 1) for k in (3, 5, 11)] for n in range(20011)}
-best, heap = {}, [(0, 1)]
-while heap:
-    cost, node = heapq.heappop(heap)
-    if node not in best:
-        best[node] = cost
-        for other, weight in graph[node]:
-            if other not in best:
-                heapq.heappush(heap, (cost + weight, other))
-counts = {}
-for word in open("text.txt").read().split():
-    counts[word] = counts.get(word, 0) + 1
-print(sum(best.values()), max(counts, key=counts.get))
-""",
-    "work.pl": """
-my (%count, %pair, $last); open(my $in, '<', 'text.txt') or die;
-while (<$in>) { last if $. > 4000; for my $w (/([a-z]+)/g) { $count{$w}++; $pair{"$last $w"}++ if $last; $last = $w } }
-my @top = (sort { $pair{$b} <=> $pair{$a} || $a cmp $b } keys %pair)[0 .. 9];
-print "$_ $pair{$_}\\n" for @top;
-""",
-    "work.lua": """
-local function tree(d) if d == 0 then return {} end return {tree(d - 1), tree(d - 1)} end
-local function count(t) if t[1] then return 1 + count(t[1]) + count(t[2]) end return 1 end
-local keep, total = tree(16), 0
-for _ = 1, 20 do total = total + count(tree(12)) end
-print(total, count(keep))
-""",
-    "work_numpy.py": """
-import numpy as np
-draw = np.random.RandomState(1)
-a, b = draw.rand(300, 300), draw.rand(300, 300)
-c = a @ b
-s = np.fft.fft(draw.rand(1 << 19))
-v = np.sort(draw.rand(400000))
-q = np.linalg.solve(a + 300 * np.eye(300), b)
-print(c.sum(), abs(s).max(), v[::1000].sum(), q.sum())
-""",
-    "gnugo.gtp": "boardsize 9\nlevel 4\n" + "genmove black\ngenmove white\n" * 3 + "quit\n",
-    "gnuchess.uci": "uci\nsetoption name Hash value 16\nposition startpos\ngo depth 9\n",
-}
+def picture(name, width, height):
+    """A colour picture with edges, a gradient and noise, as portable pixmap."""
+    draw = random.Random(15)
+    noise = bytes(draw.randrange(32) for _ in range(1 << 16))
+    with open(name, "wb") as out:
+        out.write(b"P6 %d %d 255\n" % (width, height))
+        for y in range(height):
+            shift = y * 97 & 0x7FFF
+            row = bytearray()
+            for x in range(width):
+                base = 160 if (x // 40 + y // 30) % 3 else 220 * x // width
+                grain = noise[shift + x]
+                row += bytes((base + grain & 0xFF, y * 200 // height + grain, (base ^ x) & 0xDF))
+            out.write(row)
+
+
+def genome(reference, reads, length, count):
+    """A random genome with repeats, and reads of 100 bases with 2 % of errors."""
+    draw = random.Random(16)
+    pieces = ["".join(draw.choices("ACGT", k=5000)) for _ in range(length // 7000)]
+    while sum(map(len, pieces)) < length:
+        piece = draw.choice(pieces)
+        pieces.append(piece[:draw.randrange(100, len(piece) + 1)])
+    bases = "".join(pieces)[:length]
+    with open(reference, "w") as out:
+        out.write(">chromosome\n")
+        out.writelines(bases[at:at + 70] + "\n" for at in range(0, length, 70))
+    with open(reads, "w") as out:
+        for at in range(count):
+            start = draw.randrange(length - 100)
+            read = "".join(draw.choice("ACGT") if draw.random() < 0.02 else base
+                           for base in bases[start:start + 100])
+            out.write(f"@read{at}\n{read}\n+\n{'I' * 100}\n")
+
+
+def mesh(name, side):
+    """A square grid with some long edges, in METIS' format."""
+    draw = random.Random(17)
+    near = [set() for _ in range(side * side)]
+
+    def join(a, b):
+        if a != b:
+            near[a].add(b)
+            near[b].add(a)
+
+    for y in range(side):
+        for x in range(side):
+            at = y * side + x
+            if x + 1 < side:
+                join(at, at + 1)
+            if y + 1 < side:
+                join(at, at + side)
+            if draw.random() < 0.2:
+                join(at, draw.randrange(side * side))
+    with open(name, "w") as out:
+        out.write(f"{side * side} {sum(map(len, near)) // 2}\n")
+        out.writelines(" ".join(str(n + 1) for n in sorted(one)) + "\n" for one in near)
+
+
+def flow(name, nodes, arcs):
+    """A minimum-cost flow problem in DIMACS' format; a ring of dear arcs makes it feasible."""
+    draw = random.Random(18)
+    sources = nodes // 20
+    lines = [f"a {n + 1} {(n + 1) % nodes + 1} 0 1000000 10000" for n in range(nodes)]
+    for _ in range(arcs - nodes):
+        tail, head = draw.sample(range(1, nodes + 1), 2)
+        lines.append(f"a {tail} {head} 0 {draw.randrange(1, 50)} {draw.randrange(1, 1000)}")
+    with open(name, "w") as out:
+        out.write(f"p min {nodes} {arcs}\n")
+        for n in range(sources):
+            amount = draw.randrange(5, 60)
+            out.write(f"n {n + 1} {amount}\nn {nodes - n} {-amount}\n")
+        out.writelines(line + "\n" for line in lines)
+
+
+def packing(name, rows, columns, filled):
+    """A sparse linear program: most profit within limits, in CPLEX's LP format."""
+    draw = random.Random(19)
+    limits = [[] for _ in range(rows)]
+    for column in range(columns):
+        for row in draw.sample(range(rows), filled):
+            limits[row].append(f"{draw.randrange(1, 40)} x{column}")
+    with open(name, "w") as out:
+        profit = "\n + ".join(f"{draw.randrange(10, 90)} x{c}" for c in range(columns))
+        out.write(f"Maximize\n profit: {profit}\nSubject To\n")
+        for row, terms in enumerate(limits):
+            out.write(f" r{row}: " + "\n + ".join(terms) + f" <= {draw.randrange(400, 900)}\n")
+        out.write("Bounds\n")
+        out.writelines(f" x{c} <= {draw.randrange(2, 9)}\n" for c in range(columns))
+        out.write("End\n")
+
+
+def beam(name, length, width):
+    """A beam of 8-node bricks, held at one end and pressed at the other, for CalculiX."""
+    across = width + 1
+
+    def node(x, y, z):
+        return (x * across + y) * across + z + 1
+
+    sides = [(y, z) for y in range(across) for z in range(across)]
+    with open(name, "w") as out:
+        out.write("*NODE, NSET=ALL\n")
+        for x in range(length + 1):
+            for y, z in sides:
+                out.write(f"{node(x, y, z)}, {x}.0, {y}.0, {z}.0\n")
+        out.write("*ELEMENT, TYPE=C3D8, ELSET=BEAM\n")
+        corners = [(0, 0, 0), (1, 0, 0), (1, 1, 0), (0, 1, 0),
+                   (0, 0, 1), (1, 0, 1), (1, 1, 1), (0, 1, 1)]
+        number = 0
+        for x in range(length):
+            for y in range(width):
+                for z in range(width):
+                    number += 1
+                    ends = [str(node(x + a, y + b, z + c)) for a, b, c in corners]
+                    out.write(f"{number}, {', '.join(ends)}\n")
+        out.write("*MATERIAL, NAME=STEEL\n*ELASTIC\n210000., .3\n*SOLID SECTION, ELSET=BEAM, "
+                  "MATERIAL=STEEL\n*BOUNDARY\n")
+        out.writelines(f"{node(0, y, z)}, 1, 3\n" for y, z in sides)
+        out.write("*STEP\n*STATIC\n*CLOAD\n")
+        out.writelines(f"{node(length, y, z)}, 2, -10.0\n" for y, z in sides)
+        out.write("*NODE PRINT, NSET=ALL, TOTALS=ONLY\nRF\n*END STEP\n")
+
+
+def formula(name, jobs, machines):
+    """A job shop as an SMT problem over differences: is there a plan that short?"""
+    draw = random.Random(20)
+    work, bounds = {}, []
+    for job in range(jobs):
+        order = draw.sample(range(machines), machines)
+        for step, machine in enumerate(order):
+            work[job, machine] = draw.randrange(1, 20)
+            start = f"s_{job}_{machine}"
+            if step:
+                before = order[step - 1]
+                bounds.append(f"(>= (- {start} s_{job}_{before}) {work[job, before]})")
+            else:
+                bounds.append(f"(>= {start} 0)")
+        bounds.append(f"(<= (+ {start} {work[job, machine]}) LIMIT)")
+    for machine in range(machines):
+        for a in range(jobs):
+            for b in range(a):
+                first, second = f"s_{a}_{machine}", f"s_{b}_{machine}"
+                bounds.append(f"(or (>= (- {first} {second}) {work[b, machine]}) "
+                              f"(>= (- {second} {first}) {work[a, machine]}))")
+    longest = max(sum(work[j, m] for j in range(jobs)) for m in range(machines))
+    with open(name, "w") as out:
+        out.write("(set-logic QF_IDL)\n")
+        out.writelines(f"(declare-fun s_{j}_{m} () Int)\n" for j, m in work)
+        for bound in bounds:
+            out.write(f"(assert {bound.replace('LIMIT', str(longest + 4))})\n")
+        out.write("(check-sat)\n")
+
+
+def history(name, commits, files):
+    """A stream for `git fast-import`: text files that change a little with each commit."""
+    draw = random.Random(21)
+    source = words(10**9, 22)
+    lines = [[" ".join(next(source) for _ in range(8)) for _ in range(200)] for _ in range(files)]
+    with open(name, "w") as out:
+        for commit in range(commits):
+            out.write("commit refs/heads/main\n"
+                      f"committer A <a@example.org> {1_700_000_000 + 600 * commit} +0000\n"
+                      f"data 7\nc {commit:05}\n")
+            for file in range(files) if commit == 0 else draw.sample(range(files), 3):
+                for _ in range(4):
+                    lines[file][draw.randrange(200)] = " ".join(next(source) for _ in range(8))
+                data = "\n".join(lines[file]) + "\n"
+                out.write(f"M 644 inline f{file}.txt\ndata {len(data)}\n{data}\n")
+
+
+def queries(name, rows):
+    """Statements for a PostgreSQL server that serves one user: one a line."""
+    draw = random.Random(23)
+    with open(name, "w") as out:
+        out.write("SET max_parallel_workers_per_gather = 0;\nSET jit = off;\n")
+        out.write("CREATE TABLE item(id int PRIMARY KEY, kind int, price float8, name text);\n")
+        out.write("CREATE TABLE sale(item int, day int, amount int);\n")
+        out.write("INSERT INTO item SELECT i, (i * 7919) % 97, ((i * 104729::bigint) % 10007) / 7.0,"
+                  f" 'item ' || i || ' of kind ' || (i * 7919) % 97 FROM generate_series(1, {rows}) i;\n")
+        out.write(f"INSERT INTO sale SELECT (i * 2654435761) % {rows} + 1, (i * 31) % 365, i % 9"
+                  f" FROM generate_series(1, {3 * rows}) i;\n")
+        out.write("CREATE INDEX by_day ON sale(day);\nANALYZE;\n")
+        out.write("SELECT kind, count(*), sum(price * amount) FROM sale JOIN item ON item.id = "
+                  "sale.item GROUP BY kind ORDER BY 3 DESC LIMIT 5;\n")
+        for _ in range(20):
+            out.write("SELECT count(*), max(name) FROM sale JOIN item ON item.id = sale.item WHERE "
+                      f"day = {draw.randrange(365)} AND price > {draw.randrange(900)};\n")
+        for _ in range(150):
+            key = draw.randrange(rows)
+            out.write(f"UPDATE item SET price = price + 1 WHERE id = {key};\n")
+            out.write(f"SELECT name, price FROM item WHERE id = {draw.randrange(rows)};\n")
 
 
 def main():
     text("text.txt", 150_000, 1)
     c_source("source.c", 8)
+    c_source("large.c", 1200)
     statements("statements.sql", 15_000)
+    queries("queries.sql", 8_000)
     scene("scene.pov")
     video("video.y4m", 352, 288, 4)
+    picture("picture.ppm", 320, 240)
     linear_program("transport.lp", 40, 140)
+    packing("packing.lp", 400, 1200, 6)
+    flow("network.min", 4000, 40_000)
     clauses("small.cnf", 170, 724, 8)
     clauses("large.cnf", 160, 682, 18)
+    formula("shop.smt2", 6, 6)
     proteins("family.sto", "proteins.fa", 2000)
+    genome("genome.fa", "reads.fq", 3_000_000, 1200)
     document("books.xml", "books.xsl", 12_000)
     sound("sound.wav", 1_500_000)
     graph("network.gv", 200)
+    mesh("mesh.graph", 200)
+    beam("beam.inp", 24, 5)
     records("records.txt", 300_000)
-    for name, script in SCRIPTS.items():
-        with open(name, "w") as out:
-            out.write(script.lstrip("\n"))
+    history("history", 150, 40)
 
 
 if __name__ == "__main__":

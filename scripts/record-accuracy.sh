@@ -1,0 +1,25 @@
+#!/bin/bash
+# Records the programs of the library twice more, every line exactly and 1 line in 100, for
+# `corun study sampling --exact FOLDER/exact --sampled FOLDER/sampled`.
+#
+#   scripts/record-accuracy.sh -o FOLDER [-j JOBS] [NAME...]
+#
+# RATE: the share of lines followed in the second recording (0.01).
+set -euo pipefail
+
+record=$(dirname "$0")/record-library.sh
+out= jobs=1
+while getopts o:j: option; do
+  case $option in
+    o) out=$OPTARG ;;
+    j) jobs=$OPTARG ;;
+    *) exit 2 ;;
+  esac
+done
+shift $((OPTIND - 1))
+[[ $out ]] || { echo "usage: $0 -o FOLDER [-j JOBS] [NAME...]" >&2; exit 2; }
+
+code=0
+"$record" -o "$out/exact" -j "$jobs" -x "--engine exact" "$@" || code=$?
+"$record" -o "$out/sampled" -j "$jobs" -x "--engine fixed-rate --rate ${RATE:-0.01}" "$@" || code=$?
+exit $code
