@@ -219,7 +219,7 @@ entry x264-mt x264 $none "4 generated CIF frames, 3 threads" \
 
 entry gzip gzip $none "$text" gzip -9 -c text.txt
 entry zstd zstd $none "$text" zstd --single-thread -12 -q -c text.txt
-entry zstd-mt zstd $none "8 MB of random records, 3 threads" zstd -T3 -9 -B1048576 -q -c records.txt
+entry zstd-mt zstd $none "8 MB of random records, 3 threads" zstd -T3 -3 -B1048576 -q -c records.txt
 entry bzip2 bzip2 $none "$text" bzip2 -9 -c text.txt
 entry gnuchess gnuchess gnuchess.uci "the opening position, depth 9, 16 MB hash; it crashes when told to quit, untraced too" /usr/games/gnuchess -u
 entry gnugo gnugo gnugo.gtp "six moves on a board of 9, level 4" /usr/games/gnugo --mode gtp --seed 1
