@@ -289,6 +289,9 @@ fn write_recording(out: &mut String, recording: &Recording) {
     for process in &recording.processes {
         out.push_str("\n[[process]]\n");
         line(out, "command", words(&process.command));
+        if process.count != 1 {
+            line(out, "count", process.count);
+        }
         line(out, "instructions", process.instructions);
         line(out, "complete", process.complete);
     }

@@ -201,7 +201,7 @@ prop_compose! {
             recording.threads.push(thread);
             recording.stack_distances.push(cache);
             let command = recording.origin.command.clone();
-            recording.processes.push(ProcessRecord { command, instructions: 7, complete });
+            recording.processes.push(ProcessRecord { command, count: 3, instructions: 7, complete });
         }
         Profile { name, data: ProfileData::Recording(recording) }
     }

@@ -47,12 +47,15 @@ pub struct ThreadRecord {
     pub curve: MissRateCurve,
 }
 
-/// One of a program's processes.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+/// One of a program's processes, or several alike.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProcessRecord {
-    /// What it executed.
+    /// What it executed, last if several.
     pub command: Vec<String>,
+    /// How many processes stand in this entry. Their figures are sums.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub count: u64,
     /// Its instructions; 0 where it ran untraced.
     pub instructions: u64,
     /// Did it run to its end?
@@ -151,6 +154,21 @@ impl EngineKind {
             Self::FixedSize => "fixed-size",
         }
     }
+}
+
+impl Default for ProcessRecord {
+    /// One that did nothing.
+    fn default() -> Self {
+        Self { command: Vec::new(), count: 1, instructions: 0, complete: false }
+    }
+}
+
+fn one() -> u64 {
+    1
+}
+
+fn is_one(count: &u64) -> bool {
+    *count == 1
 }
 
 fn yes() -> bool {

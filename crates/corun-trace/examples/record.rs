@@ -58,7 +58,7 @@ fn main() -> ExitCode {
         options.shown.map(|text| text.split_whitespace().map(str::to_owned).collect());
     request.instructions = options.instructions;
     request.duration = options.duration.map(Duration::from_secs_f64);
-    request.settings.tracked_lines = options.lines;
+    request.settings.engine.lines = options.lines;
     request.settings.window = options.window;
     request.cpu = options.cpu;
     let recorded = match record(&request) {
@@ -75,5 +75,5 @@ fn main() -> ExitCode {
         eprintln!("record: {error}");
         return ExitCode::from(2);
     }
-    ExitCode::from(recorded.status.code().map_or(1, |code| code as u8))
+    ExitCode::from(recorded.exit_code())
 }

@@ -4,17 +4,23 @@
 //! plug-in. The plug-in hands every block of code that runs and every line that is touched, as
 //! [`event::Event`]s, to one [`engine::Engine`]: LRU stack distances over all data accesses and
 //! instruction fetches, an instruction mix, a branch predictor, strides and dependences. What
-//! comes out is a [`corun_profile::Profile`] with one phase for the whole run.
+//! comes out is a [`corun_profile::Profile`]. Every process of a program writes reports of its own,
+//! from which the starter makes the one profile.
 //!
-//! Everything but `plugin::entry` and `plugin::ffi` is safe code that needs no QEMU to be tested.
+//! Everything but `plugin::{entry, ffi, host}` and `control` is safe code that needs no QEMU to be
+//! tested.
 
 pub mod block;
+mod control;
 pub mod decode;
+mod elf;
+mod emulator;
 pub mod engine;
 pub mod event;
 mod launch;
 pub mod phases;
 pub mod plugin;
+mod program;
 pub mod report;
 mod settings;
 pub mod summary;

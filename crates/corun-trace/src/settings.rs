@@ -3,20 +3,22 @@
 //! A further setting is a field here, its word in [`Settings::read`] and [`Settings::words`], and
 //! an option of `corun profile`; starter and plug-in hand the whole of it on.
 
-use crate::engine::{DEFAULT_TRACKED_LINES, DEFAULT_WINDOW};
+use crate::engine::{DEFAULT_WINDOW, EngineOptions, SamplingRate};
 
 /// How a program is recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// Cache lines followed at most: the more, the larger the footprint that stays exact.
-    pub tracked_lines: usize,
+    /// Which accesses and cache lines are followed.
+    pub engine: EngineOptions,
     /// Instructions of a window, by which phases are told apart.
     pub window: u64,
+    /// Record the process that is started and none of its children.
+    pub main_only: bool,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { tracked_lines: DEFAULT_TRACKED_LINES, window: DEFAULT_WINDOW }
+        Self { engine: EngineOptions::default(), window: DEFAULT_WINDOW, main_only: false }
     }
 }
 
@@ -25,15 +27,30 @@ impl Settings {
     /// value cannot be read.
     pub(crate) fn read(&mut self, name: &str, value: &str) -> bool {
         match name {
-            "lines" => store(&mut self.tracked_lines, value.parse()),
+            "engine" => store(&mut self.engine.kind, value.parse()),
+            "one_in" => {
+                let rate =
+                    value.parse().ok().and_then(|one_in: f64| SamplingRate::new(1.0 / one_in));
+                store(&mut self.engine.rate, rate.ok_or(()))
+            }
+            "lines" => store(&mut self.engine.lines, value.parse()),
+            "fetches" => store(&mut self.engine.fetches, value.parse()),
             "window" => store(&mut self.window, value.parse()),
+            "main_only" => store(&mut self.main_only, value.parse()),
             _ => false,
         }
     }
 
     /// The words that [`Self::read`] takes in, those first that always stand.
     pub(crate) fn words(&self) -> Vec<String> {
-        vec![format!("lines={}", self.tracked_lines), format!("window={}", self.window)]
+        vec![
+            format!("engine={}", self.engine.kind.name()),
+            format!("one_in={}", self.engine.rate.one_in()),
+            format!("lines={}", self.engine.lines),
+            format!("fetches={}", self.engine.fetches),
+            format!("window={}", self.window),
+            format!("main_only={}", self.main_only),
+        ]
     }
 }
 

@@ -170,22 +170,6 @@ fn the_same_run_gives_the_same_profile() {
 }
 
 #[test]
-fn a_shell_that_starts_children_says_so() {
-    if kernels().is_none() {
-        return;
-    }
-    let words = ["/bin/sh", "-c", "ls / >/dev/null; exit 3"];
-    let recorded = record(&Request::new(words.map(Into::into).to_vec())).unwrap();
-    assert_eq!(recorded.status.code(), Some(3));
-    assert!(recorded.notes[0].starts_with("1 child process ran"), "{:?}", recorded.notes);
-    let words = ["/usr/bin/env", "true"];
-    let recorded = record(&Request::new(words.map(Into::into).to_vec())).unwrap();
-    assert!(recorded.status.success());
-    assert!(!recording(&recorded.profile).origin.complete);
-    assert!(recorded.notes[0].contains("replaced itself"), "{:?}", recorded.notes);
-}
-
-#[test]
 fn what_is_no_program_is_refused() {
     let refused = |word: &str| record(&Request::new(vec![word.into()])).unwrap_err();
     assert!(matches!(refused("/no/such/program"), TraceError::NotFound { .. }));

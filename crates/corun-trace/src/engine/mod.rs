@@ -140,6 +140,19 @@ impl Engine {
         self.window_instructions.min(self.limit.saturating_sub(self.passed))
     }
 
+    /// Begins anew, as for another process of the same code: the blocks stay known.
+    pub fn restart(&mut self, options: EngineOptions) {
+        let blocks = std::mem::take(&mut self.blocks);
+        let fresh = Self::new(options, None).with_window(self.window_instructions);
+        *self = Self { blocks, ..fresh };
+    }
+
+    /// Stops at this many instructions.
+    pub fn set_limit(&mut self, instructions: u64) {
+        self.limit = instructions;
+        self.stop = self.window_end();
+    }
+
     /// Makes a block known; its number.
     pub fn add_block(&mut self, block: Block) -> u32 {
         self.blocks.push(block);

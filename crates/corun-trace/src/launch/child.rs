@@ -1,55 +1,55 @@
-//! The emulated program as a child process: its command line, its signals, its end.
+//! The emulated program as a child process: its signals, its end, and the end of those that it
+//! started.
 
-use std::ffi::OsString;
+use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::SignalsInfo;
 use signal_hook::iterator::exfiltrator::WithOrigin;
 use signal_hook::low_level::siginfo::{Cause, Origin};
 
-use super::program::Program;
-use crate::plugin::Options;
+use crate::control::{Control, Stop};
 
-/// How much longer than its time limit a program may run: the plug-in stops it by itself, unless
+/// How much longer than the limits a program may run: the plug-ins stop it by themselves, unless
 /// it sleeps.
-const GRACE: Duration = Duration::from_secs(2);
+const GRACE: Duration = Duration::from_secs(1);
 
-pub(super) fn command(
-    qemu: &Path,
-    plugin: &Path,
-    options: &Options,
-    cpu: Option<&str>,
-    program: &Program,
-) -> Command {
-    let mut command = Command::new(qemu);
-    let mut words = plugin.display().to_string().replace(',', ",,");
-    for word in options.words() {
-        words.push(',');
-        words.push_str(&word);
-    }
-    command.arg("-plugin").arg(OsString::from(words));
-    if let Some(cpu) = cpu {
-        command.args(["-cpu", cpu]);
-    }
-    if let Some(called) = &program.called {
-        command.arg("-0").arg(called);
-    }
-    command.arg(&program.binary).args(&program.arguments);
-    command
+/// How long processes that outlive the program are waited for.
+const AFTERWARDS: Duration = Duration::from_secs(1);
+
+/// How long they have to hand in what they did until then.
+const FAREWELL: Duration = Duration::from_millis(200);
+
+/// Between two looks at what runs.
+const POLL: Duration = Duration::from_millis(20);
+
+/// How a program and the processes that it started came to their end.
+pub(super) struct Ended {
+    /// The number of the process that was started.
+    pub(super) process: u32,
+    /// How it ended.
+    pub(super) status: ExitStatus,
+    /// The limit that ended it all.
+    pub(super) limit: Option<Stop>,
+    /// Processes that run on.
+    pub(super) left: usize,
 }
 
-/// Runs it to its end and hands signals on to it meanwhile. Also true when it had to be killed at
-/// its time limit.
+/// Runs it to its end and hands signals on to it meanwhile. All its processes have the folder's
+/// name in their command lines.
 pub(super) fn run(
     mut command: Command,
-    duration: Option<Duration>,
-) -> io::Result<(ExitStatus, bool)> {
+    control: &Control,
+    folder: &Path,
+    limited: bool,
+) -> io::Result<Ended> {
     let handed_on = [SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2];
     let mut signals = SignalsInfo::<WithOrigin>::new(handed_on)?;
     let handle = signals.handle();
@@ -65,10 +65,11 @@ pub(super) fn run(
             }
         }
     });
-    let status = wait(&mut child, duration);
+    let tree = Tree { control, folder };
+    let ended = tree.wait(&mut child, limited);
     handle.close();
     let _ = relay.join();
-    status
+    ended
 }
 
 /// A signal from the terminal has reached the whole foreground group, the child included.
@@ -76,15 +77,76 @@ fn is_for_us_alone(origin: &Origin) -> bool {
     matches!(origin.cause, Cause::Sent(_))
 }
 
-fn wait(child: &mut Child, duration: Option<Duration>) -> io::Result<(ExitStatus, bool)> {
-    let Some(duration) = duration else { return Ok((child.wait()?, false)) };
-    let started = Instant::now();
-    while started.elapsed() < duration + GRACE {
-        if let Some(status) = child.try_wait()? {
-            return Ok((status, false));
+struct Tree<'a> {
+    control: &'a Control,
+    folder: &'a Path,
+}
+
+impl Tree<'_> {
+    fn wait(&self, child: &mut Child, limited: bool) -> io::Result<Ended> {
+        let status = if limited { self.wait_limited(child)? } else { child.wait()? };
+        let mut left = self.wait_for_others(AFTERWARDS);
+        let limit = self.control.stop();
+        if left > 0 {
+            if limit.is_some() {
+                self.kill();
+            } else {
+                self.control.set_stop(Stop::Leave);
+            }
+            left = self.wait_for_others(FAREWELL);
         }
-        thread::sleep(Duration::from_millis(50));
+        Ok(Ended { process: child.id(), status, limit, left })
     }
-    child.kill()?;
-    Ok((child.wait()?, true))
+
+    fn wait_limited(&self, child: &mut Child) -> io::Result<ExitStatus> {
+        let mut stopped: Option<Instant> = None;
+        loop {
+            if let Some(status) = child.try_wait()? {
+                return Ok(status);
+            }
+            if self.control.stop().is_some()
+                && stopped.get_or_insert_with(Instant::now).elapsed() >= GRACE
+            {
+                self.kill();
+                return child.wait();
+            }
+            thread::sleep(POLL);
+        }
+    }
+
+    /// Waits until no process of it runs, and returns how many still do in the end.
+    fn wait_for_others(&self, most: Duration) -> usize {
+        let started = Instant::now();
+        loop {
+            let running = self.running().len();
+            if running == 0 || started.elapsed() >= most {
+                return running;
+            }
+            thread::sleep(POLL);
+        }
+    }
+
+    fn kill(&self) {
+        for process in self.running() {
+            // It may be gone already, and its number be another's: the number is fixed first.
+            if let Ok(fixed) = pidfd_open(process, PidfdFlags::empty())
+                && self.is_ours(process.as_raw_nonzero().get())
+            {
+                let _ = pidfd_send_signal(&fixed, Signal::KILL);
+            }
+        }
+    }
+
+    fn running(&self) -> Vec<Pid> {
+        let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+        let numbers =
+            entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        numbers.filter(|&number| self.is_ours(number)).filter_map(Pid::from_raw).collect()
+    }
+
+    fn is_ours(&self, process: i32) -> bool {
+        let folder = self.folder.as_os_str().as_bytes();
+        fs::read(format!("/proc/{process}/cmdline"))
+            .is_ok_and(|line| line.windows(folder.len()).any(|part| part == folder))
+    }
 }

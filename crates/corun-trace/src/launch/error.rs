@@ -32,6 +32,22 @@ pub enum TraceError {
         /// The file.
         path: PathBuf,
     },
+    /// An ELF file that cannot be run.
+    #[error("{}: is no program that can run: {found}", path.display())]
+    BrokenElf {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        found: String,
+    },
+    /// The dynamic loader that a program names is missing.
+    #[error("{}: needs the dynamic loader {}, which is not installed", path.display(), loader.display())]
+    NoLoader {
+        /// The file.
+        path: PathBuf,
+        /// Its loader.
+        loader: PathBuf,
+    },
     /// A program for a machine that QEMU does not know.
     #[error("{}: is for a machine (ELF machine {machine}) that the tracer has no emulator for", path.display())]
     UnknownMachine {

@@ -1,21 +1,27 @@
-//! Starts a program under QEMU with the plug-in and makes a profile of the plug-in's report.
+//! Starts a program under QEMU with the plug-in and makes a profile of the plug-ins' reports.
 
 mod child;
 mod error;
-mod program;
+mod gather;
+mod notes;
 
 use std::env;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::ExitStatus;
+use std::process::{Command, ExitStatus};
 use std::time::Duration;
 
 use corun_profile::{Origin, Profile, ProfileData, Recording};
 
+use self::child::Ended;
 pub use self::error::TraceError;
+use self::gather::{Gathered, gather};
+use crate::control::Control;
 use crate::plugin::Options;
-use crate::report::{REPORT_VERSION, Report, State};
+use crate::report::{CONTROL, State};
 use crate::settings::Settings;
+use crate::{emulator, program};
 
 /// File name of the plug-in.
 const PLUGIN: &str = "libcorun_trace.so";
@@ -74,15 +80,30 @@ pub struct Recorded {
     pub profile: Profile,
     /// How the program ended.
     pub status: ExitStatus,
+    /// Was it stopped at a limit?
+    pub stopped: bool,
     /// What the profile does not hold, for the user; empty as a rule.
     pub notes: Vec<String>,
+}
+
+impl Recorded {
+    /// The program's exit status as shells have it: 128 and the signal's number where a signal
+    /// ended it; 0 where a limit of the recording did.
+    pub fn exit_code(&self) -> u8 {
+        if self.stopped {
+            return 0;
+        }
+        let signalled = self.status.signal().map(|signal| 128 + signal);
+        self.status.code().or(signalled).map_or(1, |code| code as u8)
+    }
 }
 
 /// Runs a program under the tracer to its end, or to a limit, and returns its profile.
 ///
 /// The program has this process's standard streams. Signals sent to this process are handed on to
-/// it. Only the process that is started is recorded, with all its threads: forked children run
-/// emulated but unrecorded, and what they or it execute runs natively; the notes say so.
+/// it. The processes that it starts, and the programs that these execute, are recorded with it;
+/// the notes say which were not. Processes that outlive the program by more than a second run on
+/// unrecorded.
 ///
 /// # Errors
 /// [`TraceError`] when the command is no program, the emulator or the plug-in is missing, or
@@ -99,92 +120,64 @@ pub fn record(request: &Request) -> Result<Recorded, TraceError> {
         .prefix("corun-trace-")
         .tempdir()
         .map_err(|source| TraceError::Io { path: env::temp_dir(), source })?;
-    let mut options = Options::new(folder.path().join("report"));
+    let mut options = Options::new(folder.path().to_owned());
     options.instructions = request.instructions;
-    options.duration = request.duration;
     options.settings = request.settings.clone();
-    let command = child::command(&qemu, &plugin, &options, request.cpu.as_deref(), &program);
-    let (status, killed) = child::run(command, request.duration)
+    let shared = folder.path().join(CONTROL);
+    let control = Control::create(&shared, request.duration)
+        .map_err(|source| TraceError::Io { path: shared, source })?;
+    let cpu = request.cpu.as_deref().map(OsStr::new);
+    let mut command = Command::new(&qemu);
+    command.args(emulator::arguments(&plugin, cpu, &options, &[], &program));
+    let limited = request.instructions.is_some() || request.duration.is_some();
+    let ended = child::run(command, &control, folder.path(), limited)
         .map_err(|source| TraceError::Io { path: qemu, source })?;
-    let mut report = Report::read(&options.report)
-        .map_err(|error| TraceError::NoRecord { reason: unrecorded(&error, status) })?;
-    if report.version != REPORT_VERSION {
-        let reason = format!("{} is of another version of corun", plugin.display());
-        return Err(TraceError::NoRecord { reason });
-    }
-    if killed && report.state == State::Running {
-        report.state = State::TimeLimit;
-    }
-    finish(request, &report, status)
-}
-
-fn unrecorded(error: &std::io::Error, status: ExitStatus) -> String {
-    if error.kind() == std::io::ErrorKind::NotFound {
-        format!("the program ended ({status}) before the tracer could write its report")
-    } else {
-        format!("the tracer's report cannot be read: {error}")
-    }
-}
-
-fn finish(request: &Request, report: &Report, status: ExitStatus) -> Result<Recorded, TraceError> {
-    let notes = notes(report);
-    let recorded = report
-        .recording()
-        .map_err(|error| TraceError::NoRecord { reason: unrecorded(&error, status) })?;
-    let recorded = recorded.ok_or_else(|| TraceError::NoRecord {
-        reason: "the program ran no instruction".to_owned(),
+    let gathered = gather(folder.path(), ended.process).map_err(|error| TraceError::NoRecord {
+        reason: format!("the tracer's reports cannot be read: {error}"),
     })?;
+    finish(request, gathered, &ended, &control)
+}
+
+fn finish(
+    request: &Request,
+    mut gathered: Gathered,
+    ended: &Ended,
+    control: &Control,
+) -> Result<Recorded, TraceError> {
+    let recorded = gathered.recording.take().ok_or_else(|| TraceError::NoRecord {
+        reason: format!("the program ended ({}) before the tracer's first report", ended.status),
+    })?;
+    let mut state = gathered.main.unwrap_or(State::Running);
+    if let (State::Running, Some(limit)) = (state, ended.limit) {
+        // It slept, and was killed.
+        state = limit.state();
+    }
+    // Who crashed before the first report left none.
+    let untraced = control.untraced() + control.started().saturating_sub(gathered.programs);
     let command: Vec<String> =
         request.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    let name = request.profile_name();
-    let undecoded = match report.target.as_str() {
+    let undecoded = match gathered.target.as_str() {
         "x86_64" | "i386" => String::new(),
         target => format!(" ({target}: branches, floating point and dependences not decoded)"),
     };
-    let ended = report.state == State::Ended;
+    let by_itself = state == State::Ended;
     let origin = Origin {
         command: request.shown_command.clone().unwrap_or(command),
         program: request.program.clone(),
         input: request.input.clone(),
         date: time::OffsetDateTime::now_utc().date().to_string(),
         tracer: format!("corun-trace {}{undecoded}", env!("CARGO_PKG_VERSION")),
-        complete: ended && status.code().is_some(),
-        exit_code: status.code().filter(|_| ended),
-        ..recorded.origin
+        engine: request.settings.engine.kind,
+        sampling_rate: recorded.origin.sampling_rate,
+        instruction_fetches: request.settings.engine.fetches,
+        untraced_processes: untraced,
+        complete: by_itself && ended.status.code().is_some() && ended.left == 0,
+        exit_code: ended.status.code().filter(|_| by_itself),
     };
+    let notes = notes::notes(state, untraced, &gathered, ended, request.settings.main_only);
     let recording = Recording { origin, ..recorded };
-    let profile = Profile { name, data: ProfileData::Recording(recording) };
-    Ok(Recorded { profile, status, notes })
-}
-
-fn notes(report: &Report) -> Vec<String> {
-    let mut notes = Vec::new();
-    match report.state {
-        State::Ended => {}
-        State::Running => notes.push(
-            "the program crashed or was killed; the last second of it may be missing from the profile".into(),
-        ),
-        State::Replaced => notes
-            .push("the program replaced itself by another one (execve), which ran untraced".into()),
-        State::InstructionLimit => {
-            notes
-                .push("stopped at the instruction limit; the profile is of the part before".into());
-        }
-        State::TimeLimit => {
-            notes.push("stopped at the time limit; the profile is of the part before".into());
-        }
-    }
-    if report.children > 0 {
-        notes.push(match report.children {
-            1 => "1 child process ran that is not in the profile".to_owned(),
-            count => format!("{count} child processes ran that are not in the profile"),
-        });
-    }
-    if report.lost_threads > 0 {
-        let count = report.lost_threads;
-        notes.push(format!("{count} threads could not be followed"));
-    }
-    notes
+    let profile = Profile { name: request.profile_name(), data: ProfileData::Recording(recording) };
+    Ok(Recorded { profile, status: ended.status, stopped: ended.limit.is_some(), notes })
 }
 
 fn file_name(command: &str) -> String {

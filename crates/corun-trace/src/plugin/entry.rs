@@ -1,14 +1,17 @@
 //! What QEMU calls: the exported entry points, the callbacks, and the threads' buffers.
 #![allow(unsafe_code)] // Exported symbols, and buffers that belong to one guest thread each.
 
+use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::ptr::null_mut;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
-use super::ffi::{GuestBlock, Id, Info, Qemu, VERSION, end_process};
+use super::ffi::{GuestBlock, Id, Info, Qemu, VERSION};
+use super::host::{at_fork, block_signals, end_process};
 use super::options::Options;
 use super::session::{Session, Verdict};
+use super::syscalls::Call;
 use crate::decode::GuestInstruction;
 use crate::engine::Thread;
 use crate::event::{Event, LINE_BYTES};
@@ -31,6 +34,11 @@ static SESSION: OnceLock<(Qemu, Session)> = OnceLock::new();
 static THREADS: [AtomicPtr<Buffer>; SLOTS] = [const { AtomicPtr::new(null_mut()) }; SLOTS];
 /// One more than the highest slot in use.
 static USED: AtomicU32 = AtomicU32::new(0);
+
+thread_local! {
+    /// The guest thread that last asked to fork on this host thread.
+    static FORKING_THREAD: Cell<c_uint> = const { Cell::new(0) };
+}
 
 struct Buffer {
     events: Vec<Event>,
@@ -77,14 +85,19 @@ fn install<'a>(
     }
     let options = Options::parse(words).map_err(|error| error.to_string())?;
     let qemu = Qemu::find().ok_or("this QEMU lacks functions of plug-in interface 1")?;
+    if let Some(signals) = options.blocked_signals {
+        // They were all held back while the program before executed this one.
+        block_signals(signals);
+    }
     if options.idle {
         qemu.register(id, translated_idle, None, ended_idle);
     } else {
         qemu.register(id, translated, Some((syscall, syscall_returned)), ended);
+        at_fork(fork_begins, fork_ended, forked);
     }
-    SESSION
-        .set((qemu, Session::new(options, target)))
-        .map_err(|_| "the plug-in is loaded twice".to_owned())
+    let folder = options.report.display().to_string();
+    let session = Session::new(options, target).map_err(|error| format!("{folder}: {error}"))?;
+    SESSION.set((qemu, session)).map_err(|_| "the plug-in is loaded twice".to_owned())
 }
 
 extern "C" fn translated(_: Id, block: *mut c_void) {
@@ -97,7 +110,7 @@ extern "C" fn translated(_: Id, block: *mut c_void) {
             GuestInstruction { address, bytes }
         })
         .collect();
-    let Some(watched) = session.translate(&instructions) else { return };
+    let Some(watched) = session.translate(&instructions, block.guest_base()) else { return };
     block.on_run(block_runs, watched.id as usize);
     for (index, touches) in watched.touches_memory.iter().enumerate() {
         if *touches {
@@ -189,39 +202,79 @@ extern "C" fn syscall(
     thread: c_uint,
     number: i64,
     first: u64,
-    _: u64,
-    _: u64,
-    _: u64,
-    _: u64,
+    second: u64,
+    third: u64,
+    fourth: u64,
+    fifth: u64,
     _: u64,
     _: u64,
     _: u64,
 ) {
     let Some((_, session)) = SESSION.get() else { return };
-    if session.wants_flush(number) {
-        // SAFETY: QEMU calls from the thread's own host thread.
-        if let Some(buffer) = unsafe { buffer(thread) } {
-            flush(buffer);
-        }
+    let call = session.call(number, first);
+    if call == Call::Other {
+        return;
     }
-    session.syscall(number, first);
+    // SAFETY: QEMU calls from the thread's own host thread.
+    if let Some(buffer) = unsafe { buffer(thread) } {
+        flush(buffer);
+    }
+    match call {
+        Call::Fork => FORKING_THREAD.set(thread),
+        Call::Exec => session.executes(number, [first, second, third, fourth, fifth]),
+        Call::Signal => session.signals(),
+        Call::Exit | Call::Other => {}
+    }
 }
 
 extern "C" fn syscall_returned(_: Id, _: c_uint, number: i64, _: i64) {
     if let Some((_, session)) = SESSION.get() {
-        session.syscall_returned(number);
+        session.call_returned(number);
     }
+}
+
+extern "C" fn fork_begins() {
+    if let Some((_, session)) = SESSION.get() {
+        session.fork_begins();
+    }
+}
+
+extern "C" fn fork_ended() {
+    if let Some((_, session)) = SESSION.get() {
+        session.fork_ended();
+    }
+}
+
+/// In a forked child, whose only thread this is.
+extern "C" fn forked() {
+    let Some((_, session)) = SESSION.get() else { return };
+    let own = FORKING_THREAD.get();
+    for (thread, slot) in THREADS.iter().enumerate().take(USED.load(Ordering::Relaxed) as usize) {
+        if thread != own as usize {
+            // The buffer of a thread of the parent; where it was copied in mid-flight does not
+            // matter if nobody looks.
+            slot.store(null_mut(), Ordering::Relaxed);
+        }
+    }
+    // SAFETY: this is the only thread.
+    if let Some(buffer) = unsafe { buffer(own) } {
+        buffer.events.clear();
+        buffer.thread = Thread::new();
+    }
+    session.forked();
 }
 
 extern "C" fn ended(_: Id, _: *mut c_void) {
     let Some((_, session)) = SESSION.get() else { return };
     // A single thread has stopped, as this runs in its place. Of several, others may still be
     // running: what they have not handed in is lost, at most a batch each.
-    if USED.load(Ordering::Relaxed) == 1
-        // SAFETY: this is the only thread there ever was.
-        && let Some(buffer) = unsafe { buffer(0) }
-    {
-        flush(buffer);
+    let mut buffers = THREADS[..USED.load(Ordering::Relaxed) as usize]
+        .iter()
+        .map(|slot| slot.load(Ordering::Relaxed))
+        .filter(|buffer| !buffer.is_null());
+    if let (Some(only), None) = (buffers.next(), buffers.next()) {
+        // SAFETY: buffers are never freed, and this is the only thread's that this process had.
+        flush(unsafe { &mut *only });
     }
     session.ended();
 }

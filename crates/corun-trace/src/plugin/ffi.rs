@@ -89,6 +89,7 @@ interface! {
     instruction_data: c"qemu_plugin_insn_data" = fn(*const c_void) -> *const u8;
     instruction_size: c"qemu_plugin_insn_size" = fn(*const c_void) -> usize;
     instruction_address: c"qemu_plugin_insn_vaddr" = fn(*const c_void) -> u64;
+    instruction_place: c"qemu_plugin_insn_haddr" = fn(*const c_void) -> *const c_void;
 }
 
 /// A block that QEMU is translating, valid during that callback only.
@@ -157,6 +158,17 @@ impl GuestBlock<'_> {
         }
     }
 
+    /// Where the guest's address 0 lies in this process, by an instruction's two addresses.
+    pub(super) fn guest_base(&self) -> Option<u64> {
+        // SAFETY: the block is valid, and has a first instruction where QEMU gives one.
+        unsafe {
+            let one = (self.qemu.block_instruction)(self.block, 0);
+            let place = (self.qemu.instruction_place)(one).addr() as u64;
+            let address = (self.qemu.instruction_address)(one);
+            (place != 0).then(|| place.wrapping_sub(address))
+        }
+    }
+
     /// Calls `callback` whenever the block runs, with `data` as a pointer that is none.
     pub(super) fn on_run(&self, callback: BlockRun, data: usize) {
         let data = std::ptr::without_provenance_mut(data);
@@ -173,10 +185,4 @@ impl GuestBlock<'_> {
             (self.qemu.register_memory)(one, callback, NO_REGISTERS, LOADS_AND_STORES, data);
         }
     }
-}
-
-/// Ends the process without running anything of QEMU's.
-pub(super) fn end_process() -> ! {
-    // SAFETY: ends the process; nothing runs after it.
-    unsafe { libc::_exit(0) }
 }

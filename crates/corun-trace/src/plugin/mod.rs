@@ -1,10 +1,12 @@
 //! The plug-in itself, as QEMU loads it.
 //!
 //! Every guest thread fills a buffer of its own with [`Event`](crate::event::Event)s; a full
-//! buffer goes to the one engine. Only `ffi` and `entry` hold unsafe code.
+//! buffer goes to the one engine. Only `ffi`, `host` and `entry` hold unsafe code.
 
 mod entry;
+mod exec;
 mod ffi;
+mod host;
 mod options;
 mod session;
 mod syscalls;

@@ -1,19 +1,21 @@
 //! What the plug-in is told: `name=value` words behind its file name on QEMU's command line.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use crate::settings::Settings;
 
 /// The plug-in's options.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// Where its report goes.
+    /// The folder of all processes' reports, with the file of the numbers they share.
     pub report: PathBuf,
-    /// Stop after this many instructions.
+    /// Stop after this many instructions of all processes.
     pub instructions: Option<u64>,
-    /// Stop after this time.
-    pub duration: Option<Duration>,
+    /// When the process started that executed this program, in nanoseconds of the monotonic
+    /// clock; else it is a process's first program.
+    pub process_started_ns: Option<u64>,
+    /// The blocked signals, one bit each, where whoever executed this program held all back.
+    pub blocked_signals: Option<u64>,
     /// How it records.
     pub settings: Settings,
     /// Watch nothing: every instruction gets a memory callback that returns at once. The
@@ -27,12 +29,13 @@ pub struct Options {
 pub struct BadOption(String);
 
 impl Options {
-    /// Options with this report and no limits.
+    /// Options with this folder and no limits.
     pub fn new(report: PathBuf) -> Self {
         Self {
             report,
             instructions: None,
-            duration: None,
+            process_started_ns: None,
+            blocked_signals: None,
             settings: Settings::default(),
             idle: false,
         }
@@ -51,14 +54,15 @@ impl Options {
             match name {
                 "report" => options.report = PathBuf::from(value),
                 "instructions" => options.instructions = Some(number()?),
-                "milliseconds" => options.duration = Some(Duration::from_millis(number()?)),
+                "process" => options.process_started_ns = Some(number()?),
+                "blocked" => options.blocked_signals = Some(number()?),
                 "idle" => options.idle = value == "on",
                 _ if options.settings.read(name, value) => {}
                 _ => return Err(bad()),
             }
         }
         if options.report.as_os_str().is_empty() && !options.idle {
-            return Err(BadOption("no report=FILE".to_owned()));
+            return Err(BadOption("no report=FOLDER".to_owned()));
         }
         Ok(options)
     }
@@ -70,7 +74,8 @@ impl Options {
         let mut words = vec![format!("report={report}")];
         words.extend(self.settings.words());
         words.extend(self.instructions.map(|count| format!("instructions={count}")));
-        words.extend(self.duration.map(|time| format!("milliseconds={}", time.as_millis())));
+        words.extend(self.process_started_ns.map(|moment| format!("process={moment}")));
+        words.extend(self.blocked_signals.map(|signals| format!("blocked={signals}")));
         if self.idle {
             words.push("idle=on".to_owned());
         }
@@ -80,14 +85,24 @@ impl Options {
 
 #[cfg(test)]
 mod tests {
+    use corun_profile::EngineKind;
+
     use super::*;
+    use crate::engine::{EngineOptions, SamplingRate};
 
     #[test]
     fn words_read_back() {
         let mut options = Options::new(PathBuf::from("/tmp/a b/report"));
         options.instructions = Some(12);
-        options.duration = Some(Duration::from_millis(2500));
-        options.settings = Settings { tracked_lines: 77, window: 1000 };
+        options.process_started_ns = Some(34);
+        options.blocked_signals = Some(u64::MAX);
+        let engine = EngineOptions {
+            kind: EngineKind::FixedRate,
+            rate: SamplingRate::new(0.013).unwrap(),
+            lines: 77,
+            fetches: false,
+        };
+        options.settings = Settings { engine, window: 1000, main_only: true };
         let words = options.words();
         assert_eq!(Options::parse(words.iter().map(String::as_str)), Ok(options));
     }

@@ -1,20 +1,25 @@
 //! The plug-in's state behind the entry points, in safe code.
 
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::hash::BuildHasher;
+use std::io;
 use std::process;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustc_hash::FxBuildHasher;
 
+use super::exec::{Follower, GuestMemory, Plan};
+use super::host::HeldSignals;
 use super::options::Options;
 use super::syscalls::{Call, Numbers};
+use crate::control::{Control, Stop, now_ns};
 use crate::decode::{GuestCode, GuestInstruction, decode};
-use crate::engine::{Engine, EngineOptions, Thread};
+use crate::engine::{Engine, Thread};
 use crate::event::Event;
-use crate::report::{Report, State};
+use crate::report::{self, Report, State};
 use crate::summary;
 
 /// Between two reports of a running program, at most; at its beginning half its age. QEMU tells a
@@ -34,15 +39,18 @@ pub(crate) struct Watched {
     pub(crate) touches_memory: Vec<bool>,
 }
 
-/// One traced process.
+/// One traced program of one process.
 pub(crate) struct Session {
     options: Options,
     target: String,
     code: GuestCode,
     numbers: Numbers,
-    /// The process that is recorded. A forked child inherits everything but is not.
-    home: u32,
-    /// Set in a forked child.
+    /// What all processes share.
+    control: Control,
+    follower: Option<Follower>,
+    /// Where the guest's address 0 lies, once code was seen.
+    guest_base: OnceLock<u64>,
+    /// This process is not recorded, or no longer.
     dormant: AtomicBool,
     lost_threads: AtomicU64,
     inner: Mutex<Inner>,
@@ -52,46 +60,56 @@ struct Inner {
     engine: Engine,
     /// Blocks by address and content: QEMU translates the same code again and again.
     known: HashMap<(u64, u64), u32, FxBuildHasher>,
+    process_started_ns: u64,
+    started_ns: u64,
     started: Instant,
     reported: Instant,
-    children: u64,
     /// The last report was the final one.
     closed: bool,
 }
 
+thread_local! {
+    /// The lock, while this thread forks.
+    static FORKING: RefCell<Option<MutexGuard<'static, Inner>>> = const { RefCell::new(None) };
+    /// This thread is executing another program natively.
+    static LEAVING: Cell<bool> = const { Cell::new(false) };
+}
+
 impl Session {
-    pub(crate) fn new(options: Options, target: &str) -> Self {
+    pub(crate) fn new(options: Options, target: &str) -> io::Result<Self> {
+        let control = if options.idle {
+            Control::private()?
+        } else {
+            Control::open(&options.report.join(report::CONTROL))?
+        };
+        control.add_started();
         let now = Instant::now();
+        let started_ns = now_ns();
         let inner = Inner {
-            engine: Engine::new(
-                EngineOptions { lines: options.settings.tracked_lines, ..EngineOptions::default() },
-                options.instructions,
-            )
-            .with_window(options.settings.window),
+            engine: Engine::new(options.settings.engine, options.instructions)
+                .with_window(options.settings.window),
             known: HashMap::default(),
+            process_started_ns: options.process_started_ns.unwrap_or(started_ns),
+            started_ns,
             started: now,
             reported: now,
-            children: 0,
             closed: false,
         };
-        Self {
+        Ok(Self {
             options,
             target: target.to_owned(),
             code: GuestCode::of_target(target),
             numbers: Numbers::of_target(target),
-            home: process::id(),
+            control,
+            follower: Follower::of_this_process(),
+            guest_base: OnceLock::new(),
             dormant: AtomicBool::new(false),
             lost_threads: AtomicU64::new(0),
             inner: Mutex::new(inner),
-        }
+        })
     }
 
-    /// Is this a forked child? Nothing of it is recorded, and its copy of the lock, which another
-    /// thread may have held while forking, is left alone.
-    fn is_child(&self) -> bool {
-        if !self.dormant.load(Relaxed) && process::id() != self.home {
-            self.dormant.store(true, Relaxed);
-        }
+    fn is_dormant(&self) -> bool {
         self.dormant.load(Relaxed)
     }
 
@@ -100,10 +118,18 @@ impl Session {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes a block known that QEMU translates; `None`: do not watch it.
-    pub(crate) fn translate(&self, instructions: &[GuestInstruction]) -> Option<Watched> {
-        if self.is_child() {
+    /// Makes a block known that QEMU translates; `None`: do not watch it. `base` is where the
+    /// guest's address 0 lies in this process.
+    pub(crate) fn translate(
+        &self,
+        instructions: &[GuestInstruction],
+        base: Option<u64>,
+    ) -> Option<Watched> {
+        if self.is_dormant() {
             return None;
+        }
+        if let Some(base) = base {
+            self.guest_base.get_or_init(|| base);
         }
         let decoded = decode(self.code, instructions)?;
         let content = FxBuildHasher.hash_one(instructions);
@@ -122,19 +148,31 @@ impl Session {
 
     /// Takes a thread's events in.
     pub(crate) fn flush(&self, thread: &mut Thread, events: &mut Vec<Event>) -> Verdict {
-        if self.is_child() {
+        if self.is_dormant() {
             events.clear();
             return Verdict::Continue;
         }
         let mut inner = self.lock();
+        let before = inner.engine.instructions();
+        if let Some(limit) = self.options.instructions {
+            let left = limit.saturating_sub(self.control.instructions());
+            inner.engine.set_limit(before + left);
+        }
         inner.engine.process(thread, events);
         events.clear();
+        self.control.add_instructions(inner.engine.instructions() - before);
+        if inner.engine.is_full() {
+            self.control.set_stop(Stop::InstructionLimit);
+        }
         if inner.closed {
             return Verdict::Stop;
         }
-        let state = self.limit(&inner);
-        if state != State::Running {
-            self.close(&mut inner, state);
+        if let Some(stop) = self.control.stop() {
+            self.close(&mut inner, stop.state());
+            if stop == Stop::Leave {
+                self.dormant.store(true, Relaxed);
+                return Verdict::Continue;
+            }
             return Verdict::Stop;
         }
         if inner.reported.elapsed() >= REPORT_INTERVAL.min(inner.started.elapsed() / 2) {
@@ -143,47 +181,100 @@ impl Session {
         Verdict::Continue
     }
 
-    fn limit(&self, inner: &Inner) -> State {
-        if inner.engine.is_full() {
-            State::InstructionLimit
-        } else if self.options.duration.is_some_and(|most| inner.started.elapsed() >= most) {
-            State::TimeLimit
-        } else {
-            State::Running
-        }
+    /// What a system call does. Its thread has to hand in its events before any but
+    /// [`Call::Other`].
+    pub(crate) fn call(&self, number: i64, first: u64) -> Call {
+        self.numbers.kind(number, first)
     }
 
-    /// Does the thread have to hand in its events before this system call?
-    pub(crate) fn wants_flush(&self, number: i64) -> bool {
-        self.numbers.kind(number, 0).may_be_last()
-    }
-
-    /// A system call begins, its thread's events being in where they were wanted.
-    pub(crate) fn syscall(&self, number: i64, first: u64) {
-        let kind = self.numbers.kind(number, first);
-        if matches!(kind, Call::Other | Call::Exit) || self.is_child() {
-            return;
-        }
-        let mut inner = self.lock();
-        match kind {
-            Call::Fork => inner.children += 1,
-            Call::Exec => self.report(&mut inner, State::Replaced),
-            Call::Signal => self.report(&mut inner, State::Running),
-            Call::Exit | Call::Other => {}
-        }
-    }
-
-    /// A system call returned.
-    pub(crate) fn syscall_returned(&self, number: i64) {
-        // An execve that comes back has not replaced the program.
-        if self.numbers.kind(number, 0) == Call::Exec && !self.is_child() {
+    /// The program is about to send a signal.
+    pub(crate) fn signals(&self) {
+        if !self.is_dormant() {
             self.report(&mut self.lock(), State::Running);
         }
     }
 
+    /// The program is about to execute another one. Where that can be recorded this does not come
+    /// back; else QEMU goes on with the call.
+    pub(crate) fn executes(&self, number: i64, arguments: [u64; 5]) {
+        if self.is_dormant() {
+            return;
+        }
+        // A signal that came before the call has to be handled before it: QEMU will begin the
+        // call anew.
+        let Some(held) = HeldSignals::new() else { return };
+        match self.plan(number, arguments, held.blocked()) {
+            Plan::Refused => return,
+            Plan::Native => {}
+            Plan::Follow(follow) => {
+                self.report(&mut self.lock(), State::Replaced);
+                follow.execute();
+            }
+        }
+        self.control.add_untraced();
+        self.report(&mut self.lock(), State::Untraced);
+        LEAVING.set(true);
+    }
+
+    fn plan(&self, number: i64, arguments: [u64; 5], blocked: u64) -> Plan {
+        let (Some(follower), Some(&base), Some(pointer_bytes), Some(call)) = (
+            &self.follower,
+            self.guest_base.get(),
+            self.numbers.pointer_bytes(),
+            self.numbers.exec_call(number, arguments),
+        ) else {
+            return Plan::Native;
+        };
+        let mut options = self.options.clone();
+        options.process_started_ns = Some(self.lock().process_started_ns);
+        options.blocked_signals = Some(blocked);
+        follower.plan(GuestMemory { base, pointer_bytes }, call, &options)
+    }
+
+    /// A system call returned.
+    pub(crate) fn call_returned(&self, number: i64) {
+        // An execution that comes back has not replaced the program.
+        if self.call(number, 0) == Call::Exec && LEAVING.take() {
+            self.control.take_back_untraced();
+            self.report(&mut self.lock(), State::Running);
+        }
+    }
+
+    /// This thread is about to fork: from here to the fork's end it alone holds the lock, so that
+    /// the child's copy of all this is whole.
+    pub(crate) fn fork_begins(&'static self) {
+        FORKING.set(Some(self.lock()));
+    }
+
+    /// The fork is over, here in the parent.
+    pub(crate) fn fork_ended(&self) {
+        FORKING.take();
+    }
+
+    /// The fork is over, here in the child, which begins with a record of its own.
+    pub(crate) fn forked(&self) {
+        let Some(mut inner) = FORKING.take() else { return };
+        if self.is_dormant() {
+            return;
+        }
+        if self.options.settings.main_only {
+            self.control.add_untraced();
+            self.dormant.store(true, Relaxed);
+            return;
+        }
+        self.control.add_started();
+        inner.engine.restart(self.options.settings.engine);
+        inner.started_ns = now_ns();
+        inner.process_started_ns = inner.started_ns;
+        inner.started = Instant::now();
+        inner.reported = inner.started;
+        inner.closed = false;
+        self.lost_threads.store(0, Relaxed);
+    }
+
     /// The program ends.
     pub(crate) fn ended(&self) {
-        if self.is_child() {
+        if self.is_dormant() {
             return;
         }
         let mut inner = self.lock();
@@ -201,11 +292,14 @@ impl Session {
         if inner.closed {
             return;
         }
-        let lost_threads = self.lost_threads.load(Relaxed);
-        let recorded = summary::recording(&inner.engine);
-        let mut report = Report::new(&self.target, state, recorded);
-        report.children = inner.children;
-        report.lost_threads = lost_threads;
+        let mut report = Report::new(&self.target, state, summary::recording(&inner.engine));
+        report.lost_threads = self.lost_threads.load(Relaxed);
+        report.process = process::id();
+        report.process_started_ns = inner.process_started_ns;
+        report.started_ns = inner.started_ns;
+        if let Some(follower) = &self.follower {
+            report.command = report::shortened(&follower.invocation.command);
+        }
         // Without a report the starter says so; the program itself must not suffer.
         let _ = report.write(&self.options.report);
         inner.reported = Instant::now();

@@ -15,12 +15,19 @@ pub(crate) enum Call {
     Other,
 }
 
-impl Call {
-    /// May the thread never come back from it?
-    pub(crate) fn may_be_last(self) -> bool {
-        matches!(self, Self::Exec | Self::Signal | Self::Exit)
-    }
+/// The arguments of a call that executes a program, as the guest's addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ExecCall {
+    /// The program's path.
+    pub(crate) path: u64,
+    /// The list of its words.
+    pub(crate) words: u64,
+    /// The list of its environment.
+    pub(crate) environment: u64,
 }
+
+/// `AT_FDCWD`: a path counts from the current folder.
+const CURRENT_FOLDER: i32 = -100;
 
 /// The flag of clone that asks for a thread of the same process, in all the kernel's ports.
 const CLONE_THREAD: u64 = 0x1_0000;
@@ -31,7 +38,10 @@ pub(crate) struct Numbers {
     fork: &'static [i64],
     /// Starts a process or a thread, by its first argument.
     clone: i64,
-    exec: &'static [i64],
+    /// execve and execveat.
+    exec: [i64; 2],
+    /// Bytes of a pointer, where the guest is little-endian.
+    pointer_bytes: Option<usize>,
     exit: &'static [i64],
     signal: &'static [i64],
 }
@@ -44,32 +54,47 @@ impl Numbers {
             "x86_64" => Self {
                 fork: &[57, 58],
                 clone: 56,
-                exec: &[59, 322],
+                exec: [59, 322],
+                pointer_bytes: Some(8),
                 exit: &[60, 231],
                 signal: &[62, 200, 234],
             },
             "i386" => Self {
                 fork: &[2, 190],
                 clone: 120,
-                exec: &[11, 358],
+                exec: [11, 358],
+                pointer_bytes: Some(4),
                 exit: &[1, 252],
                 signal: &[37, 238, 270],
             },
             "arm" | "armeb" => Self {
                 fork: &[2, 190],
                 clone: 120,
-                exec: &[11, 387],
+                exec: [11, 387],
+                pointer_bytes: (name == "arm").then_some(4),
                 exit: &[1, 248],
                 signal: &[37, 238, 268],
             },
             "aarch64" | "aarch64_be" | "riscv64" | "riscv32" | "loongarch64" => Self {
                 fork: &[],
                 clone: 220,
-                exec: &[221, 281],
+                exec: [221, 281],
+                pointer_bytes: match name {
+                    "aarch64_be" => None,
+                    "riscv32" => Some(4),
+                    _ => Some(8),
+                },
                 exit: &[93, 94],
                 signal: &[129, 130, 131],
             },
-            _ => Self { fork: &[], clone: -1, exec: &[], exit: &[], signal: &[] },
+            _ => Self {
+                fork: &[],
+                clone: -1,
+                exec: [-1; 2],
+                pointer_bytes: None,
+                exit: &[],
+                signal: &[],
+            },
         }
     }
 
@@ -88,6 +113,25 @@ impl Numbers {
             Call::Other
         }
     }
+
+    /// Bytes of a pointer, where the guest is little-endian.
+    pub(crate) fn pointer_bytes(&self) -> Option<usize> {
+        self.pointer_bytes
+    }
+
+    /// Where the arguments of a [`Call::Exec`] are; `None` for one that names its file by an open
+    /// folder or by flags.
+    pub(crate) fn exec_call(&self, number: i64, arguments: [u64; 5]) -> Option<ExecCall> {
+        let [first, second, third, fourth, flags] = arguments;
+        if number == self.exec[0] {
+            return Some(ExecCall { path: first, words: second, environment: third });
+        }
+        (first as i32 == CURRENT_FOLDER && flags as i32 == 0).then_some(ExecCall {
+            path: second,
+            words: third,
+            environment: fourth,
+        })
+    }
 }
 
 #[cfg(test)]
@@ -101,5 +145,16 @@ mod tests {
         assert_eq!(Numbers::of_target("aarch64").kind(220, 17), Call::Fork);
         assert_eq!(Numbers::of_target("aarch64").kind(220, 0x3d_0f00), Call::Other);
         assert_eq!(Numbers::of_target("s390x").kind(59, 0), Call::Other);
+    }
+
+    #[test]
+    fn executions_differ_by_call() {
+        let numbers = Numbers::of_target("x86_64");
+        let call = ExecCall { path: 1, words: 2, environment: 3 };
+        assert_eq!(numbers.exec_call(59, [1, 2, 3, 4, 5]), Some(call));
+        let here = -100i32 as u32;
+        assert_eq!(numbers.exec_call(322, [here.into(), 1, 2, 3, 0]), Some(call));
+        assert_eq!(numbers.exec_call(322, [here.into(), 1, 2, 3, 0x1000]), None);
+        assert_eq!(numbers.exec_call(322, [5, 1, 2, 3, 0]), None);
     }
 }

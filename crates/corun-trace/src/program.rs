@@ -4,33 +4,45 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::Read;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use super::TraceError;
+use rustix::fs::Access;
+
+use crate::{TraceError, elf};
 
 /// A command, resolved: what QEMU is told to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Program {
+pub(crate) struct Program {
     /// Name of the emulator, such as `qemu-x86_64`.
-    pub(super) qemu: &'static str,
+    pub(crate) qemu: &'static str,
     /// The ELF file.
-    pub(super) binary: PathBuf,
-    /// The word it is called by, where it differs.
-    pub(super) called: Option<OsString>,
+    pub(crate) binary: PathBuf,
+    /// The word it is called by.
+    pub(crate) called: OsString,
     /// Its arguments.
-    pub(super) arguments: Vec<OsString>,
+    pub(crate) arguments: Vec<OsString>,
 }
 
 /// Scripts whose interpreters are scripts, at most; the kernel's own limit.
 const DEPTH: usize = 4;
 
 /// Resolves a command as a shell and the kernel would.
-pub(super) fn resolve(command: &[OsString], path: &OsStr) -> Result<Program, TraceError> {
-    let (called, arguments) = command.split_first().ok_or(TraceError::NoCommand)?;
-    let mut binary = locate(called, path)?;
-    let mut arguments = arguments.to_vec();
-    let mut called = Some(called.clone());
+pub(crate) fn resolve(command: &[OsString], path: &OsStr) -> Result<Program, TraceError> {
+    let called = command.first().ok_or(TraceError::NoCommand)?;
+    resolve_file(locate(called, path)?, command)
+}
+
+/// Resolves a file, called with these words, as the kernel would. (An empty list stands for one
+/// empty word.)
+pub(crate) fn resolve_file(
+    mut binary: PathBuf,
+    command: &[OsString],
+) -> Result<Program, TraceError> {
+    let (mut called, mut arguments) = match command.split_first() {
+        Some((called, arguments)) => (called.clone(), arguments.to_vec()),
+        None => (OsString::new(), Vec::new()),
+    };
+    check(&binary)?;
     for _ in 0..DEPTH {
         let head = head(&binary)?;
         if let Some(rest) = head.strip_prefix(b"#!") {
@@ -42,16 +54,11 @@ pub(super) fn resolve(command: &[OsString], path: &OsStr) -> Result<Program, Tra
             if interpreter.is_empty() {
                 return Err(TraceError::NotAProgram { path: binary });
             }
-            binary = locate(&interpreter, path)?;
-            called = None;
+            binary = check(Path::new(&interpreter))?;
+            called = interpreter;
             continue;
         }
-        let machine =
-            elf_machine(&head).ok_or_else(|| TraceError::NotAProgram { path: binary.clone() })?;
-        let qemu = emulator(machine).ok_or_else(|| TraceError::UnknownMachine {
-            path: binary.clone(),
-            machine: machine.0,
-        })?;
+        let qemu = elf_emulator(&head, &binary)?;
         return Ok(Program { qemu, binary, called, arguments });
     }
     Err(TraceError::NotAProgram { path: binary })
@@ -81,7 +88,7 @@ fn check(path: &Path) -> Result<PathBuf, TraceError> {
     if about.is_dir() {
         return Err(TraceError::Directory { path: path.to_owned() });
     }
-    if about.permissions().mode() & 0o111 == 0 {
+    if rustix::fs::access(path, Access::EXEC_OK).is_err() {
         return Err(TraceError::NotExecutable { path: path.to_owned() });
     }
     Ok(path.to_owned())
@@ -106,6 +113,32 @@ fn script(rest: &[u8]) -> (OsString, Option<OsString>) {
     let argument = argument.trim_ascii();
     let word = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
     (word(interpreter), (!argument.is_empty()).then(|| word(argument)))
+}
+
+/// The emulator for an ELF file that begins like this.
+fn elf_emulator(head: &[u8], path: &Path) -> Result<&'static str, TraceError> {
+    let machine =
+        elf_machine(head).ok_or_else(|| TraceError::NotAProgram { path: path.to_owned() })?;
+    let qemu = emulator(machine)
+        .ok_or_else(|| TraceError::UnknownMachine { path: path.to_owned(), machine: machine.0 })?;
+    let loader = elf::loader(path)?;
+    if let Some(loader) = loader.filter(|loader| !is_there(loader, qemu)) {
+        return Err(TraceError::NoLoader { path: path.to_owned(), loader });
+    }
+    Ok(qemu)
+}
+
+/// Is a dynamic loader where the emulator will look for it: below the folders for foreign
+/// programs, or where its name says?
+fn is_there(loader: &Path, qemu: &str) -> bool {
+    let target = qemu.trim_start_matches("qemu-");
+    let below = loader.strip_prefix("/").unwrap_or(loader);
+    let folders = [
+        std::env::var_os("QEMU_LD_PREFIX").map(PathBuf::from),
+        Some(Path::new("/etc/qemu-binfmt").join(target)),
+        Some(PathBuf::from(format!("/usr/gnemul/{qemu}"))),
+    ];
+    loader.exists() || folders.into_iter().flatten().any(|folder| folder.join(below).exists())
 }
 
 /// Machine, 64 bits?, big-endian? from an ELF header.
@@ -145,6 +178,8 @@ fn emulator((machine, wide, big): (u16, bool, bool)) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     fn file(folder: &Path, name: &str, content: &[u8], mode: u32) -> OsString {
@@ -154,11 +189,28 @@ mod tests {
         path.into_os_string()
     }
 
+    /// A whole 64-bit program of that machine with one segment to load.
     fn elf(machine: u16) -> Vec<u8> {
-        let mut head = b"\x7fELF\x02\x01\x01".to_vec();
-        head.resize(18, 0);
-        head.extend(machine.to_le_bytes());
-        head
+        let mut file = b"\x7fELF\x02\x01\x01".to_vec();
+        file.resize(16, 0);
+        file.extend(2u16.to_le_bytes());
+        file.extend(machine.to_le_bytes());
+        file.extend(1u32.to_le_bytes());
+        // Entry, program headers, section headers; flags; sizes and counts.
+        for value in [0x1000u64, 64, 0] {
+            file.extend(value.to_le_bytes());
+        }
+        file.extend(0u32.to_le_bytes());
+        for value in [64u16, 56, 1, 64, 0, 0] {
+            file.extend(value.to_le_bytes());
+        }
+        // PT_LOAD, readable and executable: offset, addresses, sizes, alignment.
+        file.extend(1u32.to_le_bytes());
+        file.extend(5u32.to_le_bytes());
+        for value in [0u64, 0x1000, 0x1000, 120, 120, 0x1000] {
+            file.extend(value.to_le_bytes());
+        }
+        file
     }
 
     #[test]
@@ -200,6 +252,16 @@ mod tests {
         assert!(text(&[text_file]).contains("no Linux program"));
         let odd = file(folder.path(), "odd", &elf(9999), 0o755);
         assert!(text(&[odd]).contains("ELF machine 9999"));
+        let short = file(folder.path(), "short", &elf(183)[..100], 0o755);
+        assert!(text(&[short]).contains("is no program that can run"));
+        let mut object = elf(62);
+        object[16] = 1;
+        let object = file(folder.path(), "object", &object, 0o755);
+        assert!(text(&[object]).contains("type 1, expected an executable"));
+        let mut cut = elf(62);
+        cut[64 + 32] = 200;
+        let cut = file(folder.path(), "cut", &cut, 0o755);
+        assert!(text(&[cut]).contains("cut short: 120 bytes, expected at least 200"));
         let own = folder.path().join("loop");
         let line = [b"#!", own.as_os_str().as_bytes()].concat();
         let own = file(folder.path(), "loop", &line, 0o755);

@@ -1,0 +1,198 @@
+//! The few numbers that all processes of one recording share, in a mapped file.
+#![allow(unsafe_code)] // Atomic access to mapped memory.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use memmap2::{MmapMut, MmapRaw};
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::report::State;
+
+/// What each of the file's numbers is.
+#[derive(Debug, Clone, Copy)]
+enum Word {
+    /// Instructions of all processes so far.
+    Instructions,
+    /// Why all have to stop; 0 while they need not.
+    Stop,
+    /// When all have to stop, in nanoseconds of the monotonic clock; 0 for never.
+    DeadlineNs,
+    /// Programs that began to be recorded.
+    Started,
+    /// Programs known to run unrecorded.
+    Untraced,
+}
+
+const WORDS: usize = 5;
+const BYTES: usize = WORDS * size_of::<u64>();
+
+/// What the processes of a recording are told to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// Stop: together they reached the instruction limit.
+    InstructionLimit,
+    /// Stop: the time is over.
+    TimeLimit,
+    /// Run on unrecorded: the program that was started has ended.
+    Leave,
+}
+
+impl Stop {
+    const ALL: [Self; 3] = [Self::InstructionLimit, Self::TimeLimit, Self::Leave];
+
+    /// The state of a process that was told so.
+    pub(crate) fn state(self) -> State {
+        match self {
+            Self::InstructionLimit => State::InstructionLimit,
+            Self::TimeLimit => State::TimeLimit,
+            Self::Leave => State::Running,
+        }
+    }
+}
+
+/// The shared numbers. They outlive the file's name, and a process that closes all its files.
+#[derive(Debug)]
+pub(crate) struct Control {
+    map: MmapRaw,
+}
+
+impl Control {
+    /// Makes the file.
+    pub(crate) fn create(path: &Path, duration: Option<Duration>) -> io::Result<Self> {
+        let file = File::options().read(true).write(true).create_new(true).open(path)?;
+        file.set_len(BYTES as u64)?;
+        let control = Self::of(&file)?;
+        if let Some(duration) = duration {
+            let ns = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+            control.word(Word::DeadlineNs).store(now_ns().saturating_add(ns), Relaxed);
+        }
+        Ok(control)
+    }
+
+    /// Opens it in one of the processes.
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        Self::of(&File::options().read(true).write(true).open(path)?)
+    }
+
+    /// Numbers of this process alone.
+    pub(crate) fn private() -> io::Result<Self> {
+        Ok(Self { map: MmapMut::map_anon(BYTES)?.into() })
+    }
+
+    fn of(file: &File) -> io::Result<Self> {
+        if file.metadata()?.len() != BYTES as u64 {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "of another version of corun"));
+        }
+        Ok(Self { map: MmapRaw::map_raw(file)? })
+    }
+
+    fn word(&self, word: Word) -> &AtomicU64 {
+        // SAFETY: the map is page-aligned, holds that many words, which is checked above, lives
+        // as long as `self`, and is only ever accessed like this.
+        unsafe { AtomicU64::from_ptr(self.map.as_mut_ptr().cast::<u64>().add(word as usize)) }
+    }
+
+    /// Instructions of all processes so far.
+    pub(crate) fn instructions(&self) -> u64 {
+        self.word(Word::Instructions).load(Relaxed)
+    }
+
+    /// Adds instructions of this process.
+    pub(crate) fn add_instructions(&self, count: u64) {
+        self.word(Word::Instructions).fetch_add(count, Relaxed);
+    }
+
+    /// What all processes have to do now; `None`: go on.
+    pub(crate) fn stop(&self) -> Option<Stop> {
+        let found = self.word(Word::Stop).load(Relaxed);
+        if found == 0 && self.is_over() {
+            self.set_stop(Stop::TimeLimit);
+        }
+        let found = self.word(Word::Stop).load(Relaxed) as usize;
+        found.checked_sub(1).and_then(|index| Stop::ALL.get(index).copied())
+    }
+
+    /// Tells all processes what to do. What they were told first holds.
+    pub(crate) fn set_stop(&self, stop: Stop) {
+        let value = Stop::ALL.iter().position(|&one| one == stop).map_or(0, |at| at as u64 + 1);
+        let _ = self.word(Word::Stop).compare_exchange(0, value, Relaxed, Relaxed);
+    }
+
+    fn is_over(&self) -> bool {
+        let deadline = self.word(Word::DeadlineNs).load(Relaxed);
+        deadline != 0 && now_ns() >= deadline
+    }
+
+    /// One more program is recorded.
+    pub(crate) fn add_started(&self) {
+        self.word(Word::Started).fetch_add(1, Relaxed);
+    }
+
+    /// Programs that began to be recorded.
+    pub(crate) fn started(&self) -> u64 {
+        self.word(Word::Started).load(Relaxed)
+    }
+
+    /// One more program runs unrecorded.
+    pub(crate) fn add_untraced(&self) {
+        self.word(Word::Untraced).fetch_add(1, Relaxed);
+    }
+
+    /// It did not after all.
+    pub(crate) fn take_back_untraced(&self) {
+        self.word(Word::Untraced).fetch_sub(1, Relaxed);
+    }
+
+    /// Programs known to run unrecorded.
+    pub(crate) fn untraced(&self) -> u64 {
+        self.word(Word::Untraced).load(Relaxed)
+    }
+}
+
+/// The monotonic clock, which all processes share, in nanoseconds.
+pub(crate) fn now_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_maps_of_a_file_share_its_numbers() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("control");
+        let first = Control::create(&path, None).unwrap();
+        let second = Control::open(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        first.add_instructions(5);
+        second.add_instructions(2);
+        second.add_untraced();
+        assert_eq!((first.instructions(), first.untraced(), first.stop()), (7, 1, None));
+        second.set_stop(Stop::InstructionLimit);
+        first.set_stop(Stop::Leave);
+        assert_eq!(first.stop(), Some(Stop::InstructionLimit));
+    }
+
+    #[test]
+    fn the_deadline_stops_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("control");
+        let control = Control::create(&path, Some(Duration::ZERO)).unwrap();
+        assert_eq!(Control::open(&path).unwrap().stop(), Some(Stop::TimeLimit));
+        assert_eq!(control.stop(), Some(Stop::TimeLimit));
+    }
+
+    #[test]
+    fn a_file_of_another_length_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("control");
+        std::fs::write(&path, [0; 8]).unwrap();
+        assert!(Control::open(&path).is_err());
+    }
+}

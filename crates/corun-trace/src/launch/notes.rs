@@ -1,0 +1,68 @@
+//! What a profile does not hold, in words for the user.
+
+use super::child::Ended;
+use super::gather::Gathered;
+use crate::report::State;
+
+/// The notes on a recording; none as a rule.
+pub(super) fn notes(
+    state: State,
+    untraced: u64,
+    gathered: &Gathered,
+    ended: &Ended,
+    main_only: bool,
+) -> Vec<String> {
+    let mut notes = Vec::new();
+    let end = match state {
+        State::Ended => None,
+        State::Running | State::Replaced => Some(
+            "the program crashed or was killed; the last second of it may be missing from the \
+             profile",
+        ),
+        State::Untraced => Some(
+            "the program replaced itself by another one that cannot be traced and ran natively",
+        ),
+        State::InstructionLimit => {
+            Some("stopped at the instruction limit; the profile is of the part before")
+        }
+        State::TimeLimit => Some("stopped at the time limit; the profile is of the part before"),
+    };
+    notes.extend(end.map(str::to_owned));
+    let untraced = untraced - u64::from(state == State::Untraced).min(untraced);
+    if untraced > 0 {
+        let why = if main_only { ", as asked" } else { "" };
+        notes.push(format!(
+            "{} ran that {} not in the profile{why}",
+            processes(untraced),
+            is(untraced)
+        ));
+    }
+    if gathered.crashed > 0 && ended.limit.is_none() && ended.left == 0 {
+        notes.push(format!(
+            "{} that the program started crashed or {} killed; the last second may be missing \
+             from the profile",
+            processes(gathered.crashed),
+            if gathered.crashed == 1 { "was" } else { "were" },
+        ));
+    }
+    if ended.left > 0 {
+        let count = ended.left as u64;
+        notes.push(format!(
+            "{} of the program still ran when it ended; what {} from then on is not in the profile",
+            processes(count),
+            if count == 1 { "it does" } else { "they do" },
+        ));
+    }
+    if gathered.lost_threads > 0 {
+        notes.push(format!("{} threads could not be followed", gathered.lost_threads));
+    }
+    notes
+}
+
+fn processes(count: u64) -> String {
+    if count == 1 { "1 process".to_owned() } else { format!("{count} processes") }
+}
+
+fn is(count: u64) -> &'static str {
+    if count == 1 { "is" } else { "are" }
+}

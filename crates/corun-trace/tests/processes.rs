@@ -1,0 +1,249 @@
+//! Programs that start others, under the real plug-in, where QEMU's user mode is installed.
+
+use std::env;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use corun_profile::{ProcessRecord, ProfileData, Recording};
+use corun_trace::{Recorded, Request, record};
+
+/// A request for a shell's command line; `None` where QEMU is missing.
+fn shell(line: &str) -> Option<Request> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    if !env::split_paths(&path).any(|folder| folder.join("qemu-x86_64").is_file()) {
+        println!("skipped: qemu-x86_64 is not installed (apt-get install qemu-user)");
+        return None;
+    }
+    Some(Request::new(["/bin/sh", "-c", line].map(Into::into).to_vec()))
+}
+
+fn recording(recorded: &Recorded) -> &Recording {
+    match &recorded.profile.data {
+        ProfileData::Recording(recording) => recording,
+        ProfileData::Table(_) => panic!("a table"),
+    }
+}
+
+/// The commands of the processes.
+fn commands(recording: &Recording) -> Vec<String> {
+    recording.processes.iter().map(|process| process.command.join(" ")).collect()
+}
+
+/// Runs a shell's command line that writes to `out`, and returns what it wrote.
+fn output(line: &str) -> Option<(Recorded, String)> {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let request = shell(&format!("exec >{}; {line}", out.display()))?;
+    let recorded = record(&request).unwrap();
+    Some((recorded, fs::read_to_string(out).unwrap()))
+}
+
+#[test]
+fn children_and_what_they_execute_are_in_the_profile() {
+    let Some((recorded, out)) = output("seq 3 | wc -l; (exit 4); echo $?; exit 3") else { return };
+    assert_eq!(out.split_whitespace().collect::<Vec<_>>(), ["3", "4"]);
+    assert_eq!(recorded.status.code(), Some(3));
+    assert!(recorded.notes.is_empty(), "{:?}", recorded.notes);
+    let recording = recording(&recorded);
+    assert!(recording.origin.complete);
+    assert_eq!((recording.origin.exit_code, recording.origin.untraced_processes), (Some(3), 0));
+    let commands = commands(recording);
+    assert_eq!(commands.len(), 4, "{commands:?}");
+    assert!(commands[0].starts_with("/bin/sh -c"));
+    assert_eq!(commands[1..3], ["seq 3", "wc -l"]);
+    // The subshell executes nothing.
+    assert_eq!(commands[3], commands[0]);
+    assert!(recording.processes.iter().all(|process| process.complete));
+    let sum: u64 = recording.processes.iter().map(|process| process.instructions).sum();
+    assert_eq!(sum, recording.instructions());
+    assert!(recording.processes[1].instructions > 50_000);
+}
+
+#[test]
+fn a_chain_of_programs_is_one_process() {
+    let Some((recorded, out)) =
+        output("exec env A=1 nice -n 1 sh -c 'echo $0 $A; exec printenv A' called")
+    else {
+        return;
+    };
+    assert_eq!(out, "called 1\n1\n");
+    let recording = recording(&recorded);
+    assert!(recording.origin.complete && recording.processes.is_empty());
+    assert!(recorded.notes.is_empty(), "{:?}", recorded.notes);
+}
+
+#[test]
+fn main_only_leaves_children_out_and_says_so() {
+    let Some(mut request) = shell("ls / >/dev/null; true; exec true") else { return };
+    request.settings.main_only = true;
+    let recorded = record(&request).unwrap();
+    let recording = recording(&recorded);
+    assert!(recording.origin.complete && recording.processes.is_empty());
+    assert_eq!(recording.origin.untraced_processes, 1);
+    assert_eq!(recorded.notes, ["1 process ran that is not in the profile, as asked"]);
+}
+
+#[test]
+fn an_execution_that_fails_fails_alike() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, content: &[u8], mode| {
+        let path = folder.path().join(name);
+        fs::write(&path, content).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        path.display().to_string()
+    };
+    let (plain, odd) = (file("plain", b"x", 0o644), file("odd", b"\x7fELF\x02\x01", 0o755));
+    let script = file("script", b"echo from a script without a first line $1", 0o755);
+    let line = format!("/no/such; echo $?; {plain}; echo $?; /usr; echo $?; {script} x; {odd}");
+    let line = format!("exec 2>/dev/null; {line}; echo $?");
+    let Some((recorded, out)) = output(&line) else { return };
+    let native = Command::new("/bin/sh").args(["-c", &line]).output().unwrap();
+    assert_eq!(out, String::from_utf8(native.stdout).unwrap());
+    assert!(out.starts_with("127\n126\n126\nfrom a script"), "{out}");
+    assert!(recorded.notes.is_empty(), "{:?}", recorded.notes);
+}
+
+#[test]
+fn a_killed_child_is_marked() {
+    let Some((recorded, out)) = output("sh -c 'kill -9 $$'; echo $?") else { return };
+    assert_eq!(out, "137\n");
+    let recording = recording(&recorded);
+    assert!(recording.origin.complete);
+    let complete: Vec<bool> = recording.processes.iter().map(|one| one.complete).collect();
+    assert_eq!(complete, [true, false]);
+    assert!(recorded.notes[0].contains("crashed or was killed"), "{:?}", recorded.notes);
+}
+
+#[test]
+fn a_program_killed_by_a_signal_has_the_code_that_shells_give_it() {
+    let Some(request) = shell("kill -TERM $$") else { return };
+    let recorded = record(&request).unwrap();
+    assert_eq!((recorded.status.code(), recorded.exit_code()), (None, 128 + 15));
+    assert!(!recording(&recorded).origin.complete);
+}
+
+/// Python, where it is installed: it can do what a shell cannot.
+fn python(program: &str) -> Option<(Recorded, String)> {
+    let Some(python) = ["/usr/bin/python3", "/usr/local/bin/python3"]
+        .into_iter()
+        .find(|path| Path::new(path).is_file())
+    else {
+        println!("skipped: python3 is not installed");
+        return None;
+    };
+    output(&format!("exec {python} -c '{program}'"))
+}
+
+#[test]
+fn closed_files_and_signals_survive() {
+    let Some((recorded, out)) = python(
+        "import os, signal\n\
+         os.closerange(3, 100)\n\
+         os.close(0)\n\
+         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1, signal.SIGTERM])\n\
+         signal.signal(signal.SIGUSR2, signal.SIG_IGN)\n\
+         os.execv(\"/bin/grep\", [\"grep\", \"-E\", \"SigBlk\", \"/proc/self/status\"])",
+    ) else {
+        return;
+    };
+    assert!(out.starts_with("SigBlk:") && out.trim_end().ends_with("4200"), "{out}");
+    assert!(recorded.notes.is_empty(), "{:?}", recorded.notes);
+    assert!(recording(&recorded).origin.complete);
+}
+
+#[test]
+fn long_arguments_and_an_odd_environment_survive() {
+    let Some((recorded, out)) = python(
+        "import os\n\
+         show = \"echo $0 $#; echo ${#1}; echo $ODD\"\n\
+         words = [\"odd name\", \"-c\", show, \"zero\", \"x\" * 120000] + [\"y\"] * 20000\n\
+         os.execve(\"/bin/sh\", words, {\"PATH\": \"/usr/bin\", \"ODD\": \"a,b=c\"})",
+    ) else {
+        return;
+    };
+    assert_eq!(out, "zero 20001\n120000\na,b=c\n");
+    assert!(recorded.notes.is_empty(), "{:?}", recorded.notes);
+}
+
+#[test]
+fn an_error_of_a_child_reaches_its_parent() {
+    let Some((recorded, out)) = python(
+        "import subprocess\n\
+         print(subprocess.run([\"echo\", \"hi\"], capture_output=True).stdout)\n\
+         try: subprocess.run([\"/no/such\"])\n\
+         except OSError as error: print(error.errno)\n\
+         import os\n\
+         try: os.execv(\"/no/such\", [\"x\"])\n\
+         except OSError as error: print(error.errno)",
+    ) else {
+        return;
+    };
+    assert_eq!(out, "b'hi\\n'\n2\n2\n");
+    assert!(recording(&recorded).origin.complete);
+}
+
+#[test]
+fn threads_that_fork_at_the_same_time_do_not_hang() {
+    let Some((recorded, out)) = python(
+        "import os, threading\n\
+         def work():\n \
+          for _ in range(10):\n  \
+           child = os.fork()\n  \
+           if child == 0: os._exit(sum(range(1000)) % 7)\n  \
+           assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 499500 % 7\n\
+         threads = [threading.Thread(target=work) for _ in range(4)]\n\
+         [one.start() for one in threads]\n\
+         [one.join() for one in threads]\n\
+         print(\"done\")",
+    ) else {
+        return;
+    };
+    assert_eq!(out, "done\n");
+    let recording = recording(&recorded);
+    let count: u64 = recording.processes.iter().map(|one| one.count).sum();
+    assert_eq!((count, recording.origin.untraced_processes), (41, 0));
+}
+
+#[test]
+fn limits_hold_for_all_processes_together() {
+    let Some(mut request) = shell("while :; do /bin/true; done") else { return };
+    request.instructions = Some(3_000_000);
+    let recorded = record(&request).unwrap();
+    let instructions = recording(&recorded).instructions();
+    // The shell and one child may pass the limit by a batch each.
+    assert!((3_000_000..3_200_000).contains(&instructions), "{instructions}");
+    assert!(recorded.stopped && recorded.exit_code() == 0);
+    assert!(recorded.notes[0].contains("instruction limit"), "{:?}", recorded.notes);
+    let Some(mut request) = shell("sleep 1000 & while :; do /bin/true; done") else { return };
+    request.duration = Some(Duration::from_millis(500));
+    let recorded = record(&request).unwrap();
+    assert!(recorded.stopped && recorded.exit_code() == 0);
+    assert!(recorded.notes[0].contains("time limit"), "{:?}", recorded.notes);
+    assert_eq!(recorded.notes.len(), 1, "{:?}", recorded.notes);
+}
+
+#[test]
+fn what_outlives_the_program_is_left_running() {
+    let Some((recorded, out)) = output("sleep 30 & echo $!") else { return };
+    assert!(recorded.notes[0].starts_with("1 process of the program still ran"));
+    assert!(!recording(&recorded).origin.complete);
+    let process = Path::new("/proc").join(out.trim());
+    assert!(process.is_dir());
+    // It is of no use any longer.
+    let number = out.trim().parse().ok().and_then(rustix::process::Pid::from_raw).unwrap();
+    rustix::process::kill_process(number, rustix::process::Signal::KILL).unwrap();
+}
+
+#[test]
+fn many_children_are_recorded_and_listed_together() {
+    let Some((recorded, _)) = output("i=0; while [ $i -lt 300 ]; do (:); i=$((i+1)); done") else {
+        return;
+    };
+    let processes: &[ProcessRecord] = &recording(&recorded).processes;
+    assert_eq!(processes.iter().map(|one| one.count).sum::<u64>(), 301);
+    assert!(processes.len() <= 64, "{}", processes.len());
+    assert!(recorded.notes.is_empty(), "{:?}", recorded.notes);
+}
