@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use corun_machine::Machine;
-use corun_profile::{Profile, ProfileData, TABLE_INSTRUCTIONS};
+use corun_profile::{Profile, ProfileData, Stretch, TABLE_INSTRUCTIONS};
 
 use crate::bandwidth::{self, LimitBandwidth};
 use crate::domains::Domains;
@@ -12,7 +12,7 @@ use crate::imported;
 use crate::interval;
 use crate::options::{BandwidthModel, Compatibility, MAX_SOLO_PEAK_SHARE, ModelOptions};
 use crate::outcome::{Demand, Outcome};
-use crate::program::{Flow, LoadedPhase, LoadedProgram, Member, Running};
+use crate::program::{Flow, LoadedPhase, LoadedProgram, LoadedStretch, Member, Running};
 use crate::scratch::{Scratch, recycle};
 use crate::site::Site;
 use crate::space::{self, DivideSpace};
@@ -124,11 +124,23 @@ impl Model {
                 vec![(TABLE_INSTRUCTIONS as f64, tables?)]
             }
         };
-        let phases = phases
+        let phases: Vec<LoadedPhase> = phases
             .into_iter()
             .map(|(instructions, tables)| self.phase(instructions, tables))
             .collect();
-        Ok(LoadedProgram { name: profile.name.clone(), phases })
+        let sequence = match &profile.data {
+            ProfileData::Recording(recording) => {
+                let stretch = |one: &Stretch| LoadedStretch {
+                    phase: one.phase,
+                    instructions: one.instructions as f64,
+                };
+                recording.sequence.iter().map(stretch).collect()
+            }
+            ProfileData::Table(_) => {
+                vec![LoadedStretch { phase: 0, instructions: TABLE_INSTRUCTIONS as f64 }]
+            }
+        };
+        Ok(LoadedProgram { name: profile.name.clone(), phases, sequence })
     }
 
     fn phase(&self, instructions: f64, tables: Vec<PhaseTable>) -> LoadedPhase {

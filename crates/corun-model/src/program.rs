@@ -9,14 +9,25 @@ use crate::table::PhaseTable;
 pub struct LoadedProgram {
     /// The profile's name.
     pub name: String,
-    /// The phases in order; at least one.
+    /// The phases by their first appearance; at least one.
     pub phases: Vec<LoadedPhase>,
+    /// Which phase runs for how long, in order. A phase's stretches sum to its instructions.
+    pub sequence: Vec<LoadedStretch>,
+}
+
+/// A stretch of a loaded program's execution.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LoadedStretch {
+    /// Index in [`LoadedProgram::phases`].
+    pub phase: usize,
+    /// Its length in instructions.
+    pub instructions: f64,
 }
 
 /// A phase of a loaded program.
 #[derive(Debug, Clone)]
 pub struct LoadedPhase {
-    /// Its length in instructions.
+    /// Its length in instructions, all its stretches together.
     pub instructions: f64,
     /// Its best solo speed on this machine, in instructions a second: fastest CPU, whole LLC,
     /// local memory, nobody else. Slowdowns are against it.

@@ -15,7 +15,7 @@ use crate::timers::{NEVER, Timer};
 pub(crate) struct AppRun {
     /// Its threads' slots: the first, and how many.
     pub(crate) slots: std::ops::Range<usize>,
-    /// Instructions of each phase that each thread executes.
+    /// Instructions of each stretch that each thread executes.
     pub(crate) lengths: Vec<f64>,
     /// Threads of the present run that have not ended.
     pub(crate) live: u32,
@@ -100,6 +100,7 @@ impl Engine<'_> {
                     vruntime: 0.0,
                     waiting_since: 0,
                     home: None,
+                    stretch: 0,
                     phase: 0,
                     done: Done::default(),
                     outcome: corun_model::Outcome::default(),
@@ -119,7 +120,7 @@ impl Engine<'_> {
             let thrice = experiment.method == Method::Restart3 && restarts;
             self.apps.push(AppRun {
                 slots: first..self.threads.len(),
-                lengths: spec.program.phases.iter().map(|one| one.instructions * part).collect(),
+                lengths: spec.program.sequence.iter().map(|one| one.instructions * part).collect(),
                 live: 0,
                 runs: 0,
                 started: 0,
@@ -154,6 +155,7 @@ impl Engine<'_> {
             self.next_thread += 1;
             // Every run of a program, and its run alone, waits at the same points for as long.
             let waits = self.waits_stream(slot);
+            let phase = self.tables.program(self.threads[slot].program).sequence[0].phase;
             let thread = &mut self.threads[slot];
             thread.waits = waits;
             thread.id = id;
@@ -165,7 +167,8 @@ impl Engine<'_> {
             thread.page_moves += 1;
             thread.pages_to = None;
             thread.home = home;
-            thread.phase = 0;
+            thread.stretch = 0;
+            thread.phase = phase;
             thread.done = Done::default();
             thread.outcome = corun_model::Outcome::default();
             thread.since = self.now;
@@ -208,7 +211,7 @@ impl Engine<'_> {
         self.arriving = arriving;
     }
 
-    /// Phases and bursts that end now.
+    /// Stretches and bursts that end now.
     pub(crate) fn finish_dues(&mut self) {
         for cpu in 0..self.cpus.len() {
             if self.cpus[cpu].due > self.now {
@@ -218,7 +221,7 @@ impl Engine<'_> {
             self.rates.stale = true;
             let Some(slot) = self.cpus[cpu].running else { continue };
             self.threads[slot].account(self.now);
-            if self.next_phase(slot) {
+            if self.next_stretch(slot) {
                 if self.threads[slot].burst_left == 0 {
                     self.sleep(slot);
                 }
@@ -228,23 +231,25 @@ impl Engine<'_> {
         }
     }
 
-    /// Brings a thread whose phase is over into the next; false when there is none.
-    fn next_phase(&mut self, slot: usize) -> bool {
+    /// Brings a thread whose stretch is over into the next; false when there is none.
+    fn next_stretch(&mut self, slot: usize) -> bool {
         let app = self.threads[slot].app;
         let before = self.threads[slot].phase;
+        let sequence = &self.tables.program(self.threads[slot].program).sequence;
         loop {
             let lengths = &self.apps[app].lengths;
             let thread = &mut self.threads[slot];
-            let over = -thread.done.left_of(lengths[thread.phase]);
+            let over = -thread.done.left_of(lengths[thread.stretch]);
             if over < 0.0 {
                 break;
             }
-            if thread.phase + 1 == lengths.len() {
+            if thread.stretch + 1 == lengths.len() {
                 return false;
             }
-            thread.phase += 1;
+            thread.stretch += 1;
+            thread.phase = sequence[thread.stretch].phase;
             thread.done = Done::default();
-            // What was executed beyond the phase's end, within the last nanosecond.
+            // What was executed beyond the stretch's end, within the last nanosecond.
             thread.done.add(over);
         }
         if self.threads[slot].phase != before
@@ -258,7 +263,7 @@ impl Engine<'_> {
     fn end_thread(&mut self, slot: usize) {
         let thread = &self.threads[slot];
         let app = thread.app;
-        let length = self.apps[app].lengths[thread.phase];
+        let length = self.apps[app].lengths[thread.stretch];
         // The exact end lies within the last nanosecond.
         let late_s = -thread.done.left_of(length) / thread.outcome.instructions_per_s;
         let end_s = (self.now - self.apps[app].started) as f64 * 1e-9 - late_s;

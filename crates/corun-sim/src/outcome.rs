@@ -118,9 +118,11 @@ impl Engine<'_> {
     fn present_run(&self, run: &AppRun) -> f64 {
         let (mut done_s, mut all_s) = (0.0, 0.0);
         for thread in &self.threads[run.slots.clone()] {
-            let phases = &self.tables.program(thread.program).phases;
-            for (place, (phase, length)) in phases.iter().zip(&run.lengths).enumerate() {
-                let done = match place.cmp(&thread.phase) {
+            let program = self.tables.program(thread.program);
+            for (place, (stretch, length)) in program.sequence.iter().zip(&run.lengths).enumerate()
+            {
+                let phase = &program.phases[stretch.phase];
+                let done = match place.cmp(&thread.stretch) {
                     // A thread that has ended while others of its run go on did them all.
                     _ if !thread.is_present() => *length,
                     std::cmp::Ordering::Less => *length,

@@ -83,7 +83,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Computes the rates anew where something changed, and when each thread's next phase comes.
+    /// Computes the rates anew where something changed, and when each thread's next stretch comes.
     pub(crate) fn update_rates(&mut self) -> Result<(), SimError> {
         self.mark_changed_cpus()?;
         self.retarget_parts();
@@ -105,7 +105,7 @@ impl Engine<'_> {
             thread.outcome = outcome;
             thread.clock = self.rates.clocks[cpu];
             thread.extrapolated |= outcome.extrapolated;
-            let length = self.apps[thread.app].lengths[thread.phase];
+            let length = self.apps[thread.app].lengths[thread.stretch];
             self.cpus[cpu].due = thread.due(self.now, length);
         }
         let Rates { outcomes, place, .. } = &self.rates;

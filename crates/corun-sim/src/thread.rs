@@ -25,7 +25,7 @@ pub(crate) enum State {
     Sleeping,
 }
 
-/// Instructions done of a phase, exact to less than one however many steps they are added in: the
+/// Instructions done of a stretch, exact to less than one however many steps they are added in: the
 /// whole part is a whole number below 2^53, the rest stays below 1.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Done {
@@ -88,6 +88,8 @@ pub(crate) struct Thread {
     /// Since when it waits in a queue.
     pub(crate) waiting_since: u64,
     pub(crate) home: Option<usize>,
+    /// Place in its program's sequence, and the phase that is.
+    pub(crate) stretch: usize,
     pub(crate) phase: usize,
     pub(crate) done: Done,
     /// Its rates now; all 0 when it is not running.
@@ -140,9 +142,9 @@ impl Thread {
         self.totals.stall_cycles += cycles * rates.memory_stall_share;
     }
 
-    /// When it would end a phase of this length or wait, at its present rates.
-    pub(crate) fn due(&self, now: u64, phase_length: f64) -> u64 {
-        let left = self.done.left_of(phase_length).max(0.0);
+    /// When it would end a stretch of this length or wait, at its present rates.
+    pub(crate) fn due(&self, now: u64, stretch_length: f64) -> u64 {
+        let left = self.done.left_of(stretch_length).max(0.0);
         let end = if self.outcome.instructions_per_s > 0.0 {
             let ns = (left / self.outcome.instructions_per_s * 1e9).ceil();
             // Beyond any limit of an experiment; keeps the sum below from overflowing.

@@ -10,7 +10,7 @@ use corun_model::{LoadedProgram, Model, ModelOptions};
 use corun_policy::{ActionKind, Event, Interval, Nanoseconds, Needs, Plan, Policy, View};
 use corun_profile::{
     CurvePoint, InstructionMix, Method, MissRateCurve, Origin, Phase, Profile, ProfileData,
-    Recording,
+    Recording, Stretch,
 };
 
 use crate::{AppSpec, Experiment, RunResult, SimError};
@@ -119,6 +119,23 @@ pub(super) fn program(
     let origin = Origin { sampling_rate: 1.0, complete: true, ..Default::default() };
     let data = ProfileData::Recording(Recording::new(origin, phases));
     Arc::new(model.load(&Profile { name: name.to_owned(), data }).unwrap())
+}
+
+/// The same, whose phases run in these stretches: phase and instructions.
+pub(super) fn program_by_turns(
+    model: &Model,
+    phases: &[&[(u64, f64)]],
+    stretches: &[(usize, u64)],
+) -> Arc<LoadedProgram> {
+    let length = |at: usize| stretches.iter().filter(|one| one.0 == at).map(|one| one.1).sum();
+    let phases = phases.iter().enumerate().map(|(at, points)| phase(length(at), points)).collect();
+    let stretch = |&(phase, instructions)| Stretch { phase, instructions };
+    let recording = Recording {
+        sequence: stretches.iter().map(stretch).collect(),
+        ..Recording::new(Origin::default(), phases)
+    };
+    let data = ProfileData::Recording(recording);
+    Arc::new(model.load(&Profile { name: "by-turns".to_owned(), data }).unwrap())
 }
 
 /// Never misses.

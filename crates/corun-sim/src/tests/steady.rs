@@ -1,5 +1,7 @@
 //! Where nothing changes the simulator gives what the model gives.
 
+use std::sync::Arc;
+
 use corun_model::{Member, Outcome, Running, Scratch};
 use corun_policy::Nanoseconds;
 use corun_profile::{Io, Method};
@@ -75,6 +77,62 @@ fn phases_add_up() {
     let result = run(&experiment(&model, vec![long], Method::FirstRun));
     assert!((result.apps[0].completion_s[0] / expected / 2.0 - 1.0).abs() < 1e-8);
     assert!((result.apps[0].slowdown.unwrap() - 1.0).abs() < 1e-8);
+}
+
+#[test]
+fn stretches_run_in_order() {
+    let model = model(machine(1, 1, 1, 1));
+    let fast: &[(u64, f64)] = &[(MIB, 0.0), (4 * MIB, 0.0)];
+    let slow: &[(u64, f64)] = &[(MIB, 30.0), (4 * MIB, 30.0)];
+    let turns = [(0, 2 * SECOND), (1, 3 * SECOND), (0, SECOND)];
+    let program = program_by_turns(&model, &[fast, slow], &turns);
+    let rates: Vec<f64> = program.phases.iter().map(|one| one.best_instructions_per_s).collect();
+    assert!(rates[0] > 1.5 * rates[1]);
+    // A B A: all of B and half a second's worth of the second A are done at this time.
+    let (first, second) = (2e9 / rates[0], 3e9 / rates[1]);
+    let until = |seconds: f64| {
+        let apps = vec![AppSpec {
+            kill: Some(Nanoseconds((seconds * 1e9) as u64)),
+            ..AppSpec::new(program.clone())
+        }];
+        run(&experiment(&model, apps, Method::FirstRun)).apps[0].instructions
+    };
+    let close = |found: f64, expected: f64| (found - expected).abs() < 20.0;
+    assert!(close(until(first / 2.0), 1e9), "{}", until(first / 2.0));
+    assert!(close(until(first + second / 3.0), 3e9), "{}", until(first + second / 3.0));
+    let third = first + second + 0.5e9 / rates[0];
+    assert!(close(until(third), 5.5e9), "{}", until(third));
+    let whole = run(&experiment(&model, vec![AppSpec::new(program.clone())], Method::FirstRun));
+    let expected = 3e9 / rates[0] + second;
+    assert!((whole.apps[0].completion_s[0] / expected - 1.0).abs() < 1e-8);
+    assert!((whole.apps[0].slowdown.unwrap() - 1.0).abs() < 1e-8);
+}
+
+#[test]
+fn a_phase_that_returns_is_as_one_that_is_written_again() {
+    let model = model(machine(1, 2, 2, 1));
+    let curves: [&[(u64, f64)]; 2] =
+        [&[(MIB, 20.0), (4 * MIB, 2.0)], &[(MIB, 4.0), (2 * MIB, 1.0), (4 * MIB, 0.5)]];
+    let turns = [(0, 2 * SECOND), (1, SECOND), (0, 3 * SECOND)];
+    let folded = program_by_turns(&model, &curves, &turns);
+    let unfolded: Vec<(u64, &[(u64, f64)])> =
+        turns.iter().map(|&(phase, length)| (length, curves[phase])).collect();
+    let unfolded = program(&model, "by-turns", &unfolded);
+    assert_eq!((folded.phases.len(), unfolded.phases.len()), (2, 3));
+    let beside = sensitive(&model, 4 * SECOND);
+    for method in [Method::Restart3, Method::FirstRun] {
+        let [once, again] = [&folded, &unfolded].map(|program| {
+            let apps = vec![AppSpec::new(Arc::clone(program)), AppSpec::new(beside.clone())];
+            run(&experiment(&model, apps, method))
+        });
+        for (one, other) in once.apps.iter().zip(&again.apps) {
+            assert!(!one.completion_s.is_empty());
+            for (found, expected) in one.completion_s.iter().zip(&other.completion_s) {
+                assert!((found / expected - 1.0).abs() < 1e-9, "{found} against {expected}");
+            }
+            assert!((one.slowdown.unwrap() / other.slowdown.unwrap() - 1.0).abs() < 1e-9);
+        }
+    }
 }
 
 #[test]
