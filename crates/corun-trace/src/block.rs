@@ -13,6 +13,10 @@ pub struct Block {
     pub last: u64,
     /// Instructions.
     pub instructions: u32,
+    /// Loading instructions among them; 0 where the code cannot be decoded.
+    pub loads: u32,
+    /// Storing instructions among them; 0 where the code cannot be decoded.
+    pub stores: u32,
     /// Branches of any kind among them.
     pub branches: u32,
     /// Floating-point and vector operations among them.
@@ -61,6 +65,8 @@ impl Block {
             end,
             last,
             instructions,
+            loads: 0,
+            stores: 0,
             branches: 0,
             floats: 0,
             exit: Exit::Direct,

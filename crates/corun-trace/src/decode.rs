@@ -1,8 +1,8 @@
 //! x86 instruction bytes to [`Block`]s.
 
 use iced_x86::{
-    Code, CpuidFeature, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory,
-    OpAccess, Register,
+    Code, CpuidFeature, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfo,
+    InstructionInfoFactory, OpAccess, Register,
 };
 
 use crate::block::{Block, Exit, Flow};
@@ -41,8 +41,21 @@ impl GuestCode {
 pub struct Decoded {
     /// The block.
     pub block: Block,
-    /// One flag an instruction.
-    pub touches_memory: Vec<bool>,
+    /// Of each instruction.
+    pub touches_memory: Vec<Touch>,
+}
+
+/// How an instruction may touch memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Touch {
+    /// It does not.
+    No,
+    /// It loads at most this many bytes from one place.
+    Loads(u8),
+    /// It stores at most this many bytes to one place.
+    Stores(u8),
+    /// In any way.
+    Any,
 }
 
 /// Describes a block; `None` when it holds no instruction.
@@ -52,7 +65,7 @@ pub fn decode(code: GuestCode, instructions: &[GuestInstruction]) -> Option<Deco
     let count = instructions.len() as u32;
     let mut block = Block::undecoded(first.address, last.address, end, count);
     let GuestCode::X86(bitness) = code else {
-        return Some(Decoded { block, touches_memory: vec![true; instructions.len()] });
+        return Some(Decoded { block, touches_memory: vec![Touch::Any; instructions.len()] });
     };
     let mut factory = InstructionInfoFactory::new();
     let mut touches_memory = Vec::with_capacity(instructions.len());
@@ -63,9 +76,13 @@ pub fn decode(code: GuestCode, instructions: &[GuestInstruction]) -> Option<Deco
         block.branches += u32::from(is_branch(&instruction));
         block.floats += u32::from(is_float(&instruction));
         block.exit = exit(&instruction);
-        let (registers, touches) = registers(&mut factory, &instruction);
-        flow.push(registers);
-        touches_memory.push(touches || instruction.code() == Code::INVALID);
+        let info = factory.info(&instruction);
+        flow.push(registers(info));
+        let (loads, stores, touch) = memory(info);
+        block.loads += u32::from(loads);
+        block.stores += u32::from(stores);
+        let unknown = instruction.code() == Code::INVALID;
+        touches_memory.push(if unknown { Touch::Any } else { touch });
     }
     block.flow = flow.into_boxed_slice();
     Some(Decoded { block, touches_memory })
@@ -117,8 +134,7 @@ fn exit(instruction: &Instruction) -> Exit {
     }
 }
 
-fn registers(factory: &mut InstructionInfoFactory, instruction: &Instruction) -> (Flow, bool) {
-    let info = factory.info(instruction);
+fn registers(info: &InstructionInfo) -> Flow {
     let mut flow = Flow::default();
     for used in info.used_registers() {
         let bit = register_bit(used.register());
@@ -129,9 +145,7 @@ fn registers(factory: &mut InstructionInfoFactory, instruction: &Instruction) ->
             flow.written |= bit;
         }
     }
-    let mut touches = false;
     for used in info.used_memory() {
-        touches |= used.access() != OpAccess::None && used.access() != OpAccess::NoMemAccess;
         if reads(used.access()) {
             flow.address |= register_bit(used.base()) | register_bit(used.index());
         }
@@ -141,7 +155,24 @@ fn registers(factory: &mut InstructionInfoFactory, instruction: &Instruction) ->
     flow.read &= !stack;
     flow.address &= !stack;
     flow.written &= !stack;
-    (flow, touches)
+    flow
+}
+
+/// Does an instruction load, does it store, and what is known of the one place it touches?
+fn memory(info: &InstructionInfo) -> (bool, bool, Touch) {
+    let used = info.used_memory();
+    let loads = used.iter().any(|one| reads(one.access()));
+    let stores = used.iter().any(|one| writes(one.access()));
+    let bytes = used.first().map_or(0, |one| one.memory_size().size());
+    // QEMU splits what is wider than 16 bytes, and several places are several accesses.
+    let plain = used.len() == 1 && (1..=16).contains(&bytes);
+    let touch = match (loads, stores) {
+        (true, false) if plain => Touch::Loads(bytes as u8),
+        (false, true) if plain => Touch::Stores(bytes as u8),
+        (false, false) if used.iter().all(|one| one.access() == OpAccess::NoMemAccess) => Touch::No,
+        _ => Touch::Any,
+    };
+    (loads, stores, touch)
 }
 
 fn register_bit(register: Register) -> u32 {
@@ -192,7 +223,10 @@ mod tests {
         assert_eq!((block.instructions, block.branches, block.floats), (4, 1, 1));
         assert_eq!(block.exit, Exit::Conditional);
         assert_eq!((block.start, block.last, block.end), (0x1000, 0x100c, 0x100e));
-        assert_eq!(decoded.touches_memory, [true, true, false, false]);
+        assert_eq!(
+            decoded.touches_memory,
+            [Touch::Loads(8), Touch::Loads(8), Touch::No, Touch::No]
+        );
         // rax is 0, rcx 1, rbx 3; xmm0 is 16.
         assert_eq!(block.flow[0].address, 1 << 3 | 1 << 1);
         assert_eq!(block.flow[0].written, 1);
@@ -222,10 +256,10 @@ mod tests {
         // push rbx; ret
         let decoded = block(&[&[0x53], &[0xc3]]);
         assert_eq!(decoded.block.flow[0], Flow { address: 0, read: 1 << 3, written: 0 });
-        assert_eq!(decoded.touches_memory, [true, true]);
+        assert_eq!(decoded.touches_memory, [Touch::Stores(8), Touch::Loads(8)]);
         // nop [rax] and lea touch nothing.
         let decoded = block(&[&[0x0f, 0x1f, 0x00], &[0x48, 0x8d, 0x03]]);
-        assert_eq!(decoded.touches_memory, [false, false]);
+        assert_eq!(decoded.touches_memory, [Touch::No, Touch::No]);
     }
 
     #[test]
@@ -233,7 +267,7 @@ mod tests {
         let one = GuestInstruction { address: 64, bytes: vec![0, 0, 0, 0] };
         let decoded = decode(GuestCode::of_target("aarch64"), &[one.clone(), one]).unwrap();
         assert_eq!(decoded.block, Block::undecoded(64, 64, 68, 2));
-        assert_eq!(decoded.touches_memory, [true, true]);
+        assert_eq!(decoded.touches_memory, [Touch::Any, Touch::Any]);
         assert_eq!(decode(GuestCode::Other, &[]), None);
     }
 }

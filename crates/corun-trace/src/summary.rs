@@ -45,8 +45,7 @@ pub fn phase(figures: &Figures) -> Option<Phase> {
             stores_pki: pki(counters.stores),
             branches_pki: pki(counters.branches),
             float_pki: pki(counters.floats),
-            // A branch of the window before may prove mispredicted in this one.
-            mispredicted_pki: pki(counters.mispredicted.min(counters.branches)),
+            mispredicted_pki: pki(counters.mispredicted()),
         },
         prefetchable: share(counters.foreseen_misses, counters.private_misses),
         memory_level_parallelism: if parallelism.chained == 0 {

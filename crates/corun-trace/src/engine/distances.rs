@@ -1,15 +1,24 @@
-//! An LRU stack, whole: its exact front, and what lies below.
+//! Stack distances of a stream of accesses: the exact front, and the stack below it.
+
+use corun_profile::EngineKind;
 
 use super::front::{FRONT_LINES, Found, Front};
 use super::histogram::Histogram;
 use super::options::{EngineOptions, SamplingRate};
 use super::stack::{Depth, Stack};
 
-/// The stack.
+/// Accesses below the front that wait until they are looked up together: the memory that holds
+/// their entries answers them side by side.
+const WAITING: usize = 32;
+
+/// An LRU stack that counts distances.
 #[derive(Debug, Clone)]
 pub(crate) struct Distances {
     front: Front,
     stack: Stack,
+    /// Is every position to be told from all others?
+    exact: bool,
+    waiting: Vec<(u64, u16)>,
 }
 
 /// An access of a line that the front did not hold.
@@ -21,25 +30,27 @@ pub(crate) struct BelowFront {
 
 impl Distances {
     pub(crate) fn new(options: &EngineOptions) -> Self {
-        Self { front: Front::new(), stack: Stack::new(options) }
+        Self {
+            front: Front::new(),
+            stack: Stack::new(options),
+            exact: options.kind == EngineKind::Exact,
+            waiting: Vec::with_capacity(WAITING),
+        }
     }
 
-    /// The same, following at most this many lines.
+    /// The same, following at most this many lines. Nothing may wait.
     pub(crate) fn limited(&self, lines: usize) -> Self {
-        Self { front: self.front.clone(), stack: self.stack.limited(lines) }
+        let stack = self.stack.limited(lines);
+        Self { stack, exact: false, ..self.clone() }
     }
 
     pub(crate) fn front(&self) -> &Front {
         &self.front
     }
 
-    /// The share of the lines that is followed now.
-    pub(crate) fn rate(&self) -> SamplingRate {
-        self.stack.rate()
-    }
-
-    /// Puts a line on top and counts how deep it lay; `None` when that was in the front.
-    #[inline]
+    /// Puts a line on top and counts how deep it lay, now or before [`Self::settle`] returns, with
+    /// the same histogram until then; `None` when that was in the front.
+    #[inline(always)]
     pub(crate) fn access(
         &mut self,
         line: u64,
@@ -47,24 +58,42 @@ impl Distances {
         histogram: &mut Histogram,
     ) -> Option<BelowFront> {
         match self.front.access(line, store) {
-            Found::Group(group) => {
-                histogram.add_front(group);
+            Found::At(distance) => {
+                histogram.add_front(distance);
                 None
             }
             Found::Below { slot, evicted } => {
-                histogram.add_below();
-                let depth = self.stack.exchange(slot, line);
-                let weight = self.stack.rate().one_in();
-                match depth {
-                    Depth::Unsampled => {}
-                    Depth::Cold => histogram.add_cold(weight),
-                    Depth::Lines(lines) => {
-                        histogram.add_deep(FRONT_LINES as u64 + lines, weight);
-                    }
+                self.waiting.push((line, slot as u16));
+                if self.waiting.len() == WAITING {
+                    self.settle(histogram);
                 }
                 let written = evicted.and_then(|(line, dirty)| dirty.then_some(line));
                 Some(BelowFront { written })
             }
         }
+    }
+
+    /// Counts what waits.
+    pub(crate) fn settle(&mut self, histogram: &mut Histogram) {
+        self.stack.touch(&self.waiting);
+        for &(line, slot) in &self.waiting {
+            let depth = self.stack.exchange(usize::from(slot), line);
+            histogram.add_below();
+            let weight = self.stack.rate().one_in();
+            match depth {
+                Depth::Unsampled => {}
+                Depth::Cold => histogram.add_cold(weight),
+                Depth::Lines(lines) if self.exact => {
+                    histogram.add_exact(FRONT_LINES as u64 + lines)
+                }
+                Depth::Lines(lines) => histogram.add_deep(FRONT_LINES as u64 + lines, weight),
+            }
+        }
+        self.waiting.clear();
+    }
+
+    /// The share of the lines that is followed now.
+    pub(crate) fn rate(&self) -> SamplingRate {
+        self.stack.rate()
     }
 }

@@ -16,8 +16,10 @@ pub struct Counters {
     pub stores: u64,
     /// Branches of any kind.
     pub branches: u64,
-    /// Branches that the predictor got wrong.
-    pub mispredicted: u64,
+    /// Branches that the predictor was tried on.
+    pub watched_branches: u64,
+    /// Those of them that it got wrong.
+    pub watched_mispredicted: u64,
     /// Floating-point and vector operations.
     pub floats: u64,
     /// Misses of the private cache, data and code.
@@ -96,12 +98,21 @@ impl Behaviour for Figures {
 }
 
 impl Counters {
+    /// Branches that the predictor gets wrong, by the share of those it was tried on.
+    pub fn mispredicted(&self) -> u64 {
+        // A branch of the window before may prove mispredicted in this one.
+        let wrong = self.watched_mispredicted.min(self.watched_branches);
+        let share = wrong as f64 / self.watched_branches.max(1) as f64;
+        (share * self.branches as f64).round() as u64
+    }
+
     fn merge(&mut self, other: &Self) {
         self.instructions += other.instructions;
         self.loads += other.loads;
         self.stores += other.stores;
         self.branches += other.branches;
-        self.mispredicted += other.mispredicted;
+        self.watched_branches += other.watched_branches;
+        self.watched_mispredicted += other.watched_mispredicted;
         self.floats += other.floats;
         self.private_misses += other.private_misses;
         self.foreseen_misses += other.foreseen_misses;

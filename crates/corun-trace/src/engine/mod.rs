@@ -5,6 +5,7 @@
 //! access.
 
 mod distances;
+mod facts;
 mod figures;
 mod front;
 mod histogram;
@@ -17,6 +18,7 @@ mod ranks;
 mod sketch;
 mod stack;
 mod stride;
+mod thread;
 
 #[cfg(test)]
 mod tests;
@@ -28,58 +30,29 @@ pub use own::{MOST_OWN_THREADS, OwnFigures};
 pub use parallelism::{Parallelism, WINDOW};
 pub use private_cache::PRIVATE_CACHE_BYTES;
 pub use sketch::LineSketch;
+pub use thread::Thread;
 
 use corun_profile::Stretch;
 
 use self::distances::{BelowFront, Distances};
-use self::parallelism::Window;
-use self::predictor::Predictor;
+use self::facts::{Facts, Sums};
 use self::private_cache::PrivateCache;
 use self::stride::Strides;
-use crate::block::{Block, Exit};
+use self::thread::Attention;
+use crate::block::Block;
 use crate::event::{Event, Unpacked};
 use crate::phases::{Behaviour, Execution};
 
 /// Instructions of a window, unless asked otherwise.
 pub const DEFAULT_WINDOW: u64 = 10_000_000;
 
-/// What one guest thread carries from batch to batch.
-#[derive(Debug, Clone)]
-pub struct Thread {
-    /// Its place in the order of the threads' starts, once it has begun.
-    number: Option<usize>,
-    block: Option<u32>,
-    code_line: u64,
-    /// Instruction and direction of the last data access in the running block.
-    last_access: Option<(u32, bool)>,
-    predictor: Predictor,
-    window: Window,
-}
-
-impl Default for Thread {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl Thread {
-    /// A thread that has done nothing.
-    pub fn new() -> Self {
-        Self {
-            number: None,
-            block: None,
-            code_line: u64::MAX,
-            last_access: None,
-            predictor: Predictor::new(),
-            window: Window::default(),
-        }
-    }
-}
-
 /// The engine.
 #[derive(Debug, Clone)]
 pub struct Engine {
     blocks: Vec<Block>,
+    facts: Vec<Facts>,
+    /// Has any block whose accesses are counted as they happen?
+    undecoded: bool,
     /// Sums of the window that runs.
     figures: Figures,
     phases: Execution<Figures>,
@@ -109,6 +82,8 @@ impl Engine {
     pub fn new(options: EngineOptions, limit: Option<u64>) -> Self {
         let mut engine = Self {
             blocks: Vec::new(),
+            facts: Vec::new(),
+            undecoded: false,
             figures: Figures::default(),
             phases: Execution::default(),
             window_instructions: DEFAULT_WINDOW,
@@ -142,9 +117,9 @@ impl Engine {
 
     /// Begins anew, as for another process of the same code: the blocks stay known.
     pub fn restart(&mut self, options: EngineOptions) {
-        let blocks = std::mem::take(&mut self.blocks);
+        let (blocks, facts) = (std::mem::take(&mut self.blocks), std::mem::take(&mut self.facts));
         let fresh = Self::new(options, None).with_window(self.window_instructions);
-        *self = Self { blocks, ..fresh };
+        *self = Self { blocks, facts, undecoded: self.undecoded, ..fresh };
     }
 
     /// Stops at this many instructions.
@@ -155,6 +130,8 @@ impl Engine {
 
     /// Makes a block known; its number.
     pub fn add_block(&mut self, block: Block) -> u32 {
+        self.facts.push(Facts::new(&block));
+        self.undecoded |= block.flow.is_empty();
         self.blocks.push(block);
         self.blocks.len() as u32 - 1
     }
@@ -209,32 +186,95 @@ impl Engine {
         self.figures.threads.insert(number);
         self.running = self.own.get_mut(number).and_then(Option::take);
         let (instructions, accesses) = (self.instructions(), self.data_accesses());
-        self.run(thread, number, events);
+        self.run_all(thread, events);
         if let Some(mut own) = self.running.take() {
             own.instructions += self.instructions() - instructions;
             own.data_accesses += self.data_accesses() - accesses;
+            own.settle();
             self.own[number] = Some(own);
         }
     }
 
-    fn run(&mut self, thread: &mut Thread, number: usize, events: &[Event]) {
+    fn run_all(&mut self, thread: &mut Thread, mut events: &[Event]) {
+        while !events.is_empty() {
+            let (count, attention) = thread.next(events.len());
+            let (some, rest) = events.split_at(count);
+            self.dispatch(thread, some, attention);
+            events = rest;
+        }
+    }
+
+    /// Uses the vector instructions there are: the baseline lacks even counting bits.
+    #[allow(unsafe_code)]
+    fn dispatch(&mut self, thread: &mut Thread, events: &[Event], attention: Attention) {
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi2") {
+            // SAFETY: every processor with these two has the others.
+            return unsafe { self.run_with_avx2(thread, events, attention) };
+        }
+        self.run_with(thread, events, attention);
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+    fn run_with_avx2(&mut self, thread: &mut Thread, events: &[Event], attention: Attention) {
+        self.run_with(thread, events, attention);
+    }
+
+    #[inline(always)]
+    fn run_with(&mut self, thread: &mut Thread, events: &[Event], attention: Attention) {
+        match attention {
+            Attention::None => self.run::<false>(thread, events, false),
+            _ => self.run::<true>(thread, events, attention == Attention::Count),
+        }
+    }
+
+    #[inline(always)]
+    fn run<const WATCH: bool>(&mut self, thread: &mut Thread, events: &[Event], count: bool) {
+        let mut sums = Sums::default();
+        let mut left = self.left();
         for event in events {
             match event.unpack() {
                 Unpacked::Block(id) => {
-                    if self.figures.counters.instructions >= self.stop {
+                    if sums.instructions() >= left {
+                        self.settle(&mut sums);
                         if self.is_full() {
                             return;
                         }
                         self.end_window();
-                        self.figures.threads.insert(number);
+                        thread.number.into_iter().for_each(|one| self.figures.threads.insert(one));
+                        left = self.left();
                     }
-                    self.block(thread, id);
+                    if WATCH {
+                        self.watch(thread, id, count);
+                    }
+                    self.block(thread, id, &mut sums);
                 }
                 Unpacked::Data { line, index, store } => {
-                    self.data(thread, line, index, store);
+                    if self.undecoded {
+                        self.count_access(thread, index, store);
+                    }
+                    if self.access(line, store) {
+                        let now = self.instructions() + u64::from(sums.instructions());
+                        let now = (count && !store).then_some(now);
+                        self.data_missed(thread, line, index, now);
+                    }
                 }
             }
         }
+        self.settle(&mut sums);
+    }
+
+    /// Instructions until the window ends or a check is due.
+    fn left(&self) -> u32 {
+        let left = self.stop.saturating_sub(self.figures.counters.instructions);
+        u32::try_from(left).unwrap_or(u32::MAX / 2)
+    }
+
+    /// Brings the figures up to date.
+    fn settle(&mut self, sums: &mut Sums) {
+        sums.settle(&mut self.figures.counters);
+        self.distances.settle(&mut self.figures.histogram);
     }
 
     /// A thread begins; its number. The second lets each have its own distances.
@@ -259,6 +299,9 @@ impl Engine {
 
     #[cold]
     fn end_window(&mut self) {
+        if self.figures.counters.instructions < self.stop {
+            return;
+        }
         self.distances.front().lines().for_each(|line| self.figures.touched.insert(line));
         self.passed_accesses = self.data_accesses();
         let window = std::mem::take(&mut self.figures);
@@ -267,72 +310,86 @@ impl Engine {
         self.stop = self.window_end();
     }
 
-    #[inline]
-    fn block(&mut self, thread: &mut Thread, id: u32) {
+    /// The running block ended and another one begins.
+    fn watch(&mut self, thread: &mut Thread, id: u32, count: bool) {
         let Some(block) = self.blocks.get(id as usize) else { return };
-        let mut repeats = false;
-        if let Some(before) = thread.block.and_then(|before| self.blocks.get(before as usize)) {
-            if thread.window.is_open() {
-                thread.window.block_ended(&before.flow, &mut self.figures.counters.parallelism);
-            }
-            repeats = before.exit == Exit::Repeat && before.last == block.start;
-            let foreseen = thread.predictor.foresees(before, block.start);
-            self.figures.counters.mispredicted += u64::from(!foreseen);
-        }
-        thread.block = Some(id);
-        thread.last_access = None;
-        self.figures.counters.instructions += u64::from(block.instructions) - u64::from(repeats);
-        self.figures.counters.branches += u64::from(block.branches);
-        self.figures.counters.floats += u64::from(block.floats);
-        if !self.fetches {
+        let Some(before) = thread.block.and_then(|before| self.blocks.get(before as usize)) else {
             return;
+        };
+        let counters = &mut self.figures.counters;
+        if thread.window.is_open() {
+            thread.window.block_ended(&before.flow, &mut counters.parallelism);
         }
-        let (first, last) = block.lines();
-        for line in first..=last {
-            if line != thread.code_line {
-                thread.code_line = line;
-                self.fetch(line);
+        let foreseen = thread.predictor.foresees(before, block.start);
+        if count {
+            counters.watched_branches += u64::from(before.branches);
+            counters.watched_mispredicted += u64::from(!foreseen);
+        }
+    }
+
+    #[inline(always)]
+    fn block(&mut self, thread: &mut Thread, id: u32, sums: &mut Sums) {
+        let Some(facts) = self.facts.get(id as usize) else { return };
+        sums.add(facts);
+        let (line, more) = facts.lines();
+        let repeats = std::mem::replace(&mut thread.repeats, facts.repeats);
+        let before = thread.block.replace(id);
+        thread.last_access = None;
+        if repeats && before.is_some_and(|before| self.repeated(before, id)) {
+            sums.drop_instruction();
+        }
+        if self.fetches && (line != thread.code_line || more > 0) {
+            self.fetch(thread, line, more);
+        }
+    }
+
+    /// Does this block begin with the repeated instruction that ended the one before?
+    #[cold]
+    fn repeated(&self, before: u32, id: u32) -> bool {
+        self.blocks[before as usize].last == self.blocks[id as usize].start
+    }
+
+    #[inline(always)]
+    fn fetch(&mut self, thread: &mut Thread, first: u64, more: u64) {
+        for line in first..=first + more {
+            if line == thread.code_line {
+                continue;
             }
-        }
-    }
-
-    #[inline]
-    fn fetch(&mut self, line: u64) {
-        if self.access(line, false) {
-            self.figures.counters.private_misses += 1;
-            // Code runs on: the line after the last one missed is foreseen.
-            self.figures.counters.foreseen_misses += u64::from(line == self.last_code_miss + 1);
-            self.last_code_miss = line;
-        }
-    }
-
-    #[inline]
-    fn data(&mut self, thread: &mut Thread, line: u64, index: u32, store: bool) {
-        if thread.last_access != Some((index, store)) {
-            thread.last_access = Some((index, store));
-            self.figures.counters.loads += u64::from(!store);
-            self.figures.counters.stores += u64::from(store);
-        }
-        if self.access(line, store) {
-            self.data_missed(thread, line, index, store);
+            thread.code_line = line;
+            if self.access(line, false) {
+                self.figures.counters.private_misses += 1;
+                // Code runs on: the line after the last one missed is foreseen.
+                self.figures.counters.foreseen_misses += u64::from(line == self.last_code_miss + 1);
+                self.last_code_miss = line;
+            }
         }
     }
 
     #[cold]
-    fn data_missed(&mut self, thread: &mut Thread, line: u64, index: u32, store: bool) {
+    fn count_access(&mut self, thread: &mut Thread, index: u32, store: bool) {
+        let decoded = thread.block.is_some_and(|id| !self.blocks[id as usize].flow.is_empty());
+        if !decoded && thread.last_access != Some((index, store)) {
+            thread.last_access = Some((index, store));
+            self.figures.counters.loads += u64::from(!store);
+            self.figures.counters.stores += u64::from(store);
+        }
+    }
+
+    /// A data access misses in the private cache; `now` is the instructions so far where it may
+    /// be a load that others overlap with.
+    fn data_missed(&mut self, thread: &mut Thread, line: u64, index: u32, now: Option<u64>) {
         let Some(block) = thread.block.and_then(|id| self.blocks.get(id as usize)) else { return };
         self.figures.counters.private_misses += 1;
         let instruction = block.start.wrapping_mul(4096) + u64::from(index);
         let foreseen = self.strides.foresees(instruction, line);
         self.figures.counters.foreseen_misses += u64::from(foreseen);
-        if !store {
-            let now = self.instructions();
+        if let Some(now) = now {
             thread.window.load_missed(&block.flow, index as usize, now);
         }
     }
 
     /// Puts a line on top of the stack; true when it misses in the private cache.
-    #[inline]
+    #[inline(always)]
     fn access(&mut self, line: u64, store: bool) -> bool {
         if let Some(own) = &mut self.running {
             own.access(line, store);

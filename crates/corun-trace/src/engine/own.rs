@@ -47,8 +47,13 @@ impl OwnFigures {
         Self { instructions, data_accesses, histogram, distances }
     }
 
-    #[inline]
+    #[inline(never)]
     pub(super) fn access(&mut self, line: u64, store: bool) {
         self.distances.access(line, store, &mut self.histogram);
+    }
+
+    /// Brings the histogram up to date.
+    pub(super) fn settle(&mut self) {
+        self.distances.settle(&mut self.histogram);
     }
 }

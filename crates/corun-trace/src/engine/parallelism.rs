@@ -64,6 +64,11 @@ impl Window {
         self.missing = Some(index);
     }
 
+    /// What follows is not looked at.
+    pub(crate) fn abandon(&mut self) {
+        self.left = 0;
+    }
+
     /// The running block ended.
     pub(crate) fn block_ended(&mut self, flow: &[Flow], totals: &mut Parallelism) {
         let length = flow.len() as u32;

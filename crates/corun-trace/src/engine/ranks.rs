@@ -23,7 +23,7 @@ impl Group {
     pub(crate) const EMPTY: Self = Self { words: [0; WORDS], before: [0; WORDS], marked: 0 };
 
     /// Marks a moment later than all that were marked.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn mark(&mut self, at: usize) {
         let word = at / 64 % WORDS;
         if self.words[word] == 0 {
@@ -34,7 +34,7 @@ impl Group {
     }
 
     /// Takes the mark off a marked moment.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn clear(&mut self, at: usize) {
         let word = at / 64 % WORDS;
         self.words[word] &= !(1 << (at % 64));
@@ -45,7 +45,7 @@ impl Group {
     }
 
     /// Marked moments up to and with this marked one.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn up_to(&self, at: usize) -> u32 {
         let word = at / 64 % WORDS;
         // Bits 0..=at of its word, without overflowing the shift at bit 63.
@@ -54,9 +54,19 @@ impl Group {
     }
 
     /// Marked moments.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn marked(&self) -> u32 {
         u32::from(self.marked)
+    }
+
+    /// The first marked moment, where none stands before `from` and one behind.
+    #[inline(always)]
+    pub(crate) fn first(&self, from: usize) -> usize {
+        let mut word = from / 64 % WORDS;
+        while self.words[word] == 0 && word + 1 < WORDS {
+            word += 1;
+        }
+        word * 64 + self.words[word].trailing_zeros() as usize
     }
 
     /// The marked moments in order.
@@ -70,7 +80,7 @@ struct Bits(u64);
 impl Iterator for Bits {
     type Item = usize;
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<usize> {
         let bit = (self.0 != 0).then(|| self.0.trailing_zeros() as usize)?;
         self.0 &= self.0 - 1;

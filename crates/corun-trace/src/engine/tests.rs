@@ -1,6 +1,8 @@
+use corun_profile::EngineKind;
 use proptest::prelude::*;
 
 use super::*;
+use crate::block::Exit;
 
 /// Misses of an LRU cache of each size, by a plain list.
 fn brute_misses(lines: &[u64], sizes: &[u64]) -> Vec<u64> {
@@ -28,6 +30,7 @@ fn run(options: EngineOptions, lines: impl IntoIterator<Item = u64>) -> Engine {
     for line in lines {
         engine.access(line, false);
     }
+    engine.settle(&mut Sums::default());
     engine
 }
 
@@ -46,6 +49,25 @@ proptest! {
         let points = run(fixed_size(4096), lines.iter().copied()).figures().histogram.misses();
         let (sizes, misses): (Vec<u64>, Vec<u64>) = points.into_iter().unzip();
         prop_assert_eq!(misses, brute_misses(&lines, &sizes));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    #[test]
+    fn the_exact_engine_knows_every_position(
+        lines in prop::collection::vec((0u64..1500, any::<bool>()), 1..6000)
+    ) {
+        // Half of the accesses go to a tenth of the lines.
+        let lines: Vec<u64> =
+            lines.iter().map(|&(line, near)| if near { line / 10 } else { line }).collect();
+        let exact = EngineOptions { kind: EngineKind::Exact, ..EngineOptions::default() };
+        let points = run(exact, lines.iter().copied()).figures().histogram.misses();
+        let sizes: Vec<u64> = (16..1600).collect();
+        // Between two points the misses do not change.
+        let read = |size: u64| points.iter().rfind(|point| point.0 <= size).unwrap().1;
+        let found: Vec<u64> = sizes.iter().map(|&size| read(size)).collect();
+        prop_assert_eq!(found, brute_misses(&lines, &sizes));
     }
 }
 
@@ -120,7 +142,7 @@ fn a_walk_counts_as_it_should() {
     let counters = engine.figures().counters;
     assert_eq!(counters.instructions, 4 * 40_960);
     assert_eq!((counters.loads, counters.stores, counters.branches), (0, 40_960, 40_960));
-    assert!(counters.mispredicted < 20);
+    assert!(counters.mispredicted() < 20);
     // One miss of the 256 KiB cache a step, and the code's one line.
     assert_eq!(counters.private_misses, 40_961);
     assert!(counters.foreseen_misses > 40_900 - 8);
@@ -262,4 +284,17 @@ fn a_phase_touches_its_own_bytes() {
         let found = phase.touched.distinct_lines() as f64 - lines;
         assert!((-0.05 * lines..512.0 + 0.05 * lines).contains(&found), "{found}");
     }
+}
+
+#[test]
+fn a_restart_keeps_the_blocks_alone() {
+    let mut engine = Engine::new(EngineOptions::default(), None);
+    walk(&mut engine, 100, 1000, false);
+    engine.restart(EngineOptions::default());
+    assert_eq!(engine.instructions(), 0);
+    let mut thread = Thread::new();
+    engine.process(&mut thread, &[Event::block(0), Event::data(5, 1, true)]);
+    let figures = engine.figures();
+    assert_eq!((figures.counters.instructions, figures.counters.stores), (4, 1));
+    assert_eq!(figures.histogram.distinct_lines(), 2);
 }

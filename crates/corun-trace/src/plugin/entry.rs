@@ -12,7 +12,7 @@ use super::host::{at_fork, block_signals, end_process};
 use super::options::Options;
 use super::session::{Session, Verdict};
 use super::syscalls::Call;
-use crate::decode::GuestInstruction;
+use crate::decode::{GuestInstruction, Touch};
 use crate::engine::Thread;
 use crate::event::{Event, LINE_BYTES};
 
@@ -113,8 +113,9 @@ extern "C" fn translated(_: Id, block: *mut c_void) {
     let Some(watched) = session.translate(&instructions, block.guest_base()) else { return };
     block.on_run(block_runs, watched.id as usize);
     for (index, touches) in watched.touches_memory.iter().enumerate() {
-        if *touches {
-            block.on_access(index, access, index);
+        match *touches {
+            Touch::No => {}
+            _ => block.on_access(index, access, index),
         }
     }
 }

@@ -16,7 +16,7 @@ use super::host::HeldSignals;
 use super::options::Options;
 use super::syscalls::{Call, Numbers};
 use crate::control::{Control, Stop, now_ns};
-use crate::decode::{GuestCode, GuestInstruction, decode};
+use crate::decode::{GuestCode, GuestInstruction, Touch, decode};
 use crate::engine::{Engine, Thread};
 use crate::event::Event;
 use crate::report::{self, Report, State};
@@ -36,7 +36,7 @@ pub(crate) enum Verdict {
 /// A translated block: its number, and which of its instructions to watch.
 pub(crate) struct Watched {
     pub(crate) id: u32,
-    pub(crate) touches_memory: Vec<bool>,
+    pub(crate) touches_memory: Vec<Touch>,
 }
 
 /// One traced program of one process.

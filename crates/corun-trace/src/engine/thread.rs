@@ -1,0 +1,106 @@
+//! What one guest thread carries from batch to batch, and when its branches and dependences are
+//! looked at.
+//!
+//! Mispredictions and memory-level parallelism are rates and cost much, so they are taken from
+//! bursts of 16,384 events, one in eight, the first included. In the first quarter of a burst the
+//! predictor learns what it missed, and nothing is counted.
+
+use super::parallelism::Window;
+use super::predictor::Predictor;
+
+/// Events of a quarter of a burst.
+const STEP: u64 = 4096;
+/// Steps of a burst.
+const BURST: u64 = 4;
+/// Steps from one burst's start to the next one's.
+const SPACING: u64 = 8 * BURST;
+
+/// How events are looked at beyond what is counted of all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Attention {
+    /// Not at all.
+    None,
+    /// To learn.
+    Learn,
+    /// Branches and dependences are counted.
+    Count,
+}
+
+/// What one guest thread carries from batch to batch.
+#[derive(Debug, Clone)]
+pub struct Thread {
+    /// Its place in the order of the threads' starts, once it has begun.
+    pub(super) number: Option<usize>,
+    pub(super) block: Option<u32>,
+    /// Does that block end with a repeated instruction?
+    pub(super) repeats: bool,
+    pub(super) code_line: u64,
+    /// Instruction and direction of the last data access in the running block.
+    pub(super) last_access: Option<(u32, bool)>,
+    pub(super) predictor: Predictor,
+    pub(super) window: Window,
+    seen: u64,
+}
+
+impl Default for Thread {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Thread {
+    /// A thread that has done nothing.
+    pub fn new() -> Self {
+        Self {
+            number: None,
+            block: None,
+            repeats: false,
+            code_line: u64::MAX,
+            last_access: None,
+            predictor: Predictor::new(),
+            window: Window::default(),
+            seen: 0,
+        }
+    }
+
+    /// How many of this many next events, at least one, are to be looked at how.
+    pub(super) fn next(&mut self, events: usize) -> (usize, Attention) {
+        let steps = self.seen / STEP;
+        let attention = match steps % SPACING {
+            0 => Attention::Learn,
+            1..BURST => Attention::Count,
+            _ => Attention::None,
+        };
+        let left = (STEP - self.seen % STEP) as usize;
+        let count = events.min(left);
+        self.seen += count as u64;
+        if attention != Attention::Count {
+            self.window.abandon();
+        }
+        (count, attention)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_burst_in_eight_with_a_quarter_to_learn() {
+        let mut thread = Thread::new();
+        let mut seen = [0; 3];
+        for _ in 0..32 {
+            let mut left = 16_384 * 2 + 100;
+            while left > 0 {
+                let (count, attention) = thread.next(left);
+                seen[attention as usize] += count;
+                left -= count;
+            }
+        }
+        // 256 steps and three quarters of one more: eight bursts and the beginning of a ninth.
+        let events = 32 * (16_384 * 2 + 100);
+        assert_eq!(seen[Attention::Learn as usize], 8 * 4096 + 3200);
+        assert_eq!(seen[Attention::Count as usize], 8 * 3 * 4096);
+        assert_eq!(seen.iter().sum::<usize>(), events);
+    }
+}
