@@ -24,6 +24,8 @@ pub(crate) enum Failure {
     Failed(anyhow::Error),
     /// The user pressed Ctrl-C: exit code 130, as shells have it.
     Interrupted,
+    /// The recorded program ended with this exit code, and so does the command.
+    Program(u8),
     /// Whoever read our output stopped reading: not our failure, exit code 0.
     ReaderGone,
 }
@@ -75,6 +77,7 @@ impl Failure {
             Self::Input { .. } => 2,
             Self::Failed(_) => 1,
             Self::Interrupted => 130,
+            Self::Program(code) => *code,
             Self::ReaderGone => 0,
         })
     }
@@ -88,7 +91,7 @@ impl Failure {
             }
             Self::Failed(error) => format!("corun: {error:#}\n"),
             Self::Interrupted => "corun: interrupted\n".to_owned(),
-            Self::ReaderGone => String::new(),
+            Self::Program(_) | Self::ReaderGone => String::new(),
         }
     }
 }

@@ -4,10 +4,11 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use corun_model::{BandwidthModel, SpaceLaw};
+use corun_trace::engine::SamplingRate;
 
 use super::values::{
-    Compat, DocumentFormat, ObjectiveName, SortBy, TableFormat, TreeFormat, bandwidth, seconds,
-    share,
+    Compat, DocumentFormat, ObjectiveName, SortBy, TableFormat, TreeFormat, bandwidth,
+    sampling_rate, seconds, share,
 };
 
 /// `corun topology`.
@@ -162,6 +163,21 @@ pub(crate) struct ProfileArgs {
     /// Stop after so many seconds
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) duration: Option<f64>,
+    /// Follow every cache line, however many there are
+    #[arg(long, conflicts_with_all = ["sampling_rate", "max_lines"])]
+    pub(crate) exact: bool,
+    /// Follow this share of the cache lines, such as 0.01
+    #[arg(long, value_name = "SHARE", value_parser = sampling_rate, conflicts_with = "max_lines")]
+    pub(crate) sampling_rate: Option<SamplingRate>,
+    /// Follow so many cache lines at most, by a share that falls as the footprint grows [default: 65536]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=1 << 30))]
+    pub(crate) max_lines: Option<u64>,
+    /// Leave instruction fetches out of the curve
+    #[arg(long)]
+    pub(crate) no_fetches: bool,
+    /// Leave out the processes that the program starts
+    #[arg(long)]
+    pub(crate) main_only: bool,
     /// The program and its arguments
     #[arg(last = true, required = true, value_name = "CMD")]
     pub(crate) command: Vec<std::ffi::OsString>,

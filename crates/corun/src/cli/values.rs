@@ -2,6 +2,7 @@
 
 use clap::ValueEnum;
 use corun_optimal::Objective;
+use corun_trace::engine::SamplingRate;
 
 /// How a table leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -95,6 +96,12 @@ pub(super) fn seconds(text: &str) -> Result<f64, String> {
         Ok(value) if value > 0.0 && value <= 1e9 => Ok(value),
         _ => Err("expected a number of seconds above 0 and at most 1e9".to_owned()),
     }
+}
+
+/// A share of the cache lines.
+pub(super) fn sampling_rate(text: &str) -> Result<SamplingRate, String> {
+    let rate = text.parse().ok().and_then(SamplingRate::new);
+    rate.ok_or_else(|| "expected a share above 0 and at most 1".to_owned())
 }
 
 /// A bandwidth in MB/s, within what a machine file may say.

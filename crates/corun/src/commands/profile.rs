@@ -3,8 +3,8 @@
 use std::io::Write as _;
 use std::time::Duration;
 
-use corun_profile::Profile;
-use corun_trace::{Recorded, Request, TraceError, record};
+use corun_profile::{EngineKind, Profile};
+use corun_trace::{Recorded, Request, Settings, TraceError, record};
 
 use super::profiles::count;
 use crate::cli::ProfileArgs;
@@ -21,6 +21,7 @@ pub(super) fn run(arguments: &ProfileArgs) -> Outcome<String> {
     request.input = arguments.input.clone().unwrap_or_default();
     request.instructions = arguments.instructions;
     request.duration = arguments.duration.map(Duration::from_secs_f64);
+    request.settings = settings(arguments);
     // Before the program runs: it may run for hours.
     corun_profile::check_name(&request.profile_name())
         .map_err(|why| Failure::input(format!("the profile's name: {why}")).hint("--name NAME"))?;
@@ -29,7 +30,26 @@ pub(super) fn run(arguments: &ProfileArgs) -> Outcome<String> {
     profile.save(&arguments.output).map_err(|error| Failure::Failed(error.into()))?;
     // A closed stderr leaves nobody to tell, and the profile is written.
     let _ = std::io::stderr().write_all(summary(arguments, &recorded).as_bytes());
-    Ok(String::new())
+    match recorded.exit_code() {
+        0 => Ok(String::new()),
+        code => Err(Failure::Program(code)),
+    }
+}
+
+fn settings(arguments: &ProfileArgs) -> Settings {
+    let mut settings = Settings { main_only: arguments.main_only, ..Settings::default() };
+    settings.engine.fetches = !arguments.no_fetches;
+    if arguments.exact {
+        settings.engine.kind = EngineKind::Exact;
+    }
+    if let Some(rate) = arguments.sampling_rate {
+        settings.engine.kind = EngineKind::FixedRate;
+        settings.engine.rate = rate;
+    }
+    if let Some(lines) = arguments.max_lines {
+        settings.engine.lines = lines as usize;
+    }
+    settings
 }
 
 fn summary(arguments: &ProfileArgs, recorded: &Recorded) -> String {
@@ -58,6 +78,8 @@ fn failure(error: TraceError) -> Failure {
         | TraceError::Directory { .. }
         | TraceError::NotExecutable { .. }
         | TraceError::NotAProgram { .. }
+        | TraceError::BrokenElf { .. }
+        | TraceError::NoLoader { .. }
         | TraceError::UnknownMachine { .. } => Failure::input(error),
         other => Failure::Failed(other.into()),
     }

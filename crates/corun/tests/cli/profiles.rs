@@ -130,6 +130,11 @@ fn recording_what_is_no_program_is_refused() {
     fixture.run(&["profile", "-o", "p.toml", "--", "/no/such/prog"]).refused(&["/no/such/prog"]);
     fixture.run(&["profile", "-o", "p.toml", "--", "./text"]).refused(&["text", "executable"]);
     fixture.run(&["profile", "-o", "no/p.toml", "--", "true"]).refused(&["no: there is no such"]);
+    fixture.run(&["profile", "-o", "p.toml", "--", "/usr"]).refused(&["/usr", "directory"]);
+    let both = ["profile", "-o", "p.toml", "--exact", "--max-lines", "9", "--", "true"];
+    fixture.run(&both).refused(&["--exact", "--max-lines"]);
+    let rate = ["profile", "-o", "p.toml", "--sampling-rate", "2", "--", "true"];
+    fixture.run(&rate).refused(&["a share above 0 and at most 1"]);
     let named = |name: &str| {
         let words = ["profile", "-o", "p.toml", "--name", name, "--", "touch", "it-ran"];
         fixture.run(&words).refused(&["name", "try: --name"]);
@@ -141,7 +146,7 @@ fn recording_what_is_no_program_is_refused() {
 }
 
 #[test]
-fn a_program_is_recorded_and_its_status_does_not_count() {
+fn a_program_is_recorded_and_its_exit_code_passes_through() {
     let emulator = format!("qemu-{}", std::env::consts::ARCH);
     let path = std::env::var_os("PATH").unwrap_or_default();
     if !std::env::split_paths(&path).any(|folder| folder.join(&emulator).is_file()) {
@@ -151,13 +156,29 @@ fn a_program_is_recorded_and_its_status_does_not_count() {
     let fixture = Fixture::new();
     let words = ["profile", "-o", "p.toml", "--name", "mine", "--", "sh", "-c", "echo out; exit 3"];
     let ran = fixture.run(&words);
-    assert_eq!(ran.code(), 0, "{}", ran.stderr());
+    assert_eq!(ran.code(), 3, "{}", ran.stderr());
     assert_eq!(ran.stdout(), "out\n");
     assert!(ran.stderr().contains("p.toml written: mine"), "{}", ran.stderr());
     assert!(ran.stderr().contains("exit status: 3"), "{}", ran.stderr());
     let document = fixture.run(&["profiles", "show", "p.toml", "--format", "json"]).json();
     assert_eq!(document["name"], "mine");
     assert_eq!(document["origin"]["exit_code"], 3);
+    let engine = |options: &[&str]| {
+        let words =
+            [&["profile", "-o", "p.toml"], options, &["--", "sh", "-c", "ls; ls; true"]].concat();
+        assert_eq!(fixture.run(&words).code(), 0);
+        let origin =
+            fixture.run(&["profiles", "show", "p.toml", "--format", "json"]).json()["origin"]
+                .take();
+        let untraced = origin["untraced_processes"].as_u64().unwrap();
+        let fetches = origin["instruction_fetches"].as_bool().unwrap();
+        (origin["engine"].clone(), origin["sampling_rate"].as_f64().unwrap(), fetches, untraced)
+    };
+    assert_eq!(engine(&["--exact", "--main-only"]), ("exact".into(), 1.0, true, 2));
+    let rate = engine(&["--sampling-rate", "0.25", "--no-fetches"]);
+    assert_eq!(rate, ("fixed-rate".into(), 0.25, false, 0));
+    let (kind, rate, _, _) = engine(&["--max-lines", "100"]);
+    assert!(kind == "fixed-size" && rate < 0.5, "{rate}");
     assert!(document["instructions"].as_u64().unwrap() > 1000);
 }
 
