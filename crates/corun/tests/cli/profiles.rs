@@ -69,6 +69,10 @@ fn a_recording_is_shown() {
     assert_eq!(curve[0]["bytes"], 32768);
     assert_eq!(curve[0]["mpki"], 0.75 * 40.0 + 0.25 * 10.0);
     assert!(document["llc_apki"].is_number());
+    assert_eq!((&document["phases"], &document["phase"][1]["threads"]), (&2.into(), &1.into()));
+    assert_eq!(document["sequence"][1]["instructions"], 1_000_000_000u64);
+    let strip = format!("in order      {}{}", "0".repeat(48), "1".repeat(16));
+    assert!(text.contains(&strip), "{text}");
     let on = &document["on_machine"];
     assert_eq!((&on["machine"], &on["ways"]), (&"xeon-x5365".into(), &16.into()));
     // At 256 KiB it misses twice as often as at 4 MiB, and waits for each miss.

@@ -4,6 +4,7 @@ mod chart;
 mod curve;
 mod facts;
 mod on_machine;
+mod phases;
 mod svg;
 
 use std::path::Path;
@@ -11,6 +12,7 @@ use std::path::Path;
 use corun_profile::{Profile, ProfileDocument};
 use serde::Serialize;
 
+use self::phases::PhasesDocument;
 use super::class::{Classified, Classifier};
 use crate::cli::{DocumentFormat, ShowArgs};
 use crate::failure::Outcome;
@@ -22,6 +24,8 @@ use crate::scenario::library;
 struct Shown {
     #[serde(flatten)]
     document: ProfileDocument,
+    #[serde(flatten)]
+    phases: Option<PhasesDocument>,
     on_machine: Classified,
 }
 
@@ -40,7 +44,8 @@ pub(super) fn run(arguments: &ShowArgs) -> Outcome<String> {
     let mut shown = Vec::with_capacity(profiles.len());
     for profile in &profiles {
         let document = ProfileDocument::new(profile, None);
-        shown.push(Shown { document, on_machine: classifier.classify(profile)? });
+        let phases = PhasesDocument::new(profile);
+        shown.push(Shown { document, phases, on_machine: classifier.classify(profile)? });
     }
     if let Some(path) = &arguments.svg {
         svg::write(path, &profiles)?;
@@ -70,6 +75,7 @@ fn text(profile: &Profile, shown: &Shown) -> String {
     let sections: Vec<Vec<String>> = vec![
         facts::section(profile, &shown.document),
         on_machine::section(&shown.on_machine),
+        phases::section(profile),
         curve::section(&shown.document),
     ];
     let mut text = String::new();
