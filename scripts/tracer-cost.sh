@@ -18,17 +18,17 @@ plugin=${CORUN_PLUGIN:-$root/target/release/deps/libcorun_trace.so}
 }
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-list=${1:-$folder/programs}
+list=$(realpath "${1:-$folder/programs}")
 cd "$folder"
 if [ $# -eq 0 ]; then
   python3 "$root/scripts/library-inputs.py"
   cat >"$list" <<END
 sqlite3 /usr/bin/sqlite3 :memory: <statements.sql
-python3 /usr/bin/python3 work.py
-xz /usr/bin/xz -6 -T1 -c text.txt
-chase $kernels chase 3 100
-stencil $kernels stencil 3 60
-walk $kernels walk 3 200
+python3 /usr/bin/python3 -c "print(len({w[:9]: w for w in sorted(open('text.txt').read().split() * 3)}))"
+xz /usr/bin/xz -1 -T1 -c text.txt
+chase $kernels chase 3 60
+stencil $kernels stencil 3 40
+walk $kernels walk 3 100
 END
 fi
 
