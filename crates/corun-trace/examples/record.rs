@@ -9,6 +9,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
+use corun_profile::EngineKind;
+use corun_trace::engine::SamplingRate;
 use corun_trace::{Request, record};
 
 #[derive(Parser)]
@@ -37,6 +39,12 @@ struct Options {
     /// Cache lines followed at most.
     #[arg(long, default_value_t = corun_trace::engine::DEFAULT_TRACKED_LINES)]
     lines: usize,
+    /// exact, fixed-rate or fixed-size.
+    #[arg(long, default_value = "fixed-size")]
+    engine: EngineKind,
+    /// The share of the lines that fixed-rate follows.
+    #[arg(long, default_value_t = SamplingRate::default())]
+    rate: SamplingRate,
     /// Instructions of a window.
     #[arg(long, default_value_t = corun_trace::engine::DEFAULT_WINDOW)]
     window: u64,
@@ -59,6 +67,8 @@ fn main() -> ExitCode {
     request.instructions = options.instructions;
     request.duration = options.duration.map(Duration::from_secs_f64);
     request.settings.engine.lines = options.lines;
+    request.settings.engine.kind = options.engine;
+    request.settings.engine.rate = options.rate;
     request.settings.window = options.window;
     request.cpu = options.cpu;
     let recorded = match record(&request) {

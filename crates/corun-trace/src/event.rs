@@ -44,6 +44,20 @@ impl Event {
         Self(store | (u64::from(index) & INDEX_MASK) << INDEX_SHIFT | line & LINE_MASK)
     }
 
+    /// The same access to the line behind.
+    #[inline]
+    pub fn on_next_line(self) -> Self {
+        Self(self.0 & !LINE_MASK | (self.0 + 1) & LINE_MASK)
+    }
+
+    /// Does this access add nothing to the event before it: the same line again, and not written
+    /// first? In every cache it hits, and the order of lines stays as it is.
+    #[inline]
+    pub fn repeats(self, before: Self) -> bool {
+        let told_apart = BLOCK | LINE_MASK | self.0 & STORE;
+        (self.0 ^ before.0) & told_apart == 0
+    }
+
     /// Takes it apart.
     #[inline]
     pub fn unpack(self) -> Unpacked {
@@ -70,5 +84,15 @@ mod tests {
             let line = 0x7fff_ffff_ffff >> 6;
             assert_eq!(event.unpack(), Unpacked::Data { line, index: 511, store });
         }
+    }
+
+    #[test]
+    fn the_same_line_again_adds_nothing_unless_written_first() {
+        let [load, store] = [false, true].map(|store| Event::data(7, 3, store));
+        assert!(Event::data(7, 4, false).repeats(load) && Event::data(7, 4, false).repeats(store));
+        assert!(Event::data(7, 4, true).repeats(store) && !Event::data(7, 4, true).repeats(load));
+        assert!(!load.on_next_line().repeats(load));
+        assert_eq!(load.on_next_line(), Event::data(8, 3, false));
+        assert!(!Event::data(7, 3, false).repeats(Event::block(7)));
     }
 }

@@ -101,22 +101,25 @@ fn thinned(points: &[CurvePoint], tolerance: f64) -> Vec<CurvePoint> {
     let mut at = 0;
     while at < points.len() {
         kept.push(points[at]);
-        let mut next = at + 1;
-        while next + 1 < points.len() && reproduces(&points[at..=next + 1], tolerance) {
-            next += 1;
-        }
-        at = next;
+        at += reproduced(&points[at..], tolerance) + 1;
     }
     kept
 }
 
-fn reproduces(stretch: &[CurvePoint], tolerance: f64) -> bool {
-    let (first, last) = (stretch[0], stretch[stretch.len() - 1]);
-    let slope = (last.mpki - first.mpki) / (last.bytes - first.bytes) as f64;
-    stretch.iter().all(|point| {
-        let line = first.mpki + slope * (point.bytes - first.bytes) as f64;
-        (line - point.mpki).abs() <= (tolerance * point.mpki).max(FLOOR_MPKI)
-    })
+/// How many points behind the first a line from it to the one after them reproduces. Each point
+/// bounds the slopes of lines that pass it within the tolerance.
+fn reproduced(points: &[CurvePoint], tolerance: f64) -> usize {
+    let first = points[0];
+    let slope = |to: &CurvePoint, mpki: f64| (mpki - first.mpki) / (to.bytes - first.bytes) as f64;
+    let (mut least, mut most) = (f64::NEG_INFINITY, f64::INFINITY);
+    let mut holds = |pair: &[CurvePoint]| {
+        let (dropped, end) = (&pair[0], &pair[1]);
+        let allowed = (tolerance * dropped.mpki).max(FLOOR_MPKI);
+        least = least.max(slope(dropped, dropped.mpki - allowed));
+        most = most.min(slope(dropped, dropped.mpki + allowed));
+        (least..=most).contains(&slope(end, end.mpki))
+    };
+    points[1..].windows(2).take_while(|pair| holds(pair)).count()
 }
 
 #[cfg(test)]

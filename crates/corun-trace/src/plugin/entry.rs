@@ -18,6 +18,8 @@ use crate::event::{Event, LINE_BYTES};
 
 /// Events a thread collects before it takes the engine's lock: 128 KiB, half an L2 cache.
 const BATCH: usize = 16 * 1024;
+/// The same where there are several threads, so that they are interleaved more finely.
+const SHARED_BATCH: usize = 1024;
 
 /// Threads at one time that can be followed. Untouched slots cost address space only.
 const SLOTS: usize = 65_536;
@@ -42,6 +44,8 @@ thread_local! {
 
 struct Buffer {
     events: Vec<Event>,
+    /// Events at which it is handed in.
+    most: usize,
     thread: Thread,
 }
 
@@ -115,7 +119,9 @@ extern "C" fn translated(_: Id, block: *mut c_void) {
     for (index, touches) in watched.touches_memory.iter().enumerate() {
         match *touches {
             Touch::No => {}
-            _ => block.on_access(index, access, index),
+            Touch::Loads(bytes) => block.on_access(index, load, place(index, bytes)),
+            Touch::Stores(bytes) => block.on_access(index, store, place(index, bytes)),
+            Touch::Any => block.on_access(index, access, index),
         }
     }
 }
@@ -151,7 +157,7 @@ fn new_buffer(thread: c_uint) {
         session.thread_lost();
         return;
     };
-    let buffer = Buffer { events: Vec::with_capacity(BATCH), thread: Thread::new() };
+    let buffer = Buffer { events: Vec::with_capacity(BATCH), most: BATCH, thread: Thread::new() };
     slot.store(Box::into_raw(Box::new(buffer)), Ordering::Release);
     USED.fetch_max(thread + 1, Ordering::Relaxed);
 }
@@ -159,7 +165,7 @@ fn new_buffer(thread: c_uint) {
 #[inline]
 fn push(buffer: &mut Buffer, event: Event) {
     buffer.events.push(event);
-    if buffer.events.len() >= BATCH {
+    if buffer.events.len() >= buffer.most {
         flush(buffer);
     }
 }
@@ -167,6 +173,7 @@ fn push(buffer: &mut Buffer, event: Event) {
 #[cold]
 #[inline(never)]
 fn flush(buffer: &mut Buffer) {
+    buffer.most = if USED.load(Ordering::Relaxed) > 1 { SHARED_BATCH } else { BATCH };
     let Some((_, session)) = SESSION.get() else { return };
     if session.flush(&mut buffer.thread, &mut buffer.events) == Verdict::Stop {
         end_process();
@@ -178,6 +185,43 @@ extern "C" fn block_runs(thread: c_uint, id: *mut c_void) {
     match unsafe { buffer(thread) } {
         Some(buffer) => push(buffer, Event::block(id.addr() as u32)),
         None => new_buffer(thread),
+    }
+}
+
+/// Which instruction of its block, and the most bytes it touches, as one word.
+fn place(index: usize, bytes: u8) -> usize {
+    index << 8 | usize::from(bytes)
+}
+
+extern "C" fn load(thread: c_uint, info: c_uint, address: u64, place: *mut c_void) {
+    known_access(thread, info, address, place.addr(), false);
+}
+
+extern "C" fn store(thread: c_uint, info: c_uint, address: u64, place: *mut c_void) {
+    known_access(thread, info, address, place.addr(), true);
+}
+
+/// An access of an instruction of which the decoder knows all but the address.
+#[inline(always)]
+fn known_access(thread: c_uint, info: c_uint, address: u64, place: usize, store: bool) {
+    // SAFETY: QEMU calls from the thread's own host thread.
+    let Some(buffer) = (unsafe { buffer(thread) }) else { return };
+    let event = Event::data(address / LINE_BYTES, (place >> 8) as u32, store);
+    // Loads and stores are counted by block, so that the order of lines is all that matters.
+    if !buffer.events.last().is_some_and(|&before| event.repeats(before)) {
+        push(buffer, event);
+    }
+    if address % LINE_BYTES + (place & 0xff) as u64 > LINE_BYTES {
+        may_cross(buffer, info, address, event);
+    }
+}
+
+/// QEMU may have split the access: only it knows whether this part reaches the next line.
+#[cold]
+fn may_cross(buffer: &mut Buffer, info: c_uint, address: u64, event: Event) {
+    let Some((qemu, _)) = SESSION.get() else { return };
+    if address % LINE_BYTES + qemu.access_bytes(info) > LINE_BYTES {
+        push(buffer, event.on_next_line());
     }
 }
 
@@ -194,7 +238,7 @@ extern "C" fn access(thread: c_uint, info: c_uint, address: u64, index: *mut c_v
     if address % LINE_BYTES > LINE_BYTES - WIDEST
         && address % LINE_BYTES + qemu.access_bytes(info) > LINE_BYTES
     {
-        push(buffer, Event::data(line + 1, index, store));
+        push(buffer, event.on_next_line());
     }
 }
 
