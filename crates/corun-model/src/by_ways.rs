@@ -150,6 +150,12 @@ impl Model {
             *part /= instructions;
         }
         sum.stack = (stack.base > 0.0).then_some(stack);
+        if let Some(stack) = sum.stack {
+            // Shares of the sums: between knots a share by itself is off by a little.
+            sum.memory_stalls = stack.memory * sum.ipc;
+            sum.llc_hit_stalls = stack.llc_hits * sum.ipc;
+            sum.total_stalls = 1.0 - stack.base * sum.ipc;
+        }
         sum
     }
 
