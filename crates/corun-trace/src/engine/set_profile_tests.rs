@@ -146,9 +146,10 @@ proptest! {
         let profiles = profiled(&caches, &accesses);
         let llc = &profiles.llcs[0];
         let mut engine = Engine::new(EngineOptions::default(), None);
-        for line in filtered(&caches.private, &accesses) {
-            engine.access(line, false);
-        }
+        let reached = filtered(&caches.private, &accesses);
+        let events: Vec<Event> =
+            reached.iter().map(|&line| Event::data(line, 0, false)).collect();
+        engine.process(&mut Thread::new(), &events);
         for (lines, misses) in engine.figures().histogram.misses() {
             let beyond: u64 = llc.hits.iter().skip(lines as usize).sum();
             prop_assert_eq!(beyond + llc.misses, misses, "{} lines", lines);
