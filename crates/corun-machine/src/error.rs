@@ -47,6 +47,16 @@ pub enum MachineError {
         /// Presets with a name like it, nearest first; all presets where none is like it.
         near: Vec<String>,
     },
+    /// The machine has no such kind of core.
+    #[error("{machine} has no core type `{name}`; it has {}", known.join(", "))]
+    UnknownCoreType {
+        /// The machine.
+        machine: String,
+        /// The core type that was asked for.
+        name: String,
+        /// Those it has.
+        known: Vec<String>,
+    },
 }
 
 /// Where in a machine file something is.

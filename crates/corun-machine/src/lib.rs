@@ -6,6 +6,7 @@
 mod assume;
 mod build;
 mod check;
+mod cores;
 mod cpu_set;
 mod derive;
 mod discover;
@@ -18,6 +19,7 @@ mod spec;
 mod view;
 
 pub use check::{BANDWIDTH_MB_PER_S, MAX_CPUS};
+pub use cores::{NamedCore, core, core_names};
 pub use cpu_set::{CpuId, CpuListError, CpuSet, MAX_CPU};
 pub use discover::{DiscoverError, discover};
 pub use error::{MachineError, Place, SpecError};

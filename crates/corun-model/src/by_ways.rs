@@ -6,6 +6,22 @@ use crate::error::ModelError;
 use crate::model::Model;
 use crate::program::{LoadedProgram, Member};
 
+/// Cycles per instruction by what they go to (Eyerman et al., ACM TOCS 27(2), 2009). They sum to
+/// the CPI.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct CpiStack {
+    /// Dispatch at full width.
+    pub base: f64,
+    /// Mispredicted branches.
+    pub branches: f64,
+    /// Stalls on hits in the private cache behind the L1.
+    pub private_hits: f64,
+    /// Stalls on hits in the LLC.
+    pub llc_hits: f64,
+    /// Stalls on memory: its latency and the limit of bandwidth.
+    pub memory: f64,
+}
+
 /// A program alone with some ways of an LLC, over its whole execution: phases count by their
 /// instructions, and what is per cycle or second by their time.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -32,8 +48,11 @@ pub struct WaysFigures {
     pub llc_hit_stalls: f64,
     /// Share of cycles stalled on memory, 0 to 1.
     pub memory_stalls: f64,
-    /// Share of cycles stalled for any reason, 0 to 1.
+    /// Share of cycles stalled for any reason, 0 to 1. Of a recording: all cycles but those that
+    /// dispatch at full width takes.
     pub total_stalls: f64,
+    /// Where the cycles go; of a recording only.
+    pub stack: Option<CpiStack>,
     /// Was a figure read outside the measured range?
     pub extrapolated: bool,
 }
@@ -82,6 +101,7 @@ impl Model {
         let capacity = f64::from(ways) * site.way_bytes;
         let mut sum = WaysFigures { ways, ..WaysFigures::default() };
         let (mut instructions, mut cycles) = (0.0, 0.0);
+        let mut stack = CpiStack::default();
         for (phase, one) in program.phases.iter().enumerate() {
             let table = self.table(&Member { program, phase, cpu });
             let held = table.solo_bytes(capacity);
@@ -100,6 +120,11 @@ impl Model {
             sum.memory_stalls += of_cycles * memory;
             sum.llc_hit_stalls += of_cycles * (knot.llc_hit_cpi / knot.cpi).min(total - memory);
             sum.extrapolated |= demand.extrapolated;
+            stack.base += one.instructions * knot.base_cpi;
+            stack.branches += one.instructions * knot.branches_cpi;
+            stack.private_hits += one.instructions * knot.private_hit_cpi;
+            stack.llc_hits += one.instructions * knot.llc_hit_cpi;
+            stack.memory += one.instructions * knot.memory_cpi;
         }
         sum.ipc = instructions / cycles;
         sum.llc_apki /= instructions;
@@ -114,6 +139,22 @@ impl Model {
             &mut sum.llc_hit_stalls,
         ] {
             *of_time /= cycles;
+        }
+        for part in [
+            &mut stack.base,
+            &mut stack.branches,
+            &mut stack.private_hits,
+            &mut stack.llc_hits,
+            &mut stack.memory,
+        ] {
+            *part /= instructions;
+        }
+        sum.stack = (stack.base > 0.0).then_some(stack);
+        if let Some(stack) = sum.stack {
+            // Shares of the sums: between knots a share by itself is off by a little.
+            sum.memory_stalls = stack.memory * sum.ipc;
+            sum.llc_hit_stalls = stack.llc_hits * sum.ipc;
+            sum.total_stalls = 1.0 - stack.base * sum.ipc;
         }
         sum
     }

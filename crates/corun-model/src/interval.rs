@@ -7,17 +7,19 @@
 //!
 //! - dispatch: 1 / width;
 //! - branches: mispredictions x the core type's penalty (front-end refill and resolution);
-//! - hits in the private cache and in the LLC: what of their latency the reorder buffer does not
-//!   cover, over the parallelism of the accesses;
-//! - memory: the same with the memory latency for misses that no prefetcher foresees. A foreseen
-//!   miss costs its share of the core's outstanding misses, latency / outstanding (Little's law):
-//!   what a perfect prefetcher cannot hide.
+//! - accesses that miss the L1 and that no prefetcher foresees, in epochs: those of an epoch stand
+//!   together (Chou, Fahs and Abraham, ISCA 2004). An epoch costs what the reorder buffer does not
+//!   cover of its longest latency, so one with a memory miss hides the cache hits in it: with
+//!   E(x) epochs of x accesses, E(memory) cost the memory latency, E(memory and LLC hits) -
+//!   E(memory) that of the LLC, and so on inwards. More cache therefore never costs cycles;
+//! - foreseen accesses to the LLC and memory: latency / outstanding misses (Little's law), which a
+//!   perfect prefetcher cannot hide; never more than an unforeseen one by itself.
 //!
 //! A latency is covered for the time the reorder buffer takes to fill, entries / width cycles
 //! (Karkhanis and Smith, "A first-order superscalar processor model", ISCA 2004); an in-order
-//! core, with no entries, covers nothing. Parallelism is the least of what the program's
-//! dependences allow, the core's outstanding misses, and one more than the misses that the reorder
-//! buffer holds on average beside the first.
+//! core, with no entries, covers nothing. Accesses an epoch are the least of what the program's
+//! dependences allow, the core's outstanding misses, and one more than the accesses that the
+//! reorder buffer holds on average beside the first.
 
 use corun_profile::Phase;
 
@@ -77,48 +79,66 @@ fn sizes(phase: &Phase, site: &Site) -> Vec<f64> {
     sizes
 }
 
+/// A phase's figures when it holds so many bytes of the LLC.
 fn knot(phase: &Phase, site: &Site, occupancy: f64) -> Knot {
     let core = &site.core;
     let cycles = |ns: f64| ns * core.clock_mhz * 1e-3;
     let window = f64::from(core.reorder_buffer);
     let covered = window / core.dispatch_width;
     let exposed = |latency: f64| (latency - covered).max(0.0);
-    let limit = phase.memory_level_parallelism.min(f64::from(core.outstanding_misses));
-    // Stalls per instruction of accesses so many per 1000 instructions.
-    let stalls = |pki: f64, latency: f64| {
-        let parallelism = limit.min(1.0 + window * pki * 1e-3).max(1.0);
-        pki * 1e-3 * exposed(latency) / parallelism
-    };
-    let at_l1 = phase.curve.mpki(site.l1_bytes.max(1.0)).value;
-    let at_private = phase.curve.mpki(site.private_bytes.max(1.0)).value;
-    let mpki = phase.curve.mpki(site.curve_bytes(occupancy).max(1.0)).value;
-    let has_private = site.private_bytes > site.l1_bytes;
-    let to_llc = if site.private_bytes > 0.0 { at_private } else { at_l1.max(mpki) };
-    let dispatch = 1.0 / core.dispatch_width;
-    let branches = phase.mix.mispredicted_pki * 1e-3 * core.branch_penalty_cycles;
-    let private_hits = if has_private { (at_l1 - at_private).max(0.0) } else { 0.0 };
-    let llc_hits = (to_llc - mpki).max(0.0);
-    let foreseen = mpki * phase.prefetchable;
-    let memory_latency = cycles(site.memory_latency_ns);
     let outstanding = f64::from(core.outstanding_misses);
-    let memory_cpi =
-        stalls(mpki - foreseen, memory_latency) + foreseen * 1e-3 * memory_latency / outstanding;
-    let llc_hit_cpi = stalls(llc_hits, cycles(site.llc_latency_ns));
+    let limit = phase.memory_level_parallelism.min(outstanding);
+    // Epochs per instruction of accesses so many per 1000 instructions. Grows with them.
+    let epochs = |pki: f64| pki * 1e-3 / limit.min(1.0 + window * pki * 1e-3).max(1.0);
+    let foreseen = |latency: f64| (latency / outstanding).min(exposed(latency));
+    let (private, llc, memory) = (
+        cycles(site.private_latency_ns),
+        cycles(site.llc_latency_ns),
+        cycles(site.memory_latency_ns),
+    );
+    let misses = Misses::of(phase, site, occupancy);
+    let share = phase.prefetchable;
+    let memory_epochs = epochs(misses.llc * (1.0 - share));
+    let llc_epochs = epochs(misses.private * (1.0 - share));
+    let private_epochs = epochs(misses.l1 - misses.private * share);
+    let llc_hits = (misses.private - misses.llc) * share * 1e-3 * foreseen(llc);
     let mut knot = Knot {
         bytes: occupancy,
-        cpi: dispatch
-            + branches
-            + stalls(private_hits, cycles(site.private_latency_ns))
-            + llc_hit_cpi
-            + memory_cpi,
-        memory_cpi,
-        llc_hit_cpi,
-        mpki,
+        base_cpi: 1.0 / core.dispatch_width,
+        branches_cpi: phase.mix.mispredicted_pki * 1e-3 * core.branch_penalty_cycles,
+        private_hit_cpi: (private_epochs - llc_epochs).max(0.0) * exposed(private),
+        llc_hit_cpi: (llc_epochs - memory_epochs).max(0.0) * exposed(llc) + llc_hits,
+        memory_cpi: memory_epochs * exposed(memory) + misses.llc * share * 1e-3 * foreseen(memory),
+        mpki: misses.llc,
         ..Knot::default()
     };
-    let bytes = mpki * 1e-3 * site.line_bytes * (1.0 + phase.dirty_share);
-    finish(&mut knot, site, bytes, dispatch);
+    knot.cpi = knot.base_cpi
+        + knot.branches_cpi
+        + knot.private_hit_cpi
+        + knot.llc_hit_cpi
+        + knot.memory_cpi;
+    let bytes = misses.llc * 1e-3 * site.line_bytes * (1.0 + phase.dirty_share);
+    let unstalled = knot.base_cpi;
+    finish(&mut knot, site, bytes, unstalled);
     knot
+}
+
+/// Misses per 1000 instructions of each level, which fall from one to the next.
+struct Misses {
+    l1: f64,
+    private: f64,
+    llc: f64,
+}
+
+impl Misses {
+    fn of(phase: &Phase, site: &Site, occupancy: f64) -> Self {
+        let at = |bytes: f64| phase.curve.mpki(bytes.max(1.0)).value;
+        let llc = at(site.curve_bytes(occupancy));
+        let l1 = at(site.l1_bytes);
+        let private = if site.private_bytes > 0.0 { at(site.private_bytes) } else { l1 }.max(llc);
+        let has_private = site.private_bytes > site.l1_bytes;
+        Self { l1: if has_private { l1.max(private) } else { private }, private, llc }
+    }
 }
 
 /// The solo point (errata.md, thesis section 5.3.2): a program alone draws at most

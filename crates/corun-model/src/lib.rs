@@ -24,7 +24,7 @@ mod site;
 mod space;
 mod table;
 
-pub use by_ways::WaysFigures;
+pub use by_ways::{CpiStack, WaysFigures};
 pub use classify::{CacheClass, ClassLimits, WaysPoint, classify};
 pub use error::ModelError;
 pub use model::Model;

@@ -16,6 +16,12 @@ pub(crate) struct Knot {
     pub(crate) memory_cpi: f64,
     /// Cycles per instruction stalled on LLC hits.
     pub(crate) llc_hit_cpi: f64,
+    /// Cycles per instruction that dispatch at full width takes; 0 where this and the next two
+    /// are not told apart.
+    pub(crate) base_cpi: f64,
+    pub(crate) branches_cpi: f64,
+    /// Cycles per instruction stalled on hits in the private cache behind the L1.
+    pub(crate) private_hit_cpi: f64,
     /// MS: memory stalls as a share of all cycles. May exceed `total_stalls` (then it counts as
     /// much as that).
     pub(crate) memory_stalls: f64,
@@ -28,6 +34,7 @@ pub(crate) struct Knot {
 }
 
 impl Knot {
+    #[inline]
     pub(crate) fn between(low: &Self, high: &Self, bytes: f64) -> Self {
         let width = high.bytes - low.bytes;
         let part = if width > 0.0 { (bytes - low.bytes) / width } else { 0.0 };
@@ -37,6 +44,9 @@ impl Knot {
             cpi: mix(low.cpi, high.cpi),
             memory_cpi: mix(low.memory_cpi, high.memory_cpi),
             llc_hit_cpi: mix(low.llc_hit_cpi, high.llc_hit_cpi),
+            base_cpi: mix(low.base_cpi, high.base_cpi),
+            branches_cpi: mix(low.branches_cpi, high.branches_cpi),
+            private_hit_cpi: mix(low.private_hit_cpi, high.private_hit_cpi),
             memory_stalls: mix(low.memory_stalls, high.memory_stalls),
             total_stalls: mix(low.total_stalls, high.total_stalls),
             mpki: mix(low.mpki, high.mpki),
@@ -193,6 +203,7 @@ impl PhaseTable {
     }
 
     /// The table between its knots; beyond its ends the end's.
+    #[inline]
     pub(crate) fn at(&self, occupancy: f64) -> Knot {
         let above = self.bytes.partition_point(|&bytes| bytes <= occupancy);
         if above == 0 {

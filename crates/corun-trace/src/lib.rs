@@ -25,5 +25,6 @@ pub mod report;
 mod settings;
 pub mod summary;
 
+pub use engine::{CacheShape, SetCaches, ShapeError};
 pub use launch::{Recorded, Request, TraceError, record};
 pub use settings::Settings;

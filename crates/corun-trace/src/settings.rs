@@ -3,7 +3,9 @@
 //! A further setting is a field here, its word in [`Settings::read`] and [`Settings::words`], and
 //! an option of `corun profile`; starter and plug-in hand the whole of it on.
 
-use crate::engine::{DEFAULT_WINDOW, EngineOptions, SamplingRate};
+use crate::engine::{
+    CacheShape, DEFAULT_WINDOW, EngineOptions, SamplingRate, SetCaches, ShapeError,
+};
 
 /// How a program is recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,11 +16,18 @@ pub struct Settings {
     pub window: u64,
     /// Record the process that is started and none of its children.
     pub main_only: bool,
+    /// Caches whose stack-distance profiles are taken too.
+    pub caches: SetCaches,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { engine: EngineOptions::default(), window: DEFAULT_WINDOW, main_only: false }
+        Self {
+            engine: EngineOptions::default(),
+            window: DEFAULT_WINDOW,
+            main_only: false,
+            caches: SetCaches::default(),
+        }
     }
 }
 
@@ -37,21 +46,35 @@ impl Settings {
             "fetches" => store(&mut self.engine.fetches, value.parse()),
             "window" => store(&mut self.window, value.parse()),
             "main_only" => store(&mut self.main_only, value.parse()),
+            "llc" => store(&mut self.caches.llcs, shapes(value)),
+            "private" => store(&mut self.caches.private, shapes(value)),
             _ => false,
         }
     }
 
     /// The words that [`Self::read`] takes in, those first that always stand.
     pub(crate) fn words(&self) -> Vec<String> {
-        vec![
+        let mut words = vec![
             format!("engine={}", self.engine.kind.name()),
             format!("one_in={}", self.engine.rate.one_in()),
             format!("lines={}", self.engine.lines),
             format!("fetches={}", self.engine.fetches),
             format!("window={}", self.window),
             format!("main_only={}", self.main_only),
-        ]
+        ];
+        for (name, shapes) in [("llc", &self.caches.llcs), ("private", &self.caches.private)] {
+            if !shapes.is_empty() {
+                let shapes: Vec<String> = shapes.iter().map(CacheShape::to_string).collect();
+                words.push(format!("{name}={}", shapes.join("+")));
+            }
+        }
+        words
     }
+}
+
+/// `SIZE/WAYS+SIZE/WAYS..`.
+fn shapes(text: &str) -> Result<Vec<CacheShape>, ShapeError> {
+    text.split('+').map(str::parse).collect()
 }
 
 fn store<T, E>(place: &mut T, value: Result<T, E>) -> bool {

@@ -23,6 +23,7 @@ pub fn recording(engine: &Engine) -> Option<Recording> {
     (!phases.is_empty()).then(|| Recording {
         sequence,
         threads: threads.collect(),
+        stack_distances: engine.set_profiles(),
         ..Recording::new(origin, phases)
     })
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use corun_profile::{Phase, Profile, ProfileData, Recording};
+use corun_profile::{Phase, Profile, ProfileData, Recording, StackDistanceProfile};
 use corun_trace::{Request, TraceError, record};
 
 /// The kernels example, which cargo builds with the tests; `None` where QEMU is missing.
@@ -111,6 +111,32 @@ fn threads_have_their_own_cliffs_and_share_one() {
     // Both arrays lie between two reads of a line, unless one thread begins a round late.
     assert!(mpki(phase, 2.25) > 0.3 * mpki(phase, 1.75));
     assert!(mpki(phase, 4.5) < 0.1 * mpki(phase, 1.75));
+}
+
+#[test]
+fn set_profiles_count_what_passes_the_private_caches() {
+    let Some(mut request) = request(&["walk", "1", "20"]) else { return };
+    let shape = |text: &str| text.parse().unwrap();
+    request.settings.caches.private = vec![shape("32KiB/8"), shape("256KiB/8")];
+    request.settings.caches.llcs = vec![shape("2MiB/16"), shape("512KiB/8"), shape("2MiB/32768")];
+    let recorded = record(&request).unwrap();
+    let recording = recording(&recorded.profile);
+    let [large, small, one_set] = &recording.stack_distances[..] else { panic!("three LLCs") };
+    assert_eq!((large.sets, large.ways(), one_set.sets), (2048, 16, 1));
+    assert_eq!(large.private_caches, [(32 << 10, 8), (256 << 10, 8)]);
+    let reached = |one: &StackDistanceProfile| one.hits_pki.iter().sum::<f64>() + one.misses_pki;
+    // 16,384 lines 21 times, of which neither private cache holds any.
+    let passes = reached(large) * recording.instructions() as f64 / 1000.0 / 16_384.0;
+    assert!((21.0..22.0).contains(&passes), "{passes}");
+    assert!((reached(small) / reached(large) - 1.0).abs() < 1e-4);
+    // A cyclic walk over 1 MiB: 8 lines a set of 2 MiB in 16 ways, so position 7; the small one
+    // holds nothing of it, and in one set the depth is the walk's length less the hits before.
+    assert!(large.hits_pki[7] > 0.9 * reached(large), "{:?}", large.hits_pki);
+    assert!(small.misses_pki > 0.95 * reached(small));
+    let deepest = one_set.hits_pki.iter().skip(16_000).take(800).sum::<f64>();
+    assert!(deepest > 0.9 * reached(one_set), "{deepest}");
+    // As large as both caches with what is in front: the fully associative curve says the same.
+    assert!((large.misses_pki - mpki(&recording.phases[0], 2.0)).abs() < 0.1 * large.misses_pki);
 }
 
 #[test]

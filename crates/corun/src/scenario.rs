@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::anyhow;
-use corun_machine::Machine;
+use corun_machine::{Machine, NamedCore};
 use corun_model::{LoadedProgram, Member, Model, ModelOptions, Running, Scratch};
 use corun_profile::{Library, Profile, ProfileData};
 
@@ -22,6 +22,20 @@ pub(crate) fn machine(name: &str) -> Outcome<Machine> {
     }
     let found = corun_machine::discover(Path::new("/")).map_err(|error| anyhow!(error))?;
     Ok(found.with_assumed_memory().map_err(|error| anyhow!(error))?)
+}
+
+/// A core by name: a generic one, `MACHINE` or `MACHINE:CORE_TYPE`, where the machine is a preset,
+/// a machine file or `this`.
+pub(crate) fn core(name: &str) -> Outcome<NamedCore> {
+    let own = match name.split_once(':') {
+        Some(("this", core_type)) => Some(Some(core_type)),
+        None if name == "this" => Some(None),
+        _ => None,
+    };
+    match own {
+        Some(core_type) => Ok(NamedCore::of(machine("this")?, core_type)?),
+        None => Ok(corun_machine::core(name)?),
+    }
 }
 
 /// The library at a path, or the shipped one.

@@ -2,6 +2,7 @@
 
 mod by_hand;
 mod by_ways;
+mod cores;
 mod coupling;
 mod fixture;
 mod machines;

@@ -15,6 +15,7 @@ mod parallelism;
 mod predictor;
 mod private_cache;
 mod ranks;
+mod set_profile;
 mod sketch;
 mod stack;
 mod stride;
@@ -29,14 +30,16 @@ pub use options::{BadRate, DEFAULT_TRACKED_LINES, EngineOptions, SamplingRate};
 pub use own::{MOST_OWN_THREADS, OwnFigures};
 pub use parallelism::{Parallelism, WINDOW};
 pub use private_cache::PRIVATE_CACHE_BYTES;
+pub use set_profile::{CacheShape, SetCaches, ShapeError};
 pub use sketch::LineSketch;
 pub use thread::Thread;
 
-use corun_profile::Stretch;
+use corun_profile::{StackDistanceProfile, Stretch};
 
 use self::distances::{BelowFront, Distances};
 use self::facts::{Facts, Sums};
 use self::private_cache::PrivateCache;
+use self::set_profile::SetProfiles;
 use self::stride::Strides;
 use self::thread::Attention;
 use crate::block::Block;
@@ -75,6 +78,7 @@ pub struct Engine {
     strides: Strides,
     last_code_miss: u64,
     limit: u64,
+    set_profiles: Option<SetProfiles>,
 }
 
 impl Engine {
@@ -99,6 +103,7 @@ impl Engine {
             strides: Strides::new(),
             last_code_miss: 0,
             limit: limit.unwrap_or(u64::MAX),
+            set_profiles: None,
         };
         engine.stop = engine.window_end();
         engine
@@ -118,14 +123,29 @@ impl Engine {
     /// Begins anew, as for another process of the same code: the blocks stay known.
     pub fn restart(&mut self, options: EngineOptions) {
         let (blocks, facts) = (std::mem::take(&mut self.blocks), std::mem::take(&mut self.facts));
+        let set_profiles = self.set_profiles.as_ref().map(SetProfiles::emptied);
         let fresh = Self::new(options, None).with_window(self.window_instructions);
-        *self = Self { blocks, facts, undecoded: self.undecoded, ..fresh };
+        *self = Self { blocks, facts, undecoded: self.undecoded, set_profiles, ..fresh };
     }
 
     /// Stops at this many instructions.
     pub fn set_limit(&mut self, instructions: u64) {
         self.limit = instructions;
         self.stop = self.window_end();
+    }
+
+    /// Also takes the stack-distance profiles of these caches.
+    #[must_use]
+    pub fn with_set_profiles(mut self, caches: &SetCaches) -> Self {
+        self.set_profiles =
+            (!caches.llcs.is_empty()).then(|| SetProfiles::new(caches, self.fetches));
+        self
+    }
+
+    /// The stack-distance profiles so far, one an LLC that was asked for.
+    pub fn set_profiles(&self) -> Vec<StackDistanceProfile> {
+        let instructions = self.instructions();
+        self.set_profiles.as_ref().map_or_else(Vec::new, |one| one.profiles(instructions))
     }
 
     /// Makes a block known; its number.
@@ -199,30 +219,42 @@ impl Engine {
         while !events.is_empty() {
             let (count, attention) = thread.next(events.len());
             let (some, rest) = events.split_at(count);
-            self.dispatch(thread, some, attention);
+            let taken = self.dispatch(thread, some, attention);
+            if let Some(profiles) = &mut self.set_profiles {
+                profiles.process(&mut thread.private_caches, &self.blocks, &some[..taken]);
+            }
+            if taken < count {
+                return;
+            }
             events = rest;
         }
     }
 
-    /// Uses the vector instructions there are: the baseline lacks even counting bits.
+    /// Uses the vector instructions there are: the baseline lacks even counting bits. How many of
+    /// the events lie before the instruction limit.
     #[allow(unsafe_code)]
-    fn dispatch(&mut self, thread: &mut Thread, events: &[Event], attention: Attention) {
+    fn dispatch(&mut self, thread: &mut Thread, events: &[Event], attention: Attention) -> usize {
         #[cfg(target_arch = "x86_64")]
         if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi2") {
             // SAFETY: every processor with these two has the others.
             return unsafe { self.run_with_avx2(thread, events, attention) };
         }
-        self.run_with(thread, events, attention);
+        self.run_with(thread, events, attention)
     }
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-    fn run_with_avx2(&mut self, thread: &mut Thread, events: &[Event], attention: Attention) {
-        self.run_with(thread, events, attention);
+    fn run_with_avx2(
+        &mut self,
+        thread: &mut Thread,
+        events: &[Event],
+        attention: Attention,
+    ) -> usize {
+        self.run_with(thread, events, attention)
     }
 
     #[inline(always)]
-    fn run_with(&mut self, thread: &mut Thread, events: &[Event], attention: Attention) {
+    fn run_with(&mut self, thread: &mut Thread, events: &[Event], attention: Attention) -> usize {
         match attention {
             Attention::None => self.run::<false>(thread, events, false),
             _ => self.run::<true>(thread, events, attention == Attention::Count),
@@ -230,16 +262,21 @@ impl Engine {
     }
 
     #[inline(always)]
-    fn run<const WATCH: bool>(&mut self, thread: &mut Thread, events: &[Event], count: bool) {
+    fn run<const WATCH: bool>(
+        &mut self,
+        thread: &mut Thread,
+        events: &[Event],
+        count: bool,
+    ) -> usize {
         let mut sums = Sums::default();
         let mut left = self.left();
-        for event in events {
+        for (at, event) in events.iter().enumerate() {
             match event.unpack() {
                 Unpacked::Block(id) => {
                     if sums.instructions() >= left {
                         self.settle(&mut sums);
                         if self.is_full() {
-                            return;
+                            return at;
                         }
                         self.end_window();
                         thread.number.into_iter().for_each(|one| self.figures.threads.insert(one));
@@ -263,6 +300,7 @@ impl Engine {
             }
         }
         self.settle(&mut sums);
+        events.len()
     }
 
     /// Instructions until the window ends or a check is due.

@@ -7,6 +7,7 @@
 
 use super::parallelism::Window;
 use super::predictor::Predictor;
+use super::set_profile::PrivateCaches;
 
 /// Events of a quarter of a burst.
 const STEP: u64 = 4096;
@@ -39,6 +40,8 @@ pub struct Thread {
     pub(super) last_access: Option<(u32, bool)>,
     pub(super) predictor: Predictor,
     pub(super) window: Window,
+    /// Its caches in front of the profiled ones; made where any are asked for.
+    pub(super) private_caches: Option<Box<PrivateCaches>>,
     seen: u64,
 }
 
@@ -59,6 +62,7 @@ impl Thread {
             last_access: None,
             predictor: Predictor::new(),
             window: Window::default(),
+            private_caches: None,
             seen: 0,
         }
     }

@@ -88,7 +88,7 @@ mod tests {
     use corun_profile::EngineKind;
 
     use super::*;
-    use crate::engine::{EngineOptions, SamplingRate};
+    use crate::engine::{EngineOptions, SamplingRate, SetCaches};
 
     #[test]
     fn words_read_back() {
@@ -102,7 +102,12 @@ mod tests {
             lines: 77,
             fetches: false,
         };
-        options.settings = Settings { engine, window: 1000, main_only: true };
+        let shape = |text: &str| text.parse().unwrap();
+        let caches = SetCaches {
+            llcs: vec![shape("16MiB/16"), shape("4MiB/8")],
+            private: vec![shape("32KiB/8"), shape("256KiB/8")],
+        };
+        options.settings = Settings { engine, window: 1000, main_only: true, caches };
         let words = options.words();
         assert_eq!(Options::parse(words.iter().map(String::as_str)), Ok(options));
     }

@@ -87,7 +87,8 @@ impl Session {
         let started_ns = now_ns();
         let inner = Inner {
             engine: Engine::new(options.settings.engine, options.instructions)
-                .with_window(options.settings.window),
+                .with_window(options.settings.window)
+                .with_set_profiles(&options.settings.caches),
             known: HashMap::default(),
             process_started_ns: options.process_started_ns.unwrap_or(started_ns),
             started_ns,

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use corun_model::{BandwidthModel, SpaceLaw};
+use corun_trace::CacheShape;
 use corun_trace::engine::SamplingRate;
 
 use super::values::{
@@ -84,6 +85,10 @@ pub(crate) struct ShowArgs {
     /// The machine on which the class is told: a preset or file, or `this` [default: xeon-x5365]
     #[arg(long, value_name = "NAME|FILE")]
     pub(crate) machine: Option<String>,
+    /// Also tell IPC, stalls and bandwidth by LLC size on a core: `big-out-of-order`,
+    /// `small-in-order`, MACHINE or MACHINE:CORE_TYPE
+    #[arg(long, value_name = "CORE")]
+    pub(crate) core: Option<String>,
     /// Where programs are looked for [default: the shipped library]
     #[arg(long, value_name = "PATH")]
     pub(crate) profiles: Option<PathBuf>,
@@ -143,7 +148,8 @@ written, whatever the program's own was; that one is shown and stands in the pro
 
 Examples:
   corun profile -o gzip.toml -- gzip -kf big.tar
-  corun profile -o db.toml --duration 30 -- sqlite3 big.db .dump")]
+  corun profile -o db.toml --duration 30 -- sqlite3 big.db .dump
+  corun profile -o gzip.toml --llc 16MiB/16 --private 32KiB/8,256KiB/8 -- gzip -kf big.tar")]
 pub(crate) struct ProfileArgs {
     /// Where the profile is written
     #[arg(short, long, value_name = "FILE")]
@@ -178,9 +184,25 @@ pub(crate) struct ProfileArgs {
     /// Leave out the processes that the program starts
     #[arg(long)]
     pub(crate) main_only: bool,
+    #[command(flatten)]
+    pub(crate) caches: CachesArgs,
     /// The program and its arguments
     #[arg(last = true, required = true, value_name = "CMD")]
     pub(crate) command: Vec<std::ffi::OsString>,
+}
+
+/// Caches whose stack-distance profiles are taken beside the curve.
+#[derive(Debug, Args)]
+pub(crate) struct CachesArgs {
+    /// Also count the hits by LRU position of these caches, such as 16MiB/16
+    #[arg(long, value_name = "SIZE/WAYS,..", value_delimiter = ',')]
+    pub(crate) llc: Vec<CacheShape>,
+    /// Private caches in front of them, nearest to the core first [default: none]
+    #[arg(long, value_name = "SIZE/WAYS,..", value_delimiter = ',', requires = "llc")]
+    pub(crate) private: Vec<CacheShape>,
+    /// The same for a machine's LLC behind its private caches: MACHINE or MACHINE:CORE_TYPE
+    #[arg(long, value_name = "CORE", conflicts_with = "llc")]
+    pub(crate) machine: Option<String>,
 }
 
 /// Which machine and which programs.

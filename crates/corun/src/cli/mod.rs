@@ -4,9 +4,9 @@ mod arguments;
 mod values;
 
 pub(crate) use arguments::{
-    CompareArgs, CurveStudyOutput, DioMixesArgs, ExportArgs, ImportArgs, ListArgs, ModelArgs,
-    PlaceArgs, PredictArgs, ProfileArgs, ProfilesCommand, RerecordingArgs, SamplingArgs, ShowArgs,
-    StudyCommand, TopologyArgs,
+    CachesArgs, CompareArgs, CurveStudyOutput, DioMixesArgs, ExportArgs, ImportArgs, ListArgs,
+    ModelArgs, PlaceArgs, PredictArgs, ProfileArgs, ProfilesCommand, RerecordingArgs, SamplingArgs,
+    ShowArgs, StudyCommand, TopologyArgs,
 };
 pub(crate) use values::{Compat, DocumentFormat, ObjectiveName, SortBy, TableFormat, TreeFormat};
 

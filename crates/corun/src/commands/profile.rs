@@ -3,11 +3,13 @@
 use std::io::Write as _;
 use std::time::Duration;
 
+use corun_machine::Cache;
 use corun_profile::{EngineKind, Profile};
-use corun_trace::{Recorded, Request, Settings, TraceError, record};
+use corun_trace::event::LINE_BYTES;
+use corun_trace::{CacheShape, Recorded, Request, SetCaches, Settings, TraceError, record};
 
 use super::profiles::count;
-use crate::cli::ProfileArgs;
+use crate::cli::{CachesArgs, ProfileArgs};
 use crate::failure::{Failure, Outcome};
 use crate::output::check_target;
 use crate::report::size;
@@ -22,6 +24,7 @@ pub(super) fn run(arguments: &ProfileArgs) -> Outcome<String> {
     request.instructions = arguments.instructions;
     request.duration = arguments.duration.map(Duration::from_secs_f64);
     request.settings = settings(arguments);
+    request.settings.caches = set_caches(&arguments.caches)?;
     // Before the program runs: it may run for hours.
     corun_profile::check_name(&request.profile_name())
         .map_err(|why| Failure::input(format!("the profile's name: {why}")).hint("--name NAME"))?;
@@ -50,6 +53,34 @@ fn settings(arguments: &ProfileArgs) -> Settings {
         settings.engine.lines = lines as usize;
     }
     settings
+}
+
+/// The caches to profile: as typed, or a machine's.
+fn set_caches(arguments: &CachesArgs) -> Outcome<SetCaches> {
+    let Some(name) = &arguments.machine else {
+        let (llcs, private) = (arguments.llc.clone(), arguments.private.clone());
+        return Ok(SetCaches { llcs, private });
+    };
+    let unusable =
+        |why: String| Failure::input(format!("--machine {name}: {why}")).hint("--llc SIZE/WAYS");
+    let (private, llc) = crate::scenario::core(name)?
+        .caches()
+        .ok_or_else(|| unusable("the size of its last-level cache is unknown".to_owned()))?;
+    let shape = |cache: &Cache| {
+        let level = cache.level;
+        let lines = u64::from(cache.line_bytes.unwrap_or(64));
+        if lines != LINE_BYTES {
+            let why = format!("found lines of {lines} bytes at level {level}, expected 64");
+            return Err(unusable(why));
+        }
+        let ways = cache.ways.ok_or_else(|| {
+            unusable(format!("the ways of its cache of level {level} are unknown"))
+        })?;
+        CacheShape::new(cache.size_bytes, ways)
+            .map_err(|error| unusable(format!("its cache of level {level}: {error}")))
+    };
+    let private = private.iter().map(shape).collect::<Outcome<_>>()?;
+    Ok(SetCaches { llcs: vec![shape(&llc)?], private })
 }
 
 fn summary(arguments: &ProfileArgs, recorded: &Recorded) -> String {

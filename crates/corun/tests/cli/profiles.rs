@@ -81,6 +81,70 @@ fn a_recording_is_shown() {
 }
 
 #[test]
+fn a_core_makes_cycles_of_a_recording() {
+    let fixture = Fixture::new();
+    fixture.write("twophase.toml", RECORDING);
+    let show = ["profiles", "show", "twophase.toml", "--core"];
+    let text = fixture.run(&[&show[..], &["juno-2b4s:little"]].concat()).done();
+    assert!(text.contains("juno-2b4s:little (little at 850 MHz)"), "{text}");
+    assert!(text.contains("private hits") && text.contains("memory stalls"), "{text}");
+    let json = ["xeon-x5365", "--format", "json"];
+    let document = fixture.run(&[&show[..], &json].concat()).json();
+    let by_size = document["on_core"]["by_size"].as_array().unwrap();
+    assert_eq!((document["on_core"]["core"].as_str(), by_size.len()), (Some("xeon-x5365"), 16));
+    assert_eq!(by_size[15]["llc_bytes"], 4 << 20);
+    for one in by_size {
+        let figure = |name: &str| one[name].as_f64().unwrap();
+        let parts = ["base", "branches", "private_hits", "llc_hits", "memory"];
+        let sum: f64 = parts.iter().map(|part| one["cpi_stack"][part].as_f64().unwrap()).sum();
+        assert!((sum - figure("cpi")).abs() < 1e-5, "{one}");
+        assert!((figure("ipc") * figure("cpi") - 1.0).abs() < 1e-4, "{one}");
+        let memory = one["cpi_stack"]["memory"].as_f64().unwrap() / figure("cpi");
+        assert!((figure("memory_stall_share") - memory).abs() < 1e-4, "{one}");
+    }
+    // A table says nothing of its cycles' parts, and without a core there is no such field.
+    let table = ["profiles", "show", "needy", "--profiles", "solo.csv", "--format", "json"];
+    let document = fixture.run(&[&table[..], &["--core", "xeon-gold-6138"]].concat()).json();
+    assert!(document["on_core"]["by_size"][0]["cpi_stack"].is_null());
+    assert!(fixture.run(&table).json().get("on_core").is_none());
+    fixture.run(&[&show[..], &["juno-2b4s:mid"]].concat()).refused(&["mid", "big, little"]);
+    fixture.run(&[&show[..], &["x5365"]].concat()).refused(&["x5365", "xeon-x5365"]);
+}
+
+#[test]
+fn stack_distances_are_shown() {
+    let fixture = Fixture::new();
+    let with = format!(
+        "{RECORDING}\n[[stack_distances]]\nsets = 4096\nline_bytes = 64\n\
+         private_caches = [[32768, 8]]\nhits_pki = [3.0, 1.5]\nmisses_pki = 4.0\n"
+    );
+    fixture.write("with.toml", &with);
+    let text = fixture.run(&["profiles", "show", "with.toml"]).done();
+    assert!(text.contains("of 512 KiB in 2 ways, behind 32 KiB in 8 ways"), "{text}");
+    assert!(text.contains("5.500") && text.contains("4.000"), "{text}");
+    let document = fixture.run(&["profiles", "show", "with.toml", "--format", "json"]).json();
+    let one = &document["stack_distances"][0];
+    assert_eq!((&one["bytes"], &one["ways"]), (&(512 << 10).into(), &2.into()));
+    assert_eq!((&one["accesses_pki"], &one["hits_pki"][1]), (&8.5.into(), &1.5.into()));
+}
+
+#[test]
+fn caches_that_cannot_be_are_refused() {
+    let fixture = Fixture::new();
+    let refused = |words: &[&str], expected: &[&str]| {
+        let all = [&["profile", "-o", "p.toml"], words, &["--", "true"]].concat();
+        fixture.run(&all).refused(expected);
+    };
+    refused(&["--llc", "16MB/16"], &["16MB/16", "SIZE/WAYS"]);
+    refused(&["--llc", "1MiB/3"], &["1048576 bytes in 3 ways"]);
+    refused(&["--private", "32KiB/8"], &["--llc"]);
+    refused(&["--machine", "cmt-2x4"], &["cmt-2x4", "16 bytes", "try: --llc"]);
+    refused(&["--machine", "no-such-machine"], &["no-such-machine"]);
+    refused(&["--machine", "xeon-x5365", "--llc", "1MiB/4"], &["--llc"]);
+    assert!(!fixture.path("p.toml").exists());
+}
+
+#[test]
 fn an_imported_table_is_the_same_program() {
     let fixture = Fixture::new();
     let written = fixture.run(&["profiles", "import", "solo.csv", "--out-dir", "lib"]).done();
@@ -158,8 +222,8 @@ fn a_program_is_recorded_and_its_exit_code_passes_through() {
         return;
     }
     let fixture = Fixture::new();
-    let words = ["profile", "-o", "p.toml", "--name", "mine", "--", "sh", "-c", "echo out; exit 3"];
-    let ran = fixture.run(&words);
+    let words = ["profile", "-o", "p.toml", "--name", "mine", "--machine", "xeon-gold-6138"];
+    let ran = fixture.run(&[&words[..], &["--", "sh", "-c", "echo out; exit 3"]].concat());
     assert_eq!(ran.code(), 3, "{}", ran.stderr());
     assert_eq!(ran.stdout(), "out\n");
     assert!(ran.stderr().contains("p.toml written: mine"), "{}", ran.stderr());
@@ -184,6 +248,10 @@ fn a_program_is_recorded_and_its_exit_code_passes_through() {
     let (kind, rate, _, _) = engine(&["--max-lines", "100"]);
     assert!(kind == "fixed-size" && rate < 0.5, "{rate}");
     assert!(document["instructions"].as_u64().unwrap() > 1000);
+    let caches = &document["stack_distances"][0];
+    assert_eq!(caches["sets"], 40960);
+    assert_eq!(caches["private_caches"], serde_json::json!([[32 << 10, 8], [1 << 20, 16]]));
+    assert!(caches["misses_pki"].as_f64().unwrap() > 0.0);
 }
 
 #[test]

@@ -3,8 +3,10 @@
 mod chart;
 mod curve;
 mod facts;
+mod on_core;
 mod on_machine;
 mod phases;
+mod stack_distances;
 mod svg;
 
 use std::path::Path;
@@ -12,12 +14,14 @@ use std::path::Path;
 use corun_profile::{Profile, ProfileDocument};
 use serde::Serialize;
 
+use self::on_core::{CoreModel, OnCore};
 use self::phases::PhasesDocument;
+use self::stack_distances::ShownStack;
 use super::class::{Classified, Classifier};
 use crate::cli::{DocumentFormat, ShowArgs};
 use crate::failure::Outcome;
 use crate::output::json;
-use crate::scenario::library;
+use crate::scenario::{core, library};
 
 /// A program as it is shown: its document, and how it does on the machine.
 #[derive(Debug, Serialize)]
@@ -27,6 +31,10 @@ struct Shown {
     #[serde(flatten)]
     phases: Option<PhasesDocument>,
     on_machine: Classified,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    on_core: Option<OnCore>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    stack_distances: Vec<ShownStack>,
 }
 
 #[derive(Debug, Serialize)]
@@ -41,11 +49,18 @@ pub(super) fn run(arguments: &ShowArgs) -> Outcome<String> {
         svg::check(path, profiles.len())?;
     }
     let classifier = Classifier::on(arguments.machine.as_deref())?;
+    let named = arguments.core.as_deref().map(core).transpose()?;
+    let core = named.map(CoreModel::of).transpose()?;
     let mut shown = Vec::with_capacity(profiles.len());
     for profile in &profiles {
         let document = ProfileDocument::new(profile, None);
-        let phases = PhasesDocument::new(profile);
-        shown.push(Shown { document, phases, on_machine: classifier.classify(profile)? });
+        shown.push(Shown {
+            document,
+            phases: PhasesDocument::new(profile),
+            on_machine: classifier.classify(profile)?,
+            on_core: core.as_ref().map(|core| core.on_core(profile)).transpose()?,
+            stack_distances: stack_distances::of(profile),
+        });
     }
     if let Some(path) = &arguments.svg {
         svg::write(path, &profiles)?;
@@ -77,6 +92,8 @@ fn text(profile: &Profile, shown: &Shown) -> String {
         on_machine::section(&shown.on_machine),
         phases::section(profile),
         curve::section(&shown.document),
+        shown.on_core.as_ref().map_or_else(Vec::new, on_core::section),
+        stack_distances::section(&shown.stack_distances),
     ];
     let mut text = String::new();
     for section in sections.iter().filter(|section| !section.is_empty()) {

@@ -1,0 +1,77 @@
+//! The shipped recordings on every named core: what no interval model may get wrong.
+
+use corun_machine::{Machine, NamedCore, core, core_names};
+use corun_model::{Model, ModelOptions, WaysFigures};
+use corun_profile::{Library, Profile};
+
+use crate::fixture::*;
+
+fn curve(named: &NamedCore, profile: &Profile) -> Vec<WaysFigures> {
+    let model = Model::new(named.machine.clone().into(), ModelOptions::default()).unwrap();
+    model.by_ways(&load(&model, profile), named.cpu())
+}
+
+#[test]
+fn ipc_lies_within_the_width_and_never_falls_with_cache() {
+    let library = Library::shipped().unwrap();
+    for name in core_names() {
+        let named = core(&name).unwrap();
+        let width = named.machine.core_types()[named.core_type].dispatch_width;
+        let model = Model::new(named.machine.clone().into(), ModelOptions::default()).unwrap();
+        for profile in library.iter() {
+            let figures = model.by_ways(&load(&model, profile), named.cpu());
+            for one in &figures {
+                let at = format!("{} on {name}: {one:?}", profile.name);
+                assert!(one.ipc > 0.0 && one.ipc <= width, "{at}");
+                assert!(one.memory_stalls <= one.total_stalls && one.total_stalls < 1.0, "{at}");
+                let stack = one.stack.unwrap();
+                let parts =
+                    [stack.base, stack.branches, stack.private_hits, stack.llc_hits, stack.memory];
+                assert!(parts.iter().all(|&part| part >= 0.0), "{at}");
+                assert!((parts.iter().sum::<f64>() * one.ipc - 1.0).abs() < 1e-9, "{at}");
+            }
+            for pair in figures.windows(2) {
+                let less = pair[1].ipc < pair[0].ipc * (1.0 - 1e-9);
+                assert!(!less, "{} on {name}: {pair:?}", profile.name);
+            }
+        }
+    }
+}
+
+/// At the same clock: at half of it a miss costs half the cycles.
+#[test]
+fn a_small_core_does_less_a_cycle_than_a_big_one() {
+    let big = core("big-out-of-order").unwrap();
+    let mut spec = core("small-in-order").unwrap().machine.spec().clone();
+    spec.core_types[0].clock_mhz = big.machine.core_types()[0].clock_mhz;
+    let small = NamedCore::of(Machine::from_spec(spec).unwrap(), None).unwrap();
+    for profile in Library::shipped().unwrap().iter() {
+        for (big, small) in curve(&big, profile).iter().zip(curve(&small, profile)) {
+            assert!(small.ipc < big.ipc, "{}: {small:?} {big:?}", profile.name);
+            // Its private cache is the smaller one, beside the same LLC.
+            assert!(small.llc_mpki >= big.llc_mpki, "{}: {small:?} {big:?}", profile.name);
+        }
+    }
+}
+
+#[test]
+fn a_pointer_chase_is_slow_and_a_product_is_not() {
+    let library = Library::shipped().unwrap();
+    let big = core("big-out-of-order").unwrap();
+    let with_one_way = |name: &str| curve(&big, library.get(name).unwrap())[0];
+    let chase = with_one_way("kernel-chase");
+    assert!(chase.ipc < 0.2 && chase.memory_stalls > 0.8, "{chase:?}");
+    assert!(with_one_way("kernel-product").ipc > 10.0 * chase.ipc);
+}
+
+/// A stream that the prefetcher foresees: an LLC that holds it never makes it slower, on an
+/// in-order core either.
+#[test]
+fn a_foreseen_line_costs_no_more_as_a_hit_than_as_a_miss() {
+    for name in core_names() {
+        let points = [(4096, 40.0), (2 << 20, 40.0), (4 << 20, 0.01), (256 << 20, 0.01)];
+        let stream = recording("stream", &points, |phase| phase.prefetchable = 0.99);
+        let figures = curve(&core(&name).unwrap(), &stream);
+        assert!(figures.is_sorted_by(|less, more| less.ipc <= more.ipc * (1.0 + 1e-9)), "{name}");
+    }
+}

@@ -1,0 +1,150 @@
+//! The program alone on a core, by the size of its LLC: where the interval model's cycles go.
+
+use std::sync::Arc;
+
+use corun_machine::NamedCore;
+use corun_model::{CpiStack, Model, ModelOptions, WaysFigures};
+use corun_profile::Profile;
+use serde::Serialize;
+
+use crate::failure::Outcome;
+use crate::output::{Align, round, table};
+use crate::report::size;
+
+/// A program on one core.
+#[derive(Debug, Serialize)]
+pub(super) struct OnCore {
+    core: String,
+    core_type: String,
+    clock_mhz: f64,
+    by_size: Vec<AtSize>,
+}
+
+/// Its figures with so much LLC.
+#[derive(Debug, Serialize)]
+struct AtSize {
+    llc_bytes: u64,
+    ways: u32,
+    llc_mpki: f64,
+    ipc: f64,
+    total_stall_share: f64,
+    memory_stall_share: f64,
+    bandwidth_mb_per_s: f64,
+    cpi: f64,
+    cpi_stack: Option<Stack>,
+    extrapolated: bool,
+}
+
+/// Cycles per instruction.
+#[derive(Debug, Serialize)]
+struct Stack {
+    base: f64,
+    branches: f64,
+    private_hits: f64,
+    llc_hits: f64,
+    memory: f64,
+}
+
+/// A core with its model.
+pub(super) struct CoreModel {
+    core: NamedCore,
+    model: Model,
+}
+
+impl CoreModel {
+    pub(super) fn of(core: NamedCore) -> Outcome<Self> {
+        let model = Model::new(Arc::new(core.machine.clone()), ModelOptions::default())?;
+        Ok(Self { core, model })
+    }
+
+    pub(super) fn on_core(&self, profile: &Profile) -> Outcome<OnCore> {
+        let cpu = self.core.cpu();
+        let one = &self.core.machine.core_types()[self.core.core_type];
+        let llc = self.core.machine.cpus()[cpu].llc;
+        let whole = self.core.machine.llcs()[llc].cache.map_or(0, |cache| cache.size_bytes);
+        let curve = self.model.by_ways(&self.model.load(profile)?, cpu);
+        let all = u64::from(curve.last().map_or(1, |last| last.ways));
+        let at_size = |figures: &WaysFigures| at_size(figures, whole / all);
+        Ok(OnCore {
+            core: self.core.name(),
+            core_type: one.name.clone(),
+            clock_mhz: one.clock_mhz,
+            by_size: curve.iter().map(at_size).collect(),
+        })
+    }
+}
+
+fn at_size(figures: &WaysFigures, way_bytes: u64) -> AtSize {
+    let six = |value: f64| round(value, 6);
+    let stack = |stack: CpiStack| Stack {
+        base: six(stack.base),
+        branches: six(stack.branches),
+        private_hits: six(stack.private_hits),
+        llc_hits: six(stack.llc_hits),
+        memory: six(stack.memory),
+    };
+    AtSize {
+        llc_bytes: way_bytes * u64::from(figures.ways),
+        ways: figures.ways,
+        llc_mpki: six(figures.llc_mpki),
+        ipc: six(figures.ipc),
+        total_stall_share: six(figures.total_stalls),
+        memory_stall_share: six(figures.memory_stalls),
+        bandwidth_mb_per_s: round(figures.bytes_per_s / 1e6, 3),
+        cpi: six(1.0 / figures.ipc),
+        cpi_stack: figures.stack.map(stack),
+        extrapolated: figures.extrapolated,
+    }
+}
+
+/// Rows that a person still takes in.
+const MOST_ROWS: usize = 16;
+
+pub(super) fn section(on: &OnCore) -> Vec<String> {
+    let mut header = vec![
+        ("ways", Align::Right),
+        ("LLC", Align::Right),
+        ("MPKI", Align::Right),
+        ("IPC", Align::Right),
+        ("stalls", Align::Right),
+        ("memory stalls", Align::Right),
+        ("MB/s", Align::Right),
+        ("CPI", Align::Right),
+    ];
+    let told_apart = on.by_size.iter().all(|one| one.cpi_stack.is_some());
+    if told_apart {
+        let parts = ["base", "branches", "private hits", "LLC hits", "memory"];
+        header.extend(parts.map(|part| (part, Align::Right)));
+    }
+    // The whole LLC always, and as many even steps before it as there is room for.
+    let every = on.by_size.len().div_ceil(MOST_ROWS).max(1);
+    let first = on.by_size.len().saturating_sub(1) % every;
+    let rows: Vec<Vec<String>> = on.by_size.iter().skip(first).step_by(every).map(row).collect();
+    let core = format!("{} ({} at {:.0} MHz)", on.core, on.core_type, on.clock_mhz);
+    let mut lines =
+        vec![format!("  alone on a core of {core}, by LLC size: shares and parts of cycles")];
+    lines.extend(table(&header, &rows).lines().map(|line| format!("  {line}")));
+    if on.by_size.iter().any(|one| one.extrapolated) {
+        lines.push("  * extrapolated: outside the measured range".to_owned());
+    }
+    lines
+}
+
+fn row(one: &AtSize) -> Vec<String> {
+    let marked = if one.extrapolated { "*" } else { "" };
+    let mut row = vec![
+        format!("{}{marked}", one.ways),
+        size(one.llc_bytes as f64),
+        format!("{:.2}", one.llc_mpki),
+        format!("{:.2}", one.ipc),
+        format!("{:.1} %", 100.0 * one.total_stall_share),
+        format!("{:.1} %", 100.0 * one.memory_stall_share),
+        format!("{:.0}", one.bandwidth_mb_per_s),
+        format!("{:.3}", one.cpi),
+    ];
+    if let Some(stack) = &one.cpi_stack {
+        let parts = [stack.base, stack.branches, stack.private_hits, stack.llc_hits, stack.memory];
+        row.extend(parts.map(|part| format!("{part:.3}")));
+    }
+    row
+}

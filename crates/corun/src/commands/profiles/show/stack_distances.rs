@@ -1,0 +1,75 @@
+//! The stack-distance profiles: hits by LRU position of set-associative caches.
+
+use corun_profile::{Profile, ProfileData, StackDistanceProfile};
+use serde::Serialize;
+
+use crate::output::{Align, table};
+use crate::report::size;
+
+/// What is worked out of a profile beside what its file says.
+#[derive(Debug, Serialize)]
+pub(super) struct ShownStack {
+    #[serde(flatten)]
+    profile: StackDistanceProfile,
+    /// Size of the cache in bytes.
+    bytes: u64,
+    /// Ways of the cache.
+    ways: usize,
+    /// Accesses that reach it, per 1000 instructions.
+    accesses_pki: f64,
+}
+
+/// A recording's profiles; none of a table, nor where none was asked for.
+pub(super) fn of(profile: &Profile) -> Vec<ShownStack> {
+    let ProfileData::Recording(recording) = &profile.data else { return Vec::new() };
+    let shown = |one: &StackDistanceProfile| ShownStack {
+        bytes: one.sets * one.line_bytes * one.ways() as u64,
+        ways: one.ways(),
+        accesses_pki: one.hits_pki.iter().sum::<f64>() + one.misses_pki,
+        profile: one.clone(),
+    };
+    recording.stack_distances.iter().map(shown).collect()
+}
+
+pub(super) fn section(profiles: &[ShownStack]) -> Vec<String> {
+    let mut lines = Vec::new();
+    for one in profiles {
+        if !lines.is_empty() {
+            lines.push(String::new());
+        }
+        let private: Vec<String> = one
+            .profile
+            .private_caches
+            .iter()
+            .map(|&(bytes, ways)| format!("{} in {ways} ways", size(bytes as f64)))
+            .collect();
+        let behind = match private.len() {
+            0 => "nothing in front".to_owned(),
+            _ => format!("behind {}", private.join(" and ")),
+        };
+        lines.push(format!(
+            "  LRU positions of {} in {} ways, {behind}; per 1000 instructions",
+            size(one.bytes as f64),
+            one.ways
+        ));
+        lines.extend(rows(one).lines().map(|line| format!("  {line}")));
+    }
+    lines
+}
+
+/// One row a position: its hits, and what a cache of so many of the ways misses.
+fn rows(one: &ShownStack) -> String {
+    let header = [
+        ("position", Align::Right),
+        ("hits", Align::Right),
+        ("misses of so many ways", Align::Right),
+    ];
+    let mut beyond = one.accesses_pki;
+    let mut rows: Vec<Vec<String>> = Vec::with_capacity(one.ways);
+    for (at, hits) in one.profile.hits_pki.iter().enumerate() {
+        // The last is what was counted, not what rounding left.
+        beyond = if at + 1 == one.ways { one.profile.misses_pki } else { (beyond - hits).max(0.0) };
+        rows.push(vec![(at + 1).to_string(), format!("{hits:.3}"), format!("{beyond:.3}")]);
+    }
+    table(&header, &rows)
+}
