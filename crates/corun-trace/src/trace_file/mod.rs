@@ -18,7 +18,7 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
-pub use reader::{Ending, TraceReader};
+pub use reader::{Ending, TraceReader, ending};
 pub use recorder::{Position, Recorder};
 pub use writer::TraceWriter;
 

@@ -29,18 +29,16 @@ pub struct Recorder<W: Write> {
     accessed: u64,
     /// Instructions that began before the running block.
     before_block: u64,
-    limit: u64,
 }
 
 impl<W: Write> Recorder<W> {
-    /// A recorder that stops at `limit` instructions, as the engine does.
-    pub fn new(writer: TraceWriter<W>, limit: Option<u64>) -> Self {
-        let limit = limit.unwrap_or(u64::MAX);
-        Self { writer, instructions: 0, accessed: 0, before_block: 0, limit }
+    /// A recorder of a program's beginning.
+    pub fn new(writer: TraceWriter<W>) -> Self {
+        Self { writer, instructions: 0, accessed: 0, before_block: 0 }
     }
 
     /// Takes in what a thread did since its last batch. `block` finds a block by its number; events
-    /// of unknown blocks are dropped, as are those behind the limit.
+    /// of unknown blocks are dropped, as are blocks from `limit` instructions on: as the engine does.
     ///
     /// # Errors
     /// When the trace cannot be written: it is of no use from then on.
@@ -48,12 +46,13 @@ impl<W: Write> Recorder<W> {
         &mut self,
         position: &mut Position,
         events: &[Event],
+        limit: u64,
         block: impl Fn(u32) -> Option<&'a Block>,
     ) -> Result<(), TraceFileError> {
         for event in events {
             match event.unpack() {
                 Unpacked::Block(id) => {
-                    if self.instructions >= self.limit {
+                    if self.instructions >= limit {
                         return Ok(());
                     }
                     let Some(begun) = block(id) else { continue };

@@ -104,6 +104,8 @@ fn a_file_cut_anywhere_reads_up_to_its_last_whole_chunk() {
     for length in 0..bytes.len() {
         let (back, ending, error) = read(&bytes[..length]);
         assert!(accesses.starts_with(&back));
+        let skimmed = super::ending(io::Cursor::new(&bytes[..length])).unwrap();
+        assert_eq!(skimmed, ending);
         if error.is_none() {
             assert_eq!(ending, Some(Ending::BrokenOff));
             counts.push(back.len());
@@ -114,6 +116,7 @@ fn a_file_cut_anywhere_reads_up_to_its_last_whole_chunk() {
     }
     counts.dedup();
     assert_eq!(counts, [0, 30, 60, 90]);
+    assert_eq!(super::ending(io::Cursor::new(&bytes)).unwrap(), Some(Ending::Whole));
 }
 
 #[test]
@@ -203,11 +206,11 @@ fn events_become_accesses() {
         Event::block(0),
     ];
     let writer = TraceWriter::new(Vec::new(), &header()).unwrap();
-    let mut recorder = Recorder::new(writer, Some(7));
+    let mut recorder = Recorder::new(writer);
     let mut position = Position::default();
     // In two batches: the thread's state goes from one to the other.
     for batch in events.chunks(3) {
-        recorder.record(&mut position, batch, |id| blocks.get(id as usize)).unwrap();
+        recorder.record(&mut position, batch, 7, |id| blocks.get(id as usize)).unwrap();
     }
     let bytes = recorder.finish().unwrap();
     let mut reader = TraceReader::new(&bytes[..]).unwrap();

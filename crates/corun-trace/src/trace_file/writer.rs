@@ -37,9 +37,22 @@ impl<W: Write> TraceWriter<W> {
     /// # Errors
     /// When it cannot be written.
     pub fn new(out: W, header: &TraceHeader) -> Result<Self, TraceFileError> {
+        let mut writer = Self::behind_header(out)?;
+        writer.out.write_all(&MAGIC)?;
+        writer.out.write_all(&VERSION.to_le_bytes())?;
+        writer.raw.extend(to_toml(header)?.as_bytes());
+        writer.frame(b'H')?;
+        Ok(writer)
+    }
+
+    /// Goes on with a trace of which somebody else has written the header, and nothing more.
+    ///
+    /// # Errors
+    /// When there is no memory for the compression.
+    pub fn behind_header(out: W) -> Result<Self, TraceFileError> {
         let mut compressor = Compressor::new(LEVEL)?;
         compressor.set_parameter(CParameter::ChecksumFlag(true))?;
-        let mut writer = Self {
+        Ok(Self {
             out,
             compressor,
             predictor: Predictor::new(),
@@ -48,12 +61,7 @@ impl<W: Write> TraceWriter<W> {
             lines: Vec::with_capacity(2 * CHUNK_ACCESSES),
             raw: Vec::new(),
             totals: Totals::default(),
-        };
-        writer.out.write_all(&MAGIC)?;
-        writer.out.write_all(&VERSION.to_le_bytes())?;
-        writer.raw.extend(to_toml(header)?.as_bytes());
-        writer.frame(b'H')?;
-        Ok(writer)
+        })
     }
 
     /// Adds an access.
