@@ -33,7 +33,9 @@ impl Tap {
     /// Takes in what the engine has just taken in.
     pub(super) fn record(&mut self, position: &mut Position, events: &[Event], engine: &Engine) {
         let limit = if engine.is_full() { engine.instructions() } else { u64::MAX };
-        self.go_on(|recorder| recorder.record(position, events, limit, |id| engine.known_block(id)));
+        self.go_on(|recorder| {
+            recorder.record(position, events, limit, |id| engine.known_block(id))
+        });
     }
 
     pub(super) fn flush(&mut self) {
