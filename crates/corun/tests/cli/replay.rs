@@ -36,17 +36,14 @@ fn a_loop_that_just_fits_falls_beside_a_stream_and_masks_save_it() {
     };
     let together = run(&cache);
     let found = &together["programs"][0];
-    assert_eq!(found["alone"]["misses"], 512);
-    assert_eq!(
-        (found["alone"]["mpki"].as_f64(), found["slowdown"].as_f64().unwrap() > 1.0),
-        (Some(12.8), true)
-    );
-    // A loop under LRU keeps all or nothing: the stream misses at the price of 90 ns against the
-    // loop's 1 ns, so it sweeps too slowly to matter.
-    assert!(found["together"]["misses"].as_u64().unwrap() < 2 * 512, "{found}");
-    // At one speed, 1024 lines come between two uses.
-    let even = run(&[&cache[..], &["--latency-ns", "0"]].concat());
-    assert_eq!(even["programs"][0]["together"]["miss_ratio"], 1.0);
+    assert_eq!((&found["alone"]["misses"], &found["alone"]["mpki"]), (&512.into(), &12.8.into()));
+    // 1024 lines come between two uses, in a cache of 768: a loop under LRU loses all or nothing.
+    // That it could keep all, were it once established, does not help: each pass begins cold, and
+    // while both miss they are equally fast.
+    assert_eq!(found["together"]["miss_ratio"], 1.0);
+    assert!(found["slowdown"].as_f64().unwrap() > 20.0, "{found}");
+    let roomy = run(&["--cache", "80KiB/full", "--format", "json"]);
+    assert_eq!(roomy["programs"][0]["together"]["miss_ratio"], 0.0256);
     let masked = [
         "--cache",
         "48KiB/12",
@@ -107,8 +104,7 @@ fn what_cannot_be_replayed_is_refused() {
     std::fs::write(fixture.path("empty.trace"), trace([])).unwrap();
     refused(&["loop.trace", "empty.trace"], &["empty.trace", "makes no access"]);
     let mut bent = std::fs::read(fixture.path("loop.trace")).unwrap();
-    let middle = bent.len() / 2;
-    bent[middle] ^= 0x10;
+    bent[30] ^= 0x10;
     std::fs::write(fixture.path("bent.trace"), bent).unwrap();
     refused(&["bent.trace"], &["bent.trace", "frame"]);
 }
