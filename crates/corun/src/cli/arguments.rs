@@ -385,10 +385,34 @@ pub(crate) struct ReplayArgs {
 pub(crate) enum StudyCommand {
     /// The eight mixes of DIO's Table III on three machines: each policy's distance to the optimum
     DioMixes(DioMixesArgs),
+    /// The laws of space against a reference cache that replays the programs' traces
+    Prediction(PredictionArgs),
     /// Sampled recordings against exact ones of the same programs
     Sampling(SamplingArgs),
     /// Recordings against others of the same programs and kind
     Rerecording(RerecordingArgs),
+}
+
+/// `corun study prediction`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Takes every NAME.trace of one folder and NAME.toml of the other, recorded in one run each.
+
+Example:
+  corun study prediction --traces recorded/ --profiles recorded/ --svg prediction.svg")]
+pub(crate) struct PredictionArgs {
+    /// A folder of traces
+    #[arg(long, value_name = "DIR")]
+    pub(crate) traces: PathBuf,
+    /// A folder of profiles of the same programs
+    #[arg(long, value_name = "DIR")]
+    pub(crate) profiles: PathBuf,
+    /// How it is written
+    #[arg(long, value_enum, default_value = "table")]
+    pub(crate) format: TableFormat,
+    /// Also draw predicted against measured miss rates
+    #[arg(long, value_name = "FILE.svg")]
+    pub(crate) svg: Option<PathBuf>,
 }
 
 /// `corun study sampling`.

@@ -5,8 +5,8 @@ mod values;
 
 pub(crate) use arguments::{
     CachesArgs, CompareArgs, CurveStudyOutput, DioMixesArgs, ExportArgs, ImportArgs, ListArgs,
-    ModelArgs, PlaceArgs, PredictArgs, ProfileArgs, ProfilesCommand, ReplayArgs, RerecordingArgs,
-    SamplingArgs, ShowArgs, StudyCommand, TopologyArgs,
+    ModelArgs, PlaceArgs, PredictArgs, PredictionArgs, ProfileArgs, ProfilesCommand, ReplayArgs,
+    RerecordingArgs, SamplingArgs, ShowArgs, StudyCommand, TopologyArgs,
 };
 pub(crate) use values::{
     Compat, DocumentFormat, IndexName, ObjectiveName, SortBy, TableFormat, TreeFormat, UntilName,
