@@ -203,8 +203,8 @@ fn a_trace_holds_what_the_profile_counts() {
     assert!((distinct.len() as f64 / cold - 1.0).abs() < 1e-3, "{} {cold}", distinct.len());
     let data = accesses.iter().filter(|one| one.kind != AccessKind::Fetch).count();
     let expected = phase.data_accesses_pki * phase.instructions as f64 / 1000.0;
-    // An access over two lines counts once in the profile.
-    assert!((1.0..1.01).contains(&(data as f64 / expected)), "{data} {expected}");
+    // Eight words a line: the repeats that follow at once are not in the trace.
+    assert!((0.12..1.0).contains(&(data as f64 / expected)), "{data} {expected}");
     assert_eq!(folder.path().read_dir().unwrap().count(), 1);
 }
 

@@ -41,7 +41,7 @@ struct Row {
     /// Mean of |predicted - measured| / measured MPKI, and of how many.
     mpki_error_percent: Option<f64>,
     mpki_errors: usize,
-    /// Mean of |predicted - measured| misses an access, of all.
+    /// Mean of |predicted - measured| misses a data access, of all.
     miss_ratio_error: Option<f64>,
     largest_miss_ratio_error: Option<f64>,
     /// Spearman's, of the pairs' mean slowdowns; of all sizes: the mean of theirs.
@@ -159,7 +159,9 @@ impl Row {
             .collect();
         let ratios: Vec<f64> = points
             .iter()
-            .map(|point| (point.predicted[law].mpki - point.beside.mpki()).abs() / point.apki())
+            .map(|point| {
+                (point.predicted[law].mpki - point.beside.mpki()).abs() / point.data_accesses_pki
+            })
             .collect();
         let sizes = size.map_or(0..SIZES_MIB.len(), |size| size..size + 1);
         let ranks: Vec<f64> = sizes
@@ -215,10 +217,18 @@ impl Cliff {
 
 /// Every point, a row each.
 pub(super) fn csv(names: &[String], points: &[Point]) -> Outcome<String> {
-    let mut header: Vec<String> =
-        ["cache", "mib", "program", "beside", "alone_mpki", "mpki", "apki", "slowdown"]
-            .map(str::to_owned)
-            .to_vec();
+    let mut header: Vec<String> = [
+        "cache",
+        "mib",
+        "program",
+        "beside",
+        "alone_mpki",
+        "mpki",
+        "data_accesses_pki",
+        "slowdown",
+    ]
+    .map(str::to_owned)
+    .to_vec();
     for (name, _) in SpaceLaw::ALL {
         header.extend([format!("{name} mpki"), format!("{name} slowdown")]);
     }
@@ -231,8 +241,12 @@ pub(super) fn csv(names: &[String], points: &[Point]) -> Outcome<String> {
                 names[point.pair[point.of]].clone(),
                 names[point.pair[1 - point.of]].clone(),
             ];
-            let measured =
-                [point.alone.mpki(), point.beside.mpki(), point.apki(), point.slowdown()];
+            let measured = [
+                point.alone.mpki(),
+                point.beside.mpki(),
+                point.data_accesses_pki,
+                point.slowdown(),
+            ];
             let predicted = point.predicted.iter().flat_map(|one| [one.mpki, one.slowdown]);
             row.extend(measured.into_iter().chain(predicted).map(|one| round(one, 6).to_string()));
             row

@@ -7,7 +7,7 @@ mod plot;
 
 use corun_cache::Figures;
 use corun_model::SpaceLaw;
-use corun_profile::Profile;
+use corun_profile::{Profile, ProfileData};
 use rayon::prelude::*;
 
 use self::document::Document;
@@ -46,6 +46,8 @@ struct Point {
     pair: [usize; 2],
     /// Which of the pair.
     of: usize,
+    /// Loads and stores per 1000 instructions.
+    data_accesses_pki: f64,
     alone: Figures,
     beside: Figures,
     predicted: [Prediction; SpaceLaw::ALL.len()],
@@ -55,11 +57,6 @@ impl Point {
     /// Measured.
     fn slowdown(&self) -> f64 {
         self.beside.ns_per_instruction() / self.alone.ns_per_instruction()
-    }
-
-    /// Accesses per 1000 instructions.
-    fn apki(&self) -> f64 {
-        self.beside.accesses as f64 * 1000.0 / self.beside.instructions as f64
     }
 }
 
@@ -94,6 +91,14 @@ pub(super) fn run(arguments: &PredictionArgs) -> Outcome<String> {
         TableFormat::Table => Ok(document.text()),
         TableFormat::Json => json(&document),
         TableFormat::Csv => document::csv(&names, &points),
+    }
+}
+
+/// Of a profile of one phase.
+fn data_accesses_pki(profile: &Profile) -> f64 {
+    match &profile.data {
+        ProfileData::Recording(recording) => recording.phases[0].data_accesses_pki,
+        ProfileData::Table(_) => f64::NAN,
     }
 }
 
@@ -139,6 +144,7 @@ fn pairs(
                 size: at.size,
                 pair,
                 of,
+                data_accesses_pki: data_accesses_pki(&profiles[pair[of]]),
                 alone: alone[pair[of]],
                 beside: beside[of],
                 predicted: std::array::from_fn(|law| predicted[law][of]),

@@ -102,8 +102,14 @@ pub(super) fn repeated(profile: &Profile) -> Outcome<Profile> {
         .map(|&bytes| CurvePoint { bytes, mpki: profile.solo_mpki(bytes as f64).value });
     let curve = MissRateCurve::new(points.collect())
         .map_err(|error| Failure::input(format!("{}: {error}", profile.name)))?;
+    let instructions = recording.instructions();
+    let data_accesses = recording
+        .phases
+        .iter()
+        .map(|phase| phase.data_accesses_pki * (phase.instructions as f64 / instructions as f64));
     let whole = Phase {
-        instructions: recording.instructions(),
+        instructions,
+        data_accesses_pki: data_accesses.sum(),
         footprint_bytes: i64::MAX as u64,
         curve,
         ..recording.phases[0].clone()
