@@ -1,7 +1,7 @@
 //! Records one program into a profile file: the library's recorder, without the rest of corun.
 //!
 //! `record -o FILE [--name N] [--program TEXT] [--input TEXT] [--instructions N] [--shown CMD]
-//! -- COMMAND...`; exits like the command, or with 2 when nothing could be recorded.
+//! [--trace FILE] -- COMMAND...`; exits like the command, or with 2 when nothing could be recorded.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -48,6 +48,9 @@ struct Options {
     /// Instructions of a window.
     #[arg(long, default_value_t = corun_trace::engine::DEFAULT_WINDOW)]
     window: u64,
+    /// Also write a trace of all accesses.
+    #[arg(long)]
+    trace: Option<PathBuf>,
     /// The processor QEMU shows.
     #[arg(long)]
     cpu: Option<String>,
@@ -70,6 +73,7 @@ fn main() -> ExitCode {
     request.settings.engine.kind = options.engine;
     request.settings.engine.rate = options.rate;
     request.settings.window = options.window;
+    request.trace = options.trace;
     request.cpu = options.cpu;
     let recorded = match record(&request) {
         Ok(recorded) => recorded,
@@ -80,6 +84,10 @@ fn main() -> ExitCode {
     };
     for note in &recorded.notes {
         eprintln!("record: {note}");
+    }
+    if let Some(Err(error)) = &recorded.trace {
+        eprintln!("record: {error}");
+        return ExitCode::from(2);
     }
     if let Err(error) = recorded.profile.save(&options.output) {
         eprintln!("record: {error}");

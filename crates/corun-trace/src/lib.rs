@@ -24,6 +24,7 @@ mod program;
 pub mod report;
 mod settings;
 pub mod summary;
+pub mod trace_file;
 
 pub use engine::{CacheShape, SetCaches, ShapeError};
 pub use launch::{Recorded, Request, TraceError, record};

@@ -1,11 +1,14 @@
 //! Real programs under the real plug-in, where QEMU's user mode is installed.
 
 use std::env;
+use std::fs::File;
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 use corun_profile::{Phase, Profile, ProfileData, Recording, StackDistanceProfile};
+use corun_trace::trace_file::{Access, AccessKind, Ending, Totals, TraceReader};
 use corun_trace::{Request, TraceError, record};
 
 /// The kernels example, which cargo builds with the tests; `None` where QEMU is missing.
@@ -172,6 +175,74 @@ fn a_crash_leaves_its_profile() {
     assert!(!recording.origin.complete);
     // abort() hands in everything: 6 passes over 16,384 lines.
     assert!(recording.phases[0].instructions > 6 * 16_384 * 4);
+}
+
+/// All accesses of a trace, its totals and how it ends.
+fn accesses(path: &Path) -> (Vec<Access>, Totals, Option<Ending>) {
+    let file = BufReader::new(File::open(path).unwrap());
+    let mut reader = TraceReader::new(file).unwrap();
+    assert_eq!((reader.header().line_bytes, reader.header().guest.as_str()), (64, "x86_64"));
+    let accesses = (&mut reader).collect::<Result<_, _>>().unwrap();
+    (accesses, reader.totals(), reader.ending())
+}
+
+#[test]
+fn a_trace_holds_what_the_profile_counts() {
+    let Some(mut request) = request(&["walk", "1", "3"]) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("walk, all.trace");
+    request.trace = Some(path.clone());
+    let recorded = record(&request).unwrap();
+    assert_eq!(recorded.trace.unwrap().unwrap(), Ending::Whole);
+    let phase = &recording(&recorded.profile).phases[0];
+    let (accesses, totals, ending) = accesses(&path);
+    assert_eq!((totals.instructions, ending), (phase.instructions, Some(Ending::Whole)));
+    let distinct: std::collections::HashSet<u64> = accesses.iter().map(|one| one.line).collect();
+    // However large the cache: each line misses once.
+    let cold = phase.curve.points().last().unwrap().mpki * phase.instructions as f64 / 1000.0;
+    assert!((distinct.len() as f64 / cold - 1.0).abs() < 1e-3, "{} {cold}", distinct.len());
+    let data = accesses.iter().filter(|one| one.kind != AccessKind::Fetch).count();
+    let expected = phase.data_accesses_pki * phase.instructions as f64 / 1000.0;
+    // Eight words a line: the repeats that follow at once are not in the trace.
+    assert!((0.12..1.0).contains(&(data as f64 / expected)), "{data} {expected}");
+    assert_eq!(folder.path().read_dir().unwrap().count(), 1);
+}
+
+#[test]
+fn a_crash_leaves_the_trace_so_far() {
+    let Some(mut request) = request(&["crash", "1", "6"]) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("crash.trace");
+    request.trace = Some(path.clone());
+    let recorded = record(&request).unwrap();
+    assert_eq!(recorded.trace.unwrap().unwrap(), Ending::BrokenOff);
+    let (_, totals, ending) = accesses(&path);
+    assert_eq!(ending, Some(Ending::BrokenOff));
+    let phase = &recording(&recorded.profile).phases[0];
+    assert!(totals.instructions.abs_diff(phase.instructions) < 600, "{totals:?}");
+}
+
+#[test]
+fn a_trace_on_a_full_disk_is_an_error_and_leaves_no_file() {
+    let Some(mut request) = request(&["walk", "1", "3"]) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    request.trace = Some(folder.path().join("none/x.trace"));
+    assert!(matches!(record(&request), Err(TraceError::NoTrace { .. })));
+    // A limit on the size of files stands in for the disk; the traced program ignores its signal.
+    let record = env::current_exe().unwrap();
+    let record = record.parent().and_then(Path::parent).unwrap().join("examples/record");
+    let line = "trap '' XFSZ; ulimit -f 24; exec \"$0\" -o p.toml --trace t.trace -- \"$1\" \
+                hash-join 1 1";
+    let ended = Command::new("sh")
+        .args(["-c", line])
+        .args([&record, &kernels().unwrap()])
+        .current_dir(&folder)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(2), "{said}");
+    assert!(said.contains("no trace was written to t.trace"), "{said}");
+    assert_eq!(folder.path().read_dir().unwrap().count(), 0);
 }
 
 #[test]

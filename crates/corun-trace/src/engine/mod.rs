@@ -156,6 +156,11 @@ impl Engine {
         self.blocks.len() as u32 - 1
     }
 
+    /// The block of that number.
+    pub fn known_block(&self, id: u32) -> Option<&Block> {
+        self.blocks.get(id as usize)
+    }
+
     /// The sums of each phase so far, in the order of their first appearance, and which ran when.
     /// A phase has at least two windows, so a run shorter than that is one phase.
     pub fn phases(&self) -> (Vec<Figures>, Vec<Stretch>) {

@@ -82,6 +82,14 @@ pub enum TraceError {
         /// What the system says.
         source: io::Error,
     },
+    /// The trace could not be written; there is none then.
+    #[error("no trace was written to {}: {reason}", path.display())]
+    NoTrace {
+        /// Where it should have gone.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
     /// The plug-in left no report.
     #[error("nothing was recorded: {reason}")]
     NoRecord {

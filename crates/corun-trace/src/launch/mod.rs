@@ -4,6 +4,7 @@ mod child;
 mod error;
 mod gather;
 mod notes;
+mod trace;
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -17,10 +18,12 @@ use corun_profile::{Origin, Profile, ProfileData, Recording};
 use self::child::Ended;
 pub use self::error::TraceError;
 use self::gather::{Gathered, gather};
+use self::trace::Trace;
 use crate::control::Control;
 use crate::plugin::Options;
 use crate::report::{CONTROL, State};
 use crate::settings::Settings;
+use crate::trace_file::Ending;
 use crate::{emulator, program};
 
 /// File name of the plug-in.
@@ -45,6 +48,8 @@ pub struct Request {
     pub duration: Option<Duration>,
     /// How it is recorded.
     pub settings: Settings,
+    /// Also write a trace of all accesses of the started program to this file.
+    pub trace: Option<PathBuf>,
     /// The processor QEMU shows to the program (`-cpu`); else QEMU's own choice, on x86 one
     /// without AVX.
     pub cpu: Option<String>,
@@ -62,6 +67,7 @@ impl Request {
             instructions: None,
             duration: None,
             settings: Settings::default(),
+            trace: None,
             cpu: None,
         }
     }
@@ -82,6 +88,8 @@ pub struct Recorded {
     pub status: ExitStatus,
     /// Was it stopped at a limit?
     pub stopped: bool,
+    /// Where a trace was asked for: what became of it. The profile stands in any case.
+    pub trace: Option<Result<Ending, TraceError>>,
     /// What the profile does not hold, for the user; empty as a rule.
     pub notes: Vec<String>,
 }
@@ -123,6 +131,9 @@ pub fn record(request: &Request) -> Result<Recorded, TraceError> {
     let mut options = Options::new(folder.path().to_owned());
     options.instructions = request.instructions;
     options.settings = request.settings.clone();
+    let trace = request.trace.as_ref().map(|path| Trace::begin(path, request, &program));
+    let trace = trace.transpose()?;
+    options.trace = trace.as_ref().map(|trace| trace.path().to_owned());
     let shared = folder.path().join(CONTROL);
     let control = Control::create(&shared, request.duration)
         .map_err(|source| TraceError::Io { path: shared, source })?;
@@ -135,7 +146,9 @@ pub fn record(request: &Request) -> Result<Recorded, TraceError> {
     let gathered = gather(folder.path(), ended.process).map_err(|error| TraceError::NoRecord {
         reason: format!("the tracer's reports cannot be read: {error}"),
     })?;
-    finish(request, gathered, &ended, &control)
+    let mut recorded = finish(request, gathered, &ended, &control)?;
+    recorded.trace = trace.map(|trace| trace.end(folder.path()));
+    Ok(recorded)
 }
 
 fn finish(
@@ -177,7 +190,8 @@ fn finish(
     let notes = notes::notes(state, untraced, &gathered, ended, request.settings.main_only);
     let recording = Recording { origin, ..recorded };
     let profile = Profile { name: request.profile_name(), data: ProfileData::Recording(recording) };
-    Ok(Recorded { profile, status: ended.status, stopped: ended.limit.is_some(), notes })
+    let stopped = ended.limit.is_some();
+    Ok(Recorded { profile, status: ended.status, stopped, trace: None, notes })
 }
 
 fn file_name(command: &str) -> String {

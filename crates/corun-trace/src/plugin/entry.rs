@@ -15,6 +15,7 @@ use super::syscalls::Call;
 use crate::decode::{GuestInstruction, Touch};
 use crate::engine::Thread;
 use crate::event::{Event, LINE_BYTES};
+use crate::trace_file::Position;
 
 /// Events a thread collects before it takes the engine's lock: 128 KiB, half an L2 cache.
 const BATCH: usize = 16 * 1024;
@@ -47,6 +48,7 @@ struct Buffer {
     /// Events at which it is handed in.
     most: usize,
     thread: Thread,
+    position: Position,
 }
 
 /// QEMU loads the plug-in. Returns 0, or -1 when it cannot work, having said why.
@@ -157,7 +159,12 @@ fn new_buffer(thread: c_uint) {
         session.thread_lost();
         return;
     };
-    let buffer = Buffer { events: Vec::with_capacity(BATCH), most: BATCH, thread: Thread::new() };
+    let buffer = Buffer {
+        events: Vec::with_capacity(BATCH),
+        most: BATCH,
+        thread: Thread::new(),
+        position: Position::default(),
+    };
     slot.store(Box::into_raw(Box::new(buffer)), Ordering::Release);
     USED.fetch_max(thread + 1, Ordering::Relaxed);
 }
@@ -175,7 +182,8 @@ fn push(buffer: &mut Buffer, event: Event) {
 fn flush(buffer: &mut Buffer) {
     buffer.most = if USED.load(Ordering::Relaxed) > 1 { SHARED_BATCH } else { BATCH };
     let Some((_, session)) = SESSION.get() else { return };
-    if session.flush(&mut buffer.thread, &mut buffer.events) == Verdict::Stop {
+    if session.flush(&mut buffer.thread, &mut buffer.position, &mut buffer.events) == Verdict::Stop
+    {
         end_process();
     }
 }

@@ -10,5 +10,6 @@ mod host;
 mod options;
 mod session;
 mod syscalls;
+mod tap;
 
 pub use options::{BadOption, Options};

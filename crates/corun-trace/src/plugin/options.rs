@@ -1,6 +1,6 @@
 //! What the plug-in is told: `name=value` words behind its file name on QEMU's command line.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::settings::Settings;
 
@@ -18,6 +18,8 @@ pub struct Options {
     pub blocked_signals: Option<u64>,
     /// How it records.
     pub settings: Settings,
+    /// A trace file with its header, to which this program's accesses are added.
+    pub trace: Option<PathBuf>,
     /// Watch nothing: every instruction gets a memory callback that returns at once. The
     /// baseline that the tracer's cost is measured against.
     pub idle: bool,
@@ -37,6 +39,7 @@ impl Options {
             process_started_ns: None,
             blocked_signals: None,
             settings: Settings::default(),
+            trace: None,
             idle: false,
         }
     }
@@ -56,6 +59,7 @@ impl Options {
                 "instructions" => options.instructions = Some(number()?),
                 "process" => options.process_started_ns = Some(number()?),
                 "blocked" => options.blocked_signals = Some(number()?),
+                "trace" => options.trace = Some(PathBuf::from(value)),
                 "idle" => options.idle = value == "on",
                 _ if options.settings.read(name, value) => {}
                 _ => return Err(bad()),
@@ -69,18 +73,23 @@ impl Options {
 
     /// The words, each to be put behind a comma.
     pub fn words(&self) -> Vec<String> {
-        // QEMU reads two commas as one inside a value.
-        let report = self.report.display().to_string().replace(',', ",,");
+        let report = escaped(&self.report);
         let mut words = vec![format!("report={report}")];
         words.extend(self.settings.words());
         words.extend(self.instructions.map(|count| format!("instructions={count}")));
         words.extend(self.process_started_ns.map(|moment| format!("process={moment}")));
         words.extend(self.blocked_signals.map(|signals| format!("blocked={signals}")));
+        words.extend(self.trace.iter().map(|file| format!("trace={}", escaped(file))));
         if self.idle {
             words.push("idle=on".to_owned());
         }
         words
     }
+}
+
+/// QEMU reads two commas as one inside a value.
+fn escaped(path: &Path) -> String {
+    path.display().to_string().replace(',', ",,")
 }
 
 #[cfg(test)]
@@ -95,6 +104,7 @@ mod tests {
         let mut options = Options::new(PathBuf::from("/tmp/a b/report"));
         options.instructions = Some(12);
         options.process_started_ns = Some(34);
+        options.trace = Some(PathBuf::from("/tmp/trace"));
         options.blocked_signals = Some(u64::MAX);
         let engine = EngineOptions {
             kind: EngineKind::FixedRate,

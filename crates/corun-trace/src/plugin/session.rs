@@ -15,12 +15,14 @@ use super::exec::{Follower, GuestMemory, Plan};
 use super::host::HeldSignals;
 use super::options::Options;
 use super::syscalls::{Call, Numbers};
+use super::tap::Tap;
 use crate::control::{Control, Stop, now_ns};
 use crate::decode::{GuestCode, GuestInstruction, Touch, decode};
 use crate::engine::{Engine, Thread};
 use crate::event::Event;
 use crate::report::{self, Report, State};
 use crate::summary;
+use crate::trace_file::Position;
 
 /// Between two reports of a running program, at most; at its beginning half its age. QEMU tells a
 /// plug-in nothing of a fatal signal, so the last of these reports is what a crash leaves.
@@ -58,6 +60,8 @@ pub(crate) struct Session {
 
 struct Inner {
     engine: Engine,
+    /// Of the program that was started, not of those that it starts.
+    trace: Option<Tap>,
     /// Blocks by address and content: QEMU translates the same code again and again.
     known: HashMap<(u64, u64), u32, FxBuildHasher>,
     process_started_ns: u64,
@@ -89,6 +93,7 @@ impl Session {
             engine: Engine::new(options.settings.engine, options.instructions)
                 .with_window(options.settings.window)
                 .with_set_profiles(&options.settings.caches),
+            trace: options.trace.as_deref().map(|path| Tap::new(path, &options.report)),
             known: HashMap::default(),
             process_started_ns: options.process_started_ns.unwrap_or(started_ns),
             started_ns,
@@ -148,18 +153,27 @@ impl Session {
     }
 
     /// Takes a thread's events in.
-    pub(crate) fn flush(&self, thread: &mut Thread, events: &mut Vec<Event>) -> Verdict {
+    pub(crate) fn flush(
+        &self,
+        thread: &mut Thread,
+        position: &mut Position,
+        events: &mut Vec<Event>,
+    ) -> Verdict {
         if self.is_dormant() {
             events.clear();
             return Verdict::Continue;
         }
-        let mut inner = self.lock();
+        let mut guard = self.lock();
+        let inner = &mut *guard;
         let before = inner.engine.instructions();
         if let Some(limit) = self.options.instructions {
             let left = limit.saturating_sub(self.control.instructions());
             inner.engine.set_limit(before + left);
         }
         inner.engine.process(thread, events);
+        if let Some(trace) = &mut inner.trace {
+            trace.record(position, events, &inner.engine);
+        }
         events.clear();
         self.control.add_instructions(inner.engine.instructions() - before);
         if inner.engine.is_full() {
@@ -169,7 +183,7 @@ impl Session {
             return Verdict::Stop;
         }
         if let Some(stop) = self.control.stop() {
-            self.close(&mut inner, stop.state());
+            self.close(inner, stop.state());
             if stop == Stop::Leave {
                 self.dormant.store(true, Relaxed);
                 return Verdict::Continue;
@@ -177,7 +191,7 @@ impl Session {
             return Verdict::Stop;
         }
         if inner.reported.elapsed() >= REPORT_INTERVAL.min(inner.started.elapsed() / 2) {
-            self.report(&mut inner, State::Running);
+            self.report(inner, State::Running);
         }
         Verdict::Continue
     }
@@ -229,6 +243,7 @@ impl Session {
         let mut options = self.options.clone();
         options.process_started_ns = Some(self.lock().process_started_ns);
         options.blocked_signals = Some(blocked);
+        options.trace = None;
         follower.plan(GuestMemory { base, pointer_bytes }, call, &options)
     }
 
@@ -264,6 +279,7 @@ impl Session {
             return;
         }
         self.control.add_started();
+        inner.trace = None;
         inner.engine.restart(self.options.settings.engine);
         inner.started_ns = now_ns();
         inner.process_started_ns = inner.started_ns;
@@ -285,6 +301,9 @@ impl Session {
     }
 
     fn close(&self, inner: &mut Inner, state: State) {
+        if let Some(trace) = &mut inner.trace {
+            trace.finish();
+        }
         self.report(inner, state);
         inner.closed = true;
     }
@@ -292,6 +311,9 @@ impl Session {
     fn report(&self, inner: &mut Inner, state: State) {
         if inner.closed {
             return;
+        }
+        if let Some(trace) = &mut inner.trace {
+            trace.flush();
         }
         let mut report = Report::new(&self.target, state, summary::recording(&inner.engine));
         report.lost_threads = self.lost_threads.load(Relaxed);

@@ -3,13 +3,14 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use corun_cache::Replacement;
 use corun_model::{BandwidthModel, SpaceLaw};
 use corun_trace::CacheShape;
 use corun_trace::engine::SamplingRate;
 
 use super::values::{
-    Compat, DocumentFormat, ObjectiveName, SortBy, TableFormat, TreeFormat, bandwidth,
-    sampling_rate, seconds, share,
+    Compat, DocumentFormat, IndexName, ObjectiveName, SortBy, TableFormat, TreeFormat, UntilName,
+    bandwidth, cpi, megahertz, nanoseconds, sampling_rate, seconds, share, way_mask,
 };
 
 /// `corun topology`.
@@ -186,6 +187,9 @@ pub(crate) struct ProfileArgs {
     pub(crate) main_only: bool,
     #[command(flatten)]
     pub(crate) caches: CachesArgs,
+    /// Also write a trace of all accesses, for `corun replay`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace: Option<PathBuf>,
     /// The program and its arguments
     #[arg(last = true, required = true, value_name = "CMD")]
     pub(crate) command: Vec<std::ffi::OsString>,
@@ -325,15 +329,90 @@ pub(crate) struct CompareArgs {
     pub(crate) report: Option<PathBuf>,
 }
 
+/// `corun replay`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  corun profile -o gzip.toml --trace gzip.trace -- gzip -kf big.tar
+  corun replay --cache 2MiB/16 gzip.trace sort.trace
+  corun replay --cache 2MiB/16 --masks 0xff,0xff00 gzip.trace sort.trace")]
+pub(crate) struct ReplayArgs {
+    /// The traces, as `corun profile --trace` writes them; one may stand again
+    #[arg(value_name = "FILE.trace", required = true)]
+    pub(crate) traces: Vec<PathBuf>,
+    /// The shared cache: its size in KiB, MiB or GiB and its ways, or `full` for one set of all
+    #[arg(long, value_name = "SIZE/WAYS", default_value = "2MiB/16")]
+    pub(crate) cache: String,
+    /// Which line leaves: lru, plru, srrip or random
+    #[arg(long, value_name = "NAME", default_value = "lru")]
+    pub(crate) replacement: Replacement,
+    /// Which set a line belongs to
+    #[arg(long, value_enum, default_value = "hashed")]
+    pub(crate) index: IndexName,
+    /// Ways that a program may fill, as a hexadecimal mask: one for all, or one a trace
+    #[arg(long, value_name = "MASK,..", value_delimiter = ',', value_parser = way_mask)]
+    pub(crate) masks: Vec<u64>,
+    /// Caches of each program's own in front, nearest to the core first
+    #[arg(long, value_name = "SIZE/WAYS,..", value_delimiter = ',')]
+    pub(crate) private: Vec<String>,
+    /// Time of a miss
+    #[arg(long, value_name = "NS", default_value = "90", value_parser = nanoseconds)]
+    pub(crate) latency_ns: f64,
+    /// Time that the memory controller works on a line, others waiting; 0: it serves all at once
+    #[arg(long, value_name = "NS", default_value = "0", value_parser = nanoseconds)]
+    pub(crate) service_ns: f64,
+    /// Cycles an instruction without misses: one for all, or one a trace
+    #[arg(long, value_name = "CPI,..", default_value = "1", value_delimiter = ',', value_parser = cpi)]
+    pub(crate) cpi: Vec<f64>,
+    /// The cores' clock
+    #[arg(long, value_name = "MHZ", default_value = "2000", value_parser = megahertz)]
+    pub(crate) clock_mhz: f64,
+    /// When it ends; programs that are through begin again
+    #[arg(long, value_enum, default_value = "longest")]
+    pub(crate) until: UntilName,
+    /// Passes of each program before its figures begin
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=1000))]
+    pub(crate) warm_up: u64,
+    /// A program that begins again finds the lines of its last pass, instead of being a new process
+    #[arg(long)]
+    pub(crate) same_process: bool,
+    /// How it is written
+    #[arg(long, value_enum, default_value = "table")]
+    pub(crate) format: TableFormat,
+}
+
 /// `corun study`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum StudyCommand {
     /// The eight mixes of DIO's Table III on three machines: each policy's distance to the optimum
     DioMixes(DioMixesArgs),
+    /// The laws of space against a reference cache that replays the programs' traces
+    Prediction(PredictionArgs),
     /// Sampled recordings against exact ones of the same programs
     Sampling(SamplingArgs),
     /// Recordings against others of the same programs and kind
     Rerecording(RerecordingArgs),
+}
+
+/// `corun study prediction`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Takes every NAME.trace of one folder and NAME.toml of the other, recorded in one run each.
+
+Example:
+  corun study prediction --traces recorded/ --profiles recorded/ --svg prediction.svg")]
+pub(crate) struct PredictionArgs {
+    /// A folder of traces
+    #[arg(long, value_name = "DIR")]
+    pub(crate) traces: PathBuf,
+    /// A folder of profiles of the same programs
+    #[arg(long, value_name = "DIR")]
+    pub(crate) profiles: PathBuf,
+    /// How it is written
+    #[arg(long, value_enum, default_value = "table")]
+    pub(crate) format: TableFormat,
+    /// Also draw predicted against measured miss rates
+    #[arg(long, value_name = "FILE.svg")]
+    pub(crate) svg: Option<PathBuf>,
 }
 
 /// `corun study sampling`.

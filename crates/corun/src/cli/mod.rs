@@ -5,10 +5,12 @@ mod values;
 
 pub(crate) use arguments::{
     CachesArgs, CompareArgs, CurveStudyOutput, DioMixesArgs, ExportArgs, ImportArgs, ListArgs,
-    ModelArgs, PlaceArgs, PredictArgs, ProfileArgs, ProfilesCommand, RerecordingArgs, SamplingArgs,
-    ShowArgs, StudyCommand, TopologyArgs,
+    ModelArgs, PlaceArgs, PredictArgs, PredictionArgs, ProfileArgs, ProfilesCommand, ReplayArgs,
+    RerecordingArgs, SamplingArgs, ShowArgs, StudyCommand, TopologyArgs,
 };
-pub(crate) use values::{Compat, DocumentFormat, ObjectiveName, SortBy, TableFormat, TreeFormat};
+pub(crate) use values::{
+    Compat, DocumentFormat, IndexName, ObjectiveName, SortBy, TableFormat, TreeFormat, UntilName,
+};
 
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -50,6 +52,8 @@ pub(crate) enum Command {
     Place(PlaceArgs),
     /// Policies side by side on a simulated machine, with the best and worst placement there is
     Compare(CompareArgs),
+    /// Recorded traces against a shared cache, access by access
+    Replay(ReplayArgs),
     /// A paper's experiment, our figures beside the paper's, and how accurate recordings are
     #[command(subcommand)]
     Study(StudyCommand),

@@ -90,6 +90,24 @@ impl ObjectiveName {
     }
 }
 
+/// Which set of a cache a line belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum IndexName {
+    /// By a hash
+    Hashed,
+    /// Line modulo sets
+    Modulo,
+}
+
+/// When a replay ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum UntilName {
+    /// When the first program is through
+    First,
+    /// When all are; the figures are of whole passes
+    Longest,
+}
+
 /// A span of time in seconds: above 0, at most 1e9 (some 30 years).
 pub(super) fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
@@ -115,6 +133,32 @@ pub(super) fn bandwidth(text: &str) -> Result<f64, String> {
     }
 }
 
+/// A number of nanoseconds, 0 to 1e6.
+pub(super) fn nanoseconds(text: &str) -> Result<f64, String> {
+    within(text, 0.0..=1e6, "expected a number of nanoseconds from 0 to 1e6")
+}
+
+/// Cycles an instruction.
+pub(super) fn cpi(text: &str) -> Result<f64, String> {
+    within(text, 0.01..=1000.0, "expected cycles an instruction from 0.01 to 1000")
+}
+
+/// A clock in MHz.
+pub(super) fn megahertz(text: &str) -> Result<f64, String> {
+    within(text, 1.0..=1e5, "expected a clock from 1 to 1e5 MHz")
+}
+
+fn within(text: &str, range: std::ops::RangeInclusive<f64>, expected: &str) -> Result<f64, String> {
+    let value = text.parse::<f64>().ok().filter(|value| range.contains(value));
+    value.ok_or_else(|| expected.to_owned())
+}
+
+/// A set of ways: hexadecimal, with or without `0x`.
+pub(super) fn way_mask(text: &str) -> Result<u64, String> {
+    u64::from_str_radix(text.strip_prefix("0x").unwrap_or(text), 16)
+        .map_err(|_| "expected a hexadecimal number such as 0xff00".to_owned())
+}
+
 /// A number above 0 and below 1.
 pub(super) fn share(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
@@ -125,7 +169,7 @@ pub(super) fn share(text: &str) -> Result<f64, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{bandwidth, seconds, share};
+    use super::{bandwidth, cpi, nanoseconds, seconds, share, way_mask};
 
     #[test]
     fn only_numbers_that_can_be_pass() {
@@ -136,6 +180,15 @@ mod tests {
             assert!(bandwidth(text).is_err(), "{text}");
         }
         assert!(bandwidth("1e-300").is_err());
+    }
+
+    #[test]
+    fn masks_are_hexadecimal_and_times_bounded() {
+        assert_eq!((way_mask("0xff00"), way_mask("3")), (Ok(0xff00), Ok(3)));
+        assert!(way_mask("0xg").is_err() && way_mask("").is_err());
+        assert_eq!(nanoseconds("0"), Ok(0.0));
+        assert!(nanoseconds("-1").is_err() && nanoseconds("NaN").is_err());
+        assert!(cpi("0").is_err() && cpi("0.25").is_ok());
     }
 
     #[test]

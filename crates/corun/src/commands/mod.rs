@@ -6,6 +6,7 @@ mod placement;
 mod predict;
 mod profile;
 mod profiles;
+mod replay;
 mod study;
 mod topology;
 
@@ -21,6 +22,7 @@ pub(crate) fn run(command: &Command) -> Outcome<String> {
         Command::Predict(arguments) => predict::run(arguments),
         Command::Place(arguments) => place::run(arguments),
         Command::Compare(arguments) => compare::run(arguments),
+        Command::Replay(arguments) => replay::run(arguments),
         Command::Study(arguments) => study::run(arguments),
     }
 }

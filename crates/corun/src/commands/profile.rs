@@ -6,6 +6,7 @@ use std::time::Duration;
 use corun_machine::Cache;
 use corun_profile::{EngineKind, Profile};
 use corun_trace::event::LINE_BYTES;
+use corun_trace::trace_file::Ending;
 use corun_trace::{CacheShape, Recorded, Request, SetCaches, Settings, TraceError, record};
 
 use super::profiles::count;
@@ -17,11 +18,15 @@ use crate::report::size;
 /// The program has our standard output, so all that we say goes to stderr.
 pub(super) fn run(arguments: &ProfileArgs) -> Outcome<String> {
     check_target(&arguments.output)?;
+    if let Some(path) = &arguments.trace {
+        check_target(path)?;
+    }
     let mut request = Request::new(arguments.command.clone());
     request.name = arguments.name.clone();
     request.program = arguments.program.clone().unwrap_or_default();
     request.input = arguments.input.clone().unwrap_or_default();
     request.instructions = arguments.instructions;
+    request.trace = arguments.trace.clone();
     request.duration = arguments.duration.map(Duration::from_secs_f64);
     request.settings = settings(arguments);
     request.settings.caches = set_caches(&arguments.caches)?;
@@ -33,9 +38,11 @@ pub(super) fn run(arguments: &ProfileArgs) -> Outcome<String> {
     profile.save(&arguments.output).map_err(|error| Failure::Failed(error.into()))?;
     // A closed stderr leaves nobody to tell, and the profile is written.
     let _ = std::io::stderr().write_all(summary(arguments, &recorded).as_bytes());
-    match recorded.exit_code() {
-        0 => Ok(String::new()),
-        code => Err(Failure::Program(code)),
+    let code = recorded.exit_code();
+    match recorded.trace {
+        Some(Err(error)) => Err(Failure::Failed(error.into())),
+        _ if code == 0 => Ok(String::new()),
+        _ => Err(Failure::Program(code)),
     }
 }
 
@@ -94,6 +101,15 @@ fn summary(arguments: &ProfileArgs, recorded: &Recorded) -> String {
     );
     if !recorded.status.success() {
         text.push_str(&format!("corun: the program ended with {}\n", recorded.status));
+    }
+    if let (Some(path), Some(Ok(ending))) = (&arguments.trace, &recorded.trace) {
+        let path = path.display();
+        text.push_str(&match ending {
+            Ending::Whole => format!("corun: {path} written\n"),
+            Ending::BrokenOff => {
+                format!("corun: {path} written, up to where the program could still be followed\n")
+            }
+        });
     }
     for note in &recorded.notes {
         text.push_str(&format!("corun: note: {note}\n"));

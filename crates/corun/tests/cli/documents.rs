@@ -38,6 +38,7 @@ fn documents() -> Vec<(&'static str, Value)> {
     let on = ["--machine", "2x-gold-6138-4c", "--profiles", "solo.csv", "--format", "json"];
     let apps = ["--apps", "stream,needy"];
     let run = |words: &[&str]| fixture.run(words).json();
+    std::fs::write(fixture.path("made.trace"), crate::replay::trace(0..10)).unwrap();
     let mut shown = run(&["profiles", "show", "twophase.toml", "--format", "json"]);
     if let Some(fields) = shown.as_object_mut() {
         fields.remove("origin");
@@ -50,6 +51,19 @@ fn documents() -> Vec<(&'static str, Value)> {
         ("list", run(&["profiles", "list", "--profiles", "solo.csv", "--format", "json"])),
         ("show", shown),
         ("rerecording", run(&[&["study", "rerecording"], &again[..]].concat())),
+        (
+            "replay",
+            run(&[
+                "replay",
+                "made.trace",
+                "--masks",
+                "1",
+                "--private",
+                "1KiB/2",
+                "--format",
+                "json",
+            ]),
+        ),
         ("machines", run(&["topology", "--list", "--format", "json"])),
     ]
 }

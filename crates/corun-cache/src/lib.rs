@@ -1,0 +1,28 @@
+//! What would a real cache have done with these accesses?
+//!
+//! [`replay`] runs recorded programs against one shared cache, access by access, each at its own
+//! pace: the second, independent judgement of what corun-model computes from miss-rate curves. The
+//! cache is set-associative ([`SetAssociative`]: LRU, tree-PLRU, SRRIP or random replacement, with
+//! way masks) or fully associative ([`FullyAssociative`]: LRU), with private caches in front where
+//! wanted and a memory of fixed or queued latency behind.
+//!
+//! Nothing here knows of models or profiles; of corun-trace it uses the trace file alone.
+
+mod cache;
+mod full;
+mod geometry;
+mod memory;
+mod program;
+mod replacement;
+mod replay;
+mod sets;
+mod source;
+
+pub use cache::{Cache, Touch};
+pub use full::FullyAssociative;
+pub use geometry::{CacheShape, Geometry, GeometryError, Indexing, Replacement};
+pub use memory::Memory;
+pub use program::Program;
+pub use replay::{Figures, MOST_PROGRAMS, ReplayError, Setup, Until, replay};
+pub use sets::SetAssociative;
+pub use source::{AccessSource, TraceFile, TraceSourceError};
