@@ -1,4 +1,4 @@
-//! Accesses a second of each form of cache, and of the whole replay of two programs.
+//! Accesses a second of each form of cache.
 
 use corun_cache::{Cache, CacheShape, Geometry, Indexing, Replacement};
 use divan::counter::ItemsCount;

@@ -6,7 +6,7 @@
 //! last whole chunk. docs/replay.md describes every byte.
 //!
 //! An access is an operation (its kind, and how many instructions began since the access before)
-//! and a line. The line is written as the difference to what a [`predict::Predictor`] expects, which
+//! and a line. The line is written as the difference to what a predictor expects, which
 //! is 0 most of the time. Operations, long gaps and differences are three streams, which compress
 //! better apart.
 

@@ -10,7 +10,7 @@ use super::{
     Access, CHUNK_ACCESSES, LONG_GAP, MAGIC, Totals, TraceFileError, TraceHeader, VERSION,
 };
 
-/// Fast, and within 12 % of the size that level 3 reaches (docs/replay.md).
+/// The fastest of the usual levels: the tracer waits for it.
 const LEVEL: i32 = 1;
 
 /// Writes accesses to a file as they come, a chunk at a time.
