@@ -73,8 +73,10 @@ struct Inner {
 }
 
 thread_local! {
-    /// The lock, while this thread forks.
-    static FORKING: RefCell<Option<MutexGuard<'static, Inner>>> = const { RefCell::new(None) };
+    /// The lock, while this thread forks, and when it began to: children start in the order in which
+    /// their parent made them, whichever runs first.
+    static FORKING: RefCell<Option<(MutexGuard<'static, Inner>, u64)>> =
+        const { RefCell::new(None) };
     /// This thread is executing another program natively.
     static LEAVING: Cell<bool> = const { Cell::new(false) };
 }
@@ -259,7 +261,8 @@ impl Session {
     /// This thread is about to fork: from here to the fork's end it alone holds the lock, so that
     /// the child's copy of all this is whole.
     pub(crate) fn fork_begins(&'static self) {
-        FORKING.set(Some(self.lock()));
+        let lock = self.lock();
+        FORKING.set(Some((lock, now_ns())));
     }
 
     /// The fork is over, here in the parent.
@@ -269,7 +272,7 @@ impl Session {
 
     /// The fork is over, here in the child, which begins with a record of its own.
     pub(crate) fn forked(&self) {
-        let Some(mut inner) = FORKING.take() else { return };
+        let Some((mut inner, began_ns)) = FORKING.take() else { return };
         if self.is_dormant() {
             return;
         }
@@ -281,8 +284,8 @@ impl Session {
         self.control.add_started();
         inner.trace = None;
         inner.engine.restart(self.options.settings.engine);
-        inner.started_ns = now_ns();
-        inner.process_started_ns = inner.started_ns;
+        inner.started_ns = began_ns;
+        inner.process_started_ns = began_ns;
         inner.started = Instant::now();
         inner.reported = inner.started;
         inner.closed = false;
