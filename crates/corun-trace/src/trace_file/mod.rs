@@ -1,4 +1,5 @@
-//! Recorded traces: every access of a program, in order, compressed.
+//! Recorded traces: a program's accesses in order, compressed. An access to the line of the one just
+//! before it, which hits in any cache, is left out unless it is the first to write there.
 //!
 //! A trace file is a magic word, a version and a row of frames, each a letter, a length and a zstd
 //! frame with a checksum: `H` the header, `C` a chunk of accesses, `E` the totals at the end. A file
