@@ -66,18 +66,11 @@ impl Model {
 
     /// The CPU on which a program alone runs fastest; the first of equals.
     pub fn fastest_cpu(&self, program: &LoadedProgram) -> usize {
-        let seconds = |cpu: usize| -> f64 {
-            let of_phase = |phase| {
-                let speed = self.solo(program, phase, cpu).instructions_per_s;
-                program.phases[phase].instructions / speed
-            };
-            (0..program.phases.len()).map(of_phase).sum()
-        };
-        let mut best = (0, f64::INFINITY);
+        let mut best = (0, 0.0);
         for cpu in 0..self.machine().cpus().len() {
-            let one = seconds(cpu);
-            if one < best.1 {
-                best = (cpu, one);
+            let speed = self.solo(program, LoadedProgram::WHOLE, cpu).instructions_per_s;
+            if speed > best.1 {
+                best = (cpu, speed);
             }
         }
         best.0
@@ -95,68 +88,47 @@ impl Model {
         figures
     }
 
-    /// All but the slowdown.
+    /// All but the slowdown: that is against its speed with all ways.
     fn with_ways(&self, program: &LoadedProgram, cpu: usize, ways: u32) -> WaysFigures {
         let site = self.site(cpu);
         let capacity = f64::from(ways) * site.way_bytes;
-        let mut sum = WaysFigures { ways, ..WaysFigures::default() };
-        let (mut instructions, mut cycles) = (0.0, 0.0);
-        let mut stack = CpiStack::default();
-        for (phase, one) in program.phases.iter().enumerate() {
-            let table = self.table(&Member { program, phase, cpu });
-            let held = table.solo_bytes(capacity);
-            let (knot, demand) = (table.at(held), table.demand(held));
-            let of_cycles = one.instructions * knot.cpi;
-            instructions += one.instructions;
-            cycles += of_cycles;
-            sum.llc_apki += one.instructions * demand.llc_apki;
-            sum.llc_mpki += one.instructions * knot.mpki;
-            sum.occupancy_bytes += of_cycles * held;
-            sum.bytes_per_s += of_cycles * knot.bytes_per_s;
-            sum.misses_per_s += of_cycles * knot.misses_per_s;
-            let total = knot.total_stalls.clamp(0.0, 1.0);
-            let memory = knot.memory_stalls.clamp(0.0, total);
-            sum.total_stalls += of_cycles * total;
-            sum.memory_stalls += of_cycles * memory;
-            sum.llc_hit_stalls += of_cycles * (knot.llc_hit_cpi / knot.cpi).min(total - memory);
-            sum.extrapolated |= demand.extrapolated;
-            stack.base += one.instructions * knot.base_cpi;
-            stack.branches += one.instructions * knot.branches_cpi;
-            stack.private_hits += one.instructions * knot.private_hit_cpi;
-            stack.llc_hits += one.instructions * knot.llc_hit_cpi;
-            stack.memory += one.instructions * knot.memory_cpi;
-        }
-        sum.ipc = instructions / cycles;
-        sum.llc_apki /= instructions;
-        sum.llc_mpki /= instructions;
-        sum.llc_mpkc = sum.llc_mpki * sum.ipc;
-        for of_time in [
-            &mut sum.occupancy_bytes,
-            &mut sum.bytes_per_s,
-            &mut sum.misses_per_s,
-            &mut sum.total_stalls,
-            &mut sum.memory_stalls,
-            &mut sum.llc_hit_stalls,
-        ] {
-            *of_time /= cycles;
-        }
-        for part in [
-            &mut stack.base,
-            &mut stack.branches,
-            &mut stack.private_hits,
-            &mut stack.llc_hits,
-            &mut stack.memory,
-        ] {
-            *part /= instructions;
-        }
-        sum.stack = (stack.base > 0.0).then_some(stack);
-        if let Some(stack) = sum.stack {
+        let table = self.table(&Member { program, phase: LoadedProgram::WHOLE, cpu });
+        let held = table.solo_bytes(capacity);
+        let (knot, demand) = (table.at(held), table.demand(held));
+        let ipc = 1.0 / knot.cpi;
+        let total = knot.total_stalls.clamp(0.0, 1.0);
+        let memory = knot.memory_stalls.clamp(0.0, total);
+        let mut figures = WaysFigures {
+            ways,
+            slowdown: 1.0,
+            ipc,
+            llc_apki: demand.llc_apki,
+            llc_mpki: knot.mpki,
+            llc_mpkc: knot.mpki * ipc,
+            occupancy_bytes: held,
+            bytes_per_s: knot.bytes_per_s,
+            misses_per_s: knot.misses_per_s,
+            llc_hit_stalls: (knot.llc_hit_cpi * ipc).min(total - memory),
+            memory_stalls: memory,
+            total_stalls: total,
+            stack: None,
+            extrapolated: demand.extrapolated,
+        };
+        if knot.base_cpi > 0.0 {
+            let stack = CpiStack {
+                base: knot.base_cpi,
+                branches: knot.branches_cpi,
+                private_hits: knot.private_hit_cpi,
+                llc_hits: knot.llc_hit_cpi,
+                memory: knot.memory_cpi,
+            };
             // Shares of the sums: between knots a share by itself is off by a little.
-            sum.memory_stalls = stack.memory * sum.ipc;
-            sum.llc_hit_stalls = stack.llc_hits * sum.ipc;
-            sum.total_stalls = 1.0 - stack.base * sum.ipc;
+            figures.memory_stalls = stack.memory * ipc;
+            figures.llc_hit_stalls = stack.llc_hits * ipc;
+            figures.total_stalls = 1.0 - stack.base * ipc;
+            figures.stack = Some(stack);
         }
-        sum
+        figures
     }
 
     /// The machine at a CPU as a table of solo figures names it.

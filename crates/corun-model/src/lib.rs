@@ -23,6 +23,7 @@ mod scratch;
 mod site;
 mod space;
 mod table;
+mod whole;
 
 pub use by_ways::{CpiStack, WaysFigures};
 pub use classify::{CacheClass, ClassLimits, WaysPoint, classify};

@@ -17,6 +17,7 @@ use crate::scratch::{Scratch, recycle};
 use crate::site::Site;
 use crate::space::{self, DivideSpace};
 use crate::table::PhaseTable;
+use crate::whole;
 
 /// How much programs hurt each other on one machine. Immutable: share it between threads, each
 /// with a [`Scratch`] of its own.
@@ -140,7 +141,17 @@ impl Model {
                 vec![LoadedStretch { phase: 0, instructions: TABLE_INSTRUCTIONS as f64 }]
             }
         };
-        Ok(LoadedProgram { name: profile.name.clone(), phases, sequence })
+        let whole = (phases.len() > 1).then(|| self.whole(&phases));
+        Ok(LoadedProgram { name: profile.name.clone(), phases, sequence, whole })
+    }
+
+    fn whole(&self, phases: &[LoadedPhase]) -> LoadedPhase {
+        let tables = self.sites.iter().enumerate().map(|(site, at)| {
+            let of_phases = phases.iter().map(|phase| (phase.instructions, &phase.tables[site]));
+            whole::table(&of_phases.collect::<Vec<_>>(), at)
+        });
+        let instructions = phases.iter().map(|phase| phase.instructions).sum();
+        self.phase(instructions, tables.collect())
     }
 
     fn phase(&self, instructions: f64, tables: Vec<PhaseTable>) -> LoadedPhase {
@@ -174,8 +185,8 @@ impl Model {
         &member.phase().tables[self.site_of[member.cpu] as usize]
     }
 
-    /// A program's phase alone on a CPU, with the whole LLC and local memory. Its slowdown is 1
-    /// on the fastest CPU and higher on slower ones.
+    /// A program's phase (or [`LoadedProgram::WHOLE`]) alone on a CPU, with the whole LLC and local
+    /// memory. Its slowdown is 1 on the fastest CPU and higher on slower ones.
     pub fn solo(&self, program: &LoadedProgram, phase: usize, cpu: usize) -> Outcome {
         let member = Member { program, phase, cpu };
         let table = self.table(&member);

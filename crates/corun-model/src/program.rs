@@ -13,6 +13,8 @@ pub struct LoadedProgram {
     pub phases: Vec<LoadedPhase>,
     /// Which phase runs for how long, in order. A phase's stretches sum to its instructions.
     pub sequence: Vec<LoadedStretch>,
+    /// All phases as one; none where there is one phase, which is the whole.
+    pub(crate) whole: Option<LoadedPhase>,
 }
 
 /// A stretch of a loaded program's execution.
@@ -39,18 +41,36 @@ pub struct LoadedPhase {
 }
 
 impl LoadedProgram {
+    /// In place of a phase's index: all phases as one, by what they do on average (docs/model.md).
+    /// Alone on a CPU it takes exactly the time of the phases one after the other. Beside others
+    /// it is an approximation, since what phases do to one another is not linear in what they do
+    /// alone. Of a program with one phase it is that phase.
+    pub const WHOLE: usize = usize::MAX;
+
+    /// A phase by its index in [`Self::phases`], or [`Self::WHOLE`].
+    ///
+    /// # Panics
+    /// When there is no such phase.
+    pub fn phase(&self, index: usize) -> &LoadedPhase {
+        match &self.whole {
+            Some(whole) if index == Self::WHOLE => whole,
+            None if index == Self::WHOLE => &self.phases[0],
+            _ => &self.phases[index],
+        }
+    }
+
     /// Length of all phases together, in instructions.
     pub fn instructions(&self) -> f64 {
         self.phases.iter().map(|phase| phase.instructions).sum()
     }
 }
 
-/// A program's phase that runs on a CPU.
+/// A program's phase, or the whole program, that runs on a CPU.
 #[derive(Debug, Clone, Copy)]
 pub struct Member<'a> {
     /// The program.
     pub program: &'a LoadedProgram,
-    /// Index in [`LoadedProgram::phases`].
+    /// Index in [`LoadedProgram::phases`], or [`LoadedProgram::WHOLE`].
     pub phase: usize,
     /// CPU index (a place in [`corun_machine::Machine::cpus`]).
     pub cpu: usize,
@@ -58,7 +78,7 @@ pub struct Member<'a> {
 
 impl<'a> Member<'a> {
     pub(crate) fn phase(&self) -> &'a LoadedPhase {
-        &self.program.phases[self.phase]
+        self.program.phase(self.phase)
     }
 }
 

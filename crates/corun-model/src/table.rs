@@ -133,9 +133,9 @@ pub(crate) struct PhaseTable {
     /// Time in which it grows from nothing, at the speed it has on the way.
     pub(crate) refill: Growth,
     pub(crate) llc_apki: f64,
-    measured_from: f64,
-    measured_to: f64,
-    apki_extrapolated: bool,
+    /// Range of occupancy that measurements cover.
+    pub(crate) measured: (f64, f64),
+    pub(crate) apki_extrapolated: bool,
     pub(crate) way_bytes: f64,
 }
 
@@ -158,8 +158,7 @@ impl PhaseTable {
         let mut table = Self {
             bytes: parts.knots.iter().map(|knot| knot.bytes).collect(),
             llc_apki: parts.llc_apki,
-            measured_from: parts.measured.0,
-            measured_to: parts.measured.1,
+            measured: parts.measured,
             apki_extrapolated: parts.apki_extrapolated,
             way_bytes: site.way_bytes,
             knots: parts.knots,
@@ -232,10 +231,15 @@ impl PhaseTable {
             llc_apki: self.llc_apki,
             llc_mpki: knot.mpki,
             bytes_per_s: knot.bytes_per_s,
-            extrapolated: held < self.measured_from * (1.0 - 1e-9)
-                || held > self.measured_to * (1.0 + 1e-9)
+            extrapolated: held < self.measured.0 * (1.0 - 1e-9)
+                || held > self.measured.1 * (1.0 + 1e-9)
                 || self.apki_extrapolated,
         }
+    }
+
+    /// The sizes at which its figures bend.
+    pub(crate) fn sizes(&self) -> impl Iterator<Item = f64> {
+        self.bytes.iter().copied().chain([self.fill.limit()])
     }
 
     /// Bytes it holds alone in a cache of that size.
@@ -245,7 +249,7 @@ impl PhaseTable {
 
     /// The least CPI over the measured range: PBBCache's reference.
     pub(crate) fn least_cpi(&self) -> f64 {
-        let from = self.measured_from * (1.0 - 1e-9);
+        let from = self.measured.0 * (1.0 - 1e-9);
         let measured = self.knots.iter().filter(|knot| knot.bytes >= from);
         measured.fold(f64::INFINITY, |least, knot| least.min(knot.cpi))
     }

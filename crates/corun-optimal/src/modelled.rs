@@ -15,7 +15,7 @@ use crate::expectation::RandomExpectation;
 use crate::objective::{Goal, Objective};
 use crate::placement::{Limits, PlacementResult, Placer};
 
-/// Programs to be placed by a model, one thread each, each in one phase throughout.
+/// Programs to be placed by a model, one thread each, each as a whole or in one phase throughout.
 #[derive(Debug, Clone)]
 pub struct PlacementProblem<'p> {
     model: &'p Model,
@@ -29,7 +29,7 @@ pub struct PlacementProblem<'p> {
 }
 
 impl<'p> PlacementProblem<'p> {
-    /// Each program in its longest phase, with its pages where it runs. The same `Arc` given
+    /// Each program as a whole ([`LoadedProgram::WHOLE`]), with its pages where it runs. The same `Arc` given
     /// twice is two equal programs, which saves the search their mirror images.
     ///
     /// # Errors
@@ -44,7 +44,7 @@ impl<'p> PlacementProblem<'p> {
         let mut problem = Self {
             model,
             programs,
-            phases: programs.iter().map(|program| longest_phase(program)).collect(),
+            phases: vec![LoadedProgram::WHOLE; programs.len()],
             homes: vec![Vec::new(); programs.len()],
             capacities: sizes.map(|bytes| bytes as f64).collect(),
             coupling: Coupling::Any,
@@ -54,7 +54,8 @@ impl<'p> PlacementProblem<'p> {
         Ok(problem)
     }
 
-    /// Sets the phase of each program (index in [`LoadedProgram::phases`]).
+    /// Sets the phase of each program (index in [`LoadedProgram::phases`], or
+    /// [`LoadedProgram::WHOLE`]).
     ///
     /// # Errors
     /// [`PlacementError::Length`] when they are not as many as programs,
@@ -62,7 +63,7 @@ impl<'p> PlacementProblem<'p> {
     pub fn with_phases(mut self, phases: Vec<usize>) -> Result<Self, PlacementError> {
         self.check_length("phases", phases.len())?;
         for (program, &phase) in self.programs.iter().zip(&phases) {
-            if phase >= program.phases.len() {
+            if phase >= program.phases.len() && phase != LoadedProgram::WHOLE {
                 let phases = program.phases.len();
                 return Err(PlacementError::Phase { program: program.name.clone(), phase, phases });
             }
@@ -194,16 +195,6 @@ pub fn check_app(app: &App) -> Result<(), PlacementError> {
     let command = || app.cmd.as_ref().and_then(|cmd| cmd.first());
     let program = name.or_else(command).cloned().unwrap_or_default();
     Err(PlacementError::NotRunning { program, why })
-}
-
-fn longest_phase(program: &LoadedProgram) -> usize {
-    let mut longest = 0;
-    for (index, phase) in program.phases.iter().enumerate() {
-        if phase.instructions > program.phases[longest].instructions {
-            longest = index;
-        }
-    }
-    longest
 }
 
 fn home_node(home: &[f64]) -> Option<usize> {

@@ -12,6 +12,7 @@ use corun_optimal::{
     Contention, Coupling, Goal, Limits, ModelScratch, Objective, PlacementError, PlacementProblem,
     Placer, Seat, enumerate,
 };
+use corun_profile::{Origin, Phase, Profile, ProfileData, Recording};
 use programs::program;
 use proptest::prelude::*;
 
@@ -149,6 +150,35 @@ fn bounds_cut_nothing_that_matters_among_ten_programs() {
             assert_eq!(cut.slowdown, whole.slowdown);
         }
     }
+}
+
+/// A recording with the phases of these, of so many instructions each.
+fn joined(parts: [(Profile, u64); 2]) -> Profile {
+    let phases = parts.map(|(part, instructions)| match part.data {
+        ProfileData::Recording(recording) => Phase { instructions, ..recording.phases[0].clone() },
+        ProfileData::Table(_) => panic!("a recording is expected"),
+    });
+    let data = ProfileData::Recording(Recording::new(Origin::default(), phases.to_vec()));
+    Profile { name: "joined".to_owned(), data }
+}
+
+/// A program that misses in the shorter of its two phases hurts less than by that one, and more
+/// than by the longer.
+#[test]
+fn programs_are_placed_as_a_whole() {
+    let model = Model::new(Arc::new(machines::two_by_two()), ModelOptions::default()).unwrap();
+    let load = |profile| Arc::new(model.load(&profile).unwrap());
+    let bursts = load(joined([(program(0.2, 0.1), 5_000_000), (program(60.0, 50.0), 4_000_000)]));
+    let (quiet, needy) = (load(program(0.2, 0.1)), load(program(20.0, 1.0)));
+    let programs = [Arc::clone(&bursts), quiet, Arc::clone(&needy), needy];
+    let problem = PlacementProblem::new(&model, &programs).unwrap();
+    let phases = |first| vec![first, 0, 0, 0];
+    let slowdowns = |problem: &PlacementProblem<'_>| problem.evaluate(&[0, 2, 1, 3]).unwrap();
+    let whole = problem.clone().with_phases(phases(LoadedProgram::WHOLE)).unwrap();
+    assert_eq!(slowdowns(&problem), slowdowns(&whole));
+    let [idle, busy] = [0, 1].map(|one| problem.clone().with_phases(phases(one)).unwrap());
+    let beside = |problem| slowdowns(problem)[2];
+    assert!(beside(&idle) < beside(&whole) && beside(&whole) < beside(&busy));
 }
 
 #[test]

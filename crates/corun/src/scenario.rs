@@ -115,14 +115,15 @@ impl Scenario {
         self.model.machine()
     }
 
-    /// The figures of all programs together, each on a CPU (index), with memory on its own node.
+    /// The figures of all programs together, each as a whole on a CPU (index), with memory on its
+    /// own node.
     pub(crate) fn solve(&self, cpus: &[usize]) -> Vec<corun_model::Outcome> {
         let running: Vec<Running<'_>> = self
             .programs
             .iter()
             .zip(cpus)
             .map(|(program, &cpu)| Running {
-                member: Member { program, phase: longest_phase(program), cpu },
+                member: Member { program, phase: LoadedProgram::WHOLE, cpu },
                 home: &[],
                 group: None,
             })
@@ -146,17 +147,6 @@ impl Scenario {
         ))
         .hint("fewer --apps, a larger --machine, or corun compare, which shares CPUs in time"))
     }
-}
-
-/// The phase that stands for a program where time does not pass; the first of equals.
-pub(crate) fn longest_phase(program: &LoadedProgram) -> usize {
-    let mut longest = 0;
-    for (place, phase) in program.phases.iter().enumerate() {
-        if phase.instructions > program.phases[longest].instructions {
-            longest = place;
-        }
-    }
-    longest
 }
 
 /// The profiles that stand behind figures, one phrase a kind; copies count once.

@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 
 use corun_model::{CacheClass, ClassLimits, Model, ModelOptions, WaysPoint, classify};
-use corun_profile::{MeasuredOn, Profile, ProfileData, Recording, import_csv};
+use corun_profile::{MeasuredOn, Profile, ProfileData, import_csv};
 
 use crate::fixture::*;
 use crate::machines::*;
+use crate::whole::joined;
 
 fn near(a: f64, b: f64) -> bool {
     (a - b).abs() <= 1e-9 * a.abs().max(b.abs()).max(1e-9)
@@ -39,13 +40,7 @@ fn phases_count_by_instructions_and_cycles_add() {
         recording("p", &[(4096, mpki), (64 * MIB, mpki)], |phase| phase.instructions = instructions)
     };
     let (busy, idle) = (flat(20.0, 1_000_000), flat(0.0, 3_000_000));
-    let phases = [&busy, &idle].map(|one| match &one.data {
-        ProfileData::Recording(recording) => recording.phases[0].clone(),
-        ProfileData::Table(_) => panic!("a recording is expected"),
-    });
-    let origin = corun_profile::Origin::default();
-    let data = ProfileData::Recording(Recording::new(origin, phases.to_vec()));
-    let both = load(&model, &Profile { name: "both".to_owned(), data });
+    let both = load(&model, &joined(&[busy.clone(), idle.clone()]));
     let alone = [&busy, &idle].map(|one| model.by_ways(&load(&model, one), 0)[4]);
     let together = model.by_ways(&both, 0)[4];
     let cpi = (1.0 / alone[0].ipc + 3.0 / alone[1].ipc) / 4.0;

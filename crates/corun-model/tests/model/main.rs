@@ -8,3 +8,4 @@ mod fixture;
 mod machines;
 mod pbbcache;
 mod properties;
+mod whole;

@@ -136,6 +136,25 @@ fn recordings_of_several_phases_are_compared() {
     assert!(row(&document, "optimal")["mean_slowdown"].as_f64().unwrap() >= 1.0);
 }
 
+/// By one phase of each program the two would be 7 % apart.
+#[test]
+fn what_is_searched_is_near_what_is_simulated() {
+    let fixture = Fixture::new();
+    let words = ["compare", "--policy", "random", "--seeds", "1", "--format", "json"];
+    let document = fixture.run(&words).json();
+    let apps = document["apps"].as_array().unwrap().iter().map(|app| app.as_str().unwrap());
+    let apps = apps.collect::<Vec<_>>().join(",");
+    for policy in ["optimal", "worst"] {
+        let words = ["place", "--machine", "xeon-x5365", "--apps", &apps, "--policy", policy];
+        let placed = fixture.run(&[&words[..], &["--format", "json"]].concat()).json();
+        assert_eq!(placed["cpu"], row(&document, policy)["cpu"]);
+        let searched = placed["antt"].as_f64().unwrap();
+        let simulated = row(&document, policy)["mean_slowdown"].as_f64().unwrap();
+        let off = (searched / simulated - 1.0).abs();
+        assert!(off < 0.02, "{policy}: {searched} searched, {simulated} simulated");
+    }
+}
+
 #[test]
 fn bad_comparisons_are_refused_and_write_nothing() {
     let fixture = Fixture::new();

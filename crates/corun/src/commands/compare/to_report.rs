@@ -1,6 +1,7 @@
 //! From a comparison to what the HTML page shows.
 
 use corun_machine::Machine;
+use corun_model::LoadedProgram;
 use corun_profile::Profile;
 use corun_sim::AppSpec;
 
@@ -32,12 +33,9 @@ pub(super) fn report(
 
 fn program(app: &AppSpec, profile: &Profile) -> Program {
     let sizes = profile.measured_sizes();
-    let phases = &app.program.phases;
-    let instructions: f64 = phases.iter().map(|phase| phase.instructions).sum();
-    let misses: f64 = phases.iter().map(|phase| phase.best.llc_mpki * phase.instructions).sum();
     Program {
         name: app.name.clone(),
-        solo_mpki: if instructions > 0.0 { misses / instructions } else { 0.0 },
+        solo_mpki: app.program.phase(LoadedProgram::WHOLE).best.llc_mpki,
         curve: sizes
             .into_iter()
             .map(|bytes| (bytes as f64, profile.solo_mpki(bytes as f64).value))
