@@ -7,6 +7,7 @@ use corun_machine::{BandwidthKind, Machine};
 use crate::bandwidth::LimitBandwidth;
 use crate::error::ModelError;
 use crate::options::ModelOptions;
+use crate::stretch::PassedDomain;
 
 /// The domains in the order in which they are solved, and every way through them.
 #[derive(Debug, Clone)]
@@ -123,6 +124,14 @@ impl Domains {
     fn way(&self, cpu: usize, node: usize) -> &[u32] {
         let (first, end) = self.ways[cpu * self.nodes + node];
         &self.passed[first as usize..end as usize]
+    }
+
+    /// The domains on a way with their peaks, in the order in which they are solved.
+    pub(crate) fn passed(&self, cpu: usize, node: usize) -> impl Iterator<Item = PassedDomain> {
+        self.way(cpu, node).iter().map(|&domain| PassedDomain {
+            domain: domain as usize,
+            peak_bytes_per_s: self.peaks[domain as usize],
+        })
     }
 
     /// The lowest peak on a way, in bytes a second; infinite where nothing bounds it.

@@ -22,6 +22,7 @@ mod program;
 mod scratch;
 mod site;
 mod space;
+mod stretch;
 mod table;
 mod whole;
 
@@ -37,3 +38,4 @@ pub use outcome::{Demand, Outcome};
 pub use program::{CacheGroup, Flow, LoadedPhase, LoadedProgram, LoadedStretch, Member, Running};
 pub use scratch::Scratch;
 pub use site::{DEFAULT_MEMORY_LATENCY_NS, DEFAULT_SMT_THROUGHPUT};
+pub use stretch::{PassedDomain, Stretched};

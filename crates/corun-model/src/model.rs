@@ -171,6 +171,14 @@ impl Model {
         LoadedPhase { instructions, best_instructions_per_s: best.0, best: best.1, tables }
     }
 
+    pub(crate) fn domains(&self) -> &Domains {
+        &self.domains
+    }
+
+    pub(crate) fn bandwidth(&self) -> &'static (dyn LimitBandwidth + Sync) {
+        self.bandwidth
+    }
+
     pub(crate) fn site(&self, cpu: usize) -> &Site {
         &self.sites[self.site_of[cpu] as usize]
     }

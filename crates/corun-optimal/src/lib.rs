@@ -21,6 +21,7 @@ mod groups;
 mod matching;
 mod modelled;
 mod objective;
+pub mod partition;
 mod placement;
 mod search;
 mod seats;

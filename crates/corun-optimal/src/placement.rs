@@ -33,7 +33,7 @@ impl Default for Limits<'_> {
 }
 
 impl<'l> Limits<'l> {
-    fn stop(&self, started: Instant) -> Stop<'l> {
+    pub(crate) fn stop(&self, started: Instant) -> Stop<'l> {
         let deadline = self.time.map(|time| started + time);
         Stop { nodes: self.nodes, deadline, cancel: self.cancel }
     }

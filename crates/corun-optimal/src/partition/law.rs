@@ -1,0 +1,229 @@
+//! How one number, the pressure on the memory, couples all clusters.
+//!
+//! Morad's model with idle share v = 1 - T becomes, at the pressure x = 1 / v: with the load
+//! o = 4 B / (1 - B) and q = sqrt(1 + o x), B' = (q - 1) / (2 x), B / B' = (1 - B) / 2 (1 + q), and
+//! sum B' = T is sum (q - 1) / 2 = x - 1. KPart's rule has the pressure x = k, the load b, and
+//! sum b' = 1, or k = 0 where the flows fit. In both a program's slowdown is a + c y with a y that
+//! rises with x and depends on x and the load alone.
+
+/// Newton steps at most; each search is monotone and quadratic, so that this is never met.
+const STEPS: usize = 200;
+
+/// Which coupling.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Law {
+    /// Bandwidth costs nothing.
+    Free,
+    Morad,
+    Simple,
+}
+
+/// A member of a cluster: slowdown = a + c y(x, load).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Line {
+    pub(crate) a: f64,
+    pub(crate) c: f64,
+    pub(crate) load: f64,
+}
+
+impl Law {
+    /// The line of a program that would draw `asked` of the peak alone, of which `counted` counts
+    /// (its solo share), with slowdown = solo + per_ratio (B / B' - 1).
+    pub(crate) fn line(self, solo: f64, per_ratio: f64, asked: f64, counted: f64) -> Line {
+        let over = if counted > 0.0 { asked / counted } else { 1.0 };
+        match self {
+            Self::Free => Line { a: solo + per_ratio * (over - 1.0), c: 0.0, load: counted },
+            Self::Morad => {
+                let half = 0.5 * (1.0 - counted) * over;
+                Line {
+                    a: solo + per_ratio * (half - 1.0),
+                    c: per_ratio * half,
+                    load: 4.0 * counted / (1.0 - counted),
+                }
+            }
+            Self::Simple => Line { a: solo - per_ratio, c: per_ratio * over, load: counted },
+        }
+    }
+
+    /// y of a load.
+    #[inline]
+    pub(crate) fn y(self, load: f64, x: f64) -> f64 {
+        match self {
+            Self::Free => 0.0,
+            Self::Morad => (1.0 + load * x).sqrt(),
+            Self::Simple => {
+                if 2.0 * x * load > 1.0 {
+                    4.0 * x * load
+                } else {
+                    1.0 / (1.0 - x * load)
+                }
+            }
+        }
+    }
+
+    /// dy/dx, given y.
+    #[inline]
+    pub(crate) fn y_slope(self, load: f64, x: f64, y: f64) -> f64 {
+        match self {
+            Self::Free => 0.0,
+            Self::Morad => 0.5 * load / y,
+            Self::Simple => {
+                if 2.0 * x * load > 1.0 {
+                    4.0 * load
+                } else {
+                    load * y * y
+                }
+            }
+        }
+    }
+
+    /// What a load adds to the side of the balance that must not exceed [`Self::supply`], given y.
+    #[inline]
+    pub(crate) fn draw(self, load: f64, x: f64, y: f64) -> f64 {
+        match self {
+            Self::Free => 0.0,
+            // (y - 1) / 2 without cancellation.
+            Self::Morad => 0.5 * load * x / (1.0 + y),
+            Self::Simple => load / y,
+        }
+    }
+
+    /// The slope of the draw in x, given y.
+    #[inline]
+    pub(crate) fn draw_slope(self, load: f64, x: f64, y: f64) -> f64 {
+        match self {
+            Self::Free => 0.0,
+            Self::Morad => 0.25 * load / y,
+            Self::Simple => -load * self.y_slope(load, x, y) / (y * y),
+        }
+    }
+
+    /// The other side of the balance. Linear in x.
+    #[inline]
+    pub(crate) fn supply(self, x: f64) -> f64 {
+        match self {
+            Self::Free => 0.0,
+            Self::Morad => x - 1.0,
+            Self::Simple => 1.0,
+        }
+    }
+
+    fn supply_slope(self) -> f64 {
+        if self == Self::Morad { 1.0 } else { 0.0 }
+    }
+
+    /// What a load draws of the peak, given y.
+    #[inline]
+    pub(crate) fn bandwidth(self, load: f64, y: f64) -> f64 {
+        match self {
+            Self::Free => load,
+            Self::Morad => 0.5 * load / (1.0 + y),
+            Self::Simple => load / y,
+        }
+    }
+
+    /// The pressure of nobody.
+    pub(crate) fn least_pressure(self) -> f64 {
+        if self == Self::Morad { 1.0 } else { 0.0 }
+    }
+
+    /// The pressure that these loads make together: the root of sum draw = supply, where KPart's
+    /// rule has 0 when the sum is less.
+    pub(crate) fn pressure(self, loads: &[f64]) -> f64 {
+        let mut x = match self {
+            Self::Free => return 0.0,
+            Self::Morad => {
+                // x - 1 = sum (q - 1) / 2 <= sqrt(x) R: above the root, from where Newton's method
+                // on the concave difference falls to it.
+                let r = 0.5 * loads.iter().map(|load| load.sqrt()).sum::<f64>();
+                (0.5 * (r + (r * r + 4.0).sqrt())).powi(2)
+            }
+            Self::Simple => {
+                let sum: f64 = loads.iter().sum();
+                if sum <= 1.0 {
+                    return 0.0;
+                }
+                // Below the root, from where it rises: the sum of draws is convex and falls.
+                (sum - 1.0) / loads.iter().map(|load| load * load).sum::<f64>()
+            }
+        };
+        for _ in 0..STEPS {
+            let (mut excess, mut slope) = (-self.supply(x), -self.supply_slope());
+            for &load in loads {
+                let y = self.y(load, x);
+                excess += self.draw(load, x, y);
+                slope += self.draw_slope(load, x, y);
+            }
+            let next = x - excess / slope;
+            let is_done = (next - x).abs() <= 1e-15 * x || !next.is_finite();
+            x = if next.is_finite() { next } else { x };
+            if is_done {
+                break;
+            }
+        }
+        x.max(self.least_pressure())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_morad_flow_alone_keeps_its_bandwidth() {
+        // B = 0.5: o = 4, T = 0.5, x = 2, q = 3: (3 - 1) / 2 = x - 1, B' = 2 / 4.
+        let line = Law::Morad.line(1.25, 0.5, 0.5, 0.5);
+        let x = Law::Morad.pressure(&[line.load]);
+        assert!((x - 2.0).abs() < 1e-14);
+        let y = Law::Morad.y(line.load, x);
+        assert!((Law::Morad.bandwidth(line.load, y) - 0.5).abs() < 1e-14);
+        assert!((line.a + line.c * y - 1.25).abs() < 1e-14);
+    }
+
+    #[test]
+    fn kparts_rule_by_hand() {
+        // 0.8 and 0.4: k = 0.2 / 0.8 = 1/4; 0.64 and 0.36.
+        let x = Law::Simple.pressure(&[0.8, 0.4]);
+        assert!((x - 0.25).abs() < 1e-15);
+        let through = |load| Law::Simple.bandwidth(load, Law::Simple.y(load, x));
+        assert!((through(0.8) - 0.64).abs() < 1e-14 && (through(0.4) - 0.36).abs() < 1e-14);
+        assert_eq!(Law::Simple.pressure(&[0.3, 0.4]), 0.0);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn the_pressure_balances(
+            shares in proptest::collection::vec(1e-6..0.97f64, 1..20),
+        ) {
+            for law in [Law::Morad, Law::Simple] {
+                let loads: Vec<f64> =
+                    shares.iter().map(|&b| law.line(1.0, 1.0, b, b).load).collect();
+                let x = law.pressure(&loads);
+                let draws = loads.iter().map(|&load| law.draw(load, x, law.y(load, x)));
+                let excess = draws.sum::<f64>() - law.supply(x);
+                if x > law.least_pressure() {
+                    proptest::prop_assert!(excess.abs() <= 1e-12 * (1.0 + x), "{law:?} {excess}");
+                } else {
+                    proptest::prop_assert!(excess <= 1e-12, "{law:?} {excess}");
+                }
+            }
+        }
+
+        #[test]
+        fn slopes_are_those_of_the_curves(share in 0.01..0.95f64, x in 0.05..4.0f64) {
+            for law in [Law::Morad, Law::Simple] {
+                let load = law.line(1.0, 1.0, share, share).load;
+                let step = 1e-6;
+                let y = law.y(load, x);
+                let slope = (law.y(load, x + step) - law.y(load, x - step)) / (2.0 * step);
+                let error = (slope - law.y_slope(load, x, y)).abs();
+                // Either side of the corner in the second derivative.
+                proptest::prop_assert!(error <= 1e-3 * (1.0 + slope.abs()), "{law:?} {error}");
+                let draw = |x: f64| law.draw(load, x, law.y(load, x));
+                let slope = (draw(x + step) - draw(x - step)) / (2.0 * step);
+                let error = (slope - law.draw_slope(load, x, y)).abs();
+                proptest::prop_assert!(error <= 1e-3 * (1.0 + slope.abs()), "{law:?} {error}");
+            }
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! The least and the greatest pressure that partitions can make.
+
+use crate::partition::completion::{Completion, NEVER, Values};
+use crate::partition::corner::{Corner, Weights};
+use crate::partition::family::Set;
+use crate::partition::law::{Law, Line};
+use crate::partition::table::{Partition, Table};
+use crate::search::Stop;
+
+/// Relative room for rounding where pressures are compared.
+pub(crate) const ROOM: f64 = 1e-12;
+
+/// Which end of the pressures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    Least,
+    Greatest,
+}
+
+/// A partition and the pressure that it makes.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Pressed {
+    pub(crate) x: f64,
+    pub(crate) partition: Partition,
+}
+
+impl Table {
+    /// The clusters' sides of the balance at a pressure, with the sign that makes the higher sum
+    /// the nearer to the end, but for clusters that `may` refuses.
+    pub(crate) fn draws(&self, x: f64, end: End, may: impl Fn(Set, &mut [f64]) + Sync) -> Values {
+        let draw = if end == End::Least { -1.0 } else { 1.0 };
+        let weights = Weights { draw, ..Weights::default() };
+        weights.values(self, Corner { x, middle: x }, may)
+    }
+
+    /// The partition of the least or the greatest pressure, of clusters that are not refused: from
+    /// a pressure to that of the partition that has the least (greatest) excess there, until it
+    /// does not change. The excess of every partition falls through 0 at its pressure, so that at
+    /// the end none is left beyond. `Err`: it must stop; `None`: there is no partition.
+    pub(crate) fn extreme(
+        &self,
+        from: f64,
+        end: End,
+        may: impl Fn(Set, &mut [f64]) + Sync,
+        stop: &Stop<'_>,
+    ) -> Result<Option<Pressed>, Stopped> {
+        let mut at = from;
+        let mut last: Option<Pressed> = None;
+        loop {
+            let values = self.draws(at, end, &may);
+            let completion = Completion::of(&values, stop).ok_or(Stopped)?;
+            let Some(partition) = completion.partition(&values) else { return Ok(None) };
+            let x = self.judge(&partition).x;
+            let further = match (&last, end) {
+                (None, _) => true,
+                (Some(last), End::Least) => x < last.x * (1.0 - ROOM),
+                (Some(last), End::Greatest) => x > last.x * (1.0 + ROOM),
+            };
+            // Where flows fit the peak, KPart's rule tells partitions apart by what they draw.
+            let is_unloaded = self.law == Law::Simple && x == 0.0;
+            if !further {
+                let keep = if is_unloaded { Some(Pressed { x, partition }) } else { last };
+                return Ok(keep);
+            }
+            last = Some(Pressed { x, partition });
+            if self.law == Law::Free || (at == x && is_unloaded) {
+                return Ok(last);
+            }
+            at = x;
+        }
+    }
+
+    /// Pressures between which those of all partitions lie: from the least and the greatest load
+    /// of each program in any cluster.
+    pub(crate) fn pressures(&self) -> (f64, f64) {
+        let family = self.family;
+        let mut least = vec![f64::INFINITY; family.programs];
+        let mut most = vec![0.0_f64; family.programs];
+        for row in 0..family.rows() {
+            let set = family.set(row);
+            if set == 0 {
+                continue;
+            }
+            for (program, lines) in family.programs_of(set).zip(self.row(set).members()) {
+                for &load in &lines.load[family.min_ways - 1..] {
+                    least[program] = least[program].min(load);
+                    most[program] = most[program].max(load);
+                }
+            }
+        }
+        let room = (1.0 - ROOM, 1.0 + ROOM);
+        (self.law.pressure(&least) * room.0, self.law.pressure(&most) * room.1)
+    }
+
+    /// The least and the greatest slowdown of each program in any cluster at these pressures.
+    pub(crate) fn slowdowns(&self, (low, high): (f64, f64)) -> Vec<(f64, f64)> {
+        let family = self.family;
+        let mut spans = vec![(f64::INFINITY, 0.0_f64); family.programs];
+        for row in 0..family.rows() {
+            let set = family.set(row);
+            if set == 0 {
+                continue;
+            }
+            for (program, lines) in family.programs_of(set).zip(self.row(set).members()) {
+                let span = &mut spans[program];
+                for k in family.min_ways - 1..family.ways {
+                    let of = |x| lines.a[k] + lines.c[k] * self.law.y(lines.load[k], x);
+                    span.0 = span.0.min(of(low));
+                    span.1 = span.1.max(of(high));
+                }
+            }
+        }
+        spans
+    }
+}
+
+/// A search ended before it was done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stopped;
+
+/// The balance: above 0 where these programs' pressure is higher than x.
+pub(crate) fn excess(law: Law, lines: &[Line], x: f64) -> f64 {
+    let draw = |line: &Line| law.draw(line.load, x, law.y(line.load, x));
+    lines.iter().map(draw).sum::<f64>() - law.supply(x)
+}
+
+/// Nothing is refused.
+pub(crate) fn all(_: Set, _: &mut [f64]) {}
+
+/// Refuses clusters in which a program is slower than `most` at a pressure.
+pub(crate) fn slower_than(
+    table: &Table,
+    most: f64,
+    x: f64,
+) -> impl Fn(Set, &mut [f64]) + Sync + '_ {
+    move |set, values| {
+        for lines in table.row(set).members() {
+            let each = values.iter_mut().zip(lines.a).zip(lines.c).zip(lines.load);
+            for (((value, &a), &c), &load) in each {
+                if a + c * table.law.y(load, x) > most {
+                    *value = NEVER;
+                }
+            }
+        }
+    }
+}
