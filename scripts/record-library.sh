@@ -5,7 +5,8 @@
 #   scripts/record-library.sh [-o FOLDER] [-j JOBS] [-x OPTIONS] [-n] [NAME...]
 #
 # -o: where the profiles go (profiles/). -j: how many programs at a time (1). -x: options for the
-# recorder, in words at blanks. -n: only run each program under plain QEMU, timed.
+# recorder, in words at blanks; {name} stands for the program's name. -n: only run each program under
+# plain QEMU, timed.
 # RECORDER and KERNELS name the two executables, if they are built already.
 # profiles/README.md says what each program stands for. Where PostgreSQL is recorded by root, user
 # namespaces must be allowed: it refuses to run as root.
@@ -129,7 +130,7 @@ run_one() {
       [[ $name != libquantum ]] || program+=", called by scripts/library/shor.c"
     fi
     runner+=(nice -n 10 "$RECORDER" -o "$out/$name.toml" --name "$name" --program "$program"
-      --input "$input" --shown "$shown" "${options[@]}" -- "$@")
+      --input "$input" --shown "$shown" "${options[@]//\{name\}/$name}" -- "$@")
   fi
   local begin=$EPOCHREALTIME
   touch "log/$name.begin"

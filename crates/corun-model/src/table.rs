@@ -66,8 +66,7 @@ pub(crate) struct Growth {
 
 impl Growth {
     fn push(&mut self, seconds: f64, bytes: f64) {
-        // A program that runs faster with more space can have two sizes at one time: the smaller
-        // one counts, and the time is kept rising (its slope stays finite, so the search too).
+        // The time is kept rising, and its slope finite, so that a search ends.
         let rising = self.seconds.last().map_or(seconds, |&last| {
             let step = bytes - self.bytes.last().copied().unwrap_or(0.0);
             seconds.max(last * (1.0 + 1e-9) + step * 1e-18)
@@ -121,6 +120,56 @@ impl Growth {
     }
 }
 
+/// The fill time of a program that has two sizes at one time, both of which last: it runs faster
+/// with more space, and one that misses much is so slow that its lines grow old. [`PhaseTable::fill`]
+/// then has the smaller size at each time, and this the larger.
+#[derive(Debug, Clone)]
+pub(crate) struct LargerFill {
+    pub(crate) growth: Growth,
+    /// By segment: are its sizes between two that last?
+    passing: Vec<bool>,
+}
+
+impl LargerFill {
+    /// From all times by size; none where they rise throughout.
+    fn of(seconds: &[f64], bytes: &[f64]) -> Option<Self> {
+        let mut least = f64::INFINITY;
+        let mut points: Vec<(f64, f64, bool)> = Vec::with_capacity(seconds.len() + 1);
+        for (k, (&time, &size)) in seconds.iter().zip(bytes).enumerate().rev() {
+            if time > least * (1.0 + 1e-6) {
+                continue;
+            }
+            if points.last().is_some_and(|&(_, above, _)| above > bytes[k + 1]) {
+                // From here on up, until the time of the last one kept.
+                let part = (least - time) / (seconds[k + 1] - time);
+                let lasts = size + part * (bytes[k + 1] - size);
+                least *= 1.0 - 1e-9;
+                points.push((least, lasts, true));
+            }
+            least = time.min(least * (1.0 - 1e-9));
+            points.push((least, size, false));
+        }
+        points.reverse();
+        let growth = Growth {
+            seconds: points.iter().map(|point| point.0).collect(),
+            bytes: points.iter().map(|point| point.1).collect(),
+        };
+        let passing: Vec<bool> = points.iter().map(|point| point.2).collect();
+        passing.contains(&true).then_some(Self { growth, passing })
+    }
+
+    /// Is there no way to hold so many bytes for one that held `reached` at first? Either they are
+    /// a size between two that last, or such sizes lie on the way.
+    pub(crate) fn cannot_last(&self, reached: f64, held: f64) -> bool {
+        let bytes = &self.growth.bytes;
+        let beyond = |segment: usize| {
+            let (from, to) = (bytes[segment], bytes[segment + 1]);
+            from < held && (held < to || reached < to)
+        };
+        (0..bytes.len() - 1).any(|segment| self.passing[segment] && beyond(segment))
+    }
+}
+
 /// A phase's figures at a site.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct PhaseTable {
@@ -128,6 +177,7 @@ pub(crate) struct PhaseTable {
     knots: Vec<Knot>,
     /// Fill time: (1 / access rate) x integral of dx / miss ratio, at the speed of the final size.
     pub(crate) fill: Growth,
+    pub(crate) larger_fill: Option<Box<LargerFill>>,
     /// Time to miss as many bytes as are held.
     pub(crate) turnover: Growth,
     /// Time in which it grows from nothing, at the speed it has on the way.
@@ -177,6 +227,7 @@ impl PhaseTable {
         let clock = site.clock_hz();
         let mut instructions = 0.0;
         let mut on_the_way = 0.0;
+        let mut fill_seconds = Vec::with_capacity(self.knots.len());
         for (k, &knot) in self.knots.iter().enumerate() {
             let knot = if knot.bytes > footprint {
                 Knot::between(&self.knots[k.saturating_sub(1)], &knot, footprint)
@@ -192,6 +243,7 @@ impl PhaseTable {
                 on_the_way += step * 0.5 * (before.cpi + knot.cpi) / clock;
             }
             let misses = knot.misses_per_s.max(NO_MISS_MPKI);
+            fill_seconds.push(instructions * knot.cpi / clock);
             self.fill.push(instructions * knot.cpi / clock, knot.bytes);
             self.turnover.push(knot.bytes / (misses * site.line_bytes), knot.bytes);
             self.refill.push(on_the_way, knot.bytes);
@@ -199,6 +251,7 @@ impl PhaseTable {
                 break;
             }
         }
+        self.larger_fill = LargerFill::of(&fill_seconds, &self.fill.bytes).map(Box::new);
     }
 
     /// The table between its knots; beyond its ends the end's.

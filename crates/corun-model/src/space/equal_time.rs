@@ -5,36 +5,34 @@ use crate::table::{Growth, PhaseTable};
 
 /// Finds the time at which the sharers together hold the capacity, by Newton's method inside a
 /// bracket. Bytes held are piecewise linear in the time, so the last step is exact.
-pub(crate) fn divide(
+pub(crate) fn divide<'a>(
     capacity: f64,
-    sharers: &[&PhaseTable],
-    growth: fn(&PhaseTable) -> &Growth,
+    sharers: &[&'a PhaseTable],
+    growth: impl Fn(usize, &'a PhaseTable) -> &'a Growth + Copy,
     scratch: &mut SpaceScratch,
     out: &mut Vec<f64>,
 ) {
     out.clear();
-    let limits: f64 = sharers.iter().map(|&table| growth(table).limit()).sum();
+    let each = || sharers.iter().enumerate().map(|(i, &table)| growth(i, table));
+    let limits: f64 = each().map(Growth::limit).sum();
     if limits <= capacity || sharers.len() == 1 {
-        out.extend(sharers.iter().map(|&table| growth(table).limit().min(capacity)));
+        out.extend(each().map(|growth| growth.limit().min(capacity)));
         return;
     }
     let equal_share = capacity / sharers.len() as f64;
     // No sharer has more than an equal share before the first has it; and the first that alone
     // would hold all comes after the time that is sought.
     let earliest = |bytes: f64| {
-        sharers
-            .iter()
-            .fold(f64::INFINITY, |least, &table| least.min(growth(table).seconds_at(bytes)))
+        each().fold(f64::INFINITY, |least, growth| least.min(growth.seconds_at(bytes)))
     };
     let mut low = earliest(equal_share);
     let mut high = earliest(capacity);
     if high.is_infinite() {
-        high = sharers.iter().fold(low, |most, &table| {
-            most.max(growth(table).seconds.last().copied().unwrap_or(0.0))
-        });
+        high = each()
+            .fold(low, |most, growth| most.max(growth.seconds.last().copied().unwrap_or(0.0)));
     }
     scratch.segments.clear();
-    scratch.segments.extend(sharers.iter().map(|&table| growth(table).segment(low)));
+    scratch.segments.extend(each().map(|growth| growth.segment(low)));
     scratch.slopes.resize(sharers.len(), 0.0);
     out.resize(sharers.len(), 0.0);
     let mut time = low;
@@ -64,16 +62,16 @@ fn between(low: f64, high: f64) -> f64 {
     if low > 0.0 { (low * high).sqrt() } else { 0.5 * high }
 }
 
-fn hold(
-    sharers: &[&PhaseTable],
-    growth: fn(&PhaseTable) -> &Growth,
+fn hold<'a>(
+    sharers: &[&'a PhaseTable],
+    growth: impl Fn(usize, &'a PhaseTable) -> &'a Growth,
     time: f64,
     scratch: &mut SpaceScratch,
     out: &mut [f64],
 ) -> (f64, f64) {
     let (mut held, mut slope) = (0.0, 0.0);
     for (i, &table) in sharers.iter().enumerate() {
-        let (bytes, gain) = growth(table).at(time, &mut scratch.segments[i]);
+        let (bytes, gain) = growth(i, table).at(time, &mut scratch.segments[i]);
         out[i] = bytes;
         scratch.slopes[i] = gain;
         held += bytes;
@@ -83,10 +81,10 @@ fn hold(
 }
 
 /// Spreads what rounding left over those that are growing, so that the sum is the capacity.
-fn even_out(
+fn even_out<'a>(
     capacity: f64,
-    sharers: &[&PhaseTable],
-    growth: fn(&PhaseTable) -> &Growth,
+    sharers: &[&'a PhaseTable],
+    growth: impl Fn(usize, &'a PhaseTable) -> &'a Growth,
     scratch: &SpaceScratch,
     out: &mut [f64],
 ) {
@@ -97,6 +95,6 @@ fn even_out(
     }
     for (i, bytes) in out.iter_mut().enumerate() {
         let more = rest * (scratch.slopes[i] / slope);
-        *bytes = (*bytes + more).clamp(0.0, growth(sharers[i]).limit());
+        *bytes = (*bytes + more).clamp(0.0, growth(i, sharers[i]).limit());
     }
 }

@@ -8,16 +8,48 @@ use crate::table::PhaseTable;
 /// all, sum of c = capacity (errata.md, thesis section 5.3.3; Dan and Towsley, SIGMETRICS 1990).
 /// The access rate is that at the final size, which is folded into the tables: t rises with c, so
 /// the solution is found in one search without outer rounds.
+///
+/// A program can have two sizes at one time. It keeps the larger if it reaches that while all fill
+/// the empty cache together, each at the speed it has on the way, and if it can be kept. Those that
+/// cannot have the smaller, and so on until none is left between its two sizes.
 pub(crate) struct FillTime;
 
 impl DivideSpace for FillTime {
-    fn divide(
+    fn divide<'a>(
         &self,
         capacity: f64,
-        sharers: &[&PhaseTable],
+        sharers: &[&'a PhaseTable],
         scratch: &mut SpaceScratch,
         out: &mut Vec<f64>,
     ) {
-        equal_time::divide(capacity, sharers, |table| &table.fill, scratch, out);
+        let simple = sharers.len() == 1 || sharers.iter().all(|table| table.larger_fill.is_none());
+        if simple {
+            equal_time::divide(capacity, sharers, |_, table| &table.fill, scratch, out);
+            return;
+        }
+        let mut fallen = std::mem::take(&mut scratch.fallen);
+        let mut reached = std::mem::take(&mut scratch.reached);
+        fallen.clear();
+        fallen.resize(sharers.len(), false);
+        equal_time::divide(capacity, sharers, |_, table| &table.refill, scratch, &mut reached);
+        let mut settled = false;
+        while !settled {
+            let growth = |sharer: usize, table: &'a PhaseTable| match &table.larger_fill {
+                Some(larger) if !fallen[sharer] => &larger.growth,
+                _ => &table.fill,
+            };
+            equal_time::divide(capacity, sharers, growth, scratch, out);
+            settled = true;
+            for (sharer, table) in sharers.iter().enumerate() {
+                let Some(larger) = table.larger_fill.as_ref().filter(|_| !fallen[sharer]) else {
+                    continue;
+                };
+                if larger.cannot_last(reached[sharer], out[sharer]) {
+                    fallen[sharer] = true;
+                    settled = false;
+                }
+            }
+        }
+        (scratch.fallen, scratch.reached) = (fallen, reached);
     }
 }

@@ -17,6 +17,8 @@ pub(crate) struct SpaceScratch {
     segments: Vec<usize>,
     slopes: Vec<f64>,
     steps: Vec<f64>,
+    fallen: Vec<bool>,
+    reached: Vec<f64>,
 }
 
 /// A law of space. It sees the members of one cache group and nothing else.

@@ -16,6 +16,6 @@ impl DivideSpace for Proportional {
         scratch: &mut SpaceScratch,
         out: &mut Vec<f64>,
     ) {
-        equal_time::divide(capacity, sharers, |table| &table.turnover, scratch, out);
+        equal_time::divide(capacity, sharers, |_, table| &table.turnover, scratch, out);
     }
 }

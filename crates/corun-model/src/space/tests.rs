@@ -114,6 +114,50 @@ fn what_fits_stops_growing() {
     assert!(held[0] < 9e3 && (held[0] + held[1] - 64e3).abs() < 1e-6, "{held:?}");
 }
 
+/// Each miss takes 1000 cycles, all else one cycle an instruction.
+fn waiting(points: &[(f64, f64)], site: &Site) -> PhaseTable {
+    let knot = |&(bytes, mpki): &(f64, f64)| {
+        let cpi = 1.0 + mpki;
+        let misses_per_s = mpki * 1e-3 * site.clock_hz() / cpi;
+        Knot { bytes, cpi, mpki, misses_per_s, ..Knot::default() }
+    };
+    let parts = TableParts {
+        knots: points.iter().map(knot).collect(),
+        llc_apki: 10.0,
+        apki_extrapolated: false,
+        measured: (0.0, f64::INFINITY),
+        footprint_bytes: f64::INFINITY,
+        always_grows: false,
+    };
+    PhaseTable::new(parts, site)
+}
+
+#[test]
+fn a_loop_stays_where_it_was_loaded_in_time() {
+    // A loop over 32 kB comes round in 32e3 / 64 / 10 x 1000 = 50,000 instructions: 50 us in its
+    // cache, 550 outside. Beside it 8 kB in use and a stream of a miss per 1000 instructions, at 2
+    // cycles each, for which it takes 8e3 / 64 x 1000 x ln(100) / 99 = 5814 instructions to load
+    // the 8 kB, 299 us.
+    let site = site(64e3, 16.0);
+    let looping = waiting(&[(0.0, 10.0), (31.9e3, 10.0), (32e3, 0.0), (64e3, 0.0)], &site);
+    let other = waiting(&[(0.0, 100.0), (8e3, 1.0), (64e3, 1.0)], &site);
+    let held = |capacity| divide(SpaceLaw::FillTime, capacity, &[&looping, &other]);
+    let is = |held: Vec<f64>, first: f64, capacity: f64| {
+        let close = |a: f64, b: f64| (a - b).abs() < 1e-3 * b;
+        assert!(close(held[0], first) && close(held[1], capacity - first), "{held:?}");
+    };
+    // When the loop is loaded, after 550 us, the other one has 8 + 251 us x 32 bytes a us = 16 kB.
+    // In 50 kB it may go on to 18, which it does in 324 us: lines last 324 us, the loop takes 50.
+    is(held(50e3), 32e3, 50e3);
+    // 46 kB are full before. The loop might stay if it were loaded (14 kB last 199 us); but so it
+    // runs outside, at 58.2 bytes a us: 58.2 t + 8000 + 32 (t - 11.6) = 46e3 at t = 425.6.
+    is(held(46e3), 640.0 / 11.0 * 425.6, 46e3);
+    // In 36 kB it could not stay: 4 kB of the other's last 6 us.
+    assert!(held(36e3)[0] < 31.9e3);
+    // Two such loops and 60 kB: each has 30 kB when the cache is full, and finds no line again.
+    is(divide(SpaceLaw::FillTime, 60e3, &[&looping, &looping]), 30e3, 60e3);
+}
+
 fn programs() -> impl Strategy<Value = Vec<(f64, Vec<f64>)>> {
     let curve = prop::collection::vec(0.0..30.0f64, 12);
     prop::collection::vec((0.3..4.0f64, curve), 1..7)

@@ -4,6 +4,7 @@ mod compare;
 mod documents;
 mod fixture;
 mod place;
+mod prediction;
 mod profiles;
 mod replay;
 mod study;

@@ -7,7 +7,7 @@ mod plot;
 
 use corun_cache::Figures;
 use corun_model::SpaceLaw;
-use corun_profile::{Profile, ProfileData};
+use corun_profile::{Phase, Profile, ProfileData};
 use rayon::prelude::*;
 
 use self::document::Document;
@@ -94,10 +94,13 @@ pub(super) fn run(arguments: &PredictionArgs) -> Outcome<String> {
     }
 }
 
-/// Of a profile of one phase.
 fn data_accesses_pki(profile: &Profile) -> f64 {
     match &profile.data {
-        ProfileData::Recording(recording) => recording.phases[0].data_accesses_pki,
+        ProfileData::Recording(recording) => {
+            let accesses = |phase: &Phase| phase.data_accesses_pki * phase.instructions as f64;
+            let sum: f64 = recording.phases.iter().map(accesses).sum();
+            sum / recording.instructions() as f64
+        }
         ProfileData::Table(_) => f64::NAN,
     }
 }

@@ -10,7 +10,7 @@ use corun_machine::{
 use corun_model::{
     BandwidthModel, LoadedProgram, Member, Model, ModelOptions, Running, Scratch, SpaceLaw,
 };
-use corun_profile::{CurvePoint, MissRateCurve, Phase, Profile, ProfileData, Recording};
+use corun_profile::{Phase, Profile, ProfileData, Recording};
 
 use super::{CLOCK_MHZ, CPI, LATENCY_NS, Prediction};
 use crate::failure::{Failure, Outcome};
@@ -31,17 +31,88 @@ impl SharedCache {
         Ok(Self { model, programs })
     }
 
-    /// Two programs beside each other.
+    /// Two programs beside each other, each repeated for ever: every phase of the one meets every
+    /// phase of the other, for as long as both last.
     pub(super) fn pair(&self, pair: [usize; 2]) -> [Prediction; 2] {
-        let members = [0, 1].map(|cpu| Running {
-            member: Member { program: &self.programs[pair[cpu]], phase: 0, cpu },
-            home: &[],
-            group: None,
+        let programs = pair.map(|one| &self.programs[one]);
+        let meetings = self.meetings(programs);
+        let instructions = programs.map(|program| -> Vec<f64> {
+            program.phases.iter().map(|phase| phase.instructions).collect()
         });
-        let mut outcomes = Vec::new();
-        self.model.solve(&members, &mut Scratch::default(), &mut outcomes);
-        [0, 1].map(|at| Prediction { mpki: outcomes[at].llc_mpki, slowdown: outcomes[at].slowdown })
+        let mut shares = instructions.clone().map(|lengths| of_sum(&lengths));
+        for _ in 0..ROUNDS {
+            shares = [0, 1].map(|of| {
+                let speed = |phase| weighed(&meetings, of, phase, &shares[1 - of], |one| one.speed);
+                let lengths = instructions[of].iter().enumerate();
+                of_sum(&lengths.map(|(phase, length)| length / speed(phase)).collect::<Vec<_>>())
+            });
+        }
+        [0, 1].map(|of| {
+            let (mut seconds, mut alone, mut misses) = (0.0, 0.0, 0.0);
+            for (phase, length) in instructions[of].iter().enumerate() {
+                let other = &shares[1 - of];
+                let speed = weighed(&meetings, of, phase, other, |one| one.speed);
+                let missed = weighed(&meetings, of, phase, other, |one| one.speed * one.mpki);
+                seconds += length / speed;
+                alone += length / programs[of].phases[phase].best_instructions_per_s;
+                misses += length * missed / speed;
+            }
+            let all: f64 = instructions[of].iter().sum();
+            Prediction { mpki: misses / all, slowdown: seconds / alone }
+        })
     }
+
+    /// Each phase of the first program, then each of the second, beside each other.
+    fn meetings(&self, programs: [&LoadedProgram; 2]) -> Vec<Vec<[Meeting; 2]>> {
+        let (mut scratch, mut outcomes) = (Scratch::default(), Vec::new());
+        let mut meet = |phases: [usize; 2]| {
+            let members = [0, 1].map(|cpu| Running {
+                member: Member { program: programs[cpu], phase: phases[cpu], cpu },
+                home: &[],
+                group: None,
+            });
+            self.model.solve(&members, &mut scratch, &mut outcomes);
+            [0, 1].map(|at| Meeting {
+                speed: outcomes[at].instructions_per_s,
+                mpki: outcomes[at].llc_mpki,
+            })
+        };
+        let second = 0..programs[1].phases.len();
+        (0..programs[0].phases.len())
+            .map(|first| second.clone().map(|second| meet([first, second])).collect())
+            .collect()
+    }
+}
+
+/// Rounds in which the time that each phase takes and the time it meets the other's settle.
+const ROUNDS: usize = 50;
+
+/// A program's figures while its phase meets another's.
+#[derive(Clone, Copy)]
+struct Meeting {
+    /// Instructions a second.
+    speed: f64,
+    mpki: f64,
+}
+
+/// A figure of a phase, weighed by the share of time of the other program's phases.
+fn weighed(
+    meetings: &[Vec<[Meeting; 2]>],
+    of: usize,
+    phase: usize,
+    other: &[f64],
+    figure: impl Fn(&Meeting) -> f64,
+) -> f64 {
+    let met = |other: usize| {
+        let pair = if of == 0 { &meetings[phase][other] } else { &meetings[other][phase] };
+        figure(&pair[of])
+    };
+    other.iter().enumerate().map(|(other, share)| share * met(other)).sum()
+}
+
+fn of_sum(parts: &[f64]) -> Vec<f64> {
+    let sum: f64 = parts.iter().sum();
+    parts.iter().map(|part| part / sum).collect()
 }
 
 /// Two cores of which every instruction takes [`CPI`] cycles and every miss [`LATENCY_NS`] more:
@@ -87,8 +158,8 @@ fn machine(bytes: u64) -> Outcome<Machine> {
     Ok(Machine::from_spec(spec).map_err(|error| anyhow::anyhow!("{error}"))?)
 }
 
-/// The profile as one phase of the whole execution, repeated for ever as a new process each time:
-/// its lines have no end, so it has no footprint beyond which it would take no more.
+/// The profile repeated for ever as a new process each time: its lines have no end, so it has no
+/// footprint beyond which it would take no more.
 pub(super) fn repeated(profile: &Profile) -> Outcome<Profile> {
     let ProfileData::Recording(recording) = &profile.data else {
         let name = &profile.name;
@@ -96,24 +167,8 @@ pub(super) fn repeated(profile: &Profile) -> Outcome<Profile> {
             "{name}: a table of solo figures, expected a recording"
         )));
     };
-    let sizes = profile.measured_sizes();
-    let points = sizes
-        .iter()
-        .map(|&bytes| CurvePoint { bytes, mpki: profile.solo_mpki(bytes as f64).value });
-    let curve = MissRateCurve::new(points.collect())
-        .map_err(|error| Failure::input(format!("{}: {error}", profile.name)))?;
-    let instructions = recording.instructions();
-    let data_accesses = recording
-        .phases
-        .iter()
-        .map(|phase| phase.data_accesses_pki * (phase.instructions as f64 / instructions as f64));
-    let whole = Phase {
-        instructions,
-        data_accesses_pki: data_accesses.sum(),
-        footprint_bytes: i64::MAX as u64,
-        curve,
-        ..recording.phases[0].clone()
-    };
-    let recording = Recording::new(recording.origin.clone(), vec![whole]);
+    let endless = |phase: &Phase| Phase { footprint_bytes: i64::MAX as u64, ..phase.clone() };
+    let phases = recording.phases.iter().map(endless).collect();
+    let recording = Recording::new(recording.origin.clone(), phases);
     Ok(Profile { name: profile.name.clone(), data: ProfileData::Recording(recording) })
 }

@@ -1,0 +1,49 @@
+#!/bin/bash
+# Records the beginnings of programs of the library and of three kernels (a loop that just fits, a
+# table, a streamer), as profiles and as traces, and holds the model's laws of space against a
+# reference cache that replays all pairs: the figures and the picture of docs/studies/prediction.md.
+#
+#   scripts/prediction-study.sh -o FOLDER [-j JOBS] [-i INSTRUCTIONS] [NAME...]
+#
+# -j: how many programs are recorded at a time (1). -i: instructions of each program (60000000).
+# CORUN, RECORDER and KERNELS name the executables, if they are built already.
+set -euo pipefail
+
+root=$(cd "$(dirname "$0")/.." && pwd)
+out= jobs=1 instructions=60000000
+while getopts o:j:i: option; do
+  case $option in
+    o) out=$OPTARG ;;
+    j) jobs=$OPTARG ;;
+    i) instructions=$OPTARG ;;
+    *) exit 2 ;;
+  esac
+done
+shift $((OPTIND - 1))
+[[ $out ]] || { echo "usage: $0 -o FOLDER [-j JOBS] [-i INSTRUCTIONS] [NAME...]" >&2; exit 2; }
+names=("$@")
+if ((${#names[@]} == 0)); then
+  names=(bzip2 gawk glpsol igraph metis perl sort stockfish zstd)
+fi
+
+if [[ -z ${CORUN:-} || -z ${RECORDER:-} || -z ${KERNELS:-} ]]; then
+  (cd "$root" && cargo build --release --locked -p corun -p corun-trace --bins --examples)
+  CORUN=${CORUN:-$root/target/release/corun}
+  export RECORDER=${RECORDER:-$root/target/release/examples/record}
+  export KERNELS=${KERNELS:-$root/target/release/examples/kernels}
+fi
+mkdir -p "$out/profiles" "$out/traces"
+out=$(cd "$out" && pwd)
+options="--instructions $instructions --window 1000000"
+kernel() {
+  nice -n 10 "$RECORDER" --name "$1" -o "$out/profiles/$1.toml" --trace "$out/traces/$1.trace" $options \
+    -- "$KERNELS" "${@:2}"
+}
+kernel chase chase 1 100000
+kernel hash-join hash-join 2 100000
+kernel triad triad 24 100000
+"$root/scripts/record-library.sh" -o "$out/profiles" -j "$jobs" \
+  -x "$options --trace $out/traces/{name}.trace" "${names[@]}"
+"$CORUN" study prediction --traces "$out/traces" --profiles "$out/profiles" \
+  --svg "$out/prediction.svg" --format csv >"$out/prediction.csv"
+"$CORUN" study prediction --traces "$out/traces" --profiles "$out/profiles"
