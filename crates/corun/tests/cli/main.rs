@@ -5,6 +5,7 @@ mod documents;
 mod fixture;
 mod place;
 mod profiles;
+mod recording;
 mod replay;
 mod study;
 mod topology;
