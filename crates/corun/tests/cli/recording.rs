@@ -195,6 +195,26 @@ fn what_never_ends_is_stopped() {
     }
 }
 
+/// Awk first counts, then fills an array; the default window is longer than the whole run.
+#[test]
+fn shorter_windows_find_shorter_phases() {
+    if !can_emulate(&["qemu-x86_64"]) {
+        return;
+    }
+    let fixture = Fixture::new();
+    let refused = profile(&fixture, &["--window", "10"], &["true"]);
+    refused.refused(&["--window", "10", "1000"]);
+    let program = "BEGIN { while (i < 5000) i++; while (j < 20000) a[j++] = j \"text\" }";
+    let phases = |options: &[&str]| {
+        let ran = profile(&fixture, options, &["awk", program]);
+        let text = fs::read_to_string(fixture.path("p.toml")).unwrap();
+        recorded(&fixture, &ran, 0);
+        text.matches("[[phase]]").count()
+    };
+    let (default, short) = (phases(&["--window", "1000000000"]), phases(&["--window", "200000"]));
+    assert!(default == 1 && short > 1, "{default} {short}");
+}
+
 #[test]
 fn an_output_that_cannot_be_written_is_refused_before_the_program_runs() {
     let fixture = Fixture::new();
