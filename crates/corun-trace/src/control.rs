@@ -2,7 +2,7 @@
 #![allow(unsafe_code)] // Atomic access to mapped memory.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -25,9 +25,11 @@ enum Word {
     Started,
     /// Programs known to run unrecorded.
     Untraced,
+    /// The system's error number of the first report that could not be written; 0 where all could.
+    Unwritten,
 }
 
-const WORDS: usize = 5;
+const WORDS: usize = 6;
 const BYTES: usize = WORDS * size_of::<u64>();
 
 /// What the processes of a recording are told to do.
@@ -63,8 +65,9 @@ pub(crate) struct Control {
 impl Control {
     /// Makes the file.
     pub(crate) fn create(path: &Path, duration: Option<Duration>) -> io::Result<Self> {
-        let file = File::options().read(true).write(true).create_new(true).open(path)?;
-        file.set_len(BYTES as u64)?;
+        let mut file = File::options().read(true).write(true).create_new(true).open(path)?;
+        // Written, since a hole on a full disk would be a bus error once it is touched.
+        file.write_all(&[0; BYTES])?;
         let control = Self::of(&file)?;
         if let Some(duration) = duration {
             let ns = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
@@ -147,6 +150,23 @@ impl Control {
         self.word(Word::Untraced).fetch_sub(1, Relaxed);
     }
 
+    /// A report could not be written.
+    pub(crate) fn set_unwritten(&self, error: &io::Error) {
+        let number = error.raw_os_error().map_or(u64::MAX, |number| number as u64);
+        let _ = self.word(Word::Unwritten).compare_exchange(0, number, Relaxed, Relaxed);
+    }
+
+    /// Why the first report that was not written was not.
+    pub(crate) fn unwritten(&self) -> Option<io::Error> {
+        match self.word(Word::Unwritten).load(Relaxed) {
+            0 => None,
+            number => Some(match i32::try_from(number) {
+                Ok(number) => io::Error::from_raw_os_error(number),
+                Err(_) => io::Error::other("an unknown error"),
+            }),
+        }
+    }
+
     /// Programs known to run unrecorded.
     pub(crate) fn untraced(&self) -> u64 {
         self.word(Word::Untraced).load(Relaxed)
@@ -177,6 +197,15 @@ mod tests {
         second.set_stop(Stop::InstructionLimit);
         first.set_stop(Stop::Leave);
         assert_eq!(first.stop(), Some(Stop::InstructionLimit));
+    }
+
+    #[test]
+    fn the_first_error_of_a_report_is_kept() {
+        let control = Control::private().unwrap();
+        assert!(control.unwritten().is_none());
+        control.set_unwritten(&io::Error::from_raw_os_error(libc::ENOSPC));
+        control.set_unwritten(&io::Error::other("later"));
+        assert_eq!(control.unwritten().unwrap().raw_os_error(), Some(libc::ENOSPC));
     }
 
     #[test]

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use corun_profile::{Profile, ProfileData, Recording};
 use serde::{Deserialize, Serialize};
 
+use crate::control::Control;
+
 /// Version of this file. Plug-in and starter must agree.
 pub const REPORT_VERSION: u32 = 2;
 
@@ -100,11 +102,20 @@ impl Report {
     }
 
     /// Writes it into a folder, whole or not at all. Its name is this program's alone: no process
-    /// starts two at one moment, and no number is two processes' then.
+    /// starts two at one moment, and no number is two processes' then. A failure is told to whoever
+    /// started the recording as well.
     ///
     /// # Errors
     /// What the file system says.
     pub fn write(&self, folder: &Path) -> io::Result<()> {
+        self.write_file(folder).inspect_err(|error| {
+            if let Ok(control) = Control::open(&folder.join(CONTROL)) {
+                control.set_unwritten(error);
+            }
+        })
+    }
+
+    fn write_file(&self, folder: &Path) -> io::Result<()> {
         let text = toml::to_string(self).map_err(io::Error::other)?;
         // The names sort by process, in the order of their start, then by program.
         let name =

@@ -154,6 +154,29 @@ fn closed_files_and_signals_survive() {
     assert!(recording(&recorded).origin.complete);
 }
 
+/// As `nohup` has it, through programs that execute one another. USR1 ends
+/// the program where it is not ignored.
+#[test]
+fn signals_stay_ignored_over_several_executions() {
+    let last = "sh -c 'kill -HUP $$; kill -USR1 $$; echo alive'";
+    let Some((recorded, out)) = output(&format!(
+        "trap '' HUP USR1; exec env env sh -c \"exec {}\"",
+        last.replace('$', "\\$")
+    )) else {
+        return;
+    };
+    assert_eq!((out.as_str(), recorded.status.code()), ("alive\n", Some(0)));
+    let Some((recorded, out)) = output(&format!("trap '' HUP; exec env env {last}")) else {
+        return;
+    };
+    assert_eq!((out.as_str(), recorded.status.code()), ("", None));
+    // A child's too.
+    let Some((_, out)) = output(&format!("trap '' HUP USR1; env env env {last}; echo $?")) else {
+        return;
+    };
+    assert_eq!(out, "alive\n0\n");
+}
+
 #[test]
 fn long_arguments_and_an_odd_environment_survive() {
     let Some((recorded, out)) = python(
@@ -228,7 +251,12 @@ fn limits_hold_for_all_processes_together() {
 #[test]
 fn what_outlives_the_program_is_left_running() {
     let Some((recorded, out)) = output("sleep 30 & echo $!") else { return };
-    assert!(recorded.notes[0].starts_with("1 process of the program still ran"));
+    // On a busy machine it may not have come to its first report, which is said then too.
+    let (left, other): (Vec<_>, Vec<_>) =
+        recorded.notes.iter().partition(|note| note.starts_with("1 process of the program still"));
+    assert_eq!(left.len(), 1, "{:?}", recorded.notes);
+    let late = "1 process ran that is not in the profile";
+    assert!(other.is_empty() || other == [late], "{:?}", recorded.notes);
     assert!(!recording(&recorded).origin.complete);
     let process = Path::new("/proc").join(out.trim());
     assert!(process.is_dir());

@@ -75,7 +75,7 @@ pub enum TraceError {
         looked: String,
     },
     /// A file could not be read, or the emulator not be started.
-    #[error("{}: {source}", path.display())]
+    #[error("cannot use {}", path.display())]
     Io {
         /// The file.
         path: PathBuf,

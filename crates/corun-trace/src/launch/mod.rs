@@ -143,6 +143,16 @@ pub fn record(request: &Request) -> Result<Recorded, TraceError> {
     let limited = request.instructions.is_some() || request.duration.is_some();
     let ended = child::run(command, &control, folder.path(), limited)
         .map_err(|source| TraceError::Io { path: qemu, source })?;
+    if let Some(error) = control.unwritten() {
+        let folder = env::temp_dir();
+        return Err(TraceError::NoRecord {
+            reason: format!(
+                "the tracer could not write its reports to {}: {error} (TMPDIR names another \
+                 folder)",
+                folder.display()
+            ),
+        });
+    }
     let gathered = gather(folder.path(), ended.process).map_err(|error| TraceError::NoRecord {
         reason: format!("the tracer's reports cannot be read: {error}"),
     })?;

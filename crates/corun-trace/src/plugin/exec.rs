@@ -9,7 +9,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::host::{self, read_own_memory};
+use super::host::{self, IgnoredHandlers, Signals, read_own_memory};
 use super::options::Options;
 use super::syscalls::ExecCall;
 use crate::TraceError;
@@ -46,11 +46,15 @@ pub(super) struct Follow {
     emulator: CString,
     words: Vec<CString>,
     environment: Vec<CString>,
+    ignored: Signals,
 }
 
 impl Follow {
     /// Becomes it; comes back only when that fails.
     pub(super) fn execute(&self) {
+        // The program ignores them, and its emulator has a handler of its own in their place, which
+        // no execution hands on.
+        let _ignored = IgnoredHandlers::of(self.ignored);
         host::execute(&self.emulator, &self.words, &self.environment);
     }
 }
@@ -62,6 +66,8 @@ pub(super) struct Follower {
     pub(super) emulator: PathBuf,
     /// How it was started.
     pub(super) invocation: Invocation,
+    /// The signals that the program was started with ignored.
+    pub(super) ignored: Signals,
 }
 
 impl Follower {
@@ -72,7 +78,8 @@ impl Follower {
         // The program may change its folder.
         invocation.plugin = std::path::absolute(&invocation.plugin).ok()?;
         invocation.binary = std::fs::canonicalize(&invocation.binary).ok()?;
-        Some(Self { emulator, invocation })
+        // QEMU looks at them and puts its handlers there after it has loaded its plug-ins.
+        Some(Self { emulator, invocation, ignored: host::ignored_signals() })
     }
 
     /// What to do about this call.
@@ -130,6 +137,7 @@ impl Follower {
             emulator: terminated(emulator.into_os_string())?,
             words: words.map(terminated).collect::<Option<_>>()?,
             environment: environment.into_iter().map(terminated).collect::<Option<_>>()?,
+            ignored: self.ignored,
         })
     }
 }

@@ -37,7 +37,7 @@ pub(super) fn read_own_memory(address: u64, into: &mut [u8]) -> io::Result<usize
 }
 
 /// A set of signals, one bit each, the lowest for signal 1.
-type Signals = u64;
+pub(super) type Signals = u64;
 
 /// Signals that the C library keeps to itself: no program can block them through it.
 const INTERNAL: [i32; 2] = [32, 33];
@@ -96,6 +96,56 @@ pub(super) fn block_signals(signals: Signals) {
     }
 }
 
+/// What is done on a signal, where the system tells.
+fn action(signal: i32) -> Option<libc::sigaction> {
+    let mut action = MaybeUninit::uninit();
+    // SAFETY: sigaction changes nothing, and fills the action in where it succeeds.
+    unsafe {
+        (libc::sigaction(signal, null(), action.as_mut_ptr()) == 0).then(|| action.assume_init())
+    }
+}
+
+fn set_action(signal: i32, action: &libc::sigaction) {
+    // SAFETY: an action that the system gave, or one that ignores the signal.
+    unsafe { libc::sigaction(signal, action, null_mut()) };
+}
+
+/// The signals that this process ignores.
+pub(super) fn ignored_signals() -> Signals {
+    let is_ignored =
+        |signal: &i32| action(*signal).is_some_and(|one| one.sa_sigaction == libc::SIG_IGN);
+    bits(&(1..=64).filter(is_ignored).collect::<Vec<_>>())
+}
+
+/// Handlers that gave way to ignoring their signals, until this is dropped.
+pub(super) struct IgnoredHandlers {
+    before: Vec<(i32, libc::sigaction)>,
+}
+
+impl IgnoredHandlers {
+    /// Ignores those of these signals that have a handler.
+    pub(super) fn of(signals: Signals) -> Self {
+        let has_handler = |one: &libc::sigaction| {
+            one.sa_sigaction != libc::SIG_IGN && one.sa_sigaction != libc::SIG_DFL
+        };
+        let mut before = Vec::new();
+        for signal in (1..=64).filter(|signal| signals >> (signal - 1) & 1 == 1) {
+            let Some(handled) = action(signal).filter(has_handler) else { continue };
+            set_action(signal, &libc::sigaction { sa_sigaction: libc::SIG_IGN, ..handled });
+            before.push((signal, handled));
+        }
+        Self { before }
+    }
+}
+
+impl Drop for IgnoredHandlers {
+    fn drop(&mut self) {
+        for (signal, handled) in &self.before {
+            set_action(*signal, handled);
+        }
+    }
+}
+
 /// Replaces this process's program; comes back only when that fails.
 pub(super) fn execute(program: &CString, words: &[CString], environment: &[CString]) {
     let pointers = |strings: &[CString]| -> Vec<*const libc::c_char> {
@@ -117,6 +167,23 @@ mod tests {
         assert_eq!(read_own_memory(text.as_ptr().addr() as u64, &mut read).unwrap(), 9);
         assert_eq!(read, text);
         assert!(read_own_memory(8, &mut read).is_err());
+    }
+
+    #[test]
+    fn handlers_give_way_and_come_back() {
+        extern "C" fn handler(_: i32) {}
+        let handler = handler as *const () as usize;
+        let (caught, left) = (libc::SIGXFSZ, libc::SIGVTALRM);
+        let first = action(caught).unwrap();
+        set_action(caught, &libc::sigaction { sa_sigaction: handler, ..first });
+        let both = bits(&[caught, left]);
+        assert_eq!(ignored_signals() & both, 0);
+        let given_way = IgnoredHandlers::of(both);
+        // A signal without a handler keeps its default.
+        assert_eq!(ignored_signals() & both, bits(&[caught]));
+        drop(given_way);
+        assert_eq!(action(caught).unwrap().sa_sigaction, handler);
+        set_action(caught, &first);
     }
 
     #[test]

@@ -179,6 +179,9 @@ pub(crate) struct ProfileArgs {
     /// Follow so many cache lines at most, by a share that falls as the footprint grows [default: 65536]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=1 << 30))]
     pub(crate) max_lines: Option<u64>,
+    /// Tell phases apart by windows of so many instructions [default: 10000000]
+    #[arg(long, value_name = "INSTRUCTIONS", value_parser = clap::value_parser!(u64).range(1000..))]
+    pub(crate) window: Option<u64>,
     /// Leave instruction fetches out of the curve
     #[arg(long)]
     pub(crate) no_fetches: bool,

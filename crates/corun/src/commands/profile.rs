@@ -59,6 +59,9 @@ fn settings(arguments: &ProfileArgs) -> Settings {
     if let Some(lines) = arguments.max_lines {
         settings.engine.lines = lines as usize;
     }
+    if let Some(window) = arguments.window {
+        settings.window = window;
+    }
     settings
 }
 

@@ -66,6 +66,12 @@ pub(crate) fn run_in(folder: &Path, words: &[&str]) -> Ran {
 /// What came of a command.
 pub(crate) struct Ran(Output);
 
+impl From<Output> for Ran {
+    fn from(output: Output) -> Self {
+        Self(output)
+    }
+}
+
 impl Ran {
     pub(crate) fn code(&self) -> i32 {
         self.0.status.code().unwrap()

@@ -6,6 +6,7 @@ mod fixture;
 mod place;
 mod prediction;
 mod profiles;
+mod recording;
 mod replay;
 mod study;
 mod topology;
