@@ -30,13 +30,14 @@ pub fn recording(engine: &Engine) -> Option<Recording> {
 
 /// These sums as a phase; `None` when no instruction ran.
 pub fn phase(figures: &Figures) -> Option<Phase> {
-    let Figures { counters, histogram, traffic, .. } = figures;
+    let Figures { counters, histogram, observed, .. } = figures;
+    let traffic = observed.traffic;
     if counters.instructions == 0 {
         return None;
     }
     let thousands = counters.instructions as f64 / 1000.0;
     let pki = |count: u64| count as f64 / thousands;
-    let parallelism = counters.parallelism;
+    let parallelism = observed.parallelism;
     Some(Phase {
         instructions: counters.instructions,
         threads: figures.threads.count().max(1),
@@ -46,9 +47,9 @@ pub fn phase(figures: &Figures) -> Option<Phase> {
             stores_pki: pki(counters.stores),
             branches_pki: pki(counters.branches),
             float_pki: pki(counters.floats),
-            mispredicted_pki: pki(counters.mispredicted()),
+            mispredicted_pki: pki(figures.mispredicted()),
         },
-        prefetchable: share(counters.foreseen_misses, counters.private_misses),
+        prefetchable: share(observed.foreseen_misses, observed.private_misses),
         memory_level_parallelism: if parallelism.chained == 0 {
             1.0
         } else {

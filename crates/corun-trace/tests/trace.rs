@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use corun_profile::{Phase, Profile, ProfileData, Recording, StackDistanceProfile};
+use corun_profile::{EngineKind, Phase, Profile, ProfileData, Recording, StackDistanceProfile};
 use corun_trace::trace_file::{Access, AccessKind, Ending, Totals, TraceReader};
 use corun_trace::{Request, TraceError, record};
 
@@ -48,6 +48,7 @@ fn mpki(phase: &Phase, mib: f64) -> f64 {
 fn a_walk_falls_where_its_array_fits() {
     let Some(mut request) = request(&["walk", "1", "60"]) else { return };
     request.name = Some("a-walk".to_owned());
+    request.settings.engine.lines = 64 * 1024;
     let recorded = record(&request).unwrap();
     assert!(recorded.status.success() && recorded.notes.is_empty(), "{:?}", recorded.notes);
     assert_eq!(recorded.profile.name, "a-walk");
@@ -63,6 +64,30 @@ fn a_walk_falls_where_its_array_fits() {
     assert!(phase.mix.mispredicted_pki < 1.0 && phase.mix.branches_pki > 50.0);
     let mib = phase.footprint_bytes as f64 / 1048576.0;
     assert!((1.0..1.5).contains(&mib), "{mib}");
+}
+
+/// Most of it passes with only followed lines seen, and nothing of what is counted is lost.
+#[test]
+fn a_sampled_walk_tells_the_same_as_an_exact_one() {
+    let Some(mut request) = request(&["walk", "4", "40"]) else { return };
+    let sampled = record(&request).unwrap().profile;
+    request.settings.engine.kind = EngineKind::Exact;
+    let exact = record(&request).unwrap().profile;
+    let [sampled, exact] = [&sampled, &exact].map(recording);
+    assert!(sampled.origin.sampling_rate < 0.04 && exact.origin.sampling_rate == 1.0);
+    let [one, other] = [&sampled.phases[0], &exact.phases[0]];
+    // The loader reads a few bytes that differ from run to run.
+    assert!(one.instructions.abs_diff(other.instructions) < 2000);
+    assert!((one.mix.loads_pki / other.mix.loads_pki - 1.0).abs() < 1e-4);
+    assert!((one.mix.branches_pki / other.mix.branches_pki - 1.0).abs() < 1e-4);
+    for kib in [2.0, 16.0, 256.0, 3.9 * 1024.0] {
+        let ratio = mpki(one, kib / 1024.0) / mpki(other, kib / 1024.0);
+        assert!((ratio - 1.0).abs() < 0.03, "{kib} KiB: {ratio}");
+    }
+    assert!(mpki(one, 4.3) < 0.05 * mpki(one, 3.9));
+    let footprint = one.footprint_bytes as f64 / other.footprint_bytes as f64;
+    assert!((footprint - 1.0).abs() < 0.06, "{footprint}");
+    assert!((one.prefetchable - other.prefetchable).abs() < 0.05);
 }
 
 #[test]
@@ -192,6 +217,7 @@ fn a_trace_holds_what_the_profile_counts() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("walk, all.trace");
     request.trace = Some(path.clone());
+    request.settings.engine.lines = 64 * 1024;
     let recorded = record(&request).unwrap();
     assert_eq!(recorded.trace.unwrap().unwrap(), Ending::Whole);
     let phase = &recording(&recorded.profile).phases[0];

@@ -1,4 +1,8 @@
-//! Stack distances of a stream of accesses: the exact front, and the stack below it.
+//! Stack distances of a stream of accesses: the exact front, and the stack behind it.
+//!
+//! Either every access comes in and the stack lies behind the front as one with it; or the two are
+//! apart: the stack follows a sample of the lines through all of the run, and the front and an
+//! exact stack of its own see bursts.
 
 use corun_profile::EngineKind;
 
@@ -19,6 +23,21 @@ pub(crate) struct Distances {
     /// Is every position to be told from all others?
     exact: bool,
     waiting: Vec<(u64, u16)>,
+    /// What sees bursts, where the stack does without the front.
+    burst: Option<Box<Burst>>,
+}
+
+/// What lies behind the front in a burst.
+#[derive(Debug, Clone)]
+struct Burst {
+    /// All lines since it began.
+    lines: Stack,
+    /// What was seen since [`Distances::settle`].
+    seen: Histogram,
+    /// Is nothing missing before it?
+    whole: bool,
+    /// How many accesses each stands for.
+    weight: u64,
 }
 
 /// An access of a line that the front did not hold.
@@ -35,6 +54,7 @@ impl Distances {
             stack: Stack::new(options),
             exact: options.kind == EngineKind::Exact,
             waiting: Vec::with_capacity(WAITING),
+            burst: None,
         }
     }
 
@@ -48,6 +68,50 @@ impl Distances {
         &self.front
     }
 
+    /// Lets the stack do without the front from now on: its lines are followed by
+    /// [`Self::follow`], and in bursts, of which none has begun, by [`Self::access`]. Nothing may
+    /// wait.
+    pub(crate) fn take_apart(&mut self) {
+        self.stack.take_over(self.front.slots());
+        self.front.clear();
+        self.burst = Some(Box::new(Burst {
+            lines: Stack::new(&EngineOptions::exact()),
+            seen: Histogram::new(),
+            whole: false,
+            weight: 1,
+        }));
+    }
+
+    /// Is the stack without the front?
+    pub(crate) fn is_apart(&self) -> bool {
+        self.burst.is_some()
+    }
+
+    /// A burst begins, of which each access stands for `weight`; `whole`: nothing came before it.
+    pub(crate) fn begin_burst(&mut self, weight: u64, whole: bool) {
+        let Some(burst) = &mut self.burst else { return };
+        self.front.clear();
+        burst.lines = Stack::new(&EngineOptions::exact());
+        (burst.weight, burst.whole) = (weight, whole);
+    }
+
+    /// Lines that the burst has seen; 0 where there are none.
+    pub(crate) fn burst_lines(&self) -> usize {
+        self.burst.as_ref().map_or(0, |burst| burst.lines.followed())
+    }
+
+    /// An access to a line that may be followed, apart from the front.
+    #[inline]
+    pub(crate) fn follow(&mut self, line: u64, histogram: &mut Histogram) {
+        let depth = self.stack.access(line);
+        let weight = self.stack.rate().one_in();
+        match depth {
+            Depth::Unsampled => {}
+            Depth::Cold => histogram.add_cold(weight),
+            Depth::Lines(lines) => histogram.add_followed(lines, weight),
+        }
+    }
+
     /// Puts a line on top and counts how deep it lay, now or before [`Self::settle`] returns, with
     /// the same histogram until then; `None` when that was in the front.
     #[inline(always)]
@@ -59,13 +123,16 @@ impl Distances {
     ) -> Option<BelowFront> {
         match self.front.access(line, store) {
             Found::At(distance) => {
-                histogram.add_front(distance);
+                match &mut self.burst {
+                    None => histogram.add_front(distance),
+                    Some(burst) => burst.seen.add_front(distance),
+                }
                 None
             }
             Found::Below { slot, evicted } => {
                 self.waiting.push((line, slot as u16));
                 if self.waiting.len() == WAITING {
-                    self.settle(histogram);
+                    self.count_waiting(histogram);
                 }
                 let written = evicted.and_then(|(line, dirty)| dirty.then_some(line));
                 Some(BelowFront { written })
@@ -73,27 +140,91 @@ impl Distances {
         }
     }
 
-    /// Counts what waits.
+    /// Counts all there is.
     pub(crate) fn settle(&mut self, histogram: &mut Histogram) {
+        self.count_waiting(histogram);
+        if let Some(burst) = &mut self.burst {
+            histogram.take_seen(&mut burst.seen, burst.weight);
+        }
+    }
+
+    fn count_waiting(&mut self, histogram: &mut Histogram) {
+        match &mut self.burst {
+            None => self.count_waiting_together(histogram),
+            Some(burst) => burst.count(&self.waiting),
+        }
+        self.waiting.clear();
+    }
+
+    fn count_waiting_together(&mut self, histogram: &mut Histogram) {
         self.stack.touch(&self.waiting);
         for &(line, slot) in &self.waiting {
             let depth = self.stack.exchange(usize::from(slot), line);
-            histogram.add_below();
             let weight = self.stack.rate().one_in();
+            if weight > 1 {
+                // Whether it is followed or not: seen not to be in the front.
+                histogram.add_left(FRONT_LINES as u64);
+            }
             match depth {
                 Depth::Unsampled => {}
-                Depth::Cold => histogram.add_cold(weight),
+                Depth::Cold if self.exact => histogram.add_lasting(),
                 Depth::Lines(lines) if self.exact => {
-                    histogram.add_exact(FRONT_LINES as u64 + lines)
+                    histogram.add_exact(FRONT_LINES as u64 + lines);
                 }
-                Depth::Lines(lines) => histogram.add_deep(FRONT_LINES as u64 + lines, weight),
+                Depth::Cold => {
+                    histogram.add_cold(weight);
+                    if weight == 1 {
+                        histogram.add_lasting();
+                    }
+                }
+                Depth::Lines(lines) => {
+                    let distance = FRONT_LINES as u64 + lines;
+                    histogram.add_followed(distance, weight);
+                    if weight == 1 {
+                        histogram.add_found(distance);
+                    }
+                }
             }
         }
-        self.waiting.clear();
     }
 
     /// The share of the lines that is followed now.
     pub(crate) fn rate(&self) -> SamplingRate {
         self.stack.rate()
+    }
+
+    /// Lowers that share to this one if it is higher.
+    pub(crate) fn follow_at_most(&mut self, rate: SamplingRate) {
+        self.stack.follow_at_most(rate);
+    }
+
+    /// The greatest hash of a line that is followed when accesses to others go unseen.
+    pub(crate) fn threshold_of_gaps(&self) -> u64 {
+        self.stack.threshold_when_sampling()
+    }
+
+    /// The greatest hash of a line that is followed.
+    pub(crate) fn threshold(&self) -> u64 {
+        self.stack.threshold()
+    }
+}
+
+impl Burst {
+    /// Counts accesses behind the front.
+    fn count(&mut self, waiting: &[(u64, u16)]) {
+        self.lines.touch(waiting);
+        for &(line, slot) in waiting {
+            let before = self.lines.followed() as u64;
+            match self.lines.exchange(usize::from(slot), line) {
+                Depth::Lines(lines) if self.whole => {
+                    self.seen.add_found(FRONT_LINES as u64 + lines);
+                }
+                Depth::Lines(lines) => {
+                    self.seen.add_found_within(FRONT_LINES as u64 + lines, before);
+                }
+                Depth::Cold if self.whole => self.seen.add_lasting(),
+                Depth::Cold | Depth::Unsampled => self.seen.add_left(before),
+            }
+        }
     }
 }

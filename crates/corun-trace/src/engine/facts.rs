@@ -60,6 +60,13 @@ impl Sums {
         self.0[0] -= 1;
     }
 
+    /// Of instructions, loads, stores, branches and floats.
+    pub(crate) fn new(counts: [u32; 5]) -> Self {
+        let mut sums = Self::default();
+        sums.0[..counts.len()].copy_from_slice(&counts);
+        sums
+    }
+
     /// Moves the sums to the counters.
     pub(crate) fn settle(&mut self, counters: &mut Counters) {
         let [instructions, loads, stores, branches, floats, ..] = self.0.map(u64::from);

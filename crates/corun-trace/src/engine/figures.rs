@@ -2,7 +2,7 @@
 
 use super::histogram::Histogram;
 use super::parallelism::Parallelism;
-use super::sketch::LineSketch;
+use super::touched::Touched;
 use crate::phases::{Behaviour, BehaviourVector};
 
 /// Plain counts.
@@ -16,18 +16,47 @@ pub struct Counters {
     pub stores: u64,
     /// Branches of any kind.
     pub branches: u64,
-    /// Branches that the predictor was tried on.
-    pub watched_branches: u64,
-    /// Those of them that it got wrong.
-    pub watched_mispredicted: u64,
     /// Floating-point and vector operations.
     pub floats: u64,
+}
+
+/// What is looked at in bursts, each of which stands for as much as it has weight: of use as
+/// shares of one another alone.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Observed {
+    /// Branches that the predictor was tried on.
+    pub branches: u64,
+    /// Those of them that it got wrong.
+    pub mispredicted: u64,
     /// Misses of the private cache, data and code.
     pub private_misses: u64,
     /// Those of them that a stride prefetcher foresees.
     pub foreseen_misses: u64,
     /// Parallelism of the missing loads.
     pub parallelism: Parallelism,
+    /// Lines of the private cache.
+    pub traffic: Traffic,
+}
+
+impl Observed {
+    /// Adds another's sums, each so many times.
+    pub(crate) fn add(&mut self, other: &Self, weight: u64) {
+        self.branches += weight * other.branches;
+        self.mispredicted += weight * other.mispredicted;
+        self.private_misses += weight * other.private_misses;
+        self.foreseen_misses += weight * other.foreseen_misses;
+        self.parallelism.misses += weight * other.parallelism.misses;
+        self.parallelism.chained += weight * other.parallelism.chained;
+        self.traffic.lines += weight * other.traffic.lines;
+        self.traffic.dirty += weight * other.traffic.dirty;
+    }
+
+    /// The share of the branches that the predictor gets wrong.
+    pub fn mispredicted_share(&self) -> f64 {
+        // A branch of the window before may prove mispredicted in this one.
+        let wrong = self.mispredicted.min(self.branches);
+        wrong as f64 / self.branches.max(1) as f64
+    }
 }
 
 /// What passed between the private cache and what lies behind it.
@@ -70,10 +99,10 @@ pub struct Figures {
     pub counters: Counters,
     /// Stack distances. Each stands in it with its weight, so the sampling rate may change.
     pub histogram: Histogram,
-    /// Lines of the private cache.
-    pub traffic: Traffic,
+    /// What was looked at in bursts.
+    pub observed: Observed,
     /// Lines touched.
-    pub touched: LineSketch,
+    pub touched: Touched,
     /// Threads that ran.
     pub threads: ThreadSet,
 }
@@ -90,33 +119,25 @@ impl Behaviour for Figures {
     fn merge(&mut self, other: &Self) {
         self.counters.merge(&other.counters);
         self.histogram.merge(&other.histogram);
-        self.traffic.lines += other.traffic.lines;
-        self.traffic.dirty += other.traffic.dirty;
+        self.observed.add(&other.observed, 1);
         self.touched.merge(&other.touched);
         self.threads.merge(&other.threads);
     }
 }
 
-impl Counters {
+impl Figures {
     /// Branches that the predictor gets wrong, by the share of those it was tried on.
     pub fn mispredicted(&self) -> u64 {
-        // A branch of the window before may prove mispredicted in this one.
-        let wrong = self.watched_mispredicted.min(self.watched_branches);
-        let share = wrong as f64 / self.watched_branches.max(1) as f64;
-        (share * self.branches as f64).round() as u64
+        (self.observed.mispredicted_share() * self.counters.branches as f64).round() as u64
     }
+}
 
+impl Counters {
     fn merge(&mut self, other: &Self) {
         self.instructions += other.instructions;
         self.loads += other.loads;
         self.stores += other.stores;
         self.branches += other.branches;
-        self.watched_branches += other.watched_branches;
-        self.watched_mispredicted += other.watched_mispredicted;
         self.floats += other.floats;
-        self.private_misses += other.private_misses;
-        self.foreseen_misses += other.foreseen_misses;
-        self.parallelism.misses += other.parallelism.misses;
-        self.parallelism.chained += other.parallelism.chained;
     }
 }

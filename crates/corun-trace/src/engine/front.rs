@@ -82,8 +82,25 @@ impl Front {
     }
 
     /// The lines held that were written.
+    pub(crate) fn written_lines(&self) -> impl Iterator<Item = u64> {
+        self.nodes[..self.held].iter().filter(|node| node.dirty).map(|node| node.line)
+    }
+
+    /// The slots of the lines held, deepest first.
+    pub(crate) fn slots(&self) -> impl Iterator<Item = usize> {
+        self.moments.iter().map(|moment| usize::from(self.owners[moment]))
+    }
+
+    /// Forgets all lines.
+    pub(crate) fn clear(&mut self) {
+        (self.last, self.held, self.now, self.first) = ((NO_LINE, 0), 0, 0, 0);
+        self.heads.fill(NONE);
+        *self.moments = Group::EMPTY;
+    }
+
+    /// How many lines held were written.
     pub(crate) fn dirty_lines(&self) -> u64 {
-        self.nodes[..self.held].iter().filter(|node| node.dirty).count() as u64
+        self.written_lines().count() as u64
     }
 
     /// An access to another line than the last one.

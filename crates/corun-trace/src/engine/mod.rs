@@ -11,34 +11,45 @@ mod front;
 mod histogram;
 mod options;
 mod own;
+mod pacing;
 mod parallelism;
 mod predictor;
 mod private_cache;
 mod ranks;
+mod sample;
+mod schedule;
 mod set_profile;
+mod sieve;
 mod sketch;
 mod stack;
 mod stride;
+mod survival;
 mod thread;
+mod touched;
 
+#[cfg(test)]
+mod gap_tests;
 #[cfg(test)]
 mod tests;
 
-pub use figures::{Counters, Figures, ThreadSet, Traffic};
+pub use figures::{Counters, Figures, Observed, ThreadSet, Traffic};
 pub use histogram::Histogram;
 pub use options::{BadRate, DEFAULT_TRACKED_LINES, EngineOptions, SamplingRate};
 pub use own::{MOST_OWN_THREADS, OwnFigures};
 pub use parallelism::{Parallelism, WINDOW};
 pub use private_cache::PRIVATE_CACHE_BYTES;
 pub use set_profile::{CacheShape, SetCaches, ShapeError};
-pub use sketch::LineSketch;
+pub use sieve::{BlockTag, Pace, Sieve};
 pub use thread::Thread;
+pub use touched::Touched;
 
 use corun_profile::{StackDistanceProfile, Stretch};
 
 use self::distances::{BelowFront, Distances};
 use self::facts::{Facts, Sums};
 use self::private_cache::PrivateCache;
+use self::sample::spatial_hash;
+use self::schedule::Schedule;
 use self::set_profile::SetProfiles;
 use self::stride::Strides;
 use self::thread::Attention;
@@ -79,6 +90,16 @@ pub struct Engine {
     last_code_miss: u64,
     limit: u64,
     set_profiles: Option<SetProfiles>,
+    options: EngineOptions,
+    /// May accesses to lines that are not followed go unseen?
+    gaps: bool,
+    schedule: Schedule,
+    /// Bursts that have begun, and how much of the run the last one stands for.
+    burst: (u64, u64),
+    /// What was looked at since the figures were brought up to date.
+    observed: Observed,
+    /// Times that what threads are to collect has changed.
+    paces: u32,
 }
 
 impl Engine {
@@ -104,6 +125,12 @@ impl Engine {
             last_code_miss: 0,
             limit: limit.unwrap_or(u64::MAX),
             set_profiles: None,
+            options,
+            gaps: false,
+            schedule: Schedule::always(),
+            burst: (0, 1),
+            observed: Observed::default(),
+            paces: 0,
         };
         engine.stop = engine.window_end();
         engine
@@ -124,8 +151,12 @@ impl Engine {
     pub fn restart(&mut self, options: EngineOptions) {
         let (blocks, facts) = (std::mem::take(&mut self.blocks), std::mem::take(&mut self.facts));
         let set_profiles = self.set_profiles.as_ref().map(SetProfiles::emptied);
-        let fresh = Self::new(options, None).with_window(self.window_instructions);
-        *self = Self { blocks, facts, undecoded: self.undecoded, set_profiles, ..fresh };
+        let mut fresh = Self::new(options, None).with_window(self.window_instructions);
+        if self.gaps {
+            fresh = fresh.with_gaps();
+        }
+        let paces = self.paces + 1;
+        *self = Self { blocks, facts, undecoded: self.undecoded, set_profiles, paces, ..fresh };
     }
 
     /// Stops at this many instructions.
@@ -156,6 +187,18 @@ impl Engine {
         self.blocks.len() as u32 - 1
     }
 
+    /// What a thread needs to know of a block that is known.
+    ///
+    /// # Panics
+    /// There is no such block.
+    pub fn tag(&self, id: u32) -> BlockTag {
+        let block = &self.blocks[id as usize];
+        let (first, last) = block.lines();
+        let threshold = self.distances.threshold_of_gaps();
+        let followed = self.fetches && (first..=last).any(|line| spatial_hash(line) <= threshold);
+        BlockTag::new(id, block, followed)
+    }
+
     /// The block of that number.
     pub fn known_block(&self, id: u32) -> Option<&Block> {
         self.blocks.get(id as usize)
@@ -176,9 +219,12 @@ impl Engine {
 
     fn last_window(&self) -> Figures {
         let mut last = self.figures.clone();
-        // Written lines that the front still holds go back to the private cache some day.
-        last.traffic.dirty += self.distances.front().dirty_lines();
-        self.distances.front().lines().for_each(|line| last.touched.insert(line));
+        if self.schedule.sees_all() {
+            let front = self.distances.front();
+            // Written lines that the front still holds go back to the private cache some day.
+            last.observed.traffic.dirty += self.burst.1 * front.dirty_lines();
+            front.lines().for_each(|line| last.touched.insert(line));
+        }
         last
     }
 
@@ -201,23 +247,6 @@ impl Engine {
     /// Was the instruction limit reached?
     pub fn is_full(&self) -> bool {
         self.instructions() >= self.limit
-    }
-
-    /// Takes in what a thread did since its last batch. Events behind the instruction limit, and
-    /// of blocks that were never made known, are dropped.
-    pub fn process(&mut self, thread: &mut Thread, events: &[Event]) {
-        let number = thread.number.unwrap_or_else(|| self.begin_thread());
-        thread.number = Some(number);
-        self.figures.threads.insert(number);
-        self.running = self.own.get_mut(number).and_then(Option::take);
-        let (instructions, accesses) = (self.instructions(), self.data_accesses());
-        self.run_all(thread, events);
-        if let Some(mut own) = self.running.take() {
-            own.instructions += self.instructions() - instructions;
-            own.data_accesses += self.data_accesses() - accesses;
-            own.settle();
-            self.own[number] = Some(own);
-        }
     }
 
     fn run_all(&mut self, thread: &mut Thread, mut events: &[Event]) {
@@ -279,7 +308,7 @@ impl Engine {
             match event.unpack() {
                 Unpacked::Block(id) => {
                     if sums.instructions() >= left {
-                        self.settle(&mut sums);
+                        self.settle(&mut sums, self.burst.1);
                         if self.is_full() {
                             return at;
                         }
@@ -304,7 +333,7 @@ impl Engine {
                 }
             }
         }
-        self.settle(&mut sums);
+        self.settle(&mut sums, self.burst.1);
         events.len()
     }
 
@@ -314,10 +343,14 @@ impl Engine {
         u32::try_from(left).unwrap_or(u32::MAX / 2)
     }
 
-    /// Brings the figures up to date.
-    fn settle(&mut self, sums: &mut Sums) {
-        sums.settle(&mut self.figures.counters);
-        self.distances.settle(&mut self.figures.histogram);
+    /// Brings the figures up to date; `weight`: how many instructions each of those that passed
+    /// stands for.
+    fn settle(&mut self, sums: &mut Sums, weight: u64) {
+        let Figures { counters, histogram, observed, .. } = &mut self.figures;
+        histogram.add_time(u64::from(sums.instructions()), weight);
+        sums.settle(counters);
+        self.distances.settle(histogram);
+        observed.add(&std::mem::take(&mut self.observed), self.burst.1);
     }
 
     /// A thread begins; its number. The second lets each have its own distances.
@@ -326,8 +359,11 @@ impl Engine {
         self.threads += 1;
         if number == 1 {
             let sums = (self.instructions(), self.data_accesses());
-            let first = OwnFigures::alone(sums, self.figures().histogram, &self.distances);
+            let shared = (&self.distances, self.burst.0);
+            let first = OwnFigures::alone(sums, self.figures().histogram, shared);
             self.own.push(Some(Box::new(first)));
+            // From now on they hand in less at a time.
+            self.paces += 1;
         }
         if (1..MOST_OWN_THREADS).contains(&number) {
             self.own.push(Some(Box::new(OwnFigures::new())));
@@ -345,7 +381,9 @@ impl Engine {
         if self.figures.counters.instructions < self.stop {
             return;
         }
-        self.distances.front().lines().for_each(|line| self.figures.touched.insert(line));
+        if self.schedule.sees_all() {
+            self.distances.front().lines().for_each(|line| self.figures.touched.insert(line));
+        }
         self.passed_accesses = self.data_accesses();
         let window = std::mem::take(&mut self.figures);
         self.passed += window.counters.instructions;
@@ -359,14 +397,13 @@ impl Engine {
         let Some(before) = thread.block.and_then(|before| self.blocks.get(before as usize)) else {
             return;
         };
-        let counters = &mut self.figures.counters;
         if thread.window.is_open() {
-            thread.window.block_ended(&before.flow, &mut counters.parallelism);
+            thread.window.block_ended(&before.flow, &mut self.observed.parallelism);
         }
         let foreseen = thread.predictor.foresees(before, block.start);
         if count {
-            counters.watched_branches += u64::from(before.branches);
-            counters.watched_mispredicted += u64::from(!foreseen);
+            self.observed.branches += u64::from(before.branches);
+            self.observed.mispredicted += u64::from(!foreseen);
         }
     }
 
@@ -400,9 +437,9 @@ impl Engine {
             }
             thread.code_line = line;
             if self.access(line, false) {
-                self.figures.counters.private_misses += 1;
+                self.observed.private_misses += 1;
                 // Code runs on: the line after the last one missed is foreseen.
-                self.figures.counters.foreseen_misses += u64::from(line == self.last_code_miss + 1);
+                self.observed.foreseen_misses += u64::from(line == self.last_code_miss + 1);
                 self.last_code_miss = line;
             }
         }
@@ -422,10 +459,10 @@ impl Engine {
     /// be a load that others overlap with.
     fn data_missed(&mut self, thread: &mut Thread, line: u64, index: u32, now: Option<u64>) {
         let Some(block) = thread.block.and_then(|id| self.blocks.get(id as usize)) else { return };
-        self.figures.counters.private_misses += 1;
+        self.observed.private_misses += 1;
         let instruction = block.start.wrapping_mul(4096) + u64::from(index);
         let foreseen = self.strides.foresees(instruction, line);
-        self.figures.counters.foreseen_misses += u64::from(foreseen);
+        self.observed.foreseen_misses += u64::from(foreseen);
         if let Some(now) = now {
             thread.window.load_missed(&block.flow, index as usize, now);
         }
@@ -437,6 +474,9 @@ impl Engine {
         if let Some(own) = &mut self.running {
             own.access(line, store);
         }
+        if self.distances.is_apart() {
+            self.follow(line);
+        }
         match self.distances.access(line, store, &mut self.figures.histogram) {
             None => false,
             Some(BelowFront { written }) => self.below(line, written),
@@ -446,8 +486,8 @@ impl Engine {
     fn below(&mut self, line: u64, written: Option<u64>) -> bool {
         self.figures.touched.insert(line);
         if let Some(line) = written {
-            self.private_cache.write_back(line, &mut self.figures.traffic);
+            self.private_cache.write_back(line, &mut self.observed.traffic);
         }
-        !self.private_cache.access(line, &mut self.figures.traffic)
+        !self.private_cache.access(line, &mut self.observed.traffic)
     }
 }

@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 use corun_profile::EngineKind;
 
-/// Lines followed at most, unless asked otherwise: 4 MiB of footprint stay exact.
-pub const DEFAULT_TRACKED_LINES: usize = 64 * 1024;
+/// Lines followed at most, unless asked otherwise: 512 KiB of footprint stay exact.
+pub const DEFAULT_TRACKED_LINES: usize = 8 * 1024;
 
 /// What the engine is to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,6 +19,12 @@ pub struct EngineOptions {
     pub lines: usize,
     /// Do instruction fetches count beside data accesses?
     pub fetches: bool,
+}
+
+impl EngineOptions {
+    pub(crate) fn exact() -> Self {
+        Self { kind: EngineKind::Exact, ..Self::default() }
+    }
 }
 
 impl Default for EngineOptions {
@@ -61,8 +67,14 @@ impl SamplingRate {
         1.0 / self.one_in as f64
     }
 
-    pub(crate) fn halved(self) -> Self {
-        Self { one_in: 2 * self.one_in }
+    /// One line in this many, at least 1.
+    pub(crate) fn of_one_in(one_in: u64) -> Self {
+        Self { one_in: one_in.max(1) }
+    }
+
+    /// Lines with at most this hash are followed.
+    pub(crate) fn threshold(self) -> u64 {
+        u64::MAX / self.one_in
     }
 }
 

@@ -4,7 +4,7 @@ use corun_profile::EngineKind;
 
 use super::distances::Distances;
 use super::histogram::Histogram;
-use super::options::EngineOptions;
+use super::options::{EngineOptions, SamplingRate};
 
 /// Threads with figures of their own at most; those that start later have none.
 pub const MOST_OWN_THREADS: usize = 64;
@@ -23,6 +23,8 @@ pub struct OwnFigures {
     /// Its stack distances.
     pub histogram: Histogram,
     distances: Distances,
+    /// The last burst it was in.
+    burst: Option<u64>,
 }
 
 impl OwnFigures {
@@ -34,17 +36,39 @@ impl OwnFigures {
             ..EngineOptions::default()
         };
         let distances = Distances::new(&options);
-        Self { instructions: 0, data_accesses: 0, histogram: Histogram::default(), distances }
+        Self {
+            instructions: 0,
+            data_accesses: 0,
+            histogram: Histogram::default(),
+            distances,
+            burst: None,
+        }
     }
 
     /// Those of a thread that was alone until now.
     pub(super) fn alone(
         (instructions, data_accesses): (u64, u64),
         histogram: Histogram,
-        shared: &Distances,
+        (shared, burst): (&Distances, u64),
     ) -> Self {
         let distances = shared.limited(THREAD_LINES);
-        Self { instructions, data_accesses, histogram, distances }
+        Self { instructions, data_accesses, histogram, distances, burst: Some(burst) }
+    }
+
+    /// It does without what the others of the same run do without: see [`Distances::take_apart`].
+    pub(super) fn take_apart(&mut self, rate: SamplingRate) {
+        if !self.distances.is_apart() {
+            self.distances.take_apart();
+        }
+        self.distances.follow_at_most(rate);
+    }
+
+    /// It is in the burst of this number.
+    pub(super) fn join_burst(&mut self, number: u64, weight: u64, whole: bool) {
+        if self.burst != Some(number) {
+            self.burst = Some(number);
+            self.distances.begin_burst(weight, whole);
+        }
     }
 
     #[inline(never)]
@@ -52,8 +76,15 @@ impl OwnFigures {
         self.distances.access(line, store, &mut self.histogram);
     }
 
-    /// Brings the histogram up to date.
-    pub(super) fn settle(&mut self) {
+    /// An access to a line that may be followed.
+    pub(super) fn follow(&mut self, line: u64) {
+        self.distances.follow(line, &mut self.histogram);
+    }
+
+    /// Brings the histogram up to date: so many instructions passed.
+    pub(super) fn settle(&mut self, instructions: u64, weight: u64) {
+        self.instructions += instructions;
+        self.histogram.add_time(instructions, weight);
         self.distances.settle(&mut self.histogram);
     }
 }

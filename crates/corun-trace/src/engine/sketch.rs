@@ -4,8 +4,6 @@
 //! improved raw estimator of Ertl (2017, arXiv:1702.01284, algorithm 6), which needs no correction
 //! for small or large counts. Its standard error is 1.04 / sqrt(4096) = 1.6 %.
 
-use super::stack::mix;
-
 const INDEX_BITS: u32 = 12;
 const REGISTERS: usize = 1 << INDEX_BITS;
 /// Bits of a hash behind the register's index.
@@ -13,7 +11,7 @@ const VALUE_BITS: usize = 64 - INDEX_BITS as usize;
 
 /// A set of lines, of which only the size can be told.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LineSketch {
+pub(super) struct LineSketch {
     registers: Vec<u8>,
 }
 
@@ -42,7 +40,7 @@ impl LineSketch {
     }
 
     /// The lines, estimated.
-    pub fn distinct_lines(&self) -> u64 {
+    pub(super) fn distinct_lines(&self) -> u64 {
         let mut counts = [0.0; VALUE_BITS + 2];
         self.registers.iter().for_each(|&value| counts[usize::from(value)] += 1.0);
         let registers = REGISTERS as f64;
@@ -53,6 +51,15 @@ impl LineSketch {
         sum += registers * sigma(counts[0] / registers);
         (registers * registers / (2.0 * std::f64::consts::LN_2 * sum)).round() as u64
     }
+}
+
+/// The finaliser of `SplitMix64` (Steele, Lea and Flood, OOPSLA 2014): spreads neighbouring lines.
+#[inline]
+pub(super) fn mix(line: u64) -> u64 {
+    let mut hash = line.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    hash = (hash ^ hash >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    hash = (hash ^ hash >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    hash ^ hash >> 31
 }
 
 /// x + the sum of x^(2^k) 2^(k-1) over k from 1 on.

@@ -2,17 +2,22 @@
 //!
 //! A line is followed when the hash of its number lies below a threshold; distances among followed
 //! lines, divided by the rate, estimate distances among all (SHARDS: Waldspurger et al., FAST
-//! 2015, section 3.1). The rate is fixed, or starts at 1 and is halved whenever as many lines are
-//! followed as may be (section 3.2), so a small footprint stays exact. (The paper lowers the
-//! threshold one line at a time; halving keeps the weights whole numbers.) At rate 1 without a
-//! bound it is the exact stack in one pass, logarithmic in the distance (Bennett and Kruskal, IBM
-//! Journal of Research and Development 1975).
+//! 2015, section 3.1). The rate is fixed, or starts at 1, so a small footprint stays exact, and
+//! falls whenever as many lines are followed as may be (section 3.2): to 1/32 at first, as a rate a
+//! little below 1 would cost as much and tell less, then by halves. (The paper lowers the
+//! threshold one line at a time; so the weights are whole numbers.) At rate 1 without a bound it is
+//! the exact stack in one pass, logarithmic in the distance (Bennett and Kruskal, IBM Journal of
+//! Research and Development 1975).
 
 use corun_profile::EngineKind;
 
 use super::front::FRONT_LINES;
 use super::options::{EngineOptions, SamplingRate};
 use super::ranks::Ranks;
+use super::sample::spatial_hash;
+
+/// What the rate falls to when all lines can no longer be followed: one in this many.
+const FIRST_FALL: u64 = 32;
 
 /// What the stack knows of a line that is looked up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,6 +51,8 @@ pub(crate) struct Stack {
     rate: SamplingRate,
     /// A line is followed when its hash is at most this.
     threshold: u64,
+    /// The line that [`Self::access`] put on top last, and 1.
+    top: u64,
     /// Lines followed at most.
     limit: usize,
     /// Open addressing with linear probing, at most half full.
@@ -69,7 +76,8 @@ impl Stack {
         let ranks = Ranks::new(2 * expected);
         Self {
             rate,
-            threshold: u64::MAX / rate.one_in(),
+            threshold: rate.threshold(),
+            top: 0,
             limit,
             table: vec![VACANT; (2 * expected + 2).next_power_of_two()],
             followed: 0,
@@ -85,21 +93,71 @@ impl Stack {
         self.rate
     }
 
+    /// The greatest hash of a line that is followed now.
+    pub(crate) fn threshold(&self) -> u64 {
+        self.threshold
+    }
+
+    /// The same, or when the rate has fallen for the first time.
+    pub(crate) fn threshold_when_sampling(&self) -> u64 {
+        let all = self.rate == SamplingRate::ALL;
+        if all { SamplingRate::of_one_in(FIRST_FALL).threshold() } else { self.threshold }
+    }
+
+    /// Lines followed.
+    pub(crate) fn followed(&self) -> usize {
+        self.followed
+    }
+
     /// The same, following at most this many lines from now on.
     pub(crate) fn limited(&self, limit: usize) -> Self {
         let mut limited = self.clone();
         limited.limit = limit.max(1);
         while limited.followed > limited.limit {
-            limited.halve();
+            limited.fall();
         }
         limited.rebuild((2 * limited.limit + 2).next_power_of_two());
         limited
     }
 
-    fn halve(&mut self) {
-        self.rate = self.rate.halved();
-        self.threshold = u64::MAX / self.rate.one_in();
-        self.rebuild(self.table.len());
+    fn fall(&mut self) {
+        let one_in = self.rate.one_in();
+        let fallen = if one_in == 1 { FIRST_FALL } else { 2 * one_in };
+        self.follow_at_most(SamplingRate::of_one_in(fallen));
+    }
+
+    /// Lowers the rate to this one if it is higher.
+    pub(crate) fn follow_at_most(&mut self, rate: SamplingRate) {
+        if self.rate < rate {
+            self.rate = rate;
+            self.threshold = rate.threshold();
+            self.rebuild(self.table.len());
+        }
+    }
+
+    /// Takes all lines of the front's slots over, which are named deepest first. From then on lines
+    /// come by [`Self::access`].
+    pub(crate) fn take_over(&mut self, slots: impl Iterator<Item = usize>) {
+        for slot in slots {
+            let place = std::mem::replace(&mut self.held[slot], NOWHERE);
+            if place != NOWHERE {
+                self.push(place);
+            }
+        }
+    }
+
+    /// Puts a line on top if it is followed. Says how deep it lay.
+    #[inline]
+    pub(crate) fn access(&mut self, line: u64) -> Depth {
+        if self.top == line + 1 {
+            return Depth::Lines(0);
+        }
+        let (depth, place) = self.take(line);
+        if place != NOWHERE {
+            self.push(place);
+            self.top = line + 1;
+        }
+        depth
     }
 
     /// A line goes to this slot of the front. Says how deep it lay, then puts the line that was
@@ -118,21 +176,24 @@ impl Stack {
     pub(crate) fn touch(&self, lines: &[(u64, u16)]) {
         let mask = self.table.len() - 1;
         let key = |line: u64| {
-            let hash = mix(line);
-            if hash > self.threshold { 0 } else { self.table[hash as usize & mask].key }
+            if self.follows(line) { self.table[home(line + 1) & mask].key } else { 0 }
         };
         std::hint::black_box(lines.iter().fold(0, |sum, one| sum ^ key(one.0)));
     }
 
+    #[inline(always)]
+    fn follows(&self, line: u64) -> bool {
+        self.threshold == u64::MAX || spatial_hash(line) <= self.threshold
+    }
+
     #[inline]
     fn take(&mut self, line: u64) -> (Depth, u32) {
-        let hash = mix(line);
-        if hash > self.threshold {
+        if !self.follows(line) {
             return (Depth::Unsampled, NOWHERE);
         }
-        let place = find(&self.table, line + 1, hash);
+        let place = find(&self.table, line + 1);
         if self.table[place].key == 0 {
-            return self.begin(line, hash);
+            return self.begin(line);
         }
         let moment = std::mem::replace(&mut self.table[place].moment, IN_FRONT) as usize;
         let above = u64::from(self.ranks.after(moment));
@@ -141,17 +202,17 @@ impl Stack {
     }
 
     /// Begins to follow a line.
-    fn begin(&mut self, line: u64, hash: u64) -> (Depth, u32) {
+    fn begin(&mut self, line: u64) -> (Depth, u32) {
         while self.followed >= self.limit {
-            self.halve();
+            self.fall();
         }
-        if hash > self.threshold {
+        if !self.follows(line) {
             return (Depth::Unsampled, NOWHERE);
         }
         if 2 * self.followed >= self.table.len() {
             self.rebuild(2 * self.table.len());
         }
-        let place = find(&self.table, line + 1, hash);
+        let place = find(&self.table, line + 1);
         self.table[place].key = line + 1;
         self.followed += 1;
         (Depth::Cold, place as u32)
@@ -184,13 +245,13 @@ impl Stack {
     /// Makes the table anew with the lines that are followed at the present rate.
     fn rebuild(&mut self, capacity: usize) {
         let old = std::mem::replace(&mut self.table, vec![VACANT; capacity]);
-        self.followed = 0;
+        let (mut followed, threshold, table) = (0, self.threshold, &mut self.table);
         let mut moved = |place: u32| {
             let entry = old.get(place as usize)?;
-            let hash = mix(entry.key - 1);
-            let place = (hash <= self.threshold).then(|| find(&self.table, entry.key, hash))?;
-            self.table[place].key = entry.key;
-            self.followed += 1;
+            let stays = threshold == u64::MAX || spatial_hash(entry.key - 1) <= threshold;
+            let place = stays.then(|| find(table, entry.key))?;
+            table[place].key = entry.key;
+            followed += 1;
             Some(place as u32)
         };
         for place in &mut self.held {
@@ -198,28 +259,26 @@ impl Stack {
         }
         let owners = &self.owners;
         let places = self.ranks.iter().filter_map(|moment| moved(owners[moment])).collect();
+        self.followed = followed;
         self.renumber(places);
     }
 }
 
+/// Where a key would stand, modulo the table's size.
+#[inline]
+fn home(key: u64) -> usize {
+    (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize
+}
+
 /// Where a key stands, or would.
 #[inline]
-fn find(table: &[Entry], key: u64, hash: u64) -> usize {
+fn find(table: &[Entry], key: u64) -> usize {
     let mask = table.len() - 1;
-    let mut place = hash as usize & mask;
+    let mut place = home(key) & mask;
     while table[place].key != key && table[place].key != 0 {
         place = (place + 1) & mask;
     }
     place
-}
-
-/// The finaliser of `SplitMix64` (Steele, Lea and Flood, OOPSLA 2014): spreads neighbouring lines.
-#[inline]
-pub(super) fn mix(line: u64) -> u64 {
-    let mut hash = line.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    hash = (hash ^ hash >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    hash = (hash ^ hash >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    hash ^ hash >> 31
 }
 
 #[cfg(test)]

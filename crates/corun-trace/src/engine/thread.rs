@@ -2,19 +2,20 @@
 //! looked at.
 //!
 //! Mispredictions and memory-level parallelism are rates and cost much, so they are taken from
-//! bursts of 16,384 events, one in eight, the first included. In the first quarter of a burst the
-//! predictor learns what it missed, and nothing is counted.
+//! stretches of 16,384 events, one in eight, the first included, and the first of each burst of a
+//! sampled run. In the first quarter of a stretch the predictor learns what it missed, and nothing
+//! is counted.
 
 use super::parallelism::Window;
 use super::predictor::Predictor;
 use super::set_profile::PrivateCaches;
 
-/// Events of a quarter of a burst.
+/// Events of a quarter of a stretch.
 const STEP: u64 = 4096;
-/// Steps of a burst.
-const BURST: u64 = 4;
-/// Steps from one burst's start to the next one's.
-const SPACING: u64 = 8 * BURST;
+/// Steps of a stretch.
+const STRETCH: u64 = 4;
+/// Steps from one stretch's start to the next one's.
+const SPACING: u64 = 8 * STRETCH;
 
 /// How events are looked at beyond what is counted of all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +43,9 @@ pub struct Thread {
     pub(super) window: Window,
     /// Its caches in front of the profiled ones; made where any are asked for.
     pub(super) private_caches: Option<Box<PrivateCaches>>,
+    /// Events seen of the burst of this number.
     seen: u64,
+    burst: u64,
 }
 
 impl Default for Thread {
@@ -64,6 +67,17 @@ impl Thread {
             window: Window::default(),
             private_caches: None,
             seen: 0,
+            burst: 0,
+        }
+    }
+
+    /// It is in the burst of this number; what it did before a new one is not known.
+    pub(super) fn join_burst(&mut self, number: u64) {
+        if self.burst != number {
+            (self.burst, self.seen) = (number, 0);
+            (self.block, self.repeats, self.last_access) = (None, false, None);
+            self.code_line = u64::MAX;
+            self.window.abandon();
         }
     }
 
@@ -72,7 +86,7 @@ impl Thread {
         let steps = self.seen / STEP;
         let attention = match steps % SPACING {
             0 => Attention::Learn,
-            1..BURST => Attention::Count,
+            1..STRETCH => Attention::Count,
             _ => Attention::None,
         };
         let left = (STEP - self.seen % STEP) as usize;
@@ -90,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_burst_in_eight_with_a_quarter_to_learn() {
+    fn a_stretch_in_eight_with_a_quarter_to_learn() {
         let mut thread = Thread::new();
         let mut seen = [0; 3];
         for _ in 0..32 {
@@ -101,7 +115,7 @@ mod tests {
                 left -= count;
             }
         }
-        // 256 steps and three quarters of one more: eight bursts and the beginning of a ninth.
+        // 256 steps and three quarters of one more: eight stretches and the beginning of a ninth.
         let events = 32 * (16_384 * 2 + 100);
         assert_eq!(seen[Attention::Learn as usize], 8 * 4096 + 3200);
         assert_eq!(seen[Attention::Count as usize], 8 * 3 * 4096);

@@ -13,14 +13,9 @@ use super::options::Options;
 use super::session::{Session, Verdict};
 use super::syscalls::Call;
 use crate::decode::{GuestInstruction, Touch};
-use crate::engine::Thread;
-use crate::event::{Event, LINE_BYTES};
+use crate::engine::{BlockTag, Sieve, Thread};
+use crate::event::LINE_BYTES;
 use crate::trace_file::Position;
-
-/// Events a thread collects before it takes the engine's lock: 128 KiB, half an L2 cache.
-const BATCH: usize = 16 * 1024;
-/// The same where there are several threads, so that they are interleaved more finely.
-const SHARED_BATCH: usize = 1024;
 
 /// Threads at one time that can be followed. Untouched slots cost address space only.
 const SLOTS: usize = 65_536;
@@ -37,6 +32,8 @@ static SESSION: OnceLock<(Qemu, Session)> = OnceLock::new();
 static THREADS: [AtomicPtr<Buffer>; SLOTS] = [const { AtomicPtr::new(null_mut()) }; SLOTS];
 /// One more than the highest slot in use.
 static USED: AtomicU32 = AtomicU32::new(0);
+/// The number of the engine's latest pace: threads that keep to another one have to ask.
+static PACE: AtomicU32 = AtomicU32::new(0);
 
 thread_local! {
     /// The guest thread that last asked to fork on this host thread.
@@ -44,9 +41,7 @@ thread_local! {
 }
 
 struct Buffer {
-    events: Vec<Event>,
-    /// Events at which it is handed in.
-    most: usize,
+    sieve: Sieve,
     thread: Thread,
     position: Position,
 }
@@ -117,13 +112,16 @@ extern "C" fn translated(_: Id, block: *mut c_void) {
         })
         .collect();
     let Some(watched) = session.translate(&instructions, block.guest_base()) else { return };
-    block.on_run(block_runs, watched.id as usize);
+    block.on_run(block_runs, watched.tag.word() as usize);
     for (index, touches) in watched.touches_memory.iter().enumerate() {
         match *touches {
             Touch::No => {}
             Touch::Loads(bytes) => block.on_access(index, load, place(index, bytes)),
             Touch::Stores(bytes) => block.on_access(index, store, place(index, bytes)),
-            Touch::Any => block.on_access(index, access, index),
+            Touch::Any if session.counts_accesses() => {
+                block.on_access(index, counted_access, index);
+            }
+            Touch::Any => block.on_access(index, access, place(index, WIDEST as u8)),
         }
     }
 }
@@ -160,8 +158,7 @@ fn new_buffer(thread: c_uint) {
         return;
     };
     let buffer = Buffer {
-        events: Vec::with_capacity(BATCH),
-        most: BATCH,
+        sieve: Sieve::new(session.pace()),
         thread: Thread::new(),
         position: Position::default(),
     };
@@ -169,30 +166,34 @@ fn new_buffer(thread: c_uint) {
     USED.fetch_max(thread + 1, Ordering::Relaxed);
 }
 
-#[inline]
-fn push(buffer: &mut Buffer, event: Event) {
-    buffer.events.push(event);
-    if buffer.events.len() >= buffer.most {
-        flush(buffer);
-    }
-}
-
 #[cold]
 #[inline(never)]
 fn flush(buffer: &mut Buffer) {
-    buffer.most = if USED.load(Ordering::Relaxed) > 1 { SHARED_BATCH } else { BATCH };
     let Some((_, session)) = SESSION.get() else { return };
-    if session.flush(&mut buffer.thread, &mut buffer.position, &mut buffer.events) == Verdict::Stop
-    {
+    let verdict = session.flush(&mut buffer.thread, &mut buffer.position, &mut buffer.sieve);
+    PACE.fetch_max(buffer.sieve.pace_number(), Ordering::Relaxed);
+    if verdict == Verdict::Stop {
         end_process();
     }
 }
 
-extern "C" fn block_runs(thread: c_uint, id: *mut c_void) {
+extern "C" fn block_runs(thread: c_uint, tag: *mut c_void) {
     // SAFETY: QEMU calls from the thread's own host thread.
-    match unsafe { buffer(thread) } {
-        Some(buffer) => push(buffer, Event::block(id.addr() as u32)),
-        None => new_buffer(thread),
+    let Some(buffer) = (unsafe { buffer(thread) }) else {
+        new_buffer(thread);
+        return;
+    };
+    let tag = BlockTag::from_word(tag.addr() as u64);
+    let newest = PACE.load(Ordering::Relaxed);
+    if !buffer.sieve.sums_up(tag) || buffer.sieve.pace_number() < newest {
+        collect(buffer, tag, newest);
+    }
+}
+
+#[inline(never)]
+fn collect(buffer: &mut Buffer, tag: BlockTag, newest_pace: u32) {
+    if buffer.sieve.collect(tag) || buffer.sieve.pace_number() < newest_pace {
+        flush(buffer);
     }
 }
 
@@ -202,51 +203,77 @@ fn place(index: usize, bytes: u8) -> usize {
 }
 
 extern "C" fn load(thread: c_uint, info: c_uint, address: u64, place: *mut c_void) {
-    known_access(thread, info, address, place.addr(), false);
+    known_access::<false>(thread, info, address, place.addr());
 }
 
 extern "C" fn store(thread: c_uint, info: c_uint, address: u64, place: *mut c_void) {
-    known_access(thread, info, address, place.addr(), true);
+    known_access::<true>(thread, info, address, place.addr());
+}
+
+extern "C" fn access(thread: c_uint, info: c_uint, address: u64, place: *mut c_void) {
+    // SAFETY: QEMU calls from the thread's own host thread.
+    let Some(buffer) = (unsafe { buffer(thread) }) else { return };
+    if !passes_over(buffer, address, place.addr())
+        && let Some((qemu, _)) = SESSION.get()
+    {
+        touched(buffer, info, address, place.addr(), qemu.is_store(info));
+    }
+}
+
+/// An access of code that is not decoded: only QEMU knows what it is, and it is counted here.
+extern "C" fn counted_access(thread: c_uint, info: c_uint, address: u64, index: *mut c_void) {
+    // SAFETY: QEMU calls from the thread's own host thread.
+    let Some(buffer) = (unsafe { buffer(thread) }) else { return };
+    let Some((qemu, _)) = SESSION.get() else { return };
+    let (line, index, store) = (address / LINE_BYTES, index.addr() as u32, qemu.is_store(info));
+    if buffer.sieve.counted_access(line, index, store) {
+        flush(buffer);
+    }
+    if may_cross(address, WIDEST) {
+        touches_next(buffer, info, address, index, store);
+    }
 }
 
 /// An access of an instruction of which the decoder knows all but the address.
 #[inline(always)]
-fn known_access(thread: c_uint, info: c_uint, address: u64, place: usize, store: bool) {
+fn known_access<const STORE: bool>(thread: c_uint, info: c_uint, address: u64, place: usize) {
     // SAFETY: QEMU calls from the thread's own host thread.
     let Some(buffer) = (unsafe { buffer(thread) }) else { return };
-    let event = Event::data(address / LINE_BYTES, (place >> 8) as u32, store);
-    // Loads and stores are counted by block, so that the order of lines is all that matters.
-    if !buffer.events.last().is_some_and(|&before| event.repeats(before)) {
-        push(buffer, event);
+    if !passes_over(buffer, address, place) {
+        touched(buffer, info, address, place, STORE);
     }
-    if address % LINE_BYTES + (place & 0xff) as u64 > LINE_BYTES {
-        may_cross(buffer, info, address, event);
+}
+
+#[inline(always)]
+fn may_cross(address: u64, most_bytes: u64) -> bool {
+    address % LINE_BYTES + most_bytes > LINE_BYTES
+}
+
+/// Is all that this access can touch known not to be followed?
+#[inline(always)]
+fn passes_over(buffer: &Buffer, address: u64, place: usize) -> bool {
+    buffer.sieve.passes_over(address / LINE_BYTES) && !may_cross(address, (place & 0xff) as u64)
+}
+
+/// Loads and stores are counted by block, so that the order of lines is all that matters.
+#[inline(never)]
+fn touched(buffer: &mut Buffer, info: c_uint, address: u64, place: usize, store: bool) {
+    let index = (place >> 8) as u32;
+    if buffer.sieve.access(address / LINE_BYTES, index, store) {
+        flush(buffer);
+    }
+    if may_cross(address, (place & 0xff) as u64) {
+        touches_next(buffer, info, address, index, store);
     }
 }
 
 /// QEMU may have split the access: only it knows whether this part reaches the next line.
 #[cold]
-fn may_cross(buffer: &mut Buffer, info: c_uint, address: u64, event: Event) {
+fn touches_next(buffer: &mut Buffer, info: c_uint, address: u64, index: u32, store: bool) {
     let Some((qemu, _)) = SESSION.get() else { return };
-    if address % LINE_BYTES + qemu.access_bytes(info) > LINE_BYTES {
-        push(buffer, event.on_next_line());
-    }
-}
-
-extern "C" fn access(thread: c_uint, info: c_uint, address: u64, index: *mut c_void) {
-    let Some((qemu, _)) = SESSION.get() else { return };
-    // SAFETY: QEMU calls from the thread's own host thread.
-    let Some(buffer) = (unsafe { buffer(thread) }) else { return };
-    let (line, index, store) = (address / LINE_BYTES, index.addr() as u32, qemu.is_store(info));
-    let event = Event::data(line, index, store);
-    // QEMU splits a wide access into parts: those in one line are one event.
-    if buffer.events.last() != Some(&event) {
-        push(buffer, event);
-    }
-    if address % LINE_BYTES > LINE_BYTES - WIDEST
-        && address % LINE_BYTES + qemu.access_bytes(info) > LINE_BYTES
-    {
-        push(buffer, event.on_next_line());
+    let crosses = may_cross(address, qemu.access_bytes(info));
+    if crosses && buffer.sieve.access(address / LINE_BYTES + 1, index, store) {
+        flush(buffer);
     }
 }
 
@@ -311,10 +338,13 @@ extern "C" fn forked() {
     }
     // SAFETY: this is the only thread.
     if let Some(buffer) = unsafe { buffer(own) } {
-        buffer.events.clear();
         buffer.thread = Thread::new();
     }
     session.forked();
+    // SAFETY: as above.
+    if let Some(buffer) = unsafe { buffer(own) } {
+        buffer.sieve.set_pace(session.pace());
+    }
 }
 
 extern "C" fn ended(_: Id, _: *mut c_void) {

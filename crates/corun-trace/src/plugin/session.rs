@@ -18,8 +18,7 @@ use super::syscalls::{Call, Numbers};
 use super::tap::Tap;
 use crate::control::{Control, Stop, now_ns};
 use crate::decode::{GuestCode, GuestInstruction, Touch, decode};
-use crate::engine::{Engine, Thread};
-use crate::event::Event;
+use crate::engine::{BlockTag, Engine, Pace, Sieve, Thread};
 use crate::report::{self, Report, State};
 use crate::summary;
 use crate::trace_file::Position;
@@ -35,9 +34,9 @@ pub(crate) enum Verdict {
     Stop,
 }
 
-/// A translated block: its number, and which of its instructions to watch.
+/// A translated block: what to know of it when it runs, and which of its instructions to watch.
 pub(crate) struct Watched {
-    pub(crate) id: u32,
+    pub(crate) tag: BlockTag,
     pub(crate) touches_memory: Vec<Touch>,
 }
 
@@ -63,7 +62,7 @@ struct Inner {
     /// Of the program that was started, not of those that it starts.
     trace: Option<Tap>,
     /// Blocks by address and content: QEMU translates the same code again and again.
-    known: HashMap<(u64, u64), u32, FxBuildHasher>,
+    known: HashMap<(u64, u64), BlockTag, FxBuildHasher>,
     process_started_ns: u64,
     started_ns: u64,
     started: Instant,
@@ -91,10 +90,13 @@ impl Session {
         control.add_started();
         let now = Instant::now();
         let started_ns = now_ns();
+        let engine = Engine::new(options.settings.engine, options.instructions)
+            .with_window(options.settings.window)
+            .with_set_profiles(&options.settings.caches);
+        // A trace and the profiles of sets need every access.
+        let partial = options.trace.is_none() && options.settings.caches.llcs.is_empty();
         let inner = Inner {
-            engine: Engine::new(options.settings.engine, options.instructions)
-                .with_window(options.settings.window)
-                .with_set_profiles(&options.settings.caches),
+            engine: if partial { engine.with_gaps() } else { engine },
             trace: options.trace.as_deref().map(|path| Tap::new(path, &options.report)),
             known: HashMap::default(),
             process_started_ns: options.process_started_ns.unwrap_or(started_ns),
@@ -143,10 +145,21 @@ impl Session {
         let content = FxBuildHasher.hash_one(instructions);
         let mut inner = self.lock();
         let Inner { engine, known, .. } = &mut *inner;
-        let id = *known
-            .entry((decoded.block.start, content))
-            .or_insert_with(|| engine.add_block(decoded.block));
-        Some(Watched { id, touches_memory: decoded.touches_memory })
+        let tag = *known.entry((decoded.block.start, content)).or_insert_with(|| {
+            let id = engine.add_block(decoded.block);
+            engine.tag(id)
+        });
+        Some(Watched { tag, touches_memory: decoded.touches_memory })
+    }
+
+    /// Are accesses to be counted as they happen, as the code is not decoded?
+    pub(crate) fn counts_accesses(&self) -> bool {
+        self.code == GuestCode::Other
+    }
+
+    /// How a thread that begins is to collect events.
+    pub(crate) fn pace(&self) -> Pace {
+        if self.is_dormant() { Pace::NOTHING } else { self.lock().engine.pace() }
     }
 
     /// A thread cannot be followed.
@@ -154,15 +167,15 @@ impl Session {
         self.lost_threads.fetch_add(1, Relaxed);
     }
 
-    /// Takes a thread's events in.
+    /// Takes in what a thread has collected, and sets the pace at which it goes on.
     pub(crate) fn flush(
         &self,
         thread: &mut Thread,
         position: &mut Position,
-        events: &mut Vec<Event>,
+        sieve: &mut Sieve,
     ) -> Verdict {
         if self.is_dormant() {
-            events.clear();
+            sieve.set_pace(Pace::NOTHING);
             return Verdict::Continue;
         }
         let mut guard = self.lock();
@@ -172,11 +185,11 @@ impl Session {
             let left = limit.saturating_sub(self.control.instructions());
             inner.engine.set_limit(before + left);
         }
-        inner.engine.process(thread, events);
+        inner.engine.take(thread, sieve);
         if let Some(trace) = &mut inner.trace {
-            trace.record(position, events, &inner.engine);
+            trace.record(position, sieve.events(), &inner.engine);
         }
-        events.clear();
+        sieve.set_pace(inner.engine.pace());
         self.control.add_instructions(inner.engine.instructions() - before);
         if inner.engine.is_full() {
             self.control.set_stop(Stop::InstructionLimit);

@@ -176,7 +176,7 @@ pub(crate) struct ProfileArgs {
     /// Follow this share of the cache lines, such as 0.01
     #[arg(long, value_name = "SHARE", value_parser = sampling_rate, conflicts_with = "max_lines")]
     pub(crate) sampling_rate: Option<SamplingRate>,
-    /// Follow so many cache lines at most, by a share that falls as the footprint grows [default: 65536]
+    /// Follow so many cache lines at most, by a share that falls as the footprint grows [default: 8192]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=1 << 30))]
     pub(crate) max_lines: Option<u64>,
     /// Tell phases apart by windows of so many instructions [default: 10000000]

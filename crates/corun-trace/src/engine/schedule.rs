@@ -1,0 +1,148 @@
+//! When all accesses are seen, and when only those to followed lines.
+//!
+//! A sampled run begins with a stretch in which all are; so a short one is exact. Then every period
+//! has one burst, at a place that chance decides, but the same in every run: a program that does
+//! the same in a rhythm of its own is not met at the same point each time.
+
+use super::sketch::mix;
+
+/// Instructions of the stretch at the beginning.
+const BEGINNING: u64 = 1 << 23;
+/// It ends before when it has touched this many lines (4 MiB), which bounds its memory.
+const BEGINNING_LINES: usize = 1 << 16;
+/// Instructions of a burst.
+const BURST: u64 = 1 << 16;
+/// Instructions from one period's beginning to the next one's.
+pub(crate) const PERIOD: u64 = 1 << 20;
+
+/// What is seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// All, as long as the run lasts.
+    Always,
+    /// All, since it began.
+    Beginning,
+    /// Followed lines alone, until so many instructions have passed.
+    Gap(u64),
+    /// All, until so many have.
+    Burst(u64),
+}
+
+/// A change from one to the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// A burst begins; each of its accesses stands for so many.
+    Burst { weight: u64 },
+    /// It ends.
+    Gap,
+}
+
+/// When what is seen. Counted in instructions since the run began.
+#[derive(Debug, Clone)]
+pub(crate) struct Schedule {
+    stage: Stage,
+    /// The beginning of the period whose burst comes next or is running.
+    period: u64,
+}
+
+impl Schedule {
+    /// All is seen at all times.
+    pub(crate) fn always() -> Self {
+        Self { stage: Stage::Always, period: 0 }
+    }
+
+    /// All is seen at the beginning, then bursts are.
+    pub(crate) fn bursts() -> Self {
+        Self { stage: Stage::Beginning, period: 0 }
+    }
+
+    /// Bursts alone are seen from now on.
+    pub(crate) fn begin_bursts(&mut self, now: u64) {
+        self.period = now;
+        self.stage = Stage::Gap(self.next_burst());
+    }
+
+    /// Is all seen?
+    pub(crate) fn sees_all(&self) -> bool {
+        !matches!(self.stage, Stage::Gap(_))
+    }
+
+    /// Will it always be?
+    pub(crate) fn is_always(&self) -> bool {
+        self.stage == Stage::Always
+    }
+
+    /// Has all been seen since the run began, as it soon will not?
+    pub(crate) fn is_beginning(&self) -> bool {
+        self.stage == Stage::Beginning
+    }
+
+    /// Is it a burst?
+    pub(crate) fn is_burst(&self) -> bool {
+        matches!(self.stage, Stage::Burst(_))
+    }
+
+    /// Instructions until there may be a change.
+    pub(crate) fn left(&self, now: u64) -> u64 {
+        match self.stage {
+            Stage::Always => u64::MAX,
+            Stage::Beginning => BEGINNING.saturating_sub(now),
+            Stage::Gap(end) | Stage::Burst(end) => end.saturating_sub(now),
+        }
+    }
+
+    /// So many instructions have passed, and the stretch since the last change has touched so many
+    /// lines: what changes?
+    pub(crate) fn advance(&mut self, now: u64, lines: usize) -> Option<Change> {
+        match self.stage {
+            Stage::Beginning if now >= BEGINNING || lines >= BEGINNING_LINES => {
+                self.begin_bursts(now);
+                Some(Change::Gap)
+            }
+            Stage::Gap(end) if now >= end => {
+                self.stage = Stage::Burst(now + BURST);
+                Some(Change::Burst { weight: PERIOD / BURST })
+            }
+            Stage::Burst(end) if now >= end => {
+                self.period += PERIOD;
+                self.stage = Stage::Gap(self.next_burst());
+                Some(Change::Gap)
+            }
+            _ => None,
+        }
+    }
+
+    fn next_burst(&self) -> u64 {
+        self.period + mix(self.period) % (PERIOD - BURST)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_beginning_and_then_a_burst_a_period() {
+        let (mut schedule, mut seen, mut bursts) = (Schedule::bursts(), 0, 0);
+        let all = BEGINNING + 100 * PERIOD;
+        for now in (0..all).step_by(1024) {
+            match schedule.advance(now, 0) {
+                Some(Change::Burst { weight }) => bursts += weight,
+                Some(Change::Gap) if bursts == 0 => assert_eq!(now, BEGINNING),
+                _ => {}
+            }
+            seen += if schedule.sees_all() { 1024 } else { 0 };
+        }
+        assert_eq!(bursts, 100 * PERIOD / BURST);
+        let expected = BEGINNING + 100 * BURST;
+        assert!((expected..expected + 100 * 1024).contains(&seen), "{seen}");
+    }
+
+    #[test]
+    fn many_lines_end_the_beginning() {
+        let mut schedule = Schedule::bursts();
+        assert_eq!(schedule.advance(1000, BEGINNING_LINES - 1), None);
+        assert_eq!(schedule.advance(1000, BEGINNING_LINES), Some(Change::Gap));
+        assert!(schedule.left(1000) < PERIOD);
+    }
+}

@@ -1,0 +1,243 @@
+//! What one thread hands to the engine: all events while all are seen, else the sums of the blocks
+//! that ran and the events of followed lines alone, of which an unfollowed line costs a hash.
+
+use super::facts::Sums;
+use super::sample::spatial_hash;
+use crate::block::{Block, Exit};
+use crate::event::Event;
+
+/// How a thread is to collect events until it hands them in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pace {
+    /// All of them?
+    pub(crate) all: bool,
+    /// Those of lines with at most this hash.
+    pub(crate) threshold: u64,
+    /// Instructions after which they are due, where not all are collected.
+    pub(crate) instructions: u32,
+    /// Events after which they are due.
+    pub(crate) events: usize,
+    /// Which of the engine's paces this is: when it has another one, events are due.
+    pub(crate) number: u32,
+}
+
+impl Pace {
+    /// Nothing is collected any more.
+    pub(crate) const NOTHING: Self = Self {
+        all: false,
+        threshold: 0,
+        instructions: u32::MAX,
+        events: usize::MAX,
+        number: u32::MAX,
+    };
+}
+
+/// What a thread needs to know of a block each time it runs, in one word: where nothing else is to
+/// be done it has no memory to wait for. From bit 0 on: 7 bits each of instructions, loads, stores
+/// and floats, one of branches; is it special; its number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BlockTag(u64);
+
+const COUNT: u64 = 0x7f;
+const LOADS: u32 = 7;
+const STORES: u32 = 14;
+const FLOATS: u32 = 21;
+const BRANCHES: u32 = 28;
+const SPECIAL: u64 = 1 << 29;
+const NUMBER: u32 = 30;
+
+impl BlockTag {
+    /// A block is special if its code has a line that may be followed or its counts here do not tell
+    /// all there is to count.
+    pub(super) fn new(id: u32, block: &Block, followed: bool) -> Self {
+        let Block { instructions, loads, stores, floats, branches, .. } = *block;
+        let counts = [instructions, loads, stores, floats].map(u64::from);
+        let plain = counts.iter().all(|&count| count <= COUNT) && branches <= 1;
+        let number = u64::from(id) << NUMBER;
+        if followed || !plain || block.exit == Exit::Repeat || block.flow.is_empty() {
+            return Self(number | SPECIAL);
+        }
+        let [instructions, loads, stores, floats] = counts;
+        let others = floats << FLOATS | u64::from(branches) << BRANCHES;
+        Self(number | instructions | loads << LOADS | stores << STORES | others)
+    }
+
+    /// As it is handed to callbacks.
+    pub fn word(self) -> u64 {
+        self.0
+    }
+
+    /// From there.
+    pub fn from_word(word: u64) -> Self {
+        Self(word)
+    }
+
+    fn number(self) -> u32 {
+        (self.0 >> NUMBER) as u32
+    }
+}
+
+/// Instructions of which a thread keeps sums.
+pub(super) const MOST_INSTRUCTIONS: u64 = 1 << 20;
+/// From one sum to the next one in the same word.
+const APART: u32 = FLOATS;
+const ONE_SUM: u64 = (1 << APART) - 1;
+
+/// Sums over plain blocks that ran.
+#[derive(Debug, Clone, Copy, Default)]
+struct Tally {
+    /// Of instructions and floats, loads and branches, and stores.
+    sums: [u64; 3],
+}
+
+impl Tally {
+    #[inline(always)]
+    fn add(&mut self, tag: BlockTag) {
+        self.sums[0] += tag.0 & (COUNT | COUNT << FLOATS);
+        self.sums[1] += tag.0 >> LOADS & (COUNT | 1 << (BRANCHES - LOADS));
+        self.sums[2] += tag.0 >> STORES & COUNT;
+    }
+
+    #[inline(always)]
+    fn instructions(self) -> u64 {
+        self.sums[0] & ONE_SUM
+    }
+
+    fn unpack(self) -> Sums {
+        let [first, second, stores] = self.sums;
+        let [instructions, loads] = [first, second].map(|sums| (sums & ONE_SUM) as u32);
+        let [floats, branches] = [first, second].map(|sums| (sums >> APART) as u32);
+        Sums::new([instructions, loads, stores as u32, branches, floats])
+    }
+}
+
+/// Lines of which a thread remembers that they are not followed.
+const KNOWN: usize = 512;
+/// More than any address / 64.
+const NO_LINE: u64 = u64::MAX;
+
+/// One thread's events, until it hands them in.
+#[derive(Debug, Clone)]
+pub struct Sieve {
+    tally: Tally,
+    /// Instructions at which events are due; 0 while all are collected.
+    instructions_left: u64,
+    pace: Pace,
+    pub(super) events: Vec<Event>,
+    /// Instruction and direction of the running block's last access that was counted by itself.
+    last_access: Option<(u32, bool)>,
+    /// Lines that are not followed, by their low bits; none while all events are collected.
+    unfollowed: Box<[u64; KNOWN]>,
+}
+
+impl Sieve {
+    /// An empty one.
+    pub fn new(pace: Pace) -> Self {
+        let unfollowed = Box::new([NO_LINE; KNOWN]);
+        let (tally, events) = (Tally::default(), Vec::new());
+        let mut sieve =
+            Self { tally, instructions_left: 0, pace, events, last_access: None, unfollowed };
+        sieve.set_pace(pace);
+        sieve
+    }
+
+    /// Empties it and goes on at another pace.
+    pub fn set_pace(&mut self, pace: Pace) {
+        self.events.clear();
+        self.tally = Tally::default();
+        if pace.all {
+            // No more than is needed: there may be many threads.
+            self.events.shrink_to(pace.events);
+            self.events.reserve_exact(pace.events);
+        }
+        if pace.all && !self.pace.all {
+            self.unfollowed.fill(NO_LINE);
+        }
+        self.instructions_left = if pace.all { 0 } else { u64::from(pace.instructions) };
+        self.pace = pace;
+    }
+
+    /// Are all events collected?
+    pub fn takes_all(&self) -> bool {
+        self.pace.all
+    }
+
+    /// The engine's pace that it keeps to.
+    pub fn pace_number(&self) -> u32 {
+        self.pace.number
+    }
+
+    /// The events.
+    pub fn events(&self) -> &[Event] {
+        &self.events
+    }
+
+    /// The sums of the plain blocks that ran, where not all events are collected. The others are
+    /// among the events.
+    pub(super) fn sums(&self) -> Sums {
+        self.tally.unpack()
+    }
+
+    /// A block begins. True when events are due, after this one.
+    pub fn block(&mut self, tag: BlockTag) -> bool {
+        !self.sums_up(tag) && self.collect(tag)
+    }
+
+    /// A block begins: adds it up. Is that all there is to do about it? Else it has to be collected.
+    #[inline(always)]
+    pub fn sums_up(&mut self, tag: BlockTag) -> bool {
+        self.tally.add(tag);
+        // While all events are collected there are none to wait for.
+        self.tally.instructions() < self.instructions_left && tag.0 & SPECIAL == 0
+    }
+
+    /// Collects a block that [`Self::sums_up`] does not do for. True when events are due.
+    pub fn collect(&mut self, tag: BlockTag) -> bool {
+        self.last_access = None;
+        if self.pace.all {
+            self.tally = Tally::default();
+            return self.push(Event::block(tag.number()));
+        }
+        let full = tag.0 & SPECIAL != 0 && self.push(Event::block(tag.number()));
+        full || self.tally.instructions() >= self.instructions_left
+    }
+
+    /// Is a line known not to be followed, and so to be passed over?
+    #[inline(always)]
+    pub fn passes_over(&self, line: u64) -> bool {
+        self.unfollowed[line as usize % KNOWN] == line
+    }
+
+    /// An instruction of the running block touches a line. True when events are due.
+    #[inline(always)]
+    pub fn access(&mut self, line: u64, index: u32, store: bool) -> bool {
+        if !self.pace.all && spatial_hash(line) > self.pace.threshold {
+            self.unfollowed[line as usize % KNOWN] = line;
+            return false;
+        }
+        let event = Event::data(line, index, store);
+        // In every cache the same line again hits, and the order of lines stays as it is.
+        let repeats = self.events.last().is_some_and(|&before| event.repeats(before));
+        !repeats && self.push(event)
+    }
+
+    /// The same where the block's accesses are not known and are counted as they happen.
+    #[inline]
+    pub fn counted_access(&mut self, line: u64, index: u32, store: bool) -> bool {
+        if self.pace.all {
+            let event = Event::data(line, index, store);
+            return self.events.last() != Some(&event) && self.push(event);
+        }
+        // A wide access comes in parts.
+        if self.last_access.replace((index, store)) != Some((index, store)) {
+            self.tally.sums[if store { 2 } else { 1 }] += 1;
+        }
+        self.access(line, index, store)
+    }
+
+    #[inline(always)]
+    fn push(&mut self, event: Event) -> bool {
+        self.events.push(event);
+        self.events.len() >= self.pace.events
+    }
+}
