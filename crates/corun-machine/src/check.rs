@@ -286,6 +286,7 @@ fn fields(object: &ObjectSpec, at: &str) -> Checked {
         ("holds", Cache, object.holds.is_some()),
         ("size_kib", Cache, object.size_kib.is_some()),
         ("ways", Cache, object.ways.is_some()),
+        ("min_partition_ways", Cache, object.min_partition_ways.is_some()),
         ("line_bytes", Cache, object.line_bytes.is_some()),
         ("inclusion", Cache, object.inclusion.is_some()),
         ("latency_ns", Cache, object.latency_ns.is_some()),
@@ -325,6 +326,12 @@ fn fields(object: &ObjectSpec, at: &str) -> Checked {
         let why =
             format!("found {ways}, more than {size_kib} KiB hold with lines of {line_bytes} bytes");
         return wrong(field("ways"), why);
+    }
+    let least = object.min_partition_ways.unwrap_or(1);
+    not_zero(field("min_partition_ways"), u64::from(least))?;
+    if object.ways.is_some_and(|ways| least > ways) {
+        let why = format!("found {least}, more than the {ways} ways of the cache");
+        return wrong(field("min_partition_ways"), why);
     }
     object
         .latency_ns

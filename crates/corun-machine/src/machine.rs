@@ -20,6 +20,8 @@ pub struct Cache {
     pub size_bytes: u64,
     /// Associativity, where known.
     pub ways: Option<u32>,
+    /// The fewest ways that a partition of it may have; 1 where the machine does not say.
+    pub min_partition_ways: u32,
     /// Bytes a line, where known.
     pub line_bytes: Option<u32>,
     /// Relation to the nearer caches.

@@ -74,6 +74,7 @@ fn of_object(object: &ObjectSpec, figures: &mut Vec<String>) {
         };
         add("size_kib", object.size_kib.is_some());
         add("ways", object.ways.is_some());
+        add("min_partition_ways", object.min_partition_ways.is_some());
         add("line_bytes", object.line_bytes.is_some());
         add("inclusion", object.inclusion.is_some());
         add("latency_ns", object.latency_ns.is_some());

@@ -73,6 +73,9 @@ pub struct ObjectSpec {
     /// Of a cache: associativity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ways: Option<u32>,
+    /// Of a cache: the fewest ways that a partition of it may have. Absent: 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_partition_ways: Option<u32>,
     /// Of a cache: bytes a line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line_bytes: Option<u32>,
@@ -108,6 +111,7 @@ impl ObjectSpec {
             holds: None,
             size_kib: None,
             ways: None,
+            min_partition_ways: None,
             line_bytes: None,
             inclusion: None,
             latency_ns: None,

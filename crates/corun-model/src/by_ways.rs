@@ -48,6 +48,8 @@ pub struct WaysFigures {
     pub llc_hit_stalls: f64,
     /// Share of cycles stalled on memory, 0 to 1.
     pub memory_stalls: f64,
+    /// Share of cycles stalled with a miss of the private cache outstanding, 0 to 1.
+    pub l2_miss_stalls: f64,
     /// Share of cycles stalled for any reason, 0 to 1. Of a recording: all cycles but those that
     /// dispatch at full width takes.
     pub total_stalls: f64,
@@ -110,6 +112,7 @@ impl Model {
             misses_per_s: knot.misses_per_s,
             llc_hit_stalls: (knot.llc_hit_cpi * ipc).min(total - memory),
             memory_stalls: memory,
+            l2_miss_stalls: knot.l2_miss_stalls.clamp(0.0, 1.0),
             total_stalls: total,
             stack: None,
             extrapolated: demand.extrapolated,
@@ -126,6 +129,7 @@ impl Model {
             figures.memory_stalls = stack.memory * ipc;
             figures.llc_hit_stalls = stack.llc_hits * ipc;
             figures.total_stalls = 1.0 - stack.base * ipc;
+            figures.l2_miss_stalls = (figures.memory_stalls + figures.llc_hit_stalls).min(1.0);
             figures.stack = Some(stack);
         }
         figures
@@ -175,7 +179,7 @@ impl WaysFigures {
             llc_usage_kib: self.occupancy_bytes / 1024.0,
             bandwidth_mb_per_s: self.bytes_per_s * 1e-6,
             miss_bandwidth_mb_per_s: self.misses_per_s * line_bytes * 1e-6,
-            stalls_l2_miss: (self.memory_stalls + self.llc_hit_stalls).min(1.0),
+            stalls_l2_miss: self.l2_miss_stalls,
             stalls_l3_miss: self.memory_stalls,
             stalls_total: self.total_stalls,
             stalls_store_buffer: 0.0,

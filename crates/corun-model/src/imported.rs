@@ -34,6 +34,10 @@ struct Parts {
     cpi: f64,
     memory_cpi: f64,
     llc_cpi: f64,
+    /// With an L3 miss outstanding: memory_cpi without what the store buffer adds.
+    l3_miss_cpi: f64,
+    /// With an L2 miss outstanding, as a share of cycles.
+    l2_miss_stalls: f64,
     /// All stalls.
     stall_cpi: f64,
     /// stalls_l3_miss + stalls_store_buffer as a share of cycles, not cut to the total.
@@ -111,6 +115,8 @@ fn parts(figures: &SoloFigures, total_bytes: f64) -> Parts {
         cpi,
         memory_cpi: memory * cpi,
         llc_cpi: llc * cpi,
+        l3_miss_cpi: figures.stalls_l3_miss.min(total) * cpi,
+        l2_miss_stalls: figures.stalls_l2_miss,
         stall_cpi: total * cpi,
         raw_memory_stalls: raw,
         total_stalls: total,
@@ -149,6 +155,7 @@ fn as_measured(parts: &Parts, on: &MeasuredOn, site: &Site) -> Knot {
         llc_hit_cpi: parts.llc_cpi,
         memory_stalls: parts.raw_memory_stalls,
         total_stalls: parts.total_stalls,
+        l2_miss_stalls: parts.l2_miss_stalls,
         mpki: parts.mpki,
         misses_per_s: parts.mpkc * 1e-3 * on.clock_mhz * 1e6,
         bytes_per_s: parts.mb_per_s * 1e6,
@@ -183,6 +190,11 @@ fn moved(parts: &Parts, on: &MeasuredOn, site: &Site, here: bool) -> Knot {
     };
     let bytes = parts.mb_per_s * 1e6 * parts.cpi / (on.clock_mhz * 1e6);
     finish(&mut knot, site, bytes, unstalled);
+    knot.l2_miss_stalls = if here {
+        parts.l2_miss_stalls
+    } else {
+        ((parts.l3_miss_cpi * memory + llc_cpi) / knot.cpi).min(1.0)
+    };
     knot
 }
 

@@ -154,6 +154,7 @@ pub(crate) fn finish(knot: &mut Knot, site: &Site, bytes_per_instruction: f64, u
     let speed = clock / knot.cpi;
     knot.memory_stalls = knot.memory_cpi / knot.cpi;
     knot.total_stalls = ((knot.cpi - unstalled) / knot.cpi).max(knot.memory_stalls);
+    knot.l2_miss_stalls = ((knot.memory_cpi + knot.llc_hit_cpi) / knot.cpi).min(1.0);
     knot.misses_per_s = knot.mpki * 1e-3 * speed;
     knot.bytes_per_s = bytes_per_instruction * speed;
 }

@@ -10,11 +10,11 @@
 
 mod bandwidth;
 mod by_ways;
-mod classify;
 mod domains;
 mod error;
 mod imported;
 mod interval;
+mod masks;
 mod model;
 mod options;
 mod outcome;
@@ -27,7 +27,6 @@ mod table;
 mod whole;
 
 pub use by_ways::{CpiStack, WaysFigures};
-pub use classify::{CacheClass, ClassLimits, WaysPoint, classify};
 pub use error::ModelError;
 pub use model::Model;
 pub use options::{

@@ -179,6 +179,10 @@ impl Model {
         self.bandwidth
     }
 
+    pub(crate) fn law(&self) -> &'static (dyn DivideSpace + Sync) {
+        self.law
+    }
+
     pub(crate) fn site(&self, cpu: usize) -> &Site {
         &self.sites[self.site_of[cpu] as usize]
     }
@@ -253,6 +257,34 @@ impl Model {
     /// Stage B: bandwidth, memory latency and hardware threads couple everything that runs, with
     /// the demands as they are. Into `out` in the order of the flows.
     pub fn couple(&self, flows: &[Flow<'_>], scratch: &mut Scratch, out: &mut Vec<Outcome>) {
+        self.couple_capped(flows, &[], scratch, out);
+    }
+
+    /// Stage B with caps on memory traffic, in bytes a second by flow: infinite for none, and none
+    /// at all where the list is empty. A capped program goes as fast as the cap lets its bytes
+    /// through, as though it drew no more alone: the hardware holds back its requests.
+    pub fn couple_capped(
+        &self,
+        flows: &[Flow<'_>],
+        caps: &[f64],
+        scratch: &mut Scratch,
+        out: &mut Vec<Outcome>,
+    ) {
+        if caps.is_empty() {
+            return self.couple_demands(flows, scratch, out);
+        }
+        let mut capped: Vec<Flow<'_>> = recycle(std::mem::take(&mut scratch.capped));
+        capped.extend(
+            flows
+                .iter()
+                .zip(caps)
+                .map(|(flow, &cap)| Flow { demand: flow.demand.capped(cap), ..*flow }),
+        );
+        self.couple_demands(&capped, scratch, out);
+        scratch.capped = recycle(capped);
+    }
+
+    fn couple_demands(&self, flows: &[Flow<'_>], scratch: &mut Scratch, out: &mut Vec<Outcome>) {
         scratch.shares.clear();
         scratch.shares.resize(flows.len(), 0.0);
         self.domains.clear(&mut scratch.domains);

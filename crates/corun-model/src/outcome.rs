@@ -22,6 +22,18 @@ pub struct Demand {
     pub extrapolated: bool,
 }
 
+impl Demand {
+    /// The demand of a program that may draw at most so many bytes a second: so much slower that it
+    /// does not draw more, waiting for memory all the longer.
+    pub(crate) fn capped(self, bytes_per_s: f64) -> Self {
+        if self.bytes_per_s <= bytes_per_s {
+            return self;
+        }
+        let cpi = self.cpi * self.bytes_per_s / bytes_per_s;
+        Self { cpi, memory_cpi: self.memory_cpi + cpi - self.cpi, bytes_per_s, ..self }
+    }
+}
+
 /// A running program's figures among the others.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Outcome {

@@ -1,6 +1,7 @@
 //! Memory that solves reuse, so that they allocate nothing once it has grown.
 
 use crate::domains::DomainScratch;
+use crate::masks::OverlapScratch;
 use crate::program::Flow;
 use crate::space::SpaceScratch;
 use crate::table::PhaseTable;
@@ -12,8 +13,10 @@ pub struct Scratch {
     pub(crate) domains: DomainScratch,
     pub(crate) tables: Vec<&'static PhaseTable>,
     pub(crate) flows: Vec<Flow<'static>>,
+    pub(crate) capped: Vec<Flow<'static>>,
     pub(crate) order: Vec<(u64, u32)>,
     pub(crate) shares: Vec<f64>,
+    pub(crate) overlap: OverlapScratch,
     pub(crate) busy_threads: Vec<u32>,
 }
 

@@ -27,6 +27,8 @@ pub(crate) struct Knot {
     pub(crate) memory_stalls: f64,
     /// TS: all stalls as a share of all cycles.
     pub(crate) total_stalls: f64,
+    /// Stalls with a miss of the private cache outstanding as a share of all cycles.
+    pub(crate) l2_miss_stalls: f64,
     pub(crate) mpki: f64,
     /// Lines missed a second.
     pub(crate) misses_per_s: f64,
@@ -49,6 +51,7 @@ impl Knot {
             private_hit_cpi: mix(low.private_hit_cpi, high.private_hit_cpi),
             memory_stalls: mix(low.memory_stalls, high.memory_stalls),
             total_stalls: mix(low.total_stalls, high.total_stalls),
+            l2_miss_stalls: mix(low.l2_miss_stalls, high.l2_miss_stalls),
             mpki: mix(low.mpki, high.mpki),
             misses_per_s: mix(low.misses_per_s, high.misses_per_s),
             bytes_per_s: mix(low.bytes_per_s, high.bytes_per_s),

@@ -50,12 +50,14 @@ fn knot(phases: &[(f64, &PhaseTable)], all: f64, bytes: f64) -> Knot {
         whole.mpki += share * own.mpki;
         whole.memory_stalls += cycles * own.memory_stalls;
         whole.total_stalls += cycles * own.total_stalls;
+        whole.l2_miss_stalls += cycles * own.l2_miss_stalls;
         whole.misses_per_s += cycles * own.misses_per_s;
         whole.bytes_per_s += cycles * own.bytes_per_s;
     }
     for by_time in [
         &mut whole.memory_stalls,
         &mut whole.total_stalls,
+        &mut whole.l2_miss_stalls,
         &mut whole.misses_per_s,
         &mut whole.bytes_per_s,
     ] {

@@ -64,6 +64,7 @@ fn threads(machine: &Machine, count: u64) -> Vec<ThreadView> {
                 instructions_per_s: 1e9,
                 memory_bytes_per_s: mpki * 64e6,
             }),
+            by_ways: None,
             llc_occupancy_bytes: None,
             pages_by_node: Vec::new(),
         }

@@ -4,21 +4,29 @@
 //! carried out, nor whether the machine is real. [`registry()`] lists the policies there are,
 //! [`build`] makes one by its name. docs/policies.md describes each, ARCHITECTURE.md walks through a new one.
 
+mod partitioning;
 mod plan;
 mod policies;
 mod policy;
 mod registry;
 mod spread;
 mod view;
+mod ways_curve;
 
+pub use partitioning::{
+    CacheClass, Cap, ClassLimits, Input, Partition, PartitionError, Partitioner, classify,
+};
 pub use plan::{Action, ActionKind, CachePart, Plan, Step};
 pub use policies::registry;
 pub use policy::{CounterKind, Event, Interval, Needs, Policy};
-pub use registry::{BuildError, BuildOptions, Parameter, PolicyEntry, build};
+pub use registry::{
+    Build, BuildError, BuildOptions, Parameter, PolicyEntry, PolicyKind, build, build_partitioner,
+};
 pub use view::{
     Counters, Nanoseconds, ProcessId, Scope, ScopedRate, SoloFigures, ThreadId, ThreadState,
     ThreadView, View,
 };
+pub use ways_curve::{WaysCurve, WaysPoint};
 
 #[cfg(test)]
 mod fixture;

@@ -3,17 +3,38 @@
 
 mod di;
 mod dio;
+mod dunn;
+mod equal_part;
+mod kpart;
+mod lfoc;
+mod lfoc_caps;
 mod linux_default;
 mod random;
+mod ucp;
+mod ucp_slowdown;
+mod yu_petrov;
 
 use crate::PolicyEntry;
 
 /// The interval of DIO in cycles (Blagodurov et al., TOCS 2010, section 4.2).
 const BILLION_CYCLES: u64 = 1_000_000_000;
 
-/// The policies there are, in the order in which they are shown.
+/// The policies there are, in the order in which they are shown: placement, then partitioning.
 pub fn registry() -> &'static [PolicyEntry] {
-    static REGISTRY: &[PolicyEntry] = &[linux_default::ENTRY, random::ENTRY, di::ENTRY, dio::ENTRY];
+    static REGISTRY: &[PolicyEntry] = &[
+        linux_default::ENTRY,
+        random::ENTRY,
+        di::ENTRY,
+        dio::ENTRY,
+        equal_part::ENTRY,
+        ucp::ENTRY,
+        ucp_slowdown::ENTRY,
+        yu_petrov::ENTRY,
+        kpart::ENTRY,
+        dunn::ENTRY,
+        lfoc::ENTRY,
+        lfoc_caps::ENTRY,
+    ];
     REGISTRY
 }
 

@@ -33,6 +33,8 @@ pub struct Needs {
     pub controls: Vec<ActionKind>,
     /// Does it need each thread's solo figures from a stored profile?
     pub solo_figures: bool,
+    /// Does it need each thread's figures by ways of its LLC ([`crate::ThreadView::by_ways`])?
+    pub by_ways: bool,
 }
 
 /// How often a policy decides.

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Policy, registry};
+use crate::partitioning::policy::PartitionPolicy;
+use crate::{Partitioner, Policy, registry};
 
 /// What the registry says of a policy.
 #[derive(Debug, Clone, Copy)]
@@ -15,8 +16,53 @@ pub struct PolicyEntry {
     pub source: &'static str,
     /// What can be set, beside the seed.
     pub parameters: &'static [Parameter],
-    /// Builds it. The options have been checked against `parameters`; [`build`] does both.
-    pub build: fn(&BuildOptions) -> Box<dyn Policy>,
+    /// How it is built. The options have been checked against `parameters`; [`build`] does both.
+    pub build: Build,
+}
+
+/// How a policy is built.
+#[derive(Debug, Clone, Copy)]
+pub enum Build {
+    /// A policy as such.
+    Policy(fn(&BuildOptions) -> Box<dyn Policy>),
+    /// One that partitions LLCs, from its partitioner.
+    Partitioner {
+        /// Builds the partitioner.
+        build: fn(&BuildOptions) -> Box<dyn Partitioner>,
+        /// Does it cap bandwidth too?
+        caps: bool,
+    },
+}
+
+/// What a policy decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum PolicyKind {
+    /// Who runs where.
+    Placement,
+    /// Who has which ways of the LLC where it runs.
+    Partitioning,
+}
+
+impl PolicyEntry {
+    /// What it decides.
+    pub const fn kind(&self) -> PolicyKind {
+        match self.build {
+            Build::Policy(_) => PolicyKind::Placement,
+            Build::Partitioner { .. } => PolicyKind::Partitioning,
+        }
+    }
+
+    /// The entry of a partitioning policy.
+    pub(crate) const fn partitioning(
+        name: &'static str,
+        summary: &'static str,
+        source: &'static str,
+        parameters: &'static [Parameter],
+        build: fn(&BuildOptions) -> Box<dyn Partitioner>,
+    ) -> Self {
+        let build = Build::Partitioner { build, caps: false };
+        Self { name, summary, source, parameters, build }
+    }
 }
 
 /// A number that can be set when a policy is built.
@@ -63,6 +109,12 @@ pub enum BuildError {
         /// The names there are.
         known: String,
     },
+    /// The policy places threads and does not partition.
+    #[error("policy `{policy}` does not partition caches")]
+    NoPartitioner {
+        /// The policy.
+        policy: &'static str,
+    },
     /// The policy has no parameter of this name.
     #[error("policy `{policy}` has no parameter `{name}`: expected {known}")]
     UnknownParameter {
@@ -101,12 +153,37 @@ fn did_you_mean(nearest: &Option<&'static str>) -> String {
 /// [`BuildError`] when there is no such policy, it has no such parameter, or a value is out of
 /// range.
 pub fn build(name: &str, options: &BuildOptions) -> Result<Box<dyn Policy>, BuildError> {
+    let entry = checked(name, options)?;
+    Ok(match entry.build {
+        Build::Policy(build) => build(options),
+        Build::Partitioner { build, caps } => {
+            Box::new(PartitionPolicy::new(entry.name, build(options), caps))
+        }
+    })
+}
+
+/// Builds the partitioner of a policy's name: the decision alone, without a host.
+///
+/// # Errors
+/// As [`build`], and [`BuildError::NoPartitioner`] for a policy that does not partition.
+pub fn build_partitioner(
+    name: &str,
+    options: &BuildOptions,
+) -> Result<Box<dyn Partitioner>, BuildError> {
+    let entry = checked(name, options)?;
+    match entry.build {
+        Build::Partitioner { build, .. } => Ok(build(options)),
+        Build::Policy(_) => Err(BuildError::NoPartitioner { policy: entry.name }),
+    }
+}
+
+fn checked(name: &str, options: &BuildOptions) -> Result<&'static PolicyEntry, BuildError> {
     let entry =
         registry().iter().find(|entry| entry.name == name).ok_or_else(|| unknown_policy(name))?;
     for (name, &value) in &options.parameters {
         check(entry, name, value)?;
     }
-    Ok((entry.build)(options))
+    Ok(entry)
 }
 
 fn check(entry: &PolicyEntry, name: &str, value: f64) -> Result<(), BuildError> {

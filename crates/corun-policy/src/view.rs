@@ -1,6 +1,10 @@
 //! What a policy sees.
 
+use std::sync::Arc;
+
 use corun_machine::{CpuId, CpuSet, Machine};
+
+use crate::WaysCurve;
 
 /// A moment or a length of time, in nanoseconds since the host started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -70,6 +74,9 @@ pub struct ThreadView {
     pub counters: Counters,
     /// Known beforehand from a stored profile, for this machine.
     pub solo: Option<SoloFigures>,
+    /// Its program alone with each number of ways of the LLC it is on, from a stored profile. A host
+    /// gives it to policies that say that they need it.
+    pub by_ways: Option<Arc<WaysCurve>>,
     /// Bytes of the LLC that hold its lines, where the host can tell.
     pub llc_occupancy_bytes: Option<f64>,
     /// Share of its pages on each NUMA node, in the order of [`Machine::nodes`]; empty: unknown.

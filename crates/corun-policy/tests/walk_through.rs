@@ -18,6 +18,7 @@ impl Policy for Pack {
             counters: Vec::new(),
             controls: vec![ActionKind::Place],
             solo_figures: false,
+            by_ways: false,
         }
     }
 
@@ -73,6 +74,7 @@ fn thread(id: u64, machine: &Machine) -> ThreadView {
         allowed: machine.cpu_set(),
         counters: Counters::default(),
         solo: None,
+        by_ways: None,
         llc_occupancy_bytes: None,
         pages_by_node: Vec::new(),
     }

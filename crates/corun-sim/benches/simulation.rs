@@ -35,6 +35,7 @@ fn object(kind: ObjectType, count: u32, objects: Vec<ObjectSpec>) -> ObjectSpec 
         holds: None,
         size_kib: None,
         ways: None,
+        min_partition_ways: None,
         line_bytes: None,
         inclusion: None,
         latency_ns: None,

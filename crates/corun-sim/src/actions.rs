@@ -59,7 +59,7 @@ impl Engine<'_> {
             Action::Allow { thread, cpus } => self.allow(*thread, cpus),
             Action::Swap { first, second } => self.swap(*first, *second),
             Action::Partition { llc, parts } => self.partition(policy, *llc, parts),
-            Action::CapBandwidth { .. } => Err(ActionError::NotAnnounced(action.kind())),
+            Action::CapBandwidth { threads, mb_per_s } => self.cap(threads, *mb_per_s),
             Action::MovePages { thread, node } => self.move_pages(*thread, *node),
             Action::IdleCpu { cpu, duration } => self.idle_cpu(*cpu, *duration),
             Action::SetWeight { thread, weight, until } => {
@@ -156,16 +156,10 @@ impl Engine<'_> {
         let state = self.parts.llcs.get(llc).ok_or(ActionError::UnknownLlc(llc))?;
         let ways = state.ways.filter(|&ways| ways > 0).ok_or(ActionError::NoWays(llc))?;
         let mut named: Vec<ThreadId> = Vec::new();
-        for (place, part) in parts.iter().enumerate() {
+        for part in parts {
             let mask = part.mask;
             if mask == 0 || ways < 64 && mask >> ways != 0 {
                 return Err(ActionError::Mask { llc, ways, mask });
-            }
-            let others = parts[..place].iter().map(|other| other.mask);
-            if let Some(first) =
-                others.into_iter().find(|&other| other != mask && other & mask != 0)
-            {
-                return Err(ActionError::Overlap { llc, first, second: mask });
             }
             for &thread in &part.threads {
                 self.slot_of(thread)?;
@@ -184,6 +178,18 @@ impl Engine<'_> {
         let slot_of = |id: ThreadId| threads.iter().position(|thread| thread.id == id);
         self.parts.divide(llc, asked, slot_of, policy, self.now);
         Ok(true)
+    }
+
+    fn cap(&mut self, threads: &[ThreadId], mb_per_s: Option<f64>) -> Result<bool, ActionError> {
+        if let Some(cap) = mb_per_s.filter(|&cap| !(cap.is_finite() && cap > 0.0)) {
+            return Err(ActionError::Cap(cap));
+        }
+        for &thread in threads {
+            self.slot_of(thread)?;
+        }
+        let changed = self.caps.set(threads, mb_per_s.map(|cap| cap * 1e6));
+        self.rates.stale |= changed;
+        Ok(changed)
     }
 
     fn move_pages(&mut self, id: ThreadId, node: usize) -> Result<bool, ActionError> {

@@ -10,6 +10,7 @@ use corun_profile::Method;
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 
+use crate::caps::Caps;
 use crate::dispatch::CpuState;
 use crate::domains::Domains;
 use crate::host::Host;
@@ -87,6 +88,7 @@ pub(crate) struct Engine<'a> {
     pub(crate) timers: Timers,
     pub(crate) tables: Tables<'a>,
     pub(crate) parts: Parts,
+    pub(crate) caps: Caps,
     pub(crate) rates: Rates<'a>,
     pub(crate) host: Host,
     /// What ties of placement are broken by.
@@ -139,6 +141,7 @@ impl<'a> Engine<'a> {
             timers: Timers::default(),
             tables: Tables::new(model, programs, experiment.settings.memoise),
             parts: Parts::new(machine),
+            caps: Caps::default(),
             rates: Rates::new(machine, homes, experiment.settings.memoise),
             host,
             placing: stream(experiment.seed, 1),

@@ -46,6 +46,17 @@ pub enum SimError {
         /// What it needs.
         kind: ActionKind,
     },
+    /// A policy partitions LLCs, and the ways of one are not known.
+    #[error(
+        "policy `{policy}` needs figures by ways of the LLC, and the machine does not say how many \
+         ways LLC {llc} has, or they are over 64"
+    )]
+    ByWays {
+        /// The policy.
+        policy: String,
+        /// The LLC.
+        llc: usize,
+    },
     /// A policy asks for decisions at no interval.
     #[error("policy `{policy}` asks for an interval of zero length")]
     Interval {
@@ -139,18 +150,6 @@ pub enum ActionError {
         /// What was asked for.
         mask: u64,
     },
-    /// Two different masks share a way.
-    #[error(
-        "masks {first:#x} and {second:#x} on LLC {llc} overlap: parts must be equal or disjoint"
-    )]
-    Overlap {
-        /// The LLC.
-        llc: usize,
-        /// The one.
-        first: u64,
-        /// The other.
-        second: u64,
-    },
     /// A thread stands in two parts of one LLC.
     #[error("thread {} stands in two parts of LLC {llc}", thread.0)]
     TwoParts {
@@ -170,6 +169,9 @@ pub enum ActionError {
     /// A weight that is no positive number.
     #[error("a weight of {0}: expected a number above 0")]
     Weight(f64),
+    /// A cap that is no positive number.
+    #[error("a cap of {0} MB/s: expected a number above 0")]
+    Cap(f64),
     /// A length of time of zero.
     #[error("{0} of zero length")]
     Length(&'static str),

@@ -1,25 +1,28 @@
 //! The policies' host: gives them a view, takes their plans.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use corun_machine::{CpuSet, Machine};
 use corun_model::LoadedProgram;
 use corun_policy::{
     ActionKind, CounterKind, Counters, Event, Interval, Nanoseconds, Plan, Policy, Scope,
-    ScopedRate, SoloFigures, ThreadId, ThreadState, ThreadView, View,
+    ScopedRate, SoloFigures, ThreadId, ThreadState, ThreadView, View, WaysCurve,
 };
 
 use crate::SimError;
 use crate::engine::Engine;
 use crate::thread::{State, Thread, Totals};
+use crate::ways::ways_curve;
 
 /// Rounds of events and answers at one moment before the engine says that they have no end.
 const MOST_ROUNDS: u32 = 64;
 
 /// Actions that the simulator carries out.
-pub const SUPPORTED_ACTIONS: [ActionKind; 6] = [
+pub const SUPPORTED_ACTIONS: [ActionKind; 7] = [
     ActionKind::Place,
     ActionKind::Partition,
+    ActionKind::CapBandwidth,
     ActionKind::MovePages,
     ActionKind::IdleCpu,
     ActionKind::SetWeight,
@@ -64,6 +67,10 @@ pub(crate) struct Host {
     /// Slots in the order of the views.
     slots: Vec<usize>,
     on_cpus: Vec<ThreadId>,
+    /// Does a policy need figures by ways?
+    by_ways: bool,
+    /// These figures by program and kind of CPU.
+    curves: BTreeMap<(usize, usize), Option<Arc<WaysCurve>>>,
     /// A thread came or went since the views were made.
     pub(crate) threads_changed: bool,
 }
@@ -82,6 +89,16 @@ impl Host {
                 if !SUPPORTED_COUNTERS.contains(&counter) {
                     return Err(SimError::Counter { policy: name, counter });
                 }
+            }
+            if needs.by_ways {
+                let known = |llc: &corun_machine::Llc| {
+                    let ways = llc.cache.and_then(|cache| cache.ways);
+                    ways.is_some_and(|ways| (1..=64).contains(&ways))
+                };
+                if let Some(llc) = machine.llcs().iter().position(|llc| !known(llc)) {
+                    return Err(SimError::ByWays { policy: name, llc });
+                }
+                host.by_ways = true;
             }
             let place = host.hosted.len();
             for &kind in &needs.controls {
@@ -225,6 +242,9 @@ impl Engine<'_> {
             host.slots.sort_by_key(|&slot| self.threads[slot].id);
             host.views = host.slots.iter().map(|&slot| self.new_view(slot)).collect();
         }
+        if host.by_ways {
+            self.refresh_curves(host);
+        }
         let seen = &host.hosted[policy].seen;
         for (view, &slot) in host.views.iter_mut().zip(&host.slots) {
             let thread = &self.threads[slot];
@@ -258,6 +278,21 @@ impl Engine<'_> {
         }
     }
 
+    /// Each thread's figures by ways of the LLC it is on.
+    fn refresh_curves(&self, host: &mut Host) {
+        for (view, &slot) in host.views.iter_mut().zip(&host.slots) {
+            let thread = &self.threads[slot];
+            let kind = (thread.program, self.tables.kind(thread.cpu));
+            let curve = host.curves.entry(kind).or_insert_with(|| {
+                let program = self.tables.program(thread.program);
+                ways_curve(self.model, program, thread.cpu).map(Arc::new)
+            });
+            if view.by_ways.as_ref().map(Arc::as_ptr) != curve.as_ref().map(Arc::as_ptr) {
+                view.by_ways = curve.clone();
+            }
+        }
+    }
+
     fn new_view(&self, slot: usize) -> ThreadView {
         let thread: &Thread = &self.threads[slot];
         let spec = &self.experiment.apps[thread.app];
@@ -273,6 +308,7 @@ impl Engine<'_> {
             allowed: self.cpu_set(&thread.allowed),
             counters: Counters::default(),
             solo: Some(solo_figures(&spec.program)),
+            by_ways: None,
             llc_occupancy_bytes: None,
             pages_by_node: Vec::new(),
         }

@@ -8,6 +8,7 @@
 mod actions;
 mod balance;
 mod cache;
+mod caps;
 mod dispatch;
 mod domains;
 mod engine;
@@ -25,6 +26,7 @@ mod tables;
 mod tests;
 mod thread;
 mod timers;
+mod ways;
 
 pub use engine::{Hooks, Progress, run};
 pub use error::{ActionError, SimError};
@@ -33,3 +35,4 @@ pub use host::{SUPPORTED_ACTIONS, SUPPORTED_COUNTERS};
 pub use log::LogEntry;
 pub use outcome::run_pinned;
 pub use result::{AppResult, Placement, RunResult, ThreadRecord};
+pub use ways::ways_curve;

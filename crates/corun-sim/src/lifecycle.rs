@@ -294,6 +294,7 @@ impl Engine<'_> {
             self.cpus[cpu].due = NEVER;
         }
         self.parts.forget(slot);
+        self.caps.forget(self.threads[slot].id);
         let thread = &self.threads[slot];
         let app = &mut self.apps[thread.app];
         app.past.add(&thread.totals);

@@ -92,7 +92,9 @@ impl Parts {
         }
     }
 
-    /// Divides an LLC anew: each distinct mask is a part of its ways. No mask: the whole again.
+    /// Divides an LLC anew: each distinct mask is a part of its ways. A way that several masks have
+    /// counts for each by its share of the threads that may use it: a part does not grow and shrink
+    /// with what the others do. No mask: the whole again.
     pub(crate) fn divide(
         &mut self,
         llc: usize,
@@ -114,9 +116,10 @@ impl Parts {
             });
             assigned.extend(threads.iter().map(|&thread| (thread, place)));
         }
-        state.parts = masks
-            .iter()
-            .map(|mask| Part::new(way_bytes * f64::from(mask.count_ones()), state.line_bytes))
+        let mut users = vec![0.0; masks.len()];
+        assigned.values().for_each(|&place: &usize| users[place] += 1.0);
+        state.parts = (0..masks.len())
+            .map(|place| Part::new(way_bytes * ways_of(place, &masks, &users), state.line_bytes))
             .collect();
         if state.parts.is_empty() {
             state.parts.push(Part::new(state.bytes, state.line_bytes));
@@ -135,5 +138,40 @@ impl Parts {
         state.assigned = assigned;
         state.asked = asked;
         state.owner = owner;
+    }
+}
+
+/// Ways of the part at a place, common ones by its share of the users.
+fn ways_of(place: usize, masks: &[u64], users: &[f64]) -> f64 {
+    let mask = masks[place];
+    let share = |way: u32| {
+        let has = |mask: u64| mask >> way & 1 == 1;
+        let sharers = masks.iter().zip(users).filter(|(mask, _)| has(**mask));
+        let (sum, count) = sharers.fold((0.0, 0.0), |(sum, n), (_, users)| (sum + users, n + 1.0));
+        if !has(mask) {
+            0.0
+        } else if count == 1.0 {
+            1.0
+        } else if sum > 0.0 {
+            users[place] / sum
+        } else {
+            1.0 / count
+        }
+    };
+    (0..u64::BITS).map(share).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ways_of;
+
+    #[test]
+    fn common_ways_count_by_users() {
+        // Ways 0-3 of one thread, 2-7 of two: the two common ways are a third and two thirds.
+        let (masks, users) = ([0xf, 0xfc], [1.0, 2.0]);
+        assert!((ways_of(0, &masks, &users) - (2.0 + 2.0 / 3.0)).abs() < 1e-12);
+        assert!((ways_of(1, &masks, &users) - (4.0 + 4.0 / 3.0)).abs() < 1e-12);
+        assert_eq!(ways_of(0, &[0x3, 0xfc], &[0.0, 5.0]), 2.0);
+        assert_eq!(ways_of(0, &[0x3, 0x3c], &[0.0, 0.0]), 2.0);
     }
 }

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use corun_machine::Machine;
 use corun_model::{Flow, Outcome};
-use corun_policy::Nanoseconds;
+use corun_policy::{Nanoseconds, ThreadId};
 use rustc_hash::FxHashMap;
 
 use crate::SimError;
@@ -32,6 +32,10 @@ pub(crate) struct Rates<'a> {
     /// By CPU: place in `flows`.
     place: Vec<usize>,
     outcomes: Vec<Outcome>,
+    /// By flow its thread and what it would draw, while there are caps.
+    drawn: Vec<(ThreadId, f64)>,
+    /// By flow its part of a cap in bytes a second; empty while there are none.
+    caps: Vec<f64>,
     known: FxHashMap<Box<[u64]>, Rc<[Outcome]>>,
     key: Vec<u64>,
     memoise: bool,
@@ -53,6 +57,8 @@ impl<'a> Rates<'a> {
             flows: Vec::new(),
             place: vec![0; machine.cpus().len()],
             outcomes: Vec::new(),
+            drawn: Vec::new(),
+            caps: Vec::new(),
             known: FxHashMap::default(),
             key: Vec::new(),
             memoise,
@@ -204,6 +210,18 @@ impl Engine<'_> {
             let home = rates.homes[home].as_slice();
             rates.flows.push(Flow { member: self.tables.member(who), demand, home });
         }
+        rates.caps.clear();
+        if self.caps.is_empty() {
+            return;
+        }
+        rates.drawn.clear();
+        for (who, flow) in rates.who.iter().zip(&rates.flows) {
+            rates.drawn.push((self.threads[who.slot].id, flow.demand.bytes_per_s));
+        }
+        self.caps.divide(&rates.drawn, &mut rates.caps);
+        if remember {
+            rates.key.extend(rates.caps.iter().map(|cap| cap.to_bits()));
+        }
     }
 
     fn couple(&mut self) {
@@ -220,7 +238,7 @@ impl Engine<'_> {
         }
         rates.outcomes.clear();
         let scratch = &mut self.tables.scratch;
-        self.model.couple(&rates.flows, scratch, &mut rates.outcomes);
+        self.model.couple_capped(&rates.flows, &rates.caps, scratch, &mut rates.outcomes);
         if remember {
             if rates.known.len() >= MOST {
                 rates.known.clear();

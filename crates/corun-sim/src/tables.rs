@@ -82,6 +82,11 @@ impl<'a> Tables<'a> {
         self.programs[index]
     }
 
+    /// CPUs of one number are alike in all that a program's figures depend on.
+    pub(crate) fn kind(&self, cpu: usize) -> usize {
+        self.kinds[cpu]
+    }
+
     pub(crate) fn member(&self, who: Who) -> Member<'a> {
         Member { program: self.programs[who.program], phase: who.phase, cpu: who.cpu }
     }

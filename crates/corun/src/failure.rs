@@ -152,7 +152,9 @@ impl From<SimError> for Failure {
             | SimError::Setting { .. }
             | SimError::NoApps
             | SimError::Counter { .. }
-            | SimError::Control { .. } => Self::input(error),
+            | SimError::Control { .. }
+            | SimError::ByWays { .. }
+            | SimError::TwoOwners { .. } => Self::input(error),
             other => Self::Failed(other.into()),
         }
     }

@@ -38,6 +38,7 @@ pub(crate) fn law(of: SpaceLaw) -> &'static (dyn DivideSpace + Sync) {
     match of {
         SpaceLaw::FillTime => &fill_time::FillTime,
         SpaceLaw::Proportional => &proportional::Proportional,
-        SpaceLaw::Whirlpool => &whirlpool::Whirlpool,
+        SpaceLaw::Whirlpool => &whirlpool::Whirlpool { per_instruction: false },
+        SpaceLaw::WhirlpoolMpki => &whirlpool::Whirlpool { per_instruction: true },
     }
 }

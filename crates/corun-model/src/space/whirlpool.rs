@@ -8,7 +8,10 @@ use crate::table::PhaseTable;
 /// HPCA 2018), read for each sharer one way beyond what it holds so far: so the public simulator
 /// PBBCache reads its tables, whose first entry is one way. It is no fixed point. A last part of
 /// a way is handed out as such.
-pub(crate) struct Whirlpool;
+pub(crate) struct Whirlpool {
+    /// By misses per instruction instead, as KPart has it (thesis, section 5.3.3).
+    pub(crate) per_instruction: bool,
+}
 
 impl DivideSpace for Whirlpool {
     fn divide(
@@ -33,7 +36,13 @@ impl DivideSpace for Whirlpool {
             steps.clear();
             steps.extend(sharers.iter().zip(&*out).map(|(table, &held)| {
                 // Whoever holds all that it uses takes no more.
-                if held < table.fill.limit() { table.misses_per_s(held + way) } else { 0.0 }
+                if held >= table.fill.limit() {
+                    0.0
+                } else if self.per_instruction {
+                    table.at(held + way).mpki
+                } else {
+                    table.misses_per_s(held + way)
+                }
             }));
             let sum: f64 = steps.iter().sum();
             if sum <= 0.0 {

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use corun_model::{CacheClass, ClassLimits, Model, ModelOptions, WaysPoint, classify};
+use corun_model::{Model, ModelOptions, WaysFigures};
+use corun_policy::{CacheClass, ClassLimits, WaysCurve, WaysPoint, classify};
 use corun_profile::{MeasuredOn, Profile, ProfileData, import_csv};
 
 use crate::fixture::*;
@@ -88,7 +89,13 @@ fn the_thesis_classes_on_the_public_table() {
     for profile in import_csv(&text, "solo.csv", &MeasuredOn::xeon_gold_6138()).unwrap() {
         let program = load(&model, &profile);
         let curve = model.by_ways(&program, 0);
-        let class = classify(curve.iter().map(WaysPoint::from), &ClassLimits::default());
+        let point = |one: &WaysFigures| WaysPoint {
+            slowdown: one.slowdown,
+            llc_mpkc: one.llc_mpkc,
+            ..WaysPoint::default()
+        };
+        let curve = WaysCurve::new(curve.iter().map(point).collect()).unwrap();
+        let class = classify(&curve, &ClassLimits::default());
         names[class as usize].push(profile.name);
     }
     let count = |class: CacheClass| names[class as usize].len();

@@ -6,6 +6,7 @@ mod cores;
 mod coupling;
 mod fixture;
 mod machines;
+mod masks;
 mod pbbcache;
 mod properties;
 mod whole;

@@ -1,7 +1,9 @@
 //! `di`: Distributed Intensity (Blagodurov et al., TOCS 2010, section 4.1).
 
 use crate::spread::{Memory, Spread};
-use crate::{ActionKind, BuildOptions, Event, Interval, Needs, Plan, Policy, PolicyEntry, View};
+use crate::{
+    ActionKind, Build, BuildOptions, Event, Interval, Needs, Plan, Policy, PolicyEntry, View,
+};
 
 /// The line in the registry.
 pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
@@ -9,7 +11,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     summary: "spreads the miss rates known from profiles evenly over packages, LLCs and cores",
     source: "Blagodurov et al., TOCS 2010, section 4.1, algorithms 1 and 2",
     parameters: &[],
-    build: |_: &BuildOptions| Box::<DistributedIntensity>::default(),
+    build: Build::Policy(|_: &BuildOptions| Box::<DistributedIntensity>::default()),
 };
 
 #[derive(Default)]
@@ -30,6 +32,7 @@ impl Policy for DistributedIntensity {
             counters: Vec::new(),
             controls: vec![ActionKind::Place],
             solo_figures: true,
+            by_ways: false,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::spread::{Memory, Places, Spread};
 use crate::{
-    ActionKind, BuildOptions, CounterKind, Event, Interval, Needs, Parameter, Plan, Policy,
+    ActionKind, Build, BuildOptions, CounterKind, Event, Interval, Needs, Parameter, Plan, Policy,
     PolicyEntry, ThreadId, ThreadView, View,
 };
 
@@ -36,7 +36,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     summary: "spreads the miss rates measured online evenly over packages, LLCs and cores",
     source: "Blagodurov et al., TOCS 2010, section 4.2",
     parameters: &[INTERVAL, HALF_LIFE, MIN_GAIN],
-    build: |options: &BuildOptions| Box::new(Dio::new(options)),
+    build: Build::Policy(|options: &BuildOptions| Box::new(Dio::new(options))),
 };
 
 struct Dio {
@@ -109,6 +109,7 @@ impl Policy for Dio {
             counters: vec![CounterKind::Instructions, CounterKind::LlcMisses],
             controls: vec![ActionKind::Place],
             solo_figures: false,
+            by_ways: false,
         }
     }
 

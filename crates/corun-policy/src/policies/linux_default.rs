@@ -3,7 +3,7 @@
 //! It is also the template for a new policy: copy the file, rename it, fill in the hooks.
 //! ARCHITECTURE.md walks through that.
 
-use crate::{BuildOptions, Interval, Needs, Plan, Policy, PolicyEntry, View};
+use crate::{Build, BuildOptions, Interval, Needs, Plan, Policy, PolicyEntry, View};
 
 /// The line in the registry.
 pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
@@ -11,7 +11,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     summary: "leaves placement to the default scheduler, which does not look at contention",
     source: "the baseline of every paper (DEFAULT in Blagodurov et al., TOCS 2010, section 5.1)",
     parameters: &[],
-    build: |_: &BuildOptions| Box::new(LinuxDefault),
+    build: Build::Policy(|_: &BuildOptions| Box::new(LinuxDefault)),
 };
 
 /// Does nothing.
@@ -32,6 +32,7 @@ impl Policy for LinuxDefault {
             counters: Vec::new(),
             controls: Vec::new(),
             solo_figures: false,
+            by_ways: false,
         }
     }
 

@@ -9,8 +9,8 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use crate::{
-    Action, ActionKind, BuildOptions, Event, Interval, Needs, Plan, Policy, PolicyEntry, ThreadId,
-    View,
+    Action, ActionKind, Build, BuildOptions, Event, Interval, Needs, Plan, Policy, PolicyEntry,
+    ThreadId, View,
 };
 
 /// The line in the registry.
@@ -19,7 +19,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     summary: "puts each arriving thread on a random free CPU and leaves it there",
     source: "Blagodurov et al., TOCS 2010, section 5.2 (RANDOM)",
     parameters: &[],
-    build: |options: &BuildOptions| Box::new(Random::new(options.seed)),
+    build: Build::Policy(|options: &BuildOptions| Box::new(Random::new(options.seed))),
 };
 
 struct Random {
@@ -139,6 +139,7 @@ impl Policy for Random {
             counters: Vec::new(),
             controls: vec![ActionKind::Place],
             solo_figures: false,
+            by_ways: false,
         }
     }
 

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use corun_machine::Machine;
 
 use crate::{
-    BuildError, BuildOptions, Event, Plan, Policy, Scope, ScopedRate, ThreadId, ThreadView, build,
-    fixture, registry,
+    BuildError, BuildOptions, Event, Plan, Policy, PolicyKind, Scope, ScopedRate, ThreadId,
+    ThreadView, build, fixture, registry,
 };
 
 fn policies() -> impl Iterator<Item = Box<dyn Policy>> {
@@ -68,9 +68,14 @@ fn entries_and_policies_agree() {
 
 #[test]
 fn the_documentation_names_each_policy_and_parameter() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/policies.md");
-    let text = std::fs::read_to_string(path).unwrap();
+    let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/");
+    let read = |name: &str| std::fs::read_to_string(format!("{docs}{name}")).unwrap();
+    let (placement, partitioning) = (read("policies.md"), read("partitioning.md"));
     for entry in registry() {
+        let text = match entry.kind() {
+            PolicyKind::Placement => &placement,
+            PolicyKind::Partitioning => &partitioning,
+        };
         assert!(text.contains(&format!("\n### `{}`\n", entry.name)), "{}", entry.name);
         for parameter in entry.parameters {
             assert!(text.contains(&format!("`{}`", parameter.name)), "{}", parameter.name);

@@ -27,6 +27,7 @@ fn object(kind: ObjectType, count: u32, objects: Vec<ObjectSpec>) -> ObjectSpec 
         holds: None,
         size_kib: None,
         ways: None,
+        min_partition_ways: None,
         line_bytes: None,
         inclusion: None,
         latency_ns: None,
@@ -211,6 +212,7 @@ pub(super) fn needs(interval_ns: u64, controls: &[ActionKind]) -> Needs {
         counters: vec![],
         controls: controls.to_vec(),
         solo_figures: false,
+        by_ways: false,
     }
 }
 

@@ -48,8 +48,6 @@ fn needs_are_checked_before_the_start() {
     };
     let counter = with(|needs| needs.counters.push(CounterKind::Branches));
     assert!(counter.contains("`wants` needs the counter Branches"), "{counter}");
-    let control = with(|needs| needs.controls.push(ActionKind::CapBandwidth));
-    assert!(control.contains("CapBandwidth"), "{control}");
     let interval = with(|needs| needs.interval = Interval::Cycles(0));
     assert!(interval.contains("zero length"), "{interval}");
 }
@@ -84,8 +82,10 @@ fn wrong_actions_stop_the_run() {
     let part = |mask, thread| CachePart { mask, threads: vec![ThreadId(thread)] };
     let partition = |parts| Action::Partition { llc: 0, parts };
     let kinds = [ActionKind::Partition];
-    let overlap = refused(&kinds, partition(vec![part(0x3, 0), part(0x6, 1)]));
-    assert!(matches!(source(overlap), ActionError::Overlap { .. }));
+    let none = refused(&kinds, partition(vec![part(0, 0)]));
+    assert!(matches!(source(none), ActionError::Mask { mask: 0, .. }));
+    let cap = Action::CapBandwidth { threads: vec![ThreadId(0)], mb_per_s: Some(0.0) };
+    assert!(matches!(source(refused(&[ActionKind::CapBandwidth], cap)), ActionError::Cap(_)));
     let wide = refused(&kinds, partition(vec![part(1 << 16, 0)]));
     assert!(matches!(source(wide), ActionError::Mask { ways: 16, .. }));
     let twice = refused(&kinds, partition(vec![part(1, 0), part(2, 0)]));
@@ -210,6 +210,95 @@ fn partitions_protect() {
     let closed = run_under(&one, split).unwrap();
     let slowdown = |result: &crate::RunResult| result.apps[0].slowdown.unwrap();
     assert!(slowdown(&closed) < slowdown(&open) - 0.05, "{open:?} {closed:?}");
+}
+
+/// Ways in common are shared, so each of two has more than the 5 ways of its own and less than 11.
+#[test]
+fn masks_may_overlap() {
+    let model = model(machine(1, 1, 2, 1));
+    let apps = vec![AppSpec::new(sensitive(&model, SECOND)); 2];
+    let one = experiment(&model, apps, Method::Window);
+    let slowdown = |masks: [u64; 2]| {
+        let policy = Scripted {
+            name: "splits",
+            needs: needs(SECOND, &[ActionKind::Partition]),
+            decide: |_: &View<'_>| Plan::none(),
+            event: move |_: &Event, view: &View<'_>| {
+                let part = |(mask, thread): (u64, &corun_policy::ThreadView)| CachePart {
+                    mask,
+                    threads: vec![thread.id],
+                };
+                let parts = masks.into_iter().zip(view.threads).map(part).collect();
+                let mut plan = Plan::none();
+                plan.push(Action::Partition { llc: 0, parts }, "as told");
+                Some(plan)
+            },
+        };
+        run_under(&one, policy).unwrap().apps[0].slowdown.unwrap()
+    };
+    let (apart, common) = (slowdown([0x1f, 0xf800]), slowdown([0x7ff, 0xffe0]));
+    let alone = slowdown([0x7ff, 0xf800]);
+    assert!(alone < common && common < apart, "{alone} {common} {apart}");
+}
+
+#[test]
+fn caps_hold_back_traffic() {
+    let model = model(machine(1, 1, 2, 1));
+    let apps = vec![
+        AppSpec::new(sensitive(&model, 500 * SECOND)),
+        AppSpec::new(streaming(&model, 500 * SECOND)),
+    ];
+    let one = experiment(&model, apps, Method::Window);
+    let speed = |mb_per_s: Option<f64>| {
+        let mut told = false;
+        let policy = deciding(SECOND, &[ActionKind::CapBandwidth], move |view| {
+            let mut plan = Plan::none();
+            if !std::mem::replace(&mut told, true) {
+                let threads = vec![view.threads[1].id];
+                plan.push(Action::CapBandwidth { threads, mb_per_s }, "as told");
+            }
+            plan
+        });
+        let result = run_under(&one, policy).unwrap();
+        [0, 1].map(|app| result.apps[app].slowdown.unwrap())
+    };
+    let (free, capped) = (speed(None), speed(Some(200.0)));
+    assert!(capped[1] > 2.0 * free[1], "{free:?} {capped:?}");
+    assert!(capped[0] < free[0], "{free:?} {capped:?}");
+}
+
+/// Every partitioning policy beside a placement policy, and the partition follows the placement.
+#[test]
+fn partitioning_runs_beside_placement() {
+    let model = model(machine(2, 1, 2, 1));
+    let apps = vec![
+        AppSpec::new(sensitive(&model, SECOND)),
+        AppSpec::new(streaming(&model, SECOND)),
+        AppSpec::new(hungry(&model, SECOND)),
+        AppSpec::new(calm(&model, SECOND)),
+    ];
+    let mut one = experiment(&model, apps, Method::Window);
+    one.settings.window = Nanoseconds(8 * SECOND);
+    let options = corun_policy::BuildOptions::default();
+    let partitioning = corun_policy::registry()
+        .iter()
+        .filter(|entry| entry.kind() == corun_policy::PolicyKind::Partitioning);
+    for entry in partitioning {
+        let policies = ["dio", entry.name]
+            .map(|name| corun_policy::build(name, &options).unwrap())
+            .into_iter()
+            .collect();
+        let result = crate::run(&one, policies, Hooks::default()).unwrap();
+        let of_kind =
+            |kind: ActionKind| result.log.iter().filter(|step| step.action.kind() == kind).count();
+        assert!(of_kind(ActionKind::Place) > 0, "{}", entry.name);
+        assert!(of_kind(ActionKind::Partition) > 1, "{}", entry.name);
+    }
+    let alone = |name: &str| {
+        let policies = vec![corun_policy::build(name, &options).unwrap()];
+        crate::run(&one, policies, Hooks::default()).unwrap().apps[0].slowdown.unwrap()
+    };
+    assert!(alone("lfoc") < alone("linux-default"), "lfoc confines the streaming program");
 }
 
 #[test]

@@ -9,8 +9,9 @@ use corun_trace::CacheShape;
 use corun_trace::engine::SamplingRate;
 
 use super::values::{
-    Compat, DocumentFormat, IndexName, ObjectiveName, SortBy, TableFormat, TreeFormat, UntilName,
-    bandwidth, cpi, megahertz, nanoseconds, sampling_rate, seconds, share, way_mask,
+    Compat, DocumentFormat, IndexName, ObjectiveName, PartitionObjectiveName, SortBy, TableFormat,
+    TreeFormat, UntilName, bandwidth, cpi, megahertz, nanoseconds, parameter, sampling_rate,
+    seconds, share, way_mask,
 };
 
 /// `corun topology`.
@@ -232,7 +233,8 @@ pub(crate) struct ModelArgs {
     /// What limited bandwidth costs: none, simple, morad, stalls or additive [default: additive]
     #[arg(long, value_name = "MODEL", conflicts_with = "compat")]
     pub(crate) bandwidth_model: Option<BandwidthModel>,
-    /// How a shared cache divides: fill-time, proportional or whirlpool [default: fill-time]
+    /// How a shared cache divides: fill-time, proportional, whirlpool or whirlpool-mpki
+    /// [default: fill-time]
     #[arg(long, value_name = "LAW", conflicts_with = "compat")]
     pub(crate) space: Option<SpaceLaw>,
     /// Peak of each memory controller in MB/s (1e6 bytes a second), instead of the machine's
@@ -290,6 +292,65 @@ pub(crate) struct PlaceArgs {
     pub(crate) format: TableFormat,
 }
 
+/// `corun partition`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  corun partition --profiles solo.csv --apps lbm06,soplex06,gcc06,povray06 --policy lfoc
+  corun partition --profiles solo.csv --apps lbm06,soplex06 --masks 0x1,0x7fe
+  corun partition --profiles solo.csv --apps lbm06,soplex06,gcc06 --all --objective unfairness")]
+pub(crate) struct PartitionArgs {
+    /// A machine preset or file, or `this`; its first LLC is partitioned
+    #[arg(long, value_name = "NAME|FILE", default_value = "xeon-gold-6138")]
+    pub(crate) machine: String,
+    /// A folder of profiles, a profile or a CSV of solo figures [default: the shipped library]
+    #[arg(long, value_name = "PATH")]
+    pub(crate) profiles: Option<PathBuf>,
+    /// The programs, by profile name; a name may stand again
+    #[arg(long, value_name = "A,B,..", value_delimiter = ',', required = true)]
+    pub(crate) apps: Vec<String>,
+    /// A partitioning policy, or `optimal` or `worst`
+    #[arg(long, value_name = "NAME", conflicts_with = "masks")]
+    pub(crate) policy: Option<String>,
+    /// The optimum may let programs share the ways of a cluster; else each has ways of its own
+    #[arg(long)]
+    pub(crate) cluster: bool,
+    /// Stop the search for an optimum after so long and give the best found
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) time_limit: Option<f64>,
+    /// Given ways, for each program a mask such as 0x7c
+    #[arg(long, value_name = "MASK,MASK,..", value_delimiter = ',', value_parser = way_mask)]
+    pub(crate) masks: Vec<u64>,
+    /// Given masks may overlap; their common ways are shared
+    #[arg(long, requires = "masks")]
+    pub(crate) allow_overlap: bool,
+    /// All policies side by side with the optimum, strict and with clusters
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// What partitions are judged by, and what `optimal` optimises
+    #[arg(long, value_enum, default_value = "stp")]
+    pub(crate) objective: PartitionObjectiveName,
+    /// Ways of the LLC, each as large as the machine's [default: the machine's]
+    #[arg(long, value_name = "W", value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub(crate) ways: Option<u32>,
+    /// The fewest ways of a partition [default: the machine's minimum, else 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub(crate) min_ways: Option<u32>,
+    /// Set a policy's parameter; may stand again (docs/partitioning.md)
+    #[arg(long, value_name = "NAME=VALUE", value_parser = parameter)]
+    pub(crate) set: Vec<(String, f64)>,
+    /// Seed of the policies that draw at random
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
+    /// How it is written
+    #[arg(long, value_enum, default_value = "table")]
+    pub(crate) format: TableFormat,
+    /// Also write an HTML page
+    #[arg(long, value_name = "FILE.html")]
+    pub(crate) report: Option<PathBuf>,
+}
+
 /// `corun compare`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -309,8 +370,9 @@ pub(crate) struct CompareArgs {
     /// The programs, by profile name; a name may stand again
     #[arg(long, value_name = "A,B,..", value_delimiter = ',')]
     pub(crate) apps: Vec<String>,
-    /// The policies [default: all]
-    #[arg(long, value_name = "P,Q,..", value_delimiter = ',')]
+    /// The policies; `dio+lfoc` places by the one and partitions by the other [default: all that
+    /// place]
+    #[arg(long, alias = "policies", value_name = "P,Q,..", value_delimiter = ',')]
     pub(crate) policy: Vec<String>,
     /// Repeat each experiment with seeds 1 to N [default: the mix's, else 10]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]

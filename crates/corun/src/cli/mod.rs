@@ -5,11 +5,12 @@ mod values;
 
 pub(crate) use arguments::{
     CachesArgs, CompareArgs, CurveStudyOutput, DioMixesArgs, ExportArgs, ImportArgs, ListArgs,
-    ModelArgs, PlaceArgs, PredictArgs, PredictionArgs, ProfileArgs, ProfilesCommand, ReplayArgs,
-    RerecordingArgs, SamplingArgs, ShowArgs, StudyCommand, TopologyArgs,
+    ModelArgs, PartitionArgs, PlaceArgs, PredictArgs, PredictionArgs, ProfileArgs, ProfilesCommand,
+    ReplayArgs, RerecordingArgs, SamplingArgs, ShowArgs, StudyCommand, TopologyArgs,
 };
 pub(crate) use values::{
-    Compat, DocumentFormat, IndexName, ObjectiveName, SortBy, TableFormat, TreeFormat, UntilName,
+    Compat, DocumentFormat, IndexName, ObjectiveName, PartitionObjectiveName, SortBy, TableFormat,
+    TreeFormat, UntilName,
 };
 
 use std::ffi::OsString;
@@ -50,6 +51,8 @@ pub(crate) enum Command {
     Predict(PredictArgs),
     /// One placement, by a policy or the exact optimum
     Place(PlaceArgs),
+    /// Who shares which ways of a last-level cache: by a policy, or as given
+    Partition(PartitionArgs),
     /// Policies side by side on a simulated machine, with the best and worst placement there is
     Compare(CompareArgs),
     /// Recorded traces against a shared cache, access by access

@@ -2,6 +2,7 @@
 
 use clap::ValueEnum;
 use corun_optimal::Objective;
+use corun_optimal::partition::PartitionObjective;
 use corun_trace::engine::SamplingRate;
 
 /// How a table leaves.
@@ -90,6 +91,56 @@ impl ObjectiveName {
     }
 }
 
+/// What a partition is judged by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PartitionObjectiveName {
+    /// Highest sum of 1 / slowdown
+    Stp,
+    /// Least largest / smallest slowdown
+    Unfairness,
+    /// Least mean slowdown
+    #[value(alias = "mean-slowdown")]
+    Antt,
+    /// Least slowdown of the program that suffers most
+    MaxSlowdown,
+    /// Highest Jain's index of the slowdowns
+    Jain,
+    /// Least memory traffic of all together, in MB/s
+    Bandwidth,
+}
+
+impl PartitionObjectiveName {
+    /// Its name on the command line.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Stp => "stp",
+            Self::Unfairness => "unfairness",
+            Self::Antt => "antt",
+            Self::MaxSlowdown => "max-slowdown",
+            Self::Jain => "jain",
+            Self::Bandwidth => "bandwidth",
+        }
+    }
+
+    /// The objective.
+    pub(crate) fn objective(self) -> PartitionObjective {
+        match self {
+            Self::Stp => PartitionObjective::Stp,
+            Self::Unfairness => PartitionObjective::Unfairness,
+            Self::Antt => PartitionObjective::MeanSlowdown,
+            Self::MaxSlowdown => PartitionObjective::MaxSlowdown,
+            Self::Jain => PartitionObjective::Jain,
+            Self::Bandwidth => PartitionObjective::Bandwidth,
+        }
+    }
+
+    /// Its value: of slowdowns, or of all programs' memory traffic together, in MB/s.
+    pub(crate) fn value(self, slowdowns: &[f64], bytes_per_s: f64) -> Option<f64> {
+        let unit = if self == Self::Bandwidth { 1e-6 } else { 1.0 };
+        self.objective().value(slowdowns, bytes_per_s).map(|value| value * unit)
+    }
+}
+
 /// Which set of a cache a line belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum IndexName {
@@ -157,6 +208,13 @@ fn within(text: &str, range: std::ops::RangeInclusive<f64>, expected: &str) -> R
 pub(super) fn way_mask(text: &str) -> Result<u64, String> {
     u64::from_str_radix(text.strip_prefix("0x").unwrap_or(text), 16)
         .map_err(|_| "expected a hexadecimal number such as 0xff00".to_owned())
+}
+
+/// A policy's parameter: `name=value`.
+pub(super) fn parameter(text: &str) -> Result<(String, f64), String> {
+    let (name, value) = text.split_once('=').ok_or("expected NAME=VALUE")?;
+    let value = value.parse::<f64>().map_err(|_| format!("expected a number after `{name}=`"))?;
+    Ok((name.to_owned(), value))
 }
 
 /// A number above 0 and below 1.

@@ -1,6 +1,7 @@
 //! The subcommands: each turns what was typed into a text for stdout.
 
 mod compare;
+mod partition;
 mod place;
 mod placement;
 mod predict;
@@ -21,8 +22,23 @@ pub(crate) fn run(command: &Command) -> Outcome<String> {
         Command::Profile(arguments) => profile::run(arguments),
         Command::Predict(arguments) => predict::run(arguments),
         Command::Place(arguments) => place::run(arguments),
+        Command::Partition(arguments) => partition::run(arguments),
         Command::Compare(arguments) => compare::run(arguments),
         Command::Replay(arguments) => replay::run(arguments),
         Command::Study(arguments) => study::run(arguments),
     }
+}
+
+/// What was typed, as a shell would take it again.
+pub(crate) fn command_line() -> String {
+    let quoted = |word: String| {
+        let plain = |one: char| one.is_ascii_alphanumeric() || "-_./,:=+@%#".contains(one);
+        if !word.is_empty() && word.chars().all(plain) {
+            word
+        } else {
+            format!("'{}'", word.replace('\'', "'\\''"))
+        }
+    };
+    let arguments = std::env::args_os().skip(1).map(|word| quoted(word.to_string_lossy().into()));
+    std::iter::once("corun".to_owned()).chain(arguments).collect::<Vec<_>>().join(" ")
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use corun_optimal::{Goal, Limits, PlacementProblem, PlacementResult};
-use corun_policy::{BuildOptions, registry};
+use corun_policy::{BuildOptions, PolicyKind, registry};
 use corun_profile::Method;
 use corun_sim::{AppSpec, Experiment, Hooks, RunResult};
 
@@ -19,9 +19,13 @@ use crate::scenario::{Scenario, library, machine, model_options};
 const SEARCHES: [&str; 2] = ["optimal", "worst"];
 
 pub(super) fn run(arguments: &PlaceArgs) -> Outcome<String> {
-    let known: Vec<&str> =
-        SEARCHES.into_iter().chain(registry().iter().map(|entry| entry.name)).collect();
+    let placing = registry().iter().filter(|entry| entry.kind() == PolicyKind::Placement);
+    let known: Vec<&str> = SEARCHES.into_iter().chain(placing.map(|entry| entry.name)).collect();
     let policy = arguments.policy.as_str();
+    if registry().iter().any(|entry| entry.name == policy) && !known.contains(&policy) {
+        let message = format!("policy `{policy}` partitions caches and does not place programs");
+        return Err(Failure::input(message).hint(format!("corun partition --policy {policy} ..")));
+    }
     if !known.contains(&policy) {
         return Err(Failure::unknown("policy", policy, known));
     }

@@ -4,6 +4,7 @@ mod curves;
 mod distance;
 mod document;
 mod page;
+mod partitions;
 mod placements;
 #[cfg(test)]
 mod sample;
@@ -13,3 +14,4 @@ mod time_line;
 pub(crate) use document::size;
 pub(crate) use document::{Entry, Kind, Llc, Machine, Move, Package, Program, Report, TimeLine};
 pub(crate) use page::render;
+pub(crate) use partitions::{PartitionEntry, PartitionProgram, PartitionReport};

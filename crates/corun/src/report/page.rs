@@ -16,6 +16,23 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'n
 /// The report as one HTML document. The same report gives the same bytes.
 pub(crate) fn render(report: &Report) -> String {
     let title = format!("{} on {}", counted(report.programs.len(), "program"), report.machine.name);
+    let body = html! {
+        (head(report))
+        main #main {
+            (distance::section(report))
+            (placements::section(report))
+            (slowdowns::section(report))
+            (curves::section(report))
+            (time_line::section(report))
+            (ground(report))
+        }
+        (foot(report))
+    };
+    document(&title, &report.version, &body)
+}
+
+/// A page that stands by itself. `body` has an element `main` for who skips to the results.
+pub(super) fn document(title: &str, version: &str, body: &Markup) -> String {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -24,22 +41,13 @@ pub(crate) fn render(report: &Report) -> String {
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
                 meta http-equiv="Content-Security-Policy" content=(POLICY);
-                meta name="generator" content={ "corun " (report.version) };
+                meta name="generator" content={ "corun " (version) };
                 title { (title) " · corun" }
                 style { (PreEscaped(STYLE)) }
             }
             body {
                 a.skip href="#main" { "Skip to the results" }
-                (head(report))
-                main #main {
-                    (distance::section(report))
-                    (placements::section(report))
-                    (slowdowns::section(report))
-                    (curves::section(report))
-                    (time_line::section(report))
-                    (ground(report))
-                }
-                (foot(report))
+                (body)
             }
         }
     };

@@ -3,6 +3,7 @@
 mod compare;
 mod documents;
 mod fixture;
+mod partition;
 mod place;
 mod prediction;
 mod profiles;

@@ -47,7 +47,7 @@ pub(super) fn run(arguments: &CompareArgs) -> Outcome<String> {
             &setup.apps,
             &setup.profiles,
             compared.time_lines,
-            command_line(),
+            super::command_line(),
         );
         let page = report::render(&report);
         cancel.check()?;
@@ -165,18 +165,4 @@ fn method_name(method: Method) -> &'static str {
         Method::Window => "window",
         Method::FirstRun => "first-run",
     }
-}
-
-/// What was typed, as a shell would take it again.
-fn command_line() -> String {
-    let quoted = |word: String| {
-        let plain = |one: char| one.is_ascii_alphanumeric() || "-_./,:=+@%#".contains(one);
-        if !word.is_empty() && word.chars().all(plain) {
-            word
-        } else {
-            format!("'{}'", word.replace('\'', "'\\''"))
-        }
-    };
-    let arguments = std::env::args_os().skip(1).map(|word| quoted(word.to_string_lossy().into()));
-    std::iter::once("corun".to_owned()).chain(arguments).collect::<Vec<_>>().join(" ")
 }

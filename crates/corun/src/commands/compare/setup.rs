@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::anyhow;
 use corun_model::{LoadedProgram, Model};
-use corun_policy::registry;
+use corun_policy::{PolicyKind, registry};
 use corun_profile::{Fault, Library, Method, Mix, MixSource, Profile, Step, TABLE_INSTRUCTIONS};
 use corun_sim::{AppSpec, SimError, apps_from_mix};
 
@@ -204,16 +204,16 @@ fn name_apart(apps: &mut [AppSpec]) {
     }
 }
 
+/// The policies that were asked for, each once; by default all that place. `dio+lfoc` is two at a
+/// time.
 fn policies(asked: &[String]) -> Outcome<Vec<String>> {
-    let known: Vec<&str> = registry().iter().map(|entry| entry.name).collect();
     if asked.is_empty() {
-        return Ok(known.iter().map(|&name| name.to_owned()).collect());
+        let placing = registry().iter().filter(|entry| entry.kind() == PolicyKind::Placement);
+        return Ok(placing.map(|entry| entry.name.to_owned()).collect());
     }
     let mut policies: Vec<String> = Vec::new();
     for name in asked.iter().map(|name| name.trim()) {
-        if !known.contains(&name) {
-            return Err(Failure::unknown("policy", name, known));
-        }
+        together(name)?;
         if !policies.iter().any(|one| one == name) {
             policies.push(name.to_owned());
         }
@@ -221,13 +221,39 @@ fn policies(asked: &[String]) -> Outcome<Vec<String>> {
     Ok(policies)
 }
 
-/// A policy by its name with a seed.
+/// The policies of a name such as `dio+lfoc`. Each decides something else.
+fn together(name: &str) -> Outcome<Vec<&str>> {
+    let mut kinds: Vec<(PolicyKind, &str)> = Vec::new();
+    for part in name.split('+').map(str::trim) {
+        let Some(entry) = registry().iter().find(|entry| entry.name == part) else {
+            let known = registry().iter().map(|entry| entry.name);
+            return Err(Failure::unknown("policy", part, known));
+        };
+        let kind = entry.kind();
+        if let Some((_, first)) = kinds.iter().find(|(known, _)| *known == kind) {
+            let both = match kind {
+                PolicyKind::Placement => "place programs",
+                PolicyKind::Partitioning => "partition caches",
+            };
+            return Err(Failure::input(format!(
+                "`{name}`: `{first}` and `{part}` both {both}, and one at a time can"
+            )));
+        }
+        kinds.push((kind, part));
+    }
+    // Placement first: who is on a cache comes before its partition.
+    kinds.sort_by_key(|(kind, _)| *kind == PolicyKind::Partitioning);
+    Ok(kinds.into_iter().map(|(_, part)| part).collect())
+}
+
+/// The policies of a name with a seed.
 ///
 /// # Errors
 /// Never for names that [`Setup::new`] let pass.
-pub(super) fn build(name: &str, seed: u64) -> Outcome<Box<dyn corun_policy::Policy>> {
+pub(super) fn build(name: &str, seed: u64) -> Outcome<Vec<Box<dyn corun_policy::Policy>>> {
     let options = corun_policy::BuildOptions { seed, ..Default::default() };
-    Ok(corun_policy::build(name, &options).map_err(|error| anyhow!(error))?)
+    let one = |part| Ok(corun_policy::build(part, &options).map_err(|error| anyhow!(error))?);
+    together(name)?.into_iter().map(one).collect()
 }
 
 #[cfg(test)]
@@ -259,6 +285,15 @@ mod tests {
         let asked = ["random", "linux-default", " random"].map(str::to_owned);
         assert_eq!(policies(&asked).unwrap(), ["random", "linux-default"]);
         assert!(policies(&["dioo".to_owned()]).unwrap_err().report().contains("unknown policy"));
-        assert_eq!(policies(&[]).unwrap().len(), registry().len());
+        assert_eq!(policies(&[]).unwrap(), ["linux-default", "random", "di", "dio"]);
+    }
+
+    #[test]
+    fn a_placement_and_a_partitioning_policy_run_together() {
+        assert_eq!(together("lfoc+dio").unwrap(), ["dio", "lfoc"]);
+        assert_eq!(build("dio+lfoc", 1).unwrap().len(), 2);
+        let both = together("kpart+lfoc").unwrap_err().report();
+        assert!(both.contains("both partition caches"), "{both}");
+        assert!(together("dio+").is_err() && together("di+dio").is_err());
     }
 }

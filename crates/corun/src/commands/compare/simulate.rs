@@ -55,7 +55,7 @@ pub(super) fn held(setup: &Setup, cpus: &[usize], cancel: &Cancel) -> Outcome<Ru
 
 fn one(experiment: &Experiment, policy: &str, cancel: &Cancel) -> Outcome<RunResult> {
     cancel.check()?;
-    let policies = vec![build(policy, experiment.seed)?];
+    let policies = build(policy, experiment.seed)?;
     let hooks = Hooks { cancel: Some(cancel.flag()), progress: None };
     Ok(corun_sim::run(experiment, policies, hooks)?)
 }

@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
-use corun_model::{CacheClass, ClassLimits, Model, ModelOptions, WaysPoint, classify};
+use anyhow::anyhow;
+use corun_model::{Model, ModelOptions};
+use corun_policy::{CacheClass, ClassLimits, classify};
 use corun_profile::Profile;
+use corun_sim::ways_curve;
 use serde::{Serialize, Serializer};
 
 use crate::failure::Outcome;
@@ -57,7 +60,9 @@ impl Classifier {
         let program = self.model.load(profile)?;
         let cpu = self.model.fastest_cpu(&program);
         let curve = self.model.by_ways(&program, cpu);
-        let class = classify(curve.iter().map(WaysPoint::from), &ClassLimits::default());
+        let by_ways = ways_curve(&self.model, &program, cpu)
+            .ok_or_else(|| anyhow!("the LLC of {} has no way", self.machine()))?;
+        let class = classify(&by_ways, &ClassLimits::default());
         // An LLC has one way at least.
         let (one, all) = (curve[0], curve[curve.len() - 1]);
         let llc = self.model.machine().cpus()[cpu].llc;

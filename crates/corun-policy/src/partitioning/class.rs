@@ -3,7 +3,7 @@
 //! The criteria are those of LFOC (García García, doctoral thesis, UCM 2021, Table 6.1): they look
 //! at how a program alone slows down, and how often it misses, as its ways of the LLC get fewer.
 
-use crate::by_ways::WaysFigures;
+use crate::WaysCurve;
 
 /// A program's class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -25,23 +25,6 @@ impl CacheClass {
             Self::Sensitive => "sensitive",
             Self::LightSharing => "light-sharing",
         }
-    }
-}
-
-/// What a program does alone with some ways of the LLC: a point of its curves.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct WaysPoint {
-    /// Ways that it has.
-    pub ways: u32,
-    /// Speed with all ways of the LLC / speed with these.
-    pub slowdown: f64,
-    /// LLC misses per 1000 cycles.
-    pub llc_mpkc: f64,
-}
-
-impl From<&WaysFigures> for WaysPoint {
-    fn from(figures: &WaysFigures) -> Self {
-        Self { ways: figures.ways, slowdown: figures.slowdown, llc_mpkc: figures.llc_mpkc }
     }
 }
 
@@ -74,36 +57,34 @@ impl Default for ClassLimits {
     }
 }
 
-/// The class of a program by its curves. They may lack way counts (a policy that measures as it
-/// goes does not try all): only the points that are there count. Without any it is light sharing.
-pub fn classify(
-    points: impl IntoIterator<Item = WaysPoint, IntoIter: Clone>,
-    limits: &ClassLimits,
-) -> CacheClass {
-    let points = points.into_iter();
-    let streams = points.clone().any(|point| {
+/// The class of a program by its curve.
+pub fn classify(curve: &WaysCurve, limits: &ClassLimits) -> CacheClass {
+    let points = curve.points();
+    let streams = points.iter().any(|point| {
         point.slowdown <= limits.streaming_slowdown && point.llc_mpkc >= limits.streaming_mpkc
     });
-    let steady = points.clone().all(|point| point.slowdown < limits.streaming_slowdown_below);
+    let steady = points.iter().all(|point| point.slowdown < limits.streaming_slowdown_below);
     if streams && steady {
         return CacheClass::Streaming;
     }
-    let slows = |point: WaysPoint| {
-        point.ways >= limits.sensitive_ways && point.slowdown >= limits.sensitive_slowdown
-    };
-    if points.into_iter().any(slows) { CacheClass::Sensitive } else { CacheClass::LightSharing }
+    let from = (limits.sensitive_ways.max(1) as usize - 1).min(points.len());
+    let slows = points[from..].iter().any(|point| point.slowdown >= limits.sensitive_slowdown);
+    if slows { CacheClass::Sensitive } else { CacheClass::LightSharing }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::WaysPoint;
 
     /// Slowdown and misses per 1000 cycles from 1 way up.
+    fn curve(points: &[(f64, f64)]) -> WaysCurve {
+        let point = |&(slowdown, llc_mpkc)| WaysPoint { slowdown, llc_mpkc, ..Default::default() };
+        WaysCurve::new(points.iter().map(point).collect()).unwrap()
+    }
+
     fn class(points: &[(f64, f64)]) -> CacheClass {
-        let points = points.iter().zip(1..);
-        let points =
-            points.map(|(&(slowdown, llc_mpkc), ways)| WaysPoint { ways, slowdown, llc_mpkc });
-        classify(points.collect::<Vec<_>>(), &ClassLimits::default())
+        classify(&curve(points), &ClassLimits::default())
     }
 
     #[test]
@@ -126,13 +107,12 @@ mod tests {
     #[test]
     fn the_rest_is_light_sharing() {
         assert_eq!(class(&[(1.0, 0.1), (1.0, 0.1)]), CacheClass::LightSharing);
-        assert_eq!(class(&[]), CacheClass::LightSharing);
+        assert_eq!(class(&[(9.0, 0.1)]), CacheClass::LightSharing);
     }
 
     #[test]
     fn limits_can_be_others() {
-        let point = WaysPoint { ways: 1, slowdown: 1.2, llc_mpkc: 2.0 };
         let limits = ClassLimits { sensitive_ways: 1, ..ClassLimits::default() };
-        assert_eq!(classify([point], &limits), CacheClass::Sensitive);
+        assert_eq!(classify(&curve(&[(1.2, 2.0)]), &limits), CacheClass::Sensitive);
     }
 }

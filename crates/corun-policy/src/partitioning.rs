@@ -1,0 +1,127 @@
+//! Cache partitioning: the ground that its policies stand on.
+//!
+//! A [`Partitioner`] is a pure function from the programs' curves over ways to who shares which
+//! ways. [`policy::PartitionPolicy`] makes a policy of it: on every LLC, for the threads there.
+
+pub(crate) mod class;
+mod layout;
+pub(crate) mod lookahead;
+pub(crate) mod policy;
+pub(crate) mod whirlpool;
+
+pub(crate) use layout::mask;
+
+pub use class::{CacheClass, ClassLimits, classify};
+
+use crate::WaysCurve;
+
+/// What a partitioner decides on.
+#[derive(Debug, Clone, Copy)]
+pub struct Input<'a> {
+    /// The programs' curves; each covers `ways`.
+    pub curves: &'a [&'a WaysCurve],
+    /// Ways of the LLC, 1 to 64.
+    pub ways: u32,
+    /// The fewest ways a partition may have: the hardware's minimum.
+    pub least_ways: u32,
+    /// Peak of the memory that the LLC misses to, in bytes a second; none: unknown.
+    pub peak_bytes_per_s: Option<f64>,
+}
+
+/// Who shares which ways.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Partition {
+    /// By program: its cluster. Clusters are numbered by their lowest program.
+    pub cluster: Vec<usize>,
+    /// By cluster: its ways, bit i for way i.
+    pub masks: Vec<u64>,
+    /// Limits of memory traffic.
+    pub caps: Vec<Cap>,
+}
+
+/// A limit of the memory traffic of some programs together.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cap {
+    /// The programs.
+    pub programs: Vec<usize>,
+    /// The limit in bytes a second.
+    pub bytes_per_s: f64,
+}
+
+/// Decides who shares which ways.
+pub trait Partitioner: Send {
+    /// Decides into `out`, whatever it held. The same input gives the same partition.
+    ///
+    /// # Errors
+    /// [`PartitionError`] when there can be no such partition.
+    fn partition(&mut self, input: &Input<'_>, out: &mut Partition) -> Result<(), PartitionError>;
+
+    /// What it looked at in a program that got so many ways, in words.
+    fn reason(&self, curve: &WaysCurve, ways: u32) -> String;
+}
+
+/// Why there is no partition.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PartitionError {
+    /// Each program needs ways of its own, and there are too few.
+    #[error(
+        "{programs} programs with at least {least_ways} ways each need {}, and the LLC has {ways}",
+        programs * (*least_ways as usize)
+    )]
+    TooManyPrograms {
+        /// How many programs.
+        programs: usize,
+        /// Ways of the LLC.
+        ways: u32,
+        /// The fewest ways of a partition.
+        least_ways: u32,
+    },
+    /// The LLC's ways are more than masks can name, or fewer than one partition needs.
+    #[error("an LLC of {ways} ways in partitions of at least {least_ways}: expected 1 to 64 ways")]
+    Ways {
+        /// Ways of the LLC.
+        ways: u32,
+        /// The fewest ways of a partition.
+        least_ways: u32,
+    },
+    /// A program's figures end below the LLC's ways.
+    #[error("program {program} has figures for {found} ways, and the LLC has {ways}")]
+    MissingWays {
+        /// The program's place in the input.
+        program: usize,
+        /// The most ways it has figures for.
+        found: u32,
+        /// Ways of the LLC.
+        ways: u32,
+    },
+}
+
+impl Input<'_> {
+    /// # Errors
+    /// [`PartitionError`] for ways that cannot be, or a curve that does not cover them.
+    pub fn check(&self) -> Result<(), PartitionError> {
+        let (ways, least_ways) = (self.ways, self.least_ways);
+        if least_ways == 0 || ways > 64 || ways < least_ways {
+            return Err(PartitionError::Ways { ways, least_ways });
+        }
+        match self.curves.iter().position(|curve| curve.ways() < ways) {
+            Some(program) => {
+                let found = self.curves[program].ways();
+                Err(PartitionError::MissingWays { program, found, ways })
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// # Errors
+    /// As [`Self::check`], and when not every program can have a partition of its own.
+    pub fn check_strict(&self) -> Result<(), PartitionError> {
+        self.check()?;
+        let programs = self.curves.len();
+        if programs as u64 * u64::from(self.least_ways) <= u64::from(self.ways) {
+            return Ok(());
+        }
+        let Self { ways, least_ways, .. } = *self;
+        Err(PartitionError::TooManyPrograms { programs, ways, least_ways })
+    }
+}

@@ -1,0 +1,291 @@
+//! The clusters of KPart, their curves and distances. Everything is kept from level to level; a merge
+//! computes only what the new cluster changes.
+
+use crate::WaysPoint;
+use crate::partitioning::Input;
+use crate::partitioning::lookahead::Grant;
+use crate::partitioning::whirlpool;
+
+/// What sharers of a partition divide it by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Drive {
+    /// Misses per instruction.
+    #[default]
+    Mpki,
+    /// Misses per cycle.
+    Mpkc,
+}
+
+/// Figures that are 0 or less in the line below one way count as this (as in PBBCache).
+const LEAST: f64 = 1e-6;
+
+#[derive(Debug, Default)]
+struct Cluster {
+    members: Vec<usize>,
+    /// Misses per 1000 instructions with 1, 2, 3 .. ways.
+    mpki: Vec<f64>,
+    /// The best grant from each number of ways: by (ways from - 1) * ways + most.
+    grants: Vec<Grant>,
+}
+
+/// All clusters, nearest first, and the programs' figures in them.
+#[derive(Debug, Default)]
+pub(super) struct Clusters {
+    all: usize,
+    clusters: Vec<Cluster>,
+    /// Places in `clusters` of those that are left, the latest merged first.
+    order: Vec<usize>,
+    /// By pair of places.
+    distance: Vec<f64>,
+    mpki: Vec<f64>,
+    drive: Vec<f64>,
+    ipc: Vec<f64>,
+    bytes_per_s: Vec<f64>,
+    /// By program and ways of its cluster: its speed there over that with an equal share.
+    speed: Vec<f64>,
+    equal_ipc: Vec<f64>,
+    /// By program and ways of its cluster: its traffic there.
+    traffic: Vec<f64>,
+    combined: Vec<f64>,
+    held: Vec<f64>,
+    pulls: Vec<f64>,
+}
+
+impl Clusters {
+    /// Every program by itself.
+    pub(super) fn start(&mut self, input: &Input<'_>, drive: Drive) {
+        let all = input.ways as usize;
+        let count = input.curves.len();
+        self.all = all;
+        for figures in [&mut self.mpki, &mut self.drive, &mut self.ipc, &mut self.bytes_per_s] {
+            figures.clear();
+        }
+        let take = |into: &mut Vec<f64>, of: fn(&WaysPoint) -> f64| {
+            into.extend(input.curves.iter().flat_map(|curve| &curve.points()[..all]).map(of));
+        };
+        take(&mut self.mpki, |point| point.llc_mpki);
+        take(&mut self.ipc, |point| point.ipc);
+        take(&mut self.bytes_per_s, |point| point.bytes_per_s);
+        take(
+            &mut self.drive,
+            match drive {
+                Drive::Mpki => |point| point.llc_mpki,
+                Drive::Mpkc => |point| point.llc_mpkc,
+            },
+        );
+        // Halves to even, as the public simulator rounds.
+        let equal = (all as f64 / count as f64).round_ties_even().max(1.0) as u32;
+        self.equal_ipc.clear();
+        self.equal_ipc.extend(input.curves.iter().map(|curve| curve.at(equal).ipc));
+        self.speed.clear();
+        for (ipc, equal) in self.ipc.chunks(all).zip(&self.equal_ipc) {
+            self.speed.extend(ipc.iter().map(|ipc| ipc / equal));
+        }
+        self.traffic.clone_from(&self.bytes_per_s);
+        // A merged cluster takes the place of the one of its two that comes first.
+        self.clusters.resize_with(count.max(self.clusters.len()), Cluster::default);
+        self.order.clear();
+        self.order.extend(0..count);
+        for program in 0..count {
+            let cluster = &mut self.clusters[program];
+            cluster.members.clear();
+            cluster.members.push(program);
+            cluster.mpki.clear();
+            cluster.mpki.extend_from_slice(&self.mpki[program * all..][..all]);
+            cluster.tabulate();
+        }
+        self.distance.clear();
+        self.distance.resize(count * count, 0.0);
+        for first in 0..count {
+            for second in first + 1..count {
+                self.measure(first, second);
+            }
+        }
+    }
+
+    /// Those that are left, in their order.
+    pub(super) fn order(&self) -> &[usize] {
+        &self.order
+    }
+
+    /// The programs of the cluster at a place of the order.
+    pub(super) fn members(&self, place: usize) -> &[usize] {
+        &self.clusters[self.order[place]].members
+    }
+
+    /// A program's speed in its cluster of so many ways over that with an equal share of the LLC.
+    pub(super) fn speed(&self, program: usize, ways: u32) -> f64 {
+        self.speed[program * self.all + ways as usize - 1]
+    }
+
+    /// A program's traffic in its cluster of so many ways.
+    pub(super) fn bytes_per_s(&self, program: usize, ways: u32) -> f64 {
+        self.traffic[program * self.all + ways as usize - 1]
+    }
+
+    /// By program: its cluster's place in the order.
+    pub(super) fn numbers_into(&self, numbers: &mut Vec<usize>) {
+        numbers.clear();
+        numbers.resize(self.equal_ipc.len(), 0);
+        for (place, &cluster) in self.order.iter().enumerate() {
+            for &program in &self.clusters[cluster].members {
+                numbers[program] = place;
+            }
+        }
+    }
+
+    /// Merges the two nearest, the first in the order of equal ones; the new one comes first.
+    pub(super) fn merge_nearest(&mut self) {
+        let count = self.equal_ipc.len();
+        let mut nearest = (0, 1);
+        let mut least = f64::INFINITY;
+        for (place, &one) in self.order.iter().enumerate() {
+            for (other_place, &other) in self.order.iter().enumerate().skip(place + 1) {
+                let distance = self.distance[one * count + other];
+                if distance < least {
+                    (nearest, least) = ((place, other_place), distance);
+                }
+            }
+        }
+        let (one, other) = (self.order[nearest.0], self.order[nearest.1]);
+        self.order.remove(nearest.1);
+        self.order.remove(nearest.0);
+        self.combine(one, other, true);
+        let Self { clusters, combined, .. } = self;
+        let moved = std::mem::take(&mut clusters[other].members);
+        let cluster = &mut clusters[one];
+        cluster.members.extend_from_slice(&moved);
+        clusters[other].members = moved;
+        let cluster = &mut clusters[one];
+        cluster.mpki.clone_from(combined);
+        cluster.tabulate();
+        for place in 0..self.order.len() {
+            self.measure(one, self.order[place]);
+        }
+        self.order.insert(0, one);
+    }
+
+    /// The combined miss curve of two clusters into `combined`: with each number of ways their
+    /// programs' misses together, at what each holds. With `rescale` the programs' speed and traffic
+    /// there too.
+    fn combine(&mut self, one: usize, other: usize, rescale: bool) {
+        let all = self.all;
+        let Self { clusters, mpki, drive, ipc, bytes_per_s, held, pulls, combined, .. } = self;
+        let (first, second) = (&clusters[one].members, &clusters[other].members);
+        let member = |place: usize| match first.get(place) {
+            Some(&program) => program,
+            None => second[place - first.len()],
+        };
+        let count = first.len() + second.len();
+        held.clear();
+        held.resize(count, 0.0);
+        combined.clear();
+        for ways in 0..all {
+            whirlpool::step(held, pulls, |place| &drive[member(place) * all..][..all]);
+            let mut sum = 0.0;
+            for (place, &held) in held.iter().enumerate() {
+                let start = member(place) * all;
+                sum += whirlpool::at(&mpki[start..][..all], held, 0.0);
+                if rescale {
+                    let program = member(place);
+                    let ipc = whirlpool::at(&ipc[start..][..all], held, LEAST);
+                    self.speed[start + ways] = ipc / self.equal_ipc[program];
+                    let traffic = whirlpool::at(&bytes_per_s[start..][..all], held, LEAST);
+                    self.traffic[start + ways] = traffic;
+                }
+            }
+            combined.push(sum);
+        }
+    }
+
+    /// The distance of two clusters: the sum over ways of what their programs miss more when all
+    /// share than when lookahead divides the ways between the two. With one way nothing is divided.
+    fn measure(&mut self, one: usize, other: usize) {
+        self.combine(one, other, false);
+        let count = self.equal_ipc.len();
+        let pair = [&self.clusters[one], &self.clusters[other]];
+        let mut distance = 0.0;
+        for ways in 2..=self.all {
+            let parts = divide(pair, ways);
+            let divided = pair[0].mpki[parts[0] - 1] + pair[1].mpki[parts[1] - 1];
+            distance += (self.combined[ways - 1] - divided).abs();
+        }
+        self.distance[one * count + other] = distance;
+        self.distance[other * count + one] = distance;
+    }
+}
+
+impl Cluster {
+    /// The best grants from every number of ways.
+    fn tabulate(&mut self) {
+        let all = self.mpki.len();
+        self.grants.clear();
+        for from in 1..=all {
+            let mut best = Grant::default();
+            self.grants.push(best);
+            for more in 1..all {
+                if from + more <= all {
+                    let gain = (self.mpki[from - 1] - self.mpki[from + more - 1]) / more as f64;
+                    if gain > best.gain_per_way {
+                        best = Grant { gain_per_way: gain, ways: more as u32 };
+                    }
+                }
+                self.grants.push(best);
+            }
+        }
+    }
+
+    fn best(&self, from: usize, most: usize) -> Grant {
+        self.grants[(from - 1) * self.mpki.len() + most]
+    }
+}
+
+/// Lookahead between two clusters: [`crate::partitioning::lookahead::lookahead`] on their tables.
+fn divide(pair: [&Cluster; 2], ways: usize) -> [usize; 2] {
+    let mut parts = [1, 1];
+    loop {
+        let left = ways - parts[0] - parts[1];
+        if left == 0 {
+            return parts;
+        }
+        let [first, second] = [0, 1].map(|place| pair[place].best(parts[place], left));
+        let winner = usize::from(second.gain_per_way > first.gain_per_way);
+        let grant = [first, second][winner];
+        if grant.ways == 0 {
+            return [parts[0] + left.div_ceil(2), parts[1] + left / 2];
+        }
+        parts[winner] += grant.ways as usize;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::partitioning::lookahead::lookahead;
+
+    fn cluster(mpki: &[f64]) -> Cluster {
+        let mut cluster = Cluster { mpki: mpki.to_vec(), ..Cluster::default() };
+        cluster.tabulate();
+        cluster
+    }
+
+    proptest! {
+        #[test]
+        fn two_are_divided_as_lookahead_does(
+            curves in prop::collection::vec(prop::collection::vec(0u8..6, 12), 2),
+            ways in 2usize..=12,
+        ) {
+            let mpki = |curve: &Vec<u8>| curve.iter().map(|&one| f64::from(one)).collect();
+            let curves: Vec<Vec<f64>> = curves.iter().map(mpki).collect();
+            let mut expected = vec![0; 2];
+            lookahead(ways as u32, 1, &mut expected, &mut Vec::new(), |place, from, most| {
+                Grant::best(|ways| curves[place][ways as usize - 1], from, most)
+            });
+            let pair = [cluster(&curves[0]), cluster(&curves[1])];
+            let found = divide([&pair[0], &pair[1]], ways).map(|ways| ways as u32);
+            prop_assert_eq!(found.to_vec(), expected);
+        }
+    }
+}

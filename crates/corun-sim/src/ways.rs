@@ -1,0 +1,28 @@
+//! Programs' figures by ways of an LLC, as policies see them.
+
+use corun_model::{Compatibility, LoadedProgram, Model, WaysFigures};
+use corun_policy::{WaysCurve, WaysPoint};
+
+/// A program alone with each number of ways of the LLC of a CPU (index). Slowdowns are against its
+/// speed with all ways; as PBBCache has them, against the highest speed there is. None where the
+/// LLC has no way.
+pub fn ways_curve(model: &Model, program: &LoadedProgram, cpu: usize) -> Option<WaysCurve> {
+    let figures = model.by_ways(program, cpu);
+    let scale = if model.options().compatibility == Compatibility::Pbbcache {
+        let least = figures.iter().map(|one| one.slowdown).fold(f64::INFINITY, f64::min);
+        1.0 / least
+    } else {
+        1.0
+    };
+    let point = |one: &WaysFigures| WaysPoint {
+        slowdown: one.slowdown * scale,
+        ipc: one.ipc,
+        llc_mpki: one.llc_mpki,
+        llc_mpkc: one.llc_mpkc,
+        bytes_per_s: one.bytes_per_s,
+        l2_miss_stalls: one.l2_miss_stalls,
+        memory_stalls: one.memory_stalls,
+        total_stalls: one.total_stalls,
+    };
+    WaysCurve::new(figures.iter().map(point).collect())
+}
