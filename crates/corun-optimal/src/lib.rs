@@ -7,6 +7,7 @@
 //! - [`Placer`]: exact branch and bound over groups that share an LLC, with a proof or a gap, for
 //!   any [`Contention`].
 //! - [`enumerate`]: everything, one by one, to check the others against.
+//! - [`partition`]: the ways of one LLC among programs, strictly or in clusters.
 //!
 //! It knows nothing of time: a program is one phase. docs/optimum.md has the method, the proofs
 //! of the bounds and figures.

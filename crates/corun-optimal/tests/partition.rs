@@ -2,14 +2,19 @@
 
 mod programs;
 
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
-use corun_machine::{Machine, MachineSpec};
+use corun_machine::{Machine, MachineSpec, preset};
 use corun_model::{
     BandwidthModel, Compatibility, LoadedProgram, Member, Model, ModelOptions, SpaceLaw,
 };
-use corun_optimal::partition::{Kind, PartitionError, PartitionObjective, PartitionProblem};
+use corun_optimal::partition::{
+    Kind, ParetoPoint, PartitionError, PartitionObjective, PartitionProblem, PartitionResult,
+};
 use corun_optimal::{Goal, Limits};
+use corun_profile::{MeasuredOn, import_csv};
 use programs::program;
 use proptest::prelude::*;
 
@@ -174,4 +179,183 @@ proptest! {
         let programs: Vec<LoadedProgram> = wants.iter().map(load).collect();
         check(&model, &programs, ways, min_ways.min(ways));
     }
+}
+
+/// The programs of the public table that this model takes, or none where it is not there.
+fn public(model: &Model) -> Option<Vec<LoadedProgram>> {
+    let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared");
+    let folder =
+        std::env::var_os("CORUN_SHARED").map_or_else(|| PathBuf::from(beside), PathBuf::from);
+    let path = folder.join("data/spec-skylake-solo-by-ways.csv");
+    let Ok(text) = std::fs::read_to_string(&path) else {
+        println!("skipped: {} is not there", path.display());
+        return None;
+    };
+    let profiles = import_csv(&text, "solo.csv", &MeasuredOn::xeon_gold_6138()).unwrap();
+    // At a low peak some drew more than it: the model refuses them.
+    Some(profiles.iter().filter_map(|profile| model.load(profile).ok()).collect())
+}
+
+fn public_model(options: ModelOptions) -> Model {
+    Model::new(Arc::new(preset("xeon-gold-6138").unwrap()), options).unwrap()
+}
+
+#[test]
+fn the_public_tables_programs() {
+    let stalls = ModelOptions { bandwidth: BandwidthModel::Stalls, ..ModelOptions::default() };
+    for (options, first) in [
+        (stalls, 0),
+        (ModelOptions::default(), 3),
+        (ModelOptions::pbbcache(Some(35_000.0)), 5),
+        (ModelOptions::pbbcache(Some(10_000.0)), 1),
+    ] {
+        let model = public_model(options);
+        let Some(all) = public(&model) else { return };
+        let programs: Vec<LoadedProgram> = all.into_iter().skip(first).step_by(9).take(5).collect();
+        check(&model, &programs, 11, 1);
+    }
+}
+
+#[test]
+fn threads_change_nothing() {
+    let machine = machine(8, 9000.0);
+    let model = Model::new(machine, ModelOptions::default()).unwrap();
+    let programs: Vec<LoadedProgram> = (0..8)
+        .map(|i| program(2.0 + 7.0 * f64::from(i * 5 % 8), 0.2 + 0.4 * f64::from(i * 3 % 8)))
+        .map(|profile| model.load(&profile).unwrap())
+        .collect();
+    let members = members(&programs);
+    for objective in PartitionObjective::ALL {
+        let limits = Limits { nodes: 20_000, ..Limits::default() };
+        let found = [1, 2].map(|threads| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| {
+                let problem = PartitionProblem::new(&model, &members, 8, 1, Kind::Cluster).unwrap();
+                let found = problem.solve(objective, Goal::Best, &limits).unwrap();
+                PartitionResult { solver_seconds: 0.0, ..found }
+            })
+        });
+        assert_eq!(found[0], found[1], "{objective:?}");
+    }
+}
+
+#[test]
+fn a_search_cut_short_says_how_far_it_is() {
+    let machine = machine(11, 6000.0);
+    let model = Model::new(machine, ModelOptions::default()).unwrap();
+    let programs: Vec<LoadedProgram> = (0..7)
+        .map(|i| program(3.0 + 8.0 * f64::from(i * 3 % 7), 0.3 + 0.5 * f64::from(i * 2 % 7)))
+        .map(|profile| model.load(&profile).unwrap())
+        .collect();
+    let members = members(&programs);
+    let problem = PartitionProblem::new(&model, &members, 11, 1, Kind::Cluster).unwrap();
+    for objective in PartitionObjective::ALL {
+        if objective == PartitionObjective::Bandwidth {
+            // One step.
+            continue;
+        }
+        let whole = problem.solve(objective, Goal::Best, &Limits::default()).unwrap();
+        assert!(whole.proven, "{objective:?}");
+        for nodes in [1, 2, 3, 5, 9, 20] {
+            let limits = Limits { nodes, ..Limits::default() };
+            let cut = problem.solve(objective, Goal::Best, &limits).unwrap();
+            let sign = if objective.highest_is_best() { -1.0 } else { 1.0 };
+            let room = 2e-6 * whole.value;
+            assert!(sign * (cut.value - whole.value) >= -room, "{objective:?} {nodes}");
+            if let Some(bound) = cut.bound {
+                assert!(sign * (whole.value - bound) >= -room, "{objective:?} {nodes} {bound}");
+            }
+            assert_eq!(cut.gap.is_some(), cut.bound.is_some());
+        }
+    }
+    // No time at all: a partition all the same, without a proof.
+    let limits = Limits { time: Some(Duration::ZERO), ..Limits::default() };
+    let fresh = PartitionProblem::new(&model, &members, 11, 1, Kind::Cluster).unwrap();
+    let found = fresh.solve(PartitionObjective::Stp, Goal::Best, &limits).unwrap();
+    assert!(!found.proven && found.gap.is_none() && found.ways.iter().sum::<u32>() == 11);
+}
+
+#[test]
+fn the_pareto_front_is_that_of_all_partitions() {
+    let model = Model::new(machine(6, 5000.0), ModelOptions::default()).unwrap();
+    let programs: Vec<LoadedProgram> = [(40.0, 0.5), (9.0, 2.5), (25.0, 1.5), (3.0, 0.8)]
+        .map(|(mpki, mib)| model.load(&program(mpki, mib)).unwrap())
+        .to_vec();
+    let members = members(&programs);
+    for kind in [Kind::Strict, Kind::Cluster] {
+        let problem = PartitionProblem::new(&model, &members, 6, 1, kind).unwrap();
+        let front = problem.pareto_front(&Limits::default()).unwrap();
+        assert!(front.proven && !front.points.is_empty());
+        let judged: Vec<(f64, f64)> = every(4, 6, 1, kind)
+            .iter()
+            .map(|(clusters, ways)| {
+                let outcomes = problem.evaluate(clusters, ways).unwrap();
+                let slowdowns: Vec<f64> = outcomes.iter().map(|one| one.slowdown).collect();
+                let value = |objective: PartitionObjective| objective.value(&slowdowns, 0.0);
+                let stp = value(PartitionObjective::Stp).unwrap();
+                (stp, value(PartitionObjective::Unfairness).unwrap())
+            })
+            .collect();
+        for point in &front.points {
+            let beats = |one: &&(f64, f64)| {
+                one.0 > point.stp * (1.0 + 1e-9) && one.1 < point.unfairness * (1.0 - 2e-6)
+            };
+            assert_eq!(judged.iter().find(beats), None, "{point:?}");
+        }
+        for one in &judged {
+            let covers = |point: &ParetoPoint| {
+                point.stp >= one.0 * (1.0 - 1e-9) && point.unfairness <= one.1 * (1.0 + 2e-6)
+            };
+            assert!(front.points.iter().any(covers), "{one:?}");
+        }
+        let falls = |pair: &[ParetoPoint]| {
+            pair[0].stp > pair[1].stp && pair[0].unfairness > pair[1].unfairness
+        };
+        assert!(front.points.windows(2).all(falls));
+    }
+}
+
+#[test]
+fn questions_without_an_answer_are_refused() {
+    let model = Model::new(machine(4, 5000.0), ModelOptions::default()).unwrap();
+    let programs: Vec<LoadedProgram> =
+        (0..5).map(|i| model.load(&program(5.0 + f64::from(i), 1.0)).unwrap()).collect();
+    let members = members(&programs);
+    let new = |members: &[Member<'_>], ways, min_ways, kind| {
+        PartitionProblem::new(&model, members, ways, min_ways, kind).map(|_| ()).unwrap_err()
+    };
+    let error = new(&members, 4, 1, Kind::Strict);
+    assert_eq!(
+        error.to_string(),
+        "5 programs, each with 1 or more of 4 ways of its own: there is room for 4; clustering, \
+         where programs may share ways, would do"
+    );
+    assert!(matches!(new(&members, 5, 1, Kind::Cluster), PartitionError::Ways { llc_ways: 4, .. }));
+    assert!(matches!(new(&members, 4, 5, Kind::Cluster), PartitionError::MinWays { .. }));
+    assert!(matches!(new(&[], 4, 1, Kind::Cluster), PartitionError::NoProgram));
+    let twice = [members[0], members[0]];
+    assert!(matches!(new(&twice, 4, 1, Kind::Cluster), PartitionError::SameCpu { cpu: 0 }));
+    let problem = PartitionProblem::new(&model, &members[..2], 4, 1, Kind::Strict).unwrap();
+    for (clusters, ways) in [
+        (vec![vec![0], vec![1]], vec![2, 1]),
+        (vec![vec![0, 1]], vec![4]),
+        (vec![vec![0], vec![0]], vec![2, 2]),
+        (vec![vec![0], vec![2]], vec![2, 2]),
+        (vec![vec![0]], vec![4]),
+    ] {
+        let given = problem.evaluate(&clusters, &ways);
+        assert!(matches!(given, Err(PartitionError::Given { .. })), "{clusters:?}");
+    }
+    let bus = Model::new(Arc::new(preset("xeon-x5365").unwrap()), ModelOptions::default()).unwrap();
+    let programs: Vec<LoadedProgram> =
+        (0..2).map(|i| bus.load(&program(5.0 + f64::from(i), 1.0)).unwrap()).collect();
+    let llc = |cpu: usize| bus.machine().cpus()[cpu].llc;
+    let beside = (1..8).find(|&cpu| llc(cpu) == llc(0)).unwrap();
+    let apart = (1..8).find(|&cpu| llc(cpu) != llc(0)).unwrap();
+    let on = |cpu| {
+        let member = |index: usize, cpu| Member { program: &programs[index], phase: 0, cpu };
+        PartitionProblem::new(&bus, &[member(0, 0), member(1, cpu)], 4, 1, Kind::Cluster)
+    };
+    assert!(matches!(on(beside), Err(PartitionError::SeveralDomains { domains: 2 })));
+    assert!(matches!(on(apart), Err(PartitionError::SeveralLlcs { .. })));
 }

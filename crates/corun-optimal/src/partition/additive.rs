@@ -8,7 +8,7 @@ use crate::partition::completion::NEVER;
 use crate::partition::corner::{Corner, Weights};
 use crate::partition::family::{Kind, Set};
 use crate::partition::law::{Law, Line};
-use crate::partition::pressure::excess;
+use crate::partition::pressure::{all, excess};
 use crate::partition::table::{Judged, Partition, Table};
 use crate::partition::walk::{Bounded, Effort, Matters, Walk};
 use crate::search::Stop;
@@ -74,20 +74,12 @@ fn sums(slowdowns: &[f64]) -> (f64, f64) {
     (slowdowns.iter().sum(), slowdowns.iter().map(|slowdown| slowdown * slowdown).sum())
 }
 
-/// A partition may matter only if its slowdowns differ by a factor of at most this.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Fairness {
-    pub(crate) most: f64,
-}
-
 /// Pressures, and what else partitions are sorted by.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Region {
     pub(crate) x: (f64, f64),
     /// Jain's tilt.
     pub(crate) tilt: (f64, f64),
-    /// The least slowdown, where fairness is asked for.
-    pub(crate) least: (f64, f64),
     pub(crate) bound: f64,
 }
 
@@ -104,34 +96,30 @@ impl Ord for Region {
         let by_bound = self.bound.total_cmp(&other.bound);
         let by_x = || other.x.0.total_cmp(&self.x.0);
         let by_tilt = || other.tilt.0.total_cmp(&self.tilt.0);
-        let by_least = || other.least.0.total_cmp(&self.least.0);
-        by_bound.then_with(by_x).then_with(by_tilt).then_with(by_least)
+        by_bound.then_with(by_x).then_with(by_tilt)
     }
 }
 
-fn width((low, high): (f64, f64)) -> f64 {
+pub(crate) fn width((low, high): (f64, f64)) -> f64 {
     if high > low { (high - low) / high.abs().max(low.abs()) } else { 0.0 }
 }
 
-fn halves((low, high): (f64, f64)) -> [(f64, f64); 2] {
+pub(crate) fn halves((low, high): (f64, f64)) -> [(f64, f64); 2] {
     let middle = 0.5 * (low + high);
     [(low, middle), (middle, high)]
 }
 
 impl Region {
     fn split(self) -> [Self; 2] {
-        let (x, tilt, least) = (width(self.x), width(self.tilt), width(self.least));
-        if x >= tilt && x >= least {
+        if width(self.x) >= width(self.tilt) {
             halves(self.x).map(|x| Self { x, ..self })
-        } else if tilt >= least {
-            halves(self.tilt).map(|tilt| Self { tilt, ..self })
         } else {
-            halves(self.least).map(|least| Self { least, ..self })
+            halves(self.tilt).map(|tilt| Self { tilt, ..self })
         }
     }
 
     fn is_a_point(&self) -> bool {
-        width(self.x).max(width(self.tilt)).max(width(self.least)) < 1e-11
+        width(self.x).max(width(self.tilt)) < 1e-11
     }
 }
 
@@ -145,7 +133,6 @@ pub(crate) struct Scored {
 pub(crate) struct Additive<'a> {
     pub(crate) table: &'a Table,
     pub(crate) aim: Aim,
-    pub(crate) fairness: Option<Fairness>,
     pub(crate) stop: &'a Stop<'a>,
     pub(crate) best: Option<Scored>,
     pub(crate) effort: Effort,
@@ -153,20 +140,17 @@ pub(crate) struct Additive<'a> {
 
 impl<'a> Additive<'a> {
     pub(crate) fn new(table: &'a Table, aim: Aim, stop: &'a Stop<'a>) -> Self {
-        Self { table, aim, fairness: None, stop, best: None, effort: Effort::default() }
+        Self { table, aim, stop, best: None, effort: Effort::default() }
     }
 
     /// What a partition must exceed to matter.
-    fn threshold(&self) -> f64 {
+    pub(crate) fn threshold(&self) -> f64 {
         self.best.as_ref().map_or(NEVER, |best| best.score + TIE * best.score.abs().max(1.0))
     }
 
     /// Takes a partition if it is better; says its pressure.
     pub(crate) fn consider(&mut self, partition: &Partition) -> f64 {
         let judged = self.table.judge(partition);
-        if self.fairness.is_some_and(|fair| unfairness(&judged.slowdowns) > fair.most) {
-            return judged.x;
-        }
         let score = self.aim.score(&judged);
         if score > self.threshold() {
             self.best = Some(Scored { score, partition: partition.clone() });
@@ -188,7 +172,7 @@ impl<'a> Additive<'a> {
             let draw = if round == 0 { 0.0 } else { self.price(&lines, judged.x, judged.x, tilt) };
             let corner = Corner { x: judged.x, middle: judged.x };
             let weights = self.aim.weights(tilt, tilt, draw);
-            let values = weights.values(self.table, corner, |_, _| ());
+            let values = weights.values(self.table, corner, &self.table.sets, all);
             let Some(bounded) = Bounded::new(values, 0.0, self.stop) else { return false };
             let Some(next) = bounded.completion.partition(&bounded.values) else { return true };
             if next == from && round > 0 {
@@ -202,7 +186,7 @@ impl<'a> Additive<'a> {
 
     /// What a unit of traffic costs: the weight of the balance at which these programs' value is
     /// the same at both pressures.
-    fn price(&self, lines: &[Line], low: f64, high: f64, tilt: f64) -> f64 {
+    pub(crate) fn price(&self, lines: &[Line], low: f64, high: f64, tilt: f64) -> f64 {
         let law = self.table.law;
         if law == Law::Free {
             return 0.0;
@@ -231,8 +215,15 @@ impl<'a> Additive<'a> {
         }
     }
 
-    /// The bounds at the corners of a region; none when it must stop.
-    fn corners(&self, region: &Region, price: f64) -> Option<Vec<Bounded>> {
+    /// The bounds at the corners of a region, of these sets but for clusters that `may` refuses;
+    /// none when it must stop.
+    pub(crate) fn corners(
+        &self,
+        region: &Region,
+        price: f64,
+        sets: &[Set],
+        may: impl Fn(Set, &mut [f64]) + Sync,
+    ) -> Option<Vec<Bounded>> {
         let middle = 0.5 * (region.x.0 + region.x.1);
         let tilt_middle = 0.5 * (region.tilt.0 + region.tilt.1);
         let ends = |(low, high): (f64, f64)| if high > low { vec![low, high] } else { vec![low] };
@@ -241,8 +232,7 @@ impl<'a> Additive<'a> {
             for x in ends(region.x) {
                 let weights = self.aim.weights(tilt, tilt_middle, price);
                 let corner = Corner { x, middle };
-                let may = |set: Set, values: &mut [f64]| self.refuse(region, set, values);
-                let values = weights.values(self.table, corner, may);
+                let values = weights.values(self.table, corner, sets, &may);
                 let offset = price * self.table.law.supply(x);
                 corners.push(Bounded::new(values, offset, self.stop)?);
             }
@@ -250,34 +240,21 @@ impl<'a> Additive<'a> {
         Some(corners)
     }
 
-    /// Refuses clusters that cannot be in a partition of this region that is fair enough.
-    fn refuse(&self, region: &Region, set: Set, values: &mut [f64]) {
-        let Some(fairness) = self.fairness else { return };
-        let law = self.table.law;
-        let most = fairness.most * region.least.1;
-        for lines in self.table.row(set).members() {
-            let each = values.iter_mut().zip(lines.a).zip(lines.c).zip(lines.load);
-            for (((value, &a), &c), &load) in each {
-                let lowest = a + c * law.y(load, region.x.0);
-                let highest = a + c * law.y(load, region.x.1);
-                if lowest > most * (1.0 + 1e-12) || highest < region.least.0 * (1.0 - 1e-12) {
-                    *value = NEVER;
-                }
-            }
+    /// The tilts at which Jain's index of any partition is taken: sum s / sum s^2.
+    fn tilts(&self, x: (f64, f64)) -> (f64, f64) {
+        if self.aim != Aim::Jain {
+            return (0.0, 0.0);
         }
+        let spans = self.table.slowdowns(x);
+        let least = spans.iter().fold(f64::INFINITY, |least, span| span.0.min(least));
+        let most = spans.iter().fold(0.0, |most, span| span.1.max(most));
+        (1.0 / most, 1.0 / least)
     }
 
     /// Regions that hold all partitions.
     pub(crate) fn regions(&self) -> Vec<Region> {
         let x = self.table.pressures();
-        let none = (0.0, 0.0);
-        let whole = Region { x, tilt: none, least: none, bound: f64::INFINITY };
-        let spans = self.table.slowdowns(x);
-        let least = spans.iter().fold(f64::INFINITY, |least, span| span.0.min(least));
-        let most = spans.iter().fold(0.0, |most, span| span.1.max(most));
-        let tilt = if self.aim == Aim::Jain { (1.0 / most, 1.0 / least) } else { none };
-        let fair = if self.fairness.is_some() { (least, most) } else { none };
-        let whole = Region { tilt, least: fair, ..whole };
+        let whole = Region { x, tilt: self.tilts(x), bound: f64::INFINITY };
         let pressure = self.best.as_ref().map(|best| self.table.judge(&best.partition).x);
         let Some(middle) = pressure.filter(|&middle| middle > x.0 && middle < x.1) else {
             return vec![whole];
@@ -315,7 +292,7 @@ impl<'a> Additive<'a> {
         let reference = self.best.as_ref().map(|best| self.table.lines(&best.partition));
         let mut price =
             reference.map_or(0.0, |lines| self.price(&lines, region.x.0, region.x.1, tilt));
-        let mut corners = self.corners(region, price)?;
+        let mut corners = self.corners(region, price, &self.table.sets, all)?;
         for _ in 0..2 {
             let ends = self.ends(&corners, region);
             if highest(&corners) <= self.threshold() {
@@ -326,7 +303,7 @@ impl<'a> Additive<'a> {
             if (next - price).abs() <= 1e-9 * price.abs() {
                 break;
             }
-            let other = self.corners(region, next)?;
+            let other = self.corners(region, next, &self.table.sets, all)?;
             if highest(&other) >= highest(&corners) {
                 break;
             }
@@ -392,7 +369,7 @@ impl<'a> Additive<'a> {
         self.allowed(next)
     }
 
-    fn walk_budget(&self) -> u64 {
+    pub(crate) fn walk_budget(&self) -> u64 {
         let family = self.table.family;
         match family.kind {
             Kind::Strict => 20_000,
@@ -420,11 +397,6 @@ impl<'a> Additive<'a> {
     }
 }
 
-fn highest(corners: &[Bounded]) -> f64 {
+pub(crate) fn highest(corners: &[Bounded]) -> f64 {
     corners.iter().map(Bounded::best).fold(NEVER, f64::max)
-}
-
-pub(crate) fn unfairness(slowdowns: &[f64]) -> f64 {
-    let most = slowdowns.iter().copied().fold(0.0, f64::max);
-    most / slowdowns.iter().copied().fold(f64::INFINITY, f64::min)
 }

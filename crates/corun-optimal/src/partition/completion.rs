@@ -12,45 +12,58 @@ const TASK: usize = 64;
 /// A value that no partition may have.
 pub(crate) const NEVER: f64 = f64::NEG_INFINITY;
 
+/// No row.
+const NOWHERE: u32 = u32::MAX;
+
 /// A value for every cluster and number of ways; [`NEVER`] where it may not be.
 #[derive(Debug, Clone)]
 pub(crate) struct Values {
     pub(crate) family: Family,
-    /// By row of the set, then ways from 1.
-    pub(crate) of: Vec<f64>,
-    /// Has the set a value at all? By row.
-    pub(crate) any: Vec<bool>,
+    /// By place of the set, then ways from 1.
+    of: Vec<f64>,
+    /// Place of the set by its row; [`NOWHERE`] where the set has no value.
+    places: Vec<u32>,
 }
 
 impl Values {
-    /// Values filled row by row, in parallel: `fill` sees the set and its values by ways from 1,
-    /// which are 0 at first.
-    pub(crate) fn fill(family: Family, fill: impl Fn(Set, &mut [f64]) + Sync) -> Self {
-        let mut of = vec![0.0; family.rows() * family.ways];
-        let mut any = vec![false; family.rows()];
-        let rows = of.par_chunks_mut(family.ways).zip(any.par_iter_mut()).enumerate();
-        rows.with_min_len(256).for_each(|(row, (values, any))| {
-            let set = family.set(row);
-            if set == 0 {
-                values.fill(NEVER);
-                return;
-            }
+    /// Values of these sets, filled row by row, in parallel: `fill` sees the set and its values by
+    /// ways from 1, which are 0 at first.
+    pub(crate) fn fill(
+        family: Family,
+        sets: &[Set],
+        fill: impl Fn(Set, &mut [f64]) + Sync,
+    ) -> Self {
+        let mut of = vec![0.0; sets.len() * family.ways];
+        let rows = of.par_chunks_mut(family.ways).zip(sets);
+        rows.with_min_len(256).for_each(|(values, &set)| {
             fill(set, values);
             values[..family.min_ways - 1].fill(NEVER);
-            *any = values.iter().any(|&value| value > NEVER);
         });
-        Self { family, of, any }
+        let mut places = vec![NOWHERE; family.rows()];
+        for (place, (values, &set)) in of.chunks(family.ways).zip(sets).enumerate() {
+            if values.iter().any(|&value| value > NEVER) {
+                places[family.row(set)] = place as u32;
+            }
+        }
+        Self { family, of, places }
+    }
+
+    /// The set's values by ways from 1; none where it has none.
+    #[inline]
+    pub(crate) fn row(&self, set: Set) -> Option<&[f64]> {
+        let place = self.places[self.family.row(set)];
+        let first = place as usize * self.family.ways;
+        (place != NOWHERE).then(|| &self.of[first..first + self.family.ways])
     }
 
     #[inline]
-    pub(crate) fn row(&self, set: Set) -> &[f64] {
-        let first = self.family.row(set) * self.family.ways;
-        &self.of[first..first + self.family.ways]
+    pub(crate) fn at(&self, set: Set, ways: usize) -> f64 {
+        self.row(set).map_or(NEVER, |row| row[ways - 1])
     }
 
-    #[inline]
-    pub(crate) fn at(&self, set: Set, ways: u32) -> f64 {
-        self.row(set)[ways as usize - 1]
+    /// Of these sets, those that have a value.
+    pub(crate) fn valued(&self, sets: &[Set]) -> Vec<Set> {
+        sets.iter().copied().filter(|&set| self.row(set).is_some()).collect()
     }
 }
 
@@ -59,7 +72,7 @@ impl Values {
 #[derive(Debug, Clone)]
 pub(crate) struct Completion {
     family: Family,
-    /// By state, then ways from 0.
+    /// By state: ways - 1 times [`NEVER`], so that a row can be read shifted, then ways from 0.
     of: Vec<f64>,
     full: f64,
 }
@@ -68,9 +81,9 @@ impl Completion {
     /// None when it must stop before it is done.
     pub(crate) fn of(values: &Values, stop: &Stop<'_>) -> Option<Self> {
         let family = values.family;
-        let stride = family.ways + 1;
+        let stride = 2 * family.ways;
         let mut of = vec![NEVER; family.states() * stride];
-        of[0] = 0.0;
+        of[family.ways - 1] = 0.0;
         let is_stopped = std::sync::atomic::AtomicBool::new(false);
         for layer in 0..family.programs - 1 {
             // States whose highest bit this is: they follow those that they lead to.
@@ -105,7 +118,7 @@ impl Completion {
         }
         let mut full = vec![NEVER; stride];
         cover(values, &of, family.full(), &mut full);
-        Some(Self { family, of, full: full[family.ways] })
+        Some(Self { family, of, full: full[stride - 1] })
     }
 
     /// The highest sum of a whole partition.
@@ -116,9 +129,9 @@ impl Completion {
     /// The best of what is left, by ways from 0. Not for everybody.
     #[inline]
     pub(crate) fn row(&self, left: Set) -> &[f64] {
-        let stride = self.family.ways + 1;
-        let first = self.family.state(left) * stride;
-        &self.of[first..first + stride]
+        let ways = self.family.ways;
+        let end = (self.family.state(left) + 1) * 2 * ways;
+        &self.of[end - ways - 1..end]
     }
 
     /// A partition of the highest sum: of equal ones the first by cluster, the one with the
@@ -132,7 +145,8 @@ impl Completion {
         while left != 0 {
             let mut best: (f64, Set, usize) = (NEVER, 0, 0);
             for (set, rest) in self.family.next(left) {
-                let (of_set, of_rest) = (values.row(set), self.row(rest));
+                let Some(of_set) = values.row(set) else { continue };
+                let of_rest = self.row(rest);
                 for k in 1..=ways {
                     let sum = of_set[k - 1] + of_rest[ways - k];
                     if sum > best.0 {
@@ -153,24 +167,28 @@ impl Completion {
     }
 }
 
+/// Best sums by ways for what is left, from the rows of the states that lead from it.
 fn cover(values: &Values, before: &[f64], left: Set, out: &mut [f64]) {
     // Sizes known when compiled let the compiler keep all sums in registers.
-    match out.len() {
-        12 => cover_sized::<11>(values, before, left, out),
-        21 => cover_sized::<20>(values, before, left, out),
-        _ => cover_any(values, before, left, out),
+    macro_rules! sized {
+        ($($ways:literal)*) => {
+            match values.family.ways {
+                $($ways => cover_sized::<$ways>(values, before, left, out),)*
+                _ => cover_any(values, before, left, out),
+            }
+        };
     }
+    sized!(4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20);
 }
 
 fn cover_any(values: &Values, before: &[f64], left: Set, out: &mut [f64]) {
     let (family, ways) = (values.family, values.family.ways);
+    let (pad, stride) = (ways - 1, 2 * ways);
     for (set, rest) in family.next(left) {
-        if !values.any[family.row(set)] {
-            continue;
-        }
-        let of_rest = &before[family.state(rest) * (ways + 1)..][..ways + 1];
-        for (k, &value) in values.row(set).iter().enumerate() {
-            for (sum, rest) in out[k + 1..].iter_mut().zip(of_rest) {
+        let Some(of_set) = values.row(set) else { continue };
+        let of_rest = &before[family.state(rest) * stride + pad..][..ways];
+        for (k, &value) in of_set.iter().enumerate() {
+            for (sum, rest) in out[pad + 1 + k..].iter_mut().zip(of_rest) {
                 *sum = sum.max(value + rest);
             }
         }
@@ -181,26 +199,32 @@ fn cover_sized<const WAYS: usize>(values: &Values, before: &[f64], left: Set, ou
     let family = values.family;
     let mut sums = [NEVER; WAYS];
     for (set, rest) in family.next(left) {
-        if !values.any[family.row(set)] {
+        let place = values.places[family.row(set)];
+        if place == NOWHERE {
             continue;
         }
-        let first = family.state(rest) * (WAYS + 1);
-        let of_rest: &[f64; WAYS] = match before[first..first + WAYS].try_into() {
-            Ok(row) => row,
-            Err(_) => return,
-        };
-        let of_set: &[f64; WAYS] = match values.row(set).try_into() {
-            Ok(row) => row,
-            Err(_) => return,
-        };
-        for k in 0..WAYS {
-            for w in k..WAYS {
-                let sum = of_set[k] + of_rest[w - k];
-                if sum > sums[w] {
-                    sums[w] = sum;
-                }
+        let of_set = &values.of[place as usize * WAYS..][..WAYS];
+        let of_rest = &before[family.state(rest) * 2 * WAYS..][..2 * WAYS - 1];
+        for (k, &value) in of_set.iter().enumerate() {
+            let shifted: &[f64; WAYS] = match of_rest[WAYS - 1 - k..][..WAYS].try_into() {
+                Ok(shifted) => shifted,
+                Err(_) => return,
+            };
+            // Fewer ways than these in all are none of this column's; half of them is skipped.
+            if 2 * k < WAYS {
+                raise(&mut sums, shifted, value, 0);
+            } else {
+                raise(&mut sums, shifted, value, WAYS / 2);
             }
         }
     }
-    out[1..].copy_from_slice(&sums);
+    out[WAYS..].copy_from_slice(&sums);
+}
+
+#[inline(always)]
+fn raise<const WAYS: usize>(sums: &mut [f64; WAYS], rests: &[f64; WAYS], value: f64, first: usize) {
+    for (sum, rest) in sums[first..].iter_mut().zip(&rests[first..]) {
+        let with = value + rest;
+        *sum = if with > *sum { with } else { *sum };
+    }
 }

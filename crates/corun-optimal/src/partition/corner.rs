@@ -122,15 +122,16 @@ impl Weights {
         lines.iter().enumerate().map(of).sum()
     }
 
-    /// The values of all clusters at a corner, but for those that `may` refuses (by the number of
+    /// The values of these sets at a corner, but for those that `may` refuses (by the number of
     /// ways).
     pub(crate) fn values(
         &self,
         table: &Table,
         corner: Corner,
+        sets: &[Set],
         may: impl Fn(Set, &mut [f64]) + Sync,
     ) -> Values {
-        Values::fill(table.family, |set, values| {
+        Values::fill(table.family, sets, |set, values| {
             let programs = table.family.programs_of(set);
             for (program, lines) in programs.zip(table.row(set).members()) {
                 for (term, weight) in self.terms(program) {

@@ -1,19 +1,20 @@
-//! The least unfairness, and what else asks how far apart slowdowns are.
+//! The least unfairness, and the highest STP among partitions that are fair enough.
 //!
 //! Regions of pressures and least slowdowns. In a region [x1, x2] x [a1, a2] a cluster may be in a
-//! partition that is fairer than u only if nobody in it is slower than u a2 at x1 and nobody
+//! partition of at most unfairness u only if nobody in it is slower than u a2 at x1 and nobody
 //! faster than a1 at x2. Of these clusters the partitions of the least and the greatest pressure
 //! say how far x1 and x2 can move together; the slowdowns that each program has in them, how far
 //! a1 and a2 can.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
+use std::sync::Arc;
 
-use crate::partition::additive::unfairness;
+use crate::partition::additive::{self, Additive, halves, highest, width};
 use crate::partition::completion::{NEVER, Values};
-use crate::partition::family::{Kind, Set};
+use crate::partition::family::Set;
 use crate::partition::law::Law;
-use crate::partition::pressure::{End, ROOM, Stopped};
+use crate::partition::pressure::{End, ROOM, Stopped, like};
 use crate::partition::table::{Partition, Table};
 use crate::partition::walk::{Bounded, Effort, Matters, Walk, Window};
 use crate::search::Stop;
@@ -24,12 +25,17 @@ const BETTER: f64 = 1e-11;
 /// A region is looked at again while it loses so much of its width.
 const SHRINKS: f64 = 0.7;
 
-/// Pressures and least slowdowns, with a bound of the unfairness.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// Pressures and least slowdowns.
+#[derive(Debug, Clone, PartialEq)]
 struct Region {
     x: (f64, f64),
     least: (f64, f64),
-    bound: f64,
+    /// No partition in it has a lower unfairness.
+    unfairness: f64,
+    /// No partition in it has a higher STP.
+    stp: f64,
+    /// Sets that may be in a partition in it.
+    sets: Arc<Vec<Set>>,
 }
 
 impl Eq for Region {}
@@ -41,27 +47,34 @@ impl PartialOrd for Region {
 }
 
 impl Ord for Region {
-    /// The greatest has the lowest bound.
+    /// The greatest has the highest STP, then the least unfairness.
     fn cmp(&self, other: &Self) -> Ordering {
-        let by_bound = other.bound.total_cmp(&self.bound);
+        let by_stp = self.stp.total_cmp(&other.stp);
+        let by_unfairness = || other.unfairness.total_cmp(&self.unfairness);
         let by_least = || other.least.0.total_cmp(&self.least.0);
-        by_bound.then_with(by_least).then_with(|| other.x.0.total_cmp(&self.x.0))
+        let by_x = || other.x.0.total_cmp(&self.x.0);
+        by_stp.then_with(by_unfairness).then_with(by_least).then_with(by_x)
     }
 }
 
-fn width((low, high): (f64, f64)) -> f64 {
-    if high > low { (high - low) / high } else { 0.0 }
+/// What is asked for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Wanted {
+    /// The least unfairness.
+    Fairest,
+    /// The highest STP at no more than this unfairness.
+    Throughput(f64),
 }
 
-fn halves((low, high): (f64, f64)) -> [(f64, f64); 2] {
-    let middle = 0.5 * (low + high);
-    [(low, middle), (middle, high)]
-}
-
-pub(crate) struct Fairest<'a> {
+/// The search over regions.
+pub(crate) struct Fair<'a> {
     table: &'a Table,
     stop: &'a Stop<'a>,
-    pub(crate) best: (f64, Partition),
+    wanted: Wanted,
+    /// The fairest partition that was met.
+    pub(crate) fairest: (f64, Partition),
+    /// The search for STP, which knows the best partition that is fair enough.
+    pub(crate) stp: Additive<'a>,
     pub(crate) effort: Effort,
 }
 
@@ -70,44 +83,70 @@ struct Left {
     window: Window,
     /// The balance at both ends.
     ends: [Bounded; 2],
+    /// The STP at both ends, where it is asked for.
+    stp: Vec<Bounded>,
 }
 
-impl<'a> Fairest<'a> {
-    pub(crate) fn new(table: &'a Table, first: Partition, stop: &'a Stop<'a>) -> Self {
-        let best = (unfairness(&table.judge(&first).slowdowns), first);
-        Self { table, stop, best, effort: Effort::default() }
+impl<'a> Fair<'a> {
+    pub(crate) fn new(
+        table: &'a Table,
+        wanted: Wanted,
+        first: Partition,
+        stop: &'a Stop<'a>,
+    ) -> Self {
+        let fairest = (unfairness(&table.judge(&first).slowdowns), first.clone());
+        let stp = Additive::new(table, additive::Aim::Stp, stop);
+        let mut fair = Self { table, stop, wanted, fairest, stp, effort: Effort::default() };
+        fair.consider(&first);
+        fair
     }
 
-    pub(crate) fn consider(&mut self, partition: &Partition) -> f64 {
-        let judged = self.table.judge(partition);
-        let unfairness = unfairness(&judged.slowdowns);
-        if unfairness < self.best.0 * (1.0 - BETTER) {
-            self.best = (unfairness, partition.clone());
+    pub(crate) fn consider(&mut self, partition: &Partition) {
+        let unfairness = unfairness(&self.table.judge(partition).slowdowns);
+        if unfairness < self.fairest.0 * (1.0 - BETTER) {
+            self.fairest = (unfairness, partition.clone());
         }
-        judged.x
+        if matches!(self.wanted, Wanted::Throughput(most) if unfairness <= most) {
+            self.stp.consider(partition);
+        }
     }
 
     /// Unfairness that matters.
     fn most(&self) -> f64 {
-        self.best.0 * (1.0 - BETTER)
+        match self.wanted {
+            Wanted::Fairest => self.fairest.0 * (1.0 - BETTER),
+            Wanted::Throughput(most) => most,
+        }
     }
 
-    /// Until it is proven; else the bound that is reached.
+    fn is_out(&self, region: &Region) -> bool {
+        region.unfairness > self.most() || region.stp <= self.stp.threshold()
+    }
+
+    /// Until it is proven; else a bound: the unfairness that none is below, or the STP that none
+    /// is above.
     pub(crate) fn run(&mut self) -> Option<f64> {
         let x = self.table.pressures();
         let spans = self.table.slowdowns(x);
         let floor = spans.iter().fold(f64::INFINITY, |floor, span| span.0.min(floor));
         let ceiling = spans.iter().fold(f64::INFINITY, |ceiling, span| span.1.min(ceiling));
-        let mut open = BinaryHeap::from([Region { x, least: (floor, ceiling), bound: 1.0 }]);
+        let sets = Arc::new(self.table.sets.clone());
+        let least = (floor, ceiling);
+        let whole = Region { x, least, unfairness: 1.0, stp: f64::INFINITY, sets };
+        let mut open = BinaryHeap::from([whole]);
         while let Some(region) = open.pop() {
-            if region.bound > self.most() {
-                return None;
+            if self.is_out(&region) {
+                continue;
             }
+            let bound = match self.wanted {
+                Wanted::Fairest => region.unfairness,
+                Wanted::Throughput(_) => region.stp,
+            };
             if self.stop.is_due() || self.effort.nodes >= self.stop.nodes {
-                return Some(region.bound);
+                return Some(bound);
             }
             match self.look(region) {
-                Err(Stopped) => return Some(region.bound),
+                Err(Stopped) => return Some(bound),
                 Ok(left) => open.extend(left),
             }
         }
@@ -118,16 +157,20 @@ impl<'a> Fairest<'a> {
         loop {
             self.effort.nodes += 1;
             let window = self.window(&region);
+            region.sets = Arc::new(window.fastest.valued(&region.sets));
             if !self.narrow(&window, &mut region) {
                 return Ok(Vec::new());
             }
             let before = region.x;
             let Some(left) = self.ends(window, &mut region)? else { return Ok(Vec::new()) };
+            if self.is_out(&region) {
+                return Ok(Vec::new());
+            }
             if width(region.x) < SHRINKS * width(before) {
                 continue;
             }
             let is_a_point = width(region.x).max(width(region.least)) < 1e-13;
-            let most_sets = if is_a_point { u64::MAX } else { self.walk_budget() };
+            let most_sets = if is_a_point { u64::MAX } else { self.stp.walk_budget() };
             if self.walk(&left, most_sets) {
                 return Ok(Vec::new());
             }
@@ -135,9 +178,9 @@ impl<'a> Fairest<'a> {
                 return Err(Stopped);
             }
             let halves = if width(region.x) > width(region.least) {
-                halves(region.x).map(|x| Region { x, ..region })
+                halves(region.x).map(|x| Region { x, ..region.clone() })
             } else {
-                halves(region.least).map(|least| Region { least, ..region })
+                halves(region.least).map(|least| Region { least, ..region.clone() })
             };
             return Ok(halves.to_vec());
         }
@@ -146,20 +189,21 @@ impl<'a> Fairest<'a> {
     /// The slowdowns in each cluster that may matter in the region; [`NEVER`] in the others.
     fn window(&self, region: &Region) -> Window {
         let (table, law) = (self.table, self.table.law);
-        let most = self.most() * region.least.1 * (1.0 + ROOM);
-        let fewest = region.least.0 * (1.0 - ROOM);
-        let slowest = Values::fill(table.family, |set, values| {
+        let ceiling = self.most() * region.least.1 * (1.0 + ROOM);
+        let floor = region.least.0 * (1.0 - ROOM);
+        let slowest = Values::fill(table.family, &region.sets, |set, values| {
             for lines in table.row(set).members() {
                 let each = values.iter_mut().zip(lines.a).zip(lines.c).zip(lines.load);
                 for (((value, &a), &c), &load) in each {
-                    let least = a + c * law.y(load, region.x.0);
-                    let highest = a + c * law.y(load, region.x.1);
-                    let is_out = least > most || highest < fewest || *value == NEVER;
-                    *value = if is_out { NEVER } else { value.max(least) };
+                    *value = value.max(a + c * law.y(load, region.x.0));
                 }
             }
+            for value in values {
+                *value = if *value > ceiling { NEVER } else { *value };
+            }
         });
-        let fastest = Values::fill(table.family, |set, values| {
+        let fastest = Values::fill(table.family, &region.sets, |set, values| {
+            let Some(slowest) = slowest.row(set) else { return values.fill(NEVER) };
             values.fill(f64::INFINITY);
             for lines in table.row(set).members() {
                 let each = values.iter_mut().zip(lines.a).zip(lines.c).zip(lines.load);
@@ -167,8 +211,9 @@ impl<'a> Fairest<'a> {
                     *value = value.min(a + c * law.y(load, region.x.1));
                 }
             }
-            for (value, &slowest) in values.iter_mut().zip(slowest.row(set)) {
-                if slowest == NEVER || slowest > self.most() * *value * (1.0 + ROOM) {
+            for (value, &slowest) in values.iter_mut().zip(slowest) {
+                let is_apart = slowest > self.most() * *value * (1.0 + ROOM);
+                if slowest == NEVER || *value < floor || is_apart {
                     *value = NEVER;
                 }
             }
@@ -179,87 +224,103 @@ impl<'a> Fairest<'a> {
     /// Moves the least slowdowns together, and raises the bound; false where nothing is left.
     fn narrow(&self, window: &Window, region: &mut Region) -> bool {
         let family = self.table.family;
-        // Of each program: the least slowdown of the slowest in its clusters, and the most that it
-        // can be the fastest by.
+        // Of each program: the least slowdown of the slowest in its clusters, and the highest of
+        // the fastest.
         let mut slowest = vec![f64::INFINITY; family.programs];
         let mut fastest = vec![0.0_f64; family.programs];
-        for row in 0..family.rows() {
-            if !window.fastest.any[row] {
-                continue;
-            }
-            let set = family.set(row);
-            for (&low, &high) in window.slowest.row(set).iter().zip(window.fastest.row(set)) {
-                if high > NEVER {
-                    for program in family.programs_of(set) {
-                        slowest[program] = slowest[program].min(low);
-                        fastest[program] = fastest[program].max(high);
-                    }
-                }
+        for &set in region.sets.iter() {
+            let rows = (window.slowest.row(set), window.fastest.row(set));
+            let (Some(low), Some(high)) = rows else { continue };
+            let each = low.iter().zip(high).filter(|&(_, &high)| high > NEVER);
+            let none = (f64::INFINITY, 0.0_f64);
+            let ends = each.fold(none, |(a, b), (&low, &high)| (a.min(low), b.max(high)));
+            for program in family.programs_of(set) {
+                slowest[program] = slowest[program].min(ends.0);
+                fastest[program] = fastest[program].max(ends.1);
             }
         }
         let slowest = slowest.into_iter().fold(0.0, f64::max);
         let fastest = fastest.into_iter().fold(f64::INFINITY, f64::min);
         region.least.0 = region.least.0.max(slowest / window.most * (1.0 - ROOM));
         region.least.1 = region.least.1.min(fastest * (1.0 + ROOM));
-        region.bound = region.bound.max(slowest / region.least.1);
+        region.unfairness = region.unfairness.max(slowest / region.least.1);
         region.least.0 <= region.least.1
     }
 
     /// Moves the pressures together; none where nothing is left.
     fn ends(&mut self, window: Window, region: &mut Region) -> Result<Option<Left>, Stopped> {
-        let may = |set: Set, values: &mut [f64]| {
-            for (value, &fastest) in values.iter_mut().zip(window.fastest.row(set)) {
-                if fastest == NEVER {
-                    *value = NEVER;
-                }
-            }
-        };
-        let law = self.table.law;
-        let least = self.table.extreme(region.x.0, End::Least, may, self.stop)?;
+        let (table, law, stop) = (self.table, self.table.law, self.stop);
+        let may = like(&window.fastest);
+        let sets = Arc::clone(&region.sets);
+        let least = table.extreme(region.x.0, End::Least, &sets, &may, stop)?;
         let Some(least) = least else { return Ok(None) };
         self.consider(&least.partition);
         region.x.0 = region.x.0.max(least.x * (1.0 - ROOM));
-        let most = self.table.extreme(region.x.1, End::Greatest, may, self.stop)?;
+        let most = table.extreme(region.x.1, End::Greatest, &sets, &may, stop)?;
         let Some(most) = most else { return Ok(None) };
         self.consider(&most.partition);
         region.x.1 = region.x.1.min(most.x * (1.0 + ROOM));
         if region.x.0 > region.x.1 {
             return Ok(None);
         }
-        let low = self.table.draws(region.x.1, End::Least, may);
-        let high = self.table.draws(region.x.0, End::Greatest, may);
+        let stp = self.throughput(region, &may)?;
+        if !stp.is_empty() {
+            region.stp = region.stp.min(highest(&stp));
+        }
+        let low = table.draws(region.x.1, End::Least, &sets, &may);
+        let high = table.draws(region.x.0, End::Greatest, &sets, &may);
         // At pressure 0 of KPart's rule flows may draw less than the peak.
         let is_unloaded = law == Law::Simple && region.x.0 == 0.0;
         let enough = if is_unloaded { 0.0 } else { law.supply(region.x.0) };
-        let bounded = (
-            Bounded::new(low, -law.supply(region.x.1), self.stop),
-            Bounded::new(high, enough, self.stop),
-        );
+        let bounded =
+            (Bounded::new(low, -law.supply(region.x.1), stop), Bounded::new(high, enough, stop));
         let (Some(low), Some(high)) = bounded else { return Err(Stopped) };
-        Ok(Some(Left { window, ends: [low, high] }))
+        drop(may);
+        Ok(Some(Left { window, ends: [low, high], stp }))
     }
 
-    fn walk_budget(&self) -> u64 {
-        let family = self.table.family;
-        match family.kind {
-            Kind::Strict => 20_000,
-            Kind::Cluster => (3_u64.pow(family.programs as u32 - 1) / 2).max(2_000),
+    /// The bounds of STP at the ends of the pressures, where it is asked for.
+    fn throughput(
+        &mut self,
+        region: &Region,
+        may: impl Fn(Set, &mut [f64]) + Sync,
+    ) -> Result<Vec<Bounded>, Stopped> {
+        if self.wanted == Wanted::Fairest {
+            return Ok(Vec::new());
         }
+        let best = self.stp.best.as_ref().map_or(&self.fairest.1, |best| &best.partition);
+        let lines = self.table.lines(best);
+        let price = self.stp.price(&lines, region.x.0, region.x.1, 0.0);
+        let tilt = (0.0, 0.0);
+        let of = additive::Region { x: region.x, tilt, bound: region.stp };
+        let bounds = self.stp.corners(&of, price, &region.sets, may).ok_or(Stopped)?;
+        for bound in &bounds {
+            if let Some(partition) = bound.completion.partition(&bound.values) {
+                self.consider(&partition);
+            }
+        }
+        Ok(bounds)
     }
 
     fn walk(&mut self, left: &Left, most_sets: u64) -> bool {
         let (family, stop) = (self.table.family, self.stop);
         let most_nodes = stop.nodes.saturating_sub(self.effort.nodes);
-        let matters = Matters { any: &[], all: &left.ends, window: Some(&left.window) };
+        let threshold = self.stp.threshold();
+        let matters = Matters { any: &left.stp, all: &left.ends, window: Some(&left.window) };
         let leaf = |partition: &Partition| {
             self.consider(partition);
-            0.0
+            self.stp.threshold()
         };
-        let walk = Walk::new(family, matters, 0.0, (most_sets, most_nodes), stop, leaf);
-        let (is_done, effort) = walk.run();
+        let limits = (most_sets, most_nodes);
+        let (is_done, effort) = Walk::new(family, matters, threshold, limits, stop, leaf).run();
         self.effort.nodes += effort.nodes;
         self.effort.pruned += effort.pruned;
         self.effort.sets += effort.sets;
         is_done
     }
+}
+
+pub(crate) fn unfairness(slowdowns: &[f64]) -> f64 {
+    let most = slowdowns.iter().copied().fold(0.0, f64::max);
+    most / slowdowns.iter().copied().fold(f64::INFINITY, f64::min)
 }

@@ -10,6 +10,7 @@ mod family;
 mod law;
 mod modelled;
 mod objective;
+mod pareto;
 mod pressure;
 mod problem;
 mod slowest;
@@ -20,5 +21,9 @@ mod walk;
 pub use error::PartitionError;
 pub use family::Kind;
 pub use objective::PartitionObjective;
+pub use pareto::{FRONT_STEP, ParetoFront, ParetoPoint};
 pub use problem::{MOST_CLUSTERED, MOST_PARTITIONED, PartitionProblem, PartitionResult};
 pub use solve::MOST_PARTITIONS;
+
+#[cfg(test)]
+mod tests;

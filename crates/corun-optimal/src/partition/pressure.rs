@@ -27,13 +27,20 @@ pub(crate) struct Pressed {
 impl Table {
     /// The clusters' sides of the balance at a pressure, with the sign that makes the higher sum
     /// the nearer to the end, but for clusters that `may` refuses.
-    pub(crate) fn draws(&self, x: f64, end: End, may: impl Fn(Set, &mut [f64]) + Sync) -> Values {
+    pub(crate) fn draws(
+        &self,
+        x: f64,
+        end: End,
+        sets: &[Set],
+        may: impl Fn(Set, &mut [f64]) + Sync,
+    ) -> Values {
         let draw = if end == End::Least { -1.0 } else { 1.0 };
         let weights = Weights { draw, ..Weights::default() };
-        weights.values(self, Corner { x, middle: x }, may)
+        weights.values(self, Corner { x, middle: x }, sets, may)
     }
 
-    /// The partition of the least or the greatest pressure, of clusters that are not refused: from
+    /// The partition of the least or the greatest pressure, of these sets, but for
+    /// clusters that `may` refuses: from
     /// a pressure to that of the partition that has the least (greatest) excess there, until it
     /// does not change. The excess of every partition falls through 0 at its pressure, so that at
     /// the end none is left beyond. `Err`: it must stop; `None`: there is no partition.
@@ -41,13 +48,14 @@ impl Table {
         &self,
         from: f64,
         end: End,
+        sets: &[Set],
         may: impl Fn(Set, &mut [f64]) + Sync,
         stop: &Stop<'_>,
     ) -> Result<Option<Pressed>, Stopped> {
         let mut at = from;
         let mut last: Option<Pressed> = None;
         loop {
-            let values = self.draws(at, end, &may);
+            let values = self.draws(at, end, sets, &may);
             let completion = Completion::of(&values, stop).ok_or(Stopped)?;
             let Some(partition) = completion.partition(&values) else { return Ok(None) };
             let x = self.judge(&partition).x;
@@ -127,17 +135,13 @@ pub(crate) fn excess(law: Law, lines: &[Line], x: f64) -> f64 {
 /// Nothing is refused.
 pub(crate) fn all(_: Set, _: &mut [f64]) {}
 
-/// Refuses clusters in which a program is slower than `most` at a pressure.
-pub(crate) fn slower_than(
-    table: &Table,
-    most: f64,
-    x: f64,
-) -> impl Fn(Set, &mut [f64]) + Sync + '_ {
-    move |set, values| {
-        for lines in table.row(set).members() {
-            let each = values.iter_mut().zip(lines.a).zip(lines.c).zip(lines.load);
-            for (((value, &a), &c), &load) in each {
-                if a + c * table.law.y(load, x) > most {
+/// Refuses what another value refuses.
+pub(crate) fn like(others: &Values) -> impl Fn(Set, &mut [f64]) + Sync + '_ {
+    move |set, values| match others.row(set) {
+        None => values.fill(NEVER),
+        Some(others) => {
+            for (value, &other) in values.iter_mut().zip(others) {
+                if other == NEVER {
                     *value = NEVER;
                 }
             }

@@ -148,6 +148,16 @@ impl<'p> PartitionProblem<'p> {
         partition.clusters.iter().map(of).collect()
     }
 
+    /// The other way round.
+    pub(crate) fn partition(&self, clusters: &[Vec<usize>], ways: &[u32]) -> Partition {
+        let set = |cluster: &Vec<usize>| cluster.iter().map(|&one| self.family.bit(one)).sum();
+        Partition::sorted(clusters.iter().map(set).zip(ways.iter().copied()).collect())
+    }
+
+    pub(crate) fn outcomes(&self, clusters: &[(Vec<usize>, u32)]) -> Vec<Outcome> {
+        self.modelled.outcomes(clusters)
+    }
+
     pub(crate) fn result(
         &self,
         objective: PartitionObjective,

@@ -7,7 +7,9 @@
 //! slower than t, or there is none. Halving the interval of t, and at last a t just below the best
 //! that is known, ends with a proof.
 
-use crate::partition::pressure::{End, Stopped, slower_than};
+use crate::partition::completion::{NEVER, Values};
+use crate::partition::family::Set;
+use crate::partition::pressure::{End, Stopped, like};
 use crate::partition::table::{Partition, Table};
 use crate::partition::walk::Effort;
 use crate::search::Stop;
@@ -50,13 +52,13 @@ impl<'a> Slowest<'a> {
         let (least, greatest) = self.table.pressures();
         let spans = self.table.slowdowns((least, greatest));
         self.bound = spans.iter().fold(0.0, |bound, span| span.0.max(bound));
-        let mut x = least;
+        let mut reached = Reached { x: least, sets: self.table.sets.clone() };
         loop {
             let best = self.best.0;
             let is_near = best - self.bound <= NEAR * best;
             let most = if is_near { best * (1.0 - BETTER) } else { 0.5 * (self.bound + best) };
-            match self.within(most, x)? {
-                Some(reached) => x = reached,
+            match self.within(most, &reached)? {
+                Some(further) => reached = further,
                 None if is_near => {
                     self.bound = best;
                     return Ok(());
@@ -66,28 +68,52 @@ impl<'a> Slowest<'a> {
         }
     }
 
-    /// Looks for a partition with nobody slower than `most`, whose pressure is `x` at least; says
-    /// the pressure that it must have. None when there is no such partition.
-    fn within(&mut self, most: f64, x: f64) -> Result<Option<f64>, Stopped> {
-        let mut at = x;
+    /// Looks for a partition with nobody slower than `most` from where it must be; says where it
+    /// must be then. None when there is no such partition.
+    fn within(&mut self, most: f64, from: &Reached) -> Result<Option<Reached>, Stopped> {
+        let mut at = from.clone();
         loop {
             self.effort.nodes += 1;
             if self.effort.nodes > self.stop.nodes {
                 return Err(Stopped);
             }
-            let may = slower_than(self.table, most * (1.0 + 1e-14), at);
-            let Some(found) = self.table.extreme(at, End::Least, may, self.stop)? else {
-                return Ok(None);
-            };
+            let slow = self.slower_than(most * (1.0 + 1e-14), &at);
+            at.sets = slow.valued(&at.sets);
+            let (table, stop) = (self.table, self.stop);
+            let found = table.extreme(at.x, End::Least, &at.sets, like(&slow), stop)?;
+            let Some(found) = found else { return Ok(None) };
             self.consider(&found.partition);
             if self.best.0 <= most {
                 return Ok(Some(at));
             }
-            if found.x <= at {
+            if found.x <= at.x {
                 // Nothing was refused that was not before, but for rounding.
                 return Ok(None);
             }
-            at = found.x;
+            at.x = found.x;
         }
     }
+
+    /// The slowest member of each cluster; refused where it is slower than `most`.
+    fn slower_than(&self, most: f64, at: &Reached) -> Values {
+        let (table, law) = (self.table, self.table.law);
+        Values::fill(table.family, &at.sets, |set, values| {
+            for lines in table.row(set).members() {
+                let each = values.iter_mut().zip(lines.a).zip(lines.c).zip(lines.load);
+                for (((value, &a), &c), &load) in each {
+                    *value = value.max(a + c * law.y(load, at.x));
+                }
+            }
+            for value in values {
+                *value = if *value > most { NEVER } else { *value };
+            }
+        })
+    }
+}
+
+/// The least pressure of the partitions that are looked for, and the sets in them.
+#[derive(Debug, Clone)]
+struct Reached {
+    x: f64,
+    sets: Vec<Set>,
 }

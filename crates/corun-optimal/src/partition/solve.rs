@@ -1,9 +1,9 @@
 //! From an objective to a search.
 
-use crate::partition::additive::{Additive, Aim, Fairness};
+use crate::partition::additive::{Additive, Aim};
 use crate::partition::brute::visit;
 use crate::partition::error::PartitionError;
-use crate::partition::fair::Fairest;
+use crate::partition::fair::{Fair, Wanted};
 use crate::partition::law::Law;
 use crate::partition::objective::PartitionObjective;
 use crate::partition::pressure::{End, all};
@@ -131,7 +131,7 @@ fn slowest(table: &Table, first: &Partition, stop: &Stop<'_>) -> Found {
 /// All programs' traffic together is 1 - 1 / pressure, or the sum of what they ask for.
 fn least_traffic(table: &Table, first: &Partition, stop: &Stop<'_>) -> Found {
     let from = table.judge(first).x;
-    match table.extreme(from, End::Least, all, stop) {
+    match table.extreme(from, End::Least, &table.sets, all, stop) {
         Ok(Some(found)) => Found {
             is_proven: true,
             effort: Effort { nodes: 1, ..Effort::default() },
@@ -142,21 +142,23 @@ fn least_traffic(table: &Table, first: &Partition, stop: &Stop<'_>) -> Found {
 }
 
 fn fairest(table: &Table, first: &Partition, stop: &Stop<'_>) -> Found {
-    let mut search = Fairest::new(table, first.clone(), stop);
-    let bound = search.run();
-    let (least, partition) = search.best.clone();
-    let effort = search.effort;
-    let found = Found { partition, bound, is_proven: bound.is_none(), effort };
-    if !found.is_proven {
-        return found;
+    let mut search = Fair::new(table, Wanted::Fairest, first.clone(), stop);
+    for aim in [Aim::Jain, Aim::Stp] {
+        let mut start = Additive::new(table, aim, stop);
+        start.start(first);
+        if let Some(best) = start.best {
+            search.consider(&best.partition);
+        }
     }
-    let most = least * (1.0 + FAIRNESS_ROOM);
-    let mut among = Additive::new(table, Aim::Stp, stop);
-    among.fairness = Some(Fairness { most });
-    among.effort = effort;
-    among.consider(&found.partition);
-    let regions = among.regions();
-    let is_proven = among.run(regions).is_none();
-    let partition = among.best.map_or(found.partition, |best| best.partition);
+    let bound = search.run();
+    let (least, partition) = search.fairest;
+    if bound.is_some() {
+        return Found { partition, bound, is_proven: false, effort: search.effort };
+    }
+    let most = Wanted::Throughput(least * (1.0 + FAIRNESS_ROOM));
+    let mut among = Fair::new(table, most, partition, stop);
+    among.effort = search.effort;
+    let is_proven = among.run().is_none();
+    let partition = among.stp.best.map_or(among.fairest.1, |best| best.partition);
     Found { partition, bound: Some(least), is_proven, effort: among.effort }
 }

@@ -39,6 +39,8 @@ struct Block {
 pub(crate) struct Table {
     pub(crate) family: Family,
     pub(crate) law: Law,
+    /// All sets of programs, but for nobody.
+    pub(crate) sets: Vec<Set>,
     blocks: Vec<Block>,
 }
 
@@ -91,7 +93,8 @@ impl Table {
                 (!stop.is_due()).then(|| Block::of(rows, &family, clusters))
             })
             .collect();
-        Some(Self { family, law, blocks: blocks? })
+        let sets = (0..family.rows()).map(|row| family.set(row)).filter(|&set| set != 0);
+        Some(Self { family, law, sets: sets.collect(), blocks: blocks? })
     }
 
     /// The lines of a set.

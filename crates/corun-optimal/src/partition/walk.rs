@@ -117,6 +117,9 @@ impl<'w, L: FnMut(&Partition) -> f64> Walk<'w, L> {
             if self.is_over() {
                 return false;
             }
+            if !self.may(set) {
+                continue;
+            }
             for k in 1..=ways {
                 let Some(next) = self.with(partial, set, rest, (k, ways)) else { continue };
                 self.clusters.push((set, k as u32));
@@ -135,6 +138,13 @@ impl<'w, L: FnMut(&Partition) -> f64> Walk<'w, L> {
         true
     }
 
+    /// Has the set a value in every bound?
+    #[inline]
+    fn may(&self, set: Set) -> bool {
+        let mut bounds = self.matters.any.iter().chain(self.matters.all);
+        bounds.all(|bound| bound.values.row(set).is_some())
+    }
+
     /// The partial partition with one more cluster; none where nothing that matters can follow.
     #[inline]
     fn with(
@@ -148,12 +158,12 @@ impl<'w, L: FnMut(&Partition) -> f64> Walk<'w, L> {
         let mut next = *partial;
         let mut highest = if any.is_empty() { f64::INFINITY } else { NEVER };
         for (sum, one) in next.sums.iter_mut().zip(any) {
-            *sum += one.values.row(set)[k - 1];
+            *sum += one.values.at(set, k);
             highest = highest.max(*sum + one.completion.row(rest)[ways - k]);
         }
         let mut is_cut = highest <= self.threshold;
         for (sum, one) in next.sums[any.len()..].iter_mut().zip(all) {
-            *sum += one.values.row(set)[k - 1];
+            *sum += one.values.at(set, k);
             let most = *sum + one.completion.row(rest)[ways - k];
             is_cut |= most < -ROOM * (1.0 + one.offset.abs());
         }
@@ -162,8 +172,8 @@ impl<'w, L: FnMut(&Partition) -> f64> Walk<'w, L> {
             return None;
         }
         if let Some(window) = window {
-            next.slowest = next.slowest.max(window.slowest.at(set, k as u32));
-            next.fastest = next.fastest.min(window.fastest.at(set, k as u32));
+            next.slowest = next.slowest.max(window.slowest.at(set, k));
+            next.fastest = next.fastest.min(window.fastest.at(set, k));
             if next.slowest > window.most * next.fastest * (1.0 + ROOM) {
                 self.effort.pruned += 1;
                 return None;
