@@ -42,9 +42,13 @@ pub(crate) fn step<'a>(
     pulls.clear();
     pulls.extend(held.iter().enumerate().map(|(place, &held)| pull(curve_of(place), held)));
     let sum: f64 = pulls.iter().sum();
-    let even = 1.0 / held.len() as f64;
-    for (held, pull) in held.iter_mut().zip(pulls) {
-        *held += if sum > 0.0 { *pull / sum } else { even };
+    if sum > 0.0 {
+        for (held, pull) in held.iter_mut().zip(pulls) {
+            *held += *pull / sum;
+        }
+    } else {
+        let even = 1.0 / held.len() as f64;
+        held.iter_mut().for_each(|held| *held += even);
     }
 }
 

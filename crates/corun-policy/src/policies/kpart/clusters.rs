@@ -26,6 +26,8 @@ struct Cluster {
     mpki: Vec<f64>,
     /// The best grant from each number of ways: by (ways from - 1) * ways + most.
     grants: Vec<Grant>,
+    /// Is every grant, with however many ways to choose from, one of a single way that gains?
+    is_convex: bool,
 }
 
 /// All clusters, nearest first, and the programs' figures in them.
@@ -47,6 +49,8 @@ pub(super) struct Clusters {
     /// By program and ways of its cluster: its traffic there.
     traffic: Vec<f64>,
     combined: Vec<f64>,
+    /// The programs of two clusters together.
+    pair: Vec<usize>,
     held: Vec<f64>,
     pulls: Vec<f64>,
 }
@@ -171,23 +175,20 @@ impl Clusters {
     fn combine(&mut self, one: usize, other: usize, rescale: bool) {
         let all = self.all;
         let Self { clusters, mpki, drive, ipc, bytes_per_s, held, pulls, combined, .. } = self;
-        let (first, second) = (&clusters[one].members, &clusters[other].members);
-        let member = |place: usize| match first.get(place) {
-            Some(&program) => program,
-            None => second[place - first.len()],
-        };
-        let count = first.len() + second.len();
+        let members = &mut self.pair;
+        members.clear();
+        members.extend_from_slice(&clusters[one].members);
+        members.extend_from_slice(&clusters[other].members);
         held.clear();
-        held.resize(count, 0.0);
+        held.resize(members.len(), 0.0);
         combined.clear();
         for ways in 0..all {
-            whirlpool::step(held, pulls, |place| &drive[member(place) * all..][..all]);
+            whirlpool::step(held, pulls, |place| &drive[members[place] * all..][..all]);
             let mut sum = 0.0;
-            for (place, &held) in held.iter().enumerate() {
-                let start = member(place) * all;
+            for (&program, &held) in members.iter().zip(held.iter()) {
+                let start = program * all;
                 sum += whirlpool::at(&mpki[start..][..all], held, 0.0);
                 if rescale {
-                    let program = member(place);
                     let ipc = whirlpool::at(&ipc[start..][..all], held, LEAST);
                     self.speed[start + ways] = ipc / self.equal_ipc[program];
                     let traffic = whirlpool::at(&bytes_per_s[start..][..all], held, LEAST);
@@ -205,8 +206,11 @@ impl Clusters {
         let count = self.equal_ipc.len();
         let pair = [&self.clusters[one], &self.clusters[other]];
         let mut distance = 0.0;
+        let mut parts = [1, 1];
+        let convex = pair[0].is_convex && pair[1].is_convex;
         for ways in 2..=self.all {
-            let parts = divide(pair, ways);
+            // Where every grant is a single way, one way more is one grant more.
+            parts = if convex { divide_from(parts, pair, ways) } else { divide(pair, ways) };
             let divided = pair[0].mpki[parts[0] - 1] + pair[1].mpki[parts[1] - 1];
             distance += (self.combined[ways - 1] - divided).abs();
         }
@@ -220,6 +224,7 @@ impl Cluster {
     fn tabulate(&mut self) {
         let all = self.mpki.len();
         self.grants.clear();
+        self.is_convex = true;
         for from in 1..=all {
             let mut best = Grant::default();
             self.grants.push(best);
@@ -232,6 +237,7 @@ impl Cluster {
                 }
                 self.grants.push(best);
             }
+            self.is_convex &= from == all || best.ways == 1;
         }
     }
 
@@ -242,7 +248,11 @@ impl Cluster {
 
 /// Lookahead between two clusters: [`crate::partitioning::lookahead::lookahead`] on their tables.
 fn divide(pair: [&Cluster; 2], ways: usize) -> [usize; 2] {
-    let mut parts = [1, 1];
+    divide_from([1, 1], pair, ways)
+}
+
+/// The same from what the clusters have already.
+fn divide_from(mut parts: [usize; 2], pair: [&Cluster; 2], ways: usize) -> [usize; 2] {
     loop {
         let left = ways - parts[0] - parts[1];
         if left == 0 {
@@ -272,6 +282,28 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn convex_ones_are_divided_grant_by_grant(
+            falls in prop::collection::vec(prop::collection::vec(1u8..40, 11), 2),
+        ) {
+            let pair = falls.into_iter().map(|mut falls| {
+                falls.sort_unstable_by(|one, other| other.cmp(one));
+                let mut mpki = vec![500.0];
+                for fall in falls {
+                    mpki.push(mpki[mpki.len() - 1] - f64::from(fall));
+                }
+                cluster(&mpki)
+            });
+            let pair: Vec<Cluster> = pair.collect();
+            prop_assert!(pair[0].is_convex && pair[1].is_convex);
+            let pair = [&pair[0], &pair[1]];
+            let mut parts = [1, 1];
+            for ways in 2..=12 {
+                parts = divide_from(parts, pair, ways);
+                prop_assert_eq!(parts, divide(pair, ways));
+            }
+        }
+
         #[test]
         fn two_are_divided_as_lookahead_does(
             curves in prop::collection::vec(prop::collection::vec(0u8..6, 12), 2),
