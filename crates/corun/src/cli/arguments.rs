@@ -450,12 +450,38 @@ pub(crate) struct ReplayArgs {
 pub(crate) enum StudyCommand {
     /// The eight mixes of DIO's Table III on three machines: each policy's distance to the optimum
     DioMixes(DioMixesArgs),
+    /// Partitions and clusters of a cache's ways: how many, how near policies are, what the best is
+    Partitioning(PartitioningStudyArgs),
     /// The laws of space against a reference cache that replays the programs' traces
     Prediction(PredictionArgs),
     /// Sampled recordings against exact ones of the same programs
     Sampling(SamplingArgs),
     /// Recordings against others of the same programs and kind
     Rerecording(RerecordingArgs),
+}
+
+/// `corun study partitioning`.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  corun study partitioning --profiles solo.csv --report partitioning.html")]
+pub(crate) struct PartitioningStudyArgs {
+    /// The profiles it stands on: a CSV of SPEC CPU solo figures by LLC ways, or a folder
+    #[arg(long, value_name = "PATH")]
+    pub(crate) profiles: PathBuf,
+    /// Random mixes of each size
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) mixes: u32,
+    /// Seed of the mixes
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
+    /// How it is written
+    #[arg(long, value_enum, default_value = "table")]
+    pub(crate) format: TableFormat,
+    /// Also write an HTML page with its plots
+    #[arg(long, value_name = "FILE.html")]
+    pub(crate) report: Option<PathBuf>,
 }
 
 /// `corun study prediction`.

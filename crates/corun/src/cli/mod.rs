@@ -5,8 +5,9 @@ mod values;
 
 pub(crate) use arguments::{
     CachesArgs, CompareArgs, CurveStudyOutput, DioMixesArgs, ExportArgs, ImportArgs, ListArgs,
-    ModelArgs, PartitionArgs, PlaceArgs, PredictArgs, PredictionArgs, ProfileArgs, ProfilesCommand,
-    ReplayArgs, RerecordingArgs, SamplingArgs, ShowArgs, StudyCommand, TopologyArgs,
+    ModelArgs, PartitionArgs, PartitioningStudyArgs, PlaceArgs, PredictArgs, PredictionArgs,
+    ProfileArgs, ProfilesCommand, ReplayArgs, RerecordingArgs, SamplingArgs, ShowArgs,
+    StudyCommand, TopologyArgs,
 };
 pub(crate) use values::{
     Compat, DocumentFormat, IndexName, ObjectiveName, PartitionObjectiveName, SortBy, TableFormat,

@@ -22,12 +22,26 @@ impl Axis {
         Self { low: 0.1, high, logarithmic: true }
     }
 
+    /// A logarithmic axis from the power of ten at or below `least` to that at or above `most`, one
+    /// power at least.
+    pub(crate) fn logarithmic(least: f64, most: f64) -> Self {
+        let low = least.max(1e-12).log10().floor();
+        let high = most.max(1e-12).log10().ceil().max(low + 1.0);
+        Self { low: 10f64.powf(low), high: 10f64.powf(high), logarithmic: true }
+    }
+
     /// A straight axis from 0 that ends with 1, 2 or 5 times a power of ten at or above `most`.
     pub(crate) fn from_zero(most: f64) -> Self {
-        let power = 10f64.powf(most.max(1e-9).log10().floor());
-        let high = [1.0, 2.0, 5.0, 10.0].map(|step| step * power);
-        let high = high.into_iter().find(|&one| one >= most).unwrap_or(most);
-        Self { low: 0.0, high, logarithmic: false }
+        Self::from(0.0, most)
+    }
+
+    /// The same from another value.
+    pub(crate) fn from(low: f64, most: f64) -> Self {
+        let span = most - low;
+        let power = 10f64.powf(span.max(1e-9).log10().floor());
+        let spans = [1.0, 2.0, 5.0, 10.0].map(|step| step * power);
+        let high = low + spans.into_iter().find(|&one| one >= span * (1.0 - 1e-9)).unwrap_or(span);
+        Self { low, high, logarithmic: false }
     }
 
     /// Where a value lies: 0 is the low end, 1 the high one. What is beyond an end lies on it.

@@ -9,9 +9,11 @@ mod placements;
 #[cfg(test)]
 mod sample;
 mod slowdowns;
+mod study;
 mod time_line;
 
 pub(crate) use document::size;
 pub(crate) use document::{Entry, Kind, Llc, Machine, Move, Package, Program, Report, TimeLine};
 pub(crate) use page::render;
 pub(crate) use partitions::{PartitionEntry, PartitionProgram, PartitionReport};
+pub(crate) use study::{Chart, ChartKind, StudyFigure, StudyReport};

@@ -143,3 +143,41 @@ fn what_has_no_accesses_to_compare_is_refused() {
     let nowhere = ["sampled", "--svg", "no/a.svg"];
     fixture.run(&[&words[..], &nowhere].concat()).refused(&["no: there is no such folder"]);
 }
+
+#[test]
+fn partitions_and_clusters_are_studied_on_the_public_table() {
+    let Some(solo) = public_table() else { return };
+    let fixture = Fixture::new();
+    let solo = solo.to_string_lossy();
+    let words = ["study", "partitioning", "--profiles", &solo, "--mixes", "2"];
+    let study =
+        fixture.run(&[&words[..], &["--format", "json", "--report", "p.html"]].concat()).json();
+    assert_eq!(study["partitions"][1]["partitions"][9], 92_378);
+    assert_eq!(study["partitions"][1]["tree_nodes"][7], 106_963);
+    for row in study["search"].as_array().unwrap() {
+        assert_eq!(row["all_proven"], true);
+        // No policy is better than the optimum.
+        for part in row["worst_of_optimal"].as_array().unwrap() {
+            assert!((0.0..=1.0).contains(&part.as_f64().unwrap()), "{row}");
+        }
+    }
+    for row in study["clustering"]["compared"].as_array().unwrap() {
+        // Every partition is a clustering too.
+        assert!(row["partitioning_to_clustering"].as_f64().unwrap() >= 1.0, "{row}");
+    }
+    let sizes = study["clustering"]["sizes"].as_array().unwrap();
+    let sum = |name: &str| sizes.iter().map(|size| size[name].as_f64().unwrap()).sum::<f64>();
+    let programs = sum("streaming") + sum("sensitive") + sum("light_sharing");
+    assert!((programs - 10.0).abs() < 1e-2, "{programs}");
+    for subject in study["bandwidth"].as_array().unwrap() {
+        for point in subject["points"].as_array().unwrap() {
+            // Only stalls on memory are stretched.
+            let [morad, stalls] =
+                ["slowdown_morad", "slowdown_stalls"].map(|name| point[name].as_f64().unwrap());
+            assert!(1.0 <= stalls && stalls <= morad, "{point}");
+        }
+    }
+    let page = std::fs::read_to_string(fixture.path("p.html")).unwrap();
+    assert_eq!(page.matches("<svg").count(), 7);
+    fixture.run(&["study", "partitioning", "--profiles", "none.csv"]).refused(&["none.csv"]);
+}
