@@ -34,7 +34,7 @@ if [[ -z ${CORUN:-} || -z ${RECORDER:-} || -z ${KERNELS:-} ]]; then
 fi
 mkdir -p "$out/profiles" "$out/traces"
 out=$(cd "$out" && pwd)
-options="--instructions $instructions --window 1000000"
+options="--engine exact --instructions $instructions --window 1000000"
 kernel() {
   nice -n 10 "$RECORDER" --name "$1" -o "$out/profiles/$1.toml" --trace "$out/traces/$1.trace" $options \
     -- "$KERNELS" "${@:2}"

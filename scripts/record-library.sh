@@ -5,8 +5,8 @@
 #   scripts/record-library.sh [-o FOLDER] [-j JOBS] [-x OPTIONS] [-n] [NAME...]
 #
 # -o: where the profiles go (profiles/). -j: how many programs at a time (1). -x: options for the
-# recorder, in words at blanks; {name} stands for the program's name. Without them 65,536 lines are
-# followed at most, so that 4 MiB stay exact. -n: only run each program under plain QEMU, timed.
+# recorder, in words at blanks, in place of "--engine exact"; {name} stands for the program's name.
+# -n: only run each program under plain QEMU, timed.
 # RECORDER and KERNELS name the two executables, if they are built already.
 # profiles/README.md says what each program stands for. Where PostgreSQL is recorded by root, user
 # namespaces must be allowed: it refuses to run as root.
@@ -14,7 +14,7 @@ set -euo pipefail
 
 root=$(cd "$(dirname "$0")/.." && pwd)
 out=$root/profiles
-dry= jobs=1 options=(--lines 65536)
+dry= jobs=1 options=(--engine exact)
 while getopts o:j:x:n option; do
   case $option in
     o) mkdir -p "$OPTARG"; out=$(cd "$OPTARG" && pwd) ;;
