@@ -47,6 +47,7 @@ use corun_profile::{StackDistanceProfile, Stretch};
 
 use self::distances::{BelowFront, Distances};
 use self::facts::{Facts, Sums};
+use self::pacing::rate_with_gaps;
 use self::private_cache::PrivateCache;
 use self::sample::spatial_hash;
 use self::schedule::Schedule;
@@ -194,7 +195,9 @@ impl Engine {
     pub fn tag(&self, id: u32) -> BlockTag {
         let block = &self.blocks[id as usize];
         let (first, last) = block.lines();
-        let threshold = self.distances.threshold_of_gaps();
+        let rate = self.distances.rate();
+        let rate = if rate == SamplingRate::ALL { rate_with_gaps() } else { rate };
+        let threshold = rate.threshold();
         let followed = self.fetches && (first..=last).any(|line| spatial_hash(line) <= threshold);
         BlockTag::new(id, block, followed)
     }
