@@ -349,11 +349,15 @@ impl Engine {
     /// Brings the figures up to date; `weight`: how many instructions each of those that passed
     /// stands for.
     fn settle(&mut self, sums: &mut Sums, weight: u64) {
-        let Figures { counters, histogram, observed, .. } = &mut self.figures;
+        let Figures { counters, histogram, .. } = &mut self.figures;
         histogram.add_time(u64::from(sums.instructions()), weight);
         sums.settle(counters);
         self.distances.settle(histogram);
-        observed.add(&std::mem::take(&mut self.observed), self.burst.1);
+        let mut seen = std::mem::take(&mut self.observed);
+        if self.schedule.is_warming(self.instructions()) {
+            seen.forget_misses();
+        }
+        self.figures.observed.add(&seen, self.burst.1);
     }
 
     /// A thread begins; its number. The second lets each have its own distances.

@@ -14,9 +14,9 @@ const BEGINNING_LINES: usize = 1 << 16;
 /// Instructions of a burst.
 const BURST: u64 = 1 << 16;
 /// Instructions from one period's beginning to the next one's, at most.
-pub(crate) const PERIOD: u64 = 1 << 20;
+pub(crate) const PERIOD: u64 = 24 * BURST;
 /// At least.
-const LEAST_PERIOD: u64 = 1 << 17;
+const LEAST_PERIOD: u64 = 3 * BURST;
 /// As a share of the run's age: one in this many.
 const PERIODS_OF_AGE: u64 = 32;
 
@@ -86,6 +86,11 @@ impl Schedule {
         matches!(self.stage, Stage::Burst(_))
     }
 
+    /// Is it the first half of a burst, in which caches refill that were not looked at before it?
+    pub(crate) fn is_warming(&self, now: u64) -> bool {
+        matches!(self.stage, Stage::Burst(end) if now + BURST / 2 < end)
+    }
+
     /// Instructions until there may be a change.
     pub(crate) fn left(&self, now: u64) -> u64 {
         match self.stage {
@@ -116,7 +121,8 @@ impl Schedule {
     }
 
     fn begin_period(&mut self, begin: u64) {
-        let length = (begin / PERIODS_OF_AGE).next_power_of_two().clamp(LEAST_PERIOD, PERIOD);
+        let bursts = (begin / PERIODS_OF_AGE / LEAST_PERIOD).next_power_of_two();
+        let length = (bursts * LEAST_PERIOD).min(PERIOD);
         self.period = (begin, length);
         self.stage = Stage::Gap(begin + mix(begin) % (length - BURST));
     }
@@ -143,7 +149,7 @@ mod tests {
         }
         // What bursts stand for is what passed since the beginning, but for a period at each end.
         assert!(stands_for.abs_diff(all - BEGINNING) <= 2 * PERIOD, "{stands_for}");
-        assert!((100..160).contains(&bursts), "{bursts}");
+        assert!((132..220).contains(&bursts), "{bursts}");
         let expected = BEGINNING + bursts * BURST;
         assert!((expected..expected + bursts * 1024).contains(&seen), "{seen}");
     }

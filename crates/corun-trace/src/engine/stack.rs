@@ -26,6 +26,13 @@ pub(crate) enum Depth {
     Lines(u64),
 }
 
+/// Lines there is room for at first; the room grows, as each of many threads has a stack or two.
+const EXPECTED: usize = 1024;
+
+/// Lines that a fixed rate follows at most, before it falls too: 3 GiB of them at 1 %. It bounds the
+/// memory to some 40 MiB.
+const MOST_AT_A_RATE: usize = 1 << 19;
+
 /// No place in the table: what is not followed.
 const NOWHERE: u32 = u32::MAX;
 /// The moment of a line that the front holds.
@@ -64,18 +71,18 @@ pub(crate) struct Stack {
 
 impl Stack {
     pub(crate) fn new(options: &EngineOptions) -> Self {
-        let (rate, limit, expected) = match options.kind {
-            EngineKind::Exact => (SamplingRate::ALL, usize::MAX, 4096),
-            EngineKind::FixedRate => (options.rate, usize::MAX, 1024),
-            EngineKind::FixedSize => (SamplingRate::ALL, options.lines.max(1), options.lines),
+        let (rate, limit) = match options.kind {
+            EngineKind::Exact => (SamplingRate::ALL, usize::MAX),
+            EngineKind::FixedRate => (options.rate, MOST_AT_A_RATE),
+            EngineKind::FixedSize => (SamplingRate::ALL, options.lines.max(1)),
         };
-        let ranks = Ranks::new(2 * expected);
+        let ranks = Ranks::new(2 * EXPECTED);
         Self {
             rate,
             threshold: rate.threshold(),
             top: 0,
             limit,
-            table: vec![VACANT; (2 * expected + 2).next_power_of_two()],
+            table: vec![VACANT; 2 * EXPECTED],
             followed: 0,
             held: vec![NOWHERE; FRONT_LINES],
             owners: vec![NOWHERE; ranks.capacity()],
@@ -106,7 +113,7 @@ impl Stack {
         while limited.followed > limited.limit {
             limited.halve();
         }
-        limited.rebuild((2 * limited.limit + 2).next_power_of_two());
+        limited.rebuild((2 * limited.followed).next_power_of_two().max(2 * EXPECTED));
         limited
     }
 
