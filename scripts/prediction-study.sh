@@ -43,7 +43,7 @@ kernel chase chase 1 100000
 kernel hash-join hash-join 2 100000
 kernel triad triad 24 100000
 "$root/scripts/record-library.sh" -o "$out/profiles" -j "$jobs" \
-  -x "$options --trace $out/traces/{name}.trace" "${names[@]}"
+  -x "--lines 65536 $options --trace $out/traces/{name}.trace" "${names[@]}"
 "$CORUN" study prediction --traces "$out/traces" --profiles "$out/profiles" \
   --svg "$out/prediction.svg" --format csv >"$out/prediction.csv"
 "$CORUN" study prediction --traces "$out/traces" --profiles "$out/profiles"

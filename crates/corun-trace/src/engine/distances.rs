@@ -198,11 +198,6 @@ impl Distances {
         self.stack.follow_at_most(rate);
     }
 
-    /// The greatest hash of a line that is followed when accesses to others go unseen.
-    pub(crate) fn threshold_of_gaps(&self) -> u64 {
-        self.stack.threshold_when_sampling()
-    }
-
     /// The greatest hash of a line that is followed.
     pub(crate) fn threshold(&self) -> u64 {
         self.stack.threshold()

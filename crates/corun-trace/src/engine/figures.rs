@@ -51,6 +51,12 @@ impl Observed {
         self.traffic.dirty += weight * other.traffic.dirty;
     }
 
+    /// Leaves out what tells of the misses of a cache that may not hold what it would.
+    pub(crate) fn forget_misses(&mut self) {
+        (self.private_misses, self.foreseen_misses) = (0, 0);
+        self.parallelism = Parallelism::default();
+    }
+
     /// The share of the branches that the predictor gets wrong.
     pub fn mispredicted_share(&self) -> f64 {
         // A branch of the window before may prove mispredicted in this one.

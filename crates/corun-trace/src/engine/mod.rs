@@ -47,6 +47,7 @@ use corun_profile::{StackDistanceProfile, Stretch};
 
 use self::distances::{BelowFront, Distances};
 use self::facts::{Facts, Sums};
+use self::pacing::rate_with_gaps;
 use self::private_cache::PrivateCache;
 use self::sample::spatial_hash;
 use self::schedule::Schedule;
@@ -194,7 +195,9 @@ impl Engine {
     pub fn tag(&self, id: u32) -> BlockTag {
         let block = &self.blocks[id as usize];
         let (first, last) = block.lines();
-        let threshold = self.distances.threshold_of_gaps();
+        let rate = self.distances.rate();
+        let rate = if rate == SamplingRate::ALL { rate_with_gaps() } else { rate };
+        let threshold = rate.threshold();
         let followed = self.fetches && (first..=last).any(|line| spatial_hash(line) <= threshold);
         BlockTag::new(id, block, followed)
     }
@@ -346,11 +349,15 @@ impl Engine {
     /// Brings the figures up to date; `weight`: how many instructions each of those that passed
     /// stands for.
     fn settle(&mut self, sums: &mut Sums, weight: u64) {
-        let Figures { counters, histogram, observed, .. } = &mut self.figures;
+        let Figures { counters, histogram, .. } = &mut self.figures;
         histogram.add_time(u64::from(sums.instructions()), weight);
         sums.settle(counters);
         self.distances.settle(histogram);
-        observed.add(&std::mem::take(&mut self.observed), self.burst.1);
+        let mut seen = std::mem::take(&mut self.observed);
+        if self.schedule.is_warming(self.instructions()) {
+            seen.forget_misses();
+        }
+        self.figures.observed.add(&seen, self.burst.1);
     }
 
     /// A thread begins; its number. The second lets each have its own distances.

@@ -10,7 +10,7 @@ use super::options::{EngineOptions, SamplingRate};
 pub const MOST_OWN_THREADS: usize = 64;
 
 /// Lines followed for one thread, in fixed size. One less than a power of two, as its table has
-/// room for twice as many and one: some 180 KiB a thread.
+/// room for twice as many.
 const THREAD_LINES: usize = 4095;
 
 /// What one thread did, and its stack distances in a stack of its own.

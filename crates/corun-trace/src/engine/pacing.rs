@@ -22,6 +22,12 @@ const SMALL_BATCH: usize = 1024;
 /// Instructions after which a thread hands in what it has where there are several.
 const SHARED_INSTRUCTIONS: u64 = 16 * 1024;
 
+/// What fixed size falls to when accesses to other lines begin to go unseen: a rate a little below 1
+/// would cost nearly as much as 1, and small caches are for bursts to tell.
+pub(super) fn rate_with_gaps() -> SamplingRate {
+    SamplingRate::of_one_in(32)
+}
+
 impl Engine {
     /// The same, that leaves accesses to lines that are not followed unseen for most of the time,
     /// as [`Self::pace`] says, if its options sample and its windows are long enough. To be set
@@ -111,6 +117,7 @@ impl Engine {
         if self.gaps && self.schedule.is_always() && self.distances.rate() != SamplingRate::ALL {
             // It was fixed size at rate 1 until now.
             self.end_burst();
+            self.distances.follow_at_most(rate_with_gaps());
             self.distances.take_apart();
             self.schedule.begin_bursts(now);
             self.paces += 1;

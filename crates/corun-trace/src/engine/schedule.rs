@@ -2,18 +2,23 @@
 //!
 //! A sampled run begins with a stretch in which all are; so a short one is exact. Then every period
 //! has one burst, at a place that chance decides, but the same in every run: a program that does
-//! the same in a rhythm of its own is not met at the same point each time.
+//! the same in a rhythm of its own is not met at the same point each time. Periods grow with the age
+//! of the run, so that a set-up which passes once is met often enough.
 
 use super::sketch::mix;
 
 /// Instructions of the stretch at the beginning.
-const BEGINNING: u64 = 1 << 23;
+const BEGINNING: u64 = 1 << 22;
 /// It ends before when it has touched this many lines (4 MiB), which bounds its memory.
 const BEGINNING_LINES: usize = 1 << 16;
 /// Instructions of a burst.
 const BURST: u64 = 1 << 16;
-/// Instructions from one period's beginning to the next one's.
-pub(crate) const PERIOD: u64 = 1 << 20;
+/// Instructions from one period's beginning to the next one's, at most.
+pub(crate) const PERIOD: u64 = 24 * BURST;
+/// At least.
+const LEAST_PERIOD: u64 = 3 * BURST;
+/// As a share of the run's age: one in this many.
+const PERIODS_OF_AGE: u64 = 32;
 
 /// What is seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,25 +46,24 @@ pub(crate) enum Change {
 #[derive(Debug, Clone)]
 pub(crate) struct Schedule {
     stage: Stage,
-    /// The beginning of the period whose burst comes next or is running.
-    period: u64,
+    /// The beginning of the period whose burst comes next or is running, and its length.
+    period: (u64, u64),
 }
 
 impl Schedule {
     /// All is seen at all times.
     pub(crate) fn always() -> Self {
-        Self { stage: Stage::Always, period: 0 }
+        Self { stage: Stage::Always, period: (0, PERIOD) }
     }
 
     /// All is seen at the beginning, then bursts are.
     pub(crate) fn bursts() -> Self {
-        Self { stage: Stage::Beginning, period: 0 }
+        Self { stage: Stage::Beginning, period: (0, PERIOD) }
     }
 
     /// Bursts alone are seen from now on.
     pub(crate) fn begin_bursts(&mut self, now: u64) {
-        self.period = now;
-        self.stage = Stage::Gap(self.next_burst());
+        self.begin_period(now);
     }
 
     /// Is all seen?
@@ -82,6 +86,11 @@ impl Schedule {
         matches!(self.stage, Stage::Burst(_))
     }
 
+    /// Is it the first half of a burst, in which caches refill that were not looked at before it?
+    pub(crate) fn is_warming(&self, now: u64) -> bool {
+        matches!(self.stage, Stage::Burst(end) if now + BURST / 2 < end)
+    }
+
     /// Instructions until there may be a change.
     pub(crate) fn left(&self, now: u64) -> u64 {
         match self.stage {
@@ -101,19 +110,21 @@ impl Schedule {
             }
             Stage::Gap(end) if now >= end => {
                 self.stage = Stage::Burst(now + BURST);
-                Some(Change::Burst { weight: PERIOD / BURST })
+                Some(Change::Burst { weight: self.period.1 / BURST })
             }
             Stage::Burst(end) if now >= end => {
-                self.period += PERIOD;
-                self.stage = Stage::Gap(self.next_burst());
+                self.begin_period(self.period.0 + self.period.1);
                 Some(Change::Gap)
             }
             _ => None,
         }
     }
 
-    fn next_burst(&self) -> u64 {
-        self.period + mix(self.period) % (PERIOD - BURST)
+    fn begin_period(&mut self, begin: u64) {
+        let bursts = (begin / PERIODS_OF_AGE / LEAST_PERIOD).next_power_of_two();
+        let length = (bursts * LEAST_PERIOD).min(PERIOD);
+        self.period = (begin, length);
+        self.stage = Stage::Gap(begin + mix(begin) % (length - BURST));
     }
 }
 
@@ -123,19 +134,24 @@ mod tests {
 
     #[test]
     fn a_beginning_and_then_a_burst_a_period() {
-        let (mut schedule, mut seen, mut bursts) = (Schedule::bursts(), 0, 0);
-        let all = BEGINNING + 100 * PERIOD;
+        let (mut schedule, mut seen, mut stands_for, mut bursts) = (Schedule::bursts(), 0, 0, 0);
+        // Periods of an eighth of the longest, then of a quarter, of a half, and whole ones.
+        let all = 32 * PERIOD + 100 * PERIOD;
         for now in (0..all).step_by(1024) {
             match schedule.advance(now, 0) {
-                Some(Change::Burst { weight }) => bursts += weight,
+                Some(Change::Burst { weight }) => {
+                    (bursts, stands_for) = (bursts + 1, stands_for + weight * BURST)
+                }
                 Some(Change::Gap) if bursts == 0 => assert_eq!(now, BEGINNING),
                 _ => {}
             }
             seen += if schedule.sees_all() { 1024 } else { 0 };
         }
-        assert_eq!(bursts, 100 * PERIOD / BURST);
-        let expected = BEGINNING + 100 * BURST;
-        assert!((expected..expected + 100 * 1024).contains(&seen), "{seen}");
+        // What bursts stand for is what passed since the beginning, but for a period at each end.
+        assert!(stands_for.abs_diff(all - BEGINNING) <= 2 * PERIOD, "{stands_for}");
+        assert!((132..220).contains(&bursts), "{bursts}");
+        let expected = BEGINNING + bursts * BURST;
+        assert!((expected..expected + bursts * 1024).contains(&seen), "{seen}");
     }
 
     #[test]
@@ -143,6 +159,6 @@ mod tests {
         let mut schedule = Schedule::bursts();
         assert_eq!(schedule.advance(1000, BEGINNING_LINES - 1), None);
         assert_eq!(schedule.advance(1000, BEGINNING_LINES), Some(Change::Gap));
-        assert!(schedule.left(1000) < PERIOD);
+        assert!(schedule.left(1000) < LEAST_PERIOD);
     }
 }

@@ -33,18 +33,24 @@ impl Pace {
 }
 
 /// What a thread needs to know of a block each time it runs, in one word: where nothing else is to
-/// be done it has no memory to wait for. From bit 0 on: 7 bits each of instructions, loads, stores
-/// and floats, one of branches; is it special; its number.
+/// be done it has no memory to wait for. It holds 7 bits each of instructions, loads, stores and
+/// floats, one of branches, each where [`Tally`] adds it up, a mark, and its number in two parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockTag(u64);
 
+/// A count.
 const COUNT: u64 = 0x7f;
+/// From one sum to the next one in the same word.
+const APART: u32 = 21;
+const FLOATS: u32 = APART;
 const LOADS: u32 = 7;
-const STORES: u32 = 14;
-const FLOATS: u32 = 21;
-const BRANCHES: u32 = 28;
-const SPECIAL: u64 = 1 << 29;
-const NUMBER: u32 = 30;
+const STORES: u32 = LOADS + APART;
+const BRANCHES: u32 = LOADS + 2 * APART;
+const SPECIAL: u64 = 1 << 14;
+/// Bits of half a number, and where they stand.
+const HALF: u32 = 14;
+const LOW_HALF: u32 = 35;
+const HIGH_HALF: u32 = 50;
 
 impl BlockTag {
     /// A block is special if its code has a line that may be followed or its counts here do not tell
@@ -53,13 +59,15 @@ impl BlockTag {
         let Block { instructions, loads, stores, floats, branches, .. } = *block;
         let counts = [instructions, loads, stores, floats].map(u64::from);
         let plain = counts.iter().all(|&count| count <= COUNT) && branches <= 1;
-        let number = u64::from(id) << NUMBER;
+        let id = u64::from(id);
+        let number = (id & ((1 << HALF) - 1)) << LOW_HALF | id >> HALF << HIGH_HALF;
         if followed || !plain || block.exit == Exit::Repeat || block.flow.is_empty() {
             return Self(number | SPECIAL);
         }
         let [instructions, loads, stores, floats] = counts;
+        let data = loads << LOADS | stores << STORES;
         let others = floats << FLOATS | u64::from(branches) << BRANCHES;
-        Self(number | instructions | loads << LOADS | stores << STORES | others)
+        Self(number | instructions | data | others)
     }
 
     /// As it is handed to callbacks.
@@ -73,41 +81,48 @@ impl BlockTag {
     }
 
     fn number(self) -> u32 {
-        (self.0 >> NUMBER) as u32
+        let low = self.0 >> LOW_HALF & ((1 << HALF) - 1);
+        (low | self.0 >> HIGH_HALF << HALF) as u32
     }
 }
 
 /// Instructions of which a thread keeps sums.
 pub(super) const MOST_INSTRUCTIONS: u64 = 1 << 20;
-/// From one sum to the next one in the same word.
-const APART: u32 = FLOATS;
 const ONE_SUM: u64 = (1 << APART) - 1;
 
-/// Sums over plain blocks that ran.
+/// Sums over plain blocks that ran, and when they are due. The two words of sums are kept apart, as
+/// the compiler else adds them by an SSE instruction, and those are slow behind QEMU's AVX code.
 #[derive(Debug, Clone, Copy, Default)]
+#[repr(C)]
 struct Tally {
-    /// Of instructions and floats, loads and branches, and stores.
-    sums: [u64; 3],
+    /// Of instructions and floats.
+    first: u64,
+    /// Instructions at which events are due; 0 while all are collected.
+    due: u64,
+    /// Of loads, stores and branches.
+    second: u64,
 }
 
 impl Tally {
     #[inline(always)]
     fn add(&mut self, tag: BlockTag) {
-        self.sums[0] += tag.0 & (COUNT | COUNT << FLOATS);
-        self.sums[1] += tag.0 >> LOADS & (COUNT | 1 << (BRANCHES - LOADS));
-        self.sums[2] += tag.0 >> STORES & COUNT;
+        self.first += tag.0 & (COUNT | COUNT << FLOATS);
+        self.second += tag.0 >> LOADS & (COUNT | COUNT << APART | 1 << (2 * APART));
     }
 
     #[inline(always)]
-    fn instructions(self) -> u64 {
-        self.sums[0] & ONE_SUM
+    fn is_due(self) -> bool {
+        self.first & ONE_SUM >= self.due
+    }
+
+    fn add_access(&mut self, store: bool) {
+        self.second += if store { 1 << APART } else { 1 };
     }
 
     fn unpack(self) -> Sums {
-        let [first, second, stores] = self.sums;
-        let [instructions, loads] = [first, second].map(|sums| (sums & ONE_SUM) as u32);
-        let [floats, branches] = [first, second].map(|sums| (sums >> APART) as u32);
-        Sums::new([instructions, loads, stores as u32, branches, floats])
+        let at = |word: u64, place: u32| (word >> (place * APART) & ONE_SUM) as u32;
+        let [loads, stores, branches] = [0, 1, 2].map(|place| at(self.second, place));
+        Sums::new([at(self.first, 0), loads, stores, branches, at(self.first, 1)])
     }
 }
 
@@ -120,8 +135,6 @@ const NO_LINE: u64 = u64::MAX;
 #[derive(Debug, Clone)]
 pub struct Sieve {
     tally: Tally,
-    /// Instructions at which events are due; 0 while all are collected.
-    instructions_left: u64,
     pace: Pace,
     pub(super) events: Vec<Event>,
     /// Instruction and direction of the running block's last access that was counted by itself.
@@ -135,8 +148,7 @@ impl Sieve {
     pub fn new(pace: Pace) -> Self {
         let unfollowed = Box::new([NO_LINE; KNOWN]);
         let (tally, events) = (Tally::default(), Vec::new());
-        let mut sieve =
-            Self { tally, instructions_left: 0, pace, events, last_access: None, unfollowed };
+        let mut sieve = Self { tally, pace, events, last_access: None, unfollowed };
         sieve.set_pace(pace);
         sieve
     }
@@ -144,7 +156,8 @@ impl Sieve {
     /// Empties it and goes on at another pace.
     pub fn set_pace(&mut self, pace: Pace) {
         self.events.clear();
-        self.tally = Tally::default();
+        let due = if pace.all { 0 } else { u64::from(pace.instructions) };
+        self.tally = Tally { due, ..Tally::default() };
         if pace.all {
             // No more than is needed: there may be many threads.
             self.events.shrink_to(pace.events);
@@ -153,7 +166,6 @@ impl Sieve {
         if pace.all && !self.pace.all {
             self.unfollowed.fill(NO_LINE);
         }
-        self.instructions_left = if pace.all { 0 } else { u64::from(pace.instructions) };
         self.pace = pace;
     }
 
@@ -188,7 +200,7 @@ impl Sieve {
     pub fn sums_up(&mut self, tag: BlockTag) -> bool {
         self.tally.add(tag);
         // While all events are collected there are none to wait for.
-        self.tally.instructions() < self.instructions_left && tag.0 & SPECIAL == 0
+        !self.tally.is_due() && tag.0 & SPECIAL == 0
     }
 
     /// Collects a block that [`Self::sums_up`] does not do for. True when events are due.
@@ -199,7 +211,7 @@ impl Sieve {
             return self.push(Event::block(tag.number()));
         }
         let full = tag.0 & SPECIAL != 0 && self.push(Event::block(tag.number()));
-        full || self.tally.instructions() >= self.instructions_left
+        full || self.tally.is_due()
     }
 
     /// Is a line known not to be followed, and so to be passed over?
@@ -230,7 +242,7 @@ impl Sieve {
         }
         // A wide access comes in parts.
         if self.last_access.replace((index, store)) != Some((index, store)) {
-            self.tally.sums[if store { 2 } else { 1 }] += 1;
+            self.tally.add_access(store);
         }
         self.access(line, index, store)
     }
@@ -239,5 +251,57 @@ impl Sieve {
     fn push(&mut self, event: Event) -> bool {
         self.events.push(event);
         self.events.len() >= self.pace.events
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::block::Flow;
+
+    fn block(instructions: u32, loads: u32) -> Block {
+        Block {
+            loads,
+            stores: 2,
+            branches: 1,
+            floats: 3,
+            flow: vec![Flow::default(); instructions as usize].into(),
+            ..Block::undecoded(0x1000, 0x1010, 0x1014, instructions)
+        }
+    }
+
+    fn gap(instructions: u32) -> Sieve {
+        Sieve::new(Pace { all: false, threshold: 0, instructions, events: 100, number: 0 })
+    }
+
+    #[test]
+    fn plain_blocks_are_summed_up_and_special_ones_collected() {
+        let plain = BlockTag::new(1 << 20 | 77, &block(127, 4), false);
+        let mut sieve = gap(1 << 20);
+        let steps = (1u64 << 20) / 127;
+        assert!((0..steps).all(|_| !sieve.block(plain)) && sieve.block(plain));
+        let mut counters = crate::engine::Counters::default();
+        sieve.sums().settle(&mut counters);
+        let times = steps + 1;
+        let sums = [counters.instructions, counters.loads, counters.stores, counters.branches];
+        assert_eq!((sums, counters.floats), ([127, 4, 2, 1].map(|one| one * times), 3 * times));
+        assert!(sieve.events().is_empty());
+        let mut sieve = gap(1 << 20);
+        // Too long for the sums; code that may be followed.
+        for (length, followed) in [(128, false), (10, true)] {
+            assert!(!sieve.block(BlockTag::new(1 << 20 | 77, &block(length, 4), followed)));
+            assert_eq!(sieve.events().last(), Some(&Event::block(1 << 20 | 77)));
+        }
+    }
+
+    #[test]
+    fn a_line_that_is_not_followed_is_passed_over_until_all_are_seen() {
+        let mut sieve = gap(1000);
+        assert!(!sieve.passes_over(5) && !sieve.access(5, 0, false));
+        assert!(sieve.passes_over(5) && sieve.events().is_empty());
+        sieve.set_pace(Pace { all: true, threshold: 0, instructions: 1, events: 2, number: 1 });
+        assert!(!sieve.passes_over(5) && !sieve.access(5, 0, false));
+        assert!(sieve.access(6, 0, false));
+        assert_eq!(sieve.events(), [5, 6].map(|line| Event::data(line, 0, false)));
     }
 }

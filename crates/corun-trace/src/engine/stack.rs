@@ -2,12 +2,11 @@
 //!
 //! A line is followed when the hash of its number lies below a threshold; distances among followed
 //! lines, divided by the rate, estimate distances among all (SHARDS: Waldspurger et al., FAST
-//! 2015, section 3.1). The rate is fixed, or starts at 1, so a small footprint stays exact, and
-//! falls whenever as many lines are followed as may be (section 3.2): to 1/32 at first, as a rate a
-//! little below 1 would cost as much and tell less, then by halves. (The paper lowers the
-//! threshold one line at a time; so the weights are whole numbers.) At rate 1 without a bound it is
-//! the exact stack in one pass, logarithmic in the distance (Bennett and Kruskal, IBM Journal of
-//! Research and Development 1975).
+//! 2015, section 3.1). The rate is fixed, or starts at 1 and is halved whenever as many lines are
+//! followed as may be (section 3.2), so a small footprint stays exact. (The paper lowers the
+//! threshold one line at a time; halving keeps the weights whole numbers.) At rate 1 without a
+//! bound it is the exact stack in one pass, logarithmic in the distance (Bennett and Kruskal, IBM
+//! Journal of Research and Development 1975).
 
 use corun_profile::EngineKind;
 
@@ -15,9 +14,6 @@ use super::front::FRONT_LINES;
 use super::options::{EngineOptions, SamplingRate};
 use super::ranks::Ranks;
 use super::sample::spatial_hash;
-
-/// What the rate falls to when all lines can no longer be followed: one in this many.
-const FIRST_FALL: u64 = 32;
 
 /// What the stack knows of a line that is looked up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +25,13 @@ pub(crate) enum Depth {
     /// Lines of this stack that are more recent, estimated.
     Lines(u64),
 }
+
+/// Lines there is room for at first; the room grows, as each of many threads has a stack or two.
+const EXPECTED: usize = 1024;
+
+/// Lines that a fixed rate follows at most, before it falls too: 3 GiB of them at 1 %. It bounds the
+/// memory to some 40 MiB.
+const MOST_AT_A_RATE: usize = 1 << 19;
 
 /// No place in the table: what is not followed.
 const NOWHERE: u32 = u32::MAX;
@@ -68,18 +71,18 @@ pub(crate) struct Stack {
 
 impl Stack {
     pub(crate) fn new(options: &EngineOptions) -> Self {
-        let (rate, limit, expected) = match options.kind {
-            EngineKind::Exact => (SamplingRate::ALL, usize::MAX, 4096),
-            EngineKind::FixedRate => (options.rate, usize::MAX, 1024),
-            EngineKind::FixedSize => (SamplingRate::ALL, options.lines.max(1), options.lines),
+        let (rate, limit) = match options.kind {
+            EngineKind::Exact => (SamplingRate::ALL, usize::MAX),
+            EngineKind::FixedRate => (options.rate, MOST_AT_A_RATE),
+            EngineKind::FixedSize => (SamplingRate::ALL, options.lines.max(1)),
         };
-        let ranks = Ranks::new(2 * expected);
+        let ranks = Ranks::new(2 * EXPECTED);
         Self {
             rate,
             threshold: rate.threshold(),
             top: 0,
             limit,
-            table: vec![VACANT; (2 * expected + 2).next_power_of_two()],
+            table: vec![VACANT; 2 * EXPECTED],
             followed: 0,
             held: vec![NOWHERE; FRONT_LINES],
             owners: vec![NOWHERE; ranks.capacity()],
@@ -98,12 +101,6 @@ impl Stack {
         self.threshold
     }
 
-    /// The same, or when the rate has fallen for the first time.
-    pub(crate) fn threshold_when_sampling(&self) -> u64 {
-        let all = self.rate == SamplingRate::ALL;
-        if all { SamplingRate::of_one_in(FIRST_FALL).threshold() } else { self.threshold }
-    }
-
     /// Lines followed.
     pub(crate) fn followed(&self) -> usize {
         self.followed
@@ -114,16 +111,14 @@ impl Stack {
         let mut limited = self.clone();
         limited.limit = limit.max(1);
         while limited.followed > limited.limit {
-            limited.fall();
+            limited.halve();
         }
-        limited.rebuild((2 * limited.limit + 2).next_power_of_two());
+        limited.rebuild((2 * limited.followed).next_power_of_two().max(2 * EXPECTED));
         limited
     }
 
-    fn fall(&mut self) {
-        let one_in = self.rate.one_in();
-        let fallen = if one_in == 1 { FIRST_FALL } else { 2 * one_in };
-        self.follow_at_most(SamplingRate::of_one_in(fallen));
+    fn halve(&mut self) {
+        self.follow_at_most(SamplingRate::of_one_in(2 * self.rate.one_in()));
     }
 
     /// Lowers the rate to this one if it is higher.
@@ -204,7 +199,7 @@ impl Stack {
     /// Begins to follow a line.
     fn begin(&mut self, line: u64) -> (Depth, u32) {
         while self.followed >= self.limit {
-            self.fall();
+            self.halve();
         }
         if !self.follows(line) {
             return (Depth::Unsampled, NOWHERE);

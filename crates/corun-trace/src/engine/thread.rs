@@ -2,9 +2,8 @@
 //! looked at.
 //!
 //! Mispredictions and memory-level parallelism are rates and cost much, so they are taken from
-//! stretches of 16,384 events, one in eight, the first included, and the first of each burst of a
-//! sampled run. In the first quarter of a stretch the predictor learns what it missed, and nothing
-//! is counted.
+//! stretches of 16,384 events, one in eight, the first included, and of a sampled run from its bursts.
+//! In the first 4096 events of either the predictor learns what it missed, and nothing is counted.
 
 use super::parallelism::Window;
 use super::predictor::Predictor;
@@ -84,9 +83,11 @@ impl Thread {
     /// How many of this many next events, at least one, are to be looked at how.
     pub(super) fn next(&mut self, events: usize) -> (usize, Attention) {
         let steps = self.seen / STEP;
+        // A burst is short, and all there is for some time.
+        let stretch = if self.burst > 0 { SPACING } else { STRETCH };
         let attention = match steps % SPACING {
             0 => Attention::Learn,
-            1..STRETCH => Attention::Count,
+            step if step < stretch => Attention::Count,
             _ => Attention::None,
         };
         let left = (STEP - self.seen % STEP) as usize;

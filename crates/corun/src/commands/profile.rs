@@ -4,7 +4,8 @@ use std::io::Write as _;
 use std::time::Duration;
 
 use corun_machine::Cache;
-use corun_profile::{EngineKind, Profile};
+use corun_profile::{EngineKind, Profile, ProfileData};
+use corun_trace::engine::MOST_OWN_THREADS;
 use corun_trace::event::LINE_BYTES;
 use corun_trace::trace_file::Ending;
 use corun_trace::{CacheShape, Recorded, Request, SetCaches, Settings, TraceError, record};
@@ -114,10 +115,22 @@ fn summary(arguments: &ProfileArgs, recorded: &Recorded) -> String {
             }
         });
     }
-    for note in &recorded.notes {
+    for note in recorded.notes.iter().chain(&unlisted_threads(&recorded.profile)) {
         text.push_str(&format!("corun: note: {note}\n"));
     }
     text
+}
+
+/// A note where a phase had more threads than have curves of their own.
+fn unlisted_threads(profile: &Profile) -> Option<String> {
+    let ProfileData::Recording(recording) = &profile.data else { return None };
+    let threads = recording.phases.iter().map(|phase| phase.threads as usize).max()?;
+    (threads > MOST_OWN_THREADS && recording.processes.len() < 2).then(|| {
+        format!(
+            "{threads} threads ran; the curve is of all of them together, and the first \
+             {MOST_OWN_THREADS} of them have one of their own"
+        )
+    })
 }
 
 /// What the user typed wrong is bad input; what is missing here, or went wrong, is a failure.
