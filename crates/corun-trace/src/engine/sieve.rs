@@ -34,7 +34,7 @@ impl Pace {
 
 /// What a thread needs to know of a block each time it runs, in one word: where nothing else is to
 /// be done it has no memory to wait for. It holds 7 bits each of instructions, loads, stores and
-/// floats, one of branches, each where [`Tally`] adds it up, a mark, and its number in two parts.
+/// floats, one of branches, each where `Tally` adds it up, a mark, and its number in two parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockTag(u64);
 
