@@ -1,0 +1,17 @@
+//! The machine that is here: what its threads do, and acting on them so that all can be undone.
+//!
+//! Three parts meet in the host. A [`Source`] counts what watched threads do; a policy of
+//! `corun-policy` sees that as it would in the simulator and answers with a plan; an [`Actuator`]
+//! turns the plan's actions into [`Change`]s, each of which knows what was there before. Changes
+//! stand in the journal before they are carried out, and restoring undoes what a journal
+//! says: on exit, after a failure, and after a `kill -9`.
+
+mod act;
+mod observe;
+mod roots;
+mod task;
+
+pub use act::{ActError, Actuator, Change, Held, Refusal, Reverted};
+pub use observe::{Observed, Reading, Source, SourceError};
+pub use roots::Roots;
+pub use task::{Scheduling, Task, TaskFacts};
