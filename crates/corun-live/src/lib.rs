@@ -7,11 +7,15 @@
 //! says: on exit, after a failure, and after a `kill -9`.
 
 mod act;
+mod error;
 mod observe;
+mod processes;
 mod roots;
 mod task;
 
 pub use act::{ActError, Actuator, Change, Held, Refusal, Reverted};
+pub use error::LiveError;
 pub use observe::{Observed, Reading, Source, SourceError};
+pub use processes::{Followed, Processes, Rule, Target, Whom, facts};
 pub use roots::Roots;
 pub use task::{Scheduling, Task, TaskFacts};
