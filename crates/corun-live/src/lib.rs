@@ -8,11 +8,19 @@
 
 mod act;
 pub mod doctor;
+mod error;
+mod journal;
 mod observe;
+mod processes;
+mod restore;
 mod roots;
 mod task;
 
-pub use act::{ActError, Actuator, Change, Held, Refusal, Reverted};
+pub use act::{ActError, Actuator, Affinity, Change, Held, Refusal, Reverted};
+pub use error::LiveError;
+pub use journal::{Journal, JournalError, Restored, default_folder};
 pub use observe::{Observed, Reading, Source, SourceError};
+pub use processes::{Followed, Processes, Rule, Target, Whom, facts};
+pub use restore::{Fate, RestoredJournal, Which, restore, would_restore};
 pub use roots::Roots;
 pub use task::{Scheduling, Task, TaskFacts};

@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use corun_live::Roots;
 use corun_live::doctor::{
     Area, Beside, Facts, Finding, PolicyVerdict, Runs, State, Tracer, findings, probe, verdicts,
 };
+use corun_live::{Roots, default_folder};
 use serde::Serialize;
 
 use crate::cli::{DoctorArgs, DocumentFormat};
@@ -27,7 +27,7 @@ struct Document {
 
 pub(super) fn run(arguments: &DoctorArgs) -> Outcome<String> {
     let roots = arguments.root.as_deref().map_or_else(Roots::default, Roots::below);
-    let beside = Beside { tracer: Some(tracer()), journal: None };
+    let beside = Beside { tracer: Some(tracer()), journal: Some(default_folder()) };
     let facts = probe(&roots, beside);
     let document = Document { findings: findings(&facts), policies: verdicts(&facts), facts };
     match arguments.format {
