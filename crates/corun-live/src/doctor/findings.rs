@@ -343,7 +343,8 @@ pub(super) fn ways(facts: &Facts) -> Judged {
         count(cache.min_ways),
         count(cache.classes)
     );
-    if let Some(mask) = cache.shared_mask.as_deref().filter(|mask| mask.trim_matches('0') != "") {
+    if let Some(mask) = cache.shared_mask.as_deref().filter(|mask| mask.contains(|bit| bit != '0'))
+    {
         found.push_str(&format!(", devices share ways 0x{mask}"));
     }
     if let Some(groups) = facts.resctrl.groups.filter(|&groups| groups > 0) {
