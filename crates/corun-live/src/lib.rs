@@ -8,6 +8,8 @@
 
 mod act;
 mod error;
+mod events;
+mod launch;
 mod observe;
 mod processes;
 mod roots;
@@ -15,7 +17,12 @@ mod task;
 
 pub use act::{ActError, Actuator, Change, Held, Refusal, Reverted};
 pub use error::LiveError;
-pub use observe::{Observed, Reading, Source, SourceError};
+pub use events::{Encoding, Event, EventError, Pmus};
+pub use launch::Launch;
+pub use observe::{
+    Increase, Observed, PerfSource, Reading, Sampling, Source, SourceError, counter_advice,
+    raise_descriptor_limit,
+};
 pub use processes::{Followed, Processes, Rule, Target, Whom, facts};
 pub use roots::Roots;
 pub use task::{Scheduling, Task, TaskFacts};
