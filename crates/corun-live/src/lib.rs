@@ -9,20 +9,24 @@
 mod act;
 mod error;
 mod events;
+mod journal;
 mod launch;
 mod observe;
 mod processes;
+mod restore;
 mod roots;
 mod task;
 
-pub use act::{ActError, Actuator, Change, Held, Refusal, Reverted};
+pub use act::{ActError, Actuator, Affinity, Change, Held, Refusal, Reverted};
 pub use error::LiveError;
 pub use events::{Encoding, Event, EventError, Pmus};
+pub use journal::{Journal, JournalError, Restored, default_folder};
 pub use launch::Launch;
 pub use observe::{
     Increase, Observed, PerfSource, Reading, Sampling, Source, SourceError, counter_advice,
     raise_descriptor_limit,
 };
 pub use processes::{Followed, Processes, Rule, Target, Whom, facts};
+pub use restore::{Fate, RestoredJournal, Which, restore, would_restore};
 pub use roots::Roots;
 pub use task::{Scheduling, Task, TaskFacts};

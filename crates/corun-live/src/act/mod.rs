@@ -1,11 +1,18 @@
 //! Acting on threads, caches and memory, each step with what was there before.
 
+mod affinity;
 mod change;
+#[cfg(test)]
+pub(crate) mod sleeper;
+mod syscalls;
+pub(crate) mod thread_stat;
 
 use corun_machine::Machine;
 use corun_policy::{Action, ActionKind, Nanoseconds, ThreadId};
 
+pub use affinity::Affinity;
 pub use change::{ActError, Change, Reverted};
+pub(crate) use change::{Doing, Thing};
 
 use crate::Task;
 
@@ -60,3 +67,24 @@ pub trait Actuator: Send {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Refusal(pub String);
+
+impl Refusal {
+    fn not_by(actuator: &str) -> Self {
+        Self(format!("this is no action of `{actuator}`"))
+    }
+}
+
+/// A thread of a plan, if it may be acted on.
+fn held_thread(held: &[Held], id: ThreadId) -> Result<&Held, Refusal> {
+    let place = held.binary_search_by_key(&id, |thread| thread.id);
+    let Ok(thread) = place.map(|place| &held[place]) else {
+        return Err(Refusal(format!("thread {} is none of ours, or ended", id.0)));
+    };
+    if thread.left_alone {
+        let (task, program) = (thread.task, &thread.program);
+        return Err(Refusal(format!(
+            "thread {task} ({program}) was changed by somebody else and is left alone"
+        )));
+    }
+    Ok(thread)
+}
