@@ -9,7 +9,9 @@
 mod act;
 pub mod doctor;
 mod error;
+mod events;
 mod journal;
+mod launch;
 mod observe;
 mod processes;
 mod restore;
@@ -18,8 +20,13 @@ mod task;
 
 pub use act::{ActError, Actuator, Affinity, Change, Held, Refusal, Reverted};
 pub use error::LiveError;
+pub use events::{Encoding, Event, EventError, Pmus};
 pub use journal::{Journal, JournalError, Restored, default_folder};
-pub use observe::{Observed, Reading, Source, SourceError};
+pub use launch::Launch;
+pub use observe::{
+    Increase, Observed, PerfSource, Reading, Sampling, Source, SourceError, counter_advice,
+    raise_descriptor_limit,
+};
 pub use processes::{Followed, Processes, Rule, Target, Whom, facts};
 pub use restore::{Fate, RestoredJournal, Which, restore, would_restore};
 pub use roots::Roots;
