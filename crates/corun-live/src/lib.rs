@@ -10,6 +10,7 @@ mod act;
 pub mod doctor;
 mod error;
 mod events;
+mod host;
 mod journal;
 mod launch;
 mod observe;
@@ -21,11 +22,12 @@ mod task;
 pub use act::{ActError, Actuator, Affinity, Change, Held, Refusal, Reverted};
 pub use error::LiveError;
 pub use events::{Encoding, Event, EventError, Pmus};
+pub use host::{Decision, Follow, Host, HostOptions, Round, Undoer, Verdict};
 pub use journal::{Journal, JournalError, Restored, default_folder};
 pub use launch::Launch;
 pub use observe::{
-    Increase, Observed, PerfSource, Reading, Sampling, Source, SourceError, counter_advice,
-    raise_descriptor_limit,
+    Increase, Modelled, Observed, PerfSource, Reading, Sampling, Source, SourceError,
+    counter_advice, raise_descriptor_limit,
 };
 pub use processes::{Followed, Processes, Rule, Target, Whom, facts};
 pub use restore::{Fate, RestoredJournal, Which, restore, would_restore};
