@@ -1,6 +1,7 @@
 //! What was typed. Nothing here touches the machine or a file: names are looked up later.
 
 mod arguments;
+mod hosting;
 mod values;
 
 pub(crate) use arguments::{
@@ -8,6 +9,9 @@ pub(crate) use arguments::{
     ListArgs, ModelArgs, PartitionArgs, PartitioningStudyArgs, PlaceArgs, PredictArgs,
     PredictionArgs, ProfileArgs, ProfilesCommand, ReplayArgs, RerecordingArgs, SamplingArgs,
     ShowArgs, StudyCommand, TopologyArgs,
+};
+pub(crate) use hosting::{
+    CheckConfigArgs, CountersName, DaemonArgs, HostArgs, RunArgs, StandInArgs,
 };
 pub(crate) use values::{
     Compat, DocumentFormat, IndexName, ObjectiveName, PartitionObjectiveName, SortBy, TableFormat,
@@ -59,6 +63,14 @@ pub(crate) enum Command {
     Partition(PartitionArgs),
     /// Policies side by side on a simulated machine, with the best and worst placement there is
     Compare(CompareArgs),
+    /// Start programs here and schedule them; undo everything at the end
+    Run(RunArgs),
+    /// Schedule what already runs here, as a service; changes nothing until told to
+    Daemon(DaemonArgs),
+    /// Check the daemon's configuration
+    CheckConfig(CheckConfigArgs),
+    #[command(hide = true)]
+    StandIn(StandInArgs),
     /// Recorded traces against a shared cache, access by access
     Replay(ReplayArgs),
     /// A paper's experiment, our figures beside the paper's, and how accurate recordings are

@@ -1,7 +1,9 @@
 //! The subcommands: each turns what was typed into a text for stdout.
 
 mod compare;
+mod daemon;
 mod doctor;
+mod hosting;
 mod partition;
 mod place;
 mod placement;
@@ -9,6 +11,8 @@ mod predict;
 mod profile;
 mod profiles;
 mod replay;
+mod run;
+mod stand_in;
 mod study;
 mod topology;
 
@@ -26,6 +30,10 @@ pub(crate) fn run(command: &Command) -> Outcome<String> {
         Command::Place(arguments) => place::run(arguments),
         Command::Partition(arguments) => partition::run(arguments),
         Command::Compare(arguments) => compare::run(arguments),
+        Command::Run(arguments) => run::run(arguments),
+        Command::Daemon(arguments) => daemon::run(arguments),
+        Command::CheckConfig(arguments) => daemon::check(arguments),
+        Command::StandIn(arguments) => stand_in::run(arguments),
         Command::Replay(arguments) => replay::run(arguments),
         Command::Study(arguments) => study::run(arguments),
     }
