@@ -2,7 +2,7 @@
 
 mod live;
 
-pub(crate) use live::DoctorArgs;
+pub(crate) use live::{AbArgs, DoctorArgs};
 
 use std::path::PathBuf;
 
