@@ -73,7 +73,8 @@ fn a_wrong_start_changes_nothing() {
     ab(&fixture, &["--metric", METRIC, "--precision", "0"])
         .refused(&["--precision", "0.01 to 100"]);
     ab(&fixture, &["--metric", METRIC, "--longest", "0.1"]).refused(&["--longest", "seven pairs"]);
-    ab(&fixture, &["--metric", METRIC, "--sample", "1"]).refused(&["--sample", "half of --block"]);
+    let long = [&["ab"], &SWITCH[..], &["--metric", METRIC, "--block", "1", "--sample", "1"]];
+    fixture.run(&long.concat()).refused(&["--sample", "half of --block"]);
     ab(&fixture, &["--prometheus", "http://127.0.0.1:1", "--query", "a=up"]).refused(&[
         "metric `a` (`up`)",
         "no answer from http://127.0.0.1:1",
