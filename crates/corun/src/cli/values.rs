@@ -187,7 +187,7 @@ pub(crate) enum PerName {
 const LEAST_INTERVAL_S: f64 = 0.01;
 
 /// A time between samples in seconds: `1s`, `200ms`, `0.5`.
-pub(super) fn interval(text: &str) -> Result<f64, String> {
+pub(in crate::cli) fn interval(text: &str) -> Result<f64, String> {
     let (number, unit_s) = match text.strip_suffix("ms") {
         Some(number) => (number, 1e-3),
         None => (text.strip_suffix('s').unwrap_or(text), 1.0),
