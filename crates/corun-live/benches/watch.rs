@@ -102,7 +102,16 @@ fn events(child: &Child, rounds: u32) -> f64 {
 fn perf(child: &Child, rounds: u32) -> Option<f64> {
     let before = cpu_ms(libc::RUSAGE_CHILDREN);
     let mut command = Command::new("perf");
-    command.args(["stat", "--per-thread", "-I", "1000", "-e", &EVENTS.join(","), "-o", "/dev/null"]);
+    command.args([
+        "stat",
+        "--per-thread",
+        "-I",
+        "1000",
+        "-e",
+        &EVENTS.join(","),
+        "-o",
+        "/dev/null",
+    ]);
     command.args(["-p", &child.id().to_string(), "--", "sleep", &rounds.to_string()]);
     let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status().ok()?;
     status.success().then(|| (cpu_ms(libc::RUSAGE_CHILDREN) - before) / f64::from(rounds))
