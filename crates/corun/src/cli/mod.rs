@@ -7,11 +7,11 @@ pub(crate) use arguments::{
     CachesArgs, CompareArgs, CurveStudyOutput, DioMixesArgs, DoctorArgs, ExportArgs, ImportArgs,
     ListArgs, ModelArgs, PartitionArgs, PartitioningStudyArgs, PlaceArgs, PredictArgs,
     PredictionArgs, ProfileArgs, ProfilesCommand, ReplayArgs, RerecordingArgs, SamplingArgs,
-    ShowArgs, StudyCommand, TopologyArgs,
+    ShowArgs, StatArgs, StudyCommand, TopologyArgs,
 };
 pub(crate) use values::{
-    Compat, DocumentFormat, IndexName, ObjectiveName, PartitionObjectiveName, SortBy, TableFormat,
-    TreeFormat, UntilName,
+    Compat, DocumentFormat, IndexName, LineFormat, ObjectiveName, PartitionObjectiveName, PerName,
+    SortBy, TableFormat, TreeFormat, UntilName,
 };
 
 use std::ffi::OsString;
@@ -61,6 +61,8 @@ pub(crate) enum Command {
     Compare(CompareArgs),
     /// Recorded traces against a shared cache, access by access
     Replay(ReplayArgs),
+    /// What threads do, sample by sample: hardware events and the kernel's own
+    Stat(StatArgs),
     /// A paper's experiment, our figures beside the paper's, and how accurate recordings are
     #[command(subcommand)]
     Study(StudyCommand),
