@@ -25,8 +25,8 @@ pub use events::{Encoding, Event, EventError, Pmus};
 pub use journal::{Journal, JournalError, Restored, default_folder};
 pub use launch::Launch;
 pub use observe::{
-    Increase, Observed, PerfSource, Reading, Sampling, Source, SourceError, counter_advice,
-    raise_descriptor_limit,
+    Increase, Observed, PerfSource, Reading, ResctrlMonitor, Sampling, Source, SourceError,
+    StoredProfiles, counter_advice, profile_of, raise_descriptor_limit,
 };
 pub use processes::{Followed, Processes, Rule, Target, Whom, facts};
 pub use restore::{Fate, RestoredJournal, Which, restore, would_restore};

@@ -7,11 +7,11 @@ pub(crate) use arguments::{
     AbArgs, CachesArgs, CompareArgs, CurveStudyOutput, DioMixesArgs, DoctorArgs, ExportArgs,
     ImportArgs, ListArgs, ModelArgs, PartitionArgs, PartitioningStudyArgs, PlaceArgs, PredictArgs,
     PredictionArgs, ProfileArgs, ProfilesCommand, ReplayArgs, RerecordingArgs, SamplingArgs,
-    ShowArgs, StudyCommand, TopologyArgs,
+    ShowArgs, StatArgs, StudyCommand, TopologyArgs,
 };
 pub(crate) use values::{
-    Compat, DocumentFormat, IndexName, ObjectiveName, PartitionObjectiveName, SortBy, TableFormat,
-    TreeFormat, UntilName,
+    Compat, DocumentFormat, IndexName, LineFormat, ObjectiveName, PartitionObjectiveName, PerName,
+    SortBy, TableFormat, TreeFormat, UntilName,
 };
 
 use std::ffi::OsString;
@@ -63,6 +63,8 @@ pub(crate) enum Command {
     Replay(ReplayArgs),
     /// What something is worth here: it is on and off by turns, and the programs' progress is compared
     Ab(AbArgs),
+    /// What threads do, sample by sample: hardware events and the kernel's own
+    Stat(StatArgs),
     /// A paper's experiment, our figures beside the paper's, and how accurate recordings are
     #[command(subcommand)]
     Study(StudyCommand),

@@ -10,6 +10,7 @@ mod predict;
 mod profile;
 mod profiles;
 mod replay;
+mod stat;
 mod study;
 mod topology;
 
@@ -29,6 +30,7 @@ pub(crate) fn run(command: &Command) -> Outcome<String> {
         Command::Partition(arguments) => partition::run(arguments),
         Command::Compare(arguments) => compare::run(arguments),
         Command::Replay(arguments) => replay::run(arguments),
+        Command::Stat(arguments) => stat::run(arguments),
         Command::Study(arguments) => study::run(arguments),
     }
 }

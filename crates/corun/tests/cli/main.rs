@@ -11,6 +11,7 @@ mod prediction;
 mod profiles;
 mod recording;
 mod replay;
+mod stat;
 mod study;
 mod topology;
 mod usage;
