@@ -6,6 +6,7 @@
 //! stand in the journal before they are carried out, and restoring undoes what a journal
 //! says: on exit, after a failure, and after a `kill -9`.
 
+pub mod ab;
 mod act;
 pub mod doctor;
 mod error;

@@ -4,8 +4,8 @@ mod arguments;
 mod values;
 
 pub(crate) use arguments::{
-    CachesArgs, CompareArgs, CurveStudyOutput, DioMixesArgs, DoctorArgs, ExportArgs, ImportArgs,
-    ListArgs, ModelArgs, PartitionArgs, PartitioningStudyArgs, PlaceArgs, PredictArgs,
+    AbArgs, CachesArgs, CompareArgs, CurveStudyOutput, DioMixesArgs, DoctorArgs, ExportArgs,
+    ImportArgs, ListArgs, ModelArgs, PartitionArgs, PartitioningStudyArgs, PlaceArgs, PredictArgs,
     PredictionArgs, ProfileArgs, ProfilesCommand, ReplayArgs, RerecordingArgs, SamplingArgs,
     ShowArgs, StatArgs, StudyCommand, TopologyArgs,
 };
@@ -61,6 +61,8 @@ pub(crate) enum Command {
     Compare(CompareArgs),
     /// Recorded traces against a shared cache, access by access
     Replay(ReplayArgs),
+    /// What something is worth here: it is on and off by turns, and the programs' progress is compared
+    Ab(AbArgs),
     /// What threads do, sample by sample: hardware events and the kernel's own
     Stat(StatArgs),
     /// A paper's experiment, our figures beside the paper's, and how accurate recordings are

@@ -255,6 +255,31 @@ pub(super) fn parameter(text: &str) -> Result<(String, f64), String> {
     Ok((name.to_owned(), value))
 }
 
+/// `NAME=TEXT`, neither of them empty.
+pub(super) fn named(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, rest)) if !name.trim().is_empty() && !rest.trim().is_empty() => {
+            Ok((name.trim().to_owned(), rest.to_owned()))
+        }
+        _ => Err("expected a name, `=` and what gives its number".to_owned()),
+    }
+}
+
+/// A loss.
+pub(super) fn percent(text: &str) -> Result<f64, String> {
+    within(text, 0.1..=100.0, "expected a percentage from 0.1 to 100")
+}
+
+/// The half width of an interval.
+pub(super) fn precision(text: &str) -> Result<f64, String> {
+    within(text, 0.01..=100.0, "expected a percentage from 0.01 to 100")
+}
+
+/// How sure an interval is.
+pub(super) fn confidence(text: &str) -> Result<f64, String> {
+    within(text, 50.0..=99.99, "expected a percentage from 50 to 99.99")
+}
+
 /// A number above 0 and below 1.
 pub(super) fn share(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {

@@ -1,5 +1,6 @@
 //! The subcommands: each turns what was typed into a text for stdout.
 
+mod ab;
 mod compare;
 mod doctor;
 mod partition;
@@ -19,6 +20,7 @@ use crate::failure::Outcome;
 /// Runs a command. What it returns goes to stdout, whole or, on failure, not at all.
 pub(crate) fn run(command: &Command) -> Outcome<String> {
     match command {
+        Command::Ab(arguments) => ab::run(arguments),
         Command::Doctor(arguments) => doctor::run(arguments),
         Command::Topology(arguments) => topology::run(arguments),
         Command::Profiles(command) => profiles::run(command),

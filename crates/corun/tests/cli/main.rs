@@ -1,5 +1,6 @@
 //! The command from outside: what it prints, writes, refuses and returns.
 
+mod ab;
 mod compare;
 mod doctor;
 mod documents;
