@@ -6,6 +6,7 @@
 //! stand in the journal before they are carried out, and restoring undoes what a journal
 //! says: on exit, after a failure, and after a `kill -9`.
 
+pub mod ab;
 mod act;
 pub mod doctor;
 mod error;
@@ -26,8 +27,8 @@ pub use host::{Decision, Follow, Host, HostOptions, Round, Undoer, Verdict};
 pub use journal::{Journal, JournalError, Restored, default_folder};
 pub use launch::Launch;
 pub use observe::{
-    Increase, Modelled, Observed, PerfSource, Reading, Sampling, Source, SourceError,
-    counter_advice, raise_descriptor_limit,
+    Increase, Modelled, Observed, PerfSource, Reading, ResctrlMonitor, Sampling, Source,
+    SourceError, StoredProfiles, counter_advice, profile_of, raise_descriptor_limit,
 };
 pub use processes::{Followed, Processes, Rule, Target, Whom, facts};
 pub use restore::{Fate, RestoredJournal, Which, restore, would_restore};

@@ -5,6 +5,8 @@ mod descriptors;
 mod modelled;
 mod perf;
 mod permission;
+mod profiles;
+mod resctrl;
 mod sampling;
 
 use corun_machine::CpuId;
@@ -17,6 +19,8 @@ pub use descriptors::raise_descriptor_limit;
 pub use modelled::Modelled;
 pub use perf::PerfSource;
 pub use permission::counter_advice;
+pub use profiles::{StoredProfiles, profile_of};
+pub use resctrl::ResctrlMonitor;
 pub use sampling::{Increase, Sampling};
 
 use crate::Task;

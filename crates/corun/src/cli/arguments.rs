@@ -2,7 +2,7 @@
 
 mod live;
 
-pub(crate) use live::DoctorArgs;
+pub(crate) use live::{AbArgs, DoctorArgs, StatArgs};
 
 use std::path::PathBuf;
 

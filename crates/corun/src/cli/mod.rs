@@ -5,17 +5,17 @@ mod hosting;
 mod values;
 
 pub(crate) use arguments::{
-    CachesArgs, CompareArgs, CurveStudyOutput, DioMixesArgs, DoctorArgs, ExportArgs, ImportArgs,
-    ListArgs, ModelArgs, PartitionArgs, PartitioningStudyArgs, PlaceArgs, PredictArgs,
+    AbArgs, CachesArgs, CompareArgs, CurveStudyOutput, DioMixesArgs, DoctorArgs, ExportArgs,
+    ImportArgs, ListArgs, ModelArgs, PartitionArgs, PartitioningStudyArgs, PlaceArgs, PredictArgs,
     PredictionArgs, ProfileArgs, ProfilesCommand, ReplayArgs, RerecordingArgs, SamplingArgs,
-    ShowArgs, StudyCommand, TopologyArgs,
+    ShowArgs, StatArgs, StudyCommand, TopologyArgs,
 };
 pub(crate) use hosting::{
     CheckConfigArgs, CountersName, DaemonArgs, HostArgs, RunArgs, StandInArgs,
 };
 pub(crate) use values::{
-    Compat, DocumentFormat, IndexName, ObjectiveName, PartitionObjectiveName, SortBy, TableFormat,
-    TreeFormat, UntilName,
+    Compat, DocumentFormat, IndexName, LineFormat, ObjectiveName, PartitionObjectiveName, PerName,
+    SortBy, TableFormat, TreeFormat, UntilName,
 };
 
 use std::ffi::OsString;
@@ -73,6 +73,10 @@ pub(crate) enum Command {
     StandIn(StandInArgs),
     /// Recorded traces against a shared cache, access by access
     Replay(ReplayArgs),
+    /// What something is worth here: it is on and off by turns, and the programs' progress is compared
+    Ab(AbArgs),
+    /// What threads do, sample by sample: hardware events and the kernel's own
+    Stat(StatArgs),
     /// A paper's experiment, our figures beside the paper's, and how accurate recordings are
     #[command(subcommand)]
     Study(StudyCommand),

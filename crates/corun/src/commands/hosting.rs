@@ -7,7 +7,8 @@ use std::sync::Arc;
 use anyhow::anyhow;
 use corun_live::{
     Actuator, Affinity, Decision, Host, HostOptions, Journal, Modelled, PerfSource, Processes,
-    Restored, Reverted, Roots, Round, Source, Target, Verdict, Which, default_folder, restore,
+    Restored, Reverted, Roots, Round, Source, StoredProfiles, Target, Verdict, Which,
+    default_folder, restore,
 };
 use corun_machine::Machine;
 use corun_model::{LoadedProgram, Model};
@@ -93,6 +94,7 @@ impl Ground {
         wanted: &[CounterKind],
         profiles: &[&str],
     ) -> Outcome<Vec<Box<dyn Source>>> {
+        let model = Arc::new(Model::new(self.machine.clone(), Default::default())?);
         let mut sources: Vec<Box<dyn Source>> = Vec::new();
         match counters {
             CountersName::Perf => {
@@ -104,15 +106,18 @@ impl Ground {
                 if let Ok(perf) = PerfSource::new(&self.roots, wanted) {
                     sources.push(Box::new(perf));
                 }
+                if let Ok(monitor) = ResctrlMonitor::new(&self.roots) {
+                    sources.push(Box::new(monitor));
+                }
             }
-            CountersName::Model => sources.push(Box::new(self.modelled(profiles)?)),
+            CountersName::Model => sources.push(Box::new(self.modelled(model.clone(), profiles)?)),
             CountersName::Profiles => {}
         }
+        sources.push(Box::new(StoredProfiles::new(&self.roots, model, self.library.clone())));
         Ok(sources)
     }
 
-    fn modelled(&self, profiles: &[&str]) -> Outcome<Modelled> {
-        let model = Arc::new(Model::new(self.machine.clone(), Default::default())?);
+    fn modelled(&self, model: Arc<Model>, profiles: &[&str]) -> Outcome<Modelled> {
         let mut programs: BTreeMap<String, Arc<LoadedProgram>> = BTreeMap::new();
         for &name in profiles {
             let profile = self.library.get(name)?;

@@ -1,5 +1,6 @@
 //! The subcommands: each turns what was typed into a text for stdout.
 
+mod ab;
 mod compare;
 mod daemon;
 mod doctor;
@@ -13,6 +14,7 @@ mod profiles;
 mod replay;
 mod run;
 mod stand_in;
+mod stat;
 mod study;
 mod topology;
 
@@ -22,6 +24,7 @@ use crate::failure::Outcome;
 /// Runs a command. What it returns goes to stdout, whole or, on failure, not at all.
 pub(crate) fn run(command: &Command) -> Outcome<String> {
     match command {
+        Command::Ab(arguments) => ab::run(arguments),
         Command::Doctor(arguments) => doctor::run(arguments),
         Command::Topology(arguments) => topology::run(arguments),
         Command::Profiles(command) => profiles::run(command),
@@ -35,6 +38,7 @@ pub(crate) fn run(command: &Command) -> Outcome<String> {
         Command::CheckConfig(arguments) => daemon::check(arguments),
         Command::StandIn(arguments) => stand_in::run(arguments),
         Command::Replay(arguments) => replay::run(arguments),
+        Command::Stat(arguments) => stat::run(arguments),
         Command::Study(arguments) => study::run(arguments),
     }
 }

@@ -1,5 +1,6 @@
 //! The command from outside: what it prints, writes, refuses and returns.
 
+mod ab;
 mod compare;
 mod doctor;
 mod documents;
@@ -10,6 +11,7 @@ mod prediction;
 mod profiles;
 mod recording;
 mod replay;
+mod stat;
 mod study;
 mod topology;
 mod usage;
