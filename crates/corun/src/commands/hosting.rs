@@ -7,8 +7,8 @@ use std::sync::Arc;
 use anyhow::anyhow;
 use corun_live::{
     Actuator, Affinity, Decision, Host, HostOptions, Journal, Modelled, PerfSource, Processes,
-    Restored, Reverted, Roots, Round, Source, StoredProfiles, Target, Verdict, Which,
-    default_folder, restore,
+    ResctrlMonitor, Restored, Reverted, Roots, Round, Source, StoredProfiles, Target, Verdict,
+    Which, default_folder, restore,
 };
 use corun_machine::Machine;
 use corun_model::{LoadedProgram, Model};
