@@ -50,6 +50,8 @@ pub(crate) struct Header {
     pub(crate) pid: u32,
     pub(crate) start_ticks: u64,
     pub(crate) boot_id: String,
+    /// When it was begun, since boot: journals are undone newest first.
+    pub(crate) began_ns: u64,
     /// The process-id namespace in which `pid` and all threads are numbered.
     pub(crate) pid_namespace: Option<String>,
 }
@@ -117,6 +119,7 @@ impl Header {
             pid,
             start_ticks: stat.start_ticks,
             boot_id: boot_id(roots)?,
+            began_ns: since_boot_ns(),
             pid_namespace: pid_namespace(roots),
         })
     }
@@ -127,6 +130,12 @@ pub(crate) fn boot_id(roots: &Roots) -> Result<String, JournalError> {
     let path = roots.proc.join("sys/kernel/random/boot_id");
     let failed = JournalError::kernel(&path, "cannot tell this boot from others");
     Ok(std::fs::read_to_string(&path).map_err(failed)?.trim().to_owned())
+}
+
+fn since_boot_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    let part = |value: i64| u64::try_from(value).unwrap_or_default();
+    part(now.tv_sec) * 1_000_000_000 + part(now.tv_nsec)
 }
 
 /// The kernel's name of the namespace in which we see processes.

@@ -11,15 +11,20 @@ mod error;
 mod journal;
 mod observe;
 mod processes;
+mod resctrl;
 mod restore;
 mod roots;
 mod task;
 
-pub use act::{ActError, Actuator, Affinity, Change, Held, Refusal, Reverted};
+pub use act::{ActError, Actuator, Affinity, Change, Cpusets, Held, Nice, Refusal, Reverted};
 pub use error::LiveError;
 pub use journal::{Journal, JournalError, Restored, default_folder};
 pub use observe::{Observed, Reading, Source, SourceError};
 pub use processes::{Followed, Processes, Rule, Target, Whom, facts};
+pub use resctrl::{
+    BandwidthControl, BandwidthUnit, CacheControl, Monitoring, Resctrl, ResctrlError, ResctrlInfo,
+    Schemata, SchemataError, SchemataLine,
+};
 pub use restore::{Fate, RestoredJournal, Which, restore, would_restore};
 pub use roots::Roots;
 pub use task::{Scheduling, Task, TaskFacts};

@@ -6,7 +6,7 @@ mod values;
 pub(crate) use arguments::{
     CachesArgs, CompareArgs, CurveStudyOutput, DioMixesArgs, ExportArgs, ImportArgs, ListArgs,
     ModelArgs, PartitionArgs, PartitioningStudyArgs, PlaceArgs, PredictArgs, PredictionArgs,
-    ProfileArgs, ProfilesCommand, ReplayArgs, RerecordingArgs, SamplingArgs, ShowArgs,
+    ProfileArgs, ProfilesCommand, ReplayArgs, RerecordingArgs, RestoreArgs, SamplingArgs, ShowArgs,
     StudyCommand, TopologyArgs,
 };
 pub(crate) use values::{
@@ -58,6 +58,8 @@ pub(crate) enum Command {
     Compare(CompareArgs),
     /// Recorded traces against a shared cache, access by access
     Replay(ReplayArgs),
+    /// Undo what a killed corun left behind
+    Restore(RestoreArgs),
     /// A paper's experiment, our figures beside the paper's, and how accurate recordings are
     #[command(subcommand)]
     Study(StudyCommand),

@@ -8,6 +8,7 @@ mod predict;
 mod profile;
 mod profiles;
 mod replay;
+mod restore;
 mod study;
 mod topology;
 
@@ -25,6 +26,7 @@ pub(crate) fn run(command: &Command) -> Outcome<String> {
         Command::Partition(arguments) => partition::run(arguments),
         Command::Compare(arguments) => compare::run(arguments),
         Command::Replay(arguments) => replay::run(arguments),
+        Command::Restore(arguments) => restore::run(arguments),
         Command::Study(arguments) => study::run(arguments),
     }
 }

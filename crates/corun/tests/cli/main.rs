@@ -9,6 +9,7 @@ mod prediction;
 mod profiles;
 mod recording;
 mod replay;
+mod restore;
 mod study;
 mod topology;
 mod usage;
