@@ -8,7 +8,9 @@
 
 mod act;
 mod error;
+mod events;
 mod journal;
+mod launch;
 mod observe;
 mod processes;
 mod resctrl;
@@ -18,8 +20,13 @@ mod task;
 
 pub use act::{ActError, Actuator, Affinity, Change, Cpusets, Held, Nice, Refusal, Reverted};
 pub use error::LiveError;
+pub use events::{Encoding, Event, EventError, Pmus};
 pub use journal::{Journal, JournalError, Restored, default_folder};
-pub use observe::{Observed, Reading, Source, SourceError};
+pub use launch::Launch;
+pub use observe::{
+    Increase, Observed, PerfSource, Reading, Sampling, Source, SourceError, counter_advice,
+    raise_descriptor_limit,
+};
 pub use processes::{Followed, Processes, Rule, Target, Whom, facts};
 pub use resctrl::{
     BandwidthControl, BandwidthUnit, CacheControl, Monitoring, Resctrl, ResctrlError, ResctrlInfo,

@@ -1,10 +1,21 @@
 //! What threads do: one trait, several sources.
 
+mod counts;
+mod descriptors;
+mod perf;
+mod permission;
+mod sampling;
+
 use corun_machine::CpuId;
 use corun_policy::{
     CounterKind, Counters, Nanoseconds, SoloFigures, ThreadId, ThreadState, WaysCurve,
 };
 use std::sync::Arc;
+
+pub use descriptors::raise_descriptor_limit;
+pub use perf::PerfSource;
+pub use permission::counter_advice;
+pub use sampling::{Increase, Sampling};
 
 use crate::Task;
 
