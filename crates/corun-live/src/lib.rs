@@ -7,6 +7,7 @@
 //! says: on exit, after a failure, and after a `kill -9`.
 
 mod act;
+pub mod doctor;
 mod error;
 mod events;
 mod journal;

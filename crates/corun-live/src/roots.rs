@@ -1,6 +1,6 @@
 //! Where the kernel's file systems are.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The file systems through which the kernel is read and told; tests put folders of their own in
 /// their place.
@@ -24,5 +24,22 @@ impl Default for Roots {
             cgroup: "/sys/fs/cgroup".into(),
             resctrl: "/sys/fs/resctrl".into(),
         }
+    }
+}
+
+impl Roots {
+    /// Those of a captured tree: a folder with `proc/` and `sys/` in it.
+    pub fn below(folder: &Path) -> Self {
+        Self {
+            proc: folder.join("proc"),
+            sys: folder.join("sys"),
+            cgroup: folder.join("sys/fs/cgroup"),
+            resctrl: folder.join("sys/fs/resctrl"),
+        }
+    }
+
+    /// Are they those of this machine? Else nothing may be tried with system calls.
+    pub fn are_here(&self) -> bool {
+        *self == Self::default()
     }
 }

@@ -2,7 +2,7 @@
 
 mod live;
 
-pub(crate) use live::RestoreArgs;
+pub(crate) use live::{DoctorArgs, RestoreArgs};
 
 use std::path::PathBuf;
 

@@ -4,7 +4,7 @@
 use crate::WaysPoint;
 use crate::partitioning::Input;
 use crate::partitioning::lookahead::Grant;
-use crate::partitioning::whirlpool;
+use crate::partitioning::whirlpool::{self, Ways};
 
 /// What sharers of a partition divide it by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -30,6 +30,26 @@ struct Cluster {
     is_convex: bool,
 }
 
+/// Ways with which every pair's distance begins. Most pairs are found too far apart with few, so that
+/// the rest of their sum is never needed.
+const FIRST_WAYS: usize = 2;
+
+/// How far the distance of two clusters is known.
+#[derive(Debug, Clone, Default)]
+struct Pair {
+    /// Places in `clusters`; the first one's programs come first.
+    clusters: [usize; 2],
+    /// Ways up to which the sum goes.
+    ways: usize,
+    /// The sum so far: the distance is no less.
+    distance: f64,
+    /// Ways of each when divided.
+    parts: [usize; 2],
+    /// The programs of both, and the ways that each holds when shared.
+    programs: Vec<usize>,
+    held: Vec<f64>,
+}
+
 /// All clusters, nearest first, and the programs' figures in them.
 #[derive(Debug, Default)]
 pub(super) struct Clusters {
@@ -37,8 +57,8 @@ pub(super) struct Clusters {
     clusters: Vec<Cluster>,
     /// Places in `clusters` of those that are left, the latest merged first.
     order: Vec<usize>,
-    /// By pair of places.
-    distance: Vec<f64>,
+    /// By pair of places, the lower one first.
+    pairs: Vec<Pair>,
     mpki: Vec<f64>,
     drive: Vec<f64>,
     ipc: Vec<f64>,
@@ -50,7 +70,7 @@ pub(super) struct Clusters {
     traffic: Vec<f64>,
     combined: Vec<f64>,
     /// The programs of two clusters together.
-    pair: Vec<usize>,
+    programs: Vec<usize>,
     held: Vec<f64>,
     pulls: Vec<f64>,
 }
@@ -98,8 +118,7 @@ impl Clusters {
             cluster.mpki.extend_from_slice(&self.mpki[program * all..][..all]);
             cluster.tabulate();
         }
-        self.distance.clear();
-        self.distance.resize(count * count, 0.0);
+        self.pairs.resize_with(self.pairs.len().max(count * count), Pair::default);
         for first in 0..count {
             for second in first + 1..count {
                 self.measure(first, second);
@@ -140,21 +159,11 @@ impl Clusters {
 
     /// Merges the two nearest, the first in the order of equal ones; the new one comes first.
     pub(super) fn merge_nearest(&mut self) {
-        let count = self.equal_ipc.len();
-        let mut nearest = (0, 1);
-        let mut least = f64::INFINITY;
-        for (place, &one) in self.order.iter().enumerate() {
-            for (other_place, &other) in self.order.iter().enumerate().skip(place + 1) {
-                let distance = self.distance[one * count + other];
-                if distance < least {
-                    (nearest, least) = ((place, other_place), distance);
-                }
-            }
-        }
-        let (one, other) = (self.order[nearest.0], self.order[nearest.1]);
-        self.order.remove(nearest.1);
-        self.order.remove(nearest.0);
-        self.combine(one, other, true);
+        let nearest = self.nearest();
+        let (one, other) = (self.order[nearest[0]], self.order[nearest[1]]);
+        self.order.remove(nearest[1]);
+        self.order.remove(nearest[0]);
+        self.combine(one, other);
         let Self { clusters, combined, .. } = self;
         let moved = std::mem::take(&mut clusters[other].members);
         let cluster = &mut clusters[one];
@@ -169,54 +178,131 @@ impl Clusters {
         self.order.insert(0, one);
     }
 
+    /// Places in the order of the two nearest. A distance is found out as far as it takes to know
+    /// that it is not the least.
+    fn nearest(&mut self) -> [usize; 2] {
+        let count = self.order.len();
+        let mut nearest = [0, 1];
+        if count == 2 {
+            return nearest;
+        }
+        let mut least = f64::INFINITY;
+        for one in 0..count {
+            for other in one + 1..count {
+                let known = self.pairs[self.pair(self.order[one], self.order[other])].distance;
+                if known < least {
+                    (nearest, least) = ([one, other], known);
+                }
+            }
+        }
+        let first = self.pair(self.order[nearest[0]], self.order[nearest[1]]);
+        least = self.find_out(first, f64::INFINITY);
+        for one in 0..count {
+            for other in one + 1..count {
+                let pair = self.pair(self.order[one], self.order[other]);
+                let distance = self.find_out(pair, least);
+                if distance < least || distance == least && [one, other] < nearest {
+                    (nearest, least) = ([one, other], distance);
+                }
+            }
+        }
+        nearest
+    }
+
+    /// Where the pair of two clusters stands in `pairs`.
+    fn pair(&self, one: usize, other: usize) -> usize {
+        one.min(other) * self.equal_ipc.len() + one.max(other)
+    }
+
     /// The combined miss curve of two clusters into `combined`: with each number of ways their
-    /// programs' misses together, at what each holds. With `rescale` the programs' speed and traffic
-    /// there too.
-    fn combine(&mut self, one: usize, other: usize, rescale: bool) {
+    /// programs' misses together, at what each holds; and the programs' speed and traffic there.
+    fn combine(&mut self, one: usize, other: usize) {
         let all = self.all;
-        let Self { clusters, mpki, drive, ipc, bytes_per_s, held, pulls, combined, .. } = self;
-        let members = &mut self.pair;
-        members.clear();
-        members.extend_from_slice(&clusters[one].members);
-        members.extend_from_slice(&clusters[other].members);
+        let Self { clusters, mpki, drive, ipc, bytes_per_s, programs, .. } = self;
+        let Self { held, pulls, combined, .. } = self;
+        programs.clear();
+        programs.extend_from_slice(&clusters[one].members);
+        programs.extend_from_slice(&clusters[other].members);
         held.clear();
-        held.resize(members.len(), 0.0);
+        held.resize(programs.len(), 0.0);
         combined.clear();
         for ways in 0..all {
-            whirlpool::step(held, pulls, |place| &drive[members[place] * all..][..all]);
+            whirlpool::step(held, pulls, programs.iter().map(|&program| row(drive, program, all)));
             let mut sum = 0.0;
-            for (&program, &held) in members.iter().zip(held.iter()) {
-                let start = program * all;
-                sum += whirlpool::at(&mpki[start..][..all], held, 0.0);
-                if rescale {
-                    let ipc = whirlpool::at(&ipc[start..][..all], held, LEAST);
-                    self.speed[start + ways] = ipc / self.equal_ipc[program];
-                    let traffic = whirlpool::at(&bytes_per_s[start..][..all], held, LEAST);
-                    self.traffic[start + ways] = traffic;
-                }
+            for (&program, &held) in programs.iter().zip(held.iter()) {
+                let held = Ways::new(held);
+                sum += held.of(row(mpki, program, all), 0.0);
+                let ipc = held.of(row(ipc, program, all), LEAST);
+                self.speed[program * all + ways] = ipc / self.equal_ipc[program];
+                let traffic = held.of(row(bytes_per_s, program, all), LEAST);
+                self.traffic[program * all + ways] = traffic;
             }
             combined.push(sum);
         }
     }
 
-    /// The distance of two clusters: the sum over ways of what their programs miss more when all
-    /// share than when lookahead divides the ways between the two. With one way nothing is divided.
+    /// Begins the distance of two clusters: the sum over ways of what their programs miss more when
+    /// all share than when lookahead divides the ways between the two. With one way nothing is
+    /// divided.
     fn measure(&mut self, one: usize, other: usize) {
-        self.combine(one, other, false);
-        let count = self.equal_ipc.len();
-        let pair = [&self.clusters[one], &self.clusters[other]];
-        let mut distance = 0.0;
-        let mut parts = [1, 1];
-        let convex = pair[0].is_convex && pair[1].is_convex;
-        for ways in 2..=self.all {
-            // Where every grant is a single way, one way more is one grant more.
-            parts = if convex { divide_from(parts, pair, ways) } else { divide(pair, ways) };
-            let divided = pair[0].mpki[parts[0] - 1] + pair[1].mpki[parts[1] - 1];
-            distance += (self.combined[ways - 1] - divided).abs();
-        }
-        self.distance[one * count + other] = distance;
-        self.distance[other * count + one] = distance;
+        let index = self.pair(one, other);
+        let pair = &mut self.pairs[index];
+        (pair.clusters, pair.ways, pair.distance, pair.parts) = ([one, other], 0, 0.0, [1, 1]);
+        pair.programs.clear();
+        pair.programs.extend_from_slice(&self.clusters[one].members);
+        pair.programs.extend_from_slice(&self.clusters[other].members);
+        pair.held.clear();
+        pair.held.resize(pair.programs.len(), 0.0);
+        self.go_on(index, FIRST_WAYS.min(self.all));
     }
+
+    /// The distance of a pair, or a part of it that is more than `enough`.
+    fn find_out(&mut self, index: usize, enough: f64) -> f64 {
+        while self.pairs[index].ways < self.all && self.pairs[index].distance <= enough {
+            self.go_on(index, self.pairs[index].ways + 1);
+        }
+        self.pairs[index].distance
+    }
+
+    /// Every distance there is, whole.
+    #[cfg(test)]
+    pub(super) fn find_out_all(&mut self) {
+        for one in 0..self.order.len() {
+            for other in one + 1..self.order.len() {
+                self.find_out(self.pair(self.order[one], self.order[other]), f64::INFINITY);
+            }
+        }
+    }
+
+    /// Goes on with a pair's distance up to so many ways.
+    fn go_on(&mut self, index: usize, until: usize) {
+        let Self { all, clusters, pairs, mpki, drive, pulls, .. } = self;
+        let all = *all;
+        let Pair { clusters: places, ways, distance, parts, programs, held } = &mut pairs[index];
+        let pair = [&clusters[places[0]], &clusters[places[1]]];
+        let convex = pair[0].is_convex && pair[1].is_convex;
+        while *ways < until {
+            *ways += 1;
+            whirlpool::step(held, pulls, programs.iter().map(|&program| row(drive, program, all)));
+            if *ways == 1 {
+                continue;
+            }
+            let mut shared = 0.0;
+            for (&program, &held) in programs.iter().zip(&*held) {
+                shared += Ways::new(held).of(row(mpki, program, all), 0.0);
+            }
+            // Where every grant is a single way, one way more is one grant more.
+            *parts = if convex { divide_from(*parts, pair, *ways) } else { divide(pair, *ways) };
+            let divided = pair[0].mpki[parts[0] - 1] + pair[1].mpki[parts[1] - 1];
+            *distance += (shared - divided).abs();
+        }
+    }
+}
+
+/// A program's figures.
+#[inline]
+fn row(figures: &[f64], program: usize, all: usize) -> &[f64] {
+    &figures[program * all..][..all]
 }
 
 impl Cluster {
@@ -224,20 +310,22 @@ impl Cluster {
     fn tabulate(&mut self) {
         let all = self.mpki.len();
         self.grants.clear();
+        self.grants.resize(all * all, Grant::default());
         self.is_convex = true;
-        for from in 1..=all {
+        for (from, grants) in self.grants.chunks_exact_mut(all).enumerate() {
+            let now = self.mpki[from];
             let mut best = Grant::default();
-            self.grants.push(best);
-            for more in 1..all {
-                if from + more <= all {
-                    let gain = (self.mpki[from - 1] - self.mpki[from + more - 1]) / more as f64;
-                    if gain > best.gain_per_way {
-                        best = Grant { gain_per_way: gain, ways: more as u32 };
-                    }
+            let further = &self.mpki[from + 1..];
+            let (within, beyond) = grants[1..].split_at_mut(further.len());
+            for ((more, grant), mpki) in (1..).zip(within).zip(further) {
+                let gain_per_way = (now - mpki) / f64::from(more);
+                if gain_per_way > best.gain_per_way {
+                    best = Grant { gain_per_way, ways: more };
                 }
-                self.grants.push(best);
+                *grant = best;
             }
-            self.is_convex &= from == all || best.ways == 1;
+            beyond.fill(best);
+            self.is_convex &= from + 1 == all || best.ways == 1;
         }
     }
 
@@ -258,7 +346,7 @@ fn divide_from(mut parts: [usize; 2], pair: [&Cluster; 2], ways: usize) -> [usiz
         if left == 0 {
             return parts;
         }
-        let [first, second] = [0, 1].map(|place| pair[place].best(parts[place], left));
+        let (first, second) = (pair[0].best(parts[0], left), pair[1].best(parts[1], left));
         let winner = usize::from(second.gain_per_way > first.gain_per_way);
         let grant = [first, second][winner];
         if grant.ways == 0 {

@@ -1,3 +1,5 @@
+use proptest::prelude::*;
+
 use super::*;
 use crate::WaysPoint;
 
@@ -81,4 +83,30 @@ fn a_scarce_peak_moves_ways_to_those_who_draw_less() {
     let tight = partition(&[heavy, lean], 5, Some(1.8e9));
     let ways = |found: &Partition| (found.ways(0), found.masks.len());
     assert_ne!(ways(&free), ways(&tight), "{free:?} {tight:?}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+    /// Distances that are found out no further than needed lead to the same merges as whole ones.
+    #[test]
+    fn the_nearest_are_those_of_whole_distances(
+        curves in prop::collection::vec(prop::collection::vec(0u8..30, 9), 2..9),
+    ) {
+        let curve = |mpki: &Vec<u8>| {
+            let points: Vec<(f64, f64)> = mpki.iter().map(|&one| (f64::from(one), 1.0)).collect();
+            curve(&points)
+        };
+        let curves: Vec<WaysCurve> = curves.iter().map(curve).collect();
+        let curves: Vec<&WaysCurve> = curves.iter().collect();
+        let input = Input { curves: &curves, ways: 9, least_ways: 1, peak_bytes_per_s: None };
+        let [mut lazy, mut whole] = [Clusters::default(), Clusters::default()];
+        lazy.start(&input, Drive::Mpki);
+        whole.start(&input, Drive::Mpki);
+        while whole.order().len() > 1 {
+            whole.find_out_all();
+            whole.merge_nearest();
+            lazy.merge_nearest();
+            prop_assert_eq!(lazy.order(), whole.order());
+        }
+    }
 }
