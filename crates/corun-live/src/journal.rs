@@ -4,6 +4,7 @@
 //! kernel keeps what was written when corun is killed, and a reboot clears what was done.
 
 mod folder;
+mod heirs;
 mod trails;
 
 use std::fs::File;
@@ -11,11 +12,12 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use corun_machine::CpuSet;
 use serde::{Deserialize, Serialize};
 
 use crate::act::thread_stat::process_stat;
 use crate::act::{ActError, Doing};
-use crate::{Change, Reverted, Roots};
+use crate::{Change, Reverted, Roots, Task};
 
 pub use folder::default_folder;
 pub(crate) use folder::{JournalFolder, JournalName, lock};
@@ -162,7 +164,7 @@ impl Journal {
             folder,
             header,
             roots: roots.clone(),
-            trails: Trails::default(),
+            trails: Trails::since(name.start_ticks),
             length_bytes: 0,
             write_anew_at_bytes: GROWN_BYTES,
             broken: false,
@@ -201,6 +203,27 @@ impl Journal {
         self.append(&line_of(&PlanLine { changes: changes.into() }))?;
         changes.iter().for_each(|change| self.trails.add(change.clone()));
         Ok(())
+    }
+
+    /// Takes over a thread that is seen for the first time, if it began where its parent was held:
+    /// the answer is where it could have run but for that, and undoing lets it go there. None for
+    /// all others, whose affinity is their own.
+    ///
+    /// # Errors
+    /// As [`Self::write`].
+    pub fn adopt(
+        &mut self,
+        task: &Task,
+        affinity: &CpuSet,
+    ) -> Result<Option<CpuSet>, JournalError> {
+        let Some(change) = self.trails.inherited(&self.roots, task, affinity) else {
+            return Ok(None);
+        };
+        self.write(std::slice::from_ref(&change))?;
+        Ok(match change {
+            Change::Affinity { before, .. } => Some(before),
+            _ => None,
+        })
     }
 
     /// Undoes all that the journal says, newest first, and removes the file if nothing failed.

@@ -19,7 +19,9 @@ mod restore;
 mod roots;
 mod task;
 
-pub use act::{ActError, Actuator, Affinity, Change, Cpusets, Held, Nice, Refusal, Reverted};
+pub use act::{
+    ActError, Actuator, Affinity, Change, Cpusets, Held, Nice, Pages, Refusal, Reverted,
+};
 pub use error::LiveError;
 pub use events::{Encoding, Event, EventError, Pmus};
 pub use journal::{Journal, JournalError, Restored, default_folder};

@@ -289,7 +289,8 @@ struct ReadJournal {
 }
 
 fn parse(bytes: &[u8], name: &JournalName) -> Result<ReadJournal, String> {
-    let mut read = ReadJournal::default();
+    let mut read =
+        ReadJournal { trails: Trails::since(name.start_ticks), ..ReadJournal::default() };
     let whole = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
     let mut lines = bytes[..whole].split_inclusive(|&byte| byte == b'\n');
     let Some(first) = lines.next() else { return Ok(read) };

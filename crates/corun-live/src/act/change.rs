@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use corun_machine::CpuSet;
 use serde::{Deserialize, Serialize};
 
-use super::{affinity, cpusets, nice};
+use super::{affinity, cpusets, nice, pages};
 use crate::resctrl::{GroupChange, SchemataChange, TaskChange};
 use crate::{Roots, Task};
 
@@ -114,7 +114,7 @@ impl Change {
             Self::ResctrlTask { task, before, after } => {
                 TaskChange { task, before, after }.apply(roots)
             }
-            other => Err(other.not_here()),
+            Self::Pages { task, to, .. } => pages::apply(roots, task, *to),
         }
     }
 
@@ -150,19 +150,11 @@ impl Change {
             Self::ResctrlTask { task, before, after } => {
                 TaskChange { task, before, after }.revert(roots, doing)
             }
-            other => Err(other.not_here()),
+            Self::Pages { task, before, to } => pages::revert(roots, task, before, *to, doing),
         };
         match outcome {
             Err(ActError::Gone { .. }) => Ok(Reverted::Gone),
             other => other,
-        }
-    }
-
-    fn not_here(&self) -> ActError {
-        ActError::Kernel {
-            what: self.to_string(),
-            reason: std::io::ErrorKind::Unsupported.into(),
-            advice: None,
         }
     }
 

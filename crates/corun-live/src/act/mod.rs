@@ -4,6 +4,7 @@ mod affinity;
 mod change;
 mod cpusets;
 mod nice;
+mod pages;
 #[cfg(test)]
 pub(crate) mod sleeper;
 mod syscalls;
@@ -17,6 +18,7 @@ pub use change::{ActError, Change, Reverted};
 pub(crate) use change::{Doing, Thing};
 pub use cpusets::Cpusets;
 pub use nice::Nice;
+pub use pages::Pages;
 
 use crate::Task;
 

@@ -7,6 +7,7 @@ mod holder;
 mod threads;
 
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use corun_live::{Fate, Reverted, Roots, Which, restore};
 use rand::{RngExt as _, SeedableRng as _};
@@ -31,6 +32,13 @@ impl Folder {
     }
 }
 
+/// The threads of all tests are one process's: one test at a time, or restoring would take the
+/// threads of another, born meanwhile, for what its own threads have started.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Restores and says how many changes were in force.
 fn restored(folder: &Path) -> usize {
     let journals = restore(folder, &Roots::default(), Which::Dead).unwrap();
@@ -50,6 +58,7 @@ fn restored(folder: &Path) -> usize {
 
 #[test]
 fn killed_at_random_moments_hundreds_of_times() {
+    let _alone = alone();
     let Some(threads) = Threads::new(8) else { return };
     let folder = Folder::new();
     let mut random = Pcg64Mcg::seed_from_u64(1);
@@ -69,6 +78,7 @@ fn killed_at_random_moments_hundreds_of_times() {
 
 #[test]
 fn killed_again_and_again_without_restoring_between() {
+    let _alone = alone();
     let Some(threads) = Threads::new(4) else { return };
     let folder = Folder::new();
     for round in 0..20 {
@@ -86,6 +96,7 @@ fn killed_again_and_again_without_restoring_between() {
 
 #[test]
 fn asked_to_stop_it_undoes_what_it_did() {
+    let _alone = alone();
     let Some(threads) = Threads::new(8) else { return };
     let folder = Folder::new();
     for round in 0..20 {
@@ -99,6 +110,7 @@ fn asked_to_stop_it_undoes_what_it_did() {
 
 #[test]
 fn at_its_end_and_after_a_panic_it_undoes_what_it_did() {
+    let _alone = alone();
     let Some(threads) = Threads::new(8) else { return };
     let folder = Folder::new();
     for (ending, code) in [(Ending::Normal, 0), (Ending::Panic, 101)] {
@@ -111,6 +123,7 @@ fn at_its_end_and_after_a_panic_it_undoes_what_it_did() {
 
 #[test]
 fn restoring_stops_running_ones_when_asked_to() {
+    let _alone = alone();
     let Some(threads) = Threads::new(4) else { return };
     let folder = Folder::new();
     let mut holder = Holder::start(&folder.path, &threads, Ending::Never, 1);
@@ -124,6 +137,7 @@ fn restoring_stops_running_ones_when_asked_to() {
 
 #[test]
 fn threads_that_end_under_it_are_no_failure() {
+    let _alone = alone();
     let Some(mut threads) = Threads::new(8) else { return };
     let folder = Folder::new();
     for round in 0..30 {
@@ -140,6 +154,7 @@ fn threads_that_end_under_it_are_no_failure() {
 
 #[test]
 fn on_a_full_disk_and_in_a_read_only_folder_nothing_is_carried_out() {
+    let _alone = alone();
     let Some(threads) = Threads::new(4) else { return };
     let Some(small) = threads::SmallDisk::new() else { return };
     let mut holder = Holder::start(&small.path().join("corun"), &threads, Ending::Never, 1);
