@@ -6,6 +6,7 @@
 //! stand in the journal before they are carried out, and restoring undoes what a journal
 //! says: on exit, after a failure, and after a `kill -9`.
 
+pub mod ab;
 mod act;
 pub mod doctor;
 mod error;
@@ -27,8 +28,8 @@ pub use events::{Encoding, Event, EventError, Pmus};
 pub use journal::{Journal, JournalError, Restored, default_folder};
 pub use launch::Launch;
 pub use observe::{
-    Increase, Observed, PerfSource, Reading, Sampling, Source, SourceError, counter_advice,
-    raise_descriptor_limit,
+    Increase, Observed, PerfSource, Reading, ResctrlMonitor, Sampling, Source, SourceError,
+    StoredProfiles, counter_advice, profile_of, raise_descriptor_limit,
 };
 pub use processes::{Followed, Processes, Rule, Target, Whom, facts};
 pub use resctrl::{

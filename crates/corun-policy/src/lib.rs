@@ -10,6 +10,7 @@ mod policies;
 mod policy;
 mod registry;
 mod spread;
+mod stored;
 mod view;
 mod ways_curve;
 
@@ -22,6 +23,7 @@ pub use policy::{CounterKind, Event, Interval, Needs, Policy};
 pub use registry::{
     Build, BuildError, BuildOptions, Parameter, PolicyEntry, PolicyKind, build, build_partitioner,
 };
+pub use stored::{solo_figures, ways_curve};
 pub use view::{
     Counters, Nanoseconds, ProcessId, Scope, ScopedRate, SoloFigures, ThreadId, ThreadState,
     ThreadView, View,

@@ -4,16 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use corun_machine::{CpuSet, Machine};
-use corun_model::LoadedProgram;
 use corun_policy::{
     ActionKind, CounterKind, Counters, Event, Interval, Nanoseconds, Plan, Policy, Scope,
-    ScopedRate, SoloFigures, ThreadId, ThreadState, ThreadView, View, WaysCurve,
+    ScopedRate, ThreadId, ThreadState, ThreadView, View, WaysCurve, solo_figures, ways_curve,
 };
 
 use crate::SimError;
 use crate::engine::Engine;
 use crate::thread::{State, Thread, Totals};
-use crate::ways::ways_curve;
 
 /// Rounds of events and answers at one moment before the engine says that they have no end.
 const MOST_ROUNDS: u32 = 64;
@@ -349,26 +347,5 @@ fn counters(before: &Totals, after: &Totals, ns: u64) -> Counters {
         branches_per_s: None,
         memory_bytes_per_s: Some(rate(|totals| totals.bytes)),
         memory_stall_share: (cycles > 0.0).then(|| stalled / cycles),
-    }
-}
-
-/// A program's figures alone on this machine: per instruction over all its phases, per second
-/// over their time.
-pub(crate) fn solo_figures(program: &LoadedProgram) -> SoloFigures {
-    let (mut instructions, mut seconds) = (0.0, 0.0);
-    let (mut misses, mut references, mut bytes) = (0.0, 0.0, 0.0);
-    for phase in &program.phases {
-        let time = phase.instructions / phase.best_instructions_per_s;
-        instructions += phase.instructions;
-        seconds += time;
-        misses += phase.instructions * phase.best.llc_mpki;
-        references += phase.instructions * phase.best.llc_apki;
-        bytes += time * phase.best.bytes_per_s;
-    }
-    SoloFigures {
-        llc_mpki: misses / instructions,
-        llc_apki: references / instructions,
-        instructions_per_s: instructions / seconds,
-        memory_bytes_per_s: bytes / seconds,
     }
 }

@@ -26,7 +26,6 @@ mod tables;
 mod tests;
 mod thread;
 mod timers;
-mod ways;
 
 pub use engine::{Hooks, Progress, run};
 pub use error::{ActionError, SimError};
@@ -35,4 +34,3 @@ pub use host::{SUPPORTED_ACTIONS, SUPPORTED_COUNTERS};
 pub use log::LogEntry;
 pub use outcome::run_pinned;
 pub use result::{AppResult, Placement, RunResult, ThreadRecord};
-pub use ways::ways_curve;

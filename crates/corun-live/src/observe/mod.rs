@@ -4,6 +4,8 @@ mod counts;
 mod descriptors;
 mod perf;
 mod permission;
+mod profiles;
+mod resctrl;
 mod sampling;
 
 use corun_machine::CpuId;
@@ -15,6 +17,8 @@ use std::sync::Arc;
 pub use descriptors::raise_descriptor_limit;
 pub use perf::PerfSource;
 pub use permission::counter_advice;
+pub use profiles::{StoredProfiles, profile_of};
+pub use resctrl::ResctrlMonitor;
 pub use sampling::{Increase, Sampling};
 
 use crate::Task;

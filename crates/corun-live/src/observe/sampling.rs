@@ -6,8 +6,8 @@ use std::io;
 use corun_machine::CpuId;
 
 use super::counts::{Counted, EventGroups, OpenCounters, probe};
-use super::descriptors::is_exhausted;
 use crate::events::Event;
+use crate::processes::is_gone;
 use crate::{Followed, Task};
 
 /// How much more of each event happened since the last sample, in the order of the events. None:
@@ -65,7 +65,7 @@ impl Sampling {
         self.user_only
     }
 
-    /// Threads that could not be counted in the last sample for want of descriptors.
+    /// Threads that could not be counted when threads were last watched.
     pub fn uncounted(&self) -> usize {
         self.uncounted
     }
@@ -115,9 +115,11 @@ impl Sampling {
         each.map(|(&cpu, counters)| Ok((cpu, counters.advance(events)?))).collect()
     }
 
-    /// Begins to count those of these threads that are new.
-    pub fn watch(&mut self, threads: &[Followed]) {
+    /// Begins to count those of these threads that are new. Gives the last error of one that
+    /// cannot be counted though it is there.
+    pub fn watch(&mut self, threads: &[Followed]) -> Option<io::Error> {
         self.uncounted = 0;
+        let mut refused = None;
         for Followed { facts, .. } in threads {
             if self.threads.contains_key(&facts.task) {
                 continue;
@@ -126,11 +128,15 @@ impl Sampling {
                 Ok(counters) => {
                     self.threads.insert(facts.task, counters);
                 }
-                Err(error) if is_exhausted(&error) => self.uncounted += 1,
-                // It has ended, or is not this user's.
-                Err(error) => tracing::debug!(thread = %facts.task, %error, "cannot be counted"),
+                // It has ended meanwhile.
+                Err(error) if is_gone(&error) => {}
+                Err(error) => {
+                    self.uncounted += 1;
+                    refused = Some(error);
+                }
             }
         }
+        refused
     }
 
     /// What each watched thread did since the last call, or since it is watched, in the order of

@@ -119,7 +119,7 @@ fn read_whole<'a>(file: &File, line: &'a mut [u8]) -> io::Result<&'a [u8]> {
 }
 
 /// Did the thread end? The kernel says so in two ways, before and after the file was opened.
-pub(super) fn is_gone(error: &io::Error) -> bool {
+pub(crate) fn is_gone(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound
         || error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error())
 }

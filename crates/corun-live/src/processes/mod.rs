@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::{fs, io};
 
 pub use facts::facts;
+pub(crate) use facts::is_gone;
 
 use crate::{LiveError, Roots, Task, TaskFacts};
 use followed::{DescriptorBudget, FollowedProcess};

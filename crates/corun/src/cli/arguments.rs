@@ -2,7 +2,7 @@
 
 mod live;
 
-pub(crate) use live::{DoctorArgs, RestoreArgs};
+pub(crate) use live::{AbArgs, DoctorArgs, RestoreArgs, StatArgs};
 
 use std::path::PathBuf;
 

@@ -4,14 +4,14 @@ mod arguments;
 mod values;
 
 pub(crate) use arguments::{
-    CachesArgs, CompareArgs, CurveStudyOutput, DioMixesArgs, DoctorArgs, ExportArgs, ImportArgs,
-    ListArgs, ModelArgs, PartitionArgs, PartitioningStudyArgs, PlaceArgs, PredictArgs,
+    AbArgs, CachesArgs, CompareArgs, CurveStudyOutput, DioMixesArgs, DoctorArgs, ExportArgs,
+    ImportArgs, ListArgs, ModelArgs, PartitionArgs, PartitioningStudyArgs, PlaceArgs, PredictArgs,
     PredictionArgs, ProfileArgs, ProfilesCommand, ReplayArgs, RerecordingArgs, RestoreArgs,
-    SamplingArgs, ShowArgs, StudyCommand, TopologyArgs,
+    SamplingArgs, ShowArgs, StatArgs, StudyCommand, TopologyArgs,
 };
 pub(crate) use values::{
-    Compat, DocumentFormat, IndexName, ObjectiveName, PartitionObjectiveName, SortBy, TableFormat,
-    TreeFormat, UntilName,
+    Compat, DocumentFormat, IndexName, LineFormat, ObjectiveName, PartitionObjectiveName, PerName,
+    SortBy, TableFormat, TreeFormat, UntilName,
 };
 
 use std::ffi::OsString;
@@ -61,6 +61,10 @@ pub(crate) enum Command {
     Compare(CompareArgs),
     /// Recorded traces against a shared cache, access by access
     Replay(ReplayArgs),
+    /// What something is worth here: it is on and off by turns, and the programs' progress is compared
+    Ab(AbArgs),
+    /// What threads do, sample by sample: hardware events and the kernel's own
+    Stat(StatArgs),
     /// Undo what a killed corun left behind
     Restore(RestoreArgs),
     /// A paper's experiment, our figures beside the paper's, and how accurate recordings are

@@ -159,6 +159,44 @@ pub(crate) enum UntilName {
     Longest,
 }
 
+/// How lines that come one after another are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LineFormat {
+    /// A table for people
+    Text,
+    /// Comma-separated values with a header
+    Csv,
+    /// One JSON object a line
+    Json,
+}
+
+/// What counts are put in relation to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PerName {
+    /// The time between samples
+    Second,
+    /// Instructions
+    #[value(name = "1000-instructions")]
+    Instructions,
+    /// Cycles
+    #[value(name = "1000-cycles")]
+    Cycles,
+}
+
+/// The least time between samples, in seconds.
+const LEAST_INTERVAL_S: f64 = 0.01;
+
+/// A time between samples in seconds: `1s`, `200ms`, `0.5`.
+pub(in crate::cli) fn interval(text: &str) -> Result<f64, String> {
+    let (number, unit_s) = match text.strip_suffix("ms") {
+        Some(number) => (number, 1e-3),
+        None => (text.strip_suffix('s').unwrap_or(text), 1.0),
+    };
+    let seconds = number.trim().parse::<f64>().ok().map(|number| number * unit_s);
+    let seconds = seconds.filter(|seconds| (LEAST_INTERVAL_S..=86_400.0).contains(seconds));
+    seconds.ok_or_else(|| "expected a time such as 1s or 200ms, from 10ms to a day".to_owned())
+}
+
 /// A span of time in seconds: above 0, at most 1e9 (some 30 years).
 pub(super) fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
@@ -217,6 +255,31 @@ pub(super) fn parameter(text: &str) -> Result<(String, f64), String> {
     Ok((name.to_owned(), value))
 }
 
+/// `NAME=TEXT`, neither of them empty.
+pub(super) fn named(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, rest)) if !name.trim().is_empty() && !rest.trim().is_empty() => {
+            Ok((name.trim().to_owned(), rest.to_owned()))
+        }
+        _ => Err("expected a name, `=` and what gives its number".to_owned()),
+    }
+}
+
+/// A loss.
+pub(super) fn percent(text: &str) -> Result<f64, String> {
+    within(text, 0.1..=100.0, "expected a percentage from 0.1 to 100")
+}
+
+/// The half width of an interval.
+pub(super) fn precision(text: &str) -> Result<f64, String> {
+    within(text, 0.01..=100.0, "expected a percentage from 0.01 to 100")
+}
+
+/// How sure an interval is.
+pub(super) fn confidence(text: &str) -> Result<f64, String> {
+    within(text, 50.0..=99.99, "expected a percentage from 50 to 99.99")
+}
+
 /// A number above 0 and below 1.
 pub(super) fn share(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
@@ -227,7 +290,7 @@ pub(super) fn share(text: &str) -> Result<f64, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{bandwidth, cpi, nanoseconds, seconds, share, way_mask};
+    use super::{bandwidth, cpi, interval, nanoseconds, seconds, share, way_mask};
 
     #[test]
     fn only_numbers_that_can_be_pass() {
@@ -238,6 +301,14 @@ mod tests {
             assert!(bandwidth(text).is_err(), "{text}");
         }
         assert!(bandwidth("1e-300").is_err());
+    }
+
+    #[test]
+    fn intervals_have_units() {
+        assert_eq!(["1s", "200ms", "0.5"].map(interval), [Ok(1.0), Ok(0.2), Ok(0.5)]);
+        for text in ["0", "5ms", "-1s", "1m", "ms", "NaN", "1e9"] {
+            assert!(interval(text).is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The subcommands: each turns what was typed into a text for stdout.
 
+mod ab;
 mod compare;
 mod doctor;
 mod partition;
@@ -10,6 +11,7 @@ mod profile;
 mod profiles;
 mod replay;
 mod restore;
+mod stat;
 mod study;
 mod topology;
 
@@ -19,6 +21,7 @@ use crate::failure::Outcome;
 /// Runs a command. What it returns goes to stdout, whole or, on failure, not at all.
 pub(crate) fn run(command: &Command) -> Outcome<String> {
     match command {
+        Command::Ab(arguments) => ab::run(arguments),
         Command::Doctor(arguments) => doctor::run(arguments),
         Command::Topology(arguments) => topology::run(arguments),
         Command::Profiles(command) => profiles::run(command),
@@ -28,6 +31,7 @@ pub(crate) fn run(command: &Command) -> Outcome<String> {
         Command::Partition(arguments) => partition::run(arguments),
         Command::Compare(arguments) => compare::run(arguments),
         Command::Replay(arguments) => replay::run(arguments),
+        Command::Stat(arguments) => stat::run(arguments),
         Command::Restore(arguments) => restore::run(arguments),
         Command::Study(arguments) => study::run(arguments),
     }

@@ -1,5 +1,6 @@
 //! The command from outside: what it prints, writes, refuses and returns.
 
+mod ab;
 mod compare;
 mod doctor;
 mod documents;
@@ -11,6 +12,7 @@ mod profiles;
 mod recording;
 mod replay;
 mod restore;
+mod stat;
 mod study;
 mod topology;
 mod usage;

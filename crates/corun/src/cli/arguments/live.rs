@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{DocumentFormat, TableFormat};
+use super::{DocumentFormat, TableFormat, seconds};
+use crate::cli::values::{LineFormat, PerName, confidence, interval, named, percent, precision};
 
 /// `corun doctor`.
 #[derive(Debug, Args)]
@@ -23,6 +24,121 @@ pub(crate) struct DoctorArgs {
     /// How it is written
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) format: DocumentFormat,
+}
+
+/// `corun ab`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Turns something on and off by turns, in blocks of random length and order, and compares what the
+metrics say. It ends when the overall effect is known to the wanted precision, when a program is
+harmed, after --longest, or with Ctrl-C, and always runs the command of --off last.
+
+Examples:
+  corun ab --on 'corun-policy-on' --off 'corun-policy-off' --metric web='curl -s localhost/rate'
+  corun ab --on 'cpupower frequency-set -g performance' --off 'cpupower frequency-set -g powersave' \\
+    --prometheus http://localhost:9090 --query 'db=sum(rate(queries_total[10s]))'")]
+pub(crate) struct AbArgs {
+    /// A shell command that turns it on
+    #[arg(long, value_name = "CMD")]
+    pub(crate) on: String,
+    /// A shell command that turns it off, and leaves all as it was
+    #[arg(long, value_name = "CMD")]
+    pub(crate) off: String,
+    /// A program, and a shell command that prints how it is doing: one number; may stand again
+    #[arg(long, value_name = "NAME=CMD", value_parser = named)]
+    pub(crate) metric: Vec<(String, String)>,
+    /// The same for a count that grows, such as bytes written: its growth a second is compared
+    #[arg(long, value_name = "NAME=CMD", value_parser = named)]
+    pub(crate) count: Vec<(String, String)>,
+    /// The same by a Prometheus query whose answer is one number
+    #[arg(long, value_name = "NAME=PROMQL", value_parser = named, requires = "prometheus")]
+    pub(crate) query: Vec<(String, String)>,
+    /// The Prometheus server, such as http://localhost:9090
+    #[arg(long, value_name = "URL", requires = "query")]
+    pub(crate) prometheus: Option<String>,
+    /// Less is better: the metrics are latencies or the like
+    #[arg(long)]
+    pub(crate) less_is_better: bool,
+    /// It is done when the overall effect is known to so many percent to either side
+    #[arg(long, value_name = "PERCENT", value_parser = precision, default_value = "2")]
+    pub(crate) precision: f64,
+    /// It is also done once the overall effect is surely above or surely below zero
+    #[arg(long)]
+    pub(crate) until_clear: bool,
+    /// It stops when a program surely loses more than this
+    #[arg(long, value_name = "PERCENT", value_parser = percent, default_value = "5")]
+    pub(crate) harm: f64,
+    /// It stops at once when a program loses this in a single block; 100: never
+    #[arg(long, value_name = "PERCENT", value_parser = percent, default_value = "50")]
+    pub(crate) collapse: f64,
+    /// The longest it takes
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "3600")]
+    pub(crate) longest: f64,
+    /// Mean length of a block, its washout aside
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "20")]
+    pub(crate) block: f64,
+    /// Time at the start of each block that does not count
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "5")]
+    pub(crate) washout: f64,
+    /// Time between two readings of a metric
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "1")]
+    pub(crate) sample: f64,
+    /// How sure intervals are
+    #[arg(long, value_name = "PERCENT", value_parser = confidence, default_value = "95")]
+    pub(crate) confidence: f64,
+    /// Seed of the blocks' order and length
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// How it is written
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) format: DocumentFormat,
+}
+
+/// `corun stat`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+An event is a name that `corun stat --list` shows, a raw number as r1a2, or parts as the processor's
+manual has them: cpu/event=0xc0,umask=1/. A :u behind it counts what programs do, :k what the kernel
+does for them. The exit code is the program's own.
+
+Examples:
+  corun stat -- gzip -kf big.tar
+  corun stat -e instructions,cycles,cache-misses --per 1000-instructions -T 100ms -- ./program
+  corun stat -p 1234 --count 10 --format csv
+  sudo corun stat -a -e context-switches -- sleep 5")]
+pub(crate) struct StatArgs {
+    /// What is counted [default: instructions, cycles, cache misses and branches where there are
+    /// hardware counters, else what the kernel counts itself]
+    #[arg(short, long, value_name = "EVENT,..")]
+    pub(crate) events: Vec<String>,
+    /// Time between samples, such as 1s or 200ms
+    #[arg(short = 'T', long, value_name = "TIME", default_value = "1s", value_parser = interval)]
+    pub(crate) interval: f64,
+    /// Also show rates: `second`, `1000-instructions`, `1000-cycles`
+    #[arg(long, value_enum, value_name = "UNIT,..", value_delimiter = ',')]
+    pub(crate) per: Vec<PerName>,
+    /// Watch running processes, with all their threads
+    #[arg(short, long, value_name = "PID,..", value_delimiter = ',')]
+    pub(crate) pid: Vec<u32>,
+    /// Count all that happens on each CPU
+    #[arg(short, long, conflicts_with = "pid")]
+    pub(crate) all_cpus: bool,
+    /// Stop after so many samples
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(conflicts_with = "command")]
+    pub(crate) count: Option<u64>,
+    /// How it is written
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) format: LineFormat,
+    /// Where it is written [default: stdout; stderr where a program is started, which has stdout]
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// List the events of this machine
+    #[arg(long, conflicts_with_all = ["pid", "all_cpus", "command"])]
+    pub(crate) list: bool,
+    /// A program to start, and its arguments
+    #[arg(last = true, value_name = "CMD", conflicts_with = "pid")]
+    pub(crate) command: Vec<std::ffi::OsString>,
 }
 
 /// `corun restore`.

@@ -6,9 +6,8 @@ use std::sync::Arc;
 use anyhow::anyhow;
 use corun_machine::{BandwidthKind, Machine, MachineSpec, ObjectSpec, ObjectType};
 use corun_model::{Flow, LoadedProgram, Member, Outcome as Figures, Scratch};
-use corun_policy::{Partition, WaysCurve};
+use corun_policy::{Partition, WaysCurve, ways_curve};
 use corun_profile::ProfileData;
-use corun_sim::ways_curve;
 
 use crate::cli::PartitionArgs;
 use crate::failure::{Failure, Outcome};

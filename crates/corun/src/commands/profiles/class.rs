@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use anyhow::anyhow;
 use corun_model::{Model, ModelOptions};
-use corun_policy::{CacheClass, ClassLimits, classify};
+use corun_policy::{CacheClass, ClassLimits, classify, ways_curve};
 use corun_profile::Profile;
-use corun_sim::ways_curve;
 use serde::{Serialize, Serializer};
 
 use crate::failure::Outcome;

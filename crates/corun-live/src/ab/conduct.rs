@@ -1,0 +1,227 @@
+//! Runs an experiment: block after block, and whatever happens the policy ends off.
+
+use std::time::Duration;
+
+use super::design::{Block, Design};
+use super::experiment::{Advice, Done, Effect, Experiment, Harm};
+
+/// What an experiment is made on.
+pub trait Subject {
+    /// Turns the policy on or off.
+    ///
+    /// # Errors
+    /// When that cannot be done; the experiment ends then, and [`Subject::restore`] is called.
+    fn set(&mut self, policy_on: bool) -> Result<(), SubjectError>;
+
+    /// Each program's value since the last call: work done in a second, or whatever is compared. A
+    /// program that has none now is left out.
+    ///
+    /// # Errors
+    /// When no value can be had any more.
+    fn measure(&mut self) -> Result<Vec<(String, f64)>, SubjectError>;
+
+    /// Lets this much time pass, doing what has to be done meanwhile.
+    ///
+    /// # Errors
+    /// When it cannot go on.
+    fn wait(&mut self, time: Duration) -> Result<Waited, SubjectError>;
+
+    /// Time since some moment before the experiment.
+    fn now(&self) -> Duration;
+
+    /// Turns the policy off and undoes all that it changed. Called once at the end, always.
+    ///
+    /// # Errors
+    /// When something could not be undone.
+    fn restore(&mut self) -> Result<(), SubjectError>;
+}
+
+/// How a wait ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Waited {
+    /// The time has passed.
+    Passed,
+    /// The user wants to stop.
+    Interrupted,
+}
+
+/// What went wrong with a subject, in words for the user.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct SubjectError(pub String);
+
+/// How long, and how often it looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// The longest that an experiment takes; it ends with the block in which this passes.
+    pub longest: Duration,
+    /// Time between two values in a block.
+    pub sample: Duration,
+}
+
+/// What is known at the end of a pair of blocks.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Progress {
+    /// Pairs that are over.
+    pub pairs: usize,
+    /// The effect over all programs.
+    pub overall: Effect,
+    /// Time that it takes still for the wanted precision, as far as can be told.
+    pub needed: Option<Duration>,
+}
+
+/// Why an experiment ended.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Ended {
+    /// What was asked is known.
+    Done(Done),
+    /// A program was harmed.
+    Harm(Harm),
+    /// The longest time has passed.
+    Time,
+    /// The user stopped it.
+    Interrupted,
+    /// Something went wrong.
+    Failed(SubjectError),
+}
+
+/// An experiment's end.
+#[derive(Debug, Clone)]
+pub struct Conclusion {
+    /// Why.
+    pub ended: Ended,
+    /// What is known.
+    pub experiment: Experiment,
+    /// How long it took.
+    pub elapsed: Duration,
+    /// Time that it would take still for the wanted precision, as far as can be told.
+    pub needed: Option<Duration>,
+    /// What could not be undone.
+    pub unrestored: Option<SubjectError>,
+}
+
+/// Conducts an experiment to its end. `report` hears what is known after each pair of blocks.
+pub fn conduct(
+    design: Design,
+    experiment: Experiment,
+    limits: Limits,
+    subject: &mut dyn Subject,
+    report: &mut dyn FnMut(&Progress),
+) -> Conclusion {
+    let began = subject.now();
+    let mut restoring = Restoring { subject, restored: false };
+    let pair_length = design.pair_length();
+    let mut run = Run { experiment, limits, began, pair_length, needed: None };
+    let ended = run.blocks(design, restoring.subject, report);
+    let elapsed = restoring.subject.now().saturating_sub(began);
+    let unrestored = restoring.restore().err();
+    let done = matches!(ended, Ended::Done(_) | Ended::Harm(_));
+    let needed = run.needed.filter(|_| !done);
+    Conclusion { ended, experiment: run.experiment, elapsed, needed, unrestored }
+}
+
+/// Restores also when something panics on the way.
+struct Restoring<'a> {
+    subject: &'a mut dyn Subject,
+    restored: bool,
+}
+
+impl Restoring<'_> {
+    fn restore(&mut self) -> Result<(), SubjectError> {
+        self.restored = true;
+        self.subject.restore()
+    }
+}
+
+impl Drop for Restoring<'_> {
+    fn drop(&mut self) {
+        if !self.restored {
+            // A panic is on its way already and says more.
+            let _ = self.restore();
+        }
+    }
+}
+
+struct Run {
+    experiment: Experiment,
+    limits: Limits,
+    began: Duration,
+    pair_length: Duration,
+    needed: Option<Duration>,
+}
+
+impl Run {
+    fn blocks(
+        &mut self,
+        design: Design,
+        subject: &mut dyn Subject,
+        report: &mut dyn FnMut(&Progress),
+    ) -> Ended {
+        let mut state = None;
+        for block in design {
+            match self.block(&block, &mut state, subject) {
+                Ok(Waited::Passed) => {}
+                Ok(Waited::Interrupted) => return Ended::Interrupted,
+                Err(error) => return Ended::Failed(error),
+            }
+            self.experiment.end(&block);
+            if let Some(harm) = self.experiment.harm() {
+                return Ended::Harm(harm);
+            }
+            // Inside a pair nothing new is known of the effect.
+            if block.number.is_multiple_of(2) {
+                continue;
+            }
+            match self.experiment.advice() {
+                Advice::StopHarm(harm) => return Ended::Harm(harm),
+                Advice::Done(done) => return Ended::Done(done),
+                Advice::Continue { needed_pairs } => self.needed = self.time_of(needed_pairs),
+            }
+            report(&Progress {
+                pairs: self.experiment.pairs(),
+                overall: self.experiment.overall(),
+                needed: self.needed,
+            });
+            if subject.now().saturating_sub(self.began) >= self.limits.longest {
+                return Ended::Time;
+            }
+        }
+        Ended::Time
+    }
+
+    fn block(
+        &mut self,
+        block: &Block,
+        state: &mut Option<bool>,
+        subject: &mut dyn Subject,
+    ) -> Result<Waited, SubjectError> {
+        if *state != Some(block.on) {
+            subject.set(block.on)?;
+            *state = Some(block.on);
+        }
+        if subject.wait(block.washout)? == Waited::Interrupted {
+            return Ok(Waited::Interrupted);
+        }
+        // What happened in the washout does not count.
+        subject.measure()?;
+        let end = subject.now() + block.measured;
+        let mut values = 0;
+        loop {
+            let left = end.saturating_sub(subject.now());
+            if left.is_zero() && values > 0 {
+                return Ok(Waited::Passed);
+            }
+            if subject.wait(left.min(self.limits.sample))? == Waited::Interrupted {
+                return Ok(Waited::Interrupted);
+            }
+            for (program, value) in subject.measure()? {
+                self.experiment.add(block, &program, value);
+            }
+            values += 1;
+        }
+    }
+
+    fn time_of(&self, pairs: Option<usize>) -> Option<Duration> {
+        self.pair_length.checked_mul(u32::try_from(pairs?).ok()?)
+    }
+}

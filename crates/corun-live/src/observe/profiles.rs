@@ -1,0 +1,280 @@
+//! Solo figures from stored profiles, for policies that know programs beforehand.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use corun_model::{LoadedProgram, Model};
+use corun_policy::{CounterKind, Nanoseconds, SoloFigures, WaysCurve, solo_figures, ways_curve};
+use corun_profile::{Library, Profile, ProfileData};
+
+use super::{Observed, Reading, Source, SourceError};
+use crate::Roots;
+
+/// A process without a profile is looked at again after so many readings: it may have become
+/// another program.
+const LOOK_AGAIN: u64 = 16;
+
+/// Gives what stored profiles say of programs alone on this machine.
+///
+/// A thread's profile is the one that its program is named after ([`Observed::program`]), else the
+/// one that [`profile_of`] finds for its process.
+pub struct StoredProfiles {
+    roots: Roots,
+    model: Arc<Model>,
+    library: Library,
+    /// By the profile's name; none where this machine cannot load it.
+    loaded: BTreeMap<String, Option<Stored>>,
+    /// By process: its number and when it started.
+    processes: BTreeMap<(u32, u64), Found>,
+    readings: u64,
+}
+
+struct Stored {
+    program: LoadedProgram,
+    solo: SoloFigures,
+    /// By the CPU's index.
+    by_ways: BTreeMap<usize, Option<Arc<WaysCurve>>>,
+}
+
+struct Found {
+    profile: Option<String>,
+    /// The reading in which it was last needed.
+    needed: u64,
+    /// The reading in which it was looked for.
+    looked: u64,
+}
+
+impl StoredProfiles {
+    /// Makes ready to give figures of a library's programs, on the model's machine.
+    pub fn new(roots: &Roots, model: Arc<Model>, library: Library) -> Self {
+        let (loaded, processes) = (BTreeMap::new(), BTreeMap::new());
+        Self { roots: roots.clone(), model, library, loaded, processes, readings: 0 }
+    }
+
+    /// The profile's name for a thread.
+    fn profile(&mut self, thread: &Observed) -> Option<String> {
+        if self.library.get(&thread.program).is_ok() {
+            return Some(thread.program.to_string());
+        }
+        let readings = self.readings;
+        // A process's first thread started when the process did; another's start tells it apart
+        // as well.
+        let key = (thread.task.pid, thread.task.start_ticks);
+        let known = self
+            .processes
+            .get(&key)
+            .filter(|found| found.profile.is_some() || readings < found.looked + LOOK_AGAIN);
+        if known.is_none() {
+            let (command, profile) = match command_of(&self.roots.proc, thread.task.pid) {
+                Some(command) => {
+                    let profile = profile_of(&self.library, &command).map(|one| one.name.clone());
+                    (command, profile)
+                }
+                None => (Vec::new(), None),
+            };
+            let command = command.join(" ");
+            match &profile {
+                Some(profile) => tracing::info!(thread = %thread.task, command, profile, "profile"),
+                None => tracing::debug!(thread = %thread.task, command, "no stored profile"),
+            }
+            self.processes.insert(key, Found { profile, needed: readings, looked: readings });
+        }
+        let found = self.processes.get_mut(&key)?;
+        found.needed = readings;
+        found.profile.clone()
+    }
+
+    fn stored(&mut self, name: &str) -> Option<&mut Stored> {
+        if !self.loaded.contains_key(name) {
+            let profile = self.library.get(name).ok()?;
+            let stored = match self.model.load(profile) {
+                Ok(program) => {
+                    let solo = solo_figures(&program);
+                    Some(Stored { program, solo, by_ways: BTreeMap::new() })
+                }
+                Err(error) => {
+                    tracing::warn!(profile = name, %error, "cannot be used on this machine");
+                    None
+                }
+            };
+            self.loaded.insert(name.to_owned(), stored);
+        }
+        self.loaded.get_mut(name)?.as_mut()
+    }
+}
+
+impl Source for StoredProfiles {
+    fn name(&self) -> &'static str {
+        "profiles"
+    }
+
+    fn counters(&self) -> Vec<CounterKind> {
+        Vec::new()
+    }
+
+    fn knows_profiles(&self) -> bool {
+        true
+    }
+
+    fn read(
+        &mut self,
+        _now: Nanoseconds,
+        threads: &[Observed],
+        readings: &mut [Reading],
+    ) -> Result<(), SourceError> {
+        self.readings += 1;
+        let model = Arc::clone(&self.model);
+        for (thread, reading) in threads.iter().zip(readings) {
+            let Some(name) = self.profile(thread) else { continue };
+            let Some(stored) = self.stored(&name) else { continue };
+            reading.solo = Some(stored.solo);
+            let Some(cpu) = model.machine().cpu_index(thread.cpu) else { continue };
+            let program = &stored.program;
+            let curve = stored.by_ways.entry(cpu);
+            let curve = curve.or_insert_with(|| ways_curve(&model, program, cpu).map(Arc::new));
+            reading.by_ways.clone_from(curve);
+        }
+        let readings = self.readings;
+        self.processes.retain(|_, found| found.needed == readings);
+        Ok(())
+    }
+}
+
+/// The profile of a command line (the executable, then its arguments): the one recorded from the
+/// same executable's name with the same arguments; else the one that is named after the
+/// executable; else the only one that was recorded from it.
+pub fn profile_of<'a>(library: &'a Library, command: &[String]) -> Option<&'a Profile> {
+    let executable = file_name(command.first()?)?;
+    let recorded: Vec<(&Profile, &[String])> = library
+        .iter()
+        .filter_map(|profile| match &profile.data {
+            ProfileData::Recording(recording) => {
+                Some((profile, recording.origin.command.as_slice()))
+            }
+            ProfileData::Table(_) => None,
+        })
+        .filter(|(_, from)| from.first().and_then(|one| file_name(one)) == Some(executable))
+        .collect();
+    let same = recorded.iter().find(|(_, from)| from[1..] == command[1..]);
+    let only = || match recorded.as_slice() {
+        [(profile, _)] => Some(*profile),
+        _ => None,
+    };
+    same.map(|(profile, _)| *profile).or_else(|| library.get(executable).ok()).or_else(only)
+}
+
+fn file_name(path: &str) -> Option<&str> {
+    Path::new(path).file_name()?.to_str()
+}
+
+/// The executable and arguments of a process.
+fn command_of(proc: &Path, pid: u32) -> Option<Vec<String>> {
+    let folder = proc.join(pid.to_string());
+    let line = fs::read(folder.join("cmdline")).ok()?;
+    let line = line.strip_suffix(b"\0").unwrap_or(&line);
+    let mut words: Vec<String> =
+        line.split(|&byte| byte == 0).map(|word| String::from_utf8_lossy(word).into()).collect();
+    // A program may call itself anything; its file says what it is, where we may see it.
+    if let Ok(executable) = fs::read_link(folder.join("exe"))
+        && let Some(first) = words.first_mut()
+    {
+        let text = executable.to_string_lossy();
+        *first = text.strip_suffix(" (deleted)").unwrap_or(&text).to_owned();
+    }
+    Some(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use corun_machine::CpuId;
+    use corun_model::ModelOptions;
+    use corun_policy::{ThreadId, ThreadState};
+
+    use super::*;
+    use crate::Task;
+
+    fn library(profiles: &[(&str, &[&str])]) -> Library {
+        let shipped = Library::shipped().unwrap();
+        let model = shipped.iter().find(|one| matches!(one.data, ProfileData::Recording(_)));
+        let model = model.unwrap();
+        let mut library = Library::default();
+        for (name, command) in profiles {
+            let mut profile = Profile { name: (*name).to_owned(), ..model.clone() };
+            if let ProfileData::Recording(recording) = &mut profile.data {
+                recording.origin.command = command.iter().map(|&word| word.to_owned()).collect();
+            }
+            library.insert(profile, format!("{name}.toml")).unwrap();
+        }
+        library
+    }
+
+    fn found<'a>(library: &'a Library, command: &[&str]) -> Option<&'a str> {
+        let command: Vec<String> = command.iter().map(|&word| word.to_owned()).collect();
+        profile_of(library, &command).map(|profile| profile.name.as_str())
+    }
+
+    #[test]
+    fn profiles_are_found_by_executable_and_arguments() {
+        let library = library(&[
+            ("xz-9", &["xz", "-9", "a"]),
+            ("xz-1", &["/usr/bin/xz", "-1", "a"]),
+            ("db", &["sqlite3", "x.db"]),
+            ("gzip", &["pigz"]),
+        ]);
+        assert_eq!(found(&library, &["/usr/bin/xz", "-9", "a"]), Some("xz-9"));
+        assert_eq!(found(&library, &["/opt/xz", "-1", "a"]), Some("xz-1"));
+        // Two profiles, neither with these arguments: nobody knows.
+        assert_eq!(found(&library, &["/usr/bin/xz", "-5"]), None);
+        assert_eq!(found(&library, &["sqlite3", "y.db"]), Some("db"));
+        assert_eq!(found(&library, &["/bin/gzip", "-k"]), Some("gzip"));
+        assert_eq!(found(&library, &["awk"]), None);
+        assert_eq!(found(&library, &[]), None);
+    }
+
+    fn observed(id: u64, pid: u32, program: &str) -> Observed {
+        Observed {
+            id: ThreadId(id),
+            task: Task { pid, tid: pid, start_ticks: 1 },
+            program: program.into(),
+            cpu: CpuId(0),
+            state: ThreadState::Running,
+            cpu_share: None,
+        }
+    }
+
+    #[test]
+    fn figures_are_those_that_the_simulator_gives() {
+        let machine = Arc::new(corun_machine::preset("xeon-gold-6138").unwrap());
+        let model = Arc::new(Model::new(machine, ModelOptions::default()).unwrap());
+        let library = library(&[("db", &["sqlite3", "x.db"])]);
+        let program = model.load(library.get("db").unwrap()).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let process = folder.path().join("7");
+        fs::create_dir(&process).unwrap();
+        fs::write(process.join("cmdline"), "sqlite3\0x.db\0").unwrap();
+        let roots = Roots { proc: folder.path().to_owned(), ..Roots::default() };
+        let mut source = StoredProfiles::new(&roots, Arc::clone(&model), library);
+        let threads = [observed(1, 7, "by command"), observed(2, 8, "db"), observed(3, 9, "other")];
+        let mut readings = vec![Reading::default(); 3];
+        source.read(Nanoseconds(0), &threads, &mut readings).unwrap();
+        for reading in &readings[..2] {
+            assert_eq!(reading.solo, Some(solo_figures(&program)));
+            assert_eq!(reading.by_ways.as_deref(), ways_curve(&model, &program, 0).as_ref());
+            assert!(reading.by_ways.is_some());
+        }
+        assert_eq!(readings[2], Reading::default());
+        // Its profile comes once it runs a program that has one.
+        let other = folder.path().join("9");
+        fs::create_dir(&other).unwrap();
+        fs::write(other.join("cmdline"), "sqlite3\0x.db\0").unwrap();
+        let rounds = (1..).find(|_| {
+            let mut reading = vec![Reading::default()];
+            source.read(Nanoseconds(0), &threads[2..], &mut reading).unwrap();
+            reading[0].solo.is_some()
+        });
+        assert!(rounds.unwrap() <= LOOK_AGAIN);
+        assert_eq!(source.processes.len(), 1);
+    }
+}

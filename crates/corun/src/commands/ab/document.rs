@@ -1,0 +1,77 @@
+//! The result as a document.
+
+use corun_live::ab::{Conclusion, Done, Effect, Ended, HarmKind};
+use serde::Serialize;
+
+use crate::cli::AbArgs;
+use crate::output::round;
+
+#[derive(Debug, Serialize)]
+pub(super) struct Document {
+    ended: &'static str,
+    harmed: Option<String>,
+    error: Option<String>,
+    confidence_percent: f64,
+    pairs: usize,
+    elapsed_seconds: f64,
+    needed_seconds: Option<f64>,
+    overall: Figures,
+    programs: Vec<Program>,
+}
+
+#[derive(Debug, Serialize)]
+struct Program {
+    name: String,
+    #[serde(flatten)]
+    effect: Figures,
+}
+
+#[derive(Debug, Serialize)]
+struct Figures {
+    percent: Option<f64>,
+    low_percent: Option<f64>,
+    high_percent: Option<f64>,
+    pairs: usize,
+}
+
+impl From<Effect> for Figures {
+    fn from(effect: Effect) -> Self {
+        let figure = |value: Option<f64>| value.map(|value| round(value, 6));
+        Self {
+            percent: figure(effect.percent),
+            low_percent: figure(effect.low),
+            high_percent: figure(effect.high),
+            pairs: effect.pairs,
+        }
+    }
+}
+
+pub(super) fn document(conclusion: &Conclusion, arguments: &AbArgs) -> Document {
+    let (ended, harmed) = match &conclusion.ended {
+        Ended::Done(Done::Precise) => ("precise", None),
+        Ended::Done(Done::Clear) => ("clear", None),
+        Ended::Harm(harm) => {
+            let how = if harm.kind == HarmKind::Loss { "harm" } else { "collapse" };
+            (how, Some(harm.program.clone()))
+        }
+        Ended::Time => ("time", None),
+        Ended::Interrupted => ("interrupted", None),
+        Ended::Failed(_) => ("failed", None),
+    };
+    let failed = match &conclusion.ended {
+        Ended::Failed(error) => Some(error),
+        _ => conclusion.unrestored.as_ref(),
+    };
+    let program = |(name, effect)| Program { name, effect: Figures::from(effect) };
+    Document {
+        ended,
+        harmed,
+        error: failed.map(ToString::to_string),
+        confidence_percent: arguments.confidence,
+        pairs: conclusion.experiment.pairs(),
+        elapsed_seconds: round(conclusion.elapsed.as_secs_f64(), 3),
+        needed_seconds: conclusion.needed.map(|needed| round(needed.as_secs_f64(), 3)),
+        overall: conclusion.experiment.overall().into(),
+        programs: conclusion.experiment.programs().into_iter().map(program).collect(),
+    }
+}

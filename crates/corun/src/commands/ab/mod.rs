@@ -1,0 +1,128 @@
+//! `corun ab`: what is it worth here? On and off by turns, and what the metrics say of it.
+
+mod document;
+mod text;
+
+use std::io::Write as _;
+use std::time::Duration;
+
+use corun_live::ab::{
+    Better, Commands, Conclusion, Design, DesignSettings, Ended, Experiment, ExperimentSettings,
+    Limits, Metric, MetricKind, MetricSource, Progress, Switch, conduct,
+};
+
+use crate::cancel::Cancel;
+use crate::cli::{AbArgs, DocumentFormat};
+use crate::failure::{Failure, Outcome};
+use crate::output::{json, print};
+
+pub(super) fn run(arguments: &AbArgs) -> Outcome<String> {
+    let metrics = metrics(arguments)?;
+    let limits = limits(arguments)?;
+    let design = Design::new(DesignSettings {
+        block: Duration::from_secs_f64(arguments.block),
+        washout: Duration::from_secs_f64(arguments.washout),
+        seed: arguments.seed,
+    });
+    let experiment = Experiment::new(settings(arguments));
+    let cancel = Cancel::on_signal()?;
+    let switch = Switch { on: arguments.on.clone(), off: arguments.off.clone() };
+    let mut subject = Commands::new(switch, metrics, cancel.flag());
+    subject.check().map_err(|error| Failure::input(format!("{error}; nothing was changed")))?;
+    let conclusion = conduct(design, experiment, limits, &mut subject, &mut |progress| {
+        tell(progress, arguments)
+    });
+    concluded(&conclusion, arguments)
+}
+
+fn metrics(arguments: &AbArgs) -> Outcome<Vec<Metric>> {
+    let command = |line: &String| MetricSource::Command(line.clone());
+    let url = arguments.prometheus.clone().unwrap_or_default();
+    let query =
+        |query: &String| MetricSource::Prometheus { url: url.clone(), query: query.clone() };
+    let metric = |name: &String, source, kind| Metric { name: name.clone(), source, kind };
+    let values = arguments.metric.iter().map(|(n, l)| metric(n, command(l), MetricKind::Value));
+    let counts = arguments.count.iter().map(|(n, l)| metric(n, command(l), MetricKind::Count));
+    let queries = arguments.query.iter().map(|(n, q)| metric(n, query(q), MetricKind::Value));
+    let metrics: Vec<Metric> = values.chain(counts).chain(queries).collect();
+    if metrics.is_empty() {
+        return Err(Failure::input(
+            "no metric: expected something that says how programs are doing",
+        )
+        .hint("--metric NAME=CMD, where CMD prints one number")
+        .hint("--prometheus URL --query NAME=PROMQL"));
+    }
+    for (index, metric) in metrics.iter().enumerate() {
+        if metrics[..index].iter().any(|other| other.name == metric.name) {
+            let message = format!("two metrics are called `{}`: expected a name each", metric.name);
+            return Err(Failure::input(message));
+        }
+    }
+    Ok(metrics)
+}
+
+fn limits(arguments: &AbArgs) -> Outcome<Limits> {
+    let pair = 2.0 * (arguments.block + arguments.washout);
+    if arguments.longest < pair {
+        let message = format!(
+            "--longest {}: two blocks take {pair} s on average, and it takes at least seven pairs of \
+             them until anything is sure",
+            arguments.longest
+        );
+        return Err(Failure::input(message).hint("shorter blocks (--block, --washout)"));
+    }
+    if arguments.sample > arguments.block / 2.0 {
+        let message = format!(
+            "--sample {}: expected at most half of --block, {} s: the shortest block is half of it",
+            arguments.sample,
+            arguments.block / 2.0
+        );
+        return Err(Failure::input(message));
+    }
+    Ok(Limits {
+        longest: Duration::from_secs_f64(arguments.longest),
+        sample: Duration::from_secs_f64(arguments.sample),
+    })
+}
+
+fn settings(arguments: &AbArgs) -> ExperimentSettings {
+    ExperimentSettings {
+        error: 1.0 - arguments.confidence / 100.0,
+        precision_percent: arguments.precision,
+        harm_percent: arguments.harm,
+        collapse_percent: Some(arguments.collapse).filter(|&percent| percent < 100.0),
+        better: if arguments.less_is_better { Better::Less } else { Better::More },
+        until_clear: arguments.until_clear,
+    }
+}
+
+/// A line on stderr after each pair of blocks.
+fn tell(progress: &Progress, arguments: &AbArgs) {
+    let needed = progress.needed.map_or_else(
+        || "cannot tell yet how long it takes".to_owned(),
+        |needed| format!("{} more to know it to {} %", text::time(needed), arguments.precision),
+    );
+    let (pairs, effect) = (progress.pairs, text::effect(&progress.overall));
+    // A closed stderr leaves nobody to tell.
+    let _ = writeln!(std::io::stderr(), "corun: pair {pairs}: {effect}, {needed}");
+}
+
+/// The result goes to stdout also where the experiment was cut short.
+fn concluded(conclusion: &Conclusion, arguments: &AbArgs) -> Outcome<String> {
+    let text = match arguments.format {
+        DocumentFormat::Text => text::text(conclusion, arguments),
+        DocumentFormat::Json => json(&document::document(conclusion, arguments))?,
+    };
+    let failure = match (&conclusion.unrestored, &conclusion.ended) {
+        (Some(error), _) => {
+            Failure::Failed(anyhow::anyhow!("it may still be on, turn it off by hand: {error}"))
+        }
+        (None, Ended::Failed(error)) => {
+            Failure::Failed(anyhow::anyhow!("{error}; it was turned off"))
+        }
+        (None, Ended::Interrupted) => Failure::Interrupted,
+        (None, Ended::Done(_) | Ended::Harm(_) | Ended::Time) => return Ok(text),
+    };
+    print(&text)?;
+    Err(failure)
+}

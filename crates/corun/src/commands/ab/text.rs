@@ -1,0 +1,116 @@
+//! The result for people.
+
+use std::time::Duration;
+
+use corun_live::ab::{Conclusion, Done, Effect, Ended, HarmKind};
+
+use crate::cli::AbArgs;
+use crate::output::{Align, counted, table};
+
+pub(super) fn text(conclusion: &Conclusion, arguments: &AbArgs) -> String {
+    let experiment = &conclusion.experiment;
+    let overall = experiment.overall();
+    let header = [
+        ("program", Align::Left),
+        ("effect", Align::Right),
+        ("from", Align::Right),
+        ("to", Align::Right),
+        ("pairs", Align::Right),
+    ];
+    let row = |name: &str, effect: &Effect| {
+        let cell = |value: Option<f64>| value.map_or_else(|| "?".to_owned(), percent);
+        let pairs = effect.pairs.to_string();
+        vec![name.to_owned(), cell(effect.percent), cell(effect.low), cell(effect.high), pairs]
+    };
+    let programs = experiment.programs();
+    let mut rows: Vec<Vec<String>> =
+        programs.iter().map(|(name, effect)| row(name, effect)).collect();
+    if programs.len() != 1 {
+        rows.push(row("all together", &overall));
+    }
+    let mut text = table(&header, &rows);
+    text.push_str(&format!(
+        "\n{}\nmeasured for {}, {} of blocks; from .. to: {} % sure\n",
+        said(conclusion, &overall, arguments),
+        time(conclusion.elapsed),
+        counted(experiment.pairs(), "pair"),
+        arguments.confidence,
+    ));
+    if let Some(needed) = conclusion.needed {
+        let needed = time(needed);
+        text.push_str(&format!("to know it to {} %: {needed} more\n", arguments.precision));
+    }
+    text
+}
+
+/// Why it ended, and what is known.
+fn said(conclusion: &Conclusion, overall: &Effect, arguments: &AbArgs) -> String {
+    let ended = match &conclusion.ended {
+        Ended::Done(Done::Precise) => {
+            format!("The effect is known to {} % to either side.", arguments.precision)
+        }
+        Ended::Done(Done::Clear) => "The sign of the effect is clear.".to_owned(),
+        Ended::Harm(harm) => match harm.kind {
+            HarmKind::Loss => {
+                format!("Stopped: {} surely loses more than {} %.", harm.program, arguments.harm)
+            }
+            HarmKind::Collapse => format!(
+                "Stopped at once: {} lost more than {} % in a block.",
+                harm.program, arguments.collapse
+            ),
+        },
+        Ended::Time => "The time is up.".to_owned(),
+        Ended::Interrupted => "Interrupted; this is what is known so far.".to_owned(),
+        Ended::Failed(_) => "Something failed; this is what was known by then.".to_owned(),
+    };
+    let good = if arguments.less_is_better { "less is better" } else { "more is better" };
+    let verdict = match (overall.low, overall.high) {
+        (Some(low), _) if low > 0.0 => format!("It raises the metrics ({good})."),
+        (_, Some(high)) if high < 0.0 => format!("It lowers the metrics ({good})."),
+        (Some(_), Some(_)) => "Whether it helps or harms is not clear.".to_owned(),
+        _ => "Nothing is sure yet.".to_owned(),
+    };
+    format!("{ended} {verdict}")
+}
+
+fn percent(value: f64) -> String {
+    format!("{value:+.1} %")
+}
+
+/// `+3.1 % (-0.5 % .. +6.2 %)`.
+pub(super) fn effect(effect: &Effect) -> String {
+    let Some(middle) = effect.percent else { return "nothing known".to_owned() };
+    match (effect.low, effect.high) {
+        (Some(low), Some(high)) => {
+            format!("{} ({} .. {})", percent(middle), percent(low), percent(high))
+        }
+        (Some(low), None) => format!("{} (above {})", percent(middle), percent(low)),
+        (None, Some(high)) => format!("{} (below {})", percent(middle), percent(high)),
+        (None, None) => format!("{} (not sure yet)", percent(middle)),
+    }
+}
+
+/// A time as people say it.
+pub(super) fn time(time: Duration) -> String {
+    let seconds = time.as_secs_f64();
+    match seconds {
+        _ if seconds < 120.0 => format!("{seconds:.0} s"),
+        _ if seconds < 7200.0 => format!("{:.0} min", seconds / 60.0),
+        _ if seconds < 172_800.0 => format!("{:.1} h", seconds / 3600.0),
+        _ => format!("{:.1} days", seconds / 86_400.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn effects_and_times_read_well() {
+        let known = Effect { percent: Some(3.12), low: Some(-0.5), high: Some(6.2), pairs: 9 };
+        assert_eq!(effect(&known), "+3.1 % (-0.5 % .. +6.2 %)");
+        assert_eq!(effect(&Effect { high: None, ..known }), "+3.1 % (above -0.5 %)");
+        let times = [30, 600, 9000, 200_000].map(|seconds| time(Duration::from_secs(seconds)));
+        assert_eq!(times, ["30 s", "10 min", "2.5 h", "2.3 days"]);
+    }
+}

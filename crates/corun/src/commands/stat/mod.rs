@@ -1,0 +1,148 @@
+//! `corun stat`: what threads do, sample by sample.
+
+mod rows;
+mod watch;
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write as _};
+
+use anyhow::Context as _;
+use corun_live::{Event, EventError, Pmus, Roots, Sampling, counter_advice};
+
+use crate::cli::{PerName, StatArgs};
+use crate::failure::{Failure, Outcome};
+use crate::output::check_target;
+use rows::{Column, Rows};
+
+/// Counted where nothing else is asked for.
+const HARDWARE: [&str; 4] = ["instructions", "cycles", "cache-misses", "branches"];
+const SOFTWARE: [&str; 4] = ["task-clock", "context-switches", "cpu-migrations", "page-faults"];
+
+pub(super) fn run(arguments: &StatArgs) -> Outcome<String> {
+    let roots = Roots::default();
+    let pmus = Pmus::read(&roots);
+    if arguments.list {
+        return Ok(pmus.known_names().iter().map(|name| format!("{name}\n")).collect());
+    }
+    if arguments.command.is_empty() && arguments.pid.is_empty() && !arguments.all_cpus {
+        return Err(Failure::input("nothing to count")
+            .hint("corun stat -- PROGRAM")
+            .hint("corun stat -p PID")
+            .hint("corun stat -a"));
+    }
+    if let Some(path) = &arguments.output {
+        check_target(path)?;
+    }
+    let sampling = sampling(arguments, &pmus, &roots)?;
+    let columns = sampling
+        .events()
+        .iter()
+        .map(|event| Column { name: event.name.clone(), is_time: event.is_time });
+    let columns = columns.collect();
+    let rows = Rows::new(sink(arguments)?, arguments.format, columns, arguments.per.clone());
+    watch::run(arguments, roots, sampling, rows)
+}
+
+/// A line for people beside the table; a closed stderr leaves nobody to tell.
+fn note(text: &str) {
+    let _ = writeln!(io::stderr(), "corun: note: {text}");
+}
+
+fn sampling(arguments: &StatArgs, pmus: &Pmus, roots: &Roots) -> Outcome<Sampling> {
+    let names = names(arguments, pmus);
+    let events = names.iter().map(|name| event(pmus, name)).collect::<Outcome<Vec<Event>>>()?;
+    let sampling = Sampling::new(events).map_err(|(event, error)| {
+        let advice = counter_advice(roots, &error);
+        let failure = Failure::input(format!("`{}` cannot be counted: {error}", event.name));
+        advice.into_iter().fold(failure, Failure::hint)
+    })?;
+    if sampling.is_user_only() {
+        note("what the kernel does for programs is not counted: it needs root or CAP_PERFMON");
+    }
+    Ok(sampling)
+}
+
+fn names(arguments: &StatArgs, pmus: &Pmus) -> Vec<String> {
+    let mut names: Vec<String> =
+        arguments.events.iter().flat_map(|list| split(list)).map(str::to_owned).collect();
+    if names.is_empty() {
+        let default = if pmus.has_hardware() {
+            HARDWARE
+        } else {
+            note(
+                "no hardware counters here: counting what the kernel counts itself (a virtual \
+                 machine has them only where its host passes them on)",
+            );
+            SOFTWARE
+        };
+        names = default.map(str::to_owned).to_vec();
+    }
+    // What rates are put in relation to has to be counted, too.
+    for per in &arguments.per {
+        let base = match per {
+            PerName::Second => continue,
+            PerName::Instructions => "instructions",
+            PerName::Cycles => "cycles",
+        };
+        if !names.iter().any(|name| rows::base(name) == base) {
+            names.push(base.to_owned());
+        }
+    }
+    names
+}
+
+/// Commas part events, but also the parts of one between its slashes.
+fn split(list: &str) -> Vec<&str> {
+    let mut names = Vec::new();
+    let (mut start, mut inside) = (0, false);
+    for (at, letter) in list.char_indices() {
+        match letter {
+            '/' => inside = !inside,
+            ',' if !inside => {
+                names.push(&list[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    names.push(&list[start..]);
+    names.into_iter().map(str::trim).filter(|name| !name.is_empty()).collect()
+}
+
+fn event(pmus: &Pmus, name: &str) -> Outcome<Event> {
+    pmus.event(name).map_err(|error| match &error {
+        EventError::Unknown { name } => {
+            let known = pmus.known_names();
+            Failure::unknown("event", name, known.iter().map(String::as_str))
+                .hint("corun stat --list")
+        }
+        EventError::NoHardware { .. } => {
+            Failure::input(&error).hint(format!("-e {}", SOFTWARE.join(",")))
+        }
+        _ => Failure::input(&error).hint("corun stat --list"),
+    })
+}
+
+/// Where the table goes: a program that is started has stdout.
+fn sink(arguments: &StatArgs) -> Outcome<Box<dyn io::Write>> {
+    Ok(match &arguments.output {
+        Some(path) => {
+            let file =
+                File::create(path).with_context(|| format!("cannot write {}", path.display()));
+            Box::new(BufWriter::new(file?))
+        }
+        None if arguments.command.is_empty() => Box::new(io::stdout()),
+        None => Box::new(BufWriter::new(io::stderr())),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::split;
+
+    #[test]
+    fn commas_within_slashes_part_nothing() {
+        assert_eq!(split("a,cpu/event=1,umask=2/u, b,"), ["a", "cpu/event=1,umask=2/u", "b"]);
+        assert_eq!(split("a/b,c"), ["a/b,c"]);
+    }
+}

@@ -1,0 +1,195 @@
+//! `corun ab` with commands that switch a file on and off.
+
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use crate::fixture::{Fixture, Ran};
+
+/// A switch and a metric that gives 100, or 120 when it is on, plus some noise.
+const SWITCH: [&str; 4] =
+    ["--on", "touch on; echo on >> log", "--off", "rm -f on; echo off >> log"];
+const METRIC: &str = "app=n=$(( $(date +%N | tail -c 4 | sed 's/^0*//;s/^$/0/') % 4 )); \
+                      if [ -e on ]; then echo $((120 + n)); else echo $((100 + n)); fi";
+const QUICK: [&str; 6] = ["--block", "0.1", "--washout", "0.01", "--sample", "0.03"];
+
+fn ab(fixture: &Fixture, more: &[&str]) -> Ran {
+    fixture.run(&[&["ab"], &SWITCH[..], &QUICK, more].concat())
+}
+
+#[test]
+fn an_effect_of_the_switch_is_found_and_it_ends_off() {
+    let fixture = Fixture::new();
+    let ran = ab(&fixture, &["--metric", METRIC, "--precision", "5", "--format", "json"]);
+    assert_eq!(ran.code(), 0, "{}", ran.stderr());
+    let document: serde_json::Value = serde_json::from_str(&ran.stdout()).unwrap();
+    assert_eq!(document["ended"], "precise", "{document}");
+    let overall = &document["overall"];
+    let figure = |name: &str| overall[name].as_f64().unwrap();
+    assert!(figure("low_percent") < 20.0 && figure("high_percent") > 19.0, "{document}");
+    assert!(figure("high_percent") - figure("low_percent") < 12.5, "{document}");
+    assert_eq!(document["programs"][0]["name"], "app");
+    let page = include_str!("../../../../docs/json.md");
+    for (field, value) in document.as_object().unwrap() {
+        let inner = value.as_object().into_iter().flat_map(|inner| inner.keys());
+        for name in std::iter::once(field).chain(inner) {
+            assert!(page.contains(&format!("`{name}`")), "docs/json.md lacks {name}");
+        }
+    }
+    assert!(ran.stderr().contains("corun: pair 1: +"), "{}", ran.stderr());
+    // Whatever came last, it is off.
+    assert!(!fixture.path("on").exists());
+    let log = std::fs::read_to_string(fixture.path("log")).unwrap();
+    assert!(log.ends_with("off\n") && log.contains("on\n"));
+}
+
+#[test]
+fn a_harm_stops_it() {
+    let fixture = Fixture::new();
+    let metric = "app=if [ -e on ]; then echo 1; else echo 100; fi";
+    let ran = ab(&fixture, &["--metric", metric, "--longest", "60"]);
+    let text = ran.stdout();
+    assert_eq!(ran.code(), 0, "{}", ran.stderr());
+    assert!(text.contains("Stopped at once: app lost more than 50 % in a block."), "{text}");
+    assert!(!fixture.path("on").exists());
+    let ran = ab(&fixture, &["--metric", metric, "--collapse", "100", "--longest", "60"]);
+    assert!(ran.stdout().contains("Stopped: app surely loses more than 5 %."), "{}", ran.stdout());
+}
+
+#[test]
+fn a_wrong_start_changes_nothing() {
+    let fixture = Fixture::new();
+    ab(&fixture, &[]).refused(&["no metric", "try: --metric NAME=CMD"]);
+    ab(&fixture, &["--metric", "app"]).refused(&["app", "expected a name, `=`"]);
+    ab(&fixture, &["--metric", "app=false"]).refused(&[
+        "metric `app` (`false`)",
+        "exit status: 1",
+        "nothing was changed",
+    ]);
+    ab(&fixture, &["--metric", "app=echo quick"])
+        .refused(&["printed `quick`, expected one number", "nothing was changed"]);
+    ab(&fixture, &["--metric", "a=echo 1", "--metric", "a=echo 2"])
+        .refused(&["two metrics", "`a`"]);
+    ab(&fixture, &["--metric", METRIC, "--precision", "0"])
+        .refused(&["--precision", "0.01 to 100"]);
+    ab(&fixture, &["--metric", METRIC, "--longest", "0.1"]).refused(&["--longest", "seven pairs"]);
+    let long = [&["ab"], &SWITCH[..], &["--metric", METRIC, "--block", "1", "--sample", "1"]];
+    fixture.run(&long.concat()).refused(&["--sample", "half of --block"]);
+    ab(&fixture, &["--prometheus", "http://127.0.0.1:1", "--query", "a=up"]).refused(&[
+        "metric `a` (`up`)",
+        "no answer from http://127.0.0.1:1",
+        "nothing was changed",
+    ]);
+    let half = fixture.run(&["ab", "--on", "touch on", "--metric", METRIC]);
+    half.refused(&["--off"]);
+    assert_eq!(fixture.files(), ["solo.csv"]);
+}
+
+#[test]
+fn a_switch_that_fails_is_turned_off_and_told() {
+    let fixture = Fixture::new();
+    let words =
+        ["ab", "--on", "echo jammed >&2; exit 4", "--off", "touch off", "--metric", "a=echo 1"];
+    let ran = fixture.run(&[&words[..], &QUICK].concat());
+    assert_eq!(ran.code(), 1, "{}", ran.stderr());
+    let stderr = ran.stderr();
+    assert!(stderr.contains("command of --on") && stderr.contains("4: jammed"), "{stderr}");
+    assert!(stderr.contains("it was turned off"), "{stderr}");
+    assert!(fixture.path("off").exists());
+    let words = ["ab", "--on", "true", "--off", "exit 5", "--metric", "a=echo 1"];
+    let ran = fixture.run(&[&words[..], &QUICK].concat());
+    assert!(ran.stderr().contains("turn it off by hand"), "{}", ran.stderr());
+}
+
+#[test]
+fn interrupted_it_turns_off_and_says_what_is_known() {
+    let fixture = Fixture::new();
+    let child = Command::new(assert_cmd::cargo::cargo_bin!("corun"))
+        .current_dir(fixture.path("."))
+        .args(["ab", "--precision", "0.01", "--longest", "600"])
+        .args(SWITCH)
+        .args(QUICK)
+        .args(["--metric", METRIC])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Until it has been on once.
+    let on = || std::fs::read_to_string(fixture.path("log")).is_ok_and(|log| log.contains("on\n"));
+    let came = (0..600).any(|_| {
+        std::thread::sleep(Duration::from_millis(100));
+        on()
+    });
+    assert!(came);
+    let pid = child.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), output.status.signal()), (Some(130), None));
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("Interrupted; this is what is known so far."), "{text}");
+    assert!(!fixture.path("on").exists());
+}
+
+/// A program that keeps a CPU busy until the test ends.
+struct Busy(std::process::Child);
+
+impl Busy {
+    fn start() -> Self {
+        Self(Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap())
+    }
+
+    /// `NAME=CMD` for its nanoseconds on a CPU.
+    fn metric(&self, name: &str) -> String {
+        format!("{name}=cut -d' ' -f1 /proc/{}/schedstat", self.0.id())
+    }
+
+    fn state(&self) -> String {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.0.id())).unwrap();
+        stat.split(' ').nth(2).unwrap().to_owned()
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        // It has no other way to end.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn what_stops_a_real_program_is_found_out_and_taken_back() {
+    let fixture = Fixture::new();
+    let (first, second) = (Busy::start(), Busy::start());
+    let on = format!("kill -STOP {}", second.0.id());
+    let off = format!("kill -CONT {}", second.0.id());
+    let (first_metric, second_metric) = (first.metric("first"), second.metric("second"));
+    let ran = fixture.run(&[
+        "ab",
+        "--on",
+        &on,
+        "--off",
+        &off,
+        "--count",
+        &first_metric,
+        "--count",
+        &second_metric,
+        "--block",
+        "0.4",
+        "--washout",
+        "0.05",
+        "--sample",
+        "0.1",
+        "--collapse",
+        "90",
+        "--longest",
+        "120",
+        "--format",
+        "json",
+    ]);
+    assert_eq!(ran.code(), 0, "{}", ran.stderr());
+    let document: serde_json::Value = serde_json::from_str(&ran.stdout()).unwrap();
+    assert!(["collapse", "harm"].contains(&document["ended"].as_str().unwrap()), "{document}");
+    assert_eq!(document["harmed"], "second", "{document}");
+    assert_ne!(second.state(), "T");
+}

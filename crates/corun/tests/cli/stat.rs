@@ -1,0 +1,147 @@
+//! `corun stat` on real programs, by the kernel's own events, which are counted on any machine.
+
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::fixture::{Fixture, Ran};
+
+const EVENTS: &str = "task-clock,context-switches,page-faults";
+
+/// Are counters allowed here? Says so where not.
+fn can_count(ran: &Ran) -> bool {
+    let refused = ran.code() == 2 && ran.stderr().contains("cannot");
+    if refused {
+        eprintln!("skipped: counters cannot be opened here: {}", ran.stderr());
+    }
+    !refused
+}
+
+fn lines(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn count(line: &Value, event: &str) -> f64 {
+    line["counts"][event].as_f64().unwrap()
+}
+
+#[test]
+fn a_program_is_counted_with_all_that_it_starts() {
+    let fixture = Fixture::new();
+    // A shell that lives on, and children that no sample sees.
+    let script = "i=0; while [ $i -lt 60 ]; do /bin/true; i=$((i+1)); done; echo done; exit 7";
+    let options = ["stat", "-e", EVENTS, "-T", "50ms", "--format", "json", "-o", "out.json", "--"];
+    let ran = fixture.run(&[&options[..], &["sh", "-c", script]].concat());
+    if !can_count(&ran) {
+        return;
+    }
+    assert_eq!((ran.code(), ran.stdout().as_str()), (7, "done\n"));
+    assert_eq!(ran.stderr(), "");
+    let lines = lines(&std::fs::read_to_string(fixture.path("out.json")).unwrap());
+    let of = |of: &str| lines.iter().filter(|line| line["of"] == of).collect::<Vec<_>>();
+    let total = of("total");
+    assert_eq!(total.len(), 1);
+    let first = of("thread")[0];
+    assert!(first["pid"] == first["tid"] && first["cpu"].is_u64(), "{first}");
+    // Each of the children faults in some pages and computes.
+    assert!(count(total[0], "page-faults") >= 60.0 * 10.0, "{}", total[0]);
+    let parts = of("thread").into_iter().chain(of("others"));
+    let sum: f64 = parts.map(|line| count(line, "task-clock_ns")).sum();
+    let all = count(total[0], "task-clock_ns");
+    assert!(sum >= 0.99 * all && all > 1e6, "{sum} of {all}");
+}
+
+#[test]
+fn rates_are_columns_beside_the_counts() {
+    let fixture = Fixture::new();
+    let spin = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done";
+    let options = ["stat", "-e", "task-clock", "--per", "second", "--format", "csv", "--"];
+    let ran = fixture.run(&[&options[..], &["sh", "-c", spin]].concat());
+    if !can_count(&ran) {
+        return;
+    }
+    assert_eq!((ran.code(), ran.stdout().as_str()), (0, ""));
+    let stderr = ran.stderr();
+    let mut lines = stderr.lines();
+    let header = "time_s,interval_s,of,pid,tid,program,cpu,task-clock_ns,task-clock_ns_per_s";
+    assert_eq!(lines.next(), Some(header));
+    let last: Vec<&str> = lines.last().unwrap().split(',').collect();
+    let number = |at: usize| last[at].parse::<f64>().unwrap();
+    assert_eq!(last[2], "total");
+    assert!((number(8) - number(7) / number(1)).abs() <= 1e-3 * number(8), "{last:?}");
+}
+
+#[test]
+fn running_processes_are_watched_until_they_end() {
+    let fixture = Fixture::new();
+    let mut started = Command::new("sh")
+        .args(["-c", "while :; do :; done"])
+        .stdin(Stdio::null())
+        .spawn()
+        .unwrap();
+    let pid = started.id().to_string();
+    let options = ["stat", "-e", "task-clock", "-T", "50ms", "--format", "json", "-p", &pid];
+    let ran = fixture.run(&[&options[..], &["--count", "3"]].concat());
+    started.kill().unwrap();
+    started.wait().unwrap();
+    if !can_count(&ran) {
+        return;
+    }
+    let lines = lines(&ran.done());
+    assert_eq!(lines.len(), 3);
+    for line in &lines {
+        assert_eq!(line["pid"].as_u64(), Some(started.id().into()));
+        assert!(count(line, "task-clock_ns") > 0.0, "{line}");
+    }
+    let gone = fixture.run(&options);
+    gone.refused(&["no process has the number", &pid]);
+}
+
+#[test]
+fn each_cpu_is_counted_for_the_machine_as_a_whole() {
+    let fixture = Fixture::new();
+    let options = ["stat", "-a", "-e", "context-switches", "-T", "50ms", "--format", "csv"];
+    let ran = fixture.run(&[&options[..], &["-o", "out.csv", "--", "sleep", "0.2"]].concat());
+    if !can_count(&ran) {
+        return;
+    }
+    assert_eq!(ran.code(), 0, "{}", ran.stderr());
+    let text = std::fs::read_to_string(fixture.path("out.csv")).unwrap();
+    let cpus: std::collections::BTreeSet<&str> =
+        text.lines().skip(1).map(|line| line.split(',').nth(6).unwrap()).collect();
+    let online = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap();
+    let online: corun_machine::CpuSet = online.trim().parse().unwrap();
+    assert_eq!(cpus.len(), online.len());
+}
+
+#[test]
+fn mistakes_are_named_with_what_to_do() {
+    let fixture = Fixture::new();
+    let on = |events: &str| fixture.run(&["stat", "-e", events, "--", "/bin/true"]);
+    on("task-clok").refused(&["unknown event `task-clok`", "task-clock", "--list"]);
+    on("gpu/event=1/").refused(&["no counters called `gpu`"]);
+    on("task-clock:z").refused(&["found `:z`"]);
+    fixture.run(&["stat"]).refused(&["nothing to count", "-p PID"]);
+    fixture.run(&["stat", "-T", "1ms", "--", "/bin/true"]).refused(&["10ms"]);
+    fixture.run(&["stat", "-o", "no/where", "--", "/bin/true"]).refused(&["no such folder"]);
+    let missing = fixture.run(&["stat", "-e", "task-clock", "--", "no-such-program"]);
+    missing.refused(&["`no-such-program`"]);
+    let folder = fixture.run(&["stat", "-e", "task-clock", "--", "/tmp"]);
+    folder.refused(&["cannot run `/tmp`"]);
+}
+
+#[test]
+fn a_program_that_a_signal_ends_is_told_by_the_exit_code() {
+    let fixture = Fixture::new();
+    let ran = fixture.run(&["stat", "-e", "task-clock", "--", "sh", "-c", "kill -KILL $$"]);
+    if can_count(&ran) {
+        assert_eq!(ran.code(), 137, "{}", ran.stderr());
+    }
+}
+
+#[test]
+fn events_are_listed() {
+    let list = Fixture::new().run(&["stat", "--list"]).done();
+    assert!(list.lines().any(|name| name == "task-clock"), "{list}");
+    assert!(list.lines().is_sorted());
+}
