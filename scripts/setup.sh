@@ -12,6 +12,8 @@ if [ "$goal" = test ]; then
     # The guest with several LLCs and nodes.
     package_of[qemu-system-x86_64]=qemu-system-x86
     package_of[cpio]=cpio
+    # Tests of resctrl mount a file system of their own.
+    package_of[fusermount3]=fuse3
 fi
 
 missing=()

@@ -12,6 +12,7 @@ mod predict;
 mod profile;
 mod profiles;
 mod replay;
+mod restore;
 mod run;
 mod stand_in;
 mod stat;
@@ -39,6 +40,7 @@ pub(crate) fn run(command: &Command) -> Outcome<String> {
         Command::StandIn(arguments) => stand_in::run(arguments),
         Command::Replay(arguments) => replay::run(arguments),
         Command::Stat(arguments) => stat::run(arguments),
+        Command::Restore(arguments) => restore::run(arguments),
         Command::Study(arguments) => study::run(arguments),
     }
 }
