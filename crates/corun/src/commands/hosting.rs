@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use anyhow::anyhow;
 use corun_live::{
-    Actuator, Affinity, Decision, Host, HostOptions, Journal, Modelled, PerfSource, Processes,
-    ResctrlMonitor, Restored, Reverted, Roots, Round, Source, StoredProfiles, Target, Verdict,
-    Which, default_folder, restore,
+    Actuator, Affinity, Decision, Host, HostOptions, Journal, Modelled, Nice, Pages, PerfSource,
+    Processes, Resctrl, ResctrlMonitor, Restored, Reverted, Roots, Round, Source, StoredProfiles,
+    Target, Verdict, Which, default_folder, restore,
 };
 use corun_machine::Machine;
 use corun_model::{LoadedProgram, Model};
@@ -127,7 +127,16 @@ impl Ground {
     }
 
     fn actuators(&self) -> Vec<Box<dyn Actuator>> {
-        vec![Box::new(Affinity::new())]
+        let mut actuators: Vec<Box<dyn Actuator>> = vec![
+            Box::new(Affinity::at(&self.roots)),
+            Box::new(Nice::new(&self.roots)),
+            Box::new(Pages::new(&self.roots)),
+        ];
+        // Where it is not mounted, policies that partition are refused by what they need.
+        if let Ok(resctrl) = Resctrl::new(&self.roots) {
+            actuators.push(Box::new(resctrl));
+        }
+        actuators
     }
 }
 

@@ -16,7 +16,8 @@ use sd_notify::NotifyState;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use tracing::{error, info, warn};
 
-use self::config::{Config, DEFAULT_PATH, EXAMPLE, LogFormat};
+pub(super) use self::config::Config;
+use self::config::{DEFAULT_PATH, EXAMPLE, LogFormat};
 use self::metrics::{Metrics, serve};
 use self::watchdog::Watchdog;
 use super::hosting::{Ground, action_in_words, program_of};
@@ -72,7 +73,8 @@ pub(super) fn run(arguments: &DaemonArgs) -> Outcome<String> {
     }
 }
 
-fn host(config: &Config, dry_run: bool) -> Outcome<Host> {
+/// The host that a configuration asks for.
+pub(super) fn host(config: &Config, dry_run: bool) -> Outcome<Host> {
     let arguments = config.host_args(dry_run)?;
     let profiles: Vec<&str> =
         config.programs.iter().filter_map(|one| one.profile.as_deref()).collect();
