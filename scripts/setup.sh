@@ -9,6 +9,8 @@ goal=${1:?usage: scripts/setup.sh build|test}
 declare -A package_of=([cc]=gcc)
 if [ "$goal" = test ]; then
     package_of[qemu-x86_64]=qemu-user
+    # Tests of resctrl mount a file system of their own.
+    package_of[fusermount3]=fuse3
 fi
 
 missing=()

@@ -4,6 +4,7 @@
 //! kernel keeps what was written when corun is killed, and a reboot clears what was done.
 
 mod folder;
+mod heirs;
 mod trails;
 
 use std::fs::File;
@@ -11,11 +12,12 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use corun_machine::CpuSet;
 use serde::{Deserialize, Serialize};
 
 use crate::act::thread_stat::process_stat;
 use crate::act::{ActError, Doing};
-use crate::{Change, Reverted, Roots};
+use crate::{Change, Reverted, Roots, Task};
 
 pub use folder::default_folder;
 pub(crate) use folder::{JournalFolder, JournalName, lock};
@@ -50,6 +52,8 @@ pub(crate) struct Header {
     pub(crate) pid: u32,
     pub(crate) start_ticks: u64,
     pub(crate) boot_id: String,
+    /// When it was begun, since boot: journals are undone newest first.
+    pub(crate) began_ns: u64,
     /// The process-id namespace in which `pid` and all threads are numbered.
     pub(crate) pid_namespace: Option<String>,
 }
@@ -117,6 +121,7 @@ impl Header {
             pid,
             start_ticks: stat.start_ticks,
             boot_id: boot_id(roots)?,
+            began_ns: since_boot_ns(),
             pid_namespace: pid_namespace(roots),
         })
     }
@@ -127,6 +132,12 @@ pub(crate) fn boot_id(roots: &Roots) -> Result<String, JournalError> {
     let path = roots.proc.join("sys/kernel/random/boot_id");
     let failed = JournalError::kernel(&path, "cannot tell this boot from others");
     Ok(std::fs::read_to_string(&path).map_err(failed)?.trim().to_owned())
+}
+
+fn since_boot_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    let part = |value: i64| u64::try_from(value).unwrap_or_default();
+    part(now.tv_sec) * 1_000_000_000 + part(now.tv_nsec)
 }
 
 /// The kernel's name of the namespace in which we see processes.
@@ -153,7 +164,7 @@ impl Journal {
             folder,
             header,
             roots: roots.clone(),
-            trails: Trails::default(),
+            trails: Trails::since(name.start_ticks),
             length_bytes: 0,
             write_anew_at_bytes: GROWN_BYTES,
             broken: false,
@@ -192,6 +203,27 @@ impl Journal {
         self.append(&line_of(&PlanLine { changes: changes.into() }))?;
         changes.iter().for_each(|change| self.trails.add(change.clone()));
         Ok(())
+    }
+
+    /// Takes over a thread that is seen for the first time, if it began where its parent was held:
+    /// the answer is where it could have run but for that, and undoing lets it go there. None for
+    /// all others, whose affinity is their own.
+    ///
+    /// # Errors
+    /// As [`Self::write`].
+    pub fn adopt(
+        &mut self,
+        task: &Task,
+        affinity: &CpuSet,
+    ) -> Result<Option<CpuSet>, JournalError> {
+        let Some(change) = self.trails.inherited(&self.roots, task, affinity) else {
+            return Ok(None);
+        };
+        self.write(std::slice::from_ref(&change))?;
+        Ok(match change {
+            Change::Affinity { before, .. } => Some(before),
+            _ => None,
+        })
     }
 
     /// Undoes all that the journal says, newest first, and removes the file if nothing failed.

@@ -15,11 +15,14 @@ mod journal;
 mod launch;
 mod observe;
 mod processes;
+mod resctrl;
 mod restore;
 mod roots;
 mod task;
 
-pub use act::{ActError, Actuator, Affinity, Change, Held, Refusal, Reverted};
+pub use act::{
+    ActError, Actuator, Affinity, Change, Cpusets, Held, Nice, Pages, Refusal, Reverted,
+};
 pub use error::LiveError;
 pub use events::{Encoding, Event, EventError, Pmus};
 pub use journal::{Journal, JournalError, Restored, default_folder};
@@ -29,6 +32,10 @@ pub use observe::{
     StoredProfiles, counter_advice, profile_of, raise_descriptor_limit,
 };
 pub use processes::{Followed, Processes, Rule, Target, Whom, facts};
+pub use resctrl::{
+    BandwidthControl, BandwidthUnit, CacheControl, Monitoring, Resctrl, ResctrlError, ResctrlInfo,
+    Schemata, SchemataError, SchemataLine,
+};
 pub use restore::{Fate, RestoredJournal, Which, restore, would_restore};
 pub use roots::Roots;
 pub use task::{Scheduling, Task, TaskFacts};

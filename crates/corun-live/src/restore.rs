@@ -104,15 +104,17 @@ fn each(
         return Ok(Vec::new());
     };
     let here = Here { roots, folder, boot_id: boot_id(roots)?, doing };
-    let mut all = Vec::new();
+    let mut journals = Vec::new();
     for name in here.folder.names()? {
         if let Some(name) = JournalName::parse(&name) {
-            all.extend(here.one(name, which));
+            journals.push((here.began_ns(&name), name));
         } else if let Some(of) = name.strip_suffix(".new").and_then(JournalName::parse) {
             here.remove_unfinished(of, &name);
         }
     }
-    Ok(all)
+    // What a later corun found was left by the earlier one.
+    journals.sort_by(|one, other| other.cmp(one));
+    Ok(journals.into_iter().filter_map(|(_, name)| here.one(name, which)).collect())
 }
 
 /// What is the same for all journals of one call.
@@ -200,6 +202,12 @@ impl Here<'_> {
         }
     }
 
+    /// When a journal was begun; 0 where it does not tell.
+    fn began_ns(&self, name: &JournalName) -> u64 {
+        let read = self.read(name).ok().flatten();
+        read.and_then(|read| read.header).map_or(0, |header| header.began_ns)
+    }
+
     /// A journal that was being written anew when its writer died; the old one is whole.
     fn remove_unfinished(&self, of: JournalName, file_name: &str) {
         if self.doing == Doing::Act && !self.runs(&of) {
@@ -281,7 +289,8 @@ struct ReadJournal {
 }
 
 fn parse(bytes: &[u8], name: &JournalName) -> Result<ReadJournal, String> {
-    let mut read = ReadJournal::default();
+    let mut read =
+        ReadJournal { trails: Trails::since(name.start_ticks), ..ReadJournal::default() };
     let whole = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
     let mut lines = bytes[..whole].split_inclusive(|&byte| byte == b'\n');
     let Some(first) = lines.next() else { return Ok(read) };

@@ -25,6 +25,7 @@ impl Left {
             pid: name.pid,
             start_ticks: name.start_ticks,
             boot_id: boot_id(&roots).unwrap(),
+            began_ns: 5,
             pid_namespace: pid_namespace(&roots),
         };
         Self { _base: base, folder, name, header }
@@ -116,6 +117,25 @@ fn two_owners_of_one_thread_do_not_undo_each_other() {
     assert_eq!(ours.restore()[0].changes[0].outcome, Ok(Reverted::ChangedByOthers { found }));
     assert_eq!(theirs.restore()[0].changes[0].outcome, Ok(Reverted::Done));
     assert_eq!(sleeper.now(), first);
+}
+
+#[test]
+fn the_newest_journal_is_undone_first() {
+    let (left, sleeper) = (Left::new(), Sleeper::new());
+    let Some((first, second)) = sleeper.two_cpus() else { return };
+    left.write(&[&[sleeper.change(&first)]], "");
+    // The later one has the lower number.
+    let name = JournalName { pid: left.name.pid - 1, ..left.name };
+    let header = Header { pid: name.pid, began_ns: 6, ..left.header.clone() };
+    let later = Change::Affinity { task: sleeper.task, before: first, after: second.clone() };
+    let plan = PlanLine { changes: vec![later].into() };
+    let lines = [serde_json::to_string(&header).unwrap(), serde_json::to_string(&plan).unwrap()];
+    std::fs::write(left.folder.join(name.to_string()), lines.join("\n") + "\n").unwrap();
+    sleeper.set(&second);
+    let all = left.restore();
+    assert_eq!(all.iter().map(|one| one.pid).collect::<Vec<_>>(), [name.pid, left.name.pid]);
+    assert!(all.iter().all(|one| one.changes[0].outcome == Ok(Reverted::Done)));
+    assert_eq!(sleeper.now(), sleeper.found);
 }
 
 #[test]

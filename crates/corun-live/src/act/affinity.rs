@@ -14,7 +14,7 @@ use crate::{ActError, Reverted, Roots, Task};
 /// allowed to run before. Any number of CPUs that a [`CpuSet`] can name will do.
 #[derive(Debug)]
 pub struct Affinity {
-    online: PathBuf,
+    roots: Roots,
 }
 
 impl Default for Affinity {
@@ -31,12 +31,7 @@ impl Affinity {
 
     /// For the machine whose file systems are there; `sys` says which CPUs are on line.
     pub fn at(roots: &Roots) -> Self {
-        Self { online: online_file(roots) }
-    }
-
-    fn online(&self, machine: &Machine) -> CpuSet {
-        let listed = std::fs::read_to_string(&self.online).ok().and_then(|text| text.parse().ok());
-        listed.unwrap_or_else(|| machine.cpu_set())
+        Self { roots: roots.clone() }
     }
 }
 
@@ -56,7 +51,7 @@ impl Actuator for Affinity {
         held: &[Held],
         _now: Nanoseconds,
     ) -> Result<Vec<Change>, Refusal> {
-        let online = self.online(machine);
+        let online = online(&self.roots).unwrap_or_else(|| machine.cpu_set());
         let change = |thread: &Held, asked: &CpuSet| hold(thread, asked, &online);
         match action {
             Action::Allow { thread, cpus } => {
@@ -155,9 +150,7 @@ fn other_than(roots: &Roots, task: &Task, expected: &CpuSet) -> Result<Option<Cp
     if &found == expected {
         return Ok(None);
     }
-    let online = std::fs::read_to_string(online_file(roots)).ok();
-    let online: Option<CpuSet> = online.and_then(|text| text.parse().ok());
-    let same = online.is_some_and(|online| expected.intersection(&online) == found);
+    let same = online(roots).is_some_and(|online| expected.intersection(&online) == found);
     Ok((!same).then_some(found))
 }
 
@@ -182,6 +175,11 @@ fn failed(doing: &str, task: &Task, reason: std::io::Error) -> ActError {
         _ => None,
     };
     ActError::Kernel { what: format!("{doing} the affinity of thread {task}"), reason, advice }
+}
+
+/// The CPUs that are on line, where the kernel tells.
+pub(super) fn online(roots: &Roots) -> Option<CpuSet> {
+    std::fs::read_to_string(online_file(roots)).ok()?.parse().ok()
 }
 
 fn online_file(roots: &Roots) -> PathBuf {

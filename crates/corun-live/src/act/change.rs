@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use corun_machine::CpuSet;
 use serde::{Deserialize, Serialize};
 
-use super::affinity;
+use super::{affinity, cpusets, nice, pages};
+use crate::resctrl::{GroupChange, SchemataChange, TaskChange};
 use crate::{Roots, Task};
 
 /// One change to the machine, with what was there before: a line of the journal holds a plan's.
@@ -49,7 +50,7 @@ pub enum Change {
     ResctrlSchemata {
         /// The group's path below the root of resctrl; empty: the root group.
         group: PathBuf,
-        /// As it was: `L3:0=7ff;1=7ff`.
+        /// As it was: `L3:0=7ff;1=7ff`; empty where the group is made in the same plan.
         before: String,
         /// As it shall be.
         after: String,
@@ -104,7 +105,16 @@ impl Change {
     pub fn apply(&self, roots: &Roots) -> Result<(), ActError> {
         match self {
             Self::Affinity { task, before, after } => affinity::apply(roots, task, before, after),
-            other => Err(other.not_here()),
+            Self::Nice { task, before, after } => nice::apply(roots, task, *before, *after),
+            Self::Cpuset { file, before, after } => cpusets::apply(roots, file, before, after),
+            Self::ResctrlGroup { group } => GroupChange(group).apply(roots),
+            Self::ResctrlSchemata { group, before, after } => {
+                SchemataChange { group, before, after }.apply(roots)
+            }
+            Self::ResctrlTask { task, before, after } => {
+                TaskChange { task, before, after }.apply(roots)
+            }
+            Self::Pages { task, to, .. } => pages::apply(roots, task, *to),
         }
     }
 
@@ -129,19 +139,22 @@ impl Change {
             Self::Affinity { task, before, after } => {
                 affinity::revert(roots, task, before, after, doing)
             }
-            other => Err(other.not_here()),
+            Self::Nice { task, before, after } => nice::revert(roots, task, *before, *after, doing),
+            Self::Cpuset { file, before, after } => {
+                cpusets::revert(roots, file, before, after, doing)
+            }
+            Self::ResctrlGroup { group } => GroupChange(group).revert(roots, doing),
+            Self::ResctrlSchemata { group, before, after } => {
+                SchemataChange { group, before, after }.revert(roots, doing)
+            }
+            Self::ResctrlTask { task, before, after } => {
+                TaskChange { task, before, after }.revert(roots, doing)
+            }
+            Self::Pages { task, before, to } => pages::revert(roots, task, before, *to, doing),
         };
         match outcome {
             Err(ActError::Gone { .. }) => Ok(Reverted::Gone),
             other => other,
-        }
-    }
-
-    fn not_here(&self) -> ActError {
-        ActError::Kernel {
-            what: self.to_string(),
-            reason: std::io::ErrorKind::Unsupported.into(),
-            advice: None,
         }
     }
 
@@ -152,8 +165,8 @@ impl Change {
             Self::Nice { task, .. } => Thing::Nice(*task),
             Self::Cpuset { file, .. } => Thing::Cpuset(file.clone()),
             Self::ResctrlGroup { group } => Thing::ResctrlGroup(group.clone()),
-            Self::ResctrlSchemata { group, before, .. } => {
-                let resource = before.split(':').next().unwrap_or_default();
+            Self::ResctrlSchemata { group, after, .. } => {
+                let resource = after.split(':').next().unwrap_or_default();
                 Thing::ResctrlSchemata(group.clone(), resource.trim().to_owned())
             }
             Self::ResctrlTask { task, .. } => Thing::ResctrlTask(*task),

@@ -2,6 +2,9 @@
 
 mod affinity;
 mod change;
+mod cpusets;
+mod nice;
+mod pages;
 #[cfg(test)]
 pub(crate) mod sleeper;
 mod syscalls;
@@ -13,6 +16,9 @@ use corun_policy::{Action, ActionKind, Nanoseconds, ThreadId};
 pub use affinity::Affinity;
 pub use change::{ActError, Change, Reverted};
 pub(crate) use change::{Doing, Thing};
+pub use cpusets::Cpusets;
+pub use nice::Nice;
+pub use pages::Pages;
 
 use crate::Task;
 
@@ -69,13 +75,13 @@ pub trait Actuator: Send {
 pub struct Refusal(pub String);
 
 impl Refusal {
-    fn not_by(actuator: &str) -> Self {
+    pub(crate) fn not_by(actuator: &str) -> Self {
         Self(format!("this is no action of `{actuator}`"))
     }
 }
 
 /// A thread of a plan, if it may be acted on.
-fn held_thread(held: &[Held], id: ThreadId) -> Result<&Held, Refusal> {
+pub(crate) fn held_thread(held: &[Held], id: ThreadId) -> Result<&Held, Refusal> {
     let place = held.binary_search_by_key(&id, |thread| thread.id);
     let Ok(thread) = place.map(|place| &held[place]) else {
         return Err(Refusal(format!("thread {} is none of ours, or ended", id.0)));

@@ -1,5 +1,5 @@
 //! System calls that have no safe wrapper wide enough for us.
-#![allow(unsafe_code)] // two raw system calls: rustix's and libc's CPU sets end at 1024 CPUs
+#![allow(unsafe_code)] // raw system calls: other CPU sets end at 1024 CPUs, and none moves pages
 
 use std::io;
 
@@ -8,6 +8,8 @@ use corun_machine::{CpuId, CpuSet};
 const BITS: usize = usize::BITS as usize;
 /// Room for every CPU that a [`CpuSet`] can name.
 const MOST_WORDS: usize = (corun_machine::MAX_CPU as usize + 1) / BITS;
+/// Only pages that no other process maps (linux/mempolicy.h).
+const MPOL_MF_MOVE: libc::c_int = 1 << 1;
 const FIRST_WORDS: usize = 1024 / BITS;
 
 /// Where a thread may run: its affinity within what is on line.
@@ -48,6 +50,38 @@ pub(crate) fn set_affinity(tid: u32, cpus: &CpuSet) -> io::Result<()> {
         )
     };
     if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Moves pages of a process to nodes, address by address; the answer is the node of each, or an
+/// error as a negative number. Pages that others map too stay where they are.
+pub(crate) fn move_pages(pid: u32, addresses: &[usize], nodes: &[i32]) -> io::Result<Vec<i32>> {
+    assert_eq!(addresses.len(), nodes.len());
+    raw_move_pages(pid, addresses, nodes.as_ptr())
+}
+
+/// The node of each page of a process, or an error as a negative number.
+pub(crate) fn node_of_pages(pid: u32, addresses: &[usize]) -> io::Result<Vec<i32>> {
+    raw_move_pages(pid, addresses, std::ptr::null())
+}
+
+/// `nodes` is null or points to as many numbers as there are addresses.
+fn raw_move_pages(pid: u32, addresses: &[usize], nodes: *const i32) -> io::Result<Vec<i32>> {
+    let mut status = vec![0i32; addresses.len()];
+    // SAFETY: the kernel reads as many addresses and nodes, and writes as many numbers, as it is
+    // told; the addresses are another process's, or this one's, which keeps what is at them.
+    let answer = unsafe {
+        libc::syscall(
+            libc::SYS_move_pages,
+            pid as libc::pid_t,
+            addresses.len(),
+            addresses.as_ptr(),
+            nodes,
+            status.as_mut_ptr(),
+            MPOL_MF_MOVE,
+        )
+    };
+    // A positive answer counts pages that could not be moved.
+    if answer >= 0 { Ok(status) } else { Err(io::Error::last_os_error()) }
 }
 
 fn cpus_of(words: &[usize]) -> CpuSet {

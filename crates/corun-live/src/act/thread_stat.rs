@@ -19,6 +19,7 @@ pub(crate) struct ThreadStat {
     pub(crate) parent_pid: u32,
     pub(crate) kernel_thread: bool,
     pub(crate) real_time: bool,
+    pub(crate) nice: i32,
     pub(crate) start_ticks: u64,
 }
 
@@ -39,6 +40,7 @@ impl ThreadStat {
             parent_pid: field(4)?.parse().ok()?,
             kernel_thread: field(9)?.parse::<u64>().ok()? & KERNEL_THREAD != 0,
             real_time: REAL_TIME.contains(&field(41)?.parse().ok()?),
+            nice: field(19)?.parse().ok()?,
             start_ticks: field(22)?.parse().ok()?,
         })
     }
@@ -94,12 +96,12 @@ pub(crate) fn still_there(roots: &Roots, task: &Task) -> Result<ThreadStat, ActE
 ///
 /// # Errors
 /// As [`still_there`]; [`ActError::Protected`] for kernel threads and real-time threads.
-pub(crate) fn touchable(roots: &Roots, task: &Task) -> Result<(), ActError> {
+pub(crate) fn touchable(roots: &Roots, task: &Task) -> Result<ThreadStat, ActError> {
     let stat = still_there(roots, task)?;
     let why = match () {
         () if stat.kernel_thread => "it is the kernel's own",
         () if stat.real_time => "it is scheduled in real time",
-        () => return Ok(()),
+        () => return Ok(stat),
     };
     Err(ActError::Protected { what: format!("thread {task}"), why })
 }

@@ -145,3 +145,104 @@ fn a_long_journal_is_written_anew_and_undoes_the_same() {
     assert_eq!(read.undo(&roots, Doing::Act)[0].outcome, Ok(Reverted::Done));
     assert_eq!(sleeper.now(), sleeper.found);
 }
+
+/// A program that starts another when it is told to, and that one's number.
+struct Parent {
+    program: std::process::Child,
+    task: Task,
+    found: CpuSet,
+}
+
+impl Parent {
+    fn new() -> Self {
+        let program = std::process::Command::new("sh")
+            .args(["-c", "read line; sleep 1000 & echo $!; read line; kill $!"])
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let found = crate::facts(&Roots::default(), program.id(), program.id()).unwrap();
+        Self { program, task: found.task, found: found.affinity }
+    }
+
+    fn start_child(&mut self) -> u32 {
+        use std::io::BufRead as _;
+        self.program.stdin.as_mut().unwrap().write_all(b"go\n").unwrap();
+        let mut line = String::new();
+        std::io::BufReader::new(self.program.stdout.as_mut().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        line.trim().parse().unwrap()
+    }
+}
+
+impl Drop for Parent {
+    fn drop(&mut self) {
+        drop(self.program.stdin.take());
+        let _ = self.program.wait();
+    }
+}
+
+fn affinity_of(pid: u32) -> CpuSet {
+    crate::facts(&Roots::default(), pid, pid).unwrap().affinity
+}
+
+#[test]
+fn what_a_held_program_starts_is_let_go_with_it() {
+    for adopt in [false, true] {
+        let (_base, path) = folder();
+        let roots = Roots::default();
+        let mut journal = Journal::create(&path, &roots).unwrap();
+        let mut parent = Parent::new();
+        let Some(first) = parent.found.first().filter(|_| parent.found.len() > 1) else {
+            eprintln!("skipped: this test may run on one CPU only");
+            return;
+        };
+        let one = CpuSet::from_iter([first]);
+        let change = Change::Affinity {
+            task: parent.task,
+            before: parent.found.clone(),
+            after: one.clone(),
+        };
+        journal.write(std::slice::from_ref(&change)).unwrap();
+        change.apply(&roots).unwrap();
+        let child = parent.start_child();
+        assert_eq!(affinity_of(child), one);
+        if adopt {
+            let task = crate::facts(&roots, child, child).unwrap().task;
+            assert_eq!(journal.adopt(&task, &one).unwrap(), Some(parent.found.clone()));
+            assert_eq!(journal.adopt(&task, &one).unwrap(), None);
+            let own = Task { start_ticks: 1, ..task };
+            assert_eq!(journal.adopt(&own, &one).unwrap(), None);
+            assert_eq!(journal.adopt(&parent.task, &one).unwrap(), None);
+        }
+        let restored = journal.undo(&roots);
+        assert_eq!(restored.len(), 2);
+        assert!(restored.iter().all(|one| one.outcome == Ok(Reverted::Done)), "{restored:?}");
+        assert_eq!(
+            [parent.task.pid, child].map(affinity_of),
+            [parent.found.clone(), parent.found.clone()]
+        );
+    }
+}
+
+#[test]
+fn a_process_whose_threads_were_pinned_apart_has_no_heirs() {
+    let (_base, path) = folder();
+    let roots = Roots::default();
+    let mut journal = Journal::create(&path, &roots).unwrap();
+    let (one, other) = (Sleeper::new(), Sleeper::new());
+    let Some((first, second)) = one.two_cpus() else { return };
+    other.set(&first);
+    let pinned =
+        Change::Affinity { task: other.task, before: first.clone(), after: second.clone() };
+    for change in [one.change(&first), pinned] {
+        journal.write(std::slice::from_ref(&change)).unwrap();
+        change.apply(&roots).unwrap();
+    }
+    let third = Sleeper::new();
+    third.set(&second);
+    assert_eq!(journal.adopt(&third.task, &second).unwrap(), None);
+    journal.undo(&roots);
+    assert_eq!([one.now(), other.now(), third.now()], [one.found.clone(), first, second]);
+}

@@ -2,10 +2,13 @@
 
 use std::collections::HashMap;
 
+use corun_machine::CpuSet;
+
+use super::heirs::{self, HeldProcesses};
 use super::{Restored, in_words};
 use crate::act::thread_stat::still_there;
 use crate::act::{Doing, Thing};
-use crate::{ActError, Change, Reverted, Roots};
+use crate::{ActError, Change, Reverted, Roots, Task};
 
 /// All things that were changed. Of each only the oldest state and the latest change are kept: a
 /// thing is in the state after its latest change or, if that one was never made, before it.
@@ -13,6 +16,9 @@ use crate::{ActError, Change, Reverted, Roots};
 pub(crate) struct Trails {
     of: HashMap<Thing, Trail>,
     added: u64,
+    held: HeldProcesses,
+    /// When their corun started, in clock ticks since boot.
+    since_ticks: u64,
 }
 
 #[derive(Debug)]
@@ -24,8 +30,17 @@ struct Trail {
 }
 
 impl Trails {
+    /// None yet, of a corun that started then.
+    pub(crate) fn since(start_ticks: u64) -> Self {
+        Self { since_ticks: start_ticks, ..Self::default() }
+    }
+
     pub(crate) fn add(&mut self, change: Change) {
         self.added += 1;
+        if let Change::Affinity { task, before, after } = &change {
+            let is_new = !self.of.contains_key(&change.thing());
+            self.held.entry(task.pid).or_default().add(is_new.then_some(before), after);
+        }
         let added = self.added;
         self.of
             .entry(change.thing())
@@ -33,9 +48,31 @@ impl Trails {
             .or_insert_with(|| Trail { oldest: change.clone(), latest: change, added });
     }
 
-    /// Undoes everything, newest first.
+    /// Undoes everything, newest first, threads that were started by held ones at last.
     pub(crate) fn undo(&self, roots: &Roots, doing: Doing) -> Vec<Restored> {
-        self.newest_first().into_iter().map(|trail| trail.undo(roots, doing)).collect()
+        let mut restored: Vec<Restored> =
+            self.newest_first().into_iter().map(|trail| trail.undo(roots, doing)).collect();
+        let is_known = |task: &Task| self.of.contains_key(&Thing::Affinity(*task));
+        // What they start meanwhile is born free: their parents are let go by now.
+        let heirs = heirs::all(&self.held, roots, self.since_ticks, is_known);
+        restored.extend(heirs.into_iter().map(|change| {
+            let outcome = in_words(change.undone(roots, doing));
+            Restored { change, outcome }
+        }));
+        restored
+    }
+
+    /// The change by which a thread is held that no plan has named, if it is.
+    pub(crate) fn inherited(
+        &self,
+        roots: &Roots,
+        task: &Task,
+        affinity: &CpuSet,
+    ) -> Option<Change> {
+        if self.of.contains_key(&Thing::Affinity(*task)) {
+            return None;
+        }
+        heirs::change_of(&self.held, roots, task, affinity, self.since_ticks)
     }
 
     /// Changes that undo the same, in an order that can be written again.
@@ -56,6 +93,9 @@ impl Trails {
             Some(task) => !matches!(still_there(roots, task), Err(ActError::Gone { .. })),
             None => true,
         });
+        let left: Vec<u32> =
+            self.of.values().filter_map(|trail| Some(trail.latest.task()?.pid)).collect();
+        self.held.retain(|pid, _| left.contains(pid));
     }
 
     fn newest_first(&self) -> Vec<&Trail> {

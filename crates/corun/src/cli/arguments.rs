@@ -2,7 +2,7 @@
 
 mod live;
 
-pub(crate) use live::{AbArgs, DoctorArgs, StatArgs};
+pub(crate) use live::{AbArgs, DoctorArgs, RestoreArgs, StatArgs};
 
 use std::path::PathBuf;
 

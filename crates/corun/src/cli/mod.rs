@@ -6,8 +6,8 @@ mod values;
 pub(crate) use arguments::{
     AbArgs, CachesArgs, CompareArgs, CurveStudyOutput, DioMixesArgs, DoctorArgs, ExportArgs,
     ImportArgs, ListArgs, ModelArgs, PartitionArgs, PartitioningStudyArgs, PlaceArgs, PredictArgs,
-    PredictionArgs, ProfileArgs, ProfilesCommand, ReplayArgs, RerecordingArgs, SamplingArgs,
-    ShowArgs, StatArgs, StudyCommand, TopologyArgs,
+    PredictionArgs, ProfileArgs, ProfilesCommand, ReplayArgs, RerecordingArgs, RestoreArgs,
+    SamplingArgs, ShowArgs, StatArgs, StudyCommand, TopologyArgs,
 };
 pub(crate) use values::{
     Compat, DocumentFormat, IndexName, LineFormat, ObjectiveName, PartitionObjectiveName, PerName,
@@ -65,6 +65,8 @@ pub(crate) enum Command {
     Ab(AbArgs),
     /// What threads do, sample by sample: hardware events and the kernel's own
     Stat(StatArgs),
+    /// Undo what a killed corun left behind
+    Restore(RestoreArgs),
     /// A paper's experiment, our figures beside the paper's, and how accurate recordings are
     #[command(subcommand)]
     Study(StudyCommand),

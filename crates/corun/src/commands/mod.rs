@@ -10,6 +10,7 @@ mod predict;
 mod profile;
 mod profiles;
 mod replay;
+mod restore;
 mod stat;
 mod study;
 mod topology;
@@ -31,6 +32,7 @@ pub(crate) fn run(command: &Command) -> Outcome<String> {
         Command::Compare(arguments) => compare::run(arguments),
         Command::Replay(arguments) => replay::run(arguments),
         Command::Stat(arguments) => stat::run(arguments),
+        Command::Restore(arguments) => restore::run(arguments),
         Command::Study(arguments) => study::run(arguments),
     }
 }

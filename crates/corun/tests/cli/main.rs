@@ -11,6 +11,7 @@ mod prediction;
 mod profiles;
 mod recording;
 mod replay;
+mod restore;
 mod stat;
 mod study;
 mod topology;

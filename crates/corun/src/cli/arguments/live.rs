@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{DocumentFormat, seconds};
+use super::{DocumentFormat, TableFormat, seconds};
 use crate::cli::values::{LineFormat, PerName, confidence, interval, named, percent, precision};
 
 /// `corun doctor`.
@@ -139,4 +139,29 @@ pub(crate) struct StatArgs {
     /// A program to start, and its arguments
     #[arg(last = true, value_name = "CMD", conflicts_with = "pid")]
     pub(crate) command: Vec<std::ffi::OsString>,
+}
+
+/// `corun restore`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+A corun that ends undoes what it did. This is for one that was killed. What somebody else changed
+since is left as found. The exit code is 0 when nothing that corun did is in force any more.
+
+Examples:
+  corun restore --dry-run
+  sudo corun restore --all")]
+pub(crate) struct RestoreArgs {
+    /// Say what would be undone, and change nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Also ask running coruns to stop, and wait until they have undone what they did
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Where the journals are [default: /run/corun for root, else $XDG_RUNTIME_DIR/corun or
+    /// /tmp/corun-UID]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) folder: Option<PathBuf>,
+    /// How it is written
+    #[arg(long, value_enum, default_value = "table")]
+    pub(crate) format: TableFormat,
 }

@@ -1,0 +1,338 @@
+//! Where a process's memory is.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+use corun_machine::Machine;
+use corun_policy::{Action, ActionKind, Nanoseconds};
+
+use super::syscalls::{move_pages, node_of_pages};
+use super::thread_stat::{is_gone, process_stat, still_there, touchable};
+use super::{Actuator, Change, Doing, Held, Refusal, held_thread};
+use crate::{ActError, Reverted, Roots, Task};
+
+/// A call that moves pages holds up the process; it shall be no longer than this.
+const LONGEST_CALL: Duration = Duration::from_millis(20);
+/// A change that takes longer than this stops; what is left stays where it is.
+const LONGEST_CHANGE: Duration = Duration::from_secs(2);
+/// Pages of one call: at first, and within which bounds.
+const FIRST_BATCH: usize = 128;
+const BATCHES: Range<usize> = 16..4096;
+
+/// Moves a process's memory to a NUMA node, batch by batch (`move_pages`). Pages that other
+/// processes map too stay where they are.
+#[derive(Debug)]
+pub struct Pages {
+    roots: Roots,
+}
+
+impl Pages {
+    /// For the machine whose file systems are there.
+    pub fn new(roots: &Roots) -> Self {
+        Self { roots: roots.clone() }
+    }
+}
+
+impl Actuator for Pages {
+    fn name(&self) -> &'static str {
+        "pages"
+    }
+
+    fn kinds(&self) -> Vec<ActionKind> {
+        vec![ActionKind::MovePages]
+    }
+
+    fn prepare(
+        &mut self,
+        action: &Action,
+        machine: &Machine,
+        held: &[Held],
+        _now: Nanoseconds,
+    ) -> Result<Vec<Change>, Refusal> {
+        let Action::MovePages { thread, node } = action else {
+            return Err(Refusal::not_by(self.name()));
+        };
+        let pid = held_thread(held, *thread)?.task.pid;
+        let node = machine.nodes().get(*node);
+        let to = node.ok_or_else(|| Refusal("there is no such NUMA node".to_owned()))?.os_index;
+        let stat = process_stat(&self.roots, pid).ok().flatten();
+        let stat = stat.ok_or_else(|| Refusal(format!("process {pid} is no more")))?;
+        let task = Task { pid, tid: pid, start_ticks: stat.start_ticks };
+        let before = mapped(&self.roots, &task).map_err(|error| Refusal(error.to_string()))?;
+        let before: Vec<(u32, u64)> = by_node(&before).into_iter().collect();
+        let all_there = before.iter().all(|(node, _)| *node == to);
+        Ok(if all_there { Vec::new() } else { vec![Change::Pages { task, before, to }] })
+    }
+}
+
+/// Memory of a process: a range of addresses and its pages by node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Mapped {
+    addresses: Range<usize>,
+    page_bytes: usize,
+    by_node: BTreeMap<u32, u64>,
+}
+
+/// The memory of a process that lies on any node.
+fn mapped(roots: &Roots, task: &Task) -> Result<Vec<Mapped>, ActError> {
+    let read = |name: &str| {
+        let path = roots.proc.join(format!("{}/{name}", task.pid));
+        std::fs::read_to_string(&path)
+            .map_err(|reason| failed(task, format!("reading {}", path.display()), reason))
+    };
+    let (maps, numa_maps) = (read("maps")?, read("numa_maps")?);
+    let ends: BTreeMap<usize, usize> = maps.lines().filter_map(range_of).collect();
+    Ok(numa_maps.lines().filter_map(|line| mapped_of(line, &ends)).collect())
+}
+
+/// Beginning and end in a line of `/proc/PID/maps`.
+fn range_of(line: &str) -> Option<(usize, usize)> {
+    let (begin, end) = line.split_ascii_whitespace().next()?.split_once('-')?;
+    Some((usize::from_str_radix(begin, 16).ok()?, usize::from_str_radix(end, 16).ok()?))
+}
+
+/// A line of `/proc/PID/numa_maps`.
+fn mapped_of(line: &str, ends: &BTreeMap<usize, usize>) -> Option<Mapped> {
+    let mut words = line.split_ascii_whitespace();
+    let begin = usize::from_str_radix(words.next()?, 16).ok()?;
+    let (mut by_node, mut page_bytes) = (BTreeMap::new(), 4096);
+    for (name, value) in words.filter_map(|word| word.split_once('=')) {
+        if let Some(node) = name.strip_prefix('N').and_then(|node| node.parse().ok()) {
+            by_node.insert(node, value.parse().ok()?);
+        } else if name == "kernelpagesize_kB" {
+            page_bytes =
+                value.parse::<usize>().ok()?.checked_mul(1024).filter(|&bytes| bytes > 0)?;
+        }
+    }
+    let addresses = begin..*ends.get(&begin)?;
+    (!by_node.is_empty()).then_some(Mapped { addresses, page_bytes, by_node })
+}
+
+fn by_node(all: &[Mapped]) -> BTreeMap<u32, u64> {
+    let mut sum = BTreeMap::new();
+    for (node, pages) in all.iter().flat_map(|one| &one.by_node) {
+        *sum.entry(*node).or_default() += pages;
+    }
+    sum
+}
+
+/// Moves a process's memory to a node, if it is the process that was meant.
+pub(super) fn apply(roots: &Roots, task: &Task, to: u32) -> Result<(), ActError> {
+    touchable(roots, task)?;
+    let elsewhere = |one: &Mapped| one.by_node.keys().any(|node| *node != to);
+    let all: Vec<Mapped> = mapped(roots, task)?.into_iter().filter(elsewhere).collect();
+    each_batch(task, &all, |addresses| {
+        let nodes = vec![to as i32; addresses.len()];
+        move_pages(task.pid, addresses, &nodes).map(drop)
+    })
+}
+
+/// Moves memory back to the nodes it came from, as many pages as were on each.
+pub(super) fn revert(
+    roots: &Roots,
+    task: &Task,
+    before: &[(u32, u64)],
+    to: u32,
+    doing: Doing,
+) -> Result<Reverted, ActError> {
+    still_there(roots, task)?;
+    let all = mapped(roots, task)?;
+    let mut missing = missing(before, &by_node(&all), to);
+    if missing.is_empty() {
+        return Ok(Reverted::AsBefore);
+    }
+    if doing == Doing::Act {
+        let there: Vec<Mapped> =
+            all.into_iter().filter(|one| one.by_node.contains_key(&to)).collect();
+        each_batch(task, &there, |addresses| {
+            let found = node_of_pages(task.pid, addresses)?;
+            let moved: Vec<usize> = addresses
+                .iter()
+                .zip(&found)
+                .filter(|&(_, node)| *node == to as i32)
+                .map(|(address, _)| *address)
+                .collect();
+            let nodes: Vec<i32> = moved.iter().map_while(|_| next_node(&mut missing)).collect();
+            match nodes.is_empty() {
+                true => Ok(()),
+                false => move_pages(task.pid, &moved[..nodes.len()], &nodes).map(drop),
+            }
+        })?;
+    }
+    Ok(Reverted::Done)
+}
+
+/// Pages that each node has fewer than before, as far as the node that got them has more.
+fn missing(before: &[(u32, u64)], now: &BTreeMap<u32, u64>, to: u32) -> Vec<(u32, u64)> {
+    let count = |node: &u32| now.get(node).copied().unwrap_or(0);
+    let had = before.iter().find(|(node, _)| *node == to).map_or(0, |(_, pages)| *pages);
+    let mut surplus = count(&to).saturating_sub(had);
+    let mut missing = Vec::new();
+    for (node, pages) in before.iter().filter(|(node, _)| *node != to) {
+        let fewer = pages.saturating_sub(count(node)).min(surplus);
+        surplus -= fewer;
+        if fewer > 0 {
+            missing.push((*node, fewer));
+        }
+    }
+    missing
+}
+
+/// The node that the next page goes to.
+fn next_node(missing: &mut Vec<(u32, u64)>) -> Option<i32> {
+    let (node, left) = missing.first_mut()?;
+    let node = *node as i32;
+    *left -= 1;
+    if *left == 0 {
+        missing.remove(0);
+    }
+    Some(node)
+}
+
+/// Does something to all pages, so many at a time that no call takes long.
+fn each_batch(
+    task: &Task,
+    all: &[Mapped],
+    mut act: impl FnMut(&[usize]) -> io::Result<()>,
+) -> Result<(), ActError> {
+    let (begun, mut size) = (Instant::now(), FIRST_BATCH);
+    for one in all {
+        let mut addresses = one.addresses.clone().step_by(one.page_bytes).peekable();
+        while addresses.peek().is_some() {
+            let batch: Vec<usize> = addresses.by_ref().take(size).collect();
+            let call = Instant::now();
+            act(&batch).map_err(|reason| failed(task, "moving pages".to_owned(), reason))?;
+            size = next_size(size, call.elapsed());
+            if begun.elapsed() > LONGEST_CHANGE {
+                tracing::info!(pid = task.pid, "moving pages stopped before all were moved");
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// How many pages the next call takes, by how long the last one took.
+fn next_size(size: usize, took: Duration) -> usize {
+    let next = match took {
+        took if took > LONGEST_CALL / 2 => size / 2,
+        took if took < LONGEST_CALL / 8 => size * 2,
+        _ => size,
+    };
+    next.clamp(BATCHES.start, BATCHES.end)
+}
+
+fn failed(task: &Task, what: String, reason: io::Error) -> ActError {
+    let what = format!("{what} of process {}", task.pid);
+    if is_gone(&reason) {
+        return ActError::Gone { what };
+    }
+    let advice = match reason.raw_os_error() {
+        Some(libc::EPERM | libc::EACCES) => {
+            Some("run corun as the process's user or with CAP_SYS_NICE and CAP_SYS_PTRACE")
+        }
+        Some(libc::ENODEV) => Some("that node has no memory, or is off line"),
+        _ => None,
+    };
+    ActError::Kernel { what, reason, advice: advice.map(str::to_owned) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn own() -> Task {
+        let pid = std::process::id();
+        let start_ticks = process_stat(&Roots::default(), pid).unwrap().unwrap().start_ticks;
+        Task { pid, tid: pid, start_ticks }
+    }
+
+    #[test]
+    fn lines_of_numa_maps_are_read() {
+        let ends = BTreeMap::from([(0x1000, 0x9000), (0x20_0000, 0x40_0000)]);
+        let line = "1000 default anon=3 dirty=3 active=0 N0=1 N1=2 kernelpagesize_kB=4";
+        let one = mapped_of(line, &ends).unwrap();
+        assert_eq!(one.by_node, BTreeMap::from([(0, 1), (1, 2)]));
+        assert_eq!(one.addresses, 0x1000..0x9000);
+        let huge = mapped_of("200000 default huge anon=1 N1=1 kernelpagesize_kB=2048", &ends);
+        assert_eq!(huge.unwrap().page_bytes, 2 << 20);
+        for none in ["", "1000 default", "5000 default N0=1", "1000 default N0=x"] {
+            assert_eq!(mapped_of(none, &ends), None, "{none}");
+        }
+        assert_eq!(range_of("1000-9000 rw-p 00000000 00:00 0"), Some((0x1000, 0x9000)));
+    }
+
+    #[test]
+    fn as_many_pages_go_back_as_came_from_each_node() {
+        let now = |pages: &[(u32, u64)]| pages.iter().copied().collect::<BTreeMap<_, _>>();
+        let before = [(0, 100), (1, 10), (2, 50)];
+        assert_eq!(missing(&before, &now(&[(1, 160)]), 1), [(0, 100), (2, 50)]);
+        // The process has freed most of them since.
+        assert_eq!(missing(&before, &now(&[(1, 40)]), 1), [(0, 30)]);
+        assert_eq!(missing(&before, &now(&[(0, 100), (1, 10), (2, 50)]), 1), []);
+        let mut left = vec![(0, 2), (2, 1)];
+        let nodes: Vec<i32> = std::iter::from_fn(|| next_node(&mut left)).collect();
+        assert_eq!(nodes, [0, 0, 2]);
+    }
+
+    #[test]
+    fn calls_stay_short() {
+        assert_eq!(next_size(128, Duration::from_millis(1)), 256);
+        assert_eq!(next_size(128, Duration::from_millis(5)), 128);
+        assert_eq!(next_size(128, Duration::from_millis(15)), 64);
+        assert_eq!(next_size(16, Duration::from_secs(1)), 16);
+        assert_eq!(next_size(4096, Duration::ZERO), 4096);
+    }
+
+    #[test]
+    fn own_pages_are_found_and_moving_them_where_they_are_changes_nothing() {
+        let (roots, task) = (Roots::default(), own());
+        let Ok(all) = mapped(&roots, &task) else {
+            eprintln!("skipped: this kernel has no numa_maps");
+            return;
+        };
+        let counts = by_node(&all);
+        assert!(counts.values().sum::<u64>() > 0);
+        let (&node, _) = counts.iter().max_by_key(|(_, pages)| **pages).unwrap();
+        let before: Vec<(u32, u64)> = vec![(node, u64::MAX)];
+        match apply(&roots, &task, node) {
+            Ok(()) => {}
+            Err(error) => {
+                eprintln!("skipped: no pages can be moved here: {error}");
+                return;
+            }
+        }
+        let reverted = revert(&roots, &task, &before, node, Doing::Act).unwrap();
+        assert_eq!(reverted, Reverted::AsBefore);
+        let text = [7u8; 1];
+        let address = text.as_ptr() as usize & !4095;
+        assert!(counts.contains_key(&(node_of_pages(task.pid, &[address]).unwrap()[0] as u32)));
+        let gone = Task { start_ticks: 1, ..task };
+        assert!(matches!(apply(&roots, &gone, node), Err(ActError::Gone { .. })));
+    }
+
+    #[test]
+    fn pages_go_to_another_node_and_come_back() {
+        let (roots, task) = (Roots::default(), own());
+        let online = std::fs::read_to_string("/sys/devices/system/node/has_memory");
+        let nodes = online.ok().and_then(|text| text.parse::<corun_machine::CpuSet>().ok());
+        if nodes.is_none_or(|nodes| nodes.len() < 2) {
+            eprintln!("skipped: this needs two NUMA nodes with memory");
+            return;
+        }
+        let counts = || by_node(&mapped(&roots, &task).unwrap());
+        let memory = vec![1u8; 16 << 20];
+        let node = node_of_pages(task.pid, &[memory.as_ptr() as usize & !4095]).unwrap()[0] as u32;
+        let to = if node == 0 { 1 } else { 0 };
+        let before: Vec<(u32, u64)> = counts().into_iter().collect();
+        let had = before.iter().find(|(one, _)| *one == to).map_or(0, |(_, pages)| *pages);
+        apply(&roots, &task, to).unwrap();
+        let moved = counts()[&to] - had;
+        assert!(moved >= 4096, "{moved}");
+        assert_eq!(revert(&roots, &task, &before, to, Doing::Act).unwrap(), Reverted::Done);
+        assert!(counts().get(&to).copied().unwrap_or(0) < had + moved / 10);
+        assert!(memory.iter().all(|&byte| byte == 1));
+    }
+}

@@ -1,0 +1,126 @@
+//! Threads that began where their parent was held.
+//!
+//! The kernel gives a new thread the affinity of the one that started it. One that was started by
+//! a thread in our hands is therefore held by us, though no plan names it. It is taken for such
+//! where it was born after its corun, has exactly an affinity that we gave to a thread of its
+//! process or of a process above it, and all those threads could run on the same CPUs before.
+
+use std::collections::{BTreeMap, HashMap};
+
+use corun_machine::CpuSet;
+
+use crate::act::thread_stat::{process_stat, stat};
+use crate::{Change, Roots, Task, facts};
+
+/// How many different affinities of a process are remembered.
+const REMEMBERED: usize = 64;
+
+/// What was done to the affinities of a process's threads.
+#[derive(Debug, Default)]
+pub(super) struct Held {
+    /// Different affinities from before corun came.
+    before: Vec<CpuSet>,
+    /// Different affinities that corun gave, the latest last.
+    given: Vec<CpuSet>,
+}
+
+impl Held {
+    pub(super) fn add(&mut self, before: Option<&CpuSet>, given: &CpuSet) {
+        if let Some(before) = before.filter(|before| !self.before.contains(before)) {
+            self.before.push(before.clone());
+        }
+        self.given.retain(|one| one != given);
+        self.given.push(given.clone());
+        if self.given.len() > REMEMBERED {
+            self.given.remove(0);
+        }
+    }
+
+    /// Where a thread that has inherited `affinity` could have run; none where it did not, or where
+    /// that cannot be told.
+    fn inherited(&self, affinity: &CpuSet) -> Option<&CpuSet> {
+        match self.before.as_slice() {
+            [before] if before != affinity && self.given.contains(affinity) => Some(before),
+            _ => None,
+        }
+    }
+}
+
+/// By process.
+pub(super) type HeldProcesses = HashMap<u32, Held>;
+
+/// The change by which a thread that no plan named is held, if it is.
+pub(super) fn change_of(
+    held: &HeldProcesses,
+    roots: &Roots,
+    task: &Task,
+    affinity: &CpuSet,
+    since_ticks: u64,
+) -> Option<Change> {
+    if task.start_ticks < since_ticks {
+        return None;
+    }
+    let of = match held.get(&task.pid) {
+        Some(of) => of,
+        None => held.get(&process_stat(roots, task.pid).ok()??.parent_pid)?,
+    };
+    let before = of.inherited(affinity)?.clone();
+    Some(Change::Affinity { task: *task, before, after: affinity.clone() })
+}
+
+/// Changes by which threads are held that no plan named, in the held processes and in those below
+/// them.
+pub(super) fn all(
+    held: &HeldProcesses,
+    roots: &Roots,
+    since_ticks: u64,
+    is_known: impl Fn(&Task) -> bool,
+) -> Vec<Change> {
+    if held.is_empty() {
+        return Vec::new();
+    }
+    let mut changes = Vec::new();
+    for (pid, of) in below(held, roots) {
+        for tid in numbers(&roots.proc.join(format!("{pid}/task"))) {
+            let Ok(Some(stat)) = stat(roots, pid, tid) else { continue };
+            let task = Task { pid, tid, start_ticks: stat.start_ticks };
+            if stat.start_ticks < since_ticks || stat.kernel_thread || is_known(&task) {
+                continue;
+            }
+            let Ok(facts) = facts(roots, pid, tid) else { continue };
+            if let Some(before) = held[&of].inherited(&facts.affinity) {
+                let before = before.clone();
+                changes.push(Change::Affinity { task, before, after: facts.affinity });
+            }
+        }
+    }
+    changes
+}
+
+/// Processes and the held one that each is or descends from.
+fn below(held: &HeldProcesses, roots: &Roots) -> BTreeMap<u32, u32> {
+    let parent = |pid: u32| Some((pid, process_stat(roots, pid).ok()??.parent_pid));
+    let parents: BTreeMap<u32, u32> = numbers(&roots.proc).into_iter().filter_map(parent).collect();
+    let mut found = BTreeMap::new();
+    for &pid in parents.keys() {
+        let mut above = pid;
+        // As many steps as there are processes: the kernel may have given numbers anew meanwhile.
+        for _ in 0..parents.len() {
+            if held.contains_key(&above) {
+                found.insert(pid, above);
+                break;
+            }
+            match parents.get(&above) {
+                Some(&parent) => above = parent,
+                None => break,
+            }
+        }
+    }
+    found
+}
+
+/// The entries of a folder that are numbers.
+fn numbers(folder: &std::path::Path) -> Vec<u32> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}

@@ -1,0 +1,309 @@
+//! Groups of resctrl: which there are, who is in them, and the three changes that are made.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use super::{Schemata, SchemataLine, write};
+use crate::act::Doing;
+use crate::act::thread_stat::{is_gone, still_there, touchable};
+use crate::{ActError, Reverted, Roots, Task};
+
+/// Only groups whose name begins so are made or removed.
+pub(super) const OURS: &str = "corun-";
+
+/// A control group as it is now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Group {
+    pub(super) schemata: Schemata,
+    pub(super) tasks: Vec<u32>,
+}
+
+/// All control groups by their path below resctrl's root; the root's own is empty.
+pub(super) fn all(roots: &Roots) -> io::Result<BTreeMap<PathBuf, Group>> {
+    let mut groups = BTreeMap::new();
+    groups.insert(PathBuf::new(), group(&roots.resctrl)?);
+    for entry in std::fs::read_dir(&roots.resctrl)? {
+        let entry = entry?;
+        let name = PathBuf::from(entry.file_name());
+        let kernels = ["info", "mon_groups", "mon_data"].map(Path::new).contains(&name.as_path());
+        if kernels || !entry.file_type()?.is_dir() {
+            continue;
+        }
+        match group(&entry.path()) {
+            Ok(group) => drop(groups.insert(name, group)),
+            // Removed meanwhile, or of a kind whose schemata cannot be read.
+            Err(error) if is_gone(&error) || is_removed(&error) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(groups)
+}
+
+fn group(folder: &Path) -> io::Result<Group> {
+    let schemata = std::fs::read_to_string(folder.join("schemata"))?;
+    let schemata =
+        schemata.parse().map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+    Ok(Group { schemata, tasks: tasks(folder)? })
+}
+
+fn tasks(folder: &Path) -> io::Result<Vec<u32>> {
+    let text = std::fs::read_to_string(folder.join("tasks"))?;
+    Ok(text.lines().filter_map(|line| line.trim().parse().ok()).collect())
+}
+
+/// The kernel's answer to using a group that is being removed.
+fn is_removed(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::ENODEV)
+}
+
+/// A group that is made.
+pub(crate) struct GroupChange<'a>(pub(crate) &'a Path);
+
+/// A line of a group's schemata that is changed; an empty `before` is that of a group made in the
+/// same plan.
+pub(crate) struct SchemataChange<'a> {
+    pub(crate) group: &'a Path,
+    pub(crate) before: &'a str,
+    pub(crate) after: &'a str,
+}
+
+/// A thread that changes groups.
+pub(crate) struct TaskChange<'a> {
+    pub(crate) task: &'a Task,
+    pub(crate) before: &'a Path,
+    pub(crate) after: &'a Path,
+}
+
+impl GroupChange<'_> {
+    fn what(&self) -> String {
+        format!("resctrl group {}", self.0.display())
+    }
+
+    /// Only groups of our own, and nothing but groups.
+    fn path(&self, roots: &Roots) -> Result<PathBuf, ActError> {
+        let names: Vec<&str> =
+            self.0.to_str().into_iter().flat_map(|path| path.split('/')).collect();
+        match names.as_slice() {
+            [name] | ["mon_groups", name] if name.starts_with(OURS) => {
+                Ok(roots.resctrl.join(self.0))
+            }
+            _ => {
+                let why = "its name does not begin with `corun-`: it is not ours";
+                Err(ActError::Protected { what: self.what(), why })
+            }
+        }
+    }
+
+    pub(crate) fn apply(&self, roots: &Roots) -> Result<(), ActError> {
+        let path = self.path(roots)?;
+        std::fs::create_dir(&path).map_err(|reason| match reason.raw_os_error() {
+            Some(libc::EEXIST) => ActError::ChangedByOthers {
+                what: self.what(),
+                found: "there".to_owned(),
+                expected: "there to be made".to_owned(),
+            },
+            Some(libc::ENOSPC) => {
+                let status = last_status(roots).unwrap_or_default();
+                let advice = format!("no class is free; in use: {}. {status}", in_use(roots));
+                ActError::Kernel { what: self.what(), reason, advice: Some(advice) }
+            }
+            _ => failed(roots, self.what(), reason),
+        })
+    }
+
+    pub(crate) fn revert(&self, roots: &Roots, doing: Doing) -> Result<Reverted, ActError> {
+        let path = self.path(roots)?;
+        if !path.is_dir() {
+            return Ok(Reverted::Gone);
+        }
+        if doing == Doing::Act {
+            // The kernel moves who is in it to the group above.
+            std::fs::remove_dir(&path).map_err(|reason| failed(roots, self.what(), reason))?;
+        }
+        Ok(Reverted::Done)
+    }
+}
+
+/// Names of the groups that use a class, for a message.
+fn in_use(roots: &Roots) -> String {
+    let Ok(groups) = all(roots) else { return "?".to_owned() };
+    let name = |path: &PathBuf| match path.as_os_str().is_empty() {
+        true => "the root".to_owned(),
+        false => path.display().to_string(),
+    };
+    groups.keys().map(name).collect::<Vec<_>>().join(", ")
+}
+
+impl SchemataChange<'_> {
+    fn what(&self) -> String {
+        match self.group.as_os_str().is_empty() {
+            true => "the schemata of resctrl's root group".to_owned(),
+            false => format!("the schemata of resctrl group {}", self.group.display()),
+        }
+    }
+
+    fn file(&self, roots: &Roots) -> Result<PathBuf, ActError> {
+        Ok(below(roots, self.group, &self.what())?.join("schemata"))
+    }
+
+    /// The resource's line as it is now.
+    fn now(&self, roots: &Roots) -> Result<SchemataLine, ActError> {
+        let file = self.file(roots)?;
+        let text =
+            std::fs::read_to_string(file).map_err(|error| failed(roots, self.what(), error))?;
+        let resource = line(self.after, &self.what())?.resource;
+        let schemata: Schemata = text.parse().map_err(|error| odd(self.what(), error))?;
+        schemata
+            .line(&resource)
+            .cloned()
+            .ok_or_else(|| ActError::Gone { what: format!("{resource} in {}", self.what()) })
+    }
+
+    fn set(&self, roots: &Roots, to: &SchemataLine) -> Result<(), ActError> {
+        write(&self.file(roots)?, &format!("{to}\n"))
+            .map_err(|reason| failed(roots, format!("{} to {to}", self.what()), reason))
+    }
+
+    pub(crate) fn apply(&self, roots: &Roots) -> Result<(), ActError> {
+        let found = self.now(roots)?;
+        if !self.before.is_empty() && found != line(self.before, &self.what())? {
+            return Err(ActError::ChangedByOthers {
+                what: self.what(),
+                found: found.to_string(),
+                expected: self.before.to_owned(),
+            });
+        }
+        let asked = line(self.after, &self.what())?;
+        self.set(roots, &asked)?;
+        let granted = self.now(roots)?;
+        if granted == asked {
+            return Ok(());
+        }
+        // Bandwidth is rounded by the kernel. What was not asked for must not stay.
+        self.set(roots, &found)?;
+        Err(ActError::Kernel {
+            what: format!("{} to {asked}", self.what()),
+            reason: io::Error::from_raw_os_error(libc::EINVAL),
+            advice: Some(format!("the kernel made it {granted}; it is {found} again")),
+        })
+    }
+
+    pub(crate) fn revert(&self, roots: &Roots, doing: Doing) -> Result<Reverted, ActError> {
+        // What a group of ours began with goes with the group.
+        if self.before.is_empty() {
+            return Ok(Reverted::AsBefore);
+        }
+        let (before, found) = (line(self.before, &self.what())?, self.now(roots)?);
+        if found == before {
+            return Ok(Reverted::AsBefore);
+        }
+        if found != line(self.after, &self.what())? {
+            return Ok(Reverted::ChangedByOthers { found: found.to_string() });
+        }
+        if doing == Doing::Act {
+            self.set(roots, &before)?;
+        }
+        Ok(Reverted::Done)
+    }
+}
+
+impl TaskChange<'_> {
+    fn what(&self) -> String {
+        format!("the resctrl group of thread {}", self.task)
+    }
+
+    fn is_in(&self, roots: &Roots, group: &Path) -> Result<bool, ActError> {
+        let folder = below(roots, group, &self.what())?;
+        match tasks(&folder) {
+            Ok(tasks) => Ok(tasks.contains(&self.task.tid)),
+            Err(error) if is_gone(&error) || is_removed(&error) => Ok(false),
+            Err(error) => Err(failed(roots, self.what(), error)),
+        }
+    }
+
+    /// Where the thread is, for a message.
+    fn found(&self, roots: &Roots) -> String {
+        let Ok(groups) = all(roots) else { return "elsewhere".to_owned() };
+        let of = groups.iter().find(|(_, group)| group.tasks.contains(&self.task.tid));
+        of.map_or("in none".to_owned(), |(path, _)| named(path))
+    }
+
+    fn put(&self, roots: &Roots, group: &Path) -> Result<(), ActError> {
+        let file = below(roots, group, &self.what())?.join("tasks");
+        write(&file, &format!("{}\n", self.task.tid)).map_err(|reason| {
+            if reason.raw_os_error() == Some(libc::ESRCH) {
+                return ActError::Gone { what: format!("thread {}", self.task) };
+            }
+            failed(roots, format!("{} to {}", self.what(), named(group)), reason)
+        })
+    }
+
+    pub(crate) fn apply(&self, roots: &Roots) -> Result<(), ActError> {
+        touchable(roots, self.task)?;
+        if !self.is_in(roots, self.before)? {
+            return Err(ActError::ChangedByOthers {
+                what: self.what(),
+                found: self.found(roots),
+                expected: named(self.before),
+            });
+        }
+        self.put(roots, self.after)
+    }
+
+    pub(crate) fn revert(&self, roots: &Roots, doing: Doing) -> Result<Reverted, ActError> {
+        still_there(roots, self.task)?;
+        if self.is_in(roots, self.before)? {
+            return Ok(Reverted::AsBefore);
+        }
+        if !self.is_in(roots, self.after)? {
+            return Ok(Reverted::ChangedByOthers { found: self.found(roots) });
+        }
+        if doing == Doing::Act {
+            // The group it came from may be gone; then the root's is where the kernel would have
+            // put it.
+            let there = below(roots, self.before, &self.what())?.is_dir();
+            self.put(roots, if there { self.before } else { Path::new("") })?;
+        }
+        Ok(Reverted::Done)
+    }
+}
+
+fn named(group: &Path) -> String {
+    match group.as_os_str().is_empty() {
+        true => "the root's".to_owned(),
+        false => group.display().to_string(),
+    }
+}
+
+/// A group's folder; never one outside resctrl, whatever a journal says.
+fn below(roots: &Roots, group: &Path, what: &str) -> Result<PathBuf, ActError> {
+    if group.components().all(|part| matches!(part, Component::Normal(_))) {
+        return Ok(roots.resctrl.join(group));
+    }
+    let why = "that is no group's name";
+    Err(ActError::Protected { what: what.to_owned(), why })
+}
+
+fn line(text: &str, what: &str) -> Result<SchemataLine, ActError> {
+    text.parse().map_err(|error| odd(what.to_owned(), error))
+}
+
+fn odd(what: String, error: super::SchemataError) -> ActError {
+    let reason = io::Error::new(io::ErrorKind::InvalidData, error);
+    ActError::Kernel { what, reason, advice: None }
+}
+
+fn failed(roots: &Roots, what: String, reason: io::Error) -> ActError {
+    if is_gone(&reason) || is_removed(&reason) {
+        return ActError::Gone { what };
+    }
+    ActError::Kernel { what, reason, advice: last_status(roots) }
+}
+
+/// What resctrl adds to its last answer.
+pub(super) fn last_status(roots: &Roots) -> Option<String> {
+    let text = std::fs::read_to_string(roots.resctrl.join("info/last_cmd_status")).ok()?;
+    let text = text.trim();
+    (!text.is_empty() && text != "ok").then(|| format!("resctrl says: {text}"))
+}

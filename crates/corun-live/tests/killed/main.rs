@@ -1,0 +1,187 @@
+//! A corun that is killed at any moment leaves nothing that restoring does not undo.
+//!
+//! The threads belong to the test; who holds them is a second process, this very program started
+//! again, so that it can be killed.
+
+mod holder;
+mod threads;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use corun_live::{Fate, Reverted, Roots, Which, restore};
+use rand::{RngExt as _, SeedableRng as _};
+use rand_pcg::Pcg64Mcg;
+
+use holder::{Ending, Holder};
+use threads::Threads;
+
+struct Folder {
+    _base: tempfile::TempDir,
+    path: PathBuf,
+}
+
+impl Folder {
+    fn new() -> Self {
+        let base = tempfile::tempdir().unwrap();
+        Self { path: base.path().join("corun"), _base: base }
+    }
+
+    fn is_empty(&self) -> bool {
+        std::fs::read_dir(&self.path).unwrap().next().is_none()
+    }
+}
+
+/// The threads of all tests are one process's: one test at a time, or restoring would take the
+/// threads of another, born meanwhile, for what its own threads have started.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Restores and says how many changes were in force.
+fn restored(folder: &Path) -> usize {
+    let journals = restore(folder, &Roots::default(), Which::Dead).unwrap();
+    let mut done = 0;
+    for journal in &journals {
+        assert_eq!(journal.fate, Fate::Undone, "{journal:?}");
+        for change in &journal.changes {
+            match &change.outcome {
+                Ok(Reverted::Done) => done += 1,
+                Ok(Reverted::AsBefore | Reverted::Gone) => {}
+                other => panic!("{other:?} of {}", change.change),
+            }
+        }
+    }
+    done
+}
+
+#[test]
+fn killed_at_random_moments_hundreds_of_times() {
+    let _alone = alone();
+    let Some(threads) = Threads::new(8) else { return };
+    let folder = Folder::new();
+    let mut random = Pcg64Mcg::seed_from_u64(1);
+    let mut undone = 0;
+    for round in 0..300 {
+        let mut holder = Holder::start(&folder.path, &threads, Ending::Never, round);
+        holder.wait_for_plans(random.random_range(0..6));
+        // Amidst a plan, which takes some tens of microseconds.
+        std::thread::sleep(std::time::Duration::from_micros(random.random_range(0..200)));
+        holder.kill();
+        undone += restored(&folder.path);
+        threads.assert_as_before(&format!("after kill {round}"));
+        assert!(folder.is_empty());
+    }
+    assert!(undone > 300, "only {undone} changes were in force when it was killed");
+}
+
+#[test]
+fn killed_again_and_again_without_restoring_between() {
+    let _alone = alone();
+    let Some(threads) = Threads::new(4) else { return };
+    let folder = Folder::new();
+    for round in 0..20 {
+        let mut holder = Holder::start(&folder.path, &threads, Ending::Never, round);
+        holder.wait_for_plans(3);
+        holder.kill();
+        if round % 4 == 3 {
+            // Each journal knows what was there when its writer came, so the newest has to go
+            // first: its writer started last.
+            restored(&folder.path);
+            threads.assert_as_before(&format!("after {round}"));
+        }
+    }
+}
+
+#[test]
+fn asked_to_stop_it_undoes_what_it_did() {
+    let _alone = alone();
+    let Some(threads) = Threads::new(8) else { return };
+    let folder = Folder::new();
+    for round in 0..20 {
+        let mut holder = Holder::start(&folder.path, &threads, Ending::Never, round);
+        holder.wait_for_plans(1 + round % 4);
+        holder.terminate();
+        threads.assert_as_before(&format!("after SIGTERM {round}"));
+        assert!(folder.is_empty());
+    }
+}
+
+#[test]
+fn at_its_end_and_after_a_panic_it_undoes_what_it_did() {
+    let _alone = alone();
+    let Some(threads) = Threads::new(8) else { return };
+    let folder = Folder::new();
+    for (ending, code) in [(Ending::Normal, 0), (Ending::Panic, 101)] {
+        let mut holder = Holder::start(&folder.path, &threads, ending, 1);
+        assert_eq!(holder.wait().code(), Some(code));
+        threads.assert_as_before("after its end");
+        assert!(folder.is_empty());
+    }
+}
+
+#[test]
+fn restoring_stops_running_ones_when_asked_to() {
+    let _alone = alone();
+    let Some(threads) = Threads::new(4) else { return };
+    let folder = Folder::new();
+    let mut holder = Holder::start(&folder.path, &threads, Ending::Never, 1);
+    holder.wait_for_plans(2);
+    let journals = restore(&folder.path, &Roots::default(), Which::All).unwrap();
+    assert_eq!(journals.len(), 1);
+    assert_eq!(journals[0].fate, Fate::Stopped);
+    threads.assert_as_before("after it was stopped");
+    assert_eq!(holder.wait().code(), Some(0));
+}
+
+#[test]
+fn threads_that_end_under_it_are_no_failure() {
+    let _alone = alone();
+    let Some(mut threads) = Threads::new(8) else { return };
+    let folder = Folder::new();
+    for round in 0..30 {
+        let mut holder = Holder::start(&folder.path, &threads, Ending::Never, round);
+        holder.wait_for_plans(1);
+        threads.replace(3);
+        holder.wait_for_plans(2);
+        holder.kill();
+        restored(&folder.path);
+        threads.assert_as_before(&format!("after kill {round}"));
+        assert!(folder.is_empty());
+    }
+}
+
+#[test]
+fn on_a_full_disk_and_in_a_read_only_folder_nothing_is_carried_out() {
+    let _alone = alone();
+    let Some(threads) = Threads::new(4) else { return };
+    let Some(small) = threads::SmallDisk::new() else { return };
+    let mut holder = Holder::start(&small.path().join("corun"), &threads, Ending::Never, 1);
+    holder.wait_for_plans(2);
+    small.fill();
+    // It goes on until its journal is full, and then holds what it held.
+    let status = holder.wait();
+    assert_eq!(status.code(), Some(holder::NO_JOURNAL), "{status}");
+    threads.assert_as_before("after the disk was full");
+    small.make_read_only();
+    let mut holder = Holder::start(&small.path().join("corun"), &threads, Ending::Never, 1);
+    assert_eq!(holder.wait().code(), Some(holder::NO_JOURNAL));
+    threads.assert_as_before("in a read-only folder");
+}
+
+/// The second process: it holds threads as a host does until it is ended. Without a task of its
+/// own it is a test like the others, of one that holds nothing.
+#[test]
+fn the_holder() {
+    match holder::task() {
+        Some(task) => std::process::exit(task.hold()),
+        None => {
+            let threads = Threads::none();
+            let folder = Folder::new();
+            let mut holder = Holder::start(&folder.path, &threads, Ending::Normal, 1);
+            assert_eq!(holder.wait().code(), Some(0));
+            assert!(folder.is_empty());
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Threads that sleep, and a file system that can be filled.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+
+use corun_live::{Roots, Task, facts};
+use corun_machine::{CpuId, CpuSet};
+use rustix::process::Pid;
+
+/// Sleeping threads of this process with affinities of their own.
+pub(crate) struct Threads {
+    sleepers: Vec<Sleeper>,
+}
+
+struct Sleeper {
+    task: Task,
+    before: CpuSet,
+    end: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Threads {
+    /// One with no thread.
+    pub(crate) fn none() -> Self {
+        Self { sleepers: Vec::new() }
+    }
+
+    /// So many threads on the first CPU, the second, or both; none, and a word about it, where this
+    /// test may run on one CPU only.
+    pub(crate) fn new(count: usize) -> Option<Self> {
+        if places().is_none() {
+            eprintln!("skipped: this test may run on one CPU only");
+            return None;
+        }
+        Some(Self { sleepers: (0..count).map(Sleeper::new).collect() })
+    }
+
+    pub(crate) fn tasks(&self) -> Vec<Task> {
+        self.sleepers.iter().map(|sleeper| sleeper.task).collect()
+    }
+
+    /// Ends so many threads and starts others.
+    pub(crate) fn replace(&mut self, count: usize) {
+        for place in 0..count {
+            self.sleepers[place] = Sleeper::new(place);
+        }
+    }
+
+    pub(crate) fn assert_as_before(&self, when: &str) {
+        for sleeper in &self.sleepers {
+            assert_eq!(affinity(&sleeper.task), Some(sleeper.before.clone()), "{when}");
+        }
+    }
+}
+
+/// Where threads are put: the first CPU that this test may use, the second, both.
+pub(crate) fn places() -> Option<[CpuSet; 3]> {
+    let all: Vec<CpuId> = facts(&Roots::default(), std::process::id(), std::process::id())
+        .ok()?
+        .affinity
+        .iter()
+        .take(2)
+        .collect();
+    let &[first, second] = all.as_slice() else { return None };
+    Some([CpuSet::from_iter([first]), CpuSet::from_iter([second]), CpuSet::from_iter(all)])
+}
+
+/// Where a thread may run; none when it ended.
+pub(crate) fn affinity(task: &Task) -> Option<CpuSet> {
+    let facts = facts(&Roots::default(), task.pid, task.tid).ok()?;
+    (facts.task == *task).then_some(facts.affinity)
+}
+
+impl Sleeper {
+    fn new(number: usize) -> Self {
+        let (end, ended) = channel::<()>();
+        let (tell, told): (Sender<u32>, Receiver<u32>) = channel();
+        let thread = std::thread::spawn(move || {
+            tell.send(rustix::thread::gettid().as_raw_nonzero().get() as u32).unwrap();
+            let _ = ended.recv();
+        });
+        let tid = told.recv().unwrap();
+        let before = places().unwrap()[number % 3].clone();
+        let mut cpus = rustix::thread::CpuSet::new();
+        before.iter().for_each(|cpu| cpus.set(cpu.0 as usize));
+        rustix::thread::sched_setaffinity(Pid::from_raw(tid as i32), &cpus).unwrap();
+        let task = facts(&Roots::default(), std::process::id(), tid).unwrap().task;
+        Self { task, before, end: Some(end), thread: Some(thread) }
+    }
+}
+
+impl Drop for Sleeper {
+    fn drop(&mut self) {
+        drop(self.end.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A file system of 64 KiB.
+pub(crate) struct SmallDisk {
+    folder: tempfile::TempDir,
+}
+
+impl SmallDisk {
+    /// None, and a word about it, where none can be mounted.
+    pub(crate) fn new() -> Option<Self> {
+        let disk = Self { folder: tempfile::tempdir().unwrap() };
+        if !mount(&["-t", "tmpfs", "-o", "size=64k", "corun-test"], disk.path()) {
+            eprintln!("skipped: no file system can be mounted here");
+            return None;
+        }
+        Some(disk)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Leaves no page free.
+    pub(crate) fn fill(&self) {
+        let path: PathBuf = self.path().join("filler");
+        let full = std::fs::write(path, vec![0u8; 1 << 20]).unwrap_err();
+        assert_eq!(full.kind(), std::io::ErrorKind::StorageFull);
+    }
+
+    pub(crate) fn make_read_only(&self) {
+        assert!(mount(&["-o", "remount,ro"], self.path()));
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.path()).output();
+    }
+}
+
+fn mount(options: &[&str], at: &Path) -> bool {
+    let done = Command::new("mount").args(options).arg(at).output();
+    done.is_ok_and(|done| done.status.success())
+}

@@ -1,0 +1,152 @@
+//! `corun restore`: undoing what a killed corun left.
+
+use std::path::Path;
+
+use anyhow::anyhow;
+use corun_live::{
+    Fate, Restored, RestoredJournal, Reverted, Roots, Which, default_folder, restore, would_restore,
+};
+use serde::Serialize;
+
+use crate::cli::{RestoreArgs, TableFormat};
+use crate::failure::{Failure, Outcome};
+use crate::output::{Align, counted, csv_rows, json, print, table};
+
+pub(super) fn run(arguments: &RestoreArgs) -> Outcome<String> {
+    let folder = arguments.folder.clone().unwrap_or_else(default_folder);
+    let which = if arguments.all { Which::All } else { Which::Dead };
+    let work = if arguments.dry_run { would_restore } else { restore };
+    let journals = work(&folder, &Roots::default(), which)
+        .map_err(|error| Failure::Failed(anyhow!(error).context("cannot restore")))?;
+    let text = match arguments.format {
+        TableFormat::Table => in_words(&folder, &journals, arguments.dry_run),
+        TableFormat::Json => json(&Document::new(&folder, &journals, arguments.dry_run))?,
+        TableFormat::Csv => csv_rows(&HEADER, &rows(&journals, arguments.dry_run))?,
+    };
+    let left = journals.iter().filter(|journal| journal.is_left()).count();
+    if left == 0 || arguments.dry_run {
+        return Ok(text);
+    }
+    // What was done has to be told, also when not all was.
+    print(&text)?;
+    let (journals, are) = (counted(left, "journal"), if left == 1 { "is" } else { "are" });
+    Err(Failure::Failed(anyhow!("{journals} {are} left in {}", folder.display())))
+}
+
+const HEADER: [&str; 3] = ["process", "what", "outcome"];
+
+fn in_words(folder: &Path, journals: &[RestoredJournal], dry_run: bool) -> String {
+    if journals.is_empty() {
+        return format!("nothing to restore in {}\n", folder.display());
+    }
+    let header = [(HEADER[0], Align::Right), (HEADER[1], Align::Left), (HEADER[2], Align::Left)];
+    table(&header, &rows(journals, dry_run))
+}
+
+/// A row a change, and one a journal that is more than its changes.
+fn rows(journals: &[RestoredJournal], dry_run: bool) -> Vec<Vec<String>> {
+    let mut rows = Vec::new();
+    for journal in journals {
+        let mut row = |what: String, outcome: String| {
+            rows.push(vec![journal.pid.to_string(), what, outcome]);
+        };
+        if let Some(fate) = fate(journal, dry_run) {
+            row("its journal".to_owned(), fate);
+        }
+        // A running corun is in charge: what undoing would do to its changes is no outcome.
+        if journal.fate != Fate::Running {
+            journal
+                .changes
+                .iter()
+                .for_each(|one| row(one.change.to_string(), outcome(one, dry_run)));
+        }
+    }
+    rows
+}
+
+/// What became of the journal, where its changes do not say it all.
+fn fate(journal: &RestoredJournal, dry_run: bool) -> Option<String> {
+    Some(match &journal.fate {
+        Fate::Undone if journal.changes.is_empty() => "empty, removed".to_owned(),
+        Fate::Undone => return None,
+        Fate::Failed => "left: not all could be undone; run corun restore again".to_owned(),
+        Fate::Stopped if dry_run => "its corun runs, and would be asked to stop".to_owned(),
+        Fate::Stopped => "its corun stopped when asked, and undid what it did".to_owned(),
+        Fate::OtherBoot => "from before the last reboot, which undid it; removed".to_owned(),
+        Fate::Running => "left: its corun runs and is in charge; --all stops it first".to_owned(),
+        Fate::Left { why } => format!("left: {why}"),
+    })
+}
+
+fn outcome(one: &Restored, dry_run: bool) -> String {
+    match &one.outcome {
+        Ok(Reverted::Done) if dry_run => "would be undone".to_owned(),
+        Ok(Reverted::Done) => "undone".to_owned(),
+        Ok(Reverted::AsBefore) => "was as before already".to_owned(),
+        Ok(Reverted::Gone) => "it is no more".to_owned(),
+        Ok(Reverted::ChangedByOthers { found }) => {
+            format!("left as found: somebody else set it to {}", found.trim())
+        }
+        Err(why) => format!("failed: {why}"),
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct Document<'a> {
+    folder: String,
+    dry_run: bool,
+    left: usize,
+    journals: Vec<JournalPart<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct JournalPart<'a> {
+    file: String,
+    pid: u32,
+    #[serde(flatten)]
+    fate: &'a Fate,
+    left: bool,
+    changes: Vec<ChangePart<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct ChangePart<'a> {
+    change: &'a corun_live::Change,
+    #[serde(flatten)]
+    outcome: OutcomePart<'a>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum OutcomePart<'a> {
+    Known(&'a Reverted),
+    Failed { outcome: &'static str, why: &'a str },
+}
+
+impl<'a> Document<'a> {
+    fn new(folder: &Path, journals: &'a [RestoredJournal], dry_run: bool) -> Self {
+        let change = |one: &'a Restored| ChangePart {
+            change: &one.change,
+            outcome: match &one.outcome {
+                Ok(reverted) => OutcomePart::Known(reverted),
+                Err(why) => OutcomePart::Failed { outcome: "failed", why },
+            },
+        };
+        let journals: Vec<JournalPart<'_>> = journals
+            .iter()
+            .map(|journal| JournalPart {
+                file: journal.file.display().to_string(),
+                pid: journal.pid,
+                fate: &journal.fate,
+                left: journal.is_left(),
+                changes: journal.changes.iter().map(change).collect(),
+            })
+            .collect();
+        Self {
+            folder: folder.display().to_string(),
+            dry_run,
+            left: journals.iter().filter(|journal| journal.left).count(),
+            journals,
+        }
+    }
+}
