@@ -10,8 +10,8 @@ pub(crate) use arguments::{
     StudyCommand, TopologyArgs,
 };
 pub(crate) use values::{
-    Compat, DocumentFormat, IndexName, ObjectiveName, PartitionObjectiveName, SortBy, TableFormat,
-    TreeFormat, UntilName,
+    CacheForm, Compat, DocumentFormat, IndexName, ObjectiveName, PartitionObjectiveName, SortBy,
+    TableFormat, TreeFormat, UntilName,
 };
 
 use std::ffi::OsString;
