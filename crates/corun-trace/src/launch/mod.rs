@@ -117,13 +117,7 @@ impl Recorded {
 /// [`TraceError`] when the command is no program, the emulator or the plug-in is missing, or
 /// nothing was recorded. A program that fails or crashes is no error: its profile says so.
 pub fn record(request: &Request) -> Result<Recorded, TraceError> {
-    let path = env::var_os("PATH").unwrap_or_default();
-    let program = program::resolve(&request.command, &path)?;
-    let qemu = find_in_path(program.qemu, &path).ok_or_else(|| TraceError::NoQemu {
-        qemu: program.qemu.to_owned(),
-        path: program.binary.clone(),
-    })?;
-    let plugin = find_plugin()?;
+    let Tools { program, qemu, plugin } = tools(&request.command)?;
     let folder = tempfile::Builder::new()
         .prefix("corun-trace-")
         .tempdir()
@@ -159,6 +153,31 @@ pub fn record(request: &Request) -> Result<Recorded, TraceError> {
     let mut recorded = finish(request, gathered, &ended, &control)?;
     recorded.trace = trace.map(|trace| trace.end(folder.path()));
     Ok(recorded)
+}
+
+/// Could this command be recorded here? Nothing is started.
+///
+/// # Errors
+/// [`TraceError`] when the command is no program, or the emulator or the plug-in is missing.
+pub fn check(command: &[OsString]) -> Result<(), TraceError> {
+    tools(command).map(|_| ())
+}
+
+/// What a recording needs.
+struct Tools {
+    program: program::Program,
+    qemu: PathBuf,
+    plugin: PathBuf,
+}
+
+fn tools(command: &[OsString]) -> Result<Tools, TraceError> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let program = program::resolve(command, &path)?;
+    let qemu = find_in_path(program.qemu, &path).ok_or_else(|| TraceError::NoQemu {
+        qemu: program.qemu.to_owned(),
+        path: program.binary.clone(),
+    })?;
+    Ok(Tools { program, qemu, plugin: find_plugin()? })
 }
 
 fn finish(

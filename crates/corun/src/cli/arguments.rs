@@ -1,5 +1,9 @@
 //! The options of each subcommand.
 
+mod live;
+
+pub(crate) use live::DoctorArgs;
+
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};

@@ -4,10 +4,10 @@ mod arguments;
 mod values;
 
 pub(crate) use arguments::{
-    CachesArgs, CompareArgs, CurveStudyOutput, DioMixesArgs, ExportArgs, ImportArgs, ListArgs,
-    ModelArgs, PartitionArgs, PartitioningStudyArgs, PlaceArgs, PredictArgs, PredictionArgs,
-    ProfileArgs, ProfilesCommand, ReplayArgs, RerecordingArgs, SamplingArgs, ShowArgs,
-    StudyCommand, TopologyArgs,
+    CachesArgs, CompareArgs, CurveStudyOutput, DioMixesArgs, DoctorArgs, ExportArgs, ImportArgs,
+    ListArgs, ModelArgs, PartitionArgs, PartitioningStudyArgs, PlaceArgs, PredictArgs,
+    PredictionArgs, ProfileArgs, ProfilesCommand, ReplayArgs, RerecordingArgs, SamplingArgs,
+    ShowArgs, StudyCommand, TopologyArgs,
 };
 pub(crate) use values::{
     CacheForm, Compat, DocumentFormat, IndexName, ObjectiveName, PartitionObjectiveName, SortBy,
@@ -31,6 +31,7 @@ pub(crate) struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
+  corun doctor                              what can be done on this machine
   corun compare --report report.html        policies side by side, with the best and the worst
   corun topology                            this machine
   corun profile -o gzip.toml -- gzip -k f   record a program
@@ -41,6 +42,8 @@ Exit codes: 0 done, 1 failed, 2 wrong usage or bad input, 130 interrupted.";
 /// The subcommands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// What this machine can measure and control, and which policies run here
+    Doctor(DoctorArgs),
     /// The tree of packages, caches, cores and CPUs: of this machine, a captured one or a preset
     Topology(TopologyArgs),
     /// The profile library: list it, show a program, import a table

@@ -1,6 +1,7 @@
 //! The subcommands: each turns what was typed into a text for stdout.
 
 mod compare;
+mod doctor;
 mod partition;
 mod place;
 mod placement;
@@ -17,6 +18,7 @@ use crate::failure::Outcome;
 /// Runs a command. What it returns goes to stdout, whole or, on failure, not at all.
 pub(crate) fn run(command: &Command) -> Outcome<String> {
     match command {
+        Command::Doctor(arguments) => doctor::run(arguments),
         Command::Topology(arguments) => topology::run(arguments),
         Command::Profiles(command) => profiles::run(command),
         Command::Profile(arguments) => profile::run(arguments),

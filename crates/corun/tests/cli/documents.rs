@@ -43,6 +43,7 @@ fn documents() -> Vec<(&'static str, Value)> {
     if let Some(fields) = shown.as_object_mut() {
         fields.remove("origin");
     }
+    crate::doctor::captured(&fixture);
     let again = ["--first", "recorded", "--second", "recorded", "--format", "json"];
     vec![
         ("compare", run(&[&["compare", "--seeds", "2"], &on[..], &apps].concat())),
@@ -64,6 +65,7 @@ fn documents() -> Vec<(&'static str, Value)> {
                 "json",
             ]),
         ),
+        ("doctor", run(&["doctor", "--root", "captured", "--format", "json"])),
         ("machines", run(&["topology", "--list", "--format", "json"])),
     ]
 }

@@ -1,6 +1,7 @@
 //! The command from outside: what it prints, writes, refuses and returns.
 
 mod compare;
+mod doctor;
 mod documents;
 mod fixture;
 mod partition;

@@ -1,0 +1,193 @@
+//! Where threads may run.
+
+use std::path::PathBuf;
+
+use corun_machine::{CpuSet, Machine};
+use corun_policy::{Action, ActionKind, Nanoseconds};
+
+use super::syscalls;
+use super::thread_stat::{is_gone, still_there, touchable};
+use super::{Actuator, Change, Doing, Held, Refusal, held_thread};
+use crate::{ActError, Reverted, Roots, Task};
+
+/// Holds threads on CPUs with `sched_setaffinity`, one thread at a time, never beyond where it was
+/// allowed to run before. Any number of CPUs that a [`CpuSet`] can name will do.
+#[derive(Debug)]
+pub struct Affinity {
+    online: PathBuf,
+}
+
+impl Default for Affinity {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Affinity {
+    /// For this machine.
+    pub fn new() -> Self {
+        Self::at(&Roots::default())
+    }
+
+    /// For the machine whose file systems are there; `sys` says which CPUs are on line.
+    pub fn at(roots: &Roots) -> Self {
+        Self { online: online_file(roots) }
+    }
+
+    fn online(&self, machine: &Machine) -> CpuSet {
+        let listed = std::fs::read_to_string(&self.online).ok().and_then(|text| text.parse().ok());
+        listed.unwrap_or_else(|| machine.cpu_set())
+    }
+}
+
+impl Actuator for Affinity {
+    fn name(&self) -> &'static str {
+        "affinity"
+    }
+
+    fn kinds(&self) -> Vec<ActionKind> {
+        vec![ActionKind::Place]
+    }
+
+    fn prepare(
+        &mut self,
+        action: &Action,
+        machine: &Machine,
+        held: &[Held],
+        _now: Nanoseconds,
+    ) -> Result<Vec<Change>, Refusal> {
+        let online = self.online(machine);
+        let change = |thread: &Held, asked: &CpuSet| hold(thread, asked, &online);
+        match action {
+            Action::Allow { thread, cpus } => {
+                let thread = held_thread(held, *thread)?;
+                Ok(change(thread, cpus)?.into_iter().collect())
+            }
+            Action::Swap { first, second } => {
+                let (first, second) = (held_thread(held, *first)?, held_thread(held, *second)?);
+                let there = change(first, &second.allowed)?;
+                let back = change(second, &first.allowed)?;
+                Ok(there.into_iter().chain(back).collect())
+            }
+            _ => Err(Refusal::not_by(self.name())),
+        }
+    }
+}
+
+/// The change that holds a thread on what it may have of the CPUs asked for; none where it is held
+/// so already.
+fn hold(thread: &Held, asked: &CpuSet, online: &CpuSet) -> Result<Option<Change>, Refusal> {
+    let allowed = asked.intersection(&thread.may_run_on);
+    if allowed.is_empty() {
+        let (task, may) = (thread.task, &thread.may_run_on);
+        return Err(Refusal(format!(
+            "thread {task} ({}) may run on CPUs {may} only, not on {asked}",
+            thread.program
+        )));
+    }
+    let after = allowed.intersection(online);
+    if after.is_empty() {
+        return Err(Refusal(format!(
+            "thread {} ({}): none of CPUs {allowed} is on line",
+            thread.task, thread.program
+        )));
+    }
+    let before = thread.allowed.clone();
+    Ok((after != before).then_some(Change::Affinity { task: thread.task, before, after }))
+}
+
+/// Sets a thread's affinity, if it is the thread that was meant and its affinity is as it was.
+pub(super) fn apply(
+    roots: &Roots,
+    task: &Task,
+    before: &CpuSet,
+    after: &CpuSet,
+) -> Result<(), ActError> {
+    touchable(roots, task)?;
+    let what = || format!("the affinity of thread {task}");
+    let changed = |found: CpuSet| ActError::ChangedByOthers {
+        what: what(),
+        found: found.to_string(),
+        expected: before.to_string(),
+    };
+    if let Some(found) = other_than(roots, task, before)? {
+        return Err(changed(found));
+    }
+    set(task, after)?;
+    let Some(granted) = other_than(roots, task, after)? else {
+        return Ok(());
+    };
+    // A cpuset may have been narrowed meanwhile. What we did not ask for must not stay: nobody
+    // could tell later that it was ours.
+    set(task, before)?;
+    Err(ActError::Kernel {
+        what: format!("{} could not be {after}", what()),
+        reason: std::io::Error::from_raw_os_error(libc::EINVAL),
+        advice: Some(format!("the kernel grants CPUs {granted} only; it is {before} again")),
+    })
+}
+
+/// Sets a thread's affinity back, if it is as we set it.
+pub(super) fn revert(
+    roots: &Roots,
+    task: &Task,
+    before: &CpuSet,
+    after: &CpuSet,
+    doing: Doing,
+) -> Result<Reverted, ActError> {
+    still_there(roots, task)?;
+    if other_than(roots, task, before)?.is_none() {
+        return Ok(Reverted::AsBefore);
+    }
+    if let Some(found) = other_than(roots, task, after)? {
+        return Ok(Reverted::ChangedByOthers { found: found.to_string() });
+    }
+    if doing == Doing::Act {
+        set(task, before)?;
+    }
+    Ok(Reverted::Done)
+}
+
+/// The thread's affinity where it is another than `expected`, as far as CPUs are on line.
+fn other_than(roots: &Roots, task: &Task, expected: &CpuSet) -> Result<Option<CpuSet>, ActError> {
+    // The kernel leaves out CPUs that are off line; whoever wrote `expected` may not have.
+    let found = present(task)?;
+    if &found == expected {
+        return Ok(None);
+    }
+    let online = std::fs::read_to_string(online_file(roots)).ok();
+    let online: Option<CpuSet> = online.and_then(|text| text.parse().ok());
+    let same = online.is_some_and(|online| expected.intersection(&online) == found);
+    Ok((!same).then_some(found))
+}
+
+fn present(task: &Task) -> Result<CpuSet, ActError> {
+    syscalls::affinity(task.tid).map_err(|reason| failed("reading", task, reason))
+}
+
+fn set(task: &Task, cpus: &CpuSet) -> Result<(), ActError> {
+    let doing = || format!("setting to {cpus}");
+    syscalls::set_affinity(task.tid, cpus).map_err(|reason| failed(&doing(), task, reason))
+}
+
+fn failed(doing: &str, task: &Task, reason: std::io::Error) -> ActError {
+    if is_gone(&reason) {
+        return ActError::Gone { what: format!("thread {task}") };
+    }
+    let advice = match reason.raw_os_error() {
+        Some(libc::EPERM) => Some("run corun as the thread's user or with CAP_SYS_NICE".to_owned()),
+        Some(libc::EINVAL) => {
+            Some("none of these CPUs is on line and in the thread's cpuset".to_owned())
+        }
+        _ => None,
+    };
+    ActError::Kernel { what: format!("{doing} the affinity of thread {task}"), reason, advice }
+}
+
+fn online_file(roots: &Roots) -> PathBuf {
+    roots.sys.join("devices/system/cpu/online")
+}
+
+#[cfg(test)]
+#[path = "affinity_tests.rs"]
+mod tests;

@@ -1,0 +1,316 @@
+//! One reversible change and how it is made and undone.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use corun_machine::CpuSet;
+use serde::{Deserialize, Serialize};
+
+use super::affinity;
+use crate::{Roots, Task};
+
+/// One change to the machine, with what was there before: a line of the journal holds a plan's.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "what", rename_all = "kebab-case")]
+pub enum Change {
+    /// Where a thread may run (`sched_setaffinity`).
+    Affinity {
+        /// The thread.
+        task: Task,
+        /// As it was.
+        before: CpuSet,
+        /// As it shall be.
+        after: CpuSet,
+    },
+    /// A thread's nice value.
+    Nice {
+        /// The thread.
+        task: Task,
+        /// As it was.
+        before: i32,
+        /// As it shall be.
+        after: i32,
+    },
+    /// The CPUs of a cgroup (`cpuset.cpus`, v1 or v2).
+    Cpuset {
+        /// The file, below the root of cgroups.
+        file: PathBuf,
+        /// As it was, in the kernel's words.
+        before: String,
+        /// As it shall be.
+        after: String,
+    },
+    /// A resctrl group that corun makes; undone by removing it, its tasks fall back to the root's.
+    ResctrlGroup {
+        /// Its path below the root of resctrl: `corun-1`, `mon_groups/corun-2`.
+        group: PathBuf,
+    },
+    /// A line of a group's schemata, for one resource.
+    ResctrlSchemata {
+        /// The group's path below the root of resctrl; empty: the root group.
+        group: PathBuf,
+        /// As it was: `L3:0=7ff;1=7ff`.
+        before: String,
+        /// As it shall be.
+        after: String,
+    },
+    /// The resctrl group that a thread is in.
+    ResctrlTask {
+        /// The thread.
+        task: Task,
+        /// The group it was in.
+        before: PathBuf,
+        /// The group it shall be in.
+        after: PathBuf,
+    },
+    /// The NUMA node of a process's pages.
+    Pages {
+        /// The process's first thread.
+        task: Task,
+        /// Pages by node number before.
+        before: Vec<(u32, u64)>,
+        /// The node that gets them.
+        to: u32,
+    },
+}
+
+/// What a change changes: changes of one thing are undone together, to the oldest state.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Thing {
+    Affinity(Task),
+    Nice(Task),
+    Cpuset(PathBuf),
+    ResctrlGroup(PathBuf),
+    /// The group and the name of the resource.
+    ResctrlSchemata(PathBuf, String),
+    ResctrlTask(Task),
+    Pages(Task),
+}
+
+/// Is a change to be undone, or only looked at?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Doing {
+    Act,
+    Look,
+}
+
+impl Change {
+    /// Makes the change, if things are as `before` says.
+    ///
+    /// # Errors
+    /// [`ActError::ChangedByOthers`] when they are not, [`ActError::Gone`] when what was to be
+    /// changed is no more, [`ActError::Protected`] when it must not be touched; nothing is changed
+    /// then. [`ActError::Kernel`] when the kernel refuses.
+    pub fn apply(&self, roots: &Roots) -> Result<(), ActError> {
+        match self {
+            Self::Affinity { task, before, after } => affinity::apply(roots, task, before, after),
+            other => Err(other.not_here()),
+        }
+    }
+
+    /// Makes things as they were before, if they are as this change left them.
+    ///
+    /// # Errors
+    /// [`ActError::Kernel`] when the kernel refuses: what was changed still is.
+    pub fn revert(&self, roots: &Roots) -> Result<Reverted, ActError> {
+        self.undone(roots, Doing::Act)
+    }
+
+    /// What [`Self::revert`] would answer; nothing is changed.
+    ///
+    /// # Errors
+    /// When the present state cannot be read.
+    pub fn would_revert(&self, roots: &Roots) -> Result<Reverted, ActError> {
+        self.undone(roots, Doing::Look)
+    }
+
+    pub(crate) fn undone(&self, roots: &Roots, doing: Doing) -> Result<Reverted, ActError> {
+        let outcome = match self {
+            Self::Affinity { task, before, after } => {
+                affinity::revert(roots, task, before, after, doing)
+            }
+            other => Err(other.not_here()),
+        };
+        match outcome {
+            Err(ActError::Gone { .. }) => Ok(Reverted::Gone),
+            other => other,
+        }
+    }
+
+    fn not_here(&self) -> ActError {
+        ActError::Kernel {
+            what: self.to_string(),
+            reason: std::io::ErrorKind::Unsupported.into(),
+            advice: None,
+        }
+    }
+
+    /// What it changes.
+    pub(crate) fn thing(&self) -> Thing {
+        match self {
+            Self::Affinity { task, .. } => Thing::Affinity(*task),
+            Self::Nice { task, .. } => Thing::Nice(*task),
+            Self::Cpuset { file, .. } => Thing::Cpuset(file.clone()),
+            Self::ResctrlGroup { group } => Thing::ResctrlGroup(group.clone()),
+            Self::ResctrlSchemata { group, before, .. } => {
+                let resource = before.split(':').next().unwrap_or_default();
+                Thing::ResctrlSchemata(group.clone(), resource.trim().to_owned())
+            }
+            Self::ResctrlTask { task, .. } => Thing::ResctrlTask(*task),
+            Self::Pages { task, .. } => Thing::Pages(*task),
+        }
+    }
+
+    /// The thread whose end makes it needless to undo this.
+    pub(crate) fn task(&self) -> Option<&Task> {
+        match self {
+            Self::Affinity { task, .. }
+            | Self::Nice { task, .. }
+            | Self::ResctrlTask { task, .. }
+            | Self::Pages { task, .. } => Some(task),
+            Self::Cpuset { .. } | Self::ResctrlGroup { .. } | Self::ResctrlSchemata { .. } => None,
+        }
+    }
+
+    /// The change from what was there before `oldest` to what this one, of the same thing, made.
+    pub(crate) fn since(&self, oldest: &Self) -> Self {
+        let mut whole = self.clone();
+        match (&mut whole, oldest) {
+            (Self::Affinity { before, .. }, Self::Affinity { before: old, .. }) => {
+                *before = old.clone();
+            }
+            (Self::Nice { before, .. }, Self::Nice { before: old, .. }) => *before = *old,
+            (Self::Cpuset { before, .. }, Self::Cpuset { before: old, .. })
+            | (Self::ResctrlSchemata { before, .. }, Self::ResctrlSchemata { before: old, .. }) => {
+                *before = old.clone();
+            }
+            (Self::ResctrlTask { before, .. }, Self::ResctrlTask { before: old, .. }) => {
+                *before = old.clone();
+            }
+            (Self::Pages { before, .. }, Self::Pages { before: old, .. }) => *before = old.clone(),
+            _ => {}
+        }
+        whole
+    }
+
+    /// The change from what was there before `oldest` to what was there before this one; none
+    /// where they are the same, or where what was before is no state that was set.
+    pub(crate) fn until(&self, oldest: &Self) -> Option<Self> {
+        let mut whole = self.since(oldest);
+        match (&mut whole, self) {
+            (Self::Affinity { before, after, .. }, Self::Affinity { before: then, .. }) => {
+                *after = then.clone();
+                (before != after).then_some(whole)
+            }
+            (Self::Nice { before, after, .. }, Self::Nice { before: then, .. }) => {
+                *after = *then;
+                (before != after).then_some(whole)
+            }
+            (Self::Cpuset { before, after, .. }, Self::Cpuset { before: then, .. })
+            | (
+                Self::ResctrlSchemata { before, after, .. },
+                Self::ResctrlSchemata { before: then, .. },
+            ) => {
+                *after = then.clone();
+                (before != after).then_some(whole)
+            }
+            (Self::ResctrlTask { before, after, .. }, Self::ResctrlTask { before: then, .. }) => {
+                *after = then.clone();
+                (before != after).then_some(whole)
+            }
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Affinity { task, before, after } => {
+                write!(f, "affinity of thread {task}: {before} to {after}")
+            }
+            Self::Nice { task, before, after } => {
+                write!(f, "nice value of thread {task}: {before} to {after}")
+            }
+            Self::Cpuset { file, before, after } => {
+                write!(f, "{}: {} to {}", file.display(), before.trim(), after.trim())
+            }
+            Self::ResctrlGroup { group } => write!(f, "resctrl group {}: made", group.display()),
+            Self::ResctrlSchemata { group, before, after } => {
+                let (before, after) = (before.trim(), after.trim());
+                write!(f, "schemata of {}: {before} to {after}", group_name(group))
+            }
+            Self::ResctrlTask { task, before, after } => {
+                let (before, after) = (group_name(before), group_name(after));
+                write!(f, "resctrl group of thread {task}: {before} to {after}")
+            }
+            Self::Pages { task, to, .. } => {
+                write!(f, "pages of process {}: to node {to}", task.pid)
+            }
+        }
+    }
+}
+
+fn group_name(group: &Path) -> String {
+    match group.as_os_str().is_empty() {
+        true => "the root group".to_owned(),
+        false => group.display().to_string(),
+    }
+}
+
+/// How an undoing went.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "outcome", rename_all = "kebab-case")]
+pub enum Reverted {
+    /// It is as it was before.
+    Done,
+    /// It was so already: the change was never made, or is undone.
+    AsBefore,
+    /// What was changed is no more: the thread ended, the group was removed.
+    Gone,
+    /// Somebody else changed it since; it is left as found.
+    ChangedByOthers {
+        /// What was found.
+        found: String,
+    },
+}
+
+/// Why a change could not be made or undone.
+#[derive(Debug, thiserror::Error)]
+pub enum ActError {
+    /// What was to be changed is no more: the thread ended, the group was removed.
+    #[error("{what}: it is no more")]
+    Gone {
+        /// What.
+        what: String,
+    },
+    /// It is not as it was when the change was prepared.
+    #[error("{what}: it is {found} now, not {expected}: somebody else changed it")]
+    ChangedByOthers {
+        /// What.
+        what: String,
+        /// What was found.
+        found: String,
+        /// What was there when the change was prepared.
+        expected: String,
+    },
+    /// It is one of the threads that are never touched.
+    #[error("{what}: {why}, and never touched")]
+    Protected {
+        /// What.
+        what: String,
+        /// What it is.
+        why: &'static str,
+    },
+    /// The kernel said no.
+    #[error("{what}: {reason}{}", .advice.as_ref().map(|advice| format!("; {advice}")).unwrap_or_default())]
+    Kernel {
+        /// What was tried.
+        what: String,
+        /// The kernel's answer.
+        #[source]
+        reason: std::io::Error,
+        /// What the kernel adds (resctrl's `last_cmd_status`) or what would help.
+        advice: Option<String>,
+    },
+}

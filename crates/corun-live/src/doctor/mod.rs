@@ -1,0 +1,22 @@
+//! What a machine can measure and control, and which policies can run on it.
+//!
+//! [`probe`] gathers [`Facts`] and judges nothing; [`findings`] and [`verdicts`] judge them and touch
+//! nothing, so that they are tested without a kernel. Neither ever fails: what cannot be read is
+//! unknown.
+
+mod facts;
+mod findings;
+mod probe;
+mod verdicts;
+mod words;
+
+pub use facts::{
+    Answer, BandwidthControl, CacheControl, Cgroups, CoreCounters, CoreKind, EnergyZone, Facts,
+    Folder, Memory, Monitoring, Perf, Resctrl, Shape, Tracer, Tried,
+};
+pub use findings::{Area, Finding, State, findings};
+pub use probe::{Beside, probe};
+pub use verdicts::{Missing, PolicyVerdict, Runs, verdict, verdicts};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,157 @@
+//! Gathers facts.
+
+mod control;
+mod files;
+mod perf;
+mod resctrl;
+
+use std::path::{Path, PathBuf};
+
+use corun_machine::{CpuSet, Machine, discover};
+
+use super::facts::{CoreKind, Facts, Folder, Shape, Tracer};
+use crate::Roots;
+
+/// What the caller knows, because it belongs to other parts of corun.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Beside {
+    /// Can programs be recorded?
+    pub tracer: Option<Tracer>,
+    /// Where changes are journalled.
+    pub journal: Option<PathBuf>,
+}
+
+/// The facts of the machine under these roots, for this user. Counters are tried for an instant, and
+/// this process's own affinity is set to what it is; nothing else is touched. Of a captured tree
+/// only the files are read.
+pub fn probe(roots: &Roots, beside: Beside) -> Facts {
+    let here = roots.are_here();
+    let status = files::text(&roots.proc.join("self/status")).filter(|_| here);
+    let shape = machine(roots).as_ref().map(shape);
+    let cpuinfo = files::text(&roots.proc.join("cpuinfo"));
+    let flags = cpuinfo.as_deref().and_then(processor_flags);
+    Facts {
+        here,
+        kernel: files::text(&roots.proc.join("sys/kernel/osrelease")).map(one_line),
+        user: status.as_deref().and_then(user),
+        capabilities: status.as_deref().and_then(capabilities),
+        virtual_machine: virtual_machine(roots, flags.as_deref()),
+        maker: maker(roots),
+        perf: perf::perf(roots, shape.as_ref()),
+        resctrl: resctrl::resctrl(roots, flags.as_deref()),
+        energy: control::energy(roots),
+        allowed_cpus: status.as_deref().and_then(allowed),
+        affinity: here.then(control::affinity).flatten(),
+        cgroups: control::cgroups(roots),
+        memory: control::memory(roots, shape.as_ref()),
+        open_files: files::text(&roots.proc.join("self/limits"))
+            .filter(|_| here)
+            .as_deref()
+            .and_then(open_files),
+        tracer: beside.tracer.filter(|_| here),
+        journal: beside.journal.filter(|_| here).map(folder),
+        shape,
+    }
+}
+
+/// Kernel files are printed: what is not a plain character is not.
+fn one_line(text: String) -> String {
+    text.lines().next().unwrap_or_default().chars().filter(|one| !one.is_control()).collect()
+}
+
+fn machine(roots: &Roots) -> Option<Machine> {
+    let root = roots.proc.parent().filter(|root| roots.sys.parent() == Some(root))?;
+    discover(root).ok()
+}
+
+fn shape(machine: &Machine) -> Shape {
+    let cache = machine.llcs().first().and_then(|llc| llc.cache);
+    let kind = |(index, kind): (usize, &corun_machine::CoreType)| CoreKind {
+        name: kind.name.clone(),
+        cpus: machine
+            .cpus()
+            .iter()
+            .filter(|cpu| cpu.core_type == index)
+            .map(|cpu| cpu.id)
+            .collect(),
+    };
+    Shape {
+        packages: machine.packages().len(),
+        cores: machine.cores().len(),
+        cpus: machine.cpus().len(),
+        llcs: machine.llcs().len(),
+        llc_bytes: cache.map(|cache| cache.size_bytes),
+        llc_ways: cache.and_then(|cache| cache.ways),
+        numa_nodes: machine.nodes().len(),
+        threads_per_core: machine.cores().iter().map(|core| core.cpus.len()).max().unwrap_or(1),
+        core_types: machine.core_types().iter().enumerate().map(kind).collect(),
+    }
+}
+
+/// The processor's flags, where the kernel has such a line (x86).
+fn processor_flags(cpuinfo: &str) -> Option<Vec<&str>> {
+    let flags = cpuinfo.lines().find_map(|line| {
+        let (key, value) = line.split_once(':')?;
+        (key.trim() == "flags").then_some(value)
+    })?;
+    Some(flags.split_whitespace().collect())
+}
+
+fn virtual_machine(roots: &Roots, flags: Option<&[&str]>) -> Option<bool> {
+    if files::text(&roots.sys.join("hypervisor/type")).is_some_and(|text| !text.is_empty()) {
+        return Some(true);
+    }
+    flags.map(|flags| flags.contains(&"hypervisor"))
+}
+
+fn maker(roots: &Roots) -> Option<String> {
+    let dmi = |name: &str| files::text(&roots.sys.join("class/dmi/id").join(name));
+    let words = [dmi("sys_vendor"), dmi("product_name")].into_iter().flatten().map(one_line);
+    let mut words: Vec<String> = words.filter(|word| !word.is_empty()).collect();
+    words.dedup();
+    let dmi = Some(words.join(" ")).filter(|text| !text.is_empty());
+    dmi.or_else(|| files::text(&roots.sys.join("hypervisor/type")).map(one_line))
+        .filter(|text| !text.is_empty())
+        .map(|text| text.chars().take(60).collect())
+}
+
+fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
+    status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
+}
+
+/// The effective user.
+fn user(status: &str) -> Option<u32> {
+    field(status, "Uid")?.split_whitespace().nth(1)?.parse().ok()
+}
+
+fn allowed(status: &str) -> Option<CpuSet> {
+    field(status, "Cpus_allowed_list")?.parse().ok()
+}
+
+/// Those of the capabilities in effect that matter here.
+fn capabilities(status: &str) -> Option<Vec<String>> {
+    const KNOWN: [(u32, &str); 6] = [
+        (1, "CAP_DAC_OVERRIDE"),
+        (19, "CAP_SYS_PTRACE"),
+        (21, "CAP_SYS_ADMIN"),
+        (23, "CAP_SYS_NICE"),
+        (24, "CAP_SYS_RESOURCE"),
+        (38, "CAP_PERFMON"),
+    ];
+    let bits = u64::from_str_radix(field(status, "CapEff")?, 16).ok()?;
+    let held = KNOWN.iter().filter(|(bit, _)| bits >> bit & 1 == 1);
+    Some(held.map(|(_, name)| (*name).to_owned()).collect())
+}
+
+/// The soft limit of open files.
+fn open_files(limits: &str) -> Option<u64> {
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+/// A folder that is there or would be made.
+fn folder(path: PathBuf) -> Folder {
+    let nearest = path.ancestors().find(|one| one.exists()).unwrap_or(Path::new("/"));
+    let writable = nearest.is_dir() && files::writable(nearest);
+    Folder { writable, path }
+}

@@ -1,0 +1,286 @@
+//! What was done to the machine, written before it is done.
+//!
+//! A journal is a file of JSON lines: who writes it, then one line a plan. There is no fsync: the
+//! kernel keeps what was written when corun is killed, and a reboot clears what was done.
+
+mod folder;
+mod trails;
+
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::act::thread_stat::process_stat;
+use crate::act::{ActError, Doing};
+use crate::{Change, Reverted, Roots};
+
+pub use folder::default_folder;
+pub(crate) use folder::{JournalFolder, JournalName, lock};
+pub(crate) use trails::Trails;
+
+/// The version of the format; a reader refuses later ones.
+pub(crate) const VERSION: u32 = 1;
+
+/// A journal is written anew when it has grown by so many bytes since it last was.
+const GROWN_BYTES: u64 = 1 << 20;
+
+/// The journal of this process.
+#[derive(Debug)]
+pub struct Journal {
+    file: File,
+    name: JournalName,
+    folder: JournalFolder,
+    header: Header,
+    roots: Roots,
+    trails: Trails,
+    length_bytes: u64,
+    write_anew_at_bytes: u64,
+    /// A line could be neither written whole nor taken back.
+    broken: bool,
+}
+
+/// The first line: whose journal it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Header {
+    /// [`VERSION`].
+    pub(crate) corun_journal: u32,
+    pub(crate) pid: u32,
+    pub(crate) start_ticks: u64,
+    pub(crate) boot_id: String,
+    /// The process-id namespace in which `pid` and all threads are numbered.
+    pub(crate) pid_namespace: Option<String>,
+}
+
+/// A plan's line.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct PlanLine<'a> {
+    pub(crate) changes: std::borrow::Cow<'a, [Change]>,
+}
+
+/// How undoing one change went.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Restored {
+    /// The change, from what was there before corun came to what corun left.
+    pub change: Change,
+    /// How it went; the text says why it still is as corun left it.
+    pub outcome: Result<Reverted, String>,
+}
+
+/// Why there is no journal, or a plan is not in it. A plan that is not in the journal must not be
+/// carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    /// A file or folder is not as a journal's must be.
+    #[error("{path}: {found}; {advice}", path = path.display())]
+    NotSafe {
+        /// The file or folder.
+        path: PathBuf,
+        /// What was found.
+        found: String,
+        /// What to do.
+        advice: String,
+    },
+    /// The kernel said no.
+    #[error("{path}: {doing}: {reason}", path = path.display())]
+    Kernel {
+        /// The file or folder.
+        path: PathBuf,
+        /// What was tried.
+        doing: &'static str,
+        /// The kernel's answer.
+        #[source]
+        reason: io::Error,
+    },
+}
+
+impl JournalError {
+    pub(crate) fn kernel(path: &Path, doing: &'static str) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |reason| Self::Kernel { path, doing, reason }
+    }
+}
+
+impl Header {
+    /// This process's own.
+    fn own(roots: &Roots) -> Result<Self, JournalError> {
+        let pid = std::process::id();
+        let path = roots.proc.join(format!("{pid}/stat"));
+        let failed = JournalError::kernel(&path, "cannot tell when this process started");
+        let stat = process_stat(roots, pid)
+            .and_then(|stat| stat.ok_or_else(|| io::ErrorKind::NotFound.into()))
+            .map_err(failed)?;
+        Ok(Self {
+            corun_journal: VERSION,
+            pid,
+            start_ticks: stat.start_ticks,
+            boot_id: boot_id(roots)?,
+            pid_namespace: pid_namespace(roots),
+        })
+    }
+}
+
+/// The kernel's name of this boot.
+pub(crate) fn boot_id(roots: &Roots) -> Result<String, JournalError> {
+    let path = roots.proc.join("sys/kernel/random/boot_id");
+    let failed = JournalError::kernel(&path, "cannot tell this boot from others");
+    Ok(std::fs::read_to_string(&path).map_err(failed)?.trim().to_owned())
+}
+
+/// The kernel's name of the namespace in which we see processes.
+pub(crate) fn pid_namespace(roots: &Roots) -> Option<String> {
+    let link = std::fs::read_link(roots.proc.join("self/ns/pid")).ok()?;
+    Some(link.to_string_lossy().into_owned())
+}
+
+impl Journal {
+    /// Begins the journal of this process: `FOLDER/PID-STARTTICKS.journal`. The folder is made
+    /// where missing.
+    ///
+    /// # Errors
+    /// When the folder is not ours alone (owner, mode 0700, no symbolic link), cannot be written
+    /// to, or already has this process's journal.
+    pub fn create(folder: &Path, roots: &Roots) -> Result<Self, JournalError> {
+        let header = Header::own(roots)?;
+        let name = JournalName { pid: header.pid, start_ticks: header.start_ticks };
+        let folder = JournalFolder::create(folder)?;
+        let file = folder.new_file(&name.to_string())?;
+        let mut journal = Self {
+            file,
+            name,
+            folder,
+            header,
+            roots: roots.clone(),
+            trails: Trails::default(),
+            length_bytes: 0,
+            write_anew_at_bytes: GROWN_BYTES,
+            broken: false,
+        };
+        let header = line_of(&journal.header);
+        let begun = lock(&journal.file, &journal.path()).and_then(|()| journal.append(&header));
+        if let Err(error) = begun {
+            // Nothing is done yet; what cannot be removed holds no plan.
+            let _ = journal.folder.remove(&journal.name.to_string());
+            return Err(error);
+        }
+        Ok(journal)
+    }
+
+    /// Where the journal is.
+    pub fn path(&self) -> PathBuf {
+        self.folder.path().join(self.name.to_string())
+    }
+
+    /// Writes a plan's changes, in one system call, before any of them is made.
+    ///
+    /// # Errors
+    /// When the line is not in the file, such as on a full disk or after the file was removed: the
+    /// plan must not be carried out. What was written earlier still is.
+    pub fn write(&mut self, changes: &[Change]) -> Result<(), JournalError> {
+        if changes.is_empty() {
+            return Ok(());
+        }
+        self.check()?;
+        if self.length_bytes >= self.write_anew_at_bytes
+            && let Err(error) = self.write_anew()
+        {
+            tracing::warn!(%error, "the journal stays long");
+            self.write_anew_at_bytes = self.length_bytes + GROWN_BYTES;
+        }
+        self.append(&line_of(&PlanLine { changes: changes.into() }))?;
+        changes.iter().for_each(|change| self.trails.add(change.clone()));
+        Ok(())
+    }
+
+    /// Undoes all that the journal says, newest first, and removes the file if nothing failed.
+    /// What failed stays in the journal, for [`crate::restore`].
+    pub fn undo(&mut self, roots: &Roots) -> Vec<Restored> {
+        let restored = self.trails.undo(roots, Doing::Act);
+        if restored.iter().all(|one| one.outcome.is_ok()) {
+            // What remains here undoes nothing more: all is as it was before.
+            let _ = self.folder.remove(&self.name.to_string());
+        }
+        restored
+    }
+
+    /// Is the file that we write still the one that restoring will find?
+    fn check(&self) -> Result<(), JournalError> {
+        let path = self.path();
+        let links = self
+            .file
+            .metadata()
+            .map_err(JournalError::kernel(&path, "cannot be looked at"))?
+            .nlink();
+        let (found, advice) = match (links, self.broken) {
+            (0, _) => ("it was removed", "start corun again; what it did until now it undoes"),
+            (_, true) => {
+                ("its last line is broken", "make room on its file system and start again")
+            }
+            _ => return Ok(()),
+        };
+        Err(JournalError::NotSafe { path, found: found.to_owned(), advice: advice.to_owned() })
+    }
+
+    /// Adds a line; on failure the file is as before.
+    fn append(&mut self, line: &[u8]) -> Result<(), JournalError> {
+        let done = match self.file.write(line) {
+            Ok(written) if written == line.len() => Ok(()),
+            // The rest would not fit either, and two calls are not one.
+            Ok(_) => Err(io::ErrorKind::StorageFull.into()),
+            Err(reason) => Err(reason),
+        };
+        match done {
+            Ok(()) => {
+                self.length_bytes += line.len() as u64;
+                Ok(())
+            }
+            Err(reason) => {
+                self.broken = self.file.set_len(self.length_bytes).is_err();
+                Err(JournalError::kernel(&self.path(), "cannot be written to")(reason))
+            }
+        }
+    }
+
+    /// Writes a shorter journal that undoes the same, beside the old one, and puts it in its place.
+    fn write_anew(&mut self) -> Result<(), JournalError> {
+        self.trails.forget_ended(&self.roots);
+        let mut text = line_of(&self.header);
+        for changes in self.trails.shortest().chunks(256) {
+            text.extend(line_of(&PlanLine { changes: changes.into() }));
+        }
+        let beside = format!("{}.new", self.name);
+        // One may be left over from an attempt on a full disk.
+        let _ = self.folder.remove(&beside);
+        let mut file = self.folder.new_file(&beside)?;
+        let path = self.folder.path().join(&beside);
+        let done = file
+            .write_all(&text)
+            .map_err(JournalError::kernel(&path, "cannot be written"))
+            .and_then(|()| lock(&file, &path))
+            .and_then(|()| self.folder.rename(&beside, &self.name.to_string()));
+        if let Err(error) = done {
+            let _ = self.folder.remove(&beside);
+            return Err(error);
+        }
+        self.file = file;
+        self.length_bytes = text.len() as u64;
+        self.write_anew_at_bytes = self.length_bytes * 2 + GROWN_BYTES;
+        Ok(())
+    }
+}
+
+fn line_of(value: &impl Serialize) -> Vec<u8> {
+    let mut line = serde_json::to_vec(value).expect("keys are texts and all is in memory");
+    line.push(b'\n');
+    line
+}
+
+/// An outcome in words, where it is a failure.
+pub(crate) fn in_words(outcome: Result<Reverted, ActError>) -> Result<Reverted, String> {
+    outcome.map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,147 @@
+use corun_machine::CpuSet;
+
+use super::*;
+use crate::act::sleeper::Sleeper;
+
+fn folder() -> (tempfile::TempDir, PathBuf) {
+    let base = tempfile::tempdir().unwrap();
+    let path = base.path().join("corun");
+    (base, path)
+}
+
+fn lines(journal: &Journal) -> Vec<serde_json::Value> {
+    let text = std::fs::read_to_string(journal.path()).unwrap();
+    assert!(text.ends_with('\n'));
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn some_change(list: &str) -> Change {
+    let task = crate::Task { pid: 1 << 30, tid: 1 << 30, start_ticks: 1 };
+    let after: CpuSet = list.parse().unwrap();
+    Change::Affinity { task, before: "0-7".parse().unwrap(), after }
+}
+
+#[test]
+fn a_plan_is_a_line_and_a_line_is_what_was_written() {
+    let (_base, path) = folder();
+    let mut journal = Journal::create(&path, &Roots::default()).unwrap();
+    journal.write(&[]).unwrap();
+    journal.write(&[some_change("0"), some_change("1")]).unwrap();
+    journal.write(&[some_change("2")]).unwrap();
+    let lines = lines(&journal);
+    assert_eq!(lines.len(), 3);
+    assert_eq!(lines[0]["corun_journal"], 1);
+    assert_eq!(lines[0]["pid"], std::process::id());
+    assert_eq!(lines[1]["changes"].as_array().unwrap().len(), 2);
+    assert_eq!(lines[2]["changes"][0]["what"], "affinity");
+    assert_eq!(lines[2]["changes"][0]["after"], "2");
+}
+
+#[test]
+fn one_process_has_one_journal_in_a_folder() {
+    let (_base, path) = folder();
+    let _journal = Journal::create(&path, &Roots::default()).unwrap();
+    let error = Journal::create(&path, &Roots::default()).unwrap_err().to_string();
+    assert!(error.contains("cannot be made"), "{error}");
+}
+
+#[test]
+fn undo_goes_back_to_the_oldest_state_and_removes_the_file() {
+    let (_base, path) = folder();
+    let sleeper = Sleeper::new();
+    let Some((first, second)) = sleeper.two_cpus() else { return };
+    let roots = Roots::default();
+    let mut journal = Journal::create(&path, &roots).unwrap();
+    let there = sleeper.change(&first);
+    let on = Change::Affinity { task: sleeper.task, before: first, after: second };
+    for change in [&there, &on] {
+        journal.write(std::slice::from_ref(change)).unwrap();
+        change.apply(&roots).unwrap();
+    }
+    let restored = journal.undo(&roots);
+    assert_eq!(restored.len(), 1);
+    assert_eq!(restored[0].outcome, Ok(Reverted::Done));
+    assert_eq!(sleeper.now(), sleeper.found);
+    assert!(!journal.path().exists());
+}
+
+#[test]
+fn a_plan_that_was_written_and_not_carried_out_is_undone_too() {
+    let (_base, path) = folder();
+    let sleeper = Sleeper::new();
+    let Some((first, second)) = sleeper.two_cpus() else { return };
+    let roots = Roots::default();
+    let mut journal = Journal::create(&path, &roots).unwrap();
+    let there = sleeper.change(&first);
+    journal.write(std::slice::from_ref(&there)).unwrap();
+    there.apply(&roots).unwrap();
+    let on = Change::Affinity { task: sleeper.task, before: first, after: second };
+    journal.write(&[on]).unwrap();
+    assert_eq!(journal.undo(&roots)[0].outcome, Ok(Reverted::Done));
+    assert_eq!(sleeper.now(), sleeper.found);
+}
+
+#[test]
+fn a_removed_journal_stops_further_plans_and_undoes_what_it_knows() {
+    let (_base, path) = folder();
+    let sleeper = Sleeper::new();
+    let Some((first, _)) = sleeper.two_cpus() else { return };
+    let roots = Roots::default();
+    let mut journal = Journal::create(&path, &roots).unwrap();
+    let change = sleeper.change(&first);
+    journal.write(std::slice::from_ref(&change)).unwrap();
+    change.apply(&roots).unwrap();
+    std::fs::remove_dir_all(&path).unwrap();
+    let error = journal.write(&[some_change("1")]).unwrap_err().to_string();
+    assert!(error.contains("it was removed"), "{error}");
+    assert_eq!(journal.undo(&roots)[0].outcome, Ok(Reverted::Done));
+    assert_eq!(sleeper.now(), sleeper.found);
+}
+
+#[test]
+fn a_plan_that_is_not_in_the_file_is_an_error_and_so_is_all_after_it() {
+    let (_base, path) = folder();
+    let mut journal = Journal::create(&path, &Roots::default()).unwrap();
+    // Writing fails for want of room there, and so does taking back.
+    journal.file = std::fs::OpenOptions::new().append(true).open("/dev/full").unwrap();
+    let error = journal.write(&[some_change("2")]).unwrap_err().to_string();
+    assert!(error.contains("cannot be written to: No space left"), "{error}");
+    let error = journal.write(&[some_change("3")]).unwrap_err().to_string();
+    assert!(error.contains("its last line is broken"), "{error}");
+    assert_eq!(journal.undo(&Roots::default()), []);
+}
+
+#[test]
+fn a_long_journal_is_written_anew_and_undoes_the_same() {
+    let (_base, path) = folder();
+    let sleeper = Sleeper::new();
+    let Some((first, second)) = sleeper.two_cpus() else { return };
+    let roots = Roots::default();
+    let mut journal = Journal::create(&path, &roots).unwrap();
+    let there = sleeper.change(&first);
+    journal.write(&[there.clone(), some_change("5")]).unwrap();
+    there.apply(&roots).unwrap();
+    let on = |from: &CpuSet, to: &CpuSet| Change::Affinity {
+        task: sleeper.task,
+        before: from.clone(),
+        after: to.clone(),
+    };
+    let (forth, back) = (on(&first, &second), on(&second, &first));
+    for _ in 0..20 {
+        journal.write(std::slice::from_ref(&forth)).unwrap();
+        journal.write(std::slice::from_ref(&back)).unwrap();
+    }
+    journal.write_anew_at_bytes = 0;
+    journal.write(std::slice::from_ref(&forth)).unwrap();
+    // The header, all before, the plan; the thread that never was is forgotten.
+    let lines = lines(&journal);
+    assert_eq!(lines.len(), 3);
+    assert_eq!(lines[1]["changes"].as_array().unwrap().len(), 2);
+    let mut read = Trails::default();
+    for line in &lines[1..] {
+        let line: PlanLine<'_> = serde_json::from_value(line.clone()).unwrap();
+        line.changes.iter().for_each(|change| read.add(change.clone()));
+    }
+    assert_eq!(read.undo(&roots, Doing::Act)[0].outcome, Ok(Reverted::Done));
+    assert_eq!(sleeper.now(), sleeper.found);
+}

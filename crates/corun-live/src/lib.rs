@@ -1,0 +1,33 @@
+//! The machine that is here: what its threads do, and acting on them so that all can be undone.
+//!
+//! Three parts meet in the host. A [`Source`] counts what watched threads do; a policy of
+//! `corun-policy` sees that as it would in the simulator and answers with a plan; an [`Actuator`]
+//! turns the plan's actions into [`Change`]s, each of which knows what was there before. Changes
+//! stand in the journal before they are carried out, and restoring undoes what a journal
+//! says: on exit, after a failure, and after a `kill -9`.
+
+mod act;
+pub mod doctor;
+mod error;
+mod events;
+mod journal;
+mod launch;
+mod observe;
+mod processes;
+mod restore;
+mod roots;
+mod task;
+
+pub use act::{ActError, Actuator, Affinity, Change, Held, Refusal, Reverted};
+pub use error::LiveError;
+pub use events::{Encoding, Event, EventError, Pmus};
+pub use journal::{Journal, JournalError, Restored, default_folder};
+pub use launch::Launch;
+pub use observe::{
+    Increase, Observed, PerfSource, Reading, Sampling, Source, SourceError, counter_advice,
+    raise_descriptor_limit,
+};
+pub use processes::{Followed, Processes, Rule, Target, Whom, facts};
+pub use restore::{Fate, RestoredJournal, Which, restore, would_restore};
+pub use roots::Roots;
+pub use task::{Scheduling, Task, TaskFacts};

@@ -1,0 +1,189 @@
+//! The threads of one process, round after round.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::{fs, io};
+
+use corun_policy::ThreadState;
+
+use super::Followed;
+use super::facts::{Look, ThreadFiles, is_gone};
+use super::stat::Stat;
+use crate::TaskFacts;
+
+/// Open files a thread.
+const DESCRIPTORS: u64 = 2;
+
+/// How many of the descriptors that a process may have are used to keep threads' files open;
+/// counters need some, too. Threads beyond that are read by opening their files each time.
+#[derive(Debug)]
+pub(super) struct DescriptorBudget {
+    used: u64,
+    most: u64,
+    told: bool,
+}
+
+impl DescriptorBudget {
+    pub(super) fn new() -> Self {
+        Self { used: 0, most: 0, told: false }
+    }
+
+    fn take(&mut self) -> bool {
+        if self.used + DESCRIPTORS > self.most {
+            // The limit may have been raised since.
+            let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+            self.most = limit.current.unwrap_or(u64::MAX) / 4;
+        }
+        let fits = self.used + DESCRIPTORS <= self.most;
+        if fits {
+            self.used += DESCRIPTORS;
+        } else if !std::mem::replace(&mut self.told, true) {
+            tracing::warn!(
+                "more threads than {} descriptors keep open: watching the others costs more; \
+                 raise the limit of open files",
+                self.most
+            );
+        }
+        fits
+    }
+
+    #[cfg(test)]
+    pub(super) fn used(&self) -> u64 {
+        self.used
+    }
+
+    fn give_back(&mut self) {
+        self.used -= DESCRIPTORS;
+    }
+}
+
+/// A process of a target.
+#[derive(Debug)]
+pub(super) struct FollowedProcess {
+    pub(super) target: usize,
+    threads: BTreeMap<u32, Thread>,
+}
+
+#[derive(Debug)]
+struct Thread {
+    /// None beyond the budget.
+    files: Option<ThreadFiles>,
+    facts: TaskFacts,
+}
+
+/// What a round learns of a process's threads.
+#[derive(Default)]
+struct Seen {
+    /// The first thread's.
+    main: Option<Stat>,
+    /// How many threads the process has, as the thread that was read last says.
+    threads: Option<usize>,
+}
+
+impl Seen {
+    fn note(&mut self, look: Look, is_main: bool) {
+        self.threads = Some(look.stat.threads as usize);
+        if is_main {
+            self.main = Some(look.stat);
+        }
+    }
+}
+
+impl FollowedProcess {
+    pub(super) fn new(target: usize) -> Self {
+        Self { target, threads: BTreeMap::new() }
+    }
+
+    pub(super) fn release(&self, budget: &mut DescriptorBudget) {
+        let open = self.threads.values().filter(|thread| thread.files.is_some());
+        open.for_each(|_| budget.give_back());
+    }
+
+    /// Reads all threads and appends what they do. Gives what its first thread says of the
+    /// process, where that was read.
+    pub(super) fn read(
+        &mut self,
+        proc: &Path,
+        pid: u32,
+        budget: &mut DescriptorBudget,
+        found: &mut Vec<Followed>,
+    ) -> Option<Stat> {
+        let mut seen = Seen::default();
+        let is_new = self.threads.is_empty();
+        self.threads.retain(|&tid, thread| {
+            let there = thread.refresh(proc, pid, tid, &mut seen).is_ok();
+            if !there && thread.files.is_some() {
+                budget.give_back();
+            }
+            there
+        });
+        // A first thread that ended while others run leaves a shadow in the kernel's count.
+        let known = self.threads.len() + usize::from(!self.threads.contains_key(&pid));
+        if is_new || self.threads.is_empty() || seen.threads.is_some_and(|count| count != known) {
+            self.list(proc, pid, budget, &mut seen);
+        }
+        let target = self.target;
+        found.extend(
+            self.threads.values().map(|thread| Followed { facts: thread.facts.clone(), target }),
+        );
+        seen.main
+    }
+
+    fn list(&mut self, proc: &Path, pid: u32, budget: &mut DescriptorBudget, seen: &mut Seen) {
+        let Ok(folder) = fs::read_dir(proc.join(format!("{pid}/task"))) else { return };
+        for entry in folder.flatten() {
+            let name = entry.file_name();
+            let Some(tid) = name.to_str().and_then(|name| name.parse::<u32>().ok()) else {
+                continue;
+            };
+            if self.threads.contains_key(&tid) {
+                continue;
+            }
+            match Thread::open(proc, pid, tid, budget, seen) {
+                Ok(thread) => {
+                    self.threads.insert(tid, thread);
+                }
+                Err(error) if is_gone(&error) => {}
+                Err(error) => tracing::debug!(pid, tid, %error, "thread cannot be read"),
+            }
+        }
+    }
+}
+
+impl Thread {
+    fn open(
+        proc: &Path,
+        pid: u32,
+        tid: u32,
+        budget: &mut DescriptorBudget,
+        seen: &mut Seen,
+    ) -> io::Result<Self> {
+        let files = ThreadFiles::open(proc, pid, tid)?;
+        let look = files.look(proc, pid, tid)?;
+        let facts = look.facts(pid, tid);
+        seen.note(look, tid == pid);
+        Ok(Self { files: budget.take().then_some(files), facts })
+    }
+
+    fn refresh(&mut self, proc: &Path, pid: u32, tid: u32, seen: &mut Seen) -> io::Result<()> {
+        let opened;
+        let files = match &self.files {
+            Some(files) => files,
+            None => {
+                opened = ThreadFiles::open(proc, pid, tid)?;
+                &opened
+            }
+        };
+        let look = files.look(proc, pid, tid)?;
+        let mut facts = look.facts(pid, tid);
+        if facts.task != self.facts.task {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        if facts.state == ThreadState::Running && facts.cpu_ns == self.facts.cpu_ns {
+            facts.state = ThreadState::Runnable;
+        }
+        self.facts = facts;
+        seen.note(look, tid == pid);
+        Ok(())
+    }
+}

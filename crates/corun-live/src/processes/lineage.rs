@@ -1,0 +1,53 @@
+//! Who comes from whom, also after the parents ended.
+
+use std::collections::BTreeMap;
+
+use super::stat::Stat;
+use super::{Target, Whom};
+use crate::Task;
+
+/// What tells that a new process comes from a target's: sessions and process groups that its
+/// processes made outlive them, and the kernel gives their numbers to nobody else meanwhile.
+#[derive(Debug)]
+pub(super) struct Lineage {
+    /// The first process by target; none where the target is a rule.
+    first: Vec<Option<Task>>,
+    /// Sessions and groups by target and number; the round in which a process of theirs was seen.
+    made: Vec<BTreeMap<u32, u64>>,
+}
+
+impl Lineage {
+    pub(super) fn new(targets: &[Target]) -> Self {
+        let first = targets.iter().map(|target| match &target.whom {
+            Whom::Descendants(task) => Some(*task),
+            Whom::Rule(_) => None,
+        });
+        Self { first: first.collect(), made: vec![BTreeMap::new(); targets.len()] }
+    }
+
+    /// A process of a target was seen.
+    pub(super) fn saw(&mut self, target: usize, stat: &Stat, round: u64) {
+        let made = &mut self.made[target];
+        for number in [stat.session, stat.group] {
+            // Its own, or one that an earlier process of the target made.
+            if number == stat.pid || made.contains_key(&number) {
+                made.insert(number, round);
+            }
+        }
+    }
+
+    /// Sessions and groups that were seen last before this round may be others' by now.
+    pub(super) fn forget_before(&mut self, round: u64) {
+        for made in &mut self.made {
+            made.retain(|_, seen| *seen >= round);
+        }
+    }
+
+    /// Does a process come from a target's that may have ended?
+    pub(super) fn includes(&self, target: usize, stat: &Stat) -> bool {
+        let first = self.first[target]
+            .is_some_and(|task| task.pid == stat.pid && task.start_ticks == stat.start_ticks);
+        let made = &self.made[target];
+        first || made.contains_key(&stat.session) || made.contains_key(&stat.group)
+    }
+}

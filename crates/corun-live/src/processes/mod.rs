@@ -1,0 +1,295 @@
+//! Whom corun schedules, and what the kernel says of their threads.
+
+mod facts;
+mod followed;
+mod lineage;
+mod rules;
+mod stat;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::{fs, io};
+
+pub use facts::facts;
+
+use crate::{LiveError, Roots, Task, TaskFacts};
+use followed::{DescriptorBudget, FollowedProcess};
+use lineage::Lineage;
+use rules::Matcher;
+use stat::Stat;
+
+/// A program that corun was told to schedule.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Target {
+    /// What it is called in messages.
+    pub name: Arc<str>,
+    /// Its profile's name, where the user says it.
+    pub profile: Option<String>,
+    /// Is it one to protect?
+    pub important: bool,
+    /// Its weight; 1 is that of nice 0.
+    pub weight: f64,
+    /// Which processes it is.
+    pub whom: Whom,
+}
+
+/// Which processes a target is.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Whom {
+    /// A process and all that come from it: its children and theirs, also after their parents
+    /// ended. One whose parent ended before anybody saw the two together is found only while its
+    /// session or process group is one that the target's processes made.
+    Descendants(Task),
+    /// All processes that a rule means.
+    Rule(Rule),
+}
+
+/// Says which processes are meant: all given parts must hold. With none given, no process is.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Rule {
+    /// The process.
+    pub pid: Option<u32>,
+    /// Its effective user: a name or a number.
+    pub user: Option<String>,
+    /// A pattern over the executable's file name, or over its path if the pattern has a slash:
+    /// `postgres`, `/opt/*/bin/java`. A script's executable is its interpreter.
+    pub command: Option<String>,
+    /// A pattern over the whole command line, arguments parted by spaces: `*--role worker*`.
+    pub arguments: Option<String>,
+    /// A path below the root of cgroups, of version 1 or 2, or a pattern over it; the groups below
+    /// it belong to it: `/system.slice/docker-*.scope`.
+    pub cgroup: Option<String>,
+    /// A systemd unit: `nginx`, `app.slice`, `user@1000.service`.
+    pub unit: Option<String>,
+}
+
+/// A thread of a target.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Followed {
+    /// What the kernel says of it.
+    pub facts: TaskFacts,
+    /// Index in [`Processes::targets`].
+    pub target: usize,
+}
+
+/// A process that belongs to nobody is looked at again after 1, 2, 4 .. rounds, at most so many: it
+/// may have become another program, moved to another cgroup, or be another process by now.
+const MOST_ROUNDS_UNSEEN: u64 = 16;
+
+/// Kernel threads carry this flag (`PF_KTHREAD`).
+const KERNEL_THREAD: u32 = 0x0020_0000;
+
+/// Follows the threads of the targets.
+#[derive(Debug)]
+pub struct Processes {
+    proc: PathBuf,
+    targets: Vec<Target>,
+    /// One a target; none where it is no rule.
+    matchers: Vec<Option<Matcher>>,
+    lineage: Lineage,
+    /// corun's own process: never a target's.
+    own: Option<u32>,
+    known: BTreeMap<u32, Known>,
+    round: u64,
+    budget: DescriptorBudget,
+}
+
+/// A process that was looked at.
+#[derive(Debug)]
+struct Known {
+    start_ticks: u64,
+    /// Looked at again in this round.
+    again: u64,
+    /// Rounds from that to the next.
+    pause: u64,
+    followed: Option<FollowedProcess>,
+}
+
+impl Processes {
+    /// Makes ready to follow these targets. A process that several targets mean is the first's.
+    ///
+    /// # Errors
+    ///
+    /// A rule's pattern that cannot be read or user that is not known.
+    pub fn new(roots: &Roots, targets: Vec<Target>) -> Result<Self, LiveError> {
+        let matcher = |target: &Target| match &target.whom {
+            Whom::Descendants(_) => Ok(None),
+            Whom::Rule(rule) => Matcher::new(rule).map(Some),
+        };
+        Ok(Self {
+            own: own_process(&roots.proc),
+            proc: roots.proc.clone(),
+            matchers: targets.iter().map(matcher).collect::<Result<_, _>>()?,
+            lineage: Lineage::new(&targets),
+            targets,
+            known: BTreeMap::new(),
+            round: 0,
+            budget: DescriptorBudget::new(),
+        })
+    }
+
+    /// The targets, in the order given.
+    pub fn targets(&self) -> &[Target] {
+        &self.targets
+    }
+
+    /// All threads of the targets now, ascending by task. Kernel threads and corun's own are never
+    /// among them. A thread that the kernel calls runnable is given as running if it had a CPU
+    /// since the last scan, or is new.
+    ///
+    /// # Errors
+    ///
+    /// When the kernel's list of processes cannot be read. What ends meanwhile, or may not be
+    /// read, is absent.
+    pub fn scan(&mut self) -> Result<Vec<Followed>, LiveError> {
+        self.round += 1;
+        let listed = self.list()?;
+        self.forget_ended(&listed);
+        self.sort_out(&listed);
+        let mut threads = Vec::new();
+        for (&pid, known) in &mut self.known {
+            let Some(followed) = &mut known.followed else { continue };
+            let main = followed.read(&self.proc, pid, &mut self.budget, &mut threads);
+            if let Some(stat) = main {
+                self.lineage.saw(followed.target, &stat, self.round);
+            }
+        }
+        threads.sort_unstable_by_key(|thread| thread.facts.task);
+        Ok(threads)
+    }
+
+    /// All processes, ascending.
+    fn list(&self) -> Result<Vec<u32>, LiveError> {
+        let failed = |reason| LiveError::Proc { path: self.proc.clone(), reason };
+        let mut pids = Vec::with_capacity(self.known.len() + 16);
+        for entry in fs::read_dir(&self.proc).map_err(failed)? {
+            let name = entry.map_err(failed)?.file_name();
+            pids.extend(name.to_str().and_then(|name| name.parse::<u32>().ok()));
+        }
+        pids.sort_unstable();
+        Ok(pids)
+    }
+
+    fn forget_ended(&mut self, listed: &[u32]) {
+        let budget = &mut self.budget;
+        self.known.retain(|pid, known| {
+            let there = listed.binary_search(pid).is_ok();
+            if !there && let Some(followed) = &known.followed {
+                followed.release(budget);
+            }
+            there
+        });
+        self.lineage.forget_before(self.round.saturating_sub(1));
+    }
+
+    /// Decides whose the new processes are, and looks again at those that are due.
+    fn sort_out(&mut self, listed: &[u32]) {
+        let mut orphans = Vec::new();
+        for &pid in listed {
+            let due = self.known.get(&pid).is_none_or(|known| known.again <= self.round);
+            if !due || Some(pid) == self.own {
+                continue;
+            }
+            let Ok(stat) = process_stat(&self.proc, pid) else {
+                self.drop_process(pid);
+                continue;
+            };
+            if self.known.get(&pid).is_some_and(|known| known.start_ticks != stat.start_ticks) {
+                self.drop_process(pid);
+            }
+            let is_new = !self.known.contains_key(&pid);
+            let target = self.target_of(&stat, is_new);
+            if target.is_none() && is_new {
+                orphans.push(stat.clone());
+            }
+            self.note(&stat, target);
+        }
+        self.find_children(orphans);
+    }
+
+    /// A child may have been looked at before its parent, where numbers started over.
+    fn find_children(&mut self, mut orphans: Vec<Stat>) {
+        loop {
+            let before = orphans.len();
+            let mut found = Vec::new();
+            orphans.retain(|stat| {
+                let target = self.target_of(stat, true);
+                found.extend(target.map(|target| (stat.clone(), target)));
+                target.is_none()
+            });
+            for (stat, target) in found {
+                self.note(&stat, Some(target));
+            }
+            if orphans.len() == before {
+                return;
+            }
+        }
+    }
+
+    /// Whose process it is. Descent is settled when a process is new; rules may come to mean it, or
+    /// mean it no longer, at any time.
+    fn target_of(&self, stat: &Stat, is_new: bool) -> Option<usize> {
+        if stat.flags & KERNEL_THREAD != 0 {
+            return None;
+        }
+        let now = self.known.get(&(stat.pid));
+        let now = now.and_then(|known| known.followed.as_ref()).map(|followed| followed.target);
+        let parent = self.known.get(&(stat.parent));
+        let parent = parent.and_then(|known| known.followed.as_ref());
+        (0..self.targets.len()).find(|&target| match &self.matchers[target] {
+            Some(matcher) => matcher.matches(&self.proc, stat),
+            None if is_new => {
+                let child = parent.is_some_and(|parent| parent.target == target);
+                child || self.lineage.includes(target, stat)
+            }
+            None => now == Some(target),
+        })
+    }
+
+    fn note(&mut self, stat: &Stat, target: Option<usize>) {
+        let round = self.round;
+        let known = self.known.entry(stat.pid).or_insert_with(|| Known {
+            start_ticks: stat.start_ticks,
+            again: round,
+            pause: 1,
+            followed: None,
+        });
+        if known.again <= round {
+            known.again = round + known.pause;
+            known.pause = (known.pause * 2).min(MOST_ROUNDS_UNSEEN);
+        }
+        let was = known.followed.as_ref().map(|followed| followed.target);
+        if was != target {
+            if let Some(followed) = &known.followed {
+                followed.release(&mut self.budget);
+            }
+            known.followed = target.map(FollowedProcess::new);
+            tracing::debug!(pid = stat.pid, name = stat.name, ?target, "belongs");
+        }
+        if let Some(target) = target {
+            self.lineage.saw(target, stat, round);
+        }
+    }
+
+    fn drop_process(&mut self, pid: u32) {
+        if let Some(known) = self.known.remove(&pid)
+            && let Some(followed) = &known.followed
+        {
+            followed.release(&mut self.budget);
+        }
+    }
+}
+
+/// Of the process as a whole, from its first thread, which is cheap however many it has.
+fn process_stat(proc: &Path, pid: u32) -> io::Result<Stat> {
+    let line = fs::read(proc.join(format!("{pid}/task/{pid}/stat")))?;
+    Stat::parse(&line).ok_or_else(|| io::ErrorKind::InvalidData.into())
+}
+
+/// corun's own process, as this folder numbers it.
+fn own_process(proc: &Path) -> Option<u32> {
+    fs::read_link(proc.join("self")).ok()?.to_str()?.parse().ok()
+}

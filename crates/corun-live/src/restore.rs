@@ -1,0 +1,314 @@
+//! Undoing what a corun that is no more has left.
+
+use std::io::Read as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use serde::Serialize;
+
+use crate::act::Doing;
+use crate::act::thread_stat::process_stat;
+use crate::journal::{
+    Header, JournalFolder, JournalName, PlanLine, Trails, VERSION, boot_id, lock, pid_namespace,
+};
+use crate::{JournalError, Restored, Roots};
+
+/// How long a corun that was asked to stop may take to undo what it did.
+const STOPPING: Duration = Duration::from_secs(10);
+
+/// Whose journals are restored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Which {
+    /// Those of processes that are no more.
+    Dead,
+    /// All: running ones are asked to stop first, with SIGTERM.
+    All,
+}
+
+/// What became of one journal.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RestoredJournal {
+    /// Its file.
+    pub file: PathBuf,
+    /// The process that wrote it.
+    pub pid: u32,
+    /// What was found, and what was done about it.
+    pub fate: Fate,
+    /// Its changes, newest first, and how undoing each went.
+    pub changes: Vec<Restored>,
+}
+
+/// What a journal was found to be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "fate", rename_all = "kebab-case")]
+pub enum Fate {
+    /// Its writer is no more; it was undone and removed.
+    Undone,
+    /// Its writer is no more; something could not be undone, so it stays.
+    Failed,
+    /// Its writer was running, undid everything itself when asked, and ended.
+    Stopped,
+    /// From before the last reboot, which undid everything; it was removed.
+    OtherBoot,
+    /// Its writer is running and in charge; it was left as it is.
+    Running,
+    /// It could not be read or must not be used; it was left as it is.
+    Left {
+        /// Why, and what to do.
+        why: String,
+    },
+}
+
+impl RestoredJournal {
+    /// Is something that corun did still in force?
+    pub fn is_left(&self) -> bool {
+        matches!(self.fate, Fate::Failed | Fate::Running | Fate::Left { .. })
+    }
+}
+
+/// Undoes what stands in the journals of a folder and removes those of which nothing is left.
+///
+/// # Errors
+/// When the folder cannot be used at all; what is wrong with one journal stands in its fate. A
+/// folder that is not there holds no journal.
+pub fn restore(
+    folder: &Path,
+    roots: &Roots,
+    which: Which,
+) -> Result<Vec<RestoredJournal>, JournalError> {
+    each(folder, roots, which, Doing::Act)
+}
+
+/// What [`restore`] would do; nothing is changed, and no process is stopped.
+///
+/// # Errors
+/// As [`restore`].
+pub fn would_restore(
+    folder: &Path,
+    roots: &Roots,
+    which: Which,
+) -> Result<Vec<RestoredJournal>, JournalError> {
+    each(folder, roots, which, Doing::Look)
+}
+
+fn each(
+    folder: &Path,
+    roots: &Roots,
+    which: Which,
+    doing: Doing,
+) -> Result<Vec<RestoredJournal>, JournalError> {
+    let Some(folder) = JournalFolder::open(folder)? else {
+        return Ok(Vec::new());
+    };
+    let here = Here { roots, folder, boot_id: boot_id(roots)?, doing };
+    let mut all = Vec::new();
+    for name in here.folder.names()? {
+        if let Some(name) = JournalName::parse(&name) {
+            all.extend(here.one(name, which));
+        } else if let Some(of) = name.strip_suffix(".new").and_then(JournalName::parse) {
+            here.remove_unfinished(of, &name);
+        }
+    }
+    Ok(all)
+}
+
+/// What is the same for all journals of one call.
+struct Here<'a> {
+    roots: &'a Roots,
+    folder: JournalFolder,
+    boot_id: String,
+    doing: Doing,
+}
+
+impl Here<'_> {
+    /// None where the journal went away meanwhile.
+    fn one(&self, name: JournalName, which: Which) -> Option<RestoredJournal> {
+        let file = self.folder.path().join(name.to_string());
+        let journal = |fate, changes| {
+            Some(RestoredJournal { file: file.clone(), pid: name.pid, fate, changes })
+        };
+        let left = |why: String| journal(Fate::Left { why }, Vec::new());
+        let read = match self.read(&name) {
+            Ok(Some(read)) => read,
+            Ok(None) => return None,
+            Err(why) => return left(why),
+        };
+        if read.header.as_ref().is_some_and(|header| header.boot_id != self.boot_id) {
+            return match self.remove(&name) {
+                Ok(()) => journal(Fate::OtherBoot, Vec::new()),
+                Err(error) => left(error.to_string()),
+            };
+        }
+        let namespace = read.header.as_ref().and_then(|header| header.pid_namespace.clone());
+        if namespace.is_some() && namespace != pid_namespace(self.roots) {
+            return left("its processes are in another container; run corun restore there".into());
+        }
+        if self.runs(&name) {
+            return match which {
+                Which::Dead => journal(Fate::Running, read.trails.undo(self.roots, Doing::Look)),
+                Which::All if self.doing == Doing::Look => {
+                    journal(Fate::Stopped, read.trails.undo(self.roots, Doing::Look))
+                }
+                Which::All => match self.stop(&name) {
+                    // It may have been killed before it was through.
+                    Ok(()) => {
+                        self.one(name, Which::Dead).or_else(|| journal(Fate::Stopped, Vec::new()))
+                    }
+                    Err(why) => left(why),
+                },
+            };
+        }
+        match self.undo(&name) {
+            Ok(Some((fate, changes))) => journal(fate, changes),
+            Ok(None) => None,
+            Err(why) => left(why),
+        }
+    }
+
+    /// Undoes the journal of a process that is no more.
+    fn undo(&self, name: &JournalName) -> Result<Option<(Fate, Vec<Restored>)>, String> {
+        let path = self.folder.path().join(name.to_string());
+        let words = |error: JournalError| error.to_string();
+        let Some(file) = self.folder.file(&name.to_string()).map_err(words)? else {
+            return Ok(None);
+        };
+        lock(&file, &path).map_err(words)?;
+        // Another restore may have been through between our opening it and our lock.
+        if file.metadata().map_err(|error| error.to_string())?.nlink() == 0 {
+            return Ok(None);
+        }
+        let Some(read) = self.read(name)? else { return Ok(None) };
+        let changes = read.trails.undo(self.roots, self.doing);
+        let failed = changes.iter().any(|change| change.outcome.is_err());
+        if failed {
+            return Ok(Some((Fate::Failed, changes)));
+        }
+        if let Some(broken) = read.broken {
+            return Err(broken);
+        }
+        self.remove(name).map_err(words)?;
+        Ok(Some((Fate::Undone, changes)))
+    }
+
+    fn remove(&self, name: &JournalName) -> Result<(), JournalError> {
+        match self.doing {
+            Doing::Act => self.folder.remove(&name.to_string()),
+            Doing::Look => Ok(()),
+        }
+    }
+
+    /// A journal that was being written anew when its writer died; the old one is whole.
+    fn remove_unfinished(&self, of: JournalName, file_name: &str) {
+        if self.doing == Doing::Act && !self.runs(&of) {
+            // It stands in nobody's way.
+            let _ = self.folder.remove(file_name);
+        }
+    }
+
+    /// Does the process that writes this journal run?
+    fn runs(&self, name: &JournalName) -> bool {
+        let stat = process_stat(self.roots, name.pid);
+        match stat {
+            Ok(stat) => {
+                stat.is_some_and(|stat| stat.start_ticks == name.start_ticks && !stat.ended())
+            }
+            // What cannot be told must not be taken for dead.
+            Err(_) => true,
+        }
+    }
+
+    /// Asks a running corun to stop, and waits until it is no more.
+    fn stop(&self, name: &JournalName) -> Result<(), String> {
+        let pid = name.pid;
+        if pid == std::process::id() {
+            return Err("it is this process's own".to_owned());
+        }
+        let cannot = |error: rustix::io::Errno| format!("process {pid} cannot be stopped: {error}");
+        let raw = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
+        let raw = raw.ok_or_else(|| format!("there can be no process {pid}"))?;
+        let process = match pidfd_open(raw, PidfdFlags::empty()) {
+            Err(rustix::io::Errno::SRCH) => return Ok(()),
+            other => other.map_err(cannot)?,
+        };
+        // The descriptor names one process for good; is it the one that was meant?
+        if !self.runs(name) {
+            return Ok(());
+        }
+        match pidfd_send_signal(&process, Signal::TERM) {
+            Err(rustix::io::Errno::SRCH) => return Ok(()),
+            other => other.map_err(cannot)?,
+        }
+        let until = Instant::now() + STOPPING;
+        while self.runs(name) {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                let seconds = STOPPING.as_secs();
+                return Err(format!("process {pid} did not stop within {seconds} s of SIGTERM"));
+            }
+            let wait =
+                left.try_into().map_err(|_| "the time to wait is out of range".to_owned())?;
+            match poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&wait)) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(cannot(error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// None where the journal is gone. A half last line is one whose plan was not carried out.
+    fn read(&self, name: &JournalName) -> Result<Option<ReadJournal>, String> {
+        let words = |error: JournalError| error.to_string();
+        let Some(mut file) = self.folder.file(&name.to_string()).map_err(words)? else {
+            return Ok(None);
+        };
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map_err(|error| format!("cannot be read: {error}"))?;
+        parse(&bytes, name).map(Some)
+    }
+}
+
+/// A journal as far as it can be read.
+#[derive(Debug, Default)]
+struct ReadJournal {
+    /// None where the writer ended before it wrote a line.
+    header: Option<Header>,
+    trails: Trails,
+    /// A line that is whole and makes no sense.
+    broken: Option<String>,
+}
+
+fn parse(bytes: &[u8], name: &JournalName) -> Result<ReadJournal, String> {
+    let mut read = ReadJournal::default();
+    let whole = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
+    let mut lines = bytes[..whole].split_inclusive(|&byte| byte == b'\n');
+    let Some(first) = lines.next() else { return Ok(read) };
+    let header: Header =
+        serde_json::from_slice(first).map_err(|error| format!("line 1 is no header: {error}"))?;
+    if header.corun_journal > VERSION {
+        let version = header.corun_journal;
+        return Err(format!("a later corun wrote it (version {version}); restore with that one"));
+    }
+    if (header.pid, header.start_ticks) != (name.pid, name.start_ticks) {
+        return Err(format!("its header says process {}, its name {}", header.pid, name.pid));
+    }
+    read.header = Some(header);
+    for (number, line) in lines.enumerate() {
+        match serde_json::from_slice::<PlanLine<'_>>(line) {
+            Ok(line) => line.changes.iter().for_each(|change| read.trails.add(change.clone())),
+            Err(error) => {
+                read.broken.get_or_insert(format!(
+                    "line {} cannot be read ({error}); all others were undone",
+                    number + 2
+                ));
+            }
+        }
+    }
+    Ok(read)
+}
+
+#[cfg(test)]
+#[path = "restore_tests.rs"]
+mod tests;

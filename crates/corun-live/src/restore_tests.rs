@@ -1,0 +1,245 @@
+use std::process::{Child, Command};
+
+use super::*;
+use crate::act::sleeper::Sleeper;
+use crate::{Change, Reverted};
+
+/// A folder with the journal of a process that is no more.
+struct Left {
+    _base: tempfile::TempDir,
+    folder: PathBuf,
+    name: JournalName,
+    header: Header,
+}
+
+impl Left {
+    fn new() -> Self {
+        let base = tempfile::tempdir().unwrap();
+        let folder = base.path().join("corun");
+        JournalFolder::create(&folder).unwrap();
+        // Above the kernel's highest process id.
+        let name = JournalName { pid: 1 << 30, start_ticks: 5 };
+        let roots = Roots::default();
+        let header = Header {
+            corun_journal: VERSION,
+            pid: name.pid,
+            start_ticks: name.start_ticks,
+            boot_id: boot_id(&roots).unwrap(),
+            pid_namespace: pid_namespace(&roots),
+        };
+        Self { _base: base, folder, name, header }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.join(self.name.to_string())
+    }
+
+    fn write(&self, plans: &[&[Change]], rest: &str) {
+        let mut text = serde_json::to_string(&self.header).unwrap() + "\n";
+        for &plan in plans {
+            text += &serde_json::to_string(&PlanLine { changes: plan.into() }).unwrap();
+            text += "\n";
+        }
+        std::fs::write(self.path(), text + rest).unwrap();
+    }
+
+    fn restore(&self) -> Vec<RestoredJournal> {
+        restore(&self.folder, &Roots::default(), Which::Dead).unwrap()
+    }
+
+    fn fate(&self) -> Fate {
+        let mut all = self.restore();
+        assert_eq!(all.len(), 1);
+        all.remove(0).fate
+    }
+}
+
+fn why(fate: Fate) -> String {
+    match fate {
+        Fate::Left { why } => why,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn no_folder_holds_no_journal() {
+    let none = Path::new("/nowhere/at/all");
+    assert_eq!(restore(none, &Roots::default(), Which::All).unwrap(), []);
+}
+
+#[test]
+fn what_a_dead_process_left_is_undone_and_a_second_time_nothing() {
+    let (left, sleeper) = (Left::new(), Sleeper::new());
+    let Some((first, _)) = sleeper.two_cpus() else { return };
+    let change = sleeper.change(&first);
+    change.apply(&Roots::default()).unwrap();
+    // A half last line is a plan that was never carried out.
+    left.write(&[&[change]], "{\"changes\":[{\"what\":\"affin");
+    let looked = would_restore(&left.folder, &Roots::default(), Which::Dead).unwrap();
+    assert_eq!(looked[0].changes[0].outcome, Ok(Reverted::Done));
+    assert_eq!(sleeper.now(), first);
+    let all = left.restore();
+    assert_eq!((&all[0].fate, all[0].is_left()), (&Fate::Undone, false));
+    assert_eq!(all[0].changes[0].outcome, Ok(Reverted::Done));
+    assert_eq!(sleeper.now(), sleeper.found);
+    assert!(!left.path().exists());
+    assert_eq!(left.restore(), []);
+}
+
+#[test]
+fn what_others_set_since_is_left_as_found() {
+    let (left, sleeper) = (Left::new(), Sleeper::new());
+    let Some((first, second)) = sleeper.two_cpus() else { return };
+    left.write(&[&[sleeper.change(&first)]], "");
+    sleeper.set(&second);
+    let all = left.restore();
+    let found = second.to_string();
+    assert_eq!(all[0].changes[0].outcome, Ok(Reverted::ChangedByOthers { found }));
+    assert_eq!(sleeper.now(), second);
+    assert!(!left.path().exists());
+}
+
+#[test]
+fn two_owners_of_one_thread_do_not_undo_each_other() {
+    let (ours, theirs, sleeper) = (Left::new(), Left::new(), Sleeper::new());
+    let Some((first, second)) = sleeper.two_cpus() else { return };
+    let roots = Roots::default();
+    let change = sleeper.change(&first);
+    change.apply(&roots).unwrap();
+    ours.write(&[&[change]], "");
+    // The other one found what we had set, and sets another.
+    let other =
+        Change::Affinity { task: sleeper.task, before: first.clone(), after: second.clone() };
+    other.apply(&roots).unwrap();
+    theirs.write(&[&[other]], "");
+    let found = second.to_string();
+    assert_eq!(ours.restore()[0].changes[0].outcome, Ok(Reverted::ChangedByOthers { found }));
+    assert_eq!(theirs.restore()[0].changes[0].outcome, Ok(Reverted::Done));
+    assert_eq!(sleeper.now(), first);
+}
+
+#[test]
+fn threads_that_ended_are_gone() {
+    let (left, mut sleeper) = (Left::new(), Sleeper::new());
+    left.write(&[&[sleeper.change(&"0".parse().unwrap())]], "");
+    sleeper.end();
+    assert_eq!(left.restore()[0].changes[0].outcome, Ok(Reverted::Gone));
+}
+
+#[test]
+fn a_journal_of_another_boot_is_dropped() {
+    let (mut left, sleeper) = (Left::new(), Sleeper::new());
+    left.header.boot_id = "another".to_owned();
+    left.write(&[&[sleeper.change(&"0".parse().unwrap())]], "");
+    let looked = would_restore(&left.folder, &Roots::default(), Which::Dead).unwrap();
+    assert_eq!(looked[0].fate, Fate::OtherBoot);
+    assert!(left.path().exists());
+    assert_eq!(left.fate(), Fate::OtherBoot);
+    assert!(!left.path().exists());
+    assert_eq!(sleeper.now(), sleeper.found);
+}
+
+#[test]
+fn other_containers_later_versions_and_liars_are_left() {
+    let mut left = Left::new();
+    left.header.pid_namespace = Some("pid:[1]".to_owned());
+    left.write(&[], "");
+    assert!(why(left.fate()).contains("another container"));
+    left.header.corun_journal = VERSION + 1;
+    left.write(&[], "");
+    assert!(why(left.fate()).contains("later corun"));
+    left.header = Header { corun_journal: VERSION, pid: 7, ..left.header };
+    left.write(&[], "");
+    assert!(why(left.fate()).contains("its header says process 7"));
+    std::fs::write(left.path(), "what is this\n").unwrap();
+    assert!(why(left.fate()).contains("line 1 is no header"));
+    assert!(left.path().exists());
+}
+
+#[test]
+fn a_journal_without_a_whole_line_undoes_nothing() {
+    let left = Left::new();
+    for text in ["", "{\"corun_jou"] {
+        std::fs::write(left.path(), text).unwrap();
+        assert_eq!(left.fate(), Fate::Undone);
+        assert!(!left.path().exists());
+    }
+}
+
+#[test]
+fn a_broken_line_keeps_the_others_from_nothing() {
+    let (left, sleeper) = (Left::new(), Sleeper::new());
+    let Some((first, _)) = sleeper.two_cpus() else { return };
+    let change = sleeper.change(&first);
+    change.apply(&Roots::default()).unwrap();
+    left.write(&[std::slice::from_ref(&change)], "{\"changes\":[\n");
+    assert!(why(left.fate()).contains("line 3"));
+    assert_eq!(sleeper.now(), sleeper.found);
+    assert!(left.path().exists());
+}
+
+#[test]
+fn a_journal_in_use_is_left() {
+    let left = Left::new();
+    left.write(&[], "");
+    let file = std::fs::File::open(left.path()).unwrap();
+    lock(&file, &left.path()).unwrap();
+    assert!(why(left.fate()).contains("another corun"));
+    drop(file);
+    assert_eq!(left.fate(), Fate::Undone);
+}
+
+/// A process in whose name a journal stands.
+fn owner(left: &mut Left, script: &str) -> Child {
+    let child = Command::new("sh").args(["-c", script]).spawn().unwrap();
+    let stat = process_stat(&Roots::default(), child.id()).unwrap().unwrap();
+    left.name = JournalName { pid: child.id(), start_ticks: stat.start_ticks };
+    left.header.pid = child.id();
+    left.header.start_ticks = stat.start_ticks;
+    child
+}
+
+#[test]
+fn running_owners_are_left_in_charge_or_asked_to_stop() {
+    let (mut left, sleeper) = (Left::new(), Sleeper::new());
+    let Some((first, _)) = sleeper.two_cpus() else { return };
+    let mut child = owner(&mut left, "exec sleep 1000");
+    let change = sleeper.change(&first);
+    change.apply(&Roots::default()).unwrap();
+    left.write(&[&[change]], "");
+    assert_eq!(left.fate(), Fate::Running);
+    assert_eq!(sleeper.now(), first);
+    let looked = would_restore(&left.folder, &Roots::default(), Which::All).unwrap();
+    assert_eq!(looked[0].fate, Fate::Stopped);
+    assert_eq!(child.try_wait().unwrap(), None);
+    let all = restore(&left.folder, &Roots::default(), Which::All).unwrap();
+    assert_eq!(all[0].fate, Fate::Undone);
+    assert_eq!(sleeper.now(), sleeper.found);
+    assert!(!child.wait().unwrap().success());
+}
+
+#[test]
+fn a_reused_process_number_is_not_stopped() {
+    let mut left = Left::new();
+    let mut child = owner(&mut left, "exec sleep 1000");
+    left.name.start_ticks -= 1;
+    left.header.start_ticks -= 1;
+    left.write(&[], "");
+    let all = restore(&left.folder, &Roots::default(), Which::All).unwrap();
+    assert_eq!(all[0].fate, Fate::Undone);
+    assert_eq!(child.try_wait().unwrap(), None);
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn an_unfinished_new_journal_is_removed() {
+    let left = Left::new();
+    left.write(&[], "");
+    let unfinished = left.folder.join(format!("{}.new", left.name));
+    std::fs::write(&unfinished, "{").unwrap();
+    std::fs::write(left.folder.join("notes.txt"), "mine").unwrap();
+    assert_eq!(left.fate(), Fate::Undone);
+    assert!(!unfinished.exists());
+    assert!(left.folder.join("notes.txt").exists());
+}
