@@ -14,8 +14,8 @@ pub(crate) use hosting::{
     CheckConfigArgs, CountersName, DaemonArgs, HostArgs, RunArgs, StandInArgs,
 };
 pub(crate) use values::{
-    Compat, DocumentFormat, IndexName, LineFormat, ObjectiveName, PartitionObjectiveName, PerName,
-    SortBy, TableFormat, TreeFormat, UntilName,
+    CacheForm, Compat, DocumentFormat, IndexName, LineFormat, ObjectiveName,
+    PartitionObjectiveName, PerName, SortBy, TableFormat, TreeFormat, UntilName,
 };
 
 use std::ffi::OsString;
