@@ -146,19 +146,18 @@ pub struct Host {
 }
 
 impl Host {
-    /// Checks that this machine gives the policies what they need.
+    /// Checks that this machine gives the policies what they need. The host only looks until
+    /// [`Self::act_under`].
     ///
     /// # Errors
     /// When a policy needs a counter that no source gives or an action that no actuator carries
     /// out, when two policies need the same kind of action, and when a policy's interval is 0.
-    #[expect(clippy::too_many_arguments, reason = "each is a part of its own")]
     pub fn new(
         machine: Arc<Machine>,
         policies: Vec<Box<dyn Policy>>,
         follow: Box<dyn Follow>,
         sources: Vec<Box<dyn Source>>,
         actuators: Vec<Box<dyn Actuator>>,
-        journal: Option<Journal>,
         roots: Roots,
         options: HostOptions,
     ) -> Result<Self, LiveError> {
@@ -196,12 +195,17 @@ impl Host {
             follow,
             sources,
             actuators,
-            journal: journal.map(|journal| Arc::new(Mutex::new(journal))),
+            journal: None,
             roots,
             options,
             care,
             started,
         })
+    }
+
+    /// From now on plans are carried out, each written into this journal before.
+    pub fn act_under(&mut self, journal: Journal) {
+        self.journal = Some(Arc::new(Mutex::new(journal)));
     }
 
     /// Does it only look?

@@ -143,19 +143,21 @@ impl Ground {
 
     fn host(&self, told: &Told, acting: bool) -> Host {
         let roots = self.roots();
-        let journals = self.folder.path().join("journals");
-        let journal = acting.then(|| Journal::create(&journals, &roots).unwrap());
-        Host::new(
+        let mut host = Host::new(
             Arc::new(preset("xeon-x5365-2llc").unwrap()),
             vec![Box::new(HoldOn(self.cpus.clone()))],
             Box::new(told.clone()),
             vec![Box::new(TenMisses)],
             vec![Box::new(Affinity::at(&roots))],
-            journal,
-            roots,
+            roots.clone(),
             HostOptions::default(),
         )
-        .unwrap()
+        .unwrap();
+        if acting {
+            let journals = self.folder.path().join("journals");
+            host.act_under(Journal::create(&journals, &roots).unwrap());
+        }
+        host
     }
 }
 
@@ -234,19 +236,10 @@ fn what_a_policy_lacks_is_said_before_anything_is_done() {
         let policies = if twice { vec![policy(), policy()] } else { vec![policy()] };
         let (machine, told) = (preset("xeon-x5365-2llc").unwrap(), Told::new(Vec::new()));
         let (roots, options) = (ground.roots(), HostOptions::default());
-        Host::new(
-            Arc::new(machine),
-            policies,
-            Box::new(told),
-            sources,
-            actuators,
-            None,
-            roots,
-            options,
-        )
-        .err()
-        .unwrap()
-        .to_string()
+        Host::new(Arc::new(machine), policies, Box::new(told), sources, actuators, roots, options)
+            .err()
+            .unwrap()
+            .to_string()
     };
     let affinity = || -> Vec<Box<dyn Actuator>> { vec![Box::new(Affinity::at(&ground.roots()))] };
     let no_counter = new(Vec::new(), affinity(), false);

@@ -63,29 +63,25 @@ impl Ground {
             policies.iter().flat_map(|policy| policy.needs().counters).chain(SHOWN).collect();
         let sources = self.sources(arguments.counters, &wanted, profiles)?;
         let processes = Processes::new(&self.roots, targets).map_err(Failure::live)?;
-        let journal = if arguments.dry_run {
-            None
-        } else {
-            Some(
-                Journal::create(&self.folder, &self.roots)
-                    .map_err(|e| Failure::Failed(anyhow!(e)))?,
-            )
-        };
         let options = HostOptions {
             interval: arguments.interval.map(Nanoseconds::from_secs_f64),
             ..HostOptions::default()
         };
-        let host = Host::new(
+        let mut host = Host::new(
             self.machine.clone(),
             policies,
             Box::new(processes),
             sources,
             self.actuators(),
-            journal,
             self.roots.clone(),
             options,
-        );
-        host.map_err(Failure::live)
+        )
+        .map_err(Failure::live)?;
+        if !arguments.dry_run {
+            let journal = Journal::create(&self.folder, &self.roots);
+            host.act_under(journal.map_err(|error| Failure::Failed(anyhow!(error)))?);
+        }
+        Ok(host)
     }
 
     fn sources(
