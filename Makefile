@@ -24,6 +24,7 @@ install:  ## The command and the tracer's plug-in, under PREFIX (/usr/local)
 	cargo build --release --locked -p corun
 	install -D -m 755 $(CORUN) $(DESTDIR)$(PREFIX)/bin/corun
 	install -D -m 755 target/release/deps/libcorun_trace.so $(DESTDIR)$(PREFIX)/lib/corun/libcorun_trace.so
+	install -D -m 644 packaging/corun.service $(DESTDIR)$(PREFIX)/lib/systemd/system/corun.service
 
 lint:  ## Format, clippy and documentation, warnings denied
 	cargo fmt --all --check

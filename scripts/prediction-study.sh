@@ -3,24 +3,27 @@
 # table, a streamer), as profiles and as traces, and holds the model's laws of space against a
 # reference cache that replays all pairs: the figures and the picture of docs/studies/prediction.md.
 #
-#   scripts/prediction-study.sh -o FOLDER [-j JOBS] [-i INSTRUCTIONS] [NAME...]
+#   scripts/prediction-study.sh -o FOLDER [-j JOBS] [-i INSTRUCTIONS] [-x OPTIONS] [NAME...]
 #
-# -j: how many programs are recorded at a time (1). -i: instructions of each program (60000000).
+# -j: how many programs are recorded at a time (1). -i: instructions of each program (40000000); the
+# kernels, which wait for memory most of the time, run an eighth or a quarter of that, so that all
+# last about as long. -x: options of the study, in words at blanks, such as "--form full".
 # CORUN, RECORDER and KERNELS name the executables, if they are built already.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/.." && pwd)
-out= jobs=1 instructions=60000000
-while getopts o:j:i: option; do
+out= jobs=1 instructions=40000000 study=()
+while getopts o:j:i:x: option; do
   case $option in
     o) out=$OPTARG ;;
     j) jobs=$OPTARG ;;
     i) instructions=$OPTARG ;;
+    x) read -ra study <<<"$OPTARG" ;;
     *) exit 2 ;;
   esac
 done
 shift $((OPTIND - 1))
-[[ $out ]] || { echo "usage: $0 -o FOLDER [-j JOBS] [-i INSTRUCTIONS] [NAME...]" >&2; exit 2; }
+[[ $out ]] || { echo "usage: $0 -o FOLDER [-j JOBS] [-i INSTRUCTIONS] [-x OPTIONS] [NAME...]" >&2; exit 2; }
 names=("$@")
 if ((${#names[@]} == 0)); then
   names=(bzip2 gawk glpsol igraph metis perl sort stockfish zstd)
@@ -34,16 +37,16 @@ if [[ -z ${CORUN:-} || -z ${RECORDER:-} || -z ${KERNELS:-} ]]; then
 fi
 mkdir -p "$out/profiles" "$out/traces"
 out=$(cd "$out" && pwd)
-options="--engine exact --instructions $instructions --window 1000000"
+options="--engine exact --window 1000000"
+# kernel NAME PART WORDS...
 kernel() {
   nice -n 10 "$RECORDER" --name "$1" -o "$out/profiles/$1.toml" --trace "$out/traces/$1.trace" $options \
-    -- "$KERNELS" "${@:2}"
+    --instructions $((instructions / $2)) -- "$KERNELS" "${@:3}"
 }
-kernel chase chase 1 100000
-kernel hash-join hash-join 2 100000
-kernel triad triad 24 100000
+kernel chase 8 chase 1 100000
+kernel hash-join 4 hash-join 2 100000
+kernel triad 8 triad 24 100000
 "$root/scripts/record-library.sh" -o "$out/profiles" -j "$jobs" \
-  -x "--lines 65536 $options --trace $out/traces/{name}.trace" "${names[@]}"
+  -x "--lines 65536 --instructions $instructions $options --trace $out/traces/{name}.trace" "${names[@]}"
 "$CORUN" study prediction --traces "$out/traces" --profiles "$out/profiles" \
-  --svg "$out/prediction.svg" --format csv >"$out/prediction.csv"
-"$CORUN" study prediction --traces "$out/traces" --profiles "$out/profiles"
+  --svg "$out/prediction.svg" --rows "$out/prediction.csv" "${study[@]}" | tee "$out/prediction.txt"

@@ -9,6 +9,9 @@ goal=${1:?usage: scripts/setup.sh build|test}
 declare -A package_of=([cc]=gcc)
 if [ "$goal" = test ]; then
     package_of[qemu-x86_64]=qemu-user
+    # The guest with several LLCs and nodes.
+    package_of[qemu-system-x86_64]=qemu-system-x86
+    package_of[cpio]=cpio
     # Tests of resctrl mount a file system of their own.
     package_of[fusermount3]=fuse3
 fi

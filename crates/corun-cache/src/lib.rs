@@ -11,6 +11,7 @@
 mod cache;
 mod full;
 mod geometry;
+mod loaded;
 mod memory;
 mod program;
 mod replacement;
@@ -21,6 +22,7 @@ mod source;
 pub use cache::{Cache, Touch};
 pub use full::FullyAssociative;
 pub use geometry::{CacheShape, Geometry, GeometryError, Indexing, Replacement};
+pub use loaded::{LoadedAccesses, LoadedTrace};
 pub use memory::Memory;
 pub use program::Program;
 pub use replay::{Figures, MOST_PROGRAMS, ReplayError, Setup, Until, replay};

@@ -12,20 +12,41 @@ pub(crate) enum Ranks {
     Lru { used: Vec<u64>, now: u64 },
     /// A bit a node, the root being bit 1 and the children of n being 2 n and 2 n + 1: 0 points to
     /// the lower ways.
-    Tree(Vec<u64>),
+    Tree { trees: Vec<u64>, turns: Vec<Turn> },
     /// Predicted re-reference of each way.
     Srrip(Vec<u8>),
     /// The state of the draw (xorshift64*, Marsaglia 2003, Vigna 2016).
     Random(u64),
 }
 
+/// What a use of a way does to a tree.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Turn {
+    /// The arrows on the way to it.
+    arrows: u64,
+    /// Those of them that point to the upper ways then.
+    up: u64,
+}
+
 impl Ranks {
     pub(crate) fn new(replacement: Replacement, sets: usize, ways: usize) -> Self {
         match replacement {
             Replacement::Lru => Self::Lru { used: vec![0; sets * ways], now: 0 },
-            Replacement::TreePlru => Self::Tree(vec![0; sets]),
+            Replacement::TreePlru => Self::Tree {
+                trees: vec![0; sets],
+                turns: (0..ways).map(|way| Turn::away_from(way, ways)).collect(),
+            },
             Replacement::Srrip => Self::Srrip(vec![DISTANT; sets * ways]),
             Replacement::Random => Self::Random(0x9e37_79b9_7f4a_7c15),
+        }
+    }
+
+    /// The way of a set that was used last is used again: it hits.
+    #[inline]
+    pub(crate) fn touch_again(&mut self, place: usize) {
+        // By LRU it stays the newest, and a tree's arrows point away from it already.
+        if let Self::Srrip(predicted) = self {
+            predicted[place] = 0;
         }
     }
 
@@ -37,7 +58,10 @@ impl Ranks {
                 *now += 1;
                 used[set * ways + way] = *now;
             }
-            Self::Tree(trees) => point_away(&mut trees[set], way, ways),
+            Self::Tree { trees, turns } => {
+                let Turn { arrows, up } = turns[way];
+                trees[set] = trees[set] & !arrows | up;
+            }
             Self::Srrip(predicted) => {
                 predicted[set * ways + way] = if hit { 0 } else { DISTANT - 1 };
             }
@@ -53,7 +77,7 @@ impl Ranks {
             Self::Lru { used, .. } => {
                 (0..ways).filter(allowed).min_by_key(|way| used[first + way]).unwrap_or(0)
             }
-            Self::Tree(trees) => pointed_at(trees[set], ways, mask),
+            Self::Tree { trees, .. } => pointed_at(trees[set], ways, mask),
             Self::Srrip(predicted) => {
                 let predicted = &mut predicted[first..first + ways];
                 // The lowest way of those predicted furthest; all age until that is distant.
@@ -77,20 +101,20 @@ impl Ranks {
     }
 }
 
-/// All arrows on the way from the root to this way point elsewhere.
-#[inline]
-fn point_away(tree: &mut u64, way: usize, ways: usize) {
-    let mut node = 1;
-    let mut half = ways / 2;
-    while half > 0 {
-        let upper = way & half != 0;
-        if upper {
-            *tree &= !(1 << node);
-        } else {
-            *tree |= 1 << node;
+impl Turn {
+    /// All arrows on the way from the root to this way point elsewhere.
+    fn away_from(way: usize, ways: usize) -> Self {
+        let mut turn = Self { arrows: 0, up: 0 };
+        let mut node = 1;
+        let mut half = ways / 2;
+        while half > 0 {
+            let upper = way & half != 0;
+            turn.arrows |= 1 << node;
+            turn.up |= u64::from(!upper) << node;
+            node = 2 * node + usize::from(upper);
+            half /= 2;
         }
-        node = 2 * node + usize::from(upper);
-        half /= 2;
+        turn
     }
 }
 

@@ -199,17 +199,13 @@ fn in_time<S, E>(runner: &Runner<S>, number: usize) -> Result<(), ReplayError<E>
 /// Whose access is next, and the time from which on it may be another's turn.
 #[inline]
 fn earliest<S>(runners: &[Runner<S>]) -> (usize, u64) {
-    let mut first = 0;
+    let (mut first, mut at, mut until) = (0, u64::MAX, u64::MAX);
     for (number, runner) in runners.iter().enumerate() {
-        if runner.at < runners[first].at {
-            first = number;
-        }
-    }
-    let mut until = u64::MAX;
-    for (number, runner) in runners.iter().enumerate() {
-        if number != first {
-            // At equal times the lower number goes first.
-            until = until.min(runner.at + u64::from(first < number));
+        // At equal times the lower number goes first.
+        if runner.at < at {
+            (first, until, at) = (number, at, runner.at);
+        } else {
+            until = until.min(runner.at + 1);
         }
     }
     (first, until)

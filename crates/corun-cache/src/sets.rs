@@ -61,7 +61,7 @@ impl SetAssociative {
         let first = set * self.ways;
         let last = usize::from(self.last[set]);
         if self.lines[first + last] == whole.0 {
-            self.ranks.touch(set, last, self.ways, true);
+            self.ranks.touch_again(first + last);
             return Touch::Hit;
         }
         let lines = &self.lines[first..first + self.ways];

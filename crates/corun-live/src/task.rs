@@ -29,6 +29,8 @@ impl fmt::Display for Task {
 pub struct TaskFacts {
     /// The thread.
     pub task: Task,
+    /// The process that made its process; 1 or a reaper once that ended.
+    pub parent: u32,
     /// Its name, as the kernel cuts it (15 bytes).
     pub name: String,
     /// What it is doing.

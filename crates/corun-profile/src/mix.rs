@@ -77,10 +77,10 @@ pub enum Method {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct App {
-    /// The profile's name in the library; this or `cmd`.
+    /// The profile's name in the library; this, `cmd` or both.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<String>,
-    /// The command line of a real program; this or `profile`.
+    /// The command line of a real program; beside `profile` it is the program that was profiled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cmd: Option<Vec<String>>,
     /// The name shown; the profile's where absent.
@@ -202,7 +202,7 @@ impl Mix {
 
     /// # Errors
     /// The first thing that cannot be, with its place in the mix file: no program, zero seeds,
-    /// more than [`MAX_MIX_THREADS`], both or neither of `profile` and `cmd`, keys that do not go
+    /// more than [`MAX_MIX_THREADS`], neither of `profile` and `cmd`, keys that do not go
     /// together, figures that cannot be.
     pub fn check(&self) -> Result<(), Fault> {
         if self.machine.as_ref().is_some_and(String::is_empty) {
@@ -282,26 +282,22 @@ impl App {
     }
 
     fn check_program(&self) -> Result<(), Fault> {
+        if let Some(profile) = &self.profile {
+            check_name(profile).map_err(|why| refused("profile", &why))?;
+        }
         match (&self.profile, &self.cmd) {
-            (Some(profile), None) => {
-                check_name(profile).map_err(|why| refused("profile", &why))?;
-                if !self.env.is_empty() {
-                    return Err(refused("env", "found beside profile: it goes with cmd"));
-                }
-            }
-            (None, Some(cmd)) => {
-                if cmd.first().is_none_or(String::is_empty) {
-                    return Err(refused("cmd", "found no program, expected its name or path"));
-                }
-                if self.instructions.is_some() {
-                    let why = "found beside cmd: a real program has its own length";
-                    return Err(refused("instructions", why));
-                }
-            }
-            (Some(_), Some(_)) => {
-                return Err(refused("cmd", "found beside profile, expected one of the two"));
-            }
             (None, None) => return Err(refused("profile", "missing: expected profile or cmd")),
+            (Some(_), None) if !self.env.is_empty() => {
+                return Err(refused("env", "found without cmd, which it goes with"));
+            }
+            (None, Some(_)) if self.instructions.is_some() => {
+                let why = "found without profile: a real program has its own length";
+                return Err(refused("instructions", why));
+            }
+            _ => {}
+        }
+        if self.cmd.as_ref().is_some_and(|cmd| cmd.first().is_none_or(String::is_empty)) {
+            return Err(refused("cmd", "found no program, expected its name or path"));
         }
         if let Some(name) = &self.name {
             check_name(name).map_err(|why| refused("name", &why))?;

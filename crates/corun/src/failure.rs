@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
+use corun_live::LiveError;
 use corun_machine::MachineError;
 use corun_model::ModelError;
 use corun_optimal::PlacementError;
@@ -55,6 +56,21 @@ impl Failure {
             *message = place(std::mem::take(message)).to_string();
         }
         self
+    }
+
+    /// What the real machine lacks is bad input where something else could be asked of it.
+    pub(crate) fn live(error: LiveError) -> Self {
+        match error {
+            LiveError::Counter { .. } => Self::input(error)
+                .hint("corun doctor")
+                .hint("--policy di, which goes by stored profiles")
+                .hint("--counters model, which computes them from stored profiles"),
+            LiveError::Profiles { .. }
+            | LiveError::Control { .. }
+            | LiveError::TwoOwners { .. }
+            | LiveError::Interval { .. } => Self::input(error).hint("corun doctor"),
+            other => Self::Failed(other.into()),
+        }
     }
 
     /// A name that is not known, with what comes near it or, where nothing does, all there is.

@@ -7,6 +7,7 @@ mod failure;
 mod near_names;
 mod output;
 mod plot;
+mod policy_names;
 mod report;
 mod scenario;
 

@@ -60,8 +60,12 @@ impl Actuator for Affinity {
             }
             Action::Swap { first, second } => {
                 let (first, second) = (held_thread(held, *first)?, held_thread(held, *second)?);
-                let there = change(first, &second.allowed)?;
-                let back = change(second, &first.allowed)?;
+                // Threads with the same set exchange nothing by it: each gets the other's CPU.
+                let same = first.allowed == second.allowed;
+                let place =
+                    |of: &Held| if same { CpuSet::from_iter([of.cpu]) } else { of.allowed.clone() };
+                let there = change(first, &place(second))?;
+                let back = change(second, &place(first))?;
                 Ok(there.into_iter().chain(back).collect())
             }
             _ => Err(Refusal::not_by(self.name())),

@@ -2,6 +2,7 @@
 
 mod counts;
 mod descriptors;
+mod modelled;
 mod perf;
 mod permission;
 mod profiles;
@@ -15,6 +16,7 @@ use corun_policy::{
 use std::sync::Arc;
 
 pub use descriptors::raise_descriptor_limit;
+pub use modelled::Modelled;
 pub use perf::PerfSource;
 pub use permission::counter_advice;
 pub use profiles::{StoredProfiles, profile_of};

@@ -46,6 +46,7 @@ impl Look {
         let stat = &self.stat;
         TaskFacts {
             task: Task { pid, tid, start_ticks: stat.start_ticks },
+            parent: stat.parent,
             name: stat.name.clone(),
             state: match stat.state {
                 'R' => ThreadState::Running,

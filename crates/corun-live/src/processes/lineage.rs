@@ -18,11 +18,17 @@ pub(super) struct Lineage {
 
 impl Lineage {
     pub(super) fn new(targets: &[Target]) -> Self {
-        let first = targets.iter().map(|target| match &target.whom {
+        let mut own = Self { first: Vec::new(), made: Vec::new() };
+        targets.iter().for_each(|target| own.add(target));
+        own
+    }
+
+    pub(super) fn add(&mut self, target: &Target) {
+        self.first.push(match &target.whom {
             Whom::Descendants(task) => Some(*task),
             Whom::Rule(_) => None,
         });
-        Self { first: first.collect(), made: vec![BTreeMap::new(); targets.len()] }
+        self.made.push(BTreeMap::new());
     }
 
     /// A process of a target was seen.

@@ -109,6 +109,13 @@ struct Known {
     followed: Option<FollowedProcess>,
 }
 
+fn matcher(target: &Target) -> Result<Option<Matcher>, LiveError> {
+    match &target.whom {
+        Whom::Descendants(_) => Ok(None),
+        Whom::Rule(rule) => Matcher::new(rule).map(Some),
+    }
+}
+
 impl Processes {
     /// Makes ready to follow these targets. A process that several targets mean is the first's.
     ///
@@ -116,10 +123,6 @@ impl Processes {
     ///
     /// A rule's pattern that cannot be read or user that is not known.
     pub fn new(roots: &Roots, targets: Vec<Target>) -> Result<Self, LiveError> {
-        let matcher = |target: &Target| match &target.whom {
-            Whom::Descendants(_) => Ok(None),
-            Whom::Rule(rule) => Matcher::new(rule).map(Some),
-        };
         Ok(Self {
             own: own_process(&roots.proc),
             proc: roots.proc.clone(),
@@ -130,6 +133,18 @@ impl Processes {
             round: 0,
             budget: DescriptorBudget::new(),
         })
+    }
+
+    /// Follows one more target. Of processes that were scanned before, only a rule's become its.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::new`].
+    pub fn add(&mut self, target: Target) -> Result<(), LiveError> {
+        self.matchers.push(matcher(&target)?);
+        self.lineage.add(&target);
+        self.targets.push(target);
+        Ok(())
     }
 
     /// The targets, in the order given.

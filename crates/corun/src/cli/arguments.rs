@@ -13,9 +13,9 @@ use corun_trace::CacheShape;
 use corun_trace::engine::SamplingRate;
 
 use super::values::{
-    Compat, DocumentFormat, IndexName, ObjectiveName, PartitionObjectiveName, SortBy, TableFormat,
-    TreeFormat, UntilName, bandwidth, cpi, megahertz, nanoseconds, parameter, sampling_rate,
-    seconds, share, way_mask,
+    CacheForm, Compat, DocumentFormat, IndexName, ObjectiveName, PartitionObjectiveName, SortBy,
+    TableFormat, TreeFormat, UntilName, bandwidth, cpi, megahertz, nanoseconds, parameter,
+    sampling_rate, seconds, share, way_mask,
 };
 
 /// `corun topology`.
@@ -502,9 +502,24 @@ pub(crate) struct PredictionArgs {
     /// A folder of profiles of the same programs
     #[arg(long, value_name = "DIR")]
     pub(crate) profiles: PathBuf,
+    /// Forms of the reference cache (several, with commas)
+    #[arg(
+        long,
+        value_name = "FORM",
+        value_enum,
+        value_delimiter = ',',
+        default_value = "full,16-lru,16-plru"
+    )]
+    pub(crate) form: Vec<CacheForm>,
+    /// Sizes of the reference cache in MiB (several, with commas)
+    #[arg(long, value_name = "MIB", value_delimiter = ',', default_value = "1,2,4", value_parser = clap::value_parser!(u64).range(1..=1024))]
+    pub(crate) size_mib: Vec<u64>,
     /// How it is written
     #[arg(long, value_enum, default_value = "table")]
     pub(crate) format: TableFormat,
+    /// Also write a row a program, pair and cache
+    #[arg(long, value_name = "FILE.csv")]
+    pub(crate) rows: Option<PathBuf>,
     /// Also draw predicted against measured miss rates
     #[arg(long, value_name = "FILE.svg")]
     pub(crate) svg: Option<PathBuf>,

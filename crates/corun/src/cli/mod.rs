@@ -1,6 +1,7 @@
 //! What was typed. Nothing here touches the machine or a file: names are looked up later.
 
 mod arguments;
+mod hosting;
 mod values;
 
 pub(crate) use arguments::{
@@ -9,9 +10,12 @@ pub(crate) use arguments::{
     PredictionArgs, ProfileArgs, ProfilesCommand, ReplayArgs, RerecordingArgs, RestoreArgs,
     SamplingArgs, ShowArgs, StatArgs, StudyCommand, TopologyArgs,
 };
+pub(crate) use hosting::{
+    CheckConfigArgs, CountersName, DaemonArgs, HostArgs, RunArgs, StandInArgs,
+};
 pub(crate) use values::{
-    Compat, DocumentFormat, IndexName, LineFormat, ObjectiveName, PartitionObjectiveName, PerName,
-    SortBy, TableFormat, TreeFormat, UntilName,
+    CacheForm, Compat, DocumentFormat, IndexName, LineFormat, ObjectiveName,
+    PartitionObjectiveName, PerName, SortBy, TableFormat, TreeFormat, UntilName,
 };
 
 use std::ffi::OsString;
@@ -59,6 +63,14 @@ pub(crate) enum Command {
     Partition(PartitionArgs),
     /// Policies side by side on a simulated machine, with the best and worst placement there is
     Compare(CompareArgs),
+    /// Start programs here and schedule them; undo everything at the end
+    Run(RunArgs),
+    /// Schedule what already runs here, as a service; changes nothing until told to
+    Daemon(DaemonArgs),
+    /// Check the daemon's configuration
+    CheckConfig(CheckConfigArgs),
+    #[command(hide = true)]
+    StandIn(StandInArgs),
     /// Recorded traces against a shared cache, access by access
     Replay(ReplayArgs),
     /// What something is worth here: it is on and off by turns, and the programs' progress is compared

@@ -32,7 +32,7 @@ fn documentation_names_every_subcommand_and_long_option() {
 
 fn visit(command: &clap::Command, see: &mut impl FnMut(&str, &clap::Command)) {
     fn below(command: &clap::Command, line: &str, see: &mut impl FnMut(&str, &clap::Command)) {
-        for sub in command.get_subcommands() {
+        for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set()) {
             let line = format!("{line} {}", sub.get_name()).trim().to_owned();
             if sub.has_subcommands() {
                 below(sub, &line, see);

@@ -56,6 +56,19 @@ pub(crate) enum Compat {
     Pbbcache,
 }
 
+/// A reference cache of the prediction study.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub(crate) enum CacheForm {
+    /// Fully associative with LRU, as the laws have it
+    Full,
+    /// 16 ways with LRU
+    #[value(name = "16-lru")]
+    Lru16,
+    /// 16 ways with tree-PLRU
+    #[value(name = "16-plru")]
+    Plru16,
+}
+
 /// What the optimum optimises.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ObjectiveName {

@@ -2,7 +2,9 @@
 
 mod ab;
 mod compare;
+mod daemon;
 mod doctor;
+mod hosting;
 mod partition;
 mod place;
 mod placement;
@@ -11,6 +13,8 @@ mod profile;
 mod profiles;
 mod replay;
 mod restore;
+mod run;
+mod stand_in;
 mod stat;
 mod study;
 mod topology;
@@ -30,6 +34,10 @@ pub(crate) fn run(command: &Command) -> Outcome<String> {
         Command::Place(arguments) => place::run(arguments),
         Command::Partition(arguments) => partition::run(arguments),
         Command::Compare(arguments) => compare::run(arguments),
+        Command::Run(arguments) => run::run(arguments),
+        Command::Daemon(arguments) => daemon::run(arguments),
+        Command::CheckConfig(arguments) => daemon::check(arguments),
+        Command::StandIn(arguments) => stand_in::run(arguments),
         Command::Replay(arguments) => replay::run(arguments),
         Command::Stat(arguments) => stat::run(arguments),
         Command::Restore(arguments) => restore::run(arguments),

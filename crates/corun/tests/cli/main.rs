@@ -5,6 +5,7 @@ mod compare;
 mod doctor;
 mod documents;
 mod fixture;
+mod hosting;
 mod partition;
 mod place;
 mod prediction;

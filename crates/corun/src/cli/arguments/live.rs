@@ -31,19 +31,24 @@ pub(crate) struct DoctorArgs {
 #[command(after_help = "\
 Turns something on and off by turns, in blocks of random length and order, and compares what the
 metrics say. It ends when the overall effect is known to the wanted precision, when a program is
-harmed, after --longest, or with Ctrl-C, and always runs the command of --off last.
+harmed, after --longest, or with Ctrl-C, and always turns it off last. With --config, what is turned on
+is the policy of a daemon's configuration over its programs, whatever its `apply` says.
 
 Examples:
+  corun ab --config /etc/corun/config.toml --metric web='curl -s localhost/rate'
   corun ab --on 'corun-policy-on' --off 'corun-policy-off' --metric web='curl -s localhost/rate'
   corun ab --on 'cpupower frequency-set -g performance' --off 'cpupower frequency-set -g powersave' \\
     --prometheus http://localhost:9090 --query 'db=sum(rate(queries_total[10s]))'")]
 pub(crate) struct AbArgs {
+    /// A daemon's configuration: its policy over its programs is what is turned on and off
+    #[arg(long, value_name = "FILE", required_unless_present = "on", conflicts_with_all = ["on", "off"])]
+    pub(crate) config: Option<PathBuf>,
     /// A shell command that turns it on
-    #[arg(long, value_name = "CMD")]
-    pub(crate) on: String,
+    #[arg(long, value_name = "CMD", requires = "off")]
+    pub(crate) on: Option<String>,
     /// A shell command that turns it off, and leaves all as it was
-    #[arg(long, value_name = "CMD")]
-    pub(crate) off: String,
+    #[arg(long, value_name = "CMD", requires = "on")]
+    pub(crate) off: Option<String>,
     /// A program, and a shell command that prints how it is doing: one number; may stand again
     #[arg(long, value_name = "NAME=CMD", value_parser = named)]
     pub(crate) metric: Vec<(String, String)>,

@@ -1,6 +1,7 @@
 //! `corun ab`: what is it worth here? On and off by turns, and what the metrics say of it.
 
 mod document;
+mod scheduled;
 mod text;
 
 use std::io::Write as _;
@@ -11,6 +12,8 @@ use corun_live::ab::{
     Limits, Metric, MetricKind, MetricSource, Progress, Switch, conduct,
 };
 
+use self::scheduled::Scheduled;
+use super::daemon::{Config, host};
 use crate::cancel::Cancel;
 use crate::cli::{AbArgs, DocumentFormat};
 use crate::failure::{Failure, Outcome};
@@ -26,12 +29,23 @@ pub(super) fn run(arguments: &AbArgs) -> Outcome<String> {
     });
     let experiment = Experiment::new(settings(arguments));
     let cancel = Cancel::on_signal()?;
-    let switch = Switch { on: arguments.on.clone(), off: arguments.off.clone() };
-    let mut subject = Commands::new(switch, metrics, cancel.flag());
-    subject.check().map_err(|error| Failure::input(format!("{error}; nothing was changed")))?;
-    let conclusion = conduct(design, experiment, limits, &mut subject, &mut |progress| {
-        tell(progress, arguments)
-    });
+    let config = arguments.config.as_deref().map(Config::load).transpose()?;
+    let switch = Switch {
+        on: arguments.on.clone().unwrap_or_default(),
+        off: arguments.off.clone().unwrap_or_default(),
+    };
+    let mut commands = Commands::new(switch, metrics, cancel.flag());
+    commands.check().map_err(|error| Failure::input(format!("{error}; nothing was changed")))?;
+    let mut told = |progress: &Progress| tell(progress, arguments);
+    let conclusion = match config {
+        None => conduct(design, experiment, limits, &mut commands, &mut told),
+        Some(config) => {
+            // Says what this machine lacks before anything begins.
+            host(&config, true)?;
+            let mut subject = Scheduled::new(config, commands);
+            conduct(design, experiment, limits, &mut subject, &mut told)
+        }
+    };
     concluded(&conclusion, arguments)
 }
 

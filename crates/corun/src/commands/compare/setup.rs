@@ -11,6 +11,7 @@ use corun_sim::{AppSpec, SimError, apps_from_mix};
 
 use crate::cli::CompareArgs;
 use crate::failure::{Failure, Outcome};
+use crate::policy_names;
 use crate::scenario::{self, DEFAULT_MACHINE, model_options};
 
 /// Seeds where neither says how many.
@@ -213,47 +214,12 @@ fn policies(asked: &[String]) -> Outcome<Vec<String>> {
     }
     let mut policies: Vec<String> = Vec::new();
     for name in asked.iter().map(|name| name.trim()) {
-        together(name)?;
+        policy_names::together(name)?;
         if !policies.iter().any(|one| one == name) {
             policies.push(name.to_owned());
         }
     }
     Ok(policies)
-}
-
-/// The policies of a name such as `dio+lfoc`. Each decides something else.
-fn together(name: &str) -> Outcome<Vec<&str>> {
-    let mut kinds: Vec<(PolicyKind, &str)> = Vec::new();
-    for part in name.split('+').map(str::trim) {
-        let Some(entry) = registry().iter().find(|entry| entry.name == part) else {
-            let known = registry().iter().map(|entry| entry.name);
-            return Err(Failure::unknown("policy", part, known));
-        };
-        let kind = entry.kind();
-        if let Some((_, first)) = kinds.iter().find(|(known, _)| *known == kind) {
-            let both = match kind {
-                PolicyKind::Placement => "place programs",
-                PolicyKind::Partitioning => "partition caches",
-            };
-            return Err(Failure::input(format!(
-                "`{name}`: `{first}` and `{part}` both {both}, and one at a time can"
-            )));
-        }
-        kinds.push((kind, part));
-    }
-    // Placement first: who is on a cache comes before its partition.
-    kinds.sort_by_key(|(kind, _)| *kind == PolicyKind::Partitioning);
-    Ok(kinds.into_iter().map(|(_, part)| part).collect())
-}
-
-/// The policies of a name with a seed.
-///
-/// # Errors
-/// Never for names that [`Setup::new`] let pass.
-pub(super) fn build(name: &str, seed: u64) -> Outcome<Vec<Box<dyn corun_policy::Policy>>> {
-    let options = corun_policy::BuildOptions { seed, ..Default::default() };
-    let one = |part| Ok(corun_policy::build(part, &options).map_err(|error| anyhow!(error))?);
-    together(name)?.into_iter().map(one).collect()
 }
 
 #[cfg(test)]
@@ -286,14 +252,5 @@ mod tests {
         assert_eq!(policies(&asked).unwrap(), ["random", "linux-default"]);
         assert!(policies(&["dioo".to_owned()]).unwrap_err().report().contains("unknown policy"));
         assert_eq!(policies(&[]).unwrap(), ["linux-default", "random", "di", "dio"]);
-    }
-
-    #[test]
-    fn a_placement_and_a_partitioning_policy_run_together() {
-        assert_eq!(together("lfoc+dio").unwrap(), ["dio", "lfoc"]);
-        assert_eq!(build("dio+lfoc", 1).unwrap().len(), 2);
-        let both = together("kpart+lfoc").unwrap_err().report();
-        assert!(both.contains("both partition caches"), "{both}");
-        assert!(together("dio+").is_err() && together("di+dio").is_err());
     }
 }

@@ -4,9 +4,10 @@ use corun_sim::{Experiment, Hooks, RunResult, run_pinned};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rayon::prelude::*;
 
-use super::setup::{Setup, build};
+use super::setup::Setup;
 use crate::cancel::Cancel;
 use crate::failure::Outcome;
+use crate::policy_names;
 
 /// A bar on the terminal; nothing where stderr is no terminal.
 pub(super) fn progress(steps: u64) -> ProgressBar {
@@ -55,7 +56,7 @@ pub(super) fn held(setup: &Setup, cpus: &[usize], cancel: &Cancel) -> Outcome<Ru
 
 fn one(experiment: &Experiment, policy: &str, cancel: &Cancel) -> Outcome<RunResult> {
     cancel.check()?;
-    let policies = build(policy, experiment.seed)?;
+    let policies = policy_names::build(policy, experiment.seed)?;
     let hooks = Hooks { cancel: Some(cancel.flag()), progress: None };
     Ok(corun_sim::run(experiment, policies, hooks)?)
 }

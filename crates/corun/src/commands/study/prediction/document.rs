@@ -5,9 +5,10 @@ use corun_model::SpaceLaw;
 use corun_profile::Profile;
 use serde::Serialize;
 
-use super::{CLOCK_MHZ, CPI, FORMS, LATENCY_NS, Point, SIZES_MIB};
+use super::{CLOCK_MHZ, CPI, Caches, LATENCY_NS, Point};
+use crate::cli::CacheForm;
 use crate::failure::Outcome;
-use crate::output::{Align, csv_rows, round, table};
+use crate::output::{Align, counted, csv_rows, round, table};
 
 /// Relative errors are of programs that miss at least so often: below, one miss in 10,000
 /// instructions, they say nothing.
@@ -27,6 +28,8 @@ pub(super) struct Document {
     latency_ns: f64,
     goal_error_percent: f64,
     goal_rank_correlation: f64,
+    #[serde(skip)]
+    forms: usize,
     rows: Vec<Row>,
     cliffs: Vec<Cliff>,
 }
@@ -61,12 +64,20 @@ struct Cliff {
 }
 
 impl Document {
-    pub(super) fn new(names: &[String], profiles: &[Profile], points: &[Point]) -> Self {
+    pub(super) fn new(
+        names: &[String],
+        profiles: &[Profile],
+        caches: &Caches,
+        points: &[Point],
+    ) -> Self {
         let mut rows = Vec::new();
-        for (form, shape) in FORMS.iter().enumerate() {
-            for size in (0..SIZES_MIB.len()).map(Some).chain([None]) {
+        let sizes_mib = &caches.sizes_mib;
+        for &form in &caches.forms {
+            for mib in sizes_mib.iter().copied().map(Some).chain([None]) {
+                let here = of(points, form, mib);
                 for (law, (name, _)) in SpaceLaw::ALL.iter().enumerate() {
-                    rows.push(Row::new(shape.name, size, (law, name), &of(points, form, size)));
+                    let sizes_mib = mib.as_ref().map_or(&sizes_mib[..], std::slice::from_ref);
+                    rows.push(Row::new(form, mib, (law, name), sizes_mib, &here));
                 }
             }
         }
@@ -79,6 +90,7 @@ impl Document {
             latency_ns: LATENCY_NS,
             goal_error_percent: GOAL_PERCENT,
             goal_rank_correlation: GOAL_CORRELATION,
+            forms: caches.forms.len(),
             rows,
             cliffs: cliffs(names, points),
         }
@@ -86,12 +98,12 @@ impl Document {
 
     pub(super) fn text(&self) -> String {
         let mut text = format!(
-            "Laws of space against the reference cache: {} programs, {} pairs, each in {} forms of \
+            "Laws of space against the reference cache: {} programs, {} pairs, each in {} of \
              cache.\nCPI {CPI} at {CLOCK_MHZ} MHz, {LATENCY_NS} ns a miss. Goal, in the fully \
              associative LRU cache: {GOAL_PERCENT} %, {GOAL_CORRELATION}.\n\n",
             self.programs.len(),
             self.programs.len() * (self.programs.len() - 1) / 2,
-            FORMS.len(),
+            counted(self.forms, "form"),
         );
         let right = |name| (name, Align::Right);
         let header = [
@@ -140,16 +152,17 @@ impl Document {
 }
 
 /// The points of a form, and of a size or all.
-fn of(points: &[Point], form: usize, size: Option<usize>) -> Vec<&Point> {
-    let wanted = |point: &&Point| point.form == form && size.is_none_or(|size| point.size == size);
+fn of(points: &[Point], form: CacheForm, mib: Option<u64>) -> Vec<&Point> {
+    let wanted = |point: &&Point| point.form == form && mib.is_none_or(|mib| point.mib == mib);
     points.iter().filter(wanted).collect()
 }
 
 impl Row {
     fn new(
-        cache: &'static str,
-        size: Option<usize>,
+        form: CacheForm,
+        mib: Option<u64>,
         (law, name): (usize, &'static str),
+        sizes_mib: &[u64],
         points: &[&Point],
     ) -> Self {
         let relative: Vec<f64> = points
@@ -163,10 +176,10 @@ impl Row {
                 (point.predicted[law].mpki - point.beside.mpki()).abs() / point.data_accesses_pki
             })
             .collect();
-        let sizes = size.map_or(0..SIZES_MIB.len(), |size| size..size + 1);
-        let ranks: Vec<f64> = sizes
-            .filter_map(|size| {
-                let here: Vec<&&Point> = points.iter().filter(|one| one.size == size).collect();
+        let ranks: Vec<f64> = sizes_mib
+            .iter()
+            .filter_map(|&mib| {
+                let here: Vec<&&Point> = points.iter().filter(|one| one.mib == mib).collect();
                 let of_pairs = |figure: &dyn Fn(&Point) -> f64| -> Vec<f64> {
                     here.chunks(2).map(|pair| pair.iter().map(|one| figure(one)).sum()).collect()
                 };
@@ -178,8 +191,8 @@ impl Row {
             .collect();
         let largest = ratios.iter().copied().reduce(f64::max);
         Self {
-            cache,
-            mib: size.map(|size| SIZES_MIB[size]),
+            cache: form.title(),
+            mib,
             law: name,
             mpki_error_percent: mean(&relative).map(|one| round(one, 3)),
             mpki_errors: relative.len(),
@@ -193,10 +206,10 @@ impl Row {
 fn cliffs(names: &[String], points: &[Point]) -> Vec<Cliff> {
     let falls = |point: &&Point| {
         let (alone, beside) = (point.alone.mpki(), point.beside.mpki());
-        point.form == 0 && alone <= beside / 2.0 && beside >= alone + 1.0
+        point.form == CacheForm::Full && alone <= beside / 2.0 && beside >= alone + 1.0
     };
     let cliff = |point: &Point| Cliff {
-        mib: SIZES_MIB[point.size],
+        mib: point.mib,
         program: names[point.pair[point.of]].clone(),
         beside: names[point.pair[1 - point.of]].clone(),
         alone_mpki: round(point.alone.mpki(), 4),
@@ -236,8 +249,8 @@ pub(super) fn csv(names: &[String], points: &[Point]) -> Outcome<String> {
         .iter()
         .map(|point| {
             let mut row = vec![
-                FORMS[point.form].name.to_owned(),
-                SIZES_MIB[point.size].to_string(),
+                point.form.title().to_owned(),
+                point.mib.to_string(),
                 names[point.pair[point.of]].clone(),
                 names[point.pair[1 - point.of]].clone(),
             ];

@@ -3,73 +3,91 @@
 use std::path::{Path, PathBuf};
 
 use corun_cache::{
-    CacheShape, Figures, Geometry, Indexing, Memory, Program, Replacement, Setup, TraceFile, Until,
-    replay,
+    CacheShape, Figures, Geometry, Indexing, LoadedTrace, Memory, Program, Replacement, Setup,
+    Until, replay,
 };
+use rayon::prelude::*;
 
 use super::{CLOCK_MHZ, CPI, LATENCY_NS};
+use crate::cli::CacheForm;
 use crate::failure::{Failure, Outcome};
+
+const LINE_BYTES: u64 = 64;
 
 /// A program with its trace.
 pub(super) struct Traced {
     pub(super) name: String,
-    pub(super) trace: PathBuf,
+    pub(super) path: PathBuf,
+    trace: LoadedTrace,
 }
 
 /// The traces of a folder by name: `NAME.trace`.
 pub(super) fn traces(folder: &Path) -> Outcome<Vec<Traced>> {
     let broken = |error: std::io::Error| Failure::input(format!("{}: {error}", folder.display()));
-    let mut found = Vec::new();
+    let mut paths = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(broken)? {
-        let trace = entry.map_err(broken)?.path();
-        if trace.extension().is_some_and(|ending| ending == "trace") {
-            let name = trace.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-            found.push(Traced { name, trace });
+        let path = entry.map_err(broken)?.path();
+        if path.extension().is_some_and(|ending| ending == "trace") {
+            paths.push(path);
         }
     }
-    found.sort_by(|a, b| a.name.cmp(&b.name));
-    if found.len() < 2 {
-        let (folder, count) = (folder.display(), found.len());
+    paths.sort();
+    if paths.len() < 2 {
+        let (folder, count) = (folder.display(), paths.len());
         return Err(Failure::input(format!("{folder}: {count} traces, expected two at least")));
     }
-    Ok(found)
+    paths.into_par_iter().map(Traced::read).collect()
 }
 
-/// A form of the reference cache.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Form {
-    pub(super) name: &'static str,
-    ways: Option<u32>,
-    replacement: Replacement,
+impl Traced {
+    fn read(path: PathBuf) -> Outcome<Self> {
+        let trace = LoadedTrace::read(&path).map_err(Failure::input)?;
+        let line_bytes = trace.header().line_bytes;
+        if line_bytes != LINE_BYTES {
+            let path = path.display();
+            let reason = format!("{path}: lines of {line_bytes} bytes, not {LINE_BYTES}");
+            return Err(Failure::input(reason));
+        }
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        Ok(Self { name, path, trace })
+    }
 }
 
-/// The law's own cache first, then what is built.
-pub(super) const FORMS: [Form; 3] = [
-    Form { name: "fully associative LRU", ways: None, replacement: Replacement::Lru },
-    Form { name: "16 ways, LRU", ways: Some(16), replacement: Replacement::Lru },
-    Form { name: "16 ways, tree-PLRU", ways: Some(16), replacement: Replacement::TreePlru },
-];
+impl CacheForm {
+    /// As it is shown.
+    pub(super) fn title(self) -> &'static str {
+        match self {
+            Self::Full => "fully associative LRU",
+            Self::Lru16 => "16 ways, LRU",
+            Self::Plru16 => "16 ways, tree-PLRU",
+        }
+    }
+
+    fn shape(self, mib: u64) -> CacheShape {
+        let (ways, replacement) = match self {
+            Self::Full => (None, Replacement::Lru),
+            Self::Lru16 => (Some(16), Replacement::Lru),
+            Self::Plru16 => (Some(16), Replacement::TreePlru),
+        };
+        let geometry = Geometry { bytes: mib << 20, line_bytes: LINE_BYTES, ways };
+        CacheShape { geometry, replacement, indexing: Indexing::Hashed }
+    }
+}
 
 /// Replays programs together until each has been through once.
-pub(super) fn together(form: &Form, bytes: u64, programs: &[&Traced]) -> Outcome<Vec<Figures>> {
-    let geometry = Geometry { bytes, line_bytes: 64, ways: form.ways };
-    let shared = CacheShape { geometry, replacement: form.replacement, indexing: Indexing::Hashed };
+pub(super) fn together(form: CacheForm, mib: u64, programs: &[&Traced]) -> Outcome<Vec<Figures>> {
     let setup = Setup {
-        shared,
+        shared: form.shape(mib),
         memory: Memory { latency_ns: LATENCY_NS, service_ns: 0.0 },
         until: Until::Longest,
         warm_up: 0,
         same_process: false,
     };
-    let programs = programs.iter().map(|program| {
-        let source = TraceFile::open(&program.trace).map_err(Failure::input)?;
-        let line_bytes = source.header().line_bytes;
-        if line_bytes != geometry.line_bytes {
-            let path = program.trace.display();
-            return Err(Failure::input(format!("{path}: lines of {line_bytes} bytes, not 64")));
-        }
-        let ns_per_instruction = CPI * 1000.0 / CLOCK_MHZ;
-        Ok(Program { source, ns_per_instruction, mask: None, private: Vec::new() })
+    let programs = programs.iter().map(|program| Program {
+        source: program.trace.accesses(),
+        ns_per_instruction: CPI * 1000.0 / CLOCK_MHZ,
+        mask: None,
+        private: Vec::new(),
     });
-    replay(&setup, programs.collect::<Outcome<_>>()?).map_err(Failure::input)
+    replay(&setup, programs.collect()).map_err(Failure::input)
 }

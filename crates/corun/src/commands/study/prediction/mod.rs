@@ -8,18 +8,16 @@ mod plot;
 use corun_cache::Figures;
 use corun_model::SpaceLaw;
 use corun_profile::{Phase, Profile, ProfileData};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rayon::prelude::*;
 
 use self::document::Document;
-use self::measure::{FORMS, Form, Traced, together, traces};
+use self::measure::{Traced, together, traces};
 use self::model::{SharedCache, repeated};
-use crate::cli::{PredictionArgs, TableFormat};
+use crate::cli::{CacheForm, PredictionArgs, TableFormat};
 use crate::failure::{Failure, Outcome};
 use crate::output::{check_target, json, write_file};
 use crate::scenario::library;
-
-/// Sizes of the shared cache.
-const SIZES_MIB: [u64; 3] = [1, 2, 4];
 
 /// Cycles an instruction without misses, in the model and in the replay.
 const CPI: f64 = 1.0;
@@ -41,8 +39,8 @@ struct Prediction {
 /// A program beside another in one cache: measured, and predicted by each law.
 #[derive(Debug, Clone)]
 struct Point {
-    form: usize,
-    size: usize,
+    form: CacheForm,
+    mib: u64,
     pair: [usize; 2],
     /// Which of the pair.
     of: usize,
@@ -61,8 +59,8 @@ impl Point {
 }
 
 pub(super) fn run(arguments: &PredictionArgs) -> Outcome<String> {
-    if let Some(plot) = &arguments.svg {
-        check_target(plot)?;
+    for file in [&arguments.svg, &arguments.rows].into_iter().flatten() {
+        check_target(file)?;
     }
     let programs = traces(&arguments.traces)?;
     let library = library(Some(&arguments.profiles))?;
@@ -70,23 +68,16 @@ pub(super) fn run(arguments: &PredictionArgs) -> Outcome<String> {
         .iter()
         .map(|program| repeated(library.get(&program.name)?))
         .collect::<Outcome<_>>()?;
-    let mut points = Vec::new();
-    for (size, mib) in SIZES_MIB.iter().enumerate() {
-        let bytes = mib << 20;
-        let laws: Vec<SharedCache> = SpaceLaw::ALL
-            .iter()
-            .map(|&(_, law)| SharedCache::new(bytes, law, &profiles))
-            .collect::<Outcome<_>>()?;
-        for (number, form) in FORMS.iter().enumerate() {
-            let at = Place { form: number, size, bytes };
-            points.extend(pairs(at, form, &programs, &profiles, &laws)?);
-        }
-    }
+    let caches = Caches::new(arguments);
+    let points = caches.points(&programs, &profiles)?;
     let names: Vec<String> = programs.into_iter().map(|program| program.name).collect();
     if let Some(path) = &arguments.svg {
-        write_file(path, plot::svg(&names, &points).as_bytes())?;
+        write_file(path, plot::svg(&names, &caches, &points).as_bytes())?;
     }
-    let document = Document::new(&names, &profiles, &points);
+    if let Some(path) = &arguments.rows {
+        write_file(path, document::csv(&names, &points)?.as_bytes())?;
+    }
+    let document = Document::new(&names, &profiles, &caches, &points);
     match arguments.format {
         TableFormat::Table => Ok(document.text()),
         TableFormat::Json => json(&document),
@@ -105,54 +96,105 @@ fn data_accesses_pki(profile: &Profile) -> f64 {
     }
 }
 
-/// A form and size of cache.
-#[derive(Clone, Copy)]
-struct Place {
-    form: usize,
-    size: usize,
-    bytes: u64,
+/// The caches of a study: each form in each size.
+struct Caches {
+    forms: Vec<CacheForm>,
+    sizes_mib: Vec<u64>,
 }
 
-/// All programs alone and all pairs, in the order of their names.
-fn pairs(
-    at: Place,
-    form: &Form,
-    programs: &[Traced],
-    profiles: &[Profile],
-    laws: &[SharedCache],
-) -> Outcome<Vec<Point>> {
-    let alone: Vec<Figures> = programs
-        .par_iter()
-        .map(|program| Ok(together(form, at.bytes, &[program])?[0]))
-        .collect::<Outcome<_>>()?;
-    for ((program, profile), figures) in programs.iter().zip(profiles).zip(&alone) {
-        let (traced, profiled) = (figures.instructions, profile.instructions());
-        if (traced as f64 / profiled as f64 - 1.0).abs() > SAME_STRETCH {
-            return Err(Failure::input(format!(
-                "{}: {traced} instructions, its profile has {profiled}: record both in one run",
-                program.trace.display()
-            )));
-        }
+impl Caches {
+    /// Those that were asked for, in their order, each once.
+    fn new(arguments: &PredictionArgs) -> Self {
+        let (mut forms, mut sizes_mib) = (arguments.form.clone(), arguments.size_mib.clone());
+        forms.sort();
+        forms.dedup();
+        sizes_mib.sort_unstable();
+        sizes_mib.dedup();
+        Self { forms, sizes_mib }
     }
-    let count = programs.len();
-    let all: Vec<[usize; 2]> =
-        (0..count).flat_map(|a| (a + 1..count).map(move |b| [a, b])).collect();
-    let points: Vec<[Point; 2]> = all
-        .par_iter()
-        .map(|&pair| {
-            let beside = together(form, at.bytes, &pair.map(|one| &programs[one]))?;
-            let predicted: Vec<[_; 2]> = laws.iter().map(|law| law.pair(pair)).collect();
-            Ok([0, 1].map(|of| Point {
-                form: at.form,
-                size: at.size,
-                pair,
-                of,
-                data_accesses_pki: data_accesses_pki(&profiles[pair[of]]),
-                alone: alone[pair[of]],
-                beside: beside[of],
-                predicted: std::array::from_fn(|law| predicted[law][of]),
-            }))
-        })
-        .collect::<Outcome<_>>()?;
-    Ok(points.into_iter().flatten().collect())
+
+    /// All programs alone and all pairs in each cache, the smallest first, in the order of the
+    /// programs' names.
+    fn points(&self, programs: &[Traced], profiles: &[Profile]) -> Outcome<Vec<Point>> {
+        let count = programs.len();
+        let pairs: Vec<[usize; 2]> =
+            (0..count).flat_map(|a| (a + 1..count).map(move |b| [a, b])).collect();
+        let caches = self.forms.len() * self.sizes_mib.len();
+        let bar = progress((caches * (count + pairs.len())) as u64);
+        let mut points = Vec::with_capacity(2 * caches * pairs.len());
+        for &mib in &self.sizes_mib {
+            let laws: Vec<SharedCache> = SpaceLaw::ALL
+                .iter()
+                .map(|&(_, law)| SharedCache::new(mib << 20, law, profiles))
+                .collect::<Outcome<_>>()?;
+            for &form in &self.forms {
+                let place = Place { form, mib, programs, profiles, laws: &laws, bar: &bar };
+                let alone = place.alone()?;
+                let of_pairs: Vec<[Point; 2]> = pairs
+                    .par_iter()
+                    .map(|&pair| place.pair(pair, &alone))
+                    .collect::<Outcome<_>>()?;
+                points.extend(of_pairs.into_iter().flatten());
+            }
+        }
+        Ok(points)
+    }
+}
+
+/// A bar on the terminal; nothing where stderr is no terminal.
+fn progress(steps: u64) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(steps), ProgressDrawTarget::stderr_with_hz(10));
+    if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} replays {eta}") {
+        bar.set_style(style);
+    }
+    bar
+}
+
+/// One cache.
+struct Place<'a> {
+    form: CacheForm,
+    mib: u64,
+    programs: &'a [Traced],
+    profiles: &'a [Profile],
+    laws: &'a [SharedCache],
+    bar: &'a ProgressBar,
+}
+
+impl Place<'_> {
+    fn replay(&self, programs: &[&Traced]) -> Outcome<Vec<Figures>> {
+        let figures = together(self.form, self.mib, programs);
+        self.bar.inc(1);
+        figures
+    }
+
+    /// Each program alone.
+    fn alone(&self) -> Outcome<Vec<Figures>> {
+        let alone = |(program, profile): (&Traced, &Profile)| {
+            let figures = self.replay(&[program])?[0];
+            let (traced, profiled) = (figures.instructions, profile.instructions());
+            if (traced as f64 / profiled as f64 - 1.0).abs() > SAME_STRETCH {
+                return Err(Failure::input(format!(
+                    "{}: {traced} instructions, its profile has {profiled}: record both in one run",
+                    program.path.display()
+                )));
+            }
+            Ok(figures)
+        };
+        self.programs.par_iter().zip(self.profiles).map(alone).collect()
+    }
+
+    fn pair(&self, pair: [usize; 2], alone: &[Figures]) -> Outcome<[Point; 2]> {
+        let beside = self.replay(&pair.map(|one| &self.programs[one]))?;
+        let predicted: Vec<[_; 2]> = self.laws.iter().map(|law| law.pair(pair)).collect();
+        Ok([0, 1].map(|of| Point {
+            form: self.form,
+            mib: self.mib,
+            pair,
+            of,
+            data_accesses_pki: data_accesses_pki(&self.profiles[pair[of]]),
+            alone: alone[pair[of]],
+            beside: beside[of],
+            predicted: std::array::from_fn(|law| predicted[law][of]),
+        }))
+    }
 }

@@ -1,0 +1,345 @@
+//! The threads in the host's care: who they are, where they may run, who moved them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use corun_machine::{CpuSet, Machine};
+use corun_policy::{Counters, Event, Nanoseconds, ProcessId, ThreadId, ThreadView};
+
+use crate::{
+    Change, Followed, Held, Observed, Reading, Roots, Scheduling, Target, Task, TaskFacts,
+};
+
+/// What a look at the machine found.
+#[derive(Debug, Default)]
+pub(super) struct News {
+    /// Who came, then who went, each in the order of the threads.
+    pub(super) events: Vec<Event>,
+    pub(super) left_alone: Vec<String>,
+    /// Threads that were born with an affinity that is ours, not the user's.
+    pub(super) inherited: Vec<Change>,
+}
+
+/// Where a thread is held, beside what others see of it.
+#[derive(Debug, Clone)]
+struct Place {
+    parent: u32,
+    /// Its affinity as corun last set or found it, off-line CPUs and all.
+    expected: CpuSet,
+    cpu_ns: u64,
+}
+
+/// All threads in care; the lists are by ascending id, one entry a thread in each.
+#[derive(Debug)]
+pub(super) struct Care {
+    ids: BTreeMap<Task, ThreadId>,
+    processes: BTreeMap<u32, (ProcessId, usize)>,
+    held: Vec<Held>,
+    observed: Vec<Observed>,
+    views: Vec<ThreadView>,
+    places: Vec<Place>,
+    next_thread: u64,
+    next_process: u64,
+    online: CpuSet,
+    looked_at: Option<Nanoseconds>,
+    read_at: Option<Nanoseconds>,
+}
+
+impl Care {
+    pub(super) fn new(machine: &Machine) -> Self {
+        Self {
+            ids: BTreeMap::new(),
+            processes: BTreeMap::new(),
+            held: Vec::new(),
+            observed: Vec::new(),
+            views: Vec::new(),
+            places: Vec::new(),
+            next_thread: 0,
+            next_process: 0,
+            online: machine.cpu_set(),
+            looked_at: None,
+            read_at: None,
+        }
+    }
+
+    pub(super) fn looked_at(&self) -> Option<Nanoseconds> {
+        self.looked_at
+    }
+
+    pub(super) fn views(&self) -> &[ThreadView] {
+        &self.views
+    }
+
+    pub(super) fn observed(&self) -> &[Observed] {
+        &self.observed
+    }
+
+    pub(super) fn held(&self) -> &[Held] {
+        &self.held
+    }
+
+    /// Time since the sources were read last, which they are to be now; 0 the first time.
+    pub(super) fn seconds_since_read(&mut self, now: Nanoseconds) -> f64 {
+        let before = self.read_at.replace(now).unwrap_or(now);
+        (now.0 - before.0) as f64 * 1e-9
+    }
+
+    /// Takes over what a look at the machine found. `acting`: are plans carried out?
+    pub(super) fn update(
+        &mut self,
+        now: Nanoseconds,
+        followed: Vec<Followed>,
+        targets: &[Target],
+        online: &CpuSet,
+        acting: bool,
+    ) -> News {
+        let mut news = News::default();
+        let was_online = std::mem::replace(&mut self.online, online.clone());
+        let before = self.looked_at.replace(now);
+        let seconds = before.map(|before| (now.0 - before.0) as f64 * 1e-9);
+        let mut present = BTreeSet::new();
+        for one in followed {
+            if one.facts.scheduling == Scheduling::RealTime {
+                continue;
+            }
+            present.insert(one.facts.task);
+            match self.ids.get(&one.facts.task) {
+                Some(&id) => {
+                    let place = self.position(id);
+                    self.refresh(place, &one.facts, seconds, &was_online, acting, &mut news);
+                }
+                None => self.adopt(one, targets, &mut news),
+            }
+        }
+        self.drop_absent(&present, &mut news);
+        news
+    }
+
+    fn position(&self, id: ThreadId) -> usize {
+        self.held.binary_search_by_key(&id, |held| held.id).expect("ids are those of the threads")
+    }
+
+    fn adopt(&mut self, one: Followed, targets: &[Target], news: &mut News) {
+        let Followed { facts, target } = one;
+        let target = &targets[target];
+        let id = ThreadId(self.next_thread);
+        self.next_thread += 1;
+        let process = self.processes.entry(facts.task.pid).or_insert_with(|| {
+            self.next_process += 1;
+            (ProcessId(self.next_process - 1), 0)
+        });
+        process.1 += 1;
+        let process = process.0;
+        let may_run_on = match self.inherited_from(&facts) {
+            Some(theirs) => {
+                let (before, after) = (theirs.clone(), facts.affinity.clone());
+                news.inherited.push(Change::Affinity { task: facts.task, before, after });
+                theirs
+            }
+            None => facts.affinity.clone(),
+        };
+        self.ids.insert(facts.task, id);
+        self.held.push(Held {
+            id,
+            task: facts.task,
+            program: target.name.clone(),
+            may_run_on: may_run_on.clone(),
+            allowed: facts.affinity.clone(),
+            cpu: facts.cpu,
+            left_alone: false,
+        });
+        let profile = target.profile.as_deref().unwrap_or(&target.name);
+        self.observed.push(Observed {
+            id,
+            task: facts.task,
+            program: Arc::from(profile),
+            cpu: facts.cpu,
+            state: facts.state,
+            cpu_share: None,
+        });
+        self.views.push(ThreadView {
+            id,
+            process,
+            program: target.name.to_string(),
+            weight: weight(facts.nice),
+            important: target.important,
+            state: facts.state,
+            cpu: Some(facts.cpu),
+            may_run_on: may_run_on.intersection(&self.online),
+            allowed: facts.affinity.clone(),
+            counters: Counters::default(),
+            solo: None,
+            by_ways: None,
+            llc_occupancy_bytes: None,
+            pages_by_node: Vec::new(),
+        });
+        self.places.push(Place {
+            parent: facts.parent,
+            expected: facts.affinity,
+            cpu_ns: facts.cpu_ns,
+        });
+        news.events.push(Event::Arrived(id));
+    }
+
+    /// A thread is born with its maker's affinity. Where that is one that corun set, what the user
+    /// allowed is what he allowed the maker.
+    fn inherited_from(&self, facts: &TaskFacts) -> Option<CpuSet> {
+        let makers = self.held.iter().zip(&self.places).filter(|(held, place)| {
+            (held.task.pid == facts.task.pid || held.task.pid == facts.parent)
+                && !held.left_alone
+                && held.may_run_on != place.expected
+                && place.expected.intersection(&self.online) == facts.affinity
+        });
+        makers.map(|(held, _)| held.may_run_on.clone()).next()
+    }
+
+    fn refresh(
+        &mut self,
+        place: usize,
+        facts: &TaskFacts,
+        seconds: Option<f64>,
+        was_online: &CpuSet,
+        acting: bool,
+        news: &mut News,
+    ) {
+        let kept = &mut self.places[place];
+        let ran_s = facts.cpu_ns.saturating_sub(kept.cpu_ns) as f64 * 1e-9;
+        kept.cpu_ns = facts.cpu_ns;
+        kept.parent = facts.parent;
+        let share = seconds.filter(|seconds| *seconds > 0.0).map(|s| (ran_s / s).min(1.0));
+        let (held, observed, view) =
+            (&mut self.held[place], &mut self.observed[place], &mut self.views[place]);
+        (held.cpu, observed.cpu, view.cpu) = (facts.cpu, facts.cpu, Some(facts.cpu));
+        (observed.state, view.state) = (facts.state, facts.state);
+        observed.cpu_share = share;
+        view.weight = weight(facts.nice);
+        if self.online != *was_online {
+            // A CPU that came back shows in the affinity of all that were never barred from it.
+            let new = facts.affinity.intersection(&without(&self.online, was_online));
+            if kept.expected.is_disjoint(&new) && held.may_run_on == kept.expected {
+                held.may_run_on = held.may_run_on.union(&new);
+            }
+            kept.expected = kept.expected.union(&new);
+        }
+        let visible = kept.expected.intersection(&self.online);
+        if visible.is_empty() {
+            // All its CPUs went off line, and the kernel let it run elsewhere.
+            kept.expected = facts.affinity.clone();
+            held.allowed = facts.affinity.clone();
+        } else if visible != facts.affinity && !held.left_alone {
+            held.left_alone = true;
+            news.left_alone.push(format!(
+                "{} (thread {}): somebody set its affinity to {}, it was {visible}",
+                held.program, held.task, facts.affinity
+            ));
+        }
+        if held.left_alone {
+            kept.expected = facts.affinity.clone();
+            held.allowed = facts.affinity.clone();
+            held.may_run_on = facts.affinity.clone();
+        }
+        if acting {
+            held.allowed = kept.expected.intersection(&self.online);
+        }
+        view.may_run_on = held.may_run_on.intersection(&self.online);
+        view.allowed = held.allowed.intersection(&self.online);
+    }
+
+    fn drop_absent(&mut self, present: &BTreeSet<Task>, news: &mut News) {
+        if present.len() == self.ids.len() {
+            return;
+        }
+        let stays: Vec<bool> = self.held.iter().map(|held| present.contains(&held.task)).collect();
+        for (held, _) in self.held.iter().zip(&stays).filter(|(_, stays)| !**stays) {
+            news.events.push(Event::Exited(held.id));
+            self.ids.remove(&held.task);
+            if let Some((_, threads)) = self.processes.get_mut(&held.task.pid) {
+                *threads -= 1;
+                if *threads == 0 {
+                    self.processes.remove(&held.task.pid);
+                }
+            }
+        }
+        retain(&mut self.held, &stays);
+        retain(&mut self.observed, &stays);
+        retain(&mut self.views, &stays);
+        retain(&mut self.places, &stays);
+    }
+
+    /// A reading for each thread, of what the kernel says by itself.
+    pub(super) fn blank_readings(&self) -> Vec<Reading> {
+        let blank = |thread: &Observed| Reading {
+            counters: Counters { cpu_share: thread.cpu_share, ..Counters::default() },
+            ..Reading::default()
+        };
+        self.observed.iter().map(blank).collect()
+    }
+
+    /// What sources say beside counters.
+    pub(super) fn note(&mut self, readings: &[Reading]) {
+        for (view, reading) in self.views.iter_mut().zip(readings) {
+            view.llc_occupancy_bytes = reading.llc_occupancy_bytes;
+            view.solo = reading.solo.or(view.solo);
+            if reading.by_ways.is_some() {
+                view.by_ways.clone_from(&reading.by_ways);
+            }
+        }
+    }
+
+    /// Shows a policy what was counted for it.
+    pub(super) fn show(&mut self, counted: &BTreeMap<ThreadId, Counters>) {
+        for view in &mut self.views {
+            view.counters = counted.get(&view.id).copied().unwrap_or_default();
+        }
+    }
+
+    /// A thread is held elsewhere now, or shown so where nothing is carried out.
+    pub(super) fn moved(&mut self, task: Task, to: &CpuSet, acting: bool) {
+        let Some(&id) = self.ids.get(&task) else { return };
+        let place = self.position(id);
+        self.held[place].allowed = to.clone();
+        self.views[place].allowed = to.clone();
+        if acting {
+            self.places[place].expected = to.clone();
+        }
+    }
+
+    /// Somebody else was quicker.
+    pub(super) fn leave_alone(&mut self, task: Task) {
+        let Some(&id) = self.ids.get(&task) else { return };
+        let place = self.position(id);
+        self.held[place].left_alone = true;
+    }
+
+    /// After everything was undone: each thread is where its user allowed it to be.
+    pub(super) fn forget_places(&mut self) {
+        for place in 0..self.held.len() {
+            let own = self.held[place].may_run_on.clone();
+            self.places[place].expected = own.clone();
+            self.views[place].allowed = own.intersection(&self.online);
+            self.held[place].allowed = own;
+        }
+    }
+}
+
+fn retain<T>(list: &mut Vec<T>, stays: &[bool]) {
+    let mut stays = stays.iter();
+    list.retain(|_| *stays.next().expect("one for each"));
+}
+
+fn without(set: &CpuSet, other: &CpuSet) -> CpuSet {
+    set.iter().filter(|&cpu| !other.contains(cpu)).collect()
+}
+
+/// The weight of a nice value against that of nice 0: a step is 1.25 (`sched_prio_to_weight` in
+/// the kernel's `kernel/sched/core.c` rounds the same).
+fn weight(nice: i32) -> f64 {
+    1.25_f64.powi(-nice)
+}
+
+/// The CPUs that are on line; where the kernel does not say, all of the machine.
+pub(super) fn online(roots: &Roots, machine: &Machine) -> CpuSet {
+    let file = roots.sys.join("devices/system/cpu/online");
+    let listed = std::fs::read_to_string(file).ok().and_then(|text| text.trim().parse().ok());
+    listed.unwrap_or_else(|| machine.cpu_set())
+}

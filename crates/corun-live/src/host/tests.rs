@@ -1,0 +1,352 @@
+use std::process::{Child, Command};
+use std::sync::Mutex;
+
+use corun_machine::{CpuId, CpuSet, preset};
+use corun_policy::{CounterKind, Needs, Scope, ScopedRate, ThreadState};
+
+use super::*;
+use crate::{
+    Affinity, Observed, Reading, Reverted, Scheduling, SourceError, Task, TaskFacts, Whom, facts,
+};
+
+/// Holds every thread on CPUs that can be told anew.
+struct HoldOn(Arc<Mutex<CpuSet>>);
+
+impl Policy for HoldOn {
+    fn name(&self) -> &str {
+        "hold-on"
+    }
+
+    fn needs(&self) -> Needs {
+        Needs {
+            interval: Interval::Time(Nanoseconds(1)),
+            counters: vec![CounterKind::LlcMisses],
+            controls: vec![ActionKind::Place],
+            solo_figures: false,
+            by_ways: false,
+        }
+    }
+
+    fn decide(&mut self, view: &View<'_>) -> Plan {
+        let cpus = self.0.lock().unwrap().clone();
+        assert!(!cpus.is_empty(), "a fault of the policy's own");
+        let mut plan = Plan::none();
+        for thread in view.threads.iter().filter(|thread| thread.allowed != cpus) {
+            plan.push(Action::Allow { thread: thread.id, cpus: cpus.clone() }, "told so");
+        }
+        plan
+    }
+}
+
+/// Every thread misses ten times a second.
+struct TenMisses;
+
+impl Source for TenMisses {
+    fn name(&self) -> &'static str {
+        "ten"
+    }
+
+    fn counters(&self) -> Vec<CounterKind> {
+        vec![CounterKind::LlcMisses]
+    }
+
+    fn read(
+        &mut self,
+        _: Nanoseconds,
+        _: &[Observed],
+        readings: &mut [Reading],
+    ) -> Result<(), SourceError> {
+        for reading in readings {
+            reading.counters.llc_misses = Some(ScopedRate { per_s: 10.0, scope: Scope::Demand });
+        }
+        Ok(())
+    }
+}
+
+/// Threads as a test says, under one target.
+#[derive(Clone)]
+struct Told {
+    threads: Arc<Mutex<Vec<TaskFacts>>>,
+    targets: Vec<Target>,
+}
+
+impl Told {
+    fn new(threads: Vec<TaskFacts>) -> Self {
+        let whom = Whom::Descendants(Task { pid: 1, tid: 1, start_ticks: 0 });
+        let name = Arc::from("told");
+        let target = Target { name, profile: None, important: false, weight: 1.0, whom };
+        Self { threads: Arc::new(Mutex::new(threads)), targets: vec![target] }
+    }
+}
+
+impl Follow for Told {
+    fn targets(&self) -> &[Target] {
+        &self.targets
+    }
+
+    fn scan(&mut self) -> Result<Vec<Followed>, LiveError> {
+        let threads = self.threads.lock().unwrap().clone();
+        Ok(threads.into_iter().map(|facts| Followed { facts, target: 0 }).collect())
+    }
+
+    fn add(&mut self, target: Target) -> Result<(), LiveError> {
+        self.targets.push(target);
+        Ok(())
+    }
+}
+
+fn set(cpus: &str) -> CpuSet {
+    cpus.parse().unwrap()
+}
+
+fn thread(pid: u32, tid: u32, affinity: &str) -> TaskFacts {
+    TaskFacts {
+        task: Task { pid, tid, start_ticks: 7 },
+        parent: 1,
+        name: "told".into(),
+        state: ThreadState::Running,
+        cpu: CpuId(0),
+        cpu_ns: 0,
+        nice: 0,
+        scheduling: Scheduling::Fair,
+        affinity: set(affinity),
+    }
+}
+
+/// A machine with CPUs 0 to 3, of which `online` says which are on line.
+struct Ground {
+    folder: tempfile::TempDir,
+    cpus: Arc<Mutex<CpuSet>>,
+}
+
+impl Ground {
+    fn new(cpus: &str) -> Self {
+        let own =
+            Self { folder: tempfile::tempdir().unwrap(), cpus: Arc::new(Mutex::new(set(cpus))) };
+        own.online("0-3");
+        own
+    }
+
+    fn roots(&self) -> Roots {
+        Roots { sys: self.folder.path().join("sys"), ..Roots::default() }
+    }
+
+    fn online(&self, cpus: &str) {
+        let folder = self.roots().sys.join("devices/system/cpu");
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("online"), format!("{cpus}\n")).unwrap();
+    }
+
+    fn tell(&self, cpus: &str) {
+        *self.cpus.lock().unwrap() = cpus.parse().unwrap_or_default();
+    }
+
+    fn host(&self, told: &Told, acting: bool) -> Host {
+        let roots = self.roots();
+        let mut host = Host::new(
+            Arc::new(preset("xeon-x5365-2llc").unwrap()),
+            vec![Box::new(HoldOn(self.cpus.clone()))],
+            Box::new(told.clone()),
+            vec![Box::new(TenMisses)],
+            vec![Box::new(Affinity::at(&roots))],
+            roots.clone(),
+            HostOptions::default(),
+        )
+        .unwrap();
+        if acting {
+            let journals = self.folder.path().join("journals");
+            host.act_under(Journal::create(&journals, &roots).unwrap());
+        }
+        host
+    }
+}
+
+#[test]
+fn a_dry_run_shows_the_plan_as_done_and_changes_nothing() {
+    let told = Told::new(vec![thread(4_000_000, 4_000_000, "0-3")]);
+    let mut host = Ground::new("2").host(&told, false);
+    let round = host.round().unwrap();
+    assert_eq!(round.arrived, 1);
+    assert!(
+        matches!(&round.decisions[0].verdict, Verdict::Proposed(changes) if changes.len() == 1)
+    );
+    assert_eq!(host.threads()[0].allowed, set("2"));
+    assert!(host.round().unwrap().decisions.is_empty(), "it repeats itself");
+    assert_eq!(host.threads()[0].counters.llc_misses.unwrap().per_s, 10.0);
+    assert!(host.undo().is_empty());
+}
+
+#[test]
+fn a_thread_is_never_allowed_more_than_its_user_did() {
+    let told = Told::new(vec![thread(4_000_000, 4_000_000, "1-2")]);
+    let ground = Ground::new("0-3");
+    let mut host = ground.host(&told, false);
+    assert_eq!(host.round().unwrap().decisions[0].verdict, Verdict::AsAsked);
+    ground.tell("0");
+    let refused = host.round().unwrap().decisions;
+    assert!(matches!(&refused[0].verdict, Verdict::Refused(why) if why.contains("1-2")));
+}
+
+#[test]
+fn real_time_threads_are_not_in_care() {
+    let told = Told::new(vec![TaskFacts {
+        scheduling: Scheduling::RealTime,
+        ..thread(4_000_000, 4_000_000, "0-3")
+    }]);
+    let mut host = Ground::new("2").host(&told, false);
+    assert_eq!(
+        host.round().unwrap(),
+        Round { now: host.care.looked_at().unwrap(), ..Round::default() }
+    );
+}
+
+#[test]
+fn cpus_off_line_are_no_place_and_no_sign_of_others() {
+    let told = Told::new(vec![thread(4_000_000, 4_000_000, "0-3")]);
+    let ground = Ground::new("0-3");
+    let mut host = ground.host(&told, false);
+    host.round().unwrap();
+    ground.online("0-2");
+    told.threads.lock().unwrap()[0].affinity = set("0-2");
+    assert!(host.round().unwrap().left_alone.is_empty());
+    assert_eq!(host.threads()[0].may_run_on, set("0-2"));
+    ground.online("0-3");
+    told.threads.lock().unwrap()[0].affinity = set("0-3");
+    assert!(host.round().unwrap().left_alone.is_empty());
+    assert_eq!(host.threads()[0].may_run_on, set("0-3"));
+}
+
+#[test]
+fn a_policy_that_panics_ends_the_host_with_an_error() {
+    let told = Told::new(vec![thread(4_000_000, 4_000_000, "0-3")]);
+    let ground = Ground::new("2");
+    let mut host = ground.host(&told, false);
+    host.round().unwrap();
+    ground.tell("");
+    assert!(
+        matches!(host.round(), Err(LiveError::PolicyPanicked { policy }) if policy == "hold-on")
+    );
+}
+
+#[test]
+fn what_a_policy_lacks_is_said_before_anything_is_done() {
+    let ground = Ground::new("2");
+    let new = |sources: Vec<Box<dyn Source>>, actuators: Vec<Box<dyn Actuator>>, twice: bool| {
+        let policy = || -> Box<dyn Policy> { Box::new(HoldOn(ground.cpus.clone())) };
+        let policies = if twice { vec![policy(), policy()] } else { vec![policy()] };
+        let (machine, told) = (preset("xeon-x5365-2llc").unwrap(), Told::new(Vec::new()));
+        let (roots, options) = (ground.roots(), HostOptions::default());
+        Host::new(Arc::new(machine), policies, Box::new(told), sources, actuators, roots, options)
+            .err()
+            .unwrap()
+            .to_string()
+    };
+    let affinity = || -> Vec<Box<dyn Actuator>> { vec![Box::new(Affinity::at(&ground.roots()))] };
+    let no_counter = new(Vec::new(), affinity(), false);
+    assert!(no_counter.contains("`hold-on` needs the counter LlcMisses"), "{no_counter}");
+    let no_control = new(vec![Box::new(TenMisses)], Vec::new(), false);
+    assert!(no_control.contains("`hold-on` needs the action Place"), "{no_control}");
+    let twice = new(vec![Box::new(TenMisses)], affinity(), true);
+    assert!(twice.contains("both need the action Place"), "{twice}");
+}
+
+/// A real process that does nothing; it ends with the test.
+struct Sleeper(Child);
+
+impl Sleeper {
+    /// None where this process may run on one CPU alone, and nothing can be seen to move.
+    fn new() -> Option<Self> {
+        let own = Sleeper(Command::new("sleep").arg("600").spawn().unwrap());
+        (own.facts().affinity.len() > 1).then_some(own)
+    }
+
+    fn facts(&self) -> TaskFacts {
+        facts(&Roots::default(), self.0.id(), self.0.id()).unwrap()
+    }
+
+    fn hold(&self, cpus: &CpuSet) {
+        let mut mask = rustix::thread::CpuSet::new();
+        cpus.iter().for_each(|cpu| mask.set(cpu.0 as usize));
+        let pid = rustix::process::Pid::from_child(&self.0);
+        rustix::thread::sched_setaffinity(Some(pid), &mask).unwrap();
+    }
+}
+
+impl Drop for Sleeper {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_real_thread_moves_and_is_put_back() {
+    let Some(sleeper) = Sleeper::new() else {
+        return eprintln!("skipped: one CPU alone");
+    };
+    let before = sleeper.facts().affinity;
+    let first = before.first().unwrap().to_string();
+    let ground = Ground::new(&first);
+    ground.online(&before.to_string());
+    let told = Told::new(vec![sleeper.facts()]);
+    let mut host = ground.host(&told, true);
+    assert!(matches!(host.round().unwrap().decisions[0].verdict, Verdict::Done(_)));
+    assert_eq!(sleeper.facts().affinity, set(&first));
+    told.threads.lock().unwrap()[0] = sleeper.facts();
+    assert!(host.round().unwrap().decisions.is_empty());
+    let undone = host.undo();
+    assert_eq!(
+        undone.iter().map(|one| one.outcome.clone()).collect::<Vec<_>>(),
+        [Ok(Reverted::Done)]
+    );
+    assert_eq!(sleeper.facts().affinity, before);
+}
+
+#[test]
+fn a_thread_that_others_move_is_left_alone() {
+    let Some(sleeper) = Sleeper::new() else {
+        return eprintln!("skipped: one CPU alone");
+    };
+    let before = sleeper.facts().affinity;
+    let (first, last) = (before.first().unwrap(), before.iter().last().unwrap());
+    let ground = Ground::new(&first.to_string());
+    ground.online(&before.to_string());
+    let told = Told::new(vec![sleeper.facts()]);
+    let mut host = ground.host(&told, true);
+    host.round().unwrap();
+    let others = CpuSet::from_iter([last]);
+    sleeper.hold(&others);
+    told.threads.lock().unwrap()[0] = sleeper.facts();
+    let round = host.round().unwrap();
+    assert_eq!(round.left_alone.len(), 1);
+    assert!(round.decisions.iter().all(|one| matches!(one.verdict, Verdict::Refused(_))));
+    let undone = host.undo();
+    assert!(matches!(&undone[0].outcome, Ok(Reverted::ChangedByOthers { .. })), "{undone:?}");
+    assert_eq!(sleeper.facts().affinity, others);
+}
+
+/// A thread of the same process that comes while its maker is held is held as it is; what its user
+/// allowed is what he allowed the maker, and undoing gives it that.
+#[test]
+fn a_thread_that_is_born_held_is_given_back_what_its_maker_had() {
+    let Some((sleeper, child)) = Sleeper::new().zip(Sleeper::new()) else {
+        return eprintln!("skipped: one CPU alone");
+    };
+    let before = sleeper.facts().affinity;
+    let first = before.first().unwrap();
+    let ground = Ground::new(&first.to_string());
+    ground.online(&before.to_string());
+    let told = Told::new(vec![sleeper.facts()]);
+    let mut host = ground.host(&told, true);
+    host.round().unwrap();
+    child.hold(&CpuSet::from_iter([first]));
+    let born = TaskFacts { parent: sleeper.0.id(), ..child.facts() };
+    let mut both = vec![sleeper.facts(), born];
+    both.sort_by_key(|facts| facts.task);
+    *told.threads.lock().unwrap() = both;
+    host.round().unwrap();
+    assert!(host.threads().iter().all(|thread| thread.may_run_on == before));
+    host.undo();
+    assert_eq!(child.facts().affinity, before);
+    assert_eq!(sleeper.facts().affinity, before);
+}

@@ -1,0 +1,117 @@
+//! The options of the commands that work on the machine in front of the user.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::values::seconds;
+
+/// Where counters come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CountersName {
+    /// The hardware where it counts, and stored profiles
+    Auto,
+    /// The hardware's counters
+    Perf,
+    /// Stored profiles alone
+    Profiles,
+    /// The model: real threads, counters computed from where they are
+    Model,
+}
+
+/// What every command needs that runs a policy on this machine.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct HostArgs {
+    /// The policy; `dio+lfoc` places by the one and partitions by the other
+    #[arg(long, value_name = "NAME", default_value = "dio")]
+    pub(crate) policy: String,
+    /// Where counters come from
+    #[arg(long, value_enum, default_value = "auto")]
+    pub(crate) counters: CountersName,
+    /// Folder or file of stored profiles [default: the shipped ones]
+    #[arg(long, value_name = "PATH")]
+    pub(crate) profiles: Option<PathBuf>,
+    /// Time between two decisions [default: the policy's own]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) interval: Option<f64>,
+    /// Say what would be done, and do nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Where journals are kept [default: /run/corun, for other users their runtime folder]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) journals: Option<PathBuf>,
+    /// Seed of policies that draw at random
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub(crate) seed: u64,
+}
+
+/// `corun run`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Decisions go to stderr as they are made, the summary when all is over. What programs print is theirs.
+All that was changed is undone at the end, however it comes; after a kill -9, by the next corun run or
+by corun restore.
+
+Examples:
+  corun run mix.toml --policy dio
+  corun run --policy di -- ./solver input.dat
+  corun run mix.toml --counters model --duration 30     programs without a command are stood in for")]
+pub(crate) struct RunArgs {
+    /// A mix file: the programs to start
+    #[arg(value_name = "MIX", required_unless_present = "command", conflicts_with = "command")]
+    pub(crate) mix: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) host: HostArgs,
+    /// End after so many seconds; programs that still run are ended
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) duration: Option<f64>,
+    /// The stored profile of CMD [default: found by its name]
+    #[arg(long, value_name = "NAME", requires = "command")]
+    pub(crate) profile: Option<String>,
+    /// Also write the summary as JSON
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// One program and its arguments
+    #[arg(last = true, value_name = "CMD")]
+    pub(crate) command: Vec<std::ffi::OsString>,
+}
+
+/// `corun stand-in`: what runs in the place of a program of which there is only a profile.
+#[derive(Debug, Args)]
+pub(crate) struct StandInArgs {
+    /// Threads
+    #[arg(long, default_value = "1")]
+    pub(crate) threads: u32,
+    /// Milliseconds on a CPU between two waits
+    #[arg(long, requires = "wait_ms")]
+    pub(crate) cpu_ms: Option<f64>,
+    /// Milliseconds of a wait
+    #[arg(long, requires = "cpu_ms")]
+    pub(crate) wait_ms: Option<f64>,
+}
+
+/// `corun daemon`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Schedules the programs that the configuration names, and nobody else. Until the configuration says
+apply = true it changes nothing and logs what it would do. SIGHUP reads the configuration again;
+SIGTERM undoes everything and ends.")]
+pub(crate) struct DaemonArgs {
+    /// The configuration [default: /etc/corun/config.toml]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Change nothing, whatever the configuration says
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+/// `corun check-config`.
+#[derive(Debug, Args)]
+pub(crate) struct CheckConfigArgs {
+    /// The configuration [default: /etc/corun/config.toml]
+    #[arg(value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Write one to start from
+    #[arg(long, conflicts_with = "config")]
+    pub(crate) example: bool,
+}

@@ -1,0 +1,233 @@
+//! The daemon's configuration file, checked before anything is done. docs/operating.md is its
+//! reference.
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use corun_live::{Rule, Target, Whom};
+use serde::Deserialize;
+
+use crate::cli::{CountersName, HostArgs};
+use crate::failure::{Failure, Outcome};
+use crate::policy_names;
+
+/// Where the configuration is where none is named.
+pub(crate) const DEFAULT_PATH: &str = "/etc/corun/config.toml";
+
+/// The file, field by field.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Config {
+    /// Carry plans out; else only say what would be done.
+    pub(crate) apply: bool,
+    /// The policy, such as `dio` or `dio+lfoc`.
+    pub(crate) policy: String,
+    /// Where counters come from: `auto`, `perf`, `profiles`, `model`.
+    pub(crate) counters: String,
+    /// Folder or file of stored profiles.
+    pub(crate) profiles: Option<PathBuf>,
+    /// Seconds between two decisions; the policy's own where absent.
+    pub(crate) interval_s: Option<f64>,
+    /// Where journals are kept.
+    pub(crate) journals: Option<PathBuf>,
+    /// Seed of policies that draw at random.
+    pub(crate) seed: u64,
+    /// Stop and restore when a round takes longer than so many seconds.
+    pub(crate) stall_s: f64,
+    /// How log lines are written.
+    pub(crate) log: LogFormat,
+    /// Where the metrics are served; absent: nowhere.
+    pub(crate) metrics: Option<SocketAddr>,
+    /// Whom it schedules.
+    #[serde(rename = "program")]
+    pub(crate) programs: Vec<ProgramRule>,
+}
+
+/// How log lines are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON document a line.
+    Json,
+}
+
+/// A program and how its processes are known; all that is given must hold.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct ProgramRule {
+    pub(crate) name: String,
+    pub(crate) profile: Option<String>,
+    pub(crate) important: bool,
+    pub(crate) pid: Option<u32>,
+    pub(crate) user: Option<String>,
+    pub(crate) command: Option<String>,
+    pub(crate) arguments: Option<String>,
+    pub(crate) cgroup: Option<String>,
+    pub(crate) unit: Option<String>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            apply: false,
+            policy: "dio".to_owned(),
+            counters: "auto".to_owned(),
+            profiles: None,
+            interval_s: None,
+            journals: None,
+            seed: 1,
+            stall_s: 30.0,
+            log: LogFormat::Text,
+            metrics: Some(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9748)),
+            programs: Vec::new(),
+        }
+    }
+}
+
+impl Config {
+    /// Reads and checks a file.
+    pub(crate) fn load(path: &Path) -> Outcome<Self> {
+        let shown = path.display();
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            Failure::input(format!("{shown}: {error}"))
+                .hint("corun check-config --example, which writes one to start from")
+        })?;
+        Self::from_toml(&text, &shown.to_string())
+    }
+
+    fn from_toml(text: &str, file: &str) -> Outcome<Self> {
+        let config: Self = toml::from_str(text).map_err(|error| {
+            let line = error.span().map_or(1, |span| 1 + text[..span.start].matches('\n').count());
+            let message = error.message().trim().replace('\n', " ");
+            Failure::input(format!("{file}:{line}: {message}"))
+        })?;
+        config.check().map_err(|why| Failure::input(format!("{file}: {why}")))?;
+        policy_names::together(&config.policy)?;
+        Ok(config)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let positive = |name: &str, value: f64| {
+            let fits = value.is_finite() && value > 0.0;
+            if fits { Ok(()) } else { Err(format!("{name}: found {value}, expected more than 0")) }
+        };
+        self.interval_s.map_or(Ok(()), |seconds| positive("interval_s", seconds))?;
+        positive("stall_s", self.stall_s)?;
+        self.counters_name()?;
+        if self.programs.is_empty() {
+            return Err(
+                "no [[program]]: expected one at least, corun schedules nothing else".into()
+            );
+        }
+        let mut names = BTreeSet::new();
+        for (place, program) in self.programs.iter().enumerate() {
+            program.check().map_err(|why| format!("program {}: {why}", place + 1))?;
+            if !names.insert(&program.name) {
+                return Err(format!("program {}: name `{}` stands twice", place + 1, program.name));
+            }
+        }
+        Ok(())
+    }
+
+    fn counters_name(&self) -> Result<CountersName, String> {
+        <CountersName as clap::ValueEnum>::from_str(&self.counters, false).map_err(|_| {
+            format!("counters: found `{}`, expected auto, perf, profiles or model", self.counters)
+        })
+    }
+
+    /// As the other commands have it.
+    pub(crate) fn host_args(&self, dry_run: bool) -> Outcome<HostArgs> {
+        Ok(HostArgs {
+            policy: self.policy.clone(),
+            counters: self.counters_name().map_err(Failure::input)?,
+            profiles: self.profiles.clone(),
+            interval: self.interval_s,
+            dry_run,
+            journals: self.journals.clone(),
+            seed: self.seed,
+        })
+    }
+
+    /// Whom it schedules.
+    pub(crate) fn targets(&self) -> Vec<Target> {
+        self.programs.iter().map(ProgramRule::target).collect()
+    }
+}
+
+impl ProgramRule {
+    fn check(&self) -> Result<(), String> {
+        if self.name.is_empty() {
+            return Err("name: missing, expected what it is to be called".to_owned());
+        }
+        let parts = [&self.user, &self.command, &self.arguments, &self.cgroup, &self.unit];
+        if self.pid.is_none() && parts.iter().all(|part| part.is_none()) {
+            let expected = "expected one at least of pid, user, command, arguments, cgroup, unit";
+            return Err(format!("`{}` says nothing to know it by: {expected}", self.name));
+        }
+        Ok(())
+    }
+
+    fn target(&self) -> Target {
+        let rule = Rule {
+            pid: self.pid,
+            user: self.user.clone(),
+            command: self.command.clone(),
+            arguments: self.arguments.clone(),
+            cgroup: self.cgroup.clone(),
+            unit: self.unit.clone(),
+        };
+        Target {
+            name: Arc::from(self.name.as_str()),
+            profile: self.profile.clone(),
+            important: self.important,
+            weight: 1.0,
+            whom: Whom::Rule(rule),
+        }
+    }
+}
+
+/// A file to start from: it changes nothing until `apply` is set.
+pub(crate) const EXAMPLE: &str = include_str!("../../../../../packaging/config.toml");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(text: &str) -> String {
+        Config::from_toml(text, "c.toml").unwrap_err().report()
+    }
+
+    #[test]
+    fn the_example_is_a_configuration_that_only_looks() {
+        let config = Config::from_toml(EXAMPLE, "example").unwrap();
+        assert!(!config.apply);
+        let own = Config { programs: config.programs.clone(), ..Config::default() };
+        assert_eq!(config, own, "the example shows the defaults");
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_with_its_place() {
+        let program = "[[program]]\nname = \"a\"\ncommand = \"a\"\n";
+        for (text, expected) in [
+            (format!("polcy = \"dio\"\n{program}"), "c.toml:1: unknown field `polcy`"),
+            (format!("apply = 1\n{program}"), "c.toml:1: invalid type"),
+            (format!("interval_s = 0\n{program}"), "interval_s: found 0, expected more than 0"),
+            (format!("stall_s = -1\n{program}"), "stall_s: found -1"),
+            (format!("counters = \"pmu\"\n{program}"), "counters: found `pmu`, expected auto"),
+            (format!("policy = \"doi\"\n{program}"), "unknown policy `doi`"),
+            (format!("metrics = \"here\"\n{program}"), "c.toml:1: invalid socket address"),
+            (String::new(), "no [[program]]"),
+            ("[[program]]\nname = \"a\"\n".to_owned(), "says nothing to know it by"),
+            ("[[program]]\ncommand = \"a\"\n".to_owned(), "name: missing"),
+            (format!("{program}{program}"), "name `a` stands twice"),
+            (format!("{program}unti = \"b\"\n"), "c.toml:4: unknown field `unti`"),
+        ] {
+            let found = refused(&text);
+            assert!(found.contains(expected), "{text}: {found}");
+        }
+    }
+}

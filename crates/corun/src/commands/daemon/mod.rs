@@ -1,0 +1,213 @@
+//! `corun daemon`: schedules what already runs here, and `corun check-config`.
+
+mod config;
+mod metrics;
+mod watchdog;
+
+use std::io::IsTerminal as _;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use corun_live::{Host, Restored, Reverted, Round, Verdict};
+use sd_notify::NotifyState;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use tracing::{error, info, warn};
+
+pub(super) use self::config::Config;
+use self::config::{DEFAULT_PATH, EXAMPLE, LogFormat};
+use self::metrics::{Metrics, serve};
+use self::watchdog::Watchdog;
+use super::hosting::{Ground, action_in_words, program_of};
+use crate::cli::{CheckConfigArgs, DaemonArgs};
+use crate::failure::{Failure, Outcome};
+
+/// How often signals are looked for.
+const TICK: Duration = Duration::from_millis(100);
+
+/// `corun check-config`: reads the configuration as the daemon would, and does nothing.
+pub(super) fn check(arguments: &CheckConfigArgs) -> Outcome<String> {
+    if arguments.example {
+        return Ok(EXAMPLE.to_owned());
+    }
+    let path = arguments.config.as_deref().unwrap_or(Path::new(DEFAULT_PATH));
+    let config = Config::load(path)?;
+    let host = host(&config, true)?;
+    let mode = if config.apply { "carries plans out" } else { "only logs what it would do" };
+    let counted = config.programs.len();
+    let (machine, policy) = (host.machine().name(), &config.policy);
+    Ok(format!("{}: good: {policy} on {machine}, {counted} programs, {mode}\n", path.display()))
+}
+
+pub(super) fn run(arguments: &DaemonArgs) -> Outcome<String> {
+    let path = arguments.config.as_deref().unwrap_or(Path::new(DEFAULT_PATH));
+    let mut config = Config::load(path)?;
+    log_as(config.log);
+    let signals = Signals::new()?;
+    let metrics = Arc::new(Metrics::new());
+    if let Some(at) = config.metrics {
+        serve(metrics.clone(), at)?;
+        info!(address = %at, "metrics at /metrics");
+    }
+    loop {
+        let dry_run = arguments.dry_run || !config.apply;
+        let host = host(&config, dry_run)?;
+        info!(policy = config.policy, machine = host.machine().name(), dry_run, "started");
+        tell_systemd(&[NotifyState::Ready]);
+        let stall = Duration::from_secs_f64(config.stall_s);
+        let watchdog = Watchdog::start(host.undoer(), stall)?;
+        let mut session =
+            Session { host, metrics: &metrics, watchdog: &watchdog, stuck: Vec::new() };
+        let worked = session.work(&signals);
+        log_undone(&session.host.undo());
+        watchdog.stop();
+        let again = worked?;
+        if !again {
+            tell_systemd(&[NotifyState::Stopping]);
+            info!("stopped");
+            return Ok(String::new());
+        }
+        config = reloaded(path, config);
+    }
+}
+
+/// The host that a configuration asks for.
+pub(super) fn host(config: &Config, dry_run: bool) -> Outcome<Host> {
+    let arguments = config.host_args(dry_run)?;
+    let profiles: Vec<&str> =
+        config.programs.iter().filter_map(|one| one.profile.as_deref()).collect();
+    Ground::new(&arguments)?.host(&arguments, config.targets(), &profiles)
+}
+
+/// The configuration as it is now; the old one where the new one is no good.
+fn reloaded(path: &Path, old: Config) -> Config {
+    tell_systemd(&[NotifyState::Reloading]);
+    let loaded = Config::load(path).and_then(|new| host(&new, true).map(|_| new));
+    match loaded {
+        Ok(new) => {
+            if new.metrics != old.metrics || new.log != old.log {
+                warn!("metrics and log are taken over at the next start only");
+            }
+            info!("configuration read again");
+            new
+        }
+        Err(failure) => {
+            error!("the old configuration stays: {}", failure.report().trim());
+            old
+        }
+    }
+}
+
+struct Signals {
+    stop: Arc<AtomicBool>,
+    reload: Arc<AtomicBool>,
+}
+
+impl Signals {
+    fn new() -> Outcome<Self> {
+        let own = Self { stop: Arc::default(), reload: Arc::default() };
+        for signal in [SIGINT, SIGTERM] {
+            // A second one ends the process at once.
+            signal_hook::flag::register_conditional_shutdown(signal, 130, own.stop.clone())?;
+            signal_hook::flag::register(signal, own.stop.clone())?;
+        }
+        signal_hook::flag::register(SIGHUP, own.reload.clone())?;
+        Ok(own)
+    }
+}
+
+struct Session<'a> {
+    host: Host,
+    metrics: &'a Metrics,
+    watchdog: &'a Watchdog,
+    /// What was refused or failed in the last round, and was logged.
+    stuck: Vec<String>,
+}
+
+impl Session<'_> {
+    /// Until told to stop (false) or to read the configuration again (true).
+    fn work(&mut self, signals: &Signals) -> Outcome<bool> {
+        loop {
+            if signals.stop.load(Ordering::SeqCst) {
+                return Ok(false);
+            }
+            if signals.reload.swap(false, Ordering::SeqCst) {
+                return Ok(true);
+            }
+            if self.host.now() >= self.host.next_round() {
+                let began = Instant::now();
+                let round = self.host.round().map_err(Failure::live)?;
+                self.metrics.round(&self.host, &round, began.elapsed().as_secs_f64());
+                self.log(&round);
+                tell_systemd(&[NotifyState::Watchdog]);
+            }
+            self.watchdog.beat();
+            let until = self.host.next_round().0.saturating_sub(self.host.now().0);
+            thread::sleep(Duration::from_nanos(until).min(TICK));
+        }
+    }
+
+    /// What is refused is logged once while it stays so.
+    fn log(&mut self, round: &Round) {
+        for moved in &round.left_alone {
+            warn!("left alone from now on: {moved}");
+        }
+        let mut stuck = Vec::new();
+        for what in &round.unread {
+            if !self.stuck.contains(what) {
+                warn!("{what}");
+            }
+            stuck.push(what.clone());
+        }
+        for decision in &round.decisions {
+            let action = action_in_words(&self.host, &decision.action);
+            let program = program_of(&self.host, &decision.action);
+            let (policy, reason) = (&decision.policy, &decision.reason);
+            match &decision.verdict {
+                Verdict::AsAsked => {}
+                Verdict::Done(_) => info!(policy, program, reason, "{action}"),
+                Verdict::Proposed(_) => info!(policy, program, reason, "would do: {action}"),
+                Verdict::Refused(why) | Verdict::Failed(why) => {
+                    let line = format!("{action}: not done: {why}");
+                    if !self.stuck.contains(&line) {
+                        warn!(policy, program, reason, "{line}");
+                    }
+                    stuck.push(line);
+                }
+            }
+        }
+        self.stuck = stuck;
+    }
+}
+
+/// Says how the undoing went.
+fn log_undone(undone: &[Restored]) {
+    for one in undone {
+        match &one.outcome {
+            Ok(Reverted::ChangedByOthers { found }) => {
+                warn!(found, "left as found, since somebody else changed it: {:?}", one.change);
+            }
+            Err(why) => error!("not undone: {why}: {:?}", one.change),
+            Ok(_) => {}
+        }
+    }
+    info!(changes = undone.len(), "everything is undone");
+}
+
+fn log_as(format: LogFormat) {
+    let lines = tracing_subscriber::fmt().with_writer(std::io::stderr).with_target(false);
+    // One is set already where the daemon runs inside a test.
+    let _ = match format {
+        LogFormat::Text => lines.with_ansi(std::io::stderr().is_terminal()).try_init(),
+        LogFormat::Json => lines.json().try_init(),
+    };
+}
+
+/// Where systemd does not listen there is nobody to tell.
+fn tell_systemd(states: &[NotifyState<'_>]) {
+    if let Err(error) = sd_notify::notify(states) {
+        warn!(%error, "systemd does not hear us");
+    }
+}

@@ -1,0 +1,254 @@
+//! A policy's host on this machine, from what was typed: shared by all commands that act here.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::anyhow;
+use corun_live::{
+    Actuator, Affinity, Decision, Host, HostOptions, Journal, Modelled, Nice, Pages, PerfSource,
+    Processes, Resctrl, ResctrlMonitor, Restored, Reverted, Roots, Round, Source, StoredProfiles,
+    Target, Verdict, Which, default_folder, restore,
+};
+use corun_machine::Machine;
+use corun_model::{LoadedProgram, Model};
+use corun_policy::{Action, CounterKind, Nanoseconds};
+use corun_profile::{Library, TABLE_INSTRUCTIONS};
+
+use crate::cli::{CountersName, HostArgs};
+use crate::failure::{Failure, Outcome};
+use crate::{policy_names, scenario};
+
+/// What is counted whether a policy needs it or not, for people to see.
+const SHOWN: [CounterKind; 3] =
+    [CounterKind::Instructions, CounterKind::Cycles, CounterKind::LlcMisses];
+
+/// What a host is made of, checked and ready, before any program is started.
+pub(crate) struct Ground {
+    machine: Arc<Machine>,
+    library: Library,
+    folder: PathBuf,
+    roots: Roots,
+}
+
+impl Ground {
+    /// Looks at the machine, reads the profiles, and undoes what an earlier corun left behind.
+    pub(crate) fn new(arguments: &HostArgs) -> Outcome<Self> {
+        policy_names::together(&arguments.policy)?;
+        let machine = Arc::new(scenario::machine("this")?);
+        let library = scenario::library(arguments.profiles.as_deref())?;
+        let folder = arguments.journals.clone().unwrap_or_else(default_folder);
+        let ground = Self { machine, library, folder, roots: Roots::default() };
+        if !arguments.dry_run && ground.folder.exists() {
+            let left = restore(&ground.folder, &ground.roots, Which::Dead);
+            let undone = left.map_err(|error| Failure::Failed(anyhow!(error)))?;
+            let undone: Vec<&Restored> = undone.iter().flat_map(|one| &one.changes).collect();
+            if !undone.is_empty() {
+                eprintln!("corun: an earlier corun did not end well: {}", undone_in_words(&undone));
+            }
+        }
+        Ok(ground)
+    }
+
+    /// The host of the policies that were asked for, over these programs. `profiles`: names of
+    /// the stored profiles that they have, and programs that are to come will have.
+    pub(crate) fn host(
+        &self,
+        arguments: &HostArgs,
+        targets: Vec<Target>,
+        profiles: &[&str],
+    ) -> Outcome<Host> {
+        let policies = policy_names::build(&arguments.policy, arguments.seed)?;
+        let wanted: Vec<CounterKind> =
+            policies.iter().flat_map(|policy| policy.needs().counters).chain(SHOWN).collect();
+        let sources = self.sources(arguments.counters, &wanted, profiles)?;
+        let processes = Processes::new(&self.roots, targets).map_err(Failure::live)?;
+        let options = HostOptions {
+            interval: arguments.interval.map(Nanoseconds::from_secs_f64),
+            ..HostOptions::default()
+        };
+        let mut host = Host::new(
+            self.machine.clone(),
+            policies,
+            Box::new(processes),
+            sources,
+            self.actuators(),
+            self.roots.clone(),
+            options,
+        )
+        .map_err(Failure::live)?;
+        if !arguments.dry_run {
+            let journal = Journal::create(&self.folder, &self.roots);
+            host.act_under(journal.map_err(|error| Failure::Failed(anyhow!(error)))?);
+        }
+        Ok(host)
+    }
+
+    fn sources(
+        &self,
+        counters: CountersName,
+        wanted: &[CounterKind],
+        profiles: &[&str],
+    ) -> Outcome<Vec<Box<dyn Source>>> {
+        let model = Arc::new(Model::new(self.machine.clone(), Default::default())?);
+        let mut sources: Vec<Box<dyn Source>> = Vec::new();
+        match counters {
+            CountersName::Perf => {
+                let perf = PerfSource::new(&self.roots, wanted).map_err(Failure::input)?;
+                sources.push(Box::new(perf));
+            }
+            // What it lacks shows when a policy needs it.
+            CountersName::Auto => {
+                if let Ok(perf) = PerfSource::new(&self.roots, wanted) {
+                    sources.push(Box::new(perf));
+                }
+                if let Ok(monitor) = ResctrlMonitor::new(&self.roots) {
+                    sources.push(Box::new(monitor));
+                }
+            }
+            CountersName::Model => sources.push(Box::new(self.modelled(model.clone(), profiles)?)),
+            CountersName::Profiles => {}
+        }
+        sources.push(Box::new(StoredProfiles::new(&self.roots, model, self.library.clone())));
+        Ok(sources)
+    }
+
+    fn modelled(&self, model: Arc<Model>, profiles: &[&str]) -> Outcome<Modelled> {
+        let mut programs: BTreeMap<String, Arc<LoadedProgram>> = BTreeMap::new();
+        for &name in profiles {
+            let profile = self.library.get(name)?;
+            programs.insert(name.to_owned(), Arc::new(model.load(profile)?));
+        }
+        Ok(Modelled::new(model, programs, TABLE_INSTRUCTIONS as f64))
+    }
+
+    fn actuators(&self) -> Vec<Box<dyn Actuator>> {
+        let mut actuators: Vec<Box<dyn Actuator>> = vec![
+            Box::new(Affinity::at(&self.roots)),
+            Box::new(Nice::new(&self.roots)),
+            Box::new(Pages::new(&self.roots)),
+        ];
+        // Where it is not mounted, policies that partition are refused by what they need.
+        if let Ok(resctrl) = Resctrl::new(&self.roots) {
+            actuators.push(Box::new(resctrl));
+        }
+        actuators
+    }
+}
+
+/// Tells what happens on stderr, each thing once while it stays the same.
+#[derive(Debug, Default)]
+pub(crate) struct Teller {
+    /// What was refused or failed in the last round.
+    stuck: Vec<String>,
+}
+
+impl Teller {
+    /// A round's news.
+    pub(crate) fn round(&mut self, host: &Host, round: &Round) {
+        for moved in &round.left_alone {
+            eprintln!("corun: left alone from now on: {moved}");
+        }
+        let mut stuck = Vec::new();
+        let lines = round.decisions.iter().filter_map(|one| {
+            let line = decision_in_words(host, one)?;
+            let is_stuck = matches!(one.verdict, Verdict::Refused(_) | Verdict::Failed(_));
+            Some((line, is_stuck))
+        });
+        let unread = round.unread.iter().map(|line| (line.clone(), true));
+        for (line, is_stuck) in lines.chain(unread) {
+            let known = is_stuck && self.stuck.contains(&line);
+            if !known {
+                eprintln!("corun: {:.1} s: {line}", round.now.as_secs_f64());
+            }
+            if is_stuck {
+                stuck.push(line);
+            }
+        }
+        self.stuck = stuck;
+    }
+}
+
+/// A decision for people; none when nothing had to be done.
+pub(crate) fn decision_in_words(host: &Host, decision: &Decision) -> Option<String> {
+    let action = action_in_words(host, &decision.action);
+    let Decision { policy, reason, .. } = decision;
+    match &decision.verdict {
+        Verdict::AsAsked => None,
+        Verdict::Done(_) => Some(format!("{policy}: {action} ({reason})")),
+        Verdict::Proposed(_) => Some(format!("{policy} would: {action} ({reason})")),
+        Verdict::Refused(why) => Some(format!("{policy}: {action}: not done: {why}")),
+        Verdict::Failed(why) => Some(format!("{policy}: {action}: failed: {why}")),
+    }
+}
+
+pub(crate) fn action_in_words(host: &Host, action: &Action) -> String {
+    let name = |id| {
+        let thread = host.threads().iter().find(|thread| thread.id == id);
+        thread.map_or_else(|| format!("thread {}", id.0), |thread| thread.program.clone())
+    };
+    let names = |ids: &[_]| ids.iter().map(|&id| name(id)).collect::<Vec<_>>().join(", ");
+    match action {
+        Action::Allow { thread, cpus } => format!("{} on CPU {cpus}", name(*thread)),
+        Action::Swap { first, second } => {
+            format!("{} and {} change places", name(*first), name(*second))
+        }
+        Action::Partition { llc, parts } => {
+            let part = |part: &corun_policy::CachePart| {
+                format!("{:#x} for {}", part.mask, names(&part.threads))
+            };
+            let parts: Vec<String> = parts.iter().map(part).collect();
+            format!("ways of LLC {llc}: {}", parts.join("; "))
+        }
+        Action::CapBandwidth { threads, mb_per_s: Some(cap) } => {
+            format!("{} capped at {cap:.0} MB/s", names(threads))
+        }
+        Action::CapBandwidth { threads, mb_per_s: None } => {
+            format!("{}: no cap any more", names(threads))
+        }
+        Action::MovePages { thread, node } => format!("pages of {} to node {node}", name(*thread)),
+        Action::IdleCpu { cpu, duration } => {
+            format!("CPU {cpu} idle for {:.3} s", duration.as_secs_f64())
+        }
+        Action::SetWeight { thread, weight, .. } => format!("{}: weight {weight}", name(*thread)),
+        Action::OrderSlots { cpu, .. } => format!("order of CPU {cpu}'s run queue"),
+    }
+}
+
+/// The program of the first thread that an action is about; empty where it is about none.
+pub(crate) fn program_of(host: &Host, action: &Action) -> String {
+    let thread = match action {
+        Action::Allow { thread, .. }
+        | Action::MovePages { thread, .. }
+        | Action::SetWeight { thread, .. } => Some(*thread),
+        Action::Swap { first, .. } => Some(*first),
+        Action::CapBandwidth { threads, .. } | Action::OrderSlots { threads, .. } => {
+            threads.first().copied()
+        }
+        Action::Partition { parts, .. } => {
+            parts.iter().find_map(|part| part.threads.first().copied())
+        }
+        Action::IdleCpu { .. } => None,
+    };
+    let found = host.threads().iter().find(|one| Some(one.id) == thread);
+    found.map(|one| one.program.clone()).unwrap_or_default()
+}
+
+/// How an undoing went, in a line.
+pub(crate) fn undone_in_words(undone: &[&Restored]) -> String {
+    let count = |of: fn(&Restored) -> bool| undone.iter().filter(|one| of(one)).count();
+    let back = count(|one| matches!(one.outcome, Ok(Reverted::Done | Reverted::AsBefore)));
+    let gone = count(|one| matches!(one.outcome, Ok(Reverted::Gone)));
+    let others = count(|one| matches!(one.outcome, Ok(Reverted::ChangedByOthers { .. })));
+    let failed = count(|one| one.outcome.is_err());
+    let mut parts = vec![format!("{back} of {} changes are as before", undone.len())];
+    let mut add = |count: usize, what: &str| {
+        if count > 0 {
+            parts.push(format!("{count} {what}"));
+        }
+    };
+    add(gone, "of threads or groups that ended");
+    add(others, "that somebody else changed since, left as found");
+    add(failed, "that could not be undone (corun restore says why)");
+    parts.join(", ")
+}

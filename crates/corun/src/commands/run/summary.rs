@@ -1,0 +1,183 @@
+//! What became of a run: for people and as JSON.
+
+use std::fmt::Write as _;
+use std::os::unix::process::ExitStatusExt as _;
+use std::time::Duration;
+
+use corun_live::{Host, Restored, Reverted, Round, Verdict};
+use serde::Serialize;
+
+use super::programs::{Program, Run};
+use crate::cli::HostArgs;
+use crate::commands::hosting::decision_in_words;
+use crate::output::round;
+
+/// Most decisions that a summary lists; the first ones are kept.
+const MOST_DECISIONS: usize = 10_000;
+
+/// What was decided so far.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    rounds: u64,
+    decisions: Vec<DecisionLine>,
+    decided: u64,
+    carried_out: u64,
+    left_alone: Vec<String>,
+}
+
+impl Told {
+    pub(super) fn add(&mut self, host: &Host, round_of: Round) {
+        self.rounds += 1;
+        for decision in &round_of.decisions {
+            let Some(words) = decision_in_words(host, decision) else { continue };
+            self.decided += 1;
+            let verdict = match &decision.verdict {
+                Verdict::Done(_) => "done",
+                Verdict::AsAsked => "as-asked",
+                Verdict::Proposed(_) => "proposed",
+                Verdict::Refused(_) => "refused",
+                Verdict::Failed(_) => "failed",
+            };
+            self.carried_out += u64::from(verdict == "done");
+            if self.decisions.len() < MOST_DECISIONS {
+                self.decisions.push(DecisionLine {
+                    at_s: round(decision.at.as_secs_f64(), 3),
+                    verdict,
+                    words,
+                });
+            }
+        }
+        self.left_alone.extend(round_of.left_alone);
+    }
+}
+
+#[derive(Debug, Clone, Serialize)]
+struct DecisionLine {
+    at_s: f64,
+    verdict: &'static str,
+    words: String,
+}
+
+#[derive(Debug, Serialize)]
+struct ProgramLine {
+    name: String,
+    runs: Vec<RunLine>,
+}
+
+#[derive(Debug, Serialize)]
+struct RunLine {
+    seconds: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exit_code: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signal: Option<i32>,
+    /// By corun, since its time was over.
+    ended_by_corun: bool,
+}
+
+/// The document.
+#[derive(Debug, Serialize)]
+pub(super) struct Summary {
+    policy: String,
+    machine: String,
+    dry_run: bool,
+    seconds: f64,
+    rounds: u64,
+    programs: Vec<ProgramLine>,
+    decided: u64,
+    carried_out: u64,
+    decisions: Vec<DecisionLine>,
+    left_alone: Vec<String>,
+    undone: Undone,
+}
+
+#[derive(Debug, Serialize)]
+struct Undone {
+    as_before: usize,
+    gone: usize,
+    changed_by_others: usize,
+    failed: Vec<String>,
+}
+
+impl Summary {
+    pub(super) fn new(
+        arguments: &HostArgs,
+        host: &Host,
+        programs: &[Program],
+        told: &Told,
+        undone: &[Restored],
+        elapsed: Duration,
+    ) -> Self {
+        let count = |of: fn(&Reverted) -> bool| {
+            undone.iter().filter(|one| one.outcome.as_ref().is_ok_and(of)).count()
+        };
+        let undone = Undone {
+            as_before: count(|one| matches!(one, Reverted::Done | Reverted::AsBefore)),
+            gone: count(|one| matches!(one, Reverted::Gone)),
+            changed_by_others: count(|one| matches!(one, Reverted::ChangedByOthers { .. })),
+            failed: undone.iter().filter_map(|one| one.outcome.clone().err()).collect(),
+        };
+        Self {
+            policy: arguments.policy.clone(),
+            machine: host.machine().name().to_owned(),
+            dry_run: host.is_dry_run(),
+            seconds: round(elapsed.as_secs_f64(), 3),
+            rounds: told.rounds,
+            programs: programs.iter().map(line).collect(),
+            decided: told.decided,
+            carried_out: told.carried_out,
+            decisions: told.decisions.clone(),
+            left_alone: told.left_alone.clone(),
+            undone,
+        }
+    }
+
+    /// A line a program.
+    pub(super) fn text(&self) -> String {
+        let mut text = String::new();
+        for program in &self.programs {
+            let _ = writeln!(text, "corun: {}: {}", program.name, runs_in_words(&program.runs));
+        }
+        let done = if self.dry_run {
+            "none carried out (dry run)".to_owned()
+        } else {
+            format!("{} carried out", self.carried_out)
+        };
+        let _ = writeln!(
+            text,
+            "corun: {:.1} s under {}: {} decisions, {done}",
+            self.seconds, self.policy, self.decided
+        );
+        text
+    }
+}
+
+fn line(program: &Program) -> ProgramLine {
+    let runs = program.runs.iter().map(|run: &Run| RunLine {
+        seconds: round(run.seconds, 3),
+        exit_code: run.status.code(),
+        signal: run.status.signal(),
+        ended_by_corun: run.ended_by_us,
+    });
+    ProgramLine { name: program.name.to_string(), runs: runs.collect() }
+}
+
+fn runs_in_words(runs: &[RunLine]) -> String {
+    let Some(last) = runs.last() else { return "was not started".to_owned() };
+    let how = match (last.ended_by_corun, last.exit_code, last.signal) {
+        (true, ..) => "ended since its time was over".to_owned(),
+        (false, Some(0), _) => "ended well".to_owned(),
+        (false, Some(code), _) => format!("exit code {code}"),
+        (false, None, Some(signal)) => format!("ended by signal {signal}"),
+        (false, None, None) => "ended".to_owned(),
+    };
+    match runs {
+        [one] => format!("{:.2} s, {how}", one.seconds),
+        many => {
+            let whole: Vec<f64> =
+                many.iter().filter(|run| !run.ended_by_corun).map(|run| run.seconds).collect();
+            let mean = whole.iter().sum::<f64>() / whole.len().max(1) as f64;
+            format!("{} runs, {mean:.2} s on average, the last: {how}", many.len())
+        }
+    }
+}

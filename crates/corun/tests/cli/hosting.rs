@@ -1,0 +1,254 @@
+//! `corun run`, `corun daemon` and `corun check-config`: real programs, real affinities.
+
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::fixture::Fixture;
+
+/// A policy that goes by stored profiles needs no hardware counters.
+const BY_PROFILES: [&str; 4] = ["--policy", "di", "--counters", "profiles"];
+
+fn corun() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_corun"))
+}
+
+fn affinity(pid: u32) -> Option<String> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
+    Some(line.trim().to_owned())
+}
+
+/// Waits until it holds, for as long as a loaded machine may need.
+fn eventually(mut holds: impl FnMut() -> bool) -> bool {
+    let since = Instant::now();
+    while since.elapsed() < Duration::from_secs(60) {
+        if holds() {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    false
+}
+
+struct Ended(Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn run(fixture: &Fixture, arguments: &[&str]) -> (Option<i32>, String, String) {
+    let output = corun()
+        .arg("run")
+        .args(["--journals".as_ref(), fixture.path("journals").as_os_str()])
+        .args(arguments)
+        .output()
+        .unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+fn a_program_keeps_its_output_and_its_exit_code() {
+    let fixture = Fixture::new();
+    let command = ["--", "sh", "-c", "echo out; exit 3"];
+    let (code, out, err) = run(&fixture, &[&BY_PROFILES[..], &command].concat());
+    assert_eq!((code, out.as_str()), (Some(3), "out\n"), "{err}");
+    assert!(err.contains("corun: sh: ") && err.contains("exit code 3"), "{err}");
+    let killed = ["--", "sh", "-c", "kill -9 $$"];
+    let (code, _, err) = run(&fixture, &[&BY_PROFILES[..], &killed].concat());
+    assert_eq!(code, Some(137), "{err}");
+    assert!(
+        std::fs::read_dir(fixture.path("journals")).unwrap().next().is_none(),
+        "a journal stays"
+    );
+}
+
+#[test]
+fn what_cannot_be_started_is_said() {
+    let fixture = Fixture::new();
+    let (code, _, err) = run(&fixture, &[&BY_PROFILES[..], &["--", "/nowhere/at/all"]].concat());
+    assert_eq!(code, Some(2));
+    assert!(err.contains("/nowhere/at/all: No such file"), "{err}");
+    let (code, _, err) = run(&fixture, &["--policy", "doi", "--", "true"]);
+    assert_eq!(code, Some(2));
+    assert!(err.contains("unknown policy `doi`") && err.contains("dio"), "{err}");
+    fixture.write("mix.toml", "[[app]]\nprofile = \"xz\"\n");
+    let mix = fixture.path("mix.toml");
+    let (code, _, err) = run(&fixture, &[&BY_PROFILES[..], &[mix.to_str().unwrap()]].concat());
+    assert_eq!(code, Some(2));
+    assert!(err.contains("app `xz` has a profile and no cmd"), "{err}");
+    fixture.write("mix.toml", "[[app]]\ncmd = [\"true\"]\nrestart = true\n");
+    let (code, _, err) = run(&fixture, &[&BY_PROFILES[..], &[mix.to_str().unwrap()]].concat());
+    assert_eq!(code, Some(2));
+    assert!(err.contains("there is no end") && err.contains("--duration"), "{err}");
+}
+
+#[test]
+fn without_counters_a_policy_that_needs_them_is_refused() {
+    let fixture = Fixture::new();
+    let counters = ["--policy", "dio", "--counters", "profiles", "--", "true"];
+    let (code, _, err) = run(&fixture, &counters);
+    assert_eq!(code, Some(2));
+    assert!(err.contains("policy `dio` needs the counter"), "{err}");
+    assert!(err.contains("--counters model"), "{err}");
+    assert!(!fixture.path("journals").exists(), "something was done");
+}
+
+#[test]
+fn stand_ins_run_under_modelled_counters_until_their_time_is_over() {
+    let fixture = Fixture::new();
+    fixture
+        .write("mix.toml", "[[app]]\nprofile = \"xz\"\n\n[[app]]\nprofile = \"sort\"\ncount = 2\n");
+    let (mix, summary) = (fixture.path("mix.toml"), fixture.path("run.json"));
+    let (code, _, err) = run(
+        &fixture,
+        &[
+            mix.to_str().unwrap(),
+            "--counters",
+            "model",
+            "--interval",
+            "0.5",
+            "--duration",
+            "2",
+            "-o",
+            summary.to_str().unwrap(),
+        ],
+    );
+    assert_eq!(code, Some(0), "{err}");
+    let text = std::fs::read_to_string(&summary).unwrap();
+    let document: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let names: Vec<&str> = document["programs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["xz", "sort", "sort#2"]);
+    assert!(document["rounds"].as_u64().unwrap() > 1);
+    assert_eq!(document["programs"][0]["runs"][0]["ended_by_corun"], true);
+    assert_eq!(document["undone"]["failed"], serde_json::json!([]));
+}
+
+#[test]
+fn restarted_programs_run_again() {
+    let fixture = Fixture::new();
+    fixture.write("mix.toml", "[[app]]\ncmd = [\"sleep\", \"0.2\"]\nrestart = true\n");
+    let (mix, summary) = (fixture.path("mix.toml"), fixture.path("run.json"));
+    let paths = [mix.to_str().unwrap(), "--duration", "3", "-o", summary.to_str().unwrap()];
+    let (code, _, err) = run(&fixture, &[&BY_PROFILES[..], &paths].concat());
+    assert_eq!(code, Some(0), "{err}");
+    assert!(err.contains("sleep: ") && err.contains(" runs, "), "{err}");
+}
+
+/// A daemon over a program that only this test has, held by `di` on one CPU.
+struct Daemon {
+    fixture: Fixture,
+    program: Ended,
+    before: String,
+}
+
+impl Daemon {
+    /// None where there is one CPU only, and nothing can be seen to move.
+    fn new(apply: bool) -> Option<Self> {
+        let fixture = Fixture::new();
+        let copy = fixture.path("waits-for-corun");
+        std::fs::copy("/bin/sleep", &copy).unwrap();
+        let program = Ended(Command::new(&copy).arg("1000").spawn().unwrap());
+        let before = affinity(program.0.id()).unwrap();
+        if before.parse::<u32>().is_ok() {
+            eprintln!("skipped: one CPU alone");
+            return None;
+        }
+        let config = format!(
+            "apply = {apply}\npolicy = \"di\"\ncounters = \"profiles\"\njournals = \"{}\"\n\
+             metrics = \"127.0.0.1:0\"\n[[program]]\nname = \"waits\"\nprofile = \"sort\"\n\
+             pid = {}\ncommand = \"waits-for-corun\"\n",
+            fixture.path("journals").display(),
+            program.0.id()
+        );
+        fixture.write("config.toml", &config);
+        Some(Self { fixture, program, before })
+    }
+
+    fn start(&self) -> Ended {
+        let mut command = corun();
+        command.args(["daemon", "--config"]).arg(self.fixture.path("config.toml"));
+        Ended(command.stderr(Stdio::piped()).spawn().unwrap())
+    }
+
+    fn now(&self) -> String {
+        affinity(self.program.0.id()).unwrap()
+    }
+}
+
+fn signal(child: &Child, name: &str) {
+    let number = child.id().to_string();
+    assert!(Command::new("kill").args([name, &number]).status().unwrap().success());
+}
+
+fn stderr_of(mut child: Ended) -> String {
+    let mut text = String::new();
+    std::io::Read::read_to_string(child.0.stderr.as_mut().unwrap(), &mut text).unwrap();
+    text
+}
+
+#[test]
+fn the_daemon_holds_a_program_and_lets_it_go() {
+    let Some(ground) = Daemon::new(true) else { return };
+    let mut daemon = ground.start();
+    assert!(eventually(|| ground.now() != ground.before), "nothing was held");
+    signal(&daemon.0, "-HUP");
+    assert!(eventually(|| ground.now() != ground.before), "nothing is held after a reload");
+    signal(&daemon.0, "-TERM");
+    assert_eq!(daemon.0.wait().unwrap().code(), Some(0));
+    assert_eq!(ground.now(), ground.before);
+}
+
+#[test]
+fn what_a_killed_daemon_left_is_restored() {
+    let Some(ground) = Daemon::new(true) else { return };
+    let mut daemon = ground.start();
+    assert!(eventually(|| ground.now() != ground.before), "nothing was held");
+    daemon.0.kill().unwrap();
+    daemon.0.wait().unwrap();
+    assert_ne!(ground.now(), ground.before);
+    let folder = ground.fixture.path("journals");
+    let restored = corun().arg("restore").arg("--folder").arg(folder).output().unwrap();
+    assert!(restored.status.success(), "{}", String::from_utf8_lossy(&restored.stderr));
+    assert_eq!(ground.now(), ground.before);
+}
+
+#[test]
+fn until_told_to_apply_the_daemon_only_says_what_it_would_do() {
+    let Some(ground) = Daemon::new(false) else { return };
+    let daemon = ground.start();
+    // Its first look comes at once; a second one shows that it goes on.
+    std::thread::sleep(Duration::from_secs(3));
+    assert_eq!(ground.now(), ground.before);
+    assert!(!ground.fixture.path("journals").exists(), "a journal was begun");
+    signal(&daemon.0, "-TERM");
+    let log = stderr_of(daemon);
+    assert!(log.contains("would do: waits on CPU"), "{log}");
+}
+
+#[test]
+fn a_configuration_is_checked_before_use() {
+    let fixture = Fixture::new();
+    let check = |file: &Path| corun().arg("check-config").arg(file).output().unwrap();
+    let example = corun().args(["check-config", "--example"]).output().unwrap();
+    assert!(String::from_utf8_lossy(&example.stdout).contains("apply = false"));
+    fixture.write("bad.toml", "apply = true\npolciy = \"dio\"\n");
+    let bad = check(&fixture.path("bad.toml"));
+    assert_eq!(bad.status.code(), Some(2));
+    let message = String::from_utf8_lossy(&bad.stderr).into_owned();
+    assert!(message.contains("bad.toml:2: unknown field `polciy`"), "{message}");
+    let program = "[[program]]\nname = \"a\"\ncommand = \"a\"\n";
+    fixture.write("good.toml", &format!("policy = \"di\"\ncounters = \"profiles\"\n{program}"));
+    let good = check(&fixture.path("good.toml"));
+    let said = String::from_utf8_lossy(&good.stdout).into_owned();
+    assert!(said.contains("good: di on ") && said.contains("only logs"), "{said}");
+}

@@ -1,0 +1,50 @@
+//! The command inside a Debian kernel with 2 packages, 4 LLCs, 2 NUMA nodes and 8 CPUs
+//! (`scripts/guest`): real topology, affinities and off-line CPUs. Without qemu-system, cpio or
+//! Debian's packages it is skipped, and says so.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// Longest time for all cases; the guest runs under software emulation.
+const SECONDS: &str = "540";
+
+fn has(command: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(command).is_file())
+}
+
+fn script(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/guest").join(name)
+}
+
+fn text(output: &Output) -> String {
+    let both = [&output.stdout[..], &output.stderr[..]].concat();
+    String::from_utf8_lossy(&both).into_owned()
+}
+
+#[test]
+fn all_cases_of_the_guest_are_ok() {
+    for command in ["qemu-system-x86_64", "cpio", "apt-get", "dpkg"] {
+        if !has(command) {
+            eprintln!("skipped: the guest needs {command}");
+            return;
+        }
+    }
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("guest");
+    let built = Command::new(script("build.sh"))
+        .arg(&folder)
+        .arg(env!("CARGO_BIN_EXE_corun"))
+        .output()
+        .unwrap();
+    if !built.status.success() && !folder.join("packages/kernel").exists() {
+        eprintln!("skipped: no Debian kernel to be had: {}", text(&built));
+        return;
+    }
+    assert!(built.status.success(), "{}", text(&built));
+    let booted = Command::new(script("boot.sh")).arg(&folder).arg(SECONDS).output().unwrap();
+    let console = text(&booted);
+    assert!(booted.status.success(), "{console}");
+    let cases = std::fs::read_dir(script("cases")).unwrap().count();
+    let ok = console.lines().filter(|line| line.starts_with("case ") && line.ends_with(": ok"));
+    assert_eq!(ok.count(), cases, "{console}");
+}

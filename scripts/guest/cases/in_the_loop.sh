@@ -1,0 +1,70 @@
+# Eight busy threads, their counters computed by the model, DIO by real system calls: who shares an
+# LLC with whom becomes what DIO decides in simulation, and stays.
+mkdir profiles
+profile() { # NAME MPKI: misses that no cache helps against
+  cat >profiles/$1.toml <<END
+version = 1
+name = "$1"
+sequence = [[0, 1000000000]]
+[origin]
+command = ["$1"]
+program = "$1"
+input = ""
+date = "2026-01-01"
+tracer = "none"
+engine = "exact"
+sampling_rate = 1.0
+instruction_fetches = true
+untraced_processes = 0
+complete = true
+exit_code = 0
+[[phase]]
+instructions = 1000000000
+threads = 1
+data_accesses_pki = 400.0
+mix = { loads_pki = 300.0, stores_pki = 100.0, branches_pki = 100.0, float_pki = 0.0, mispredicted_pki = 1.0 }
+prefetchable = 0.0
+memory_level_parallelism = 1.5
+dirty_share = 0.2
+footprint_bytes = 1073741824
+curve = [[4096, $2], [1073741824, $2]]
+END
+}
+# No two are alike, so that there is one way to pair the heaviest with the lightest.
+profile a 32; profile b 16; profile c 8; profile d 4; profile e 2; profile f 1; profile g 0.5
+profile h 0.25
+apps="a e c g b f d h"
+{
+  echo "version = 1"
+  for app in $apps; do printf '[[app]]\nprofile = "%s"\n' "$app"; done
+} >mix.toml
+corun run mix.toml --profiles profiles --policy dio --counters model --interval 2 --duration 200 -o run.json &
+run=$!
+sleep 25
+# pairs: names by the LLC (two CPUs each) to which their threads are bound.
+names=$(sed -n 's/^profile = "\(.*\)"/\1/p' mix.toml)
+for pid in $(stand_ins); do
+  echo "$pid $(sed -n 's/^Cpus_allowed_list:\t*//p' "/proc/$pid/status")"
+done >bound
+paste -d' ' bound - <<END >named
+$names
+END
+cat named
+awk '{ print int($2 / 2), $3 }' named | sort >found
+kill $run
+wait $run || [ $? = 130 ]
+# The same in simulation.
+corun place --machine this --profiles profiles --apps "$(echo $apps | tr ' ' ',')" --policy dio --format json >place.json
+tr -d ' \n' <place.json | sed 's/.*"llc":\[\([^]]*\)\].*/\1\n/' | tr ',' '\n' >llcs
+paste -d' ' llcs - <<END | sort >expected
+$names
+END
+groups() { awk '{ g[$1] = g[$1] " " $2 } END { for (i in g) print g[i] }' "$1" | sort; }
+groups found >found.groups
+groups expected >expected.groups
+echo "live:"; cat found.groups
+echo "simulated:"; cat expected.groups
+diff found.groups expected.groups
+# One decision a thread and no more: it stays.
+grep '"carried_out": 8' run.json
+grep -q '"as_before"' run.json

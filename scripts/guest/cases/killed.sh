@@ -1,0 +1,23 @@
+# kill -9 while threads are bound: the next corun undoes it.
+cat >mix.toml <<END
+version = 1
+[[app]]
+profile = "sort"
+[[app]]
+profile = "xz"
+END
+corun run mix.toml --policy dio --counters model --interval 1 --duration 200 &
+run=$!
+sleep 8
+pids=$(stand_ins)
+kill -9 $run
+for pid in $pids; do
+  bound=$(sed -n 's/^Cpus_allowed_list:\t*//p' /proc/$pid/status)
+  echo "$pid on $bound"
+  [ "$bound" != 0-7 ]
+done
+corun restore
+for pid in $pids; do
+  [ "$(sed -n 's/^Cpus_allowed_list:\t*//p' /proc/$pid/status)" = 0-7 ]
+done
+kill $pids

@@ -1,0 +1,29 @@
+# A CPU goes off line under its thread and comes back; at the end every affinity is as before.
+corun stand-in & one=$!
+taskset -p 0xff $one >/dev/null
+cat >mix.toml <<END
+version = 1
+[[app]]
+profile = "sort"
+[[app]]
+profile = "xz"
+[[app]]
+profile = "flac"
+END
+corun run mix.toml --policy dio --counters model --interval 1 --duration 200 -o off.json &
+run=$!
+sleep 8
+for pid in $(stand_ins); do
+  [ "$pid" = $one ] || sed -n 's/^Cpus_allowed_list:\t*//p' "/proc/$pid/status"
+done | sort >bound
+cat bound
+# Whatever CPU the second one has; CPU 0 cannot go.
+cpu=$(grep -v '^0$' bound | grep -v '[-,]' | head -1)
+echo 0 >/sys/devices/system/cpu/cpu$cpu/online
+sleep 5
+echo 1 >/sys/devices/system/cpu/cpu$cpu/online
+kill $run
+wait $run || [ $? = 130 ]
+grep -q '"failed": \[\]' off.json
+[ "$(sed -n 's/^Cpus_allowed_list:\t*//p' /proc/$one/status)" = 0-7 ]
+kill $one
