@@ -11,7 +11,7 @@ use crate::partition::table::{Clusters, Partition, Table};
 use crate::search::Stop;
 
 /// Nodes of each search at most.
-const NODES: u64 = 10_000;
+const NODES: u64 = 100_000;
 
 /// Figures drawn from a seed, the cluster and the ways: more ways may well be worse.
 struct Drawn {
