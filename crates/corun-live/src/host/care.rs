@@ -23,7 +23,6 @@ pub(super) struct News {
 /// Where a thread is held, beside what others see of it.
 #[derive(Debug, Clone)]
 struct Place {
-    parent: u32,
     /// Its affinity as corun last set or found it, off-line CPUs and all.
     expected: CpuSet,
     cpu_ns: u64,
@@ -173,11 +172,7 @@ impl Care {
             llc_occupancy_bytes: None,
             pages_by_node: Vec::new(),
         });
-        self.places.push(Place {
-            parent: facts.parent,
-            expected: facts.affinity,
-            cpu_ns: facts.cpu_ns,
-        });
+        self.places.push(Place { expected: facts.affinity, cpu_ns: facts.cpu_ns });
         news.events.push(Event::Arrived(id));
     }
 
@@ -205,7 +200,6 @@ impl Care {
         let kept = &mut self.places[place];
         let ran_s = facts.cpu_ns.saturating_sub(kept.cpu_ns) as f64 * 1e-9;
         kept.cpu_ns = facts.cpu_ns;
-        kept.parent = facts.parent;
         let share = seconds.filter(|seconds| *seconds > 0.0).map(|s| (ran_s / s).min(1.0));
         let (held, observed, view) =
             (&mut self.held[place], &mut self.observed[place], &mut self.views[place]);

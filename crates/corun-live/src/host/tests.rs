@@ -74,7 +74,7 @@ impl Told {
     fn new(threads: Vec<TaskFacts>) -> Self {
         let whom = Whom::Descendants(Task { pid: 1, tid: 1, start_ticks: 0 });
         let name = Arc::from("told");
-        let target = Target { name, profile: None, important: false, weight: 1.0, whom };
+        let target = Target { name, profile: None, important: false, whom };
         Self { threads: Arc::new(Mutex::new(threads)), targets: vec![target] }
     }
 }

@@ -31,8 +31,6 @@ pub struct Target {
     pub profile: Option<String>,
     /// Is it one to protect?
     pub important: bool,
-    /// Its weight; 1 is that of nice 0.
-    pub weight: f64,
     /// Which processes it is.
     pub whom: Whom,
 }

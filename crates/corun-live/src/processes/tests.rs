@@ -93,7 +93,7 @@ fn made_up() -> (TempDir, Roots) {
 }
 
 fn target(name: &str, whom: Whom) -> Target {
-    Target { name: name.into(), profile: None, important: false, weight: 1.0, whom }
+    Target { name: name.into(), profile: None, important: false, whom }
 }
 
 fn rule(rule: Rule) -> Whom {

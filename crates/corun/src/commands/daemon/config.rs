@@ -184,7 +184,6 @@ impl ProgramRule {
             name: Arc::from(self.name.as_str()),
             profile: self.profile.clone(),
             important: self.important,
-            weight: 1.0,
             whom: Whom::Rule(rule),
         }
     }

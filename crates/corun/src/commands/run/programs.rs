@@ -163,7 +163,6 @@ impl Program {
             name: self.name.clone(),
             profile: self.profile.clone(),
             important: self.important,
-            weight: 1.0,
             whom: Whom::Descendants(task),
         }
     }

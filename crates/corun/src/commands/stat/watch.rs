@@ -74,7 +74,7 @@ pub(super) fn run<W: Write>(
 }
 
 fn target(name: &str, whom: Whom) -> Target {
-    Target { name: name.into(), profile: None, important: false, weight: 1.0, whom }
+    Target { name: name.into(), profile: None, important: false, whom }
 }
 
 fn by_pid(roots: &Roots, pid: u32) -> Outcome<Target> {
