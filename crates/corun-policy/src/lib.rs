@@ -9,6 +9,7 @@ mod plan;
 mod policies;
 mod policy;
 mod registry;
+mod running_mpki;
 mod spread;
 mod stored;
 mod view;

@@ -3,12 +3,14 @@
 
 mod di;
 mod dio;
+mod dio_power;
 mod dunn;
 mod equal_part;
 mod kpart;
 mod lfoc;
 mod lfoc_caps;
 mod linux_default;
+mod linux_power_saving;
 mod random;
 mod ucp;
 mod ucp_slowdown;
@@ -26,6 +28,8 @@ pub fn registry() -> &'static [PolicyEntry] {
         random::ENTRY,
         di::ENTRY,
         dio::ENTRY,
+        dio_power::ENTRY,
+        linux_power_saving::ENTRY,
         equal_part::ENTRY,
         ucp::ENTRY,
         ucp_slowdown::ENTRY,
