@@ -26,12 +26,12 @@ pub use act::{
 };
 pub use error::LiveError;
 pub use events::{Encoding, Event, EventError, Pmus};
-pub use host::{Decision, Follow, Host, HostOptions, Round, Undoer, Verdict};
+pub use host::{Decision, Follow, Host, HostOptions, Round, Seen, Undoer, Verdict};
 pub use journal::{Journal, JournalError, Restored, default_folder};
 pub use launch::Launch;
 pub use observe::{
-    Increase, Modelled, Observed, PerfSource, Reading, ResctrlMonitor, Sampling, Source,
-    SourceError, StoredProfiles, counter_advice, profile_of, raise_descriptor_limit,
+    Increase, Modelled, Observed, PerfSource, Reading, ResctrlMonitor, Sampling,
+    Source, SourceError, StoredProfiles, counter_advice, profile_of, raise_descriptor_limit,
 };
 pub use processes::{Followed, Processes, Rule, Target, Whom, facts};
 pub use resctrl::{
