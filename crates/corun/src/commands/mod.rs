@@ -3,6 +3,7 @@
 mod ab;
 mod compare;
 mod daemon;
+mod decisions;
 mod doctor;
 mod hosting;
 mod partition;
@@ -17,7 +18,9 @@ mod run;
 mod stand_in;
 mod stat;
 mod study;
+mod top;
 mod topology;
+mod watching;
 
 use crate::cli::Command;
 use crate::failure::Outcome;
@@ -40,6 +43,7 @@ pub(crate) fn run(command: &Command) -> Outcome<String> {
         Command::StandIn(arguments) => stand_in::run(arguments),
         Command::Replay(arguments) => replay::run(arguments),
         Command::Stat(arguments) => stat::run(arguments),
+        Command::Top(arguments) => top::run(arguments),
         Command::Restore(arguments) => restore::run(arguments),
         Command::Study(arguments) => study::run(arguments),
     }

@@ -15,5 +15,6 @@ mod replay;
 mod restore;
 mod stat;
 mod study;
+mod top;
 mod topology;
 mod usage;
