@@ -18,7 +18,7 @@ pub(crate) use values::{
     CacheForm, Compat, DocumentFormat, IndexName, LineFormat, ObjectiveName,
     PartitionObjectiveName, PerName, SortBy, TableFormat, TreeFormat, UntilName,
 };
-pub(crate) use watching::{FigureArgs, TargetArgs, TopArgs};
+pub(crate) use watching::{DecideArgs, FigureArgs, RecordArgs, TargetArgs, TopArgs};
 
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -81,6 +81,10 @@ pub(crate) enum Command {
     Stat(StatArgs),
     /// A live view: who sits where, what they do, and what a policy would do about it
     Top(TopArgs),
+    /// Record what corun sees of running programs, look by look
+    Record(RecordArgs),
+    /// What a policy would have decided over what `corun record` wrote
+    Decide(DecideArgs),
     /// Undo what a killed corun left behind
     Restore(RestoreArgs),
     /// A paper's experiment, our figures beside the paper's, and how accurate recordings are

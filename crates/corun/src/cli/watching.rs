@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::hosting::CountersName;
-use super::values::{TableFormat, interval};
+use super::values::{TableFormat, interval, seconds};
 
 /// Whom a command watches.
 #[derive(Debug, Clone, Default, Args)]
@@ -84,5 +84,57 @@ pub(crate) struct TopArgs {
     pub(crate) once: bool,
     /// How it is written
     #[arg(long, value_enum, default_value = "table", requires = "once")]
+    pub(crate) format: TableFormat,
+}
+
+/// `corun record`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Writes what corun would see of programs, look by look, for corun decide. Nothing is changed. It ends with
+the program, when all processes of --pid are gone, after --duration, or with Ctrl-C; whatever ends it, the
+file is whole. It has names of programs and threads and their figures, no command lines and no data.
+(To record a program's own cache behaviour, see corun profile.)
+
+Examples:
+  corun record -o monday.corun --config /etc/corun/config.toml --duration 3600
+  corun record -o solver.corun -T 200ms -- ./solver input.dat")]
+pub(crate) struct RecordArgs {
+    /// Where it is written
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+    #[command(flatten)]
+    pub(crate) targets: TargetArgs,
+    #[command(flatten)]
+    pub(crate) figures: FigureArgs,
+    /// End after so many seconds; a program that was started is ended then
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) duration: Option<f64>,
+}
+
+/// `corun decide`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The policy sees what it would have seen on that machine, and its plans are taken as carried out, but what
+the threads did afterwards is what they did without it. The same recording, policy and seed give the same
+bytes.
+
+Examples:
+  corun decide monday.corun --policy dio
+  corun decide monday.corun --policy dio+lfoc --format json")]
+pub(crate) struct DecideArgs {
+    /// What corun record wrote
+    #[arg(value_name = "FILE")]
+    pub(crate) recording: PathBuf,
+    /// The policy; `dio+lfoc` places by the one and partitions by the other
+    #[arg(long, value_name = "NAME", default_value = "dio")]
+    pub(crate) policy: String,
+    /// Time between two decisions [default: the policy's own]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) interval: Option<f64>,
+    /// Seed of policies that draw at random
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub(crate) seed: u64,
+    /// How it is written
+    #[arg(long, value_enum, default_value = "table")]
     pub(crate) format: TableFormat,
 }

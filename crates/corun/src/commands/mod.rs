@@ -3,6 +3,7 @@
 mod ab;
 mod compare;
 mod daemon;
+mod decide;
 mod decisions;
 mod doctor;
 mod hosting;
@@ -12,6 +13,7 @@ mod placement;
 mod predict;
 mod profile;
 mod profiles;
+mod record;
 mod replay;
 mod restore;
 mod run;
@@ -43,6 +45,8 @@ pub(crate) fn run(command: &Command) -> Outcome<String> {
         Command::StandIn(arguments) => stand_in::run(arguments),
         Command::Replay(arguments) => replay::run(arguments),
         Command::Stat(arguments) => stat::run(arguments),
+        Command::Record(arguments) => record::run(arguments),
+        Command::Decide(arguments) => decide::run(arguments),
         Command::Top(arguments) => top::run(arguments),
         Command::Restore(arguments) => restore::run(arguments),
         Command::Study(arguments) => study::run(arguments),

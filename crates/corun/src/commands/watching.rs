@@ -9,7 +9,9 @@ use corun_policy::{CounterKind, Nanoseconds};
 
 use super::daemon::Config;
 use super::hosting::{Ground, Look};
+use super::run::exit;
 use super::run::programs::{Program, end_all, reap};
+use crate::cancel::Cancel;
 use crate::cli::{CountersName, FigureArgs, HostArgs, TargetArgs};
 use crate::failure::{Failure, Outcome};
 
@@ -108,6 +110,16 @@ impl Watch {
             reap(&mut self.program)?;
         }
         Ok(())
+    }
+
+    /// Is the program over that was started?
+    pub(super) fn is_over(&self) -> bool {
+        !self.program.is_empty() && self.program.iter().all(Program::is_over)
+    }
+
+    /// How the command ends: as the program did; without one, well, also by Ctrl-C.
+    pub(super) fn exit(&self, cancel: &Cancel) -> Outcome<String> {
+        if self.program.is_empty() { Ok(String::new()) } else { exit(&self.program, cancel, false) }
     }
 
     /// Ends the program if it still runs.

@@ -6,6 +6,7 @@ mod doctor;
 mod documents;
 mod fixture;
 mod hosting;
+mod live_recording;
 mod partition;
 mod place;
 mod prediction;

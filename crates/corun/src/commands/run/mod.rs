@@ -121,7 +121,7 @@ fn say_undone(host: &Host, undone: &[Restored]) {
 }
 
 /// The exit code: of one program its own, of a mix whether all ended well.
-fn exit(programs: &[Program], cancel: &Cancel, is_mix: bool) -> Outcome<String> {
+pub(super) fn exit(programs: &[Program], cancel: &Cancel, is_mix: bool) -> Outcome<String> {
     if cancel.is_set() {
         return Err(Failure::Interrupted);
     }
