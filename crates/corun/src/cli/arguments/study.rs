@@ -18,6 +18,10 @@ pub(crate) enum StudyCommand {
     Factors(FactorsArgs),
     /// The eight mixes of DIO's Table III on three machines: each policy's distance to the optimum
     DioMixes(PaperStudyArgs),
+    /// Web and database threads, with one of them prioritized (DIO, section 5.3)
+    Lamp(PaperStudyArgs),
+    /// DIO-POWER against spreading and packing always, by energy-delay product (DIO, section 6)
+    DioPower(PaperStudyArgs),
     /// Partitions and clusters of a cache's ways: how many, how near policies are, what the best is
     Partitioning(PartitioningStudyArgs),
     /// The laws of space against a reference cache that replays the programs' traces

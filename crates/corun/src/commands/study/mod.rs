@@ -4,10 +4,13 @@
 mod classification;
 mod curve_pairs;
 mod dio_mixes;
+mod dio_power;
 mod factors;
+mod lamp;
 mod paper;
 mod partitioning;
 mod prediction;
+mod runs;
 mod sampling;
 
 use self::paper::PaperStudy;
@@ -23,6 +26,8 @@ pub(super) fn run(command: &StudyCommand) -> Outcome<String> {
         StudyCommand::Classification(arguments) => paper::run(&classification::STUDY, arguments),
         StudyCommand::Factors(arguments) => factors::run(arguments),
         StudyCommand::DioMixes(arguments) => paper::run(&dio_mixes::STUDY, arguments),
+        StudyCommand::Lamp(arguments) => paper::run(&lamp::STUDY, arguments),
+        StudyCommand::DioPower(arguments) => paper::run(&dio_power::STUDY, arguments),
         StudyCommand::Partitioning(arguments) => partitioning::run(arguments),
         StudyCommand::Prediction(arguments) => prediction::run(arguments),
         StudyCommand::Sampling(arguments) => sampling::run(arguments),
