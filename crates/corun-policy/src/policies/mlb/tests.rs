@@ -58,15 +58,12 @@ fn swaps(plan: &Plan) -> Vec<(u64, u64)> {
     plan.steps.iter().filter_map(swap).collect()
 }
 
-/// Two of four CPUs have two intensive threads each, two have none: nothing is to be gained. Spread
-/// out one a CPU they meet: with two run queues predicted they are gathered on two CPUs.
+/// One intensive thread on each of four CPUs, two run queues predicted.
 ///
-/// By hand (algorithm 1): intensities 8 6 5 4 on CPUs 0 to 3 beside 1 each, mean 3.375. Line 9: CPU
-/// 0 has the highest. 14-17: the list is empty; CPU 0 has the highest sum, becomes intensive, and is
-/// the source itself: 27 leaves the loop. Next round: CPU 1 has the highest outside (6), above the
-/// lowest inside (1). 39: it changes places with CPU 0's 1. The round after: 5 on CPU 2 is above the
-/// lowest inside (6)? No: line 11 ends the round. All inside are above the mean, so the next CPU is
-/// taken only because 5 is higher than the lowest of the list: it is not, and the list stays.
+/// By hand (algorithm 1): intensities 8, 6, 5 and 4 on CPUs 0 to 3, beside 1 each; the mean is 3.375.
+/// Line 9: the source is CPU 0. 14-17: the list is empty, CPU 0 has the highest sum and joins it; 27:
+/// it is the source, the round ends. Second round: the source is CPU 1, whose 6 is above the lowest
+/// inside, 1. 39: they change places. Third: the highest outside is 5, the lowest inside 6: line 11.
 #[test]
 fn algorithm_1_by_hand() {
     let machine = machine(4);
