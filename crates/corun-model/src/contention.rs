@@ -206,9 +206,8 @@ mod tests {
 
     #[test]
     fn less_bandwidth_is_a_steeper_law() {
-        let law = |machine| {
-            model(machine, BandwidthModel::Additive).contention_law().unwrap().unwrap()
-        };
+        let law =
+            |machine| model(machine, BandwidthModel::Additive).contention_law().unwrap().unwrap();
         assert!(law("i7-2600").inclination > 2.0 * law("xeon-e5-2690").inclination);
     }
 

@@ -211,9 +211,10 @@ impl<'a> Queues<'a> {
                 let by_intensity = |one: &(usize, &Task<'_>), other: &(usize, &Task<'_>)| {
                     one.1.intensity.total_cmp(&other.1.intensity)
                 };
-                let leaving = self.tasks[from].iter().enumerate().filter(|(_, task)| {
-                    self.is_intensive(task) && task.may_run_on(self.cpus[to])
-                });
+                let leaving = self.tasks[from]
+                    .iter()
+                    .enumerate()
+                    .filter(|(_, task)| self.is_intensive(task) && task.may_run_on(self.cpus[to]));
                 let coming = self.tasks[to].iter().enumerate().filter(|(_, task)| {
                     !self.is_intensive(task) && task.may_run_on(self.cpus[from])
                 });
@@ -236,7 +237,8 @@ impl<'a> Queues<'a> {
                 other.intensity.total_cmp(&one.intensity).then(one.thread.id.cmp(&other.thread.id))
             });
         }
-        let mut order: Vec<usize> = (0..sorted.len()).filter(|&at| !sorted[at].is_empty()).collect();
+        let mut order: Vec<usize> =
+            (0..sorted.len()).filter(|&at| !sorted[at].is_empty()).collect();
         let top = |queue: usize| sorted[queue][0].intensity;
         order.sort_by(|&one, &other| top(other).total_cmp(&top(one)).then(one.cmp(&other)));
         for (rank, &queue) in order.iter().enumerate() {

@@ -16,7 +16,11 @@ const MS: u64 = 1_000_000;
 
 /// Who came onto which CPU when, in ms: (time, CPU, thread), while threads have their slots. `told`:
 /// when each CPU is told its order, in ms.
-fn switches(apps: Vec<AppSpec>, model: &Arc<corun_model::Model>, told: [u64; 2]) -> Vec<(u64, u32, u64)> {
+fn switches(
+    apps: Vec<AppSpec>,
+    model: &Arc<corun_model::Model>,
+    told: [u64; 2],
+) -> Vec<(u64, u32, u64)> {
     let one = experiment(model, apps, Method::Window);
     let seen = Arc::new(Mutex::new(Vec::new()));
     let sink = Arc::clone(&seen);
@@ -38,7 +42,8 @@ fn switches(apps: Vec<AppSpec>, model: &Arc<corun_model::Model>, told: [u64; 2])
         event: move |event: &Event, view: &View<'_>| {
             if let Event::Switched { on, .. } = event {
                 for id in on {
-                    let cpu = view.thread(*id).and_then(|thread| thread.cpu).map_or(99, |cpu| cpu.0);
+                    let cpu =
+                        view.thread(*id).and_then(|thread| thread.cpu).map_or(99, |cpu| cpu.0);
                     sink.lock().unwrap().push((view.now.0 / MS, cpu, id.0));
                 }
             }
@@ -67,8 +72,7 @@ fn cpus_change_threads_together_whenever_they_were_told() {
 #[test]
 fn a_sleeping_threads_slot_is_passed_on_and_comes_back_only_in_its_own() {
     let model = model(machine(1, 1, 2, 1));
-    let mut apps: Vec<AppSpec> =
-        (0..4).map(|_| AppSpec::new(calm(&model, 900 * SECOND))).collect();
+    let mut apps: Vec<AppSpec> = (0..4).map(|_| AppSpec::new(calm(&model, 900 * SECOND))).collect();
     // Slots of CPU 0 are those of threads 0 and 2.
     apps[2].io = Some(Io { cpu_ms: 1.0, wait_ms: 30.0 });
     let seen = switches(apps, &model, [10, 10]);

@@ -88,8 +88,9 @@ impl Queues {
     ) -> Vec<Exchange> {
         // 4-8: more intensive run queues than streams would make such a level.
         if limits.predicted < intensive.len() {
-            let lowest = (0..intensive.len())
-                .min_by(|&one, &other| self.sum(intensive[one]).total_cmp(&self.sum(intensive[other])));
+            let lowest = (0..intensive.len()).min_by(|&one, &other| {
+                self.sum(intensive[one]).total_cmp(&self.sum(intensive[other]))
+            });
             intensive.remove(lowest.unwrap_or_default());
             return Vec::new();
         }
@@ -105,7 +106,8 @@ impl Queues {
         for up in self.above(source, mean) {
             let partner = |queues: &Self, queue| queues.partner(queue, &up, mean, limits, threads);
             // 30-38: the first run queue of the list with a thread that is not intensive.
-            let mut found = intensive.iter().find_map(|&queue| Some((queue, partner(self, queue)?)));
+            let mut found =
+                intensive.iter().find_map(|&queue| Some((queue, partner(self, queue)?)));
             // 14-17, 23-29: none has; one more becomes intensive, which may be the source itself.
             while found.is_none() && intensive.len() < limits.predicted {
                 let Some(next) = self.highest_queue_outside(intensive) else { break };
