@@ -6,12 +6,12 @@ mod queues;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use corun_machine::{BandwidthKind, CpuId, Machine};
+use corun_machine::{BandwidthKind, CpuId, CpuSet, Machine};
 use corun_model::{ContentionLaw, Model, ModelOptions};
 
 use crate::{
-    Action, ActionKind, Build, BuildOptions, CounterKind, Interval, Nanoseconds, Needs, Parameter,
-    Plan, Policy, PolicyEntry, REQUEST_BYTES, ThreadId, View,
+    Action, ActionKind, Build, BuildOptions, CounterKind, Event, Interval, Nanoseconds, Needs,
+    Parameter, Plan, Policy, PolicyEntry, REQUEST_BYTES, ThreadId, ThreadView, View,
 };
 use queues::{Exchange, Limits, Queues, Task};
 
@@ -70,6 +70,8 @@ struct Mlb {
     intensive: Vec<CpuId>,
     /// Bytes a second of CPU time of each thread that was measured, by ascending id.
     intensity: Vec<(ThreadId, f64)>,
+    /// Threads that are held on the intensive run queues' CPUs.
+    held: Vec<ThreadId>,
 }
 
 impl Mlb {
@@ -83,6 +85,7 @@ impl Mlb {
             numbers: VecDeque::new(),
             intensive: Vec::new(),
             intensity: Vec::new(),
+            held: Vec::new(),
         }
     }
 
@@ -112,18 +115,32 @@ impl Mlb {
         (sum / self.numbers.len() as f64).round() as usize
     }
 
+    /// The run queues as the view has them.
+    fn queues(&self, view: &View<'_>) -> Queues {
+        let mut queues = Queues::new(view.machine.cpus().iter().map(|cpu| cpu.id));
+        let mut known = self.intensity.iter().peekable();
+        for (index, thread) in view.threads.iter().enumerate() {
+            while known.next_if(|(id, _)| *id < thread.id).is_some() {}
+            let intensity = known.next_if(|(id, _)| *id == thread.id).map(|(_, rate)| *rate);
+            if let Some(cpu) = thread.cpu.and_then(|cpu| view.machine.cpu_index(cpu)) {
+                queues.add(cpu, Task::new(index, thread, intensity));
+            }
+        }
+        queues
+    }
+
     fn law(&mut self, machine: &Machine) -> Option<ContentionLaw> {
         *self.law.get_or_insert_with(|| law_of(machine))
     }
 
-    fn plan(&self, view: &View<'_>, exchanges: &[Exchange], predicted: usize) -> Plan {
+    /// The exchanges, then who is held on the intensive run queues' CPUs and who no more.
+    fn plan(&mut self, view: &View<'_>, queues: &Queues, exchanges: &[Exchange]) -> Plan {
         let mut plan = Plan::none();
         for exchange in exchanges {
             let (up, down) = (&view.threads[exchange.up], &view.threads[exchange.down]);
             let rate = |bytes: f64| format!("{:.0} MB/s while it runs", bytes * 1e-6);
             let reason = format!(
-                "{}: {}, to CPU {}, one of at most {predicted} for memory-intensive threads; {} \
-                 ({}) changes places with it",
+                "{}: {}, to CPU {}, for memory-intensive threads; {} ({}) changes places with it",
                 up.program,
                 rate(exchange.up_intensity),
                 exchange.to,
@@ -131,14 +148,36 @@ impl Mlb {
                 rate(exchange.down_intensity)
             );
             plan.push(Action::Swap { first: up.id, second: down.id }, reason);
-            // Changed places, not held: balancing of load goes on as it did.
-            for thread in [up, down] {
-                let cpus = thread.allowed.clone();
-                let reason = format!("{}: free to be balanced as before", thread.program);
-                plan.push(Action::Allow { thread: thread.id, cpus }, reason);
+        }
+        let place = CpuSet::from_iter(self.intensive.iter().copied());
+        let hold = queues.to_hold(&self.intensive, view.threads.len());
+        self.held.clear();
+        for (index, thread) in view.threads.iter().enumerate() {
+            let moved = exchanges.iter().any(|one| one.up == index || one.down == index);
+            let cpus = if hold[index] {
+                thread.may_run_on.intersection(&place)
+            } else {
+                thread.may_run_on.clone()
+            };
+            if hold[index] {
+                self.held.push(thread.id);
+            }
+            if moved || thread.allowed != cpus && !cpus.is_empty() {
+                plan.push(
+                    Action::Allow { thread: thread.id, cpus },
+                    words(thread, hold[index], &place),
+                );
             }
         }
         plan
+    }
+}
+
+fn words(thread: &ThreadView, hold: bool, place: &CpuSet) -> String {
+    if hold {
+        format!("{}: kept to CPUs {place}, for memory-intensive threads", thread.program)
+    } else {
+        format!("{}: may run on any CPU", thread.program)
     }
 }
 
@@ -157,23 +196,38 @@ impl Policy for Mlb {
         }
     }
 
+    /// When a thread ends, those held on a CPU that now has two more than another are let go, so that
+    /// the host can even out its load.
+    fn on_event(&mut self, event: &Event, view: &View<'_>) -> Option<Plan> {
+        if !matches!(event, Event::Exited(_)) || self.held.is_empty() {
+            return None;
+        }
+        let queues = self.queues(view);
+        let mut plan = Plan::none();
+        self.held.retain(|&id| {
+            let Some(thread) = view.thread(id) else { return false };
+            let at = thread.cpu.and_then(|cpu| view.machine.cpu_index(cpu));
+            let go = at.is_some_and(|queue| queues.is_crowded(queue));
+            if go {
+                let cpus = thread.may_run_on.clone();
+                let reason = format!("{}: may run on any CPU, others have fewer", thread.program);
+                plan.push(Action::Allow { thread: id, cpus }, reason);
+            }
+            !go
+        });
+        Some(plan)
+    }
+
     fn decide(&mut self, view: &View<'_>) -> Plan {
         self.measure(view);
         let cpus = view.machine.cpus().len();
         let Some(law) = self.law(view.machine) else { return Plan::none() };
         let Some(level) = level(view, law.level(cpus as f64)) else { return Plan::none() };
         let predicted = self.predict(level, law, cpus);
-        let mut queues = Queues::new(view.machine.cpus().iter().map(|cpu| cpu.id));
-        let mut known = self.intensity.iter().peekable();
-        for (index, thread) in view.threads.iter().enumerate() {
-            let intensity = known.next_if(|(id, _)| *id == thread.id).map(|(_, rate)| *rate);
-            if let Some(cpu) = thread.cpu.and_then(|cpu| view.machine.cpu_index(cpu)) {
-                queues.add(cpu, Task::new(index, thread, intensity));
-            }
-        }
+        let mut queues = self.queues(view);
         let limits = Limits { predicted, tolerance: self.tolerance };
         let exchanges = queues.balance(&mut self.intensive, limits, view.threads);
-        self.plan(view, &exchanges, predicted)
+        self.plan(view, &queues, &exchanges)
     }
 }
 

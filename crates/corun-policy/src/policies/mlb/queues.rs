@@ -125,6 +125,29 @@ impl Queues {
         exchanges
     }
 
+    /// Which of so many threads belong on the list's run queues and stay there: those above the mean,
+    /// unless their CPU has two more than another, which the host is to even out.
+    pub(super) fn to_hold(&self, list: &[CpuId], threads: usize) -> Vec<bool> {
+        let mut hold = vec![false; threads];
+        let mean = self.mean().unwrap_or(f64::INFINITY);
+        for queue in self.present(list) {
+            if self.is_crowded(queue) {
+                continue;
+            }
+            let above = |task: &&Task| task.intensity.is_some_and(|intensity| intensity > mean);
+            for task in self.tasks[queue].iter().filter(above) {
+                hold[task.thread] = true;
+            }
+        }
+        hold
+    }
+
+    /// Does another CPU have at least two threads less?
+    pub(super) fn is_crowded(&self, queue: usize) -> bool {
+        let least = (0..self.cpus.len()).map(|other| self.load(other)).min().unwrap_or(0);
+        self.load(queue) > least + 1
+    }
+
     /// The list's run queues that still have threads.
     fn present(&self, list: &[CpuId]) -> Vec<usize> {
         let find = |cpu: &CpuId| self.cpus.binary_search(cpu).ok();
@@ -196,7 +219,7 @@ impl Queues {
     }
 
     /// The lowest thread of a run queue that is not above the mean and with which `up` may change
-    /// places: as busy as it, and each allowed where the other is.
+    /// places: as busy as it, and free to run on the same CPUs.
     fn partner(
         &self,
         queue: usize,
@@ -207,7 +230,8 @@ impl Queues {
     ) -> Option<usize> {
         let fits = |task: &Task| {
             let apart = (task.utilisation.unwrap_or(0.0) - up.utilisation.unwrap_or(0.0)).abs();
-            apart <= limits.tolerance && threads[task.thread].allowed == threads[up.thread].allowed
+            apart <= limits.tolerance
+                && threads[task.thread].may_run_on == threads[up.thread].may_run_on
         };
         let candidates = self.movable(queue).filter(|&(_, _, intensity)| intensity <= mean);
         candidates
