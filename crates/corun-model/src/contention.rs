@@ -87,7 +87,7 @@ impl Model {
     /// # Errors
     /// As [`Model::load`].
     pub fn streams(&self) -> Result<Vec<Vec<Outcome>>, ModelError> {
-        let program = self.load(&stream())?;
+        let program = self.load(&stream_profile())?;
         let machine = self.machine();
         let first = |core: &corun_machine::Core| machine.cpu_index(core.cpus.first()?);
         let cpus: Vec<usize> = machine.cores().iter().filter_map(first).collect();
@@ -119,7 +119,7 @@ impl Model {
 /// A program that does nothing but stream through arrays far larger than any cache: a = b + s c
 /// over doubles, as the benchmark STREAM has it. Its figures per instruction are those of the
 /// library's recorded `kernel-triad`.
-pub(crate) fn stream() -> Profile {
+pub fn stream_profile() -> Profile {
     let bytes = 64;
     let curve = MissRateCurve::new(vec![CurvePoint { bytes, mpki: 115.0 }]);
     let phase = Phase {

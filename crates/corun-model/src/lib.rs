@@ -28,7 +28,7 @@ mod table;
 mod whole;
 
 pub use by_ways::{CpiStack, WaysFigures};
-pub use contention::{ContentionLaw, contention_level};
+pub use contention::{ContentionLaw, contention_level, stream_profile};
 pub use error::ModelError;
 pub use model::Model;
 pub use options::{
