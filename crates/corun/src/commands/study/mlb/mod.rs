@@ -111,9 +111,10 @@ fn on_mixes(
 /// No policy can give back more than contention takes.
 fn little_to_gain(mixed: &Mixed) -> String {
     format!(
-        "Under the default contention costs the memory-bound programs {:.1} % here: by the table their \
-         misses are mostly foreseen and few of their cycles wait for memory, and no policy can give back \
-         more. MLB's window of 80 s fills while they run; VBSC acts from its first epoch.",
+        "Under the default contention costs the memory-bound programs {:.1} % here, and no policy can \
+         give back more. Where soplex is among them most of that is cache that it loses; few of the \
+         others' cycles wait for memory, by the table. MLB acts from 4 s on, a run queue at a time, \
+         VBSC from its first epoch.",
         mixed.cost_percent()
     )
 }
