@@ -9,9 +9,11 @@ mod kpart;
 mod lfoc;
 mod lfoc_caps;
 mod linux_default;
+mod mlb;
 mod random;
 mod ucp;
 mod ucp_slowdown;
+mod vbsc;
 mod yu_petrov;
 
 use crate::PolicyEntry;
@@ -26,6 +28,8 @@ pub fn registry() -> &'static [PolicyEntry] {
         random::ENTRY,
         di::ENTRY,
         dio::ENTRY,
+        mlb::ENTRY,
+        vbsc::ENTRY,
         equal_part::ENTRY,
         ucp::ENTRY,
         ucp_slowdown::ENTRY,
