@@ -11,9 +11,11 @@ mod lfoc;
 mod lfoc_caps;
 mod linux_default;
 mod linux_power_saving;
+mod mlb;
 mod random;
 mod ucp;
 mod ucp_slowdown;
+mod vbsc;
 mod yu_petrov;
 
 use crate::PolicyEntry;
@@ -30,6 +32,8 @@ pub fn registry() -> &'static [PolicyEntry] {
         dio::ENTRY,
         dio_power::ENTRY,
         linux_power_saving::ENTRY,
+        mlb::ENTRY,
+        vbsc::ENTRY,
         equal_part::ENTRY,
         ucp::ENTRY,
         ucp_slowdown::ENTRY,

@@ -7,6 +7,7 @@ mod dio_mixes;
 mod dio_power;
 mod factors;
 mod lamp;
+mod mlb;
 mod paper;
 mod partitioning;
 mod prediction;
@@ -18,16 +19,24 @@ use crate::cli::StudyCommand;
 use crate::failure::Outcome;
 
 /// What `corun study all` runs, in the order in which it is shown.
-const PAPER_STUDIES: [PaperStudy; 3] = [classification::STUDY, factors::STUDY, dio_mixes::STUDY];
+const PAPER_STUDIES: &[PaperStudy] = &[
+    classification::STUDY,
+    factors::STUDY,
+    dio_mixes::STUDY,
+    lamp::STUDY,
+    dio_power::STUDY,
+    mlb::STUDY,
+];
 
 pub(super) fn run(command: &StudyCommand) -> Outcome<String> {
     match command {
-        StudyCommand::All(arguments) => paper::run_all(&PAPER_STUDIES, arguments),
+        StudyCommand::All(arguments) => paper::run_all(PAPER_STUDIES, arguments),
         StudyCommand::Classification(arguments) => paper::run(&classification::STUDY, arguments),
         StudyCommand::Factors(arguments) => factors::run(arguments),
         StudyCommand::DioMixes(arguments) => paper::run(&dio_mixes::STUDY, arguments),
         StudyCommand::Lamp(arguments) => paper::run(&lamp::STUDY, arguments),
         StudyCommand::DioPower(arguments) => paper::run(&dio_power::STUDY, arguments),
+        StudyCommand::Mlb(arguments) => paper::run(&mlb::STUDY, arguments),
         StudyCommand::Partitioning(arguments) => partitioning::run(arguments),
         StudyCommand::Prediction(arguments) => prediction::run(arguments),
         StudyCommand::Sampling(arguments) => sampling::run(arguments),

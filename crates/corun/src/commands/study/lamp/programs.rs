@@ -1,6 +1,7 @@
 //! Threads of a web server and of a database as the paper describes them. Their figures are made by
 //! hand: the paper gives 74 misses per 1000 instructions of a web thread, that the database's are light and
-//! wait for the disk, and that a request takes about three and five minutes.
+//! wait for the disk. Requests are a fraction of the paper's three and five minutes long, and many of
+//! DIO's intervals still.
 
 use std::sync::Arc;
 
