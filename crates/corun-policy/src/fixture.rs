@@ -42,6 +42,7 @@ pub(crate) fn threads(machine: &Machine, solo_mpki: &[Option<f64>]) -> Vec<Threa
         llc_apki: 2.0 * llc_mpki,
         instructions_per_s: 1e9,
         memory_bytes_per_s: llc_mpki * 64e6,
+        numa_penalty: None,
     };
     solo_mpki
         .iter()
