@@ -9,6 +9,8 @@ mod kpart;
 mod lfoc;
 mod lfoc_caps;
 mod linux_default;
+mod maximum_local;
+mod n_mass;
 mod random;
 mod ucp;
 mod ucp_slowdown;
@@ -26,6 +28,8 @@ pub fn registry() -> &'static [PolicyEntry] {
         random::ENTRY,
         di::ENTRY,
         dio::ENTRY,
+        maximum_local::ENTRY,
+        n_mass::ENTRY,
         equal_part::ENTRY,
         ucp::ENTRY,
         ucp_slowdown::ENTRY,

@@ -141,7 +141,7 @@ impl Item {
 }
 
 /// The on-line CPUs that at least one thread may run on.
-fn usable_cpus(view: &View<'_>) -> CpuSet {
+pub(crate) fn usable_cpus(view: &View<'_>) -> CpuSet {
     let online = view.machine.cpu_set();
     if view.threads.iter().any(|thread| online.is_subset(&thread.may_run_on)) {
         return online;
