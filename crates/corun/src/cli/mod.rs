@@ -5,10 +5,10 @@ mod hosting;
 mod values;
 
 pub(crate) use arguments::{
-    AbArgs, CachesArgs, CompareArgs, CurveStudyOutput, DioMixesArgs, DoctorArgs, ExportArgs,
-    ImportArgs, ListArgs, ModelArgs, PartitionArgs, PartitioningStudyArgs, PlaceArgs, PredictArgs,
-    PredictionArgs, ProfileArgs, ProfilesCommand, ReplayArgs, RerecordingArgs, RestoreArgs,
-    SamplingArgs, ShowArgs, StatArgs, StudyCommand, TopologyArgs,
+    AbArgs, AllStudiesArgs, CachesArgs, CompareArgs, CurveStudyOutput, DoctorArgs, ExportArgs,
+    ImportArgs, ListArgs, ModelArgs, PaperStudyArgs, PartitionArgs, PartitioningStudyArgs,
+    PlaceArgs, PredictArgs, PredictionArgs, ProfileArgs, ProfilesCommand, ReplayArgs,
+    RerecordingArgs, RestoreArgs, SamplingArgs, ShowArgs, StatArgs, StudyCommand, TopologyArgs,
 };
 pub(crate) use hosting::{
     CheckConfigArgs, CountersName, DaemonArgs, HostArgs, RunArgs, StandInArgs,

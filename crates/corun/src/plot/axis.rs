@@ -44,6 +44,17 @@ impl Axis {
         Self { low, high, logarithmic: false }
     }
 
+    /// A straight axis that covers both values, its ends multiples of 1, 2 or 5 times a power of
+    /// ten that is at least a quarter of their distance.
+    pub(crate) fn between(least: f64, most: f64) -> Self {
+        let span = (most - least).max(1e-9);
+        let power = 10f64.powf((span / 4.0).log10().floor());
+        let steps = [1.0, 2.0, 5.0, 10.0].map(|step| step * power);
+        let step = steps.into_iter().find(|one| 4.0 * one >= span * (1.0 - 1e-9)).unwrap_or(span);
+        let (low, high) = ((least / step).floor() * step, (most / step).ceil() * step);
+        Self { low, high: high.max(low + step), logarithmic: false }
+    }
+
     /// Where a value lies: 0 is the low end, 1 the high one. What is beyond an end lies on it.
     pub(crate) fn part(&self, value: f64) -> f64 {
         let part = if self.logarithmic {
@@ -113,6 +124,14 @@ mod tests {
         let labels: Vec<String> = axis.rate_ticks().into_iter().map(rate_label).collect();
         assert_eq!(labels, ["0", "0.25", "0.5"]);
         assert_eq!(axis.part(0.25), 0.5);
+    }
+
+    #[test]
+    fn an_axis_between_two_values_ends_with_round_ones() {
+        let axis = Axis::between(-4.2, 11.0);
+        assert_eq!((axis.at(0.0), axis.at(1.0)), (-5.0, 15.0));
+        let axis = Axis::between(2.0, 2.0);
+        assert!(axis.part(2.0) >= 0.0 && axis.at(1.0) > axis.at(0.0));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The HTML report: one page that needs nothing but itself.
 
+mod chart;
 mod curves;
 mod distance;
 mod document;
@@ -12,8 +13,9 @@ mod slowdowns;
 mod study;
 mod time_line;
 
+pub(crate) use chart::{Chart, ChartKind};
 pub(crate) use document::size;
 pub(crate) use document::{Entry, Kind, Llc, Machine, Move, Package, Program, Report, TimeLine};
 pub(crate) use page::render;
 pub(crate) use partitions::{PartitionEntry, PartitionProgram, PartitionReport};
-pub(crate) use study::{Chart, ChartKind, StudyFigure, StudyReport};
+pub(crate) use study::{Finding, StudyFigure, StudyReport, index_of_studies};

@@ -9,7 +9,9 @@ mod simulate;
 mod to_report;
 
 use anyhow::anyhow;
-use corun_profile::Method;
+use corun_machine::Machine;
+use corun_model::ModelOptions;
+use corun_profile::{Library, Method, Mix};
 use corun_sim::RunResult;
 
 pub(super) use self::document::Comparison;
@@ -23,6 +25,9 @@ use crate::failure::Outcome;
 use crate::output::{check_target, json, round, write_file};
 use crate::report::{self, TimeLine};
 use crate::scenario::data_of;
+
+/// How long a study looks for an optimum, in seconds.
+const OPTIMUM_LIMIT_S: f64 = 60.0;
 
 /// Digits after the point in the document: more are not the model's to give.
 const DIGITS: i32 = 6;
@@ -56,10 +61,23 @@ pub(super) fn run(arguments: &CompareArgs) -> Outcome<String> {
     Ok(text)
 }
 
+/// A comparison that a study asks for.
+pub(super) struct Ask<'a> {
+    /// Where the mix's profiles are looked up.
+    pub(super) library: &'a Library,
+    pub(super) machine: Machine,
+    pub(super) options: ModelOptions,
+    pub(super) mix: Mix,
+    pub(super) policies: &'a [&'a str],
+    pub(super) seeds: u32,
+}
+
 /// The comparison alone, for studies.
-pub(super) fn comparison(arguments: &CompareArgs, cancel: &Cancel) -> Outcome<Comparison> {
-    let setup = Setup::new(arguments)?;
-    Ok(compare(&setup, arguments.time_limit, cancel)?.comparison)
+pub(super) fn comparison(ask: Ask<'_>, cancel: &Cancel) -> Outcome<Comparison> {
+    let Ask { library, machine, options, mix, policies, seeds } = ask;
+    let policies = policies.iter().map(|&name| name.to_owned()).collect();
+    let setup = Setup::of(library, machine, options, &mix, None, seeds, policies)?;
+    Ok(compare(&setup, OPTIMUM_LIMIT_S, cancel)?.comparison)
 }
 
 struct Compared {

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anyhow::anyhow;
-use corun_model::{LoadedProgram, Model};
+use corun_machine::Machine;
+use corun_model::{LoadedProgram, Model, ModelOptions};
 use corun_policy::{PolicyKind, registry};
 use corun_profile::{Fault, Library, Method, Mix, MixSource, Profile, Step, TABLE_INSTRUCTIONS};
 use corun_sim::{AppSpec, SimError, apps_from_mix};
@@ -71,16 +72,32 @@ impl Setup {
             app.instructions = app.instructions.or(arguments.instructions).or(usual);
         }
         let options = model_options(&arguments.model);
+        let seeds = arguments.seeds.or(mix.seeds).unwrap_or(DEFAULT_SEEDS);
+        Self::of(&library, machine, options, &mix, source, seeds, policies)
+    }
+
+    /// A mix of a library's programs on a machine.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub(super) fn of(
+        library: &Library,
+        machine: Machine,
+        options: ModelOptions,
+        mix: &Mix,
+        source: Option<&MixSource>,
+        seeds: u32,
+        policies: Vec<String>,
+    ) -> Outcome<Self> {
         let model = Arc::new(Model::new(Arc::new(machine), options)?);
-        let loaded = load(&mix, source, &library, &model)?;
-        let mut apps = apps_from_mix(&mix, model.machine(), |name| loaded.get(name).cloned())
-            .map_err(|error| app_failure(&mix, source, error))?;
+        let loaded = load(mix, source, library, &model)?;
+        let mut apps = apps_from_mix(mix, model.machine(), |name| loaded.get(name).cloned())
+            .map_err(|error| app_failure(mix, source, error))?;
         name_apart(&mut apps);
         let profiles = apps
             .iter()
             .map(|app| library.get(&app.program.name).cloned())
             .collect::<Result<_, _>>()?;
-        let seeds = arguments.seeds.or(mix.seeds).unwrap_or(DEFAULT_SEEDS);
         if seeds > MOST_SEEDS {
             let message = format!("seeds: found {seeds}, expected at most {MOST_SEEDS}");
             return Err(Failure::input(message));

@@ -4,16 +4,20 @@
 //! The paper (section 5.2, Fig. 9) has four programs on two LLCs and finds DI and DIO within 2 % of
 //! the best of the three schedules; with eight cores each mix stands twice.
 
-use corun_model::{BandwidthModel, SpaceLaw};
-use corun_profile::Profile;
-use serde::Serialize;
+use anyhow::anyhow;
+use corun_machine::preset;
+use corun_model::{BandwidthModel, ModelOptions, SpaceLaw};
+use corun_profile::{Mix, Profile, TABLE_INSTRUCTIONS};
 
-use crate::cancel::Cancel;
-use crate::cli::{CompareArgs, DioMixesArgs, ModelArgs, TableFormat};
-use crate::commands::compare::{Comparison, comparison};
+use super::paper::{Ground, PaperStudy, StandsOn};
+use crate::commands::compare::{Ask, Comparison, comparison};
 use crate::failure::Outcome;
-use crate::output::{Align, csv_rows, json, round, table};
-use crate::scenario::{data_of, library};
+use crate::report::{Chart, ChartKind, Finding, StudyFigure, StudyReport};
+use crate::scenario::data_of;
+
+/// The experiment.
+pub(super) const STUDY: PaperStudy =
+    PaperStudy { name: "dio-mixes", stands_on: StandsOn::Spec, seeds: 50, page };
 
 /// Table III, with the names of the public solo table; the paper's bare names are of CPU2006.
 const MIXES: [[&str; 4]; 8] = [
@@ -31,14 +35,20 @@ const MIXES: [[&str; 4]; 8] = [
 const MACHINES: [(&str, usize); 3] =
     [("xeon-x5365-2llc", 1), ("xeon-x5365", 2), ("2x-gold-6138-4c", 2)];
 
+/// The paper's four cores: one LLC of each package.
+const PAPER_MACHINE: &str = MACHINES[0].0;
+
 /// Compared with the optimum, beside the worst and the expectation.
 const POLICIES: [&str; 3] = ["di", "dio", "linux-default"];
 
 /// The paper's distance of DI and DIO to the optimum, at most (section 5.2, on its 4-core machine).
 const PAPER_PERCENT: f64 = 2.0;
 
+/// A model: its name, law of space, bandwidth, and the share of a peak that one alone draws at most.
+type Variant = (&'static str, SpaceLaw, BandwidthModel, Option<f64>);
+
 /// The other models under which DI's placements are judged: what shows whose doing a distance is.
-const VARIANTS: [(&str, SpaceLaw, BandwidthModel, Option<f64>); 6] = [
+const VARIANTS: [Variant; 6] = [
     ("additive", SpaceLaw::FillTime, BandwidthModel::Additive, None),
     (
         "additive, alone at most 0.8 of a peak",
@@ -52,222 +62,188 @@ const VARIANTS: [(&str, SpaceLaw, BandwidthModel, Option<f64>); 6] = [
     ("none: cache alone", SpaceLaw::FillTime, BandwidthModel::None, None),
 ];
 
-#[derive(Debug, Serialize)]
-struct Study {
-    study: &'static str,
-    source: &'static str,
-    /// The paper's distance of DI and DIO to the optimum, at most.
-    paper_above_optimal_percent: f64,
-    seeds: u32,
-    profiles: String,
-    machines: Vec<OnMachine>,
-}
-
-#[derive(Debug, Serialize)]
 struct OnMachine {
     machine: &'static str,
     mixes: Vec<MixResult>,
-    /// DI's distance to the optimum of each model.
-    di_under: Vec<Variant>,
+    /// DI's distance to the optimum of each model: its name, the mean and the largest percent.
+    di_under: Vec<(&'static str, f64, f64)>,
 }
 
-#[derive(Debug, Serialize)]
 struct MixResult {
-    /// Its number in Table III.
-    mix: usize,
-    apps: Vec<String>,
     optimal_mean_slowdown: f64,
-    above_optimal_percent: Vec<Above>,
+    /// A row of a comparison, and its distance to the optimum's mean slowdown in percent.
+    above_optimal_percent: Vec<(String, f64)>,
 }
 
-/// A row of a comparison, by its distance to the optimum's mean slowdown.
-#[derive(Debug, Serialize)]
-struct Above {
-    policy: String,
-    percent: f64,
-}
-
-#[derive(Debug, Serialize)]
-struct Variant {
-    model: &'static str,
-    mean_percent: f64,
-    largest_percent: f64,
-}
-
-pub(super) fn run(arguments: &DioMixesArgs) -> Outcome<String> {
-    let cancel = Cancel::on_signal()?;
-    let library = library(Some(&arguments.profiles))?;
+fn page(ground: &Ground) -> Outcome<StudyReport> {
+    let spec = ground.spec()?;
     let programs: Vec<Profile> =
-        MIXES.iter().flatten().map(|name| library.get(name).cloned()).collect::<Result<_, _>>()?;
-    let mut study = Study {
-        study: "dio-mixes",
-        source: "Blagodurov, Zhuravlev, Fedorova, ACM TOCS 28(4), 2010, Table III and Fig. 9",
-        paper_above_optimal_percent: PAPER_PERCENT,
-        seeds: arguments.seeds,
-        profiles: data_of(&programs),
-        machines: Vec::new(),
-    };
-    for (machine, copies) in MACHINES {
-        let mut mixes = Vec::new();
-        for (place, mix) in MIXES.iter().enumerate() {
-            let of_mix = compare_args(arguments, machine, mix, copies);
-            let compared = comparison(&of_mix, &cancel)?;
-            mixes.push(mix_result(place + 1, compared));
-        }
+        MIXES.iter().flatten().map(|name| spec.get(name).cloned()).collect::<Result<_, _>>()?;
+    let machines = MACHINES
+        .iter()
+        .map(|&(machine, copies)| OnMachine::new(ground, machine, copies))
+        .collect::<Outcome<Vec<OnMachine>>>()?;
+    Ok(StudyReport {
+        name: STUDY.name,
+        title: "DIO's eight mixes".to_owned(),
+        about: format!(
+            "Blagodurov, Zhuravlev, Fedorova, ACM TOCS 28(4), 2010, Table III and Fig. 9. Profiles: {}; {} \
+             seeds. Mean slowdown above the optimum's, in %.",
+            data_of(&programs),
+            ground.seeds
+        ),
+        findings: machines.iter().flat_map(OnMachine::findings).collect(),
+        figures: machines.iter().flat_map(OnMachine::figures).collect(),
+    })
+}
+
+fn ask<'a>(
+    ground: &'a Ground,
+    machine: &str,
+    copies: usize,
+    mix: &[&str],
+    policies: &'a [&'a str],
+) -> Outcome<Ask<'a>> {
+    let programs: Vec<&str> = mix.iter().copied().cycle().take(mix.len() * copies).collect();
+    let mut mix = Mix::of_apps(&programs).map_err(|fault| anyhow!("{fault}"))?;
+    for app in &mut mix.apps {
+        app.instructions = Some(TABLE_INSTRUCTIONS);
+    }
+    let machine = preset(machine).map_err(|error| anyhow!(error))?;
+    let options = ModelOptions::default();
+    Ok(Ask { library: ground.spec()?, machine, options, mix, policies, seeds: ground.seeds })
+}
+
+impl OnMachine {
+    fn new(ground: &Ground, machine: &'static str, copies: usize) -> Outcome<Self> {
+        let of_mix = |mix: &[&str; 4]| {
+            let asked = ask(ground, machine, copies, mix, &POLICIES)?;
+            Ok(MixResult::new(comparison(asked, &ground.cancel)?))
+        };
+        let mixes = MIXES.iter().map(of_mix).collect::<Outcome<_>>()?;
         let di_under = VARIANTS
             .iter()
-            .map(|&variant| judge(arguments, machine, copies, variant, &cancel))
+            .map(|variant| judge(ground, machine, copies, variant))
             .collect::<Outcome<_>>()?;
-        study.machines.push(OnMachine { machine, mixes, di_under });
+        Ok(Self { machine, mixes, di_under })
     }
-    match arguments.format {
-        TableFormat::Table => Ok(study.text()),
-        TableFormat::Json => json(&study),
-        TableFormat::Csv => study.csv(),
+
+    /// The mean over the mixes of a row's distance.
+    fn mean_percent(&self, policy: &str) -> f64 {
+        let rows = self.mixes.iter().flat_map(|mix| &mix.above_optimal_percent);
+        let of: Vec<f64> =
+            rows.filter(|(name, _)| name == policy).map(|(_, percent)| *percent).collect();
+        corun_metrics::mean(&of).unwrap_or(f64::NAN)
+    }
+
+    fn findings(&self) -> Option<Finding> {
+        (self.machine == PAPER_MACHINE).then(|| Finding {
+            what: "DI and DIO above the optimum, four programs on two LLCs (Fig. 9)".to_owned(),
+            paper: format!("at most {PAPER_PERCENT} %"),
+            ours: format!(
+                "{} and {} % on average",
+                percent(self.mean_percent("di")),
+                percent(self.mean_percent("dio"))
+            ),
+            difference: "Two mixes with programs that alone fill a bus are beyond it: the model's \
+                         doing, as the table of DI under other models shows."
+                .to_owned(),
+        })
+    }
+
+    fn figures(&self) -> [StudyFigure; 2] {
+        [self.mix_figure(), self.variant_figure()]
+    }
+
+    fn mix_figure(&self) -> StudyFigure {
+        let names: Vec<&str> = self.mixes.first().map_or_else(Vec::new, |mix| {
+            mix.above_optimal_percent.iter().map(|(name, _)| name.as_str()).collect()
+        });
+        let mut header = strings(&["programs", "optimal"]);
+        header.extend(names.iter().map(|&name| name.to_owned()));
+        let mut rows: Vec<Vec<String>> = Vec::new();
+        for (programs, mix) in MIXES.iter().zip(&self.mixes) {
+            let mut row = vec![programs.join(", "), format!("{:.3}", mix.optimal_mean_slowdown)];
+            row.extend(mix.above_optimal_percent.iter().map(|one| percent(one.1)));
+            rows.push(row);
+        }
+        let mut mean = strings(&["mean", "-"]);
+        mean.extend(names.iter().map(|name| percent(self.mean_percent(name))));
+        rows.push(mean);
+        let of = |place: usize| {
+            self.mixes.iter().map(|mix| Some(mix.above_optimal_percent[place].1)).collect()
+        };
+        StudyFigure {
+            id: self.machine.to_owned(),
+            heading: format!("The mixes of Table III on {}", self.machine),
+            about: "Mean slowdown above the best placement's, in %.".to_owned(),
+            chart: Some(Chart {
+                kind: ChartKind::BarsFrom(0.0),
+                across: "mix".to_owned(),
+                upwards: "% above the optimum".to_owned(),
+                labels: (1..=MIXES.len()).map(|mix| mix.to_string()).collect(),
+                series: names
+                    .iter()
+                    .enumerate()
+                    .filter(|(_, name)| POLICIES.contains(name))
+                    .map(|(place, name)| ((*name).to_owned(), of(place)))
+                    .collect(),
+            }),
+            header,
+            rows,
+        }
+    }
+
+    fn variant_figure(&self) -> StudyFigure {
+        let row = |(name, mean, largest): &(&str, f64, f64)| {
+            vec![(*name).to_owned(), percent(*mean), percent(*largest)]
+        };
+        StudyFigure {
+            id: format!("{}-models", self.machine),
+            heading: format!("DI's placements on {}, judged by other models", self.machine),
+            about: "Above the optimum of each model, in %. The placements stay.".to_owned(),
+            chart: None,
+            header: strings(&["model", "mean", "largest"]),
+            rows: self.di_under.iter().map(row).collect(),
+        }
     }
 }
 
-fn compare_args(
-    arguments: &DioMixesArgs,
-    machine: &str,
-    mix: &[&str],
-    copies: usize,
-) -> CompareArgs {
-    let programs = mix.iter().map(|name| (*name).to_owned());
-    CompareArgs {
-        mix: None,
-        machine: Some(machine.to_owned()),
-        profiles: Some(arguments.profiles.clone()),
-        apps: programs.cycle().take(mix.len() * copies).collect(),
-        policy: POLICIES.iter().map(|name| (*name).to_owned()).collect(),
-        seeds: Some(arguments.seeds),
-        instructions: None,
-        time_limit: 60.0,
-        model: ModelArgs::default(),
-        format: TableFormat::Table,
-        report: None,
+impl MixResult {
+    fn new(compared: Comparison) -> Self {
+        let optimal = compared.policies.iter().find(|row| row.policy == "optimal");
+        let optimal_mean_slowdown = optimal.map_or(f64::NAN, |row| row.mean_slowdown);
+        let rows = compared.policies.into_iter().filter(|row| row.policy != "optimal");
+        let above = rows.filter_map(|row| Some((row.policy, row.above_optimal_percent?)));
+        Self { optimal_mean_slowdown, above_optimal_percent: above.collect() }
     }
-}
-
-fn mix_result(mix: usize, compared: Comparison) -> MixResult {
-    let optimal = compared.policies.iter().find(|row| row.policy == "optimal");
-    let optimal_mean_slowdown = optimal.map_or(f64::NAN, |row| row.mean_slowdown);
-    let above = compared.policies.into_iter().filter_map(|row| {
-        let percent = round(row.above_optimal_percent?, 3);
-        Some(Above { policy: row.policy, percent })
-    });
-    let above_optimal_percent = above.filter(|row| row.policy != "optimal").collect();
-    MixResult { mix, apps: compared.apps, optimal_mean_slowdown, above_optimal_percent }
 }
 
 /// How far DI's placements are from the optimum of another model. The placements stay: DI looks at
 /// solo miss rates, which no law of sharing changes.
 fn judge(
-    arguments: &DioMixesArgs,
+    ground: &Ground,
     machine: &str,
     copies: usize,
-    (model, space, bandwidth, solo_peak_share): (
-        &'static str,
-        SpaceLaw,
-        BandwidthModel,
-        Option<f64>,
-    ),
-    cancel: &Cancel,
-) -> Outcome<Variant> {
+    &(model, space, bandwidth, solo_peak_share): &Variant,
+) -> Outcome<(&'static str, f64, f64)> {
     let mut distances = Vec::new();
     for mix in &MIXES {
-        let mut of_mix = compare_args(arguments, machine, mix, copies);
-        of_mix.policy = vec!["di".to_owned()];
-        of_mix.seeds = Some(1);
-        of_mix.model.space = Some(space);
-        of_mix.model.bandwidth_model = Some(bandwidth);
-        of_mix.model.solo_peak_share = solo_peak_share;
-        let compared = comparison(&of_mix, cancel)?;
+        let mut asked = ask(ground, machine, copies, mix, &["di"])?;
+        asked.seeds = 1;
+        asked.options.space = space;
+        asked.options.bandwidth = bandwidth;
+        asked.options.solo_peak_share = solo_peak_share;
+        let compared = comparison(asked, &ground.cancel)?;
         let di = compared.policies.iter().find(|row| row.policy == "di");
         distances.extend(di.and_then(|row| row.above_optimal_percent));
     }
     let mean = corun_metrics::mean(&distances).unwrap_or(f64::NAN);
-    let largest = distances.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    Ok(Variant { model, mean_percent: round(mean, 3), largest_percent: round(largest, 3) })
+    Ok((model, mean, distances.iter().copied().fold(f64::NEG_INFINITY, f64::max)))
 }
 
-impl Study {
-    fn text(&self) -> String {
-        let mut text = format!(
-            "DIO's Table III: mean slowdown above the optimum's, in %. The paper has DI and DIO \
-             within {PAPER_PERCENT} % (Fig. 9).\nprofiles: {}; {} seeds\n",
-            self.profiles, self.seeds
-        );
-        for on in &self.machines {
-            text.push_str(&format!("\n{}\n\n", on.machine));
-            text.push_str(&on.mix_table());
-            text.push_str("\nDI's placements, judged by other models:\n\n");
-            text.push_str(&on.variant_table());
-        }
-        text
-    }
-
-    fn csv(&self) -> Outcome<String> {
-        let header = ["machine", "mix", "apps", "policy", "above_optimal_percent"];
-        let mut rows = Vec::new();
-        for on in &self.machines {
-            for mix in &on.mixes {
-                rows.extend(mix.above_optimal_percent.iter().map(|row| {
-                    vec![
-                        on.machine.to_owned(),
-                        mix.mix.to_string(),
-                        mix.apps.join(" "),
-                        row.policy.clone(),
-                        row.percent.to_string(),
-                    ]
-                }));
-            }
-        }
-        csv_rows(&header, &rows)
-    }
-}
-
-impl OnMachine {
-    fn mix_table(&self) -> String {
-        let Some(first) = self.mixes.first() else { return String::new() };
-        let names = first.above_optimal_percent.iter().map(|row| row.policy.as_str());
-        let mut header =
-            vec![("mix", Align::Right), ("programs", Align::Left), ("optimal", Align::Right)];
-        header.extend(names.map(|name| (name, Align::Right)));
-        let mut rows: Vec<Vec<String>> = self
-            .mixes
-            .iter()
-            .map(|mix| {
-                let programs = MIXES[mix.mix - 1].join(", ");
-                let mut row = vec![
-                    mix.mix.to_string(),
-                    programs,
-                    format!("{:.3}", mix.optimal_mean_slowdown),
-                ];
-                row.extend(mix.above_optimal_percent.iter().map(|one| percent(one.percent)));
-                row
-            })
-            .collect();
-        let mut mean = vec![String::new(), "mean".to_owned(), String::new()];
-        mean.extend((0..first.above_optimal_percent.len()).map(|column| {
-            let of = self.mixes.iter().map(|mix| mix.above_optimal_percent[column].percent);
-            percent(of.sum::<f64>() / self.mixes.len() as f64)
-        }));
-        rows.push(mean);
-        table(&header, &rows)
-    }
-
-    fn variant_table(&self) -> String {
-        let header = [("model", Align::Left), ("mean", Align::Right), ("largest", Align::Right)];
-        let rows: Vec<Vec<String>> = self
-            .di_under
-            .iter()
-            .map(|one| {
-                vec![one.model.to_owned(), percent(one.mean_percent), percent(one.largest_percent)]
-            })
-            .collect();
-        table(&header, &rows)
-    }
+fn strings(words: &[&str]) -> Vec<String> {
+    words.iter().map(|&word| word.to_owned()).collect()
 }
 
 /// Values that would print as -0.0 are zero.

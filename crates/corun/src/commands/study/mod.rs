@@ -1,17 +1,24 @@
-//! `corun study`: one module a study.
+//! `corun study`: one module a study. An experiment of a paper is its module, its line in
+//! [`PAPER_STUDIES`] and its name in [`StudyCommand`].
 
 mod curve_pairs;
 mod dio_mixes;
+mod paper;
 mod partitioning;
 mod prediction;
 mod sampling;
 
+use self::paper::PaperStudy;
 use crate::cli::StudyCommand;
 use crate::failure::Outcome;
 
+/// What `corun study all` runs, in the order in which it is shown.
+const PAPER_STUDIES: [PaperStudy; 1] = [dio_mixes::STUDY];
+
 pub(super) fn run(command: &StudyCommand) -> Outcome<String> {
     match command {
-        StudyCommand::DioMixes(arguments) => dio_mixes::run(arguments),
+        StudyCommand::All(arguments) => paper::run_all(&PAPER_STUDIES, arguments),
+        StudyCommand::DioMixes(arguments) => paper::run(&dio_mixes::STUDY, arguments),
         StudyCommand::Partitioning(arguments) => partitioning::run(arguments),
         StudyCommand::Prediction(arguments) => prediction::run(arguments),
         StudyCommand::Sampling(arguments) => sampling::run(arguments),

@@ -18,6 +18,7 @@ impl Study {
                 self.mixes,
                 self.seed
             ),
+            findings: Vec::new(),
             figures: vec![
                 self.partitions(),
                 self.bandwidth(0),
@@ -53,7 +54,7 @@ impl Study {
             ]
         });
         StudyFigure {
-            id: "partitions",
+            id: "partitions".to_owned(),
             heading: "How many partitions there are (Fig. 5.1, eq. 5.5; nodes: Table 5.1)".to_owned(),
             about: "Ways to hand 11 and 20 cache ways to programs, one each at least; and the nodes of \
                     the tree of 20 ways, which for 3 to 8 programs are the thesis's."
@@ -88,7 +89,7 @@ impl Study {
             ]
         });
         StudyFigure {
-            id: if subject == 0 { "bandwidth-first" } else { "bandwidth-second" },
+            id: format!("bandwidth-{}", ["first", "second"][subject]),
             heading: format!("{} beside aggressors (Fig. 5.3)", pressed.program),
             about: format!(
                 "In {} ways of its own, beside more and more of {} in the others. Morad's slowdown is \
@@ -132,7 +133,7 @@ impl Study {
             ("policies-unfairness", "unfairness", "In the thesis ucp comes closest.")
         };
         StudyFigure {
-            id,
+            id: id.to_owned(),
             heading: format!("Simple policies by {name} (Fig. 5.4)"),
             about: format!(
                 "The worst of {} mixes of each size, as a share of the optimum: 1 is as good. Drawn for \
@@ -170,7 +171,7 @@ impl Study {
             ]
         });
         StudyFigure {
-            id: "search",
+            id: "search".to_owned(),
             heading: "How much of the tree is visited (Fig. 5.9)".to_owned(),
             about: "States and boxes that the search visits beside the nodes of the thesis's tree. \
                     They are not the same things: a state of a dynamic program stands for all \
@@ -198,7 +199,7 @@ impl Study {
         });
         let ratios = compared.iter().map(|row| Some(row.partitioning_to_clustering)).collect();
         StudyFigure {
-            id: "clustering",
+            id: "clustering".to_owned(),
             heading: "Optimal partitioning against optimal clustering (Fig. 6.2)".to_owned(),
             about: "Least unfairness with strict partitioning / with clusters, mean of the mixes, on 11 \
                     ways. As in the thesis it rises with the programs, and where each program has but one \
@@ -230,7 +231,7 @@ impl Study {
         });
         let percent = |share: f64| format!("{:.0} %", share * 100.0);
         StudyFigure {
-            id: "sizes",
+            id: "sizes".to_owned(),
             heading: "Who sits in clusters of which size (Fig. 6.3)".to_owned(),
             about: format!(
                 "The fairest clusterings of {} mixes of {} programs: clusters of each size a mix, and the \
