@@ -269,7 +269,7 @@ fn spec() -> impl Strategy<Value = MachineSpec> {
                     remote_only: n > 1,
                 }],
                 power: None,
-                calibration: (n > 1).then(|| Calibration {
+                calibration: (n > 1).then_some(Calibration {
                     numa_penalty: Some(NumaPenaltyFit { intercept: 1.05, per_mpki: peak * 1e-6 }),
                     link_threshold_mpki: Some(peak),
                 }),

@@ -19,6 +19,7 @@ pub(crate) use change::{Doing, Thing};
 pub use cpusets::Cpusets;
 pub use nice::Nice;
 pub use pages::Pages;
+pub(crate) use pages::bytes_by_node;
 
 use crate::Task;
 

@@ -153,7 +153,7 @@ pub(super) fn pressures(
 ) -> Vec<f64> {
     let of = |(place, list): (usize, &Vec<usize>)| {
         let node = processors.list[place].node;
-        list.iter().map(|&index| processes[index].pressure_on(node)).sum()
+        list.iter().fold(0.0, |sum, &index| sum + processes[index].pressure_on(node))
     };
     mapping.lists.iter().enumerate().map(of).collect()
 }

@@ -14,6 +14,8 @@ pub(crate) enum StudyCommand {
     All(AllStudiesArgs),
     /// The eight mixes of DIO's Table III on three machines: each policy's distance to the optimum
     DioMixes(PaperStudyArgs),
+    /// N-MASS and maximum-local on their workloads, against every schedule that the kernel may choose
+    NMass(PaperStudyArgs),
     /// Partitions and clusters of a cache's ways: how many, how near policies are, what the best is
     Partitioning(PartitioningStudyArgs),
     /// The laws of space against a reference cache that replays the programs' traces

@@ -3,6 +3,7 @@
 
 mod curve_pairs;
 mod dio_mixes;
+mod n_mass;
 mod paper;
 mod partitioning;
 mod prediction;
@@ -13,12 +14,13 @@ use crate::cli::StudyCommand;
 use crate::failure::Outcome;
 
 /// What `corun study all` runs, in the order in which it is shown.
-const PAPER_STUDIES: [PaperStudy; 1] = [dio_mixes::STUDY];
+const PAPER_STUDIES: [PaperStudy; 2] = [dio_mixes::STUDY, n_mass::STUDY];
 
 pub(super) fn run(command: &StudyCommand) -> Outcome<String> {
     match command {
         StudyCommand::All(arguments) => paper::run_all(&PAPER_STUDIES, arguments),
         StudyCommand::DioMixes(arguments) => paper::run(&dio_mixes::STUDY, arguments),
+        StudyCommand::NMass(arguments) => paper::run(&n_mass::STUDY, arguments),
         StudyCommand::Partitioning(arguments) => partitioning::run(arguments),
         StudyCommand::Prediction(arguments) => prediction::run(arguments),
         StudyCommand::Sampling(arguments) => sampling::run(arguments),
