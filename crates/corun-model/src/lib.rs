@@ -20,6 +20,7 @@ mod numa;
 mod options;
 mod outcome;
 mod program;
+pub mod schemes;
 mod scratch;
 mod site;
 mod space;

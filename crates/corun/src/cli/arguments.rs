@@ -5,8 +5,8 @@ mod study;
 
 pub(crate) use live::{AbArgs, DoctorArgs, RestoreArgs, StatArgs};
 pub(crate) use study::{
-    AllStudiesArgs, CurveStudyOutput, PaperStudyArgs, PartitioningStudyArgs, PredictionArgs,
-    RerecordingArgs, SamplingArgs, StudyCommand,
+    AllStudiesArgs, CurveStudyOutput, FactorsArgs, PaperStudyArgs, PartitioningStudyArgs,
+    PredictionArgs, RerecordingArgs, SamplingArgs, StudyCommand,
 };
 
 use std::path::PathBuf;

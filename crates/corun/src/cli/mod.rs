@@ -6,9 +6,10 @@ mod values;
 
 pub(crate) use arguments::{
     AbArgs, AllStudiesArgs, CachesArgs, CompareArgs, CurveStudyOutput, DoctorArgs, ExportArgs,
-    ImportArgs, ListArgs, ModelArgs, PaperStudyArgs, PartitionArgs, PartitioningStudyArgs,
-    PlaceArgs, PredictArgs, PredictionArgs, ProfileArgs, ProfilesCommand, ReplayArgs,
-    RerecordingArgs, RestoreArgs, SamplingArgs, ShowArgs, StatArgs, StudyCommand, TopologyArgs,
+    FactorsArgs, ImportArgs, ListArgs, ModelArgs, PaperStudyArgs, PartitionArgs,
+    PartitioningStudyArgs, PlaceArgs, PredictArgs, PredictionArgs, ProfileArgs, ProfilesCommand,
+    ReplayArgs, RerecordingArgs, RestoreArgs, SamplingArgs, ShowArgs, StatArgs, StudyCommand,
+    TopologyArgs,
 };
 pub(crate) use hosting::{
     CheckConfigArgs, CountersName, DaemonArgs, HostArgs, RunArgs, StandInArgs,

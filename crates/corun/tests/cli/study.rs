@@ -37,6 +37,44 @@ fn the_optimum_and_the_worst_enclose_every_static_placement() {
 }
 
 #[test]
+fn schemes_lie_between_the_optimum_and_the_worst() {
+    let fixture = Fixture::new();
+    let study = fixture.run(&["study", "classification", "--format", "json"]).json();
+    let figure = &study["figures"][0];
+    assert_eq!(figure["id"], "library-fig-3");
+    let rows = figure["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 4);
+    for row in rows {
+        let figures: Vec<f64> =
+            row.as_array().unwrap()[2..].iter().map(|one| one.as_f64().unwrap()).collect();
+        let worst = *figures.last().unwrap();
+        assert!(worst > 0.0 && figures.iter().all(|one| (0.0..=worst).contains(one)), "{row}");
+    }
+}
+
+#[test]
+fn factors_sum_to_the_total() {
+    let fixture = Fixture::new();
+    let study = fixture.run(&["study", "factors", "--format", "json"]).json();
+    let of_machine = fixture.run(&["study", "factors", "--machine", "i7-2600", "--format", "json"]);
+    let figures = [
+        study["figures"].as_array().unwrap().clone(),
+        vec![of_machine.json()["figures"][0].clone()],
+    ];
+    assert_eq!(figures.concat().len(), 3);
+    for figure in figures.concat() {
+        for row in figure["rows"].as_array().unwrap() {
+            let figures: Vec<f64> =
+                row.as_array().unwrap()[1..].iter().map(|one| one.as_f64().unwrap()).collect();
+            let sum: f64 = figures[1..].iter().sum();
+            // Each is printed to 0.1.
+            assert!((sum - figures[0]).abs() < 0.3, "{row}");
+        }
+    }
+    fixture.run(&["study", "factors", "--machine", "nowhere"]).refused(&["nowhere"]);
+}
+
+#[test]
 fn all_studies_make_a_page_each_or_say_what_they_need() {
     let fixture = Fixture::new();
     let text = fixture.run(&["study", "all", "--out", "pages"]).done();

@@ -12,6 +12,10 @@ use crate::cli::values::CacheForm;
 pub(crate) enum StudyCommand {
     /// Every experiment of the papers below, a page each and one that lists them
     All(AllStudiesArgs),
+    /// Which classification scheme: Pain, Miss Rate, Animal classes or SDC (DIO, section 2)
+    Classification(PaperStudyArgs),
+    /// What cache, bus, memory controller, link and prefetch add to degradation (DIO, section 3)
+    Factors(FactorsArgs),
     /// The eight mixes of DIO's Table III on three machines: each policy's distance to the optimum
     DioMixes(PaperStudyArgs),
     /// N-MASS and maximum-local on their workloads, against every schedule that the kernel may choose
@@ -41,6 +45,18 @@ pub(crate) struct PaperStudyArgs {
     /// Also write an HTML page with its plots
     #[arg(long, value_name = "FILE.html")]
     pub(crate) report: Option<PathBuf>,
+}
+
+/// `corun study factors`.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  corun study factors --machine 2x-xeon-8480")]
+pub(crate) struct FactorsArgs {
+    /// A preset, a machine file or `this`, instead of the paper's two machines
+    #[arg(long, value_name = "NAME|FILE")]
+    pub(crate) machine: Option<String>,
+    #[command(flatten)]
+    pub(crate) study: PaperStudyArgs,
 }
 
 /// `corun study all`.

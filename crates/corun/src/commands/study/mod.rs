@@ -1,8 +1,10 @@
 //! `corun study`: one module a study. An experiment of a paper is its module, its line in
 //! [`PAPER_STUDIES`] and its name in [`StudyCommand`].
 
+mod classification;
 mod curve_pairs;
 mod dio_mixes;
+mod factors;
 mod n_mass;
 mod paper;
 mod partitioning;
@@ -14,11 +16,14 @@ use crate::cli::StudyCommand;
 use crate::failure::Outcome;
 
 /// What `corun study all` runs, in the order in which it is shown.
-const PAPER_STUDIES: [PaperStudy; 2] = [dio_mixes::STUDY, n_mass::STUDY];
+const PAPER_STUDIES: [PaperStudy; 4] =
+    [classification::STUDY, factors::STUDY, dio_mixes::STUDY, n_mass::STUDY];
 
 pub(super) fn run(command: &StudyCommand) -> Outcome<String> {
     match command {
         StudyCommand::All(arguments) => paper::run_all(&PAPER_STUDIES, arguments),
+        StudyCommand::Classification(arguments) => paper::run(&classification::STUDY, arguments),
+        StudyCommand::Factors(arguments) => factors::run(arguments),
         StudyCommand::DioMixes(arguments) => paper::run(&dio_mixes::STUDY, arguments),
         StudyCommand::NMass(arguments) => paper::run(&n_mass::STUDY, arguments),
         StudyCommand::Partitioning(arguments) => partitioning::run(arguments),

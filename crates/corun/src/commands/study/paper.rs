@@ -1,5 +1,6 @@
 //! The papers' experiments: each makes a page, from the same ground.
 
+use std::cell::OnceCell;
 use std::path::Path;
 
 use anyhow::Context as _;
@@ -29,11 +30,14 @@ pub(super) struct PaperStudy {
 pub(super) enum StandsOn {
     /// The SPEC programs of a table that is not part of corun.
     Spec,
+    /// The shipped library; the SPEC programs beside it where they are given.
+    Shipped,
 }
 
 /// What every study gets.
 pub(super) struct Ground {
     spec: Option<Library>,
+    shipped: OnceCell<Library>,
     /// Repeat what depends on chance with seeds 1 to this.
     pub(super) seeds: u32,
     /// Set when the user wants to stop.
@@ -43,7 +47,16 @@ pub(super) struct Ground {
 impl Ground {
     fn new(profiles: Option<&Path>, seeds: u32, cancel: Cancel) -> Outcome<Self> {
         let spec = profiles.map(|path| library(Some(path))).transpose()?;
-        Ok(Self { spec, seeds, cancel })
+        Ok(Self { spec, shipped: OnceCell::new(), seeds, cancel })
+    }
+
+    /// The programs that corun ships.
+    pub(super) fn shipped(&self) -> Outcome<&Library> {
+        if let Some(library) = self.shipped.get() {
+            return Ok(library);
+        }
+        let shipped = library(None)?;
+        Ok(self.shipped.get_or_init(|| shipped))
     }
 
     /// The SPEC programs.
@@ -60,12 +73,21 @@ impl Ground {
 
 /// Runs one study.
 pub(super) fn run(study: &PaperStudy, arguments: &PaperStudyArgs) -> Outcome<String> {
+    run_with(study.seeds, arguments, study.page)
+}
+
+/// Makes a page and writes it as asked.
+pub(super) fn run_with(
+    seeds: u32,
+    arguments: &PaperStudyArgs,
+    page: impl Fn(&Ground) -> Outcome<StudyReport>,
+) -> Outcome<String> {
     if let Some(path) = &arguments.report {
         check_target(path)?;
     }
-    let seeds = arguments.seeds.unwrap_or(study.seeds);
+    let seeds = arguments.seeds.unwrap_or(seeds);
     let ground = Ground::new(arguments.profiles.as_deref(), seeds, Cancel::on_signal()?)?;
-    let page = (study.page)(&ground)?;
+    let page = page(&ground)?;
     ground.cancel.check()?;
     if let Some(path) = &arguments.report {
         write_file(path, page.render().as_bytes())?;

@@ -1,0 +1,174 @@
+//! Where degradation comes from: Blagodurov, Zhuravlev and Fedorova, ACM TOCS 28(4), 2010, section 3
+//! and appendix A. A program runs alone, then beside an interfering one ever closer to it; what each
+//! step adds is the doing of what they share from there on.
+
+mod chips;
+mod figures;
+mod nodes;
+
+use std::sync::Arc;
+
+use anyhow::anyhow;
+use corun_machine::{Machine, preset};
+use corun_model::{LoadedProgram, Member, Model, ModelOptions, Running, Scratch};
+use corun_profile::{Library, Profile};
+
+use super::paper::{Ground, PaperStudy, StandsOn};
+use crate::cli::FactorsArgs;
+use crate::failure::Outcome;
+use crate::report::StudyReport;
+use crate::scenario::machine;
+
+/// The experiment.
+pub(super) const STUDY: PaperStudy =
+    PaperStudy { name: "factors", stands_on: StandsOn::Shipped, seeds: 1, page };
+
+/// The paper's machines.
+const MACHINES: [&str; 2] = ["xeon-x5365", "opteron-2350"];
+
+/// Whose programs, and what runs beside them: the paper's milc, or the recorded program that misses
+/// most often.
+struct Cast<'a> {
+    id: &'static str,
+    library: &'a Library,
+    /// Which of the library's programs.
+    of: fn(&str) -> bool,
+    interfering: &'static str,
+    /// What the interfering program runs beside.
+    its_neighbour: &'static str,
+}
+
+/// Programs shown, those that degrade most, as in the paper.
+const SHOWN: usize = 6;
+
+/// What each factor adds, in % of the program's time alone. They sum to the total, and are signed:
+/// where two overlap, one may take back what another gave.
+struct Breakdown {
+    program: String,
+    total: f64,
+    /// By factor; none where it cannot be told.
+    parts: Vec<Option<f64>>,
+}
+
+/// A machine's figure.
+struct OnMachine {
+    machine: Arc<Machine>,
+    /// Which programs, and beside what.
+    programs_of: &'static str,
+    beside: &'static str,
+    /// Names of the factors.
+    factors: &'static [&'static str],
+    /// Most degraded first.
+    programs: Vec<Breakdown>,
+}
+
+fn page(ground: &Ground) -> Outcome<StudyReport> {
+    let machines = MACHINES.map(|name| preset(name).map_err(|error| anyhow!(error)));
+    let machines = machines.into_iter().collect::<Result<Vec<_>, _>>()?;
+    of_machines(ground, machines)
+}
+
+/// The same on a machine of the user's choice.
+pub(super) fn run(arguments: &FactorsArgs) -> Outcome<String> {
+    let Some(name) = &arguments.machine else {
+        return super::paper::run(&STUDY, &arguments.study);
+    };
+    let chosen = machine(name)?;
+    super::paper::run_with(STUDY.seeds, &arguments.study, |ground| {
+        of_machines(ground, vec![chosen.clone()])
+    })
+}
+
+fn of_machines(ground: &Ground, machines: Vec<Machine>) -> Outcome<StudyReport> {
+    let mut casts = vec![Cast {
+        id: "library",
+        library: ground.shipped()?,
+        of: super::classification::is_program,
+        interfering: "numpy",
+        its_neighbour: "python3",
+    }];
+    if let Ok(library) = ground.spec() {
+        let of = |name: &str| name.ends_with("06");
+        let (interfering, its_neighbour) = ("milc06", "sphinx306");
+        casts.push(Cast { id: "spec", library, of, interfering, its_neighbour });
+    }
+    let mut all = Vec::new();
+    for machine in machines {
+        let machine = Arc::new(machine);
+        for cast in &casts {
+            ground.cancel.check()?;
+            all.push(if machine.nodes().len() > 1 {
+                nodes::breakdown(&machine, cast)?
+            } else {
+                chips::breakdown(&machine, cast)?
+            });
+        }
+    }
+    Ok(figures::report(&all))
+}
+
+/// A machine's model with the programs, and a scratch to solve with.
+struct Bench {
+    model: Model,
+    programs: Vec<LoadedProgram>,
+    interfering: LoadedProgram,
+    its_neighbour: LoadedProgram,
+    scratch: Scratch,
+}
+
+/// Somebody at a CPU (index), with memory on a node (index; none: where it runs).
+#[derive(Clone, Copy)]
+struct At {
+    cpu: usize,
+    memory: Option<usize>,
+}
+
+impl Bench {
+    /// The cast's programs as `of` has them.
+    fn new(
+        machine: &Arc<Machine>,
+        cast: &Cast<'_>,
+        of: impl Fn(&Profile) -> Profile,
+    ) -> Outcome<Self> {
+        let model = Model::new(machine.clone(), ModelOptions::default())?;
+        let load = |profile: &Profile| -> Outcome<LoadedProgram> { Ok(model.load(&of(profile))?) };
+        let own = cast.library.iter().filter(|profile| (cast.of)(&profile.name));
+        let programs = own.map(load).collect::<Outcome<_>>()?;
+        let interfering = load(cast.library.get(cast.interfering)?)?;
+        let its_neighbour = load(cast.library.get(cast.its_neighbour)?)?;
+        Ok(Self { model, programs, interfering, its_neighbour, scratch: Scratch::default() })
+    }
+
+    /// A program's time beside interfering ones, by its time alone where memory is local.
+    fn slowdown(&mut self, program: usize, at: At, beside: &[At]) -> f64 {
+        let program = &self.programs[program];
+        let is_itself = program.name == self.interfering.name;
+        let other = if is_itself { &self.its_neighbour } else { &self.interfering };
+        let count = self.model.machine().nodes().len();
+        let home = |at: &At| -> Vec<f64> {
+            at.memory.map_or_else(Vec::new, |node| {
+                (0..count).map(|one| f64::from(u8::from(one == node))).collect()
+            })
+        };
+        let homes: Vec<Vec<f64>> = std::iter::once(&at).chain(beside).map(home).collect();
+        let everyone = std::iter::once((program, &at)).chain(beside.iter().map(|one| (other, one)));
+        let running: Vec<Running<'_>> = everyone
+            .zip(&homes)
+            .map(|((program, at), home)| Running {
+                member: Member { program, phase: LoadedProgram::WHOLE, cpu: at.cpu },
+                home,
+                group: None,
+            })
+            .collect();
+        let mut out = Vec::new();
+        self.model.solve(&running, &mut self.scratch, &mut out);
+        out[0].slowdown
+    }
+}
+
+/// The programs that degrade most, first.
+fn most_degraded(mut programs: Vec<Breakdown>) -> Vec<Breakdown> {
+    programs.sort_by(|one, other| other.total.total_cmp(&one.total));
+    programs.truncate(SHOWN);
+    programs
+}
