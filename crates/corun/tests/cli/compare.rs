@@ -247,7 +247,7 @@ fn policies_between_nodes_are_compared_and_say_why_they_move() {
     insta::assert_json_snapshot!(shown);
     fixture.run(&[&words[..], &["--report", "report.html"]].concat()).done();
     let page = std::fs::read_to_string(fixture.path("report.html")).unwrap();
-    assert!(page.contains("at home on node 0") && page.contains("moved off node 0"), "no reasons");
+    assert!(page.contains("moved off node 0 to node 1, away from its memory"), "no reasons");
 }
 
 #[test]

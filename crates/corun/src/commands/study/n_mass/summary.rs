@@ -92,9 +92,10 @@ pub(super) fn findings(cases: &[Case]) -> Vec<Finding> {
                 beats.count(),
                 loses.count()
             ),
-            difference: "Misses are not what a program loses by: with lbm, milc or libquantum in the \
-                         mix, balancing MPKI sends away the program that needs the cache or its \
-                         memory most, not the stream (the table of best placements shows it). With \
+            difference: "MPKI does not tell that a stream needs no cache, nor that a light program needs \
+                         some. Algorithm 3 sends programs of low penalty away one after the other, and \
+                         a stream ends up beside one that it takes the cache from: libquantum beside \
+                         perlbench in WL5, lbm beside sphinx in WL7 and beside soplex in WL9. With \
                          eight programs all cores are busy, so that algorithm 3 has no free core to \
                          move anybody to and N-MASS is maximum-local."
                 .to_owned(),
