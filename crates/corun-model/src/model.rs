@@ -311,13 +311,15 @@ impl Model {
                 self.domains.add(&mut scratch.domains, index, cpu, node, bytes);
             }
         }
-        let Scratch { domains, shares, busy_threads, .. } = scratch;
+        let Scratch { domains, shares, retries, busy_threads, .. } = scratch;
+        retries.clear();
+        retries.resize(flows.len(), 0.0);
         if self.options.bandwidth == BandwidthModel::None {
             for (through, flow) in shares.iter_mut().zip(flows) {
                 *through = flow.demand.bytes_per_s;
             }
         } else {
-            self.domains.solve(self.bandwidth, domains, shares);
+            self.domains.solve(self.bandwidth, domains, shares, retries);
         }
         busy_threads.clear();
         busy_threads.resize(self.machine.cores().len(), 0);
@@ -325,14 +327,16 @@ impl Model {
             busy_threads[self.machine.cpus()[flow.member.cpu].core] += 1;
         }
         out.clear();
-        out.extend(flows.iter().zip(&*shares).map(|(flow, &through)| {
+        let through = shares.iter().zip(&*retries);
+        out.extend(flows.iter().zip(through).map(|(flow, (&through, &retries))| {
             let at = self.machine.cpus()[flow.member.cpu];
             let asked = flow.demand.bytes_per_s;
             let ratio = if through > 0.0 { (asked / through).max(1.0) } else { 1.0 };
             let latency = self.latency_ratio(at.node, flow.home);
             let speed = self.site(flow.member.cpu).smt_speed(busy_threads[at.core]);
             let cpi = self.bandwidth.cpi(&flow.demand, latency, ratio);
-            self.outcome(&flow.member, &flow.demand, (cpi, speed), through * speed)
+            let outcome = self.outcome(&flow.member, &flow.demand, (cpi, speed), through * speed);
+            Outcome { memory_retries_per_request: retries, ..outcome }
         }));
     }
 
@@ -366,6 +370,7 @@ impl Model {
             bytes_per_s,
             occupancy_bytes: demand.occupancy_bytes,
             memory_stall_share: (memory_cpi / cpi * speed).min(1.0),
+            memory_retries_per_request: 0.0,
             extrapolated: demand.extrapolated,
         }
     }

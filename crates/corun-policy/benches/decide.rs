@@ -80,7 +80,7 @@ fn policy(name: &str) -> Box<dyn Policy> {
 }
 
 /// Nobody has a place: every thread gets one, with its reason.
-#[divan::bench(args = ["di", "dio", "maximum-local", "n-mass"])]
+#[divan::bench(args = ["di", "dio", "maximum-local", "n-mass", "mlb"])]
 fn first_placement(bencher: Bencher, name: &str) {
     let machine = machine();
     let threads = threads(&machine, 256);
@@ -90,7 +90,7 @@ fn first_placement(bencher: Bencher, name: &str) {
 }
 
 /// All are where the sort wants them: the usual interval.
-#[divan::bench(args = ["di", "dio", "maximum-local", "n-mass"])]
+#[divan::bench(args = ["di", "dio", "maximum-local", "n-mass", "mlb"])]
 fn nothing_changed(bencher: Bencher, name: &str) {
     let machine = machine();
     let mut threads = threads(&machine, 256);
@@ -104,7 +104,7 @@ fn nothing_changed(bencher: Bencher, name: &str) {
 }
 
 /// All are held, but the miss rates are others than those they were placed by: the worst case.
-#[divan::bench(args = ["di", "dio"])]
+#[divan::bench(args = ["di", "dio", "mlb"])]
 fn all_changed(bencher: Bencher, name: &str) {
     let machine = machine();
     let mut threads = threads(&machine, 256);

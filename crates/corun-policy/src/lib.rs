@@ -26,8 +26,8 @@ pub use registry::{
 };
 pub use stored::{solo_figures, ways_curve};
 pub use view::{
-    Counters, Nanoseconds, ProcessId, Scope, ScopedRate, SoloFigures, ThreadId, ThreadState,
-    ThreadView, View,
+    Counters, Nanoseconds, ProcessId, REQUEST_BYTES, Scope, ScopedRate, SoloFigures, ThreadId,
+    ThreadState, ThreadView, View,
 };
 pub use ways_curve::{WaysCurve, WaysPoint};
 

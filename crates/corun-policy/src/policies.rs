@@ -10,10 +10,12 @@ mod lfoc;
 mod lfoc_caps;
 mod linux_default;
 mod maximum_local;
+mod mlb;
 mod n_mass;
 mod random;
 mod ucp;
 mod ucp_slowdown;
+mod vbsc;
 mod yu_petrov;
 
 use crate::PolicyEntry;
@@ -30,6 +32,8 @@ pub fn registry() -> &'static [PolicyEntry] {
         dio::ENTRY,
         maximum_local::ENTRY,
         n_mass::ENTRY,
+        mlb::ENTRY,
+        vbsc::ENTRY,
         equal_part::ENTRY,
         ucp::ENTRY,
         ucp_slowdown::ENTRY,

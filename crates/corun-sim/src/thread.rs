@@ -1,7 +1,7 @@
 //! A thread: its progress, its counts, its place in the scheduler.
 
 use corun_model::Outcome;
-use corun_policy::{ProcessId, ThreadId};
+use corun_policy::{ProcessId, REQUEST_BYTES, ThreadId};
 use fixedbitset::FixedBitSet;
 use rand_pcg::Pcg64Mcg;
 
@@ -60,6 +60,7 @@ pub(crate) struct Totals {
     pub(crate) misses: f64,
     pub(crate) bytes: f64,
     pub(crate) stall_cycles: f64,
+    pub(crate) retries: f64,
 }
 
 /// A thread of a program. Its slot is used again by the program's next run, its id is not.
@@ -138,7 +139,9 @@ impl Thread {
         self.totals.cycles += cycles;
         self.totals.references += instructions * rates.llc_apki * 1e-3;
         self.totals.misses += instructions * rates.llc_mpki * 1e-3;
-        self.totals.bytes += rates.bytes_per_s * seconds;
+        let bytes = rates.bytes_per_s * seconds;
+        self.totals.bytes += bytes;
+        self.totals.retries += bytes / REQUEST_BYTES * rates.memory_retries_per_request;
         self.totals.stall_cycles += cycles * rates.memory_stall_share;
     }
 

@@ -37,6 +37,7 @@ pub(super) enum CounterName {
     Branches,
     MemoryBytes,
     MemoryStalls,
+    MemoryRetries,
     LlcOccupancy,
 }
 
@@ -138,6 +139,8 @@ pub(super) struct FiguresLine {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     memory_stall_share: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    memory_retries_per_s: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     llc_occupancy_bytes: Option<f64>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pages_by_node: Vec<f64>,
@@ -202,6 +205,7 @@ pub(super) fn kept(reading: &Reading) -> Reading {
             branches_per_s: short(of.branches_per_s),
             memory_bytes_per_s: short(of.memory_bytes_per_s),
             memory_stall_share: short(of.memory_stall_share),
+            memory_retries_per_s: short(of.memory_retries_per_s),
         },
         llc_occupancy_bytes: short(reading.llc_occupancy_bytes),
         solo: reading.solo.map(|solo| SoloLine::from(&solo).figures()),
@@ -229,6 +233,7 @@ impl From<&Reading> for FiguresLine {
             branches_per_s: of.branches_per_s,
             memory_bytes_per_s: of.memory_bytes_per_s,
             memory_stall_share: of.memory_stall_share,
+            memory_retries_per_s: of.memory_retries_per_s,
             llc_occupancy_bytes: reading.llc_occupancy_bytes,
             pages_by_node: reading.pages_by_node.clone(),
         }
@@ -252,6 +257,7 @@ impl FiguresLine {
             ("branches_per_s", self.branches_per_s),
             ("memory_bytes_per_s", self.memory_bytes_per_s),
             ("memory_stall_share", self.memory_stall_share),
+            ("memory_retries_per_s", self.memory_retries_per_s),
             ("llc_occupancy_bytes", self.llc_occupancy_bytes),
         ];
         if let Some((name, Some(value))) =
@@ -272,6 +278,7 @@ impl FiguresLine {
             branches_per_s: self.branches_per_s,
             memory_bytes_per_s: self.memory_bytes_per_s,
             memory_stall_share: self.memory_stall_share,
+            memory_retries_per_s: self.memory_retries_per_s,
         };
         let llc_occupancy_bytes = self.llc_occupancy_bytes;
         let pages_by_node = self.pages_by_node.clone();
@@ -397,6 +404,7 @@ impl From<CounterKind> for CounterName {
             CounterKind::Branches => Self::Branches,
             CounterKind::MemoryBytes => Self::MemoryBytes,
             CounterKind::MemoryStalls => Self::MemoryStalls,
+            CounterKind::MemoryRetries => Self::MemoryRetries,
             CounterKind::LlcOccupancy => Self::LlcOccupancy,
         }
     }
@@ -413,6 +421,7 @@ impl From<CounterName> for CounterKind {
             CounterName::Branches => Self::Branches,
             CounterName::MemoryBytes => Self::MemoryBytes,
             CounterName::MemoryStalls => Self::MemoryStalls,
+            CounterName::MemoryRetries => Self::MemoryRetries,
             CounterName::LlcOccupancy => Self::LlcOccupancy,
         }
     }

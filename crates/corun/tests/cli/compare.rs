@@ -266,3 +266,26 @@ fn a_policy_between_nodes_is_refused_on_a_machine_of_one() {
         ["place", "--machine", "xeon-x5365", "--profiles", "solo.csv", "--apps", "stream,needy"];
     fixture.run(&[&place[..], &["--policy", "n-mass"]].concat()).refused(&["is not for machine"]);
 }
+
+/// Sixteen programs on the eight CPUs of an i7-2600, under the policies that are made for that.
+#[test]
+fn more_programs_than_cpus_under_the_policies_for_it() {
+    let fixture = Fixture::new();
+    let app = |name: &str| {
+        format!("[[app]]\nprofile = \"{name}\"\ncount = 4\ninstructions = 20000000000\n")
+    };
+    let apps: String = ["stream", "needy", "middle", "quiet"].map(app).concat();
+    let mix = "version = 1\nmachine = \"i7-2600\"\nseeds = 1\nmethod = \"first-run\"\n";
+    fixture.write("mix.toml", &format!("{mix}{apps}"));
+    let words = ["compare", "mix.toml", "--profiles", "solo.csv", "--format", "json"];
+    let policies = ["--policy", "linux-default", "--policy", "mlb", "--policy", "vbsc"];
+    let document = fixture.run(&[&words[..], &policies].concat()).json();
+    let figures: Vec<String> = ["linux-default", "mlb", "vbsc"]
+        .iter()
+        .map(|&policy| {
+            let row = row(&document, policy);
+            format!("{policy}: mean slowdown {}, STP {}", row["mean_slowdown"], row["stp"])
+        })
+        .collect();
+    insta::assert_snapshot!(figures.join("\n"));
+}

@@ -20,6 +20,8 @@ pub(crate) enum StudyCommand {
     DioMixes(PaperStudyArgs),
     /// N-MASS and maximum-local on their workloads, against every schedule that the kernel may choose
     NMass(PaperStudyArgs),
+    /// MLB and VBSC, for more programs than CPUs: the paper's figures 2 to 13
+    Mlb(PaperStudyArgs),
     /// Partitions and clusters of a cache's ways: how many, how near policies are, what the best is
     Partitioning(PartitioningStudyArgs),
     /// The laws of space against a reference cache that replays the programs' traces

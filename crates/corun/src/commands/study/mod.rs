@@ -5,6 +5,7 @@ mod classification;
 mod curve_pairs;
 mod dio_mixes;
 mod factors;
+mod mlb;
 mod n_mass;
 mod paper;
 mod partitioning;
@@ -16,8 +17,8 @@ use crate::cli::StudyCommand;
 use crate::failure::Outcome;
 
 /// What `corun study all` runs, in the order in which it is shown.
-const PAPER_STUDIES: [PaperStudy; 4] =
-    [classification::STUDY, factors::STUDY, dio_mixes::STUDY, n_mass::STUDY];
+const PAPER_STUDIES: [PaperStudy; 5] =
+    [classification::STUDY, factors::STUDY, dio_mixes::STUDY, n_mass::STUDY, mlb::STUDY];
 
 pub(super) fn run(command: &StudyCommand) -> Outcome<String> {
     match command {
@@ -26,6 +27,7 @@ pub(super) fn run(command: &StudyCommand) -> Outcome<String> {
         StudyCommand::Factors(arguments) => factors::run(arguments),
         StudyCommand::DioMixes(arguments) => paper::run(&dio_mixes::STUDY, arguments),
         StudyCommand::NMass(arguments) => paper::run(&n_mass::STUDY, arguments),
+        StudyCommand::Mlb(arguments) => paper::run(&mlb::STUDY, arguments),
         StudyCommand::Partitioning(arguments) => partitioning::run(arguments),
         StudyCommand::Prediction(arguments) => prediction::run(arguments),
         StudyCommand::Sampling(arguments) => sampling::run(arguments),
