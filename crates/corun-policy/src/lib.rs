@@ -4,6 +4,7 @@
 //! carried out, nor whether the machine is real. [`registry()`] lists the policies there are,
 //! [`build`] makes one by its name. docs/policies.md describes each, ARCHITECTURE.md walks through a new one.
 
+mod numa;
 mod partitioning;
 mod plan;
 mod policies;

@@ -11,7 +11,9 @@ mod lfoc;
 mod lfoc_caps;
 mod linux_default;
 mod linux_power_saving;
+mod maximum_local;
 mod mlb;
+mod n_mass;
 mod random;
 mod ucp;
 mod ucp_slowdown;
@@ -32,6 +34,8 @@ pub fn registry() -> &'static [PolicyEntry] {
         dio::ENTRY,
         dio_power::ENTRY,
         linux_power_saving::ENTRY,
+        maximum_local::ENTRY,
+        n_mass::ENTRY,
         mlb::ENTRY,
         vbsc::ENTRY,
         equal_part::ENTRY,

@@ -151,7 +151,7 @@ impl Item {
 }
 
 /// The on-line CPUs that at least one thread may run on.
-fn usable_cpus<'c>(view: &View<'_>, cpus: impl Fn(usize) -> &'c CpuSet) -> CpuSet {
+pub(crate) fn usable_cpus<'c>(view: &View<'_>, cpus: impl Fn(usize) -> &'c CpuSet) -> CpuSet {
     let online = view.machine.cpu_set();
     if (0..view.threads.len()).any(|thread| online.is_subset(cpus(thread))) {
         return online;

@@ -240,6 +240,22 @@ fn every_policy_has_a_verdict() {
 }
 
 #[test]
+fn a_policy_between_nodes_lacks_a_second_one() {
+    let why = "it decides between nodes".to_owned();
+    let unfit = [("n-mass".to_owned(), why)].into();
+    let facts = Facts { shape: Some(Shape { unfit, ..Shape::default() }), ..Facts::default() };
+    let of = |name: &str| verdicts(&facts).into_iter().find(|one| one.policy == name).unwrap();
+    assert_eq!(of("n-mass").runs, Runs::No);
+    assert_eq!(of("n-mass").missing[0].what, "a machine that it is for (it decides between nodes)");
+    assert_eq!(of("dio").runs, Runs::Unknown);
+    // What a probe says of a machine is what the policy says.
+    let here = probe(&Roots::default(), Beside::default());
+    let nodes = here.shape.as_ref().map(|shape| shape.numa_nodes);
+    let unfit = here.shape.is_some_and(|shape| shape.unfit.contains_key("n-mass"));
+    assert!(nodes != Some(1) || unfit);
+}
+
+#[test]
 fn what_only_the_simulator_does_is_said() {
     let needs = Needs {
         interval: Interval::Never,

@@ -86,6 +86,7 @@ pub(super) fn machine(packages: u32, llcs: u32, cores: u32, threads: u32) -> Arc
         node_distance: vec![],
         bandwidth_domains: (0..packages).map(controller).collect(),
         power: None,
+        calibration: None,
         objects: vec![package],
     };
     Arc::new(Machine::from_spec(spec).unwrap())

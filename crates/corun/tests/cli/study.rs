@@ -233,3 +233,36 @@ fn partitions_and_clusters_are_studied_on_the_public_table() {
     assert_eq!(page.matches("<svg").count(), 7);
     fixture.run(&["study", "partitioning", "--profiles", "none.csv"]).refused(&["none.csv"]);
 }
+
+/// The machines' files have the lines that the study fits, and the policies do what they are for.
+#[test]
+fn the_experiments_of_n_mass_stand_on_the_machines_own_lines() {
+    let Some(table) = public_table() else { return };
+    let fixture = Fixture::new();
+    let table = table.to_string_lossy();
+    let study = fixture.run(&["study", "n-mass", "--profiles", &table, "--format", "json"]).json();
+    let rows = |id: &str| {
+        let figures = study["figures"].as_array().unwrap();
+        let figure = figures.iter().find(|figure| figure["id"] == id).unwrap();
+        figure["rows"].as_array().unwrap().clone()
+    };
+    let fits = rows("fits");
+    assert_eq!(fits.len(), 6, "built-in machines of several nodes");
+    for row in fits {
+        for (fitted, stored) in [(1, 4), (2, 5)] {
+            let (fitted, stored) = (row[fitted].as_f64().unwrap(), row[stored].as_f64().unwrap());
+            assert!((fitted - stored).abs() <= 1e-4, "{row}");
+        }
+    }
+    let cases = rows("cases");
+    assert_eq!(cases.len(), 9 * 8 + 2 + 3);
+    for row in &cases {
+        let improvement = |column: usize| row[column].as_f64().unwrap();
+        assert!(improvement(2) > -5.0 && improvement(3) > -5.0, "{row}");
+    }
+    for row in rows("best") {
+        let (best, n_mass) = (row[2].as_f64().unwrap(), row[3].as_f64().unwrap());
+        // The best of all placements; where policies move, to what a second of moving is worth.
+        assert!(n_mass <= best + 0.2, "{row}");
+    }
+}

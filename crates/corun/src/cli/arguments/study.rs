@@ -22,6 +22,8 @@ pub(crate) enum StudyCommand {
     Lamp(PaperStudyArgs),
     /// DIO-POWER against spreading and packing always, by energy-delay product (DIO, section 6)
     DioPower(PaperStudyArgs),
+    /// N-MASS and maximum-local on their workloads, against every schedule that the kernel may choose
+    NMass(PaperStudyArgs),
     /// MLB and VBSC, for more programs than CPUs: the paper's figures 2 to 13
     Mlb(PaperStudyArgs),
     /// Partitions and clusters of a cache's ways: how many, how near policies are, what the best is

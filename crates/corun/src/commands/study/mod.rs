@@ -8,6 +8,7 @@ mod dio_power;
 mod factors;
 mod lamp;
 mod mlb;
+mod n_mass;
 mod paper;
 mod partitioning;
 mod prediction;
@@ -25,6 +26,7 @@ const PAPER_STUDIES: &[PaperStudy] = &[
     dio_mixes::STUDY,
     lamp::STUDY,
     dio_power::STUDY,
+    n_mass::STUDY,
     mlb::STUDY,
 ];
 
@@ -36,6 +38,7 @@ pub(super) fn run(command: &StudyCommand) -> Outcome<String> {
         StudyCommand::DioMixes(arguments) => paper::run(&dio_mixes::STUDY, arguments),
         StudyCommand::Lamp(arguments) => paper::run(&lamp::STUDY, arguments),
         StudyCommand::DioPower(arguments) => paper::run(&dio_power::STUDY, arguments),
+        StudyCommand::NMass(arguments) => paper::run(&n_mass::STUDY, arguments),
         StudyCommand::Mlb(arguments) => paper::run(&mlb::STUDY, arguments),
         StudyCommand::Partitioning(arguments) => partitioning::run(arguments),
         StudyCommand::Prediction(arguments) => prediction::run(arguments),
