@@ -75,6 +75,36 @@ fn factors_sum_to_the_total() {
 }
 
 #[test]
+fn a_web_thread_alone_on_a_package_gains() {
+    let fixture = Fixture::new();
+    let study = fixture.run(&["study", "lamp", "--seeds", "1", "--format", "json"]).json();
+    let figure = &study["figures"][1];
+    assert_eq!(figure["id"], "xeon-x5365");
+    let mean = |label: &str| {
+        let rows = figure["rows"].as_array().unwrap();
+        rows.iter().find(|row| row[0] == label).unwrap()[1].as_f64().unwrap()
+    };
+    let of = |policy: &str| mean(&format!("4 web, 4 database: {policy}, web 0"));
+    assert!(of("dio, web 0 alone on a package") > of("dio") + 5.0);
+}
+
+#[test]
+fn what_placements_draw_is_near_what_the_paper_measured() {
+    let Some(table) = public_table() else { return };
+    let fixture = Fixture::new();
+    let table = table.to_string_lossy();
+    let words = ["study", "dio-power", "--profiles", &table, "--seeds", "1", "--format", "json"];
+    let study = fixture.run(&words).json();
+    let rows = study["figures"][0]["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 10);
+    for row in rows {
+        let (paper, ours) = (row[1].as_f64().unwrap(), row[2].as_f64().unwrap());
+        // The fit's largest residual is 27 W.
+        assert!((paper - ours).abs() < 30.0, "{row}");
+    }
+}
+
+#[test]
 fn all_studies_make_a_page_each_or_say_what_they_need() {
     let fixture = Fixture::new();
     let text = fixture.run(&["study", "all", "--out", "pages"]).done();
