@@ -14,6 +14,11 @@ name = '64-cores'
 [[core_type]]
 name = 'core'
 clock_mhz = 3000
+[[bandwidth]]
+name = 'memory'
+kind = 'memory-controller'
+stage = 0
+peak_mb_per_s = 200000
 [[object]]
 kind = 'package'
 count = 2
@@ -58,6 +63,8 @@ fn threads(machine: &Machine, count: u64) -> Vec<ThreadView> {
             counters: Counters {
                 instructions_per_s: Some(1e9),
                 llc_misses: Some(ScopedRate { per_s: mpki * 1e6, scope: Scope::Demand }),
+                cpu_share: Some(0.25),
+                memory_bytes_per_s: Some(mpki * 64e6),
                 ..Counters::default()
             },
             solo: Some(SoloFigures {
@@ -80,7 +87,7 @@ fn policy(name: &str) -> Box<dyn Policy> {
 }
 
 /// Nobody has a place: every thread gets one, with its reason.
-#[divan::bench(args = ["di", "dio", "maximum-local", "n-mass", "mlb"])]
+#[divan::bench(args = ["di", "dio", "dio-power", "maximum-local", "n-mass"])]
 fn first_placement(bencher: Bencher, name: &str) {
     let machine = machine();
     let threads = threads(&machine, 256);
@@ -90,7 +97,7 @@ fn first_placement(bencher: Bencher, name: &str) {
 }
 
 /// All are where the sort wants them: the usual interval.
-#[divan::bench(args = ["di", "dio", "maximum-local", "n-mass", "mlb"])]
+#[divan::bench(args = ["di", "dio", "dio-power", "maximum-local", "n-mass"])]
 fn nothing_changed(bencher: Bencher, name: &str) {
     let machine = machine();
     let mut threads = threads(&machine, 256);
@@ -104,7 +111,7 @@ fn nothing_changed(bencher: Bencher, name: &str) {
 }
 
 /// All are held, but the miss rates are others than those they were placed by: the worst case.
-#[divan::bench(args = ["di", "dio", "mlb"])]
+#[divan::bench(args = ["di", "dio", "dio-power", "mlb"])]
 fn all_changed(bencher: Bencher, name: &str) {
     let machine = machine();
     let mut threads = threads(&machine, 256);
