@@ -25,14 +25,15 @@ fn main() {
     }
 }
 
-/// A process of 256 threads that sleep, or that compute for 1 ms in 100.
+/// A process of 256 threads that sleep, or that compute for 0.2 ms in 100: half a CPU in all, so that
+/// the watcher is not kept waiting.
 fn watched(busy: bool) {
     for _ in 1..THREADS {
         std::thread::spawn(move || {
             loop {
-                std::thread::sleep(Duration::from_millis(if busy { 99 } else { 10_000 }));
+                std::thread::sleep(Duration::from_millis(if busy { 100 } else { 10_000 }));
                 let begin = std::time::Instant::now();
-                while busy && begin.elapsed() < Duration::from_millis(1) {}
+                while busy && begin.elapsed() < Duration::from_micros(200) {}
             }
         });
     }

@@ -16,24 +16,26 @@ mod journal;
 mod launch;
 mod observe;
 mod processes;
+mod recording;
 mod resctrl;
 mod restore;
 mod roots;
 mod task;
 
 pub use act::{
-    ActError, Actuator, Affinity, Change, Cpusets, Held, Nice, Pages, Refusal, Reverted,
+    ActError, Actuator, Affinity, Change, Cpusets, Held, Nice, OnPaper, Pages, Refusal, Reverted,
 };
 pub use error::LiveError;
 pub use events::{Encoding, Event, EventError, Pmus};
-pub use host::{Decision, Follow, Host, HostOptions, Round, Undoer, Verdict};
+pub use host::{Decision, Follow, Host, HostOptions, Round, Seen, Undoer, Verdict};
 pub use journal::{Journal, JournalError, Restored, default_folder};
 pub use launch::Launch;
 pub use observe::{
-    Increase, Modelled, Observed, PerfSource, Reading, ResctrlMonitor, Sampling, Source,
-    SourceError, StoredProfiles, counter_advice, profile_of, raise_descriptor_limit,
+    Increase, Modelled, Observed, PerfSource, Reading, RecordingSource, ResctrlMonitor, Sampling,
+    Source, SourceError, StoredProfiles, counter_advice, profile_of, raise_descriptor_limit,
 };
 pub use processes::{Followed, Processes, Rule, Target, Whom, facts};
+pub use recording::{LiveRecording, RecordedThreads, Recorder, Recording, RecordingError};
 pub use resctrl::{
     BandwidthControl, BandwidthUnit, CacheControl, Monitoring, Resctrl, ResctrlError, ResctrlInfo,
     Schemata, SchemataError, SchemataLine,

@@ -12,10 +12,16 @@ pub(crate) struct Cancel(Arc<AtomicBool>);
 impl Cancel {
     /// A flag that Ctrl-C (and SIGTERM, SIGHUP) sets. A second Ctrl-C ends the process at once.
     pub(crate) fn on_signal() -> Outcome<Self> {
+        Self::on_signal_and_last(|| {})
+    }
+
+    /// As [`Self::on_signal`]; `last` is done before a second Ctrl-C ends the process.
+    pub(crate) fn on_signal_and_last(last: fn()) -> Outcome<Self> {
         let cancel = Self::default();
         let flag = cancel.clone();
         ctrlc::set_handler(move || {
             if flag.0.swap(true, Ordering::SeqCst) {
+                last();
                 std::process::exit(130);
             }
         })

@@ -4,6 +4,7 @@ mod affinity;
 mod change;
 mod cpusets;
 mod nice;
+mod on_paper;
 mod pages;
 #[cfg(test)]
 pub(crate) mod sleeper;
@@ -18,6 +19,7 @@ pub use change::{ActError, Change, Reverted};
 pub(crate) use change::{Doing, Thing};
 pub use cpusets::Cpusets;
 pub use nice::Nice;
+pub use on_paper::OnPaper;
 pub use pages::Pages;
 
 use crate::Task;

@@ -35,6 +35,7 @@ pub(super) struct Care {
     processes: BTreeMap<u32, (ProcessId, usize)>,
     held: Vec<Held>,
     observed: Vec<Observed>,
+    followed: Vec<Followed>,
     views: Vec<ThreadView>,
     places: Vec<Place>,
     next_thread: u64,
@@ -51,6 +52,7 @@ impl Care {
             processes: BTreeMap::new(),
             held: Vec::new(),
             observed: Vec::new(),
+            followed: Vec::new(),
             views: Vec::new(),
             places: Vec::new(),
             next_thread: 0,
@@ -71,6 +73,14 @@ impl Care {
 
     pub(super) fn observed(&self) -> &[Observed] {
         &self.observed
+    }
+
+    pub(super) fn followed(&self) -> &[Followed] {
+        &self.followed
+    }
+
+    pub(super) fn online(&self) -> &CpuSet {
+        &self.online
     }
 
     pub(super) fn held(&self) -> &[Held] {
@@ -106,6 +116,7 @@ impl Care {
                 Some(&id) => {
                     let place = self.position(id);
                     self.refresh(place, &one.facts, seconds, &was_online, acting, &mut news);
+                    self.followed[place] = one;
                 }
                 None => self.adopt(one, targets, &mut news),
             }
@@ -119,8 +130,8 @@ impl Care {
     }
 
     fn adopt(&mut self, one: Followed, targets: &[Target], news: &mut News) {
-        let Followed { facts, target } = one;
-        let target = &targets[target];
+        let facts = one.facts.clone();
+        let target = &targets[one.target];
         let id = ThreadId(self.next_thread);
         self.next_thread += 1;
         let process = self.processes.entry(facts.task.pid).or_insert_with(|| {
@@ -173,6 +184,7 @@ impl Care {
             pages_by_node: Vec::new(),
         });
         self.places.push(Place { expected: facts.affinity, cpu_ns: facts.cpu_ns });
+        self.followed.push(one);
         news.events.push(Event::Arrived(id));
     }
 
@@ -256,6 +268,7 @@ impl Care {
         }
         retain(&mut self.held, &stays);
         retain(&mut self.observed, &stays);
+        retain(&mut self.followed, &stays);
         retain(&mut self.views, &stays);
         retain(&mut self.places, &stays);
     }

@@ -5,21 +5,22 @@ mod care;
 mod carry_out;
 mod checks;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
-use corun_machine::Machine;
+use corun_machine::{CpuSet, Machine};
 use corun_policy::{
-    Action, ActionKind, Counters, Event, Interval, Nanoseconds, Plan, Policy, ThreadId, ThreadView,
-    View,
+    Action, ActionKind, CounterKind, Counters, Event, Interval, Nanoseconds, Plan, Policy,
+    ThreadId, ThreadView, View,
 };
 
 use self::accumulate::Accumulated;
 use self::care::Care;
 use crate::{
-    Actuator, Change, Followed, Journal, LiveError, Processes, Restored, Roots, Source, Target,
+    Actuator, Change, Followed, Journal, LiveError, Processes, Reading, Restored, Roots, Source,
+    Target,
 };
 
 /// Finds the threads to schedule.
@@ -38,6 +39,11 @@ pub trait Follow: Send {
     /// # Errors
     /// When it says nothing that a process could be known by.
     fn add(&mut self, target: Target) -> Result<(), LiveError>;
+
+    /// The CPUs that were on line when it scanned last; none where the running kernel is to say.
+    fn online(&self) -> Option<CpuSet> {
+        None
+    }
 }
 
 impl Follow for Processes {
@@ -116,6 +122,17 @@ pub struct Round {
     pub unread: Vec<String>,
 }
 
+/// A thread in the host's care, with all that the last look found of it.
+#[derive(Debug, Clone, Copy)]
+pub struct Seen<'a> {
+    /// As policies see it.
+    pub view: &'a ThreadView,
+    /// What the kernel says of it, and whose it is.
+    pub followed: &'a Followed,
+    /// What the sources say of the time since the look before.
+    pub reading: &'a Reading,
+}
+
 struct Hosted {
     policy: Box<dyn Policy>,
     name: String,
@@ -142,6 +159,8 @@ pub struct Host {
     roots: Roots,
     options: HostOptions,
     care: Care,
+    /// Of the last look, in the order of the threads.
+    readings: Vec<Reading>,
     started: Instant,
 }
 
@@ -199,6 +218,7 @@ impl Host {
             roots,
             options,
             care,
+            readings: Vec::new(),
             started,
         })
     }
@@ -246,15 +266,51 @@ impl Host {
         self.care.views()
     }
 
+    /// The threads in its care, ascending by id, with what the last look found.
+    pub fn seen(&self) -> impl Iterator<Item = Seen<'_>> {
+        let threads = self.care.views().iter().zip(self.care.followed());
+        let threads = threads.zip(&self.readings);
+        threads.map(|((view, followed), reading)| Seen { view, followed, reading })
+    }
+
+    /// What its sources count.
+    pub fn counters(&self) -> BTreeSet<CounterKind> {
+        self.sources.iter().flat_map(|source| source.counters()).collect()
+    }
+
+    /// Does a source give figures from stored profiles?
+    pub fn knows_profiles(&self) -> bool {
+        self.sources.iter().any(|source| source.knows_profiles())
+    }
+
+    /// The programs that it was told to schedule.
+    pub fn targets(&self) -> &[Target] {
+        self.follow.targets()
+    }
+
+    /// The CPUs that were on line at the last look.
+    pub fn online(&self) -> &CpuSet {
+        self.care.online()
+    }
+
     /// Looks once: who came and went, what they did, what the policies want; and does it.
     ///
     /// # Errors
     /// When the processes cannot be listed, when a source can read nothing any more, and when a
     /// policy panics. The caller undoes and stops.
     pub fn round(&mut self) -> Result<Round, LiveError> {
-        let now = self.now();
+        self.round_at(self.now())
+    }
+
+    /// As [`Self::round`], at a moment that is given: for what is not the running machine. Moments
+    /// must not go back.
+    ///
+    /// # Errors
+    /// As [`Self::round`].
+    pub fn round_at(&mut self, now: Nanoseconds) -> Result<Round, LiveError> {
         let followed = self.follow.scan()?;
-        let online = care::online(&self.roots, &self.machine);
+        let online = self.follow.online();
+        let online = online.unwrap_or_else(|| care::online(&self.roots, &self.machine));
         let mut round = Round { now, ..Round::default() };
         let acting = self.journal.is_some();
         let news = self.care.update(now, followed, self.follow.targets(), &online, acting);
@@ -314,6 +370,7 @@ impl Host {
         for one in &mut self.hosted {
             one.counted.add(seconds, self.care.observed(), &readings);
         }
+        self.readings = readings;
     }
 
     /// Threads that their makers handed an affinity of ours are undone with the others.

@@ -6,6 +6,7 @@ mod modelled;
 mod perf;
 mod permission;
 mod profiles;
+mod recorded;
 mod resctrl;
 mod sampling;
 
@@ -20,6 +21,7 @@ pub use modelled::Modelled;
 pub use perf::PerfSource;
 pub use permission::counter_advice;
 pub use profiles::{StoredProfiles, profile_of};
+pub use recorded::RecordingSource;
 pub use resctrl::ResctrlMonitor;
 pub use sampling::{Increase, Sampling};
 
@@ -58,7 +60,8 @@ pub struct Reading {
 /// Counts what threads do. A source opens what it needs for a thread when it first sees it in
 /// `read`, and closes it when the thread is no longer there.
 pub trait Source: Send {
-    /// What it is called in messages: "perf", "resctrl", "profiles", "model".
+    /// What it is called in messages: "perf", "resctrl", "profiles", "model",
+    /// "recording".
     fn name(&self) -> &'static str;
 
     /// Counters that it gives.

@@ -3,6 +3,7 @@
 mod arguments;
 mod hosting;
 mod values;
+mod watching;
 
 pub(crate) use arguments::{
     AbArgs, AllStudiesArgs, CachesArgs, CompareArgs, CurveStudyOutput, DoctorArgs, ExportArgs,
@@ -18,6 +19,7 @@ pub(crate) use values::{
     CacheForm, Compat, DocumentFormat, IndexName, LineFormat, ObjectiveName,
     PartitionObjectiveName, PerName, SortBy, TableFormat, TreeFormat, UntilName,
 };
+pub(crate) use watching::{DecideArgs, FigureArgs, RecordArgs, TargetArgs, TopArgs};
 
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -78,6 +80,12 @@ pub(crate) enum Command {
     Ab(AbArgs),
     /// What threads do, sample by sample: hardware events and the kernel's own
     Stat(StatArgs),
+    /// A live view: who sits where, what they do, and what a policy would do about it
+    Top(TopArgs),
+    /// Record what corun sees of running programs, look by look
+    Record(RecordArgs),
+    /// What a policy would have decided over what `corun record` wrote
+    Decide(DecideArgs),
     /// Undo what a killed corun left behind
     Restore(RestoreArgs),
     /// A paper's experiment, our figures beside the paper's, and how accurate recordings are

@@ -23,6 +23,21 @@ use crate::{policy_names, scenario};
 const SHOWN: [CounterKind; 3] =
     [CounterKind::Instructions, CounterKind::Cycles, CounterKind::LlcMisses];
 
+/// How a host looks at the machine beside what its policies need.
+#[derive(Debug, Clone)]
+pub(crate) struct Look {
+    /// Time between two looks, at most.
+    pub(crate) every: Nanoseconds,
+    /// Counters to have, where there are any.
+    pub(crate) counters: Vec<CounterKind>,
+}
+
+impl Default for Look {
+    fn default() -> Self {
+        Self { every: HostOptions::default().look_every, counters: SHOWN.to_vec() }
+    }
+}
+
 /// What a host is made of, checked and ready, before any program is started.
 pub(crate) struct Ground {
     machine: Arc<Machine>,
@@ -58,14 +73,25 @@ impl Ground {
         targets: Vec<Target>,
         profiles: &[&str],
     ) -> Outcome<Host> {
+        self.host_that_looks(arguments, targets, profiles, &Look::default())
+    }
+
+    /// As [`Self::host`], for more than the policies.
+    pub(crate) fn host_that_looks(
+        &self,
+        arguments: &HostArgs,
+        targets: Vec<Target>,
+        profiles: &[&str],
+        look: &Look,
+    ) -> Outcome<Host> {
         let policies = policy_names::build(&arguments.policy, arguments.seed)?;
-        let wanted: Vec<CounterKind> =
-            policies.iter().flat_map(|policy| policy.needs().counters).chain(SHOWN).collect();
+        let needed = policies.iter().flat_map(|policy| policy.needs().counters);
+        let wanted: Vec<CounterKind> = needed.chain(look.counters.iter().copied()).collect();
         let sources = self.sources(arguments.counters, &wanted, profiles)?;
         let processes = Processes::new(&self.roots, targets).map_err(Failure::live)?;
         let options = HostOptions {
             interval: arguments.interval.map(Nanoseconds::from_secs_f64),
-            ..HostOptions::default()
+            look_every: look.every,
         };
         let mut host = Host::new(
             self.machine.clone(),

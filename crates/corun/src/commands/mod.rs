@@ -3,6 +3,8 @@
 mod ab;
 mod compare;
 mod daemon;
+mod decide;
+mod decisions;
 mod doctor;
 mod hosting;
 mod partition;
@@ -11,13 +13,16 @@ mod placement;
 mod predict;
 mod profile;
 mod profiles;
+mod record;
 mod replay;
 mod restore;
 mod run;
 mod stand_in;
 mod stat;
 mod study;
+mod top;
 mod topology;
+mod watching;
 
 use crate::cli::Command;
 use crate::failure::Outcome;
@@ -40,6 +45,9 @@ pub(crate) fn run(command: &Command) -> Outcome<String> {
         Command::StandIn(arguments) => stand_in::run(arguments),
         Command::Replay(arguments) => replay::run(arguments),
         Command::Stat(arguments) => stat::run(arguments),
+        Command::Record(arguments) => record::run(arguments),
+        Command::Decide(arguments) => decide::run(arguments),
+        Command::Top(arguments) => top::run(arguments),
         Command::Restore(arguments) => restore::run(arguments),
         Command::Study(arguments) => study::run(arguments),
     }

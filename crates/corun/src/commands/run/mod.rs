@@ -1,6 +1,6 @@
 //! `corun run`: starts programs here and schedules them until they end.
 
-mod programs;
+pub(super) mod programs;
 mod summary;
 
 use std::os::unix::process::ExitStatusExt as _;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use corun_live::{Host, Restored, Roots};
 use corun_profile::Mix;
 
-use self::programs::{Program, reap};
+use self::programs::{Program, end_all, reap};
 use self::summary::{Summary, Told};
 use super::hosting::{Ground, Teller, undone_in_words};
 use crate::cancel::Cancel;
@@ -110,19 +110,7 @@ impl Session<'_> {
 
     /// Ends what still runs.
     fn end(&mut self) -> Outcome {
-        for program in self.programs.iter_mut() {
-            program.ask_to_end();
-        }
-        loop {
-            reap(self.programs)?;
-            if !self.programs.iter().any(Program::is_running) {
-                return Ok(());
-            }
-            for program in self.programs.iter_mut() {
-                program.end_if_due(self.started.elapsed());
-            }
-            thread::sleep(TICK);
-        }
+        Ok(end_all(self.programs, self.started)?)
     }
 }
 
@@ -133,7 +121,7 @@ fn say_undone(host: &Host, undone: &[Restored]) {
 }
 
 /// The exit code: of one program its own, of a mix whether all ended well.
-fn exit(programs: &[Program], cancel: &Cancel, is_mix: bool) -> Outcome<String> {
+pub(super) fn exit(programs: &[Program], cancel: &Cancel, is_mix: bool) -> Outcome<String> {
     if cancel.is_set() {
         return Err(Failure::Interrupted);
     }

@@ -17,8 +17,8 @@ use crate::failure::{Failure, Outcome};
 
 /// What is started, and when.
 #[derive(Debug, Clone)]
-pub(super) struct Program {
-    pub(super) name: Arc<str>,
+pub(in crate::commands) struct Program {
+    pub(in crate::commands) name: Arc<str>,
     profile: Option<String>,
     command: Vec<OsString>,
     env: BTreeMap<String, String>,
@@ -29,9 +29,11 @@ pub(super) struct Program {
     restart: bool,
     /// In a process group of its own, so that its children end with it.
     own_group: bool,
+    /// What it prints is dropped.
+    quiet: bool,
     running: Option<Running>,
     asked_to_end: Option<Instant>,
-    pub(super) runs: Vec<Run>,
+    pub(in crate::commands) runs: Vec<Run>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -42,11 +44,11 @@ struct Running {
 
 /// A run that ended.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Run {
-    pub(super) seconds: f64,
-    pub(super) status: ExitStatus,
+pub(in crate::commands) struct Run {
+    pub(in crate::commands) seconds: f64,
+    pub(in crate::commands) status: ExitStatus,
     /// Ended by us, since its time or everything's was over.
-    pub(super) ended_by_us: bool,
+    pub(in crate::commands) ended_by_us: bool,
 }
 
 /// How long a program may take to end once it was asked to.
@@ -54,7 +56,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Program {
     /// One program as typed.
-    pub(super) fn of_command(command: &[OsString], profile: Option<&str>) -> Self {
+    pub(in crate::commands) fn of_command(command: &[OsString], profile: Option<&str>) -> Self {
         let first = command.first().map(|word| word.to_string_lossy().into_owned());
         let name = profile.map(str::to_owned).or(first).unwrap_or_default();
         let name = name.rsplit('/').next().unwrap_or_default();
@@ -69,15 +71,22 @@ impl Program {
             end: None,
             restart: false,
             own_group: false,
+            quiet: false,
             running: None,
             asked_to_end: None,
             runs: Vec::new(),
         }
     }
 
+    /// The same program out of the way of whoever has the terminal: without input, its output
+    /// dropped, and its children ended with it.
+    pub(in crate::commands) fn out_of_sight(self) -> Self {
+        Self { own_group: true, quiet: true, ..self }
+    }
+
     /// The programs of a mix, each copy by itself. `stand_ins`: a program without a command is
     /// stood in for.
-    pub(super) fn of_mix(mix: &Mix, stand_ins: bool) -> Outcome<Vec<Self>> {
+    pub(in crate::commands) fn of_mix(mix: &Mix, stand_ins: bool) -> Outcome<Vec<Self>> {
         let mut programs: Vec<Self> = Vec::new();
         for app in &mix.apps {
             let command = command_of(app, stand_ins)?;
@@ -102,22 +111,22 @@ impl Program {
     }
 
     /// Is there more to come of it?
-    pub(super) fn is_over(&self) -> bool {
+    pub(in crate::commands) fn is_over(&self) -> bool {
         self.running.is_none() && !self.runs.is_empty() && !self.restarts()
     }
 
     /// The name of its stored profile.
-    pub(super) fn profile(&self) -> Option<&str> {
+    pub(in crate::commands) fn profile(&self) -> Option<&str> {
         self.profile.as_deref()
     }
 
     /// Does it run now?
-    pub(super) fn is_running(&self) -> bool {
+    pub(in crate::commands) fn is_running(&self) -> bool {
         self.running.is_some()
     }
 
     /// Does it go on for ever by itself?
-    pub(super) fn is_endless(&self) -> bool {
+    pub(in crate::commands) fn is_endless(&self) -> bool {
         self.restart && self.end.is_none()
     }
 
@@ -126,7 +135,7 @@ impl Program {
     }
 
     /// Starts it if it is time to; the host is to follow what it gives.
-    pub(super) fn start_if_due(
+    pub(in crate::commands) fn start_if_due(
         &mut self,
         since_start: Duration,
         roots: &Roots,
@@ -141,6 +150,9 @@ impl Program {
         command.args(arguments).envs(&self.env);
         if self.own_group {
             command.process_group(0).stdin(Stdio::null());
+        }
+        if self.quiet {
+            command.stdout(Stdio::null()).stderr(Stdio::null());
         }
         // The handle is dropped: all children are waited for by number, orphans too.
         let child = command.spawn().map_err(|error| cannot_start(program, &error))?;
@@ -168,7 +180,7 @@ impl Program {
     }
 
     /// Asks it to end if its time is over, and makes it end if it does not.
-    pub(super) fn end_if_due(&mut self, since_start: Duration) {
+    pub(in crate::commands) fn end_if_due(&mut self, since_start: Duration) {
         if self.end.is_some_and(|end| since_start >= end) {
             self.ask_to_end();
         }
@@ -179,7 +191,7 @@ impl Program {
     }
 
     /// Asks it to end, once.
-    pub(super) fn ask_to_end(&mut self) {
+    pub(in crate::commands) fn ask_to_end(&mut self) {
         if self.asked_to_end.is_none() {
             self.asked_to_end = Some(Instant::now());
             self.signal(Signal::TERM);
@@ -205,7 +217,7 @@ impl Program {
 }
 
 /// Takes note of the children that ended.
-pub(super) fn reap(programs: &mut [Program]) -> io::Result<()> {
+pub(in crate::commands) fn reap(programs: &mut [Program]) -> io::Result<()> {
     loop {
         match rustix::process::wait(WaitOptions::NOHANG) {
             Ok(Some((pid, status))) => {
@@ -219,6 +231,23 @@ pub(super) fn reap(programs: &mut [Program]) -> io::Result<()> {
             Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
+    }
+}
+
+/// Ends what still runs, and waits for it.
+pub(in crate::commands) fn end_all(programs: &mut [Program], started: Instant) -> io::Result<()> {
+    for program in programs.iter_mut() {
+        program.ask_to_end();
+    }
+    loop {
+        reap(programs)?;
+        if !programs.iter().any(Program::is_running) {
+            return Ok(());
+        }
+        for program in programs.iter_mut() {
+            program.end_if_due(started.elapsed());
+        }
+        std::thread::sleep(super::TICK);
     }
 }
 

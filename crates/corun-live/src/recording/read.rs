@@ -1,0 +1,199 @@
+//! Reading a recording, with the line of what is wrong.
+
+use std::collections::BTreeMap;
+use std::io::{self, BufRead};
+use std::sync::Arc;
+
+use corun_machine::Machine;
+use corun_policy::{Nanoseconds, WaysCurve};
+use serde::Deserialize;
+
+use super::line::{HeaderLine, LookLine, ThreadLine};
+use super::{LiveRecording, Look, Program, VERSION};
+use crate::{Followed, Reading, Scheduling, Task, TaskFacts};
+
+/// Why a recording cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordingError {
+    /// The file cannot be read.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    /// It is something else.
+    #[error(
+        "line 1: this is no recording of a machine: found `{found}`, expected a line with \
+         `corun_live_recording`; corun record writes one"
+    )]
+    SomethingElse {
+        /// How the file begins.
+        found: String,
+    },
+    /// It is in another version of the format.
+    #[error("line 1: the recording is in version {found}, expected {VERSION}; this is corun {own}",
+        own = env!("CARGO_PKG_VERSION"))]
+    Version {
+        /// The version.
+        found: u64,
+    },
+    /// A line that cannot be.
+    #[error("line {line}: {why}")]
+    Line {
+        /// Its number, from 1.
+        line: usize,
+        /// What was found and what is expected.
+        why: String,
+    },
+}
+
+/// Only the version, whatever else the line has.
+#[derive(Deserialize)]
+struct VersionLine {
+    corun_live_recording: u64,
+}
+
+impl LiveRecording {
+    /// Reads a recording and checks it whole. A last line without its end is left out.
+    ///
+    /// # Errors
+    /// [`RecordingError`] names the line.
+    pub fn read(from: impl BufRead) -> Result<Self, RecordingError> {
+        let mut lines = Lines { from, number: 0, text: String::new(), broken_off: false };
+        let first = if lines.next()? { lines.text.trim() } else { "" };
+        let mut own = header(first)?;
+        let mut state = State::default();
+        while lines.next()? {
+            let number = lines.number;
+            let at = |why: String| RecordingError::Line { line: number, why };
+            let line: LookLine =
+                serde_json::from_str(&lines.text).map_err(|error| at(error.to_string()))?;
+            own.looks.push(state.look(line).map_err(at)?);
+        }
+        own.broken_off = lines.broken_off;
+        Ok(own)
+    }
+}
+
+struct Lines<R> {
+    from: R,
+    number: usize,
+    text: String,
+    broken_off: bool,
+}
+
+impl<R: BufRead> Lines<R> {
+    /// Reads the next whole line into `text`; false at the end.
+    fn next(&mut self) -> io::Result<bool> {
+        self.text.clear();
+        self.from.read_line(&mut self.text)?;
+        self.number += 1;
+        self.broken_off = !self.text.is_empty() && !self.text.ends_with('\n');
+        Ok(self.text.ends_with('\n'))
+    }
+}
+
+fn header(line: &str) -> Result<LiveRecording, RecordingError> {
+    let version: VersionLine = serde_json::from_str(line)
+        .map_err(|_| RecordingError::SomethingElse { found: line.chars().take(40).collect() })?;
+    let found = version.corun_live_recording;
+    if found != u64::from(VERSION) {
+        return Err(RecordingError::Version { found });
+    }
+    let wrong = |why: String| RecordingError::Line { line: 1, why };
+    let header: HeaderLine =
+        serde_json::from_str(line).map_err(|error| wrong(error.to_string()))?;
+    let machine = Machine::from_spec(header.machine);
+    let machine = machine.map_err(|error| wrong(format!("machine: {error}")))?;
+    if !(header.interval_s.is_finite() && header.interval_s > 0.0) {
+        return Err(wrong(format!(
+            "interval_s: found {}, expected more than 0",
+            header.interval_s
+        )));
+    }
+    Ok(LiveRecording {
+        machine: Arc::new(machine),
+        counters: header.counters.into_iter().map(Into::into).collect(),
+        profiles: header.profiles,
+        interval_s: header.interval_s,
+        looks: Vec::new(),
+        broken_off: false,
+    })
+}
+
+/// What is known after the lines so far.
+#[derive(Default)]
+struct State {
+    at: Nanoseconds,
+    programs: usize,
+    threads: BTreeMap<u32, (Followed, Reading)>,
+}
+
+impl State {
+    fn look(&mut self, line: LookLine) -> Result<Look, String> {
+        let at = Nanoseconds(line.at_ns);
+        if at < self.at {
+            return Err(format!("at_ns: found {}, expected {} or more", at.0, self.at.0));
+        }
+        self.at = at;
+        self.programs += line.programs.len();
+        for tid in &line.gone {
+            if self.threads.remove(tid).is_none() {
+                return Err(format!("gone: there is no thread {tid}"));
+            }
+        }
+        let mut changed = Vec::with_capacity(line.threads.len());
+        for thread in line.threads {
+            let tid = thread.tid;
+            let now = self.thread(thread).map_err(|why| format!("thread {tid}: {why}"))?;
+            self.threads.insert(tid, now.clone());
+            changed.push(now);
+        }
+        let programs = line.programs.into_iter().map(|one| Program {
+            name: one.name,
+            profile: one.profile,
+            important: one.important,
+        });
+        Ok(Look { at, online: line.online, programs: programs.collect(), gone: line.gone, changed })
+    }
+
+    fn thread(&self, line: ThreadLine) -> Result<(Followed, Reading), String> {
+        let before = self.threads.get(&line.tid);
+        let missing = |what: &str| format!("`{what}` is missing, and it is new");
+        let (task, target) = match (&line.new, before) {
+            (Some(new), None) if new.program >= self.programs => {
+                return Err(format!("program {}: there are {}", new.program, self.programs));
+            }
+            (Some(new), None) => {
+                (Task { pid: new.pid, tid: line.tid, start_ticks: new.start_ticks }, new.program)
+            }
+            (None, Some((known, _))) => (known.facts.task, known.target),
+            (Some(_), Some(_)) => return Err("it is `new` and was there before".to_owned()),
+            (None, None) => return Err("it was not there before and is not `new`".to_owned()),
+        };
+        let known = before.map(|(known, _)| &known.facts);
+        let facts = TaskFacts {
+            task,
+            parent: (line.parent.or(known.map(|one| one.parent)))
+                .ok_or_else(|| missing("parent"))?,
+            name: (line.name.or_else(|| known.map(|one| one.name.clone())))
+                .ok_or_else(|| missing("name"))?,
+            state: line.state.into(),
+            cpu: line.cpu,
+            cpu_ns: line.cpu_ns,
+            nice: line.nice.or(known.map(|one| one.nice)).ok_or_else(|| missing("nice"))?,
+            scheduling: Scheduling::Fair,
+            affinity: (line.affinity.or_else(|| known.map(|one| one.affinity.clone())))
+                .ok_or_else(|| missing("affinity"))?,
+        };
+        let mut reading = line.figures.reading()?;
+        let earlier = before.map(|(_, reading)| reading);
+        reading.solo = line.solo.map(|solo| solo.figures()).or(earlier.and_then(|one| one.solo));
+        reading.by_ways = match line.by_ways {
+            None => earlier.and_then(|one| one.by_ways.clone()),
+            Some(points) => {
+                let points = points.iter().map(|point| point.point()).collect();
+                let curve = WaysCurve::new(points).ok_or("by_ways: expected one way at least")?;
+                Some(Arc::new(curve))
+            }
+        };
+        Ok((Followed { facts, target }, reading))
+    }
+}

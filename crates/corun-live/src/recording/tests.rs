@@ -1,0 +1,332 @@
+use std::sync::Mutex;
+
+use corun_machine::{CpuId, preset};
+use corun_policy::{
+    BuildOptions, Counters, Scope, ScopedRate, SoloFigures, ThreadState, ThreadView, WaysCurve,
+    WaysPoint, build,
+};
+use proptest::prelude::*;
+
+use super::line::{kept, nine_digits};
+use super::*;
+use crate::{
+    Affinity, Decision, Follow, Host, HostOptions, LiveError, Observed, OnPaper, RecordingSource,
+    Roots, Scheduling, Source, SourceError, Target, Task, TaskFacts,
+};
+
+type Seen = Vec<(Followed, Reading)>;
+
+/// What a test says that is there, look by look.
+#[derive(Clone)]
+struct Script {
+    looks: Arc<Vec<Seen>>,
+    next: Arc<Mutex<usize>>,
+    targets: Vec<Target>,
+}
+
+impl Script {
+    fn new(looks: Vec<Seen>) -> Self {
+        let target = |name: &str, important: bool| Target {
+            name: name.into(),
+            profile: important.then(|| "sort".to_owned()),
+            important,
+            whom: crate::Whom::Rule(crate::Rule::default()),
+        };
+        let targets = vec![target("one", true), target("other", false)];
+        Self { looks: Arc::new(looks), next: Arc::default(), targets }
+    }
+}
+
+impl Follow for Script {
+    fn targets(&self) -> &[Target] {
+        &self.targets
+    }
+
+    fn scan(&mut self) -> Result<Vec<Followed>, LiveError> {
+        let mut next = self.next.lock().unwrap();
+        *next += 1;
+        Ok(self.looks[*next - 1].iter().map(|(followed, _)| followed.clone()).collect())
+    }
+
+    fn add(&mut self, target: Target) -> Result<(), LiveError> {
+        self.targets.push(target);
+        Ok(())
+    }
+
+    fn online(&self) -> Option<CpuSet> {
+        // One goes off line now and then.
+        let cpus = if self.next.lock().unwrap().is_multiple_of(3) { "0-6" } else { "0-7" };
+        Some(cpus.parse().unwrap())
+    }
+}
+
+impl Source for Script {
+    fn name(&self) -> &'static str {
+        "script"
+    }
+
+    fn counters(&self) -> Vec<CounterKind> {
+        vec![CounterKind::Instructions, CounterKind::Cycles, CounterKind::LlcMisses]
+    }
+
+    fn knows_profiles(&self) -> bool {
+        true
+    }
+
+    fn read(
+        &mut self,
+        _: Nanoseconds,
+        threads: &[Observed],
+        readings: &mut [Reading],
+    ) -> Result<(), SourceError> {
+        let look = &self.looks[*self.next.lock().unwrap() - 1];
+        for (thread, reading) in threads.iter().zip(readings) {
+            let own = look.iter().find(|(followed, _)| followed.facts.task == thread.task);
+            let (_, said) = own.expect("the host asks of those that are there");
+            let cpu_share = reading.counters.cpu_share;
+            *reading = said.clone();
+            reading.counters.cpu_share = cpu_share;
+        }
+        Ok(())
+    }
+}
+
+fn host(follow: Box<dyn Follow>, source: Box<dyn Source>, policy: &str) -> Host {
+    let nowhere = Roots { sys: "/nonexistent".into(), ..Roots::default() };
+    Host::new(
+        Arc::new(preset("xeon-x5365").unwrap()),
+        vec![build(policy, &BuildOptions::default()).unwrap()],
+        follow,
+        vec![source],
+        vec![Box::new(Affinity::at(&nowhere)), Box::new(OnPaper::default())],
+        nowhere,
+        HostOptions::default(),
+    )
+    .unwrap()
+}
+
+/// All that a host knows after a look, and what its policy wants.
+type After = (Vec<ThreadView>, Seen, Vec<Decision>);
+
+fn after(host: &Host, decisions: Vec<Decision>) -> After {
+    let views = host.threads().to_vec();
+    let seen = host.seen().map(|one| (one.followed.clone(), one.reading.clone()));
+    (views, seen.collect(), decisions)
+}
+
+/// A look every 0.6 s: some come without a decision.
+fn moment(look: usize) -> Nanoseconds {
+    Nanoseconds(1 + look as u64 * 600_000_000)
+}
+
+fn record(looks: &[Seen], policy: &str) -> (Vec<u8>, Vec<After>) {
+    let script = Script::new(looks.to_vec());
+    let mut host = host(Box::new(script.clone()), Box::new(script), policy);
+    let mut text = Vec::new();
+    let mut recorder = Recorder::new(&mut text, &host, 0.6).unwrap();
+    let mut found = Vec::new();
+    for look in 0..looks.len() {
+        let round = host.round_at(moment(look)).unwrap();
+        recorder.look(&host, &round).unwrap();
+        found.push(after(&host, round.decisions));
+    }
+    assert_eq!((recorder.looks(), recorder.bytes()), (looks.len() as u64, text.len() as u64));
+    (text, found)
+}
+
+fn play(recording: LiveRecording, policy: &str) -> Vec<After> {
+    let times: Vec<Nanoseconds> = recording.times().collect();
+    let threads = RecordedThreads::new(Arc::new(recording));
+    let source = RecordingSource::new(threads.recording());
+    let mut host = host(Box::new(threads), Box::new(source), policy);
+    let mut found = Vec::new();
+    for at in times {
+        let round = host.round_at(at).unwrap();
+        found.push(after(&host, round.decisions));
+    }
+    found
+}
+
+fn counters() -> impl Strategy<Value = Counters> {
+    let rate = || proptest::option::of(0.0..1e12);
+    (rate(), rate(), rate(), rate(), rate(), any::<bool>(), proptest::option::of(0.0..1.0))
+        .prop_map(|(instructions, cycles, misses, references, bytes, prefetches, stalls)| {
+            let scope = if prefetches { Scope::DemandAndPrefetch } else { Scope::Demand };
+            let scoped = |rate: Option<f64>| rate.map(|per_s| ScopedRate { per_s, scope });
+            Counters {
+                instructions_per_s: instructions,
+                cycles_per_s: cycles,
+                llc_misses: scoped(misses),
+                llc_references: scoped(references),
+                memory_bytes_per_s: bytes,
+                memory_stall_share: stalls,
+                ..Counters::default()
+            }
+        })
+}
+
+/// A thread of the number, where it is there in a look.
+fn thread(number: u32) -> impl Strategy<Value = Option<(Followed, Reading)>> {
+    let affinity = prop_oneof![3 => Just("0-7"), 1 => Just("0-3"), 1 => Just("2,5")];
+    let facts = (0u64..2, 0u32..8, affinity, any::<bool>(), -5i32..5, "[a-c\u{1b}\"é]{1,3}");
+    let figures = (counters(), proptest::option::of(0.0..1e8), 1.0..9.0);
+    proptest::option::weighted(0.8, (facts, figures, 0u64..3)).prop_map(move |one| {
+        let (facts, (counters, llc_occupancy_bytes, slowdown), ran) = one?;
+        let (start_ticks, cpu, affinity, runs, nice, name) = facts;
+        let has_profile = number.is_multiple_of(2);
+        let point = WaysPoint { slowdown, llc_mpki: slowdown / 3.0, ..WaysPoint::default() };
+        let solo = SoloFigures {
+            llc_mpki: slowdown,
+            llc_apki: 7.0,
+            instructions_per_s: 1e9,
+            memory_bytes_per_s: 0.0,
+        };
+        let facts = TaskFacts {
+            task: Task { pid: number / 2 * 2, tid: number, start_ticks },
+            parent: 1,
+            name,
+            state: if runs { ThreadState::Running } else { ThreadState::Sleeping },
+            cpu: CpuId(cpu),
+            cpu_ns: ran * 300_000_000,
+            nice,
+            scheduling: Scheduling::Fair,
+            affinity: affinity.parse().unwrap(),
+        };
+        let reading = Reading {
+            counters,
+            llc_occupancy_bytes,
+            solo: has_profile.then_some(solo),
+            by_ways: if has_profile { WaysCurve::new(vec![point; 2]).map(Arc::new) } else { None },
+        };
+        Some((Followed { facts, target: number as usize % 2 }, kept(&reading)))
+    })
+}
+
+fn looks() -> impl Strategy<Value = Vec<Seen>> {
+    let look = (10..16u32).map(thread).collect::<Vec<_>>();
+    let look = look.prop_map(|threads| threads.into_iter().flatten().collect::<Seen>());
+    proptest::collection::vec(look, 1..7)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Played, a recording shows a policy what it saw on the machine, and it decides the same.
+    #[test]
+    fn a_recording_plays_as_it_was(looks in looks(), policy in prop_oneof![Just("dio"), Just("ucp")]) {
+        let (text, lived) = record(&looks, policy);
+        let recording = LiveRecording::read(&text[..]).unwrap();
+        prop_assert!(!recording.is_broken_off());
+        let played = play(recording.clone(), policy);
+        prop_assert_eq!(&played, &lived);
+        // Nothing but the file decides.
+        prop_assert_eq!(play(recording, policy), played);
+        prop_assert_eq!(record(&looks, policy).0, text);
+    }
+
+    /// Wherever a recording breaks off, its whole lines are good.
+    #[test]
+    fn a_part_of_a_recording_is_read_up_to_its_last_line(looks in looks(), part in 0.0..1.0f64) {
+        let (text, _) = record(&looks, "di");
+        let cut = (text.len() as f64 * part) as usize;
+        let lines = text[..cut].iter().filter(|&&byte| byte == b'\n').count();
+        match LiveRecording::read(&text[..cut]) {
+            Ok(recording) => {
+                prop_assert_eq!(recording.times().count() + 1, lines);
+                prop_assert_eq!(recording.is_broken_off(), !text[..cut].ends_with(b"\n"));
+            }
+            Err(RecordingError::SomethingElse { .. } | RecordingError::Io(_)) => {
+                prop_assert_eq!(lines, 0);
+            }
+            Err(other) => prop_assert!(false, "{}", other),
+        }
+    }
+
+    /// Nine digits come back from text as they were.
+    #[test]
+    fn figures_survive_the_text(value in prop_oneof![0.0..1e13f64, 0.0..1e-9f64]) {
+        let short = nine_digits(value);
+        let text = serde_json::to_string(&short).unwrap();
+        let back: f64 = serde_json::from_str(&text).unwrap();
+        prop_assert_eq!(back.to_bits(), short.to_bits());
+        prop_assert!((short - value).abs() <= 1e-8 * value);
+    }
+}
+
+fn text() -> String {
+    let facts = TaskFacts {
+        task: Task { pid: 5, tid: 6, start_ticks: 9 },
+        parent: 1,
+        name: "one".to_owned(),
+        state: ThreadState::Running,
+        cpu: CpuId(3),
+        cpu_ns: 0,
+        nice: 0,
+        scheduling: Scheduling::Fair,
+        affinity: "0-7".parse().unwrap(),
+    };
+    let seen = vec![(Followed { facts, target: 0 }, Reading::default())];
+    let (text, _) = record(&[seen.clone(), seen], "di");
+    String::from_utf8(text).unwrap()
+}
+
+#[test]
+fn a_thread_that_does_the_same_again_takes_no_line() {
+    let text = text();
+    let lines: Vec<&str> = text.lines().collect();
+    let first = "{\"at_ns\":1,\"online\":\"0-7\",\"programs\":[{\"name\":\"one\",\"profile\":\"sort\",\
+        \"important\":true},{\"name\":\"other\"}],\"threads\":[{\"tid\":6,\"new\":{\"pid\":5,\
+        \"start_ticks\":9,\"program\":0},\"state\":\"running\",\"cpu\":3,\"cpu_ns\":0,\
+        \"affinity\":\"0-7\",\"nice\":0,\"parent\":1,\"name\":\"one\"}]}";
+    assert_eq!(lines[1..], [first, "{\"at_ns\":600000001}"]);
+    let head = "{\"corun_live_recording\":1,\"written_by\":\"corun ";
+    assert!(lines[0].starts_with(head), "{}", lines[0]);
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_its_line() {
+    let good = text();
+    for (from, to, expected) in [
+        (
+            "\"corun_live_recording\":1",
+            "\"corun_live_recording\":2",
+            "line 1: the recording is in version 2",
+        ),
+        (
+            "{\"corun_live_recording\":1",
+            "version = 1",
+            "line 1: this is no recording of a machine: found `version = 1",
+        ),
+        ("\"interval_s\":0.6", "\"interval_s\":0.0", "line 1: interval_s: found 0"),
+        ("\"llc-misses\"", "\"llc-hits\"", "line 1: unknown variant `llc-hits`"),
+        ("\"at_ns\":600000001", "\"at_ns\":0", "line 3: at_ns: found 0, expected 1 or more"),
+        (
+            "{\"at_ns\":600000001}",
+            "{\"at_ns\":7,\"gone\":[8]}",
+            "line 3: gone: there is no thread 8",
+        ),
+        ("{\"at_ns\":600000001}", "{\"at\":7}", "line 3: unknown field `at`"),
+        ("{\"at_ns\":600000001}", "", "line 3: EOF while parsing"),
+        ("\"program\":0}", "\"program\":2}", "line 2: thread 6: program 2: there are 2"),
+        (
+            "\"new\":{\"pid\":5,\"start_ticks\":9,\"program\":0},",
+            "",
+            "line 2: thread 6: it was not there before",
+        ),
+        ("\"nice\":0,", "", "line 2: thread 6: `nice` is missing"),
+        (
+            "\"nice\":0",
+            "\"nice\":0,\"cycles_per_s\":-1.0",
+            "line 2: thread 6: cycles_per_s: found -1",
+        ),
+        ("\"nice\":0", "\"nice\":0,\"by_ways\":[]", "line 2: thread 6: by_ways: expected one way"),
+        ("\"affinity\":\"0-7\"", "\"affinity\":\"7-0\"", "line 2: "),
+        ("\"cpu\":3", "\"cpu\":-3", "line 2: invalid value"),
+    ] {
+        assert!(good.contains(from), "{from}");
+        let error = LiveRecording::read(good.replacen(from, to, 1).as_bytes()).unwrap_err();
+        assert!(error.to_string().starts_with(expected), "{error}; expected {expected}");
+    }
+    let empty = LiveRecording::read(&b""[..]).unwrap_err().to_string();
+    assert!(empty.contains("this is no recording of a machine"), "{empty}");
+}

@@ -1,0 +1,140 @@
+//! The options of the commands that watch the machine in front of the user and change nothing.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::hosting::CountersName;
+use super::values::{TableFormat, interval, seconds};
+
+/// Whom a command watches.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct TargetArgs {
+    /// A daemon's configuration: its programs are watched, with its policy, counters and profiles
+    /// where no option says otherwise
+    #[arg(long, value_name = "FILE")]
+    #[arg(conflicts_with_all = ["pid", "user", "command", "arguments", "cgroup", "unit", "program"])]
+    pub(crate) config: Option<PathBuf>,
+    /// Running processes, with all their threads
+    #[arg(short, long, value_name = "PID,..", value_delimiter = ',')]
+    pub(crate) pid: Vec<u32>,
+    /// Processes of this user, by name or number
+    #[arg(short, long, value_name = "USER")]
+    pub(crate) user: Option<String>,
+    /// Processes whose executable's name matches, or its path where the pattern has a slash
+    #[arg(long, value_name = "PATTERN")]
+    pub(crate) command: Option<String>,
+    /// Processes whose whole command line matches
+    #[arg(long, value_name = "PATTERN")]
+    pub(crate) arguments: Option<String>,
+    /// Processes of a cgroup and those below it: its path below the root of cgroups, or a pattern
+    #[arg(long, value_name = "PATH")]
+    pub(crate) cgroup: Option<String>,
+    /// Processes of a systemd unit
+    #[arg(long, value_name = "UNIT")]
+    pub(crate) unit: Option<String>,
+    /// The stored profile of what is watched [default: found by its command line]
+    #[arg(long, value_name = "NAME", conflicts_with = "config")]
+    pub(crate) profile: Option<String>,
+    /// A program to start, and its arguments
+    #[arg(last = true, value_name = "CMD")]
+    #[arg(conflicts_with_all = ["pid", "user", "command", "arguments", "cgroup", "unit"])]
+    pub(crate) program: Vec<std::ffi::OsString>,
+}
+
+/// Where a watching command has its figures from, and how often.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct FigureArgs {
+    /// Where counters come from [default: auto]
+    #[arg(long, value_enum)]
+    pub(crate) counters: Option<CountersName>,
+    /// Folder or file of stored profiles [default: the shipped ones]
+    #[arg(long, value_name = "PATH")]
+    pub(crate) profiles: Option<PathBuf>,
+    /// Time between two looks at the machine, such as 1s or 200ms
+    #[arg(short = 'T', long, value_name = "TIME", default_value = "1s", value_parser = interval)]
+    pub(crate) interval: f64,
+}
+
+/// `corun top`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Nothing is changed. All options that say whom to watch must hold together, but each --pid is one by
+itself. A program that is started has no input, and its output is dropped; it is ended with the view. In
+a pattern * stands for any text and ? for one letter. Keys: ? lists them, q quits.
+
+Examples:
+  corun top --user www-data
+  corun top --config /etc/corun/config.toml
+  corun top --command 'postgres*' --policy dio
+  corun top --once --format json -p 1234")]
+pub(crate) struct TopArgs {
+    #[command(flatten)]
+    pub(crate) targets: TargetArgs,
+    #[command(flatten)]
+    pub(crate) figures: FigureArgs,
+    /// Also show what this policy would do [default: the configuration's, else none]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) policy: Option<String>,
+    /// Seed of policies that draw at random
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub(crate) seed: u64,
+    /// Print what one interval shows, and end
+    #[arg(long)]
+    pub(crate) once: bool,
+    /// How it is written
+    #[arg(long, value_enum, default_value = "table", requires = "once")]
+    pub(crate) format: TableFormat,
+}
+
+/// `corun record`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Writes what corun would see of programs, look by look, for corun decide. Nothing is changed. It ends with
+the program, when all processes of --pid are gone, after --duration, or with Ctrl-C; whatever ends it, the
+file is whole. It has names of programs and threads and their figures, no command lines and no data.
+(To record a program's own cache behaviour, see corun profile.)
+
+Examples:
+  corun record -o monday.corun --config /etc/corun/config.toml --duration 3600
+  corun record -o solver.corun -T 200ms -- ./solver input.dat")]
+pub(crate) struct RecordArgs {
+    /// Where it is written
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+    #[command(flatten)]
+    pub(crate) targets: TargetArgs,
+    #[command(flatten)]
+    pub(crate) figures: FigureArgs,
+    /// End after so many seconds; a program that was started is ended then
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) duration: Option<f64>,
+}
+
+/// `corun decide`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The policy sees what it would have seen on that machine, and its plans are taken as carried out, but what
+the threads did afterwards is what they did without it. The same recording, policy and seed give the same
+bytes.
+
+Examples:
+  corun decide monday.corun --policy dio
+  corun decide monday.corun --policy dio+lfoc --format json")]
+pub(crate) struct DecideArgs {
+    /// What corun record wrote
+    #[arg(value_name = "FILE")]
+    pub(crate) recording: PathBuf,
+    /// The policy; `dio+lfoc` places by the one and partitions by the other
+    #[arg(long, value_name = "NAME", default_value = "dio")]
+    pub(crate) policy: String,
+    /// Time between two decisions [default: the policy's own]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) interval: Option<f64>,
+    /// Seed of policies that draw at random
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub(crate) seed: u64,
+    /// How it is written
+    #[arg(long, value_enum, default_value = "table")]
+    pub(crate) format: TableFormat,
+}

@@ -1,0 +1,132 @@
+//! `corun decide`: what a policy would have decided over what `corun record` wrote.
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use corun_live::{
+    Affinity, Host, HostOptions, LiveRecording, OnPaper, RecordedThreads, RecordingSource, Roots,
+};
+use corun_policy::Nanoseconds;
+use serde::Serialize;
+
+use super::decisions::{Decided, DecisionEntry, DecisionLine};
+use crate::cli::{DecideArgs, TableFormat};
+use crate::failure::{Failure, Outcome};
+use crate::output::{counted, csv_rows, json, round};
+use crate::policy_names;
+
+/// The document.
+#[derive(Debug, Serialize)]
+struct Document {
+    machine: String,
+    policy: String,
+    seconds: f64,
+    looks: usize,
+    threads: usize,
+    decisions: Vec<DecisionEntry>,
+}
+
+pub(super) fn run(arguments: &DecideArgs) -> Outcome<String> {
+    let recording = Arc::new(load(&arguments.recording)?);
+    let mut host = host(arguments, recording.clone())?;
+    let mut decided = Decided::default();
+    let mut lines: Vec<DecisionLine> = Vec::new();
+    let mut threads = 0;
+    for at in recording.times() {
+        let round = host.round_at(at).map_err(Failure::live)?;
+        threads += round.arrived;
+        lines.extend(decided.news(&host, &round));
+    }
+    let (first, last) = (recording.times().next(), recording.times().last());
+    let seconds =
+        last.zip(first).map_or(0.0, |(last, first)| last.as_secs_f64() - first.as_secs_f64());
+    let document = Document {
+        machine: host.machine().name().to_owned(),
+        policy: arguments.policy.clone(),
+        seconds: round(seconds, 3),
+        looks: recording.times().count(),
+        threads,
+        decisions: lines.iter().map(Into::into).collect(),
+    };
+    match arguments.format {
+        TableFormat::Table => Ok(text(&document, &lines)),
+        TableFormat::Json => json(&document),
+        TableFormat::Csv => csv(&document),
+    }
+}
+
+fn load(path: &Path) -> Outcome<LiveRecording> {
+    let shown = path.display();
+    let wrong = |what: &dyn std::fmt::Display| Failure::input(format!("{shown}: {what}"));
+    let file = File::open(path).map_err(|error| wrong(&error))?;
+    let recording = LiveRecording::read(BufReader::new(file)).map_err(|error| wrong(&error))?;
+    if recording.is_broken_off() {
+        eprintln!("corun: note: {shown} ends within a line, which is left out");
+    }
+    Ok(recording)
+}
+
+fn host(arguments: &DecideArgs, recording: Arc<LiveRecording>) -> Outcome<Host> {
+    // Nothing of the machine in front of the user may tell.
+    let nowhere = PathBuf::from("/nonexistent");
+    let roots = Roots::below(&nowhere);
+    let machine = recording.machine().clone();
+    let threads = RecordedThreads::new(recording);
+    let source = RecordingSource::new(threads.recording());
+    let options = HostOptions {
+        interval: arguments.interval.map(Nanoseconds::from_secs_f64),
+        ..HostOptions::default()
+    };
+    Host::new(
+        machine,
+        policy_names::build(&arguments.policy, arguments.seed)?,
+        Box::new(threads),
+        vec![Box::new(source)],
+        vec![Box::new(Affinity::at(&roots)), Box::new(OnPaper::default())],
+        roots,
+        options,
+    )
+    .map_err(|error| {
+        Failure::live(error).hint("a recording with --counters model or another policy")
+    })
+}
+
+fn text(document: &Document, lines: &[DecisionLine]) -> String {
+    let mut text = String::new();
+    for line in lines {
+        let _ = writeln!(text, "{}", line.text());
+    }
+    let _ = writeln!(
+        text,
+        "{} on {}: {} in {:.1} s, {}, {}",
+        document.policy,
+        document.machine,
+        counted(document.looks, "look"),
+        document.seconds,
+        counted(document.threads, "thread"),
+        counted(document.decisions.len(), "decision"),
+    );
+    text
+}
+
+fn csv(document: &Document) -> Outcome<String> {
+    let header = ["at_s", "policy", "verdict", "program", "action", "reason"];
+    let rows: Vec<Vec<String>> = document
+        .decisions
+        .iter()
+        .map(|one| {
+            vec![
+                one.at_s.to_string(),
+                one.policy.clone(),
+                one.verdict.to_owned(),
+                one.program.clone(),
+                one.action.clone(),
+                one.reason.clone(),
+            ]
+        })
+        .collect();
+    csv_rows(&header, &rows)
+}

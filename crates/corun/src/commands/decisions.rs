@@ -1,0 +1,99 @@
+//! What policies decided, in words, for tables and documents.
+
+use corun_live::{Decision, Host, Round, Verdict};
+use serde::Serialize;
+
+use super::hosting::{action_in_words, program_of};
+use crate::output::round;
+
+/// A decision in words.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct DecisionLine {
+    pub(super) at_s: f64,
+    pub(super) policy: String,
+    /// `proposed` or `refused`.
+    pub(super) verdict: &'static str,
+    pub(super) program: String,
+    pub(super) action: String,
+    /// The policy's, or why it was refused.
+    pub(super) reason: String,
+}
+
+impl DecisionLine {
+    /// None where all was as asked already.
+    fn new(host: &Host, decision: &Decision) -> Option<Self> {
+        let (verdict, reason) = match &decision.verdict {
+            Verdict::AsAsked => return None,
+            Verdict::Done(_) | Verdict::Proposed(_) => ("proposed", &decision.reason),
+            Verdict::Refused(why) | Verdict::Failed(why) => ("refused", why),
+        };
+        Some(Self {
+            at_s: decision.at.as_secs_f64(),
+            policy: decision.policy.clone(),
+            verdict,
+            program: program_of(host, &decision.action),
+            action: action_in_words(host, &decision.action),
+            reason: reason.clone(),
+        })
+    }
+
+    pub(super) fn is_refused(&self) -> bool {
+        self.verdict == "refused"
+    }
+
+    /// `dio would: sort on CPU 2`.
+    pub(super) fn would(&self) -> String {
+        let would = if self.is_refused() { "cannot" } else { "would" };
+        format!("{} {would}: {}", self.policy, self.action)
+    }
+
+    /// A line for people.
+    pub(super) fn text(&self) -> String {
+        format!("{:.1} s: {} ({})", self.at_s, self.would(), self.reason)
+    }
+}
+
+/// Tells what is new in each round: what is refused again and again, once.
+#[derive(Debug, Default)]
+pub(super) struct Decided {
+    stuck: Vec<(String, String)>,
+}
+
+impl Decided {
+    /// What a round decided.
+    pub(super) fn news(&mut self, host: &Host, round: &Round) -> Vec<DecisionLine> {
+        let lines = round.decisions.iter().filter_map(|one| DecisionLine::new(host, one));
+        let lines: Vec<DecisionLine> = lines.collect();
+        let of = |line: &DecisionLine| (line.action.clone(), line.reason.clone());
+        let stuck = lines.iter().filter(|line| line.is_refused()).map(of).collect();
+        let before = std::mem::replace(&mut self.stuck, stuck);
+        lines
+            .into_iter()
+            .filter(|line| !(line.is_refused() && before.contains(&of(line))))
+            .collect()
+    }
+}
+
+/// A decision in a document.
+#[derive(Debug, Serialize)]
+pub(super) struct DecisionEntry {
+    pub(super) at_s: f64,
+    pub(super) policy: String,
+    pub(super) verdict: &'static str,
+    pub(super) program: String,
+    pub(super) action: String,
+    pub(super) reason: String,
+}
+
+impl From<&DecisionLine> for DecisionEntry {
+    fn from(one: &DecisionLine) -> Self {
+        Self {
+            at_s: round(one.at_s, 3),
+            policy: one.policy.clone(),
+            verdict: one.verdict,
+            program: one.program.clone(),
+            action: one.action.clone(),
+            reason: one.reason.clone(),
+        }
+    }
+}

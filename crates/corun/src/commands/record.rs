@@ -1,0 +1,119 @@
+//! `corun record`: what corun sees of programs, look by look, into a file.
+
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use corun_live::{Host, Recorder};
+use corun_policy::{BuildOptions, CounterKind, build, registry};
+
+use super::hosting::Teller;
+use super::watching::{Asked, NO_POLICY, Watch};
+use crate::cancel::Cancel;
+use crate::cli::RecordArgs;
+use crate::failure::{Failure, Outcome};
+use crate::output::{check_target, counted};
+use crate::report::size;
+
+/// How often ended programs are looked for.
+const TICK: Duration = Duration::from_millis(20);
+
+pub(super) fn run(arguments: &RecordArgs) -> Outcome<String> {
+    check_target(&arguments.output)?;
+    let cancel = Cancel::on_signal()?;
+    let mut watch = Watch::new(&Asked {
+        targets: &arguments.targets,
+        figures: &arguments.figures,
+        policy: Some(NO_POLICY),
+        seed: 1,
+        counters: needed_by_any(),
+        out_of_sight: false,
+    })?;
+    let file = File::create(&arguments.output).with_context(|| shown(&arguments.output))?;
+    watch.start()?;
+    let recorder = Recorder::new(BufWriter::new(file), &watch.host, arguments.figures.interval);
+    let mut session = Session {
+        recorder: recorder.with_context(|| shown(&arguments.output))?,
+        teller: Teller::default(),
+        most_threads: 0,
+    };
+    let recorded = session.record(&mut watch, arguments, &cancel);
+    let ended = watch.end();
+    session.say(arguments);
+    recorded.and(ended)?;
+    watch.exit(&cancel)
+}
+
+fn shown(path: &Path) -> String {
+    format!("cannot write {}", path.display())
+}
+
+/// All that a policy may ask for later.
+fn needed_by_any() -> Vec<CounterKind> {
+    let policies =
+        registry().iter().filter_map(|entry| build(entry.name, &BuildOptions::default()).ok());
+    let mut counters: Vec<CounterKind> =
+        policies.flat_map(|policy| policy.needs().counters).collect();
+    counters.extend([
+        CounterKind::Instructions,
+        CounterKind::Cycles,
+        CounterKind::LlcReferences,
+        CounterKind::LlcMisses,
+        CounterKind::MemoryBytes,
+        CounterKind::LlcOccupancy,
+    ]);
+    counters.sort_unstable();
+    counters.dedup();
+    counters
+}
+
+struct Session {
+    recorder: Recorder<BufWriter<File>>,
+    teller: Teller,
+    most_threads: usize,
+}
+
+impl Session {
+    /// Until there is nothing more to record.
+    fn record(&mut self, watch: &mut Watch, arguments: &RecordArgs, cancel: &Cancel) -> Outcome {
+        let started = Instant::now();
+        let until = arguments.duration.map(Duration::from_secs_f64);
+        self.look(&mut watch.host, &arguments.output)?;
+        loop {
+            watch.reap()?;
+            let over = until.is_some_and(|until| started.elapsed() >= until);
+            if over || cancel.is_set() || watch.is_over() {
+                return Ok(());
+            }
+            if watch.host.now() >= watch.host.next_round() {
+                self.look(&mut watch.host, &arguments.output)?;
+                let gone = watch.host.threads().is_empty();
+                if gone && !arguments.targets.pid.is_empty() {
+                    return Ok(());
+                }
+            }
+            thread::sleep(TICK.min(Duration::from_secs_f64(arguments.figures.interval)));
+        }
+    }
+
+    fn look(&mut self, host: &mut Host, path: &Path) -> Outcome {
+        let round = host.round().map_err(Failure::live)?;
+        self.teller.round(host, &round);
+        self.most_threads = self.most_threads.max(host.threads().len());
+        Ok(self.recorder.look(host, &round).with_context(|| shown(path))?)
+    }
+
+    fn say(&self, arguments: &RecordArgs) {
+        let (looks, threads) = (self.recorder.looks(), self.most_threads);
+        eprintln!(
+            "corun: {} at {} in {} ({})",
+            counted(looks as usize, "look"),
+            if threads == 1 { "1 thread".to_owned() } else { format!("up to {threads} threads") },
+            arguments.output.display(),
+            size(self.recorder.bytes() as f64)
+        );
+    }
+}

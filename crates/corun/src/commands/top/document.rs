@@ -1,0 +1,250 @@
+//! One frame for scripts: as tables, one JSON document, or CSV.
+
+use std::fmt::Write as _;
+
+use corun_machine::CpuSet;
+use serde::Serialize;
+
+use super::columns::Column;
+use super::frame::{Figures, Frame, Line, Of};
+use crate::cli::TableFormat;
+use crate::commands::decisions::DecisionEntry;
+use crate::failure::Outcome;
+use crate::output::{Align, csv_rows, json, round, table};
+
+/// The frame in a format.
+pub(super) fn write(frame: &Frame, interval_s: f64, format: TableFormat) -> Outcome<String> {
+    match format {
+        TableFormat::Table => Ok(text(frame)),
+        TableFormat::Json => json(&Document::new(frame, interval_s)),
+        TableFormat::Csv => csv(frame),
+    }
+}
+
+fn sorted(lines: &[Line]) -> Vec<&Line> {
+    let mut lines: Vec<&Line> = lines.iter().collect();
+    lines.sort_by(|one, other| Column::Cpu.order(one, other, false));
+    lines
+}
+
+fn text(frame: &Frame) -> String {
+    let mut text = String::new();
+    for threads in [false, true] {
+        let lines = sorted(if threads { &frame.threads } else { &frame.programs });
+        let columns = Column::all(threads, frame.policy.is_some());
+        let head: Vec<(&str, Align)> = columns
+            .iter()
+            .map(|column| {
+                (column.head(), if column.is_figure() { Align::Right } else { Align::Left })
+            })
+            .collect();
+        let rows: Vec<Vec<String>> = lines
+            .iter()
+            .map(|line| columns.iter().map(|column| column.text(line)).collect())
+            .collect();
+        text.push_str(&table(&head, &rows));
+        text.push('\n');
+    }
+    for one in frame.decisions.iter().rev() {
+        let _ = writeln!(text, "{}", one.text());
+    }
+    for note in frame.notes.iter().cloned().chain(frame.missing()) {
+        let _ = writeln!(text, "{note}");
+    }
+    text
+}
+
+/// A line a thread.
+fn csv(frame: &Frame) -> Outcome<String> {
+    let header = [
+        "program",
+        "pid",
+        "tid",
+        "name",
+        "state",
+        "cpu",
+        "llc",
+        "allowed_cpus",
+        "would_be_allowed_cpus",
+        "cpus_busy",
+        "instructions_per_s",
+        "ipc",
+        "llc_mpki",
+        "memory_bytes_per_s",
+        "llc_occupancy_bytes",
+        "class",
+        "solo_llc_mpki",
+    ];
+    let optional = |value: Option<String>| value.unwrap_or_default();
+    let rows: Vec<Vec<String>> = sorted(&frame.threads)
+        .into_iter()
+        .filter_map(thread)
+        .map(|one| {
+            let of = one.figures;
+            let figure = |value: Option<f64>| optional(value.map(|value| value.to_string()));
+            vec![
+                one.program,
+                one.pid.to_string(),
+                one.tid.to_string(),
+                one.name,
+                one.state.to_owned(),
+                optional(one.cpu.map(|cpu| cpu.to_string())),
+                optional(one.llc.map(|llc| llc.to_string())),
+                one.allowed_cpus,
+                optional(one.would_be_allowed_cpus),
+                figure(of.cpus_busy),
+                figure(of.instructions_per_s),
+                figure(of.ipc),
+                figure(of.llc_mpki),
+                figure(of.memory_bytes_per_s),
+                figure(of.llc_occupancy_bytes),
+                optional(one.class.map(str::to_owned)),
+                figure(one.solo_llc_mpki),
+            ]
+        })
+        .collect();
+    csv_rows(&header, &rows)
+}
+
+#[derive(Debug, Serialize)]
+struct Document {
+    machine: String,
+    policy: Option<String>,
+    time_s: f64,
+    interval_s: f64,
+    programs: Vec<ProgramEntry>,
+    threads: Vec<ThreadEntry>,
+    llcs: Vec<LlcEntry>,
+    decisions: Vec<DecisionEntry>,
+    not_measured: Vec<&'static str>,
+    notes: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct ProgramEntry {
+    program: String,
+    processes: usize,
+    threads: usize,
+    cpus: String,
+    llcs: Vec<usize>,
+    would_be_allowed_cpus: Option<String>,
+    #[serde(flatten)]
+    figures: FigureEntry,
+    class: Option<&'static str>,
+    solo_llc_mpki: Option<f64>,
+}
+
+#[derive(Debug, Serialize)]
+struct ThreadEntry {
+    program: String,
+    pid: u32,
+    tid: u32,
+    name: String,
+    state: &'static str,
+    cpu: Option<u32>,
+    llc: Option<usize>,
+    allowed_cpus: String,
+    would_be_allowed_cpus: Option<String>,
+    #[serde(flatten)]
+    figures: FigureEntry,
+    class: Option<&'static str>,
+    solo_llc_mpki: Option<f64>,
+}
+
+#[derive(Debug, Serialize)]
+struct LlcEntry {
+    llc: usize,
+    cpus: String,
+    threads: usize,
+    #[serde(flatten)]
+    figures: FigureEntry,
+}
+
+#[derive(Debug, Clone, Copy, Serialize)]
+struct FigureEntry {
+    cpus_busy: Option<f64>,
+    instructions_per_s: Option<f64>,
+    ipc: Option<f64>,
+    llc_mpki: Option<f64>,
+    memory_bytes_per_s: Option<f64>,
+    llc_occupancy_bytes: Option<f64>,
+}
+
+impl From<&Figures> for FigureEntry {
+    fn from(of: &Figures) -> Self {
+        let ratio = |value: Option<f64>| value.map(|value| round(value, 6));
+        let whole = |value: Option<f64>| value.map(|value| round(value, 0));
+        Self {
+            cpus_busy: ratio(of.cpus_busy),
+            instructions_per_s: whole(of.instructions_per_s),
+            ipc: ratio(of.ipc),
+            llc_mpki: ratio(of.llc_mpki),
+            memory_bytes_per_s: whole(of.memory_bytes_per_s),
+            llc_occupancy_bytes: whole(of.llc_occupancy_bytes),
+        }
+    }
+}
+
+impl Document {
+    fn new(frame: &Frame, interval_s: f64) -> Self {
+        Self {
+            machine: frame.machine.clone(),
+            policy: frame.policy.clone(),
+            time_s: round(frame.time_s, 3),
+            interval_s,
+            programs: sorted(&frame.programs).into_iter().filter_map(program).collect(),
+            threads: sorted(&frame.threads).into_iter().filter_map(thread).collect(),
+            llcs: llcs(frame),
+            decisions: frame.decisions.iter().rev().map(Into::into).collect(),
+            not_measured: frame.not_measured.clone(),
+            notes: frame.notes.clone(),
+        }
+    }
+}
+
+fn program(line: &Line) -> Option<ProgramEntry> {
+    let Of::Program { processes, threads } = line.of else { return None };
+    Some(ProgramEntry {
+        program: line.program.clone(),
+        processes,
+        threads,
+        cpus: line.cpus.iter().copied().collect::<CpuSet>().to_string(),
+        llcs: line.llcs.iter().copied().collect(),
+        would_be_allowed_cpus: line.would.as_ref().map(CpuSet::to_string),
+        figures: (&line.figures).into(),
+        class: line.class,
+        solo_llc_mpki: line.solo_mpki.map(|mpki| round(mpki, 6)),
+    })
+}
+
+fn thread(line: &Line) -> Option<ThreadEntry> {
+    let Of::Thread { pid, tid, name, running, allowed } = &line.of else { return None };
+    Some(ThreadEntry {
+        program: line.program.clone(),
+        pid: *pid,
+        tid: *tid,
+        name: name.clone(),
+        state: if *running { "running" } else { "waiting" },
+        cpu: line.cpus.first().map(|cpu| cpu.0),
+        llc: line.llcs.first().copied(),
+        allowed_cpus: allowed.clone(),
+        would_be_allowed_cpus: line.would.as_ref().map(CpuSet::to_string),
+        figures: (&line.figures).into(),
+        class: line.class,
+        solo_llc_mpki: line.solo_mpki.map(|mpki| round(mpki, 6)),
+    })
+}
+
+fn llcs(frame: &Frame) -> Vec<LlcEntry> {
+    let with_index = frame.tree.iter().filter_map(|line| Some((line.llc?, line)));
+    let mut entries: Vec<LlcEntry> = with_index
+        .map(|(llc, line)| LlcEntry {
+            llc,
+            cpus: line.cpus.to_string(),
+            threads: line.threads,
+            figures: (&line.figures).into(),
+        })
+        .collect();
+    entries.sort_by_key(|entry| entry.llc);
+    entries
+}

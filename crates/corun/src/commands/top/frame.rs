@@ -1,0 +1,239 @@
+//! What a look at the machine found, as the view shows it: plain data, made from the host.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use corun_live::{Host, Round, Seen};
+use corun_machine::{CpuId, CpuSet};
+use corun_policy::{ClassLimits, CounterKind, Counters, ThreadState, classify};
+
+use super::tree::{TreeLine, tree};
+use crate::commands::decisions::{Decided, DecisionLine};
+use crate::commands::watching::NO_POLICY;
+
+/// Decisions that are kept, the newest ones.
+const KEPT_DECISIONS: usize = 1000;
+
+/// One look.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct Frame {
+    pub(super) machine: String,
+    /// None where nothing is decided.
+    pub(super) policy: Option<String>,
+    /// Time since the beginning.
+    pub(super) time_s: f64,
+    pub(super) programs: Vec<Line>,
+    pub(super) threads: Vec<Line>,
+    pub(super) tree: Vec<TreeLine>,
+    /// The newest first.
+    pub(super) decisions: Vec<DecisionLine>,
+    /// Figures that nothing here measures.
+    pub(super) not_measured: Vec<&'static str>,
+    /// What went wrong in this look.
+    pub(super) notes: Vec<String>,
+}
+
+/// A program or a thread.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Line {
+    pub(super) program: String,
+    pub(super) of: Of,
+    /// Where its threads run, or ran last.
+    pub(super) cpus: BTreeSet<CpuId>,
+    /// Indices of the LLCs above these CPUs.
+    pub(super) llcs: BTreeSet<usize>,
+    /// Where the policy would hold it, where that is not where it may run now.
+    pub(super) would: Option<CpuSet>,
+    pub(super) figures: Figures,
+    /// By its stored profile.
+    pub(super) class: Option<&'static str>,
+    /// LLC misses per 1000 instructions alone on this machine, by its stored profile.
+    pub(super) solo_mpki: Option<f64>,
+}
+
+/// What a line is of.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Of {
+    Program { processes: usize, threads: usize },
+    Thread { pid: u32, tid: u32, name: String, running: bool, allowed: String },
+}
+
+/// Figures of threads together; absent is unknown.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(super) struct Figures {
+    /// CPUs kept busy.
+    pub(super) cpus_busy: Option<f64>,
+    pub(super) instructions_per_s: Option<f64>,
+    pub(super) ipc: Option<f64>,
+    pub(super) llc_mpki: Option<f64>,
+    pub(super) memory_bytes_per_s: Option<f64>,
+    pub(super) llc_occupancy_bytes: Option<f64>,
+}
+
+/// Makes frames, and remembers what was decided.
+#[derive(Debug, Default)]
+pub(super) struct Collector {
+    named: bool,
+    decisions: VecDeque<DecisionLine>,
+    decided: Decided,
+}
+
+impl Collector {
+    /// `named`: do the targets' names tell programs apart? Else the processes' own do.
+    pub(super) fn new(named: bool) -> Self {
+        Self { named, ..Self::default() }
+    }
+
+    /// The frame after a round.
+    pub(super) fn frame(&mut self, host: &Host, policy: Option<&str>, round: &Round) -> Frame {
+        self.note(host, round);
+        let machine = host.machine();
+        let seen: Vec<Seen<'_>> = host.seen().collect();
+        let names = self.names(&seen);
+        let lines: Vec<Line> =
+            seen.iter().zip(&names).map(|(one, name)| thread_line(host, one, name)).collect();
+        let mut by_program: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        for (index, name) in names.iter().enumerate() {
+            by_program.entry(name).or_default().push(index);
+        }
+        let programs =
+            by_program.into_values().map(|members| program_line(&members, &lines, &seen)).collect();
+        let moved = round.left_alone.iter().map(|moved| format!("left alone: {moved}"));
+        Frame {
+            machine: machine.name().to_owned(),
+            policy: policy.filter(|name| *name != NO_POLICY).map(str::to_owned),
+            time_s: round.now.as_secs_f64(),
+            programs,
+            tree: tree(machine, &lines, &seen),
+            threads: lines,
+            decisions: self.decisions.iter().rev().cloned().collect(),
+            not_measured: not_measured(host),
+            notes: round.unread.iter().cloned().chain(moved).collect(),
+        }
+    }
+
+    /// What each thread's program is called.
+    fn names(&self, seen: &[Seen<'_>]) -> Vec<String> {
+        let mut of_process: BTreeMap<u32, &str> = BTreeMap::new();
+        for one in seen {
+            let facts = &one.followed.facts;
+            if facts.task.tid == facts.task.pid {
+                of_process.insert(facts.task.pid, &facts.name);
+            }
+        }
+        let name = |one: &Seen<'_>| {
+            let facts = &one.followed.facts;
+            match of_process.get(&facts.task.pid) {
+                _ if self.named => one.view.program.clone(),
+                Some(&name) => name.to_owned(),
+                // Its first thread ended.
+                None => facts.name.clone(),
+            }
+        };
+        seen.iter().map(|one| printable(&name(one))).collect()
+    }
+
+    fn note(&mut self, host: &Host, round: &Round) {
+        self.decisions.extend(self.decided.news(host, round));
+        let surplus = self.decisions.len().saturating_sub(KEPT_DECISIONS);
+        self.decisions.drain(..surplus);
+    }
+}
+
+/// A program may call itself anything; what would move a terminal's cursor is left out.
+fn printable(name: &str) -> String {
+    name.chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect()
+}
+
+fn thread_line(host: &Host, one: &Seen<'_>, program: &str) -> Line {
+    let facts = &one.followed.facts;
+    let machine = host.machine();
+    let llc = machine.cpu_index(facts.cpu).map(|cpu| machine.cpus()[cpu].llc);
+    let would = (one.view.allowed != facts.affinity).then(|| one.view.allowed.clone());
+    let class = one.reading.by_ways.as_ref();
+    Line {
+        program: program.to_owned(),
+        of: Of::Thread {
+            pid: facts.task.pid,
+            tid: facts.task.tid,
+            name: printable(&facts.name),
+            running: facts.state == ThreadState::Running,
+            allowed: facts.affinity.to_string(),
+        },
+        cpus: BTreeSet::from([facts.cpu]),
+        llcs: llc.into_iter().collect(),
+        would,
+        figures: together([one]),
+        class: class.map(|curve| classify(curve, &ClassLimits::default()).name()),
+        solo_mpki: one.reading.solo.map(|solo| solo.llc_mpki),
+    }
+}
+
+fn program_line(members: &[usize], lines: &[Line], seen: &[Seen<'_>]) -> Line {
+    let own = || members.iter().map(|&index| &lines[index]);
+    let processes: BTreeSet<u32> =
+        members.iter().map(|&index| seen[index].followed.facts.task.pid).collect();
+    let would = own().filter_map(|line| line.would.clone()).reduce(|a, b| a.union(&b));
+    Line {
+        program: lines[members[0]].program.clone(),
+        of: Of::Program { processes: processes.len(), threads: members.len() },
+        cpus: own().flat_map(|line| line.cpus.iter().copied()).collect(),
+        llcs: own().flat_map(|line| line.llcs.iter().copied()).collect(),
+        would,
+        figures: together(members.iter().map(|&index| &seen[index])),
+        class: own().find_map(|line| line.class),
+        solo_mpki: own().find_map(|line| line.solo_mpki),
+    }
+}
+
+/// Sums over threads. A ratio is that of the sums over the threads that have both.
+pub(super) fn together<'a, 'b: 'a>(threads: impl IntoIterator<Item = &'a Seen<'b>>) -> Figures {
+    let threads: Vec<&Seen<'_>> = threads.into_iter().collect();
+    let sum = |of: fn(&Counters) -> Option<f64>| {
+        threads.iter().filter_map(|one| of(&one.reading.counters)).reduce(|a, b| a + b)
+    };
+    let ratio = |above: fn(&Counters) -> Option<f64>, below: fn(&Counters) -> Option<f64>| {
+        let both = threads.iter().filter_map(|one| {
+            let counters = &one.reading.counters;
+            above(counters).zip(below(counters))
+        });
+        let (above, below) = both.fold((0.0, 0.0), |sums, one| (sums.0 + one.0, sums.1 + one.1));
+        (below > 0.0).then(|| above / below)
+    };
+    let misses_per_instruction =
+        ratio(|of| of.llc_misses.map(|rate| rate.per_s), |of| of.instructions_per_s);
+    let held = threads.iter().filter_map(|one| one.reading.llc_occupancy_bytes);
+    Figures {
+        cpus_busy: sum(|of| of.cpu_share),
+        instructions_per_s: sum(|of| of.instructions_per_s),
+        ipc: ratio(|of| of.instructions_per_s, |of| of.cycles_per_s),
+        llc_mpki: misses_per_instruction.map(|per_one| 1000.0 * per_one),
+        memory_bytes_per_s: sum(|of| of.memory_bytes_per_s),
+        llc_occupancy_bytes: held.reduce(|a, b| a + b),
+    }
+}
+
+/// Figures that no source gives, in the order of the columns.
+fn not_measured(host: &Host) -> Vec<&'static str> {
+    let has = host.counters();
+    let known = |kinds: &[CounterKind]| kinds.iter().all(|kind| has.contains(kind));
+    let figures: [(&'static str, &[CounterKind]); 5] = [
+        ("IPC", &[CounterKind::Instructions, CounterKind::Cycles]),
+        ("MPKI", &[CounterKind::Instructions, CounterKind::LlcMisses]),
+        ("instructions", &[CounterKind::Instructions]),
+        ("memory traffic", &[CounterKind::MemoryBytes]),
+        ("LLC occupancy", &[CounterKind::LlcOccupancy]),
+    ];
+    figures.into_iter().filter(|(_, kinds)| !known(kinds)).map(|(name, _)| name).collect()
+}
+
+impl Frame {
+    /// A line for people on what is not measured here.
+    pub(super) fn missing(&self) -> Option<String> {
+        (!self.not_measured.is_empty()).then(|| {
+            format!("not measured here: {} (corun doctor says why)", self.not_measured.join(", "))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,153 @@
+//! `corun top`: who sits where now, what they do, and what a policy would do about it. It only
+//! looks.
+
+mod columns;
+mod document;
+mod draw;
+mod frame;
+#[cfg(test)]
+mod sample;
+mod state;
+mod tree;
+
+use std::io::IsTerminal as _;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use corun_policy::CounterKind;
+use ratatui::DefaultTerminal;
+use ratatui::crossterm::event::{self, Event, KeyEventKind};
+
+use self::draw::{Theme, draw};
+use self::frame::{Collector, Frame};
+use self::state::{Flow, State};
+use super::watching::{Asked, Watch};
+use crate::cancel::Cancel;
+use crate::cli::TopArgs;
+use crate::failure::{Failure, Outcome};
+
+/// Longest wait for a key before signals are looked for.
+const TICK: Duration = Duration::from_millis(100);
+
+/// All that has a column.
+const COUNTERS: [CounterKind; 5] = [
+    CounterKind::Instructions,
+    CounterKind::Cycles,
+    CounterKind::LlcMisses,
+    CounterKind::MemoryBytes,
+    CounterKind::LlcOccupancy,
+];
+
+pub(super) fn run(arguments: &TopArgs) -> Outcome<String> {
+    let in_terminal = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
+    if !arguments.once && !in_terminal {
+        return Err(Failure::input("the live view needs a terminal, and there is none here")
+            .hint("corun top --once, which prints what one interval shows"));
+    }
+    let mut top = Top::new(arguments)?;
+    if arguments.once {
+        let frame = top.once(arguments.figures.interval)?;
+        return document::write(&frame, arguments.figures.interval, arguments.format);
+    }
+    let cancel = Cancel::on_signal_and_last(ratatui::restore)?;
+    // Also restores the terminal when something panics.
+    let mut terminal = ratatui::try_init().context("cannot take over the terminal")?;
+    let shown = top.show(&mut terminal, &cancel);
+    ratatui::restore();
+    let ended = top.watch.end();
+    shown.and(ended)?;
+    Ok(String::new())
+}
+
+struct Top {
+    watch: Watch,
+    collector: Collector,
+}
+
+impl Top {
+    fn new(arguments: &TopArgs) -> Outcome<Self> {
+        let watch = Watch::new(&Asked {
+            targets: &arguments.targets,
+            figures: &arguments.figures,
+            policy: arguments.policy.as_deref(),
+            seed: arguments.seed,
+            counters: COUNTERS.to_vec(),
+            out_of_sight: true,
+        })?;
+        let collector = Collector::new(watch.named);
+        Ok(Self { watch, collector })
+    }
+
+    fn look(&mut self) -> Outcome<Frame> {
+        self.watch.reap()?;
+        let round = self.watch.host.round().map_err(Failure::live)?;
+        Ok(self.collector.frame(&self.watch.host, self.watch.policy.as_deref(), &round))
+    }
+
+    /// What one interval shows: rates need two looks.
+    fn once(&mut self, interval_s: f64) -> Outcome<Frame> {
+        let cancel = Cancel::on_signal()?;
+        self.watch.start()?;
+        let looked = self.look_twice(interval_s, &cancel);
+        self.watch.end()?;
+        looked
+    }
+
+    fn look_twice(&mut self, interval_s: f64, cancel: &Cancel) -> Outcome<Frame> {
+        self.look()?;
+        let end = self.watch.host.now().as_secs_f64() + interval_s;
+        loop {
+            cancel.check()?;
+            let left = end - self.watch.host.now().as_secs_f64();
+            if left <= 0.0 {
+                return self.look();
+            }
+            // A policy may want to look more often.
+            if self.is_due() {
+                self.look()?;
+            }
+            thread::sleep(TICK.min(Duration::from_secs_f64(left)));
+        }
+    }
+
+    fn is_due(&self) -> bool {
+        self.watch.host.now() >= self.watch.host.next_round()
+    }
+
+    /// Until a key or a signal ends it.
+    fn show(&mut self, terminal: &mut DefaultTerminal, cancel: &Cancel) -> Outcome {
+        let theme = Theme::of_user();
+        self.watch.start()?;
+        let mut state = State::new(self.look()?);
+        loop {
+            let mut page = 0;
+            terminal.draw(|screen| page = draw(&state, theme, screen)).context("cannot draw")?;
+            state.drawn(terminal.size().context("cannot draw")?.width, page);
+            if self.wait(&mut state, cancel)? == Flow::Quit {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Waits until there is something new to draw.
+    fn wait(&mut self, state: &mut State, cancel: &Cancel) -> Outcome<Flow> {
+        loop {
+            cancel.check()?;
+            if self.is_due() {
+                state.show(self.look()?);
+                return Ok(Flow::Go);
+            }
+            let host = &self.watch.host;
+            let left = host.next_round().0.saturating_sub(host.now().0);
+            if !event::poll(TICK.min(Duration::from_nanos(left))).context("cannot read keys")? {
+                continue;
+            }
+            match event::read().context("cannot read keys")? {
+                Event::Key(key) if key.kind != KeyEventKind::Release => return Ok(state.key(key)),
+                Event::Resize(..) => return Ok(Flow::Go),
+                _ => {}
+            }
+        }
+    }
+}

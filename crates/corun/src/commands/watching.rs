@@ -1,0 +1,165 @@
+//! Whom a watching command watches and with what, from what was typed.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::Context as _;
+use corun_live::{Host, Roots, Rule, Target, Whom, facts};
+use corun_policy::{CounterKind, Nanoseconds};
+
+use super::daemon::Config;
+use super::hosting::{Ground, Look};
+use super::run::exit;
+use super::run::programs::{Program, end_all, reap};
+use crate::cancel::Cancel;
+use crate::cli::{CountersName, FigureArgs, HostArgs, TargetArgs};
+use crate::failure::{Failure, Outcome};
+
+/// The policy that decides nothing.
+pub(super) const NO_POLICY: &str = "linux-default";
+
+/// What a watching host is to be.
+pub(super) struct Asked<'a> {
+    pub(super) targets: &'a TargetArgs,
+    pub(super) figures: &'a FigureArgs,
+    pub(super) policy: Option<&'a str>,
+    pub(super) seed: u64,
+    /// Counters to have, where there are any.
+    pub(super) counters: Vec<CounterKind>,
+    /// What a program prints that is started is dropped.
+    pub(super) out_of_sight: bool,
+}
+
+/// A host that only looks, and the program that was started for it.
+pub(super) struct Watch {
+    pub(super) host: Host,
+    /// The policy, if one was asked for.
+    pub(super) policy: Option<String>,
+    /// Do the targets' names say which program it is? Else the processes' own do.
+    pub(super) named: bool,
+    program: Vec<Program>,
+    started: Instant,
+}
+
+impl Watch {
+    /// Checks everything; starts nothing yet.
+    pub(super) fn new(asked: &Asked<'_>) -> Outcome<Self> {
+        let typed = asked.targets;
+        let config = typed.config.as_deref().map(Config::load).transpose()?;
+        let own = config.as_ref().map(|config| config.host_args(true)).transpose()?;
+        let policy = asked.policy.or(own.as_ref().map(|own| own.policy.as_str()));
+        let policy = policy.filter(|name| *name != NO_POLICY).map(str::to_owned);
+        let arguments = HostArgs {
+            policy: policy.clone().unwrap_or_else(|| NO_POLICY.to_owned()),
+            counters: (asked.figures.counters)
+                .or(own.as_ref().map(|own| own.counters))
+                .unwrap_or(CountersName::Auto),
+            profiles: (asked.figures.profiles.clone())
+                .or(own.as_ref().and_then(|own| own.profiles.clone())),
+            interval: own.as_ref().and_then(|own| own.interval),
+            dry_run: true,
+            journals: None,
+            seed: asked.seed,
+        };
+        let targets = match &config {
+            Some(config) => config.targets(),
+            None => targets(typed)?,
+        };
+        let program = match typed.program.as_slice() {
+            [] => Vec::new(),
+            command => {
+                let program = Program::of_command(command, typed.profile.as_deref());
+                vec![if asked.out_of_sight { program.out_of_sight() } else { program }]
+            }
+        };
+        let profiles: Vec<&str> = targets
+            .iter()
+            .filter_map(|one| one.profile.as_deref())
+            .chain(program.iter().filter_map(Program::profile))
+            .collect();
+        let look = Look {
+            every: Nanoseconds::from_secs_f64(asked.figures.interval),
+            counters: asked.counters.clone(),
+        };
+        let ground = Ground::new(&arguments)?;
+        let host = ground.host_that_looks(&arguments, targets.clone(), &profiles, &look)?;
+        let named = config.is_some() || typed.profile.is_some() || !program.is_empty();
+        Ok(Self { host, policy, named, program, started: Instant::now() })
+    }
+
+    /// Starts the program if there is one.
+    pub(super) fn start(&mut self) -> Outcome {
+        if self.program.is_empty() {
+            return Ok(());
+        }
+        // Processes that lose their parent are handed to us, so that they stay followed.
+        rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
+            .map_err(std::io::Error::from)
+            .context("cannot look after the program's children")?;
+        for program in &mut self.program {
+            if let Some(target) = program.start_if_due(self.started.elapsed(), &Roots::default())? {
+                self.host.follow(target).map_err(Failure::live)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes note of processes of ours that ended.
+    pub(super) fn reap(&mut self) -> Outcome {
+        if !self.program.is_empty() {
+            reap(&mut self.program)?;
+        }
+        Ok(())
+    }
+
+    /// Is the program over that was started?
+    pub(super) fn is_over(&self) -> bool {
+        !self.program.is_empty() && self.program.iter().all(Program::is_over)
+    }
+
+    /// How the command ends: as the program did; without one, well, also by Ctrl-C.
+    pub(super) fn exit(&self, cancel: &Cancel) -> Outcome<String> {
+        if self.program.is_empty() { Ok(String::new()) } else { exit(&self.program, cancel, false) }
+    }
+
+    /// Ends the program if it still runs.
+    pub(super) fn end(&mut self) -> Outcome {
+        Ok(end_all(&mut self.program, self.started)?)
+    }
+}
+
+fn targets(typed: &TargetArgs) -> Outcome<Vec<Target>> {
+    let target = |name: &str, rule: Rule| Target {
+        name: Arc::from(name),
+        profile: typed.profile.clone(),
+        important: false,
+        whom: Whom::Rule(rule),
+    };
+    let rule = Rule {
+        pid: None,
+        user: typed.user.clone(),
+        command: typed.command.clone(),
+        arguments: typed.arguments.clone(),
+        cgroup: typed.cgroup.clone(),
+        unit: typed.unit.clone(),
+    };
+    if !typed.pid.is_empty() {
+        let by_pid = |&pid: &u32| {
+            let found = facts(&Roots::default(), pid, pid).map_err(|_| {
+                Failure::input(format!("no process has the number {pid}")).hint("pgrep -a NAME")
+            })?;
+            Ok(target(&found.name, Rule { pid: Some(pid), ..rule.clone() }))
+        };
+        return typed.pid.iter().map(by_pid).collect();
+    }
+    let parts = [&rule.unit, &rule.cgroup, &rule.command, &rule.user, &rule.arguments];
+    let first = parts.into_iter().flatten().next().cloned();
+    match first {
+        Some(name) => Ok(vec![target(&name, rule)]),
+        None if !typed.program.is_empty() => Ok(Vec::new()),
+        None => Err(Failure::input("nothing to watch")
+            .hint("--user NAME, --command PATTERN, --unit UNIT or --pid PID")
+            .hint("--config /etc/corun/config.toml, for what the daemon schedules")
+            .hint("-- PROGRAM, which is started")),
+    }
+}

@@ -1,0 +1,211 @@
+//! `corun top`: once over real programs, and as a view on a terminal that `script` makes.
+
+use std::io::Write as _;
+use std::process::{Child, Command, Stdio};
+
+use crate::fixture::Fixture;
+
+/// A program that computes until it is dropped, found by a name of its own.
+struct Busy {
+    fixture: Fixture,
+    child: Child,
+}
+
+impl Busy {
+    fn new() -> Self {
+        let fixture = Fixture::new();
+        let shell = fixture.path("busy-for-corun");
+        std::fs::copy("/bin/sh", &shell).unwrap();
+        let child = Command::new(&shell)
+            .args(["-c", "while :; do :; done"])
+            .stdin(Stdio::null())
+            .spawn()
+            .unwrap();
+        Self { fixture, child }
+    }
+
+    fn pid(&self) -> String {
+        self.child.id().to_string()
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn once_shows_a_busy_program_with_modelled_counters() {
+    let busy = Busy::new();
+    let document = busy
+        .fixture
+        .run(&[
+            "top",
+            "--once",
+            "--format",
+            "json",
+            "-T",
+            "300ms",
+            "-p",
+            &busy.pid(),
+            "--profile",
+            "sort",
+            "--counters",
+            "model",
+            "--policy",
+            "di",
+        ])
+        .json();
+    assert_eq!((&document["policy"], &document["interval_s"]), (&"di".into(), &0.3.into()));
+    let [program] = &document["programs"].as_array().unwrap()[..] else { panic!("{document}") };
+    assert_eq!(program["program"], "busy-for-corun");
+    assert!(program["cpus_busy"].as_f64().unwrap() > 0.0, "{program}");
+    let instructions = program["instructions_per_s"].as_f64().unwrap();
+    assert!(instructions > 1e6, "{program}");
+    // Alone on its cache, it misses as its profile says that it does alone.
+    let (mpki, solo) =
+        (program["llc_mpki"].as_f64().unwrap(), program["solo_llc_mpki"].as_f64().unwrap());
+    assert!(mpki > 0.0 && solo > 0.0, "{program}");
+    let thread = &document["threads"][0];
+    assert_eq!(thread["pid"], busy.child.id());
+    let of_llcs: u64 = document["llcs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|llc| llc["threads"].as_u64().unwrap())
+        .sum();
+    assert_eq!(of_llcs, 1);
+    let decision = &document["decisions"][0];
+    assert_eq!((&decision["policy"], &decision["verdict"]), (&"di".into(), &"proposed".into()));
+    assert!(decision["reason"].as_str().unwrap().contains("MPKI"), "{decision}");
+    assert_eq!(document["not_measured"], serde_json::json!([]));
+}
+
+#[test]
+fn what_is_not_measured_is_a_dash_and_said() {
+    let busy = Busy::new();
+    let base = ["top", "--once", "-T", "100ms", "--counters", "profiles", "-p"];
+    let text = busy.fixture.run(&[&base[..], &[&busy.pid()]].concat()).done();
+    let line = text.lines().find(|line| line.starts_with("busy-for-corun")).unwrap();
+    let fields: Vec<&str> = line.split_whitespace().collect();
+    // MPKI, IPC, instructions, memory traffic, LLC occupancy, class, solo MPKI.
+    assert_eq!(fields[5..], ["-"; 7], "{text}");
+    assert!(
+        text.contains("not measured here: IPC, MPKI") && text.contains("corun doctor"),
+        "{text}"
+    );
+    let csv = busy.fixture.run(&[&base[..], &[&busy.pid(), "--format", "csv"]].concat()).done();
+    let rows: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
+    assert_eq!(rows.len(), 2);
+    assert_eq!((rows[0][0], rows[1][0]), ("program", "busy-for-corun"));
+    let ipc = rows[0].iter().position(|name| *name == "ipc").unwrap();
+    assert_eq!((rows[0].len(), rows[1][ipc]), (rows[1].len(), ""));
+}
+
+#[test]
+fn a_configuration_says_whom_to_watch_and_by_which_policy() {
+    let busy = Busy::new();
+    let config = format!(
+        "policy = \"di\"\ncounters = \"profiles\"\n[[program]]\nname = \"mine\"\n\
+         profile = \"xz\"\npid = {}\n",
+        busy.pid()
+    );
+    busy.fixture.write("config.toml", &config);
+    let options = ["top", "--once", "-T", "50ms", "--config", "config.toml", "--format", "json"];
+    let document = busy.fixture.run(&options).json();
+    assert_eq!(
+        (&document["policy"], &document["programs"][0]["program"]),
+        (&"di".into(), &"mine".into())
+    );
+    let unasked = [&options[..], &["--policy", "linux-default"]].concat();
+    let document = busy.fixture.run(&unasked).json();
+    assert_eq!((&document["policy"], &document["decisions"]), (&().into(), &serde_json::json!([])));
+}
+
+#[test]
+fn a_program_that_is_started_is_ended_and_out_of_sight() {
+    let fixture = Fixture::new();
+    let script = "echo $$ > pid; echo seen; while :; do sleep 0.05; done";
+    let options = ["top", "--once", "-T", "500ms", "--", "sh", "-c", script];
+    let text = fixture.run(&options).done();
+    assert!(text.contains("sh") && !text.contains("seen"), "{text}");
+    let pid = std::fs::read_to_string(fixture.path("pid")).unwrap();
+    assert!(!std::path::Path::new("/proc").join(pid.trim()).exists());
+}
+
+#[test]
+fn mistakes_are_named_with_what_to_do() {
+    let fixture = Fixture::new();
+    fixture.run(&["top", "-p", "1"]).refused(&["needs a terminal", "corun top --once"]);
+    fixture.run(&["top", "--once"]).refused(&["nothing to watch", "--user", "--config"]);
+    fixture.run(&["top", "--once", "-p", "4194304"]).refused(&["no process has the number"]);
+    let policy = fixture.run(&["top", "--once", "--policy", "doi", "--user", "0"]);
+    policy.refused(&["unknown policy `doi`"]);
+    fixture.run(&["top", "--format", "json", "-p", "1"]).refused(&["--once"]);
+    let counters = ["top", "--once", "--policy", "dio", "--counters", "profiles", "--user", "0"];
+    fixture.run(&counters).refused(&["needs the counter", "corun doctor"]);
+    let user = fixture.run(&["top", "--once", "--user", "no-such-user"]);
+    assert!(user.stderr().contains("no user is called"), "{}", user.stderr());
+}
+
+/// Runs the view on a terminal of its own; what it wrote, and its exit code.
+fn on_a_terminal(busy: &Busy, end: impl FnOnce(&mut Child)) -> Option<(String, Option<i32>)> {
+    let corun = env!("CARGO_BIN_EXE_corun");
+    // What it prints is kept where its last line says that the terminal is as it was.
+    let view = format!(
+        "stty rows 24 cols 80; '{corun}' top -T 50ms --counters profiles -p {}; code=$?; \
+         stty -a | grep -q ' icanon' && echo \"cooked $code\"",
+        busy.pid()
+    );
+    let mut command = Command::new("script");
+    command.args(["-qec", &view, "/dev/null"]).env("TERM", "xterm").env_remove("NO_COLOR");
+    let started = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+    let Ok(mut terminal) = started else {
+        eprintln!("skipped: `script` (bsdutils) is not installed");
+        return None;
+    };
+    let mut text = Vec::new();
+    let mut out = terminal.stdout.take().unwrap();
+    let mut piece = [0; 4096];
+    while !String::from_utf8_lossy(&text).contains("busy-for") {
+        let read = std::io::Read::read(&mut out, &mut piece).unwrap();
+        assert!(read > 0, "{}", String::from_utf8_lossy(&text));
+        text.extend_from_slice(&piece[..read]);
+    }
+    end(&mut terminal);
+    std::io::Read::read_to_end(&mut out, &mut text).unwrap();
+    let code = terminal.wait().unwrap().code();
+    Some((String::from_utf8_lossy(&text).into_owned(), code))
+}
+
+const ENTER: &str = "\u{1b}[?1049h";
+const LEAVE: &str = "\u{1b}[?1049l";
+
+#[test]
+fn the_view_gives_the_terminal_back_when_it_is_quit() {
+    let busy = Busy::new();
+    let quit = |terminal: &mut Child| {
+        terminal.stdin.as_mut().unwrap().write_all(b"\tq").unwrap();
+    };
+    let Some((text, _)) = on_a_terminal(&busy, quit) else { return };
+    assert!(text.contains(ENTER) && text.contains(LEAVE), "{text:?}");
+    assert!(text.trim_end().ends_with("cooked 0"), "{text:?}");
+}
+
+#[test]
+fn the_view_gives_the_terminal_back_when_it_is_told_to_stop() {
+    let busy = Busy::new();
+    let stop = |_: &mut Child| {
+        // The view is the one process that has this program's number in its arguments.
+        let pattern = format!("top -T 50ms --counters profiles -p {}$", busy.pid());
+        let found = Command::new("pgrep").args(["-f", &pattern]).output().unwrap();
+        let pids = String::from_utf8(found.stdout).unwrap();
+        let pid = pids.split_whitespace().next_back().expect("the view runs");
+        assert!(Command::new("kill").args(["-TERM", pid]).status().unwrap().success());
+    };
+    let Some((text, _)) = on_a_terminal(&busy, stop) else { return };
+    assert!(text.contains(ENTER) && text.contains(LEAVE), "{text:?}");
+    assert!(text.trim_end().ends_with("cooked 130"), "{text:?}");
+}
