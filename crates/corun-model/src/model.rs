@@ -388,11 +388,9 @@ impl Model {
         }
         cpis.clear();
         cpis.extend(
-            flows
-                .iter()
-                .zip(&*shares)
-                .enumerate()
-                .map(|(index, (flow, &through))| self.cpi(flow, asked(flow, speeds, index), through)),
+            flows.iter().zip(&*shares).enumerate().map(|(index, (flow, &through))| {
+                self.cpi(flow, asked(flow, speeds, index), through)
+            }),
         );
         self.take_turns(flows, cpis, speeds);
         out.extend(flows.iter().enumerate().map(|(index, flow)| {

@@ -74,7 +74,8 @@ impl Site {
         let private_bytes = private_bytes(machine, cpu, private, core.smt) / part;
         let l1_bytes = l1_data_bytes(machine, cpu).unwrap_or(size) / part;
         // Where the first level is the last private one, they are one and the same.
-        let l1_bytes = if core.smt == Smt::FineGrained && private.is_some_and(|one| one.level == 1) {
+        let l1_bytes = if core.smt == Smt::FineGrained && private.is_some_and(|one| one.level == 1)
+        {
             private_bytes
         } else {
             l1_bytes

@@ -39,10 +39,11 @@ impl<'p> Modelled<'p> {
             }
         }
         let core = |member: &Member<'_>| machine.cpus()[member.cpu].core;
-        let busy = |member: &Member<'_>| members.iter().filter(|other| core(other) == core(member)).count();
-        let shared = |member: &&Member<'_>| {
-            busy(member) > 1 && model.divides_private_caches(member.cpu)
+        let busy = |member: &Member<'_>| {
+            members.iter().filter(|other| core(other) == core(member)).count()
         };
+        let shared =
+            |member: &&Member<'_>| busy(member) > 1 && model.divides_private_caches(member.cpu);
         if let Some(member) = members.iter().find(shared) {
             return Err(PartitionError::SharedPipeline { cpu: member.cpu });
         }

@@ -8,6 +8,7 @@
 mod buckets;
 mod linear;
 mod measure;
+mod parameters;
 mod sampled;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,90 +20,14 @@ use rand_pcg::Pcg64Mcg;
 
 use self::buckets::{Buckets, Item, Limits, bucketize};
 use self::measure::{Interval, Mean, Measured, Rows};
+use self::parameters::{
+    GROWTH, LOOK, MIN_INTERVAL, MIN_RUN, MIN_THREADS, PARTED, REMEASURE, START_DELAY, THRESHOLD,
+    WEIGHT,
+};
 use self::sampled::Samples;
 use crate::{
-    Action, ActionKind, Build, BuildOptions, CounterKind, Event, Needs, Nanoseconds, Parameter,
-    Plan, Policy, PolicyEntry, ThreadId, ThreadState, ThreadView, View,
-};
-
-const THRESHOLD: Parameter = Parameter {
-    name: "threshold-percent",
-    default: 15.0,
-    min: 0.0,
-    max: 100.0,
-    summary: "group miss ratio to stay at or under, in misses per 100 references",
-};
-
-const GROWTH: Parameter = Parameter {
-    name: "threshold-growth",
-    default: 1.5,
-    min: 1.01,
-    max: 100.0,
-    summary: "factor by which the threshold is raised where a CPU would be left with too few threads",
-};
-
-const MIN_THREADS: Parameter = Parameter {
-    name: "min-threads",
-    default: 1.0,
-    min: 0.0,
-    max: 1000.0,
-    summary: "threads that each CPU must be left; more for programs that wait at times",
-};
-
-const MIN_RUN: Parameter = Parameter {
-    name: "min-run-ms",
-    default: 2.0,
-    min: 0.001,
-    max: 1e6,
-    summary: "time that a group or a newcomer is measured for (MIN_RUNLENGTH)",
-};
-
-const MIN_INTERVAL: Parameter = Parameter {
-    name: "min-interval-ms",
-    default: 0.2,
-    min: 0.0,
-    max: 1e6,
-    summary: "intervals shorter than this are not counted: caches were cold",
-};
-
-const START_DELAY: Parameter = Parameter {
-    name: "start-delay-ms",
-    default: 0.5,
-    min: 0.0,
-    max: 1e6,
-    summary: "time after a thread's arrival before it is measured",
-};
-
-const WEIGHT: Parameter = Parameter {
-    name: "measured-weight",
-    default: 16.0,
-    min: 1.0,
-    max: 86.0,
-    summary: "factor on the weight of the threads of the initial measurement",
-};
-
-const LOOK: Parameter = Parameter {
-    name: "look-ms",
-    default: 20.0,
-    min: 1.0,
-    max: 60_000.0,
-    summary: "time between two looks of its own, beside those when threads are switched",
-};
-
-const PARTED: Parameter = Parameter {
-    name: "remeasure-percent",
-    default: 30.0,
-    min: 0.0,
-    max: 1e6,
-    summary: "measure anew when observed and predicted miss ratio part by so much; 0: never",
-};
-
-const REMEASURE: Parameter = Parameter {
-    name: "remeasure-every-ms",
-    default: 0.0,
-    min: 0.0,
-    max: 1e9,
-    summary: "forget the PCMR of a random thread so often, to see what measuring costs; 0: never",
+    Action, ActionKind, Build, BuildOptions, CounterKind, Event, Nanoseconds, Needs, Plan, Policy,
+    PolicyEntry, ThreadId, ThreadState, ThreadView, View,
 };
 
 /// The line in the registry.
@@ -110,10 +35,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "casc",
     summary: "lets threads that miss much in the shared cache run on few CPUs, never together",
     source: "Fedorova et al., CASC: cache-aware scheduling for chip multithreading processors",
-    parameters: &[
-        THRESHOLD, GROWTH, MIN_THREADS, MIN_RUN, MIN_INTERVAL, START_DELAY, WEIGHT, LOOK, PARTED,
-        REMEASURE,
-    ],
+    parameters: parameters::ALL,
     build: Build::Policy(|options: &BuildOptions| Box::new(Casc::new(options))),
 };
 
@@ -313,7 +235,8 @@ impl Casc {
         let online = view.machine.cpu_set();
         let item = |(thread, may): (&ThreadView, CpuSet)| {
             let pcmr = *self.pcmr.get(&thread.id)?;
-            let held = (may != online).then(|| cpus.iter().map(|cpu| may.contains(cpu.id)).collect());
+            let held =
+                (may != online).then(|| cpus.iter().map(|cpu| may.contains(cpu.id)).collect());
             Some(Item { pcmr, cpus: held })
         };
         let items: Vec<Item> = placeable(view).filter_map(item).collect();
@@ -333,8 +256,14 @@ impl Casc {
                     let open: CpuSet =
                         open.map(|(_, cpu)| cpu.id).filter(|&cpu| may.contains(cpu)).collect();
                     let reason = if buckets.met { "" } else { "; the threshold cannot be met" };
-                    (open, format!("PCMR {pcmr:.1}, mean MAX_PCMR {:.1} for a threshold of {:.1}{reason}",
-                        buckets::mean(&buckets.max_pcmr), buckets.threshold))
+                    (
+                        open,
+                        format!(
+                            "PCMR {pcmr:.1}, mean MAX_PCMR {:.1} for a threshold of {:.1}{reason}",
+                            buckets::mean(&buckets.max_pcmr),
+                            buckets.threshold
+                        ),
+                    )
                 }
                 None if self.switched => {
                     all_known = false;
@@ -490,7 +419,8 @@ impl Casc {
     /// As if a thread had just come, now and then: what measuring costs.
     fn forget_one(&mut self, view: &View<'_>, plan: &mut Plan) {
         let due = self.forgotten.0 + self.remeasure.0;
-        if self.remeasure.0 == 0 || view.now.0 < due || self.rows.is_some() || self.pcmr.is_empty() {
+        if self.remeasure.0 == 0 || view.now.0 < due || self.rows.is_some() || self.pcmr.is_empty()
+        {
             return;
         }
         self.forgotten = view.now;

@@ -84,9 +84,9 @@ fn leaves_enough(items: &[Item], max_pcmr: &[u32], min_threads: usize) -> bool {
     levels.sort_unstable();
     let mut caps = max_pcmr.to_vec();
     caps.sort_unstable();
-    caps.iter().enumerate().all(|(place, &cap)| {
-        levels.partition_point(|&level| level <= cap) >= each * (place + 1)
-    })
+    caps.iter()
+        .enumerate()
+        .all(|(place, &cap)| levels.partition_point(|&level| level <= cap) >= each * (place + 1))
 }
 
 /// No thread may be restricted any more by lowering this CPU.
