@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use corun_machine::{BandwidthKind, Machine};
 
-use crate::bandwidth::LimitBandwidth;
+use crate::bandwidth::{LimitBandwidth, morad};
+use crate::contention;
 use crate::error::ModelError;
 use crate::options::ModelOptions;
 use crate::stretch::PassedDomain;
@@ -14,6 +15,8 @@ use crate::stretch::PassedDomain;
 pub(crate) struct Domains {
     /// Peak in bytes a second, by place in the order.
     peaks: Vec<f64>,
+    /// Is it a memory controller? By place in the order.
+    controllers: Vec<bool>,
     /// Places that a flow passes, nearest to the core first: ranges of `passed` by
     /// `cpu * nodes + node`.
     ways: Vec<(u32, u32)>,
@@ -39,6 +42,8 @@ struct Part {
     way: u32,
     /// What it would draw alone, then what is left of it; bytes a second.
     bytes_per_s: f64,
+    /// Requests sent again for each that a controller took.
+    retries: f64,
 }
 
 /// Working memory.
@@ -63,6 +68,7 @@ impl Domains {
         order.sort_by_key(|&index| (domains[index].stage, index));
         let mut place = vec![0; domains.len()];
         let mut peaks = Vec::with_capacity(domains.len());
+        let mut controllers = Vec::with_capacity(domains.len());
         for (at, &index) in order.iter().enumerate() {
             place[index] = at as u32;
             let domain = &domains[index];
@@ -77,12 +83,14 @@ impl Domains {
                 });
             }
             peaks.push(peak * 1e6);
+            controllers.push(controller);
         }
         let any_controller =
             domains.iter().any(|domain| domain.kind == BandwidthKind::MemoryController);
         // A peak that no controller of the machine takes bounds all traffic together, last.
         let all = peak_mb_per_s.filter(|_| !any_controller).map(|peak| {
             peaks.push(peak * 1e6);
+            controllers.push(true);
             peaks.len() as u32 - 1
         });
         let nodes = machine.nodes().len();
@@ -97,7 +105,8 @@ impl Domains {
             }
         }
         let identity = next_identity();
-        Ok(Self { peaks, ways, passed, nodes, solo_share: options.solo_share(), identity })
+        let solo_share = options.solo_share();
+        Ok(Self { peaks, controllers, ways, passed, nodes, solo_share, identity })
     }
 
     /// One domain for all traffic: PBBCache's view of a machine.
@@ -113,6 +122,7 @@ impl Domains {
         let count = own.ways.len();
         Ok(Self {
             peaks: vec![peak * 1e6],
+            controllers: vec![true],
             ways: vec![(0, 1); count],
             passed: vec![0],
             nodes: own.nodes,
@@ -155,17 +165,19 @@ impl Domains {
         bytes_per_s: f64,
     ) {
         let way = (cpu * self.nodes + node) as u32;
-        scratch.parts.push(Part { flow: flow as u32, way, bytes_per_s });
+        scratch.parts.push(Part { flow: flow as u32, way, bytes_per_s, retries: 0.0 });
     }
 
     /// Sends all parts through their domains. A domain sees what the domains before it let
     /// through, so that one bottleneck never counts twice (errata.md, thesis section 5.3.2.1).
-    /// `through[flow]` becomes what is left of it at last, in bytes a second.
+    /// `through[flow]` becomes what is left of it at last, in bytes a second, `retries[flow]` its
+    /// requests sent again for each that a memory controller took.
     pub(crate) fn solve(
         &self,
         model: &dyn LimitBandwidth,
         scratch: &mut DomainScratch,
         through: &mut [f64],
+        retries: &mut [f64],
     ) {
         self.sort(scratch);
         let DomainScratch { parts, starts, members, solo, shared, .. } = scratch;
@@ -190,12 +202,31 @@ impl Domains {
                 *one = one.min(self.solo_share);
             }
             shared.resize(solo.len(), 0.0);
+            let queued = match (self.controllers[domain], model.queues()) {
+                (true, false) => {
+                    morad::through(solo, shared);
+                    Some(shared.iter().sum())
+                }
+                _ => None,
+            };
             model.through(solo, shared);
+            if self.controllers[domain] {
+                let busy = queued.unwrap_or_else(|| shared.iter().sum());
+                let again = contention::retries_per_request(busy);
+                for &part in members {
+                    parts[part as usize].retries += again;
+                }
+            }
             cut(parts, members, peak, shared);
         }
         through.fill(0.0);
+        retries.fill(0.0);
         for part in parts.iter() {
             through[part.flow as usize] += part.bytes_per_s;
+            retries[part.flow as usize] += part.bytes_per_s * part.retries;
+        }
+        for (retries, &through) in retries.iter_mut().zip(&*through) {
+            *retries = if through > 0.0 { *retries / through } else { 0.0 };
         }
     }
 

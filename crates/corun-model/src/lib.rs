@@ -10,6 +10,7 @@
 
 mod bandwidth;
 mod by_ways;
+mod contention;
 mod domains;
 mod error;
 mod imported;
@@ -29,6 +30,7 @@ mod table;
 mod whole;
 
 pub use by_ways::{CpiStack, WaysFigures};
+pub use contention::{ContentionLaw, contention_level, stream_profile};
 pub use error::ModelError;
 pub use model::Model;
 pub use options::{

@@ -363,13 +363,15 @@ impl Model {
                 self.domains.add(&mut scratch.domains, index, cpu, node, bytes);
             }
         }
-        let Scratch { domains, shares, busy_threads, speeds, cpis, .. } = scratch;
+        let Scratch { domains, shares, retries, busy_threads, speeds, cpis, .. } = scratch;
+        retries.clear();
+        retries.resize(flows.len(), 0.0);
         if self.options.bandwidth == BandwidthModel::None {
             for (index, (through, flow)) in shares.iter_mut().zip(flows).enumerate() {
                 *through = asked(flow, speeds, index);
             }
         } else {
-            self.domains.solve(self.bandwidth, domains, shares);
+            self.domains.solve(self.bandwidth, domains, shares, retries);
         }
         busy_threads.clear();
         busy_threads.resize(self.machine.cores().len(), 0);
@@ -378,11 +380,14 @@ impl Model {
         }
         out.clear();
         if !self.has_pipelines {
-            out.extend(flows.iter().zip(&*shares).map(|(flow, &through)| {
+            let through = shares.iter().zip(&*retries);
+            out.extend(flows.iter().zip(through).map(|(flow, (&through, &retries))| {
                 let at = self.machine.cpus()[flow.member.cpu];
                 let cpi = self.cpi(flow, flow.demand.bytes_per_s, through);
                 let speed = self.site(flow.member.cpu).smt_speed(busy_threads[at.core]);
-                self.outcome(&flow.member, &flow.demand, (cpi, speed), through * speed)
+                let outcome =
+                    self.outcome(&flow.member, &flow.demand, (cpi, speed), through * speed);
+                Outcome { memory_retries_per_request: retries, ..outcome }
             }));
             return;
         }
@@ -401,7 +406,8 @@ impl Model {
                 speed = site.smt_speed(busy_threads[core]);
                 bytes *= speed;
             }
-            self.outcome(&flow.member, &flow.demand, (cpi, speed), bytes)
+            let outcome = self.outcome(&flow.member, &flow.demand, (cpi, speed), bytes);
+            Outcome { memory_retries_per_request: retries[index], ..outcome }
         }));
     }
 
@@ -476,6 +482,7 @@ impl Model {
             bytes_per_s,
             occupancy_bytes: demand.occupancy_bytes,
             memory_stall_share: (memory_cpi / cpi * speed).min(1.0),
+            memory_retries_per_request: 0.0,
             extrapolated: demand.extrapolated,
         }
     }

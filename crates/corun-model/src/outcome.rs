@@ -55,6 +55,9 @@ pub struct Outcome {
     pub occupancy_bytes: f64,
     /// Share of all cycles stalled on memory, 0 to 1.
     pub memory_stall_share: f64,
+    /// Requests that found the memory controller's buffer full and were sent again, for each that
+    /// it took: U / (1 - U) of a controller that is busy for a share U of the time.
+    pub memory_retries_per_request: f64,
     /// Was a figure read outside the measured range?
     pub extrapolated: bool,
 }

@@ -16,6 +16,7 @@ pub struct Scratch {
     pub(crate) capped: Vec<Flow<'static>>,
     pub(crate) order: Vec<(u64, u32)>,
     pub(crate) shares: Vec<f64>,
+    pub(crate) retries: Vec<f64>,
     pub(crate) overlap: OverlapScratch,
     pub(crate) busy_threads: Vec<u32>,
     /// By flow: speed relative to that with the core to itself.

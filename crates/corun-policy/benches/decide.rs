@@ -78,7 +78,7 @@ fn policy(name: &str) -> Box<dyn Policy> {
 }
 
 /// Nobody has a place: every thread gets one, with its reason.
-#[divan::bench(args = ["di", "dio"])]
+#[divan::bench(args = ["di", "dio", "mlb"])]
 fn first_placement(bencher: Bencher, name: &str) {
     let machine = machine();
     let threads = threads(&machine, 256);
@@ -88,7 +88,7 @@ fn first_placement(bencher: Bencher, name: &str) {
 }
 
 /// All are where the sort wants them: the usual interval.
-#[divan::bench(args = ["di", "dio"])]
+#[divan::bench(args = ["di", "dio", "mlb"])]
 fn nothing_changed(bencher: Bencher, name: &str) {
     let machine = machine();
     let mut threads = threads(&machine, 256);
@@ -102,7 +102,7 @@ fn nothing_changed(bencher: Bencher, name: &str) {
 }
 
 /// All are held, but the miss rates are others than those they were placed by: the worst case.
-#[divan::bench(args = ["di", "dio"])]
+#[divan::bench(args = ["di", "dio", "mlb"])]
 fn all_changed(bencher: Bencher, name: &str) {
     let machine = machine();
     let mut threads = threads(&machine, 256);

@@ -25,8 +25,8 @@ pub use registry::{
 };
 pub use stored::{solo_figures, ways_curve};
 pub use view::{
-    Counted, Counters, Nanoseconds, ProcessId, Scope, ScopedRate, SoloFigures, ThreadId,
-    ThreadState, ThreadView, View,
+    Counted, Counters, Nanoseconds, ProcessId, REQUEST_BYTES, Scope, ScopedRate, SoloFigures,
+    ThreadId, ThreadState, ThreadView, View,
 };
 pub use ways_curve::{WaysCurve, WaysPoint};
 

@@ -10,9 +10,11 @@ mod kpart;
 mod lfoc;
 mod lfoc_caps;
 mod linux_default;
+mod mlb;
 mod random;
 mod ucp;
 mod ucp_slowdown;
+mod vbsc;
 mod yu_petrov;
 
 pub use casc::{CascFindings, casc_observed};
@@ -30,6 +32,8 @@ pub fn registry() -> &'static [PolicyEntry] {
         di::ENTRY,
         dio::ENTRY,
         casc::ENTRY,
+        mlb::ENTRY,
+        vbsc::ENTRY,
         equal_part::ENTRY,
         ucp::ENTRY,
         ucp_slowdown::ENTRY,

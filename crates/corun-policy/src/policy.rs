@@ -67,6 +67,8 @@ pub enum CounterKind {
     MemoryBytes,
     /// Stalls on memory.
     MemoryStalls,
+    /// Memory requests sent again.
+    MemoryRetries,
     /// LLC occupancy.
     LlcOccupancy,
 }

@@ -150,6 +150,9 @@ pub struct Counters {
     pub memory_bytes_per_s: Option<f64>,
     /// Share of cycles stalled on memory, 0 to 1.
     pub memory_stall_share: Option<f64>,
+    /// Memory requests of [`REQUEST_BYTES`] a second that found the controller's buffer full and had
+    /// to be sent again.
+    pub memory_retries_per_s: Option<f64>,
 }
 
 /// What was counted for a thread since it came. Differences between two looks are what happened
@@ -167,6 +170,9 @@ pub struct Counted {
     /// LLC misses: lines brought from memory.
     pub llc_misses: Option<f64>,
 }
+
+/// Bytes of a memory request: a cache line.
+pub const REQUEST_BYTES: f64 = 64.0;
 
 impl Counters {
     /// LLC misses per 1000 instructions; none when unknown or when no instruction was retired.

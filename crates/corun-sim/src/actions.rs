@@ -297,8 +297,7 @@ impl Engine<'_> {
         if known.is_some_and(|order| order.threads == threads && order.slot_ns == slot_length.0) {
             return Ok(false);
         }
-        let order =
-            SlotOrder { threads: threads.to_vec(), slot_ns: slot_length.0, start: self.now };
+        let order = SlotOrder { threads: threads.to_vec(), slot_ns: slot_length.0 };
         self.cpus[cpu].order = Some(order);
         self.cpus[cpu].resched = true;
         Ok(true)

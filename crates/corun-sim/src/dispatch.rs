@@ -34,12 +34,23 @@ pub(crate) struct CpuState {
     pub(crate) resched: bool,
 }
 
-/// Threads that take turns on a CPU.
+/// Threads that take turns on a CPU. Slots are counted from time 0, so that CPUs whose slots are
+/// equally long change threads together, whenever they were told to.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct SlotOrder {
     pub(crate) threads: Vec<ThreadId>,
     pub(crate) slot_ns: u64,
-    pub(crate) start: u64,
+}
+
+impl SlotOrder {
+    /// The slot of a moment, among those of its threads.
+    fn slot(&self, now: u64) -> usize {
+        (now / self.slot_ns % self.threads.len() as u64) as usize
+    }
+
+    fn whose_slot(&self, now: u64) -> ThreadId {
+        self.threads[self.slot(now)]
+    }
 }
 
 impl Default for CpuState {
@@ -132,9 +143,10 @@ impl Engine<'_> {
         self.threads[running].account(self.now);
         let woken = &self.threads[slot];
         let ahead = self.threads[running].vruntime - woken.vruntime;
-        if self.cpus[cpu].order.is_none() && ahead > WAKEUP_GRANULARITY_NS / woken.weight {
-            self.cpus[cpu].resched = true;
-        }
+        self.cpus[cpu].resched |= match &self.cpus[cpu].order {
+            Some(order) => order.whose_slot(self.now) == woken.id,
+            None => ahead > WAKEUP_GRANULARITY_NS / woken.weight,
+        };
     }
 
     /// Ends slices whose time has come.
@@ -201,10 +213,7 @@ impl Engine<'_> {
         thread.since = self.now;
         queue.min_vruntime = queue.min_vruntime.max(thread.vruntime);
         queue.slice_end = match &queue.order {
-            Some(order) => {
-                let slots = (self.now - order.start) / order.slot_ns + 1;
-                order.start + slots * order.slot_ns
-            }
+            Some(order) => (self.now / order.slot_ns + 1) * order.slot_ns,
             None if queue.queue.is_empty() => NEVER,
             None => {
                 let settings = &self.experiment.settings;
@@ -220,9 +229,9 @@ impl Engine<'_> {
     fn turn(&self, cpu: usize) -> Option<usize> {
         let order = self.cpus[cpu].order.as_ref()?;
         let count = order.threads.len();
-        let first = (self.now - order.start) / order.slot_ns % count as u64;
+        let first = order.slot(self.now);
         (0..count).find_map(|next| {
-            let id = order.threads[(first as usize + next) % count];
+            let id = order.threads[(first + next) % count];
             self.cpus[cpu].queue.iter().copied().find(|&slot| self.threads[slot].id == id)
         })
     }

@@ -28,13 +28,14 @@ pub const SUPPORTED_ACTIONS: [ActionKind; 7] = [
 ];
 
 /// Counters that the simulator models.
-pub const SUPPORTED_COUNTERS: [CounterKind; 7] = [
+pub const SUPPORTED_COUNTERS: [CounterKind; 8] = [
     CounterKind::Instructions,
     CounterKind::Cycles,
     CounterKind::LlcReferences,
     CounterKind::LlcMisses,
     CounterKind::MemoryBytes,
     CounterKind::MemoryStalls,
+    CounterKind::MemoryRetries,
     CounterKind::LlcOccupancy,
 ];
 
@@ -359,5 +360,6 @@ fn counters(before: &Totals, after: &Totals, ns: u64) -> Counters {
         branches_per_s: None,
         memory_bytes_per_s: Some(rate(|totals| totals.bytes)),
         memory_stall_share: (cycles > 0.0).then(|| stalled / cycles),
+        memory_retries_per_s: Some(rate(|totals| totals.retries)),
     }
 }

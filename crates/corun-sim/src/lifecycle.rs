@@ -59,6 +59,7 @@ impl Totals {
         self.misses += other.misses;
         self.bytes += other.bytes;
         self.stall_cycles += other.stall_cycles;
+        self.retries += other.retries;
     }
 }
 

@@ -1,7 +1,7 @@
 //! A thread: its progress, its counts, its place in the scheduler.
 
 use corun_model::Outcome;
-use corun_policy::{ProcessId, ThreadId};
+use corun_policy::{ProcessId, REQUEST_BYTES, ThreadId};
 use fixedbitset::FixedBitSet;
 use rand_pcg::Pcg64Mcg;
 
@@ -60,6 +60,7 @@ pub(crate) struct Totals {
     pub(crate) misses: f64,
     pub(crate) bytes: f64,
     pub(crate) stall_cycles: f64,
+    pub(crate) retries: f64,
 }
 
 /// A thread of a program. Its slot is used again by the program's next run, its id is not.
@@ -139,13 +140,15 @@ impl Thread {
         let rates = &self.outcome;
         let instructions = rates.instructions_per_s * seconds;
         let cycles = self.clock * seconds;
+        let bytes = rates.bytes_per_s * seconds;
         Totals {
             cpu_ns: ns,
             instructions,
             cycles,
             references: instructions * rates.llc_apki * 1e-3,
             misses: instructions * rates.llc_mpki * 1e-3,
-            bytes: rates.bytes_per_s * seconds,
+            bytes,
+            retries: bytes / REQUEST_BYTES * rates.memory_retries_per_request,
             stall_cycles: cycles * rates.memory_stall_share,
         }
     }

@@ -13,6 +13,7 @@ pub(super) fn counter(kind: CounterKind) -> &'static str {
         CounterKind::Branches => "branches",
         CounterKind::MemoryBytes => "memory traffic",
         CounterKind::MemoryStalls => "memory stalls",
+        CounterKind::MemoryRetries => "memory retries",
         CounterKind::LlcOccupancy => "LLC occupancy",
     }
 }

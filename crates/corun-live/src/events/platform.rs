@@ -36,7 +36,9 @@ impl Meaning {
             CounterKind::L1Accesses => &[Self::L1Loads, Self::L1Stores],
             CounterKind::Branches => &[Self::Branches],
             CounterKind::MemoryStalls => &[Self::Cycles, Self::StallCycles],
-            CounterKind::MemoryBytes | CounterKind::LlcOccupancy => &[],
+            CounterKind::MemoryBytes | CounterKind::MemoryRetries | CounterKind::LlcOccupancy => {
+                &[]
+            }
         }
     }
 }

@@ -39,6 +39,7 @@ struct Sums {
     /// Stalled cycles where cycles are known, else the share itself over time.
     stalls: Sum,
     stall_cycles: Sum,
+    retries: Sum,
     references_scope: Option<Scope>,
     misses_scope: Option<Scope>,
 }
@@ -71,6 +72,7 @@ impl Sums {
         self.branches.add(of.branches_per_s, seconds);
         self.bytes.add(of.memory_bytes_per_s, seconds);
         self.stalls.add(of.memory_stall_share, seconds);
+        self.retries.add(of.memory_retries_per_s, seconds);
         let cycles = of.memory_stall_share.and(of.cycles_per_s);
         self.stall_cycles.add(cycles.zip(of.memory_stall_share).map(|(a, b)| a * b), seconds);
         self.references_scope = of.llc_references.map(|rate| rate.scope).or(self.references_scope);
@@ -93,6 +95,7 @@ impl Sums {
             branches_per_s: self.branches.rate(),
             memory_bytes_per_s: self.bytes.rate(),
             memory_stall_share: by_cycles.map(|(a, b)| a / b).or(self.stalls.rate()),
+            memory_retries_per_s: self.retries.rate(),
         }
     }
 }

@@ -9,7 +9,9 @@ use std::sync::Arc;
 
 use corun_machine::Machine;
 use corun_model::{LoadedProgram, Member, Model, Outcome, Running, Scratch};
-use corun_policy::{CounterKind, Counters, Nanoseconds, Scope, ScopedRate, ThreadId, ThreadState};
+use corun_policy::{
+    CounterKind, Counters, Nanoseconds, REQUEST_BYTES, Scope, ScopedRate, ThreadId, ThreadState,
+};
 
 use crate::{Observed, Reading, Source, SourceError};
 
@@ -118,6 +120,7 @@ impl Source for Modelled {
             CounterKind::LlcMisses,
             CounterKind::MemoryBytes,
             CounterKind::MemoryStalls,
+            CounterKind::MemoryRetries,
             CounterKind::LlcOccupancy,
         ]
     }
@@ -146,13 +149,16 @@ impl Source for Modelled {
                 let per_s = per_1000 * instructions_per_s / 1000.0;
                 Some(ScopedRate { per_s, scope: Scope::DemandAndPrefetch })
             };
+            let bytes_per_s = outcome.bytes_per_s * share;
+            let retries = bytes_per_s / REQUEST_BYTES * outcome.memory_retries_per_request;
             reading.counters = Counters {
                 cpu_share: reading.counters.cpu_share,
                 instructions_per_s: Some(instructions_per_s),
                 cycles_per_s: Some(cycles_per_s),
                 llc_references: scoped(outcome.llc_apki),
                 llc_misses: scoped(outcome.llc_mpki),
-                memory_bytes_per_s: Some(outcome.bytes_per_s * share),
+                memory_bytes_per_s: Some(bytes_per_s),
+                memory_retries_per_s: Some(retries),
                 memory_stall_share: (cycles_per_s > 0.0).then_some(outcome.memory_stall_share),
                 ..reading.counters
             };
@@ -182,12 +188,16 @@ fn add(sum: &mut Outcome, one: &Outcome) {
     sum.bytes_per_s += one.bytes_per_s;
     sum.occupancy_bytes += one.occupancy_bytes;
     sum.memory_stall_share += one.memory_stall_share;
+    // By request.
+    sum.memory_retries_per_request += one.memory_retries_per_request * one.bytes_per_s;
 }
 
 fn scaled(sum: &Outcome, by: f64) -> Outcome {
     let per_instruction = |weighed: f64| {
         if sum.instructions_per_s > 0.0 { weighed / sum.instructions_per_s } else { 0.0 }
     };
+    let per_byte =
+        |weighed: f64| if sum.bytes_per_s > 0.0 { weighed / sum.bytes_per_s } else { 0.0 };
     Outcome {
         instructions_per_s: sum.instructions_per_s * by,
         ipc: sum.ipc * by,
@@ -196,6 +206,7 @@ fn scaled(sum: &Outcome, by: f64) -> Outcome {
         bytes_per_s: sum.bytes_per_s * by,
         occupancy_bytes: sum.occupancy_bytes * by,
         memory_stall_share: sum.memory_stall_share * by,
+        memory_retries_per_request: per_byte(sum.memory_retries_per_request),
         ..Outcome::default()
     }
 }

@@ -37,6 +37,7 @@ pub(super) enum CounterName {
     Branches,
     MemoryBytes,
     MemoryStalls,
+    MemoryRetries,
     LlcOccupancy,
 }
 
@@ -138,6 +139,8 @@ pub(super) struct FiguresLine {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     memory_stall_share: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    memory_retries_per_s: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     llc_occupancy_bytes: Option<f64>,
 }
 
@@ -198,6 +201,7 @@ pub(super) fn kept(reading: &Reading) -> Reading {
             branches_per_s: short(of.branches_per_s),
             memory_bytes_per_s: short(of.memory_bytes_per_s),
             memory_stall_share: short(of.memory_stall_share),
+            memory_retries_per_s: short(of.memory_retries_per_s),
         },
         llc_occupancy_bytes: short(reading.llc_occupancy_bytes),
         solo: reading.solo.map(|solo| SoloLine::from(&solo).figures()),
@@ -224,6 +228,7 @@ impl From<&Reading> for FiguresLine {
             branches_per_s: of.branches_per_s,
             memory_bytes_per_s: of.memory_bytes_per_s,
             memory_stall_share: of.memory_stall_share,
+            memory_retries_per_s: of.memory_retries_per_s,
             llc_occupancy_bytes: reading.llc_occupancy_bytes,
         }
     }
@@ -246,6 +251,7 @@ impl FiguresLine {
             ("branches_per_s", self.branches_per_s),
             ("memory_bytes_per_s", self.memory_bytes_per_s),
             ("memory_stall_share", self.memory_stall_share),
+            ("memory_retries_per_s", self.memory_retries_per_s),
             ("llc_occupancy_bytes", self.llc_occupancy_bytes),
         ];
         if let Some((name, Some(value))) =
@@ -263,6 +269,7 @@ impl FiguresLine {
             branches_per_s: self.branches_per_s,
             memory_bytes_per_s: self.memory_bytes_per_s,
             memory_stall_share: self.memory_stall_share,
+            memory_retries_per_s: self.memory_retries_per_s,
         };
         let llc_occupancy_bytes = self.llc_occupancy_bytes;
         Ok(Reading { counters, llc_occupancy_bytes, solo: None, by_ways: None })
@@ -385,6 +392,7 @@ impl From<CounterKind> for CounterName {
             CounterKind::Branches => Self::Branches,
             CounterKind::MemoryBytes => Self::MemoryBytes,
             CounterKind::MemoryStalls => Self::MemoryStalls,
+            CounterKind::MemoryRetries => Self::MemoryRetries,
             CounterKind::LlcOccupancy => Self::LlcOccupancy,
         }
     }
@@ -401,6 +409,7 @@ impl From<CounterName> for CounterKind {
             CounterName::Branches => Self::Branches,
             CounterName::MemoryBytes => Self::MemoryBytes,
             CounterName::MemoryStalls => Self::MemoryStalls,
+            CounterName::MemoryRetries => Self::MemoryRetries,
             CounterName::LlcOccupancy => Self::LlcOccupancy,
         }
     }

@@ -1,7 +1,7 @@
 //! Bandwidth models: what flows get through a domain, and what a program loses by it.
 
 mod additive;
-mod morad;
+pub(crate) mod morad;
 mod none;
 mod simple;
 mod stalls;
@@ -14,6 +14,12 @@ pub(crate) trait LimitBandwidth {
     /// What each flow gets through one domain. `solo`: what each would draw alone, as shares of
     /// the domain's peak, each below 1; `out` (same length): what it gets, at most that.
     fn through(&self, solo: &[f64], out: &mut [f64]);
+
+    /// Do requests wait for one another below the peak, so that the sum of what flows get is how
+    /// busy the domain is? Where not, [`morad`] says how busy it would be.
+    fn queues(&self) -> bool {
+        true
+    }
 
     /// Cycles per instruction when memory takes `latency_ratio` times the local latency and the
     /// program draws `ratio` = B / B' times less than it would alone.

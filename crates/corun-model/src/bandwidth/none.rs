@@ -11,6 +11,10 @@ impl LimitBandwidth for None {
         out.copy_from_slice(solo);
     }
 
+    fn queues(&self) -> bool {
+        false
+    }
+
     fn cpi(&self, demand: &Demand, latency_ratio: f64, _ratio: f64) -> f64 {
         at_latency(demand, latency_ratio)
     }

@@ -17,6 +17,10 @@ impl LimitBandwidth for Simple {
         through(solo, out);
     }
 
+    fn queues(&self) -> bool {
+        false
+    }
+
     fn cpi(&self, demand: &Demand, latency_ratio: f64, ratio: f64) -> f64 {
         at_latency(demand, latency_ratio) * ratio
     }

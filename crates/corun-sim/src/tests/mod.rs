@@ -5,4 +5,5 @@ mod host;
 mod mix;
 mod properties;
 mod schedule;
+mod slots;
 mod steady;

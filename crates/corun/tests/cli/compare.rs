@@ -210,3 +210,26 @@ fn ctrl_c_ends_a_long_comparison_and_writes_nothing() {
     assert!(output.stdout.is_empty());
     assert_eq!(fixture.files(), ["solo.csv"]);
 }
+
+/// Sixteen programs on the eight CPUs of an i7-2600, under the policies that are made for that.
+#[test]
+fn more_programs_than_cpus_under_the_policies_for_it() {
+    let fixture = Fixture::new();
+    let app = |name: &str| {
+        format!("[[app]]\nprofile = \"{name}\"\ncount = 4\ninstructions = 20000000000\n")
+    };
+    let apps: String = ["stream", "needy", "middle", "quiet"].map(app).concat();
+    let mix = "version = 1\nmachine = \"i7-2600\"\nseeds = 1\nmethod = \"first-run\"\n";
+    fixture.write("mix.toml", &format!("{mix}{apps}"));
+    let words = ["compare", "mix.toml", "--profiles", "solo.csv", "--format", "json"];
+    let policies = ["--policy", "linux-default", "--policy", "mlb", "--policy", "vbsc"];
+    let document = fixture.run(&[&words[..], &policies].concat()).json();
+    let figures: Vec<String> = ["linux-default", "mlb", "vbsc"]
+        .iter()
+        .map(|&policy| {
+            let row = row(&document, policy);
+            format!("{policy}: mean slowdown {}, STP {}", row["mean_slowdown"], row["stp"])
+        })
+        .collect();
+    insta::assert_snapshot!(figures.join("\n"));
+}

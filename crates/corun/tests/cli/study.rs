@@ -79,6 +79,7 @@ fn all_studies_make_a_page_each_or_say_what_they_need() {
     let fixture = Fixture::new();
     let text = fixture.run(&["study", "all", "--out", "pages"]).done();
     assert!(text.contains("dio-mixes: left out, needs --profiles"), "{text}");
+    assert!(text.contains("mlb: left out, needs --profiles"), "{text}");
     assert!(fixture.path("pages/index.html").is_file());
     let refused = fixture.run(&["study", "dio-mixes"]);
     refused.refused(&["stands on SPEC CPU programs", "--profiles"]);

@@ -18,6 +18,8 @@ pub(crate) enum StudyCommand {
     Factors(FactorsArgs),
     /// The eight mixes of DIO's Table III on three machines: each policy's distance to the optimum
     DioMixes(PaperStudyArgs),
+    /// MLB and VBSC, for more programs than CPUs: the paper's figures 2 to 13
+    Mlb(PaperStudyArgs),
     /// Partitions and clusters of a cache's ways: how many, how near policies are, what the best is
     Partitioning(PartitioningStudyArgs),
     /// The laws of space against a reference cache that replays the programs' traces

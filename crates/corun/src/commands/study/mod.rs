@@ -5,6 +5,7 @@ mod classification;
 mod curve_pairs;
 mod dio_mixes;
 mod factors;
+mod mlb;
 mod paper;
 mod partitioning;
 mod prediction;
@@ -15,7 +16,8 @@ use crate::cli::StudyCommand;
 use crate::failure::Outcome;
 
 /// What `corun study all` runs, in the order in which it is shown.
-const PAPER_STUDIES: [PaperStudy; 3] = [classification::STUDY, factors::STUDY, dio_mixes::STUDY];
+const PAPER_STUDIES: [PaperStudy; 4] =
+    [classification::STUDY, factors::STUDY, dio_mixes::STUDY, mlb::STUDY];
 
 pub(super) fn run(command: &StudyCommand) -> Outcome<String> {
     match command {
@@ -23,6 +25,7 @@ pub(super) fn run(command: &StudyCommand) -> Outcome<String> {
         StudyCommand::Classification(arguments) => paper::run(&classification::STUDY, arguments),
         StudyCommand::Factors(arguments) => factors::run(arguments),
         StudyCommand::DioMixes(arguments) => paper::run(&dio_mixes::STUDY, arguments),
+        StudyCommand::Mlb(arguments) => paper::run(&mlb::STUDY, arguments),
         StudyCommand::Partitioning(arguments) => partitioning::run(arguments),
         StudyCommand::Prediction(arguments) => prediction::run(arguments),
         StudyCommand::Sampling(arguments) => sampling::run(arguments),
