@@ -167,16 +167,22 @@ impl Casc {
         self.raise(view, plan);
     }
 
-    /// Raises the priority of those who are measured, for a few looks more.
+    /// Raises the priority of the group that is due, for a few looks more. The thread that
+    /// it leaves out steps back: with all n + 1 ahead, those that have a CPU to themselves would keep it.
     fn raise(&mut self, view: &View<'_>, plan: &mut Plan) {
         let Some(rows) = &self.rows else { return };
         let until = Nanoseconds(view.now.0 + LOOKS_A_RAISE * self.look.0);
+        let out = rows.threads[rows.due()];
         for thread in rows.threads.iter().filter_map(|&id| view.thread(id)) {
-            let own = *self.raised.entry(thread.id).or_insert(thread.weight);
-            let weight = own * self.weight;
-            let reason = format!("{}: runs ahead while its group is measured", thread.program);
-            let action = Action::SetWeight { thread: thread.id, weight, until: Some(until) };
-            plan.push(action, reason);
+            if thread.id != out {
+                let weight = *self.raised.entry(thread.id).or_insert(thread.weight) * self.weight;
+                let reason = format!("{}: runs ahead while its group is measured", thread.program);
+                let action = Action::SetWeight { thread: thread.id, weight, until: Some(until) };
+                plan.push(action, reason);
+            } else if let Some(weight) = self.raised.remove(&out) {
+                let reason = format!("{}: the others' group is measured", thread.program);
+                plan.push(Action::SetWeight { thread: out, weight, until: None }, reason);
+            }
         }
     }
 
@@ -365,8 +371,14 @@ impl Casc {
             return;
         }
         if let Some(rows) = &mut self.rows {
-            rows.add(measured);
-            return self.finish_rows(view, plan);
+            let before = rows.due();
+            rows.add(measured, self.min_run_s);
+            let next = rows.due() != before;
+            self.finish_rows(view, plan);
+            if next {
+                self.raise(view, plan);
+            }
+            return;
         }
         if self.buckets.is_none() {
             return;

@@ -88,17 +88,24 @@ pub(super) struct Rows {
     pub(super) threads: Vec<ThreadId>,
     rows: Vec<Mean>,
     own: Vec<Mean>,
+    /// The row to be measured now.
+    next: usize,
     pub(super) since: Nanoseconds,
 }
 
 impl Rows {
     pub(super) fn new(threads: Vec<ThreadId>, since: Nanoseconds) -> Self {
         let rows = vec![Mean::default(); threads.len()];
-        Self { own: rows.clone(), rows, threads, since }
+        Self { own: rows.clone(), rows, threads, next: 0, since }
+    }
+
+    /// The row to be measured now: the first that has not run for as long as it has to.
+    pub(super) fn due(&self) -> usize {
+        self.next
     }
 
     /// Takes in an interval if its group is a row.
-    pub(super) fn add(&mut self, measured: &Measured) {
+    pub(super) fn add(&mut self, measured: &Measured, run_s: f64) {
         let place = |id| self.threads.binary_search(id).ok();
         let places: Option<Vec<usize>> = measured.members.iter().map(place).collect();
         let Some(places) = places.filter(|places| places.len() + 1 == self.threads.len()) else {
@@ -111,6 +118,8 @@ impl Rows {
         for (&place, &own) in places.iter().zip(&measured.own) {
             self.own[place].add(own, measured.seconds);
         }
+        let short = self.rows.iter().position(|row| row.seconds < run_s);
+        self.next = short.unwrap_or(self.next);
     }
 
     /// Has each row run for so long?
