@@ -12,12 +12,14 @@ pub(super) fn solve(mut matrix: Vec<Vec<f64>>, mut right: Vec<f64>) -> Option<Ve
         }
         matrix.swap(column, pivot);
         right.swap(column, pivot);
-        for row in column + 1..count {
-            let factor = matrix[row][column] / matrix[column][column];
-            for place in column..count {
-                matrix[row][place] -= factor * matrix[column][place];
+        let (above, below) = matrix.split_at_mut(column + 1);
+        let pivot = &above[column];
+        for (row, own) in below.iter_mut().enumerate() {
+            let factor = own[column] / pivot[column];
+            for (one, other) in own.iter_mut().zip(pivot).skip(column) {
+                *one -= factor * other;
             }
-            right[row] -= factor * right[column];
+            right[column + 1 + row] -= factor * right[column];
         }
     }
     for row in (0..count).rev() {

@@ -169,6 +169,17 @@ impl Bench {
         Ok(simulate(&experiment, casc, cancel)?.0.simulated_s)
     }
 
+    /// What the pipelines of all cores could issue, in 1e9 instructions a second.
+    pub(super) fn peak(&self) -> f64 {
+        let machine = self.model.machine();
+        let types = machine.core_types();
+        let of = |core: &corun_machine::Core| {
+            let core = &types[core.core_type];
+            core.clock_mhz * 1e-3 * core.dispatch_width
+        };
+        machine.cores().iter().map(of).sum()
+    }
+
     /// What programs do together, one on each of the first CPUs.
     pub(super) fn together(&self, who: &[usize]) -> Vec<Solved> {
         let running: Vec<Running<'_>> = who

@@ -55,6 +55,8 @@ struct AtSize {
     runs: Vec<(Window, Window)>,
     /// By program, what PCMR stands for by the model.
     partial: Vec<f64>,
+    /// What the pipelines of all cores could issue, in 1e9 instructions a second.
+    peak: f64,
 }
 
 /// A cast on all sizes.
@@ -111,7 +113,8 @@ fn play(ground: &Ground, cast: &'static Cast) -> Outcome<Played> {
     for (bench, &l2_kib) in benches.iter().zip(&L2_KIB) {
         let of_size = runs.by_ref().take(seeds as usize).collect::<Outcome<_>>()?;
         let partial = (0..profiles.len()).map(|one| bench.partial_cache_miss_ratio(one, l2_kib));
-        sizes.push(AtSize { l2_kib, runs: of_size, partial: partial.collect() });
+        let partial = partial.collect();
+        sizes.push(AtSize { l2_kib, runs: of_size, partial, peak: bench.peak() });
     }
     Ok(Played { cast, sizes })
 }
