@@ -27,5 +27,5 @@ pub use machine::{Cache, Core, Cpu, Llc, Machine, Node, Object, ObjectIndex, Pac
 pub use presets::{preset, presets, resolve};
 pub use spec::{
     BandwidthDomain, BandwidthKind, CacheType, Calibration, CoreType, Inclusion,
-    MACHINE_FILE_VERSION, MachineSpec, NumaPenaltyFit, ObjectSpec, ObjectType, PowerModel,
+    MACHINE_FILE_VERSION, MachineSpec, NumaPenaltyFit, ObjectSpec, ObjectType, PowerModel, Smt,
 };

@@ -20,6 +20,7 @@ mod model;
 mod numa;
 mod options;
 mod outcome;
+mod pipeline;
 mod program;
 pub mod schemes;
 mod scratch;

@@ -67,6 +67,7 @@ fn threads(machine: &Machine, count: u64) -> Vec<ThreadView> {
                 memory_bytes_per_s: Some(mpki * 64e6),
                 ..Counters::default()
             },
+            counted: Default::default(),
             solo: Some(SoloFigures {
                 llc_mpki: mpki,
                 llc_apki: 2.0 * mpki,

@@ -1,6 +1,7 @@
 //! The policies, one file each. A new one is its file, its `mod` line and its line in
 //! [`registry`].
 
+mod casc;
 mod di;
 mod dio;
 mod dio_power;
@@ -20,6 +21,8 @@ mod ucp_slowdown;
 mod vbsc;
 mod yu_petrov;
 
+pub use casc::{CascFindings, casc_observed};
+
 use crate::PolicyEntry;
 
 /// The interval of DIO in cycles (Blagodurov et al., TOCS 2010, section 4.2).
@@ -36,6 +39,7 @@ pub fn registry() -> &'static [PolicyEntry] {
         linux_power_saving::ENTRY,
         maximum_local::ENTRY,
         n_mass::ENTRY,
+        casc::ENTRY,
         mlb::ENTRY,
         vbsc::ENTRY,
         equal_part::ENTRY,

@@ -9,5 +9,6 @@ mod machines;
 mod masks;
 mod numa;
 mod pbbcache;
+mod pipeline;
 mod properties;
 mod whole;
