@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
 use crate::machine::Machine;
-use crate::spec::{BandwidthDomain, CoreType, MachineSpec, ObjectSpec, ObjectType};
+use crate::spec::{BandwidthDomain, CoreType, MachineSpec, ObjectSpec, ObjectType, Smt};
 use crate::{CpuSet, MACHINE_FILE_VERSION, SpecError};
 
 /// The most CPUs a machine may have: the kernel's own limit (`CONFIG_NR_CPUS`).
@@ -118,8 +118,31 @@ fn core_types(types: &[CoreType]) -> Checked {
             }
         }
         within(field("dispatch_width"), one.dispatch_width, &DISPATCH_WIDTH)?;
+        if one.smt == Smt::FineGrained {
+            fine_grained(one, field)?;
+        }
         not_zero(field("outstanding_misses"), u64::from(one.outstanding_misses))?;
         within(field("branch_penalty_cycles"), one.branch_penalty_cycles, &PENALTY_CYCLES)?;
+    }
+    Ok(())
+}
+
+/// Its threads take turns in one pipeline: what that cannot be together with.
+fn fine_grained(one: &CoreType, field: impl Fn(&str) -> String) -> Checked {
+    let threads = one.threads;
+    if !(2..=Smt::MOST_FINE_GRAINED).contains(&threads) {
+        let most = Smt::MOST_FINE_GRAINED;
+        let why = format!("found {threads}, expected 2 to {most} where `smt` is \"fine-grained\"");
+        return wrong(field("threads"), why);
+    }
+    if one.reorder_buffer > 0 {
+        let entries = one.reorder_buffer;
+        let why = format!("found {entries}, expected 0 (in order) where `smt` is \"fine-grained\"");
+        return wrong(field("reorder_buffer"), why);
+    }
+    if let Some(smt_yield) = one.smt_yield {
+        let why = format!("found {smt_yield}, expected none: `smt` \"fine-grained\" has no yield");
+        return wrong(field("smt_yield"), why);
     }
     Ok(())
 }

@@ -27,5 +27,5 @@ pub use machine::{Cache, Core, Cpu, Llc, Machine, Node, Object, ObjectIndex, Pac
 pub use presets::{preset, presets, resolve};
 pub use spec::{
     BandwidthDomain, BandwidthKind, CacheType, CoreType, Inclusion, MACHINE_FILE_VERSION,
-    MachineSpec, ObjectSpec, ObjectType, PowerModel,
+    MachineSpec, ObjectSpec, ObjectType, PowerModel, Smt,
 };

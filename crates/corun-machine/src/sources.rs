@@ -1,6 +1,6 @@
 //! Which figure of a machine file comes from where.
 
-use crate::spec::{MachineSpec, ObjectSpec, ObjectType};
+use crate::spec::{MachineSpec, ObjectSpec, ObjectType, Smt};
 
 impl MachineSpec {
     /// The paths of all figures that the machine states, each once: `tree` (what contains what, and
@@ -22,6 +22,9 @@ impl MachineSpec {
             add("threads");
             if one.smt_yield.is_some() {
                 add("smt_yield");
+            }
+            if one.smt != Smt::default() {
+                add("smt");
             }
             if self.core_types.len() > 1 {
                 add("capacity");

@@ -225,6 +225,9 @@ pub struct CoreType {
     /// to `threads`. Absent: unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub smt_yield: Option<f64>,
+    /// How its hardware threads share it.
+    #[serde(default, skip_serializing_if = "Smt::is_default")]
+    pub smt: Smt,
     /// Instructions dispatched a cycle at most.
     #[serde(default = "default_width")]
     pub dispatch_width: f64,
@@ -248,11 +251,34 @@ impl CoreType {
             clock_mhz,
             threads,
             smt_yield: None,
+            smt: Smt::default(),
             dispatch_width: default_width(),
             reorder_buffer: default_reorder_buffer(),
             outstanding_misses: default_outstanding(),
             branch_penalty_cycles: default_branch_penalty(),
         }
+    }
+}
+
+/// How the hardware threads of a core share it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Smt {
+    /// Instructions of all threads in one cycle, in a core made for one thread: together they reach
+    /// [`CoreType::smt_yield`].
+    #[default]
+    Simultaneous,
+    /// An in-order pipeline that takes instructions of another ready thread each cycle, so that one
+    /// thread's stalls are the others' time. At most [`Smt::MOST_FINE_GRAINED`] threads.
+    FineGrained,
+}
+
+impl Smt {
+    /// Threads that a core of [`Smt::FineGrained`] can have.
+    pub const MOST_FINE_GRAINED: u32 = 8;
+
+    fn is_default(&self) -> bool {
+        *self == Self::default()
     }
 }
 

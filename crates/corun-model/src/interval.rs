@@ -86,7 +86,7 @@ fn knot(phase: &Phase, site: &Site, occupancy: f64) -> Knot {
     let window = f64::from(core.reorder_buffer);
     let covered = window / core.dispatch_width;
     let exposed = |latency: f64| (latency - covered).max(0.0);
-    let outstanding = f64::from(core.outstanding_misses);
+    let outstanding = site.outstanding_misses();
     let limit = phase.memory_level_parallelism.min(outstanding);
     // Epochs per instruction of accesses so many per 1000 instructions. Grows with them.
     let epochs = |pki: f64| pki * 1e-3 / limit.min(1.0 + window * pki * 1e-3).max(1.0);

@@ -19,6 +19,7 @@ mod masks;
 mod model;
 mod options;
 mod outcome;
+mod pipeline;
 mod program;
 pub mod schemes;
 mod scratch;

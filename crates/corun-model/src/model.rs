@@ -12,6 +12,7 @@ use crate::imported;
 use crate::interval;
 use crate::options::{BandwidthModel, Compatibility, MAX_SOLO_PEAK_SHARE, ModelOptions};
 use crate::outcome::{Demand, Outcome};
+use crate::pipeline::{self, Context};
 use crate::program::{Flow, LoadedPhase, LoadedProgram, LoadedStretch, Member, Running};
 use crate::scratch::{Scratch, recycle};
 use crate::site::Site;
@@ -28,8 +29,11 @@ pub struct Model {
     bandwidth: &'static (dyn LimitBandwidth + Sync),
     domains: Domains,
     sites: Vec<Site>,
-    /// Site by CPU index.
+    /// Site by CPU index. On a fine-grained core that of a thread which has its core to itself; those
+    /// with 2, 3 .. busy threads follow it.
     site_of: Vec<u32>,
+    /// Is a core of the machine fine-grained?
+    has_pipelines: bool,
 }
 
 impl std::fmt::Debug for Model {
@@ -68,14 +72,20 @@ impl Model {
         let mut sites: Vec<Site> = Vec::new();
         let mut site_of = Vec::with_capacity(machine.cpus().len());
         for (cpu, at) in machine.cpus().iter().enumerate() {
-            let site =
-                Site::of(&machine, cpu, domains.lowest_peak(cpu, at.node), options.solo_share())?;
-            let known = sites.iter().position(|one| *one == site);
+            let peak = domains.lowest_peak(cpu, at.node);
+            let site = |sharers| Site::of(&machine, cpu, peak, options.solo_share(), sharers);
+            let alone = site(1)?;
+            let known = sites.iter().position(|one| *one == alone);
             site_of.push(known.unwrap_or(sites.len()) as u32);
             if known.is_none() {
-                sites.push(site);
+                let threads = if alone.is_fine_grained() { alone.core.threads } else { 1 };
+                sites.push(alone);
+                for sharers in 2..=threads {
+                    sites.push(site(sharers)?);
+                }
             }
         }
+        let has_pipelines = sites.iter().any(Site::is_fine_grained);
         Ok(Self {
             law: space::law(options.space),
             bandwidth: bandwidth::model(options.bandwidth),
@@ -84,6 +94,7 @@ impl Model {
             domains,
             sites,
             site_of,
+            has_pipelines,
         })
     }
 
@@ -197,6 +208,28 @@ impl Model {
         &member.phase().tables[self.site_of[member.cpu] as usize]
     }
 
+    /// Its table when so many threads of its core are busy, itself included.
+    fn table_beside<'a>(&self, member: &Member<'a>, busy_threads: u32) -> &'a PhaseTable {
+        let site = self.site(member.cpu);
+        if !site.is_fine_grained() {
+            return self.table(member);
+        }
+        let others = busy_threads.clamp(1, site.core.threads) as usize - 1;
+        &member.phase().tables[self.site_of[member.cpu] as usize + others]
+    }
+
+    /// Do the threads of a CPU's core divide its private caches among those that are busy? Then a
+    /// program's figures depend on their number ([`Model::demand_beside`]).
+    pub fn divides_private_caches(&self, cpu: usize) -> bool {
+        self.site(cpu).is_fine_grained()
+    }
+
+    /// How many of these CPUs are threads of one's core.
+    fn busy_threads(&self, cpu: usize, cpus: impl Iterator<Item = usize>) -> u32 {
+        let core = self.machine.cpus()[cpu].core;
+        cpus.filter(|&other| self.machine.cpus()[other].core == core).count() as u32
+    }
+
     /// A program's phase (or [`LoadedProgram::WHOLE`]) alone on a CPU, with the whole LLC and local
     /// memory. Its slowdown is 1 on the fastest CPU and higher on slower ones.
     pub fn solo(&self, program: &LoadedProgram, phase: usize, cpu: usize) -> Outcome {
@@ -217,7 +250,14 @@ impl Model {
         out: &mut Vec<Demand>,
     ) {
         let mut tables: Vec<&PhaseTable> = recycle(std::mem::take(&mut scratch.tables));
-        tables.extend(members.iter().map(|member| self.table(member)));
+        if self.has_pipelines {
+            tables.extend(members.iter().map(|member| {
+                let cpus = members.iter().map(|other| other.cpu);
+                self.table_beside(member, self.busy_threads(member.cpu, cpus))
+            }));
+        } else {
+            tables.extend(members.iter().map(|member| self.table(member)));
+        }
         self.law.divide(capacity_bytes, &tables, &mut scratch.space, &mut scratch.shares);
         out.clear();
         out.extend(tables.iter().zip(&scratch.shares).map(|(table, &held)| table.demand(held)));
@@ -228,6 +268,17 @@ impl Model {
     /// occupancies that are still filling.
     pub fn demand_at(&self, member: &Member<'_>, occupancy_bytes: f64) -> Demand {
         self.table(member).demand(occupancy_bytes)
+    }
+
+    /// The same when so many threads of its core are busy, itself included: another figure where they
+    /// divide their private caches ([`Model::divides_private_caches`]).
+    pub fn demand_beside(
+        &self,
+        member: &Member<'_>,
+        busy_threads: u32,
+        occupancy_bytes: f64,
+    ) -> Demand {
+        self.table_beside(member, busy_threads).demand(occupancy_bytes)
     }
 
     /// Seconds in which a member that holds `from_bytes` comes to hold `to_bytes` if nothing of
@@ -287,10 +338,20 @@ impl Model {
     fn couple_demands(&self, flows: &[Flow<'_>], scratch: &mut Scratch, out: &mut Vec<Outcome>) {
         scratch.shares.clear();
         scratch.shares.resize(flows.len(), 0.0);
+        scratch.speeds.clear();
+        if self.has_pipelines {
+            // In a pipeline that others use too, nobody asks as much of the memory as alone.
+            scratch.cpis.clear();
+            scratch.cpis.extend(flows.iter().map(|flow| {
+                let node = self.machine.cpus()[flow.member.cpu].node;
+                self.bandwidth.cpi(&flow.demand, self.latency_ratio(node, flow.home), 1.0)
+            }));
+            self.take_turns(flows, &scratch.cpis, &mut scratch.speeds);
+        }
         self.domains.clear(&mut scratch.domains);
         for (index, flow) in flows.iter().enumerate() {
             let cpu = flow.member.cpu;
-            let bytes = flow.demand.bytes_per_s;
+            let bytes = asked(flow, &scratch.speeds, index);
             let pages: f64 = flow.home.iter().sum();
             if pages > 0.0 {
                 for (node, &here) in flow.home.iter().enumerate().filter(|(_, here)| **here > 0.0) {
@@ -302,12 +363,12 @@ impl Model {
                 self.domains.add(&mut scratch.domains, index, cpu, node, bytes);
             }
         }
-        let Scratch { domains, shares, retries, busy_threads, .. } = scratch;
+        let Scratch { domains, shares, retries, busy_threads, speeds, cpis, .. } = scratch;
         retries.clear();
         retries.resize(flows.len(), 0.0);
         if self.options.bandwidth == BandwidthModel::None {
-            for (through, flow) in shares.iter_mut().zip(flows) {
-                *through = flow.demand.bytes_per_s;
+            for (index, (through, flow)) in shares.iter_mut().zip(flows).enumerate() {
+                *through = asked(flow, speeds, index);
             }
         } else {
             self.domains.solve(self.bandwidth, domains, shares, retries);
@@ -318,17 +379,77 @@ impl Model {
             busy_threads[self.machine.cpus()[flow.member.cpu].core] += 1;
         }
         out.clear();
-        let through = shares.iter().zip(&*retries);
-        out.extend(flows.iter().zip(through).map(|(flow, (&through, &retries))| {
-            let at = self.machine.cpus()[flow.member.cpu];
-            let asked = flow.demand.bytes_per_s;
-            let ratio = if through > 0.0 { (asked / through).max(1.0) } else { 1.0 };
-            let latency = self.latency_ratio(at.node, flow.home);
-            let speed = self.site(flow.member.cpu).smt_speed(busy_threads[at.core]);
-            let cpi = self.bandwidth.cpi(&flow.demand, latency, ratio);
-            let outcome = self.outcome(&flow.member, &flow.demand, (cpi, speed), through * speed);
-            Outcome { memory_retries_per_request: retries, ..outcome }
+        if !self.has_pipelines {
+            let through = shares.iter().zip(&*retries);
+            out.extend(flows.iter().zip(through).map(|(flow, (&through, &retries))| {
+                let at = self.machine.cpus()[flow.member.cpu];
+                let cpi = self.cpi(flow, flow.demand.bytes_per_s, through);
+                let speed = self.site(flow.member.cpu).smt_speed(busy_threads[at.core]);
+                let outcome =
+                    self.outcome(&flow.member, &flow.demand, (cpi, speed), through * speed);
+                Outcome { memory_retries_per_request: retries, ..outcome }
+            }));
+            return;
+        }
+        cpis.clear();
+        cpis.extend(
+            flows.iter().zip(&*shares).enumerate().map(|(index, (flow, &through))| {
+                self.cpi(flow, asked(flow, speeds, index), through)
+            }),
+        );
+        self.take_turns(flows, cpis, speeds);
+        out.extend(flows.iter().enumerate().map(|(index, flow)| {
+            let (cpi, mut speed, mut bytes) = (cpis[index], speeds[index], shares[index]);
+            let site = self.site(flow.member.cpu);
+            if !site.is_fine_grained() {
+                let core = self.machine.cpus()[flow.member.cpu].core;
+                speed = site.smt_speed(busy_threads[core]);
+                bytes *= speed;
+            }
+            let outcome = self.outcome(&flow.member, &flow.demand, (cpi, speed), bytes);
+            Outcome { memory_retries_per_request: retries[index], ..outcome }
         }));
+    }
+
+    /// Cycles per instruction with the core to itself, of a flow that gets `through` of the bytes a
+    /// second that it asks for.
+    fn cpi(&self, flow: &Flow<'_>, asked: f64, through: f64) -> f64 {
+        let at = self.machine.cpus()[flow.member.cpu];
+        let ratio = if through > 0.0 { (asked / through).max(1.0) } else { 1.0 };
+        let latency = self.latency_ratio(at.node, flow.home);
+        self.bandwidth.cpi(&flow.demand, latency, ratio)
+    }
+
+    /// By flow the speed in its core's pipeline, relative to that with the pipeline to itself, at
+    /// which it takes so many cycles per instruction; 1 on a core that is not fine-grained.
+    fn take_turns(&self, flows: &[Flow<'_>], cpis: &[f64], speeds: &mut Vec<f64>) {
+        speeds.clear();
+        speeds.resize(flows.len(), 0.0);
+        let core_of = |index: usize| self.machine.cpus()[flows[index].member.cpu].core;
+        for first in 0..flows.len() {
+            if speeds[first] > 0.0 {
+                continue;
+            }
+            if !self.site(flows[first].member.cpu).is_fine_grained() {
+                speeds[first] = 1.0;
+                continue;
+            }
+            let mut who = [first; pipeline::MOST];
+            let mut contexts = [Context::default(); pipeline::MOST];
+            let mut count = 0;
+            let of_core = (first..flows.len()).filter(|&index| core_of(index) == core_of(first));
+            for index in of_core.filter(|&index| speeds[index] <= 0.0).take(pipeline::MOST) {
+                let execution = flows[index].demand.execution_cpi.min(cpis[index]);
+                contexts[count] = Context { execution, stall: cpis[index] - execution };
+                who[count] = index;
+                count += 1;
+            }
+            let mut rates = [0.0; pipeline::MOST];
+            pipeline::rates(&contexts[..count], &mut rates);
+            for (&index, rate) in who[..count].iter().zip(rates) {
+                speeds[index] = rate * cpis[index];
+            }
+        }
     }
 
     fn latency_ratio(&self, from: usize, home: &[f64]) -> f64 {
@@ -391,9 +512,14 @@ impl Model {
                 None => self.site(first.member.cpu).llc_bytes,
             };
             tables.clear();
-            tables.extend(
-                group.iter().map(|&(_, index)| self.table(&running[index as usize].member)),
-            );
+            tables.extend(group.iter().map(|&(_, index)| {
+                let member = &running[index as usize].member;
+                if !self.has_pipelines {
+                    return self.table(member);
+                }
+                let cpus = running.iter().map(|other| other.member.cpu);
+                self.table_beside(member, self.busy_threads(member.cpu, cpus))
+            }));
             self.law.divide(capacity, &tables, &mut scratch.space, &mut scratch.shares);
             for ((&(_, index), table), &held) in group.iter().zip(&tables).zip(&scratch.shares) {
                 flows[index as usize].demand = table.demand(held);
@@ -404,4 +530,9 @@ impl Model {
         self.couple(&flows, scratch, out);
         scratch.flows = recycle(flows);
     }
+}
+
+/// Bytes a second that a flow asks for; `speeds`: of the pipelines, empty where there are none.
+fn asked(flow: &Flow<'_>, speeds: &[f64], index: usize) -> f64 {
+    flow.demand.bytes_per_s * speeds.get(index).copied().unwrap_or(1.0)
 }

@@ -8,7 +8,9 @@ pub struct Demand {
     pub occupancy_bytes: f64,
     /// Cycles per instruction, memory stalls included, at local memory latency.
     pub cpi: f64,
-    /// Of these, cycles stalled on memory: what latency and bandwidth stretch.
+    /// Of these, cycles in which it executes: those without any stall.
+    pub execution_cpi: f64,
+    /// Of all its cycles, those stalled on memory: what latency and bandwidth stretch.
     pub memory_cpi: f64,
     /// Share of the memory stalls in all stalls, MS / TS (thesis, eq. 5.10), 0 to 1.
     pub memory_stall_share: f64,

@@ -19,6 +19,10 @@ pub struct Scratch {
     pub(crate) retries: Vec<f64>,
     pub(crate) overlap: OverlapScratch,
     pub(crate) busy_threads: Vec<u32>,
+    /// By flow: speed relative to that with the core to itself.
+    pub(crate) speeds: Vec<f64>,
+    /// By flow: cycles per instruction with the core to itself.
+    pub(crate) cpis: Vec<f64>,
 }
 
 impl Scratch {

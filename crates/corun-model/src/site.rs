@@ -1,7 +1,7 @@
 //! Sites: the kinds of place a program can run at. Two CPUs with the same core type, the same
 //! caches above them and the same way to local memory are one site, and share tables.
 
-use corun_machine::{Cache, CacheType, CoreType, Inclusion, Machine};
+use corun_machine::{Cache, CacheType, CoreType, Inclusion, Machine, Smt};
 
 use crate::error::ModelError;
 
@@ -39,6 +39,8 @@ pub(crate) struct Site {
     pub(crate) peak_bytes_per_s: f64,
     /// The most that a program alone draws of it.
     pub(crate) solo_share: f64,
+    /// Busy threads of its core that divide the core's private caches; 1 where they do not.
+    pub(crate) sharers: u32,
 }
 
 impl Site {
@@ -47,6 +49,7 @@ impl Site {
         cpu: usize,
         peak_bytes_per_s: f64,
         solo_share: f64,
+        sharers: u32,
     ) -> Result<Self, ModelError> {
         let at = machine.cpus()[cpu];
         let llc = &machine.llcs()[at.llc];
@@ -67,10 +70,20 @@ impl Site {
         let local = machine.memory_latency_ns(at.node, at.node);
         let memory_latency_ns = local.unwrap_or(DEFAULT_MEMORY_LATENCY_NS);
         positive(machine, "local memory latency in ns", memory_latency_ns)?;
+        let part = f64::from(sharers.max(1));
+        let private_bytes = private_bytes(machine, cpu, private, core.smt) / part;
+        let l1_bytes = l1_data_bytes(machine, cpu).unwrap_or(size) / part;
+        // Where the first level is the last private one, they are one and the same.
+        let l1_bytes = if core.smt == Smt::FineGrained && private.is_some_and(|one| one.level == 1)
+        {
+            private_bytes
+        } else {
+            l1_bytes
+        };
         Ok(Self {
             reference_clock_mhz: reference_clock(machine),
-            l1_bytes: l1_data_bytes(machine, cpu).unwrap_or(size),
-            private_bytes: private.map_or(0.0, |cache| cache.size_bytes as f64),
+            l1_bytes,
+            private_bytes,
             private_latency_ns: private.map_or(0.0, |cache| latency_ns(cache, &core)),
             llc_bytes: size,
             way_bytes: size / ways,
@@ -80,6 +93,7 @@ impl Site {
             memory_latency_ns,
             peak_bytes_per_s,
             solo_share,
+            sharers,
             core,
         })
     }
@@ -87,6 +101,22 @@ impl Site {
     /// Clock in Hz.
     pub(crate) fn clock_hz(&self) -> f64 {
         self.core.clock_mhz * 1e6
+    }
+
+    /// Do its core's threads take turns in one pipeline?
+    pub(crate) fn is_fine_grained(&self) -> bool {
+        self.core.smt == Smt::FineGrained
+    }
+
+    /// Misses that a thread can have outstanding: all of the core's, or its part of them where the
+    /// threads of a core are equal shares of an in-order pipeline.
+    pub(crate) fn outstanding_misses(&self) -> f64 {
+        let of_core = f64::from(self.core.outstanding_misses);
+        if self.is_fine_grained() {
+            (of_core / f64::from(self.core.threads)).max(1.0)
+        } else {
+            of_core
+        }
     }
 
     /// The size at which a program's own curve is read when it holds `occupancy` bytes of the LLC:
@@ -105,10 +135,11 @@ impl Site {
     }
 
     /// Speed of each hardware thread relative to alone when `busy` threads of its core run: linear
-    /// between 1 for one and the core type's yield over its threads for all.
+    /// between 1 for one and the core type's yield over its threads for all. 1 on a fine-grained core,
+    /// whose [`crate::pipeline`] asks who they are.
     pub(crate) fn smt_speed(&self, busy: u32) -> f64 {
         let threads = f64::from(self.core.threads);
-        if busy <= 1 || threads <= 1.0 {
+        if busy <= 1 || threads <= 1.0 || self.is_fine_grained() {
             return 1.0;
         }
         let all = self.core.smt_yield.unwrap_or(DEFAULT_SMT_THROUGHPUT);
@@ -135,6 +166,24 @@ fn reference_clock(machine: &Machine) -> f64 {
         if best.is_some_and(|best| best.capacity >= one.capacity) { best } else { Some(one) }
     });
     fastest.map_or(0.0, |core| core.clock_mhz)
+}
+
+/// The largest cache in front of the LLC; 0 where there is none. The curves of programs count
+/// instruction fetches too, so where a fine-grained core has split first-level caches alone, both
+/// together filter them. (Elsewhere a unified cache stands behind them, or the split is small beside
+/// what the model leaves out.)
+fn private_bytes(machine: &Machine, cpu: usize, private: Option<&Cache>, smt: Smt) -> f64 {
+    let Some(private) = private else { return 0.0 };
+    let mut bytes = private.size_bytes;
+    if smt == Smt::FineGrained && private.level == 1 && private.holds == CacheType::Data {
+        let objects = machine.objects();
+        let core = machine.cores()[machine.cpus()[cpu].core].object;
+        let above = std::iter::successors(Some(core), |&index| objects[index].parent);
+        let caches = above.filter_map(|index| objects[index].cache);
+        let instructions = caches.filter(|cache| cache.holds == CacheType::Instruction);
+        bytes += instructions.map(|cache| cache.size_bytes).sum::<u64>();
+    }
+    bytes as f64
 }
 
 fn l1_data_bytes(machine: &Machine, cpu: usize) -> Option<f64> {

@@ -33,7 +33,8 @@ impl Model {
 
     /// The slowdown of a member with these figures and all its pages on its node, as a line in
     /// B / B'. Every bandwidth model's CPI is such a line. `busy_threads`: of its core, itself
-    /// included.
+    /// included; on a core of [`corun_machine::Smt::FineGrained`] it is taken to be 1, since there the
+    /// slowdown is no line.
     pub fn stretched(&self, member: &Member<'_>, demand: &Demand, busy_threads: u32) -> Stretched {
         let cpi = self.bandwidth().cpi(demand, 1.0, 1.0);
         let more = self.bandwidth().cpi(demand, 1.0, 2.0) - cpi;
@@ -43,7 +44,8 @@ impl Model {
         Stretched { solo: of_cycle * cpi, per_ratio: of_cycle * more }
     }
 
-    /// Speed of each hardware thread relative to alone when so many threads of its core run.
+    /// Speed of each hardware thread relative to alone when so many threads of its core run; 1 on a
+    /// core of [`corun_machine::Smt::FineGrained`], where it depends on who they are.
     pub fn thread_speed(&self, cpu: usize, busy_threads: u32) -> f64 {
         self.site(cpu).smt_speed(busy_threads)
     }

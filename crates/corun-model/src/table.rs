@@ -282,6 +282,7 @@ impl PhaseTable {
         Demand {
             occupancy_bytes: held,
             cpi: knot.cpi,
+            execution_cpi: knot.cpi * (1.0 - knot.total_stalls).clamp(0.0, 1.0),
             memory_cpi: knot.memory_cpi,
             memory_stall_share: share,
             llc_apki: self.llc_apki,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use corun_machine::Machine;
+use corun_machine::{Machine, Smt};
 use corun_model::{
     BandwidthModel, Compatibility, Demand, Flow, LoadedProgram, Member, Model, ModelOptions,
     Outcome, Scratch,
@@ -213,6 +213,10 @@ fn coupling(machine: &Machine, options: ModelOptions, homes: &[Vec<f64>]) -> Cou
     let meet = |a: usize, b: usize| of_llc(a).any(|domain| of_llc(b).any(|other| other == domain));
     if !(0..llcs).any(|a| (a + 1..llcs).any(|b| meet(a, b))) {
         return Coupling::Apart;
+    }
+    // A thread that is slowed in its core's pipeline asks less of the memory: others may gain by it.
+    if machine.core_types().iter().any(|core| core.smt == Smt::FineGrained) {
+        return Coupling::Any;
     }
     // A flow that is cut by its bus asks less of the next domain, so that others may gain by it.
     if ways.iter().any(|(_, way)| way.len() > 1) {

@@ -58,6 +58,7 @@ fn threads(machine: &Machine, count: u64) -> Vec<ThreadView> {
                 llc_misses: Some(ScopedRate { per_s: mpki * 1e6, scope: Scope::Demand }),
                 ..Counters::default()
             },
+            counted: Default::default(),
             solo: Some(SoloFigures {
                 llc_mpki: mpki,
                 llc_apki: 2.0 * mpki,

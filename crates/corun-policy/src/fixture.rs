@@ -57,6 +57,7 @@ pub(crate) fn threads(machine: &Machine, solo_mpki: &[Option<f64>]) -> Vec<Threa
             may_run_on: machine.cpu_set(),
             allowed: machine.cpu_set(),
             counters: Counters::default(),
+            counted: Default::default(),
             solo: mpki.map(solo),
             by_ways: None,
             llc_occupancy_bytes: None,

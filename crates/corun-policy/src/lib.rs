@@ -18,15 +18,15 @@ pub use partitioning::{
     CacheClass, Cap, ClassLimits, Input, Partition, PartitionError, Partitioner, classify,
 };
 pub use plan::{Action, ActionKind, CachePart, Plan, Step};
-pub use policies::registry;
+pub use policies::{CascFindings, casc_observed, registry};
 pub use policy::{CounterKind, Event, Interval, Needs, Policy};
 pub use registry::{
     Build, BuildError, BuildOptions, Parameter, PolicyEntry, PolicyKind, build, build_partitioner,
 };
 pub use stored::{solo_figures, ways_curve};
 pub use view::{
-    Counters, Nanoseconds, ProcessId, REQUEST_BYTES, Scope, ScopedRate, SoloFigures, ThreadId,
-    ThreadState, ThreadView, View,
+    Counted, Counters, Nanoseconds, ProcessId, REQUEST_BYTES, Scope, ScopedRate, SoloFigures,
+    ThreadId, ThreadState, ThreadView, View,
 };
 pub use ways_curve::{WaysCurve, WaysPoint};
 

@@ -1,6 +1,7 @@
 //! The policies, one file each. A new one is its file, its `mod` line and its line in
 //! [`registry`].
 
+mod casc;
 mod di;
 mod dio;
 mod dunn;
@@ -16,6 +17,8 @@ mod ucp_slowdown;
 mod vbsc;
 mod yu_petrov;
 
+pub use casc::{CascFindings, casc_observed};
+
 use crate::PolicyEntry;
 
 /// The interval of DIO in cycles (Blagodurov et al., TOCS 2010, section 4.2).
@@ -28,6 +31,7 @@ pub fn registry() -> &'static [PolicyEntry] {
         random::ENTRY,
         di::ENTRY,
         dio::ENTRY,
+        casc::ENTRY,
         mlb::ENTRY,
         vbsc::ENTRY,
         equal_part::ENTRY,

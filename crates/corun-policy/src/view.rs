@@ -72,6 +72,9 @@ pub struct ThreadView {
     pub allowed: CpuSet,
     /// What was counted since the last interval.
     pub counters: Counters,
+    /// What was counted since the thread came, up to now; a host that counts at moments of its own
+    /// says it of the last of them.
+    pub counted: Counted,
     /// Known beforehand from a stored profile, for this machine.
     pub solo: Option<SoloFigures>,
     /// Its program alone with each number of ways of the LLC it is on, from a stored profile. A host
@@ -150,6 +153,22 @@ pub struct Counters {
     /// Memory requests of [`REQUEST_BYTES`] a second that found the controller's buffer full and had
     /// to be sent again.
     pub memory_retries_per_s: Option<f64>,
+}
+
+/// What was counted for a thread since it came. Differences between two looks are what happened
+/// between them, which rates over a policy's interval cannot say. Absent is unknown, never zero.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Counted {
+    /// Time on CPUs, in seconds.
+    pub cpu_s: Option<f64>,
+    /// Instructions retired.
+    pub instructions: Option<f64>,
+    /// Core cycles.
+    pub cycles: Option<f64>,
+    /// LLC references.
+    pub llc_references: Option<f64>,
+    /// LLC misses: lines brought from memory.
+    pub llc_misses: Option<f64>,
 }
 
 /// Bytes of a memory request: a cache line.

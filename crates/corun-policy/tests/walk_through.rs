@@ -73,6 +73,7 @@ fn thread(id: u64, machine: &Machine) -> ThreadView {
         may_run_on: machine.cpu_set(),
         allowed: machine.cpu_set(),
         counters: Counters::default(),
+        counted: Default::default(),
         solo: None,
         by_ways: None,
         llc_occupancy_bytes: None,

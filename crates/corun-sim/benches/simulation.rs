@@ -85,6 +85,7 @@ fn eight_cores() -> Arc<Model> {
             outstanding_misses: 8,
             branch_penalty_cycles: 14.0,
             smt_yield: None,
+            smt: Default::default(),
         }],
         memory_latency_ns: vec![vec![100.0]],
         node_distance: vec![],

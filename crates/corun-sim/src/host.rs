@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use corun_machine::{CpuSet, Machine};
 use corun_policy::{
-    ActionKind, CounterKind, Counters, Event, Interval, Nanoseconds, Plan, Policy, Scope,
+    ActionKind, Counted, CounterKind, Counters, Event, Interval, Nanoseconds, Plan, Policy, Scope,
     ScopedRate, ThreadId, ThreadState, ThreadView, View, WaysCurve, solo_figures, ways_curve,
 };
 
@@ -262,6 +262,7 @@ impl Engine<'_> {
                 Some(seen) if seen.id == thread.id => seen.counters,
                 _ => Counters::default(),
             };
+            view.counted = counted(&thread.counted(self.now));
             let llc = self.machine.cpus()[thread.cpu].llc;
             let part = self.parts.of(llc, thread.id);
             let held = part.map(|part| self.parts.part(part).occupancy(slot, self.now));
@@ -306,6 +307,7 @@ impl Engine<'_> {
             may_run_on: self.cpu_set(&thread.user),
             allowed: self.cpu_set(&thread.allowed),
             counters: Counters::default(),
+            counted: Default::default(),
             solo: Some(solo_figures(&spec.program)),
             by_ways: None,
             llc_occupancy_bytes: None,
@@ -326,6 +328,16 @@ fn thread_of(event: &Event) -> u64 {
     match event {
         Event::Arrived(id) | Event::Exited(id) | Event::Slept(id) | Event::Woke(id) => id.0,
         Event::Switched { .. } => u64::MAX,
+    }
+}
+
+fn counted(totals: &Totals) -> Counted {
+    Counted {
+        cpu_s: Some(totals.cpu_ns as f64 * 1e-9),
+        instructions: Some(totals.instructions),
+        cycles: Some(totals.cycles),
+        llc_references: Some(totals.references),
+        llc_misses: Some(totals.misses),
     }
 }
 

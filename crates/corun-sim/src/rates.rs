@@ -170,9 +170,11 @@ impl Engine<'_> {
                         && part == place
                     {
                         let Thread { program, phase, .. } = &self.threads[slot];
-                        who.push(Who { slot, cpu, program: *program, phase: *phase });
+                        let (program, phase) = (*program, *phase);
+                        who.push(Who { slot, cpu, program, phase, busy: 1 });
                     }
                 }
+                self.tables.count_busy(who);
                 let threads = &self.threads;
                 let fresh = |slot: usize| threads[slot].fresh;
                 llc.parts[place].retarget(&mut self.tables, who, fresh, self.now, self.tick_ns);
@@ -195,7 +197,8 @@ impl Engine<'_> {
             debug_assert_eq!(thread.state, State::Running);
             let node = self.machine.cpus()[cpu].node;
             let home = *thread.home.get_or_insert(node);
-            let who = Who { slot, cpu, program: thread.program, phase: thread.phase };
+            let Thread { program, phase, .. } = *thread;
+            let who = Who { slot, cpu, program, phase, busy: 1 };
             let (demand, settled) = self.parts.part(part).demand(slot).unwrap_or_default();
             rates.place[cpu] = rates.flows.len();
             rates.who.push(who);

@@ -52,6 +52,8 @@ pub struct AppResult {
     pub cpu_s: f64,
     /// Instructions retired, all threads and runs together.
     pub instructions: f64,
+    /// LLC references per 1000 instructions over the whole experiment; none without instructions.
+    pub llc_apki: Option<f64>,
     /// LLC misses per 1000 instructions over the whole experiment; none without instructions.
     pub llc_mpki: Option<f64>,
     /// Was a figure read outside the range its profile was measured in?

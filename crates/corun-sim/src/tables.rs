@@ -24,6 +24,8 @@ pub(crate) struct Who {
     pub(crate) cpu: usize,
     pub(crate) program: usize,
     pub(crate) phase: usize,
+    /// Busy threads of its core that share its cache part; 1 where their number does not matter.
+    pub(crate) busy: u32,
 }
 
 /// A program's figures by occupancy.
@@ -43,7 +45,9 @@ pub(crate) struct Tables<'a> {
     /// By program: where its first phase stands among all programs' phases.
     first_phases: Vec<usize>,
     memoise: bool,
-    /// By phase and kind: the figures for each capacity (its bits) that was asked for.
+    /// The largest [`Who::busy`].
+    most_busy: usize,
+    /// By phase, kind and busy threads: the figures for each capacity (its bits) that was asked for.
     by_occupancy: Vec<Vec<(u64, Box<ByOccupancy>)>>,
     shares: FxHashMap<Box<[u64]>, Rc<[Demand]>>,
     key: Vec<u64>,
@@ -62,6 +66,11 @@ impl<'a> Tables<'a> {
             phases - program.phases.len()
         };
         let first_phases = programs.iter().map(first_phase).collect();
+        let cpus = 0..model.machine().cpus().len();
+        let divided = cpus.filter(|&cpu| model.divides_private_caches(cpu));
+        let types = model.machine().core_types();
+        let threads = divided.map(|cpu| types[model.machine().cpus()[cpu].core_type].threads);
+        let most_busy = threads.max().unwrap_or(1).max(1) as usize;
         Self {
             model,
             programs,
@@ -69,7 +78,8 @@ impl<'a> Tables<'a> {
             kind_count,
             first_phases,
             memoise,
-            by_occupancy: (0..phases * kind_count).map(|_| Vec::new()).collect(),
+            most_busy,
+            by_occupancy: (0..phases * kind_count * most_busy).map(|_| Vec::new()).collect(),
             shares: FxHashMap::default(),
             key: Vec::new(),
             found: Vec::new(),
@@ -85,6 +95,21 @@ impl<'a> Tables<'a> {
     /// CPUs of one number are alike in all that a program's figures depend on.
     pub(crate) fn kind(&self, cpu: usize) -> usize {
         self.kinds[cpu]
+    }
+
+    /// Fills in how many of these have a core in common, where that matters.
+    pub(crate) fn count_busy(&self, group: &mut [Who]) {
+        if self.most_busy == 1 {
+            return;
+        }
+        let cpus = self.model.machine().cpus();
+        for place in 0..group.len() {
+            let cpu = group[place].cpu;
+            if self.model.divides_private_caches(cpu) {
+                let mates = group.iter().filter(|other| cpus[other.cpu].core == cpus[cpu].core);
+                group[place].busy = mates.count() as u32;
+            }
+        }
     }
 
     pub(crate) fn member(&self, who: Who) -> Member<'a> {
@@ -126,12 +151,14 @@ impl<'a> Tables<'a> {
     }
 
     fn demand_at(&self, who: Who, step: usize, capacity: f64) -> Demand {
-        self.model.demand_at(&self.member(who), capacity * step as f64 / STEPS as f64)
+        let bytes = capacity * step as f64 / STEPS as f64;
+        self.model.demand_beside(&self.member(who), who.busy, bytes)
     }
 
     fn by_occupancy(&mut self, who: Who, capacity: f64) -> &mut ByOccupancy {
         let phase = self.first_phases[who.program] + who.phase;
-        let tables = &mut self.by_occupancy[phase * self.kind_count + self.kinds[who.cpu]];
+        let place = phase * self.kind_count + self.kinds[who.cpu];
+        let tables = &mut self.by_occupancy[place * self.most_busy + who.busy as usize - 1];
         let capacity = capacity.to_bits();
         let known = tables.iter().position(|(known, _)| *known == capacity);
         let place = known.unwrap_or_else(|| {

@@ -125,24 +125,41 @@ impl Thread {
         if self.state != State::Running || ns == 0 {
             return;
         }
-        let seconds = ns as f64 * 1e-9;
-        let rates = &self.outcome;
-        let instructions = rates.instructions_per_s * seconds;
-        let cycles = self.clock * seconds;
-        self.done.add(instructions);
+        let more = self.progress(ns);
+        self.done.add(more.instructions);
         self.vruntime += ns as f64 / self.weight;
         if self.burst_left != NEVER {
             self.burst_left = self.burst_left.saturating_sub(ns);
         }
-        self.totals.cpu_ns += ns;
-        self.totals.instructions += instructions;
-        self.totals.cycles += cycles;
-        self.totals.references += instructions * rates.llc_apki * 1e-3;
-        self.totals.misses += instructions * rates.llc_mpki * 1e-3;
+        self.totals.add(&more);
+    }
+
+    /// What it does in so many nanoseconds at its present rates.
+    fn progress(&self, ns: u64) -> Totals {
+        let seconds = ns as f64 * 1e-9;
+        let rates = &self.outcome;
+        let instructions = rates.instructions_per_s * seconds;
+        let cycles = self.clock * seconds;
         let bytes = rates.bytes_per_s * seconds;
-        self.totals.bytes += bytes;
-        self.totals.retries += bytes / REQUEST_BYTES * rates.memory_retries_per_request;
-        self.totals.stall_cycles += cycles * rates.memory_stall_share;
+        Totals {
+            cpu_ns: ns,
+            instructions,
+            cycles,
+            references: instructions * rates.llc_apki * 1e-3,
+            misses: instructions * rates.llc_mpki * 1e-3,
+            bytes,
+            retries: bytes / REQUEST_BYTES * rates.memory_retries_per_request,
+            stall_cycles: cycles * rates.memory_stall_share,
+        }
+    }
+
+    /// What was counted since its start up to `now`, for those who only look.
+    pub(crate) fn counted(&self, now: u64) -> Totals {
+        let mut totals = self.totals;
+        if self.state == State::Running && now > self.since {
+            totals.add(&self.progress(now - self.since));
+        }
+        totals
     }
 
     /// When it would end a stretch of this length or wait, at its present rates.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use corun_machine::{CpuSet, Machine};
-use corun_policy::{Counters, Event, Nanoseconds, ProcessId, ThreadId, ThreadView};
+use corun_policy::{Counted, Counters, Event, Nanoseconds, ProcessId, ThreadId, ThreadView};
 
 use crate::{
     Change, Followed, Held, Observed, Reading, Roots, Scheduling, Target, Task, TaskFacts,
@@ -178,6 +178,7 @@ impl Care {
             may_run_on: may_run_on.intersection(&self.online),
             allowed: facts.affinity.clone(),
             counters: Counters::default(),
+            counted: Default::default(),
             solo: None,
             by_ways: None,
             llc_occupancy_bytes: None,
@@ -282,9 +283,11 @@ impl Care {
         self.observed.iter().map(blank).collect()
     }
 
-    /// What sources say beside counters.
-    pub(super) fn note(&mut self, readings: &[Reading]) {
+    /// What sources say beside rates: counts since each thread came, from the rates of the last
+    /// `seconds`, and the rest.
+    pub(super) fn note(&mut self, seconds: f64, readings: &[Reading]) {
         for (view, reading) in self.views.iter_mut().zip(readings) {
+            view.counted = counted(view.counted, &reading.counters, seconds);
             view.llc_occupancy_bytes = reading.llc_occupancy_bytes;
             view.solo = reading.solo.or(view.solo);
             if reading.by_ways.is_some() {
@@ -326,6 +329,21 @@ impl Care {
             self.views[place].allowed = own.intersection(&self.online);
             self.held[place].allowed = own;
         }
+    }
+}
+
+/// What was counted in `seconds` at these rates, added. What is not known now keeps its count.
+fn counted(before: Counted, rates: &Counters, seconds: f64) -> Counted {
+    let add = |before: Option<f64>, per_s: Option<f64>| match per_s {
+        Some(per_s) => Some(before.unwrap_or(0.0) + per_s * seconds),
+        None => before,
+    };
+    Counted {
+        cpu_s: add(before.cpu_s, rates.cpu_share),
+        instructions: add(before.instructions, rates.instructions_per_s),
+        cycles: add(before.cycles, rates.cycles_per_s),
+        llc_references: add(before.llc_references, rates.llc_references.map(|rate| rate.per_s)),
+        llc_misses: add(before.llc_misses, rates.llc_misses.map(|rate| rate.per_s)),
     }
 }
 

@@ -366,7 +366,7 @@ impl Host {
                 round.unread.push(error.to_string());
             }
         }
-        self.care.note(&readings);
+        self.care.note(seconds, &readings);
         for one in &mut self.hosted {
             one.counted.add(seconds, self.care.observed(), &readings);
         }

@@ -25,6 +25,7 @@ fn site(llc_bytes: f64, ways: f64) -> Site {
         memory_latency_ns: 100.0,
         peak_bytes_per_s: f64::INFINITY,
         solo_share: 0.95,
+        sharers: 1,
     }
 }
 

@@ -8,5 +8,6 @@ mod fixture;
 mod machines;
 mod masks;
 mod pbbcache;
+mod pipeline;
 mod properties;
 mod whole;

@@ -68,6 +68,15 @@ pub enum PartitionError {
         /// How many.
         domains: usize,
     },
+    /// Threads of a core take turns in one pipeline, so that slowdowns are no lines in bandwidth.
+    #[error(
+        "the programs on CPU index {cpu} and another share the pipeline of a fine-grained core: the \
+         optimum of a partition is not defined there; one program to a core would do"
+    )]
+    SharedPipeline {
+        /// CPU index (a place in [`corun_machine::Machine::cpus`]).
+        cpu: usize,
+    },
     /// A given partition is none.
     #[error("the given partition: {why}")]
     Given {

@@ -39,7 +39,14 @@ impl<'p> Modelled<'p> {
             }
         }
         let core = |member: &Member<'_>| machine.cpus()[member.cpu].core;
-        let busy = |member| members.iter().filter(|&other| core(other) == core(member)).count();
+        let busy = |member: &Member<'_>| {
+            members.iter().filter(|other| core(other) == core(member)).count()
+        };
+        let shared =
+            |member: &&Member<'_>| busy(member) > 1 && model.divides_private_caches(member.cpu);
+        if let Some(member) = members.iter().find(shared) {
+            return Err(PartitionError::SharedPipeline { cpu: member.cpu });
+        }
         let size = machine.llcs()[llc_of(first)].cache.map_or(0, |cache| cache.size_bytes);
         let options = model.options();
         let mut modelled = Self {

@@ -81,6 +81,7 @@ pub(super) fn machine(packages: u32, llcs: u32, cores: u32, threads: u32) -> Arc
             outstanding_misses: 8,
             branch_penalty_cycles: 14.0,
             smt_yield: None,
+            smt: Default::default(),
         }],
         memory_latency_ns: (0..packages).map(row).collect(),
         node_distance: vec![],

@@ -233,3 +233,26 @@ fn more_programs_than_cpus_under_the_policies_for_it() {
         .collect();
     insta::assert_snapshot!(figures.join("\n"));
 }
+
+/// A mix of so many copies of three shipped programs on the multithreaded chip.
+fn on_the_chip(fixture: &Fixture, copies: u32) -> Value {
+    let app = |profile: &str| {
+        format!("[[app]]\nprofile = \"{profile}\"\ncount = {copies}\ninstructions = 200000000\n")
+    };
+    let apps = ["sqlite3", "xz", "kernel-hash-join"].map(app).concat();
+    fixture.write("chip.toml", &format!("version = 1\nmachine = \"cmt-2x4\"\nseeds = 1\n{apps}"));
+    let words = ["compare", "chip.toml", "--policy", "linux-default,casc", "--format", "json"];
+    fixture.run(&words).json()
+}
+
+#[test]
+fn casc_acts_on_the_multithreaded_chip_where_there_is_a_choice() {
+    let fixture = Fixture::new();
+    let slowdowns = |document: &Value, policy: &str| row(document, policy)["slowdown"].clone();
+    let many = on_the_chip(&fixture, 6);
+    assert_eq!(slowdowns(&many, "casc").as_array().unwrap().len(), 18);
+    assert_ne!(slowdowns(&many, "casc"), slowdowns(&many, "linux-default"));
+    // Eight contexts for six threads: nobody has to be kept from anybody.
+    let few = on_the_chip(&fixture, 2);
+    assert_eq!(slowdowns(&few, "casc"), slowdowns(&few, "linux-default"));
+}

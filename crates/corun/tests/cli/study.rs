@@ -233,3 +233,31 @@ fn partitions_and_clusters_are_studied_on_the_public_table() {
     assert_eq!(page.matches("<svg").count(), 7);
     fixture.run(&["study", "partitioning", "--profiles", "none.csv"]).refused(&["none.csv"]);
 }
+
+#[test]
+fn casc_is_shown_beside_the_default_at_every_size() {
+    let fixture = Fixture::new();
+    let study = fixture.run(&["study", "casc", "--seeds", "1", "--format", "json"]).json();
+    let figures = study["figures"].as_array().unwrap();
+    let figure = |id: &str| figures.iter().find(|figure| figure["id"] == id).unwrap();
+    for id in ["join-fig-5", "join-fig-6", "zstd-fig-5", "zstd-fig-6"] {
+        let rows = figure(id)["rows"].as_array().unwrap();
+        assert_eq!(rows.len(), 5, "{id}");
+        for row in rows {
+            assert!(
+                row[1].as_f64().unwrap() > 0.0 && row[2].as_f64().unwrap() > 0.0,
+                "{id}: {row}"
+            );
+        }
+    }
+    // All threads are measured before the window, at every size.
+    for row in figure("join-accuracy")["rows"].as_array().unwrap() {
+        let (right, all_known) = (row[1].as_f64().unwrap(), row[5].as_f64());
+        assert!((0.0..=18.0).contains(&right), "{row}");
+        assert!(all_known.is_some_and(|seconds| seconds < 5.0), "{row}");
+    }
+    // A bigger L2 never makes the chip slower.
+    let rows = figure("fig-3")["rows"].as_array().unwrap();
+    let ipc: Vec<f64> = rows.iter().map(|row| row[1].as_f64().unwrap()).collect();
+    assert!(ipc.windows(2).all(|pair| pair[0] <= pair[1] + 1e-9), "{ipc:?}");
+}

@@ -20,6 +20,8 @@ pub(crate) enum StudyCommand {
     DioMixes(PaperStudyArgs),
     /// MLB and VBSC, for more programs than CPUs: the paper's figures 2 to 13
     Mlb(PaperStudyArgs),
+    /// CASC on a multithreaded chip: miss ratio, throughput, fairness, accuracy (CASC, section 5)
+    Casc(PaperStudyArgs),
     /// Partitions and clusters of a cache's ways: how many, how near policies are, what the best is
     Partitioning(PartitioningStudyArgs),
     /// The laws of space against a reference cache that replays the programs' traces

@@ -178,6 +178,7 @@ mod tests {
                 cpu_share: 1.0,
                 cpu_s: 7.0,
                 instructions: 1e9,
+                llc_apki: None,
                 llc_mpki: None,
                 extrapolated: false,
             }],

@@ -268,6 +268,7 @@ mod tests {
         let asked = ["random", "linux-default", " random"].map(str::to_owned);
         assert_eq!(policies(&asked).unwrap(), ["random", "linux-default"]);
         assert!(policies(&["dioo".to_owned()]).unwrap_err().report().contains("unknown policy"));
-        assert_eq!(policies(&[]).unwrap(), ["linux-default", "random", "di", "dio"]);
+        let all = ["linux-default", "random", "di", "dio", "casc", "mlb", "vbsc"];
+        assert_eq!(policies(&[]).unwrap(), all);
     }
 }

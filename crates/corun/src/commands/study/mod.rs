@@ -1,6 +1,7 @@
 //! `corun study`: one module a study. An experiment of a paper is its module, its line in
 //! [`PAPER_STUDIES`] and its name in [`StudyCommand`].
 
+mod casc;
 mod classification;
 mod curve_pairs;
 mod dio_mixes;
@@ -16,12 +17,13 @@ use crate::cli::StudyCommand;
 use crate::failure::Outcome;
 
 /// What `corun study all` runs, in the order in which it is shown.
-const PAPER_STUDIES: [PaperStudy; 4] =
-    [classification::STUDY, factors::STUDY, dio_mixes::STUDY, mlb::STUDY];
+const PAPER_STUDIES: [PaperStudy; 5] =
+    [classification::STUDY, factors::STUDY, dio_mixes::STUDY, mlb::STUDY, casc::STUDY];
 
 pub(super) fn run(command: &StudyCommand) -> Outcome<String> {
     match command {
         StudyCommand::All(arguments) => paper::run_all(&PAPER_STUDIES, arguments),
+        StudyCommand::Casc(arguments) => paper::run(&casc::STUDY, arguments),
         StudyCommand::Classification(arguments) => paper::run(&classification::STUDY, arguments),
         StudyCommand::Factors(arguments) => factors::run(arguments),
         StudyCommand::DioMixes(arguments) => paper::run(&dio_mixes::STUDY, arguments),

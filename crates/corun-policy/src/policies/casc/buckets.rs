@@ -1,0 +1,188 @@
+//! Bucketization (CASC, section 4.3.1): each CPU gets the largest PCMR of a thread that may run on it.
+//!
+//! All start at the maximum. While their mean is above the threshold, the MAX_PCMR of one CPU is
+//! lowered by one: that of the CPU for which this newly restricts the fewest threads (the first of
+//! equals), never of one that is some thread's last. Since a step does not depend on the threshold, a
+//! higher threshold only stops sooner.
+
+/// A thread as bucketization sees it.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Item {
+    /// Misses per 100 references with its part of the cache; 0 to 100.
+    pub(super) pcmr: f64,
+    /// By CPU: may it run there at all? None: everywhere.
+    pub(super) cpus: Option<Vec<bool>>,
+}
+
+impl Item {
+    fn may_use(&self, cpu: usize) -> bool {
+        self.cpus.as_ref().is_none_or(|cpus| cpus[cpu])
+    }
+
+    /// The lowest MAX_PCMR of a CPU that it may run on.
+    fn level(&self) -> u32 {
+        self.pcmr.clamp(0.0, 100.0).ceil() as u32
+    }
+}
+
+/// What bucketization keeps to.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Limits {
+    /// Mean of the MAX_PCMRs to reach.
+    pub(super) threshold: f64,
+    /// Factor by which it is raised when a CPU is left with too few threads.
+    pub(super) growth: f64,
+    /// Threads that each CPU must be left, m.
+    pub(super) min_threads: usize,
+}
+
+/// What came out.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Buckets {
+    /// MAX_PCMR by CPU.
+    pub(super) max_pcmr: Vec<u32>,
+    /// The threshold that was aimed at last.
+    pub(super) threshold: f64,
+    /// Was it reached?
+    pub(super) met: bool,
+}
+
+impl Buckets {
+    /// May a thread of this PCMR run on a CPU (by index)?
+    pub(super) fn allows(&self, pcmr: f64, cpu: usize) -> bool {
+        f64::from(self.max_pcmr[cpu]) >= pcmr.min(100.0)
+    }
+}
+
+/// The mean of the MAX_PCMRs.
+pub(super) fn mean(max_pcmr: &[u32]) -> f64 {
+    f64::from(max_pcmr.iter().sum::<u32>()) / max_pcmr.len().max(1) as f64
+}
+
+/// Finds each CPU's MAX_PCMR.
+pub(super) fn bucketize(items: &[Item], cpus: usize, limits: &Limits) -> Buckets {
+    let mut threshold = limits.threshold;
+    loop {
+        let mut lowering = Lowering::new(items, cpus);
+        let met = lowering.run(threshold);
+        let max_pcmr = lowering.max_pcmr;
+        if threshold >= 100.0 || leaves_enough(items, &max_pcmr, limits.min_threads) {
+            return Buckets { max_pcmr, threshold, met };
+        }
+        threshold = (threshold.max(1e-3) * limits.growth).min(100.0);
+    }
+}
+
+/// Can every CPU have `min_threads` of its own at one time? Of the CPUs by rising MAX_PCMR, the first
+/// k must be open to k times as many: what may run on one may run on all that follow. Threads that
+/// their users hold on some CPUs are not counted on. Where there are fewer threads than that
+/// altogether, as many as there are for each CPU.
+fn leaves_enough(items: &[Item], max_pcmr: &[u32], min_threads: usize) -> bool {
+    let free = || items.iter().filter(|item| item.cpus.is_none());
+    let each = min_threads.min(free().count() / max_pcmr.len().max(1));
+    let mut levels: Vec<u32> = free().map(Item::level).collect();
+    levels.sort_unstable();
+    let mut caps = max_pcmr.to_vec();
+    caps.sort_unstable();
+    caps.iter()
+        .enumerate()
+        .all(|(place, &cap)| levels.partition_point(|&level| level <= cap) >= each * (place + 1))
+}
+
+/// No thread may be restricted any more by lowering this CPU.
+const CLOSED: u32 = u32::MAX;
+
+struct Lowering {
+    max_pcmr: Vec<u32>,
+    sum: u32,
+    /// Threads by level.
+    at_level: Vec<Vec<usize>>,
+    /// By thread: CPUs that it may still use.
+    open: Vec<u32>,
+    /// By CPU: threads that lowering it by one newly restricts.
+    penalty: Vec<u32>,
+    /// By CPU and thread, where not all may run everywhere.
+    usable: Option<Vec<Vec<bool>>>,
+}
+
+impl Lowering {
+    fn new(items: &[Item], cpus: usize) -> Self {
+        let maximum = items.iter().map(Item::level).max().unwrap_or(0);
+        let mut at_level = vec![Vec::new(); maximum as usize + 1];
+        for (place, item) in items.iter().enumerate() {
+            at_level[item.level() as usize].push(place);
+        }
+        let held = items.iter().any(|item| item.cpus.is_some());
+        let of_cpu = |cpu| items.iter().map(|item: &Item| item.may_use(cpu)).collect();
+        let mut lowering = Self {
+            max_pcmr: vec![maximum; cpus],
+            sum: maximum * cpus as u32,
+            at_level,
+            open: items
+                .iter()
+                .map(|item| (0..cpus).filter(|&cpu| item.may_use(cpu)).count() as u32)
+                .collect(),
+            penalty: vec![0; cpus],
+            usable: held.then(|| (0..cpus).map(of_cpu).collect()),
+        };
+        for cpu in 0..cpus {
+            lowering.penalty[cpu] = lowering.penalty_of(cpu);
+        }
+        lowering
+    }
+
+    /// Threads that may use a CPU up to its present MAX_PCMR and not below it.
+    fn marginal(&self, cpu: usize) -> impl Iterator<Item = usize> + '_ {
+        let level = &self.at_level[self.max_pcmr[cpu] as usize];
+        let usable = self.usable.as_ref().map(|usable| &usable[cpu]);
+        level.iter().copied().filter(move |&thread| usable.is_none_or(|usable| usable[thread]))
+    }
+
+    fn penalty_of(&self, cpu: usize) -> u32 {
+        let last = self.marginal(cpu).any(|thread| self.open[thread] <= 1);
+        if self.max_pcmr[cpu] == 0 || last { CLOSED } else { self.marginal(cpu).count() as u32 }
+    }
+
+    /// Lowers until the threshold is met, and says whether it is.
+    fn run(&mut self, threshold: f64) -> bool {
+        let most = threshold * self.max_pcmr.len() as f64;
+        while f64::from(self.sum) > most {
+            let least = self.penalty.iter().enumerate().min_by_key(|&(cpu, &own)| (own, cpu));
+            let Some((cpu, _)) = least.filter(|(_, own)| **own != CLOSED) else { return false };
+            // The next best; until it is better than this one, this one goes on.
+            let others = self.penalty.iter().enumerate().filter(|(other, _)| *other != cpu);
+            let next = others.map(|(other, &own)| (own, other)).min().unwrap_or((CLOSED, 0));
+            while f64::from(self.sum) > most
+                && self.penalty[cpu] != CLOSED
+                && (self.penalty[cpu], cpu) < next
+            {
+                self.lower(cpu);
+            }
+        }
+        true
+    }
+
+    fn lower(&mut self, cpu: usize) {
+        let restricted: Vec<usize> = self.marginal(cpu).collect();
+        let mut last = false;
+        for &thread in &restricted {
+            self.open[thread] -= 1;
+            last |= self.open[thread] <= 1;
+        }
+        let level = self.max_pcmr[cpu];
+        self.max_pcmr[cpu] -= 1;
+        self.sum -= 1;
+        self.penalty[cpu] = self.penalty_of(cpu);
+        if last {
+            // Somebody has one CPU left: whichever it is, it stays open.
+            for other in 0..self.max_pcmr.len() {
+                if self.max_pcmr[other] == level {
+                    self.penalty[other] = self.penalty_of(other);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

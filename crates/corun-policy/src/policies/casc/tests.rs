@@ -1,0 +1,222 @@
+use corun_machine::Machine;
+
+use super::*;
+use crate::{Counted, Scope, ScopedRate, fixture};
+
+/// Three contexts on one shared cache.
+fn three() -> Machine {
+    fixture::tree(1, 1, 3)
+}
+
+fn casc(parameters: &[(&str, f64)]) -> Casc {
+    let parameters = parameters.iter().map(|&(name, value)| (name.to_owned(), value)).collect();
+    Casc::new(&BuildOptions { seed: 1, parameters })
+}
+
+/// A host by hand: threads whose miss ratio is what their PCMR says, whoever runs beside them.
+struct Hand {
+    machine: Machine,
+    threads: Vec<ThreadView>,
+    pcmr: Vec<f64>,
+    now: Nanoseconds,
+}
+
+impl Hand {
+    fn new(machine: Machine, pcmr: &[f64]) -> Self {
+        let mut threads = fixture::threads(&machine, &vec![None; pcmr.len()]);
+        for thread in &mut threads {
+            thread.counted =
+                Counted { llc_references: Some(0.0), llc_misses: Some(0.0), ..Counted::default() };
+        }
+        Self { machine, threads, pcmr: pcmr.to_vec(), now: Nanoseconds(0) }
+    }
+
+    fn view(&self) -> View<'_> {
+        View { machine: &self.machine, threads: &self.threads, now: self.now }
+    }
+
+    /// These run for so long; then the host says that threads were switched.
+    fn run(&mut self, policy: &mut Casc, who: &[usize], ms: f64) -> Option<Plan> {
+        for (place, thread) in self.threads.iter_mut().enumerate() {
+            let runs = who.contains(&place);
+            thread.state = if runs { ThreadState::Running } else { ThreadState::Runnable };
+        }
+        let switched = Event::Switched { on: vec![], off: vec![] };
+        policy.on_event(&switched, &self.view());
+        self.now.0 += (ms * 1e6) as u64;
+        for &place in who {
+            let counted = &mut self.threads[place].counted;
+            let references = 1000.0 * ms;
+            *counted.llc_references.as_mut().unwrap() += references;
+            *counted.llc_misses.as_mut().unwrap() += references * self.pcmr[place] * 0.01;
+        }
+        let plan = policy.on_event(&switched, &self.view());
+        for step in plan.iter().flat_map(|plan| &plan.steps) {
+            if let Action::Allow { thread, cpus } = &step.action {
+                self.threads[thread.0 as usize].allowed = cpus.clone();
+            }
+        }
+        plan
+    }
+
+    fn arrive(&mut self, policy: &mut Casc, place: usize) -> Option<Plan> {
+        let event = Event::Arrived(ThreadId(place as u64));
+        policy.on_event(&event, &self.view())
+    }
+}
+
+fn near(found: Option<&f64>, expected: f64) -> bool {
+    found.is_some_and(|found| (found - expected).abs() < 1e-6)
+}
+
+fn allowed(plan: &Plan) -> Vec<(u64, String)> {
+    let of = |step: &crate::Step| match &step.action {
+        Action::Allow { thread, cpus } => Some((thread.0, cpus.to_string())),
+        _ => None,
+    };
+    plan.steps.iter().filter_map(of).collect()
+}
+
+/// PCMRs 3, 6, 12 and 30 on three CPUs. A mean of 15 would leave CPU 0 nobody (0, 15, 30), so the
+/// threshold grows to 22.5: 7, 30, 30.
+#[test]
+fn four_threads_on_three_cpus_by_hand() {
+    let mut hand = Hand::new(three(), &[3.0, 6.0, 12.0, 30.0]);
+    let mut policy = casc(&[]);
+    let plan = hand.arrive(&mut policy, 0).unwrap();
+    let raised = |step: &crate::Step| matches!(step.action, Action::SetWeight { weight, until: Some(_), .. } if weight == 16.0);
+    assert_eq!(plan.steps.iter().filter(|step| raised(step)).count(), 3);
+    let rows = [[1, 2, 3], [0, 2, 3], [0, 1, 3], [0, 1, 2]];
+    hand.now.0 += 600_000;
+    // 1.5 ms are not enough, and 0.1 ms more count for nothing.
+    for row in rows {
+        assert_eq!(hand.run(&mut policy, &row, 1.5), None);
+    }
+    for _ in 0..10 {
+        for row in rows {
+            assert_eq!(hand.run(&mut policy, &row, 0.1), None);
+        }
+    }
+    let mut last = None;
+    for row in rows {
+        last = hand.run(&mut policy, &row, 0.5);
+    }
+    let plan = last.unwrap();
+    for (thread, pcmr) in [3.0, 6.0, 12.0, 30.0].into_iter().enumerate() {
+        assert!(near(policy.pcmr.get(&ThreadId(thread as u64)), pcmr), "{:?}", policy.pcmr);
+    }
+    let buckets = policy.buckets.as_ref().unwrap();
+    assert_eq!((buckets.max_pcmr.as_slice(), buckets.threshold), ([7, 30, 30].as_slice(), 22.5));
+    assert_eq!(allowed(&plan), [(2, "1-2".to_owned()), (3, "1-2".to_owned())]);
+    let lowered = |step: &&crate::Step| matches!(step.action, Action::SetWeight { weight, until: None, .. } if weight == 1.0);
+    assert_eq!(plan.steps.iter().filter(lowered).count(), 3);
+}
+
+fn measured() -> (Hand, Casc) {
+    let mut hand = Hand::new(three(), &[3.0, 6.0, 12.0, 30.0]);
+    let mut policy = casc(&[]);
+    hand.arrive(&mut policy, 0);
+    hand.now.0 += 600_000;
+    for row in [[1, 2, 3], [0, 2, 3], [0, 1, 3], [0, 1, 2]] {
+        hand.run(&mut policy, &row, 3.0);
+    }
+    assert!(policy.buckets.is_some());
+    (hand, policy)
+}
+
+/// The fifth thread is held on CPU 0, and beside 6 and 12 a ratio of 14 makes it 24.
+#[test]
+fn a_newcomer_is_measured_beside_known_threads() {
+    let (mut hand, mut policy) = measured();
+    let mut newcomer = hand.threads[0].clone();
+    newcomer.id = ThreadId(4);
+    newcomer.program = "program4".to_owned();
+    newcomer.allowed = hand.machine.cpu_set();
+    hand.threads.push(newcomer);
+    hand.pcmr.push(24.0);
+    let plan = hand.arrive(&mut policy, 4).unwrap();
+    assert_eq!(allowed(&plan), [(4, "0".to_owned())]);
+    // Too soon after its start.
+    assert_eq!(hand.run(&mut policy, &[4, 1, 2], 5.0), None);
+    assert!(!policy.pcmr.contains_key(&ThreadId(4)));
+    hand.now.0 += 600_000;
+    hand.run(&mut policy, &[4, 1, 2], 1.0);
+    let plan = hand.run(&mut policy, &[4, 0, 1], 1.0).unwrap();
+    assert!(near(policy.pcmr.get(&ThreadId(4)), 24.0), "{:?}", policy.pcmr);
+    // 24 is less than the largest and the threshold was met: the CPUs stay as they are.
+    assert_eq!(policy.buckets.as_ref().unwrap().max_pcmr, [7, 30, 30]);
+    assert_eq!(allowed(&plan), [(4, "1-2".to_owned())]);
+}
+
+/// Thread 0 changes its ways from 3 to 60: groups with it miss more than was predicted.
+#[test]
+fn groups_that_part_from_what_was_predicted_are_measured_anew() {
+    let (mut hand, mut policy) = measured();
+    for _ in 0..100 {
+        assert_eq!(hand.run(&mut policy, &[0, 1, 2], 5.0), None);
+    }
+    hand.pcmr[0] = 60.0;
+    let anew = (0..120).find_map(|_| hand.run(&mut policy, &[0, 1, 2], 5.0)).unwrap();
+    assert!(policy.buckets.is_none() && policy.rows.is_some());
+    assert_eq!(allowed(&anew), [(2, "0-2".to_owned()), (3, "0-2".to_owned())]);
+    for row in [[1, 2, 3], [0, 2, 3], [0, 1, 3], [0, 1, 2]] {
+        hand.run(&mut policy, &row, 3.0);
+    }
+    assert!(near(policy.pcmr.get(&ThreadId(0)), 60.0), "{:?}", policy.pcmr);
+}
+
+#[test]
+fn as_many_threads_as_contexts_are_left_alone() {
+    let mut hand = Hand::new(three(), &[3.0, 6.0, 12.0]);
+    let mut policy = casc(&[]);
+    assert_eq!(hand.arrive(&mut policy, 0), None);
+    assert_eq!(hand.run(&mut policy, &[0, 1, 2], 50.0), None);
+    assert!(policy.decide(&hand.view()).steps.is_empty());
+}
+
+/// A host without switches: 4 threads share 3 CPUs in proportions that change from look to look.
+#[test]
+fn shares_of_time_do_where_switches_are_not_told() {
+    let truth = [3.0, 6.0, 12.0, 30.0];
+    let mut hand = Hand::new(three(), &truth);
+    let mut policy = casc(&[]);
+    hand.arrive(&mut policy, 0);
+    let mut plans = Vec::new();
+    for look in 0..8 {
+        let idle = look % 4;
+        for (place, thread) in hand.threads.iter_mut().enumerate() {
+            let share = if place == idle { 0.3 } else { 0.9 };
+            let scope = Scope::DemandAndPrefetch;
+            // All refer equally often, so that the ratio of the group is the mean by time.
+            let per_s = 1e6 * share;
+            thread.counters.cpu_share = Some(share);
+            thread.counters.llc_references = Some(ScopedRate { per_s, scope });
+            thread.counters.llc_misses =
+                Some(ScopedRate { per_s: per_s * truth[place] * 0.01, scope });
+        }
+        plans.push(policy.decide(&hand.view()));
+    }
+    // What was raised for groups that never come is lowered at the first look.
+    assert_eq!(plans[0].steps.len(), 3);
+    assert_eq!(plans.iter().map(|plan| allowed(plan).len()).sum::<usize>(), 2);
+    for (thread, pcmr) in truth.into_iter().enumerate() {
+        let found = policy.pcmr[&ThreadId(thread as u64)];
+        assert!((found - pcmr).abs() < 1e-6, "{:?}", policy.pcmr);
+    }
+}
+
+#[test]
+fn forgetting_a_thread_has_it_measured_again() {
+    let (mut hand, _) = measured();
+    let mut policy = casc(&[("remeasure-every-ms", 250.0)]);
+    hand.arrive(&mut policy, 0);
+    hand.now.0 += 600_000;
+    for row in [[1, 2, 3], [0, 2, 3], [0, 1, 3], [0, 1, 2]] {
+        hand.run(&mut policy, &row, 3.0);
+    }
+    hand.now.0 += 250_000_000;
+    let plan = policy.decide(&hand.view());
+    assert_eq!(policy.pcmr.len(), 3);
+    assert_eq!(allowed(&plan).len(), 1);
+    assert_eq!(allowed(&plan)[0].1, "0");
+}
