@@ -35,6 +35,14 @@ pub enum LiveError {
         /// What is wrong with it.
         reason: String,
     },
+    /// A policy says that it is not for this machine.
+    #[error("policy `{policy}` is not for this machine: {why}")]
+    Unfit {
+        /// The policy.
+        policy: String,
+        /// Its reason.
+        why: String,
+    },
     /// A policy needs a counter that no source gives.
     #[error(
         "policy `{policy}` needs the counter {counter:?}, and nothing here gives it (sources: \

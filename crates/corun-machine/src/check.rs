@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
 use crate::machine::Machine;
-use crate::spec::{BandwidthDomain, CoreType, MachineSpec, ObjectSpec, ObjectType, Smt};
+use crate::spec::{
+    BandwidthDomain, Calibration, CoreType, MachineSpec, ObjectSpec, ObjectType, Smt,
+};
 use crate::{CpuSet, MACHINE_FILE_VERSION, SpecError};
 
 /// The most CPUs a machine may have: the kernel's own limit (`CONFIG_NR_CPUS`).
@@ -17,6 +19,8 @@ const DISPATCH_WIDTH: RangeInclusive<f64> = 0.1..=1e3;
 const PENALTY_CYCLES: RangeInclusive<f64> = 0.0..=1e6;
 const MEMORY_LATENCY_NS: RangeInclusive<f64> = 0.1..=1e6;
 const CACHE_LATENCY_NS: RangeInclusive<f64> = 0.0..=1e6;
+/// A slowdown, and what a miss per 1000 instructions adds to one.
+const PENALTY: RangeInclusive<f64> = 0.0..=1e3;
 const MAX_CACHE_KIB: u64 = 1 << 32;
 const MAX_OBJECTS: u64 = 16 * MAX_CPUS;
 const MAX_DEPTH: usize = 32;
@@ -82,12 +86,27 @@ pub(crate) fn before(spec: &MachineSpec) -> Checked {
         not_negative("power.core_w".to_owned(), power.core_w)?;
         not_negative("power.w_per_gb_per_s".to_owned(), power.w_per_gb_per_s)?;
     }
+    if let Some(calibration) = &spec.calibration {
+        calibrations(calibration)?;
+    }
     let mut walk = Walk { spec, above: Vec::new() };
     let mut size = Size::default();
     for (place, object) in spec.objects.iter().enumerate() {
         size = size.and(walk.object(object, &format!("object[{place}]"))?);
     }
     size.bounded("object")
+}
+
+fn calibrations(calibration: &Calibration) -> Checked {
+    if let Some(fit) = &calibration.numa_penalty {
+        let field = |name: &str| format!("calibration.numa_penalty.{name}");
+        within(field("intercept"), fit.intercept, &PENALTY)?;
+        within(field("per_mpki"), fit.per_mpki, &PENALTY)?;
+    }
+    if let Some(threshold) = calibration.link_threshold_mpki {
+        above_zero("calibration.link_threshold_mpki".to_owned(), threshold)?;
+    }
+    Ok(())
 }
 
 fn core_types(types: &[CoreType]) -> Checked {

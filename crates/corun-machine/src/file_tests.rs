@@ -1,8 +1,8 @@
 use proptest::prelude::*;
 
 use crate::{
-    BandwidthDomain, BandwidthKind, CacheType, CoreType, CpuId, Inclusion, Machine, MachineError,
-    MachineSpec, ObjectSpec, ObjectType, Place,
+    BandwidthDomain, BandwidthKind, CacheType, Calibration, CoreType, CpuId, Inclusion, Machine,
+    MachineError, MachineSpec, NumaPenaltyFit, ObjectSpec, ObjectType, Place,
 };
 
 const GOOD: &str = r#"version = 1
@@ -278,6 +278,10 @@ fn spec() -> impl Strategy<Value = MachineSpec> {
                     remote_only: n > 1,
                 }],
                 power: None,
+                calibration: (n > 1).then_some(Calibration {
+                    numa_penalty: Some(NumaPenaltyFit { intercept: 1.05, per_mpki: peak * 1e-6 }),
+                    link_threshold_mpki: Some(peak),
+                }),
                 objects: vec![node],
             }
         },

@@ -26,6 +26,6 @@ pub use error::{MachineError, Place, SpecError};
 pub use machine::{Cache, Core, Cpu, Llc, Machine, Node, Object, ObjectIndex, Package};
 pub use presets::{preset, presets, resolve};
 pub use spec::{
-    BandwidthDomain, BandwidthKind, CacheType, CoreType, Inclusion, MACHINE_FILE_VERSION,
-    MachineSpec, ObjectSpec, ObjectType, PowerModel, Smt,
+    BandwidthDomain, BandwidthKind, CacheType, Calibration, CoreType, Inclusion,
+    MACHINE_FILE_VERSION, MachineSpec, NumaPenaltyFit, ObjectSpec, ObjectType, PowerModel, Smt,
 };

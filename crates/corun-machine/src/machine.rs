@@ -2,7 +2,8 @@
 //! from a CPU to memory).
 
 use crate::spec::{
-    BandwidthDomain, CacheType, CoreType, Inclusion, MachineSpec, ObjectType, PowerModel,
+    BandwidthDomain, CacheType, Calibration, CoreType, Inclusion, MachineSpec, ObjectType,
+    PowerModel,
 };
 use crate::{CpuId, CpuSet, SpecError};
 
@@ -263,6 +264,11 @@ impl Machine {
     /// Power figures, where known.
     pub fn power(&self) -> Option<&PowerModel> {
         self.spec.power.as_ref()
+    }
+
+    /// What policies go by that is known of this very machine.
+    pub fn calibration(&self) -> Calibration {
+        self.spec.calibration.unwrap_or_default()
     }
 
     /// What had to be assumed while the machine was read, for people.

@@ -5,7 +5,7 @@ use crate::spec::{MachineSpec, ObjectSpec, ObjectType, Smt};
 impl MachineSpec {
     /// The paths of all figures that the machine states, each once: `tree` (what contains what, and
     /// how many), `cache.L2.size_kib`, `numa-node.memory_mib`, `core_type.NAME.clock_mhz`,
-    /// `bandwidth.NAME.peak_mb_per_s`, `memory_latency_ns`, `node_distance`, `power.idle_w`.
+    /// `bandwidth.NAME.peak_mb_per_s`, `memory_latency_ns`, `node_distance`, `power.idle_w`, `calibration.numa_penalty`.
     /// Caches are called by level and, at level 1, by what they hold: `L1d`, `L1i`, `L2`.
     pub fn figures(&self) -> Vec<String> {
         let mut figures = vec!["tree".to_owned()];
@@ -45,6 +45,15 @@ impl MachineSpec {
         if self.power.is_some() {
             let fields = ["idle_w", "package_active_w", "core_w", "w_per_gb_per_s"];
             figures.extend(fields.iter().map(|field| format!("power.{field}")));
+        }
+        if let Some(calibration) = &self.calibration {
+            let mut add = |name: &str, stated: bool| {
+                if stated {
+                    figures.push(format!("calibration.{name}"));
+                }
+            };
+            add("numa_penalty", calibration.numa_penalty.is_some());
+            add("link_threshold_mpki", calibration.link_threshold_mpki.is_some());
         }
         figures.sort_unstable();
         figures.dedup();

@@ -44,6 +44,9 @@ pub struct MachineSpec {
     /// Power figures, where known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub power: Option<PowerModel>,
+    /// What policies go by that was measured on the machine, or fitted to its model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calibration: Option<Calibration>,
     /// The tree: the children of the machine.
     #[serde(rename = "object")]
     pub objects: Vec<ObjectSpec>,
@@ -363,4 +366,36 @@ pub struct PowerModel {
     pub core_w: f64,
     /// Added by each GB/s (1e9 bytes a second) of memory traffic.
     pub w_per_gb_per_s: f64,
+}
+
+/// Coefficients that policies go by, of this machine. What is absent a policy derives, or refuses
+/// to do without.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Calibration {
+    /// How much slower programs run away from their memory, by their miss rate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub numa_penalty: Option<NumaPenaltyFit>,
+    /// LLC misses per 1000 instructions, of all processes under one cache together, at which a link
+    /// between nodes is saturated if they all go through it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link_threshold_mpki: Option<f64>,
+}
+
+/// NUMA penalty (cycles per instruction with all memory on another node / with local memory) as a
+/// line over LLC misses per 1000 instructions.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NumaPenaltyFit {
+    /// The penalty at no misses at all.
+    pub intercept: f64,
+    /// What each miss per 1000 instructions adds.
+    pub per_mpki: f64,
+}
+
+impl NumaPenaltyFit {
+    /// The penalty of a program with so many LLC misses per 1000 instructions; at least 1.
+    pub fn at(&self, mpki: f64) -> f64 {
+        (self.intercept + self.per_mpki * mpki).max(1.0)
+    }
 }

@@ -17,6 +17,7 @@ mod imported;
 mod interval;
 mod masks;
 mod model;
+mod numa;
 mod options;
 mod outcome;
 mod pipeline;

@@ -153,7 +153,10 @@ impl Model {
             }
         };
         let whole = (phases.len() > 1).then(|| self.whole(&phases));
-        Ok(LoadedProgram { name: profile.name.clone(), phases, sequence, whole })
+        let name = profile.name.clone();
+        let mut program = LoadedProgram { name, phases, sequence, whole, numa_penalty: None };
+        program.numa_penalty = self.numa_penalty(&program);
+        Ok(program)
     }
 
     fn whole(&self, phases: &[LoadedPhase]) -> LoadedPhase {
@@ -196,6 +199,12 @@ impl Model {
 
     pub(crate) fn site(&self, cpu: usize) -> &Site {
         &self.sites[self.site_of[cpu] as usize]
+    }
+
+    /// The first CPU (index) of each kind of place.
+    pub(crate) fn one_cpu_a_site(&self) -> impl Iterator<Item = usize> {
+        let first = |site| self.site_of.iter().position(|&of| of as usize == site);
+        (0..self.sites.len()).filter_map(first)
     }
 
     pub(crate) fn table<'a>(&self, member: &Member<'a>) -> &'a PhaseTable {

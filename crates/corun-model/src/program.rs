@@ -13,6 +13,9 @@ pub struct LoadedProgram {
     pub phases: Vec<LoadedPhase>,
     /// Which phase runs for how long, in order. A phase's stretches sum to its instructions.
     pub sequence: Vec<LoadedStretch>,
+    /// Alone, its cycles per instruction with all memory on another node / with local memory, over
+    /// all phases by their time; the mean over the other nodes. None on a machine of one node.
+    pub numa_penalty: Option<f64>,
     /// All phases as one; none where there is one phase, which is the whole.
     pub(crate) whole: Option<LoadedPhase>,
 }

@@ -35,6 +35,26 @@ pub(crate) fn tree(packages: u32, llcs: u32, cores: u32) -> Machine {
     ))
 }
 
+/// So many nodes, LLCs a node and cores an LLC; other nodes' memory takes 1.8 times as long.
+pub(crate) fn numa(nodes: u32, llcs: u32, cores: u32) -> Machine {
+    let latency = |from: u32, to: u32| if from == to { "50.0" } else { "90.0" };
+    let row = |from: u32| {
+        let row: Vec<&str> = (0..nodes).map(|to| latency(from, to)).collect();
+        format!("[{}]", row.join(", "))
+    };
+    let rows: Vec<String> = (0..nodes).map(row).collect();
+    let text = format!(
+        "version = 1\nname = 'numa'\nmemory_latency_ns = [{}]\n\
+         [[core_type]]\nname = 'core'\nclock_mhz = 3000\n\
+         [[object]]\nkind = 'numa-node'\ncount = {nodes}\n\
+         [[object.object]]\nkind = 'cache'\nlevel = 3\nsize_kib = 8192\ncount = {llcs}\n\
+         [[object.object.object]]\nkind = 'core'\ncount = {cores}\n",
+        rows.join(", ")
+    );
+    let spec: MachineSpec = toml::from_str(&text).unwrap();
+    Machine::from_spec(spec).unwrap()
+}
+
 /// Threads 0, 1, .. with these solo miss rates, never run, free to run anywhere, no counters.
 pub(crate) fn threads(machine: &Machine, solo_mpki: &[Option<f64>]) -> Vec<ThreadView> {
     let solo = |llc_mpki: f64| SoloFigures {
@@ -42,6 +62,7 @@ pub(crate) fn threads(machine: &Machine, solo_mpki: &[Option<f64>]) -> Vec<Threa
         llc_apki: 2.0 * llc_mpki,
         instructions_per_s: 1e9,
         memory_bytes_per_s: llc_mpki * 64e6,
+        numa_penalty: None,
     };
     solo_mpki
         .iter()

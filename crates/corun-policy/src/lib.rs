@@ -4,11 +4,13 @@
 //! carried out, nor whether the machine is real. [`registry()`] lists the policies there are,
 //! [`build`] makes one by its name. docs/policies.md describes each, ARCHITECTURE.md walks through a new one.
 
+mod numa;
 mod partitioning;
 mod plan;
 mod policies;
 mod policy;
 mod registry;
+mod running_mpki;
 mod spread;
 mod stored;
 mod view;

@@ -4,13 +4,17 @@
 mod casc;
 mod di;
 mod dio;
+mod dio_power;
 mod dunn;
 mod equal_part;
 mod kpart;
 mod lfoc;
 mod lfoc_caps;
 mod linux_default;
+mod linux_power_saving;
+mod maximum_local;
 mod mlb;
+mod n_mass;
 mod random;
 mod ucp;
 mod ucp_slowdown;
@@ -31,6 +35,10 @@ pub fn registry() -> &'static [PolicyEntry] {
         random::ENTRY,
         di::ENTRY,
         dio::ENTRY,
+        dio_power::ENTRY,
+        linux_power_saving::ENTRY,
+        maximum_local::ENTRY,
+        n_mass::ENTRY,
         casc::ENTRY,
         mlb::ENTRY,
         vbsc::ENTRY,

@@ -1,5 +1,7 @@
 //! The policy and what it asks of its host.
 
+use corun_machine::Machine;
+
 use crate::{ActionKind, Nanoseconds, Plan, ThreadId, View};
 
 /// Decides who goes where next. The same object runs in every host: a simulated machine, this
@@ -11,6 +13,12 @@ pub trait Policy: Send {
     /// Counters, controls and interval it needs. A host that cannot give them refuses to start it
     /// and says why. Called once, before anything else.
     fn needs(&self) -> Needs;
+
+    /// Why it cannot do its work on this machine, in words; none where it can. A host asks once,
+    /// beside [`Policy::needs`], and refuses a policy that says why not.
+    fn unfit_for(&self, _machine: &Machine) -> Option<String> {
+        None
+    }
 
     /// Something happened. May act at once; `None` leaves all as it is. The view is that after
     /// the event; events of one moment come in the order of their threads.

@@ -50,19 +50,29 @@ impl<'a> Spread<'a> {
     /// others, those with the fewest CPUs first: else the place that they are bound to may be
     /// taken while other CPUs are free. Threads that may run on no CPU of the machine are left out.
     pub(crate) fn new(view: &'a View<'a>, mpki: &[Option<f64>], memory: &mut Memory) -> Self {
-        let usable = usable_cpus(view);
+        Self::within(view, mpki, |thread| &view.threads[thread].may_run_on, memory)
+    }
+
+    /// The same with CPUs for each thread (its place in the view) that are all of those that it may
+    /// run on, or fewer.
+    pub(crate) fn within<'c>(
+        view: &'a View<'a>,
+        mpki: &[Option<f64>],
+        cpus: impl Fn(usize) -> &'c CpuSet,
+        memory: &mut Memory,
+    ) -> Self {
+        let usable = usable_cpus(view, &cpus);
         let tree = memory.tree(view.machine, &usable);
         let mut items: Vec<Item> = view
             .threads
             .iter()
             .zip(mpki)
             .enumerate()
-            .filter(|(_, (thread, _))| !thread.may_run_on.is_disjoint(&usable))
+            .filter(|(place, _)| !cpus(*place).is_disjoint(&usable))
             .map(|(index, (thread, &mpki))| Item {
                 thread: index,
                 mpki: mpki.filter(|mpki| mpki.is_finite()),
-                leaves: (!usable.is_subset(&thread.may_run_on))
-                    .then(|| tree.leaves_of(&thread.may_run_on)),
+                leaves: (!usable.is_subset(cpus(index))).then(|| tree.leaves_of(cpus(index))),
                 at: place_now(thread).and_then(|cpu| tree.leaf(cpu)),
                 class: 0,
             })
@@ -141,12 +151,12 @@ impl Item {
 }
 
 /// The on-line CPUs that at least one thread may run on.
-fn usable_cpus(view: &View<'_>) -> CpuSet {
+pub(crate) fn usable_cpus<'c>(view: &View<'_>, cpus: impl Fn(usize) -> &'c CpuSet) -> CpuSet {
     let online = view.machine.cpu_set();
-    if view.threads.iter().any(|thread| online.is_subset(&thread.may_run_on)) {
+    if (0..view.threads.len()).any(|thread| online.is_subset(cpus(thread))) {
         return online;
     }
-    let sets = view.threads.iter().map(|thread| &thread.may_run_on);
+    let sets = (0..view.threads.len()).map(cpus);
     sets.fold(CpuSet::new(), |all, cpus| all.union(cpus)).intersection(&online)
 }
 

@@ -46,5 +46,6 @@ pub fn solo_figures(program: &LoadedProgram) -> SoloFigures {
         llc_apki: references / instructions,
         instructions_per_s: instructions / seconds,
         memory_bytes_per_s: bytes / seconds,
+        numa_penalty: program.numa_penalty,
     }
 }

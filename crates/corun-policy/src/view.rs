@@ -108,6 +108,9 @@ pub struct SoloFigures {
     pub instructions_per_s: f64,
     /// Memory traffic in bytes a second.
     pub memory_bytes_per_s: f64,
+    /// Cycles per instruction with all memory on another node / with local memory; none on a
+    /// machine of one node.
+    pub numa_penalty: Option<f64>,
 }
 
 /// What a count of cache events covers.

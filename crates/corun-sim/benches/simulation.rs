@@ -95,6 +95,7 @@ fn eight_cores() -> Arc<Model> {
             domain("controller", BandwidthKind::MemoryController, 2, 9000.0, None),
         ],
         power: None,
+        calibration: None,
         objects: vec![object(ObjectType::Package, 2, vec![llc])],
     };
     let machine = Machine::from_spec(spec).expect("a machine");

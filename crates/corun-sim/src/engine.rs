@@ -13,6 +13,7 @@ use rand_pcg::Pcg64Mcg;
 use crate::caps::Caps;
 use crate::dispatch::CpuState;
 use crate::domains::Domains;
+use crate::energy::Meter;
 use crate::host::Host;
 use crate::lifecycle::AppRun;
 use crate::parts::Parts;
@@ -107,6 +108,8 @@ pub(crate) struct Engine<'a> {
     pub(crate) placements_dropped: u64,
     pub(crate) log: Vec<LogEntry>,
     pub(crate) window_over: bool,
+    /// None where the machine's power is not known.
+    pub(crate) meter: Option<Meter>,
     pub(crate) moving: u64,
     /// See [`TICK_NS`].
     pub(crate) tick_ns: u64,
@@ -156,6 +159,7 @@ impl<'a> Engine<'a> {
             placements_dropped: 0,
             log: Vec::new(),
             window_over: false,
+            meter: Meter::new(machine),
             moving: 0,
             tick_ns: TICK_NS.min(experiment.settings.slice.0 / 6).max(1),
             loads_changed: false,
@@ -195,6 +199,9 @@ impl<'a> Engine<'a> {
     pub(crate) fn advance(&mut self) -> Result<(), SimError> {
         let next = self.next_time();
         self.watch(next)?;
+        if let Some(meter) = &mut self.meter {
+            meter.pass(next - self.now);
+        }
         self.now = next;
         self.events += 1;
         self.finish_steps();
@@ -238,6 +245,9 @@ impl<'a> Engine<'a> {
         self.reschedule();
         self.consult()?;
         self.update_rates()?;
+        if let Some(meter) = &mut self.meter {
+            meter.look(self.machine, &self.cpus);
+        }
         self.arm_balancing();
         Ok(())
     }

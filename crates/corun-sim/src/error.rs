@@ -30,6 +30,16 @@ pub enum SimError {
     /// The experiment has no program.
     #[error("there is no program to run")]
     NoApps,
+    /// A policy says that it is not for this machine.
+    #[error("policy `{policy}` is not for machine `{machine}`: {why}")]
+    Unfit {
+        /// The policy.
+        policy: String,
+        /// The machine.
+        machine: String,
+        /// Its reason.
+        why: String,
+    },
     /// A policy needs a counter that the simulator does not have.
     #[error("policy `{policy}` needs the counter {counter:?}, which the simulator does not model")]
     Counter {

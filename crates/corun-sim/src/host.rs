@@ -84,6 +84,10 @@ impl Host {
         for policy in policies {
             let needs = policy.needs();
             let name = policy.name().to_owned();
+            if let Some(why) = policy.unfit_for(machine) {
+                let machine = machine.name().to_owned();
+                return Err(SimError::Unfit { policy: name, machine, why });
+            }
             for counter in needs.counters {
                 if !SUPPORTED_COUNTERS.contains(&counter) {
                     return Err(SimError::Counter { policy: name, counter });

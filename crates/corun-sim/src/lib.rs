@@ -11,6 +11,7 @@ mod cache;
 mod caps;
 mod dispatch;
 mod domains;
+mod energy;
 mod engine;
 mod error;
 mod experiment;
@@ -27,6 +28,7 @@ mod tests;
 mod thread;
 mod timers;
 
+pub use energy::Energy;
 pub use engine::{Hooks, Progress, run};
 pub use error::{ActionError, SimError};
 pub use experiment::{AppSpec, Experiment, Settings, apps_from_mix};

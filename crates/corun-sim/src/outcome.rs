@@ -8,7 +8,7 @@ use crate::engine::{Engine, one_hot};
 use crate::lifecycle::AppRun;
 use crate::result::{AppResult, RunResult};
 use crate::thread::{State, Totals};
-use crate::{AppSpec, Experiment, Hooks, SimError};
+use crate::{AppSpec, Energy, Experiment, Hooks, SimError};
 
 impl AppSpec {
     /// Its completion time in seconds alone on the experiment's machine. With one thread that
@@ -62,6 +62,7 @@ impl Engine<'_> {
         Ok(RunResult {
             apps: apps.collect::<Result<_, _>>()?,
             simulated_s: self.now as f64 * 1e-9,
+            energy: self.energy(),
             events: self.events(),
             rate_evaluations: self.rates.evaluations,
             threads: self.records,
@@ -69,6 +70,13 @@ impl Engine<'_> {
             placements_dropped: self.placements_dropped,
             log: self.log,
         })
+    }
+
+    fn energy(&self) -> Option<Energy> {
+        let present = self.threads.iter().filter(|thread| thread.is_present());
+        let bytes: f64 = present.map(|thread| thread.totals.bytes).sum();
+        let past: f64 = self.apps.iter().map(|app| app.past.bytes).sum();
+        Some(self.meter.as_ref()?.energy(self.now, bytes + past))
     }
 
     fn app_result(&self, app: usize) -> Result<AppResult, SimError> {

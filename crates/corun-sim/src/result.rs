@@ -2,7 +2,7 @@
 
 use corun_policy::{Nanoseconds, ProcessId, ThreadId};
 
-use crate::LogEntry;
+use crate::{Energy, LogEntry};
 
 /// The outcome of an experiment.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,10 +19,24 @@ pub struct RunResult {
     pub log: Vec<LogEntry>,
     /// Length of the experiment in simulated seconds.
     pub simulated_s: f64,
+    /// What the machine drew; none where its power is not known.
+    pub energy: Option<Energy>,
     /// Events handled.
     pub events: u64,
     /// How often the machine's rates were computed anew.
     pub rate_evaluations: u64,
+}
+
+impl RunResult {
+    /// Instructions of all programs.
+    pub fn instructions(&self) -> f64 {
+        self.apps.iter().map(|app| app.instructions).sum()
+    }
+
+    /// Mean power above idle in W.
+    pub fn power_w(&self) -> Option<f64> {
+        Some(self.energy?.above_idle_j() / self.simulated_s)
+    }
 }
 
 /// The outcome for one program.

@@ -65,6 +65,7 @@ impl Failure {
                 .hint("corun doctor")
                 .hint("--policy di, which goes by stored profiles")
                 .hint("--counters model, which computes them from stored profiles"),
+            LiveError::Unfit { .. } => Self::input(error).hint("corun topology"),
             LiveError::Profiles { .. }
             | LiveError::Control { .. }
             | LiveError::TwoOwners { .. }
@@ -167,6 +168,7 @@ impl From<SimError> for Failure {
             SimError::App { .. }
             | SimError::Setting { .. }
             | SimError::NoApps
+            | SimError::Unfit { .. }
             | SimError::Counter { .. }
             | SimError::Control { .. }
             | SimError::ByWays { .. }

@@ -21,6 +21,7 @@ pub use cpusets::Cpusets;
 pub use nice::Nice;
 pub use on_paper::OnPaper;
 pub use pages::Pages;
+pub(crate) use pages::bytes_by_node;
 
 use crate::Task;
 

@@ -110,6 +110,17 @@ fn mapped_of(line: &str, ends: &BTreeMap<usize, usize>) -> Option<Mapped> {
     (!by_node.is_empty()).then_some(Mapped { addresses, page_bytes, by_node })
 }
 
+/// Bytes of a process's memory by node.
+pub(crate) fn bytes_by_node(roots: &Roots, task: &Task) -> Result<BTreeMap<u32, u64>, ActError> {
+    let mut sum = BTreeMap::new();
+    for one in mapped(roots, task)? {
+        for (node, pages) in one.by_node {
+            *sum.entry(node).or_default() += pages * one.page_bytes as u64;
+        }
+    }
+    Ok(sum)
+}
+
 fn by_node(all: &[Mapped]) -> BTreeMap<u32, u64> {
     let mut sum = BTreeMap::new();
     for (node, pages) in all.iter().flat_map(|one| &one.by_node) {

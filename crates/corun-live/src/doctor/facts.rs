@@ -1,5 +1,6 @@
 //! What is so on a machine: facts without judgement. `None` is unknown, never no.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use corun_machine::CpuSet;
@@ -66,6 +67,9 @@ pub struct Shape {
     pub threads_per_core: usize,
     /// Kinds of core and their CPUs.
     pub core_types: Vec<CoreKind>,
+    /// Policies that are not for a machine such as this, with their reasons.
+    #[serde(skip)]
+    pub unfit: BTreeMap<String, String>,
 }
 
 /// A kind of core.

@@ -226,7 +226,12 @@ fn without_any_files_all_is_unknown_and_nothing_is_claimed() {
         assert!(unknown || finding.name == "energy", "{finding:?}");
     }
     for verdict in verdicts(&facts) {
-        let expected = if verdict.policy == "linux-default" { Runs::Yes } else { Runs::Unknown };
+        let expected = match verdict.policy.as_str() {
+            "linux-default" => Runs::Yes,
+            // No machine has ordered slots.
+            "vbsc" => Runs::No,
+            _ => Runs::Unknown,
+        };
         assert_eq!(verdict.runs, expected, "{verdict:?}");
     }
 }
@@ -237,6 +242,22 @@ fn every_policy_has_a_verdict() {
     let expected: Vec<String> = registry().iter().map(|entry| entry.name.to_owned()).collect();
     assert_eq!(names(verdicts(&Facts::default())), expected);
     assert_eq!(names(verdicts(&probe(&Roots::default(), Beside::default()))), expected);
+}
+
+#[test]
+fn a_policy_between_nodes_lacks_a_second_one() {
+    let why = "it decides between nodes".to_owned();
+    let unfit = [("n-mass".to_owned(), why)].into();
+    let facts = Facts { shape: Some(Shape { unfit, ..Shape::default() }), ..Facts::default() };
+    let of = |name: &str| verdicts(&facts).into_iter().find(|one| one.policy == name).unwrap();
+    assert_eq!(of("n-mass").runs, Runs::No);
+    assert_eq!(of("n-mass").missing[0].what, "a machine that it is for (it decides between nodes)");
+    assert_eq!(of("dio").runs, Runs::Unknown);
+    // What a probe says of a machine is what the policy says.
+    let here = probe(&Roots::default(), Beside::default());
+    let nodes = here.shape.as_ref().map(|shape| shape.numa_nodes);
+    let unfit = here.shape.is_some_and(|shape| shape.unfit.contains_key("n-mass"));
+    assert!(nodes != Some(1) || unfit);
 }
 
 #[test]

@@ -84,6 +84,10 @@ pub fn verdict(facts: &Facts, name: &str, kind: PolicyKind, needs: &Needs) -> Po
         instead: Vec::new(),
         note: note(facts, kind, needs),
     };
+    if let Some(why) = facts.shape.as_ref().and_then(|shape| shape.unfit.get(name)) {
+        let what = format!("a machine that it is for ({why})");
+        verdict.missing.push(Missing { what, remedy: None, unknown: false });
+    }
     counters(facts, &needs.counters, &mut verdict);
     for &action in &needs.controls {
         control(facts, action, &mut verdict);

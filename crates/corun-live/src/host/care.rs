@@ -293,6 +293,7 @@ impl Care {
             if reading.by_ways.is_some() {
                 view.by_ways.clone_from(&reading.by_ways);
             }
+            view.pages_by_node.clone_from(&reading.pages_by_node);
         }
     }
 

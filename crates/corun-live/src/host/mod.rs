@@ -185,6 +185,9 @@ impl Host {
         for (place, policy) in policies.into_iter().enumerate() {
             let needs = policy.needs();
             let name = policy.name().to_owned();
+            if let Some(why) = policy.unfit_for(&machine) {
+                return Err(LiveError::Unfit { policy: name, why });
+            }
             checks::counters(&name, &needs, &sources)?;
             checks::controls(&name, &needs, &actuators)?;
             for &kind in &needs.controls {

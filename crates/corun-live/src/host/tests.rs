@@ -176,6 +176,64 @@ fn a_dry_run_shows_the_plan_as_done_and_changes_nothing() {
     assert!(host.undo().is_empty());
 }
 
+/// Two threads of 40 misses per 1000 instructions whose memory is on the second node.
+struct AwayFromHome;
+
+impl Source for AwayFromHome {
+    fn name(&self) -> &'static str {
+        "away"
+    }
+
+    fn counters(&self) -> Vec<CounterKind> {
+        vec![CounterKind::Instructions, CounterKind::LlcMisses]
+    }
+
+    fn read(
+        &mut self,
+        _: Nanoseconds,
+        _: &[Observed],
+        readings: &mut [Reading],
+    ) -> Result<(), SourceError> {
+        for reading in readings {
+            reading.counters.instructions_per_s = Some(1e9);
+            reading.counters.llc_misses = Some(ScopedRate { per_s: 4e7, scope: Scope::Demand });
+            reading.pages_by_node = vec![0.1, 0.9];
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn n_mass_plans_between_the_nodes_of_a_live_machine() {
+    let ground = Ground::new("0-7");
+    ground.online("0-7");
+    let told =
+        Told::new(vec![thread(4_000_000, 4_000_000, "0-7"), thread(4_000_001, 4_000_001, "0-7")]);
+    let host = |machine: &str| {
+        Host::new(
+            Arc::new(preset(machine).unwrap()),
+            vec![corun_policy::build("n-mass", &Default::default()).unwrap()],
+            Box::new(told.clone()),
+            vec![Box::new(AwayFromHome)],
+            vec![Box::new(Affinity::at(&ground.roots()))],
+            ground.roots(),
+            HostOptions { interval: Some(Nanoseconds(1)), ..HostOptions::default() },
+        )
+    };
+    let refused = host("xeon-x5365").err().unwrap().to_string();
+    assert!(refused.contains("`n-mass` is not for this machine: it decides on which"), "{refused}");
+    let mut host = host("xeon-e5520").unwrap();
+    let planned: Vec<Decision> = (0..4).flat_map(|_| host.round().unwrap().decisions).collect();
+    assert!(planned.iter().all(|one| matches!(one.verdict, Verdict::Proposed(_))), "{planned:?}");
+    // One at home, one away: 40 MPKI under each cache.
+    let mut held: Vec<String> = host.threads().iter().map(|one| one.allowed.to_string()).collect();
+    held.sort();
+    assert_eq!(held, ["0-3", "4-7"]);
+    let away = planned.iter().find(|one| one.reason.contains("moved off node 1")).unwrap();
+    assert!(away.reason.contains("40.0 MPKI, penalty 1.31 (from its MPKI)"), "{}", away.reason);
+    assert!(host.undo().is_empty());
+}
+
 #[test]
 fn a_thread_is_never_allowed_more_than_its_user_did() {
     let told = Told::new(vec![thread(4_000_000, 4_000_000, "1-2")]);

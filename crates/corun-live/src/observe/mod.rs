@@ -2,6 +2,7 @@
 
 mod counts;
 mod descriptors;
+mod homes;
 mod modelled;
 mod perf;
 mod permission;
@@ -17,6 +18,7 @@ use corun_policy::{
 use std::sync::Arc;
 
 pub use descriptors::raise_descriptor_limit;
+pub use homes::MemoryByNode;
 pub use modelled::Modelled;
 pub use perf::PerfSource;
 pub use permission::counter_advice;
@@ -55,6 +57,9 @@ pub struct Reading {
     pub solo: Option<SoloFigures>,
     /// Its program alone by ways of the LLC it is on, from a stored profile.
     pub by_ways: Option<Arc<WaysCurve>>,
+    /// Share of its process's memory on each NUMA node, in the order of the machine's nodes; empty:
+    /// unknown.
+    pub pages_by_node: Vec<f64>,
 }
 
 /// Counts what threads do. A source opens what it needs for a thread when it first sees it in

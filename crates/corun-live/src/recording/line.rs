@@ -142,6 +142,8 @@ pub(super) struct FiguresLine {
     memory_retries_per_s: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     llc_occupancy_bytes: Option<f64>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pages_by_node: Vec<f64>,
 }
 
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
@@ -160,6 +162,8 @@ pub(super) struct SoloLine {
     llc_apki: f64,
     instructions_per_s: f64,
     memory_bytes_per_s: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    numa_penalty: Option<f64>,
 }
 
 /// A program alone with 1, 2, 3 .. ways of its LLC.
@@ -209,6 +213,7 @@ pub(super) fn kept(reading: &Reading) -> Reading {
             let points = curve.points().iter().map(|point| WaysLine::from(point).point());
             WaysCurve::new(points.collect()).map(Arc::new)
         }),
+        pages_by_node: reading.pages_by_node.iter().copied().map(nine_digits).collect(),
     }
 }
 
@@ -230,6 +235,7 @@ impl From<&Reading> for FiguresLine {
             memory_stall_share: of.memory_stall_share,
             memory_retries_per_s: of.memory_retries_per_s,
             llc_occupancy_bytes: reading.llc_occupancy_bytes,
+            pages_by_node: reading.pages_by_node.clone(),
         }
     }
 }
@@ -259,6 +265,9 @@ impl FiguresLine {
         {
             return Err(format!("{name}: found {value}, expected 0 or more"));
         }
+        if let Some(share) = self.pages_by_node.iter().find(|share| !(0.0..=1.0).contains(*share)) {
+            return Err(format!("pages_by_node: found {share}, expected shares from 0 to 1"));
+        }
         let counters = Counters {
             cpu_share: None,
             instructions_per_s: self.instructions_per_s,
@@ -272,7 +281,8 @@ impl FiguresLine {
             memory_retries_per_s: self.memory_retries_per_s,
         };
         let llc_occupancy_bytes = self.llc_occupancy_bytes;
-        Ok(Reading { counters, llc_occupancy_bytes, solo: None, by_ways: None })
+        let pages_by_node = self.pages_by_node.clone();
+        Ok(Reading { counters, llc_occupancy_bytes, solo: None, by_ways: None, pages_by_node })
     }
 }
 
@@ -283,6 +293,7 @@ impl From<&SoloFigures> for SoloLine {
             llc_apki: nine_digits(solo.llc_apki),
             instructions_per_s: nine_digits(solo.instructions_per_s),
             memory_bytes_per_s: nine_digits(solo.memory_bytes_per_s),
+            numa_penalty: solo.numa_penalty.map(nine_digits),
         }
     }
 }
@@ -294,6 +305,7 @@ impl SoloLine {
             llc_apki: self.llc_apki,
             instructions_per_s: self.instructions_per_s,
             memory_bytes_per_s: self.memory_bytes_per_s,
+            numa_penalty: self.numa_penalty,
         }
     }
 }

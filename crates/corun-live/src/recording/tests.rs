@@ -180,6 +180,7 @@ fn thread(number: u32) -> impl Strategy<Value = Option<(Followed, Reading)>> {
             llc_apki: 7.0,
             instructions_per_s: 1e9,
             memory_bytes_per_s: 0.0,
+            numa_penalty: Some(1.25),
         };
         let facts = TaskFacts {
             task: Task { pid: number / 2 * 2, tid: number, start_ticks },
@@ -197,6 +198,7 @@ fn thread(number: u32) -> impl Strategy<Value = Option<(Followed, Reading)>> {
             llc_occupancy_bytes,
             solo: has_profile.then_some(solo),
             by_ways: if has_profile { WaysCurve::new(vec![point; 2]).map(Arc::new) } else { None },
+            pages_by_node: if runs { vec![0.25, 0.75] } else { Vec::new() },
         };
         Some((Followed { facts, target: number as usize % 2 }, kept(&reading)))
     })

@@ -134,6 +134,7 @@ fn spec(root: &Root, facts: &mut Facts) -> Result<MachineSpec, DiscoverError> {
         node_distance,
         bandwidth_domains: Vec::new(),
         power: None,
+        calibration: None,
         objects,
     })
 }

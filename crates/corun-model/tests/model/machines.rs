@@ -55,6 +55,7 @@ pub(crate) fn spec(name: &str, core: CoreType, objects: Vec<ObjectSpec>) -> Mach
         node_distance: vec![],
         bandwidth_domains: vec![],
         power: None,
+        calibration: None,
         objects,
     }
 }

@@ -7,6 +7,7 @@ mod coupling;
 mod fixture;
 mod machines;
 mod masks;
+mod numa;
 mod pbbcache;
 mod pipeline;
 mod properties;

@@ -1,9 +1,13 @@
 //! `dio`: Distributed Intensity Online (Blagodurov et al., TOCS 2010, section 4.2).
 
+mod isolation;
+
+use self::isolation::Domain;
+use crate::running_mpki::{HALF_LIFE, RunningMpki};
 use crate::spread::{Memory, Places, Spread};
 use crate::{
     ActionKind, Build, BuildOptions, CounterKind, Event, Interval, Needs, Parameter, Plan, Policy,
-    PolicyEntry, ThreadId, ThreadView, View,
+    PolicyEntry, View,
 };
 
 const INTERVAL: Parameter = Parameter {
@@ -14,14 +18,6 @@ const INTERVAL: Parameter = Parameter {
     summary: "cycles between two looks at the counters",
 };
 
-const HALF_LIFE: Parameter = Parameter {
-    name: "half-life-intervals",
-    default: 4.0,
-    min: 0.01,
-    max: 1e6,
-    summary: "intervals after which a measurement counts half in the running average",
-};
-
 const MIN_GAIN: Parameter = Parameter {
     name: "min-gain-mpki",
     default: 0.0,
@@ -30,23 +26,39 @@ const MIN_GAIN: Parameter = Parameter {
     summary: "fall of the most loaded LLC's total below which nobody moves; 0: as published",
 };
 
+/// Misses per 1000 instructions from which on a thread is intensive: a devil in the paper's words
+/// (algorithm 3: 2000 misses in a million instructions).
+pub(super) const DEVIL: Parameter = Parameter {
+    name: "devil-mpki",
+    default: 2.0,
+    min: 0.0,
+    max: 1e6,
+    summary: "misses per 1000 instructions from which on a thread counts as intensive",
+};
+
+const ISOLATE_IN: Parameter = Parameter {
+    name: "isolate-in",
+    default: 1.0,
+    min: 0.0,
+    max: 2.0,
+    summary: "what an important, intensive thread shares with no other such: 1 an LLC, 2 a package, 0 nothing",
+};
+
 /// The line in the registry.
 pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "dio",
     summary: "spreads the miss rates measured online evenly over packages, LLCs and cores",
-    source: "Blagodurov et al., TOCS 2010, section 4.2",
-    parameters: &[INTERVAL, HALF_LIFE, MIN_GAIN],
+    source: "Blagodurov et al., TOCS 2010, section 4.2; priorities: section 5.3",
+    parameters: &[INTERVAL, HALF_LIFE, MIN_GAIN, DEVIL, ISOLATE_IN],
     build: Build::Policy(|options: &BuildOptions| Box::new(Dio::new(options))),
 };
 
 struct Dio {
     interval_cycles: u64,
-    /// Weight of the past in the running average, an interval on.
-    decay: f64,
     min_gain_mpki: f64,
-    /// Running average of each thread that was measured, in misses per 1000 instructions, by
-    /// ascending id.
-    mpki: Vec<(ThreadId, f64)>,
+    devil_mpki: f64,
+    isolate_in: Option<Domain>,
+    running: RunningMpki,
     memory: Memory,
 }
 
@@ -56,38 +68,16 @@ impl Dio {
     fn new(options: &BuildOptions) -> Self {
         Self {
             interval_cycles: options.value(&INTERVAL) as u64,
-            decay: 0.5f64.powf(1.0 / options.value(&HALF_LIFE)),
             min_gain_mpki: options.value(&MIN_GAIN),
-            mpki: Vec::new(),
+            devil_mpki: options.value(&DEVIL),
+            isolate_in: match options.value(&ISOLATE_IN) {
+                off if off < 0.5 => None,
+                llc if llc < 1.5 => Some(Domain::Llc),
+                _ => Some(Domain::Package),
+            },
+            running: RunningMpki::new(options.value(&HALF_LIFE)),
             memory: Memory::default(),
         }
-    }
-
-    /// Takes in an interval's counts. A thread that retired nothing keeps its average.
-    fn measure(&mut self, view: &View<'_>) {
-        let averages = self.averages(view);
-        self.mpki.clear();
-        for (thread, average) in view.threads.iter().zip(averages) {
-            let measured = thread.counters.llc_mpki().filter(|mpki| mpki.is_finite());
-            let average = match measured {
-                Some(mpki) => {
-                    let average = average.unwrap_or(mpki);
-                    Some(self.decay * average + (1.0 - self.decay) * mpki)
-                }
-                None => average,
-            };
-            self.mpki.extend(average.map(|mpki| (thread.id, mpki)));
-        }
-    }
-
-    /// In the order of the view's threads, which is that of the ids too.
-    fn averages(&self, view: &View<'_>) -> Vec<Option<f64>> {
-        let mut known = self.mpki.iter().peekable();
-        let average = |thread: &ThreadView| {
-            while known.next_if(|(id, _)| *id < thread.id).is_some() {}
-            known.next_if(|(id, _)| *id == thread.id).map(|&(_, mpki)| mpki)
-        };
-        view.threads.iter().map(average).collect()
     }
 
     fn is_worth_it(&self, spread: &Spread<'_>, places: &Places) -> bool {
@@ -95,6 +85,14 @@ impl Dio {
         let Some(now) = spread.unchanged() else { return true };
         let gain = spread.heaviest_llc_mpki(&now) - spread.heaviest_llc_mpki(places);
         self.min_gain_mpki == 0.0 || gain >= self.min_gain_mpki
+    }
+
+    /// The order of the paper, with important threads kept apart.
+    fn isolated(&mut self, view: &View<'_>, mpki: &[Option<f64>]) -> Option<Plan> {
+        let cpus = isolation::cpus(view, mpki, self.devil_mpki, self.isolate_in?)?;
+        let spread = Spread::within(view, mpki, |thread| &cpus[thread], &mut self.memory);
+        let places = spread.sorted(&mut self.memory);
+        Some(spread.plan(&places, MEASURE))
     }
 }
 
@@ -119,17 +117,20 @@ impl Policy for Dio {
         if !matches!(event, Event::Arrived(_)) {
             return None;
         }
-        let averages = self.averages(view);
+        let averages = self.running.averages(view);
         let spread = Spread::new(view, &averages, &mut self.memory);
         Some(spread.plan_for_newcomers(&spread.arrived(), MEASURE))
     }
 
     fn decide(&mut self, view: &View<'_>) -> Plan {
-        self.measure(view);
-        if self.mpki.is_empty() {
+        self.running.measure(view);
+        if self.running.is_empty() {
             return Plan::none();
         }
-        let averages = self.averages(view);
+        let averages = self.running.averages(view);
+        if let Some(plan) = self.isolated(view, &averages) {
+            return plan;
+        }
         let spread = Spread::new(view, &averages, &mut self.memory);
         let places = spread.sorted(&mut self.memory);
         if !self.is_worth_it(&spread, &places) {

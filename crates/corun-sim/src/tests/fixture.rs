@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use corun_machine::{
     BandwidthDomain, BandwidthKind, CacheType, CoreType, Inclusion, Machine, MachineSpec,
-    ObjectSpec, ObjectType,
+    ObjectSpec, ObjectType, PowerModel,
 };
 use corun_model::{LoadedProgram, Model, ModelOptions};
 use corun_policy::{ActionKind, Event, Interval, Nanoseconds, Needs, Plan, Policy, View};
@@ -87,8 +87,15 @@ pub(super) fn machine(packages: u32, llcs: u32, cores: u32, threads: u32) -> Arc
         node_distance: vec![],
         bandwidth_domains: (0..packages).map(controller).collect(),
         power: None,
+        calibration: None,
         objects: vec![package],
     };
+    Arc::new(Machine::from_spec(spec).unwrap())
+}
+
+/// The machine, with power figures.
+pub(super) fn powered(machine: &Machine, power: PowerModel) -> Arc<Machine> {
+    let spec = MachineSpec { power: Some(power), ..machine.spec().clone() };
     Arc::new(Machine::from_spec(spec).unwrap())
 }
 

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use corun_machine::PowerModel;
 use corun_model::{Member, Outcome, Running, Scratch};
 use corun_policy::Nanoseconds;
 use corun_profile::{Io, Method};
 
 use super::fixture::*;
-use crate::{AppSpec, run_pinned};
+use crate::{AppSpec, RunResult, run_pinned};
 
 #[test]
 fn a_program_alone_has_no_slowdown() {
@@ -20,6 +21,61 @@ fn a_program_alone_has_no_slowdown() {
         assert_eq!(app.migrations, 0);
         assert!((app.cpu_share - 1.0).abs() < 1e-9);
     }
+}
+
+#[test]
+fn energy_follows_busy_packages_cores_and_bytes() {
+    let power =
+        PowerModel { idle_w: 100.0, package_active_w: 20.0, core_w: 5.0, w_per_gb_per_s: 3.0 };
+    let plain = machine(2, 2, 2, 1);
+    let model = model(powered(&plain, power));
+    let apps = || {
+        vec![AppSpec::new(calm(&model, 30 * SECOND)), AppSpec::new(streaming(&model, 30 * SECOND))]
+    };
+    let run = |cpus: &[usize]| {
+        run_pinned(&experiment(&model, apps(), Method::Window), cpus, Default::default()).unwrap()
+    };
+    let (together, apart) = (run(&[0, 2]), run(&[0, 4]));
+    let bytes = |result: &RunResult| result.energy.unwrap().memory_j / 3.0;
+    for (result, packages) in [(&together, 1.0), (&apart, 2.0)] {
+        let energy = result.energy.unwrap();
+        let seconds = result.simulated_s;
+        assert!((energy.idle_j - 100.0 * seconds).abs() < 1e-6);
+        assert!((energy.packages_j - packages * 20.0 * seconds).abs() < 1e-6);
+        assert!((energy.cores_j - 2.0 * 5.0 * seconds).abs() < 1e-6);
+        let power_w = packages * 20.0 + 10.0 + 3.0 * bytes(result) / seconds;
+        assert!((result.power_w().unwrap() - power_w).abs() < 1e-6);
+        assert!(bytes(result) > 0.0);
+    }
+    // Half of the time asleep is half of a core's energy.
+    let waits = Io { cpu_ms: 10.0, wait_ms: 10.0 };
+    let asleep = AppSpec { io: Some(waits), ..AppSpec::new(calm(&model, 30 * SECOND)) };
+    let result =
+        run_pinned(&experiment(&model, vec![asleep], Method::Window), &[0], Default::default());
+    let energy = result.as_ref().unwrap().energy.unwrap();
+    let cpu_s = result.as_ref().unwrap().apps[0].cpu_s;
+    assert!((energy.cores_j - 5.0 * cpu_s).abs() < 1e-6, "{energy:?} {cpu_s}");
+    assert!((energy.packages_j - 20.0 * cpu_s).abs() < 1e-6);
+    assert_eq!(
+        run_pinned(
+            &experiment(&super::fixture::model(plain), apps(), Method::Window),
+            &[0, 4],
+            Default::default()
+        )
+        .unwrap()
+        .energy,
+        None
+    );
+}
+
+#[test]
+fn two_hardware_threads_are_one_busy_core() {
+    let power = PowerModel { idle_w: 0.0, package_active_w: 0.0, core_w: 5.0, w_per_gb_per_s: 0.0 };
+    let model = model(powered(&machine(1, 1, 2, 2), power));
+    let apps = (0..2).map(|_| AppSpec::new(calm(&model, 30 * SECOND))).collect();
+    let result =
+        run_pinned(&experiment(&model, apps, Method::Window), &[0, 1], Default::default()).unwrap();
+    assert!((result.power_w().unwrap() - 5.0).abs() < 1e-9, "{:?}", result.energy);
 }
 
 #[test]

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use anyhow::anyhow;
 use corun_live::{
-    Actuator, Affinity, Decision, Host, HostOptions, Journal, Modelled, Nice, Pages, PerfSource,
-    Processes, Resctrl, ResctrlMonitor, Restored, Reverted, Roots, Round, Source, StoredProfiles,
-    Target, Verdict, Which, default_folder, restore,
+    Actuator, Affinity, Decision, Host, HostOptions, Journal, MemoryByNode, Modelled, Nice, Pages,
+    PerfSource, Processes, Resctrl, ResctrlMonitor, Restored, Reverted, Roots, Round, Source,
+    StoredProfiles, Target, Verdict, Which, default_folder, restore,
 };
 use corun_machine::Machine;
 use corun_model::{LoadedProgram, Model};
@@ -136,6 +136,9 @@ impl Ground {
             CountersName::Profiles => {}
         }
         sources.push(Box::new(StoredProfiles::new(&self.roots, model, self.library.clone())));
+        if let Some(memory) = MemoryByNode::new(&self.roots, self.machine.clone()) {
+            sources.push(Box::new(memory));
+        }
         Ok(sources)
     }
 

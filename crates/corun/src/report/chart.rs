@@ -38,7 +38,6 @@ pub(crate) enum ChartKind {
     Stacks,
     /// Bars from this value up or down, one series beside the other.
     BarsFrom(f64),
-    #[cfg_attr(not(test), expect(dead_code, reason = "the first scatter plot uses it"))]
     /// A dot for each label at this place across, with a straight line through them.
     Dots {
         /// Where each label lies across.

@@ -211,6 +211,62 @@ fn ctrl_c_ends_a_long_comparison_and_writes_nothing() {
     assert_eq!(fixture.files(), ["solo.csv"]);
 }
 
+/// Two programs that miss much, both with their memory on node 0, and two that do not.
+const ON_ONE_NODE: &str = r#"version = 1
+machine = "xeon-e5520"
+seeds = 1
+[[app]]
+profile = "stream"
+home_node = 0
+instructions = 20000000000
+[[app]]
+profile = "needy"
+home_node = 0
+instructions = 20000000000
+[[app]]
+profile = "quiet"
+home_node = 0
+instructions = 20000000000
+[[app]]
+profile = "idler"
+home_node = 1
+instructions = 20000000000
+"#;
+
+#[test]
+fn policies_between_nodes_are_compared_and_say_why_they_move() {
+    let fixture = Fixture::new();
+    fixture.write("nodes.toml", ON_ONE_NODE);
+    let words =
+        ["compare", "nodes.toml", "--profiles", "solo.csv", "--policy", "maximum-local,n-mass"];
+    let document = fixture.run(&[&words[..], &["--format", "json"]].concat()).json();
+    let shown = ["maximum-local", "n-mass"].map(|policy| {
+        let row = row(&document, policy);
+        (policy, row["mean_slowdown"].clone(), row["slowdown"].clone(), row["migrations"].clone())
+    });
+    insta::assert_json_snapshot!(shown);
+    fixture.run(&[&words[..], &["--report", "report.html"]].concat()).done();
+    let page = std::fs::read_to_string(fixture.path("report.html")).unwrap();
+    assert!(page.contains("moved off node 0 to node 1, away from its memory"), "no reasons");
+}
+
+#[test]
+fn a_policy_between_nodes_is_refused_on_a_machine_of_one() {
+    let fixture = Fixture::new();
+    let words = ["compare", "--machine", "xeon-x5365", "--profiles", "solo.csv", "--policy"];
+    for policy in ["n-mass", "maximum-local", "n-mass+lfoc"] {
+        let refused = fixture.run(&[&words[..], &[policy]].concat());
+        refused.refused(&[
+            "is not for machine `xeon-x5365`",
+            "here 1 has CPUs",
+            "expected at least 2",
+        ]);
+    }
+    let place =
+        ["place", "--machine", "xeon-x5365", "--profiles", "solo.csv", "--apps", "stream,needy"];
+    fixture.run(&[&place[..], &["--policy", "n-mass"]].concat()).refused(&["is not for machine"]);
+}
+
 /// Sixteen programs on the eight CPUs of an i7-2600, under the policies that are made for that.
 #[test]
 fn more_programs_than_cpus_under_the_policies_for_it() {

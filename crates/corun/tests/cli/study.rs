@@ -9,9 +9,10 @@ fn the_optimum_and_the_worst_enclose_every_static_placement() {
     let table = table.to_string_lossy();
     let words = ["study", "dio-mixes", "--profiles", &table, "--seeds", "1", "--format", "json"];
     let study = fixture.run(&words).json();
+    // Then the runs against the default scheduler follow.
     let figures = study["figures"].as_array().unwrap();
-    assert_eq!(figures.len(), 6);
-    for figure in figures {
+    assert_eq!(figures.len(), 6 + 3);
+    for figure in &figures[..6] {
         let header = figure["header"].as_array().unwrap();
         let column = |name: &str| header.iter().position(|one| one == name);
         let rows = figure["rows"].as_array().unwrap();
@@ -75,9 +76,39 @@ fn factors_sum_to_the_total() {
 }
 
 #[test]
+fn a_web_thread_alone_on_a_package_gains() {
+    let fixture = Fixture::new();
+    let study = fixture.run(&["study", "lamp", "--seeds", "1", "--format", "json"]).json();
+    let figure = &study["figures"][1];
+    assert_eq!(figure["id"], "xeon-x5365");
+    let mean = |label: &str| {
+        let rows = figure["rows"].as_array().unwrap();
+        rows.iter().find(|row| row[0] == label).unwrap()[1].as_f64().unwrap()
+    };
+    let of = |policy: &str| mean(&format!("4 web, 4 database: {policy}, web 0"));
+    assert!(of("dio, web 0 alone on a package") > of("dio") + 5.0);
+}
+
+#[test]
+fn what_placements_draw_is_near_what_the_paper_measured() {
+    let Some(table) = public_table() else { return };
+    let fixture = Fixture::new();
+    let table = table.to_string_lossy();
+    let words = ["study", "dio-power", "--profiles", &table, "--seeds", "1", "--format", "json"];
+    let study = fixture.run(&words).json();
+    let rows = study["figures"][0]["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 10);
+    for row in rows {
+        let (paper, ours) = (row[1].as_f64().unwrap(), row[2].as_f64().unwrap());
+        // The fit's largest residual is 27 W.
+        assert!((paper - ours).abs() < 30.0, "{row}");
+    }
+}
+
+#[test]
 fn all_studies_make_a_page_each_or_say_what_they_need() {
     let fixture = Fixture::new();
-    let text = fixture.run(&["study", "all", "--out", "pages"]).done();
+    let text = fixture.run(&["study", "all", "--out", "pages", "--seeds", "1"]).done();
     assert!(text.contains("dio-mixes: left out, needs --profiles"), "{text}");
     assert!(text.contains("mlb: left out, needs --profiles"), "{text}");
     assert!(fixture.path("pages/index.html").is_file());
@@ -232,6 +263,39 @@ fn partitions_and_clusters_are_studied_on_the_public_table() {
     let page = std::fs::read_to_string(fixture.path("p.html")).unwrap();
     assert_eq!(page.matches("<svg").count(), 7);
     fixture.run(&["study", "partitioning", "--profiles", "none.csv"]).refused(&["none.csv"]);
+}
+
+/// The machines' files have the lines that the study fits, and the policies do what they are for.
+#[test]
+fn the_experiments_of_n_mass_stand_on_the_machines_own_lines() {
+    let Some(table) = public_table() else { return };
+    let fixture = Fixture::new();
+    let table = table.to_string_lossy();
+    let study = fixture.run(&["study", "n-mass", "--profiles", &table, "--format", "json"]).json();
+    let rows = |id: &str| {
+        let figures = study["figures"].as_array().unwrap();
+        let figure = figures.iter().find(|figure| figure["id"] == id).unwrap();
+        figure["rows"].as_array().unwrap().clone()
+    };
+    let fits = rows("fits");
+    assert_eq!(fits.len(), 6, "built-in machines of several nodes");
+    for row in fits {
+        for (fitted, stored) in [(1, 4), (2, 5)] {
+            let (fitted, stored) = (row[fitted].as_f64().unwrap(), row[stored].as_f64().unwrap());
+            assert!((fitted - stored).abs() <= 1e-4, "{row}");
+        }
+    }
+    let cases = rows("cases");
+    assert_eq!(cases.len(), 9 * 8 + 2 + 3);
+    for row in &cases {
+        let improvement = |column: usize| row[column].as_f64().unwrap();
+        assert!(improvement(2) > -5.0 && improvement(3) > -5.0, "{row}");
+    }
+    for row in rows("best") {
+        let (best, n_mass) = (row[2].as_f64().unwrap(), row[3].as_f64().unwrap());
+        // The best of all placements; where policies move, to what a second of moving is worth.
+        assert!(n_mass <= best + 0.2, "{row}");
+    }
 }
 
 #[test]

@@ -5,9 +5,11 @@ mod files;
 mod perf;
 mod resctrl;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use corun_machine::{CpuSet, Machine, discover};
+use corun_policy::{BuildOptions, PolicyEntry, build, registry};
 
 use super::facts::{CoreKind, Facts, Folder, Shape, Tracer};
 use crate::Roots;
@@ -85,7 +87,17 @@ fn shape(machine: &Machine) -> Shape {
         numa_nodes: machine.nodes().len(),
         threads_per_core: machine.cores().iter().map(|core| core.cpus.len()).max().unwrap_or(1),
         core_types: machine.core_types().iter().enumerate().map(kind).collect(),
+        unfit: unfit(machine),
     }
+}
+
+fn unfit(machine: &Machine) -> BTreeMap<String, String> {
+    let why = |entry: &PolicyEntry| {
+        // A policy of the registry is built with its own defaults.
+        let policy = build(entry.name, &BuildOptions::default()).ok()?;
+        Some((entry.name.to_owned(), policy.unfit_for(machine)?))
+    };
+    registry().iter().filter_map(why).collect()
 }
 
 /// The processor's flags, where the kernel has such a line (x86).

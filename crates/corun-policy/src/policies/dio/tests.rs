@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use corun_machine::{CpuId, CpuSet, Machine};
 
 use super::*;
-use crate::{Action, BuildError, Scope, ScopedRate, ThreadView, build, fixture};
+use crate::{Action, BuildError, Scope, ScopedRate, ThreadId, ThreadView, build, fixture};
 
 fn dio(parameters: &[(&str, f64)]) -> Dio {
     let parameters = parameters.iter().map(|&(name, value)| (name.to_owned(), value)).collect();
@@ -25,26 +25,6 @@ fn held(machine: &Machine, mpki: &[f64]) -> Vec<ThreadView> {
         thread.allowed = CpuSet::from_iter(thread.cpu);
     }
     threads
-}
-
-#[test]
-fn a_measurement_counts_half_after_four_intervals() {
-    let machine = fixture::x5365();
-    let mut threads = held(&machine, &[10.0]);
-    let mut policy = dio(&[]);
-    policy.decide(&fixture::view(&machine, &threads));
-    assert!((policy.mpki[0].1 - 10.0).abs() < 1e-12);
-    count(&mut threads[0], 0.0);
-    for _ in 0..4 {
-        policy.decide(&fixture::view(&machine, &threads));
-    }
-    assert!((policy.mpki[0].1 - 5.0).abs() < 1e-12);
-    // Asleep for an interval: nothing was retired, nothing was learnt.
-    threads[0].counters.instructions_per_s = Some(0.0);
-    policy.decide(&fixture::view(&machine, &threads));
-    assert!((policy.mpki[0].1 - 5.0).abs() < 1e-12);
-    policy.decide(&fixture::view(&machine, &[]));
-    assert!(policy.mpki.is_empty());
 }
 
 #[test]
@@ -104,4 +84,66 @@ fn parameters_are_checked_and_taken() {
         let error = build("dio", &options("half-life-intervals", bad)).err().unwrap();
         assert!(matches!(error, BuildError::Range { .. }), "{error}");
     }
+}
+
+/// Where each thread is after a decision.
+fn decided(machine: &Machine, threads: &[ThreadView], parameters: &[(&str, f64)]) -> Vec<usize> {
+    let plan = dio(parameters).decide(&fixture::view(machine, threads));
+    let mut at: Vec<CpuId> = threads.iter().map(|thread| thread.cpu.unwrap()).collect();
+    for step in plan.steps {
+        match step.action {
+            Action::Allow { thread, cpus } => at[thread.0 as usize] = cpus.first().unwrap(),
+            Action::Swap { first, second } => at.swap(first.0 as usize, second.0 as usize),
+            other => panic!("{other:?}"),
+        }
+    }
+    at.iter().map(|&cpu| machine.cpu_index(cpu).unwrap()).collect()
+}
+
+/// Section 5.3: three web threads and five of the database on the Intel machine; the first web
+/// thread is important.
+#[test]
+fn an_important_intensive_thread_has_no_intensive_one_beside_it() {
+    let machine = fixture::x5365();
+    let mut threads = held(&machine, &[74.0, 73.0, 72.0, 0.2, 0.2, 0.2, 0.2, 0.2]);
+    let llc = |cpu: usize| machine.cpus()[cpu].llc;
+    let package = |cpu: usize| machine.cpus()[cpu].package;
+    threads[0].important = true;
+    let at = decided(&machine, &threads, &[]);
+    assert!((1..3).all(|web| llc(at[web]) != llc(at[0])), "{at:?}");
+    let at = decided(&machine, &threads, &[("isolate-in", 2.0)]);
+    assert!((1..3).all(|web| package(at[web]) != package(at[0])), "{at:?}");
+    // Seven intensive threads do not fit on the other package: nobody is isolated.
+    let mut many = held(&machine, &[74.0, 73.0, 72.0, 71.0, 70.0, 69.0, 68.0, 0.2]);
+    let plain = decided(&machine, &many, &[]);
+    many[0].important = true;
+    assert_eq!(decided(&machine, &many, &[("isolate-in", 2.0)]), plain);
+}
+
+#[test]
+fn who_would_not_suffer_is_not_isolated() {
+    let machine = fixture::x5365();
+    let mut threads = held(&machine, &[74.0, 73.0, 72.0, 0.2, 0.2, 0.2, 0.2, 0.2]);
+    let plain = decided(&machine, &threads, &[]);
+    // Important, but not intensive.
+    threads[5].important = true;
+    assert_eq!(decided(&machine, &threads, &[]), plain);
+    // Intensive, but nobody else is.
+    let mut alone = held(&machine, &[74.0, 1.0, 0.5]);
+    let plain = decided(&machine, &alone, &[]);
+    alone[0].important = true;
+    assert_eq!(decided(&machine, &alone, &[]), plain);
+}
+
+#[test]
+fn isolation_moves_nobody_twice() {
+    let machine = fixture::x5365();
+    let mut threads = held(&machine, &[74.0, 73.0, 72.0, 0.2, 0.2, 0.2, 0.2, 0.2]);
+    threads[0].important = true;
+    let at = decided(&machine, &threads, &[]);
+    for (thread, &cpu) in threads.iter_mut().zip(&at) {
+        thread.cpu = Some(machine.cpus()[cpu].id);
+        thread.allowed = CpuSet::from_iter(thread.cpu);
+    }
+    assert_eq!(decided(&machine, &threads, &[]), at);
 }

@@ -18,6 +18,12 @@ pub(crate) enum StudyCommand {
     Factors(FactorsArgs),
     /// The eight mixes of DIO's Table III on three machines: each policy's distance to the optimum
     DioMixes(PaperStudyArgs),
+    /// Web and database threads, with one of them prioritized (DIO, section 5.3)
+    Lamp(PaperStudyArgs),
+    /// DIO-POWER against spreading and packing always, by energy-delay product (DIO, section 6)
+    DioPower(PaperStudyArgs),
+    /// N-MASS and maximum-local on their workloads, against every schedule that the kernel may choose
+    NMass(PaperStudyArgs),
     /// MLB and VBSC, for more programs than CPUs: the paper's figures 2 to 13
     Mlb(PaperStudyArgs),
     /// CASC on a multithreaded chip: miss ratio, throughput, fairness, accuracy (CASC, section 5)

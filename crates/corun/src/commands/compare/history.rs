@@ -191,6 +191,7 @@ mod tests {
                 action: Action::Allow { thread: ThreadId(0), cpus: held },
                 reason: "a: 5.0 MPKI, moved".to_owned(),
             }],
+            energy: None,
             simulated_s: 7.0,
             events: 4,
             rate_evaluations: 4,

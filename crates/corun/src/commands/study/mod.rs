@@ -5,11 +5,15 @@ mod casc;
 mod classification;
 mod curve_pairs;
 mod dio_mixes;
+mod dio_power;
 mod factors;
+mod lamp;
 mod mlb;
+mod n_mass;
 mod paper;
 mod partitioning;
 mod prediction;
+mod runs;
 mod sampling;
 
 use self::paper::PaperStudy;
@@ -17,16 +21,27 @@ use crate::cli::StudyCommand;
 use crate::failure::Outcome;
 
 /// What `corun study all` runs, in the order in which it is shown.
-const PAPER_STUDIES: [PaperStudy; 5] =
-    [classification::STUDY, factors::STUDY, dio_mixes::STUDY, mlb::STUDY, casc::STUDY];
+const PAPER_STUDIES: &[PaperStudy] = &[
+    classification::STUDY,
+    factors::STUDY,
+    dio_mixes::STUDY,
+    lamp::STUDY,
+    dio_power::STUDY,
+    n_mass::STUDY,
+    mlb::STUDY,
+    casc::STUDY,
+];
 
 pub(super) fn run(command: &StudyCommand) -> Outcome<String> {
     match command {
-        StudyCommand::All(arguments) => paper::run_all(&PAPER_STUDIES, arguments),
+        StudyCommand::All(arguments) => paper::run_all(PAPER_STUDIES, arguments),
         StudyCommand::Casc(arguments) => paper::run(&casc::STUDY, arguments),
         StudyCommand::Classification(arguments) => paper::run(&classification::STUDY, arguments),
         StudyCommand::Factors(arguments) => factors::run(arguments),
         StudyCommand::DioMixes(arguments) => paper::run(&dio_mixes::STUDY, arguments),
+        StudyCommand::Lamp(arguments) => paper::run(&lamp::STUDY, arguments),
+        StudyCommand::DioPower(arguments) => paper::run(&dio_power::STUDY, arguments),
+        StudyCommand::NMass(arguments) => paper::run(&n_mass::STUDY, arguments),
         StudyCommand::Mlb(arguments) => paper::run(&mlb::STUDY, arguments),
         StudyCommand::Partitioning(arguments) => partitioning::run(arguments),
         StudyCommand::Prediction(arguments) => prediction::run(arguments),

@@ -1,7 +1,7 @@
 //! The papers' experiments: each makes a page, from the same ground.
 
-use std::cell::OnceCell;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use anyhow::Context as _;
 use corun_profile::Library;
@@ -37,7 +37,7 @@ pub(super) enum StandsOn {
 /// What every study gets.
 pub(super) struct Ground {
     spec: Option<Library>,
-    shipped: OnceCell<Library>,
+    shipped: OnceLock<Library>,
     /// Repeat what depends on chance with seeds 1 to this.
     pub(super) seeds: u32,
     /// Set when the user wants to stop.
@@ -47,7 +47,7 @@ pub(super) struct Ground {
 impl Ground {
     fn new(profiles: Option<&Path>, seeds: u32, cancel: Cancel) -> Outcome<Self> {
         let spec = profiles.map(|path| library(Some(path))).transpose()?;
-        Ok(Self { spec, shipped: OnceCell::new(), seeds, cancel })
+        Ok(Self { spec, shipped: OnceLock::new(), seeds, cancel })
     }
 
     /// The programs that corun ships.

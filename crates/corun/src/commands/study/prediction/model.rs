@@ -153,6 +153,7 @@ fn machine(bytes: u64) -> Outcome<Machine> {
         node_distance: Vec::new(),
         bandwidth_domains: Vec::new(),
         power: None,
+        calibration: None,
         objects: vec![node],
     };
     Ok(Machine::from_spec(spec).map_err(|error| anyhow::anyhow!("{error}"))?)

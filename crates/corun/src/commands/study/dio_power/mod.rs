@@ -1,0 +1,122 @@
+//! DIO-POWER: Blagodurov, Zhuravlev and Fedorova, ACM TOCS 28(4), 2010, section 6: what placements
+//! draw (Table V), and energy-delay product against spreading and packing always (Fig. 16 and 17).
+
+mod figures;
+mod placements;
+
+use std::sync::Arc;
+
+use anyhow::anyhow;
+use corun_machine::preset;
+use corun_model::{Model, ModelOptions};
+use corun_sim::{AppSpec, RunResult};
+
+use self::placements::Placed;
+use super::dio_mixes::MIXES;
+use super::lamp::programs;
+use super::paper::{Ground, PaperStudy, StandsOn};
+use super::runs::{Asked, by_seed};
+use crate::failure::Outcome;
+use crate::report::StudyReport;
+
+/// The experiment.
+pub(super) const STUDY: PaperStudy =
+    PaperStudy { name: "dio-power", stands_on: StandsOn::Spec, seeds: 10, page };
+
+/// The paper's Intel machine: packages sleep.
+const MACHINE: &str = "xeon-x5365";
+
+/// The policies compared; the last is the study's.
+const POLICIES: [Asked; 4] = [
+    Asked::plain("linux-default"),
+    Asked::plain("linux-power-saving"),
+    Asked::plain("dio"),
+    Asked::plain("dio-power"),
+];
+
+/// Web and database threads of the LAMP workloads (Table V and section 6).
+const LAMP: [(usize, usize); 3] = [(4, 0), (2, 2), (1, 3)];
+
+/// Means over the seeds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Figures {
+    mean_slowdown: f64,
+    power_w: f64,
+    /// Eq. 9, in J s per instruction.
+    edp: f64,
+}
+
+/// A workload under each of [`POLICIES`].
+struct Workload {
+    name: String,
+    figures: Vec<Figures>,
+}
+
+impl Workload {
+    fn of(&self, policy: &str) -> Figures {
+        let place = POLICIES.iter().position(|asked| asked.policy == policy).unwrap_or(0);
+        self.figures[place]
+    }
+
+    /// How much lower dio-power's EDP is than another policy's, in % of dio-power's: 100 is half.
+    fn edp_gain(&self, policy: &str) -> f64 {
+        100.0 * (self.of(policy).edp / self.of("dio-power").edp - 1.0)
+    }
+}
+
+fn page(ground: &Ground) -> Outcome<StudyReport> {
+    let machine = Arc::new(preset(MACHINE).map_err(|error| anyhow!(error))?);
+    let model = Arc::new(Model::new(machine, ModelOptions::default())?);
+    let placed = placements::placed(&model, ground.spec()?)?;
+    let mut lamp = Vec::new();
+    for (web, database) in LAMP {
+        let apps = programs::threads(&model, web, database)?;
+        lamp.push(workload(ground, &model, format!("{web} web, {database} database"), &apps)?);
+    }
+    let mut mixes = Vec::new();
+    for (place, mix) in MIXES.iter().enumerate() {
+        let load = |name: &&str| -> Outcome<AppSpec> {
+            Ok(AppSpec::new(Arc::new(model.load(ground.spec()?.get(name)?)?)))
+        };
+        let apps = mix.iter().map(load).collect::<Outcome<Vec<AppSpec>>>()?;
+        mixes.push(workload(ground, &model, format!("{}: {}", place + 1, mix.join(", ")), &apps)?);
+    }
+    Ok(figures::report(ground.seeds, &placed, &lamp, &mixes))
+}
+
+fn workload(
+    ground: &Ground,
+    model: &Arc<Model>,
+    name: String,
+    apps: &[AppSpec],
+) -> Outcome<Workload> {
+    let figures = POLICIES
+        .iter()
+        .map(|&asked| figures(&by_seed(ground, model, apps, asked)?))
+        .collect::<Outcome<_>>()?;
+    Ok(Workload { name, figures })
+}
+
+fn figures(runs: &[RunResult]) -> Outcome<Figures> {
+    let known = || anyhow!("{MACHINE}: expected power figures in its file");
+    let mean = |of: &dyn Fn(&RunResult) -> Option<f64>| -> Outcome<f64> {
+        let all = runs.iter().map(of).collect::<Option<Vec<f64>>>().ok_or_else(known)?;
+        Ok(corun_metrics::mean(&all).ok_or_else(known)?)
+    };
+    let slowdown = |run: &RunResult| {
+        let all = run.apps.iter().map(|app| app.slowdown).collect::<Option<Vec<f64>>>()?;
+        corun_metrics::mean_slowdown(&all)
+    };
+    let edp = |run: &RunResult| {
+        corun_metrics::edp_joule_seconds_per_instruction(
+            run.energy?.above_idle_j(),
+            run.simulated_s,
+            run.instructions(),
+        )
+    };
+    Ok(Figures {
+        mean_slowdown: mean(&slowdown)?,
+        power_w: mean(&RunResult::power_w)?,
+        edp: mean(&edp)?,
+    })
+}
