@@ -7,7 +7,7 @@ use corun_policy::{
 };
 use proptest::prelude::*;
 
-use super::line::{kept, nine_digits};
+use super::line::{kept, kept_curve, nine_digits};
 use super::*;
 use crate::{
     Affinity, Decision, Follow, Host, HostOptions, LiveError, Observed, OnPaper, RecordingSource,
@@ -200,7 +200,8 @@ fn thread(number: u32) -> impl Strategy<Value = Option<(Followed, Reading)>> {
             by_ways: if has_profile { WaysCurve::new(vec![point; 2]).map(Arc::new) } else { None },
             pages_by_node: if runs { vec![0.25, 0.75] } else { Vec::new() },
         };
-        Some((Followed { facts, target: number as usize % 2 }, kept(&reading)))
+        let curve = reading.by_ways.as_deref().and_then(kept_curve);
+        Some((Followed { facts, target: number as usize % 2 }, kept(&reading, curve)))
     })
 }
 
