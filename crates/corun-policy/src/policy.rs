@@ -28,6 +28,12 @@ pub trait Policy: Send {
 
     /// Once an interval: what it sees, then what it wants.
     fn decide(&mut self, view: &View<'_>) -> Plan;
+
+    /// How long until it wants to decide again; none: its interval. A host asks after each
+    /// [`Policy::decide`]. For policies that at times look closer than they usually do.
+    fn next_interval(&self) -> Option<Nanoseconds> {
+        None
+    }
 }
 
 /// What a policy needs of its host.
