@@ -106,8 +106,8 @@ fn a_cache_with_too_few_ways_for_two_is_refused() {
 fn a_program_that_falls_asleep_loses_its_turn() {
     let mut bench = Bench::new("lfoc-online");
     let sleeper = bench.arrive("sleeper", |_, at| Does {
-        ipc: if at < 0.31 { 1.0 } else { 0.0 },
-        llc_mpkc: 0.0,
+        ipc: if at < 0.15 { 4.0 } else { 0.0 },
+        llc_mpkc: 20.0,
         memory_stalls: 0.0,
     });
     let stream = bench.arrive("stream", behaviour(0));
