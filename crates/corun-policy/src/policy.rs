@@ -98,7 +98,8 @@ pub enum Event {
     Slept(ThreadId),
     /// The thread is runnable again.
     Woke(ThreadId),
-    /// Which threads are on CPUs changed.
+    /// Which threads are on CPUs changed. One that went to another LLC without a pause stands in both
+    /// lists.
     Switched {
         /// Those that came on.
         on: Vec<ThreadId>,

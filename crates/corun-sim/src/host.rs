@@ -66,7 +66,8 @@ pub(crate) struct Host {
     views: Vec<ThreadView>,
     /// Slots in the order of the views.
     slots: Vec<usize>,
-    on_cpus: Vec<ThreadId>,
+    /// Threads on CPUs and the LLCs that they are on.
+    on_cpus: Vec<(ThreadId, usize)>,
     /// Does a policy need figures by ways?
     by_ways: bool,
     /// These figures by program and kind of CPU.

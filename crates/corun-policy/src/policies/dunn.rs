@@ -112,7 +112,7 @@ impl Dunn {
             }
             overlap(all, &by_cluster, &mut out.masks);
         } else {
-            let means: Vec<f64> = (0..count).map(|one| mean(&stalls, one)).collect();
+            let means: Vec<f64> = (0..count).map(|one| mean(stalls, one)).collect();
             out.set_clusters(&clusters, &in_proportion(&means, all, least_ways));
         }
     }

@@ -186,9 +186,8 @@ impl<K: Default> Llc<K> {
         };
         let Some(sample) = program.window.close(pace.sampling_window) else {
             if now.0.saturating_sub(turn.since.0) >= pace.timeout.0 {
-                // It sleeps, or nothing is counted: the others need not wait for it.
-                program.waits = Some(self.next_wait);
-                self.next_wait += 1;
+                // It sleeps, or nothing is counted: its turn comes again when it runs.
+                program.warming = 1;
                 self.turn = None;
                 self.stale = true;
             }

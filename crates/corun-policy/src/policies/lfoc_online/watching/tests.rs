@@ -39,7 +39,7 @@ fn a_light_program_that_becomes_intensive() {
     assert_eq!(after(seen(0.0, Some(0.26), 1.0)), Some(5));
     // A spike is filtered out: 40 in one window of five are 8 on average.
     let mut spiky = watched(&[1.0]);
-    let mpkc = |window: u32| if window % 5 == 0 { 40.0 } else { 0.0 };
+    let mpkc = |window: u32| if window.is_multiple_of(5) { 40.0 } else { 0.0 };
     let signs = (0..50)
         .filter(|&one| spiky.has_changed(LightSharing, &seen(mpkc(one), Some(0.0), 1.0), &LIMITS));
     assert_eq!(signs.count(), 0);

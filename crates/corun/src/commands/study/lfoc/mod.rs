@@ -63,3 +63,6 @@ fn page(study: &paper::Ground) -> Outcome<StudyReport> {
     let seeds = study.seeds;
     Ok(Measured { spec: &spec, shipped: &shipped, steady, changing, beside, seeds }.page())
 }
+
+#[cfg(test)]
+mod tests;
