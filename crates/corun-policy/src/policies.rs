@@ -1,12 +1,17 @@
 //! The policies, one file each. A new one is its file, its `mod` line and its line in
 //! [`registry`].
 
+mod acfs;
+mod camps;
 mod casc;
 mod di;
 mod dio;
 mod dio_power;
 mod dunn;
 mod equal_part;
+mod equal_progress;
+mod hmp;
+mod hsp;
 mod kpart;
 mod lfoc;
 mod lfoc_caps;
@@ -16,11 +21,13 @@ mod maximum_local;
 mod mlb;
 mod n_mass;
 mod random;
+mod rr;
 mod ucp;
 mod ucp_slowdown;
 mod vbsc;
 mod yu_petrov;
 
+pub use camps::phase_hit_rate;
 pub use casc::{CascFindings, casc_observed};
 
 use crate::PolicyEntry;
@@ -42,6 +49,12 @@ pub fn registry() -> &'static [PolicyEntry] {
         casc::ENTRY,
         mlb::ENTRY,
         vbsc::ENTRY,
+        hmp::ENTRY,
+        hsp::ENTRY,
+        rr::ENTRY,
+        equal_progress::ENTRY,
+        acfs::ENTRY,
+        camps::ENTRY,
         equal_part::ENTRY,
         ucp::ENTRY,
         ucp_slowdown::ENTRY,

@@ -145,7 +145,10 @@ fn counters_are_rates_over_the_interval() {
     assert!(near(counters.memory_bytes_per_s.unwrap(), best.bytes_per_s));
     assert_eq!(counters.llc_misses.unwrap().scope, Scope::DemandAndPrefetch);
     assert!(near(counters.cpu_share.unwrap(), 1.0));
-    assert_eq!(counters.branches_per_s, None);
+    let per_1000 = |per_s: Option<f64>| 1000.0 * per_s.unwrap() / speed;
+    let mix = one.apps[0].program.phases[0].mix.unwrap();
+    assert!(near(per_1000(counters.l1_accesses_per_s), mix.l1_accesses_pki));
+    assert!(near(per_1000(counters.branches_per_s), mix.branches_pki));
     assert_eq!(thread.state, ThreadState::Running);
     assert!(thread.cpu.is_some());
     assert!(near(thread.solo.unwrap().llc_mpki, best.llc_mpki));
