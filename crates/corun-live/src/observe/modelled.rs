@@ -161,12 +161,12 @@ impl Source for Modelled {
                 cycles_per_s: Some(cycles_per_s),
                 llc_references: scoped(outcome.llc_apki),
                 llc_misses: scoped(outcome.llc_mpki),
-                l1_accesses_per_s: of_mix(|mix| mix.l1_accesses_pki),
-                branches_per_s: of_mix(|mix| mix.branches_pki),
+                l1_accesses_per_s: of_mix(|mix| mix.l1_accesses_pki)
+                    .or(reading.counters.l1_accesses_per_s),
+                branches_per_s: of_mix(|mix| mix.branches_pki).or(reading.counters.branches_per_s),
                 memory_bytes_per_s: Some(bytes_per_s),
                 memory_retries_per_s: Some(retries),
                 memory_stall_share: (cycles_per_s > 0.0).then_some(outcome.memory_stall_share),
-                ..reading.counters
             };
             reading.llc_occupancy_bytes = Some(outcome.occupancy_bytes);
         }

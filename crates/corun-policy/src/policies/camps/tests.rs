@@ -86,7 +86,7 @@ fn the_hit_rate_counts_test_samples_alone() {
     // Phases A A B A A B ..: every fifth sample trains.
     let samples: Vec<(f64, f64)> =
         (0..30).map(|i| if i % 3 == 2 { (400.0, 50.0) } else { (200.0, 150.0) }).collect();
-    let train = |place: usize| place % 5 == 0;
+    let train = |place: usize| place.is_multiple_of(5);
     // A is trained at 0, B first at 5: of the 24 test samples, B at 2 is missed alone.
     let rate = phase_hit_rate(&samples, 22, 2.0, train).unwrap();
     assert!((rate - 23.0 / 24.0).abs() < 1e-12, "{rate}");
