@@ -12,7 +12,7 @@ mod plan;
 mod policies;
 mod policy;
 mod registry;
-mod running_mpki;
+mod running_averages;
 mod spread;
 mod stored;
 mod view;

@@ -5,6 +5,7 @@
 mod epochs;
 mod mapping;
 mod penalty;
+mod policy;
 mod processors;
 mod words;
 
@@ -12,6 +13,7 @@ pub(crate) use epochs::{
     CHANGE, EPOCH, LEAST_CHANGE, MOVE_PAGES, PROFILE_MPKI, REGRESSION, THRESHOLD,
 };
 pub(crate) use epochs::{Epochs, Refinement, one_node};
+pub(crate) use policy::NodePolicy;
 
 #[cfg(test)]
 mod tests;

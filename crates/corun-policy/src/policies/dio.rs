@@ -3,7 +3,7 @@
 mod isolation;
 
 use self::isolation::Domain;
-use crate::running_mpki::{HALF_LIFE, RunningMpki};
+use crate::running_averages::{HALF_LIFE, RunningAverages};
 use crate::spread::{Memory, Places, Spread};
 use crate::{
     ActionKind, Build, BuildOptions, CounterKind, Event, Interval, Needs, Parameter, Plan, Policy,
@@ -58,7 +58,7 @@ struct Dio {
     min_gain_mpki: f64,
     devil_mpki: f64,
     isolate_in: Option<Domain>,
-    running: RunningMpki,
+    running: RunningAverages,
     memory: Memory,
 }
 
@@ -75,7 +75,7 @@ impl Dio {
                 llc if llc < 1.5 => Some(Domain::Llc),
                 _ => Some(Domain::Package),
             },
-            running: RunningMpki::new(options.value(&HALF_LIFE)),
+            running: RunningAverages::of_mpki(options.value(&HALF_LIFE)),
             memory: Memory::default(),
         }
     }
@@ -117,7 +117,7 @@ impl Policy for Dio {
         if !matches!(event, Event::Arrived(_)) {
             return None;
         }
-        let averages = self.running.averages(view);
+        let averages = self.running.by_thread(view);
         let spread = Spread::new(view, &averages, &mut self.memory);
         Some(spread.plan_for_newcomers(&spread.arrived(), MEASURE))
     }
@@ -127,7 +127,7 @@ impl Policy for Dio {
         if self.running.is_empty() {
             return Plan::none();
         }
-        let averages = self.running.averages(view);
+        let averages = self.running.by_thread(view);
         if let Some(plan) = self.isolated(view, &averages) {
             return plan;
         }

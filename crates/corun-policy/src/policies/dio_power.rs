@@ -4,7 +4,7 @@
 use corun_machine::CpuSet;
 
 use super::dio::DEVIL;
-use crate::running_mpki::{HALF_LIFE, RunningMpki};
+use crate::running_averages::{HALF_LIFE, RunningAverages};
 use crate::spread::{Memory, Spread};
 use crate::{
     ActionKind, Build, BuildOptions, CounterKind, Event, Interval, Needs, Plan, Policy,
@@ -22,7 +22,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
 
 struct DioPower {
     devil_mpki: f64,
-    running: RunningMpki,
+    running: RunningAverages,
     memory: Memory,
 }
 
@@ -32,7 +32,7 @@ impl DioPower {
     fn new(options: &BuildOptions) -> Self {
         Self {
             devil_mpki: options.value(&DEVIL),
-            running: RunningMpki::new(options.value(&HALF_LIFE)),
+            running: RunningAverages::of_mpki(options.value(&HALF_LIFE)),
             memory: Memory::default(),
         }
     }
@@ -90,7 +90,7 @@ impl Policy for DioPower {
         if !matches!(event, Event::Arrived(_)) {
             return None;
         }
-        let averages = self.running.averages(view);
+        let averages = self.running.by_thread(view);
         let cpus = self.marked(view, &averages);
         let spread = Spread::within(view, &averages, |thread| &cpus[thread], &mut self.memory);
         Some(spread.plan_for_newcomers(&spread.arrived(), MEASURE))
@@ -101,7 +101,7 @@ impl Policy for DioPower {
         if self.running.is_empty() {
             return Plan::none();
         }
-        let averages = self.running.averages(view);
+        let averages = self.running.by_thread(view);
         let cpus = self.marked(view, &averages);
         let spread = Spread::within(view, &averages, |thread| &cpus[thread], &mut self.memory);
         spread.plan(&spread.sorted(&mut self.memory), MEASURE)

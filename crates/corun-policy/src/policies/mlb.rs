@@ -9,6 +9,7 @@ use std::sync::Arc;
 use corun_machine::{BandwidthKind, CpuId, CpuSet, Machine};
 use corun_model::{ContentionLaw, Model, ModelOptions};
 
+use crate::running_averages::RunningAverages;
 use crate::{
     Action, ActionKind, Build, BuildOptions, CounterKind, Event, Interval, Nanoseconds, Needs,
     Parameter, Plan, Policy, PolicyEntry, REQUEST_BYTES, ThreadId, ThreadView, View,
@@ -68,8 +69,8 @@ struct Mlb {
     numbers: VecDeque<f64>,
     /// The list of intensive run queues, in the order in which they came to it.
     intensive: Vec<CpuId>,
-    /// Bytes a second of CPU time of each thread that was measured, by ascending id.
-    intensity: Vec<(ThreadId, f64)>,
+    /// Bytes a second of CPU time of each thread, as last measured.
+    intensity: RunningAverages,
     /// Threads that are held on the intensive run queues' CPUs.
     held: Vec<ThreadId>,
 }
@@ -84,22 +85,8 @@ impl Mlb {
             law: None,
             numbers: VecDeque::new(),
             intensive: Vec::new(),
-            intensity: Vec::new(),
+            intensity: RunningAverages::of_traffic(0.0),
             held: Vec::new(),
-        }
-    }
-
-    /// Takes in each thread's traffic by its time on a CPU. One that did not run keeps what it had.
-    fn measure(&mut self, view: &View<'_>) {
-        let mut known = std::mem::take(&mut self.intensity).into_iter().peekable();
-        for thread in view.threads {
-            while known.next_if(|(id, _)| *id < thread.id).is_some() {}
-            let before = known.next_if(|(id, _)| *id == thread.id).map(|(_, rate)| rate);
-            let counters = &thread.counters;
-            let ran = counters.cpu_share.filter(|&share| share > 0.0);
-            let now = counters.memory_bytes_per_s.zip(ran).map(|(bytes, share)| bytes / share);
-            let now = now.filter(|rate| rate.is_finite());
-            self.intensity.extend(now.or(before).map(|rate| (thread.id, rate)));
         }
     }
 
@@ -118,10 +105,8 @@ impl Mlb {
     /// The run queues as the view has them.
     fn queues(&self, view: &View<'_>) -> Queues {
         let mut queues = Queues::new(view.machine.cpus().iter().map(|cpu| cpu.id));
-        let mut known = self.intensity.iter().peekable();
-        for (index, thread) in view.threads.iter().enumerate() {
-            while known.next_if(|(id, _)| *id < thread.id).is_some() {}
-            let intensity = known.next_if(|(id, _)| *id == thread.id).map(|(_, rate)| *rate);
+        let intensities = self.intensity.by_thread(view);
+        for (index, (thread, intensity)) in view.threads.iter().zip(intensities).enumerate() {
             if let Some(cpu) = thread.cpu.and_then(|cpu| view.machine.cpu_index(cpu)) {
                 queues.add(cpu, Task::new(index, thread, intensity));
             }
@@ -219,7 +204,7 @@ impl Policy for Mlb {
     }
 
     fn decide(&mut self, view: &View<'_>) -> Plan {
-        self.measure(view);
+        self.intensity.measure(view);
         let cpus = view.machine.cpus().len();
         let Some(law) = self.law(view.machine) else { return Plan::none() };
         let Some(level) = level(view, law.level(cpus as f64)) else { return Plan::none() };
@@ -263,7 +248,7 @@ fn peak_bytes_per_s(machine: &Machine) -> Option<f64> {
     (peak > 0.0).then_some(peak)
 }
 
-/// Eq. 4's constants: the machine file's, else from 1, 2, .. streams in the model.
+/// Eq. 4's constants, from 1, 2, .. streams in the model.
 fn law_of(machine: &Machine) -> Option<ContentionLaw> {
     let model = Model::new(Arc::new(machine.clone()), ModelOptions::default()).ok()?;
     model.contention_law().ok().flatten()

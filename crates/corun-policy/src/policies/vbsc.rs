@@ -3,9 +3,10 @@
 
 use corun_machine::CpuId;
 
+use crate::running_averages::RunningAverages;
 use crate::{
     Action, ActionKind, Build, BuildOptions, CounterKind, Interval, Nanoseconds, Needs, Parameter,
-    Plan, Policy, PolicyEntry, ThreadId, ThreadView, View,
+    Plan, Policy, PolicyEntry, ThreadView, View,
 };
 
 const EPOCH: Parameter = Parameter {
@@ -30,8 +31,8 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
 
 struct Vbsc {
     epoch: Nanoseconds,
-    /// Running average of each thread's bytes a second of CPU time, by ascending id.
-    intensity: Vec<(ThreadId, f64)>,
+    /// Bytes a second of CPU time of each thread.
+    intensity: RunningAverages,
     /// CPUs that have an order.
     ordered: Vec<CpuId>,
 }
@@ -39,23 +40,7 @@ struct Vbsc {
 impl Vbsc {
     fn new(options: &BuildOptions) -> Self {
         let epoch = Nanoseconds::from_secs_f64(options.value(&EPOCH) * 1e-3);
-        Self { epoch, intensity: Vec::new(), ordered: Vec::new() }
-    }
-
-    fn measure(&mut self, view: &View<'_>) {
-        let mut known = std::mem::take(&mut self.intensity).into_iter().peekable();
-        for thread in view.threads {
-            while known.next_if(|(id, _)| *id < thread.id).is_some() {}
-            let before = known.next_if(|(id, _)| *id == thread.id).map(|(_, rate)| rate);
-            let counters = &thread.counters;
-            let ran = counters.cpu_share.filter(|&share| share > 0.0);
-            let now = counters.memory_bytes_per_s.zip(ran).map(|(bytes, share)| bytes / share);
-            let rate = match (before, now.filter(|rate| rate.is_finite())) {
-                (Some(before), Some(now)) => Some(PAST * before + (1.0 - PAST) * now),
-                (before, now) => now.or(before),
-            };
-            self.intensity.extend(rate.map(|rate| (thread.id, rate)));
-        }
+        Self { epoch, intensity: RunningAverages::of_traffic(PAST), ordered: Vec::new() }
     }
 
     /// A step for each CPU: its threads in their order, or none.
@@ -99,11 +84,11 @@ impl Policy for Vbsc {
     }
 
     fn decide(&mut self, view: &View<'_>) -> Plan {
-        self.measure(view);
+        self.intensity.measure(view);
         if self.intensity.is_empty() {
             return Plan::none();
         }
-        let mut queues = Queues::new(view, &self.intensity);
+        let mut queues = Queues::new(view, &self.intensity.by_thread(view));
         queues.level_loads();
         queues.mix();
         self.plan(view, &queues)
@@ -137,15 +122,13 @@ struct Queues<'a> {
 
 impl<'a> Queues<'a> {
     /// Each thread where it is, or where the fewest are.
-    fn new(view: &View<'a>, intensity: &[(ThreadId, f64)]) -> Self {
+    fn new(view: &View<'a>, intensity: &[Option<f64>]) -> Self {
         let cpus: Vec<CpuId> = view.machine.cpus().iter().map(|cpu| cpu.id).collect();
-        let sum: f64 = intensity.iter().map(|(_, rate)| rate).sum();
-        let mean = sum / intensity.len() as f64;
+        let known: Vec<f64> = intensity.iter().copied().flatten().collect();
+        let mean = known.iter().sum::<f64>() / known.len() as f64;
         let mut queues = Self { tasks: vec![Vec::new(); cpus.len()], cpus, mean };
-        let mut known = intensity.iter().peekable();
-        for thread in view.threads {
-            let rate = known.next_if(|(id, _)| *id == thread.id).map_or(mean, |(_, rate)| *rate);
-            let task = Task { thread, intensity: rate };
+        for (thread, intensity) in view.threads.iter().zip(intensity) {
+            let task = Task { thread, intensity: intensity.unwrap_or(mean) };
             let here = thread.cpu.filter(|&cpu| task.may_run_on(cpu));
             let here = here.and_then(|cpu| view.machine.cpu_index(cpu));
             if let Some(queue) = here.or_else(|| queues.emptiest(&task)) {

@@ -18,4 +18,4 @@ pub(crate) use document::size;
 pub(crate) use document::{Entry, Kind, Llc, Machine, Move, Package, Program, Report, TimeLine};
 pub(crate) use page::render;
 pub(crate) use partitions::{PartitionEntry, PartitionProgram, PartitionReport};
-pub(crate) use study::{Finding, StudyFigure, StudyReport, index_of_studies};
+pub(crate) use study::{Finding, StudyFigure, StudyReport, index_of_studies, strings};

@@ -58,6 +58,11 @@ pub(crate) struct StudyFigure {
     pub(crate) rows: Vec<Vec<String>>,
 }
 
+/// Words as a row of cells or heads.
+pub(crate) fn strings(words: &[&str]) -> Vec<String> {
+    words.iter().map(|&word| word.to_owned()).collect()
+}
+
 /// Cells that are numbers become numbers; labels stay as they are.
 fn as_values<S: serde::Serializer>(rows: &[Vec<String>], to: S) -> Result<S::Ok, S::Error> {
     let value = |(place, cell): (usize, &String)| match cell.parse::<f64>() {

@@ -1,7 +1,7 @@
-use corun_machine::CpuId;
+use corun_machine::{CpuId, Machine};
 
 use super::*;
-use crate::{Action, SoloFigures, ThreadView, fixture};
+use crate::{Action, Policy, SoloFigures, ThreadView, fixture};
 
 /// Threads with these penalties, home on these nodes.
 fn threads(machine: &Machine, figures: &[(f64, usize)]) -> Vec<ThreadView> {
@@ -14,8 +14,9 @@ fn threads(machine: &Machine, figures: &[(f64, usize)]) -> Vec<ThreadView> {
     threads
 }
 
-fn policy() -> MaximumLocal {
-    MaximumLocal(Epochs::new(&BuildOptions::default(), Refinement::None))
+fn policy() -> NodePolicy {
+    let epochs = Epochs::new(&BuildOptions::default(), Refinement::None);
+    NodePolicy { name: ENTRY.name, epochs }
 }
 
 #[test]

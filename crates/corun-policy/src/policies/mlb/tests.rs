@@ -247,11 +247,12 @@ fn a_thread_that_did_not_run_keeps_its_intensity_and_an_ended_one_is_forgotten()
     let machine = machine(2);
     let mut threads = on_cpus(&machine, &[(0, 7.0), (1, 3.0)]);
     let mut policy = mlb(&[]);
-    policy.measure(&fixture::view(&machine, &threads));
+    policy.intensity.measure(&fixture::view(&machine, &threads));
     threads[0].counters.cpu_share = Some(0.0);
     threads[0].counters.memory_bytes_per_s = Some(0.0);
-    policy.measure(&fixture::view(&machine, &threads[..1]));
-    assert_eq!(policy.intensity, [(ThreadId(0), 7e6)]);
+    policy.intensity.measure(&fixture::view(&machine, &threads[..1]));
+    let known = policy.intensity.by_thread(&fixture::view(&machine, &threads));
+    assert_eq!(known, [Some(7e6), None]);
 }
 
 #[test]

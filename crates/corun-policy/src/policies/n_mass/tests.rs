@@ -1,18 +1,19 @@
 use std::collections::BTreeMap;
 
-use corun_machine::{CpuSet, MachineSpec};
+use corun_machine::{CpuSet, Machine, MachineSpec};
 
 use super::*;
 use crate::{
-    Action, ActionKind, CounterKind, Interval, Nanoseconds, Scope, ScopedRate, SoloFigures,
-    ThreadId, ThreadState, ThreadView, fixture,
+    Action, ActionKind, CounterKind, Event, Interval, Nanoseconds, Plan, Policy, Scope, ScopedRate,
+    SoloFigures, ThreadId, ThreadState, ThreadView, fixture,
 };
 
-fn n_mass(parameters: &[(&str, f64)]) -> NMass {
+fn n_mass(parameters: &[(&str, f64)]) -> NodePolicy {
     let parameters = parameters.iter().map(|&(name, value)| (name.to_owned(), value)).collect();
     let options = BuildOptions { seed: 0, parameters };
     let threshold_mpki = Some(options.value(&THRESHOLD)).filter(|&mpki| mpki > 0.0);
-    NMass(Epochs::new(&options, Refinement::Balanced { threshold_mpki }))
+    let epochs = Epochs::new(&options, Refinement::Balanced { threshold_mpki });
+    NodePolicy { name: ENTRY.name, epochs }
 }
 
 fn count(thread: &mut ThreadView, mpki: f64) {

@@ -76,9 +76,10 @@ fn a_thread_that_comes_goes_to_the_emptiest_cpu_and_an_empty_cpu_is_let_go() {
 fn an_intensity_counts_half_an_epoch_later() {
     let machine = fixture::tree(1, 1, 2);
     let mut policy = vbsc(400.0);
-    policy.measure(&fixture::view(&machine, &on_cpus(&machine, &[(0, 8.0)])));
-    policy.measure(&fixture::view(&machine, &on_cpus(&machine, &[(0, 0.0)])));
-    assert_eq!(policy.intensity, [(ThreadId(0), 4e6)]);
+    let (busy, quiet) = (on_cpus(&machine, &[(0, 8.0)]), on_cpus(&machine, &[(0, 0.0)]));
+    policy.intensity.measure(&fixture::view(&machine, &busy));
+    policy.intensity.measure(&fixture::view(&machine, &quiet));
+    assert_eq!(policy.intensity.by_thread(&fixture::view(&machine, &quiet)), [Some(4e6)]);
 }
 
 proptest! {

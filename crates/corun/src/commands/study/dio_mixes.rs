@@ -14,7 +14,7 @@ use corun_profile::{Mix, Profile, TABLE_INSTRUCTIONS};
 use super::paper::{Ground, PaperStudy, StandsOn};
 use crate::commands::compare::{Ask, Comparison, comparison};
 use crate::failure::Outcome;
-use crate::report::{Chart, ChartKind, Finding, StudyFigure, StudyReport};
+use crate::report::{Chart, ChartKind, Finding, StudyFigure, StudyReport, strings};
 use crate::scenario::data_of;
 
 /// The experiment.
@@ -243,10 +243,6 @@ fn judge(
     }
     let mean = corun_metrics::mean(&distances).unwrap_or(f64::NAN);
     Ok((model, mean, distances.iter().copied().fold(f64::NEG_INFINITY, f64::max)))
-}
-
-fn strings(words: &[&str]) -> Vec<String> {
-    words.iter().map(|&word| word.to_owned()).collect()
 }
 
 /// Values that would print as -0.0 are zero.

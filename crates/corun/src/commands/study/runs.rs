@@ -1,12 +1,11 @@
 //! Simulations that several studies ask for.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anyhow::anyhow;
 use corun_model::Model;
-use corun_policy::BuildOptions;
-use corun_profile::Method;
+use corun_policy::{BuildOptions, Policy};
+use corun_profile::{Library, Method};
 use corun_sim::{AppSpec, Experiment, Hooks, RunResult};
 use rayon::prelude::*;
 
@@ -27,6 +26,20 @@ impl Asked {
     pub(super) const fn plain(policy: &'static str) -> Self {
         Self { shown: policy, policy, parameters: &[] }
     }
+
+    /// The policy itself.
+    pub(super) fn build(&self, seed: u64) -> Outcome<Box<dyn Policy>> {
+        let parameters =
+            self.parameters.iter().map(|&(name, value)| (name.to_owned(), value)).collect();
+        let options = BuildOptions { seed, parameters };
+        Ok(corun_policy::build(self.policy, &options).map_err(|error| anyhow!(error))?)
+    }
+}
+
+/// Programs of a library, each loaded once for each time that it is named.
+pub(super) fn apps(model: &Model, library: &Library, names: &[&str]) -> Outcome<Vec<AppSpec>> {
+    let load = |name: &&str| Ok(AppSpec::new(Arc::new(model.load(library.get(name)?)?)));
+    names.iter().map(load).collect()
 }
 
 /// The runs of a policy with each of the ground's seeds, until the longest program has ended three
@@ -37,14 +50,11 @@ pub(super) fn by_seed(
     apps: &[AppSpec],
     asked: Asked,
 ) -> Outcome<Vec<RunResult>> {
-    let parameters: BTreeMap<String, f64> =
-        asked.parameters.iter().map(|&(name, value)| (name.to_owned(), value)).collect();
     let one = |seed: u64| {
         ground.cancel.check()?;
         let mut experiment = Experiment::new(model.clone(), apps.to_vec(), Method::Restart3, seed);
         experiment.settings.placements = 0;
-        let options = BuildOptions { seed, parameters: parameters.clone() };
-        let policy = corun_policy::build(asked.policy, &options).map_err(|error| anyhow!(error))?;
+        let policy = asked.build(seed)?;
         let hooks = Hooks { cancel: Some(ground.cancel.flag()), progress: None };
         Ok(corun_sim::run(&experiment, vec![policy], hooks)?)
     };

@@ -1,7 +1,7 @@
 //! The study's page.
 
 use super::{AtSize, BySize, COPIES, Overhead, POOR, Played, SETTLE_S, STUDY, WINDOW_S, Window};
-use crate::report::{Chart, ChartKind, Finding, StudyFigure, StudyReport};
+use crate::report::{Chart, ChartKind, Finding, StudyFigure, StudyReport, strings};
 
 pub(super) fn report(
     seeds: u32,
@@ -30,10 +30,6 @@ pub(super) fn report(
         findings,
         figures,
     }
-}
-
-fn strings(words: &[&str]) -> Vec<String> {
-    words.iter().map(|&word| word.to_owned()).collect()
 }
 
 fn number(value: f64, digits: usize) -> String {

@@ -7,12 +7,12 @@ use corun_machine::preset;
 use corun_model::{Model, ModelOptions};
 use corun_sim::AppSpec;
 
-use super::{MIXES, strings};
+use super::MIXES;
 use crate::commands::study::paper::Ground;
-use crate::commands::study::runs::{AgainstDefault, Asked, against_default, by_seed};
+use crate::commands::study::runs::{AgainstDefault, Asked, against_default, apps, by_seed};
 use crate::failure::Outcome;
 use crate::output::round;
-use crate::report::{Chart, ChartKind, Finding, StudyFigure};
+use crate::report::{Chart, ChartKind, Finding, StudyFigure, strings};
 
 /// A machine, how often each program of a mix runs on it, the paper's figures, and what it has.
 struct Setting {
@@ -67,14 +67,11 @@ impl Improvement {
         let model = Arc::new(Model::new(machine, ModelOptions::default())?);
         let mut mixes = Vec::new();
         for mix in &MIXES {
-            let load = |name: &&str| -> Outcome<AppSpec> {
-                Ok(AppSpec::new(Arc::new(model.load(ground.spec()?.get(name)?)?)))
-            };
-            let once = mix.iter().map(load).collect::<Outcome<Vec<AppSpec>>>()?;
+            let once = apps(&model, ground.spec()?, mix)?;
             let count = once.len() * setting.copies;
-            let apps: Vec<AppSpec> = once.into_iter().cycle().take(count).collect();
-            let default = by_seed(ground, &model, &apps, Asked::plain("linux-default"))?;
-            let dio = by_seed(ground, &model, &apps, Asked::plain("dio"))?;
+            let all: Vec<AppSpec> = once.into_iter().cycle().take(count).collect();
+            let default = by_seed(ground, &model, &all, Asked::plain("linux-default"))?;
+            let dio = by_seed(ground, &model, &all, Asked::plain("dio"))?;
             let of = |app: usize| against_default(&default, &dio, app..app + 1).worst_gain;
             let most = (0..count).map(of).fold(f64::NEG_INFINITY, f64::max);
             mixes.push((against_default(&default, &dio, 0..count), most));

@@ -15,7 +15,7 @@ use self::placements::Placed;
 use super::dio_mixes::MIXES;
 use super::lamp::programs;
 use super::paper::{Ground, PaperStudy, StandsOn};
-use super::runs::{Asked, by_seed};
+use super::runs::{Asked, apps, by_seed};
 use crate::failure::Outcome;
 use crate::report::StudyReport;
 
@@ -75,10 +75,7 @@ fn page(ground: &Ground) -> Outcome<StudyReport> {
     }
     let mut mixes = Vec::new();
     for (place, mix) in MIXES.iter().enumerate() {
-        let load = |name: &&str| -> Outcome<AppSpec> {
-            Ok(AppSpec::new(Arc::new(model.load(ground.spec()?.get(name)?)?)))
-        };
-        let apps = mix.iter().map(load).collect::<Outcome<Vec<AppSpec>>>()?;
+        let apps = apps(&model, ground.spec()?, mix)?;
         mixes.push(workload(ground, &model, format!("{}: {}", place + 1, mix.join(", ")), &apps)?);
     }
     Ok(figures::report(ground.seeds, &placed, &lamp, &mixes))

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use corun_model::Model;
 use corun_policy::Nanoseconds;
 use corun_profile::{Library, Method};
-use corun_sim::{AppSpec, Experiment, Hooks, run_pinned};
+use corun_sim::{Experiment, Hooks, run_pinned};
 
+use crate::commands::study::runs::apps;
 use crate::failure::{Failure, Outcome};
 
 /// One package, both LLCs of it full; or a core of every LLC.
@@ -40,10 +41,7 @@ pub(super) struct Placed {
 
 pub(super) fn placed(model: &Arc<Model>, spec: &Library) -> Outcome<Vec<Placed>> {
     let one = |&(programs, cpus, paper_w): &([&str; 4], [usize; 4], f64)| {
-        let load = |name: &&str| -> Outcome<AppSpec> {
-            Ok(AppSpec::new(Arc::new(model.load(spec.get(name)?)?)))
-        };
-        let apps = programs.iter().map(load).collect::<Outcome<Vec<AppSpec>>>()?;
+        let apps = apps(model, spec, &programs)?;
         let mut experiment = Experiment::new(model.clone(), apps, Method::Window, 1);
         experiment.settings.window = WINDOW;
         let result = run_pinned(&experiment, &cpus, Hooks::default())?;

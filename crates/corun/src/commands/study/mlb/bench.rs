@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::anyhow;
 use corun_machine::{CoreType, CpuSet, Machine, MachineSpec, ObjectSpec, ObjectType};
 use corun_model::{LoadedProgram, Model, ModelOptions};
-use corun_policy::{BuildOptions, Nanoseconds};
+use corun_policy::Nanoseconds;
 use corun_profile::{
     CurvePoint, InstructionMix, Library, Method, MissRateCurve, Origin, Phase, Profile,
     ProfileData, Recording,
@@ -14,6 +14,7 @@ use corun_sim::{AppSpec, Experiment, Hooks, RunResult};
 
 use super::watch::{Sample, Samples, Watched};
 use crate::commands::study::paper::Ground;
+use crate::commands::study::runs::Asked;
 use crate::failure::Outcome;
 
 /// The paper's bare names are of CPU2006.
@@ -40,24 +41,16 @@ pub(super) const COPIES: &str = "gpu-copies";
 /// What a GPU's copies draw alone: PCI Express 2.0 with 16 lanes, 8 GB/s, less its overhead.
 const COPY_BYTES_PER_S: f64 = 6e9;
 
-/// A policy as it is asked for: its name here, in the registry, and its parameters.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Asked {
-    pub(super) label: &'static str,
-    name: &'static str,
-    parameters: &'static [(&'static str, f64)],
-}
-
 pub(super) const DEFAULT: Asked =
-    Asked { label: "default", name: "linux-default", parameters: &[] };
-pub(super) const MLB: Asked = Asked { label: "MLB", name: "mlb", parameters: &[] };
-pub(super) const VBSC: Asked = Asked { label: "VBSC", name: "vbsc", parameters: &[] };
+    Asked { shown: "default", policy: "linux-default", parameters: &[] };
+pub(super) const MLB: Asked = Asked { shown: "MLB", policy: "mlb", parameters: &[] };
+pub(super) const VBSC: Asked = Asked { shown: "VBSC", policy: "vbsc", parameters: &[] };
 pub(super) const VBSC_200: Asked =
-    Asked { label: "VBSC, 200 ms", name: "vbsc", parameters: &[("epoch-ms", 200.0)] };
+    Asked { shown: "VBSC, 200 ms", policy: "vbsc", parameters: &[("epoch-ms", 200.0)] };
 pub(super) const VBSC_600: Asked =
-    Asked { label: "VBSC, 600 ms", name: "vbsc", parameters: &[("epoch-ms", 600.0)] };
+    Asked { shown: "VBSC, 600 ms", policy: "vbsc", parameters: &[("epoch-ms", 600.0)] };
 pub(super) const VBSC_800: Asked =
-    Asked { label: "VBSC, 800 ms", name: "vbsc", parameters: &[("epoch-ms", 800.0)] };
+    Asked { shown: "VBSC, 800 ms", policy: "vbsc", parameters: &[("epoch-ms", 800.0)] };
 
 /// A machine with its programs.
 pub(super) struct Bench {
@@ -168,10 +161,7 @@ impl Bench {
         asked: Asked,
     ) -> Outcome<Ran> {
         ground.cancel.check()?;
-        let parameters =
-            asked.parameters.iter().map(|&(name, value)| (name.to_owned(), value)).collect();
-        let options = BuildOptions { seed: experiment.seed, parameters };
-        let inner = corun_policy::build(asked.name, &options).map_err(|error| anyhow!(error))?;
+        let inner = asked.build(experiment.seed)?;
         let samples = Samples::default();
         let watched = Watched {
             inner,

@@ -4,11 +4,12 @@ use corun_metrics::mean;
 use corun_profile::{Io, Library, Method, Profile};
 use corun_sim::AppSpec;
 
-use super::bench::{Asked, Bench, COPIES, MEMORY_BOUND, Ran, VBSC_600};
-use super::{figure, strings};
+use super::bench::{Bench, COPIES, MEMORY_BOUND, Ran, VBSC_600};
+use super::figure;
 use crate::commands::study::paper::Ground;
+use crate::commands::study::runs::Asked;
 use crate::failure::Outcome;
-use crate::report::{Chart, ChartKind, StudyFigure};
+use crate::report::{Chart, ChartKind, StudyFigure, strings};
 
 /// Table 2. On the Xeon each stands twice.
 pub(super) const MIX_1: [&str; 8] =
@@ -63,7 +64,7 @@ impl Mixed {
             let retries: Vec<f64> = samples().map(|one| one.retries_per_s).collect();
             memory.push((mean(&bytes).unwrap_or(f64::NAN), mean(&retries).unwrap_or(f64::NAN)));
         }
-        Ok(Self { mix, policies: policies.iter().map(|one| one.label).collect(), times, memory })
+        Ok(Self { mix, policies: policies.iter().map(|one| one.shown).collect(), times, memory })
     }
 
     /// A program's time over that under the first policy.

@@ -14,7 +14,7 @@ use self::bench::{Bench, DEFAULT, MLB, VBSC, VBSC_200, VBSC_800};
 use self::mixes::{MIX_1, MIX_2, Mixed, SERVERS};
 use super::paper::{Ground, PaperStudy, StandsOn};
 use crate::failure::Outcome;
-use crate::report::{Chart, Finding, StudyFigure, StudyReport};
+use crate::report::{Chart, Finding, StudyFigure, StudyReport, strings};
 use crate::scenario::library;
 
 /// The experiment.
@@ -176,7 +176,7 @@ fn fig_11(ground: &Ground, i7: &Bench, library: &Library) -> Outcome<(StudyFigur
         });
     }
     let mut header = vec!["server".to_owned()];
-    header.extend(policies.iter().map(|asked| asked.label.to_owned()));
+    header.extend(policies.iter().map(|asked| asked.shown.to_owned()));
     let about = "Throughput beside mix 2 over that under the default, in a window of 24 s. Each of the 16 \
                  clients alternates between the CPU (1 ms, TPC-C-like 0.25 ms) and a wait of 8 ms; the \
                  program is the library's postgres. VBSC's epochs are of 400 ms, and of 200 and 800 ms.";
@@ -194,8 +194,4 @@ fn figure(
 ) -> StudyFigure {
     let (id, heading, about) = (id.to_owned(), heading.to_owned(), about.to_owned());
     StudyFigure { id, heading, about, chart, header, rows }
-}
-
-fn strings(words: &[&str]) -> Vec<String> {
-    words.iter().map(|&word| word.to_owned()).collect()
 }

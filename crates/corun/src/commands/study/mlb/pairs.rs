@@ -6,10 +6,10 @@ use corun_profile::{Library, Method};
 use corun_sim::AppSpec;
 
 use super::bench::{Bench, DEFAULT};
-use super::{figure, strings};
+use super::figure;
 use crate::commands::study::paper::Ground;
 use crate::failure::Outcome;
-use crate::report::{Chart, ChartKind, Finding, StudyFigure};
+use crate::report::{Chart, ChartKind, Finding, StudyFigure, strings};
 
 /// The paper's are of PARSEC, Rodinia and SPLASH-2, of which there is no profile here: recorded
 /// programs of the library from streaming to none at all, as threads of one program each.

@@ -6,9 +6,9 @@ use corun_policy::REQUEST_BYTES;
 use corun_profile::Library;
 
 use super::bench::Bench;
-use super::{figure, strings};
+use super::figure;
 use crate::failure::Outcome;
-use crate::report::{Chart, ChartKind, Finding, StudyFigure};
+use crate::report::{Chart, ChartKind, Finding, StudyFigure, strings};
 
 /// Fig. 4 has four platforms and names three; these are the presets that are near.
 const PLATFORMS: [&str; 4] = ["i7-2600", "xeon-e5-2690", "xeon-e5-2620v4", "xeon-gold-6138"];

@@ -6,13 +6,14 @@ use corun_policy::Nanoseconds;
 use corun_profile::Method;
 use corun_sim::AppSpec;
 
-use super::bench::{Asked, Bench, DEFAULT, MEMORY_BOUND, MLB, Ran, VBSC};
+use super::bench::{Bench, DEFAULT, MEMORY_BOUND, MLB, Ran, VBSC};
+use super::figure;
 use super::mixes::MIX_1;
 use super::watch::Sample;
-use super::{figure, strings};
 use crate::commands::study::paper::Ground;
+use crate::commands::study::runs::Asked;
 use crate::failure::Outcome;
-use crate::report::{Chart, ChartKind, Finding, StudyFigure};
+use crate::report::{Chart, ChartKind, Finding, StudyFigure, strings};
 
 /// When Fig. 6's memory-bound programs come and go, in s, two of each.
 const COMING: [(&str, f64, f64); 4] = [
@@ -191,11 +192,11 @@ pub(super) fn fig_12(ground: &Ground, bench: &Bench) -> Outcome<(StudyFigure, Fi
         series: policies
             .iter()
             .zip(&rates)
-            .map(|(asked, rates)| (asked.label.to_owned(), rates[..steps].to_vec()))
+            .map(|(asked, rates)| (asked.shown.to_owned(), rates[..steps].to_vec()))
             .collect(),
     };
     let mut header = vec!["s".to_owned()];
-    header.extend(policies.iter().map(|asked| asked.label.to_owned()));
+    header.extend(policies.iter().map(|asked| asked.shown.to_owned()));
     let figure = figure(
         "fig-12",
         "Fig. 12: namd and sjeng are killed on the i7-2600",

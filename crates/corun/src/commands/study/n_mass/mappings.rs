@@ -4,8 +4,8 @@
 use corun_model::Outcome as Modelled;
 
 use super::runs::Runs;
-use super::{mean, percent, strings};
-use crate::report::{Chart, ChartKind, Finding, StudyFigure};
+use super::{mean, percent};
+use crate::report::{Chart, ChartKind, Finding, StudyFigure, strings};
 
 /// The ways to run mcf and lbm (Fig. 2), with the nodes they run on.
 const MAPPINGS: [(&str, [usize; 2]); 3] =

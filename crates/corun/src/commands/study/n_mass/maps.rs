@@ -6,9 +6,9 @@ use rayon::prelude::*;
 
 use super::runs::{Runs, Scheme};
 use super::workloads::{MAPS_OF_EIGHT, MAPS_OF_FOUR, WORKLOADS};
-use super::{mean, percent, strings};
+use super::{mean, percent};
 use crate::failure::Outcome;
-use crate::report::{Chart, ChartKind, StudyFigure};
+use crate::report::{Chart, ChartKind, StudyFigure, strings};
 
 /// A workload with its memory as a map says.
 pub(super) struct Case {

@@ -49,10 +49,6 @@ fn page(ground: &Ground) -> Outcome<StudyReport> {
     })
 }
 
-fn strings(words: &[&str]) -> Vec<String> {
-    words.iter().map(|&word| word.to_owned()).collect()
-}
-
 /// One digit; what would print as -0.0 is zero.
 fn percent(value: f64) -> String {
     format!("{:.1}", if value.abs() < 0.05 { 0.0 } else { value })

@@ -8,10 +8,10 @@ use corun_machine::{NumaPenaltyFit, preset, presets};
 use corun_model::{Model, ModelOptions};
 use corun_policy::solo_figures;
 
+use super::MACHINE;
 use super::runs::Runs;
-use super::{MACHINE, strings};
 use crate::failure::Outcome;
-use crate::report::{Chart, ChartKind, Finding, StudyFigure};
+use crate::report::{Chart, ChartKind, Finding, StudyFigure, strings};
 
 /// Programs that miss less are not memory-bound, and are left out of the fit (section 4.5).
 const LEAST_MPKI: f64 = 1.0;

@@ -8,11 +8,12 @@ use corun_machine::{Machine, preset};
 use corun_model::{
     LoadedProgram, Member, Model, ModelOptions, Outcome as Modelled, Running, Scratch,
 };
-use corun_policy::{BuildOptions, Nanoseconds};
+use corun_policy::Nanoseconds;
 use corun_profile::{Method, Profile};
 use corun_sim::{AppSpec, Experiment, Hooks, RunResult, run_pinned};
 
 use super::super::paper::Ground;
+use super::super::runs::Asked;
 use super::MACHINE;
 use super::workloads::PROGRAMS;
 use crate::failure::Outcome;
@@ -49,13 +50,14 @@ impl Scheme {
         }
     }
 
-    fn policy(self) -> (&'static str, &'static [(&'static str, f64)]) {
-        match self {
+    fn asked(self) -> Asked {
+        let (policy, parameters): (_, &[_]) = match self {
             Self::MaximumLocal => ("maximum-local", &[("profile-mpki", 1.0)]),
             Self::Known => ("n-mass", &[("profile-mpki", 1.0)]),
             Self::Regression => ("n-mass", &[("profile-mpki", 1.0), ("regression", 1.0)]),
             Self::Measured => ("n-mass", &[("regression", 1.0)]),
-        }
+        };
+        Asked { shown: self.name(), policy, parameters }
     }
 }
 
@@ -141,7 +143,7 @@ impl<'a> Runs<'a> {
 
     fn slowdowns(&self, result: &RunResult) -> Outcome<Vec<f64>> {
         let of = result.apps.iter().map(|app| app.slowdown);
-        let none = || anyhow!("a program made no progress within an hour");
+        let none = || anyhow!("a program made no progress in its window");
         Ok(of.collect::<Option<Vec<f64>>>().ok_or_else(none)?)
     }
 
@@ -178,10 +180,7 @@ impl<'a> Runs<'a> {
         scheme: Scheme,
     ) -> Outcome<Vec<f64>> {
         self.ground.cancel.check()?;
-        let (name, parameters) = scheme.policy();
-        let parameters = parameters.iter().map(|&(name, value)| (name.to_owned(), value)).collect();
-        let policy = corun_policy::build(name, &BuildOptions { seed: 1, parameters })
-            .map_err(|error| anyhow!(error))?;
+        let policy = scheme.asked().build(1)?;
         let hooks = Hooks { cancel: Some(self.ground.cancel.flag()), progress: None };
         let experiment = self.experiment(workload, homes, WINDOW);
         let result = corun_sim::run(&experiment, vec![policy], hooks)?;

@@ -6,9 +6,9 @@ use corun_model::{BandwidthModel, ModelOptions, SpaceLaw};
 use super::super::paper::Ground;
 use super::maps::{self, Case};
 use super::runs::{Runs, Scheme};
-use super::{mean, percent, strings};
+use super::{mean, percent};
 use crate::failure::Outcome;
-use crate::report::{Finding, StudyFigure};
+use crate::report::{Finding, StudyFigure, strings};
 
 /// A workload is no worse when it loses less than this, in percent: an epoch of an hour, before
 /// anything is measured.

@@ -2,9 +2,9 @@
 //! memory is on one node (Fig. 11 and 12).
 
 use super::maps::Case;
+use super::percent;
 use super::runs::{Runs, Scheme};
-use super::{percent, strings};
-use crate::report::{Chart, ChartKind, StudyFigure};
+use crate::report::{Chart, ChartKind, StudyFigure, strings};
 
 /// The paper's names, and those of the table of solo figures: its bare names are of CPU2006.
 pub(super) const PROGRAMS: [(&str, &str); 14] = [

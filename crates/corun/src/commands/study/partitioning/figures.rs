@@ -1,7 +1,7 @@
 //! The study's figures, each beside what the thesis has.
 
 use super::{Study, WAYS, search};
-use crate::report::{Chart, ChartKind, StudyFigure, StudyReport};
+use crate::report::{Chart, ChartKind, StudyFigure, StudyReport, strings};
 
 impl Study {
     pub(super) fn page(&self) -> StudyReport {
@@ -259,8 +259,4 @@ impl Study {
             }),
         }
     }
-}
-
-fn strings(words: &[&str]) -> Vec<String> {
-    words.iter().map(|word| (*word).to_owned()).collect()
 }
