@@ -10,7 +10,7 @@ mod unfairness_factor;
 
 use super::paper::{Ground, PaperStudy, StandsOn};
 use crate::failure::Outcome;
-use crate::report::{Chart, StudyFigure, StudyReport};
+use crate::report::{Chart, StudyFigure, StudyReport, strings};
 
 /// The experiments.
 pub(super) const STUDY: PaperStudy =
@@ -43,10 +43,6 @@ fn page(ground: &Ground) -> Outcome<StudyReport> {
         findings,
         figures,
     })
-}
-
-fn strings(words: &[&str]) -> Vec<String> {
-    words.iter().map(|&word| word.to_owned()).collect()
 }
 
 fn number(value: f64, digits: usize) -> String {
