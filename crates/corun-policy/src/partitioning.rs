@@ -6,6 +6,8 @@
 pub(crate) mod class;
 mod layout;
 pub(crate) mod lookahead;
+pub(crate) mod members;
+pub(crate) mod online;
 pub(crate) mod policy;
 pub(crate) mod whirlpool;
 

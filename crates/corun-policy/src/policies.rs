@@ -8,13 +8,16 @@ mod di;
 mod dio;
 mod dio_power;
 mod dunn;
+mod dunn_online;
 mod equal_part;
 mod equal_progress;
 mod hmp;
 mod hsp;
 mod kpart;
+mod kpart_dynaway;
 mod lfoc;
 mod lfoc_caps;
+mod lfoc_online;
 mod linux_default;
 mod linux_power_saving;
 mod maximum_local;
@@ -63,6 +66,9 @@ pub fn registry() -> &'static [PolicyEntry] {
         dunn::ENTRY,
         lfoc::ENTRY,
         lfoc_caps::ENTRY,
+        lfoc_online::ENTRY,
+        kpart_dynaway::ENTRY,
+        dunn_online::ENTRY,
     ];
     REGISTRY
 }

@@ -28,6 +28,12 @@ pub trait Policy: Send {
 
     /// Once an interval: what it sees, then what it wants.
     fn decide(&mut self, view: &View<'_>) -> Plan;
+
+    /// How long until it wants to decide again; none: its interval. A host asks after each
+    /// [`Policy::decide`]. For policies that at times look closer than they usually do.
+    fn next_interval(&self) -> Option<Nanoseconds> {
+        None
+    }
 }
 
 /// What a policy needs of its host.
@@ -92,7 +98,8 @@ pub enum Event {
     Slept(ThreadId),
     /// The thread is runnable again.
     Woke(ThreadId),
-    /// Which threads are on CPUs changed.
+    /// Which threads are on CPUs changed. One that went to another LLC without a pause stands in both
+    /// lists.
     Switched {
         /// Those that came on.
         on: Vec<ThreadId>,

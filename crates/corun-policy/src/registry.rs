@@ -32,6 +32,9 @@ pub enum Build {
         /// Does it cap bandwidth too?
         caps: bool,
     },
+    /// One that partitions LLCs by what it measures while programs run: without them there is
+    /// nothing that it could decide on.
+    Online(fn(&BuildOptions) -> Box<dyn Policy>),
 }
 
 /// What a policy decides.
@@ -48,8 +51,13 @@ impl PolicyEntry {
     pub const fn kind(&self) -> PolicyKind {
         match self.build {
             Build::Policy(_) => PolicyKind::Placement,
-            Build::Partitioner { .. } => PolicyKind::Partitioning,
+            Build::Partitioner { .. } | Build::Online(_) => PolicyKind::Partitioning,
         }
+    }
+
+    /// Can it decide without a host, from curves alone ([`build_partitioner`])?
+    pub const fn partitions_by_curves(&self) -> bool {
+        matches!(self.build, Build::Partitioner { .. })
     }
 
     /// The entry of a partitioning policy.
@@ -115,6 +123,14 @@ pub enum BuildError {
         /// The policy.
         policy: &'static str,
     },
+    /// The policy partitions by what it measures, and has no curves to decide from.
+    #[error(
+        "policy `{policy}` decides by what it measures while programs run, and not from curves"
+    )]
+    OnlyOnline {
+        /// The policy.
+        policy: &'static str,
+    },
     /// The policy has no parameter of this name.
     #[error("policy `{policy}` has no parameter `{name}`: expected {known}")]
     UnknownParameter {
@@ -155,7 +171,7 @@ fn did_you_mean(nearest: &Option<&'static str>) -> String {
 pub fn build(name: &str, options: &BuildOptions) -> Result<Box<dyn Policy>, BuildError> {
     let entry = checked(name, options)?;
     Ok(match entry.build {
-        Build::Policy(build) => build(options),
+        Build::Policy(build) | Build::Online(build) => build(options),
         Build::Partitioner { build, caps } => {
             Box::new(PartitionPolicy::new(entry.name, build(options), caps))
         }
@@ -174,6 +190,7 @@ pub fn build_partitioner(
     match entry.build {
         Build::Partitioner { build, .. } => Ok(build(options)),
         Build::Policy(_) => Err(BuildError::NoPartitioner { policy: entry.name }),
+        Build::Online(_) => Err(BuildError::OnlyOnline { policy: entry.name }),
     }
 }
 

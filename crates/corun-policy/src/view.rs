@@ -175,6 +175,8 @@ pub struct Counted {
     pub llc_references: Option<f64>,
     /// LLC misses: lines brought from memory.
     pub llc_misses: Option<f64>,
+    /// Core cycles stalled on memory.
+    pub memory_stall_cycles: Option<f64>,
 }
 
 /// Bytes of a memory request: a cache line.

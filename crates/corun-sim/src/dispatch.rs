@@ -257,16 +257,20 @@ impl Engine<'_> {
     }
 
     /// Tells which threads came on and off CPUs since it was last asked.
-    pub(crate) fn note_switches(&mut self, on_before: &mut Vec<ThreadId>) {
-        let running = self.cpus.iter().filter_map(|cpu| cpu.running);
-        let mut on_now: Vec<ThreadId> = running.map(|slot| self.threads[slot].id).collect();
+    /// A thread that went from one LLC to another without a pause went off and came on.
+    pub(crate) fn note_switches(&mut self, on_before: &mut Vec<(ThreadId, usize)>) {
+        let place = |(cpu, state): (usize, &CpuState)| {
+            Some((self.threads[state.running?].id, self.machine.cpus()[cpu].llc))
+        };
+        let mut on_now: Vec<(ThreadId, usize)> =
+            self.cpus.iter().enumerate().filter_map(place).collect();
         on_now.sort_unstable();
         if on_now == *on_before {
             return;
         }
-        let missing = |from: &[ThreadId], other: &[ThreadId]| {
-            let lacks = |id: &&ThreadId| other.binary_search(id).is_err();
-            from.iter().filter(lacks).copied().collect::<Vec<_>>()
+        let missing = |from: &[(ThreadId, usize)], other: &[(ThreadId, usize)]| {
+            let lacks = |one: &&(ThreadId, usize)| other.binary_search(one).is_err();
+            from.iter().filter(lacks).map(|(id, _)| *id).collect::<Vec<_>>()
         };
         let on = missing(&on_now, on_before);
         let off = missing(on_before, &on_now);

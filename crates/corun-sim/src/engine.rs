@@ -231,11 +231,7 @@ impl<'a> Engine<'a> {
                 self.loads_changed = true;
             }
             Timer::Balance(domain) => self.balance(domain),
-            Timer::Policy(policy) => {
-                if let Some(interval) = self.host.interval_due(policy) {
-                    self.timers.set(self.now + interval, Timer::Policy(policy));
-                }
-            }
+            Timer::Policy(policy) => self.host.interval_due(policy),
             Timer::WindowEnds => self.window_over = true,
         }
     }

@@ -12,6 +12,7 @@ use corun_policy::{
 use crate::SimError;
 use crate::engine::Engine;
 use crate::thread::{State, Thread, Totals};
+use crate::timers::Timer;
 
 /// Rounds of events and answers at one moment before the engine says that they have no end.
 const MOST_ROUNDS: u32 = 64;
@@ -67,7 +68,8 @@ pub(crate) struct Host {
     views: Vec<ThreadView>,
     /// Slots in the order of the views.
     slots: Vec<usize>,
-    on_cpus: Vec<ThreadId>,
+    /// Threads on CPUs and the LLCs that they are on.
+    on_cpus: Vec<(ThreadId, usize)>,
     /// Does a policy need figures by ways?
     by_ways: bool,
     /// These figures by program and kind of CPU.
@@ -143,10 +145,19 @@ impl Host {
         intervals.filter_map(|(place, hosted)| Some((place, hosted.interval_ns?))).collect()
     }
 
-    /// A policy's interval is over; gives its length.
-    pub(crate) fn interval_due(&mut self, policy: usize) -> Option<u64> {
+    /// A policy's interval is over.
+    pub(crate) fn interval_due(&mut self, policy: usize) {
         self.hosted[policy].due = true;
-        self.hosted[policy].interval_ns
+    }
+
+    /// How long the policy's next interval is.
+    fn next_interval(&self, policy: usize) -> Result<Option<u64>, SimError> {
+        let hosted = &self.hosted[policy];
+        let asked = hosted.policy.next_interval().map(|next| next.0);
+        if asked == Some(0) {
+            return Err(SimError::Interval { policy: hosted.name.clone() });
+        }
+        Ok(asked.or(hosted.interval_ns))
     }
 
     pub(crate) fn owns(&self, policy: usize, kind: ActionKind) -> bool {
@@ -191,6 +202,9 @@ impl Engine<'_> {
                     self.refresh_views(host, policy);
                     let plan = host.hosted[policy].policy.decide(&self.view(&host.views));
                     self.carry_out(host, policy, plan)?;
+                    if let Some(next_ns) = host.next_interval(policy)? {
+                        self.timers.set(self.now + next_ns, Timer::Policy(policy));
+                    }
                 }
             }
         }
@@ -347,6 +361,7 @@ fn counted(totals: &Totals) -> Counted {
         cycles: Some(totals.cycles),
         llc_references: Some(totals.references),
         llc_misses: Some(totals.misses),
+        memory_stall_cycles: Some(totals.stall_cycles),
     }
 }
 

@@ -345,6 +345,10 @@ fn counted(before: Counted, rates: &Counters, seconds: f64) -> Counted {
         cycles: add(before.cycles, rates.cycles_per_s),
         llc_references: add(before.llc_references, rates.llc_references.map(|rate| rate.per_s)),
         llc_misses: add(before.llc_misses, rates.llc_misses.map(|rate| rate.per_s)),
+        memory_stall_cycles: add(
+            before.memory_stall_cycles,
+            rates.memory_stall_share.zip(rates.cycles_per_s).map(|(share, cycles)| share * cycles),
+        ),
     }
 }
 

@@ -133,14 +133,30 @@ pub struct Seen<'a> {
     pub reading: &'a Reading,
 }
 
+/// The shortest interval that a policy gets: looking at all threads takes a millisecond or so.
+const SHORTEST: Nanoseconds = Nanoseconds(5_000_000);
+
 struct Hosted {
     policy: Box<dyn Policy>,
     name: String,
+    /// That of its needs.
+    own_interval: Option<Nanoseconds>,
+    /// The present one.
     interval: Option<Nanoseconds>,
     last: Nanoseconds,
     counted: Accumulated,
     /// What it was shown at its last decision.
     shown: BTreeMap<ThreadId, Counters>,
+}
+
+impl Hosted {
+    /// Its next interval: what it asks for, unless the user set one. At least [`SHORTEST`].
+    fn ask_for_the_next(&mut self, set: Option<Nanoseconds>) {
+        if set.is_none() {
+            let asked = self.policy.next_interval().map(|asked| asked.max(SHORTEST));
+            self.interval = asked.or(self.own_interval);
+        }
+    }
 }
 
 /// Runs policies on this machine. Nothing happens by itself: each [`Host::round`] is one look, and
@@ -202,6 +218,7 @@ impl Host {
             hosted.push(Hosted {
                 policy,
                 name,
+                own_interval: interval,
                 interval,
                 last: Nanoseconds(0),
                 counted: Accumulated::default(),
@@ -344,6 +361,7 @@ impl Host {
                 {
                     self.carry_out(policy, now, plan, &mut round);
                 }
+                self.hosted[policy].ask_for_the_next(self.options.interval);
             }
         }
         Ok(round)

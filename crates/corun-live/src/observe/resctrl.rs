@@ -202,7 +202,13 @@ fn caches(mon_data: &Path) -> Vec<(String, PathBuf)> {
 
 /// A file's number; none where it says `Unavailable` or `Error`, or is not there.
 fn counter(file: &Path) -> Option<u64> {
-    fs::read_to_string(file).ok()?.trim().parse().ok()
+    let text = fs::read_to_string(file).ok()?;
+    let number = text.trim().parse().ok();
+    if number.is_none() {
+        let found = text.trim();
+        tracing::debug!(file = %file.display(), found, "resctrl has no figure");
+    }
+    number
 }
 
 /// Bytes a second between two readings; none where a cache could not tell in both. The kernel

@@ -7,6 +7,7 @@ use corun_machine::Machine;
 use corun_policy::{Action, ActionKind, CachePart, Nanoseconds, ThreadId};
 
 use super::bandwidth::peak_mb_per_s;
+use super::fewer::at_most;
 use super::groups::{self, Group, OURS};
 use super::info::bit_usage;
 use super::{ResctrlError, ResctrlInfo, Schemata, SchemataLine};
@@ -106,6 +107,7 @@ impl Resctrl {
         wanted.parts.retain(|_, (of, _)| *of != llc);
         wanted.masks.retain(|(of, _), _| *of != llc);
         let mut taken = Vec::new();
+        let parts = self.as_classes_allow(parts);
         for part in parts.iter().filter(|part| part.mask != self.whole(domain)) {
             let place = self.place(llc, part, &taken);
             taken.push(place);
@@ -116,6 +118,27 @@ impl Resctrl {
             }
         }
         Ok(wanted)
+    }
+
+    /// The parts, fewer where there are not as many classes: at least two are worth it, else all
+    /// stay apart and are refused.
+    fn as_classes_allow(&self, parts: &[CachePart]) -> Vec<CachePart> {
+        let is_ours =
+            |path: &&PathBuf| path.to_str().is_some_and(|name| name.starts_with(&self.prefix));
+        let others = self.groups.keys().filter(|path| !is_ours(path)).count();
+        let classes = self.info.num_closids().unwrap_or(0) as usize;
+        let most = classes.saturating_sub(others);
+        if parts.len() <= most || most < 2 {
+            return parts.to_vec();
+        }
+        let fewer = at_most(parts, most);
+        tracing::info!(
+            asked = parts.len(),
+            made = fewer.len(),
+            classes,
+            "fewer partitions than asked for: resctrl has no more classes"
+        );
+        fewer
     }
 
     /// The place where most of a part's threads are already, or the first that is free.

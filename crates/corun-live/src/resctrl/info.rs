@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::str::FromStr;
 
+use corun_machine::{Machine, ObjectSpec, ObjectType};
 use serde::Serialize;
 
 use super::{ResctrlError, Schemata, read};
@@ -100,6 +101,29 @@ impl ResctrlInfo {
     pub fn num_closids(&self) -> Option<u32> {
         let caches = self.caches.iter().map(|cache| cache.num_closids);
         caches.chain(self.bandwidth.iter().map(|bandwidth| bandwidth.num_closids)).min()
+    }
+
+    /// The machine with partitions of its LLCs at least as wide as resctrl takes them, so that
+    /// policies ask for no narrower ones; none where the machine's file says so already.
+    pub fn widened(&self, machine: &Machine) -> Option<Machine> {
+        fn widen(objects: &mut [ObjectSpec], level: u32, least: u32) -> bool {
+            let mut changed = false;
+            for object in objects {
+                let is_llc = object.kind == ObjectType::Cache && object.level == Some(level);
+                if is_llc && object.min_partition_ways.unwrap_or(1) < least {
+                    object.min_partition_ways = Some(least);
+                    changed = true;
+                }
+                changed |= widen(&mut object.objects, level, least);
+            }
+            changed
+        }
+        let least = self.llc().iter().map(|cache| cache.min_cbm_bits).max()?;
+        let level = machine.llcs().first()?.cache?.level;
+        let mut spec = machine.spec().clone();
+        let changed = widen(&mut spec.objects, level, least);
+        // A minimum beyond the machine's ways is none that its file can have.
+        changed.then(|| Machine::from_spec(spec).ok()).flatten()
     }
 
     /// The resources that hold the ways of the last-level cache: `L3`, or `L3CODE` and `L3DATA`,

@@ -5,6 +5,7 @@
 
 mod actuator;
 mod bandwidth;
+mod fewer;
 mod groups;
 mod info;
 mod schemata;

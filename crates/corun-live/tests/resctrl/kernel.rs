@@ -20,6 +20,8 @@ pub(crate) struct Kernel {
     pub(crate) bandwidth_gran: u64,
     pub(crate) min_bandwidth: u64,
     pub(crate) domains: Vec<u32>,
+    /// Do the files of monitoring say that there is no figure?
+    pub(crate) unavailable: bool,
     /// Control groups by name; the root's is empty.
     groups: BTreeMap<String, Control>,
     /// The group of each thread there is, and its monitoring group there.
@@ -56,6 +58,7 @@ impl Kernel {
             bandwidth_gran: 10,
             min_bandwidth: 10,
             domains: vec![0, 1],
+            unavailable: false,
             groups: BTreeMap::new(),
             tasks: BTreeMap::new(),
             status: "ok\n".to_owned(),
@@ -67,6 +70,15 @@ impl Kernel {
             kernel.tasks.insert(tid, (String::new(), String::new()));
         }
         kernel
+    }
+
+    /// A thread is born into the root group, or ends.
+    pub(crate) fn set_alive(&mut self, tid: u32, is_alive: bool) {
+        if is_alive {
+            self.tasks.insert(tid, (String::new(), String::new()));
+        } else {
+            self.tasks.remove(&tid);
+        }
     }
 
     fn fresh(&self) -> Control {
@@ -152,6 +164,8 @@ impl Kernel {
                 "llc_occupancy\nmbm_total_bytes\nmbm_local_bytes\n".to_owned()
             }
             ["info", "L3_MON", "num_rmids"] => format!("{}\n", self.num_rmids),
+            [.., "mon_data", _, "llc_occupancy"] if self.unavailable => "Unavailable\n".to_owned(),
+            [.., "mon_data", _, _] if self.unavailable => "Error\n".to_owned(),
             [group @ .., "mon_data", domain, event] => {
                 let domain: u32 = domain[7..].parse().map_err(|_| Errno::ENOENT)?;
                 let (occupancy, traffic) = (self.counted)(&self.members(group)?, domain);

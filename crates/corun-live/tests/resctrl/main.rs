@@ -2,6 +2,7 @@
 
 mod kernel;
 mod mount;
+mod online;
 
 use std::path::PathBuf;
 use std::process::{Child, Command};

@@ -3,8 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use corun_machine::{BandwidthKind, Machine};
-
+use super::members::{Members, members, peak_bytes_per_s};
 use super::{Input, Partition, Partitioner};
 use crate::{
     Action, ActionKind, CachePart, Event, Interval, Nanoseconds, Needs, Plan, Policy, ProcessId,
@@ -27,9 +26,6 @@ pub(crate) struct PartitionPolicy {
     asked: Vec<Asked>,
     partition: Partition,
 }
-
-/// The programs on an LLC and their threads there.
-type Members = Vec<(ProcessId, Vec<ThreadId>)>;
 
 #[derive(Debug, Clone, PartialEq, Default)]
 struct Asked {
@@ -141,40 +137,6 @@ impl PartitionPolicy {
         }
         (asked, reason)
     }
-}
-
-/// By LLC, the programs with threads that are there, and those threads.
-fn members(view: &View<'_>) -> Vec<Members> {
-    let mut members = vec![Members::new(); view.machine.llcs().len()];
-    let all = view.machine.cpu_set();
-    for thread in view.threads {
-        let Some(cpu) = thread.cpu.and_then(|cpu| view.machine.cpu_index(cpu)) else { continue };
-        if thread.may_run_on.is_disjoint(&all) {
-            continue;
-        }
-        let here = &mut members[view.machine.cpus()[cpu].llc];
-        match here.iter_mut().find(|(process, _)| *process == thread.process) {
-            Some((_, threads)) => threads.push(thread.id),
-            None => here.push((thread.process, vec![thread.id])),
-        }
-    }
-    members
-}
-
-/// The peak of the memory controllers between an LLC and its local memory; where several LLCs pass
-/// one, each counts on its share.
-fn peak_bytes_per_s(machine: &Machine, llc: usize) -> Option<f64> {
-    let controllers = |llc: usize| {
-        let cpu = machine.llcs()[llc].cpus.first().and_then(|cpu| machine.cpu_index(cpu))?;
-        let path = machine.memory_path(cpu, machine.cpus()[cpu].node);
-        let controller =
-            |one: &usize| machine.bandwidth_domains()[*one].kind == BandwidthKind::MemoryController;
-        path.into_iter().find(controller)
-    };
-    let own = controllers(llc)?;
-    let sharers = (0..machine.llcs().len()).filter(|&one| controllers(one) == Some(own)).count();
-    let peak = machine.bandwidth_domains()[own].peak_mb_per_s * 1e6;
-    Some(peak / sharers as f64)
 }
 
 impl Policy for PartitionPolicy {

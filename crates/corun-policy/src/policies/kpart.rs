@@ -29,22 +29,21 @@ const BANDWIDTH: Parameter = Parameter {
     summary: "1: speeds count less where the programs draw more than the peak; 0: the peak is ignored",
 };
 
+/// What can be set.
+pub(super) const PARAMETERS: &[Parameter] = &[PER_CYCLE, BANDWIDTH];
+
 /// The line in the registry.
 pub(crate) const ENTRY: PolicyEntry = PolicyEntry::partitioning(
     "kpart",
     "clusters programs whose misses hardly rise together and gives clusters ways by their speed",
     "El-Sayed et al., KPart, HPCA 2018; García García, thesis, UCM 2021, section 5.3.4",
-    &[PER_CYCLE, BANDWIDTH],
-    |options: &BuildOptions| {
-        let per_cycle = options.value(&PER_CYCLE) >= 0.5;
-        let bandwidth = options.value(&BANDWIDTH) >= 0.5;
-        let drive = if per_cycle { Drive::Mpkc } else { Drive::Mpki };
-        Box::new(KPart { drive, bandwidth, ..KPart::default() })
-    },
+    PARAMETERS,
+    |options: &BuildOptions| Box::new(KPart::new(options)),
 );
 
+/// The algorithm with its parameters.
 #[derive(Default)]
-struct KPart {
+pub(super) struct KPart {
     drive: Drive,
     bandwidth: bool,
     clusters: Clusters,
@@ -93,6 +92,13 @@ impl Partitioner for KPart {
 }
 
 impl KPart {
+    pub(super) fn new(options: &BuildOptions) -> Self {
+        let per_cycle = options.value(&PER_CYCLE) >= 0.5;
+        let bandwidth = options.value(&BANDWIDTH) >= 0.5;
+        let drive = if per_cycle { Drive::Mpkc } else { Drive::Mpki };
+        Self { drive, bandwidth, ..Self::default() }
+    }
+
     /// Shares the ways among the clusters there are; the sum of speeds that this gives. Where the
     /// programs would draw more than the peak, each speed counts less by the share of the peak that
     /// its program draws, and the ways are shared anew.

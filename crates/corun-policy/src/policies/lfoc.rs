@@ -155,13 +155,22 @@ impl Lfoc {
             Grant::best(|ways| slowdown(sensitive[place], ways), from, most)
         });
     }
-}
 
-impl Partitioner for Lfoc {
-    fn partition(&mut self, input: &Input<'_>, out: &mut Partition) -> Result<(), PartitionError> {
+    /// The limits of its classes.
+    pub(super) fn limits(&self) -> &ClassLimits {
+        &self.limits
+    }
+
+    /// Algorithm 6.1 for programs of known classes; of curves, only the slowdowns of sensitive ones count.
+    pub(super) fn cluster(
+        &mut self,
+        classes: impl Iterator<Item = CacheClass>,
+        input: &Input<'_>,
+        out: &mut Partition,
+    ) -> Result<(), PartitionError> {
         input.check()?;
         self.classes.clear();
-        self.classes.extend(input.curves.iter().map(|curve| classify(curve, &self.limits)));
+        self.classes.extend(classes);
         if self.count(CacheClass::Sensitive) == 0 {
             self.cluster.clear();
             self.cluster.resize(input.curves.len(), 0);
@@ -193,6 +202,13 @@ impl Partitioner for Lfoc {
         }
         out.set_clusters(&self.cluster, &self.ways);
         Ok(())
+    }
+}
+
+impl Partitioner for Lfoc {
+    fn partition(&mut self, input: &Input<'_>, out: &mut Partition) -> Result<(), PartitionError> {
+        let limits = self.limits;
+        self.cluster(input.curves.iter().map(|curve| classify(curve, &limits)), input, out)
     }
 
     fn reason(&self, curve: &WaysCurve, ways: u32) -> String {

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use anyhow::anyhow;
 use corun_live::{
     Actuator, Affinity, Decision, Host, HostOptions, Journal, MemoryByNode, Modelled, Nice, Pages,
-    PerfSource, Processes, Resctrl, ResctrlMonitor, Restored, Reverted, Roots, Round, Source,
-    StoredProfiles, Target, Verdict, Which, default_folder, restore,
+    PerfSource, Processes, Resctrl, ResctrlInfo, ResctrlMonitor, Restored, Reverted, Roots, Round,
+    Source, StoredProfiles, Target, Verdict, Which, default_folder, restore,
 };
 use corun_machine::Machine;
 use corun_model::{LoadedProgram, Model};
@@ -50,10 +50,14 @@ impl Ground {
     /// Looks at the machine, reads the profiles, and undoes what an earlier corun left behind.
     pub(crate) fn new(arguments: &HostArgs) -> Outcome<Self> {
         policy_names::together(&arguments.policy)?;
-        let machine = Arc::new(scenario::machine("this")?);
+        let roots = Roots::default();
+        let machine = scenario::machine("this")?;
+        let resctrl = ResctrlInfo::probe(&roots).ok();
+        let widened = resctrl.and_then(|resctrl| resctrl.widened(&machine));
+        let machine = Arc::new(widened.unwrap_or(machine));
         let library = scenario::library(arguments.profiles.as_deref())?;
         let folder = arguments.journals.clone().unwrap_or_else(default_folder);
-        let ground = Self { machine, library, folder, roots: Roots::default() };
+        let ground = Self { machine, library, folder, roots };
         if !arguments.dry_run && ground.folder.exists() {
             let left = restore(&ground.folder, &ground.roots, Which::Dead);
             let undone = left.map_err(|error| Failure::Failed(anyhow!(error)))?;

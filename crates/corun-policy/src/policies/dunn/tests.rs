@@ -51,3 +51,14 @@ fn programs_that_stall_alike_share_all() {
     assert_eq!((found.cluster, found.masks), (vec![0; 3], vec![0x7ff]));
     assert_eq!(partition(&[0.3], 11, &[]).masks, [0x7ff]);
 }
+
+/// Twelve clusters of up to 11 ways have more ways together than a mask has bits.
+#[test]
+fn many_clusters_that_overlap_have_whole_masks() {
+    let mut out = crate::partitioning::Partition::default();
+    let stalls: Vec<f64> = (0..16).map(|program| f64::from(program * program)).collect();
+    Dunn::new(&BuildOptions::default()).cluster(&stalls, 11, 1, &mut out);
+    let ways: Vec<u32> = (0..16).map(|program| out.ways(program)).collect();
+    assert!(ways.is_sorted() && ways[0] == 2 && ways[15] == 11, "{ways:?}");
+    assert!(out.masks.iter().all(|&mask| mask < 1 << 11), "{:x?}", out.masks);
+}

@@ -30,6 +30,8 @@ pub(crate) enum StudyCommand {
     Casc(PaperStudyArgs),
     /// CAMPS and its rivals on big and small cores (García García's thesis, chapter 4)
     Camps(PaperStudyArgs),
+    /// LFOC, KPart and Dunn with known curves and with sampled ones, and what sampling costs (LFOC, chapter 6)
+    Lfoc(PaperStudyArgs),
     /// Partitions and clusters of a cache's ways: how many, how near policies are, what the best is
     Partitioning(PartitioningStudyArgs),
     /// The laws of space against a reference cache that replays the programs' traces

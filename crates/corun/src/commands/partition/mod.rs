@@ -113,7 +113,16 @@ impl<'a> Asked<'a> {
             _ if policies().any(|entry| entry.name == name) => return Ok(Self::Policy(name)),
             _ => {}
         }
-        if registry().iter().any(|entry| entry.name == name) {
+        if let Some(entry) = registry().iter().find(|entry| entry.name == name) {
+            if entry.kind() == PolicyKind::Partitioning {
+                let message = format!(
+                    "policy `{name}` decides by what it measures while programs run: there is nothing \
+                     to decide beforehand"
+                );
+                return Err(
+                    Failure::input(message).hint(format!("corun compare --policy {name} .."))
+                );
+            }
             let message = format!("policy `{name}` places programs and does not partition caches");
             return Err(Failure::input(message).hint(format!("corun place --policy {name} ..")));
         }
@@ -124,7 +133,7 @@ impl<'a> Asked<'a> {
 
 /// The policies that partition.
 fn policies() -> impl Iterator<Item = &'static PolicyEntry> {
-    registry().iter().filter(|entry| entry.kind() == PolicyKind::Partitioning)
+    registry().iter().filter(|entry| entry.partitions_by_curves())
 }
 
 /// What a policy decides.

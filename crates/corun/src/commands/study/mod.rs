@@ -9,6 +9,7 @@ mod dio_mixes;
 mod dio_power;
 mod factors;
 mod lamp;
+mod lfoc;
 mod mlb;
 mod n_mass;
 mod paper;
@@ -32,6 +33,7 @@ const PAPER_STUDIES: &[PaperStudy] = &[
     mlb::STUDY,
     casc::STUDY,
     camps::STUDY,
+    lfoc::STUDY,
 ];
 
 pub(super) fn run(command: &StudyCommand) -> Outcome<String> {
@@ -44,6 +46,7 @@ pub(super) fn run(command: &StudyCommand) -> Outcome<String> {
         StudyCommand::DioMixes(arguments) => paper::run(&dio_mixes::STUDY, arguments),
         StudyCommand::Lamp(arguments) => paper::run(&lamp::STUDY, arguments),
         StudyCommand::DioPower(arguments) => paper::run(&dio_power::STUDY, arguments),
+        StudyCommand::Lfoc(arguments) => paper::run(&lfoc::STUDY, arguments),
         StudyCommand::NMass(arguments) => paper::run(&n_mass::STUDY, arguments),
         StudyCommand::Mlb(arguments) => paper::run(&mlb::STUDY, arguments),
         StudyCommand::Partitioning(arguments) => partitioning::run(arguments),

@@ -45,7 +45,7 @@ pub(super) struct Ground {
 }
 
 impl Ground {
-    fn new(profiles: Option<&Path>, seeds: u32, cancel: Cancel) -> Outcome<Self> {
+    pub(super) fn new(profiles: Option<&Path>, seeds: u32, cancel: Cancel) -> Outcome<Self> {
         let spec = profiles.map(|path| library(Some(path))).transpose()?;
         Ok(Self { spec, shipped: OnceLock::new(), seeds, cancel })
     }

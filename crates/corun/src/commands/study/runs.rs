@@ -50,15 +50,24 @@ pub(super) fn by_seed(
     apps: &[AppSpec],
     asked: Asked,
 ) -> Outcome<Vec<RunResult>> {
-    let one = |seed: u64| {
-        ground.cancel.check()?;
-        let mut experiment = Experiment::new(model.clone(), apps.to_vec(), Method::Restart3, seed);
-        experiment.settings.placements = 0;
-        let policy = asked.build(seed)?;
-        let hooks = Hooks { cancel: Some(ground.cancel.flag()), progress: None };
-        Ok(corun_sim::run(&experiment, vec![policy], hooks)?)
-    };
+    let one = |seed: u64| run(ground, model, apps, asked, seed);
     (1..=u64::from(ground.seeds)).into_par_iter().map(one).collect()
+}
+
+/// The run of a policy with one seed.
+pub(super) fn run(
+    ground: &Ground,
+    model: &Arc<Model>,
+    apps: &[AppSpec],
+    asked: Asked,
+    seed: u64,
+) -> Outcome<RunResult> {
+    ground.cancel.check()?;
+    let mut experiment = Experiment::new(model.clone(), apps.to_vec(), Method::Restart3, seed);
+    experiment.settings.placements = 0;
+    let policy = asked.build(seed)?;
+    let hooks = Hooks { cancel: Some(ground.cancel.flag()), progress: None };
+    Ok(corun_sim::run(&experiment, vec![policy], hooks)?)
 }
 
 /// How programs do under a policy, against the default scheduler. Means over these programs.

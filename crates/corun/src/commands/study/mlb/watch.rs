@@ -95,6 +95,10 @@ impl Policy for Watched {
         needs
     }
 
+    fn next_interval(&self) -> Option<Nanoseconds> {
+        self.inner.next_interval()
+    }
+
     fn on_event(&mut self, event: &Event, view: &View<'_>) -> Option<Plan> {
         if !matches!(event, Event::Arrived(_) | Event::Exited(_)) {
             return None;

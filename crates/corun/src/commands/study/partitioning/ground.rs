@@ -14,23 +14,27 @@ use rand_pcg::Pcg64Mcg;
 use crate::failure::Outcome;
 
 /// The machine of the thesis's chapters 5 and 6 with measured programs.
-pub(super) const MACHINE: &str = "xeon-gold-6138";
+pub(in crate::commands::study) const MACHINE: &str = "xeon-gold-6138";
 
 /// Programs on one LLC whose ways are so many.
-pub(super) struct Ground {
-    pub(super) model: Arc<Model>,
-    pub(super) ways: u32,
-    pub(super) names: Vec<String>,
-    pub(super) programs: Vec<Arc<LoadedProgram>>,
-    pub(super) curves: Vec<WaysCurve>,
-    pub(super) classes: Vec<CacheClass>,
+pub(in crate::commands::study) struct Ground {
+    pub(in crate::commands::study) model: Arc<Model>,
+    pub(in crate::commands::study) ways: u32,
+    pub(in crate::commands::study) names: Vec<String>,
+    pub(in crate::commands::study) programs: Vec<Arc<LoadedProgram>>,
+    pub(in crate::commands::study) curves: Vec<WaysCurve>,
+    pub(in crate::commands::study) classes: Vec<CacheClass>,
     /// CPUs (indices) of the first LLC.
     cpus: Vec<usize>,
 }
 
 impl Ground {
     /// All programs of a library on [`MACHINE`], its LLC of the same bytes in so many ways.
-    pub(super) fn new(library: &Library, ways: u32, options: ModelOptions) -> Outcome<Self> {
+    pub(in crate::commands::study) fn new(
+        library: &Library,
+        ways: u32,
+        options: ModelOptions,
+    ) -> Outcome<Self> {
         let machine = in_ways(preset(MACHINE).map_err(|error| anyhow!(error))?, ways)?;
         let llc = &machine.llcs()[0];
         let cpus: Vec<usize> = llc.cpus.iter().filter_map(|cpu| machine.cpu_index(cpu)).collect();
@@ -58,7 +62,7 @@ impl Ground {
     }
 
     /// These programs (indices), each on a CPU of its own.
-    pub(super) fn members(&self, mix: &[usize]) -> Vec<Member<'_>> {
+    pub(in crate::commands::study) fn members(&self, mix: &[usize]) -> Vec<Member<'_>> {
         let member = |(&program, &cpu): (&usize, &usize)| Member {
             program: &self.programs[program],
             phase: LoadedProgram::WHOLE,
@@ -68,13 +72,18 @@ impl Ground {
     }
 
     /// Bytes of a way.
-    pub(super) fn way_bytes(&self) -> f64 {
+    pub(in crate::commands::study) fn way_bytes(&self) -> f64 {
         let llc = &self.model.machine().llcs()[0];
         llc.cache.map_or(0.0, |cache| cache.size_bytes as f64) / f64::from(self.ways)
     }
 
     /// So many mixes of different programs, each set as likely as any other.
-    pub(super) fn mixes(&self, programs: usize, count: u32, seed: u64) -> Vec<Vec<usize>> {
+    pub(in crate::commands::study) fn mixes(
+        &self,
+        programs: usize,
+        count: u32,
+        seed: u64,
+    ) -> Vec<Vec<usize>> {
         // Each size of mix has its own draws, so that one does not change with the others.
         let mut random = Pcg64Mcg::seed_from_u64(seed << 8 | programs as u64);
         (0..count).map(|_| sample(&mut random, self.names.len(), programs).into_vec()).collect()

@@ -5,7 +5,7 @@
 mod bandwidth;
 mod clusters;
 mod figures;
-mod ground;
+pub(super) mod ground;
 mod search;
 mod space;
 

@@ -1,0 +1,42 @@
+//! Who is on which LLC, and what memory is behind it.
+
+use corun_machine::{BandwidthKind, Machine};
+
+use crate::{ProcessId, ThreadId, View};
+
+/// The programs on an LLC and their threads there.
+pub(crate) type Members = Vec<(ProcessId, Vec<ThreadId>)>;
+
+/// By LLC, the programs with threads that are there, and those threads.
+pub(crate) fn members(view: &View<'_>) -> Vec<Members> {
+    let mut members = vec![Members::new(); view.machine.llcs().len()];
+    let all = view.machine.cpu_set();
+    for thread in view.threads {
+        let Some(cpu) = thread.cpu.and_then(|cpu| view.machine.cpu_index(cpu)) else { continue };
+        if thread.may_run_on.is_disjoint(&all) {
+            continue;
+        }
+        let here = &mut members[view.machine.cpus()[cpu].llc];
+        match here.iter_mut().find(|(process, _)| *process == thread.process) {
+            Some((_, threads)) => threads.push(thread.id),
+            None => here.push((thread.process, vec![thread.id])),
+        }
+    }
+    members
+}
+
+/// The peak of the memory controllers between an LLC and its local memory; where several LLCs pass
+/// one, each counts on its share.
+pub(crate) fn peak_bytes_per_s(machine: &Machine, llc: usize) -> Option<f64> {
+    let controllers = |llc: usize| {
+        let cpu = machine.llcs()[llc].cpus.first().and_then(|cpu| machine.cpu_index(cpu))?;
+        let path = machine.memory_path(cpu, machine.cpus()[cpu].node);
+        let controller =
+            |one: &usize| machine.bandwidth_domains()[*one].kind == BandwidthKind::MemoryController;
+        path.into_iter().find(controller)
+    };
+    let own = controllers(llc)?;
+    let sharers = (0..machine.llcs().len()).filter(|&one| controllers(one) == Some(own)).count();
+    let peak = machine.bandwidth_domains()[own].peak_mb_per_s * 1e6;
+    Some(peak / sharers as f64)
+}

@@ -1,0 +1,272 @@
+//! Partitioning by what is measured while programs run: what such policies share.
+//!
+//! A [`Scheme`] says what to make of a program's figures; [`OnlinePolicy`] counts, lends the program
+//! whose turn it is a partition of its own while it is sampled (the sampling partition, and its
+//! complement for everybody else; García García, thesis, UCM 2021, section 6.3.2), and asks the
+//! scheme for a partition every so often.
+
+#[cfg(test)]
+pub(crate) mod bench;
+mod llc;
+pub(crate) mod sweep;
+pub(crate) mod window;
+
+use self::llc::Llc;
+use self::sweep::Direction;
+use self::window::Sample;
+use super::members::{members, peak_bytes_per_s};
+use super::{Partition, PartitionError};
+use crate::{
+    Action, ActionKind, BuildOptions, CounterKind, Event, Interval, Nanoseconds, Needs, Parameter,
+    Plan, Policy, View, WaysCurve,
+};
+
+pub(crate) const DECIDE_MS: Parameter = Parameter {
+    name: "decide-ms",
+    default: 500.0,
+    min: 1.0,
+    max: 1e6,
+    summary: "time between decisions, in ms",
+};
+
+pub(crate) const WINDOW: Parameter = Parameter {
+    name: "window-instructions",
+    default: 100e6,
+    min: 1e5,
+    max: 1e12,
+    summary: "a program's instructions from one reading of its counters to the next",
+};
+
+pub(crate) const SAMPLING_WINDOW: Parameter = Parameter {
+    name: "sampling-instructions",
+    default: 10e6,
+    min: 1e4,
+    max: 1e12,
+    summary: "the same while it is sampled",
+};
+
+pub(crate) const SETTLING: Parameter = Parameter {
+    name: "settling-windows",
+    default: 1.0,
+    min: 0.0,
+    max: 100.0,
+    summary: "sampling windows left out after each change of ways, in which the cache fills",
+};
+
+pub(crate) const WARM_UP: Parameter = Parameter {
+    name: "warm-up-windows",
+    default: 3.0,
+    min: 1.0,
+    max: 1000.0,
+    summary: "a new program's windows that are left out",
+};
+
+pub(crate) const TIMEOUT_MS: Parameter = Parameter {
+    name: "sampling-timeout-ms",
+    default: 500.0,
+    min: 1.0,
+    max: 1e6,
+    summary: "a sampled program that does not fill a window in this time, in ms, is left for later",
+};
+
+/// The longest time between two looks at the counters while nobody is sampled.
+const LOOK: Nanoseconds = Nanoseconds(50_000_000);
+/// The shortest.
+const SHORTEST_LOOK: Nanoseconds = Nanoseconds(1_000_000);
+
+/// How long windows are, and what is left out.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pace {
+    decide_every: Nanoseconds,
+    window: f64,
+    sampling_window: f64,
+    settling: u32,
+    warm_up: u32,
+    timeout: Nanoseconds,
+}
+
+impl Pace {
+    /// By the parameters above.
+    pub(crate) fn new(options: &BuildOptions) -> Self {
+        let ms = |parameter| Nanoseconds((options.value(parameter) * 1e6) as u64);
+        Self {
+            decide_every: ms(&DECIDE_MS),
+            window: options.value(&WINDOW),
+            sampling_window: options.value(&SAMPLING_WINDOW),
+            settling: options.value(&SETTLING) as u32,
+            warm_up: options.value(&WARM_UP) as u32,
+            timeout: ms(&TIMEOUT_MS),
+        }
+    }
+}
+
+/// The cache that a scheme shares out.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Cache {
+    pub(crate) ways: u32,
+    /// The fewest that a partition may have.
+    pub(crate) least_ways: u32,
+    pub(crate) bytes: f64,
+    /// Of the memory behind it; none: unknown.
+    pub(crate) peak_bytes_per_s: Option<f64>,
+}
+
+impl Cache {
+    pub(crate) fn way_bytes(&self) -> f64 {
+        self.bytes / f64::from(self.ways)
+    }
+}
+
+/// What a window showed of a program.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Seen {
+    pub(crate) now: Nanoseconds,
+    pub(crate) sample: Sample,
+    /// Bytes of the LLC that it holds, or may hold where that is not counted.
+    pub(crate) held_bytes: f64,
+}
+
+/// What a policy makes of measured figures.
+pub(crate) trait Scheme: Send {
+    /// What it keeps of a program.
+    type Known: Default + Send;
+
+    /// Name in the registry.
+    fn name(&self) -> &'static str;
+
+    /// How programs are sampled; none: they are not.
+    fn direction(&self) -> Option<Direction>;
+
+    /// Do these samples, with their ways, do for a decision?
+    fn is_enough(&self, samples: &[(u32, Sample)]) -> bool;
+
+    /// A program was sampled: its curve, of a number of ways that were tried.
+    fn sampled(&self, known: &mut Self::Known, curve: WaysCurve, cache: &Cache, now: Nanoseconds);
+
+    /// A window of normal operation ended. Is the program to be sampled (again)?
+    fn watch(&self, known: &mut Self::Known, seen: &Seen) -> bool;
+
+    /// Who shares which ways, of two programs or more, and of each program what decided.
+    ///
+    /// # Errors
+    /// Why the LLC is to stay whole.
+    fn partition(
+        &mut self,
+        programs: &[&Self::Known],
+        cache: &Cache,
+        out: &mut Partition,
+    ) -> Result<Vec<String>, PartitionError>;
+}
+
+/// Runs a [`Scheme`] on every LLC.
+pub(crate) struct OnlinePolicy<S: Scheme> {
+    scheme: S,
+    pace: Pace,
+    llcs: Vec<Llc<S::Known>>,
+    next: Nanoseconds,
+}
+
+impl<S: Scheme> OnlinePolicy<S> {
+    pub(crate) fn new(scheme: S, pace: Pace) -> Self {
+        Self { scheme, pace, llcs: Vec::new(), next: LOOK }
+    }
+
+    /// Takes over who is where. A program that went to another LLC takes along what is known of it.
+    fn follow(&mut self, view: &View<'_>) {
+        let members = members(view);
+        self.llcs.resize_with(members.len(), Llc::default);
+        let mut gone = Vec::new();
+        for (llc, members) in self.llcs.iter_mut().zip(&members) {
+            gone.extend(llc.drop_absent(members));
+        }
+        for (llc, members) in self.llcs.iter_mut().zip(members) {
+            llc.take_over(members, &mut gone, &self.pace);
+        }
+    }
+
+    fn plan(&mut self, view: &View<'_>) -> Plan {
+        let mut plan = Plan::none();
+        for index in 0..self.llcs.len() {
+            let cache = cache(view, index);
+            let wish = self.llcs[index].wish(&mut self.scheme, cache, &self.pace, view);
+            if let Some((parts, reason)) = wish {
+                let action = Action::Partition { llc: index, parts };
+                plan.push(action, format!("LLC {index}{reason}"));
+            }
+        }
+        plan
+    }
+}
+
+/// What is known of an LLC; none where it cannot be partitioned.
+fn cache(view: &View<'_>, llc: usize) -> Option<Cache> {
+    let cache = view.machine.llcs()[llc].cache?;
+    let ways = cache.ways.filter(|ways| (1..=64).contains(ways))?;
+    Some(Cache {
+        ways,
+        least_ways: cache.min_partition_ways.max(1),
+        bytes: cache.size_bytes as f64,
+        peak_bytes_per_s: peak_bytes_per_s(view.machine, llc),
+    })
+}
+
+impl<S: Scheme> Policy for OnlinePolicy<S> {
+    fn name(&self) -> &str {
+        self.scheme.name()
+    }
+
+    fn needs(&self) -> Needs {
+        let counters = vec![CounterKind::Instructions, CounterKind::Cycles, CounterKind::LlcMisses];
+        Needs {
+            interval: Interval::Time(LOOK),
+            counters,
+            controls: vec![ActionKind::Partition],
+            solo_figures: false,
+            by_ways: false,
+        }
+    }
+
+    fn unfit_for(&self, machine: &corun_machine::Machine) -> Option<String> {
+        let fits = |llc: &corun_machine::Llc| {
+            let ways = llc.cache.and_then(|cache| cache.ways.map(|ways| (cache, ways)));
+            ways.is_some_and(|(cache, ways)| {
+                ways <= 64 && ways >= 2 * cache.min_partition_ways.max(1)
+            })
+        };
+        (!machine.llcs().iter().any(fits)).then(|| {
+            "no LLC has ways for two partitions, by the machine's `ways` and `min_partition_ways`"
+                .to_owned()
+        })
+    }
+
+    fn on_event(&mut self, event: &Event, view: &View<'_>) -> Option<Plan> {
+        let came = match event {
+            Event::Arrived(_) => true,
+            Event::Switched { on, .. } => !on.is_empty(),
+            Event::Exited(_) | Event::Slept(_) | Event::Woke(_) => false,
+        };
+        came.then(|| {
+            self.follow(view);
+            self.plan(view)
+        })
+    }
+
+    fn decide(&mut self, view: &View<'_>) -> Plan {
+        self.follow(view);
+        self.next = LOOK;
+        for index in 0..self.llcs.len() {
+            if let Some(cache) = cache(view, index) {
+                let next = self.llcs[index].look(&self.scheme, &cache, &self.pace, view);
+                self.next = self.next.min(next).max(SHORTEST_LOOK);
+            }
+        }
+        self.plan(view)
+    }
+
+    fn next_interval(&self) -> Option<Nanoseconds> {
+        Some(self.next)
+    }
+}
+
+#[cfg(test)]
+mod tests;

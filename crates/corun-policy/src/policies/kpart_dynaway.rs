@@ -1,0 +1,116 @@
+//! `kpart-dynaway`: KPart on curves that it measures by full sweeps (El-Sayed et al., KPart, HPCA 2018;
+//! García García, thesis, UCM 2021, sections 6.3.2 and 6.4.2).
+
+use super::kpart::{self, KPart};
+use crate::partitioning::online::sweep::Direction;
+use crate::partitioning::online::window::Sample;
+use crate::partitioning::online::{
+    Cache, DECIDE_MS, OnlinePolicy, Pace, SAMPLING_WINDOW, SETTLING, Scheme, Seen, TIMEOUT_MS,
+    WARM_UP, WINDOW,
+};
+use crate::partitioning::{Input, Partition, PartitionError, Partitioner};
+use crate::{Build, BuildOptions, Nanoseconds, Parameter, PolicyEntry, WaysCurve, WaysPoint};
+
+const PERIOD_S: Parameter = Parameter {
+    name: "period-s",
+    default: 20.0,
+    min: 0.1,
+    max: 1e6,
+    summary: "time after which a program is sampled again, in s",
+};
+
+const PARAMETERS: &[Parameter] = &[
+    PERIOD_S,
+    DECIDE_MS,
+    WINDOW,
+    SAMPLING_WINDOW,
+    SETTLING,
+    WARM_UP,
+    TIMEOUT_MS,
+    kpart::PARAMETERS[0],
+    kpart::PARAMETERS[1],
+];
+
+/// The line in the registry.
+pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
+    name: "kpart-dynaway",
+    summary: "as kpart, on curves that it measures with every number of ways while programs run",
+    source: "El-Sayed et al., KPart, HPCA 2018; García García, thesis, UCM 2021, section 6.3.2",
+    parameters: PARAMETERS,
+    build: Build::Online(|options: &BuildOptions| {
+        let period = Nanoseconds::from_secs_f64(options.value(&PERIOD_S));
+        let scheme = Dynaway { kpart: KPart::new(options), period };
+        Box::new(OnlinePolicy::new(scheme, Pace::new(options)))
+    }),
+};
+
+struct Dynaway {
+    kpart: KPart,
+    period: Nanoseconds,
+}
+
+/// What is known of a program: its curve, and when that was measured.
+#[derive(Debug, Default)]
+struct Known {
+    measured: Option<(WaysCurve, Nanoseconds)>,
+}
+
+impl Scheme for Dynaway {
+    type Known = Known;
+
+    fn name(&self) -> &'static str {
+        ENTRY.name
+    }
+
+    fn direction(&self) -> Option<Direction> {
+        Some(Direction::Shrinking)
+    }
+
+    fn is_enough(&self, _samples: &[(u32, Sample)]) -> bool {
+        false
+    }
+
+    fn sampled(&self, known: &mut Known, curve: WaysCurve, _cache: &Cache, now: Nanoseconds) {
+        known.measured = Some((curve, now));
+    }
+
+    fn watch(&self, known: &mut Known, seen: &Seen) -> bool {
+        let since = known.measured.as_ref().map(|(_, at)| seen.now.0.saturating_sub(at.0));
+        since.is_some_and(|since| since >= self.period.0)
+    }
+
+    /// A program that was not sampled yet counts as one that gains nothing by space.
+    fn partition(
+        &mut self,
+        programs: &[&Known],
+        cache: &Cache,
+        out: &mut Partition,
+    ) -> Result<Vec<String>, PartitionError> {
+        let flat = WaysPoint { slowdown: 1.0, ipc: 1.0, ..WaysPoint::default() };
+        let flat = WaysCurve::new(vec![flat; cache.ways as usize]);
+        let of = |one: &&Known| one.measured.as_ref().map(|(curve, _)| curve.clone());
+        let measured: Vec<WaysCurve> =
+            programs.iter().filter_map(|one| of(one).or_else(|| flat.clone())).collect();
+        let curves: Vec<&WaysCurve> = measured.iter().collect();
+        let input = Input {
+            curves: &curves,
+            ways: cache.ways,
+            least_ways: cache.least_ways,
+            peak_bytes_per_s: cache.peak_bytes_per_s,
+        };
+        if programs.iter().any(|one| one.measured.is_some()) {
+            self.kpart.partition(&input, out)?;
+        } else {
+            // Nothing is known of anybody.
+            out.set_clusters(&vec![0; programs.len()], &[cache.ways]);
+        }
+        let why = |(place, one): (usize, &&Known)| match &one.measured {
+            Some((curve, _)) => self.kpart.reason(curve, out.ways(place)),
+            None => "not sampled yet".to_owned(),
+        };
+        Ok(programs.iter().enumerate().map(why).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,229 @@
+//! `lfoc-online`: LFOC that samples programs as they run (García García, thesis, UCM 2021, section 6.3).
+//!
+//! A program is sampled in a partition that grows from the fewest ways up, until what it shows does
+//! for its class. From then on its misses and stalls are watched for signs that its class has
+//! changed.
+
+mod watching;
+
+use self::watching::{Limits, Watched};
+use super::lfoc::{self, Lfoc};
+use crate::partitioning::online::sweep::Direction;
+use crate::partitioning::online::window::Sample;
+use crate::partitioning::online::{
+    Cache, DECIDE_MS, OnlinePolicy, Pace, SAMPLING_WINDOW, SETTLING, Scheme, Seen, TIMEOUT_MS,
+    WARM_UP, WINDOW,
+};
+use crate::partitioning::{CacheClass, Input, Partition, PartitionError, classify};
+use crate::{Build, BuildOptions, Nanoseconds, Parameter, PolicyEntry, WaysCurve, WaysPoint};
+
+const LOW_SHARE: Parameter = Parameter {
+    name: "low-threshold-share",
+    default: 0.3,
+    min: 0.0,
+    max: 1.0,
+    summary: "a streaming program's misses per cycle below this share of streaming-mpkc: another class",
+};
+
+const STALLS: Parameter = Parameter {
+    name: "memory-stalls",
+    default: 0.25,
+    min: 0.0,
+    max: 1.0,
+    summary: "share of cycles stalled on memory above which a program is memory-intensive",
+};
+
+const PERIODS: Parameter = Parameter {
+    name: "periods",
+    default: 5.0,
+    min: 1.0,
+    max: 1000.0,
+    summary: "windows that a sign of another class is averaged over",
+};
+
+const BACK_OFF: Parameter = Parameter {
+    name: "back-off",
+    default: 2.0,
+    min: 1.0,
+    max: 100.0,
+    summary: "how many times as many windows a sign must last after one that was wrong; 1: no more",
+};
+
+const CRITICAL_SLOWDOWN: Parameter = Parameter {
+    name: "critical-slowdown",
+    default: 1.05,
+    min: 1.0,
+    max: 100.0,
+    summary: "slowdown below which a sensitive program has its critical size",
+};
+
+const FEW_MISSES: Parameter = Parameter {
+    name: "few-misses-mpkc",
+    default: 1.0,
+    min: 0.0,
+    max: 1e6,
+    summary: "LLC misses per 1000 cycles below which more ways would not help: sampling stops",
+};
+
+const FLAT_WAYS: Parameter = Parameter {
+    name: "flat-ways",
+    default: 4.0,
+    min: 2.0,
+    max: 64.0,
+    summary: "numbers of ways after which sampling stops where speed did not rise",
+};
+
+const FULL_SWEEPS: Parameter = Parameter {
+    name: "full-sweeps",
+    default: 0.0,
+    min: 0.0,
+    max: 1.0,
+    summary: "1: sampling never stops early, to see what it saves; 0: it does",
+};
+
+const PARAMETERS: &[Parameter] = &[
+    DECIDE_MS,
+    WINDOW,
+    SAMPLING_WINDOW,
+    SETTLING,
+    WARM_UP,
+    TIMEOUT_MS,
+    LOW_SHARE,
+    STALLS,
+    PERIODS,
+    BACK_OFF,
+    CRITICAL_SLOWDOWN,
+    FEW_MISSES,
+    FLAT_WAYS,
+    FULL_SWEEPS,
+    lfoc::PARAMETERS[0],
+    lfoc::PARAMETERS[1],
+    lfoc::PARAMETERS[2],
+    lfoc::PARAMETERS[3],
+];
+
+/// The line in the registry.
+pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
+    name: "lfoc-online",
+    summary: "as lfoc, by classes that it finds while programs run, in a few ways each",
+    source: "García García, thesis, UCM 2021, section 6.3.2",
+    parameters: PARAMETERS,
+    build: Build::Online(|options: &BuildOptions| {
+        Box::new(OnlinePolicy::new(LfocOnline::new(options), Pace::new(options)))
+    }),
+};
+
+struct LfocOnline {
+    lfoc: Lfoc,
+    limits: Limits,
+    few_misses_mpkc: f64,
+    flat_ways: usize,
+    full_sweeps: bool,
+}
+
+/// What is known of a program.
+#[derive(Debug, Default)]
+struct Known {
+    /// None until it was sampled: its class is unknown.
+    sampled: Option<(CacheClass, WaysCurve)>,
+    watched: Watched,
+}
+
+impl LfocOnline {
+    fn new(options: &BuildOptions) -> Self {
+        let lfoc = Lfoc::new(options);
+        let high_mpkc = lfoc.limits().streaming_mpkc;
+        let limits = Limits {
+            high_mpkc,
+            low_mpkc: options.value(&LOW_SHARE) * high_mpkc,
+            memory_stalls: options.value(&STALLS),
+            periods: options.value(&PERIODS) as usize,
+            back_off: options.value(&BACK_OFF),
+            critical_slowdown: options.value(&CRITICAL_SLOWDOWN),
+        };
+        Self {
+            lfoc,
+            limits,
+            few_misses_mpkc: options.value(&FEW_MISSES),
+            flat_ways: options.value(&FLAT_WAYS) as usize,
+            full_sweeps: options.value(&FULL_SWEEPS) >= 0.5,
+        }
+    }
+}
+
+impl Scheme for LfocOnline {
+    type Known = Known;
+
+    fn name(&self) -> &'static str {
+        ENTRY.name
+    }
+
+    fn direction(&self) -> Option<Direction> {
+        Some(Direction::Growing)
+    }
+
+    /// Few misses: more ways would not help. Or some ways more, and hardly faster: it streams, or
+    /// needs no cache.
+    fn is_enough(&self, samples: &[(u32, Sample)]) -> bool {
+        let (Some((_, first)), Some((_, last))) = (samples.first(), samples.last()) else {
+            return false;
+        };
+        let flat = self.lfoc.limits().streaming_slowdown;
+        !self.full_sweeps
+            && (last.llc_mpkc < self.few_misses_mpkc
+                || samples.len() >= self.flat_ways && last.ipc < flat * first.ipc)
+    }
+
+    fn sampled(&self, known: &mut Known, curve: WaysCurve, cache: &Cache, _now: Nanoseconds) {
+        let class = classify(&curve, self.lfoc.limits());
+        let before = known.sampled.as_ref().map(|(class, _)| *class);
+        known.watched.sampled(before == Some(class), &curve, cache.way_bytes(), &self.limits);
+        known.sampled = Some((class, curve));
+    }
+
+    fn watch(&self, known: &mut Known, seen: &Seen) -> bool {
+        match &known.sampled {
+            Some((class, _)) => known.watched.has_changed(*class, seen, &self.limits),
+            None => false,
+        }
+    }
+
+    /// A program of unknown class counts as light sharing: it neither gets ways of its own nor is
+    /// it locked in with the streaming ones while others are.
+    fn partition(
+        &mut self,
+        programs: &[&Known],
+        cache: &Cache,
+        out: &mut Partition,
+    ) -> Result<Vec<String>, PartitionError> {
+        let flat = WaysPoint { slowdown: 1.0, ..WaysPoint::default() };
+        let Some(flat) = WaysCurve::new(vec![flat; cache.ways as usize]) else {
+            return Err(PartitionError::Ways { ways: cache.ways, least_ways: cache.least_ways });
+        };
+        let curve = |one: &&Known| one.sampled.as_ref().map(|(_, curve)| curve.clone());
+        let measured: Vec<WaysCurve> =
+            programs.iter().map(|one| curve(one).unwrap_or_else(|| flat.clone())).collect();
+        let curves: Vec<&WaysCurve> = measured.iter().collect();
+        let input = Input {
+            curves: &curves,
+            ways: cache.ways,
+            least_ways: cache.least_ways,
+            peak_bytes_per_s: cache.peak_bytes_per_s,
+        };
+        let class = |one: &&Known| one.sampled.as_ref().map(|(class, _)| *class);
+        let classes = programs.iter().map(|one| class(one).unwrap_or(CacheClass::LightSharing));
+        self.lfoc.cluster(classes, &input, out)?;
+        let why = |(place, one): (usize, &&Known)| match &one.sampled {
+            None => "class unknown".to_owned(),
+            Some((CacheClass::Sensitive, curve)) => {
+                let slowdown = curve.at(out.ways(place)).slowdown;
+                format!("sensitive, {slowdown:.2} x slowdown when sampled there")
+            }
+            Some((class, curve)) => format!("{}, {:.1} MPKC", class.name(), curve.at(1).llc_mpkc),
+        };
+        Ok(programs.iter().enumerate().map(why).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests;
