@@ -13,9 +13,9 @@ use super::line::{HeaderLine, LookLine, ProgramLine, ThreadLine, kept, kept_curv
 use crate::{Host, Reading, Round, TaskFacts};
 
 /// Writes what a host sees, look by look.
-#[derive(Debug)]
-pub struct Recorder<W> {
-    out: W,
+pub struct Recorder<'a> {
+    /// Not a parameter of the type: what writes the lines is then built with this crate.
+    out: Box<dyn Write + 'a>,
     online: Option<CpuSet>,
     /// Programs that are written down.
     programs: usize,
@@ -45,13 +45,14 @@ impl Written {
     }
 }
 
-impl<W: Write> Recorder<W> {
+impl<'a> Recorder<'a> {
     /// Begins a recording of what a host sees, which looks so often.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn new(out: W, host: &Host, interval_s: f64) -> io::Result<Self> {
+    pub fn new(out: impl Write + 'a, host: &Host, interval_s: f64) -> io::Result<Self> {
         let known = BTreeMap::new();
+        let out = Box::new(out);
         let mut own = Self { out, online: None, programs: 0, known, looks: 0, bytes: 0 };
         own.line(&HeaderLine {
             corun_live_recording: VERSION,
