@@ -4,6 +4,7 @@
 mod casc;
 mod di;
 mod dio;
+mod dio_lfoc;
 mod dio_power;
 mod dunn;
 mod dunn_online;
@@ -56,6 +57,7 @@ pub fn registry() -> &'static [PolicyEntry] {
         lfoc_online::ENTRY,
         kpart_dynaway::ENTRY,
         dunn_online::ENTRY,
+        dio_lfoc::ENTRY,
     ];
     REGISTRY
 }
