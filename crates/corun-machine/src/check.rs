@@ -21,6 +21,9 @@ const MEMORY_LATENCY_NS: RangeInclusive<f64> = 0.1..=1e6;
 const CACHE_LATENCY_NS: RangeInclusive<f64> = 0.0..=1e6;
 /// A slowdown, and what a miss per 1000 instructions adds to one.
 const PENALTY: RangeInclusive<f64> = 0.0..=1e3;
+/// Of a line through speedup factors.
+const COEFFICIENT: RangeInclusive<f64> = -1e3..=1e3;
+const AMP_THRESHOLD_MS: RangeInclusive<f64> = 0.1..=1e6;
 const MAX_CACHE_KIB: u64 = 1 << 32;
 const MAX_OBJECTS: u64 = 16 * MAX_CPUS;
 const MAX_DEPTH: usize = 32;
@@ -105,6 +108,29 @@ fn calibrations(calibration: &Calibration) -> Checked {
     }
     if let Some(threshold) = calibration.link_threshold_mpki {
         above_zero("calibration.link_threshold_mpki".to_owned(), threshold)?;
+    }
+    for (name, value, range) in [
+        ("low_btr_mb_per_s", calibration.low_btr_mb_per_s, &BANDWIDTH_MB_PER_S),
+        ("high_btr_mb_per_s", calibration.high_btr_mb_per_s, &BANDWIDTH_MB_PER_S),
+        ("amp_threshold_ms", calibration.amp_threshold_ms, &AMP_THRESHOLD_MS),
+    ] {
+        if let Some(value) = value {
+            within(format!("calibration.{name}"), value, range)?;
+        }
+    }
+    for (name, fit) in [
+        ("speedup_on_big", calibration.speedup_on_big),
+        ("speedup_on_small", calibration.speedup_on_small),
+    ] {
+        let Some(fit) = fit else { continue };
+        for (part, value) in [
+            ("intercept", fit.intercept),
+            ("per_ipc", fit.per_ipc),
+            ("per_mpki", fit.per_mpki),
+            ("per_apki", fit.per_apki),
+        ] {
+            within(format!("calibration.{name}.{part}"), value, &COEFFICIENT)?;
+        }
     }
     Ok(())
 }

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use crate::{
     BandwidthDomain, BandwidthKind, CacheType, Calibration, CoreType, CpuId, Inclusion, Machine,
-    MachineError, MachineSpec, NumaPenaltyFit, ObjectSpec, ObjectType, Place,
+    MachineError, MachineSpec, NumaPenaltyFit, ObjectSpec, ObjectType, Place, SpeedupFit,
 };
 
 const GOOD: &str = r#"version = 1
@@ -281,6 +281,15 @@ fn spec() -> impl Strategy<Value = MachineSpec> {
                 calibration: (n > 1).then_some(Calibration {
                     numa_penalty: Some(NumaPenaltyFit { intercept: 1.05, per_mpki: peak * 1e-6 }),
                     link_threshold_mpki: Some(peak),
+                    low_btr_mb_per_s: Some(peak * 0.5),
+                    amp_threshold_ms: Some(80.0),
+                    speedup_on_small: Some(SpeedupFit {
+                        intercept: 2.5,
+                        per_ipc: -peak * 1e-7,
+                        per_mpki: 0.01,
+                        per_apki: -0.002,
+                    }),
+                    ..Calibration::default()
                 }),
                 objects: vec![node],
             }

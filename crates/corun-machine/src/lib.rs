@@ -28,4 +28,5 @@ pub use presets::{preset, presets, resolve};
 pub use spec::{
     BandwidthDomain, BandwidthKind, CacheType, Calibration, CoreType, Inclusion,
     MACHINE_FILE_VERSION, MachineSpec, NumaPenaltyFit, ObjectSpec, ObjectType, PowerModel, Smt,
+    SpeedupFit,
 };

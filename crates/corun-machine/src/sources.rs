@@ -54,6 +54,11 @@ impl MachineSpec {
             };
             add("numa_penalty", calibration.numa_penalty.is_some());
             add("link_threshold_mpki", calibration.link_threshold_mpki.is_some());
+            add("low_btr_mb_per_s", calibration.low_btr_mb_per_s.is_some());
+            add("high_btr_mb_per_s", calibration.high_btr_mb_per_s.is_some());
+            add("amp_threshold_ms", calibration.amp_threshold_ms.is_some());
+            add("speedup_on_big", calibration.speedup_on_big.is_some());
+            add("speedup_on_small", calibration.speedup_on_small.is_some());
         }
         figures.sort_unstable();
         figures.dedup();

@@ -380,6 +380,46 @@ pub struct Calibration {
     /// between nodes is saturated if they all go through it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link_threshold_mpki: Option<f64>,
+    /// Bus transfer rate in MB/s below which a thread on a big core hardly suffers from others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub low_btr_mb_per_s: Option<f64>,
+    /// Bus transfer rate in MB/s of a cluster of big cores below which nobody there suffers much.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub high_btr_mb_per_s: Option<f64>,
+    /// How far one thread's progress may be ahead of another's before they change core types, in ms
+    /// of time alone on a big core: so that there is one swap in 400 ms on average.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub amp_threshold_ms: Option<f64>,
+    /// Speedup factor of a thread by what is counted while it is on a big core.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub speedup_on_big: Option<SpeedupFit>,
+    /// The same while it is on a small core.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub speedup_on_small: Option<SpeedupFit>,
+}
+
+/// Speedup factor (instructions a second on a big core / on a small one) as a linear function of
+/// counts on one of them.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SpeedupFit {
+    /// The factor at no counts at all.
+    pub intercept: f64,
+    /// What each instruction per cycle adds.
+    pub per_ipc: f64,
+    /// What each LLC miss per 1000 instructions adds.
+    pub per_mpki: f64,
+    /// What each LLC access per 1000 instructions adds.
+    pub per_apki: f64,
+}
+
+impl SpeedupFit {
+    /// The factor of a thread with these instructions per cycle, LLC misses and LLC accesses per 1000
+    /// instructions; at least 1.
+    pub fn at(&self, ipc: f64, mpki: f64, apki: f64) -> f64 {
+        let Self { intercept, per_ipc, per_mpki, per_apki } = self;
+        (intercept + per_ipc * ipc + per_mpki * mpki + per_apki * apki).max(1.0)
+    }
 }
 
 /// NUMA penalty (cycles per instruction with all memory on another node / with local memory) as a

@@ -39,7 +39,9 @@ pub use options::{
     NameError, SpaceLaw,
 };
 pub use outcome::{Demand, Outcome};
-pub use program::{CacheGroup, Flow, LoadedPhase, LoadedProgram, LoadedStretch, Member, Running};
+pub use program::{
+    CacheGroup, Flow, LoadedPhase, LoadedProgram, LoadedStretch, Member, PhaseMix, Running,
+};
 pub use scratch::Scratch;
 pub use site::{DEFAULT_MEMORY_LATENCY_NS, DEFAULT_SMT_THROUGHPUT};
 pub use stretch::{PassedDomain, Stretched};

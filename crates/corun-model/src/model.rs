@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use corun_machine::Machine;
-use corun_profile::{Profile, ProfileData, Stretch, TABLE_INSTRUCTIONS};
+use corun_profile::{Phase, Profile, ProfileData, Stretch, TABLE_INSTRUCTIONS};
 
 use crate::bandwidth::{self, LimitBandwidth};
 use crate::domains::Domains;
@@ -13,7 +13,7 @@ use crate::interval;
 use crate::options::{BandwidthModel, Compatibility, MAX_SOLO_PEAK_SHARE, ModelOptions};
 use crate::outcome::{Demand, Outcome};
 use crate::pipeline::{self, Context};
-use crate::program::{Flow, LoadedPhase, LoadedProgram, LoadedStretch, Member, Running};
+use crate::program::{Flow, LoadedPhase, LoadedProgram, LoadedStretch, Member, PhaseMix, Running};
 use crate::scratch::{Scratch, recycle};
 use crate::site::Site;
 use crate::space::{self, DivideSpace};
@@ -118,11 +118,15 @@ impl Model {
         profile
             .check()
             .map_err(|fault| ModelError::Profile { program: profile.name.clone(), fault })?;
-        let phases: Vec<(f64, Vec<PhaseTable>)> = match &profile.data {
+        let phases: Vec<(f64, Option<PhaseMix>, Vec<PhaseTable>)> = match &profile.data {
             ProfileData::Recording(recording) => {
-                let phase = |phase| {
+                let phase = |phase: &Phase| {
                     let tables = self.sites.iter().map(|site| interval::table(phase, site));
-                    (phase.instructions as f64, tables.collect())
+                    let mix = PhaseMix {
+                        l1_accesses_pki: phase.data_accesses_pki,
+                        branches_pki: phase.mix.branches_pki,
+                    };
+                    (phase.instructions as f64, Some(mix), tables.collect())
                 };
                 recording.phases.iter().map(phase).collect()
             }
@@ -133,12 +137,12 @@ impl Model {
                     .iter()
                     .map(|site| imported::table(profile, table, &self.machine, site, kind))
                     .collect();
-                vec![(TABLE_INSTRUCTIONS as f64, tables?)]
+                vec![(TABLE_INSTRUCTIONS as f64, None, tables?)]
             }
         };
         let phases: Vec<LoadedPhase> = phases
             .into_iter()
-            .map(|(instructions, tables)| self.phase(instructions, tables))
+            .map(|(instructions, mix, tables)| self.phase(instructions, mix, tables))
             .collect();
         let sequence = match &profile.data {
             ProfileData::Recording(recording) => {
@@ -154,8 +158,16 @@ impl Model {
         };
         let whole = (phases.len() > 1).then(|| self.whole(&phases));
         let name = profile.name.clone();
-        let mut program = LoadedProgram { name, phases, sequence, whole, numa_penalty: None };
+        let mut program = LoadedProgram {
+            name,
+            phases,
+            sequence,
+            whole,
+            numa_penalty: None,
+            speedup_factor: None,
+        };
         program.numa_penalty = self.numa_penalty(&program);
+        program.speedup_factor = self.speedup_factor(&program);
         Ok(program)
     }
 
@@ -165,10 +177,15 @@ impl Model {
             whole::table(&of_phases.collect::<Vec<_>>(), at)
         });
         let instructions = phases.iter().map(|phase| phase.instructions).sum();
-        self.phase(instructions, tables.collect())
+        self.phase(instructions, None, tables.collect())
     }
 
-    fn phase(&self, instructions: f64, tables: Vec<PhaseTable>) -> LoadedPhase {
+    fn phase(
+        &self,
+        instructions: f64,
+        mix: Option<PhaseMix>,
+        tables: Vec<PhaseTable>,
+    ) -> LoadedPhase {
         let mut best = (0.0, Demand::default());
         for (site, table) in self.sites.iter().zip(&tables) {
             let whole = table.demand(table.solo_bytes(site.llc_bytes));
@@ -182,7 +199,8 @@ impl Model {
                 best = (speed, whole);
             }
         }
-        LoadedPhase { instructions, best_instructions_per_s: best.0, best: best.1, tables }
+        let (best_instructions_per_s, best) = best;
+        LoadedPhase { instructions, best_instructions_per_s, best, mix, tables }
     }
 
     pub(crate) fn domains(&self) -> &Domains {

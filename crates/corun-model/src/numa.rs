@@ -1,4 +1,5 @@
-//! What it costs a program alone to have its memory on another node.
+//! Figures of a program alone at other places than its best: with its memory on another node, on a
+//! slower core.
 
 use crate::model::Model;
 use crate::outcome::Outcome;
@@ -31,6 +32,24 @@ impl Model {
             });
         }
         Some(remote_s / (nodes - 1) as f64 / local_s)
+    }
+
+    /// Speedup factor (García García, thesis UCM 2021, section 3.3): instructions a second on a core of
+    /// the type of the highest capacity / on one of the lowest, alone, over all phases by their time.
+    /// None on a machine of one core type.
+    pub(crate) fn speedup_factor(&self, program: &LoadedProgram) -> Option<f64> {
+        let machine = self.machine();
+        let capacity = |cpu: usize| machine.core_types()[machine.cpus()[cpu].core_type].capacity;
+        let by_capacity = |one: &usize, other: &usize| capacity(*one).total_cmp(&capacity(*other));
+        let fastest = self.one_cpu_a_site().max_by(by_capacity)?;
+        let slowest = self.one_cpu_a_site().min_by(by_capacity)?;
+        if machine.cpus()[fastest].core_type == machine.cpus()[slowest].core_type {
+            return None;
+        }
+        let alone = |cpu: usize| {
+            seconds(program, |phase| self.solo(program, phase, cpu).instructions_per_s)
+        };
+        Some(alone(slowest) / alone(fastest))
     }
 
     /// The CPU (index) on which the program alone takes the least time, and that time.

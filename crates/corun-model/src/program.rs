@@ -16,6 +16,9 @@ pub struct LoadedProgram {
     /// Alone, its cycles per instruction with all memory on another node / with local memory, over
     /// all phases by their time; the mean over the other nodes. None on a machine of one node.
     pub numa_penalty: Option<f64>,
+    /// Alone, its speed on a core of the fastest type / on one of the slowest, over all phases by
+    /// their time. None on a machine of one core type.
+    pub speedup_factor: Option<f64>,
     /// All phases as one; none where there is one phase, which is the whole.
     pub(crate) whole: Option<LoadedPhase>,
 }
@@ -39,8 +42,19 @@ pub struct LoadedPhase {
     pub best_instructions_per_s: f64,
     /// Its figures alone with the whole LLC at its best place.
     pub best: Demand,
+    /// What its instructions are, where the profile says.
+    pub mix: Option<PhaseMix>,
     /// By site: see [`crate::site`].
     pub(crate) tables: Vec<PhaseTable>,
+}
+
+/// What a phase's instructions are: figures that no cache and no other program changes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PhaseMix {
+    /// Data accesses (L1 accesses) per 1000 instructions.
+    pub l1_accesses_pki: f64,
+    /// Branches per 1000 instructions.
+    pub branches_pki: f64,
 }
 
 impl LoadedProgram {

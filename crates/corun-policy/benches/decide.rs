@@ -74,6 +74,7 @@ fn threads(machine: &Machine, count: u64) -> Vec<ThreadView> {
                 instructions_per_s: 1e9,
                 memory_bytes_per_s: mpki * 64e6,
                 numa_penalty: Some(1.0 + mpki * 0.01),
+                speedup_factor: None,
             }),
             by_ways: None,
             llc_occupancy_bytes: None,

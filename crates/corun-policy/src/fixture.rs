@@ -63,6 +63,7 @@ pub(crate) fn threads(machine: &Machine, solo_mpki: &[Option<f64>]) -> Vec<Threa
         instructions_per_s: 1e9,
         memory_bytes_per_s: llc_mpki * 64e6,
         numa_penalty: None,
+        speedup_factor: None,
     };
     solo_mpki
         .iter()

@@ -4,6 +4,8 @@
 //! carried out, nor whether the machine is real. [`registry()`] lists the policies there are,
 //! [`build`] makes one by its name. docs/policies.md describes each, ARCHITECTURE.md walks through a new one.
 
+mod asymmetry;
+mod linear;
 mod numa;
 mod partitioning;
 mod plan;
@@ -16,11 +18,12 @@ mod stored;
 mod view;
 mod ways_curve;
 
+pub use asymmetry::speedup::{SpeedupPoint, fit_speedup};
 pub use partitioning::{
     CacheClass, Cap, ClassLimits, Input, Partition, PartitionError, Partitioner, classify,
 };
 pub use plan::{Action, ActionKind, CachePart, Plan, Step};
-pub use policies::{CascFindings, casc_observed, registry};
+pub use policies::{CascFindings, casc_observed, phase_hit_rate, registry};
 pub use policy::{CounterKind, Event, Interval, Needs, Policy};
 pub use registry::{
     Build, BuildError, BuildOptions, Parameter, PolicyEntry, PolicyKind, build, build_partitioner,

@@ -1,6 +1,8 @@
 //! The policies, one file each. A new one is its file, its `mod` line and its line in
 //! [`registry`].
 
+mod acfs;
+mod camps;
 mod casc;
 mod di;
 mod dio;
@@ -9,6 +11,9 @@ mod dio_power;
 mod dunn;
 mod dunn_online;
 mod equal_part;
+mod equal_progress;
+mod hmp;
+mod hsp;
 mod kpart;
 mod kpart_dynaway;
 mod lfoc;
@@ -20,11 +25,13 @@ mod maximum_local;
 mod mlb;
 mod n_mass;
 mod random;
+mod rr;
 mod ucp;
 mod ucp_slowdown;
 mod vbsc;
 mod yu_petrov;
 
+pub use camps::phase_hit_rate;
 pub use casc::{CascFindings, casc_observed};
 
 use crate::PolicyEntry;
@@ -46,6 +53,12 @@ pub fn registry() -> &'static [PolicyEntry] {
         casc::ENTRY,
         mlb::ENTRY,
         vbsc::ENTRY,
+        hmp::ENTRY,
+        hsp::ENTRY,
+        rr::ENTRY,
+        equal_progress::ENTRY,
+        acfs::ENTRY,
+        camps::ENTRY,
         equal_part::ENTRY,
         ucp::ENTRY,
         ucp_slowdown::ENTRY,

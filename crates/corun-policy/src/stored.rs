@@ -47,5 +47,6 @@ pub fn solo_figures(program: &LoadedProgram) -> SoloFigures {
         instructions_per_s: instructions / seconds,
         memory_bytes_per_s: bytes / seconds,
         numa_penalty: program.numa_penalty,
+        speedup_factor: program.speedup_factor,
     }
 }

@@ -111,6 +111,9 @@ pub struct SoloFigures {
     /// Cycles per instruction with all memory on another node / with local memory; none on a
     /// machine of one node.
     pub numa_penalty: Option<f64>,
+    /// Instructions a second on a core of the fastest type / on one of the slowest, alone; none on a
+    /// machine of one core type.
+    pub speedup_factor: Option<f64>,
 }
 
 /// What a count of cache events covers.

@@ -29,11 +29,13 @@ pub const SUPPORTED_ACTIONS: [ActionKind; 7] = [
 ];
 
 /// Counters that the simulator models.
-pub const SUPPORTED_COUNTERS: [CounterKind; 8] = [
+pub const SUPPORTED_COUNTERS: [CounterKind; 10] = [
     CounterKind::Instructions,
     CounterKind::Cycles,
     CounterKind::LlcReferences,
     CounterKind::LlcMisses,
+    CounterKind::L1Accesses,
+    CounterKind::Branches,
     CounterKind::MemoryBytes,
     CounterKind::MemoryStalls,
     CounterKind::MemoryRetries,
@@ -246,7 +248,10 @@ impl Engine<'_> {
             let start = self.records[thread.id.0 as usize].start.0;
             let since = if known { hosted.last } else { start.max(hosted.last) };
             let before = if known { hosted.seen[slot].totals } else { Totals::default() };
-            let counters = counters(&before, &thread.totals, self.now - since);
+            let mut counters = counters(&before, &thread.totals, self.now - since);
+            if thread.mix.is_none() {
+                (counters.l1_accesses_per_s, counters.branches_per_s) = (None, None);
+            }
             hosted.seen[slot] = Seen { id: thread.id, totals: thread.totals, counters };
         }
         hosted.last = self.now;
@@ -375,8 +380,8 @@ fn counters(before: &Totals, after: &Totals, ns: u64) -> Counters {
         cycles_per_s: Some(cycles),
         llc_references: scoped(|totals| totals.references),
         llc_misses: scoped(|totals| totals.misses),
-        l1_accesses_per_s: None,
-        branches_per_s: None,
+        l1_accesses_per_s: Some(rate(|totals| totals.l1_accesses)),
+        branches_per_s: Some(rate(|totals| totals.branches)),
         memory_bytes_per_s: Some(rate(|totals| totals.bytes)),
         memory_stall_share: (cycles > 0.0).then(|| stalled / cycles),
         memory_retries_per_s: Some(rate(|totals| totals.retries)),

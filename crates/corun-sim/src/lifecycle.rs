@@ -60,6 +60,8 @@ impl Totals {
         self.bytes += other.bytes;
         self.stall_cycles += other.stall_cycles;
         self.retries += other.retries;
+        self.l1_accesses += other.l1_accesses;
+        self.branches += other.branches;
     }
 }
 
@@ -103,6 +105,7 @@ impl Engine<'_> {
                     home: None,
                     stretch: 0,
                     phase: 0,
+                    mix: None,
                     done: Done::default(),
                     outcome: corun_model::Outcome::default(),
                     clock: 0.0,
@@ -156,7 +159,8 @@ impl Engine<'_> {
             self.next_thread += 1;
             // Every run of a program, and its run alone, waits at the same points for as long.
             let waits = self.waits_stream(slot);
-            let phase = self.tables.program(self.threads[slot].program).sequence[0].phase;
+            let program = self.tables.program(self.threads[slot].program);
+            let phase = program.sequence[0].phase;
             let thread = &mut self.threads[slot];
             thread.waits = waits;
             thread.id = id;
@@ -170,6 +174,7 @@ impl Engine<'_> {
             thread.home = home;
             thread.stretch = 0;
             thread.phase = phase;
+            thread.mix = program.phases[phase].mix;
             thread.done = Done::default();
             thread.outcome = corun_model::Outcome::default();
             thread.since = self.now;
@@ -236,7 +241,8 @@ impl Engine<'_> {
     fn next_stretch(&mut self, slot: usize) -> bool {
         let app = self.threads[slot].app;
         let before = self.threads[slot].phase;
-        let sequence = &self.tables.program(self.threads[slot].program).sequence;
+        let program = self.tables.program(self.threads[slot].program);
+        let sequence = &program.sequence;
         loop {
             let lengths = &self.apps[app].lengths;
             let thread = &mut self.threads[slot];
@@ -249,6 +255,7 @@ impl Engine<'_> {
             }
             thread.stretch += 1;
             thread.phase = sequence[thread.stretch].phase;
+            thread.mix = program.phases[thread.phase].mix;
             thread.done = Done::default();
             // What was executed beyond the stretch's end, within the last nanosecond.
             thread.done.add(over);

@@ -1,6 +1,6 @@
 //! A thread: its progress, its counts, its place in the scheduler.
 
-use corun_model::Outcome;
+use corun_model::{Outcome, PhaseMix};
 use corun_policy::{ProcessId, REQUEST_BYTES, ThreadId};
 use fixedbitset::FixedBitSet;
 use rand_pcg::Pcg64Mcg;
@@ -61,6 +61,10 @@ pub(crate) struct Totals {
     pub(crate) bytes: f64,
     pub(crate) stall_cycles: f64,
     pub(crate) retries: f64,
+    /// 0 where the program's mix is unknown.
+    pub(crate) l1_accesses: f64,
+    /// As `l1_accesses`.
+    pub(crate) branches: f64,
 }
 
 /// A thread of a program. Its slot is used again by the program's next run, its id is not.
@@ -92,6 +96,8 @@ pub(crate) struct Thread {
     /// Place in its program's sequence, and the phase that is.
     pub(crate) stretch: usize,
     pub(crate) phase: usize,
+    /// What the phase's instructions are, where its profile says.
+    pub(crate) mix: Option<PhaseMix>,
     pub(crate) done: Done,
     /// Its rates now; all 0 when it is not running.
     pub(crate) outcome: Outcome,
@@ -150,6 +156,8 @@ impl Thread {
             bytes,
             retries: bytes / REQUEST_BYTES * rates.memory_retries_per_request,
             stall_cycles: cycles * rates.memory_stall_share,
+            l1_accesses: instructions * self.mix.map_or(0.0, |mix| mix.l1_accesses_pki) * 1e-3,
+            branches: instructions * self.mix.map_or(0.0, |mix| mix.branches_pki) * 1e-3,
         }
     }
 

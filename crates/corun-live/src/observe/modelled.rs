@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use corun_machine::Machine;
-use corun_model::{LoadedProgram, Member, Model, Outcome, Running, Scratch};
+use corun_model::{LoadedProgram, Member, Model, Outcome, PhaseMix, Running, Scratch};
 use corun_policy::{
     CounterKind, Counters, Nanoseconds, REQUEST_BYTES, Scope, ScopedRate, ThreadId, ThreadState,
 };
@@ -118,6 +118,8 @@ impl Source for Modelled {
             CounterKind::Cycles,
             CounterKind::LlcReferences,
             CounterKind::LlcMisses,
+            CounterKind::L1Accesses,
+            CounterKind::Branches,
             CounterKind::MemoryBytes,
             CounterKind::MemoryStalls,
             CounterKind::MemoryRetries,
@@ -135,9 +137,8 @@ impl Source for Modelled {
         let seconds = before.map_or(0.0, |before| (now.0 - before.0) as f64 * 1e-9);
         let outcomes = self.outcomes(threads);
         for ((thread, reading), outcome) in threads.iter().zip(readings).zip(outcomes) {
-            if self.program(thread).is_none() {
-                continue;
-            }
+            let Some(program) = self.program(thread) else { continue };
+            let mix = program.phases[self.phase(program, thread.id)].mix;
             let share = thread.cpu_share.unwrap_or(0.0);
             let outcome = outcome.unwrap_or_default();
             let clock_hz =
@@ -149,6 +150,9 @@ impl Source for Modelled {
                 let per_s = per_1000 * instructions_per_s / 1000.0;
                 Some(ScopedRate { per_s, scope: Scope::DemandAndPrefetch })
             };
+            let of_mix = |pki: fn(&PhaseMix) -> f64| {
+                mix.as_ref().map(|mix| pki(mix) * instructions_per_s / 1000.0)
+            };
             let bytes_per_s = outcome.bytes_per_s * share;
             let retries = bytes_per_s / REQUEST_BYTES * outcome.memory_retries_per_request;
             reading.counters = Counters {
@@ -157,10 +161,12 @@ impl Source for Modelled {
                 cycles_per_s: Some(cycles_per_s),
                 llc_references: scoped(outcome.llc_apki),
                 llc_misses: scoped(outcome.llc_mpki),
+                l1_accesses_per_s: of_mix(|mix| mix.l1_accesses_pki)
+                    .or(reading.counters.l1_accesses_per_s),
+                branches_per_s: of_mix(|mix| mix.branches_pki).or(reading.counters.branches_per_s),
                 memory_bytes_per_s: Some(bytes_per_s),
                 memory_retries_per_s: Some(retries),
                 memory_stall_share: (cycles_per_s > 0.0).then_some(outcome.memory_stall_share),
-                ..reading.counters
             };
             reading.llc_occupancy_bytes = Some(outcome.occupancy_bytes);
         }

@@ -164,6 +164,8 @@ pub(super) struct SoloLine {
     memory_bytes_per_s: f64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     numa_penalty: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    speedup_factor: Option<f64>,
 }
 
 /// A program alone with 1, 2, 3 .. ways of its LLC.
@@ -294,6 +296,7 @@ impl From<&SoloFigures> for SoloLine {
             instructions_per_s: nine_digits(solo.instructions_per_s),
             memory_bytes_per_s: nine_digits(solo.memory_bytes_per_s),
             numa_penalty: solo.numa_penalty.map(nine_digits),
+            speedup_factor: solo.speedup_factor.map(nine_digits),
         }
     }
 }
@@ -306,6 +309,7 @@ impl SoloLine {
             instructions_per_s: self.instructions_per_s,
             memory_bytes_per_s: self.memory_bytes_per_s,
             numa_penalty: self.numa_penalty,
+            speedup_factor: self.speedup_factor,
         }
     }
 }

@@ -181,6 +181,7 @@ fn thread(number: u32) -> impl Strategy<Value = Option<(Followed, Reading)>> {
             instructions_per_s: 1e9,
             memory_bytes_per_s: 0.0,
             numa_penalty: Some(1.25),
+            speedup_factor: Some(2.5),
         };
         let facts = TaskFacts {
             task: Task { pid: number / 2 * 2, tid: number, start_ticks },

@@ -6,7 +6,6 @@
 //! ratios of groups follow the PCMRs, from these each CPU's MAX_PCMR.
 
 mod buckets;
-mod linear;
 mod measure;
 mod parameters;
 mod sampled;

@@ -1,7 +1,7 @@
 //! What CASC measures while threads run: a group's miss ratio over an interval in which the same
 //! threads are on the CPUs, and the estimates that are made of such intervals.
 
-use crate::policies::casc::linear::{Equation, least_squares, solve};
+use crate::linear::{Equation, least_squares, solve};
 use crate::{Counted, Nanoseconds, ThreadId, ThreadState, View};
 
 /// The threads that are on CPUs, since when, and their counts then.

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::policies::casc::linear::{Equation, least_squares};
+use crate::linear::{Equation, least_squares};
 use crate::policies::casc::measure::{Mean, RIDGE};
 use crate::{ThreadId, View};
 

@@ -28,6 +28,8 @@ pub(crate) enum StudyCommand {
     Mlb(PaperStudyArgs),
     /// CASC on a multithreaded chip: miss ratio, throughput, fairness, accuracy (CASC, section 5)
     Casc(PaperStudyArgs),
+    /// CAMPS and its rivals on big and small cores (García García's thesis, chapter 4)
+    Camps(PaperStudyArgs),
     /// LFOC, KPart and Dunn with known curves and with sampled ones, and what sampling costs (LFOC, chapter 6)
     Lfoc(PaperStudyArgs),
     /// Partitions and clusters of a cache's ways: how many, how near policies are, what the best is

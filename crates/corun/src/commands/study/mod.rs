@@ -1,6 +1,7 @@
 //! `corun study`: one module a study. An experiment of a paper is its module, its line in
 //! [`PAPER_STUDIES`] and its name in [`StudyCommand`].
 
+mod camps;
 mod casc;
 mod classification;
 mod curve_pairs;
@@ -31,12 +32,14 @@ const PAPER_STUDIES: &[PaperStudy] = &[
     n_mass::STUDY,
     mlb::STUDY,
     casc::STUDY,
+    camps::STUDY,
     lfoc::STUDY,
 ];
 
 pub(super) fn run(command: &StudyCommand) -> Outcome<String> {
     match command {
         StudyCommand::All(arguments) => paper::run_all(PAPER_STUDIES, arguments),
+        StudyCommand::Camps(arguments) => paper::run(&camps::STUDY, arguments),
         StudyCommand::Casc(arguments) => paper::run(&casc::STUDY, arguments),
         StudyCommand::Classification(arguments) => paper::run(&classification::STUDY, arguments),
         StudyCommand::Factors(arguments) => factors::run(arguments),

@@ -172,6 +172,7 @@ impl Source for Counts {
                     instructions_per_s: 2e9,
                     memory_bytes_per_s: 1e9,
                     numa_penalty: None,
+                    speedup_factor: None,
                 });
                 let point = WaysPoint { slowdown: 1.0, llc_mpkc: 22.0, ..WaysPoint::default() };
                 reading.by_ways = WaysCurve::new(vec![point; 4]).map(Arc::new);

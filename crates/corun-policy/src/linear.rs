@@ -2,7 +2,7 @@
 
 /// Solves `matrix` x = `right` by Gaussian elimination with row pivoting; none where the matrix is
 /// singular. Row by row, each as long as `right`.
-pub(super) fn solve(mut matrix: Vec<Vec<f64>>, mut right: Vec<f64>) -> Option<Vec<f64>> {
+pub(crate) fn solve(mut matrix: Vec<Vec<f64>>, mut right: Vec<f64>) -> Option<Vec<f64>> {
     let count = right.len();
     for column in 0..count {
         let size = |row: &usize| matrix[*row][column].abs();
@@ -31,16 +31,16 @@ pub(super) fn solve(mut matrix: Vec<Vec<f64>>, mut right: Vec<f64>) -> Option<Ve
 
 /// An equation: coefficients by unknown, right side, weight.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Equation {
-    pub(super) coefficients: Vec<f64>,
-    pub(super) right: f64,
-    pub(super) weight: f64,
+pub(crate) struct Equation {
+    pub(crate) coefficients: Vec<f64>,
+    pub(crate) right: f64,
+    pub(crate) weight: f64,
 }
 
 /// The unknowns for which the weighted squares of the equations' errors, plus `ridge` times the
 /// squares of the distances from `prior`, are least. With `ridge` above 0 there is always one answer,
 /// and what the equations leave open is as in the prior.
-pub(super) fn least_squares(equations: &[Equation], prior: &[f64], ridge: f64) -> Option<Vec<f64>> {
+pub(crate) fn least_squares(equations: &[Equation], prior: &[f64], ridge: f64) -> Option<Vec<f64>> {
     let count = prior.len();
     let mut matrix = vec![vec![0.0; count]; count];
     let mut right: Vec<f64> = prior.iter().map(|one| ridge * one).collect();

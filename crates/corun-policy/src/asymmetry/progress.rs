@@ -1,0 +1,136 @@
+//! Progress counters: time on CPUs, each part of it by what it was worth (García García, thesis UCM
+//! 2021, equation 4.2; Saez et al., ACFS, for the same with another idea of a slowdown).
+//!
+//! The thesis adds 100 a tick; here the unit is a millisecond of the thread alone on a big core.
+
+use super::by_thread::ByThread;
+use crate::{Nanoseconds, ProcessId, ThreadId, ThreadView, View};
+
+/// A thread's account.
+#[derive(Debug, Clone, Copy)]
+struct Account {
+    progress_ms: f64,
+    /// Time on CPUs that is counted already, in seconds.
+    counted_s: f64,
+    /// Time on CPUs since the account was opened, in seconds.
+    ran_s: f64,
+    /// The same, each part of it times the slowdown then.
+    slowdown_time_s: f64,
+    asleep_since: Option<Nanoseconds>,
+}
+
+/// The accounts of all threads.
+#[derive(Debug, Default)]
+pub(crate) struct Progress {
+    accounts: ByThread<Account>,
+    /// In the order of the view's threads.
+    pub(crate) progress_ms: Vec<f64>,
+    last: Nanoseconds,
+}
+
+impl Progress {
+    /// Opens accounts for new threads with the highest counter there is (section 4.3.3).
+    pub(crate) fn align(&mut self, view: &View<'_>) {
+        let highest = self.accounts.values().iter().map(|one| one.progress_ms).fold(0.0, f64::max);
+        self.accounts.align(view.threads, |thread| Account {
+            progress_ms: highest,
+            counted_s: thread.counted.cpu_s.unwrap_or(0.0),
+            ran_s: 0.0,
+            slowdown_time_s: 0.0,
+            asleep_since: None,
+        });
+        self.publish();
+    }
+
+    fn publish(&mut self) {
+        self.progress_ms.clear();
+        self.progress_ms.extend(self.accounts.values().iter().map(|one| one.progress_ms));
+    }
+
+    /// Counts an interval: each thread's time on CPUs by its slowdown and weight.
+    pub(crate) fn advance(&mut self, view: &View<'_>, slowdowns: &[f64], weights: &[f64]) {
+        let seconds = (view.now.0.saturating_sub(self.last.0)) as f64 * 1e-9;
+        self.last = view.now;
+        for (place, account) in self.accounts.values_mut().iter_mut().enumerate() {
+            let thread = &view.threads[place];
+            let ran_s = match thread.counted.cpu_s {
+                Some(cpu_s) => {
+                    let ran_s = (cpu_s - account.counted_s).max(0.0);
+                    account.counted_s = cpu_s;
+                    ran_s
+                }
+                None => thread.counters.cpu_share.unwrap_or(0.0) * seconds,
+            };
+            let slowdown = slowdowns[place].max(1.0);
+            account.progress_ms += 1e3 * ran_s / (slowdown * weights[place]);
+            account.ran_s += ran_s;
+            account.slowdown_time_s += ran_s * slowdown;
+        }
+        self.publish();
+    }
+
+    pub(crate) fn slept(&mut self, id: ThreadId, now: Nanoseconds) {
+        if let Some(place) = self.accounts.place(id) {
+            self.accounts.values_mut()[place].asleep_since = Some(now);
+        }
+    }
+
+    /// A thread that slept for longer than a swap there and back takes it comes back with at least the
+    /// lowest counter of the others (section 4.3.3).
+    pub(crate) fn woke(&mut self, id: ThreadId, now: Nanoseconds, threshold_ms: f64) {
+        let Some(place) = self.accounts.place(id) else { return };
+        let account = &mut self.accounts.values_mut()[place];
+        let Some(since) = account.asleep_since.take() else { return };
+        let mean = account.slowdown_time_s / account.ran_s;
+        let slowdown = if mean.is_finite() { mean.max(1.0) } else { 1.0 };
+        let slept_ms = now.0.saturating_sub(since.0) as f64 * 1e-6;
+        let others = self.progress_ms.iter().enumerate().filter(|(one, _)| *one != place);
+        let lowest = others.map(|(_, &progress)| progress).fold(f64::INFINITY, f64::min);
+        if slept_ms > there_and_back_ms(threshold_ms, slowdown) && lowest.is_finite() {
+            let account = &mut self.accounts.values_mut()[place];
+            account.progress_ms = account.progress_ms.max(lowest);
+            self.publish();
+        }
+    }
+
+    /// The mean of all counters.
+    pub(crate) fn mean_ms(&self) -> f64 {
+        self.progress_ms.iter().sum::<f64>() / self.progress_ms.len().max(1) as f64
+    }
+}
+
+/// How long a thread that was just swapped to a small core waits for its big core: it is ahead of
+/// the other by the threshold, and falls behind by as much, at 1 - 1 / slowdown a unit of time.
+pub(crate) fn there_and_back_ms(threshold_ms: f64, slowdown: f64) -> f64 {
+    2.0 * threshold_ms / (1.0 - 1.0 / slowdown)
+}
+
+/// Slowdowns of whole programs: what one big core would do for a thread, divided by the program's
+/// runnable threads (section 4.3.5).
+pub(crate) fn of_programs(threads: &[ThreadView], values: &mut [f64]) {
+    let runnable = |thread: &&ThreadView| super::sides::is_runnable(thread);
+    let mut processes: Vec<ProcessId> =
+        threads.iter().filter(runnable).map(|thread| thread.process).collect();
+    processes.sort_unstable();
+    for (thread, value) in threads.iter().zip(values) {
+        let first = processes.partition_point(|&process| process < thread.process);
+        let count = processes[first..].partition_point(|&process| process == thread.process);
+        *value = 1.0 + (*value - 1.0) / count.max(1) as f64;
+    }
+}
+
+/// Weights that favour who gains most by big cores (equation 4.4); those of the threads where the
+/// unfairness factor is 1 or all gain alike.
+pub(crate) fn dynamic_weights(threads: &[ThreadView], factor: f64, speedups: &[f64]) -> Vec<f64> {
+    let weight = |thread: &ThreadView| if thread.weight > 0.0 { thread.weight } else { 1.0 };
+    let least = speedups.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = speedups.iter().copied().fold(0.0, f64::max);
+    let gains = |speedup: f64| {
+        if most > least { (factor - 1.0) * (speedup - least) / (most - least) } else { 0.0 }
+    };
+    threads
+        .iter()
+        .zip(speedups)
+        .map(|(thread, &speedup)| weight(thread) * (1.0 + gains(speedup)))
+        .collect()
+}

@@ -1,0 +1,281 @@
+use corun_machine::CpuId;
+
+use super::history::{Control, History};
+use super::non_work_conserving::Cluster;
+use super::*;
+use crate::asymmetry::tests::{carry_out, running, two_and_four, view_at};
+use crate::{Action, Counters, Policy, Scope, ScopedRate, ThreadState, ThreadView, build};
+
+fn at(l1_percent: f64, branch_percent: f64) -> Control {
+    Control { l1_percent, branch_percent }
+}
+
+/// Runs all the time at so many instructions a second, drawing so many MB/s, in a phase of so many L1
+/// accesses and branches in % of instructions.
+fn count(thread: &mut ThreadView, speed: f64, mb_per_s: f64, phase: Control) {
+    thread.counters = Counters {
+        cpu_share: Some(1.0),
+        instructions_per_s: Some(speed),
+        llc_misses: Some(ScopedRate {
+            per_s: mb_per_s * 1e6 / 64.0,
+            scope: Scope::DemandAndPrefetch,
+        }),
+        l1_accesses_per_s: Some(speed * phase.l1_percent / 100.0),
+        branches_per_s: Some(speed * phase.branch_percent / 100.0),
+        ..Counters::default()
+    };
+}
+
+/// A policy whose threads were seen arriving, on their sides already.
+fn camps(machine: &Machine, threads: &[ThreadView], parameters: &[(&str, f64)]) -> Camps {
+    let parameters = parameters.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
+    let mut policy = Camps::new(&BuildOptions { seed: 0, parameters });
+    for thread in threads {
+        let plan = policy.on_event(&Event::Arrived(thread.id), &view_at(machine, threads, 0));
+        assert_eq!(plan.map(|plan| plan.steps.len()), Some(0));
+    }
+    policy
+}
+
+/// An interval of 50 ms later.
+fn next(policy: &mut Camps, machine: &Machine, threads: &mut [ThreadView], interval: u64) -> Plan {
+    for thread in threads.iter_mut().filter(|one| is_runnable(one)) {
+        *thread.counted.cpu_s.get_or_insert(0.0) += 0.05;
+    }
+    let plan = policy.decide(&view_at(machine, threads, 50 * interval));
+    carry_out(threads, &plan);
+    plan
+}
+
+#[test]
+fn a_phase_is_known_by_its_manhattan_distance() {
+    let mut table = History::new(22, 2.0);
+    assert!(!table.record(at(30.0, 10.0), 1e9));
+    // |31 - 30| + |11 - 10| = 2, and 3 is too far.
+    assert!(table.record(at(31.0, 11.0), 2e9));
+    assert!(!table.record(at(31.0, 12.1), 4e9));
+    // The running average of the first phase's samples.
+    assert_eq!(table.alone(at(30.0, 10.0)), Some(1.5e9));
+    // Between both: 1.5 from the first, 1.6 from the second.
+    assert_eq!(table.alone(at(30.5, 11.0)), Some(1.5e9));
+    assert_eq!(table.alone(at(30.5, 11.6)), Some(4e9));
+    assert_eq!(table.alone(at(50.0, 0.0)), None);
+    // All samples alike: (1 + 2 + 4) / 3.
+    let mean = table.mean_alone().unwrap();
+    assert!((mean - 7e9 / 3.0).abs() < 1.0, "{mean}");
+    table.note_small(at(30.0, 10.0), 0.5e9);
+    table.note_small(at(30.0, 10.0), 0.3e9);
+    assert_eq!(table.speedup(at(30.0, 10.0)), Some(3.0));
+    assert_eq!(table.speedup(at(31.0, 12.1)), None);
+}
+
+#[test]
+fn a_full_table_forgets_the_phase_met_longest_ago() {
+    let mut table = History::new(2, 1.0);
+    table.record(at(10.0, 0.0), 1e9);
+    table.record(at(20.0, 0.0), 2e9);
+    assert!(table.alone(at(10.0, 0.0)).is_some());
+    table.record(at(30.0, 0.0), 3e9);
+    assert_eq!(table.alone(at(20.0, 0.0)), None);
+    assert_eq!(table.alone(at(10.0, 0.0)), Some(1e9));
+    assert_eq!(table.alone(at(30.0, 0.0)), Some(3e9));
+}
+
+#[test]
+fn the_hit_rate_counts_test_samples_alone() {
+    // Phases A A B A A B ..: every fifth sample trains.
+    let samples: Vec<(f64, f64)> =
+        (0..30).map(|i| if i % 3 == 2 { (400.0, 50.0) } else { (200.0, 150.0) }).collect();
+    let train = |place: usize| place.is_multiple_of(5);
+    // A is trained at 0, B first at 5: of the 24 test samples, B at 2 is missed alone.
+    let rate = phase_hit_rate(&samples, 22, 2.0, train).unwrap();
+    assert!((rate - 23.0 / 24.0).abs() < 1e-12, "{rate}");
+    // One entry holds one of them at a time.
+    assert!(phase_hit_rate(&samples, 1, 2.0, train).unwrap() < 0.7);
+    assert_eq!(phase_hit_rate(&samples, 22, 2.0, |_| true), None);
+}
+
+#[test]
+fn a_slowdown_is_against_the_speed_seen_without_contention() {
+    let machine = two_and_four();
+    let mut threads = running(&machine, 3);
+    // Nobody swaps for progress here.
+    let mut policy = camps(&machine, &threads, &[("amp-threshold-ms", 1e6)]);
+    let phase = at(30.0, 10.0);
+    let slowdown = |policy: &Camps, thread: usize| policy.monitors.values()[thread].slowdown;
+    // Calm: 50 MB/s each on the big cores, whose limit is 1000. The interval in which they came does not
+    // count, and two samples are thrown away.
+    for interval in 1..=4 {
+        count(&mut threads[0], 1e9, 50.0, phase);
+        count(&mut threads[1], 2e9, 50.0, phase);
+        count(&mut threads[2], 0.5e9, 50.0, phase);
+        next(&mut policy, &machine, &mut threads, interval);
+        let known = !policy.monitors.values()[0].history.is_empty();
+        assert_eq!(known, interval == 4);
+    }
+    assert_eq!(slowdown(&policy, 0), 1.0);
+    // On a small core and never seen on a big one: the capacities' ratio.
+    assert_eq!(slowdown(&policy, 2), 2.5);
+    // Contended: 900 and 200 MB/s, 1100 in all. A hit: 1e9 against 0.625e9 now.
+    count(&mut threads[0], 0.625e9, 900.0, phase);
+    count(&mut threads[1], 2e9, 200.0, at(60.0, 1.0));
+    next(&mut policy, &machine, &mut threads, 5);
+    assert!((slowdown(&policy, 0) - 1.6).abs() < 1e-12);
+    // A miss: the mean of its table, 2e9, against 2e9.
+    assert_eq!(slowdown(&policy, 1), 1.0);
+    count(&mut threads[1], 1.25e9, 200.0, at(60.0, 1.0));
+    next(&mut policy, &machine, &mut threads, 6);
+    assert!((slowdown(&policy, 1) - 1.6).abs() < 1e-12);
+    // Whoever draws less than 100 MB/s is calm by himself, whatever the cluster draws.
+    count(&mut threads[1], 1e9, 99.0, at(60.0, 1.0));
+    count(&mut threads[0], 0.5e9, 1500.0, phase);
+    next(&mut policy, &machine, &mut threads, 7);
+    assert_eq!(slowdown(&policy, 1), 1.0);
+    assert!((slowdown(&policy, 0) - 2.0).abs() < 1e-12);
+}
+
+#[test]
+fn threads_of_a_program_learn_from_each_other() {
+    let machine = two_and_four();
+    let mut threads = running(&machine, 3);
+    for thread in &mut threads {
+        thread.process = ProcessId(5);
+    }
+    let mut policy = camps(&machine, &threads, &[]);
+    for interval in 1..=5 {
+        for thread in &mut threads {
+            let speed = if thread.id == ThreadId(2) { 0.5e9 } else { 1e9 };
+            count(thread, speed, 10.0, at(30.0, 10.0));
+        }
+        next(&mut policy, &machine, &mut threads, interval);
+    }
+    let monitors = policy.monitors.values();
+    // Thread 2 never was on a big core: its slowdown comes from the program's table.
+    assert!((monitors[2].slowdown - 2.0).abs() < 1e-12 && !monitors[2].history.is_empty());
+    // Progress counts a third of it: 1 + 1 / 3.
+    let ratio = |thread: usize| policy.progress.progress_ms[thread];
+    assert!(ratio(2) < ratio(0));
+}
+
+/// Algorithm 4.1 on five threads: T_B = 0 is furthest ahead.
+fn swap_of(btr_mb_per_s: [f64; 5], progress_ms: [f64; 5]) -> (ThreadId, ThreadId) {
+    let machine = two_and_four();
+    let threads = running(&machine, 5);
+    let mut policy = camps(&machine, &threads, &[]);
+    policy.align(&view_at(&machine, &threads, 0));
+    for (monitor, btr) in policy.monitors.values_mut().iter_mut().zip(btr_mb_per_s) {
+        monitor.btr = btr * 1e6;
+    }
+    policy.progress.progress_ms = progress_ms.to_vec();
+    let ground = policy.ground.clone().unwrap();
+    let view = view_at(&machine, &threads, 0);
+    let mut sides = Sides::new(&view, &ground.cores);
+    policy.swap(&ground, &mut sides);
+    match sides.plan.steps[0].action {
+        Action::Swap { first, second } => (first, second),
+        ref other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn algorithm_4_1_prefers_a_swap_that_calms_the_big_cores() {
+    // High is 1000 MB/s, the threshold 100 ms. 1 draws 600 and stays: whoever comes may draw 400.
+    let behind = [500.0, 480.0, 350.0, 360.0, 370.0];
+    let swap = |btr| swap_of(btr, behind);
+    // The one furthest behind (2) suits.
+    assert_eq!(swap([300.0, 600.0, 100.0, 50.0, 50.0]), (ThreadId(0), ThreadId(2)));
+    // 2 would make 1100: the next (3) suits.
+    assert_eq!(swap([300.0, 600.0, 500.0, 50.0, 20.0]), (ThreadId(0), ThreadId(3)));
+    // None suits: the one that draws least.
+    assert_eq!(swap([300.0, 600.0, 800.0, 700.0, 500.0]), (ThreadId(0), ThreadId(4)));
+    // 2 is 200 ms behind, twice the threshold: its turn, whatever it draws.
+    let far = [500.0, 480.0, 300.0, 360.0, 370.0];
+    assert_eq!(swap_of([300.0, 600.0, 800.0, 700.0, 500.0], far), (ThreadId(0), ThreadId(2)));
+}
+
+#[test]
+fn the_cores_that_draw_most_are_idled_until_the_rest_is_calm() {
+    let machine = two_and_four();
+    let mut threads = running(&machine, 4);
+    for (thread, cpu) in threads.iter_mut().zip(0..) {
+        thread.cpu = Some(CpuId(cpu));
+    }
+    let mut monitors = vec![Monitor::new(22, 2.0); 4];
+    for (monitor, btr) in monitors.iter_mut().zip([400e6, 900e6, 300e6, 700e6]) {
+        monitor.btr = btr;
+    }
+    let idle = |threads: &[ThreadView], watched: usize| {
+        let members = (0..4).collect();
+        let cluster = Cluster { threads, monitors: &monitors, members, high: 1000e6 };
+        cluster.to_idle(watched).iter().map(|one| one.0.0).collect::<Vec<u32>>()
+    };
+    // 2300 MB/s in all; without CPU 1 1400, without CPU 3 700.
+    assert_eq!(idle(&threads, 0), [1, 3]);
+    assert_eq!(idle(&threads, 1), [3, 0, 2]);
+    // A program marked important is never made to wait.
+    threads[1].important = true;
+    assert_eq!(idle(&threads, 0), [3, 2]);
+}
+
+#[test]
+fn a_thread_never_seen_without_contention_is_watched_until_its_phases_are_known() {
+    let machine = two_and_four();
+    let mut threads = running(&machine, 6);
+    // Nobody swaps for progress here.
+    let mut policy = camps(&machine, &threads, &[("amp-threshold-ms", 1e6)]);
+    let (mut entered, mut left) = (None, None);
+    let mut idle: Vec<CpuId> = Vec::new();
+    for interval in 1..=60u64 {
+        for thread in &mut threads {
+            // Threads 0 and 1 draw 900 MB/s each: contention on the big cores.
+            let mb_per_s = if thread.id.0 < 2 { 900.0 } else { 300.0 };
+            count(thread, 1e9, mb_per_s, at(30.0, 10.0));
+            if thread.cpu.is_some_and(|cpu| idle.contains(&cpu)) {
+                // Whoever waits on an idle core retires nothing and draws nothing.
+                count(thread, 0.0, 0.0, at(0.0, 0.0));
+                thread.counters.cpu_share = Some(0.0);
+            }
+        }
+        let plan = next(&mut policy, &machine, &mut threads, interval);
+        idle.clear();
+        for step in &plan.steps {
+            if let Action::IdleCpu { cpu, duration } = step.action {
+                assert_eq!(duration, Nanoseconds(100_000_000));
+                idle.push(cpu);
+            }
+        }
+        if policy.watch.is_some() && entered.is_none() {
+            entered = Some(interval);
+        }
+        if entered.is_some() && policy.watch.is_none() && left.is_none() {
+            left = Some(interval);
+            let held: Vec<String> = threads.iter().map(|one| one.allowed.to_string()).collect();
+            assert!(held.iter().all(|cpus| cpus == "0-1" || cpus == "2-5"), "{held:?}");
+        }
+    }
+    // The first whole window after the warm-up ends with its 40th interval, its 41st round. Then six
+    // samples: one comes into the table and five are hits.
+    assert_eq!((entered, left), (Some(41), Some(47)));
+}
+
+#[test]
+fn a_thread_that_sleeps_is_not_watched() {
+    let machine = two_and_four();
+    let mut threads = running(&machine, 6);
+    let mut policy = camps(&machine, &threads, &[]);
+    let monitor = policy.monitors.values()[3].clone();
+    policy.watch = Some(Watch::new(ThreadId(3), &monitor));
+    threads[3].state = ThreadState::Sleeping;
+    let view = view_at(&machine, &threads, 50);
+    let ground = policy.ground.clone().unwrap();
+    policy.watch_or_not(&view, &ground);
+    assert!(policy.watch.is_none());
+}
+
+#[test]
+fn without_idling_it_needs_no_idle_cores() {
+    let without = [("idle-big-cores".to_owned(), 0.0)];
+    let parameters = without.into_iter().collect();
+    let policy = build("camps", &BuildOptions { seed: 0, parameters }).unwrap();
+    assert_eq!(policy.needs().controls, [ActionKind::Place]);
+}
