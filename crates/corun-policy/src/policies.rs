@@ -6,6 +6,7 @@ mod camps;
 mod casc;
 mod di;
 mod dio;
+mod dio_lfoc;
 mod dio_power;
 mod dunn;
 mod dunn_online;
@@ -69,6 +70,7 @@ pub fn registry() -> &'static [PolicyEntry] {
         lfoc_online::ENTRY,
         kpart_dynaway::ENTRY,
         dunn_online::ENTRY,
+        dio_lfoc::ENTRY,
     ];
     REGISTRY
 }

@@ -171,6 +171,11 @@ impl<S: Scheme> OnlinePolicy<S> {
         Self { scheme, pace, llcs: Vec::new(), next: LOOK }
     }
 
+    /// Is anybody being sampled?
+    pub(crate) fn is_sampling(&self) -> bool {
+        self.llcs.iter().any(Llc::is_sampling)
+    }
+
     /// Takes over who is where. A program that went to another LLC takes along what is known of it.
     fn follow(&mut self, view: &View<'_>) {
         let members = members(view);

@@ -18,7 +18,7 @@ const INTERVAL: Parameter = Parameter {
     summary: "cycles between two looks at the counters",
 };
 
-const MIN_GAIN: Parameter = Parameter {
+pub(super) const MIN_GAIN: Parameter = Parameter {
     name: "min-gain-mpki",
     default: 0.0,
     min: 0.0,
@@ -53,7 +53,8 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     build: Build::Policy(|options: &BuildOptions| Box::new(Dio::new(options))),
 };
 
-struct Dio {
+/// The policy with its parameters.
+pub(super) struct Dio {
     interval_cycles: u64,
     min_gain_mpki: f64,
     devil_mpki: f64,
@@ -65,7 +66,7 @@ struct Dio {
 const MEASURE: &str = "MPKI";
 
 impl Dio {
-    fn new(options: &BuildOptions) -> Self {
+    pub(super) fn new(options: &BuildOptions) -> Self {
         Self {
             interval_cycles: options.value(&INTERVAL) as u64,
             min_gain_mpki: options.value(&MIN_GAIN),

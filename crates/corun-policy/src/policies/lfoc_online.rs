@@ -81,7 +81,8 @@ const FULL_SWEEPS: Parameter = Parameter {
     summary: "1: sampling never stops early, to see what it saves; 0: it does",
 };
 
-const PARAMETERS: &[Parameter] = &[
+/// What can be set.
+pub(super) const PARAMETERS: &[Parameter] = &[
     DECIDE_MS,
     WINDOW,
     SAMPLING_WINDOW,
@@ -108,12 +109,16 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     summary: "as lfoc, by classes that it finds while programs run, in a few ways each",
     source: "García García, thesis, UCM 2021, section 6.3.2",
     parameters: PARAMETERS,
-    build: Build::Online(|options: &BuildOptions| {
-        Box::new(OnlinePolicy::new(LfocOnline::new(options), Pace::new(options)))
-    }),
+    build: Build::Online(|options: &BuildOptions| Box::new(policy(options))),
 };
 
-struct LfocOnline {
+/// The policy as it is run.
+pub(super) fn policy(options: &BuildOptions) -> OnlinePolicy<LfocOnline> {
+    OnlinePolicy::new(LfocOnline::new(options), Pace::new(options))
+}
+
+/// LFOC's decisions on measured figures.
+pub(super) struct LfocOnline {
     lfoc: Lfoc,
     limits: Limits,
     few_misses_mpkc: f64,
@@ -123,7 +128,7 @@ struct LfocOnline {
 
 /// What is known of a program.
 #[derive(Debug, Default)]
-struct Known {
+pub(super) struct Known {
     /// None until it was sampled: its class is unknown.
     sampled: Option<(CacheClass, WaysCurve)>,
     watched: Watched,

@@ -58,6 +58,10 @@ impl<K> Default for Llc<K> {
 }
 
 impl<K: Default> Llc<K> {
+    pub(super) fn is_sampling(&self) -> bool {
+        self.turn.is_some()
+    }
+
     /// Gives up the programs that are here no more.
     pub(super) fn drop_absent(&mut self, members: &Members) -> Vec<Program<K>> {
         let is_here =
