@@ -130,7 +130,9 @@ fn record(looks: &[Seen], policy: &str) -> (Vec<u8>, Vec<After>) {
         recorder.look(&host, &round).unwrap();
         found.push(after(&host, round.decisions));
     }
-    assert_eq!((recorder.looks(), recorder.bytes()), (looks.len() as u64, text.len() as u64));
+    let counted = (recorder.looks(), recorder.bytes());
+    drop(recorder);
+    assert_eq!(counted, (looks.len() as u64, text.len() as u64));
     (text, found)
 }
 
