@@ -140,11 +140,16 @@ impl Library {
     /// [`UnknownProgram`] with the names near it. Part of a name is none, also where only one
     /// program has it: a later profile would change what a command means.
     pub fn get(&self, name: &str) -> Result<&Profile, UnknownProgram> {
-        self.programs.get(name).map(|entry| &entry.profile).ok_or_else(|| UnknownProgram {
+        self.find(name).ok_or_else(|| UnknownProgram {
             name: name.to_owned(),
             candidates: self.candidates(name),
             library_len: self.len(),
         })
+    }
+
+    /// The program of exactly this name, where it may well be absent: nothing near it is looked for.
+    pub fn find(&self, name: &str) -> Option<&Profile> {
+        self.programs.get(name).map(|entry| &entry.profile)
     }
 
     /// The file that a program comes from, as it was named.

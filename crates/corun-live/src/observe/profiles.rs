@@ -55,7 +55,7 @@ impl StoredProfiles {
 
     /// The profile's name for a thread.
     fn profile(&mut self, thread: &Observed) -> Option<String> {
-        if self.library.get(&thread.program).is_ok() {
+        if self.library.find(&thread.program).is_some() {
             return Some(thread.program.to_string());
         }
         let readings = self.readings;
@@ -88,7 +88,7 @@ impl StoredProfiles {
 
     fn stored(&mut self, name: &str) -> Option<&mut Stored> {
         if !self.loaded.contains_key(name) {
-            let profile = self.library.get(name).ok()?;
+            let profile = self.library.find(name)?;
             let stored = match self.model.load(profile) {
                 Ok(program) => {
                     let solo = solo_figures(&program);
@@ -162,7 +162,7 @@ pub fn profile_of<'a>(library: &'a Library, command: &[String]) -> Option<&'a Pr
         [(profile, _)] => Some(*profile),
         _ => None,
     };
-    same.map(|(profile, _)| *profile).or_else(|| library.get(executable).ok()).or_else(only)
+    same.map(|(profile, _)| *profile).or_else(|| library.find(executable)).or_else(only)
 }
 
 fn file_name(path: &str) -> Option<&str> {

@@ -188,8 +188,14 @@ pub(super) fn nine_digits(value: f64) -> f64 {
     format!("{value:.8e}").parse().unwrap_or(value)
 }
 
-/// A reading as a recording keeps it.
-pub(super) fn kept(reading: &Reading) -> Reading {
+/// A program's curve as a recording keeps it.
+pub(super) fn kept_curve(curve: &WaysCurve) -> Option<Arc<WaysCurve>> {
+    let points = curve.points().iter().map(|point| WaysLine::from(point).point());
+    WaysCurve::new(points.collect()).map(Arc::new)
+}
+
+/// A reading as a recording keeps it, with its curve as that is kept.
+pub(super) fn kept(reading: &Reading, by_ways: Option<Arc<WaysCurve>>) -> Reading {
     let short = |value: Option<f64>| value.map(nine_digits);
     let scoped = |rate: Option<ScopedRate>| {
         rate.map(|rate| ScopedRate { per_s: nine_digits(rate.per_s), ..rate })
@@ -211,10 +217,7 @@ pub(super) fn kept(reading: &Reading) -> Reading {
         },
         llc_occupancy_bytes: short(reading.llc_occupancy_bytes),
         solo: reading.solo.map(|solo| SoloLine::from(&solo).figures()),
-        by_ways: reading.by_ways.as_ref().and_then(|curve| {
-            let points = curve.points().iter().map(|point| WaysLine::from(point).point());
-            WaysCurve::new(points.collect()).map(Arc::new)
-        }),
+        by_ways,
         pages_by_node: reading.pages_by_node.iter().copied().map(nine_digits).collect(),
     }
 }

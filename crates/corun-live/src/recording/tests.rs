@@ -7,7 +7,7 @@ use corun_policy::{
 };
 use proptest::prelude::*;
 
-use super::line::{kept, nine_digits};
+use super::line::{kept, kept_curve, nine_digits};
 use super::*;
 use crate::{
     Affinity, Decision, Follow, Host, HostOptions, LiveError, Observed, OnPaper, RecordingSource,
@@ -130,7 +130,9 @@ fn record(looks: &[Seen], policy: &str) -> (Vec<u8>, Vec<After>) {
         recorder.look(&host, &round).unwrap();
         found.push(after(&host, round.decisions));
     }
-    assert_eq!((recorder.looks(), recorder.bytes()), (looks.len() as u64, text.len() as u64));
+    let counted = (recorder.looks(), recorder.bytes());
+    drop(recorder);
+    assert_eq!(counted, (looks.len() as u64, text.len() as u64));
     (text, found)
 }
 
@@ -201,7 +203,8 @@ fn thread(number: u32) -> impl Strategy<Value = Option<(Followed, Reading)>> {
             by_ways: if has_profile { WaysCurve::new(vec![point; 2]).map(Arc::new) } else { None },
             pages_by_node: if runs { vec![0.25, 0.75] } else { Vec::new() },
         };
-        Some((Followed { facts, target: number as usize % 2 }, kept(&reading)))
+        let curve = reading.by_ways.as_deref().and_then(kept_curve);
+        Some((Followed { facts, target: number as usize % 2 }, kept(&reading, curve)))
     })
 }
 

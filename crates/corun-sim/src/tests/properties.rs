@@ -10,6 +10,10 @@ use crate::engine::{Engine, one_hot};
 use crate::thread::State;
 use crate::{AppSpec, Experiment, Settings};
 
+/// Bursts of programs that wait, and their waits.
+const CPU_MS: f64 = 4.0;
+const WAIT_MS: f64 = 7.0;
+
 #[derive(Debug, Clone)]
 struct Scenario {
     shape: (u32, u32, u32, u32),
@@ -42,7 +46,7 @@ fn build(scenario: &Scenario) -> Experiment {
         AppSpec {
             weight,
             threads,
-            io: waits.then_some(Io { cpu_ms: 4.0, wait_ms: 7.0 }),
+            io: waits.then_some(Io { cpu_ms: CPU_MS, wait_ms: WAIT_MS }),
             may_run_on: (!held.is_empty()).then_some(held),
             ..AppSpec::new(program)
         }
@@ -73,10 +77,16 @@ proptest! {
         let result = run(&experiment);
         let busy: f64 = result.apps.iter().map(|app| app.cpu_s).sum();
         prop_assert!(busy <= cpus * result.simulated_s * (1.0 + 1e-9));
-        for app in &result.apps {
+        let contexts = f64::from(scenario.shape.3);
+        for (app, &(_, _, waits, _, threads)) in result.apps.iter().zip(&scenario.apps) {
+            // A run of a few bursts may end before the last one's wait, and lengths vary: what is
+            // sure is the time on CPUs. Threads that are held on one CPU spare each other the
+            // core's caches, which alone they share.
+            let working = if waits { CPU_MS / (CPU_MS + WAIT_MS) } else { 1.0 };
+            let least = 0.9 * working / if threads > 1 { contexts } else { 1.0 };
             prop_assert!(app.cpu_share <= 1.0 + 1e-9);
             prop_assert!(app.instructions >= 0.0 && app.instructions.is_finite());
-            prop_assert!(app.slowdown.is_none_or(|slowdown| slowdown > 0.9), "{:?}", app);
+            prop_assert!(app.slowdown.is_none_or(|slowdown| slowdown > least), "{:?}", app);
         }
         // Threads that are held nowhere and never wait use all CPUs that they can.
         let free = scenario.apps.iter().all(|&(_, _, waits, held, _)| !waits && held == 0);

@@ -71,7 +71,7 @@ fn needed_by_any() -> Vec<CounterKind> {
 }
 
 struct Session {
-    recorder: Recorder<BufWriter<File>>,
+    recorder: Recorder<'static>,
     teller: Teller,
     most_threads: usize,
 }

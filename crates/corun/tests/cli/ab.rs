@@ -193,3 +193,40 @@ fn what_stops_a_real_program_is_found_out_and_taken_back() {
     assert_eq!(document["harmed"], "second", "{document}");
     assert_ne!(second.state(), "T");
 }
+
+/// What `ab` counts by itself, of a configuration's programs with modelled counters.
+#[test]
+fn without_a_metric_instructions_are_compared() {
+    let fixture = Fixture::new();
+    let (first, second) = (Busy::start(), Busy::start());
+    let config = |counters: &str, policy: &str| {
+        let program = |name: &str, profile: &str, busy: &Busy| {
+            let pid = busy.0.id();
+            format!("[[program]]\nname = \"{name}\"\nprofile = \"{profile}\"\npid = {pid}\n")
+        };
+        let programs = [program("one", "sort", &first), program("two", "xz", &second)].concat();
+        let journals = fixture.path("journals");
+        let journals = journals.display();
+        let text = format!(
+            "policy = \"{policy}\"\ncounters = \"{counters}\"\njournals = \"{journals}\"\n{programs}"
+        );
+        fixture.write("config.toml", &text);
+    };
+    config("model", "di");
+    let words = ["ab", "--config", "config.toml", "--longest", "4", "--collapse", "100"];
+    let more = ["--harm", "99", "--format", "json"];
+    let ran = fixture.run(&[&words[..], &QUICK, &more].concat());
+    let document: serde_json::Value = serde_json::from_str(&ran.stdout()).unwrap();
+    let names: Vec<&str> = document["programs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["one", "two"], "{document}");
+    assert!(document["pairs"].as_u64().unwrap() > 0, "{document}");
+    assert!(document["programs"][0]["percent"].is_number(), "{document}");
+    config("profiles", "di");
+    let ran = fixture.run(&[&words[..], &QUICK].concat());
+    ran.refused(&["no metric", "nothing here counts", "try: --metric NAME=CMD"]);
+}

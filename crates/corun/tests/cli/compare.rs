@@ -267,6 +267,20 @@ fn a_policy_between_nodes_is_refused_on_a_machine_of_one() {
     fixture.run(&[&place[..], &["--policy", "n-mass"]].concat()).refused(&["is not for machine"]);
 }
 
+/// With a CPU for every program mlb has nothing to swap.
+#[test]
+fn policies_that_did_the_same_share_a_row() {
+    let fixture = Fixture::new();
+    let policies = ["--policy", "linux-default,mlb"];
+    let table = compare(&fixture, &policies).done();
+    assert!(!table.lines().any(|line| line.starts_with("mlb")), "{table}");
+    assert!(table.contains("the same as linux-default here: mlb\n"), "{table}");
+    let document = compare(&fixture, &[&policies[..], &["--format", "json"]].concat()).json();
+    assert_eq!(row(&document, "mlb")["same_as"], "linux-default");
+    assert!(row(&document, "linux-default")["same_as"].is_null());
+    assert!(row(&document, "optimal")["same_as"].is_null());
+}
+
 /// Sixteen programs on the eight CPUs of an i7-2600, under the policies that are made for that.
 #[test]
 fn more_programs_than_cpus_under_the_policies_for_it() {

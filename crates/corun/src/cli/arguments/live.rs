@@ -34,7 +34,11 @@ metrics say. It ends when the overall effect is known to the wanted precision, w
 harmed, after --longest, or with Ctrl-C, and always turns it off last. With --config, what is turned on
 is the policy of a daemon's configuration over its programs, whatever its `apply` says.
 
+Without a metric it compares each program's instructions a second, where its configuration's counters
+know them.
+
 Examples:
+  corun ab --config /etc/corun/config.toml
   corun ab --config /etc/corun/config.toml --metric web='curl -s localhost/rate'
   corun ab --on 'corun-policy-on' --off 'corun-policy-off' --metric web='curl -s localhost/rate'
   corun ab --on 'cpupower frequency-set -g performance' --off 'cpupower frequency-set -g powersave' \\

@@ -3,6 +3,7 @@
 mod document;
 mod scheduled;
 mod text;
+mod throughput;
 
 use std::io::Write as _;
 use std::time::Duration;
@@ -13,6 +14,7 @@ use corun_live::ab::{
 };
 
 use self::scheduled::Scheduled;
+use self::throughput::Throughput;
 use super::daemon::{Config, host};
 use crate::cancel::Cancel;
 use crate::cli::{AbArgs, DocumentFormat};
@@ -34,6 +36,7 @@ pub(super) fn run(arguments: &AbArgs) -> Outcome<String> {
         on: arguments.on.clone().unwrap_or_default(),
         off: arguments.off.clone().unwrap_or_default(),
     };
+    let unmeasured = metrics.is_empty();
     let mut commands = Commands::new(switch, metrics, cancel.flag());
     commands.check().map_err(|error| Failure::input(format!("{error}; nothing was changed")))?;
     let mut told = |progress: &Progress| tell(progress, arguments);
@@ -42,7 +45,8 @@ pub(super) fn run(arguments: &AbArgs) -> Outcome<String> {
         Some(config) => {
             // Says what this machine lacks before anything begins.
             host(&config, true)?;
-            let mut subject = Scheduled::new(config, commands);
+            let throughput = unmeasured.then(|| Throughput::new(&config, arguments.sample));
+            let mut subject = Scheduled::new(config, commands, throughput.transpose()?);
             conduct(design, experiment, limits, &mut subject, &mut told)
         }
     };
@@ -59,7 +63,7 @@ fn metrics(arguments: &AbArgs) -> Outcome<Vec<Metric>> {
     let counts = arguments.count.iter().map(|(n, l)| metric(n, command(l), MetricKind::Count));
     let queries = arguments.query.iter().map(|(n, q)| metric(n, query(q), MetricKind::Value));
     let metrics: Vec<Metric> = values.chain(counts).chain(queries).collect();
-    if metrics.is_empty() {
+    if metrics.is_empty() && arguments.config.is_none() {
         return Err(Failure::input(
             "no metric: expected something that says how programs are doing",
         )

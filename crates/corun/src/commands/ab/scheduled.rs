@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use corun_live::Host;
 use corun_live::ab::{Commands, Subject, SubjectError, Waited};
 
+use super::throughput::Throughput;
 use crate::commands::daemon::{Config, host};
 use crate::commands::hosting::{Teller, undone_in_words};
 
@@ -16,13 +17,19 @@ pub(super) struct Scheduled<'a> {
     config: Config,
     /// The metrics; what they switch is nothing.
     measured: Commands<'a>,
+    /// In place of metrics, where there are none.
+    throughput: Option<Throughput>,
     host: Option<Host>,
     teller: Teller,
 }
 
 impl<'a> Scheduled<'a> {
-    pub(super) fn new(config: Config, measured: Commands<'a>) -> Self {
-        Self { config, measured, host: None, teller: Teller::default() }
+    pub(super) fn new(
+        config: Config,
+        measured: Commands<'a>,
+        throughput: Option<Throughput>,
+    ) -> Self {
+        Self { config, measured, throughput, host: None, teller: Teller::default() }
     }
 
     /// Everything as before, and the policy forgotten: the next block begins anew.
@@ -58,7 +65,10 @@ impl Subject for Scheduled<'_> {
     }
 
     fn measure(&mut self) -> Result<Vec<(String, f64)>, SubjectError> {
-        self.measured.measure()
+        match &mut self.throughput {
+            Some(throughput) => throughput.measure(),
+            None => self.measured.measure(),
+        }
     }
 
     fn wait(&mut self, time: Duration) -> Result<Waited, SubjectError> {

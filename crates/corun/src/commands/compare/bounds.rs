@@ -96,6 +96,7 @@ fn held_row(
     Ok(Row {
         policy: name.to_owned(),
         kind,
+        same_as: None,
         mean_slowdown: rounded(mean_slowdown),
         standard_error: None,
         stp: Some(rounded(stp)),
@@ -120,6 +121,7 @@ fn expectation_row(random: &RandomExpectation, best: &PlacementResult) -> Row {
     Row {
         policy: "random (expected)".to_owned(),
         kind: RowKind::Expectation,
+        same_as: None,
         mean_slowdown: rounded(random.value),
         standard_error: (!random.exact).then(|| rounded(random.standard_error)),
         stp: None,

@@ -54,6 +54,8 @@ pub(in crate::commands) enum RowKind {
 pub(in crate::commands) struct Row {
     pub(in crate::commands) policy: String,
     pub(in crate::commands) kind: RowKind,
+    /// An earlier policy with which everything came out the same.
+    pub(in crate::commands) same_as: Option<String>,
     pub(in crate::commands) mean_slowdown: f64,
     /// Of a sampled expectation.
     pub(in crate::commands) standard_error: Option<f64>,
@@ -74,6 +76,18 @@ pub(in crate::commands) struct Row {
     pub(in crate::commands) llc: Vec<usize>,
 }
 
+impl Row {
+    /// Finds, for each policy, the first one before it with which everything came out the same.
+    pub(super) fn mark_the_same(rows: &mut [Self]) {
+        for place in 1..rows.len() {
+            let (before, rest) = rows.split_at_mut(place);
+            let own = &mut rest[0];
+            let same = |one: &&Self| Self { policy: own.policy.clone(), ..(*one).clone() } == *own;
+            own.same_as = before.iter().find(same).map(|one| one.policy.clone());
+        }
+    }
+}
+
 fn figure(value: Option<f64>, decimals: usize) -> String {
     value.map_or("-".to_owned(), |value| format!("{value:.decimals$}"))
 }
@@ -92,8 +106,7 @@ impl Comparison {
             ("migrations", Align::Right),
         ];
         let rows: Vec<Vec<String>> = self
-            .policies
-            .iter()
+            .told()
             .map(|row| {
                 vec![
                     row.policy.clone(),
@@ -125,11 +138,33 @@ impl Comparison {
         text
     }
 
+    /// The rows without those that say what an earlier one says.
+    pub(super) fn told(&self) -> impl Iterator<Item = &Row> {
+        self.policies.iter().filter(|row| row.same_as.is_none())
+    }
+
+    /// By policy, those after it with which everything came out the same.
+    pub(super) fn alike(&self) -> Vec<(&str, Vec<&str>)> {
+        let same = |first: &str| {
+            let rows = self.policies.iter().filter(|row| row.same_as.as_deref() == Some(first));
+            rows.map(|row| row.policy.as_str()).collect::<Vec<_>>()
+        };
+        let all = self.told().map(|row| (row.policy.as_str(), same(&row.policy)));
+        all.filter(|(_, others)| !others.is_empty()).collect()
+    }
+
     fn notes(&self) -> Vec<String> {
-        let mut notes = vec![
+        let alike = self.alike().into_iter();
+        let mut notes: Vec<String> = alike
+            .map(|(first, others)| format!("the same as {first} here: {}", others.join(", ")))
+            .collect();
+        if !notes.is_empty() {
+            notes.push(String::new());
+        }
+        notes.extend([
             format!("profiles: {}", self.data.profiles),
             format!("model: space {}, bandwidth {}", self.data.space, self.data.bandwidth_model),
-        ];
+        ]);
         if !self.data.extrapolated.is_empty() {
             let names = self.data.extrapolated.join(", ");
             notes.push(format!("extrapolated, outside the measured range: {names}"));

@@ -99,6 +99,7 @@ fn compare(setup: &Setup, time_limit_s: f64, cancel: &Cancel) -> Outcome<Compare
         rows.push(row);
         time_lines.push(Some(time_line));
     }
+    Row::mark_the_same(&mut rows);
     let mut no_optimum = None;
     let mut extrapolated = extrapolated(setup, runs.iter().flatten());
     match bounds {
@@ -147,6 +148,7 @@ fn policy_row(setup: &Setup, policy: &str, runs: &[RunResult]) -> Outcome<(Row, 
     let row = Row {
         policy: policy.to_owned(),
         kind: RowKind::Policy,
+        same_as: None,
         mean_slowdown: rounded(figures.mean_slowdown),
         standard_error: None,
         stp: Some(rounded(figures.stp)),

@@ -19,12 +19,13 @@ pub(super) fn report(
     command: String,
 ) -> Report {
     let rows = comparison.policies.iter().zip(time_lines);
+    let told = rows.filter(|(row, _)| row.same_as.is_none());
     Report {
         command,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         machine: sketch(machine),
         programs: apps.iter().zip(profiles).map(|(app, profile)| program(app, profile)).collect(),
-        results: rows.map(|(row, time_line)| entry(row, time_line)).collect(),
+        results: told.map(|(row, time_line)| entry(row, time_line)).collect(),
         facts: facts(comparison, machine),
         bounds_proven: comparison.policies.iter().all(|row| row.optimal_proven != Some(false)),
         extrapolated: extrapolated(comparison),
@@ -128,6 +129,9 @@ fn facts(comparison: &Comparison, machine: &Machine) -> Vec<(String, String)> {
                 None => "exact mean over all placements".to_owned(),
             },
         );
+    }
+    for (first, others) in comparison.alike() {
+        fact("Alike", format!("{first} and {} did the same here", others.join(", ")));
     }
     if let Some(why) = &data.no_optimum {
         fact("No optimum", why.clone());

@@ -20,8 +20,9 @@ pub(super) use self::config::Config;
 use self::config::{DEFAULT_PATH, EXAMPLE, LogFormat};
 use self::metrics::{Metrics, serve};
 use self::watchdog::Watchdog;
-use super::hosting::{Ground, action_in_words, program_of};
-use crate::cli::{CheckConfigArgs, DaemonArgs};
+use super::hosting::{Ground, Look, action_in_words, program_of};
+use super::watching::NO_POLICY;
+use crate::cli::{CheckConfigArgs, DaemonArgs, HostArgs};
 use crate::failure::{Failure, Outcome};
 
 /// How often signals are looked for.
@@ -76,9 +77,18 @@ pub(super) fn run(arguments: &DaemonArgs) -> Outcome<String> {
 /// The host that a configuration asks for.
 pub(super) fn host(config: &Config, dry_run: bool) -> Outcome<Host> {
     let arguments = config.host_args(dry_run)?;
-    let profiles: Vec<&str> =
-        config.programs.iter().filter_map(|one| one.profile.as_deref()).collect();
-    Ground::new(&arguments)?.host(&arguments, config.targets(), &profiles)
+    Ground::new(&arguments)?.host(&arguments, config.targets(), &profiles(config))
+}
+
+/// A host that watches what a configuration schedules, with no policy.
+pub(super) fn onlooker(config: &Config, look: &Look) -> Outcome<Host> {
+    let arguments = HostArgs { policy: NO_POLICY.to_owned(), ..config.host_args(true)? };
+    let ground = Ground::new(&arguments)?;
+    ground.host_that_looks(&arguments, config.targets(), &profiles(config), look)
+}
+
+fn profiles(config: &Config) -> Vec<&str> {
+    config.programs.iter().filter_map(|one| one.profile.as_deref()).collect()
 }
 
 /// The configuration as it is now; the old one where the new one is no good.

@@ -1,0 +1,50 @@
+//! What the programs of a configuration get done, in instructions a second, where no other metric
+//! is given.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use corun_live::Host;
+use corun_live::ab::SubjectError;
+use corun_policy::{CounterKind, Nanoseconds};
+
+use crate::commands::daemon::{Config, onlooker};
+use crate::commands::hosting::Look;
+use crate::failure::{Failure, Outcome};
+
+/// Counts instructions beside the policy's own host, whether that is there or not.
+pub(super) struct Throughput {
+    host: Host,
+}
+
+impl Throughput {
+    /// Makes ready to count. `every_s`: time between two readings.
+    pub(super) fn new(config: &Config, every_s: f64) -> Outcome<Self> {
+        let counters = vec![CounterKind::Instructions];
+        let look = Look { every: Nanoseconds::from_secs_f64(every_s), counters };
+        let host = onlooker(config, &look)?;
+        if !host.counters().contains(&CounterKind::Instructions) {
+            return Err(Failure::input(
+                "no metric, and nothing here counts the programs' instructions",
+            )
+            .hint("--metric NAME=CMD, where CMD prints one number")
+            .hint("--prometheus URL --query NAME=PROMQL")
+            .hint("corun doctor says why there are no counters"));
+        }
+        Ok(Self { host })
+    }
+
+    /// Instructions a second of each program since the last call; none at the first, and none of a
+    /// program of which nothing is known.
+    pub(super) fn measure(&mut self) -> Result<Vec<(String, f64)>, SubjectError> {
+        self.host.round().map_err(|error| SubjectError(error.to_string()))?;
+        let mut sums: BTreeMap<usize, f64> = BTreeMap::new();
+        for seen in self.host.seen() {
+            if let Some(rate) = seen.reading.counters.instructions_per_s {
+                *sums.entry(seen.followed.target).or_default() += rate;
+            }
+        }
+        let name = |target: usize| Arc::clone(&self.host.targets()[target].name);
+        Ok(sums.into_iter().map(|(target, rate)| (name(target).to_string(), rate)).collect())
+    }
+}
