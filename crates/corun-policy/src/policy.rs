@@ -11,8 +11,14 @@ pub trait Policy: Send {
     fn name(&self) -> &str;
 
     /// Counters, controls and interval it needs. A host that cannot give them refuses to start it
-    /// and says why. Called once, before anything else.
+    /// and says why. Called before anything else.
     fn needs(&self) -> Needs;
+
+    /// Can it do without this control, which its host lacks? One that can is as if it were built so:
+    /// it neither needs nor uses it from then on. Asked before the start.
+    fn do_without(&mut self, _control: ActionKind) -> bool {
+        false
+    }
 
     /// Why it cannot do its work on this machine, in words; none where it can. A host asks once,
     /// beside [`Policy::needs`], and refuses a policy that says why not.

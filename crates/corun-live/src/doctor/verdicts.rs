@@ -1,6 +1,8 @@
 //! Which policies run here, and what the others lack.
 
-use corun_policy::{ActionKind, BuildOptions, CounterKind, Needs, PolicyKind, build, registry};
+use corun_policy::{
+    ActionKind, BuildOptions, CounterKind, Needs, Policy, PolicyKind, build, registry,
+};
 use serde::Serialize;
 
 use super::facts::{Answer, Facts};
@@ -53,8 +55,11 @@ pub struct PolicyVerdict {
 pub fn verdicts(facts: &Facts) -> Vec<PolicyVerdict> {
     let one = |entry: &corun_policy::PolicyEntry| {
         // A policy of the registry is built with its own defaults.
-        let needs = build(entry.name, &BuildOptions::default()).ok()?.needs();
-        let verdict = verdict(facts, entry.name, entry.kind(), &needs);
+        let mut policy = build(entry.name, &BuildOptions::default()).ok()?;
+        let without = done_without(policy.as_mut());
+        let needs = policy.needs();
+        let mut verdict = verdict(facts, entry.name, entry.kind(), &needs);
+        verdict.note = verdict.note.or(without);
         Some((verdict, entry.kind(), needs))
     };
     let all: Vec<(PolicyVerdict, PolicyKind, Needs)> = registry().iter().filter_map(one).collect();
@@ -72,6 +77,18 @@ pub fn verdicts(facts: &Facts) -> Vec<PolicyVerdict> {
         verdict
     };
     all.iter().map(complete).collect()
+}
+
+/// Has it do without what only the simulator can do, where it can, and says so.
+fn done_without(policy: &mut dyn Policy) -> Option<String> {
+    let controls = policy.needs().controls.into_iter();
+    let lacking = controls.filter(|&one| is_simulated_only(one) && policy.do_without(one));
+    let names: Vec<&str> = lacking.map(words::action).collect();
+    (!names.is_empty()).then(|| format!("here it does without {}", names.join(", ")))
+}
+
+fn is_simulated_only(action: ActionKind) -> bool {
+    matches!(action, ActionKind::IdleCpu | ActionKind::OrderSlots)
 }
 
 /// What the machine means for a policy with these needs.

@@ -1,7 +1,7 @@
 //! Does this machine give a policy what it needs?
 
 use corun_machine::Machine;
-use corun_policy::{Interval, Nanoseconds, Needs};
+use corun_policy::{Interval, Nanoseconds, Needs, Policy};
 
 use super::interval_of;
 use crate::{Actuator, LiveError, Source};
@@ -28,15 +28,20 @@ pub(super) fn counters(
     Ok(())
 }
 
+/// What is lacking and the policy can do without, it is made to.
 pub(super) fn controls(
-    policy: &str,
-    needs: &Needs,
+    policy: &mut dyn Policy,
     actuators: &[Box<dyn Actuator>],
 ) -> Result<(), LiveError> {
-    for &kind in &needs.controls {
-        if !actuators.iter().any(|actuator| actuator.kinds().contains(&kind)) {
-            return Err(LiveError::Control { policy: policy.to_owned(), kind });
+    for kind in policy.needs().controls {
+        let carried_out = actuators.iter().any(|actuator| actuator.kinds().contains(&kind));
+        if carried_out {
+            continue;
         }
+        if !policy.do_without(kind) {
+            return Err(LiveError::Control { policy: policy.name().to_owned(), kind });
+        }
+        tracing::warn!(policy = policy.name(), "does without {kind:?}: nothing here can do it");
     }
     Ok(())
 }

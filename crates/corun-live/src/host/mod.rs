@@ -198,14 +198,14 @@ impl Host {
     ) -> Result<Self, LiveError> {
         let mut owners: Vec<(ActionKind, usize)> = Vec::new();
         let mut hosted = Vec::new();
-        for (place, policy) in policies.into_iter().enumerate() {
-            let needs = policy.needs();
+        for (place, mut policy) in policies.into_iter().enumerate() {
             let name = policy.name().to_owned();
             if let Some(why) = policy.unfit_for(&machine) {
                 return Err(LiveError::Unfit { policy: name, why });
             }
+            checks::controls(policy.as_mut(), &actuators)?;
+            let needs = policy.needs();
             checks::counters(&name, &needs, &sources)?;
-            checks::controls(&name, &needs, &actuators)?;
             for &kind in &needs.controls {
                 if let Some(&(_, owner)) = owners.iter().find(|(owned, _)| *owned == kind) {
                     let first: &Hosted = &hosted[owner];

@@ -176,6 +176,36 @@ fn a_dry_run_shows_the_plan_as_done_and_changes_nothing() {
     assert!(host.undo().is_empty());
 }
 
+/// Nothing here holds CPUs idle, which CAMPS can do without. CPUs 0 and 1 are the big cores.
+#[test]
+fn camps_runs_where_no_cpu_can_be_held_idle() {
+    let ground = Ground::new("0-5");
+    ground.online("0-5");
+    let threads = (0..6).map(|one| thread(4_000_000 + one, 4_000_000 + one, "0-5"));
+    let machine = Arc::new(preset("juno-2b4s").unwrap());
+    let model = Arc::new(corun_model::Model::new(machine.clone(), Default::default()).unwrap());
+    let host = |policy: Box<dyn Policy>| {
+        Host::new(
+            machine.clone(),
+            vec![policy],
+            Box::new(Told::new(threads.clone().collect())),
+            vec![Box::new(crate::Modelled::new(model.clone(), BTreeMap::new(), 1e9))],
+            vec![Box::new(Affinity::at(&ground.roots()))],
+            ground.roots(),
+            HostOptions::default(),
+        )
+    };
+    let build = |name| corun_policy::build(name, &Default::default()).unwrap();
+    let round = host(build("camps")).unwrap().round().unwrap();
+    let of = |one: &Decision| (one.policy.clone(), one.action.kind());
+    let found: Vec<_> = round.decisions.iter().map(of).collect();
+    assert!(!found.is_empty());
+    assert!(found.iter().all(|one| *one == ("camps".to_owned(), ActionKind::Place)), "{found:?}");
+    // One that cannot do without what is lacking is refused.
+    let refused = host(build("vbsc")).err().unwrap();
+    assert!(matches!(refused, LiveError::Control { kind: ActionKind::OrderSlots, .. }));
+}
+
 /// Two threads of 40 misses per 1000 instructions whose memory is on the second node.
 struct AwayFromHome;
 

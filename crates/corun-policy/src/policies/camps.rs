@@ -317,6 +317,12 @@ impl Policy for Camps {
         }
     }
 
+    fn do_without(&mut self, control: ActionKind) -> bool {
+        let idles = control == ActionKind::IdleCpu;
+        self.idling &= !idles;
+        idles
+    }
+
     fn unfit_for(&self, machine: &Machine) -> Option<String> {
         one_core_type(machine)
     }

@@ -279,3 +279,12 @@ fn without_idling_it_needs_no_idle_cores() {
     let policy = build("camps", &BuildOptions { seed: 0, parameters }).unwrap();
     assert_eq!(policy.needs().controls, [ActionKind::Place]);
 }
+
+#[test]
+fn it_can_do_without_idle_cores_and_not_without_placing() {
+    let mut policy = Camps::new(&BuildOptions::default());
+    assert!(policy.needs().controls.contains(&ActionKind::IdleCpu));
+    assert!(!policy.do_without(ActionKind::Place));
+    assert!(policy.do_without(ActionKind::IdleCpu));
+    assert_eq!(policy.needs().controls, [ActionKind::Place]);
+}
