@@ -1,7 +1,6 @@
 //! A thread for tests.
 
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread::JoinHandle;
+use std::process::{Child, Command};
 
 use corun_machine::{CpuId, CpuSet};
 
@@ -9,29 +8,22 @@ use super::syscalls;
 use super::thread_stat::stat;
 use crate::{Change, Roots, Task};
 
-/// A thread that sleeps until it is dropped.
+/// The thread of a program that sleeps until it is dropped. Not one of the test's own process: what
+/// other tests start at the same time would descend from a process that is held.
 pub(crate) struct Sleeper {
     pub(crate) task: Task,
     /// Where it could run at first.
     pub(crate) found: CpuSet,
-    end: Option<Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    program: Child,
 }
 
 impl Sleeper {
     pub(crate) fn new() -> Self {
-        let (end, ended) = channel::<()>();
-        let (tell, told): (Sender<u32>, Receiver<u32>) = channel();
-        let thread = std::thread::spawn(move || {
-            tell.send(rustix::thread::gettid().as_raw_nonzero().get() as u32).unwrap();
-            let _ = ended.recv();
-        });
-        let tid = told.recv().unwrap();
-        let pid = std::process::id();
-        let start_ticks = stat(&Roots::default(), pid, tid).unwrap().unwrap().start_ticks;
-        let found = syscalls::affinity(tid).unwrap();
-        let task = Task { pid, tid, start_ticks };
-        Self { task, found, end: Some(end), thread: Some(thread) }
+        let program = Command::new("sleep").arg("1000").spawn().unwrap();
+        let pid = program.id();
+        let start_ticks = stat(&Roots::default(), pid, pid).unwrap().unwrap().start_ticks;
+        let found = syscalls::affinity(pid).unwrap();
+        Self { task: Task { pid, tid: pid, start_ticks }, found, program }
     }
 
     /// Where it may run now.
@@ -61,19 +53,14 @@ impl Sleeper {
 
     /// Ends it, and waits until the kernel knows it no more.
     pub(crate) fn end(&mut self) {
-        drop(self.end.take());
-        self.thread.take().unwrap().join().unwrap();
-        while stat(&Roots::default(), self.task.pid, self.task.tid).unwrap().is_some() {
-            std::thread::yield_now();
-        }
+        // It may have ended already.
+        let _ = self.program.kill();
+        self.program.wait().unwrap();
     }
 }
 
 impl Drop for Sleeper {
     fn drop(&mut self) {
-        drop(self.end.take());
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+        self.end();
     }
 }

@@ -56,7 +56,8 @@ impl LiveRecording {
     /// # Errors
     /// [`RecordingError`] names the line.
     pub fn read(from: impl BufRead) -> Result<Self, RecordingError> {
-        let mut lines = Lines { from, number: 0, text: String::new(), broken_off: false };
+        let mut lines =
+            Lines { from, number: 0, bytes: Vec::new(), text: String::new(), broken_off: false };
         let first = if lines.next()? { lines.text.trim() } else { "" };
         let mut own = header(first)?;
         let mut state = State::default();
@@ -75,6 +76,7 @@ impl LiveRecording {
 struct Lines<R> {
     from: R,
     number: usize,
+    bytes: Vec<u8>,
     text: String,
     broken_off: bool,
 }
@@ -82,11 +84,19 @@ struct Lines<R> {
 impl<R: BufRead> Lines<R> {
     /// Reads the next whole line into `text`; false at the end.
     fn next(&mut self) -> io::Result<bool> {
-        self.text.clear();
-        self.from.read_line(&mut self.text)?;
+        self.bytes.clear();
+        self.from.read_until(b'\n', &mut self.bytes)?;
         self.number += 1;
-        self.broken_off = !self.text.is_empty() && !self.text.ends_with('\n');
-        Ok(self.text.ends_with('\n'))
+        let is_whole = self.bytes.ends_with(b"\n");
+        // Half a line may end in half a letter.
+        self.broken_off = !self.bytes.is_empty() && !is_whole;
+        if is_whole {
+            let text = std::str::from_utf8(&self.bytes)
+                .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+            self.text.clear();
+            self.text.push_str(text);
+        }
+        Ok(is_whole)
     }
 }
 

@@ -248,6 +248,17 @@ proptest! {
         }
     }
 
+    /// Also within a letter of several bytes.
+    #[test]
+    fn a_recording_may_break_off_in_a_letter(looks in looks()) {
+        let (text, _) = record(&looks, "di");
+        let is_within = |cut: &usize| text[*cut] & 0b1100_0000 == 0b1000_0000;
+        for cut in (0..text.len()).filter(is_within).take(4) {
+            let recording = LiveRecording::read(&text[..cut]);
+            prop_assert!(recording.is_ok_and(|one| one.is_broken_off()), "{cut}");
+        }
+    }
+
     /// Nine digits come back from text as they were.
     #[test]
     fn figures_survive_the_text(value in prop_oneof![0.0..1e13f64, 0.0..1e-9f64]) {
