@@ -53,14 +53,7 @@ impl Progress {
         self.last = view.now;
         for (place, account) in self.accounts.values_mut().iter_mut().enumerate() {
             let thread = &view.threads[place];
-            let ran_s = match thread.counted.cpu_s {
-                Some(cpu_s) => {
-                    let ran_s = (cpu_s - account.counted_s).max(0.0);
-                    account.counted_s = cpu_s;
-                    ran_s
-                }
-                None => thread.counters.cpu_share.unwrap_or(0.0) * seconds,
-            };
+            let ran_s = time_on_cpus_s(thread, &mut account.counted_s, seconds);
             let slowdown = slowdowns[place].max(1.0);
             account.progress_ms += 1e3 * ran_s / (slowdown * weights[place]);
             account.ran_s += ran_s;
@@ -96,6 +89,15 @@ impl Progress {
     /// The mean of all counters.
     pub(crate) fn mean_ms(&self) -> f64 {
         self.progress_ms.iter().sum::<f64>() / self.progress_ms.len().max(1) as f64
+    }
+}
+
+/// Time on CPUs since the last interval, of which `counted_s` is what was counted by then; by the share
+/// of this interval where the host keeps no sum.
+pub(crate) fn time_on_cpus_s(thread: &ThreadView, counted_s: &mut f64, interval_s: f64) -> f64 {
+    match thread.counted.cpu_s {
+        Some(cpu_s) => (cpu_s - std::mem::replace(counted_s, cpu_s)).max(0.0),
+        None => thread.counters.cpu_share.unwrap_or(0.0) * interval_s,
     }
 }
 

@@ -78,6 +78,15 @@ impl<'a> Sides<'a> {
         })
     }
 
+    /// Of the threads on a side that may still move the one with the highest key, the first of equals.
+    pub(crate) fn highest(&self, side: Side, key: impl Fn(usize) -> f64) -> Option<usize> {
+        self.movable(side).reduce(
+            |best, next| {
+                if key(next).total_cmp(&key(best)).is_gt() { next } else { best }
+            },
+        )
+    }
+
     fn place(&self, thread: usize, side: Side) -> CpuSet {
         self.threads[thread].may_run_on.intersection(self.cores.cpus(side))
     }
@@ -156,10 +165,7 @@ impl<'a> Sides<'a> {
                 return;
             };
             let sign = if to == Side::Big { 1.0 } else { -1.0 };
-            let key = |one: &usize| sign * claim[*one];
-            let chosen = self.movable(to.other()).reduce(|best, next| {
-                if key(&next).total_cmp(&key(&best)).is_gt() { next } else { best }
-            });
+            let chosen = self.highest(to.other(), |one| sign * claim[one]);
             let Some(thread) = chosen else { return };
             let why = format!(
                 "{}: to the {} cores, where {} threads have {} CPUs, from {} on {}",
@@ -202,10 +208,7 @@ impl<'a> Sides<'a> {
     ) {
         let mut behind: Vec<usize> = Vec::new();
         loop {
-            let ahead = self.movable(Side::Big).reduce(|best, next| {
-                if progress_ms[next].total_cmp(&progress_ms[best]).is_gt() { next } else { best }
-            });
-            let Some(ahead) = ahead else { return };
+            let Some(ahead) = self.highest(Side::Big, |one| progress_ms[one]) else { return };
             behind.clear();
             behind.extend(
                 self.movable(Side::Small)

@@ -15,10 +15,10 @@ use self::llc::Llc;
 use self::sweep::Direction;
 use self::window::Sample;
 use super::members::{members, peak_bytes_per_s};
-use super::{Partition, PartitionError};
+use super::{Input, Partition, PartitionError};
 use crate::{
     Action, ActionKind, BuildOptions, CounterKind, Event, Interval, Nanoseconds, Needs, Parameter,
-    Plan, Policy, View, WaysCurve,
+    Plan, Policy, View, WaysCurve, WaysPoint,
 };
 
 pub(crate) const DECIDE_MS: Parameter = Parameter {
@@ -115,6 +115,23 @@ impl Cache {
     pub(crate) fn way_bytes(&self) -> f64 {
         self.bytes / f64::from(self.ways)
     }
+
+    /// The curve of a program of which nothing is known: it gains nothing by space.
+    pub(crate) fn flat(&self) -> Result<WaysCurve, PartitionError> {
+        let flat = WaysPoint { slowdown: 1.0, ipc: 1.0, ..WaysPoint::default() };
+        WaysCurve::new(vec![flat; self.ways as usize])
+            .ok_or(PartitionError::Ways { ways: self.ways, least_ways: self.least_ways })
+    }
+
+    /// What programs with these curves have to share.
+    pub(crate) fn input<'a>(&self, curves: &'a [&'a WaysCurve]) -> Input<'a> {
+        Input {
+            curves,
+            ways: self.ways,
+            least_ways: self.least_ways,
+            peak_bytes_per_s: self.peak_bytes_per_s,
+        }
+    }
 }
 
 /// What a window showed of a program.
@@ -136,6 +153,11 @@ pub(crate) trait Scheme: Send {
 
     /// How programs are sampled; none: they are not.
     fn direction(&self) -> Option<Direction>;
+
+    /// Counters it cannot do without.
+    fn counters(&self) -> Vec<CounterKind> {
+        vec![CounterKind::Instructions, CounterKind::Cycles, CounterKind::LlcMisses]
+    }
 
     /// Do these samples, with their ways, do for a decision?
     fn is_enough(&self, samples: &[(u32, Sample)]) -> bool;
@@ -221,10 +243,9 @@ impl<S: Scheme> Policy for OnlinePolicy<S> {
     }
 
     fn needs(&self) -> Needs {
-        let counters = vec![CounterKind::Instructions, CounterKind::Cycles, CounterKind::LlcMisses];
         Needs {
             interval: Interval::Time(LOOK),
-            counters,
+            counters: self.scheme.counters(),
             controls: vec![ActionKind::Partition],
             solo_figures: false,
             by_ways: false,

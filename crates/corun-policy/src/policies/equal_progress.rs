@@ -6,6 +6,7 @@
 use corun_machine::Machine;
 
 use crate::asymmetry::by_thread::ByThread;
+use crate::asymmetry::progress::time_on_cpus_s;
 use crate::asymmetry::sides::Sides;
 use crate::asymmetry::speedup::side_of;
 use crate::asymmetry::{Cores, INTERVAL, SWAP_EVERY, Side, milliseconds, one_core_type};
@@ -49,14 +50,7 @@ impl Seen {
 
     fn count(&mut self, thread: &ThreadView, cores: &Cores, interval_s: f64) {
         let counters = &thread.counters;
-        let ran_s = match thread.counted.cpu_s {
-            Some(cpu_s) => {
-                let ran_s = (cpu_s - self.counted_s).max(0.0);
-                self.counted_s = cpu_s;
-                ran_s
-            }
-            None => counters.cpu_share.unwrap_or(0.0) * interval_s,
-        };
+        let ran_s = time_on_cpus_s(thread, &mut self.counted_s, interval_s);
         let Some(side) = side_of(thread, cores) else { return };
         self.ran_s[side as usize] += ran_s;
         if let (Some(rate), Some(share)) = (counters.instructions_per_s, counters.cpu_share)
@@ -123,9 +117,8 @@ impl EqualProgress {
 
 /// The least slowed down on a big core changes with the most slowed down on a small one.
 fn swap(sides: &mut Sides<'_>, slowdowns: &[f64]) {
-    let higher = |a: usize, b: usize| slowdowns[a].total_cmp(&slowdowns[b]).is_gt();
-    let least = sides.movable(Side::Big).reduce(|a, b| if higher(a, b) { b } else { a });
-    let most = sides.movable(Side::Small).reduce(|a, b| if higher(b, a) { b } else { a });
+    let least = sides.highest(Side::Big, |one| -slowdowns[one]);
+    let most = sides.highest(Side::Small, |one| slowdowns[one]);
     let (Some(least), Some(most)) = (least, most) else { return };
     if slowdowns[most] <= slowdowns[least] {
         return;

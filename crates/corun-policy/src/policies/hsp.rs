@@ -70,9 +70,8 @@ impl HighSpeedup {
     /// While somebody on a small core gains more than somebody on a big one.
     fn swap(&self, sides: &mut Sides<'_>, factors: &[f64]) {
         loop {
-            let higher = |a: usize, b: usize| factors[a].total_cmp(&factors[b]).is_gt();
-            let least = sides.movable(Side::Big).reduce(|a, b| if higher(a, b) { b } else { a });
-            let most = sides.movable(Side::Small).reduce(|a, b| if higher(b, a) { b } else { a });
+            let least = sides.highest(Side::Big, |one| -factors[one]);
+            let most = sides.highest(Side::Small, |one| factors[one]);
             let (Some(least), Some(most)) = (least, most) else { return };
             if factors[most] <= factors[least] * (1.0 + self.margin) {
                 return;

@@ -8,8 +8,8 @@ use crate::partitioning::online::{
     Cache, DECIDE_MS, OnlinePolicy, Pace, SAMPLING_WINDOW, SETTLING, Scheme, Seen, TIMEOUT_MS,
     WARM_UP, WINDOW,
 };
-use crate::partitioning::{Input, Partition, PartitionError, Partitioner};
-use crate::{Build, BuildOptions, Nanoseconds, Parameter, PolicyEntry, WaysCurve, WaysPoint};
+use crate::partitioning::{Partition, PartitionError, Partitioner};
+use crate::{Build, BuildOptions, Nanoseconds, Parameter, PolicyEntry, WaysCurve};
 
 const PERIOD_S: Parameter = Parameter {
     name: "period-s",
@@ -86,20 +86,13 @@ impl Scheme for Dynaway {
         cache: &Cache,
         out: &mut Partition,
     ) -> Result<Vec<String>, PartitionError> {
-        let flat = WaysPoint { slowdown: 1.0, ipc: 1.0, ..WaysPoint::default() };
-        let flat = WaysCurve::new(vec![flat; cache.ways as usize]);
-        let of = |one: &&Known| one.measured.as_ref().map(|(curve, _)| curve.clone());
-        let measured: Vec<WaysCurve> =
-            programs.iter().filter_map(|one| of(one).or_else(|| flat.clone())).collect();
-        let curves: Vec<&WaysCurve> = measured.iter().collect();
-        let input = Input {
-            curves: &curves,
-            ways: cache.ways,
-            least_ways: cache.least_ways,
-            peak_bytes_per_s: cache.peak_bytes_per_s,
-        };
+        let flat = cache.flat()?;
         if programs.iter().any(|one| one.measured.is_some()) {
-            self.kpart.partition(&input, out)?;
+            let curves: Vec<&WaysCurve> = programs
+                .iter()
+                .map(|one| one.measured.as_ref().map_or(&flat, |(curve, _)| curve))
+                .collect();
+            self.kpart.partition(&cache.input(&curves), out)?;
         } else {
             // Nothing is known of anybody.
             out.set_clusters(&vec![0; programs.len()], &[cache.ways]);

@@ -14,8 +14,8 @@ use crate::partitioning::online::{
     Cache, DECIDE_MS, OnlinePolicy, Pace, SAMPLING_WINDOW, SETTLING, Scheme, Seen, TIMEOUT_MS,
     WARM_UP, WINDOW,
 };
-use crate::partitioning::{CacheClass, Input, Partition, PartitionError, classify};
-use crate::{Build, BuildOptions, Nanoseconds, Parameter, PolicyEntry, WaysCurve, WaysPoint};
+use crate::partitioning::{CacheClass, Partition, PartitionError, classify};
+use crate::{Build, BuildOptions, Nanoseconds, Parameter, PolicyEntry, WaysCurve};
 
 const LOW_SHARE: Parameter = Parameter {
     name: "low-threshold-share",
@@ -201,23 +201,14 @@ impl Scheme for LfocOnline {
         cache: &Cache,
         out: &mut Partition,
     ) -> Result<Vec<String>, PartitionError> {
-        let flat = WaysPoint { slowdown: 1.0, ..WaysPoint::default() };
-        let Some(flat) = WaysCurve::new(vec![flat; cache.ways as usize]) else {
-            return Err(PartitionError::Ways { ways: cache.ways, least_ways: cache.least_ways });
-        };
-        let curve = |one: &&Known| one.sampled.as_ref().map(|(_, curve)| curve.clone());
-        let measured: Vec<WaysCurve> =
-            programs.iter().map(|one| curve(one).unwrap_or_else(|| flat.clone())).collect();
-        let curves: Vec<&WaysCurve> = measured.iter().collect();
-        let input = Input {
-            curves: &curves,
-            ways: cache.ways,
-            least_ways: cache.least_ways,
-            peak_bytes_per_s: cache.peak_bytes_per_s,
-        };
+        let flat = cache.flat()?;
+        let curves: Vec<&WaysCurve> = programs
+            .iter()
+            .map(|one| one.sampled.as_ref().map_or(&flat, |(_, curve)| curve))
+            .collect();
         let class = |one: &&Known| one.sampled.as_ref().map(|(class, _)| *class);
         let classes = programs.iter().map(|one| class(one).unwrap_or(CacheClass::LightSharing));
-        self.lfoc.cluster(classes, &input, out)?;
+        self.lfoc.cluster(classes, &cache.input(&curves), out)?;
         let why = |(place, one): (usize, &&Known)| match &one.sampled {
             None => "class unknown".to_owned(),
             Some((CacheClass::Sensitive, curve)) => {

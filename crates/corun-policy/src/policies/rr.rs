@@ -75,10 +75,7 @@ impl RoundRobin {
 
 /// Who has been longest on a big core changes with who has been longest on a small one.
 fn swap_longest(sides: &mut Sides<'_>, waits: &[f64]) {
-    let longest = |side: Side| {
-        let later = |a: usize, b: usize| waits[b].total_cmp(&waits[a]).is_gt();
-        sides.movable(side).reduce(|a, b| if later(a, b) { b } else { a })
-    };
+    let longest = |side: Side| sides.highest(side, |one| waits[one]);
     let (Some(big), Some(small)) = (longest(Side::Big), longest(Side::Small)) else { return };
     let why = format!(
         "{}'s turn on a big core, after {:.0} ms on small ones; {} had it for {:.0} ms",

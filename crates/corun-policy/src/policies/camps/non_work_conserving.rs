@@ -60,9 +60,7 @@ pub(super) fn bring(sides: &mut Sides<'_>, watched: usize, monitors: &[Monitor])
         return;
     }
     let draws = |one: usize| monitors[one].btr;
-    let partner = sides
-        .movable(Side::Big)
-        .reduce(|a, b| if draws(b).total_cmp(&draws(a)).is_gt() { b } else { a });
+    let partner = sides.highest(Side::Big, draws);
     let may_move = sides.movable(Side::Small).any(|one| one == watched);
     if let Some(partner) = partner.filter(|_| may_move) {
         let why = format!(
