@@ -6,6 +6,7 @@
 //! - [`match_pairs`]: Jiang's method, a minimum-weight perfect matching on pair degradations.
 //! - [`Placer`]: exact branch and bound over groups that share an LLC, with a proof or a gap, for
 //!   any [`Contention`].
+//! - [`distributed`]: the same search in parts, for several processes.
 //! - [`enumerate`]: everything, one by one, to check the others against.
 //! - [`partition`]: the ways of one LLC among programs, strictly or in clusters.
 //!
@@ -16,6 +17,7 @@ mod brute;
 mod climb;
 mod completion;
 mod contention;
+pub mod distributed;
 mod error;
 mod expectation;
 mod groups;
@@ -40,3 +42,4 @@ pub use matching::{
 pub use modelled::{ModelScratch, PlacementProblem, check_app};
 pub use objective::{Goal, Objective, TIE};
 pub use placement::{Limits, PlacementResult, Placer};
+pub use search::Candidate;

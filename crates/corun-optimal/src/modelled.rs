@@ -106,7 +106,11 @@ impl<'p> PlacementProblem<'p> {
         }
     }
 
-    fn placer(&self) -> Result<Placer<'_, Self>, PlacementError> {
+    /// The same question for any source of slowdowns, which can be searched in parts too.
+    ///
+    /// # Errors
+    /// As [`PlacementProblem::new`].
+    pub fn placer(&self) -> Result<Placer<'_, Self>, PlacementError> {
         let same = |one: usize, other: usize| {
             Arc::ptr_eq(&self.programs[one], &self.programs[other])
                 && self.phases[one] == self.phases[other]

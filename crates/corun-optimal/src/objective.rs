@@ -1,9 +1,10 @@
 //! What a placement is judged by, and what a part of a placement can still reach.
 
 use corun_metrics as metrics;
+use serde::{Deserialize, Serialize};
 
 /// What a placement is judged by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub enum Objective {
     /// Mean slowdown (ANTT); the best is the least.
     #[default]
@@ -18,7 +19,7 @@ pub enum Objective {
 }
 
 /// The best placement or the worst one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub enum Goal {
     /// As good as can be.
     #[default]

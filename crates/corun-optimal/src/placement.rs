@@ -119,7 +119,15 @@ impl<'p, C: Contention> Placer<'p, C> {
         self
     }
 
-    fn stage(&self) -> Stage<'p, C> {
+    pub(crate) fn programs(&self) -> usize {
+        self.equals.len()
+    }
+
+    pub(crate) fn cpus(&self) -> usize {
+        self.machine.cpus().len()
+    }
+
+    pub(crate) fn stage(&self) -> Stage<'p, C> {
         Stage::new(self.machine, self.contention, self.equals.clone(), &self.fixed_nodes)
     }
 
@@ -143,7 +151,7 @@ impl<'p, C: Contention> Placer<'p, C> {
         self.result(&stage, &criterion, found, started)
     }
 
-    fn result(
+    pub(crate) fn result(
         &self,
         stage: &Stage<'_, C>,
         criterion: &Criterion,

@@ -8,11 +8,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 
 use crate::completion::Completion;
 use crate::contention::{Contention, Coupling, Seat};
+use crate::distributed::Incumbent;
 use crate::groups::{Bounder, Extremes, Group, members};
 use crate::objective::{Part, Sides, Span, key, least_key};
+use crate::seats::Seating;
 use crate::stage::{Placement, Stage};
 
 /// Subtrees searched before the best placement so far is exchanged: fixed, so that the nodes
@@ -37,9 +40,9 @@ impl Stop<'_> {
     }
 }
 
-/// A whole placement with its score.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Candidate {
+/// A whole placement with its score: the lower, the better.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Candidate {
     pub(crate) score: f64,
     pub(crate) placement: Placement,
 }
@@ -81,26 +84,34 @@ pub(crate) struct Ended {
 }
 
 #[derive(Clone)]
-struct Node<S> {
-    left: u32,
-    used: u64,
+pub(crate) struct Node<S> {
+    pub(crate) left: u32,
+    pub(crate) used: u64,
     layer: usize,
     part: Part,
     filtered: Part,
-    bound: f64,
-    seats: Vec<Seat>,
+    pub(crate) bound: f64,
+    pub(crate) seats: Vec<Seat>,
     shares: Vec<S>,
 }
 
-struct Walk<'w, C: Contention> {
-    best: Option<Candidate>,
-    nodes: u64,
-    pruned: u64,
+pub(crate) struct Walk<'w, C: Contention> {
+    pub(crate) best: Option<Candidate>,
+    pub(crate) nodes: u64,
+    pub(crate) pruned: u64,
     quota: u64,
     stop: &'w Stop<'w>,
     is_stopped: bool,
     bounder: Bounder<C>,
     spans: Vec<Span>,
+    others: Option<Others<'w, C::Share>>,
+}
+
+/// What a walk shares with others that search the same tree.
+struct Others<'w, S> {
+    incumbent: &'w Incumbent,
+    /// Nodes that it has not looked into when it stops.
+    left: Vec<Node<S>>,
 }
 
 impl<'w, C: Contention> Walk<'w, C> {
@@ -114,13 +125,43 @@ impl<'w, C: Contention> Walk<'w, C> {
             is_stopped: stop.is_due(),
             bounder: Bounder::default(),
             spans: Vec::new(),
+            others: None,
         }
+    }
+
+    /// A walk that prunes by what others find, and leaves to others what it has no time for.
+    pub(crate) fn among_others(incumbent: &'w Incumbent, stop: &'w Stop<'w>) -> Self {
+        let others = Some(Others { incumbent, left: Vec::new() });
+        Self { others, ..Self::new(Some(incumbent.best()), stop.nodes, stop) }
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.is_stopped
+    }
+
+    /// The nodes that were left to others.
+    pub(crate) fn into_left(self) -> Vec<Node<C::Share>> {
+        self.others.map_or_else(Vec::new, |others| others.left)
     }
 
     fn count(&mut self) {
         self.nodes += 1;
         let look = self.nodes.is_multiple_of(CLOCK_NODES);
         self.is_stopped |= self.nodes >= self.quota || look && self.stop.is_due();
+        if let Some(others) = self.others.as_ref().filter(|_| look)
+            && let Some(better) = others.incumbent.better_than(self.best.as_ref())
+        {
+            self.best = Some(better);
+        }
+    }
+
+    fn take(&mut self, found: Candidate) {
+        if self.best.as_ref().is_none_or(|best| found.beats(best)) {
+            if let Some(others) = &self.others {
+                others.incumbent.tighten(&found);
+            }
+            self.best = Some(found);
+        }
     }
 }
 
@@ -142,7 +183,7 @@ impl<'a, C: Contention> Search<'a, C> {
         Self { stage, groups, extremes, completion, filter, lists, is_joint, sides }
     }
 
-    fn root(&self) -> Node<C::Share> {
+    pub(crate) fn root(&self) -> Node<C::Share> {
         let left = self.stage.everybody();
         let part = self.completion.criterion.empty();
         let layer = self.completion.full;
@@ -218,8 +259,11 @@ impl<'a, C: Contention> Search<'a, C> {
         tasks
     }
 
-    fn descend(&self, node: &Node<C::Share>, walk: &mut Walk<'_, C>) {
+    pub(crate) fn descend(&self, node: &Node<C::Share>, walk: &mut Walk<'_, C>) {
         if walk.is_stopped {
+            if let Some(others) = &mut walk.others {
+                others.left.push(node.clone());
+            }
             return;
         }
         if self.cuts(node, walk) {
@@ -235,7 +279,7 @@ impl<'a, C: Contention> Search<'a, C> {
     }
 
     /// Adds the children that may beat the best; whole placements are settled at once.
-    fn children(
+    pub(crate) fn children(
         &self,
         node: &Node<C::Share>,
         walk: &mut Walk<'_, C>,
@@ -249,8 +293,8 @@ impl<'a, C: Contention> Search<'a, C> {
                 if set & !node.left != 0 || !self.takes_lowest_equals(set, node.left) {
                     continue;
                 }
-                if walk.is_stopped {
-                    // Keeps the parent open: see `run`.
+                if walk.is_stopped && walk.others.is_none() {
+                    // Keeps the parent open: see `run`. Among others the children are left open.
                     return;
                 }
                 walk.count();
@@ -353,13 +397,35 @@ impl<'a, C: Contention> Search<'a, C> {
         for seat in &leaf.seats {
             cpus[seat.program] = seat.cpu;
         }
-        let found = Candidate { score, placement: self.stage.lowest(&cpus) };
-        if walk.best.as_ref().is_none_or(|best| found.beats(best)) {
-            walk.best = Some(found);
-        }
+        walk.take(Candidate { score, placement: self.stage.lowest(&cpus) });
     }
 
-    fn cuts(&self, node: &Node<C::Share>, walk: &Walk<'_, C>) -> bool {
+    /// The node in which these programs sit on these CPUs, whole groups, the lowest program's
+    /// first; none where nothing in it can beat the best.
+    pub(crate) fn node_of(
+        &self,
+        cpu: &[Option<usize>],
+        walk: &mut Walk<'_, C>,
+    ) -> Option<Node<C::Share>> {
+        let mut node = self.root();
+        while node.left != 0 {
+            let lowest = node.left.trailing_zeros() as usize;
+            let Some(first) = cpu[lowest] else { break };
+            let llc = self.stage.place_of[first].0;
+            let seating = cpu.iter().enumerate().filter_map(|(program, &cpu)| {
+                let (of, position) = self.stage.place_of[cpu?];
+                (of == llc).then_some((program, position))
+            });
+            let seating: Seating = seating.collect();
+            // A group that is not there was found to be in no better placement.
+            let list = &self.lists[self.stage.orbit_of[llc]][lowest];
+            let index = list.iter().find(|&&index| self.groups[index].seating == seating)?;
+            node = self.child(&node, *index, llc, walk)?;
+        }
+        Some(node)
+    }
+
+    pub(crate) fn cuts(&self, node: &Node<C::Share>, walk: &Walk<'_, C>) -> bool {
         self.is_out(node.bound, &node.seats, walk)
     }
 

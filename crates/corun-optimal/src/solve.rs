@@ -25,6 +25,24 @@ pub(crate) struct Found {
     pub(crate) pruned: u64,
 }
 
+/// All that a search of the tree stands on.
+pub(crate) struct Ground<S> {
+    groups: Vec<Group<S>>,
+    extremes: Extremes<S>,
+    completion: Completion,
+    filter: Option<Filter>,
+}
+
+impl<S: Copy + Send + Sync> Ground<S> {
+    pub(crate) fn search<'a, C: Contention<Share = S>>(
+        &'a self,
+        stage: &'a Stage<'a, C>,
+    ) -> Search<'a, C> {
+        let filter = self.filter.as_ref();
+        Search::new(stage, &self.groups, &self.extremes, &self.completion, filter)
+    }
+}
+
 /// The placement of the least score by `objective` and `goal`.
 pub(crate) fn solve<C: Contention>(
     stage: &Stage<C>,
@@ -34,12 +52,12 @@ pub(crate) fn solve<C: Contention>(
 ) -> Found {
     let criterion = Criterion::new(objective, goal, stage.programs);
     let (start, looked) = climb(stage, &criterion, dealt(stage), stop);
-    let Some(mut groups) = groups::all(stage) else {
+    let Some(groups) = groups::all(stage) else {
         return Found { best: start, bound: None, is_proven: false, nodes: looked, pruned: 0 };
     };
     let rest = Stop { nodes: stop.nodes.saturating_sub(looked), ..*stop };
-    let mut found = least(stage, criterion, &mut groups, start, &rest);
-    if objective == Objective::Unfairness && goal == Goal::Best && found.is_proven {
+    let mut found = least(stage, criterion, groups, start, &rest);
+    if has_second_pass(objective, goal) && found.is_proven {
         let rest = Stop { nodes: rest.nodes.saturating_sub(found.nodes), ..*stop };
         found = among_fairest(stage, found, &rest);
     }
@@ -47,19 +65,41 @@ pub(crate) fn solve<C: Contention>(
     found
 }
 
+/// Is the best of STP looked for among the best?
+pub(crate) fn has_second_pass(objective: Objective, goal: Goal) -> bool {
+    objective == Objective::Unfairness && goal == Goal::Best
+}
+
 fn least<C: Contention>(
     stage: &Stage<C>,
     criterion: Criterion,
-    groups: &mut Vec<Group<C::Share>>,
+    groups: Vec<Group<C::Share>>,
     start: Candidate,
     stop: &Stop<'_>,
 ) -> Found {
-    let best = start;
+    let (ground, bound) = ground(stage, criterion, groups, &start);
+    match ground {
+        Some(ground) => found(ground.search(stage).run(Some(start.clone()), stop), start, bound),
+        // No group is left that may beat the start.
+        None => {
+            Found { bound: Some(start.score), best: start, is_proven: true, nodes: 0, pruned: 0 }
+        }
+    }
+}
+
+/// What a search for something better than `best` stands on, with the least score of all; none
+/// when no group is left that may be in it.
+pub(crate) fn ground<C: Contention>(
+    stage: &Stage<C>,
+    criterion: Criterion,
+    mut groups: Vec<Group<C::Share>>,
+    best: &Candidate,
+) -> (Option<Ground<C::Share>>, f64) {
     let mut bound = f64::NEG_INFINITY;
     for round in 0.. {
-        let Some(extremes) = Extremes::of(stage, groups) else { break };
-        groups::bound(stage, groups, &extremes, criterion.sides());
-        let completion = Completion::new(stage, criterion, groups);
+        let Some(extremes) = Extremes::of(stage, &groups) else { break };
+        groups::bound(stage, &mut groups, &extremes, criterion.sides());
+        let completion = Completion::new(stage, criterion, &groups);
         let Some(root) = completion.score(criterion.empty(), completion.full, stage.everybody())
         else {
             break;
@@ -78,15 +118,12 @@ fn least<C: Contention>(
         // Only shares of others sharpen the spans.
         let helps = stage.contention.coupling() == Coupling::Common && left * 20 <= before * 19;
         if round == ROUNDS || !helps {
-            let search = Search::new(stage, groups, &extremes, &completion, None);
-            let ended = search.run(Some(best.clone()), stop);
-            return found(ended, best, bound);
+            return (Some(Ground { groups, extremes, completion, filter: None }), bound);
         }
         let mut kept = kept.into_iter();
         groups.retain(|_| kept.next().unwrap_or(true));
     }
-    // No group is left that may beat the start.
-    Found { bound: Some(best.score), best, is_proven: true, nodes: 0, pruned: 0 }
+    (None, bound)
 }
 
 fn found(ended: Ended, start: Candidate, root: f64) -> Found {
@@ -101,28 +138,44 @@ fn found(ended: Ended, start: Candidate, root: f64) -> Found {
     }
 }
 
+/// What a search of the highest STP among placements of at most this unfairness stands on; none
+/// where there are too many groups.
+pub(crate) fn ground_of_fair<C: Contention>(
+    stage: &Stage<C>,
+    most_unfairness: f64,
+) -> Option<Ground<C::Share>> {
+    let unfairness = Criterion::new(Objective::Unfairness, Goal::Best, stage.programs);
+    let stp = Criterion::new(Objective::Stp, Goal::Best, stage.programs);
+    let mut groups = groups::all(stage)?;
+    let extremes = Extremes::of(stage, &groups)?;
+    groups::bound(stage, &mut groups, &extremes, Sides::BOTH);
+    let filter =
+        Filter { completion: Completion::new(stage, unfairness, &groups), most: most_unfairness };
+    let completion = Completion::new(stage, stp, &groups);
+    Some(Ground { groups, extremes, completion, filter: Some(filter) })
+}
+
+/// The same placement with its score by another criterion.
+pub(crate) fn rescored<C: Contention>(
+    stage: &Stage<C>,
+    criterion: &Criterion,
+    candidate: &Candidate,
+) -> Candidate {
+    let placement = candidate.placement.clone();
+    let slowdowns = stage.slowdowns(&placement.cpu, &mut C::Scratch::default());
+    Candidate { score: criterion.score_of(&slowdowns), placement }
+}
+
 /// Among the placements that are as fair as the fairest, that of the highest STP.
 fn among_fairest<C: Contention>(stage: &Stage<C>, fairest: Found, stop: &Stop<'_>) -> Found {
     let unfairness = Criterion::new(Objective::Unfairness, Goal::Best, stage.programs);
     let stp = Criterion::new(Objective::Stp, Goal::Best, stage.programs);
-    let mut scratch = C::Scratch::default();
-    let Some(mut groups) = groups::all(stage) else { return fairest };
-    let Some(extremes) = Extremes::of(stage, &groups) else { return fairest };
-    groups::bound(stage, &mut groups, &extremes, Sides::BOTH);
-    let filter = Filter {
-        completion: Completion::new(stage, unfairness, &groups),
-        most: fairest.best.score * (1.0 + UNFAIRNESS_ROOM),
-    };
-    let completion = Completion::new(stage, stp, &groups);
-    let slowdowns = stage.slowdowns(&fairest.best.placement.cpu, &mut scratch);
-    let start =
-        Candidate { score: stp.score_of(&slowdowns), placement: fairest.best.placement.clone() };
-    let search = Search::new(stage, &groups, &extremes, &completion, Some(&filter));
-    let ended = search.run(Some(start), stop);
+    let most = fairest.best.score * (1.0 + UNFAIRNESS_ROOM);
+    let Some(ground) = ground_of_fair(stage, most) else { return fairest };
+    let ended = ground.search(stage).run(Some(rescored(stage, &stp, &fairest.best)), stop);
     let Some(best) = ended.best else { return fairest };
-    let slowdowns = stage.slowdowns(&best.placement.cpu, &mut scratch);
     Found {
-        best: Candidate { score: unfairness.score_of(&slowdowns), placement: best.placement },
+        best: rescored(stage, &unfairness, &best),
         is_proven: ended.open.is_none(),
         nodes: fairest.nodes + ended.nodes,
         pruned: fairest.pruned + ended.pruned,

@@ -1,6 +1,7 @@
 //! The stage: the LLCs with their seats and symmetries, the programs, and who knows slowdowns.
 
 use corun_machine::Machine;
+use serde::{Deserialize, Serialize};
 
 use crate::contention::{Contention, Seat};
 use crate::seats::{Seating, Seats};
@@ -141,7 +142,7 @@ impl<'a, C: Contention> Stage<'a, C> {
 }
 
 /// Where the programs sit. The order is the order of ties.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct Placement {
     /// LLC of each program.
     pub(crate) llc: Vec<usize>,

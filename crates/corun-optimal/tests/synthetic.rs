@@ -1,81 +1,15 @@
 //! The search against enumeration, on made-up slowdowns of each kind of coupling.
 
 mod machines;
+mod made_up;
 
 use corun_machine::Machine;
-use corun_optimal::{Contention, Coupling, Goal, Limits, Objective, Placer, Seat, enumerate};
+use corun_optimal::{Coupling, Goal, Limits, Objective, Placer, enumerate};
+use made_up::MadeUp;
 use proptest::prelude::*;
 
 const OBJECTIVES: [Objective; 4] =
     [Objective::MeanSlowdown, Objective::Stp, Objective::MaxSlowdown, Objective::Unfairness];
-
-/// Programs with an appetite for cache, and a cost of contention.
-#[derive(Debug)]
-struct MadeUp<'m> {
-    machine: &'m Machine,
-    coupling: Coupling,
-    /// Appetite and sensitivity of each program.
-    programs: Vec<(f64, f64)>,
-}
-
-#[derive(Clone, Copy)]
-struct Share {
-    slowdown: f64,
-    traffic: f64,
-}
-
-impl Contention for MadeUp<'_> {
-    type Share = Share;
-    type Scratch = ();
-
-    fn share(&self, group: &[Seat], (): &mut (), shares: &mut Vec<Share>) {
-        let appetite: f64 = group.iter().map(|seat| self.programs[seat.program].0).sum();
-        shares.extend(group.iter().map(|seat| {
-            let cpu = self.machine.cpus()[seat.cpu];
-            let size = self.machine.llcs()[cpu.llc].cache.unwrap().size_bytes as f64 / 4e6;
-            let on_core = group
-                .iter()
-                .filter(|other| self.machine.cpus()[other.cpu].core == cpu.core)
-                .count() as f64;
-            let miss = (appetite - self.programs[seat.program].0) / size;
-            let speed = self.machine.core_types()[cpu.core_type].capacity / on_core;
-            let slowdown = (1.0 + 0.3 * miss) / speed;
-            Share { slowdown, traffic: self.programs[seat.program].0 * (1.0 + miss) * speed }
-        }));
-    }
-
-    fn couple(&self, seats: &[Seat], shares: &[Share], (): &mut (), slowdowns: &mut Vec<f64>) {
-        let cpu = |seat: &Seat| self.machine.cpus()[seat.cpu];
-        slowdowns.extend(seats.iter().zip(shares).map(|(seat, share)| {
-            let others: f64 = seats
-                .iter()
-                .zip(shares)
-                .filter(|(other, _)| match self.coupling {
-                    Coupling::Apart => cpu(other).llc == cpu(seat).llc,
-                    Coupling::Growing => cpu(other).package == cpu(seat).package,
-                    Coupling::Common | Coupling::Any => true,
-                })
-                .map(|(_, other)| other.traffic)
-                .sum::<f64>()
-                - share.traffic;
-            let weight = self.programs[seat.program].1;
-            let pressure = match self.coupling {
-                // Neither rising nor falling.
-                Coupling::Any => (3.0 * others).sin().abs(),
-                _ => others * others / (1.0 + others),
-            };
-            share.slowdown * (1.0 + weight * pressure)
-        }));
-    }
-
-    fn traffic(&self, share: &Share) -> f64 {
-        share.traffic
-    }
-
-    fn coupling(&self) -> Coupling {
-        self.coupling
-    }
-}
 
 fn couplings() -> [Coupling; 4] {
     [Coupling::Apart, Coupling::Common, Coupling::Growing, Coupling::Any]

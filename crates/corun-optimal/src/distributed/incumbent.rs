@@ -1,0 +1,46 @@
+//! The best placement that is known, shared while a search runs.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use crate::objective::key;
+use crate::search::Candidate;
+
+/// The best placement that is known. Whoever searches prunes by it; anybody may tighten it.
+#[derive(Debug)]
+pub struct Incumbent {
+    /// The score on the grid of ties, so that a look costs no lock.
+    key: AtomicI64,
+    best: Mutex<Candidate>,
+}
+
+impl Incumbent {
+    /// Starts from a placement.
+    pub fn new(start: Candidate) -> Self {
+        Self { key: AtomicI64::new(key(start.score)), best: Mutex::new(start) }
+    }
+
+    /// Takes a placement if it is preferred to the one that is known; says whether it was.
+    pub fn tighten(&self, found: &Candidate) -> bool {
+        let mut best = self.best.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_better = found.beats(&best);
+        if is_better {
+            best.clone_from(found);
+            self.key.store(key(found.score), Ordering::Release);
+        }
+        is_better
+    }
+
+    /// The best placement that is known.
+    pub fn best(&self) -> Candidate {
+        self.best.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The best placement that is known, where it is preferred to `known`.
+    pub(crate) fn better_than(&self, known: Option<&Candidate>) -> Option<Candidate> {
+        let worth_a_lock =
+            known.is_none_or(|known| self.key.load(Ordering::Acquire) <= key(known.score));
+        let best = worth_a_lock.then(|| self.best())?;
+        known.is_none_or(|known| best.beats(known)).then_some(best)
+    }
+}
