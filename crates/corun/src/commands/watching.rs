@@ -1,6 +1,5 @@
 //! Whom a watching command watches and with what, from what was typed.
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::Context as _;
@@ -130,10 +129,8 @@ impl Watch {
 
 fn targets(typed: &TargetArgs) -> Outcome<Vec<Target>> {
     let target = |name: &str, rule: Rule| Target {
-        name: Arc::from(name),
         profile: typed.profile.clone(),
-        important: false,
-        whom: Whom::Rule(rule),
+        ..Target::new(name, Whom::Rule(rule))
     };
     let rule = Rule {
         pid: None,

@@ -4,9 +4,8 @@
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use corun_live::{Rule, Target, Whom};
+use corun_live::{Hold, Rule, Target, Whom};
 use serde::Deserialize;
 
 use crate::cli::{CountersName, HostArgs};
@@ -67,6 +66,18 @@ pub(crate) struct ProgramRule {
     pub(crate) arguments: Option<String>,
     pub(crate) cgroup: Option<String>,
     pub(crate) unit: Option<String>,
+    pub(crate) hold: HoldName,
+}
+
+/// What is held where the policy places threads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum HoldName {
+    /// Each thread.
+    #[default]
+    Threads,
+    /// The cgroup that they are in.
+    Cgroup,
 }
 
 impl Default for Config {
@@ -167,6 +178,15 @@ impl ProgramRule {
             let expected = "expected one at least of pid, user, command, arguments, cgroup, unit";
             return Err(format!("`{}` says nothing to know it by: {expected}", self.name));
         }
+        let part_of_a_group = self.pid.is_some()
+            || [&self.user, &self.command, &self.arguments].iter().any(|part| part.is_some());
+        if self.hold == HoldName::Cgroup && part_of_a_group {
+            let expected = "expected to be known by cgroup or unit alone";
+            return Err(format!(
+                "`{}`: hold = \"cgroup\" moves all that is in the group: {expected}",
+                self.name
+            ));
+        }
         Ok(())
     }
 
@@ -180,10 +200,13 @@ impl ProgramRule {
             unit: self.unit.clone(),
         };
         Target {
-            name: Arc::from(self.name.as_str()),
             profile: self.profile.clone(),
             important: self.important,
-            whom: Whom::Rule(rule),
+            hold: match self.hold {
+                HoldName::Threads => Hold::Threads,
+                HoldName::Cgroup => Hold::Cgroups,
+            },
+            ..Target::new(self.name.as_str(), Whom::Rule(rule))
         }
     }
 }
@@ -223,6 +246,7 @@ mod tests {
             ("[[program]]\ncommand = \"a\"\n".to_owned(), "name: missing"),
             (format!("{program}{program}"), "name `a` stands twice"),
             (format!("{program}unti = \"b\"\n"), "c.toml:4: unknown field `unti`"),
+            (format!("{program}hold = \"cgroup\"\n"), "known by cgroup or unit alone"),
         ] {
             let found = refused(&text);
             assert!(found.contains(expected), "{text}: {found}");
