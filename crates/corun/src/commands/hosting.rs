@@ -87,7 +87,7 @@ impl Ground {
         profiles: &[&str],
         look: &Look,
     ) -> Outcome<Host> {
-        let policies = corun_compare::build(&arguments.policy, arguments.seed)?;
+        let policies = corun_compare::build_with(&arguments.policy, &arguments.build_options())?;
         let needed = policies.iter().flat_map(|policy| policy.needs().counters);
         let wanted: Vec<CounterKind> = needed.chain(look.counters.iter().copied()).collect();
         let sources = self.sources(arguments.counters, &wanted, profiles)?;

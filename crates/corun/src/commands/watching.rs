@@ -59,6 +59,10 @@ impl Watch {
             dry_run: true,
             journals: None,
             seed: asked.seed,
+            // Of the policy that the configuration names.
+            set: own
+                .filter(|own| policy.as_ref() == Some(&own.policy))
+                .map_or(Vec::new(), |own| own.set),
         };
         let targets = match &config {
             Some(config) => config.targets(),

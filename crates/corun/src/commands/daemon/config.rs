@@ -1,11 +1,12 @@
 //! The daemon's configuration file, checked before anything is done. docs/operating.md is its
 //! reference.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use corun_live::{Hold, Rule, Target, Whom};
+use corun_policy::BuildOptions;
 use serde::Deserialize;
 
 use crate::cli::{CountersName, HostArgs};
@@ -22,6 +23,8 @@ pub(crate) struct Config {
     pub(crate) apply: bool,
     /// The policy, such as `dio` or `dio+lfoc`.
     pub(crate) policy: String,
+    /// Its parameters; those not given keep their defaults.
+    pub(crate) parameters: BTreeMap<String, f64>,
     /// Where counters come from: `auto`, `perf`, `profiles`, `model`.
     pub(crate) counters: String,
     /// Folder or file of stored profiles.
@@ -85,6 +88,7 @@ impl Default for Config {
         Self {
             apply: false,
             policy: "dio".to_owned(),
+            parameters: BTreeMap::new(),
             counters: "auto".to_owned(),
             profiles: None,
             interval_s: None,
@@ -116,7 +120,8 @@ impl Config {
             Failure::input(format!("{file}:{line}: {message}"))
         })?;
         config.check().map_err(|why| Failure::input(format!("{file}: {why}")))?;
-        corun_compare::together(&config.policy)?;
+        let options = BuildOptions { seed: config.seed, parameters: config.parameters.clone() };
+        corun_compare::build_with(&config.policy, &options)?;
         Ok(config)
     }
 
@@ -159,6 +164,7 @@ impl Config {
             dry_run,
             journals: self.journals.clone(),
             seed: self.seed,
+            set: self.parameters.clone().into_iter().collect(),
         })
     }
 
@@ -240,6 +246,7 @@ mod tests {
             (format!("stall_s = -1\n{program}"), "stall_s: found -1"),
             (format!("counters = \"pmu\"\n{program}"), "counters: found `pmu`, expected auto"),
             (format!("policy = \"doi\"\n{program}"), "unknown policy `doi`"),
+            (format!("parameters = {{ measur = 1 }}\n{program}"), "unknown parameter `measur`"),
             (format!("metrics = \"here\"\n{program}"), "c.toml:1: invalid socket address"),
             (String::new(), "no [[program]]"),
             ("[[program]]\nname = \"a\"\n".to_owned(), "says nothing to know it by"),
