@@ -19,9 +19,12 @@ use crate::{ActError, Reverted, Roots, Task};
 const LONGEST_CALL: Duration = Duration::from_millis(20);
 /// A change that takes longer than this stops; what is left stays where it is.
 const LONGEST_CHANGE: Duration = Duration::from_secs(2);
-/// Pages of one call: at first, and within which bounds.
-const FIRST_BATCH: usize = 128;
-const BATCHES: Range<usize> = 16..4096;
+/// Undoing one has longer, and what is left then is said.
+const LONGEST_UNDOING: Duration = Duration::from_secs(20);
+/// Pages of one call: at first, and within which bounds. Each call first asks all CPUs for the pages
+/// that they hold back, which takes as long for few pages as for many.
+const FIRST_BATCH: usize = 256;
+const BATCHES: Range<usize> = 128..4096;
 /// Pages that are looked up at a time.
 const PAGES_A_PART: usize = 512;
 
@@ -145,10 +148,14 @@ pub(super) fn apply(roots: &Roots, task: &Task, to: u32) -> Result<(), ActError>
     touchable(roots, task)?;
     let elsewhere = |one: &Mapped| one.by_node.keys().any(|node| *node != to);
     let all: Vec<Mapped> = mapped(roots, task)?.into_iter().filter(elsewhere).collect();
-    each_batch(roots, task, &all, |addresses| {
+    let all_moved = each_batch(roots, task, &all, LONGEST_CHANGE, |addresses| {
         let nodes = vec![to as i32; addresses.len()];
         move_pages(task.pid, addresses, &nodes).map(drop)
-    })
+    })?;
+    if !all_moved {
+        tracing::info!(pid = task.pid, "moving pages stopped before all were moved");
+    }
+    Ok(())
 }
 
 /// Moves memory back to the nodes it came from, as many pages as were on each.
@@ -168,7 +175,7 @@ pub(super) fn revert(
     if doing == Doing::Act {
         let there: Vec<Mapped> =
             all.into_iter().filter(|one| one.by_node.contains_key(&to)).collect();
-        each_batch(roots, task, &there, |addresses| {
+        let all_moved = each_batch(roots, task, &there, LONGEST_UNDOING, |addresses| {
             let found = node_of_pages(task.pid, addresses)?;
             let moved: Vec<usize> = addresses
                 .iter()
@@ -182,6 +189,13 @@ pub(super) fn revert(
                 false => move_pages(task.pid, &moved[..nodes.len()], &nodes).map(drop),
             }
         })?;
+        if !all_moved {
+            return Err(ActError::Kernel {
+                what: format!("not all pages of process {} were moved back", task.pid),
+                reason: io::ErrorKind::TimedOut.into(),
+                advice: Some("corun restore goes on with it".to_owned()),
+            });
+        }
     }
     Ok(Reverted::Done)
 }
@@ -213,13 +227,15 @@ fn next_node(missing: &mut Vec<(u32, u64)>) -> Option<i32> {
     Some(node)
 }
 
-/// Does something to all pages that can be moved, so many at a time that no call takes long.
+/// Does something to all pages that can be moved, so many at a time that no call takes long; false
+/// when the time was over before.
 fn each_batch(
     roots: &Roots,
     task: &Task,
     all: &[Mapped],
+    longest: Duration,
     mut act: impl FnMut(&[usize]) -> io::Result<()>,
-) -> Result<(), ActError> {
+) -> Result<bool, ActError> {
     let (begun, mut size) = (Instant::now(), FIRST_BATCH);
     let pagemap = File::open(roots.proc.join(format!("{}/pagemap", task.pid))).ok();
     let mut movable: Vec<usize> = Vec::new();
@@ -232,16 +248,15 @@ fn each_batch(
             let call = Instant::now();
             act(&batch).map_err(|reason| failed(task, "moving pages".to_owned(), reason))?;
             size = next_size(size, call.elapsed());
-            if begun.elapsed() > LONGEST_CHANGE {
-                break;
+            if begun.elapsed() > longest {
+                return Ok(is_last && movable.is_empty());
             }
         }
-        if begun.elapsed() > LONGEST_CHANGE {
-            tracing::info!(pid = task.pid, "moving pages stopped before all were moved");
-            break;
+        if begun.elapsed() > longest {
+            return Ok(is_last);
         }
     }
-    Ok(())
+    Ok(true)
 }
 
 /// The addresses of some memory in parts of so many pages.
@@ -362,8 +377,8 @@ mod tests {
     fn calls_stay_short() {
         assert_eq!(next_size(128, Duration::from_millis(1)), 256);
         assert_eq!(next_size(128, Duration::from_millis(5)), 128);
-        assert_eq!(next_size(128, Duration::from_millis(15)), 64);
-        assert_eq!(next_size(16, Duration::from_secs(1)), 16);
+        assert_eq!(next_size(512, Duration::from_millis(15)), 256);
+        assert_eq!(next_size(128, Duration::from_secs(1)), 128);
         assert_eq!(next_size(4096, Duration::ZERO), 4096);
     }
 
