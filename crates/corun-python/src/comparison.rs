@@ -9,6 +9,7 @@ use crate::long::long;
 use crate::machine::Machine;
 use crate::mix::Mix;
 use crate::options::ModelOptions;
+use crate::policy::{Slot, chosen, with_cause};
 use crate::profile::Library;
 use crate::run::Run;
 
@@ -70,13 +71,14 @@ pub(crate) fn compare(
     mix: Option<&Mix>,
     machine: Option<&Machine>,
     library: &Library,
-    policies: Option<Vec<String>>,
+    policies: Option<Vec<Bound<'_, PyAny>>>,
     seeds: Option<u32>,
     instructions: Option<u64>,
     options: Option<&ModelOptions>,
     time_limit_s: f64,
 ) -> PyResult<Comparison> {
-    let policies = policies.map(|names| Chosen::all_named(&names)).transpose().map_err(raised)?;
+    let slot = Slot::default();
+    let policies = chosen(policies, &slot)?;
     let time_limit_s = input::seconds("time_limit_s", time_limit_s)?;
     let seeds = input::count("seeds", seeds, (1, 10_000))?;
     let instructions = input::count("instructions", instructions, (1, MOST_INSTRUCTIONS))?;
@@ -86,5 +88,5 @@ pub(crate) fn compare(
         let compared = setup.compare(time_limit_s, Hooks { stop, step: &|| {} })?;
         Ok(Comparison { setup, compared })
     })?;
-    done.map_err(raised)
+    done.map_err(|error| with_cause(py, raised(error), &slot))
 }

@@ -12,8 +12,11 @@ mod mix;
 mod options;
 mod partition;
 mod placement;
+mod plan;
+mod policy;
 mod profile;
 mod run;
+mod view;
 
 use pyo3::prelude::*;
 
@@ -23,7 +26,7 @@ mod _corun {
     #[pymodule_export]
     use super::comparison::{Comparison, compare};
     #[pymodule_export]
-    use super::machine::{Machine, presets};
+    use super::machine::{Llc, Machine, Node, presets};
     #[pymodule_export]
     use super::mix::Mix;
     #[pymodule_export]
@@ -33,9 +36,13 @@ mod _corun {
     #[pymodule_export]
     use super::placement::{place, predict};
     #[pymodule_export]
+    use super::policy::check_policy;
+    #[pymodule_export]
     use super::profile::{Library, Profile};
     #[pymodule_export]
     use super::run::{Run, simulate};
+    #[pymodule_export]
+    use super::view::{Counted, Counters, Event, SoloFigures, Thread, View, WaysPoint};
 
     use super::{Bound, PyModule, PyModuleMethods, PyResult};
 
