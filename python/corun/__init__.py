@@ -33,6 +33,9 @@ from corun._corun import (
     presets,
 )
 from corun.errors import Error, FailedError, InputError, PolicyError
+from corun.formats import read_csv, read_workloads, write_csv, write_workloads
+from corun.live import dry_run
+from corun.model import Model
 from corun.policies import (
     Allow,
     CapBandwidth,
@@ -64,6 +67,7 @@ __all__ = [
     "Llc",
     "Machine",
     "Mix",
+    "Model",
     "ModelOptions",
     "MovePages",
     "Needs",
@@ -85,10 +89,15 @@ __all__ = [
     "WaysPoint",
     "__version__",
     "compare",
+    "dry_run",
     "errors",
     "partition",
     "place",
     "predict",
     "presets",
+    "read_csv",
+    "read_workloads",
     "simulate",
+    "write_csv",
+    "write_workloads",
 ]

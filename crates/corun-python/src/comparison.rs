@@ -1,6 +1,6 @@
 //! `compare`: policies side by side.
 
-use corun_compare::{Asked, Chosen, Hooks, Setup};
+use corun_compare::{Asked, Chosen, Hooks, Setup, trace_document};
 use pyo3::prelude::*;
 
 use crate::errors::{json, raised};
@@ -34,6 +34,23 @@ impl Comparison {
     fn run(&self, policy: usize, seed: usize) -> Option<Run> {
         let run = self.compared.runs.get(policy)?.get(seed.checked_sub(1)?)?;
         Some(Run::of(&self.setup, run.clone(), self.setup.policies[policy].name(), seed as u64))
+    }
+
+    /// Every figure as a row of its own.
+    fn _long(&self, workload: &str) -> PyResult<String> {
+        json(&self.compared.comparison.long(workload))
+    }
+
+    /// The first runs of these policies (places in `policies`) as a trace viewer's document.
+    fn _trace(&self, policies: Vec<usize>) -> PyResult<String> {
+        let runs: Vec<_> = policies
+            .into_iter()
+            .filter_map(|place| {
+                let run = self.compared.runs.get(place)?.first()?;
+                Some((self.setup.policies[place].name(), run))
+            })
+            .collect();
+        json(&trace_document(self.setup.model.machine(), &runs))
     }
 
     /// The names of the policies that ran.

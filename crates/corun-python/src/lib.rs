@@ -4,11 +4,13 @@
 //! sees in `python/corun`. Documents cross as JSON text.
 
 mod comparison;
+mod dry_run;
 mod errors;
 mod input;
 mod long;
 mod machine;
 mod mix;
+mod model;
 mod options;
 mod partition;
 mod placement;
@@ -26,9 +28,13 @@ mod _corun {
     #[pymodule_export]
     use super::comparison::{Comparison, compare};
     #[pymodule_export]
+    use super::dry_run::dry_run;
+    #[pymodule_export]
     use super::machine::{Llc, Machine, Node, presets};
     #[pymodule_export]
     use super::mix::Mix;
+    #[pymodule_export]
+    use super::model::Model;
     #[pymodule_export]
     use super::options::ModelOptions;
     #[pymodule_export]

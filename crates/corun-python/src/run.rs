@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use corun_compare::{Asked, Setup, run_document};
+use corun_compare::{Asked, Setup, run_document, trace_document};
 use corun_sim::RunResult;
 use pyo3::prelude::*;
 
@@ -46,6 +46,11 @@ impl Run {
     #[getter]
     fn _time_line(&self) -> PyResult<String> {
         json(&corun_compare::time_line(&self.machine, &self.result))
+    }
+
+    #[getter]
+    fn _trace(&self) -> PyResult<String> {
+        json(&trace_document(&self.machine, &[(&self.policy, &self.result)]))
     }
 
     #[getter]
