@@ -8,7 +8,7 @@ from pathlib import Path
 
 from corun import _corun
 from corun.errors import InputError
-from corun.mixes import MachineLike, machine_of
+from corun.mixes import MachineLike, machine_of, machine_or_none
 
 #: The machine of the public table of solo figures, which does not name it.
 TABLE_MACHINE = "xeon-gold-6138"
@@ -23,7 +23,7 @@ def read_csv(path: str | os.PathLike[str], *, machine: MachineLike | None = None
     machine
         The machine it was measured on. None: that of the public table, ``xeon-gold-6138``.
     """
-    return _corun.Library.read_csv(os.fspath(path), machine_of(machine))
+    return _corun.Library.read_csv(os.fspath(path), machine_or_none(machine))
 
 
 def write_csv(

@@ -27,12 +27,18 @@ COLOURS = [
     "#E69F00",
     "#56B4E9",
     "#8C6D31",
-    "#7F7F7F",
-    "#000000",
+    "#6A51A3",
+    "#A50F15",
 ]
 
-#: Colours of bounds.
-BOUNDS = {"optimal": "#009E73", "expectation": "#7F7F7F", "worst": "#000000"}
+#: Bounds are grey, so that they differ from every policy.
+BOUNDS = {"optimal": "#222222", "expectation": "#8A8A8A", "worst": "#C4C4C4"}
+
+#: Their marks.
+MARKS = {"policy": ("o", "circle"), "optimal": ("*", "star"), "worst": ("X", "x")}
+
+#: Smaller caches than this are private to a core on any machine.
+LEAST_CACHE = 32 * 1024
 
 
 @dataclass
@@ -42,8 +48,8 @@ class _Axes:
     title: str
     x: str
     y: str
-    #: Points: (label, x, y, colour, is it a bound).
-    points: list[tuple[str, float, float, str, bool]] = field(default_factory=list)
+    #: Points: (label, x, y, colour, what it is).
+    points: list[tuple[str, float, float, str, str]] = field(default_factory=list)
     #: Bars: groups by label, each with one value a category.
     categories: list[str] = field(default_factory=list)
     bars: list[tuple[str, list[float], str]] = field(default_factory=list)
@@ -69,9 +75,8 @@ def stp_against_unfairness(comparison: Comparison, *, engine: str = "matplotlib"
     )
     policies = [name for name in frame.index if frame.kind[name] == "policy"]
     for name, row in frame.iterrows():
-        bound = row.kind != "policy"
-        colour = BOUNDS[row.kind] if bound else _colour(policies.index(name))
-        axes.points.append((str(name), row.unfairness, row.stp, colour, bound))
+        colour = BOUNDS.get(row.kind) or _colour(policies.index(name))
+        axes.points.append((str(name), row.unfairness, row.stp, colour, row.kind))
     return _draw(axes, engine)
 
 
@@ -104,13 +109,26 @@ def miss_rate_curves(
     library: _corun.Library | None = None,
     engine: str = "matplotlib",
 ) -> Any:
-    """Miss-rate curves: misses per 1000 instructions alone, by cache size."""
+    """Miss-rate curves: misses per 1000 instructions alone, by cache size.
+
+    From 32 KiB up to where more cache changes nothing for any of the programs.
+    """
     library = library or _corun.Library()
-    axes = _Axes(title="", x="cache size", y="LLC misses per 1000 instructions", log_x=True)
-    for place, one in enumerate(programs):
-        profile = one if isinstance(one, _corun.Profile) else library[one]
-        sizes = np.array(profile.sizes_bytes, dtype=float)
-        axes.lines.append((profile.name, sizes, profile.mpki(sizes), _colour(place)))
+    axes = _Axes(title="", x="cache size", y="misses per 1000 instructions", log_x=True)
+    profiles = [one if isinstance(one, _corun.Profile) else library[one] for one in programs]
+    sizes = {one.name: np.array(one.sizes_bytes, dtype=float) for one in profiles}
+    highest = 4.0 * LEAST_CACHE
+    for one in profiles:
+        own = np.union1d(sizes[one.name], [LEAST_CACHE])
+        own = own[own >= LEAST_CACHE]
+        mpki = one.mpki(own)
+        falls = own[mpki > mpki[-1] + 0.005 * mpki[0]]
+        highest = max(highest, 2.0 * falls[-1] if len(falls) else 0.0)
+    for place, one in enumerate(profiles):
+        own = sizes[one.name]
+        own = own[(own > LEAST_CACHE) & (own < highest)]
+        own = np.union1d(own, [LEAST_CACHE, highest])
+        axes.lines.append((one.name, own, one.mpki(own), _colour(place)))
     return _draw(axes, engine)
 
 
@@ -123,7 +141,7 @@ def way_map(partition: Partition, *, engine: str = "matplotlib") -> Any:
     axes = _Axes(
         title=f"{document['machine']}, {document['llc_ways']} ways of "
         f"{_size(document['way_bytes'])}",
-        x="way of the LLC",
+        x="ways of the LLC",
         y="",
         rows=[entry["policy"] for entry in entries],
     )
@@ -226,8 +244,8 @@ def _matplotlib(axes: _Axes) -> Any:
 
 
 def _points(plot: Any, axes: _Axes) -> None:
-    for label, x, y, colour, bound in axes.points:
-        plot.scatter([x], [y], c=colour, marker="*" if bound else "o", s=70, label=label, zorder=3)
+    for label, x, y, colour, kind in axes.points:
+        plot.scatter([x], [y], c=colour, marker=MARKS[kind][0], s=80, label=label, zorder=3)
     plot.grid(alpha=0.3)
     # Names beside the points would lie on one another where policies come out alike.
     plot.legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1.01, 0.5))
@@ -238,16 +256,21 @@ def _bars(plot: Any, axes: _Axes) -> None:
     for place, (label, values, colour) in enumerate(axes.bars):
         left = np.arange(len(values)) - 0.42 + width * (place + 0.5)
         plot.bar(left, values, width * 0.92, color=colour, label=label)
-    tall = max(max(values) for _, values, _ in axes.bars)
-    low = min(min(values) for _, values, _ in axes.bars)
-    plot.set_ylim(min(low, 1.0) - 0.02 * tall if low > 0.5 else 0.0, tall * 1.03)
-    plot.axhline(axes.line_at or 0.0, color="#555555", linewidth=0.8)
+    plot.set_ylim(*_bar_range(axes))
     plot.set_xticks(range(len(axes.categories)), axes.categories)
+    plot.margins(x=0.01)
     if sum(map(len, axes.categories)) > 56:
         plot.tick_params(axis="x", rotation=30)
     plot.grid(axis="y", alpha=0.3)
     plot.set_axisbelow(True)
     plot.legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1.01, 0.5))
+
+
+def _bar_range(axes: _Axes) -> tuple[float, float]:
+    """From what is normal, or the least bar, to the tallest."""
+    values = [value for _, each, _ in axes.bars for value in each]
+    low = min([axes.line_at or 0.0, *values])
+    return low, max(values) + 0.04 * (max(values) - low) + 1e-9
 
 
 def _lines(plot: Any, axes: _Axes) -> None:
@@ -264,11 +287,11 @@ def _lines(plot: Any, axes: _Axes) -> None:
 
 
 def _ticks(axes: _Axes) -> list[float]:
-    """Every fourth doubling."""
+    """Doublings, seven at most."""
     low = min(xs.min() for _, xs, _, _ in axes.lines)
     high = max(xs.max() for _, xs, _, _ in axes.lines)
     exponents = range(int(np.ceil(np.log2(low))), int(np.log2(high)) + 1)
-    step = max(1, len(exponents) // 6)
+    step = max(1, -(-len(exponents) // 7))
     return [2.0**one for one in exponents][::step]
 
 
@@ -282,6 +305,8 @@ def _spans(plot: Any, axes: _Axes) -> None:
     plot.set_yticks(range(len(axes.rows)), axes.rows)
     plot.set_ylim(len(axes.rows) - 0.5, -0.5)
     plot.set_xlim(0, whole)
+    if whole == int(whole) and whole <= 64:
+        plot.set_xticks(range(0, int(whole) + 1, 1 if whole <= 24 else 4))
     from matplotlib.patches import Patch
 
     handles = [Patch(color=colour, label=label) for label, colour in axes.legend]
@@ -299,13 +324,13 @@ def _plotly(axes: _Axes) -> Any:
     figure.update_layout(
         title=axes.title, xaxis_title=axes.x, yaxis_title=axes.y, template="plotly_white"
     )
-    for label, x, y, colour, bound in axes.points:
-        marker = {"color": colour, "size": 13, "symbol": "star" if bound else "circle"}
+    for label, x, y, colour, kind in axes.points:
+        marker = {"color": colour, "size": 13, "symbol": MARKS[kind][1]}
         figure.add_scatter(x=[x], y=[y], name=label, mode="markers", marker=marker)
     for label, values, colour in axes.bars:
         figure.add_bar(x=axes.categories, y=values, name=label, marker_color=colour)
-    if axes.bars and axes.line_at is not None:
-        figure.add_hline(y=axes.line_at, line_color="#555555")
+    if axes.bars:
+        figure.update_yaxes(range=_bar_range(axes))
     for label, xs, ys, colour in axes.lines:
         figure.add_scatter(x=xs, y=ys, name=label, mode="lines", line_color=colour)
     if axes.log_x:

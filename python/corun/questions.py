@@ -13,6 +13,7 @@ from corun.mixes import (
     ProfilesLike,
     library_of,
     machine_of,
+    machine_or_none,
     mix_of,
     names_of,
 )
@@ -77,7 +78,7 @@ def compare(
     """
     native = _corun.compare(
         mix_of(mix),
-        machine_of(machine),
+        machine_or_none(machine),
         library_of(profiles, mix),
         None if policies is None else list(policies),
         seeds,
@@ -106,7 +107,7 @@ def simulate(
     native = _corun.simulate(
         policy,
         mix_of(mix),
-        machine_of(machine),
+        machine_or_none(machine),
         library_of(profiles, mix),
         seed,
         instructions,

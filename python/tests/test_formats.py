@@ -20,7 +20,7 @@ def test_a_table_survives_being_written_and_read(tmp_path):
     assert sorted(again.read_text().splitlines()) == sorted(path.read_text().splitlines())
     placed = corun.partition(["xz", "sort"], "ucp", profiles=library)
     assert placed.programs.slowdown.min() >= 0.99
-    with pytest.raises(corun.InputError, match="solo.csv:2"):
+    with pytest.raises(corun.InputError, match="solo.csv:1: ipc: missing column"):
         path.write_text("BENCH,NR_WAYS\nxz,one\n")
         corun.read_csv(path)
 

@@ -128,3 +128,24 @@ fn bad_files_are_refused_with_what_was_found() {
         assert!(why.contains(says), "{text}: {why}");
     }
 }
+
+#[test]
+fn no_damaged_file_panics() {
+    let mut read = 0;
+    for text in [VERSION_1, VERSION_2] {
+        let ends: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
+        for (place, &at) in ends.iter().enumerate().step_by(7) {
+            let until = ends[(place + 1 + place % 29).min(ends.len() - 1)];
+            let cut = format!("{}{}", &text[..at], &text[until..]);
+            let grown = format!("{}9{}", &text[..at], &text[at..]);
+            for damaged in [cut, grown] {
+                if let Ok(machine) = Machine::from_hwloc_xml(&damaged, "a.xml") {
+                    let again = Machine::from_toml(&machine.to_toml(), "b.toml").unwrap();
+                    assert_eq!(again.spec(), machine.spec());
+                    read += 1;
+                }
+            }
+        }
+    }
+    assert!(read > 100, "much damage does not matter: {read}");
+}
