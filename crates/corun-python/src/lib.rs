@@ -4,16 +4,21 @@
 //! sees in `python/corun`. Documents cross as JSON text.
 
 mod comparison;
+mod dry_run;
 mod errors;
 mod input;
 mod long;
 mod machine;
 mod mix;
+mod model;
 mod options;
 mod partition;
 mod placement;
+mod plan;
+mod policy;
 mod profile;
 mod run;
+mod view;
 
 use pyo3::prelude::*;
 
@@ -23,9 +28,13 @@ mod _corun {
     #[pymodule_export]
     use super::comparison::{Comparison, compare};
     #[pymodule_export]
-    use super::machine::{Machine, presets};
+    use super::dry_run::dry_run;
+    #[pymodule_export]
+    use super::machine::{Llc, Machine, Node, presets};
     #[pymodule_export]
     use super::mix::Mix;
+    #[pymodule_export]
+    use super::model::Model;
     #[pymodule_export]
     use super::options::ModelOptions;
     #[pymodule_export]
@@ -33,9 +42,13 @@ mod _corun {
     #[pymodule_export]
     use super::placement::{place, predict};
     #[pymodule_export]
+    use super::policy::check_policy;
+    #[pymodule_export]
     use super::profile::{Library, Profile};
     #[pymodule_export]
     use super::run::{Run, simulate};
+    #[pymodule_export]
+    use super::view::{Counted, Counters, Event, SoloFigures, Thread, View, WaysPoint};
 
     use super::{Bound, PyModule, PyModuleMethods, PyResult};
 
