@@ -44,7 +44,7 @@ pub(crate) struct HostArgs {
     /// Seed of policies that draw at random
     #[arg(long, value_name = "N", default_value = "1")]
     pub(crate) seed: u64,
-    /// Set a policy's parameter; may stand again (docs/policies.md)
+    /// Set a policy's parameter; may stand again (docs/policies.md, docs/partitioning.md)
     #[arg(long, value_name = "NAME=VALUE", value_parser = parameter)]
     pub(crate) set: Vec<(String, f64)>,
 }
