@@ -3,12 +3,12 @@
 cat >/etc/systemd/system/threads.service <<END
 [Service]
 User=nobody
-ExecStart=/usr/local/bin/corun stand-in
+ExecStart=/usr/local/bin/corun stand-in --cpu-ms 5 --wait-ms 95
 END
 cat >/etc/systemd/system/boxed.service <<END
 [Service]
 AllowedCPUs=0-7
-ExecStart=/usr/local/bin/corun stand-in --threads 2
+ExecStart=/usr/local/bin/corun stand-in --threads 2 --cpu-ms 5 --wait-ms 95
 END
 cd /etc/corun
 profile heavy 32
@@ -44,7 +44,10 @@ held() {
   return 1
 }
 as_before() {
-  [ "$(of_one)" = 0-7 ] && [ "$(of_box)" = 0-7 ] && return
+  for _ in $(seq 60); do
+    [ "$(of_one)" = 0-7 ] && [ "$(of_box)" = 0-7 ] && return
+    sleep 1
+  done
   echo "thread on $(of_one), box on $(of_box)"
   said
   return 1
@@ -60,9 +63,8 @@ as_before
 systemctl start corun
 held
 systemctl kill -s KILL corun
-sleep 4
+# Before it is started again: RestartSec is 10.
 as_before
-# RestartSec is 10.
 held
 systemctl stop corun
 as_before
