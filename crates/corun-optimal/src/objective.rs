@@ -35,6 +35,24 @@ pub const TIE: f64 = 1e-10;
 const ROUNDING: f64 = 1e-12;
 
 impl Objective {
+    /// All of them, with the names by which they are asked for.
+    pub const NAMED: [(&'static str, Self); 4] = [
+        ("antt", Self::MeanSlowdown),
+        ("stp", Self::Stp),
+        ("max-slowdown", Self::MaxSlowdown),
+        ("unfairness", Self::Unfairness),
+    ];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::MeanSlowdown => "antt",
+            Self::Stp => "stp",
+            Self::MaxSlowdown => "max-slowdown",
+            Self::Unfairness => "unfairness",
+        }
+    }
+
     /// The objective's value of some slowdowns; `None` unless there is one and all are finite and
     /// above 0.
     pub fn value(self, slowdowns: &[f64]) -> Option<f64> {

@@ -138,4 +138,63 @@ impl Action {
             Self::OrderSlots { .. } => ActionKind::OrderSlots,
         }
     }
+
+    /// The action in words; `name` names a thread.
+    pub fn in_words(&self, name: &dyn Fn(ThreadId) -> String) -> String {
+        let names = |ids: &[_]| ids.iter().map(|&id| name(id)).collect::<Vec<_>>().join(", ");
+        match self {
+            Self::Allow { thread, cpus } => format!("{} on CPU {cpus}", name(*thread)),
+            Self::Swap { first, second } => {
+                format!("{} and {} change places", name(*first), name(*second))
+            }
+            Self::Partition { llc, parts } => {
+                let part =
+                    |part: &CachePart| format!("{:#x} for {}", part.mask, names(&part.threads));
+                let parts: Vec<String> = parts.iter().map(part).collect();
+                format!("ways of LLC {llc}: {}", parts.join("; "))
+            }
+            Self::CapBandwidth { threads, mb_per_s: Some(cap) } => {
+                format!("{} capped at {cap:.0} MB/s", names(threads))
+            }
+            Self::CapBandwidth { threads, mb_per_s: None } => {
+                format!("{}: no cap any more", names(threads))
+            }
+            Self::MovePages { thread, node } => {
+                format!("pages of {} to node {node}", name(*thread))
+            }
+            Self::IdleCpu { cpu, duration } => {
+                format!("CPU {cpu} idle for {:.3} s", duration.as_secs_f64())
+            }
+            Self::SetWeight { thread, weight, .. } => {
+                format!("{}: weight {weight}", name(*thread))
+            }
+            Self::OrderSlots { cpu, .. } => format!("order of CPU {cpu}'s run queue"),
+        }
+    }
+}
+
+impl ActionKind {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::Place,
+        Self::Partition,
+        Self::CapBandwidth,
+        Self::MovePages,
+        Self::IdleCpu,
+        Self::SetWeight,
+        Self::OrderSlots,
+    ];
+
+    /// Its name, in kebab-case.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Place => "place",
+            Self::Partition => "partition",
+            Self::CapBandwidth => "cap-bandwidth",
+            Self::MovePages => "move-pages",
+            Self::IdleCpu => "idle-cpu",
+            Self::SetWeight => "set-weight",
+            Self::OrderSlots => "order-slots",
+        }
+    }
 }

@@ -47,6 +47,21 @@ pub struct MixSource {
 }
 
 impl MixSource {
+    /// A file's name and its text.
+    pub fn new(file: String, text: String) -> Self {
+        Self { file, text }
+    }
+
+    /// The file's name.
+    pub fn file(&self) -> &str {
+        &self.file
+    }
+
+    /// The file's text.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
     /// The error of a value of the mix that only others can judge: a name that a library does not
     /// hold, a node that a machine does not have. With the line of the value, or of the last one
     /// on the way to it that the file has.
@@ -190,6 +205,11 @@ impl Mix {
         };
         mix.check()?;
         Ok(mix)
+    }
+
+    /// The mix as a file says it.
+    pub fn to_toml(&self) -> String {
+        toml::to_string(self).expect("a mix is numbers, texts and lists")
     }
 
     /// Threads of all copies of all programs.

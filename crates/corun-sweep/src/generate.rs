@@ -7,7 +7,7 @@ use corun_compare::{Error, Result};
 use corun_machine::Machine;
 use corun_model::{Model, ModelOptions};
 use corun_policy::{CacheClass, ClassLimits, classify, ways_curve};
-use corun_profile::{App, FileError, Library, MIX_FILE_VERSION, Method, Mix};
+use corun_profile::{App, FileError, Library, MIX_FILE_VERSION, Mix};
 use rand::seq::{IndexedRandom, SliceRandom};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;

@@ -181,7 +181,7 @@ impl Runner {
             mean_slowdown: Some(row.mean_slowdown),
             stp: row.stp,
             unfairness: row.unfairness,
-            worst_slowdown: Some(row.worst_slowdown).filter(|_| bound != Bound::Expected),
+            worst_slowdown: row.worst_slowdown,
             standard_error: row.standard_error,
             proven: row.optimal_proven,
             slowdown: row.slowdown,

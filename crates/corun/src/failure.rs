@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
+use corun_compare::Error;
 use corun_live::LiveError;
 use corun_machine::MachineError;
 use corun_model::ModelError;
@@ -49,15 +50,6 @@ impl Failure {
         self
     }
 
-    /// The same bad input with its place in a file; other failures stay as they are.
-    #[must_use]
-    pub(crate) fn at(mut self, place: impl FnOnce(String) -> FileError) -> Self {
-        if let Self::Input { message, .. } = &mut self {
-            *message = place(std::mem::take(message)).to_string();
-        }
-        self
-    }
-
     /// What the real machine lacks is bad input where something else could be asked of it.
     pub(crate) fn live(error: LiveError) -> Self {
         match error {
@@ -80,12 +72,7 @@ impl Failure {
         name: &str,
         known: impl IntoIterator<Item = &'a str>,
     ) -> Self {
-        let known: Vec<&str> = known.into_iter().collect();
-        let near = crate::near_names::near(name, &known);
-        let message = format!("unknown {what} `{name}`");
-        let hint = if near.is_empty() { listed(&known) } else { near.join(", ") };
-        let failure = Self::input(message);
-        if hint.is_empty() { failure } else { failure.hint(hint) }
+        Error::unknown(what, name, known).into()
     }
 
     /// The process's exit code.
@@ -113,68 +100,49 @@ impl Failure {
     }
 }
 
-/// The first names of a list, for a message.
-fn listed(names: &[&str]) -> String {
-    const SHOWN: usize = 24;
-    let more = names.len().saturating_sub(SHOWN);
-    let mut text = names[..names.len() - more].join(", ");
-    if more > 0 {
-        text.push_str(&format!(" and {more} more"));
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Input { message, hints } => Self::Input { message, hints },
+            Error::Failed(why) => Self::Failed(anyhow::Error::from_boxed(why)),
+            Error::Stopped => Self::Interrupted,
+        }
     }
-    text
 }
 
 impl From<FileError> for Failure {
     fn from(error: FileError) -> Self {
-        Self::input(error)
+        Error::from(error).into()
     }
 }
 
 impl From<UnknownProgram> for Failure {
     fn from(error: UnknownProgram) -> Self {
-        Self::input(error).hint("corun profiles list [--profiles PATH]")
+        Error::from(error).into()
     }
 }
 
 impl From<MachineError> for Failure {
     fn from(error: MachineError) -> Self {
-        match error {
-            MachineError::Unknown { name, near } => {
-                Self::input(format!("no machine preset and no file is called `{name}`"))
-                    .hint(near.join(", "))
-                    .hint("corun topology --list")
-            }
-            other => Self::input(other),
-        }
+        Error::from(error).into()
     }
 }
 
 impl From<ModelError> for Failure {
     fn from(error: ModelError) -> Self {
-        Self::input(error)
+        Error::from(error).into()
     }
 }
 
 impl From<PlacementError> for Failure {
     fn from(error: PlacementError) -> Self {
-        Self::input(error)
+        Error::from(error).into()
     }
 }
 
 impl From<SimError> for Failure {
     fn from(error: SimError) -> Self {
-        match error {
-            SimError::Cancelled => Self::Interrupted,
-            SimError::App { .. }
-            | SimError::Setting { .. }
-            | SimError::NoApps
-            | SimError::Unfit { .. }
-            | SimError::Counter { .. }
-            | SimError::Control { .. }
-            | SimError::ByWays { .. }
-            | SimError::TwoOwners { .. } => Self::input(error),
-            other => Self::Failed(other.into()),
-        }
+        Error::from(error).into()
     }
 }
 
@@ -202,12 +170,6 @@ mod tests {
     fn an_unknown_name_lists_what_is_near() {
         let failure = Failure::unknown("policy", "dia", ["di", "dio", "random"]);
         assert_eq!(failure.report(), "corun: unknown policy `dia`\n  try: di, dio\n");
-    }
-
-    #[test]
-    fn with_nothing_near_all_are_listed() {
-        let failure = Failure::unknown("machine", "zzz", ["alpha", "beta"]);
-        assert_eq!(failure.report(), "corun: unknown machine `zzz`\n  try: alpha, beta\n");
     }
 
     #[test]

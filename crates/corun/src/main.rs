@@ -4,12 +4,9 @@ mod cancel;
 mod cli;
 mod commands;
 mod failure;
-mod near_names;
 mod output;
 mod plot;
-mod policy_names;
 mod report;
-mod scenario;
 
 use std::io::Write as _;
 use std::process::ExitCode;

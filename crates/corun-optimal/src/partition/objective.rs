@@ -31,6 +31,18 @@ impl PartitionObjective {
         Self::Bandwidth,
     ];
 
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Stp => "stp",
+            Self::Unfairness => "unfairness",
+            Self::MeanSlowdown => "antt",
+            Self::MaxSlowdown => "max-slowdown",
+            Self::Jain => "jain",
+            Self::Bandwidth => "bandwidth",
+        }
+    }
+
     /// Is the best value the highest one?
     pub fn highest_is_best(self) -> bool {
         matches!(self, Self::Stp | Self::Jain)

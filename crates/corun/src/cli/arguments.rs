@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use corun_cache::Replacement;
-use corun_model::{BandwidthModel, SpaceLaw};
+use corun_model::{BandwidthModel, ModelOptions, SpaceLaw};
 use corun_trace::CacheShape;
 use corun_trace::engine::SamplingRate;
 
@@ -255,6 +255,21 @@ pub(crate) struct ModelArgs {
     /// Compute as another simulator does, so that results can be compared with its
     #[arg(long, value_enum, value_name = "WHOSE")]
     pub(crate) compat: Option<Compat>,
+}
+
+/// The model's options as typed. Names and ranges were checked with the command line.
+pub(crate) fn model_options(arguments: &ModelArgs) -> ModelOptions {
+    let own = ModelOptions::default();
+    match arguments.compat {
+        Some(Compat::Pbbcache) => ModelOptions::pbbcache(arguments.peak_bandwidth),
+        None => ModelOptions {
+            space: arguments.space.unwrap_or(own.space),
+            bandwidth: arguments.bandwidth_model.unwrap_or(own.bandwidth),
+            peak_mb_per_s: arguments.peak_bandwidth,
+            solo_peak_share: arguments.solo_peak_share,
+            ..own
+        },
+    }
 }
 
 /// `corun predict`.

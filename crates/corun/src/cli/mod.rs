@@ -5,19 +5,19 @@ mod hosting;
 mod values;
 mod watching;
 
+pub(crate) use arguments::model_options;
 pub(crate) use arguments::{
     AbArgs, AllStudiesArgs, CachesArgs, CompareArgs, CurveStudyOutput, DoctorArgs, ExportArgs,
-    FactorsArgs, ImportArgs, ListArgs, ModelArgs, PaperStudyArgs, PartitionArgs,
-    PartitioningStudyArgs, PlaceArgs, PredictArgs, PredictionArgs, ProfileArgs, ProfilesCommand,
-    ReplayArgs, RerecordingArgs, RestoreArgs, SamplingArgs, ShowArgs, StatArgs, StudyCommand,
-    TopologyArgs,
+    FactorsArgs, ImportArgs, ListArgs, PaperStudyArgs, PartitionArgs, PartitioningStudyArgs,
+    PlaceArgs, PredictArgs, PredictionArgs, ProfileArgs, ProfilesCommand, ReplayArgs,
+    RerecordingArgs, RestoreArgs, SamplingArgs, ShowArgs, StatArgs, StudyCommand, TopologyArgs,
 };
 pub(crate) use hosting::{
     CheckConfigArgs, CountersName, DaemonArgs, HostArgs, RunArgs, StandInArgs,
 };
 pub(crate) use values::{
-    CacheForm, Compat, DocumentFormat, IndexName, LineFormat, ObjectiveName,
-    PartitionObjectiveName, PerName, SortBy, TableFormat, TreeFormat, UntilName,
+    CacheForm, DocumentFormat, IndexName, LineFormat, PerName, SortBy, TableFormat, TreeFormat,
+    UntilName,
 };
 pub(crate) use watching::{DecideArgs, FigureArgs, RecordArgs, TargetArgs, TopArgs};
 

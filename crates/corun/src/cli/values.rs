@@ -92,16 +92,6 @@ impl ObjectiveName {
             Self::Unfairness => Objective::Unfairness,
         }
     }
-
-    /// Its name on the command line.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Antt => "antt",
-            Self::Stp => "stp",
-            Self::MaxSlowdown => "max-slowdown",
-            Self::Unfairness => "unfairness",
-        }
-    }
 }
 
 /// What a partition is judged by.
@@ -123,18 +113,6 @@ pub(crate) enum PartitionObjectiveName {
 }
 
 impl PartitionObjectiveName {
-    /// Its name on the command line.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Stp => "stp",
-            Self::Unfairness => "unfairness",
-            Self::Antt => "antt",
-            Self::MaxSlowdown => "max-slowdown",
-            Self::Jain => "jain",
-            Self::Bandwidth => "bandwidth",
-        }
-    }
-
     /// The objective.
     pub(crate) fn objective(self) -> PartitionObjective {
         match self {
@@ -145,12 +123,6 @@ impl PartitionObjectiveName {
             Self::Jain => PartitionObjective::Jain,
             Self::Bandwidth => PartitionObjective::Bandwidth,
         }
-    }
-
-    /// Its value: of slowdowns, or of all programs' memory traffic together, in MB/s.
-    pub(crate) fn value(self, slowdowns: &[f64], bytes_per_s: f64) -> Option<f64> {
-        let unit = if self == Self::Bandwidth { 1e-6 } else { 1.0 };
-        self.objective().value(slowdowns, bytes_per_s).map(|value| value * unit)
     }
 }
 

@@ -16,7 +16,6 @@ use super::decisions::{Decided, DecisionEntry, DecisionLine};
 use crate::cli::{DecideArgs, TableFormat};
 use crate::failure::{Failure, Outcome};
 use crate::output::{counted, csv_rows, json, round};
-use crate::policy_names;
 
 /// The document.
 #[derive(Debug, Serialize)]
@@ -82,7 +81,7 @@ fn host(arguments: &DecideArgs, recording: Arc<LiveRecording>) -> Outcome<Host> 
     };
     Host::new(
         machine,
-        policy_names::build(&arguments.policy, arguments.seed)?,
+        corun_compare::build(&arguments.policy, arguments.seed)?,
         Box::new(threads),
         vec![Box::new(source)],
         vec![Box::new(Affinity::at(&roots)), Box::new(OnPaper::default())],

@@ -17,7 +17,6 @@ use corun_profile::{Library, TABLE_INSTRUCTIONS};
 
 use crate::cli::{CountersName, HostArgs};
 use crate::failure::{Failure, Outcome};
-use crate::{policy_names, scenario};
 
 /// What is counted whether a policy needs it or not, for people to see.
 const SHOWN: [CounterKind; 3] =
@@ -49,13 +48,13 @@ pub(crate) struct Ground {
 impl Ground {
     /// Looks at the machine, reads the profiles, and undoes what an earlier corun left behind.
     pub(crate) fn new(arguments: &HostArgs) -> Outcome<Self> {
-        policy_names::together(&arguments.policy)?;
+        corun_compare::together(&arguments.policy)?;
         let roots = Roots::default();
-        let machine = scenario::machine("this")?;
+        let machine = corun_compare::machine("this")?;
         let resctrl = ResctrlInfo::probe(&roots).ok();
         let widened = resctrl.and_then(|resctrl| resctrl.widened(&machine));
         let machine = Arc::new(widened.unwrap_or(machine));
-        let library = scenario::library(arguments.profiles.as_deref())?;
+        let library = corun_compare::library(arguments.profiles.as_deref())?;
         let folder = arguments.journals.clone().unwrap_or_else(default_folder);
         let ground = Self { machine, library, folder, roots };
         if !arguments.dry_run && ground.folder.exists() {
@@ -88,7 +87,7 @@ impl Ground {
         profiles: &[&str],
         look: &Look,
     ) -> Outcome<Host> {
-        let policies = policy_names::build(&arguments.policy, arguments.seed)?;
+        let policies = corun_compare::build(&arguments.policy, arguments.seed)?;
         let needed = policies.iter().flat_map(|policy| policy.needs().counters);
         let wanted: Vec<CounterKind> = needed.chain(look.counters.iter().copied()).collect();
         let sources = self.sources(arguments.counters, &wanted, profiles)?;
@@ -216,36 +215,10 @@ pub(crate) fn decision_in_words(host: &Host, decision: &Decision) -> Option<Stri
 }
 
 pub(crate) fn action_in_words(host: &Host, action: &Action) -> String {
-    let name = |id| {
+    action.in_words(&|id| {
         let thread = host.threads().iter().find(|thread| thread.id == id);
         thread.map_or_else(|| format!("thread {}", id.0), |thread| thread.program.clone())
-    };
-    let names = |ids: &[_]| ids.iter().map(|&id| name(id)).collect::<Vec<_>>().join(", ");
-    match action {
-        Action::Allow { thread, cpus } => format!("{} on CPU {cpus}", name(*thread)),
-        Action::Swap { first, second } => {
-            format!("{} and {} change places", name(*first), name(*second))
-        }
-        Action::Partition { llc, parts } => {
-            let part = |part: &corun_policy::CachePart| {
-                format!("{:#x} for {}", part.mask, names(&part.threads))
-            };
-            let parts: Vec<String> = parts.iter().map(part).collect();
-            format!("ways of LLC {llc}: {}", parts.join("; "))
-        }
-        Action::CapBandwidth { threads, mb_per_s: Some(cap) } => {
-            format!("{} capped at {cap:.0} MB/s", names(threads))
-        }
-        Action::CapBandwidth { threads, mb_per_s: None } => {
-            format!("{}: no cap any more", names(threads))
-        }
-        Action::MovePages { thread, node } => format!("pages of {} to node {node}", name(*thread)),
-        Action::IdleCpu { cpu, duration } => {
-            format!("CPU {cpu} idle for {:.3} s", duration.as_secs_f64())
-        }
-        Action::SetWeight { thread, weight, .. } => format!("{}: weight {weight}", name(*thread)),
-        Action::OrderSlots { cpu, .. } => format!("order of CPU {cpu}'s run queue"),
-    }
+    })
 }
 
 /// The program of the first thread that an action is about; empty where it is about none.

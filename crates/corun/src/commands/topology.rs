@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
+use corun_compare::machine;
 use corun_machine::{DiscoverError, Machine, discover, preset, presets};
 use serde::Serialize;
 
 use crate::cli::{TopologyArgs, TreeFormat};
 use crate::failure::{Failure, Outcome};
 use crate::output::{Align, json, table};
-use crate::scenario::machine;
 
 pub(super) fn run(arguments: &TopologyArgs) -> Outcome<String> {
     if arguments.list {

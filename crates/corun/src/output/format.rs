@@ -30,14 +30,6 @@ pub(crate) fn counted(count: usize, one: &str) -> String {
     if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") }
 }
 
-/// A figure to `decimals` places, so that documents carry no digits without meaning.
-pub(crate) fn round(value: f64, decimals: i32) -> f64 {
-    let scale = 10f64.powi(decimals);
-    let rounded = (value * scale).round() / scale;
-    // No negative zero in documents.
-    if rounded == 0.0 { 0.0 } else { rounded }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -46,11 +38,5 @@ mod tests {
     fn csv_quotes_what_needs_it() {
         let rows = vec![vec!["a,b".to_owned(), "1".to_owned()]];
         assert_eq!(csv_rows(&["name", "n"], &rows).unwrap(), "name,n\n\"a,b\",1\n");
-    }
-
-    #[test]
-    fn rounding_keeps_no_negative_zero() {
-        assert_eq!(round(-0.000_000_1, 3).to_string(), "0");
-        assert_eq!(round(1.234_56, 3), 1.235);
     }
 }

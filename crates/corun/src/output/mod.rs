@@ -4,8 +4,9 @@ mod file;
 mod format;
 mod table;
 
+pub(crate) use corun_compare::round;
 pub(crate) use file::{check_target, write_file};
-pub(crate) use format::{counted, csv_rows, json, round};
+pub(crate) use format::{counted, csv_rows, json};
 pub(crate) use table::{Align, table};
 
 use std::io::Write as _;

@@ -1,5 +1,7 @@
 //! What the page shows: plain data, complete before a byte of HTML is written.
 
+use corun_compare::TimeLine;
+
 /// The whole report.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Report {
@@ -103,33 +105,6 @@ pub(crate) struct Entry {
     pub(crate) placement: Vec<u32>,
     /// Who was where when; none for bounds.
     pub(crate) time_line: Option<TimeLine>,
-}
-
-/// One run's migrations.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct TimeLine {
-    /// How long the run took, in simulated seconds.
-    pub(crate) seconds: f64,
-    /// For each program, the moments from which it was on an LLC (index over the machine), in
-    /// seconds, the first at its start.
-    pub(crate) lanes: Vec<Vec<(f64, usize)>>,
-    /// The moves that were logged, in order.
-    pub(crate) moves: Vec<Move>,
-}
-
-/// A move and its reason.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Move {
-    /// When, in simulated seconds.
-    pub(crate) at_s: f64,
-    /// The program's place in the list of programs.
-    pub(crate) program: usize,
-    /// The CPU it left.
-    pub(crate) from_cpu: u32,
-    /// The CPU it went to.
-    pub(crate) to_cpu: u32,
-    /// Why, in the policy's words.
-    pub(crate) reason: String,
 }
 
 impl Report {

@@ -15,7 +15,7 @@ mod time_line;
 
 pub(crate) use chart::{Chart, ChartKind};
 pub(crate) use document::size;
-pub(crate) use document::{Entry, Kind, Llc, Machine, Move, Package, Program, Report, TimeLine};
+pub(crate) use document::{Entry, Kind, Llc, Machine, Package, Program, Report};
 pub(crate) use page::render;
 pub(crate) use partitions::{PartitionEntry, PartitionProgram, PartitionReport};
 pub(crate) use study::{Finding, StudyFigure, StudyReport, index_of_studies, strings};

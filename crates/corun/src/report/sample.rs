@@ -1,6 +1,8 @@
 //! A report made by hand, for the tests of the page.
 
-use super::document::{Entry, Kind, Llc, Machine, Move, Package, Program, Report, TimeLine};
+use corun_compare::{Move, TimeLine};
+
+use super::document::{Entry, Kind, Llc, Machine, Package, Program, Report};
 
 const PROGRAMS: [(&str, f64); 8] = [
     ("mcf06", 33.1),

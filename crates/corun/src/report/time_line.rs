@@ -1,10 +1,11 @@
 //! Who was on which LLC when, and why each move was made.
 
+use corun_compare::TimeLine;
 use maud::{Markup, html};
 
 use crate::output::counted;
 
-use super::document::{Entry, Report, TimeLine};
+use super::document::{Entry, Report};
 use super::page;
 use super::placements::chip;
 

@@ -1,49 +1,38 @@
 //! `corun compare`: policies side by side.
 
-mod bounds;
-mod document;
-mod figures;
-mod history;
-mod setup;
-mod simulate;
 mod to_report;
+mod view;
 
-use anyhow::anyhow;
+use corun_compare::{Asked, Chosen, Hooks, RowKind, Setup, TimeLine, time_line};
 use corun_machine::Machine;
 use corun_model::ModelOptions;
-use corun_profile::{Library, Method, Mix};
-use corun_sim::RunResult;
+use corun_profile::{Fault, Library, Mix, MixSource};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-pub(super) use self::document::Comparison;
-use self::document::{Data, Row, RowKind};
-use self::figures::figures;
-use self::history::History;
-use self::setup::Setup;
+use self::view::View;
 use crate::cancel::Cancel;
-use crate::cli::{CompareArgs, TableFormat};
-use crate::failure::Outcome;
-use crate::output::{check_target, json, round, write_file};
-use crate::report::{self, TimeLine};
-use crate::scenario::data_of;
+use crate::cli::{CompareArgs, TableFormat, model_options};
+use crate::failure::{Failure, Outcome};
+use crate::output::{check_target, json, write_file};
+use crate::report;
+
+pub(super) use corun_compare::{Compared, Comparison};
 
 /// How long a study looks for an optimum, in seconds.
 const OPTIMUM_LIMIT_S: f64 = 60.0;
-
-/// Digits after the point in the document: more are not the model's to give.
-const DIGITS: i32 = 6;
 
 pub(super) fn run(arguments: &CompareArgs) -> Outcome<String> {
     if let Some(path) = &arguments.report {
         check_target(path)?;
     }
     let cancel = Cancel::on_signal()?;
-    let setup = Setup::new(arguments)?;
+    let setup = setup(arguments)?;
     let compared = compare(&setup, arguments.time_limit, &cancel)?;
     let comparison = &compared.comparison;
     let text = match arguments.format {
-        TableFormat::Table => comparison.table(),
+        TableFormat::Table => View(comparison).table(),
         TableFormat::Json => json(comparison)?,
-        TableFormat::Csv => comparison.csv()?,
+        TableFormat::Csv => View(comparison).csv()?,
     };
     if let Some(path) = &arguments.report {
         let report = to_report::report(
@@ -51,7 +40,7 @@ pub(super) fn run(arguments: &CompareArgs) -> Outcome<String> {
             setup.model.machine(),
             &setup.apps,
             &setup.profiles,
-            compared.time_lines,
+            time_lines(setup.model.machine(), &compared),
             super::command_line(),
         );
         let page = report::render(&report);
@@ -75,114 +64,77 @@ pub(super) struct Ask<'a> {
 /// The comparison alone, for studies.
 pub(super) fn comparison(ask: Ask<'_>, cancel: &Cancel) -> Outcome<Comparison> {
     let Ask { library, machine, options, mix, policies, seeds } = ask;
-    let policies = policies.iter().map(|&name| name.to_owned()).collect();
+    let policies =
+        policies.iter().map(|name| Chosen::named(name)).collect::<corun_compare::Result<_>>()?;
     let setup = Setup::of(library, machine, options, &mix, None, seeds, policies)?;
     Ok(compare(&setup, OPTIMUM_LIMIT_S, cancel)?.comparison)
 }
 
-struct Compared {
-    comparison: Comparison,
-    /// By row.
-    time_lines: Vec<Option<TimeLine>>,
+fn setup(arguments: &CompareArgs) -> Outcome<Setup> {
+    let policies = Chosen::all_named(&arguments.policy)?;
+    let library = arguments.profiles.as_deref().map(Library::load).transpose()?;
+    let mix = given_mix(arguments)?;
+    let machine = arguments.machine.as_deref().map(corun_compare::machine).transpose()?;
+    Ok(Setup::new(Asked {
+        library,
+        machine,
+        mix,
+        policies: (!arguments.policy.is_empty()).then_some(policies),
+        seeds: arguments.seeds,
+        instructions: arguments.instructions,
+        options: model_options(&arguments.model),
+    })?)
+}
+
+/// The mix of the file or of `--apps`, if either is given.
+fn given_mix(arguments: &CompareArgs) -> Outcome<Option<(Mix, Option<MixSource>)>> {
+    if let Some(path) = &arguments.mix {
+        let (mix, source) = Mix::load_with_source(path)?;
+        return Ok(Some((mix, Some(source))));
+    }
+    if arguments.apps.is_empty() {
+        return Ok(None);
+    }
+    let names: Vec<&str> = arguments.apps.iter().map(|app| app.trim()).collect();
+    let mix = Mix::of_apps(&names);
+    let mix = mix.map_err(|fault: Fault| Failure::input(format!("--apps: {fault}")))?;
+    Ok(Some((mix, None)))
 }
 
 fn compare(setup: &Setup, time_limit_s: f64, cancel: &Cancel) -> Outcome<Compared> {
-    let bar = simulate::progress(setup.policies.len() as u64 * u64::from(setup.seeds));
-    let runs = simulate::policies(setup, cancel, &bar);
-    bar.finish_and_clear();
-    let runs = runs?;
-    let bounds = bounds::bounds(setup, time_limit_s, cancel)?;
-    let mut rows = Vec::new();
-    let mut time_lines = Vec::new();
-    for (policy, of_policy) in setup.policies.iter().zip(&runs) {
-        let (row, time_line) = policy_row(setup, policy, of_policy)?;
-        rows.push(row);
-        time_lines.push(Some(time_line));
-    }
-    Row::mark_the_same(&mut rows);
-    let mut no_optimum = None;
-    let mut extrapolated = extrapolated(setup, runs.iter().flatten());
-    match bounds {
-        Ok(found) => {
-            found.measure(&mut rows);
-            extrapolated.extend(found.extrapolated);
-            time_lines.insert(0, None);
-            rows.insert(0, found.optimal);
-            rows.extend(found.expectation);
-            rows.push(found.worst);
-            time_lines.resize(rows.len(), None);
-        }
-        Err(why) => no_optimum = Some(why),
-    }
-    extrapolated.sort_unstable();
-    extrapolated.dedup();
-    let names = |place: usize| setup.apps[place].name.clone();
-    let options = setup.model.options();
-    let comparison = Comparison {
-        machine: setup.model.machine().name().to_owned(),
-        apps: setup.apps.iter().map(|app| app.name.clone()).collect(),
-        method: method_name(setup.method).to_owned(),
-        seeds: setup.seeds,
-        data: Data {
-            profiles: data_of(&setup.profiles),
-            space: options.space.to_string(),
-            bandwidth_model: options.bandwidth.to_string(),
-            compat: options.compatibility.to_string(),
-            peak_mb_per_s: options.peak_mb_per_s,
-            extrapolated: extrapolated.into_iter().map(names).collect(),
-            no_optimum,
+    let bar = progress(setup.policies.len() as u64 * u64::from(setup.seeds));
+    let compared = setup.compare(
+        time_limit_s,
+        Hooks {
+            stop: cancel.flag(),
+            step: &|| {
+                bar.inc(1);
+                if bar.position() >= bar.length().unwrap_or(0) {
+                    bar.finish_and_clear();
+                }
+            },
         },
-        policies: rows,
-    };
-    Ok(Compared { comparison, time_lines })
+    );
+    bar.finish_and_clear();
+    Ok(compared?)
 }
 
-fn policy_row(setup: &Setup, policy: &str, runs: &[RunResult]) -> Outcome<(Row, TimeLine)> {
-    let figures = figures(runs)
-        .ok_or_else(|| anyhow!("{policy}: a program got nothing done, so there is no slowdown"))?;
-    let first = runs.first().ok_or_else(|| anyhow!("{policy}: no run"))?;
-    let machine = setup.model.machine();
-    let history = History::new(machine, first);
-    let cpus = history.longest_cpus();
-    let rounded = |value: f64| round(value, DIGITS);
-    let row = Row {
-        policy: policy.to_owned(),
-        kind: RowKind::Policy,
-        same_as: None,
-        mean_slowdown: rounded(figures.mean_slowdown),
-        standard_error: None,
-        stp: Some(rounded(figures.stp)),
-        unfairness: Some(rounded(figures.unfairness)),
-        worst_slowdown: Some(rounded(figures.worst_slowdown)),
-        spread: figures.spread.map(rounded),
-        worst_over_best: figures.worst_over_best.map(rounded),
-        migrations: Some(rounded(figures.migrations)),
-        llc_migrations: Some(rounded(figures.llc_migrations)),
-        above_optimal_percent: None,
-        optimal_proven: None,
-        slowdown: figures.slowdown.into_iter().map(rounded).collect(),
-        cpu: cpus.iter().map(|&cpu| machine.cpus()[cpu].id.0).collect(),
-        llc: cpus.iter().map(|&cpu| machine.cpus()[cpu].llc).collect(),
-    };
-    Ok((row, history.time_line()))
-}
-
-/// The programs with a figure that was read outside the measured range.
-fn extrapolated<'a>(setup: &Setup, runs: impl Iterator<Item = &'a RunResult>) -> Vec<usize> {
-    let mut found = vec![false; setup.apps.len()];
-    for run in runs {
-        for (place, app) in run.apps.iter().enumerate() {
-            found[place] |= app.extrapolated;
-        }
+/// A bar on the terminal; nothing where stderr is no terminal.
+fn progress(steps: u64) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(steps), ProgressDrawTarget::stderr_with_hz(10));
+    if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} runs {msg} {eta}") {
+        bar.set_style(style);
     }
-    (0..found.len()).filter(|&place| found[place]).collect()
+    bar
 }
 
-/// The method's name in mix files.
-fn method_name(method: Method) -> &'static str {
-    match method {
-        Method::Restart3 => "restart-3",
-        Method::Window => "window",
-        Method::FirstRun => "first-run",
-    }
+/// By row of the comparison; bounds have none.
+fn time_lines(machine: &Machine, compared: &Compared) -> Vec<Option<TimeLine>> {
+    let mut firsts = compared.runs.iter().map(|of_policy| of_policy.first());
+    let rows = compared.comparison.policies.iter();
+    rows.map(|row| match row.kind {
+        RowKind::Policy => Some(time_line(machine, firsts.next()??)),
+        _ => None,
+    })
+    .collect()
 }

@@ -1,13 +1,13 @@
 //! From a comparison to what the HTML page shows.
 
+use corun_compare::{Comparison, Row, RowKind, TimeLine};
 use corun_machine::Machine;
 use corun_model::LoadedProgram;
 use corun_profile::Profile;
 use corun_sim::AppSpec;
 
-use super::document::{Comparison, Row, RowKind};
 use crate::output::counted;
-use crate::report::{self, Entry, Kind, Program, Report, TimeLine};
+use crate::report::{self, Entry, Kind, Program, Report};
 
 /// The report. `time_lines` has one for each row, in the same order; bounds have none.
 pub(super) fn report(

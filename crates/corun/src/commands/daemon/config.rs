@@ -11,7 +11,6 @@ use serde::Deserialize;
 
 use crate::cli::{CountersName, HostArgs};
 use crate::failure::{Failure, Outcome};
-use crate::policy_names;
 
 /// Where the configuration is where none is named.
 pub(crate) const DEFAULT_PATH: &str = "/etc/corun/config.toml";
@@ -106,7 +105,7 @@ impl Config {
             Failure::input(format!("{file}:{line}: {message}"))
         })?;
         config.check().map_err(|why| Failure::input(format!("{file}: {why}")))?;
-        policy_names::together(&config.policy)?;
+        corun_compare::together(&config.policy)?;
         Ok(config)
     }
 

@@ -1,11 +1,11 @@
 //! The document as a page.
 
-use super::document::{Document, Entry};
-use super::ground::Ground;
+use corun_compare::{Ground, PartitionDocument, PartitionEntry as Decided};
+
 use crate::commands::command_line;
 use crate::report::{PartitionEntry, PartitionProgram, PartitionReport};
 
-pub(super) fn report(document: &Document, ground: &Ground) -> PartitionReport {
+pub(super) fn report(document: &PartitionDocument, ground: &Ground) -> PartitionReport {
     let programs = document.apps.iter().zip(&document.class).zip(&ground.curves);
     let program = |((name, class), curve): ((&String, &&'static str), &std::sync::Arc<_>)| {
         let curve: &corun_policy::WaysCurve = curve;
@@ -37,7 +37,7 @@ pub(super) fn report(document: &Document, ground: &Ground) -> PartitionReport {
     }
 }
 
-fn entry(entry: &Entry) -> PartitionEntry {
+fn entry(entry: &Decided) -> PartitionEntry {
     let mask = |text: &String| u64::from_str_radix(text.trim_start_matches("0x"), 16).unwrap_or(0);
     PartitionEntry {
         name: entry.policy.clone(),

@@ -1,23 +1,36 @@
 //! The document as a table and as CSV.
 
-use super::document::{Document, Entry};
+use std::ops::Deref;
+
+use corun_compare::{PartitionDocument, PartitionEntry, PartitionFigures};
+
 use crate::cli::TableFormat;
 use crate::failure::Outcome;
 use crate::output::{Align, csv_rows, json, table};
 use crate::report::size;
 
-impl Document {
-    /// The text for stdout.
-    pub(super) fn write(&self, format: TableFormat) -> Outcome<String> {
-        match format {
-            TableFormat::Json => json(self),
-            TableFormat::Csv => self.csv(),
-            TableFormat::Table => Ok(self.table()),
-        }
+/// The text for stdout.
+pub(super) fn write(document: &PartitionDocument, format: TableFormat) -> Outcome<String> {
+    match format {
+        TableFormat::Json => json(document),
+        TableFormat::Csv => View(document).csv(),
+        TableFormat::Table => Ok(View(document).table()),
     }
+}
 
+struct View<'a>(&'a PartitionDocument);
+
+impl Deref for View<'_> {
+    type Target = PartitionDocument;
+
+    fn deref(&self) -> &PartitionDocument {
+        self.0
+    }
+}
+
+impl View<'_> {
     /// The entries that have a partition.
-    fn partitions(&self) -> impl Iterator<Item = &Entry> {
+    fn partitions(&self) -> impl Iterator<Item = &PartitionEntry> {
         let own = std::iter::once(&self.chosen).filter(|_| self.policies.is_empty());
         own.chain(&self.policies).filter(|entry| entry.error.is_none())
     }
@@ -73,14 +86,15 @@ impl Document {
             "model: space {}, bandwidth {}\n",
             self.data.space, self.data.bandwidth_model
         ));
-        let extrapolated = |entry: &Entry| entry.programs.iter().any(|one| one.extrapolated);
+        let extrapolated =
+            |entry: &PartitionEntry| entry.programs.iter().any(|one| one.extrapolated);
         if self.partitions().any(extrapolated) {
             text.push_str("* extrapolated: outside the measured range\n");
         }
         text
     }
 
-    fn one(&self, entry: &Entry) -> String {
+    fn one(&self, entry: &PartitionEntry) -> String {
         let header = [
             ("program", Align::Left),
             ("class", Align::Left),
@@ -93,7 +107,7 @@ impl Document {
             ("MB/s", Align::Right),
             ("LLC held", Align::Right),
         ];
-        let row = |(place, one): (usize, &super::document::ProgramFigures)| {
+        let row = |(place, one): (usize, &PartitionFigures)| {
             let mark = if one.extrapolated { "*" } else { " " };
             vec![
                 self.apps[place].clone(),
@@ -154,7 +168,7 @@ impl Document {
             ("MB/s", Align::Right),
             ("ways", Align::Left),
         ];
-        let row = |entry: &Entry| {
+        let row = |entry: &PartitionEntry| {
             let bandwidth = entry.bandwidth_mb_per_s.map(|one| format!("{one:.0}"));
             vec![
                 entry.policy.clone(),
@@ -193,7 +207,7 @@ fn figure(value: Option<f64>) -> String {
 }
 
 /// `1 lbm+milc, 6 soplex, 4 gcc`: each cluster's ways and programs.
-fn clusters(apps: &[String], entry: &Entry) -> String {
+fn clusters(apps: &[String], entry: &PartitionEntry) -> String {
     let count = entry.cluster.iter().max().map_or(0, |last| last + 1);
     let of = |cluster: usize| {
         let members = || (0..apps.len()).filter(|&one| entry.cluster[one] == cluster);

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::anyhow;
+use corun_compare::{DEFAULT_MACHINE, machine};
 use corun_model::{Model, ModelOptions};
 use corun_policy::{CacheClass, ClassLimits, classify, ways_curve};
 use corun_profile::Profile;
@@ -10,7 +11,6 @@ use serde::{Serialize, Serializer};
 
 use crate::failure::Outcome;
 use crate::output::round;
-use crate::scenario::{DEFAULT_MACHINE, machine};
 
 /// How a program does alone on a machine, on the CPU where it is fastest.
 #[derive(Debug, Serialize)]

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use corun_compare::{library, machine};
 use corun_model::{Model, ModelOptions};
 use corun_profile::{Profile, ProfileData, export_csv};
 
@@ -10,7 +11,6 @@ use crate::cancel::Cancel;
 use crate::cli::ExportArgs;
 use crate::failure::Outcome;
 use crate::output::{check_target, counted, write_file};
-use crate::scenario::{library, machine};
 
 /// What was measured on the machine leaves as it stands, all else as the model sees it there.
 pub(super) fn run(arguments: &ExportArgs) -> Outcome<String> {

@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use corun_compare::machine;
 use corun_model::{Model, ModelOptions};
 use corun_profile::{Library, MeasuredOn, Profile};
 
 use crate::cancel::Cancel;
 use crate::cli::ImportArgs;
 use crate::failure::{Failure, Outcome};
-use crate::scenario::machine;
 
 /// Checks everything first, so that bad input leaves no file behind.
 pub(super) fn run(arguments: &ImportArgs) -> Outcome<String> {

@@ -1,5 +1,6 @@
 //! `corun profiles list`.
 
+use corun_compare::library;
 use corun_profile::{Profile, ProfileData};
 use serde::Serialize;
 
@@ -9,7 +10,6 @@ use crate::cli::{ListArgs, SortBy, TableFormat};
 use crate::failure::Outcome;
 use crate::output::{Align, csv_rows, json, round, table};
 use crate::report::size;
-use crate::scenario::library;
 
 /// Cache sizes at which the documents say the miss rate.
 const SIZES: [u64; 4] = [256 << 10, 1 << 20, 4 << 20, 16 << 20];

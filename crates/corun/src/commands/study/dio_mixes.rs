@@ -7,6 +7,7 @@
 mod improvement;
 
 use anyhow::anyhow;
+use corun_compare::data_of;
 use corun_machine::preset;
 use corun_model::{BandwidthModel, ModelOptions, SpaceLaw};
 use corun_profile::{Mix, Profile, TABLE_INSTRUCTIONS};
@@ -15,7 +16,6 @@ use super::paper::{Ground, PaperStudy, StandsOn};
 use crate::commands::compare::{Ask, Comparison, comparison};
 use crate::failure::Outcome;
 use crate::report::{Chart, ChartKind, Finding, StudyFigure, StudyReport, strings};
-use crate::scenario::data_of;
 
 /// The experiment.
 pub(super) const STUDY: PaperStudy =

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use anyhow::Context as _;
+use corun_compare::library;
 use corun_profile::Library;
 
 use crate::cancel::Cancel;
@@ -11,7 +12,6 @@ use crate::cli::{AllStudiesArgs, PaperStudyArgs, TableFormat};
 use crate::failure::{Failure, Outcome};
 use crate::output::{check_target, json, write_file};
 use crate::report::{StudyReport, index_of_studies};
-use crate::scenario::library;
 
 /// An experiment of a paper.
 pub(super) struct PaperStudy {

@@ -11,6 +11,7 @@ mod svg;
 
 use std::path::Path;
 
+use corun_compare::{core, library};
 use corun_profile::{Profile, ProfileDocument};
 use serde::Serialize;
 
@@ -21,7 +22,6 @@ use super::class::{Classified, Classifier};
 use crate::cli::{DocumentFormat, ShowArgs};
 use crate::failure::Outcome;
 use crate::output::json;
-use crate::scenario::{core, library};
 
 /// A program as it is shown: its document, and how it does on the machine.
 #[derive(Debug, Serialize)]

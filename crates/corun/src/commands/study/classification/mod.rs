@@ -9,6 +9,7 @@ mod representatives;
 use std::sync::Arc;
 
 use anyhow::anyhow;
+use corun_compare::data_of;
 use corun_machine::preset;
 use corun_model::schemes::{AnimalClass, AnimalClasses, Scheme, StackDistances};
 use corun_model::{BandwidthModel, LoadedProgram, Member, Model, ModelOptions, Running, Scratch};
@@ -19,7 +20,6 @@ use self::representatives::representatives;
 use super::paper::{Ground, PaperStudy, StandsOn};
 use crate::failure::Outcome;
 use crate::report::StudyReport;
-use crate::scenario::data_of;
 
 /// The experiment.
 pub(super) const STUDY: PaperStudy =

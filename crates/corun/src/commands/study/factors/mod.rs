@@ -9,6 +9,7 @@ mod nodes;
 use std::sync::Arc;
 
 use anyhow::anyhow;
+use corun_compare::machine;
 use corun_machine::{Machine, preset};
 use corun_model::{LoadedProgram, Member, Model, ModelOptions, Running, Scratch};
 use corun_profile::{Library, Profile};
@@ -17,7 +18,6 @@ use super::paper::{Ground, PaperStudy, StandsOn};
 use crate::cli::FactorsArgs;
 use crate::failure::Outcome;
 use crate::report::StudyReport;
-use crate::scenario::machine;
 
 /// The experiment.
 pub(super) const STUDY: PaperStudy =

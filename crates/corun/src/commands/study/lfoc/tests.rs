@@ -1,3 +1,4 @@
+use corun_compare::library;
 use corun_model::ModelOptions;
 use corun_policy::CacheClass;
 use corun_sim::AppSpec;
@@ -5,7 +6,6 @@ use corun_sim::AppSpec;
 use super::*;
 use crate::cancel::Cancel;
 use crate::commands::study::runs::{Asked, run};
-use crate::scenario::library;
 
 fn shipped() -> Ground {
     Ground::new(&library(None).unwrap(), WAYS, ModelOptions::default()).unwrap()

@@ -8,6 +8,7 @@ mod streams;
 mod timeline;
 mod watch;
 
+use corun_compare::library;
 use corun_profile::Library;
 
 use self::bench::{Bench, DEFAULT, MLB, VBSC, VBSC_200, VBSC_800};
@@ -15,7 +16,6 @@ use self::mixes::{MIX_1, MIX_2, Mixed, SERVERS};
 use super::paper::{Ground, PaperStudy, StandsOn};
 use crate::failure::Outcome;
 use crate::report::{Chart, Finding, StudyFigure, StudyReport, strings};
-use crate::scenario::library;
 
 /// The experiment.
 pub(super) const STUDY: PaperStudy =

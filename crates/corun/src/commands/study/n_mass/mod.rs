@@ -9,10 +9,11 @@ mod runs;
 mod summary;
 mod workloads;
 
+use corun_compare::data_of;
+
 use super::paper::{Ground, PaperStudy, StandsOn};
 use crate::failure::Outcome;
 use crate::report::StudyReport;
-use crate::scenario::data_of;
 
 /// The experiments.
 pub(super) const STUDY: PaperStudy =

@@ -9,6 +9,7 @@ pub(super) mod ground;
 mod search;
 mod space;
 
+use corun_compare::{data_of, library};
 use corun_model::{BandwidthModel, ModelOptions};
 use corun_optimal::partition::PartitionObjective;
 use serde::Serialize;
@@ -18,10 +19,9 @@ use self::clusters::Clustered;
 use self::ground::Ground;
 use self::search::Searched;
 use crate::cancel::Cancel;
-use crate::cli::{PartitioningStudyArgs, TableFormat};
+use crate::cli::{PartitioningStudyArgs, TableFormat, model_options};
 use crate::failure::Outcome;
 use crate::output::{check_target, json, write_file};
-use crate::scenario::{data_of, library, model_options};
 
 /// What the thesis optimises.
 const OBJECTIVES: [(&str, PartitionObjective); 2] =

@@ -6,6 +6,7 @@ mod model;
 mod plot;
 
 use corun_cache::Figures;
+use corun_compare::library;
 use corun_model::SpaceLaw;
 use corun_profile::{Phase, Profile, ProfileData};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -17,7 +18,6 @@ use self::model::{SharedCache, repeated};
 use crate::cli::{CacheForm, PredictionArgs, TableFormat};
 use crate::failure::{Failure, Outcome};
 use crate::output::{check_target, json, write_file};
-use crate::scenario::library;
 
 /// Cycles an instruction without misses, in the model and in the replay.
 const CPI: f64 = 1.0;

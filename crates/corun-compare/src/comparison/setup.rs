@@ -3,17 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use anyhow::anyhow;
 use corun_machine::Machine;
 use corun_model::{LoadedProgram, Model, ModelOptions};
-use corun_policy::{PolicyKind, registry};
 use corun_profile::{Fault, Library, Method, Mix, MixSource, Profile, Step, TABLE_INSTRUCTIONS};
 use corun_sim::{AppSpec, SimError, apps_from_mix};
 
-use crate::cli::CompareArgs;
-use crate::failure::{Failure, Outcome};
-use crate::policy_names;
-use crate::scenario::{self, DEFAULT_MACHINE, model_options};
+use crate::lookup::{self, DEFAULT_MACHINE};
+use crate::policies::Chosen;
+use crate::{Error, Result};
 
 /// Seeds where neither says how many.
 const DEFAULT_SEEDS: u32 = 10;
@@ -30,50 +27,78 @@ const RANKED_AT: f64 = (1 << 20) as f64;
 /// Most seeds of a comparison.
 const MOST_SEEDS: u32 = 10_000;
 
+/// What a comparison is asked for; what is left open is chosen.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    /// Where profiles are looked up; none: the shipped library.
+    pub library: Option<Library>,
+    /// None: the mix's, else [`DEFAULT_MACHINE`].
+    pub machine: Option<Machine>,
+    /// The programs and where they were read; none: eight programs of the library.
+    pub mix: Option<(Mix, Option<MixSource>)>,
+    /// None: all of the registry that place and are for the machine.
+    pub policies: Option<Vec<Chosen>>,
+    /// Runs a policy; none: the mix's, else 10.
+    pub seeds: Option<u32>,
+    /// Length of the programs that do not say; none: 150e9 instructions, or the profile's where the
+    /// mix was read from a file.
+    pub instructions: Option<u64>,
+    /// The model's options.
+    pub options: ModelOptions,
+}
+
 /// All that is to be compared.
-pub(super) struct Setup {
-    pub(super) model: Arc<Model>,
-    pub(super) apps: Vec<AppSpec>,
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// The machine's model.
+    pub model: Arc<Model>,
+    /// The programs.
+    pub apps: Vec<AppSpec>,
     /// Each app's profile.
-    pub(super) profiles: Vec<Profile>,
-    pub(super) method: Method,
-    pub(super) seeds: u32,
-    /// Names of the policies, in the order asked for.
-    pub(super) policies: Vec<String>,
+    pub profiles: Vec<Profile>,
+    /// When a run ends and what counts.
+    pub method: Method,
+    /// Runs a policy, with the seeds 1 to this.
+    pub seeds: u32,
+    /// The policies, in the order asked for.
+    pub policies: Vec<Chosen>,
 }
 
 impl Setup {
-    /// Reads and checks everything.
+    /// Chooses what is left open, and checks everything.
     ///
     /// # Errors
-    /// Bad input in a file or a name that is not known.
-    pub(super) fn new(arguments: &CompareArgs) -> Outcome<Self> {
-        let policies = policies(&arguments.policy)?;
-        let library = scenario::library(arguments.profiles.as_deref())?;
-        let given = given_mix(arguments)?;
-        let source = given.as_ref().and_then(|(_, source)| source.as_ref());
-        let machine = match (&arguments.machine, &given) {
-            (Some(name), _) => scenario::machine(name)?,
-            (None, Some((Mix { machine: Some(name), .. }, _))) => scenario::machine(name)
-                .map_err(|failure| at(source, vec![Step::Key("machine")], failure))?,
-            _ => scenario::machine(DEFAULT_MACHINE)?,
+    /// Bad input in a mix or a name that is not known.
+    pub fn new(asked: Asked) -> Result<Self> {
+        let Asked { library, machine, mix: given, policies, seeds, instructions, options } = asked;
+        let is_shipped = library.is_none();
+        let library = match library {
+            Some(library) => library,
+            None => Library::shipped()?,
         };
-        let policies = fit_for(&machine, policies, !arguments.policy.is_empty())?;
+        let source = given.as_ref().and_then(|(_, source)| source.as_ref());
+        let machine = match (machine, &given) {
+            (Some(machine), _) => machine,
+            (None, Some((Mix { machine: Some(name), .. }, _))) => lookup::machine(name)
+                .map_err(|failure| at(source, vec![Step::Key("machine")], failure))?,
+            _ => lookup::machine(DEFAULT_MACHINE)?,
+        };
+        let is_asked = policies.is_some();
+        let policies = policies.map_or_else(|| Chosen::all_named(&[]), Ok)?;
+        let policies = Chosen::fit_for(&machine, policies, is_asked)?;
         let mut mix = match &given {
             Some((mix, _)) => mix.clone(),
-            None if arguments.profiles.is_none() => {
-                Mix::of_apps(&DEMO).map_err(|fault| anyhow!("the demonstration mix: {fault}"))?
-            }
+            None if is_shipped => Mix::of_apps(&DEMO)
+                .map_err(|fault| Error::failed(format!("the demonstration mix: {fault}")))?,
             None => spread_mix(&library, machine.cpus().len())?,
         };
         // A recording is a sample: without a mix file all programs run as long as imported ones,
         // which gives policies that measure on line the time to act.
-        let usual = arguments.mix.is_none().then_some(TABLE_INSTRUCTIONS);
+        let usual = source.is_none().then_some(TABLE_INSTRUCTIONS);
         for app in &mut mix.apps {
-            app.instructions = app.instructions.or(arguments.instructions).or(usual);
+            app.instructions = app.instructions.or(instructions).or(usual);
         }
-        let options = model_options(&arguments.model);
-        let seeds = arguments.seeds.or(mix.seeds).unwrap_or(DEFAULT_SEEDS);
+        let seeds = seeds.or(mix.seeds).unwrap_or(DEFAULT_SEEDS);
         Self::of(&library, machine, options, &mix, source, seeds, policies)
     }
 
@@ -81,34 +106,53 @@ impl Setup {
     ///
     /// # Errors
     /// As [`Self::new`].
-    pub(super) fn of(
+    pub fn of(
         library: &Library,
         machine: Machine,
         options: ModelOptions,
         mix: &Mix,
         source: Option<&MixSource>,
         seeds: u32,
-        policies: Vec<String>,
-    ) -> Outcome<Self> {
+        policies: Vec<Chosen>,
+    ) -> Result<Self> {
         let model = Arc::new(Model::new(Arc::new(machine), options)?);
         let loaded = load(mix, source, library, &model)?;
+        Self::on(model, library, &loaded, mix, source, seeds, policies)
+    }
+
+    /// A mix of programs that were loaded on a model before, by name, so that many mixes can share
+    /// what that takes.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn on(
+        model: Arc<Model>,
+        library: &Library,
+        loaded: &BTreeMap<String, Arc<LoadedProgram>>,
+        mix: &Mix,
+        source: Option<&MixSource>,
+        seeds: u32,
+        policies: Vec<Chosen>,
+    ) -> Result<Self> {
         let mut apps = apps_from_mix(mix, model.machine(), |name| loaded.get(name).cloned())
             .map_err(|error| app_failure(mix, source, error))?;
         name_apart(&mut apps);
         let profiles = apps
             .iter()
             .map(|app| library.get(&app.program.name).cloned())
-            .collect::<Result<_, _>>()?;
+            .collect::<std::result::Result<_, _>>()?;
         if seeds > MOST_SEEDS {
             let message = format!("seeds: found {seeds}, expected at most {MOST_SEEDS}");
-            return Err(Failure::input(message));
+            return Err(Error::input(message));
         }
         Ok(Self { model, apps, profiles, method: mix.method, seeds, policies })
     }
 
-    /// Does every program run one thread all the time, so that one placement describes it? If
-    /// not, why.
-    pub(super) fn is_steady(&self) -> Result<(), String> {
+    /// Does every program run one thread all the time, so that one placement describes it?
+    ///
+    /// # Errors
+    /// Why not, in words.
+    pub fn is_steady(&self) -> std::result::Result<(), String> {
         let threads: u64 = self.apps.iter().map(|app| u64::from(app.threads)).sum();
         let cpus = self.model.machine().cpus().len();
         if threads > cpus as u64 {
@@ -127,24 +171,9 @@ impl Setup {
     }
 }
 
-/// The mix of the file or of `--apps`, if either is given.
-fn given_mix(arguments: &CompareArgs) -> Outcome<Option<(Mix, Option<MixSource>)>> {
-    if let Some(path) = &arguments.mix {
-        let (mix, source) = Mix::load_with_source(path)?;
-        return Ok(Some((mix, Some(source))));
-    }
-    if arguments.apps.is_empty() {
-        return Ok(None);
-    }
-    let names: Vec<&str> = arguments.apps.iter().map(|app| app.trim()).collect();
-    let mix = Mix::of_apps(&names);
-    let mix = mix.map_err(|fault: Fault| Failure::input(format!("--apps: {fault}")))?;
-    Ok(Some((mix, None)))
-}
-
 /// Programs of the library that spread evenly over its ranks by misses in a small cache, in the
 /// order of their names.
-fn spread_mix(library: &Library, cpus: usize) -> Outcome<Mix> {
+fn spread_mix(library: &Library, cpus: usize) -> Result<Mix> {
     let mut ranked: Vec<(f64, &str)> = library
         .iter()
         .map(|profile| (profile.solo_mpki(RANKED_AT).value, profile.name.as_str()))
@@ -157,7 +186,7 @@ fn spread_mix(library: &Library, cpus: usize) -> Outcome<Mix> {
         .collect();
     names.sort_unstable();
     Mix::of_apps(&names).map_err(|_| {
-        Failure::input("the library holds no program").hint("--profiles PATH --apps A,B,..")
+        Error::input("the library holds no program").hint("--profiles PATH --apps A,B,..")
     })
 }
 
@@ -167,7 +196,7 @@ fn load(
     source: Option<&MixSource>,
     library: &Library,
     model: &Model,
-) -> Outcome<BTreeMap<String, Arc<LoadedProgram>>> {
+) -> Result<BTreeMap<String, Arc<LoadedProgram>>> {
     let mut loaded = BTreeMap::new();
     for (place, app) in mix.apps.iter().enumerate() {
         let Some(name) = app.profile.as_deref().filter(|&name| !loaded.contains_key(name)) else {
@@ -175,7 +204,7 @@ fn load(
         };
         let profile = library
             .get(name)
-            .map_err(|unknown| at(source, app_field(place, "profile"), Failure::from(unknown)))?;
+            .map_err(|unknown| at(source, app_field(place, "profile"), Error::from(unknown)))?;
         loaded.insert(name.to_owned(), Arc::new(model.load(profile)?));
     }
     Ok(loaded)
@@ -186,7 +215,7 @@ fn app_field(place: usize, field: &'static str) -> Vec<Step> {
 }
 
 /// Bad input in a mix, with file and line where the mix is a file.
-fn at(source: Option<&MixSource>, path: Vec<Step>, failure: Failure) -> Failure {
+fn at(source: Option<&MixSource>, path: Vec<Step>, failure: Error) -> Error {
     match source {
         Some(source) => failure.at(|why| source.error(&Fault { path, why })),
         None => failure,
@@ -194,7 +223,7 @@ fn at(source: Option<&MixSource>, path: Vec<Step>, failure: Failure) -> Failure 
 }
 
 /// What the simulator finds wrong with a program of the mix.
-fn app_failure(mix: &Mix, source: Option<&MixSource>, error: SimError) -> Failure {
+fn app_failure(mix: &Mix, source: Option<&MixSource>, error: SimError) -> Error {
     let SimError::App { app, field, found, expected } = &error else { return error.into() };
     // A command has no name of its own there but its number.
     let is_meant = |place: &usize| {
@@ -223,41 +252,6 @@ fn name_apart(apps: &mut [AppSpec]) {
     }
 }
 
-/// The policies that were asked for, each once; by default all that place. `dio+lfoc` is two at a
-/// time.
-fn policies(asked: &[String]) -> Outcome<Vec<String>> {
-    if asked.is_empty() {
-        let placing = registry().iter().filter(|entry| entry.kind() == PolicyKind::Placement);
-        return Ok(placing.map(|entry| entry.name.to_owned()).collect());
-    }
-    let mut policies: Vec<String> = Vec::new();
-    for name in asked.iter().map(|name| name.trim()) {
-        policy_names::together(name)?;
-        if !policies.iter().any(|one| one == name) {
-            policies.push(name.to_owned());
-        }
-    }
-    Ok(policies)
-}
-
-/// Those that are for the machine. One that was asked for and is not is refused with its reason.
-fn fit_for(machine: &Machine, policies: Vec<String>, asked: bool) -> Outcome<Vec<String>> {
-    let mut fit = Vec::new();
-    for name in policies {
-        let built = policy_names::build(&name, 0)?;
-        let unfit = built.iter().find_map(|one| Some((one.name(), one.unfit_for(machine)?)));
-        match unfit {
-            Some((policy, why)) if asked => {
-                let (policy, machine) = (policy.to_owned(), machine.name().to_owned());
-                return Err(SimError::Unfit { policy, machine, why }.into());
-            }
-            Some(_) => {}
-            None => fit.push(name),
-        }
-    }
-    Ok(fit)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -280,32 +274,5 @@ mod tests {
         assert_eq!(miss(0).max(miss(1)), all().fold(0.0, f64::max));
         assert_eq!(miss(0).min(miss(1)), all().fold(f64::INFINITY, f64::min));
         assert!(spread_mix(&Library::default(), 8).is_err());
-    }
-
-    #[test]
-    fn policies_keep_their_order_and_stand_once() {
-        let asked = ["random", "linux-default", " random"].map(str::to_owned);
-        assert_eq!(policies(&asked).unwrap(), ["random", "linux-default"]);
-        assert!(policies(&["dioo".to_owned()]).unwrap_err().report().contains("unknown policy"));
-        let all = policies(&[]).unwrap();
-        assert!(
-            ["linux-default", "random", "di", "dio"]
-                .iter()
-                .all(|name| all.contains(&(*name).to_owned()))
-        );
-    }
-
-    #[test]
-    fn a_policy_that_is_not_for_the_machine_is_left_out_unless_asked_for() {
-        let machine = |name| corun_machine::preset(name).unwrap();
-        let all = || policies(&[]).unwrap();
-        let n_mass = "n-mass".to_owned();
-        assert!(fit_for(&machine("xeon-e5520"), all(), false).unwrap().contains(&n_mass));
-        assert!(!fit_for(&machine("xeon-x5365"), all(), false).unwrap().contains(&n_mass));
-        let refused = fit_for(&machine("xeon-x5365"), vec![n_mass], true).unwrap_err().report();
-        assert!(
-            refused.contains("`n-mass` is not for machine `xeon-x5365`: it decides"),
-            "{refused}"
-        );
     }
 }

@@ -1,77 +1,23 @@
-//! The programs, the machine and the model that a command is about.
+//! The programs, the machine and the model that a question is about.
 
-use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::anyhow;
-use corun_machine::{Machine, NamedCore};
+use corun_machine::Machine;
 use corun_model::{LoadedProgram, Member, Model, ModelOptions, Running, Scratch};
 use corun_profile::{Library, Profile, ProfileData};
 
-use crate::cli::{Compat, ModelArgs};
-use crate::failure::{Failure, Outcome};
-
-/// The machine of a command that needs one and was told of none.
-pub(crate) const DEFAULT_MACHINE: &str = "xeon-x5365";
-
-/// A preset, a machine file, or `this` machine. Of the last, Linux does not tell bandwidths and
-/// latencies: they are assumed, and the machine's warnings say so.
-pub(crate) fn machine(name: &str) -> Outcome<Machine> {
-    if name != "this" {
-        return Ok(corun_machine::resolve(name)?);
-    }
-    let found = corun_machine::discover(Path::new("/")).map_err(|error| anyhow!(error))?;
-    Ok(found.with_assumed_memory().map_err(|error| anyhow!(error))?)
-}
-
-/// A core by name: a generic one, `MACHINE` or `MACHINE:CORE_TYPE`, where the machine is a preset,
-/// a machine file or `this`.
-pub(crate) fn core(name: &str) -> Outcome<NamedCore> {
-    let own = match name.split_once(':') {
-        Some(("this", core_type)) => Some(Some(core_type)),
-        None if name == "this" => Some(None),
-        _ => None,
-    };
-    match own {
-        Some(core_type) => Ok(NamedCore::of(machine("this")?, core_type)?),
-        None => Ok(corun_machine::core(name)?),
-    }
-}
-
-/// The library at a path, or the shipped one.
-pub(crate) fn library(path: Option<&Path>) -> Outcome<Library> {
-    let library = match path {
-        Some(path) => Library::load(path)?,
-        None => Library::shipped()?,
-    };
-    Ok(library)
-}
-
-/// The model's options as typed. Names and ranges were checked with the command line.
-pub(crate) fn model_options(arguments: &ModelArgs) -> ModelOptions {
-    let own = ModelOptions::default();
-    match arguments.compat {
-        Some(Compat::Pbbcache) => ModelOptions::pbbcache(arguments.peak_bandwidth),
-        None => ModelOptions {
-            space: arguments.space.unwrap_or(own.space),
-            bandwidth: arguments.bandwidth_model.unwrap_or(own.bandwidth),
-            peak_mb_per_s: arguments.peak_bandwidth,
-            solo_peak_share: arguments.solo_peak_share,
-            ..own
-        },
-    }
-}
+use crate::{Error, Result};
 
 /// Programs, loaded on a machine's model.
-pub(crate) struct Scenario {
+pub struct Scenario {
     /// The model; it holds the machine.
-    pub(crate) model: Arc<Model>,
+    pub model: Arc<Model>,
     /// The names shown, one a program, all different: copies are `name#2` and up.
-    pub(crate) names: Vec<String>,
+    pub names: Vec<String>,
     /// Each program's profile.
-    pub(crate) profiles: Vec<Profile>,
+    pub profiles: Vec<Profile>,
     /// Each program as the model holds it; copies share one.
-    pub(crate) programs: Vec<Arc<LoadedProgram>>,
+    pub programs: Vec<Arc<LoadedProgram>>,
 }
 
 impl Scenario {
@@ -79,12 +25,12 @@ impl Scenario {
     ///
     /// # Errors
     /// An unknown program, or a machine or profile with a figure that cannot be.
-    pub(crate) fn new(
+    pub fn new(
         machine: Machine,
         library: &Library,
         apps: &[String],
         options: ModelOptions,
-    ) -> Outcome<Self> {
+    ) -> Result<Self> {
         let model = Arc::new(Model::new(Arc::new(machine), options)?);
         let mut scenario =
             Self { model, names: Vec::new(), profiles: Vec::new(), programs: Vec::new() };
@@ -94,7 +40,7 @@ impl Scenario {
         Ok(scenario)
     }
 
-    fn add(&mut self, profile: &Profile) -> Outcome {
+    fn add(&mut self, profile: &Profile) -> Result {
         let same = |one: &Profile| one.name == profile.name;
         let copies = self.profiles.iter().filter(|one| same(one)).count();
         let program = match self.profiles.iter().position(same) {
@@ -111,13 +57,13 @@ impl Scenario {
     }
 
     /// The machine.
-    pub(crate) fn machine(&self) -> &Machine {
+    pub fn machine(&self) -> &Machine {
         self.model.machine()
     }
 
     /// The figures of all programs together, each as a whole on a CPU (index), with memory on its
     /// own node.
-    pub(crate) fn solve(&self, cpus: &[usize]) -> Vec<corun_model::Outcome> {
+    pub fn solve(&self, cpus: &[usize]) -> Vec<corun_model::Outcome> {
         let running: Vec<Running<'_>> = self
             .programs
             .iter()
@@ -135,12 +81,12 @@ impl Scenario {
 
     /// # Errors
     /// Bad input when there are more programs than CPUs, where each needs one of its own.
-    pub(crate) fn one_cpu_each(&self) -> Outcome {
+    pub fn one_cpu_each(&self) -> Result {
         let (programs, cpus) = (self.names.len(), self.machine().cpus().len());
         if programs <= cpus {
             return Ok(());
         }
-        Err(Failure::input(format!(
+        Err(Error::input(format!(
             "{programs} programs on {} with {cpus} CPUs: a placement gives each program a CPU of \
              its own",
             self.machine().name()
@@ -150,7 +96,7 @@ impl Scenario {
 }
 
 /// The profiles that stand behind figures, one phrase a kind; copies count once.
-pub(crate) fn data_of(profiles: &[Profile]) -> String {
+pub fn data_of(profiles: &[Profile]) -> String {
     let mut recordings = 0;
     let mut tables: Vec<(&str, usize)> = Vec::new();
     for (place, profile) in profiles.iter().enumerate() {

@@ -1,90 +1,20 @@
-//! The result of a comparison, as JSON, CSV and a table. docs/json.md is its reference.
+//! A comparison as a table and as CSV.
 
-use serde::Serialize;
+use std::ops::Deref;
+
+use corun_compare::{Comparison, RowKind};
 
 use crate::failure::Outcome;
 use crate::output::{Align, counted, csv_rows, table};
 
-/// The JSON document.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub(in crate::commands) struct Comparison {
-    pub(in crate::commands) machine: String,
-    pub(in crate::commands) apps: Vec<String>,
-    pub(in crate::commands) method: String,
-    pub(in crate::commands) seeds: u32,
-    pub(in crate::commands) data: Data,
-    pub(in crate::commands) policies: Vec<Row>,
-}
+/// A comparison that is shown.
+pub(super) struct View<'a>(pub(super) &'a Comparison);
 
-/// On which data the figures stand.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub(in crate::commands) struct Data {
-    /// Kinds of profile and where they come from, in words.
-    pub(in crate::commands) profiles: String,
-    /// Law of space in a shared cache.
-    pub(in crate::commands) space: String,
-    /// Model of bandwidth.
-    pub(in crate::commands) bandwidth_model: String,
-    /// Whose choices the model makes.
-    pub(in crate::commands) compat: String,
-    /// Peak that was asked for instead of the machine's, MB/s.
-    pub(in crate::commands) peak_mb_per_s: Option<f64>,
-    /// Programs for which a figure was read outside its profile's measured range.
-    pub(in crate::commands) extrapolated: Vec<String>,
-    /// Why there is no optimum, where there is none.
-    pub(in crate::commands) no_optimum: Option<String>,
-}
+impl Deref for View<'_> {
+    type Target = Comparison;
 
-/// What a row of the result is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub(in crate::commands) enum RowKind {
-    /// A policy, simulated with all seeds.
-    Policy,
-    /// The best placement, held for the whole run.
-    Optimal,
-    /// The mean over random placements.
-    Expectation,
-    /// The worst placement, held for the whole run.
-    Worst,
-}
-
-/// A policy or a bound.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub(in crate::commands) struct Row {
-    pub(in crate::commands) policy: String,
-    pub(in crate::commands) kind: RowKind,
-    /// An earlier policy with which everything came out the same.
-    pub(in crate::commands) same_as: Option<String>,
-    pub(in crate::commands) mean_slowdown: f64,
-    /// Of a sampled expectation.
-    pub(in crate::commands) standard_error: Option<f64>,
-    pub(in crate::commands) stp: Option<f64>,
-    pub(in crate::commands) unfairness: Option<f64>,
-    pub(in crate::commands) worst_slowdown: Option<f64>,
-    pub(in crate::commands) spread: Option<f64>,
-    pub(in crate::commands) worst_over_best: Option<f64>,
-    pub(in crate::commands) migrations: Option<f64>,
-    pub(in crate::commands) llc_migrations: Option<f64>,
-    pub(in crate::commands) above_optimal_percent: Option<f64>,
-    pub(in crate::commands) optimal_proven: Option<bool>,
-    /// Mean over the seeds, a program each.
-    pub(in crate::commands) slowdown: Vec<f64>,
-    /// The CPU (the machine's own number) on which each program ran longest with the first seed.
-    pub(in crate::commands) cpu: Vec<u32>,
-    /// The LLC of that CPU.
-    pub(in crate::commands) llc: Vec<usize>,
-}
-
-impl Row {
-    /// Finds, for each policy, the first one before it with which everything came out the same.
-    pub(super) fn mark_the_same(rows: &mut [Self]) {
-        for place in 1..rows.len() {
-            let (before, rest) = rows.split_at_mut(place);
-            let own = &mut rest[0];
-            let same = |one: &&Self| Self { policy: own.policy.clone(), ..(*one).clone() } == *own;
-            own.same_as = before.iter().find(same).map(|one| one.policy.clone());
-        }
+    fn deref(&self) -> &Comparison {
+        self.0
     }
 }
 
@@ -92,7 +22,7 @@ fn figure(value: Option<f64>, decimals: usize) -> String {
     value.map_or("-".to_owned(), |value| format!("{value:.decimals$}"))
 }
 
-impl Comparison {
+impl View<'_> {
     /// For people: one line a policy, then what it stands on.
     pub(super) fn table(&self) -> String {
         let header = [
@@ -136,21 +66,6 @@ impl Comparison {
             text.push('\n');
         }
         text
-    }
-
-    /// The rows without those that say what an earlier one says.
-    pub(super) fn told(&self) -> impl Iterator<Item = &Row> {
-        self.policies.iter().filter(|row| row.same_as.is_none())
-    }
-
-    /// By policy, those after it with which everything came out the same.
-    pub(super) fn alike(&self) -> Vec<(&str, Vec<&str>)> {
-        let same = |first: &str| {
-            let rows = self.policies.iter().filter(|row| row.same_as.as_deref() == Some(first));
-            rows.map(|row| row.policy.as_str()).collect::<Vec<_>>()
-        };
-        let all = self.told().map(|row| (row.policy.as_str(), same(&row.policy)));
-        all.filter(|(_, others)| !others.is_empty()).collect()
     }
 
     fn notes(&self) -> Vec<String> {

@@ -6,7 +6,7 @@ use corun_machine::Machine;
 use corun_policy::{Action, ThreadId};
 use corun_sim::{Placement, RunResult};
 
-use crate::report::{Move, TimeLine};
+use super::time_line::{Move, TimeLine};
 
 /// A program's stretch on a CPU: from, to (seconds) and CPU index.
 type Stretch = (f64, f64, usize);

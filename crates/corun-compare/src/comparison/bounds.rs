@@ -1,6 +1,7 @@
 //! What encloses the policies: the best and the worst placement, and the mean over random ones.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use corun_metrics as metrics;
@@ -10,29 +11,30 @@ use corun_optimal::{
 };
 
 use super::DIGITS;
-use super::document::{Row, RowKind};
 use super::figures::{Figures, figures};
+use super::row::{Row, RowKind};
 use super::setup::Setup;
-use super::simulate;
-use crate::cancel::Cancel;
-use crate::failure::{Failure, Outcome};
-use crate::output::round;
+use crate::{Error, Result, check, round};
 
 /// Placements drawn for the expectation where they are too many to visit.
 const DRAWS: u64 = 10_000;
 
 /// The bounds as rows, and what their runs say of the data.
-pub(super) struct Bounds {
-    pub(super) optimal: Row,
-    pub(super) expectation: Option<Row>,
-    pub(super) worst: Row,
+#[derive(Debug, Clone)]
+pub struct Bounds {
+    /// The best placement, held for a whole run.
+    pub optimal: Row,
+    /// The mean over random placements, where it can be had.
+    pub expectation: Option<Row>,
+    /// The worst placement, held for a whole run.
+    pub worst: Row,
     /// Places of programs with a figure outside the measured range.
-    pub(super) extrapolated: Vec<usize>,
+    pub extrapolated: Vec<usize>,
 }
 
 impl Bounds {
     /// Says of each row how far its mean slowdown is above the optimum's.
-    pub(super) fn measure(&self, rows: &mut [Row]) {
+    pub fn measure(&self, rows: &mut [Row]) {
         for row in rows {
             row.above_optimal_percent = self.above(row.mean_slowdown);
         }
@@ -49,8 +51,8 @@ impl Bounds {
 pub(super) fn bounds(
     setup: &Setup,
     time_limit_s: f64,
-    cancel: &Cancel,
-) -> Outcome<Result<Bounds, String>> {
+    stop: &AtomicBool,
+) -> Result<std::result::Result<Bounds, String>> {
     if let Err(why) = setup.is_steady() {
         return Ok(Err(why));
     }
@@ -62,16 +64,16 @@ pub(super) fn bounds(
         Err(error) => return Ok(Err(error.to_string())),
     };
     let time = Some(Duration::from_secs_f64(time_limit_s));
-    let limits = Limits { time, cancel: Some(cancel.flag()), ..Limits::default() };
+    let limits = Limits { time, cancel: Some(stop), ..Limits::default() };
     let best = problem.solve(Objective::MeanSlowdown, Goal::Best, &limits)?;
-    cancel.check()?;
+    check(stop)?;
     let worst = problem.solve(Objective::MeanSlowdown, Goal::Worst, &limits)?;
-    cancel.check()?;
+    check(stop)?;
     let random = problem.expectation(Objective::MeanSlowdown, DRAWS, 1, &limits)?;
-    cancel.check()?;
+    check(stop)?;
     let mut extrapolated = Vec::new();
-    let optimal = held_row(setup, "optimal", RowKind::Optimal, &best, &mut extrapolated, cancel)?;
-    let worst = held_row(setup, "worst", RowKind::Worst, &worst, &mut extrapolated, cancel)?;
+    let optimal = held_row(setup, "optimal", RowKind::Optimal, &best, &mut extrapolated, stop)?;
+    let worst = held_row(setup, "worst", RowKind::Worst, &worst, &mut extrapolated, stop)?;
     let mut bounds = Bounds { optimal, expectation: None, worst, extrapolated };
     bounds.optimal.above_optimal_percent = Some(0.0);
     bounds.worst.above_optimal_percent = bounds.above(bounds.worst.mean_slowdown);
@@ -85,12 +87,12 @@ fn held_row(
     kind: RowKind,
     found: &PlacementResult,
     extrapolated: &mut Vec<usize>,
-    cancel: &Cancel,
-) -> Outcome<Row> {
-    let run = simulate::held(setup, &found.cpu, cancel)?;
+    stop: &AtomicBool,
+) -> Result<Row> {
+    let run = setup.held(&found.cpu, stop)?;
     extrapolated.extend((0..run.apps.len()).filter(|&place| run.apps[place].extrapolated));
     let Figures { mean_slowdown, stp, unfairness, worst_slowdown, slowdown, .. } = figures(&[run])
-        .ok_or_else(|| Failure::Failed(anyhow::anyhow!("{name}: a program got nothing done")))?;
+        .ok_or_else(|| Error::failed(format!("{name}: a program got nothing done")))?;
     let rounded = |value: f64| round(value, DIGITS);
     let machine = setup.model.machine();
     Ok(Row {

@@ -5,30 +5,30 @@ use corun_sim::RunResult;
 
 /// The figures of a policy over its seeds.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Figures {
+pub struct Figures {
     /// Mean over programs, then over seeds.
-    pub(super) mean_slowdown: f64,
+    pub mean_slowdown: f64,
     /// Mean over seeds.
-    pub(super) stp: f64,
+    pub stp: f64,
     /// Mean over seeds.
-    pub(super) unfairness: f64,
+    pub unfairness: f64,
     /// The largest of any program with any seed.
-    pub(super) worst_slowdown: f64,
+    pub worst_slowdown: f64,
     /// Standard deviation / mean of a program's completion time over seeds, mean over programs.
-    pub(super) spread: Option<f64>,
+    pub spread: Option<f64>,
     /// Longest / shortest completion time over seeds, mean over programs.
-    pub(super) worst_over_best: Option<f64>,
+    pub worst_over_best: Option<f64>,
     /// A run, mean over seeds.
-    pub(super) migrations: f64,
+    pub migrations: f64,
     /// Of these, to another LLC.
-    pub(super) llc_migrations: f64,
+    pub llc_migrations: f64,
     /// Each program's, mean over seeds.
-    pub(super) slowdown: Vec<f64>,
+    pub slowdown: Vec<f64>,
 }
 
 /// The figures of runs that differ in their seed alone; none when a program got nothing done in
 /// one of them.
-pub(super) fn figures(runs: &[RunResult]) -> Option<Figures> {
+pub fn figures(runs: &[RunResult]) -> Option<Figures> {
     let slowdowns: Vec<Vec<f64>> = runs
         .iter()
         .map(|run| run.apps.iter().map(|app| app.slowdown).collect())

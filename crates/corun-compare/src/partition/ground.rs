@@ -3,51 +3,61 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use anyhow::anyhow;
 use corun_machine::{BandwidthKind, Machine, MachineSpec, ObjectSpec, ObjectType};
-use corun_model::{Flow, LoadedProgram, Member, Outcome as Figures, Scratch};
+use corun_model::{Flow, LoadedProgram, Member, ModelOptions, Outcome as Figures, Scratch};
 use corun_policy::{Partition, WaysCurve, ways_curve};
-use corun_profile::ProfileData;
+use corun_profile::{Library, ProfileData};
 
-use crate::cli::PartitionArgs;
-use crate::failure::{Failure, Outcome};
-use crate::scenario::{Scenario, library, machine, model_options};
+use crate::scenario::Scenario;
+use crate::{Error, Result};
 
-/// The ground of one command.
-pub(super) struct Ground {
-    pub(super) scenario: Scenario,
+/// The ground of one question.
+pub struct Ground {
+    /// The programs and the model.
+    pub scenario: Scenario,
     /// Each program's CPU (index), all under the machine's first LLC.
     cpus: Vec<usize>,
     /// Ways of that LLC.
-    pub(super) ways: u32,
+    pub ways: u32,
     /// The fewest ways of a partition.
-    pub(super) least_ways: u32,
+    pub least_ways: u32,
     /// Bytes of a way.
-    pub(super) way_bytes: f64,
+    pub way_bytes: f64,
     /// Peak of its memory controller.
-    pub(super) peak_bytes_per_s: Option<f64>,
+    pub peak_bytes_per_s: Option<f64>,
     /// Each program's figures by ways.
-    pub(super) curves: Vec<Arc<WaysCurve>>,
+    pub curves: Vec<Arc<WaysCurve>>,
 }
 
 impl Ground {
-    /// Reads and checks everything.
-    pub(super) fn new(arguments: &PartitionArgs) -> Outcome<Self> {
-        let mut machine = machine(&arguments.machine)?;
+    /// The programs on the machine's first LLC, with so many of its ways and at least so many a
+    /// partition where that is said. The library is looked up last: `library` gives it.
+    ///
+    /// # Errors
+    /// An LLC without known ways, too many programs for its CPUs, a table with too few ways, or
+    /// bad input as of [`Scenario::new`].
+    pub fn new(
+        mut machine: Machine,
+        library: impl FnOnce() -> Result<Library>,
+        apps: &[String],
+        options: ModelOptions,
+        ways: Option<u32>,
+        least_ways: Option<u32>,
+    ) -> Result<Self> {
         let Some(cache) = machine.llcs().first().and_then(|llc| llc.cache) else {
-            return Err(Failure::input(format!(
+            return Err(Error::input(format!(
                 "{}: the size of its LLC is not known",
                 machine.name()
             )));
         };
         let Some(all) = cache.ways else {
             let message = format!("{}: the ways of its LLC are not known", machine.name());
-            return Err(Failure::input(message).hint("a machine file that says `ways`"));
+            return Err(Error::input(message).hint("a machine file that says `ways`"));
         };
-        let ways = arguments.ways.unwrap_or(all);
-        let least_ways = arguments.min_ways.unwrap_or(cache.min_partition_ways);
+        let ways = ways.unwrap_or(all);
+        let least_ways = least_ways.unwrap_or(cache.min_partition_ways);
         if ways > 64 || least_ways > ways {
-            return Err(Failure::input(format!(
+            return Err(Error::input(format!(
                 "{ways} ways in partitions of at least {least_ways}: expected up to 64 ways, and \
                  partitions of no more than there are"
             )));
@@ -56,9 +66,7 @@ impl Ground {
         if ways != all {
             machine = with_ways(&machine, ways)?;
         }
-        let library = library(arguments.profiles.as_deref())?;
-        let options = model_options(&arguments.model);
-        let scenario = Scenario::new(machine, &library, &arguments.apps, options)?;
+        let scenario = Scenario::new(machine, &library()?, apps, options)?;
         covered(&scenario, ways, way_bytes)?;
         let cpus = cpus(&scenario)?;
         let peak_bytes_per_s = peak(&scenario, cpus[0]);
@@ -66,12 +74,12 @@ impl Ground {
             ways_curve(&scenario.model, program, cpu).map(Arc::new)
         };
         let curves = scenario.programs.iter().zip(&cpus).map(curve).collect::<Option<Vec<_>>>();
-        let curves = curves.ok_or_else(|| anyhow!("a program without figures by ways"))?;
+        let curves = curves.ok_or_else(|| Error::failed("a program without figures by ways"))?;
         Ok(Self { scenario, cpus, ways, least_ways, way_bytes, peak_bytes_per_s, curves })
     }
 
     /// Each program where it runs.
-    pub(super) fn members(&self) -> Vec<Member<'_>> {
+    pub fn members(&self) -> Vec<Member<'_>> {
         let programs = self.scenario.programs.iter().zip(&self.cpus);
         programs
             .map(|(program, &cpu)| Member { program, phase: LoadedProgram::WHOLE, cpu })
@@ -80,7 +88,7 @@ impl Ground {
 
     /// The programs' figures under a partition, all running together: space by the masks, then
     /// bandwidth with what the caps leave.
-    pub(super) fn evaluate(&self, partition: &Partition) -> Vec<Figures> {
+    pub fn evaluate(&self, partition: &Partition) -> Vec<Figures> {
         let members = self.members();
         let masks: Vec<u64> = (0..members.len()).map(|one| partition.mask(one)).collect();
         let mut scratch = Scratch::new();
@@ -112,7 +120,7 @@ pub(super) fn caps(partition: &Partition, drawn: &[f64]) -> Vec<f64> {
 }
 
 /// The machine whose LLCs have so many of their ways.
-fn with_ways(machine: &Machine, ways: u32) -> Outcome<Machine> {
+fn with_ways(machine: &Machine, ways: u32) -> Result<Machine> {
     let level = machine.llcs().iter().filter_map(|llc| llc.cache).map(|cache| cache.level).max();
     let mut spec: MachineSpec = machine.spec().clone();
     fn change(objects: &mut [ObjectSpec], level: Option<u32>, ways: u32) {
@@ -126,16 +134,16 @@ fn with_ways(machine: &Machine, ways: u32) -> Outcome<Machine> {
         }
     }
     change(&mut spec.objects, level, ways);
-    Machine::from_spec(spec).map_err(|error| Failure::input(format!("--ways {ways}: {error}")))
+    Machine::from_spec(spec).map_err(|error| Error::input(format!("--ways {ways}: {error}")))
 }
 
 /// Tables of ways of this size must have a row for every way.
-fn covered(scenario: &Scenario, ways: u32, way_bytes: f64) -> Outcome {
+fn covered(scenario: &Scenario, ways: u32, way_bytes: f64) -> Result {
     for profile in &scenario.profiles {
         let ProfileData::Table(table) = &profile.data else { continue };
         let same_ways = (table.measured_on().way_bytes as f64 / way_bytes - 1.0).abs() < 1e-3;
         if same_ways && table.max_ways() < ways {
-            return Err(Failure::input(format!(
+            return Err(Error::input(format!(
                 "program `{}` has figures for 1 to {} ways, and the LLC has {ways}",
                 profile.name,
                 table.max_ways()
@@ -147,7 +155,7 @@ fn covered(scenario: &Scenario, ways: u32, way_bytes: f64) -> Outcome {
 }
 
 /// A CPU of the first LLC for each program, as many cores as there are before second threads.
-fn cpus(scenario: &Scenario) -> Outcome<Vec<usize>> {
+fn cpus(scenario: &Scenario) -> Result<Vec<usize>> {
     let machine = scenario.machine();
     let mut all: Vec<usize> =
         machine.llcs()[0].cpus.iter().filter_map(|cpu| machine.cpu_index(cpu)).collect();
@@ -158,7 +166,7 @@ fn cpus(scenario: &Scenario) -> Outcome<Vec<usize>> {
     all.extend(more);
     let programs = scenario.names.len();
     if programs > all.len() {
-        return Err(Failure::input(format!(
+        return Err(Error::input(format!(
             "{programs} programs on an LLC of {} CPUs ({}): each runs on a CPU of its own",
             all.len(),
             machine.name()

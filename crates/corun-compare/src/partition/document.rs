@@ -1,92 +1,123 @@
 //! A partition and its figures: the JSON document of `corun partition`.
 
 use corun_metrics as metrics;
+use corun_optimal::partition::PartitionObjective;
 use corun_policy::{CacheClass, ClassLimits, Partition, classify};
 use serde::Serialize;
 
 use super::ground::Ground;
-use crate::cli::PartitionObjectiveName;
-use crate::output::round;
+use crate::round;
 use crate::scenario::data_of;
 
 /// Digits after the point: results are compared with other programs' to the last they share.
 const DIGITS: i32 = 9;
 
 /// The document. docs/json.md is its reference.
-#[derive(Debug, Serialize)]
-pub(super) struct Document {
+#[derive(Debug, Clone, Serialize)]
+pub struct PartitionDocument {
     /// The one that was asked for; with `--all` alone, the optimum.
     #[serde(flatten)]
-    pub(super) chosen: Entry,
-    pub(super) objective: &'static str,
-    pub(super) machine: String,
-    pub(super) llc_ways: u32,
-    pub(super) way_bytes: u64,
-    pub(super) apps: Vec<String>,
-    pub(super) class: Vec<&'static str>,
+    pub chosen: PartitionEntry,
+    /// What it is judged by.
+    pub objective: &'static str,
+    /// The machine's name.
+    pub machine: String,
+    /// Ways of the LLC that is partitioned.
+    pub llc_ways: u32,
+    /// Bytes of a way.
+    pub way_bytes: u64,
+    /// The programs' names, all different.
+    pub apps: Vec<String>,
+    /// Each program's class by its curve: streaming, sensitive or light sharing.
+    pub class: Vec<&'static str>,
     /// All side by side, where they were asked for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) policies: Vec<Entry>,
-    pub(super) data: Data,
+    pub policies: Vec<PartitionEntry>,
+    /// On which data the figures stand.
+    pub data: PartitionData,
 }
 
 /// A partition, by whom, and how good it is.
 #[derive(Debug, Clone, Serialize)]
-pub(super) struct Entry {
-    pub(super) policy: String,
-    pub(super) ways: Vec<u32>,
-    pub(super) cluster: Vec<usize>,
-    pub(super) mask: Vec<String>,
-    pub(super) cap_mb_per_s: Vec<Option<f64>>,
-    pub(super) slowdown: Vec<f64>,
-    pub(super) stp: Option<f64>,
-    pub(super) unfairness: Option<f64>,
-    pub(super) antt: Option<f64>,
-    pub(super) max_slowdown: Option<f64>,
-    pub(super) jain: Option<f64>,
-    pub(super) bandwidth_mb_per_s: Option<f64>,
+pub struct PartitionEntry {
+    /// Its name.
+    pub policy: String,
+    /// Ways of each program's part.
+    pub ways: Vec<u32>,
+    /// Each program's cluster; programs of one share their ways.
+    pub cluster: Vec<usize>,
+    /// Each program's ways as a hexadecimal mask.
+    pub mask: Vec<String>,
+    /// The cap on the traffic of each program's group, MB/s; none without.
+    pub cap_mb_per_s: Vec<Option<f64>>,
+    /// Each program's.
+    pub slowdown: Vec<f64>,
+    /// Sum of 1 / slowdown.
+    pub stp: Option<f64>,
+    /// Largest / smallest slowdown.
+    pub unfairness: Option<f64>,
+    /// Mean slowdown.
+    pub antt: Option<f64>,
+    /// The largest slowdown.
+    pub max_slowdown: Option<f64>,
+    /// Jain's index of the slowdowns.
+    pub jain: Option<f64>,
+    /// Memory traffic of all programs, MB/s.
+    pub bandwidth_mb_per_s: Option<f64>,
     /// The objective's value.
-    pub(super) value: Option<f64>,
+    pub value: Option<f64>,
     /// How far the value is from the optimum's, in percent of that; above 0 is worse.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) from_optimal_percent: Option<f64>,
+    pub from_optimal_percent: Option<f64>,
     /// Relative distance to the best bound; none where nothing was searched.
-    pub(super) gap: Option<f64>,
+    pub gap: Option<f64>,
     /// Is it proven to be the best? None where nothing was searched.
-    pub(super) proven: Option<bool>,
-    pub(super) solver_seconds: Option<f64>,
-    pub(super) programs: Vec<ProgramFigures>,
+    pub proven: Option<bool>,
+    /// How long the search took; none where nothing was searched.
+    pub solver_seconds: Option<f64>,
+    /// Each program's figures.
+    pub programs: Vec<PartitionFigures>,
     /// Why the policy has no partition.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) error: Option<String>,
+    pub error: Option<String>,
 }
 
 /// A program's figures beside the others.
 #[derive(Debug, Clone, Serialize)]
-pub(super) struct ProgramFigures {
-    pub(super) ipc: f64,
-    pub(super) llc_mpki: f64,
-    pub(super) bandwidth_mb_per_s: f64,
-    pub(super) llc_occupancy_bytes: u64,
-    pub(super) extrapolated: bool,
+pub struct PartitionFigures {
+    /// Instructions per cycle.
+    pub ipc: f64,
+    /// LLC misses per 1000 instructions.
+    pub llc_mpki: f64,
+    /// Memory traffic, MB/s (1e6 bytes a second).
+    pub bandwidth_mb_per_s: f64,
+    /// What it holds of the LLC.
+    pub llc_occupancy_bytes: u64,
+    /// Was a figure read outside the profile's measured range?
+    pub extrapolated: bool,
 }
 
 /// On which data the figures stand.
-#[derive(Debug, Serialize)]
-pub(super) struct Data {
-    pub(super) profiles: String,
-    pub(super) space: String,
-    pub(super) bandwidth_model: String,
-    pub(super) compat: String,
-    pub(super) peak_mb_per_s: Option<f64>,
+#[derive(Debug, Clone, Serialize)]
+pub struct PartitionData {
+    /// Kinds of profile and where they come from, in words.
+    pub profiles: String,
+    /// Law of space in a shared cache.
+    pub space: String,
+    /// Model of bandwidth.
+    pub bandwidth_model: String,
+    /// Whose choices the model makes.
+    pub compat: String,
+    /// Peak that was asked for instead of the machine's, MB/s.
+    pub peak_mb_per_s: Option<f64>,
 }
 
-impl Entry {
+impl PartitionEntry {
     /// A partition's figures by the model.
     pub(super) fn new(
         ground: &Ground,
         policy: &str,
-        objective: PartitionObjectiveName,
+        objective: PartitionObjective,
         partition: &Partition,
     ) -> Self {
         let outcomes = ground.evaluate(partition);
@@ -107,14 +138,14 @@ impl Entry {
             max_slowdown: metrics::worst_slowdown(&slowdowns).map(rounded),
             jain: metrics::jain_of_slowdowns(&slowdowns).map(rounded),
             bandwidth_mb_per_s: Some(round(bytes_per_s * 1e-6, 3)),
-            value: objective.value(&slowdowns, bytes_per_s).map(rounded),
+            value: value(objective, &slowdowns, bytes_per_s).map(rounded),
             from_optimal_percent: None,
             gap: None,
             proven: None,
             solver_seconds: None,
             programs: outcomes
                 .iter()
-                .map(|one| ProgramFigures {
+                .map(|one| PartitionFigures {
                     ipc: round(one.ipc, 6),
                     llc_mpki: round(one.llc_mpki, 6),
                     bandwidth_mb_per_s: round(one.bytes_per_s * 1e-6, 3),
@@ -127,8 +158,8 @@ impl Entry {
     }
 
     /// Says how far it is from the optimum's value.
-    pub(super) fn measure(&mut self, objective: PartitionObjectiveName, best: f64) {
-        let highest_is_best = objective.objective().highest_is_best();
+    pub(super) fn measure(&mut self, objective: PartitionObjective, best: f64) {
+        let highest_is_best = objective.highest_is_best();
         let worse = |value: f64| if highest_is_best { best - value } else { value - best };
         self.from_optimal_percent = self.value.map(|value| round(worse(value) / best * 100.0, 6));
     }
@@ -159,18 +190,25 @@ impl Entry {
     }
 }
 
+/// The objective's value: of slowdowns, or of all programs' memory traffic together, in MB/s.
+fn value(objective: PartitionObjective, slowdowns: &[f64], bytes_per_s: f64) -> Option<f64> {
+    let unit = if objective == PartitionObjective::Bandwidth { 1e-6 } else { 1.0 };
+    objective.value(slowdowns, bytes_per_s).map(|value| value * unit)
+}
+
 /// The cap of a program's group, for all its programs together.
 fn cap_mb_per_s(partition: &Partition, program: usize) -> Option<f64> {
     let cap = partition.caps.iter().find(|cap| cap.programs.contains(&program))?;
     Some(round(cap.bytes_per_s * 1e-6, 3))
 }
 
-impl Document {
+impl PartitionDocument {
+    /// Of the ground and its entries.
     pub(super) fn new(
         ground: &Ground,
-        objective: PartitionObjectiveName,
-        chosen: Entry,
-        policies: Vec<Entry>,
+        objective: PartitionObjective,
+        chosen: PartitionEntry,
+        policies: Vec<PartitionEntry>,
     ) -> Self {
         let options = ground.scenario.model.options();
         let class =
@@ -184,7 +222,7 @@ impl Document {
             apps: ground.scenario.names.clone(),
             class: ground.curves.iter().map(|curve| class(curve).name()).collect(),
             policies,
-            data: Data {
+            data: PartitionData {
                 profiles: data_of(&ground.scenario.profiles),
                 space: options.space.to_string(),
                 bandwidth_model: options.bandwidth.to_string(),

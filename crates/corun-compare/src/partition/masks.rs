@@ -3,17 +3,17 @@
 use corun_policy::Partition;
 
 use super::ground::Ground;
-use crate::failure::{Failure, Outcome};
+use crate::{Error, Result};
 
 /// The partition of given masks, one a program. Equal masks are one cluster.
 ///
 /// # Errors
 /// Bad input: masks that are empty, not contiguous, beyond the LLC's ways, fewer ways than the
 /// hardware takes, or that overlap where that is not allowed.
-pub(super) fn partition(masks: &[u64], ground: &Ground, allow_overlap: bool) -> Outcome<Partition> {
+pub(super) fn partition(masks: &[u64], ground: &Ground, allow_overlap: bool) -> Result<Partition> {
     let names = &ground.scenario.names;
     if masks.len() != names.len() {
-        return Err(Failure::input(format!(
+        return Err(Error::input(format!(
             "{} masks for {} programs: expected one each",
             masks.len(),
             names.len()
@@ -27,7 +27,7 @@ pub(super) fn partition(masks: &[u64], ground: &Ground, allow_overlap: bool) -> 
         let known = partition.masks.iter().position(|&one| one == mask);
         let other = masks[..place].iter().position(|&one| one != mask && one & mask != 0);
         if let Some(other) = other.filter(|_| !allow_overlap) {
-            return Err(Failure::input(format!(
+            return Err(Error::input(format!(
                 "the masks of `{}` ({:#x}) and `{}` ({mask:#x}) overlap: expected equal or disjoint \
                  ones",
                 names[other], masks[other], names[place]
@@ -42,9 +42,8 @@ pub(super) fn partition(masks: &[u64], ground: &Ground, allow_overlap: bool) -> 
     Ok(partition)
 }
 
-fn check(mask: u64, name: &str, ground: &Ground) -> Outcome {
-    let wrong =
-        |why: String| Err(Failure::input(format!("the mask of `{name}`, {mask:#x}, {why}")));
+fn check(mask: u64, name: &str, ground: &Ground) -> Result {
+    let wrong = |why: String| Err(Error::input(format!("the mask of `{name}`, {mask:#x}, {why}")));
     if mask == 0 {
         return wrong("has no way: expected at least one".to_owned());
     }

@@ -1,0 +1,158 @@
+//! Policies side by side.
+
+mod bounds;
+mod figures;
+mod history;
+mod row;
+mod setup;
+mod simulate;
+mod time_line;
+
+use std::sync::atomic::AtomicBool;
+
+use corun_machine::Machine;
+use corun_profile::Method;
+use corun_sim::RunResult;
+
+pub use self::bounds::Bounds;
+pub use self::figures::{Figures, figures};
+use self::history::History;
+pub use self::row::{Comparison, Data, Row, RowKind};
+pub use self::setup::{Asked, Setup};
+pub use self::simulate::Hooks;
+pub use self::time_line::{Move, TimeLine};
+use crate::scenario::data_of;
+use crate::{Error, Result, round};
+
+/// Digits after the point in the document: more are not the model's to give.
+const DIGITS: i32 = 6;
+
+/// A comparison and the runs behind it.
+#[derive(Debug, Clone)]
+pub struct Compared {
+    /// The document.
+    pub comparison: Comparison,
+    /// By policy (not bound) and seed, in the order of [`Setup::policies`]. Where threads were is
+    /// kept for the first seed.
+    pub runs: Vec<Vec<RunResult>>,
+}
+
+/// A run as it is drawn; programs of several threads are followed by their first thread.
+pub fn time_line(machine: &Machine, run: &RunResult) -> TimeLine {
+    History::new(machine, run).time_line()
+}
+
+impl Setup {
+    /// Simulates every policy with every seed, and the best and the worst placement beside them.
+    /// Either search takes up to `time_limit_s` seconds.
+    ///
+    /// # Errors
+    /// As [`Setup::run`], and for a policy under which a program got nothing done.
+    pub fn compare(&self, time_limit_s: f64, hooks: Hooks<'_>) -> Result<Compared> {
+        let runs = self.all_runs(hooks)?;
+        let bounds = self.bounds(time_limit_s, hooks.stop)?;
+        let mut rows = Vec::new();
+        for (policy, of_policy) in self.policies.iter().zip(&runs) {
+            rows.push(self.row(policy.name(), of_policy)?);
+        }
+        Row::mark_the_same(&mut rows);
+        let mut no_optimum = None;
+        let mut extrapolated = self.extrapolated(runs.iter().flatten());
+        match bounds {
+            Ok(found) => {
+                found.measure(&mut rows);
+                extrapolated.extend(found.extrapolated);
+                rows.insert(0, found.optimal);
+                rows.extend(found.expectation);
+                rows.push(found.worst);
+            }
+            Err(why) => no_optimum = Some(why),
+        }
+        extrapolated.sort_unstable();
+        extrapolated.dedup();
+        let names = |place: usize| self.apps[place].name.clone();
+        let options = self.model.options();
+        let comparison = Comparison {
+            machine: self.model.machine().name().to_owned(),
+            apps: self.apps.iter().map(|app| app.name.clone()).collect(),
+            method: method_name(self.method).to_owned(),
+            seeds: self.seeds,
+            data: Data {
+                profiles: data_of(&self.profiles),
+                space: options.space.to_string(),
+                bandwidth_model: options.bandwidth.to_string(),
+                compat: options.compatibility.to_string(),
+                peak_mb_per_s: options.peak_mb_per_s,
+                extrapolated: extrapolated.into_iter().map(names).collect(),
+                no_optimum,
+            },
+            policies: rows,
+        };
+        Ok(Compared { comparison, runs })
+    }
+
+    /// The best and the worst placement as rows, or why there are none.
+    ///
+    /// # Errors
+    /// As [`Setup::run`].
+    pub fn bounds(
+        &self,
+        time_limit_s: f64,
+        stop: &AtomicBool,
+    ) -> Result<std::result::Result<Bounds, String>> {
+        bounds::bounds(self, time_limit_s, stop)
+    }
+
+    /// The row of a policy from its runs, which differ in their seed alone.
+    ///
+    /// # Errors
+    /// No run, or a program that got nothing done in one of them.
+    pub fn row(&self, policy: &str, runs: &[RunResult]) -> Result<Row> {
+        let figures = figures(runs).ok_or_else(|| {
+            Error::failed(format!("{policy}: a program got nothing done, so there is no slowdown"))
+        })?;
+        let first = runs.first().ok_or_else(|| Error::failed(format!("{policy}: no run")))?;
+        let machine = self.model.machine();
+        let cpus = History::new(machine, first).longest_cpus();
+        let rounded = |value: f64| round(value, DIGITS);
+        Ok(Row {
+            policy: policy.to_owned(),
+            kind: RowKind::Policy,
+            same_as: None,
+            mean_slowdown: rounded(figures.mean_slowdown),
+            standard_error: None,
+            stp: Some(rounded(figures.stp)),
+            unfairness: Some(rounded(figures.unfairness)),
+            worst_slowdown: Some(rounded(figures.worst_slowdown)),
+            spread: figures.spread.map(rounded),
+            worst_over_best: figures.worst_over_best.map(rounded),
+            migrations: Some(rounded(figures.migrations)),
+            llc_migrations: Some(rounded(figures.llc_migrations)),
+            above_optimal_percent: None,
+            optimal_proven: None,
+            slowdown: figures.slowdown.into_iter().map(rounded).collect(),
+            cpu: cpus.iter().map(|&cpu| machine.cpus()[cpu].id.0).collect(),
+            llc: cpus.iter().map(|&cpu| machine.cpus()[cpu].llc).collect(),
+        })
+    }
+
+    /// The programs with a figure that was read outside the measured range.
+    fn extrapolated<'a>(&self, runs: impl Iterator<Item = &'a RunResult>) -> Vec<usize> {
+        let mut found = vec![false; self.apps.len()];
+        for run in runs {
+            for (place, app) in run.apps.iter().enumerate() {
+                found[place] |= app.extrapolated;
+            }
+        }
+        (0..found.len()).filter(|&place| found[place]).collect()
+    }
+}
+
+/// The method's name in mix files.
+fn method_name(method: Method) -> &'static str {
+    match method {
+        Method::Restart3 => "restart-3",
+        Method::Window => "window",
+        Method::FirstRun => "first-run",
+    }
+}

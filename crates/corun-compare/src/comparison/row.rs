@@ -1,0 +1,121 @@
+//! The result of a comparison: the JSON document. docs/json.md is its reference.
+
+use serde::Serialize;
+
+/// The JSON document.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Comparison {
+    /// The machine's name.
+    pub machine: String,
+    /// The programs' names, all different.
+    pub apps: Vec<String>,
+    /// The method's name in mix files.
+    pub method: String,
+    /// Runs a policy, with the seeds 1 to this.
+    pub seeds: u32,
+    /// On which data the figures stand.
+    pub data: Data,
+    /// The policies and the bounds.
+    pub policies: Vec<Row>,
+}
+
+/// On which data the figures stand.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Data {
+    /// Kinds of profile and where they come from, in words.
+    pub profiles: String,
+    /// Law of space in a shared cache.
+    pub space: String,
+    /// Model of bandwidth.
+    pub bandwidth_model: String,
+    /// Whose choices the model makes.
+    pub compat: String,
+    /// Peak that was asked for instead of the machine's, MB/s.
+    pub peak_mb_per_s: Option<f64>,
+    /// Programs for which a figure was read outside its profile's measured range.
+    pub extrapolated: Vec<String>,
+    /// Why there is no optimum, where there is none.
+    pub no_optimum: Option<String>,
+}
+
+/// What a row of the result is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RowKind {
+    /// A policy, simulated with all seeds.
+    Policy,
+    /// The best placement, held for the whole run.
+    Optimal,
+    /// The mean over random placements.
+    Expectation,
+    /// The worst placement, held for the whole run.
+    Worst,
+}
+
+/// A policy or a bound.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Row {
+    /// Its name.
+    pub policy: String,
+    /// A policy or which bound.
+    pub kind: RowKind,
+    /// An earlier policy with which everything came out the same.
+    pub same_as: Option<String>,
+    /// Mean over programs, then over seeds.
+    pub mean_slowdown: f64,
+    /// Of a sampled expectation.
+    pub standard_error: Option<f64>,
+    /// Sum of 1 / slowdown, mean over seeds.
+    pub stp: Option<f64>,
+    /// Largest / smallest slowdown, mean over seeds.
+    pub unfairness: Option<f64>,
+    /// The largest slowdown of any program with any seed.
+    pub worst_slowdown: Option<f64>,
+    /// Standard deviation / mean of completion times over seeds, mean over programs.
+    pub spread: Option<f64>,
+    /// Longest / shortest completion time over seeds, mean over programs.
+    pub worst_over_best: Option<f64>,
+    /// Moves to another CPU a run, mean over seeds.
+    pub migrations: Option<f64>,
+    /// Of these, to another LLC.
+    pub llc_migrations: Option<f64>,
+    /// How far the mean slowdown is above the optimum's, in percent.
+    pub above_optimal_percent: Option<f64>,
+    /// Of a bound that was searched: is it proven?
+    pub optimal_proven: Option<bool>,
+    /// Mean over the seeds, a program each.
+    pub slowdown: Vec<f64>,
+    /// The CPU (the machine's own number) on which each program ran longest with the first seed.
+    pub cpu: Vec<u32>,
+    /// The LLC of that CPU.
+    pub llc: Vec<usize>,
+}
+
+impl Row {
+    /// Finds, for each policy, the first one before it with which everything came out the same.
+    pub(super) fn mark_the_same(rows: &mut [Self]) {
+        for place in 1..rows.len() {
+            let (before, rest) = rows.split_at_mut(place);
+            let own = &mut rest[0];
+            let same = |one: &&Self| Self { policy: own.policy.clone(), ..(*one).clone() } == *own;
+            own.same_as = before.iter().find(same).map(|one| one.policy.clone());
+        }
+    }
+}
+
+impl Comparison {
+    /// The rows without those that say what an earlier one says.
+    pub fn told(&self) -> impl Iterator<Item = &Row> {
+        self.policies.iter().filter(|row| row.same_as.is_none())
+    }
+
+    /// By policy, those after it with which everything came out the same.
+    pub fn alike(&self) -> Vec<(&str, Vec<&str>)> {
+        let same = |first: &str| {
+            let rows = self.policies.iter().filter(|row| row.same_as.as_deref() == Some(first));
+            rows.map(|row| row.policy.as_str()).collect::<Vec<_>>()
+        };
+        let all = self.told().map(|row| (row.policy.as_str(), same(&row.policy)));
+        all.filter(|(_, others)| !others.is_empty()).collect()
+    }
+}

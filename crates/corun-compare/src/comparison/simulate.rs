@@ -1,0 +1,79 @@
+//! The runs: every policy with every seed, and placements held for a whole run.
+
+use std::sync::atomic::AtomicBool;
+
+use corun_sim::{Experiment, RunResult, run_pinned};
+use rayon::prelude::*;
+
+use super::setup::Setup;
+use crate::policies::Chosen;
+use crate::{Result, check};
+
+/// What long work does beside working.
+#[derive(Clone, Copy)]
+pub struct Hooks<'a> {
+    /// Set by the caller who wants it to stop.
+    pub stop: &'a AtomicBool,
+    /// Told after each run, from any thread.
+    pub step: &'a (dyn Fn() + Sync),
+}
+
+impl Setup {
+    /// The runs of each policy by seed, in the order of the policies. The order in which they are
+    /// simulated does not show.
+    pub(super) fn all_runs(&self, hooks: Hooks<'_>) -> Result<Vec<Vec<RunResult>>> {
+        let jobs: Vec<(&Chosen, u64)> = self
+            .policies
+            .iter()
+            .flat_map(|policy| (1..=u64::from(self.seeds)).map(move |seed| (policy, seed)))
+            .collect();
+        let results: Vec<Result<RunResult>> = jobs
+            .par_iter()
+            .map(|&(policy, seed)| {
+                let result = self.run(policy, seed, hooks.stop);
+                (hooks.step)();
+                result
+            })
+            .collect();
+        let mut results = results.into_iter();
+        let mut runs = Vec::with_capacity(self.policies.len());
+        for _ in &self.policies {
+            let of_policy: Result<Vec<RunResult>> =
+                results.by_ref().take(self.seeds as usize).collect();
+            runs.push(of_policy?);
+        }
+        Ok(runs)
+    }
+
+    /// One run of a policy with a seed.
+    ///
+    /// # Errors
+    /// A policy that cannot be built or that asks for what cannot be done; an experiment that does
+    /// not end; [`crate::Error::Stopped`] when the caller wants to stop.
+    pub fn run(&self, policy: &Chosen, seed: u64, stop: &AtomicBool) -> Result<RunResult> {
+        check(stop)?;
+        let policies = policy.build(seed)?;
+        let hooks = corun_sim::Hooks { cancel: Some(stop), progress: None };
+        Ok(corun_sim::run(&self.experiment(seed), policies, hooks)?)
+    }
+
+    /// A run with each program held on one CPU (index) from its start.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    pub fn held(&self, cpus: &[usize], stop: &AtomicBool) -> Result<RunResult> {
+        let hooks = corun_sim::Hooks { cancel: Some(stop), progress: None };
+        Ok(run_pinned(&self.experiment(1), cpus, hooks)?)
+    }
+
+    /// The experiment with a seed. Where threads were is kept for the first seed, which reports
+    /// show.
+    pub fn experiment(&self, seed: u64) -> Experiment {
+        let mut experiment =
+            Experiment::new(self.model.clone(), self.apps.clone(), self.method, seed);
+        if seed > 1 {
+            experiment.settings.placements = 0;
+        }
+        experiment
+    }
+}

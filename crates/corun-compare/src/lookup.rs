@@ -1,0 +1,53 @@
+//! Machines, cores and libraries as they are named.
+
+use std::path::Path;
+
+use corun_machine::{Machine, NamedCore};
+use corun_profile::Library;
+
+use crate::{Error, Result};
+
+/// The machine of a question that needs one and names none.
+pub const DEFAULT_MACHINE: &str = "xeon-x5365";
+
+/// A preset, a machine file, or `this` machine. Of the last, Linux does not tell bandwidths and
+/// latencies: they are assumed, and the machine's warnings say so.
+///
+/// # Errors
+/// No such preset or file, a file with mistakes, or a machine that does not tell what it is.
+pub fn machine(name: &str) -> Result<Machine> {
+    if name != "this" {
+        return Ok(corun_machine::resolve(name)?);
+    }
+    let found = corun_machine::discover(Path::new("/")).map_err(Error::failed)?;
+    found.with_assumed_memory().map_err(Error::failed)
+}
+
+/// A core by name: a generic one, `MACHINE` or `MACHINE:CORE_TYPE`, where the machine is a preset,
+/// a machine file or `this`.
+///
+/// # Errors
+/// As [`machine`], and for a core type that the machine does not have.
+pub fn core(name: &str) -> Result<NamedCore> {
+    let own = match name.split_once(':') {
+        Some(("this", core_type)) => Some(Some(core_type)),
+        None if name == "this" => Some(None),
+        _ => None,
+    };
+    match own {
+        Some(core_type) => Ok(NamedCore::of(machine("this")?, core_type)?),
+        None => Ok(corun_machine::core(name)?),
+    }
+}
+
+/// The library at a path, or the shipped one.
+///
+/// # Errors
+/// A file that cannot be read or has mistakes.
+pub fn library(path: Option<&Path>) -> Result<Library> {
+    let library = match path {
+        Some(path) => Library::load(path)?,
+        None => Library::shipped()?,
+    };
+    Ok(library)
+}

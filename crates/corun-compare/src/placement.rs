@@ -1,0 +1,307 @@
+//! A placement and its figures: by a policy, searched for, or given.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use corun_machine::CpuId;
+use corun_metrics as metrics;
+use corun_optimal::{Goal, Limits, Objective, PlacementProblem, PlacementResult};
+use corun_policy::{PolicyKind, registry};
+use corun_profile::Method;
+use corun_sim::{AppSpec, Experiment, Hooks, RunResult};
+use serde::Serialize;
+
+use crate::policies::Chosen;
+use crate::scenario::{Scenario, data_of};
+use crate::{Error, Result, check, round};
+
+/// Digits after the point in documents.
+const DIGITS: i32 = 6;
+
+/// The JSON document of a placement. docs/json.md is its reference.
+#[derive(Debug, Serialize)]
+pub struct Placement {
+    /// Who chose it; none when it was given.
+    pub policy: Option<String>,
+    /// What it is judged by.
+    pub objective: &'static str,
+    /// The machine's name.
+    pub machine: String,
+    /// The programs' names, all different.
+    pub apps: Vec<String>,
+    /// Each program's CPU, the machine's own number.
+    pub cpu: Vec<u32>,
+    /// The LLC of that CPU, an index.
+    pub llc: Vec<usize>,
+    /// Each program's.
+    pub slowdown: Vec<f64>,
+    /// Sum of 1 / slowdown.
+    pub stp: Option<f64>,
+    /// Largest / smallest slowdown.
+    pub unfairness: Option<f64>,
+    /// Mean slowdown.
+    pub antt: Option<f64>,
+    /// The objective's value.
+    pub value: Option<f64>,
+    /// Relative distance to the best bound; none where nothing was searched.
+    pub gap: Option<f64>,
+    /// Is it proven to be the best (the worst)? None where nothing was searched.
+    pub proven: Option<bool>,
+    /// Time the search took; none where nothing was searched.
+    pub solver_seconds: Option<f64>,
+    /// Each program's figures.
+    pub programs: Vec<PlacementFigures>,
+    /// On which data the figures stand.
+    pub data: PlacementData,
+}
+
+/// A program's figures beside the others.
+#[derive(Debug, Serialize)]
+pub struct PlacementFigures {
+    /// Instructions per cycle.
+    pub ipc: f64,
+    /// LLC references per 1000 instructions.
+    pub llc_apki: f64,
+    /// LLC misses per 1000 instructions.
+    pub llc_mpki: f64,
+    /// Memory traffic, MB/s (1e6 bytes a second).
+    pub bandwidth_mb_per_s: f64,
+    /// What it holds of the LLC.
+    pub llc_occupancy_bytes: u64,
+    /// Share of cycles stalled on memory, 0 to 1.
+    pub memory_stall_share: f64,
+    /// Was a figure read outside the profile's measured range?
+    pub extrapolated: bool,
+}
+
+/// On which data the figures stand.
+#[derive(Debug, Serialize)]
+pub struct PlacementData {
+    /// Kinds of profile and where they come from, in words.
+    pub profiles: String,
+    /// Law of space in a shared cache.
+    pub space: String,
+    /// Model of bandwidth.
+    pub bandwidth_model: String,
+    /// Whose choices the model makes.
+    pub compat: String,
+    /// Peak that was asked for instead of the machine's, MB/s.
+    pub peak_mb_per_s: Option<f64>,
+    /// Programs for which a figure was read outside the measured range.
+    pub extrapolated: Vec<String>,
+}
+
+/// What a search for the best or the worst says of its answer.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Proof {
+    /// Relative distance to the best bound; none where nothing was searched.
+    pub gap: Option<f64>,
+    /// Is it proven to be the best? None where nothing was searched.
+    pub proven: Option<bool>,
+    /// How long the search took; none where nothing was searched.
+    pub solver_seconds: Option<f64>,
+}
+
+impl Placement {
+    /// The figures of programs on CPUs (indices), by the model.
+    pub fn new(
+        scenario: &Scenario,
+        cpus: &[usize],
+        policy: Option<&str>,
+        objective: Objective,
+        proof: Proof,
+    ) -> Self {
+        let outcomes = scenario.solve(cpus);
+        let slowdowns: Vec<f64> = outcomes.iter().map(|one| one.slowdown).collect();
+        let rounded = |value: f64| round(value, DIGITS);
+        let extrapolated = scenario.names.iter().zip(&outcomes).filter(|(_, one)| one.extrapolated);
+        let options = scenario.model.options();
+        let machine = scenario.machine();
+        Self {
+            policy: policy.map(str::to_owned),
+            objective: objective.name(),
+            machine: machine.name().to_owned(),
+            apps: scenario.names.clone(),
+            cpu: cpus.iter().map(|&cpu| machine.cpus()[cpu].id.0).collect(),
+            llc: cpus.iter().map(|&cpu| machine.cpus()[cpu].llc).collect(),
+            slowdown: slowdowns.iter().copied().map(rounded).collect(),
+            stp: metrics::stp(&slowdowns).map(rounded),
+            unfairness: metrics::unfairness(&slowdowns).map(rounded),
+            antt: metrics::antt(&slowdowns).map(rounded),
+            value: objective.value(&slowdowns).map(rounded),
+            gap: proof.gap,
+            proven: proof.proven,
+            solver_seconds: proof.solver_seconds,
+            data: PlacementData {
+                profiles: data_of(&scenario.profiles),
+                space: options.space.to_string(),
+                bandwidth_model: options.bandwidth.to_string(),
+                compat: options.compatibility.to_string(),
+                peak_mb_per_s: options.peak_mb_per_s,
+                extrapolated: extrapolated.map(|(name, _)| name.clone()).collect(),
+            },
+            programs: outcomes
+                .iter()
+                .map(|one| PlacementFigures {
+                    ipc: rounded(one.ipc),
+                    llc_apki: rounded(one.llc_apki),
+                    llc_mpki: rounded(one.llc_mpki),
+                    bandwidth_mb_per_s: round(one.bytes_per_s / 1e6, 3),
+                    llc_occupancy_bytes: one.occupancy_bytes.round() as u64,
+                    memory_stall_share: rounded(one.memory_stall_share),
+                    extrapolated: one.extrapolated,
+                })
+                .collect(),
+        }
+    }
+}
+
+/// The best and the worst placement go by these names.
+const SEARCHES: [&str; 2] = ["optimal", "worst"];
+
+/// Who is asked where programs are to run.
+#[derive(Debug, Clone)]
+pub enum Placer {
+    /// A search for the best or the worst, for so many seconds at most.
+    Search(Goal, Option<f64>),
+    /// A policy, with this seed.
+    Policy(Chosen, u64),
+}
+
+impl Placer {
+    /// A policy of the registry that places, or `optimal` or `worst`.
+    ///
+    /// # Errors
+    /// Bad input for any other name.
+    pub fn named(name: &str, seed: u64, time_limit_s: Option<f64>) -> Result<Self> {
+        let placing = registry().iter().filter(|entry| entry.kind() == PolicyKind::Placement);
+        let known: Vec<&str> =
+            SEARCHES.into_iter().chain(placing.map(|entry| entry.name)).collect();
+        if registry().iter().any(|entry| entry.name == name) && !known.contains(&name) {
+            let message = format!("policy `{name}` partitions caches and does not place programs");
+            return Err(Error::input(message).hint(format!("corun partition --policy {name} ..")));
+        }
+        match name {
+            "optimal" => Ok(Self::Search(Goal::Best, time_limit_s)),
+            "worst" => Ok(Self::Search(Goal::Worst, time_limit_s)),
+            _ if known.contains(&name) => Ok(Self::Policy(Chosen::named(name)?, seed)),
+            _ => Err(Error::unknown("policy", name, known)),
+        }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Search(Goal::Best, _) => "optimal",
+            Self::Search(Goal::Worst, _) => "worst",
+            Self::Policy(policy, _) => policy.name(),
+        }
+    }
+
+    /// Where it has the programs, each on a CPU of its own.
+    ///
+    /// # Errors
+    /// More programs than CPUs; a placement that the search or the policy cannot give;
+    /// [`Error::Stopped`] when the caller wants to stop.
+    pub fn place(
+        &self,
+        scenario: &Scenario,
+        objective: Objective,
+        stop: &AtomicBool,
+    ) -> Result<Placement> {
+        scenario.one_cpu_each()?;
+        let (cpus, proof) = match self {
+            Self::Search(goal, time_limit_s) => {
+                searched(scenario, objective, *goal, *time_limit_s, stop)?
+            }
+            Self::Policy(policy, seed) => {
+                (decided(scenario, policy, *seed, stop)?, Proof::default())
+            }
+        };
+        check(stop)?;
+        Ok(Placement::new(scenario, &cpus, Some(self.name()), objective, proof))
+    }
+}
+
+/// The CPUs (indices) of a given placement.
+///
+/// # Errors
+/// Another number of CPUs than programs, a CPU that the machine does not have, or one twice.
+pub fn given(machine: &corun_machine::Machine, apps: usize, place: &[u32]) -> Result<Vec<usize>> {
+    let cpus = place.len();
+    if apps != cpus {
+        return Err(Error::input(format!(
+            "--place names {cpus} CPUs for {apps} programs: expected one CPU a program"
+        )));
+    }
+    let mut places = Vec::with_capacity(cpus);
+    for &number in place {
+        let cpu = machine.cpu_index(CpuId(number)).ok_or_else(|| {
+            let known = machine.cpu_set();
+            Error::input(format!("--place: {} has no CPU {number}", machine.name()))
+                .hint(format!("CPUs {known}"))
+        })?;
+        if places.contains(&cpu) {
+            let message = format!("--place: CPU {number} stands twice");
+            return Err(Error::input(message).hint("corun compare, where CPUs are shared in time"));
+        }
+        places.push(cpu);
+    }
+    Ok(places)
+}
+
+fn searched(
+    scenario: &Scenario,
+    objective: Objective,
+    goal: Goal,
+    time_limit_s: Option<f64>,
+    stop: &AtomicBool,
+) -> Result<(Vec<usize>, Proof)> {
+    let problem = PlacementProblem::new(&scenario.model, &scenario.programs)?;
+    let limits = Limits {
+        time: time_limit_s.map(Duration::from_secs_f64),
+        cancel: Some(stop),
+        ..Limits::default()
+    };
+    let found = problem.solve(objective, goal, &limits)?;
+    let PlacementResult { cpu, gap, proven, seconds, .. } = found;
+    Ok((cpu, Proof { gap, proven: Some(proven), solver_seconds: Some(seconds) }))
+}
+
+/// Where a policy has the programs at the end of the simulator's window, when what it measures
+/// on line has settled.
+fn decided(
+    scenario: &Scenario,
+    policy: &Chosen,
+    seed: u64,
+    stop: &AtomicBool,
+) -> Result<Vec<usize>> {
+    let apps = scenario
+        .names
+        .iter()
+        .zip(&scenario.programs)
+        .map(|(name, program)| AppSpec { name: name.clone(), ..AppSpec::new(Arc::clone(program)) })
+        .collect();
+    let experiment = Experiment::new(scenario.model.clone(), apps, Method::Window, seed);
+    let hooks = Hooks { cancel: Some(stop), progress: None };
+    let result = corun_sim::run(&experiment, policy.build(seed)?, hooks)?;
+    last_cpus(&result)
+}
+
+/// The CPU index that each program's thread came to last.
+fn last_cpus(result: &RunResult) -> Result<Vec<usize>> {
+    let mut cpus: Vec<Option<usize>> = vec![None; result.apps.len()];
+    for placement in &result.placements {
+        let record = result.threads.iter().find(|record| record.id == placement.thread);
+        if let Some(record) = record {
+            cpus[record.app] = Some(placement.cpu);
+        }
+    }
+    let never = || Error::failed("a program never came onto a CPU");
+    let cpus = cpus.into_iter().collect::<Option<Vec<usize>>>().ok_or_else(never)?;
+    if (1..cpus.len()).any(|place| cpus[..place].contains(&cpus[place])) {
+        return Err(Error::failed("the policy has two programs on one CPU while others are idle"));
+    }
+    Ok(cpus)
+}

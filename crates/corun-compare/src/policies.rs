@@ -1,0 +1,185 @@
+//! Policies as they are typed: one, or one that places and one that partitions, `dio+lfoc`; and
+//! policies that are not in the registry.
+
+use std::fmt;
+use std::sync::Arc;
+
+use corun_machine::Machine;
+use corun_policy::{BuildOptions, Policy, PolicyKind, registry};
+use corun_sim::SimError;
+
+use crate::{Error, Result};
+
+/// The policies of a name such as `dio+lfoc`. Each decides something else.
+///
+/// # Errors
+/// Bad input for a name that is no policy's, and for two policies that decide the same.
+pub fn together(name: &str) -> Result<Vec<&str>> {
+    let mut kinds: Vec<(PolicyKind, &str)> = Vec::new();
+    for part in name.split('+').map(str::trim) {
+        let Some(entry) = registry().iter().find(|entry| entry.name == part) else {
+            let known = registry().iter().map(|entry| entry.name);
+            return Err(Error::unknown("policy", part, known));
+        };
+        let kind = entry.kind();
+        if let Some((_, first)) = kinds.iter().find(|(known, _)| *known == kind) {
+            let both = match kind {
+                PolicyKind::Placement => "place programs",
+                PolicyKind::Partitioning => "partition caches",
+            };
+            return Err(Error::input(format!(
+                "`{name}`: `{first}` and `{part}` both {both}, and one at a time can"
+            )));
+        }
+        kinds.push((kind, part));
+    }
+    // Placement first: who is on a cache comes before its partition.
+    kinds.sort_by_key(|(kind, _)| *kind == PolicyKind::Partitioning);
+    Ok(kinds.into_iter().map(|(_, part)| part).collect())
+}
+
+/// The policies of a name with a seed.
+///
+/// # Errors
+/// As [`together`].
+pub fn build(name: &str, seed: u64) -> Result<Vec<Box<dyn Policy>>> {
+    let options = BuildOptions { seed, ..Default::default() };
+    let one = |part| corun_policy::build(part, &options).map_err(Error::failed);
+    together(name)?.into_iter().map(one).collect()
+}
+
+/// How policies are built for a run with a seed.
+type BuildWithSeed = dyn Fn(u64) -> Result<Vec<Box<dyn Policy>>> + Send + Sync;
+
+/// Policies that act together in a run, under one name, built anew for each run.
+#[derive(Clone)]
+pub struct Chosen {
+    name: String,
+    build: Arc<BuildWithSeed>,
+}
+
+impl Chosen {
+    /// Those of the registry, as they are typed: `dio`, `dio+lfoc`.
+    ///
+    /// # Errors
+    /// As [`together`].
+    pub fn named(name: &str) -> Result<Self> {
+        together(name)?;
+        let own = name.to_owned();
+        Ok(Self { name: own.clone(), build: Arc::new(move |seed| build(&own, seed)) })
+    }
+
+    /// Policies that the registry does not know.
+    pub fn own(
+        name: String,
+        build: impl Fn(u64) -> Result<Vec<Box<dyn Policy>>> + Send + Sync + 'static,
+    ) -> Self {
+        Self { name, build: Arc::new(build) }
+    }
+
+    /// Those that were asked for, each once; where none was, all of the registry that place.
+    ///
+    /// # Errors
+    /// As [`Self::named`].
+    pub fn all_named(asked: &[String]) -> Result<Vec<Self>> {
+        if asked.is_empty() {
+            let placing = registry().iter().filter(|entry| entry.kind() == PolicyKind::Placement);
+            return placing.map(|entry| Self::named(entry.name)).collect();
+        }
+        let mut chosen: Vec<Self> = Vec::new();
+        for name in asked.iter().map(|name| name.trim()) {
+            let one = Self::named(name)?;
+            if !chosen.iter().any(|known| known.name == name) {
+                chosen.push(one);
+            }
+        }
+        Ok(chosen)
+    }
+
+    /// The name shown.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The policies for a run.
+    ///
+    /// # Errors
+    /// What keeps them from being built.
+    pub fn build(&self, seed: u64) -> Result<Vec<Box<dyn Policy>>> {
+        (self.build)(seed)
+    }
+
+    /// Those that are for the machine. One that was asked for and is not is refused with its
+    /// reason.
+    ///
+    /// # Errors
+    /// As [`Self::build`]; a policy that was asked for and is not for the machine.
+    pub fn fit_for(machine: &Machine, chosen: Vec<Self>, asked: bool) -> Result<Vec<Self>> {
+        let mut fit = Vec::new();
+        for one in chosen {
+            let built = one.build(0)?;
+            let unfit = built.iter().find_map(|one| Some((one.name(), one.unfit_for(machine)?)));
+            match unfit {
+                Some((policy, why)) if asked => {
+                    let (policy, machine) = (policy.to_owned(), machine.name().to_owned());
+                    return Err(SimError::Unfit { policy, machine, why }.into());
+                }
+                Some(_) => {}
+                None => fit.push(one),
+            }
+        }
+        Ok(fit)
+    }
+}
+
+impl fmt::Debug for Chosen {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.debug_tuple("Chosen").field(&self.name).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(chosen: &[Chosen]) -> Vec<&str> {
+        chosen.iter().map(Chosen::name).collect()
+    }
+
+    #[test]
+    fn policies_keep_their_order_and_stand_once() {
+        let asked = ["random", "linux-default", " random"].map(str::to_owned);
+        assert_eq!(names(&Chosen::all_named(&asked).unwrap()), ["random", "linux-default"]);
+        let refused = Chosen::all_named(&["dioo".to_owned()]).unwrap_err().to_string();
+        assert!(refused.contains("unknown policy"), "{refused}");
+        let all = Chosen::all_named(&[]).unwrap();
+        let all = names(&all);
+        assert!(["linux-default", "random", "di", "dio"].iter().all(|name| all.contains(name)));
+    }
+
+    #[test]
+    fn a_policy_that_is_not_for_the_machine_is_left_out_unless_asked_for() {
+        let machine = |name| corun_machine::preset(name).unwrap();
+        let has = |name, asked: &[String]| {
+            let chosen = Chosen::all_named(asked).unwrap();
+            let fit = Chosen::fit_for(&machine(name), chosen, !asked.is_empty())?;
+            Ok::<bool, Error>(names(&fit).contains(&"n-mass"))
+        };
+        assert!(has("xeon-e5520", &[]).unwrap());
+        assert!(!has("xeon-x5365", &[]).unwrap());
+        let refused = has("xeon-x5365", &["n-mass".to_owned()]).unwrap_err().to_string();
+        assert!(
+            refused.contains("`n-mass` is not for machine `xeon-x5365`: it decides"),
+            "{refused}"
+        );
+    }
+
+    #[test]
+    fn a_placement_and_a_partitioning_policy_run_together() {
+        assert_eq!(together("lfoc+dio").unwrap(), ["dio", "lfoc"]);
+        assert_eq!(build("dio+lfoc", 1).unwrap().len(), 2);
+        let both = together("kpart+lfoc").unwrap_err().to_string();
+        assert!(both.contains("both partition caches"), "{both}");
+        assert!(together("dio+").is_err() && together("di+dio").is_err());
+    }
+}

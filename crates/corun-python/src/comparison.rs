@@ -1,0 +1,90 @@
+//! `compare`: policies side by side.
+
+use corun_compare::{Asked, Chosen, Hooks, Setup};
+use pyo3::prelude::*;
+
+use crate::errors::{json, raised};
+use crate::input;
+use crate::long::long;
+use crate::machine::Machine;
+use crate::mix::Mix;
+use crate::options::ModelOptions;
+use crate::profile::Library;
+use crate::run::Run;
+
+/// The longest run of a program.
+pub(crate) const MOST_INSTRUCTIONS: u64 = 1_000_000_000_000_000;
+
+/// A comparison and the runs behind it.
+#[pyclass(frozen, module = "corun._corun")]
+pub(crate) struct Comparison {
+    setup: Setup,
+    compared: corun_compare::Compared,
+}
+
+#[pymethods]
+impl Comparison {
+    #[getter]
+    fn _document(&self) -> PyResult<String> {
+        json(&self.compared.comparison)
+    }
+
+    /// The run of a policy (its place in `policies`) with a seed.
+    fn run(&self, policy: usize, seed: usize) -> Option<Run> {
+        let run = self.compared.runs.get(policy)?.get(seed.checked_sub(1)?)?;
+        Some(Run::of(&self.setup, run.clone(), self.setup.policies[policy].name(), seed as u64))
+    }
+
+    /// The names of the policies that ran.
+    #[getter]
+    fn policies(&self) -> Vec<String> {
+        self.setup.policies.iter().map(|one| one.name().to_owned()).collect()
+    }
+}
+
+/// What is asked for, in the parts that several functions share.
+pub(crate) fn asked(
+    mix: Option<&Mix>,
+    machine: Option<&Machine>,
+    library: &Library,
+    policies: Option<Vec<Chosen>>,
+    options: Option<&ModelOptions>,
+) -> Asked {
+    Asked {
+        library: library.unless_shipped(),
+        machine: machine.map(|one| corun_machine::Machine::clone(&one.own)),
+        mix: mix.map(|mix| (mix.own.clone(), mix.source.clone())),
+        policies,
+        seeds: None,
+        instructions: None,
+        options: ModelOptions::or_default(options),
+    }
+}
+
+/// Policies side by side, with the best and the worst placement.
+#[pyfunction]
+#[pyo3(signature = (mix, machine, library, policies, seeds, instructions, options, time_limit_s))]
+#[expect(clippy::too_many_arguments, reason = "python/corun gives them names and defaults")]
+pub(crate) fn compare(
+    py: Python<'_>,
+    mix: Option<&Mix>,
+    machine: Option<&Machine>,
+    library: &Library,
+    policies: Option<Vec<String>>,
+    seeds: Option<u32>,
+    instructions: Option<u64>,
+    options: Option<&ModelOptions>,
+    time_limit_s: f64,
+) -> PyResult<Comparison> {
+    let policies = policies.map(|names| Chosen::all_named(&names)).transpose().map_err(raised)?;
+    let time_limit_s = input::seconds("time_limit_s", time_limit_s)?;
+    let seeds = input::count("seeds", seeds, (1, 10_000))?;
+    let instructions = input::count("instructions", instructions, (1, MOST_INSTRUCTIONS))?;
+    let asked = Asked { seeds, instructions, ..asked(mix, machine, library, policies, options) };
+    let done = long(py, |stop| {
+        let setup = Setup::new(asked)?;
+        let compared = setup.compare(time_limit_s, Hooks { stop, step: &|| {} })?;
+        Ok(Comparison { setup, compared })
+    })?;
+    done.map_err(raised)
+}

@@ -1,0 +1,46 @@
+//! The native part of the Python package `corun`: what Python calls `corun._corun`.
+//!
+//! It translates and nothing more: what is computed stands in the other crates, what a Python user
+//! sees in `python/corun`. Documents cross as JSON text.
+
+mod comparison;
+mod errors;
+mod input;
+mod long;
+mod machine;
+mod mix;
+mod options;
+mod partition;
+mod placement;
+mod profile;
+mod run;
+
+use pyo3::prelude::*;
+
+/// The native part of corun.
+#[pymodule]
+mod _corun {
+    #[pymodule_export]
+    use super::comparison::{Comparison, compare};
+    #[pymodule_export]
+    use super::machine::{Machine, presets};
+    #[pymodule_export]
+    use super::mix::Mix;
+    #[pymodule_export]
+    use super::options::ModelOptions;
+    #[pymodule_export]
+    use super::partition::partition;
+    #[pymodule_export]
+    use super::placement::{place, predict};
+    #[pymodule_export]
+    use super::profile::{Library, Profile};
+    #[pymodule_export]
+    use super::run::{Run, simulate};
+
+    use super::{Bound, PyModule, PyModuleMethods, PyResult};
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}

@@ -1,0 +1,130 @@
+//! Mixes.
+
+use std::path::PathBuf;
+
+use corun_compare::Error;
+use corun_profile::MixSource;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyMapping, PyString};
+
+use crate::errors::{bad, json, raised};
+use crate::profile::Profile;
+
+/// Which programs run together, and how.
+#[pyclass(frozen, module = "corun")]
+pub(crate) struct Mix {
+    pub(crate) own: corun_profile::Mix,
+    /// Where it was read from; programs of a file have the length that their profiles say.
+    pub(crate) source: Option<MixSource>,
+}
+
+#[pymethods]
+impl Mix {
+    #[new]
+    #[pyo3(signature = (apps, *, machine=None, seeds=None, method="restart-3"))]
+    fn new(
+        apps: &Bound<'_, PyAny>,
+        machine: Option<&str>,
+        seeds: Option<u32>,
+        method: &str,
+    ) -> PyResult<Self> {
+        let py = apps.py();
+        if apps.is_instance_of::<PyString>() {
+            let message = format!("apps is the text {apps:?}: expected a list of programs");
+            return Err(PyTypeError::new_err(message));
+        }
+        let mix = PyDict::new(py);
+        let entries = PyList::empty(py);
+        for app in apps.try_iter()? {
+            entries.append(entry(&app?)?)?;
+        }
+        mix.set_item("app", entries)?;
+        mix.set_item("method", method)?;
+        if let Some(machine) = machine {
+            mix.set_item("machine", machine)?;
+        }
+        if let Some(seeds) = seeds {
+            mix.set_item("seeds", seeds)?;
+        }
+        let text = py.import("json")?.call_method1("dumps", (mix,))?;
+        Self::_from_json(text.extract()?)
+    }
+
+    #[staticmethod]
+    fn load(path: PathBuf) -> PyResult<Self> {
+        let (own, source) = corun_profile::Mix::load_with_source(&path).map_err(bad)?;
+        Ok(Self { own, source: Some(source) })
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (text, file="mix.toml"))]
+    fn from_toml(text: String, file: &str) -> PyResult<Self> {
+        let own = corun_profile::Mix::from_toml(&text, file).map_err(bad)?;
+        Ok(Self { own, source: Some(MixSource::new(file.to_owned(), text)) })
+    }
+
+    #[staticmethod]
+    fn _from_json(text: &str) -> PyResult<Self> {
+        let wrong = |why: String| raised(Error::input(format!("mix: {why}")));
+        let own: corun_profile::Mix =
+            serde_json::from_str(text).map_err(|error| wrong(without_place(&error)))?;
+        own.check().map_err(|fault| wrong(fault.to_string()))?;
+        Ok(Self { own, source: None })
+    }
+
+    fn to_toml(&self) -> String {
+        self.own.to_toml()
+    }
+
+    #[getter]
+    fn names(&self) -> Vec<String> {
+        self.own.apps.iter().map(|app| app.shown_name().to_owned()).collect()
+    }
+
+    #[getter]
+    fn threads(&self) -> u64 {
+        self.own.threads()
+    }
+
+    #[getter]
+    fn machine(&self) -> Option<&str> {
+        self.own.machine.as_deref()
+    }
+
+    #[getter]
+    fn seeds(&self) -> Option<u32> {
+        self.own.seeds
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Mix({:?})", self.names())
+    }
+
+    fn __reduce__(&self, py: Python<'_>) -> PyResult<(Py<PyAny>, Vec<String>)> {
+        let (make, from) = match &self.source {
+            Some(source) => ("from_toml", vec![source.text().to_owned(), source.file().to_owned()]),
+            None => ("_from_json", vec![json(&self.own)?]),
+        };
+        Ok((py.get_type::<Self>().getattr(make)?.unbind(), from))
+    }
+}
+
+/// A program as a mapping: of a profile or its name, or one that is a mapping.
+fn entry<'py>(app: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
+    let entry = PyDict::new(app.py());
+    if let Ok(profile) = app.cast::<Profile>() {
+        entry.set_item("profile", &profile.get().own.name)?;
+    } else if app.is_instance_of::<PyString>() {
+        entry.set_item("profile", app)?;
+    } else {
+        entry.update(app.cast::<PyMapping>()?)?;
+    }
+    Ok(entry)
+}
+
+/// What is wrong, without the line and column of a text that nobody typed.
+fn without_place(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    text.rsplit_once(" at line ").map_or(text.clone(), |(what, _)| what.to_owned())
+}

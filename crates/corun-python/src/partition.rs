@@ -1,0 +1,69 @@
+//! `partition`: who has which ways of an LLC.
+
+use corun_compare::{Error, Ground, PartitionAsked};
+use corun_optimal::partition::PartitionObjective;
+use pyo3::prelude::*;
+
+use crate::errors::{json, raised};
+use crate::input;
+use crate::long::long;
+use crate::machine::Machine;
+use crate::options::ModelOptions;
+use crate::profile::Library;
+
+/// What is asked for, as `python/corun` gathers it.
+#[derive(FromPyObject)]
+pub(crate) struct Wanted {
+    apps: Vec<String>,
+    policy: Option<String>,
+    masks: Vec<u64>,
+    allow_overlap: bool,
+    all: bool,
+    cluster: bool,
+    objective: String,
+    ways: Option<u32>,
+    min_ways: Option<u32>,
+    set: Vec<(String, f64)>,
+    seed: u64,
+    time_limit_s: Option<f64>,
+}
+
+/// A partition and its figures; the document as JSON.
+#[pyfunction]
+pub(crate) fn partition(
+    py: Python<'_>,
+    wanted: Wanted,
+    machine: &Machine,
+    library: &Library,
+    options: Option<&ModelOptions>,
+) -> PyResult<String> {
+    let named = |one: &PartitionObjective| one.name() == wanted.objective;
+    let objective = PartitionObjective::ALL.into_iter().find(named).ok_or_else(|| {
+        let names = PartitionObjective::ALL.into_iter().map(PartitionObjective::name);
+        raised(Error::unknown("objective", &wanted.objective, names))
+    })?;
+    let limit = |value| input::seconds("time_limit_s", value);
+    let time_limit_s = wanted.time_limit_s.map(limit).transpose()?;
+    let ways = input::count("ways", wanted.ways, (1, 64))?;
+    let least = input::count("min_ways", wanted.min_ways, (1, 64))?;
+    let asked = PartitionAsked {
+        masks: wanted.masks,
+        policy: wanted.policy,
+        allow_overlap: wanted.allow_overlap,
+        cluster: wanted.cluster,
+        all: wanted.all,
+        objective,
+        time_limit_s,
+        set: wanted.set,
+        seed: wanted.seed,
+    };
+    asked.check().map_err(raised)?;
+    let own = corun_machine::Machine::clone(&machine.own);
+    let options = ModelOptions::or_default(options);
+    let answer = long(py, |stop| {
+        let library = || Ok(library.own.clone());
+        let ground = Ground::new(own, library, &wanted.apps, options, ways, least)?;
+        asked.answer(&ground, stop)
+    })?;
+    json(&answer.map_err(raised)?)
+}

@@ -1,0 +1,66 @@
+//! `place` and `predict`: one placement.
+
+use corun_compare::{Error, Placement, Placer, Proof, Scenario, given};
+use corun_optimal::Objective;
+use pyo3::prelude::*;
+
+use crate::errors::{json, raised};
+use crate::input;
+use crate::long::long;
+use crate::machine::Machine;
+use crate::options::ModelOptions;
+use crate::profile::Library;
+
+fn objective(name: &str) -> PyResult<Objective> {
+    let known = Objective::NAMED.into_iter().find(|(known, _)| *known == name);
+    known.map(|(_, objective)| objective).ok_or_else(|| {
+        let names = Objective::NAMED.into_iter().map(|(name, _)| name);
+        raised(Error::unknown("objective", name, names))
+    })
+}
+
+/// Where a policy or a search has the programs; the document as JSON.
+#[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "python/corun gives them names and defaults")]
+pub(crate) fn place(
+    py: Python<'_>,
+    apps: Vec<String>,
+    policy: &str,
+    machine: &Machine,
+    library: &Library,
+    objective: &str,
+    seed: u64,
+    time_limit_s: Option<f64>,
+    options: Option<&ModelOptions>,
+) -> PyResult<String> {
+    let objective = self::objective(objective)?;
+    let limit = |value| input::seconds("time_limit_s", value);
+    let time_limit_s = time_limit_s.map(limit).transpose()?;
+    let placer = Placer::named(policy, seed, time_limit_s).map_err(raised)?;
+    let scenario = Scenario::new(
+        corun_machine::Machine::clone(&machine.own),
+        &library.own,
+        &apps,
+        ModelOptions::or_default(options),
+    )
+    .map_err(raised)?;
+    let placed = long(py, |stop| placer.place(&scenario, objective, stop))?;
+    json(&placed.map_err(raised)?)
+}
+
+/// The slowdowns of a given placement; the document as JSON.
+#[pyfunction]
+pub(crate) fn predict(
+    apps: Vec<String>,
+    cpus: Vec<u32>,
+    machine: &Machine,
+    library: &Library,
+    options: Option<&ModelOptions>,
+) -> PyResult<String> {
+    let own = corun_machine::Machine::clone(&machine.own);
+    let places = given(&own, apps.len(), &cpus).map_err(raised)?;
+    let options = ModelOptions::or_default(options);
+    let scenario = Scenario::new(own, &library.own, &apps, options).map_err(raised)?;
+    let objective = Objective::MeanSlowdown;
+    json(&Placement::new(&scenario, &places, None, objective, Proof::default()))
+}

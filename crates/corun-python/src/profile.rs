@@ -1,0 +1,135 @@
+//! Profiles and libraries of them.
+
+use std::path::PathBuf;
+
+use numpy::{PyArray1, PyReadonlyArray1};
+use pyo3::prelude::*;
+
+use crate::errors::{bad, raised};
+
+/// A program as corun knows it: its miss-rate curve and what it does beside missing.
+#[pyclass(frozen, module = "corun")]
+pub(crate) struct Profile {
+    pub(crate) own: corun_profile::Profile,
+}
+
+#[pymethods]
+impl Profile {
+    #[staticmethod]
+    fn load(path: PathBuf) -> PyResult<Self> {
+        corun_profile::Profile::load(&path).map(|own| Self { own }).map_err(bad)
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (text, file="profile.toml"))]
+    fn from_toml(text: &str, file: &str) -> PyResult<Self> {
+        corun_profile::Profile::from_toml(text, file).map(|own| Self { own }).map_err(bad)
+    }
+
+    fn to_toml(&self) -> String {
+        self.own.to_toml()
+    }
+
+    fn save(&self, path: PathBuf) -> PyResult<()> {
+        self.own.save(&path).map_err(|error| raised(corun_compare::Error::failed(error)))
+    }
+
+    #[getter]
+    fn name(&self) -> &str {
+        &self.own.name
+    }
+
+    #[getter]
+    fn instructions(&self) -> u64 {
+        self.own.instructions()
+    }
+
+    #[getter]
+    fn footprint_bytes(&self) -> Option<u64> {
+        self.own.footprint_bytes()
+    }
+
+    /// The cache sizes in bytes at which the profile has figures.
+    #[getter]
+    fn sizes_bytes(&self) -> Vec<u64> {
+        self.own.measured_sizes()
+    }
+
+    /// Misses per 1000 instructions alone with caches of these sizes in bytes.
+    fn mpki<'py>(
+        &self,
+        py: Python<'py>,
+        bytes: PyReadonlyArray1<'py, f64>,
+    ) -> Bound<'py, PyArray1<f64>> {
+        let bytes = bytes.as_array();
+        PyArray1::from_iter(py, bytes.iter().map(|&one| self.own.solo_mpki(one).value))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Profile({:?})", self.own.name)
+    }
+
+    fn __reduce__(&self, py: Python<'_>) -> PyResult<(Py<PyAny>, (String, String))> {
+        let make = py.get_type::<Self>().getattr("from_toml")?.unbind();
+        Ok((make, (self.own.to_toml(), self.own.name.clone())))
+    }
+}
+
+/// A library of profiles: the shipped one, or what stands at a path.
+#[pyclass(frozen, module = "corun")]
+pub(crate) struct Library {
+    pub(crate) own: corun_profile::Library,
+    is_shipped: bool,
+}
+
+impl Library {
+    /// None for the shipped one, which `corun compare` has a mix of its own for.
+    pub(crate) fn unless_shipped(&self) -> Option<corun_profile::Library> {
+        (!self.is_shipped).then(|| self.own.clone())
+    }
+}
+
+#[pymethods]
+impl Library {
+    #[new]
+    #[pyo3(signature = (path=None))]
+    fn new(path: Option<PathBuf>) -> PyResult<Self> {
+        let own = corun_compare::library(path.as_deref()).map_err(raised)?;
+        Ok(Self { own, is_shipped: path.is_none() })
+    }
+
+    /// A library of these profiles, and those of the shipped library where `shipped`.
+    #[staticmethod]
+    #[pyo3(signature = (profiles, *, shipped=false))]
+    fn of(profiles: Vec<PyRef<'_, Profile>>, shipped: bool) -> PyResult<Self> {
+        let mut own = if shipped {
+            corun_compare::library(None).map_err(raised)?
+        } else {
+            corun_profile::Library::default()
+        };
+        for profile in profiles {
+            if own.find(&profile.own.name) == Some(&profile.own) {
+                continue;
+            }
+            let name = format!("profile {}", profile.own.name);
+            own.insert(profile.own.clone(), name).map_err(bad)?;
+        }
+        Ok(Self { own, is_shipped: false })
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.own.names().map(str::to_owned).collect()
+    }
+
+    fn __len__(&self) -> usize {
+        self.own.len()
+    }
+
+    fn __contains__(&self, name: &str) -> bool {
+        self.own.find(name).is_some()
+    }
+
+    fn __getitem__(&self, name: &str) -> PyResult<Profile> {
+        self.own.get(name).map(|own| Profile { own: own.clone() }).map_err(bad)
+    }
+}

@@ -1,0 +1,80 @@
+//! `simulate`: one run, and what is known of it.
+
+use std::sync::Arc;
+
+use corun_compare::{Asked, Chosen, Setup, run_document};
+use corun_sim::RunResult;
+use pyo3::prelude::*;
+
+use crate::comparison::{MOST_INSTRUCTIONS, asked};
+use crate::errors::{json, raised};
+use crate::input;
+use crate::long::long;
+use crate::machine::Machine;
+use crate::mix::Mix;
+use crate::options::ModelOptions;
+use crate::profile::Library;
+
+/// A simulated run.
+#[pyclass(frozen, module = "corun._corun")]
+pub(crate) struct Run {
+    machine: Arc<corun_machine::Machine>,
+    result: RunResult,
+    /// The policy's name.
+    #[pyo3(get)]
+    policy: String,
+    /// The seed.
+    #[pyo3(get)]
+    seed: u64,
+}
+
+impl Run {
+    pub(crate) fn of(setup: &Setup, result: RunResult, policy: &str, seed: u64) -> Self {
+        let machine = setup.model.machine().clone();
+        Self { machine, result, policy: policy.to_owned(), seed }
+    }
+}
+
+#[pymethods]
+impl Run {
+    #[getter]
+    fn _document(&self) -> PyResult<String> {
+        json(&run_document(&self.machine, &self.result))
+    }
+
+    #[getter]
+    fn _time_line(&self) -> PyResult<String> {
+        json(&corun_compare::time_line(&self.machine, &self.result))
+    }
+
+    #[getter]
+    fn machine(&self) -> Machine {
+        Machine { own: self.machine.clone() }
+    }
+}
+
+/// One run of a policy with a seed.
+#[pyfunction]
+#[pyo3(signature = (policy, mix, machine, library, seed, instructions, options))]
+#[expect(clippy::too_many_arguments, reason = "python/corun gives them names and defaults")]
+pub(crate) fn simulate(
+    py: Python<'_>,
+    policy: &str,
+    mix: Option<&Mix>,
+    machine: Option<&Machine>,
+    library: &Library,
+    seed: u64,
+    instructions: Option<u64>,
+    options: Option<&ModelOptions>,
+) -> PyResult<Run> {
+    let policies = Some(vec![Chosen::named(policy).map_err(raised)?]);
+    let instructions = input::count("instructions", instructions, (1, MOST_INSTRUCTIONS))?;
+    let asked = Asked { instructions, ..asked(mix, machine, library, policies, options) };
+    let done = long(py, |stop| {
+        let setup = Setup::new(asked)?;
+        let chosen = &setup.policies[0];
+        let result = setup.run(chosen, seed, stop)?;
+        Ok(Run::of(&setup, result, chosen.name(), seed))
+    })?;
+    done.map_err(raised)
+}
