@@ -334,12 +334,7 @@ fn positive(
     Err(inside(table, index, key, format!("found {found}, expected 1 to {MOST}")))
 }
 
-fn inside(
-    table: &'static str,
-    index: usize,
-    key: &'static str,
-    why: impl Into<String>,
-) -> Fault {
+fn inside(table: &'static str, index: usize, key: &'static str, why: impl Into<String>) -> Fault {
     Fault { path: vec![Step::Key(table), Step::Index(index), Step::Key(key)], why: why.into() }
 }
 

@@ -12,11 +12,11 @@ use rand::seq::{IndexedRandom, SliceRandom};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
-use crate::fingerprint;
-use crate::plan::once;
 use crate::description::{
     Combinations, Description, DrawnByClass, DrawnMixes, ListedMix, WorkloadFile,
 };
+use crate::fingerprint;
+use crate::plan::once;
 
 /// A mix and the name shown.
 #[derive(Debug, Clone, PartialEq)]

@@ -99,7 +99,10 @@ impl PlannedModel {
         let wrong = |why: String| Error::input(format!("[model]: {why}"));
         Ok(ModelOptions {
             space: self.space.parse().map_err(|error| wrong(format!("space: {error}")))?,
-            bandwidth: self.bandwidth.parse().map_err(|error| wrong(format!("bandwidth: {error}")))?,
+            bandwidth: self
+                .bandwidth
+                .parse()
+                .map_err(|error| wrong(format!("bandwidth: {error}")))?,
             peak_mb_per_s: self.peak_mb_per_s,
             solo_peak_share: self.solo_peak_share,
             ..ModelOptions::default()
@@ -116,16 +119,14 @@ impl PlannedPolicy {
         };
         let parts = corun_compare::together(&name)?;
         if parts.len() > 1 && !parameters.is_empty() {
-            let message = format!("policy `{name}`: found parameters, which one policy alone takes");
+            let message =
+                format!("policy `{name}`: found parameters, which one policy alone takes");
             return Err(Error::input(message));
         }
         let shown: Vec<String> =
             parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        let label = if shown.is_empty() {
-            name.clone()
-        } else {
-            format!("{name}({})", shown.join(","))
-        };
+        let label =
+            if shown.is_empty() { name.clone() } else { format!("{name}({})", shown.join(",")) };
         let hash = fingerprint::of(&(&name, &parameters));
         let planned = Self { label, name, parameters, hash };
         planned.build(0)?;

@@ -156,9 +156,8 @@ impl Runner {
         stop: &AtomicBool,
     ) -> Result<Row> {
         let run = setup.run(&self.plan.policies[policy].chosen(), seed, stop)?;
-        let found = figures(&[run]).ok_or_else(|| {
-            Error::input("a program got nothing done, so there is no slowdown")
-        })?;
+        let found = figures(&[run])
+            .ok_or_else(|| Error::input("a program got nothing done, so there is no slowdown"))?;
         Ok(Row {
             apps: setup.apps.iter().map(|app| app.name.clone()).collect(),
             mean_slowdown: Some(found.mean_slowdown),

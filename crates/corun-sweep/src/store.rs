@@ -114,8 +114,9 @@ impl Store {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
             Err(source) => return Err(read(path, source)),
         };
-        let rows = table::read(bytes).map_err(|error| {
-            StoreError::Content { path: path.to_owned(), why: error.to_string() }
+        let rows = table::read(bytes).map_err(|error| StoreError::Content {
+            path: path.to_owned(),
+            why: error.to_string(),
         })?;
         let mut by_hash: HashMap<String, Vec<Row>> = HashMap::new();
         for row in rows.into_iter().filter(|row| row.error.is_none()) {

@@ -97,7 +97,8 @@ fn texts<W: Write + Send>(
     rows: &[Row],
     text: impl Fn(&Row) -> &String,
 ) -> Result<()> {
-    let values: Vec<ByteArray> = rows.iter().map(|row| ByteArray::from(text(row).as_str())).collect();
+    let values: Vec<ByteArray> =
+        rows.iter().map(|row| ByteArray::from(text(row).as_str())).collect();
     column::<ByteArrayType, W>(columns, &values, None, None)
 }
 
