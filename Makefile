@@ -34,9 +34,12 @@ lint:  ## Format, clippy and documentation, warnings denied
 test:  ## All that CI runs
 	@scripts/setup.sh test
 	$(MAKE) --no-print-directory lint
-	cargo test --workspace --locked --no-fail-fast 2>&1 | tee target/test.log
-	@awk '/^test result:/ { passed += $$4; failed += $$6; skipped += $$8 }
-	  END { printf "%d passed, %d failed, %d skipped\n", passed, failed, skipped }' target/test.log
+	mkdir -p target
+	failed=0
+	cargo test --workspace --locked --no-fail-fast 2>&1 | tee target/test.log || failed=1
+	scripts/test-python.sh 2>&1 | tee target/test-python.log || failed=1
+	@scripts/count-tests.sh target/test.log target/test-python.log
+	exit $$failed
 
 bench:  ## The benchmarks; docs/benchmarks.md has the last figures
 	@scripts/setup.sh build

@@ -14,12 +14,17 @@ if [ "$goal" = test ]; then
     package_of[cpio]=cpio
     # Tests of resctrl mount a file system of their own.
     package_of[fusermount3]=fuse3
+    # The Python package is tested in a virtual environment.
+    package_of[python3]=python3
 fi
 
 missing=()
 for command in "${!package_of[@]}"; do
     command -v "$command" >/dev/null 2>&1 || missing+=("${package_of[$command]}")
 done
+if [ "$goal" = test ] && ! python3 -c 'import ensurepip, venv' >/dev/null 2>&1; then
+    missing+=(python3-venv)
+fi
 if ! command -v cargo >/dev/null 2>&1; then
     echo "corun: no Rust toolchain found (cargo). Install Rust 1.88 or later, then try again." >&2
     exit 1

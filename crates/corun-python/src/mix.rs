@@ -6,7 +6,7 @@ use corun_compare::Error;
 use corun_profile::MixSource;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyMapping, PyString};
+use pyo3::types::{PyDict, PyList, PyMapping, PyString, PyTuple};
 
 use crate::errors::{bad, json, raised};
 use crate::profile::Profile;
@@ -101,12 +101,15 @@ impl Mix {
         format!("Mix({:?})", self.names())
     }
 
-    fn __reduce__(&self, py: Python<'_>) -> PyResult<(Py<PyAny>, Vec<String>)> {
+    fn __reduce__<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let (make, from) = match &self.source {
             Some(source) => ("from_toml", vec![source.text().to_owned(), source.file().to_owned()]),
             None => ("_from_json", vec![json(&self.own)?]),
         };
-        Ok((py.get_type::<Self>().getattr(make)?.unbind(), from))
+        Ok((py.get_type::<Self>().getattr(make)?, PyTuple::new(py, from)?))
     }
 }
 

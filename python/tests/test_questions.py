@@ -1,0 +1,209 @@
+"""The questions answer as the command does."""
+
+import math
+import pickle
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import corun
+
+
+def test_a_comparison_has_the_policies_between_the_bounds(comparison, four):
+    frame = comparison.policies
+    assert list(frame.index) == [
+        "optimal",
+        "linux-default",
+        "dio",
+        "random (expected)",
+        "worst",
+    ]
+    policies = frame[frame.kind == "policy"]
+    assert (policies.mean_slowdown > frame.mean_slowdown["optimal"] * 0.999).all()
+    assert (policies.mean_slowdown < frame.mean_slowdown["worst"] * 1.001).all()
+    assert comparison.apps == four
+    # Row by row the mean of the programs' slowdowns.
+    means = comparison.slowdowns.mean(axis=1)
+    np.testing.assert_allclose(means, frame.mean_slowdown, rtol=1e-5)
+
+
+def test_the_same_question_has_the_same_answer(comparison, four):
+    again = corun.compare(four, policies=["linux-default", "dio"], seeds=2)
+    assert again.document == comparison.document
+
+
+def test_a_run_of_a_comparison_is_the_run_alone(comparison, four):
+    alone = corun.simulate("dio", four, seed=2)
+    assert alone.document["apps"] == comparison.run("dio", 2).document["apps"]
+    assert comparison.run("dio").seed == 1
+    with pytest.raises(KeyError, match="expected 1 to 2"):
+        comparison.run("dio", 3)
+    with pytest.raises(KeyError, match="linux-default, dio"):
+        comparison.run("di")
+
+
+def test_a_run_says_who_was_where_and_why(comparison):
+    run = comparison.run("dio")
+    placements = run.placements
+    assert set(placements.cpu) <= set(run.machine.cpus)
+    assert placements.at_s.is_monotonic_increasing
+    assert set(placements.thread) <= set(run.threads.thread)
+    log = run.log
+    assert (log.policy == "dio").all() and (log.kind == "place").all()
+    assert log.reason.str.contains("MPKI").all()
+    assert run.apps.slowdown.min() >= 0.99
+
+
+def test_the_optimum_is_no_worse_than_any_given_placement():
+    apps = ["sort", "numpy", "xz", "glpsol"]
+    best = corun.place(apps, machine="xeon-x5365")
+    assert best.proven
+    for cpus in ([0, 1, 2, 3], [0, 4, 1, 5], [0, 2, 4, 6]):
+        given = corun.predict(apps, cpus, machine="xeon-x5365")
+        assert list(given.programs.cpu) == cpus
+        assert best.value <= given.programs.slowdown.mean() + 1e-6
+    again = corun.predict(apps, list(best.programs.cpu), machine="xeon-x5365")
+    assert math.isclose(again.programs.slowdown.mean(), best.value, rel_tol=1e-5)
+
+
+def test_partitions_are_judged_side_by_side():
+    every = corun.partition(["sort", "xz", "numpy"], all=True, objective="unfairness")
+    decided = every.policies[every.policies.error.isna()]
+    assert {"optimal", "optimal-cluster", "lfoc", "ucp"} <= set(decided.index)
+    assert (decided.from_optimal_percent >= -1e-4).all()
+    given = corun.partition(["sort", "xz", "numpy"], masks=[0x3, 0xC, 0x7F0])
+    assert list(given.programs.ways) == [2, 2, 7]
+    assert list(given.programs["mask"]) == ["0x3", "0xc", "0x7f0"]
+
+
+def test_profiles_say_their_curve():
+    profile = corun.Library()["sort"]
+    sizes = np.array([2.0**15, 2.0**20, 2.0**25])
+    mpki = profile.mpki(sizes)
+    assert mpki.shape == (3,) and (np.diff(mpki) <= 0).all() and mpki[0] > 0
+    assert profile.footprint_bytes > 0 and profile.instructions > 0
+
+
+def test_profiles_of_ones_own_can_be_in_a_mix(tmp_path):
+    profile = corun.Library()["sort"]
+    path = tmp_path / "mine.toml"
+    path.write_text(profile.to_toml().replace('name = "sort"', 'name = "mine"'))
+    mine = corun.Profile.load(path)
+    placed = corun.place([mine, "xz", mine])
+    assert list(placed.programs.index) == ["mine", "xz", "mine#2"]
+    run = corun.simulate("dio", [mine, "xz"], profiles=[mine, corun.Library()["xz"]])
+    assert list(run.apps.index) == ["mine", "xz"]
+
+
+def test_mixes_hold_what_mix_files_hold(tmp_path):
+    mix = corun.Mix([{"profile": "xz", "count": 2, "weight": 2.0}, "sort"], seeds=3)
+    assert (mix.threads, mix.seeds, mix.names) == (3, 3, ["xz", "sort"])
+    path = tmp_path / "mix.toml"
+    path.write_text(mix.to_toml())
+    assert corun.Mix.load(path).to_toml() == mix.to_toml()
+    compared = corun.compare(mix, policies=["linux-default"])
+    assert compared.document["seeds"] == 3 and compared.apps == ["xz", "xz#2", "sort"]
+
+
+@pytest.mark.parametrize(
+    "thing",
+    [
+        corun.Machine("xeon-e5520"),
+        corun.Library()["sort"],
+        corun.Mix(["xz", {"profile": "sort", "count": 2}], machine="xeon-x5365"),
+        corun.Mix.from_toml('[[app]]\nprofile = "xz"\n', "a.toml"),
+    ],
+    ids=repr,
+)
+def test_things_survive_pickling(thing):
+    copy = pickle.loads(pickle.dumps(thing))
+    assert repr(copy) == repr(thing) and copy.to_toml() == thing.to_toml()
+    assert copy.__reduce__()[1] == thing.__reduce__()[1]
+
+
+def test_machines_tell_their_tree():
+    assert "xeon-x5365" in corun.presets()
+    machine = corun.Machine("xeon-x5365")
+    assert machine.cpus == list(range(8))
+    assert "Package" in machine.tree()
+    assert corun.Machine.from_toml(machine.to_toml()).tree() == machine.tree()
+
+
+@pytest.mark.parametrize(
+    ("ask", "says"),
+    [
+        (lambda: corun.compare(["xzz"]), 'no program is named "xzz"; near it: xz'),
+        (lambda: corun.compare(["xz"], policies=["dioo"]), "unknown policy `dioo`\n  try: dio"),
+        (lambda: corun.compare(["xz"], seeds=0), "seeds is 0: expected a whole number from 1"),
+        (lambda: corun.compare(["xz"], time_limit_s=float("nan")), "time_limit_s is NaN"),
+        (lambda: corun.Machine("xeon-x5366"), "no machine preset and no file is called"),
+        (lambda: corun.Mix([{"profile": "xz", "cuont": 2}]), "unknown field `cuont`"),
+        (lambda: corun.Mix([]), "mix:"),
+        (lambda: corun.Mix(["xz"], method="once"), "unknown variant `once`"),
+        (lambda: corun.place(["xz"], "lfoc"), "partitions caches and does not place"),
+        (lambda: corun.place(["xz"], objective="speed"), "unknown objective `speed`"),
+        (lambda: corun.place(["xz"] * 9), "9 programs on xeon-x5365 with 8 CPUs"),
+        (lambda: corun.predict(["xz"], [99]), "has no CPU 99"),
+        (lambda: corun.partition(["xz"], "dio"), "places programs"),
+        (lambda: corun.partition(["xz"], masks=[0x5]), "is not contiguous"),
+        (lambda: corun.partition(["xz"], "ucp", parameters={"x": 1}), "unknown parameter `x`"),
+        (lambda: corun.ModelOptions(space="lru"), "`lru` is no"),
+        (lambda: corun.ModelOptions(peak_mb_per_s=-1), "peak_mb_per_s is -1"),
+        (lambda: corun.Profile.load("/nonexistent.toml"), "/nonexistent.toml: cannot be read"),
+    ],
+)
+def test_bad_input_says_what_is_expected(ask, says):
+    with pytest.raises(corun.InputError) as raised:
+        ask()
+    assert says in str(raised.value)
+    assert isinstance(raised.value, (corun.Error, ValueError))
+
+
+def test_a_text_is_no_list_of_programs():
+    with pytest.raises(TypeError, match="expected a list"):
+        corun.place("xz")
+    with pytest.raises(TypeError, match="expected a list"):
+        corun.Mix("xz")
+    with pytest.raises(TypeError, match="unexpected keyword"):
+        corun.compare(["xz"], seed=2)
+
+
+#: A search that takes far longer than any test may.
+ENDLESS = [
+    "sort", "numpy", "xsltproc", "xz", "glpsol", "sqlite3", "hmmsearch", "flac",
+] * 4  # fmt: skip
+
+
+def test_ctrl_c_ends_a_long_call():
+    def press():
+        time.sleep(0.5)
+        signal.raise_signal(signal.SIGINT)
+
+    began = time.monotonic()
+    threading.Thread(target=press).start()
+    with pytest.raises(KeyboardInterrupt):
+        corun.compare(ENDLESS, machine="2x-xeon-8480", seeds=10_000, policies=["dio"])
+    assert time.monotonic() - began < 120
+
+
+def test_other_threads_run_meanwhile():
+    ticks = 0
+    done = threading.Event()
+
+    def tick():
+        nonlocal ticks
+        while not done.is_set():
+            ticks += 1
+            time.sleep(0.001)
+
+    other = threading.Thread(target=tick)
+    other.start()
+    before = ticks
+    corun.compare(["xz", "sort", "flac", "numpy"], policies=["dio"], seeds=20)
+    during = ticks - before
+    done.set()
+    other.join()
+    assert during > 5
