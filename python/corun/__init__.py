@@ -18,6 +18,7 @@ from corun._corun import Library, Machine, Mix, ModelOptions, Profile, __version
 from corun.errors import Error, FailedError, InputError
 from corun.questions import compare, partition, place, predict, simulate
 from corun.results import Comparison, Partition, Placement, Run
+from corun.sweeps import SweepResult, sweep
 
 __all__ = [
     "Comparison",
@@ -32,6 +33,7 @@ __all__ = [
     "Placement",
     "Profile",
     "Run",
+    "SweepResult",
     "__version__",
     "compare",
     "errors",
@@ -40,4 +42,5 @@ __all__ = [
     "predict",
     "presets",
     "simulate",
+    "sweep",
 ]

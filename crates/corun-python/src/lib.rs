@@ -14,6 +14,8 @@ mod partition;
 mod placement;
 mod profile;
 mod run;
+mod search;
+mod sweep;
 
 use pyo3::prelude::*;
 
@@ -36,6 +38,10 @@ mod _corun {
     use super::profile::{Library, Profile};
     #[pymodule_export]
     use super::run::{Run, simulate};
+    #[pymodule_export]
+    use super::search::{Searcher, SharedSearch};
+    #[pymodule_export]
+    use super::sweep::{Sweep, SweepRunner};
 
     use super::{Bound, PyModule, PyModuleMethods, PyResult};
 

@@ -5,6 +5,9 @@
 //! everything that its answer depends on. A [`Runner`] answers tasks, in this process or in another
 //! that was sent the plan. A [`Store`] keeps the answers as Parquet, knows what is done, and ends with
 //! one file that holds the same bytes whoever did what and when.
+//!
+//! A [`SharedSearch`] is one question that is too large for one process: the best placement, searched
+//! in parts by [`Searcher`]s.
 
 mod description;
 mod fingerprint;
@@ -13,6 +16,7 @@ mod local;
 mod plan;
 mod row;
 mod runner;
+mod search;
 mod store;
 mod summary;
 mod table;
@@ -25,8 +29,9 @@ pub use description::{
 pub use local::run_here;
 pub use plan::{MOST_TASKS, Plan, Unfit};
 pub use row::Row;
-pub use runner::{Answer, Runner};
-pub use store::{RESULTS, Store, StoreError};
+pub use runner::{Answer, Runner, answers, bytes_of};
+pub use search::{Searcher, SharedSearch};
+pub use store::{RESULTS, Store, StoreError, stored_rows};
 pub use summary::{Summary, summaries};
 pub use task::{Ask, Bound, Task};
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use corun_compare::{Chosen, Error, Result};
-use corun_model::ModelOptions;
+use corun_model::{Compatibility, ModelOptions};
 use corun_policy::{BuildOptions, Policy};
 use corun_profile::{Library, Mix, Profile};
 use serde::{Deserialize, Serialize};
@@ -90,6 +90,17 @@ impl PlannedModel {
         };
         planned.options()?;
         Ok(planned)
+    }
+
+    /// Options that were checked before.
+    pub(crate) fn of_options(options: &ModelOptions) -> Self {
+        Self {
+            space: options.space.to_string(),
+            bandwidth: options.bandwidth.to_string(),
+            pbbcache: options.compatibility == Compatibility::Pbbcache,
+            peak_mb_per_s: options.peak_mb_per_s,
+            solo_peak_share: options.solo_peak_share,
+        }
     }
 
     pub(crate) fn options(&self) -> Result<ModelOptions> {

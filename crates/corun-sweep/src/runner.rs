@@ -27,6 +27,21 @@ pub struct Answer {
     pub rows: Vec<Row>,
 }
 
+/// Answers as bytes, for another process of the same version.
+pub fn bytes_of(answers: &[Answer]) -> Vec<u8> {
+    // Strings, numbers and lists of these.
+    rmp_serde::to_vec_named(answers).unwrap_or_default()
+}
+
+/// Answers from the bytes of [`bytes_of`].
+///
+/// # Errors
+/// Bad input when they are none.
+pub fn answers(bytes: &[u8]) -> Result<Vec<Answer>> {
+    rmp_serde::from_slice(bytes)
+        .map_err(|error| Error::input(format!("no answers of this version of corun: {error}")))
+}
+
 /// A machine's model and the programs loaded on it.
 struct Ground {
     model: Arc<Model>,

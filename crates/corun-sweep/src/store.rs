@@ -109,15 +109,14 @@ impl Store {
     }
 
     fn load(&mut self, path: &Path) -> Result<(), StoreError> {
-        let bytes = match fs::read(path) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-            Err(source) => return Err(read(path, source)),
+        let rows = match rows_of(path) {
+            Err(StoreError::File { source, .. })
+                if source.kind() == std::io::ErrorKind::NotFound =>
+            {
+                return Ok(());
+            }
+            rows => rows?,
         };
-        let rows = table::read(bytes).map_err(|error| StoreError::Content {
-            path: path.to_owned(),
-            why: error.to_string(),
-        })?;
         let mut by_hash: HashMap<String, Vec<Row>> = HashMap::new();
         for row in rows.into_iter().filter(|row| row.error.is_none()) {
             by_hash.entry(row.hash.clone()).or_default().push(row);
@@ -200,6 +199,20 @@ impl Store {
         let _ = fs::remove_dir(self.folder.join(PARTS));
         Ok(rows)
     }
+}
+
+/// The rows of a folder's [`RESULTS`].
+///
+/// # Errors
+/// [`StoreError`] when they cannot be read.
+pub fn stored_rows(folder: &Path) -> Result<Vec<Row>, StoreError> {
+    rows_of(&folder.join(RESULTS))
+}
+
+fn rows_of(path: &Path) -> Result<Vec<Row>, StoreError> {
+    let bytes = fs::read(path).map_err(|source| read(path, source))?;
+    table::read(bytes)
+        .map_err(|error| StoreError::Content { path: path.to_owned(), why: error.to_string() })
 }
 
 fn save(path: &Path, rows: &[Row]) -> Result<(), StoreError> {
