@@ -143,8 +143,12 @@ def _held(name: str) -> Any:
     return get_worker().plugins[name].held
 
 
+def _answer_with(runner: _corun.SweepRunner, tasks: list[int]) -> bytes:
+    return runner.answer(tasks)
+
+
 def _answer(name: str, tasks: list[int]) -> bytes:
-    return _held(name).answer(tasks)
+    return _answer_with(_held(name), tasks)
 
 
 def _work(name: str, batch: bytes) -> tuple[bytes, float]:
@@ -240,8 +244,11 @@ def run_search(
     search: _corun.SharedSearch,
     *,
     time_limit_s: float | None = None,
+    tell: Callable[[Figures], None] | None = None,
 ) -> tuple[str, Figures]:
     """Searches the best placement on the workers; the document as JSON, and what it cost.
+
+    ``tell`` hears after every batch what it has cost so far.
 
     Every worker has a batch of parts of the tree and gives back what it has not looked into after a
     slice of time, so that nobody is without work while others have plenty. A better placement is
@@ -289,6 +296,8 @@ def run_search(
                 figures.busy_s += busy_s
                 figures.bytes_in += len(report)
                 search.finish(report)
+                if tell is not None:
+                    tell(figures)
         client.cancel(list(out))
     document, figures.nodes, figures.pruned = search.answer()
     return document, figures

@@ -118,7 +118,11 @@ impl Sweep {
 }
 
 impl Sweep {
-    fn of(description: &Description, folder: &std::path::Path, out: &std::path::Path) -> PyResult<Self> {
+    fn of(
+        description: &Description,
+        folder: &std::path::Path,
+        out: &std::path::Path,
+    ) -> PyResult<Self> {
         let plan = Plan::new(description, folder).map_err(raised)?;
         let runner = Arc::new(Runner::new(plan).map_err(raised)?);
         Ok(Self { runner, store: Store::open(out).map_err(bad)?, rows: Vec::new() })

@@ -74,9 +74,8 @@ fn bytes<T: Serialize>(message: &T) -> Vec<u8> {
 }
 
 fn message<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
-    rmp_serde::from_slice(bytes).map_err(|error| {
-        Error::input(format!("no message of this version of corun: {error}"))
-    })
+    rmp_serde::from_slice(bytes)
+        .map_err(|error| Error::input(format!("no message of this version of corun: {error}")))
 }
 
 /// Who coordinates a search.

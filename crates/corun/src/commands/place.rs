@@ -71,7 +71,8 @@ fn on_dask(arguments: &PlaceArgs, address: &str) -> Outcome<String> {
     });
     let words = ["place", "--address", address].map(str::to_owned);
     let answer = handed_over(&words, &question.to_string())?;
-    let found: Found = serde_json::from_str(&answer).context("no answer from python3 -m corun.dask")?;
+    let found: Found =
+        serde_json::from_str(&answer).context("no answer from python3 -m corun.dask")?;
     let cpus = given(scenario.machine(), scenario.names.len(), &found.cpu)?;
     let Found { gap, proven, solver_seconds, .. } = found;
     let proof = Proof { gap, proven, solver_seconds };

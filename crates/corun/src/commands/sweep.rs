@@ -28,7 +28,8 @@ struct SweepDocument {
 }
 
 pub(super) fn run(arguments: &SweepArgs) -> Outcome<String> {
-    let description = Description::load(&arguments.description).map_err(corun_compare::Error::from)?;
+    let description =
+        Description::load(&arguments.description).map_err(corun_compare::Error::from)?;
     let folder = arguments.description.parent().unwrap_or(Path::new("."));
     let plan = Plan::new(&description, folder)?;
     let left_out: Vec<String> = plan.unfit().iter().map(|unfit| unfit.why.clone()).collect();
