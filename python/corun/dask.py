@@ -120,7 +120,9 @@ class _Holds(WorkerPlugin):
         self.held = self.make(worker)
 
     def teardown(self, worker: Any) -> None:
-        self.held.stop()
+        # A worker that is just starting may not have made it yet.
+        if held := getattr(self, "held", None):
+            held.stop()
 
     def __getstate__(self) -> dict[str, Any]:
         return {"name": self.name, "what": self.what}
@@ -193,26 +195,27 @@ def run_sweep(
     threads = threads_of(client)
     size = batch or max(1, min(MOST_TASKS, len(pending) // (threads * 8)))
     waiting = _batches(pending, size)
-    alone: list[list[int]] = []
+    suspects: list[list[int]] = []
     out: dict[Future, list[int]] = {}
     with _plugin(client, _HoldsRunner(name, sweep.plan)):
         while True:
-            while len(out) < AHEAD * threads:
-                tasks = alone.pop() if alone else next(waiting, None)
-                if tasks is None:
-                    break
+            while len(out) < AHEAD * threads and (tasks := next(waiting, None)) is not None:
+                out[client.submit(_answer, name, tasks, pure=False)] = tasks
+            if not out and suspects:
+                # With nobody beside it: all that a worker holds when it dies are under suspicion.
+                tasks = suspects.pop()
                 out[client.submit(_answer, name, tasks, pure=False)] = tasks
             if not out:
                 return
+            alone = len(out) == 1 and len(next(iter(out.values()))) == 1
             done = wait(list(out), return_when=FIRST_COMPLETED).done
             for future in done:
                 tasks = out.pop(future)
                 try:
                     sweep.add(future.result())
                 except KilledWorker as error:
-                    if len(tasks) > 1:
-                        # One of them is to blame: each gets a chance of its own.
-                        alone.extend([task] for task in tasks)
+                    if not alone:
+                        suspects.extend([task] for task in tasks)
                         continue
                     sweep.add_failed(tasks, f"its workers died, one after the other: {error}")
                 if tell is not None:

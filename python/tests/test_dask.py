@@ -1,5 +1,6 @@
 """Sweeps and the search for the best placement on a real Dask cluster on loopback."""
 
+import contextlib
 import json
 import os
 import signal
@@ -30,9 +31,9 @@ SWEEP = {
 }
 
 
-@pytest.fixture(scope="module")
-def cluster_client():
-    """A scheduler and two worker processes, each of one thread, with nannies that start new ones."""
+@contextlib.contextmanager
+def two_workers():
+    """A client of a scheduler and two worker processes, each of one thread."""
     with (
         # Two deaths of its worker are enough to give a batch up.
         dask.config.set({"distributed.scheduler.allowed-failures": 1}),
@@ -41,14 +42,22 @@ def cluster_client():
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
+        client.wait_for_workers(2, timeout=60)
+        yield client
+
+
+@pytest.fixture(scope="module")
+def client():
+    """A cluster that nobody harms."""
+    with two_workers() as client:
         yield client
 
 
 @pytest.fixture
-def client(cluster_client):
-    """Both workers are there, whatever became of them in the test before."""
-    cluster_client.wait_for_workers(2, timeout=60)
-    return cluster_client
+def doomed():
+    """A cluster of its own for a test that kills."""
+    with two_workers() as client:
+        yield client
 
 
 @pytest.fixture(scope="module")
@@ -103,8 +112,8 @@ def test_a_sweep_on_dask_has_the_bytes_of_one_here(client, here, tmp_path):
     assert again.path.read_bytes() == here.path.read_bytes()
 
 
-def test_a_worker_that_is_killed_costs_no_result(client, here, tmp_path):
-    pids = list(client.run(os.getpid).values())
+def test_a_worker_that_is_killed_costs_no_result(doomed, here, tmp_path):
+    pids = list(doomed.run(os.getpid).values())
     done = []
 
     def kill_one(now, tasks):
@@ -112,12 +121,12 @@ def test_a_worker_that_is_killed_costs_no_result(client, here, tmp_path):
             os.kill(pids[0], signal.SIGKILL)
         done.append(now)
 
-    found = corun.sweep(SWEEP, tmp_path, dask=client, batch=2, progress=kill_one)
+    found = corun.sweep(SWEEP, tmp_path, dask=doomed, batch=2, progress=kill_one)
     assert found.failed == 0
     assert found.path.read_bytes() == here.path.read_bytes()
 
 
-def test_a_task_that_kills_its_workers_fails_alone(client, here, tmp_path):
+def test_a_task_that_kills_its_workers_fails_alone(doomed, here, tmp_path):
     class Deadly(distributed.WorkerPlugin):
         """The third task takes its worker down."""
 
@@ -142,18 +151,18 @@ def test_a_task_that_kills_its_workers_fails_alone(client, here, tmp_path):
 
             dask._answer_with = self.whole
 
-    client.register_plugin(Deadly())
+    doomed.register_plugin(Deadly())
     try:
-        found = corun.sweep(SWEEP, tmp_path, dask=client, batch=3)
+        found = corun.sweep(SWEEP, tmp_path, dask=doomed, batch=3)
     finally:
-        client.unregister_worker_plugin("deadly")
+        doomed.unregister_worker_plugin("deadly")
     failed = found.rows[found.rows["error"].notna()]
     assert found.failed == len(failed) == 1
     assert "workers died" in failed["error"].iloc[0]
     kept = pd.read_parquet(found.path)
     assert len(kept) == 84 and kept["error"].notna().sum() == 1
     # The next time it is tried again, and it alone.
-    assert corun.sweep(SWEEP, tmp_path, dask=client).path.read_bytes() == here.path.read_bytes()
+    assert corun.sweep(SWEEP, tmp_path, dask=doomed).path.read_bytes() == here.path.read_bytes()
 
 
 @pytest.mark.parametrize("objective", ["antt", "unfairness"])
@@ -165,10 +174,10 @@ def test_the_optimum_is_that_of_one_process(client, objective):
         assert shared.document[key] == own.document[key], key
 
 
-def test_a_worker_that_is_killed_costs_its_batch_alone(client):
+def test_a_worker_that_is_killed_costs_its_batch_alone(doomed):
     machine, apps = machine_of(3), programs(12)
     own = corun.place(apps, machine=machine)
-    pids = list(client.run(os.getpid).values())
+    pids = list(doomed.run(os.getpid).values())
     search = _corun.SharedSearch(
         apps, "optimal", machine, corun.Library(), "antt", 2, 0.02, None
     )
@@ -179,7 +188,7 @@ def test_a_worker_that_is_killed_costs_its_batch_alone(client):
             os.kill(pids[1], signal.SIGKILL)
         looks.append(figures.batches)
 
-    document, figures = corun_dask.run_search(client, search, tell=kill_one)
+    document, figures = corun_dask.run_search(doomed, search, tell=kill_one)
     found = json.loads(document)
     assert found["proven"] and found["cpu"] == own.document["cpu"]
     assert figures.batches == looks[-1] > 3
