@@ -2,13 +2,48 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, final
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import Self
+
+__all__ = [
+    "Comparison",
+    "Counted",
+    "Counters",
+    "Event",
+    "Library",
+    "Llc",
+    "Machine",
+    "Mix",
+    "Model",
+    "ModelOptions",
+    "Node",
+    "Profile",
+    "Run",
+    "Searcher",
+    "SharedSearch",
+    "SoloFigures",
+    "Sweep",
+    "SweepRunner",
+    "Thread",
+    "View",
+    "WaysPoint",
+    "__version__",
+    "check_policy",
+    "compare",
+    "dry_run",
+    "partition",
+    "place",
+    "predict",
+    "presets",
+    "simulate",
+]
 
 __version__: str
 
+@final
 class Machine:
     """A machine: packages, nodes, caches, cores and CPUs, and who shares what.
 
@@ -16,7 +51,7 @@ class Machine:
     ``"this"`` machine.
     """
 
-    def __init__(self, name: str) -> None: ...
+    def __new__(cls, name: str) -> Self: ...
     @staticmethod
     def from_toml(text: str, file: str = "machine.toml") -> Machine:
         """The machine that a machine file's text describes; `file` is named in errors."""
@@ -38,13 +73,49 @@ class Machine:
     def to_toml(self) -> str:
         """The machine as a machine file."""
     @property
-    def _document(self) -> str: ...
+    def llcs(self) -> list[Llc]:
+        """The last-level caches, in the order of their indices."""
     @property
-    def _llcs(self) -> str: ...
+    def nodes(self) -> list[Node]:
+        """The NUMA nodes, in the order of their indices."""
+    def llc_of(self, cpu: int) -> int:
+        """The index of the LLC of a CPU (its number)."""
+    @property
+    def _document(self) -> str: ...
+
+@final
+class Llc:
+    """A last-level cache and the CPUs that share it."""
+
+    @property
+    def index(self) -> int:
+        """Its place in ``machine.llcs``; what actions and tables call it."""
+    @property
+    def cpus(self) -> list[int]:
+        """The CPUs' numbers."""
+    @property
+    def size_bytes(self) -> int | None: ...
+    @property
+    def ways(self) -> int | None: ...
+
+@final
+class Node:
+    """A NUMA node."""
+
+    @property
+    def index(self) -> int:
+        """Its place in ``machine.nodes``."""
+    @property
+    def os_index(self) -> int:
+        """Its number."""
+    @property
+    def cpus(self) -> list[int]:
+        """The CPUs' numbers; empty for memory without CPUs."""
 
 def presets() -> list[str]:
     """The names of the machines that corun ships."""
 
+@final
 class Profile:
     """A program as corun knows it: its miss-rate curve and what it does beside missing."""
 
@@ -72,18 +143,24 @@ class Profile:
     def mpki(self, bytes: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Misses per 1000 instructions alone with caches of these sizes in bytes; shape (n,)."""
 
+@final
 class Library:
     """Profiles by name: the shipped ones, or those of a folder, a file or a CSV table."""
 
-    def __init__(self, path: str | os.PathLike[str] | None = None) -> None: ...
+    def __new__(cls, path: str | os.PathLike[str] | None = None) -> Self: ...
     @staticmethod
     def of(profiles: Sequence[Profile], *, shipped: bool = False) -> Library:
         """A library of these profiles, and of the shipped ones where `shipped`."""
+    @staticmethod
+    def read_csv(path: str | os.PathLike[str], machine: Machine | None = None) -> Library:
+        """The programs of a CSV of solo figures by ways; see :func:`corun.read_csv`."""
+    def _to_csv(self, names: Sequence[str], machine: Machine) -> str: ...
     def names(self) -> list[str]: ...
     def __len__(self) -> int: ...
-    def __contains__(self, name: str) -> bool: ...
-    def __getitem__(self, name: str) -> Profile: ...
+    def __contains__(self, name: str, /) -> bool: ...
+    def __getitem__(self, name: str, /) -> Profile: ...
 
+@final
 class Mix:
     """Which programs run together, and how.
 
@@ -100,14 +177,14 @@ class Mix:
         ``restart-3``, ``window`` or ``first-run`` (docs/mix-file.md).
     """
 
-    def __init__(
-        self,
+    def __new__(
+        cls,
         apps: Sequence[str | Profile | Mapping[str, Any]],
         *,
         machine: str | None = None,
         seeds: int | None = None,
         method: str = "restart-3",
-    ) -> None: ...
+    ) -> Self: ...
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Mix:
         """Reads a mix file."""
@@ -129,6 +206,7 @@ class Mix:
     @staticmethod
     def _from_json(text: str) -> Mix: ...
 
+@final
 class ModelOptions:
     """How slowdowns are computed (docs/model.md).
 
@@ -147,15 +225,15 @@ class ModelOptions:
         ``pbbcache``: compute as the public simulator PBBCache does.
     """
 
-    def __init__(
-        self,
+    def __new__(
+        cls,
         *,
         space: str | None = None,
         bandwidth: str | None = None,
         peak_mb_per_s: float | None = None,
         solo_peak_share: float | None = None,
         compat: str | None = None,
-    ) -> None: ...
+    ) -> Self: ...
     @property
     def space(self) -> str: ...
     @property
@@ -167,13 +245,17 @@ class ModelOptions:
     @property
     def solo_peak_share(self) -> float | None: ...
 
+@final
 class Comparison:
     @property
     def _document(self) -> str: ...
     @property
     def policies(self) -> list[str]: ...
     def run(self, policy: int, seed: int) -> Run | None: ...
+    def _long(self, workload: str) -> str: ...
+    def _trace(self, policies: Sequence[int]) -> str: ...
 
+@final
 class Run:
     @property
     def policy(self) -> str: ...
@@ -185,19 +267,21 @@ class Run:
     def _document(self) -> str: ...
     @property
     def _time_line(self) -> str: ...
+    @property
+    def _trace(self) -> str: ...
 
 def compare(
     mix: Mix | None,
     machine: Machine | None,
     library: Library,
-    policies: Sequence[str] | None,
+    policies: Sequence[Any] | None,
     seeds: int | None,
     instructions: int | None,
     options: ModelOptions | None,
     time_limit_s: float,
 ) -> Comparison: ...
 def simulate(
-    policy: str,
+    policy: Any,
     mix: Mix | None,
     machine: Machine | None,
     library: Library,
@@ -207,7 +291,7 @@ def simulate(
 ) -> Run: ...
 def place(
     apps: Sequence[str],
-    policy: str,
+    policy: Any,
     machine: Machine,
     library: Library,
     objective: str,
@@ -226,6 +310,7 @@ def partition(
     wanted: Any, machine: Machine, library: Library, options: ModelOptions | None
 ) -> str: ...
 
+@final
 class Sweep:
     """A sweep with all that it needs, and its results' folder."""
 
@@ -256,18 +341,20 @@ class Sweep:
     @property
     def _summary(self) -> str: ...
 
+@final
 class SweepRunner:
     """Does tasks of a plan, in whatever process."""
 
-    def __init__(self, plan: bytes) -> None: ...
+    def __new__(cls, plan: bytes) -> Self: ...
     def answer(self, tasks: list[int]) -> bytes: ...
     def stop(self) -> None: ...
 
+@final
 class SharedSearch:
     """Who coordinates a search for the best placement by several processes."""
 
-    def __init__(
-        self,
+    def __new__(
+        cls,
         apps: list[str],
         policy: str,
         machine: Machine,
@@ -276,7 +363,7 @@ class SharedSearch:
         workers: int,
         slice_s: float,
         options: ModelOptions | None,
-    ) -> None: ...
+    ) -> Self: ...
     @property
     def question(self) -> bytes: ...
     @property
@@ -291,10 +378,213 @@ class SharedSearch:
     def parts_open(self) -> int: ...
     def answer(self) -> tuple[str, int, int]: ...
 
+@final
 class Searcher:
     """A worker of a search."""
 
-    def __init__(self, question: bytes, hear: Callable[[bytes], None]) -> None: ...
+    def __new__(cls, question: bytes, hear: Callable[[bytes], None]) -> Self: ...
     def work(self, batch: bytes) -> bytes: ...
     def tighten(self, news: bytes) -> None: ...
     def stop(self) -> None: ...
+
+@final
+class View:
+    """All that a policy sees at one moment."""
+
+    @property
+    def machine(self) -> Machine: ...
+    @property
+    def threads(self) -> list[Thread]:
+        """The threads that the host was told to schedule, by ascending id."""
+    @property
+    def now_s(self) -> float:
+        """The time in s since the host started."""
+    def thread(self, id: int) -> Thread | None:
+        """A thread by its id; None where there is no such thread (any more)."""
+
+@final
+class Thread:
+    """A thread as a policy sees it."""
+
+    @property
+    def id(self) -> int: ...
+    @property
+    def process(self) -> int: ...
+    @property
+    def program(self) -> str:
+        """Its program's name."""
+    @property
+    def weight(self) -> float:
+        """Its weight in the scheduler; 1 is that of nice 0."""
+    @property
+    def important(self) -> bool:
+        """Did the user mark it as one to protect?"""
+    @property
+    def state(self) -> Literal["running", "runnable", "sleeping"]: ...
+    @property
+    def cpu(self) -> int | None:
+        """Where it runs, or ran last; None before its first run."""
+    @property
+    def may_run_on(self) -> frozenset[int]:
+        """Where the user allows it."""
+    @property
+    def allowed(self) -> frozenset[int]:
+        """Where it is held now."""
+    @property
+    def counters(self) -> Counters:
+        """What was counted since the last interval, as rates."""
+    @property
+    def counted(self) -> Counted:
+        """What was counted since the thread came."""
+    @property
+    def solo(self) -> SoloFigures | None:
+        """Known beforehand from a stored profile, for this machine."""
+    @property
+    def by_ways(self) -> list[WaysPoint] | None:
+        """Alone with 1, 2, 3 .. ways of its LLC, for policies that need it."""
+    @property
+    def llc_occupancy_bytes(self) -> float | None: ...
+    @property
+    def pages_by_node(self) -> list[float]:
+        """Share of its pages on each NUMA node; empty: unknown."""
+
+@final
+class Counters:
+    """Rates over the wall-clock time of the last interval. None is unknown, never zero."""
+
+    @property
+    def cpu_share(self) -> float | None:
+        """Share of the interval on a CPU, 0 to 1."""
+    @property
+    def llc_misses_with_prefetch(self) -> bool | None:
+        """Do the misses count hardware prefetches too?"""
+    @property
+    def memory_stall_share(self) -> float | None:
+        """Share of cycles stalled on memory, 0 to 1."""
+    @property
+    def llc_mpki(self) -> float | None:
+        """LLC misses per 1000 instructions."""
+    @property
+    def llc_apki(self) -> float | None:
+        """LLC references per 1000 instructions."""
+    @property
+    def llc_mpkc(self) -> float | None:
+        """LLC misses per 1000 cycles."""
+    @property
+    def ipc(self) -> float | None:
+        """Instructions per cycle."""
+    @property
+    def instructions_per_s(self) -> float | None: ...
+    @property
+    def cycles_per_s(self) -> float | None: ...
+    @property
+    def llc_references_per_s(self) -> float | None: ...
+    @property
+    def llc_misses_per_s(self) -> float | None: ...
+    @property
+    def l1_accesses_per_s(self) -> float | None: ...
+    @property
+    def branches_per_s(self) -> float | None: ...
+    @property
+    def memory_bytes_per_s(self) -> float | None: ...
+    @property
+    def memory_retries_per_s(self) -> float | None: ...
+
+@final
+class Counted:
+    """Counts since the thread came. None is unknown, never zero."""
+
+    @property
+    def cpu_s(self) -> float | None: ...
+    @property
+    def instructions(self) -> float | None: ...
+    @property
+    def cycles(self) -> float | None: ...
+    @property
+    def llc_references(self) -> float | None: ...
+    @property
+    def llc_misses(self) -> float | None: ...
+    @property
+    def memory_stall_cycles(self) -> float | None: ...
+
+@final
+class SoloFigures:
+    """Figures of a program alone on this machine."""
+
+    @property
+    def llc_mpki(self) -> float: ...
+    @property
+    def llc_apki(self) -> float: ...
+    @property
+    def instructions_per_s(self) -> float: ...
+    @property
+    def memory_bytes_per_s(self) -> float: ...
+    @property
+    def numa_penalty(self) -> float | None:
+        """Cycles per instruction with all memory remote / local."""
+    @property
+    def speedup_factor(self) -> float | None:
+        """Instructions a second on a core of the fastest type / of the slowest."""
+
+@final
+class WaysPoint:
+    """Figures of a program alone with some ways of an LLC."""
+
+    @property
+    def slowdown(self) -> float:
+        """Speed with all ways / speed with these."""
+    @property
+    def memory_stalls(self) -> float:
+        """Share of cycles stalled on memory, 0 to 1."""
+    @property
+    def ipc(self) -> float: ...
+    @property
+    def llc_mpki(self) -> float: ...
+    @property
+    def llc_mpkc(self) -> float: ...
+    @property
+    def bytes_per_s(self) -> float: ...
+
+@final
+class Event:
+    """Something that happened to a thread."""
+
+    @property
+    def kind(self) -> Literal["arrived", "exited", "slept", "woke", "switched"]: ...
+    @property
+    def thread(self) -> int | None:
+        """The thread; None for ``switched``."""
+    @property
+    def on(self) -> list[int]:
+        """Of ``switched``: threads that came onto CPUs."""
+    @property
+    def off(self) -> list[int]:
+        """Of ``switched``: threads that went off their CPUs."""
+
+@final
+class Model:
+    def __new__(
+        cls,
+        apps: Sequence[str],
+        machine: Machine,
+        library: Library,
+        options: ModelOptions | None,
+    ) -> Self: ...
+    @property
+    def names(self) -> list[str]: ...
+    def solve(
+        self, mixes: npt.NDArray[np.int64], cpus: npt.NDArray[np.int64]
+    ) -> dict[str, npt.NDArray[np.float64]]: ...
+    def rust_seconds(
+        self, mixes: npt.NDArray[np.int64], cpus: npt.NDArray[np.int64]
+    ) -> tuple[float, float]: ...
+
+def dry_run(
+    policy: Any,
+    targets: Sequence[tuple[int, str, str]],
+    library: Library,
+    duration_s: float,
+    interval_s: float | None,
+    seed: int,
+) -> str: ...
+def check_policy(given: Any) -> None: ...

@@ -26,3 +26,10 @@ class InputError(Error, ValueError):
 
 class FailedError(Error, RuntimeError):
     """Something that should have worked did not."""
+
+
+class PolicyError(Error, RuntimeError):
+    """A policy failed, or asked for what cannot be done: which one, when, and its traceback.
+
+    What a Python policy raised is the exception's ``__cause__``.
+    """

@@ -46,11 +46,14 @@ def library_of(profiles: ProfilesLike | None, given: Any = None) -> _corun.Libra
     return _corun.Library.of([*profiles, *brought])
 
 
-def machine_of(given: MachineLike | None) -> _corun.Machine | None:
+def machine_of(given: MachineLike) -> _corun.Machine:
     """The machine that was given in whatever form."""
-    if given is None or isinstance(given, _corun.Machine):
-        return given
-    return _corun.Machine(os.fspath(given))
+    return given if isinstance(given, _corun.Machine) else _corun.Machine(os.fspath(given))
+
+
+def machine_or_none(given: MachineLike | None) -> _corun.Machine | None:
+    """The same where there may be none."""
+    return None if given is None else machine_of(given)
 
 
 def names_of(apps: Sequence[str | _corun.Profile]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Union
 
 from corun import _corun
 from corun.mixes import (
@@ -13,13 +13,18 @@ from corun.mixes import (
     ProfilesLike,
     library_of,
     machine_of,
+    machine_or_none,
     mix_of,
     names_of,
 )
+from corun.policies import Policy
 from corun.results import Comparison, Partition, Placement, Run
 
 if TYPE_CHECKING:
     from distributed import Client
+
+#: A policy by name, an object, or a class.
+PolicyLike = Union[str, Policy, type[Policy]]
 
 #: The machine of a question about placements that names none.
 DEFAULT_MACHINE = "xeon-x5365"
@@ -36,7 +41,7 @@ def compare(
     *,
     machine: MachineLike | None = None,
     profiles: ProfilesLike | None = None,
-    policies: Sequence[str] | None = None,
+    policies: Sequence[PolicyLike] | None = None,
     seeds: int | None = None,
     instructions: int | None = None,
     options: _corun.ModelOptions | None = None,
@@ -56,8 +61,9 @@ def compare(
         Where names are looked up: a :class:`Library`, a folder or file, or :class:`Profile`
         objects. None: the library that corun ships.
     policies
-        Names of policies; ``dio+lfoc`` places by the one and partitions by the other. None: all
-        that place and are for the machine.
+        Names of policies, and policies of your own: objects or subclasses of :class:`Policy`.
+        ``dio+lfoc`` places by the one and partitions by the other. None: all of the names that
+        place and are for the machine.
     seeds
         Each experiment is repeated with the seeds 1 to this. None: the mix's, else 10.
     instructions
@@ -73,10 +79,12 @@ def compare(
     ------
     InputError
         A name that is not known, a file with mistakes, a policy that is not for the machine.
+    PolicyError
+        A policy raised, did not return, or asked for what cannot be done.
     """
     native = _corun.compare(
         mix_of(mix),
-        machine_of(machine),
+        machine_or_none(machine),
         library_of(profiles, mix),
         None if policies is None else list(policies),
         seeds,
@@ -88,7 +96,7 @@ def compare(
 
 
 def simulate(
-    policy: str,
+    policy: PolicyLike,
     mix: MixLike | None = None,
     *,
     machine: MachineLike | None = None,
@@ -105,7 +113,7 @@ def simulate(
     native = _corun.simulate(
         policy,
         mix_of(mix),
-        machine_of(machine),
+        machine_or_none(machine),
         library_of(profiles, mix),
         seed,
         instructions,
@@ -116,7 +124,7 @@ def simulate(
 
 def place(
     apps: Sequence[str | _corun.Profile],
-    policy: str = "optimal",
+    policy: PolicyLike = "optimal",
     *,
     machine: MachineLike = DEFAULT_MACHINE,
     profiles: ProfilesLike | None = None,
@@ -133,7 +141,7 @@ def place(
     apps
         Names or :class:`Profile` objects; one may stand again.
     policy
-        A policy that places, or ``optimal`` or ``worst``.
+        A policy that places, by name or your own, or ``optimal`` or ``worst``.
     objective
         What ``optimal`` optimises: ``antt`` (least mean slowdown), ``stp`` (highest sum of
         1 / slowdown), ``max-slowdown`` or ``unfairness``.
@@ -151,7 +159,7 @@ def place(
         with connected(dask) as client:
             search = _corun.SharedSearch(
                 names_of(apps),
-                policy,
+                policy if isinstance(policy, str) else getattr(policy, "name", repr(policy)),
                 machine_of(machine),
                 library_of(profiles, apps),
                 objective,

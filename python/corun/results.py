@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -95,6 +98,28 @@ class Comparison(_Document):
             raise KeyError(f"no run with seed {seed}: expected 1 to {self.document['seeds']}")
         return Run(native)
 
+    def long(self, workload: str | None = None) -> pd.DataFrame:
+        """Every figure as a row of its own: workload, policy, app, property, value.
+
+        Figures of the whole mix have an empty app. ``workload`` is what the mix is called; None:
+        its programs' names.
+        """
+        rows = json.loads(self._native._long("+".join(self.apps) if workload is None else workload))
+        return pd.DataFrame(rows, columns=["workload", "policy", "app", "property", "value"])
+
+    def write_trace(
+        self, path: str | os.PathLike[str], policies: Sequence[str] | None = None
+    ) -> None:
+        """Writes who ran where when under these policies (None: all), with the first seed, as a
+        trace viewer reads it: open it at ui.perfetto.dev."""
+        names = self._native.policies
+        chosen = names if policies is None else policies
+        unknown = [name for name in chosen if name not in names]
+        if unknown:
+            raise KeyError(f"no policy {unknown[0]!r} ran here: expected {', '.join(names)}")
+        places = [names.index(name) for name in chosen]
+        Path(path).write_text(self._native._trace(places))
+
     def _table(self) -> pd.DataFrame:
         shown = ["mean_slowdown", "above_optimal_percent", "worst_slowdown", "stp", "unfairness"]
         return self.policies[[*shown, "migrations"]]
@@ -150,6 +175,10 @@ class Run(_Document):
         """One row a step of a policy: at_s, policy, kind, action, and the reason in words."""
         columns = ["at_s", "policy", "kind", "action", "reason"]
         return pd.DataFrame(self.document["log"], columns=columns)
+
+    def write_trace(self, path: str | os.PathLike[str]) -> None:
+        """Writes who ran where when as a trace viewer reads it: open it at ui.perfetto.dev."""
+        Path(path).write_text(self._native._trace)
 
     def _table(self) -> pd.DataFrame:
         return self.apps[["slowdown", "mean_completion_s", "solo_completion_s", "migrations"]]

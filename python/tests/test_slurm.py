@@ -1,12 +1,16 @@
 """A sweep whose Dask workers are jobs of a real Slurm, by dask-jobqueue."""
 
+import signal
 import sys
 
 import pytest
 
 import corun
 
+# It takes Ctrl-C for itself when it is imported, which other tests are about.
+on_ctrl_c = signal.getsignal(signal.SIGINT)
 jobqueue = pytest.importorskip("dask_jobqueue", reason="dask-jobqueue is not installed")
+signal.signal(signal.SIGINT, on_ctrl_c)
 distributed = pytest.importorskip("distributed", reason="Dask is not installed")
 
 from slurm import NoSlurmError, slurm  # noqa: E402

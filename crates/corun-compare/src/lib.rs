@@ -5,6 +5,7 @@
 //! about who has which ways of an LLC. The command and the Python package ask here, so that both
 //! give the same figures and the same errors.
 
+mod batch;
 mod comparison;
 mod error;
 mod lookup;
@@ -14,12 +15,14 @@ mod placement;
 mod policies;
 mod run;
 mod scenario;
+mod trace;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+pub use batch::{Batch, BatchFigures};
 pub use comparison::{
-    Asked, Bounds, Compared, Comparison, Data, Figures, Hooks, Move, Row, RowKind, Setup, TimeLine,
-    figures, time_line,
+    Asked, Bounds, Compared, Comparison, Data, Figures, Hooks, LongRow, Move, Row, RowKind, Setup,
+    TimeLine, figures, time_line,
 };
 pub use error::Error;
 pub use lookup::{DEFAULT_MACHINE, core, library, machine};
@@ -30,7 +33,8 @@ pub use partition::{
 pub use placement::{Placement, PlacementData, PlacementFigures, Placer, Proof, given};
 pub use policies::{Chosen, build, together};
 pub use run::{AppEntry, PlacementEntry, RunDocument, StepEntry, ThreadEntry, run_document};
-pub use scenario::{Scenario, data_of};
+pub use scenario::{Scenario, data_of, table_of};
+pub use trace::trace_document;
 
 /// What everything here returns.
 pub type Result<T = ()> = std::result::Result<T, Error>;

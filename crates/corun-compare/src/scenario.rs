@@ -123,3 +123,18 @@ pub fn data_of(profiles: &[Profile]) -> String {
     );
     phrases.join("; ")
 }
+
+/// A program as a table of solo figures by the ways of the model's machine, and whether it was
+/// derived by the model: what was measured on that machine stays as it stands.
+///
+/// # Errors
+/// A machine on which there can be no such table.
+pub fn table_of(model: &Model, profile: &Profile) -> Result<(Profile, bool)> {
+    if let ProfileData::Table(table) = &profile.data
+        && table.measured_on().machine == model.machine().name()
+    {
+        return Ok((profile.clone(), false));
+    }
+    let data = ProfileData::Table(model.solo_table(profile)?);
+    Ok((Profile { name: profile.name.clone(), data }, true))
+}

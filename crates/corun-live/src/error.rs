@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use corun_policy::{ActionKind, CounterKind};
+use corun_policy::{ActionKind, CounterKind, Nanoseconds};
 
 /// Why this machine cannot be watched or acted on as asked.
 #[derive(Debug, thiserror::Error)]
@@ -93,6 +93,16 @@ pub enum LiveError {
     Interval {
         /// The policy.
         policy: String,
+    },
+    /// A policy can decide no more.
+    #[error("at {:.6} s policy `{policy}` failed: {why}", at.as_secs_f64())]
+    Policy {
+        /// The policy.
+        policy: String,
+        /// When, since the host started.
+        at: Nanoseconds,
+        /// Its reason.
+        why: String,
     },
     /// A policy's own code failed.
     #[error("policy `{policy}` failed by a fault of its own; nothing more is decided")]

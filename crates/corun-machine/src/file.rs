@@ -7,6 +7,11 @@ use toml::de::{DeTable, DeValue};
 
 use crate::{Machine, MachineError, MachineSpec, Place};
 
+/// Is it a file of hwloc's, by its name?
+pub(crate) fn is_xml(path: &Path) -> bool {
+    path.extension().is_some_and(|one| one.eq_ignore_ascii_case("xml"))
+}
+
 impl Machine {
     /// Builds a machine from the text of a machine file; `file` is its name in errors.
     ///
@@ -25,13 +30,21 @@ impl Machine {
         })
     }
 
-    /// Reads a machine file.
+    /// Reads a machine file, or the XML that hwloc writes where the name ends in `.xml`: what that
+    /// does not tell of memory is assumed, see [`Machine::with_assumed_memory`].
     ///
     /// # Errors
-    /// [`MachineError::Read`] where it cannot be read, else as [`Machine::from_toml`].
+    /// [`MachineError::Read`] where it cannot be read, else as [`Machine::from_toml`] and
+    /// [`Machine::from_hwloc_xml`].
     pub fn load(path: &Path) -> Result<Self, MachineError> {
         let file = path.display().to_string();
         match std::fs::read_to_string(path) {
+            Ok(text) if is_xml(path) => {
+                Self::from_hwloc_xml(&text, &file)?.with_assumed_memory().map_err(|error| {
+                    let why = error.to_string();
+                    MachineError::Invalid { file, place: Place::default(), why }
+                })
+            }
             Ok(text) => Self::from_toml(&text, &file),
             Err(source) => Err(MachineError::Read { file, source }),
         }

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use include_dir::{Dir, include_dir};
 
+use crate::file::is_xml;
 use crate::{Machine, MachineError};
 
 static FILES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../machines");
@@ -28,13 +29,14 @@ pub fn preset(name: &str) -> Result<Machine, MachineError> {
     }
 }
 
-/// A preset by its name, else a machine file by its path.
+/// A preset by its name, else a machine file or an XML file of hwloc by its path.
 ///
 /// # Errors
 /// [`MachineError::Unknown`] where there is neither, else as [`Machine::load`].
 pub fn resolve(name_or_path: &str) -> Result<Machine, MachineError> {
     let path = Path::new(name_or_path);
-    let meant_as_file = name_or_path.contains('/') || name_or_path.ends_with(".toml");
+    let meant_as_file =
+        name_or_path.contains('/') || name_or_path.ends_with(".toml") || is_xml(path);
     match preset(name_or_path) {
         Err(MachineError::Unknown { .. }) if meant_as_file || path.is_file() => Machine::load(path),
         other => other,

@@ -156,6 +156,40 @@ fn compare(name: &str, found: &Seen, expected: &Seen) {
     assert!(surplus.is_empty() && missing.is_empty(), "{name}: {surplus:?} for {missing:?}");
 }
 
+/// The XML that lstopo writes of a captured machine, by the kernel's files alone.
+fn xml_of(root: &Path) -> Option<String> {
+    let mut lstopo = std::process::Command::new("lstopo-no-graphics");
+    lstopo.args(["--of", "xml", "--no-io", "-"]);
+    lstopo.env("HWLOC_FSROOT", root).env("HWLOC_COMPONENTS", "-x86");
+    let output = lstopo.output().ok()?;
+    assert!(output.status.success(), "{output:?}");
+    Some(String::from_utf8(output.stdout).unwrap())
+}
+
+#[test]
+fn xml_of_captured_machines_says_what_their_files_say() {
+    let Some(folder) = captured() else {
+        eprintln!("skipped: no captured machines here");
+        return;
+    };
+    for entry in fs::read_dir(&folder).unwrap() {
+        let archive = entry.unwrap().path();
+        let name = archive.file_name().unwrap().to_string_lossy().into_owned();
+        let Some(name) = name.strip_suffix(".tar.bz2") else { continue };
+        let output = fs::read_to_string(folder.join(format!("{name}.output"))).unwrap();
+        let into = tempfile::tempdir().unwrap();
+        let root = unpack(&archive, into.path());
+        let Some(xml) = xml_of(&root) else {
+            eprintln!("skipped: no lstopo here (hwloc-nox)");
+            return;
+        };
+        let machine = Machine::from_hwloc_xml(&xml, &format!("{name}.xml")).unwrap();
+        compare(name, &found(&machine), &expected(&output));
+        let offline = discover(&root).unwrap().spec().offline_cpus.clone();
+        assert_eq!(machine.spec().offline_cpus, offline, "{name}");
+    }
+}
+
 #[test]
 fn captured_machines_are_as_lstopo_prints_them() {
     let Some(folder) = captured() else {

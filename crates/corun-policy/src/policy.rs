@@ -35,6 +35,12 @@ pub trait Policy: Send {
     /// Once an interval: what it sees, then what it wants.
     fn decide(&mut self, view: &View<'_>) -> Plan;
 
+    /// Why it can decide no more, in words; none while it can. A host asks after each call, and
+    /// ends the run with these words. For policies whose own code can fail.
+    fn failure(&self) -> Option<String> {
+        None
+    }
+
     /// How long until it wants to decide again; none: its interval. A host asks after each
     /// [`Policy::decide`]. For policies that at times look closer than they usually do.
     fn next_interval(&self) -> Option<Nanoseconds> {
@@ -112,4 +118,20 @@ pub enum Event {
         /// Those that went off.
         off: Vec<ThreadId>,
     },
+}
+
+impl CounterKind {
+    /// All of them, with their names.
+    pub const NAMED: [(&'static str, Self); 10] = [
+        ("instructions", Self::Instructions),
+        ("cycles", Self::Cycles),
+        ("llc-references", Self::LlcReferences),
+        ("llc-misses", Self::LlcMisses),
+        ("l1-accesses", Self::L1Accesses),
+        ("branches", Self::Branches),
+        ("memory-bytes", Self::MemoryBytes),
+        ("memory-stalls", Self::MemoryStalls),
+        ("memory-retries", Self::MemoryRetries),
+        ("llc-occupancy", Self::LlcOccupancy),
+    ];
 }

@@ -1,6 +1,6 @@
 //! `compare`: policies side by side.
 
-use corun_compare::{Asked, Chosen, Hooks, Setup};
+use corun_compare::{Asked, Chosen, Hooks, Setup, trace_document};
 use pyo3::prelude::*;
 
 use crate::errors::{json, raised};
@@ -9,6 +9,7 @@ use crate::long::long;
 use crate::machine::Machine;
 use crate::mix::Mix;
 use crate::options::ModelOptions;
+use crate::policy::{Slot, chosen, with_cause};
 use crate::profile::Library;
 use crate::run::Run;
 
@@ -33,6 +34,23 @@ impl Comparison {
     fn run(&self, policy: usize, seed: usize) -> Option<Run> {
         let run = self.compared.runs.get(policy)?.get(seed.checked_sub(1)?)?;
         Some(Run::of(&self.setup, run.clone(), self.setup.policies[policy].name(), seed as u64))
+    }
+
+    /// Every figure as a row of its own.
+    fn _long(&self, workload: &str) -> PyResult<String> {
+        json(&self.compared.comparison.long(workload))
+    }
+
+    /// The first runs of these policies (places in `policies`) as a trace viewer's document.
+    fn _trace(&self, policies: Vec<usize>) -> PyResult<String> {
+        let runs: Vec<_> = policies
+            .into_iter()
+            .filter_map(|place| {
+                let run = self.compared.runs.get(place)?.first()?;
+                Some((self.setup.policies[place].name(), run))
+            })
+            .collect();
+        json(&trace_document(self.setup.model.machine(), &runs))
     }
 
     /// The names of the policies that ran.
@@ -70,13 +88,14 @@ pub(crate) fn compare(
     mix: Option<&Mix>,
     machine: Option<&Machine>,
     library: &Library,
-    policies: Option<Vec<String>>,
+    policies: Option<Vec<Bound<'_, PyAny>>>,
     seeds: Option<u32>,
     instructions: Option<u64>,
     options: Option<&ModelOptions>,
     time_limit_s: f64,
 ) -> PyResult<Comparison> {
-    let policies = policies.map(|names| Chosen::all_named(&names)).transpose().map_err(raised)?;
+    let slot = Slot::default();
+    let policies = chosen(policies, &slot)?;
     let time_limit_s = input::seconds("time_limit_s", time_limit_s)?;
     let seeds = input::count("seeds", seeds, (1, 10_000))?;
     let instructions = input::count("instructions", instructions, (1, MOST_INSTRUCTIONS))?;
@@ -86,5 +105,5 @@ pub(crate) fn compare(
         let compared = setup.compare(time_limit_s, Hooks { stop, step: &|| {} })?;
         Ok(Comparison { setup, compared })
     })?;
-    done.map_err(raised)
+    done.map_err(|error| with_cause(py, raised(error), &slot))
 }

@@ -1,11 +1,13 @@
 //! Errors as Python exceptions, with the texts of the command.
 
 use corun_compare::Error;
+use corun_sim::SimError;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::{PyErr, import_exception};
 
 import_exception!(corun.errors, InputError);
 import_exception!(corun.errors, FailedError);
+import_exception!(corun.errors, PolicyError);
 
 /// The exception for what went wrong. What a Python policy raised comes out as it is.
 pub(crate) fn raised(error: Error) -> PyErr {
@@ -14,7 +16,12 @@ pub(crate) fn raised(error: Error) -> PyErr {
         Error::Stopped => PyKeyboardInterrupt::new_err(()),
         Error::Failed(why) => match why.downcast::<PyErr>() {
             Ok(own) => *own,
-            Err(why) => FailedError::new_err(in_full(why.as_ref())),
+            Err(why) => match why.downcast_ref::<SimError>() {
+                Some(fault @ (SimError::Policy { .. } | SimError::Action { .. })) => {
+                    PolicyError::new_err(fault.to_string())
+                }
+                _ => FailedError::new_err(in_full(why.as_ref())),
+            },
         },
     }
 }

@@ -4,18 +4,23 @@
 //! sees in `python/corun`. Documents cross as JSON text.
 
 mod comparison;
+mod dry_run;
 mod errors;
 mod input;
 mod long;
 mod machine;
 mod mix;
+mod model;
 mod options;
 mod partition;
 mod placement;
+mod plan;
+mod policy;
 mod profile;
 mod run;
 mod search;
 mod sweep;
+mod view;
 
 use pyo3::prelude::*;
 
@@ -25,15 +30,21 @@ mod _corun {
     #[pymodule_export]
     use super::comparison::{Comparison, compare};
     #[pymodule_export]
-    use super::machine::{Machine, presets};
+    use super::dry_run::dry_run;
+    #[pymodule_export]
+    use super::machine::{Llc, Machine, Node, presets};
     #[pymodule_export]
     use super::mix::Mix;
+    #[pymodule_export]
+    use super::model::Model;
     #[pymodule_export]
     use super::options::ModelOptions;
     #[pymodule_export]
     use super::partition::partition;
     #[pymodule_export]
     use super::placement::{place, predict};
+    #[pymodule_export]
+    use super::policy::check_policy;
     #[pymodule_export]
     use super::profile::{Library, Profile};
     #[pymodule_export]
@@ -42,6 +53,8 @@ mod _corun {
     use super::search::{Searcher, SharedSearch};
     #[pymodule_export]
     use super::sweep::{Sweep, SweepRunner};
+    #[pymodule_export]
+    use super::view::{Counted, Counters, Event, SoloFigures, Thread, View, WaysPoint};
 
     use super::{Bound, PyModule, PyModuleMethods, PyResult};
 

@@ -36,6 +36,8 @@ pub(crate) fn long<T: Send>(
             }
             if let (Err(error), None) = (py.check_signals(), &raised) {
                 stop.store(true, Ordering::Relaxed);
+                // A Python policy that does not return is told too.
+                py.import("corun.policies")?.call_method0("_interrupt_all")?;
                 raised = Some(error);
             }
         }

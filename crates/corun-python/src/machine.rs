@@ -64,15 +64,36 @@ impl Machine {
     }
 
     #[getter]
-    fn _llcs(&self) -> PyResult<String> {
-        let llc = |one: &corun_machine::Llc| {
-            serde_json::json!({
-                "cpus": one.cpus.iter().map(|cpu| cpu.0).collect::<Vec<u32>>(),
-                "size_bytes": one.cache.map(|cache| cache.size_bytes),
-                "ways": one.cache.and_then(|cache| cache.ways),
+    fn llcs(&self) -> Vec<Llc> {
+        let llcs = self.own.llcs().iter().enumerate();
+        llcs.map(|(index, one)| Llc {
+            index,
+            cpus: one.cpus.iter().map(|cpu| cpu.0).collect(),
+            size_bytes: one.cache.map(|cache| cache.size_bytes),
+            ways: one.cache.and_then(|cache| cache.ways),
+        })
+        .collect()
+    }
+
+    #[getter]
+    fn nodes(&self) -> Vec<Node> {
+        let nodes = self.own.nodes().iter().enumerate();
+        nodes
+            .map(|(index, one)| Node {
+                index,
+                os_index: one.os_index,
+                cpus: one.cpus.iter().map(|cpu| cpu.0).collect(),
             })
-        };
-        json(&self.own.llcs().iter().map(llc).collect::<Vec<_>>())
+            .collect()
+    }
+
+    fn llc_of(&self, cpu: u32) -> PyResult<usize> {
+        let found = self.own.cpu_index(corun_machine::CpuId(cpu));
+        found.map(|place| self.own.cpus()[place].llc).ok_or_else(|| {
+            let known = self.own.cpu_set();
+            let message = format!("{} has no CPU {cpu}: expected {known}", self.own.name());
+            raised(corun_compare::Error::input(message))
+        })
     }
 
     #[pyo3(signature = (*, full=false))]
@@ -92,6 +113,23 @@ impl Machine {
         let make = py.get_type::<Self>().getattr("from_toml")?.unbind();
         Ok((make, (self.own.to_toml(), self.own.name().to_owned())))
     }
+}
+
+/// A last-level cache and the CPUs that share it.
+#[pyclass(frozen, get_all, module = "corun")]
+pub(crate) struct Llc {
+    index: usize,
+    cpus: Vec<u32>,
+    size_bytes: Option<u64>,
+    ways: Option<u32>,
+}
+
+/// A NUMA node.
+#[pyclass(frozen, get_all, module = "corun")]
+pub(crate) struct Node {
+    index: usize,
+    os_index: u32,
+    cpus: Vec<u32>,
 }
 
 /// The names of the machines that corun ships.

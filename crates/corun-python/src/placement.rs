@@ -9,6 +9,7 @@ use crate::input;
 use crate::long::long;
 use crate::machine::Machine;
 use crate::options::ModelOptions;
+use crate::policy::{self, Slot, with_cause};
 use crate::profile::Library;
 
 pub(crate) fn objective(name: &str) -> PyResult<Objective> {
@@ -25,7 +26,7 @@ pub(crate) fn objective(name: &str) -> PyResult<Objective> {
 pub(crate) fn place(
     py: Python<'_>,
     apps: Vec<String>,
-    policy: &str,
+    policy: &Bound<'_, PyAny>,
     machine: &Machine,
     library: &Library,
     objective: &str,
@@ -36,7 +37,11 @@ pub(crate) fn place(
     let objective = self::objective(objective)?;
     let limit = |value| input::seconds("time_limit_s", value);
     let time_limit_s = time_limit_s.map(limit).transpose()?;
-    let placer = Placer::named(policy, seed, time_limit_s).map_err(raised)?;
+    let slot = Slot::default();
+    let placer = match policy.extract::<String>() {
+        Ok(name) => Placer::named(&name, seed, time_limit_s).map_err(raised)?,
+        Err(_) => Placer::Policy(policy::one(policy, &slot)?, seed),
+    };
     let scenario = Scenario::new(
         corun_machine::Machine::clone(&machine.own),
         &library.own,
@@ -45,7 +50,7 @@ pub(crate) fn place(
     )
     .map_err(raised)?;
     let placed = long(py, |stop| placer.place(&scenario, objective, stop))?;
-    json(&placed.map_err(raised)?)
+    json(&placed.map_err(|error| with_cause(py, raised(error), &slot))?)
 }
 
 /// The slowdowns of a given placement; the document as JSON.

@@ -2,10 +2,14 @@
 
 use std::path::PathBuf;
 
+use corun_compare::table_of;
+use corun_model::Model;
+use corun_profile::{MeasuredOn, export_csv};
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 
 use crate::errors::{bad, raised};
+use crate::machine::Machine;
 
 /// A program as corun knows it: its miss-rate curve and what it does beside missing.
 #[pyclass(frozen, module = "corun")]
@@ -75,6 +79,10 @@ impl Profile {
     }
 }
 
+fn model(machine: &Machine) -> PyResult<Model> {
+    Model::new(machine.own.clone(), Default::default()).map_err(bad)
+}
+
 /// A library of profiles: the shipped one, or what stands at a path.
 #[pyclass(frozen, module = "corun")]
 pub(crate) struct Library {
@@ -115,6 +123,31 @@ impl Library {
             own.insert(profile.own.clone(), name).map_err(bad)?;
         }
         Ok(Self { own, is_shipped: false })
+    }
+
+    /// The programs of a CSV of solo figures by ways, measured on a machine.
+    #[staticmethod]
+    #[pyo3(signature = (path, machine=None))]
+    fn read_csv(path: PathBuf, machine: Option<&Machine>) -> PyResult<Self> {
+        let measured_on = match machine {
+            None => MeasuredOn::xeon_gold_6138(),
+            Some(machine) => model(machine)?.measured_on(0),
+        };
+        let own = corun_profile::Library::load_measured_on(&path, &measured_on).map_err(bad)?;
+        Ok(Self { own, is_shipped: false })
+    }
+
+    /// The same kind of table, as text: measured figures of the machine as they stand, all else by
+    /// the model.
+    fn _to_csv(&self, names: Vec<String>, machine: &Machine) -> PyResult<String> {
+        let model = model(machine)?;
+        let table = |name: &String| {
+            let profile = self.own.get(name).map_err(bad)?;
+            table_of(&model, profile).map(|(table, _)| table).map_err(raised)
+        };
+        let tables: Vec<corun_profile::Profile> =
+            names.iter().map(table).collect::<PyResult<_>>()?;
+        Ok(export_csv(&tables))
     }
 
     fn names(&self) -> Vec<String> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use corun_compare::{Asked, Chosen, Setup, run_document};
+use corun_compare::{Asked, Setup, run_document, trace_document};
 use corun_sim::RunResult;
 use pyo3::prelude::*;
 
@@ -13,6 +13,7 @@ use crate::long::long;
 use crate::machine::Machine;
 use crate::mix::Mix;
 use crate::options::ModelOptions;
+use crate::policy::{self, Slot, with_cause};
 use crate::profile::Library;
 
 /// A simulated run.
@@ -48,6 +49,11 @@ impl Run {
     }
 
     #[getter]
+    fn _trace(&self) -> PyResult<String> {
+        json(&trace_document(&self.machine, &[(&self.policy, &self.result)]))
+    }
+
+    #[getter]
     fn machine(&self) -> Machine {
         Machine { own: self.machine.clone() }
     }
@@ -59,7 +65,7 @@ impl Run {
 #[expect(clippy::too_many_arguments, reason = "python/corun gives them names and defaults")]
 pub(crate) fn simulate(
     py: Python<'_>,
-    policy: &str,
+    policy: &Bound<'_, PyAny>,
     mix: Option<&Mix>,
     machine: Option<&Machine>,
     library: &Library,
@@ -67,7 +73,8 @@ pub(crate) fn simulate(
     instructions: Option<u64>,
     options: Option<&ModelOptions>,
 ) -> PyResult<Run> {
-    let policies = Some(vec![Chosen::named(policy).map_err(raised)?]);
+    let slot = Slot::default();
+    let policies = Some(vec![policy::one(policy, &slot)?]);
     let instructions = input::count("instructions", instructions, (1, MOST_INSTRUCTIONS))?;
     let asked = Asked { instructions, ..asked(mix, machine, library, policies, options) };
     let done = long(py, |stop| {
@@ -76,5 +83,5 @@ pub(crate) fn simulate(
         let result = setup.run(chosen, seed, stop)?;
         Ok(Run::of(&setup, result, chosen.name(), seed))
     })?;
-    done.map_err(raised)
+    done.map_err(|error| with_cause(py, raised(error), &slot))
 }

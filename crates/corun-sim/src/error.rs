@@ -93,6 +93,16 @@ pub enum SimError {
         /// What is wrong with it.
         source: ActionError,
     },
+    /// A policy can decide no more.
+    #[error("at {:.6} s policy `{policy}` failed: {why}", at.as_secs_f64())]
+    Policy {
+        /// The policy.
+        policy: String,
+        /// When.
+        at: Nanoseconds,
+        /// Its reason.
+        why: String,
+    },
     /// Nothing moves any more although programs have not ended.
     #[error("the simulation stalled at {:.6} s ({why}); queues:\n{dump}", at.as_secs_f64())]
     Stalled {

@@ -150,6 +150,15 @@ impl Host {
         self.hosted[policy].due = true;
     }
 
+    /// Can the policy go on?
+    fn check_policy(&self, policy: usize, now: u64) -> Result<(), SimError> {
+        let Hosted { policy, name, .. } = &self.hosted[policy];
+        match policy.failure() {
+            None => Ok(()),
+            Some(why) => Err(SimError::Policy { policy: name.clone(), at: Nanoseconds(now), why }),
+        }
+    }
+
     /// How long the policy's next interval is.
     fn next_interval(&self, policy: usize) -> Result<Option<u64>, SimError> {
         let hosted = &self.hosted[policy];
@@ -193,7 +202,9 @@ impl Engine<'_> {
                 for event in &events {
                     self.refresh_views(host, policy);
                     let view = self.view(&host.views);
-                    if let Some(plan) = host.hosted[policy].policy.on_event(event, &view) {
+                    let plan = host.hosted[policy].policy.on_event(event, &view);
+                    host.check_policy(policy, self.now)?;
+                    if let Some(plan) = plan {
                         self.carry_out(host, policy, plan)?;
                     }
                 }
@@ -201,6 +212,7 @@ impl Engine<'_> {
                     self.close_interval(host, policy);
                     self.refresh_views(host, policy);
                     let plan = host.hosted[policy].policy.decide(&self.view(&host.views));
+                    host.check_policy(policy, self.now)?;
                     self.carry_out(host, policy, plan)?;
                     if let Some(next_ns) = host.next_interval(policy)? {
                         self.timers.set(self.now + next_ns, Timer::Policy(policy));

@@ -17,7 +17,7 @@ use corun_sim::RunResult;
 pub use self::bounds::Bounds;
 pub use self::figures::{Figures, figures};
 use self::history::History;
-pub use self::row::{Comparison, Data, Row, RowKind};
+pub use self::row::{Comparison, Data, LongRow, Row, RowKind};
 pub use self::setup::{Asked, Setup};
 pub use self::simulate::Hooks;
 pub use self::time_line::{Move, TimeLine};

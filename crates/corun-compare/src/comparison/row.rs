@@ -119,3 +119,62 @@ impl Comparison {
         all.filter(|(_, others)| !others.is_empty()).collect()
     }
 }
+
+/// A figure of a comparison by itself.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LongRow {
+    /// What ran: the mix.
+    pub workload: String,
+    /// The policy or bound.
+    pub policy: String,
+    /// The program; empty for figures of the whole mix.
+    pub app: String,
+    /// The figure's name, as in the document.
+    pub property: &'static str,
+    /// Its value.
+    pub value: f64,
+}
+
+impl Comparison {
+    /// Every known figure as a row of its own: first those of the whole mix, then each program's
+    /// slowdown, CPU and LLC.
+    pub fn long(&self, workload: &str) -> Vec<LongRow> {
+        let mut rows = Vec::new();
+        for row in &self.policies {
+            let mut add = |app: &str, property, value| {
+                let (workload, policy) = (workload.to_owned(), row.policy.clone());
+                rows.push(LongRow { workload, policy, app: app.to_owned(), property, value });
+            };
+            let whole = [
+                ("mean_slowdown", Some(row.mean_slowdown)),
+                ("standard_error", row.standard_error),
+                ("stp", row.stp),
+                ("unfairness", row.unfairness),
+                ("worst_slowdown", row.worst_slowdown),
+                ("spread", row.spread),
+                ("worst_over_best", row.worst_over_best),
+                ("migrations", row.migrations),
+                ("llc_migrations", row.llc_migrations),
+                ("above_optimal_percent", row.above_optimal_percent),
+            ];
+            for (property, value) in whole {
+                if let Some(value) = value {
+                    add("", property, value);
+                }
+            }
+            for (place, app) in self.apps.iter().enumerate() {
+                let figures = [
+                    ("slowdown", row.slowdown.get(place).copied()),
+                    ("cpu", row.cpu.get(place).map(|&cpu| f64::from(cpu))),
+                    ("llc", row.llc.get(place).map(|&llc| llc as f64)),
+                ];
+                for (property, value) in figures {
+                    if let Some(value) = value {
+                        add(app, property, value);
+                    }
+                }
+            }
+        }
+        rows
+    }
+}

@@ -1,13 +1,13 @@
 //! The runs: every policy with every seed, and placements held for a whole run.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use corun_sim::{Experiment, RunResult, run_pinned};
 use rayon::prelude::*;
 
 use super::setup::Setup;
 use crate::policies::Chosen;
-use crate::{Result, check};
+use crate::{Error, Result, check};
 
 /// What long work does beside working.
 #[derive(Clone, Copy)]
@@ -27,14 +27,26 @@ impl Setup {
             .iter()
             .flat_map(|policy| (1..=u64::from(self.seeds)).map(move |seed| (policy, seed)))
             .collect();
+        // Once one has failed, those that have not begun are left out.
+        let failed = AtomicBool::new(false);
         let results: Vec<Result<RunResult>> = jobs
             .par_iter()
             .map(|&(policy, seed)| {
+                check(&failed)?;
                 let result = self.run(policy, seed, hooks.stop);
+                failed.fetch_or(result.is_err(), Ordering::Relaxed);
                 (hooks.step)();
                 result
             })
             .collect();
+        let is_cause = |one: &&Result<RunResult>| !matches!(one, Ok(_) | Err(Error::Stopped));
+        if let Some(place) = results.iter().position(|one| is_cause(&one)) {
+            return Err(results
+                .into_iter()
+                .nth(place)
+                .and_then(Result::err)
+                .unwrap_or(Error::Stopped));
+        }
         let mut results = results.into_iter();
         let mut runs = Vec::with_capacity(self.policies.len());
         for _ in &self.policies {

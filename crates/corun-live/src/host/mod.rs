@@ -424,7 +424,11 @@ impl Host {
         let view = View { machine: &self.machine, threads: self.care.views(), now };
         let one = &mut self.hosted[policy];
         let answer = catch_unwind(AssertUnwindSafe(|| question(one.policy.as_mut(), &view)));
-        answer.map_err(|_| LiveError::PolicyPanicked { policy: one.name.clone() })
+        let answer = answer.map_err(|_| LiveError::PolicyPanicked { policy: one.name.clone() })?;
+        match one.policy.failure() {
+            None => Ok(answer),
+            Some(why) => Err(LiveError::Policy { policy: one.name.clone(), at: now, why }),
+        }
     }
 
     fn owns(&self, policy: usize, kind: ActionKind) -> bool {

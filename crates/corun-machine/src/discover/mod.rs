@@ -7,6 +7,9 @@ mod caches;
 mod cpus;
 mod device_tree;
 mod files;
+mod hwloc;
+#[cfg(test)]
+mod hwloc_tests;
 mod kinds;
 mod nodes;
 mod tree;

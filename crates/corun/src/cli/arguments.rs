@@ -420,6 +420,13 @@ pub(crate) struct CompareArgs {
     /// Also write an HTML page
     #[arg(long, value_name = "FILE.html")]
     pub(crate) report: Option<PathBuf>,
+    /// Also write who ran where when under each policy, with the first seed, for a trace viewer
+    /// (ui.perfetto.dev)
+    #[arg(long, value_name = "FILE.json")]
+    pub(crate) trace: Option<PathBuf>,
+    /// Also write every figure as a row of its own: workload, policy, app, property, value
+    #[arg(long, value_name = "FILE.csv")]
+    pub(crate) long: Option<PathBuf>,
 }
 
 /// `corun replay`.

@@ -326,3 +326,24 @@ fn casc_acts_on_the_multithreaded_chip_where_there_is_a_choice() {
     let few = on_the_chip(&fixture, 2);
     assert_eq!(slowdowns(&few, "casc"), slowdowns(&few, "linux-default"));
 }
+
+#[test]
+fn a_trace_and_a_long_table_are_written_beside_the_result() {
+    let fixture = Fixture::new();
+    let more = ["--policy", "linux-default,dio", "--trace", "trace.json", "--long", "long.csv"];
+    let document = compare(&fixture, &[&more[..], &["--format", "json"]].concat()).json();
+    let trace: Value = serde_json::from_str(&read(&fixture, "trace.json")).unwrap();
+    let events = trace["traceEvents"].as_array().unwrap();
+    let named = events.iter().filter(|one| one["name"] == "process_name").count();
+    assert_eq!(named, 2, "a process each policy");
+    let long = read(&fixture, "long.csv");
+    let mut lines = long.lines();
+    assert_eq!(lines.next(), Some("workload,policy,app,property,value"));
+    let stp = row(&document, "dio")["stp"].as_f64().unwrap();
+    assert!(lines.clone().any(|line| line == format!("mix,dio,,stp,{stp}")), "{long}");
+    assert_eq!(lines.filter(|line| line.contains(",slowdown,")).count(), 4 * 5);
+}
+
+fn read(fixture: &Fixture, file: &str) -> String {
+    std::fs::read_to_string(fixture.path(file)).unwrap()
+}

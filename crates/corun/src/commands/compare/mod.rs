@@ -3,10 +3,13 @@
 mod to_report;
 mod view;
 
-use corun_compare::{Asked, Chosen, Hooks, RowKind, Setup, TimeLine, time_line};
+use std::path::Path;
+
+use corun_compare::{Asked, Chosen, Hooks, RowKind, Setup, TimeLine, time_line, trace_document};
 use corun_machine::Machine;
 use corun_model::ModelOptions;
 use corun_profile::{Fault, Library, Mix, MixSource};
+use corun_sim::RunResult;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use self::view::View;
@@ -22,7 +25,7 @@ pub(super) use corun_compare::{Compared, Comparison};
 const OPTIMUM_LIMIT_S: f64 = 60.0;
 
 pub(super) fn run(arguments: &CompareArgs) -> Outcome<String> {
-    if let Some(path) = &arguments.report {
+    for path in [&arguments.report, &arguments.trace, &arguments.long].into_iter().flatten() {
         check_target(path)?;
     }
     let cancel = Cancel::on_signal()?;
@@ -47,7 +50,27 @@ pub(super) fn run(arguments: &CompareArgs) -> Outcome<String> {
         cancel.check()?;
         write_file(path, page.as_bytes())?;
     }
+    if let Some(path) = &arguments.trace {
+        let runs: Vec<(&str, &RunResult)> = setup
+            .policies
+            .iter()
+            .zip(&compared.runs)
+            .filter_map(|(policy, runs)| Some((policy.name(), runs.first()?)))
+            .collect();
+        let document = trace_document(setup.model.machine(), &runs);
+        write_file(path, json(&document)?.as_bytes())?;
+    }
+    if let Some(path) = &arguments.long {
+        let text = view::long_csv(&comparison.long(&workload(arguments, comparison)))?;
+        write_file(path, text.as_bytes())?;
+    }
     Ok(text)
+}
+
+/// What a mix is called in a long table: its file, or its programs.
+fn workload(arguments: &CompareArgs, comparison: &Comparison) -> String {
+    let file = arguments.mix.as_deref().and_then(Path::file_stem);
+    file.map_or_else(|| comparison.apps.join("+"), |stem| stem.to_string_lossy().into_owned())
 }
 
 /// A comparison that a study asks for.

@@ -2,7 +2,7 @@
 
 use std::ops::Deref;
 
-use corun_compare::{Comparison, RowKind};
+use corun_compare::{Comparison, LongRow, RowKind};
 
 use crate::failure::Outcome;
 use crate::output::{Align, counted, csv_rows, table};
@@ -16,6 +16,16 @@ impl Deref for View<'_> {
     fn deref(&self) -> &Comparison {
         self.0
     }
+}
+
+/// The long table as CSV.
+pub(super) fn long_csv(rows: &[LongRow]) -> Outcome<String> {
+    let row = |one: &LongRow| {
+        let (workload, policy, app) = (one.workload.clone(), one.policy.clone(), one.app.clone());
+        vec![workload, policy, app, one.property.to_owned(), one.value.to_string()]
+    };
+    let rows: Vec<Vec<String>> = rows.iter().map(row).collect();
+    csv_rows(&["workload", "policy", "app", "property", "value"], &rows)
 }
 
 fn figure(value: Option<f64>, decimals: usize) -> String {

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use corun_compare::{library, machine};
+use corun_compare::{library, machine, table_of};
 use corun_model::{Model, ModelOptions};
-use corun_profile::{Profile, ProfileData, export_csv};
+use corun_profile::{Profile, export_csv};
 
 use super::TABLE_MACHINE;
 use crate::cancel::Cancel;
@@ -29,16 +29,9 @@ pub(super) fn run(arguments: &ExportArgs) -> Outcome<String> {
     let mut tables = Vec::with_capacity(chosen.len());
     for profile in chosen {
         cancel.check()?;
-        tables.push(match &profile.data {
-            ProfileData::Table(table) if table.measured_on().machine == model.machine().name() => {
-                profile.clone()
-            }
-            _ => {
-                derived += 1;
-                let data = ProfileData::Table(model.solo_table(profile)?);
-                Profile { name: profile.name.clone(), data }
-            }
-        });
+        let (table, is_derived) = table_of(&model, profile)?;
+        derived += usize::from(is_derived);
+        tables.push(table);
     }
     write_file(&arguments.output, export_csv(&tables).as_bytes())?;
     let measured = tables.len() - derived;

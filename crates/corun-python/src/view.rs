@@ -1,0 +1,307 @@
+//! What a policy sees, as Python objects.
+
+use corun_machine::{CpuId, CpuSet};
+use corun_policy as policy;
+use pyo3::prelude::*;
+use pyo3::types::PyFrozenSet;
+
+use crate::machine::Machine;
+
+/// All that a policy sees at one moment.
+#[pyclass(frozen, get_all, module = "corun")]
+pub(crate) struct View {
+    machine: Py<Machine>,
+    threads: Vec<Py<Thread>>,
+    now_s: f64,
+}
+
+impl View {
+    pub(crate) fn of(
+        py: Python<'_>,
+        view: &policy::View<'_>,
+        machine: &Py<Machine>,
+    ) -> PyResult<Self> {
+        let thread = |one: &policy::ThreadView| Py::new(py, Thread { own: one.clone() });
+        Ok(Self {
+            machine: machine.clone_ref(py),
+            threads: view.threads.iter().map(thread).collect::<PyResult<_>>()?,
+            now_s: view.now.as_secs_f64(),
+        })
+    }
+}
+
+#[pymethods]
+impl View {
+    /// A thread by its number; None where there is no such thread (any more).
+    fn thread(&self, py: Python<'_>, id: u64) -> Option<Py<Thread>> {
+        let found = self.threads.iter().find(|one| one.get().own.id.0 == id);
+        found.map(|one| one.clone_ref(py))
+    }
+}
+
+/// A thread as a policy sees it.
+#[pyclass(frozen, module = "corun")]
+pub(crate) struct Thread {
+    own: policy::ThreadView,
+}
+
+fn numbers<'py>(py: Python<'py>, cpus: &CpuSet) -> PyResult<Bound<'py, PyFrozenSet>> {
+    PyFrozenSet::new(py, cpus.iter().map(|CpuId(number)| number))
+}
+
+#[pymethods]
+impl Thread {
+    #[getter]
+    fn id(&self) -> u64 {
+        self.own.id.0
+    }
+
+    #[getter]
+    fn process(&self) -> u64 {
+        self.own.process.0
+    }
+
+    #[getter]
+    fn program(&self) -> &str {
+        &self.own.program
+    }
+
+    #[getter]
+    fn weight(&self) -> f64 {
+        self.own.weight
+    }
+
+    #[getter]
+    fn important(&self) -> bool {
+        self.own.important
+    }
+
+    #[getter]
+    fn state(&self) -> &'static str {
+        match self.own.state {
+            policy::ThreadState::Running => "running",
+            policy::ThreadState::Runnable => "runnable",
+            policy::ThreadState::Sleeping => "sleeping",
+        }
+    }
+
+    #[getter]
+    fn cpu(&self) -> Option<u32> {
+        self.own.cpu.map(|cpu| cpu.0)
+    }
+
+    #[getter]
+    fn may_run_on<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyFrozenSet>> {
+        numbers(py, &self.own.may_run_on)
+    }
+
+    #[getter]
+    fn allowed<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyFrozenSet>> {
+        numbers(py, &self.own.allowed)
+    }
+
+    #[getter]
+    fn counters(&self) -> Counters {
+        Counters { own: self.own.counters }
+    }
+
+    #[getter]
+    fn counted(&self) -> Counted {
+        let own = &self.own.counted;
+        Counted {
+            cpu_s: own.cpu_s,
+            instructions: own.instructions,
+            cycles: own.cycles,
+            llc_references: own.llc_references,
+            llc_misses: own.llc_misses,
+            memory_stall_cycles: own.memory_stall_cycles,
+        }
+    }
+
+    #[getter]
+    fn solo(&self) -> Option<SoloFigures> {
+        self.own.solo.map(|own| SoloFigures {
+            llc_mpki: own.llc_mpki,
+            llc_apki: own.llc_apki,
+            instructions_per_s: own.instructions_per_s,
+            memory_bytes_per_s: own.memory_bytes_per_s,
+            numa_penalty: own.numa_penalty,
+            speedup_factor: own.speedup_factor,
+        })
+    }
+
+    #[getter]
+    fn by_ways(&self) -> Option<Vec<WaysPoint>> {
+        let curve = self.own.by_ways.as_ref()?;
+        let point = |one: &policy::WaysPoint| WaysPoint {
+            slowdown: one.slowdown,
+            ipc: one.ipc,
+            llc_mpki: one.llc_mpki,
+            llc_mpkc: one.llc_mpkc,
+            bytes_per_s: one.bytes_per_s,
+            memory_stalls: one.memory_stalls,
+        };
+        Some(curve.points().iter().map(point).collect())
+    }
+
+    #[getter]
+    fn llc_occupancy_bytes(&self) -> Option<f64> {
+        self.own.llc_occupancy_bytes
+    }
+
+    #[getter]
+    fn pages_by_node(&self) -> Vec<f64> {
+        self.own.pages_by_node.clone()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Thread({}, {:?})", self.own.id.0, self.own.program)
+    }
+}
+
+/// What was counted for a thread in the last interval, as rates.
+#[pyclass(frozen, module = "corun")]
+pub(crate) struct Counters {
+    own: policy::Counters,
+}
+
+#[pymethods]
+impl Counters {
+    #[getter]
+    fn cpu_share(&self) -> Option<f64> {
+        self.own.cpu_share
+    }
+
+    #[getter]
+    fn instructions_per_s(&self) -> Option<f64> {
+        self.own.instructions_per_s
+    }
+
+    #[getter]
+    fn cycles_per_s(&self) -> Option<f64> {
+        self.own.cycles_per_s
+    }
+
+    #[getter]
+    fn llc_references_per_s(&self) -> Option<f64> {
+        self.own.llc_references.map(|one| one.per_s)
+    }
+
+    #[getter]
+    fn llc_misses_per_s(&self) -> Option<f64> {
+        self.own.llc_misses.map(|one| one.per_s)
+    }
+
+    #[getter]
+    fn llc_misses_with_prefetch(&self) -> Option<bool> {
+        self.own.llc_misses.map(|one| one.scope == policy::Scope::DemandAndPrefetch)
+    }
+
+    #[getter]
+    fn l1_accesses_per_s(&self) -> Option<f64> {
+        self.own.l1_accesses_per_s
+    }
+
+    #[getter]
+    fn branches_per_s(&self) -> Option<f64> {
+        self.own.branches_per_s
+    }
+
+    #[getter]
+    fn memory_bytes_per_s(&self) -> Option<f64> {
+        self.own.memory_bytes_per_s
+    }
+
+    #[getter]
+    fn memory_stall_share(&self) -> Option<f64> {
+        self.own.memory_stall_share
+    }
+
+    #[getter]
+    fn memory_retries_per_s(&self) -> Option<f64> {
+        self.own.memory_retries_per_s
+    }
+
+    #[getter]
+    fn llc_mpki(&self) -> Option<f64> {
+        self.own.llc_mpki()
+    }
+
+    #[getter]
+    fn llc_apki(&self) -> Option<f64> {
+        self.own.llc_apki()
+    }
+
+    #[getter]
+    fn llc_mpkc(&self) -> Option<f64> {
+        self.own.llc_mpkc()
+    }
+
+    #[getter]
+    fn ipc(&self) -> Option<f64> {
+        self.own.ipc()
+    }
+}
+
+/// What was counted for a thread since it came.
+#[pyclass(frozen, get_all, module = "corun")]
+pub(crate) struct Counted {
+    cpu_s: Option<f64>,
+    instructions: Option<f64>,
+    cycles: Option<f64>,
+    llc_references: Option<f64>,
+    llc_misses: Option<f64>,
+    memory_stall_cycles: Option<f64>,
+}
+
+/// Figures of a program alone on this machine.
+#[pyclass(frozen, get_all, module = "corun")]
+pub(crate) struct SoloFigures {
+    llc_mpki: f64,
+    llc_apki: f64,
+    instructions_per_s: f64,
+    memory_bytes_per_s: f64,
+    numa_penalty: Option<f64>,
+    speedup_factor: Option<f64>,
+}
+
+/// Figures of a program alone with some ways of an LLC.
+#[pyclass(frozen, get_all, module = "corun")]
+pub(crate) struct WaysPoint {
+    slowdown: f64,
+    ipc: f64,
+    llc_mpki: f64,
+    llc_mpkc: f64,
+    bytes_per_s: f64,
+    memory_stalls: f64,
+}
+
+/// Something that happened to a thread.
+#[pyclass(frozen, get_all, module = "corun")]
+pub(crate) struct Event {
+    kind: &'static str,
+    thread: Option<u64>,
+    on: Vec<u64>,
+    off: Vec<u64>,
+}
+
+impl Event {
+    pub(crate) fn of(event: &policy::Event) -> Self {
+        let about = |kind, thread: &policy::ThreadId| Self {
+            kind,
+            thread: Some(thread.0),
+            on: Vec::new(),
+            off: Vec::new(),
+        };
+        match event {
+            policy::Event::Arrived(thread) => about("arrived", thread),
+            policy::Event::Exited(thread) => about("exited", thread),
+            policy::Event::Slept(thread) => about("slept", thread),
+            policy::Event::Woke(thread) => about("woke", thread),
+            policy::Event::Switched { on, off } => {
+                let ids = |threads: &[policy::ThreadId]| threads.iter().map(|one| one.0).collect();
+                Self { kind: "switched", thread: None, on: ids(on), off: ids(off) }
+            }
+        }
+    }
+}
