@@ -51,6 +51,7 @@ from corun.policies import (
 )
 from corun.questions import compare, partition, place, predict, simulate
 from corun.results import Comparison, Partition, Placement, Run
+from corun.sweeps import SweepResult, sweep
 
 __all__ = [
     "Allow",
@@ -84,6 +85,7 @@ __all__ = [
     "SetWeight",
     "SoloFigures",
     "Swap",
+    "SweepResult",
     "Thread",
     "View",
     "WaysPoint",
@@ -98,6 +100,7 @@ __all__ = [
     "read_csv",
     "read_workloads",
     "simulate",
+    "sweep",
     "write_csv",
     "write_workloads",
 ]

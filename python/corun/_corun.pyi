@@ -1,7 +1,7 @@
 """The native part of corun. Documents cross as JSON text; `corun` reads them."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, final
 
 import numpy as np
@@ -22,7 +22,11 @@ __all__ = [
     "Node",
     "Profile",
     "Run",
+    "Searcher",
+    "SharedSearch",
     "SoloFigures",
+    "Sweep",
+    "SweepRunner",
     "Thread",
     "View",
     "WaysPoint",
@@ -305,6 +309,83 @@ def predict(
 def partition(
     wanted: Any, machine: Machine, library: Library, options: ModelOptions | None
 ) -> str: ...
+
+@final
+class Sweep:
+    """A sweep with all that it needs, and its results' folder."""
+
+    @staticmethod
+    def of_file(
+        path: str | os.PathLike[str], folder: str | os.PathLike[str], out: str | os.PathLike[str]
+    ) -> Sweep: ...
+    @staticmethod
+    def of_json(
+        text: str, folder: str | os.PathLike[str], out: str | os.PathLike[str]
+    ) -> Sweep: ...
+    @property
+    def plan(self) -> bytes: ...
+    @property
+    def tasks(self) -> int: ...
+    @property
+    def unfit(self) -> list[str]: ...
+    def pending(self) -> list[int]: ...
+    def run_here(
+        self, pending: list[int], jobs: int, tell: Callable[[int], None] | None
+    ) -> None: ...
+    def add(self, answers: bytes) -> int: ...
+    def add_failed(self, tasks: list[int], why: str) -> None: ...
+    def flush(self) -> None: ...
+    def finish(self) -> int: ...
+    @property
+    def _rows(self) -> str: ...
+    @property
+    def _summary(self) -> str: ...
+
+@final
+class SweepRunner:
+    """Does tasks of a plan, in whatever process."""
+
+    def __new__(cls, plan: bytes) -> Self: ...
+    def answer(self, tasks: list[int]) -> bytes: ...
+    def stop(self) -> None: ...
+
+@final
+class SharedSearch:
+    """Who coordinates a search for the best placement by several processes."""
+
+    def __new__(
+        cls,
+        apps: list[str],
+        policy: str,
+        machine: Machine,
+        library: Library,
+        objective: str,
+        workers: int,
+        slice_s: float,
+        options: ModelOptions | None,
+    ) -> Self: ...
+    @property
+    def question(self) -> bytes: ...
+    @property
+    def hash(self) -> str: ...
+    def next_batch(self) -> tuple[int, bytes] | None: ...
+    def finish(self, report: bytes) -> None: ...
+    def lost(self, id: int) -> None: ...
+    def tighten(self, news: bytes) -> None: ...
+    @property
+    def done(self) -> bool: ...
+    @property
+    def parts_open(self) -> int: ...
+    def answer(self) -> tuple[str, int, int]: ...
+
+@final
+class Searcher:
+    """A worker of a search."""
+
+    def __new__(cls, question: bytes, hear: Callable[[bytes], None]) -> Self: ...
+    def work(self, batch: bytes) -> bytes: ...
+    def tighten(self, news: bytes) -> None: ...
+    def stop(self) -> None: ...
 
 @final
 class View:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
-from typing import Union
+from typing import TYPE_CHECKING, Union
 
 from corun import _corun
 from corun.mixes import (
@@ -20,11 +20,17 @@ from corun.mixes import (
 from corun.policies import Policy
 from corun.results import Comparison, Partition, Placement, Run
 
+if TYPE_CHECKING:
+    from distributed import Client
+
 #: A policy by name, an object, or a class.
 PolicyLike = Union[str, Policy, type[Policy]]
 
 #: The machine of a question about placements that names none.
 DEFAULT_MACHINE = "xeon-x5365"
+
+#: A worker gives back what it has not looked into after so many seconds.
+SLICE_S = 1.0
 
 #: The machine of a question about partitions that names none.
 PARTITION_MACHINE = "xeon-gold-6138"
@@ -126,6 +132,7 @@ def place(
     seed: int = 1,
     time_limit_s: float | None = None,
     options: _corun.ModelOptions | None = None,
+    dask: Client | str | None = None,
 ) -> Placement:
     """One placement of programs, each on a CPU of its own.
 
@@ -142,7 +149,25 @@ def place(
         Seed of the policies that draw at random.
     time_limit_s
         A search ends after so many seconds and gives the best found. None: no limit.
+    dask
+        A Dask client, or a scheduler's address: its workers search ``optimal`` (or ``worst``) in
+        parts, with the same answer.
     """
+    if dask is not None:
+        from corun.dask import connected, run_search, threads_of
+
+        with connected(dask) as client:
+            search = _corun.SharedSearch(
+                names_of(apps),
+                policy if isinstance(policy, str) else getattr(policy, "name", repr(policy)),
+                machine_of(machine),
+                library_of(profiles, apps),
+                objective,
+                threads_of(client),
+                SLICE_S,
+                options,
+            )
+            return Placement(run_search(client, search, time_limit_s=time_limit_s)[0])
     document = _corun.place(
         names_of(apps),
         policy,

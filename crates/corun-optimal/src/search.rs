@@ -158,7 +158,7 @@ impl<'w, C: Contention> Walk<'w, C> {
     fn take(&mut self, found: Candidate) {
         if self.best.as_ref().is_none_or(|best| found.beats(best)) {
             if let Some(others) = &self.others {
-                others.incumbent.tighten(&found);
+                others.incumbent.found(&found);
             }
             self.best = Some(found);
         }

@@ -17,12 +17,12 @@ pub struct FileError {
 
 impl FileError {
     /// An error about the file as a whole.
-    pub(crate) fn whole(file: &str, why: impl Into<String>) -> Self {
+    pub fn whole(file: &str, why: impl Into<String>) -> Self {
         Self { file: file.to_owned(), line: None, field: String::new(), why: why.into() }
     }
 
     /// An error at a line.
-    pub(crate) fn at(file: &str, line: u64, field: &str, why: impl Into<String>) -> Self {
+    pub fn at(file: &str, line: u64, field: &str, why: impl Into<String>) -> Self {
         Self { file: file.to_owned(), line: Some(line), field: field.to_owned(), why: why.into() }
     }
 }
@@ -69,12 +69,12 @@ pub struct Fault {
 
 impl Fault {
     /// A fault of the value itself; the callers above put their steps before it.
-    pub(crate) fn here(why: impl Into<String>) -> Self {
+    pub fn here(why: impl Into<String>) -> Self {
         Self { path: Vec::new(), why: why.into() }
     }
 
     /// The same fault seen from the table or array that holds the value.
-    pub(crate) fn under(mut self, step: Step) -> Self {
+    pub fn under(mut self, step: Step) -> Self {
         self.path.insert(0, step);
         self
     }

@@ -34,3 +34,4 @@ pub use recording::{
 };
 pub use solo_csv::{export_csv, import_csv};
 pub use solo_table::{Extension, MeasuredOn, SoloFigures, SoloReading, SoloRow, SoloTable};
+pub use toml_document::TomlDocument;

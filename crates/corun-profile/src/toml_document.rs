@@ -12,7 +12,8 @@ use toml::de::{DeArray, DeTable, DeValue};
 use crate::bad_input::{Fault, FileError, Step, line_at};
 
 /// A TOML text and where its values stand.
-pub(crate) struct TomlDocument<'t> {
+#[derive(Debug)]
+pub struct TomlDocument<'t> {
     file: &'t str,
     text: &'t str,
     tree: DeTable<'t>,
@@ -20,7 +21,10 @@ pub(crate) struct TomlDocument<'t> {
 
 impl<'t> TomlDocument<'t> {
     /// Parses the text; `file` is named in errors.
-    pub(crate) fn parse(text: &'t str, file: &'t str) -> Result<Self, FileError> {
+    ///
+    /// # Errors
+    /// [`FileError`] with its line when it is no TOML.
+    pub fn parse(text: &'t str, file: &'t str) -> Result<Self, FileError> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         match DeTable::parse(text) {
             Ok(tree) => Ok(Self { file, text, tree: tree.into_inner() }),
@@ -35,7 +39,10 @@ impl<'t> TomlDocument<'t> {
 
     /// Checks the key `version` before the rest, so that a file of a later version is told apart
     /// from a broken one. An absent one is accepted where `required` is false.
-    pub(crate) fn check_version(&self, supported: u32, required: bool) -> Result<(), FileError> {
+    ///
+    /// # Errors
+    /// [`FileError`] when it is another, or missing where it is required.
+    pub fn check_version(&self, supported: u32, required: bool) -> Result<(), FileError> {
         let expected = format!("expected {supported}, the version this build reads");
         let Some(value) = self.tree.get("version") else {
             if !required {
@@ -55,7 +62,10 @@ impl<'t> TomlDocument<'t> {
     }
 
     /// Reads the document as a type.
-    pub(crate) fn read<T: DeserializeOwned>(&self) -> Result<T, FileError> {
+    ///
+    /// # Errors
+    /// [`FileError`] with line and field: a key missing, unknown or of the wrong type.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T, FileError> {
         toml::from_str(self.text).map_err(|error| {
             let span = error.span();
             let field = span.as_ref().map(|span| self.field_at(span)).unwrap_or_default();
@@ -65,7 +75,7 @@ impl<'t> TomlDocument<'t> {
     }
 
     /// The file error of a fault found in what was read.
-    pub(crate) fn locate(&self, fault: &Fault) -> FileError {
+    pub fn locate(&self, fault: &Fault) -> FileError {
         let span = self.span_of(&fault.path);
         FileError { field: fault.field(), ..self.error(span, fault.why.clone()) }
     }

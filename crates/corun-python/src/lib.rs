@@ -18,6 +18,8 @@ mod plan;
 mod policy;
 mod profile;
 mod run;
+mod search;
+mod sweep;
 mod view;
 
 use pyo3::prelude::*;
@@ -47,6 +49,10 @@ mod _corun {
     use super::profile::{Library, Profile};
     #[pymodule_export]
     use super::run::{Run, simulate};
+    #[pymodule_export]
+    use super::search::{Searcher, SharedSearch};
+    #[pymodule_export]
+    use super::sweep::{Sweep, SweepRunner};
     #[pymodule_export]
     use super::view::{Counted, Counters, Event, SoloFigures, Thread, View, WaysPoint};
 

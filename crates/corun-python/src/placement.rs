@@ -12,7 +12,7 @@ use crate::options::ModelOptions;
 use crate::policy::{self, Slot, with_cause};
 use crate::profile::Library;
 
-fn objective(name: &str) -> PyResult<Objective> {
+pub(crate) fn objective(name: &str) -> PyResult<Objective> {
     let known = Objective::NAMED.into_iter().find(|(known, _)| *known == name);
     known.map(|(_, objective)| objective).ok_or_else(|| {
         let names = Objective::NAMED.into_iter().map(|(name, _)| name);

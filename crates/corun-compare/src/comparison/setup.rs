@@ -117,6 +117,23 @@ impl Setup {
     ) -> Result<Self> {
         let model = Arc::new(Model::new(Arc::new(machine), options)?);
         let loaded = load(mix, source, library, &model)?;
+        Self::on(model, library, &loaded, mix, source, seeds, policies)
+    }
+
+    /// A mix of programs that were loaded on a model before, by name, so that many mixes can share
+    /// what that takes.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn on(
+        model: Arc<Model>,
+        library: &Library,
+        loaded: &BTreeMap<String, Arc<LoadedProgram>>,
+        mix: &Mix,
+        source: Option<&MixSource>,
+        seeds: u32,
+        policies: Vec<Chosen>,
+    ) -> Result<Self> {
         let mut apps = apps_from_mix(mix, model.machine(), |name| loaded.get(name).cloned())
             .map_err(|error| app_failure(mix, source, error))?;
         name_apart(&mut apps);

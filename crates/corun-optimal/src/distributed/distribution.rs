@@ -213,6 +213,14 @@ impl Distribution {
         Ok(())
     }
 
+    /// Takes a placement that was found in a pass, before its batch is reported. One of another
+    /// pass is ignored.
+    pub fn tighten(&mut self, pass: &Pass, found: &Candidate) {
+        if *pass == self.pass && found.beats(&self.best) {
+            self.best = found.clone();
+        }
+    }
+
     /// Takes back the parts of a batch whose worker is gone; somebody else will look into them.
     pub fn lost(&mut self, id: u64) {
         if let Some(parts) = self.out.remove(&id) {
@@ -256,6 +264,11 @@ impl Distribution {
     /// Batches that workers have.
     pub fn batches_out(&self) -> usize {
         self.out.len()
+    }
+
+    /// The present pass.
+    pub fn pass(&self) -> &Pass {
+        &self.pass
     }
 
     /// Parts that nobody looks into at present.

@@ -293,7 +293,8 @@ pub(crate) struct PredictArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   corun place --machine xeon-x5365 --apps a,b,c,d --policy optimal
-  corun place --machine xeon-x5365 --apps a,b,c,d --policy di --format json")]
+  corun place --machine xeon-x5365 --apps a,b,c,d --policy di --format json
+  corun place --machine 4x4.toml --apps a,b,c,.. --policy optimal --dask tcp://head:8786")]
 pub(crate) struct PlaceArgs {
     #[command(flatten)]
     pub(crate) programs: ProgramArgs,
@@ -309,6 +310,9 @@ pub(crate) struct PlaceArgs {
     /// Stop the search for the optimum after so long and give the best found
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) time_limit: Option<f64>,
+    /// Address of a Dask scheduler whose workers search the optimum, or `local` for processes on this machine
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) dask: Option<String>,
     #[command(flatten)]
     pub(crate) model: ModelArgs,
     /// How it is written

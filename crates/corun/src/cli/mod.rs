@@ -2,6 +2,7 @@
 
 mod arguments;
 mod hosting;
+mod sweeping;
 mod values;
 mod watching;
 
@@ -15,6 +16,7 @@ pub(crate) use arguments::{
 pub(crate) use hosting::{
     CheckConfigArgs, CountersName, DaemonArgs, HostArgs, RunArgs, StandInArgs,
 };
+pub(crate) use sweeping::SweepArgs;
 pub(crate) use values::{
     CacheForm, DocumentFormat, IndexName, LineFormat, PerName, SortBy, TableFormat, TreeFormat,
     UntilName,
@@ -66,6 +68,8 @@ pub(crate) enum Command {
     Partition(PartitionArgs),
     /// Policies side by side on a simulated machine, with the best and worst placement there is
     Compare(CompareArgs),
+    /// Many comparisons at once: machines x mixes x policies x seeds, here or on a Dask cluster
+    Sweep(SweepArgs),
     /// Start programs here and schedule them; undo everything at the end
     Run(RunArgs),
     /// Schedule what already runs here, as a service; changes nothing until told to

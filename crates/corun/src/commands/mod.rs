@@ -3,6 +3,7 @@
 mod ab;
 mod compare;
 mod daemon;
+mod dask;
 mod decide;
 mod decisions;
 mod doctor;
@@ -20,6 +21,7 @@ mod run;
 mod stand_in;
 mod stat;
 mod study;
+mod sweep;
 mod top;
 mod topology;
 mod watching;
@@ -39,6 +41,7 @@ pub(crate) fn run(command: &Command) -> Outcome<String> {
         Command::Place(arguments) => place::run(arguments),
         Command::Partition(arguments) => partition::run(arguments),
         Command::Compare(arguments) => compare::run(arguments),
+        Command::Sweep(arguments) => sweep::run(arguments),
         Command::Run(arguments) => run::run(arguments),
         Command::Daemon(arguments) => daemon::run(arguments),
         Command::CheckConfig(arguments) => daemon::check(arguments),

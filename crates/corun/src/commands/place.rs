@@ -1,13 +1,20 @@
 //! `corun place`: one placement, by a policy or a search.
 
-use corun_compare::{Placer, Scenario, library, machine};
+use anyhow::Context as _;
+use corun_compare::{Placement, Placer, Proof, Scenario, given, library, machine};
+use serde::Deserialize;
+use serde_json::json;
 
+use super::dask::handed_over;
 use super::placement::write;
 use crate::cancel::Cancel;
 use crate::cli::{PlaceArgs, model_options};
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 
 pub(super) fn run(arguments: &PlaceArgs) -> Outcome<String> {
+    if let Some(address) = &arguments.dask {
+        return on_dask(arguments, address);
+    }
     let placer = Placer::named(&arguments.policy, arguments.seed, arguments.time_limit)?;
     let programs = &arguments.programs;
     let machine = machine(&programs.machine)?;
@@ -18,4 +25,56 @@ pub(super) fn run(arguments: &PlaceArgs) -> Outcome<String> {
     let cancel = Cancel::on_signal()?;
     let objective = arguments.objective.objective();
     write(&placer.place(&scenario, objective, cancel.flag())?, arguments.format)
+}
+
+/// What the workers of a cluster found.
+#[derive(Debug, Deserialize)]
+struct Found {
+    /// Each program's CPU, the machine's own number.
+    cpu: Vec<u32>,
+    gap: Option<f64>,
+    proven: Option<bool>,
+    solver_seconds: Option<f64>,
+}
+
+fn on_dask(arguments: &PlaceArgs, address: &str) -> Outcome<String> {
+    let name = arguments.policy.as_str();
+    if !matches!(Placer::named(name, 1, None)?, Placer::Search(..)) {
+        let message = format!("policy `{name}` decides in one process: --dask is for searches");
+        return Err(Failure::input(message).hint("--policy optimal, --policy worst"));
+    }
+    let programs = &arguments.programs;
+    let machine = machine(&programs.machine)?;
+    let library = library(programs.profiles.as_deref())?;
+    let options = model_options(&arguments.model);
+    let scenario = Scenario::new(machine, &library, &programs.apps, options)?;
+    scenario.one_cpu_each()?;
+    let mut profiles: Vec<String> = scenario.profiles.iter().map(|one| one.to_toml()).collect();
+    profiles.sort_unstable();
+    profiles.dedup();
+    let pbbcache = arguments.model.compat.is_some();
+    let objective = arguments.objective.objective();
+    let question = json!({
+        "machine": scenario.machine().to_toml(),
+        "profiles": profiles,
+        "apps": programs.apps.iter().map(|app| app.trim()).collect::<Vec<_>>(),
+        "policy": name,
+        "objective": objective.name(),
+        "time_limit_s": arguments.time_limit,
+        "options": {
+            "space": (!pbbcache).then(|| options.space.to_string()),
+            "bandwidth": (!pbbcache).then(|| options.bandwidth.to_string()),
+            "peak_mb_per_s": options.peak_mb_per_s,
+            "solo_peak_share": options.solo_peak_share.filter(|_| !pbbcache),
+            "compat": pbbcache.then_some("pbbcache"),
+        },
+    });
+    let words = ["place", "--address", address].map(str::to_owned);
+    let answer = handed_over(&words, &question.to_string())?;
+    let found: Found =
+        serde_json::from_str(&answer).context("no answer from python3 -m corun.dask")?;
+    let cpus = given(scenario.machine(), scenario.names.len(), &found.cpu)?;
+    let Found { gap, proven, solver_seconds, .. } = found;
+    let proof = Proof { gap, proven, solver_seconds };
+    write(&Placement::new(&scenario, &cpus, Some(name), objective, proof), arguments.format)
 }

@@ -16,6 +16,7 @@ mod replay;
 mod restore;
 mod stat;
 mod study;
+mod sweep;
 mod top;
 mod topology;
 mod usage;

@@ -1,0 +1,343 @@
+//! The description of a sweep, as a TOML file or a document. docs/scaling.md is its reference.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use corun_profile::{Fault, FileError, Method, Step, TomlDocument};
+use serde::Deserialize;
+
+use crate::task::Bound;
+
+/// The version of the description that this build reads.
+pub const DESCRIPTION_VERSION: u32 = 1;
+
+/// Most seeds a policy.
+const MOST_SEEDS: u64 = 10_000;
+
+/// What is to be asked: every machine with every mix, with every policy and every seed.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Description {
+    /// Version of the schema: 1, also where absent.
+    #[serde(default = "this_version")]
+    pub version: u32,
+    /// Presets, machine files or `this`.
+    pub machines: Vec<String>,
+    /// A table of solo figures, a profile or a folder of profiles; none: the shipped library.
+    #[serde(default)]
+    pub profiles: Option<PathBuf>,
+    /// Policies; none: bounds alone.
+    #[serde(default)]
+    pub policies: Vec<PolicyChoice>,
+    /// The seeds of each policy's runs.
+    #[serde(default)]
+    pub seeds: Seeds,
+    /// Rows of the best and the worst placement, and of random ones.
+    #[serde(default)]
+    pub bounds: Vec<Bound>,
+    /// Length of every program, in instructions; none: 150e9.
+    #[serde(default)]
+    pub instructions: Option<u64>,
+    /// When a run ends and what counts, of mixes that are not files.
+    #[serde(default)]
+    pub method: Method,
+    /// The model's choices.
+    #[serde(default)]
+    pub model: ModelChoice,
+    /// Mixes one by one.
+    #[serde(default)]
+    pub mix: Vec<ListedMix>,
+    /// All mixes of so many different programs.
+    #[serde(default)]
+    pub combinations: Vec<Combinations>,
+    /// Mixes drawn at random.
+    #[serde(default)]
+    pub random: Vec<DrawnMixes>,
+    /// Mixes drawn at random by class of program.
+    #[serde(default)]
+    pub classes: Vec<DrawnByClass>,
+    /// Files with a mix a line.
+    #[serde(default)]
+    pub workloads: Vec<WorkloadFile>,
+}
+
+/// A policy, by name or with parameters.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(untagged, expecting = "a policy's name, or { name = \"..\", parameters = { .. } }")]
+pub enum PolicyChoice {
+    /// `dio`, or two that act together, `dio+lfoc`.
+    Named(String),
+    /// With parameters.
+    Tuned(TunedPolicy),
+}
+
+/// A policy with parameters.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TunedPolicy {
+    /// One policy.
+    pub name: String,
+    /// By name; those not given keep their defaults.
+    #[serde(default)]
+    pub parameters: BTreeMap<String, f64>,
+}
+
+impl PolicyChoice {
+    /// The policy's name.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Named(name) => name,
+            Self::Tuned(tuned) => &tuned.name,
+        }
+    }
+}
+
+/// Which seeds.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(untagged, expecting = "a number of seeds, from 1 up, or a list of seeds")]
+pub enum Seeds {
+    /// From 1 to this.
+    Count(u64),
+    /// These.
+    Listed(Vec<u64>),
+}
+
+impl Default for Seeds {
+    fn default() -> Self {
+        Self::Count(1)
+    }
+}
+
+impl Seeds {
+    /// One by one.
+    pub fn each(&self) -> Vec<u64> {
+        match self {
+            Self::Count(count) => (1..=*count).collect(),
+            Self::Listed(listed) => listed.clone(),
+        }
+    }
+}
+
+/// The model's choices, by the names that the command line has.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ModelChoice {
+    /// Law of space in a shared cache.
+    pub space: Option<String>,
+    /// Model of bandwidth.
+    pub bandwidth: Option<String>,
+    /// Do as the public simulator does.
+    #[serde(default)]
+    pub pbbcache: bool,
+    /// Instead of the machine's, in MB/s (1e6 bytes a second).
+    pub peak_mb_per_s: Option<f64>,
+    /// The most that a program alone draws of a peak.
+    pub solo_peak_share: Option<f64>,
+}
+
+/// A mix by its programs, or a mix file.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ListedMix {
+    /// The name shown; none: the programs, or the file.
+    pub name: Option<String>,
+    /// Programs; one may stand again.
+    #[serde(default)]
+    pub apps: Vec<String>,
+    /// A mix file, beside the description or by its whole path.
+    pub file: Option<PathBuf>,
+}
+
+/// All mixes of `size` different programs.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Combinations {
+    /// Programs of a mix.
+    pub size: usize,
+    /// Out of these; none: the whole library.
+    #[serde(default)]
+    pub from: Vec<String>,
+}
+
+/// Mixes of programs drawn at random.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DrawnMixes {
+    /// Programs of a mix.
+    pub size: usize,
+    /// How many mixes.
+    pub count: usize,
+    /// The same seed draws the same mixes.
+    #[serde(default)]
+    pub seed: u64,
+    /// Out of these; none: the whole library.
+    #[serde(default)]
+    pub from: Vec<String>,
+    /// May a program stand in a mix twice?
+    #[serde(default)]
+    pub repeats: bool,
+}
+
+/// Mixes with so many programs of each class, drawn at random.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DrawnByClass {
+    /// How many mixes.
+    pub count: usize,
+    /// The same seed draws the same mixes.
+    #[serde(default)]
+    pub seed: u64,
+    /// On which machine programs are classified; none: the first of the sweep.
+    pub machine: Option<String>,
+    /// Streaming programs of a mix.
+    #[serde(default)]
+    pub streaming: usize,
+    /// Sensitive programs of a mix.
+    #[serde(default)]
+    pub sensitive: usize,
+    /// Light-sharing programs of a mix.
+    #[serde(default)]
+    pub light_sharing: usize,
+}
+
+/// A file with a mix a line: programs with commas between them.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WorkloadFile {
+    /// Beside the description, or by its whole path.
+    pub file: PathBuf,
+}
+
+fn this_version() -> u32 {
+    DESCRIPTION_VERSION
+}
+
+impl Description {
+    /// Reads a description's text; `file` is named in errors.
+    ///
+    /// # Errors
+    /// [`FileError`] with line and field: no TOML, another version, a key missing, unknown or of
+    /// the wrong type, or a number that cannot be.
+    pub fn from_toml(text: &str, file: &str) -> Result<Self, FileError> {
+        let document = TomlDocument::parse(text, file)?;
+        document.check_version(DESCRIPTION_VERSION, false)?;
+        let description: Self = document.read()?;
+        description.check().map_err(|fault| document.locate(&fault))?;
+        Ok(description)
+    }
+
+    /// Reads a description file.
+    ///
+    /// # Errors
+    /// [`FileError`] when it cannot be read, or as [`Self::from_toml`].
+    pub fn load(path: &Path) -> Result<Self, FileError> {
+        let file = path.display().to_string();
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| FileError::whole(&file, format!("cannot be read: {error}")))?;
+        Self::from_toml(&text, &file)
+    }
+
+    /// Reads a description as a JSON document, as other programs make it.
+    ///
+    /// # Errors
+    /// [`FileError`] as [`Self::from_toml`], without lines.
+    pub fn from_json(text: &str) -> Result<Self, FileError> {
+        let file = "the description";
+        let description: Self = serde_json::from_str(text)
+            .map_err(|error| FileError::whole(file, error.to_string()))?;
+        let whole = |fault: Fault| FileError {
+            field: fault.field(),
+            ..FileError::whole(file, fault.why.clone())
+        };
+        if description.version != DESCRIPTION_VERSION {
+            let found = description.version;
+            let why = format!("found {found}, expected {DESCRIPTION_VERSION}");
+            return Err(whole(refused("version", why)));
+        }
+        description.check().map_err(whole)?;
+        Ok(description)
+    }
+
+    fn check(&self) -> Result<(), Fault> {
+        if self.machines.is_empty() {
+            return Err(refused("machines", "found none, expected at least one"));
+        }
+        if self.policies.is_empty() && self.bounds.is_empty() {
+            return Err(refused("policies", "found none and no bounds, expected at least one"));
+        }
+        let seeds = self.seeds.each_len();
+        if seeds == 0 || seeds > MOST_SEEDS {
+            let why = format!("found {seeds} seeds, expected 1 to {MOST_SEEDS}");
+            return Err(refused("seeds", why));
+        }
+        if self.instructions == Some(0) {
+            return Err(refused("instructions", "found 0, expected a whole number >= 1"));
+        }
+        self.check_mixes()
+    }
+
+    fn check_mixes(&self) -> Result<(), Fault> {
+        let none = self.mix.is_empty()
+            && self.combinations.is_empty()
+            && self.random.is_empty()
+            && self.classes.is_empty()
+            && self.workloads.is_empty();
+        if none {
+            let why = "found no mix: expected [[mix]], [[combinations]], [[random]], [[classes]] \
+                       or [[workloads]]";
+            return Err(refused("mix", why));
+        }
+        for (index, mix) in self.mix.iter().enumerate() {
+            if mix.apps.is_empty() == mix.file.is_none() {
+                let why = "expected either apps or file";
+                return Err(inside("mix", index, "apps", why));
+            }
+        }
+        for (index, all) in self.combinations.iter().enumerate() {
+            positive("combinations", index, "size", all.size)?;
+        }
+        for (index, drawn) in self.random.iter().enumerate() {
+            positive("random", index, "size", drawn.size)?;
+            positive("random", index, "count", drawn.count)?;
+        }
+        for (index, drawn) in self.classes.iter().enumerate() {
+            positive("classes", index, "count", drawn.count)?;
+            let size = [drawn.streaming, drawn.sensitive, drawn.light_sharing];
+            let size = size.into_iter().fold(0, usize::saturating_add);
+            positive("classes", index, "sensitive", size)?;
+        }
+        Ok(())
+    }
+}
+
+impl Seeds {
+    fn each_len(&self) -> u64 {
+        match self {
+            Self::Count(count) => *count,
+            Self::Listed(listed) => listed.len() as u64,
+        }
+    }
+}
+
+/// Programs of a mix and mixes of a generator at most.
+const MOST: usize = 1_000_000;
+
+fn positive(
+    table: &'static str,
+    index: usize,
+    key: &'static str,
+    found: usize,
+) -> Result<(), Fault> {
+    if (1..=MOST).contains(&found) {
+        return Ok(());
+    }
+    Err(inside(table, index, key, format!("found {found}, expected 1 to {MOST}")))
+}
+
+fn inside(table: &'static str, index: usize, key: &'static str, why: impl Into<String>) -> Fault {
+    Fault { path: vec![Step::Key(table), Step::Index(index), Step::Key(key)], why: why.into() }
+}
+
+fn refused(key: &'static str, why: impl Into<String>) -> Fault {
+    Fault { path: vec![Step::Key(key)], why: why.into() }
+}

@@ -1,0 +1,246 @@
+//! Mixes from generators.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use corun_compare::{Error, Result};
+use corun_machine::Machine;
+use corun_model::{Model, ModelOptions};
+use corun_policy::{CacheClass, ClassLimits, classify, ways_curve};
+use corun_profile::{App, FileError, Library, MIX_FILE_VERSION, Mix};
+use rand::seq::{IndexedRandom, SliceRandom};
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64;
+
+use crate::description::{
+    Combinations, Description, DrawnByClass, DrawnMixes, ListedMix, WorkloadFile,
+};
+use crate::fingerprint;
+use crate::plan::once;
+
+/// A mix and the name shown.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Named {
+    pub(crate) name: String,
+    pub(crate) mix: Mix,
+}
+
+/// Where generators look things up.
+pub(crate) struct Sources<'a> {
+    pub(crate) description: &'a Description,
+    /// Paths are relative to it.
+    pub(crate) folder: &'a Path,
+    pub(crate) library: &'a Library,
+    pub(crate) most: usize,
+}
+
+impl Sources<'_> {
+    /// All mixes in the order of the description, each once.
+    ///
+    /// # Errors
+    /// A file that cannot be read, a generator that has too few programs to choose from, more than
+    /// `most` mixes.
+    pub(crate) fn mixes(&self, first_machine: &Machine) -> Result<Vec<Named>> {
+        let description = self.description;
+        let mut mixes = Vec::new();
+        for listed in &description.mix {
+            mixes.push(self.listed(listed)?);
+        }
+        for all in &description.combinations {
+            self.combinations(all, &mut mixes)?;
+        }
+        for drawn in &description.random {
+            self.drawn(drawn, &mut mixes)?;
+        }
+        for drawn in &description.classes {
+            self.by_class(drawn, first_machine, &mut mixes)?;
+        }
+        for file in &description.workloads {
+            self.workloads(file, &mut mixes)?;
+        }
+        once(&mut mixes, |named| fingerprint::of(&named.mix));
+        Ok(mixes)
+    }
+
+    fn of_apps(&self, name: Option<&str>, apps: Vec<String>) -> Result<Named> {
+        let apps: Vec<App> = apps
+            .iter()
+            .map(|app| App {
+                instructions: Some(
+                    self.description.instructions.unwrap_or(corun_profile::TABLE_INSTRUCTIONS),
+                ),
+                ..App::of_profile(app.trim())
+            })
+            .collect();
+        let shown: Vec<&str> = apps.iter().map(App::shown_name).collect();
+        let name = name.map_or_else(|| shown.join("+"), str::to_owned);
+        let mix = Mix {
+            version: MIX_FILE_VERSION,
+            machine: None,
+            seeds: None,
+            method: self.description.method,
+            apps,
+        };
+        mix.check().map_err(|fault| Error::input(format!("mix `{name}`: {fault}")))?;
+        Ok(Named { name, mix })
+    }
+
+    fn listed(&self, listed: &ListedMix) -> Result<Named> {
+        let Some(file) = &listed.file else {
+            return self.of_apps(listed.name.as_deref(), listed.apps.clone());
+        };
+        let path = self.folder.join(file);
+        let mut mix = Mix::load(&path)?;
+        for app in &mut mix.apps {
+            app.instructions = app.instructions.or(self.description.instructions);
+        }
+        let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+        let name = listed.name.clone().or(stem).unwrap_or_default();
+        Ok(Named { name, mix })
+    }
+
+    fn pool(&self, from: &[String]) -> Result<Vec<String>> {
+        if from.is_empty() {
+            return Ok(self.library.names().map(str::to_owned).collect());
+        }
+        from.iter().map(|name| Ok(self.library.get(name.trim())?.name.clone())).collect()
+    }
+
+    fn has_room(&self, found: usize) -> Result {
+        if found <= self.most {
+            return Ok(());
+        }
+        Err(Error::input(format!("found more than {} mixes: expected fewer", self.most))
+            .hint("[[random]] with a count and a seed, instead of all combinations"))
+    }
+
+    fn combinations(&self, all: &Combinations, mixes: &mut Vec<Named>) -> Result {
+        let pool = self.pool(&all.from)?;
+        enough(&pool, all.size, "[[combinations]]")?;
+        let mut places: Vec<usize> = (0..all.size).collect();
+        loop {
+            let apps = places.iter().map(|&place| pool[place].clone()).collect();
+            mixes.push(self.of_apps(None, apps)?);
+            self.has_room(mixes.len())?;
+            // The last place that can move on.
+            let Some(moves) =
+                (0..all.size).rev().find(|&at| places[at] + all.size - at < pool.len())
+            else {
+                return Ok(());
+            };
+            let next = places[moves] + 1;
+            for (offset, place) in places[moves..].iter_mut().enumerate() {
+                *place = next + offset;
+            }
+        }
+    }
+
+    fn drawn(&self, drawn: &DrawnMixes, mixes: &mut Vec<Named>) -> Result {
+        let pool = self.pool(&drawn.from)?;
+        let needed = if drawn.repeats { 1 } else { drawn.size };
+        enough(&pool, needed, "[[random]]")?;
+        let mut random = Pcg64::seed_from_u64(drawn.seed);
+        for _ in 0..drawn.count {
+            let apps: Vec<String> = if drawn.repeats {
+                (0..drawn.size).map(|_| pool[random.random_range(0..pool.len())].clone()).collect()
+            } else {
+                pool.sample(&mut random, drawn.size).cloned().collect()
+            };
+            mixes.push(self.of_apps(None, apps)?);
+            self.has_room(mixes.len())?;
+        }
+        Ok(())
+    }
+
+    fn by_class(
+        &self,
+        drawn: &DrawnByClass,
+        first_machine: &Machine,
+        mixes: &mut Vec<Named>,
+    ) -> Result {
+        let machine = match &drawn.machine {
+            Some(name) => machine_at(self.folder, name)?,
+            None => first_machine.clone(),
+        };
+        let model = Model::new(std::sync::Arc::new(machine), ModelOptions::default())?;
+        let mut by_class: BTreeMap<CacheClass, Vec<String>> = BTreeMap::new();
+        for profile in self.library.iter() {
+            let program = model.load(profile)?;
+            let curve = ways_curve(&model, &program, model.fastest_cpu(&program));
+            let curve = curve.ok_or_else(|| {
+                let machine = model.machine().name();
+                Error::input(format!("[[classes]]: the LLC of {machine} has no ways"))
+            })?;
+            let class = classify(&curve, &ClassLimits::default());
+            by_class.entry(class).or_default().push(profile.name.clone());
+        }
+        let wanted = [
+            (CacheClass::Streaming, drawn.streaming),
+            (CacheClass::Sensitive, drawn.sensitive),
+            (CacheClass::LightSharing, drawn.light_sharing),
+        ];
+        let mut random = Pcg64::seed_from_u64(drawn.seed);
+        for _ in 0..drawn.count {
+            let mut apps: Vec<String> = Vec::new();
+            for (class, count) in wanted {
+                let pool = by_class.get(&class).map_or(&[][..], Vec::as_slice);
+                enough(pool, count, &format!("[[classes]] {} programs", class.name()))?;
+                apps.extend(pool.sample(&mut random, count).cloned());
+            }
+            apps.shuffle(&mut random);
+            mixes.push(self.of_apps(None, apps)?);
+            self.has_room(mixes.len())?;
+        }
+        Ok(())
+    }
+
+    fn workloads(&self, file: &WorkloadFile, mixes: &mut Vec<Named>) -> Result {
+        let path = self.folder.join(&file.file);
+        let shown = path.display().to_string();
+        let text = std::fs::read_to_string(&path)
+            .map_err(|error| FileError::whole(&shown, format!("cannot be read: {error}")))?;
+        for (number, line) in text.lines().enumerate() {
+            let line = line.split('#').next().unwrap_or_default().trim();
+            if line.is_empty() {
+                continue;
+            }
+            let apps = line.split(',').map(|app| app.trim().to_owned()).collect();
+            let named = self.of_apps(None, apps).map_err(|error| {
+                error.at(|why| FileError::at(&shown, number as u64 + 1, "", why))
+            })?;
+            mixes.push(named);
+            self.has_room(mixes.len())?;
+        }
+        Ok(())
+    }
+}
+
+fn enough(pool: &[String], needed: usize, who: &str) -> Result {
+    if pool.len() >= needed {
+        return Ok(());
+    }
+    let found = pool.len();
+    Err(Error::input(format!("{who}: found {found} to choose from, expected at least {needed}")))
+}
+
+/// A machine by its name, a file beside the description first.
+pub(crate) fn machine_at(folder: &Path, name: &str) -> Result<Machine> {
+    let path = folder.join(name);
+    if name != "this" && path.is_file() {
+        return Ok(Machine::load(&path)?);
+    }
+    corun_compare::machine(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_few_programs_are_said() {
+        let pool = vec!["a".to_owned()];
+        assert!(enough(&pool, 1, "[[random]]").is_ok());
+        let error = enough(&pool, 2, "[[random]]").unwrap_err().to_string();
+        assert_eq!(error, "[[random]]: found 1 to choose from, expected at least 2");
+    }
+}

@@ -1,0 +1,238 @@
+//! The results on disk: parts while a sweep runs, one file at its end.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use corun_profile::write_atomically;
+
+use crate::plan::Plan;
+use crate::row::Row;
+use crate::runner::Answer;
+use crate::table;
+use crate::task::Task;
+
+/// The file with all rows, in the order of the tasks.
+pub const RESULTS: &str = "results.parquet";
+
+/// Rows of tasks that the sweep no longer has; they are taken up again when it has them.
+const EARLIER: &str = "earlier.parquet";
+
+/// Where parts are kept until the end.
+const PARTS: &str = "parts";
+
+/// Rows of a part at most.
+const PART_ROWS: usize = 20_000;
+
+/// A part is written at least so often, which is what a power cut may cost.
+const PART_EVERY: Duration = Duration::from_secs(10);
+
+/// Results that cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The file system refuses.
+    #[error("{path}: cannot be {done}: {source}", path = path.display())]
+    File {
+        /// Which file or folder.
+        path: PathBuf,
+        /// `read` or `written`.
+        done: &'static str,
+        /// What it says.
+        source: std::io::Error,
+    },
+    /// No Parquet file of a sweep.
+    #[error("{path}: no results of a sweep: {why}; expected the folder of an earlier sweep or an \
+             empty one", path = path.display())]
+    Content {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+/// The folder of a sweep's results.
+#[derive(Debug)]
+pub struct Store {
+    folder: PathBuf,
+    /// Of each hash its rows, whole tasks alone.
+    done: HashMap<String, Vec<Row>>,
+    /// Hashes whose rows are in no file yet.
+    fresh: Vec<String>,
+    /// Rows of tasks that failed in this run: no task is done by failing.
+    failed: HashMap<String, Vec<Row>>,
+    written: Instant,
+    next_part: u64,
+}
+
+impl Store {
+    /// Opens a folder, and reads what is there from earlier; makes it where it is not.
+    ///
+    /// # Errors
+    /// [`StoreError`] when it cannot be made or read, or holds something else by these names.
+    pub fn open(folder: &Path) -> Result<Self, StoreError> {
+        let parts = folder.join(PARTS);
+        fs::create_dir_all(&parts).map_err(|source| written(&parts, source))?;
+        let mut store = Self {
+            folder: folder.to_owned(),
+            done: HashMap::new(),
+            fresh: Vec::new(),
+            failed: HashMap::new(),
+            written: Instant::now(),
+            next_part: 0,
+        };
+        let mut files = vec![folder.join(EARLIER), folder.join(RESULTS)];
+        files.extend(store.parts()?);
+        for path in files {
+            store.load(&path)?;
+        }
+        Ok(store)
+    }
+
+    /// The parts that are there, by name.
+    fn parts(&mut self) -> Result<Vec<PathBuf>, StoreError> {
+        let folder = self.folder.join(PARTS);
+        let entries = fs::read_dir(&folder).map_err(|source| read(&folder, source))?;
+        let mut found = Vec::new();
+        for entry in entries {
+            let path = entry.map_err(|source| read(&folder, source))?.path();
+            let name = path.file_stem().and_then(|stem| stem.to_str()).map(str::to_owned);
+            let number = name.as_deref().and_then(|name| name.strip_prefix("part-")?.parse().ok());
+            if let Some(number) = number {
+                self.next_part = self.next_part.max(u64::saturating_add(number, 1));
+                found.push(path);
+            }
+        }
+        found.sort_unstable();
+        Ok(found)
+    }
+
+    fn load(&mut self, path: &Path) -> Result<(), StoreError> {
+        let rows = match rows_of(path) {
+            Err(StoreError::File { source, .. })
+                if source.kind() == std::io::ErrorKind::NotFound =>
+            {
+                return Ok(());
+            }
+            rows => rows?,
+        };
+        let mut by_hash: HashMap<String, Vec<Row>> = HashMap::new();
+        for row in rows.into_iter().filter(|row| row.error.is_none()) {
+            by_hash.entry(row.hash.clone()).or_default().push(row);
+        }
+        self.done.extend(by_hash);
+        Ok(())
+    }
+
+    /// The tasks of a plan that are still to be done.
+    pub fn pending(&self, plan: &Plan, tasks: &[Task]) -> Vec<usize> {
+        let is_pending = |&index: &usize| !self.done.contains_key(&plan.hash(&tasks[index]));
+        (0..tasks.len()).filter(is_pending).collect()
+    }
+
+    /// Takes answers, and writes a part where it is time.
+    ///
+    /// # Errors
+    /// [`StoreError`] when a part cannot be written.
+    pub fn add(&mut self, answers: Vec<Answer>) -> Result<(), StoreError> {
+        for Answer { rows, .. } in answers {
+            let Some(hash) = rows.first().map(|row| row.hash.clone()) else { continue };
+            if rows.iter().any(|row| row.error.is_some()) {
+                self.failed.insert(hash, rows);
+            } else if self.done.insert(hash.clone(), rows).is_none() {
+                self.failed.remove(&hash);
+                self.fresh.push(hash);
+            }
+        }
+        if self.fresh.len() >= PART_ROWS || self.written.elapsed() >= PART_EVERY {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Writes what is in no file yet, whole or not at all.
+    ///
+    /// # Errors
+    /// [`StoreError`] when it cannot be written.
+    pub fn flush(&mut self) -> Result<(), StoreError> {
+        self.written = Instant::now();
+        if self.fresh.is_empty() {
+            return Ok(());
+        }
+        let rows: Vec<Row> = self.fresh.iter().flat_map(|hash| self.done[hash].clone()).collect();
+        let path = self.folder.join(PARTS).join(format!("part-{:06}.parquet", self.next_part));
+        save(&path, &rows)?;
+        self.next_part += 1;
+        self.fresh.clear();
+        Ok(())
+    }
+
+    /// Writes the one file with all rows in the order of the plan's tasks, and takes the parts away.
+    /// Tasks that failed are in it with the reason, and those never tried are not. Gives its rows.
+    ///
+    /// # Errors
+    /// [`StoreError`] when it cannot be written; the parts stay then.
+    pub fn finish(&mut self, plan: &Plan, tasks: &[Task]) -> Result<Vec<Row>, StoreError> {
+        let mut rows = Vec::new();
+        let mut earlier = self.done.clone();
+        for task in tasks {
+            let hash = plan.hash(task);
+            earlier.remove(&hash);
+            let found = self.done.get(&hash).or_else(|| self.failed.get(&hash));
+            rows.extend(found.into_iter().flatten().cloned());
+        }
+        let mut earlier: Vec<Row> = earlier.into_values().flatten().collect();
+        earlier.sort_by(|a, b| (&a.hash, &a.kind).cmp(&(&b.hash, &b.kind)));
+        let kept = self.folder.join(EARLIER);
+        if !earlier.is_empty() {
+            save(&kept, &earlier)?;
+        } else if kept.exists() {
+            fs::remove_file(&kept).map_err(|source| written(&kept, source))?;
+        }
+        save(&self.folder.join(RESULTS), &rows)?;
+        self.fresh.clear();
+        for part in self.parts()? {
+            fs::remove_file(&part).map_err(|source| written(&part, source))?;
+        }
+        // Somebody may have put something of his own there.
+        let _ = fs::remove_dir(self.folder.join(PARTS));
+        Ok(rows)
+    }
+}
+
+/// The rows of a folder's [`RESULTS`].
+///
+/// # Errors
+/// [`StoreError`] when they cannot be read.
+pub fn stored_rows(folder: &Path) -> Result<Vec<Row>, StoreError> {
+    rows_of(&folder.join(RESULTS))
+}
+
+fn rows_of(path: &Path) -> Result<Vec<Row>, StoreError> {
+    let bytes = fs::read(path).map_err(|source| read(path, source))?;
+    table::read(bytes)
+        .map_err(|error| StoreError::Content { path: path.to_owned(), why: error.to_string() })
+}
+
+fn save(path: &Path, rows: &[Row]) -> Result<(), StoreError> {
+    let bytes = table::write(rows).map_err(|error| written(path, std::io::Error::other(error)))?;
+    write_atomically(path, &bytes).map_err(|source| written(path, source))
+}
+
+fn written(path: &Path, source: std::io::Error) -> StoreError {
+    StoreError::File { path: path.to_owned(), done: "written", source }
+}
+
+fn read(path: &Path, source: std::io::Error) -> StoreError {
+    StoreError::File { path: path.to_owned(), done: "read", source }
+}
+
+impl From<StoreError> for corun_compare::Error {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Content { .. } => Self::input(error),
+            StoreError::File { .. } => Self::failed(error),
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! `corun sweep`: many questions at once.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::anyhow;
+use corun_sweep::{
+    Description, Plan, RESULTS, Row, Runner, Store, Summary, run_here, stored_rows, summaries,
+};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde::Serialize;
+
+use super::dask::handed_over;
+use crate::cancel::Cancel;
+use crate::cli::{SweepArgs, TableFormat};
+use crate::failure::{Failure, Outcome};
+use crate::output::{Align, csv_rows, json, print, table};
+
+/// The JSON document of a sweep. docs/json.md is its reference.
+#[derive(Debug, Serialize)]
+struct SweepDocument {
+    /// The Parquet file.
+    results: PathBuf,
+    rows: usize,
+    failed: usize,
+    /// Policies that are not for a machine, with the reason.
+    left_out: Vec<String>,
+    summary: Vec<Summary>,
+}
+
+pub(super) fn run(arguments: &SweepArgs) -> Outcome<String> {
+    let description =
+        Description::load(&arguments.description).map_err(corun_compare::Error::from)?;
+    let folder = arguments.description.parent().unwrap_or(Path::new("."));
+    let plan = Plan::new(&description, folder)?;
+    let left_out: Vec<String> = plan.unfit().iter().map(|unfit| unfit.why.clone()).collect();
+    for why in &left_out {
+        eprintln!("corun: left out: {why}");
+    }
+    let rows = match &arguments.dask {
+        Some(address) => on_dask(arguments, address)?,
+        None => here(arguments, plan)?,
+    };
+    let failed = rows.iter().filter(|row| row.error.is_some()).count();
+    let document = SweepDocument {
+        results: arguments.output.join(RESULTS),
+        rows: rows.len(),
+        failed,
+        left_out,
+        summary: summaries(&rows),
+    };
+    let text = match arguments.format {
+        TableFormat::Table => document.table(),
+        TableFormat::Json => json(&document)?,
+        TableFormat::Csv => csv_rows(&HEADER, &document.cells(""))?,
+    };
+    let first = rows.iter().find_map(|row| Some((row, row.error.as_ref()?)));
+    let Some((row, why)) = first else { return Ok(text) };
+    print(&text)?;
+    let of = format!("{} on {} with {}", row.mix, row.machine, row.policy);
+    Err(Failure::Failed(anyhow!(
+        "{failed} of {} rows failed, the first ({of}): {why}; the others are kept, and the column \
+         `error` of {} has all reasons",
+        rows.len(),
+        document.results.display()
+    )))
+}
+
+fn here(arguments: &SweepArgs, plan: Plan) -> Outcome<Vec<Row>> {
+    let runner = Runner::new(plan)?;
+    let mut store = opened(&arguments.output)?;
+    let pending = store.pending(runner.plan(), runner.tasks());
+    let cancel = Cancel::on_signal()?;
+    let bar = bar(runner.tasks().len(), pending.len());
+    let jobs = usize::from(arguments.jobs.unwrap_or(0));
+    let done = run_here(&runner, &mut store, &pending, jobs, cancel.flag(), |more| {
+        bar.inc(more as u64);
+    });
+    bar.finish_and_clear();
+    if let Err(corun_compare::Error::Stopped) = done {
+        let left = store.pending(runner.plan(), runner.tasks()).len();
+        eprintln!("corun: {left} of {} tasks are left: the same command goes on", pending.len());
+    }
+    done?;
+    Ok(store.finish(runner.plan(), runner.tasks()).map_err(corun_compare::Error::from)?)
+}
+
+fn on_dask(arguments: &SweepArgs, address: &str) -> Outcome<Vec<Row>> {
+    drop(opened(&arguments.output)?);
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    let mut words = vec!["sweep".to_owned(), text(&arguments.description)];
+    words.extend(["--out".to_owned(), text(&arguments.output)]);
+    words.extend(["--address".to_owned(), address.to_owned()]);
+    if let Some(batch) = arguments.batch {
+        words.extend(["--batch".to_owned(), batch.to_string()]);
+    }
+    handed_over(&words, "")?;
+    Ok(stored_rows(&arguments.output).map_err(corun_compare::Error::from)?)
+}
+
+fn opened(folder: &Path) -> Outcome<Store> {
+    Ok(Store::open(folder).map_err(corun_compare::Error::from)?)
+}
+
+/// A bar on the terminal; nothing where stderr is no terminal.
+fn bar(tasks: usize, pending: usize) -> ProgressBar {
+    let target = ProgressDrawTarget::stderr_with_hz(10);
+    let bar = ProgressBar::with_draw_target(Some(tasks as u64), target);
+    if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} tasks {eta}") {
+        bar.set_style(style);
+    }
+    bar.with_position((tasks - pending) as u64)
+}
+
+const HEADER: [&str; 9] = [
+    "machine",
+    "policy",
+    "kind",
+    "rows",
+    "failed",
+    "mean_slowdown",
+    "stp",
+    "unfairness",
+    "worst_slowdown",
+];
+
+impl SweepDocument {
+    fn cells(&self, absent: &str) -> Vec<Vec<String>> {
+        let figure = |value: Option<f64>| {
+            value.map_or_else(|| absent.to_owned(), |value| format!("{value:.4}"))
+        };
+        let cells = |line: &Summary| {
+            vec![
+                line.machine.clone(),
+                line.policy.clone(),
+                line.kind.clone(),
+                line.rows.to_string(),
+                line.failed.to_string(),
+                figure(line.mean_slowdown),
+                figure(line.stp),
+                figure(line.unfairness),
+                figure(line.worst_slowdown),
+            ]
+        };
+        self.summary.iter().map(cells).collect()
+    }
+
+    fn table(&self) -> String {
+        let header = [
+            ("machine", Align::Left),
+            ("policy", Align::Left),
+            ("kind", Align::Left),
+            ("rows", Align::Right),
+            ("failed", Align::Right),
+            ("mean slowdown", Align::Right),
+            ("STP", Align::Right),
+            ("unfairness", Align::Right),
+            ("worst slowdown", Align::Right),
+        ];
+        let table = table(&header, &self.cells("-"));
+        format!("{table}\nAll {} rows: {}\n", self.rows, self.results.display())
+    }
+}

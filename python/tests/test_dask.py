@@ -1,0 +1,295 @@
+"""Sweeps and the search for the best placement on a real Dask cluster on loopback."""
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import pandas as pd
+import pytest
+
+import corun
+from corun import _corun
+from corun.errors import InputError
+
+dask = pytest.importorskip("dask", reason="Dask is not installed")
+distributed = pytest.importorskip("distributed", reason="Dask is not installed")
+
+from corun import dask as corun_dask  # noqa: E402
+
+SWEEP = {
+    "machines": ["xeon-x5365", "xeon-e5520"],
+    "policies": ["linux-default", "di"],
+    "seeds": 3,
+    "bounds": ["optimal"],
+    "instructions": 2_000_000_000,
+    "random": [{"size": 4, "count": 6, "seed": 3}],
+}
+
+
+@contextlib.contextmanager
+def two_workers():
+    """A client of a scheduler and two worker processes, each of one thread."""
+    with (
+        # Two deaths of its worker are enough to give a batch up.
+        dask.config.set({"distributed.scheduler.allowed-failures": 1}),
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        client.wait_for_workers(2, timeout=60)
+        yield client
+
+
+@pytest.fixture(scope="module")
+def client():
+    """A cluster that nobody harms."""
+    with two_workers() as client:
+        yield client
+
+
+@pytest.fixture
+def doomed():
+    """A cluster of its own for a test that kills."""
+    with two_workers() as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory):
+    """The sweep on this machine, without Dask."""
+    return corun.sweep(SWEEP, tmp_path_factory.mktemp("here"))
+
+
+def machine_of(cores):
+    """Four LLCs in two packages, each with a bus, before one controller: no bound cuts much there."""
+    llc = (
+        '[[object.object]]\nkind = "cache"\nlevel = 3\nsize_kib = 8192\nways = 16\n'
+        f'[[object.object.object]]\nkind = "core"\ncount = {cores}\n'
+    )
+    package = f'[[object]]\nkind = "package"\n{llc * 2}'
+
+    def domain(name, stage, peak, cpus):
+        place = f'from_cpus = "{cpus}"\n' if cpus else ""
+        return (
+            f'[[bandwidth]]\nname = "{name}"\nkind = "memory-controller"\nstage = {stage}\n'
+            f"peak_mb_per_s = {peak}\n{place}"
+        )
+
+    return corun.Machine.from_toml(
+        f'version = 1\nname = "4x{cores}"\n[[core_type]]\nname = "big"\nclock_mhz = 3000\n'
+        + domain("bus 0", 0, 6000, f"0-{2 * cores - 1}")
+        + domain("bus 1", 0, 6000, f"{2 * cores}-{4 * cores - 1}")
+        + domain("memory", 1, 9000, None)
+        + package * 2
+    )
+
+
+def programs(count):
+    """The names of so many shipped programs."""
+    return corun.Library().names()[::3][:count]
+
+
+def test_a_sweep_on_dask_has_the_bytes_of_one_here(client, here, tmp_path):
+    shown = []
+    found = corun.sweep(
+        SWEEP, tmp_path, dask=client, batch=3, progress=lambda *both: shown.append(both)
+    )
+    assert found.path.read_bytes() == here.path.read_bytes()
+    assert found.failed == 0
+    assert shown[-1] == (84, 84)
+    table = pd.read_parquet(found.path)
+    assert len(table) == 84
+    assert set(table.columns) >= {"machine_hash", "mix_hash", "policy_hash", "hash", "version"}
+    assert table["mean_slowdown"].min() >= 1.0 - 1e-9
+    assert list(table["slowdown"].iloc[0]) == found.rows["slowdown"].iloc[0]
+    again = corun.sweep(SWEEP, tmp_path, dask=client, progress=lambda *_: pytest.fail("done"))
+    assert again.path.read_bytes() == here.path.read_bytes()
+
+
+def test_a_worker_that_is_killed_costs_no_result(doomed, here, tmp_path):
+    pids = list(doomed.run(os.getpid).values())
+    done = []
+
+    def kill_one(now, tasks):
+        if not done:
+            os.kill(pids[0], signal.SIGKILL)
+        done.append(now)
+
+    found = corun.sweep(SWEEP, tmp_path, dask=doomed, batch=2, progress=kill_one)
+    assert found.failed == 0
+    assert found.path.read_bytes() == here.path.read_bytes()
+
+
+def test_a_task_that_kills_its_workers_fails_alone(doomed, here, tmp_path):
+    class Deadly(distributed.WorkerPlugin):
+        """The third task takes its worker down."""
+
+        name = "deadly"
+
+        def setup(self, worker):
+            import os
+
+            from corun import dask
+
+            self.whole = whole = dask._answer_with
+
+            def answer(runner, tasks):
+                if 2 in tasks:
+                    os._exit(1)
+                return whole(runner, tasks)
+
+            dask._answer_with = answer
+
+        def teardown(self, worker):
+            from corun import dask
+
+            dask._answer_with = self.whole
+
+    doomed.register_plugin(Deadly())
+    try:
+        found = corun.sweep(SWEEP, tmp_path, dask=doomed, batch=3)
+    finally:
+        doomed.unregister_worker_plugin("deadly")
+    failed = found.rows[found.rows["error"].notna()]
+    assert found.failed == len(failed) == 1
+    assert "workers died" in failed["error"].iloc[0]
+    kept = pd.read_parquet(found.path)
+    assert len(kept) == 84 and kept["error"].notna().sum() == 1
+    # The next time it is tried again, and it alone.
+    assert corun.sweep(SWEEP, tmp_path, dask=doomed).path.read_bytes() == here.path.read_bytes()
+
+
+@pytest.mark.parametrize("objective", ["antt", "unfairness"])
+def test_the_optimum_is_that_of_one_process(client, objective):
+    machine, apps = machine_of(2), programs(8)
+    own = corun.place(apps, machine=machine, objective=objective)
+    shared = corun.place(apps, machine=machine, objective=objective, dask=client)
+    for key in ("cpu", "slowdown", "value", "proven", "gap"):
+        assert shared.document[key] == own.document[key], key
+
+
+def test_a_worker_that_is_killed_costs_its_batch_alone(doomed):
+    machine, apps = machine_of(3), programs(12)
+    own = corun.place(apps, machine=machine)
+    pids = list(doomed.run(os.getpid).values())
+    search = _corun.SharedSearch(
+        apps, "optimal", machine, corun.Library(), "antt", 2, 0.02, None
+    )
+    looks = []
+
+    def kill_one(figures):
+        if not looks:
+            os.kill(pids[1], signal.SIGKILL)
+        looks.append(figures.batches)
+
+    document, figures = corun_dask.run_search(doomed, search, tell=kill_one)
+    found = json.loads(document)
+    assert found["proven"] and found["cpu"] == own.document["cpu"]
+    assert figures.batches == looks[-1] > 3
+
+
+def test_an_address_that_does_not_answer_is_said(monkeypatch):
+    monkeypatch.setattr(corun_dask, "CONNECT_S", 1.0)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        address = f"tcp://127.0.0.1:{taken.getsockname()[1]}"
+        with (
+            pytest.raises(InputError, match=f"no Dask scheduler answers at {address}"),
+            corun_dask.connected(address),
+        ):
+            pass
+
+
+def test_workers_with_another_version_are_refused(client):
+    class Older(distributed.WorkerPlugin):
+        name = "older"
+
+        def setup(self, worker):
+            import corun
+
+            corun.__version__ = "0.0.1"
+
+        def teardown(self, worker):
+            import corun
+
+            corun.__version__ = corun._corun.__version__
+
+    client.register_plugin(Older())
+    try:
+        with (
+            pytest.raises(InputError, match="has corun 0.0.1, and this is corun"),
+            corun_dask.connected(client),
+        ):
+            pass
+    finally:
+        client.unregister_worker_plugin("older")
+
+
+def test_what_the_command_starts(client, here, tmp_path):
+    description = tmp_path / "sweep.toml"
+    description.write_text(
+        'machines = ["xeon-x5365"]\npolicies = ["di"]\ninstructions = 1000000000\n'
+        '[[mix]]\napps = ["xz", "flac"]\n'
+    )
+    address = client.scheduler.address
+    words = ["sweep", str(description), "--out", str(tmp_path / "out"), "--address", address]
+    done = subprocess.run(
+        [sys.executable, "-m", "corun.dask", *words], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    assert len(pd.read_parquet(tmp_path / "out/results.parquet")) == 1
+    question = {
+        "machine": corun.Machine("xeon-x5365").to_toml(),
+        "profiles": [corun.Library()[name].to_toml() for name in ("xz", "flac")],
+        "apps": ["xz", "flac", "xz"],
+        "policy": "worst",
+        "objective": "stp",
+        "time_limit_s": None,
+        "options": {"space": None, "bandwidth": "morad"},
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "corun.dask", "place", "--address", address],
+        input=json.dumps(question),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    options = corun.ModelOptions(bandwidth="morad")
+    own = corun.place(["xz", "flac", "xz"], "worst", objective="stp", options=options)
+    assert json.loads(done.stdout)["cpu"] == own.document["cpu"]
+
+
+def test_better_placements_are_told_at_once():
+    """What a worker finds it tells while it works; nonsense is refused."""
+    machine, apps = machine_of(3), programs(12)
+    search = _corun.SharedSearch(
+        apps, "optimal", machine, corun.Library(), "antt", 2, 0.05, None
+    )
+    heard = []
+    searcher = _corun.Searcher(search.question, heard.append)
+    while not search.done:
+        _, batch = search.next_batch()
+        search.finish(searcher.work(batch))
+    assert heard
+    for news in heard:
+        search.tighten(news)
+        searcher.tighten(news)
+    with pytest.raises(InputError, match="no message of this version"):
+        searcher.tighten(b"nonsense")
+    with pytest.raises(InputError, match="no message of this version"):
+        search.finish(b"nonsense")
+
+
+def test_a_search_with_a_limit_says_how_far_it_may_be(client):
+    machine, apps = machine_of(4), programs(16)
+    began = time.monotonic()
+    found = corun.place(apps, machine=machine, dask=client, time_limit_s=0.2)
+    assert time.monotonic() - began < 30
+    assert found.document["proven"] is False and found.document["gap"] >= 0
