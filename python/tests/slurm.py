@@ -103,6 +103,7 @@ def slurm(folder: pathlib.Path) -> Iterator[dict[str, str]]:
         _wait_until_idle(folder, environment, started)
         yield environment
     finally:
+        _end_jobs(environment)
         for process in reversed(started):
             process.terminate()
         for process in reversed(started):
@@ -111,6 +112,20 @@ def slurm(folder: pathlib.Path) -> Iterator[dict[str, str]]:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+
+
+def _end_jobs(environment: dict[str, str]) -> None:
+    """Ends all jobs, so that no step outlives its node."""
+
+    def asked(*words: str) -> str:
+        done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+        return done.stdout.strip()
+
+    asked("scancel", "--signal=KILL", "--full", "--state=RUNNING")
+    asked("scancel", "--state=PENDING")
+    until = time.monotonic() + READY_S
+    while asked("squeue", "--noheader") and time.monotonic() < until:
+        time.sleep(0.2)
 
 
 def _wait_until_idle(
