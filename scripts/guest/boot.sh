@@ -15,5 +15,5 @@ timeout -k 5 "${2:-300}" qemu-system-x86_64 -accel tcg,thread=multi \
   -numa node,nodeid=0,memdev=m0,cpus=0-3 -numa node,nodeid=1,memdev=m1,cpus=4-7 \
   -numa dist,src=0,dst=1,val=21 \
   -kernel "$folder/vmlinuz" -initrd "$folder/initrd.gz" -append "console=ttyS0 quiet panic=-1" \
-  -nographic -no-reboot </dev/null 2>"$folder/qemu.log" | tr -d '\r' | tee "$log"
+  -nographic -no-reboot </dev/null 2>"$folder/qemu.log" | stdbuf -oL tr -d '\r' | tee "$log"
 grep -q '^guest: done' "$log" && ! grep -q '^case .*: failed' "$log"

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Builds the test guest: a Debian kernel and an initramfs with busybox, corun and the cases.
+# Builds the test guest: a Debian kernel and an initramfs with busybox, systemd, corun and the cases.
 #
 #   scripts/guest/build.sh FOLDER CORUN [CASE...]
 #
 # FOLDER gets vmlinuz and initrd.gz; packages are kept there and fetched once. Nothing is installed.
-# Without cases, all of scripts/guest/cases are taken.
+# Without cases, all of scripts/guest/cases are taken, and after them those of systemd-cases, which
+# run under systemd; a case is of systemd when its folder is.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -14,7 +15,7 @@ folder=$(cd "$1" && pwd)
 corun=$(realpath "$2")
 shift 2
 cases=("$@")
-((${#cases[@]})) || cases=("$here"/cases/*.sh)
+((${#cases[@]})) || cases=("$here"/cases/*.sh "$here"/systemd-cases/*.sh)
 
 # fetch NAME PATTERN: a Debian package, unpacked below packages/NAME.
 fetch() {
@@ -37,18 +38,43 @@ if [[ ! -d $folder/packages/kernel ]]; then
 fi
 fetch busybox "busybox-static_*.deb" busybox-static
 
+# systemd and the libraries that it needs, in one tree.
+if [[ ! -d $folder/packages/systemd ]]; then
+  mkdir -p "$folder/packages/systemd.debs" "$folder/packages/systemd.part"
+  (
+    cd "$folder/packages/systemd.debs"
+    needed=$(apt-cache depends --recurse --no-recommends --no-suggests --no-conflicts --no-breaks \
+      --no-replaces --no-enhances systemd | grep -E '^(systemd|lib.*|zlib1g|mount)$' | sort -u)
+    apt-get download $needed >/dev/null
+    for package in *.deb; do dpkg --fsys-tarfile "$package" | tar -x -C ../systemd.part \
+      --exclude=./usr/share --exclude='*.mo'; done
+  )
+  rm -rf "$folder/packages/systemd.debs"
+  mv "$folder/packages/systemd.part" "$folder/packages/systemd"
+fi
+
 cp "$folder"/packages/kernel/boot/vmlinuz-* "$folder/vmlinuz"
 tree=$folder/tree
 rm -rf "$tree"
-mkdir -p "$tree"/{bin,cases,dev,proc,run,sys,tmp,etc}
+mkdir -p "$tree"/{usr/{bin,sbin,lib,lib64,local/bin},cases,systemd-cases,dev,proc,run,sys,tmp,etc/corun,var,root}
+for name in bin sbin lib lib64; do ln -s usr/$name "$tree/$name"; done
+for case in "${cases[@]}"; do
+  cp "$case" "$tree/$(basename "$(dirname "$case")" | grep -x systemd-cases || echo cases)/"
+done
+if [[ $(ls "$tree/systemd-cases") ]]; then
+  for part in "$folder"/packages/systemd/*; do
+    cp -a "$part/." "$tree/$(basename "$part")/"
+  done
+  cp "$root/packaging/corun.service" "$tree/etc/systemd/system/"
+fi
 cp "$folder/packages/busybox/bin/busybox" "$tree/bin/"
 cp "$here/init" "$tree/init"
-cp "${cases[@]}" "$tree/cases/"
-strip -o "$tree/bin/corun" "$corun"
+strip -o "$tree/usr/local/bin/corun" "$corun"
+ln -s /usr/local/bin/corun "$tree/bin/corun"
 # The libraries that it was linked with, at their own paths.
 ldd "$corun" | grep -o '/[^ ]*' | while read -r library; do
   mkdir -p "$tree$(dirname "$library")"
-  cp -L "$library" "$tree$library"
+  cp -L --remove-destination "$library" "$tree$library"
 done
 mkdir -p "$tree/modules"
 modules=$folder/packages/kernel/lib/modules

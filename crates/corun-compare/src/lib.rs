@@ -31,7 +31,7 @@ pub use partition::{
     Ground, PartitionAsked, PartitionData, PartitionDocument, PartitionEntry, PartitionFigures,
 };
 pub use placement::{Placement, PlacementData, PlacementFigures, Placer, Proof, given};
-pub use policies::{Chosen, build, together};
+pub use policies::{Chosen, build, build_with, together};
 pub use run::{AppEntry, PlacementEntry, RunDocument, StepEntry, ThreadEntry, run_document};
 pub use scenario::{Scenario, data_of, table_of};
 pub use trace::trace_document;

@@ -43,9 +43,30 @@ pub fn together(name: &str) -> Result<Vec<&str>> {
 /// # Errors
 /// As [`together`].
 pub fn build(name: &str, seed: u64) -> Result<Vec<Box<dyn Policy>>> {
-    let options = BuildOptions { seed, ..Default::default() };
-    let one = |part| corun_policy::build(part, &options).map_err(Error::failed);
-    together(name)?.into_iter().map(one).collect()
+    build_with(name, &BuildOptions { seed, ..Default::default() })
+}
+
+/// The policies of a name, each with those of the parameters that it has.
+///
+/// # Errors
+/// As [`together`]; bad input for a parameter that none of them has, or a value out of its range.
+pub fn build_with(name: &str, options: &BuildOptions) -> Result<Vec<Box<dyn Policy>>> {
+    let parts = together(name)?;
+    let of = |part: &str| {
+        let entry = registry().iter().find(|entry| entry.name == part);
+        entry.map_or(&[][..], |entry| entry.parameters).iter().map(|one| one.name)
+    };
+    let known = || parts.iter().flat_map(|part| of(part));
+    if let Some(unknown) = options.parameters.keys().find(|key| !known().any(|one| one == *key)) {
+        return Err(Error::unknown("parameter", unknown, known()));
+    }
+    let one = |part: &&str| {
+        let own = options.parameters.iter().filter(|(key, _)| of(part).any(|one| one == *key));
+        let parameters = own.map(|(key, value)| (key.clone(), *value)).collect();
+        let options = BuildOptions { seed: options.seed, parameters };
+        corun_policy::build(part, &options).map_err(Error::input)
+    };
+    parts.iter().map(one).collect()
 }
 
 /// How policies are built for a run with a seed.
@@ -181,5 +202,19 @@ mod tests {
         let both = together("kpart+lfoc").unwrap_err().to_string();
         assert!(both.contains("both partition caches"), "{both}");
         assert!(together("dio+").is_err() && together("di+dio").is_err());
+    }
+
+    #[test]
+    fn each_policy_gets_its_own_parameters() {
+        let with = |name: &str, key: &str, value: f64| {
+            let parameters = [(key.to_owned(), value)].into();
+            build_with(name, &BuildOptions { seed: 1, parameters }).map(|built| built.len())
+        };
+        assert_eq!(with("n-mass+dunn", "curvature", 2.0).unwrap(), 2);
+        assert_eq!(with("n-mass+dunn", "move-pages-after-epochs", 2.0).unwrap(), 2);
+        let unknown = with("dunn", "curvatur", 2.0).unwrap_err().to_string();
+        assert!(unknown.contains("unknown parameter `curvatur`"), "{unknown}");
+        assert!(with("n-mass", "curvature", 2.0).is_err());
+        assert!(with("dunn", "curvature", -1.0).is_err());
     }
 }

@@ -62,8 +62,7 @@ fn measure(kind: &str) {
 
 fn processes(child: &Child) -> Processes {
     let rule = Rule { pid: Some(child.id()), ..Rule::default() };
-    let target =
-        Target { name: "watched".into(), profile: None, important: false, whom: Whom::Rule(rule) };
+    let target = Target::new("watched", Whom::Rule(rule));
     Processes::new(&Roots::default(), vec![target]).expect("a rule by pid is sound")
 }
 

@@ -23,7 +23,7 @@ mod roots;
 mod task;
 
 pub use act::{
-    ActError, Actuator, Affinity, Change, Cpusets, Held, Nice, OnPaper, Pages, Refusal, Reverted,
+    ActError, Actuator, Change, Held, HeldGroup, Nice, OnPaper, Pages, Placement, Refusal, Reverted,
 };
 pub use error::LiveError;
 pub use events::{Encoding, Event, EventError, Pmus};
@@ -35,7 +35,7 @@ pub use observe::{
     ResctrlMonitor, Sampling, Source, SourceError, StoredProfiles, counter_advice, profile_of,
     raise_descriptor_limit,
 };
-pub use processes::{Followed, Processes, Rule, Target, Whom, facts};
+pub use processes::{Followed, Hold, Processes, Rule, Target, Whom, facts};
 pub use recording::{LiveRecording, RecordedThreads, Recorder, Recording, RecordingError};
 pub use resctrl::{
     BandwidthControl, BandwidthUnit, CacheControl, Monitoring, Resctrl, ResctrlError, ResctrlInfo,

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use corun_compare::{Chosen, Error};
 use corun_live::{
-    Affinity, Decision, Host, HostOptions, LiveError, MemoryByNode, Modelled, Nice, OnPaper, Pages,
-    Processes, Roots, Source, StoredProfiles, Target, Verdict, Whom, facts,
+    Decision, Host, HostOptions, LiveError, MemoryByNode, Modelled, Nice, OnPaper, Pages,
+    Placement, Processes, Roots, Source, StoredProfiles, Target, Verdict, Whom, facts,
 };
 use corun_model::Model;
 use corun_policy::Nanoseconds;
@@ -150,7 +150,7 @@ impl Asked<'_> {
             // One that has ended by now is nobody's.
             let whom = Whom::Descendants(facts(&roots, *pid, *pid).ok()?.task);
             let (name, profile) = (Arc::from(name.as_str()), Some(profile.clone()));
-            Some(Target { name, profile, important: false, whom })
+            Some(Target { profile, ..Target::new(name, whom) })
         });
         let processes = Processes::new(&roots, targets.collect())?;
         Ok(Host::new(
@@ -159,7 +159,7 @@ impl Asked<'_> {
             Box::new(processes),
             sources,
             vec![
-                Box::new(Affinity::at(&roots)),
+                Box::new(Placement::new(&roots)),
                 Box::new(Nice::new(&roots)),
                 Box::new(Pages::new(&roots)),
                 Box::new(OnPaper::default()),

@@ -1,35 +1,5 @@
 # Eight busy threads, their counters computed by the model, DIO by real system calls: who shares an
 # LLC with whom becomes what DIO decides in simulation, and stays.
-mkdir profiles
-profile() { # NAME MPKI: misses that no cache helps against
-  cat >profiles/$1.toml <<END
-version = 1
-name = "$1"
-sequence = [[0, 1000000000]]
-[origin]
-command = ["$1"]
-program = "$1"
-input = ""
-date = "2026-01-01"
-tracer = "none"
-engine = "exact"
-sampling_rate = 1.0
-instruction_fetches = true
-untraced_processes = 0
-complete = true
-exit_code = 0
-[[phase]]
-instructions = 1000000000
-threads = 1
-data_accesses_pki = 400.0
-mix = { loads_pki = 300.0, stores_pki = 100.0, branches_pki = 100.0, float_pki = 0.0, mispredicted_pki = 1.0 }
-prefetchable = 0.0
-memory_level_parallelism = 1.5
-dirty_share = 0.2
-footprint_bytes = 1073741824
-curve = [[4096, $2], [1073741824, $2]]
-END
-}
 # No two are alike, so that there is one way to pair the heaviest with the lightest.
 profile a 32; profile b 16; profile c 8; profile d 4; profile e 2; profile f 1; profile g 0.5
 profile h 0.25

@@ -2,80 +2,20 @@
 
 use std::path::PathBuf;
 
-use corun_machine::{CpuSet, Machine};
-use corun_policy::{Action, ActionKind, Nanoseconds};
+use corun_machine::CpuSet;
 
 use super::syscalls;
 use super::thread_stat::{is_gone, still_there, touchable};
-use super::{Actuator, Change, Doing, Held, Refusal, held_thread};
+use super::{Change, Doing, Held, Refusal};
 use crate::{ActError, Reverted, Roots, Task};
-
-/// Holds threads on CPUs with `sched_setaffinity`, one thread at a time, never beyond where it was
-/// allowed to run before. Any number of CPUs that a [`CpuSet`] can name will do.
-#[derive(Debug)]
-pub struct Affinity {
-    roots: Roots,
-}
-
-impl Default for Affinity {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl Affinity {
-    /// For this machine.
-    pub fn new() -> Self {
-        Self::at(&Roots::default())
-    }
-
-    /// For the machine whose file systems are there; `sys` says which CPUs are on line.
-    pub fn at(roots: &Roots) -> Self {
-        Self { roots: roots.clone() }
-    }
-}
-
-impl Actuator for Affinity {
-    fn name(&self) -> &'static str {
-        "affinity"
-    }
-
-    fn kinds(&self) -> Vec<ActionKind> {
-        vec![ActionKind::Place]
-    }
-
-    fn prepare(
-        &mut self,
-        action: &Action,
-        machine: &Machine,
-        held: &[Held],
-        _now: Nanoseconds,
-    ) -> Result<Vec<Change>, Refusal> {
-        let online = online(&self.roots).unwrap_or_else(|| machine.cpu_set());
-        let change = |thread: &Held, asked: &CpuSet| hold(thread, asked, &online);
-        match action {
-            Action::Allow { thread, cpus } => {
-                let thread = held_thread(held, *thread)?;
-                Ok(change(thread, cpus)?.into_iter().collect())
-            }
-            Action::Swap { first, second } => {
-                let (first, second) = (held_thread(held, *first)?, held_thread(held, *second)?);
-                // Threads with the same set exchange nothing by it: each gets the other's CPU.
-                let same = first.allowed == second.allowed;
-                let place =
-                    |of: &Held| if same { CpuSet::from_iter([of.cpu]) } else { of.allowed.clone() };
-                let there = change(first, &place(second))?;
-                let back = change(second, &place(first))?;
-                Ok(there.into_iter().chain(back).collect())
-            }
-            _ => Err(Refusal::not_by(self.name())),
-        }
-    }
-}
 
 /// The change that holds a thread on what it may have of the CPUs asked for; none where it is held
 /// so already.
-fn hold(thread: &Held, asked: &CpuSet, online: &CpuSet) -> Result<Option<Change>, Refusal> {
+pub(super) fn hold(
+    thread: &Held,
+    asked: &CpuSet,
+    online: &CpuSet,
+) -> Result<Option<Change>, Refusal> {
     let allowed = asked.intersection(&thread.may_run_on);
     if allowed.is_empty() {
         let (task, may) = (thread.task, &thread.may_run_on);

@@ -1,9 +1,10 @@
 use corun_machine::CpuId;
-use corun_policy::ThreadId;
+use corun_policy::{Action, Nanoseconds, ThreadId};
 
 use super::*;
 use crate::act::sleeper::Sleeper;
 use crate::act::thread_stat::stat;
+use crate::act::{Actuator, Placement};
 
 /// A sleeper in the host's care.
 fn held(sleeper: &Sleeper, id: u64, may_run_on: &CpuSet) -> Held {
@@ -15,6 +16,7 @@ fn held(sleeper: &Sleeper, id: u64, may_run_on: &CpuSet) -> Held {
         allowed: sleeper.found.clone(),
         cpu: may_run_on.first().unwrap(),
         left_alone: false,
+        group: None,
     }
 }
 
@@ -107,16 +109,16 @@ fn real_time_threads_are_never_touched() {
 }
 
 /// An actuator for a machine with these CPUs on line.
-fn actuator(online: &str) -> (tempfile::TempDir, Affinity) {
+fn actuator(online: &str) -> (tempfile::TempDir, Placement) {
     let folder = tempfile::tempdir().unwrap();
     let roots = Roots { sys: folder.path().into(), ..Roots::default() };
     std::fs::create_dir_all(folder.path().join("devices/system/cpu")).unwrap();
     std::fs::write(online_file(&roots), online).unwrap();
-    (folder, Affinity::at(&roots))
+    (folder, Placement::new(&roots))
 }
 
 fn prepared(
-    affinity: &mut Affinity,
+    affinity: &mut Placement,
     action: &Action,
     held: &[Held],
 ) -> Result<Vec<Change>, String> {
@@ -133,7 +135,7 @@ fn nothing_is_widened_and_nothing_goes_off_line() {
     let (_folder, mut affinity) = actuator("0-5");
     let sleeper = Sleeper::new();
     let held = [Held { allowed: cpus("2-7"), ..held(&sleeper, 7, &cpus("2-7")) }];
-    let after = |list: &str, affinity: &mut Affinity| {
+    let after = |list: &str, affinity: &mut Placement| {
         prepared(affinity, &allow(7, list), &held).map(|changes| match changes.as_slice() {
             [] => "as it is".to_owned(),
             [Change::Affinity { after, before, .. }] if *before == cpus("2-7") => after.to_string(),
@@ -173,7 +175,7 @@ fn threads_left_alone_and_strangers_are_refused() {
     let sleeper = Sleeper::new();
     let held = [Held { left_alone: true, ..held(&sleeper, 1, &cpus("0-7")) }];
     let refused =
-        |action: Action, affinity: &mut Affinity| prepared(affinity, &action, &held).unwrap_err();
+        |action: Action, affinity: &mut Placement| prepared(affinity, &action, &held).unwrap_err();
     assert!(refused(allow(1, "0"), &mut affinity).contains("left alone"));
     assert!(refused(allow(2, "0"), &mut affinity).contains("none of ours"));
     let other = Action::IdleCpu { cpu: CpuId(0), duration: Nanoseconds(1) };

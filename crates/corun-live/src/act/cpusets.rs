@@ -1,80 +1,157 @@
 //! CPUs of containers: the cpusets of cgroups.
 
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
-use corun_machine::{CpuSet, Machine};
-use corun_policy::{Action, ActionKind, Nanoseconds};
+use corun_machine::CpuSet;
 
 use super::thread_stat::is_gone;
-use super::{Actuator, Change, Doing, Held, Refusal, affinity, held_thread};
-use crate::{ActError, Reverted, Roots};
+use super::{Change, Doing, Held, HeldGroup, Refusal};
+use crate::{ActError, Reverted, Roots, Scheduling, Task, facts};
 
-/// Holds whole cgroups on CPUs, where their members change too fast to hold each thread: a group
-/// goes where a plan sends any of its threads. Only groups that corun was told to schedule.
+/// Holds whole cgroups on CPUs, where their members change too fast to hold each thread. A group
+/// may use what its threads were sent to, all together; it stays as it is until each has been.
 #[derive(Debug)]
-pub struct Cpusets {
+pub(super) struct Cpusets {
     roots: Roots,
-    groups: Vec<Group>,
+    groups: BTreeMap<Arc<str>, Group>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Group {
-    /// As it stands in `/proc/PID/cgroup`: `/system.slice/x.service`.
-    name: String,
     /// Its `cpuset.cpus`, below the root of cgroups.
     file: PathBuf,
-    /// The CPUs that it could use when it was first seen: nothing widens them.
+    /// What stood there when it was first seen.
+    text: String,
+    /// The CPUs that it could use then: nothing widens them.
     found: CpuSet,
 }
 
 impl Cpusets {
-    /// For these groups, named as in `/proc/PID/cgroup` (`/system.slice/x.service`).
-    ///
-    /// # Errors
-    /// When a group has no cpuset of its own, in neither version of cgroups.
-    pub fn new(roots: &Roots, groups: &[String]) -> Result<Self, ActError> {
-        let group = |name: &String| Group::find(roots, name);
-        Ok(Self {
-            roots: roots.clone(),
-            groups: groups.iter().map(group).collect::<Result<_, _>>()?,
-        })
+    /// For the machine whose file systems are there.
+    pub(super) fn new(roots: &Roots) -> Self {
+        Self { roots: roots.clone(), groups: BTreeMap::new() }
     }
 
-    fn group_of(&self, thread: &Held) -> Result<&Group, Refusal> {
-        let task = thread.task;
-        let path = self.roots.proc.join(format!("{}/task/{}/cgroup", task.pid, task.tid));
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| Refusal(format!("the cgroup of thread {task}: {error}")))?;
-        let is_in = |group: &&Group| {
-            let of = text.lines().filter_map(cpuset_path);
-            of.into_iter().any(|path| path == group.name)
-        };
-        self.groups.iter().find(is_in).ok_or_else(|| {
-            Refusal(format!("thread {task} ({}) is in none of the given cgroups", thread.program))
-        })
-    }
-
-    fn change(&self, group: &Group, asked: &CpuSet) -> Result<Option<Change>, Refusal> {
-        let failed = |error: io::Error| Refusal(format!("{}: {error}", group.file.display()));
-        let online = affinity::online(&self.roots);
-        let mut after = asked.intersection(&group.found);
-        if let Some(online) = online {
-            after = after.intersection(&online);
+    /// The change that holds a thread's group where the thread is asked to be and the others of
+    /// the group are; none where it is held so already.
+    pub(super) fn hold(
+        &mut self,
+        thread: &Held,
+        held_group: &HeldGroup,
+        asked: &CpuSet,
+        held: &[Held],
+        online: &CpuSet,
+    ) -> Result<Option<Change>, Refusal> {
+        let name = &held_group.name;
+        let group = self.group(name)?.clone();
+        let below = format!("{name}/");
+        if held.iter().filter_map(|one| one.group.as_ref()).any(|one| one.name.starts_with(&below))
+        {
+            return Err(Refusal(format!("cgroup {name} has groups with threads below it")));
         }
-        if after.is_empty() {
-            let (name, found) = (&group.name, &group.found);
+        let is_in = |one: &&Held| one.group.as_ref().is_some_and(|group| group.name == *name);
+        let members: Vec<&Held> = held.iter().filter(is_in).collect();
+        self.check(thread, &group, name, &members, online)?;
+        let others = members.iter().filter(|one| one.id != thread.id);
+        let wanted = others.fold(asked.clone(), |all, one| all.union(&one.allowed));
+        let after = wanted.intersection(&group.found).intersection(online);
+        if asked.intersection(&group.found).intersection(online).is_empty() {
+            let found = &group.found;
             return Err(Refusal(format!(
                 "cgroup {name} may use CPUs {found} only, as far as they are on line, not {asked}"
             )));
         }
-        let before =
-            std::fs::read_to_string(self.roots.cgroup.join(&group.file)).map_err(failed)?;
-        let before = before.trim().to_owned();
-        let same = before.parse() == Ok(after.clone());
-        let change = Change::Cpuset { file: group.file.clone(), before, after: after.to_string() };
-        Ok((!same).then_some(change))
+        let now = held_group.cpus.intersection(online);
+        // An empty list stands for what the group above has.
+        let untouched = held_group.cpus == group.found;
+        let before = if untouched { group.text.clone() } else { held_group.cpus.to_string() };
+        let change = Change::Cpuset { file: group.file, before, after: after.to_string() };
+        Ok((after != now).then_some(change))
     }
+
+    fn group(&mut self, name: &Arc<str>) -> Result<&Group, Refusal> {
+        let place = match self.groups.entry(name.clone()) {
+            Entry::Occupied(known) => return Ok(known.into_mut()),
+            Entry::Vacant(place) => place,
+        };
+        let found = Group::find(&self.roots, name).map_err(|error| Refusal(error.to_string()))?;
+        Ok(place.insert(found))
+    }
+
+    /// Nobody in the group may be one who must not be moved.
+    fn check(
+        &self,
+        thread: &Held,
+        group: &Group,
+        name: &str,
+        members: &[&Held],
+        online: &CpuSet,
+    ) -> Result<(), Refusal> {
+        let task = thread.task;
+        let present = group_of(&self.roots, &task)
+            .map_err(|error| Refusal(format!("the cgroup of thread {task}: {error}")))?;
+        if present.as_deref() != Some(name) {
+            return Err(Refusal(format!("thread {task} is no longer in cgroup {name}")));
+        }
+        if let Some(one) = members.iter().find(|one| one.left_alone) {
+            return Err(Refusal(format!(
+                "thread {} of cgroup {name} was changed by somebody else: the group is left alone",
+                one.task
+            )));
+        }
+        let all = group.found.intersection(online);
+        let own = members.iter().find(|one| one.may_run_on.intersection(online) != all);
+        if let Some(one) = own {
+            // Before Linux 6.2 a cpuset that changes makes its threads forget their affinities.
+            return Err(Refusal(format!(
+                "thread {} of cgroup {name} has an affinity of its own ({}), which it could lose",
+                one.task, one.may_run_on
+            )));
+        }
+        match self.in_real_time(group, members) {
+            Some(task) => Err(Refusal(format!(
+                "thread {task} of cgroup {name} is scheduled in real time and is not touched"
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    /// A thread of the group that is scheduled in real time. Such are in nobody's care.
+    fn in_real_time(&self, group: &Group, members: &[&Held]) -> Option<Task> {
+        let folder = self.roots.cgroup.join(group.file.parent()?);
+        let list = ["cgroup.threads", "tasks"].into_iter();
+        let text =
+            list.filter_map(|name| std::fs::read_to_string(folder.join(name)).ok()).next()?;
+        let cared: BTreeSet<u32> = members.iter().map(|one| one.task.tid).collect();
+        let others = text.lines().filter_map(|line| line.trim().parse::<u32>().ok());
+        let others = others.filter(|tid| !cared.contains(tid));
+        let facts = others.filter_map(|tid| facts(&self.roots, tid, tid).ok());
+        facts.filter(|one| one.scheduling == Scheduling::RealTime).map(|one| one.task).next()
+    }
+}
+
+/// Where the groups of version 2, of both versions side by side, and of version 1 are.
+const PLACES: [&str; 3] = ["", "unified", "cpuset"];
+
+fn file_of(place: &str, name: &str) -> PathBuf {
+    Path::new(place).join(name.trim_start_matches('/')).join("cpuset.cpus")
+}
+
+/// Is it the cpuset of the group of this name?
+pub(crate) fn is_of(file: &Path, name: &str) -> bool {
+    PLACES.iter().any(|place| file == file_of(place, name))
+}
+
+/// The path of the cgroup that governs a thread's CPUs.
+pub(crate) fn group_of(roots: &Roots, task: &Task) -> io::Result<Option<Arc<str>>> {
+    let path = roots.proc.join(format!("{}/task/{}/cgroup", task.pid, task.tid));
+    let text = std::fs::read_to_string(path)?;
+    // Where both versions are in use, version 1's line with cpusets comes before version 2's.
+    Ok(text.lines().find_map(cpuset_path).map(Arc::from))
 }
 
 /// The path in a line of `/proc/PID/cgroup` that governs CPUs: version 2's, or that of version 1's
@@ -88,25 +165,23 @@ fn cpuset_path(line: &str) -> Option<&str> {
 
 impl Group {
     fn find(roots: &Roots, name: &str) -> Result<Self, ActError> {
-        let relative = Path::new(name.trim_start_matches('/'));
-        let places = [Path::new(""), Path::new("unified"), Path::new("cpuset")];
-        for place in places {
-            let folder = place.join(relative);
-            let file = folder.join("cpuset.cpus");
-            if relative.as_os_str().is_empty() || checked(roots, &file).is_err() {
+        for place in PLACES {
+            let file = file_of(place, name);
+            if name.trim_start_matches('/').is_empty() || checked(roots, &file).is_err() {
                 continue;
             }
             let read = |name: &str| {
-                let text = std::fs::read_to_string(roots.cgroup.join(&folder).join(name)).ok()?;
+                let path = roots.cgroup.join(&file).with_file_name(name);
+                let text = std::fs::read_to_string(path).ok()?;
                 text.parse::<CpuSet>().ok().filter(|cpus| !cpus.is_empty())
             };
-            let own = roots.cgroup.join(&file).is_file();
             // What the groups above allow counts; where that is not told, its own list.
             let found = ["cpuset.cpus.effective", "cpuset.effective_cpus", "cpuset.cpus"]
                 .into_iter()
                 .find_map(read);
-            if let (true, Some(found)) = (own, found) {
-                return Ok(Self { name: name.to_owned(), file, found });
+            let text = std::fs::read_to_string(roots.cgroup.join(&file));
+            if let (Ok(text), Some(found)) = (text, found) {
+                return Ok(Self { file, text: text.trim().to_owned(), found });
             }
         }
         Err(ActError::Kernel {
@@ -116,39 +191,6 @@ impl Group {
                 "the group has to be there, with the controller cpuset switched on".to_owned(),
             ),
         })
-    }
-}
-
-impl Actuator for Cpusets {
-    fn name(&self) -> &'static str {
-        "cpuset"
-    }
-
-    fn kinds(&self) -> Vec<ActionKind> {
-        vec![ActionKind::Place]
-    }
-
-    fn prepare(
-        &mut self,
-        action: &Action,
-        _machine: &Machine,
-        held: &[Held],
-        _now: Nanoseconds,
-    ) -> Result<Vec<Change>, Refusal> {
-        match action {
-            Action::Allow { thread, cpus } => {
-                let group = self.group_of(held_thread(held, *thread)?)?;
-                Ok(self.change(group, cpus)?.into_iter().collect())
-            }
-            Action::Swap { first, second } => {
-                let (first, second) = (held_thread(held, *first)?, held_thread(held, *second)?);
-                let (one, other) = (self.group_of(first)?, self.group_of(second)?);
-                let there = self.change(one, &second.allowed)?;
-                let back = self.change(other, &first.allowed)?;
-                Ok(there.into_iter().chain(back).collect())
-            }
-            _ => Err(Refusal::not_by(self.name())),
-        }
     }
 }
 
@@ -186,6 +228,10 @@ pub(super) fn revert(
 ) -> Result<Reverted, ActError> {
     let path = checked(roots, file)?;
     let found = now(file, &path)?;
+    // While there are programs in a group, the kernel takes no empty list of version 2 once there
+    // was another; what the group above has means the same.
+    let above = Some(before).filter(|list| list.trim().is_empty()).and_then(|_| of_above(&path));
+    let before = above.as_deref().unwrap_or(before);
     if same(&found, before) {
         return Ok(Reverted::AsBefore);
     }
@@ -196,6 +242,12 @@ pub(super) fn revert(
         set(file, &path, before)?;
     }
     Ok(Reverted::Done)
+}
+
+/// What the group above may use, of version 2.
+fn of_above(path: &Path) -> Option<String> {
+    let above = path.parent()?.parent()?.join("cpuset.cpus.effective");
+    Some(std::fs::read_to_string(above).ok()?.trim().to_owned())
 }
 
 fn same(one: &str, other: &str) -> bool {
@@ -213,7 +265,7 @@ fn now(file: &Path, path: &Path) -> Result<String, ActError> {
 fn set(file: &Path, path: &Path, cpus: &str) -> Result<(), ActError> {
     use io::Write as _;
     let opened = std::fs::OpenOptions::new().write(true).open(path);
-    // An empty list is written as an empty line: version 2's word for what the group above has.
+    // An empty list is written as an empty line.
     opened
         .and_then(|mut file| file.write_all(format!("{}\n", cpus.trim()).as_bytes()))
         .map_err(|reason| failed(file, "writing", reason))

@@ -1,10 +1,10 @@
 use std::process::{Child, Command};
 
 use corun_machine::CpuId;
-use corun_policy::ThreadId;
+use corun_policy::{Action, Nanoseconds, ThreadId};
 
 use super::*;
-use crate::processes::facts;
+use crate::act::{Actuator, Placement};
 
 /// A cgroup of version 1 on this kernel with a program in it.
 struct Contained {
@@ -39,8 +39,12 @@ impl Contained {
             allowed: found.affinity,
             cpu: found.cpu,
             left_alone: false,
+            group: None,
         };
-        Some(Self { folder, name: format!("/{name}"), program, thread })
+        let name = format!("/{name}");
+        let cpus = thread.may_run_on.clone();
+        let group = Some(HeldGroup { name: name.as_str().into(), cpus });
+        Some(Self { folder, name, program, thread: Held { group, ..thread } })
     }
 
     fn cpus(&self) -> String {
@@ -62,11 +66,10 @@ impl Drop for Contained {
     }
 }
 
-fn prepared(cpusets: &mut Cpusets, held: &Held, cpus: &str) -> Result<Vec<Change>, String> {
+fn prepared(placement: &mut Placement, held: &[Held], cpus: &str) -> Result<Vec<Change>, String> {
     let machine = corun_machine::preset("xeon-x5365").unwrap();
     let action = Action::Allow { thread: ThreadId(1), cpus: cpus.parse().unwrap() };
-    let held = [held.clone()];
-    cpusets.prepare(&action, &machine, &held, Nanoseconds(0)).map_err(|refusal| refusal.0)
+    placement.prepare(&action, &machine, held, Nanoseconds(0)).map_err(|refusal| refusal.0)
 }
 
 #[test]
@@ -79,11 +82,13 @@ fn a_container_goes_where_its_thread_is_sent_and_back() {
         eprintln!("skipped: one CPU only");
         return;
     };
-    let mut cpusets = Cpusets::new(&roots, std::slice::from_ref(&contained.name)).unwrap();
-    let change = prepared(&mut cpusets, &contained.thread, &first.to_string()).unwrap().remove(0);
+    let mut placement = Placement::new(&roots);
+    let mut held = [contained.thread.clone()];
+    let change = prepared(&mut placement, &held, &first.to_string()).unwrap().remove(0);
     change.apply(&roots).unwrap();
     assert_eq!(contained.cpus(), first.to_string());
-    assert_eq!(prepared(&mut cpusets, &contained.thread, &first.to_string()).unwrap(), []);
+    held[0].group.as_mut().unwrap().cpus = CpuSet::from_iter([first]);
+    assert_eq!(prepared(&mut placement, &held, &first.to_string()).unwrap(), []);
     assert_eq!(change.would_revert(&roots).unwrap(), Reverted::Done);
     std::fs::write(contained.folder.join("cpuset.cpus"), format!("{second}\n")).unwrap();
     assert!(matches!(change.apply(&roots), Err(ActError::ChangedByOthers { .. })));
@@ -99,20 +104,88 @@ fn a_container_goes_where_its_thread_is_sent_and_back() {
 fn a_removed_group_is_gone_and_a_stranger_is_refused() {
     let Some(contained) = Contained::new("gone") else { return };
     let roots = Roots::default();
-    let mut cpusets = Cpusets::new(&roots, std::slice::from_ref(&contained.name)).unwrap();
+    let mut placement = Placement::new(&roots);
     let pid = std::process::id();
     let task = facts(&roots, pid, pid).unwrap().task;
     let stranger = Held { task, ..contained.thread.clone() };
-    let refused = prepared(&mut cpusets, &stranger, "0").unwrap_err();
-    assert!(refused.contains("none of the given cgroups"), "{refused}");
-    let wide = prepared(&mut cpusets, &contained.thread, "60000").unwrap_err();
-    assert!(wide.contains("only"), "{wide}");
-    let file = PathBuf::from("cpuset").join(contained.name.trim_start_matches('/'));
-    let file = file.join("cpuset.cpus");
+    let refused = prepared(&mut placement, &[stranger], "0").unwrap_err();
+    assert!(refused.contains("no longer in cgroup"), "{refused}");
+    let wide = prepared(&mut placement, std::slice::from_ref(&contained.thread), "60000");
+    assert!(wide.as_ref().unwrap_err().contains("only"), "{wide:?}");
+    let file = file_of("cpuset", &contained.name);
     drop(contained);
     let change = Change::Cpuset { file, before: "0-1".to_owned(), after: "0".to_owned() };
     assert!(matches!(change.apply(&roots), Err(ActError::Gone { .. })));
     assert_eq!(change.revert(&roots).unwrap(), Reverted::Gone);
+}
+
+/// A thread by number in `box.slice`, which is held where it was found.
+fn member(roots: &Roots, id: u64) -> Held {
+    let task = Task { pid: 10, tid: 10 + id as u32, start_ticks: 5 };
+    let folder = roots.proc.join(format!("10/task/{}", task.tid));
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("cgroup"), "0::/box.slice\n").unwrap();
+    let cpus: CpuSet = "0-7".parse().unwrap();
+    Held {
+        id: ThreadId(id),
+        task,
+        program: "boxed".into(),
+        may_run_on: cpus.clone(),
+        allowed: cpus.clone(),
+        cpu: CpuId(0),
+        left_alone: false,
+        group: Some(HeldGroup { name: "/box.slice".into(), cpus }),
+    }
+}
+
+#[test]
+fn a_group_may_use_what_its_threads_were_sent_to_together() {
+    let (_folder, roots) = version_2("\n");
+    let mut placement = Placement::new(&roots);
+    let mut held = [member(&roots, 1), member(&roots, 2)];
+    // The second has not been sent anywhere.
+    assert_eq!(prepared(&mut placement, &held, "2").unwrap(), []);
+    held[1].allowed = "3".parse().unwrap();
+    let file = PathBuf::from("box.slice/cpuset.cpus");
+    let change = |before: &str, after: &str| {
+        vec![Change::Cpuset { file: file.clone(), before: before.into(), after: after.into() }]
+    };
+    assert_eq!(prepared(&mut placement, &held, "2").unwrap(), change("", "2-3"));
+    for one in &mut held {
+        one.group.as_mut().unwrap().cpus = "2-3".parse().unwrap();
+    }
+    assert_eq!(prepared(&mut placement, &held, "6").unwrap(), change("2-3", "3,6"));
+}
+
+#[test]
+fn a_group_with_one_who_must_not_be_moved_is_left_as_it_is() {
+    let (_folder, roots) = version_2("0-7\n");
+    let mut placement = Placement::new(&roots);
+    let both = [member(&roots, 1), member(&roots, 2)];
+    let mut refused = |change: fn(&mut Held)| {
+        let mut held = both.clone();
+        change(&mut held[1]);
+        prepared(&mut placement, &held, "2").unwrap_err()
+    };
+    let own = refused(|held| held.may_run_on = "0-3".parse().unwrap());
+    assert!(own.contains("affinity of its own"), "{own}");
+    let alone = refused(|held| held.left_alone = true);
+    assert!(alone.contains("left alone"), "{alone}");
+    let below = refused(|held| held.group.as_mut().unwrap().name = "/box.slice/inner".into());
+    assert!(below.contains("below it"), "{below}");
+    // A stranger in it who is scheduled in real time.
+    let stat = "33 (rt) R 1 1 1 0 -1 0 1 0 0 0 70 30 0 0 20 5 1 0 99 31 40 18 1 1 1 0 0 0 0 0 0 0 0 0 \
+                17 4 50 1 0 0 0 0 1 1 1 1 1 1 1 0\n";
+    let folder = roots.proc.join("33/task/33");
+    std::fs::create_dir_all(&folder).unwrap();
+    for (name, text) in
+        [("stat", stat), ("schedstat", "1 2 3"), ("status", "Cpus_allowed_list:\t0-7\n")]
+    {
+        std::fs::write(folder.join(name), text).unwrap();
+    }
+    std::fs::write(roots.cgroup.join("box.slice/cgroup.threads"), "11\n12\n33\n").unwrap();
+    let real_time = prepared(&mut placement, &both, "2").unwrap_err();
+    assert!(real_time.contains("real time"), "{real_time}");
 }
 
 /// A tree of version 2, as files.
@@ -122,7 +195,13 @@ fn version_2(cpus: &str) -> (tempfile::TempDir, Roots) {
     std::fs::create_dir(&group).unwrap();
     std::fs::write(group.join("cpuset.cpus"), cpus).unwrap();
     std::fs::write(group.join("cpuset.cpus.effective"), "0-7\n").unwrap();
-    let roots = Roots { cgroup: folder.path().into(), ..Roots::default() };
+    let below = |name: &str| folder.path().join(name);
+    let roots = Roots {
+        cgroup: folder.path().into(),
+        proc: below("proc"),
+        sys: below("sys"),
+        ..Roots::default()
+    };
     (folder, roots)
 }
 
@@ -139,6 +218,11 @@ fn an_empty_list_of_version_2_comes_back() {
     change.apply(&roots).unwrap();
     assert_eq!(text(), "2-3\n");
     assert_eq!(change.would_revert(&roots).unwrap(), Reverted::Done);
+    // As the kernel's own tree has it, in which an empty list could not be set again.
+    std::fs::write(folder.path().join("cpuset.cpus.effective"), "0-9\n").unwrap();
+    assert_eq!(change.revert(&roots).unwrap(), Reverted::Done);
+    assert_eq!(text(), "0-9\n");
+    assert_eq!(change.revert(&roots).unwrap(), Reverted::AsBefore);
 }
 
 #[test]
@@ -151,7 +235,7 @@ fn no_other_file_is_ever_written() {
         assert!(matches!(change.revert(&roots), Err(ActError::Protected { .. })), "{file}");
     }
     for name in ["/", "/none", "/../box.slice"] {
-        let error = Cpusets::new(&roots, &[name.to_owned()]).unwrap_err().to_string();
+        let error = Group::find(&roots, name).unwrap_err().to_string();
         assert!(error.contains("controller cpuset"), "{error}");
     }
 }

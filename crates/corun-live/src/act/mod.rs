@@ -6,6 +6,7 @@ mod cpusets;
 mod nice;
 mod on_paper;
 mod pages;
+mod placement;
 #[cfg(test)]
 pub(crate) mod sleeper;
 mod syscalls;
@@ -14,14 +15,14 @@ pub(crate) mod thread_stat;
 use corun_machine::Machine;
 use corun_policy::{Action, ActionKind, Nanoseconds, ThreadId};
 
-pub use affinity::Affinity;
 pub use change::{ActError, Change, Reverted};
 pub(crate) use change::{Doing, Thing};
-pub use cpusets::Cpusets;
+pub(crate) use cpusets::{group_of, is_of};
 pub use nice::Nice;
 pub use on_paper::OnPaper;
 pub use pages::Pages;
 pub(crate) use pages::bytes_by_node;
+pub use placement::Placement;
 
 use crate::Task;
 
@@ -42,6 +43,17 @@ pub struct Held {
     pub cpu: corun_machine::CpuId,
     /// Somebody else moved it under us: from then on it is left alone.
     pub left_alone: bool,
+    /// The cgroup that is held in its place; `allowed` is then where the thread itself was sent.
+    pub group: Option<HeldGroup>,
+}
+
+/// A cgroup that is held by its cpuset, with all that is in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeldGroup {
+    /// Its path as in `/proc/PID/cgroup`: `/system.slice/x.service`.
+    pub name: std::sync::Arc<str>,
+    /// Where it is held now.
+    pub cpus: corun_machine::CpuSet,
 }
 
 /// Turns one kind of action into changes. It reads what is there and changes nothing itself.

@@ -17,6 +17,7 @@ fn held(sleeper: &Sleeper) -> Held {
         allowed: sleeper.found.clone(),
         cpu: sleeper.found.first().unwrap(),
         left_alone: false,
+        group: None,
     }
 }
 

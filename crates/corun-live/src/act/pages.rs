@@ -1,8 +1,10 @@
 //! Where a process's memory is.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io;
 use std::ops::Range;
+use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
 use corun_machine::Machine;
@@ -17,9 +19,14 @@ use crate::{ActError, Reverted, Roots, Task};
 const LONGEST_CALL: Duration = Duration::from_millis(20);
 /// A change that takes longer than this stops; what is left stays where it is.
 const LONGEST_CHANGE: Duration = Duration::from_secs(2);
-/// Pages of one call: at first, and within which bounds.
-const FIRST_BATCH: usize = 128;
-const BATCHES: Range<usize> = 16..4096;
+/// Undoing one has longer, and what is left then is said.
+const LONGEST_UNDOING: Duration = Duration::from_secs(20);
+/// Pages of one call: at first, and within which bounds. Each call first asks all CPUs for the pages
+/// that they hold back, which takes as long for few pages as for many.
+const FIRST_BATCH: usize = 256;
+const BATCHES: Range<usize> = 128..4096;
+/// Pages that are looked up at a time.
+const PAGES_A_PART: usize = 512;
 
 /// Moves a process's memory to a NUMA node, batch by batch (`move_pages`). Pages that other
 /// processes map too stay where they are.
@@ -61,8 +68,11 @@ impl Actuator for Pages {
         let stat = stat.ok_or_else(|| Refusal(format!("process {pid} is no more")))?;
         let task = Task { pid, tid: pid, start_ticks: stat.start_ticks };
         let before = mapped(&self.roots, &task).map_err(|error| Refusal(error.to_string()))?;
+        // What others map too cannot be moved, and must not be asked for again and again.
+        let own = before.iter().filter(|one| !one.is_shared);
+        let own: Vec<u32> = own.flat_map(|one| one.by_node.keys().copied()).collect();
         let before: Vec<(u32, u64)> = by_node(&before).into_iter().collect();
-        let all_there = before.iter().all(|(node, _)| *node == to);
+        let all_there = own.iter().all(|node| *node == to);
         Ok(if all_there { Vec::new() } else { vec![Change::Pages { task, before, to }] })
     }
 }
@@ -73,6 +83,8 @@ struct Mapped {
     addresses: Range<usize>,
     page_bytes: usize,
     by_node: BTreeMap<u32, u64>,
+    /// Other processes map some of it too.
+    is_shared: bool,
 }
 
 /// The memory of a process that lies on any node.
@@ -97,17 +109,19 @@ fn range_of(line: &str) -> Option<(usize, usize)> {
 fn mapped_of(line: &str, ends: &BTreeMap<usize, usize>) -> Option<Mapped> {
     let mut words = line.split_ascii_whitespace();
     let begin = usize::from_str_radix(words.next()?, 16).ok()?;
-    let (mut by_node, mut page_bytes) = (BTreeMap::new(), 4096);
+    let (mut by_node, mut page_bytes, mut is_shared) = (BTreeMap::new(), 4096, false);
     for (name, value) in words.filter_map(|word| word.split_once('=')) {
         if let Some(node) = name.strip_prefix('N').and_then(|node| node.parse().ok()) {
             by_node.insert(node, value.parse().ok()?);
+        } else if name == "mapmax" {
+            is_shared = true;
         } else if name == "kernelpagesize_kB" {
             page_bytes =
                 value.parse::<usize>().ok()?.checked_mul(1024).filter(|&bytes| bytes > 0)?;
         }
     }
     let addresses = begin..*ends.get(&begin)?;
-    (!by_node.is_empty()).then_some(Mapped { addresses, page_bytes, by_node })
+    (!by_node.is_empty()).then_some(Mapped { addresses, page_bytes, by_node, is_shared })
 }
 
 /// Bytes of a process's memory by node.
@@ -134,10 +148,14 @@ pub(super) fn apply(roots: &Roots, task: &Task, to: u32) -> Result<(), ActError>
     touchable(roots, task)?;
     let elsewhere = |one: &Mapped| one.by_node.keys().any(|node| *node != to);
     let all: Vec<Mapped> = mapped(roots, task)?.into_iter().filter(elsewhere).collect();
-    each_batch(task, &all, |addresses| {
+    let all_moved = each_batch(roots, task, &all, LONGEST_CHANGE, |addresses| {
         let nodes = vec![to as i32; addresses.len()];
         move_pages(task.pid, addresses, &nodes).map(drop)
-    })
+    })?;
+    if !all_moved {
+        tracing::info!(pid = task.pid, "moving pages stopped before all were moved");
+    }
+    Ok(())
 }
 
 /// Moves memory back to the nodes it came from, as many pages as were on each.
@@ -157,7 +175,7 @@ pub(super) fn revert(
     if doing == Doing::Act {
         let there: Vec<Mapped> =
             all.into_iter().filter(|one| one.by_node.contains_key(&to)).collect();
-        each_batch(task, &there, |addresses| {
+        let all_moved = each_batch(roots, task, &there, LONGEST_UNDOING, |addresses| {
             let found = node_of_pages(task.pid, addresses)?;
             let moved: Vec<usize> = addresses
                 .iter()
@@ -171,6 +189,13 @@ pub(super) fn revert(
                 false => move_pages(task.pid, &moved[..nodes.len()], &nodes).map(drop),
             }
         })?;
+        if !all_moved {
+            return Err(ActError::Kernel {
+                what: format!("not all pages of process {} were moved back", task.pid),
+                reason: io::ErrorKind::TimedOut.into(),
+                advice: Some("corun restore goes on with it".to_owned()),
+            });
+        }
     }
     Ok(Reverted::Done)
 }
@@ -202,27 +227,66 @@ fn next_node(missing: &mut Vec<(u32, u64)>) -> Option<i32> {
     Some(node)
 }
 
-/// Does something to all pages, so many at a time that no call takes long.
+/// Does something to all pages that can be moved, so many at a time that no call takes long; false
+/// when the time was over before.
 fn each_batch(
+    roots: &Roots,
     task: &Task,
     all: &[Mapped],
+    longest: Duration,
     mut act: impl FnMut(&[usize]) -> io::Result<()>,
-) -> Result<(), ActError> {
+) -> Result<bool, ActError> {
     let (begun, mut size) = (Instant::now(), FIRST_BATCH);
-    for one in all {
-        let mut addresses = one.addresses.clone().step_by(one.page_bytes).peekable();
-        while addresses.peek().is_some() {
-            let batch: Vec<usize> = addresses.by_ref().take(size).collect();
+    let pagemap = File::open(roots.proc.join(format!("{}/pagemap", task.pid))).ok();
+    let mut movable: Vec<usize> = Vec::new();
+    let mut parts = all.iter().flat_map(parts).peekable();
+    while let Some((addresses, page_bytes)) = parts.next() {
+        movable.extend(movable_of(pagemap.as_ref(), addresses, page_bytes));
+        let is_last = parts.peek().is_none();
+        while movable.len() >= size || (is_last && !movable.is_empty()) {
+            let batch: Vec<usize> = movable.drain(..size.min(movable.len())).collect();
             let call = Instant::now();
             act(&batch).map_err(|reason| failed(task, "moving pages".to_owned(), reason))?;
             size = next_size(size, call.elapsed());
-            if begun.elapsed() > LONGEST_CHANGE {
-                tracing::info!(pid = task.pid, "moving pages stopped before all were moved");
-                return Ok(());
+            if begun.elapsed() > longest {
+                return Ok(is_last && movable.is_empty());
             }
         }
+        if begun.elapsed() > longest {
+            return Ok(is_last);
+        }
     }
-    Ok(())
+    Ok(true)
+}
+
+/// The addresses of some memory in parts of so many pages.
+fn parts(of: &Mapped) -> impl Iterator<Item = (Range<usize>, usize)> + '_ {
+    let bytes = of.page_bytes * PAGES_A_PART;
+    let begins = of.addresses.clone().step_by(bytes);
+    begins.map(move |begin| (begin..(begin + bytes).min(of.addresses.end), of.page_bytes))
+}
+
+/// The pages that are there and that no other process maps. Those of which the kernel does not say
+/// may be.
+fn movable_of(pagemap: Option<&File>, addresses: Range<usize>, page_bytes: usize) -> Vec<usize> {
+    const ENTRY_BYTES: usize = 8;
+    const PRESENT: u64 = 1 << 63;
+    const EXCLUSIVE: u64 = 1 << 56;
+    let all = addresses.clone().step_by(page_bytes);
+    let Some(pagemap) = pagemap.filter(|_| page_bytes == rustix::param::page_size()) else {
+        return all.collect();
+    };
+    let mut entries = vec![0; all.len() * ENTRY_BYTES];
+    let offset = (addresses.start / page_bytes * ENTRY_BYTES) as u64;
+    if pagemap.read_exact_at(&mut entries, offset).is_err() {
+        return all.collect();
+    }
+    let is_movable = |entry: &[u8]| {
+        let entry = u64::from_ne_bytes(entry.try_into().expect("chunks of 8 bytes"));
+        entry & (PRESENT | EXCLUSIVE) == PRESENT | EXCLUSIVE
+    };
+    let known = all.zip(entries.chunks_exact(ENTRY_BYTES));
+    known.filter(|(_, entry)| is_movable(entry)).map(|(address, _)| address).collect()
 }
 
 /// How many pages the next call takes, by how long the last one took.
@@ -269,6 +333,8 @@ mod tests {
         assert_eq!(one.addresses, 0x1000..0x9000);
         let huge = mapped_of("200000 default huge anon=1 N1=1 kernelpagesize_kB=2048", &ends);
         assert_eq!(huge.unwrap().page_bytes, 2 << 20);
+        let library = "1000 default file=/lib/libc.so.6 mapped=3 mapmax=9 N0=3 kernelpagesize_kB=4";
+        assert!(mapped_of(library, &ends).unwrap().is_shared && !one.is_shared);
         for none in ["", "1000 default", "5000 default N0=1", "1000 default N0=x"] {
             assert_eq!(mapped_of(none, &ends), None, "{none}");
         }
@@ -289,11 +355,30 @@ mod tests {
     }
 
     #[test]
+    fn pages_that_are_not_there_are_passed_over() {
+        let page = rustix::param::page_size();
+        let Ok(map) = File::open("/proc/self/pagemap") else {
+            eprintln!("skipped: this kernel has no pagemap");
+            return;
+        };
+        // Far more than the kernel gives before it is written to; one page is.
+        let mut room = Vec::<u8>::with_capacity(64 << 20);
+        let begin = room.as_ptr() as usize;
+        let first = begin.next_multiple_of(page) + 1000 * page;
+        room.spare_capacity_mut()[first - begin].write(1);
+        let found = movable_of(Some(&map), first..first + 100 * page, page);
+        assert_eq!(found.first(), Some(&first));
+        let far = first + 8000 * page;
+        assert_eq!(movable_of(Some(&map), far..far + 100 * page, page), [0; 0]);
+        assert_eq!(movable_of(None, far..far + 100 * page, page).len(), 100);
+    }
+
+    #[test]
     fn calls_stay_short() {
         assert_eq!(next_size(128, Duration::from_millis(1)), 256);
         assert_eq!(next_size(128, Duration::from_millis(5)), 128);
-        assert_eq!(next_size(128, Duration::from_millis(15)), 64);
-        assert_eq!(next_size(16, Duration::from_secs(1)), 16);
+        assert_eq!(next_size(512, Duration::from_millis(15)), 256);
+        assert_eq!(next_size(128, Duration::from_secs(1)), 128);
         assert_eq!(next_size(4096, Duration::ZERO), 4096);
     }
 

@@ -1,13 +1,16 @@
 //! The threads in the host's care: who they are, where they may run, who moved them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::Arc;
 
 use corun_machine::{CpuSet, Machine};
 use corun_policy::{Counted, Counters, Event, Nanoseconds, ProcessId, ThreadId, ThreadView};
 
+use crate::act::{group_of, is_of};
 use crate::{
-    Change, Followed, Held, Observed, Reading, Roots, Scheduling, Target, Task, TaskFacts,
+    Change, Followed, Held, HeldGroup, Hold, Observed, Reading, Roots, Scheduling, Target, Task,
+    TaskFacts,
 };
 
 /// What a look at the machine found.
@@ -40,13 +43,14 @@ pub(super) struct Care {
     places: Vec<Place>,
     next_thread: u64,
     next_process: u64,
+    roots: Roots,
     online: CpuSet,
     looked_at: Option<Nanoseconds>,
     read_at: Option<Nanoseconds>,
 }
 
 impl Care {
-    pub(super) fn new(machine: &Machine) -> Self {
+    pub(super) fn new(machine: &Machine, roots: &Roots) -> Self {
         Self {
             ids: BTreeMap::new(),
             processes: BTreeMap::new(),
@@ -57,6 +61,7 @@ impl Care {
             places: Vec::new(),
             next_thread: 0,
             next_process: 0,
+            roots: roots.clone(),
             online: machine.cpu_set(),
             looked_at: None,
             read_at: None,
@@ -140,10 +145,13 @@ impl Care {
         });
         process.1 += 1;
         let process = process.0;
-        let may_run_on = match self.inherited_from(&facts) {
+        let group = (target.hold == Hold::Cgroups).then(|| self.group_of(&facts));
+        let may_run_on = match self.inherited_from(&facts, group.as_ref()) {
             Some(theirs) => {
                 let (before, after) = (theirs.clone(), facts.affinity.clone());
-                news.inherited.push(Change::Affinity { task: facts.task, before, after });
+                if group.is_none() {
+                    news.inherited.push(Change::Affinity { task: facts.task, before, after });
+                }
                 theirs
             }
             None => facts.affinity.clone(),
@@ -157,6 +165,7 @@ impl Care {
             allowed: facts.affinity.clone(),
             cpu: facts.cpu,
             left_alone: false,
+            group,
         });
         let profile = target.profile.as_deref().unwrap_or(&target.name);
         self.observed.push(Observed {
@@ -189,11 +198,24 @@ impl Care {
         news.events.push(Event::Arrived(id));
     }
 
-    /// A thread is born with its maker's affinity. Where that is one that corun set, what the user
-    /// allowed is what he allowed the maker.
-    fn inherited_from(&self, facts: &TaskFacts) -> Option<CpuSet> {
+    /// The cgroup that a thread is in. One that cannot be read has no name, and is refused when it
+    /// is to be held.
+    fn group_of(&self, facts: &TaskFacts) -> HeldGroup {
+        let name = group_of(&self.roots, &facts.task).ok().flatten().unwrap_or_default();
+        let known = self.held.iter().filter_map(|held| held.group.as_ref());
+        let known = known.into_iter().find(|group| group.name == name);
+        known.cloned().unwrap_or_else(|| HeldGroup { name, cpus: facts.affinity.clone() })
+    }
+
+    /// A thread is born with its maker's affinity, and in a cgroup with the group's. Where that is
+    /// one that corun set, what the user allowed is what he allowed the maker.
+    fn inherited_from(&self, facts: &TaskFacts, group: Option<&HeldGroup>) -> Option<CpuSet> {
         let makers = self.held.iter().zip(&self.places).filter(|(held, place)| {
-            (held.task.pid == facts.task.pid || held.task.pid == facts.parent)
+            let is_maker = match group {
+                Some(group) => held.group.as_ref().is_some_and(|one| one.name == group.name),
+                None => held.task.pid == facts.task.pid || held.task.pid == facts.parent,
+            };
+            is_maker
                 && !held.left_alone
                 && held.may_run_on != place.expected
                 && place.expected.intersection(&self.online) == facts.affinity
@@ -245,7 +267,7 @@ impl Care {
             held.allowed = facts.affinity.clone();
             held.may_run_on = facts.affinity.clone();
         }
-        if acting {
+        if acting && held.group.is_none() {
             held.allowed = kept.expected.intersection(&self.online);
         }
         view.may_run_on = held.may_run_on.intersection(&self.online);
@@ -315,11 +337,55 @@ impl Care {
         }
     }
 
+    /// A thread that is held by its cgroup was sent there.
+    pub(super) fn sent(&mut self, thread: ThreadId, to: &CpuSet) {
+        let Ok(place) = self.held.binary_search_by_key(&thread, |held| held.id) else { return };
+        if self.held[place].group.is_some() {
+            let to = to.intersection(&self.held[place].may_run_on);
+            self.views[place].allowed = to.clone();
+            self.held[place].allowed = to;
+        }
+    }
+
+    /// A cgroup is held there now, or shown so where nothing is carried out.
+    pub(super) fn group_moved(&mut self, file: &Path, to: &CpuSet, acting: bool) {
+        for (held, place) in self.held.iter_mut().zip(&mut self.places) {
+            if let Some(group) = held.group.as_mut().filter(|group| is_of(file, &group.name)) {
+                group.cpus = to.clone();
+                if acting {
+                    place.expected = to.clone();
+                }
+            }
+        }
+    }
+
+    /// A cgroup is where it was, and so are its threads; an empty list is all that it may have.
+    pub(super) fn group_was_not_moved(&mut self, file: &Path, before: &str) {
+        for place in 0..self.held.len() {
+            let held = &mut self.held[place];
+            if let Some(group) = held.group.as_mut().filter(|group| is_of(file, &group.name)) {
+                let before = before.parse().ok().filter(|cpus: &CpuSet| !cpus.is_empty());
+                let before = before.unwrap_or_else(|| held.may_run_on.clone());
+                group.cpus = before.clone();
+                held.allowed = before.clone();
+                self.views[place].allowed = before.intersection(&self.online);
+                self.places[place].expected = before;
+            }
+        }
+    }
+
     /// Somebody else was quicker.
     pub(super) fn leave_alone(&mut self, task: Task) {
         let Some(&id) = self.ids.get(&task) else { return };
         let place = self.position(id);
         self.held[place].left_alone = true;
+    }
+
+    /// Somebody else changed a cgroup.
+    pub(super) fn leave_group_alone(&mut self, file: &Path) {
+        for held in &mut self.held {
+            held.left_alone |= held.group.as_ref().is_some_and(|group| is_of(file, &group.name));
+        }
     }
 
     /// After everything was undone: each thread is where its user allowed it to be.
@@ -328,6 +394,9 @@ impl Care {
             let own = self.held[place].may_run_on.clone();
             self.places[place].expected = own.clone();
             self.views[place].allowed = own.intersection(&self.online);
+            if let Some(group) = &mut self.held[place].group {
+                group.cpus = own.clone();
+            }
             self.held[place].allowed = own;
         }
     }

@@ -22,13 +22,15 @@ impl Host {
         for step in plan.steps {
             let first = changes.len();
             let verdict = match self.prepare(policy, &step.action, now) {
-                Ok(prepared) if prepared.is_empty() => Verdict::AsAsked,
+                Ok(prepared) if prepared.is_empty() => {
+                    self.was_sent(&step.action);
+                    Verdict::AsAsked
+                }
                 Ok(prepared) => {
                     for change in &prepared {
-                        if let Change::Affinity { task, after, .. } = change {
-                            self.care.moved(*task, after, acting);
-                        }
+                        self.was_moved(change, acting);
                     }
+                    self.was_sent(&step.action);
                     changes.extend(prepared);
                     Verdict::Done(changes[first..].to_vec())
                 }
@@ -89,10 +91,12 @@ impl Host {
         let mut outcomes = Vec::with_capacity(changes.len());
         for change in changes {
             let made = change.apply(&self.roots);
-            if let (Err(ActError::ChangedByOthers { .. }), Change::Affinity { task, .. }) =
-                (&made, change)
-            {
-                self.care.leave_alone(*task);
+            if let Err(ActError::ChangedByOthers { .. }) = &made {
+                match change {
+                    Change::Affinity { task, .. } => self.care.leave_alone(*task),
+                    Change::Cpuset { file, .. } => self.care.leave_group_alone(file),
+                    _ => {}
+                }
             }
             if made.is_err() {
                 self.was_not_moved(change);
@@ -102,9 +106,40 @@ impl Host {
         outcomes
     }
 
+    fn was_moved(&mut self, change: &Change, acting: bool) {
+        match change {
+            Change::Affinity { task, after, .. } => self.care.moved(*task, after, acting),
+            Change::Cpuset { file, after, .. } => {
+                let after = after.parse().expect("a list that was made of a set of CPUs");
+                self.care.group_moved(file, &after, acting);
+            }
+            _ => {}
+        }
+    }
+
     fn was_not_moved(&mut self, change: &Change) {
-        if let Change::Affinity { task, before, .. } = change {
-            self.care.moved(*task, before, true);
+        match change {
+            Change::Affinity { task, before, .. } => self.care.moved(*task, before, true),
+            Change::Cpuset { file, before, .. } => self.care.group_was_not_moved(file, before),
+            _ => {}
+        }
+    }
+
+    /// What holds a thread by its cgroup knows where each of the group was sent.
+    fn was_sent(&mut self, action: &Action) {
+        match action {
+            Action::Allow { thread, cpus } => self.care.sent(*thread, cpus),
+            Action::Swap { first, second } => {
+                let allowed = |id| {
+                    let thread = self.care.views().iter().find(|thread| thread.id == id);
+                    thread.map(|thread| thread.allowed.clone())
+                };
+                if let (Some(one), Some(other)) = (allowed(*first), allowed(*second)) {
+                    self.care.sent(*first, &other);
+                    self.care.sent(*second, &one);
+                }
+            }
+            _ => {}
         }
     }
 }

@@ -225,7 +225,7 @@ impl Host {
                 shown: BTreeMap::new(),
             });
         }
-        let care = Care::new(&machine);
+        let care = Care::new(&machine, &roots);
         let started = Instant::now();
         Ok(Self {
             machine,

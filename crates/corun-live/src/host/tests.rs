@@ -6,7 +6,7 @@ use corun_policy::{CounterKind, Needs, Scope, ScopedRate, ThreadState};
 
 use super::*;
 use crate::{
-    Affinity, Observed, Reading, Reverted, Scheduling, SourceError, Task, TaskFacts, Whom, facts,
+    Observed, Placement, Reading, Reverted, Scheduling, SourceError, Task, TaskFacts, Whom, facts,
 };
 
 /// Holds every thread on CPUs that can be told anew.
@@ -74,7 +74,7 @@ impl Told {
     fn new(threads: Vec<TaskFacts>) -> Self {
         let whom = Whom::Descendants(Task { pid: 1, tid: 1, start_ticks: 0 });
         let name = Arc::from("told");
-        let target = Target { name, profile: None, important: false, whom };
+        let target = Target::new(name, whom);
         Self { threads: Arc::new(Mutex::new(threads)), targets: vec![target] }
     }
 }
@@ -148,7 +148,7 @@ impl Ground {
             vec![Box::new(HoldOn(self.cpus.clone()))],
             Box::new(told.clone()),
             vec![Box::new(TenMisses)],
-            vec![Box::new(Affinity::at(&roots))],
+            vec![Box::new(Placement::new(&roots))],
             roots.clone(),
             HostOptions::default(),
         )
@@ -191,7 +191,7 @@ fn camps_runs_where_no_cpu_can_be_held_idle() {
             vec![policy],
             Box::new(Told::new(threads.clone().collect())),
             vec![Box::new(crate::Modelled::new(model.clone(), BTreeMap::new(), 1e9))],
-            vec![Box::new(Affinity::at(&ground.roots()))],
+            vec![Box::new(Placement::new(&ground.roots()))],
             ground.roots(),
             HostOptions::default(),
         )
@@ -246,7 +246,7 @@ fn n_mass_plans_between_the_nodes_of_a_live_machine() {
             vec![corun_policy::build("n-mass", &Default::default()).unwrap()],
             Box::new(told.clone()),
             vec![Box::new(AwayFromHome)],
-            vec![Box::new(Affinity::at(&ground.roots()))],
+            vec![Box::new(Placement::new(&ground.roots()))],
             ground.roots(),
             HostOptions { interval: Some(Nanoseconds(1)), ..HostOptions::default() },
         )
@@ -330,7 +330,7 @@ fn what_a_policy_lacks_is_said_before_anything_is_done() {
             .unwrap()
             .to_string()
     };
-    let affinity = || -> Vec<Box<dyn Actuator>> { vec![Box::new(Affinity::at(&ground.roots()))] };
+    let affinity = || -> Vec<Box<dyn Actuator>> { vec![Box::new(Placement::new(&ground.roots()))] };
     let no_counter = new(Vec::new(), affinity(), false);
     assert!(no_counter.contains("`hold-on` needs the counter LlcMisses"), "{no_counter}");
     let no_control = new(vec![Box::new(TenMisses)], Vec::new(), false);

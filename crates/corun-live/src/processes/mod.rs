@@ -33,6 +33,27 @@ pub struct Target {
     pub important: bool,
     /// Which processes it is.
     pub whom: Whom,
+    /// What is held where a policy places its threads.
+    pub hold: Hold,
+}
+
+impl Target {
+    /// With the profile of its name, not to be protected, held thread by thread.
+    pub fn new(name: impl Into<Arc<str>>, whom: Whom) -> Self {
+        let name = name.into();
+        Self { name, profile: None, important: false, whom, hold: Hold::Threads }
+    }
+}
+
+/// What is held where a policy places threads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Hold {
+    /// Each thread, by its affinity.
+    #[default]
+    Threads,
+    /// The cgroup that it is in, by its cpuset: for containers, whose threads come and go faster
+    /// than each could be held.
+    Cgroups,
 }
 
 /// Which processes a target is.

@@ -93,7 +93,7 @@ fn made_up() -> (TempDir, Roots) {
 }
 
 fn target(name: &str, whom: Whom) -> Target {
-    Target { name: name.into(), profile: None, important: false, whom }
+    Target::new(name, whom)
 }
 
 fn rule(rule: Rule) -> Whom {

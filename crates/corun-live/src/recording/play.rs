@@ -86,11 +86,10 @@ impl Follow for RecordedThreads {
         let mut playing = self.playing.look();
         let Some(look) = playing.advance() else { return Ok(Vec::new()) };
         let programs = look.programs.into_iter().map(|program| Target {
-            name: program.name.into(),
             profile: program.profile,
             important: program.important,
             // Nobody of this machine.
-            whom: Whom::Rule(Rule::default()),
+            ..Target::new(program.name, Whom::Rule(Rule::default()))
         });
         self.targets.extend(programs);
         let mut threads: Vec<Followed> =

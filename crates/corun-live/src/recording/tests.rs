@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use super::line::{kept, kept_curve, nine_digits};
 use super::*;
 use crate::{
-    Affinity, Decision, Follow, Host, HostOptions, LiveError, Observed, OnPaper, RecordingSource,
+    Decision, Follow, Host, HostOptions, LiveError, Observed, OnPaper, Placement, RecordingSource,
     Roots, Scheduling, Source, SourceError, Target, Task, TaskFacts,
 };
 
@@ -27,10 +27,9 @@ struct Script {
 impl Script {
     fn new(looks: Vec<Seen>) -> Self {
         let target = |name: &str, important: bool| Target {
-            name: name.into(),
             profile: important.then(|| "sort".to_owned()),
             important,
-            whom: crate::Whom::Rule(crate::Rule::default()),
+            ..Target::new(name, crate::Whom::Rule(crate::Rule::default()))
         };
         let targets = vec![target("one", true), target("other", false)];
         Self { looks: Arc::new(looks), next: Arc::default(), targets }
@@ -98,7 +97,7 @@ fn host(follow: Box<dyn Follow>, source: Box<dyn Source>, policy: &str) -> Host 
         vec![build(policy, &BuildOptions::default()).unwrap()],
         follow,
         vec![source],
-        vec![Box::new(Affinity::at(&nowhere)), Box::new(OnPaper::default())],
+        vec![Box::new(Placement::new(&nowhere)), Box::new(OnPaper::default())],
         nowhere,
         HostOptions::default(),
     )

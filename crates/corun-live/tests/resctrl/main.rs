@@ -157,6 +157,7 @@ fn held(roots: &Roots, machine: &Machine, tids: &[u32]) -> Vec<Held> {
             allowed: machine.cpu_set(),
             cpu: machine.llcs()[place / 2].cpus.first().unwrap(),
             left_alone: false,
+            group: None,
         })
         .collect()
 }

@@ -25,12 +25,8 @@ const NAMES: [&str; 3] = ["stream", "needy", "light"];
 
 impl Told {
     fn new(programs: Programs, roots: &Roots) -> Self {
-        let target = |name: &str| Target {
-            name: name.into(),
-            profile: None,
-            important: false,
-            whom: Whom::Descendants(Task { pid: 1, tid: 1, start_ticks: 0 }),
-        };
+        let whom = Whom::Descendants(Task { pid: 1, tid: 1, start_ticks: 0 });
+        let target = |name: &str| Target::new(name, whom.clone());
         Self { programs, targets: NAMES.map(target).into(), roots: roots.clone() }
     }
 }

@@ -8,7 +8,7 @@ use crate::partitioning::online::{
     Cache, DECIDE_MS, OnlinePolicy, Pace, Scheme, Seen, WARM_UP, WINDOW,
 };
 use crate::partitioning::{Partition, PartitionError};
-use crate::{Build, BuildOptions, Nanoseconds, Parameter, PolicyEntry, WaysCurve};
+use crate::{Build, BuildOptions, CounterKind, Nanoseconds, Parameter, PolicyEntry, WaysCurve};
 
 const PARAMETERS: &[Parameter] =
     &[DECIDE_MS, WINDOW, WARM_UP, dunn::PARAMETERS[0], dunn::PARAMETERS[1], dunn::PARAMETERS[2]];
@@ -47,6 +47,16 @@ impl Scheme for DunnOnline {
 
     fn direction(&self) -> Option<Direction> {
         None
+    }
+
+    /// It goes by stalls, which the others can do without.
+    fn counters(&self) -> Vec<CounterKind> {
+        vec![
+            CounterKind::Instructions,
+            CounterKind::Cycles,
+            CounterKind::LlcMisses,
+            CounterKind::MemoryStalls,
+        ]
     }
 
     fn is_enough(&self, _samples: &[(u32, Sample)]) -> bool {

@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use corun_policy::BuildOptions;
 
-use super::values::seconds;
+use super::values::{parameter, seconds};
 
 /// Where counters come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -43,6 +44,16 @@ pub(crate) struct HostArgs {
     /// Seed of policies that draw at random
     #[arg(long, value_name = "N", default_value = "1")]
     pub(crate) seed: u64,
+    /// Set a policy's parameter; may stand again (docs/policies.md, docs/partitioning.md)
+    #[arg(long, value_name = "NAME=VALUE", value_parser = parameter)]
+    pub(crate) set: Vec<(String, f64)>,
+}
+
+impl HostArgs {
+    /// What its policies are built with.
+    pub(crate) fn build_options(&self) -> BuildOptions {
+        BuildOptions { seed: self.seed, parameters: self.set.iter().cloned().collect() }
+    }
 }
 
 /// `corun run`.

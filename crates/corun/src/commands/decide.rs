@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use corun_live::{
-    Affinity, Host, HostOptions, LiveRecording, OnPaper, RecordedThreads, RecordingSource, Roots,
+    Host, HostOptions, LiveRecording, OnPaper, Placement, RecordedThreads, RecordingSource, Roots,
 };
 use corun_policy::Nanoseconds;
 use serde::Serialize;
@@ -84,7 +84,7 @@ fn host(arguments: &DecideArgs, recording: Arc<LiveRecording>) -> Outcome<Host> 
         corun_compare::build(&arguments.policy, arguments.seed)?,
         Box::new(threads),
         vec![Box::new(source)],
-        vec![Box::new(Affinity::at(&roots)), Box::new(OnPaper::default())],
+        vec![Box::new(Placement::new(&roots)), Box::new(OnPaper::default())],
         roots,
         options,
     )

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use anyhow::anyhow;
 use corun_live::{
-    Actuator, Affinity, Decision, Host, HostOptions, Journal, MemoryByNode, Modelled, Nice, Pages,
-    PerfSource, Processes, Resctrl, ResctrlInfo, ResctrlMonitor, Restored, Reverted, Roots, Round,
-    Source, StoredProfiles, Target, Verdict, Which, default_folder, restore,
+    Actuator, Decision, Host, HostOptions, Journal, MemoryByNode, Modelled, Nice, Pages,
+    PerfSource, Placement, Processes, Resctrl, ResctrlInfo, ResctrlMonitor, Restored, Reverted,
+    Roots, Round, Source, StoredProfiles, Target, Verdict, Which, default_folder, restore,
 };
 use corun_machine::Machine;
 use corun_model::{LoadedProgram, Model};
@@ -87,7 +87,7 @@ impl Ground {
         profiles: &[&str],
         look: &Look,
     ) -> Outcome<Host> {
-        let policies = corun_compare::build(&arguments.policy, arguments.seed)?;
+        let policies = corun_compare::build_with(&arguments.policy, &arguments.build_options())?;
         let needed = policies.iter().flat_map(|policy| policy.needs().counters);
         let wanted: Vec<CounterKind> = needed.chain(look.counters.iter().copied()).collect();
         let sources = self.sources(arguments.counters, &wanted, profiles)?;
@@ -156,7 +156,7 @@ impl Ground {
 
     fn actuators(&self) -> Vec<Box<dyn Actuator>> {
         let mut actuators: Vec<Box<dyn Actuator>> = vec![
-            Box::new(Affinity::at(&self.roots)),
+            Box::new(Placement::new(&self.roots)),
             Box::new(Nice::new(&self.roots)),
             Box::new(Pages::new(&self.roots)),
         ];

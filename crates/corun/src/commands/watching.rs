@@ -1,6 +1,5 @@
 //! Whom a watching command watches and with what, from what was typed.
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::Context as _;
@@ -60,6 +59,10 @@ impl Watch {
             dry_run: true,
             journals: None,
             seed: asked.seed,
+            // Of the policy that the configuration names.
+            set: own
+                .filter(|own| policy.as_ref() == Some(&own.policy))
+                .map_or(Vec::new(), |own| own.set),
         };
         let targets = match &config {
             Some(config) => config.targets(),
@@ -130,10 +133,8 @@ impl Watch {
 
 fn targets(typed: &TargetArgs) -> Outcome<Vec<Target>> {
     let target = |name: &str, rule: Rule| Target {
-        name: Arc::from(name),
         profile: typed.profile.clone(),
-        important: false,
-        whom: Whom::Rule(rule),
+        ..Target::new(name, Whom::Rule(rule))
     };
     let rule = Rule {
         pid: None,

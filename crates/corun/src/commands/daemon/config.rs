@@ -1,12 +1,12 @@
 //! The daemon's configuration file, checked before anything is done. docs/operating.md is its
 //! reference.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use corun_live::{Rule, Target, Whom};
+use corun_live::{Hold, Rule, Target, Whom};
+use corun_policy::BuildOptions;
 use serde::Deserialize;
 
 use crate::cli::{CountersName, HostArgs};
@@ -23,6 +23,8 @@ pub(crate) struct Config {
     pub(crate) apply: bool,
     /// The policy, such as `dio` or `dio+lfoc`.
     pub(crate) policy: String,
+    /// Its parameters; those not given keep their defaults.
+    pub(crate) parameters: BTreeMap<String, f64>,
     /// Where counters come from: `auto`, `perf`, `profiles`, `model`.
     pub(crate) counters: String,
     /// Folder or file of stored profiles.
@@ -67,6 +69,18 @@ pub(crate) struct ProgramRule {
     pub(crate) arguments: Option<String>,
     pub(crate) cgroup: Option<String>,
     pub(crate) unit: Option<String>,
+    pub(crate) hold: HoldName,
+}
+
+/// What is held where the policy places threads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum HoldName {
+    /// Each thread.
+    #[default]
+    Threads,
+    /// The cgroup that they are in.
+    Cgroup,
 }
 
 impl Default for Config {
@@ -74,6 +88,7 @@ impl Default for Config {
         Self {
             apply: false,
             policy: "dio".to_owned(),
+            parameters: BTreeMap::new(),
             counters: "auto".to_owned(),
             profiles: None,
             interval_s: None,
@@ -105,7 +120,8 @@ impl Config {
             Failure::input(format!("{file}:{line}: {message}"))
         })?;
         config.check().map_err(|why| Failure::input(format!("{file}: {why}")))?;
-        corun_compare::together(&config.policy)?;
+        let options = BuildOptions { seed: config.seed, parameters: config.parameters.clone() };
+        corun_compare::build_with(&config.policy, &options)?;
         Ok(config)
     }
 
@@ -148,6 +164,7 @@ impl Config {
             dry_run,
             journals: self.journals.clone(),
             seed: self.seed,
+            set: self.parameters.clone().into_iter().collect(),
         })
     }
 
@@ -167,6 +184,15 @@ impl ProgramRule {
             let expected = "expected one at least of pid, user, command, arguments, cgroup, unit";
             return Err(format!("`{}` says nothing to know it by: {expected}", self.name));
         }
+        let part_of_a_group = self.pid.is_some()
+            || [&self.user, &self.command, &self.arguments].iter().any(|part| part.is_some());
+        if self.hold == HoldName::Cgroup && part_of_a_group {
+            let expected = "expected to be known by cgroup or unit alone";
+            return Err(format!(
+                "`{}`: hold = \"cgroup\" moves all that is in the group: {expected}",
+                self.name
+            ));
+        }
         Ok(())
     }
 
@@ -180,10 +206,13 @@ impl ProgramRule {
             unit: self.unit.clone(),
         };
         Target {
-            name: Arc::from(self.name.as_str()),
             profile: self.profile.clone(),
             important: self.important,
-            whom: Whom::Rule(rule),
+            hold: match self.hold {
+                HoldName::Threads => Hold::Threads,
+                HoldName::Cgroup => Hold::Cgroups,
+            },
+            ..Target::new(self.name.as_str(), Whom::Rule(rule))
         }
     }
 }
@@ -217,12 +246,14 @@ mod tests {
             (format!("stall_s = -1\n{program}"), "stall_s: found -1"),
             (format!("counters = \"pmu\"\n{program}"), "counters: found `pmu`, expected auto"),
             (format!("policy = \"doi\"\n{program}"), "unknown policy `doi`"),
+            (format!("parameters = {{ measur = 1 }}\n{program}"), "unknown parameter `measur`"),
             (format!("metrics = \"here\"\n{program}"), "c.toml:1: invalid socket address"),
             (String::new(), "no [[program]]"),
             ("[[program]]\nname = \"a\"\n".to_owned(), "says nothing to know it by"),
             ("[[program]]\ncommand = \"a\"\n".to_owned(), "name: missing"),
             (format!("{program}{program}"), "name `a` stands twice"),
             (format!("{program}unti = \"b\"\n"), "c.toml:4: unknown field `unti`"),
+            (format!("{program}hold = \"cgroup\"\n"), "known by cgroup or unit alone"),
         ] {
             let found = refused(&text);
             assert!(found.contains(expected), "{text}: {found}");

@@ -82,13 +82,15 @@ pub(super) fn host(config: &Config, dry_run: bool) -> Outcome<Host> {
 
 /// A host that watches what a configuration schedules, with no policy.
 pub(super) fn onlooker(config: &Config, look: &Look) -> Outcome<Host> {
-    let arguments = HostArgs { policy: NO_POLICY.to_owned(), ..config.host_args(true)? };
+    let arguments =
+        HostArgs { policy: NO_POLICY.to_owned(), set: Vec::new(), ..config.host_args(true)? };
     let ground = Ground::new(&arguments)?;
     ground.host_that_looks(&arguments, config.targets(), &profiles(config), look)
 }
 
+/// The profile of each program: the one of its name where none is given.
 fn profiles(config: &Config) -> Vec<&str> {
-    config.programs.iter().filter_map(|one| one.profile.as_deref()).collect()
+    config.programs.iter().map(|one| one.profile.as_deref().unwrap_or(&one.name)).collect()
 }
 
 /// The configuration as it is now; the old one where the new one is no good.

@@ -172,10 +172,9 @@ impl Program {
 
     fn target(&self, task: Task) -> Target {
         Target {
-            name: self.name.clone(),
             profile: self.profile.clone(),
             important: self.important,
-            whom: Whom::Descendants(task),
+            ..Target::new(self.name.clone(), Whom::Descendants(task))
         }
     }
 

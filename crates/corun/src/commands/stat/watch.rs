@@ -74,7 +74,7 @@ pub(super) fn run<W: Write>(
 }
 
 fn target(name: &str, whom: Whom) -> Target {
-    Target { name: name.into(), profile: None, important: false, whom }
+    Target::new(name, whom)
 }
 
 fn by_pid(roots: &Roots, pid: u32) -> Outcome<Target> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use corun_live::{
-    Affinity, Follow, Followed, Host, HostOptions, LiveError, Observed, Reading, Roots, Rule,
+    Follow, Followed, Host, HostOptions, LiveError, Observed, Placement, Reading, Roots, Rule,
     Scheduling, Source, SourceError, Target, Task, TaskFacts, Whom,
 };
 use corun_machine::{CpuId, CpuSet, preset};
@@ -66,12 +66,7 @@ fn host(policy: Option<&str>, threads: &[Made]) -> Host {
     let nowhere = Roots { sys: "/nonexistent".into(), ..Roots::default() };
     let policies = policy.map(|name| build(name, &BuildOptions::default()).unwrap());
     let made = Arc::new(Mutex::new(threads.to_vec()));
-    let target = |name: &str| Target {
-        name: name.into(),
-        profile: None,
-        important: false,
-        whom: Whom::Rule(Rule::default()),
-    };
+    let target = |name: &str| Target::new(name, Whom::Rule(Rule::default()));
     let targets = vec![target("solver"), target("stream"), target("odd")];
     let follow = MadeUp { made: made.clone(), targets, looks: 0, online: machine.cpu_set() };
     Host::new(
@@ -79,7 +74,7 @@ fn host(policy: Option<&str>, threads: &[Made]) -> Host {
         policies.into_iter().collect(),
         Box::new(follow),
         vec![Box::new(Counts { made })],
-        vec![Box::new(Affinity::at(&nowhere))],
+        vec![Box::new(Placement::new(&nowhere))],
         nowhere,
         HostOptions::default(),
     )

@@ -1,0 +1,79 @@
+//! Where threads run: each by its own affinity, or by its cgroup's cpuset.
+
+use corun_machine::{CpuSet, Machine};
+use corun_policy::{Action, ActionKind, Nanoseconds};
+
+use super::cpusets::Cpusets;
+use super::{Actuator, Change, Held, Refusal, affinity, held_thread};
+use crate::Roots;
+
+/// Holds threads on CPUs, never beyond where they were allowed to run before: one at a time with
+/// `sched_setaffinity`, or the cgroup that a thread is in, where its program is to be held so.
+#[derive(Debug)]
+pub struct Placement {
+    roots: Roots,
+    cpusets: Cpusets,
+}
+
+impl Placement {
+    /// For the machine whose file systems are there; `sys` says which CPUs are on line.
+    pub fn new(roots: &Roots) -> Self {
+        Self { roots: roots.clone(), cpusets: Cpusets::new(roots) }
+    }
+
+    fn place(
+        &mut self,
+        thread: &Held,
+        asked: &CpuSet,
+        held: &[Held],
+        online: &CpuSet,
+    ) -> Result<Option<Change>, Refusal> {
+        match &thread.group {
+            Some(group) => self.cpusets.hold(thread, group, asked, held, online),
+            None => affinity::hold(thread, asked, online),
+        }
+    }
+}
+
+impl Actuator for Placement {
+    fn name(&self) -> &'static str {
+        "placement"
+    }
+
+    fn kinds(&self) -> Vec<ActionKind> {
+        vec![ActionKind::Place]
+    }
+
+    fn prepare(
+        &mut self,
+        action: &Action,
+        machine: &Machine,
+        held: &[Held],
+        _now: Nanoseconds,
+    ) -> Result<Vec<Change>, Refusal> {
+        let online = affinity::online(&self.roots).unwrap_or_else(|| machine.cpu_set());
+        match action {
+            Action::Allow { thread, cpus } => {
+                let thread = held_thread(held, *thread)?;
+                Ok(self.place(thread, cpus, held, &online)?.into_iter().collect())
+            }
+            Action::Swap { first, second } => {
+                let (first, second) = (held_thread(held, *first)?, held_thread(held, *second)?);
+                let name = |of: &Held| of.group.as_ref().map(|group| group.name.clone());
+                let by_groups = first.group.is_some() || second.group.is_some();
+                let same = first.allowed == second.allowed;
+                if by_groups && (same || name(first) == name(second)) {
+                    // Groups with the same set exchange nothing; all in a group are where it is.
+                    return Ok(Vec::new());
+                }
+                // Threads with the same set exchange nothing by it: each gets the other's CPU.
+                let from =
+                    |of: &Held| if same { CpuSet::from_iter([of.cpu]) } else { of.allowed.clone() };
+                let there = self.place(first, &from(second), held, &online)?;
+                let back = self.place(second, &from(first), held, &online)?;
+                Ok(there.into_iter().chain(back).collect())
+            }
+            _ => Err(Refusal::not_by(self.name())),
+        }
+    }
+}

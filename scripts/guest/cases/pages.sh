@@ -1,0 +1,53 @@
+# Five programs with all their memory on node 0, which has four CPUs: the memory of those that have to
+# run on node 1 follows them, and comes back when all is undone.
+profile heavy 32
+# Linux 6.1 does not move pages that its own balancing is watching (mended in 6.5).
+echo 0 >/proc/sys/kernel/numa_balancing
+ip link set lo up
+pids=""
+for _ in 1 2 3 4 5; do
+  taskset 0x0f corun stand-in &
+  pids="$pids $!"
+done
+sleep 3
+cat >pages.toml <<END2
+apply = true
+policy = "n-mass"
+parameters = { move-pages-after-epochs = 1 }
+counters = "model"
+profiles = "profiles"
+END2
+for pid in $pids; do
+  taskset -p 0xff "$pid" >/dev/null
+  printf '[[program]]\nname = "p%s"\nprofile = "heavy"\npid = %s\n' "$pid" "$pid" >>pages.toml
+done
+# pages NODE PID: those of its heap and stack that are there.
+pages() {
+  awk -v node="N$1=" '/heap|stack/ { for (i = 1; i <= NF; i++) if (index($i, node) == 1) sum += substr($i, 4) }
+    END { print sum + 0 }' "/proc/$2/numa_maps"
+}
+moved() {
+  count=0
+  for pid in $pids; do
+    [ "$(pages 1 "$pid")" -gt 0 ] && [ "$(pages 0 "$pid")" = 0 ] && count=$((count + 1))
+  done
+  echo $count
+}
+echo "before: $(moved) of 5 on node 1"
+[ "$(moved)" = 0 ]
+corun daemon --config pages.toml &
+daemon=$!
+for _ in $(seq 120); do
+  [ "$(moved)" -gt 0 ] && break
+  sleep 1
+done
+echo "moved: $(moved) of 5 to node 1"
+for pid in $pids; do
+  echo "$pid on $(sed -n 's/^Cpus_allowed_list:\t*//p' "/proc/$pid/status"): $(pages 0 "$pid") and $(pages 1 "$pid") pages"
+done
+[ "$(moved)" -gt 0 ]
+kill $daemon
+wait $daemon || true
+echo "after: $(moved) of 5 on node 1"
+[ "$(moved)" = 0 ]
+kill $pids

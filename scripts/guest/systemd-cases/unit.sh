@@ -1,0 +1,71 @@
+# The unit file: the daemon can do its work within what the unit leaves it, tells systemd when it is
+# ready, and whatever ends it, all is as before.
+cat >/etc/systemd/system/threads.service <<END
+[Service]
+User=nobody
+ExecStart=/usr/local/bin/corun stand-in --cpu-ms 5 --wait-ms 95
+END
+cat >/etc/systemd/system/boxed.service <<END
+[Service]
+AllowedCPUs=0-7
+ExecStart=/usr/local/bin/corun stand-in --threads 2 --cpu-ms 5 --wait-ms 95
+END
+cd /etc/corun
+profile heavy 32
+profile light 1
+cat >/etc/corun/config.toml <<END
+apply = true
+policy = "di"
+counters = "model"
+profiles = "/etc/corun/profiles"
+interval_s = 1
+[[program]]
+name = "heavy"
+unit = "threads.service"
+[[program]]
+name = "light"
+unit = "boxed.service"
+hold = "cgroup"
+END
+systemctl daemon-reload
+systemctl start threads boxed
+main() { systemctl show -p MainPID "$1" | cut -d= -f2; }
+one=$(main threads)
+box=/sys/fs/cgroup$(sed 's/0:://' "/proc/$(main boxed)/cgroup")
+of_one() { sed -n 's/^Cpus_allowed_list:\t*//p' "/proc/$one/status"; }
+of_box() { cat "$box/cpuset.cpus"; }
+said() { journalctl --no-pager -u corun -o cat; systemctl --no-pager status corun; }
+held() {
+  for _ in $(seq 60); do
+    [ "$(of_one)" != 0-7 ] && [ "$(of_box)" != 0-7 ] && return
+    sleep 1
+  done
+  said
+  return 1
+}
+as_before() {
+  for _ in $(seq 60); do
+    [ "$(of_one)" = 0-7 ] && [ "$(of_box)" = 0-7 ] && return
+    sleep 1
+  done
+  echo "thread on $(of_one), box on $(of_box)"
+  said
+  return 1
+}
+systemctl start corun || { said; exit 1; }
+held
+echo "started: thread on $(of_one), box on $(of_box)"
+systemctl reload corun
+sleep 3
+systemctl is-active corun
+systemctl stop corun
+as_before
+systemctl start corun
+held
+systemctl kill -s KILL corun
+# Before it is started again: RestartSec is 10.
+as_before
+held
+systemctl stop corun
+as_before
+systemctl stop threads boxed
