@@ -29,9 +29,8 @@ hold = "cgroup"
 END
 systemctl daemon-reload
 systemctl start threads boxed
-main() { systemctl show -p MainPID "$1" | cut -d= -f2; }
-one=$(main threads)
-box=/sys/fs/cgroup$(sed 's/0:://' "/proc/$(main boxed)/cgroup")
+one=$(cat /sys/fs/cgroup/system.slice/threads.service/cgroup.procs)
+box=/sys/fs/cgroup/system.slice/boxed.service
 of_one() { sed -n 's/^Cpus_allowed_list:\t*//p' "/proc/$one/status"; }
 of_box() { cat "$box/cpuset.cpus"; }
 said() { journalctl --no-pager -u corun -o cat; systemctl --no-pager status corun; }

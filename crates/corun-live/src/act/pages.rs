@@ -1,6 +1,6 @@
 //! Where a process's memory is.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -87,7 +87,7 @@ struct Mapped {
     is_shared: bool,
 }
 
-/// The memory of a process that lies on any node.
+/// The memory of a process that lies on any node, but for the code that it runs.
 fn mapped(roots: &Roots, task: &Task) -> Result<Vec<Mapped>, ActError> {
     let read = |name: &str| {
         let path = roots.proc.join(format!("{}/{name}", task.pid));
@@ -96,7 +96,22 @@ fn mapped(roots: &Roots, task: &Task) -> Result<Vec<Mapped>, ActError> {
     };
     let (maps, numa_maps) = (read("maps")?, read("numa_maps")?);
     let ends: BTreeMap<usize, usize> = maps.lines().filter_map(range_of).collect();
-    Ok(numa_maps.lines().filter_map(|line| mapped_of(line, &ends)).collect())
+    let code: BTreeSet<&str> = maps.lines().filter_map(code_of).collect();
+    let is_code = |line: &&str| {
+        let mut words = line.split_ascii_whitespace();
+        words.find_map(|word| word.strip_prefix("file=")).is_some_and(|file| code.contains(file))
+    };
+    let memory = numa_maps.lines().filter(|line| !is_code(line));
+    Ok(memory.filter_map(|line| mapped_of(line, &ends)).collect())
+}
+
+/// The file of a line of `/proc/PID/maps` that is executed: a program or a library. Wherever the
+/// kernel read it in first is nobody's home.
+fn code_of(line: &str) -> Option<&str> {
+    let mut words = line.split_ascii_whitespace();
+    let may_execute = words.nth(1)?.contains('x');
+    let file = words.nth(3).filter(|file| file.starts_with('/'));
+    file.filter(|_| may_execute)
 }
 
 /// Beginning and end in a line of `/proc/PID/maps`.
@@ -339,6 +354,10 @@ mod tests {
             assert_eq!(mapped_of(none, &ends), None, "{none}");
         }
         assert_eq!(range_of("1000-9000 rw-p 00000000 00:00 0"), Some((0x1000, 0x9000)));
+        assert_eq!(code_of("1000-9000 r-xp 00000000 fe:01 9 /bin/true"), Some("/bin/true"));
+        assert_eq!(code_of("1000-9000 r--p 00000000 fe:01 9 /bin/true"), None);
+        assert_eq!(code_of("1000-9000 r-xp 00000000 00:00 0 [vdso]"), None);
+        assert_eq!(code_of("1000-9000 rw-p 00000000 00:00 0"), None);
     }
 
     #[test]
