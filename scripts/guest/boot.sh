@@ -5,15 +5,41 @@
 #
 # Prints the guest's console. Each case ends in a line `case NAME: ok` or `case NAME: failed`, all of
 # them in `guest: done`. Exit code 0 when all are ok. Killed after SECONDS (300).
+#
+# The guest says every 10 s that it is up, whatever its cases do. When it says nothing for 90 s the
+# emulator or its kernel has stopped, and it is booted anew, twice at most.
 set -euo pipefail
 
 folder=$1
+seconds=${2:-300}
 log=$folder/console.log
-timeout -k 5 "${2:-300}" qemu-system-x86_64 -accel tcg,thread=multi \
-  -cpu Skylake-Server-v4,l3-cache=on -smp 8,sockets=2,dies=2,cores=2,threads=1 -m 1024 \
-  -object memory-backend-ram,id=m0,size=512M -object memory-backend-ram,id=m1,size=512M \
-  -numa node,nodeid=0,memdev=m0,cpus=0-3 -numa node,nodeid=1,memdev=m1,cpus=4-7 \
-  -numa dist,src=0,dst=1,val=21 \
-  -kernel "$folder/vmlinuz" -initrd "$folder/initrd.gz" -append "console=ttyS0 quiet panic=-1" \
-  -nographic -no-reboot </dev/null 2>"$folder/qemu.log" | stdbuf -oL tr -d '\r' | tee "$log"
+
+boot() {
+  : >"$log"
+  timeout -k 5 "$seconds" qemu-system-x86_64 -accel tcg,thread=multi -pidfile "$folder/pid" \
+    -cpu Skylake-Server-v4,l3-cache=on -smp 8,sockets=2,dies=2,cores=2,threads=1 -m 1024 \
+    -object memory-backend-ram,id=m0,size=512M -object memory-backend-ram,id=m1,size=512M \
+    -numa node,nodeid=0,memdev=m0,cpus=0-3 -numa node,nodeid=1,memdev=m1,cpus=4-7 \
+    -numa dist,src=0,dst=1,val=21 \
+    -kernel "$folder/vmlinuz" -initrd "$folder/initrd.gz" -append "console=ttyS0 quiet panic=-1" \
+    -nographic -no-reboot </dev/null 2>"$folder/qemu.log" | stdbuf -oL tr -d '\r' | tee "$log" &
+  local console=$! shown=0 silent=0 size
+  while kill -0 "$console" 2>/dev/null; do
+    sleep 1
+    size=$(stat -c %s "$log")
+    silent=$((size > shown ? 0 : silent + 1))
+    shown=$size
+    if ((silent == 90)); then
+      kill -9 "$(cat "$folder/pid")" || true
+      wait "$console" || true
+      return 1
+    fi
+  done
+  wait "$console" || true
+}
+
+for _ in 1 2 3; do
+  boot && break
+  echo "guest: said nothing for 90 s"
+done
 grep -q '^guest: done' "$log" && ! grep -q '^case .*: failed' "$log"

@@ -76,6 +76,13 @@ impl Paths {
         INodeNo(number)
     }
 
+    /// A folder made again under the same name is another one: the running kernel may still hold
+    /// what was removed, and makes nothing below it.
+    fn forget(&mut self, folder: &str) {
+        let below = format!("{folder}/");
+        self.numbers.retain(|path, _| path != folder && !path.starts_with(&below));
+    }
+
     fn path(&self, number: INodeNo) -> Option<String> {
         self.by_number.get(usize::try_from(u64::from(number)).ok()?.checked_sub(1)?).cloned()
     }
@@ -228,7 +235,12 @@ impl Filesystem for Tree {
     }
 
     fn rmdir(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        match self.below(parent, name).and_then(|path| self.kernel().rmdir(&path)) {
+        let removed = self.below(parent, name).and_then(|path| {
+            self.kernel().rmdir(&path)?;
+            self.paths.lock().unwrap().forget(&path);
+            Ok(())
+        });
+        match removed {
             Ok(()) => reply.ok(),
             Err(error) => reply.error(error),
         }
