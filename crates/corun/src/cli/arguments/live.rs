@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::{DocumentFormat, TableFormat, seconds};
+use crate::cli::hosting::{PolicyArgs, ProgramArgs};
 use crate::cli::values::{LineFormat, PerName, confidence, interval, named, percent, precision};
 
 /// `corun doctor`.
@@ -31,24 +32,34 @@ pub(crate) struct DoctorArgs {
 #[command(after_help = "\
 Turns something on and off by turns, in blocks of random length and order, and compares what the
 metrics say. It ends when the overall effect is known to the wanted precision, when a program is
-harmed, after --longest, or with Ctrl-C, and always turns it off last. With --config, what is turned on
-is the policy of a daemon's configuration over its programs, whatever its `apply` says.
+harmed, after --longest, or with Ctrl-C, and always turns it off last. What is turned on is a policy
+over programs that are started here and ended with it (MIX or -- CMD), the policy of a daemon's
+configuration over its programs, whatever its `apply` says, or what --on and --off switch.
 
-Without a metric it compares each program's instructions a second, where its configuration's counters
-know them.
+Without a metric it compares each program's instructions a second, where the counters know them. Programs
+that are started here print on stderr. The experiment also ends with the first of them that ends by
+itself, where its mix does not say restart = true.
 
 Examples:
+  corun ab mix.toml --policy dio
+  corun ab --policy di --count done='wc -l < out' -- ./solver input.dat
   corun ab --config /etc/corun/config.toml
   corun ab --config /etc/corun/config.toml --metric web='curl -s localhost/rate'
   corun ab --on 'corun-policy-on' --off 'corun-policy-off' --metric web='curl -s localhost/rate'
   corun ab --on 'cpupower frequency-set -g performance' --off 'cpupower frequency-set -g powersave' \\
     --prometheus http://localhost:9090 --query 'db=sum(rate(queries_total[10s]))'")]
 pub(crate) struct AbArgs {
+    #[command(flatten)]
+    pub(crate) programs: ProgramArgs,
+    #[command(flatten)]
+    pub(crate) chosen: PolicyArgs,
     /// A daemon's configuration: its policy over its programs is what is turned on and off
-    #[arg(long, value_name = "FILE", required_unless_present = "on", conflicts_with_all = ["on", "off"])]
+    #[arg(long, value_name = "FILE", required_unless_present_any = ["on", "mix", "command"])]
+    #[arg(conflicts_with_all = ["on", "off", "ProgramArgs", "PolicyArgs"])]
     pub(crate) config: Option<PathBuf>,
     /// A shell command that turns it on
     #[arg(long, value_name = "CMD", requires = "off")]
+    #[arg(conflicts_with_all = ["ProgramArgs", "PolicyArgs"])]
     pub(crate) on: Option<String>,
     /// A shell command that turns it off, and leaves all as it was
     #[arg(long, value_name = "CMD", requires = "on")]
@@ -95,7 +106,7 @@ pub(crate) struct AbArgs {
     /// How sure intervals are
     #[arg(long, value_name = "PERCENT", value_parser = confidence, default_value = "95")]
     pub(crate) confidence: f64,
-    /// Seed of the blocks' order and length
+    /// Seed of the blocks' order and length, and of policies that draw at random
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
     /// How it is written
