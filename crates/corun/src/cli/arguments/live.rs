@@ -6,7 +6,9 @@ use clap::Args;
 
 use super::{DocumentFormat, TableFormat, seconds};
 use crate::cli::hosting::{PolicyArgs, ProgramArgs};
-use crate::cli::values::{LineFormat, PerName, confidence, interval, named, percent, precision};
+use crate::cli::values::{
+    LineFormat, PerName, confidence, event_count, interval, named, percent, precision,
+};
 
 /// `corun doctor`.
 #[derive(Debug, Args)]
@@ -124,6 +126,7 @@ does for them. The exit code is the program's own.
 Examples:
   corun stat -- gzip -kf big.tar
   corun stat -e instructions,cycles,cache-misses --per 1000-instructions -T 100ms -- ./program
+  corun stat --sample-every page-faults=1000 -e task-clock -- ./program
   corun stat -p 1234 --count 10 --format csv
   sudo corun stat -a -e context-switches -- sleep 5")]
 pub(crate) struct StatArgs {
@@ -134,6 +137,11 @@ pub(crate) struct StatArgs {
     /// Time between samples, such as 1s or 200ms
     #[arg(short = 'T', long, value_name = "TIME", default_value = "1s", value_parser = interval)]
     pub(crate) interval: f64,
+    /// Instead: a sample of a thread each time that this event of it has happened so often; of clocks
+    /// it is nanoseconds
+    #[arg(long, value_name = "EVENT=COUNT", value_parser = event_count)]
+    #[arg(conflicts_with_all = ["interval", "all_cpus"])]
+    pub(crate) sample_every: Option<(String, u64)>,
     /// Also show rates: `second`, `1000-instructions`, `1000-cycles`
     #[arg(long, value_enum, value_name = "UNIT,..", value_delimiter = ',')]
     pub(crate) per: Vec<PerName>,
