@@ -304,6 +304,43 @@ fn partitioning_runs_beside_placement() {
     assert!(alone("lfoc") < alone("linux-default"), "lfoc confines the streaming program");
 }
 
+/// `dio-lfoc` moves nobody while it samples anybody, and does both.
+#[test]
+fn nobody_is_moved_while_somebody_is_sampled() {
+    let model = model(machine(2, 1, 2, 1));
+    let apps = vec![
+        AppSpec::new(streaming(&model, 60 * SECOND)),
+        AppSpec::new(hungry(&model, 60 * SECOND)),
+        AppSpec::new(sensitive(&model, 60 * SECOND)),
+        AppSpec::new(calm(&model, 60 * SECOND)),
+    ];
+    let mut one = experiment(&model, apps, Method::Window);
+    one.settings.window = Nanoseconds(20 * SECOND);
+    let moves = |names: &[&str]| {
+        let build = |name| corun_policy::build(name, &corun_policy::BuildOptions::default());
+        let policies = names.iter().map(|name| build(name).unwrap()).collect();
+        let result = crate::run(&one, policies, Hooks::default()).unwrap();
+        let mut sampling = [false; 2];
+        let (mut sampled, mut moved, mut moved_meanwhile) = (0, 0, 0);
+        for entry in &result.log {
+            if let Action::Partition { llc, .. } = &entry.action {
+                sampling[*llc] = entry.reason.contains(": sampling ");
+                sampled += usize::from(sampling[*llc]);
+            } else if entry.at.0 > 0 {
+                moved += 1;
+                moved_meanwhile += usize::from(sampling.contains(&true));
+            }
+        }
+        assert!(sampled > 0, "{names:?}");
+        (moved, moved_meanwhile)
+    };
+    let (moved, meanwhile) = moves(&["dio-lfoc"]);
+    assert!(moved > 0);
+    assert_eq!(meanwhile, 0);
+    let (_, meanwhile) = moves(&["dio", "lfoc-online"]);
+    assert!(meanwhile > 0, "two that know nothing of each other do");
+}
+
 #[test]
 fn weights_expire_and_cpus_rest() {
     let model = model(machine(1, 1, 1, 1));
