@@ -43,6 +43,9 @@ pub(crate) trait Sharing: Send {
 
     fn woke(&mut self, _id: ThreadId, _view: &View<'_>) {}
 
+    /// Before anything else: who has a place whatever the claims.
+    fn reserve(&self, _sides: &mut Sides<'_>) {}
+
     /// By thread how much it should be on a big core, for filling and relieving them; all alike unless
     /// told.
     fn claims(&self, view: &View<'_>) -> Vec<f64> {
@@ -54,6 +57,7 @@ pub(crate) trait Sharing: Send {
 
     /// Who goes where. `counted`: an interval is over.
     fn share(&mut self, view: &View<'_>, sides: &mut Sides<'_>, counted: bool) {
+        self.reserve(sides);
         sides.place_new();
         sides.balance(&self.claims(view));
         if counted {

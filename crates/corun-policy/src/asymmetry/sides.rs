@@ -107,6 +107,11 @@ impl<'a> Sides<'a> {
         }
     }
 
+    /// It stays where it is in this plan.
+    pub(crate) fn keep(&mut self, thread: usize) {
+        self.moved[thread] = true;
+    }
+
     pub(crate) fn put(&mut self, thread: usize, side: Side, why: String) {
         let cpus = self.place(thread, side);
         self.hold(thread, side, cpus, why);

@@ -9,7 +9,7 @@ use corun_machine::{CpuSet, Machine};
 
 use self::history::History;
 use self::monitor::{Limits, Monitor, clusters};
-use self::non_work_conserving::{Cluster, Watch, bring};
+use self::non_work_conserving::{Cluster, Watch, bring, shelter};
 use crate::asymmetry::by_thread::ByThread;
 use crate::asymmetry::policy::{Sharing, SharingPolicy};
 use crate::asymmetry::progress::{Progress, dynamic_weights, of_programs};
@@ -202,7 +202,9 @@ impl Camps {
         let member = |one: &usize| {
             let thread = &view.threads[*one];
             let here = thread.cpu.is_some_and(|cpu| cluster.contains(cpu));
-            here && on_big(thread) && is_runnable(thread) && sides.side(*one) == Some(Side::Big)
+            // One that must not wait counts asleep too: it may wake there at any moment.
+            let counts = is_runnable(thread) || thread.important;
+            here && on_big(thread) && counts && sides.side(*one) == Some(Side::Big)
         };
         let members: Vec<usize> = (0..view.threads.len()).filter(member).collect();
         let cluster = Cluster { threads: view.threads, monitors, members, high };
@@ -294,6 +296,12 @@ impl Sharing for Camps {
 
     fn woke(&mut self, id: ThreadId, view: &View<'_>) {
         self.progress.woke(id, view);
+    }
+
+    fn reserve(&self, sides: &mut Sides<'_>) {
+        if let Some(watch) = self.watch {
+            shelter(sides, watch.thread);
+        }
     }
 
     fn claims(&self, _view: &View<'_>) -> Vec<f64> {

@@ -230,6 +230,19 @@ fn the_cores_that_draw_most_are_idled_until_the_rest_is_calm() {
     assert_eq!(idle(&threads, 0), [3, 2]);
 }
 
+/// Threads 0 and 1 draw 900 MB/s each, contention on the big cores, the others 300; whoever waits on an
+/// idle core retires nothing and draws nothing.
+fn count_all(threads: &mut [ThreadView], idle: &[CpuId]) {
+    for thread in threads {
+        let mb_per_s = if thread.id.0 < 2 { 900.0 } else { 300.0 };
+        count(thread, 1e9, mb_per_s, at(30.0, 10.0));
+        if thread.cpu.is_some_and(|cpu| idle.contains(&cpu)) {
+            count(thread, 0.0, 0.0, at(0.0, 0.0));
+            thread.counters.cpu_share = Some(0.0);
+        }
+    }
+}
+
 #[test]
 fn a_thread_never_seen_without_contention_is_watched_until_its_phases_are_known() {
     let machine = two_and_four();
@@ -239,16 +252,7 @@ fn a_thread_never_seen_without_contention_is_watched_until_its_phases_are_known(
     let (mut entered, mut left) = (None, None);
     let mut idle: Vec<CpuId> = Vec::new();
     for interval in 1..=60u64 {
-        for thread in &mut threads {
-            // Threads 0 and 1 draw 900 MB/s each: contention on the big cores.
-            let mb_per_s = if thread.id.0 < 2 { 900.0 } else { 300.0 };
-            count(thread, 1e9, mb_per_s, at(30.0, 10.0));
-            if thread.cpu.is_some_and(|cpu| idle.contains(&cpu)) {
-                // Whoever waits on an idle core retires nothing and draws nothing.
-                count(thread, 0.0, 0.0, at(0.0, 0.0));
-                thread.counters.cpu_share = Some(0.0);
-            }
-        }
+        count_all(&mut threads, &idle);
         let plan = next(&mut policy, &machine, &mut threads, interval);
         idle.clear();
         for step in &plan.steps {
@@ -269,6 +273,43 @@ fn a_thread_never_seen_without_contention_is_watched_until_its_phases_are_known(
     // The first whole window after the warm-up ends with its 40th interval, its 41st round. Then six
     // samples: one comes into the table and five are hits.
     assert_eq!((entered, left), (Some(41), Some(47)));
+}
+
+#[test]
+fn a_latency_sensitive_thread_is_on_small_cores_while_big_ones_may_be_idled() {
+    let machine = two_and_four();
+    let mut threads = running(&machine, 6);
+    threads[1].important = true;
+    let mut policy = camps(&machine, &threads, &[("amp-threshold-ms", 1e6)]);
+    let (mut watched, mut idled, mut back) = (0, 0, false);
+    let mut idle: Vec<CpuId> = Vec::new();
+    for interval in 1..=60u64 {
+        count_all(&mut threads, &idle);
+        // It sleeps and wakes while others are watched.
+        let asleep = interval > 40 && interval % 3 == 0;
+        threads[1].state = if asleep { ThreadState::Sleeping } else { ThreadState::Running };
+        let plan = next(&mut policy, &machine, &mut threads, interval);
+        // Who takes its big core is on the one that thread 0 is not on.
+        for thread in threads.iter_mut().skip(1) {
+            if thread.cpu == Some(CpuId(0)) {
+                thread.cpu = Some(CpuId(1));
+            }
+        }
+        let held = |step: &crate::Step| match step.action {
+            Action::IdleCpu { cpu, .. } => Some(cpu),
+            _ => None,
+        };
+        idle = plan.steps.iter().filter_map(held).collect();
+        idled += idle.len();
+        if policy.sharing.watch.is_some() {
+            watched += 1;
+            assert_eq!(threads[1].allowed.to_string(), "2-5", "interval {interval}: {plan:?}");
+        } else if watched > 0 {
+            // The big cores are everybody's on that side again.
+            back |= threads.iter().all(|one| ["0-1", "2-5"].contains(&&*one.allowed.to_string()));
+        }
+    }
+    assert!(watched > 3 && idled > 0 && back, "{watched} {idled} {back}");
 }
 
 #[test]
