@@ -342,13 +342,17 @@ def _plotly(axes: _Axes) -> Any:
 
 
 def _plotly_spans(figure: Any, axes: _Axes) -> None:
-    names = {colour: label for label, colour in axes.legend}
-    for colour in dict.fromkeys(one[3] for one in axes.spans):
+    # The colours are few: where there are more names, some share one.
+    names = {colour: label for label, colour in reversed(axes.legend)}
+    for colour in dict.fromkeys(colour for _, colour in axes.legend):
         own = [one for one in axes.spans if one[3] == colour]
         figure.add_bar(
             y=[axes.rows[row] for row, *_ in own],
             x=[to - start for _, start, to, *_ in own],
             base=[start for _, start, *_ in own],
+            text=[label for *_, label in own],
+            textposition="inside",
+            insidetextanchor="middle",
             customdata=[(start, to, text) for _, start, to, _, text, _ in own],
             hovertemplate="%{customdata[2]}<br>%{customdata[0]:.2f} to %{customdata[1]:.2f}"
             "<extra></extra>",

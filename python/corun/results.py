@@ -184,21 +184,11 @@ class Run(_Document):
         return self.apps[["slowdown", "mean_completion_s", "solo_completion_s", "migrations"]]
 
 
-class Placement(_Document):
-    """Where programs run, and what that does to them."""
+class _Answer(_Document):
+    """Programs' places and the objective's value."""
 
     def __init__(self, document: str) -> None:
         self.document = json.loads(document)
-
-    @property
-    def programs(self) -> pd.DataFrame:
-        """One row a program: cpu, llc, slowdown, ipc, llc_apki, llc_mpki, bandwidth_mb_per_s,
-        llc_occupancy_bytes, memory_stall_share (0 to 1), extrapolated."""
-        frame = pd.DataFrame(self.document["programs"])
-        for place, name in enumerate(["cpu", "llc", "slowdown"]):
-            frame.insert(place, name, self.document[name])
-        frame.index = pd.Index(self.document["apps"], name="app")
-        return frame
 
     @property
     def value(self) -> float:
@@ -210,26 +200,36 @@ class Placement(_Document):
         """Is it proven to be the best? None where nothing was searched."""
         return self.document["proven"]
 
+    def _programs(self, *first: str) -> pd.DataFrame:
+        """One row a program: the document's lists of these names, then the model's figures."""
+        frame = pd.DataFrame(self.document["programs"])
+        for place, name in enumerate(first):
+            frame.insert(place, name, self.document[name])
+        frame.index = pd.Index(self.document["apps"], name="app")
+        return frame
+
+
+class Placement(_Answer):
+    """Where programs run, and what that does to them."""
+
+    @property
+    def programs(self) -> pd.DataFrame:
+        """One row a program: cpu, llc, slowdown, ipc, llc_apki, llc_mpki, bandwidth_mb_per_s,
+        llc_occupancy_bytes, memory_stall_share (0 to 1), extrapolated."""
+        return self._programs("cpu", "llc", "slowdown")
+
     def _table(self) -> pd.DataFrame:
         return self.programs[["cpu", "llc", "slowdown", "ipc", "llc_mpki", "bandwidth_mb_per_s"]]
 
 
-class Partition(_Document):
+class Partition(_Answer):
     """Who has which ways of an LLC, and what that does to them."""
-
-    def __init__(self, document: str) -> None:
-        self.document = json.loads(document)
 
     @property
     def programs(self) -> pd.DataFrame:
         """One row a program: class, cluster, ways, mask, cap_mb_per_s, slowdown, ipc, llc_mpki,
         bandwidth_mb_per_s, llc_occupancy_bytes, extrapolated."""
-        frame = pd.DataFrame(self.document["programs"])
-        names = ["class", "cluster", "ways", "mask", "cap_mb_per_s", "slowdown"]
-        for place, name in enumerate(names):
-            frame.insert(place, name, self.document[name])
-        frame.index = pd.Index(self.document["apps"], name="app")
-        return frame
+        return self._programs("class", "cluster", "ways", "mask", "cap_mb_per_s", "slowdown")
 
     @property
     def policies(self) -> pd.DataFrame:
@@ -239,16 +239,6 @@ class Partition(_Document):
         columns += ["value", "from_optimal_percent", "proven", "error"]
         rows = self.document.get("policies", [])
         return pd.DataFrame(rows, columns=["policy", *columns]).set_index("policy")
-
-    @property
-    def value(self) -> float:
-        """The objective's value."""
-        return self.document["value"]
-
-    @property
-    def proven(self) -> bool | None:
-        """Is it proven to be the best? None where nothing was searched."""
-        return self.document["proven"]
 
     def _table(self) -> pd.DataFrame:
         return self.programs[["class", "cluster", "ways", "mask", "slowdown", "llc_mpki"]]

@@ -7,6 +7,7 @@
 
 mod batch;
 mod comparison;
+mod data;
 mod error;
 mod lookup;
 mod near_names;
@@ -21,19 +22,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use batch::{Batch, BatchFigures};
 pub use comparison::{
-    Asked, Bounds, Compared, Comparison, Data, Figures, Hooks, LongRow, Move, Row, RowKind, Setup,
-    TimeLine, figures, time_line,
+    Asked, Bounds, Compared, Comparison, ComparisonData, Figures, Hooks, LongRow, Move, Row,
+    RowKind, Setup, TimeLine, figures, time_line,
 };
+pub use data::{Data, data_of};
 pub use error::Error;
 pub use lookup::{DEFAULT_MACHINE, core, library, machine};
 pub use near_names::near;
-pub use partition::{
-    Ground, PartitionAsked, PartitionData, PartitionDocument, PartitionEntry, PartitionFigures,
-};
+pub use partition::{Ground, PartitionAsked, PartitionDocument, PartitionEntry, PartitionFigures};
 pub use placement::{Placement, PlacementData, PlacementFigures, Placer, Proof, given};
 pub use policies::{Chosen, build, build_with, together};
 pub use run::{AppEntry, PlacementEntry, RunDocument, StepEntry, ThreadEntry, run_document};
-pub use scenario::{Scenario, data_of, table_of};
+pub use scenario::{Scenario, table_of};
 pub use trace::trace_document;
 
 /// What everything here returns.

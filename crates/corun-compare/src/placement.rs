@@ -12,8 +12,9 @@ use corun_profile::Method;
 use corun_sim::{AppSpec, Experiment, Hooks, RunResult};
 use serde::Serialize;
 
+use crate::data::Data;
 use crate::policies::Chosen;
-use crate::scenario::{Scenario, data_of};
+use crate::scenario::Scenario;
 use crate::{Error, Result, check, round};
 
 /// Digits after the point in documents.
@@ -78,16 +79,9 @@ pub struct PlacementFigures {
 /// On which data the figures stand.
 #[derive(Debug, Serialize)]
 pub struct PlacementData {
-    /// Kinds of profile and where they come from, in words.
-    pub profiles: String,
-    /// Law of space in a shared cache.
-    pub space: String,
-    /// Model of bandwidth.
-    pub bandwidth_model: String,
-    /// Whose choices the model makes.
-    pub compat: String,
-    /// Peak that was asked for instead of the machine's, MB/s.
-    pub peak_mb_per_s: Option<f64>,
+    /// Profiles and model.
+    #[serde(flatten)]
+    pub model: Data,
     /// Programs for which a figure was read outside the measured range.
     pub extrapolated: Vec<String>,
 }
@@ -116,7 +110,6 @@ impl Placement {
         let slowdowns: Vec<f64> = outcomes.iter().map(|one| one.slowdown).collect();
         let rounded = |value: f64| round(value, DIGITS);
         let extrapolated = scenario.names.iter().zip(&outcomes).filter(|(_, one)| one.extrapolated);
-        let options = scenario.model.options();
         let machine = scenario.machine();
         Self {
             policy: policy.map(str::to_owned),
@@ -134,11 +127,7 @@ impl Placement {
             proven: proof.proven,
             solver_seconds: proof.solver_seconds,
             data: PlacementData {
-                profiles: data_of(&scenario.profiles),
-                space: options.space.to_string(),
-                bandwidth_model: options.bandwidth.to_string(),
-                compat: options.compatibility.to_string(),
-                peak_mb_per_s: options.peak_mb_per_s,
+                model: Data::of(&scenario.profiles, scenario.model.options()),
                 extrapolated: extrapolated.map(|(name, _)| name.clone()).collect(),
             },
             programs: outcomes

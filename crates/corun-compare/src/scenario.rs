@@ -95,35 +95,6 @@ impl Scenario {
     }
 }
 
-/// The profiles that stand behind figures, one phrase a kind; copies count once.
-pub fn data_of(profiles: &[Profile]) -> String {
-    let mut recordings = 0;
-    let mut tables: Vec<(&str, usize)> = Vec::new();
-    for (place, profile) in profiles.iter().enumerate() {
-        if profiles[..place].iter().any(|one| one.name == profile.name) {
-            continue;
-        }
-        match &profile.data {
-            ProfileData::Recording(_) => recordings += 1,
-            ProfileData::Table(table) => {
-                let machine = table.measured_on().machine.as_str();
-                match tables.iter_mut().find(|(known, _)| *known == machine) {
-                    Some((_, count)) => *count += 1,
-                    None => tables.push((machine, 1)),
-                }
-            }
-        }
-    }
-    let mut phrases = Vec::new();
-    if recordings > 0 {
-        phrases.push(format!("{recordings} recorded from real programs by the tracer"));
-    }
-    phrases.extend(
-        tables.iter().map(|(machine, count)| format!("{count} solo tables measured on {machine}")),
-    );
-    phrases.join("; ")
-}
-
 /// A program as a table of solo figures by the ways of the model's machine, and whether it was
 /// derived by the model: what was measured on that machine stays as it stands.
 ///

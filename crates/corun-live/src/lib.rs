@@ -31,9 +31,9 @@ pub use host::{Decision, Follow, Host, HostOptions, Round, Seen, Undoer, Verdict
 pub use journal::{Journal, JournalError, Restored, default_folder};
 pub use launch::Launch;
 pub use observe::{
-    Increase, MemoryByNode, Modelled, Observed, PerfSource, Reading, RecordingSource,
-    ResctrlMonitor, Sampling, Source, SourceError, StoredProfiles, counter_advice, profile_of,
-    raise_descriptor_limit,
+    ByCountError, Increase, MemoryByNode, Modelled, Observed, PerfSource, Reading, RecordingSource,
+    ResctrlMonitor, SampleByCount, Sampling, SamplingByCount, Source, SourceError, StoredProfiles,
+    counter_advice, profile_of, raise_descriptor_limit,
 };
 pub use processes::{Followed, Hold, Processes, Rule, Target, Whom, facts};
 pub use recording::{LiveRecording, RecordedThreads, Recorder, Recording, RecordingError};

@@ -17,11 +17,11 @@ use corun_sim::RunResult;
 pub use self::bounds::Bounds;
 pub use self::figures::{Figures, figures};
 use self::history::History;
-pub use self::row::{Comparison, Data, LongRow, Row, RowKind};
+pub use self::row::{Comparison, ComparisonData, LongRow, Row, RowKind};
 pub use self::setup::{Asked, Setup};
 pub use self::simulate::Hooks;
 pub use self::time_line::{Move, TimeLine};
-use crate::scenario::data_of;
+use crate::data::Data;
 use crate::{Error, Result, round};
 
 /// Digits after the point in the document: more are not the model's to give.
@@ -71,18 +71,13 @@ impl Setup {
         extrapolated.sort_unstable();
         extrapolated.dedup();
         let names = |place: usize| self.apps[place].name.clone();
-        let options = self.model.options();
         let comparison = Comparison {
             machine: self.model.machine().name().to_owned(),
             apps: self.apps.iter().map(|app| app.name.clone()).collect(),
             method: method_name(self.method).to_owned(),
             seeds: self.seeds,
-            data: Data {
-                profiles: data_of(&self.profiles),
-                space: options.space.to_string(),
-                bandwidth_model: options.bandwidth.to_string(),
-                compat: options.compatibility.to_string(),
-                peak_mb_per_s: options.peak_mb_per_s,
+            data: ComparisonData {
+                model: Data::of(&self.profiles, self.model.options()),
                 extrapolated: extrapolated.into_iter().map(names).collect(),
                 no_optimum,
             },

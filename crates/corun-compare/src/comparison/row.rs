@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::data::Data;
+
 /// The JSON document.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Comparison {
@@ -14,24 +16,17 @@ pub struct Comparison {
     /// Runs a policy, with the seeds 1 to this.
     pub seeds: u32,
     /// On which data the figures stand.
-    pub data: Data,
+    pub data: ComparisonData,
     /// The policies and the bounds.
     pub policies: Vec<Row>,
 }
 
 /// On which data the figures stand.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Data {
-    /// Kinds of profile and where they come from, in words.
-    pub profiles: String,
-    /// Law of space in a shared cache.
-    pub space: String,
-    /// Model of bandwidth.
-    pub bandwidth_model: String,
-    /// Whose choices the model makes.
-    pub compat: String,
-    /// Peak that was asked for instead of the machine's, MB/s.
-    pub peak_mb_per_s: Option<f64>,
+pub struct ComparisonData {
+    /// Profiles and model.
+    #[serde(flatten)]
+    pub model: Data,
     /// Programs for which a figure was read outside its profile's measured range.
     pub extrapolated: Vec<String>,
     /// Why there is no optimum, where there is none.

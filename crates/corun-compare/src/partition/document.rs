@@ -6,8 +6,8 @@ use corun_policy::{CacheClass, ClassLimits, Partition, classify};
 use serde::Serialize;
 
 use super::ground::Ground;
+use crate::data::Data;
 use crate::round;
-use crate::scenario::data_of;
 
 /// Digits after the point: results are compared with other programs' to the last they share.
 const DIGITS: i32 = 9;
@@ -34,7 +34,7 @@ pub struct PartitionDocument {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub policies: Vec<PartitionEntry>,
     /// On which data the figures stand.
-    pub data: PartitionData,
+    pub data: Data,
 }
 
 /// A partition, by whom, and how good it is.
@@ -95,21 +95,6 @@ pub struct PartitionFigures {
     pub llc_occupancy_bytes: u64,
     /// Was a figure read outside the profile's measured range?
     pub extrapolated: bool,
-}
-
-/// On which data the figures stand.
-#[derive(Debug, Clone, Serialize)]
-pub struct PartitionData {
-    /// Kinds of profile and where they come from, in words.
-    pub profiles: String,
-    /// Law of space in a shared cache.
-    pub space: String,
-    /// Model of bandwidth.
-    pub bandwidth_model: String,
-    /// Whose choices the model makes.
-    pub compat: String,
-    /// Peak that was asked for instead of the machine's, MB/s.
-    pub peak_mb_per_s: Option<f64>,
 }
 
 impl PartitionEntry {
@@ -222,13 +207,7 @@ impl PartitionDocument {
             apps: ground.scenario.names.clone(),
             class: ground.curves.iter().map(|curve| class(curve).name()).collect(),
             policies,
-            data: PartitionData {
-                profiles: data_of(&ground.scenario.profiles),
-                space: options.space.to_string(),
-                bandwidth_model: options.bandwidth.to_string(),
-                compat: options.compatibility.to_string(),
-                peak_mb_per_s: options.peak_mb_per_s,
-            },
+            data: Data::of(&ground.scenario.profiles, options),
         }
     }
 }

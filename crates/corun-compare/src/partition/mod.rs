@@ -15,7 +15,7 @@ use corun_policy::{
     BuildOptions, Input, Partition, PolicyEntry, PolicyKind, WaysCurve, build_partitioner, registry,
 };
 
-pub use self::document::{PartitionData, PartitionDocument, PartitionEntry, PartitionFigures};
+pub use self::document::{PartitionDocument, PartitionEntry, PartitionFigures};
 pub use self::ground::Ground;
 use crate::{Error, Result};
 

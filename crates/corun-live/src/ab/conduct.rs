@@ -37,12 +37,14 @@ pub trait Subject {
 }
 
 /// How a wait ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Waited {
     /// The time has passed.
     Passed,
     /// The user wants to stop.
     Interrupted,
+    /// What is measured ended by itself; in words for the user, such as `sort ended (exit code 0)`.
+    Over(String),
 }
 
 /// What went wrong with a subject, in words for the user.
@@ -81,6 +83,8 @@ pub enum Ended {
     Time,
     /// The user stopped it.
     Interrupted,
+    /// What was measured ended by itself: what, in words. The block it ended in counts for nothing.
+    Over(String),
     /// Something went wrong.
     Failed(SubjectError),
 }
@@ -162,6 +166,7 @@ impl Run {
             match self.block(&block, &mut state, subject) {
                 Ok(Waited::Passed) => {}
                 Ok(Waited::Interrupted) => return Ended::Interrupted,
+                Ok(Waited::Over(what)) => return Ended::Over(what),
                 Err(error) => return Ended::Failed(error),
             }
             self.experiment.end(&block);
@@ -199,8 +204,9 @@ impl Run {
             subject.set(block.on)?;
             *state = Some(block.on);
         }
-        if subject.wait(block.washout)? == Waited::Interrupted {
-            return Ok(Waited::Interrupted);
+        let waited = subject.wait(block.washout)?;
+        if waited != Waited::Passed {
+            return Ok(waited);
         }
         // What happened in the washout does not count.
         subject.measure()?;
@@ -211,8 +217,9 @@ impl Run {
             if left.is_zero() && values > 0 {
                 return Ok(Waited::Passed);
             }
-            if subject.wait(left.min(self.limits.sample))? == Waited::Interrupted {
-                return Ok(Waited::Interrupted);
+            let waited = subject.wait(left.min(self.limits.sample))?;
+            if waited != Waited::Passed {
+                return Ok(waited);
             }
             for (program, value) in subject.measure()? {
                 self.experiment.add(block, &program, value);

@@ -202,8 +202,8 @@ impl Care {
     /// is to be held.
     fn group_of(&self, facts: &TaskFacts) -> HeldGroup {
         let name = group_of(&self.roots, &facts.task).ok().flatten().unwrap_or_default();
-        let known = self.held.iter().filter_map(|held| held.group.as_ref());
-        let known = known.into_iter().find(|group| group.name == name);
+        let mut held = self.held.iter().filter_map(|held| held.group.as_ref());
+        let known = held.find(|group| group.name == name);
         known.cloned().unwrap_or_else(|| HeldGroup { name, cpus: facts.affinity.clone() })
     }
 

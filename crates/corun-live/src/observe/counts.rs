@@ -66,10 +66,10 @@ impl EventGroups {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Counts {
     /// Nanoseconds that it could have counted: the thread ran, or the CPU was on.
-    enabled_ns: u64,
+    pub(crate) enabled_ns: u64,
     /// Nanoseconds that it did count.
-    running_ns: u64,
-    values: Vec<u64>,
+    pub(crate) running_ns: u64,
+    pub(crate) values: Vec<u64>,
 }
 
 /// Open counters of one thread or CPU.
@@ -164,7 +164,7 @@ impl OpenGroup {
     }
 }
 
-fn builder(counted: Counted, encoding: &Encoding, grouped: bool) -> Builder<'static> {
+pub(crate) fn builder(counted: Counted, encoding: &Encoding, grouped: bool) -> Builder<'static> {
     let mut builder = Builder::new(Software::DUMMY);
     let mut format = ReadFormat::TOTAL_TIME_ENABLED | ReadFormat::TOTAL_TIME_RUNNING;
     if grouped {
@@ -204,21 +204,21 @@ pub(crate) fn probe(event: &mut Event, user_only: &mut bool) -> io::Result<()> {
     }
 }
 
-fn cannot_join(error: &io::Error) -> bool {
+pub(crate) fn cannot_join(error: &io::Error) -> bool {
     let invalid = rustix::io::Errno::INVAL.raw_os_error();
     error.raw_os_error() == Some(invalid)
 }
 
 /// What one group says of an event over an interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Part {
+pub(crate) struct Part {
     enabled_ns: u64,
     running_ns: u64,
     count: u64,
 }
 
 impl Part {
-    fn between(before: &Counts, now: &Counts, at: usize) -> Self {
+    pub(crate) fn between(before: &Counts, now: &Counts, at: usize) -> Self {
         let value = |counts: &Counts| counts.values.get(at).copied().unwrap_or(0);
         Self {
             enabled_ns: now.enabled_ns.saturating_sub(before.enabled_ns),
@@ -232,7 +232,7 @@ impl Part {
 /// kind, so that the times they counted add up, too; where these are less than the time there was
 /// to count, the hardware took turns, and the sum is scaled up. None where nothing counted though
 /// there was time.
-fn together(parts: &[Part]) -> Option<f64> {
+pub(crate) fn together(parts: &[Part]) -> Option<f64> {
     let enabled_ns = parts.iter().map(|part| part.enabled_ns).max()?;
     let running_ns: u64 = parts.iter().map(|part| part.running_ns).sum();
     let count: u64 = parts.iter().map(|part| part.count).sum();

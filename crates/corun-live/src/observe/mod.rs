@@ -1,5 +1,6 @@
 //! What threads do: one trait, several sources.
 
+mod by_count;
 mod counts;
 mod descriptors;
 mod homes;
@@ -17,6 +18,7 @@ use corun_policy::{
 };
 use std::sync::Arc;
 
+pub use by_count::{ByCountError, SampleByCount, SamplingByCount};
 pub use descriptors::raise_descriptor_limit;
 pub use homes::MemoryByNode;
 pub use modelled::Modelled;

@@ -20,9 +20,9 @@ pub(crate) enum CountersName {
     Model,
 }
 
-/// What every command needs that runs a policy on this machine.
+/// A policy and what it goes by, as typed.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct HostArgs {
+pub(crate) struct PolicyArgs {
     /// The policy; `dio+lfoc` places by the one and partitions by the other
     #[arg(long, value_name = "NAME", default_value = "dio")]
     pub(crate) policy: String,
@@ -35,17 +35,62 @@ pub(crate) struct HostArgs {
     /// Time between two decisions [default: the policy's own]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) interval: Option<f64>,
-    /// Say what would be done, and do nothing
-    #[arg(long)]
-    pub(crate) dry_run: bool,
     /// Where journals are kept [default: /run/corun, for other users their runtime folder]
     #[arg(long, value_name = "DIR")]
     pub(crate) journals: Option<PathBuf>,
-    /// Seed of policies that draw at random
-    #[arg(long, value_name = "N", default_value = "1")]
-    pub(crate) seed: u64,
     /// Set a policy's parameter; may stand again (docs/policies.md, docs/partitioning.md)
     #[arg(long, value_name = "NAME=VALUE", value_parser = parameter)]
+    pub(crate) set: Vec<(String, f64)>,
+}
+
+impl PolicyArgs {
+    /// What a host is made by. `seed`: of policies that draw at random.
+    pub(crate) fn host_args(&self, dry_run: bool, seed: u64) -> HostArgs {
+        HostArgs {
+            policy: self.policy.clone(),
+            counters: self.counters,
+            profiles: self.profiles.clone(),
+            interval: self.interval,
+            dry_run,
+            journals: self.journals.clone(),
+            seed,
+            set: self.set.clone(),
+        }
+    }
+}
+
+/// Programs to start, as typed: a mix or one command.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ProgramArgs {
+    /// A mix file: the programs to start
+    #[arg(value_name = "MIX", conflicts_with = "command")]
+    pub(crate) mix: Option<PathBuf>,
+    /// The stored profile of CMD [default: found by its name]
+    #[arg(long, value_name = "NAME", requires = "command")]
+    pub(crate) profile: Option<String>,
+    /// One program and its arguments
+    #[arg(last = true, value_name = "CMD")]
+    pub(crate) command: Vec<std::ffi::OsString>,
+}
+
+/// What every command needs that runs a policy on this machine.
+#[derive(Debug, Clone)]
+pub(crate) struct HostArgs {
+    /// The policy's name.
+    pub(crate) policy: String,
+    /// Where counters come from.
+    pub(crate) counters: CountersName,
+    /// Folder or file of stored profiles; the shipped ones where absent.
+    pub(crate) profiles: Option<PathBuf>,
+    /// Seconds between two decisions; the policy's own where absent.
+    pub(crate) interval: Option<f64>,
+    /// Nothing is done.
+    pub(crate) dry_run: bool,
+    /// Where journals are kept; the user's folder where absent.
+    pub(crate) journals: Option<PathBuf>,
+    /// Seed of policies that draw at random.
+    pub(crate) seed: u64,
+    /// The policy's parameters that are not at their defaults.
     pub(crate) set: Vec<(String, f64)>,
 }
 
@@ -68,23 +113,29 @@ Examples:
   corun run --policy di -- ./solver input.dat
   corun run mix.toml --counters model --duration 30     programs without a command are stood in for")]
 pub(crate) struct RunArgs {
-    /// A mix file: the programs to start
-    #[arg(value_name = "MIX", required_unless_present = "command", conflicts_with = "command")]
-    pub(crate) mix: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) host: HostArgs,
+    pub(crate) programs: ProgramArgs,
+    #[command(flatten)]
+    pub(crate) chosen: PolicyArgs,
+    /// Say what would be done, and do nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Seed of policies that draw at random
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub(crate) seed: u64,
     /// End after so many seconds; programs that still run are ended
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) duration: Option<f64>,
-    /// The stored profile of CMD [default: found by its name]
-    #[arg(long, value_name = "NAME", requires = "command")]
-    pub(crate) profile: Option<String>,
     /// Also write the summary as JSON
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// One program and its arguments
-    #[arg(last = true, value_name = "CMD")]
-    pub(crate) command: Vec<std::ffi::OsString>,
+}
+
+impl RunArgs {
+    /// What its host is made by.
+    pub(crate) fn host_args(&self) -> HostArgs {
+        self.chosen.host_args(self.dry_run, self.seed)
+    }
 }
 
 /// `corun stand-in`: what runs in the place of a program of which there is only a profile.

@@ -182,6 +182,17 @@ pub(in crate::cli) fn interval(text: &str) -> Result<f64, String> {
     seconds.ok_or_else(|| "expected a time such as 1s or 200ms, from 10ms to a day".to_owned())
 }
 
+/// An event and how often it is to happen: `page-faults=100`. An event's own parts may have `=`.
+pub(in crate::cli) fn event_count(text: &str) -> Result<(String, u64), String> {
+    let wrong = || "expected an event, `=` and a whole number above 0".to_owned();
+    let (event, count) = text.rsplit_once('=').ok_or_else(wrong)?;
+    let count = count.trim().parse::<u64>().ok().filter(|&count| count > 0).ok_or_else(wrong)?;
+    let event = event.trim();
+    // Else the number is one of the event's parts.
+    let whole = !event.is_empty() && event.matches('/').count() != 1;
+    if whole { Ok((event.to_owned(), count)) } else { Err(wrong()) }
+}
+
 /// A span of time in seconds: above 0, at most 1e9 (some 30 years).
 pub(super) fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
@@ -275,7 +286,7 @@ pub(super) fn share(text: &str) -> Result<f64, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{bandwidth, cpi, interval, nanoseconds, seconds, share, way_mask};
+    use super::{bandwidth, cpi, event_count, interval, nanoseconds, seconds, share, way_mask};
 
     #[test]
     fn only_numbers_that_can_be_pass() {
@@ -293,6 +304,17 @@ mod tests {
         assert_eq!(["1s", "200ms", "0.5"].map(interval), [Ok(1.0), Ok(0.2), Ok(0.5)]);
         for text in ["0", "5ms", "-1s", "1m", "ms", "NaN", "1e9"] {
             assert!(interval(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn events_have_counts() {
+        let read = |text: &str| event_count(text).ok();
+        assert_eq!(read("page-faults=100"), Some(("page-faults".to_owned(), 100)));
+        let parts = "cpu/event=0xc0,umask=1/";
+        assert_eq!(read(&format!("{parts}=7")), Some((parts.to_owned(), 7)));
+        for text in ["page-faults", "=3", "a=0", "a=-1", "a=", "a=1e6", "cpu/event=1"] {
+            assert_eq!(read(text), None, "{text}");
         }
     }
 

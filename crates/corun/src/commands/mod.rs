@@ -14,6 +14,7 @@ mod placement;
 mod predict;
 mod profile;
 mod profiles;
+mod programs;
 mod record;
 mod replay;
 mod restore;

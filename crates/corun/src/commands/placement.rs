@@ -118,10 +118,10 @@ impl View<'_> {
             (Some(false), None) => text.push_str("not proven: the best found\n"),
             (None, _) => {}
         }
-        text.push_str(&format!("profiles: {}\n", self.data.profiles));
+        text.push_str(&format!("profiles: {}\n", self.data.model.profiles));
         text.push_str(&format!(
             "model: space {}, bandwidth {}\n",
-            self.data.space, self.data.bandwidth_model
+            self.data.model.space, self.data.model.bandwidth_model
         ));
         if !self.data.extrapolated.is_empty() {
             text.push_str("* extrapolated: outside the measured range\n");

@@ -1,15 +1,11 @@
 //! Whom a watching command watches and with what, from what was typed.
 
-use std::time::Instant;
-
-use anyhow::Context as _;
 use corun_live::{Host, Roots, Rule, Target, Whom, facts};
 use corun_policy::{CounterKind, Nanoseconds};
 
 use super::daemon::Config;
 use super::hosting::{Ground, Look};
-use super::run::exit;
-use super::run::programs::{Program, end_all, reap};
+use super::programs::{Program, Started};
 use crate::cancel::Cancel;
 use crate::cli::{CountersName, FigureArgs, HostArgs, TargetArgs};
 use crate::failure::{Failure, Outcome};
@@ -36,8 +32,7 @@ pub(super) struct Watch {
     pub(super) policy: Option<String>,
     /// Do the targets' names say which program it is? Else the processes' own do.
     pub(super) named: bool,
-    program: Vec<Program>,
-    started: Instant,
+    program: Started,
 }
 
 impl Watch {
@@ -75,59 +70,49 @@ impl Watch {
                 vec![if asked.out_of_sight { program.out_of_sight() } else { program }]
             }
         };
-        let profiles: Vec<&str> = targets
-            .iter()
-            .filter_map(|one| one.profile.as_deref())
-            .chain(program.iter().filter_map(Program::profile))
-            .collect();
+        let named = config.is_some() || typed.profile.is_some() || !program.is_empty();
+        let program = Started::new(program);
+        let stored = targets.iter().filter_map(|one| one.profile.as_deref());
+        let profiles: Vec<&str> = stored.chain(program.profiles()).collect();
         let look = Look {
             every: Nanoseconds::from_secs_f64(asked.figures.interval),
             counters: asked.counters.clone(),
         };
         let ground = Ground::new(&arguments)?;
         let host = ground.host_that_looks(&arguments, targets.clone(), &profiles, &look)?;
-        let named = config.is_some() || typed.profile.is_some() || !program.is_empty();
-        Ok(Self { host, policy, named, program, started: Instant::now() })
+        Ok(Self { host, policy, named, program })
     }
 
     /// Starts the program if there is one.
     pub(super) fn start(&mut self) -> Outcome {
-        if self.program.is_empty() {
-            return Ok(());
-        }
-        // Processes that lose their parent are handed to us, so that they stay followed.
-        rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
-            .map_err(std::io::Error::from)
-            .context("cannot look after the program's children")?;
-        for program in &mut self.program {
-            if let Some(target) = program.start_if_due(self.started.elapsed(), &Roots::default())? {
-                self.host.follow(target).map_err(Failure::live)?;
-            }
+        self.program.begin()?;
+        for (_, target) in self.program.step()? {
+            self.host.follow(target).map_err(Failure::live)?;
         }
         Ok(())
     }
 
     /// Takes note of processes of ours that ended.
     pub(super) fn reap(&mut self) -> Outcome {
-        if !self.program.is_empty() {
-            reap(&mut self.program)?;
-        }
-        Ok(())
+        self.program.reap()
     }
 
     /// Is the program over that was started?
     pub(super) fn is_over(&self) -> bool {
-        !self.program.is_empty() && self.program.iter().all(Program::is_over)
+        self.program.is_over()
     }
 
     /// How the command ends: as the program did; without one, well, also by Ctrl-C.
     pub(super) fn exit(&self, cancel: &Cancel) -> Outcome<String> {
-        if self.program.is_empty() { Ok(String::new()) } else { exit(&self.program, cancel, false) }
+        if !self.program.programs().is_empty() && cancel.is_set() {
+            return Err(Failure::Interrupted);
+        }
+        self.program.exit(false)
     }
 
     /// Ends the program if it still runs.
     pub(super) fn end(&mut self) -> Outcome {
-        Ok(end_all(&mut self.program, self.started)?)
+        self.program.end()
     }
 }
 

@@ -230,3 +230,117 @@ fn without_a_metric_instructions_are_compared() {
     let ran = fixture.run(&[&words[..], &QUICK].concat());
     ran.refused(&["no metric", "nothing here counts", "try: --metric NAME=CMD"]);
 }
+
+/// What is left of these programs: each has its own name.
+fn runs(name: &str) -> bool {
+    let list = std::fs::read_dir("/proc").unwrap().flatten();
+    list.into_iter().any(|entry| {
+        let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&line).contains(name)
+    })
+}
+
+/// Programs of a mix are started, compared by what the model says that they do, and ended.
+#[test]
+fn programs_are_started_and_ended_with_the_experiment() {
+    let fixture = Fixture::new();
+    let long = format!("1{:09}", std::process::id());
+    let mix = format!(
+        "[[app]]\nprofile = \"sort\"\n\n[[app]]\nprofile = \"xz\"\ncmd = [\"sh\", \"-c\", \
+         \"echo printed; while :; do :; done; : {long}\"]\n"
+    );
+    fixture.write("mix.toml", &mix);
+    let words = ["ab", "mix.toml", "--policy", "di", "--counters", "model", "--longest", "4"];
+    let more = ["--journals", "journals", "--collapse", "100", "--harm", "99", "--format", "json"];
+    let ran = fixture.run(&[&words[..], &QUICK, &more].concat());
+    assert_eq!(ran.code(), 0, "{}", ran.stderr());
+    let document: serde_json::Value = serde_json::from_str(&ran.stdout()).unwrap();
+    let programs = document["programs"].as_array().unwrap();
+    let names: Vec<&str> = programs.iter().map(|one| one["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["sort", "xz"], "{document}");
+    assert!(document["pairs"].as_u64().unwrap() > 0, "{document}");
+    assert!(programs[0]["percent"].is_number(), "{document}");
+    // What programs print does not get into the result.
+    assert!(ran.stderr().contains("printed\n"), "{}", ran.stderr());
+    assert!(!runs(&long), "a program still runs");
+    assert!(
+        std::fs::read_dir(fixture.path("journals")).unwrap().next().is_none(),
+        "a journal stays"
+    );
+}
+
+#[test]
+fn a_program_that_ends_by_itself_ends_the_experiment() {
+    let fixture = Fixture::new();
+    let words = ["ab", "--policy", "di", "--counters", "profiles", "--journals", "journals"];
+    let metric = ["--metric", "a=echo 1", "--longest", "600", "--precision", "0.01"];
+    let words = [&words[..], &QUICK, &metric].concat();
+    let ran = fixture.run(&[&words[..], &["--", "sh", "-c", "sleep 2; exit 3"]].concat());
+    assert_eq!(ran.code(), 3, "{}", ran.stderr());
+    let said = "sh ended (exit code 3); this is what was known by then.";
+    assert!(ran.stdout().contains(said), "{}", ran.stdout());
+    let json = ["--format", "json", "--", "sleep", "0.5"];
+    let ran = fixture.run(&[&words[..], &json].concat());
+    assert_eq!(ran.code(), 0, "{}", ran.stderr());
+    let document: serde_json::Value = serde_json::from_str(&ran.stdout()).unwrap();
+    assert_eq!(document["ended"], "over", "{document}");
+    assert_eq!(document["over"], "sleep ended (exit code 0)", "{document}");
+}
+
+#[test]
+fn programs_that_a_mix_starts_again_go_on() {
+    let fixture = Fixture::new();
+    fixture.write("mix.toml", "[[app]]\ncmd = [\"sleep\", \"0.3\"]\nrestart = true\n");
+    let words = ["ab", "mix.toml", "--policy", "di", "--counters", "profiles", "--longest", "3"];
+    let more = ["--journals", "journals", "--metric", "a=echo 1", "--precision", "0.01"];
+    let ran = fixture.run(&[&words[..], &QUICK, &more].concat());
+    assert_eq!(ran.code(), 0, "{}", ran.stderr());
+    assert!(ran.stdout().contains("The time is up."), "{}", ran.stdout());
+    let stderr = ran.stderr();
+    assert_eq!(stderr.matches("sleep ended (exit code 0) and is started again").count(), 1);
+    assert!(stderr.contains("corun: sleep ended ") && stderr.contains(" times"), "{stderr}");
+}
+
+#[test]
+fn what_cannot_be_started_or_tried_is_refused() {
+    let fixture = Fixture::new();
+    let metric = ["--metric", "a=echo 1"];
+    let ab = |words: &[&str]| fixture.run(&[&["ab"], &QUICK[..], &metric, words].concat());
+    let di = ["--policy", "di", "--counters", "profiles", "--journals", "journals"];
+    ab(&[&di[..], &["--", "/nowhere/at/all"]].concat()).refused(&["/nowhere/at/all: No such file"]);
+    ab(&["--policy", "dio", "--counters", "profiles", "--", "sleep", "9"])
+        .refused(&["policy `dio` needs the counter", "--counters model"]);
+    ab(&["--config", "c.toml", "mix.toml"]).refused(&["--config", "cannot be used with"]);
+    ab(&["--config", "c.toml", "--policy", "di"]).refused(&["--config", "cannot be used with"]);
+    ab(&["--on", "true", "--off", "true", "--", "sleep", "9"])
+        .refused(&["--on", "cannot be used with"]);
+    ab(&[]).refused(&["--config", "required"]);
+    fixture.write("mix.toml", "[[app]]\nprofile = \"xz\"\n");
+    ab(&[&di[..], &["mix.toml"]].concat()).refused(&["app `xz` has a profile and no cmd"]);
+}
+
+#[test]
+fn interrupted_it_ends_its_programs() {
+    let fixture = Fixture::new();
+    let long = format!("2{:09}", std::process::id());
+    let child = Command::new(assert_cmd::cargo::cargo_bin!("corun"))
+        .current_dir(fixture.path("."))
+        .args(["ab", "--policy", "di", "--counters", "profiles", "--journals", "journals"])
+        .args(QUICK)
+        .args(["--metric", "a=echo 1", "--precision", "0.01", "--", "sleep", &long])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let own = |name: &str| format!("sleep\0{name}");
+    let came = (0..600).any(|_| {
+        std::thread::sleep(Duration::from_millis(100));
+        runs(&own(&long))
+    });
+    assert!(came);
+    let pid = child.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    assert!(!runs(&own(&long)), "the program still runs");
+}

@@ -97,6 +97,85 @@ fn running_processes_are_watched_until_they_end() {
     gone.refused(&["no process has the number", &pid]);
 }
 
+/// `dd` is one thread and touches each page of its buffer.
+#[test]
+fn a_sample_comes_each_time_an_event_has_happened_so_often() {
+    let fixture = Fixture::new();
+    let stat = |format: &str| {
+        let options = ["stat", "--sample-every", "page-faults=10", "-e", "task-clock"];
+        let more = ["--format", format, "-o", "out", "--"];
+        let dd = ["dd", "if=/dev/zero", "of=/dev/null", "bs=4M", "count=1", "status=none"];
+        let ran = fixture.run(&[&options[..], &more, &dd].concat());
+        can_count(&ran).then(|| {
+            assert_eq!(ran.code(), 0, "{}", ran.stderr());
+            std::fs::read_to_string(fixture.path("out")).unwrap()
+        })
+    };
+    let Some(text) = stat("json") else { return };
+    let lines = lines(&text);
+    let (total, samples) = lines.split_last().unwrap();
+    assert_eq!(total["of"], "total");
+    assert!(samples.len() >= 5, "{text}");
+    for line in samples {
+        assert_eq!((line["of"].as_str(), count(line, "page-faults")), (Some("thread"), 10.0));
+        assert!(count(line, "task-clock_ns") > 0.0 && line["cpu"].is_u64(), "{line}");
+    }
+    let sum: f64 = samples.iter().map(|line| count(line, "page-faults")).sum();
+    let left = count(total, "page-faults") - sum;
+    assert!((0.0..10.0).contains(&left), "{left} page faults in no sample: {text}");
+    let time = |line: &Value| line["time_s"].as_f64().unwrap();
+    assert!(samples.is_sorted_by_key(time), "{text}");
+    let csv = stat("csv").unwrap();
+    let header = "time_s,interval_s,of,pid,tid,program,cpu,page-faults,task-clock_ns";
+    assert_eq!(csv.lines().next(), Some(header));
+    let second = csv.lines().nth(2).unwrap();
+    assert_eq!(second.split(',').nth(7), Some("10"), "{csv}");
+    let table = stat("text").unwrap();
+    assert!(table.lines().nth(2).unwrap().split_whitespace().nth(4) == Some("10"), "{table}");
+}
+
+#[test]
+fn a_running_program_is_sampled_by_its_own_time() {
+    let fixture = Fixture::new();
+    let busy = Command::new("sh").args(["-c", "while :; do :; done"]).stdin(Stdio::null()).spawn();
+    let mut busy = busy.unwrap();
+    let pid = busy.id().to_string();
+    let options = ["stat", "--sample-every", "task-clock=2000000", "--format", "json"];
+    let ran = fixture.run(&[&options[..], &["-p", &pid, "--count", "7"]].concat());
+    busy.kill().unwrap();
+    busy.wait().unwrap();
+    if !can_count(&ran) {
+        return;
+    }
+    assert_eq!(ran.code(), 0, "{}", ran.stderr());
+    let lines = lines(&ran.stdout());
+    assert_eq!(lines.len(), 7);
+    for line in &lines {
+        assert_eq!(line["pid"].as_u64(), Some(busy.id().into()));
+        // The timer goes by the wall while the thread runs.
+        assert!(count(line, "task-clock_ns") > 1e6, "{line}");
+    }
+}
+
+#[test]
+fn what_cannot_be_sampled_by_is_refused() {
+    let fixture = Fixture::new();
+    let every = |what: &str| fixture.run(&["stat", "--sample-every", what, "--", "/bin/true"]);
+    every("page-falts=10").refused(&["unknown event `page-falts`", "page-faults"]);
+    for wrong in ["page-faults", "page-faults=0", "page-faults=many", "=5"] {
+        every(wrong).refused(&["--sample-every", "an event, `=` and a whole number above 0"]);
+    }
+    let often = every("task-clock=5");
+    // Where counters are not allowed, it says that first.
+    if !often.stderr().contains("cannot be counted") {
+        often.refused(&["5 ns of `task-clock` is too short", "10000"]);
+    }
+    let all = ["stat", "--sample-every", "page-faults=10", "-a", "--", "/bin/true"];
+    fixture.run(&all).refused(&["--sample-every", "cannot be used with"]);
+    let timed = ["stat", "--sample-every", "page-faults=10", "-T", "1s", "--", "/bin/true"];
+    fixture.run(&timed).refused(&["--sample-every", "cannot be used with"]);
+}
+
 #[test]
 fn each_cpu_is_counted_for_the_machine_as_a_whole() {
     let fixture = Fixture::new();

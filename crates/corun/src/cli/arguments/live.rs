@@ -5,7 +5,10 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::{DocumentFormat, TableFormat, seconds};
-use crate::cli::values::{LineFormat, PerName, confidence, interval, named, percent, precision};
+use crate::cli::hosting::{PolicyArgs, ProgramArgs};
+use crate::cli::values::{
+    LineFormat, PerName, confidence, event_count, interval, named, percent, precision,
+};
 
 /// `corun doctor`.
 #[derive(Debug, Args)]
@@ -31,24 +34,34 @@ pub(crate) struct DoctorArgs {
 #[command(after_help = "\
 Turns something on and off by turns, in blocks of random length and order, and compares what the
 metrics say. It ends when the overall effect is known to the wanted precision, when a program is
-harmed, after --longest, or with Ctrl-C, and always turns it off last. With --config, what is turned on
-is the policy of a daemon's configuration over its programs, whatever its `apply` says.
+harmed, after --longest, or with Ctrl-C, and always turns it off last. What is turned on is a policy
+over programs that are started here and ended with it (MIX or -- CMD), the policy of a daemon's
+configuration over its programs, whatever its `apply` says, or what --on and --off switch.
 
-Without a metric it compares each program's instructions a second, where its configuration's counters
-know them.
+Without a metric it compares each program's instructions a second, where the counters know them. Programs
+that are started here print on stderr. The experiment also ends with the first of them that ends by
+itself, where its mix does not say restart = true.
 
 Examples:
+  corun ab mix.toml --policy dio
+  corun ab --policy di --count done='wc -l < out' -- ./solver input.dat
   corun ab --config /etc/corun/config.toml
   corun ab --config /etc/corun/config.toml --metric web='curl -s localhost/rate'
   corun ab --on 'corun-policy-on' --off 'corun-policy-off' --metric web='curl -s localhost/rate'
   corun ab --on 'cpupower frequency-set -g performance' --off 'cpupower frequency-set -g powersave' \\
     --prometheus http://localhost:9090 --query 'db=sum(rate(queries_total[10s]))'")]
 pub(crate) struct AbArgs {
+    #[command(flatten)]
+    pub(crate) programs: ProgramArgs,
+    #[command(flatten)]
+    pub(crate) chosen: PolicyArgs,
     /// A daemon's configuration: its policy over its programs is what is turned on and off
-    #[arg(long, value_name = "FILE", required_unless_present = "on", conflicts_with_all = ["on", "off"])]
+    #[arg(long, value_name = "FILE", required_unless_present_any = ["on", "mix", "command"])]
+    #[arg(conflicts_with_all = ["on", "off", "ProgramArgs", "PolicyArgs"])]
     pub(crate) config: Option<PathBuf>,
     /// A shell command that turns it on
     #[arg(long, value_name = "CMD", requires = "off")]
+    #[arg(conflicts_with_all = ["ProgramArgs", "PolicyArgs"])]
     pub(crate) on: Option<String>,
     /// A shell command that turns it off, and leaves all as it was
     #[arg(long, value_name = "CMD", requires = "on")]
@@ -95,7 +108,7 @@ pub(crate) struct AbArgs {
     /// How sure intervals are
     #[arg(long, value_name = "PERCENT", value_parser = confidence, default_value = "95")]
     pub(crate) confidence: f64,
-    /// Seed of the blocks' order and length
+    /// Seed of the blocks' order and length, and of policies that draw at random
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
     /// How it is written
@@ -113,6 +126,7 @@ does for them. The exit code is the program's own.
 Examples:
   corun stat -- gzip -kf big.tar
   corun stat -e instructions,cycles,cache-misses --per 1000-instructions -T 100ms -- ./program
+  corun stat --sample-every page-faults=1000 -e task-clock -- ./program
   corun stat -p 1234 --count 10 --format csv
   sudo corun stat -a -e context-switches -- sleep 5")]
 pub(crate) struct StatArgs {
@@ -123,6 +137,11 @@ pub(crate) struct StatArgs {
     /// Time between samples, such as 1s or 200ms
     #[arg(short = 'T', long, value_name = "TIME", default_value = "1s", value_parser = interval)]
     pub(crate) interval: f64,
+    /// Instead: a sample of a thread each time that this event of it has happened so often; of clocks
+    /// it is nanoseconds
+    #[arg(long, value_name = "EVENT=COUNT", value_parser = event_count)]
+    #[arg(conflicts_with_all = ["interval", "all_cpus"])]
+    pub(crate) sample_every: Option<(String, u64)>,
     /// Also show rates: `second`, `1000-instructions`, `1000-cycles`
     #[arg(long, value_enum, value_name = "UNIT,..", value_delimiter = ',')]
     pub(crate) per: Vec<PerName>,

@@ -11,6 +11,7 @@ pub(super) struct Document {
     ended: &'static str,
     harmed: Option<String>,
     error: Option<String>,
+    over: Option<String>,
     confidence_percent: f64,
     pairs: usize,
     elapsed_seconds: f64,
@@ -56,6 +57,7 @@ pub(super) fn document(conclusion: &Conclusion, arguments: &AbArgs) -> Document 
         }
         Ended::Time => ("time", None),
         Ended::Interrupted => ("interrupted", None),
+        Ended::Over(_) => ("over", None),
         Ended::Failed(_) => ("failed", None),
     };
     let failed = match &conclusion.ended {
@@ -67,6 +69,10 @@ pub(super) fn document(conclusion: &Conclusion, arguments: &AbArgs) -> Document 
         ended,
         harmed,
         error: failed.map(ToString::to_string),
+        over: match &conclusion.ended {
+            Ended::Over(what) => Some(what.clone()),
+            _ => None,
+        },
         confidence_percent: arguments.confidence,
         pairs: conclusion.experiment.pairs(),
         elapsed_seconds: round(conclusion.elapsed.as_secs_f64(), 3),

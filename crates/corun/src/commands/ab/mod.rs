@@ -4,6 +4,7 @@ mod document;
 mod scheduled;
 mod text;
 mod throughput;
+mod whose;
 
 use std::io::Write as _;
 use std::time::Duration;
@@ -15,9 +16,11 @@ use corun_live::ab::{
 
 use self::scheduled::Scheduled;
 use self::throughput::Throughput;
-use super::daemon::{Config, host};
+use self::whose::{Ours, Whose};
+use super::daemon::Config;
+use super::programs::Program;
 use crate::cancel::Cancel;
-use crate::cli::{AbArgs, DocumentFormat};
+use crate::cli::{AbArgs, CountersName, DocumentFormat};
 use crate::failure::{Failure, Outcome};
 use crate::output::{json, print};
 
@@ -31,26 +34,56 @@ pub(super) fn run(arguments: &AbArgs) -> Outcome<String> {
     });
     let experiment = Experiment::new(settings(arguments));
     let cancel = Cancel::on_signal()?;
-    let config = arguments.config.as_deref().map(Config::load).transpose()?;
+    let whose = whose(arguments)?;
     let switch = Switch {
         on: arguments.on.clone().unwrap_or_default(),
         off: arguments.off.clone().unwrap_or_default(),
     };
     let unmeasured = metrics.is_empty();
     let mut commands = Commands::new(switch, metrics, cancel.flag());
-    commands.check().map_err(|error| Failure::input(format!("{error}; nothing was changed")))?;
     let mut told = |progress: &Progress| tell(progress, arguments);
-    let conclusion = match config {
-        None => conduct(design, experiment, limits, &mut commands, &mut told),
-        Some(config) => {
-            // Says what this machine lacks before anything begins.
-            host(&config, true)?;
-            let throughput = unmeasured.then(|| Throughput::new(&config, arguments.sample));
-            let mut subject = Scheduled::new(config, commands, throughput.transpose()?);
-            conduct(design, experiment, limits, &mut subject, &mut told)
-        }
+    let checked = |commands: &Commands<'_>| {
+        commands.check().map_err(|error| Failure::input(format!("{error}; nothing was changed")))
     };
-    concluded(&conclusion, arguments)
+    let Some(mut whose) = whose else {
+        checked(&commands)?;
+        let conclusion = conduct(design, experiment, limits, &mut commands, &mut told);
+        return concluded(&conclusion, arguments);
+    };
+    // Says what this machine lacks before anything begins.
+    whose.host(true)?;
+    let throughput = unmeasured.then(|| Throughput::new(&whose, arguments.sample)).transpose()?;
+    let began = whose.begin(&cancel);
+    let concluded_as = began.and_then(|new| {
+        checked(&commands)?;
+        let mut subject = Scheduled::new(&mut whose, commands, throughput);
+        subject.follow(new).map_err(|error| Failure::Failed(error.into()))?;
+        Ok(conduct(design, experiment, limits, &mut subject, &mut told))
+    });
+    let ended = whose.end();
+    let conclusion = concluded_as?;
+    ended?;
+    let text = concluded(&conclusion, arguments)?;
+    if let (Whose::Ours(ours), Ended::Over(_)) = (&whose, &conclusion.ended)
+        && let Err(failure) = ours.exit(arguments.programs.mix.is_some())
+    {
+        print(&text)?;
+        return Err(failure);
+    }
+    Ok(text)
+}
+
+/// None where commands switch something.
+fn whose(arguments: &AbArgs) -> Outcome<Option<Whose>> {
+    if arguments.on.is_some() {
+        return Ok(None);
+    }
+    if let Some(path) = &arguments.config {
+        return Ok(Some(Whose::Configured(Config::load(path)?)));
+    }
+    let host = arguments.chosen.host_args(false, arguments.seed);
+    let programs = Program::all(&arguments.programs, host.counters == CountersName::Model)?;
+    Ok(Some(Whose::Ours(Ours::new(host, programs))))
 }
 
 fn metrics(arguments: &AbArgs) -> Outcome<Vec<Metric>> {
@@ -63,7 +96,7 @@ fn metrics(arguments: &AbArgs) -> Outcome<Vec<Metric>> {
     let counts = arguments.count.iter().map(|(n, l)| metric(n, command(l), MetricKind::Count));
     let queries = arguments.query.iter().map(|(n, q)| metric(n, query(q), MetricKind::Value));
     let metrics: Vec<Metric> = values.chain(counts).chain(queries).collect();
-    if metrics.is_empty() && arguments.config.is_none() {
+    if metrics.is_empty() && arguments.on.is_some() {
         return Err(Failure::input(
             "no metric: expected something that says how programs are doing",
         )
@@ -139,7 +172,7 @@ fn concluded(conclusion: &Conclusion, arguments: &AbArgs) -> Outcome<String> {
             Failure::Failed(anyhow::anyhow!("{error}; it was turned off"))
         }
         (None, Ended::Interrupted) => Failure::Interrupted,
-        (None, Ended::Done(_) | Ended::Harm(_) | Ended::Time) => return Ok(text),
+        (None, Ended::Done(_) | Ended::Harm(_) | Ended::Over(_) | Ended::Time) => return Ok(text),
     };
     print(&text)?;
     Err(failure)

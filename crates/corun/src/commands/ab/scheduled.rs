@@ -2,19 +2,20 @@
 
 use std::time::{Duration, Instant};
 
-use corun_live::Host;
 use corun_live::ab::{Commands, Subject, SubjectError, Waited};
+use corun_live::{Host, Target};
 
 use super::throughput::Throughput;
-use crate::commands::daemon::{Config, host};
+use super::whose::{News, Whose};
 use crate::commands::hosting::{Teller, undone_in_words};
+use crate::failure::Failure;
 
 /// Longest time between two looks at whether the host has something to do.
 const GLANCE: Duration = Duration::from_millis(50);
 
 /// The programs of a daemon's configuration, by turns under its policy and as the kernel has them.
 pub(super) struct Scheduled<'a> {
-    config: Config,
+    whose: &'a mut Whose,
     /// The metrics; what they switch is nothing.
     measured: Commands<'a>,
     /// In place of metrics, where there are none.
@@ -25,11 +26,11 @@ pub(super) struct Scheduled<'a> {
 
 impl<'a> Scheduled<'a> {
     pub(super) fn new(
-        config: Config,
+        whose: &'a mut Whose,
         measured: Commands<'a>,
         throughput: Option<Throughput>,
     ) -> Self {
-        Self { config, measured, throughput, host: None, teller: Teller::default() }
+        Self { whose, measured, throughput, host: None, teller: Teller::default() }
     }
 
     /// Everything as before, and the policy forgotten: the next block begins anew.
@@ -39,6 +40,26 @@ impl<'a> Scheduled<'a> {
         if undone.iter().any(|one| one.outcome.is_err()) {
             let undone: Vec<_> = undone.iter().collect();
             return Err(SubjectError(format!("{}; corun restore", undone_in_words(&undone))));
+        }
+        Ok(())
+    }
+
+    /// Programs that were started again are the policy's too. What ended for good, in words.
+    fn look_after_programs(&mut self) -> Result<Option<String>, SubjectError> {
+        let News { new, over } = self.whose.step().map_err(subject_error)?;
+        self.follow(new)?;
+        Ok(over)
+    }
+
+    /// Programs that were started just now.
+    pub(super) fn follow(&mut self, new: Vec<Target>) -> Result<(), SubjectError> {
+        for target in new {
+            if let Some(throughput) = &mut self.throughput {
+                throughput.follow(target.clone())?;
+            }
+            if let Some(host) = &mut self.host {
+                host.follow(target).map_err(|error| SubjectError(error.to_string()))?;
+            }
         }
         Ok(())
     }
@@ -57,8 +78,7 @@ impl Subject for Scheduled<'_> {
     fn set(&mut self, policy_on: bool) -> Result<(), SubjectError> {
         self.turn_off()?;
         if policy_on {
-            let made = host(&self.config, false);
-            self.host = Some(made.map_err(|why| SubjectError(why.report().trim().to_owned()))?);
+            self.host = Some(self.whose.host(false).map_err(subject_error)?);
             self.rounds_due()?;
         }
         Ok(())
@@ -74,10 +94,13 @@ impl Subject for Scheduled<'_> {
     fn wait(&mut self, time: Duration) -> Result<Waited, SubjectError> {
         let began = Instant::now();
         loop {
+            if let Some(what) = self.look_after_programs()? {
+                return Ok(Waited::Over(what));
+            }
             self.rounds_due()?;
             let left = time.saturating_sub(began.elapsed());
             let waited = self.measured.wait(left.min(GLANCE))?;
-            if waited == Waited::Interrupted || left.is_zero() {
+            if waited != Waited::Passed || left.is_zero() {
                 return Ok(waited);
             }
         }
@@ -90,4 +113,8 @@ impl Subject for Scheduled<'_> {
     fn restore(&mut self) -> Result<(), SubjectError> {
         self.turn_off()
     }
+}
+
+fn subject_error(why: Failure) -> SubjectError {
+    SubjectError(why.report().trim().to_owned())
 }

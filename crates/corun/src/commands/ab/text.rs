@@ -60,6 +60,7 @@ fn said(conclusion: &Conclusion, overall: &Effect, arguments: &AbArgs) -> String
             ),
         },
         Ended::Time => "The time is up.".to_owned(),
+        Ended::Over(what) => format!("{what}; this is what was known by then."),
         Ended::Interrupted => "Interrupted; this is what is known so far.".to_owned(),
         Ended::Failed(_) => "Something failed; this is what was known by then.".to_owned(),
     };

@@ -1,14 +1,13 @@
-//! What the programs of a configuration get done, in instructions a second, where no other metric
-//! is given.
+//! What the programs get done, in instructions a second, where no other metric is given.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use corun_live::Host;
 use corun_live::ab::SubjectError;
+use corun_live::{Host, Target};
 use corun_policy::{CounterKind, Nanoseconds};
 
-use crate::commands::daemon::{Config, onlooker};
+use super::whose::Whose;
 use crate::commands::hosting::Look;
 use crate::failure::{Failure, Outcome};
 
@@ -19,10 +18,10 @@ pub(super) struct Throughput {
 
 impl Throughput {
     /// Makes ready to count. `every_s`: time between two readings.
-    pub(super) fn new(config: &Config, every_s: f64) -> Outcome<Self> {
+    pub(super) fn new(whose: &Whose, every_s: f64) -> Outcome<Self> {
         let counters = vec![CounterKind::Instructions];
         let look = Look { every: Nanoseconds::from_secs_f64(every_s), counters };
-        let host = onlooker(config, &look)?;
+        let host = whose.onlooker(&look)?;
         if !host.counters().contains(&CounterKind::Instructions) {
             return Err(Failure::input(
                 "no metric, and nothing here counts the programs' instructions",
@@ -32,6 +31,11 @@ impl Throughput {
             .hint("corun doctor says why there are no counters"));
         }
         Ok(Self { host })
+    }
+
+    /// Counts a program too that was started just now.
+    pub(super) fn follow(&mut self, target: Target) -> Result<(), SubjectError> {
+        self.host.follow(target).map_err(|error| SubjectError(error.to_string()))
     }
 
     /// Instructions a second of each program since the last call; none at the first, and none of a

@@ -106,14 +106,14 @@ fn facts(comparison: &Comparison, machine: &Machine) -> Vec<(String, String)> {
             "Experiment".to_owned(),
             format!("{}; {}", comparison.method, counted(comparison.seeds as usize, "seed")),
         ),
-        ("Profiles".to_owned(), data.profiles.clone()),
+        ("Profiles".to_owned(), data.model.profiles.clone()),
         (
             "Model".to_owned(),
-            format!("space by {}, bandwidth by {}", data.space, data.bandwidth_model),
+            format!("space by {}, bandwidth by {}", data.model.space, data.model.bandwidth_model),
         ),
     ];
     let mut fact = |label: &str, text: String| facts.push((label.to_owned(), text));
-    if let Some(peak) = data.peak_mb_per_s {
+    if let Some(peak) = data.model.peak_mb_per_s {
         fact("Peak bandwidth", format!("{peak} MB/s, as asked for"));
     }
     if let Some(optimal) = comparison.policies.iter().find(|row| row.kind == RowKind::Optimal) {

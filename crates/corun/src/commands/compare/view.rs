@@ -87,8 +87,11 @@ impl View<'_> {
             notes.push(String::new());
         }
         notes.extend([
-            format!("profiles: {}", self.data.profiles),
-            format!("model: space {}, bandwidth {}", self.data.space, self.data.bandwidth_model),
+            format!("profiles: {}", self.data.model.profiles),
+            format!(
+                "model: space {}, bandwidth {}",
+                self.data.model.space, self.data.model.bandwidth_model
+            ),
         ]);
         if !self.data.extrapolated.is_empty() {
             let names = self.data.extrapolated.join(", ");

@@ -7,9 +7,9 @@ use std::time::Duration;
 use corun_live::{Host, Restored, Reverted, Round, Verdict};
 use serde::Serialize;
 
-use super::programs::{Program, Run};
 use crate::cli::HostArgs;
 use crate::commands::hosting::decision_in_words;
+use crate::commands::programs::{Program, Run};
 use crate::output::round;
 
 /// Most decisions that a summary lists; the first ones are kept.

@@ -1,5 +1,6 @@
 //! `corun stat`: what threads do, sample by sample.
 
+mod by_count;
 mod rows;
 mod watch;
 
@@ -7,7 +8,9 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
 
 use anyhow::Context as _;
-use corun_live::{Event, EventError, Pmus, Roots, Sampling, counter_advice};
+use corun_live::{
+    ByCountError, Event, EventError, Pmus, Roots, Sampling, SamplingByCount, counter_advice,
+};
 
 use crate::cli::{PerName, StatArgs};
 use crate::failure::{Failure, Outcome};
@@ -34,13 +37,14 @@ pub(super) fn run(arguments: &StatArgs) -> Outcome<String> {
         check_target(path)?;
     }
     let sampling = sampling(arguments, &pmus, &roots)?;
+    let by_count = by_count(arguments, &sampling, &roots)?;
     let columns = sampling
         .events()
         .iter()
         .map(|event| Column { name: event.name.clone(), is_time: event.is_time });
     let columns = columns.collect();
     let rows = Rows::new(sink(arguments)?, arguments.format, columns, arguments.per.clone());
-    watch::run(arguments, roots, sampling, rows)
+    watch::run(arguments, roots, sampling, by_count, rows)
 }
 
 /// A line for people beside the table; a closed stderr leaves nobody to tell.
@@ -62,6 +66,27 @@ fn sampling(arguments: &StatArgs, pmus: &Pmus, roots: &Roots) -> Outcome<Samplin
     Ok(sampling)
 }
 
+/// None where samples are taken by time.
+fn by_count(
+    arguments: &StatArgs,
+    sampling: &Sampling,
+    roots: &Roots,
+) -> Outcome<Option<SamplingByCount>> {
+    let Some((name, every)) = &arguments.sample_every else { return Ok(None) };
+    let events = sampling.events();
+    let Some(by) = events.iter().position(|event| event.name == *name) else {
+        return Err(Failure::input(format!("`{name}` is not counted")));
+    };
+    SamplingByCount::new(events, by, *every).map(Some).map_err(|error| {
+        let advice = match &error {
+            ByCountError::Refused { source, .. } => counter_advice(roots, source),
+            ByCountError::NoOverflow { .. } => Some("--sample-every task-clock=1000000".to_owned()),
+            ByCountError::TooOften { .. } | ByCountError::TooMany { .. } => None,
+        };
+        advice.into_iter().fold(Failure::input(&error), Failure::hint)
+    })
+}
+
 fn names(arguments: &StatArgs, pmus: &Pmus) -> Vec<String> {
     let mut names: Vec<String> =
         arguments.events.iter().flat_map(|list| split(list)).map(str::to_owned).collect();
@@ -76,6 +101,11 @@ fn names(arguments: &StatArgs, pmus: &Pmus) -> Vec<String> {
             SOFTWARE
         };
         names = default.map(str::to_owned).to_vec();
+    }
+    if let Some((by, _)) = &arguments.sample_every
+        && !names.contains(by)
+    {
+        names.insert(0, by.clone());
     }
     // What rates are put in relation to has to be counted, too.
     for per in &arguments.per {

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow};
 use corun_live::{
-    Followed, Increase, Launch, LiveError, Processes, Roots, Rule, Sampling, Target, Task, Whom,
-    counter_advice, raise_descriptor_limit,
+    Followed, Increase, Launch, LiveError, Processes, Roots, Rule, Sampling, SamplingByCount,
+    Target, Task, Whom, counter_advice, raise_descriptor_limit,
 };
 use corun_machine::CpuSet;
 
@@ -21,11 +21,14 @@ use crate::failure::{Failure, Outcome};
 /// New threads are looked for so often between two samples, but not more than every 10 ms, and at
 /// least every 100 ms.
 const LOOKS: f64 = 10.0;
+const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
+const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 
 pub(super) fn run<W: Write>(
     arguments: &StatArgs,
     roots: Roots,
     sampling: Sampling,
+    by_count: Option<SamplingByCount>,
     rows: Rows<W>,
 ) -> Outcome<String> {
     let cancel = Cancel::on_signal()?;
@@ -52,6 +55,7 @@ pub(super) fn run<W: Write>(
         roots,
         processes,
         sampling,
+        by_count,
         rows,
         names: BTreeMap::new(),
         now: Vec::new(),
@@ -61,6 +65,10 @@ pub(super) fn run<W: Write>(
         told: false,
     };
     watch.open(arguments, launch.as_ref())?;
+    if let Some(by_count) = &mut watch.by_count {
+        by_count.times_from_now();
+        watch.start = Instant::now();
+    }
     let mut child = launch.map(|launch| start_program(arguments, launch)).transpose()?;
     let status = watch.until_over(arguments, &cancel, child.as_mut())?;
     match status {
@@ -108,14 +116,16 @@ fn live(error: LiveError) -> Failure {
     Failure::Failed(error.into())
 }
 
-struct Watch<W> {
+pub(super) struct Watch<W> {
     roots: Roots,
     processes: Processes,
+    /// Of threads unless they are sampled by count; of a started program as a whole in any case.
     sampling: Sampling,
-    rows: Rows<W>,
+    pub(super) by_count: Option<SamplingByCount>,
+    pub(super) rows: Rows<W>,
     /// What is known of each thread that has counters.
-    names: BTreeMap<Task, (String, u32)>,
-    now: Vec<Followed>,
+    pub(super) names: BTreeMap<Task, (String, u32)>,
+    pub(super) now: Vec<Followed>,
     /// Of the family since the start.
     totals: Option<Increase>,
     start: Instant,
@@ -153,8 +163,10 @@ impl<W: Write> Watch<W> {
     /// Looks who is there and begins to count those that are new.
     fn look(&mut self) -> Outcome<Option<std::io::Error>> {
         self.now = self.processes.scan().map_err(live)?;
-        let refused = self.sampling.watch(&self.now);
-        let uncounted = self.sampling.uncounted();
+        let (refused, uncounted) = match &mut self.by_count {
+            Some(by_count) => (by_count.watch(&self.now), by_count.uncounted()),
+            None => (self.sampling.watch(&self.now), self.sampling.uncounted()),
+        };
         if uncounted < self.now.len() {
             for Followed { facts, .. } in &self.now {
                 self.names.insert(facts.task, (facts.name.clone(), facts.cpu.0));
@@ -177,8 +189,15 @@ impl<W: Write> Watch<W> {
         mut child: Option<&mut Child>,
     ) -> Outcome<Option<ExitStatus>> {
         let interval = Duration::from_secs_f64(arguments.interval);
-        let pause = Duration::from_secs_f64((arguments.interval / LOOKS).clamp(0.01, 0.1));
-        (self.start, self.last) = (Instant::now(), Instant::now());
+        let pause = match self.by_count {
+            Some(_) => SHORTEST_PAUSE,
+            None => Duration::from_secs_f64(arguments.interval / LOOKS)
+                .clamp(SHORTEST_PAUSE, LONGEST_PAUSE),
+        };
+        // Samples by count have times of their own, since the program was let go.
+        if self.by_count.is_none() {
+            (self.start, self.last) = (Instant::now(), Instant::now());
+        }
         let mut next = self.start + interval;
         let mut samples = 0;
         loop {
@@ -196,7 +215,10 @@ impl<W: Write> Watch<W> {
             self.look()?;
             let gone = child.is_none() && !arguments.all_cpus && self.now.is_empty();
             let over = status.is_some() || gone || (asked_to_stop && child.is_none());
-            if over || Instant::now() >= next {
+            if self.by_count.is_some() {
+                let most = arguments.count.map_or(u64::MAX, |count| count - samples);
+                samples += self.samples_by_count(most)?;
+            } else if over || Instant::now() >= next {
                 self.sample()?;
                 samples += 1;
                 next += interval;
@@ -205,7 +227,11 @@ impl<W: Write> Watch<W> {
                 self.total()?;
                 return Ok(status);
             }
-            std::thread::sleep(pause.min(next.saturating_duration_since(Instant::now())));
+            let until = match self.by_count {
+                Some(_) => pause,
+                None => pause.min(next.saturating_duration_since(Instant::now())),
+            };
+            std::thread::sleep(until);
         }
     }
 
@@ -235,12 +261,21 @@ impl<W: Write> Watch<W> {
         for (cpu, counts) in self.sampling.cpus().map_err(|error| anyhow!(error))? {
             rows.push(row(Whose::Cpu(cpu.0), counts));
         }
-        let there = |task: &Task| self.now.binary_search_by_key(task, |one| one.facts.task).is_ok();
-        self.names.retain(|task, _| there(task));
+        self.forget_the_gone();
         Ok(self.rows.write(&rows)?)
     }
 
+    pub(super) fn forget_the_gone(&mut self) {
+        let there = |task: &Task| self.now.binary_search_by_key(task, |one| one.facts.task).is_ok();
+        self.names.retain(|task, _| there(task));
+    }
+
     fn total(&mut self) -> Outcome {
+        if self.by_count.is_some() {
+            self.last = Instant::now();
+            self.totals = self.sampling.family().map_err(|error| anyhow!(error))?;
+            self.say_what_is_missing();
+        }
         let Some(counts) = self.totals.take() else { return Ok(()) };
         let time_s = (self.last - self.start).as_secs_f64();
         let total = Row { time_s, interval_s: time_s, whose: Whose::Total, counts };

@@ -1,4 +1,6 @@
-//! Real programs: started, started again, ended, waited for.
+//! Real programs: started, started again, ended, waited for. The one place where commands start any.
+
+mod started;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -13,7 +15,12 @@ use corun_live::{Roots, Target, Task, Whom, facts};
 use corun_profile::{App, Mix};
 use rustix::process::{Pid, Signal, WaitOptions};
 
+pub(in crate::commands) use self::started::Started;
+use crate::cli::ProgramArgs;
 use crate::failure::{Failure, Outcome};
+
+/// How often ended programs are looked for.
+pub(in crate::commands) const TICK: Duration = Duration::from_millis(20);
 
 /// What is started, and when.
 #[derive(Debug, Clone)]
@@ -29,11 +36,21 @@ pub(in crate::commands) struct Program {
     restart: bool,
     /// In a process group of its own, so that its children end with it.
     own_group: bool,
-    /// What it prints is dropped.
-    quiet: bool,
+    prints: Prints,
     running: Option<Running>,
     asked_to_end: Option<Instant>,
     pub(in crate::commands) runs: Vec<Run>,
+}
+
+/// Where what a program prints goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Prints {
+    /// Where corun's own goes.
+    Own,
+    /// All of it to stderr: corun itself has stdout.
+    Stderr,
+    /// It is dropped.
+    Nowhere,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -71,7 +88,7 @@ impl Program {
             end: None,
             restart: false,
             own_group: false,
-            quiet: false,
+            prints: Prints::Own,
             running: None,
             asked_to_end: None,
             runs: Vec::new(),
@@ -81,12 +98,30 @@ impl Program {
     /// The same program out of the way of whoever has the terminal: without input, its output
     /// dropped, and its children ended with it.
     pub(in crate::commands) fn out_of_sight(self) -> Self {
-        Self { own_group: true, quiet: true, ..self }
+        Self { own_group: true, prints: Prints::Nowhere, ..self }
+    }
+
+    /// The same program beside a command that prints a result: without input, what it prints on
+    /// stderr, and its children ended with it.
+    pub(in crate::commands) fn beside_a_result(self) -> Self {
+        Self { own_group: true, prints: Prints::Stderr, ..self }
+    }
+
+    /// What was asked for: the programs of a mix, or the one that was typed. `stand_ins` as in
+    /// [`Self::of_mix`].
+    pub(in crate::commands) fn all(asked: &ProgramArgs, stand_ins: bool) -> Outcome<Vec<Self>> {
+        match &asked.mix {
+            Some(path) => Self::of_mix(&Mix::load(path)?, stand_ins),
+            None if asked.command.is_empty() => Err(Failure::input("no program to start")
+                .hint("a MIX file, which names programs")
+                .hint("-- PROGRAM ARGUMENTS")),
+            None => Ok(vec![Self::of_command(&asked.command, asked.profile.as_deref())]),
+        }
     }
 
     /// The programs of a mix, each copy by itself. `stand_ins`: a program without a command is
     /// stood in for.
-    pub(in crate::commands) fn of_mix(mix: &Mix, stand_ins: bool) -> Outcome<Vec<Self>> {
+    fn of_mix(mix: &Mix, stand_ins: bool) -> Outcome<Vec<Self>> {
         let mut programs: Vec<Self> = Vec::new();
         for app in &mix.apps {
             let command = command_of(app, stand_ins)?;
@@ -110,7 +145,12 @@ impl Program {
         Ok(programs)
     }
 
-    /// Is there more to come of it?
+    /// Was it started already?
+    pub(in crate::commands) fn has_begun(&self) -> bool {
+        self.running.is_some() || !self.runs.is_empty()
+    }
+
+    /// Is there nothing more to come of it?
     pub(in crate::commands) fn is_over(&self) -> bool {
         self.running.is_none() && !self.runs.is_empty() && !self.restarts()
     }
@@ -121,7 +161,7 @@ impl Program {
     }
 
     /// Does it run now?
-    pub(in crate::commands) fn is_running(&self) -> bool {
+    fn is_running(&self) -> bool {
         self.running.is_some()
     }
 
@@ -135,11 +175,7 @@ impl Program {
     }
 
     /// Starts it if it is time to; the host is to follow what it gives.
-    pub(in crate::commands) fn start_if_due(
-        &mut self,
-        since_start: Duration,
-        roots: &Roots,
-    ) -> Outcome<Option<Target>> {
+    fn start_if_due(&mut self, since_start: Duration, roots: &Roots) -> Outcome<Option<Target>> {
         let due = self.running.is_none() && since_start >= self.start;
         if !due || self.is_over() || self.asked_to_end.is_some() {
             return Ok(None);
@@ -151,8 +187,14 @@ impl Program {
         if self.own_group {
             command.process_group(0).stdin(Stdio::null());
         }
-        if self.quiet {
-            command.stdout(Stdio::null()).stderr(Stdio::null());
+        match self.prints {
+            Prints::Own => {}
+            Prints::Stderr => {
+                command.stdout(io::stderr());
+            }
+            Prints::Nowhere => {
+                command.stdout(Stdio::null()).stderr(Stdio::null());
+            }
         }
         // The handle is dropped: all children are waited for by number, orphans too.
         let child = command.spawn().map_err(|error| cannot_start(program, &error))?;
@@ -179,7 +221,7 @@ impl Program {
     }
 
     /// Asks it to end if its time is over, and makes it end if it does not.
-    pub(in crate::commands) fn end_if_due(&mut self, since_start: Duration) {
+    fn end_if_due(&mut self, since_start: Duration) {
         if self.end.is_some_and(|end| since_start >= end) {
             self.ask_to_end();
         }
@@ -190,7 +232,7 @@ impl Program {
     }
 
     /// Asks it to end, once.
-    pub(in crate::commands) fn ask_to_end(&mut self) {
+    fn ask_to_end(&mut self) {
         if self.asked_to_end.is_none() {
             self.asked_to_end = Some(Instant::now());
             self.signal(Signal::TERM);
@@ -216,7 +258,7 @@ impl Program {
 }
 
 /// Takes note of the children that ended.
-pub(in crate::commands) fn reap(programs: &mut [Program]) -> io::Result<()> {
+fn reap(programs: &mut [Program]) -> io::Result<()> {
     loop {
         match rustix::process::wait(WaitOptions::NOHANG) {
             Ok(Some((pid, status))) => {
@@ -234,7 +276,7 @@ pub(in crate::commands) fn reap(programs: &mut [Program]) -> io::Result<()> {
 }
 
 /// Ends what still runs, and waits for it.
-pub(in crate::commands) fn end_all(programs: &mut [Program], started: Instant) -> io::Result<()> {
+fn end_all(programs: &mut [Program], started: Instant) -> io::Result<()> {
     for program in programs.iter_mut() {
         program.ask_to_end();
     }
@@ -246,7 +288,7 @@ pub(in crate::commands) fn end_all(programs: &mut [Program], started: Instant) -
         for program in programs.iter_mut() {
             program.end_if_due(started.elapsed());
         }
-        std::thread::sleep(super::TICK);
+        std::thread::sleep(TICK);
     }
 }
 

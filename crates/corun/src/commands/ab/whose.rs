@@ -1,0 +1,168 @@
+//! Whose policy is tried: a configuration's over programs that run already, or one over programs
+//! that are started for it.
+
+use std::collections::BTreeMap;
+use std::process::ExitStatus;
+use std::thread;
+
+use corun_live::{Host, Target};
+
+use crate::cancel::Cancel;
+use crate::cli::HostArgs;
+use crate::commands::daemon::{Config, host, onlooker};
+use crate::commands::hosting::{Ground, Look};
+use crate::commands::programs::{Program, Started, TICK};
+use crate::commands::watching::NO_POLICY;
+use crate::failure::{Failure, Outcome};
+
+/// The programs of an experiment and their policy.
+pub(super) enum Whose {
+    /// What a daemon's configuration names.
+    Configured(Config),
+    /// Programs of our own.
+    Ours(Ours),
+}
+
+/// Programs that are started for the experiment.
+pub(super) struct Ours {
+    host: HostArgs,
+    started: Started,
+    /// Of those that run or ran, by their place.
+    targets: BTreeMap<usize, Target>,
+    /// How many runs of each had ended when it was last looked at.
+    ended: Vec<usize>,
+}
+
+/// What happened to our programs since they were looked at.
+#[derive(Debug, Default)]
+pub(super) struct News {
+    /// To be followed from now on.
+    pub(super) new: Vec<Target>,
+    /// A program that is no more, in words: there is nothing left to compare.
+    pub(super) over: Option<String>,
+}
+
+impl Whose {
+    /// The policy over the programs as they are now. `dry_run`: nothing is done.
+    pub(super) fn host(&self, dry_run: bool) -> Outcome<Host> {
+        match self {
+            Self::Configured(config) => host(config, dry_run),
+            Self::Ours(ours) => {
+                let arguments = HostArgs { dry_run, ..ours.host.clone() };
+                let targets = ours.targets.values().cloned().collect();
+                Ground::new(&arguments)?.host(&arguments, targets, &ours.started.profiles())
+            }
+        }
+    }
+
+    /// A host that watches the programs, with no policy.
+    pub(super) fn onlooker(&self, look: &Look) -> Outcome<Host> {
+        match self {
+            Self::Configured(config) => onlooker(config, look),
+            Self::Ours(ours) => {
+                let arguments = HostArgs {
+                    policy: NO_POLICY.to_owned(),
+                    set: Vec::new(),
+                    dry_run: true,
+                    ..ours.host.clone()
+                };
+                let targets = ours.targets.values().cloned().collect();
+                let profiles = ours.started.profiles();
+                Ground::new(&arguments)?.host_that_looks(&arguments, targets, &profiles, look)
+            }
+        }
+    }
+
+    /// Starts our programs, if any, and waits until all run; what is to be followed.
+    pub(super) fn begin(&mut self, cancel: &Cancel) -> Outcome<Vec<Target>> {
+        match self {
+            Self::Configured(_) => Ok(Vec::new()),
+            Self::Ours(ours) => ours.begin(cancel),
+        }
+    }
+
+    /// Ends our programs.
+    pub(super) fn end(&mut self) -> Outcome {
+        match self {
+            Self::Configured(_) => Ok(()),
+            Self::Ours(ours) => ours.end(),
+        }
+    }
+
+    /// Starts programs that are due and takes note of those that ended.
+    pub(super) fn step(&mut self) -> Outcome<News> {
+        match self {
+            Self::Configured(_) => Ok(News::default()),
+            Self::Ours(ours) => ours.step(),
+        }
+    }
+}
+
+impl Ours {
+    /// Nothing is started yet.
+    pub(super) fn new(host: HostArgs, programs: Vec<Program>) -> Self {
+        let programs: Vec<Program> = programs.into_iter().map(Program::beside_a_result).collect();
+        let ended = vec![0; programs.len()];
+        Self { host, started: Started::new(programs), targets: BTreeMap::new(), ended }
+    }
+
+    /// Starts all programs, and waits for those that are to start later: a block with some of them
+    /// and a block with all would be no pair.
+    fn begin(&mut self, cancel: &Cancel) -> Outcome<Vec<Target>> {
+        self.started.begin()?;
+        loop {
+            let News { over, .. } = self.step()?;
+            if cancel.is_set() {
+                return Err(Failure::Interrupted);
+            }
+            // Without one of them it is over as soon as it begins.
+            if over.is_some() || self.started.programs().iter().all(Program::has_begun) {
+                return Ok(self.targets.values().cloned().collect());
+            }
+            thread::sleep(TICK);
+        }
+    }
+
+    fn step(&mut self) -> Outcome<News> {
+        let mut news = News::default();
+        for (place, target) in self.started.step()? {
+            self.targets.insert(place, target.clone());
+            news.new.push(target);
+        }
+        for (program, ended) in self.started.programs().iter().zip(&mut self.ended) {
+            let Some(last) = program.runs.last() else { continue };
+            let how = in_words(last.status);
+            if program.is_over() {
+                let why = if last.ended_by_us { " as its mix says" } else { "" };
+                news.over = Some(format!("{} ended{why} ({how})", program.name));
+            } else if *ended == 0 {
+                eprintln!("corun: {} ended ({how}) and is started again each time", program.name);
+            }
+            *ended = program.runs.len();
+        }
+        Ok(news)
+    }
+
+    /// Ends what still runs, and says how often what was started again had ended.
+    pub(super) fn end(&mut self) -> Outcome {
+        let ended = self.started.end();
+        for (program, &times) in self.started.programs().iter().zip(&self.ended) {
+            if times > 1 {
+                eprintln!("corun: {} ended {times} times", program.name);
+            }
+        }
+        ended
+    }
+
+    /// How a command ends whose program ended by itself.
+    pub(super) fn exit(&self, is_mix: bool) -> Outcome<String> {
+        self.started.exit(is_mix)
+    }
+}
+
+fn in_words(status: ExitStatus) -> String {
+    match status.code() {
+        Some(code) => format!("exit code {code}"),
+        None => status.to_string(),
+    }
+}
