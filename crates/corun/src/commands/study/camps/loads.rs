@@ -75,6 +75,8 @@ const WARM_UP: Nanoseconds = Nanoseconds(1_000_000_000);
 
 /// A run's place in the figures: machine, policy (0 the rival, 1 CAMPS), load.
 type Cell = (usize, usize, usize);
+/// What was found at each place.
+type Cells = Vec<(Cell, Vec<f64>)>;
 
 fn policy(machine: usize, place: usize) -> &'static str {
     if place == 0 { RIVALS[machine].1 } else { "camps" }
@@ -116,10 +118,7 @@ fn copies(app: &AppSpec, count: usize) -> Vec<AppSpec> {
 }
 
 /// All pages of this kind: one value list for each machine, policy and load, over the seeds.
-fn by_cell(
-    loads: &[usize],
-    of: impl Fn(Cell) -> Outcome<Vec<f64>> + Sync,
-) -> Outcome<Vec<(Cell, Vec<f64>)>> {
+fn by_cell(loads: &[usize], of: impl Fn(Cell) -> Outcome<Vec<f64>> + Sync) -> Outcome<Cells> {
     let cells: Vec<Cell> = (0..RIVALS.len())
         .flat_map(|machine| {
             (0..2).flat_map(move |policy| loads.iter().map(move |&load| (machine, policy, load)))
@@ -160,7 +159,7 @@ fn completions(
 /// Fig. 4.6.
 pub(super) fn spread(ground: &Ground) -> Outcome<(Finding, StudyFigure)> {
     let benches = benches()?;
-    let jobs: Vec<(usize, Vec<(Cell, Vec<f64>)>)> = (0..WORKLOADS.len())
+    let jobs: Vec<(usize, Cells)> = (0..WORKLOADS.len())
         .into_par_iter()
         .map(|place| {
             let workload = &WORKLOADS[place];
