@@ -141,7 +141,8 @@ def place(
     apps
         Names or :class:`Profile` objects; one may stand again.
     policy
-        A policy that places, by name or your own, or ``optimal`` or ``worst``.
+        A policy that places, by name or your own, or ``optimal`` or ``worst``, or
+        ``optimal-cluster``, which also clusters the ways of each LLC.
     objective
         What ``optimal`` optimises: ``antt`` (least mean slowdown), ``stp`` (highest sum of
         1 / slowdown), ``max-slowdown`` or ``unfairness``.

@@ -214,9 +214,11 @@ class Placement(_Answer):
 
     @property
     def programs(self) -> pd.DataFrame:
-        """One row a program: cpu, llc, slowdown, ipc, llc_apki, llc_mpki, bandwidth_mb_per_s,
-        llc_occupancy_bytes, memory_stall_share (0 to 1), extrapolated."""
-        return self._programs("cpu", "llc", "slowdown")
+        """One row a program: cpu, llc, mask (of ``optimal-cluster`` alone), slowdown, ipc,
+        llc_apki, llc_mpki, bandwidth_mb_per_s, llc_occupancy_bytes, memory_stall_share (0 to 1),
+        extrapolated."""
+        first = ["cpu", "llc", "mask", "slowdown"]
+        return self._programs(*(name for name in first if name in self.document))
 
     def _table(self) -> pd.DataFrame:
         return self.programs[["cpu", "llc", "slowdown", "ipc", "llc_mpki", "bandwidth_mb_per_s"]]

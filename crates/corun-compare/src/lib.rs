@@ -9,6 +9,7 @@ mod batch;
 mod comparison;
 mod data;
 mod error;
+mod joint;
 mod lookup;
 mod near_names;
 mod partition;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use corun_machine::CpuId;
 use corun_metrics as metrics;
+use corun_model::Outcome;
 use corun_optimal::{Goal, Limits, Objective, PlacementProblem, PlacementResult};
 use corun_policy::{PolicyKind, registry};
 use corun_profile::Method;
@@ -13,6 +14,7 @@ use corun_sim::{AppSpec, Experiment, Hooks, RunResult};
 use serde::Serialize;
 
 use crate::data::Data;
+use crate::joint::joint;
 use crate::policies::Chosen;
 use crate::scenario::Scenario;
 use crate::{Error, Result, check, round};
@@ -35,6 +37,9 @@ pub struct Placement {
     pub cpu: Vec<u32>,
     /// The LLC of that CPU, an index.
     pub llc: Vec<usize>,
+    /// Each program's ways of that LLC as a hexadecimal mask; none where LLCs are whole.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mask: Option<Vec<String>>,
     /// Each program's.
     pub slowdown: Vec<f64>,
     /// Sum of 1 / slowdown.
@@ -106,10 +111,21 @@ impl Placement {
         objective: Objective,
         proof: Proof,
     ) -> Self {
-        let outcomes = scenario.solve(cpus);
+        Self::of(scenario, cpus, &scenario.solve(cpus), policy, objective, proof)
+    }
+
+    /// These figures of programs on CPUs (indices).
+    pub(crate) fn of(
+        scenario: &Scenario,
+        cpus: &[usize],
+        outcomes: &[Outcome],
+        policy: Option<&str>,
+        objective: Objective,
+        proof: Proof,
+    ) -> Self {
         let slowdowns: Vec<f64> = outcomes.iter().map(|one| one.slowdown).collect();
         let rounded = |value: f64| round(value, DIGITS);
-        let extrapolated = scenario.names.iter().zip(&outcomes).filter(|(_, one)| one.extrapolated);
+        let extrapolated = scenario.names.iter().zip(outcomes).filter(|(_, one)| one.extrapolated);
         let machine = scenario.machine();
         Self {
             policy: policy.map(str::to_owned),
@@ -118,6 +134,7 @@ impl Placement {
             apps: scenario.names.clone(),
             cpu: cpus.iter().map(|&cpu| machine.cpus()[cpu].id.0).collect(),
             llc: cpus.iter().map(|&cpu| machine.cpus()[cpu].llc).collect(),
+            mask: None,
             slowdown: slowdowns.iter().copied().map(rounded).collect(),
             stp: metrics::stp(&slowdowns).map(rounded),
             unfairness: metrics::unfairness(&slowdowns).map(rounded),
@@ -146,20 +163,23 @@ impl Placement {
     }
 }
 
-/// The best and the worst placement go by these names.
-const SEARCHES: [&str; 2] = ["optimal", "worst"];
+/// The searches go by these names.
+const SEARCHES: [&str; 3] = ["optimal", "optimal-cluster", "worst"];
 
 /// Who is asked where programs are to run.
 #[derive(Debug, Clone)]
 pub enum Placer {
     /// A search for the best or the worst, for so many seconds at most.
     Search(Goal, Option<f64>),
+    /// A search for the best placement and clustering together, for so many seconds a group at
+    /// most.
+    Joint(Option<f64>),
     /// A policy, with this seed.
     Policy(Chosen, u64),
 }
 
 impl Placer {
-    /// A policy of the registry that places, or `optimal` or `worst`.
+    /// A policy of the registry that places, or `optimal`, `optimal-cluster` or `worst`.
     ///
     /// # Errors
     /// Bad input for any other name.
@@ -173,6 +193,7 @@ impl Placer {
         }
         match name {
             "optimal" => Ok(Self::Search(Goal::Best, time_limit_s)),
+            "optimal-cluster" => Ok(Self::Joint(time_limit_s)),
             "worst" => Ok(Self::Search(Goal::Worst, time_limit_s)),
             _ if known.contains(&name) => Ok(Self::Policy(Chosen::named(name)?, seed)),
             _ => Err(Error::unknown("policy", name, known)),
@@ -184,6 +205,7 @@ impl Placer {
         match self {
             Self::Search(Goal::Best, _) => "optimal",
             Self::Search(Goal::Worst, _) => "worst",
+            Self::Joint(_) => "optimal-cluster",
             Self::Policy(policy, _) => policy.name(),
         }
     }
@@ -203,6 +225,9 @@ impl Placer {
         let (cpus, proof) = match self {
             Self::Search(goal, time_limit_s) => {
                 searched(scenario, objective, *goal, *time_limit_s, stop)?
+            }
+            Self::Joint(time_limit_s) => {
+                return joint(scenario, objective, *time_limit_s, self.name(), stop);
             }
             Self::Policy(policy, seed) => {
                 (decided(scenario, policy, *seed, stop)?, Proof::default())

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use corun_machine::Machine;
-use corun_model::{LoadedProgram, Member, Model, ModelOptions, Running, Scratch};
+use corun_model::{
+    CacheGroup, LoadedProgram, Member, Model, ModelOptions, Outcome, Running, Scratch,
+};
 use corun_profile::{Library, Profile, ProfileData};
 
 use crate::{Error, Result};
@@ -63,15 +65,25 @@ impl Scenario {
 
     /// The figures of all programs together, each as a whole on a CPU (index), with memory on its
     /// own node.
-    pub fn solve(&self, cpus: &[usize]) -> Vec<corun_model::Outcome> {
+    pub fn solve(&self, cpus: &[usize]) -> Vec<Outcome> {
+        self.solve_in(cpus, |_| None)
+    }
+
+    /// The same with each program confined to its group's part of the LLC, where it has one.
+    pub(crate) fn solve_in(
+        &self,
+        cpus: &[usize],
+        group: impl Fn(usize) -> Option<CacheGroup>,
+    ) -> Vec<Outcome> {
         let running: Vec<Running<'_>> = self
             .programs
             .iter()
             .zip(cpus)
-            .map(|(program, &cpu)| Running {
+            .enumerate()
+            .map(|(place, (program, &cpu))| Running {
                 member: Member { program, phase: LoadedProgram::WHOLE, cpu },
                 home: &[],
-                group: None,
+                group: group(place),
             })
             .collect();
         let mut outcomes = Vec::new();

@@ -9,6 +9,7 @@
 //! - [`distributed`]: the same search in parts, for several processes.
 //! - [`enumerate`]: everything, one by one, to check the others against.
 //! - [`partition`]: the ways of one LLC among programs, strictly or in clusters.
+//! - [`JointProblem`]: both, where LLCs do not affect one another.
 //!
 //! It knows nothing of time: a program is one phase. docs/optimum.md has the method, the proofs
 //! of the bounds and figures.
@@ -21,6 +22,7 @@ pub mod distributed;
 mod error;
 mod expectation;
 mod groups;
+mod joint;
 mod matching;
 mod modelled;
 mod objective;
@@ -36,6 +38,7 @@ pub use brute::{Enumerated, enumerate};
 pub use contention::{Contention, Coupling, Seat};
 pub use error::PlacementError;
 pub use expectation::{MOST_VISITED, RandomExpectation};
+pub use joint::{JointCluster, JointError, JointProblem, JointResult, MOST_JOINT};
 pub use matching::{
     DEGRADATION_RESOLUTION, LARGEST_DEGRADATION, MatchingError, PairMatching, match_pairs,
 };

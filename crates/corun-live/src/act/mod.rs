@@ -78,6 +78,10 @@ pub trait Actuator: Send {
         now: Nanoseconds,
     ) -> Result<Vec<Change>, Refusal>;
 
+    /// A plan's actions are prepared from now on: what the kernel says to all of them alike may be
+    /// read once.
+    fn begin_plan(&mut self) {}
+
     /// Changes that became due by time alone, such as a priority that expires.
     fn due(&mut self, _now: Nanoseconds) -> Vec<Change> {
         Vec::new()

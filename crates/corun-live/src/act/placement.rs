@@ -13,12 +13,14 @@ use crate::Roots;
 pub struct Placement {
     roots: Roots,
     cpusets: Cpusets,
+    /// The CPUs that were on line when the present plan was begun.
+    online: Option<CpuSet>,
 }
 
 impl Placement {
     /// For the machine whose file systems are there; `sys` says which CPUs are on line.
     pub fn new(roots: &Roots) -> Self {
-        Self { roots: roots.clone(), cpusets: Cpusets::new(roots) }
+        Self { roots: roots.clone(), cpusets: Cpusets::new(roots), online: None }
     }
 
     fn place(
@@ -44,6 +46,10 @@ impl Actuator for Placement {
         vec![ActionKind::Place]
     }
 
+    fn begin_plan(&mut self) {
+        self.online = affinity::online(&self.roots);
+    }
+
     fn prepare(
         &mut self,
         action: &Action,
@@ -51,7 +57,8 @@ impl Actuator for Placement {
         held: &[Held],
         _now: Nanoseconds,
     ) -> Result<Vec<Change>, Refusal> {
-        let online = affinity::online(&self.roots).unwrap_or_else(|| machine.cpu_set());
+        let online = self.online.clone().or_else(|| affinity::online(&self.roots));
+        let online = online.unwrap_or_else(|| machine.cpu_set());
         match action {
             Action::Allow { thread, cpus } => {
                 let thread = held_thread(held, *thread)?;

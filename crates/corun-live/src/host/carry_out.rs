@@ -16,6 +16,7 @@ impl Host {
         round: &mut Round,
     ) {
         let acting = self.journal.is_some();
+        self.actuators.iter_mut().for_each(|actuator| actuator.begin_plan());
         let mut changes: Vec<Change> = Vec::new();
         // Each decision with the range of its changes.
         let mut decisions = Vec::new();

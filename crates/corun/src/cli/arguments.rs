@@ -298,7 +298,7 @@ pub(crate) struct PredictArgs {
 pub(crate) struct PlaceArgs {
     #[command(flatten)]
     pub(crate) programs: ProgramArgs,
-    /// A policy, or `optimal` or `worst`
+    /// A policy, `optimal` or `worst`, or `optimal-cluster`, which also clusters the ways of each LLC
     #[arg(long, value_name = "NAME")]
     pub(crate) policy: String,
     /// What `optimal` optimises (and `worst` makes worst); every policy is judged by it

@@ -30,7 +30,7 @@ impl Deref for View<'_> {
 
 impl View<'_> {
     fn csv(&self) -> Outcome<String> {
-        let header = [
+        let mut header = vec![
             "app",
             "cpu",
             "llc",
@@ -43,7 +43,7 @@ impl View<'_> {
             "memory_stall_share",
             "extrapolated",
         ];
-        let rows: Vec<Vec<String>> = self
+        let mut rows: Vec<Vec<String>> = self
             .programs
             .iter()
             .enumerate()
@@ -63,11 +63,14 @@ impl View<'_> {
                 ]
             })
             .collect();
+        if let Some(masks) = &self.mask {
+            insert(&mut header, "mask", &mut rows, masks);
+        }
         csv_rows(&header, &rows)
     }
 
     fn table(&self) -> String {
-        let header = [
+        let mut header = vec![
             ("program", Align::Left),
             ("CPU", Align::Right),
             ("LLC", Align::Right),
@@ -77,7 +80,7 @@ impl View<'_> {
             ("MB/s", Align::Right),
             ("LLC held", Align::Right),
         ];
-        let rows: Vec<Vec<String>> = self
+        let mut rows: Vec<Vec<String>> = self
             .programs
             .iter()
             .enumerate()
@@ -98,6 +101,9 @@ impl View<'_> {
                 ]
             })
             .collect();
+        if let Some(masks) = &self.mask {
+            insert(&mut header, ("ways", Align::Right), &mut rows, masks);
+        }
         let figure = |value: Option<f64>| value.map_or("-".to_owned(), |one| format!("{one:.3}"));
         let mut text = match &self.policy {
             Some(policy) => format!("{policy} on {}\n\n", self.machine),
@@ -127,5 +133,14 @@ impl View<'_> {
             text.push_str("* extrapolated: outside the measured range\n");
         }
         text
+    }
+}
+
+/// Puts a column after the program, its CPU and its LLC.
+fn insert<T>(header: &mut Vec<T>, name: T, rows: &mut [Vec<String>], cells: &[String]) {
+    const PLACE: usize = 3;
+    header.insert(PLACE, name);
+    for (row, cell) in rows.iter_mut().zip(cells) {
+        row.insert(PLACE, cell.clone());
     }
 }

@@ -142,3 +142,39 @@ fn real_programs_are_placed_apart() {
     assert_ne!(llc[0], llc[1]);
     assert_eq!(document["proven"], true);
 }
+
+#[test]
+fn placement_and_clustering_together_beat_placement_alone() {
+    let fixture = Fixture::new();
+    let stp = ["--objective", "stp"];
+    let alone = place(&fixture, APPS, "optimal", &stp).json();
+    let together = place(&fixture, APPS, "optimal-cluster", &stp).json();
+    assert_eq!(together["proven"], true);
+    let value = |document: &Value| document["stp"].as_f64().unwrap();
+    assert!(value(&together) > value(&alone), "{together} {alone}");
+    assert!(alone.get("mask").is_none());
+    let llcs = figures(&together, "llc");
+    for llc in [0.0, 1.0] {
+        let of = |one: &usize| llcs[*one] == llc;
+        let masks = (0..llcs.len()).filter(of).map(|one| {
+            let text = together["mask"][one].as_str().unwrap();
+            u64::from_str_radix(text.trim_start_matches("0x"), 16).unwrap()
+        });
+        let all = masks.reduce(|all, one| all | one);
+        assert!(all.is_none_or(|all| all == 0x7ff), "{together}");
+    }
+    let words = ["place", "--machine", "2x-gold-6138-4c", "--profiles", "solo.csv", "--apps"];
+    let asked = [&words[..], &[APPS, "--policy", "optimal-cluster"]].concat();
+    assert!(fixture.run(&asked).done().contains("LLC   ways"));
+    let csv = fixture.run(&[&asked[..], &["--format", "csv"]].concat()).done();
+    assert!(csv.starts_with("app,cpu,llc,mask,slowdown"), "{csv}");
+}
+
+#[test]
+fn a_joint_optimum_that_cannot_be_had_is_refused() {
+    let fixture = Fixture::new();
+    let fair = place(&fixture, APPS, "optimal-cluster", &["--objective", "unfairness"]);
+    fair.refused(&["unfairness", "max-slowdown"]);
+    let words = ["place", "--machine", "xeon-x5365", "--apps", "xz,sort", "--policy"];
+    fixture.run(&[&words[..], &["optimal-cluster"]].concat()).refused(&["share memory bandwidth"]);
+}
