@@ -2,6 +2,7 @@
 //! on which side, progress counters, and estimated speedup factors.
 
 pub(crate) mod by_thread;
+pub(crate) mod policy;
 pub(crate) mod progress;
 pub(crate) mod sides;
 pub(crate) mod speedup;
@@ -29,6 +30,27 @@ pub(crate) const SWAP_EVERY: Parameter = Parameter {
     max: 1e6,
     summary: "milliseconds between two swaps",
 };
+
+/// Strikes every so often, looked at when decisions are made.
+#[derive(Debug)]
+pub(crate) struct Clock {
+    every: Nanoseconds,
+    next: Nanoseconds,
+}
+
+impl Clock {
+    pub(crate) fn new(every: Nanoseconds) -> Self {
+        Self { every, next: every }
+    }
+
+    pub(crate) fn strikes(&mut self, now: Nanoseconds) -> bool {
+        let due = now >= self.next;
+        if due {
+            self.next = Nanoseconds(now.0 + self.every.0);
+        }
+        due
+    }
+}
 
 /// Where the machine's file does not say how far progress may differ.
 const AMP_THRESHOLD_MS: f64 = 100.0;

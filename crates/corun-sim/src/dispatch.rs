@@ -9,7 +9,7 @@ use rand::RngExt;
 
 use crate::cache::nearest_tick;
 use crate::engine::Engine;
-use crate::result::Placement;
+use crate::result::{Placement, WakeUp};
 use crate::thread::State;
 use crate::timers::NEVER;
 
@@ -253,6 +253,21 @@ impl Engine<'_> {
             self.placements.push(Placement { at: Nanoseconds(self.now), thread: thread.id, cpu });
         } else {
             self.placements_dropped += 1;
+        }
+    }
+
+    /// Notes who woke and is on a CPU now, when policies have said what they had to.
+    pub(crate) fn note_wake_ups(&mut self) {
+        let running = self.cpus.iter().filter_map(|cpu| cpu.running);
+        for slot in running {
+            let thread = &mut self.threads[slot];
+            let Some(at) = thread.woken_at.take() else { continue };
+            if self.wake_ups.len() < self.experiment.settings.wake_ups {
+                let (at, waited) = (Nanoseconds(at), Nanoseconds(self.now - at));
+                self.wake_ups.push(WakeUp { at, thread: thread.id, waited });
+            } else {
+                self.wake_ups_dropped += 1;
+            }
         }
     }
 

@@ -18,7 +18,7 @@ use crate::host::Host;
 use crate::lifecycle::AppRun;
 use crate::parts::Parts;
 use crate::rates::Rates;
-use crate::result::{Placement, ThreadRecord};
+use crate::result::{Placement, ThreadRecord, WakeUp};
 use crate::tables::Tables;
 use crate::thread::{State, Thread};
 use crate::timers::{NEVER, Timer, Timers};
@@ -106,6 +106,8 @@ pub(crate) struct Engine<'a> {
     pub(crate) records: Vec<ThreadRecord>,
     pub(crate) placements: Vec<Placement>,
     pub(crate) placements_dropped: u64,
+    pub(crate) wake_ups: Vec<WakeUp>,
+    pub(crate) wake_ups_dropped: u64,
     pub(crate) log: Vec<LogEntry>,
     pub(crate) window_over: bool,
     /// None where the machine's power is not known.
@@ -157,6 +159,8 @@ impl<'a> Engine<'a> {
             records: Vec::new(),
             placements: Vec::new(),
             placements_dropped: 0,
+            wake_ups: Vec::new(),
+            wake_ups_dropped: 0,
             log: Vec::new(),
             window_over: false,
             meter: Meter::new(machine),
@@ -240,6 +244,7 @@ impl<'a> Engine<'a> {
     fn settle(&mut self) -> Result<(), SimError> {
         self.reschedule();
         self.consult()?;
+        self.note_wake_ups();
         self.update_rates()?;
         if let Some(meter) = &mut self.meter {
             meter.look(self.machine, &self.cpus);

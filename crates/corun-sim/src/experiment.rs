@@ -144,6 +144,8 @@ pub struct Settings {
     pub memoise: bool,
     /// Placements kept in the result at most.
     pub placements: usize,
+    /// Wake-ups kept in the result at most.
+    pub wake_ups: usize,
 }
 
 impl Default for Settings {
@@ -157,6 +159,7 @@ impl Default for Settings {
             footprint_bytes: 256 << 20,
             memoise: true,
             placements: 20_000,
+            wake_ups: 0,
         }
     }
 }

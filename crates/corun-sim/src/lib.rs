@@ -35,4 +35,4 @@ pub use experiment::{AppSpec, Experiment, Settings, apps_from_mix};
 pub use host::{SUPPORTED_ACTIONS, SUPPORTED_COUNTERS};
 pub use log::LogEntry;
 pub use outcome::run_pinned;
-pub use result::{AppResult, Placement, RunResult, ThreadRecord};
+pub use result::{AppResult, Placement, RunResult, ThreadRecord, WakeUp};

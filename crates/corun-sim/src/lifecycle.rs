@@ -113,6 +113,7 @@ impl Engine<'_> {
                     totals: Totals::default(),
                     burst_left: NEVER,
                     sleeps: 0,
+                    woken_at: None,
                     waits: self.waits_stream(slot),
                     fresh: false,
                     extrapolated: false,
@@ -179,6 +180,7 @@ impl Engine<'_> {
             thread.outcome = corun_model::Outcome::default();
             thread.since = self.now;
             thread.totals = Totals::default();
+            thread.woken_at = None;
             thread.fresh = true;
             self.draw_burst(slot);
             self.records.push(ThreadRecord {
@@ -359,6 +361,7 @@ impl Engine<'_> {
         }
         let home = thread.cpu;
         self.happened.push(Event::Woke(thread.id));
+        self.threads[slot].woken_at = Some(self.now);
         let cpu = self.wake_up_cpu(slot);
         self.catch_up(home);
         // Who slept long gets no more than a slice's advantage.

@@ -68,6 +68,8 @@ impl Engine<'_> {
             threads: self.records,
             placements: self.placements,
             placements_dropped: self.placements_dropped,
+            wake_ups: self.wake_ups,
+            wake_ups_dropped: self.wake_ups_dropped,
             log: self.log,
         })
     }

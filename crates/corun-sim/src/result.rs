@@ -15,6 +15,11 @@ pub struct RunResult {
     pub placements: Vec<Placement>,
     /// Placements that were not kept because there were more than the limit.
     pub placements_dropped: u64,
+    /// How long threads waited for a CPU when they woke, by the time they came onto one; as many as
+    /// [`crate::Settings::wake_ups`] says.
+    pub wake_ups: Vec<WakeUp>,
+    /// Wake-ups that were not kept because there were more than the limit.
+    pub wake_ups_dropped: u64,
     /// The steps of policies that changed something, by time.
     pub log: Vec<LogEntry>,
     /// Length of the experiment in simulated seconds.
@@ -102,4 +107,15 @@ pub struct Placement {
     pub thread: ThreadId,
     /// CPU index (a place in [`corun_machine::Machine::cpus`]).
     pub cpu: usize,
+}
+
+/// A thread woke and came onto a CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WakeUp {
+    /// When it became runnable.
+    pub at: Nanoseconds,
+    /// The thread.
+    pub thread: ThreadId,
+    /// How long it waited for a CPU: its wake-up latency, without what the wake-up itself takes.
+    pub waited: Nanoseconds,
 }

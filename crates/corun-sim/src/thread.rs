@@ -109,6 +109,8 @@ pub(crate) struct Thread {
     /// CPU time in ns until it waits; [`NEVER`] for one that does not.
     pub(crate) burst_left: u64,
     pub(crate) sleeps: u64,
+    /// When it woke, until it comes onto a CPU.
+    pub(crate) woken_at: Option<u64>,
     pub(crate) waits: Pcg64Mcg,
     /// Not run yet: its first lines are in its profile's misses, so it starts with its share.
     pub(crate) fresh: bool,

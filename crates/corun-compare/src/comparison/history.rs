@@ -185,6 +185,8 @@ mod tests {
             threads: vec![thread(0, 0, 0, Some(5)), thread(1, 1, 5, None)],
             placements: vec![on(0, 0, 0), on(1, 0, 2), on(4, 0, 3), on(5, 1, 0)],
             placements_dropped: 0,
+            wake_ups: vec![],
+            wake_ups_dropped: 0,
             log: vec![LogEntry {
                 at: seconds(1),
                 policy: "di".to_owned(),

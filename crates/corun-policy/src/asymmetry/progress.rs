@@ -3,6 +3,9 @@
 //!
 //! The thesis adds 100 a tick; here the unit is a millisecond of the thread alone on a big core.
 
+use corun_machine::Machine;
+
+use super::amp_threshold_ms;
 use super::by_thread::ByThread;
 use crate::{Nanoseconds, ProcessId, ThreadId, ThreadView, View};
 
@@ -26,9 +29,25 @@ pub(crate) struct Progress {
     /// In the order of the view's threads.
     pub(crate) progress_ms: Vec<f64>,
     last: Nanoseconds,
+    /// By how much progress may differ, in ms; 0: as the machine's file says.
+    threshold_asked_ms: f64,
 }
 
 impl Progress {
+    pub(crate) fn new(threshold_asked_ms: f64) -> Self {
+        Self { threshold_asked_ms, ..Self::default() }
+    }
+
+    /// By how much progress may differ before threads swap, in ms.
+    pub(crate) fn threshold_ms(&self, machine: &Machine) -> f64 {
+        amp_threshold_ms(machine, self.threshold_asked_ms)
+    }
+
+    /// The further behind, the higher the claim to a big core.
+    pub(crate) fn claims(&self) -> Vec<f64> {
+        self.progress_ms.iter().map(|progress| -progress).collect()
+    }
+
     /// Opens accounts for new threads with the highest counter there is (section 4.3.3).
     pub(crate) fn align(&mut self, view: &View<'_>) {
         let highest = self.accounts.values().iter().map(|one| one.progress_ms).fold(0.0, f64::max);
@@ -70,7 +89,9 @@ impl Progress {
 
     /// A thread that slept for longer than a swap there and back takes it comes back with at least the
     /// lowest counter of the others (section 4.3.3).
-    pub(crate) fn woke(&mut self, id: ThreadId, now: Nanoseconds, threshold_ms: f64) {
+    pub(crate) fn woke(&mut self, id: ThreadId, view: &View<'_>) {
+        self.align(view);
+        let (now, threshold_ms) = (view.now, self.threshold_ms(view.machine));
         let Some(place) = self.accounts.place(id) else { return };
         let account = &mut self.accounts.values_mut()[place];
         let Some(since) = account.asleep_since.take() else { return };

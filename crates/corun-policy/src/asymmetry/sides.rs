@@ -9,7 +9,7 @@ use crate::{Action, Plan, ThreadState, ThreadView, View};
 /// Both sides while a plan is made. Each thread moves at most once in a plan.
 pub(crate) struct Sides<'a> {
     pub(crate) threads: &'a [ThreadView],
-    cores: &'a Cores,
+    pub(crate) cores: &'a Cores,
     /// By thread its side; none for one that is new, or that its user keeps off all CPUs.
     side: Vec<Option<Side>>,
     /// May it be on both sides?
@@ -105,6 +105,11 @@ impl<'a> Sides<'a> {
         if one.allowed != cpus {
             self.plan.push(Action::Allow { thread: one.id, cpus }, why);
         }
+    }
+
+    /// It stays where it is in this plan.
+    pub(crate) fn keep(&mut self, thread: usize) {
+        self.moved[thread] = true;
     }
 
     pub(crate) fn put(&mut self, thread: usize, side: Side, why: String) {

@@ -159,12 +159,11 @@ fn a_long_sleeper_comes_back_with_the_lowest_counter() {
     (threads[0].counted.cpu_s, threads[1].counted.cpu_s) = (Some(1.0), Some(0.6));
     progress.advance(&view_at(&machine, &threads, 1000), &[1.0; 3], &[1.0; 3]);
     assert!((progress.progress_ms[2] - 50.0).abs() < 1e-9);
-    let mut brief = Nanoseconds(490_000_000);
-    progress.woke(sleeper, brief, 100.0);
+    // The machine's file has the threshold.
+    progress.woke(sleeper, &view_at(&machine, &threads, 490));
     assert!((progress.progress_ms[2] - 50.0).abs() < 1e-9, "390 ms are not long");
     progress.slept(sleeper, Nanoseconds(500_000_000));
-    brief = Nanoseconds(901_000_000);
-    progress.woke(sleeper, brief, 100.0);
+    progress.woke(sleeper, &view_at(&machine, &threads, 901));
     assert!((progress.progress_ms[2] - 600.0).abs() < 1e-9, "{:?}", progress.progress_ms);
 }
 

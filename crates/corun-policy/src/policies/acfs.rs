@@ -2,34 +2,26 @@
 //! Prieto-Matias, ACFS, ACM SAC 2015, as García García describes it in his thesis, UCM 2021, sections
 //! 4.2, 4.3.3 and 4.3.6).
 
-use corun_machine::Machine;
-
+use crate::asymmetry::policy::{Sharing, SharingPolicy};
 use crate::asymmetry::progress::{Progress, dynamic_weights, of_programs};
 use crate::asymmetry::sides::Sides;
 use crate::asymmetry::speedup::{COUNTERS, IDEAL, Speedups, side_of};
-use crate::asymmetry::{
-    AMP_THRESHOLD, Cores, INTERVAL, Side, UNFAIRNESS_FACTOR, amp_threshold_ms, milliseconds,
-    one_core_type,
-};
-use crate::{
-    ActionKind, Build, BuildOptions, Event, Interval, Nanoseconds, Needs, Plan, Policy,
-    PolicyEntry, View,
-};
+use crate::asymmetry::{AMP_THRESHOLD, Cores, INTERVAL, Side, UNFAIRNESS_FACTOR};
+use crate::{Build, BuildOptions, CounterKind, PolicyEntry, ThreadId, View};
 
 /// The line in the registry.
 pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
-    name: "acfs",
+    name: Acfs::NAME,
     summary: "shares big cores so that threads progress alike, by speedup factors alone",
     source: "Saez et al., ACFS, SAC 2015; García García, thesis UCM 2021, sections 4.2 and 4.3",
     parameters: &[INTERVAL, AMP_THRESHOLD, UNFAIRNESS_FACTOR, IDEAL],
-    build: Build::Policy(|options: &BuildOptions| Box::new(Acfs::new(options))),
+    build: Build::Policy(|options: &BuildOptions| {
+        Box::new(SharingPolicy::new(options, Acfs::new(options)))
+    }),
 };
 
 struct Acfs {
-    interval: Nanoseconds,
-    threshold_asked_ms: f64,
     unfairness_factor: f64,
-    cores: Option<Cores>,
     speedups: Speedups,
     progress: Progress,
 }
@@ -37,40 +29,32 @@ struct Acfs {
 impl Acfs {
     fn new(options: &BuildOptions) -> Self {
         Self {
-            interval: milliseconds(options.value(&INTERVAL)),
-            threshold_asked_ms: options.value(&AMP_THRESHOLD),
             unfairness_factor: options.value(&UNFAIRNESS_FACTOR),
-            cores: None,
             speedups: Speedups::new(options.value(&IDEAL)),
-            progress: Progress::default(),
+            progress: Progress::new(options.value(&AMP_THRESHOLD)),
         }
     }
+}
 
-    fn plan(&mut self, view: &View<'_>, counted: bool) -> Plan {
-        let Some(cores) = self.cores.take().or_else(|| Cores::of(view.machine)) else {
-            return Plan::none();
-        };
-        self.speedups.align(view, &cores);
+impl Sharing for Acfs {
+    const NAME: &'static str = "acfs";
+
+    fn counters(&self) -> Vec<CounterKind> {
+        COUNTERS.to_vec()
+    }
+
+    fn solo_figures(&self) -> bool {
+        self.speedups.is_ideal()
+    }
+
+    fn align(&mut self, view: &View<'_>, cores: &Cores) {
+        self.speedups.align(view, cores);
         self.progress.align(view);
-        if counted {
-            self.speedups.measure(view, &cores);
-            self.advance(view, &cores);
-        }
-        let mut sides = Sides::new(view, &cores);
-        sides.place_new();
-        let claims: Vec<f64> = self.progress.progress_ms.iter().map(|progress| -progress).collect();
-        sides.balance(&claims);
-        if counted {
-            let threshold_ms = amp_threshold_ms(view.machine, self.threshold_asked_ms);
-            sides.even_out(&self.progress.progress_ms, threshold_ms, |_, behind| behind[0]);
-        }
-        let plan = sides.plan;
-        self.cores = Some(cores);
-        plan
     }
 
     /// On a big core nobody is slowed down, on a small one by his speedup factor.
-    fn advance(&mut self, view: &View<'_>, cores: &Cores) {
+    fn measure(&mut self, view: &View<'_>, cores: &Cores) {
+        self.speedups.measure(view, cores);
         let mut factors = self.speedups.factors.clone();
         of_programs(view.threads, &mut factors);
         let weights = dynamic_weights(view.threads, self.unfairness_factor, &factors);
@@ -81,46 +65,22 @@ impl Acfs {
         }
         self.progress.advance(view, &factors, &weights);
     }
-}
 
-impl Policy for Acfs {
-    fn name(&self) -> &str {
-        ENTRY.name
+    fn slept(&mut self, id: ThreadId, view: &View<'_>) {
+        self.progress.slept(id, view.now);
     }
 
-    fn needs(&self) -> Needs {
-        Needs {
-            interval: Interval::Time(self.interval),
-            counters: COUNTERS.to_vec(),
-            controls: vec![ActionKind::Place],
-            solo_figures: self.speedups.is_ideal(),
-            by_ways: false,
-        }
+    fn woke(&mut self, id: ThreadId, view: &View<'_>) {
+        self.progress.woke(id, view);
     }
 
-    fn unfit_for(&self, machine: &Machine) -> Option<String> {
-        one_core_type(machine)
+    fn claims(&self, _view: &View<'_>) -> Vec<f64> {
+        self.progress.claims()
     }
 
-    fn on_event(&mut self, event: &Event, view: &View<'_>) -> Option<Plan> {
-        match event {
-            Event::Arrived(_) => Some(self.plan(view, false)),
-            Event::Slept(id) => {
-                self.progress.slept(*id, view.now);
-                None
-            }
-            Event::Woke(id) => {
-                let threshold_ms = amp_threshold_ms(view.machine, self.threshold_asked_ms);
-                self.progress.align(view);
-                self.progress.woke(*id, view.now, threshold_ms);
-                Some(self.plan(view, false))
-            }
-            Event::Exited(_) | Event::Switched { .. } => None,
-        }
-    }
-
-    fn decide(&mut self, view: &View<'_>) -> Plan {
-        self.plan(view, true)
+    fn swap(&mut self, view: &View<'_>, sides: &mut Sides<'_>) {
+        let threshold_ms = self.progress.threshold_ms(view.machine);
+        sides.even_out(&self.progress.progress_ms, threshold_ms, |_, behind| behind[0]);
     }
 }
 

@@ -9,18 +9,16 @@ use corun_machine::{CpuSet, Machine};
 
 use self::history::History;
 use self::monitor::{Limits, Monitor, clusters};
-use self::non_work_conserving::{Cluster, Watch, bring};
+use self::non_work_conserving::{Cluster, Watch, bring, shelter};
 use crate::asymmetry::by_thread::ByThread;
+use crate::asymmetry::policy::{Sharing, SharingPolicy};
 use crate::asymmetry::progress::{Progress, dynamic_weights, of_programs};
 use crate::asymmetry::sides::{Sides, is_runnable};
 use crate::asymmetry::speedup::side_of;
-use crate::asymmetry::{
-    AMP_THRESHOLD, Cores, INTERVAL, Side, UNFAIRNESS_FACTOR, amp_threshold_ms, milliseconds,
-    one_core_type,
-};
+use crate::asymmetry::{AMP_THRESHOLD, Cores, INTERVAL, Side, UNFAIRNESS_FACTOR, milliseconds};
 use crate::{
-    ActionKind, Build, BuildOptions, CounterKind, Event, Interval, Nanoseconds, Needs, Parameter,
-    Plan, Policy, PolicyEntry, ProcessId, REQUEST_BYTES, ThreadId, View,
+    ActionKind, Build, BuildOptions, CounterKind, Nanoseconds, Parameter, PolicyEntry, ProcessId,
+    REQUEST_BYTES, ThreadId, View,
 };
 
 pub use self::history::phase_hit_rate;
@@ -51,11 +49,13 @@ const IDLING: Parameter = Parameter {
 
 /// The line in the registry.
 pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
-    name: "camps",
+    name: Camps::NAME,
     summary: "shares big cores so that threads progress alike, with contention counted in",
     source: "García García, thesis UCM 2021, section 4.3 (equations 4.1 to 4.4, algorithm 4.1)",
     parameters: &[INTERVAL, AMP_THRESHOLD, UNFAIRNESS_FACTOR, ENTRIES, DISTANCE, IDLING],
-    build: Build::Policy(|options: &BuildOptions| Box::new(Camps::new(options))),
+    build: Build::Policy(|options: &BuildOptions| {
+        Box::new(SharingPolicy::new(options, Camps::new(options)))
+    }),
 };
 
 /// Shares of the narrowest bandwidth on the way of a big core, where the machine file has no limits.
@@ -63,17 +63,25 @@ const LOW_SHARE: f64 = 0.05;
 const HIGH_SHARE: f64 = 0.2;
 
 /// What of the machine it goes by.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 struct Ground {
-    cores: Cores,
     limits: Limits,
-    threshold_ms: f64,
     line_bytes: f64,
+}
+
+impl Ground {
+    fn of(machine: &Machine, cores: &Cores) -> Self {
+        let big = |llc: &&corun_machine::Llc| !llc.cpus.is_disjoint(&cores.big);
+        let line_bytes = machine.llcs().iter().find(big).and_then(|llc| llc.cache?.line_bytes);
+        Self {
+            limits: limits(machine, cores),
+            line_bytes: line_bytes.map_or(REQUEST_BYTES, f64::from),
+        }
+    }
 }
 
 struct Camps {
     interval: Nanoseconds,
-    threshold_asked_ms: f64,
     unfairness_factor: f64,
     entries: usize,
     distance: f64,
@@ -90,45 +98,26 @@ impl Camps {
     fn new(options: &BuildOptions) -> Self {
         Self {
             interval: milliseconds(options.value(&INTERVAL)),
-            threshold_asked_ms: options.value(&AMP_THRESHOLD),
             unfairness_factor: options.value(&UNFAIRNESS_FACTOR),
             entries: options.value(&ENTRIES) as usize,
             distance: options.value(&DISTANCE),
             idling: options.value(&IDLING) >= 0.5,
             ground: None,
             monitors: ByThread::default(),
-            progress: Progress::default(),
+            progress: Progress::new(options.value(&AMP_THRESHOLD)),
             programs: Vec::new(),
             watch: None,
         }
     }
 
-    fn ground(&self, machine: &Machine) -> Option<Ground> {
-        let cores = Cores::of(machine)?;
-        let line_bytes = machine
-            .llcs()
-            .iter()
-            .find(|llc| !llc.cpus.is_disjoint(&cores.big))
-            .and_then(|llc| llc.cache?.line_bytes)
-            .map_or(REQUEST_BYTES, f64::from);
-        Some(Ground {
-            limits: limits(machine, &cores),
-            threshold_ms: amp_threshold_ms(machine, self.threshold_asked_ms),
-            cores,
-            line_bytes,
-        })
+    fn ground(&mut self, machine: &Machine, cores: &Cores) -> Ground {
+        *self.ground.get_or_insert_with(|| Ground::of(machine, cores))
     }
 
-    fn align(&mut self, view: &View<'_>) {
-        let (entries, distance) = (self.entries, self.distance);
-        self.monitors.align(view.threads, |_| Monitor::new(entries, distance));
-        self.progress.align(view);
-    }
-
-    /// The performance monitor's round: slowdowns and progress.
-    fn measure(&mut self, view: &View<'_>, ground: &Ground) {
-        let Ground { cores, limits, line_bytes, .. } = ground;
-        let sums = clusters(view, cores, *line_bytes);
+    /// Each thread's slowdown in the interval.
+    fn monitor(&mut self, view: &View<'_>, cores: &Cores) {
+        let Ground { limits, line_bytes } = self.ground(view.machine, cores);
+        let sums = clusters(view, cores, line_bytes);
         self.align_programs(view);
         for (thread, monitor) in view.threads.iter().zip(self.monitors.values_mut()) {
             let llc = thread.cpu.and_then(|cpu| view.machine.cpu_index(cpu));
@@ -136,8 +125,12 @@ impl Camps {
             let calm = |btr: f64| btr < limits.low || sum < limits.high;
             let program = self.programs.binary_search_by_key(&thread.process, |one| one.0).ok();
             let mut program = program.map(|place| &mut self.programs[place].1);
-            monitor.measure(thread, cores, *line_bytes, calm, &mut program);
+            monitor.measure(thread, cores, line_bytes, calm, &mut program);
         }
+    }
+
+    /// What the interval's time was worth to each thread.
+    fn advance(&mut self, view: &View<'_>) {
         let monitors = self.monitors.values();
         let mut slowdowns: Vec<f64> = monitors.iter().map(|one| one.slowdown).collect();
         of_programs(view.threads, &mut slowdowns);
@@ -168,41 +161,8 @@ impl Camps {
         }
     }
 
-    /// The core scheduler's round. `counted`: at the end of an interval.
-    fn plan(&mut self, view: &View<'_>, counted: bool) -> Plan {
-        let Some(ground) = self.ground.take().or_else(|| self.ground(view.machine)) else {
-            return Plan::none();
-        };
-        self.align(view);
-        if counted {
-            self.measure(view, &ground);
-            self.watch_or_not(view, &ground);
-        }
-        let mut sides = Sides::new(view, &ground.cores);
-        sides.place_new();
-        let claims: Vec<f64> = self.progress.progress_ms.iter().map(|progress| -progress).collect();
-        sides.balance(&claims);
-        if counted {
-            match self.watch.and_then(|watch| runnable(view, watch.thread)) {
-                Some(watched) => self.calm(view, &ground, &mut sides, watched),
-                None => {
-                    sides.release();
-                    self.swap(&ground, &mut sides);
-                }
-            }
-        }
-        for (place, monitor) in self.monitors.values_mut().iter_mut().enumerate() {
-            let side = sides.side(place);
-            // Who moves between two rounds ran on both sides in this interval.
-            monitor.left_on = if counted || monitor.left_on == side { side } else { None };
-        }
-        let plan = sides.plan;
-        self.ground = Some(ground);
-        plan
-    }
-
     /// Leaves the non-work-conserving mode, or enters it.
-    fn watch_or_not(&mut self, view: &View<'_>, ground: &Ground) {
+    fn watch_or_not(&mut self, view: &View<'_>, cores: &Cores) {
         if let Some(mut watch) = self.watch.take() {
             if let Some(place) = runnable(view, watch.thread)
                 && !watch.is_over(&self.monitors.values()[place])
@@ -215,22 +175,23 @@ impl Camps {
             return;
         }
         let mean_ms = self.progress.mean_ms();
+        let threshold_ms = self.progress.threshold_ms(view.machine);
         let asks = |(place, monitor): (usize, &Monitor)| {
             let ahead_ms = self.progress.progress_ms[place] - mean_ms;
             let thread = &view.threads[place];
-            let both = !thread.may_run_on.is_disjoint(&ground.cores.big)
-                && !thread.may_run_on.is_disjoint(&ground.cores.small);
-            (both && is_runnable(thread) && Watch::asks(monitor, ahead_ms, ground.threshold_ms))
+            let both = !thread.may_run_on.is_disjoint(&cores.big)
+                && !thread.may_run_on.is_disjoint(&cores.small);
+            (both && is_runnable(thread) && Watch::asks(monitor, ahead_ms, threshold_ms))
                 .then(|| Watch::new(thread.id, monitor))
         };
         self.watch = self.monitors.values().iter().enumerate().find_map(asks);
     }
 
     /// A round of the non-work-conserving mode.
-    fn calm(&self, view: &View<'_>, ground: &Ground, sides: &mut Sides<'_>, watched: usize) {
+    fn calm(&self, view: &View<'_>, high: f64, sides: &mut Sides<'_>, watched: usize) {
         let monitors = self.monitors.values();
         bring(sides, watched, monitors);
-        let on_big = |thread: &crate::ThreadView| side_of(thread, &ground.cores) == Some(Side::Big);
+        let on_big = |thread: &crate::ThreadView| side_of(thread, sides.cores) == Some(Side::Big);
         let thread = &view.threads[watched];
         if !on_big(thread) {
             // It arrives there with this plan; cores are held idle from the next round on.
@@ -241,25 +202,25 @@ impl Camps {
         let member = |one: &usize| {
             let thread = &view.threads[*one];
             let here = thread.cpu.is_some_and(|cpu| cluster.contains(cpu));
-            here && on_big(thread) && is_runnable(thread) && sides.side(*one) == Some(Side::Big)
+            // One that must not wait counts asleep too: it may wake there at any moment.
+            let counts = is_runnable(thread) || thread.important;
+            here && on_big(thread) && counts && sides.side(*one) == Some(Side::Big)
         };
         let members: Vec<usize> = (0..view.threads.len()).filter(member).collect();
-        let cluster =
-            Cluster { threads: view.threads, monitors, members, high: ground.limits.high };
+        let cluster = Cluster { threads: view.threads, monitors, members, high };
         cluster.calm(sides, watched, self.interval);
     }
 
     /// Algorithm 4.1.
-    fn swap(&self, ground: &Ground, sides: &mut Sides<'_>) {
+    fn even_out(&self, high: f64, threshold_ms: f64, sides: &mut Sides<'_>) {
         let monitors = self.monitors.values();
-        let progress_ms = self.progress.progress_ms.clone();
+        let progress_ms = &self.progress.progress_ms;
         let of_side = sides.movable(Side::Big).map(|one| monitors[one].btr);
         let mut drawn: f64 = of_side.sum();
-        sides.even_out(&progress_ms, ground.threshold_ms, |ahead, behind| {
+        sides.even_out(progress_ms, threshold_ms, |ahead, behind| {
             let after = |one: usize| drawn - monitors[ahead].btr + monitors[one].expected_btr();
-            let far =
-                |one: usize| progress_ms[ahead] - progress_ms[one] >= 2.0 * ground.threshold_ms;
-            let suits = |one: &usize| after(*one) < ground.limits.high || far(*one);
+            let far = |one: usize| progress_ms[ahead] - progress_ms[one] >= 2.0 * threshold_ms;
+            let suits = |one: &usize| after(*one) < high || far(*one);
             let calmest = || {
                 behind.iter().copied().reduce(|best, next| {
                     if monitors[next].btr < monitors[best].btr { next } else { best }
@@ -295,26 +256,20 @@ fn limits(machine: &Machine, cores: &Cores) -> Limits {
     }
 }
 
-impl Policy for Camps {
-    fn name(&self) -> &str {
-        ENTRY.name
+impl Sharing for Camps {
+    const NAME: &'static str = "camps";
+
+    fn counters(&self) -> Vec<CounterKind> {
+        vec![
+            CounterKind::Instructions,
+            CounterKind::LlcMisses,
+            CounterKind::L1Accesses,
+            CounterKind::Branches,
+        ]
     }
 
-    fn needs(&self) -> Needs {
-        let mut controls = vec![ActionKind::Place];
-        controls.extend(self.idling.then_some(ActionKind::IdleCpu));
-        Needs {
-            interval: Interval::Time(self.interval),
-            counters: vec![
-                CounterKind::Instructions,
-                CounterKind::LlcMisses,
-                CounterKind::L1Accesses,
-                CounterKind::Branches,
-            ],
-            controls,
-            solo_figures: false,
-            by_ways: false,
-        }
+    fn controls(&self) -> Vec<ActionKind> {
+        self.idling.then_some(ActionKind::IdleCpu).into_iter().collect()
     }
 
     fn do_without(&mut self, control: ActionKind) -> bool {
@@ -323,29 +278,53 @@ impl Policy for Camps {
         idles
     }
 
-    fn unfit_for(&self, machine: &Machine) -> Option<String> {
-        one_core_type(machine)
+    fn align(&mut self, view: &View<'_>, _cores: &Cores) {
+        let (entries, distance) = (self.entries, self.distance);
+        self.monitors.align(view.threads, |_| Monitor::new(entries, distance));
+        self.progress.align(view);
     }
 
-    fn on_event(&mut self, event: &Event, view: &View<'_>) -> Option<Plan> {
-        match event {
-            Event::Arrived(_) => Some(self.plan(view, false)),
-            Event::Slept(id) => {
-                self.progress.slept(*id, view.now);
-                None
-            }
-            Event::Woke(id) => {
-                let threshold_ms = amp_threshold_ms(view.machine, self.threshold_asked_ms);
-                self.progress.align(view);
-                self.progress.woke(*id, view.now, threshold_ms);
-                Some(self.plan(view, false))
-            }
-            Event::Exited(_) | Event::Switched { .. } => None,
+    fn measure(&mut self, view: &View<'_>, cores: &Cores) {
+        self.monitor(view, cores);
+        self.advance(view);
+        self.watch_or_not(view, cores);
+    }
+
+    fn slept(&mut self, id: ThreadId, view: &View<'_>) {
+        self.progress.slept(id, view.now);
+    }
+
+    fn woke(&mut self, id: ThreadId, view: &View<'_>) {
+        self.progress.woke(id, view);
+    }
+
+    fn reserve(&self, sides: &mut Sides<'_>) {
+        if let Some(watch) = self.watch {
+            shelter(sides, watch.thread);
         }
     }
 
-    fn decide(&mut self, view: &View<'_>) -> Plan {
-        self.plan(view, true)
+    fn claims(&self, _view: &View<'_>) -> Vec<f64> {
+        self.progress.claims()
+    }
+
+    fn swap(&mut self, view: &View<'_>, sides: &mut Sides<'_>) {
+        let high = self.ground(view.machine, sides.cores).limits.high;
+        match self.watch.and_then(|watch| runnable(view, watch.thread)) {
+            Some(watched) => self.calm(view, high, sides, watched),
+            None => {
+                sides.release();
+                self.even_out(high, self.progress.threshold_ms(view.machine), sides);
+            }
+        }
+    }
+
+    fn planned(&mut self, _view: &View<'_>, sides: &Sides<'_>, counted: bool) {
+        for (place, monitor) in self.monitors.values_mut().iter_mut().enumerate() {
+            let side = sides.side(place);
+            // Who moves between two rounds ran on both sides in this interval.
+            monitor.left_on = if counted || monitor.left_on == side { side } else { None };
+        }
     }
 }
 

@@ -3,25 +3,23 @@
 //! PACT 2013, the history-based variant by sampling, as García García describes it in his thesis, UCM
 //! 2021, sections 4.2 and 4.4.4).
 
-use corun_machine::Machine;
-
 use crate::asymmetry::by_thread::ByThread;
+use crate::asymmetry::policy::{Sharing, SharingPolicy};
 use crate::asymmetry::progress::time_on_cpus_s;
 use crate::asymmetry::sides::Sides;
 use crate::asymmetry::speedup::side_of;
-use crate::asymmetry::{Cores, INTERVAL, SWAP_EVERY, Side, milliseconds, one_core_type};
-use crate::{
-    ActionKind, Build, BuildOptions, CounterKind, Event, Interval, Nanoseconds, Needs, Plan,
-    Policy, PolicyEntry, ThreadView, View,
-};
+use crate::asymmetry::{Clock, Cores, INTERVAL, SWAP_EVERY, Side, milliseconds};
+use crate::{Build, BuildOptions, CounterKind, Nanoseconds, PolicyEntry, ThreadView, View};
 
 /// The line in the registry.
 pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
-    name: "equal-progress",
+    name: EqualProgress::NAME,
     summary: "big cores for the threads with the highest slowdown so far, by sampled speeds",
     source: "Van Craeynest et al., PACT 2013; García García, thesis UCM 2021, sections 4.2 and 4.4.4",
     parameters: &[INTERVAL, SWAP_EVERY],
-    build: Build::Policy(|options: &BuildOptions| Box::new(EqualProgress::new(options))),
+    build: Build::Policy(|options: &BuildOptions| {
+        Box::new(SharingPolicy::new(options, EqualProgress::new(options)))
+    }),
 };
 
 /// What was seen of a thread, by side.
@@ -63,101 +61,78 @@ impl Seen {
 }
 
 struct EqualProgress {
-    interval: Nanoseconds,
-    swap_every: Nanoseconds,
-    next_swap: Nanoseconds,
+    swaps: Clock,
     last: Nanoseconds,
-    cores: Option<Cores>,
     seen: ByThread<Seen>,
+    /// By thread, so far.
+    slowdowns: Vec<f64>,
 }
 
 impl EqualProgress {
     fn new(options: &BuildOptions) -> Self {
-        let swap_every = milliseconds(options.value(&SWAP_EVERY));
         Self {
-            interval: milliseconds(options.value(&INTERVAL)),
-            swap_every,
-            next_swap: swap_every,
+            swaps: Clock::new(milliseconds(options.value(&SWAP_EVERY))),
             last: Nanoseconds(0),
-            cores: None,
             seen: ByThread::default(),
+            slowdowns: Vec::new(),
         }
     }
 
-    fn plan(&mut self, view: &View<'_>, counted: bool) -> Plan {
-        let Some(cores) = self.cores.take().or_else(|| Cores::of(view.machine)) else {
-            return Plan::none();
-        };
+    fn publish(&mut self, cores: &Cores) {
+        self.slowdowns.clear();
+        self.slowdowns.extend(self.seen.values().iter().map(|seen| seen.slowdown(cores)));
+    }
+}
+
+impl Sharing for EqualProgress {
+    const NAME: &'static str = "equal-progress";
+
+    fn counters(&self) -> Vec<CounterKind> {
+        vec![CounterKind::Instructions]
+    }
+
+    fn align(&mut self, view: &View<'_>, cores: &Cores) {
         let new = |thread: &ThreadView| Seen {
             counted_s: thread.counted.cpu_s.unwrap_or(0.0),
             ..Seen::default()
         };
         self.seen.align(view.threads, new);
-        if counted {
-            let interval_s = view.now.0.saturating_sub(self.last.0) as f64 * 1e-9;
-            self.last = view.now;
-            for (thread, seen) in view.threads.iter().zip(self.seen.values_mut()) {
-                seen.count(thread, &cores, interval_s);
-            }
+        self.publish(cores);
+    }
+
+    fn measure(&mut self, view: &View<'_>, cores: &Cores) {
+        let interval_s = view.now.0.saturating_sub(self.last.0) as f64 * 1e-9;
+        self.last = view.now;
+        for (thread, seen) in view.threads.iter().zip(self.seen.values_mut()) {
+            seen.count(thread, cores, interval_s);
         }
-        let slowdowns: Vec<f64> =
-            self.seen.values().iter().map(|seen| seen.slowdown(&cores)).collect();
-        let mut sides = Sides::new(view, &cores);
-        sides.place_new();
-        sides.balance(&slowdowns);
-        if counted && view.now >= self.next_swap {
-            self.next_swap = Nanoseconds(view.now.0 + self.swap_every.0);
-            swap(&mut sides, &slowdowns);
+        self.publish(cores);
+    }
+
+    fn claims(&self, _view: &View<'_>) -> Vec<f64> {
+        self.slowdowns.clone()
+    }
+
+    /// The least slowed down on a big core changes with the most slowed down on a small one.
+    fn swap(&mut self, view: &View<'_>, sides: &mut Sides<'_>) {
+        if !self.swaps.strikes(view.now) {
+            return;
         }
-        let plan = sides.plan;
-        self.cores = Some(cores);
-        plan
-    }
-}
-
-/// The least slowed down on a big core changes with the most slowed down on a small one.
-fn swap(sides: &mut Sides<'_>, slowdowns: &[f64]) {
-    let least = sides.highest(Side::Big, |one| -slowdowns[one]);
-    let most = sides.highest(Side::Small, |one| slowdowns[one]);
-    let (Some(least), Some(most)) = (least, most) else { return };
-    if slowdowns[most] <= slowdowns[least] {
-        return;
-    }
-    let why = format!(
-        "{} is slowed down {:.2} times so far, {} {:.2} times: they swap",
-        sides.threads[most].program,
-        slowdowns[most],
-        sides.threads[least].program,
-        slowdowns[least],
-    );
-    sides.swap(least, most, why);
-}
-
-impl Policy for EqualProgress {
-    fn name(&self) -> &str {
-        ENTRY.name
-    }
-
-    fn needs(&self) -> Needs {
-        Needs {
-            interval: Interval::Time(self.interval),
-            counters: vec![CounterKind::Instructions],
-            controls: vec![ActionKind::Place],
-            solo_figures: false,
-            by_ways: false,
+        let slowdowns = &self.slowdowns;
+        let least = sides.highest(Side::Big, |one| -slowdowns[one]);
+        let most = sides.highest(Side::Small, |one| slowdowns[one]);
+        let (Some(least), Some(most)) = (least, most) else { return };
+        if slowdowns[most] <= slowdowns[least] {
+            return;
         }
-    }
-
-    fn unfit_for(&self, machine: &Machine) -> Option<String> {
-        one_core_type(machine)
-    }
-
-    fn on_event(&mut self, event: &Event, view: &View<'_>) -> Option<Plan> {
-        matches!(event, Event::Arrived(_) | Event::Woke(_)).then(|| self.plan(view, false))
-    }
-
-    fn decide(&mut self, view: &View<'_>) -> Plan {
-        self.plan(view, true)
+        let why = format!(
+            "{} is slowed down {:.2} times so far, {} {:.2} times: they swap",
+            sides.threads[most].program,
+            slowdowns[most],
+            sides.threads[least].program,
+            slowdowns[least],
+        );
+        sides.swap(least, most, why);
     }
 }
 

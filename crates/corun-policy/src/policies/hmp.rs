@@ -2,15 +2,11 @@
 //! multi-processing patches for big.LITTLE (Linaro, 2012 to 2015), the rival of García García's thesis
 //! (UCM 2021, section 4.4.2) on the Odroid.
 
-use corun_machine::Machine;
-
 use crate::asymmetry::by_thread::ByThread;
+use crate::asymmetry::policy::{Sharing, SharingPolicy};
 use crate::asymmetry::sides::{Sides, is_runnable};
-use crate::asymmetry::{Cores, INTERVAL, Side, milliseconds, one_core_type};
-use crate::{
-    ActionKind, Build, BuildOptions, Event, Interval, Nanoseconds, Needs, Parameter, Plan, Policy,
-    PolicyEntry, ThreadId, ThreadView, View,
-};
+use crate::asymmetry::{Cores, INTERVAL, Side};
+use crate::{Build, BuildOptions, Nanoseconds, Parameter, PolicyEntry, ThreadId, ThreadView, View};
 
 /// `hmp_up_threshold` of the patches, 700 of 1024.
 const UP: Parameter = Parameter {
@@ -35,11 +31,13 @@ const HALF_LIFE_NS: f64 = 32e6;
 
 /// The line in the registry.
 pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
-    name: "hmp",
+    name: Hmp::NAME,
     summary: "big cores for threads that nearly always run, small ones for those that mostly wait",
     source: "Linaro's HMP patches; García García, thesis UCM 2021, section 4.4.2",
     parameters: &[INTERVAL, UP, DOWN],
-    build: Build::Policy(|options: &BuildOptions| Box::new(Hmp::new(options))),
+    build: Build::Policy(|options: &BuildOptions| {
+        Box::new(SharingPolicy::new(options, Hmp::new(options)))
+    }),
 };
 
 /// How much of the time a thread is runnable.
@@ -60,20 +58,16 @@ impl Load {
 }
 
 struct Hmp {
-    interval: Nanoseconds,
     up: f64,
     down: f64,
-    cores: Option<Cores>,
     loads: ByThread<Load>,
 }
 
 impl Hmp {
     fn new(options: &BuildOptions) -> Self {
         Self {
-            interval: milliseconds(options.value(&INTERVAL)),
             up: options.value(&UP) * 0.01,
             down: options.value(&DOWN) * 0.01,
-            cores: None,
             loads: ByThread::default(),
         }
     }
@@ -94,13 +88,32 @@ impl Hmp {
             self.loads.values_mut()[place].advance(view.now, runnable);
         }
     }
+}
 
-    fn plan(&mut self, view: &View<'_>) -> Plan {
-        let Some(cores) = self.cores.take().or_else(|| Cores::of(view.machine)) else {
-            return Plan::none();
-        };
+impl Sharing for Hmp {
+    const NAME: &'static str = "hmp";
+
+    fn align(&mut self, view: &View<'_>, _cores: &Cores) {
         self.align(view);
-        let mut sides = Sides::new(view, &cores);
+    }
+
+    fn measure(&mut self, view: &View<'_>, _cores: &Cores) {
+        for (thread, load) in view.threads.iter().zip(self.loads.values_mut()) {
+            load.advance(view.now, is_runnable(thread));
+        }
+    }
+
+    fn slept(&mut self, id: ThreadId, view: &View<'_>) {
+        self.note(view, id, false);
+    }
+
+    /// The patches look when a thread wakes.
+    fn woke(&mut self, id: ThreadId, view: &View<'_>) {
+        self.note(view, id, true);
+    }
+
+    /// Each thread by its own load alone: sides are not balanced, and nobody swaps.
+    fn share(&mut self, view: &View<'_>, sides: &mut Sides<'_>, _counted: bool) {
         for place in 0..view.threads.len() {
             let share = self.loads.values()[place].share;
             let wanted = match sides.side(place) {
@@ -120,53 +133,6 @@ impl Hmp {
                 sides.put(place, wanted, why);
             }
         }
-        let plan = sides.plan;
-        self.cores = Some(cores);
-        plan
-    }
-}
-
-impl Policy for Hmp {
-    fn name(&self) -> &str {
-        ENTRY.name
-    }
-
-    fn needs(&self) -> Needs {
-        Needs {
-            interval: Interval::Time(self.interval),
-            counters: Vec::new(),
-            controls: vec![ActionKind::Place],
-            solo_figures: false,
-            by_ways: false,
-        }
-    }
-
-    fn unfit_for(&self, machine: &Machine) -> Option<String> {
-        one_core_type(machine)
-    }
-
-    fn on_event(&mut self, event: &Event, view: &View<'_>) -> Option<Plan> {
-        match event {
-            Event::Arrived(_) => Some(self.plan(view)),
-            Event::Slept(id) => {
-                self.note(view, *id, false);
-                None
-            }
-            // The patches look when a thread wakes.
-            Event::Woke(id) => {
-                self.note(view, *id, true);
-                Some(self.plan(view))
-            }
-            Event::Exited(_) | Event::Switched { .. } => None,
-        }
-    }
-
-    fn decide(&mut self, view: &View<'_>) -> Plan {
-        self.align(view);
-        for (thread, load) in view.threads.iter().zip(self.loads.values_mut()) {
-            load.advance(view.now, is_runnable(thread));
-        }
-        self.plan(view)
     }
 }
 

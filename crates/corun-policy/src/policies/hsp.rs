@@ -1,16 +1,12 @@
 //! `hsp`: big cores for the threads of the highest speedup (Koufaty, Reddy and Hahn, EuroSys 2010; Saez
 //! et al., as García García describes it in his thesis, UCM 2021, section 4.4.4).
 
-use corun_machine::Machine;
-
+use crate::asymmetry::policy::{Sharing, SharingPolicy};
 use crate::asymmetry::progress::of_programs;
 use crate::asymmetry::sides::Sides;
 use crate::asymmetry::speedup::{COUNTERS, IDEAL, Speedups};
-use crate::asymmetry::{Cores, INTERVAL, Side, milliseconds, one_core_type};
-use crate::{
-    ActionKind, Build, BuildOptions, Event, Interval, Nanoseconds, Needs, Parameter, Plan, Policy,
-    PolicyEntry, View,
-};
+use crate::asymmetry::{Cores, INTERVAL, Side};
+use crate::{Build, BuildOptions, CounterKind, Parameter, PolicyEntry, View};
 
 const MARGIN: Parameter = Parameter {
     name: "margin",
@@ -22,53 +18,54 @@ const MARGIN: Parameter = Parameter {
 
 /// The line in the registry.
 pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
-    name: "hsp",
+    name: HighSpeedup::NAME,
     summary: "big cores for the threads that gain most by them (throughput)",
     source: "García García, thesis UCM 2021, section 4.4.4; Koufaty, Reddy and Hahn, EuroSys 2010",
     parameters: &[INTERVAL, IDEAL, MARGIN],
-    build: Build::Policy(|options: &BuildOptions| Box::new(HighSpeedup::new(options))),
+    build: Build::Policy(|options: &BuildOptions| {
+        Box::new(SharingPolicy::new(options, HighSpeedup::new(options)))
+    }),
 };
 
 struct HighSpeedup {
-    interval: Nanoseconds,
     margin: f64,
-    cores: Option<Cores>,
     speedups: Speedups,
 }
 
 impl HighSpeedup {
     fn new(options: &BuildOptions) -> Self {
-        Self {
-            interval: milliseconds(options.value(&INTERVAL)),
-            margin: options.value(&MARGIN),
-            cores: None,
-            speedups: Speedups::new(options.value(&IDEAL)),
-        }
+        Self { margin: options.value(&MARGIN), speedups: Speedups::new(options.value(&IDEAL)) }
+    }
+}
+
+impl Sharing for HighSpeedup {
+    const NAME: &'static str = "hsp";
+
+    fn counters(&self) -> Vec<CounterKind> {
+        COUNTERS.to_vec()
     }
 
-    fn plan(&mut self, view: &View<'_>, counted: bool) -> Plan {
-        let Some(cores) = self.cores.take().or_else(|| Cores::of(view.machine)) else {
-            return Plan::none();
-        };
-        self.speedups.align(view, &cores);
-        if counted {
-            self.speedups.measure(view, &cores);
-        }
+    fn solo_figures(&self) -> bool {
+        self.speedups.is_ideal()
+    }
+
+    fn align(&mut self, view: &View<'_>, cores: &Cores) {
+        self.speedups.align(view, cores);
+    }
+
+    fn measure(&mut self, view: &View<'_>, cores: &Cores) {
+        self.speedups.measure(view, cores);
+    }
+
+    fn claims(&self, view: &View<'_>) -> Vec<f64> {
         let mut factors = self.speedups.factors.clone();
         of_programs(view.threads, &mut factors);
-        let mut sides = Sides::new(view, &cores);
-        sides.place_new();
-        sides.balance(&factors);
-        if counted {
-            self.swap(&mut sides, &factors);
-        }
-        let plan = sides.plan;
-        self.cores = Some(cores);
-        plan
+        factors
     }
 
     /// While somebody on a small core gains more than somebody on a big one.
-    fn swap(&self, sides: &mut Sides<'_>, factors: &[f64]) {
+    fn swap(&mut self, view: &View<'_>, sides: &mut Sides<'_>) {
+        let factors = self.claims(view);
         loop {
             let least = sides.highest(Side::Big, |one| -factors[one]);
             let most = sides.highest(Side::Small, |one| factors[one]);
@@ -85,34 +82,6 @@ impl HighSpeedup {
             );
             sides.swap(least, most, why);
         }
-    }
-}
-
-impl Policy for HighSpeedup {
-    fn name(&self) -> &str {
-        ENTRY.name
-    }
-
-    fn needs(&self) -> Needs {
-        Needs {
-            interval: Interval::Time(self.interval),
-            counters: COUNTERS.to_vec(),
-            controls: vec![ActionKind::Place],
-            solo_figures: self.speedups.is_ideal(),
-            by_ways: false,
-        }
-    }
-
-    fn unfit_for(&self, machine: &Machine) -> Option<String> {
-        one_core_type(machine)
-    }
-
-    fn on_event(&mut self, event: &Event, view: &View<'_>) -> Option<Plan> {
-        matches!(event, Event::Arrived(_) | Event::Woke(_)).then(|| self.plan(view, false))
-    }
-
-    fn decide(&mut self, view: &View<'_>) -> Plan {
-        self.plan(view, true)
     }
 }
 

@@ -207,3 +207,34 @@ fn allowed_sets_hold() {
     let share: f64 = result.apps.iter().map(|app| app.cpu_share).sum();
     assert!((share - 2.0).abs() < 1e-6, "{share}");
 }
+
+#[test]
+fn a_wake_up_waits_for_its_cpu() {
+    let model = model(machine(1, 1, 1, 1));
+    let waits = Io { cpu_ms: 10.0, wait_ms: 10.0 };
+    let app = AppSpec { io: Some(waits), ..AppSpec::new(calm(&model, SECOND)) };
+    let settings = Settings {
+        jitter: 0.0,
+        window: Nanoseconds(200_000_000),
+        wake_ups: 3,
+        ..Settings::default()
+    };
+    let experiment = Experiment { settings, ..experiment(&model, vec![app], Method::Window) };
+    // The CPU is held idle from 15 ms to 115 ms.
+    let mut first = true;
+    let idle = deciding(15_000_000, &[ActionKind::IdleCpu], move |view| {
+        let mut plan = Plan::none();
+        if std::mem::take(&mut first) {
+            let cpu = view.machine.cpus()[0].id;
+            plan.push(Action::IdleCpu { cpu, duration: Nanoseconds(100_000_000) }, "held");
+        }
+        plan
+    });
+    let result = run_under(&experiment, idle).unwrap();
+    let ms = |time: Nanoseconds| time.0 / 1_000_000;
+    let found: Vec<_> = result.wake_ups.iter().map(|one| (ms(one.at), ms(one.waited))).collect();
+    // Awake at 20 ms it runs at 115 to 125 ms; then at 135 and at 155 ms at once.
+    assert_eq!(found, [(20, 95), (135, 0), (155, 0)]);
+    // And at 175 and 195 ms.
+    assert_eq!(result.wake_ups_dropped, 2);
+}

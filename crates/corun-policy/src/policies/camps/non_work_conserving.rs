@@ -73,6 +73,24 @@ pub(super) fn bring(sides: &mut Sides<'_>, watched: usize, monitors: &[Monitor])
     }
 }
 
+/// Keeps threads marked important, asleep or awake, on the small cores while the mode lasts: those are
+/// never held idle, so that no wake-up waits for one that is.
+pub(super) fn shelter(sides: &mut Sides<'_>, watched: ThreadId) {
+    let threads = sides.threads;
+    for (place, thread) in threads.iter().enumerate() {
+        if !thread.important || thread.id == watched || !sides.is_free(place) {
+            continue;
+        }
+        if sides.side(place) == Some(Side::Small) {
+            sides.keep(place);
+        } else {
+            let why =
+                format!("{}: to the small cores, as big ones may be held idle", thread.program);
+            sides.put(place, Side::Small, why);
+        }
+    }
+}
+
 /// What the cores of a cluster draw, for deciding which to hold idle.
 pub(super) struct Cluster<'a> {
     pub(super) threads: &'a [ThreadView],
@@ -85,7 +103,7 @@ pub(super) struct Cluster<'a> {
 
 impl Cluster<'_> {
     /// CPUs to hold idle, those that draw most first, until the others are calm; never the watched
-    /// thread's, nor that of a thread marked important, whose wake-ups must not wait.
+    /// thread's, nor that of a thread marked important that its user keeps on big cores.
     pub(super) fn to_idle(&self, watched: usize) -> Vec<(CpuId, f64)> {
         let mut cpus: Vec<(CpuId, f64, bool)> = Vec::new();
         for &member in &self.members {

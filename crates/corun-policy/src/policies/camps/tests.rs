@@ -4,7 +4,9 @@ use super::history::{Control, History};
 use super::non_work_conserving::Cluster;
 use super::*;
 use crate::asymmetry::tests::{carry_out, running, two_and_four, view_at};
-use crate::{Action, Counters, Policy, Scope, ScopedRate, ThreadState, ThreadView, build};
+use crate::{
+    Action, Counters, Event, Plan, Policy, Scope, ScopedRate, ThreadState, ThreadView, build,
+};
 
 fn at(l1_percent: f64, branch_percent: f64) -> Control {
     Control { l1_percent, branch_percent }
@@ -27,9 +29,14 @@ fn count(thread: &mut ThreadView, speed: f64, mb_per_s: f64, phase: Control) {
 }
 
 /// A policy whose threads were seen arriving, on their sides already.
-fn camps(machine: &Machine, threads: &[ThreadView], parameters: &[(&str, f64)]) -> Camps {
+fn camps(
+    machine: &Machine,
+    threads: &[ThreadView],
+    parameters: &[(&str, f64)],
+) -> SharingPolicy<Camps> {
     let parameters = parameters.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
-    let mut policy = Camps::new(&BuildOptions { seed: 0, parameters });
+    let options = BuildOptions { seed: 0, parameters };
+    let mut policy = SharingPolicy::new(&options, Camps::new(&options));
     for thread in threads {
         let plan = policy.on_event(&Event::Arrived(thread.id), &view_at(machine, threads, 0));
         assert_eq!(plan.map(|plan| plan.steps.len()), Some(0));
@@ -38,7 +45,12 @@ fn camps(machine: &Machine, threads: &[ThreadView], parameters: &[(&str, f64)]) 
 }
 
 /// An interval of 50 ms later.
-fn next(policy: &mut Camps, machine: &Machine, threads: &mut [ThreadView], interval: u64) -> Plan {
+fn next(
+    policy: &mut SharingPolicy<Camps>,
+    machine: &Machine,
+    threads: &mut [ThreadView],
+    interval: u64,
+) -> Plan {
     for thread in threads.iter_mut().filter(|one| is_runnable(one)) {
         *thread.counted.cpu_s.get_or_insert(0.0) += 0.05;
     }
@@ -102,7 +114,9 @@ fn a_slowdown_is_against_the_speed_seen_without_contention() {
     // Nobody swaps for progress here.
     let mut policy = camps(&machine, &threads, &[("amp-threshold-ms", 1e6)]);
     let phase = at(30.0, 10.0);
-    let slowdown = |policy: &Camps, thread: usize| policy.monitors.values()[thread].slowdown;
+    let slowdown = |policy: &SharingPolicy<Camps>, thread: usize| {
+        policy.sharing.monitors.values()[thread].slowdown
+    };
     // Calm: 50 MB/s each on the big cores, whose limit is 1000. The interval in which they came does not
     // count, and two samples are thrown away.
     for interval in 1..=4 {
@@ -110,7 +124,7 @@ fn a_slowdown_is_against_the_speed_seen_without_contention() {
         count(&mut threads[1], 2e9, 50.0, phase);
         count(&mut threads[2], 0.5e9, 50.0, phase);
         next(&mut policy, &machine, &mut threads, interval);
-        let known = !policy.monitors.values()[0].history.is_empty();
+        let known = !policy.sharing.monitors.values()[0].history.is_empty();
         assert_eq!(known, interval == 4);
     }
     assert_eq!(slowdown(&policy, 0), 1.0);
@@ -149,11 +163,11 @@ fn threads_of_a_program_learn_from_each_other() {
         }
         next(&mut policy, &machine, &mut threads, interval);
     }
-    let monitors = policy.monitors.values();
+    let monitors = policy.sharing.monitors.values();
     // Thread 2 never was on a big core: its slowdown comes from the program's table.
     assert!((monitors[2].slowdown - 2.0).abs() < 1e-12 && !monitors[2].history.is_empty());
     // Progress counts a third of it: 1 + 1 / 3.
-    let ratio = |thread: usize| policy.progress.progress_ms[thread];
+    let ratio = |thread: usize| policy.sharing.progress.progress_ms[thread];
     assert!(ratio(2) < ratio(0));
 }
 
@@ -162,15 +176,14 @@ fn swap_of(btr_mb_per_s: [f64; 5], progress_ms: [f64; 5]) -> (ThreadId, ThreadId
     let machine = two_and_four();
     let threads = running(&machine, 5);
     let mut policy = camps(&machine, &threads, &[]);
-    policy.align(&view_at(&machine, &threads, 0));
-    for (monitor, btr) in policy.monitors.values_mut().iter_mut().zip(btr_mb_per_s) {
+    for (monitor, btr) in policy.sharing.monitors.values_mut().iter_mut().zip(btr_mb_per_s) {
         monitor.btr = btr * 1e6;
     }
-    policy.progress.progress_ms = progress_ms.to_vec();
-    let ground = policy.ground.clone().unwrap();
+    policy.sharing.progress.progress_ms = progress_ms.to_vec();
     let view = view_at(&machine, &threads, 0);
-    let mut sides = Sides::new(&view, &ground.cores);
-    policy.swap(&ground, &mut sides);
+    let cores = Cores::of(&machine).unwrap();
+    let mut sides = Sides::new(&view, &cores);
+    policy.sharing.swap(&view, &mut sides);
     match sides.plan.steps[0].action {
         Action::Swap { first, second } => (first, second),
         ref other => panic!("{other:?}"),
@@ -217,6 +230,19 @@ fn the_cores_that_draw_most_are_idled_until_the_rest_is_calm() {
     assert_eq!(idle(&threads, 0), [3, 2]);
 }
 
+/// Threads 0 and 1 draw 900 MB/s each, contention on the big cores, the others 300; whoever waits on an
+/// idle core retires nothing and draws nothing.
+fn count_all(threads: &mut [ThreadView], idle: &[CpuId]) {
+    for thread in threads {
+        let mb_per_s = if thread.id.0 < 2 { 900.0 } else { 300.0 };
+        count(thread, 1e9, mb_per_s, at(30.0, 10.0));
+        if thread.cpu.is_some_and(|cpu| idle.contains(&cpu)) {
+            count(thread, 0.0, 0.0, at(0.0, 0.0));
+            thread.counters.cpu_share = Some(0.0);
+        }
+    }
+}
+
 #[test]
 fn a_thread_never_seen_without_contention_is_watched_until_its_phases_are_known() {
     let machine = two_and_four();
@@ -226,16 +252,7 @@ fn a_thread_never_seen_without_contention_is_watched_until_its_phases_are_known(
     let (mut entered, mut left) = (None, None);
     let mut idle: Vec<CpuId> = Vec::new();
     for interval in 1..=60u64 {
-        for thread in &mut threads {
-            // Threads 0 and 1 draw 900 MB/s each: contention on the big cores.
-            let mb_per_s = if thread.id.0 < 2 { 900.0 } else { 300.0 };
-            count(thread, 1e9, mb_per_s, at(30.0, 10.0));
-            if thread.cpu.is_some_and(|cpu| idle.contains(&cpu)) {
-                // Whoever waits on an idle core retires nothing and draws nothing.
-                count(thread, 0.0, 0.0, at(0.0, 0.0));
-                thread.counters.cpu_share = Some(0.0);
-            }
-        }
+        count_all(&mut threads, &idle);
         let plan = next(&mut policy, &machine, &mut threads, interval);
         idle.clear();
         for step in &plan.steps {
@@ -244,10 +261,10 @@ fn a_thread_never_seen_without_contention_is_watched_until_its_phases_are_known(
                 idle.push(cpu);
             }
         }
-        if policy.watch.is_some() && entered.is_none() {
+        if policy.sharing.watch.is_some() && entered.is_none() {
             entered = Some(interval);
         }
-        if entered.is_some() && policy.watch.is_none() && left.is_none() {
+        if entered.is_some() && policy.sharing.watch.is_none() && left.is_none() {
             left = Some(interval);
             let held: Vec<String> = threads.iter().map(|one| one.allowed.to_string()).collect();
             assert!(held.iter().all(|cpus| cpus == "0-1" || cpus == "2-5"), "{held:?}");
@@ -259,17 +276,53 @@ fn a_thread_never_seen_without_contention_is_watched_until_its_phases_are_known(
 }
 
 #[test]
+fn a_latency_sensitive_thread_is_on_small_cores_while_big_ones_may_be_idled() {
+    let machine = two_and_four();
+    let mut threads = running(&machine, 6);
+    threads[1].important = true;
+    let mut policy = camps(&machine, &threads, &[("amp-threshold-ms", 1e6)]);
+    let (mut watched, mut idled, mut back) = (0, 0, false);
+    let mut idle: Vec<CpuId> = Vec::new();
+    for interval in 1..=60u64 {
+        count_all(&mut threads, &idle);
+        // It sleeps and wakes while others are watched.
+        let asleep = interval > 40 && interval % 3 == 0;
+        threads[1].state = if asleep { ThreadState::Sleeping } else { ThreadState::Running };
+        let plan = next(&mut policy, &machine, &mut threads, interval);
+        // Who takes its big core is on the one that thread 0 is not on.
+        for thread in threads.iter_mut().skip(1) {
+            if thread.cpu == Some(CpuId(0)) {
+                thread.cpu = Some(CpuId(1));
+            }
+        }
+        let held = |step: &crate::Step| match step.action {
+            Action::IdleCpu { cpu, .. } => Some(cpu),
+            _ => None,
+        };
+        idle = plan.steps.iter().filter_map(held).collect();
+        idled += idle.len();
+        if policy.sharing.watch.is_some() {
+            watched += 1;
+            assert_eq!(threads[1].allowed.to_string(), "2-5", "interval {interval}: {plan:?}");
+        } else if watched > 0 {
+            // The big cores are everybody's on that side again.
+            back |= threads.iter().all(|one| ["0-1", "2-5"].contains(&&*one.allowed.to_string()));
+        }
+    }
+    assert!(watched > 3 && idled > 0 && back, "{watched} {idled} {back}");
+}
+
+#[test]
 fn a_thread_that_sleeps_is_not_watched() {
     let machine = two_and_four();
     let mut threads = running(&machine, 6);
     let mut policy = camps(&machine, &threads, &[]);
-    let monitor = policy.monitors.values()[3].clone();
-    policy.watch = Some(Watch::new(ThreadId(3), &monitor));
+    let monitor = policy.sharing.monitors.values()[3].clone();
+    policy.sharing.watch = Some(Watch::new(ThreadId(3), &monitor));
     threads[3].state = ThreadState::Sleeping;
     let view = view_at(&machine, &threads, 50);
-    let ground = policy.ground.clone().unwrap();
-    policy.watch_or_not(&view, &ground);
-    assert!(policy.watch.is_none());
+    policy.sharing.watch_or_not(&view, &Cores::of(&machine).unwrap());
+    assert!(policy.sharing.watch.is_none());
 }
 
 #[test]
@@ -282,7 +335,8 @@ fn without_idling_it_needs_no_idle_cores() {
 
 #[test]
 fn it_can_do_without_idle_cores_and_not_without_placing() {
-    let mut policy = Camps::new(&BuildOptions::default());
+    let options = BuildOptions::default();
+    let mut policy = SharingPolicy::new(&options, Camps::new(&options));
     assert!(policy.needs().controls.contains(&ActionKind::IdleCpu));
     assert!(!policy.do_without(ActionKind::Place));
     assert!(policy.do_without(ActionKind::IdleCpu));

@@ -5,6 +5,7 @@ mod aggressors;
 mod bench;
 mod calibration;
 mod history;
+mod loads;
 mod mixes;
 mod unfairness_factor;
 
@@ -22,7 +23,14 @@ fn page(ground: &Ground) -> Outcome<StudyReport> {
     let (mut findings, mut figures) = (juno.findings(), juno.figures());
     findings.extend(odroid.findings());
     figures.extend(odroid.figures());
-    for (finding, figure) in [history::hit_rates(ground)?, aggressors::slowdowns(ground)?] {
+    let pairs = [
+        history::hit_rates(ground)?,
+        aggressors::slowdowns(ground)?,
+        loads::spread(ground)?,
+        loads::requests(ground)?,
+        loads::latency(ground)?,
+    ];
+    for (finding, figure) in pairs {
         findings.push(finding);
         figures.push(figure);
     }
