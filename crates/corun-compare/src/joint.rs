@@ -47,7 +47,7 @@ fn groups(scenario: &Scenario, found: &JointResult) -> Vec<(CacheGroup, u64)> {
         let ways = scenario.model.llc_ways(found.cpu[cluster.programs[0]]);
         let size = machine.llcs()[cluster.llc].cache.map_or(0, |cache| cache.size_bytes);
         let bytes = size as f64 * f64::from(cluster.ways) / f64::from(ways);
-        let mask = (1_u64 << cluster.ways) - 1 << first[cluster.llc];
+        let mask = u64::MAX >> (64 - cluster.ways) << first[cluster.llc];
         first[cluster.llc] += cluster.ways;
         for &program in &cluster.programs {
             groups[program] = (CacheGroup { id: id as u32, bytes }, mask);

@@ -156,82 +156,92 @@ fn completions(
     Ok(values)
 }
 
+/// Machine and policy of each column of Fig. 4.6.
+const COLUMNS: [(usize, usize); 4] = [(0, 0), (0, 1), (1, 0), (1, 1)];
+
+/// What Fig. 4.6 shows.
+#[derive(Default)]
+struct Spreads {
+    rows: Vec<Vec<String>>,
+    labels: Vec<String>,
+    /// Most over least of each row, by [`COLUMNS`].
+    ratios: [Vec<Option<f64>>; 4],
+    /// The widest of the compute-intensive at double load.
+    widest: [f64; 4],
+}
+
+impl Spreads {
+    fn add(&mut self, workload: &Workload, load: usize, all: &Cells) {
+        let words = LOADS[load].0;
+        let mut row = strings(&[workload.shown, words]);
+        for (column, (machine, policy)) in COLUMNS.into_iter().enumerate() {
+            // Others against their fastest run on the machine.
+            let here = all.iter().filter(|one| one.0.0 == machine).flat_map(|one| &one.1);
+            let fastest = here.copied().fold(f64::INFINITY, f64::min);
+            let unit = if workload.is_relative() { 1.0 } else { fastest };
+            let [least, middle, most] = summary(found(all, (machine, policy, load)));
+            row.extend([least, middle, most].map(|one| number(one / unit, 2)));
+            self.ratios[column].push(Some(most / least).filter(|one| one.is_finite()));
+            if workload.is_relative() && load == 2 {
+                self.widest[column] = self.widest[column].max(most / least);
+            }
+        }
+        self.labels.push(format!("{} {words}", workload.shown));
+        self.rows.push(row);
+    }
+
+    fn figure(self) -> StudyFigure {
+        let who = |(machine, place): (usize, usize)| {
+            format!("{}, {}", RIVALS[machine].0, policy(machine, place))
+        };
+        let mut header = strings(&["workload", "load"]);
+        for column in COLUMNS {
+            header
+                .extend(["least", "median", "most"].map(|what| format!("{}: {what}", who(column))));
+        }
+        let chart = Chart {
+            kind: ChartKind::BarsFrom(1.0),
+            across: "workload and load".to_owned(),
+            upwards: "highest slowdown / lowest".to_owned(),
+            labels: self.labels,
+            series: COLUMNS.into_iter().map(who).zip(self.ratios).collect(),
+        };
+        let about = "Slowdowns of all instances in all runs, against the program alone on a big core; of programs with a \
+                     thread for each CPU, against their fastest run. Half, full and double load: a thread for every second \
+                     CPU, for each, two for each. kernbench: compilations of 0.5 s, of which 10 % are waits; scp: \
+                     encryption for 2 ms, then 8 ms of waiting. Threads of a program do not wait for each other here, and \
+                     semphy has no serial phases.";
+        let heading = "Fig. 4.6: spread of slowdowns over runs";
+        figure("fig-4-6", heading, about, Some(chart), header, self.rows)
+    }
+}
+
 /// Fig. 4.6.
 pub(super) fn spread(ground: &Ground) -> Outcome<(Finding, StudyFigure)> {
     let benches = benches()?;
-    let jobs: Vec<(usize, Cells)> = (0..WORKLOADS.len())
-        .into_par_iter()
-        .map(|place| {
-            let workload = &WORKLOADS[place];
-            let loads: &[usize] = if workload.threaded { &[1] } else { &[0, 1, 2] };
+    let loads = |workload: &Workload| if workload.threaded { &[1][..] } else { &[0, 1, 2][..] };
+    let measured: Vec<Cells> = WORKLOADS
+        .par_iter()
+        .map(|workload| {
             let of = |cell: Cell| completions(ground, &benches[cell.0], workload, cell);
-            Ok((place, by_cell(loads, of)?))
+            by_cell(loads(workload), of)
         })
         .collect::<Outcome<_>>()?;
-    let (mut rows, mut labels) = (Vec::new(), Vec::new());
-    let mut spreads: [Vec<Option<f64>>; 4] = Default::default();
-    // Most over least of the compute-intensive at double load, by machine and policy.
-    let mut compute: [f64; 4] = [0.0; 4];
-    for (place, all) in &jobs {
-        let workload = &WORKLOADS[*place];
-        for (load, (words, _)) in LOADS.iter().enumerate() {
-            if found(all, (0, 0, load)).is_empty() {
-                continue;
-            }
-            let mut row = strings(&[workload.shown, words]);
-            for machine in 0..RIVALS.len() {
-                // Others against their fastest run on the machine.
-                let here = all.iter().filter(|one| one.0.0 == machine).flat_map(|one| &one.1);
-                let fastest = here.copied().fold(f64::INFINITY, f64::min);
-                let unit = if workload.is_relative() { 1.0 } else { fastest };
-                for policy in 0..2 {
-                    let [least, middle, most] = summary(found(all, (machine, policy, load)));
-                    row.extend([least, middle, most].map(|one| number(one / unit, 2)));
-                    let column = 2 * machine + policy;
-                    spreads[column].push(Some(most / least).filter(|one| one.is_finite()));
-                    if workload.is_relative() && load == 2 {
-                        compute[column] = compute[column].max(most / least);
-                    }
-                }
-            }
-            labels.push(format!("{} {words}", workload.shown));
-            rows.push(row);
-        }
+    let mut spreads = Spreads::default();
+    for (workload, all) in WORKLOADS.iter().zip(&measured) {
+        loads(workload).iter().for_each(|&load| spreads.add(workload, load, all));
     }
-    let columns =
-        || (0..RIVALS.len()).flat_map(|machine| (0..2).map(move |place| (machine, place)));
-    let mut header = strings(&["workload", "load"]);
-    for (machine, place) in columns() {
-        let who = format!("{}, {}", RIVALS[machine].0, policy(machine, place));
-        header.extend(["least", "median", "most"].map(|what| format!("{who}: {what}")));
-    }
-    let named = |((machine, place), values): ((usize, usize), Vec<Option<f64>>)| {
-        (format!("{}, {}", RIVALS[machine].0, policy(machine, place)), values)
-    };
-    let chart = Chart {
-        kind: ChartKind::BarsFrom(1.0),
-        across: "workload and load".to_owned(),
-        upwards: "highest slowdown / lowest".to_owned(),
-        labels,
-        series: columns().zip(spreads).map(named).collect(),
-    };
     let finding = Finding {
         what: "Spread of slowdowns (highest / lowest) of compute-intensive programs at double load, the widest: \
                linux-default and CAMPS on the QuickIA, hmp and CAMPS on the Odroid (Fig. 4.6)"
             .to_owned(),
         paper: "3.1 (gamess: 1.37 to 4.22) under CFS, CAMPS repeatable".to_owned(),
-        ours: compute.map(|one| number(one, 2)).join(", "),
+        ours: spreads.widest.map(|one| number(one, 2)).join(", "),
         difference: "Our model of the kernel's scheduler counts capacities, as kernels since 4.x do; the thesis's \
                      did not."
             .to_owned(),
     };
-    let about = "Slowdowns of all instances in all runs, against the program alone on a big core; of programs with a \
-                 thread for each CPU, against their fastest run. Half, full and double load: a thread for every second \
-                 CPU, for each, two for each. kernbench: compilations of 0.5 s, of which 10 % are waits; scp: \
-                 encryption for 2 ms, then 8 ms of waiting. Threads of a program do not wait for each other here, and \
-                 semphy has no serial phases.";
-    let heading = "Fig. 4.6: spread of slowdowns over runs";
-    Ok((finding, figure("fig-4-6", heading, about, Some(chart), header, rows)))
+    Ok((finding, spreads.figure()))
 }
 
 /// Fig. 4.7: each thread answers requests of its own, always busy.
