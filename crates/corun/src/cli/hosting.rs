@@ -35,6 +35,9 @@ pub(crate) struct PolicyArgs {
     /// Time between two decisions [default: the policy's own]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) interval: Option<f64>,
+    /// This machine as a file describes it, with what Linux does not tell [default: as it is found]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) machine: Option<PathBuf>,
     /// Where journals are kept [default: /run/corun, for other users their runtime folder]
     #[arg(long, value_name = "DIR")]
     pub(crate) journals: Option<PathBuf>,
@@ -52,6 +55,7 @@ impl PolicyArgs {
             profiles: self.profiles.clone(),
             interval: self.interval,
             dry_run,
+            machine: self.machine.clone(),
             journals: self.journals.clone(),
             seed,
             set: self.set.clone(),
@@ -86,6 +90,8 @@ pub(crate) struct HostArgs {
     pub(crate) interval: Option<f64>,
     /// Nothing is done.
     pub(crate) dry_run: bool,
+    /// A description of this machine; it is looked at where absent.
+    pub(crate) machine: Option<PathBuf>,
     /// Where journals are kept; the user's folder where absent.
     pub(crate) journals: Option<PathBuf>,
     /// Seed of policies that draw at random.

@@ -1,7 +1,7 @@
 //! A policy's host on this machine, from what was typed: shared by all commands that act here.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::anyhow;
@@ -50,7 +50,7 @@ impl Ground {
     pub(crate) fn new(arguments: &HostArgs) -> Outcome<Self> {
         corun_compare::together(&arguments.policy)?;
         let roots = Roots::default();
-        let machine = corun_compare::machine("this")?;
+        let machine = machine(arguments.machine.as_deref())?;
         let resctrl = ResctrlInfo::probe(&roots).ok();
         let widened = resctrl.and_then(|resctrl| resctrl.widened(&machine));
         let machine = Arc::new(widened.unwrap_or(machine));
@@ -166,6 +166,28 @@ impl Ground {
         }
         actuators
     }
+}
+
+/// This machine as it is found, or as a file describes it.
+fn machine(described: Option<&Path>) -> Outcome<Machine> {
+    let found = corun_compare::machine("this")?;
+    let Some(path) = described else { return Ok(found) };
+    let machine = Machine::load(path).map_err(Failure::input)?;
+    let sets = |machine: &Machine| -> BTreeSet<String> {
+        machine.llcs().iter().map(|llc| llc.cpus.to_string()).collect()
+    };
+    let (its, ours) = (sets(&machine), sets(&found));
+    if its == ours {
+        return Ok(machine);
+    }
+    let listed = |sets: BTreeSet<String>| sets.into_iter().collect::<Vec<_>>().join(" and ");
+    let message = format!(
+        "{}: CPUs {} each share a cache, and on this machine CPUs {}",
+        path.display(),
+        listed(its),
+        listed(ours)
+    );
+    Err(Failure::input(message).hint("corun topology --format toml > machine.toml"))
 }
 
 /// Tells what happens on stderr, each thing once while it stays the same.

@@ -52,6 +52,7 @@ impl Watch {
                 .or(own.as_ref().and_then(|own| own.profiles.clone())),
             interval: own.as_ref().and_then(|own| own.interval),
             dry_run: true,
+            machine: own.as_ref().and_then(|own| own.machine.clone()),
             journals: None,
             seed: asked.seed,
             // Of the policy that the configuration names.

@@ -99,6 +99,23 @@ fn without_counters_a_policy_that_needs_them_is_refused() {
 }
 
 #[test]
+fn a_description_of_this_machine_is_taken_and_of_another_refused() {
+    let fixture = Fixture::new();
+    let described = |file: &str, name: &[&str]| {
+        let words = [&["topology"], name, &["--format", "toml"]].concat();
+        fixture.write(file, &fixture.run(&words).done());
+        let path = fixture.path(file);
+        let file = ["--dry-run", "--machine", path.to_str().unwrap(), "--", "true"];
+        run(&fixture, &[&BY_PROFILES[..], &file].concat())
+    };
+    let (code, _, stderr) = described("this.toml", &[]);
+    assert_eq!(code, Some(0), "{stderr}");
+    let (code, _, stderr) = described("other.toml", &["--machine", "xeon-x5365"]);
+    assert_eq!(code, Some(2), "{stderr}");
+    assert!(stderr.contains("each share a cache, and on this machine CPUs"), "{stderr}");
+}
+
+#[test]
 fn stand_ins_run_under_modelled_counters_until_their_time_is_over() {
     let fixture = Fixture::new();
     fixture

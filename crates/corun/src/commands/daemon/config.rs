@@ -31,6 +31,8 @@ pub(crate) struct Config {
     pub(crate) profiles: Option<PathBuf>,
     /// Seconds between two decisions; the policy's own where absent.
     pub(crate) interval_s: Option<f64>,
+    /// A description of this machine, with what Linux does not tell.
+    pub(crate) machine: Option<PathBuf>,
     /// Where journals are kept.
     pub(crate) journals: Option<PathBuf>,
     /// Seed of policies that draw at random.
@@ -92,6 +94,7 @@ impl Default for Config {
             counters: "auto".to_owned(),
             profiles: None,
             interval_s: None,
+            machine: None,
             journals: None,
             seed: 1,
             stall_s: 30.0,
@@ -162,6 +165,7 @@ impl Config {
             profiles: self.profiles.clone(),
             interval: self.interval_s,
             dry_run,
+            machine: self.machine.clone(),
             journals: self.journals.clone(),
             seed: self.seed,
             set: self.parameters.clone().into_iter().collect(),
