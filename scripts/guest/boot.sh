@@ -16,6 +16,7 @@ log=$folder/console.log
 
 boot() {
   : >"$log"
+  rm -f "$folder/pid"
   timeout -k 5 "$seconds" qemu-system-x86_64 -accel tcg,thread=multi -pidfile "$folder/pid" \
     -cpu Skylake-Server-v4,l3-cache=on -smp 8,sockets=2,dies=2,cores=2,threads=1 -m 1024 \
     -object memory-backend-ram,id=m0,size=512M -object memory-backend-ram,id=m1,size=512M \
