@@ -8,9 +8,9 @@ use corun_optimal::{JointError, JointProblem, JointResult, Limits, Objective};
 
 use crate::placement::{Placement, Proof};
 use crate::scenario::Scenario;
-use crate::{Error, Result};
+use crate::{Error, Result, check};
 
-/// The search's answer as a document, for so many seconds a group at most.
+/// The search's answer as a document, after so many seconds at most.
 pub(crate) fn joint(
     scenario: &Scenario,
     objective: Objective,
@@ -25,6 +25,7 @@ pub(crate) fn joint(
     };
     let problem = JointProblem::new(&scenario.model, &scenario.programs).map_err(refused)?;
     let found = problem.solve(objective, &limits).map_err(refused)?;
+    check(stop)?;
     let groups = groups(scenario, &found);
     let outcomes = scenario.solve_in(&found.cpu, |program| Some(groups[program].0));
     let proof = Proof {

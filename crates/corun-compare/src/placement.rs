@@ -171,8 +171,7 @@ const SEARCHES: [&str; 3] = ["optimal", "optimal-cluster", "worst"];
 pub enum Placer {
     /// A search for the best or the worst, for so many seconds at most.
     Search(Goal, Option<f64>),
-    /// A search for the best placement and clustering together, for so many seconds a group at
-    /// most.
+    /// A search for the best placement and clustering together, for so many seconds at most.
     Joint(Option<f64>),
     /// A policy, with this seed.
     Policy(Chosen, u64),

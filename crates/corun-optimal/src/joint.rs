@@ -7,6 +7,7 @@
 //! subsets, so that the answer is as exact as the clusterings are.
 
 use std::collections::BTreeSet;
+use std::collections::btree_map::{BTreeMap, Entry};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -21,6 +22,8 @@ use crate::modelled::PlacementProblem;
 use crate::objective::{Goal, Objective};
 use crate::partition::{Kind, PartitionError, PartitionObjective, PartitionProblem};
 use crate::placement::Limits;
+use crate::seats::Seats;
+use crate::symmetry::Symmetry;
 
 /// Programs that are placed and clustered at most.
 pub const MOST_JOINT: usize = 16;
@@ -117,6 +120,9 @@ struct Clustered {
     proven: bool,
 }
 
+/// By set of programs, what they have at best on an LLC; none where they do not fit.
+type Table = Vec<Option<Clustered>>;
+
 impl<'p> JointProblem<'p> {
     /// Each program as a whole, with its pages where it runs.
     ///
@@ -142,7 +148,8 @@ impl<'p> JointProblem<'p> {
     }
 
     /// The best placement and clustering by [`Objective::MeanSlowdown`], [`Objective::Stp`] or
-    /// [`Objective::MaxSlowdown`]. The limit of nodes is each group's.
+    /// [`Objective::MaxSlowdown`]. The limit of nodes is each group's;
+    /// groups for which no time is left divide the ways evenly.
     ///
     /// # Errors
     /// [`JointError::Objective`], [`JointError::Stopped`].
@@ -158,15 +165,25 @@ impl<'p> JointProblem<'p> {
             Objective::MaxSlowdown => (PartitionObjective::MaxSlowdown, true),
             Objective::Unfairness => return Err(JointError::Objective),
         };
-        let tables = (0..self.seats.len())
-            .map(|llc| self.table(llc, judge, limits))
-            .collect::<Result<Vec<_>, _>>()?;
+        // LLCs that are mirror images of one another have one table.
+        let machine = self.model.machine();
+        let llcs: Vec<Seats> =
+            (0..self.seats.len()).map(|llc| Seats::of_llc(machine, llc)).collect();
+        let image = Symmetry::of(machine, &llcs, &[]).orbits();
+        let mut own = BTreeMap::new();
+        for &llc in &image {
+            if let Entry::Vacant(place) = own.entry(llc) {
+                let left = limits.time.map(|time| time.saturating_sub(started.elapsed()));
+                place.insert(self.table(llc, judge, &Limits { time: left, ..*limits })?);
+            }
+        }
+        let tables: Vec<&Table> = image.iter().map(|llc| &own[llc]).collect();
         let chosen = divide(&tables, self.programs.len(), worst_counts);
         let mut result = JointResult {
             cpu: vec![0; self.programs.len()],
             clusters: Vec::new(),
-            proven: tables.iter().flatten().flatten().all(|one| one.proven),
-            groups: tables.iter().flatten().flatten().count(),
+            proven: own.values().flatten().flatten().all(|one| one.proven),
+            groups: own.values().flatten().flatten().count(),
             seconds: 0.0,
         };
         for (llc, &set) in chosen.iter().enumerate() {
@@ -184,19 +201,22 @@ impl<'p> JointProblem<'p> {
         Ok(result)
     }
 
-    /// By set of programs, what they have at best on an LLC; none where they do not fit.
+    /// Of an LLC, within the limits' time.
     fn table(
         &self,
         llc: usize,
         judge: PartitionObjective,
         limits: &Limits<'_>,
-    ) -> Result<Vec<Option<Clustered>>, JointError> {
+    ) -> Result<Table, JointError> {
+        let started = Instant::now();
         let fits = |set: &usize| set.count_ones() as usize <= self.seats[llc].len();
         (0..1_usize << self.programs.len())
             .into_par_iter()
             .map(|set| {
-                let found =
-                    (set > 0 && fits(&set)).then(|| self.clustered(llc, set, judge, limits));
+                let found = (set > 0 && fits(&set)).then(|| {
+                    let left = limits.time.map(|time| time.saturating_sub(started.elapsed()));
+                    self.clustered(llc, set, judge, &Limits { time: left, ..*limits })
+                });
                 found.transpose()
             })
             .collect()
@@ -261,7 +281,7 @@ fn members(set: usize) -> Vec<usize> {
 
 /// The set of programs of each LLC for which the costs' sum, or their largest, is least. Of equal
 /// divisions the one whose last LLCs have the lowest sets.
-fn divide(tables: &[Vec<Option<Clustered>>], programs: usize, worst_counts: bool) -> Vec<usize> {
+fn divide(tables: &[&Table], programs: usize, worst_counts: bool) -> Vec<usize> {
     let all = (1_usize << programs) - 1;
     let mut least = vec![f64::INFINITY; all + 1];
     least[0] = 0.0;
