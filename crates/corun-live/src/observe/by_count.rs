@@ -11,9 +11,8 @@ use perf_event::{Clock, Counter, SampleFlag, Sampler};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::counts::{Counted, Counts, Part, builder, cannot_join, together};
-use super::sampling::Increase;
+use super::sampling::{Increase, open_new};
 use crate::events::{Encoding, Event};
-use crate::processes::is_gone;
 use crate::{Followed, Task};
 
 /// The kernel's shortest time between two samples by a clock.
@@ -179,26 +178,15 @@ impl SamplingByCount {
     /// Begins to sample those of these threads that are new. Gives the last error of one that
     /// cannot be sampled though it is there.
     pub fn watch(&mut self, threads: &[Followed]) -> Option<io::Error> {
-        self.uncounted = 0;
-        let mut refused = None;
-        for Followed { facts, .. } in threads {
-            if self.threads.contains_key(&facts.task) {
-                continue;
-            }
+        let open = |tid: u32| {
             let now = monotonic();
-            let open = |group: &Vec<_>| OpenSampler::open(facts.task.tid, group, self.every, now);
-            match self.groups.iter().map(open).collect::<Result<Vec<_>, _>>() {
-                Ok(samplers) => {
-                    self.threads.insert(facts.task, samplers);
-                }
-                // It has ended meanwhile.
-                Err((_, error)) if is_gone(&error) => {}
-                Err((_, error)) => {
-                    self.uncounted += 1;
-                    refused = Some(error);
-                }
-            }
-        }
+            let each = self.groups.iter();
+            each.map(|group| OpenSampler::open(tid, group, self.every, now))
+                .collect::<Result<Vec<_>, _>>()
+                .map_err(|(_, error)| error)
+        };
+        let (uncounted, refused) = open_new(&mut self.threads, threads, open);
+        self.uncounted = uncounted;
         refused
     }
 

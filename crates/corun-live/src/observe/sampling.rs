@@ -118,24 +118,9 @@ impl Sampling {
     /// Begins to count those of these threads that are new. Gives the last error of one that
     /// cannot be counted though it is there.
     pub fn watch(&mut self, threads: &[Followed]) -> Option<io::Error> {
-        self.uncounted = 0;
-        let mut refused = None;
-        for Followed { facts, .. } in threads {
-            if self.threads.contains_key(&facts.task) {
-                continue;
-            }
-            match OpenCounters::open(Counted::Thread(facts.task.tid), &self.groups) {
-                Ok(counters) => {
-                    self.threads.insert(facts.task, counters);
-                }
-                // It has ended meanwhile.
-                Err(error) if is_gone(&error) => {}
-                Err(error) => {
-                    self.uncounted += 1;
-                    refused = Some(error);
-                }
-            }
-        }
+        let open = |tid: u32| OpenCounters::open(Counted::Thread(tid), &self.groups);
+        let (uncounted, refused) = open_new(&mut self.threads, threads, open);
+        self.uncounted = uncounted;
         refused
     }
 
@@ -153,4 +138,32 @@ impl Sampling {
         });
         found
     }
+}
+
+/// Opens what is not open yet of these threads. How many are there and could not be opened, and the
+/// last one's error.
+pub(super) fn open_new<T>(
+    known: &mut BTreeMap<Task, T>,
+    threads: &[Followed],
+    open: impl Fn(u32) -> io::Result<T>,
+) -> (usize, Option<io::Error>) {
+    let mut uncounted = 0;
+    let mut refused = None;
+    for Followed { facts, .. } in threads {
+        if known.contains_key(&facts.task) {
+            continue;
+        }
+        match open(facts.task.tid) {
+            Ok(opened) => {
+                known.insert(facts.task, opened);
+            }
+            // It has ended meanwhile.
+            Err(error) if is_gone(&error) => {}
+            Err(error) => {
+                uncounted += 1;
+                refused = Some(error);
+            }
+        }
+    }
+    (uncounted, refused)
 }

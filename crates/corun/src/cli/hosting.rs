@@ -65,7 +65,7 @@ impl PolicyArgs {
 
 /// Programs to start, as typed: a mix or one command.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct ProgramArgs {
+pub(crate) struct StartArgs {
     /// A mix file: the programs to start
     #[arg(value_name = "MIX", conflicts_with = "command")]
     pub(crate) mix: Option<PathBuf>,
@@ -120,7 +120,7 @@ Examples:
   corun run mix.toml --counters model --duration 30     programs without a command are stood in for")]
 pub(crate) struct RunArgs {
     #[command(flatten)]
-    pub(crate) programs: ProgramArgs,
+    pub(crate) programs: StartArgs,
     #[command(flatten)]
     pub(crate) chosen: PolicyArgs,
     /// Say what would be done, and do nothing

@@ -14,7 +14,7 @@ pub(crate) use arguments::{
     RerecordingArgs, RestoreArgs, SamplingArgs, ShowArgs, StatArgs, StudyCommand, TopologyArgs,
 };
 pub(crate) use hosting::{
-    CheckConfigArgs, CountersName, DaemonArgs, HostArgs, ProgramArgs, RunArgs, StandInArgs,
+    CheckConfigArgs, CountersName, DaemonArgs, HostArgs, RunArgs, StandInArgs, StartArgs,
 };
 pub(crate) use sweeping::SweepArgs;
 pub(crate) use values::{

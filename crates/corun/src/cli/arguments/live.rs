@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::{DocumentFormat, TableFormat, seconds};
-use crate::cli::hosting::{PolicyArgs, ProgramArgs};
+use crate::cli::hosting::{PolicyArgs, StartArgs};
 use crate::cli::values::{
     LineFormat, PerName, confidence, event_count, interval, named, percent, precision,
 };
@@ -52,16 +52,16 @@ Examples:
     --prometheus http://localhost:9090 --query 'db=sum(rate(queries_total[10s]))'")]
 pub(crate) struct AbArgs {
     #[command(flatten)]
-    pub(crate) programs: ProgramArgs,
+    pub(crate) programs: StartArgs,
     #[command(flatten)]
     pub(crate) chosen: PolicyArgs,
     /// A daemon's configuration: its policy over its programs is what is turned on and off
     #[arg(long, value_name = "FILE", required_unless_present_any = ["on", "mix", "command"])]
-    #[arg(conflicts_with_all = ["on", "off", "ProgramArgs", "PolicyArgs"])]
+    #[arg(conflicts_with_all = ["on", "off", "StartArgs", "PolicyArgs"])]
     pub(crate) config: Option<PathBuf>,
     /// A shell command that turns it on
     #[arg(long, value_name = "CMD", requires = "off")]
-    #[arg(conflicts_with_all = ["ProgramArgs", "PolicyArgs"])]
+    #[arg(conflicts_with_all = ["StartArgs", "PolicyArgs"])]
     pub(crate) on: Option<String>,
     /// A shell command that turns it off, and leaves all as it was
     #[arg(long, value_name = "CMD", requires = "on")]

@@ -16,7 +16,7 @@ use corun_profile::{App, Mix};
 use rustix::process::{Pid, Signal, WaitOptions};
 
 pub(in crate::commands) use self::started::Started;
-use crate::cli::ProgramArgs;
+use crate::cli::StartArgs;
 use crate::failure::{Failure, Outcome};
 
 /// How often ended programs are looked for.
@@ -109,7 +109,7 @@ impl Program {
 
     /// What was asked for: the programs of a mix, or the one that was typed. `stand_ins` as in
     /// [`Self::of_mix`].
-    pub(in crate::commands) fn all(asked: &ProgramArgs, stand_ins: bool) -> Outcome<Vec<Self>> {
+    pub(in crate::commands) fn all(asked: &StartArgs, stand_ins: bool) -> Outcome<Vec<Self>> {
         match &asked.mix {
             Some(path) => Self::of_mix(&Mix::load(path)?, stand_ins),
             None if asked.command.is_empty() => Err(Failure::input("no program to start")
