@@ -12,7 +12,7 @@ use self::monitor::{Limits, Monitor, clusters};
 use self::non_work_conserving::{Cluster, Watch, bring, shelter};
 use crate::asymmetry::by_thread::ByThread;
 use crate::asymmetry::policy::{Sharing, SharingPolicy};
-use crate::asymmetry::progress::{Progress, dynamic_weights, of_programs};
+use crate::asymmetry::progress::{Programs, Progress, dynamic_weights};
 use crate::asymmetry::sides::{Sides, is_runnable};
 use crate::asymmetry::speedup::side_of;
 use crate::asymmetry::{AMP_THRESHOLD, Cores, INTERVAL, Side, UNFAIRNESS_FACTOR, milliseconds};
@@ -115,45 +115,39 @@ impl Camps {
     }
 
     /// Each thread's slowdown in the interval.
-    fn monitor(&mut self, view: &View<'_>, cores: &Cores) {
+    fn monitor(&mut self, view: &View<'_>, cores: &Cores, programs: &Programs) {
         let Ground { limits, line_bytes } = self.ground(view.machine, cores);
         let sums = clusters(view, cores, line_bytes);
-        self.align_programs(view);
+        self.align_programs(view, programs);
         for (thread, monitor) in view.threads.iter().zip(self.monitors.values_mut()) {
             let llc = thread.cpu.and_then(|cpu| view.machine.cpu_index(cpu));
             let sum = llc.map_or(0.0, |index| sums[view.machine.cpus()[index].llc]);
             let calm = |btr: f64| btr < limits.low || sum < limits.high;
             let program = self.programs.binary_search_by_key(&thread.process, |one| one.0).ok();
-            let mut program = program.map(|place| &mut self.programs[place].1);
-            monitor.measure(thread, cores, line_bytes, calm, &mut program);
+            let program = program.map(|place| &mut self.programs[place].1);
+            monitor.measure(thread, cores, line_bytes, calm, program);
         }
     }
 
     /// What the interval's time was worth to each thread.
-    fn advance(&mut self, view: &View<'_>) {
+    fn advance(&mut self, view: &View<'_>, programs: &Programs) {
         let monitors = self.monitors.values();
         let mut slowdowns: Vec<f64> = monitors.iter().map(|one| one.slowdown).collect();
-        of_programs(view.threads, &mut slowdowns);
+        programs.share_out(&mut slowdowns);
         let mut speedups: Vec<f64> = monitors.iter().map(|one| one.speedup).collect();
-        of_programs(view.threads, &mut speedups);
+        programs.share_out(&mut speedups);
         let weights = dynamic_weights(view.threads, self.unfairness_factor, &speedups);
         self.progress.advance(view, &slowdowns, &weights);
     }
 
     /// Tables for the processes that have several threads; of the others there are none.
-    fn align_programs(&mut self, view: &View<'_>) {
-        let mut processes: Vec<ProcessId> = view.threads.iter().map(|one| one.process).collect();
-        processes.sort_unstable();
-        let several: Vec<ProcessId> = processes
-            .chunk_by(|a, b| a == b)
-            .filter(|same| same.len() > 1)
-            .map(|same| same[0])
-            .collect();
-        if several.iter().eq(self.programs.iter().map(|(process, _)| process)) {
+    fn align_programs(&mut self, view: &View<'_>, programs: &Programs) {
+        let several = || programs.of_several(view.threads);
+        if several().eq(self.programs.iter().map(|(process, _)| *process)) {
             return;
         }
         let mut known = std::mem::take(&mut self.programs).into_iter().peekable();
-        for process in several {
+        for process in several() {
             while known.next_if(|(one, _)| *one < process).is_some() {}
             let table = known.next_if(|(one, _)| *one == process).map(|(_, table)| table);
             let table = table.unwrap_or_else(|| History::new(self.entries, self.distance));
@@ -285,8 +279,9 @@ impl Sharing for Camps {
     }
 
     fn measure(&mut self, view: &View<'_>, cores: &Cores) {
-        self.monitor(view, cores);
-        self.advance(view);
+        let programs = Programs::of(view.threads);
+        self.monitor(view, cores, &programs);
+        self.advance(view, &programs);
         self.watch_or_not(view, cores);
     }
 

@@ -1,7 +1,7 @@
 //! The performance monitor (thesis, section 4.3.2): each thread's slowdown from its history table, and
 //! whether a cluster of big cores is contended.
 
-use super::history::{Control, History};
+use super::history::{Control, History, Place};
 use crate::asymmetry::speedup::side_of;
 use crate::asymmetry::{Cores, Side};
 use crate::{ThreadView, View};
@@ -92,7 +92,7 @@ impl Monitor {
         cores: &Cores,
         line_bytes: f64,
         calm: impl Fn(f64) -> bool,
-        program: &mut Option<&mut History>,
+        program: Option<&mut History>,
     ) {
         self.btr = btr(thread, line_bytes).unwrap_or(0.0);
         if self.history.is_empty() && side_of(thread, cores) == Some(Side::Small) {
@@ -111,19 +111,22 @@ impl Monitor {
         if self.intervals <= DISCARDED {
             return;
         }
-        let (mut hit, mut inserted) = (false, false);
-        if sample.side == Side::Big && calm(sample.btr) {
-            hit = self.history.record(sample.at, sample.speed);
-            inserted = true;
-            if let (false, Some(program)) = (hit, program.as_deref_mut()) {
-                program.record(sample.at, sample.speed);
+        let mut place = self.history.find(sample.at);
+        let mut hit = place.is_some();
+        let calm = sample.side == Side::Big && calm(sample.btr);
+        if calm {
+            place = Some(self.history.record(place, sample.at, sample.speed));
+            if let (false, Some(program)) = (hit, program) {
+                let found = program.find(sample.at);
+                program.record(found, sample.at, sample.speed);
             }
             self.slowdown = 1.0;
         } else {
-            let own = self.history.alone(sample.at);
-            let alone = own.or_else(|| self.history.copy_from(program.as_deref_mut()?, sample.at));
-            hit |= alone.is_some();
-            self.slowdown = match alone.or(self.history.mean_alone()) {
+            let copied = || self.history.copy_from(program?, sample.at);
+            place = place.or_else(copied);
+            hit = place.is_some();
+            let alone = place.map(|place| self.history.alone(place));
+            self.slowdown = match alone.or_else(|| self.history.mean_alone()) {
                 Some(alone) => (alone / sample.speed).max(1.0),
                 None if sample.side == Side::Small => cores.capacity_ratio,
                 None => 1.0,
@@ -132,19 +135,24 @@ impl Monitor {
         if sample.side == Side::Small {
             self.small.0 += sample.speed;
             self.small.1 += 1;
-            self.history.note_small(sample.at, sample.speed);
+            if let Some(place) = place {
+                self.history.note_small(place, sample.speed);
+            }
         }
         self.hits = self.hits << 1 | u32::from(hit);
-        self.inserted = self.inserted << 1 | u32::from(inserted);
-        self.speedup = self.estimate_speedup(sample.at, cores);
+        self.inserted = self.inserted << 1 | u32::from(calm);
+        self.speedup = self.estimate_speedup(place, cores);
     }
 
     /// Of the phase where both its speeds are known, else the means' (section 4.3.6).
-    fn estimate_speedup(&mut self, at: Control, cores: &Cores) -> f64 {
-        let (sum, count) = self.small;
-        let small = (count > 0).then(|| sum / f64::from(count));
-        let means = self.history.mean_alone().zip(small).map(|(big, small)| big / small);
-        self.history.speedup(at).or(means).unwrap_or(cores.capacity_ratio)
+    fn estimate_speedup(&mut self, place: Option<Place>, cores: &Cores) -> f64 {
+        let of_phase = place.and_then(|place| self.history.speedup(place));
+        let of_means = || {
+            let (sum, count) = self.small;
+            let small = (count > 0).then(|| sum / f64::from(count))?;
+            self.history.mean_alone().map(|big| big / small)
+        };
+        of_phase.or_else(of_means).unwrap_or(cores.capacity_ratio)
     }
 }
 
