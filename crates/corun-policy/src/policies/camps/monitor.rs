@@ -4,12 +4,15 @@
 use super::history::{Control, History, Place};
 use crate::asymmetry::speedup::side_of;
 use crate::asymmetry::{Cores, Side};
-use crate::{ThreadView, View};
+use crate::{Spinning, ThreadView, View};
 
 /// Intervals whose hits are remembered: one second of the thesis's.
 pub(super) const WINDOW: u32 = 20;
 /// Samples after a thread's start that are thrown away, for what is cold then.
 const DISCARDED: u32 = 2;
+/// A sample is thrown away too when more of its CPU time than this was a loop. The thesis looks at the
+/// moment of the sample alone; between two samples a thread may have passed many barriers.
+const SPUN_TOO_MUCH: f64 = 0.1;
 
 /// What is known of a thread.
 #[derive(Debug, Clone)]
@@ -30,6 +33,10 @@ pub(super) struct Monitor {
     btr_on_big: Option<f64>,
     /// The side on which it was left; none where it changed since.
     pub(super) left_on: Option<Side>,
+    /// Does what was counted in the last interval hold too much of a loop in which it waited?
+    pub(super) spins: bool,
+    /// Share of its CPU time in the last interval that it spun away.
+    spun: f64,
     /// Sum and number of its speeds on small cores.
     small: (f64, u32),
 }
@@ -66,6 +73,8 @@ impl Monitor {
             btr: 0.0,
             btr_on_big: None,
             left_on: None,
+            spins: false,
+            spun: 0.0,
             small: (0.0, 0),
         }
     }
@@ -85,7 +94,13 @@ impl Monitor {
         self.inserted & last(window) != 0
     }
 
-    /// Takes in an interval.
+    /// What its CPU time was worth: what it spun away counts as if nothing slowed it down, the rest by
+    /// this slowdown (section 4.3.5).
+    pub(super) fn with_spinning(&self, slowdown: f64) -> f64 {
+        if self.spun > 0.0 { 1.0 / (self.spun + (1.0 - self.spun) / slowdown) } else { slowdown }
+    }
+
+    /// Takes in an interval. `spinning`: what its runtime tells, where it is heeded.
     pub(super) fn measure(
         &mut self,
         thread: &ThreadView,
@@ -93,8 +108,11 @@ impl Monitor {
         line_bytes: f64,
         calm: impl Fn(f64) -> bool,
         program: Option<&mut History>,
+        spinning: Option<Spinning>,
     ) {
         self.btr = btr(thread, line_bytes).unwrap_or(0.0);
+        self.spun = spinning.map_or(0.0, |spinning| spinning.share);
+        self.spins = spinning.is_some_and(|one| one.now || one.share > SPUN_TOO_MUCH);
         if self.history.is_empty() && side_of(thread, cores) == Some(Side::Small) {
             // Nothing is known of it on big cores.
             self.slowdown = cores.capacity_ratio;
@@ -102,6 +120,9 @@ impl Monitor {
         let Some(sample) = sample(thread, cores, line_bytes) else { return };
         if self.left_on != Some(sample.side) {
             // It ran on both sides.
+            return;
+        }
+        if self.spins {
             return;
         }
         self.intervals += 1;

@@ -392,6 +392,84 @@ fn a_latency_sensitive_thread_is_on_small_cores_while_big_ones_may_be_idled() {
     assert!(watched > 3 && idled > 0 && back, "{watched} {idled} {back}");
 }
 
+/// Tells of a thread that it spins, and for how much of its CPU time it did.
+fn spins(thread: &mut ThreadView, now: bool, share: f64) {
+    thread.spinning = Some(crate::Spinning { now, share });
+}
+
+#[test]
+fn what_a_waiting_loop_retires_is_no_sample_and_costs_nobody() {
+    let machine = two_and_four();
+    for heeded in [1.0, 0.0] {
+        let mut threads = running(&machine, 3);
+        let parameters = [("amp-threshold-ms", 1e6), ("spin-notification", heeded)];
+        let mut policy = camps(&machine, &threads, &parameters);
+        let (work, spin_loop) = (at(30.0, 10.0), at(33.0, 33.0));
+        for interval in 1..=6 {
+            for thread in &mut threads {
+                let speed = if thread.id.0 < 2 { 1e9 } else { 0.4e9 };
+                count(thread, speed, 10.0, work);
+                spins(thread, false, 0.0);
+            }
+            if interval > 4 {
+                // Waits on its big core for the thread on a small one.
+                count(&mut threads[0], 3e9, 0.0, spin_loop);
+                spins(&mut threads[0], true, 1.0);
+            }
+            next(&mut policy, &machine, &mut threads, interval);
+        }
+        let history = &mut policy.sharing.monitors.values_mut()[0].history;
+        assert_eq!(alone(history, work), Some(1e9));
+        let polluted = (heeded == 0.0).then_some(3e9);
+        assert_eq!(alone(history, spin_loop), polluted);
+        // 300 ms, all of it progress.
+        assert!((policy.sharing.progress.progress_ms[0] - 300.0).abs() < 1e-9);
+    }
+}
+
+#[test]
+fn half_an_interval_spun_counts_in_full_and_the_rest_by_its_slowdown() {
+    let mut monitor = Monitor::new(22, 2.0);
+    assert_eq!(monitor.with_spinning(3.0), 3.0);
+    let machine = two_and_four();
+    let mut threads = running(&machine, 3);
+    spins(&mut threads[2], false, 0.5);
+    let cores = Cores::of(&machine).unwrap();
+    monitor.measure(&threads[2], &cores, 64.0, |_| true, None, threads[2].spinning);
+    // 1/2 + 1/2 x 1/3 = 2/3 of its time.
+    assert!((monitor.with_spinning(3.0) - 1.5).abs() < 1e-12);
+}
+
+#[test]
+fn a_spinning_thread_does_not_come_to_a_big_core() {
+    let machine = two_and_four();
+    let mut threads = running(&machine, 4);
+    spins(&mut threads[2], true, 1.0);
+    let swapped = |threads: &[ThreadView], heeded: f64| {
+        let mut policy = camps(&machine, threads, &[("spin-notification", heeded)]);
+        policy.sharing.progress.progress_ms = vec![500.0, 490.0, 100.0, 300.0];
+        let view = view_at(&machine, threads, 0);
+        let cores = Cores::of(&machine).unwrap();
+        let mut sides = Sides::new(&view, &cores);
+        policy.sharing.share(&view, &mut sides, true);
+        sides
+            .plan
+            .steps
+            .iter()
+            .filter_map(|step| match step.action {
+                Action::Swap { first, second } => Some((first.0, second.0)),
+                _ => None,
+            })
+            .collect::<Vec<_>>()
+    };
+    // 2 is furthest behind, but it spins: 3 takes the big core of 0, and nobody that of 1.
+    assert_eq!(swapped(&threads, 1.0), [(0, 3)]);
+    assert_eq!(swapped(&threads, 0.0), [(0, 2), (1, 3)]);
+    // Once it works again it is its turn.
+    spins(&mut threads[2], false, 0.4);
+    assert_eq!(swapped(&threads, 1.0), [(0, 2), (1, 3)]);
+}
+
 #[test]
 fn a_thread_that_sleeps_is_not_watched() {
     let machine = two_and_four();
