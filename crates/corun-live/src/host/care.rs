@@ -208,6 +208,7 @@ impl Care {
             allowed: facts.affinity.clone(),
             counters: Counters::default(),
             counted: Default::default(),
+            spinning: None,
             solo: None,
             by_ways: None,
             llc_occupancy_bytes: None,
