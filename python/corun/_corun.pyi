@@ -437,6 +437,12 @@ class Thread:
     def counted(self) -> Counted:
         """What was counted since the thread came."""
     @property
+    def spins_now(self) -> bool | None:
+        """Does it wait for other threads in a loop on its CPU? None where nobody tells."""
+    @property
+    def spin_share(self) -> float | None:
+        """Share of its CPU time since the last interval spent in such a loop, 0 to 1."""
+    @property
     def solo(self) -> SoloFigures | None:
         """Known beforehand from a stored profile, for this machine."""
     @property

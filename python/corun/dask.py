@@ -332,7 +332,8 @@ def _passing_on(
     finally:
         client.unsubscribe_topic(name)
         heard.put(None)
-        thread.join(timeout=CONNECT_S)
+        # It may be telling a worker that is gone, which takes long and matters to nobody any more.
+        thread.join(timeout=LOOK_S)
 
 
 def _place(address: str, question: dict[str, Any]) -> dict[str, Any]:
@@ -352,12 +353,6 @@ def _place(address: str, question: dict[str, Any]) -> dict[str, Any]:
     )
     wanted = ("cpu", "gap", "proven", "solver_seconds")
     return {key: found.document[key] for key in wanted}
-
-
-def _bar(done: int, tasks: int) -> None:
-    if sys.stderr.isatty():
-        end = "\n" if done == tasks else "\r"
-        print(f"{done} of {tasks} tasks", end=end, file=sys.stderr, flush=True)
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -381,7 +376,7 @@ def main(words: Sequence[str] | None = None) -> int:
                 given.out,
                 dask=given.address,
                 batch=given.batch,
-                progress=_bar,
+                progress=True,
             )
         else:
             json.dump(_place(given.address, json.load(sys.stdin)), sys.stdout)

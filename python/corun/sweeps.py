@@ -80,7 +80,8 @@ def sweep(
     batch
         Tasks of one Dask task; None: chosen, so that Dask's own work is small beside them.
     progress
-        Called with the numbers of tasks done and in all, or True for a line on stderr.
+        Called with the numbers of tasks done and in all, or True for a progress bar on stderr where
+        that is a terminal: tqdm's where it is installed, else a line with the numbers.
 
     Raises
     ------
@@ -115,11 +116,9 @@ def _teller(
     if progress is False:
         return None
 
-    def line(done: int, tasks: int) -> None:
-        end = "\n" if done == tasks else "\r"
-        print(f"{done} of {tasks} tasks", end=end, file=sys.stderr, flush=True)
-
-    show = line if progress is True else progress
+    show = _bar(tasks, done) if progress is True else progress
+    if show is None:
+        return None
 
     def tell(more: int) -> None:
         nonlocal done
@@ -127,3 +126,26 @@ def _teller(
         show(done, tasks)
 
     return tell
+
+
+def _bar(tasks: int, done: int) -> Callable[[int, int], None] | None:
+    """Shows how far it is on stderr; None where that is no terminal."""
+    if not sys.stderr.isatty():
+        return None
+    try:
+        from tqdm import tqdm
+    except ImportError:
+
+        def line(done: int, tasks: int) -> None:
+            end = "\n" if done == tasks else "\r"
+            print(f"{done} of {tasks} tasks", end=end, file=sys.stderr, flush=True)
+
+        return line
+    bar = tqdm(total=tasks, initial=done, unit="task", file=sys.stderr)
+
+    def show(done: int, tasks: int) -> None:
+        bar.update(done - bar.n)
+        if done == tasks:
+            bar.close()
+
+    return show

@@ -4,6 +4,7 @@
 //! steps of the policy are marks on a track of their own, with the reason.
 
 use corun_machine::Machine;
+use corun_policy::Nanoseconds;
 use corun_sim::{Placement, RunResult, ThreadRecord};
 use serde_json::{Value, json};
 
@@ -46,10 +47,9 @@ fn add_run(events: &mut Vec<Value>, machine: &Machine, pid: u64, policy: &str, r
             };
             events.push(name("thread_name", tid, &text));
         }
-        let end = record.end.map_or(run.simulated_s, |end| end.as_secs_f64());
+        let end = record.end.unwrap_or(Nanoseconds::from_secs_f64(run.simulated_s));
         for (place, one) in placements.iter().enumerate() {
-            let from = one.at.as_secs_f64();
-            let to = placements.get(place + 1).map_or(end, |next| next.at.as_secs_f64());
+            let to = placements.get(place + 1).map_or(end, |next| next.at);
             let cpu = &machine.cpus()[one.cpu];
             events.push(json!({
                 "ph": "X",
@@ -57,8 +57,8 @@ fn add_run(events: &mut Vec<Value>, machine: &Machine, pid: u64, policy: &str, r
                 "cat": "cpu",
                 "pid": pid,
                 "tid": tid,
-                "ts": micros(from),
-                "dur": micros(to - from),
+                "ts": micros(one.at),
+                "dur": micros(Nanoseconds(to.0.saturating_sub(one.at.0))),
                 "args": {"program": run.apps[record.app].name, "run": record.run, "cpu": cpu.id.0, "llc": cpu.llc, "node": machine.nodes()[cpu.node].os_index},
             }));
         }
@@ -75,7 +75,7 @@ fn add_run(events: &mut Vec<Value>, machine: &Machine, pid: u64, policy: &str, r
             "cat": step.action.kind().name(),
             "pid": pid,
             "tid": 0,
-            "ts": micros(step.at.as_secs_f64()),
+            "ts": micros(step.at),
             "args": {"policy": step.policy, "reason": step.reason},
         }));
     }
@@ -86,12 +86,13 @@ fn track(record: &ThreadRecord) -> u64 {
     1 + record.app as u64 * TRACKS_A_PROGRAM + thread
 }
 
-fn micros(seconds: f64) -> f64 {
-    (seconds * 1e9).round() / 1e3
+fn micros(time: Nanoseconds) -> f64 {
+    time.0 as f64 / 1e3
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
     use std::sync::atomic::AtomicBool;
 
     use corun_model::ModelOptions;
@@ -100,8 +101,7 @@ mod tests {
     use super::*;
     use crate::{Asked, Chosen, Setup};
 
-    #[test]
-    fn every_track_s_slices_follow_one_another_to_the_end() {
+    fn traced() -> (RunResult, Value) {
         let asked = Asked {
             library: None,
             machine: None,
@@ -113,22 +113,86 @@ mod tests {
         };
         let setup = Setup::new(asked).unwrap();
         let run = setup.run(&setup.policies[0], 1, &AtomicBool::new(false)).unwrap();
-        let document = trace_document(setup.model.machine(), &[("dio", &run)]);
+        let runs = [("dio", &run), ("again", &run)];
+        let document = trace_document(setup.model.machine(), &runs);
+        (run, document)
+    }
+
+    /// A time of an event in ns; viewers keep whole ones.
+    fn ns(event: &Value, key: &str) -> u64 {
+        let us = event[key].as_f64().unwrap_or_else(|| panic!("no {key}: {event}"));
+        let whole = (us * 1e3).round();
+        assert!(us >= 0.0 && (us * 1e3 - whole).abs() < 1e-3, "{key}: {event}");
+        whole as u64
+    }
+
+    /// The Trace Event Format's rules for what we write of it: the JSON Object Format, complete events
+    /// (`X`), instant events (`i`) and metadata events (`M`).
+    #[test]
+    fn the_document_keeps_to_the_trace_event_format() {
+        let (run, document) = traced();
+        assert!(["ms", "ns"].contains(&document["displayTimeUnit"].as_str().unwrap()));
+        let events = document["traceEvents"].as_array().unwrap();
+        let (mut named, mut used) = (BTreeSet::new(), BTreeSet::new());
+        let mut slices: BTreeMap<(u64, u64), Vec<(u64, u64)>> = BTreeMap::new();
+        for event in events {
+            let id = |key: &str| event[key].as_u64().unwrap_or_else(|| panic!("{key}: {event}"));
+            let track = (id("pid"), id("tid"));
+            assert!(event["name"].is_string() && event["args"].is_object(), "{event}");
+            match event["ph"].as_str().unwrap() {
+                "M" => {
+                    let kind = event["name"].as_str().unwrap();
+                    assert!(["process_name", "thread_name"].contains(&kind), "{event}");
+                    assert!(event["args"]["name"].is_string(), "{event}");
+                    assert!(event.get("ts").is_none(), "{event}");
+                    assert!(named.insert((kind, track)), "named twice: {event}");
+                }
+                "X" => {
+                    assert!(event["cat"].is_string(), "{event}");
+                    let from = ns(event, "ts");
+                    slices.entry(track).or_default().push((from, from + ns(event, "dur")));
+                    used.insert(track);
+                }
+                "i" => {
+                    assert!(event["cat"].is_string(), "{event}");
+                    assert!(["g", "p", "t"].contains(&event["s"].as_str().unwrap()), "{event}");
+                    assert!(ns(event, "ts") <= (run.simulated_s * 1e9).round() as u64);
+                    used.insert(track);
+                }
+                other => panic!("{other}: {event}"),
+            }
+        }
+        for track in used {
+            assert!(named.contains(&("thread_name", track)), "{track:?} has no name");
+            assert!(named.contains(&("process_name", (track.0, 0))), "{track:?}");
+        }
+        // Complete events of one track nest or follow each other; ours follow, to the nanosecond.
+        assert_eq!(slices.len(), 2 * 3);
+        for of_track in slices.values() {
+            assert!(of_track.windows(2).all(|pair| pair[0].1 <= pair[1].0), "{of_track:?}");
+        }
+    }
+
+    #[test]
+    fn every_track_s_slices_follow_one_another_to_the_end() {
+        let (run, document) = traced();
         let events = document["traceEvents"].as_array().unwrap();
         let slices = |tid: u64| -> Vec<(f64, f64)> {
-            let own = events.iter().filter(|one| one["ph"] == "X" && one["tid"] == tid);
+            let own = events
+                .iter()
+                .filter(|one| one["ph"] == "X" && one["pid"] == 1 && one["tid"] == tid);
             own.map(|one| (one["ts"].as_f64().unwrap(), one["dur"].as_f64().unwrap())).collect()
         };
         for app in 0..3 {
             let own = slices(1 + app * TRACKS_A_PROGRAM);
             assert!(own.len() > 2, "programs start again");
             for pair in own.windows(2) {
-                assert!(pair[0].0 + pair[0].1 <= pair[1].0 + 1e-2, "{pair:?}");
+                assert!(pair[0].0 + pair[0].1 <= pair[1].0 + 1e-3, "{pair:?}");
             }
             let (from, length) = own[own.len() - 1];
             assert!((from + length - run.simulated_s * 1e6).abs() < 1.0);
         }
         let steps = events.iter().filter(|one| one["ph"] == "i").count();
-        assert_eq!(steps, run.log.len());
+        assert_eq!(steps, 2 * run.log.len());
     }
 }

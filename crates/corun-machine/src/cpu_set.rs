@@ -81,18 +81,22 @@ impl CpuSet {
 
     /// Is every CPU of this set in `other`?
     pub fn is_subset(&self, other: &Self) -> bool {
-        self.0.is_subset(&other.0)
+        let (mine, others) = (self.0.as_slice(), other.0.as_slice());
+        let (common, beyond) = mine.split_at(mine.len().min(others.len()));
+        common.iter().zip(others).all(|(mine, others)| mine & !others == 0)
+            && beyond.iter().all(|&mine| mine == 0)
     }
 
     /// Have the two sets no CPU in common?
     pub fn is_disjoint(&self, other: &Self) -> bool {
-        self.0.is_disjoint(&other.0)
+        let (mine, others) = (self.0.as_slice(), other.0.as_slice());
+        mine.iter().zip(others).all(|(mine, others)| mine & others == 0)
     }
 
     /// The CPUs in both sets.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
-        self.iter().filter(|&cpu| other.contains(cpu)).collect()
+        Self(&self.0 & &other.0)
     }
 
     /// The CPUs in either set.
@@ -123,7 +127,10 @@ impl Extend<CpuId> for CpuSet {
 impl PartialEq for CpuSet {
     fn eq(&self, other: &Self) -> bool {
         // Two bit sets may differ in capacity alone.
-        self.0.ones().eq(other.0.ones())
+        let (mine, others) = (self.0.as_slice(), other.0.as_slice());
+        let common = mine.len().min(others.len());
+        mine[..common] == others[..common]
+            && mine[common..].iter().chain(&others[common..]).all(|&block| block == 0)
     }
 }
 

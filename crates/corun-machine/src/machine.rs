@@ -152,6 +152,11 @@ impl Machine {
 
     /// The place of a CPU in [`Machine::cpus`].
     pub fn cpu_index(&self, id: CpuId) -> Option<usize> {
+        // On most machines all numbers are there.
+        let dense = id.0 as usize;
+        if self.cpus.get(dense).is_some_and(|cpu| cpu.id == id) {
+            return Some(dense);
+        }
         self.cpus.binary_search_by_key(&id, |cpu| cpu.id).ok()
     }
 

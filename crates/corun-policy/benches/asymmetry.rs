@@ -75,6 +75,7 @@ fn threads(machine: &Machine) -> Vec<ThreadView> {
         allowed: machine.cpu_set(),
         counters: Counters::default(),
         counted: Counted::default(),
+        spinning: None,
         solo: None,
         by_ways: None,
         llc_occupancy_bytes: None,

@@ -58,6 +58,7 @@ impl Host {
                 llc_misses: Some(0.0),
                 ..Counted::default()
             },
+            spinning: None,
             solo: None,
             by_ways: None,
             llc_occupancy_bytes: None,

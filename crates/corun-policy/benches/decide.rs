@@ -68,6 +68,7 @@ fn threads(machine: &Machine, count: u64) -> Vec<ThreadView> {
                 ..Counters::default()
             },
             counted: Default::default(),
+            spinning: None,
             solo: Some(SoloFigures {
                 llc_mpki: mpki,
                 llc_apki: 2.0 * mpki,

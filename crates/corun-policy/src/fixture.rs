@@ -80,6 +80,7 @@ pub(crate) fn threads(machine: &Machine, solo_mpki: &[Option<f64>]) -> Vec<Threa
             allowed: machine.cpu_set(),
             counters: Counters::default(),
             counted: Default::default(),
+            spinning: None,
             solo: mpki.map(solo),
             by_ways: None,
             llc_occupancy_bytes: None,

@@ -31,7 +31,7 @@ pub use registry::{
 pub use stored::{solo_figures, ways_curve};
 pub use view::{
     Counted, Counters, Nanoseconds, ProcessId, REQUEST_BYTES, Scope, ScopedRate, SoloFigures,
-    ThreadId, ThreadState, ThreadView, View,
+    Spinning, ThreadId, ThreadState, ThreadView, View,
 };
 pub use ways_curve::{WaysCurve, WaysPoint};
 

@@ -75,6 +75,8 @@ pub struct ThreadView {
     /// What was counted since the thread came, up to now; a host that counts at moments of its own
     /// says it of the last of them.
     pub counted: Counted,
+    /// Does it wait for other threads in a loop on its CPU? None where nobody tells its host.
+    pub spinning: Option<Spinning>,
     /// Known beforehand from a stored profile, for this machine.
     pub solo: Option<SoloFigures>,
     /// Its program alone with each number of ways of the LLC it is on, from a stored profile. A host
@@ -84,6 +86,16 @@ pub struct ThreadView {
     pub llc_occupancy_bytes: Option<f64>,
     /// Share of its pages on each NUMA node, in the order of [`Machine::nodes`]; empty: unknown.
     pub pages_by_node: Vec<f64>,
+}
+
+/// What a thread's runtime tells of waiting in a loop (spin notification).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Spinning {
+    /// Does it spin at this moment?
+    pub now: bool,
+    /// Share of its CPU time since the last interval in which it did, 0 to 1. Its counters hold what the
+    /// loop retired.
+    pub share: f64,
 }
 
 /// What a thread is doing.

@@ -74,6 +74,7 @@ fn thread(id: u64, machine: &Machine) -> ThreadView {
         allowed: machine.cpu_set(),
         counters: Counters::default(),
         counted: Default::default(),
+        spinning: None,
         solo: None,
         by_ways: None,
         llc_occupancy_bytes: None,

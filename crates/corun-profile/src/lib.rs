@@ -22,7 +22,9 @@ pub use atomic_file::{check_writable, write_atomically};
 pub use bad_input::{Fault, FileError, Step};
 pub use curve::{CurveError, CurvePoint, MissRateCurve, Reading};
 pub use library::{Library, UnknownProgram};
-pub use mix::{App, Io, MAX_MIX_THREADS, MIX_FILE_VERSION, Method, Mix, MixSource};
+pub use mix::{
+    App, Barrier, Io, MAX_MIX_THREADS, MIX_FILE_VERSION, Method, Mix, MixSource, Waiting,
+};
 pub use profile::{
     InstructionMix, PROFILE_FILE_VERSION, Phase, Profile, ProfileData, TABLE_INSTRUCTIONS,
     check_name,

@@ -131,6 +131,9 @@ pub struct App {
     /// Alternates between running and waiting, where given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub io: Option<Io>,
+    /// Its threads wait for each other every so often, where given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub barrier: Option<Barrier>,
     /// Environment of `cmd`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
@@ -156,6 +159,28 @@ pub struct Io {
     pub cpu_ms: f64,
     /// Length of a wait, in ms.
     pub wait_ms: f64,
+}
+
+/// Where the threads of a program wait for each other.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Barrier {
+    /// Instructions of each thread between two barriers, at least 1000.
+    pub every_instructions: u64,
+    /// How those who come early wait.
+    #[serde(default)]
+    pub waiting: Waiting,
+}
+
+/// How a thread waits for the others of its program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Waiting {
+    /// In a loop on its CPU.
+    #[default]
+    Spin,
+    /// Asleep.
+    Sleep,
 }
 
 impl Mix {
@@ -263,6 +288,7 @@ impl Default for App {
             restart: None,
             instructions: None,
             io: None,
+            barrier: None,
             env: BTreeMap::new(),
         }
     }
@@ -297,6 +323,16 @@ impl App {
             let in_io = |fault: Fault| fault.under(Step::Key("io"));
             Expected::Positive.check("cpu_ms", io.cpu_ms).map_err(in_io)?;
             Expected::Positive.check("wait_ms", io.wait_ms).map_err(in_io)?;
+        }
+        if let Some(barrier) = self.barrier {
+            if barrier.every_instructions < 1000 {
+                let why = format!("found {}, expected at least 1000", barrier.every_instructions);
+                let fault = refused("every_instructions", &why);
+                return Err(fault.under(Step::Key("barrier")));
+            }
+            if self.io.is_some() {
+                return Err(refused("barrier", "found with io, expected one of the two"));
+            }
         }
         Ok(())
     }

@@ -40,6 +40,18 @@ fn the_example_is_read_with_its_defaults() {
 }
 
 #[test]
+fn threads_that_meet_at_barriers_spin_unless_told_otherwise() {
+    let with = |barrier: &str| EXAMPLE.replacen("count = 2", barrier, 1);
+    let spin = Mix::from_toml(&with("barrier = { every_instructions = 5000 }"), "m.toml").unwrap();
+    let expected = Barrier { every_instructions: 5000, waiting: Waiting::Spin };
+    assert_eq!(spin.apps[0].barrier, Some(expected));
+    let text = with("barrier = { every_instructions = 5000, waiting = \"sleep\" }");
+    let sleep = Mix::from_toml(&text, "m.toml").unwrap();
+    assert_eq!(sleep.apps[0].barrier.map(|one| one.waiting), Some(Waiting::Sleep));
+    assert_eq!(Mix::from_toml(&sleep.to_toml(), "m.toml").unwrap(), sleep);
+}
+
+#[test]
 fn bad_mixes_are_refused_with_line_and_field() {
     for (from, to, expected) in [
         ("version = 1", "version = 9", "m.toml:1: version: found 9, expected 1"),
@@ -68,6 +80,21 @@ fn bad_mixes_are_refused_with_line_and_field() {
         ),
         ("wait_ms = 8", "wait_ms = -8", "m.toml:15: app[1].io.wait_ms: found -8, expected a"),
         ("cpu_ms = 2, ", "", "m.toml:15: app[1].io: missing field `cpu_ms`"),
+        (
+            "weight = 0.5",
+            "barrier = { every_instructions = 5000 }",
+            "m.toml:14: app[1].barrier: found with io",
+        ),
+        (
+            "count = 2",
+            "barrier = { every_instructions = 999 }",
+            "m.toml:8: app[0].barrier.every_instructions: found 999, expected at least 1000",
+        ),
+        (
+            "count = 2",
+            "barrier = { every_instructions = 5000, waiting = \"doze\" }",
+            "m.toml:8: app[0].barrier.waiting: unknown variant `doze`, expected `spin` or `sleep`",
+        ),
         ("LANG =", "\"A=B\" =", "m.toml:16: app[1].env: found \"A=B\", expected the name"),
         ("[[app]]", "[app]", "m.toml:"),
     ] {

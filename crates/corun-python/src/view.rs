@@ -119,6 +119,16 @@ impl Thread {
     }
 
     #[getter]
+    fn spins_now(&self) -> Option<bool> {
+        self.own.spinning.map(|spinning| spinning.now)
+    }
+
+    #[getter]
+    fn spin_share(&self) -> Option<f64> {
+        self.own.spinning.map(|spinning| spinning.share)
+    }
+
+    #[getter]
     fn solo(&self) -> Option<SoloFigures> {
         self.own.solo.map(|own| SoloFigures {
             llc_mpki: own.llc_mpki,

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use corun_machine::{CpuSet, Machine};
 use corun_model::{LoadedProgram, Model};
 use corun_policy::Nanoseconds;
-use corun_profile::{Io, Method, Mix};
+use corun_profile::{Barrier, Io, Method, Mix};
 
 use crate::SimError;
+use crate::barrier::LEAST_INSTRUCTIONS;
 
 /// An experiment: programs on a machine, by a method, with a seed.
 #[derive(Debug, Clone)]
@@ -50,6 +51,8 @@ pub struct AppSpec {
     pub instructions: Option<u64>,
     /// Alternates between running and waiting.
     pub io: Option<Io>,
+    /// Its threads wait for each other every so many instructions; none: they never do.
+    pub barrier: Option<Barrier>,
     /// CPUs it may run on; none: all.
     pub may_run_on: Option<CpuSet>,
     /// Its memory in bytes, for the cost of moving it; none: [`Settings::footprint_bytes`].
@@ -71,6 +74,7 @@ impl AppSpec {
             restart: None,
             instructions: None,
             io: None,
+            barrier: None,
             may_run_on: None,
             footprint_bytes: None,
         }
@@ -115,6 +119,15 @@ impl AppSpec {
                 && io.wait_ms < 1e9)
         {
             return wrong("io", format!("{io:?}"), "times of 0.001 ms to 1e9 ms");
+        }
+        if let Some(barrier) = self.barrier {
+            if barrier.every_instructions < LEAST_INSTRUCTIONS {
+                let found = barrier.every_instructions.to_string();
+                return wrong("barrier", found, "at least 1000 instructions");
+            }
+            if self.io.is_some() {
+                return wrong("barrier", "io beside it".to_owned(), "one of the two");
+            }
         }
         if let Some(cpus) = &self.may_run_on
             && (cpus.is_empty() || !cpus.is_subset(&machine.cpu_set()))
@@ -246,6 +259,7 @@ pub fn apps_from_mix(
             restart: app.restart,
             instructions: app.instructions,
             io: app.io,
+            barrier: app.barrier,
             ..AppSpec::new(loaded)
         };
         for copy in 1..=app.count {

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use corun_machine::{CpuSet, Machine};
 use corun_policy::{
     ActionKind, Counted, CounterKind, Counters, Event, Interval, Nanoseconds, Plan, Policy, Scope,
-    ScopedRate, ThreadId, ThreadState, ThreadView, View, WaysCurve, solo_figures, ways_curve,
+    ScopedRate, Spinning, ThreadId, ThreadState, ThreadView, View, WaysCurve, solo_figures,
+    ways_curve,
 };
 
 use crate::SimError;
@@ -48,6 +49,8 @@ struct Seen {
     id: ThreadId,
     totals: Totals,
     counters: Counters,
+    /// Of the interval's CPU time, what was spun away.
+    spin_share: f64,
 }
 
 struct Hosted {
@@ -247,6 +250,7 @@ impl Engine<'_> {
                 id: ThreadId(u64::MAX),
                 totals: Totals::default(),
                 counters: Counters::default(),
+                spin_share: 0.0,
             };
             if hosted.seen.len() <= slot {
                 hosted.seen.push(nobody);
@@ -264,7 +268,10 @@ impl Engine<'_> {
             if thread.mix.is_none() {
                 (counters.l1_accesses_per_s, counters.branches_per_s) = (None, None);
             }
-            hosted.seen[slot] = Seen { id: thread.id, totals: thread.totals, counters };
+            let ran_ns = thread.totals.cpu_ns - before.cpu_ns;
+            let spun_ns = thread.totals.spun_ns - before.spun_ns;
+            let spin_share = spun_ns as f64 / ran_ns.max(1) as f64;
+            hosted.seen[slot] = Seen { id: thread.id, totals: thread.totals, counters, spin_share };
         }
         hosted.last = self.now;
     }
@@ -293,10 +300,12 @@ impl Engine<'_> {
             if !self.is_set(&view.allowed, &thread.allowed) {
                 view.allowed = self.cpu_set(&thread.allowed);
             }
-            view.counters = match seen.get(slot) {
-                Some(seen) if seen.id == thread.id => seen.counters,
-                _ => Counters::default(),
-            };
+            let seen = seen.get(slot).filter(|seen| seen.id == thread.id);
+            view.counters = seen.map_or_else(Counters::default, |seen| seen.counters);
+            view.spinning = Some(Spinning {
+                now: thread.spinning,
+                share: seen.map_or(0.0, |seen| seen.spin_share),
+            });
             view.counted = counted(&thread.counted(self.now));
             let llc = self.machine.cpus()[thread.cpu].llc;
             let part = self.parts.of(llc, thread.id);
@@ -343,6 +352,7 @@ impl Engine<'_> {
             allowed: self.cpu_set(&thread.allowed),
             counters: Counters::default(),
             counted: Default::default(),
+            spinning: None,
             solo: Some(solo_figures(&spec.program)),
             by_ways: None,
             llc_occupancy_bytes: None,

@@ -7,6 +7,7 @@
 
 mod actions;
 mod balance;
+mod barrier;
 mod cache;
 mod caps;
 mod dispatch;

@@ -62,6 +62,8 @@ impl Totals {
         self.retries += other.retries;
         self.l1_accesses += other.l1_accesses;
         self.branches += other.branches;
+        self.spun_ns += other.spun_ns;
+        self.spun_instructions += other.spun_instructions;
     }
 }
 
@@ -107,6 +109,9 @@ impl Engine<'_> {
                     phase: 0,
                     mix: None,
                     done: Done::default(),
+                    since_barrier: Done::default(),
+                    at_barrier: false,
+                    spinning: false,
                     outcome: corun_model::Outcome::default(),
                     clock: 0.0,
                     since: 0,
@@ -177,6 +182,8 @@ impl Engine<'_> {
             thread.phase = phase;
             thread.mix = program.phases[phase].mix;
             thread.done = Done::default();
+            thread.since_barrier = Done::default();
+            (thread.at_barrier, thread.spinning) = (false, false);
             thread.outcome = corun_model::Outcome::default();
             thread.since = self.now;
             thread.totals = Totals::default();
@@ -219,8 +226,9 @@ impl Engine<'_> {
         self.arriving = arriving;
     }
 
-    /// Stretches and bursts that end now.
+    /// Stretches and bursts that end now, and barriers that are reached.
     pub(crate) fn finish_dues(&mut self) {
+        let mut open: Vec<usize> = Vec::new();
         for cpu in 0..self.cpus.len() {
             if self.cpus[cpu].due > self.now {
                 continue;
@@ -229,14 +237,19 @@ impl Engine<'_> {
             self.rates.stale = true;
             let Some(slot) = self.cpus[cpu].running else { continue };
             self.threads[slot].account(self.now);
-            if self.next_stretch(slot) {
-                if self.threads[slot].burst_left == 0 {
-                    self.sleep(slot);
-                }
-            } else {
+            let app = self.threads[slot].app;
+            if !self.next_stretch(slot) {
                 self.end_thread(slot);
+                open.push(app);
+            } else if self.is_at_barrier(slot) {
+                if self.arrive_at_barrier(slot) {
+                    open.push(app);
+                }
+            } else if self.threads[slot].burst_left == 0 {
+                self.sleep(slot);
             }
         }
+        open.into_iter().for_each(|app| self.open_barrier(app));
     }
 
     /// Brings a thread whose stretch is over into the next; false when there is none.

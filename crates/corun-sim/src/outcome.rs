@@ -105,7 +105,8 @@ impl Engine<'_> {
                 mean_completion_s.map(|mean| mean / solo_completion_s)
             }
         };
-        let Totals { cpu_ns, instructions, references, misses, .. } = totals;
+        let Totals { cpu_ns, references, misses, spun_ns, .. } = totals;
+        let instructions = totals.instructions - totals.spun_instructions;
         let cpu_s = cpu_ns as f64 * 1e-9;
         Ok(AppResult {
             name: spec.name.clone(),
@@ -118,6 +119,7 @@ impl Engine<'_> {
             llc_migrations: run.llc_migrations,
             cpu_share: if there_s > 0.0 { cpu_s / there_s / f64::from(spec.threads) } else { 0.0 },
             cpu_s,
+            spin_s: spun_ns as f64 * 1e-9,
             instructions,
             llc_apki: (instructions > 0.0).then(|| 1000.0 * references / instructions),
             llc_mpki: (instructions > 0.0).then(|| 1000.0 * misses / instructions),

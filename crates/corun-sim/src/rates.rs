@@ -8,6 +8,7 @@ use corun_policy::{Nanoseconds, ThreadId};
 use rustc_hash::FxHashMap;
 
 use crate::SimError;
+use crate::barrier::spinning;
 use crate::engine::Engine;
 use crate::error::ActionError;
 use crate::parts::PartId;
@@ -111,9 +112,13 @@ impl Engine<'_> {
             thread.outcome = outcome;
             thread.clock = self.rates.clocks[cpu];
             thread.extrapolated |= outcome.extrapolated;
-            let length = self.apps[thread.app].lengths[thread.stretch];
-            self.cpus[cpu].due = thread.due(self.now, length);
+            let (app, stretch) = (thread.app, thread.stretch);
+            let length = self.apps[app].lengths[stretch];
+            let between_barriers = self.between_barriers(app);
+            let thread = &self.threads[slot];
+            self.cpus[cpu].due = thread.due(self.now, length, between_barriers);
         }
+        self.rate_spinning();
         let Rates { outcomes, place, .. } = &self.rates;
         for part in self.parts.llcs.iter_mut().flat_map(|llc| &mut llc.parts) {
             if part.is_filling() && part.step_end() == NEVER {
@@ -121,6 +126,20 @@ impl Engine<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Gives those who spin the rates of their cores: they are in nobody's way.
+    fn rate_spinning(&mut self) {
+        for cpu in 0..self.rates.rated.len() {
+            let Some((slot, _)) = self.rates.rated[cpu] else { continue };
+            let thread = &mut self.threads[slot];
+            if thread.spinning {
+                thread.account(self.now);
+                let core = &self.machine.core_types()[self.machine.cpus()[cpu].core_type];
+                thread.clock = self.rates.clocks[cpu];
+                thread.outcome = spinning(core, thread.clock);
+            }
+        }
     }
 
     /// Finds CPUs whose running thread changed, and the cache parts that this concerns.
@@ -168,6 +187,7 @@ impl Engine<'_> {
                 for &cpu in &llc.cpus {
                     if let Some((slot, (_, part))) = self.rates.rated[cpu]
                         && part == place
+                        && !self.threads[slot].spinning
                     {
                         let Thread { program, phase, .. } = &self.threads[slot];
                         let (program, phase) = (*program, *phase);
@@ -195,6 +215,9 @@ impl Engine<'_> {
             let Some((slot, part)) = rates.rated[cpu] else { continue };
             let thread = &mut self.threads[slot];
             debug_assert_eq!(thread.state, State::Running);
+            if thread.spinning {
+                continue;
+            }
             let node = self.machine.cpus()[cpu].node;
             let home = *thread.home.get_or_insert(node);
             let Thread { program, phase, .. } = *thread;

@@ -69,7 +69,9 @@ pub struct AppResult {
     pub cpu_share: f64,
     /// CPU time in seconds, all threads and runs together.
     pub cpu_s: f64,
-    /// Instructions retired, all threads and runs together.
+    /// Of it, the time in which threads waited at barriers on a CPU.
+    pub spin_s: f64,
+    /// Instructions retired, all threads and runs together, without those of such waits.
     pub instructions: f64,
     /// LLC references per 1000 instructions over the whole experiment; none without instructions.
     pub llc_apki: Option<f64>,

@@ -5,6 +5,7 @@ use corun_policy::{ProcessId, REQUEST_BYTES, ThreadId};
 use fixedbitset::FixedBitSet;
 use rand_pcg::Pcg64Mcg;
 
+use crate::barrier::SPIN_MIX;
 use crate::timers::NEVER;
 
 /// CPUs by index.
@@ -65,6 +66,10 @@ pub(crate) struct Totals {
     pub(crate) l1_accesses: f64,
     /// As `l1_accesses`.
     pub(crate) branches: f64,
+    /// Of `cpu_ns`, what was spun away.
+    pub(crate) spun_ns: u64,
+    /// Of `instructions`, what was spun away.
+    pub(crate) spun_instructions: f64,
 }
 
 /// A thread of a program. Its slot is used again by the program's next run, its id is not.
@@ -99,6 +104,12 @@ pub(crate) struct Thread {
     /// What the phase's instructions are, where its profile says.
     pub(crate) mix: Option<PhaseMix>,
     pub(crate) done: Done,
+    /// Done since its program's last barrier.
+    pub(crate) since_barrier: Done,
+    /// Has it come to the next one, and waits for others?
+    pub(crate) at_barrier: bool,
+    /// Does it wait on a CPU?
+    pub(crate) spinning: bool,
     /// Its rates now; all 0 when it is not running.
     pub(crate) outcome: Outcome,
     /// Cycles a second now.
@@ -134,7 +145,10 @@ impl Thread {
             return;
         }
         let more = self.progress(ns);
-        self.done.add(more.instructions);
+        if !self.spinning {
+            self.done.add(more.instructions);
+            self.since_barrier.add(more.instructions);
+        }
         self.vruntime += ns as f64 / self.weight;
         if self.burst_left != NEVER {
             self.burst_left = self.burst_left.saturating_sub(ns);
@@ -149,6 +163,9 @@ impl Thread {
         let instructions = rates.instructions_per_s * seconds;
         let cycles = self.clock * seconds;
         let bytes = rates.bytes_per_s * seconds;
+        let mix = if self.spinning { Some(SPIN_MIX) } else { self.mix };
+        let (spun_ns, spun_instructions) =
+            if self.spinning { (ns, instructions) } else { (0, 0.0) };
         Totals {
             cpu_ns: ns,
             instructions,
@@ -158,8 +175,10 @@ impl Thread {
             bytes,
             retries: bytes / REQUEST_BYTES * rates.memory_retries_per_request,
             stall_cycles: cycles * rates.memory_stall_share,
-            l1_accesses: instructions * self.mix.map_or(0.0, |mix| mix.l1_accesses_pki) * 1e-3,
-            branches: instructions * self.mix.map_or(0.0, |mix| mix.branches_pki) * 1e-3,
+            l1_accesses: instructions * mix.map_or(0.0, |mix| mix.l1_accesses_pki) * 1e-3,
+            branches: instructions * mix.map_or(0.0, |mix| mix.branches_pki) * 1e-3,
+            spun_ns,
+            spun_instructions,
         }
     }
 
@@ -172,10 +191,13 @@ impl Thread {
         totals
     }
 
-    /// When it would end a stretch of this length or wait, at its present rates.
-    pub(crate) fn due(&self, now: u64, stretch_length: f64) -> u64 {
-        let left = self.done.left_of(stretch_length).max(0.0);
-        let end = if self.outcome.instructions_per_s > 0.0 {
+    /// When it would end a stretch of this length, come to its program's barrier or wait, at its present
+    /// rates.
+    pub(crate) fn due(&self, now: u64, stretch_length: f64, between_barriers: Option<f64>) -> u64 {
+        let to_barrier = between_barriers.map(|every| self.since_barrier.left_of(every));
+        let left = self.done.left_of(stretch_length).min(to_barrier.unwrap_or(f64::INFINITY));
+        let left = left.max(0.0);
+        let end = if self.outcome.instructions_per_s > 0.0 && !self.spinning {
             let ns = (left / self.outcome.instructions_per_s * 1e9).ceil();
             // Beyond any limit of an experiment; keeps the sum below from overflowing.
             if ns < 1e18 { now + ns as u64 } else { NEVER }

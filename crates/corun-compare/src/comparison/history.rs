@@ -177,6 +177,7 @@ mod tests {
                 llc_migrations: 1,
                 cpu_share: 1.0,
                 cpu_s: 7.0,
+                spin_s: 0.0,
                 instructions: 1e9,
                 llc_apki: None,
                 llc_mpki: None,

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use corun_machine::CpuSet;
 
+use super::members::Members;
 use super::thread_stat::is_gone;
 use super::{Change, Doing, Held, HeldGroup, Refusal};
 use crate::{ActError, Reverted, Roots, Scheduling, Task, facts};
@@ -18,6 +19,8 @@ use crate::{ActError, Reverted, Roots, Scheduling, Task, facts};
 pub(super) struct Cpusets {
     roots: Roots,
     groups: BTreeMap<Arc<str>, Group>,
+    /// Who is in each group, while a plan is prepared.
+    members: Option<Members>,
 }
 
 #[derive(Debug, Clone)]
@@ -33,7 +36,12 @@ struct Group {
 impl Cpusets {
     /// For the machine whose file systems are there.
     pub(super) fn new(roots: &Roots) -> Self {
-        Self { roots: roots.clone(), groups: BTreeMap::new() }
+        Self { roots: roots.clone(), groups: BTreeMap::new(), members: None }
+    }
+
+    /// A plan begins: the threads of each group, and who else is in it, are looked up once in it.
+    pub(super) fn begin_plan(&mut self) {
+        self.members = None;
     }
 
     /// The change that holds a thread's group where the thread is asked to be and the others of
@@ -48,16 +56,13 @@ impl Cpusets {
     ) -> Result<Option<Change>, Refusal> {
         let name = &held_group.name;
         let group = self.group(name)?.clone();
-        let below = format!("{name}/");
-        if held.iter().filter_map(|one| one.group.as_ref()).any(|one| one.name.starts_with(&below))
-        {
-            return Err(Refusal(format!("cgroup {name} has groups with threads below it")));
-        }
-        let is_in = |one: &&Held| one.group.as_ref().is_some_and(|group| group.name == *name);
-        let members: Vec<&Held> = held.iter().filter(is_in).collect();
-        self.check(thread, &group, name, &members, online)?;
-        let others = members.iter().filter(|one| one.id != thread.id);
-        let wanted = others.fold(asked.clone(), |all, one| all.union(&one.allowed));
+        let known = self.members.take().filter(|members| members.are_of(held));
+        let mut members = known.unwrap_or_else(|| Members::new(held));
+        members.catch_up(held);
+        let free = self.is_free(&mut members, thread, &group, name, held, online);
+        let wanted = members.needs(name, thread.id, asked, held);
+        self.members = Some(members);
+        free?;
         let after = wanted.intersection(&group.found).intersection(online);
         if asked.intersection(&group.found).intersection(online).is_empty() {
             let found = &group.found;
@@ -82,21 +87,36 @@ impl Cpusets {
         Ok(place.insert(found))
     }
 
-    /// Nobody in the group may be one who must not be moved.
-    fn check(
+    /// May the group of this thread be touched?
+    fn is_free(
         &self,
+        members: &mut Members,
         thread: &Held,
         group: &Group,
         name: &str,
-        members: &[&Held],
+        held: &[Held],
         online: &CpuSet,
     ) -> Result<(), Refusal> {
+        if members.has_below(name) {
+            return Err(Refusal(format!("cgroup {name} has groups with threads below it")));
+        }
         let task = thread.task;
         let present = group_of(&self.roots, &task)
             .map_err(|error| Refusal(format!("the cgroup of thread {task}: {error}")))?;
         if present.as_deref() != Some(name) {
             return Err(Refusal(format!("thread {task} is no longer in cgroup {name}")));
         }
+        members.verdict(name, held, |threads| self.check(group, name, threads, online))
+    }
+
+    /// Nobody in the group may be one who must not be moved.
+    fn check(
+        &self,
+        group: &Group,
+        name: &str,
+        members: &[&Held],
+        online: &CpuSet,
+    ) -> Result<(), Refusal> {
         if let Some(one) = members.iter().find(|one| one.left_alone) {
             return Err(Refusal(format!(
                 "thread {} of cgroup {name} was changed by somebody else: the group is left alone",
@@ -141,9 +161,11 @@ fn file_of(place: &str, name: &str) -> PathBuf {
     Path::new(place).join(name.trim_start_matches('/')).join("cpuset.cpus")
 }
 
-/// Is it the cpuset of the group of this name?
-pub(crate) fn is_of(file: &Path, name: &str) -> bool {
-    PLACES.iter().any(|place| file == file_of(place, name))
+/// The names of the groups whose cpuset it may be.
+pub(crate) fn names_of(file: &Path) -> impl Iterator<Item = String> + '_ {
+    let folder = file.parent().filter(|_| file.ends_with("cpuset.cpus"));
+    let below = move |place| folder.and_then(|folder| folder.strip_prefix(place).ok());
+    PLACES.iter().filter_map(below).map(|name| format!("/{}", name.display()))
 }
 
 /// The path of the cgroup that governs a thread's CPUs.

@@ -2,6 +2,7 @@ use std::process::{Child, Command};
 
 use corun_machine::CpuId;
 use corun_policy::{Action, Nanoseconds, ThreadId};
+use proptest::prelude::*;
 
 use super::*;
 use crate::act::{Actuator, Placement};
@@ -69,6 +70,7 @@ impl Drop for Contained {
 fn prepared(placement: &mut Placement, held: &[Held], cpus: &str) -> Result<Vec<Change>, String> {
     let machine = corun_machine::preset("xeon-x5365").unwrap();
     let action = Action::Allow { thread: ThreadId(1), cpus: cpus.parse().unwrap() };
+    placement.begin_plan();
     placement.prepare(&action, &machine, held, Nanoseconds(0)).map_err(|refusal| refusal.0)
 }
 
@@ -157,6 +159,20 @@ fn a_group_may_use_what_its_threads_were_sent_to_together() {
     assert_eq!(prepared(&mut placement, &held, "6").unwrap(), change("2-3", "3,6"));
 }
 
+/// Somebody in `box.slice` who is scheduled in real time.
+fn real_time_stranger(roots: &Roots) {
+    let stat = "33 (rt) R 1 1 1 0 -1 0 1 0 0 0 70 30 0 0 20 5 1 0 99 31 40 18 1 1 1 0 0 0 0 0 0 0 0 0 \
+                17 4 50 1 0 0 0 0 1 1 1 1 1 1 1 0\n";
+    let folder = roots.proc.join("33/task/33");
+    std::fs::create_dir_all(&folder).unwrap();
+    for (name, text) in
+        [("stat", stat), ("schedstat", "1 2 3"), ("status", "Cpus_allowed_list:\t0-7\n")]
+    {
+        std::fs::write(folder.join(name), text).unwrap();
+    }
+    std::fs::write(roots.cgroup.join("box.slice/cgroup.threads"), "11\n12\n33\n").unwrap();
+}
+
 #[test]
 fn a_group_with_one_who_must_not_be_moved_is_left_as_it_is() {
     let (_folder, roots) = version_2("0-7\n");
@@ -173,19 +189,85 @@ fn a_group_with_one_who_must_not_be_moved_is_left_as_it_is() {
     assert!(alone.contains("left alone"), "{alone}");
     let below = refused(|held| held.group.as_mut().unwrap().name = "/box.slice/inner".into());
     assert!(below.contains("below it"), "{below}");
-    // A stranger in it who is scheduled in real time.
-    let stat = "33 (rt) R 1 1 1 0 -1 0 1 0 0 0 70 30 0 0 20 5 1 0 99 31 40 18 1 1 1 0 0 0 0 0 0 0 0 0 \
-                17 4 50 1 0 0 0 0 1 1 1 1 1 1 1 0\n";
-    let folder = roots.proc.join("33/task/33");
-    std::fs::create_dir_all(&folder).unwrap();
-    for (name, text) in
-        [("stat", stat), ("schedstat", "1 2 3"), ("status", "Cpus_allowed_list:\t0-7\n")]
-    {
-        std::fs::write(folder.join(name), text).unwrap();
-    }
-    std::fs::write(roots.cgroup.join("box.slice/cgroup.threads"), "11\n12\n33\n").unwrap();
+    real_time_stranger(&roots);
     let real_time = prepared(&mut placement, &both, "2").unwrap_err();
     assert!(real_time.contains("real time"), "{real_time}");
+}
+
+/// What a step on the group must come to, from all that is held: the definition.
+fn wanted_of(held: &[Held], one: usize, asked: &CpuSet) -> CpuSet {
+    let group = &held[one].group.as_ref().unwrap().name;
+    let others = held.iter().filter(|other| {
+        other.id != held[one].id && other.group.as_ref().is_some_and(|own| own.name == *group)
+    });
+    others.fold(asked.clone(), |all, other| all.union(&other.allowed))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// However a plan goes on, counting as it does comes to what looking at everybody would.
+    #[test]
+    fn a_plan_counts_as_it_goes(
+        groups in proptest::collection::vec(proptest::option::of(0u8..3), 1..8),
+        steps in proptest::collection::vec((any::<prop::sample::Index>(), 1u8..=255, any::<bool>()), 0..24),
+    ) {
+        let cpus = |bits: u8| CpuSet::from_iter((0..8).filter(|cpu| bits >> cpu & 1 == 1).map(CpuId));
+        let mut held: Vec<Held> = groups.iter().enumerate().map(|(number, group)| {
+            let group = group.map(|group| HeldGroup {
+                name: format!("/{group}").into(),
+                cpus: cpus(255),
+            });
+            let id = number as u64;
+            let task = Task { pid: 10, tid: 10 + number as u32, start_ticks: 5 };
+            let all = cpus(255);
+            Held {
+                id: ThreadId(id), task, program: "p".into(), may_run_on: all.clone(), allowed: all,
+                cpu: CpuId(0), left_alone: false, group,
+            }
+        }).collect();
+        let mut members = Members::new(&held);
+        for (one, bits, is_sent) in steps {
+            let one = one.index(held.len());
+            let Some(group) = held[one].group.clone() else { continue };
+            let asked = cpus(bits);
+            members.catch_up(&held);
+            let needs = members.needs(&group.name, held[one].id, &asked, &held);
+            prop_assert_eq!(needs, wanted_of(&held, one, &asked));
+            // What is refused leaves the thread where it was.
+            if is_sent {
+                held[one].allowed = asked;
+            }
+        }
+    }
+}
+
+#[test]
+fn a_group_is_looked_at_once_a_plan() {
+    let (_folder, roots) = version_2("0-7\n");
+    let held = [member(&roots, 1), member(&roots, 2)];
+    let machine = corun_machine::preset("xeon-x5365").unwrap();
+    let mut placement = Placement::new(&roots);
+    let mut step = |begins: bool| {
+        if begins {
+            placement.begin_plan();
+        }
+        let action = Action::Allow { thread: ThreadId(1), cpus: "2".parse().unwrap() };
+        placement.prepare(&action, &machine, &held, Nanoseconds(0))
+    };
+    assert_eq!(step(true), Ok(Vec::new()));
+    real_time_stranger(&roots);
+    assert_eq!(step(false), Ok(Vec::new()));
+    assert!(step(true).unwrap_err().0.contains("real time"));
+}
+
+#[test]
+fn a_file_is_the_cpuset_of_its_group_wherever_groups_are() {
+    for (place, name) in [("", "/a/b"), ("unified", "/a"), ("cpuset", "/x.service")] {
+        let file = file_of(place, name);
+        assert!(names_of(&file).any(|one| one == name), "{}", file.display());
+    }
+    assert_eq!(names_of(Path::new("a/cgroup.procs")).count(), 0);
 }
 
 /// A tree of version 2, as files.

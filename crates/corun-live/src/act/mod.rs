@@ -3,6 +3,7 @@
 mod affinity;
 mod change;
 mod cpusets;
+mod members;
 mod nice;
 mod on_paper;
 mod pages;
@@ -17,7 +18,7 @@ use corun_policy::{Action, ActionKind, Nanoseconds, ThreadId};
 
 pub use change::{ActError, Change, Reverted};
 pub(crate) use change::{Doing, Thing};
-pub(crate) use cpusets::{group_of, is_of};
+pub(crate) use cpusets::{group_of, names_of};
 pub use nice::Nice;
 pub use on_paper::OnPaper;
 pub use pages::Pages;
@@ -79,7 +80,8 @@ pub trait Actuator: Send {
     ) -> Result<Vec<Change>, Refusal>;
 
     /// A plan's actions are prepared from now on: what the kernel says to all of them alike may be
-    /// read once.
+    /// read once. Until the next plan `held` has the same threads, and between two actions only
+    /// those that the first of them named are sent elsewhere.
     fn begin_plan(&mut self) {}
 
     /// Changes that became due by time alone, such as a priority that expires.

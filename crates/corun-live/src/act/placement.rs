@@ -48,6 +48,7 @@ impl Actuator for Placement {
 
     fn begin_plan(&mut self) {
         self.online = affinity::online(&self.roots);
+        self.cpusets.begin_plan();
     }
 
     fn prepare(

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use corun_machine::{CpuSet, Machine};
 use corun_policy::{Counted, Counters, Event, Nanoseconds, ProcessId, ThreadId, ThreadView};
 
-use crate::act::{group_of, is_of};
+use crate::act::{group_of, names_of};
 use crate::{
     Change, Followed, Held, HeldGroup, Hold, Observed, Reading, Roots, Scheduling, Target, Task,
     TaskFacts,
@@ -36,6 +36,8 @@ struct Place {
 pub(super) struct Care {
     ids: BTreeMap<Task, ThreadId>,
     processes: BTreeMap<u32, (ProcessId, usize)>,
+    /// By name: the threads of each cgroup that is held.
+    groups: BTreeMap<Arc<str>, BTreeSet<ThreadId>>,
     held: Vec<Held>,
     observed: Vec<Observed>,
     followed: Vec<Followed>,
@@ -54,6 +56,7 @@ impl Care {
         Self {
             ids: BTreeMap::new(),
             processes: BTreeMap::new(),
+            groups: BTreeMap::new(),
             held: Vec::new(),
             observed: Vec::new(),
             followed: Vec::new(),
@@ -90,6 +93,20 @@ impl Care {
 
     pub(super) fn held(&self) -> &[Held] {
         &self.held
+    }
+
+    /// How many entries each list has that has one a thread, and how many processes there are.
+    #[cfg(test)]
+    pub(super) fn sizes(&self) -> ([usize; 6], usize) {
+        let lists = [
+            self.ids.len(),
+            self.held.len(),
+            self.observed.len(),
+            self.followed.len(),
+            self.views.len(),
+            self.places.len(),
+        ];
+        (lists, self.processes.len())
     }
 
     /// Time since the sources were read last, which they are to be now; 0 the first time.
@@ -157,6 +174,9 @@ impl Care {
             None => facts.affinity.clone(),
         };
         self.ids.insert(facts.task, id);
+        if let Some(group) = &group {
+            self.groups.entry(group.name.clone()).or_default().insert(id);
+        }
         self.held.push(Held {
             id,
             task: facts.task,
@@ -188,6 +208,7 @@ impl Care {
             allowed: facts.affinity.clone(),
             counters: Counters::default(),
             counted: Default::default(),
+            spinning: None,
             solo: None,
             by_ways: None,
             llc_occupancy_bytes: None,
@@ -202,9 +223,9 @@ impl Care {
     /// is to be held.
     fn group_of(&self, facts: &TaskFacts) -> HeldGroup {
         let name = group_of(&self.roots, &facts.task).ok().flatten().unwrap_or_default();
-        let mut held = self.held.iter().filter_map(|held| held.group.as_ref());
-        let known = held.find(|group| group.name == name);
-        known.cloned().unwrap_or_else(|| HeldGroup { name, cpus: facts.affinity.clone() })
+        let member = self.groups.get(&name).and_then(BTreeSet::first);
+        let known = member.and_then(|&id| self.held[self.position(id)].group.clone());
+        known.unwrap_or_else(|| HeldGroup { name, cpus: facts.affinity.clone() })
     }
 
     /// A thread is born with its maker's affinity, and in a cgroup with the group's. Where that is
@@ -282,6 +303,15 @@ impl Care {
         for (held, _) in self.held.iter().zip(&stays).filter(|(_, stays)| !**stays) {
             news.events.push(Event::Exited(held.id));
             self.ids.remove(&held.task);
+            let group = held.group.as_ref().map(|group| &group.name);
+            if let Some(name) = group
+                && let Some(members) = self.groups.get_mut(name)
+            {
+                members.remove(&held.id);
+                if members.is_empty() {
+                    self.groups.remove(name);
+                }
+            }
             if let Some((_, threads)) = self.processes.get_mut(&held.task.pid) {
                 *threads -= 1;
                 if *threads == 0 {
@@ -347,30 +377,36 @@ impl Care {
         }
     }
 
+    /// Places of the threads in the cgroups whose cpuset the file may be.
+    fn members(&self, file: &Path) -> Vec<usize> {
+        let groups = names_of(file).filter_map(|name| self.groups.get(name.as_str()));
+        groups.flatten().map(|&id| self.position(id)).collect()
+    }
+
     /// A cgroup is held there now, or shown so where nothing is carried out.
     pub(super) fn group_moved(&mut self, file: &Path, to: &CpuSet, acting: bool) {
-        for (held, place) in self.held.iter_mut().zip(&mut self.places) {
-            if let Some(group) = held.group.as_mut().filter(|group| is_of(file, &group.name)) {
-                group.cpus = to.clone();
-                if acting {
-                    place.expected = to.clone();
-                }
+        for place in self.members(file) {
+            if let Some(group) = &mut self.held[place].group {
+                group.cpus.clone_from(to);
+            }
+            if acting {
+                self.places[place].expected.clone_from(to);
             }
         }
     }
 
     /// A cgroup is where it was, and so are its threads; an empty list is all that it may have.
     pub(super) fn group_was_not_moved(&mut self, file: &Path, before: &str) {
-        for place in 0..self.held.len() {
+        for place in self.members(file) {
             let held = &mut self.held[place];
-            if let Some(group) = held.group.as_mut().filter(|group| is_of(file, &group.name)) {
-                let before = before.parse().ok().filter(|cpus: &CpuSet| !cpus.is_empty());
-                let before = before.unwrap_or_else(|| held.may_run_on.clone());
-                group.cpus = before.clone();
-                held.allowed = before.clone();
-                self.views[place].allowed = before.intersection(&self.online);
-                self.places[place].expected = before;
+            let before = before.parse().ok().filter(|cpus: &CpuSet| !cpus.is_empty());
+            let before = before.unwrap_or_else(|| held.may_run_on.clone());
+            if let Some(group) = &mut held.group {
+                group.cpus.clone_from(&before);
             }
+            held.allowed.clone_from(&before);
+            self.views[place].allowed = before.intersection(&self.online);
+            self.places[place].expected = before;
         }
     }
 
@@ -383,8 +419,8 @@ impl Care {
 
     /// Somebody else changed a cgroup.
     pub(super) fn leave_group_alone(&mut self, file: &Path) {
-        for held in &mut self.held {
-            held.left_alone |= held.group.as_ref().is_some_and(|group| is_of(file, &group.name));
+        for place in self.members(file) {
+            self.held[place].left_alone = true;
         }
     }
 

@@ -132,8 +132,9 @@ impl Host {
             Action::Allow { thread, cpus } => self.care.sent(*thread, cpus),
             Action::Swap { first, second } => {
                 let allowed = |id| {
-                    let thread = self.care.views().iter().find(|thread| thread.id == id);
-                    thread.map(|thread| thread.allowed.clone())
+                    let views = self.care.views();
+                    let place = views.binary_search_by_key(&id, |thread| thread.id).ok()?;
+                    Some(views[place].allowed.clone())
                 };
                 if let (Some(one), Some(other)) = (allowed(*first), allowed(*second)) {
                     self.care.sent(*first, &other);

@@ -1,3 +1,5 @@
+mod storm;
+
 use std::process::{Child, Command};
 use std::sync::Mutex;
 

@@ -1,6 +1,6 @@
 //! What was done to each thing, from the oldest state to the latest.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use corun_machine::CpuSet;
 
@@ -9,6 +9,9 @@ use super::{Restored, in_words};
 use crate::act::thread_stat::still_there;
 use crate::act::{Doing, Thing};
 use crate::{ActError, Change, Reverted, Roots, Task};
+
+/// How often threads are looked for that began held: while some are let go, they may start others.
+const GENERATIONS: usize = 64;
 
 /// All things that were changed. Of each only the oldest state and the latest change are kept: a
 /// thing is in the state after its latest change or, if that one was never made, before it.
@@ -52,13 +55,24 @@ impl Trails {
     pub(crate) fn undo(&self, roots: &Roots, doing: Doing) -> Vec<Restored> {
         let mut restored: Vec<Restored> =
             self.newest_first().into_iter().map(|trail| trail.undo(roots, doing)).collect();
-        let is_known = |task: &Task| self.of.contains_key(&Thing::Affinity(*task));
-        // What they start meanwhile is born free: their parents are let go by now.
-        let heirs = heirs::all(&self.held, roots, self.since_ticks, is_known);
-        restored.extend(heirs.into_iter().map(|change| {
-            let outcome = in_words(change.undone(roots, doing));
-            Restored { change, outcome }
-        }));
+        // What those that plans named start meanwhile is born free: they are let go by now. What was
+        // born held before may have started others until it was let go itself.
+        let mut treated: HashSet<Task> = HashSet::new();
+        for _ in 0..GENERATIONS {
+            let is_known = |task: &Task| {
+                treated.contains(task) || self.of.contains_key(&Thing::Affinity(*task))
+            };
+            let heirs = heirs::all(&self.held, roots, self.since_ticks, is_known);
+            treated.extend(heirs.iter().filter_map(Change::task));
+            let none = heirs.is_empty();
+            restored.extend(heirs.into_iter().map(|change| {
+                let outcome = in_words(change.undone(roots, doing));
+                Restored { change, outcome }
+            }));
+            if none || doing != Doing::Act {
+                break;
+            }
+        }
         restored
     }
 

@@ -10,7 +10,7 @@ use super::bandwidth::peak_mb_per_s;
 use super::fewer::at_most;
 use super::groups::{self, Group, OURS};
 use super::info::bit_usage;
-use super::{ResctrlError, ResctrlInfo, Schemata, SchemataLine};
+use super::{CacheControl, ResctrlError, ResctrlInfo, Schemata, SchemataLine};
 use crate::act::{Actuator, Change, Held, Refusal, held_thread};
 use crate::{Roots, Task};
 
@@ -179,12 +179,13 @@ impl Resctrl {
         Ok(wanted)
     }
 
-    /// The ways of the root group: what lies beyond them somebody has kept for others.
+    /// The ways of the root group: what lies beyond them somebody has kept for others. With code and
+    /// data apart, those that it may use for both.
     fn whole(&self, domain: u32) -> u64 {
-        let root = self.groups.get(&PathBuf::new());
-        let line =
-            |root: &Group| Some(root.schemata.line(&self.info.llc().first()?.resource)?.clone());
-        root.and_then(line).and_then(|line| line.value(domain)).unwrap_or_default()
+        let Some(root) = self.groups.get(&PathBuf::new()) else { return 0 };
+        let line = |cache: &CacheControl| root.schemata.line(&cache.resource)?.value(domain);
+        let masks = self.info.llc().into_iter().map(|cache| line(cache).unwrap_or_default());
+        masks.reduce(|all, mask| all & mask).unwrap_or_default()
     }
 
     fn check_mask(&self, mask: u64, domain: u32) -> Result<(), Refusal> {

@@ -1,6 +1,6 @@
 //! What the kernel keeps and refuses, by Documentation/filesystems/resctrl.rst.
 //!
-//! The texts of `last_cmd_status` are the kernel's own. One level of L3 without code and data
+//! The texts of `last_cmd_status` are the kernel's own. One level of L3, whole or with code and data
 //! apart, bandwidth in percent, monitoring by domain.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,6 +20,10 @@ pub(crate) struct Kernel {
     pub(crate) bandwidth_gran: u64,
     pub(crate) min_bandwidth: u64,
     pub(crate) domains: Vec<u32>,
+    /// Ways that devices use too.
+    pub(crate) shareable_bits: u64,
+    /// `L3`, or `L3CODE` and `L3DATA`.
+    caches: &'static [&'static str],
     /// Do the files of monitoring say that there is no figure?
     pub(crate) unavailable: bool,
     /// Control groups by name; the root's is empty.
@@ -33,7 +37,8 @@ pub(crate) struct Kernel {
 #[derive(Debug, Clone)]
 struct Control {
     mode: Mode,
-    masks: BTreeMap<u32, u64>,
+    /// By cache and domain.
+    masks: BTreeMap<(&'static str, u32), u64>,
     bandwidth: BTreeMap<u32, u64>,
     monitoring: BTreeSet<String>,
 }
@@ -58,6 +63,8 @@ impl Kernel {
             bandwidth_gran: 10,
             min_bandwidth: 10,
             domains: vec![0, 1],
+            shareable_bits: 0,
+            caches: &["L3"],
             unavailable: false,
             groups: BTreeMap::new(),
             tasks: BTreeMap::new(),
@@ -72,6 +79,19 @@ impl Kernel {
         kernel
     }
 
+    /// As though mounted with `cdp`: code and data apart, and half as many groups.
+    pub(crate) fn part_code_and_data(&mut self) {
+        self.caches = &["L3CODE", "L3DATA"];
+        self.num_closids /= 2;
+        let root = self.fresh();
+        self.groups.insert(String::new(), root);
+    }
+
+    /// Each cache in each domain.
+    fn places(&self) -> impl Iterator<Item = (&'static str, u32)> + '_ {
+        self.caches.iter().flat_map(|&cache| self.domains.iter().map(move |&one| (cache, one)))
+    }
+
     /// A thread is born into the root group, or ends.
     pub(crate) fn set_alive(&mut self, tid: u32, is_alive: bool) {
         if is_alive {
@@ -83,10 +103,10 @@ impl Kernel {
 
     fn fresh(&self) -> Control {
         // A new group gets all that no other has for itself alone.
-        let mask = |domain: &u32| (*domain, self.cbm_mask & !self.kept_by_others("", *domain));
+        let mask = |place| (place, self.cbm_mask & !self.kept_by_others("", place));
         Control {
             mode: Mode::Shareable,
-            masks: self.domains.iter().map(mask).collect(),
+            masks: self.places().map(mask).collect(),
             bandwidth: self.domains.iter().map(|domain| (*domain, 100)).collect(),
             monitoring: BTreeSet::new(),
         }
@@ -105,8 +125,11 @@ impl Kernel {
                 names.extend(Self::in_group());
                 names
             }
-            ["info"] => texts(&["L3/", "MB/", "L3_MON/", "last_cmd_status"]),
-            ["info", "L3"] => texts(&[
+            ["info"] => {
+                let caches = self.caches.iter().map(|cache| format!("{cache}/"));
+                caches.chain(texts(&["MB/", "L3_MON/", "last_cmd_status"])).collect()
+            }
+            ["info", cache] if self.caches.contains(cache) => texts(&[
                 "cbm_mask",
                 "min_cbm_bits",
                 "num_closids",
@@ -152,11 +175,15 @@ impl Kernel {
         let parts: Vec<&str> = path.split('/').collect();
         Ok(match parts.as_slice() {
             ["info", "last_cmd_status"] => self.status.clone(),
-            ["info", "L3", "cbm_mask"] => format!("{:x}\n", self.cbm_mask),
-            ["info", "L3", "min_cbm_bits"] => format!("{}\n", self.min_cbm_bits),
+            ["info", cache, _] if cache.starts_with("L3") && !self.is_known(cache) => {
+                return Err(Errno::ENOENT);
+            }
+            ["info", _, "cbm_mask"] => format!("{:x}\n", self.cbm_mask),
+            ["info", _, "min_cbm_bits"] => format!("{}\n", self.min_cbm_bits),
             ["info", _, "num_closids"] => format!("{}\n", self.num_closids),
-            ["info", "L3", "shareable_bits" | "sparse_masks"] => "0\n".to_owned(),
-            ["info", "L3", "bit_usage"] => self.bit_usage(),
+            ["info", _, "shareable_bits"] => format!("{:x}\n", self.shareable_bits),
+            ["info", _, "sparse_masks"] => "0\n".to_owned(),
+            ["info", cache, "bit_usage"] => self.bit_usage(cache),
             ["info", "MB", "bandwidth_gran"] => format!("{}\n", self.bandwidth_gran),
             ["info", "MB", "min_bandwidth"] => format!("{}\n", self.min_bandwidth),
             ["info", "MB", "delay_linear"] => "1\n".to_owned(),
@@ -185,6 +212,11 @@ impl Kernel {
         })
     }
 
+    /// Is it a cache of this kernel, or what is watched?
+    fn is_known(&self, resource: &str) -> bool {
+        self.caches.contains(&resource) || resource == "L3_MON"
+    }
+
     fn control(&self, group: &str) -> Answer<&Control> {
         self.groups.get(group).ok_or(Errno::ENOENT)
     }
@@ -207,29 +239,33 @@ impl Kernel {
 
     fn schemata(&self, group: &str) -> Answer<String> {
         let control = self.control(group)?;
-        let line = |values: &BTreeMap<u32, u64>, hexadecimal: bool| {
-            let one = |(domain, value): (&u32, &u64)| match hexadecimal {
-                true => format!("{domain}={value:03x}"),
-                false => format!("{domain}={value:3}"),
-            };
-            values.iter().map(one).collect::<Vec<_>>().join(";")
-        };
-        let (bandwidth, ways) = (line(&control.bandwidth, false), line(&control.masks, true));
-        Ok(format!("    MB:{bandwidth}\n    L3:{ways}\n"))
+        let amount = |(domain, value): (&u32, &u64)| format!("{domain}={value:3}");
+        let amounts: Vec<String> = control.bandwidth.iter().map(amount).collect();
+        let mut text = format!("    MB:{}\n", amounts.join(";"));
+        for &cache in self.caches {
+            let mask = |domain: &u32| format!("{domain}={:03x}", control.masks[&(cache, *domain)]);
+            let masks: Vec<String> = self.domains.iter().map(mask).collect();
+            text += &format!("{cache:>6}:{}\n", masks.join(";"));
+        }
+        Ok(text)
     }
 
-    fn bit_usage(&self) -> String {
+    fn bit_usage(&self, cache: &str) -> String {
         let usage = |domain: &u32| {
             let has = |mode: Mode, way: u32| {
-                self.groups
-                    .values()
-                    .any(|one| one.mode == mode && one.masks[domain] >> way & 1 == 1)
+                let of = |one: &Control| {
+                    let mut masks = one.masks.iter();
+                    masks.any(|(place, mask)| *place == (cache, *domain) && mask >> way & 1 == 1)
+                };
+                self.groups.values().any(|one| one.mode == mode && of(one))
             };
-            let letter = |way: u32| match () {
-                () if has(Mode::PseudoLocked, way) => 'P',
-                () if has(Mode::Exclusive, way) => 'E',
-                () if has(Mode::Shareable, way) => 'S',
-                () => '0',
+            let letter = |way: u32| match self.shareable_bits >> way & 1 == 1 {
+                _ if has(Mode::PseudoLocked, way) => 'P',
+                _ if has(Mode::Exclusive, way) => 'E',
+                true if has(Mode::Shareable, way) => 'X',
+                true => 'H',
+                false if has(Mode::Shareable, way) => 'S',
+                false => '0',
             };
             let letters: String = (0..self.cbm_mask.count_ones()).rev().map(letter).collect();
             format!("{domain}={letters}")
@@ -238,10 +274,10 @@ impl Kernel {
     }
 
     /// Ways that groups other than this one have for themselves alone.
-    fn kept_by_others(&self, group: &str, domain: u32) -> u64 {
+    fn kept_by_others(&self, group: &str, place: (&'static str, u32)) -> u64 {
         let kept =
             self.groups.iter().filter(|(name, one)| *name != group && one.mode != Mode::Shareable);
-        kept.map(|(_, one)| one.masks[&domain]).fold(0, |all, mask| all | mask)
+        kept.map(|(_, one)| one.masks[&place]).fold(0, |all, mask| all | mask)
     }
 
     /// Refuses, and says why in `last_cmd_status`.
@@ -315,9 +351,12 @@ impl Kernel {
                 }
             };
             match resource.trim() {
-                "L3" => self.set_mask(group, domain, value.trim())?,
                 "MB" => self.set_bandwidth(group, domain, value.trim())?,
                 other => {
+                    if let Some(&cache) = self.caches.iter().find(|&&cache| cache == other) {
+                        self.set_mask(group, (cache, domain), value.trim())?;
+                        continue;
+                    }
                     let why = format!("Unknown or unsupported resource name '{other}'\n");
                     return self.refuse(why, Errno::EINVAL);
                 }
@@ -326,7 +365,7 @@ impl Kernel {
         Ok(())
     }
 
-    fn set_mask(&mut self, group: &str, domain: u32, text: &str) -> Answer {
+    fn set_mask(&mut self, group: &str, place: (&'static str, u32), text: &str) -> Answer {
         let Ok(mask) = u64::from_str_radix(text, 16) else {
             return self.refuse(format!("Non-hex character in the mask {text}\n"), Errno::EINVAL);
         };
@@ -341,15 +380,15 @@ impl Kernel {
             let why = format!("Need at least {} bits in the mask\n", self.min_cbm_bits);
             return self.refuse(why, Errno::EINVAL);
         }
-        if mask & self.kept_by_others(group, domain) != 0 {
+        if mask & self.kept_by_others(group, place) != 0 {
             return self.refuse("Overlaps with exclusive group\n", Errno::EINVAL);
         }
         let exclusive = self.control(group)?.mode == Mode::Exclusive;
         let others = self.groups.iter().filter(|(name, _)| *name != group);
-        if exclusive && others.into_iter().any(|(_, one)| one.masks[&domain] & mask != 0) {
+        if exclusive && others.into_iter().any(|(_, one)| one.masks[&place] & mask != 0) {
             return self.refuse("Overlaps with other group\n", Errno::EINVAL);
         }
-        self.groups.get_mut(group).ok_or(Errno::ENOENT)?.masks.insert(domain, mask);
+        self.groups.get_mut(group).ok_or(Errno::ENOENT)?.masks.insert(place, mask);
         Ok(())
     }
 
@@ -382,8 +421,12 @@ impl Kernel {
             }
             let others = self.groups.iter().filter(|(name, _)| *name != group);
             let overlaps = |one: &Control| {
-                control.masks.iter().any(|(domain, mask)| one.masks[domain] & mask != 0)
+                control.masks.iter().any(|(place, mask)| one.masks[place] & mask != 0)
             };
+            // What devices use is nobody's for himself alone.
+            if control.masks.values().any(|mask| mask & self.shareable_bits != 0) {
+                return self.refuse("Schemata overlaps\n", Errno::EINVAL);
+            }
             if others.into_iter().any(|(_, one)| overlaps(one)) {
                 return self.refuse("Schemata overlaps\n", Errno::EINVAL);
             }

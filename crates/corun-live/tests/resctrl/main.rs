@@ -1,6 +1,7 @@
 //! resctrl driven against a file system that keeps the kernel's documented rules.
 
 mod kernel;
+mod kinds;
 mod mount;
 mod online;
 

@@ -7,6 +7,7 @@ use corun_machine::Machine;
 
 use super::amp_threshold_ms;
 use super::by_thread::ByThread;
+use super::sides::is_runnable;
 use crate::{Nanoseconds, ProcessId, ThreadId, ThreadView, View};
 
 /// A thread's account.
@@ -128,17 +129,41 @@ pub(crate) fn there_and_back_ms(threshold_ms: f64, slowdown: f64) -> f64 {
     2.0 * threshold_ms / (1.0 - 1.0 / slowdown)
 }
 
-/// Slowdowns of whole programs: what one big core would do for a thread, divided by the program's
-/// runnable threads (section 4.3.5).
-pub(crate) fn of_programs(threads: &[ThreadView], values: &mut [f64]) {
-    let runnable = |thread: &&ThreadView| super::sides::is_runnable(thread);
-    let mut processes: Vec<ProcessId> =
-        threads.iter().filter(runnable).map(|thread| thread.process).collect();
-    processes.sort_unstable();
-    for (thread, value) in threads.iter().zip(values) {
-        let first = processes.partition_point(|&process| process < thread.process);
-        let count = processes[first..].partition_point(|&process| process == thread.process);
-        *value = 1.0 + (*value - 1.0) / count.max(1) as f64;
+/// Which threads are of one program.
+#[derive(Debug)]
+pub(crate) struct Programs {
+    /// Indices of threads, program by program.
+    order: Vec<usize>,
+    /// By thread, how many threads of its program are runnable, at least 1.
+    runnable: Vec<f64>,
+}
+
+impl Programs {
+    pub(crate) fn of(threads: &[ThreadView]) -> Self {
+        let mut order: Vec<usize> = (0..threads.len()).collect();
+        order.sort_by_key(|&one| threads[one].process);
+        let mut runnable = vec![1.0; threads.len()];
+        for same in order.chunk_by(|&a, &b| threads[a].process == threads[b].process) {
+            let count = same.iter().filter(|&&one| is_runnable(&threads[one])).count();
+            same.iter().for_each(|&one| runnable[one] = count.max(1) as f64);
+        }
+        Self { order, runnable }
+    }
+
+    /// The processes with several threads, in ascending order.
+    pub(crate) fn of_several(&self, threads: &[ThreadView]) -> impl Iterator<Item = ProcessId> {
+        self.order
+            .chunk_by(|&a, &b| threads[a].process == threads[b].process)
+            .filter(|same| same.len() > 1)
+            .map(|same| threads[same[0]].process)
+    }
+
+    /// Slowdowns of whole programs: what one big core would do for a thread, divided by the program's
+    /// runnable threads (section 4.3.5).
+    pub(crate) fn share_out(&self, values: &mut [f64]) {
+        for (value, runnable) in values.iter_mut().zip(&self.runnable) {
+            *value = 1.0 + (*value - 1.0) / runnable;
+        }
     }
 }
 

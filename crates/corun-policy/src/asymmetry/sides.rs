@@ -92,7 +92,13 @@ impl<'a> Sides<'a> {
     }
 
     /// Holds a thread on these CPUs, which are all of one side.
-    pub(crate) fn hold(&mut self, thread: usize, side: Side, cpus: CpuSet, why: String) {
+    pub(crate) fn hold(
+        &mut self,
+        thread: usize,
+        side: Side,
+        cpus: CpuSet,
+        why: impl FnOnce() -> String,
+    ) {
         let one = &self.threads[thread];
         if is_runnable(one) {
             if let Some(before) = self.side[thread] {
@@ -103,7 +109,7 @@ impl<'a> Sides<'a> {
         self.side[thread] = Some(side);
         self.moved[thread] = true;
         if one.allowed != cpus {
-            self.plan.push(Action::Allow { thread: one.id, cpus }, why);
+            self.plan.push(Action::Allow { thread: one.id, cpus }, why());
         }
     }
 
@@ -114,7 +120,7 @@ impl<'a> Sides<'a> {
 
     pub(crate) fn put(&mut self, thread: usize, side: Side, why: String) {
         let cpus = self.place(thread, side);
-        self.hold(thread, side, cpus, why);
+        self.hold(thread, side, cpus, || why);
     }
 
     /// Two threads of different sides change places.
@@ -129,8 +135,8 @@ impl<'a> Sides<'a> {
                 // Both are runnable, so the sides' numbers stay.
             }
         } else {
-            self.hold(big, Side::Small, to_small, why.clone());
-            self.hold(small, Side::Big, to_big, why);
+            self.hold(big, Side::Small, to_small, || why.clone());
+            self.hold(small, Side::Big, to_big, || why);
         }
     }
 
@@ -193,10 +199,14 @@ impl<'a> Sides<'a> {
             else {
                 continue;
             };
+            let one = &self.threads[thread];
+            let all = self.cores.cpus(side);
+            if all.is_subset(&one.may_run_on) && one.allowed == *all {
+                continue;
+            }
             let cpus = self.place(thread, side);
-            if self.threads[thread].allowed != cpus {
-                let why =
-                    format!("{}: all {} cores again", self.threads[thread].program, side.words());
+            if one.allowed != cpus {
+                let why = || format!("{}: all {} cores again", one.program, side.words());
                 self.hold(thread, side, cpus, why);
             }
         }

@@ -1,7 +1,7 @@
 use corun_machine::{CpuId, CpuSet, Machine, MachineSpec, preset};
 use proptest::prelude::*;
 
-use super::progress::{Progress, dynamic_weights, of_programs, there_and_back_ms};
+use super::progress::{Programs, Progress, dynamic_weights, there_and_back_ms};
 use super::sides::Sides;
 use super::*;
 use crate::{Action, Event, Plan, ThreadState, ThreadView, View, build, fixture, registry};
@@ -176,7 +176,7 @@ fn a_program_gains_by_one_big_core_as_much_less_as_it_has_threads() {
     }
     threads[4].state = ThreadState::Sleeping;
     let mut slowdowns = [3.0; 5];
-    of_programs(&threads, &mut slowdowns);
+    Programs::of(&threads).share_out(&mut slowdowns);
     // Three of the second program's four threads are runnable: 1 + 2 / 3.
     for (found, expected) in slowdowns.iter().zip([3.0, 5.0 / 3.0, 5.0 / 3.0]) {
         assert!((found - expected).abs() < 1e-12, "{slowdowns:?}");

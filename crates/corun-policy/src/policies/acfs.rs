@@ -3,7 +3,7 @@
 //! 4.2, 4.3.3 and 4.3.6).
 
 use crate::asymmetry::policy::{Sharing, SharingPolicy};
-use crate::asymmetry::progress::{Progress, dynamic_weights, of_programs};
+use crate::asymmetry::progress::{Programs, Progress, dynamic_weights};
 use crate::asymmetry::sides::Sides;
 use crate::asymmetry::speedup::{COUNTERS, IDEAL, Speedups, side_of};
 use crate::asymmetry::{AMP_THRESHOLD, Cores, INTERVAL, Side, UNFAIRNESS_FACTOR};
@@ -56,7 +56,7 @@ impl Sharing for Acfs {
     fn measure(&mut self, view: &View<'_>, cores: &Cores) {
         self.speedups.measure(view, cores);
         let mut factors = self.speedups.factors.clone();
-        of_programs(view.threads, &mut factors);
+        Programs::of(view.threads).share_out(&mut factors);
         let weights = dynamic_weights(view.threads, self.unfairness_factor, &factors);
         for (thread, factor) in view.threads.iter().zip(&mut factors) {
             if side_of(thread, cores) != Some(Side::Small) {

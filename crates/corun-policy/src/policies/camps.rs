@@ -12,7 +12,7 @@ use self::monitor::{Limits, Monitor, clusters};
 use self::non_work_conserving::{Cluster, Watch, bring, shelter};
 use crate::asymmetry::by_thread::ByThread;
 use crate::asymmetry::policy::{Sharing, SharingPolicy};
-use crate::asymmetry::progress::{Progress, dynamic_weights, of_programs};
+use crate::asymmetry::progress::{Programs, Progress, dynamic_weights};
 use crate::asymmetry::sides::{Sides, is_runnable};
 use crate::asymmetry::speedup::side_of;
 use crate::asymmetry::{AMP_THRESHOLD, Cores, INTERVAL, Side, UNFAIRNESS_FACTOR, milliseconds};
@@ -47,12 +47,20 @@ const IDLING: Parameter = Parameter {
     summary: "1: hold big cores idle where a thread is never seen without contention; 0: never",
 };
 
+const SPINNING: Parameter = Parameter {
+    name: "spin-notification",
+    default: 1.0,
+    min: 0.0,
+    max: 1.0,
+    summary: "1: heed threads that are told to wait in a loop, where the host tells; 0: take the loop for work",
+};
+
 /// The line in the registry.
 pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: Camps::NAME,
     summary: "shares big cores so that threads progress alike, with contention counted in",
     source: "García García, thesis UCM 2021, section 4.3 (equations 4.1 to 4.4, algorithm 4.1)",
-    parameters: &[INTERVAL, AMP_THRESHOLD, UNFAIRNESS_FACTOR, ENTRIES, DISTANCE, IDLING],
+    parameters: &[INTERVAL, AMP_THRESHOLD, UNFAIRNESS_FACTOR, ENTRIES, DISTANCE, IDLING, SPINNING],
     build: Build::Policy(|options: &BuildOptions| {
         Box::new(SharingPolicy::new(options, Camps::new(options)))
     }),
@@ -86,6 +94,7 @@ struct Camps {
     entries: usize,
     distance: f64,
     idling: bool,
+    heeds_spinning: bool,
     ground: Option<Ground>,
     monitors: ByThread<Monitor>,
     progress: Progress,
@@ -102,6 +111,7 @@ impl Camps {
             entries: options.value(&ENTRIES) as usize,
             distance: options.value(&DISTANCE),
             idling: options.value(&IDLING) >= 0.5,
+            heeds_spinning: options.value(&SPINNING) >= 0.5,
             ground: None,
             monitors: ByThread::default(),
             progress: Progress::new(options.value(&AMP_THRESHOLD)),
@@ -115,45 +125,43 @@ impl Camps {
     }
 
     /// Each thread's slowdown in the interval.
-    fn monitor(&mut self, view: &View<'_>, cores: &Cores) {
+    fn monitor(&mut self, view: &View<'_>, cores: &Cores, programs: &Programs) {
         let Ground { limits, line_bytes } = self.ground(view.machine, cores);
         let sums = clusters(view, cores, line_bytes);
-        self.align_programs(view);
+        self.align_programs(view, programs);
         for (thread, monitor) in view.threads.iter().zip(self.monitors.values_mut()) {
             let llc = thread.cpu.and_then(|cpu| view.machine.cpu_index(cpu));
             let sum = llc.map_or(0.0, |index| sums[view.machine.cpus()[index].llc]);
             let calm = |btr: f64| btr < limits.low || sum < limits.high;
             let program = self.programs.binary_search_by_key(&thread.process, |one| one.0).ok();
-            let mut program = program.map(|place| &mut self.programs[place].1);
-            monitor.measure(thread, cores, line_bytes, calm, &mut program);
+            let program = program.map(|place| &mut self.programs[place].1);
+            let spinning = thread.spinning.filter(|_| self.heeds_spinning);
+            monitor.measure(thread, cores, line_bytes, calm, program, spinning);
         }
     }
 
     /// What the interval's time was worth to each thread.
-    fn advance(&mut self, view: &View<'_>) {
+    fn advance(&mut self, view: &View<'_>, programs: &Programs) {
         let monitors = self.monitors.values();
         let mut slowdowns: Vec<f64> = monitors.iter().map(|one| one.slowdown).collect();
-        of_programs(view.threads, &mut slowdowns);
+        programs.share_out(&mut slowdowns);
+        for (slowdown, monitor) in slowdowns.iter_mut().zip(self.monitors.values()) {
+            *slowdown = monitor.with_spinning(*slowdown);
+        }
         let mut speedups: Vec<f64> = monitors.iter().map(|one| one.speedup).collect();
-        of_programs(view.threads, &mut speedups);
+        programs.share_out(&mut speedups);
         let weights = dynamic_weights(view.threads, self.unfairness_factor, &speedups);
         self.progress.advance(view, &slowdowns, &weights);
     }
 
     /// Tables for the processes that have several threads; of the others there are none.
-    fn align_programs(&mut self, view: &View<'_>) {
-        let mut processes: Vec<ProcessId> = view.threads.iter().map(|one| one.process).collect();
-        processes.sort_unstable();
-        let several: Vec<ProcessId> = processes
-            .chunk_by(|a, b| a == b)
-            .filter(|same| same.len() > 1)
-            .map(|same| same[0])
-            .collect();
-        if several.iter().eq(self.programs.iter().map(|(process, _)| process)) {
+    fn align_programs(&mut self, view: &View<'_>, programs: &Programs) {
+        let several = || programs.of_several(view.threads);
+        if several().eq(self.programs.iter().map(|(process, _)| *process)) {
             return;
         }
         let mut known = std::mem::take(&mut self.programs).into_iter().peekable();
-        for process in several {
+        for process in several() {
             while known.next_if(|(one, _)| *one < process).is_some() {}
             let table = known.next_if(|(one, _)| *one == process).map(|(_, table)| table);
             let table = table.unwrap_or_else(|| History::new(self.entries, self.distance));
@@ -181,8 +189,11 @@ impl Camps {
             let thread = &view.threads[place];
             let both = !thread.may_run_on.is_disjoint(&cores.big)
                 && !thread.may_run_on.is_disjoint(&cores.small);
-            (both && is_runnable(thread) && Watch::asks(monitor, ahead_ms, threshold_ms))
-                .then(|| Watch::new(thread.id, monitor))
+            (both
+                && is_runnable(thread)
+                && !monitor.spins
+                && Watch::asks(monitor, ahead_ms, threshold_ms))
+            .then(|| Watch::new(thread.id, monitor))
         };
         self.watch = self.monitors.values().iter().enumerate().find_map(asks);
     }
@@ -230,6 +241,17 @@ impl Camps {
             drawn = after(chosen);
             chosen
         });
+    }
+}
+
+/// Who spins on a small core does not come to a big one for it (section 4.3.5).
+fn keep_spinning_off(sides: &mut Sides<'_>) {
+    let threads = sides.threads;
+    for (place, thread) in threads.iter().enumerate() {
+        let spins = thread.spinning.is_some_and(|spinning| spinning.now);
+        if spins && sides.side(place) == Some(Side::Small) {
+            sides.keep(place);
+        }
     }
 }
 
@@ -285,8 +307,9 @@ impl Sharing for Camps {
     }
 
     fn measure(&mut self, view: &View<'_>, cores: &Cores) {
-        self.monitor(view, cores);
-        self.advance(view);
+        let programs = Programs::of(view.threads);
+        self.monitor(view, cores, &programs);
+        self.advance(view, &programs);
         self.watch_or_not(view, cores);
     }
 
@@ -301,6 +324,9 @@ impl Sharing for Camps {
     fn reserve(&self, sides: &mut Sides<'_>) {
         if let Some(watch) = self.watch {
             shelter(sides, watch.thread);
+        }
+        if self.heeds_spinning {
+            keep_spinning_off(sides);
         }
     }
 

@@ -2,7 +2,7 @@
 //! et al., as García García describes it in his thesis, UCM 2021, section 4.4.4).
 
 use crate::asymmetry::policy::{Sharing, SharingPolicy};
-use crate::asymmetry::progress::of_programs;
+use crate::asymmetry::progress::Programs;
 use crate::asymmetry::sides::Sides;
 use crate::asymmetry::speedup::{COUNTERS, IDEAL, Speedups};
 use crate::asymmetry::{Cores, INTERVAL, Side};
@@ -59,7 +59,7 @@ impl Sharing for HighSpeedup {
 
     fn claims(&self, view: &View<'_>) -> Vec<f64> {
         let mut factors = self.speedups.factors.clone();
-        of_programs(view.threads, &mut factors);
+        Programs::of(view.threads).share_out(&mut factors);
         factors
     }
 

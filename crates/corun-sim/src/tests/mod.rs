@@ -1,5 +1,6 @@
 //! Tests of the simulator as a whole.
 
+mod barriers;
 mod fixture;
 mod host;
 mod mix;

@@ -20,105 +20,149 @@ impl Control {
 
 #[derive(Debug, Clone, Copy)]
 struct Phase {
-    at: Control,
     /// Running average of instructions a second in low contention on a big core.
     alone: f64,
     samples: u32,
     /// The most instructions a second on a small core.
     most_small: Option<f64>,
-    /// When it was last met, in samples of the table.
-    met: u64,
 }
 
-/// The table.
+/// The table. What is looked through at every sample stands in columns of its own, so that the look is a
+/// few vector instructions.
 #[derive(Debug, Clone)]
 pub(super) struct History {
-    entries: Vec<Phase>,
+    l1_percent: Vec<f64>,
+    branch_percent: Vec<f64>,
+    /// When each phase was last met, in samples of the table.
+    met: Vec<u64>,
+    phases: Vec<Phase>,
+    /// The mean over the phases' samples, once somebody asked.
+    mean_alone: Option<f64>,
     capacity: usize,
     distance: f64,
     clock: u64,
 }
 
+/// A phase's place in its table, until a phase comes into it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place(usize);
+
+/// So many distances are computed side by side.
+const LANES: usize = 4;
+
 impl History {
     /// A table for at most so many phases; samples nearer than `distance` are of one phase.
     pub(super) fn new(capacity: usize, distance: f64) -> Self {
-        Self { entries: Vec::new(), capacity, distance, clock: 0 }
+        Self {
+            l1_percent: Vec::new(),
+            branch_percent: Vec::new(),
+            met: Vec::new(),
+            phases: Vec::new(),
+            mean_alone: None,
+            capacity,
+            distance,
+            clock: 0,
+        }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        self.phases.is_empty()
     }
 
-    /// The nearest phase that is near enough.
-    fn find(&mut self, at: Control) -> Option<usize> {
+    /// The nearest phase that is near enough, the first of equals; it counts as met.
+    pub(super) fn find(&mut self, at: Control) -> Option<Place> {
         self.clock += 1;
-        let mut best: Option<(usize, f64)> = None;
-        for (place, phase) in self.entries.iter().enumerate() {
-            let distance = phase.at.distance(at);
-            if distance <= self.distance && best.is_none_or(|(_, least)| distance < least) {
-                best = Some((place, distance));
+        let least = self.least_distance(at);
+        if least > self.distance {
+            return None;
+        }
+        let place = (0..self.phases.len()).find(|&place| self.at(place).distance(at) == least)?;
+        self.met[place] = self.clock;
+        Some(Place(place))
+    }
+
+    fn at(&self, place: usize) -> Control {
+        Control { l1_percent: self.l1_percent[place], branch_percent: self.branch_percent[place] }
+    }
+
+    fn least_distance(&self, at: Control) -> f64 {
+        let mut least = [f64::INFINITY; LANES];
+        let (l1_of_four, l1_rest) = self.l1_percent.as_chunks::<LANES>();
+        let (branch_of_four, branch_rest) = self.branch_percent.as_chunks::<LANES>();
+        for (l1, branch) in l1_of_four.iter().zip(branch_of_four) {
+            for lane in 0..LANES {
+                let phase = Control { l1_percent: l1[lane], branch_percent: branch[lane] };
+                let distance = phase.distance(at);
+                least[lane] = if distance < least[lane] { distance } else { least[lane] };
             }
         }
-        let (place, _) = best?;
-        self.entries[place].met = self.clock;
-        Some(place)
+        let rest = l1_rest.iter().zip(branch_rest).map(|(&l1_percent, &branch_percent)| {
+            Control { l1_percent, branch_percent }.distance(at)
+        });
+        rest.chain(least).fold(f64::INFINITY, f64::min)
     }
 
-    /// A sample in low contention on a big core. Was its phase known?
-    pub(super) fn record(&mut self, at: Control, speed: f64) -> bool {
-        if let Some(place) = self.find(at) {
-            let phase = &mut self.entries[place];
-            phase.samples += 1;
-            phase.alone += (speed - phase.alone) / f64::from(phase.samples);
-            return true;
-        }
-        self.insert(Phase { at, alone: speed, samples: 1, most_small: None, met: self.clock });
-        false
+    /// A sample in low contention on a big core, of the phase found for it. Where it is now.
+    pub(super) fn record(&mut self, found: Option<Place>, at: Control, speed: f64) -> Place {
+        let Some(place) = found else {
+            return self.insert(at, Phase { alone: speed, samples: 1, most_small: None });
+        };
+        let phase = &mut self.phases[place.0];
+        phase.samples += 1;
+        phase.alone += (speed - phase.alone) / f64::from(phase.samples);
+        self.mean_alone = None;
+        place
     }
 
     /// When the table is full, the phase that was met longest ago makes room.
-    fn insert(&mut self, phase: Phase) {
-        if self.entries.len() >= self.capacity {
-            let oldest = (0..self.entries.len()).min_by_key(|&place| self.entries[place].met);
-            oldest.map(|place| self.entries.swap_remove(place));
+    fn insert(&mut self, at: Control, phase: Phase) -> Place {
+        if self.phases.len() >= self.capacity
+            && let Some(oldest) = (0..self.met.len()).min_by_key(|&place| self.met[place])
+        {
+            self.l1_percent.swap_remove(oldest);
+            self.branch_percent.swap_remove(oldest);
+            self.met.swap_remove(oldest);
+            self.phases.swap_remove(oldest);
         }
-        self.entries.push(phase);
+        self.l1_percent.push(at.l1_percent);
+        self.branch_percent.push(at.branch_percent);
+        self.met.push(self.clock);
+        self.phases.push(phase);
+        self.mean_alone = None;
+        Place(self.phases.len() - 1)
     }
 
-    /// Instructions a second alone in this phase; none for a phase that is not in the table.
-    pub(super) fn alone(&mut self, at: Control) -> Option<f64> {
-        self.find(at).map(|place| self.entries[place].alone)
+    /// Instructions a second alone in a phase.
+    pub(super) fn alone(&self, place: Place) -> f64 {
+        self.phases[place.0].alone
     }
 
     /// Takes over the phase from another thread of the program, if that has it.
-    pub(super) fn copy_from(&mut self, other: &mut Self, at: Control) -> Option<f64> {
+    pub(super) fn copy_from(&mut self, other: &mut Self, at: Control) -> Option<Place> {
         let place = other.find(at)?;
-        let mut phase = other.entries[place];
-        phase.met = self.clock;
-        self.insert(phase);
-        Some(phase.alone)
+        Some(self.insert(other.at(place.0), other.phases[place.0]))
     }
 
     /// The mean over the phases' samples.
-    pub(super) fn mean_alone(&self) -> Option<f64> {
-        let samples: f64 = self.entries.iter().map(|phase| f64::from(phase.samples)).sum();
-        let sum: f64 =
-            self.entries.iter().map(|phase| phase.alone * f64::from(phase.samples)).sum();
-        (samples > 0.0).then(|| sum / samples)
+    pub(super) fn mean_alone(&mut self) -> Option<f64> {
+        if self.mean_alone.is_none() {
+            let samples: f64 = self.phases.iter().map(|phase| f64::from(phase.samples)).sum();
+            let sum: f64 =
+                self.phases.iter().map(|phase| phase.alone * f64::from(phase.samples)).sum();
+            self.mean_alone = (samples > 0.0).then(|| sum / samples);
+        }
+        self.mean_alone
     }
 
     /// A sample on a small core: the phase's best there is its speed there alone, or a lower bound.
-    pub(super) fn note_small(&mut self, at: Control, speed: f64) {
-        if let Some(place) = self.find(at) {
-            let most = &mut self.entries[place].most_small;
-            *most = Some(most.map_or(speed, |most| most.max(speed)));
-        }
+    pub(super) fn note_small(&mut self, place: Place, speed: f64) {
+        let most = &mut self.phases[place.0].most_small;
+        *most = Some(most.map_or(speed, |most| most.max(speed)));
     }
 
     /// The phase's speed on big cores over that on small ones.
-    pub(super) fn speedup(&mut self, at: Control) -> Option<f64> {
-        let place = self.find(at)?;
-        let phase = &self.entries[place];
+    pub(super) fn speedup(&self, place: Place) -> Option<f64> {
+        let phase = &self.phases[place.0];
         Some(phase.alone / phase.most_small?)
     }
 }
@@ -138,11 +182,12 @@ pub fn phase_hit_rate(
     let (mut hits, mut tests) = (0u32, 0u32);
     for (place, &(l1_pki, branches_pki)) in samples.iter().enumerate() {
         let at = Control { l1_percent: l1_pki * 0.1, branch_percent: branches_pki * 0.1 };
+        let found = table.find(at);
         if train(place) {
-            table.record(at, 1.0);
+            table.record(found, at, 1.0);
         } else {
             tests += 1;
-            hits += u32::from(table.alone(at).is_some());
+            hits += u32::from(found.is_some());
         }
     }
     (tests > 0).then(|| f64::from(hits) / f64::from(tests))

@@ -1,15 +1,18 @@
 //! The performance monitor (thesis, section 4.3.2): each thread's slowdown from its history table, and
 //! whether a cluster of big cores is contended.
 
-use super::history::{Control, History};
+use super::history::{Control, History, Place};
 use crate::asymmetry::speedup::side_of;
 use crate::asymmetry::{Cores, Side};
-use crate::{ThreadView, View};
+use crate::{Spinning, ThreadView, View};
 
 /// Intervals whose hits are remembered: one second of the thesis's.
 pub(super) const WINDOW: u32 = 20;
 /// Samples after a thread's start that are thrown away, for what is cold then.
 const DISCARDED: u32 = 2;
+/// A sample is thrown away too when more of its CPU time than this was a loop. The thesis looks at the
+/// moment of the sample alone; between two samples a thread may have passed many barriers.
+const SPUN_TOO_MUCH: f64 = 0.1;
 
 /// What is known of a thread.
 #[derive(Debug, Clone)]
@@ -30,6 +33,10 @@ pub(super) struct Monitor {
     btr_on_big: Option<f64>,
     /// The side on which it was left; none where it changed since.
     pub(super) left_on: Option<Side>,
+    /// Does what was counted in the last interval hold too much of a loop in which it waited?
+    pub(super) spins: bool,
+    /// Share of its CPU time in the last interval that it spun away.
+    spun: f64,
     /// Sum and number of its speeds on small cores.
     small: (f64, u32),
 }
@@ -66,6 +73,8 @@ impl Monitor {
             btr: 0.0,
             btr_on_big: None,
             left_on: None,
+            spins: false,
+            spun: 0.0,
             small: (0.0, 0),
         }
     }
@@ -85,16 +94,25 @@ impl Monitor {
         self.inserted & last(window) != 0
     }
 
-    /// Takes in an interval.
+    /// What its CPU time was worth: what it spun away counts as if nothing slowed it down, the rest by
+    /// this slowdown (section 4.3.5).
+    pub(super) fn with_spinning(&self, slowdown: f64) -> f64 {
+        if self.spun > 0.0 { 1.0 / (self.spun + (1.0 - self.spun) / slowdown) } else { slowdown }
+    }
+
+    /// Takes in an interval. `spinning`: what its runtime tells, where it is heeded.
     pub(super) fn measure(
         &mut self,
         thread: &ThreadView,
         cores: &Cores,
         line_bytes: f64,
         calm: impl Fn(f64) -> bool,
-        program: &mut Option<&mut History>,
+        program: Option<&mut History>,
+        spinning: Option<Spinning>,
     ) {
         self.btr = btr(thread, line_bytes).unwrap_or(0.0);
+        self.spun = spinning.map_or(0.0, |spinning| spinning.share);
+        self.spins = spinning.is_some_and(|one| one.now || one.share > SPUN_TOO_MUCH);
         if self.history.is_empty() && side_of(thread, cores) == Some(Side::Small) {
             // Nothing is known of it on big cores.
             self.slowdown = cores.capacity_ratio;
@@ -104,6 +122,9 @@ impl Monitor {
             // It ran on both sides.
             return;
         }
+        if self.spins {
+            return;
+        }
         self.intervals += 1;
         if sample.side == Side::Big {
             self.btr_on_big = Some(sample.btr);
@@ -111,19 +132,22 @@ impl Monitor {
         if self.intervals <= DISCARDED {
             return;
         }
-        let (mut hit, mut inserted) = (false, false);
-        if sample.side == Side::Big && calm(sample.btr) {
-            hit = self.history.record(sample.at, sample.speed);
-            inserted = true;
-            if let (false, Some(program)) = (hit, program.as_deref_mut()) {
-                program.record(sample.at, sample.speed);
+        let mut place = self.history.find(sample.at);
+        let mut hit = place.is_some();
+        let calm = sample.side == Side::Big && calm(sample.btr);
+        if calm {
+            place = Some(self.history.record(place, sample.at, sample.speed));
+            if let (false, Some(program)) = (hit, program) {
+                let found = program.find(sample.at);
+                program.record(found, sample.at, sample.speed);
             }
             self.slowdown = 1.0;
         } else {
-            let own = self.history.alone(sample.at);
-            let alone = own.or_else(|| self.history.copy_from(program.as_deref_mut()?, sample.at));
-            hit |= alone.is_some();
-            self.slowdown = match alone.or(self.history.mean_alone()) {
+            let copied = || self.history.copy_from(program?, sample.at);
+            place = place.or_else(copied);
+            hit = place.is_some();
+            let alone = place.map(|place| self.history.alone(place));
+            self.slowdown = match alone.or_else(|| self.history.mean_alone()) {
                 Some(alone) => (alone / sample.speed).max(1.0),
                 None if sample.side == Side::Small => cores.capacity_ratio,
                 None => 1.0,
@@ -132,19 +156,24 @@ impl Monitor {
         if sample.side == Side::Small {
             self.small.0 += sample.speed;
             self.small.1 += 1;
-            self.history.note_small(sample.at, sample.speed);
+            if let Some(place) = place {
+                self.history.note_small(place, sample.speed);
+            }
         }
         self.hits = self.hits << 1 | u32::from(hit);
-        self.inserted = self.inserted << 1 | u32::from(inserted);
-        self.speedup = self.estimate_speedup(sample.at, cores);
+        self.inserted = self.inserted << 1 | u32::from(calm);
+        self.speedup = self.estimate_speedup(place, cores);
     }
 
     /// Of the phase where both its speeds are known, else the means' (section 4.3.6).
-    fn estimate_speedup(&mut self, at: Control, cores: &Cores) -> f64 {
-        let (sum, count) = self.small;
-        let small = (count > 0).then(|| sum / f64::from(count));
-        let means = self.history.mean_alone().zip(small).map(|(big, small)| big / small);
-        self.history.speedup(at).or(means).unwrap_or(cores.capacity_ratio)
+    fn estimate_speedup(&mut self, place: Option<Place>, cores: &Cores) -> f64 {
+        let of_phase = place.and_then(|place| self.history.speedup(place));
+        let of_means = || {
+            let (sum, count) = self.small;
+            let small = (count > 0).then(|| sum / f64::from(count))?;
+            self.history.mean_alone().map(|big| big / small)
+        };
+        of_phase.or_else(of_means).unwrap_or(cores.capacity_ratio)
     }
 }
 

@@ -150,7 +150,7 @@ impl Cluster<'_> {
             let waits = idle.iter().any(|one| one.0 == cpu);
             if (waits || member == watched) && sides.is_free(member) {
                 let what = if waits { "waits on" } else { "is watched on" };
-                let why = format!("{}: {what} big core {cpu}", self.threads[member].program);
+                let why = || format!("{}: {what} big core {cpu}", self.threads[member].program);
                 sides.hold(member, Side::Big, CpuSet::from_iter([cpu]), why);
             }
         }

@@ -1,4 +1,5 @@
 use corun_machine::CpuId;
+use proptest::prelude::*;
 
 use super::history::{Control, History};
 use super::non_work_conserving::Cluster;
@@ -59,38 +60,117 @@ fn next(
     plan
 }
 
+/// Takes a sample in; was its phase known?
+fn record(table: &mut History, at: Control, speed: f64) -> bool {
+    let found = table.find(at);
+    table.record(found, at, speed);
+    found.is_some()
+}
+
+fn alone(table: &mut History, at: Control) -> Option<f64> {
+    table.find(at).map(|place| table.alone(place))
+}
+
 #[test]
 fn a_phase_is_known_by_its_manhattan_distance() {
     let mut table = History::new(22, 2.0);
-    assert!(!table.record(at(30.0, 10.0), 1e9));
+    assert!(!record(&mut table, at(30.0, 10.0), 1e9));
     // |31 - 30| + |11 - 10| = 2, and 3 is too far.
-    assert!(table.record(at(31.0, 11.0), 2e9));
-    assert!(!table.record(at(31.0, 12.1), 4e9));
+    assert!(record(&mut table, at(31.0, 11.0), 2e9));
+    assert!(!record(&mut table, at(31.0, 12.1), 4e9));
     // The running average of the first phase's samples.
-    assert_eq!(table.alone(at(30.0, 10.0)), Some(1.5e9));
+    assert_eq!(alone(&mut table, at(30.0, 10.0)), Some(1.5e9));
     // Between both: 1.5 from the first, 1.6 from the second.
-    assert_eq!(table.alone(at(30.5, 11.0)), Some(1.5e9));
-    assert_eq!(table.alone(at(30.5, 11.6)), Some(4e9));
-    assert_eq!(table.alone(at(50.0, 0.0)), None);
+    assert_eq!(alone(&mut table, at(30.5, 11.0)), Some(1.5e9));
+    assert_eq!(alone(&mut table, at(30.5, 11.6)), Some(4e9));
+    assert_eq!(alone(&mut table, at(50.0, 0.0)), None);
     // All samples alike: (1 + 2 + 4) / 3.
     let mean = table.mean_alone().unwrap();
     assert!((mean - 7e9 / 3.0).abs() < 1.0, "{mean}");
-    table.note_small(at(30.0, 10.0), 0.5e9);
-    table.note_small(at(30.0, 10.0), 0.3e9);
-    assert_eq!(table.speedup(at(30.0, 10.0)), Some(3.0));
-    assert_eq!(table.speedup(at(31.0, 12.1)), None);
+    let first = table.find(at(30.0, 10.0)).unwrap();
+    table.note_small(first, 0.5e9);
+    table.note_small(first, 0.3e9);
+    assert_eq!(table.speedup(first), Some(3.0));
+    let second = table.find(at(31.0, 12.1)).unwrap();
+    assert_eq!(table.speedup(second), None);
 }
 
 #[test]
 fn a_full_table_forgets_the_phase_met_longest_ago() {
     let mut table = History::new(2, 1.0);
-    table.record(at(10.0, 0.0), 1e9);
-    table.record(at(20.0, 0.0), 2e9);
-    assert!(table.alone(at(10.0, 0.0)).is_some());
-    table.record(at(30.0, 0.0), 3e9);
-    assert_eq!(table.alone(at(20.0, 0.0)), None);
-    assert_eq!(table.alone(at(10.0, 0.0)), Some(1e9));
-    assert_eq!(table.alone(at(30.0, 0.0)), Some(3e9));
+    record(&mut table, at(10.0, 0.0), 1e9);
+    record(&mut table, at(20.0, 0.0), 2e9);
+    assert!(table.find(at(10.0, 0.0)).is_some());
+    record(&mut table, at(30.0, 0.0), 3e9);
+    assert_eq!(alone(&mut table, at(20.0, 0.0)), None);
+    assert_eq!(alone(&mut table, at(10.0, 0.0)), Some(1e9));
+    assert_eq!(alone(&mut table, at(30.0, 0.0)), Some(3e9));
+}
+
+/// A table as the thesis tells it: a list, looked through from its start at every question.
+struct PlainTable {
+    /// Where, the samples' speeds, when last met.
+    phases: Vec<(Control, Vec<f64>, usize)>,
+    capacity: usize,
+}
+
+impl PlainTable {
+    fn find(&mut self, at: Control, time: usize) -> Option<usize> {
+        let mut nearest: Option<usize> = None;
+        for (place, phase) in self.phases.iter().enumerate() {
+            let nearer =
+                nearest.is_none_or(|one| phase.0.distance(at) < self.phases[one].0.distance(at));
+            if phase.0.distance(at) <= 2.0 && nearer {
+                nearest = Some(place);
+            }
+        }
+        self.phases[nearest?].2 = time;
+        nearest
+    }
+
+    fn record(&mut self, at: Control, speed: f64, time: usize) {
+        if let Some(place) = self.find(at, time) {
+            self.phases[place].1.push(speed);
+            return;
+        }
+        if self.phases.len() == self.capacity {
+            let oldest = (0..self.capacity).min_by_key(|&place| self.phases[place].2).unwrap();
+            self.phases.swap_remove(oldest);
+        }
+        self.phases.push((at, vec![speed], time));
+    }
+}
+
+proptest! {
+    /// Samples on a grid, so that equal distances are common.
+    #[test]
+    fn the_table_answers_as_a_plain_list_does(
+        capacity in 1usize..30,
+        samples in proptest::collection::vec((0u8..24, 0u8..6, 1u8..9, any::<bool>()), 1..200),
+    ) {
+        let mut table = History::new(capacity, 2.0);
+        let mut plain = PlainTable { phases: Vec::new(), capacity };
+        for (time, &(l1, branches, speed, known)) in samples.iter().enumerate() {
+            let at = at(f64::from(l1) * 0.5, f64::from(branches) * 0.5);
+            let speed = f64::from(speed);
+            let found = table.find(at);
+            let mean = |speeds: &[f64]| speeds.iter().sum::<f64>() / speeds.len() as f64;
+            let expected = plain.find(at, time).map(|place| mean(&plain.phases[place].1));
+            match (found.map(|place| table.alone(place)), expected) {
+                (Some(found), Some(expected)) => prop_assert!((found - expected).abs() < 1e-9),
+                (found, expected) => prop_assert_eq!(found, expected),
+            }
+            if known {
+                table.record(found, at, speed);
+                plain.record(at, speed, time);
+            }
+            let all: Vec<f64> = plain.phases.iter().flat_map(|phase| phase.1.clone()).collect();
+            match table.mean_alone() {
+                Some(found) => prop_assert!((found - mean(&all)).abs() < 1e-9),
+                None => prop_assert!(all.is_empty()),
+            }
+        }
+    }
 }
 
 #[test]
@@ -310,6 +390,84 @@ fn a_latency_sensitive_thread_is_on_small_cores_while_big_ones_may_be_idled() {
         }
     }
     assert!(watched > 3 && idled > 0 && back, "{watched} {idled} {back}");
+}
+
+/// Tells of a thread that it spins, and for how much of its CPU time it did.
+fn spins(thread: &mut ThreadView, now: bool, share: f64) {
+    thread.spinning = Some(crate::Spinning { now, share });
+}
+
+#[test]
+fn what_a_waiting_loop_retires_is_no_sample_and_costs_nobody() {
+    let machine = two_and_four();
+    for heeded in [1.0, 0.0] {
+        let mut threads = running(&machine, 3);
+        let parameters = [("amp-threshold-ms", 1e6), ("spin-notification", heeded)];
+        let mut policy = camps(&machine, &threads, &parameters);
+        let (work, spin_loop) = (at(30.0, 10.0), at(33.0, 33.0));
+        for interval in 1..=6 {
+            for thread in &mut threads {
+                let speed = if thread.id.0 < 2 { 1e9 } else { 0.4e9 };
+                count(thread, speed, 10.0, work);
+                spins(thread, false, 0.0);
+            }
+            if interval > 4 {
+                // Waits on its big core for the thread on a small one.
+                count(&mut threads[0], 3e9, 0.0, spin_loop);
+                spins(&mut threads[0], true, 1.0);
+            }
+            next(&mut policy, &machine, &mut threads, interval);
+        }
+        let history = &mut policy.sharing.monitors.values_mut()[0].history;
+        assert_eq!(alone(history, work), Some(1e9));
+        let polluted = (heeded == 0.0).then_some(3e9);
+        assert_eq!(alone(history, spin_loop), polluted);
+        // 300 ms, all of it progress.
+        assert!((policy.sharing.progress.progress_ms[0] - 300.0).abs() < 1e-9);
+    }
+}
+
+#[test]
+fn half_an_interval_spun_counts_in_full_and_the_rest_by_its_slowdown() {
+    let mut monitor = Monitor::new(22, 2.0);
+    assert_eq!(monitor.with_spinning(3.0), 3.0);
+    let machine = two_and_four();
+    let mut threads = running(&machine, 3);
+    spins(&mut threads[2], false, 0.5);
+    let cores = Cores::of(&machine).unwrap();
+    monitor.measure(&threads[2], &cores, 64.0, |_| true, None, threads[2].spinning);
+    // 1/2 + 1/2 x 1/3 = 2/3 of its time.
+    assert!((monitor.with_spinning(3.0) - 1.5).abs() < 1e-12);
+}
+
+#[test]
+fn a_spinning_thread_does_not_come_to_a_big_core() {
+    let machine = two_and_four();
+    let mut threads = running(&machine, 4);
+    spins(&mut threads[2], true, 1.0);
+    let swapped = |threads: &[ThreadView], heeded: f64| {
+        let mut policy = camps(&machine, threads, &[("spin-notification", heeded)]);
+        policy.sharing.progress.progress_ms = vec![500.0, 490.0, 100.0, 300.0];
+        let view = view_at(&machine, threads, 0);
+        let cores = Cores::of(&machine).unwrap();
+        let mut sides = Sides::new(&view, &cores);
+        policy.sharing.share(&view, &mut sides, true);
+        sides
+            .plan
+            .steps
+            .iter()
+            .filter_map(|step| match step.action {
+                Action::Swap { first, second } => Some((first.0, second.0)),
+                _ => None,
+            })
+            .collect::<Vec<_>>()
+    };
+    // 2 is furthest behind, but it spins: 3 takes the big core of 0, and nobody that of 1.
+    assert_eq!(swapped(&threads, 1.0), [(0, 3)]);
+    assert_eq!(swapped(&threads, 0.0), [(0, 2), (1, 3)]);
+    // Once it works again it is its turn.
+    spins(&mut threads[2], false, 0.4);
+    assert_eq!(swapped(&threads, 1.0), [(0, 2), (1, 3)]);
 }
 
 #[test]

@@ -303,6 +303,10 @@ fn command_of(app: &App, stand_ins: bool) -> Outcome<Vec<OsString>> {
         return Err(Failure::input(format!("app `{name}`: home_node is for simulations"))
             .hint("cmd = [\"numactl\", \"--membind=0\", ...]"));
     }
+    if app.barrier.is_some() {
+        return Err(Failure::input(format!("app `{name}`: barrier is for simulations"))
+            .hint("a program that has barriers of its own"));
+    }
     if let Some(cmd) = &app.cmd {
         return Ok(cmd.iter().map(OsString::from).collect());
     }

@@ -62,10 +62,20 @@ pub(super) fn run(
     asked: Asked,
     seed: u64,
 ) -> Outcome<RunResult> {
+    run_policy(ground, model, apps, asked.build(seed)?, seed)
+}
+
+/// The same of a policy that was built already.
+pub(super) fn run_policy(
+    ground: &Ground,
+    model: &Arc<Model>,
+    apps: &[AppSpec],
+    policy: Box<dyn Policy>,
+    seed: u64,
+) -> Outcome<RunResult> {
     ground.cancel.check()?;
     let mut experiment = Experiment::new(model.clone(), apps.to_vec(), Method::Restart3, seed);
     experiment.settings.placements = 0;
-    let policy = asked.build(seed)?;
     let hooks = Hooks { cancel: Some(ground.cancel.flag()), progress: None };
     Ok(corun_sim::run(&experiment, vec![policy], hooks)?)
 }

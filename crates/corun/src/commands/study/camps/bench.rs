@@ -175,11 +175,20 @@ impl Bench {
         asked: (&str, &[(&str, f64)]),
         solo_s: f64,
     ) -> Outcome<Played> {
-        let apps = self.apps(ground, mix, solo_s)?;
+        self.play_apps(ground, &self.apps(ground, mix, solo_s)?, asked)
+    }
+
+    /// Programs under a policy, until the longest has ended three times, with each seed.
+    pub(super) fn play_apps(
+        &self,
+        ground: &Ground,
+        apps: &[AppSpec],
+        asked: (&str, &[(&str, f64)]),
+    ) -> Outcome<Played> {
         let seeds: Vec<u64> = (1..=u64::from(ground.seeds)).collect();
         let one = |&seed: &u64| {
-            let run = self.run(ground, &apps, asked, (Method::Restart3, 1.0, seed))?;
-            Ok(self.figures(&apps, &run))
+            let run = self.run(ground, apps, asked, (Method::Restart3, 1.0, seed))?;
+            Ok(self.figures(apps, &run))
         };
         let played: Vec<Played> = seeds.par_iter().map(one).collect::<Outcome<_>>()?;
         let mean = |of: fn(&Played) -> f64| {

@@ -71,7 +71,7 @@ const WORKER: Io = Io { cpu_ms: 30.0, wait_ms: 30.0 };
 /// How long Fig. 4.7 and 4.8 are looked at, in s.
 const WINDOW_S: f64 = 10.0;
 /// Wake-ups of this long from the start do not count: threads find their places.
-const WARM_UP: Nanoseconds = Nanoseconds(1_000_000_000);
+pub(super) const WARM_UP: Nanoseconds = Nanoseconds(1_000_000_000);
 
 /// A run's place in the figures: machine, policy (0 the rival, 1 CAMPS), load.
 type Cell = (usize, usize, usize);
@@ -95,7 +95,7 @@ fn seeds(ground: &Ground) -> Vec<u64> {
 }
 
 /// The value that this share of all are at most (nearest rank); none where there are none.
-fn percentile(values: &[f64], share: f64) -> Option<f64> {
+pub(super) fn percentile(values: &[f64], share: f64) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let rank = (share * sorted.len() as f64).ceil() as usize;

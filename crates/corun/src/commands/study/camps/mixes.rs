@@ -37,7 +37,7 @@ const TABLE_4_3: [[&str; 6]; 24] = [
 ];
 
 /// Table 4.5, for 4 big and 4 small cores (its text; its caption names the other machine).
-const TABLE_4_5: [&[Member]; 16] = [
+pub(super) const TABLE_4_5: [&[Member]; 16] = [
     &[
         ("art", 1),
         ("galgel", 1),

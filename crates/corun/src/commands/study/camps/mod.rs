@@ -2,11 +2,13 @@
 //! chapter 4.
 
 mod aggressors;
+mod barriers;
 mod bench;
 mod calibration;
 mod history;
 mod loads;
 mod mixes;
+mod shelter;
 mod unfairness_factor;
 
 use super::paper::{Ground, PaperStudy, StandsOn};
@@ -29,6 +31,8 @@ fn page(ground: &Ground) -> Outcome<StudyReport> {
         loads::spread(ground)?,
         loads::requests(ground)?,
         loads::latency(ground)?,
+        barriers::spinning(ground)?,
+        shelter::latency(ground)?,
     ];
     for (finding, figure) in pairs {
         findings.push(finding);

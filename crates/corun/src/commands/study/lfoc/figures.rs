@@ -1,6 +1,8 @@
 //! The study's page.
 
+use super::best::Beside;
 use super::runs::{Mixed, ONLINE, Run, STATIC, normalised, policies};
+use super::times::Time;
 use super::{MACHINE, Measured, STUDY};
 use crate::output::round;
 use crate::report::{Chart, ChartKind, Finding, StudyFigure, StudyReport};
@@ -51,6 +53,7 @@ impl Measured<'_> {
             0..STATIC.len() + ONLINE.len(),
         ));
         figures.push(self.sampling());
+        figures.push(self.times());
         figures.push(self.every_mix());
         StudyReport {
             name: STUDY.name,
@@ -83,7 +86,6 @@ impl Measured<'_> {
                 stp(mixed, LFOC_ONLINE),
             )
         };
-        let ratios: Vec<f64> = self.beside.iter().map(|one| one.lfoc / one.best).collect();
         let lost = |policy| self.mean(policy, |run| run.sampling.lost_percent);
         let time = |policy| self.mean(policy, |run| 100.0 * run.sampling.share);
         vec![
@@ -112,16 +114,12 @@ impl Measured<'_> {
                 difference: String::new(),
             },
             Finding {
-                what: "Its unfairness over that of the best clustering, mixes of 8 (Fig. 6.6)"
-                    .to_owned(),
+                what: "Its unfairness over that of the best clustering (Fig. 6.6)".to_owned(),
                 paper: "1.8 % above on average".to_owned(),
-                ours: format!(
-                    "{:.1} % above on average",
-                    percent(corun_metrics::mean(&ratios).unwrap_or(f64::NAN))
-                ),
+                ours: format!("above on average, by the number of programs: {}", self.over_best()),
                 difference:
                     "The thesis's best is approximated in its simulator and measured on a machine; \
-                             ours is exact, and both are judged by the model that it is best in."
+                             ours is exact where it is proven, and both are judged by the model that it is best in."
                         .to_owned(),
             },
             Finding {
@@ -259,27 +257,81 @@ impl Measured<'_> {
         }
     }
 
+    /// LFOC's unfairness over the best's on average, by the number of programs.
+    fn over_best(&self) -> String {
+        let mut sizes: Vec<usize> = self.beside.iter().map(|one| one.programs).collect();
+        sizes.sort_unstable();
+        sizes.dedup();
+        let of = |size: &usize| {
+            let all: Vec<&Beside> =
+                self.beside.iter().filter(|one| one.programs == *size).collect();
+            let ratios: Vec<f64> = all.iter().map(|one| one.lfoc / one.best).collect();
+            let over = percent(corun_metrics::mean(&ratios).unwrap_or(f64::NAN));
+            let proven = all.iter().filter(|one| one.proven).count();
+            format!("{over:.1} % of {size} ({proven} of {} proven)", all.len())
+        };
+        sizes.iter().map(of).collect::<Vec<_>>().join(", ")
+    }
+
     fn best(&self) -> StudyFigure {
-        let row = |(place, one): (usize, &super::best::Beside)| {
+        let row = |(place, one): (usize, &Beside)| {
             let ratio = |value: f64| format!("{:.4}", value / one.stock);
+            let gap = one.gap.map_or("no, gap unknown".to_owned(), |gap| {
+                format!("no, at most {:.2} % above it", 100.0 * gap)
+            });
             vec![
                 format!("S{}", place + 1),
+                one.programs.to_string(),
                 ratio(one.dunn),
                 ratio(one.kpart),
                 ratio(one.lfoc),
                 ratio(one.best),
                 format!("{:.2}", percent(one.lfoc / one.best)),
-                if one.proven { "yes" } else { "no" }.to_owned(),
+                if one.proven { "yes".to_owned() } else { gap },
             ]
         };
         StudyFigure {
             id: "best".to_owned(),
-            heading: "Fig. 6.6: beside the best clustering, mixes of 8".to_owned(),
+            heading: "Fig. 6.6: beside the best clustering".to_owned(),
             about: "Unfairness over stock Linux's by the model alone, with nobody sampled and nobody restarted. \
-                    Dunn without overlap. The best is exact."
+                    Dunn without overlap. The best is exact where it is proven; else it is the best that was found \
+                    in 20 s, which depend on the machine that searched."
                 .to_owned(),
-            header: strings(&["mix", "dunn", "kpart", "lfoc", "best", "lfoc over best %", "proven"]),
+            header: strings(&[
+                "mix",
+                "programs",
+                "dunn",
+                "kpart",
+                "lfoc",
+                "best",
+                "lfoc over best %",
+                "proven",
+            ]),
             rows: self.beside.iter().enumerate().map(row).collect(),
+            chart: None,
+        }
+    }
+
+    /// Table 6.2.
+    fn times(&self) -> StudyFigure {
+        let row = |one: &Time| {
+            vec![
+                one.policy.to_owned(),
+                one.programs.to_string(),
+                one.decisions.to_string(),
+                format!("{:.1}", one.median_us),
+                format!("{:.1}", one.ninth_us),
+            ]
+        };
+        StudyFigure {
+            id: "times".to_owned(),
+            heading: "Table 6.2: what a decision takes".to_owned(),
+            about: "With known curves: the algorithm alone, 500 times. By what they measure: each call of a run \
+                    that ended in a plan, sampling and the reasons in words with it. Time on the machine that made \
+                    this page, which is not the same twice. The thesis, 11 programs: LFOC 2.2 us, KPart 4140 us."
+                .to_owned(),
+            header: strings(&["policy", "programs", "decisions", "median us", "nine in ten us"]),
+            rows: self.times.iter().map(row).collect(),
             chart: None,
         }
     }

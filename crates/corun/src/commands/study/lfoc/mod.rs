@@ -6,11 +6,13 @@ mod figures;
 mod mixes;
 mod runs;
 mod sampling;
+mod times;
 
 use corun_model::{BandwidthModel, ModelOptions};
 
 use self::best::{Beside, beside_best};
 use self::runs::Mixed;
+use self::times::Time;
 use super::paper::{self, PaperStudy, StandsOn};
 use super::partitioning::ground::{Ground, MACHINE};
 use crate::failure::Outcome;
@@ -25,8 +27,6 @@ const WAYS: u32 = 11;
 /// Sizes of the mixes of the table's programs, and how many of each (thesis, section 6.4).
 const SIZES: [usize; 3] = [8, 12, 16];
 const MIXES: usize = 12;
-/// The largest mixes whose best clustering is searched for.
-const SEARCHED: usize = 8;
 /// Mixes of the library's programs, with phases.
 const CHANGING_MIXES: usize = 12;
 const CHANGING_PROGRAMS: usize = 8;
@@ -40,6 +40,7 @@ struct Measured<'g> {
     /// Those of the library's.
     changing: Vec<Mixed>,
     beside: Vec<Beside>,
+    times: Vec<Time>,
     seeds: u32,
 }
 
@@ -52,16 +53,16 @@ fn page(study: &paper::Ground) -> Outcome<StudyReport> {
     for seed in 1..=u64::from(study.seeds) {
         for programs in SIZES {
             let mixes = mixes::by_class(&spec, programs, MIXES, seed);
-            if programs <= SEARCHED {
-                beside.extend(beside_best(study, &spec, &mixes)?);
-            }
+            beside.extend(beside_best(study, &spec, &mixes)?);
             steady.extend(runs::all(study, &spec, &mixes, seed)?);
         }
         let mixes = mixes::with_phases(&shipped, CHANGING_PROGRAMS, CHANGING_MIXES, seed);
         changing.extend(runs::all(study, &shipped, &mixes, seed)?);
     }
+    // Nothing else runs meanwhile.
+    let times = times::all(study, &spec)?;
     let seeds = study.seeds;
-    Ok(Measured { spec: &spec, shipped: &shipped, steady, changing, beside, seeds }.page())
+    Ok(Measured { spec: &spec, shipped: &shipped, steady, changing, beside, times, seeds }.page())
 }
 
 #[cfg(test)]

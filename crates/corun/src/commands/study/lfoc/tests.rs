@@ -55,3 +55,22 @@ fn sampling_is_counted_from_the_log() {
     // Ten way counts, but where a program ended in its turn.
     assert!(full.steps <= 10 * full.sweeps && full.steps > 8 * full.sweeps, "{full:?}");
 }
+
+/// Whoever decides at all is timed, and a policy decides the same when somebody holds a clock.
+#[test]
+fn decisions_are_timed() {
+    let study = paper::Ground::new(None, 1, Cancel::default()).unwrap();
+    let ground = shipped();
+    let mix = mixes::with_phases(&ground, 4, 1, 1).remove(0);
+    for asked in runs::STATIC {
+        let taken = times::with_curves(&ground, &mix, asked).unwrap();
+        assert_eq!(taken.len(), times::TIMES);
+        assert!(taken.iter().all(|&us| us >= 0.0));
+    }
+    let found = times::measuring(&study, &ground, &mix, runs::ONLINE[2]).unwrap();
+    assert_eq!(
+        found.len(),
+        times::measuring(&study, &ground, &mix, runs::ONLINE[2]).unwrap().len()
+    );
+    assert!(found.len() > mix.len(), "{found:?}");
+}
