@@ -36,8 +36,13 @@ test:  ## All that CI runs
 	$(MAKE) --no-print-directory lint
 	mkdir -p target
 	failed=0
+	cargo test --workspace --locked --no-run
+	# Beside the others, of which some mostly wait.
+	scripts/test-python.sh >target/test-python.log 2>&1 & python=$$!
+	trap 'kill $$python 2>/dev/null || true' EXIT
 	cargo test --workspace --locked --no-fail-fast 2>&1 | tee target/test.log || failed=1
-	scripts/test-python.sh 2>&1 | tee target/test-python.log || failed=1
+	wait $$python || failed=1
+	cat target/test-python.log
 	@scripts/count-tests.sh target/test.log target/test-python.log
 	exit $$failed
 
