@@ -142,7 +142,8 @@ class _HoldsSearcher(_Holds):
 
 
 def _held(name: str) -> Any:
-    return get_worker().plugins[name].held
+    plugin: Any = get_worker().plugins[name]
+    return plugin.held
 
 
 def _answer_with(runner: _corun.SweepRunner, tasks: list[int]) -> bytes:

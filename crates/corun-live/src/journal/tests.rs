@@ -246,3 +246,29 @@ fn a_process_whose_threads_were_pinned_apart_has_no_heirs() {
     journal.undo(&roots);
     assert_eq!([one.now(), other.now(), third.now()], [one.found.clone(), first, second]);
 }
+
+#[test]
+fn who_was_born_held_is_let_go_after_those_that_were_sent_have_ended() {
+    let (_base, path) = folder();
+    let roots = Roots::default();
+    let mut journal = Journal::create(&path, &roots).unwrap();
+    let sleeper = Sleeper::new();
+    let Some((one, other)) = sleeper.two_cpus() else { return };
+    // Three threads of its process that were sent away and are no more; it was born of one of them.
+    let ended = |tid: u32, after: &CpuSet| Change::Affinity {
+        task: Task { tid, ..sleeper.task },
+        before: sleeper.found.clone(),
+        after: after.clone(),
+    };
+    let gone = 1 << 30;
+    let plan = [ended(gone, &one), ended(gone + 1, &one), ended(gone + 2, &other)];
+    journal.write(&plan).unwrap();
+    sleeper.set(&one);
+    journal.write_anew_at_bytes = 0;
+    journal.write(&[some_change("5")]).unwrap();
+    let lines = lines(&journal);
+    assert_eq!(lines[1]["changes"].as_array().unwrap().len(), 2, "one for each place");
+    let restored = journal.undo(&roots);
+    assert!(restored.iter().any(|one| one.outcome == Ok(Reverted::Done)), "{restored:?}");
+    assert_eq!(sleeper.now(), sleeper.found);
+}

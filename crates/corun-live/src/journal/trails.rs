@@ -6,7 +6,7 @@ use corun_machine::CpuSet;
 
 use super::heirs::{self, HeldProcesses};
 use super::{Restored, in_words};
-use crate::act::thread_stat::still_there;
+use crate::act::thread_stat::{process_stat, still_there};
 use crate::act::{Doing, Thing};
 use crate::{ActError, Change, Reverted, Roots, Task};
 
@@ -101,13 +101,24 @@ impl Trails {
         trails.into_iter().flat_map(one).collect()
     }
 
-    /// Forgets threads that ended: nothing is left to undo for them.
+    /// Forgets threads that ended: nothing is left to undo for them. What they may have started is
+    /// known by them, so that while their process runs one stays of those that were held alike.
     pub(crate) fn forget_ended(&mut self, roots: &Roots) {
-        self.of.retain(|_, trail| match trail.latest.task() {
-            Some(task) => !matches!(still_there(roots, task), Err(ActError::Gone { .. })),
-            None => true,
-        });
-        let left: Vec<u32> =
+        let runs = |task: &Task| !matches!(still_there(roots, task), Err(ActError::Gone { .. }));
+        let (mut ended, mut told) = (Vec::new(), HashSet::new());
+        for trail in self.newest_first() {
+            match trail.latest.task() {
+                Some(task) if !runs(task) => ended.push((trail.latest.thing(), trail.sent())),
+                _ => told.extend(trail.sent()),
+            }
+        }
+        for (thing, sent) in ended {
+            let tells = sent.is_some_and(|sent| process_runs(roots, &thing) && told.insert(sent));
+            if !tells {
+                self.of.remove(&thing);
+            }
+        }
+        let left: HashSet<u32> =
             self.of.values().filter_map(|trail| Some(trail.latest.task()?.pid)).collect();
         self.held.retain(|pid, _| left.contains(pid));
     }
@@ -119,7 +130,26 @@ impl Trails {
     }
 }
 
+/// Is the process of an affinity's thread still the one in which the thread was?
+fn process_runs(roots: &Roots, thing: &Thing) -> bool {
+    let Thing::Affinity(task) = thing else { return false };
+    let stat = process_stat(roots, task.pid).ok().flatten();
+    stat.is_some_and(|stat| !stat.ended() && stat.start_ticks <= task.start_ticks)
+}
+
+/// A thread's process, where the thread could run before, and where it was sent.
+type Sent = (u32, String, String);
+
 impl Trail {
+    fn sent(&self) -> Option<Sent> {
+        match self.latest.since(&self.oldest) {
+            Change::Affinity { task, before, after } => {
+                Some((task.pid, before.to_string(), after.to_string()))
+            }
+            _ => None,
+        }
+    }
+
     fn undo(&self, roots: &Roots, doing: Doing) -> Restored {
         let whole = self.latest.since(&self.oldest);
         let mut outcome = whole.undone(roots, doing);
