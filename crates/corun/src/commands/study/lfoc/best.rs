@@ -1,7 +1,5 @@
 //! LFOC with known curves beside the exact best clustering.
 
-use std::time::Duration;
-
 use corun_optimal::partition::{Kind, PartitionObjective, PartitionProblem};
 use corun_optimal::{Goal, Limits};
 use corun_policy::{BuildOptions, Input, Partition, WaysCurve, build_partitioner};
@@ -10,8 +8,8 @@ use crate::commands::study::paper;
 use crate::commands::study::partitioning::ground::Ground;
 use crate::failure::{Failure, Outcome};
 
-/// Time for the best clustering of a mix: mixes of 8 and 12 are far from it.
-const MOST: Duration = Duration::from_secs(20);
+/// Nodes to look at for the best clustering of a mix: mixes of 8 and 12 are far from it.
+const MOST: u64 = 20_000_000;
 
 /// Unfairness by the model, and how far the best is proven.
 #[derive(Debug, Clone, Copy)]
@@ -41,8 +39,7 @@ fn one(study: &paper::Ground, ground: &Ground, mix: &[usize]) -> Outcome<Beside>
     let members = ground.members(mix);
     let problem = PartitionProblem::new(&ground.model, &members, ground.ways, 1, Kind::Cluster)
         .map_err(|error| Failure::input(error.to_string()))?;
-    let limits =
-        Limits { time: Some(MOST), cancel: Some(study.cancel.flag()), ..Limits::default() };
+    let limits = Limits { nodes: MOST, cancel: Some(study.cancel.flag()), ..Limits::default() };
     let best = problem
         .solve(PartitionObjective::Unfairness, Goal::Best, &limits)
         .map_err(|error| Failure::input(error.to_string()))?;

@@ -295,7 +295,7 @@ impl Measured<'_> {
             heading: "Fig. 6.6: beside the best clustering".to_owned(),
             about: "Unfairness over stock Linux's by the model alone, with nobody sampled and nobody restarted. \
                     Dunn without overlap. The best is exact where it is proven; else it is the best that was found \
-                    in 20 s, which depend on the machine that searched."
+                    within so many nodes of search."
                 .to_owned(),
             header: strings(&[
                 "mix",
