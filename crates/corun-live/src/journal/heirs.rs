@@ -68,33 +68,47 @@ pub(super) fn change_of(
     Some(Change::Affinity { task: *task, before, after: affinity.clone() })
 }
 
-/// Changes by which threads are held that no plan named, in the held processes and in those below
-/// them.
+/// What one look at the held processes and those below them finds.
+#[derive(Debug, Default)]
+pub(super) struct Heirs {
+    /// Those by which threads are held that no plan named.
+    pub(super) changes: Vec<Change>,
+    /// Did a thread end before it was looked at? It may have left an heir of its own.
+    pub(super) missed: bool,
+}
+
+/// Looks at the held processes and those below them.
 pub(super) fn all(
     held: &HeldProcesses,
     roots: &Roots,
     since_ticks: u64,
     is_known: impl Fn(&Task) -> bool,
-) -> Vec<Change> {
+) -> Heirs {
+    let mut found = Heirs::default();
     if held.is_empty() {
-        return Vec::new();
+        return found;
     }
-    let mut changes = Vec::new();
     for (pid, of) in below(held, roots) {
         for tid in numbers(&roots.proc.join(format!("{pid}/task"))) {
-            let Ok(Some(stat)) = stat(roots, pid, tid) else { continue };
+            let Ok(Some(stat)) = stat(roots, pid, tid) else {
+                found.missed = true;
+                continue;
+            };
             let task = Task { pid, tid, start_ticks: stat.start_ticks };
             if stat.start_ticks < since_ticks || stat.kernel_thread || is_known(&task) {
                 continue;
             }
-            let Ok(facts) = facts(roots, pid, tid) else { continue };
+            let Ok(facts) = facts(roots, pid, tid) else {
+                found.missed = true;
+                continue;
+            };
             if let Some(before) = held[&of].inherited(&facts.affinity) {
                 let before = before.clone();
-                changes.push(Change::Affinity { task, before, after: facts.affinity });
+                found.changes.push(Change::Affinity { task, before, after: facts.affinity });
             }
         }
     }
-    changes
+    found
 }
 
 /// Processes and the held one that each is or descends from.

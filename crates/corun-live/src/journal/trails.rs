@@ -63,9 +63,9 @@ impl Trails {
                 treated.contains(task) || self.of.contains_key(&Thing::Affinity(*task))
             };
             let heirs = heirs::all(&self.held, roots, self.since_ticks, is_known);
-            treated.extend(heirs.iter().filter_map(Change::task));
-            let none = heirs.is_empty();
-            restored.extend(heirs.into_iter().map(|change| {
+            let none = heirs.changes.is_empty() && !heirs.missed;
+            treated.extend(heirs.changes.iter().filter_map(Change::task));
+            restored.extend(heirs.changes.into_iter().map(|change| {
                 let outcome = in_words(change.undone(roots, doing));
                 Restored { change, outcome }
             }));
