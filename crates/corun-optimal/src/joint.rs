@@ -148,8 +148,8 @@ impl<'p> JointProblem<'p> {
     }
 
     /// The best placement and clustering by [`Objective::MeanSlowdown`], [`Objective::Stp`] or
-    /// [`Objective::MaxSlowdown`]. The limit of nodes is each group's;
-    /// groups for which no time is left divide the ways evenly.
+    /// [`Objective::MaxSlowdown`]. The limit of nodes is each group's, that of time the whole
+    /// search's: groups for which none is left divide the ways evenly.
     ///
     /// # Errors
     /// [`JointError::Objective`], [`JointError::Stopped`].

@@ -165,11 +165,16 @@ pub struct Io {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Barrier {
-    /// Instructions of each thread between two barriers, at least 1000.
+    /// Instructions of each thread between two barriers, at least [`Self::LEAST_INSTRUCTIONS`].
     pub every_instructions: u64,
     /// How those who come early wait.
     #[serde(default)]
     pub waiting: Waiting,
+}
+
+impl Barrier {
+    /// Fewest instructions between two barriers: below, a run has more events than anybody waits for.
+    pub const LEAST_INSTRUCTIONS: u64 = 1000;
 }
 
 /// How a thread waits for the others of its program.
@@ -325,8 +330,9 @@ impl App {
             Expected::Positive.check("wait_ms", io.wait_ms).map_err(in_io)?;
         }
         if let Some(barrier) = self.barrier {
-            if barrier.every_instructions < 1000 {
-                let why = format!("found {}, expected at least 1000", barrier.every_instructions);
+            let (found, least) = (barrier.every_instructions, Barrier::LEAST_INSTRUCTIONS);
+            if found < least {
+                let why = format!("found {found}, expected at least {least}");
                 let fault = refused("every_instructions", &why);
                 return Err(fault.under(Step::Key("barrier")));
             }

@@ -8,9 +8,6 @@ use corun_profile::Waiting;
 use crate::engine::Engine;
 use crate::thread::{Done, State};
 
-/// Fewest instructions between two barriers: below, a run has more events than anybody waits for.
-pub(crate) const LEAST_INSTRUCTIONS: u64 = 1000;
-
 /// A thread that spins loads a flag of its own, compares it and branches back (García García, thesis UCM
 /// 2021, section 4.3.5: such loops use the pipeline well).
 pub(crate) const SPIN_MIX: PhaseMix =

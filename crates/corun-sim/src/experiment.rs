@@ -8,7 +8,6 @@ use corun_policy::Nanoseconds;
 use corun_profile::{Barrier, Io, Method, Mix};
 
 use crate::SimError;
-use crate::barrier::LEAST_INSTRUCTIONS;
 
 /// An experiment: programs on a machine, by a method, with a seed.
 #[derive(Debug, Clone)]
@@ -121,7 +120,7 @@ impl AppSpec {
             return wrong("io", format!("{io:?}"), "times of 0.001 ms to 1e9 ms");
         }
         if let Some(barrier) = self.barrier {
-            if barrier.every_instructions < LEAST_INSTRUCTIONS {
+            if barrier.every_instructions < Barrier::LEAST_INSTRUCTIONS {
                 let found = barrier.every_instructions.to_string();
                 return wrong("barrier", found, "at least 1000 instructions");
             }

@@ -304,7 +304,7 @@ mod tests {
             Err(error) => return eprintln!("skipped: counters cannot be opened here: {error}"),
             Ok(counters) => counters,
         };
-        // Memory just mapped may be there without a fault, so that one round may count none.
+        // A kernel was seen to count no fault in a whole round, so that one round proves nothing.
         let mut total = [0.0; 2];
         for _ in 0..500 {
             drop(std::hint::black_box(vec![1_u8; 64 << 20]));

@@ -36,7 +36,8 @@ const CASES: [Case; 3] = [
     Case { shown: "no core held idle", important: false, parameters: &[("idle-big-cores", 0.0)] },
 ];
 
-/// Of a case on a machine: by seed the servers' 99th percentile and longest wait in ms, and big cores held idle a second.
+/// Of a case on a machine: by seed the servers' 99th percentile and longest wait in ms, and big cores
+/// held idle a second.
 struct Found {
     p99_ms: Vec<f64>,
     longest_ms: Vec<f64>,
