@@ -124,6 +124,7 @@ fn programs(model: &Model, count: usize) -> Vec<AppSpec> {
             dirty_share: 0.2,
             footprint_bytes: 1 << 28,
             curve: MissRateCurve::new(points.collect()).expect("a curve"),
+            core: None,
         };
         let origin = Origin { sampling_rate: 1.0, complete: true, ..Default::default() };
         let data = ProfileData::Recording(Recording::new(origin, vec![phase]));

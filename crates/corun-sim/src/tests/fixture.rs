@@ -115,6 +115,7 @@ fn phase(instructions: u64, points: &[(u64, f64)]) -> Phase {
         dirty_share: 0.2,
         footprint_bytes: 64 * MIB,
         curve: MissRateCurve::new(points).unwrap(),
+        core: None,
     }
 }
 

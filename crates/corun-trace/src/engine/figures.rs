@@ -1,7 +1,7 @@
 //! Everything that is summed up over a window of instructions, and over a phase.
 
 use super::histogram::Histogram;
-use super::parallelism::Parallelism;
+use super::strata::Strata;
 use super::touched::Touched;
 use crate::phases::{Behaviour, BehaviourVector};
 
@@ -28,12 +28,12 @@ pub struct Observed {
     pub branches: u64,
     /// Those of them that it got wrong.
     pub mispredicted: u64,
+    /// Those that a large predictor got wrong.
+    pub mispredicted_large: u64,
     /// Misses of the private cache, data and code.
     pub private_misses: u64,
     /// Those of them that a stride prefetcher foresees.
     pub foreseen_misses: u64,
-    /// Parallelism of the missing loads.
-    pub parallelism: Parallelism,
     /// Lines of the private cache.
     pub traffic: Traffic,
 }
@@ -43,10 +43,9 @@ impl Observed {
     pub(crate) fn add(&mut self, other: &Self, weight: u64) {
         self.branches += weight * other.branches;
         self.mispredicted += weight * other.mispredicted;
+        self.mispredicted_large += weight * other.mispredicted_large;
         self.private_misses += weight * other.private_misses;
         self.foreseen_misses += weight * other.foreseen_misses;
-        self.parallelism.misses += weight * other.parallelism.misses;
-        self.parallelism.chained += weight * other.parallelism.chained;
         self.traffic.lines += weight * other.traffic.lines;
         self.traffic.dirty += weight * other.traffic.dirty;
     }
@@ -54,14 +53,14 @@ impl Observed {
     /// Leaves out what tells of the misses of a cache that may not hold what it would.
     pub(crate) fn forget_misses(&mut self) {
         (self.private_misses, self.foreseen_misses) = (0, 0);
-        self.parallelism = Parallelism::default();
     }
 
-    /// The share of the branches that the predictor gets wrong.
-    pub fn mispredicted_share(&self) -> f64 {
-        // A branch of the window before may prove mispredicted in this one.
-        let wrong = self.mispredicted.min(self.branches);
-        wrong as f64 / self.branches.max(1) as f64
+    /// The shares of the branches that a small predictor gets wrong, and a large one.
+    pub fn mispredicted_shares(&self) -> [f64; 2] {
+        [self.mispredicted, self.mispredicted_large].map(|wrong| {
+            // A branch of the window before may prove mispredicted in this one.
+            wrong.min(self.branches) as f64 / self.branches.max(1) as f64
+        })
     }
 }
 
@@ -105,6 +104,10 @@ pub struct Figures {
     pub counters: Counters,
     /// Stack distances. Each stands in it with its weight, so the sampling rate may change.
     pub histogram: Histogram,
+    /// Those of code in a stack of its own.
+    pub code: Histogram,
+    /// Micro-traces.
+    pub strata: Strata,
     /// What was looked at in bursts.
     pub observed: Observed,
     /// Lines touched.
@@ -125,6 +128,8 @@ impl Behaviour for Figures {
     fn merge(&mut self, other: &Self) {
         self.counters.merge(&other.counters);
         self.histogram.merge(&other.histogram);
+        self.code.merge(&other.code);
+        self.strata.merge(&other.strata);
         self.observed.add(&other.observed, 1);
         self.touched.merge(&other.touched);
         self.threads.merge(&other.threads);
@@ -132,9 +137,11 @@ impl Behaviour for Figures {
 }
 
 impl Figures {
-    /// Branches that the predictor gets wrong, by the share of those it was tried on.
-    pub fn mispredicted(&self) -> u64 {
-        (self.observed.mispredicted_share() * self.counters.branches as f64).round() as u64
+    /// Branches that a small predictor gets wrong, and a large one, by the shares of those that they
+    /// were tried on.
+    pub fn mispredicted(&self) -> [u64; 2] {
+        let branches = self.counters.branches as f64;
+        self.observed.mispredicted_shares().map(|share| (share * branches).round() as u64)
     }
 }
 

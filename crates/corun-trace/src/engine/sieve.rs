@@ -4,7 +4,7 @@
 use super::facts::Sums;
 use super::sample::spatial_hash;
 use crate::block::{Block, Exit};
-use crate::event::Event;
+use crate::event::{Event, line_of};
 
 /// How a thread is to collect events until it hands them in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +61,7 @@ impl BlockTag {
         let plain = counts.iter().all(|&count| count <= COUNT) && branches <= 1;
         let id = u64::from(id);
         let number = (id & ((1 << HALF) - 1)) << LOW_HALF | id >> HALF << HIGH_HALF;
-        if followed || !plain || block.exit == Exit::Repeat || block.flow.is_empty() {
+        if followed || !plain || block.exit == Exit::Repeat || block.ops.is_empty() {
             return Self(number | SPECIAL);
         }
         let [instructions, loads, stores, floats] = counts;
@@ -220,14 +220,15 @@ impl Sieve {
         self.unfollowed[line as usize % KNOWN] == line
     }
 
-    /// An instruction of the running block touches a line. True when events are due.
+    /// An instruction of the running block touches a word (address / 8). True when events are due.
     #[inline(always)]
-    pub fn access(&mut self, line: u64, index: u32, store: bool) -> bool {
+    pub fn access(&mut self, word: u64, index: u32, store: bool) -> bool {
+        let line = line_of(word);
         if !self.pace.all && spatial_hash(line) > self.pace.threshold {
             self.unfollowed[line as usize % KNOWN] = line;
             return false;
         }
-        let event = Event::data(line, index, store);
+        let event = Event::data(word, index, store);
         // In every cache the same line again hits, and the order of lines stays as it is.
         let repeats = self.events.last().is_some_and(|&before| event.repeats(before));
         !repeats && self.push(event)
@@ -235,16 +236,16 @@ impl Sieve {
 
     /// The same where the block's accesses are not known and are counted as they happen.
     #[inline]
-    pub fn counted_access(&mut self, line: u64, index: u32, store: bool) -> bool {
+    pub fn counted_access(&mut self, word: u64, index: u32, store: bool) -> bool {
         if self.pace.all {
-            let event = Event::data(line, index, store);
+            let event = Event::data(word, index, store);
             return self.events.last() != Some(&event) && self.push(event);
         }
         // A wide access comes in parts.
         if self.last_access.replace((index, store)) != Some((index, store)) {
             self.tally.add_access(store);
         }
-        self.access(line, index, store)
+        self.access(word, index, store)
     }
 
     #[inline(always)]
@@ -257,7 +258,7 @@ impl Sieve {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::block::Flow;
+    use crate::block::StaticOp;
 
     fn block(instructions: u32, loads: u32) -> Block {
         Block {
@@ -265,7 +266,7 @@ mod tests {
             stores: 2,
             branches: 1,
             floats: 3,
-            flow: vec![Flow::default(); instructions as usize].into(),
+            ops: vec![StaticOp::default(); instructions as usize].into(),
             ..Block::undecoded(0x1000, 0x1010, 0x1014, instructions)
         }
     }
@@ -297,11 +298,11 @@ mod tests {
     #[test]
     fn a_line_that_is_not_followed_is_passed_over_until_all_are_seen() {
         let mut sieve = gap(1000);
-        assert!(!sieve.passes_over(5) && !sieve.access(5, 0, false));
+        assert!(!sieve.passes_over(5) && !sieve.access(40, 0, false));
         assert!(sieve.passes_over(5) && sieve.events().is_empty());
         sieve.set_pace(Pace { all: true, threshold: 0, instructions: 1, events: 2, number: 1 });
-        assert!(!sieve.passes_over(5) && !sieve.access(5, 0, false));
-        assert!(sieve.access(6, 0, false));
-        assert_eq!(sieve.events(), [5, 6].map(|line| Event::data(line, 0, false)));
+        assert!(!sieve.passes_over(5) && !sieve.access(40, 0, false));
+        assert!(sieve.access(48, 0, false));
+        assert_eq!(sieve.events(), [40, 48].map(|word| Event::data(word, 0, false)));
     }
 }

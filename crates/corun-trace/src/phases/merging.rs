@@ -1,6 +1,8 @@
 //! Similar phases of a finished recording into one.
 
-use corun_profile::{CurvePoint, InstructionMix, MissRateCurve, Phase, Recording, Stretch};
+use corun_profile::{
+    CoreDetail, CurvePoint, InstructionMix, MissRateCurve, Phase, Recording, Stretch,
+};
 
 use super::clusters::{Behaviour, Clusters, Union};
 use super::sequence::Sequence;
@@ -80,6 +82,7 @@ impl Behaviour for Phase {
             dirty_share: by_misses(self.dirty_share, other.dirty_share).min(1.0),
             footprint_bytes: self.footprint_bytes.max(other.footprint_bytes),
             curve: merged_curve([(&self.curve, mine), (&other.curve, others)]),
+            core: merged_core([(self.core.as_ref(), mine), (other.core.as_ref(), others)]),
         };
         *self = merged;
     }
@@ -90,6 +93,24 @@ fn mean([(one, weight), (other, others)]: [(f64, f64); 2]) -> f64 {
     let all = weight + others;
     let share = if all > 0.0 { others / all } else { 0.5 };
     one + share * (other - one)
+}
+
+/// Of both, where both have it; micro-traces keep what they stand for.
+fn merged_core(parts: [(Option<&CoreDetail>, f64); 2]) -> Option<CoreDetail> {
+    let [(one, mine), (other, others)] = parts;
+    let (one, other) = (one?, other?);
+    let curves = [(&one.instruction_curve, mine), (&other.instruction_curve, others)];
+    let wrong = [(one.mispredicted_large_pki, mine), (other.mispredicted_large_pki, others)];
+    let all = (mine + others).max(1.0);
+    let traces =
+        [(one, mine / all), (other, others / all)].into_iter().flat_map(|(core, share)| {
+            core.micro_traces.iter().map(move |&(at, weight)| (at, weight * share))
+        });
+    Some(CoreDetail {
+        mispredicted_large_pki: mean(wrong),
+        instruction_curve: merged_curve(curves),
+        micro_traces: traces.collect(),
+    })
 }
 
 /// The mean at each size of either, which lies between them, so it is a curve too.

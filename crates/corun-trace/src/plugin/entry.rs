@@ -14,7 +14,7 @@ use super::session::{Session, Verdict};
 use super::syscalls::Call;
 use crate::decode::{GuestInstruction, Touch};
 use crate::engine::{BlockTag, Sieve, Thread};
-use crate::event::LINE_BYTES;
+use crate::event::{LINE_BYTES, WORD_BYTES};
 use crate::trace_file::Position;
 
 /// Threads at one time that can be followed. Untouched slots cost address space only.
@@ -225,8 +225,8 @@ extern "C" fn counted_access(thread: c_uint, info: c_uint, address: u64, index: 
     // SAFETY: QEMU calls from the thread's own host thread.
     let Some(buffer) = (unsafe { buffer(thread) }) else { return };
     let Some((qemu, _)) = SESSION.get() else { return };
-    let (line, index, store) = (address / LINE_BYTES, index.addr() as u32, qemu.is_store(info));
-    if buffer.sieve.counted_access(line, index, store) {
+    let (word, index, store) = (address / WORD_BYTES, index.addr() as u32, qemu.is_store(info));
+    if buffer.sieve.counted_access(word, index, store) {
         flush(buffer);
     }
     if may_cross(address, WIDEST) {
@@ -259,7 +259,7 @@ fn passes_over(buffer: &Buffer, address: u64, place: usize) -> bool {
 #[inline(never)]
 fn touched(buffer: &mut Buffer, info: c_uint, address: u64, place: usize, store: bool) {
     let index = (place >> 8) as u32;
-    if buffer.sieve.access(address / LINE_BYTES, index, store) {
+    if buffer.sieve.access(address / WORD_BYTES, index, store) {
         flush(buffer);
     }
     if may_cross(address, (place & 0xff) as u64) {
@@ -272,7 +272,8 @@ fn touched(buffer: &mut Buffer, info: c_uint, address: u64, place: usize, store:
 fn touches_next(buffer: &mut Buffer, info: c_uint, address: u64, index: u32, store: bool) {
     let Some((qemu, _)) = SESSION.get() else { return };
     let crosses = may_cross(address, qemu.access_bytes(info));
-    if crosses && buffer.sieve.access(address / LINE_BYTES + 1, index, store) {
+    let next_line = (address / LINE_BYTES + 1) * (LINE_BYTES / WORD_BYTES);
+    if crosses && buffer.sieve.access(next_line, index, store) {
         flush(buffer);
     }
 }
