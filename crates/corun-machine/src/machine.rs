@@ -29,6 +29,8 @@ pub struct Cache {
     pub inclusion: Inclusion,
     /// Load-to-use latency of a hit in ns, where known.
     pub latency_ns: Option<f64>,
+    /// Bytes of it that a program alone gets, where that was measured.
+    pub effective_bytes: Option<u64>,
 }
 
 /// An object of the tree.
