@@ -124,6 +124,7 @@ fn cache(spec: &ObjectSpec) -> Cache {
         line_bytes: spec.line_bytes,
         inclusion: spec.inclusion.unwrap_or(Inclusion::Inclusive),
         latency_ns: spec.latency_ns,
+        outside_fill_bytes_per_s: spec.outside_fill_mb_per_s.map(|rate| rate * 1e6),
         effective_bytes: spec.effective_kib.map(|kib| kib.saturating_mul(1024)),
     }
 }

@@ -364,6 +364,7 @@ fn fields(object: &ObjectSpec, at: &str) -> Checked {
         ("inclusion", Cache, object.inclusion.is_some()),
         ("latency_ns", Cache, object.latency_ns.is_some()),
         ("effective_kib", Cache, object.effective_kib.is_some()),
+        ("outside_fill_mb_per_s", Cache, object.outside_fill_mb_per_s.is_some()),
         ("rates", Cache, object.rates.is_some()),
         ("core_type", Core, object.core_type.is_some()),
         ("cpus", Core, object.cpus.is_some()),
@@ -414,6 +415,9 @@ fn fields(object: &ObjectSpec, at: &str) -> Checked {
             let why = format!("found {effective_kib}, expected at most {MAX_CACHE_KIB}");
             return wrong(field("effective_kib"), why);
         }
+    }
+    if let Some(rate) = object.outside_fill_mb_per_s {
+        not_negative(field("outside_fill_mb_per_s"), rate)?;
     }
     if let Some(rates) = &object.rates {
         measured::rates(rates, &field("rates"))?;

@@ -31,6 +31,8 @@ pub struct Cache {
     pub latency_ns: Option<f64>,
     /// Bytes of it that a program alone gets, where that was measured.
     pub effective_bytes: Option<u64>,
+    /// Bytes a second that others outside this machine bring into it, where that was measured.
+    pub outside_fill_bytes_per_s: Option<f64>,
 }
 
 /// An object of the tree.

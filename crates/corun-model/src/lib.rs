@@ -11,6 +11,7 @@
 mod bandwidth;
 mod by_ways;
 mod contention;
+mod core;
 mod domains;
 mod error;
 mod imported;
@@ -22,6 +23,7 @@ mod options;
 mod outcome;
 mod pipeline;
 mod program;
+mod replayed;
 pub mod schemes;
 mod scratch;
 mod site;
@@ -30,7 +32,8 @@ mod stretch;
 mod table;
 mod whole;
 
-pub use by_ways::{CpiStack, WaysFigures};
+pub use by_ways::WaysFigures;
+pub use core::{CAUSES, Cause, CpiStack};
 pub use contention::{ContentionLaw, contention_level, stream_profile};
 pub use error::ModelError;
 pub use model::Model;

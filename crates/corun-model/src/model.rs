@@ -9,10 +9,12 @@ use crate::bandwidth::{self, LimitBandwidth};
 use crate::domains::Domains;
 use crate::error::ModelError;
 use crate::imported;
+use crate::core::SampledPhase;
 use crate::interval;
 use crate::options::{BandwidthModel, Compatibility, MAX_SOLO_PEAK_SHARE, ModelOptions};
 use crate::outcome::{Demand, Outcome};
 use crate::pipeline::{self, Context};
+use crate::replayed;
 use crate::program::{Flow, LoadedPhase, LoadedProgram, LoadedStretch, Member, PhaseMix, Running};
 use crate::scratch::{Scratch, recycle};
 use crate::site::Site;
@@ -29,6 +31,8 @@ pub struct Model {
     bandwidth: &'static (dyn LimitBandwidth + Sync),
     domains: Domains,
     sites: Vec<Site>,
+    /// Of each site who fills its LLC from outside the machine, by ways of the part that is shared.
+    outside: Vec<Vec<PhaseTable>>,
     /// Site by CPU index. On a fine-grained core that of a thread which has its core to itself; those
     /// with 2, 3 .. busy threads follow it.
     site_of: Vec<u32>,
@@ -92,6 +96,7 @@ impl Model {
             machine,
             options,
             domains,
+            outside: sites.iter().map(PhaseTable::outside).collect(),
             sites,
             site_of,
             has_pipelines,
@@ -120,8 +125,14 @@ impl Model {
             .map_err(|fault| ModelError::Profile { program: profile.name.clone(), fault })?;
         let phases: Vec<(f64, Option<PhaseMix>, Vec<PhaseTable>)> = match &profile.data {
             ProfileData::Recording(recording) => {
+                let traces = crate::core::unpack(&profile.name, &recording.micro_traces)?;
                 let phase = |phase: &Phase| {
-                    let tables = self.sites.iter().map(|site| interval::table(phase, site));
+                    let core = phase.core.as_ref();
+                    let sampled = core.and_then(|core| SampledPhase::new(phase, core, &traces));
+                    let tables = self.sites.iter().map(|site| match &sampled {
+                        Some(sampled) => replayed::table(phase, sampled, site),
+                        None => interval::table(phase, site),
+                    });
                     let mix = PhaseMix {
                         l1_accesses_pki: phase.data_accesses_pki,
                         branches_pki: phase.mix.branches_pki,
@@ -235,6 +246,14 @@ impl Model {
         &member.phase().tables[self.site_of[member.cpu] as usize]
     }
 
+    /// Who fills a part of so many bytes of a CPU's LLC from outside the machine.
+    pub(crate) fn outside(&self, cpu: usize, capacity_bytes: f64) -> Option<&PhaseTable> {
+        let site = self.site_of[cpu] as usize;
+        let parts = self.outside[site].as_slice();
+        let ways = (capacity_bytes / self.sites[site].way_bytes).round().max(1.0) as usize;
+        parts.get(ways.min(parts.len()).checked_sub(1)?)
+    }
+
     /// Its table when so many threads of its core are busy, itself included.
     fn table_beside<'a>(&self, member: &Member<'a>, busy_threads: u32) -> &'a PhaseTable {
         let site = self.site(member.cpu);
@@ -285,7 +304,11 @@ impl Model {
         } else {
             tables.extend(members.iter().map(|member| self.table(member)));
         }
+        if let Some(first) = members.first() {
+            tables.extend(self.outside(first.cpu, capacity_bytes));
+        }
         self.law.divide(capacity_bytes, &tables, &mut scratch.space, &mut scratch.shares);
+        tables.truncate(members.len());
         out.clear();
         out.extend(tables.iter().zip(&scratch.shares).map(|(table, &held)| table.demand(held)));
         scratch.tables = recycle(tables);
@@ -547,6 +570,7 @@ impl Model {
                 let cpus = running.iter().map(|other| other.member.cpu);
                 self.table_beside(member, self.busy_threads(member.cpu, cpus))
             }));
+            tables.extend(self.outside(first.member.cpu, capacity));
             self.law.divide(capacity, &tables, &mut scratch.space, &mut scratch.shares);
             for ((&(_, index), table), &held) in group.iter().zip(&tables).zip(&scratch.shares) {
                 flows[index as usize].demand = table.demand(held);

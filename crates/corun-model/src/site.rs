@@ -23,13 +23,17 @@ pub(crate) struct Site {
     pub(crate) core: CoreType,
     /// Clock of the machine's fastest core type (highest capacity), in MHz.
     pub(crate) reference_clock_mhz: f64,
-    /// First-level data cache.
+    /// First-level data cache, its load-to-use latency, and that of instructions.
     pub(crate) l1_bytes: f64,
+    pub(crate) l1_latency_ns: f64,
+    pub(crate) l1_code_bytes: f64,
     /// The largest cache in front of the LLC; 0 where there is none.
     pub(crate) private_bytes: f64,
     /// Hit latency of that cache.
     pub(crate) private_latency_ns: f64,
     pub(crate) llc_bytes: f64,
+    /// Bytes a second that others outside the machine bring into the LLC.
+    pub(crate) outside_bytes_per_s: f64,
     pub(crate) way_bytes: f64,
     pub(crate) line_bytes: f64,
     pub(crate) inclusive: bool,
@@ -64,7 +68,9 @@ impl Site {
         let core = machine.core_types()[at.core_type].clone();
         check_core(machine, &core)?;
         let private = machine.private_cache(cpu);
-        let size = cache.size_bytes as f64;
+        // What others outside the machine take is told better by their rate than by what is left.
+        let whole = cache.effective_bytes.filter(|_| cache.outside_fill_bytes_per_s.is_none());
+        let size = whole.unwrap_or(cache.size_bytes) as f64;
         // 16 ways stand in where the machine does not say: it sets the step of the walk alone.
         let ways = f64::from(cache.ways.unwrap_or(16).max(1));
         let local = machine.memory_latency_ns(at.node, at.node);
@@ -72,7 +78,8 @@ impl Site {
         positive(machine, "local memory latency in ns", memory_latency_ns)?;
         let part = f64::from(sharers.max(1));
         let private_bytes = private_bytes(machine, cpu, private, core.smt) / part;
-        let l1_bytes = l1_data_bytes(machine, cpu).unwrap_or(size) / part;
+        let l1 = l1_cache(machine, cpu, CacheType::Data);
+        let l1_bytes = l1.map_or(size, |cache| cache.size_bytes as f64) / part;
         // Where the first level is the last private one, they are one and the same.
         let l1_bytes = if core.smt == Smt::FineGrained && private.is_some_and(|one| one.level == 1)
         {
@@ -83,9 +90,13 @@ impl Site {
         Ok(Self {
             reference_clock_mhz: reference_clock(machine),
             l1_bytes,
+            l1_latency_ns: l1.and_then(|cache| cache.latency_ns).unwrap_or(4.0 / core.clock_mhz * 1e3),
+            l1_code_bytes: l1_cache(machine, cpu, CacheType::Instruction)
+                .map_or(l1_bytes, |cache| cache.size_bytes as f64 / part),
             private_bytes,
             private_latency_ns: private.map_or(0.0, |cache| latency_ns(cache, &core)),
             llc_bytes: size,
+            outside_bytes_per_s: cache.outside_fill_bytes_per_s.unwrap_or(0.0),
             way_bytes: size / ways,
             line_bytes: cache.line_bytes.map_or(DEFAULT_LINE_BYTES, f64::from),
             inclusive: cache.inclusion == Inclusion::Inclusive,
@@ -186,17 +197,16 @@ fn private_bytes(machine: &Machine, cpu: usize, private: Option<&Cache>, smt: Sm
     bytes as f64
 }
 
-fn l1_data_bytes(machine: &Machine, cpu: usize) -> Option<f64> {
+/// The first-level cache that holds data, or instructions.
+fn l1_cache(machine: &Machine, cpu: usize, holds: CacheType) -> Option<Cache> {
     let objects = machine.objects();
     let core = machine.cores()[machine.cpus()[cpu].core].object;
-    let size = |index: usize| {
-        objects[index]
-            .cache
-            .filter(|cache| cache.level == 1 && cache.holds != CacheType::Instruction)
-            .map(|cache| cache.size_bytes as f64)
+    let of = |index: usize| {
+        let fits = |cache: &Cache| cache.holds == holds || cache.holds == CacheType::Unified;
+        objects[index].cache.filter(|cache| cache.level == 1 && fits(cache))
     };
-    let above = std::iter::successors(Some(core), |&index| objects[index].parent).find_map(size);
-    above.or_else(|| objects[core].children.iter().find_map(|&index| size(index)))
+    let above = std::iter::successors(Some(core), |&index| objects[index].parent).find_map(of);
+    above.or_else(|| objects[core].children.iter().find_map(|&index| of(index)))
 }
 
 fn positive(machine: &Machine, figure: &str, value: f64) -> Result<(), ModelError> {

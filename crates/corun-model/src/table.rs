@@ -1,7 +1,9 @@
 //! A phase's figures at a site, tabulated over the bytes of LLC it holds.
 
+use crate::core::CpiStack;
 use crate::outcome::Demand;
 use crate::site::Site;
+use crate::space::{DivideSpace, FillTime, SpaceScratch};
 
 /// A program that misses less than this (a line per 1e9 instructions) grows no more.
 const NO_MISS_MPKI: f64 = 1e-6;
@@ -16,12 +18,6 @@ pub(crate) struct Knot {
     pub(crate) memory_cpi: f64,
     /// Cycles per instruction stalled on LLC hits.
     pub(crate) llc_hit_cpi: f64,
-    /// Cycles per instruction that dispatch at full width takes; 0 where this and the next two
-    /// are not told apart.
-    pub(crate) base_cpi: f64,
-    pub(crate) branches_cpi: f64,
-    /// Cycles per instruction stalled on hits in the private cache behind the L1.
-    pub(crate) private_hit_cpi: f64,
     /// MS: memory stalls as a share of all cycles. May exceed `total_stalls` (then it counts as
     /// much as that).
     pub(crate) memory_stalls: f64,
@@ -46,9 +42,6 @@ impl Knot {
             cpi: mix(low.cpi, high.cpi),
             memory_cpi: mix(low.memory_cpi, high.memory_cpi),
             llc_hit_cpi: mix(low.llc_hit_cpi, high.llc_hit_cpi),
-            base_cpi: mix(low.base_cpi, high.base_cpi),
-            branches_cpi: mix(low.branches_cpi, high.branches_cpi),
-            private_hit_cpi: mix(low.private_hit_cpi, high.private_hit_cpi),
             memory_stalls: mix(low.memory_stalls, high.memory_stalls),
             total_stalls: mix(low.total_stalls, high.total_stalls),
             l2_miss_stalls: mix(low.l2_miss_stalls, high.l2_miss_stalls),
@@ -178,6 +171,8 @@ impl LargerFill {
 pub(crate) struct PhaseTable {
     bytes: Vec<f64>,
     knots: Vec<Knot>,
+    /// Where the cycles of each knot go; none where that is not told apart.
+    stacks: Vec<CpiStack>,
     /// Fill time: (1 / access rate) x integral of dx / miss ratio, at the speed of the final size.
     pub(crate) fill: Growth,
     pub(crate) larger_fill: Option<Box<LargerFill>>,
@@ -190,6 +185,10 @@ pub(crate) struct PhaseTable {
     pub(crate) measured: (f64, f64),
     pub(crate) apki_extrapolated: bool,
     pub(crate) way_bytes: f64,
+    /// Bytes a second that others outside the machine bring into the cache.
+    outside_bytes_per_s: f64,
+    line_bytes: f64,
+    llc_bytes: f64,
 }
 
 /// What a table is made of.
@@ -214,11 +213,34 @@ impl PhaseTable {
             measured: parts.measured,
             apki_extrapolated: parts.apki_extrapolated,
             way_bytes: site.way_bytes,
+            outside_bytes_per_s: site.outside_bytes_per_s,
+            line_bytes: site.line_bytes,
+            llc_bytes: site.llc_bytes,
             knots: parts.knots,
             ..Self::default()
         };
         table.grow(parts.footprint_bytes, parts.always_grows, site);
         table
+    }
+
+    /// The same that tells where each knot's cycles go.
+    pub(crate) fn with_stacks(self, stacks: Vec<CpiStack>) -> Self {
+        debug_assert!(stacks.is_empty() || stacks.len() == self.knots.len());
+        Self { stacks, ..self }
+    }
+
+    /// Where the cycles go when so many bytes are held, an instruction; they sum to the CPI.
+    pub(crate) fn stack(&self, occupancy: f64) -> Option<CpiStack> {
+        let above = self.bytes.partition_point(|&bytes| bytes <= occupancy);
+        let low = *self.stacks.get(above.saturating_sub(1))?;
+        if above == 0 || above == self.bytes.len() {
+            return Some(low);
+        }
+        let (from, to) = (self.bytes[above - 1], self.bytes[above]);
+        let part = (occupancy - from) / (to - from);
+        let mut stack = low.times(1.0 - part);
+        stack.add_times(&self.stacks[above], part);
+        Some(stack)
     }
 
     /// Fills in the three growth curves. With m misses per instruction, a program brings in
@@ -299,9 +321,54 @@ impl PhaseTable {
         self.bytes.iter().copied().chain([self.fill.limit()])
     }
 
-    /// Bytes it holds alone in a cache of that size.
+    /// Those who fill the cache from outside the machine, as a program that never uses a line again,
+    /// in parts of the LLC with 1, 2, 3 .. ways; none where there is nobody.
+    pub(crate) fn outside(site: &Site) -> Vec<Self> {
+        if site.outside_bytes_per_s <= 0.0 {
+            return Vec::new();
+        }
+        let ways = (site.llc_bytes / site.way_bytes).round().max(1.0);
+        let part = |way: u32| {
+            let share = f64::from(way) / ways;
+            Self::streaming(site.outside_bytes_per_s * share, site.llc_bytes * share, site.line_bytes)
+        };
+        (1..=ways as u32).map(part).collect()
+    }
+
+    fn streaming(bytes_per_s: f64, capacity: f64, line_bytes: f64) -> Self {
+        let knot = |bytes| Knot {
+            bytes,
+            cpi: 1.0,
+            mpki: 1e3,
+            misses_per_s: bytes_per_s / line_bytes,
+            bytes_per_s,
+            ..Knot::default()
+        };
+        let growth = Growth { seconds: vec![0.0, capacity / bytes_per_s], bytes: vec![0.0, capacity] };
+        Self {
+            bytes: vec![0.0, capacity],
+            knots: vec![knot(0.0), knot(capacity)],
+            fill: growth.clone(),
+            turnover: growth.clone(),
+            refill: growth,
+            measured: (0.0, f64::INFINITY),
+            line_bytes,
+            ..Self::default()
+        }
+    }
+
+    /// Bytes it holds alone in a cache of that size, beside those outside the machine.
     pub(crate) fn solo_bytes(&self, capacity: f64) -> f64 {
-        self.fill.limit().min(capacity)
+        if self.outside_bytes_per_s <= 0.0 {
+            return self.fill.limit().min(capacity);
+        }
+        // A part of the cache gets as much a way as the rest.
+        let rate = self.outside_bytes_per_s * (capacity / self.llc_bytes).min(1.0);
+        let outside = Self::streaming(rate, capacity, self.line_bytes);
+        let mut held = Vec::with_capacity(2);
+        let mut scratch = SpaceScratch::default();
+        FillTime.divide(capacity, &[self, &outside], &mut scratch, &mut held);
+        held[0]
     }
 
     /// The least CPI over the measured range: PBBCache's reference.

@@ -8,6 +8,7 @@ mod whirlpool;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use self::fill_time::FillTime;
 use crate::options::SpaceLaw;
 use crate::table::PhaseTable;
 
@@ -36,7 +37,7 @@ pub(crate) trait DivideSpace {
 /// The law of that name.
 pub(crate) fn law(of: SpaceLaw) -> &'static (dyn DivideSpace + Sync) {
     match of {
-        SpaceLaw::FillTime => &fill_time::FillTime,
+        SpaceLaw::FillTime => &FillTime,
         SpaceLaw::Proportional => &proportional::Proportional,
         SpaceLaw::Whirlpool => &whirlpool::Whirlpool { per_instruction: false },
         SpaceLaw::WhirlpoolMpki => &whirlpool::Whirlpool { per_instruction: true },
