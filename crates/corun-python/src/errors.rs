@@ -1,6 +1,6 @@
 //! Errors as Python exceptions, with the texts of the command.
 
-use corun_compare::Error;
+use corun_app::Error;
 use corun_sim::SimError;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::{PyErr, import_exception};
@@ -13,31 +13,21 @@ import_exception!(corun.errors, PolicyError);
 pub(crate) fn raised(error: Error) -> PyErr {
     match error {
         Error::Input { message, hints } => InputError::new_err((message, hints)),
-        Error::Stopped => PyKeyboardInterrupt::new_err(()),
+        Error::Interrupted => PyKeyboardInterrupt::new_err(()),
         Error::Failed(why) => match why.downcast::<PyErr>() {
-            Ok(own) => *own,
+            Ok(own) => own,
             Err(why) => match why.downcast_ref::<SimError>() {
                 Some(fault @ (SimError::Policy { .. } | SimError::Action { .. })) => {
                     PolicyError::new_err(fault.to_string())
                 }
-                _ => FailedError::new_err(in_full(why.as_ref())),
+                _ => FailedError::new_err(format!("{why:#}")),
             },
         },
+        other => FailedError::new_err(other.to_string()),
     }
 }
 
-/// An error and what caused it, as the command prints them.
-fn in_full(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(one) = cause {
-        text.push_str(&format!(": {one}"));
-        cause = one.source();
-    }
-    text
-}
-
-/// Bad input, from any error that corun-compare knows.
+/// Bad input, from any error that corun-app knows.
 pub(crate) fn bad<E: Into<Error>>(error: E) -> PyErr {
     raised(error.into())
 }
