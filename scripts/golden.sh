@@ -27,7 +27,10 @@ run() {
     local name=$1
     shift
     "$@" >"$name" 2>"$name.err" && echo "exit 0" >>"$name.err" || echo "exit $?" >>"$name.err"
-    sed -i -E 's/"(solver_seconds|seconds_spent)": [0-9.e+-]+/"\1": 0/' "$name"
+    local file
+    for file in "$name" "$name.err" "${name%.json}.html"; do
+        [ ! -f "$file" ] || sed -i -E "s|$inputs|INPUTS|g; s/\"solver_seconds\": [0-9.e+-]+/\"solver_seconds\": 0/" "$file"
+    done
 }
 
 policies=$("$corun" doctor --format json |
@@ -116,8 +119,6 @@ for machine in xeon-x5365 2x-e5-2650 juno-2b4s xeon-gold-6138; do
         done
     done
 done
-sed -i "s|$inputs|INPUTS|g" ./*.err
-
 table=()
 [ -n "${CORUN_SOLO_CSV:-}" ] && table=(--profiles "$CORUN_SOLO_CSV")
 for name in classification factors lamp casc camps; do
