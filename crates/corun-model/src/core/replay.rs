@@ -497,3 +497,7 @@ fn cycles(level: Level, core: &CoreParameters, view: &MemoryView) -> u32 {
         Level::Memory => view.memory_cycles,
     }
 }
+
+#[cfg(test)]
+#[path = "replay_tests.rs"]
+mod tests;

@@ -84,9 +84,11 @@ fn curves_by_ways_are_sums_over_phases() {
         let mut cycles = vec![0.0; whole.len()];
         let mut misses = vec![0.0; whole.len()];
         for phase in &recording.phases {
-            let recording = Recording::new(Origin::default(), vec![phase.clone()]);
-            let own =
-                Profile { name: profile.name.clone(), data: ProfileData::Recording(recording) };
+            let alone = Recording {
+                micro_traces: recording.micro_traces.clone(),
+                ..Recording::new(Origin::default(), vec![phase.clone()])
+            };
+            let own = Profile { name: profile.name.clone(), data: ProfileData::Recording(alone) };
             for (place, one) in model.by_ways(&load(&model, &own), 0).iter().enumerate() {
                 cycles[place] += phase.instructions as f64 / one.ipc;
                 misses[place] += phase.instructions as f64 * one.llc_mpki;

@@ -19,7 +19,7 @@ const MOST_PROCESSES: usize = 64;
 const MOST_PHASES: usize = 256;
 
 /// Micro-traces of a profile at most.
-const MOST_TRACES: usize = 160;
+const MOST_TRACES: usize = 96;
 
 /// Micro-traces that are kept before alike ones become one.
 const MOST_GATHERED_TRACES: usize = 640;

@@ -104,7 +104,8 @@ pub(super) fn section(on: &OnCore) -> Vec<String> {
         ("CPI", Align::Right),
     ];
     let shown: Vec<Cause> = CAUSES.into_iter().filter(|&cause| on.shows(cause)).collect();
-    header.extend(shown.iter().map(|cause| (cause.name(), Align::Right)));
+    let names: Vec<String> = shown.iter().map(|cause| cause.name().replace('_', " ")).collect();
+    header.extend(names.iter().map(|name| (name.as_str(), Align::Right)));
     // The whole LLC always, and as many even steps before it as there is room for.
     let every = on.by_size.len().div_ceil(MOST_ROWS).max(1);
     let first = on.by_size.len().saturating_sub(1) % every;

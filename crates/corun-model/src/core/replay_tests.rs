@@ -1,0 +1,199 @@
+use corun_machine::core;
+use corun_profile::{Marks, MicroOp, Operation};
+
+use super::super::parameters::CoreParameters;
+use super::super::sampled::RankedTrace;
+use super::super::stack::Cause;
+use super::{MemoryView, Replay, Replayed};
+
+const MEMORY_CYCLES: u32 = 400;
+
+/// Four wide, 128 entries, 8 misses at a time, 5 cycles from load to use.
+fn wide() -> CoreParameters {
+    let mut core = core("big-out-of-order").unwrap().machine.core_types()[0].clone();
+    core.dispatch_width = 4.0;
+    core.reorder_buffer = 128;
+    core.outstanding_misses = 8;
+    core.outstanding_llc_hits = None;
+    core.branch_penalty_cycles = 15.0;
+    core.execution = None;
+    CoreParameters::of(&core, 5.0)
+}
+
+fn in_order() -> CoreParameters {
+    CoreParameters { reorder_buffer: 0, ..wide() }
+}
+
+/// Ranks: 0 misses all caches, 1 hits the first level.
+const VIEW: MemoryView = MemoryView {
+    l1_data: 0.5,
+    l1_code: 0.5,
+    private: 0.5,
+    llc: 0.5,
+    private_cycles: 14,
+    llc_cycles: 50,
+    memory_cycles: MEMORY_CYCLES,
+    tlb_pages: [64.0, 1536.0],
+    tlb_cycles: [7, 30],
+    mispredicted: Marks::MISPREDICTED_LARGE,
+};
+
+/// An operation, and does its access miss all caches?
+type Step = (MicroOp, bool);
+
+fn compute(operation: Operation, inputs: [u16; 3]) -> Step {
+    (MicroOp { operation, inputs, ..MicroOp::default() }, false)
+}
+
+fn load(address_inputs: [u16; 2], misses: bool) -> Step {
+    (MicroOp { marks: Marks::LOAD, address_inputs, ..MicroOp::default() }, misses)
+}
+
+/// The steps again and again; what reaches back before the beginning depends on nothing.
+fn repeated(steps: &[Step], times: usize) -> RankedTrace {
+    let mut ops = Vec::new();
+    let mut data = Vec::new();
+    for &(mut op, misses) in std::iter::repeat_n(steps, times).flatten() {
+        let within = |back: u16| if usize::from(back) > ops.len() { 0 } else { back };
+        op.inputs = op.inputs.map(within);
+        op.address_inputs = op.address_inputs.map(within);
+        op.line_before = within(op.line_before);
+        op.forwarded_from = within(op.forwarded_from);
+        ops.push(op);
+        data.push(if misses { 0.0 } else { 1.0 });
+    }
+    let ones = vec![1.0; ops.len()];
+    RankedTrace {
+        share: 1.0,
+        instructions: ops.len() as u32,
+        data,
+        code: ones.clone(),
+        code_alone: ones,
+        pages: vec![0.0; ops.len()],
+        ops,
+    }
+}
+
+fn replay(core: &CoreParameters, steps: &[Step]) -> Replayed {
+    Replay::new(core).run(&repeated(steps, 1024 / steps.len()), &VIEW)
+}
+
+/// Cycles of the steps, once.
+fn cycles(core: &CoreParameters, steps: &[Step]) -> f64 {
+    let replayed = replay(core, steps);
+    replayed.cycles * steps.len() as f64 / replayed.instructions
+}
+
+fn about(found: f64, expected: f64) {
+    assert!((found / expected - 1.0).abs() < 0.03, "found {found}, expected {expected}");
+}
+
+#[test]
+fn a_chain_takes_its_latencies() {
+    let chain = |operation| cycles(&wide(), &[compute(operation, [1, 0, 0])]);
+    about(chain(Operation::Integer), 1.0);
+    about(chain(Operation::Multiply), 3.0);
+    about(chain(Operation::FloatFused), 4.0);
+    // Both at once take what the slower one does.
+    let two = [compute(Operation::Integer, [2, 0, 0]), compute(Operation::Multiply, [2, 0, 0])];
+    about(cycles(&wide(), &two), 3.0);
+}
+
+#[test]
+fn independent_instructions_take_the_width() {
+    let free = cycles(&wide(), &[compute(Operation::Integer, [0, 0, 0])]);
+    about(free, 0.25);
+    // One multiplier.
+    about(cycles(&wide(), &[compute(Operation::Multiply, [0, 0, 0])]), 1.0);
+    // A divider is not pipelined.
+    about(cycles(&wide(), &[compute(Operation::Divide, [0, 0, 0])]), 6.0);
+}
+
+#[test]
+fn a_chase_is_one_at_a_time() {
+    about(cycles(&wide(), &[load([1, 0], true)]), f64::from(MEMORY_CYCLES));
+    about(cycles(&wide(), &[load([1, 0], false)]), 5.0);
+}
+
+/// `add 8(%rbx),%rax; mov (%rbx),%rbx`: the first load misses the line that the second one waits for.
+#[test]
+fn a_pointer_read_behind_a_field_is_a_chase_too() {
+    let field = load([1, 0], true);
+    let mut pointer = load([2, 0], false);
+    pointer.0.line_before = 1;
+    let steps = [field, pointer];
+    about(cycles(&wide(), &steps), f64::from(MEMORY_CYCLES));
+    let replayed = replay(&wide(), &steps);
+    assert!(replayed.stack.of(Cause::Memory) > 0.95 * replayed.cycles, "{replayed:?}");
+}
+
+#[test]
+fn independent_misses_are_limited_by_those_outstanding() {
+    about(cycles(&wide(), &[load([0, 0], true)]), f64::from(MEMORY_CYCLES) / 8.0);
+}
+
+/// With 63 others behind each miss two of them are in the reorder buffer at a time.
+#[test]
+fn misses_far_apart_are_limited_by_the_reorder_buffer() {
+    let mut steps = vec![load([0, 0], true)];
+    steps.resize(64, compute(Operation::Integer, [0, 0, 0]));
+    let found = cycles(&wide(), &steps);
+    let expected = (f64::from(MEMORY_CYCLES) + 64.0 / 4.0) / 2.0;
+    assert!((found / expected - 1.0).abs() < 0.1, "found {found}, expected {expected}");
+}
+
+#[test]
+fn in_order_a_use_holds_up_what_follows() {
+    // A miss and its use: in order one pair at a time, out of order eight.
+    let steps = [load([0, 0], true), compute(Operation::Integer, [1, 0, 0])];
+    let (behind, ahead) = (cycles(&in_order(), &steps), cycles(&wide(), &steps));
+    about(behind, f64::from(MEMORY_CYCLES) + 1.0);
+    about(ahead, f64::from(MEMORY_CYCLES) / 8.0);
+    // Misses that nobody waits for overlap in order, too.
+    about(cycles(&in_order(), &[load([0, 0], true)]), f64::from(MEMORY_CYCLES) / 8.0);
+}
+
+/// Every 32nd instruction is a branch that a chain decides and that is mispredicted.
+#[test]
+fn a_misprediction_costs_its_resolution_and_the_refill() {
+    let mut steps = vec![compute(Operation::Integer, [0, 0, 0]); 31];
+    let mut branch = compute(Operation::Integer, [0, 0, 0]);
+    branch.0.marks = Marks::BRANCH.with(Marks::MISPREDICTED_LARGE);
+    steps.push(branch);
+    let core = wide();
+    let found = cycles(&core, &steps);
+    // Eight cycles to dispatch 32, one to execute, the refill, and one between dispatch and execution.
+    assert!((found - (8.0 + 2.0 + 15.0)).abs() <= 1.5, "{found}");
+    let replayed = replay(&core, &steps);
+    let lost = replayed.stack.of(Cause::Branches) / (replayed.instructions / 32.0);
+    assert!((lost - 15.0).abs() <= 1.5, "{lost}");
+    // The smaller predictor's mark means nothing to a core with the larger one.
+    let mut other = steps.clone();
+    other[31].0.marks = Marks::BRANCH.with(Marks::MISPREDICTED_SMALL);
+    about(cycles(&core, &other), 8.0);
+    // A branch that waits for a missing load: the miss is all that is to be seen of it.
+    let mut waits = steps.clone();
+    waits[30] = load([0, 0], true);
+    waits[31].0.inputs = [1, 0, 0];
+    let found = cycles(&core, &waits);
+    assert!((found - (400.0 + 8.0 + 15.0 + 2.0)).abs() < 5.0, "{found}");
+}
+
+#[test]
+fn a_load_behind_a_store_to_its_address_waits_for_its_data() {
+    // x = *p + 1; *p = x: the store gets the sum, the load what was stored.
+    let mut again = load([0, 0], false);
+    again.0.forwarded_from = 1;
+    let sum = compute(Operation::Integer, [1, 0, 0]);
+    let mut store = compute(Operation::None, [1, 0, 0]);
+    store.0.marks = Marks::STORE;
+    let core = wide();
+    about(cycles(&core, &[again, sum, store]), f64::from(core.forward) + 1.0);
+}
+
+#[test]
+fn the_stack_sums_to_all_cycles() {
+    let steps = [load([1, 0], true), compute(Operation::Multiply, [1, 2, 0])];
+    let replayed = replay(&wide(), &steps);
+    about(replayed.stack.total(), replayed.cycles);
+}
