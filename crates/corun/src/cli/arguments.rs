@@ -1,26 +1,20 @@
 //! The options of each subcommand.
 
 mod live;
-mod study;
 
 pub(crate) use live::{AbArgs, DoctorArgs, RestoreArgs, StatArgs};
-pub(crate) use study::{
-    AllStudiesArgs, CurveStudyOutput, FactorsArgs, PaperStudyArgs, PartitioningStudyArgs,
-    PredictionArgs, RerecordingArgs, SamplingArgs, StudyCommand,
-};
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use corun_cache::Replacement;
-use corun_model::{BandwidthModel, ModelOptions, SpaceLaw};
+use corun_cli::{ModelArgs, TableFormat, seconds};
 use corun_trace::CacheShape;
 use corun_trace::engine::SamplingRate;
 
 use super::values::{
-    Compat, DocumentFormat, IndexName, ObjectiveName, PartitionObjectiveName, SortBy, TableFormat,
-    TreeFormat, UntilName, bandwidth, cpi, megahertz, nanoseconds, parameter, sampling_rate,
-    seconds, share, way_mask,
+    DocumentFormat, IndexName, ObjectiveName, PartitionObjectiveName, SortBy, TreeFormat,
+    UntilName, cpi, megahertz, nanoseconds, parameter, sampling_rate, way_mask,
 };
 
 /// `corun topology`.
@@ -234,42 +228,6 @@ pub(crate) struct ProgramArgs {
     /// The programs, by profile name; a name may stand again
     #[arg(long, value_name = "A,B,..", value_delimiter = ',', required = true)]
     pub(crate) apps: Vec<String>,
-}
-
-/// How slowdowns are computed.
-#[derive(Debug, Default, Args)]
-pub(crate) struct ModelArgs {
-    /// What limited bandwidth costs: none, simple, morad, stalls or additive [default: additive]
-    #[arg(long, value_name = "MODEL", conflicts_with = "compat")]
-    pub(crate) bandwidth_model: Option<BandwidthModel>,
-    /// How a shared cache divides: fill-time, proportional, whirlpool or whirlpool-mpki
-    /// [default: fill-time]
-    #[arg(long, value_name = "LAW", conflicts_with = "compat")]
-    pub(crate) space: Option<SpaceLaw>,
-    /// Peak of each memory controller in MB/s (1e6 bytes a second), instead of the machine's
-    #[arg(long, value_name = "MB/s", value_parser = bandwidth)]
-    pub(crate) peak_bandwidth: Option<f64>,
-    /// Share of a peak that a program alone draws at most, above 0 and below 1 [default: 0.95]
-    #[arg(long, value_name = "SHARE", value_parser = share, conflicts_with = "compat")]
-    pub(crate) solo_peak_share: Option<f64>,
-    /// Compute as another simulator does, so that results can be compared with its
-    #[arg(long, value_enum, value_name = "WHOSE")]
-    pub(crate) compat: Option<Compat>,
-}
-
-/// The model's options as typed. Names and ranges were checked with the command line.
-pub(crate) fn model_options(arguments: &ModelArgs) -> ModelOptions {
-    let own = ModelOptions::default();
-    match arguments.compat {
-        Some(Compat::Pbbcache) => ModelOptions::pbbcache(arguments.peak_bandwidth),
-        None => ModelOptions {
-            space: arguments.space.unwrap_or(own.space),
-            bandwidth: arguments.bandwidth_model.unwrap_or(own.bandwidth),
-            peak_mb_per_s: arguments.peak_bandwidth,
-            solo_peak_share: arguments.solo_peak_share,
-            ..own
-        },
-    }
 }
 
 /// `corun predict`.

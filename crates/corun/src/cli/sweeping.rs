@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-
-use super::values::TableFormat;
+use corun_cli::TableFormat;
 
 /// `corun sweep`.
 #[derive(Debug, Args)]
