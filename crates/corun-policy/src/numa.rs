@@ -9,11 +9,18 @@ mod policy;
 mod processors;
 mod words;
 
+mod maximum_local;
+mod n_mass;
+
 pub(crate) use epochs::{
     CHANGE, EPOCH, LEAST_CHANGE, MOVE_PAGES, PROFILE_MPKI, REGRESSION, THRESHOLD,
 };
 pub(crate) use epochs::{Epochs, Refinement, one_node};
 pub(crate) use policy::NodePolicy;
+
+use crate::PolicyEntry;
+
+pub(crate) const POLICIES: &[PolicyEntry] = &[maximum_local::ENTRY, n_mass::ENTRY];
 
 #[cfg(test)]
 mod tests;

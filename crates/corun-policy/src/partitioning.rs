@@ -11,11 +11,39 @@ pub(crate) mod online;
 pub(crate) mod policy;
 pub(crate) mod whirlpool;
 
+mod dio_lfoc;
+mod dunn;
+mod dunn_online;
+mod equal_part;
+mod kpart;
+mod kpart_dynaway;
+mod lfoc;
+mod lfoc_caps;
+mod lfoc_online;
+mod ucp;
+mod ucp_slowdown;
+mod yu_petrov;
+
 pub(crate) use layout::mask;
 
 pub use class::{CacheClass, ClassLimits, classify};
 
-use crate::WaysCurve;
+use crate::{PolicyEntry, WaysCurve};
+
+pub(crate) const POLICIES: &[PolicyEntry] = &[
+    equal_part::ENTRY,
+    ucp::ENTRY,
+    ucp_slowdown::ENTRY,
+    yu_petrov::ENTRY,
+    kpart::ENTRY,
+    dunn::ENTRY,
+    lfoc::ENTRY,
+    lfoc_caps::ENTRY,
+    lfoc_online::ENTRY,
+    kpart_dynaway::ENTRY,
+    dunn_online::ENTRY,
+    dio_lfoc::ENTRY,
+];
 
 /// What a partitioner decides on.
 #[derive(Debug, Clone, Copy)]

@@ -9,7 +9,7 @@ use super::mapping::{Process, Seats, maximum_local, refine};
 use super::penalty;
 use super::processors::Processors;
 use super::words;
-use crate::spread::usable_cpus;
+use crate::placement::spread::usable_cpus;
 use crate::{
     Action, ActionKind, BuildOptions, CounterKind, Interval, Nanoseconds, Needs, Parameter, Plan,
     ProcessId, ThreadId, ThreadState, ThreadView, View,

@@ -12,6 +12,9 @@ use crate::fixture::Fixture;
 /// Accesses of each program; an instruction before each.
 const ACCESSES: u64 = 200_000;
 
+/// Words of 8 bytes of a line.
+const WORDS: u64 = 8;
+
 /// A linear congruential generator (Knuth's MMIX constants); its high bits are used.
 fn below(state: &mut u64, limit: u64) -> u64 {
     *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -34,8 +37,10 @@ fn profile(name: &str, lines: &[u64]) -> String {
         EngineOptions { kind: EngineKind::Exact, fetches: false, ..EngineOptions::default() };
     let mut engine = Engine::new(options, None);
     let block = engine.add_block(Block::undecoded(0x1000, 0x1001, 0x1002, 2));
-    let events: Vec<Event> =
-        lines.iter().flat_map(|&line| [Event::block(block), Event::data(line, 1, false)]).collect();
+    let events: Vec<Event> = lines
+        .iter()
+        .flat_map(|&line| [Event::block(block), Event::data(line * WORDS, 1, false)])
+        .collect();
     engine.process(&mut Thread::new(), &events);
     let data = ProfileData::Recording(recording(&engine).unwrap());
     Profile { name: name.to_owned(), data }.to_toml()

@@ -87,7 +87,7 @@ fn a_core_makes_cycles_of_a_recording() {
     let show = ["profiles", "show", "twophase.toml", "--core"];
     let text = fixture.run(&[&show[..], &["juno-2b4s:little"]].concat()).done();
     assert!(text.contains("juno-2b4s:little (little at 850 MHz)"), "{text}");
-    assert!(text.contains("private hits") && text.contains("memory stalls"), "{text}");
+    assert!(text.contains("branches") && text.contains("memory stalls"), "{text}");
     let json = ["xeon-x5365", "--format", "json"];
     let document = fixture.run(&[&show[..], &json].concat()).json();
     let by_size = document["on_core"]["by_size"].as_array().unwrap();
@@ -95,8 +95,8 @@ fn a_core_makes_cycles_of_a_recording() {
     assert_eq!(by_size[15]["llc_bytes"], 4 << 20);
     for one in by_size {
         let figure = |name: &str| one[name].as_f64().unwrap();
-        let parts = ["base", "branches", "private_hits", "llc_hits", "memory"];
-        let sum: f64 = parts.iter().map(|part| one["cpi_stack"][part].as_f64().unwrap()).sum();
+        let parts = one["cpi_stack"].as_object().unwrap();
+        let sum: f64 = parts.values().map(|part| part.as_f64().unwrap()).sum();
         assert!((sum - figure("cpi")).abs() < 1e-5, "{one}");
         assert!((figure("ipc") * figure("cpi") - 1.0).abs() < 1e-4, "{one}");
         let memory = one["cpi_stack"]["memory"].as_f64().unwrap() / figure("cpi");

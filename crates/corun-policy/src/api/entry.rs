@@ -1,0 +1,233 @@
+//! Policies by name: what the registry says of each, and how one is built.
+
+use std::collections::BTreeMap;
+
+use crate::partitioning::policy::PartitionPolicy;
+use crate::{Partitioner, Policy, registry};
+
+/// What the registry says of a policy.
+#[derive(Debug, Clone, Copy)]
+pub struct PolicyEntry {
+    /// The name by which it is asked for, in kebab-case.
+    pub name: &'static str,
+    /// One line: what it does.
+    pub summary: &'static str,
+    /// Where it comes from: author, venue, year, section.
+    pub source: &'static str,
+    /// What can be set, beside the seed.
+    pub parameters: &'static [Parameter],
+    /// How it is built. The options have been checked against `parameters`; [`build`] does both.
+    pub build: Build,
+}
+
+/// How a policy is built.
+#[derive(Debug, Clone, Copy)]
+pub enum Build {
+    /// A policy as such.
+    Policy(fn(&BuildOptions) -> Box<dyn Policy>),
+    /// One that partitions LLCs, from its partitioner.
+    Partitioner {
+        /// Builds the partitioner.
+        build: fn(&BuildOptions) -> Box<dyn Partitioner>,
+        /// Does it cap bandwidth too?
+        caps: bool,
+    },
+    /// One that partitions LLCs by what it measures while programs run: without them there is
+    /// nothing that it could decide on.
+    Online(fn(&BuildOptions) -> Box<dyn Policy>),
+}
+
+/// What a policy decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum PolicyKind {
+    /// Who runs where.
+    Placement,
+    /// Who has which ways of the LLC where it runs.
+    Partitioning,
+}
+
+impl PolicyEntry {
+    /// What it decides.
+    pub const fn kind(&self) -> PolicyKind {
+        match self.build {
+            Build::Policy(_) => PolicyKind::Placement,
+            Build::Partitioner { .. } | Build::Online(_) => PolicyKind::Partitioning,
+        }
+    }
+
+    /// Can it decide without a host, from curves alone ([`build_partitioner`])?
+    pub const fn partitions_by_curves(&self) -> bool {
+        matches!(self.build, Build::Partitioner { .. })
+    }
+
+    /// The entry of a partitioning policy.
+    pub(crate) const fn partitioning(
+        name: &'static str,
+        summary: &'static str,
+        source: &'static str,
+        parameters: &'static [Parameter],
+        build: fn(&BuildOptions) -> Box<dyn Partitioner>,
+    ) -> Self {
+        let build = Build::Partitioner { build, caps: false };
+        Self { name, summary, source, parameters, build }
+    }
+}
+
+/// A number that can be set when a policy is built.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Parameter {
+    /// Its name, in kebab-case, with the unit.
+    pub name: &'static str,
+    /// The value where none is given.
+    pub default: f64,
+    /// The lowest value allowed.
+    pub min: f64,
+    /// The highest value allowed.
+    pub max: f64,
+    /// One line: what it does.
+    pub summary: &'static str,
+}
+
+/// What a policy is built with.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct BuildOptions {
+    /// Seed of the policies that draw at random; the same seed gives the same plans.
+    pub seed: u64,
+    /// Parameters by name; those not given keep their defaults.
+    pub parameters: BTreeMap<String, f64>,
+}
+
+impl BuildOptions {
+    /// The value given for a parameter, else its default.
+    pub fn value(&self, parameter: &Parameter) -> f64 {
+        self.parameters.get(parameter.name).copied().unwrap_or(parameter.default)
+    }
+}
+
+/// Why a policy was not built.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum BuildError {
+    /// There is no policy of this name.
+    #[error("`{name}` is no policy{}: expected one of {known}", did_you_mean(.nearest))]
+    UnknownPolicy {
+        /// The name that was found.
+        name: String,
+        /// The name that is most like it, where one is.
+        nearest: Option<&'static str>,
+        /// The names there are.
+        known: String,
+    },
+    /// The policy places threads and does not partition.
+    #[error("policy `{policy}` does not partition caches")]
+    NoPartitioner {
+        /// The policy.
+        policy: &'static str,
+    },
+    /// The policy partitions by what it measures, and has no curves to decide from.
+    #[error(
+        "policy `{policy}` decides by what it measures while programs run, and not from curves"
+    )]
+    OnlyOnline {
+        /// The policy.
+        policy: &'static str,
+    },
+    /// The policy has no parameter of this name.
+    #[error("policy `{policy}` has no parameter `{name}`: expected {known}")]
+    UnknownParameter {
+        /// The policy.
+        policy: &'static str,
+        /// The name that was found.
+        name: String,
+        /// The names there are.
+        known: String,
+    },
+    /// A parameter's value cannot be.
+    #[error(
+        "policy `{policy}`: parameter `{name}` is {value}: expected a number from {min} to {max}"
+    )]
+    Range {
+        /// The policy.
+        policy: &'static str,
+        /// The parameter.
+        name: &'static str,
+        /// What was found.
+        value: f64,
+        /// The lowest value allowed.
+        min: f64,
+        /// The highest value allowed.
+        max: f64,
+    },
+}
+
+fn did_you_mean(nearest: &Option<&'static str>) -> String {
+    nearest.map(|name| format!(" (did you mean `{name}`?)")).unwrap_or_default()
+}
+
+/// Builds the policy of a name.
+///
+/// # Errors
+/// [`BuildError`] when there is no such policy, it has no such parameter, or a value is out of
+/// range.
+pub fn build(name: &str, options: &BuildOptions) -> Result<Box<dyn Policy>, BuildError> {
+    let entry = checked(name, options)?;
+    Ok(match entry.build {
+        Build::Policy(build) | Build::Online(build) => build(options),
+        Build::Partitioner { build, caps } => {
+            Box::new(PartitionPolicy::new(entry.name, build(options), caps))
+        }
+    })
+}
+
+/// Builds the partitioner of a policy's name: the decision alone, without a host.
+///
+/// # Errors
+/// As [`build`], and [`BuildError::NoPartitioner`] for a policy that does not partition.
+pub fn build_partitioner(
+    name: &str,
+    options: &BuildOptions,
+) -> Result<Box<dyn Partitioner>, BuildError> {
+    let entry = checked(name, options)?;
+    match entry.build {
+        Build::Partitioner { build, .. } => Ok(build(options)),
+        Build::Policy(_) => Err(BuildError::NoPartitioner { policy: entry.name }),
+        Build::Online(_) => Err(BuildError::OnlyOnline { policy: entry.name }),
+    }
+}
+
+fn checked(name: &str, options: &BuildOptions) -> Result<&'static PolicyEntry, BuildError> {
+    let entry =
+        registry().iter().find(|entry| entry.name == name).ok_or_else(|| unknown_policy(name))?;
+    for (name, &value) in &options.parameters {
+        check(entry, name, value)?;
+    }
+    Ok(entry)
+}
+
+fn check(entry: &PolicyEntry, name: &str, value: f64) -> Result<(), BuildError> {
+    let Some(parameter) = entry.parameters.iter().find(|parameter| parameter.name == name) else {
+        let names: Vec<&str> = entry.parameters.iter().map(|parameter| parameter.name).collect();
+        let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+        return Err(BuildError::UnknownParameter {
+            policy: entry.name,
+            name: name.to_owned(),
+            known,
+        });
+    };
+    // Not a number is in no range.
+    if (parameter.min..=parameter.max).contains(&value) {
+        return Ok(());
+    }
+    let Parameter { name, min, max, .. } = *parameter;
+    Err(BuildError::Range { policy: entry.name, name, value, min, max })
+}
+
+fn unknown_policy(name: &str) -> BuildError {
+    let names = || registry().iter().map(|entry| entry.name);
+    let nearest = names()
+        .map(|known| (strsim::osa_distance(name, known), known))
+        .min_by_key(|&(distance, _)| distance)
+        .filter(|&(distance, known)| distance <= known.len().div_ceil(3))
+        .map(|(_, known)| known);
+    let known = names().collect::<Vec<_>>().join(", ");
+    BuildError::UnknownPolicy { name: name.to_owned(), nearest, known }
+}

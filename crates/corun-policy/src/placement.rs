@@ -1,0 +1,25 @@
+//! Policies that say on which CPU each thread runs, by how much the threads miss the cache.
+
+pub(crate) mod running_averages;
+pub(crate) mod spread;
+
+mod di;
+pub(crate) mod dio;
+mod dio_power;
+mod linux_default;
+mod linux_power_saving;
+mod random;
+
+use crate::PolicyEntry;
+
+/// The interval of DIO in cycles (Blagodurov et al., TOCS 2010, section 4.2).
+const BILLION_CYCLES: u64 = 1_000_000_000;
+
+pub(crate) const POLICIES: &[PolicyEntry] = &[
+    linux_default::ENTRY,
+    random::ENTRY,
+    di::ENTRY,
+    dio::ENTRY,
+    dio_power::ENTRY,
+    linux_power_saving::ENTRY,
+];
