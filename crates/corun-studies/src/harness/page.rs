@@ -134,9 +134,9 @@ impl Page {
                 thead { tr { th { "What" } th { "Paper" } th { "Here" } th { "Compared" } } }
                 tbody { @for one in &self.findings { tr {
                     th scope="row" { (one.what) }
-                    td { (one.paper) }
-                    td { (one.ours) }
-                    td { (one.difference) }
+                    td data-head="Paper" { (one.paper) }
+                    td data-head="Here" { (one.ours) }
+                    td data-head="Compared" { (one.difference) }
                 } } }
             } }
         }
