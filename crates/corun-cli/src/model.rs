@@ -8,7 +8,7 @@ use crate::{bandwidth, share};
 /// Whose choices the model makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Compat {
-    /// Those of the public simulator PBBCache
+    /// Results as of the public simulator PBBCache
     Pbbcache,
 }
 
@@ -28,7 +28,7 @@ pub struct ModelArgs {
     /// Share of a peak that a program alone draws at most, above 0 and below 1 [default: 0.95]
     #[arg(long, value_name = "SHARE", value_parser = share, conflicts_with = "compat")]
     pub solo_peak_share: Option<f64>,
-    /// Compute as another simulator does, so that results can be compared with its
+    /// Compute as another simulator does, to compare results with that simulator's
     #[arg(long, value_enum, value_name = "WHOSE")]
     pub compat: Option<Compat>,
 }

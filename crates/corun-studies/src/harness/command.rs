@@ -16,7 +16,7 @@ use super::page::{Page, index};
 /// How a study's page is written.
 #[derive(Debug, Args)]
 struct OutputArgs {
-    /// How it is written
+    /// Format of the output
     #[arg(long, value_enum, default_value = "table")]
     format: TableFormat,
     /// Also write an HTML page with its plots

@@ -36,7 +36,7 @@ pub(crate) struct TopologyArgs {
     /// List the presets
     #[arg(long, conflicts_with_all = ["machine", "root"])]
     pub(crate) list: bool,
-    /// How it is written
+    /// Format of the output
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) format: TreeFormat,
 }
@@ -72,7 +72,7 @@ pub(crate) struct ListArgs {
     /// A folder of profiles, a profile or a CSV of solo figures [default: the shipped library]
     #[arg(long, value_name = "PATH")]
     pub(crate) profiles: Option<PathBuf>,
-    /// How it is written
+    /// Format of the output
     #[arg(long, value_enum, default_value = "table")]
     pub(crate) format: TableFormat,
 }
@@ -97,7 +97,7 @@ pub(crate) struct ShowArgs {
     /// Where programs are looked for [default: the shipped library]
     #[arg(long, value_name = "PATH")]
     pub(crate) profiles: Option<PathBuf>,
-    /// How it is written
+    /// Format of the output
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) format: DocumentFormat,
     /// Also draw the miss-rate curves, of up to 8 programs in one plot
@@ -242,7 +242,7 @@ pub(crate) struct PredictArgs {
     pub(crate) place: Vec<u32>,
     #[command(flatten)]
     pub(crate) model: ModelArgs,
-    /// How it is written
+    /// Format of the output
     #[arg(long, value_enum, default_value = "table")]
     pub(crate) format: TableFormat,
 }
@@ -273,7 +273,7 @@ pub(crate) struct PlaceArgs {
     pub(crate) dask: Option<String>,
     #[command(flatten)]
     pub(crate) model: ModelArgs,
-    /// How it is written
+    /// Format of the output
     #[arg(long, value_enum, default_value = "table")]
     pub(crate) format: TableFormat,
 }
@@ -329,7 +329,7 @@ pub(crate) struct PartitionArgs {
     pub(crate) seed: u64,
     #[command(flatten)]
     pub(crate) model: ModelArgs,
-    /// How it is written
+    /// Format of the output
     #[arg(long, value_enum, default_value = "table")]
     pub(crate) format: TableFormat,
     /// Also write an HTML page
@@ -372,7 +372,7 @@ pub(crate) struct CompareArgs {
     pub(crate) time_limit: f64,
     #[command(flatten)]
     pub(crate) model: ModelArgs,
-    /// How it is written
+    /// Format of the output
     #[arg(long, value_enum, default_value = "table")]
     pub(crate) format: TableFormat,
     /// Also write an HTML page
@@ -433,7 +433,7 @@ pub(crate) struct ReplayArgs {
     /// A program that begins again finds the lines of its last pass, instead of being a new process
     #[arg(long)]
     pub(crate) same_process: bool,
-    /// How it is written
+    /// Format of the output
     #[arg(long, value_enum, default_value = "table")]
     pub(crate) format: TableFormat,
 }

@@ -57,11 +57,11 @@ pub(crate) enum Command {
     Profiles(ProfilesCommand),
     /// Run a program under the tracer and write its profile
     Profile(ProfileArgs),
-    /// How much programs slow each other down at given places
+    /// How much programs slow each other down on given CPUs
     Predict(PredictArgs),
     /// One placement, by a policy or the exact optimum
     Place(PlaceArgs),
-    /// Who shares which ways of a last-level cache: by a policy, or as given
+    /// Divide the ways of a last-level cache among programs: by a policy, or by given masks
     Partition(PartitionArgs),
     /// Policies side by side on a simulated machine, with the best and worst placement there is
     Compare(CompareArgs),
