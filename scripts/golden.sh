@@ -4,7 +4,8 @@
 #   scripts/golden.sh CORUN FOLDER [STUDY_COMMAND..]
 #
 # CORUN is the binary; FOLDER gets one file a run. Run it with the binary of before and that of after
-# into two folders, then `diff -r` them. STUDY_COMMAND is what runs a study [default: CORUN study]; with
+# into two folders, then `diff -r` them. STUDY_COMMAND is what runs a study [default: the corun-study beside
+# CORUN; `CORUN study` where there is none, as before corun-study was split off]. With
 # CORUN_SOLO_CSV=TABLE.csv the studies that stand on the public table run too. Some 10 minutes on 2 cores.
 #
 # The live machine is covered by recordings (`corun decide`) that scripts/golden-recording.py makes up, since
@@ -15,7 +16,10 @@ corun=$(realpath "${1:?usage: scripts/golden.sh CORUN FOLDER [STUDY_COMMAND..]}"
 out=${2:?usage: scripts/golden.sh CORUN FOLDER [STUDY_COMMAND..]}
 shift 2
 study=("$@")
-[ ${#study[@]} -gt 0 ] || study=("$corun" study)
+if [ ${#study[@]} -eq 0 ]; then
+    study=("$(dirname "$corun")/corun-study")
+    [ -x "${study[0]}" ] || study=("$corun" study)
+fi
 here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$out"
 cd "$out"
@@ -121,12 +125,14 @@ for machine in xeon-x5365 2x-e5-2650 juno-2b4s xeon-gold-6138; do
 done
 table=()
 [ -n "${CORUN_SOLO_CSV:-}" ] && table=(--profiles "$CORUN_SOLO_CSV")
+# A study in which nothing depends on chance has no --seeds.
+seeds() { case $1 in classification | factors | n-mass) ;; *) echo --seeds 1 ;; esac; }
 for name in classification factors lamp casc camps; do
-    run "study-$name.json" "${study[@]}" "$name" --seeds 1 --format json
+    run "study-$name.json" "${study[@]}" "$name" $(seeds "$name") --format json
 done
 if [ ${#table[@]} -gt 0 ]; then
-    for name in classification factors lamp casc camps dio-mixes dio-power n-mass mlb lfoc; do
-        run "study-$name-table.json" "${study[@]}" "$name" "${table[@]}" --seeds 1 --format json
+    for name in classification factors dio-mixes dio-power n-mass mlb lfoc; do
+        run "study-$name-table.json" "${study[@]}" "$name" "${table[@]}" $(seeds "$name") --format json
     done
     run study-partitioning-table.json "${study[@]}" partitioning "${table[@]}" --mixes 5 --format json
 fi

@@ -8,7 +8,7 @@
 # -j: how many programs are recorded at a time (1). -i: instructions of each program (40000000); the
 # kernels, which wait for memory most of the time, run an eighth or a quarter of that, so that all
 # last about as long. -x: options of the study, in words at blanks, such as "--form full".
-# CORUN, RECORDER and KERNELS name the executables, if they are built already.
+# CORUN_STUDY, RECORDER and KERNELS name the executables, if they are built already.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -29,9 +29,9 @@ if ((${#names[@]} == 0)); then
   names=(bzip2 gawk glpsol igraph metis perl sort stockfish zstd)
 fi
 
-if [[ -z ${CORUN:-} || -z ${RECORDER:-} || -z ${KERNELS:-} ]]; then
-  (cd "$root" && cargo build --release --locked -p corun -p corun-trace --bins --examples)
-  CORUN=${CORUN:-$root/target/release/corun}
+if [[ -z ${CORUN_STUDY:-} || -z ${RECORDER:-} || -z ${KERNELS:-} ]]; then
+  (cd "$root" && cargo build --release --locked -p corun-studies -p corun-trace --bins --examples)
+  CORUN_STUDY=${CORUN_STUDY:-$root/target/release/corun-study}
   export RECORDER=${RECORDER:-$root/target/release/examples/record}
   export KERNELS=${KERNELS:-$root/target/release/examples/kernels}
 fi
@@ -48,5 +48,5 @@ kernel hash-join 4 hash-join 2 100000
 kernel triad 8 triad 24 100000
 "$root/scripts/record-library.sh" -o "$out/profiles" -j "$jobs" \
   -x "--lines 65536 --instructions $instructions $options --trace $out/traces/{name}.trace" "${names[@]}"
-"$CORUN" study prediction --traces "$out/traces" --profiles "$out/profiles" \
+"$CORUN_STUDY" prediction --traces "$out/traces" --profiles "$out/profiles" \
   --svg "$out/prediction.svg" --rows "$out/prediction.csv" "${study[@]}" | tee "$out/prediction.txt"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Records the programs of the library twice more, every line exactly and 1 line in 100, for
-# `corun study sampling --exact FOLDER/exact --sampled FOLDER/sampled`.
+# `corun-study sampling --exact FOLDER/exact --sampled FOLDER/sampled`.
 #
 #   scripts/record-accuracy.sh -o FOLDER [-j JOBS] [-x OPTIONS] [NAME...]
 #

@@ -13,7 +13,7 @@ use corun_sim::SimError;
 use crate::similar_names::similar_names;
 
 /// What everything here returns.
-pub type Result<T = ()> = std::result::Result<T, Error>;
+pub type Result<T = (), E = Error> = std::result::Result<T, E>;
 
 /// Why a question has no answer.
 #[derive(Debug, thiserror::Error)]

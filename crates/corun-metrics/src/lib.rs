@@ -5,11 +5,11 @@
 //! A slowdown is completion time in the co-run over completion time solo; it is above 0, and below
 //! 1 only for a program that gains from its neighbours.
 
-mod rank;
+mod correlation;
 mod throughput;
 mod variation;
 
-pub use rank::rank_correlation;
+pub use correlation::{Line, correlation, line, rank_correlation};
 pub use throughput::{
     above_optimal_percent, antt, asp, degradation, edp_joule_seconds_per_instruction,
     jain_of_slowdowns, mean_slowdown, slowdown, slowdown_by_ipc, stp, unfairness, worst_slowdown,

@@ -3,7 +3,6 @@
 mod every;
 mod programs;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,7 +14,7 @@ use corun_optimal::partition::{
     Kind, ParetoPoint, PartitionError, PartitionObjective, PartitionProblem, PartitionResult,
 };
 use corun_optimal::{Goal, Limits};
-use corun_profile::{MeasuredOn, import_csv};
+use corun_profile::{Library, MeasuredOn, Profile, import_csv};
 use every::every;
 use programs::program;
 use proptest::prelude::*;
@@ -137,27 +136,8 @@ proptest! {
     }
 }
 
-/// The programs of the public table that this model takes, or none where it is not there.
-fn public(model: &Model) -> Option<Vec<LoadedProgram>> {
-    let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared");
-    let folder =
-        std::env::var_os("CORUN_SHARED").map_or_else(|| PathBuf::from(beside), PathBuf::from);
-    let path = folder.join("data/spec-skylake-solo-by-ways.csv");
-    let Ok(text) = std::fs::read_to_string(&path) else {
-        println!("skipped: {} is not there", path.display());
-        return None;
-    };
-    let profiles = import_csv(&text, "solo.csv", &MeasuredOn::xeon_gold_6138()).unwrap();
-    // At a low peak some drew more than it: the model refuses them.
-    Some(profiles.iter().filter_map(|profile| model.load(profile).ok()).collect())
-}
-
-fn public_model(options: ModelOptions) -> Model {
-    Model::new(Arc::new(preset("xeon-gold-6138").unwrap()), options).unwrap()
-}
-
-#[test]
-fn the_public_tables_programs() {
+/// Searches five of these programs, every ninth from one on, under several models of bandwidth.
+fn check_some_of(profiles: &[Profile]) {
     let stalls = ModelOptions { bandwidth: BandwidthModel::Stalls, ..ModelOptions::default() };
     for (options, first) in [
         (stalls, 0),
@@ -165,11 +145,28 @@ fn the_public_tables_programs() {
         (ModelOptions::pbbcache(Some(35_000.0)), 5),
         (ModelOptions::pbbcache(Some(10_000.0)), 1),
     ] {
-        let model = public_model(options);
-        let Some(all) = public(&model) else { return };
-        let programs: Vec<LoadedProgram> = all.into_iter().skip(first).step_by(9).take(5).collect();
+        let machine = Arc::new(preset("xeon-gold-6138").unwrap());
+        let model = Model::new(machine, options).unwrap();
+        // At a low peak some drew more than it: the model refuses them.
+        let all = profiles.iter().filter_map(|profile| model.load(profile).ok());
+        let programs: Vec<LoadedProgram> = all.skip(first).step_by(9).take(5).collect();
         check(&model, &programs, 11, 1);
     }
+}
+
+#[test]
+fn programs_of_the_shipped_library() {
+    let profiles: Vec<Profile> = Library::shipped().unwrap().iter().cloned().collect();
+    check_some_of(&profiles);
+}
+
+/// The public table of SPEC solo figures is not part of corun.
+#[test]
+#[ignore = "needs the public table (CORUN_SOLO_TABLE)"]
+fn programs_of_the_public_table() {
+    let table = std::env::var("CORUN_SOLO_TABLE").expect("CORUN_SOLO_TABLE names the table");
+    let text = std::fs::read_to_string(&table).unwrap();
+    check_some_of(&import_csv(&text, "solo.csv", &MeasuredOn::xeon_gold_6138()).unwrap());
 }
 
 #[test]

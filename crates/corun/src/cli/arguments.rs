@@ -1,26 +1,20 @@
 //! The options of each subcommand.
 
 mod live;
-mod study;
 
 pub(crate) use live::{AbArgs, DoctorArgs, RestoreArgs, StatArgs};
-pub(crate) use study::{
-    AllStudiesArgs, CurveStudyOutput, FactorsArgs, PaperStudyArgs, PartitioningStudyArgs,
-    PredictionArgs, RerecordingArgs, SamplingArgs, StudyCommand,
-};
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use corun_cache::Replacement;
-use corun_model::{BandwidthModel, ModelOptions, SpaceLaw};
+use corun_cli::{ModelArgs, TableFormat, seconds};
 use corun_trace::CacheShape;
 use corun_trace::engine::SamplingRate;
 
 use super::values::{
-    Compat, DocumentFormat, IndexName, ObjectiveName, PartitionObjectiveName, SortBy, TableFormat,
-    TreeFormat, UntilName, bandwidth, cpi, megahertz, nanoseconds, parameter, sampling_rate,
-    seconds, share, way_mask,
+    DocumentFormat, IndexName, ObjectiveName, PartitionObjectiveName, SortBy, TreeFormat,
+    UntilName, cpi, megahertz, nanoseconds, parameter, sampling_rate, way_mask,
 };
 
 /// `corun topology`.
@@ -42,7 +36,7 @@ pub(crate) struct TopologyArgs {
     /// List the presets
     #[arg(long, conflicts_with_all = ["machine", "root"])]
     pub(crate) list: bool,
-    /// How it is written
+    /// Format of the output
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) format: TreeFormat,
 }
@@ -78,7 +72,7 @@ pub(crate) struct ListArgs {
     /// A folder of profiles, a profile or a CSV of solo figures [default: the shipped library]
     #[arg(long, value_name = "PATH")]
     pub(crate) profiles: Option<PathBuf>,
-    /// How it is written
+    /// Format of the output
     #[arg(long, value_enum, default_value = "table")]
     pub(crate) format: TableFormat,
 }
@@ -103,7 +97,7 @@ pub(crate) struct ShowArgs {
     /// Where programs are looked for [default: the shipped library]
     #[arg(long, value_name = "PATH")]
     pub(crate) profiles: Option<PathBuf>,
-    /// How it is written
+    /// Format of the output
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) format: DocumentFormat,
     /// Also draw the miss-rate curves, of up to 8 programs in one plot
@@ -236,42 +230,6 @@ pub(crate) struct ProgramArgs {
     pub(crate) apps: Vec<String>,
 }
 
-/// How slowdowns are computed.
-#[derive(Debug, Default, Args)]
-pub(crate) struct ModelArgs {
-    /// What limited bandwidth costs: none, simple, morad, stalls or additive [default: additive]
-    #[arg(long, value_name = "MODEL", conflicts_with = "compat")]
-    pub(crate) bandwidth_model: Option<BandwidthModel>,
-    /// How a shared cache divides: fill-time, proportional, whirlpool or whirlpool-mpki
-    /// [default: fill-time]
-    #[arg(long, value_name = "LAW", conflicts_with = "compat")]
-    pub(crate) space: Option<SpaceLaw>,
-    /// Peak of each memory controller in MB/s (1e6 bytes a second), instead of the machine's
-    #[arg(long, value_name = "MB/s", value_parser = bandwidth)]
-    pub(crate) peak_bandwidth: Option<f64>,
-    /// Share of a peak that a program alone draws at most, above 0 and below 1 [default: 0.95]
-    #[arg(long, value_name = "SHARE", value_parser = share, conflicts_with = "compat")]
-    pub(crate) solo_peak_share: Option<f64>,
-    /// Compute as another simulator does, so that results can be compared with its
-    #[arg(long, value_enum, value_name = "WHOSE")]
-    pub(crate) compat: Option<Compat>,
-}
-
-/// The model's options as typed. Names and ranges were checked with the command line.
-pub(crate) fn model_options(arguments: &ModelArgs) -> ModelOptions {
-    let own = ModelOptions::default();
-    match arguments.compat {
-        Some(Compat::Pbbcache) => ModelOptions::pbbcache(arguments.peak_bandwidth),
-        None => ModelOptions {
-            space: arguments.space.unwrap_or(own.space),
-            bandwidth: arguments.bandwidth_model.unwrap_or(own.bandwidth),
-            peak_mb_per_s: arguments.peak_bandwidth,
-            solo_peak_share: arguments.solo_peak_share,
-            ..own
-        },
-    }
-}
-
 /// `corun predict`.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
@@ -284,7 +242,7 @@ pub(crate) struct PredictArgs {
     pub(crate) place: Vec<u32>,
     #[command(flatten)]
     pub(crate) model: ModelArgs,
-    /// How it is written
+    /// Format of the output
     #[arg(long, value_enum, default_value = "table")]
     pub(crate) format: TableFormat,
 }
@@ -315,7 +273,7 @@ pub(crate) struct PlaceArgs {
     pub(crate) dask: Option<String>,
     #[command(flatten)]
     pub(crate) model: ModelArgs,
-    /// How it is written
+    /// Format of the output
     #[arg(long, value_enum, default_value = "table")]
     pub(crate) format: TableFormat,
 }
@@ -371,7 +329,7 @@ pub(crate) struct PartitionArgs {
     pub(crate) seed: u64,
     #[command(flatten)]
     pub(crate) model: ModelArgs,
-    /// How it is written
+    /// Format of the output
     #[arg(long, value_enum, default_value = "table")]
     pub(crate) format: TableFormat,
     /// Also write an HTML page
@@ -414,7 +372,7 @@ pub(crate) struct CompareArgs {
     pub(crate) time_limit: f64,
     #[command(flatten)]
     pub(crate) model: ModelArgs,
-    /// How it is written
+    /// Format of the output
     #[arg(long, value_enum, default_value = "table")]
     pub(crate) format: TableFormat,
     /// Also write an HTML page
@@ -475,7 +433,7 @@ pub(crate) struct ReplayArgs {
     /// A program that begins again finds the lines of its last pass, instead of being a new process
     #[arg(long)]
     pub(crate) same_process: bool,
-    /// How it is written
+    /// Format of the output
     #[arg(long, value_enum, default_value = "table")]
     pub(crate) format: TableFormat,
 }

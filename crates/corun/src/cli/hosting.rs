@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use corun_cli::seconds;
 use corun_policy::BuildOptions;
 
-use super::values::{parameter, seconds};
+use super::values::parameter;
 
 /// Where counters come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -6,28 +6,25 @@ mod sweeping;
 mod values;
 mod watching;
 
-pub(crate) use arguments::model_options;
 pub(crate) use arguments::{
-    AbArgs, AllStudiesArgs, CachesArgs, CompareArgs, CurveStudyOutput, DoctorArgs, ExportArgs,
-    FactorsArgs, ImportArgs, ListArgs, PaperStudyArgs, PartitionArgs, PartitioningStudyArgs,
-    PlaceArgs, PredictArgs, PredictionArgs, ProfileArgs, ProfilesCommand, ReplayArgs,
-    RerecordingArgs, RestoreArgs, SamplingArgs, ShowArgs, StatArgs, StudyCommand, TopologyArgs,
+    AbArgs, CachesArgs, CompareArgs, DoctorArgs, ExportArgs, ImportArgs, ListArgs, PartitionArgs,
+    PlaceArgs, PredictArgs, ProfileArgs, ProfilesCommand, ReplayArgs, RestoreArgs, ShowArgs,
+    StatArgs, TopologyArgs,
 };
+pub(crate) use corun_cli::{TableFormat, model_options};
 pub(crate) use hosting::{
     CheckConfigArgs, CountersName, DaemonArgs, HostArgs, RunArgs, StandInArgs, StartArgs,
 };
 pub(crate) use sweeping::SweepArgs;
 pub(crate) use values::{
-    CacheForm, DocumentFormat, IndexName, LineFormat, PerName, SortBy, TableFormat, TreeFormat,
-    UntilName,
+    DocumentFormat, IndexName, LineFormat, PerName, SortBy, TreeFormat, UntilName,
 };
 pub(crate) use watching::{DecideArgs, FigureArgs, RecordArgs, TargetArgs, TopArgs};
 
 use std::ffi::OsString;
-use std::io::Write as _;
-use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use corun_cli::UsageError;
 
 /// Decides who runs beside whom on a multicore Linux machine.
 #[derive(Debug, Parser)]
@@ -60,11 +57,11 @@ pub(crate) enum Command {
     Profiles(ProfilesCommand),
     /// Run a program under the tracer and write its profile
     Profile(ProfileArgs),
-    /// How much programs slow each other down at given places
+    /// How much programs slow each other down on given CPUs
     Predict(PredictArgs),
     /// One placement, by a policy or the exact optimum
     Place(PlaceArgs),
-    /// Who shares which ways of a last-level cache: by a policy, or as given
+    /// Divide the ways of a last-level cache among programs: by a policy, or by given masks
     Partition(PartitionArgs),
     /// Policies side by side on a simulated machine, with the best and worst placement there is
     Compare(CompareArgs),
@@ -92,35 +89,21 @@ pub(crate) enum Command {
     Decide(DecideArgs),
     /// Undo what a killed corun left behind
     Restore(RestoreArgs),
-    /// A paper's experiment, our figures beside the paper's, and how accurate recordings are
-    #[command(subcommand)]
-    Study(StudyCommand),
+    /// Where the papers' experiments went: `corun-study`
+    #[command(hide = true, disable_help_flag = true)]
+    Study(StudyArgs),
 }
 
-/// Why parsing ended without a command: help, the version, or wrong usage.
-pub(crate) struct Stop(clap::Error);
-
-impl Stop {
-    /// Says it where it belongs. The exit code is 0 for what was asked for, else 2.
-    pub(crate) fn print(&self) -> ExitCode {
-        if !self.0.use_stderr() {
-            // A reader that went away has seen enough.
-            let _ = self.0.print();
-            return ExitCode::SUCCESS;
-        }
-        let text = self.0.render().to_string().replace("  tip: ", "  try: ");
-        // Without arguments the text is the help, which is no error message.
-        let _ = match text.strip_prefix("error: ") {
-            Some(error) => write!(std::io::stderr(), "corun: {error}"),
-            None => write!(std::io::stderr(), "{text}"),
-        };
-        ExitCode::from(2)
-    }
+/// `corun study`, which is a program of its own now.
+#[derive(Debug, clap::Args)]
+pub(crate) struct StudyArgs {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) words: Vec<String>,
 }
 
 /// Parses a command line.
-pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, Stop> {
-    Cli::try_parse_from(arguments).map(|cli| cli.command).map_err(Stop)
+pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, UsageError> {
+    Cli::try_parse_from(arguments).map(|cli| cli.command).map_err(UsageError::from)
 }
 
 #[cfg(test)]

@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-
-use super::values::TableFormat;
+use corun_cli::TableFormat;
 
 /// `corun sweep`.
 #[derive(Debug, Args)]
@@ -25,10 +24,10 @@ pub(crate) struct SweepArgs {
     /// Address of a Dask scheduler whose workers do the tasks, or `local` for processes on this machine
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) dask: Option<String>,
-    /// Tasks that a Dask worker is sent at a time [default: chosen]
+    /// Tasks that a Dask worker is sent at a time [default: from the number of tasks and workers]
     #[arg(long, value_name = "N", requires = "dask", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) batch: Option<u32>,
-    /// How the summary is written
+    /// Format of the summary
     #[arg(long, value_enum, default_value = "table")]
     pub(crate) format: TableFormat,
 }

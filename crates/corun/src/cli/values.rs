@@ -1,20 +1,10 @@
 //! Values with a fixed set of names or a range.
 
 use clap::ValueEnum;
+use corun_cli::number_within;
 use corun_optimal::Objective;
 use corun_optimal::partition::PartitionObjective;
 use corun_trace::engine::SamplingRate;
-
-/// How a table leaves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum TableFormat {
-    /// Aligned columns for people
-    Table,
-    /// One JSON document
-    Json,
-    /// Comma-separated values with a header
-    Csv,
-}
 
 /// In which order programs are listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -47,26 +37,6 @@ pub(crate) enum DocumentFormat {
     Text,
     /// One JSON document
     Json,
-}
-
-/// Whose choices the model makes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Compat {
-    /// Those of the public simulator PBBCache
-    Pbbcache,
-}
-
-/// A reference cache of the prediction study.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-pub(crate) enum CacheForm {
-    /// Fully associative with LRU, as the laws have it
-    Full,
-    /// 16 ways with LRU
-    #[value(name = "16-lru")]
-    Lru16,
-    /// 16 ways with tree-PLRU
-    #[value(name = "16-plru")]
-    Plru16,
 }
 
 /// What the optimum optimises.
@@ -193,49 +163,25 @@ pub(in crate::cli) fn event_count(text: &str) -> Result<(String, u64), String> {
     if whole { Ok((event.to_owned(), count)) } else { Err(wrong()) }
 }
 
-/// A span of time in seconds: above 0, at most 1e9 (some 30 years).
-pub(super) fn seconds(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(value) if value > 0.0 && value <= 1e9 => Ok(value),
-        _ => Err("expected a number of seconds above 0 and at most 1e9".to_owned()),
-    }
-}
-
 /// A share of the cache lines.
 pub(super) fn sampling_rate(text: &str) -> Result<SamplingRate, String> {
     let rate = text.parse().ok().and_then(SamplingRate::new);
     rate.ok_or_else(|| "expected a share above 0 and at most 1".to_owned())
 }
 
-/// A bandwidth in MB/s, within what a machine file may say.
-pub(super) fn bandwidth(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(value) if corun_machine::BANDWIDTH_MB_PER_S.contains(&value) => Ok(value),
-        _ => {
-            let (least, most) = corun_machine::BANDWIDTH_MB_PER_S.into_inner();
-            Err(format!("expected a number of MB/s from {least} to {most:e}"))
-        }
-    }
-}
-
 /// A number of nanoseconds, 0 to 1e6.
 pub(super) fn nanoseconds(text: &str) -> Result<f64, String> {
-    within(text, 0.0..=1e6, "expected a number of nanoseconds from 0 to 1e6")
+    number_within(text, 0.0..=1e6, "expected a number of nanoseconds from 0 to 1e6")
 }
 
 /// Cycles an instruction.
 pub(super) fn cpi(text: &str) -> Result<f64, String> {
-    within(text, 0.01..=1000.0, "expected cycles an instruction from 0.01 to 1000")
+    number_within(text, 0.01..=1000.0, "expected cycles an instruction from 0.01 to 1000")
 }
 
 /// A clock in MHz.
 pub(super) fn megahertz(text: &str) -> Result<f64, String> {
-    within(text, 1.0..=1e5, "expected a clock from 1 to 1e5 MHz")
-}
-
-fn within(text: &str, range: std::ops::RangeInclusive<f64>, expected: &str) -> Result<f64, String> {
-    let value = text.parse::<f64>().ok().filter(|value| range.contains(value));
-    value.ok_or_else(|| expected.to_owned())
+    number_within(text, 1.0..=1e5, "expected a clock from 1 to 1e5 MHz")
 }
 
 /// A set of ways: hexadecimal, with or without `0x`.
@@ -263,41 +209,22 @@ pub(super) fn named(text: &str) -> Result<(String, String), String> {
 
 /// A loss.
 pub(super) fn percent(text: &str) -> Result<f64, String> {
-    within(text, 0.1..=100.0, "expected a percentage from 0.1 to 100")
+    number_within(text, 0.1..=100.0, "expected a percentage from 0.1 to 100")
 }
 
 /// The half width of an interval.
 pub(super) fn precision(text: &str) -> Result<f64, String> {
-    within(text, 0.01..=100.0, "expected a percentage from 0.01 to 100")
+    number_within(text, 0.01..=100.0, "expected a percentage from 0.01 to 100")
 }
 
 /// How sure an interval is.
 pub(super) fn confidence(text: &str) -> Result<f64, String> {
-    within(text, 50.0..=99.99, "expected a percentage from 50 to 99.99")
-}
-
-/// A number above 0 and below 1.
-pub(super) fn share(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(value) if value > 0.0 && value < 1.0 => Ok(value),
-        _ => Err("expected a number above 0 and below 1".to_owned()),
-    }
+    number_within(text, 50.0..=99.99, "expected a percentage from 50 to 99.99")
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{bandwidth, cpi, event_count, interval, nanoseconds, seconds, share, way_mask};
-
-    #[test]
-    fn only_numbers_that_can_be_pass() {
-        assert_eq!(seconds("0.5"), Ok(0.5));
-        assert_eq!(bandwidth("35000"), Ok(35000.0));
-        for text in ["0", "-1", "NaN", "inf", "1e300", "a", ""] {
-            assert!(seconds(text).is_err(), "{text}");
-            assert!(bandwidth(text).is_err(), "{text}");
-        }
-        assert!(bandwidth("1e-300").is_err());
-    }
+    use super::{cpi, event_count, interval, nanoseconds, way_mask};
 
     #[test]
     fn intervals_have_units() {
@@ -325,13 +252,5 @@ mod tests {
         assert_eq!(nanoseconds("0"), Ok(0.0));
         assert!(nanoseconds("-1").is_err() && nanoseconds("NaN").is_err());
         assert!(cpi("0").is_err() && cpi("0.25").is_ok());
-    }
-
-    #[test]
-    fn shares_lie_between_none_and_all() {
-        assert_eq!(share("0.8"), Ok(0.8));
-        for text in ["0", "1", "-0.1", "NaN", ""] {
-            assert!(share(text).is_err(), "{text}");
-        }
     }
 }

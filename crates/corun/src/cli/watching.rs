@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use corun_cli::{TableFormat, seconds};
 
 use super::hosting::CountersName;
-use super::values::{TableFormat, interval, seconds};
+use super::values::interval;
 
 /// Whom a command watches.
 #[derive(Debug, Clone, Default, Args)]

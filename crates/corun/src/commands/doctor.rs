@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::cli::{DoctorArgs, DocumentFormat};
 use crate::failure::Outcome;
 use crate::output::{counted, json};
-use crate::report::size;
+use corun_report::size;
 
 /// Columns of the text.
 const WIDTH: usize = 80;

@@ -21,14 +21,14 @@ mod restore;
 mod run;
 mod stand_in;
 mod stat;
-mod study;
+
 mod sweep;
 mod top;
 mod topology;
 mod watching;
 
 use crate::cli::Command;
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 
 /// Runs a command. What it returns goes to stdout, whole or, on failure, not at all.
 pub(crate) fn run(command: &Command) -> Outcome<String> {
@@ -53,8 +53,14 @@ pub(crate) fn run(command: &Command) -> Outcome<String> {
         Command::Decide(arguments) => decide::run(arguments),
         Command::Top(arguments) => top::run(arguments),
         Command::Restore(arguments) => restore::run(arguments),
-        Command::Study(arguments) => study::run(arguments),
+        Command::Study(arguments) => Err(moved(&arguments.words)),
     }
+}
+
+/// Says where the studies are.
+fn moved(words: &[String]) -> Failure {
+    let command = format!("corun-study {}", words.join(" "));
+    Failure::input("the studies are a program of their own: corun-study").hint(command.trim_end())
 }
 
 /// What was typed, as a shell would take it again.

@@ -6,8 +6,8 @@ use corun_app::PlacementDocument;
 
 use crate::cli::TableFormat;
 use crate::failure::Outcome;
-use crate::output::{Align, csv_rows, json, table};
-use crate::report::size;
+use corun_report::size;
+use corun_report::{Align, csv_rows, json, table};
 
 /// The text for stdout.
 pub(super) fn write(placement: &PlacementDocument, format: TableFormat) -> Outcome<String> {

@@ -13,8 +13,8 @@ use corun_trace::{CacheShape, Recorded, Request, SetCaches, Settings, TraceError
 use super::profiles::count;
 use crate::cli::{CachesArgs, ProfileArgs};
 use crate::failure::{Failure, Outcome};
-use crate::output::check_target;
-use crate::report::size;
+use corun_report::check_target;
+use corun_report::size;
 
 /// The program has our standard output, so all that we say goes to stderr.
 pub(super) fn run(arguments: &ProfileArgs) -> Outcome<String> {

@@ -11,8 +11,8 @@ use serde::Serialize;
 
 use crate::cli::{IndexName, ReplayArgs, TableFormat, UntilName};
 use crate::failure::{Failure, Outcome};
-use crate::output::{Align, csv_rows, json, round, table};
-use crate::report::size;
+use corun_report::size;
+use corun_report::{Align, csv_rows, json, round, table};
 
 #[derive(Debug, Serialize)]
 struct Document {

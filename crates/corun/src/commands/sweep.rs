@@ -12,8 +12,8 @@ use serde::Serialize;
 use super::dask::handed_over;
 use crate::cli::{SweepArgs, TableFormat};
 use crate::failure::{Failure, Outcome};
-use crate::output::{Align, csv_rows, json, print, table};
 use corun_app::Cancel;
+use corun_report::{Align, csv_rows, json, print, table};
 
 /// The JSON document of a sweep. docs/json.md is its reference.
 #[derive(Debug, Serialize)]

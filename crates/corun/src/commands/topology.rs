@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::cli::{TopologyArgs, TreeFormat};
 use crate::failure::{Failure, Outcome};
-use crate::output::{Align, json, table};
+use corun_report::{Align, json, table};
 
 pub(super) fn run(arguments: &TopologyArgs) -> Outcome<String> {
     if arguments.list {

@@ -1,49 +1,50 @@
 //! How far each policy is from the optimum: bars, then all figures in a table.
 
+use corun_app::{ComparisonRow, RowKind};
+use corun_report::{section, signed_percent};
 use maud::{Markup, html};
 
-use super::document::{Entry, Kind, Report};
-use super::page::{self, signed_percent};
+use super::comparison::ComparisonPage;
 
 /// The colour class of an entry.
-pub(super) fn class(kind: Kind) -> &'static str {
+pub(super) fn class(kind: RowKind) -> &'static str {
     match kind {
-        Kind::Policy => "policy",
-        Kind::Optimal => "optimal",
-        Kind::Expectation => "expected",
-        Kind::Worst => "worst",
+        RowKind::Policy => "policy",
+        RowKind::Optimal => "optimal",
+        RowKind::Expectation => "expected",
+        RowKind::Worst => "worst",
     }
 }
 
 /// The section.
-pub(super) fn section(report: &Report) -> Markup {
-    let bounded = report.optimal().is_some();
+pub(super) fn of(page: &ComparisonPage<'_>) -> Markup {
+    let bounded = page.optimal().is_some();
     let (heading, about) = if bounded {
         (
             "Distance to the optimum",
             format!(
                 "Mean slowdown above that of the best placement {}. Shorter is better.",
-                page::known(report)
+                page.known()
             ),
         )
     } else {
         ("The policies", "All figures, mean over the seeds.".to_owned())
     };
     let body = html! {
-        @if bounded { (bars(report)) }
-        (figures(report))
+        @if bounded { (bars(page)) }
+        (figures(page))
     };
-    page::section("distance", heading, &about, &body)
+    section("distance", heading, &about, &body)
 }
 
-fn bars(report: &Report) -> Markup {
-    let above = |entry: &Entry| entry.above_optimal_percent.unwrap_or(0.0).max(0.0);
-    let longest = report.results.iter().map(above).fold(0.1, f64::max);
+fn bars(page: &ComparisonPage<'_>) -> Markup {
+    let above = |entry: &ComparisonRow| entry.above_optimal_percent.unwrap_or(0.0).max(0.0);
+    let longest = page.rows.iter().map(|(row, _)| above(row)).fold(0.1, f64::max);
     html! {
         div.bars role="img" aria-label="Bars: distance to the optimum; figures in the table below" {
-            @for entry in &report.results {
+            @for (entry, _) in &page.rows {
                 div.bar {
-                    span.label { (entry.name) }
+                    span.label { (entry.policy) }
                     span.track {
                         span class={ "fill " (class(entry.kind)) }
                             style={ "width:" (format!("{:.2}", above(entry) / longest * 100.0)) "%" } {}
@@ -60,7 +61,7 @@ fn bars(report: &Report) -> Markup {
     }
 }
 
-fn figures(report: &Report) -> Markup {
+fn figures(page: &ComparisonPage<'_>) -> Markup {
     let optional = |value: Option<f64>, decimals: usize| match value {
         Some(value) => format!("{value:.decimals$}"),
         None => "–".to_owned(),
@@ -81,9 +82,9 @@ fn figures(report: &Report) -> Markup {
                     }
                 }
                 tbody {
-                    @for entry in &report.results {
+                    @for (entry, _) in &page.rows {
                         tr class=(class(entry.kind)) {
-                            th scope="row" { (entry.name) }
+                            th scope="row" { (entry.policy) }
                             td.n { (format!("{:.3}", entry.mean_slowdown)) }
                             td.n { (entry.above_optimal_percent.map_or("–".to_owned(), signed_percent)) }
                             td.n { (optional(entry.worst_slowdown, 3)) }

@@ -1,10 +1,12 @@
 //! The machine's tree, and who sits where under each policy.
 
+use corun_app::ComparisonRow;
+use corun_machine::{Core, CpuId, Llc, Package};
+use corun_report::{counted, section, signed_percent, size};
 use maud::{Markup, html};
 
+use super::comparison::{ComparisonPage, Program};
 use super::distance::class;
-use super::document::{Entry, Llc, Program, Report, size};
-use super::page::{self, signed_percent};
 
 /// Bounds between the classes of memory intensity, in misses per 1000 instructions alone.
 const INTENSITY: [f64; 3] = [1.0, 5.0, 15.0];
@@ -25,18 +27,17 @@ pub(super) fn chip(program: &Program) -> Markup {
 }
 
 /// The section.
-pub(super) fn section(report: &Report) -> Markup {
-    let placed: Vec<&Entry> =
-        report.results.iter().filter(|entry| !entry.placement.is_empty()).collect();
+pub(super) fn of(page: &ComparisonPage<'_>) -> Markup {
+    let placed = page.rows.iter().map(|(row, _)| *row).filter(|row| !row.cpu.is_empty());
     let body = html! {
         (legend())
         div.machines {
-            @for entry in placed { (machine(report, entry)) }
+            @for entry in placed { (machine(page, entry)) }
         }
     };
     let about = "Boxes are packages, and in them last-level caches and their cores. Programs under \
                  a policy that moves them stand where they spent most of the run.";
-    page::section("placements", "Who sits where", about, &body)
+    section("placements", "Who sits where", about, &body)
 }
 
 fn legend() -> Markup {
@@ -51,52 +52,21 @@ fn legend() -> Markup {
     }
 }
 
-fn machine(report: &Report, entry: &Entry) -> Markup {
+fn machine(page: &ComparisonPage<'_>, entry: &ComparisonRow) -> Markup {
     html! {
         article class={ "machine " (class(entry.kind)) } {
             h3 {
-                (entry.name)
+                (entry.policy)
                 span.note {
                     @if let Some(above) = entry.above_optimal_percent { (signed_percent(above)) }
                 }
             }
             div.packages {
-                @for package in &report.machine.packages {
+                @for package in page.machine.packages() {
                     div.package {
-                        p.place { (package.label) }
-                        @for llc in &package.llcs { (domain(report, entry, llc)) }
-                    }
-                }
-            }
-        }
-    }
-}
-
-fn domain(report: &Report, entry: &Entry, llc: &Llc) -> Markup {
-    let on = |cpus: &Vec<u32>| -> Vec<&Program> {
-        let placed = report.programs.iter().zip(&entry.placement);
-        placed.filter(|(_, cpu)| cpus.contains(cpu)).map(|(program, _)| program).collect()
-    };
-    let busy: Vec<(&Vec<u32>, Vec<&Program>)> = llc
-        .cores
-        .iter()
-        .map(|cpus| (cpus, on(cpus)))
-        .filter(|(_, programs)| !programs.is_empty())
-        .collect();
-    // Large machines have many idle cores: one line tells of all.
-    let idle = llc.cores.len() - busy.len();
-    html! {
-        div.llc {
-            p.place {
-                (llc.label)
-                @if let Some(bytes) = llc.bytes { span.note { (size(bytes as f64)) } }
-            }
-            ul.cores {
-                @for (cpus, programs) in &busy { (core(cpus, programs)) }
-                @if idle > 0 {
-                    li.core {
-                        span.chip.idle {
-                            @if idle == 1 { "1 core idle" } @else { (idle) " cores idle" }
+                        p.place { "Package " (package.os_index) }
+                        @for (number, llc) in llcs_of(page, package) {
+                            (domain(page, entry, number, llc))
                         }
                     }
                 }
@@ -105,8 +75,42 @@ fn domain(report: &Report, entry: &Entry, llc: &Llc) -> Markup {
     }
 }
 
-fn core(cpus: &[u32], programs: &[&Program]) -> Markup {
-    let numbers: Vec<String> = cpus.iter().map(u32::to_string).collect();
+/// The LLCs of a package; one that spans packages stands in the first.
+fn llcs_of<'a>(page: &'a ComparisonPage<'_>, package: &Package) -> Vec<(usize, &'a Llc)> {
+    let first_is_here = |llc: &Llc| llc.cpus.first().is_some_and(|cpu| package.cpus.contains(cpu));
+    page.machine.llcs().iter().enumerate().filter(|(_, llc)| first_is_here(llc)).collect()
+}
+
+fn domain(page: &ComparisonPage<'_>, entry: &ComparisonRow, number: usize, llc: &Llc) -> Markup {
+    let on = |core: &Core| -> Vec<&Program> {
+        let placed = page.programs.iter().zip(&entry.cpu);
+        placed
+            .filter(|(_, cpu)| core.cpus.contains(CpuId(**cpu)))
+            .map(|(program, _)| program)
+            .collect()
+    };
+    let cores = page.machine.cores().iter().filter(|core| core.cpus.is_subset(&llc.cpus));
+    let (busy, idle): (Vec<_>, Vec<_>) =
+        cores.map(|core| (core, on(core))).partition(|(_, programs)| !programs.is_empty());
+    html! {
+        div.llc {
+            p.place {
+                "LLC " (number)
+                @if let Some(cache) = llc.cache { span.note { (size(cache.size_bytes as f64)) } }
+            }
+            ul.cores {
+                @for (at, programs) in &busy { (core(at, programs)) }
+                // Large machines have many idle cores: one line tells of all.
+                @if !idle.is_empty() {
+                    li.core { span.chip.idle { (counted(idle.len(), "core")) " idle" } }
+                }
+            }
+        }
+    }
+}
+
+fn core(core: &Core, programs: &[&Program]) -> Markup {
+    let numbers: Vec<String> = core.cpus.iter().map(|cpu| cpu.0.to_string()).collect();
     let label = format!("CPU {}", numbers.join(", "));
     // A long name is cut where it is drawn, not here.
     let names: Vec<&str> = programs.iter().map(|program| program.name.as_str()).collect();

@@ -1,37 +1,43 @@
 //! Slowdown bars for each program under each policy, and the same as a table.
 
+use corun_app::ComparisonRow;
+use corun_report::section;
 use maud::{Markup, html};
 
+use super::comparison::ComparisonPage;
 use super::distance::class;
-use super::document::{Entry, Report};
-use super::page;
 use super::placements::chip;
 
 /// The section.
-pub(super) fn section(report: &Report) -> Markup {
-    let entries: Vec<&Entry> =
-        report.results.iter().filter(|entry| !entry.slowdowns.is_empty()).collect();
-    let largest = entries
+pub(super) fn of(page: &ComparisonPage<'_>) -> Markup {
+    let rows = page.rows.iter().map(|(row, _)| *row);
+    let rows: Vec<&ComparisonRow> = rows.filter(|row| !row.slowdown.is_empty()).collect();
+    let largest = rows
         .iter()
-        .flat_map(|entry| &entry.slowdowns)
+        .flat_map(|entry| &entry.slowdown)
         .fold(1.0, |largest: f64, &slowdown| largest.max(slowdown));
     let body = html! {
         div.programs {
-            @for place in 0..report.programs.len() {
-                (program(report, &entries, place, (largest - 1.0).max(1e-6)))
+            @for place in 0..page.programs.len() {
+                (program(page, &rows, place, (largest - 1.0).max(1e-6)))
             }
         }
-        (as_table(report, &entries))
+        (as_table(page, &rows))
     };
     let about = format!(
         "Time beside the others / time alone. A bar begins at 1 (no loss); a full one is \
          {largest:.2}."
     );
-    page::section("slowdowns", "Slowdown by program", &about, &body)
+    section("slowdowns", "Slowdown by program", &about, &body)
 }
 
-fn program(report: &Report, entries: &[&Entry], place: usize, full: f64) -> Markup {
-    let program = &report.programs[place];
+fn program(
+    page: &ComparisonPage<'_>,
+    entries: &[&ComparisonRow],
+    place: usize,
+    full: f64,
+) -> Markup {
+    let program = &page.programs[place];
     html! {
         article.program {
             h3 {
@@ -40,9 +46,9 @@ fn program(report: &Report, entries: &[&Entry], place: usize, full: f64) -> Mark
             }
             div.bars.small {
                 @for entry in entries {
-                    @let slowdown = entry.slowdowns[place];
+                    @let slowdown = entry.slowdown[place];
                     div.bar {
-                        span.label { (entry.name) }
+                        span.label { (entry.policy) }
                         span.track aria-hidden="true" {
                             span class={ "fill " (class(entry.kind)) }
                                 style={ "width:" (width(slowdown, full)) "%" } {}
@@ -59,7 +65,7 @@ fn width(slowdown: f64, full: f64) -> String {
     format!("{:.2}", ((slowdown - 1.0) / full * 100.0).clamp(0.0, 100.0))
 }
 
-fn as_table(report: &Report, entries: &[&Entry]) -> Markup {
+fn as_table(page: &ComparisonPage<'_>, entries: &[&ComparisonRow]) -> Markup {
     html! {
         details {
             summary { "As a table" }
@@ -68,15 +74,15 @@ fn as_table(report: &Report, entries: &[&Entry]) -> Markup {
                     thead {
                         tr {
                             th scope="col" { "Program" }
-                            @for entry in entries { th.n scope="col" { (entry.name) } }
+                            @for entry in entries { th.n scope="col" { (entry.policy) } }
                         }
                     }
                     tbody {
-                        @for (place, program) in report.programs.iter().enumerate() {
+                        @for (place, program) in page.programs.iter().enumerate() {
                             tr {
                                 th scope="row" { (program.name) }
                                 @for entry in entries {
-                                    td.n { (format!("{:.3}", entry.slowdowns[place])) }
+                                    td.n { (format!("{:.3}", entry.slowdown[place])) }
                                 }
                             }
                         }

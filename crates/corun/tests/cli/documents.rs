@@ -33,8 +33,6 @@ fn names(value: &Value, into: &mut Vec<String>) {
 fn documents() -> Vec<(&'static str, Value)> {
     let fixture = Fixture::new();
     fixture.write("twophase.toml", RECORDING);
-    std::fs::create_dir(fixture.path("recorded")).unwrap();
-    fixture.write("recorded/twophase.toml", RECORDING);
     let on = ["--machine", "2x-gold-6138-4c", "--profiles", "solo.csv", "--format", "json"];
     let apps = ["--apps", "stream,needy"];
     let run = |words: &[&str]| fixture.run(words).json();
@@ -44,14 +42,12 @@ fn documents() -> Vec<(&'static str, Value)> {
         fields.remove("origin");
     }
     crate::doctor::captured(&fixture);
-    let again = ["--first", "recorded", "--second", "recorded", "--format", "json"];
     vec![
         ("compare", run(&[&["compare", "--seeds", "2"], &on[..], &apps].concat())),
         ("place", run(&[&["place", "--policy", "optimal"], &on[..], &apps].concat())),
         ("predict", run(&[&["predict", "--place", "0,1"], &on[..], &apps].concat())),
         ("list", run(&["profiles", "list", "--profiles", "solo.csv", "--format", "json"])),
         ("show", shown),
-        ("rerecording", run(&[&["study", "rerecording"], &again[..]].concat())),
         (
             "replay",
             run(&[

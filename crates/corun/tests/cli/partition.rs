@@ -268,14 +268,15 @@ fn policies_place_and_partition_together_in_the_simulator() {
 
 /// García García, thesis, UCM 2021, Fig. 6.1: lbm streams, xalancbmk is sensitive.
 #[test]
-fn real_programs_are_partitioned() {
-    let Some(table) = public_table() else { return };
+#[ignore = "needs the public table (CORUN_SOLO_TABLE)"]
+fn programs_of_the_public_table_are_partitioned() {
+    let table = public_table();
     let fixture = Fixture::new();
     let run = |policy: &str| {
         let words = [
             "partition",
             "--profiles",
-            table.to_str().unwrap(),
+            &table,
             "--apps",
             "lbm06,xalancbmk06,soplex06,povray06,libquantum06,omnetpp06,milc06,gamess06",
             "--compat",

@@ -1,6 +1,5 @@
 //! `corun compare`: policies side by side.
 
-mod to_report;
 mod view;
 
 use std::path::Path;
@@ -10,7 +9,6 @@ use corun_app::{
     trace_document,
 };
 use corun_machine::Machine;
-use corun_model::ModelOptions;
 use corun_profile::{Fault, Library, Mix, MixSource};
 use corun_sim::RunResult;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -18,14 +16,11 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use self::view::View;
 use crate::cli::{CompareArgs, TableFormat, model_options};
 use crate::failure::{Failure, Outcome};
-use crate::output::{check_target, json, write_file};
-use crate::report;
+use crate::report::ComparisonPage;
 use corun_app::Cancel;
+use corun_report::{check_target, json, write_file};
 
 pub(super) use corun_app::{Comparison, ComparisonOutcome};
-
-/// How long a study looks for an optimum, in seconds.
-const OPTIMUM_LIMIT_S: f64 = 60.0;
 
 pub(super) fn run(arguments: &CompareArgs) -> Outcome<String> {
     for path in [&arguments.report, &arguments.trace, &arguments.long].into_iter().flatten() {
@@ -41,15 +36,11 @@ pub(super) fn run(arguments: &CompareArgs) -> Outcome<String> {
         TableFormat::Csv => View(comparison).csv()?,
     };
     if let Some(path) = &arguments.report {
-        let report = to_report::report(
-            comparison,
-            setup.model.machine(),
-            &setup.apps,
-            &setup.profiles,
-            time_lines(setup.model.machine(), &compared),
-            super::command_line(),
-        );
-        let page = report::render(&report);
+        let (machine, command) = (setup.model.machine(), super::command_line());
+        let timelines = timelines(machine, &compared);
+        let programs = (&setup.apps[..], &setup.profiles[..]);
+        let page =
+            ComparisonPage::new(comparison, machine, programs, &timelines, &command).render();
         cancel.check()?;
         write_file(path, page.as_bytes())?;
     }
@@ -74,26 +65,6 @@ pub(super) fn run(arguments: &CompareArgs) -> Outcome<String> {
 fn workload(arguments: &CompareArgs, comparison: &Comparison) -> String {
     let file = arguments.mix.as_deref().and_then(Path::file_stem);
     file.map_or_else(|| comparison.apps.join("+"), |stem| stem.to_string_lossy().into_owned())
-}
-
-/// A comparison that a study asks for.
-pub(super) struct Ask<'a> {
-    /// Where the mix's profiles are looked up.
-    pub(super) library: &'a Library,
-    pub(super) machine: Machine,
-    pub(super) options: ModelOptions,
-    pub(super) mix: Mix,
-    pub(super) policies: &'a [&'a str],
-    pub(super) seeds: u32,
-}
-
-/// The comparison alone, for studies.
-pub(super) fn comparison(ask: Ask<'_>, cancel: &Cancel) -> Outcome<Comparison> {
-    let Ask { library, machine, options, mix, policies, seeds } = ask;
-    let policies =
-        policies.iter().map(|name| PolicySpec::parse(name)).collect::<corun_app::Result<_>>()?;
-    let setup = ComparisonSetup::of(library, machine, options, &mix, None, seeds, policies)?;
-    Ok(compare(&setup, OPTIMUM_LIMIT_S, cancel)?.comparison)
 }
 
 fn setup(arguments: &CompareArgs) -> Outcome<ComparisonSetup> {
@@ -159,7 +130,7 @@ fn progress(steps: u64) -> ProgressBar {
 }
 
 /// By row of the comparison; bounds have none.
-fn time_lines(machine: &Machine, compared: &ComparisonOutcome) -> Vec<Option<Timeline>> {
+fn timelines(machine: &Machine, compared: &ComparisonOutcome) -> Vec<Option<Timeline>> {
     let mut firsts = compared.runs.iter().map(|of_policy| of_policy.first());
     let rows = compared.comparison.policies.iter();
     rows.map(|row| match row.kind {

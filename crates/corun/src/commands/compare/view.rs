@@ -5,7 +5,7 @@ use std::ops::Deref;
 use corun_app::{Comparison, LongRow, RowKind};
 
 use crate::failure::Outcome;
-use crate::output::{Align, counted, csv_rows, table};
+use corun_report::{Align, counted, csv_rows, table};
 
 /// A comparison that is shown.
 pub(super) struct View<'a>(pub(super) &'a Comparison);

@@ -1,14 +1,14 @@
 //! `corun partition`: who shares which ways of an LLC, by a policy, as given, or the best there is.
 
-mod to_report;
 mod view;
 
 use corun_app::{PartitionRequest, PartitionScenario, find_machine, open_library};
 
 use crate::cli::{PartitionArgs, model_options};
 use crate::failure::Outcome;
-use crate::output::{check_target, write_file};
+use crate::report::PartitionPage;
 use corun_app::Cancel;
+use corun_report::{check_target, write_file};
 
 pub(super) fn run(arguments: &PartitionArgs) -> Outcome<String> {
     if let Some(path) = &arguments.report {
@@ -16,7 +16,7 @@ pub(super) fn run(arguments: &PartitionArgs) -> Outcome<String> {
     }
     let asked = asked(arguments);
     asked.check()?;
-    let ground = PartitionScenario::new(
+    let scenario = PartitionScenario::new(
         find_machine(&arguments.machine)?,
         || open_library(arguments.profiles.as_deref()),
         &arguments.apps,
@@ -25,11 +25,14 @@ pub(super) fn run(arguments: &PartitionArgs) -> Outcome<String> {
         arguments.min_ways,
     )?;
     let cancel = Cancel::on_signal()?;
-    let document = asked.answer(&ground, cancel.flag())?;
+    let document = asked.answer(&scenario, cancel.flag())?;
     let text = view::write(&document, arguments.format)?;
     cancel.check()?;
     if let Some(path) = &arguments.report {
-        write_file(path, to_report::report(&document, &ground).render().as_bytes())?;
+        let command = super::command_line();
+        let page =
+            PartitionPage { document: &document, curves: &scenario.curves, command: &command };
+        write_file(path, page.render().as_bytes())?;
     }
     Ok(text)
 }

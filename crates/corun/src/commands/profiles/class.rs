@@ -10,7 +10,7 @@ use corun_profile::Profile;
 use serde::{Serialize, Serializer};
 
 use crate::failure::Outcome;
-use crate::output::round;
+use corun_report::round;
 
 /// How a program does alone on a machine, on the CPU where it is fastest.
 #[derive(Debug, Serialize)]

@@ -9,8 +9,8 @@ use corun_profile::{Profile, export_csv};
 use super::TABLE_MACHINE;
 use crate::cli::ExportArgs;
 use crate::failure::Outcome;
-use crate::output::{check_target, counted, write_file};
 use corun_app::Cancel;
+use corun_report::{check_target, counted, write_file};
 
 /// What was measured on the machine leaves as it stands, all else as the model sees it there.
 pub(super) fn run(arguments: &ExportArgs) -> Outcome<String> {

@@ -8,8 +8,8 @@ use super::class::{Classified, Classifier};
 use super::count;
 use crate::cli::{ListArgs, SortBy, TableFormat};
 use crate::failure::Outcome;
-use crate::output::{Align, csv_rows, json, round, table};
-use crate::report::size;
+use corun_report::size;
+use corun_report::{Align, csv_rows, json, round, table};
 
 /// Cache sizes at which the documents say the miss rate.
 const SIZES: [u64; 4] = [256 << 10, 1 << 20, 4 << 20, 16 << 20];

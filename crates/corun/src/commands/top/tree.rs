@@ -6,7 +6,7 @@ use corun_live::Seen;
 use corun_machine::{CpuId, CpuSet, Machine, Object, ObjectType};
 
 use super::frame::{Figures, Line, Of, together};
-use crate::report::size;
+use corun_report::size;
 
 /// An object of the tree.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,7 +1,6 @@
 //! A curve drawn with characters.
 
-use crate::plot::Axis;
-use crate::report::size;
+use corun_report::size;
 
 /// Columns and rows of the drawing, axes not counted.
 const COLUMNS: usize = 60;
@@ -43,11 +42,13 @@ pub(super) fn draw(points: &[(f64, f64)]) -> Vec<String> {
 
 /// Powers of two under their columns, some five of them.
 fn size_labels(low: f64, high: f64) -> String {
-    let Some(axis) = Axis::of_sizes(low, high) else { return String::new() };
+    let (first, last) = (low.log2().ceil() as i32, high.log2().floor() as i32);
+    let step = (f64::from(last - first) / 4.0).ceil().max(1.0) as usize;
     let mut text = String::new();
-    for bytes in axis.size_ticks(5) {
-        let label = size(bytes);
-        let column = (axis.part(bytes) * (COLUMNS - 1) as f64).round() as usize;
+    for power in (first..=last).step_by(step) {
+        let label = size(2f64.powi(power));
+        let part = (f64::from(power) - low.log2()) / (high / low).log2();
+        let column = (part * (COLUMNS - 1) as f64).round() as usize;
         let start = column.saturating_sub(label.len() / 2).min(COLUMNS - label.len());
         // Labels keep apart, and one that would touch the last is left out.
         if start > text.len() || text.is_empty() {

@@ -4,8 +4,8 @@ use corun_profile::{Profile, ProfileDocument};
 
 use super::fact;
 use crate::commands::profiles::count;
-use crate::output::counted;
-use crate::report::size;
+use corun_report::counted;
+use corun_report::size;
 
 pub(super) fn section(profile: &Profile, document: &ProfileDocument) -> Vec<String> {
     let mut lines = vec![profile.name.clone()];

@@ -21,7 +21,7 @@ use self::stack_distances::ShownStack;
 use super::class::{Classified, Classifier};
 use crate::cli::{DocumentFormat, ShowArgs};
 use crate::failure::Outcome;
-use crate::output::json;
+use corun_report::json;
 
 /// A program as it is shown: its document, and how it does on the machine.
 #[derive(Debug, Serialize)]

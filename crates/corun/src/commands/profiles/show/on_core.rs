@@ -8,8 +8,8 @@ use corun_profile::Profile;
 use serde::Serialize;
 
 use crate::failure::Outcome;
-use crate::output::{Align, round, table};
-use crate::report::size;
+use corun_report::size;
+use corun_report::{Align, round, table};
 
 /// A program on one core.
 #[derive(Debug, Serialize)]

@@ -2,7 +2,7 @@
 
 use super::fact;
 use crate::commands::profiles::class::Classified;
-use crate::report::size;
+use corun_report::size;
 
 pub(super) fn section(on: &Classified) -> Vec<String> {
     let marked = if on.extrapolated { ", extrapolated" } else { "" };

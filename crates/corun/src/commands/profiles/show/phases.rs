@@ -5,8 +5,8 @@ use serde::Serialize;
 
 use super::fact;
 use crate::commands::profiles::count;
-use crate::output::{Align, table};
-use crate::report::size;
+use corun_report::size;
+use corun_report::{Align, table};
 
 /// Cache sizes in bytes whose misses the table names.
 const SIZES: [u64; 3] = [32 << 10, 1 << 20, 16 << 20];

@@ -3,8 +3,8 @@
 use corun_profile::{Profile, ProfileData, StackDistanceProfile};
 use serde::Serialize;
 
-use crate::output::{Align, table};
-use crate::report::size;
+use corun_report::size;
+use corun_report::{Align, table};
 
 /// What is worked out of a profile beside what its file says.
 #[derive(Debug, Serialize)]

@@ -1,0 +1,32 @@
+//! How an answer is shown: aligned tables, JSON and CSV documents, files, plots and HTML pages.
+//!
+//! Everything here turns finished figures into text. The same figures give the same bytes.
+
+mod document;
+mod file;
+mod page;
+mod plot;
+mod table;
+mod wording;
+
+pub use corun_app::round;
+pub use document::{csv_rows, json};
+pub use file::{check_target, write_file};
+pub use page::{document, section};
+pub use plot::{Axis, COLOURS, Colour, Ends, Mark, Panel, Plot, Series};
+pub use table::{Align, Columns, or_dash, or_empty, table};
+pub use wording::{counted, fixed, percent, signed, signed_percent, size};
+
+use std::io::Write as _;
+
+/// Writes a command's whole output to stdout.
+///
+/// # Errors
+/// [`corun_app::Error::ReaderGone`] when whoever read stdout stopped reading; any other failure to
+/// write.
+pub fn print(text: &str) -> corun_app::Result {
+    let mut stdout = std::io::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    stdout.flush()?;
+    Ok(())
+}

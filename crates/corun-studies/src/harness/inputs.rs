@@ -1,0 +1,91 @@
+//! What a study works with.
+
+use std::path::Path;
+use std::sync::OnceLock;
+
+use clap::{ArgMatches, FromArgMatches};
+use corun_app::{Cancel, Error, Result, open_library};
+use corun_profile::Library;
+
+/// Which programs a study stands on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Programs {
+    /// The SPEC programs of a table that is not part of corun.
+    Spec,
+    /// What corun ships, or what the study makes.
+    BuiltIn,
+    /// What corun ships; the SPEC programs beside it where they are given.
+    BuiltInAndSpec,
+    /// What the study's own options name.
+    OwnOptions,
+}
+
+/// What a study works with: programs, seeds, its own options, and the user's wish to stop.
+pub(crate) struct StudyInputs {
+    spec: Option<Library>,
+    shipped: OnceLock<Library>,
+    options: ArgMatches,
+    /// What depends on chance is repeated with seeds 1 to this.
+    pub(crate) seeds: u32,
+    /// Set when the user wants to stop.
+    pub(crate) cancel: Cancel,
+}
+
+impl StudyInputs {
+    /// `profiles`: the SPEC programs; `options`: what was typed after the study's name.
+    ///
+    /// # Errors
+    /// A library that cannot be read or has mistakes.
+    pub(crate) fn new(
+        profiles: Option<&Path>,
+        seeds: u32,
+        options: ArgMatches,
+        cancel: Cancel,
+    ) -> Result<Self> {
+        let spec = profiles.map(|path| open_library(Some(path))).transpose()?;
+        Ok(Self { spec, shipped: OnceLock::new(), options, seeds, cancel })
+    }
+
+    /// For the next study of several.
+    pub(super) fn with(self, seeds: u32, options: ArgMatches) -> Self {
+        Self { seeds, options, ..self }
+    }
+
+    /// The programs that corun ships.
+    ///
+    /// # Errors
+    /// A shipped file with mistakes.
+    pub(crate) fn shipped(&self) -> Result<&Library> {
+        if let Some(library) = self.shipped.get() {
+            return Ok(library);
+        }
+        let shipped = open_library(None)?;
+        Ok(self.shipped.get_or_init(|| shipped))
+    }
+
+    /// The SPEC programs, where the user gave them.
+    pub(crate) fn spec_if_given(&self) -> Option<&Library> {
+        self.spec.as_ref()
+    }
+
+    /// The SPEC programs.
+    ///
+    /// # Errors
+    /// Bad input when the user gave none.
+    pub(crate) fn spec(&self) -> Result<&Library> {
+        self.spec.as_ref().ok_or_else(|| {
+            Error::input("this study stands on SPEC CPU programs, which are not part of corun").hint(
+                "--profiles FILE.csv: their solo figures by LLC ways, as `corun profiles import` \
+                 takes them",
+            )
+        })
+    }
+
+    /// The study's own options.
+    ///
+    /// # Errors
+    /// Options that the study did not declare: a mistake in the study.
+    pub(crate) fn options<T: FromArgMatches>(&self) -> Result<T> {
+        T::from_arg_matches(&self.options).map_err(Error::failed)
+    }
+}

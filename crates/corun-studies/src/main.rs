@@ -1,0 +1,14 @@
+//! Runs the papers' experiments again and shows the figures beside the papers'.
+
+mod harness;
+mod simulate;
+mod studies;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match harness::run(studies::STUDIES, std::env::args_os()) {
+        Ok(output) => corun_cli::end("corun-study", output),
+        Err(usage) => usage.print("corun-study"),
+    }
+}

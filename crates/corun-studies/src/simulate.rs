@@ -1,0 +1,150 @@
+//! Simulations that several studies ask for.
+
+use std::sync::Arc;
+
+use corun_app::{Comparison, ComparisonSetup, Error, PolicySpec, Result};
+use corun_machine::{Machine, preset};
+use corun_model::{Model, ModelOptions};
+use corun_policy::{BuildOptions, Policy};
+use corun_profile::{Library, Method, Mix};
+use corun_sim::{AppSpec, Experiment, Hooks, RunResult};
+use rayon::prelude::*;
+
+use crate::harness::StudyInputs;
+
+/// How long a study looks for an optimum, in seconds.
+const OPTIMUM_LIMIT_S: f64 = 60.0;
+
+/// The model of a preset, with the usual options.
+pub(crate) fn model_of(machine: &str) -> Result<Arc<Model>> {
+    Ok(Arc::new(Model::new(Arc::new(preset(machine)?), ModelOptions::default())?))
+}
+
+/// A comparison that a study asks for.
+pub(crate) struct ComparedMix<'a> {
+    /// Where the mix's profiles are looked up.
+    pub(crate) library: &'a Library,
+    pub(crate) machine: Machine,
+    pub(crate) options: ModelOptions,
+    pub(crate) mix: Mix,
+    pub(crate) policies: &'a [&'a str],
+    pub(crate) seeds: u32,
+}
+
+impl ComparedMix<'_> {
+    /// The policies beside the best and the worst placement.
+    pub(crate) fn compare(self, inputs: &StudyInputs) -> Result<Comparison> {
+        let policies = self.policies.iter().map(|name| PolicySpec::parse(name));
+        let policies = policies.collect::<Result<_>>()?;
+        let Self { library, machine, options, mix, seeds, .. } = self;
+        let setup = ComparisonSetup::of(library, machine, options, &mix, None, seeds, policies)?;
+        let hooks = corun_app::Hooks { stop: inputs.cancel.flag(), step: &|| {} };
+        Ok(setup.compare(OPTIMUM_LIMIT_S, hooks)?.comparison)
+    }
+}
+
+/// A policy with some of its parameters.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TunedPolicy {
+    /// What the study calls it.
+    pub(crate) shown: &'static str,
+    pub(crate) policy: &'static str,
+    pub(crate) parameters: &'static [(&'static str, f64)],
+}
+
+impl TunedPolicy {
+    /// A policy as it is.
+    pub(crate) const fn plain(policy: &'static str) -> Self {
+        Self { shown: policy, policy, parameters: &[] }
+    }
+
+    /// The policy itself.
+    pub(crate) fn build(&self, seed: u64) -> Result<Box<dyn Policy>> {
+        let parameters =
+            self.parameters.iter().map(|&(name, value)| (name.to_owned(), value)).collect();
+        let options = BuildOptions { seed, parameters };
+        corun_policy::build(self.policy, &options).map_err(Error::failed)
+    }
+}
+
+/// Programs of a library, each loaded once for each time that it is named.
+pub(crate) fn apps(model: &Model, library: &Library, names: &[&str]) -> Result<Vec<AppSpec>> {
+    let load = |name: &&str| Ok(AppSpec::new(Arc::new(model.load(library.get(name)?)?)));
+    names.iter().map(load).collect()
+}
+
+/// The runs of a policy with each of the inputs's seeds, until the longest program has ended three
+/// times.
+pub(crate) fn by_seed(
+    inputs: &StudyInputs,
+    model: &Arc<Model>,
+    apps: &[AppSpec],
+    policy: TunedPolicy,
+) -> Result<Vec<RunResult>> {
+    let one = |seed: u64| run(inputs, model, apps, policy, seed);
+    (1..=u64::from(inputs.seeds)).into_par_iter().map(one).collect()
+}
+
+/// The run of a policy with one seed.
+pub(crate) fn run(
+    inputs: &StudyInputs,
+    model: &Arc<Model>,
+    apps: &[AppSpec],
+    policy: TunedPolicy,
+    seed: u64,
+) -> Result<RunResult> {
+    run_policy(inputs, model, apps, policy.build(seed)?, seed)
+}
+
+/// The same of a policy that was built already.
+pub(crate) fn run_policy(
+    inputs: &StudyInputs,
+    model: &Arc<Model>,
+    apps: &[AppSpec],
+    policy: Box<dyn Policy>,
+    seed: u64,
+) -> Result<RunResult> {
+    inputs.cancel.check()?;
+    let mut experiment = Experiment::new(model.clone(), apps.to_vec(), Method::Restart3, seed);
+    experiment.settings.placements = 0;
+    let hooks = Hooks { cancel: Some(inputs.cancel.flag()), progress: None };
+    Ok(corun_sim::run(&experiment, vec![policy], hooks)?)
+}
+
+/// How programs do under a policy, against the default scheduler. Means over these programs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct AgainstDefault {
+    /// Mean completion time under the default / under the policy, in % above 1.
+    pub(crate) mean_gain: f64,
+    /// The same of the longest completion time.
+    pub(crate) worst_gain: f64,
+    /// Standard deviation / mean of the completion times under the default, in %.
+    pub(crate) default_deviation: f64,
+    /// The same under the policy.
+    pub(crate) deviation: f64,
+}
+
+/// These programs (by place) in both.
+pub(crate) fn against_default(
+    default: &[RunResult],
+    runs: &[RunResult],
+    apps: std::ops::Range<usize>,
+) -> AgainstDefault {
+    let times = |runs: &[RunResult], app: usize| -> Vec<f64> {
+        runs.iter().flat_map(|run| run.apps[app].completion_s.iter().copied()).collect()
+    };
+    let mean = |all: &[f64]| corun_metrics::mean(all).unwrap_or(f64::NAN);
+    let over_apps = |of: &dyn Fn(usize) -> f64| mean(&apps.clone().map(of).collect::<Vec<_>>());
+    let gain = |of: &dyn Fn(&[f64]) -> f64| {
+        100.0 * (over_apps(&|app| of(&times(default, app)) / of(&times(runs, app))) - 1.0)
+    };
+    let deviation = |runs: &[RunResult]| {
+        100.0 * over_apps(&|app| corun_metrics::spread(&times(runs, app)).unwrap_or(f64::NAN))
+    };
+    AgainstDefault {
+        mean_gain: gain(&mean),
+        worst_gain: gain(&|times| times.iter().copied().fold(0.0, f64::max)),
+        default_deviation: deviation(default),
+        deviation: deviation(runs),
+    }
+}

@@ -1,0 +1,322 @@
+//! The figures of machine files that the policies go by: limits of bus transfer rates from synthetic
+//! streams, the threshold of progress by bisection, and the fit of speedup factors.
+
+use std::sync::Arc;
+
+use corun_app::Result;
+use corun_machine::SpeedupFit;
+use corun_model::{LoadedProgram, Member, Outcome as Rates, Running, Scratch};
+use corun_policy::{SpeedupPoint, fit_speedup};
+use corun_profile::{
+    CurvePoint, InstructionMix, Library, Method, MissRateCurve, Origin, Phase, Profile,
+    ProfileData, Recording,
+};
+
+use super::big_little::{BigLittle, swaps_per_s};
+use crate::harness::{Figure, Finding, StudyInputs};
+use crate::studies::classification::is_program;
+
+/// The machines of several core types.
+const MACHINES: [&str; 4] = ["juno-2b4s", "odroid-4b4s", "quickia-2b2s", "core-i9-12900k"];
+
+/// "Hardly suffers": by less than this.
+const SLIGHT: f64 = 1.05;
+
+/// Mean time between swaps that the threshold is for.
+const SWAP_EVERY_S: f64 = 0.4;
+
+/// What the bisection plays: a program of each kind, twice or four times over where there are more CPUs.
+const TYPICAL: [&str; 6] = ["GemsFDTD", "bzip2", "galgel", "perlbench", "povray", "astar"];
+const WINDOW_S: f64 = 40.0;
+const HALVINGS: u32 = 9;
+const LEAST_AND_MOST_MS: (f64, f64) = (1.0, 10_000.0);
+
+/// A machine's figures.
+pub(super) struct Calibrated {
+    pub(super) low_mb_per_s: f64,
+    pub(super) high_mb_per_s: f64,
+    pub(super) on_big: Option<SpeedupFit>,
+    pub(super) on_small: Option<SpeedupFit>,
+    /// Mean error of a factor whose program is not among those of the fit, in %.
+    pub(super) left_out: [f64; 2],
+}
+
+/// A program that misses so often and foresees all its misses: a stream among computation.
+pub(super) fn stream(mpki: f64) -> Profile {
+    let curve = MissRateCurve::new(vec![CurvePoint { bytes: 64, mpki }]);
+    let phase = Phase {
+        instructions: 1_000_000_000,
+        threads: 1,
+        data_accesses_pki: 300.0,
+        mix: InstructionMix { loads_pki: 300.0, ..InstructionMix::default() },
+        prefetchable: 1.0,
+        memory_level_parallelism: 1.0,
+        dirty_share: 0.0,
+        footprint_bytes: 1 << 40,
+        curve: curve.unwrap_or_else(|_| unreachable!("one point is a curve")),
+        core: None,
+    };
+    let origin = Origin { sampling_rate: 1.0, complete: true, ..Origin::default() };
+    let data = ProfileData::Recording(Recording::new(origin, vec![phase]));
+    Profile { name: "stream".to_owned(), data }
+}
+
+/// The most that a load or store an instruction can miss.
+pub(super) const AGGRESSOR_MPKI: f64 = 300.0;
+
+/// Programs on CPUs (indices), each for itself.
+pub(super) fn together(machine: &BigLittle, running: &[(&LoadedProgram, usize)]) -> Vec<Rates> {
+    let running: Vec<Running<'_>> = running
+        .iter()
+        .map(|&(program, cpu)| Running {
+            member: Member { program, phase: LoadedProgram::WHOLE, cpu },
+            home: &[],
+            group: None,
+        })
+        .collect();
+    let mut out = Vec::new();
+    machine.model.solve(&running, &mut Scratch::new(), &mut out);
+    out
+}
+
+/// Lines read, in MB/s (equation 4.1).
+fn btr(rates: &Rates) -> f64 {
+    rates.llc_mpki * 1e-3 * rates.instructions_per_s * 64.0 * 1e-6
+}
+
+/// The highest rate at which a stream of it is slowed down slightly at most, by halving the range of
+/// misses per 1000 instructions. `beside`: what runs with it. Gives the rate of all that count.
+fn limit(machine: &BigLittle, run: impl Fn(&LoadedProgram) -> (f64, f64)) -> Result<f64> {
+    let (mut low, mut high) = (0.0, AGGRESSOR_MPKI);
+    let mut found = 0.0;
+    for _ in 0..30 {
+        let middle = 0.5 * (low + high);
+        let program = machine.load(&stream(middle))?;
+        let (slowdown, rate) = run(&program);
+        if slowdown <= SLIGHT {
+            (low, found) = (middle, rate);
+        } else {
+            high = middle;
+        }
+    }
+    Ok(found)
+}
+
+/// One CPU of each big core of a cluster.
+fn cluster(machine: &BigLittle) -> Vec<usize> {
+    let all = machine.model.machine().cpus();
+    let llc = all[machine.big].llc;
+    let mut cores: Vec<usize> = Vec::new();
+    let mut cpus = machine.like(machine.big);
+    cpus.retain(|&cpu| all[cpu].llc == llc);
+    cpus.retain(|&cpu| {
+        let core = all[cpu].core;
+        let fresh = !cores.contains(&core);
+        cores.push(core);
+        fresh
+    });
+    cpus
+}
+
+/// `low_btr`: a stream beside aggressors on all other big cores; `high_btr`: as many equal streams as
+/// big cores.
+fn limits(machine: &BigLittle) -> Result<(f64, f64)> {
+    let cpus = cluster(machine);
+    let aggressor = machine.load(&stream(AGGRESSOR_MPKI))?;
+    let low = limit(machine, |program| {
+        let mut running = vec![(program, cpus[0])];
+        running.extend(cpus[1..].iter().map(|&cpu| (&*aggressor, cpu)));
+        let out = together(machine, &running);
+        let alone = together(machine, &running[..1]);
+        (alone[0].instructions_per_s / out[0].instructions_per_s, btr(&alone[0]))
+    })?;
+    let high = limit(machine, |program| {
+        let running: Vec<(&LoadedProgram, usize)> =
+            cpus.iter().map(|&cpu| (program, cpu)).collect();
+        let out = together(machine, &running);
+        let alone = together(machine, &running[..1]);
+        let slowdown = alone[0].instructions_per_s / out[0].instructions_per_s;
+        (slowdown, out.iter().map(btr).sum())
+    })?;
+    Ok((low, high))
+}
+
+/// Each phase of each program of the library, counted on a core; a program's phases count as one.
+fn points(machine: &BigLittle, programs: &[Arc<LoadedProgram>], cpu: usize) -> Vec<Vec<SpeedupPoint>> {
+    let of = |program: &Arc<LoadedProgram>| {
+        let phases = program.phases.iter().enumerate();
+        phases
+            .map(|(place, phase)| {
+                let at = |cpu| machine.model.solo(program, place, cpu);
+                let here = at(cpu);
+                SpeedupPoint {
+                    ipc: here.ipc,
+                    mpki: here.llc_mpki,
+                    apki: here.llc_apki,
+                    factor: at(machine.big).instructions_per_s / at(machine.small).instructions_per_s,
+                    weight: phase.instructions / program.instructions(),
+                }
+            })
+            .collect()
+    };
+    programs.iter().map(of).collect()
+}
+
+/// The fit over all programs, and the mean error in % of each left out in turn.
+fn fit(points: &[Vec<SpeedupPoint>]) -> (Option<SpeedupFit>, f64) {
+    let without = |left: Option<usize>| {
+        let kept = points.iter().enumerate().filter(|(place, _)| Some(*place) != left);
+        fit_speedup(&kept.flat_map(|(_, of)| of.iter().copied()).collect::<Vec<_>>())
+    };
+    let (mut sum, mut weights) = (0.0, 0.0);
+    for (place, of) in points.iter().enumerate() {
+        let Some(fit) = without(Some(place)) else { continue };
+        for point in of {
+            let error = fit.at(point.ipc, point.mpki, point.apki) / point.factor - 1.0;
+            sum += point.weight * error.abs();
+            weights += point.weight;
+        }
+    }
+    (without(None), 100.0 * sum / weights)
+}
+
+pub(super) fn calibrate(machine: &BigLittle, library: &Library) -> Result<Calibrated> {
+    let programs: Vec<Arc<LoadedProgram>> = library
+        .iter()
+        .filter(|profile| is_program(&profile.name))
+        .map(|profile| machine.load(profile))
+        .collect::<Result<_>>()?;
+    let (low_mb_per_s, high_mb_per_s) = limits(machine)?;
+    let (on_big, big_error) = fit(&points(machine, &programs, machine.big));
+    let (on_small, small_error) = fit(&points(machine, &programs, machine.small));
+    Ok(Calibrated {
+        low_mb_per_s,
+        high_mb_per_s,
+        on_big,
+        on_small,
+        left_out: [big_error, small_error],
+    })
+}
+
+/// The threshold of progress, in ms, at which CAMPS swaps two threads every 400 ms on average. None where
+/// it swaps more seldom whatever the threshold.
+fn threshold_ms(inputs: &StudyInputs, machine: &BigLittle) -> Result<Option<f64>> {
+    let cpus = machine.model.machine().cpus().len();
+    let mix: Vec<(&str, u32)> = TYPICAL.iter().cycle().take(cpus).map(|&name| (name, 1)).collect();
+    let apps = machine.apps(inputs, &mix, 10.0)?;
+    let (mut low, mut high) = LEAST_AND_MOST_MS;
+    for _ in 0..HALVINGS {
+        let middle = (low * high).sqrt();
+        let policy = ("camps", &[("amp-threshold-ms", middle)][..]);
+        let run = machine.run(inputs, &apps, policy, (Method::Window, WINDOW_S, 1))?;
+        if swaps_per_s(&run) > 1.0 / SWAP_EVERY_S {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    Ok((low > LEAST_AND_MOST_MS.0).then(|| (low * high).sqrt()))
+}
+
+/// What comes out beside what the machine files have.
+pub(super) fn figures(inputs: &StudyInputs) -> Result<(Finding, Vec<Figure>)> {
+    let mut machines = Vec::new();
+    for name in MACHINES {
+        let machine = BigLittle::new(name)?;
+        let found = calibrate(&machine, inputs.shipped()?)?;
+        let stored = machine.model.machine().calibration();
+        machines.push((name, found, threshold_ms(inputs, &machine)?, stored));
+    }
+    let mut fits: Vec<(String, SpeedupFit, f64)> = Vec::new();
+    for (name, found, ..) in &machines {
+        let sides = [("big", found.on_big), ("small", found.on_small)].into_iter();
+        let known = sides.zip(found.left_out).filter_map(|((side, fit), error)| {
+            Some((format!("{name}, {side}"), fit?, error))
+        });
+        fits.extend(known);
+    }
+    let most = fits.iter().map(|one| one.2).fold(0.0, f64::max);
+    let finding = Finding::new(
+        "Error of estimated speedup factors, each program left out of the fit in turn",
+        "-",
+        format!("{most:.0} % at most, the mean of a machine and core type"),
+    );
+    let about = "low_btr: the highest rate of a stream that is slowed down by 5 % at most beside \
+                 aggressors on all other big cores. high_btr: the highest rate of as many equal streams as \
+                 there are big cores. amp_threshold: by bisection, so that two threads swap every 400 ms \
+                 on average; none where they swap more seldom whatever the threshold. Each beside what the \
+                 machine file has.";
+    let heading = "Limits of bus transfer rates, and the threshold of progress";
+    let limits = Figure::new("calibration", heading, about)
+        .rows("machine", &machines, |one| one.0.to_owned())
+        .column("low_btr, MB/s", 1, |one| one.1.low_mb_per_s)
+        .column("in its file", 1, |one| one.3.low_btr_mb_per_s)
+        .column("high_btr, MB/s", 1, |one| one.1.high_mb_per_s)
+        .column("file's", 1, |one| one.3.high_btr_mb_per_s)
+        .column("amp_threshold, ms", 1, |one| one.2)
+        .column("the file's", 1, |one| one.3.amp_threshold_ms)
+        .table();
+    let about = "By least squares over all phases of the library's programs, each program counting once; \
+                 the last column is the mean error of a program that is left out of the fit. The machine \
+                 files have these figures.";
+    let fits = Figure::new("speedup-fits", "Speedup factors by counters", about)
+        .rows("machine, core", &fits, |one| one.0.clone())
+        .column("intercept", 4, |one| one.1.intercept)
+        .column("per IPC", 4, |one| one.1.per_ipc)
+        .column("per MPKI", 5, |one| one.1.per_mpki)
+        .column("per APKI", 5, |one| one.1.per_apki)
+        .column("error, %", 1, |one| one.2)
+        .table();
+    Ok((finding, vec![limits, fits]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Figures of a machine file have one or four digits behind the point.
+    fn near(stored: f64, found: f64, digits: i32) -> bool {
+        (stored - found).abs() <= 0.51 * 0.1f64.powi(digits)
+    }
+
+    #[test]
+    fn machine_files_have_what_the_calibration_finds() {
+        let library = corun_app::open_library(None).unwrap();
+        for name in MACHINES {
+            let machine = BigLittle::new(name).unwrap();
+            let found = calibrate(&machine, &library).unwrap();
+            let stored = machine.model.machine().calibration();
+            assert!(near(stored.low_btr_mb_per_s.unwrap(), found.low_mb_per_s, 1), "{name}");
+            assert!(near(stored.high_btr_mb_per_s.unwrap(), found.high_mb_per_s, 1), "{name}");
+            for (stored, found) in
+                [(stored.speedup_on_big, found.on_big), (stored.speedup_on_small, found.on_small)]
+            {
+                let (stored, found) = (stored.unwrap(), found.unwrap());
+                assert!(near(stored.intercept, found.intercept, 4), "{name}");
+                assert!(near(stored.per_ipc, found.per_ipc, 4), "{name}");
+                assert!(near(stored.per_mpki, found.per_mpki, 5), "{name}");
+                assert!(near(stored.per_apki, found.per_apki, 5), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_stream_below_the_low_limit_hardly_suffers_and_one_above_does() {
+        let machine = BigLittle::new("juno-2b4s").unwrap();
+        let (low, high) = limits(&machine).unwrap();
+        assert!(0.0 < low && low < high);
+        let aggressor = machine.load(&stream(AGGRESSOR_MPKI)).unwrap();
+        let cpus = cluster(&machine);
+        let slowdown = |mpki: f64| {
+            let program = machine.load(&stream(mpki)).unwrap();
+            let running = [(&*program, cpus[0]), (&*aggressor, cpus[1])];
+            let alone = together(&machine, &running[..1]);
+            let out = together(&machine, &running);
+            (btr(&alone[0]), alone[0].instructions_per_s / out[0].instructions_per_s)
+        };
+        for mpki in [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0] {
+            let (rate, slowdown) = slowdown(mpki);
+            assert_eq!(rate <= low, slowdown <= SLIGHT, "{mpki}: {rate} MB/s, {slowdown}");
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! The study's page.
+
+use corun_report::{fixed, signed};
+
+use super::{MACHINE, MeanFigures, POLICIES, Placed, Workload};
+use crate::harness::{Figure, Finding, Page};
+use crate::simulate::TunedPolicy;
+
+pub(super) fn page(
+    seeds: u32,
+    placed: &[Placed],
+    lamp: &[Workload],
+    mixes: &[Workload],
+) -> Page {
+    let about = format!(
+        "Blagodurov, Zhuravlev, Fedorova, ACM TOCS 28(4), 2010, section 6, on {MACHINE}: four programs \
+         on eight cores, {seeds} seeds, until the longest has ended three times. Power is above idle; \
+         the machine file says how it was fitted to Table V. EDP is energy x time / instructions (eq. \
+         9)."
+    );
+    let figures = vec![
+        table_v(placed),
+        edp("lamp", "Fig. 16: web and database threads", lamp),
+        edp("mixes", "Fig. 17: the mixes of Table III", mixes),
+        all_figures(lamp, mixes),
+    ];
+    Page::new("As few caches awake as contention allows", about, findings(lamp, mixes), figures)
+}
+
+impl Workload {
+    /// How much higher dio-power's EDP is than the better one's of spreading and packing, in %.
+    fn above_better(&self) -> f64 {
+        let better = self.of("dio").edp.min(self.of("linux-power-saving").edp);
+        100.0 * (self.of("dio-power").edp / better - 1.0)
+    }
+}
+
+fn findings(lamp: &[Workload], mixes: &[Workload]) -> Vec<Finding> {
+    let all = || lamp.iter().chain(mixes);
+    let worst = all().map(Workload::above_better).fold(f64::NEG_INFINITY, f64::max);
+    let most = mixes.iter().map(|one| one.edp_gain("dio")).fold(f64::NEG_INFINITY, f64::max);
+    let of_mix_8 = mixes.last().map_or(f64::NAN, |one| one.edp_gain("dio"));
+    let matched = all().filter(|one| one.above_better() <= 0.0).count();
+    vec![
+        Finding::new(
+            "DIO-POWER against the better of spreading and packing always, by EDP (Fig. 16)",
+            "matches the better one on every workload",
+            format!("at worst {} % of the better one's EDP", signed(worst, 1)),
+        )
+        .noting(format!("no worse than the better one on {matched} of {}", all().count())),
+        Finding::new(
+            "Improvement in EDP over DIO, mixes of Table III (Fig. 17)",
+            "up to 78 %; mix 8 slightly worse",
+            format!("up to {} %; mix 8 {} %", fixed(most, 0), signed(of_mix_8, 1)),
+        )
+        .against_value(most, 78.0),
+    ]
+}
+
+fn table_v(placed: &[Placed]) -> Figure {
+    let about = "W above idle. The power model's three figures are fitted to this table, so what it \
+                 shows is how well packages, cores and traffic explain it.";
+    Figure::new("table-v", "What placements draw (Table V)", about)
+        .rows("programs and place", placed, |one| one.programs.clone())
+        .column("paper", 0, |one| one.paper_w)
+        .column("here", 0, |one| one.ours_w)
+        .table()
+}
+
+fn edp(id: &str, heading: &str, workloads: &[Workload]) -> Figure {
+    let about = "How much higher the EDP of another policy is than dio-power's, in %: above 0 \
+                 dio-power is better.";
+    let numbered: Vec<(usize, &Workload)> = workloads.iter().enumerate().collect();
+    let mut rows = Figure::new(id, heading, about)
+        .rows("workload", &numbered, |(_, one)| one.name.clone())
+        .labelled(|(place, _)| (place + 1).to_string());
+    for other in POLICIES.iter().filter(|one| one.policy != "dio-power") {
+        rows = rows.column(other.policy, 1, |(_, one)| one.edp_gain(other.policy)).drawn(other.policy);
+    }
+    rows.bars(0.0, "% of EDP gained by dio-power")
+}
+
+fn all_figures(lamp: &[Workload], mixes: &[Workload]) -> Figure {
+    let mut rows: Vec<(&Workload, (&TunedPolicy, &MeanFigures))> = Vec::new();
+    for one in lamp.iter().chain(mixes) {
+        rows.extend(POLICIES.iter().zip(&one.figures).map(|under| (one, under)));
+    }
+    let about = "Mean slowdown, mean power above idle in W, and EDP in J s per 1e9 instructions.";
+    Figure::new("all", "Speed, power and EDP", about)
+        .rows("workload and policy", &rows, |(of, (policy, _))| {
+            format!("{}; {}", of.name, policy.shown)
+        })
+        .column("slowdown", 3, |(_, (_, one))| one.mean_slowdown)
+        .column("W", 0, |(_, (_, one))| one.power_w)
+        .column("EDP", 3, |(_, (_, one))| 1e9 * one.edp)
+        .table()
+}

@@ -1,0 +1,92 @@
+//! What the reference cache says.
+
+use std::path::{Path, PathBuf};
+
+use corun_app::{Error, Result};
+use corun_cache::{
+    CacheShape, Figures, Geometry, Indexing, LoadedTrace, Memory, Program, Replacement, Setup,
+    Until, replay,
+};
+use rayon::prelude::*;
+
+use super::{CLOCK_MHZ, CPI, CacheForm, LATENCY_NS};
+
+const LINE_BYTES: u64 = 64;
+
+/// A program with its trace.
+pub(super) struct Traced {
+    pub(super) name: String,
+    pub(super) path: PathBuf,
+    trace: LoadedTrace,
+}
+
+/// The traces of a folder by name: `NAME.trace`.
+pub(super) fn traces(folder: &Path) -> Result<Vec<Traced>> {
+    let broken = |error: std::io::Error| Error::input(format!("{}: {error}", folder.display()));
+    let mut paths = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(broken)? {
+        let path = entry.map_err(broken)?.path();
+        if path.extension().is_some_and(|ending| ending == "trace") {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    if paths.len() < 2 {
+        let (folder, count) = (folder.display(), paths.len());
+        return Err(Error::input(format!("{folder}: {count} traces, expected two at least")));
+    }
+    paths.into_par_iter().map(Traced::read).collect()
+}
+
+impl Traced {
+    fn read(path: PathBuf) -> Result<Self> {
+        let trace = LoadedTrace::read(&path).map_err(Error::input)?;
+        let line_bytes = trace.header().line_bytes;
+        if line_bytes != LINE_BYTES {
+            let path = path.display();
+            let reason = format!("{path}: lines of {line_bytes} bytes, not {LINE_BYTES}");
+            return Err(Error::input(reason));
+        }
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        Ok(Self { name, path, trace })
+    }
+}
+
+impl CacheForm {
+    /// As it is shown.
+    pub(super) fn title(self) -> &'static str {
+        match self {
+            Self::Full => "fully associative LRU",
+            Self::Lru16 => "16 ways, LRU",
+            Self::Plru16 => "16 ways, tree-PLRU",
+        }
+    }
+
+    fn shape(self, mib: u64) -> CacheShape {
+        let (ways, replacement) = match self {
+            Self::Full => (None, Replacement::Lru),
+            Self::Lru16 => (Some(16), Replacement::Lru),
+            Self::Plru16 => (Some(16), Replacement::TreePlru),
+        };
+        let geometry = Geometry { bytes: mib << 20, line_bytes: LINE_BYTES, ways };
+        CacheShape { geometry, replacement, indexing: Indexing::Hashed }
+    }
+}
+
+/// Replays programs together until each has been through once.
+pub(super) fn together(form: CacheForm, mib: u64, programs: &[&Traced]) -> Result<Vec<Figures>> {
+    let setup = Setup {
+        shared: form.shape(mib),
+        memory: Memory { latency_ns: LATENCY_NS, service_ns: 0.0 },
+        until: Until::Longest,
+        warm_up: 0,
+        same_process: false,
+    };
+    let programs = programs.iter().map(|program| Program {
+        source: program.trace.accesses(),
+        ns_per_instruction: CPI * 1000.0 / CLOCK_MHZ,
+        mask: None,
+        private: Vec::new(),
+    });
+    replay(&setup, programs.collect()).map_err(Error::input)
+}

@@ -1,0 +1,8 @@
+//! The program from outside: what its studies print, write and refuse.
+
+mod fixture;
+mod prediction;
+mod public_table;
+mod recordings;
+mod stand_ins;
+mod studies;

@@ -1,0 +1,126 @@
+//! Studies of SPEC programs, on shipped programs that stand for them.
+
+use std::sync::LazyLock;
+
+use serde_json::Value;
+
+use crate::fixture::{Fixture, number, rows};
+
+fn study(fixture: &Fixture, words: &[&str]) -> Value {
+    fixture.run(&[words, &["--profiles", "spec", "--format", "json"]].concat()).json()
+}
+
+#[test]
+fn the_optimum_and_the_worst_enclose_every_static_placement() {
+    let fixture = Fixture::with_stand_ins(None);
+    let study = study(&fixture, &["dio-mixes", "--seeds", "1"]);
+    assert_eq!(study["figures"].as_array().unwrap().len(), 6 + 3);
+    for machine in ["xeon-x5365-2llc", "xeon-x5365", "2x-gold-6138-4c"] {
+        let figures = study["figures"].as_array().unwrap();
+        let figure = figures.iter().find(|figure| figure["id"] == machine).unwrap();
+        let header = figure["header"].as_array().unwrap();
+        let column = |name: &str| header.iter().position(|one| one == name).unwrap();
+        let rows = rows(&study, machine);
+        assert_eq!(rows.len(), 9);
+        for row in rows {
+            let at = |name: &str| number(row, column(name));
+            assert!(at("optimal") >= 1.0, "{row}");
+            // di never moves a program, so it can be no better than the best and no worse than
+            // the worst.
+            assert!((0.0..=at("worst")).contains(&at("di")), "{row}");
+            assert!((0.0..=at("worst")).contains(&at("random (expected)")), "{row}");
+        }
+        let models = crate::fixture::rows(&study, &format!("{machine}-models"));
+        assert!(models.iter().all(|row| (0.0..=number(row, 2)).contains(&number(row, 1))));
+    }
+}
+
+/// The study n-mass, which takes longest, run once for two tests.
+static N_MASS: LazyLock<Value> =
+    LazyLock::new(|| study(&Fixture::with_stand_ins(None), &["n-mass"]));
+
+#[test]
+fn n_mass_is_no_better_than_the_best_placement() {
+    let study = &*N_MASS;
+    assert_eq!(rows(study, "cases").len(), 9 * 8 + 2 + 3);
+    assert_eq!(rows(study, "fits").len(), 6, "built-in machines of several nodes");
+    for row in rows(study, "best") {
+        // The best of all placements; where policies move, to what a second of moving is worth.
+        assert!(number(row, 3) <= number(row, 2) + 0.2, "{row}");
+    }
+}
+
+/// What is said of a finding, clause by clause.
+fn clauses(finding: &Value) -> Vec<String> {
+    let said = ["ours", "difference"].map(|name| finding[name].as_str().unwrap());
+    said.iter().flat_map(|text| text.split("; ")).map(str::to_owned).collect()
+}
+
+/// With two programs changed places, every clause that names them says something else: what a study
+/// says of its programs is computed from their figures.
+#[test]
+fn what_is_said_of_programs_follows_their_figures() {
+    let before = &*N_MASS;
+    let after = study(&Fixture::with_stand_ins(Some(["mcf06", "lbm06"])), &["n-mass"]);
+    let findings = |study: &Value| study["findings"].as_array().unwrap().clone();
+    let mut named = 0;
+    for (one, other) in findings(before).iter().zip(findings(&after)) {
+        for (before, after) in clauses(one).into_iter().zip(clauses(&other)) {
+            if before.contains("mcf") || before.contains("lbm") {
+                assert_ne!(before, after, "{}", one["what"]);
+                named += 1;
+            }
+        }
+    }
+    assert!(named >= 3, "{named} clauses name the pair");
+    // The very sentence that was once compiled in: whose misses fall steeply with cache.
+    let of = |study: &Value| -> Vec<String> {
+        let said = study["findings"][0]["difference"].as_str().unwrap();
+        let (_, figures) = said.split_once(": mcf ").unwrap();
+        figures.split(", lbm ").map(str::to_owned).collect()
+    };
+    let [mcf, lbm] = <[String; 2]>::try_from(of(before)).unwrap();
+    assert_eq!(of(&after), [lbm, mcf]);
+}
+
+#[test]
+fn power_is_drawn_by_every_placement() {
+    let study = study(&Fixture::with_stand_ins(None), &["dio-power", "--seeds", "1"]);
+    let rows = rows(&study, "table-v");
+    assert_eq!(rows.len(), 10);
+    assert!(rows.iter().all(|row| (20.0..300.0).contains(&number(row, 2))), "{rows:?}");
+}
+
+#[test]
+fn partitions_and_clusters_are_studied() {
+    let fixture = Fixture::with_stand_ins(None);
+    let words = ["partitioning", "--mixes", "2", "--report", "p.html"];
+    let study = study(&fixture, &words);
+    assert_eq!(study["partitions"][1]["partitions"][9], 92_378);
+    assert_eq!(study["partitions"][1]["tree_nodes"][7], 106_963);
+    for row in study["search"].as_array().unwrap() {
+        assert_eq!(row["all_proven"], true);
+        // No policy is better than the optimum.
+        for part in row["worst_of_optimal"].as_array().unwrap() {
+            assert!((0.0..=1.0).contains(&part.as_f64().unwrap()), "{row}");
+        }
+    }
+    for row in study["clustering"]["compared"].as_array().unwrap() {
+        // Every partition is a clustering too.
+        assert!(row["partitioning_to_clustering"].as_f64().unwrap() >= 1.0, "{row}");
+    }
+    let sizes = study["clustering"]["sizes"].as_array().unwrap();
+    let sum = |name: &str| sizes.iter().map(|size| size[name].as_f64().unwrap()).sum::<f64>();
+    let programs = sum("streaming") + sum("sensitive") + sum("light_sharing");
+    assert!((programs - 10.0).abs() < 1e-2, "{programs}");
+    for subject in study["bandwidth"].as_array().unwrap() {
+        for point in subject["points"].as_array().unwrap() {
+            // Only stalls on memory are stretched.
+            let [morad, stalls] =
+                ["slowdown_morad", "slowdown_stalls"].map(|name| point[name].as_f64().unwrap());
+            assert!(1.0 <= stalls && stalls <= morad, "{point}");
+        }
+    }
+    let page = std::fs::read_to_string(fixture.path("p.html")).unwrap();
+    assert_eq!(page.matches("<svg").count(), 7);
+}
