@@ -7,6 +7,7 @@ use corun_machine::MachineError;
 use corun_model::ModelError;
 use corun_optimal::PlacementError;
 use corun_profile::{FileError, UnknownProgram};
+use corun_runtime::RuntimeError;
 use corun_sim::SimError;
 
 use crate::near_names::near;
@@ -118,18 +119,20 @@ impl From<PlacementError> for Error {
     }
 }
 
+impl From<RuntimeError> for Error {
+    fn from(error: RuntimeError) -> Self {
+        if error.is_refusal() { Self::input(error) } else { Self::failed(error) }
+    }
+}
+
 impl From<SimError> for Error {
     fn from(error: SimError) -> Self {
         match error {
             SimError::Cancelled => Self::Stopped,
-            SimError::App { .. }
-            | SimError::Setting { .. }
-            | SimError::NoApps
-            | SimError::Unfit { .. }
-            | SimError::Counter { .. }
-            | SimError::Control { .. }
-            | SimError::ByWays { .. }
-            | SimError::TwoOwners { .. } => Self::input(error),
+            SimError::App { .. } | SimError::Setting { .. } | SimError::NoApps => {
+                Self::input(error)
+            }
+            SimError::Runtime(error) => error.into(),
             other => Self::failed(other),
         }
     }

@@ -1,49 +1,20 @@
-//! Plans carried out on the simulated machine.
+//! Actions carried out on the simulated machine.
 
 use corun_machine::{CpuId, CpuSet};
-use corun_policy::{Action, CachePart, Nanoseconds, Plan, ThreadId};
+use corun_policy::{Action, CachePart, Nanoseconds, ThreadId};
 
 use crate::dispatch::SlotOrder;
 use crate::engine::Engine;
 use crate::error::ActionError;
-use crate::host::Host;
 use crate::thread::{Mask, State};
 use crate::timers::Timer;
-use crate::{LogEntry, SimError};
 
 /// Bytes of a page.
 const PAGE_BYTES: f64 = 4096.0;
 
 impl Engine<'_> {
-    /// Carries out a policy's plan, step by step, and logs the steps that change something.
-    /// Threads that lose their CPU are placed when all steps are done, in the order of threads.
-    pub(crate) fn apply(&mut self, host: &Host, policy: usize, plan: Plan) -> Result<(), SimError> {
-        for step in plan.steps {
-            let kind = step.action.kind();
-            let changed = if host.owns(policy, kind) {
-                self.act(policy, &step.action)
-            } else {
-                Err(ActionError::NotAnnounced(kind))
-            };
-            let changed = changed.map_err(|source| SimError::Action {
-                policy: host.name(policy).to_owned(),
-                at: Nanoseconds(self.now),
-                source,
-            })?;
-            if changed {
-                self.log.push(LogEntry {
-                    at: Nanoseconds(self.now),
-                    policy: host.name(policy).to_owned(),
-                    action: step.action,
-                    reason: step.reason,
-                });
-            }
-        }
-        self.place_displaced();
-        Ok(())
-    }
-
-    fn place_displaced(&mut self) {
+    /// Puts threads that lost their CPU into another's queue, in the order of threads.
+    pub(crate) fn place_displaced(&mut self) {
         let slots = 0..self.threads.len();
         let mut displaced: Vec<usize> =
             slots.filter(|&slot| self.threads[slot].state == State::Displaced).collect();
@@ -54,7 +25,8 @@ impl Engine<'_> {
         }
     }
 
-    fn act(&mut self, policy: usize, action: &Action) -> Result<bool, ActionError> {
+    /// Carries out an action; false where all was already as asked.
+    pub(crate) fn act(&mut self, policy: usize, action: &Action) -> Result<bool, ActionError> {
         match action {
             Action::Allow { thread, cpus } => self.allow(*thread, cpus),
             Action::Swap { first, second } => self.swap(*first, *second),

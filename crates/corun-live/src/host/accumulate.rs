@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use corun_policy::{Counters, Scope, ScopedRate, ThreadId};
+use corun_policy::{Rates, Scope, ScopedRate, ThreadId};
 
 use crate::{Observed, Reading};
 
@@ -56,13 +56,13 @@ impl Accumulated {
     }
 
     /// The rates since it was closed last.
-    pub(super) fn close(&mut self) -> BTreeMap<ThreadId, Counters> {
+    pub(super) fn close(&mut self) -> BTreeMap<ThreadId, Rates> {
         std::mem::take(&mut self.0).into_iter().map(|(id, sums)| (id, sums.rates())).collect()
     }
 }
 
 impl Sums {
-    fn add(&mut self, of: &Counters, seconds: f64) {
+    fn add(&mut self, of: &Rates, seconds: f64) {
         self.cpu_share.add(of.cpu_share, seconds);
         self.instructions.add(of.instructions_per_s, seconds);
         self.cycles.add(of.cycles_per_s, seconds);
@@ -79,14 +79,15 @@ impl Sums {
         self.misses_scope = of.llc_misses.map(|rate| rate.scope).or(self.misses_scope);
     }
 
-    fn rates(&self) -> Counters {
+    fn rates(&self) -> Rates {
         let scoped = |sum: Sum, scope: Option<Scope>| {
             sum.rate().zip(scope).map(|(per_s, scope)| ScopedRate { per_s, scope })
         };
         let by_cycles = self.stall_cycles.rate().zip(self.cycles.rate());
         let by_cycles = by_cycles.filter(|(_, cycles)| *cycles > 0.0);
-        Counters {
+        Rates {
             cpu_share: self.cpu_share.rate(),
+            spin_share: None,
             instructions_per_s: self.instructions.rate(),
             cycles_per_s: self.cycles.rate(),
             llc_references: scoped(self.references, self.references_scope),
@@ -109,10 +110,10 @@ mod tests {
     #[test]
     fn rates_are_weighed_by_time() {
         let mut sums = Sums::default();
-        let counters = |rate, misses| Counters {
+        let counters = |rate, misses| Rates {
             instructions_per_s: Some(rate),
             llc_misses: misses,
-            ..Counters::default()
+            ..Rates::default()
         };
         let misses = ScopedRate { per_s: 8.0, scope: Scope::Demand };
         sums.add(&counters(100.0, None), 1.0);
@@ -128,10 +129,10 @@ mod tests {
     fn stalls_are_shares_of_all_cycles() {
         let mut sums = Sums::default();
         for (cycles, share) in [(100.0, 0.25), (300.0, 0.75)] {
-            let counters = Counters {
+            let counters = Rates {
                 cycles_per_s: Some(cycles),
                 memory_stall_share: Some(share),
-                ..Counters::default()
+                ..Rates::default()
             };
             sums.add(&counters, 1.0);
         }

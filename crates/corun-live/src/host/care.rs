@@ -5,7 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use corun_machine::{CpuSet, Machine};
-use corun_policy::{Counted, Counters, Event, Nanoseconds, ProcessId, ThreadId, ThreadView};
+use corun_policy::{
+    CounterKind, Counts, Event, Nanoseconds, ProcessId, Rates, Scope, ScopedRate, ThreadId,
+    ThreadView,
+};
 
 use crate::act::{group_of, names_of};
 use crate::{
@@ -197,22 +200,12 @@ impl Care {
             cpu_share: None,
         });
         self.views.push(ThreadView {
-            id,
-            process,
-            program: target.name.to_string(),
             weight: weight(facts.nice),
             important: target.important,
             state: facts.state,
             cpu: Some(facts.cpu),
-            may_run_on: may_run_on.intersection(&self.online),
             allowed: facts.affinity.clone(),
-            counters: Counters::default(),
-            counted: Default::default(),
-            spinning: None,
-            solo: None,
-            by_ways: None,
-            llc_occupancy_bytes: None,
-            pages_by_node: Vec::new(),
+            ..ThreadView::new(id, process, &*target.name, &may_run_on.intersection(&self.online))
         });
         self.places.push(Place { expected: facts.affinity, cpu_ns: facts.cpu_ns });
         self.followed.push(one);
@@ -329,7 +322,7 @@ impl Care {
     /// A reading for each thread, of what the kernel says by itself.
     pub(super) fn blank_readings(&self) -> Vec<Reading> {
         let blank = |thread: &Observed| Reading {
-            counters: Counters { cpu_share: thread.cpu_share, ..Counters::default() },
+            counters: Rates { cpu_share: thread.cpu_share, ..Rates::default() },
             ..Reading::default()
         };
         self.observed.iter().map(blank).collect()
@@ -339,7 +332,7 @@ impl Care {
     /// `seconds`, and the rest.
     pub(super) fn note(&mut self, seconds: f64, readings: &[Reading]) {
         for (view, reading) in self.views.iter_mut().zip(readings) {
-            view.counted = counted(view.counted, &reading.counters, seconds);
+            count(&mut view.counts, &reading.counters, seconds);
             view.llc_occupancy_bytes = reading.llc_occupancy_bytes;
             view.solo = reading.solo.or(view.solo);
             if reading.by_ways.is_some() {
@@ -350,9 +343,9 @@ impl Care {
     }
 
     /// Shows a policy what was counted for it.
-    pub(super) fn show(&mut self, counted: &BTreeMap<ThreadId, Counters>) {
+    pub(super) fn show(&mut self, counted: &BTreeMap<ThreadId, Rates>) {
         for view in &mut self.views {
-            view.counters = counted.get(&view.id).copied().unwrap_or_default();
+            view.rates = counted.get(&view.id).copied().unwrap_or_default();
         }
     }
 
@@ -438,22 +431,28 @@ impl Care {
     }
 }
 
-/// What was counted in `seconds` at these rates, added. What is not known now keeps its count.
-fn counted(before: Counted, rates: &Counters, seconds: f64) -> Counted {
-    let add = |before: Option<f64>, per_s: Option<f64>| match per_s {
-        Some(per_s) => Some(before.unwrap_or(0.0) + per_s * seconds),
-        None => before,
-    };
-    Counted {
-        cpu_s: add(before.cpu_s, rates.cpu_share),
-        instructions: add(before.instructions, rates.instructions_per_s),
-        cycles: add(before.cycles, rates.cycles_per_s),
-        llc_references: add(before.llc_references, rates.llc_references.map(|rate| rate.per_s)),
-        llc_misses: add(before.llc_misses, rates.llc_misses.map(|rate| rate.per_s)),
-        memory_stall_cycles: add(
-            before.memory_stall_cycles,
-            rates.memory_stall_share.zip(rates.cycles_per_s).map(|(share, cycles)| share * cycles),
-        ),
+/// Adds what was counted in `seconds` at these rates. What is not known now keeps its count.
+fn count(counts: &mut Counts, rates: &Rates, seconds: f64) {
+    use CounterKind as Kind;
+    let elapsed = Nanoseconds::from_secs_f64(seconds);
+    let stalled = rates.memory_stall_share.zip(rates.cycles_per_s);
+    let scoped = |rate: Option<ScopedRate>| rate.map(|rate| (rate.per_s, rate.scope));
+    let plain = |per_s: Option<f64>| per_s.map(|per_s| (per_s, Scope::Demand));
+    for (kind, rate) in [
+        (Kind::Instructions, plain(rates.instructions_per_s)),
+        (Kind::Cycles, plain(rates.cycles_per_s)),
+        (Kind::LlcReferences, scoped(rates.llc_references)),
+        (Kind::LlcMisses, scoped(rates.llc_misses)),
+        (Kind::MemoryStalls, plain(stalled.map(|(share, cycles)| share * cycles))),
+    ] {
+        if let Some((per_s, scope)) = rate {
+            counts.add(kind, per_s * seconds, elapsed, scope);
+        }
+    }
+    if let Some(share) = rates.cpu_share {
+        let count = counts.cpu_time.get_or_insert_default();
+        count.total += share * elapsed.0 as f64;
+        count.known.0 += elapsed.0;
     }
 }
 

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use corun_machine::{CpuSet, Machine};
 use corun_policy::{
-    Action, ActionKind, CounterKind, Counters, Event, Interval, Nanoseconds, Plan, Policy,
-    ThreadId, ThreadView, View,
+    Action, ActionKind, CounterKind, Event, Interval, Nanoseconds, Plan, Policy, Rates, ThreadId,
+    ThreadView, View,
 };
 
 use self::accumulate::Accumulated;
@@ -146,7 +146,7 @@ struct Hosted {
     last: Nanoseconds,
     counted: Accumulated,
     /// What it was shown at its last decision.
-    shown: BTreeMap<ThreadId, Counters>,
+    shown: BTreeMap<ThreadId, Rates>,
 }
 
 impl Hosted {

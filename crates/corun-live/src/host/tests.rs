@@ -174,7 +174,7 @@ fn a_dry_run_shows_the_plan_as_done_and_changes_nothing() {
     );
     assert_eq!(host.threads()[0].allowed, set("2"));
     assert!(host.round().unwrap().decisions.is_empty(), "it repeats itself");
-    let misses_per_s = host.threads()[0].counters.llc_misses.unwrap().per_s;
+    let misses_per_s = host.threads()[0].rates.llc_misses.unwrap().per_s;
     assert!((misses_per_s - 10.0).abs() < 1e-9, "{misses_per_s}");
     assert!(host.undo().is_empty());
 }

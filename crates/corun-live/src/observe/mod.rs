@@ -14,7 +14,7 @@ mod sampling;
 
 use corun_machine::CpuId;
 use corun_policy::{
-    CounterKind, Counters, Nanoseconds, SoloFigures, ThreadId, ThreadState, WaysCurve,
+    CounterKind, Nanoseconds, Rates, SoloFigures, ThreadId, ThreadState, WaysCurve,
 };
 use std::sync::Arc;
 
@@ -52,7 +52,7 @@ pub struct Observed {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Reading {
     /// Rates over the wall-clock time since the last reading.
-    pub counters: Counters,
+    pub counters: Rates,
     /// Bytes of the LLC that hold its lines.
     pub llc_occupancy_bytes: Option<f64>,
     /// Its program alone on this machine, from a stored profile.
@@ -71,7 +71,7 @@ pub trait Source: Send {
     /// "recording".
     fn name(&self) -> &'static str;
 
-    /// Counters that it gives.
+    /// Rates that it gives.
     fn counters(&self) -> Vec<CounterKind>;
 
     /// Does it give figures from stored profiles ([`Reading::solo`], [`Reading::by_ways`])?

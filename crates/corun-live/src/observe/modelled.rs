@@ -10,7 +10,7 @@ use std::sync::Arc;
 use corun_machine::Machine;
 use corun_model::{LoadedProgram, Member, Model, Outcome, PhaseMix, Running, Scratch};
 use corun_policy::{
-    CounterKind, Counters, Nanoseconds, REQUEST_BYTES, Scope, ScopedRate, ThreadId, ThreadState,
+    CounterKind, Nanoseconds, REQUEST_BYTES, Rates, Scope, ScopedRate, ThreadId, ThreadState,
 };
 
 use crate::{Observed, Reading, Source, SourceError};
@@ -155,8 +155,9 @@ impl Source for Modelled {
             };
             let bytes_per_s = outcome.bytes_per_s * share;
             let retries = bytes_per_s / REQUEST_BYTES * outcome.memory_retries_per_request;
-            reading.counters = Counters {
+            reading.counters = Rates {
                 cpu_share: reading.counters.cpu_share,
+                spin_share: None,
                 instructions_per_s: Some(instructions_per_s),
                 cycles_per_s: Some(cycles_per_s),
                 llc_references: scoped(outcome.llc_apki),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-use corun_policy::{CounterKind, Counters, Nanoseconds, Scope, ScopedRate, ThreadId};
+use corun_policy::{CounterKind, Nanoseconds, Rates, Scope, ScopedRate, ThreadId};
 
 use super::counts::{Counted, EventGroups, OpenCounters, probe};
 use super::descriptors::{is_exhausted, raise_descriptor_limit};
@@ -144,7 +144,7 @@ impl Source for PerfSource {
     }
 }
 
-/// Counters that a policy relates to one another share a group; two groups fit the four counters
+/// Rates that a policy relates to one another share a group; two groups fit the four counters
 /// that most cores have.
 fn group_of(meaning: Meaning) -> usize {
     match meaning {
@@ -168,7 +168,7 @@ fn is_complete(kind: CounterKind, has: impl Fn(&Meaning) -> bool) -> bool {
     }
 }
 
-fn fill(to: &mut Counters, meanings: &[(Meaning, Scope)], counts: &[Option<f64>], seconds: f64) {
+fn fill(to: &mut Rates, meanings: &[(Meaning, Scope)], counts: &[Option<f64>], seconds: f64) {
     let find = |wanted: Meaning| {
         let place = meanings.iter().position(|(meaning, _)| *meaning == wanted)?;
         Some(ScopedRate { per_s: counts[place]? / seconds, scope: meanings[place].1 })
@@ -209,16 +209,16 @@ mod tests {
         ];
         let counts = [Some(4e9), Some(2e9), None, Some(5e8), Some(1e9)];
         let before = ScopedRate { per_s: 1.0, scope: Scope::Demand };
-        let mut counters = Counters { llc_misses: Some(before), ..Counters::default() };
+        let mut counters = Rates { llc_misses: Some(before), ..Rates::default() };
         fill(&mut counters, &meanings, &counts, 2.0);
-        let expected = Counters {
+        let expected = Rates {
             instructions_per_s: Some(2e9),
             cycles_per_s: Some(1e9),
             // Unknown here: what an earlier source said stays.
             llc_misses: Some(before),
             memory_stall_share: Some(0.25),
             l1_accesses_per_s: Some(5e8),
-            ..Counters::default()
+            ..Rates::default()
         };
         assert_eq!(counters, expected);
     }

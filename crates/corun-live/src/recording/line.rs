@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use corun_machine::{CpuId, CpuSet, MachineSpec};
 use corun_policy::{
-    CounterKind, Counters, Scope, ScopedRate, SoloFigures, ThreadState, WaysCurve, WaysPoint,
+    CounterKind, Rates, Scope, ScopedRate, SoloFigures, ThreadState, WaysCurve, WaysPoint,
 };
 use serde::{Deserialize, Serialize};
 
@@ -202,9 +202,10 @@ pub(super) fn kept(reading: &Reading, by_ways: Option<Arc<WaysCurve>>) -> Readin
     };
     let of = &reading.counters;
     Reading {
-        counters: Counters {
+        counters: Rates {
             // The host computes it from the time on CPUs.
             cpu_share: None,
+            spin_share: None,
             instructions_per_s: short(of.instructions_per_s),
             cycles_per_s: short(of.cycles_per_s),
             llc_references: scoped(of.llc_references),
@@ -273,8 +274,9 @@ impl FiguresLine {
         if let Some(share) = self.pages_by_node.iter().find(|share| !(0.0..=1.0).contains(*share)) {
             return Err(format!("pages_by_node: found {share}, expected shares from 0 to 1"));
         }
-        let counters = Counters {
+        let counters = Rates {
             cpu_share: None,
+            spin_share: None,
             instructions_per_s: self.instructions_per_s,
             cycles_per_s: self.cycles_per_s,
             llc_references: self.llc_references.map(scoped),

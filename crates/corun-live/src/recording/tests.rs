@@ -2,7 +2,7 @@ use std::sync::Mutex;
 
 use corun_machine::{CpuId, preset};
 use corun_policy::{
-    BuildOptions, Counters, Scope, ScopedRate, SoloFigures, ThreadState, ThreadView, WaysCurve,
+    BuildOptions, Rates, Scope, ScopedRate, SoloFigures, ThreadState, ThreadView, WaysCurve,
     WaysPoint, build,
 };
 use proptest::prelude::*;
@@ -148,20 +148,20 @@ fn play(recording: LiveRecording, policy: &str) -> Vec<After> {
     found
 }
 
-fn counters() -> impl Strategy<Value = Counters> {
+fn counters() -> impl Strategy<Value = Rates> {
     let rate = || proptest::option::of(0.0..1e12);
     (rate(), rate(), rate(), rate(), rate(), any::<bool>(), proptest::option::of(0.0..1.0))
         .prop_map(|(instructions, cycles, misses, references, bytes, prefetches, stalls)| {
             let scope = if prefetches { Scope::DemandAndPrefetch } else { Scope::Demand };
             let scoped = |rate: Option<f64>| rate.map(|per_s| ScopedRate { per_s, scope });
-            Counters {
+            Rates {
                 instructions_per_s: instructions,
                 cycles_per_s: cycles,
                 llc_misses: scoped(misses),
                 llc_references: scoped(references),
                 memory_bytes_per_s: bytes,
                 memory_stall_share: stalls,
-                ..Counters::default()
+                ..Rates::default()
             }
         })
 }

@@ -128,13 +128,13 @@ impl Metrics {
                 }
             };
             set(&self.threads, Some(own().count() as f64));
-            set(&self.cpu, sum(|one| one.counters.cpu_share));
-            let instructions = sum(|one| one.counters.instructions_per_s);
-            let misses = sum(|one| one.counters.llc_misses.map(|rate| rate.per_s));
+            set(&self.cpu, sum(|one| one.rates.cpu_share));
+            let instructions = sum(|one| one.rates.instructions_per_s);
+            let misses = sum(|one| one.rates.llc_misses.map(|rate| rate.per_s));
             let mpki = misses.zip(instructions).filter(|(_, all)| *all > 0.0);
             set(&self.instructions, instructions);
             set(&self.mpki, mpki.map(|(misses, all)| 1000.0 * misses / all));
-            set(&self.memory, sum(|one| one.counters.memory_bytes_per_s));
+            set(&self.memory, sum(|one| one.rates.memory_bytes_per_s));
             set(&self.occupancy, sum(|one| one.llc_occupancy_bytes));
         }
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use corun_live::{Host, Round, Seen};
 use corun_machine::{CpuId, CpuSet};
-use corun_policy::{ClassLimits, CounterKind, Counters, ThreadState, classify};
+use corun_policy::{ClassLimits, CounterKind, Rates, ThreadState, classify};
 
 use super::tree::{TreeLine, tree};
 use crate::commands::decisions::{Decided, DecisionLine};
@@ -188,10 +188,10 @@ fn program_line(members: &[usize], lines: &[Line], seen: &[Seen<'_>]) -> Line {
 /// Sums over threads. A ratio is that of the sums over the threads that have both.
 pub(super) fn together<'a, 'b: 'a>(threads: impl IntoIterator<Item = &'a Seen<'b>>) -> Figures {
     let threads: Vec<&Seen<'_>> = threads.into_iter().collect();
-    let sum = |of: fn(&Counters) -> Option<f64>| {
+    let sum = |of: fn(&Rates) -> Option<f64>| {
         threads.iter().filter_map(|one| of(&one.reading.counters)).reduce(|a, b| a + b)
     };
-    let ratio = |above: fn(&Counters) -> Option<f64>, below: fn(&Counters) -> Option<f64>| {
+    let ratio = |above: fn(&Rates) -> Option<f64>, below: fn(&Rates) -> Option<f64>| {
         let both = threads.iter().filter_map(|one| {
             let counters = &one.reading.counters;
             above(counters).zip(below(counters))

@@ -9,7 +9,7 @@ use corun_live::{
 };
 use corun_machine::{CpuId, CpuSet, preset};
 use corun_policy::{
-    BuildOptions, CounterKind, Counters, Nanoseconds, Scope, ScopedRate, SoloFigures, ThreadState,
+    BuildOptions, CounterKind, Nanoseconds, Rates, Scope, ScopedRate, SoloFigures, ThreadState,
     WaysCurve, WaysPoint, build,
 };
 
@@ -153,7 +153,7 @@ impl Source for Counts {
             let instructions = 2e9 * one.share;
             let misses =
                 ScopedRate { per_s: mpki * instructions / 1000.0, scope: Scope::DemandAndPrefetch };
-            reading.counters = Counters {
+            reading.counters = Rates {
                 instructions_per_s: Some(instructions),
                 cycles_per_s: Some(2.5e9 * one.share),
                 llc_misses: Some(misses),

@@ -1,4 +1,4 @@
-//! The policies' host.
+//! Policies over the simulated machine.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
@@ -9,6 +9,7 @@ use corun_policy::{
     ThreadId, ThreadState, View,
 };
 use corun_profile::Method;
+use corun_runtime::RuntimeError;
 
 use super::fixture::*;
 use crate::error::ActionError;
@@ -55,7 +56,10 @@ fn each_kind_of_action_has_one_owner() {
     let (_, experiment) = two_calm(Method::FirstRun);
     let policy = || Box::new(deciding(SECOND, &[ActionKind::Place], |_| Plan::none()));
     let error = crate::run(&experiment, vec![policy(), policy()], Hooks::default()).unwrap_err();
-    assert!(matches!(error, SimError::TwoOwners { kind: ActionKind::Place, .. }), "{error}");
+    assert!(
+        matches!(error, SimError::Runtime(RuntimeError::TwoOwners { kind: ActionKind::Place, .. })),
+        "{error}"
+    );
     let other = Box::new(deciding(SECOND, &[ActionKind::Partition], |_| Plan::none()));
     crate::run(&experiment, vec![policy(), other], Hooks::default()).unwrap();
 }
@@ -136,7 +140,7 @@ fn counters_are_rates_over_the_interval() {
     assert_eq!(seen[1].0, Nanoseconds(20_000_000));
     let thread = &seen[1].1;
     let near = |found: f64, expected: f64| (found / expected - 1.0).abs() < 1e-6;
-    let counters = &thread.counters;
+    let counters = &thread.rates;
     assert!(near(counters.instructions_per_s.unwrap(), speed));
     assert!(near(counters.cycles_per_s.unwrap(), 2e9));
     assert!(near(counters.llc_mpki().unwrap(), best.llc_mpki));
