@@ -1,6 +1,6 @@
 //! `compare`: policies side by side.
 
-use corun_compare::{Asked, Chosen, Hooks, Setup, trace_document};
+use corun_app::{ComparisonRequest, ComparisonSetup, Hooks, PolicySpec, trace_document};
 use pyo3::prelude::*;
 
 use crate::errors::{json, raised};
@@ -19,8 +19,8 @@ pub(crate) const MOST_INSTRUCTIONS: u64 = 1_000_000_000_000_000;
 /// A comparison and the runs behind it.
 #[pyclass(frozen, module = "corun._corun")]
 pub(crate) struct Comparison {
-    setup: Setup,
-    compared: corun_compare::Compared,
+    setup: ComparisonSetup,
+    compared: corun_app::ComparisonOutcome,
 }
 
 #[pymethods]
@@ -65,10 +65,10 @@ pub(crate) fn asked(
     mix: Option<&Mix>,
     machine: Option<&Machine>,
     library: &Library,
-    policies: Option<Vec<Chosen>>,
+    policies: Option<Vec<PolicySpec>>,
     options: Option<&ModelOptions>,
-) -> Asked {
-    Asked {
+) -> ComparisonRequest {
+    ComparisonRequest {
         library: library.unless_shipped(),
         machine: machine.map(|one| corun_machine::Machine::clone(&one.own)),
         mix: mix.map(|mix| (mix.own.clone(), mix.source.clone())),
@@ -99,9 +99,13 @@ pub(crate) fn compare(
     let time_limit_s = input::seconds("time_limit_s", time_limit_s)?;
     let seeds = input::count("seeds", seeds, (1, 10_000))?;
     let instructions = input::count("instructions", instructions, (1, MOST_INSTRUCTIONS))?;
-    let asked = Asked { seeds, instructions, ..asked(mix, machine, library, policies, options) };
+    let asked = ComparisonRequest {
+        seeds,
+        instructions,
+        ..asked(mix, machine, library, policies, options)
+    };
     let done = long(py, |stop| {
-        let setup = Setup::new(asked)?;
+        let setup = ComparisonSetup::new(asked)?;
         let compared = setup.compare(time_limit_s, Hooks { stop, step: &|| {} })?;
         Ok(Comparison { setup, compared })
     })?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use corun_compare::{Chosen, Error};
+use corun_app::{Error, PolicySpec};
 use corun_live::{
     Decision, Host, HostOptions, LiveError, MemoryByNode, Modelled, Nice, OnPaper, Pages,
     Placement, Processes, Roots, Source, StoredProfiles, Target, Verdict, Whom, facts,
@@ -39,7 +39,7 @@ struct Entry {
 }
 
 struct Asked<'a> {
-    policy: Chosen,
+    policy: PolicySpec,
     /// Process, its name, and its profile.
     targets: Vec<(u32, String, String)>,
     library: &'a corun_profile::Library,
@@ -109,7 +109,7 @@ impl Asked<'_> {
         let mut came = false;
         loop {
             if stop.load(Ordering::Relaxed) {
-                return Err(Error::Stopped.into());
+                return Err(Error::Interrupted.into());
             }
             let now = host.now();
             if now >= host.next_round() || !came {
@@ -130,7 +130,7 @@ impl Asked<'_> {
     /// A host without a journal: it only looks.
     fn host(&self) -> Result<Host, Failed> {
         let roots = Roots::default();
-        let machine = Arc::new(corun_compare::machine("this")?);
+        let machine = Arc::new(corun_app::find_machine("this")?);
         let model = Arc::new(Model::new(machine.clone(), Default::default()).map_err(Error::from)?);
         let mut programs = BTreeMap::new();
         for (_, _, name) in &self.targets {

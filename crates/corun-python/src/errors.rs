@@ -1,6 +1,6 @@
 //! Errors as Python exceptions, with the texts of the command.
 
-use corun_compare::Error;
+use corun_app::Error;
 use corun_runtime::RuntimeError;
 use corun_sim::SimError;
 use pyo3::exceptions::PyKeyboardInterrupt;
@@ -14,34 +14,24 @@ import_exception!(corun.errors, PolicyError);
 pub(crate) fn raised(error: Error) -> PyErr {
     match error {
         Error::Input { message, hints } => InputError::new_err((message, hints)),
-        Error::Stopped => PyKeyboardInterrupt::new_err(()),
+        Error::Interrupted => PyKeyboardInterrupt::new_err(()),
         Error::Failed(why) => match why.downcast::<PyErr>() {
-            Ok(own) => *own,
+            Ok(own) => own,
             Err(why) => {
                 let by_action = matches!(why.downcast_ref(), Some(SimError::Action { .. }));
                 let by_policy = matches!(why.downcast_ref(), Some(RuntimeError::Policy { .. }));
                 if by_action || by_policy {
                     PolicyError::new_err(why.to_string())
                 } else {
-                    FailedError::new_err(in_full(why.as_ref()))
+                    FailedError::new_err(format!("{why:#}"))
                 }
             }
         },
+        other => FailedError::new_err(other.to_string()),
     }
 }
 
-/// An error and what caused it, as the command prints them.
-fn in_full(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(one) = cause {
-        text.push_str(&format!(": {one}"));
-        cause = one.source();
-    }
-    text
-}
-
-/// Bad input, from any error that corun-compare knows.
+/// Bad input, from any error that corun-app knows.
 pub(crate) fn bad<E: Into<Error>>(error: E) -> PyErr {
     raised(error.into())
 }

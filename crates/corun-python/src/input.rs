@@ -1,6 +1,6 @@
 //! Checks of numbers that Python gives and the command line checks as it is read.
 
-use corun_compare::Error;
+use corun_app::Error;
 use pyo3::PyResult;
 
 use crate::errors::raised;

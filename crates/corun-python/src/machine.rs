@@ -23,7 +23,7 @@ impl Machine {
 impl Machine {
     #[new]
     fn new(name: &str) -> PyResult<Self> {
-        corun_compare::machine(name).map(Self::of).map_err(raised)
+        corun_app::find_machine(name).map(Self::of).map_err(raised)
     }
 
     #[staticmethod]
@@ -34,7 +34,7 @@ impl Machine {
 
     #[staticmethod]
     fn discover(root: PathBuf) -> PyResult<Self> {
-        let found = corun_machine::discover(&root).map_err(corun_compare::Error::input);
+        let found = corun_machine::discover(&root).map_err(corun_app::Error::input);
         found.map(Self::of).map_err(raised)
     }
 
@@ -92,7 +92,7 @@ impl Machine {
         found.map(|place| self.own.cpus()[place].llc).ok_or_else(|| {
             let known = self.own.cpu_set();
             let message = format!("{} has no CPU {cpu}: expected {known}", self.own.name());
-            raised(corun_compare::Error::input(message))
+            raised(corun_app::Error::input(message))
         })
     }
 

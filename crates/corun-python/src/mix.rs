@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use corun_compare::Error;
+use corun_app::Error;
 use corun_profile::MixSource;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use corun_compare::{Batch, Error, Scenario};
+use corun_app::{Batch, Error, Scenario};
 use corun_machine::CpuId;
 use corun_model::Scratch;
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray2, PyUntypedArrayMethods};

@@ -1,6 +1,6 @@
 //! The model's options.
 
-use corun_compare::Error;
+use corun_app::Error;
 use pyo3::prelude::*;
 
 use crate::errors::raised;

@@ -1,6 +1,6 @@
 //! `partition`: who has which ways of an LLC.
 
-use corun_compare::{Error, Ground, PartitionAsked};
+use corun_app::{Error, PartitionRequest, PartitionScenario};
 use corun_optimal::partition::PartitionObjective;
 use pyo3::prelude::*;
 
@@ -46,7 +46,7 @@ pub(crate) fn partition(
     let time_limit_s = wanted.time_limit_s.map(limit).transpose()?;
     let ways = input::count("ways", wanted.ways, (1, 64))?;
     let least = input::count("min_ways", wanted.min_ways, (1, 64))?;
-    let asked = PartitionAsked {
+    let asked = PartitionRequest {
         masks: wanted.masks,
         policy: wanted.policy,
         allow_overlap: wanted.allow_overlap,
@@ -62,7 +62,7 @@ pub(crate) fn partition(
     let options = ModelOptions::or_default(options);
     let answer = long(py, |stop| {
         let library = || Ok(library.own.clone());
-        let ground = Ground::new(own, library, &wanted.apps, options, ways, least)?;
+        let ground = PartitionScenario::new(own, library, &wanted.apps, options, ways, least)?;
         asked.answer(&ground, stop)
     })?;
     json(&answer.map_err(raised)?)

@@ -1,6 +1,6 @@
 //! `place` and `predict`: one placement.
 
-use corun_compare::{Error, Placement, Placer, Proof, Scenario, given};
+use corun_app::{Error, PlacementDocument, Placer, Scenario, SearchProof, placement_cpus};
 use corun_optimal::Objective;
 use pyo3::prelude::*;
 
@@ -63,9 +63,9 @@ pub(crate) fn predict(
     options: Option<&ModelOptions>,
 ) -> PyResult<String> {
     let own = corun_machine::Machine::clone(&machine.own);
-    let places = given(&own, apps.len(), &cpus).map_err(raised)?;
+    let places = placement_cpus(&own, apps.len(), &cpus).map_err(raised)?;
     let options = ModelOptions::or_default(options);
     let scenario = Scenario::new(own, &library.own, &apps, options).map_err(raised)?;
     let objective = Objective::MeanSlowdown;
-    json(&Placement::new(&scenario, &places, None, objective, Proof::default()))
+    json(&PlacementDocument::new(&scenario, &places, None, objective, SearchProof::default()))
 }

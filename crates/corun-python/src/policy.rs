@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use corun_compare::{Chosen, Error};
+use corun_app::{Error, PolicySpec};
 use corun_policy::{
     ActionKind, CounterKind, Event, Interval, Nanoseconds, Needs, Plan, Policy, View,
 };
@@ -24,9 +24,9 @@ pub(crate) type Slot = Arc<Mutex<Option<PyErr>>>;
 pub(crate) fn chosen(
     given: Option<Vec<Bound<'_, PyAny>>>,
     slot: &Slot,
-) -> PyResult<Option<Vec<Chosen>>> {
+) -> PyResult<Option<Vec<PolicySpec>>> {
     let Some(given) = given else { return Ok(None) };
-    let mut chosen: Vec<Chosen> = Vec::new();
+    let mut chosen: Vec<PolicySpec> = Vec::new();
     for one in &given {
         let one = self::one(one, slot)?;
         if chosen.iter().any(|known| known.name() == one.name()) {
@@ -45,15 +45,15 @@ pub(crate) fn chosen(
 ///
 /// # Errors
 /// As [`chosen`].
-pub(crate) fn one(given: &Bound<'_, PyAny>, slot: &Slot) -> PyResult<Chosen> {
+pub(crate) fn one(given: &Bound<'_, PyAny>, slot: &Slot) -> PyResult<PolicySpec> {
     if given.is_instance_of::<PyString>() {
-        return Chosen::named(given.extract::<String>()?.trim()).map_err(raised);
+        return PolicySpec::parse(given.extract::<String>()?.trim()).map_err(raised);
     }
     let helpers = given.py().import("corun.policies")?;
     let name: String = helpers.call_method1("_name_of", (given,))?.extract()?;
     let (given, slot) = (given.clone().unbind(), slot.clone());
     let named = name.clone();
-    Ok(Chosen::own(name, move |seed| {
+    Ok(PolicySpec::custom(name, move |seed| {
         Python::attach(|py| {
             let made = PyPolicy::new(py, &named, &given, seed, slot.clone());
             Ok(vec![Box::new(made.map_err(Error::failed)?) as Box<dyn Policy>])

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use corun_compare::table_of;
+use corun_app::solo_table;
 use corun_model::Model;
 use corun_profile::{MeasuredOn, export_csv};
 use numpy::{PyArray1, PyReadonlyArray1};
@@ -35,7 +35,7 @@ impl Profile {
     }
 
     fn save(&self, path: PathBuf) -> PyResult<()> {
-        self.own.save(&path).map_err(|error| raised(corun_compare::Error::failed(error)))
+        self.own.save(&path).map_err(|error| raised(corun_app::Error::failed(error)))
     }
 
     #[getter]
@@ -102,7 +102,7 @@ impl Library {
     #[new]
     #[pyo3(signature = (path=None))]
     fn new(path: Option<PathBuf>) -> PyResult<Self> {
-        let own = corun_compare::library(path.as_deref()).map_err(raised)?;
+        let own = corun_app::open_library(path.as_deref()).map_err(raised)?;
         Ok(Self { own, is_shipped: path.is_none() })
     }
 
@@ -111,7 +111,7 @@ impl Library {
     #[pyo3(signature = (profiles, *, shipped=false))]
     fn of(profiles: Vec<PyRef<'_, Profile>>, shipped: bool) -> PyResult<Self> {
         let mut own = if shipped {
-            corun_compare::library(None).map_err(raised)?
+            corun_app::open_library(None).map_err(raised)?
         } else {
             corun_profile::Library::default()
         };
@@ -143,7 +143,7 @@ impl Library {
         let model = model(machine)?;
         let table = |name: &String| {
             let profile = self.own.get(name).map_err(bad)?;
-            table_of(&model, profile).map(|(table, _)| table).map_err(raised)
+            solo_table(&model, profile).map(|(table, _)| table).map_err(raised)
         };
         let tables: Vec<corun_profile::Profile> =
             names.iter().map(table).collect::<PyResult<_>>()?;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use corun_compare::{Asked, Setup, run_document, trace_document};
+use corun_app::{ComparisonRequest, ComparisonSetup, run_document, trace_document};
 use corun_sim::RunResult;
 use pyo3::prelude::*;
 
@@ -30,7 +30,7 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    pub(crate) fn of(setup: &Setup, result: RunResult, policy: &str, seed: u64) -> Self {
+    pub(crate) fn of(setup: &ComparisonSetup, result: RunResult, policy: &str, seed: u64) -> Self {
         let machine = setup.model.machine().clone();
         Self { machine, result, policy: policy.to_owned(), seed }
     }
@@ -45,7 +45,7 @@ impl Run {
 
     #[getter]
     fn _time_line(&self) -> PyResult<String> {
-        json(&corun_compare::time_line(&self.machine, &self.result))
+        json(&corun_app::timeline(&self.machine, &self.result))
     }
 
     #[getter]
@@ -76,9 +76,10 @@ pub(crate) fn simulate(
     let slot = Slot::default();
     let policies = Some(vec![policy::one(policy, &slot)?]);
     let instructions = input::count("instructions", instructions, (1, MOST_INSTRUCTIONS))?;
-    let asked = Asked { instructions, ..asked(mix, machine, library, policies, options) };
+    let asked =
+        ComparisonRequest { instructions, ..asked(mix, machine, library, policies, options) };
     let done = long(py, |stop| {
-        let setup = Setup::new(asked)?;
+        let setup = ComparisonSetup::new(asked)?;
         let chosen = &setup.policies[0];
         let result = setup.run(chosen, seed, stop)?;
         Ok(Run::of(&setup, result, chosen.name(), seed))

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use corun_compare::Error;
+use corun_app::Error;
 use corun_optimal::distributed::Grain;
 use corun_optimal::{Goal, Objective};
 use pyo3::prelude::*;

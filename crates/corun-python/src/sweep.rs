@@ -17,7 +17,7 @@ use crate::long::long;
 pub(crate) struct Sweep {
     runner: Arc<Runner>,
     store: Store,
-    rows: Vec<corun_sweep::Row>,
+    rows: Vec<corun_sweep::SweepRow>,
 }
 
 #[pymethods]

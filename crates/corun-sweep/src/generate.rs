@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use corun_compare::{Error, Result};
+use corun_app::{Error, Result};
 use corun_machine::Machine;
 use corun_model::{Model, ModelOptions};
 use corun_policy::{CacheClass, ClassLimits, classify, ways_curve};
@@ -229,7 +229,7 @@ pub(crate) fn machine_at(folder: &Path, name: &str) -> Result<Machine> {
     if name != "this" && path.is_file() {
         return Ok(Machine::load(&path)?);
     }
-    corun_compare::machine(name)
+    corun_app::find_machine(name)
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ pub use description::{
 };
 pub use local::run_here;
 pub use plan::{MOST_TASKS, Plan, Unfit};
-pub use row::Row;
+pub use row::SweepRow;
 pub use runner::{Answer, Runner, answers, bytes_of};
 pub use search::{Searcher, SharedSearch};
 pub use store::{RESULTS, Store, StoreError, stored_rows};

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 
-use corun_compare::{Error, Result};
+use corun_app::{Error, Result};
 use rayon::prelude::*;
 
 use crate::runner::{Answer, Runner};
@@ -17,7 +17,7 @@ const CHUNK: usize = 8;
 /// how many more tasks are done. What was answered before a stop is stored.
 ///
 /// # Errors
-/// [`Error::Stopped`] once `stop` is set; what cannot be written.
+/// [`Error::Interrupted`] once `stop` is set; what cannot be written.
 pub fn run_here(
     runner: &Runner,
     store: &mut Store,
@@ -53,12 +53,12 @@ pub fn run_here(
             if let Err(error) = stored
                 && result.is_ok()
             {
-                is_over.store(!matches!(error, Error::Stopped), Ordering::Relaxed);
+                is_over.store(!matches!(error, Error::Interrupted), Ordering::Relaxed);
                 result = Err(error);
             }
         }
         store.flush()?;
         result?;
-        if stop.load(Ordering::Relaxed) { Err(Error::Stopped) } else { Ok(()) }
+        if stop.load(Ordering::Relaxed) { Err(Error::Interrupted) } else { Ok(()) }
     })
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use corun_compare::{Chosen, Error, Result};
+use corun_app::{Error, PolicySpec, Result};
 use corun_model::{Compatibility, ModelOptions};
 use corun_policy::{BuildOptions, Policy};
 use corun_profile::{Library, Mix, Profile};
@@ -128,7 +128,7 @@ impl PlannedPolicy {
             PolicyChoice::Named(_) => BTreeMap::new(),
             PolicyChoice::Tuned(tuned) => tuned.parameters.clone(),
         };
-        let parts = corun_compare::together(&name)?;
+        let parts = corun_app::policy_names(&name)?;
         if parts.len() > 1 && !parameters.is_empty() {
             let message =
                 format!("policy `{name}`: found parameters, which one policy alone takes");
@@ -147,12 +147,12 @@ impl PlannedPolicy {
     fn build(&self, seed: u64) -> Result<Vec<Box<dyn Policy>>> {
         let options = BuildOptions { seed, parameters: self.parameters.clone() };
         let one = |part: &str| corun_policy::build(part, &options).map_err(Error::input);
-        corun_compare::together(&self.name)?.into_iter().map(one).collect()
+        corun_app::policy_names(&self.name)?.into_iter().map(one).collect()
     }
 
-    pub(crate) fn chosen(&self) -> Chosen {
+    pub(crate) fn chosen(&self) -> PolicySpec {
         let own = self.clone();
-        Chosen::own(self.label.clone(), move |seed| own.build(seed))
+        PolicySpec::custom(self.label.clone(), move |seed| own.build(seed))
     }
 }
 

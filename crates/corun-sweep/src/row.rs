@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// What came out of a task: a row of the Parquet file, whose columns have these names.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Row {
+pub struct SweepRow {
     /// The machine's name.
     pub machine: String,
     /// The mix's name.

@@ -5,13 +5,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use corun_compare::{Error, Result, Setup, figures};
+use corun_app::{ComparisonSetup, Error, Result, figures};
 use corun_model::{LoadedProgram, Model};
 use corun_profile::{Library, Profile};
 use serde::{Deserialize, Serialize};
 
 use crate::plan::Plan;
-use crate::row::Row;
+use crate::row::SweepRow;
 use crate::task::{Ask, Bound, Task};
 
 /// The search for a bound ends by its number of nodes, never by the clock, so that the same inputs
@@ -24,7 +24,7 @@ pub struct Answer {
     /// The task's place in [`Plan::tasks`].
     pub task: usize,
     /// One row for a run, one a bound; one with an error where it failed.
-    pub rows: Vec<Row>,
+    pub rows: Vec<SweepRow>,
 }
 
 /// Answers as bytes, for another process of the same version.
@@ -102,11 +102,11 @@ impl Runner {
     /// what takes time to set up. A task that fails, in whatever way, has a row that says why.
     ///
     /// # Errors
-    /// [`Error::Stopped`] when `stop` is set; [`Error::Input`] for a task that the plan does not
+    /// [`Error::Interrupted`] when `stop` is set; [`Error::Input`] for a task that the plan does not
     /// have.
     pub fn answer(&self, tasks: &[usize], stop: &AtomicBool) -> Result<Vec<Answer>> {
         let mut answers = Vec::with_capacity(tasks.len());
-        let mut ready: Option<((usize, usize), Result<Setup>)> = None;
+        let mut ready: Option<((usize, usize), Result<ComparisonSetup>)> = None;
         for &index in tasks {
             let count = self.tasks.len();
             let task = self.tasks.get(index).ok_or_else(|| {
@@ -122,8 +122,8 @@ impl Runner {
                 None => Ok(Vec::new()),
             };
             let rows = match rows {
-                Err(Error::Stopped) => return Err(Error::Stopped),
-                Err(error) => vec![Row { error: Some(text_of(&error)), ..self.blank(task) }],
+                Err(Error::Interrupted) => return Err(Error::Interrupted),
+                Err(error) => vec![SweepRow { error: Some(text_of(&error)), ..self.blank(task) }],
                 Ok(rows) => rows,
             };
             answers.push(Answer { task: index, rows });
@@ -133,11 +133,11 @@ impl Runner {
 
     /// The row of a task that could not be answered.
     pub fn failed(&self, index: usize, why: &str) -> Answer {
-        let row = |task| Row { error: Some(why.to_owned()), ..self.blank(task) };
+        let row = |task| SweepRow { error: Some(why.to_owned()), ..self.blank(task) };
         Answer { task: index, rows: self.tasks.get(index).map(row).into_iter().collect() }
     }
 
-    fn setup(&self, task: &Task) -> Result<Setup> {
+    fn setup(&self, task: &Task) -> Result<ComparisonSetup> {
         let ground = &self.grounds[task.machine];
         let mix = &self.plan.mixes[task.mix].mix;
         let mut loaded = BTreeMap::new();
@@ -147,10 +147,15 @@ impl Runner {
             }
         }
         let model = Arc::clone(&ground.model);
-        Setup::on(model, &self.library, &loaded, mix, None, 1, Vec::new())
+        ComparisonSetup::on(model, &self.library, &loaded, mix, None, 1, Vec::new())
     }
 
-    fn rows(&self, task: &Task, setup: &Setup, stop: &AtomicBool) -> Result<Vec<Row>> {
+    fn rows(
+        &self,
+        task: &Task,
+        setup: &ComparisonSetup,
+        stop: &AtomicBool,
+    ) -> Result<Vec<SweepRow>> {
         let caught = catch_unwind(AssertUnwindSafe(|| match task.ask {
             Ask::Bounds => self.bounds(task, setup, stop),
             Ask::Run { policy, seed } => Ok(vec![self.run(task, setup, policy, seed, stop)?]),
@@ -165,15 +170,15 @@ impl Runner {
     fn run(
         &self,
         task: &Task,
-        setup: &Setup,
+        setup: &ComparisonSetup,
         policy: usize,
         seed: u64,
         stop: &AtomicBool,
-    ) -> Result<Row> {
+    ) -> Result<SweepRow> {
         let run = setup.run(&self.plan.policies[policy].chosen(), seed, stop)?;
         let found = figures(&[run])
             .ok_or_else(|| Error::input("a program got nothing done, so there is no slowdown"))?;
-        Ok(Row {
+        Ok(SweepRow {
             apps: setup.apps.iter().map(|app| app.name.clone()).collect(),
             mean_slowdown: Some(found.mean_slowdown),
             stp: Some(found.stp),
@@ -186,9 +191,14 @@ impl Runner {
         })
     }
 
-    fn bounds(&self, task: &Task, setup: &Setup, stop: &AtomicBool) -> Result<Vec<Row>> {
+    fn bounds(
+        &self,
+        task: &Task,
+        setup: &ComparisonSetup,
+        stop: &AtomicBool,
+    ) -> Result<Vec<SweepRow>> {
         let found = setup.bounds(NO_LIMIT_S, stop)?.map_err(Error::input)?;
-        let row_of = |bound: Bound, row: corun_compare::Row| Row {
+        let row_of = |bound: Bound, row: corun_app::ComparisonRow| SweepRow {
             policy: bound.name().to_owned(),
             kind: bound.name().to_owned(),
             apps: setup.apps.iter().map(|app| app.name.clone()).collect(),
@@ -214,14 +224,14 @@ impl Runner {
     }
 
     /// A task's row without figures.
-    fn blank(&self, task: &Task) -> Row {
+    fn blank(&self, task: &Task) -> SweepRow {
         let (machine, mix) = (&self.plan.machines[task.machine], &self.plan.mixes[task.mix]);
         let policy = match task.ask {
             Ask::Bounds => None,
             Ask::Run { policy, seed } => Some((&self.plan.policies[policy], seed)),
         };
         let kind = if policy.is_some() { "run" } else { "bounds" };
-        Row {
+        SweepRow {
             machine: machine.name.clone(),
             mix: mix.name.clone(),
             apps: mix.mix.apps.iter().map(|app| app.shown_name().to_owned()).collect(),

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use corun_compare::{Error, Placement, Placer, Proof, Result, Scenario};
+use corun_app::{Error, PlacementDocument, Placer, Result, Scenario, SearchProof};
 use corun_model::{Demand, ModelOptions};
 use corun_optimal::distributed::{Batch, Distribution, Grain, Incumbent, Pass, Prepared, Report};
 use corun_optimal::{Candidate, Goal, Objective, PlacementProblem};
@@ -178,17 +178,22 @@ impl SharedSearch {
     ///
     /// # Errors
     /// None but those of [`PlacementProblem::new`].
-    pub fn answer(&self) -> Result<(Placement, u64, u64)> {
+    pub fn answer(&self) -> Result<(PlacementDocument, u64, u64)> {
         let problem = PlacementProblem::new(&self.scenario.model, &self.scenario.programs)?;
         let found = self.search.result(&problem.placer()?);
-        let proof = Proof {
+        let proof = SearchProof {
             gap: found.gap,
             proven: Some(found.proven),
             solver_seconds: Some(found.seconds),
         };
         let name = Placer::Search(self.goal, None);
-        let answer =
-            Placement::new(&self.scenario, &found.cpu, Some(name.name()), self.objective, proof);
+        let answer = PlacementDocument::new(
+            &self.scenario,
+            &found.cpu,
+            Some(name.name()),
+            self.objective,
+            proof,
+        );
         Ok((answer, found.nodes, found.pruned))
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use corun_profile::write_atomically;
 
 use crate::plan::Plan;
-use crate::row::Row;
+use crate::row::SweepRow;
 use crate::runner::Answer;
 use crate::table;
 use crate::task::Task;
@@ -57,11 +57,11 @@ pub enum StoreError {
 pub struct Store {
     folder: PathBuf,
     /// Of each hash its rows, whole tasks alone.
-    done: HashMap<String, Vec<Row>>,
+    done: HashMap<String, Vec<SweepRow>>,
     /// Hashes whose rows are in no file yet.
     fresh: Vec<String>,
     /// Rows of tasks that failed in this run: no task is done by failing.
-    failed: HashMap<String, Vec<Row>>,
+    failed: HashMap<String, Vec<SweepRow>>,
     written: Instant,
     next_part: u64,
 }
@@ -117,7 +117,7 @@ impl Store {
             }
             rows => rows?,
         };
-        let mut by_hash: HashMap<String, Vec<Row>> = HashMap::new();
+        let mut by_hash: HashMap<String, Vec<SweepRow>> = HashMap::new();
         for row in rows.into_iter().filter(|row| row.error.is_none()) {
             by_hash.entry(row.hash.clone()).or_default().push(row);
         }
@@ -160,7 +160,8 @@ impl Store {
         if self.fresh.is_empty() {
             return Ok(());
         }
-        let rows: Vec<Row> = self.fresh.iter().flat_map(|hash| self.done[hash].clone()).collect();
+        let rows: Vec<SweepRow> =
+            self.fresh.iter().flat_map(|hash| self.done[hash].clone()).collect();
         let path = self.folder.join(PARTS).join(format!("part-{:06}.parquet", self.next_part));
         save(&path, &rows)?;
         self.next_part += 1;
@@ -173,7 +174,7 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError`] when it cannot be written; the parts stay then.
-    pub fn finish(&mut self, plan: &Plan, tasks: &[Task]) -> Result<Vec<Row>, StoreError> {
+    pub fn finish(&mut self, plan: &Plan, tasks: &[Task]) -> Result<Vec<SweepRow>, StoreError> {
         let mut rows = Vec::new();
         let mut earlier = self.done.clone();
         for task in tasks {
@@ -182,7 +183,7 @@ impl Store {
             let found = self.done.get(&hash).or_else(|| self.failed.get(&hash));
             rows.extend(found.into_iter().flatten().cloned());
         }
-        let mut earlier: Vec<Row> = earlier.into_values().flatten().collect();
+        let mut earlier: Vec<SweepRow> = earlier.into_values().flatten().collect();
         earlier.sort_by(|a, b| (&a.hash, &a.kind).cmp(&(&b.hash, &b.kind)));
         let kept = self.folder.join(EARLIER);
         if !earlier.is_empty() {
@@ -205,17 +206,17 @@ impl Store {
 ///
 /// # Errors
 /// [`StoreError`] when they cannot be read.
-pub fn stored_rows(folder: &Path) -> Result<Vec<Row>, StoreError> {
+pub fn stored_rows(folder: &Path) -> Result<Vec<SweepRow>, StoreError> {
     rows_of(&folder.join(RESULTS))
 }
 
-fn rows_of(path: &Path) -> Result<Vec<Row>, StoreError> {
+fn rows_of(path: &Path) -> Result<Vec<SweepRow>, StoreError> {
     let bytes = fs::read(path).map_err(|source| read(path, source))?;
     table::read(bytes)
         .map_err(|error| StoreError::Content { path: path.to_owned(), why: error.to_string() })
 }
 
-fn save(path: &Path, rows: &[Row]) -> Result<(), StoreError> {
+fn save(path: &Path, rows: &[SweepRow]) -> Result<(), StoreError> {
     let bytes = table::write(rows).map_err(|error| written(path, std::io::Error::other(error)))?;
     write_atomically(path, &bytes).map_err(|source| written(path, source))
 }
@@ -228,7 +229,7 @@ fn read(path: &Path, source: std::io::Error) -> StoreError {
     StoreError::File { path: path.to_owned(), done: "read", source }
 }
 
-impl From<StoreError> for corun_compare::Error {
+impl From<StoreError> for corun_app::Error {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Content { .. } => Self::input(error),

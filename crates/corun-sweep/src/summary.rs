@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::row::Row;
+use crate::row::SweepRow;
 
 /// A policy on a machine, over all mixes and seeds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -28,10 +28,10 @@ pub struct Summary {
 }
 
 /// One line a machine and policy, in the order of the rows.
-pub fn summaries(rows: &[Row]) -> Vec<Summary> {
-    let mut groups: Vec<(&Row, Vec<&Row>)> = Vec::new();
+pub fn summaries(rows: &[SweepRow]) -> Vec<Summary> {
+    let mut groups: Vec<(&SweepRow, Vec<&SweepRow>)> = Vec::new();
     for row in rows {
-        let same = |(first, _): &&mut (&Row, Vec<&Row>)| {
+        let same = |(first, _): &&mut (&SweepRow, Vec<&SweepRow>)| {
             first.machine_hash == row.machine_hash
                 && first.machine == row.machine
                 && first.policy == row.policy
@@ -44,8 +44,8 @@ pub fn summaries(rows: &[Row]) -> Vec<Summary> {
     groups.into_iter().map(|(first, group)| summary(first, &group)).collect()
 }
 
-fn summary(first: &Row, rows: &[&Row]) -> Summary {
-    let figures = |figure: fn(&Row) -> Option<f64>| -> Vec<f64> {
+fn summary(first: &SweepRow, rows: &[&SweepRow]) -> Summary {
+    let figures = |figure: fn(&SweepRow) -> Option<f64>| -> Vec<f64> {
         rows.iter().filter_map(|row| figure(row)).collect()
     };
     let mean = |figure| corun_metrics::mean(&figures(figure));

@@ -12,7 +12,7 @@ use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::record::{Field, List};
 use parquet::schema::parser::parse_message_type;
 
-use crate::row::Row;
+use crate::row::SweepRow;
 
 /// Rows that are written at a time.
 const GROUP: usize = 65_536;
@@ -42,7 +42,7 @@ const SCHEMA: &str = "message sweep {
 }";
 
 /// The rows as a Parquet file.
-pub(crate) fn write(rows: &[Row]) -> Result<Vec<u8>> {
+pub(crate) fn write(rows: &[SweepRow]) -> Result<Vec<u8>> {
     let schema = Arc::new(parse_message_type(SCHEMA)?);
     let properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?))
@@ -61,23 +61,23 @@ pub(crate) fn write(rows: &[Row]) -> Result<Vec<u8>> {
 
 type Columns<'a, W> = SerializedRowGroupWriter<'a, W>;
 
-fn write_group<W: Write + Send>(rows: &[Row], columns: &mut Columns<'_, W>) -> Result<()> {
+fn write_group<W: Write + Send>(rows: &[SweepRow], columns: &mut Columns<'_, W>) -> Result<()> {
     texts(columns, rows, |row| &row.machine)?;
     texts(columns, rows, |row| &row.mix)?;
-    let apps = |row: &Row| row.apps.iter().map(|app| ByteArray::from(app.as_str())).collect();
+    let apps = |row: &SweepRow| row.apps.iter().map(|app| ByteArray::from(app.as_str())).collect();
     lists::<ByteArrayType, W>(columns, rows.iter().map(apps).collect())?;
     texts(columns, rows, |row| &row.policy)?;
     texts(columns, rows, |row| &row.kind)?;
     let seeds: Vec<Option<i64>> = rows.iter().map(|row| row.seed.map(|seed| seed as i64)).collect();
     optional::<Int64Type, W>(columns, seeds)?;
     for figure in [
-        |row: &Row| row.mean_slowdown,
-        |row: &Row| row.stp,
-        |row: &Row| row.unfairness,
-        |row: &Row| row.worst_slowdown,
-        |row: &Row| row.migrations,
-        |row: &Row| row.llc_migrations,
-        |row: &Row| row.standard_error,
+        |row: &SweepRow| row.mean_slowdown,
+        |row: &SweepRow| row.stp,
+        |row: &SweepRow| row.unfairness,
+        |row: &SweepRow| row.worst_slowdown,
+        |row: &SweepRow| row.migrations,
+        |row: &SweepRow| row.llc_migrations,
+        |row: &SweepRow| row.standard_error,
     ] {
         optional::<DoubleType, W>(columns, rows.iter().map(figure).collect())?;
     }
@@ -94,8 +94,8 @@ fn write_group<W: Write + Send>(rows: &[Row], columns: &mut Columns<'_, W>) -> R
 
 fn texts<W: Write + Send>(
     columns: &mut Columns<'_, W>,
-    rows: &[Row],
-    text: impl Fn(&Row) -> &String,
+    rows: &[SweepRow],
+    text: impl Fn(&SweepRow) -> &String,
 ) -> Result<()> {
     let values: Vec<ByteArray> =
         rows.iter().map(|row| ByteArray::from(text(row).as_str())).collect();
@@ -143,7 +143,7 @@ fn column<T: DataType, W: Write + Send>(
 }
 
 /// The rows of a Parquet file that [`write`] wrote.
-pub(crate) fn read(bytes: Vec<u8>) -> Result<Vec<Row>> {
+pub(crate) fn read(bytes: Vec<u8>) -> Result<Vec<SweepRow>> {
     let file = SerializedFileReader::new(bytes::Bytes::from(bytes))?;
     file.get_row_iter(None)?.map(|row| row_of(&Columned(row?))).collect()
 }
@@ -206,7 +206,7 @@ impl Columned {
     }
 }
 
-fn row_of(row: &Columned) -> Result<Row> {
+fn row_of(row: &Columned) -> Result<SweepRow> {
     let apps = row.list("apps")?.elements().iter().map(|app| match app {
         Field::Str(text) => Ok(text.clone()),
         _ => Columned::wrong("apps"),
@@ -215,7 +215,7 @@ fn row_of(row: &Columned) -> Result<Row> {
         Field::Double(value) => Ok(*value),
         _ => Columned::wrong("slowdown"),
     });
-    Ok(Row {
+    Ok(SweepRow {
         machine: row.text("machine")?,
         mix: row.text("mix")?,
         apps: apps.collect::<Result<_>>()?,
@@ -246,8 +246,8 @@ pub(crate) mod tests {
 
     use super::*;
 
-    pub(crate) fn row(number: u64) -> Row {
-        Row {
+    pub(crate) fn row(number: u64) -> SweepRow {
+        SweepRow {
             machine: "m".to_owned(),
             mix: format!("mix {number}"),
             apps: vec!["a".to_owned(), format!("b{number}")],
@@ -277,7 +277,7 @@ pub(crate) mod tests {
 
         #[test]
         fn what_is_written_is_read(numbers in prop::collection::vec(any::<u64>(), 0..40)) {
-            let rows: Vec<Row> = numbers.into_iter().map(row).collect();
+            let rows: Vec<SweepRow> = numbers.into_iter().map(row).collect();
             let bytes = write(&rows).unwrap();
             prop_assert_eq!(&bytes, &write(&rows).unwrap());
             prop_assert_eq!(read(bytes).unwrap(), rows);

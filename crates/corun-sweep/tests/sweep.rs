@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use corun_compare::Error;
-use corun_sweep::{Ask, Description, Plan, RESULTS, Row, Runner, Store, run_here, summaries};
+use corun_app::Error;
+use corun_sweep::{Ask, Description, Plan, RESULTS, Runner, Store, SweepRow, run_here, summaries};
 
 const SMALL: &str = r#"
 machines = ["xeon-x5365", "xeon-e5520"]
@@ -28,7 +28,7 @@ fn plan(text: &str) -> Plan {
     Plan::new(&description, Path::new(".")).unwrap()
 }
 
-fn swept(text: &str, folder: &Path, jobs: usize) -> (Vec<Row>, Vec<u8>, usize) {
+fn swept(text: &str, folder: &Path, jobs: usize) -> (Vec<SweepRow>, Vec<u8>, usize) {
     let runner = Runner::new(plan(text)).unwrap();
     let mut store = Store::open(folder).unwrap();
     let pending = store.pending(runner.plan(), runner.tasks());
@@ -59,7 +59,7 @@ fn the_same_inputs_give_the_same_bytes_on_any_number_of_threads() {
     // Two machines, four mixes; three policies with two seeds, and one task for both bounds.
     assert_eq!((done, rows.len()), (2 * 4 * 7, 2 * 4 * 8));
     assert!(rows.iter().all(|row| row.error.is_none() && row.mean_slowdown >= Some(1.0 - 1e-9)));
-    let optimal: Vec<&Row> = rows.iter().filter(|row| row.kind == "optimal").collect();
+    let optimal: Vec<&SweepRow> = rows.iter().filter(|row| row.kind == "optimal").collect();
     assert!(optimal.len() == 8 && optimal.iter().all(|row| row.proven == Some(true)));
     // A second time there is nothing to do, and the file stays as it is.
     let (_, third, done) = swept(SMALL, one.path(), 2);
@@ -82,7 +82,7 @@ fn a_sweep_that_was_interrupted_goes_on_where_it_was() {
         stop.store(true, Ordering::Relaxed);
     };
     let ended = run_here(&runner, &mut store, &pending, 1, &stop, tell);
-    assert!(matches!(ended, Err(Error::Stopped)), "{ended:?}");
+    assert!(matches!(ended, Err(Error::Interrupted)), "{ended:?}");
     let done = done.into_inner();
     assert!(done > 0 && done < all, "{done} of {all}");
     drop(store);
@@ -156,7 +156,7 @@ file = "away.toml"
         let pending = store.pending(runner.plan(), runner.tasks());
         run_here(&runner, &mut store, &pending, 2, &stop, |_| {}).unwrap();
         let rows = store.finish(runner.plan(), runner.tasks()).unwrap();
-        let failed: Vec<&Row> = rows.iter().filter(|row| row.error.is_some()).collect();
+        let failed: Vec<&SweepRow> = rows.iter().filter(|row| row.error.is_some()).collect();
         assert_eq!((rows.len(), failed.len()), (4, 2));
         let why = failed[0].error.as_deref().unwrap();
         assert!(why.contains("home_node") && failed[0].mix == "away", "{why}");

@@ -1,6 +1,5 @@
 //! Decides who runs beside whom on a multicore Linux machine.
 
-mod cancel;
 mod cli;
 mod commands;
 mod failure;
@@ -19,9 +18,12 @@ fn main() -> ExitCode {
     match commands::run(&command).and_then(|text| output::print(&text)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            // A closed stderr leaves nobody to tell.
-            let _ = std::io::stderr().write_all(failure.report().as_bytes());
-            failure.exit_code()
+            let report = failure.report();
+            if !report.is_empty() {
+                // A closed stderr leaves nobody to tell.
+                let _ = write!(std::io::stderr(), "corun: {report}");
+            }
+            ExitCode::from(failure.exit_code())
         }
     }
 }

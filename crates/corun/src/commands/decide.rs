@@ -81,7 +81,7 @@ fn host(arguments: &DecideArgs, recording: Arc<LiveRecording>) -> Outcome<Host> 
     };
     Host::new(
         machine,
-        corun_compare::build(&arguments.policy, arguments.seed)?,
+        corun_app::build_policies(&arguments.policy, arguments.seed)?,
         Box::new(threads),
         vec![Box::new(source)],
         vec![Box::new(Placement::new(&roots)), Box::new(OnPaper::default())],

@@ -48,13 +48,13 @@ pub(crate) struct Ground {
 impl Ground {
     /// Looks at the machine, reads the profiles, and undoes what an earlier corun left behind.
     pub(crate) fn new(arguments: &HostArgs) -> Outcome<Self> {
-        corun_compare::together(&arguments.policy)?;
+        corun_app::policy_names(&arguments.policy)?;
         let roots = Roots::default();
-        let machine = machine(arguments.machine.as_deref())?;
+        let machine = this_machine(arguments.machine.as_deref())?;
         let resctrl = ResctrlInfo::probe(&roots).ok();
         let widened = resctrl.and_then(|resctrl| resctrl.widened(&machine));
         let machine = Arc::new(widened.unwrap_or(machine));
-        let library = corun_compare::library(arguments.profiles.as_deref())?;
+        let library = corun_app::open_library(arguments.profiles.as_deref())?;
         let folder = arguments.journals.clone().unwrap_or_else(default_folder);
         let ground = Self { machine, library, folder, roots };
         if !arguments.dry_run && ground.folder.exists() {
@@ -87,7 +87,8 @@ impl Ground {
         profiles: &[&str],
         look: &Look,
     ) -> Outcome<Host> {
-        let policies = corun_compare::build_with(&arguments.policy, &arguments.build_options())?;
+        let policies =
+            corun_app::build_policies_with(&arguments.policy, &arguments.build_options())?;
         let needed = policies.iter().flat_map(|policy| policy.needs().counters);
         let wanted: Vec<CounterKind> = needed.chain(look.counters.iter().copied()).collect();
         let sources = self.sources(arguments.counters, &wanted, profiles)?;
@@ -169,8 +170,8 @@ impl Ground {
 }
 
 /// This machine as it is found, or as a file describes it.
-fn machine(described: Option<&Path>) -> Outcome<Machine> {
-    let found = corun_compare::machine("this")?;
+fn this_machine(described: Option<&Path>) -> Outcome<Machine> {
+    let found = corun_app::find_machine("this")?;
     let Some(path) = described else { return Ok(found) };
     let machine = Machine::load(path).map_err(Failure::input)?;
     let sets = |machine: &Machine| -> BTreeSet<String> {

@@ -1,15 +1,17 @@
 //! `corun place`: one placement, by a policy or a search.
 
 use anyhow::Context as _;
-use corun_compare::{Placement, Placer, Proof, Scenario, given, library, machine};
+use corun_app::{
+    PlacementDocument, Placer, Scenario, SearchProof, find_machine, open_library, placement_cpus,
+};
 use serde::Deserialize;
 use serde_json::json;
 
 use super::dask::handed_over;
 use super::placement::write;
-use crate::cancel::Cancel;
 use crate::cli::{PlaceArgs, model_options};
 use crate::failure::{Failure, Outcome};
+use corun_app::Cancel;
 
 pub(super) fn run(arguments: &PlaceArgs) -> Outcome<String> {
     if let Some(address) = &arguments.dask {
@@ -17,8 +19,8 @@ pub(super) fn run(arguments: &PlaceArgs) -> Outcome<String> {
     }
     let placer = Placer::named(&arguments.policy, arguments.seed, arguments.time_limit)?;
     let programs = &arguments.programs;
-    let machine = machine(&programs.machine)?;
-    let library = library(programs.profiles.as_deref())?;
+    let machine = find_machine(&programs.machine)?;
+    let library = open_library(programs.profiles.as_deref())?;
     let options = model_options(&arguments.model);
     let scenario = Scenario::new(machine, &library, &programs.apps, options)?;
     scenario.one_cpu_each()?;
@@ -44,8 +46,8 @@ fn on_dask(arguments: &PlaceArgs, address: &str) -> Outcome<String> {
         return Err(Failure::input(message).hint("--policy optimal, --policy worst"));
     }
     let programs = &arguments.programs;
-    let machine = machine(&programs.machine)?;
-    let library = library(programs.profiles.as_deref())?;
+    let machine = find_machine(&programs.machine)?;
+    let library = open_library(programs.profiles.as_deref())?;
     let options = model_options(&arguments.model);
     let scenario = Scenario::new(machine, &library, &programs.apps, options)?;
     scenario.one_cpu_each()?;
@@ -73,8 +75,8 @@ fn on_dask(arguments: &PlaceArgs, address: &str) -> Outcome<String> {
     let answer = handed_over(&words, &question.to_string())?;
     let found: Found =
         serde_json::from_str(&answer).context("no answer from python3 -m corun.dask")?;
-    let cpus = given(scenario.machine(), scenario.names.len(), &found.cpu)?;
+    let cpus = placement_cpus(scenario.machine(), scenario.names.len(), &found.cpu)?;
     let Found { gap, proven, solver_seconds, .. } = found;
-    let proof = Proof { gap, proven, solver_seconds };
-    write(&Placement::new(&scenario, &cpus, Some(name), objective, proof), arguments.format)
+    let proof = SearchProof { gap, proven, solver_seconds };
+    write(&PlacementDocument::new(&scenario, &cpus, Some(name), objective, proof), arguments.format)
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Deref;
 
-use corun_compare::Placement;
+use corun_app::PlacementDocument;
 
 use crate::cli::TableFormat;
 use crate::failure::Outcome;
@@ -10,7 +10,7 @@ use crate::output::{Align, csv_rows, json, table};
 use crate::report::size;
 
 /// The text for stdout.
-pub(super) fn write(placement: &Placement, format: TableFormat) -> Outcome<String> {
+pub(super) fn write(placement: &PlacementDocument, format: TableFormat) -> Outcome<String> {
     match format {
         TableFormat::Json => json(placement),
         TableFormat::Csv => View(placement).csv(),
@@ -18,12 +18,12 @@ pub(super) fn write(placement: &Placement, format: TableFormat) -> Outcome<Strin
     }
 }
 
-struct View<'a>(&'a Placement);
+struct View<'a>(&'a PlacementDocument);
 
 impl Deref for View<'_> {
-    type Target = Placement;
+    type Target = PlacementDocument;
 
-    fn deref(&self) -> &Placement {
+    fn deref(&self) -> &PlacementDocument {
         self.0
     }
 }

@@ -74,7 +74,7 @@ fn set_caches(arguments: &CachesArgs) -> Outcome<SetCaches> {
     };
     let unusable =
         |why: String| Failure::input(format!("--machine {name}: {why}")).hint("--llc SIZE/WAYS");
-    let (private, llc) = corun_compare::core(name)?
+    let (private, llc) = corun_app::find_core(name)?
         .caches()
         .ok_or_else(|| unusable("the size of its last-level cache is unknown".to_owned()))?;
     let shape = |cache: &Cache| {

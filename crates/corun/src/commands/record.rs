@@ -12,11 +12,11 @@ use corun_policy::{BuildOptions, CounterKind, build, registry};
 
 use super::hosting::Teller;
 use super::watching::{Asked, NO_POLICY, Watch};
-use crate::cancel::Cancel;
 use crate::cli::RecordArgs;
 use crate::failure::{Failure, Outcome};
 use crate::output::{check_target, counted};
 use crate::report::size;
+use corun_app::Cancel;
 
 /// How often ended programs are looked for.
 const TICK: Duration = Duration::from_millis(20);

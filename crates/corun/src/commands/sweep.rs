@@ -4,16 +4,16 @@ use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use corun_sweep::{
-    Description, Plan, RESULTS, Row, Runner, Store, Summary, run_here, stored_rows, summaries,
+    Description, Plan, RESULTS, Runner, Store, Summary, SweepRow, run_here, stored_rows, summaries,
 };
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
 use super::dask::handed_over;
-use crate::cancel::Cancel;
 use crate::cli::{SweepArgs, TableFormat};
 use crate::failure::{Failure, Outcome};
 use crate::output::{Align, csv_rows, json, print, table};
+use corun_app::Cancel;
 
 /// The JSON document of a sweep. docs/json.md is its reference.
 #[derive(Debug, Serialize)]
@@ -28,8 +28,7 @@ struct SweepDocument {
 }
 
 pub(super) fn run(arguments: &SweepArgs) -> Outcome<String> {
-    let description =
-        Description::load(&arguments.description).map_err(corun_compare::Error::from)?;
+    let description = Description::load(&arguments.description).map_err(corun_app::Error::from)?;
     let folder = arguments.description.parent().unwrap_or(Path::new("."));
     let plan = Plan::new(&description, folder)?;
     let left_out: Vec<String> = plan.unfit().iter().map(|unfit| unfit.why.clone()).collect();
@@ -65,7 +64,7 @@ pub(super) fn run(arguments: &SweepArgs) -> Outcome<String> {
     )))
 }
 
-fn here(arguments: &SweepArgs, plan: Plan) -> Outcome<Vec<Row>> {
+fn here(arguments: &SweepArgs, plan: Plan) -> Outcome<Vec<SweepRow>> {
     let runner = Runner::new(plan)?;
     let mut store = opened(&arguments.output)?;
     let pending = store.pending(runner.plan(), runner.tasks());
@@ -76,15 +75,15 @@ fn here(arguments: &SweepArgs, plan: Plan) -> Outcome<Vec<Row>> {
         bar.inc(more as u64);
     });
     bar.finish_and_clear();
-    if let Err(corun_compare::Error::Stopped) = done {
+    if let Err(corun_app::Error::Interrupted) = done {
         let left = store.pending(runner.plan(), runner.tasks()).len();
         eprintln!("corun: {left} of {} tasks are left: the same command goes on", pending.len());
     }
     done?;
-    Ok(store.finish(runner.plan(), runner.tasks()).map_err(corun_compare::Error::from)?)
+    store.finish(runner.plan(), runner.tasks()).map_err(corun_app::Error::from)
 }
 
-fn on_dask(arguments: &SweepArgs, address: &str) -> Outcome<Vec<Row>> {
+fn on_dask(arguments: &SweepArgs, address: &str) -> Outcome<Vec<SweepRow>> {
     drop(opened(&arguments.output)?);
     let text = |path: &Path| path.to_string_lossy().into_owned();
     let mut words = vec!["sweep".to_owned(), text(&arguments.description)];
@@ -94,11 +93,11 @@ fn on_dask(arguments: &SweepArgs, address: &str) -> Outcome<Vec<Row>> {
         words.extend(["--batch".to_owned(), batch.to_string()]);
     }
     handed_over(&words, "")?;
-    Ok(stored_rows(&arguments.output).map_err(corun_compare::Error::from)?)
+    stored_rows(&arguments.output).map_err(corun_app::Error::from)
 }
 
 fn opened(folder: &Path) -> Outcome<Store> {
-    Ok(Store::open(folder).map_err(corun_compare::Error::from)?)
+    Store::open(folder).map_err(corun_app::Error::from)
 }
 
 /// A bar on the terminal; nothing where stderr is no terminal.

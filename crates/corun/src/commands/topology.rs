@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use corun_compare::machine;
+use corun_app::find_machine;
 use corun_machine::{DiscoverError, Machine, discover, preset, presets};
 use serde::Serialize;
 
@@ -15,7 +15,7 @@ pub(super) fn run(arguments: &TopologyArgs) -> Outcome<String> {
         return list(arguments.format);
     }
     let machine = match (&arguments.machine, &arguments.root) {
-        (Some(name), _) => machine(name)?,
+        (Some(name), _) => find_machine(name)?,
         (None, Some(root)) => discovered(root)?,
         (None, None) => discovered(Path::new("/"))?,
     };

@@ -6,9 +6,9 @@ use corun_policy::{CounterKind, Nanoseconds};
 use super::daemon::Config;
 use super::hosting::{Ground, Look};
 use super::programs::{Program, Started};
-use crate::cancel::Cancel;
 use crate::cli::{CountersName, FigureArgs, HostArgs, TargetArgs};
 use crate::failure::{Failure, Outcome};
+use corun_app::Cancel;
 
 /// The policy that decides nothing.
 pub(super) const NO_POLICY: &str = "linux-default";

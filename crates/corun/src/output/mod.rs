@@ -4,7 +4,7 @@ mod file;
 mod format;
 mod table;
 
-pub(crate) use corun_compare::round;
+pub(crate) use corun_app::round;
 pub(crate) use file::{check_target, write_file};
 pub(crate) use format::{counted, csv_rows, json};
 pub(crate) use table::{Align, table};

@@ -1,6 +1,6 @@
 //! What the page shows: plain data, complete before a byte of HTML is written.
 
-use corun_compare::TimeLine;
+use corun_app::Timeline;
 
 /// The whole report.
 #[derive(Debug, Clone, PartialEq)]
@@ -104,7 +104,7 @@ pub(crate) struct Entry {
     /// The CPU on which each program sat (longest); empty where there is no one placement.
     pub(crate) placement: Vec<u32>,
     /// Who was where when; none for bounds.
-    pub(crate) time_line: Option<TimeLine>,
+    pub(crate) time_line: Option<Timeline>,
 }
 
 impl Report {

@@ -1,6 +1,6 @@
 //! A report made by hand, for the tests of the page.
 
-use corun_compare::{Move, TimeLine};
+use corun_app::{Migration, Timeline};
 
 use super::document::{Entry, Kind, Llc, Machine, Package, Program, Report};
 
@@ -97,7 +97,7 @@ fn entry(name: &str, kind: Kind, mean: f64, placement: &[u32]) -> Entry {
         above_optimal_percent: Some((mean / 1.121 - 1.0) * 100.0),
         slowdowns,
         placement: placement.to_vec(),
-        time_line: (!bound).then(|| TimeLine {
+        time_line: (!bound).then(|| Timeline {
             seconds: 512.0,
             lanes: placement.iter().map(|&cpu| vec![(0.0, cpu as usize / 4)]).collect(),
             moves: Vec::new(),
@@ -105,14 +105,14 @@ fn entry(name: &str, kind: Kind, mean: f64, placement: &[u32]) -> Entry {
     }
 }
 
-fn time_line() -> TimeLine {
+fn time_line() -> Timeline {
     let mut lanes: Vec<Vec<(f64, usize)>> = (0..8).map(|place| vec![(0.0, place / 4)]).collect();
     let mut moves = Vec::new();
     for (at_s, first, second) in [(1.2, 1, 5), (90.0, 2, 6), (260.0, 5, 2)] {
         for (program, other) in [(first, second), (second, first)] {
             let llc = 1 - lanes[program][lanes[program].len() - 1].1;
             lanes[program].push((at_s, llc));
-            moves.push(Move {
+            moves.push(Migration {
                 at_s,
                 program,
                 from_cpu: program as u32,
@@ -126,5 +126,5 @@ fn time_line() -> TimeLine {
             });
         }
     }
-    TimeLine { seconds: 512.0, lanes, moves }
+    Timeline { seconds: 512.0, lanes, moves }
 }

@@ -1,6 +1,6 @@
 //! Who was on which LLC when, and why each move was made.
 
-use corun_compare::TimeLine;
+use corun_app::Timeline;
 use maud::{Markup, html};
 
 use crate::output::counted;
@@ -27,7 +27,7 @@ pub(super) fn section(report: &Report) -> Markup {
         .flat_map(|package| &package.llcs)
         .map(|llc| llc.label.clone())
         .collect();
-    let entries: Vec<(&Entry, &TimeLine)> = report
+    let entries: Vec<(&Entry, &Timeline)> = report
         .results
         .iter()
         .filter_map(|entry| entry.time_line.as_ref().map(|line| (entry, line)))
@@ -55,7 +55,7 @@ pub(super) fn section(report: &Report) -> Markup {
     page::section("moves", "Migrations", about, &body)
 }
 
-fn policy(report: &Report, entry: &Entry, line: &TimeLine, labels: &[String]) -> Markup {
+fn policy(report: &Report, entry: &Entry, line: &Timeline, labels: &[String]) -> Markup {
     let count = counted(line.moves.len(), "migration");
     let decimals = if line.seconds < 10.0 { 2 } else { 0 };
     html! {
@@ -75,7 +75,7 @@ fn policy(report: &Report, entry: &Entry, line: &TimeLine, labels: &[String]) ->
     }
 }
 
-fn drawn(line: &TimeLine, lane: &[(f64, usize)], name: &str, labels: &[String]) -> Markup {
+fn drawn(line: &Timeline, lane: &[(f64, usize)], name: &str, labels: &[String]) -> Markup {
     let label = |llc: usize| labels.get(llc).map_or("?", String::as_str);
     let stretches = stretches(lane, line.seconds);
     let spoken = match stretches.as_slice() {
@@ -114,7 +114,7 @@ fn stretches(lane: &[(f64, usize)], seconds: f64) -> Vec<(u32, u32, usize)> {
     stretches
 }
 
-fn reasons(report: &Report, line: &TimeLine) -> Markup {
+fn reasons(report: &Report, line: &Timeline) -> Markup {
     let left_out = line.moves.len().saturating_sub(LISTED);
     html! {
         details {

@@ -174,7 +174,7 @@ pub(crate) struct SamplingArgs {
 /// `corun study rerecording`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Compared as `corun study sampling` does.
+ComparisonOutcome as `corun study sampling` does.
 
 Example:
   corun study rerecording --first monday/ --second tuesday/")]

@@ -19,10 +19,10 @@ use self::throughput::Throughput;
 use self::whose::{Ours, Whose};
 use super::daemon::Config;
 use super::programs::Program;
-use crate::cancel::Cancel;
 use crate::cli::{AbArgs, CountersName, DocumentFormat};
 use crate::failure::{Failure, Outcome};
 use crate::output::{json, print};
+use corun_app::Cancel;
 
 pub(super) fn run(arguments: &AbArgs) -> Outcome<String> {
     let metrics = metrics(arguments)?;

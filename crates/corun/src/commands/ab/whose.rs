@@ -7,13 +7,13 @@ use std::thread;
 
 use corun_live::{Host, Target};
 
-use crate::cancel::Cancel;
 use crate::cli::HostArgs;
 use crate::commands::daemon::{Config, host, onlooker};
 use crate::commands::hosting::{Ground, Look};
 use crate::commands::programs::{Program, Started, TICK};
 use crate::commands::watching::NO_POLICY;
 use crate::failure::{Failure, Outcome};
+use corun_app::Cancel;
 
 /// The programs of an experiment and their policy.
 pub(super) enum Whose {

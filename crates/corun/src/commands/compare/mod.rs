@@ -5,7 +5,10 @@ mod view;
 
 use std::path::Path;
 
-use corun_compare::{Asked, Chosen, Hooks, RowKind, Setup, TimeLine, time_line, trace_document};
+use corun_app::{
+    ComparisonRequest, ComparisonSetup, Hooks, PolicySpec, RowKind, Timeline, timeline,
+    trace_document,
+};
 use corun_machine::Machine;
 use corun_model::ModelOptions;
 use corun_profile::{Fault, Library, Mix, MixSource};
@@ -13,13 +16,13 @@ use corun_sim::RunResult;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use self::view::View;
-use crate::cancel::Cancel;
 use crate::cli::{CompareArgs, TableFormat, model_options};
 use crate::failure::{Failure, Outcome};
 use crate::output::{check_target, json, write_file};
 use crate::report;
+use corun_app::Cancel;
 
-pub(super) use corun_compare::{Compared, Comparison};
+pub(super) use corun_app::{Comparison, ComparisonOutcome};
 
 /// How long a study looks for an optimum, in seconds.
 const OPTIMUM_LIMIT_S: f64 = 60.0;
@@ -88,17 +91,17 @@ pub(super) struct Ask<'a> {
 pub(super) fn comparison(ask: Ask<'_>, cancel: &Cancel) -> Outcome<Comparison> {
     let Ask { library, machine, options, mix, policies, seeds } = ask;
     let policies =
-        policies.iter().map(|name| Chosen::named(name)).collect::<corun_compare::Result<_>>()?;
-    let setup = Setup::of(library, machine, options, &mix, None, seeds, policies)?;
+        policies.iter().map(|name| PolicySpec::parse(name)).collect::<corun_app::Result<_>>()?;
+    let setup = ComparisonSetup::of(library, machine, options, &mix, None, seeds, policies)?;
     Ok(compare(&setup, OPTIMUM_LIMIT_S, cancel)?.comparison)
 }
 
-fn setup(arguments: &CompareArgs) -> Outcome<Setup> {
-    let policies = Chosen::all_named(&arguments.policy)?;
+fn setup(arguments: &CompareArgs) -> Outcome<ComparisonSetup> {
+    let policies = PolicySpec::parse_all(&arguments.policy)?;
     let library = arguments.profiles.as_deref().map(Library::load).transpose()?;
     let mix = given_mix(arguments)?;
-    let machine = arguments.machine.as_deref().map(corun_compare::machine).transpose()?;
-    Ok(Setup::new(Asked {
+    let machine = arguments.machine.as_deref().map(corun_app::find_machine).transpose()?;
+    ComparisonSetup::new(ComparisonRequest {
         library,
         machine,
         mix,
@@ -106,7 +109,7 @@ fn setup(arguments: &CompareArgs) -> Outcome<Setup> {
         seeds: arguments.seeds,
         instructions: arguments.instructions,
         options: model_options(&arguments.model),
-    })?)
+    })
 }
 
 /// The mix of the file or of `--apps`, if either is given.
@@ -124,7 +127,11 @@ fn given_mix(arguments: &CompareArgs) -> Outcome<Option<(Mix, Option<MixSource>)
     Ok(Some((mix, None)))
 }
 
-fn compare(setup: &Setup, time_limit_s: f64, cancel: &Cancel) -> Outcome<Compared> {
+fn compare(
+    setup: &ComparisonSetup,
+    time_limit_s: f64,
+    cancel: &Cancel,
+) -> Outcome<ComparisonOutcome> {
     let bar = progress(setup.policies.len() as u64 * u64::from(setup.seeds));
     let compared = setup.compare(
         time_limit_s,
@@ -139,7 +146,7 @@ fn compare(setup: &Setup, time_limit_s: f64, cancel: &Cancel) -> Outcome<Compare
         },
     );
     bar.finish_and_clear();
-    Ok(compared?)
+    compared
 }
 
 /// A bar on the terminal; nothing where stderr is no terminal.
@@ -152,11 +159,11 @@ fn progress(steps: u64) -> ProgressBar {
 }
 
 /// By row of the comparison; bounds have none.
-fn time_lines(machine: &Machine, compared: &Compared) -> Vec<Option<TimeLine>> {
+fn time_lines(machine: &Machine, compared: &ComparisonOutcome) -> Vec<Option<Timeline>> {
     let mut firsts = compared.runs.iter().map(|of_policy| of_policy.first());
     let rows = compared.comparison.policies.iter();
     rows.map(|row| match row.kind {
-        RowKind::Policy => Some(time_line(machine, firsts.next()??)),
+        RowKind::Policy => Some(timeline(machine, firsts.next()??)),
         _ => None,
     })
     .collect()

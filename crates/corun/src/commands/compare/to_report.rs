@@ -1,6 +1,6 @@
 //! From a comparison to what the HTML page shows.
 
-use corun_compare::{Comparison, Row, RowKind, TimeLine};
+use corun_app::{Comparison, ComparisonRow, RowKind, Timeline};
 use corun_machine::Machine;
 use corun_model::LoadedProgram;
 use corun_profile::Profile;
@@ -15,7 +15,7 @@ pub(super) fn report(
     machine: &Machine,
     apps: &[AppSpec],
     profiles: &[Profile],
-    time_lines: Vec<Option<TimeLine>>,
+    time_lines: Vec<Option<Timeline>>,
     command: String,
 ) -> Report {
     let rows = comparison.policies.iter().zip(time_lines);
@@ -44,7 +44,7 @@ fn program(app: &AppSpec, profile: &Profile) -> Program {
     }
 }
 
-fn entry(row: &Row, time_line: Option<TimeLine>) -> Entry {
+fn entry(row: &ComparisonRow, time_line: Option<Timeline>) -> Entry {
     Entry {
         name: row.policy.clone(),
         kind: match row.kind {
@@ -130,7 +130,7 @@ fn facts(comparison: &Comparison, machine: &Machine) -> Vec<(String, String)> {
             },
         );
     }
-    for (first, others) in comparison.alike() {
+    for (first, others) in comparison.identical_policies() {
         fact("Alike", format!("{first} and {} did the same here", others.join(", ")));
     }
     if let Some(why) = &data.no_optimum {

@@ -2,7 +2,7 @@
 
 use std::ops::Deref;
 
-use corun_compare::{Comparison, LongRow, RowKind};
+use corun_app::{Comparison, LongRow, RowKind};
 
 use crate::failure::Outcome;
 use crate::output::{Align, counted, csv_rows, table};
@@ -46,7 +46,7 @@ impl View<'_> {
             ("migrations", Align::Right),
         ];
         let rows: Vec<Vec<String>> = self
-            .told()
+            .distinct_rows()
             .map(|row| {
                 vec![
                     row.policy.clone(),
@@ -79,7 +79,7 @@ impl View<'_> {
     }
 
     fn notes(&self) -> Vec<String> {
-        let alike = self.alike().into_iter();
+        let alike = self.identical_policies().into_iter();
         let mut notes: Vec<String> = alike
             .map(|(first, others)| format!("the same as {first} here: {}", others.join(", ")))
             .collect();

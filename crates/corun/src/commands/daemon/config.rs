@@ -124,7 +124,7 @@ impl Config {
         })?;
         config.check().map_err(|why| Failure::input(format!("{file}: {why}")))?;
         let options = BuildOptions { seed: config.seed, parameters: config.parameters.clone() };
-        corun_compare::build_with(&config.policy, &options)?;
+        corun_app::build_policies_with(&config.policy, &options)?;
         Ok(config)
     }
 

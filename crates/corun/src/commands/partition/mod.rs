@@ -3,12 +3,12 @@
 mod to_report;
 mod view;
 
-use corun_compare::{Ground, PartitionAsked, library, machine};
+use corun_app::{PartitionRequest, PartitionScenario, find_machine, open_library};
 
-use crate::cancel::Cancel;
 use crate::cli::{PartitionArgs, model_options};
 use crate::failure::Outcome;
 use crate::output::{check_target, write_file};
+use corun_app::Cancel;
 
 pub(super) fn run(arguments: &PartitionArgs) -> Outcome<String> {
     if let Some(path) = &arguments.report {
@@ -16,9 +16,9 @@ pub(super) fn run(arguments: &PartitionArgs) -> Outcome<String> {
     }
     let asked = asked(arguments);
     asked.check()?;
-    let ground = Ground::new(
-        machine(&arguments.machine)?,
-        || library(arguments.profiles.as_deref()),
+    let ground = PartitionScenario::new(
+        find_machine(&arguments.machine)?,
+        || open_library(arguments.profiles.as_deref()),
         &arguments.apps,
         model_options(&arguments.model),
         arguments.ways,
@@ -34,8 +34,8 @@ pub(super) fn run(arguments: &PartitionArgs) -> Outcome<String> {
     Ok(text)
 }
 
-fn asked(arguments: &PartitionArgs) -> PartitionAsked {
-    PartitionAsked {
+fn asked(arguments: &PartitionArgs) -> PartitionRequest {
+    PartitionRequest {
         masks: arguments.masks.clone(),
         policy: arguments.policy.clone(),
         allow_overlap: arguments.allow_overlap,

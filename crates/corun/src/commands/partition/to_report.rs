@@ -1,11 +1,11 @@
 //! The document as a page.
 
-use corun_compare::{Ground, PartitionDocument, PartitionEntry as Decided};
+use corun_app::{PartitionDocument, PartitionEntry as Decided, PartitionScenario};
 
 use crate::commands::command_line;
 use crate::report::{PartitionEntry, PartitionProgram, PartitionReport};
 
-pub(super) fn report(document: &PartitionDocument, ground: &Ground) -> PartitionReport {
+pub(super) fn report(document: &PartitionDocument, ground: &PartitionScenario) -> PartitionReport {
     let programs = document.apps.iter().zip(&document.class).zip(&ground.curves);
     let program = |((name, class), curve): ((&String, &&'static str), &std::sync::Arc<_>)| {
         let curve: &corun_policy::WaysCurve = curve;

@@ -2,7 +2,7 @@
 
 use std::ops::Deref;
 
-use corun_compare::{PartitionDocument, PartitionEntry, PartitionFigures};
+use corun_app::{PartitionDocument, PartitionEntry, PartitionFigures};
 
 use crate::cli::TableFormat;
 use crate::failure::Outcome;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::anyhow;
-use corun_compare::{DEFAULT_MACHINE, machine};
+use corun_app::{DEFAULT_MACHINE, find_machine};
 use corun_model::{Model, ModelOptions};
 use corun_policy::{CacheClass, ClassLimits, classify, ways_curve};
 use corun_profile::Profile;
@@ -46,7 +46,7 @@ pub(super) struct Classifier {
 impl Classifier {
     /// On the machine of that name; none: the one that `corun compare` takes.
     pub(super) fn on(name: Option<&str>) -> Outcome<Self> {
-        let machine = machine(name.unwrap_or(DEFAULT_MACHINE))?;
+        let machine = find_machine(name.unwrap_or(DEFAULT_MACHINE))?;
         Ok(Self { model: Model::new(Arc::new(machine), ModelOptions::default())? })
     }
 

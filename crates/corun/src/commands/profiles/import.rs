@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use corun_compare::machine;
+use corun_app::find_machine;
 use corun_model::{Model, ModelOptions};
 use corun_profile::{Library, MeasuredOn, Profile};
 
-use crate::cancel::Cancel;
 use crate::cli::ImportArgs;
 use crate::failure::{Failure, Outcome};
+use corun_app::Cancel;
 
 /// Checks everything first, so that bad input leaves no file behind.
 pub(super) fn run(arguments: &ImportArgs) -> Outcome<String> {
@@ -58,6 +58,6 @@ fn check_folder(folder: &Path) -> Outcome {
 /// The machine that the table is from: where none is said, that of the public table.
 fn measured_on(arguments: &ImportArgs) -> Outcome<MeasuredOn> {
     let Some(name) = &arguments.machine else { return Ok(MeasuredOn::xeon_gold_6138()) };
-    let model = Model::new(Arc::new(machine(name)?), ModelOptions::default())?;
+    let model = Model::new(Arc::new(find_machine(name)?), ModelOptions::default())?;
     Ok(model.measured_on(0))
 }

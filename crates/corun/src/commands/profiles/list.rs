@@ -1,6 +1,6 @@
 //! `corun profiles list`.
 
-use corun_compare::library;
+use corun_app::open_library;
 use corun_profile::{Profile, ProfileData};
 use serde::Serialize;
 
@@ -37,7 +37,7 @@ struct Point {
 }
 
 pub(super) fn run(arguments: &ListArgs) -> Outcome<String> {
-    let library = library(arguments.profiles.as_deref())?;
+    let library = open_library(arguments.profiles.as_deref())?;
     let classifier = Classifier::on(arguments.machine.as_deref())?;
     let mut profiles: Vec<Line> =
         library.iter().map(|profile| line(profile, &classifier)).collect::<Outcome<_>>()?;

@@ -10,10 +10,10 @@ use corun_live::{Host, Restored};
 use self::summary::{Summary, Told};
 use super::hosting::{Ground, Teller, undone_in_words};
 use super::programs::{Program, Started, TICK};
-use crate::cancel::Cancel;
 use crate::cli::{CountersName, RunArgs};
 use crate::failure::{Failure, Outcome};
 use crate::output::{check_target, json, write_file};
+use corun_app::Cancel;
 
 pub(crate) fn run(arguments: &RunArgs) -> Outcome<String> {
     if let Some(path) = &arguments.output {

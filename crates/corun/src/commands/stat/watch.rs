@@ -15,8 +15,8 @@ use corun_machine::CpuSet;
 
 use super::rows::{Row, Rows, Whose};
 use super::{StatArgs, note};
-use crate::cancel::Cancel;
 use crate::failure::{Failure, Outcome};
+use corun_app::Cancel;
 
 /// New threads are looked for so often between two samples, but not more than every 10 ms, and at
 /// least every 100 ms.

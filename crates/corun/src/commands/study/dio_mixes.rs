@@ -7,7 +7,7 @@
 mod improvement;
 
 use anyhow::anyhow;
-use corun_compare::data_of;
+use corun_app::profile_sources;
 use corun_machine::preset;
 use corun_model::{BandwidthModel, ModelOptions, SpaceLaw};
 use corun_profile::{Mix, Profile, TABLE_INSTRUCTIONS};
@@ -40,7 +40,7 @@ const MACHINES: [(&str, usize); 3] =
 /// The paper's four cores: one LLC of each package.
 const PAPER_MACHINE: &str = MACHINES[0].0;
 
-/// Compared with the optimum, beside the worst and the expectation.
+/// ComparisonOutcome with the optimum, beside the worst and the expectation.
 const POLICIES: [&str; 3] = ["di", "dio", "linux-default"];
 
 /// The paper's distance of DI and DIO to the optimum, at most (section 5.2, on its 4-core machine).
@@ -92,7 +92,7 @@ fn page(ground: &Ground) -> Outcome<StudyReport> {
         about: format!(
             "Blagodurov, Zhuravlev, Fedorova, ACM TOCS 28(4), 2010, Table III and Fig. 9. Profiles: {}; {} \
              seeds. Mean slowdown above the optimum's, in %.",
-            data_of(&programs),
+            profile_sources(&programs),
             ground.seeds
         ),
         findings: machines.iter().flat_map(OnMachine::findings).chain(findings).collect(),

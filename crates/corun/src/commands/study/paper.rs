@@ -4,14 +4,14 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use anyhow::Context as _;
-use corun_compare::library;
+use corun_app::open_library;
 use corun_profile::Library;
 
-use crate::cancel::Cancel;
 use crate::cli::{AllStudiesArgs, PaperStudyArgs, TableFormat};
 use crate::failure::{Failure, Outcome};
 use crate::output::{check_target, json, write_file};
 use crate::report::{StudyReport, index_of_studies};
+use corun_app::Cancel;
 
 /// An experiment of a paper.
 pub(super) struct PaperStudy {
@@ -46,7 +46,7 @@ pub(super) struct Ground {
 
 impl Ground {
     pub(super) fn new(profiles: Option<&Path>, seeds: u32, cancel: Cancel) -> Outcome<Self> {
-        let spec = profiles.map(|path| library(Some(path))).transpose()?;
+        let spec = profiles.map(|path| open_library(Some(path))).transpose()?;
         Ok(Self { spec, shipped: OnceLock::new(), seeds, cancel })
     }
 
@@ -55,7 +55,7 @@ impl Ground {
         if let Some(library) = self.shipped.get() {
             return Ok(library);
         }
-        let shipped = library(None)?;
+        let shipped = open_library(None)?;
         Ok(self.shipped.get_or_init(|| shipped))
     }
 

@@ -1,6 +1,6 @@
 //! How far recordings are from others of the same programs: sampled from exact ones, or made again.
 //!
-//! Compared is the miss ratio: misses per data access (load or store) of the whole execution, the
+//! ComparisonOutcome is the miss ratio: misses per data access (load or store) of the whole execution, the
 //! misses of instruction fetches included. Per access of any kind it would be smaller, and so
 //! would every difference: this is the stricter of the two.
 
@@ -37,14 +37,14 @@ struct Study {
     sizes: u32,
     smallest_bytes: u64,
     largest_bytes: u64,
-    programs: Vec<Compared>,
+    programs: Vec<ComparisonOutcome>,
     /// Programs of one folder alone.
     unpaired: Vec<String>,
 }
 
 /// A program's two curves.
 #[derive(Debug, Serialize)]
-struct Compared {
+struct ComparisonOutcome {
     name: String,
     first_sampling_rate: f64,
     second_sampling_rate: f64,
@@ -155,7 +155,7 @@ fn compare(
     name: &str,
     recordings: (&Recording, &Recording),
     curves: &(Vec<Point>, Vec<Point>),
-) -> Compared {
+) -> ComparisonOutcome {
     let (mut sum, mut greatest, mut extrapolated) = (0.0, (-1.0, 0.0), false);
     for (one, other) in curves.0.iter().zip(&curves.1) {
         let difference = (one.rate - other.rate).abs();
@@ -166,7 +166,7 @@ fn compare(
         }
     }
     let mean = sum / curves.0.len() as f64;
-    Compared {
+    ComparisonOutcome {
         name: name.to_owned(),
         first_sampling_rate: recordings.0.origin.sampling_rate,
         second_sampling_rate: recordings.1.origin.sampling_rate,
@@ -191,7 +191,7 @@ impl Study {
             ("at", Align::Right),
             ("", Align::Left),
         ];
-        let mut rows: Vec<Vec<String>> = self.programs.iter().map(Compared::row).collect();
+        let mut rows: Vec<Vec<String>> = self.programs.iter().map(ComparisonOutcome::row).collect();
         let count = self.programs.len();
         let mean = self.programs.iter().map(|one| one.mean_difference).sum::<f64>() / count as f64;
         let greatest = self.programs.iter().map(|one| one.greatest_difference).fold(0.0, f64::max);
@@ -229,7 +229,7 @@ impl Study {
             "reached",
             "extrapolated",
         ];
-        let row = |one: &Compared| {
+        let row = |one: &ComparisonOutcome| {
             vec![
                 one.name.clone(),
                 one.first_sampling_rate.to_string(),
@@ -245,7 +245,7 @@ impl Study {
     }
 }
 
-impl Compared {
+impl ComparisonOutcome {
     fn row(&self) -> Vec<String> {
         let mark = if self.extrapolated { "*" } else { "" };
         vec![

@@ -23,9 +23,9 @@ use self::draw::{Theme, draw};
 use self::frame::{Collector, Frame};
 use self::state::{Flow, State};
 use super::watching::{Asked, Watch};
-use crate::cancel::Cancel;
 use crate::cli::TopArgs;
 use crate::failure::{Failure, Outcome};
+use corun_app::Cancel;
 
 /// Longest wait for a key before signals are looked for.
 const TICK: Duration = Duration::from_millis(100);

@@ -11,7 +11,7 @@ mod svg;
 
 use std::path::Path;
 
-use corun_compare::{core, library};
+use corun_app::{find_core, open_library};
 use corun_profile::{Profile, ProfileDocument};
 use serde::Serialize;
 
@@ -49,7 +49,7 @@ pub(super) fn run(arguments: &ShowArgs) -> Outcome<String> {
         svg::check(path, profiles.len())?;
     }
     let classifier = Classifier::on(arguments.machine.as_deref())?;
-    let named = arguments.core.as_deref().map(core).transpose()?;
+    let named = arguments.core.as_deref().map(find_core).transpose()?;
     let core = named.map(CoreModel::of).transpose()?;
     let mut shown = Vec::with_capacity(profiles.len());
     for profile in &profiles {
@@ -82,7 +82,7 @@ fn find(arguments: &ShowArgs, program: &str) -> Outcome<Profile> {
     if is_file || (arguments.profiles.is_none() && path.is_file()) {
         return Ok(Profile::load(path)?);
     }
-    Ok(library(arguments.profiles.as_deref())?.get(program)?.clone())
+    Ok(open_library(arguments.profiles.as_deref())?.get(program)?.clone())
 }
 
 /// Sections as lines, with an empty line between them; a section without lines is left out.

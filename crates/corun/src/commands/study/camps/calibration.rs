@@ -304,7 +304,7 @@ mod tests {
 
     #[test]
     fn machine_files_have_what_the_calibration_finds() {
-        let library = corun_compare::library(None).unwrap();
+        let library = corun_app::open_library(None).unwrap();
         for name in MACHINES {
             let bench = Bench::new(name).unwrap();
             let found = calibrate(&bench, &library).unwrap();

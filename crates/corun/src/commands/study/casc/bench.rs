@@ -14,8 +14,8 @@ use corun_profile::{Method, Profile};
 use corun_sim::{AppSpec, Experiment, Hooks, RunResult};
 
 use super::{COPIES, MACHINE, SETTLE_S, WINDOW_S};
-use crate::cancel::Cancel;
 use crate::failure::Outcome;
+use corun_app::Cancel;
 
 /// Instructions of a run: more than any window sees, so that nobody starts again in it.
 const ENDLESS: u64 = 1_000_000_000_000_000;

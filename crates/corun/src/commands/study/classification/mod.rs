@@ -9,7 +9,7 @@ mod representatives;
 use std::sync::Arc;
 
 use anyhow::anyhow;
-use corun_compare::data_of;
+use corun_app::profile_sources;
 use corun_machine::preset;
 use corun_model::schemes::{AnimalClass, AnimalClasses, Scheme, StackDistances};
 use corun_model::{BandwidthModel, LoadedProgram, Member, Model, ModelOptions, Running, Scratch};
@@ -106,7 +106,7 @@ impl Set {
         let of_set: Vec<Profile> = chosen.iter().map(|&one| candidates[one].clone()).collect();
         let animals = AnimalClasses::shipped().map_err(|error| anyhow!(error))?;
         let mut set = Self {
-            about: data_of(&of_set),
+            about: profile_sources(&of_set),
             names: programs.iter().map(|program| program.name.clone()).collect(),
             classes: profiles.iter().map(|one| animals.of(one)).collect(),
             degradation: degradations(&model, &programs),

@@ -9,7 +9,7 @@ mod nodes;
 use std::sync::Arc;
 
 use anyhow::anyhow;
-use corun_compare::machine;
+use corun_app::find_machine;
 use corun_machine::{Machine, preset};
 use corun_model::{LoadedProgram, Member, Model, ModelOptions, Running, Scratch};
 use corun_profile::{Library, Profile};
@@ -73,7 +73,7 @@ pub(super) fn run(arguments: &FactorsArgs) -> Outcome<String> {
     let Some(name) = &arguments.machine else {
         return super::paper::run(&STUDY, &arguments.study);
     };
-    let chosen = machine(name)?;
+    let chosen = find_machine(name)?;
     super::paper::run_with(STUDY.seeds, &arguments.study, |ground| {
         of_machines(ground, vec![chosen.clone()])
     })

@@ -1,14 +1,14 @@
-use corun_compare::library;
+use corun_app::open_library;
 use corun_model::ModelOptions;
 use corun_policy::CacheClass;
 use corun_sim::AppSpec;
 
 use super::*;
-use crate::cancel::Cancel;
 use crate::commands::study::runs::{Asked, run};
+use corun_app::Cancel;
 
 fn shipped() -> Ground {
-    Ground::new(&library(None).unwrap(), WAYS, ModelOptions::default()).unwrap()
+    Ground::new(&open_library(None).unwrap(), WAYS, ModelOptions::default()).unwrap()
 }
 
 #[test]

@@ -8,7 +8,7 @@ mod streams;
 mod timeline;
 mod watch;
 
-use corun_compare::library;
+use corun_app::open_library;
 use corun_profile::Library;
 
 use self::bench::{Bench, DEFAULT, MLB, VBSC, VBSC_200, VBSC_800};
@@ -27,7 +27,7 @@ const I7: &str = "i7-2600";
 fn page(ground: &Ground) -> Outcome<StudyReport> {
     let (xeon, i7) = (Bench::new(XEON)?, Bench::new(I7)?);
     let spec = ground.spec()?;
-    let shipped = library(None)?;
+    let shipped = open_library(None)?;
     let (mut figures, mut findings) = (vec![streams::fig_2(&xeon)?], Vec::new());
     let mut add = |(figure, finding): (StudyFigure, Finding)| {
         figures.push(figure);

@@ -9,7 +9,7 @@ mod runs;
 mod summary;
 mod workloads;
 
-use corun_compare::data_of;
+use corun_app::profile_sources;
 
 use super::paper::{Ground, PaperStudy, StandsOn};
 use crate::failure::Outcome;
@@ -43,7 +43,7 @@ fn page(ground: &Ground) -> Outcome<StudyReport> {
         title: "N-MASS: near the memory, or apart in the caches".to_owned(),
         about: format!(
             "Majo and Gross, ISMM 2011, on {MACHINE}, its machine. Profiles: {}. The default is the mean over all schedules with as many programs on each processor.",
-            data_of(&runs.profiles)
+            profile_sources(&runs.profiles)
         ),
         findings,
         figures,

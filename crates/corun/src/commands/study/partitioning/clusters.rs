@@ -7,9 +7,9 @@ use corun_policy::CacheClass;
 use serde::Serialize;
 
 use super::ground::Ground;
-use crate::cancel::Cancel;
 use crate::failure::{Failure, Outcome};
 use crate::output::round;
+use corun_app::Cancel;
 
 /// Programs of a mix, from one a core of a small machine to one a way.
 const PROGRAMS: std::ops::RangeInclusive<usize> = 4..=11;
@@ -18,7 +18,7 @@ const LOOKED_INTO: usize = 10;
 
 /// Mixes of one size.
 #[derive(Debug, Serialize)]
-pub(super) struct Compared {
+pub(super) struct ComparisonOutcome {
     pub(super) programs: usize,
     /// Mean over the mixes.
     pub(super) unfairness_clustering: f64,
@@ -43,7 +43,7 @@ pub(super) struct OfSize {
 
 #[derive(Debug, Serialize)]
 pub(super) struct Clustered {
-    pub(super) compared: Vec<Compared>,
+    pub(super) compared: Vec<ComparisonOutcome>,
     pub(super) looked_into: usize,
     pub(super) sizes: Vec<OfSize>,
     /// Share of the streaming programs in clusters of 1 way and of at most 2, of the sensitive ones
@@ -66,7 +66,7 @@ pub(super) fn clustered(
     for programs in PROGRAMS.filter(|&programs| programs as u32 <= ground.ways) {
         let mixes = ground.mixes(programs, mixes, seed);
         let count = mixes.len() as f64;
-        let mut row = Compared {
+        let mut row = ComparisonOutcome {
             programs,
             unfairness_clustering: 0.0,
             unfairness_partitioning: 0.0,
@@ -142,7 +142,7 @@ impl OfSize {
 }
 
 impl Clustered {
-    fn new(compared: Vec<Compared>, mut sizes: Vec<OfSize>) -> Self {
+    fn new(compared: Vec<ComparisonOutcome>, mut sizes: Vec<OfSize>) -> Self {
         let share = |class: fn(&OfSize) -> f64, within: std::ops::RangeInclusive<u32>| {
             let sum = |sizes: &mut dyn Iterator<Item = &OfSize>| sizes.map(class).sum::<f64>();
             let inside = sum(&mut sizes.iter().filter(|size| within.contains(&size.ways)));

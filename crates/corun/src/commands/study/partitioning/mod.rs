@@ -9,7 +9,7 @@ pub(super) mod ground;
 mod search;
 mod space;
 
-use corun_compare::{data_of, library};
+use corun_app::{open_library, profile_sources};
 use corun_model::{BandwidthModel, ModelOptions};
 use corun_optimal::partition::PartitionObjective;
 use serde::Serialize;
@@ -18,10 +18,10 @@ use self::bandwidth::Pressed;
 use self::clusters::Clustered;
 use self::ground::Ground;
 use self::search::Searched;
-use crate::cancel::Cancel;
 use crate::cli::{PartitioningStudyArgs, TableFormat, model_options};
 use crate::failure::Outcome;
 use crate::output::{check_target, json, write_file};
+use corun_app::Cancel;
 
 /// What the thesis optimises.
 const OBJECTIVES: [(&str, PartitionObjective); 2] =
@@ -60,7 +60,7 @@ pub(super) fn run(arguments: &PartitioningStudyArgs) -> Outcome<String> {
         check_target(path)?;
     }
     let cancel = Cancel::on_signal()?;
-    let library = library(Some(&arguments.profiles))?;
+    let library = open_library(Some(&arguments.profiles))?;
     let asked = model_options(&arguments.model);
     let bandwidth = arguments.model.bandwidth_model.unwrap_or(BandwidthModel::Stalls);
     let options = ModelOptions { bandwidth, ..asked };
@@ -76,7 +76,7 @@ pub(super) fn run(arguments: &PartitioningStudyArgs) -> Outcome<String> {
         study: "partitioning",
         source: "García García, doctoral thesis, UCM 2021, chapter 5 and section 6.2",
         machine: ground::MACHINE,
-        profiles: data_of(&library.iter().cloned().collect::<Vec<_>>()),
+        profiles: profile_sources(&library.iter().cloned().collect::<Vec<_>>()),
         bandwidth_model: options.bandwidth.to_string(),
         space: options.space.to_string(),
         mixes: arguments.mixes,

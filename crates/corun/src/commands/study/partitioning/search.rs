@@ -9,9 +9,9 @@ use serde::Serialize;
 use super::OBJECTIVES;
 use super::ground::Ground;
 use super::space::tree_nodes;
-use crate::cancel::Cancel;
 use crate::failure::{Failure, Outcome};
 use crate::output::round;
+use corun_app::Cancel;
 
 /// Those of Fig. 5.4.
 pub(super) const POLICIES: [&str; 3] = ["equal-part", "ucp", "ucp-slowdown"];

@@ -5,8 +5,8 @@ mod measure;
 mod model;
 mod plot;
 
+use corun_app::open_library;
 use corun_cache::Figures;
-use corun_compare::library;
 use corun_model::SpaceLaw;
 use corun_profile::{Phase, Profile, ProfileData};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -63,7 +63,7 @@ pub(super) fn run(arguments: &PredictionArgs) -> Outcome<String> {
         check_target(file)?;
     }
     let programs = traces(&arguments.traces)?;
-    let library = library(Some(&arguments.profiles))?;
+    let library = open_library(Some(&arguments.profiles))?;
     let profiles: Vec<Profile> = programs
         .iter()
         .map(|program| repeated(library.get(&program.name)?))

@@ -1,44 +1,48 @@
 //! Who comes out best on that machine, and by how much?
 //!
 //! A [`Comparison`] sets policies side by side with the best and the worst placement; a
-//! [`Placement`] is one decision about where programs run, a partition ([`PartitionDocument`]) one
+//! [`PlacementDocument`] is one decision about where programs run, a partition ([`PartitionDocument`]) one
 //! about who has which ways of an LLC. The command and the Python package ask here, so that both
 //! give the same figures and the same errors.
 
 mod batch;
+mod cancel;
 mod comparison;
 mod data;
 mod error;
 mod joint;
 mod lookup;
-mod near_names;
 mod partition;
 mod placement;
-mod policies;
+mod policy_spec;
 mod run;
 mod scenario;
+mod similar_names;
 mod trace;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use batch::{Batch, BatchFigures};
+pub use cancel::Cancel;
 pub use comparison::{
-    Asked, Bounds, Compared, Comparison, ComparisonData, Figures, Hooks, LongRow, Move, Row,
-    RowKind, Setup, TimeLine, figures, time_line,
+    Bounds, Comparison, ComparisonData, ComparisonOutcome, ComparisonRequest, ComparisonRow,
+    ComparisonSetup, Hooks, LongRow, Migration, PolicyFigures, RowKind, Timeline, figures,
+    timeline,
 };
-pub use data::{Data, data_of};
-pub use error::Error;
-pub use lookup::{DEFAULT_MACHINE, core, library, machine};
-pub use near_names::near;
-pub use partition::{Ground, PartitionAsked, PartitionDocument, PartitionEntry, PartitionFigures};
-pub use placement::{Placement, PlacementData, PlacementFigures, Placer, Proof, given};
-pub use policies::{Chosen, build, build_with, together};
+pub use data::{DataSources, profile_sources};
+pub use error::{Error, Result};
+pub use lookup::{DEFAULT_MACHINE, find_core, find_machine, open_library};
+pub use partition::{
+    PartitionDocument, PartitionEntry, PartitionFigures, PartitionRequest, PartitionScenario,
+};
+pub use placement::{
+    PlacementData, PlacementDocument, PlacementFigures, Placer, SearchProof, placement_cpus,
+};
+pub use policy_spec::{PolicySpec, build_policies, build_policies_with, policy_names};
 pub use run::{AppEntry, PlacementEntry, RunDocument, StepEntry, ThreadEntry, run_document};
-pub use scenario::{Scenario, table_of};
+pub use scenario::{Scenario, solo_table};
+pub use similar_names::similar_names;
 pub use trace::trace_document;
-
-/// What everything here returns.
-pub type Result<T = ()> = std::result::Result<T, Error>;
 
 /// A figure to `decimals` places, so that documents carry no digits without meaning.
 pub fn round(value: f64, decimals: i32) -> f64 {
@@ -49,9 +53,9 @@ pub fn round(value: f64, decimals: i32) -> f64 {
 }
 
 /// # Errors
-/// [`Error::Stopped`] once the caller wants to stop.
+/// [`Error::Interrupted`] once the caller wants to stop.
 pub(crate) fn check(stop: &AtomicBool) -> Result {
-    if stop.load(Ordering::Relaxed) { Err(Error::Stopped) } else { Ok(()) }
+    if stop.load(Ordering::Relaxed) { Err(Error::Interrupted) } else { Ok(()) }
 }
 
 #[cfg(test)]

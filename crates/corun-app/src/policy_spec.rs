@@ -14,7 +14,7 @@ use crate::{Error, Result};
 ///
 /// # Errors
 /// Bad input for a name that is no policy's, and for two policies that decide the same.
-pub fn together(name: &str) -> Result<Vec<&str>> {
+pub fn policy_names(name: &str) -> Result<Vec<&str>> {
     let mut kinds: Vec<(PolicyKind, &str)> = Vec::new();
     for part in name.split('+').map(str::trim) {
         let Some(entry) = registry().iter().find(|entry| entry.name == part) else {
@@ -33,7 +33,7 @@ pub fn together(name: &str) -> Result<Vec<&str>> {
         }
         kinds.push((kind, part));
     }
-    // Placement first: who is on a cache comes before its partition.
+    // PlacementDocument first: who is on a cache comes before its partition.
     kinds.sort_by_key(|(kind, _)| *kind == PolicyKind::Partitioning);
     Ok(kinds.into_iter().map(|(_, part)| part).collect())
 }
@@ -41,17 +41,17 @@ pub fn together(name: &str) -> Result<Vec<&str>> {
 /// The policies of a name with a seed.
 ///
 /// # Errors
-/// As [`together`].
-pub fn build(name: &str, seed: u64) -> Result<Vec<Box<dyn Policy>>> {
-    build_with(name, &BuildOptions { seed, ..Default::default() })
+/// As [`policy_names`].
+pub fn build_policies(name: &str, seed: u64) -> Result<Vec<Box<dyn Policy>>> {
+    build_policies_with(name, &BuildOptions { seed, ..Default::default() })
 }
 
 /// The policies of a name, each with those of the parameters that it has.
 ///
 /// # Errors
-/// As [`together`]; bad input for a parameter that none of them has, or a value out of its range.
-pub fn build_with(name: &str, options: &BuildOptions) -> Result<Vec<Box<dyn Policy>>> {
-    let parts = together(name)?;
+/// As [`policy_names`]; bad input for a parameter that none of them has, or a value out of its range.
+pub fn build_policies_with(name: &str, options: &BuildOptions) -> Result<Vec<Box<dyn Policy>>> {
+    let parts = policy_names(name)?;
     let of = |part: &str| {
         let entry = registry().iter().find(|entry| entry.name == part);
         entry.map_or(&[][..], |entry| entry.parameters).iter().map(|one| one.name)
@@ -74,24 +74,24 @@ type BuildWithSeed = dyn Fn(u64) -> Result<Vec<Box<dyn Policy>>> + Send + Sync;
 
 /// Policies that act together in a run, under one name, built anew for each run.
 #[derive(Clone)]
-pub struct Chosen {
+pub struct PolicySpec {
     name: String,
     build: Arc<BuildWithSeed>,
 }
 
-impl Chosen {
+impl PolicySpec {
     /// Those of the registry, as they are typed: `dio`, `dio+lfoc`.
     ///
     /// # Errors
-    /// As [`together`].
-    pub fn named(name: &str) -> Result<Self> {
-        together(name)?;
+    /// As [`policy_names`].
+    pub fn parse(name: &str) -> Result<Self> {
+        policy_names(name)?;
         let own = name.to_owned();
-        Ok(Self { name: own.clone(), build: Arc::new(move |seed| build(&own, seed)) })
+        Ok(Self { name: own.clone(), build: Arc::new(move |seed| build_policies(&own, seed)) })
     }
 
     /// Policies that the registry does not know.
-    pub fn own(
+    pub fn custom(
         name: String,
         build: impl Fn(u64) -> Result<Vec<Box<dyn Policy>>> + Send + Sync + 'static,
     ) -> Self {
@@ -101,15 +101,15 @@ impl Chosen {
     /// Those that were asked for, each once; where none was, all of the registry that place.
     ///
     /// # Errors
-    /// As [`Self::named`].
-    pub fn all_named(asked: &[String]) -> Result<Vec<Self>> {
+    /// As [`Self::parse`].
+    pub fn parse_all(asked: &[String]) -> Result<Vec<Self>> {
         if asked.is_empty() {
             let placing = registry().iter().filter(|entry| entry.kind() == PolicyKind::Placement);
-            return placing.map(|entry| Self::named(entry.name)).collect();
+            return placing.map(|entry| Self::parse(entry.name)).collect();
         }
         let mut chosen: Vec<Self> = Vec::new();
         for name in asked.iter().map(|name| name.trim()) {
-            let one = Self::named(name)?;
+            let one = Self::parse(name)?;
             if !chosen.iter().any(|known| known.name == name) {
                 chosen.push(one);
             }
@@ -135,7 +135,7 @@ impl Chosen {
     ///
     /// # Errors
     /// As [`Self::build`]; a policy that was asked for and is not for the machine.
-    pub fn fit_for(machine: &Machine, chosen: Vec<Self>, asked: bool) -> Result<Vec<Self>> {
+    pub fn suitable_for(machine: &Machine, chosen: Vec<Self>, asked: bool) -> Result<Vec<Self>> {
         let mut fit = Vec::new();
         for one in chosen {
             let built = one.build(0)?;
@@ -153,9 +153,9 @@ impl Chosen {
     }
 }
 
-impl fmt::Debug for Chosen {
+impl fmt::Debug for PolicySpec {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        to.debug_tuple("Chosen").field(&self.name).finish()
+        to.debug_tuple("PolicySpec").field(&self.name).finish()
     }
 }
 
@@ -163,17 +163,17 @@ impl fmt::Debug for Chosen {
 mod tests {
     use super::*;
 
-    fn names(chosen: &[Chosen]) -> Vec<&str> {
-        chosen.iter().map(Chosen::name).collect()
+    fn names(chosen: &[PolicySpec]) -> Vec<&str> {
+        chosen.iter().map(PolicySpec::name).collect()
     }
 
     #[test]
     fn policies_keep_their_order_and_stand_once() {
         let asked = ["random", "linux-default", " random"].map(str::to_owned);
-        assert_eq!(names(&Chosen::all_named(&asked).unwrap()), ["random", "linux-default"]);
-        let refused = Chosen::all_named(&["dioo".to_owned()]).unwrap_err().to_string();
+        assert_eq!(names(&PolicySpec::parse_all(&asked).unwrap()), ["random", "linux-default"]);
+        let refused = PolicySpec::parse_all(&["dioo".to_owned()]).unwrap_err().to_string();
         assert!(refused.contains("unknown policy"), "{refused}");
-        let all = Chosen::all_named(&[]).unwrap();
+        let all = PolicySpec::parse_all(&[]).unwrap();
         let all = names(&all);
         assert!(["linux-default", "random", "di", "dio"].iter().all(|name| all.contains(name)));
     }
@@ -182,8 +182,8 @@ mod tests {
     fn a_policy_that_is_not_for_the_machine_is_left_out_unless_asked_for() {
         let machine = |name| corun_machine::preset(name).unwrap();
         let has = |name, asked: &[String]| {
-            let chosen = Chosen::all_named(asked).unwrap();
-            let fit = Chosen::fit_for(&machine(name), chosen, !asked.is_empty())?;
+            let chosen = PolicySpec::parse_all(asked).unwrap();
+            let fit = PolicySpec::suitable_for(&machine(name), chosen, !asked.is_empty())?;
             Ok::<bool, Error>(names(&fit).contains(&"n-mass"))
         };
         assert!(has("xeon-e5520", &[]).unwrap());
@@ -197,18 +197,19 @@ mod tests {
 
     #[test]
     fn a_placement_and_a_partitioning_policy_run_together() {
-        assert_eq!(together("lfoc+dio").unwrap(), ["dio", "lfoc"]);
-        assert_eq!(build("dio+lfoc", 1).unwrap().len(), 2);
-        let both = together("kpart+lfoc").unwrap_err().to_string();
+        assert_eq!(policy_names("lfoc+dio").unwrap(), ["dio", "lfoc"]);
+        assert_eq!(build_policies("dio+lfoc", 1).unwrap().len(), 2);
+        let both = policy_names("kpart+lfoc").unwrap_err().to_string();
         assert!(both.contains("both partition caches"), "{both}");
-        assert!(together("dio+").is_err() && together("di+dio").is_err());
+        assert!(policy_names("dio+").is_err() && policy_names("di+dio").is_err());
     }
 
     #[test]
     fn each_policy_gets_its_own_parameters() {
         let with = |name: &str, key: &str, value: f64| {
             let parameters = [(key.to_owned(), value)].into();
-            build_with(name, &BuildOptions { seed: 1, parameters }).map(|built| built.len())
+            build_policies_with(name, &BuildOptions { seed: 1, parameters })
+                .map(|built| built.len())
         };
         assert_eq!(with("n-mass+dunn", "curvature", 2.0).unwrap(), 2);
         assert_eq!(with("n-mass+dunn", "move-pages-after-epochs", 2.0).unwrap(), 2);

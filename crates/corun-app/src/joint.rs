@@ -6,7 +6,7 @@ use std::time::Duration;
 use corun_model::CacheGroup;
 use corun_optimal::{JointError, JointProblem, JointResult, Limits, Objective};
 
-use crate::placement::{Placement, Proof};
+use crate::placement::{PlacementDocument, SearchProof};
 use crate::scenario::Scenario;
 use crate::{Error, Result, check};
 
@@ -17,7 +17,7 @@ pub(crate) fn joint(
     time_limit_s: Option<f64>,
     name: &str,
     stop: &AtomicBool,
-) -> Result<Placement> {
+) -> Result<PlacementDocument> {
     let limits = Limits {
         time: time_limit_s.map(Duration::from_secs_f64),
         cancel: Some(stop),
@@ -28,13 +28,14 @@ pub(crate) fn joint(
     check(stop)?;
     let groups = groups(scenario, &found);
     let outcomes = scenario.solve_in(&found.cpu, |program| Some(groups[program].0));
-    let proof = Proof {
+    let proof = SearchProof {
         gap: found.proven.then_some(0.0),
         proven: Some(found.proven),
         solver_seconds: Some(found.seconds),
     };
     let cpus = &found.cpu;
-    let mut placement = Placement::of(scenario, cpus, &outcomes, Some(name), objective, proof);
+    let mut placement =
+        PlacementDocument::of(scenario, cpus, &outcomes, Some(name), objective, proof);
     placement.mask = Some(groups.into_iter().map(|(_, mask)| format!("{mask:#x}")).collect());
     Ok(placement)
 }
@@ -59,7 +60,7 @@ fn groups(scenario: &Scenario, found: &JointResult) -> Vec<(CacheGroup, u64)> {
 
 fn refused(error: JointError) -> Error {
     match error {
-        JointError::Stopped => Error::Stopped,
+        JointError::Stopped => Error::Interrupted,
         JointError::Objective => {
             Error::input(error.to_string()).hint("--objective antt, stp or max-slowdown")
         }

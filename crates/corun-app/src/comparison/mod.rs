@@ -6,8 +6,9 @@ mod history;
 mod row;
 mod setup;
 mod simulate;
-mod time_line;
+mod timeline;
 
+use anyhow::anyhow;
 use std::sync::atomic::AtomicBool;
 
 use corun_machine::Machine;
@@ -15,13 +16,13 @@ use corun_profile::Method;
 use corun_sim::RunResult;
 
 pub use self::bounds::Bounds;
-pub use self::figures::{Figures, figures};
+pub use self::figures::{PolicyFigures, figures};
 use self::history::History;
-pub use self::row::{Comparison, ComparisonData, LongRow, Row, RowKind};
-pub use self::setup::{Asked, Setup};
+pub use self::row::{Comparison, ComparisonData, ComparisonRow, LongRow, RowKind};
+pub use self::setup::{ComparisonRequest, ComparisonSetup};
 pub use self::simulate::Hooks;
-pub use self::time_line::{Move, TimeLine};
-use crate::data::Data;
+pub use self::timeline::{Migration, Timeline};
+use crate::data::DataSources;
 use crate::{Error, Result, round};
 
 /// Digits after the point in the document: more are not the model's to give.
@@ -29,33 +30,33 @@ const DIGITS: i32 = 6;
 
 /// A comparison and the runs behind it.
 #[derive(Debug, Clone)]
-pub struct Compared {
+pub struct ComparisonOutcome {
     /// The document.
     pub comparison: Comparison,
-    /// By policy (not bound) and seed, in the order of [`Setup::policies`]. Where threads were is
+    /// By policy (not bound) and seed, in the order of [`ComparisonSetup::policies`]. Where threads were is
     /// kept for the first seed.
     pub runs: Vec<Vec<RunResult>>,
 }
 
 /// A run as it is drawn; programs of several threads are followed by their first thread.
-pub fn time_line(machine: &Machine, run: &RunResult) -> TimeLine {
-    History::new(machine, run).time_line()
+pub fn timeline(machine: &Machine, run: &RunResult) -> Timeline {
+    History::new(machine, run).timeline()
 }
 
-impl Setup {
+impl ComparisonSetup {
     /// Simulates every policy with every seed, and the best and the worst placement beside them.
     /// Either search takes up to `time_limit_s` seconds.
     ///
     /// # Errors
-    /// As [`Setup::run`], and for a policy under which a program got nothing done.
-    pub fn compare(&self, time_limit_s: f64, hooks: Hooks<'_>) -> Result<Compared> {
+    /// As [`ComparisonSetup::run`], and for a policy under which a program got nothing done.
+    pub fn compare(&self, time_limit_s: f64, hooks: Hooks<'_>) -> Result<ComparisonOutcome> {
         let runs = self.all_runs(hooks)?;
         let bounds = self.bounds(time_limit_s, hooks.stop)?;
         let mut rows = Vec::new();
         for (policy, of_policy) in self.policies.iter().zip(&runs) {
             rows.push(self.row(policy.name(), of_policy)?);
         }
-        Row::mark_the_same(&mut rows);
+        ComparisonRow::mark_the_same(&mut rows);
         let mut no_optimum = None;
         let mut extrapolated = self.extrapolated(runs.iter().flatten());
         match bounds {
@@ -77,19 +78,19 @@ impl Setup {
             method: method_name(self.method).to_owned(),
             seeds: self.seeds,
             data: ComparisonData {
-                model: Data::of(&self.profiles, self.model.options()),
+                model: DataSources::of(&self.profiles, self.model.options()),
                 extrapolated: extrapolated.into_iter().map(names).collect(),
                 no_optimum,
             },
             policies: rows,
         };
-        Ok(Compared { comparison, runs })
+        Ok(ComparisonOutcome { comparison, runs })
     }
 
     /// The best and the worst placement as rows, or why there are none.
     ///
     /// # Errors
-    /// As [`Setup::run`].
+    /// As [`ComparisonSetup::run`].
     pub fn bounds(
         &self,
         time_limit_s: f64,
@@ -102,15 +103,15 @@ impl Setup {
     ///
     /// # Errors
     /// No run, or a program that got nothing done in one of them.
-    pub fn row(&self, policy: &str, runs: &[RunResult]) -> Result<Row> {
+    pub fn row(&self, policy: &str, runs: &[RunResult]) -> Result<ComparisonRow> {
         let figures = figures(runs).ok_or_else(|| {
-            Error::failed(format!("{policy}: a program got nothing done, so there is no slowdown"))
+            Error::failed(anyhow!("{policy}: a program got nothing done, so there is no slowdown"))
         })?;
-        let first = runs.first().ok_or_else(|| Error::failed(format!("{policy}: no run")))?;
+        let first = runs.first().ok_or_else(|| Error::failed(anyhow!("{policy}: no run")))?;
         let machine = self.model.machine();
         let cpus = History::new(machine, first).longest_cpus();
         let rounded = |value: f64| round(value, DIGITS);
-        Ok(Row {
+        Ok(ComparisonRow {
             policy: policy.to_owned(),
             kind: RowKind::Policy,
             same_as: None,

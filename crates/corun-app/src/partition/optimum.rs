@@ -8,7 +8,7 @@ use corun_optimal::{Goal, Limits};
 use corun_policy::Partition;
 
 use super::document::PartitionEntry;
-use super::ground::Ground;
+use super::scenario::PartitionScenario;
 use crate::{Error, Result, check};
 
 /// Its name in documents: without clusters as on the command line.
@@ -23,7 +23,7 @@ pub(super) fn name(goal: Goal, kind: Kind) -> &'static str {
 
 /// Searches for it, with a proof or within the time limit.
 pub(super) fn search(
-    ground: &Ground,
+    ground: &PartitionScenario,
     objective: PartitionObjective,
     time_limit_s: Option<f64>,
     (goal, kind): (Goal, Kind),

@@ -6,7 +6,7 @@ use corun_machine::Machine;
 use corun_policy::{Action, ThreadId};
 use corun_sim::{Placement, RunResult};
 
-use super::time_line::{Move, TimeLine};
+use super::timeline::{Migration, Timeline};
 
 /// A program's stretch on a CPU: from, to (seconds) and CPU index.
 type Stretch = (f64, f64, usize);
@@ -55,7 +55,7 @@ impl<'a> History<'a> {
     }
 
     /// The time line for the report.
-    pub(super) fn time_line(&self) -> TimeLine {
+    pub(super) fn timeline(&self) -> Timeline {
         let lane = |own: &Vec<Stretch>| {
             let mut lane: Vec<(f64, usize)> = Vec::new();
             for &(from, _, cpu) in own {
@@ -66,7 +66,7 @@ impl<'a> History<'a> {
             }
             lane
         };
-        TimeLine {
+        Timeline {
             seconds: self.result.simulated_s,
             lanes: self.stretches.iter().map(lane).collect(),
             moves: self.moves(),
@@ -75,7 +75,7 @@ impl<'a> History<'a> {
 
     /// Every change of CPU of a thread within its life, with the words of the policy that asked
     /// for it.
-    fn moves(&self) -> Vec<Move> {
+    fn moves(&self) -> Vec<Migration> {
         let apps: BTreeMap<ThreadId, usize> =
             self.result.threads.iter().map(|record| (record.id, record.app)).collect();
         let mut reasons = Reasons::new(self.result);
@@ -84,7 +84,7 @@ impl<'a> History<'a> {
         for one in &self.result.placements {
             let before = on.insert(one.thread, one.cpu);
             let (Some(from), Some(&program)) = (before, apps.get(&one.thread)) else { continue };
-            moves.push(Move {
+            moves.push(Migration {
                 at_s: one.at.as_secs_f64(),
                 program,
                 from_cpu: self.machine.cpus()[from].id.0,
@@ -205,7 +205,7 @@ mod tests {
     fn moves_carry_the_policy_s_words_or_the_scheduler_s() {
         let machine = preset("xeon-x5365").unwrap();
         let result = result();
-        let line = History::new(&machine, &result).time_line();
+        let line = History::new(&machine, &result).timeline();
         // CPUs 2 and 3 share an LLC; the new run is no move.
         assert_eq!(line.lanes, [vec![(0.0, 0), (1.0, 1), (5.0, 0)]]);
         let moves: Vec<(f64, u32, u32, &str)> = line

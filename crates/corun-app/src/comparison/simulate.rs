@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use corun_sim::{Experiment, RunResult, run_pinned};
 use rayon::prelude::*;
 
-use super::setup::Setup;
-use crate::policies::Chosen;
+use super::setup::ComparisonSetup;
+use crate::policy_spec::PolicySpec;
 use crate::{Error, Result, check};
 
 /// What long work does beside working.
@@ -18,11 +18,11 @@ pub struct Hooks<'a> {
     pub step: &'a (dyn Fn() + Sync),
 }
 
-impl Setup {
+impl ComparisonSetup {
     /// The runs of each policy by seed, in the order of the policies. The order in which they are
     /// simulated does not show.
     pub(super) fn all_runs(&self, hooks: Hooks<'_>) -> Result<Vec<Vec<RunResult>>> {
-        let jobs: Vec<(&Chosen, u64)> = self
+        let jobs: Vec<(&PolicySpec, u64)> = self
             .policies
             .iter()
             .flat_map(|policy| (1..=u64::from(self.seeds)).map(move |seed| (policy, seed)))
@@ -39,13 +39,13 @@ impl Setup {
                 result
             })
             .collect();
-        let is_cause = |one: &&Result<RunResult>| !matches!(one, Ok(_) | Err(Error::Stopped));
+        let is_cause = |one: &&Result<RunResult>| !matches!(one, Ok(_) | Err(Error::Interrupted));
         if let Some(place) = results.iter().position(|one| is_cause(&one)) {
             return Err(results
                 .into_iter()
                 .nth(place)
                 .and_then(Result::err)
-                .unwrap_or(Error::Stopped));
+                .unwrap_or(Error::Interrupted));
         }
         let mut results = results.into_iter();
         let mut runs = Vec::with_capacity(self.policies.len());
@@ -61,8 +61,8 @@ impl Setup {
     ///
     /// # Errors
     /// A policy that cannot be built or that asks for what cannot be done; an experiment that does
-    /// not end; [`crate::Error::Stopped`] when the caller wants to stop.
-    pub fn run(&self, policy: &Chosen, seed: u64, stop: &AtomicBool) -> Result<RunResult> {
+    /// not end; [`crate::Error::Interrupted`] when the caller wants to stop.
+    pub fn run(&self, policy: &PolicySpec, seed: u64, stop: &AtomicBool) -> Result<RunResult> {
         check(stop)?;
         let policies = policy.build(seed)?;
         let hooks = corun_sim::Hooks { cancel: Some(stop), progress: None };

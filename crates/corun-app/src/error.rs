@@ -1,8 +1,9 @@
-//! Why a comparison, a placement or a partition is not to be had.
+//! Why a question has no answer, the text for the user, and the exit code for a script.
 
-use std::error::Error as StdError;
 use std::fmt;
+use std::io;
 
+use corun_live::LiveError;
 use corun_machine::MachineError;
 use corun_model::ModelError;
 use corun_optimal::PlacementError;
@@ -10,25 +11,34 @@ use corun_profile::{FileError, UnknownProgram};
 use corun_runtime::RuntimeError;
 use corun_sim::SimError;
 
-use crate::near_names::near;
+use crate::similar_names::similar_names;
 
-/// Why there is no answer.
+/// What everything here returns.
+pub type Result<T = ()> = std::result::Result<T, Error>;
+
+/// Why a question has no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Bad input.
+    /// Wrong usage or bad input: exit code 2.
     #[error("{message}")]
     Input {
         /// What was found and what is expected, with file, line and field where there is one.
         message: String,
-        /// What could be asked for instead, as it is typed.
+        /// What the user could type instead.
         hints: Vec<String>,
     },
-    /// Something that should have worked did not.
+    /// Something that should have worked did not: exit code 1.
     #[error(transparent)]
-    Failed(Box<dyn StdError + Send + Sync>),
-    /// The caller wants to stop.
+    Failed(anyhow::Error),
+    /// The user pressed Ctrl-C, or the caller wants to stop: exit code 130, as shells have it.
     #[error("interrupted")]
-    Stopped,
+    Interrupted,
+    /// A program that was started for the user ended with this exit code, which becomes ours.
+    #[error("the program ended with exit code {0}")]
+    Program(u8),
+    /// Whoever read our output stopped reading: exit code 0.
+    #[error("nobody reads the output any more")]
+    ReaderGone,
 }
 
 impl Error {
@@ -37,9 +47,25 @@ impl Error {
         Self::Input { message: message.to_string(), hints: Vec::new() }
     }
 
-    /// What should have worked, in words.
-    pub fn failed(why: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+    /// Something that should have worked and did not.
+    pub fn failed(why: impl Into<anyhow::Error>) -> Self {
         Self::Failed(why.into())
+    }
+
+    /// What the real machine lacks is bad input where something else could be asked of it.
+    pub fn live(error: LiveError) -> Self {
+        match error {
+            LiveError::Counter { .. } => Self::input(error)
+                .hint("corun doctor")
+                .hint("--policy di, which goes by stored profiles")
+                .hint("--counters model, which computes them from stored profiles"),
+            LiveError::Unfit { .. } => Self::input(error).hint("corun topology"),
+            LiveError::Profiles { .. }
+            | LiveError::Control { .. }
+            | LiveError::TwoOwners { .. }
+            | LiveError::Interval { .. } => Self::input(error).hint("corun doctor"),
+            other => Self::failed(other),
+        }
     }
 
     /// The same failure with one more hint; failures other than bad input stay as they are.
@@ -63,11 +89,36 @@ impl Error {
     /// A name that is not known, with what comes near it or, where nothing does, all there is.
     pub fn unknown<'a>(what: &str, name: &str, known: impl IntoIterator<Item = &'a str>) -> Self {
         let known: Vec<&str> = known.into_iter().collect();
-        let near = near(name, &known);
+        let near = similar_names(name, &known);
         let message = format!("unknown {what} `{name}`");
         let hint = if near.is_empty() { listed(&known) } else { near.join(", ") };
         let failure = Self::input(message);
         if hint.is_empty() { failure } else { failure.hint(hint) }
+    }
+
+    /// The process's exit code.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Input { .. } => 2,
+            Self::Failed(_) => 1,
+            Self::Interrupted => 130,
+            Self::Program(code) => *code,
+            Self::ReaderGone => 0,
+        }
+    }
+
+    /// The text for stderr, which the command's name and a colon go before; empty where there is
+    /// nothing to say.
+    pub fn report(&self) -> String {
+        match self {
+            Self::Input { message, hints } => {
+                let hints: String = hints.iter().map(|hint| format!("  try: {hint}\n")).collect();
+                format!("{message}\n{hints}")
+            }
+            Self::Failed(error) => format!("{error:#}\n"),
+            Self::Interrupted => "interrupted\n".to_owned(),
+            Self::Program(_) | Self::ReaderGone => String::new(),
+        }
     }
 }
 
@@ -128,7 +179,7 @@ impl From<RuntimeError> for Error {
 impl From<SimError> for Error {
     fn from(error: SimError) -> Self {
         match error {
-            SimError::Cancelled => Self::Stopped,
+            SimError::Cancelled => Self::Interrupted,
             SimError::App { .. } | SimError::Setting { .. } | SimError::NoApps => {
                 Self::input(error)
             }
@@ -138,8 +189,26 @@ impl From<SimError> for Error {
     }
 }
 
+impl From<anyhow::Error> for Error {
+    fn from(error: anyhow::Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<io::Error> for Error {
+    fn from(error: io::Error) -> Self {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            Self::ReaderGone
+        } else {
+            Self::failed(error)
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use anyhow::anyhow;
+
     use super::*;
 
     fn parts(error: Error) -> (String, Vec<String>) {
@@ -159,5 +228,19 @@ mod tests {
     fn with_nothing_near_all_are_listed() {
         let (_, hints) = parts(Error::unknown("machine", "zzz", ["alpha", "beta"]));
         assert_eq!(hints, ["alpha, beta"]);
+    }
+
+    #[test]
+    fn a_report_says_why_and_what_to_try() {
+        let failure = Error::unknown("policy", "dia", ["di", "dio", "random"]);
+        assert_eq!(failure.report(), "unknown policy `dia`\n  try: di, dio\n");
+        let failure = Error::failed(anyhow!("no such core").context("cannot read cpu3"));
+        assert_eq!(failure.report(), "cannot read cpu3: no such core\n");
+    }
+
+    #[test]
+    fn a_reader_that_went_away_is_silent() {
+        let gone = Error::from(io::Error::from(io::ErrorKind::BrokenPipe));
+        assert_eq!((gone.report(), gone.exit_code()), (String::new(), 0));
     }
 }

@@ -2,7 +2,7 @@
 
 use corun_policy::Partition;
 
-use super::ground::Ground;
+use super::scenario::PartitionScenario;
 use crate::{Error, Result};
 
 /// The partition of given masks, one a program. Equal masks are one cluster.
@@ -10,7 +10,11 @@ use crate::{Error, Result};
 /// # Errors
 /// Bad input: masks that are empty, not contiguous, beyond the LLC's ways, fewer ways than the
 /// hardware takes, or that overlap where that is not allowed.
-pub(super) fn partition(masks: &[u64], ground: &Ground, allow_overlap: bool) -> Result<Partition> {
+pub(super) fn partition(
+    masks: &[u64],
+    ground: &PartitionScenario,
+    allow_overlap: bool,
+) -> Result<Partition> {
     let names = &ground.scenario.names;
     if masks.len() != names.len() {
         return Err(Error::input(format!(
@@ -42,7 +46,7 @@ pub(super) fn partition(masks: &[u64], ground: &Ground, allow_overlap: bool) -> 
     Ok(partition)
 }
 
-fn check(mask: u64, name: &str, ground: &Ground) -> Result {
+fn check(mask: u64, name: &str, ground: &PartitionScenario) -> Result {
     let wrong = |why: String| Err(Error::input(format!("the mask of `{name}`, {mask:#x}, {why}")));
     if mask == 0 {
         return wrong("has no way: expected at least one".to_owned());

@@ -99,19 +99,19 @@ mod tests {
     use corun_profile::Mix;
 
     use super::*;
-    use crate::{Asked, Chosen, Setup};
+    use crate::{ComparisonRequest, ComparisonSetup, PolicySpec};
 
     fn traced() -> (RunResult, Value) {
-        let asked = Asked {
+        let asked = ComparisonRequest {
             library: None,
             machine: None,
             mix: Some((Mix::of_apps(&["sort", "xz", "numpy"]).unwrap(), None)),
-            policies: Some(vec![Chosen::named("dio").unwrap()]),
+            policies: Some(vec![PolicySpec::parse("dio").unwrap()]),
             seeds: Some(1),
             instructions: None,
             options: ModelOptions::default(),
         };
-        let setup = Setup::new(asked).unwrap();
+        let setup = ComparisonSetup::new(asked).unwrap();
         let run = setup.run(&setup.policies[0], 1, &AtomicBool::new(false)).unwrap();
         let runs = [("dio", &run), ("again", &run)];
         let document = trace_document(setup.model.machine(), &runs);

@@ -7,7 +7,7 @@ const ALIKE: f64 = 0.8;
 const OFFERED: usize = 6;
 
 /// The known names that come near `name`, the nearest first; equally near ones in the order given.
-pub fn near<'a>(name: &str, known: &[&'a str]) -> Vec<&'a str> {
+pub fn similar_names<'a>(name: &str, known: &[&'a str]) -> Vec<&'a str> {
     let wanted = name.to_lowercase();
     let mut scored: Vec<(f64, &str)> = known
         .iter()
@@ -25,13 +25,13 @@ pub fn near<'a>(name: &str, known: &[&'a str]) -> Vec<&'a str> {
 
 #[cfg(test)]
 mod tests {
-    use super::near;
+    use super::similar_names;
 
     #[test]
     fn misspelt_and_partial_names_are_found() {
         let known = ["lbm06", "milc06", "mcf06", "mcf00"];
-        assert_eq!(near("lmb06", &known)[0], "lbm06");
-        assert_eq!(near("mcf", &known)[..2], ["mcf06", "mcf00"]);
-        assert!(near("gromacs", &known).is_empty());
+        assert_eq!(similar_names("lmb06", &known)[0], "lbm06");
+        assert_eq!(similar_names("mcf", &known)[..2], ["mcf06", "mcf00"]);
+        assert!(similar_names("gromacs", &known).is_empty());
     }
 }

@@ -1,5 +1,6 @@
 //! A placement and its figures: by a policy, searched for, or given.
 
+use anyhow::anyhow;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -13,9 +14,9 @@ use corun_profile::Method;
 use corun_sim::{AppSpec, Experiment, Hooks, RunResult};
 use serde::Serialize;
 
-use crate::data::Data;
+use crate::data::DataSources;
 use crate::joint::joint;
-use crate::policies::Chosen;
+use crate::policy_spec::PolicySpec;
 use crate::scenario::Scenario;
 use crate::{Error, Result, check, round};
 
@@ -24,7 +25,7 @@ const DIGITS: i32 = 6;
 
 /// The JSON document of a placement. docs/json.md is its reference.
 #[derive(Debug, Serialize)]
-pub struct Placement {
+pub struct PlacementDocument {
     /// Who chose it; none when it was given.
     pub policy: Option<String>,
     /// What it is judged by.
@@ -86,14 +87,14 @@ pub struct PlacementFigures {
 pub struct PlacementData {
     /// Profiles and model.
     #[serde(flatten)]
-    pub model: Data,
+    pub model: DataSources,
     /// Programs for which a figure was read outside the measured range.
     pub extrapolated: Vec<String>,
 }
 
 /// What a search for the best or the worst says of its answer.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Proof {
+pub struct SearchProof {
     /// Relative distance to the best bound; none where nothing was searched.
     pub gap: Option<f64>,
     /// Is it proven to be the best? None where nothing was searched.
@@ -102,14 +103,14 @@ pub struct Proof {
     pub solver_seconds: Option<f64>,
 }
 
-impl Placement {
+impl PlacementDocument {
     /// The figures of programs on CPUs (indices), by the model.
     pub fn new(
         scenario: &Scenario,
         cpus: &[usize],
         policy: Option<&str>,
         objective: Objective,
-        proof: Proof,
+        proof: SearchProof,
     ) -> Self {
         Self::of(scenario, cpus, &scenario.solve(cpus), policy, objective, proof)
     }
@@ -121,7 +122,7 @@ impl Placement {
         outcomes: &[Outcome],
         policy: Option<&str>,
         objective: Objective,
-        proof: Proof,
+        proof: SearchProof,
     ) -> Self {
         let slowdowns: Vec<f64> = outcomes.iter().map(|one| one.slowdown).collect();
         let rounded = |value: f64| round(value, DIGITS);
@@ -144,7 +145,7 @@ impl Placement {
             proven: proof.proven,
             solver_seconds: proof.solver_seconds,
             data: PlacementData {
-                model: Data::of(&scenario.profiles, scenario.model.options()),
+                model: DataSources::of(&scenario.profiles, scenario.model.options()),
                 extrapolated: extrapolated.map(|(name, _)| name.clone()).collect(),
             },
             programs: outcomes
@@ -171,10 +172,10 @@ const SEARCHES: [&str; 3] = ["optimal", "optimal-cluster", "worst"];
 pub enum Placer {
     /// A search for the best or the worst, for so many seconds at most.
     Search(Goal, Option<f64>),
-    /// A search for the best placement and clustering together, for so many seconds at most.
+    /// A search for the best placement and clustering policy_names, for so many seconds at most.
     Joint(Option<f64>),
     /// A policy, with this seed.
-    Policy(Chosen, u64),
+    Policy(PolicySpec, u64),
 }
 
 impl Placer {
@@ -194,7 +195,7 @@ impl Placer {
             "optimal" => Ok(Self::Search(Goal::Best, time_limit_s)),
             "optimal-cluster" => Ok(Self::Joint(time_limit_s)),
             "worst" => Ok(Self::Search(Goal::Worst, time_limit_s)),
-            _ if known.contains(&name) => Ok(Self::Policy(Chosen::named(name)?, seed)),
+            _ if known.contains(&name) => Ok(Self::Policy(PolicySpec::parse(name)?, seed)),
             _ => Err(Error::unknown("policy", name, known)),
         }
     }
@@ -213,13 +214,13 @@ impl Placer {
     ///
     /// # Errors
     /// More programs than CPUs; a placement that the search or the policy cannot give;
-    /// [`Error::Stopped`] when the caller wants to stop.
+    /// [`Error::Interrupted`] when the caller wants to stop.
     pub fn place(
         &self,
         scenario: &Scenario,
         objective: Objective,
         stop: &AtomicBool,
-    ) -> Result<Placement> {
+    ) -> Result<PlacementDocument> {
         scenario.one_cpu_each()?;
         let (cpus, proof) = match self {
             Self::Search(goal, time_limit_s) => {
@@ -229,11 +230,11 @@ impl Placer {
                 return joint(scenario, objective, *time_limit_s, self.name(), stop);
             }
             Self::Policy(policy, seed) => {
-                (decided(scenario, policy, *seed, stop)?, Proof::default())
+                (decided(scenario, policy, *seed, stop)?, SearchProof::default())
             }
         };
         check(stop)?;
-        Ok(Placement::new(scenario, &cpus, Some(self.name()), objective, proof))
+        Ok(PlacementDocument::new(scenario, &cpus, Some(self.name()), objective, proof))
     }
 }
 
@@ -241,7 +242,11 @@ impl Placer {
 ///
 /// # Errors
 /// Another number of CPUs than programs, a CPU that the machine does not have, or one twice.
-pub fn given(machine: &corun_machine::Machine, apps: usize, place: &[u32]) -> Result<Vec<usize>> {
+pub fn placement_cpus(
+    machine: &corun_machine::Machine,
+    apps: usize,
+    place: &[u32],
+) -> Result<Vec<usize>> {
     let cpus = place.len();
     if apps != cpus {
         return Err(Error::input(format!(
@@ -270,7 +275,7 @@ fn searched(
     goal: Goal,
     time_limit_s: Option<f64>,
     stop: &AtomicBool,
-) -> Result<(Vec<usize>, Proof)> {
+) -> Result<(Vec<usize>, SearchProof)> {
     let problem = PlacementProblem::new(&scenario.model, &scenario.programs)?;
     let limits = Limits {
         time: time_limit_s.map(Duration::from_secs_f64),
@@ -279,14 +284,14 @@ fn searched(
     };
     let found = problem.solve(objective, goal, &limits)?;
     let PlacementResult { cpu, gap, proven, seconds, .. } = found;
-    Ok((cpu, Proof { gap, proven: Some(proven), solver_seconds: Some(seconds) }))
+    Ok((cpu, SearchProof { gap, proven: Some(proven), solver_seconds: Some(seconds) }))
 }
 
 /// Where a policy has the programs at the end of the simulator's window, when what it measures
 /// on line has settled.
 fn decided(
     scenario: &Scenario,
-    policy: &Chosen,
+    policy: &PolicySpec,
     seed: u64,
     stop: &AtomicBool,
 ) -> Result<Vec<usize>> {
@@ -311,10 +316,12 @@ fn last_cpus(result: &RunResult) -> Result<Vec<usize>> {
             cpus[record.app] = Some(placement.cpu);
         }
     }
-    let never = || Error::failed("a program never came onto a CPU");
+    let never = || Error::failed(anyhow!("a program never came onto a CPU"));
     let cpus = cpus.into_iter().collect::<Option<Vec<usize>>>().ok_or_else(never)?;
     if (1..cpus.len()).any(|place| cpus[..place].contains(&cpus[place])) {
-        return Err(Error::failed("the policy has two programs on one CPU while others are idle"));
+        return Err(Error::failed(anyhow!(
+            "the policy has two programs on one CPU while others are idle"
+        )));
     }
     Ok(cpus)
 }

@@ -1,5 +1,6 @@
 //! What a partition is decided and judged on: programs on the CPUs of one LLC, and the model.
 
+use anyhow::anyhow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use crate::scenario::Scenario;
 use crate::{Error, Result};
 
 /// The ground of one question.
-pub struct Ground {
+pub struct PartitionScenario {
     /// The programs and the model.
     pub scenario: Scenario,
     /// Each program's CPU (index), all under the machine's first LLC.
@@ -29,7 +30,7 @@ pub struct Ground {
     pub curves: Vec<Arc<WaysCurve>>,
 }
 
-impl Ground {
+impl PartitionScenario {
     /// The programs on the machine's first LLC, with so many of its ways and at least so many a
     /// partition where that is said. The library is looked up last: `library` gives it.
     ///
@@ -74,7 +75,8 @@ impl Ground {
             ways_curve(&scenario.model, program, cpu).map(Arc::new)
         };
         let curves = scenario.programs.iter().zip(&cpus).map(curve).collect::<Option<Vec<_>>>();
-        let curves = curves.ok_or_else(|| Error::failed("a program without figures by ways"))?;
+        let curves =
+            curves.ok_or_else(|| Error::failed(anyhow!("a program without figures by ways")))?;
         Ok(Self { scenario, cpus, ways, least_ways, way_bytes, peak_bytes_per_s, curves })
     }
 

@@ -5,8 +5,8 @@ use corun_optimal::partition::PartitionObjective;
 use corun_policy::{CacheClass, ClassLimits, Partition, classify};
 use serde::Serialize;
 
-use super::ground::Ground;
-use crate::data::Data;
+use super::scenario::PartitionScenario;
+use crate::data::DataSources;
 use crate::round;
 
 /// Digits after the point: results are compared with other programs' to the last they share.
@@ -34,7 +34,7 @@ pub struct PartitionDocument {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub policies: Vec<PartitionEntry>,
     /// On which data the figures stand.
-    pub data: Data,
+    pub data: DataSources,
 }
 
 /// A partition, by whom, and how good it is.
@@ -100,7 +100,7 @@ pub struct PartitionFigures {
 impl PartitionEntry {
     /// A partition's figures by the model.
     pub(super) fn new(
-        ground: &Ground,
+        ground: &PartitionScenario,
         policy: &str,
         objective: PartitionObjective,
         partition: &Partition,
@@ -175,7 +175,7 @@ impl PartitionEntry {
     }
 }
 
-/// The objective's value: of slowdowns, or of all programs' memory traffic together, in MB/s.
+/// The objective's value: of slowdowns, or of all programs' memory traffic policy_names, in MB/s.
 fn value(objective: PartitionObjective, slowdowns: &[f64], bytes_per_s: f64) -> Option<f64> {
     let unit = if objective == PartitionObjective::Bandwidth { 1e-6 } else { 1.0 };
     objective.value(slowdowns, bytes_per_s).map(|value| value * unit)
@@ -190,7 +190,7 @@ fn cap_mb_per_s(partition: &Partition, program: usize) -> Option<f64> {
 impl PartitionDocument {
     /// Of the ground and its entries.
     pub(super) fn new(
-        ground: &Ground,
+        ground: &PartitionScenario,
         objective: PartitionObjective,
         chosen: PartitionEntry,
         policies: Vec<PartitionEntry>,
@@ -207,7 +207,7 @@ impl PartitionDocument {
             apps: ground.scenario.names.clone(),
             class: ground.curves.iter().map(|curve| class(curve).name()).collect(),
             policies,
-            data: Data::of(&ground.scenario.profiles, options),
+            data: DataSources::of(&ground.scenario.profiles, options),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! From what was typed and the mix file to what is to be simulated.
 
+use anyhow::anyhow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use corun_profile::{Fault, Library, Method, Mix, MixSource, Profile, Step, TABLE
 use corun_sim::{AppSpec, SimError, apps_from_mix};
 
 use crate::lookup::{self, DEFAULT_MACHINE};
-use crate::policies::Chosen;
+use crate::policy_spec::PolicySpec;
 use crate::{Error, Result};
 
 /// Seeds where neither says how many.
@@ -29,7 +30,7 @@ const MOST_SEEDS: u32 = 10_000;
 
 /// What a comparison is asked for; what is left open is chosen.
 #[derive(Debug, Clone)]
-pub struct Asked {
+pub struct ComparisonRequest {
     /// Where profiles are looked up; none: the shipped library.
     pub library: Option<Library>,
     /// None: the mix's, else [`DEFAULT_MACHINE`].
@@ -37,7 +38,7 @@ pub struct Asked {
     /// The programs and where they were read; none: eight programs of the library.
     pub mix: Option<(Mix, Option<MixSource>)>,
     /// None: all of the registry that place and are for the machine.
-    pub policies: Option<Vec<Chosen>>,
+    pub policies: Option<Vec<PolicySpec>>,
     /// Runs a policy; none: the mix's, else 10.
     pub seeds: Option<u32>,
     /// Length of the programs that do not say; none: 150e9 instructions, or the profile's where the
@@ -49,7 +50,7 @@ pub struct Asked {
 
 /// All that is to be compared.
 #[derive(Debug, Clone)]
-pub struct Setup {
+pub struct ComparisonSetup {
     /// The machine's model.
     pub model: Arc<Model>,
     /// The programs.
@@ -61,16 +62,24 @@ pub struct Setup {
     /// Runs a policy, with the seeds 1 to this.
     pub seeds: u32,
     /// The policies, in the order asked for.
-    pub policies: Vec<Chosen>,
+    pub policies: Vec<PolicySpec>,
 }
 
-impl Setup {
+impl ComparisonSetup {
     /// Chooses what is left open, and checks everything.
     ///
     /// # Errors
     /// Bad input in a mix or a name that is not known.
-    pub fn new(asked: Asked) -> Result<Self> {
-        let Asked { library, machine, mix: given, policies, seeds, instructions, options } = asked;
+    pub fn new(asked: ComparisonRequest) -> Result<Self> {
+        let ComparisonRequest {
+            library,
+            machine,
+            mix: given,
+            policies,
+            seeds,
+            instructions,
+            options,
+        } = asked;
         let is_shipped = library.is_none();
         let library = match library {
             Some(library) => library,
@@ -79,17 +88,17 @@ impl Setup {
         let source = given.as_ref().and_then(|(_, source)| source.as_ref());
         let machine = match (machine, &given) {
             (Some(machine), _) => machine,
-            (None, Some((Mix { machine: Some(name), .. }, _))) => lookup::machine(name)
+            (None, Some((Mix { machine: Some(name), .. }, _))) => lookup::find_machine(name)
                 .map_err(|failure| at(source, vec![Step::Key("machine")], failure))?,
-            _ => lookup::machine(DEFAULT_MACHINE)?,
+            _ => lookup::find_machine(DEFAULT_MACHINE)?,
         };
         let is_asked = policies.is_some();
-        let policies = policies.map_or_else(|| Chosen::all_named(&[]), Ok)?;
-        let policies = Chosen::fit_for(&machine, policies, is_asked)?;
+        let policies = policies.map_or_else(|| PolicySpec::parse_all(&[]), Ok)?;
+        let policies = PolicySpec::suitable_for(&machine, policies, is_asked)?;
         let mut mix = match &given {
             Some((mix, _)) => mix.clone(),
             None if is_shipped => Mix::of_apps(&DEMO)
-                .map_err(|fault| Error::failed(format!("the demonstration mix: {fault}")))?,
+                .map_err(|fault| Error::failed(anyhow!("the demonstration mix: {fault}")))?,
             None => spread_mix(&library, machine.cpus().len())?,
         };
         // A recording is a sample: without a mix file all programs run as long as imported ones,
@@ -113,7 +122,7 @@ impl Setup {
         mix: &Mix,
         source: Option<&MixSource>,
         seeds: u32,
-        policies: Vec<Chosen>,
+        policies: Vec<PolicySpec>,
     ) -> Result<Self> {
         let model = Arc::new(Model::new(Arc::new(machine), options)?);
         let loaded = load(mix, source, library, &model)?;
@@ -132,7 +141,7 @@ impl Setup {
         mix: &Mix,
         source: Option<&MixSource>,
         seeds: u32,
-        policies: Vec<Chosen>,
+        policies: Vec<PolicySpec>,
     ) -> Result<Self> {
         let mut apps = apps_from_mix(mix, model.machine(), |name| loaded.get(name).cloned())
             .map_err(|error| app_failure(mix, source, error))?;

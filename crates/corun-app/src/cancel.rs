@@ -3,20 +3,20 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::failure::{Failure, Outcome};
+use crate::{Error, Result};
 
 /// Set once the user wants to stop. Clones share the flag.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Cancel(Arc<AtomicBool>);
+pub struct Cancel(Arc<AtomicBool>);
 
 impl Cancel {
     /// A flag that Ctrl-C (and SIGTERM, SIGHUP) sets. A second Ctrl-C ends the process at once.
-    pub(crate) fn on_signal() -> Outcome<Self> {
+    pub fn on_signal() -> Result<Self> {
         Self::on_signal_and_last(|| {})
     }
 
     /// As [`Self::on_signal`]; `last` is done before a second Ctrl-C ends the process.
-    pub(crate) fn on_signal_and_last(last: fn()) -> Outcome<Self> {
+    pub fn on_signal_and_last(last: fn()) -> Result<Self> {
         let cancel = Self::default();
         let flag = cancel.clone();
         ctrlc::set_handler(move || {
@@ -25,23 +25,23 @@ impl Cancel {
                 std::process::exit(130);
             }
         })
-        .map_err(|error| Failure::Failed(anyhow::Error::new(error)))?;
+        .map_err(Error::failed)?;
         Ok(cancel)
     }
 
     /// Does the user want to stop?
-    pub(crate) fn is_set(&self) -> bool {
+    pub fn is_set(&self) -> bool {
         self.0.load(Ordering::SeqCst)
     }
 
     /// The flag itself, for work that polls it.
-    pub(crate) fn flag(&self) -> &AtomicBool {
+    pub fn flag(&self) -> &AtomicBool {
         &self.0
     }
 
     /// # Errors
-    /// [`Failure::Interrupted`] once the user wants to stop.
-    pub(crate) fn check(&self) -> Outcome {
-        if self.is_set() { Err(Failure::Interrupted) } else { Ok(()) }
+    /// [`Error::Interrupted`] once the user wants to stop.
+    pub fn check(&self) -> Result {
+        if self.is_set() { Err(Error::Interrupted) } else { Ok(()) }
     }
 }

@@ -63,7 +63,7 @@ impl Scenario {
         self.model.machine()
     }
 
-    /// The figures of all programs together, each as a whole on a CPU (index), with memory on its
+    /// The figures of all programs policy_names, each as a whole on a CPU (index), with memory on its
     /// own node.
     pub fn solve(&self, cpus: &[usize]) -> Vec<Outcome> {
         self.solve_in(cpus, |_| None)
@@ -112,7 +112,7 @@ impl Scenario {
 ///
 /// # Errors
 /// A machine on which there can be no such table.
-pub fn table_of(model: &Model, profile: &Profile) -> Result<(Profile, bool)> {
+pub fn solo_table(model: &Model, profile: &Profile) -> Result<(Profile, bool)> {
     if let ProfileData::Table(table) = &profile.data
         && table.measured_on().machine == model.machine().name()
     {

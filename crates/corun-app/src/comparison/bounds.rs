@@ -1,5 +1,6 @@
 //! What encloses the policies: the best and the worst placement, and the mean over random ones.
 
+use anyhow::anyhow;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -11,9 +12,9 @@ use corun_optimal::{
 };
 
 use super::DIGITS;
-use super::figures::{Figures, figures};
-use super::row::{Row, RowKind};
-use super::setup::Setup;
+use super::figures::{PolicyFigures, figures};
+use super::row::{ComparisonRow, RowKind};
+use super::setup::ComparisonSetup;
 use crate::{Error, Result, check, round};
 
 /// Placements drawn for the expectation where they are too many to visit.
@@ -23,18 +24,18 @@ const DRAWS: u64 = 10_000;
 #[derive(Debug, Clone)]
 pub struct Bounds {
     /// The best placement, held for a whole run.
-    pub optimal: Row,
+    pub optimal: ComparisonRow,
     /// The mean over random placements, where it can be had.
-    pub expectation: Option<Row>,
+    pub expectation: Option<ComparisonRow>,
     /// The worst placement, held for a whole run.
-    pub worst: Row,
+    pub worst: ComparisonRow,
     /// Places of programs with a figure outside the measured range.
     pub extrapolated: Vec<usize>,
 }
 
 impl Bounds {
     /// Says of each row how far its mean slowdown is above the optimum's.
-    pub fn measure(&self, rows: &mut [Row]) {
+    pub fn measure(&self, rows: &mut [ComparisonRow]) {
         for row in rows {
             row.above_optimal_percent = self.above(row.mean_slowdown);
         }
@@ -49,7 +50,7 @@ impl Bounds {
 /// The bounds, or why there are none. The placements are found by the model and then simulated as
 /// the policies are, so that like is compared with like.
 pub(super) fn bounds(
-    setup: &Setup,
+    setup: &ComparisonSetup,
     time_limit_s: f64,
     stop: &AtomicBool,
 ) -> Result<std::result::Result<Bounds, String>> {
@@ -82,20 +83,21 @@ pub(super) fn bounds(
 }
 
 fn held_row(
-    setup: &Setup,
+    setup: &ComparisonSetup,
     name: &str,
     kind: RowKind,
     found: &PlacementResult,
     extrapolated: &mut Vec<usize>,
     stop: &AtomicBool,
-) -> Result<Row> {
+) -> Result<ComparisonRow> {
     let run = setup.held(&found.cpu, stop)?;
     extrapolated.extend((0..run.apps.len()).filter(|&place| run.apps[place].extrapolated));
-    let Figures { mean_slowdown, stp, unfairness, worst_slowdown, slowdown, .. } = figures(&[run])
-        .ok_or_else(|| Error::failed(format!("{name}: a program got nothing done")))?;
+    let PolicyFigures { mean_slowdown, stp, unfairness, worst_slowdown, slowdown, .. } =
+        figures(&[run])
+            .ok_or_else(|| Error::failed(anyhow!("{name}: a program got nothing done")))?;
     let rounded = |value: f64| round(value, DIGITS);
     let machine = setup.model.machine();
-    Ok(Row {
+    Ok(ComparisonRow {
         policy: name.to_owned(),
         kind,
         same_as: None,
@@ -117,10 +119,10 @@ fn held_row(
 }
 
 /// The expectation is the model's, so its distance is to the model's own optimum.
-fn expectation_row(random: &RandomExpectation, best: &PlacementResult) -> Row {
+fn expectation_row(random: &RandomExpectation, best: &PlacementResult) -> ComparisonRow {
     let rounded = |value: f64| round(value, DIGITS);
     let above = metrics::above_optimal_percent(random.value, best.value);
-    Row {
+    ComparisonRow {
         policy: "random (expected)".to_owned(),
         kind: RowKind::Expectation,
         same_as: None,

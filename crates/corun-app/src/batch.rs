@@ -58,7 +58,7 @@ impl Batch<'_> {
     /// cores.
     ///
     /// # Errors
-    /// [`crate::Error::Stopped`] when the caller wants to stop.
+    /// [`crate::Error::Interrupted`] when the caller wants to stop.
     ///
     /// # Panics
     /// When a slot names a program that is not there or a CPU that the machine does not have, or
@@ -167,6 +167,6 @@ mod tests {
         let scenario = Scenario::new(machine, &library, &apps, ModelOptions::default()).unwrap();
         let batch = Batch { programs: &scenario.programs, slots: 1, mixes: &[Some(0)], cpus: &[0] };
         let stopped = batch.solve(&scenario.model, &AtomicBool::new(true));
-        assert!(matches!(stopped, Err(crate::Error::Stopped)));
+        assert!(matches!(stopped, Err(crate::Error::Interrupted)));
     }
 }

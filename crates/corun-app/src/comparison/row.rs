@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::data::Data;
+use crate::data::DataSources;
 
 /// The JSON document.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -18,7 +18,7 @@ pub struct Comparison {
     /// On which data the figures stand.
     pub data: ComparisonData,
     /// The policies and the bounds.
-    pub policies: Vec<Row>,
+    pub policies: Vec<ComparisonRow>,
 }
 
 /// On which data the figures stand.
@@ -26,7 +26,7 @@ pub struct Comparison {
 pub struct ComparisonData {
     /// Profiles and model.
     #[serde(flatten)]
-    pub model: Data,
+    pub model: DataSources,
     /// Programs for which a figure was read outside its profile's measured range.
     pub extrapolated: Vec<String>,
     /// Why there is no optimum, where there is none.
@@ -49,7 +49,7 @@ pub enum RowKind {
 
 /// A policy or a bound.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Row {
+pub struct ComparisonRow {
     /// Its name.
     pub policy: String,
     /// A policy or which bound.
@@ -86,7 +86,7 @@ pub struct Row {
     pub llc: Vec<usize>,
 }
 
-impl Row {
+impl ComparisonRow {
     /// Finds, for each policy, the first one before it with which everything came out the same.
     pub(super) fn mark_the_same(rows: &mut [Self]) {
         for place in 1..rows.len() {
@@ -100,17 +100,17 @@ impl Row {
 
 impl Comparison {
     /// The rows without those that say what an earlier one says.
-    pub fn told(&self) -> impl Iterator<Item = &Row> {
+    pub fn distinct_rows(&self) -> impl Iterator<Item = &ComparisonRow> {
         self.policies.iter().filter(|row| row.same_as.is_none())
     }
 
     /// By policy, those after it with which everything came out the same.
-    pub fn alike(&self) -> Vec<(&str, Vec<&str>)> {
+    pub fn identical_policies(&self) -> Vec<(&str, Vec<&str>)> {
         let same = |first: &str| {
             let rows = self.policies.iter().filter(|row| row.same_as.as_deref() == Some(first));
             rows.map(|row| row.policy.as_str()).collect::<Vec<_>>()
         };
-        let all = self.told().map(|row| (row.policy.as_str(), same(&row.policy)));
+        let all = self.distinct_rows().map(|row| (row.policy.as_str(), same(&row.policy)));
         all.filter(|(_, others)| !others.is_empty()).collect()
     }
 }

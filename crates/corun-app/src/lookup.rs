@@ -15,7 +15,7 @@ pub const DEFAULT_MACHINE: &str = "xeon-x5365";
 ///
 /// # Errors
 /// No such preset or file, a file with mistakes, or a machine that does not tell what it is.
-pub fn machine(name: &str) -> Result<Machine> {
+pub fn find_machine(name: &str) -> Result<Machine> {
     if name != "this" {
         return Ok(corun_machine::resolve(name)?);
     }
@@ -27,15 +27,15 @@ pub fn machine(name: &str) -> Result<Machine> {
 /// a machine file or `this`.
 ///
 /// # Errors
-/// As [`machine`], and for a core type that the machine does not have.
-pub fn core(name: &str) -> Result<NamedCore> {
+/// As [`find_machine`], and for a core type that the machine does not have.
+pub fn find_core(name: &str) -> Result<NamedCore> {
     let own = match name.split_once(':') {
         Some(("this", core_type)) => Some(Some(core_type)),
         None if name == "this" => Some(None),
         _ => None,
     };
     match own {
-        Some(core_type) => Ok(NamedCore::of(machine("this")?, core_type)?),
+        Some(core_type) => Ok(NamedCore::of(find_machine("this")?, core_type)?),
         None => Ok(corun_machine::core(name)?),
     }
 }
@@ -44,7 +44,7 @@ pub fn core(name: &str) -> Result<NamedCore> {
 ///
 /// # Errors
 /// A file that cannot be read or has mistakes.
-pub fn library(path: Option<&Path>) -> Result<Library> {
+pub fn open_library(path: Option<&Path>) -> Result<Library> {
     let library = match path {
         Some(path) => Library::load(path)?,
         None => Library::shipped()?,

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 /// The profiles and the model behind figures.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Data {
+pub struct DataSources {
     /// Kinds of profile and where they come from, in words.
     pub profiles: String,
     /// Law of space in a shared cache.
@@ -19,11 +19,11 @@ pub struct Data {
     pub peak_mb_per_s: Option<f64>,
 }
 
-impl Data {
+impl DataSources {
     /// Of these programs' profiles on a model with these options.
     pub fn of(profiles: &[Profile], options: ModelOptions) -> Self {
         Self {
-            profiles: data_of(profiles),
+            profiles: profile_sources(profiles),
             space: options.space.to_string(),
             bandwidth_model: options.bandwidth.to_string(),
             compat: options.compatibility.to_string(),
@@ -33,7 +33,7 @@ impl Data {
 }
 
 /// The profiles that stand behind figures, one phrase a kind; copies count once.
-pub fn data_of(profiles: &[Profile]) -> String {
+pub fn profile_sources(profiles: &[Profile]) -> String {
     let mut recordings = 0;
     let mut tables: Vec<(&str, usize)> = Vec::new();
     for (place, profile) in profiles.iter().enumerate() {

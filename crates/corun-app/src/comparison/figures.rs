@@ -5,7 +5,7 @@ use corun_sim::RunResult;
 
 /// The figures of a policy over its seeds.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Figures {
+pub struct PolicyFigures {
     /// Mean over programs, then over seeds.
     pub mean_slowdown: f64,
     /// Mean over seeds.
@@ -28,7 +28,7 @@ pub struct Figures {
 
 /// The figures of runs that differ in their seed alone; none when a program got nothing done in
 /// one of them.
-pub fn figures(runs: &[RunResult]) -> Option<Figures> {
+pub fn figures(runs: &[RunResult]) -> Option<PolicyFigures> {
     let slowdowns: Vec<Vec<f64>> = runs
         .iter()
         .map(|run| run.apps.iter().map(|app| app.slowdown).collect())
@@ -47,7 +47,7 @@ pub fn figures(runs: &[RunResult]) -> Option<Figures> {
     let moves = |count: fn(&RunResult) -> u64| {
         metrics::mean(&runs.iter().map(|run| count(run) as f64).collect::<Vec<f64>>())
     };
-    Some(Figures {
+    Some(PolicyFigures {
         mean_slowdown: over_seeds(metrics::mean_slowdown)?,
         stp: over_seeds(metrics::stp)?,
         unfairness: over_seeds(metrics::unfairness)?,

@@ -1,10 +1,11 @@
 //! Who shares which ways of an LLC: by a policy, as given, or the best there is.
 
 mod document;
-mod ground;
 mod masks;
 mod optimum;
+mod scenario;
 
+use anyhow::anyhow;
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
@@ -16,7 +17,7 @@ use corun_policy::{
 };
 
 pub use self::document::{PartitionDocument, PartitionEntry, PartitionFigures};
-pub use self::ground::Ground;
+pub use self::scenario::PartitionScenario;
 use crate::{Error, Result};
 
 /// The name of given masks.
@@ -24,7 +25,7 @@ const USER: &str = "user";
 
 /// What is asked for.
 #[derive(Debug, Clone)]
-pub struct PartitionAsked {
+pub struct PartitionRequest {
     /// Masks, one a program; the policy is not asked then.
     pub masks: Vec<u64>,
     /// A partitioning policy, or `optimal` or `worst`.
@@ -45,7 +46,7 @@ pub struct PartitionAsked {
     pub seed: u64,
 }
 
-impl PartitionAsked {
+impl PartitionRequest {
     /// Looks at names alone.
     ///
     /// # Errors
@@ -59,8 +60,12 @@ impl PartitionAsked {
     ///
     /// # Errors
     /// As [`Self::check`]; masks that cannot be; a policy or a search that has no partition for
-    /// these programs; [`Error::Stopped`] when the caller wants to stop.
-    pub fn answer(&self, ground: &Ground, stop: &AtomicBool) -> Result<PartitionDocument> {
+    /// these programs; [`Error::Interrupted`] when the caller wants to stop.
+    pub fn answer(
+        &self,
+        ground: &PartitionScenario,
+        stop: &AtomicBool,
+    ) -> Result<PartitionDocument> {
         let wanted = Wanted::of(self)?;
         self.known_parameters()?;
         let fits =
@@ -106,7 +111,7 @@ impl PartitionAsked {
     }
 
     /// What a policy decides.
-    fn decide(&self, name: &str, ground: &Ground) -> Result<Partition> {
+    fn decide(&self, name: &str, ground: &PartitionScenario) -> Result<Partition> {
         let parameters = self.parameters(name, ground);
         let options = BuildOptions { seed: self.seed, parameters };
         let mut partitioner =
@@ -129,7 +134,7 @@ impl PartitionAsked {
             }
         })?;
         if partition.cluster.len() != ground.curves.len() {
-            return Err(Error::failed(format!("{name} left a program out")));
+            return Err(Error::failed(anyhow!("{name} left a program out")));
         }
         Ok(partition)
     }
@@ -145,7 +150,7 @@ impl PartitionAsked {
     }
 
     /// The parameters that were set for a policy; with `--all`, those that it has.
-    fn parameters(&self, name: &str, ground: &Ground) -> BTreeMap<String, f64> {
+    fn parameters(&self, name: &str, ground: &PartitionScenario) -> BTreeMap<String, f64> {
         let own = |key: &str| {
             let mut of_policy = policies().filter(|entry| entry.name == name);
             of_policy.any(|entry| entry.parameters.iter().any(|one| one.name == key))
@@ -179,7 +184,7 @@ enum Wanted<'a> {
 }
 
 impl<'a> Wanted<'a> {
-    fn of(asked: &'a PartitionAsked) -> Result<Self> {
+    fn of(asked: &'a PartitionRequest) -> Result<Self> {
         if !asked.masks.is_empty() {
             return Ok(Self::Masks(&asked.masks));
         }
