@@ -55,15 +55,19 @@ impl Error {
     /// What the real machine lacks is bad input where something else could be asked of it.
     pub fn live(error: LiveError) -> Self {
         match error {
-            LiveError::Counter { .. } => Self::input(error)
+            LiveError::Runtime(RuntimeError::Counter { .. }) => Self::input(error)
                 .hint("corun doctor")
                 .hint("--policy di, which goes by stored profiles")
                 .hint("--counters model, which computes them from stored profiles"),
-            LiveError::Unfit { .. } => Self::input(error).hint("corun topology"),
-            LiveError::Profiles { .. }
-            | LiveError::Control { .. }
-            | LiveError::TwoOwners { .. }
-            | LiveError::Interval { .. } => Self::input(error).hint("corun doctor"),
+            LiveError::Runtime(RuntimeError::Unfit { .. }) => {
+                Self::input(error).hint("corun topology")
+            }
+            LiveError::Runtime(RuntimeError::Interval { .. }) => {
+                Self::input(error).hint("corun doctor")
+            }
+            LiveError::Runtime(refused) if refused.is_refusal() => {
+                Self::input(refused).hint("corun doctor")
+            }
             other => Self::failed(other),
         }
     }

@@ -5,7 +5,10 @@
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use corun_live::{Pmus, Processes, Roots, Rule, Sampling, Target, Whom, raise_descriptor_limit};
+use corun_live::{
+    Pmus, ProcessSelector, Processes, Roots, Rule, Sampling, Scanner as _, Target,
+    raise_descriptor_limit,
+};
 
 const THREADS: usize = 256;
 const EVENTS: [&str; 4] = ["task-clock", "context-switches", "cpu-migrations", "page-faults"];
@@ -62,7 +65,7 @@ fn measure(kind: &str) {
 
 fn processes(child: &Child) -> Processes {
     let rule = Rule { pid: Some(child.id()), ..Rule::default() };
-    let target = Target::new("watched", Whom::Rule(rule));
+    let target = Target::new("watched", ProcessSelector::Rule(rule));
     Processes::new(&Roots::default(), vec![target]).expect("a rule by pid is sound")
 }
 

@@ -3,36 +3,38 @@
 use std::path::PathBuf;
 
 use corun_machine::CpuSet;
+use corun_policy::ThreadView;
 
 use super::syscalls;
 use super::thread_stat::{is_gone, still_there, touchable};
-use super::{Change, Doing, Held, Refusal};
-use crate::{ActError, Reverted, Roots, Task};
+use super::{Change, Doing, Refusal};
+use crate::{ActError, ManagedThread, Reverted, Roots, Task};
 
 /// The change that holds a thread on what it may have of the CPUs asked for; none where it is held
 /// so already.
 pub(super) fn hold(
-    thread: &Held,
+    (view, thread): (&ThreadView, &ManagedThread),
     asked: &CpuSet,
     online: &CpuSet,
 ) -> Result<Option<Change>, Refusal> {
     let allowed = asked.intersection(&thread.may_run_on);
     if allowed.is_empty() {
-        let (task, may) = (thread.task, &thread.may_run_on);
+        let (task, may) = (thread.task(), &thread.may_run_on);
         return Err(Refusal(format!(
             "thread {task} ({}) may run on CPUs {may} only, not on {asked}",
-            thread.program
+            view.program
         )));
     }
     let after = allowed.intersection(online);
     if after.is_empty() {
         return Err(Refusal(format!(
             "thread {} ({}): none of CPUs {allowed} is on line",
-            thread.task, thread.program
+            thread.task(),
+            view.program
         )));
     }
     let before = thread.allowed.clone();
-    Ok((after != before).then_some(Change::Affinity { task: thread.task, before, after }))
+    Ok((after != before).then_some(Change::Affinity { task: thread.task(), before, after }))
 }
 
 /// Sets a thread's affinity, if it is the thread that was meant and its affinity is as it was.
@@ -122,7 +124,7 @@ fn failed(doing: &str, task: &Task, reason: std::io::Error) -> ActError {
 }
 
 /// The CPUs that are on line, where the kernel tells.
-pub(super) fn online(roots: &Roots) -> Option<CpuSet> {
+pub(crate) fn online(roots: &Roots) -> Option<CpuSet> {
     std::fs::read_to_string(online_file(roots)).ok()?.parse().ok()
 }
 

@@ -7,8 +7,8 @@ use corun_policy::{Action, ActionKind, Nanoseconds};
 use rustix::process::{Pid, setpriority_process};
 
 use super::thread_stat::{ThreadStat, is_gone, still_there, touchable};
-use super::{Actuator, Change, Doing, Held, Refusal, held_thread};
-use crate::{ActError, Reverted, Roots, Task};
+use super::{Actuator, Change, Doing, Refusal, managed};
+use crate::{ActError, Reverted, Roots, Task, Threads};
 
 /// The kernel's weights of nice -20 to 19 (`sched_prio_to_weight`); that of 0 is 1024.
 const WEIGHTS: [u32; 40] = [
@@ -85,13 +85,13 @@ impl Actuator for Nice {
         &mut self,
         action: &Action,
         _machine: &Machine,
-        held: &[Held],
+        threads: &Threads,
         _now: Nanoseconds,
     ) -> Result<Vec<Change>, Refusal> {
         let Action::SetWeight { thread, weight, until } = action else {
             return Err(Refusal::not_by(self.name()));
         };
-        let task = held_thread(held, *thread)?.task;
+        let task = managed(threads, *thread)?.1.task();
         let before =
             touchable(&self.roots, &task).map_err(|error| Refusal(error.to_string()))?.nice;
         let after = nice_of(*weight)

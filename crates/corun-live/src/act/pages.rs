@@ -12,8 +12,8 @@ use corun_policy::{Action, ActionKind, Nanoseconds};
 
 use super::syscalls::{move_pages, node_of_pages};
 use super::thread_stat::{is_gone, process_stat, still_there, touchable};
-use super::{Actuator, Change, Doing, Held, Refusal, held_thread};
-use crate::{ActError, Reverted, Roots, Task};
+use super::{Actuator, Change, Doing, Refusal, managed};
+use crate::{ActError, Reverted, Roots, Task, Threads};
 
 /// A call that moves pages holds up the process; it shall be no longer than this.
 const LONGEST_CALL: Duration = Duration::from_millis(20);
@@ -55,13 +55,13 @@ impl Actuator for Pages {
         &mut self,
         action: &Action,
         machine: &Machine,
-        held: &[Held],
+        threads: &Threads,
         _now: Nanoseconds,
     ) -> Result<Vec<Change>, Refusal> {
         let Action::MovePages { thread, node } = action else {
             return Err(Refusal::not_by(self.name()));
         };
-        let pid = held_thread(held, *thread)?.task.pid;
+        let pid = managed(threads, *thread)?.1.task().pid;
         let node = machine.nodes().get(*node);
         let to = node.ok_or_else(|| Refusal("there is no such NUMA node".to_owned()))?.os_index;
         let stat = process_stat(&self.roots, pid).ok().flatten();

@@ -13,7 +13,7 @@ use rustix::time::{ClockId, clock_gettime};
 use super::counts::{Counted, Counts, Part, builder, cannot_join, together};
 use super::sampling::{Increase, open_new};
 use crate::events::{Encoding, Event};
-use crate::{Followed, Task};
+use crate::{ScannedThread, Task};
 
 /// The kernel's shortest time between two samples by a clock.
 const SHORTEST_NS: u64 = 10_000;
@@ -177,7 +177,7 @@ impl SamplingByCount {
 
     /// Begins to sample those of these threads that are new. Gives the last error of one that
     /// cannot be sampled though it is there.
-    pub fn watch(&mut self, threads: &[Followed]) -> Option<io::Error> {
+    pub fn watch(&mut self, threads: &[ScannedThread]) -> Option<io::Error> {
         let open = |tid: u32| {
             let now = monotonic();
             let each = self.groups.iter();
@@ -192,7 +192,7 @@ impl SamplingByCount {
 
     /// The samples since the last call, in the order of time. A thread that is not among `now` has
     /// ended: its last ones are there.
-    pub fn take(&mut self, now: &[Followed]) -> Vec<SampleByCount> {
+    pub fn take(&mut self, now: &[ScannedThread]) -> Vec<SampleByCount> {
         let mut found = Vec::new();
         let Self { threads, events, began, lost, held_back, .. } = self;
         threads.retain(|&task, samplers| {
@@ -411,7 +411,7 @@ mod tests {
         };
         let own = rustix::thread::gettid().as_raw_nonzero().get() as u32;
         let facts = facts(&Roots::default(), std::process::id(), own).unwrap();
-        let threads = [Followed { facts, target: 0 }];
+        let threads = [ScannedThread { facts, target: 0 }];
         if let Some(error) = sampling.watch(&threads) {
             eprintln!("skipped: {error}");
             return;

@@ -80,12 +80,20 @@ pub(crate) struct OpenCounters {
 
 #[derive(Debug)]
 struct OpenGroup {
-    /// The first leads.
-    counters: Vec<Counter>,
+    reader: Box<dyn ReadGroup>,
     /// The places of the events.
     places: Vec<usize>,
     before: Counts,
 }
+
+/// Reads the counters of a group together.
+trait ReadGroup: std::fmt::Debug + Send {
+    fn read(&mut self) -> io::Result<Counts>;
+}
+
+/// The first leads.
+#[derive(Debug)]
+struct GroupCounters(Vec<Counter>);
 
 impl OpenCounters {
     /// Opens the counters; they count from now on.
@@ -109,12 +117,14 @@ impl OpenCounters {
         Ok(Self { groups })
     }
 
-    /// What happened since the last call, by the event's place: an event that was never counted
-    /// in that time is unknown.
+    /// What happened since the last call that succeeded, by the event's place: an event that was never
+    /// counted in that time is unknown.
     pub(crate) fn advance(&mut self, events: usize) -> io::Result<Vec<Option<f64>>> {
+        // All groups or none: what the next call gives is then of one and the same time.
+        let read: Vec<Counts> =
+            self.groups.iter_mut().map(|group| group.reader.read()).collect::<io::Result<_>>()?;
         let mut parts: Vec<Vec<Part>> = vec![Vec::new(); events];
-        for group in &mut self.groups {
-            let now = group.read()?;
+        for (group, now) in self.groups.iter_mut().zip(read) {
             let before = std::mem::replace(&mut group.before, now.clone());
             for (at, &place) in group.places.iter().enumerate() {
                 parts[place].push(Part::between(&before, &now, at));
@@ -142,12 +152,15 @@ impl OpenGroup {
         }
         let places = members.iter().map(|(place, _)| *place).collect();
         let values = vec![0; members.len()];
-        Ok(Some(Self { counters, places, before: Counts { values, ..Counts::default() } }))
+        let reader = Box::new(GroupCounters(counters));
+        Ok(Some(Self { reader, places, before: Counts { values, ..Counts::default() } }))
     }
+}
 
+impl ReadGroup for GroupCounters {
     fn read(&mut self) -> io::Result<Counts> {
-        let alone = self.counters.len() == 1;
-        let leader = &mut self.counters[0];
+        let alone = self.0.len() == 1;
+        let leader = &mut self.0[0];
         if alone {
             let data = leader.read_count_and_time()?;
             let (enabled_ns, running_ns) = (data.time_enabled, data.time_running);
@@ -245,7 +258,7 @@ pub(crate) fn together(parts: &[Part]) -> Option<f64> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::Roots;
     use crate::events::Pmus;
@@ -271,6 +284,38 @@ mod tests {
         // By turns on both.
         assert_eq!(together(&[part(100, 10, 10), part(100, 40, 40)]), Some(100.0));
         assert_eq!(together(&[part(100, 0, 0), part(100, 100, 40)]), Some(40.0));
+    }
+
+    /// Says what a test wrote down, one reading after the other.
+    #[derive(Debug)]
+    struct Written(Vec<io::Result<u64>>);
+
+    impl ReadGroup for Written {
+        fn read(&mut self) -> io::Result<Counts> {
+            let value = self.0.remove(0)?;
+            Ok(Counts { enabled_ns: value, running_ns: value, values: vec![value] })
+        }
+    }
+
+    /// Counters of two groups of one event each.
+    pub(crate) fn written(groups: [Vec<io::Result<u64>>; 2]) -> OpenCounters {
+        let group = |(place, readings)| OpenGroup {
+            reader: Box::new(Written(readings)),
+            places: vec![place],
+            before: Counts { values: vec![0], ..Counts::default() },
+        };
+        OpenCounters { groups: groups.into_iter().enumerate().map(group).collect() }
+    }
+
+    /// A reading that fails takes nothing away, of no group: the next gives what happened since the one
+    /// before it.
+    #[test]
+    fn what_could_not_be_read_is_in_the_next_reading() {
+        let failed = || Err(io::ErrorKind::Interrupted.into());
+        let mut counters = written([vec![Ok(10), Ok(15), Ok(40)], vec![Ok(1), failed(), Ok(3)]]);
+        assert_eq!(counters.advance(2).unwrap(), [Some(10.0), Some(1.0)]);
+        counters.advance(2).unwrap_err();
+        assert_eq!(counters.advance(2).unwrap(), [Some(30.0), Some(2.0)]);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use corun_machine::CpuId;
 use super::counts::{Counted, EventGroups, OpenCounters, probe};
 use crate::events::Event;
 use crate::processes::is_gone;
-use crate::{Followed, Task};
+use crate::{ScannedThread, Task};
 
 /// How much more of each event happened since the last sample, in the order of the events. None:
 /// it was never counted in that time.
@@ -117,7 +117,7 @@ impl Sampling {
 
     /// Begins to count those of these threads that are new. Gives the last error of one that
     /// cannot be counted though it is there.
-    pub fn watch(&mut self, threads: &[Followed]) -> Option<io::Error> {
+    pub fn watch(&mut self, threads: &[ScannedThread]) -> Option<io::Error> {
         let open = |tid: u32| OpenCounters::open(Counted::Thread(tid), &self.groups);
         let (uncounted, refused) = open_new(&mut self.threads, threads, open);
         self.uncounted = uncounted;
@@ -126,7 +126,7 @@ impl Sampling {
 
     /// What each watched thread did since the last call, or since it is watched, in the order of
     /// their tasks. A thread that has ended since is there for the last time.
-    pub fn threads(&mut self, now: &[Followed]) -> Vec<(Task, Increase)> {
+    pub fn threads(&mut self, now: &[ScannedThread]) -> Vec<(Task, Increase)> {
         let events = self.events.len();
         let mut found = Vec::with_capacity(self.threads.len());
         self.threads.retain(|task, counters| {
@@ -144,12 +144,12 @@ impl Sampling {
 /// last one's error.
 pub(super) fn open_new<T>(
     known: &mut BTreeMap<Task, T>,
-    threads: &[Followed],
+    threads: &[ScannedThread],
     open: impl Fn(u32) -> io::Result<T>,
 ) -> (usize, Option<io::Error>) {
     let mut uncounted = 0;
     let mut refused = None;
-    for Followed { facts, .. } in threads {
+    for ScannedThread { facts, .. } in threads {
         if known.contains_key(&facts.task) {
             continue;
         }

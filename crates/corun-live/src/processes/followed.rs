@@ -6,7 +6,7 @@ use std::{fs, io};
 
 use corun_policy::ThreadState;
 
-use super::Followed;
+use super::ScannedThread;
 use super::facts::{Look, ThreadFiles, is_gone};
 use super::stat::Stat;
 use crate::TaskFacts;
@@ -106,7 +106,7 @@ impl FollowedProcess {
         proc: &Path,
         pid: u32,
         budget: &mut DescriptorBudget,
-        found: &mut Vec<Followed>,
+        found: &mut Vec<ScannedThread>,
     ) -> Option<Stat> {
         let mut seen = Seen::default();
         let is_new = self.threads.is_empty();
@@ -124,7 +124,9 @@ impl FollowedProcess {
         }
         let target = self.target;
         found.extend(
-            self.threads.values().map(|thread| Followed { facts: thread.facts.clone(), target }),
+            self.threads
+                .values()
+                .map(|thread| ScannedThread { facts: thread.facts.clone(), target }),
         );
         seen.main
     }

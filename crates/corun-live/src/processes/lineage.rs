@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::stat::Stat;
-use super::{Target, Whom};
+use super::{ProcessSelector, Target};
 use crate::Task;
 
 /// What tells that a new process comes from a target's: sessions and process groups that its
@@ -24,9 +24,9 @@ impl Lineage {
     }
 
     pub(super) fn add(&mut self, target: &Target) {
-        self.first.push(match &target.whom {
-            Whom::Descendants(task) => Some(*task),
-            Whom::Rule(_) => None,
+        self.first.push(match &target.processes {
+            ProcessSelector::Descendants(task) => Some(*task),
+            ProcessSelector::Rule(_) => None,
         });
         self.made.push(BTreeMap::new());
     }

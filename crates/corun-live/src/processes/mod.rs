@@ -1,4 +1,4 @@
-//! Whom corun schedules, and what the kernel says of their threads.
+//! ProcessSelector corun schedules, and what the kernel says of their threads.
 
 mod facts;
 mod followed;
@@ -16,7 +16,7 @@ use std::{fs, io};
 pub use facts::facts;
 pub(crate) use facts::is_gone;
 
-use crate::{LiveError, Roots, Task, TaskFacts};
+use crate::{LiveError, Roots, Scanner, Task, TaskFacts};
 use followed::{DescriptorBudget, FollowedProcess};
 use lineage::Lineage;
 use rules::Matcher;
@@ -32,33 +32,33 @@ pub struct Target {
     /// Is it one to protect?
     pub important: bool,
     /// Which processes it is.
-    pub whom: Whom,
+    pub processes: ProcessSelector,
     /// What is held where a policy places its threads.
-    pub hold: Hold,
+    pub pin: PinScope,
 }
 
 impl Target {
     /// With the profile of its name, not to be protected, held thread by thread.
-    pub fn new(name: impl Into<Arc<str>>, whom: Whom) -> Self {
+    pub fn new(name: impl Into<Arc<str>>, processes: ProcessSelector) -> Self {
         let name = name.into();
-        Self { name, profile: None, important: false, whom, hold: Hold::Threads }
+        Self { name, profile: None, important: false, processes, pin: PinScope::Threads }
     }
 }
 
 /// What is held where a policy places threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Hold {
+pub enum PinScope {
     /// Each thread, by its affinity.
     #[default]
     Threads,
     /// The cgroup that it is in, by its cpuset: for containers, whose threads come and go faster
     /// than each could be held.
-    Cgroups,
+    Cgroup,
 }
 
 /// Which processes a target is.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Whom {
+pub enum ProcessSelector {
     /// A process and all that come from it: its children and theirs, also after their parents
     /// ended. One whose parent ended before anybody saw the two together is found only while its
     /// session or process group is one that the target's processes made.
@@ -88,7 +88,7 @@ pub struct Rule {
 
 /// A thread of a target.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Followed {
+pub struct ScannedThread {
     /// What the kernel says of it.
     pub facts: TaskFacts,
     /// Index in [`Processes::targets`].
@@ -129,9 +129,9 @@ struct Known {
 }
 
 fn matcher(target: &Target) -> Result<Option<Matcher>, LiveError> {
-    match &target.whom {
-        Whom::Descendants(_) => Ok(None),
-        Whom::Rule(rule) => Matcher::new(rule).map(Some),
+    match &target.processes {
+        ProcessSelector::Descendants(_) => Ok(None),
+        ProcessSelector::Rule(rule) => Matcher::new(rule).map(Some),
     }
 }
 
@@ -152,48 +152,6 @@ impl Processes {
             round: 0,
             budget: DescriptorBudget::new(),
         })
-    }
-
-    /// Follows one more target. Of processes that were scanned before, only a rule's become its.
-    ///
-    /// # Errors
-    ///
-    /// As [`Self::new`].
-    pub fn add(&mut self, target: Target) -> Result<(), LiveError> {
-        self.matchers.push(matcher(&target)?);
-        self.lineage.add(&target);
-        self.targets.push(target);
-        Ok(())
-    }
-
-    /// The targets, in the order given.
-    pub fn targets(&self) -> &[Target] {
-        &self.targets
-    }
-
-    /// All threads of the targets now, ascending by task. Kernel threads and corun's own are never
-    /// among them. A thread that the kernel calls runnable is given as running if it had a CPU
-    /// since the last scan, or is new.
-    ///
-    /// # Errors
-    ///
-    /// When the kernel's list of processes cannot be read. What ends meanwhile, or may not be
-    /// read, is absent.
-    pub fn scan(&mut self) -> Result<Vec<Followed>, LiveError> {
-        self.round += 1;
-        let listed = self.list()?;
-        self.forget_ended(&listed);
-        self.sort_out(&listed);
-        let mut threads = Vec::new();
-        for (&pid, known) in &mut self.known {
-            let Some(followed) = &mut known.followed else { continue };
-            let main = followed.read(&self.proc, pid, &mut self.budget, &mut threads);
-            if let Some(stat) = main {
-                self.lineage.saw(followed.target, &stat, self.round);
-            }
-        }
-        threads.sort_unstable_by_key(|thread| thread.facts.task);
-        Ok(threads)
     }
 
     /// All processes, ascending.
@@ -315,6 +273,40 @@ impl Processes {
         {
             followed.release(&mut self.budget);
         }
+    }
+}
+
+impl Scanner for Processes {
+    fn targets(&self) -> &[Target] {
+        &self.targets
+    }
+
+    /// Kernel threads and corun's own are never among them. A thread that the kernel calls runnable is given
+    /// as running if it had a CPU since the last scan, or is new. What ends meanwhile, or may not be read, is
+    /// absent.
+    fn scan(&mut self) -> Result<Vec<ScannedThread>, LiveError> {
+        self.round += 1;
+        let listed = self.list()?;
+        self.forget_ended(&listed);
+        self.sort_out(&listed);
+        let mut threads = Vec::new();
+        for (&pid, known) in &mut self.known {
+            let Some(followed) = &mut known.followed else { continue };
+            let main = followed.read(&self.proc, pid, &mut self.budget, &mut threads);
+            if let Some(stat) = main {
+                self.lineage.saw(followed.target, &stat, self.round);
+            }
+        }
+        threads.sort_unstable_by_key(|thread| thread.facts.task);
+        Ok(threads)
+    }
+
+    /// Of processes that were scanned before, only a rule's become the new target's.
+    fn add(&mut self, target: Target) -> Result<(), LiveError> {
+        self.matchers.push(matcher(&target)?);
+        self.lineage.add(&target);
+        self.targets.push(target);
+        Ok(())
     }
 }
 

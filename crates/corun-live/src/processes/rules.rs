@@ -33,7 +33,7 @@ impl Matcher {
     pub(super) fn new(rule: &Rule) -> Result<Self, LiveError> {
         let command = rule.command.as_deref().map(|pattern| {
             let glob = glob("command", pattern, true)?;
-            Ok(Command { glob, path: pattern.contains('/') })
+            Ok::<_, LiveError>(Command { glob, path: pattern.contains('/') })
         });
         let arguments = rule.arguments.as_deref().map(|one| glob("arguments", one, false));
         let cgroup = rule.cgroup.as_deref().map(|one| {

@@ -11,8 +11,8 @@ use super::fewer::at_most;
 use super::groups::{self, Group, OURS};
 use super::info::bit_usage;
 use super::{CacheControl, ResctrlError, ResctrlInfo, Schemata, SchemataLine};
-use crate::act::{Actuator, Change, Held, Refusal, held_thread};
-use crate::{Roots, Task};
+use crate::act::{Actuator, Change, Refusal, managed};
+use crate::{ManagedThread, Roots, Task, Threads};
 
 /// Gives threads ways of the last-level cache, and caps their memory bandwidth.
 ///
@@ -97,7 +97,7 @@ impl Resctrl {
         llc: usize,
         parts: &[CachePart],
         machine: &Machine,
-        held: &[Held],
+        threads: &Threads,
     ) -> Result<Wanted, Refusal> {
         let domain = self.domain(machine, llc)?;
         for part in parts {
@@ -113,7 +113,7 @@ impl Resctrl {
             taken.push(place);
             wanted.masks.insert((llc, place), part.mask);
             for &thread in &part.threads {
-                held_thread(held, thread)?;
+                managed(threads, thread)?;
                 wanted.parts.insert(thread, (llc, place));
             }
         }
@@ -160,21 +160,21 @@ impl Resctrl {
 
     fn cap(
         &self,
-        threads: &[ThreadId],
+        capped: &[ThreadId],
         mb_per_s: Option<f64>,
-        held: &[Held],
+        threads: &Threads,
     ) -> Result<Wanted, Refusal> {
-        for &thread in threads {
-            held_thread(held, thread)?;
+        for &thread in capped {
+            managed(threads, thread)?;
         }
         let mut wanted = self.wanted.clone();
         for cap in wanted.caps.values_mut() {
-            cap.threads.retain(|thread| !threads.contains(thread));
+            cap.threads.retain(|thread| !capped.contains(thread));
         }
         wanted.caps.retain(|_, cap| !cap.threads.is_empty());
         if let Some(mb_per_s) = mb_per_s {
             wanted.last_cap += 1;
-            wanted.caps.insert(wanted.last_cap, Cap { threads: threads.to_vec(), mb_per_s });
+            wanted.caps.insert(wanted.last_cap, Cap { threads: capped.to_vec(), mb_per_s });
         }
         Ok(wanted)
     }
@@ -248,12 +248,12 @@ impl Resctrl {
         &mut self,
         wanted: &Wanted,
         machine: &Machine,
-        held: &[Held],
+        threads: &Threads,
     ) -> Result<Vec<Change>, Refusal> {
-        let mut classes: BTreeMap<Class, Vec<&Held>> = BTreeMap::new();
-        for thread in held.iter().filter(|thread| !thread.left_alone) {
-            let cap = wanted.caps.iter().find(|(_, cap)| cap.threads.contains(&thread.id));
-            let place = wanted.parts.get(&thread.id).map(|(_, place)| *place);
+        let mut classes: BTreeMap<Class, Vec<&ManagedThread>> = BTreeMap::new();
+        for (view, thread) in threads.iter().filter(|(_, thread)| !thread.left_alone) {
+            let cap = wanted.caps.iter().find(|(_, cap)| cap.threads.contains(&view.id));
+            let place = wanted.parts.get(&view.id).map(|(_, place)| *place);
             classes.entry(Class { place, cap: cap.map(|(id, _)| *id) }).or_default().push(thread);
         }
         let (mut groups, mut numbers, mut set) =
@@ -277,7 +277,7 @@ impl Resctrl {
                 )?);
             }
             for thread in threads {
-                moved.extend(self.task_change(&thread.task, &path, &mut groups));
+                moved.extend(self.task_change(&thread.task(), &path, &mut groups));
             }
         }
         (self.groups, self.numbers, self.set) = (groups, numbers, set);
@@ -360,7 +360,7 @@ impl Resctrl {
         class: Class,
         wanted: &Wanted,
         machine: &Machine,
-        threads: &[&Held],
+        threads: &[&ManagedThread],
     ) -> Result<Schemata, Refusal> {
         let root = self.groups.get(&PathBuf::new()).map(|root| root.schemata.clone());
         let mut schemata = root.unwrap_or_default();
@@ -392,11 +392,11 @@ impl Resctrl {
         line: &SchemataLine,
         cap: &Cap,
         machine: &Machine,
-        threads: &[&Held],
+        threads: &[&ManagedThread],
     ) -> Result<SchemataLine, Refusal> {
         let mut line = line.clone();
         for (llc, of) in machine.llcs().iter().enumerate() {
-            let here = threads.iter().filter(|thread| of.cpus.contains(thread.cpu)).count();
+            let here = threads.iter().filter(|thread| of.cpus.contains(thread.facts.cpu)).count();
             if here == 0 {
                 continue;
             }
@@ -439,16 +439,18 @@ impl Actuator for Resctrl {
         &mut self,
         action: &Action,
         machine: &Machine,
-        held: &[Held],
+        threads: &Threads,
         now: Nanoseconds,
     ) -> Result<Vec<Change>, Refusal> {
         self.look(now)?;
         let wanted = match action {
-            Action::Partition { llc, parts } => self.partition(*llc, parts, machine, held)?,
-            Action::CapBandwidth { threads, mb_per_s } => self.cap(threads, *mb_per_s, held)?,
+            Action::Partition { llc, parts } => self.partition(*llc, parts, machine, threads)?,
+            Action::CapBandwidth { threads: capped, mb_per_s } => {
+                self.cap(capped, *mb_per_s, threads)?
+            }
             _ => return Err(Refusal::not_by(self.name())),
         };
-        let changes = self.changes(&wanted, machine, held)?;
+        let changes = self.changes(&wanted, machine, threads)?;
         self.wanted = wanted;
         Ok(changes)
     }

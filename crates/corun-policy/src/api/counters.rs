@@ -178,6 +178,23 @@ macro_rules! plain_rate {
     };
 }
 
+/// Events a second and their scope, where a rate is known.
+macro_rules! rate_known {
+    (per_s, $rate:expr, $cycles:expr, $before:expr) => {
+        $rate.map(|per_s| (per_s, Scope::Demand))
+    };
+    (scoped, $rate:expr, $cycles:expr, $before:expr) => {
+        $rate.map(|rate| (rate.per_s, rate.scope))
+    };
+    (share_of_cycles, $rate:expr, $cycles:expr, $before:expr) => {
+        match ($rate, $cycles) {
+            (Some(share), Some(cycles)) => Some((share * cycles, Scope::Demand)),
+            (None, Some(0.0)) if $before.is_some() => Some((0.0, Scope::Demand)),
+            _ => None,
+        }
+    };
+}
+
 macro_rules! define {
     (
         counters { $($kind:ident $name:literal $words:literal
@@ -273,7 +290,7 @@ macro_rules! define {
             }
 
             /// Takes in what happened in `elapsed`; 0 for what did not happen, nothing for what could not
-            /// be counted. Gauges are no counts and are left out.
+            /// be counted. 0 in no time says that counting begins now. Gauges are no counts and are left out.
             pub fn add(&mut self, kind: CounterKind, amount: f64, elapsed: Nanoseconds, scope: Scope) {
                 let count = match kind {
                     $(CounterKind::$kind => &mut self.$count,)*
@@ -283,6 +300,25 @@ macro_rules! define {
                 count.total += amount;
                 count.known.0 += elapsed.0;
                 count.scope = scope;
+            }
+        }
+
+        impl Counts {
+            /// Takes in what happened in `elapsed` at these rates. What they do not know adds nothing; of a
+            /// thread that made no cycle, no cycle was stalled.
+            pub fn add_rates(&mut self, rates: &Rates, elapsed: Nanoseconds) {
+                let seconds = elapsed.as_secs_f64();
+                $(
+                    let rate = rate_known!($rule, rates.$rate, rates.cycles_per_s, self.$count);
+                    if let Some((per_s, scope)) = rate {
+                        self.add(CounterKind::$kind, per_s * seconds, elapsed, scope);
+                    }
+                )*
+            }
+
+            /// Takes in what a model says that happened in `elapsed`; the times are not taken over.
+            pub fn add_totals(&mut self, totals: &Totals, elapsed: Nanoseconds, scope: Scope) {
+                $(self.add(CounterKind::$kind, totals.$count, elapsed, scope);)*
             }
         }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use corun_machine::{CpuId, CpuSet, Machine};
+use serde::{Deserialize, Serialize};
 
 use super::counters::{Counts, Rates};
 use crate::WaysCurve;
@@ -120,8 +121,23 @@ impl ThreadView {
     }
 }
 
+impl SoloFigures {
+    /// The same with another value for each figure.
+    pub fn map(&self, of: impl Fn(f64) -> f64) -> Self {
+        Self {
+            llc_mpki: of(self.llc_mpki),
+            llc_apki: of(self.llc_apki),
+            instructions_per_s: of(self.instructions_per_s),
+            memory_bytes_per_s: of(self.memory_bytes_per_s),
+            numa_penalty: self.numa_penalty.map(&of),
+            speedup_factor: self.speedup_factor.map(&of),
+        }
+    }
+}
+
 /// What a thread is doing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum ThreadState {
     /// On a CPU.
     Running,
@@ -132,7 +148,8 @@ pub enum ThreadState {
 }
 
 /// Figures of a program alone on this machine, from a stored profile.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct SoloFigures {
     /// LLC misses per 1000 instructions, demand and prefetch.
     pub llc_mpki: f64,
@@ -144,9 +161,11 @@ pub struct SoloFigures {
     pub memory_bytes_per_s: f64,
     /// Cycles per instruction with all memory on another node / with local memory; none on a
     /// machine of one node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub numa_penalty: Option<f64>,
     /// Instructions a second on a core of the fastest type / on one of the slowest, alone; none on a
     /// machine of one core type.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speedup_factor: Option<f64>,
 }
 

@@ -35,9 +35,9 @@ pub(super) fn run(arguments: &DecideArgs) -> Outcome<String> {
     let mut lines: Vec<DecisionLine> = Vec::new();
     let mut threads = 0;
     for at in recording.times() {
-        let round = host.round_at(at).map_err(Failure::live)?;
-        threads += round.arrived;
-        lines.extend(decided.news(&host, &round));
+        let tick = host.tick_at(at).map_err(Failure::live)?;
+        threads += tick.arrived;
+        lines.extend(decided.news(&host, &tick));
     }
     let (first, last) = (recording.times().next(), recording.times().last());
     let seconds =
@@ -74,7 +74,7 @@ fn host(arguments: &DecideArgs, recording: Arc<LiveRecording>) -> Outcome<Host> 
     let roots = Roots::below(&nowhere);
     let machine = recording.machine().clone();
     let threads = RecordedThreads::new(recording);
-    let source = RecordingSource::new(threads.recording());
+    let source = RecordingSource::new(threads.playback());
     let options = HostOptions {
         interval: arguments.interval.map(Nanoseconds::from_secs_f64),
         ..HostOptions::default()

@@ -74,6 +74,27 @@ fn totals_add_up_counter_by_counter() {
     );
 }
 
+/// Rates added over a time come out again as rates; a thread that slept has stalled in no cycle.
+#[test]
+fn rates_become_counts_and_rates_again() {
+    let busy = Rates {
+        cycles_per_s: Some(2e9),
+        llc_misses: Some(ScopedRate { per_s: 10.0, scope: Scope::DemandAndPrefetch }),
+        memory_stall_share: Some(0.25),
+        ..Rates::default()
+    };
+    let asleep = Rates { cycles_per_s: Some(0.0), ..Rates::default() };
+    let mut counts = Counts::default();
+    counts.add_rates(&asleep, SECOND);
+    assert_eq!(counts.memory_stall_cycles, None, "nobody said that stalls are counted");
+    let start = counts;
+    counts.add_rates(&busy, SECOND);
+    assert_eq!(counts.since(&start), busy);
+    counts.add_rates(&asleep, SECOND);
+    let half = Rates { cycles_per_s: Some(1e9), ..busy };
+    assert_eq!(counts.since(&start), half);
+}
+
 /// What stands in recordings is written by field name and read again.
 #[test]
 fn rates_are_written_by_name_without_what_is_unknown() {

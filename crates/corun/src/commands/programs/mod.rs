@@ -11,7 +11,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use corun_live::{Roots, Target, Task, Whom, facts};
+use corun_live::{ProcessSelector, Roots, Target, Task, facts};
 use corun_profile::{App, Mix};
 use rustix::process::{Pid, Signal, WaitOptions};
 
@@ -216,7 +216,7 @@ impl Program {
         Target {
             profile: self.profile.clone(),
             important: self.important,
-            ..Target::new(self.name.clone(), Whom::Descendants(task))
+            ..Target::new(self.name.clone(), ProcessSelector::Descendants(task))
         }
     }
 

@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow};
 use corun_live::{
-    Followed, Increase, Launch, LiveError, Processes, Roots, Rule, Sampling, SamplingByCount,
-    Target, Task, Whom, counter_advice, raise_descriptor_limit,
+    Increase, Launch, LiveError, ProcessSelector, Processes, Roots, Rule, Sampling,
+    SamplingByCount, ScannedThread, Scanner as _, Target, Task, counter_advice,
+    raise_descriptor_limit,
 };
 use corun_machine::CpuSet;
 
@@ -45,7 +46,7 @@ pub(super) fn run<W: Write>(
         _ if arguments.all_cpus => Vec::new(),
         Some(launch) => {
             let task = launch.task(&roots).context("cannot read /proc")?;
-            vec![target("program", Whom::Descendants(task))]
+            vec![target("program", ProcessSelector::Descendants(task))]
         }
         None => arguments.pid.iter().map(|&pid| by_pid(&roots, pid)).collect::<Outcome<_>>()?,
     };
@@ -81,15 +82,15 @@ pub(super) fn run<W: Write>(
     }
 }
 
-fn target(name: &str, whom: Whom) -> Target {
-    Target::new(name, whom)
+fn target(name: &str, processes: ProcessSelector) -> Target {
+    Target::new(name, processes)
 }
 
 fn by_pid(roots: &Roots, pid: u32) -> Outcome<Target> {
     corun_live::facts(roots, pid, pid).map_err(|_| {
         Failure::input(format!("no process has the number {pid}")).hint("pgrep -a NAME")
     })?;
-    Ok(target("process", Whom::Rule(Rule { pid: Some(pid), ..Rule::default() })))
+    Ok(target("process", ProcessSelector::Rule(Rule { pid: Some(pid), ..Rule::default() })))
 }
 
 fn start_program(arguments: &StatArgs, launch: Launch) -> Outcome<Child> {
@@ -125,7 +126,7 @@ pub(super) struct Watch<W> {
     pub(super) rows: Rows<W>,
     /// What is known of each thread that has counters.
     pub(super) names: BTreeMap<Task, (String, u32)>,
-    pub(super) now: Vec<Followed>,
+    pub(super) now: Vec<ScannedThread>,
     /// Of the family since the start.
     totals: Option<Increase>,
     start: Instant,
@@ -168,7 +169,7 @@ impl<W: Write> Watch<W> {
             None => (self.sampling.watch(&self.now), self.sampling.uncounted()),
         };
         if uncounted < self.now.len() {
-            for Followed { facts, .. } in &self.now {
+            for ScannedThread { facts, .. } in &self.now {
                 self.names.insert(facts.task, (facts.name.clone(), facts.cpu.0));
             }
         }
