@@ -7,9 +7,10 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use corun_linux::Roots;
 use corun_live::{
-    Host, HostOptions, Journal, Modelled, Placement, ProcessSelector, Processes, Roots, Rule,
-    Target, Tick, Verdict,
+    Host, HostOptions, Journal, Modelled, Placement, ProcessSelector, Processes, Rule, Target,
+    Tick, Verdict,
 };
 use corun_machine::{Machine, MachineSpec};
 use corun_model::Model;

@@ -6,9 +6,10 @@ use std::fs;
 use std::path::Path;
 use std::time::Instant;
 
+use corun_linux::{Roots, Task, TaskFacts};
 use corun_live::{
-    Host, HostOptions, LiveError, PinScope, Placement, ProcessSelector, Roots, Rule, ScannedThread,
-    Scanner, Scheduling, Target, Task, TaskFacts, Tick, Verdict,
+    Host, HostOptions, LiveError, PinScope, Placement, ProcessSelector, Rule, ScannedThread,
+    Scanner, Target, Tick, Verdict,
 };
 use corun_machine::{CpuId, CpuSet, preset};
 use corun_policy::{
@@ -128,15 +129,16 @@ impl Scanner for Boxed {
 
     fn scan(&mut self) -> Result<Vec<ScannedThread>, LiveError> {
         let one = |tid: u32| ScannedThread {
+            state: ThreadState::Running,
             facts: TaskFacts {
                 task: Task { pid: 100, tid, start_ticks: 7 },
                 parent: 1,
                 name: "boxed".to_owned(),
-                state: ThreadState::Running,
+                wants_cpu: true,
                 cpu: CpuId(0),
                 cpu_ns: 0,
                 nice: 0,
-                scheduling: Scheduling::Fair,
+                is_real_time: false,
                 affinity: "0-7".parse().expect("a list of CPUs"),
             },
             target: 0,

@@ -10,15 +10,14 @@ mod thread;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use corun_linux::{Roots, Task};
 use corun_machine::{CpuSet, Machine};
 use corun_policy::{CounterKind, Nanoseconds, ProcessId, Step, ThreadId};
 use corun_runtime::{Backend, Capabilities, Scan, ThreadTable};
 
 pub use thread::{HeldGroup, ManagedThread};
 
-use crate::{
-    Actuator, Change, Journal, LiveError, Refusal, Roots, ScannedThread, Source, Target, Task,
-};
+use crate::{Actuator, Change, Journal, LiveError, Refusal, ScannedThread, Source, Target};
 
 /// The threads that corun schedules here.
 pub type Threads = ThreadTable<ManagedThread>;

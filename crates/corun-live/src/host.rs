@@ -4,14 +4,13 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
+use corun_linux::Roots;
 use corun_machine::{CpuSet, Machine};
 use corun_policy::{CounterKind, Nanoseconds, Policy, Rates, ThreadView};
 use corun_runtime::{Runtime, RuntimeOptions};
 
 use crate::backend::{LiveBackend, locked};
-use crate::{
-    Actuator, Journal, LiveError, ManagedThread, Restored, Roots, Scanner, Source, Target, Tick,
-};
+use crate::{Actuator, Journal, LiveError, ManagedThread, Restored, Scanner, Source, Target, Tick};
 
 /// How a host works.
 #[derive(Debug, Clone, PartialEq)]

@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use corun_app::{Error, PolicySpec};
+use corun_linux::{Roots, facts};
 use corun_live::{
     Decision, Host, HostOptions, LiveError, MemoryByNode, Modelled, Nice, OnPaper, Pages,
-    Placement, ProcessSelector, Processes, Roots, Source, StoredProfiles, Target, Verdict, facts,
+    Placement, ProcessSelector, Processes, Source, StoredProfiles, Target, Verdict,
 };
 use corun_model::Model;
 use corun_policy::Nanoseconds;

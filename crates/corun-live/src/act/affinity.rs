@@ -1,14 +1,13 @@
 //! Where threads may run.
 
-use std::path::PathBuf;
-
+use corun_linux::sysfs::online_cpus;
+use corun_linux::{Roots, Task, affinity, is_gone};
 use corun_machine::CpuSet;
 use corun_policy::ThreadView;
 
-use super::syscalls;
-use super::thread_stat::{is_gone, still_there, touchable};
-use super::{Change, Doing, Refusal};
-use crate::{ActError, ManagedThread, Reverted, Roots, Task};
+use super::syscalls::set_affinity;
+use super::{Change, Doing, Refusal, still_there, touchable};
+use crate::{ActError, ManagedThread, Reverted};
 
 /// The change that holds a thread on what it may have of the CPUs asked for; none where it is held
 /// so already.
@@ -96,17 +95,17 @@ fn other_than(roots: &Roots, task: &Task, expected: &CpuSet) -> Result<Option<Cp
     if &found == expected {
         return Ok(None);
     }
-    let same = online(roots).is_some_and(|online| expected.intersection(&online) == found);
+    let same = online_cpus(roots).is_ok_and(|online| expected.intersection(&online) == found);
     Ok((!same).then_some(found))
 }
 
 fn present(task: &Task) -> Result<CpuSet, ActError> {
-    syscalls::affinity(task.tid).map_err(|reason| failed("reading", task, reason))
+    affinity(task.tid).map_err(|reason| failed("reading", task, reason))
 }
 
 fn set(task: &Task, cpus: &CpuSet) -> Result<(), ActError> {
     let doing = || format!("setting to {cpus}");
-    syscalls::set_affinity(task.tid, cpus).map_err(|reason| failed(&doing(), task, reason))
+    set_affinity(task.tid, cpus).map_err(|reason| failed(&doing(), task, reason))
 }
 
 fn failed(doing: &str, task: &Task, reason: std::io::Error) -> ActError {
@@ -121,15 +120,6 @@ fn failed(doing: &str, task: &Task, reason: std::io::Error) -> ActError {
         _ => None,
     };
     ActError::Kernel { what: format!("{doing} the affinity of thread {task}"), reason, advice }
-}
-
-/// The CPUs that are on line, where the kernel tells.
-pub(crate) fn online(roots: &Roots) -> Option<CpuSet> {
-    std::fs::read_to_string(online_file(roots)).ok()?.parse().ok()
-}
-
-fn online_file(roots: &Roots) -> PathBuf {
-    roots.sys.join("devices/system/cpu/online")
 }
 
 #[cfg(test)]

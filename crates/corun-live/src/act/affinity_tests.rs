@@ -1,9 +1,10 @@
+use corun_linux::procfs::{Process, Stat};
+use corun_linux::sysfs::online_file;
 use corun_machine::CpuId;
 use corun_policy::{Action, Nanoseconds, ThreadId};
 
 use super::*;
 use crate::act::sleeper::Sleeper;
-use crate::act::thread_stat::stat;
 use crate::act::{Actuator, Placement};
 use crate::backend::fixture;
 
@@ -68,12 +69,12 @@ fn an_ended_thread_and_a_reused_number_are_gone() {
 #[test]
 fn kernel_threads_are_never_touched() {
     let roots = Roots::default();
-    let Some(stat) = stat(&roots, 2, 2).unwrap().filter(|stat| stat.kernel_thread) else {
+    let Some(stat) = Process::new(&roots, 2).stat().unwrap().filter(Stat::is_kernel_thread) else {
         eprintln!("skipped: no kernel thread can be seen from here");
         return;
     };
     let task = Task { pid: 2, tid: 2, start_ticks: stat.start_ticks };
-    let found = syscalls::affinity(2).unwrap();
+    let found = affinity(2).unwrap();
     let one: CpuSet = found.first().into_iter().collect();
     let error = Change::Affinity { task, before: found, after: one }.apply(&roots).unwrap_err();
     assert!(matches!(error, ActError::Protected { .. }), "{error}");

@@ -6,15 +6,13 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
+use corun_linux::{Roots, Task, cgroup, facts, is_gone};
 use corun_machine::CpuSet;
 use corun_policy::ThreadView;
 
 use super::members::Members;
-use super::thread_stat::is_gone;
 use super::{Change, Doing, Refusal};
-use crate::{
-    ActError, HeldGroup, ManagedThread, Reverted, Roots, Scheduling, Task, Threads, facts,
-};
+use crate::{ActError, HeldGroup, ManagedThread, Reverted, Threads};
 
 /// Holds whole cgroups on CPUs, where their members change too fast to hold each thread. A group
 /// may use what its threads were sent to, all together; it stays as it is until each has been.
@@ -104,7 +102,7 @@ impl Cpusets {
             return Err(Refusal(format!("cgroup {name} has groups with threads below it")));
         }
         let task = thread.task();
-        let present = group_of(&self.roots, &task)
+        let present = cgroup::of_thread(&self.roots, &task)
             .map_err(|error| Refusal(format!("the cgroup of thread {task}: {error}")))?;
         if present.as_deref() != Some(name) {
             return Err(Refusal(format!("thread {task} is no longer in cgroup {name}")));
@@ -147,14 +145,10 @@ impl Cpusets {
     /// A thread of the group that is scheduled in real time. Such are in nobody's care.
     fn in_real_time(&self, group: &Group, members: &[&ManagedThread]) -> Option<Task> {
         let folder = self.roots.cgroup.join(group.file.parent()?);
-        let list = ["cgroup.threads", "tasks"].into_iter();
-        let text =
-            list.filter_map(|name| std::fs::read_to_string(folder.join(name)).ok()).next()?;
         let cared: BTreeSet<u32> = members.iter().map(|one| one.task().tid).collect();
-        let others = text.lines().filter_map(|line| line.trim().parse::<u32>().ok());
-        let others = others.filter(|tid| !cared.contains(tid));
+        let others = cgroup::threads(&folder)?.into_iter().filter(|tid| !cared.contains(tid));
         let facts = others.filter_map(|tid| facts(&self.roots, tid, tid).ok());
-        facts.filter(|one| one.scheduling == Scheduling::RealTime).map(|one| one.task).next()
+        facts.filter(|one| one.is_real_time).map(|one| one.task).next()
     }
 }
 
@@ -172,23 +166,6 @@ pub(crate) fn names_of(file: &Path) -> impl Iterator<Item = String> + '_ {
     PLACES.iter().filter_map(below).map(|name| format!("/{}", name.display()))
 }
 
-/// The path of the cgroup that governs a thread's CPUs.
-pub(crate) fn group_of(roots: &Roots, task: &Task) -> io::Result<Option<Arc<str>>> {
-    let path = roots.proc.join(format!("{}/task/{}/cgroup", task.pid, task.tid));
-    let text = std::fs::read_to_string(path)?;
-    // Where both versions are in use, version 1's line with cpusets comes before version 2's.
-    Ok(text.lines().find_map(cpuset_path).map(Arc::from))
-}
-
-/// The path in a line of `/proc/PID/cgroup` that governs CPUs: version 2's, or that of version 1's
-/// hierarchy with cpuset.
-fn cpuset_path(line: &str) -> Option<&str> {
-    let mut parts = line.splitn(3, ':');
-    let (_, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
-    let governs = controllers.is_empty() || controllers.split(',').any(|one| one == "cpuset");
-    governs.then_some(path)
-}
-
 impl Group {
     fn find(roots: &Roots, name: &str) -> Result<Self, ActError> {
         for place in PLACES {
@@ -196,16 +173,9 @@ impl Group {
             if name.trim_start_matches('/').is_empty() || checked(roots, &file).is_err() {
                 continue;
             }
-            let read = |name: &str| {
-                let path = roots.cgroup.join(&file).with_file_name(name);
-                let text = std::fs::read_to_string(path).ok()?;
-                text.parse::<CpuSet>().ok().filter(|cpus| !cpus.is_empty())
-            };
-            // What the groups above allow counts; where that is not told, its own list.
-            let found = ["cpuset.cpus.effective", "cpuset.effective_cpus", "cpuset.cpus"]
-                .into_iter()
-                .find_map(read);
-            let text = std::fs::read_to_string(roots.cgroup.join(&file));
+            let path = roots.cgroup.join(&file);
+            let found = path.parent().and_then(cgroup::usable_cpus);
+            let text = std::fs::read_to_string(&path);
             if let (Ok(text), Some(found)) = (text, found) {
                 return Ok(Self { file, text: text.trim().to_owned(), found });
             }

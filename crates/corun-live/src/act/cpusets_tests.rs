@@ -314,11 +314,3 @@ fn no_other_file_is_ever_written() {
         assert!(error.contains("controller cpuset"), "{error}");
     }
 }
-
-#[test]
-fn lines_of_both_versions_are_told_apart() {
-    assert_eq!(cpuset_path("0::/a/b"), Some("/a/b"));
-    assert_eq!(cpuset_path("7:cpuset,cpu:/x:y"), Some("/x:y"));
-    assert_eq!(cpuset_path("3:memory:/x"), None);
-    assert_eq!(cpuset_path("nonsense"), None);
-}

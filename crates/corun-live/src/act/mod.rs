@@ -10,22 +10,21 @@ mod pages;
 mod placement;
 #[cfg(test)]
 pub(crate) mod sleeper;
+mod still_there;
 mod syscalls;
-pub(crate) mod thread_stat;
 
 use corun_machine::Machine;
 use corun_policy::{Action, ActionKind, Nanoseconds, ThreadId, ThreadView};
 use corun_runtime::NotAnnounced;
 
-pub(crate) use affinity::online;
 pub use change::{ActError, Change, Reverted};
 pub(crate) use change::{Doing, Thing};
-pub(crate) use cpusets::{group_of, names_of};
+pub(crate) use cpusets::names_of;
 pub use nice::Nice;
 pub use on_paper::OnPaper;
 pub use pages::Pages;
-pub(crate) use pages::bytes_by_node;
 pub use placement::Placement;
+pub(crate) use still_there::{still_there, touchable};
 
 use crate::{ManagedThread, Threads};
 

@@ -3,11 +3,14 @@ use corun_policy::ThreadId;
 use super::*;
 use crate::ManagedThread;
 use crate::act::sleeper::Sleeper;
-use crate::act::thread_stat::stat;
 use crate::backend::fixture;
 
 fn nice_now(sleeper: &Sleeper) -> i32 {
-    stat(&Roots::default(), sleeper.task.pid, sleeper.task.tid).unwrap().unwrap().nice
+    Process::new(&Roots::default(), sleeper.task.pid)
+        .thread_stat(sleeper.task.tid)
+        .unwrap()
+        .unwrap()
+        .nice
 }
 
 fn prepared(

@@ -1,11 +1,13 @@
 //! Where threads run: each by its own affinity, or by its cgroup's cpuset.
 
+use corun_linux::Roots;
+use corun_linux::sysfs::online_cpus;
 use corun_machine::{CpuSet, Machine};
 use corun_policy::{Action, ActionKind, Nanoseconds, ThreadView};
 
 use super::cpusets::Cpusets;
 use super::{Actuator, Change, Refusal, affinity, managed};
-use crate::{ManagedThread, Roots, Threads};
+use crate::{ManagedThread, Threads};
 
 /// Holds threads on CPUs, never beyond where they were allowed to run before: one at a time with
 /// `sched_setaffinity`, or the cgroup that a thread is in, where its program is to be held so.
@@ -47,7 +49,7 @@ impl Actuator for Placement {
     }
 
     fn begin_plan(&mut self) {
-        self.online = affinity::online(&self.roots);
+        self.online = online_cpus(&self.roots).ok();
         self.cpusets.begin_plan();
     }
 
@@ -58,7 +60,7 @@ impl Actuator for Placement {
         threads: &Threads,
         _now: Nanoseconds,
     ) -> Result<Vec<Change>, Refusal> {
-        let online = self.online.clone().or_else(|| affinity::online(&self.roots));
+        let online = self.online.clone().or_else(|| online_cpus(&self.roots).ok());
         let online = online.unwrap_or_else(|| machine.cpu_set());
         match action {
             Action::Allow { thread, cpus } => {

@@ -1,10 +1,10 @@
 //! Threads that tests make up.
 
+use corun_linux::{Task, TaskFacts};
 use corun_machine::{CpuId, CpuSet};
-use corun_policy::{Nanoseconds, ProcessId, ThreadId, ThreadState, ThreadView};
+use corun_policy::{Nanoseconds, ProcessId, ThreadId, ThreadView};
 
 use super::{ManagedThread, Threads};
-use crate::{Scheduling, Task, TaskFacts};
 
 /// What the kernel says of a thread that runs on CPU 0 and may run on these.
 pub(crate) fn facts(task: Task, affinity: &CpuSet) -> TaskFacts {
@@ -12,11 +12,11 @@ pub(crate) fn facts(task: Task, affinity: &CpuSet) -> TaskFacts {
         task,
         parent: 1,
         name: "made-up".to_owned(),
-        state: ThreadState::Running,
+        wants_cpu: true,
         cpu: CpuId(0),
         cpu_ns: 0,
         nice: 0,
-        scheduling: Scheduling::Fair,
+        is_real_time: false,
         affinity: affinity.clone(),
     }
 }

@@ -2,13 +2,16 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
 
+use corun_linux::sysfs::online_cpus;
+use corun_linux::{Roots, Task, TaskFacts, cgroup};
 use corun_machine::{CpuSet, Machine};
 use corun_policy::{Event, Nanoseconds, ProcessId, ThreadId, ThreadView};
 
 use super::{HeldGroup, LiveBackend, ManagedThread, Threads, locked};
-use crate::act::{group_of, names_of};
-use crate::{Change, PinScope, Roots, ScannedThread, Scheduling, Task, TaskFacts};
+use crate::act::names_of;
+use crate::{Change, PinScope, ScannedThread};
 
 /// What a scan changed in the table.
 #[derive(Debug, Default)]
@@ -35,7 +38,7 @@ impl LiveBackend {
         let elapsed = Nanoseconds(now.0 - before.0);
         let mut present = BTreeSet::new();
         for one in found {
-            if one.facts.scheduling == Scheduling::RealTime {
+            if one.facts.is_real_time {
                 continue;
             }
             present.insert(one.facts.task);
@@ -47,6 +50,7 @@ impl LiveBackend {
                     thread.elapsed = elapsed;
                     thread.target = one.target;
                     thread.facts = one.facts;
+                    view.state = one.state;
                     if let Some(moved) = self.refresh(view, thread, &was_online) {
                         news.left_alone.push(moved);
                     }
@@ -59,7 +63,7 @@ impl LiveBackend {
     }
 
     fn adopt(&mut self, found: ScannedThread, table: &mut Threads, news: &mut News) {
-        let ScannedThread { facts, target: index } = found;
+        let ScannedThread { facts, state, target: index } = found;
         let id = ThreadId(self.next_thread);
         self.next_thread += 1;
         let process = self.processes.entry(facts.task.pid).or_insert_with(|| {
@@ -87,7 +91,7 @@ impl LiveBackend {
         let view = ThreadView {
             weight: weight(facts.nice),
             important: target.important,
-            state: facts.state,
+            state,
             cpu: Some(facts.cpu),
             allowed: facts.affinity.clone(),
             ..ThreadView::new(id, process, &*target.name, &may_run_on.intersection(&self.online))
@@ -101,7 +105,8 @@ impl LiveBackend {
     /// The cgroup that a thread is in. One that cannot be read has no name, and is refused when it
     /// is to be held.
     fn group_of(&self, facts: &TaskFacts, table: &Threads) -> HeldGroup {
-        let name = group_of(&self.roots, &facts.task).ok().flatten().unwrap_or_default();
+        let name = cgroup::of_thread(&self.roots, &facts.task).ok().flatten();
+        let name: Arc<str> = name.unwrap_or_default().into();
         let member = self.groups.get(&name).and_then(BTreeSet::first);
         let member = member.and_then(|&id| Some(table.at(table.index_of(id)?).1));
         let known = member.and_then(|thread| thread.group.clone());
@@ -139,7 +144,6 @@ impl LiveBackend {
     ) -> Option<String> {
         let facts = &thread.facts;
         view.cpu = Some(facts.cpu);
-        view.state = facts.state;
         view.weight = weight(facts.nice);
         if self.online != *was_online {
             // A CPU that came back shows in the affinity of all that were never barred from it.
@@ -314,5 +318,5 @@ fn weight(nice: i32) -> f64 {
 
 /// The CPUs that are on line; where the kernel does not say, all of the machine.
 pub(super) fn online(roots: &Roots, machine: &Machine) -> CpuSet {
-    crate::act::online(roots).unwrap_or_else(|| machine.cpu_set())
+    online_cpus(roots).unwrap_or_else(|_| machine.cpu_set())
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use corun_machine::CpuSet;
 use corun_policy::{Counts, Nanoseconds, Rates, ThreadView};
 
-use crate::{Task, TaskFacts};
+use corun_linux::{Task, TaskFacts};
 
 /// What corun keeps of a thread beside what policies see of it ([`ThreadView`]).
 #[derive(Debug, Clone)]

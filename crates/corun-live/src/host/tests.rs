@@ -3,6 +3,7 @@ mod storm;
 use std::process::{Child, Command};
 use std::sync::Mutex;
 
+use corun_linux::{Task, TaskFacts, facts};
 use corun_machine::{CpuId, CpuSet, preset};
 use corun_policy::{
     Action, ActionKind, CounterKind, Interval, Needs, Plan, Rates, Scope, ScopedRate, ThreadState,
@@ -12,8 +13,8 @@ use corun_runtime::RuntimeError;
 
 use super::*;
 use crate::{
-    Decision, Placement, ProcessSelector, Processes, Reverted, ScannedThread, Scheduling,
-    SourceError, Task, TaskFacts, Threads, Verdict, facts,
+    Decision, Placement, ProcessSelector, Processes, Reverted, ScannedThread, SourceError, Threads,
+    Verdict,
 };
 
 /// Holds every thread on CPUs that can be told anew.
@@ -89,7 +90,8 @@ impl Scanner for Told {
 
     fn scan(&mut self) -> Result<Vec<ScannedThread>, LiveError> {
         let threads = self.threads.lock().unwrap().clone();
-        Ok(threads.into_iter().map(|facts| ScannedThread { facts, target: 0 }).collect())
+        let state = ThreadState::Running;
+        Ok(threads.into_iter().map(|facts| ScannedThread { facts, state, target: 0 }).collect())
     }
 
     fn add(&mut self, target: Target) -> Result<(), LiveError> {
@@ -107,11 +109,11 @@ fn thread(pid: u32, tid: u32, affinity: &str) -> TaskFacts {
         task: Task { pid, tid, start_ticks: 7 },
         parent: 1,
         name: "told".into(),
-        state: ThreadState::Running,
+        wants_cpu: true,
         cpu: CpuId(0),
         cpu_ns: 0,
         nice: 0,
-        scheduling: Scheduling::Fair,
+        is_real_time: false,
         affinity: set(affinity),
     }
 }
@@ -287,10 +289,8 @@ fn a_thread_is_never_allowed_more_than_its_user_did() {
 
 #[test]
 fn real_time_threads_are_not_in_care() {
-    let told = Told::new(vec![TaskFacts {
-        scheduling: Scheduling::RealTime,
-        ..thread(4_000_000, 4_000_000, "0-3")
-    }]);
+    let told =
+        Told::new(vec![TaskFacts { is_real_time: true, ..thread(4_000_000, 4_000_000, "0-3") }]);
     let mut host = Ground::new("2").host(&told, false);
     assert_eq!(
         host.tick().unwrap(),

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use corun_linux::procfs::bytes_by_node;
+use corun_linux::{Roots, Task};
 use corun_machine::Machine;
 use corun_policy::{CounterKind, Nanoseconds};
 
 use super::{Source, SourceError};
-use crate::act::bytes_by_node;
-use crate::{Roots, Task, Threads};
+use crate::Threads;
 
 /// A process's memory is looked at again after so many readings: the kernel walks its page tables
 /// for it.
@@ -42,7 +43,7 @@ impl MemoryByNode {
 
     fn shares(&self, task: &Task) -> Vec<f64> {
         // Another user's memory cannot be looked at without privileges: unknown.
-        let Ok(bytes) = bytes_by_node(&self.roots, task) else { return Vec::new() };
+        let Ok(bytes) = bytes_by_node(&self.roots, task.pid) else { return Vec::new() };
         let nodes = self.machine.nodes().iter();
         let of: Vec<f64> = nodes
             .map(|node| bytes.get(&node.os_index).map_or(0.0, |&bytes| bytes as f64))

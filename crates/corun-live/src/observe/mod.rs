@@ -1,29 +1,20 @@
 //! What threads do: one trait, several sources.
 
-mod by_count;
-mod counts;
-mod descriptors;
 mod homes;
 mod modelled;
 mod perf;
-mod permission;
 mod profiles;
 mod recorded;
 mod resctrl;
-mod sampling;
 
 use corun_policy::{CounterKind, Nanoseconds};
 
-pub use by_count::{ByCountError, SampleByCount, SamplingByCount};
-pub use descriptors::raise_descriptor_limit;
 pub use homes::MemoryByNode;
 pub use modelled::Modelled;
 pub use perf::PerfSource;
-pub use permission::counter_advice;
 pub use profiles::{StoredProfiles, profile_of};
 pub use recorded::RecordingSource;
 pub use resctrl::ResctrlMonitor;
-pub use sampling::{Increase, Sampling};
 
 use crate::Threads;
 

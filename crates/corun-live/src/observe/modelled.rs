@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use corun_machine::Machine;
 use corun_model::{LoadedProgram, Member, Model, Outcome, Running, Scratch};
-use corun_policy::{CounterKind, Nanoseconds, Scope, ThreadId, ThreadState};
+use corun_policy::{CounterKind, Nanoseconds, Scope, ThreadId, ThreadState, ThreadView};
 use corun_runtime::totals_of;
 
 use crate::{ManagedThread, Source, SourceError, Threads};
@@ -45,9 +45,10 @@ impl Modelled {
     fn outcomes(&mut self, threads: &Threads) -> Vec<Option<Outcome>> {
         let machine: &Machine = self.model.machine();
         let mut by_cpu: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-        for (index, (_, thread)) in threads.iter().enumerate() {
+        for (index, (view, thread)) in threads.iter().enumerate() {
             let cpu = machine.cpu_index(thread.facts.cpu);
-            if let Some(cpu) = cpu.filter(|_| runs(thread) && self.program(thread).is_some()) {
+            if let Some(cpu) = cpu.filter(|_| runs(view, thread) && self.program(thread).is_some())
+            {
                 by_cpu.entry(cpu).or_default().push(index);
             }
         }
@@ -139,10 +140,10 @@ impl Source for Modelled {
 }
 
 /// Did a thread run since the last tick? In its first tick, is it on a CPU?
-fn runs(thread: &ManagedThread) -> bool {
+fn runs(view: &ThreadView, thread: &ManagedThread) -> bool {
     match thread.cpu_share() {
         Some(share) => share > 0.0,
-        None => thread.facts.state == ThreadState::Running,
+        None => view.state == ThreadState::Running,
     }
 }
 

@@ -3,14 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
+use corun_linux::perf::{
+    Counted, Event, EventGroups, Meaning, OpenCounters, PlatformEvent, PlatformEvents, Pmus,
+    counter_advice, try_event,
+};
+use corun_linux::{Roots, Task};
+use corun_linux::{is_exhausted, raise_descriptor_limit};
 use corun_policy::{CounterKind, Counts, Nanoseconds, Scope, ThreadId};
 
-use super::counts::{Counted, EventGroups, OpenCounters, probe};
-use super::descriptors::{is_exhausted, raise_descriptor_limit};
-use super::permission::counter_advice;
 use super::{Source, SourceError};
-use crate::events::{Event, Meaning, Platform, Pmus};
-use crate::{Roots, Task, Threads};
+use crate::Threads;
 
 const NAME: &str = "perf";
 
@@ -54,15 +56,17 @@ impl PerfSource {
             ));
         }
         raise_descriptor_limit();
-        let platform = Platform::new(roots, &pmus);
+        let platform = PlatformEvents::new(roots, &pmus);
         let meanings: BTreeSet<Meaning> =
-            wanted.iter().flat_map(|kind| Meaning::for_kind(*kind)).copied().collect();
+            wanted.iter().flat_map(|kind| meanings_of(*kind)).copied().collect();
         let mut found: Vec<(Meaning, Event, Scope)> = Vec::new();
         let mut refused = None;
         let mut user_only = false;
         for meaning in meanings {
-            let Some((mut event, scope)) = platform.event(meaning) else { continue };
-            match probe(&mut event, &mut user_only) {
+            let Some(found_event) = platform.event(meaning) else { continue };
+            let PlatformEvent { mut event, with_prefetches } = found_event;
+            let scope = if with_prefetches { Scope::DemandAndPrefetch } else { Scope::Demand };
+            match try_event(&mut event, &mut user_only) {
                 Ok(()) => found.push((meaning, event, scope)),
                 Err(error) => refused = Some(error),
             }
@@ -143,6 +147,20 @@ impl Source for PerfSource {
     }
 }
 
+/// The events that a counter is, or is made of; a share of cycles needs both.
+fn meanings_of(kind: CounterKind) -> &'static [Meaning] {
+    match kind {
+        CounterKind::Instructions => &[Meaning::Instructions],
+        CounterKind::Cycles => &[Meaning::Cycles],
+        CounterKind::LlcReferences => &[Meaning::LlcReferences],
+        CounterKind::LlcMisses => &[Meaning::LlcMisses],
+        CounterKind::L1Accesses => &[Meaning::L1Loads, Meaning::L1Stores],
+        CounterKind::Branches => &[Meaning::Branches],
+        CounterKind::MemoryStalls => &[Meaning::Cycles, Meaning::StallCycles],
+        CounterKind::MemoryBytes | CounterKind::MemoryRetries | CounterKind::LlcOccupancy => &[],
+    }
+}
+
 /// Counters that a policy relates to one another share a group; two groups fit the four counters
 /// that most cores have.
 fn group_of(meaning: Meaning) -> usize {
@@ -161,7 +179,7 @@ fn is_complete(kind: CounterKind, has: impl Fn(&Meaning) -> bool) -> bool {
     match kind {
         CounterKind::L1Accesses => has(&Meaning::L1Loads),
         other => {
-            let parts = Meaning::for_kind(other);
+            let parts = meanings_of(other);
             !parts.is_empty() && parts.iter().all(has)
         }
     }
@@ -205,11 +223,11 @@ fn failed(what: &str, advice: Option<String>, reason: Option<io::Error>) -> Sour
 
 #[cfg(test)]
 mod tests {
+    use corun_linux::perf::{GroupReader, GroupReading};
     use corun_policy::{Rates, ScopedRate};
 
     use super::*;
     use crate::backend::fixture;
-    use crate::observe::counts::tests::written;
 
     #[test]
     fn counts_are_those_of_the_events() {
@@ -298,6 +316,16 @@ mod tests {
         assert_eq!(count(3_000_000_000, &mut threads(&[])), (vec![], 0));
     }
 
+    #[derive(Debug)]
+    struct ReadingsOfTest(Vec<io::Result<u64>>);
+
+    impl GroupReader for ReadingsOfTest {
+        fn read(&mut self) -> io::Result<GroupReading> {
+            let value = self.0.remove(0)?;
+            Ok(GroupReading { enabled_ns: value, running_ns: value, values: vec![value] })
+        }
+    }
+
     /// A reading that failed is made up for: what the next one counts is of the whole time since the last
     /// one that did not, so that the rate is right.
     #[test]
@@ -307,7 +335,10 @@ mod tests {
         let task = Task { pid: 1, tid: 1, start_ticks: 1 };
         // The second group is not read where the first cannot be.
         let readings = [vec![Ok(100), Ok(200), failed(), Ok(400)], vec![Ok(100), Ok(200), Ok(400)]];
-        let counters = written(readings);
+        let group = |(place, readings)| {
+            (Box::new(ReadingsOfTest(readings)) as Box<dyn GroupReader>, vec![place])
+        };
+        let counters = OpenCounters::read_by(readings.into_iter().enumerate().map(group));
         let mut source = PerfSource {
             kinds: vec![CounterKind::Instructions],
             meanings: vec![

@@ -1,16 +1,17 @@
 //! Solo figures from stored profiles, for policies that know programs beforehand.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+use corun_linux::Roots;
+use corun_linux::procfs::Process;
 use corun_model::{LoadedProgram, Model};
 use corun_policy::{CounterKind, Nanoseconds, SoloFigures, WaysCurve, solo_figures, ways_curve};
 use corun_profile::{Library, Profile, ProfileData};
 
 use super::{Source, SourceError};
-use crate::{ManagedThread, Roots, Threads};
+use crate::{ManagedThread, Threads};
 
 /// A process without a profile is looked at again after so many readings: it may have become
 /// another program.
@@ -68,7 +69,7 @@ impl StoredProfiles {
             .get(&key)
             .filter(|found| found.profile.is_some() || readings < found.looked + LOOK_AGAIN);
         if known.is_none() {
-            let (command, profile) = match command_of(&self.roots.proc, task.pid) {
+            let (command, profile) = match command_of(&self.roots, task.pid) {
                 Some(command) => {
                     let profile = profile_of(&self.library, &command).map(|one| one.name.clone());
                     (command, profile)
@@ -168,28 +169,26 @@ fn file_name(path: &str) -> Option<&str> {
 }
 
 /// The executable and arguments of a process.
-fn command_of(proc: &Path, pid: u32) -> Option<Vec<String>> {
-    let folder = proc.join(pid.to_string());
-    let line = fs::read(folder.join("cmdline")).ok()?;
-    let line = line.strip_suffix(b"\0").unwrap_or(&line);
-    let mut words: Vec<String> =
-        line.split(|&byte| byte == 0).map(|word| String::from_utf8_lossy(word).into()).collect();
+fn command_of(roots: &Roots, pid: u32) -> Option<Vec<String>> {
+    let process = Process::new(roots, pid);
+    let mut words = process.command_line()?;
     // A program may call itself anything; its file says what it is, where we may see it.
-    if let Ok(executable) = fs::read_link(folder.join("exe"))
+    if let Some(executable) = process.executable()
         && let Some(first) = words.first_mut()
     {
-        let text = executable.to_string_lossy();
-        *first = text.strip_suffix(" (deleted)").unwrap_or(&text).to_owned();
+        *first = executable.to_string_lossy().into_owned();
     }
     Some(words)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
+    use corun_linux::Task;
     use corun_model::ModelOptions;
 
     use super::*;
-    use crate::Task;
     use crate::backend::fixture;
 
     fn library(profiles: &[(&str, &[&str])]) -> Library {

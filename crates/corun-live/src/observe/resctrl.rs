@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use corun_linux::Roots;
+use corun_linux::resctrl::{groups_by_task, monitors_task, occupancy_bytes, total_bytes_by_cache};
 use corun_policy::{CounterKind, Nanoseconds, Scope};
 
 use super::{Source, SourceError};
-use crate::{Roots, Threads};
+use crate::Threads;
 
 const NAME: &str = "resctrl";
 
@@ -18,7 +20,7 @@ const NAME: &str = "resctrl";
 /// each gets its part by the CPU time it had.
 #[derive(Debug)]
 pub struct ResctrlMonitor {
-    root: PathBuf,
+    roots: Roots,
     kinds: Vec<CounterKind>,
     traffic: BTreeMap<PathBuf, Traffic>,
     readings: u64,
@@ -70,16 +72,8 @@ impl ResctrlMonitor {
             let what = "this machine's resctrl monitors neither occupancy nor bandwidth";
             return Err(failed(what, "see info/L3_MON/mon_features", None));
         }
-        let (root, traffic) = (roots.resctrl.clone(), BTreeMap::new());
-        Ok(Self { root, kinds, traffic, readings: 0 })
-    }
-
-    /// Bytes of the LLCs that hold a group's lines; none where a cache cannot tell.
-    fn occupancy_bytes(&self, group: &Path) -> Option<f64> {
-        let caches = caches(&group.join("mon_data"));
-        let held: Option<Vec<u64>> =
-            caches.iter().map(|(_, folder)| counter(&folder.join("llc_occupancy"))).collect();
-        held.filter(|held| !held.is_empty()).map(|held| held.into_iter().sum::<u64>() as f64)
+        let (roots, traffic) = (roots.clone(), BTreeMap::new());
+        Ok(Self { roots, kinds, traffic, readings: 0 })
     }
 
     /// The bytes that a group moved, and the time in which it did, since its traffic was last read whole;
@@ -91,11 +85,7 @@ impl ResctrlMonitor {
         if let Some(known) = self.traffic.get_mut(group) {
             known.needed = needed;
         }
-        let total = |folder: &Path| counter(&folder.join("mbm_total_bytes"));
-        let caches = caches(&group.join("mon_data"));
-        let bytes: Option<BTreeMap<String, u64>> =
-            caches.into_iter().map(|(cache, folder)| Some((cache, total(&folder)?))).collect();
-        let Some(bytes) = bytes.filter(|bytes| !bytes.is_empty()) else {
+        let Some(bytes) = total_bytes_by_cache(group) else {
             self.traffic.remove(group);
             return None;
         };
@@ -124,7 +114,7 @@ impl Source for ResctrlMonitor {
 
     fn count(&mut self, now: Nanoseconds, threads: &mut Threads) -> Result<(), SourceError> {
         self.readings += 1;
-        let of_task = groups_by_task(&self.root);
+        let of_task = groups_by_task(&self.roots);
         let mut members: BTreeMap<&Path, Vec<usize>> = BTreeMap::new();
         for (index, (_, thread)) in threads.iter().enumerate() {
             if let Some(group) = of_task.get(&thread.task().tid) {
@@ -133,14 +123,14 @@ impl Source for ResctrlMonitor {
         }
         for (group, members) in members {
             // Who else is in the group shares its figures.
-            let counted = of_task.values().filter(|&one| counts_in(one, group)).count();
+            let counted = of_task.values().filter(|&one| monitors_task(group, one)).count();
             let others = counted > members.len();
             let pid = |index: usize| threads.at(index).1.task().pid;
             if others || members.iter().any(|&index| pid(index) != pid(members[0])) {
                 continue;
             }
             let Some(parts) = parts(&members, threads) else { continue };
-            let occupancy = self.occupancy_bytes(group);
+            let occupancy = occupancy_bytes(group).map(|bytes| bytes as f64);
             let traffic = self.traffic(group, now);
             for (&index, part) in members.iter().zip(parts) {
                 let (view, thread) = threads.at_mut(index);
@@ -159,12 +149,6 @@ impl Source for ResctrlMonitor {
     }
 }
 
-/// Is a task of one group counted in another's files? A control group's have its monitoring
-/// groups' in them.
-fn counts_in(one: &Path, group: &Path) -> bool {
-    one == group || one.parent() == Some(group.join("mon_groups").as_path())
-}
-
 /// Each member's part of what they did together; none where nobody knows.
 fn parts(members: &[usize], threads: &Threads) -> Option<Vec<f64>> {
     if members.len() == 1 {
@@ -178,61 +162,13 @@ fn parts(members: &[usize], threads: &Threads) -> Option<Vec<f64>> {
     Some(shares.iter().map(|share| if sum > 0.0 { share / sum } else { even }).collect())
 }
 
-/// The group whose files count a task: its monitoring group, else its control group.
-fn groups_by_task(root: &Path) -> BTreeMap<u32, PathBuf> {
-    let mut groups = BTreeMap::new();
-    let controls = folders(root).filter(|folder| folder.join("tasks").exists());
-    for control in controls.chain([root.to_owned()]) {
-        note_tasks(&control, &mut groups);
-        for monitor in folders(&control.join("mon_groups")) {
-            // After the control group, whose list names these tasks, too.
-            note_tasks(&monitor, &mut groups);
-        }
-    }
-    groups
-}
-
-fn note_tasks(group: &Path, groups: &mut BTreeMap<u32, PathBuf>) {
-    let tasks = fs::read_to_string(group.join("tasks")).unwrap_or_default();
-    for task in tasks.lines().filter_map(|line| line.trim().parse().ok()) {
-        groups.insert(task, group.to_owned());
-    }
-}
-
-fn folders(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    entries
-        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
-        .map(|entry| entry.path())
-}
-
-/// The folders of the LLCs: `mon_L3_00`, `mon_L3_01`.
-fn caches(mon_data: &Path) -> Vec<(String, PathBuf)> {
-    let named = folders(mon_data).filter_map(|folder| {
-        let name = folder.file_name()?.to_str()?.to_owned();
-        name.starts_with("mon_L3_").then_some((name, folder))
-    });
-    named.collect()
-}
-
-/// A file's number; none where it says `Unavailable` or `Error`, or is not there.
-fn counter(file: &Path) -> Option<u64> {
-    let text = fs::read_to_string(file).ok()?;
-    let number = text.trim().parse().ok();
-    if number.is_none() {
-        let found = text.trim();
-        tracing::debug!(file = %file.display(), found, "resctrl has no figure");
-    }
-    number
-}
-
 #[cfg(test)]
 mod tests {
+    use corun_linux::Task;
     use corun_policy::Counts;
     use tempfile::TempDir;
 
     use super::*;
-    use crate::Task;
     use crate::backend::fixture;
 
     fn write(folder: &TempDir, file: &str, text: &str) {

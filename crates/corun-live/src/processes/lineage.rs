@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::stat::Stat;
+use corun_linux::Task;
+use corun_linux::procfs::Stat;
+
 use super::{ProcessSelector, Target};
-use crate::Task;
 
 /// What tells that a new process comes from a target's: sessions and process groups that its
 /// processes made outlive them, and the kernel gives their numbers to nobody else meanwhile.

@@ -1,26 +1,22 @@
-//! ProcessSelector corun schedules, and what the kernel says of their threads.
+//! The processes that corun schedules, and their threads.
 
-mod facts;
 mod followed;
 mod lineage;
 mod rules;
-mod stat;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::{fs, io};
 
-pub use facts::facts;
-pub(crate) use facts::is_gone;
+use corun_linux::procfs::{Process, Stat, own_pid, pids};
+use corun_linux::{Roots, Task, TaskFacts};
+use corun_policy::ThreadState;
 
-use crate::{LiveError, Roots, Scanner, Task, TaskFacts};
+use crate::{LiveError, Scanner};
 use followed::{DescriptorBudget, FollowedProcess};
 use lineage::Lineage;
 use rules::Matcher;
-use stat::Stat;
 
 /// A program that corun was told to schedule.
 #[derive(Debug, Clone, PartialEq)]
@@ -91,6 +87,8 @@ pub struct Rule {
 pub struct ScannedThread {
     /// What the kernel says of it.
     pub facts: TaskFacts,
+    /// What it does: a thread that wants a CPU runs if it had one since the last scan, or is new.
+    pub state: ThreadState,
     /// Index in [`Processes::targets`].
     pub target: usize,
 }
@@ -99,13 +97,10 @@ pub struct ScannedThread {
 /// may have become another program, moved to another cgroup, or be another process by now.
 const MOST_ROUNDS_UNSEEN: u64 = 16;
 
-/// Kernel threads carry this flag (`PF_KTHREAD`).
-const KERNEL_THREAD: u32 = 0x0020_0000;
-
 /// Follows the threads of the targets.
 #[derive(Debug)]
 pub struct Processes {
-    proc: PathBuf,
+    roots: Roots,
     targets: Vec<Target>,
     /// One a target; none where it is no rule.
     matchers: Vec<Option<Matcher>>,
@@ -143,8 +138,8 @@ impl Processes {
     /// A rule's pattern that cannot be read or user that is not known.
     pub fn new(roots: &Roots, targets: Vec<Target>) -> Result<Self, LiveError> {
         Ok(Self {
-            own: own_process(&roots.proc),
-            proc: roots.proc.clone(),
+            own: own_pid(roots),
+            roots: roots.clone(),
             matchers: targets.iter().map(matcher).collect::<Result<_, _>>()?,
             lineage: Lineage::new(&targets),
             targets,
@@ -156,14 +151,8 @@ impl Processes {
 
     /// All processes, ascending.
     fn list(&self) -> Result<Vec<u32>, LiveError> {
-        let failed = |reason| LiveError::Proc { path: self.proc.clone(), reason };
-        let mut pids = Vec::with_capacity(self.known.len() + 16);
-        for entry in fs::read_dir(&self.proc).map_err(failed)? {
-            let name = entry.map_err(failed)?.file_name();
-            pids.extend(name.to_str().and_then(|name| name.parse::<u32>().ok()));
-        }
-        pids.sort_unstable();
-        Ok(pids)
+        let failed = |reason| LiveError::Proc { path: self.roots.proc.clone(), reason };
+        pids(&self.roots).map_err(failed)
     }
 
     fn forget_ended(&mut self, listed: &[u32]) {
@@ -186,7 +175,7 @@ impl Processes {
             if !due || Some(pid) == self.own {
                 continue;
             }
-            let Ok(stat) = process_stat(&self.proc, pid) else {
+            let Ok(Some(stat)) = Process::new(&self.roots, pid).stat() else {
                 self.drop_process(pid);
                 continue;
             };
@@ -225,7 +214,7 @@ impl Processes {
     /// Whose process it is. Descent is settled when a process is new; rules may come to mean it, or
     /// mean it no longer, at any time.
     fn target_of(&self, stat: &Stat, is_new: bool) -> Option<usize> {
-        if stat.flags & KERNEL_THREAD != 0 {
+        if stat.is_kernel_thread() {
             return None;
         }
         let now = self.known.get(&(stat.pid));
@@ -233,7 +222,7 @@ impl Processes {
         let parent = self.known.get(&(stat.parent));
         let parent = parent.and_then(|known| known.followed.as_ref());
         (0..self.targets.len()).find(|&target| match &self.matchers[target] {
-            Some(matcher) => matcher.matches(&self.proc, stat),
+            Some(matcher) => matcher.matches(&self.roots, stat),
             None if is_new => {
                 let child = parent.is_some_and(|parent| parent.target == target);
                 child || self.lineage.includes(target, stat)
@@ -292,7 +281,7 @@ impl Scanner for Processes {
         let mut threads = Vec::new();
         for (&pid, known) in &mut self.known {
             let Some(followed) = &mut known.followed else { continue };
-            let main = followed.read(&self.proc, pid, &mut self.budget, &mut threads);
+            let main = followed.read(&self.roots, pid, &mut self.budget, &mut threads);
             if let Some(stat) = main {
                 self.lineage.saw(followed.target, &stat, self.round);
             }
@@ -308,15 +297,4 @@ impl Scanner for Processes {
         self.targets.push(target);
         Ok(())
     }
-}
-
-/// Of the process as a whole, from its first thread, which is cheap however many it has.
-fn process_stat(proc: &Path, pid: u32) -> io::Result<Stat> {
-    let line = fs::read(proc.join(format!("{pid}/task/{pid}/stat")))?;
-    Stat::parse(&line).ok_or_else(|| io::ErrorKind::InvalidData.into())
-}
-
-/// corun's own process, as this folder numbers it.
-fn own_process(proc: &Path) -> Option<u32> {
-    fs::read_link(proc.join("self")).ok()?.to_str()?.parse().ok()
 }

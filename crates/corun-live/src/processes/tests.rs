@@ -1,17 +1,19 @@
 //! Over a made-up `/proc`, where every case can be had, and over the real one.
 
 use std::fs;
+use std::io;
 use std::os::unix::fs::symlink;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use corun_linux::facts;
 use corun_machine::CpuId;
 use corun_policy::ThreadState;
 use proptest::prelude::*;
 use tempfile::TempDir;
 
 use super::*;
-use crate::Scheduling;
 
 /// A process in the made-up folder.
 #[derive(Clone)]
@@ -129,9 +131,9 @@ fn facts_are_as_the_kernel_says_them() {
     let facts = facts(&roots, 7, 8).unwrap();
     assert_eq!(facts.task, Task { pid: 7, tid: 8, start_ticks: 70 });
     assert_eq!((facts.name.as_str(), facts.cpu, facts.cpu_ns), ("a (b) c", CpuId(4), 5_000_000));
-    assert_eq!((facts.state, facts.nice), (ThreadState::Sleeping, 5));
-    assert_eq!((facts.scheduling, facts.affinity), (Scheduling::Fair, "0-1,4".parse().unwrap()));
-    let gone = super::facts(&roots, 7, 9).unwrap_err();
+    assert_eq!((facts.wants_cpu, facts.nice), (false, 5));
+    assert_eq!((facts.is_real_time, facts.affinity), (false, "0-1,4".parse().unwrap()));
+    let gone = corun_linux::facts(&roots, 7, 9).unwrap_err();
     assert_eq!(gone.kind(), io::ErrorKind::NotFound);
 }
 
@@ -380,7 +382,7 @@ fn real_processes_are_followed_with_their_orphans() {
     let own = rustix::thread::sched_getaffinity(None).unwrap();
     for thread in &threads {
         assert_eq!(thread.facts.affinity.len(), own.count() as usize);
-        assert_eq!(thread.facts.scheduling, Scheduling::Fair);
+        assert!(!thread.facts.is_real_time);
     }
     drop(started);
     scan_until(&mut processes, |threads| threads.is_empty());
@@ -394,7 +396,7 @@ fn real_time_on_a_cpu_is_counted() {
     let first = processes.scan().unwrap()[0].facts.cpu_ns;
     let later = |threads: &[ScannedThread]| threads[0].facts.cpu_ns > first + 20_000_000;
     let thread = &scan_until(&mut processes, later)[0];
-    assert_eq!(thread.facts.state, ThreadState::Running);
+    assert_eq!(thread.state, ThreadState::Running);
 }
 
 #[test]

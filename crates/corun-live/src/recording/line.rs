@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use corun_linux::{Task, TaskFacts};
 use corun_machine::{CpuId, CpuSet, MachineSpec};
 use corun_policy::{CounterKind, Rates, SoloFigures, ThreadState, WaysCurve, WaysPoint};
 use serde::{Deserialize, Serialize};
 
 use super::RecordedFigures;
-use crate::{SampledThread, Task, TaskFacts};
+use crate::SampledThread;
 
 /// The first line.
 #[derive(Debug, Serialize, Deserialize)]
@@ -128,6 +129,7 @@ impl ThreadLine {
     /// What is said of a thread now; `before` is what was known of it.
     pub(super) fn new(
         facts: &TaskFacts,
+        state: ThreadState,
         program: usize,
         figures: &RecordedFigures,
         before: Option<(&TaskFacts, &RecordedFigures)>,
@@ -143,7 +145,7 @@ impl ThreadLine {
         Self {
             tid,
             new: is_new.then_some(NewLine { pid, start_ticks, program }),
-            state: facts.state,
+            state,
             cpu: facts.cpu,
             cpu_ns: facts.cpu_ns,
             affinity: other(&|one| one.affinity == facts.affinity).then(|| facts.affinity.clone()),

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use corun_linux::Task;
 use corun_machine::CpuSet;
 
 use super::{LiveRecording, RecordedFigures, Sample};
@@ -54,7 +55,7 @@ impl Playing {
     }
 
     /// What this sample has of a thread.
-    pub(crate) fn figures(&self, task: crate::Task) -> Option<&RecordedFigures> {
+    pub(crate) fn figures(&self, task: Task) -> Option<&RecordedFigures> {
         let (thread, figures) = self.threads.get(&task.tid)?;
         (thread.facts.task == task).then_some(figures)
     }

@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 use std::io::{self, BufRead};
 use std::sync::Arc;
 
+use corun_linux::{Task, TaskFacts};
 use corun_machine::Machine;
 use corun_policy::{Nanoseconds, WaysCurve};
 use serde::Deserialize;
 
 use super::line::{HeaderLine, SampleLine, ThreadLine};
 use super::{LiveRecording, Program, RecordedFigures, Sample, VERSION};
-use crate::{ScannedThread, Scheduling, Task, TaskFacts};
+use crate::ScannedThread;
+use corun_policy::ThreadState;
 
 /// Why a recording cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -192,11 +194,11 @@ impl State {
                 .ok_or_else(|| missing("parent"))?,
             name: (line.name.or_else(|| known.map(|one| one.name.clone())))
                 .ok_or_else(|| missing("name"))?,
-            state: line.state,
+            wants_cpu: line.state != ThreadState::Sleeping,
             cpu: line.cpu,
             cpu_ns: line.cpu_ns,
             nice: line.nice.or(known.map(|one| one.nice)).ok_or_else(|| missing("nice"))?,
-            scheduling: Scheduling::Fair,
+            is_real_time: false,
             affinity: (line.affinity.or_else(|| known.map(|one| one.affinity.clone())))
                 .ok_or_else(|| missing("affinity"))?,
         };
@@ -209,6 +211,6 @@ impl State {
                 Some(Arc::new(curve))
             }
         };
-        Ok((ScannedThread { facts, target }, figures))
+        Ok((ScannedThread { facts, state: line.state, target }, figures))
     }
 }

@@ -1,5 +1,6 @@
 use std::sync::Mutex;
 
+use corun_linux::{Roots, Task, TaskFacts};
 use corun_machine::{CpuId, preset};
 use corun_policy::{
     BuildOptions, Rates, Scope, ScopedRate, SoloFigures, ThreadState, ThreadView, WaysCurve,
@@ -10,8 +11,8 @@ use proptest::prelude::*;
 use super::line::{kept_curve, nine_digits};
 use super::*;
 use crate::{
-    Decision, Host, HostOptions, LiveError, OnPaper, Placement, RecordingSource, Roots, Scanner,
-    Scheduling, Source, SourceError, Target, Task, TaskFacts, Threads,
+    Decision, Host, HostOptions, LiveError, OnPaper, Placement, RecordingSource, Scanner, Source,
+    SourceError, Target, Threads,
 };
 
 /// What a test says of threads in a sample.
@@ -188,11 +189,11 @@ fn thread(number: u32) -> impl Strategy<Value = Option<(ScannedThread, RecordedF
             task: Task { pid: number / 2 * 2, tid: number, start_ticks },
             parent: 1,
             name,
-            state: if runs { ThreadState::Running } else { ThreadState::Sleeping },
+            wants_cpu: runs,
             cpu: CpuId(cpu),
             cpu_ns: ran * 300_000_000,
             nice,
-            scheduling: Scheduling::Fair,
+            is_real_time: false,
             affinity: affinity.parse().unwrap(),
         };
         let curve = WaysCurve::new(vec![point; 2]).filter(|_| has_profile);
@@ -203,7 +204,8 @@ fn thread(number: u32) -> impl Strategy<Value = Option<(ScannedThread, RecordedF
             by_ways: curve.as_ref().and_then(kept_curve),
             pages_by_node: if runs { vec![0.25, 0.75] } else { Vec::new() },
         };
-        Some((ScannedThread { facts, target: number as usize % 2 }, figures))
+        let state = if runs { ThreadState::Running } else { ThreadState::Sleeping };
+        Some((ScannedThread { facts, state, target: number as usize % 2 }, figures))
     })
 }
 
@@ -274,14 +276,15 @@ fn text() -> String {
         task: Task { pid: 5, tid: 6, start_ticks: 9 },
         parent: 1,
         name: "one".to_owned(),
-        state: ThreadState::Running,
+        wants_cpu: true,
         cpu: CpuId(3),
         cpu_ns: 0,
         nice: 0,
-        scheduling: Scheduling::Fair,
+        is_real_time: false,
         affinity: "0-7".parse().unwrap(),
     };
-    let said = vec![(ScannedThread { facts, target: 0 }, RecordedFigures::default())];
+    let thread = ScannedThread { facts, state: ThreadState::Running, target: 0 };
+    let said = vec![(thread, RecordedFigures::default())];
     let (text, _) = record(&[said.clone(), said], "di");
     String::from_utf8(text).unwrap()
 }

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::sync::Arc;
 
+use corun_linux::TaskFacts;
 use corun_machine::CpuSet;
-use corun_policy::WaysCurve;
+use corun_policy::{ThreadState, WaysCurve};
 use serde::Serialize;
 
 use super::line::{HeaderLine, ProgramLine, SampleLine, ThreadLine, kept, kept_curve};
 use super::{RecordedFigures, VERSION};
-use crate::{Host, SampledThread, TaskFacts, Tick};
+use crate::{Host, SampledThread, Tick};
 
 /// Writes what a host sees, sample by sample.
 pub struct Recorder<'a> {
@@ -29,6 +30,7 @@ pub struct Recorder<'a> {
 #[derive(Debug)]
 struct Written {
     facts: TaskFacts,
+    state: ThreadState,
     figures: RecordedFigures,
     /// The curve as it was read: while it is this one, it need not be rounded and compared anew.
     curve: Option<Arc<WaysCurve>>,
@@ -94,17 +96,20 @@ impl<'a> Recorder<'a> {
             stays
         });
         for (tid, one) in now {
-            let facts = &one.thread.facts;
+            let (facts, state) = (&one.thread.facts, one.view.state);
             let before = self.known.get(&tid);
             let curve = one.view.by_ways.as_ref();
             let figures = kept(&one, Written::curve(before, curve));
-            if before.is_some_and(|before| before.facts == *facts && before.figures == figures) {
+            let is_as_before = |before: &Written| {
+                before.facts == *facts && before.state == state && before.figures == figures
+            };
+            if before.is_some_and(is_as_before) {
                 continue;
             }
             let pair = before.map(|before| (&before.facts, &before.figures));
-            line.threads.push(ThreadLine::new(facts, one.thread.target, &figures, pair));
+            line.threads.push(ThreadLine::new(facts, state, one.thread.target, &figures, pair));
             let curve = curve.cloned();
-            self.known.insert(tid, Written { facts: facts.clone(), figures, curve });
+            self.known.insert(tid, Written { facts: facts.clone(), state, figures, curve });
         }
         self.samples += 1;
         self.line(&line)

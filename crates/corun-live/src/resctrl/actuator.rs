@@ -3,16 +3,20 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 
+use corun_linux::resctrl::{
+    CacheControl, ControlGroup, ResctrlError, ResctrlInfo, Schemata, SchemataLine, bit_usage,
+    control_groups,
+};
+use corun_linux::sysfs;
+use corun_linux::{Roots, Task};
 use corun_machine::Machine;
 use corun_policy::{Action, ActionKind, CachePart, Nanoseconds, ThreadId};
 
-use super::bandwidth::peak_mb_per_s;
+use super::bandwidth::{cap_of, peak_mb_per_s};
 use super::fewer::at_most;
-use super::groups::{self, Group, OURS};
-use super::info::bit_usage;
-use super::{CacheControl, ResctrlError, ResctrlInfo, Schemata, SchemataLine};
+use super::groups::OURS;
 use crate::act::{Actuator, Change, Refusal, managed};
-use crate::{ManagedThread, Roots, Task, Threads};
+use crate::{ManagedThread, Threads};
 
 /// Gives threads ways of the last-level cache, and caps their memory bandwidth.
 ///
@@ -27,7 +31,7 @@ pub struct Resctrl {
     /// When `groups` was read.
     read_at: Option<Nanoseconds>,
     /// The groups as they will be once what was prepared is done.
-    groups: BTreeMap<PathBuf, Group>,
+    groups: BTreeMap<PathBuf, ControlGroup>,
     wanted: Wanted,
     /// The number of the group of each class that is in use.
     numbers: BTreeMap<Class, usize>,
@@ -85,7 +89,7 @@ impl Resctrl {
     /// The groups as they are, once a round; between actions of one plan, as they will be.
     fn look(&mut self, now: Nanoseconds) -> Result<(), Refusal> {
         if self.read_at != Some(now) {
-            let read = groups::all(&self.roots);
+            let read = control_groups(&self.roots);
             self.groups = read.map_err(|error| Refusal(format!("resctrl: {error}")))?;
             self.read_at = Some(now);
         }
@@ -229,18 +233,7 @@ impl Resctrl {
         let cpu = machine.llcs().get(llc).and_then(|llc| llc.cpus.first()).ok_or_else(unknown)?;
         let level =
             self.info.llc().first().map(|cache| &cache.resource[1..2]).ok_or_else(unknown)?;
-        let caches = self.roots.sys.join(format!("devices/system/cpu/cpu{cpu}/cache"));
-        let read = |path: PathBuf| std::fs::read_to_string(path).ok();
-        for entry in std::fs::read_dir(&caches).map_err(|_| unknown())?.flatten() {
-            let of_level =
-                read(entry.path().join("level")).is_some_and(|text| text.trim() == level);
-            let kind = read(entry.path().join("type")).unwrap_or_default();
-            if of_level && kind.trim() != "Instruction" {
-                let id = read(entry.path().join("id")).and_then(|text| text.trim().parse().ok());
-                return id.ok_or_else(unknown);
-            }
-        }
-        Err(unknown())
+        sysfs::cache_id(&self.roots, cpu, level).ok_or_else(unknown)
     }
 
     /// The changes that lead from the groups as they are to what is wanted.
@@ -289,7 +282,7 @@ impl Resctrl {
         &self,
         path: &PathBuf,
         schemata: Schemata,
-        groups: &mut BTreeMap<PathBuf, Group>,
+        groups: &mut BTreeMap<PathBuf, ControlGroup>,
         set: &mut HashMap<(PathBuf, String), [SchemataLine; 2]>,
         made: &mut Vec<Change>,
     ) -> Result<Vec<Change>, Refusal> {
@@ -320,11 +313,11 @@ impl Resctrl {
             }
         }
         let tasks = groups.get(path).map(|group| group.tasks.clone()).unwrap_or_default();
-        groups.insert(path.clone(), Group { schemata, tasks });
+        groups.insert(path.clone(), ControlGroup { schemata, tasks });
         Ok(changes)
     }
 
-    fn check_capacity(&self, groups: &BTreeMap<PathBuf, Group>) -> Result<(), Refusal> {
+    fn check_capacity(&self, groups: &BTreeMap<PathBuf, ControlGroup>) -> Result<(), Refusal> {
         let classes = self.info.num_closids().unwrap_or(0) as usize;
         if groups.len() < classes {
             return Ok(());
@@ -342,7 +335,7 @@ impl Resctrl {
         &self,
         task: &Task,
         to: &PathBuf,
-        groups: &mut BTreeMap<PathBuf, Group>,
+        groups: &mut BTreeMap<PathBuf, ControlGroup>,
     ) -> Option<Change> {
         let now = groups.iter().find(|(_, group)| group.tasks.contains(&task.tid))?.0.clone();
         let is_ours = now.to_str().is_some_and(|name| name.starts_with(&self.prefix));
@@ -405,7 +398,7 @@ impl Resctrl {
             let asked = cap.mb_per_s * here as f64 / cap.threads.len() as f64;
             let peak = peak_mb_per_s(machine, llc);
             let control = self.info.bandwidth.as_ref();
-            let cap = control.and_then(|control| control.cap(asked, most, peak)).ok_or_else(|| {
+            let cap = control.and_then(|control| cap_of(control, asked, most, peak)).ok_or_else(|| {
                 Refusal(format!(
                     "resctrl takes percent of the peak bandwidth of LLC {llc}, which is not known; \
                      name a machine file that has it"

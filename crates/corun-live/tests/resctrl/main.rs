@@ -8,9 +8,10 @@ mod online;
 use std::path::PathBuf;
 use std::process::{Child, Command};
 
+use corun_linux::{Roots, TaskFacts, facts};
 use corun_live::{
-    ActError, Actuator as _, Change, Fate, Journal, ManagedThread, Resctrl, Reverted, Roots,
-    TaskFacts, Threads, Which, facts, restore,
+    ActError, Actuator as _, Change, Fate, Journal, ManagedThread, Resctrl, Reverted, Threads,
+    Which, restore,
 };
 use corun_machine::Machine;
 use corun_policy::{Action, CachePart, Nanoseconds, ProcessId, ThreadId, ThreadView};

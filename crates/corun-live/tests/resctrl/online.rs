@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::sync::{Arc, Mutex};
 
+use corun_linux::{Roots, Task, facts};
 use corun_live::{
-    Host, HostOptions, Journal, LiveError, ProcessSelector, Resctrl, ResctrlMonitor, Roots,
-    ScannedThread, Scanner, Source, SourceError, Target, Task, Threads, Verdict, facts,
+    Host, HostOptions, Journal, LiveError, ProcessSelector, Resctrl, ResctrlMonitor, ScannedThread,
+    Scanner, Source, SourceError, Target, Threads, Verdict,
 };
 use corun_policy::{CounterKind, Nanoseconds, Rates, Scope, ScopedRate, ThreadState, build};
 
@@ -40,10 +41,9 @@ impl Scanner for Told {
         let programs = self.programs.lock().unwrap().clone();
         let mut found: Vec<ScannedThread> = Vec::new();
         for (pid, name) in programs {
-            let mut facts = facts(&self.roots, pid, pid).unwrap();
-            facts.state = ThreadState::Running;
+            let facts = facts(&self.roots, pid, pid).unwrap();
             let target = NAMES.iter().position(|one| *one == name).unwrap();
-            found.push(ScannedThread { facts, target });
+            found.push(ScannedThread { facts, state: ThreadState::Running, target });
         }
         found.sort_by_key(|one| one.facts.task);
         Ok(found)

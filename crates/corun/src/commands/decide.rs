@@ -6,8 +6,9 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use corun_linux::Roots;
 use corun_live::{
-    Host, HostOptions, LiveRecording, OnPaper, Placement, RecordedThreads, RecordingSource, Roots,
+    Host, HostOptions, LiveRecording, OnPaper, Placement, RecordedThreads, RecordingSource,
 };
 use corun_policy::Nanoseconds;
 use serde::Serialize;

@@ -5,10 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::anyhow;
+use corun_linux::Roots;
+use corun_linux::resctrl::ResctrlInfo;
 use corun_live::{
     Actuator, Decision, Host, HostOptions, Journal, MemoryByNode, Modelled, Nice, Pages,
-    PerfSource, Placement, Processes, Resctrl, ResctrlInfo, ResctrlMonitor, Restored, Reverted,
-    Roots, Source, StoredProfiles, Target, Tick, Verdict, Which, default_folder, restore,
+    PerfSource, Placement, Processes, Resctrl, ResctrlMonitor, Restored, Reverted, Source,
+    StoredProfiles, Target, Tick, Verdict, Which, default_folder, restore,
 };
 use corun_machine::Machine;
 use corun_model::{LoadedProgram, Model};

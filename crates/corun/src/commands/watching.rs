@@ -1,6 +1,7 @@
 //! Whom a watching command watches and with what, from what was typed.
 
-use corun_live::{Host, ProcessSelector, Roots, Rule, Target, facts};
+use corun_linux::{Roots, facts};
+use corun_live::{Host, ProcessSelector, Rule, Target};
 use corun_policy::{CounterKind, Nanoseconds};
 
 use super::daemon::Config;

@@ -11,7 +11,8 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use corun_live::{ProcessSelector, Roots, Target, Task, facts};
+use corun_linux::{Roots, Task, facts};
+use corun_live::{ProcessSelector, Target};
 use corun_profile::{App, Mix};
 use rustix::process::{Pid, Signal, WaitOptions};
 

@@ -158,7 +158,7 @@ fn thread_line(host: &Host, one: &SampledThread<'_>, program: &str) -> Line {
             pid: facts.task.pid,
             tid: facts.task.tid,
             name: printable(&facts.name),
-            running: facts.state == ThreadState::Running,
+            running: one.view.state == ThreadState::Running,
             allowed: facts.affinity.to_string(),
         },
         cpus: BTreeSet::from([facts.cpu]),

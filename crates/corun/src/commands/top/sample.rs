@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use corun_linux::{Roots, Task, TaskFacts};
 use corun_live::{
-    Host, HostOptions, LiveError, Placement, ProcessSelector, Roots, Rule, ScannedThread, Scanner,
-    Scheduling, Source, SourceError, Target, Task, TaskFacts, Threads,
+    Host, HostOptions, LiveError, Placement, ProcessSelector, Rule, ScannedThread, Scanner, Source,
+    SourceError, Target, Threads,
 };
 use corun_machine::{CpuId, CpuSet, preset};
 use corun_policy::{
@@ -99,15 +100,20 @@ impl Scanner for MadeUp {
             task: Task { pid: one.pid, tid: one.tid, start_ticks: 1 },
             parent: 1,
             name: one.name.to_owned(),
-            state: if one.share > 0.0 { ThreadState::Running } else { ThreadState::Sleeping },
+            wants_cpu: one.share > 0.0,
             cpu: CpuId(one.cpu),
             cpu_ns: (one.share * 1e9 * self.looks as f64) as u64,
             nice: 0,
-            scheduling: Scheduling::Fair,
+            is_real_time: false,
             affinity: self.online.clone(),
         };
         let made = self.made.lock().unwrap();
-        let followed = |one| ScannedThread { facts: facts(one), target: one.program };
+        let state = |one: &Made| match one.share > 0.0 {
+            true => ThreadState::Running,
+            false => ThreadState::Sleeping,
+        };
+        let followed =
+            |one| ScannedThread { facts: facts(one), state: state(one), target: one.program };
         Ok(made.iter().map(followed).collect())
     }
 

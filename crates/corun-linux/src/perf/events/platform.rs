@@ -1,46 +1,31 @@
-//! Which of a machine's events mean what policies ask for.
+//! Which of a machine's events mean what is asked.
 //!
 //! The kernel's generic names do not mean the same everywhere: its cache references and misses are
 //! those of the LLC on Intel, of the L2 on AMD since Zen, of the L1 on Arm. Where the machine has
 //! no event that means what is asked, it has none.
 
-use std::fs;
-
-use corun_policy::{CounterKind, Scope};
-
 use super::{Encoding, Event, Pmu, Pmus};
-use crate::Roots;
+use crate::{CpuInfo, Roots};
 
-/// What an event means to policies.
+/// What an event means, on whichever processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Meaning {
+pub enum Meaning {
+    /// Retired instructions.
     Instructions,
+    /// Cycles in which the core was not halted.
     Cycles,
+    /// Requests to the last-level cache.
     LlcReferences,
+    /// Those that it did not hold.
     LlcMisses,
     /// Cycles in which a core waits for memory.
     StallCycles,
+    /// Loads from the L1's data; on Arm stores, too.
     L1Loads,
+    /// Stores to it.
     L1Stores,
+    /// Retired branches.
     Branches,
-}
-
-impl Meaning {
-    /// The counter that it is, or is a part of; a share of cycles needs both.
-    pub(crate) fn for_kind(kind: CounterKind) -> &'static [Self] {
-        match kind {
-            CounterKind::Instructions => &[Self::Instructions],
-            CounterKind::Cycles => &[Self::Cycles],
-            CounterKind::LlcReferences => &[Self::LlcReferences],
-            CounterKind::LlcMisses => &[Self::LlcMisses],
-            CounterKind::L1Accesses => &[Self::L1Loads, Self::L1Stores],
-            CounterKind::Branches => &[Self::Branches],
-            CounterKind::MemoryStalls => &[Self::Cycles, Self::StallCycles],
-            CounterKind::MemoryBytes | CounterKind::MemoryRetries | CounterKind::LlcOccupancy => {
-                &[]
-            }
-        }
-    }
 }
 
 /// The processor, as far as its events depend on it.
@@ -54,9 +39,18 @@ enum Maker {
     Other,
 }
 
+/// An event that was found by its meaning.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlatformEvent {
+    /// The event.
+    pub event: Event,
+    /// Does it count prefetches with demanded accesses?
+    pub with_prefetches: bool,
+}
+
 /// Finds events by their meaning.
 #[derive(Debug)]
-pub(crate) struct Platform<'a> {
+pub struct PlatformEvents<'a> {
     pmus: &'a Pmus,
     maker: Maker,
 }
@@ -67,24 +61,24 @@ const STALLS_MEM_ANY: [u32; 16] = [
     0x4e, 0x5e, 0x55, 0x8e, 0x9e, 0xa5, 0xa6, 0x66, 0x7d, 0x7e, 0x6a, 0x6c, 0x8c, 0x8d, 0xa7, 0x9d,
 ];
 
-impl<'a> Platform<'a> {
-    pub(crate) fn new(roots: &Roots, pmus: &'a Pmus) -> Self {
-        let text = fs::read_to_string(roots.proc.join("cpuinfo")).unwrap_or_default();
-        Self { pmus, maker: maker(&text) }
+impl<'a> PlatformEvents<'a> {
+    /// Of a machine with these counters.
+    pub fn new(roots: &Roots, pmus: &'a Pmus) -> Self {
+        Self { pmus, maker: maker(&CpuInfo::read(roots).unwrap_or_default()) }
     }
 
-    /// The event with a meaning, and what its count covers; none where a kind of core lacks it.
-    pub(crate) fn event(&self, meaning: Meaning) -> Option<(Event, Scope)> {
-        let mut scope = Scope::Demand;
+    /// The event with a meaning; none where a kind of core lacks it.
+    pub fn event(&self, meaning: Meaning) -> Option<PlatformEvent> {
+        let mut with_prefetches = false;
         let mut encodings = Vec::new();
         for (core, pmu) in self.pmus.cores().enumerate() {
-            let (text, covers) = self.text(pmu, meaning)?;
-            scope = covers;
+            let text;
+            (text, with_prefetches) = self.text(pmu, meaning)?;
             encodings.push(self.encoding(pmu, core, &text)?);
         }
         let name = format!("{meaning:?}");
         let event = Event { name, encodings, is_time: false, is_software: false };
-        (!event.encodings.is_empty()).then_some((event, scope))
+        (!event.encodings.is_empty()).then_some(PlatformEvent { event, with_prefetches })
     }
 
     fn encoding(&self, pmu: &Pmu, core: usize, text: &str) -> Option<Encoding> {
@@ -94,11 +88,10 @@ impl<'a> Platform<'a> {
         event.encodings.into_iter().find(|encoding| encoding.core == Some(core))
     }
 
-    /// The event on one kind of core: a name, or its parts.
-    fn text(&self, pmu: &Pmu, meaning: Meaning) -> Option<(String, Scope)> {
-        let demand = |text: &str| Some((text.to_owned(), Scope::Demand));
-        let named =
-            |name: &str| pmu.events.contains_key(name).then(|| (name.to_owned(), Scope::Demand));
+    /// The event on one kind of core: a name, or its parts, and whether it counts prefetches.
+    fn text(&self, pmu: &Pmu, meaning: Meaning) -> Option<(String, bool)> {
+        let demand = |text: &str| Some((text.to_owned(), false));
+        let named = |name: &str| pmu.events.contains_key(name).then(|| (name.to_owned(), false));
         match (meaning, self.maker) {
             // Arm's own names (Arm Architecture Reference Manual, common events), where the core
             // says that it has them.
@@ -135,17 +128,12 @@ impl<'a> Platform<'a> {
     }
 }
 
-fn with_prefetch(umask: &str) -> Option<(String, Scope)> {
-    Some((format!("event=0x44,umask={umask}"), Scope::DemandAndPrefetch))
+fn with_prefetch(umask: &str) -> Option<(String, bool)> {
+    Some((format!("event=0x44,umask={umask}"), true))
 }
 
-fn maker(cpuinfo: &str) -> Maker {
-    let field = |name: &str| {
-        let mut lines = cpuinfo.lines();
-        lines
-            .find_map(|line| line.strip_prefix(name)?.trim_start().strip_prefix(':'))
-            .map(str::trim)
-    };
+fn maker(cpuinfo: &CpuInfo) -> Maker {
+    let field = |name: &str| cpuinfo.field(name);
     let number = |name: &str| field(name).and_then(|text| text.parse().ok()).unwrap_or(0);
     match field("vendor_id") {
         Some("GenuineIntel") if number("cpu family") == 6 => Maker::Intel(number("model")),

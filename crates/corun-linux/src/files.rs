@@ -2,7 +2,7 @@
 //! never an error.
 
 use std::fs;
-use std::io::Read as _;
+use std::io::{self, Read as _};
 use std::path::Path;
 
 use rustix::fs::{Access, access};
@@ -11,27 +11,35 @@ const MOST_BYTES: u64 = 1 << 20;
 const MOST_ENTRIES: usize = 1 << 16;
 
 /// A file's text without the white space around it.
-pub(super) fn text(path: &Path) -> Option<String> {
-    if !fs::metadata(path).ok()?.is_file() {
-        return None;
+pub fn text(path: &Path) -> Option<String> {
+    read(path).ok()
+}
+
+/// As [`text`], with the kernel's answer where there is none.
+///
+/// # Errors
+/// The kernel's answer; [`io::ErrorKind::InvalidInput`] where it is no plain file.
+pub fn read(path: &Path) -> io::Result<String> {
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::ErrorKind::InvalidInput.into());
     }
     let mut bytes = Vec::new();
-    fs::File::open(path).ok()?.take(MOST_BYTES).read_to_end(&mut bytes).ok()?;
-    Some(String::from_utf8_lossy(&bytes).trim_matches(['\0', '\n', ' ', '\t', '\r']).to_owned())
+    fs::File::open(path)?.take(MOST_BYTES).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).trim_matches(['\0', '\n', ' ', '\t', '\r']).to_owned())
 }
 
 /// A file that holds one number.
-pub(super) fn number<T: std::str::FromStr>(path: &Path) -> Option<T> {
+pub fn number<T: std::str::FromStr>(path: &Path) -> Option<T> {
     text(path)?.parse().ok()
 }
 
 /// A file that holds `0` or another number.
-pub(super) fn switch(path: &Path) -> Option<bool> {
+pub fn switch(path: &Path) -> Option<bool> {
     number::<u64>(path).map(|number| number != 0)
 }
 
 /// The names in a folder, sorted; none where there is no such folder.
-pub(super) fn names(folder: &Path) -> Option<Vec<String>> {
+pub fn names(folder: &Path) -> Option<Vec<String>> {
     let entries = fs::read_dir(folder).ok()?.take(MOST_ENTRIES).filter_map(Result::ok);
     let mut names: Vec<String> =
         entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
@@ -40,11 +48,11 @@ pub(super) fn names(folder: &Path) -> Option<Vec<String>> {
 }
 
 /// May this user write to what is there, by the kernel's word?
-pub(super) fn writable(path: &Path) -> bool {
+pub fn writable(path: &Path) -> bool {
     access(path, Access::WRITE_OK).is_ok()
 }
 
 /// May this user read it?
-pub(super) fn readable(path: &Path) -> bool {
+pub fn readable(path: &Path) -> bool {
     access(path, Access::READ_OK).is_ok()
 }

@@ -1,32 +1,46 @@
-//! The lines of `/proc` that are read every round.
-//!
-//! Of `stat`'s fifty fields a round needs twelve, and a line cut short must not bring the host
-//! down: both are why no general reader is used.
+//! The lines `stat` and `schedstat` of a thread.
 
 use std::str::FromStr;
 
+/// Kernel threads carry this flag (`PF_KTHREAD`).
+const KERNEL_THREAD: u32 = 0x0020_0000;
+/// `SCHED_FIFO`, `SCHED_RR`, `SCHED_DEADLINE` (sched(7)).
+const REAL_TIME: [u32; 3] = [1, 2, 6];
+
 /// What `/proc/PID/task/TID/stat` says (proc_pid_stat(5)).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Stat {
-    pub(super) pid: u32,
+pub struct Stat {
+    /// The thread, or the process.
+    pub pid: u32,
     /// The name, as the kernel cuts it.
-    pub(super) name: String,
-    pub(super) state: char,
-    pub(super) parent: u32,
-    pub(super) group: u32,
-    pub(super) session: u32,
-    pub(super) flags: u32,
-    pub(super) cpu_ticks: u64,
-    pub(super) nice: i32,
-    pub(super) threads: u32,
-    pub(super) start_ticks: u64,
-    pub(super) cpu: u32,
+    pub name: String,
+    /// Running, sleeping, `Z`ombie and so on, by the kernel's letter.
+    pub state: char,
+    /// The process that made its process.
+    pub parent: u32,
+    /// Its process group.
+    pub group: u32,
+    /// Its session.
+    pub session: u32,
+    /// The kernel's flags (`PF_KTHREAD` and others).
+    pub flags: u32,
+    /// Time on CPUs, of the user and of the kernel for it, in clock ticks.
+    pub cpu_ticks: u64,
+    /// Its nice value, -20 to 19.
+    pub nice: i32,
+    /// Threads of its process.
+    pub threads: u32,
+    /// When it started, in clock ticks since boot.
+    pub start_ticks: u64,
+    /// The CPU where it runs, or ran last.
+    pub cpu: u32,
     /// As the kernel numbers scheduling policies (sched(7)).
-    pub(super) policy: u32,
+    pub policy: u32,
 }
 
 impl Stat {
-    pub(super) fn parse(line: &[u8]) -> Option<Self> {
+    /// Reads a line; none where it is cut short.
+    pub fn parse(line: &[u8]) -> Option<Self> {
         let line = String::from_utf8_lossy(line);
         // The name stands in brackets and may itself hold any.
         let (pid, rest) = line.split_once(" (")?;
@@ -63,9 +77,19 @@ impl Stat {
         })
     }
 
-    /// Has it ended, and is not yet waited for?
-    pub(super) fn is_over(&self) -> bool {
+    /// Has it ended, and is not yet waited for? Only its number is left.
+    pub fn is_over(&self) -> bool {
         matches!(self.state, 'Z' | 'X' | 'x')
+    }
+
+    /// Is it the kernel's own thread?
+    pub fn is_kernel_thread(&self) -> bool {
+        self.flags & KERNEL_THREAD != 0
+    }
+
+    /// Is it scheduled by priority or deadline, not by fair shares?
+    pub fn is_real_time(&self) -> bool {
+        REAL_TIME.contains(&self.policy)
     }
 }
 
@@ -94,6 +118,10 @@ mod tests {
         assert_eq!((stat.parent, stat.group, stat.session, stat.flags), (1, 2, 3, 4_194_304));
         assert_eq!((stat.cpu_ticks, stat.nice, stat.threads), (42, -5, 8));
         assert_eq!((stat.start_ticks, stat.cpu, stat.policy), (2_468_904, 1, 6));
+        assert!(!stat.is_kernel_thread() && stat.is_real_time() && !stat.is_over());
+        let kernels = LINE.replace(" 4194304 ", " 69238880 ").replace(" 1 0 6 0 ", " 1 0 0 0 ");
+        let kernels = Stat::parse(kernels.as_bytes()).unwrap();
+        assert!(kernels.is_kernel_thread() && !kernels.is_real_time());
         assert_eq!(cpu_ns(b"123 45 6\n"), Some(123));
     }
 

@@ -1,6 +1,7 @@
 //! Over folders as the kernels of several machines show them.
 
-use corun_policy::Scope;
+use std::fs;
+
 use proptest::prelude::*;
 use tempfile::TempDir;
 
@@ -36,9 +37,10 @@ impl Machine {
         Pmus::read(&self.roots())
     }
 
-    fn meaning(&self, meaning: Meaning) -> Option<(Vec<(u32, u64)>, Scope)> {
+    fn meaning(&self, meaning: Meaning) -> Option<(Vec<(u32, u64)>, bool)> {
         let pmus = self.pmus();
-        let (event, scope) = Platform::new(&self.roots(), &pmus).event(meaning)?;
+        let PlatformEvent { event, with_prefetches: scope } =
+            PlatformEvents::new(&self.roots(), &pmus).event(meaning)?;
         let words = event.encodings.iter().map(|one| (one.kind, one.config));
         Some((words.collect(), scope))
     }
@@ -155,7 +157,7 @@ fn without_hardware_counters_only_the_kernels_own_events_are_there() {
 
 #[test]
 fn policies_get_events_that_mean_what_they_ask_for() {
-    let (demand, both) = (Scope::Demand, Scope::DemandAndPrefetch);
+    let (demand, both) = (false, true);
     let xeon = xeon();
     assert_eq!(xeon.meaning(Meaning::LlcMisses), Some((vec![(0, 3)], demand)));
     assert_eq!(xeon.meaning(Meaning::StallCycles), Some((vec![(4, 0x1400_14a3)], demand)));

@@ -8,15 +8,14 @@ mod platform;
 mod tests;
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use corun_machine::CpuSet;
 
 pub use encode::EventError;
-pub(crate) use platform::{Meaning, Platform};
+pub use platform::{Meaning, PlatformEvent, PlatformEvents};
 
-use crate::Roots;
+use crate::{Roots, files};
 use format::Format;
 
 /// How the kernel is asked for an event on one kind of counter (`perf_event_attr`).
@@ -56,22 +55,28 @@ pub struct Event {
 
 /// A kind of counter that the kernel shows: `/sys/bus/event_source/devices/NAME`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Pmu {
-    pub(crate) name: String,
-    pub(crate) kind: u32,
+pub struct Pmu {
+    /// Its name: `cpu`, `cpu_core`, `uncore_imc_0`.
+    pub name: String,
+    /// The kernel's number of it.
+    pub kind: u32,
     /// Does it sit in cores, so that it can count for a thread?
-    pub(crate) is_core: bool,
+    pub is_core: bool,
+    /// Does it count outside of cores, for all that share something? (It has a `cpumask`.)
+    pub is_uncore: bool,
     /// The CPUs that have it; none: all.
-    pub(crate) cpus: Option<CpuSet>,
+    pub cpus: Option<CpuSet>,
     formats: BTreeMap<String, Format>,
     /// The kernel's own names and what they stand for.
-    pub(crate) events: BTreeMap<String, String>,
+    pub(super) events: BTreeMap<String, String>,
 }
 
 /// The counters of this machine.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Pmus {
+    /// By name.
     all: Vec<Pmu>,
+    is_told: bool,
 }
 
 impl Pmus {
@@ -79,14 +84,24 @@ impl Pmus {
     /// is left out.
     pub fn read(roots: &Roots) -> Self {
         let folder = roots.sys.join("bus/event_source/devices");
-        let names = fs::read_dir(folder).into_iter().flatten().flatten();
-        let mut all: Vec<Pmu> = names.filter_map(|entry| pmu(&entry.path())).collect();
-        all.sort_by(|one, other| one.name.cmp(&other.name));
-        Self { all }
+        let names = files::names(&folder);
+        let is_told = names.is_some();
+        let all = names.unwrap_or_default().iter().filter_map(|name| pmu(&folder, name)).collect();
+        Self { all, is_told }
+    }
+
+    /// Does the kernel show any such list?
+    pub fn is_told(&self) -> bool {
+        self.is_told
+    }
+
+    /// Those outside of cores.
+    pub fn uncore(&self) -> impl Iterator<Item = &Pmu> {
+        self.all.iter().filter(|pmu| pmu.is_uncore)
     }
 
     /// Those in cores.
-    pub(crate) fn cores(&self) -> impl Iterator<Item = &Pmu> {
+    pub fn cores(&self) -> impl Iterator<Item = &Pmu> {
         self.all.iter().filter(|pmu| pmu.is_core)
     }
 
@@ -119,31 +134,32 @@ impl Pmus {
     }
 }
 
-fn pmu(folder: &Path) -> Option<Pmu> {
-    let name = folder.file_name()?.to_str()?.to_owned();
-    let kind = read(&folder.join("type"))?.parse().ok()?;
-    let cpus = read(&folder.join("cpus")).and_then(|list| list.parse::<CpuSet>().ok());
-    let formats = files(&folder.join("format")).filter_map(|(name, text)| {
+fn pmu(folder: &Path, name: &str) -> Option<Pmu> {
+    let folder = folder.join(name);
+    let kind = files::number(&folder.join("type"))?;
+    let cpus = files::text(&folder.join("cpus")).and_then(|list| list.parse::<CpuSet>().ok());
+    let formats = texts(folder.join("format")).filter_map(|(name, text)| {
         let format = Format::parse(&text)?;
         Some((name, format))
     });
     // A name with a dot says how another one's count is scaled, or its unit.
-    let events = files(&folder.join("events")).filter(|(name, _)| !name.contains('.'));
+    let events = texts(folder.join("events")).filter(|(name, _)| !name.contains('.'));
     Some(Pmu {
         is_core: name == "cpu" || cpus.is_some(),
+        is_uncore: folder.join("cpumask").is_file(),
         cpus: cpus.filter(|cpus| !cpus.is_empty()),
         formats: formats.collect(),
         events: events.collect(),
-        name,
+        name: name.to_owned(),
         kind,
     })
 }
 
-fn read(file: &Path) -> Option<String> {
-    Some(fs::read_to_string(file).ok()?.trim().to_owned())
-}
-
-fn files(folder: &Path) -> impl Iterator<Item = (String, String)> + use<> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.filter_map(|entry| Some((entry.file_name().into_string().ok()?, read(&entry.path())?)))
+/// A folder's files and what is in each.
+fn texts(folder: PathBuf) -> impl Iterator<Item = (String, String)> {
+    let names = files::names(&folder).unwrap_or_default().into_iter();
+    names.filter_map(move |name| {
+        let text = files::text(&folder.join(&name))?;
+        Some((name, text))
+    })
 }

@@ -3,26 +3,27 @@
 
 use std::io;
 
+use corun_machine::CpuId;
 use perf_event::events::Software;
 use perf_event::{Builder, Counter, ReadFormat};
 
-use crate::events::{Encoding, Event};
+use super::events::{Encoding, Event};
 
 /// Whose events are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Counted {
+pub enum Counted {
     /// One thread's.
     Thread(u32),
     /// One thread's and those of all that it starts from now on, also after they ended.
     Family(u32),
     /// All that happens on one CPU.
-    Cpu(u32),
+    Cpu(CpuId),
 }
 
 /// The events to be counted, in groups whose members are always counted at the same time, so that
 /// their ratios hold.
 #[derive(Debug, Clone)]
-pub(crate) struct EventGroups {
+pub struct EventGroups {
     /// How many events there are.
     events: usize,
     groups: Vec<Group>,
@@ -39,7 +40,7 @@ struct Group {
 impl EventGroups {
     /// Groups by the number given with each event; those of a group that count on different kinds
     /// of core are parted.
-    pub(crate) fn new<'a>(events: impl IntoIterator<Item = (usize, &'a Event)>) -> Self {
+    pub fn new<'a>(events: impl IntoIterator<Item = (usize, &'a Event)>) -> Self {
         let mut groups: Vec<(usize, Group)> = Vec::new();
         let mut count = 0;
         for (group, event) in events {
@@ -57,38 +58,43 @@ impl EventGroups {
     }
 
     /// How many events there are.
-    pub(crate) fn events(&self) -> usize {
+    pub fn events(&self) -> usize {
         self.events
     }
 }
 
 /// What one group has counted since it was opened.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Counts {
+pub struct GroupReading {
     /// Nanoseconds that it could have counted: the thread ran, or the CPU was on.
-    pub(crate) enabled_ns: u64,
+    pub enabled_ns: u64,
     /// Nanoseconds that it did count.
-    pub(crate) running_ns: u64,
-    pub(crate) values: Vec<u64>,
+    pub running_ns: u64,
+    /// By event, in the order in which they were opened.
+    pub values: Vec<u64>,
 }
 
 /// Open counters of one thread or CPU.
 #[derive(Debug)]
-pub(crate) struct OpenCounters {
+pub struct OpenCounters {
     groups: Vec<OpenGroup>,
 }
 
 #[derive(Debug)]
 struct OpenGroup {
-    reader: Box<dyn ReadGroup>,
+    reader: Box<dyn GroupReader>,
     /// The places of the events.
     places: Vec<usize>,
-    before: Counts,
+    before: GroupReading,
 }
 
 /// Reads the counters of a group together.
-trait ReadGroup: std::fmt::Debug + Send {
-    fn read(&mut self) -> io::Result<Counts>;
+pub trait GroupReader: std::fmt::Debug + Send {
+    /// What they have counted since they were opened.
+    ///
+    /// # Errors
+    /// When nothing can be read: what happened meanwhile is in the next reading.
+    fn read(&mut self) -> io::Result<GroupReading>;
 }
 
 /// The first leads.
@@ -97,7 +103,10 @@ struct GroupCounters(Vec<Counter>);
 
 impl OpenCounters {
     /// Opens the counters; they count from now on.
-    pub(crate) fn open(counted: Counted, wanted: &EventGroups) -> io::Result<Self> {
+    ///
+    /// # Errors
+    /// The kernel's answer.
+    pub fn open(counted: Counted, wanted: &EventGroups) -> io::Result<Self> {
         let mut groups = Vec::with_capacity(wanted.groups.len());
         for group in &wanted.groups {
             // Counts of a family cannot be read as a group on kernels before 6.13.
@@ -117,11 +126,23 @@ impl OpenCounters {
         Ok(Self { groups })
     }
 
+    /// Counters that are read in another way than the kernel's, each group with the places of its events.
+    pub fn read_by(groups: impl IntoIterator<Item = (Box<dyn GroupReader>, Vec<usize>)>) -> Self {
+        let group = |(reader, places): (Box<dyn GroupReader>, Vec<usize>)| {
+            let values = vec![0; places.len()];
+            OpenGroup { reader, places, before: GroupReading { values, ..GroupReading::default() } }
+        };
+        Self { groups: groups.into_iter().map(group).collect() }
+    }
+
     /// What happened since the last call that succeeded, by the event's place: an event that was never
     /// counted in that time is unknown.
-    pub(crate) fn advance(&mut self, events: usize) -> io::Result<Vec<Option<f64>>> {
+    ///
+    /// # Errors
+    /// The first answer by which a group cannot be read; then none of them has advanced.
+    pub fn advance(&mut self, events: usize) -> io::Result<Vec<Option<f64>>> {
         // All groups or none: what the next call gives is then of one and the same time.
-        let read: Vec<Counts> =
+        let read: Vec<GroupReading> =
             self.groups.iter_mut().map(|group| group.reader.read()).collect::<io::Result<_>>()?;
         let mut parts: Vec<Vec<Part>> = vec![Vec::new(); events];
         for (group, now) in self.groups.iter_mut().zip(read) {
@@ -153,22 +174,26 @@ impl OpenGroup {
         let places = members.iter().map(|(place, _)| *place).collect();
         let values = vec![0; members.len()];
         let reader = Box::new(GroupCounters(counters));
-        Ok(Some(Self { reader, places, before: Counts { values, ..Counts::default() } }))
+        Ok(Some(Self {
+            reader,
+            places,
+            before: GroupReading { values, ..GroupReading::default() },
+        }))
     }
 }
 
-impl ReadGroup for GroupCounters {
-    fn read(&mut self) -> io::Result<Counts> {
+impl GroupReader for GroupCounters {
+    fn read(&mut self) -> io::Result<GroupReading> {
         let alone = self.0.len() == 1;
         let leader = &mut self.0[0];
         if alone {
             let data = leader.read_count_and_time()?;
             let (enabled_ns, running_ns) = (data.time_enabled, data.time_running);
-            return Ok(Counts { enabled_ns, running_ns, values: vec![data.count] });
+            return Ok(GroupReading { enabled_ns, running_ns, values: vec![data.count] });
         }
         let data = leader.read_group()?;
         let ns = |time: Option<std::time::Duration>| time.map_or(0, |time| time.as_nanos() as u64);
-        Ok(Counts {
+        Ok(GroupReading {
             enabled_ns: ns(data.time_enabled()),
             running_ns: ns(data.time_running()),
             // In the order in which they joined.
@@ -177,7 +202,7 @@ impl ReadGroup for GroupCounters {
     }
 }
 
-pub(crate) fn builder(counted: Counted, encoding: &Encoding, grouped: bool) -> Builder<'static> {
+pub(super) fn builder(counted: Counted, encoding: &Encoding, grouped: bool) -> Builder<'static> {
     let mut builder = Builder::new(Software::DUMMY);
     let mut format = ReadFormat::TOTAL_TIME_ENABLED | ReadFormat::TOTAL_TIME_RUNNING;
     if grouped {
@@ -189,7 +214,7 @@ pub(crate) fn builder(counted: Counted, encoding: &Encoding, grouped: bool) -> B
     match counted {
         Counted::Thread(tid) => builder.observe_pid(tid as i32).any_cpu(),
         Counted::Family(tid) => builder.observe_pid(tid as i32).any_cpu().inherit(true),
-        Counted::Cpu(cpu) => builder.any_pid().one_cpu(cpu as usize),
+        Counted::Cpu(cpu) => builder.any_pid().one_cpu(cpu.0 as usize),
     };
     let attributes = builder.attrs_mut();
     attributes.type_ = encoding.kind;
@@ -200,9 +225,12 @@ pub(crate) fn builder(counted: Counted, encoding: &Encoding, grouped: bool) -> B
     builder
 }
 
-/// Does this machine have all of an event's counters? Only what programs do is counted where this
-/// user may not see the rest; `user_only` is set then.
-pub(crate) fn probe(event: &mut Event, user_only: &mut bool) -> io::Result<()> {
+/// Tries to count an event on all its counters. Only what programs do is counted where this user may not
+/// see the rest; `user_only` is set then.
+///
+/// # Errors
+/// The kernel's answer: this machine cannot count it.
+pub fn try_event(event: &mut Event, user_only: &mut bool) -> io::Result<()> {
     let own = rustix::thread::gettid().as_raw_nonzero().get() as u32;
     let open = |event: &Event| {
         OpenCounters::open(Counted::Thread(own), &EventGroups::new([(0, event)])).map(|_| ())
@@ -217,22 +245,22 @@ pub(crate) fn probe(event: &mut Event, user_only: &mut bool) -> io::Result<()> {
     }
 }
 
-pub(crate) fn cannot_join(error: &io::Error) -> bool {
+pub(super) fn cannot_join(error: &io::Error) -> bool {
     let invalid = rustix::io::Errno::INVAL.raw_os_error();
     error.raw_os_error() == Some(invalid)
 }
 
 /// What one group says of an event over an interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Part {
+pub(super) struct Part {
     enabled_ns: u64,
     running_ns: u64,
     count: u64,
 }
 
 impl Part {
-    pub(crate) fn between(before: &Counts, now: &Counts, at: usize) -> Self {
-        let value = |counts: &Counts| counts.values.get(at).copied().unwrap_or(0);
+    pub(super) fn between(before: &GroupReading, now: &GroupReading, at: usize) -> Self {
+        let value = |counts: &GroupReading| counts.values.get(at).copied().unwrap_or(0);
         Self {
             enabled_ns: now.enabled_ns.saturating_sub(before.enabled_ns),
             running_ns: now.running_ns.saturating_sub(before.running_ns),
@@ -245,7 +273,7 @@ impl Part {
 /// kind, so that the times they counted add up, too; where these are less than the time there was
 /// to count, the hardware took turns, and the sum is scaled up. None where nothing counted though
 /// there was time.
-pub(crate) fn together(parts: &[Part]) -> Option<f64> {
+pub(super) fn together(parts: &[Part]) -> Option<f64> {
     let enabled_ns = parts.iter().map(|part| part.enabled_ns).max()?;
     let running_ns: u64 = parts.iter().map(|part| part.running_ns).sum();
     let count: u64 = parts.iter().map(|part| part.count).sum();
@@ -258,10 +286,10 @@ pub(crate) fn together(parts: &[Part]) -> Option<f64> {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
     use crate::Roots;
-    use crate::events::Pmus;
+    use crate::perf::Pmus;
 
     fn part(enabled_ns: u64, running_ns: u64, count: u64) -> Part {
         Part { enabled_ns, running_ns, count }
@@ -290,21 +318,20 @@ pub(crate) mod tests {
     #[derive(Debug)]
     struct Written(Vec<io::Result<u64>>);
 
-    impl ReadGroup for Written {
-        fn read(&mut self) -> io::Result<Counts> {
+    impl GroupReader for Written {
+        fn read(&mut self) -> io::Result<GroupReading> {
             let value = self.0.remove(0)?;
-            Ok(Counts { enabled_ns: value, running_ns: value, values: vec![value] })
+            Ok(GroupReading { enabled_ns: value, running_ns: value, values: vec![value] })
         }
     }
 
     /// Counters of two groups of one event each.
-    pub(crate) fn written(groups: [Vec<io::Result<u64>>; 2]) -> OpenCounters {
-        let group = |(place, readings)| OpenGroup {
-            reader: Box::new(Written(readings)),
-            places: vec![place],
-            before: Counts { values: vec![0], ..Counts::default() },
+    fn written(groups: [Vec<io::Result<u64>>; 2]) -> OpenCounters {
+        let group = |(place, readings)| {
+            let reader: Box<dyn GroupReader> = Box::new(Written(readings));
+            (reader, vec![place])
         };
-        OpenCounters { groups: groups.into_iter().enumerate().map(group).collect() }
+        OpenCounters::read_by(groups.into_iter().enumerate().map(group))
     }
 
     /// A reading that fails takes nothing away, of no group: the next gives what happened since the one

@@ -5,10 +5,9 @@ use std::io;
 
 use corun_machine::CpuId;
 
-use super::counts::{Counted, EventGroups, OpenCounters, probe};
-use crate::events::Event;
-use crate::processes::is_gone;
-use crate::{ScannedThread, Task};
+use super::counters::{Counted, EventGroups, OpenCounters, try_event};
+use super::events::Event;
+use crate::{Task, is_gone};
 
 /// How much more of each event happened since the last sample, in the order of the events. None:
 /// it was never counted in that time.
@@ -36,7 +35,7 @@ impl Sampling {
     pub fn new(mut events: Vec<Event>) -> Result<Self, (Event, io::Error)> {
         let mut user_only = false;
         for event in &mut events {
-            if let Err(error) = probe(event, &mut user_only) {
+            if let Err(error) = try_event(event, &mut user_only) {
                 return Err((event.clone(), error));
             }
         }
@@ -98,7 +97,7 @@ impl Sampling {
     /// The kernel's answer.
     pub fn count_cpus(&mut self, cpus: impl IntoIterator<Item = CpuId>) -> io::Result<()> {
         for cpu in cpus {
-            let counters = OpenCounters::open(Counted::Cpu(cpu.0), &self.groups)?;
+            let counters = OpenCounters::open(Counted::Cpu(cpu), &self.groups)?;
             self.cpus.insert(cpu, counters);
         }
         Ok(())
@@ -117,7 +116,7 @@ impl Sampling {
 
     /// Begins to count those of these threads that are new. Gives the last error of one that
     /// cannot be counted though it is there.
-    pub fn watch(&mut self, threads: &[ScannedThread]) -> Option<io::Error> {
+    pub fn watch(&mut self, threads: &[Task]) -> Option<io::Error> {
         let open = |tid: u32| OpenCounters::open(Counted::Thread(tid), &self.groups);
         let (uncounted, refused) = open_new(&mut self.threads, threads, open);
         self.uncounted = uncounted;
@@ -125,8 +124,8 @@ impl Sampling {
     }
 
     /// What each watched thread did since the last call, or since it is watched, in the order of
-    /// their tasks. A thread that has ended since is there for the last time.
-    pub fn threads(&mut self, now: &[ScannedThread]) -> Vec<(Task, Increase)> {
+    /// their tasks. One that is not among `now`, which is sorted, has ended: it is there for the last time.
+    pub fn threads(&mut self, now: &[Task]) -> Vec<(Task, Increase)> {
         let events = self.events.len();
         let mut found = Vec::with_capacity(self.threads.len());
         self.threads.retain(|task, counters| {
@@ -134,7 +133,7 @@ impl Sampling {
                 Ok(increase) => found.push((*task, increase)),
                 Err(error) => tracing::debug!(thread = %task, %error, "cannot be read"),
             }
-            now.binary_search_by_key(task, |followed| followed.facts.task).is_ok()
+            now.binary_search(task).is_ok()
         });
         found
     }
@@ -144,18 +143,18 @@ impl Sampling {
 /// last one's error.
 pub(super) fn open_new<T>(
     known: &mut BTreeMap<Task, T>,
-    threads: &[ScannedThread],
+    threads: &[Task],
     open: impl Fn(u32) -> io::Result<T>,
 ) -> (usize, Option<io::Error>) {
     let mut uncounted = 0;
     let mut refused = None;
-    for ScannedThread { facts, .. } in threads {
-        if known.contains_key(&facts.task) {
+    for task in threads {
+        if known.contains_key(task) {
             continue;
         }
-        match open(facts.task.tid) {
+        match open(task.tid) {
             Ok(opened) => {
-                known.insert(facts.task, opened);
+                known.insert(*task, opened);
             }
             // It has ended meanwhile.
             Err(error) if is_gone(&error) => {}

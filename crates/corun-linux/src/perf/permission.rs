@@ -15,11 +15,14 @@ pub fn counter_advice(roots: &Roots, error: &io::Error) -> Option<String> {
              root or CAP_PERFMON in any case"
         ));
     }
-    if super::descriptors::is_exhausted(error) {
+    if crate::descriptors::is_exhausted(error) {
         return Some("raise the limit of open files (ulimit -n, LimitNOFILE=)".to_owned());
     }
     let errno = error.raw_os_error()?;
     let is = |one: rustix::io::Errno| errno == one.raw_os_error();
+    if is(rustix::io::Errno::SRCH) {
+        return Some("the thread has ended".to_owned());
+    }
     if is(rustix::io::Errno::NOENT)
         || is(rustix::io::Errno::OPNOTSUPP)
         || is(rustix::io::Errno::NODEV)

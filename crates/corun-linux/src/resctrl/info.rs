@@ -185,7 +185,7 @@ fn monitoring_of(folder: &Path) -> Result<Monitoring, ResctrlError> {
 }
 
 /// Who uses each way in a domain, by the kernel's letter, lowest way first.
-pub(super) fn bit_usage(text: &str, domain: u32) -> Option<Vec<char>> {
+pub fn bit_usage(text: &str, domain: u32) -> Option<Vec<char>> {
     text.trim().split(';').find_map(|part| {
         let (one, letters) = part.split_once('=')?;
         // The kernel writes the highest way first.

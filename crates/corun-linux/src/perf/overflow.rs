@@ -10,10 +10,10 @@ use perf_event::data::{Record, Sample};
 use perf_event::{Clock, Counter, SampleFlag, Sampler};
 use rustix::time::{ClockId, clock_gettime};
 
-use super::counts::{Counted, Counts, Part, builder, cannot_join, together};
+use super::counters::{Counted, GroupReading, Part, builder, cannot_join, together};
+use super::events::{Encoding, Event};
 use super::sampling::{Increase, open_new};
-use crate::events::{Encoding, Event};
-use crate::{ScannedThread, Task};
+use crate::Task;
 
 /// The kernel's shortest time between two samples by a clock.
 const SHORTEST_NS: u64 = 10_000;
@@ -22,7 +22,7 @@ const BUFFER_BYTES: usize = 32 << 10;
 
 /// Why threads cannot be sampled by the number of events.
 #[derive(Debug, thiserror::Error)]
-pub enum ByCountError {
+pub enum OverflowError {
     /// The kernel counts the event and cannot sample by it.
     #[error(
         "`{event}` cannot be sampled by: its counter does not tell when it has counted so much; \
@@ -63,11 +63,11 @@ pub enum ByCountError {
 
 /// A thread's sample.
 #[derive(Debug, Clone, PartialEq)]
-pub struct SampleByCount {
+pub struct OverflowSample {
     /// The thread.
     pub task: Task,
-    /// When the count was reached, since [`SamplingByCount::new`] or
-    /// [`SamplingByCount::times_from_now`].
+    /// When the count was reached, since [`OverflowSampling::new`] or
+    /// [`OverflowSampling::times_from_now`].
     pub at: Duration,
     /// Time since the thread's sample before, or since it is counted.
     pub interval: Duration,
@@ -79,7 +79,7 @@ pub struct SampleByCount {
 
 /// Takes a sample of a thread each time that an event has happened so often.
 #[derive(Debug)]
-pub struct SamplingByCount {
+pub struct OverflowSampling {
     events: usize,
     /// One for each kind of core that counts the event, which comes first.
     groups: Vec<Vec<(usize, Encoding)>>,
@@ -96,7 +96,7 @@ struct OpenSampler {
     /// Counts in step with the first.
     _others: Vec<Counter>,
     places: Vec<usize>,
-    before: Counts,
+    before: GroupReading,
     before_at: Duration,
 }
 
@@ -106,7 +106,7 @@ impl std::fmt::Debug for OpenSampler {
     }
 }
 
-impl SamplingByCount {
+impl OverflowSampling {
     /// Makes ready to count these events and to take a sample each time that the one at `by` has
     /// happened `every` times; of clocks it is nanoseconds.
     ///
@@ -117,11 +117,11 @@ impl SamplingByCount {
     /// # Panics
     ///
     /// Where there is no event at `by`.
-    pub fn new(events: &[Event], by: usize, every: u64) -> Result<Self, ByCountError> {
+    pub fn new(events: &[Event], by: usize, every: u64) -> Result<Self, OverflowError> {
         let event = &events[by];
         let name = || event.name.clone();
         if event.is_time && every < SHORTEST_NS {
-            return Err(ByCountError::TooOften { event: name(), found: every });
+            return Err(OverflowError::TooOften { event: name(), found: every });
         }
         let groups = event.encodings.iter().map(|first| group(events, by, first)).collect();
         let sampling = Self {
@@ -139,17 +139,17 @@ impl SamplingByCount {
     }
 
     /// Opens all of it for the calling thread, once.
-    fn probe(&self, events: &[Event], by: usize) -> Result<(), ByCountError> {
+    fn probe(&self, events: &[Event], by: usize) -> Result<(), OverflowError> {
         let own = rustix::thread::gettid().as_raw_nonzero().get() as u32;
         let name = |place: usize| events[place].name.clone();
         for group in &self.groups {
             let opened = OpenSampler::open(own, group, self.every, self.began);
             opened.map(drop).map_err(|(place, source)| match place {
                 _ if !refuses_what_is_asked(&source) => {
-                    ByCountError::Refused { event: name(place), source }
+                    OverflowError::Refused { event: name(place), source }
                 }
-                _ if place == by => ByCountError::NoOverflow { event: name(by) },
-                _ => ByCountError::TooMany { event: name(place), by: name(by) },
+                _ if place == by => OverflowError::NoOverflow { event: name(by) },
+                _ => OverflowError::TooMany { event: name(place), by: name(by) },
             })?;
         }
         Ok(())
@@ -177,7 +177,7 @@ impl SamplingByCount {
 
     /// Begins to sample those of these threads that are new. Gives the last error of one that
     /// cannot be sampled though it is there.
-    pub fn watch(&mut self, threads: &[ScannedThread]) -> Option<io::Error> {
+    pub fn watch(&mut self, threads: &[Task]) -> Option<io::Error> {
         let open = |tid: u32| {
             let now = monotonic();
             let each = self.groups.iter();
@@ -190,9 +190,9 @@ impl SamplingByCount {
         refused
     }
 
-    /// The samples since the last call, in the order of time. A thread that is not among `now` has
-    /// ended: its last ones are there.
-    pub fn take(&mut self, now: &[ScannedThread]) -> Vec<SampleByCount> {
+    /// The samples since the last call, in the order of time. A thread that is not among `now`, which is
+    /// sorted, has ended: its last ones are there.
+    pub fn take(&mut self, now: &[Task]) -> Vec<OverflowSample> {
         let mut found = Vec::new();
         let Self { threads, events, began, lost, held_back, .. } = self;
         threads.retain(|&task, samplers| {
@@ -200,7 +200,7 @@ impl SamplingByCount {
                 let mut taken = Taken { lost, held_back, began: *began, events: *events };
                 sampler.take(task, &mut taken, &mut found);
             }
-            now.binary_search_by_key(&task, |followed| followed.facts.task).is_ok()
+            now.binary_search(&task).is_ok()
         });
         found.sort_by_key(|sample| (sample.at, sample.task));
         found
@@ -245,12 +245,12 @@ impl OpenSampler {
             sampler,
             _others: counters,
             places: members.iter().map(|(place, _)| *place).collect(),
-            before: Counts { values, ..Counts::default() },
+            before: GroupReading { values, ..GroupReading::default() },
             before_at: now,
         })
     }
 
-    fn take(&mut self, task: Task, taken: &mut Taken<'_>, found: &mut Vec<SampleByCount>) {
+    fn take(&mut self, task: Task, taken: &mut Taken<'_>, found: &mut Vec<OverflowSample>) {
         while let Some(record) = self.sampler.next_record() {
             let parsed = record.parse_record();
             match &parsed {
@@ -275,12 +275,12 @@ impl OpenSampler {
 fn sampled(
     task: Task,
     sample: &Sample<'_>,
-    (before, before_at): (&mut Counts, &mut Duration),
+    (before, before_at): (&mut GroupReading, &mut Duration),
     places: &[usize],
     taken: &Taken<'_>,
-) -> Option<SampleByCount> {
+) -> Option<OverflowSample> {
     let group = sample.values()?;
-    let now = Counts {
+    let now = GroupReading {
         enabled_ns: group.time_enabled()?,
         running_ns: group.time_running()?,
         values: group.entries().map(|entry| entry.value()).collect(),
@@ -293,7 +293,7 @@ fn sampled(
     let interval = now_at.saturating_sub(std::mem::replace(before_at, now_at));
     *before = now;
     let at = now_at.saturating_sub(taken.began);
-    Some(SampleByCount { task, at, interval, cpu: CpuId(sample.cpu()?), counts })
+    Some(OverflowSample { task, at, interval, cpu: CpuId(sample.cpu()?), counts })
 }
 
 /// The event that is sampled by as one kind of core counts it, and the others that are counted
@@ -340,7 +340,7 @@ fn monotonic() -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::events::Pmus;
+    use crate::perf::Pmus;
     use crate::{Roots, facts};
 
     fn encoding(kind: u32, config: u64, core: Option<usize>) -> Encoding {
@@ -385,15 +385,15 @@ mod tests {
         };
         // The time-stamp counter: user or kernel makes no difference to it.
         let tsc = event("tsc", vec![encoding(kind.trim().parse().unwrap(), 0, None)]);
-        match SamplingByCount::new(&[tsc], 0, 1_000_000) {
-            Err(ByCountError::NoOverflow { event }) => assert_eq!(event, "tsc"),
-            Err(ByCountError::Refused { source, .. }) => eprintln!("skipped: {source}"),
+        match OverflowSampling::new(&[tsc], 0, 1_000_000) {
+            Err(OverflowError::NoOverflow { event }) => assert_eq!(event, "tsc"),
+            Err(OverflowError::Refused { source, .. }) => eprintln!("skipped: {source}"),
             other => panic!("{other:?}"),
         }
         let pmus = Pmus::read(&Roots::default());
         let clock = pmus.event("task-clock").unwrap();
-        let often = SamplingByCount::new(&[clock], 0, 9_999);
-        assert!(matches!(often, Err(ByCountError::TooOften { found: 9_999, .. })), "{often:?}");
+        let often = OverflowSampling::new(&[clock], 0, 9_999);
+        assert!(matches!(often, Err(OverflowError::TooOften { found: 9_999, .. })), "{often:?}");
     }
 
     /// The counts of this thread's samples add up to what it did, whatever came between.
@@ -402,7 +402,7 @@ mod tests {
         let pmus = Pmus::read(&Roots::default());
         let events = ["task-clock", "page-faults"].map(|name| pmus.event(&format!("{name}:u")));
         let events: Vec<Event> = events.into_iter().map(Result::unwrap).collect();
-        let mut sampling = match SamplingByCount::new(&events, 1, 16) {
+        let mut sampling = match OverflowSampling::new(&events, 1, 16) {
             Ok(sampling) => sampling,
             Err(error) => {
                 eprintln!("skipped: counters cannot be opened here: {error}");
@@ -411,7 +411,7 @@ mod tests {
         };
         let own = rustix::thread::gettid().as_raw_nonzero().get() as u32;
         let facts = facts(&Roots::default(), std::process::id(), own).unwrap();
-        let threads = [ScannedThread { facts, target: 0 }];
+        let threads = [facts.task];
         if let Some(error) = sampling.watch(&threads) {
             eprintln!("skipped: {error}");
             return;

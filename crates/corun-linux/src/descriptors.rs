@@ -16,7 +16,7 @@ pub fn raise_descriptor_limit() -> Rlimit {
 }
 
 /// Is it the limit of open files, of this process or of the machine?
-pub(crate) fn is_exhausted(error: &std::io::Error) -> bool {
+pub fn is_exhausted(error: &std::io::Error) -> bool {
     use rustix::io::Errno;
     let limits = [Errno::MFILE, Errno::NFILE].map(|errno| errno.raw_os_error());
     error.raw_os_error().is_some_and(|found| limits.contains(&found))
