@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use corun_machine::{Machine, NamedCore};
+use corun_machine::{Machine, NamedCore, THIS_MACHINE, ThisMachineError};
 use corun_profile::Library;
 
 use crate::{Error, Result};
@@ -10,17 +10,21 @@ use crate::{Error, Result};
 /// The machine of a question that needs one and names none.
 pub const DEFAULT_MACHINE: &str = "xeon-x5365";
 
-/// A preset, a machine file, or `this` machine. Of the last, Linux does not tell bandwidths and
-/// latencies: they are assumed, and the machine's warnings say so.
+/// A preset, a machine file, or `this` machine: as `corun calibrate` measured it. Where it has not
+/// been measured, Linux does not tell bandwidths and latencies: they are assumed, and the machine's
+/// warnings say so.
 ///
 /// # Errors
 /// No such preset or file, a file with mistakes, or a machine that does not tell what it is.
 pub fn find_machine(name: &str) -> Result<Machine> {
-    if name != "this" {
+    if name != THIS_MACHINE {
         return Ok(corun_machine::resolve(name)?);
     }
-    let found = corun_machine::discover(Path::new("/")).map_err(Error::failed)?;
-    found.with_assumed_memory().map_err(Error::failed)
+    match corun_machine::this_machine(Path::new("/"), &corun_machine::this_machine_files()) {
+        Ok(machine) => Ok(machine),
+        Err(ThisMachineError::File(error)) => Err(error.into()),
+        Err(other) => Err(Error::failed(other)),
+    }
 }
 
 /// A core by name: a generic one, `MACHINE` or `MACHINE:CORE_TYPE`, where the machine is a preset,

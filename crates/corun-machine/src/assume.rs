@@ -32,15 +32,12 @@ impl Machine {
             for node in self.nodes() {
                 let cores = self.cores().iter().filter(|core| core.cpus.is_subset(&node.cpus));
                 let peak = cores.count() as f64 * PEAK_MB_PER_S_A_CORE;
+                let name = format!("memory{}", node.os_index);
+                let kind = BandwidthKind::MemoryController;
+                let peak = peak.max(LEAST_PEAK_MB_PER_S);
                 spec.bandwidth_domains.push(BandwidthDomain {
-                    name: format!("memory{}", node.os_index),
-                    kind: BandwidthKind::MemoryController,
-                    stage: 1,
-                    peak_mb_per_s: peak.max(LEAST_PEAK_MB_PER_S),
-                    theoretical_mb_per_s: None,
-                    from_cpus: None,
                     to_nodes: Some(vec![node.os_index]),
-                    remote_only: false,
+                    ..BandwidthDomain::new(&name, kind, 1, peak)
                 });
             }
             assumed.push(format!(

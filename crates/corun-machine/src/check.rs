@@ -1,6 +1,8 @@
 //! What a machine file must satisfy, one rule in one place. [`before`] looks at the fields alone,
 //! [`after`] at what they refer to, once the tree is built.
 
+mod measured;
+
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
@@ -92,6 +94,7 @@ pub(crate) fn before(spec: &MachineSpec) -> Checked {
     if let Some(calibration) = &spec.calibration {
         calibrations(calibration)?;
     }
+    measured::machine(spec)?;
     let mut walk = Walk { spec, above: Vec::new() };
     let mut size = Size::default();
     for (place, object) in spec.objects.iter().enumerate() {
@@ -168,6 +171,7 @@ fn core_types(types: &[CoreType]) -> Checked {
         }
         not_zero(field("outstanding_misses"), u64::from(one.outstanding_misses))?;
         within(field("branch_penalty_cycles"), one.branch_penalty_cycles, &PENALTY_CYCLES)?;
+        measured::core_type(one, &format!("core_type[{place}]"))?;
     }
     Ok(())
 }
@@ -211,6 +215,7 @@ fn bandwidth(domains: &[BandwidthDomain]) -> Checked {
                 return wrong(field("peak_mb_per_s"), why);
             }
         }
+        measured::domain(domain, &format!("bandwidth[{place}]"))?;
         if domain.from_cpus.as_ref().is_some_and(CpuSet::is_empty) {
             return wrong(field("from_cpus"), "found no CPU, expected some or no such field");
         }
@@ -358,6 +363,9 @@ fn fields(object: &ObjectSpec, at: &str) -> Checked {
         ("line_bytes", Cache, object.line_bytes.is_some()),
         ("inclusion", Cache, object.inclusion.is_some()),
         ("latency_ns", Cache, object.latency_ns.is_some()),
+        ("effective_kib", Cache, object.effective_kib.is_some()),
+        ("idle_survival", Cache, !object.idle_survival.is_empty()),
+        ("rates", Cache, object.rates.is_some()),
         ("core_type", Core, object.core_type.is_some()),
         ("cpus", Core, object.cpus.is_some()),
         ("memory_mib", NumaNode, object.memory_mib.is_some()),
@@ -401,9 +409,36 @@ fn fields(object: &ObjectSpec, at: &str) -> Checked {
         let why = format!("found {least}, more than the {ways} ways of the cache");
         return wrong(field("min_partition_ways"), why);
     }
+    if let Some(effective_kib) = object.effective_kib {
+        not_zero(field("effective_kib"), effective_kib)?;
+        if effective_kib > MAX_CACHE_KIB {
+            let why = format!("found {effective_kib}, expected at most {MAX_CACHE_KIB}");
+            return wrong(field("effective_kib"), why);
+        }
+    }
+    survival(&field("idle_survival"), &object.idle_survival)?;
+    if let Some(rates) = &object.rates {
+        measured::rates(rates, &field("rates"))?;
+    }
     object
         .latency_ns
         .map_or(Ok(()), |latency| within(field("latency_ns"), latency, &CACHE_LATENCY_NS))
+}
+
+/// Times rise and shares do not.
+fn survival(field: &str, points: &[(f64, f64)]) -> Checked {
+    let mut before = (0.0, 1.0);
+    for (place, &(ms, share)) in points.iter().enumerate() {
+        let at = format!("{field}[{place}]");
+        if !(ms.is_finite() && ms > before.0) {
+            return wrong(at, format!("found {ms} ms, expected more than {} ms", before.0));
+        }
+        if !(0.0..=before.1).contains(&share) {
+            return wrong(at, format!("found a share of {share}, expected 0 to {}", before.1));
+        }
+        before = (ms, share);
+    }
+    Ok(())
 }
 
 /// Checks what the fields refer to, once the tree is built.

@@ -185,7 +185,7 @@ fn a_missing_file_is_named() {
 
 #[test]
 fn the_documentation_names_every_field() {
-    let schema = include_str!("spec.rs");
+    let schema = concat!(include_str!("spec.rs"), include_str!("measured.rs"));
     let doc = include_str!("../../../docs/machine-file.md");
     let field = |line: &str| {
         let name = line.trim().strip_prefix("pub ")?.split_once(": ")?.0;
@@ -259,8 +259,6 @@ fn spec() -> impl Strategy<Value = MachineSpec> {
             node.objects = objects;
             let n = nodes as usize;
             MachineSpec {
-                version: 1,
-                name: "random".to_owned(),
                 title,
                 sources: [("tree".to_owned(), "a \"draw\"\n".to_owned())].into(),
                 offline_cpus: [CpuId(9000)].into_iter().collect(),
@@ -268,16 +266,11 @@ fn spec() -> impl Strategy<Value = MachineSpec> {
                 memory_latency_ns: vec![vec![peak; n]; n],
                 node_distance: vec![vec![10; n]; n],
                 bandwidth_domains: vec![BandwidthDomain {
-                    name: "memory".to_owned(),
-                    kind: BandwidthKind::MemoryController,
-                    stage: 3,
-                    peak_mb_per_s: peak,
                     theoretical_mb_per_s: Some(peak * 1.5),
-                    from_cpus: None,
                     to_nodes: Some((0..nodes).collect()),
                     remote_only: n > 1,
+                    ..BandwidthDomain::new("memory", BandwidthKind::MemoryController, 3, peak)
                 }],
-                power: None,
                 calibration: (n > 1).then_some(Calibration {
                     numa_penalty: Some(NumaPenaltyFit { intercept: 1.05, per_mpki: peak * 1e-6 }),
                     link_threshold_mpki: Some(peak),
@@ -292,6 +285,7 @@ fn spec() -> impl Strategy<Value = MachineSpec> {
                     ..Calibration::default()
                 }),
                 objects: vec![node],
+                ..MachineSpec::new("random")
             }
         },
     )

@@ -13,9 +13,11 @@ mod discover;
 mod error;
 mod file;
 mod machine;
+mod measured;
 mod presets;
 mod sources;
 mod spec;
+mod this;
 mod view;
 
 pub use check::{BANDWIDTH_MB_PER_S, MAX_CPUS};
@@ -24,9 +26,17 @@ pub use cpu_set::{CpuId, CpuListError, CpuSet, MAX_CPU};
 pub use discover::{DiscoverError, discover};
 pub use error::{MachineError, Place, SpecError};
 pub use machine::{Cache, Core, Cpu, Llc, Machine, Node, Object, ObjectIndex, Package};
+pub use measured::{
+    AccessRates, ExecutionLatencies, KernelCosts, LineTransfer, LoadedLatency, Measurement,
+    Prefetching, Tlb,
+};
 pub use presets::{preset, presets, resolve};
 pub use spec::{
     BandwidthDomain, BandwidthKind, CacheType, Calibration, CoreType, Inclusion,
     MACHINE_FILE_VERSION, MachineSpec, NumaPenaltyFit, ObjectSpec, ObjectType, PowerModel, Smt,
     SpeedupFit,
+};
+pub use this::{
+    THIS_MACHINE, ThisMachineError, system_machine_file, this_machine, this_machine_files,
+    user_machine_file,
 };

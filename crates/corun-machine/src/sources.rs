@@ -1,11 +1,14 @@
 //! Which figure of a machine file comes from where.
 
-use crate::spec::{MachineSpec, ObjectSpec, ObjectType, Smt};
+use serde::Serialize;
+
+use crate::spec::{CoreType, MachineSpec, ObjectSpec, ObjectType, Smt};
 
 impl MachineSpec {
     /// The paths of all figures that the machine states, each once: `tree` (what contains what, and
     /// how many), `cache.L2.size_kib`, `numa-node.memory_mib`, `core_type.NAME.clock_mhz`,
-    /// `bandwidth.NAME.peak_mb_per_s`, `memory_latency_ns`, `node_distance`, `power.idle_w`, `calibration.numa_penalty`.
+    /// `core_type.NAME.execution.fp_add_cycles`, `bandwidth.NAME.peak_mb_per_s`, `memory_latency_ns`,
+    /// `node_distance`, `power.idle_w`, `calibration.numa_penalty`, `kernel.page_fault_ns`.
     /// Caches are called by level and, at level 1, by what they hold: `L1d`, `L1i`, `L2`.
     pub fn figures(&self) -> Vec<String> {
         let mut figures = vec!["tree".to_owned()];
@@ -29,11 +32,17 @@ impl MachineSpec {
             if self.core_types.len() > 1 {
                 add("capacity");
             }
+            measured_of_core_type(one, &mut figures);
         }
         for domain in &self.bandwidth_domains {
             figures.push(format!("bandwidth.{}.peak_mb_per_s", domain.name));
             if domain.theoretical_mb_per_s.is_some() {
                 figures.push(format!("bandwidth.{}.theoretical_mb_per_s", domain.name));
+            }
+            let at = format!("bandwidth.{}", domain.name);
+            stated(&domain.rates, &format!("{at}.rates"), &mut figures);
+            if !domain.loaded_latency.is_empty() {
+                figures.push(format!("{at}.loaded_latency"));
             }
         }
         if !self.memory_latency_ns.is_empty() {
@@ -60,6 +69,8 @@ impl MachineSpec {
             add("speedup_on_big", calibration.speedup_on_big.is_some());
             add("speedup_on_small", calibration.speedup_on_small.is_some());
         }
+        stated(&self.line_transfer, "line_transfer", &mut figures);
+        stated(&self.kernel, "kernel", &mut figures);
         figures.sort_unstable();
         figures.dedup();
         figures
@@ -73,6 +84,31 @@ impl MachineSpec {
         let nearest = covering.max_by_key(|(key, _)| key.split('.').count());
         nearest.map(|(_, source)| source.as_str())
     }
+}
+
+fn measured_of_core_type(one: &CoreType, figures: &mut Vec<String>) {
+    let at = format!("core_type.{}", one.name);
+    let mut add = |field: &str, stated: bool| {
+        if stated {
+            figures.push(format!("{at}.{field}"));
+        }
+    };
+    add("clock_alone_mhz", one.clock_alone_mhz.is_some());
+    add("clock_burst_mhz", one.clock_burst_mhz.is_some());
+    add("outstanding_llc_hits", one.outstanding_llc_hits.is_some());
+    add("page_walk_cycles", one.page_walk_cycles.is_some());
+    add("tlb", !one.tlb.is_empty());
+    add("prefetching", one.prefetching.is_some());
+    add("own_loaded_latency", !one.own_loaded_latency.is_empty());
+    stated(&one.execution, &format!("{at}.execution"), figures);
+    stated(&one.memory_rates, &format!("{at}.memory_rates"), figures);
+}
+
+/// Adds the fields of a table that are there: the others are left out when it is written.
+fn stated<T: Serialize>(table: &Option<T>, at: &str, figures: &mut Vec<String>) {
+    let written = table.as_ref().and_then(|table| serde_json::to_value(table).ok());
+    let fields = written.as_ref().and_then(serde_json::Value::as_object);
+    figures.extend(fields.into_iter().flatten().map(|(field, _)| format!("{at}.{field}")));
 }
 
 fn covers(key: &str, figure: &str) -> bool {
@@ -95,6 +131,9 @@ fn of_object(object: &ObjectSpec, figures: &mut Vec<String>) {
         add("line_bytes", object.line_bytes.is_some());
         add("inclusion", object.inclusion.is_some());
         add("latency_ns", object.latency_ns.is_some());
+        add("effective_kib", object.effective_kib.is_some());
+        add("idle_survival", !object.idle_survival.is_empty());
+        stated(&object.rates, &format!("cache.{name}.rates"), figures);
     }
     if object.memory_mib.is_some() {
         figures.push("numa-node.memory_mib".to_owned());

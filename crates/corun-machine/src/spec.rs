@@ -7,6 +7,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::CpuSet;
+use crate::measured::{
+    AccessRates, ExecutionLatencies, KernelCosts, LineTransfer, LoadedLatency, Measurement,
+    Prefetching, Tlb,
+};
 
 /// The version of the machine file that this build reads and writes.
 pub const MACHINE_FILE_VERSION: u32 = 1;
@@ -26,6 +30,14 @@ pub struct MachineSpec {
     /// [`MachineSpec::source_of`]).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sources: BTreeMap<String, String>,
+    /// How far figures were seen to vary while they were measured: a figure's path, or a part of a
+    /// figure behind its path (`memory_latency_ns.0.1`), to the low and the high end of an interval in
+    /// the figure's unit.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub spread: BTreeMap<String, (f64, f64)>,
+    /// How the figures were measured, where they were measured on the machine itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measurement: Option<Measurement>,
     /// CPUs that exist and are off line; they are in no object of the tree.
     #[serde(default, skip_serializing_if = "CpuSet::is_empty")]
     pub offline_cpus: CpuSet,
@@ -47,9 +59,39 @@ pub struct MachineSpec {
     /// What policies go by that was measured on the machine, or fitted to its model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<Calibration>,
+    /// What cache lines take from core to core.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line_transfer: Option<LineTransfer>,
+    /// What the kernel takes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<KernelCosts>,
     /// The tree: the children of the machine.
     #[serde(rename = "object")]
     pub objects: Vec<ObjectSpec>,
+}
+
+impl MachineSpec {
+    /// A machine of which nothing but the name is known: it has no core types and no objects yet.
+    pub fn new(name: &str) -> Self {
+        Self {
+            version: MACHINE_FILE_VERSION,
+            name: name.to_owned(),
+            title: String::new(),
+            sources: BTreeMap::new(),
+            spread: BTreeMap::new(),
+            measurement: None,
+            offline_cpus: CpuSet::new(),
+            core_types: Vec::new(),
+            memory_latency_ns: Vec::new(),
+            node_distance: Vec::new(),
+            bandwidth_domains: Vec::new(),
+            power: None,
+            calibration: None,
+            line_transfer: None,
+            kernel: None,
+            objects: Vec::new(),
+        }
+    }
 }
 
 /// A node of the tree as written in a file; `count` stands for so many equal siblings.
@@ -89,6 +131,18 @@ pub struct ObjectSpec {
     /// Of a cache: load-to-use latency of a hit, in ns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_ns: Option<f64>,
+    /// Of a cache: how much of it a program alone gets, in KiB (1024 bytes); less than `size_kib`
+    /// where others outside this machine have a share, as in a virtual machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effective_kib: Option<u64>,
+    /// Of a cache: the share of its lines, 0 to 1, that are still there after so many ms in which
+    /// nobody on this machine used them, by rising times. Less than all where others outside share
+    /// it: the neighbours of a virtual machine.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub idle_survival: Vec<(f64, f64)>,
+    /// Of a cache: what one core alone reaches out of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rates: Option<AccessRates>,
     /// Of a core: the name of its core type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub core_type: Option<String>,
@@ -118,6 +172,9 @@ impl ObjectSpec {
             line_bytes: None,
             inclusion: None,
             latency_ns: None,
+            effective_kib: None,
+            idle_survival: Vec::new(),
+            rates: None,
             core_type: None,
             cpus: None,
             memory_mib: None,
@@ -219,8 +276,14 @@ pub struct CoreType {
     /// Speed relative to the fastest core type of the machine, 0 to 1.
     #[serde(default = "full_capacity")]
     pub capacity: f64,
-    /// Clock in MHz under load.
+    /// Clock in MHz under load: all cores of the machine busy, where it was measured.
     pub clock_mhz: f64,
+    /// Clock in MHz while this core alone is busy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_alone_mhz: Option<f64>,
+    /// Clock in MHz in the first moments after a pause.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_burst_mhz: Option<f64>,
     /// Hardware threads a core.
     #[serde(default = "one")]
     pub threads: u32,
@@ -243,6 +306,29 @@ pub struct CoreType {
     /// Cycles lost on a mispredicted branch.
     #[serde(default = "default_branch_penalty")]
     pub branch_penalty_cycles: f64,
+    /// Hits in the LLC that a core can have outstanding at a time. Absent: as many as
+    /// `outstanding_misses`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outstanding_llc_hits: Option<u32>,
+    /// What a translation that no TLB holds adds to a load, in cycles.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page_walk_cycles: Option<f64>,
+    /// Latencies of instructions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub execution: Option<ExecutionLatencies>,
+    /// The levels of the data TLB, nearest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tlb: Vec<Tlb>,
+    /// What the prefetchers do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefetching: Option<Prefetching>,
+    /// What one core alone reaches out of memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_rates: Option<AccessRates>,
+    /// Latency of a dependent load to memory beside independent loads of the same core, by the
+    /// core's traffic, ascending.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub own_loaded_latency: Vec<LoadedLatency>,
 }
 
 impl CoreType {
@@ -252,6 +338,8 @@ impl CoreType {
             name: name.to_owned(),
             capacity: full_capacity(),
             clock_mhz,
+            clock_alone_mhz: None,
+            clock_burst_mhz: None,
             threads,
             smt_yield: None,
             smt: Smt::default(),
@@ -259,6 +347,13 @@ impl CoreType {
             reorder_buffer: default_reorder_buffer(),
             outstanding_misses: default_outstanding(),
             branch_penalty_cycles: default_branch_penalty(),
+            outstanding_llc_hits: None,
+            page_walk_cycles: None,
+            execution: None,
+            tlb: Vec::new(),
+            prefetching: None,
+            memory_rates: None,
+            own_loaded_latency: Vec::new(),
         }
     }
 }
@@ -332,9 +427,34 @@ pub struct BandwidthDomain {
     /// Only traffic to another node than the CPU's own passes.
     #[serde(default, skip_serializing_if = "is_false")]
     pub remote_only: bool,
+    /// What all CPUs together reach through it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rates: Option<AccessRates>,
+    /// Latency of a dependent load through it beside the traffic of other cores, by the traffic of
+    /// all, ascending.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub loaded_latency: Vec<LoadedLatency>,
 }
 
-fn is_false(value: &bool) -> bool {
+impl BandwidthDomain {
+    /// A domain that all traffic passes, of which the peak alone is known.
+    pub fn new(name: &str, kind: BandwidthKind, stage: u32, peak_mb_per_s: f64) -> Self {
+        Self {
+            name: name.to_owned(),
+            kind,
+            stage,
+            peak_mb_per_s,
+            theoretical_mb_per_s: None,
+            from_cpus: None,
+            to_nodes: None,
+            remote_only: false,
+            rates: None,
+            loaded_latency: Vec::new(),
+        }
+    }
+}
+
+pub(crate) fn is_false(value: &bool) -> bool {
     !*value
 }
 

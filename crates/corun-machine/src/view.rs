@@ -191,6 +191,9 @@ impl Machine {
             "node_distance": self.spec().node_distance,
             "core_types": self.core_types(),
             "bandwidth": self.bandwidth_domains(),
+            "line_transfer": self.spec().line_transfer,
+            "kernel": self.spec().kernel,
+            "measurement": self.spec().measurement,
             "offline_cpus": self.spec().offline_cpus.to_string(),
             "warnings": self.warnings(),
         })
@@ -248,6 +251,7 @@ fn cache_entry(cache: &Cache) -> Map<String, Value> {
     entry.insert("line_bytes".to_owned(), json!(cache.line_bytes));
     entry.insert("inclusion".to_owned(), json!(inclusion_name(cache.inclusion)));
     entry.insert("latency_ns".to_owned(), json!(cache.latency_ns));
+    entry.insert("effective_bytes".to_owned(), json!(cache.effective_bytes));
     entry
 }
 

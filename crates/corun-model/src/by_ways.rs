@@ -2,25 +2,10 @@
 
 use corun_profile::{MeasuredOn, Profile, SoloFigures, SoloRow, SoloTable};
 
+use crate::core::{Cause, CpiStack};
 use crate::error::ModelError;
 use crate::model::Model;
 use crate::program::{LoadedProgram, Member};
-
-/// Cycles per instruction by what they go to (Eyerman et al., ACM TOCS 27(2), 2009). They sum to
-/// the CPI.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct CpiStack {
-    /// Dispatch at full width.
-    pub base: f64,
-    /// Mispredicted branches.
-    pub branches: f64,
-    /// Stalls on hits in the private cache behind the L1.
-    pub private_hits: f64,
-    /// Stalls on hits in the LLC.
-    pub llc_hits: f64,
-    /// Stalls on memory: its latency and the limit of bandwidth.
-    pub memory: f64,
-}
 
 /// A program alone with some ways of an LLC, over its whole execution: phases count by their
 /// instructions, and what is per cycle or second by their time.
@@ -117,18 +102,13 @@ impl Model {
             stack: None,
             extrapolated: demand.extrapolated,
         };
-        if knot.base_cpi > 0.0 {
-            let stack = CpiStack {
-                base: knot.base_cpi,
-                branches: knot.branches_cpi,
-                private_hits: knot.private_hit_cpi,
-                llc_hits: knot.llc_hit_cpi,
-                memory: knot.memory_cpi,
-            };
+        if let Some(stack) = table.stack(held) {
             // Shares of the sums: between knots a share by itself is off by a little.
-            figures.memory_stalls = stack.memory * ipc;
-            figures.llc_hit_stalls = stack.llc_hits * ipc;
-            figures.total_stalls = 1.0 - stack.base * ipc;
+            let unstalled = [Cause::Base, Cause::Dependences, Cause::FirstLevel];
+            let unstalled: f64 = unstalled.map(|cause| stack.of(cause)).iter().sum();
+            figures.memory_stalls = stack.of(Cause::Memory) * ipc;
+            figures.llc_hit_stalls = stack.of(Cause::Llc) * ipc;
+            figures.total_stalls = 1.0 - unstalled * ipc;
             figures.l2_miss_stalls = (figures.memory_stalls + figures.llc_hit_stalls).min(1.0);
             figures.stack = Some(stack);
         }

@@ -37,6 +37,14 @@ pub enum ModelError {
         /// The figure, what was found and what is expected.
         fault: Fault,
     },
+    /// The micro-traces of a profile are damaged.
+    #[error("program `{program}`: its micro-traces are damaged: {error}")]
+    MicroTraces {
+        /// The program's name.
+        program: String,
+        /// What is wrong with them.
+        error: corun_profile::MicroTraceError,
+    },
     /// A program drew more alone than the peak, on the machine it was measured on.
     #[error(
         "program `{program}` drew {measured_mb_per_s} MB/s alone on this machine, and the peak is \

@@ -23,6 +23,7 @@
 
 use corun_profile::Phase;
 
+use crate::core::{Cause, CpiStack};
 use crate::site::Site;
 use crate::table::{Knot, PhaseTable, TableParts};
 
@@ -34,28 +35,32 @@ const CURVE_KNOTS: usize = 96;
 
 /// Tabulates a phase at a site.
 pub(crate) fn table(phase: &Phase, site: &Site) -> PhaseTable {
+    let (knots, stacks) = sizes(phase, site).iter().map(|&bytes| knot(phase, site, bytes)).unzip();
+    PhaseTable::new(parts(phase, site, knots), site).with_stacks(stacks)
+}
+
+/// What a table of these knots is made of.
+pub(crate) fn parts(phase: &Phase, site: &Site, knots: Vec<Knot>) -> TableParts {
     let points = phase.curve.points();
     let first = points[0].bytes as f64;
     let last = points[points.len() - 1].bytes as f64;
     let llc_apki = phase.curve.mpki(site.private_bytes.max(1.0));
-    let knots = sizes(phase, site).iter().map(|&bytes| knot(phase, site, bytes)).collect();
     // Beyond the last point of the curve nothing was measured, unless all of the program's data
     // fits below.
     let whole = phase.footprint_bytes as f64 <= last;
     let measured_to = if whole { f64::INFINITY } else { site.occupancy_bytes(last) };
-    let parts = TableParts {
+    TableParts {
         knots,
         llc_apki: llc_apki.value,
         apki_extrapolated: site.private_bytes > 0.0 && llc_apki.extrapolated && !whole,
         measured: (site.occupancy_bytes(first).max(0.0), measured_to),
         footprint_bytes: site.occupancy_bytes(phase.footprint_bytes as f64).max(0.0),
         always_grows: false,
-    };
-    PhaseTable::new(parts, site)
+    }
 }
 
 /// Occupancies to tabulate: even steps in the logarithm, and the curve's own points.
-fn sizes(phase: &Phase, site: &Site) -> Vec<f64> {
+pub(crate) fn sizes(phase: &Phase, site: &Site) -> Vec<f64> {
     let whole = site.llc_bytes;
     let smallest = (whole / 4096.0).max(site.line_bytes);
     let ratio = (whole / smallest).powf(1.0 / (KNOTS - 1) as f64);
@@ -80,7 +85,7 @@ fn sizes(phase: &Phase, site: &Site) -> Vec<f64> {
 }
 
 /// A phase's figures when it holds so many bytes of the LLC.
-fn knot(phase: &Phase, site: &Site, occupancy: f64) -> Knot {
+fn knot(phase: &Phase, site: &Site, occupancy: f64) -> (Knot, CpiStack) {
     let core = &site.core;
     let cycles = |ns: f64| ns * core.clock_mhz * 1e-3;
     let window = f64::from(core.reorder_buffer);
@@ -102,25 +107,25 @@ fn knot(phase: &Phase, site: &Site, occupancy: f64) -> Knot {
     let llc_epochs = epochs(misses.private * (1.0 - share));
     let private_epochs = epochs(misses.l1 - misses.private * share);
     let llc_hits = (misses.private - misses.llc) * share * 1e-3 * foreseen(llc);
+    let mut stack = CpiStack::default();
+    stack.add(Cause::Base, 1.0 / core.dispatch_width);
+    stack.add(Cause::Branches, phase.mix.mispredicted_pki * 1e-3 * core.branch_penalty_cycles);
+    stack.add(Cause::Private, (private_epochs - llc_epochs).max(0.0) * exposed(private));
     let mut knot = Knot {
         bytes: occupancy,
-        base_cpi: 1.0 / core.dispatch_width,
-        branches_cpi: phase.mix.mispredicted_pki * 1e-3 * core.branch_penalty_cycles,
-        private_hit_cpi: (private_epochs - llc_epochs).max(0.0) * exposed(private),
         llc_hit_cpi: (llc_epochs - memory_epochs).max(0.0) * exposed(llc) + llc_hits,
         memory_cpi: memory_epochs * exposed(memory) + misses.llc * share * 1e-3 * foreseen(memory),
         mpki: misses.llc,
         ..Knot::default()
     };
-    knot.cpi = knot.base_cpi
-        + knot.branches_cpi
-        + knot.private_hit_cpi
-        + knot.llc_hit_cpi
-        + knot.memory_cpi;
+    stack.add(Cause::Llc, knot.llc_hit_cpi);
+    stack.add(Cause::Memory, knot.memory_cpi);
+    knot.cpi = stack.total();
     let bytes = misses.llc * 1e-3 * site.line_bytes * (1.0 + phase.dirty_share);
-    let unstalled = knot.base_cpi;
-    finish(&mut knot, site, bytes, unstalled);
-    knot
+    let before = knot.cpi;
+    finish(&mut knot, site, bytes, stack.of(Cause::Base));
+    stack.add(Cause::Memory, knot.cpi - before);
+    (knot, stack)
 }
 
 /// Misses per 1000 instructions of each level, which fall from one to the next.

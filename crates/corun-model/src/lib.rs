@@ -11,6 +11,7 @@
 mod bandwidth;
 mod by_ways;
 mod contention;
+mod core;
 mod domains;
 mod error;
 mod imported;
@@ -22,7 +23,10 @@ mod options;
 mod outcome;
 mod pipeline;
 mod program;
+mod replayed;
 pub mod schemes;
+#[doc(hidden)]
+pub use replayed::debug_traces;
 mod scratch;
 mod site;
 mod space;
@@ -30,8 +34,9 @@ mod stretch;
 mod table;
 mod whole;
 
-pub use by_ways::{CpiStack, WaysFigures};
+pub use by_ways::WaysFigures;
 pub use contention::{ContentionLaw, contention_level, stream_profile};
+pub use core::{CAUSES, Cause, CpiStack};
 pub use error::ModelError;
 pub use model::Model;
 pub use options::{

@@ -6,6 +6,7 @@ use corun_machine::Machine;
 use corun_profile::{Phase, Profile, ProfileData, Stretch, TABLE_INSTRUCTIONS};
 
 use crate::bandwidth::{self, LimitBandwidth};
+use crate::core::SampledPhase;
 use crate::domains::Domains;
 use crate::error::ModelError;
 use crate::imported;
@@ -14,6 +15,7 @@ use crate::options::{BandwidthModel, Compatibility, MAX_SOLO_PEAK_SHARE, ModelOp
 use crate::outcome::{Demand, Outcome};
 use crate::pipeline::{self, Context};
 use crate::program::{Flow, LoadedPhase, LoadedProgram, LoadedStretch, Member, PhaseMix, Running};
+use crate::replayed;
 use crate::scratch::{Scratch, recycle};
 use crate::site::Site;
 use crate::space::{self, DivideSpace};
@@ -120,8 +122,14 @@ impl Model {
             .map_err(|fault| ModelError::Profile { program: profile.name.clone(), fault })?;
         let phases: Vec<(f64, Option<PhaseMix>, Vec<PhaseTable>)> = match &profile.data {
             ProfileData::Recording(recording) => {
+                let traces = crate::core::unpack(&profile.name, &recording.micro_traces)?;
                 let phase = |phase: &Phase| {
-                    let tables = self.sites.iter().map(|site| interval::table(phase, site));
+                    let core = phase.core.as_ref();
+                    let sampled = core.and_then(|core| SampledPhase::new(phase, core, &traces));
+                    let tables = self.sites.iter().map(|site| match &sampled {
+                        Some(sampled) => replayed::table(phase, sampled, site),
+                        None => interval::table(phase, site),
+                    });
                     let mix = PhaseMix {
                         l1_accesses_pki: phase.data_accesses_pki,
                         branches_pki: phase.mix.branches_pki,

@@ -23,13 +23,18 @@ pub(crate) struct Site {
     pub(crate) core: CoreType,
     /// Clock of the machine's fastest core type (highest capacity), in MHz.
     pub(crate) reference_clock_mhz: f64,
-    /// First-level data cache.
+    /// First-level data cache, its load-to-use latency, and that of instructions.
     pub(crate) l1_bytes: f64,
+    pub(crate) l1_latency_ns: f64,
+    pub(crate) l1_code_bytes: f64,
     /// The largest cache in front of the LLC; 0 where there is none.
     pub(crate) private_bytes: f64,
     /// Hit latency of that cache.
     pub(crate) private_latency_ns: f64,
     pub(crate) llc_bytes: f64,
+    /// Share of the LLC's lines that are still there after so many seconds in which nobody on the
+    /// machine used them.
+    pub(crate) survival: Vec<(f64, f64)>,
     pub(crate) way_bytes: f64,
     pub(crate) line_bytes: f64,
     pub(crate) inclusive: bool,
@@ -39,8 +44,34 @@ pub(crate) struct Site {
     pub(crate) peak_bytes_per_s: f64,
     /// The most that a program alone draws of it.
     pub(crate) solo_share: f64,
+    pub(crate) kernel: Kernel,
     /// Busy threads of its core that divide the core's private caches; 1 where they do not.
     pub(crate) sharers: u32,
+}
+
+/// What the kernel takes, in ns.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Kernel {
+    pub(crate) page_fault_ns: f64,
+    pub(crate) system_call_ns: f64,
+    /// Of bytes that a system call reads or writes.
+    pub(crate) transfer_ns_per_byte: f64,
+}
+
+impl Kernel {
+    /// Where the machine does not say, what `corun calibrate` finds on servers of today: a first touch
+    /// with its page cleared, a call that does nothing, and a copy through the page cache.
+    pub(crate) const USUAL: Self =
+        Self { page_fault_ns: 500.0, system_call_ns: 100.0, transfer_ns_per_byte: 0.1 };
+
+    fn of(machine: &Machine) -> Self {
+        let known = machine.spec().kernel.unwrap_or_default();
+        Self {
+            page_fault_ns: known.page_fault_ns.unwrap_or(Self::USUAL.page_fault_ns),
+            system_call_ns: known.system_call_ns.unwrap_or(Self::USUAL.system_call_ns),
+            ..Self::USUAL
+        }
+    }
 }
 
 impl Site {
@@ -64,7 +95,7 @@ impl Site {
         let core = machine.core_types()[at.core_type].clone();
         check_core(machine, &core)?;
         let private = machine.private_cache(cpu);
-        let size = cache.size_bytes as f64;
+        let size = cache.effective_bytes.unwrap_or(cache.size_bytes) as f64;
         // 16 ways stand in where the machine does not say: it sets the step of the walk alone.
         let ways = f64::from(cache.ways.unwrap_or(16).max(1));
         let local = machine.memory_latency_ns(at.node, at.node);
@@ -72,7 +103,8 @@ impl Site {
         positive(machine, "local memory latency in ns", memory_latency_ns)?;
         let part = f64::from(sharers.max(1));
         let private_bytes = private_bytes(machine, cpu, private, core.smt) / part;
-        let l1_bytes = l1_data_bytes(machine, cpu).unwrap_or(size) / part;
+        let l1 = l1_cache(machine, cpu, CacheType::Data);
+        let l1_bytes = l1.map_or(size, |cache| cache.size_bytes as f64) / part;
         // Where the first level is the last private one, they are one and the same.
         let l1_bytes = if core.smt == Smt::FineGrained && private.is_some_and(|one| one.level == 1)
         {
@@ -83,9 +115,21 @@ impl Site {
         Ok(Self {
             reference_clock_mhz: reference_clock(machine),
             l1_bytes,
+            l1_latency_ns: l1
+                .and_then(|cache| cache.latency_ns)
+                .unwrap_or(4.0 / core.clock_mhz * 1e3),
+            l1_code_bytes: l1_cache(machine, cpu, CacheType::Instruction)
+                .map_or(l1_bytes, |cache| cache.size_bytes as f64 / part),
             private_bytes,
             private_latency_ns: private.map_or(0.0, |cache| latency_ns(cache, &core)),
             llc_bytes: size,
+            survival: llc
+                .object
+                .map(|object| &machine.objects()[object].idle_survival)
+                .into_iter()
+                .flatten()
+                .map(|&(ms, share)| (ms * 1e-3, share))
+                .collect(),
             way_bytes: size / ways,
             line_bytes: cache.line_bytes.map_or(DEFAULT_LINE_BYTES, f64::from),
             inclusive: cache.inclusion == Inclusion::Inclusive,
@@ -93,6 +137,7 @@ impl Site {
             memory_latency_ns,
             peak_bytes_per_s,
             solo_share,
+            kernel: Kernel::of(machine),
             sharers,
             core,
         })
@@ -117,6 +162,21 @@ impl Site {
         } else {
             of_core
         }
+    }
+
+    /// The share of the LLC's lines that are still there when they were not used for so long.
+    pub(crate) fn survives(&self, seconds: f64) -> f64 {
+        let after = self.survival.partition_point(|point| point.0 <= seconds);
+        let at = |index: usize| self.survival[index];
+        let before = if after == 0 { (0.0, 1.0) } else { at(after - 1) };
+        if let Some(&next) = self.survival.get(after) {
+            return before.1 + (next.1 - before.1) * (seconds - before.0) / (next.0 - before.0);
+        }
+        // Beyond what was measured the last chance of being evicted holds on.
+        let Some(earlier) = after.checked_sub(1) else { return 1.0 };
+        let (time, share) = if earlier == 0 { (0.0, 1.0) } else { at(earlier - 1) };
+        let rate = (share / before.1.max(1e-6)).ln().max(0.0) / (before.0 - time);
+        before.1 * (-rate * (seconds - before.0)).exp()
     }
 
     /// The size at which a program's own curve is read when it holds `occupancy` bytes of the LLC:
@@ -186,17 +246,16 @@ fn private_bytes(machine: &Machine, cpu: usize, private: Option<&Cache>, smt: Sm
     bytes as f64
 }
 
-fn l1_data_bytes(machine: &Machine, cpu: usize) -> Option<f64> {
+/// The first-level cache that holds data, or instructions.
+fn l1_cache(machine: &Machine, cpu: usize, holds: CacheType) -> Option<Cache> {
     let objects = machine.objects();
     let core = machine.cores()[machine.cpus()[cpu].core].object;
-    let size = |index: usize| {
-        objects[index]
-            .cache
-            .filter(|cache| cache.level == 1 && cache.holds != CacheType::Instruction)
-            .map(|cache| cache.size_bytes as f64)
+    let of = |index: usize| {
+        let fits = |cache: &Cache| cache.holds == holds || cache.holds == CacheType::Unified;
+        objects[index].cache.filter(|cache| cache.level == 1 && fits(cache))
     };
-    let above = std::iter::successors(Some(core), |&index| objects[index].parent).find_map(size);
-    above.or_else(|| objects[core].children.iter().find_map(|&index| size(index)))
+    let above = std::iter::successors(Some(core), |&index| objects[index].parent).find_map(of);
+    above.or_else(|| objects[core].children.iter().find_map(|&index| of(index)))
 }
 
 fn positive(machine: &Machine, figure: &str, value: f64) -> Result<(), ModelError> {

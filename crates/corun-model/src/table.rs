@@ -1,5 +1,6 @@
 //! A phase's figures at a site, tabulated over the bytes of LLC it holds.
 
+use crate::core::CpiStack;
 use crate::outcome::Demand;
 use crate::site::Site;
 
@@ -16,12 +17,6 @@ pub(crate) struct Knot {
     pub(crate) memory_cpi: f64,
     /// Cycles per instruction stalled on LLC hits.
     pub(crate) llc_hit_cpi: f64,
-    /// Cycles per instruction that dispatch at full width takes; 0 where this and the next two
-    /// are not told apart.
-    pub(crate) base_cpi: f64,
-    pub(crate) branches_cpi: f64,
-    /// Cycles per instruction stalled on hits in the private cache behind the L1.
-    pub(crate) private_hit_cpi: f64,
     /// MS: memory stalls as a share of all cycles. May exceed `total_stalls` (then it counts as
     /// much as that).
     pub(crate) memory_stalls: f64,
@@ -46,9 +41,6 @@ impl Knot {
             cpi: mix(low.cpi, high.cpi),
             memory_cpi: mix(low.memory_cpi, high.memory_cpi),
             llc_hit_cpi: mix(low.llc_hit_cpi, high.llc_hit_cpi),
-            base_cpi: mix(low.base_cpi, high.base_cpi),
-            branches_cpi: mix(low.branches_cpi, high.branches_cpi),
-            private_hit_cpi: mix(low.private_hit_cpi, high.private_hit_cpi),
             memory_stalls: mix(low.memory_stalls, high.memory_stalls),
             total_stalls: mix(low.total_stalls, high.total_stalls),
             l2_miss_stalls: mix(low.l2_miss_stalls, high.l2_miss_stalls),
@@ -178,6 +170,8 @@ impl LargerFill {
 pub(crate) struct PhaseTable {
     bytes: Vec<f64>,
     knots: Vec<Knot>,
+    /// Where the cycles of each knot go; none where that is not told apart.
+    stacks: Vec<CpiStack>,
     /// Fill time: (1 / access rate) x integral of dx / miss ratio, at the speed of the final size.
     pub(crate) fill: Growth,
     pub(crate) larger_fill: Option<Box<LargerFill>>,
@@ -219,6 +213,26 @@ impl PhaseTable {
         };
         table.grow(parts.footprint_bytes, parts.always_grows, site);
         table
+    }
+
+    /// The same that tells where each knot's cycles go.
+    pub(crate) fn with_stacks(self, stacks: Vec<CpiStack>) -> Self {
+        debug_assert!(stacks.is_empty() || stacks.len() == self.knots.len());
+        Self { stacks, ..self }
+    }
+
+    /// Where the cycles go when so many bytes are held, an instruction; they sum to the CPI.
+    pub(crate) fn stack(&self, occupancy: f64) -> Option<CpiStack> {
+        let above = self.bytes.partition_point(|&bytes| bytes <= occupancy);
+        let low = *self.stacks.get(above.saturating_sub(1))?;
+        if above == 0 || above == self.bytes.len() {
+            return Some(low);
+        }
+        let (from, to) = (self.bytes[above - 1], self.bytes[above]);
+        let part = (occupancy - from) / (to - from);
+        let mut stack = low.times(1.0 - part);
+        stack.add_times(&self.stacks[above], part);
+        Some(stack)
     }
 
     /// Fills in the three growth curves. With m misses per instruction, a program brings in

@@ -6,6 +6,7 @@
 //! the phases' cycles at that size. Of the curve this is the miss-rate curve of the whole
 //! execution; a law of space sees a program that does a bit of every phase all the time.
 
+use crate::core::CpiStack;
 use crate::site::Site;
 use crate::table::{Knot, PhaseTable, TableParts};
 
@@ -25,14 +26,24 @@ pub(crate) fn table(phases: &[(f64, &PhaseTable)], site: &Site) -> PhaseTable {
     let beyond = phases.iter().filter(|(_, table)| limit(table) > table.measured.1);
     let to = beyond.map(|(_, table)| table.measured.1);
     let parts = TableParts {
-        knots: sizes.into_iter().map(|bytes| knot(phases, all, bytes)).collect(),
+        knots: sizes.iter().map(|&bytes| knot(phases, all, bytes)).collect(),
         llc_apki: mean(|table| table.llc_apki),
         apki_extrapolated: phases.iter().any(|(_, table)| table.apki_extrapolated),
         measured: (from.fold(0.0, f64::max), to.fold(f64::INFINITY, f64::min)),
         footprint_bytes: phases.iter().map(|(_, table)| limit(table)).fold(0.0, f64::max),
         always_grows: false,
     };
-    PhaseTable::new(parts, site)
+    let stacks: Option<Vec<CpiStack>> =
+        sizes.iter().map(|&bytes| stack(phases, all, bytes)).collect();
+    PhaseTable::new(parts, site).with_stacks(stacks.unwrap_or_default())
+}
+
+fn stack(phases: &[(f64, &PhaseTable)], all: f64, bytes: f64) -> Option<CpiStack> {
+    let mut whole = CpiStack::default();
+    for &(instructions, table) in phases {
+        whole.add_times(&table.stack(table.solo_bytes(bytes))?, instructions / all);
+    }
+    Some(whole)
 }
 
 fn knot(phases: &[(f64, &PhaseTable)], all: f64, bytes: f64) -> Knot {
@@ -44,9 +55,6 @@ fn knot(phases: &[(f64, &PhaseTable)], all: f64, bytes: f64) -> Knot {
         whole.cpi += cycles;
         whole.memory_cpi += share * own.memory_cpi;
         whole.llc_hit_cpi += share * own.llc_hit_cpi;
-        whole.base_cpi += share * own.base_cpi;
-        whole.branches_cpi += share * own.branches_cpi;
-        whole.private_hit_cpi += share * own.private_hit_cpi;
         whole.mpki += share * own.mpki;
         whole.memory_stalls += cycles * own.memory_stalls;
         whole.total_stalls += cycles * own.total_stalls;

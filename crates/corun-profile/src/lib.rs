@@ -9,6 +9,7 @@ mod curve;
 #[cfg(test)]
 mod docs_tests;
 mod library;
+mod micro_trace;
 mod mix;
 mod profile;
 mod profile_document;
@@ -22,12 +23,16 @@ pub use atomic_file::{check_writable, write_atomically};
 pub use bad_input::{Fault, FileError, Step};
 pub use curve::{CurveError, CurvePoint, MissRateCurve, Reading};
 pub use library::{Library, UnknownProgram};
+pub use micro_trace::{
+    MOST_MICRO_TRACES, MOST_TRACED_INSTRUCTIONS, Marks, MicroOp, MicroTrace, MicroTraceError,
+    MicroTraces, OPERATIONS, Operation, Reuse, pack_quickly, unpack_quickly,
+};
 pub use mix::{
     App, Barrier, Io, MAX_MIX_THREADS, MIX_FILE_VERSION, Method, Mix, MixSource, Waiting,
 };
 pub use profile::{
-    InstructionMix, PROFILE_FILE_VERSION, Phase, Profile, ProfileData, TABLE_INSTRUCTIONS,
-    check_name,
+    CoreDetail, EARLIER_PROFILE_FILE_VERSIONS, InstructionMix, PROFILE_FILE_VERSION, Phase,
+    Profile, ProfileData, TABLE_INSTRUCTIONS, check_name,
 };
 pub use profile_document::{DEFAULT_PRIVATE_CACHE_BYTES, DocumentPoint, ProfileDocument};
 pub use recording::{

@@ -8,8 +8,11 @@ use serde::{Deserialize, Serialize};
 use crate::bad_input::{Expected, Fault, Step, check_count};
 use crate::{MissRateCurve, Reading, Recording, SoloTable};
 
-/// The version of the profile file that this build reads and writes.
-pub const PROFILE_FILE_VERSION: u32 = 1;
+/// The version of the profile file that this build writes.
+pub const PROFILE_FILE_VERSION: u32 = 2;
+
+/// Earlier versions that this build reads: 1 lacks [`CoreDetail`].
+pub const EARLIER_PROFILE_FILE_VERSIONS: [u32; 1] = [1];
 
 /// The length of a program known by its solo table alone, in instructions: one phase, unless the
 /// mix says otherwise (errata.md, section 2: the thesis runs each program for 150e9 instructions).
@@ -56,6 +59,31 @@ pub struct Phase {
     /// Lines missed per 1000 instructions (data and instruction fetches together) in a fully
     /// associative LRU cache, against its size.
     pub curve: MissRateCurve,
+    /// What a model of the core needs beyond that; absent in recordings of earlier versions.
+    pub core: Option<CoreDetail>,
+}
+
+/// What a model of a core needs of a phase beyond caches.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CoreDetail {
+    /// Branches per 1000 instructions that a large predictor (TAGE) gets wrong.
+    pub mispredicted_large_pki: f64,
+    /// Code lines missed per 1000 instructions in a fully associative LRU cache of code alone,
+    /// against its size.
+    pub instruction_curve: MissRateCurve,
+    /// Lines per 1000 instructions that are touched first in pages which the kernel has just cleared:
+    /// they miss in no cache, though no program touched them before, and [`Phase::curve`] counts them.
+    pub zeroed_mpki: f64,
+    /// Page faults per 1000 instructions: first touches of pages of 4 KiB, also of those that were given
+    /// back and are touched again.
+    pub page_faults_pki: f64,
+    /// System calls per 1000 instructions.
+    pub system_calls_pki: f64,
+    /// Bytes that system calls read or write for the program, per 1000 instructions.
+    pub transferred_bytes_pki: f64,
+    /// The phase's micro-traces, by their places in [`Recording::micro_traces`], with the share of
+    /// the phase's instructions that each stands for; the shares sum to 1 where there are any.
+    pub micro_traces: Vec<(u32, f64)>,
 }
 
 /// Instructions of each kind per 1000 instructions. An instruction that loads and computes counts
@@ -181,7 +209,10 @@ impl Phase {
         self.mix.check().map_err(|fault| fault.under(Step::Key("mix")))?;
         Expected::Share.check("prefetchable", self.prefetchable)?;
         Expected::AtLeastOne.check("memory_level_parallelism", self.memory_level_parallelism)?;
-        Expected::Share.check("dirty_share", self.dirty_share)
+        Expected::Share.check("dirty_share", self.dirty_share)?;
+        self.core.as_ref().map_or(Ok(()), |core| {
+            core.check(self.mix.branches_pki).map_err(|fault| fault.under(Step::Key("core")))
+        })
     }
 }
 
@@ -194,6 +225,33 @@ fn check_threads(threads: u32) -> Result<(), Fault> {
     }
     let why = format!("found {threads}, expected a whole number from 1 to {MAX_THREADS}");
     Err(Fault::here(why).under(Step::Key("threads")))
+}
+
+impl CoreDetail {
+    fn check(&self, branches_pki: f64) -> Result<(), Fault> {
+        Expected::PerThousand.check("mispredicted_large_pki", self.mispredicted_large_pki)?;
+        if self.mispredicted_large_pki > branches_pki {
+            let why = format!(
+                "found {}, expected at most the {branches_pki} branches",
+                self.mispredicted_large_pki
+            );
+            return Err(Fault::here(why).under(Step::Key("mispredicted_large_pki")));
+        }
+        for (key, value) in [
+            ("zeroed_mpki", self.zeroed_mpki),
+            ("page_faults_pki", self.page_faults_pki),
+            ("system_calls_pki", self.system_calls_pki),
+            ("transferred_bytes_pki", self.transferred_bytes_pki),
+        ] {
+            Expected::PerThousand.check(key, value)?;
+        }
+        for (index, &(_, share)) in self.micro_traces.iter().enumerate() {
+            let at =
+                |why| Fault::here(why).under(Step::Index(index)).under(Step::Key("micro_traces"));
+            Expected::Share.test(share).map_err(at)?;
+        }
+        Ok(())
+    }
 }
 
 impl InstructionMix {

@@ -10,8 +10,9 @@ use crate::bad_input::{Fault, FileError, Step};
 use crate::solo_table::{FIGURE_NAMES, FIGURES, MeasuredOn, SoloFigures, SoloRow, SoloTable};
 use crate::toml_document::TomlDocument;
 use crate::{
-    CurveError, CurvePoint, InstructionMix, MissRateCurve, Origin, PROFILE_FILE_VERSION, Phase,
-    ProcessRecord, Profile, ProfileData, Recording, StackDistanceProfile, Stretch, ThreadRecord,
+    CoreDetail, CurveError, CurvePoint, EARLIER_PROFILE_FILE_VERSIONS, InstructionMix, MicroTraces,
+    MissRateCurve, Origin, PROFILE_FILE_VERSION, Phase, ProcessRecord, Profile, ProfileData,
+    Recording, StackDistanceProfile, Stretch, ThreadRecord,
 };
 
 /// The file as it is written.
@@ -30,6 +31,7 @@ struct ProfileFile {
     process: Vec<ProcessRecord>,
     #[serde(default)]
     stack_distances: Vec<StackDistanceProfile>,
+    micro_traces: Option<PackedTable>,
     measured_on: Option<MeasuredOn>,
     columns: Option<Vec<String>>,
     rows: Option<Vec<Vec<f64>>>,
@@ -49,6 +51,28 @@ struct PhaseTable {
     dirty_share: f64,
     footprint_bytes: u64,
     curve: Vec<(u64, f64)>,
+    core: Option<CoreTable>,
+}
+
+/// A `[phase.core]` as it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CoreTable {
+    mispredicted_large_pki: f64,
+    instruction_curve: Vec<(u64, f64)>,
+    zeroed_mpki: f64,
+    page_faults_pki: f64,
+    system_calls_pki: f64,
+    transferred_bytes_pki: f64,
+    #[serde(default)]
+    micro_traces: Vec<(u32, f64)>,
+}
+
+/// The `[micro_traces]` as they are written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PackedTable {
+    data: String,
 }
 
 /// A `[[thread]]` as it is written.
@@ -75,7 +99,7 @@ impl Profile {
     /// the wrong type, or a figure that cannot be.
     pub fn from_toml(text: &str, file: &str) -> Result<Self, FileError> {
         let document = TomlDocument::parse(text, file)?;
-        document.check_version(PROFILE_FILE_VERSION, true)?;
+        document.check_versions(PROFILE_FILE_VERSION, &EARLIER_PROFILE_FILE_VERSIONS, true)?;
         let profile_file: ProfileFile = document.read()?;
         let profile = profile_file.into_profile().map_err(|fault| document.locate(&fault))?;
         profile.check().map_err(|fault| document.locate(&fault))?;
@@ -148,6 +172,7 @@ impl ProfileFile {
                 ("thread", !self.thread.is_empty()),
                 ("process", !self.process.is_empty()),
                 ("stack_distances", !self.stack_distances.is_empty()),
+                ("micro_traces", self.micro_traces.is_some()),
             ] {
                 if found {
                     return unfit(key, "measured_on");
@@ -184,6 +209,13 @@ impl ProfileFile {
             }
             recording.processes = self.process;
             recording.stack_distances = self.stack_distances;
+            if let Some(packed) = self.micro_traces {
+                recording.micro_traces =
+                    MicroTraces::from_base64(&packed.data).map_err(|error| {
+                        let fault = Fault::here(error.to_string()).under(Step::Key("data"));
+                        fault.under(Step::Key("micro_traces"))
+                    })?;
+            }
             ProfileData::Recording(recording)
         };
         Ok(Profile { name: self.name, data })
@@ -201,7 +233,24 @@ impl PhaseTable {
             memory_level_parallelism: self.memory_level_parallelism,
             dirty_share: self.dirty_share,
             footprint_bytes: self.footprint_bytes,
-            curve: read_curve(self.curve)?,
+            curve: read_curve(self.curve, "curve")?,
+            core: self.core.map(CoreTable::into_detail).transpose()?,
+        })
+    }
+}
+
+impl CoreTable {
+    fn into_detail(self) -> Result<CoreDetail, Fault> {
+        let at_core = |fault: Fault| fault.under(Step::Key("core"));
+        Ok(CoreDetail {
+            mispredicted_large_pki: self.mispredicted_large_pki,
+            instruction_curve: read_curve(self.instruction_curve, "instruction_curve")
+                .map_err(at_core)?,
+            zeroed_mpki: self.zeroed_mpki,
+            page_faults_pki: self.page_faults_pki,
+            system_calls_pki: self.system_calls_pki,
+            transferred_bytes_pki: self.transferred_bytes_pki,
+            micro_traces: self.micro_traces,
         })
     }
 }
@@ -213,12 +262,12 @@ impl ThreadTable {
             thread: self.thread,
             instructions: self.instructions,
             data_accesses_pki: self.data_accesses_pki,
-            curve: read_curve(self.curve)?,
+            curve: read_curve(self.curve, "curve")?,
         })
     }
 }
 
-fn read_curve(pairs: Vec<(u64, f64)>) -> Result<MissRateCurve, Fault> {
+fn read_curve(pairs: Vec<(u64, f64)>, key: &'static str) -> Result<MissRateCurve, Fault> {
     let points = pairs.into_iter().map(|(bytes, mpki)| CurvePoint { bytes, mpki });
     MissRateCurve::new(points.collect()).map_err(|error| {
         let fault = Fault::here(error.to_string());
@@ -228,7 +277,7 @@ fn read_curve(pairs: Vec<(u64, f64)>) -> Result<MissRateCurve, Fault> {
             | CurveError::Rate { index, .. }
             | CurveError::ZeroSize { index } => fault.under(Step::Index(index)),
         };
-        fault.under(Step::Key("curve"))
+        fault.under(Step::Key(key))
     })
 }
 
@@ -298,6 +347,11 @@ fn write_recording(out: &mut String, recording: &Recording) {
     for one in &recording.stack_distances {
         write_stack_distances(out, one);
     }
+    if !recording.micro_traces.is_empty() {
+        out.push_str("\n[micro_traces]\ndata = \"\"\"\n");
+        out.push_str(&recording.micro_traces.to_base64());
+        out.push_str("\n\"\"\"\n");
+    }
 }
 
 fn write_origin(out: &mut String, origin: &Origin) {
@@ -340,7 +394,17 @@ fn write_phase(out: &mut String, phase: &Phase) {
     line(out, "memory_level_parallelism", rounded(phase.memory_level_parallelism));
     line(out, "dirty_share", rounded(phase.dirty_share));
     line(out, "footprint_bytes", phase.footprint_bytes);
-    write_curve(out, &phase.curve);
+    write_curve(out, "curve", &phase.curve);
+    let Some(core) = &phase.core else { return };
+    out.push_str("\n[phase.core]\n");
+    line(out, "mispredicted_large_pki", rounded(core.mispredicted_large_pki));
+    line(out, "zeroed_mpki", rounded(core.zeroed_mpki));
+    line(out, "page_faults_pki", rounded(core.page_faults_pki));
+    line(out, "system_calls_pki", rounded(core.system_calls_pki));
+    line(out, "transferred_bytes_pki", rounded(core.transferred_bytes_pki));
+    write_curve(out, "instruction_curve", &core.instruction_curve);
+    let traces = core.micro_traces.iter().map(|(at, share)| format!("[{at}, {}]", rounded(*share)));
+    line(out, "micro_traces", format!("[{}]", traces.collect::<Vec<_>>().join(", ")));
 }
 
 fn write_thread(out: &mut String, thread: &ThreadRecord) {
@@ -349,7 +413,7 @@ fn write_thread(out: &mut String, thread: &ThreadRecord) {
     line(out, "thread", thread.thread);
     line(out, "instructions", thread.instructions);
     line(out, "data_accesses_pki", rounded(thread.data_accesses_pki));
-    write_curve(out, &thread.curve);
+    write_curve(out, "curve", &thread.curve);
 }
 
 fn write_stack_distances(out: &mut String, one: &StackDistanceProfile) {
@@ -363,8 +427,8 @@ fn write_stack_distances(out: &mut String, one: &StackDistanceProfile) {
     line(out, "misses_pki", rounded(one.misses_pki));
 }
 
-fn write_curve(out: &mut String, curve: &MissRateCurve) {
-    out.push_str("curve = [\n");
+fn write_curve(out: &mut String, key: &str, curve: &MissRateCurve) {
+    writing(writeln!(out, "{key} = ["));
     for point in curve.points() {
         writing(writeln!(out, "  [{}, {}],", point.bytes, rounded(point.mpki)));
     }

@@ -106,9 +106,13 @@ fn a_sequence_must_sum_to_its_phases() {
 #[test]
 fn the_wrong_shape_is_refused_with_line_and_field() {
     for (from, to, expected) in [
-        ("version = 1", "version = 2", "p.toml:1: version: found 2, expected 1, the version"),
-        ("version = 1", "version = \"1\"", "p.toml:1: version: found a string, expected 1"),
-        ("version = 1\n", "", "p.toml: version: missing; expected 1"),
+        (
+            "version = 1",
+            "version = 3",
+            "p.toml:1: version: found 3, expected 2, the version this build reads, or 1",
+        ),
+        ("version = 1", "version = \"1\"", "p.toml:1: version: found a string, expected 2"),
+        ("version = 1\n", "", "p.toml: version: missing; expected 2"),
         ("= 1000000\n", "= \"many\"\n", "p.toml:10: phase[0].instructions: invalid type"),
         ("complete = true\n", "", "p.toml:4: origin: missing field `complete`"),
         ("dirty_share", "dirty", "p.toml:15: phase[0].dirty: unknown field `dirty`"),
@@ -132,6 +136,7 @@ prop_compose! {
         shares in proptest::array::uniform2(0.0..=1.0f64),
         memory_level_parallelism in 1.0..40.0f64,
         points in proptest::collection::btree_map(1u64..1 << 40, a_rate(), 1..30),
+        core in any::<bool>(),
     ) -> Phase {
         let (instructions, threads, footprint_bytes) = counts;
         let points = points.into_iter().map(|(bytes, mpki)| CurvePoint { bytes, mpki });
@@ -145,6 +150,16 @@ prop_compose! {
             prefetchable: shares[0],
             dirty_share: shares[1],
             curve: MissRateCurve::new(points.collect()).unwrap(),
+            core: core.then(|| CoreDetail {
+                mispredicted_large_pki: rates[4] * mispredicted,
+                instruction_curve: MissRateCurve::new(vec![CurvePoint { bytes: 64, mpki: rates[0] }])
+                    .unwrap(),
+                zeroed_mpki: rates[0],
+                page_faults_pki: rates[1],
+                system_calls_pki: rates[2],
+                transferred_bytes_pki: rates[3],
+                micro_traces: vec![(0, shares[0]), (7, shares[1])],
+            }),
         }
     }
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::bad_input::{Expected, Fault, Step, check_count};
-use crate::{MissRateCurve, Phase, Reading};
+use crate::{MicroTraces, MissRateCurve, Phase, Reading};
 
 /// What the tracer writes: a program's behaviour by phase, independent of any machine.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,6 +21,8 @@ pub struct Recording {
     pub processes: Vec<ProcessRecord>,
     /// Hits by LRU position in caches of a given geometry, where they were asked for.
     pub stack_distances: Vec<StackDistanceProfile>,
+    /// Stretches of its dynamic instruction stream, which the phases refer to by their places.
+    pub micro_traces: MicroTraces,
 }
 
 /// A stretch of the execution: a phase, for some time.
@@ -205,6 +207,7 @@ impl Recording {
             threads: Vec::new(),
             processes: Vec::new(),
             stack_distances: Vec::new(),
+            micro_traces: MicroTraces::default(),
         }
     }
 

@@ -43,17 +43,37 @@ impl<'t> TomlDocument<'t> {
     /// # Errors
     /// [`FileError`] when it is another, or missing where it is required.
     pub fn check_version(&self, supported: u32, required: bool) -> Result<(), FileError> {
-        let expected = format!("expected {supported}, the version this build reads");
+        self.check_versions(supported, &[], required).map(|_| ())
+    }
+
+    /// The same where earlier versions are read too. The version that was found.
+    ///
+    /// # Errors
+    /// As [`Self::check_version`].
+    pub fn check_versions(
+        &self,
+        supported: u32,
+        earlier: &[u32],
+        required: bool,
+    ) -> Result<u32, FileError> {
+        let older: String = earlier.iter().map(|version| format!(", or {version}")).collect();
+        let expected = format!("expected {supported}, the version this build reads{older}");
         let Some(value) = self.tree.get("version") else {
             if !required {
-                return Ok(());
+                return Ok(supported);
             }
             let why = format!("missing; {expected}");
             return Err(FileError { field: "version".to_owned(), ..self.error(None, why) });
         };
         let found = match value.get_ref() {
-            DeValue::Integer(number) if number.as_str() == supported.to_string() => return Ok(()),
-            DeValue::Integer(number) => number.as_str().to_owned(),
+            DeValue::Integer(number) => {
+                let read = number.as_str();
+                let mut known = std::iter::once(&supported).chain(earlier);
+                if let Some(&version) = known.find(|version| version.to_string() == read) {
+                    return Ok(version);
+                }
+                read.to_owned()
+            }
             other => format!("a {}", other.type_str()),
         };
         let why = format!("found {found}, {expected}");

@@ -27,23 +27,7 @@ fn main() {
 }
 
 fn object(kind: ObjectType, count: u32, objects: Vec<ObjectSpec>) -> ObjectSpec {
-    ObjectSpec {
-        kind,
-        count,
-        os_index: None,
-        level: None,
-        holds: None,
-        size_kib: None,
-        ways: None,
-        min_partition_ways: None,
-        line_bytes: None,
-        inclusion: None,
-        latency_ns: None,
-        core_type: None,
-        cpus: None,
-        memory_mib: None,
-        objects,
-    }
+    ObjectSpec { count, objects, ..ObjectSpec::new(kind) }
 }
 
 /// Eight cores in two packages of two LLCs of 4 MiB, one bus a package, one controller.
@@ -59,44 +43,25 @@ fn eight_cores() -> Arc<Model> {
     };
     let domain =
         |name: &str, kind, stage, peak_mb_per_s, from_cpus: Option<&str>| BandwidthDomain {
-            name: name.to_owned(),
-            kind,
-            stage,
-            peak_mb_per_s,
-            theoretical_mb_per_s: None,
             from_cpus: from_cpus.map(|list| list.parse().expect("a list of CPUs")),
-            to_nodes: None,
-            remote_only: false,
+            ..BandwidthDomain::new(name, kind, stage, peak_mb_per_s)
         };
     let bus = BandwidthKind::FrontSideBus;
     let spec = MachineSpec {
-        version: 1,
-        name: "eight-cores".to_owned(),
-        title: String::new(),
-        sources: Default::default(),
-        offline_cpus: Default::default(),
         core_types: vec![CoreType {
-            name: "core".to_owned(),
-            capacity: 1.0,
-            clock_mhz: 3000.0,
-            threads: 1,
-            dispatch_width: 4.0,
             reorder_buffer: 96,
             outstanding_misses: 8,
             branch_penalty_cycles: 14.0,
-            smt_yield: None,
-            smt: Default::default(),
+            ..CoreType::new("core", 3000.0, 1)
         }],
         memory_latency_ns: vec![vec![100.0]],
-        node_distance: vec![],
         bandwidth_domains: vec![
             domain("bus 0", bus, 1, 6000.0, Some("0-3")),
             domain("bus 1", bus, 1, 6000.0, Some("4-7")),
             domain("controller", BandwidthKind::MemoryController, 2, 9000.0, None),
         ],
-        power: None,
-        calibration: None,
         objects: vec![object(ObjectType::Package, 2, vec![llc])],
+        ..MachineSpec::new("eight-cores")
     };
     let machine = Machine::from_spec(spec).expect("a machine");
     Arc::new(Model::new(Arc::new(machine), ModelOptions::default()).expect("all figures"))
@@ -124,6 +89,7 @@ fn programs(model: &Model, count: usize) -> Vec<AppSpec> {
             dirty_share: 0.2,
             footprint_bytes: 1 << 28,
             curve: MissRateCurve::new(points.collect()).expect("a curve"),
+            core: None,
         };
         let origin = Origin { sampling_rate: 1.0, complete: true, ..Default::default() };
         let data = ProfileData::Recording(Recording::new(origin, vec![phase]));

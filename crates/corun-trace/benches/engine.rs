@@ -5,7 +5,7 @@
 //! beginning, in which they see all accesses.
 
 use corun_profile::EngineKind;
-use corun_trace::block::{Block, Flow};
+use corun_trace::block::{Block, StaticOp};
 use corun_trace::engine::{Engine, EngineOptions, Sieve, Thread};
 use divan::counter::ItemsCount;
 
@@ -30,7 +30,7 @@ impl Running {
         engine.add_block(Block {
             loads: 1,
             branches: 1,
-            flow: vec![Flow::default(); 20].into(),
+            ops: vec![StaticOp::default(); 20].into(),
             ..Block::undecoded(0x1000, 0x1030, 0x1034, 20)
         });
         let sieve = Sieve::new(engine.pace());
@@ -43,7 +43,7 @@ impl Running {
             if self.sieve.block(tag) {
                 self.hand_in();
             }
-            if !self.sieve.passes_over(line) && self.sieve.access(line, 3, false) {
+            if !self.sieve.passes_over(line) && self.sieve.access(8 * line, 3, false) {
                 self.hand_in();
             }
         }

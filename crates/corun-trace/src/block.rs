@@ -1,5 +1,7 @@
 //! What is known of a block of guest code before it runs.
 
+use corun_profile::Operation;
+
 use crate::event::LINE_BYTES;
 
 /// A straight run of guest instructions, as QEMU translates them: entered at its first one.
@@ -23,8 +25,8 @@ pub struct Block {
     pub floats: u32,
     /// How it ends.
     pub exit: Exit,
-    /// Register flow, one entry an instruction; empty where the code cannot be decoded.
-    pub flow: Box<[Flow]>,
+    /// Its instructions; empty where the code cannot be decoded.
+    pub ops: Box<[StaticOp]>,
 }
 
 /// How a block hands over control.
@@ -46,15 +48,63 @@ pub enum Exit {
     Repeat,
 }
 
-/// Registers of one instruction as bit sets: 16 general and 16 vector ones.
+/// What is known of an instruction before it runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Flow {
-    /// Registers that make the address of a load.
-    pub address: u32,
-    /// Registers read.
-    pub read: u32,
+pub struct StaticOp {
+    /// Registers that make the address of its access.
+    pub address: Registers,
+    /// Other registers read.
+    pub read: Registers,
     /// Registers written.
-    pub written: u32,
+    pub written: Registers,
+    /// What it computes.
+    pub operation: Operation,
+    /// Does it load?
+    pub loads: bool,
+    /// Does it store?
+    pub stores: bool,
+    /// Is its address the stack or frame pointer and a constant?
+    pub stack: bool,
+    /// Has it a vector register for an operand?
+    pub vector: bool,
+    /// Is it a branch that is one operation with the compare before it?
+    pub fused: bool,
+    /// Bytes that it touches at one place; 0 where that is not known.
+    pub bytes: u8,
+}
+
+/// A set of registers, one bit each: what a processor renames, the flags among them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Registers(pub u64);
+
+impl Registers {
+    /// Registers there may be.
+    pub const MOST: usize = 64;
+
+    /// Those of either.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Those that are not in the other.
+    #[must_use]
+    pub fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
+    /// Their numbers, lowest first.
+    #[inline]
+    pub fn iter(self) -> impl Iterator<Item = usize> {
+        let mut left = self.0;
+        std::iter::from_fn(move || {
+            (left != 0).then(|| {
+                let lowest = left.trailing_zeros() as usize;
+                left &= left - 1;
+                lowest
+            })
+        })
+    }
 }
 
 impl Block {
@@ -70,7 +120,7 @@ impl Block {
             branches: 0,
             floats: 0,
             exit: Exit::Direct,
-            flow: Box::default(),
+            ops: Box::default(),
         }
     }
 

@@ -3,13 +3,18 @@
 /// Bytes of a cache line. All distances are counted in these.
 pub const LINE_BYTES: u64 = 64;
 
+/// Bytes of a word: how finely an access's place is told.
+pub const WORD_BYTES: u64 = 8;
+
 const BLOCK: u64 = 1 << 63;
 const STORE: u64 = 1 << 62;
-const INDEX_SHIFT: u32 = 48;
+const INDEX_SHIFT: u32 = 50;
 const INDEX_MASK: u64 = 0xfff;
-const LINE_MASK: u64 = (1 << INDEX_SHIFT) - 1;
+const WORD_MASK: u64 = (1 << INDEX_SHIFT) - 1;
+const WORDS_A_LINE: u64 = LINE_BYTES / WORD_BYTES;
 
-/// One event, packed: a block's number, or the line an instruction of the running block touched.
+/// One event, packed: a block's number, or the place that an instruction of the running block
+/// touched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Event(u64);
 
@@ -20,13 +25,19 @@ pub enum Unpacked {
     Block(u32),
     /// A data access of the block that began last.
     Data {
-        /// Address / 64, modulo 2^48.
-        line: u64,
+        /// Address / 8, modulo 2^50.
+        word: u64,
         /// Which instruction of the block.
         index: u32,
         /// Does it write?
         store: bool,
     },
+}
+
+/// The line of a word.
+#[inline(always)]
+pub fn line_of(word: u64) -> u64 {
+    word / WORDS_A_LINE
 }
 
 impl Event {
@@ -37,24 +48,18 @@ impl Event {
     }
 
     /// Instruction `index` (modulo 4096; QEMU's blocks end at 512) of the running block touches a
-    /// line.
+    /// word (address / 8).
     #[inline]
-    pub fn data(line: u64, index: u32, store: bool) -> Self {
+    pub fn data(word: u64, index: u32, store: bool) -> Self {
         let store = if store { STORE } else { 0 };
-        Self(store | (u64::from(index) & INDEX_MASK) << INDEX_SHIFT | line & LINE_MASK)
+        Self(store | (u64::from(index) & INDEX_MASK) << INDEX_SHIFT | word & WORD_MASK)
     }
 
-    /// The same access to the line behind.
-    #[inline]
-    pub fn on_next_line(self) -> Self {
-        Self(self.0 & !LINE_MASK | (self.0 + 1) & LINE_MASK)
-    }
-
-    /// Does this access add nothing to the event before it: the same line again, and not written
+    /// Does this access add nothing to the event before it: the same word again, and not written
     /// first? In every cache it hits, and the order of lines stays as it is.
     #[inline]
     pub fn repeats(self, before: Self) -> bool {
-        let told_apart = BLOCK | LINE_MASK | self.0 & STORE;
+        let told_apart = BLOCK | WORD_MASK | self.0 & STORE;
         (self.0 ^ before.0) & told_apart == 0
     }
 
@@ -65,7 +70,7 @@ impl Event {
             return Unpacked::Block(self.0 as u32);
         }
         Unpacked::Data {
-            line: self.0 & LINE_MASK,
+            word: self.0 & WORD_MASK,
             index: (self.0 >> INDEX_SHIFT & INDEX_MASK) as u32,
             store: self.0 & STORE != 0,
         }
@@ -80,19 +85,19 @@ mod tests {
     fn packs_and_unpacks() {
         assert_eq!(Event::block(u32::MAX).unpack(), Unpacked::Block(u32::MAX));
         for store in [false, true] {
-            let event = Event::data(0x7fff_ffff_ffff >> 6, 511, store);
-            let line = 0x7fff_ffff_ffff >> 6;
-            assert_eq!(event.unpack(), Unpacked::Data { line, index: 511, store });
+            let word = 0x7fff_ffff_ffff / WORD_BYTES;
+            let event = Event::data(word, 511, store);
+            assert_eq!(event.unpack(), Unpacked::Data { word, index: 511, store });
+            assert_eq!(line_of(word), 0x7fff_ffff_ffff / LINE_BYTES);
         }
     }
 
     #[test]
-    fn the_same_line_again_adds_nothing_unless_written_first() {
+    fn the_same_word_again_adds_nothing_unless_written_first() {
         let [load, store] = [false, true].map(|store| Event::data(7, 3, store));
         assert!(Event::data(7, 4, false).repeats(load) && Event::data(7, 4, false).repeats(store));
         assert!(Event::data(7, 4, true).repeats(store) && !Event::data(7, 4, true).repeats(load));
-        assert!(!load.on_next_line().repeats(load));
-        assert_eq!(load.on_next_line(), Event::data(8, 3, false));
+        assert!(!Event::data(6, 3, false).repeats(load));
         assert!(!Event::data(7, 3, false).repeats(Event::block(7)));
     }
 }

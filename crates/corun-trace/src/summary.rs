@@ -1,10 +1,11 @@
 //! The engine's sums as a recording.
 
 use corun_profile::{
-    CurvePoint, InstructionMix, MissRateCurve, Origin, Phase, Recording, ThreadRecord,
+    CoreDetail, CurvePoint, InstructionMix, MicroTrace, MicroTraces, MissRateCurve, Origin, Phase,
+    Recording, ThreadRecord,
 };
 
-use crate::engine::{Engine, Figures, Histogram, OwnFigures};
+use crate::engine::{Engine, Figures, Histogram, OwnFigures, parallelism};
 use crate::event::LINE_BYTES;
 
 /// Curve points kept at most.
@@ -17,19 +18,23 @@ const FLOOR_MPKI: f64 = 0.0005;
 /// What the engine has seen so far; `None` when no instruction ran.
 pub fn recording(engine: &Engine) -> Option<Recording> {
     let (phases, sequence) = engine.phases();
-    let phases: Vec<Phase> = phases.iter().filter_map(phase).collect();
+    let mut traces: Vec<MicroTrace> = Vec::new();
+    let phases: Vec<Phase> =
+        phases.iter().filter_map(|figures| phase(figures, &mut traces)).collect();
     let threads = engine.threads().zip(0..).filter_map(|(own, number)| thread(own, number));
     let origin = Origin { sampling_rate: engine.sampling_rate(), ..Origin::default() };
     (!phases.is_empty()).then(|| Recording {
         sequence,
         threads: threads.collect(),
         stack_distances: engine.set_profiles(),
+        // They are packed well where the profile is put together.
+        micro_traces: MicroTraces::pack_quickly(&traces),
         ..Recording::new(origin, phases)
     })
 }
 
-/// These sums as a phase; `None` when no instruction ran.
-pub fn phase(figures: &Figures) -> Option<Phase> {
+/// These sums as a phase, whose micro-traces are added to `traces`; `None` when no instruction ran.
+pub fn phase(figures: &Figures, traces: &mut Vec<MicroTrace>) -> Option<Phase> {
     let Figures { counters, histogram, observed, .. } = figures;
     let traffic = observed.traffic;
     if counters.instructions == 0 {
@@ -37,7 +42,29 @@ pub fn phase(figures: &Figures) -> Option<Phase> {
     }
     let thousands = counters.instructions as f64 / 1000.0;
     let pki = |count: u64| count as f64 / thousands;
-    let parallelism = observed.parallelism;
+    let [mispredicted, mispredicted_large] = figures.mispredicted().map(pki);
+    let first = traces.len();
+    let mut weights: Vec<f64> = Vec::new();
+    for (trace, weight) in figures.strata.traces() {
+        traces.push(trace);
+        weights.push(weight);
+    }
+    let all: f64 = weights.iter().sum();
+    let own = traces[first..].iter().map(Vec::as_slice).zip(weights.iter().copied());
+    let memory_level_parallelism = parallelism(own);
+    // Code that is not decoded has none of this.
+    let decoded = counters.branches > 0;
+    let core = || -> Option<CoreDetail> {
+        Some(CoreDetail {
+            mispredicted_large_pki: mispredicted_large,
+            instruction_curve: curve(points(&figures.code, thousands))?,
+            zeroed_mpki: 1e3 * share(observed.zeroed_lines, observed.instructions),
+            page_faults_pki: pki(counters.page_faults),
+            system_calls_pki: pki(counters.system_calls),
+            transferred_bytes_pki: pki(counters.transferred_bytes),
+            micro_traces: (first as u32..).zip(weights.iter().map(|weight| weight / all)).collect(),
+        })
+    };
     Some(Phase {
         instructions: counters.instructions,
         threads: figures.threads.count().max(1),
@@ -47,17 +74,14 @@ pub fn phase(figures: &Figures) -> Option<Phase> {
             stores_pki: pki(counters.stores),
             branches_pki: pki(counters.branches),
             float_pki: pki(counters.floats),
-            mispredicted_pki: pki(figures.mispredicted()),
+            mispredicted_pki: mispredicted,
         },
         prefetchable: share(observed.foreseen_misses, observed.private_misses),
-        memory_level_parallelism: if parallelism.chained == 0 {
-            1.0
-        } else {
-            parallelism.misses as f64 / parallelism.chained as f64
-        },
+        memory_level_parallelism,
         dirty_share: share(traffic.dirty.min(traffic.lines), traffic.lines),
         footprint_bytes: figures.touched.distinct_lines() * LINE_BYTES,
         curve: curve(points(histogram, thousands))?,
+        core: if decoded { core() } else { None },
     })
 }
 

@@ -3,12 +3,12 @@
 //! The pieces are the same as those that sysfs shows, and are put together by the same rules. What
 //! XML does not tell (bandwidths, latencies, mostly clocks) stays unknown or is assumed, and said.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use roxmltree::{Document, Node, ParsingOptions};
 
 use super::tree::{self, Piece};
-use crate::spec::{CacheType, MACHINE_FILE_VERSION, ObjectSpec, ObjectType};
+use crate::spec::{CacheType, ObjectSpec, ObjectType};
 use crate::{CoreType, CpuId, CpuSet, MAX_CPU, Machine, MachineError, MachineSpec, Place};
 
 /// The most elements that are read: hundreds for each CPU of the largest machines.
@@ -165,18 +165,12 @@ impl Reader {
                 .to_owned(),
         );
         Ok(MachineSpec {
-            version: MACHINE_FILE_VERSION,
-            name: name(file),
             title: title(root),
-            sources: BTreeMap::new(),
             offline_cpus: offline,
             core_types,
-            memory_latency_ns: Vec::new(),
             node_distance: self.distances(root),
-            bandwidth_domains: Vec::new(),
-            power: None,
-            calibration: None,
             objects,
+            ..MachineSpec::new(&name(file))
         })
     }
 

@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::spec::{CacheType, MachineSpec, ObjectSpec, ObjectType};
-use crate::{CpuId, CpuSet, MACHINE_FILE_VERSION, MAX_CPUS, Machine, SpecError};
+use crate::{CpuId, CpuSet, MAX_CPUS, Machine, SpecError};
 use files::Root;
 use tree::{Layer, Piece};
 
@@ -127,18 +127,12 @@ fn spec(root: &Root, facts: &mut Facts) -> Result<MachineSpec, DiscoverError> {
     let mut objects = tree::nest(pieces);
     objects.extend(memory_only);
     Ok(MachineSpec {
-        version: MACHINE_FILE_VERSION,
-        name: "discovered".to_owned(),
         title: title(root, facts),
-        sources: BTreeMap::new(),
         offline_cpus,
         core_types,
-        memory_latency_ns: Vec::new(),
         node_distance,
-        bandwidth_domains: Vec::new(),
-        power: None,
-        calibration: None,
         objects,
+        ..MachineSpec::new("discovered")
     })
 }
 

@@ -27,6 +27,7 @@ pub(crate) fn recording(
         dirty_share: 0.0,
         footprint_bytes: 1 << 40,
         curve: MissRateCurve::new(points).expect("the fixture is a curve"),
+        core: None,
     };
     change(&mut phase);
     let origin = Origin { sampling_rate: 1.0, complete: true, ..Default::default() };

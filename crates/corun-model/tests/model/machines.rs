@@ -31,32 +31,17 @@ pub(crate) fn core_type(name: &str) -> CoreType {
 }
 
 pub(crate) fn controller(name: &str, node: u32, peak_mb_per_s: f64) -> BandwidthDomain {
-    BandwidthDomain {
-        name: name.to_owned(),
-        kind: BandwidthKind::MemoryController,
-        stage: 2,
-        peak_mb_per_s,
-        theoretical_mb_per_s: None,
-        from_cpus: None,
-        to_nodes: Some(vec![node]),
-        remote_only: false,
-    }
+    let kind = BandwidthKind::MemoryController;
+    let to_nodes = Some(vec![node]);
+    BandwidthDomain { to_nodes, ..BandwidthDomain::new(name, kind, 2, peak_mb_per_s) }
 }
 
 pub(crate) fn spec(name: &str, core: CoreType, objects: Vec<ObjectSpec>) -> MachineSpec {
     MachineSpec {
-        version: 1,
-        name: name.to_owned(),
-        title: String::new(),
-        sources: Default::default(),
-        offline_cpus: Default::default(),
         core_types: vec![core],
         memory_latency_ns: vec![vec![90.0]],
-        node_distance: vec![],
-        bandwidth_domains: vec![],
-        power: None,
-        calibration: None,
         objects,
+        ..MachineSpec::new(name)
     }
 }
 

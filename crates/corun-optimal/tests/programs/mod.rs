@@ -23,6 +23,7 @@ pub(crate) fn program(mpki: f64, mib: f64) -> Profile {
         dirty_share: 0.3,
         footprint_bytes: (mib * 1048576.0) as u64,
         curve: MissRateCurve::new(points).unwrap(),
+        core: None,
     };
     let origin = Origin { sampling_rate: 1.0, complete: true, ..Origin::default() };
     let recording = Recording::new(origin, vec![phase]);

@@ -19,23 +19,7 @@ pub(super) const MIB: u64 = 1 << 20;
 pub(super) const SECOND: u64 = 1_000_000_000;
 
 fn object(kind: ObjectType, count: u32, objects: Vec<ObjectSpec>) -> ObjectSpec {
-    ObjectSpec {
-        kind,
-        count,
-        os_index: None,
-        level: None,
-        holds: None,
-        size_kib: None,
-        ways: None,
-        min_partition_ways: None,
-        line_bytes: None,
-        inclusion: None,
-        latency_ns: None,
-        core_type: None,
-        cpus: None,
-        memory_mib: None,
-        objects,
-    }
+    ObjectSpec { count, objects, ..ObjectSpec::new(kind) }
 }
 
 /// Packages with a node each, LLCs of 4 MiB and 16 ways, cores and hardware threads: so many of
@@ -55,40 +39,22 @@ pub(super) fn machine(packages: u32, llcs: u32, cores: u32, threads: u32) -> Arc
     let package = object(ObjectType::Package, packages, vec![node]);
     let latency = |i: u32, j: u32| if i == j { 90.0 } else { 150.0 };
     let row = |i| (0..packages).map(|j| latency(i, j)).collect();
-    let controller = |node: u32| BandwidthDomain {
-        name: format!("memory {node}"),
-        kind: BandwidthKind::MemoryController,
-        stage: 1,
-        peak_mb_per_s: 8000.0,
-        theoretical_mb_per_s: None,
-        from_cpus: None,
-        to_nodes: Some(vec![node]),
-        remote_only: false,
+    let controller = |node: u32| {
+        let (name, kind) = (format!("memory {node}"), BandwidthKind::MemoryController);
+        let to_nodes = Some(vec![node]);
+        BandwidthDomain { to_nodes, ..BandwidthDomain::new(&name, kind, 1, 8000.0) }
     };
     let spec = MachineSpec {
-        version: 1,
-        name: "test".to_owned(),
-        title: String::new(),
-        sources: Default::default(),
-        offline_cpus: Default::default(),
         core_types: vec![CoreType {
-            name: "core".to_owned(),
-            capacity: 1.0,
-            clock_mhz: 2000.0,
-            threads,
-            dispatch_width: 4.0,
             reorder_buffer: 96,
             outstanding_misses: 8,
             branch_penalty_cycles: 14.0,
-            smt_yield: None,
-            smt: Default::default(),
+            ..CoreType::new("core", 2000.0, threads)
         }],
         memory_latency_ns: (0..packages).map(row).collect(),
-        node_distance: vec![],
         bandwidth_domains: (0..packages).map(controller).collect(),
-        power: None,
-        calibration: None,
         objects: vec![package],
+        ..MachineSpec::new("test")
     };
     Arc::new(Machine::from_spec(spec).unwrap())
 }
@@ -115,6 +81,7 @@ fn phase(instructions: u64, points: &[(u64, f64)]) -> Phase {
         dirty_share: 0.2,
         footprint_bytes: 64 * MIB,
         curve: MissRateCurve::new(points).unwrap(),
+        core: None,
     }
 }
 

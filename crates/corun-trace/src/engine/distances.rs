@@ -6,7 +6,7 @@
 
 use corun_profile::EngineKind;
 
-use super::front::{FRONT_LINES, Found, Front};
+use super::front::{self, FRONT_LINES, Front};
 use super::histogram::Histogram;
 use super::options::{EngineOptions, SamplingRate};
 use super::stack::{Depth, Stack};
@@ -23,6 +23,11 @@ pub(crate) struct Distances {
     /// Is every position to be told from all others?
     exact: bool,
     waiting: Vec<(u64, u16)>,
+    /// Depths of the accesses below the front in turn, with the lines that were known before each,
+    /// while somebody wants them.
+    depths: Option<Vec<(Depth, u64)>>,
+    /// Accesses below the front since somebody began to want their depths.
+    below: usize,
     /// What sees bursts, where the stack does without the front.
     burst: Option<Box<Burst>>,
 }
@@ -40,11 +45,18 @@ struct Burst {
     weight: u64,
 }
 
-/// An access of a line that the front did not hold.
+/// Where an access was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct BelowFront {
-    /// The line that left the front for it, if it had been written there.
-    pub(crate) written: Option<u64>,
+pub(crate) enum Found {
+    /// In the front, with so many lines more recent.
+    Front(usize),
+    /// Below it.
+    Below {
+        /// The line that left the front for it, if it had been written there.
+        written: Option<u64>,
+        /// Which of the accesses below the front since [`Distances::want_depths`].
+        number: usize,
+    },
 }
 
 impl Distances {
@@ -54,6 +66,8 @@ impl Distances {
             stack: Stack::new(options),
             exact: options.kind == EngineKind::Exact,
             waiting: Vec::with_capacity(WAITING),
+            depths: None,
+            below: 0,
             burst: None,
         }
     }
@@ -112,55 +126,71 @@ impl Distances {
         }
     }
 
+    /// Tells the depths of accesses below the front from now on.
+    pub(crate) fn want_depths(&mut self, histogram: &mut Histogram) {
+        self.settle_waiting(histogram);
+        (self.depths, self.below) = (Some(Vec::new()), 0);
+    }
+
+    /// The depths since [`Self::want_depths`], and whether the first access to a line is the first of
+    /// all; no more are told.
+    pub(crate) fn take_depths(&mut self, histogram: &mut Histogram) -> (Vec<(Depth, u64)>, bool) {
+        self.settle_waiting(histogram);
+        let whole =
+            self.burst.as_ref().map_or(self.stack.rate() == SamplingRate::ALL, |burst| burst.whole);
+        (self.depths.take().unwrap_or_default(), whole)
+    }
+
     /// Puts a line on top and counts how deep it lay, now or before [`Self::settle`] returns, with
-    /// the same histogram until then; `None` when that was in the front.
+    /// the same histogram until then.
     #[inline(always)]
-    pub(crate) fn access(
-        &mut self,
-        line: u64,
-        store: bool,
-        histogram: &mut Histogram,
-    ) -> Option<BelowFront> {
+    pub(crate) fn access(&mut self, line: u64, store: bool, histogram: &mut Histogram) -> Found {
         match self.front.access(line, store) {
-            Found::At(distance) => {
+            front::Found::At(distance) => {
                 match &mut self.burst {
                     None => histogram.add_front(distance),
                     Some(burst) => burst.seen.add_front(distance),
                 }
-                None
+                Found::Front(distance)
             }
-            Found::Below { slot, evicted } => {
+            front::Found::Below { slot, evicted } => {
+                let number = self.below;
+                self.below += 1;
                 self.waiting.push((line, slot as u16));
                 if self.waiting.len() == WAITING {
-                    self.count_waiting(histogram);
+                    self.settle_waiting(histogram);
                 }
                 let written = evicted.and_then(|(line, dirty)| dirty.then_some(line));
-                Some(BelowFront { written })
+                Found::Below { written, number }
             }
         }
     }
 
     /// Counts all there is.
     pub(crate) fn settle(&mut self, histogram: &mut Histogram) {
-        self.count_waiting(histogram);
+        self.settle_waiting(histogram);
         if let Some(burst) = &mut self.burst {
             histogram.take_seen(&mut burst.seen, burst.weight);
         }
     }
 
-    fn count_waiting(&mut self, histogram: &mut Histogram) {
+    fn settle_waiting(&mut self, histogram: &mut Histogram) {
         match &mut self.burst {
-            None => self.count_waiting_together(histogram),
-            Some(burst) => burst.count(&self.waiting),
+            None => self.count_together(histogram),
+            Some(burst) => burst.count(&self.waiting, self.depths.as_mut()),
         }
         self.waiting.clear();
     }
 
-    fn count_waiting_together(&mut self, histogram: &mut Histogram) {
+    fn count_together(&mut self, histogram: &mut Histogram) {
         self.stack.touch(&self.waiting);
         for &(line, slot) in &self.waiting {
             let depth = self.stack.exchange(usize::from(slot), line);
             let weight = self.stack.rate().one_in();
+            if let Some(depths) = &mut self.depths {
+                // Of a line that is not followed only is known that the front does not hold it.
+                depths.push((behind_front(depth), FRONT_LINES as u64));
+            }
             if weight > 1 {
                 // Whether it is followed or not: seen not to be in the front.
                 histogram.add_left(FRONT_LINES as u64);
@@ -206,11 +236,15 @@ impl Distances {
 
 impl Burst {
     /// Counts accesses behind the front.
-    fn count(&mut self, waiting: &[(u64, u16)]) {
+    fn count(&mut self, waiting: &[(u64, u16)], mut depths: Option<&mut Vec<(Depth, u64)>>) {
         self.lines.touch(waiting);
         for &(line, slot) in waiting {
             let before = self.lines.followed() as u64;
-            match self.lines.exchange(usize::from(slot), line) {
+            let depth = self.lines.exchange(usize::from(slot), line);
+            if let Some(depths) = &mut depths {
+                depths.push((behind_front(depth), before));
+            }
+            match depth {
                 Depth::Lines(lines) if self.whole => {
                     self.seen.add_found(FRONT_LINES as u64 + lines);
                 }
@@ -221,5 +255,13 @@ impl Burst {
                 Depth::Cold | Depth::Unsampled => self.seen.add_left(before),
             }
         }
+    }
+}
+
+/// A depth below the front as one from the top.
+fn behind_front(depth: Depth) -> Depth {
+    match depth {
+        Depth::Lines(lines) => Depth::Lines(FRONT_LINES as u64 + lines),
+        depth => depth,
     }
 }

@@ -1,7 +1,7 @@
 //! Everything that is summed up over a window of instructions, and over a phase.
 
 use super::histogram::Histogram;
-use super::parallelism::Parallelism;
+use super::strata::Strata;
 use super::touched::Touched;
 use crate::phases::{Behaviour, BehaviourVector};
 
@@ -18,6 +18,12 @@ pub struct Counters {
     pub branches: u64,
     /// Floating-point and vector operations.
     pub floats: u64,
+    /// First touches of pages, until they are given back.
+    pub page_faults: u64,
+    /// System calls.
+    pub system_calls: u64,
+    /// Bytes that these read or wrote for the program.
+    pub transferred_bytes: u64,
 }
 
 /// What is looked at in bursts, each of which stands for as much as it has weight: of use as
@@ -28,12 +34,16 @@ pub struct Observed {
     pub branches: u64,
     /// Those of them that it got wrong.
     pub mispredicted: u64,
+    /// Those that a large predictor got wrong.
+    pub mispredicted_large: u64,
+    /// Instructions that passed in stretches in which lines of pages were looked at.
+    pub instructions: u64,
+    /// Lines touched first in pages that the kernel had just cleared.
+    pub zeroed_lines: u64,
     /// Misses of the private cache, data and code.
     pub private_misses: u64,
     /// Those of them that a stride prefetcher foresees.
     pub foreseen_misses: u64,
-    /// Parallelism of the missing loads.
-    pub parallelism: Parallelism,
     /// Lines of the private cache.
     pub traffic: Traffic,
 }
@@ -43,10 +53,11 @@ impl Observed {
     pub(crate) fn add(&mut self, other: &Self, weight: u64) {
         self.branches += weight * other.branches;
         self.mispredicted += weight * other.mispredicted;
+        self.mispredicted_large += weight * other.mispredicted_large;
+        self.instructions += weight * other.instructions;
+        self.zeroed_lines += weight * other.zeroed_lines;
         self.private_misses += weight * other.private_misses;
         self.foreseen_misses += weight * other.foreseen_misses;
-        self.parallelism.misses += weight * other.parallelism.misses;
-        self.parallelism.chained += weight * other.parallelism.chained;
         self.traffic.lines += weight * other.traffic.lines;
         self.traffic.dirty += weight * other.traffic.dirty;
     }
@@ -54,14 +65,14 @@ impl Observed {
     /// Leaves out what tells of the misses of a cache that may not hold what it would.
     pub(crate) fn forget_misses(&mut self) {
         (self.private_misses, self.foreseen_misses) = (0, 0);
-        self.parallelism = Parallelism::default();
     }
 
-    /// The share of the branches that the predictor gets wrong.
-    pub fn mispredicted_share(&self) -> f64 {
-        // A branch of the window before may prove mispredicted in this one.
-        let wrong = self.mispredicted.min(self.branches);
-        wrong as f64 / self.branches.max(1) as f64
+    /// The shares of the branches that a small predictor gets wrong, and a large one.
+    pub fn mispredicted_shares(&self) -> [f64; 2] {
+        [self.mispredicted, self.mispredicted_large].map(|wrong| {
+            // A branch of the window before may prove mispredicted in this one.
+            wrong.min(self.branches) as f64 / self.branches.max(1) as f64
+        })
     }
 }
 
@@ -105,6 +116,10 @@ pub struct Figures {
     pub counters: Counters,
     /// Stack distances. Each stands in it with its weight, so the sampling rate may change.
     pub histogram: Histogram,
+    /// Those of code in a stack of its own.
+    pub code: Histogram,
+    /// Micro-traces.
+    pub strata: Strata,
     /// What was looked at in bursts.
     pub observed: Observed,
     /// Lines touched.
@@ -125,6 +140,8 @@ impl Behaviour for Figures {
     fn merge(&mut self, other: &Self) {
         self.counters.merge(&other.counters);
         self.histogram.merge(&other.histogram);
+        self.code.merge(&other.code);
+        self.strata.merge(&other.strata);
         self.observed.add(&other.observed, 1);
         self.touched.merge(&other.touched);
         self.threads.merge(&other.threads);
@@ -132,9 +149,11 @@ impl Behaviour for Figures {
 }
 
 impl Figures {
-    /// Branches that the predictor gets wrong, by the share of those it was tried on.
-    pub fn mispredicted(&self) -> u64 {
-        (self.observed.mispredicted_share() * self.counters.branches as f64).round() as u64
+    /// Branches that a small predictor gets wrong, and a large one, by the shares of those that they
+    /// were tried on.
+    pub fn mispredicted(&self) -> [u64; 2] {
+        let branches = self.counters.branches as f64;
+        self.observed.mispredicted_shares().map(|share| (share * branches).round() as u64)
     }
 }
 
@@ -145,5 +164,8 @@ impl Counters {
         self.stores += other.stores;
         self.branches += other.branches;
         self.floats += other.floats;
+        self.page_faults += other.page_faults;
+        self.system_calls += other.system_calls;
+        self.transferred_bytes += other.transferred_bytes;
     }
 }

@@ -3,7 +3,7 @@
 use corun_profile::EngineKind;
 
 use super::*;
-use crate::block::{Exit, Flow};
+use crate::block::{Exit, StaticOp};
 
 /// Instructions of a block of the programs here.
 const LENGTH: u32 = 20;
@@ -19,7 +19,7 @@ fn run(mut engine: Engine, threads: usize, lines: impl Iterator<Item = (u64, boo
         exit: Exit::Conditional,
         branches: 1,
         loads: 1,
-        flow: vec![Flow::default(); LENGTH as usize].into(),
+        ops: vec![StaticOp::default(); LENGTH as usize].into(),
         ..Block::undecoded(0x1000, 0x1030, 0x1034, LENGTH)
     };
     let id = engine.add_block(block);
@@ -31,12 +31,12 @@ fn run(mut engine: Engine, threads: usize, lines: impl Iterator<Item = (u64, boo
         let (thread, sieve) = &mut sides[at % threads];
         let due = sieve.block(tag) || sieve.pace_number() < newest;
         let passed_over = sieve.passes_over(line);
-        if due || (!passed_over && sieve.access(line, 3, store)) {
+        if due || (!passed_over && sieve.access(8 * line, 3, store)) {
             engine.take(thread, sieve);
             sieve.set_pace(engine.pace());
             newest = newest.max(sieve.pace_number());
             if due && !passed_over {
-                sieve.access(line, 3, store);
+                sieve.access(8 * line, 3, store);
             }
         }
     }

@@ -4,14 +4,18 @@
 //! batches, so what threads did at the same time is interleaved batch by batch and not access by
 //! access.
 
+mod capture;
+mod code;
 mod distances;
 mod facts;
 mod figures;
+mod foreseer;
 mod front;
 mod histogram;
 mod options;
 mod own;
 mod pacing;
+mod pages;
 mod parallelism;
 mod predictor;
 mod private_cache;
@@ -22,10 +26,13 @@ mod set_profile;
 mod sieve;
 mod sketch;
 mod stack;
+mod strata;
 mod stride;
 mod survival;
+mod tage;
 mod thread;
 mod touched;
+mod watching;
 
 #[cfg(test)]
 mod gap_tests;
@@ -36,26 +43,32 @@ pub use figures::{Counters, Figures, Observed, ThreadSet, Traffic};
 pub use histogram::Histogram;
 pub use options::{BadRate, DEFAULT_TRACKED_LINES, EngineOptions, SamplingRate};
 pub use own::{MOST_OWN_THREADS, OwnFigures};
-pub use parallelism::{Parallelism, WINDOW};
+pub use parallelism::parallelism;
 pub use private_cache::PRIVATE_CACHE_BYTES;
 pub use set_profile::{CacheShape, SetCaches, ShapeError};
 pub use sieve::{BlockTag, Pace, Sieve};
+pub use strata::{Strata, Stratum, balance, reduce};
 pub use thread::Thread;
 pub use touched::Touched;
 
 use corun_profile::{StackDistanceProfile, Stretch};
+use rustc_hash::FxHashSet;
 
-use self::distances::{BelowFront, Distances};
+use self::capture::Place;
+use self::code::CodeDistances;
+use self::distances::{Distances, Found};
 use self::facts::{Facts, Sums};
 use self::pacing::rate_with_gaps;
+use self::pages::{PAGE_BYTES, PageSet};
 use self::private_cache::PrivateCache;
 use self::sample::spatial_hash;
 use self::schedule::Schedule;
 use self::set_profile::SetProfiles;
 use self::stride::Strides;
 use self::thread::Attention;
+use self::watching::Watching;
 use crate::block::Block;
-use crate::event::{Event, Unpacked};
+use crate::event::{Event, Unpacked, line_of};
 use crate::phases::{Behaviour, Execution};
 
 /// Instructions of a window, unless asked otherwise.
@@ -80,6 +93,13 @@ pub struct Engine {
     stop: u64,
     /// The stack that all threads share.
     distances: Distances,
+    /// That of code alone.
+    code: CodeDistances,
+    /// Pages of data that were touched, and where code lies, in pieces of 64 KiB.
+    pages: PageSet,
+    code_pieces: FxHashSet<u64>,
+    /// What is looked at in bursts.
+    watching: Watching,
     /// Threads that have begun.
     threads: usize,
     /// Threads by themselves, where there are several; the running one's is in `running`.
@@ -117,6 +137,10 @@ impl Engine {
             passed_accesses: 0,
             stop: 0,
             distances: Distances::new(&options),
+            code: CodeDistances::new(&options),
+            pages: PageSet::default(),
+            code_pieces: FxHashSet::default(),
+            watching: Watching::new(),
             threads: 0,
             own: Vec::new(),
             running: None,
@@ -146,6 +170,27 @@ impl Engine {
 
     fn window_end(&self) -> u64 {
         self.window_instructions.min(self.limit.saturating_sub(self.passed))
+    }
+
+    /// The kernel was called so many times and read or wrote so many bytes for the program.
+    pub fn add_kernel_work(&mut self, system_calls: u64, bytes: u64) {
+        self.figures.counters.system_calls += system_calls;
+        self.figures.counters.transferred_bytes += bytes;
+    }
+
+    /// The program gives back memory, from one address to another.
+    pub fn memory_given_back(&mut self, begin: u64, end: u64) {
+        self.pages.forget(begin / PAGE_BYTES, end.div_ceil(PAGE_BYTES));
+    }
+
+    /// A file was mapped before the program began.
+    pub fn file_was_mapped(&mut self, begin: u64, end: u64) {
+        self.pages.has_file(begin / PAGE_BYTES, end.div_ceil(PAGE_BYTES));
+    }
+
+    /// The program maps a file.
+    pub fn file_mapped(&mut self, begin: u64, end: u64) {
+        self.pages.map_file(begin / PAGE_BYTES, end.div_ceil(PAGE_BYTES));
     }
 
     /// Begins anew, as for another process of the same code: the blocks stay known.
@@ -183,7 +228,10 @@ impl Engine {
     /// Makes a block known; its number.
     pub fn add_block(&mut self, block: Block) -> u32 {
         self.facts.push(Facts::new(&block));
-        self.undecoded |= block.flow.is_empty();
+        // Code is mapped from files, which the kernel does in pieces.
+        let fresh = self.code_pieces.insert(block.start >> 16);
+        self.figures.counters.page_faults += u64::from(fresh);
+        self.undecoded |= block.ops.is_empty();
         self.blocks.push(block);
         self.blocks.len() as u32 - 1
     }
@@ -255,6 +303,7 @@ impl Engine {
     fn run_all(&mut self, thread: &mut Thread, mut events: &[Event]) {
         while !events.is_empty() {
             let (count, attention) = thread.next(events.len());
+            let attention = self.attend(thread, attention);
             let (some, rest) = events.split_at(count);
             let taken = self.dispatch(thread, some, attention);
             if let Some(profiles) = &mut self.set_profiles {
@@ -322,16 +371,19 @@ impl Engine {
                     if WATCH {
                         self.watch(thread, id, count);
                     }
-                    self.block(thread, id, &mut sums);
+                    self.block::<WATCH>(thread, id, &mut sums);
                 }
-                Unpacked::Data { line, index, store } => {
+                Unpacked::Data { word, index, store } => {
                     if self.undecoded {
                         self.count_access(thread, index, store);
                     }
-                    if self.access(line, store) {
-                        let now = self.instructions() + u64::from(sums.instructions());
-                        let now = (count && !store).then_some(now);
-                        self.data_missed(thread, line, index, now);
+                    let line = line_of(word);
+                    let (place, missed) = self.access(line, store);
+                    if missed {
+                        self.data_missed(thread, line, index);
+                    }
+                    if WATCH {
+                        self.watch_access(thread, word, index, store, place);
                     }
                 }
             }
@@ -350,9 +402,11 @@ impl Engine {
     /// stands for.
     fn settle(&mut self, sums: &mut Sums, weight: u64) {
         let Figures { counters, histogram, .. } = &mut self.figures;
-        histogram.add_time(u64::from(sums.instructions()), weight);
+        let instructions = sums.instructions();
+        histogram.add_time(u64::from(instructions), weight);
         sums.settle(counters);
         self.distances.settle(histogram);
+        self.code.settle(&mut self.figures.code, u64::from(instructions), weight);
         let mut seen = std::mem::take(&mut self.observed);
         if self.schedule.is_warming(self.instructions()) {
             seen.forget_misses();
@@ -398,35 +452,23 @@ impl Engine {
         self.stop = self.window_end();
     }
 
-    /// The running block ended and another one begins.
-    fn watch(&mut self, thread: &mut Thread, id: u32, count: bool) {
-        let Some(block) = self.blocks.get(id as usize) else { return };
-        let Some(before) = thread.block.and_then(|before| self.blocks.get(before as usize)) else {
-            return;
-        };
-        if thread.window.is_open() {
-            thread.window.block_ended(&before.flow, &mut self.observed.parallelism);
-        }
-        let foreseen = thread.predictor.foresees(before, block.start);
-        if count {
-            self.observed.branches += u64::from(before.branches);
-            self.observed.mispredicted += u64::from(!foreseen);
-        }
-    }
-
     #[inline(always)]
-    fn block(&mut self, thread: &mut Thread, id: u32, sums: &mut Sums) {
+    fn block<const WATCH: bool>(&mut self, thread: &mut Thread, id: u32, sums: &mut Sums) {
         let Some(facts) = self.facts.get(id as usize) else { return };
         sums.add(facts);
         let (line, more) = facts.lines();
         let repeats = std::mem::replace(&mut thread.repeats, facts.repeats);
         let before = thread.block.replace(id);
         thread.last_access = None;
-        if repeats && before.is_some_and(|before| self.repeated(before, id)) {
+        let repeats = repeats && before.is_some_and(|before| self.repeated(before, id));
+        if repeats {
             sums.drop_instruction();
         }
+        if WATCH {
+            self.watch_block(thread, repeats);
+        }
         if self.fetches && (line != thread.code_line || more > 0) {
-            self.fetch(thread, line, more);
+            self.fetch::<WATCH>(thread, line, more);
         }
     }
 
@@ -437,13 +479,18 @@ impl Engine {
     }
 
     #[inline(always)]
-    fn fetch(&mut self, thread: &mut Thread, first: u64, more: u64) {
+    fn fetch<const WATCH: bool>(&mut self, thread: &mut Thread, first: u64, more: u64) {
         for line in first..=first + more {
             if line == thread.code_line {
                 continue;
             }
-            thread.code_line = line;
-            if self.access(line, false) {
+            let before = std::mem::replace(&mut thread.code_line, line);
+            self.code.access(line, &mut self.figures.code);
+            let (place, missed) = self.access(line, false);
+            if WATCH {
+                self.watch_fetch(thread, line, place, line == before.wrapping_add(1));
+            }
+            if missed {
                 self.observed.private_misses += 1;
                 // Code runs on: the line after the last one missed is foreseen.
                 self.observed.foreseen_misses += u64::from(line == self.last_code_miss + 1);
@@ -454,7 +501,7 @@ impl Engine {
 
     #[cold]
     fn count_access(&mut self, thread: &mut Thread, index: u32, store: bool) {
-        let decoded = thread.block.is_some_and(|id| !self.blocks[id as usize].flow.is_empty());
+        let decoded = thread.block.is_some_and(|id| !self.blocks[id as usize].ops.is_empty());
         if !decoded && thread.last_access != Some((index, store)) {
             thread.last_access = Some((index, store));
             self.figures.counters.loads += u64::from(!store);
@@ -462,22 +509,17 @@ impl Engine {
         }
     }
 
-    /// A data access misses in the private cache; `now` is the instructions so far where it may
-    /// be a load that others overlap with.
-    fn data_missed(&mut self, thread: &mut Thread, line: u64, index: u32, now: Option<u64>) {
+    /// A data access misses in the private cache.
+    fn data_missed(&mut self, thread: &mut Thread, line: u64, index: u32) {
         let Some(block) = thread.block.and_then(|id| self.blocks.get(id as usize)) else { return };
         self.observed.private_misses += 1;
         let instruction = block.start.wrapping_mul(4096) + u64::from(index);
-        let foreseen = self.strides.foresees(instruction, line);
-        self.observed.foreseen_misses += u64::from(foreseen);
-        if let Some(now) = now {
-            thread.window.load_missed(&block.flow, index as usize, now);
-        }
+        self.observed.foreseen_misses += u64::from(self.strides.foresees(instruction, line));
     }
 
-    /// Puts a line on top of the stack; true when it misses in the private cache.
+    /// Puts a line on top of the stack. Where it lay, and whether it misses in the private cache.
     #[inline(always)]
-    fn access(&mut self, line: u64, store: bool) -> bool {
+    fn access(&mut self, line: u64, store: bool) -> (Place, bool) {
         if let Some(own) = &mut self.running {
             own.access(line, store);
         }
@@ -485,8 +527,8 @@ impl Engine {
             self.follow(line);
         }
         match self.distances.access(line, store, &mut self.figures.histogram) {
-            None => false,
-            Some(BelowFront { written }) => self.below(line, written),
+            Found::Front(distance) => (Place::Front(distance), false),
+            Found::Below { written, number } => (Place::Below(number), self.below(line, written)),
         }
     }
 

@@ -3,11 +3,12 @@
 use corun_profile::EngineKind;
 
 use super::facts::Sums;
+use super::pages::Touch;
 use super::sample::spatial_hash;
-use super::schedule::{Change, PERIOD, Schedule};
+use super::schedule::{BURST, Change, PERIOD, Schedule};
 use super::sieve::MOST_INSTRUCTIONS;
 use super::{Engine, Pace, SamplingRate, Sieve, Thread};
-use crate::event::{Event, Unpacked};
+use crate::event::{Event, Unpacked, line_of};
 
 /// Windows of less have too few bursts: then all is seen at all times.
 const LEAST_WINDOW_WITH_GAPS: u64 = 4 * PERIOD;
@@ -39,6 +40,8 @@ impl Engine {
         if self.gaps && self.distances.rate() != SamplingRate::ALL {
             self.distances.take_apart();
             self.distances.begin_burst(1, true);
+            self.code.take_apart(self.distances.rate());
+            self.code.begin_burst(1, true);
             self.schedule = Schedule::bursts();
         }
         self
@@ -60,6 +63,13 @@ impl Engine {
 
     /// Takes in what a thread has collected. The thread has to go on at [`Self::pace`].
     pub fn take(&mut self, thread: &mut Thread, sieve: &Sieve) {
+        for &page in &sieve.pages {
+            let touch = self.pages.touch(page);
+            self.figures.counters.page_faults += u64::from(touch != Touch::Again);
+            if touch == Touch::Zeroed {
+                self.watching.page_zeroed(page);
+            }
+        }
         if sieve.takes_all() {
             self.process(thread, &sieve.events);
         } else {
@@ -99,8 +109,10 @@ impl Engine {
         thread.number = Some(number);
         self.figures.threads.insert(number);
         self.running = self.own.get_mut(number).and_then(Option::take);
-        if let Some(own) = self.running.as_mut().filter(|_| self.distances.is_apart()) {
-            own.take_apart(self.distances.rate());
+        if self.distances.is_apart() {
+            let rate = self.distances.rate();
+            self.code.take_apart(rate);
+            self.running.iter_mut().for_each(|own| own.take_apart(rate));
         }
         let (instructions, accesses) = (self.instructions(), self.data_accesses());
         let weight = step(self, thread);
@@ -119,6 +131,7 @@ impl Engine {
             self.end_burst();
             self.distances.follow_at_most(rate_with_gaps());
             self.distances.take_apart();
+            self.code.take_apart(self.distances.rate());
             self.schedule.begin_bursts(now);
             self.paces += 1;
             return;
@@ -128,7 +141,10 @@ impl Engine {
             Some(Change::Gap) => self.end_burst(),
             Some(Change::Burst { weight }) => {
                 self.distances.begin_burst(weight, false);
+                self.code.begin_burst(weight, false);
                 self.burst = (self.burst.0 + 1, weight);
+                // Its first half warms up what caches hold.
+                self.watching.change_over(now + BURST / 2);
             }
         }
         self.paces += 1;
@@ -136,6 +152,7 @@ impl Engine {
 
     /// What the front holds leaves it.
     fn end_burst(&mut self) {
+        self.watching.change_over(u64::MAX);
         let front = self.distances.front();
         for line in front.written_lines() {
             self.private_cache.write_back(line, &mut self.observed.traffic);
@@ -150,7 +167,7 @@ impl Engine {
         let mut sums = sieve.sums();
         for event in &sieve.events {
             match event.unpack() {
-                Unpacked::Data { line, .. } => self.follow(line),
+                Unpacked::Data { word, .. } => self.follow(line_of(word)),
                 Unpacked::Block(id) => self.special_block(thread, id, &mut sums),
             }
         }
@@ -170,7 +187,12 @@ impl Engine {
             sums.drop_instruction();
         }
         if self.fetches {
-            (first..=first + more).for_each(|line| self.follow(line));
+            for line in first..=first + more {
+                self.follow(line);
+                if spatial_hash(line) <= self.distances.threshold() {
+                    self.code.follow(line, &mut self.figures.code);
+                }
+            }
         }
     }
 

@@ -12,7 +12,7 @@ const BEGINNING: u64 = 1 << 22;
 /// It ends before when it has touched this many lines (4 MiB), which bounds its memory.
 const BEGINNING_LINES: usize = 1 << 16;
 /// Instructions of a burst.
-const BURST: u64 = 1 << 16;
+pub(crate) const BURST: u64 = 1 << 16;
 /// Instructions from one period's beginning to the next one's, at most.
 pub(crate) const PERIOD: u64 = 24 * BURST;
 /// At least.
@@ -40,6 +40,17 @@ pub(crate) enum Change {
     Burst { weight: u64 },
     /// It ends.
     Gap,
+}
+
+/// Instructions from one micro-trace's beginning to the next one's, so many after the run began.
+pub(crate) fn capture_spacing(now: u64, burst: bool) -> u64 {
+    if burst {
+        // Two of each burst, both behind its half.
+        return BURST / 4;
+    }
+    let spacing = (now / PERIODS_OF_AGE).clamp(LEAST_PERIOD / 4, PERIOD / 2);
+    // A rhythm of the program's own is not met at the same point each time.
+    spacing / 2 + mix(now) % spacing
 }
 
 /// When what is seen. Counted in instructions since the run began.

@@ -17,7 +17,7 @@ use std::str::FromStr;
 use corun_profile::StackDistanceProfile;
 
 use crate::block::Block;
-use crate::event::{Event, LINE_BYTES, Unpacked};
+use crate::event::{Event, LINE_BYTES, Unpacked, line_of};
 
 /// The largest cache that is simulated: it takes an eighth of its size in memory.
 const MOST_BYTES: u64 = 1 << 30;
@@ -244,7 +244,7 @@ impl SetProfiles {
                         }
                     }
                 }
-                Unpacked::Data { line, .. } => self.access(private, line, false),
+                Unpacked::Data { word, .. } => self.access(private, line_of(word), false),
             }
         }
     }

@@ -2,9 +2,10 @@
 //! that ran and the events of followed lines alone, of which an unfollowed line costs a hash.
 
 use super::facts::Sums;
+use super::pages::PAGE_BYTES;
 use super::sample::spatial_hash;
 use crate::block::{Block, Exit};
-use crate::event::Event;
+use crate::event::{Event, LINE_BYTES, line_of};
 
 /// How a thread is to collect events until it hands them in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +62,7 @@ impl BlockTag {
         let plain = counts.iter().all(|&count| count <= COUNT) && branches <= 1;
         let id = u64::from(id);
         let number = (id & ((1 << HALF) - 1)) << LOW_HALF | id >> HALF << HIGH_HALF;
-        if followed || !plain || block.exit == Exit::Repeat || block.flow.is_empty() {
+        if followed || !plain || block.exit == Exit::Repeat || block.ops.is_empty() {
             return Self(number | SPECIAL);
         }
         let [instructions, loads, stores, floats] = counts;
@@ -126,8 +127,16 @@ impl Tally {
     }
 }
 
+/// Lines of a page.
+const LINES_A_PAGE: u64 = PAGE_BYTES / LINE_BYTES;
+
 /// Lines of which a thread remembers that they are not followed.
 const KNOWN: usize = 512;
+/// Pages of which a thread remembers that they were touched.
+const RECENT_PAGES: usize = 4096;
+/// Pages that it hands in at a time, at most.
+const MOST_PAGES: usize = 4096;
+
 /// More than any address / 64.
 const NO_LINE: u64 = u64::MAX;
 
@@ -141,6 +150,9 @@ pub struct Sieve {
     last_access: Option<(u32, bool)>,
     /// Lines that are not followed, by their low bits; none while all events are collected.
     unfollowed: Box<[u64; KNOWN]>,
+    /// Pages touched of late, by their low bits, and those to hand in.
+    recent: Box<[u64]>,
+    pub(super) pages: Vec<u64>,
 }
 
 impl Sieve {
@@ -148,7 +160,9 @@ impl Sieve {
     pub fn new(pace: Pace) -> Self {
         let unfollowed = Box::new([NO_LINE; KNOWN]);
         let (tally, events) = (Tally::default(), Vec::new());
-        let mut sieve = Self { tally, pace, events, last_access: None, unfollowed };
+        let recent = vec![NO_LINE; RECENT_PAGES].into();
+        let pages = Vec::new();
+        let mut sieve = Self { tally, pace, events, last_access: None, unfollowed, recent, pages };
         sieve.set_pace(pace);
         sieve
     }
@@ -156,6 +170,7 @@ impl Sieve {
     /// Empties it and goes on at another pace.
     pub fn set_pace(&mut self, pace: Pace) {
         self.events.clear();
+        self.pages.clear();
         let due = if pace.all { 0 } else { u64::from(pace.instructions) };
         self.tally = Tally { due, ..Tally::default() };
         if pace.all {
@@ -220,31 +235,58 @@ impl Sieve {
         self.unfollowed[line as usize % KNOWN] == line
     }
 
-    /// An instruction of the running block touches a line. True when events are due.
+    /// An instruction of the running block touches a word (address / 8). True when events are due.
     #[inline(always)]
-    pub fn access(&mut self, line: u64, index: u32, store: bool) -> bool {
+    pub fn access(&mut self, word: u64, index: u32, store: bool) -> bool {
+        let line = line_of(word);
+        let page = line / LINES_A_PAGE;
+        if self.recent[page as usize % RECENT_PAGES] != page && self.touch(page) {
+            self.push_unless_passed_over(line, word, index, store);
+            return true;
+        }
         if !self.pace.all && spatial_hash(line) > self.pace.threshold {
             self.unfollowed[line as usize % KNOWN] = line;
             return false;
         }
-        let event = Event::data(line, index, store);
+        let event = Event::data(word, index, store);
         // In every cache the same line again hits, and the order of lines stays as it is.
         let repeats = self.events.last().is_some_and(|&before| event.repeats(before));
         !repeats && self.push(event)
     }
 
+    /// A page is touched that was not of late. True when pages are due.
+    #[cold]
+    fn touch(&mut self, page: u64) -> bool {
+        self.recent[page as usize % RECENT_PAGES] = page;
+        self.pages.push(page);
+        self.pages.len() >= MOST_PAGES
+    }
+
+    #[cold]
+    fn push_unless_passed_over(&mut self, line: u64, word: u64, index: u32, store: bool) {
+        if self.pace.all || spatial_hash(line) <= self.pace.threshold {
+            self.push(Event::data(word, index, store));
+        }
+    }
+
+    /// Memory was given back: what is touched from now on may be new.
+    pub fn forget_pages(&mut self) {
+        self.recent.fill(NO_LINE);
+        self.unfollowed.fill(NO_LINE);
+    }
+
     /// The same where the block's accesses are not known and are counted as they happen.
     #[inline]
-    pub fn counted_access(&mut self, line: u64, index: u32, store: bool) -> bool {
+    pub fn counted_access(&mut self, word: u64, index: u32, store: bool) -> bool {
         if self.pace.all {
-            let event = Event::data(line, index, store);
+            let event = Event::data(word, index, store);
             return self.events.last() != Some(&event) && self.push(event);
         }
         // A wide access comes in parts.
         if self.last_access.replace((index, store)) != Some((index, store)) {
             self.tally.add_access(store);
         }
-        self.access(line, index, store)
+        self.access(word, index, store)
     }
 
     #[inline(always)]
@@ -257,7 +299,7 @@ impl Sieve {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::block::Flow;
+    use crate::block::StaticOp;
 
     fn block(instructions: u32, loads: u32) -> Block {
         Block {
@@ -265,7 +307,7 @@ mod tests {
             stores: 2,
             branches: 1,
             floats: 3,
-            flow: vec![Flow::default(); instructions as usize].into(),
+            ops: vec![StaticOp::default(); instructions as usize].into(),
             ..Block::undecoded(0x1000, 0x1010, 0x1014, instructions)
         }
     }
@@ -297,11 +339,11 @@ mod tests {
     #[test]
     fn a_line_that_is_not_followed_is_passed_over_until_all_are_seen() {
         let mut sieve = gap(1000);
-        assert!(!sieve.passes_over(5) && !sieve.access(5, 0, false));
+        assert!(!sieve.passes_over(5) && !sieve.access(40, 0, false));
         assert!(sieve.passes_over(5) && sieve.events().is_empty());
         sieve.set_pace(Pace { all: true, threshold: 0, instructions: 1, events: 2, number: 1 });
-        assert!(!sieve.passes_over(5) && !sieve.access(5, 0, false));
-        assert!(sieve.access(6, 0, false));
-        assert_eq!(sieve.events(), [5, 6].map(|line| Event::data(line, 0, false)));
+        assert!(!sieve.passes_over(5) && !sieve.access(40, 0, false));
+        assert!(sieve.access(48, 0, false));
+        assert_eq!(sieve.events(), [40, 48].map(|word| Event::data(word, 0, false)));
     }
 }

@@ -1,13 +1,13 @@
-//! What one guest thread carries from batch to batch, and when its branches and dependences are
-//! looked at.
+//! What one guest thread carries from batch to batch, and when its branches are looked at and
+//! micro-traces taken.
 //!
-//! Mispredictions and memory-level parallelism are rates and cost much, so they are taken from
+//! Mispredictions are a rate and cost much, so they are taken from
 //! stretches of 16,384 events, one in eight, the first included, and of a sampled run from its bursts.
 //! In the first 4096 events of either the predictor learns what it missed, and nothing is counted.
 
-use super::parallelism::Window;
 use super::predictor::Predictor;
 use super::set_profile::PrivateCaches;
+use super::tage::Tage;
 
 /// Events of a quarter of a stretch.
 const STEP: u64 = 4096;
@@ -23,7 +23,7 @@ pub(crate) enum Attention {
     None,
     /// To learn.
     Learn,
-    /// Branches and dependences are counted.
+    /// Branches are counted, and micro-traces may begin.
     Count,
 }
 
@@ -39,7 +39,7 @@ pub struct Thread {
     /// Instruction and direction of the last data access in the running block.
     pub(super) last_access: Option<(u32, bool)>,
     pub(super) predictor: Predictor,
-    pub(super) window: Window,
+    pub(super) tage: Tage,
     /// Its caches in front of the profiled ones; made where any are asked for.
     pub(super) private_caches: Option<Box<PrivateCaches>>,
     /// Events seen of the burst of this number.
@@ -63,7 +63,7 @@ impl Thread {
             code_line: u64::MAX,
             last_access: None,
             predictor: Predictor::new(),
-            window: Window::default(),
+            tage: Tage::new(),
             private_caches: None,
             seen: 0,
             burst: 0,
@@ -76,7 +76,6 @@ impl Thread {
             (self.burst, self.seen) = (number, 0);
             (self.block, self.repeats, self.last_access) = (None, false, None);
             self.code_line = u64::MAX;
-            self.window.abandon();
         }
     }
 
@@ -93,9 +92,6 @@ impl Thread {
         let left = (STEP - self.seen % STEP) as usize;
         let count = events.min(left);
         self.seen += count as u64;
-        if attention != Attention::Count {
-            self.window.abandon();
-        }
         (count, attention)
     }
 }

@@ -4,8 +4,11 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
-use corun_profile::{Origin, ProcessRecord, Recording, StackDistanceProfile, Stretch};
+use corun_profile::{
+    MicroTrace, MicroTraces, Origin, ProcessRecord, Recording, StackDistanceProfile, Stretch,
+};
 
+use super::thinning::thin;
 use crate::phases::merge_similar;
 use crate::report::{REPORT_VERSION, Report, State};
 
@@ -14,6 +17,12 @@ const MOST_PROCESSES: usize = 64;
 
 /// Phases that are kept before those alike are merged.
 const MOST_PHASES: usize = 256;
+
+/// Micro-traces of a profile at most.
+const MOST_TRACES: usize = 160;
+
+/// Micro-traces that are kept before alike ones become one.
+const MOST_GATHERED_TRACES: usize = 640;
 
 /// What the reports say.
 #[derive(Debug, Default)]
@@ -32,6 +41,8 @@ pub(super) struct Gathered {
     /// Threads that could not be followed.
     pub(super) lost_threads: u64,
     processes: Vec<ProcessRecord>,
+    /// All micro-traces, to which the phases refer by their places.
+    traces: Vec<MicroTrace>,
     /// The process that the next report may belong to.
     current: Option<(u64, u32)>,
     last_state: Option<State>,
@@ -53,6 +64,14 @@ pub(super) fn gather(folder: &Path, main: u32) -> io::Result<Gathered> {
         && gathered.programs > 1
     {
         merge_similar(recording);
+    }
+    if let Some(recording) = &mut gathered.recording {
+        thin(recording, &mut gathered.traces, MOST_TRACES);
+        recording.micro_traces = if gathered.traces.is_empty() {
+            MicroTraces::default()
+        } else {
+            MicroTraces::pack(&gathered.traces)
+        };
     }
     if let Some(recording) = &mut gathered.recording
         && gathered.processes.len() > 1
@@ -85,9 +104,20 @@ impl Gathered {
         let process = self.processes.len() - 1;
         let record = &mut self.processes[process];
         record.command.clone_from(&report.command);
-        let Some(part) = report.recording()? else { return Ok(()) };
+        let Some(mut part) = report.recording()? else { return Ok(()) };
         record.instructions += part.instructions();
+        let traces = part.micro_traces.unpack().map_err(io::Error::other)?;
+        let first = self.traces.len() as u32;
+        for core in part.phases.iter_mut().filter_map(|phase| phase.core.as_mut()) {
+            core.micro_traces.iter_mut().for_each(|(at, _)| *at += first);
+        }
+        self.traces.extend(traces);
         append(&mut self.recording, part, process as u32);
+        if let Some(recording) = &mut self.recording
+            && self.traces.len() > MOST_GATHERED_TRACES
+        {
+            thin(recording, &mut self.traces, MOST_GATHERED_TRACES / 2);
+        }
         Ok(())
     }
 

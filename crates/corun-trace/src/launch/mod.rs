@@ -4,6 +4,7 @@ mod child;
 mod error;
 mod gather;
 mod notes;
+mod thinning;
 mod trace;
 
 use std::env;

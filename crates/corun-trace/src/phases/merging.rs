@@ -1,6 +1,8 @@
 //! Similar phases of a finished recording into one.
 
-use corun_profile::{CurvePoint, InstructionMix, MissRateCurve, Phase, Recording, Stretch};
+use corun_profile::{
+    CoreDetail, CurvePoint, InstructionMix, MissRateCurve, Phase, Recording, Stretch,
+};
 
 use super::clusters::{Behaviour, Clusters, Union};
 use super::sequence::Sequence;
@@ -80,6 +82,7 @@ impl Behaviour for Phase {
             dirty_share: by_misses(self.dirty_share, other.dirty_share).min(1.0),
             footprint_bytes: self.footprint_bytes.max(other.footprint_bytes),
             curve: merged_curve([(&self.curve, mine), (&other.curve, others)]),
+            core: merged_core([(self.core.as_ref(), mine), (other.core.as_ref(), others)]),
         };
         *self = merged;
     }
@@ -90,6 +93,29 @@ fn mean([(one, weight), (other, others)]: [(f64, f64); 2]) -> f64 {
     let all = weight + others;
     let share = if all > 0.0 { others / all } else { 0.5 };
     one + share * (other - one)
+}
+
+/// Of both, where both have it; micro-traces keep what they stand for.
+fn merged_core(parts: [(Option<&CoreDetail>, f64); 2]) -> Option<CoreDetail> {
+    let [(one, mine), (other, others)] = parts;
+    let (one, other) = (one?, other?);
+    let curves = [(&one.instruction_curve, mine), (&other.instruction_curve, others)];
+    let all = (mine + others).max(1.0);
+    let mean_of =
+        |figure: fn(&CoreDetail) -> f64| mean([(figure(one), mine), (figure(other), others)]);
+    let traces =
+        [(one, mine / all), (other, others / all)].into_iter().flat_map(|(core, share)| {
+            core.micro_traces.iter().map(move |&(at, weight)| (at, weight * share))
+        });
+    Some(CoreDetail {
+        mispredicted_large_pki: mean_of(|core| core.mispredicted_large_pki),
+        instruction_curve: merged_curve(curves),
+        zeroed_mpki: mean_of(|core| core.zeroed_mpki),
+        page_faults_pki: mean_of(|core| core.page_faults_pki),
+        system_calls_pki: mean_of(|core| core.system_calls_pki),
+        transferred_bytes_pki: mean_of(|core| core.transferred_bytes_pki),
+        micro_traces: traces.collect(),
+    })
 }
 
 /// The mean at each size of either, which lies between them, so it is a curve too.

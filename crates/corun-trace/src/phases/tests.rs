@@ -104,6 +104,7 @@ fn phase(instructions: u64, loads_pki: f64, curve: &[(u64, f64)]) -> Phase {
         dirty_share: 0.25,
         footprint_bytes: 4096,
         curve: MissRateCurve::new(points).unwrap(),
+        core: None,
     }
 }
 

@@ -11,10 +11,10 @@ use super::ffi::{GuestBlock, Id, Info, Qemu, VERSION};
 use super::host::{at_fork, block_signals, end_process};
 use super::options::Options;
 use super::session::{Session, Verdict};
-use super::syscalls::Call;
+use super::syscalls::{Call, Work};
 use crate::decode::{GuestInstruction, Touch};
 use crate::engine::{BlockTag, Sieve, Thread};
-use crate::event::LINE_BYTES;
+use crate::event::{LINE_BYTES, WORD_BYTES};
 use crate::trace_file::Position;
 
 /// Threads at one time that can be followed. Untouched slots cost address space only.
@@ -41,6 +41,8 @@ thread_local! {
 }
 
 struct Buffer {
+    /// What the system call that runs has the kernel do.
+    work: Work,
     sieve: Sieve,
     thread: Thread,
     position: Position,
@@ -158,6 +160,7 @@ fn new_buffer(thread: c_uint) {
         return;
     };
     let buffer = Buffer {
+        work: Work::Other,
         sieve: Sieve::new(session.pace()),
         thread: Thread::new(),
         position: Position::default(),
@@ -225,8 +228,8 @@ extern "C" fn counted_access(thread: c_uint, info: c_uint, address: u64, index: 
     // SAFETY: QEMU calls from the thread's own host thread.
     let Some(buffer) = (unsafe { buffer(thread) }) else { return };
     let Some((qemu, _)) = SESSION.get() else { return };
-    let (line, index, store) = (address / LINE_BYTES, index.addr() as u32, qemu.is_store(info));
-    if buffer.sieve.counted_access(line, index, store) {
+    let (word, index, store) = (address / WORD_BYTES, index.addr() as u32, qemu.is_store(info));
+    if buffer.sieve.counted_access(word, index, store) {
         flush(buffer);
     }
     if may_cross(address, WIDEST) {
@@ -259,7 +262,7 @@ fn passes_over(buffer: &Buffer, address: u64, place: usize) -> bool {
 #[inline(never)]
 fn touched(buffer: &mut Buffer, info: c_uint, address: u64, place: usize, store: bool) {
     let index = (place >> 8) as u32;
-    if buffer.sieve.access(address / LINE_BYTES, index, store) {
+    if buffer.sieve.access(address / WORD_BYTES, index, store) {
         flush(buffer);
     }
     if may_cross(address, (place & 0xff) as u64) {
@@ -272,7 +275,8 @@ fn touched(buffer: &mut Buffer, info: c_uint, address: u64, place: usize, store:
 fn touches_next(buffer: &mut Buffer, info: c_uint, address: u64, index: u32, store: bool) {
     let Some((qemu, _)) = SESSION.get() else { return };
     let crosses = may_cross(address, qemu.access_bytes(info));
-    if crosses && buffer.sieve.access(address / LINE_BYTES + 1, index, store) {
+    let next_line = (address / LINE_BYTES + 1) * (LINE_BYTES / WORD_BYTES);
+    if crosses && buffer.sieve.access(next_line, index, store) {
         flush(buffer);
     }
 }
@@ -292,6 +296,10 @@ extern "C" fn syscall(
 ) {
     let Some((_, session)) = SESSION.get() else { return };
     let call = session.call(number, first);
+    // SAFETY: QEMU calls from the thread's own host thread.
+    if let Some(buffer) = unsafe { buffer(thread) } {
+        buffer.work = session.kernel_begins(number, [first, second, third, fourth, fifth]);
+    }
     if call == Call::Other {
         return;
     }
@@ -307,9 +315,15 @@ extern "C" fn syscall(
     }
 }
 
-extern "C" fn syscall_returned(_: Id, _: c_uint, number: i64, _: i64) {
-    if let Some((_, session)) = SESSION.get() {
-        session.call_returned(number);
+extern "C" fn syscall_returned(_: Id, thread: c_uint, number: i64, result: i64) {
+    let Some((_, session)) = SESSION.get() else { return };
+    session.call_returned(number);
+    // SAFETY: QEMU calls from the thread's own host thread.
+    if let Some(buffer) = unsafe { buffer(thread) } {
+        let work = std::mem::replace(&mut buffer.work, Work::Other);
+        if session.kernel_returned(work, result) {
+            buffer.sieve.forget_pages();
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use super::{Access, AccessKind, TraceFileError, TraceWriter};
 use crate::block::{Block, Exit};
-use crate::event::{Event, Unpacked};
+use crate::event::{Event, Unpacked, line_of};
 
 /// What the recorder knows of a guest thread from batch to batch.
 #[derive(Debug, Clone, Copy)]
@@ -49,9 +49,12 @@ impl<W: Write> Recorder<W> {
         limit: u64,
         block: impl Fn(u32) -> Option<&'a Block>,
     ) -> Result<(), TraceFileError> {
+        // The line of the access just before, and whether that wrote it.
+        let mut last: Option<(u64, bool)> = None;
         for event in events {
             match event.unpack() {
                 Unpacked::Block(id) => {
+                    last = None;
                     if self.instructions >= limit {
                         return Ok(());
                     }
@@ -60,7 +63,12 @@ impl<W: Write> Recorder<W> {
                     position.block = Some(id);
                     self.begin(position, before, begun)?;
                 }
-                Unpacked::Data { line, index, store } => {
+                Unpacked::Data { word, index, store } => {
+                    let line = line_of(word);
+                    if last.is_some_and(|(same, stored)| same == line && (stored || !store)) {
+                        continue;
+                    }
+                    last = Some((line, store));
                     let kind = if store { AccessKind::Store } else { AccessKind::Load };
                     let last = self.instructions;
                     let at = (self.before_block + u64::from(index) + 1).min(last);

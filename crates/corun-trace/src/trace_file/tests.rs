@@ -196,13 +196,13 @@ fn events_become_accesses() {
     let blocks = [first, again];
     let events = [
         Event::block(0),
-        Event::data(900, 1, false),
-        Event::data(901, 3, true),
+        Event::data(8 * 900, 1, false),
+        Event::data(8 * 901, 3, true),
         Event::block(7),
         Event::block(1),
-        Event::data(902, 0, true),
+        Event::data(8 * 902, 0, true),
         Event::block(1),
-        Event::data(903, 0, true),
+        Event::data(8 * 903, 0, true),
         Event::block(0),
     ];
     let writer = TraceWriter::new(Vec::new(), &header()).unwrap();

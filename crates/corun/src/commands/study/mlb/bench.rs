@@ -215,6 +215,7 @@ fn copying() -> Profile {
         dirty_share: 0.0,
         footprint_bytes: 1 << 40,
         curve: curve.unwrap_or_else(|_| unreachable!("one point is a curve")),
+        core: None,
     };
     let origin = Origin { sampling_rate: 1.0, complete: true, ..Origin::default() };
     let data = ProfileData::Recording(Recording::new(origin, vec![phase]));

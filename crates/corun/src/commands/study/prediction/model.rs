@@ -3,10 +3,7 @@
 
 use std::sync::Arc;
 
-use corun_machine::{
-    CacheType, CoreType, Inclusion, MACHINE_FILE_VERSION, Machine, MachineSpec, ObjectSpec,
-    ObjectType,
-};
+use corun_machine::{CacheType, CoreType, Inclusion, Machine, MachineSpec, ObjectSpec, ObjectType};
 use corun_model::{
     BandwidthModel, LoadedProgram, Member, Model, ModelOptions, Running, Scratch, SpaceLaw,
 };
@@ -143,18 +140,10 @@ fn machine(bytes: u64) -> Outcome<Machine> {
     let package = ObjectSpec { objects: vec![cache], ..ObjectSpec::new(ObjectType::Package) };
     let node = ObjectSpec { objects: vec![package], ..ObjectSpec::new(ObjectType::NumaNode) };
     let spec = MachineSpec {
-        version: MACHINE_FILE_VERSION,
-        name: "one-shared-cache".to_owned(),
-        title: String::new(),
-        sources: Default::default(),
-        offline_cpus: Default::default(),
         core_types: vec![core_type],
         memory_latency_ns: vec![vec![LATENCY_NS]],
-        node_distance: Vec::new(),
-        bandwidth_domains: Vec::new(),
-        power: None,
-        calibration: None,
         objects: vec![node],
+        ..MachineSpec::new("one-shared-cache")
     };
     Ok(Machine::from_spec(spec).map_err(|error| anyhow::anyhow!("{error}"))?)
 }

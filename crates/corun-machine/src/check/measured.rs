@@ -1,0 +1,204 @@
+//! What the measured parts of a machine file must satisfy.
+
+use std::ops::RangeInclusive;
+
+use super::{BANDWIDTH_MB_PER_S, CLOCK_MHZ, Checked, PENALTY_CYCLES, not_zero, within, wrong};
+use crate::SpecError;
+use crate::measured::{AccessRates, ExecutionLatencies, LoadedLatency, Prefetching, Tlb};
+use crate::spec::{BandwidthDomain, CoreType, MachineSpec};
+
+const LATENCY_NS: RangeInclusive<f64> = 0.0..=1e9;
+const TRAFFIC_MB_PER_S: RangeInclusive<f64> = 0.0..=1e9;
+const SECONDS: RangeInclusive<f64> = 0.0..=1e9;
+const SHARE: RangeInclusive<f64> = 0.0..=1.0;
+
+/// The machine's own fields.
+pub(super) fn machine(spec: &MachineSpec) -> Checked {
+    if let Some(measurement) = &spec.measurement {
+        within("measurement.seconds".to_owned(), measurement.seconds, &SECONDS)?;
+        within("measurement.busy_share".to_owned(), measurement.busy_share, &SHARE)?;
+    }
+    if let Some(transfer) = &spec.line_transfer {
+        each(
+            "line_transfer",
+            &LATENCY_NS,
+            &[
+                ("same_core_ns", transfer.same_core_ns),
+                ("same_llc_ns", transfer.same_llc_ns),
+                ("other_llc_ns", transfer.other_llc_ns),
+                ("other_node_ns", transfer.other_node_ns),
+            ],
+        )?;
+    }
+    if let Some(kernel) = &spec.kernel {
+        each(
+            "kernel",
+            &LATENCY_NS,
+            &[
+                ("page_fault_ns", kernel.page_fault_ns),
+                ("huge_page_fault_ns", kernel.huge_page_fault_ns),
+                ("system_call_ns", kernel.system_call_ns),
+            ],
+        )?;
+    }
+    spread(spec)
+}
+
+fn spread(spec: &MachineSpec) -> Checked {
+    if spec.spread.is_empty() {
+        return Ok(());
+    }
+    let figures = spec.figures();
+    let covers = |key: &str, figure: &String| {
+        key.strip_prefix(figure.as_str())
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    for (key, &(low, high)) in &spec.spread {
+        let field = || format!("spread.{key}");
+        if !figures.iter().any(|figure| covers(key, figure)) {
+            return wrong(field(), "found the spread of a figure that the file does not have");
+        }
+        if !(low.is_finite() && high.is_finite() && low <= high) {
+            let why = format!("found {low:?} to {high:?}, expected the low end first");
+            return wrong(field(), why);
+        }
+    }
+    Ok(())
+}
+
+/// The measured fields of a core type.
+pub(super) fn core_type(one: &CoreType, at: &str) -> Checked {
+    each(
+        at,
+        &CLOCK_MHZ,
+        &[("clock_alone_mhz", one.clock_alone_mhz), ("clock_burst_mhz", one.clock_burst_mhz)],
+    )?;
+    each(at, &PENALTY_CYCLES, &[("page_walk_cycles", one.page_walk_cycles)])?;
+    if let Some(hits) = one.outstanding_llc_hits {
+        not_zero(format!("{at}.outstanding_llc_hits"), u64::from(hits))?;
+    }
+    if let Some(execution) = &one.execution {
+        latencies(execution, &format!("{at}.execution"))?;
+    }
+    tlb(&one.tlb, at)?;
+    if let Some(prefetching) = &one.prefetching {
+        prefetchers(prefetching, &format!("{at}.prefetching"))?;
+    }
+    if let Some(access) = &one.memory_rates {
+        rates(access, &format!("{at}.memory_rates"))?;
+    }
+    curve(&one.own_loaded_latency, &format!("{at}.own_loaded_latency"))
+}
+
+/// The measured fields of a bandwidth domain.
+pub(super) fn domain(domain: &BandwidthDomain, at: &str) -> Checked {
+    if let Some(access) = &domain.rates {
+        rates(access, &format!("{at}.rates"))?;
+    }
+    curve(&domain.loaded_latency, &format!("{at}.loaded_latency"))
+}
+
+pub(super) fn rates(access: &AccessRates, at: &str) -> Checked {
+    each(
+        at,
+        &BANDWIDTH_MB_PER_S,
+        &[
+            ("read_mb_per_s", access.read_mb_per_s),
+            ("write_mb_per_s", access.write_mb_per_s),
+            ("non_temporal_write_mb_per_s", access.non_temporal_write_mb_per_s),
+            ("copy_mb_per_s", access.copy_mb_per_s),
+            ("mixed_mb_per_s", access.mixed_mb_per_s),
+            ("random_read_mb_per_s", access.random_read_mb_per_s),
+        ],
+    )
+}
+
+fn latencies(execution: &ExecutionLatencies, at: &str) -> Checked {
+    each(
+        at,
+        &PENALTY_CYCLES,
+        &[
+            ("integer_multiply_cycles", execution.integer_multiply_cycles),
+            ("integer_divide_cycles", execution.integer_divide_cycles),
+            ("fp_add_cycles", execution.fp_add_cycles),
+            ("fp_multiply_cycles", execution.fp_multiply_cycles),
+            ("fp_divide_cycles", execution.fp_divide_cycles),
+            ("fp_multiply_add_cycles", execution.fp_multiply_add_cycles),
+            ("vector_add_cycles", execution.vector_add_cycles),
+            ("load_cycles", execution.load_cycles),
+            ("store_forward_cycles", execution.store_forward_cycles),
+            ("stack_forward_cycles", execution.stack_forward_cycles),
+        ],
+    )
+}
+
+fn tlb(levels: &[Tlb], at: &str) -> Checked {
+    for (place, one) in levels.iter().enumerate() {
+        let field = |name: &str| format!("{at}.tlb[{place}].{name}");
+        not_zero(field("level"), u64::from(one.level))?;
+        not_zero(field("page_kib"), one.page_kib)?;
+        not_zero(field("entries"), u64::from(one.entries))?;
+        within(field("hit_cycles"), one.hit_cycles, &PENALTY_CYCLES)?;
+        let above = levels[..place].iter().rev().find(|other| other.page_kib == one.page_kib);
+        if above.is_some_and(|above| above.level >= one.level) {
+            let why = format!("found {}, expected ascending levels", one.level);
+            return wrong(field("level"), why);
+        }
+        if above.is_some_and(|above| above.entries > one.entries) {
+            let why = format!("found {}, fewer than the level before", one.entries);
+            return wrong(field("entries"), why);
+        }
+    }
+    Ok(())
+}
+
+fn prefetchers(prefetching: &Prefetching, at: &str) -> Checked {
+    let strides = &prefetching.hidden_by_stride;
+    for (place, &(stride, share)) in strides.iter().enumerate() {
+        let field = format!("{at}.hidden_by_stride[{place}]");
+        within(field.clone(), share, &SHARE)?;
+        if stride == 0 || strides[..place].iter().any(|&(other, _)| other == stride) {
+            let why = format!("found stride {stride}, expected each once and none of 0");
+            return wrong(field, why);
+        }
+    }
+    if let Some(share) = prefetching.hidden_in_random_pages {
+        within(format!("{at}.hidden_in_random_pages"), share, &SHARE)?;
+    }
+    prefetching
+        .streams
+        .map_or(Ok(()), |streams| not_zero(format!("{at}.streams"), u64::from(streams)))
+}
+
+fn curve(points: &[LoadedLatency], at: &str) -> Checked {
+    for (place, point) in points.iter().enumerate() {
+        let field = |name: &str| format!("{at}[{place}].{name}");
+        within(field("mb_per_s"), point.mb_per_s, &TRAFFIC_MB_PER_S)?;
+        within(field("latency_ns"), point.latency_ns, &LATENCY_NS)?;
+        if place > 0 && point.mb_per_s <= points[place - 1].mb_per_s {
+            let why = format!("found {}, expected more than the point before", point.mb_per_s);
+            return wrong(field("mb_per_s"), why);
+        }
+        if !(point.low_ns <= point.latency_ns && point.latency_ns <= point.high_ns) {
+            let LoadedLatency { latency_ns, low_ns, high_ns, .. } = point;
+            let why = format!("found {latency_ns}, expected {low_ns} to {high_ns}");
+            return wrong(field("latency_ns"), why);
+        }
+        within(field("low_ns"), point.low_ns, &LATENCY_NS)?;
+        within(field("high_ns"), point.high_ns, &LATENCY_NS)?;
+    }
+    Ok(())
+}
+
+fn each(
+    at: &str,
+    range: &RangeInclusive<f64>,
+    figures: &[(&str, Option<f64>)],
+) -> Result<(), SpecError> {
+    for (name, value) in figures {
+        if let Some(value) = value {
+            within(format!("{at}.{name}"), *value, range)?;
+        }
+    }
+    Ok(())
+}

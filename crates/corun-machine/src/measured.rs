@@ -1,0 +1,177 @@
+//! What only a measurement tells of a machine: the optional parts of the machine file that
+//! `corun calibrate` fills in. A figure that is absent is unknown, never zero.
+
+use serde::{Deserialize, Serialize};
+
+use crate::CpuSet;
+
+/// How a measured machine file came about, and how far to trust it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Measurement {
+    /// The program that measured, with its version.
+    pub by: String,
+    /// When the measurement ended, as RFC 3339 has it.
+    pub finished: String,
+    /// How long it took, in seconds.
+    pub seconds: f64,
+    /// How often each figure was measured, all figures by turns.
+    pub rounds: u32,
+    /// Measured in a few seconds: fewer rounds and coarser steps.
+    #[serde(default, skip_serializing_if = "crate::spec::is_false")]
+    pub quick: bool,
+    /// Share of the time, 0 to 1, in which something else was seen to use the machine.
+    pub busy_share: f64,
+    /// The CPUs that the measurement could run on.
+    pub cpus: CpuSet,
+    /// Whether the kernel gave huge pages, so that cache latencies hold no TLB misses.
+    pub huge_pages: bool,
+    /// What could not be told apart, and what was out of the ordinary, in words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+/// Latencies of instructions on a core, in cycles from operand to result.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExecutionLatencies {
+    /// Integer multiplication, 64 bits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub integer_multiply_cycles: Option<f64>,
+    /// Integer division of a 64-bit number, with a quotient of 32 bits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub integer_divide_cycles: Option<f64>,
+    /// Floating-point addition, double precision.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fp_add_cycles: Option<f64>,
+    /// Floating-point multiplication, double precision.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fp_multiply_cycles: Option<f64>,
+    /// Floating-point division, double precision.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fp_divide_cycles: Option<f64>,
+    /// Floating-point multiplication and addition in one instruction, double precision.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fp_multiply_add_cycles: Option<f64>,
+    /// Addition of vectors of integers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vector_add_cycles: Option<f64>,
+    /// A load that hits the level-1 cache, from address to value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load_cycles: Option<f64>,
+    /// A store and a load of the same address behind it, from the stored to the loaded value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub store_forward_cycles: Option<f64>,
+    /// The same where both address the stack by the same expression, which some cores see before
+    /// they compute the address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stack_forward_cycles: Option<f64>,
+}
+
+/// A level of a core's data TLB.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tlb {
+    /// Level, 1 nearest to the core.
+    pub level: u32,
+    /// Size of the pages that the other figures hold for, in KiB.
+    pub page_kib: u64,
+    /// How many pages it reaches.
+    pub entries: u32,
+    /// What a translation that is found here adds to a load, in cycles: 0 at level 1.
+    #[serde(default)]
+    pub hit_cycles: f64,
+}
+
+/// What a core's prefetchers do for a chain of dependent loads over memory.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Prefetching {
+    /// By stride, in cache lines (negative: descending), the share of the memory latency, 0 to 1,
+    /// that the prefetchers hide.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hidden_by_stride: Vec<(i32, f64)>,
+    /// The same share for ascending lines inside each page of 4 KiB, the pages in random order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hidden_in_random_pages: Option<f64>,
+    /// The most ascending streams, visited by turns, of which at least half of the latency that is
+    /// hidden in one stream stays hidden.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub streams: Option<u32>,
+}
+
+/// Rates in MB/s (1e6 bytes a second), each counting the bytes that the program reads or writes.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AccessRates {
+    /// Sequential reads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_mb_per_s: Option<f64>,
+    /// Sequential writes. Where a write reads its line first, the traffic is twice as high.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write_mb_per_s: Option<f64>,
+    /// Sequential writes past the caches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub non_temporal_write_mb_per_s: Option<f64>,
+    /// Copying, bytes read plus bytes written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copy_mb_per_s: Option<f64>,
+    /// Sequential reads of which every third line is changed in place, lines read plus lines
+    /// written back: no line is read for the sake of a write, so that this is the traffic.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mixed_mb_per_s: Option<f64>,
+    /// Independent reads of random lines, whole lines counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub random_read_mb_per_s: Option<f64>,
+}
+
+/// A point of a loaded-latency curve.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LoadedLatency {
+    /// Traffic of all flows together, in MB/s (1e6 bytes a second).
+    pub mb_per_s: f64,
+    /// Latency of a dependent load beside that traffic, in ns.
+    pub latency_ns: f64,
+    /// The low end of the interval of that latency.
+    pub low_ns: f64,
+    /// The high end.
+    pub high_ns: f64,
+}
+
+/// Time to get a cache line that another core has just written, in ns, one way.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LineTransfer {
+    /// Between hardware threads of one core.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub same_core_ns: Option<f64>,
+    /// Between cores under one LLC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub same_llc_ns: Option<f64>,
+    /// Between LLCs of one NUMA node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub other_llc_ns: Option<f64>,
+    /// Between NUMA nodes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub other_node_ns: Option<f64>,
+}
+
+/// What the kernel takes for what programs ask of it most, in ns.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KernelCosts {
+    /// The first touch of a page of the smallest size.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page_fault_ns: Option<f64>,
+    /// The first touch of a huge page.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub huge_page_fault_ns: Option<f64>,
+    /// A system call that does nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system_call_ns: Option<f64>,
+}
+
+#[cfg(test)]
+#[path = "measured_tests.rs"]
+mod tests;

@@ -1,0 +1,14 @@
+//! From a recording's micro-traces to cycles.
+
+mod filling;
+mod parameters;
+mod replay;
+mod sampled;
+mod stack;
+mod units;
+
+pub(crate) use filling::{fill_instructions, shared_bytes};
+pub(crate) use parameters::CoreParameters;
+pub(crate) use replay::{MemoryView, Replay};
+pub(crate) use sampled::{SampledPhase, unpack};
+pub use stack::{CAUSES, Cause, CpiStack};

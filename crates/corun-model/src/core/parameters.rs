@@ -1,0 +1,160 @@
+//! A core's parameters as the replay of micro-traces needs them, in cycles.
+
+use corun_machine::{CoreType, ExecutionLatencies};
+use corun_profile::{OPERATIONS, Operation};
+
+/// Kinds of execution unit.
+pub(crate) const UNITS: usize = 9;
+/// Integer units.
+pub(crate) const INTEGER: usize = 0;
+/// Units that load.
+pub(crate) const LOAD: usize = 1;
+/// Units that store.
+pub(crate) const STORE: usize = 2;
+/// Floating-point and vector units.
+pub(crate) const FLOAT: usize = 3;
+/// The unit that multiplies and divides integers.
+pub(crate) const MULTIPLY: usize = 4;
+/// Ways of vector registers from and to the first level.
+pub(crate) const VECTOR_LOAD: usize = 5;
+pub(crate) const VECTOR_STORE: usize = 6;
+/// Dividers of integers and of floating-point numbers.
+const DIVIDE: usize = 7;
+const FLOAT_DIVIDE: usize = 8;
+
+/// What the replay asks of a core.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct CoreParameters {
+    /// Instructions that enter and leave the reorder buffer a cycle.
+    pub(crate) width: u32,
+    /// Entries of the reorder buffer; 0: the core issues in order.
+    pub(crate) reorder_buffer: usize,
+    /// Loads and stores in flight.
+    pub(crate) loads: usize,
+    pub(crate) stores: usize,
+    /// Units of each kind.
+    pub(crate) units: [u8; UNITS],
+    /// Cycles from operands to result by operation.
+    pub(crate) latency: [u32; OPERATIONS.len()],
+    /// From a mispredicted branch's result to the next instruction's dispatch.
+    pub(crate) refill: u32,
+    /// Taken branches that fetching passes a cycle.
+    pub(crate) taken_a_cycle: u32,
+    /// Instructions that fetching runs ahead of dispatch, and the branch predictor ahead of fetching.
+    pub(crate) fetch_queue: usize,
+    pub(crate) predictor_ahead: usize,
+    /// Load-to-use cycles of a hit in the first level.
+    pub(crate) load: u32,
+    /// From a store's data to the load that gets it from the store buffer.
+    pub(crate) forward: u32,
+    /// The same where both address the stack by a constant.
+    pub(crate) stack_forward: u32,
+    /// Misses of the first level outstanding to the LLC and to memory.
+    pub(crate) outstanding: [usize; 2],
+    /// Lines that a prefetcher runs ahead of a stream.
+    pub(crate) prefetch_lines: usize,
+}
+
+impl CoreParameters {
+    pub(crate) fn of(core: &CoreType, l1_latency_cycles: f64) -> Self {
+        let width = core.dispatch_width.max(1.0).round() as u32;
+        let reorder_buffer = core.reorder_buffer as usize;
+        let execution = core.execution.unwrap_or_default();
+        let whole = |cycles: f64| cycles.round().max(0.0) as u32;
+        let load = whole(execution.load_cycles.unwrap_or(l1_latency_cycles)).max(1);
+        let outstanding = core.outstanding_misses.max(1) as usize;
+        Self {
+            width,
+            reorder_buffer,
+            // Load and store queues are about half and a third of today's reorder buffers (Golden Cove:
+            // 192 and 114 of 512; Zen 4: 136 and 64 of 320).
+            loads: (reorder_buffer * 2 / 5).max(4),
+            stores: (reorder_buffer / 5).max(4),
+            units: units(width),
+            latency: latencies(&execution),
+            refill: whole(core.branch_penalty_cycles),
+            taken_a_cycle: 1,
+            fetch_queue: (4 * width as usize).max(8),
+            // Decoupled front ends ask for code some tens of branches ahead (Golden Cove and Zen 4: 64 and
+            // more fetch targets).
+            predictor_ahead: if reorder_buffer == 0 { 0 } else { 24 * width as usize },
+            load,
+            forward: whole(execution.store_forward_cycles.unwrap_or(f64::from(load + 1))),
+            stack_forward: whole(
+                execution
+                    .stack_forward_cycles
+                    .or(execution.store_forward_cycles)
+                    .unwrap_or(f64::from(load + 1)),
+            ),
+            outstanding: [
+                core.outstanding_llc_hits.map_or(outstanding, |hits| hits.max(1) as usize),
+                outstanding,
+            ],
+            prefetch_lines: 2 * outstanding,
+        }
+    }
+
+    /// Does it issue in the order of the program?
+    pub(crate) fn in_order(&self) -> bool {
+        self.reorder_buffer == 0
+    }
+}
+
+/// Units by width, as in cores of that width: Bobcat and Atom 2, K10 and A57 3, Core 2 to Skylake 4,
+/// Zen 4 and Golden Cove 6, Zen 5 8.
+fn units(width: u32) -> [u8; UNITS] {
+    let mut units = [0; UNITS];
+    (units[DIVIDE], units[FLOAT_DIVIDE]) = (1, 1);
+    (units[VECTOR_LOAD], units[VECTOR_STORE]) = (if width < 3 { 1 } else { 2 }, 1);
+    (units[INTEGER], units[LOAD], units[STORE], units[FLOAT], units[MULTIPLY]) = match width {
+        0 | 1 => (1, 1, 1, 1, 1),
+        2 => (2, 1, 1, 1, 1),
+        3 => (3, 2, 1, 2, 1),
+        4 | 5 => (4, 2, 1, 2, 1),
+        6 | 7 => (4, 3, 2, 4, 1),
+        _ => (6, 4, 2, 4, 3),
+    };
+    units
+}
+
+fn latencies(execution: &ExecutionLatencies) -> [u32; OPERATIONS.len()] {
+    let of = |measured: Option<f64>, usual: f64| measured.unwrap_or(usual).round().max(0.0) as u32;
+    let divide = of(execution.integer_divide_cycles, 15.0);
+    let divide_double = of(execution.fp_divide_cycles, 14.0);
+    let multiply = of(execution.fp_multiply_cycles, 4.0);
+    let vector = of(execution.vector_add_cycles, 1.0);
+    OPERATIONS.map(|operation| match operation {
+        Operation::None | Operation::SystemCall => 0,
+        Operation::Integer => 1,
+        Operation::Multiply => of(execution.integer_multiply_cycles, 3.0),
+        Operation::Divide => divide.saturating_sub(3).max(1),
+        Operation::DivideWide => divide,
+        Operation::FloatAdd => of(execution.fp_add_cycles, 3.0),
+        Operation::FloatMultiply => multiply,
+        Operation::FloatFused => of(execution.fp_multiply_add_cycles, 4.0),
+        Operation::FloatDivide => divide_double.saturating_sub(3).max(1),
+        Operation::FloatDivideDouble => divide_double,
+        Operation::FloatFunction => 80,
+        Operation::Vector => vector,
+        Operation::VectorMultiply => multiply.max(vector),
+        Operation::Transfer => 3,
+        Operation::Atomic => 18,
+        Operation::Serialise => 30,
+    })
+}
+
+/// The unit that an operation occupies, and for how many cycles of its latency: divisions are not
+/// pipelined.
+pub(crate) fn unit(operation: Operation) -> Option<(usize, u32)> {
+    Some(match operation {
+        Operation::None | Operation::SystemCall | Operation::Serialise => return None,
+        Operation::Integer | Operation::Atomic => (INTEGER, 1),
+        Operation::Multiply => (MULTIPLY, 1),
+        Operation::Divide => (DIVIDE, 6),
+        Operation::DivideWide => (DIVIDE, 8),
+        Operation::FloatDivide => (FLOAT_DIVIDE, 4),
+        Operation::FloatDivideDouble => (FLOAT_DIVIDE, 5),
+        Operation::FloatFunction => (FLOAT_DIVIDE, 40),
+        _ => (FLOAT, 1),
+    })
+}

@@ -1,0 +1,499 @@
+//! Replays a micro-trace on a core: when each instruction is fetched, dispatched, executed and
+//! committed.
+//!
+//! One pass in the order of the program, as in instruction-window-centric simulation (Carlson,
+//! Heirman, Eyerman, Hur and Eeckhout, "An evaluation of high-level mechanistic core models", ACM TACO
+//! 11(3), 2014): an instruction's moments follow from those of the instructions it depends on, those
+//! that hold the buffers it needs, and the branch that let it in. What keeps the oldest instruction
+//! from committing is what a cycle is lost to (Eyerman, Eeckhout, Karkhanis and Smith, "A top-down
+//! approach to architecting CPI component performance counters", IEEE Micro 27(1), 2007).
+
+use corun_profile::{Marks, MicroOp, Operation};
+
+use super::parameters::{CoreParameters, LOAD, STORE, UNITS, VECTOR_LOAD, VECTOR_STORE, unit};
+use super::sampled::RankedTrace;
+use super::stack::{Cause, CpiStack};
+use super::units::{Places, Units};
+
+/// Entries of a trace at whose commit the clock starts: until then the pipeline fills.
+const WARM_UP: usize = 256;
+
+/// Where misses go, and what they take.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct MemoryView {
+    /// Lines missed an instruction: of data in the first level, of code in the first level (among
+    /// code), in the private cache, in the LLC.
+    pub(crate) l1_data: f32,
+    pub(crate) l1_code: f32,
+    pub(crate) private: f32,
+    pub(crate) llc: f32,
+    /// Load-to-use cycles of hits in the private cache and the LLC, and of memory.
+    pub(crate) private_cycles: u32,
+    pub(crate) llc_cycles: u32,
+    pub(crate) memory_cycles: u32,
+    /// Pages that the levels of the TLB reach, and what a hit in the second level and a walk add.
+    pub(crate) tlb_pages: [f32; 2],
+    pub(crate) tlb_cycles: [u32; 2],
+    /// Which predictor the core has.
+    pub(crate) mispredicted: Marks,
+}
+
+/// A level that an access hits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Level {
+    First,
+    Private,
+    Llc,
+    Memory,
+}
+
+/// What replays on a core; its memory is used again from trace to trace.
+#[derive(Debug)]
+pub(crate) struct Replay<'p> {
+    core: &'p CoreParameters,
+    units: [Units; UNITS],
+    misses: [Places; 2],
+    prefetches: Places,
+    loads: Places,
+    stores: Places,
+    reorder: Places,
+    /// By entry: when its value is there.
+    done: Vec<u32>,
+    /// By entry: when its line is there.
+    filled: Vec<u32>,
+    /// By entry: when its access began.
+    begun: Vec<u32>,
+    /// By entry: when what it stored left the store buffer.
+    drained: Vec<u32>,
+    /// By entry: when it was fetched, and dispatched.
+    fetched: Vec<u32>,
+    dispatched: Vec<u32>,
+}
+
+/// What a replay took.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct Replayed {
+    pub(crate) cycles: f64,
+    pub(crate) instructions: f64,
+    pub(crate) stack: CpiStack,
+}
+
+/// The front end's state.
+struct Front {
+    cycle: u32,
+    /// Instructions fetched in this cycle, and taken branches passed.
+    slots: u32,
+    taken: u32,
+    /// From here on code lines are asked for.
+    restart: u32,
+    last_line: u32,
+    /// Why it stands where it stands.
+    cause: Cause,
+}
+
+impl<'p> Replay<'p> {
+    pub(crate) fn new(core: &'p CoreParameters) -> Self {
+        Self {
+            core,
+            units: std::array::from_fn(|_| Units::new()),
+            misses: core.outstanding.map(Places::new),
+            prefetches: Places::new(core.prefetch_lines),
+            loads: Places::new(core.loads),
+            stores: Places::new(core.stores),
+            reorder: Places::new(core.reorder_buffer),
+            done: Vec::new(),
+            filled: Vec::new(),
+            drained: Vec::new(),
+            begun: Vec::new(),
+            fetched: Vec::new(),
+            dispatched: Vec::new(),
+        }
+    }
+
+    fn clear(&mut self, entries: usize) {
+        self.units.iter_mut().for_each(Units::clear);
+        self.misses.iter_mut().for_each(Places::clear);
+        for places in [&mut self.prefetches, &mut self.loads, &mut self.stores, &mut self.reorder] {
+            places.clear();
+        }
+        for moments in [
+            &mut self.done,
+            &mut self.filled,
+            &mut self.drained,
+            &mut self.begun,
+            &mut self.fetched,
+            &mut self.dispatched,
+        ] {
+            moments.clear();
+            moments.resize(entries, 0);
+        }
+    }
+
+    /// Replays a trace.
+    pub(crate) fn run(&mut self, trace: &RankedTrace, view: &MemoryView) -> Replayed {
+        self.clear(trace.ops.len());
+        let core = self.core;
+        let mut front =
+            Front { cycle: 1, slots: 0, taken: 0, restart: 0, last_line: 0, cause: Cause::Base };
+        let (mut dispatch, mut dispatch_slots) = (1, 0);
+        let (mut commit, mut commit_slots) = (0, 0);
+        let (mut issued, mut fence, mut drained) = (0, 0, 0);
+        let mut lost = CpiStack::default();
+        let warm_up = WARM_UP.min(trace.ops.len() / 4);
+        let (mut begin, mut instructions) = (0, 0.0);
+        for (entry, op) in trace.ops.iter().enumerate() {
+            let part = op.marks.has(Marks::PART);
+            let counts = !part && !op.marks.has(Marks::FUSED);
+            // Fetching.
+            if !part {
+                self.fetch(entry, op, trace, view, &mut front, counts);
+            }
+            self.fetched[entry] = front.cycle;
+            // Dispatch.
+            let mut at = front.cycle.max(dispatch);
+            if counts && !core.in_order() {
+                at = at.max(self.reorder.free());
+            }
+            if op.marks.has(Marks::LOAD) {
+                at = at.max(self.loads.free());
+            }
+            let full = op.marks.has(Marks::STORE) && self.stores.free() > at;
+            if full {
+                at = self.stores.free();
+            }
+            if at > dispatch {
+                (dispatch, dispatch_slots) = (at, 0);
+            }
+            if counts {
+                if dispatch_slots == core.width {
+                    (dispatch, dispatch_slots) = (dispatch + 1, 0);
+                }
+                dispatch_slots += 1;
+            }
+            self.dispatched[entry] = dispatch;
+            // Execution.
+            let earliest = if core.in_order() { dispatch.max(issued) } else { dispatch + 1 };
+            let barrier = if op.marks.has(Marks::LOAD) { fence } else { 0 };
+            let executed = self.execute(entry, op, trace, view, earliest.max(barrier), commit);
+            self.done[entry] = executed.done;
+            if core.in_order() {
+                issued = issued.max(executed.issued);
+            }
+            // Commit, in order.
+            let before = commit;
+            if executed.done > commit {
+                (commit, commit_slots) = (executed.done, 0);
+            }
+            if counts {
+                if commit_slots == core.width {
+                    (commit, commit_slots) = (commit + 1, 0);
+                }
+                commit_slots += 1;
+            }
+            // Buffers, until when they are held.
+            if counts && !core.in_order() {
+                self.reorder.take(commit + 1);
+            }
+            if op.marks.has(Marks::LOAD) {
+                self.loads.take(commit + 1);
+            }
+            if op.marks.has(Marks::STORE) {
+                // Stores leave in order, one a cycle, when their line is there.
+                drained = (drained + 1).max(commit + 1).max(self.filled[entry]);
+                self.drained[entry] = drained;
+                self.stores.take(drained);
+            }
+            match op.operation {
+                Operation::Atomic => fence = executed.done,
+                Operation::Serialise | Operation::SystemCall => {
+                    front.restart_at(executed.done, Cause::Dependences);
+                }
+                _ => {}
+            }
+            if op.marks.has(view.mispredicted) {
+                front.restart_at(executed.done + core.refill, Cause::Branches);
+            } else if op.marks.has(Marks::TAKEN) {
+                front.taken += 1;
+                if front.taken >= core.taken_a_cycle {
+                    front.next_cycle();
+                }
+            }
+            if entry < warm_up {
+                begin = commit;
+                continue;
+            }
+            instructions += if part { 0.0 } else { 1.0 };
+            if commit > before + 1 {
+                let cause = if full { Cause::Stores } else { executed.cause };
+                lost.charge(
+                    (before + 1, commit),
+                    (
+                        self.dispatched[entry],
+                        front_cause(full, self.fetched[entry], dispatch, &front),
+                    ),
+                    cause,
+                );
+            }
+        }
+        let cycles = f64::from(commit - begin);
+        let base = instructions / f64::from(core.width);
+        Replayed { cycles, instructions, stack: lost.filled_up(base, cycles) }
+    }
+
+    fn fetch(
+        &mut self,
+        entry: usize,
+        op: &MicroOp,
+        trace: &RankedTrace,
+        view: &MemoryView,
+        front: &mut Front,
+        counts: bool,
+    ) {
+        let core = self.core;
+        // The queue between fetching and dispatch is full.
+        if let Some(before) = entry.checked_sub(core.fetch_queue) {
+            let room = self.dispatched[before];
+            if room > front.cycle {
+                (front.cycle, front.slots, front.taken) = (room, 0, 0);
+            }
+        }
+        if counts {
+            if front.slots == core.width {
+                front.next_cycle();
+            }
+            front.slots += 1;
+        }
+        if !op.marks.has(Marks::FETCHES) {
+            return;
+        }
+        let level = if trace.code_alone[entry] > view.l1_code {
+            Level::First
+        } else {
+            level_below(trace.code[entry], view)
+        };
+        if level == Level::First {
+            front.last_line = front.cycle;
+            return;
+        }
+        // The predictor asks for lines ahead of fetching, and the line behind is asked for with one.
+        let ahead = match entry.checked_sub(core.predictor_ahead) {
+            Some(at) if at < entry => self.fetched[at],
+            Some(_) => front.cycle,
+            None => 0,
+        };
+        let mut asked = ahead.max(front.restart);
+        if op.marks.has(Marks::NEXT_LINE) {
+            asked = asked.min(front.last_line);
+        }
+        let there = asked + cycles(level, core, view);
+        front.last_line = front.cycle;
+        if there > front.cycle {
+            (front.cycle, front.slots, front.taken) = (there, u32::from(counts), 0);
+            front.cause = Cause::Fetches;
+        }
+    }
+
+    fn execute(
+        &mut self,
+        entry: usize,
+        op: &MicroOp,
+        trace: &RankedTrace,
+        view: &MemoryView,
+        earliest: u32,
+        committed: u32,
+    ) -> Executed {
+        let core = self.core;
+        let when = |back: u16, done: &[u32]| {
+            if back == 0 { 0 } else { done[entry - usize::from(back)] }
+        };
+        let latest = |backs: &[u16], done: &[u32]| {
+            backs.iter().fold(0, |latest, &back| latest.max(when(back, done)))
+        };
+        let mut cause = Cause::Dependences;
+        let mut issued = earliest;
+        let mut ready = earliest.max(latest(&op.inputs, &self.done));
+        if op.marks.any(Marks::LOAD.with(Marks::STORE)) {
+            let address = earliest.max(latest(&op.address_inputs, &self.done));
+            let kind = if op.marks.has(Marks::LOAD) { LOAD } else { STORE };
+            // In order, a store's operands are all there when it issues.
+            let address =
+                if core.in_order() && kind == STORE { address.max(ready) } else { address };
+            let mut begun = self.units[kind].take(core.units[kind], address, 1);
+            if op.marks.has(Marks::VECTOR) {
+                let vector = if kind == LOAD { VECTOR_LOAD } else { VECTOR_STORE };
+                begun = self.units[vector].take(core.units[vector], begun, 1);
+            }
+            issued = begun;
+            self.begun[entry] = begun;
+            let (there, level) = self.access(entry, op, trace, view, begun);
+            self.filled[entry] = there;
+            if op.marks.has(Marks::LOAD) {
+                let store = entry - usize::from(op.forwarded_from);
+                let forwarded = store < entry && self.drained[store] > begun;
+                let value = if forwarded {
+                    // The store buffer has it, or the register that was stored is known.
+                    let both = Marks::STACK;
+                    let renamed = op.marks.has(both) && trace.ops[store].marks.has(both);
+                    if renamed {
+                        self.done[store] + core.stack_forward
+                    } else {
+                        (begun + core.load).max(self.done[store] + core.forward)
+                    }
+                } else {
+                    there.max(begun + core.load)
+                };
+                ready = ready.max(value);
+                if !forwarded {
+                    cause = level;
+                }
+            }
+        }
+        if matches!(op.operation, Operation::Serialise | Operation::SystemCall) {
+            ready = ready.max(committed);
+        }
+        let latency = core.latency[op.operation as usize];
+        let done = match unit(op.operation) {
+            None => ready + latency,
+            Some((kind, busy)) => {
+                let begun = self.units[kind].take(core.units[kind], ready, busy);
+                issued = issued.max(begun);
+                if latency > 4 && begun + latency > ready + 4 {
+                    cause = Cause::Dependences;
+                }
+                begun + latency
+            }
+        };
+        Executed { issued, done, cause }
+    }
+
+    /// When an access's line is there, and what it waited for.
+    fn access(
+        &mut self,
+        entry: usize,
+        op: &MicroOp,
+        trace: &RankedTrace,
+        view: &MemoryView,
+        begun: u32,
+    ) -> (u32, Cause) {
+        let core = self.core;
+        let level = if trace.data[entry] > view.l1_data {
+            Level::First
+        } else {
+            level_below(trace.data[entry], view)
+        };
+        let pages = trace.pages[entry];
+        let (walk, walked) = if pages >= view.tlb_pages[1] {
+            (view.tlb_cycles[1], true)
+        } else if pages >= view.tlb_pages[0] {
+            (view.tlb_cycles[0], true)
+        } else {
+            (0, false)
+        };
+        // A line that is on its way is waited for, not asked for again.
+        let before = match op.line_before {
+            0 => 0,
+            back => self.filled[entry - usize::from(back)],
+        };
+        let begun = begun + walk;
+        if level == Level::First || before > begun {
+            let there = before.max(begun + core.load);
+            let waits = before > begun + core.load;
+            let cause = match (waits, walked) {
+                (true, _) => Cause::Memory,
+                (false, true) => Cause::Translation,
+                (false, false) => Cause::FirstLevel,
+            };
+            return (there, cause);
+        }
+        let latency = cycles(level, core, view);
+        let there = if op.marks.has(Marks::FORESEEN) {
+            self.prefetched(entry, &trace.ops, begun, latency)
+        } else {
+            let places = &mut self.misses[usize::from(level == Level::Memory)];
+            let start = begun.max(if level >= Level::Llc { places.free() } else { 0 });
+            if level >= Level::Llc {
+                places.take(start + latency);
+            }
+            start + latency
+        };
+        let cause = match level {
+            Level::First => Cause::FirstLevel,
+            Level::Private => Cause::Private,
+            Level::Llc => Cause::Llc,
+            Level::Memory => Cause::Memory,
+        };
+        (there.max(begun + core.load), cause)
+    }
+
+    /// When a line is there that was foreseen: a prefetcher asked for it when the stream stood so many
+    /// lines before it.
+    fn prefetched(&mut self, entry: usize, ops: &[MicroOp], begun: u32, latency: u32) -> u32 {
+        let mut at = entry;
+        // As if the stream had always gone at this pace, where it began before the trace did.
+        let mut asked = begun.saturating_sub(latency);
+        for lines in 1..=self.core.prefetch_lines {
+            let back = ops[at].stream_before;
+            if back == 0 {
+                break;
+            }
+            at -= usize::from(back);
+            if lines == self.core.prefetch_lines || !ops[at].marks.has(Marks::FORESEEN) {
+                asked = self.begun[at];
+                break;
+            }
+        }
+        let start = asked.max(self.prefetches.free());
+        self.prefetches.take(start + latency);
+        start + latency
+    }
+}
+
+struct Executed {
+    issued: u32,
+    done: u32,
+    cause: Cause,
+}
+
+impl Front {
+    fn next_cycle(&mut self) {
+        (self.cycle, self.slots, self.taken) = (self.cycle + 1, 0, 0);
+    }
+
+    fn restart_at(&mut self, cycle: u32, cause: Cause) {
+        if cycle > self.cycle {
+            (self.cycle, self.slots, self.taken) = (cycle, 0, 0);
+        }
+        self.restart = cycle;
+        self.last_line = cycle;
+        self.cause = cause;
+    }
+}
+
+fn front_cause(full: bool, fetched: u32, dispatched: u32, front: &Front) -> Cause {
+    if full {
+        Cause::Stores
+    } else if fetched >= dispatched {
+        front.cause
+    } else {
+        Cause::Base
+    }
+}
+
+fn level_below(rank: f32, view: &MemoryView) -> Level {
+    if rank > view.private {
+        Level::Private
+    } else if rank > view.llc {
+        Level::Llc
+    } else {
+        Level::Memory
+    }
+}
+
+fn cycles(level: Level, core: &CoreParameters, view: &MemoryView) -> u32 {
+    match level {
+        Level::First => core.load,
+        Level::Private => view.private_cycles,
+        Level::Llc => view.llc_cycles,
+        Level::Memory => view.memory_cycles,
+    }
+}

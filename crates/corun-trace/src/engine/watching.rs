@@ -1,0 +1,177 @@
+//! What is looked at in bursts and not at all times: branches, what prefetchers foresee, and
+//! micro-traces.
+
+use super::capture::{Capture, Ended, Place, Seen};
+use super::foreseer::Foreseer;
+use super::options::EngineOptions;
+use super::schedule::capture_spacing;
+use rustc_hash::FxHashMap;
+
+use super::pages::PAGE_BYTES;
+use super::stack::Stack;
+use super::thread::Attention;
+use super::{Engine, Thread};
+use crate::event::{LINE_BYTES, line_of};
+
+/// Lines of a page.
+const PAGE_LINES: u64 = PAGE_BYTES / LINE_BYTES;
+
+/// What bursts are looked at with.
+#[derive(Debug, Clone)]
+pub(crate) struct Watching {
+    foreseer: Foreseer,
+    /// Pages touched since the stretch began.
+    pages: Stack,
+    /// The lines touched, one bit each, of pages that the kernel cleared since then.
+    zeroed: FxHashMap<u64, u64>,
+    capture: Option<Box<Capture>>,
+    /// A capture of this thread begins with its next block.
+    due: Option<usize>,
+    /// Instructions of the run from which the next capture may begin.
+    next_capture: u64,
+}
+
+impl Watching {
+    pub(crate) fn new() -> Self {
+        Self {
+            foreseer: Foreseer::new(),
+            pages: Stack::new(&EngineOptions::exact()),
+            zeroed: FxHashMap::default(),
+            capture: None,
+            due: None,
+            next_capture: 0,
+        }
+    }
+
+    /// What came before is not known any more.
+    fn begin_stretch(&mut self) {
+        self.pages = Stack::new(&EngineOptions::exact());
+        self.zeroed.clear();
+    }
+
+    /// The kernel clears a page that is about to be touched.
+    pub(super) fn page_zeroed(&mut self, page: u64) {
+        self.zeroed.insert(page, 0);
+    }
+
+    /// A burst begins or ends: a capture that runs is given up, the next may begin at `next`.
+    pub(super) fn change_over(&mut self, next: u64) {
+        (self.capture, self.due) = (None, None);
+        self.next_capture = next;
+        self.begin_stretch();
+    }
+}
+
+impl Engine {
+    /// How the next events of a thread are looked at, and begins a capture where one is due.
+    pub(super) fn attend(&mut self, thread: &mut Thread, attention: Attention) -> Attention {
+        if attention == Attention::Learn {
+            self.watching.begin_stretch();
+        }
+        let Some(number) = thread.number else { return attention };
+        if let Some(capture) = &self.watching.capture {
+            // A capture goes on to its end.
+            return if capture.thread == number { Attention::Count } else { attention };
+        }
+        let now = self.instructions();
+        if attention == Attention::Count && now >= self.watching.next_capture && !self.undecoded {
+            self.watching.due = Some(number);
+        }
+        attention
+    }
+
+    /// Is this thread captured?
+    fn captured(&mut self, thread: &Thread) -> Option<&mut Capture> {
+        self.watching.capture.as_deref_mut().filter(|capture| Some(capture.thread) == thread.number)
+    }
+
+    /// The running block ended and another one begins.
+    pub(super) fn watch(&mut self, thread: &mut Thread, id: u32, count: bool) {
+        let Some(block) = self.blocks.get(id as usize) else { return };
+        let Some(before) = thread.block.and_then(|before| self.blocks.get(before as usize)) else {
+            return;
+        };
+        let small_wrong = !thread.predictor.foresees(before, block.start);
+        let large_wrong = !thread.tage.foresees(before, block.start);
+        if count {
+            self.observed.instructions += u64::from(before.instructions);
+            self.observed.branches += u64::from(before.branches);
+            self.observed.mispredicted += u64::from(small_wrong);
+            self.observed.mispredicted_large += u64::from(large_wrong);
+        }
+        let Some(capture) = self.watching.capture.as_deref_mut() else { return };
+        if Some(capture.thread) == thread.number {
+            let taken = block.start != before.end;
+            capture.end_block(before, Ended { taken, small_wrong, large_wrong });
+            if capture.is_full() {
+                self.end_capture();
+            }
+        }
+    }
+
+    pub(super) fn watch_block(&mut self, thread: &Thread, repeats: bool) {
+        // A repeated instruction is one, however often it is met: none begins inside it.
+        if self.watching.due.is_some() && self.watching.due == thread.number && !repeats {
+            self.begin_capture();
+        }
+        if let Some(capture) = self.captured(thread) {
+            capture.begin_block(repeats);
+        }
+    }
+
+    pub(super) fn watch_fetch(&mut self, thread: &Thread, line: u64, place: Place, next: bool) {
+        let Some(block) = thread.block.and_then(|id| self.blocks.get(id as usize)) else { return };
+        let Some(capture) = self.watching.capture.as_deref_mut() else { return };
+        if Some(capture.thread) == thread.number {
+            capture.fetch(block, line, place, next);
+        }
+    }
+
+    /// An instruction of the running block touches a word.
+    pub(super) fn watch_access(
+        &mut self,
+        thread: &Thread,
+        word: u64,
+        index: u32,
+        store: bool,
+        place: Place,
+    ) {
+        let Some(block) = thread.block.and_then(|id| self.blocks.get(id as usize)) else { return };
+        let Watching { foreseer, pages, zeroed, capture, .. } = &mut self.watching;
+        let line = line_of(word);
+        let mut place = place;
+        if let Some(touched) = zeroed.get_mut(&(line / PAGE_LINES)) {
+            let bit = 1 << (line % PAGE_LINES);
+            if *touched & bit == 0 {
+                *touched |= bit;
+                self.observed.zeroed_lines += 1;
+                // The kernel has touched it just before.
+                place = Place::Front(PAGE_LINES as usize);
+            }
+        }
+        let known = pages.followed() as u64;
+        let page = (pages.access(line / PAGE_LINES), known);
+        let instruction = block.start.wrapping_mul(4096) + u64::from(index);
+        let foreseen_from = foreseer.access(instruction, line);
+        if let Some(capture) = capture.as_deref_mut()
+            && Some(capture.thread) == thread.number
+        {
+            capture.access(block, index as usize, word, store, Seen { place, page, foreseen_from });
+        }
+    }
+
+    fn begin_capture(&mut self) {
+        let Some(number) = self.watching.due.take() else { return };
+        let now = self.instructions();
+        self.distances.want_depths(&mut self.figures.histogram);
+        self.watching.capture = Some(Box::new(Capture::new(number, self.burst.1)));
+        self.watching.next_capture = now + capture_spacing(now, self.schedule.is_burst());
+    }
+
+    fn end_capture(&mut self) {
+        let Some(capture) = self.watching.capture.take() else { return };
+        let (depths, whole) = self.distances.take_depths(&mut self.figures.histogram);
+        let weight = capture.weight;
+        self.figures.strata.add(&capture.finish(&depths, whole), weight);
+    }
+}
