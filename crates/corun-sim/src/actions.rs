@@ -6,6 +6,7 @@ use corun_policy::{Action, CachePart, Nanoseconds, ThreadId};
 use crate::dispatch::SlotOrder;
 use crate::engine::Engine;
 use crate::error::ActionError;
+use crate::observation::weight_of_nice;
 use crate::thread::{Mask, State};
 use crate::timers::Timer;
 
@@ -152,6 +153,29 @@ impl Engine<'_> {
         Ok(true)
     }
 
+    /// Threads that came to a partitioned LLC and that its policy does not know yet have all its ways, as in
+    /// resctrl's root group.
+    pub(crate) fn admit_unpartitioned(&mut self) {
+        for llc in 0..self.parts.llcs.len() {
+            let state = &self.parts.llcs[llc];
+            let Some(ways) = state.ways.filter(|_| !state.asked.is_empty()) else { continue };
+            let running = state.cpus.iter().filter_map(|&cpu| self.cpus[cpu].running);
+            let strangers: Vec<ThreadId> = running
+                .map(|slot| self.threads[slot].id)
+                .filter(|id| !state.assigned.contains_key(id))
+                .collect();
+            if strangers.is_empty() {
+                continue;
+            }
+            let all_ways = if ways < 64 { (1 << ways) - 1 } else { u64::MAX };
+            let mut asked = state.asked.clone();
+            asked.push((all_ways, strangers));
+            let (threads, owner) = (&self.threads, state.owner);
+            let slot_of = |id: ThreadId| threads.iter().position(|thread| thread.id == id);
+            self.parts.divide(llc, asked, slot_of, owner, self.now);
+        }
+    }
+
     fn cap(&mut self, threads: &[ThreadId], mb_per_s: Option<f64>) -> Result<bool, ActionError> {
         if let Some(cap) = mb_per_s.filter(|&cap| !(cap.is_finite() && cap > 0.0)) {
             return Err(ActionError::Cap(cap));
@@ -220,6 +244,10 @@ impl Engine<'_> {
         if !(weight.is_finite() && weight > 0.0) {
             return Err(ActionError::Weight(weight));
         }
+        let weight = match &self.watched.observer {
+            Some(_) => weight_of_nice(weight),
+            None => weight,
+        };
         let thread = &mut self.threads[slot];
         let changed = thread.weight != weight;
         self.loads_changed = true;

@@ -15,8 +15,9 @@ use corun_runtime::{
 
 use crate::engine::Engine;
 use crate::error::ActionError;
+use crate::observation::Observer;
 use crate::thread::{Mask, State, Thread};
-use crate::{LogEntry, SimError};
+use crate::{LogEntry, Observation, SimError};
 
 /// Ticks at one moment before the engine says that policies answer their own events without end.
 const MOST_TICKS: u32 = 64;
@@ -30,6 +31,8 @@ pub(crate) struct Watched {
     pub(crate) threads_changed: bool,
     /// Threads on CPUs and the LLCs that they are on, at the last tick.
     pub(crate) on_cpus: Vec<(ThreadId, usize)>,
+    /// None where policies see everything at once.
+    pub(crate) observer: Option<Observer>,
     /// Does a policy need figures by ways?
     by_ways: bool,
     /// Figures by ways, by program and kind of CPU.
@@ -37,9 +40,9 @@ pub(crate) struct Watched {
 }
 
 impl Watched {
-    pub(crate) fn by(policies: &[Box<dyn Policy>]) -> Self {
+    pub(crate) fn by(policies: &[Box<dyn Policy>], observer: Option<Observer>) -> Self {
         let by_ways = policies.iter().any(|policy| policy.needs().by_ways);
-        Self { by_ways, threads_changed: true, ..Self::default() }
+        Self { by_ways, observer, threads_changed: true, ..Self::default() }
     }
 }
 
@@ -47,14 +50,21 @@ impl Watched {
 pub(crate) fn runtime<'a>(
     machine: &Machine,
     policies: Vec<Box<dyn Policy>>,
+    observation: Option<&Observation>,
 ) -> Result<Option<Runtime<Engine<'a>>>, SimError> {
+    let missing = observation.map_or(&[][..], |observation| &observation.missing);
+    let counted = CounterKind::ALL.iter().filter(|kind| !missing.contains(kind));
+    let lacking = observation.map_or(&[][..], |observation| &observation.missing_controls);
+    let controls = ActionKind::ALL.iter().filter(|kind| !lacking.contains(kind));
     let given = Capabilities {
-        counters: CounterKind::ALL.to_vec(),
-        controls: ActionKind::ALL.to_vec(),
+        counters: counted.copied().collect(),
+        controls: controls.copied().collect(),
         profiles: true,
         sources: "the simulator".to_owned(),
     };
-    let runtime = Runtime::new(machine, policies, &given, RuntimeOptions::default())?;
+    let shortest = observation.map_or(Nanoseconds(0), |observation| observation.shortest);
+    let options = RuntimeOptions { interval: None, shortest };
+    let runtime = Runtime::new(machine, policies, &given, options)?;
     Ok((!runtime.is_idle()).then_some(runtime))
 }
 
@@ -65,9 +75,42 @@ impl<'a> Engine<'a> {
             self.watched.happened.clear();
             return Ok(());
         };
-        let result = self.tick_until_settled(&mut runtime);
+        let result = match self.watched.observer.take() {
+            Some(observer) => self.tick_if_due(&mut runtime, observer),
+            None => self.tick_until_settled(&mut runtime),
+        };
         self.runtime = Some(runtime);
         result
+    }
+
+    /// One tick, where its time has come: what happened since the last is known now.
+    fn tick_if_due(
+        &mut self,
+        runtime: &mut Runtime<Self>,
+        mut observer: Observer,
+    ) -> Result<(), SimError> {
+        let is_due = observer.next_tick() <= self.now;
+        self.watched.observer = Some(observer);
+        if !is_due {
+            return Ok(());
+        }
+        for thread in self.threads.iter_mut().filter(|one| one.state == State::Running) {
+            thread.account(self.now);
+        }
+        let known = |id: &ThreadId| runtime.table().index_of(*id).is_some();
+        self.watched.happened.retain(|event| match event {
+            Event::Arrived(id) => self.records[id.0 as usize].end.is_none(),
+            // Of one that came and went between two ticks nothing is ever known.
+            Event::Exited(id) => known(id),
+            Event::Slept(_) | Event::Woke(_) | Event::Switched { .. } => false,
+        });
+        let has_gone = |event: &Event| matches!(event, Event::Exited(_));
+        self.watched.happened.sort_by_key(|event| (has_gone(event), thread_of(event)));
+        let tick = runtime.tick(self, self.machine, Nanoseconds(self.now))?;
+        observer = self.watched.observer.take().expect("a tick leaves it");
+        observer.end_tick(self.now, runtime.next_due());
+        self.watched.observer = Some(observer);
+        tick.decisions.into_iter().try_for_each(|decision| self.note_decision(decision))
     }
 
     fn tick_until_settled(&mut self, runtime: &mut Runtime<Self>) -> Result<(), SimError> {
@@ -136,6 +179,7 @@ impl Backend for Engine<'_> {
 
     fn count(&mut self, _now: Nanoseconds, table: &mut ThreadTable<usize>) -> Vec<String> {
         self.refresh(table);
+        self.observe(table);
         Vec::new()
     }
 
@@ -159,12 +203,41 @@ impl Backend for Engine<'_> {
         }
         self.place_displaced();
         self.reschedule();
-        self.refresh(table);
+        match &self.watched.observer {
+            None => self.refresh(table),
+            Some(_) => self.show_where_held(table),
+        }
         verdicts
     }
 }
 
 impl Engine<'_> {
+    /// Makes the views as poor as the observation says.
+    fn observe(&mut self, table: &mut ThreadTable<usize>) {
+        let Some(mut observer) = self.watched.observer.take() else { return };
+        observer.retain(|id| table.index_of(id).is_some());
+        let has_occupancy = observer.counts(CounterKind::LlcOccupancy);
+        for (view, &mut slot) in table.iter_mut() {
+            let thread = &self.threads[slot];
+            let totals = thread.counted(self.now);
+            let wants_cpu = !matches!(thread.state, State::Sleeping | State::Absent);
+            let has_mix = thread.mix.is_some();
+            (view.counts, view.state) =
+                observer.observe(view.id, self.now, totals, wants_cpu, has_mix);
+            view.cpu = Some(self.machine.cpus()[thread.cpu].id);
+            view.spins = None;
+            view.llc_occupancy_bytes = view.llc_occupancy_bytes.filter(|_| has_occupancy);
+        }
+        self.watched.observer = Some(observer);
+    }
+
+    /// After a plan nothing new is known of threads but where they are held.
+    fn show_where_held(&self, table: &mut ThreadTable<usize>) {
+        for (view, &mut slot) in table.iter_mut() {
+            view.allowed = self.cpu_set(&self.threads[slot].allowed);
+        }
+    }
+
     /// Brings the views up to date.
     fn refresh(&mut self, table: &mut ThreadTable<usize>) {
         let mut curves = std::mem::take(&mut self.watched.curves);

@@ -17,6 +17,7 @@ use crate::dispatch::CpuState;
 use crate::domains::Domains;
 use crate::energy::Meter;
 use crate::lifecycle::AppRun;
+use crate::observation::Observer;
 use crate::parts::Parts;
 use crate::rates::Rates;
 use crate::result::{Placement, ThreadRecord, WakeUp};
@@ -135,8 +136,12 @@ impl<'a> Engine<'a> {
         let model: &'a Model = &experiment.model;
         let machine = model.machine();
         let programs = distinct_programs(experiment);
-        let watched = Watched::by(&policies);
-        let runtime = runtime(machine, policies)?;
+        let observer = experiment
+            .observation
+            .clone()
+            .map(|what| Observer::new(what, stream(experiment.seed, 3)));
+        let watched = Watched::by(&policies, observer);
+        let runtime = runtime(machine, policies, experiment.observation.as_ref())?;
         let mut engine = Self {
             experiment,
             model,
@@ -220,8 +225,11 @@ impl<'a> Engine<'a> {
 
     pub(crate) fn next_time(&self) -> u64 {
         let of_cpus = self.cpus.iter().map(|cpu| cpu.due.min(cpu.slice_end)).min();
-        let decision = self.runtime.as_ref().and_then(Runtime::next_due);
-        let decision = decision.map_or(NEVER, |due| due.0);
+        let decision = match (&self.runtime, &self.watched.observer) {
+            (None, _) => NEVER,
+            (Some(_), Some(observer)) => observer.next_tick(),
+            (Some(runtime), None) => runtime.next_due().map_or(NEVER, |due| due.0),
+        };
         let others = self.timers.next().min(self.parts.next_step());
         others.min(of_cpus.unwrap_or(NEVER)).min(decision)
     }
@@ -247,6 +255,9 @@ impl<'a> Engine<'a> {
         self.reschedule();
         self.consult()?;
         self.note_wake_ups();
+        if self.watched.observer.is_some() {
+            self.admit_unpartitioned();
+        }
         self.update_rates()?;
         if let Some(meter) = &mut self.meter {
             meter.look(self.machine, &self.cpus);

@@ -6,6 +6,7 @@ use rand::RngExt;
 
 use crate::domains::full;
 use crate::engine::Engine;
+use crate::observation::weight_of_nice;
 use crate::result::ThreadRecord;
 use crate::thread::{Done, Mask, State, Thread};
 use crate::timers::{NEVER, Timer};
@@ -68,6 +69,10 @@ impl Engine<'_> {
                 None => full(self.machine.cpus().len()),
                 Some(cpus) => self.mask(cpus),
             };
+            let weight = match &self.experiment.observation {
+                Some(_) => weight_of_nice(spec.weight),
+                None => spec.weight,
+            };
             let first = self.threads.len();
             for index in 0..spec.threads {
                 let slot = self.threads.len();
@@ -82,8 +87,8 @@ impl Engine<'_> {
                     ran_on: None,
                     user: user.clone(),
                     allowed: user.clone(),
-                    weight: spec.weight,
-                    base_weight: spec.weight,
+                    weight,
+                    base_weight: weight,
                     weight_changes: 0,
                     page_moves: 0,
                     pages_to: None,

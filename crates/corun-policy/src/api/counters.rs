@@ -342,6 +342,14 @@ macro_rules! define {
                 $(self.$count += more.$count;)*
             }
 
+            /// How much of a counter there was; none of a gauge, which is no sum.
+            pub fn of(&self, kind: CounterKind) -> Option<f64> {
+                match kind {
+                    $(CounterKind::$kind => Some(self.$count),)*
+                    $(CounterKind::$gauge => None,)*
+                }
+            }
+
             /// As counts since a thread came, `known` ago.
             pub fn counts(&self, known: Nanoseconds, scope: Scope) -> Counts {
                 let count = |total: f64| Some(Count { total, known, scope });
