@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use corun_policy::{
-    ActionKind, CounterKind, Counts, Nanoseconds, Scope, ThreadId, ThreadState, Totals,
+    ActionKind, CounterKind, Counts, Nanoseconds, Policy, Scope, ThreadId, ThreadState, Totals,
 };
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
@@ -55,6 +55,14 @@ impl Observation {
             noise: 0.0,
             failed: 0.0,
         }
+    }
+
+    /// Does a policy need nothing that is missing? It is made to do without what it can do without.
+    pub fn suffices(&self, policy: &mut dyn Policy) -> bool {
+        let lacking = policy.needs().controls.into_iter();
+        let mut lacking = lacking.filter(|kind| self.missing_controls.contains(kind));
+        lacking.all(|kind| policy.do_without(kind))
+            && !policy.needs().counters.iter().any(|kind| self.missing.contains(kind))
     }
 
     pub(crate) fn check(&self) -> Result<(), SimError> {
