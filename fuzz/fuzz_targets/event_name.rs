@@ -6,7 +6,8 @@
 use std::fs;
 use std::path::{Component, Path};
 
-use corun_live::{Pmus, Roots};
+use corun_linux::Roots;
+use corun_linux::perf::Pmus;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {
@@ -33,7 +34,7 @@ fuzz_target!(|text: &str| {
         Ok(event) => {
             assert_eq!(event.name, asked.trim());
             assert!(!event.encodings.is_empty());
-            let not_both = |one: &corun_live::Encoding| !(one.user_only && one.kernel_only);
+            let not_both = |one: &corun_linux::perf::Encoding| !(one.user_only && one.kernel_only);
             assert!(event.encodings.iter().all(not_both));
             assert!(event.is_software || pmus.has_hardware());
         }

@@ -4,10 +4,8 @@
 
 use std::sync::Arc;
 
-use corun_live::{
-    Host, HostOptions, LiveRecording, OnPaper, Placement, RecordedThreads, Recorder,
-    RecordingSource, Roots,
-};
+use corun_linux::Roots;
+use corun_live::{Host, HostOptions, LiveRecording, OnPaper, Placement, RecordedThreads, Recorder, RecordingSource};
 use corun_policy::{BuildOptions, build};
 use libfuzzer_sys::fuzz_target;
 
@@ -31,8 +29,8 @@ fn again(recording: Arc<LiveRecording>) -> Option<Vec<u8>> {
     let mut recorder =
         Recorder::new(&mut text, &host, recording.interval_s()).expect("memory takes all");
     for at in recording.times() {
-        let round = host.round_at(at).expect("what was read can be played");
-        recorder.look(&host, &round).expect("memory takes all");
+        let tick = host.tick_at(at).expect("what was read can be played");
+        recorder.sample(&host, &tick).expect("memory takes all");
     }
     drop(recorder);
     Some(text)

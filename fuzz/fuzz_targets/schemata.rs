@@ -1,7 +1,7 @@
 //! Any text is schemata that print as equal ones, or an error; never a panic.
 #![no_main]
 
-use corun_live::Schemata;
+use corun_linux::resctrl::Schemata;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {

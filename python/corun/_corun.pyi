@@ -465,9 +465,6 @@ class Counters:
     def llc_misses_with_prefetch(self) -> bool | None:
         """Do the misses count hardware prefetches too?"""
     @property
-    def memory_stall_share(self) -> float | None:
-        """Share of cycles stalled on memory, 0 to 1."""
-    @property
     def llc_mpki(self) -> float | None:
         """LLC misses per 1000 instructions."""
     @property
@@ -479,22 +476,35 @@ class Counters:
     @property
     def ipc(self) -> float | None:
         """Instructions per cycle."""
+    # rates: made from the table of counters
     @property
-    def instructions_per_s(self) -> float | None: ...
+    def instructions_per_s(self) -> float | None:
+        """instructions retired."""
     @property
-    def cycles_per_s(self) -> float | None: ...
+    def cycles_per_s(self) -> float | None:
+        """core cycles."""
     @property
-    def llc_references_per_s(self) -> float | None: ...
+    def llc_references_per_s(self) -> float | None:
+        """LLC references."""
     @property
-    def llc_misses_per_s(self) -> float | None: ...
+    def llc_misses_per_s(self) -> float | None:
+        """LLC misses: lines brought from memory."""
     @property
-    def l1_accesses_per_s(self) -> float | None: ...
+    def l1_accesses_per_s(self) -> float | None:
+        """accesses to the L1 data cache."""
     @property
-    def branches_per_s(self) -> float | None: ...
+    def branches_per_s(self) -> float | None:
+        """branches."""
     @property
-    def memory_bytes_per_s(self) -> float | None: ...
+    def memory_bytes_per_s(self) -> float | None:
+        """bytes read from and written to memory."""
     @property
-    def memory_retries_per_s(self) -> float | None: ...
+    def memory_stall_share(self) -> float | None:
+        """core cycles stalled on memory."""
+    @property
+    def memory_retries_per_s(self) -> float | None:
+        """memory requests sent again because the controller's buffer was full."""
+    # end of rates
 
 @final
 class Counted:
@@ -502,16 +512,35 @@ class Counted:
 
     @property
     def cpu_s(self) -> float | None: ...
+    # counts: made from the table of counters
     @property
-    def instructions(self) -> float | None: ...
+    def instructions(self) -> float | None:
+        """instructions retired."""
     @property
-    def cycles(self) -> float | None: ...
+    def cycles(self) -> float | None:
+        """core cycles."""
     @property
-    def llc_references(self) -> float | None: ...
+    def llc_references(self) -> float | None:
+        """LLC references."""
     @property
-    def llc_misses(self) -> float | None: ...
+    def llc_misses(self) -> float | None:
+        """LLC misses: lines brought from memory."""
     @property
-    def memory_stall_cycles(self) -> float | None: ...
+    def l1_accesses(self) -> float | None:
+        """accesses to the L1 data cache."""
+    @property
+    def branches(self) -> float | None:
+        """branches."""
+    @property
+    def memory_bytes(self) -> float | None:
+        """bytes read from and written to memory."""
+    @property
+    def memory_stall_cycles(self) -> float | None:
+        """core cycles stalled on memory."""
+    @property
+    def memory_retries(self) -> float | None:
+        """memory requests sent again because the controller's buffer was full."""
+    # end of counts
 
 @final
 class SoloFigures:

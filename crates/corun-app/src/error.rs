@@ -8,6 +8,7 @@ use corun_machine::MachineError;
 use corun_model::ModelError;
 use corun_optimal::PlacementError;
 use corun_profile::{FileError, UnknownProgram};
+use corun_runtime::RuntimeError;
 use corun_sim::SimError;
 
 use crate::similar_names::similar_names;
@@ -54,15 +55,19 @@ impl Error {
     /// What the real machine lacks is bad input where something else could be asked of it.
     pub fn live(error: LiveError) -> Self {
         match error {
-            LiveError::Counter { .. } => Self::input(error)
+            LiveError::Runtime(RuntimeError::Counter { .. }) => Self::input(error)
                 .hint("corun doctor")
                 .hint("--policy di, which goes by stored profiles")
                 .hint("--counters model, which computes them from stored profiles"),
-            LiveError::Unfit { .. } => Self::input(error).hint("corun topology"),
-            LiveError::Profiles { .. }
-            | LiveError::Control { .. }
-            | LiveError::TwoOwners { .. }
-            | LiveError::Interval { .. } => Self::input(error).hint("corun doctor"),
+            LiveError::Runtime(RuntimeError::Unfit { .. }) => {
+                Self::input(error).hint("corun topology")
+            }
+            LiveError::Runtime(RuntimeError::Interval { .. }) => {
+                Self::input(error).hint("corun doctor")
+            }
+            LiveError::Runtime(refused) if refused.is_refusal() => {
+                Self::input(refused).hint("corun doctor")
+            }
             other => Self::failed(other),
         }
     }
@@ -169,18 +174,20 @@ impl From<PlacementError> for Error {
     }
 }
 
+impl From<RuntimeError> for Error {
+    fn from(error: RuntimeError) -> Self {
+        if error.is_refusal() { Self::input(error) } else { Self::failed(error) }
+    }
+}
+
 impl From<SimError> for Error {
     fn from(error: SimError) -> Self {
         match error {
             SimError::Cancelled => Self::Interrupted,
-            SimError::App { .. }
-            | SimError::Setting { .. }
-            | SimError::NoApps
-            | SimError::Unfit { .. }
-            | SimError::Counter { .. }
-            | SimError::Control { .. }
-            | SimError::ByWays { .. }
-            | SimError::TwoOwners { .. } => Self::input(error),
+            SimError::App { .. } | SimError::Setting { .. } | SimError::NoApps => {
+                Self::input(error)
+            }
+            SimError::Runtime(error) => error.into(),
             other => Self::failed(other),
         }
     }

@@ -12,6 +12,7 @@ mod data;
 mod error;
 mod joint;
 mod lookup;
+mod observation;
 mod partition;
 mod placement;
 mod policy_spec;
@@ -32,6 +33,7 @@ pub use comparison::{
 pub use data::{DataSources, profile_sources};
 pub use error::{Error, Result};
 pub use lookup::{DEFAULT_MACHINE, find_core, find_machine, open_library};
+pub use observation::parse_observation;
 pub use partition::{
     PartitionDocument, PartitionEntry, PartitionFigures, PartitionRequest, PartitionScenario,
 };

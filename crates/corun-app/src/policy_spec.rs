@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use corun_machine::Machine;
 use corun_policy::{BuildOptions, Policy, PolicyKind, registry};
-use corun_sim::SimError;
+use corun_runtime::RuntimeError;
 
 use crate::{Error, Result};
 
@@ -143,7 +143,7 @@ impl PolicySpec {
             match unfit {
                 Some((policy, why)) if asked => {
                     let (policy, machine) = (policy.to_owned(), machine.name().to_owned());
-                    return Err(SimError::Unfit { policy, machine, why }.into());
+                    return Err(RuntimeError::Unfit { policy, machine, why }.into());
                 }
                 Some(_) => {}
                 None => fit.push(one),

@@ -7,9 +7,10 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use corun_linux::Roots;
 use corun_live::{
-    Host, HostOptions, Journal, Modelled, Placement, Processes, Roots, Round, Rule, Target,
-    Verdict, Whom,
+    Host, HostOptions, Journal, Modelled, Placement, ProcessSelector, Processes, Rule, Target,
+    Tick, Verdict,
 };
 use corun_machine::{Machine, MachineSpec};
 use corun_model::Model;
@@ -146,7 +147,7 @@ impl Ground {
         let mut round = |host: &mut Host, later: Nanoseconds| {
             std::thread::sleep(Duration::from_nanos(later.0));
             now = Nanoseconds(now.0 + later.0);
-            timed(|| host.round_at(now).expect("/proc can be read"))
+            timed(|| host.tick_at(now).expect("/proc can be read"))
         };
         assert_eq!(round(&mut host, Nanoseconds(0)).0.arrived, 8 * THREADS);
         figures.look.push(round(&mut host, Nanoseconds(INTERVAL.0 * 2 / 3)).1);
@@ -166,7 +167,10 @@ impl Ground {
     fn host(&self, children: &[Child], roots: &Roots) -> Host {
         let target = |(child, name): (&Child, &&str)| {
             let rule = Rule { pid: Some(child.id()), ..Rule::default() };
-            Target { profile: Some((*name).into()), ..Target::new(*name, Whom::Rule(rule)) }
+            Target {
+                profile: Some((*name).into()),
+                ..Target::new(*name, ProcessSelector::Rule(rule))
+            }
         };
         let targets = children.iter().zip(&PROGRAMS).map(target).collect();
         let load = |name: &&str| {
@@ -190,8 +194,8 @@ impl Ground {
     }
 }
 
-fn moved(round: &Round) -> usize {
-    let done = round.decisions.iter().filter(|one| matches!(one.verdict, Verdict::Done(_)));
+fn moved(tick: &Tick) -> usize {
+    let done = tick.decisions.iter().filter(|one| matches!(one.verdict, Verdict::Done(_)));
     done.count()
 }
 

@@ -6,9 +6,10 @@ use std::fs;
 use std::path::Path;
 use std::time::Instant;
 
+use corun_linux::{Roots, Task, TaskFacts};
 use corun_live::{
-    Follow, Followed, Hold, Host, HostOptions, LiveError, Placement, Roots, Round, Rule,
-    Scheduling, Target, Task, TaskFacts, Verdict, Whom,
+    Host, HostOptions, LiveError, PinScope, Placement, ProcessSelector, Rule, ScannedThread,
+    Scanner, Target, Tick, Verdict,
 };
 use corun_machine::{CpuId, CpuSet, preset};
 use corun_policy::{
@@ -32,7 +33,7 @@ fn main() {
             let mut host = host(&roots, threads);
             let mut round = |half: u64| {
                 let begin = Instant::now();
-                let round = host.round_at(Nanoseconds(half * SECOND / 2)).expect("all is there");
+                let round = host.tick_at(Nanoseconds(half * SECOND / 2)).expect("all is there");
                 (round, begin.elapsed().as_secs_f64() * 1e3)
             };
             round(0);
@@ -46,7 +47,7 @@ fn main() {
 }
 
 /// Everybody is asked for, and what can be done is.
-fn check(round: &Round, threads: u32) {
+fn check(round: &Tick, threads: u32) {
     assert_eq!(round.decisions.len(), threads as usize);
     let refused = round.decisions.iter().find(|one| matches!(one.verdict, Verdict::Refused(_)));
     assert_eq!(refused, None);
@@ -72,8 +73,8 @@ fn tree(folder: &Path, threads: u32) -> Roots {
 }
 
 fn host(roots: &Roots, threads: u32) -> Host {
-    let rule = Whom::Rule(Rule { pid: Some(100), ..Rule::default() });
-    let target = Target { hold: Hold::Cgroups, ..Target::new("boxed", rule) };
+    let rule = ProcessSelector::Rule(Rule { pid: Some(100), ..Rule::default() });
+    let target = Target { pin: PinScope::Cgroup, ..Target::new("boxed", rule) };
     Host::new(
         preset("xeon-x5365").expect("it is shipped").into(),
         vec![Box::new(Around(0))],
@@ -121,22 +122,23 @@ struct Boxed {
     threads: u32,
 }
 
-impl Follow for Boxed {
+impl Scanner for Boxed {
     fn targets(&self) -> &[Target] {
         &self.targets
     }
 
-    fn scan(&mut self) -> Result<Vec<Followed>, LiveError> {
-        let one = |tid: u32| Followed {
+    fn scan(&mut self) -> Result<Vec<ScannedThread>, LiveError> {
+        let one = |tid: u32| ScannedThread {
+            state: ThreadState::Running,
             facts: TaskFacts {
                 task: Task { pid: 100, tid, start_ticks: 7 },
                 parent: 1,
                 name: "boxed".to_owned(),
-                state: ThreadState::Running,
+                wants_cpu: true,
                 cpu: CpuId(0),
                 cpu_ns: 0,
                 nice: 0,
-                scheduling: Scheduling::Fair,
+                is_real_time: false,
                 affinity: "0-7".parse().expect("a list of CPUs"),
             },
             target: 0,

@@ -5,7 +5,9 @@
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use corun_live::{Pmus, Processes, Roots, Rule, Sampling, Target, Whom, raise_descriptor_limit};
+use corun_linux::perf::{Pmus, Sampling};
+use corun_linux::{Roots, Task, raise_descriptor_limit};
+use corun_live::{ProcessSelector, Processes, Rule, Scanner as _, Target};
 
 const THREADS: usize = 256;
 const EVENTS: [&str; 4] = ["task-clock", "context-switches", "cpu-migrations", "page-faults"];
@@ -62,7 +64,7 @@ fn measure(kind: &str) {
 
 fn processes(child: &Child) -> Processes {
     let rule = Rule { pid: Some(child.id()), ..Rule::default() };
-    let target = Target::new("watched", Whom::Rule(rule));
+    let target = Target::new("watched", ProcessSelector::Rule(rule));
     Processes::new(&Roots::default(), vec![target]).expect("a rule by pid is sound")
 }
 
@@ -85,7 +87,8 @@ fn events(child: &Child, rounds: u32) -> f64 {
     let mut sampling = Sampling::new(events.to_vec()).expect("it can be counted here");
     let mut processes = processes(child);
     for _ in 0..rounds {
-        let threads = processes.scan().expect("/proc can be read");
+        let found = processes.scan().expect("/proc can be read");
+        let threads: Vec<Task> = found.iter().map(|one| one.facts.task).collect();
         assert!(sampling.watch(&threads).is_none());
         assert_eq!(sampling.threads(&threads).len(), THREADS);
         std::thread::sleep(ROUND);

@@ -12,12 +12,13 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use corun_linux::procfs::Process;
+use corun_linux::{Roots, Task};
 use corun_machine::CpuSet;
 use serde::{Deserialize, Serialize};
 
-use crate::act::thread_stat::process_stat;
 use crate::act::{ActError, Doing};
-use crate::{Change, Reverted, Roots, Task};
+use crate::{Change, Reverted};
 
 pub use folder::default_folder;
 pub(crate) use folder::{JournalFolder, JournalName, lock};
@@ -113,7 +114,8 @@ impl Header {
         let pid = std::process::id();
         let path = roots.proc.join(format!("{pid}/stat"));
         let failed = JournalError::kernel(&path, "cannot tell when this process started");
-        let stat = process_stat(roots, pid)
+        let stat = Process::new(roots, pid)
+            .stat()
             .and_then(|stat| stat.ok_or_else(|| io::ErrorKind::NotFound.into()))
             .map_err(failed)?;
         Ok(Self {

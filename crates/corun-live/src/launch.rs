@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Resource, Rlimit, setrlimit};
 
-use crate::{Roots, Task, facts};
+use corun_linux::{Roots, Task, facts};
 
 /// A process that will become a program when it is let go. Dropped before that, it ends.
 #[derive(Debug)]

@@ -8,9 +8,9 @@
 
 pub mod ab;
 mod act;
+mod backend;
 pub mod doctor;
 mod error;
-mod events;
 mod host;
 mod journal;
 mod launch;
@@ -19,28 +19,18 @@ mod processes;
 mod recording;
 mod resctrl;
 mod restore;
-mod roots;
-mod task;
 
-pub use act::{
-    ActError, Actuator, Change, Held, HeldGroup, Nice, OnPaper, Pages, Placement, Refusal, Reverted,
-};
+pub use act::{ActError, Actuator, Change, Nice, OnPaper, Pages, Placement, Refusal, Reverted};
+pub use backend::{Decision, HeldGroup, ManagedThread, Scanner, Threads, Tick, Verdict};
 pub use error::LiveError;
-pub use events::{Encoding, Event, EventError, Pmus};
-pub use host::{Decision, Follow, Host, HostOptions, Round, Seen, Undoer, Verdict};
+pub use host::{Host, HostOptions, SampledThread, Undoer};
 pub use journal::{Journal, JournalError, Restored, default_folder};
 pub use launch::Launch;
 pub use observe::{
-    ByCountError, Increase, MemoryByNode, Modelled, Observed, PerfSource, Reading, RecordingSource,
-    ResctrlMonitor, SampleByCount, Sampling, SamplingByCount, Source, SourceError, StoredProfiles,
-    counter_advice, profile_of, raise_descriptor_limit,
+    MemoryByNode, Modelled, PerfSource, RecordingSource, ResctrlMonitor, Source, SourceError,
+    StoredProfiles, profile_of,
 };
-pub use processes::{Followed, Hold, Processes, Rule, Target, Whom, facts};
-pub use recording::{LiveRecording, RecordedThreads, Recorder, Recording, RecordingError};
-pub use resctrl::{
-    BandwidthControl, BandwidthUnit, CacheControl, Monitoring, Resctrl, ResctrlError, ResctrlInfo,
-    Schemata, SchemataError, SchemataLine,
-};
+pub use processes::{PinScope, ProcessSelector, Processes, Rule, ScannedThread, Target};
+pub use recording::{LiveRecording, Playback, RecordedThreads, Recorder, RecordingError};
+pub use resctrl::Resctrl;
 pub use restore::{Fate, RestoredJournal, Which, restore, would_restore};
-pub use roots::Roots;
-pub use task::{Scheduling, Task, TaskFacts};

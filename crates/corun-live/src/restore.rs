@@ -5,16 +5,17 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use corun_linux::Roots;
+use corun_linux::procfs::Process;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde::Serialize;
 
 use crate::act::Doing;
-use crate::act::thread_stat::process_stat;
 use crate::journal::{
     Header, JournalFolder, JournalName, PlanLine, Trails, VERSION, boot_id, lock, pid_namespace,
 };
-use crate::{JournalError, Restored, Roots};
+use crate::{JournalError, Restored};
 
 /// How long a corun that was asked to stop may take to undo what it did.
 const STOPPING: Duration = Duration::from_secs(10);
@@ -218,10 +219,10 @@ impl Here<'_> {
 
     /// Does the process that writes this journal run?
     fn runs(&self, name: &JournalName) -> bool {
-        let stat = process_stat(self.roots, name.pid);
+        let stat = Process::new(self.roots, name.pid).stat();
         match stat {
             Ok(stat) => {
-                stat.is_some_and(|stat| stat.start_ticks == name.start_ticks && !stat.ended())
+                stat.is_some_and(|stat| stat.start_ticks == name.start_ticks && !stat.is_over())
             }
             // What cannot be told must not be taken for dead.
             Err(_) => true,

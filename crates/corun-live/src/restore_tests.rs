@@ -212,7 +212,7 @@ fn a_journal_in_use_is_left() {
 /// A process in whose name a journal stands.
 fn owner(left: &mut Left, script: &str) -> Child {
     let child = Command::new("sh").args(["-c", script]).spawn().unwrap();
-    let stat = process_stat(&Roots::default(), child.id()).unwrap().unwrap();
+    let stat = Process::new(&Roots::default(), child.id()).stat().unwrap().unwrap();
     left.name = JournalName { pid: child.id(), start_ticks: stat.start_ticks };
     left.header.pid = child.id();
     left.header.start_ticks = stat.start_ticks;

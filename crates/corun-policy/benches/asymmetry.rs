@@ -3,8 +3,8 @@
 
 use corun_machine::{Machine, MachineSpec};
 use corun_policy::{
-    Action, BuildOptions, Counted, Counters, Nanoseconds, Plan, ProcessId, Scope, ScopedRate,
-    ThreadId, ThreadState, ThreadView, View, build,
+    Action, BuildOptions, Count, Nanoseconds, Plan, ProcessId, Rates, Scope, ScopedRate, ThreadId,
+    ThreadState, ThreadView, View, build,
 };
 use divan::{Bencher, counter::ItemsCount};
 
@@ -63,23 +63,14 @@ fn machine() -> Machine {
 }
 
 fn threads(machine: &Machine) -> Vec<ThreadView> {
-    let thread = |id: u64| ThreadView {
-        id: ThreadId(id),
-        process: ProcessId(id.saturating_sub(48)),
-        program: format!("program{id}"),
-        weight: 1.0,
-        important: false,
-        state: ThreadState::Running,
-        cpu: Some(machine.cpus()[id as usize % 16].id),
-        may_run_on: machine.cpu_set(),
-        allowed: machine.cpu_set(),
-        counters: Counters::default(),
-        counted: Counted::default(),
-        spinning: None,
-        solo: None,
-        by_ways: None,
-        llc_occupancy_bytes: None,
-        pages_by_node: Vec::new(),
+    let cpus = machine.cpu_set();
+    let thread = |id: u64| {
+        let process = ProcessId(id.saturating_sub(48));
+        ThreadView {
+            state: ThreadState::Running,
+            cpu: Some(machine.cpus()[id as usize % 16].id),
+            ..ThreadView::new(ThreadId(id), process, format!("program{id}"), &cpus)
+        }
     };
     (0..THREADS).map(thread).collect()
 }
@@ -93,7 +84,7 @@ fn count(threads: &mut [ThreadView], round: u64) {
         let misses = |per_1000: f64| {
             Some(ScopedRate { per_s: per_1000 * instructions / 1000.0, scope: Scope::Demand })
         };
-        thread.counters = Counters {
+        thread.rates = Rates {
             cpu_share: Some(0.25),
             instructions_per_s: Some(instructions),
             cycles_per_s: Some(0.7e9),
@@ -101,9 +92,10 @@ fn count(threads: &mut [ThreadView], round: u64) {
             llc_references: misses(3.0 * phase),
             l1_accesses_per_s: Some(instructions * (0.1 + 0.02 * phase)),
             branches_per_s: Some(instructions * 0.1),
-            ..Counters::default()
+            ..Rates::default()
         };
-        thread.counted.cpu_s = Some(0.0125 * round as f64);
+        let ran_ns = 0.0125e9 * round as f64;
+        thread.counts.cpu_time = Some(Count::new(ran_ns, Nanoseconds(50_000_000 * round)));
     }
 }
 

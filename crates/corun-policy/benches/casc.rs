@@ -3,7 +3,7 @@
 
 use corun_machine::{Machine, MachineSpec};
 use corun_policy::{
-    Action, BuildOptions, Counted, Event, Nanoseconds, Plan, Policy, ProcessId, ThreadId,
+    Action, BuildOptions, Count, Counts, Event, Nanoseconds, Plan, Policy, ProcessId, ThreadId,
     ThreadState, ThreadView, View, casc_observed,
 };
 use divan::Bencher;
@@ -42,27 +42,14 @@ impl Host {
     fn new() -> Self {
         let spec: MachineSpec = toml::from_str(MACHINE).expect("the text above is a machine file");
         let machine = Machine::from_spec(spec).expect("its tree is sound");
-        let thread = |id: usize| ThreadView {
-            id: ThreadId(id as u64),
-            process: ProcessId(id as u64),
-            program: format!("program{id}"),
-            weight: 1.0,
-            important: false,
-            state: ThreadState::Runnable,
-            cpu: None,
-            may_run_on: machine.cpu_set(),
-            allowed: machine.cpu_set(),
-            counters: Default::default(),
-            counted: Counted {
-                llc_references: Some(0.0),
-                llc_misses: Some(0.0),
-                ..Counted::default()
-            },
-            spinning: None,
-            solo: None,
-            by_ways: None,
-            llc_occupancy_bytes: None,
-            pages_by_node: Vec::new(),
+        let cpus = machine.cpu_set();
+        let thread = |id: usize| {
+            let none = Some(Count::default());
+            let (thread, process) = (ThreadId(id as u64), ProcessId(id as u64));
+            ThreadView {
+                counts: Counts { llc_references: none, llc_misses: none, ..Counts::default() },
+                ..ThreadView::new(thread, process, format!("program{id}"), &cpus)
+            }
         };
         let threads = (0..THREADS).map(thread).collect();
         Self { machine, threads, now: Nanoseconds(1_000_000) }
@@ -96,9 +83,9 @@ impl Host {
         self.now.0 += 3_000_000;
         for (place, thread) in self.threads.iter_mut().enumerate().filter(|(at, _)| runs(*at)) {
             let pcmr = (place * 7919 % 101) as f64;
-            let counted = &mut thread.counted;
-            counted.llc_references = counted.llc_references.map(|count| count + 1000.0);
-            counted.llc_misses = counted.llc_misses.map(|count| count + 10.0 * pcmr);
+            let counts = &mut thread.counts;
+            counts.llc_references.get_or_insert_default().total += 1000.0;
+            counts.llc_misses.get_or_insert_default().total += 10.0 * pcmr;
         }
         self.tell(policy, &switched);
     }

@@ -3,7 +3,7 @@
 
 use corun_machine::{CpuSet, Machine, MachineSpec};
 use corun_policy::{
-    Action, BuildOptions, Counters, Nanoseconds, Plan, Policy, ProcessId, Scope, ScopedRate,
+    Action, BuildOptions, Nanoseconds, Plan, Policy, ProcessId, Rates, Scope, ScopedRate,
     SoloFigures, ThreadId, ThreadState, ThreadView, View, build,
 };
 use divan::{Bencher, counter::ItemsCount};
@@ -50,25 +50,16 @@ fn machine() -> Machine {
 fn threads(machine: &Machine, count: u64) -> Vec<ThreadView> {
     let thread = |id: u64| {
         let mpki = (id * 7919 % 1009) as f64 * 0.05;
+        let cpus = machine.cpu_set();
         ThreadView {
-            id: ThreadId(id),
-            process: ProcessId(id),
-            program: format!("program{id}"),
-            weight: 1.0,
-            important: false,
             state: ThreadState::Running,
-            cpu: None,
-            may_run_on: machine.cpu_set(),
-            allowed: machine.cpu_set(),
-            counters: Counters {
+            rates: Rates {
                 instructions_per_s: Some(1e9),
                 llc_misses: Some(ScopedRate { per_s: mpki * 1e6, scope: Scope::Demand }),
                 cpu_share: Some(0.25),
                 memory_bytes_per_s: Some(mpki * 64e6),
-                ..Counters::default()
+                ..Rates::default()
             },
-            counted: Default::default(),
-            spinning: None,
             solo: Some(SoloFigures {
                 llc_mpki: mpki,
                 llc_apki: 2.0 * mpki,
@@ -77,9 +68,8 @@ fn threads(machine: &Machine, count: u64) -> Vec<ThreadView> {
                 numa_penalty: Some(1.0 + mpki * 0.01),
                 speedup_factor: None,
             }),
-            by_ways: None,
-            llc_occupancy_bytes: None,
             pages_by_node: if id.is_multiple_of(3) { vec![0.0, 1.0] } else { vec![1.0, 0.0] },
+            ..ThreadView::new(ThreadId(id), ProcessId(id), format!("program{id}"), &cpus)
         }
     };
     (0..count).map(thread).collect()
@@ -138,7 +128,7 @@ fn mapped_anew(bencher: Bencher, (name, count): (&str, u64)) {
     hold(&mut before, &plan);
     let mut after = before.clone();
     for (thread, other) in after.iter_mut().zip(before.iter().rev()) {
-        (thread.counters, thread.solo) = (other.counters, other.solo);
+        (thread.rates, thread.solo) = (other.rates, other.solo);
     }
     let mut turn = false;
     bencher.counter(ItemsCount::new(count as usize)).bench_local(|| {

@@ -2,9 +2,7 @@
 
 use corun_machine::{Machine, MachineSpec};
 
-use crate::{
-    Counters, Nanoseconds, ProcessId, SoloFigures, ThreadId, ThreadState, ThreadView, View,
-};
+use crate::{Count, Nanoseconds, ProcessId, SoloFigures, ThreadId, ThreadView, View};
 
 /// A machine of one core type with the given `[[object]]` entries.
 pub(crate) fn machine(objects: &str) -> Machine {
@@ -68,25 +66,25 @@ pub(crate) fn threads(machine: &Machine, solo_mpki: &[Option<f64>]) -> Vec<Threa
     solo_mpki
         .iter()
         .enumerate()
-        .map(|(index, &mpki)| ThreadView {
-            id: ThreadId(index as u64),
-            process: ProcessId(index as u64),
-            program: format!("program{index}"),
-            weight: 1.0,
-            important: false,
-            state: ThreadState::Runnable,
-            cpu: None,
-            may_run_on: machine.cpu_set(),
-            allowed: machine.cpu_set(),
-            counters: Counters::default(),
-            counted: Default::default(),
-            spinning: None,
-            solo: mpki.map(solo),
-            by_ways: None,
-            llc_occupancy_bytes: None,
-            pages_by_node: Vec::new(),
+        .map(|(index, &mpki)| {
+            let (id, process) = (ThreadId(index as u64), ProcessId(index as u64));
+            let program = format!("program{index}");
+            ThreadView {
+                solo: mpki.map(solo),
+                ..ThreadView::new(id, process, program, &machine.cpu_set())
+            }
         })
         .collect()
+}
+
+/// A count of so many, over a second.
+pub(crate) fn count(total: f64) -> Option<Count> {
+    Some(Count::new(total, Nanoseconds(1_000_000_000)))
+}
+
+/// So many seconds on CPUs.
+pub(crate) fn cpu_time(seconds: f64) -> Option<Count> {
+    count((seconds * 1e9).round())
 }
 
 /// A view of these threads at time 0.

@@ -14,10 +14,10 @@ mod placement;
 mod registry;
 
 pub use api::{
-    Action, ActionKind, Build, BuildError, BuildOptions, CachePart, Counted, CounterKind, Counters,
+    Action, ActionKind, Build, BuildError, BuildOptions, CachePart, Count, CounterKind, Counts,
     Event, Interval, Nanoseconds, Needs, Parameter, Plan, Policy, PolicyEntry, PolicyKind,
-    ProcessId, REQUEST_BYTES, Scope, ScopedRate, SoloFigures, Spinning, Step, ThreadId,
-    ThreadState, ThreadView, View, WaysCurve, WaysPoint, build, build_partitioner, solo_figures,
+    ProcessId, REQUEST_BYTES, Rates, Scope, ScopedRate, SoloFigures, Step, ThreadId, ThreadState,
+    ThreadView, Totals, View, WaysCurve, WaysPoint, build, build_partitioner, solo_figures,
     ways_curve,
 };
 pub use asymmetric::{SpeedupPoint, fit_speedup, phase_hit_rate};

@@ -43,7 +43,7 @@ impl Policy for Pack {
 // End of the example.
 
 use corun_machine::{Machine, MachineSpec};
-use corun_policy::{Counters, Nanoseconds, ProcessId, ThreadId, ThreadState, ThreadView};
+use corun_policy::{Nanoseconds, ProcessId, ThreadId, ThreadView};
 
 const MACHINE: &str = "
 version = 1
@@ -62,24 +62,7 @@ count = 2
 ";
 
 fn thread(id: u64, machine: &Machine) -> ThreadView {
-    ThreadView {
-        id: ThreadId(id),
-        process: ProcessId(id),
-        program: format!("program{id}"),
-        weight: 1.0,
-        important: false,
-        state: ThreadState::Runnable,
-        cpu: None,
-        may_run_on: machine.cpu_set(),
-        allowed: machine.cpu_set(),
-        counters: Counters::default(),
-        counted: Default::default(),
-        spinning: None,
-        solo: None,
-        by_ways: None,
-        llc_occupancy_bytes: None,
-        pages_by_node: Vec::new(),
-    }
+    ThreadView::new(ThreadId(id), ProcessId(id), format!("program{id}"), &machine.cpu_set())
 }
 
 #[test]

@@ -6,13 +6,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use corun_app::{Error, PolicySpec};
+use corun_linux::{Roots, facts};
 use corun_live::{
     Decision, Host, HostOptions, LiveError, MemoryByNode, Modelled, Nice, OnPaper, Pages,
-    Placement, Processes, Roots, Source, StoredProfiles, Target, Verdict, Whom, facts,
+    Placement, ProcessSelector, Processes, Source, StoredProfiles, Target, Verdict,
 };
 use corun_model::Model;
 use corun_policy::Nanoseconds;
 use corun_profile::TABLE_INSTRUCTIONS;
+use corun_runtime::RuntimeError;
 use pyo3::prelude::*;
 use serde::Serialize;
 
@@ -74,7 +76,7 @@ pub(crate) fn dry_run(
     let done = long(py, |stop| asked.watch(stop))?;
     json(&done.map_err(|failed| {
         let error = match failed {
-            Failed::Live(fault @ LiveError::Policy { .. }) => {
+            Failed::Live(fault @ LiveError::Runtime(RuntimeError::Policy { .. })) => {
                 PolicyError::new_err(fault.to_string())
             }
             Failed::Live(other) => raised(Error::input(other)),
@@ -112,11 +114,11 @@ impl Asked<'_> {
                 return Err(Error::Interrupted.into());
             }
             let now = host.now();
-            if now >= host.next_round() || !came {
-                let round = host.round()?;
+            if now >= host.next_tick() || !came {
+                let tick = host.tick()?;
                 came = true;
-                entries.extend(round.decisions.iter().filter_map(|one| entry(&host, one)));
-                if host.threads().is_empty() {
+                entries.extend(tick.decisions.iter().filter_map(|one| entry(&host, one)));
+                if host.views().is_empty() {
                     return Ok(entries);
                 }
             }
@@ -148,9 +150,9 @@ impl Asked<'_> {
         }
         let targets = self.targets.iter().filter_map(|(pid, name, profile)| {
             // One that has ended by now is nobody's.
-            let whom = Whom::Descendants(facts(&roots, *pid, *pid).ok()?.task);
+            let processes = ProcessSelector::Descendants(facts(&roots, *pid, *pid).ok()?.task);
             let (name, profile) = (Arc::from(name.as_str()), Some(profile.clone()));
-            Some(Target { profile, ..Target::new(name, whom) })
+            Some(Target { profile, ..Target::new(name, processes) })
         });
         let processes = Processes::new(&roots, targets.collect())?;
         Ok(Host::new(
@@ -175,10 +177,11 @@ fn entry(host: &Host, decision: &Decision) -> Option<Entry> {
     let (verdict, why_not) = match &decision.verdict {
         Verdict::AsAsked => return None,
         Verdict::Done(_) | Verdict::Proposed(_) => ("proposed", None),
-        Verdict::Refused(why) | Verdict::Failed(why) => ("refused", Some(why.clone())),
+        Verdict::Refused(refusal) => ("refused", Some(refusal.0.clone())),
+        Verdict::Failed(why) => ("refused", Some(why.clone())),
     };
     let name = |id| {
-        let thread = host.threads().iter().find(|thread| thread.id == id);
+        let thread = host.views().iter().find(|thread| thread.id == id);
         thread.map_or_else(|| format!("thread {}", id.0), |thread| thread.program.clone())
     };
     Some(Entry {

@@ -1,6 +1,7 @@
 //! Errors as Python exceptions, with the texts of the command.
 
 use corun_app::Error;
+use corun_runtime::RuntimeError;
 use corun_sim::SimError;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::{PyErr, import_exception};
@@ -16,12 +17,15 @@ pub(crate) fn raised(error: Error) -> PyErr {
         Error::Interrupted => PyKeyboardInterrupt::new_err(()),
         Error::Failed(why) => match why.downcast::<PyErr>() {
             Ok(own) => own,
-            Err(why) => match why.downcast_ref::<SimError>() {
-                Some(fault @ (SimError::Policy { .. } | SimError::Action { .. })) => {
-                    PolicyError::new_err(fault.to_string())
+            Err(why) => {
+                let by_action = matches!(why.downcast_ref(), Some(SimError::Action { .. }));
+                let by_policy = matches!(why.downcast_ref(), Some(RuntimeError::Policy { .. }));
+                if by_action || by_policy {
+                    PolicyError::new_err(why.to_string())
+                } else {
+                    FailedError::new_err(format!("{why:#}"))
                 }
-                _ => FailedError::new_err(format!("{why:#}")),
-            },
+            }
         },
         other => FailedError::new_err(other.to_string()),
     }

@@ -209,12 +209,11 @@ fn needs(given: &Bound<'_, PyAny>) -> PyResult<Needs> {
     let names = |field: &str| given.getattr(field)?.extract::<Vec<String>>();
     let counters = names("counters")?
         .iter()
-        .map(|name| find("counter", name, CounterKind::NAMED))
+        .map(|name| find("counter", name, CounterKind::ALL, CounterKind::name))
         .collect::<PyResult<_>>()?;
-    let kinds = ActionKind::ALL.map(|kind| (kind.name(), kind));
     let controls = names("controls")?
         .iter()
-        .map(|name| find("control", name, kinds))
+        .map(|name| find("control", name, &ActionKind::ALL, ActionKind::name))
         .collect::<PyResult<_>>()?;
     Ok(Needs {
         interval,
@@ -225,15 +224,15 @@ fn needs(given: &Bound<'_, PyAny>) -> PyResult<Needs> {
     })
 }
 
-fn find<T: Copy, const N: usize>(
+fn find<T: Copy>(
     what: &str,
     name: &str,
-    known: [(&'static str, T); N],
+    known: &[T],
+    name_of: fn(T) -> &'static str,
 ) -> PyResult<T> {
-    let found = known.iter().find(|(known, _)| *known == name);
-    found
-        .map(|(_, found)| *found)
-        .ok_or_else(|| raised(Error::unknown(what, name, known.iter().map(|(name, _)| *name))))
+    let found = known.iter().copied().find(|&one| name_of(one) == name);
+    let names = known.iter().map(|&one| name_of(one));
+    found.ok_or_else(|| raised(Error::unknown(what, name, names)))
 }
 
 /// Checks a policy without a run.

@@ -102,30 +102,22 @@ impl Thread {
 
     #[getter]
     fn counters(&self) -> Counters {
-        Counters { own: self.own.counters }
+        Counters { own: self.own.rates }
     }
 
     #[getter]
     fn counted(&self) -> Counted {
-        let own = &self.own.counted;
-        Counted {
-            cpu_s: own.cpu_s,
-            instructions: own.instructions,
-            cycles: own.cycles,
-            llc_references: own.llc_references,
-            llc_misses: own.llc_misses,
-            memory_stall_cycles: own.memory_stall_cycles,
-        }
+        Counted { own: self.own.counts }
     }
 
     #[getter]
     fn spins_now(&self) -> Option<bool> {
-        self.own.spinning.map(|spinning| spinning.now)
+        self.own.spins
     }
 
     #[getter]
     fn spin_share(&self) -> Option<f64> {
-        self.own.spinning.map(|spinning| spinning.share)
+        self.own.spins.map(|_| self.own.rates.spin_share.unwrap_or(0.0))
     }
 
     #[getter]
@@ -172,97 +164,89 @@ impl Thread {
 /// What was counted for a thread in the last interval, as rates.
 #[pyclass(frozen, module = "corun")]
 pub(crate) struct Counters {
-    own: policy::Counters,
-}
-
-#[pymethods]
-impl Counters {
-    #[getter]
-    fn cpu_share(&self) -> Option<f64> {
-        self.own.cpu_share
-    }
-
-    #[getter]
-    fn instructions_per_s(&self) -> Option<f64> {
-        self.own.instructions_per_s
-    }
-
-    #[getter]
-    fn cycles_per_s(&self) -> Option<f64> {
-        self.own.cycles_per_s
-    }
-
-    #[getter]
-    fn llc_references_per_s(&self) -> Option<f64> {
-        self.own.llc_references.map(|one| one.per_s)
-    }
-
-    #[getter]
-    fn llc_misses_per_s(&self) -> Option<f64> {
-        self.own.llc_misses.map(|one| one.per_s)
-    }
-
-    #[getter]
-    fn llc_misses_with_prefetch(&self) -> Option<bool> {
-        self.own.llc_misses.map(|one| one.scope == policy::Scope::DemandAndPrefetch)
-    }
-
-    #[getter]
-    fn l1_accesses_per_s(&self) -> Option<f64> {
-        self.own.l1_accesses_per_s
-    }
-
-    #[getter]
-    fn branches_per_s(&self) -> Option<f64> {
-        self.own.branches_per_s
-    }
-
-    #[getter]
-    fn memory_bytes_per_s(&self) -> Option<f64> {
-        self.own.memory_bytes_per_s
-    }
-
-    #[getter]
-    fn memory_stall_share(&self) -> Option<f64> {
-        self.own.memory_stall_share
-    }
-
-    #[getter]
-    fn memory_retries_per_s(&self) -> Option<f64> {
-        self.own.memory_retries_per_s
-    }
-
-    #[getter]
-    fn llc_mpki(&self) -> Option<f64> {
-        self.own.llc_mpki()
-    }
-
-    #[getter]
-    fn llc_apki(&self) -> Option<f64> {
-        self.own.llc_apki()
-    }
-
-    #[getter]
-    fn llc_mpkc(&self) -> Option<f64> {
-        self.own.llc_mpkc()
-    }
-
-    #[getter]
-    fn ipc(&self) -> Option<f64> {
-        self.own.ipc()
-    }
+    own: policy::Rates,
 }
 
 /// What was counted for a thread since it came.
-#[pyclass(frozen, get_all, module = "corun")]
+#[pyclass(frozen, module = "corun")]
 pub(crate) struct Counted {
-    cpu_s: Option<f64>,
-    instructions: Option<f64>,
-    cycles: Option<f64>,
-    llc_references: Option<f64>,
-    llc_misses: Option<f64>,
-    memory_stall_cycles: Option<f64>,
+    own: policy::Counts,
 }
+
+macro_rules! plain {
+    (scoped, $rate:expr) => {
+        $rate.map(|rate| rate.per_s)
+    };
+    ($rule:ident, $rate:expr) => {
+        $rate
+    };
+}
+
+/// An attribute for each row of the table of counters, beside those that are no rows.
+macro_rules! attributes {
+    (
+        counters { $($kind:ident $name:literal $words:literal
+            $count:ident, $rate:ident, $attribute:ident, $rule:ident, $meaning:literal;)* }
+        gauges { $($gauge:tt)* }
+    ) => {
+        #[pymethods]
+        impl Counters {
+            #[getter]
+            fn cpu_share(&self) -> Option<f64> {
+                self.own.cpu_share
+            }
+
+            #[getter]
+            fn llc_misses_with_prefetch(&self) -> Option<bool> {
+                self.own.llc_misses.map(|one| one.scope == policy::Scope::DemandAndPrefetch)
+            }
+
+            #[getter]
+            fn llc_mpki(&self) -> Option<f64> {
+                self.own.llc_mpki()
+            }
+
+            #[getter]
+            fn llc_apki(&self) -> Option<f64> {
+                self.own.llc_apki()
+            }
+
+            #[getter]
+            fn llc_mpkc(&self) -> Option<f64> {
+                self.own.llc_mpkc()
+            }
+
+            #[getter]
+            fn ipc(&self) -> Option<f64> {
+                self.own.ipc()
+            }
+
+            $(
+                #[getter]
+                fn $attribute(&self) -> Option<f64> {
+                    plain!($rule, self.own.$rate)
+                }
+            )*
+        }
+
+        #[pymethods]
+        impl Counted {
+            #[getter]
+            fn cpu_s(&self) -> Option<f64> {
+                self.own.cpu_s()
+            }
+
+            $(
+                #[getter]
+                fn $count(&self) -> Option<f64> {
+                    self.own.$count.map(|count| count.total)
+                }
+            )*
+        }
+    };
+}
+
+corun_policy::counter_table!(attributes);
 
 /// Figures of a program alone on this machine.
 #[pyclass(frozen, get_all, module = "corun")]

@@ -1,49 +1,21 @@
-//! Plans carried out on the simulated machine.
+//! Actions carried out on the simulated machine.
 
 use corun_machine::{CpuId, CpuSet};
-use corun_policy::{Action, CachePart, Nanoseconds, Plan, ThreadId};
+use corun_policy::{Action, CachePart, Nanoseconds, ThreadId};
 
 use crate::dispatch::SlotOrder;
 use crate::engine::Engine;
 use crate::error::ActionError;
-use crate::host::Host;
+use crate::observation::weight_of_nice;
 use crate::thread::{Mask, State};
 use crate::timers::Timer;
-use crate::{LogEntry, SimError};
 
 /// Bytes of a page.
 const PAGE_BYTES: f64 = 4096.0;
 
 impl Engine<'_> {
-    /// Carries out a policy's plan, step by step, and logs the steps that change something.
-    /// Threads that lose their CPU are placed when all steps are done, in the order of threads.
-    pub(crate) fn apply(&mut self, host: &Host, policy: usize, plan: Plan) -> Result<(), SimError> {
-        for step in plan.steps {
-            let kind = step.action.kind();
-            let changed = if host.owns(policy, kind) {
-                self.act(policy, &step.action)
-            } else {
-                Err(ActionError::NotAnnounced(kind))
-            };
-            let changed = changed.map_err(|source| SimError::Action {
-                policy: host.name(policy).to_owned(),
-                at: Nanoseconds(self.now),
-                source,
-            })?;
-            if changed {
-                self.log.push(LogEntry {
-                    at: Nanoseconds(self.now),
-                    policy: host.name(policy).to_owned(),
-                    action: step.action,
-                    reason: step.reason,
-                });
-            }
-        }
-        self.place_displaced();
-        Ok(())
-    }
-
-    fn place_displaced(&mut self) {
+    /// Puts threads that lost their CPU into another's queue, in the order of threads.
+    pub(crate) fn place_displaced(&mut self) {
         let slots = 0..self.threads.len();
         let mut displaced: Vec<usize> =
             slots.filter(|&slot| self.threads[slot].state == State::Displaced).collect();
@@ -54,7 +26,8 @@ impl Engine<'_> {
         }
     }
 
-    fn act(&mut self, policy: usize, action: &Action) -> Result<bool, ActionError> {
+    /// Carries out an action; false where all was already as asked.
+    pub(crate) fn act(&mut self, policy: usize, action: &Action) -> Result<bool, ActionError> {
         match action {
             Action::Allow { thread, cpus } => self.allow(*thread, cpus),
             Action::Swap { first, second } => self.swap(*first, *second),
@@ -180,6 +153,29 @@ impl Engine<'_> {
         Ok(true)
     }
 
+    /// Threads that came to a partitioned LLC and that its policy does not know yet have all its ways, as in
+    /// resctrl's root group.
+    pub(crate) fn admit_unpartitioned(&mut self) {
+        for llc in 0..self.parts.llcs.len() {
+            let state = &self.parts.llcs[llc];
+            let Some(ways) = state.ways.filter(|_| !state.asked.is_empty()) else { continue };
+            let running = state.cpus.iter().filter_map(|&cpu| self.cpus[cpu].running);
+            let strangers: Vec<ThreadId> = running
+                .map(|slot| self.threads[slot].id)
+                .filter(|id| !state.assigned.contains_key(id))
+                .collect();
+            if strangers.is_empty() {
+                continue;
+            }
+            let all_ways = if ways < 64 { (1 << ways) - 1 } else { u64::MAX };
+            let mut asked = state.asked.clone();
+            asked.push((all_ways, strangers));
+            let (threads, owner) = (&self.threads, state.owner);
+            let slot_of = |id: ThreadId| threads.iter().position(|thread| thread.id == id);
+            self.parts.divide(llc, asked, slot_of, owner, self.now);
+        }
+    }
+
     fn cap(&mut self, threads: &[ThreadId], mb_per_s: Option<f64>) -> Result<bool, ActionError> {
         if let Some(cap) = mb_per_s.filter(|&cap| !(cap.is_finite() && cap > 0.0)) {
             return Err(ActionError::Cap(cap));
@@ -248,6 +244,10 @@ impl Engine<'_> {
         if !(weight.is_finite() && weight > 0.0) {
             return Err(ActionError::Weight(weight));
         }
+        let weight = match &self.watched.observer {
+            Some(_) => weight_of_nice(weight),
+            None => weight,
+        };
         let thread = &mut self.threads[slot];
         let changed = thread.weight != weight;
         self.loads_changed = true;

@@ -46,7 +46,7 @@ impl Engine<'_> {
             Some(Waiting::Sleep) => {
                 self.take(slot, State::Sleeping);
                 self.threads[slot].sleeps += 1;
-                self.happened.push(Event::Slept(self.threads[slot].id));
+                self.watched.happened.push(Event::Slept(self.threads[slot].id));
             }
             Some(Waiting::Spin) | None => {
                 self.threads[slot].spinning = true;

@@ -273,24 +273,25 @@ impl Engine<'_> {
 
     /// Tells which threads came on and off CPUs since it was last asked.
     /// A thread that went from one LLC to another without a pause went off and came on.
-    pub(crate) fn note_switches(&mut self, on_before: &mut Vec<(ThreadId, usize)>) {
+    pub(crate) fn note_switches(&mut self) {
         let place = |(cpu, state): (usize, &CpuState)| {
             Some((self.threads[state.running?].id, self.machine.cpus()[cpu].llc))
         };
         let mut on_now: Vec<(ThreadId, usize)> =
             self.cpus.iter().enumerate().filter_map(place).collect();
         on_now.sort_unstable();
-        if on_now == *on_before {
+        if on_now == self.watched.on_cpus {
             return;
         }
+        let on_before = std::mem::replace(&mut self.watched.on_cpus, on_now);
+        let on_now = &self.watched.on_cpus;
         let missing = |from: &[(ThreadId, usize)], other: &[(ThreadId, usize)]| {
             let lacks = |one: &&(ThreadId, usize)| other.binary_search(one).is_err();
             from.iter().filter(lacks).map(|(id, _)| *id).collect::<Vec<_>>()
         };
-        let on = missing(&on_now, on_before);
-        let off = missing(on_before, &on_now);
-        self.happened.push(Event::Switched { on, off });
-        *on_before = on_now;
+        let on = missing(on_now, &on_before);
+        let off = missing(&on_before, on_now);
+        self.watched.happened.push(Event::Switched { on, off });
     }
 
     /// Who runs and waits where, for people.

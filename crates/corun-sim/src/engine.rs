@@ -5,17 +5,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use corun_machine::Machine;
 use corun_model::{LoadedProgram, Model};
-use corun_policy::{Event, Nanoseconds, Policy};
+use corun_policy::{Nanoseconds, Policy};
 use corun_profile::Method;
+use corun_runtime::Runtime;
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 
+use crate::backend::{Watched, runtime};
 use crate::caps::Caps;
 use crate::dispatch::CpuState;
 use crate::domains::Domains;
 use crate::energy::Meter;
-use crate::host::Host;
 use crate::lifecycle::AppRun;
+use crate::observation::Observer;
 use crate::parts::Parts;
 use crate::rates::Rates;
 use crate::result::{Placement, ThreadRecord, WakeUp};
@@ -91,7 +93,9 @@ pub(crate) struct Engine<'a> {
     pub(crate) parts: Parts,
     pub(crate) caps: Caps,
     pub(crate) rates: Rates<'a>,
-    pub(crate) host: Host,
+    /// None where no policy can do anything.
+    pub(crate) runtime: Option<Runtime<Self>>,
+    pub(crate) watched: Watched,
     /// What ties of placement are broken by.
     pub(crate) placing: Pcg64Mcg,
     /// What phases and lengths of slices are drawn from.
@@ -100,7 +104,6 @@ pub(crate) struct Engine<'a> {
     pub(crate) starts: Vec<usize>,
     /// Slots of threads that arrive now and have no place yet.
     pub(crate) arriving: Vec<usize>,
-    pub(crate) happened: Vec<Event>,
     pub(crate) next_thread: u64,
     pub(crate) next_process: u64,
     pub(crate) records: Vec<ThreadRecord>,
@@ -133,7 +136,12 @@ impl<'a> Engine<'a> {
         let model: &'a Model = &experiment.model;
         let machine = model.machine();
         let programs = distinct_programs(experiment);
-        let host = Host::new(machine, policies)?;
+        let observer = experiment
+            .observation
+            .clone()
+            .map(|what| Observer::new(what, stream(experiment.seed, 3)));
+        let watched = Watched::by(&policies, observer);
+        let runtime = runtime(machine, policies, experiment.observation.as_ref())?;
         let mut engine = Self {
             experiment,
             model,
@@ -148,12 +156,12 @@ impl<'a> Engine<'a> {
             parts: Parts::new(machine),
             caps: Caps::default(),
             rates: Rates::new(machine, homes, experiment.settings.memoise),
-            host,
+            runtime,
+            watched,
             placing: stream(experiment.seed, 1),
             slicing: stream(experiment.seed, 2),
             starts,
             arriving: Vec::new(),
-            happened: Vec::new(),
             next_thread: 0,
             next_process: 0,
             records: Vec::new(),
@@ -180,9 +188,6 @@ impl<'a> Engine<'a> {
         }
         if experiment.method == Method::Window {
             engine.timers.set(experiment.settings.window.0, Timer::WindowEnds);
-        }
-        for (policy, interval) in engine.host.intervals() {
-            engine.timers.set(interval, Timer::Policy(policy));
         }
         Ok(engine)
     }
@@ -220,7 +225,13 @@ impl<'a> Engine<'a> {
 
     pub(crate) fn next_time(&self) -> u64 {
         let of_cpus = self.cpus.iter().map(|cpu| cpu.due.min(cpu.slice_end)).min();
-        self.timers.next().min(of_cpus.unwrap_or(NEVER)).min(self.parts.next_step())
+        let decision = match (&self.runtime, &self.watched.observer) {
+            (None, _) => NEVER,
+            (Some(_), Some(observer)) => observer.next_tick(),
+            (Some(runtime), None) => runtime.next_due().map_or(NEVER, |due| due.0),
+        };
+        let others = self.timers.next().min(self.parts.next_step());
+        others.min(of_cpus.unwrap_or(NEVER)).min(decision)
     }
 
     fn fire(&mut self, timer: Timer) {
@@ -235,7 +246,6 @@ impl<'a> Engine<'a> {
                 self.loads_changed = true;
             }
             Timer::Balance(domain) => self.balance(domain),
-            Timer::Policy(policy) => self.host.interval_due(policy),
             Timer::WindowEnds => self.window_over = true,
         }
     }
@@ -245,6 +255,9 @@ impl<'a> Engine<'a> {
         self.reschedule();
         self.consult()?;
         self.note_wake_ups();
+        if self.watched.observer.is_some() {
+            self.admit_unpartitioned();
+        }
         self.update_rates()?;
         if let Some(meter) = &mut self.meter {
             meter.look(self.machine, &self.cpus);

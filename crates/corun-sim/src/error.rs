@@ -1,6 +1,7 @@
 //! What can go wrong with an experiment.
 
-use corun_policy::{ActionKind, CounterKind, Nanoseconds, ThreadId};
+use corun_policy::{ActionKind, Nanoseconds, ThreadId};
+use corun_runtime::{NotAnnounced, RuntimeError};
 
 /// Why an experiment cannot start or had to stop.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -30,59 +31,9 @@ pub enum SimError {
     /// The experiment has no program.
     #[error("there is no program to run")]
     NoApps,
-    /// A policy says that it is not for this machine.
-    #[error("policy `{policy}` is not for machine `{machine}`: {why}")]
-    Unfit {
-        /// The policy.
-        policy: String,
-        /// The machine.
-        machine: String,
-        /// Its reason.
-        why: String,
-    },
-    /// A policy needs a counter that the simulator does not have.
-    #[error("policy `{policy}` needs the counter {counter:?}, which the simulator does not model")]
-    Counter {
-        /// The policy.
-        policy: String,
-        /// What it needs.
-        counter: CounterKind,
-    },
-    /// A policy needs an action that the simulator cannot carry out.
-    #[error("policy `{policy}` needs the action {kind:?}, which the simulator does not support")]
-    Control {
-        /// The policy.
-        policy: String,
-        /// What it needs.
-        kind: ActionKind,
-    },
-    /// A policy partitions LLCs, and the ways of one are not known.
-    #[error(
-        "policy `{policy}` needs figures by ways of the LLC, and the machine does not say how many \
-         ways LLC {llc} has, or they are over 64"
-    )]
-    ByWays {
-        /// The policy.
-        policy: String,
-        /// The LLC.
-        llc: usize,
-    },
-    /// A policy asks for decisions at no interval.
-    #[error("policy `{policy}` asks for an interval of zero length")]
-    Interval {
-        /// The policy.
-        policy: String,
-    },
-    /// Two policies want the same kind of action.
-    #[error("`{first}` and `{second}` both take actions of the kind {kind:?}: each has one owner")]
-    TwoOwners {
-        /// The one.
-        first: String,
-        /// The other.
-        second: String,
-        /// What both own.
-        kind: ActionKind,
-    },
+    /// A policy cannot start or go on.
+    #[error(transparent)]
+    Runtime(#[from] RuntimeError),
     /// A policy asked for something that cannot be done.
     #[error("at {:.6} s policy `{policy}` asked for what cannot be done: {source}", at.as_secs_f64())]
     Action {
@@ -92,16 +43,6 @@ pub enum SimError {
         at: Nanoseconds,
         /// What is wrong with it.
         source: ActionError,
-    },
-    /// A policy can decide no more.
-    #[error("at {:.6} s policy `{policy}` failed: {why}", at.as_secs_f64())]
-    Policy {
-        /// The policy.
-        policy: String,
-        /// When.
-        at: Nanoseconds,
-        /// Its reason.
-        why: String,
     },
     /// Nothing moves any more although programs have not ended.
     #[error("the simulation stalled at {:.6} s ({why}); queues:\n{dump}", at.as_secs_f64())]
@@ -198,4 +139,10 @@ pub enum ActionError {
     /// The policy did not say beforehand that it takes such actions.
     #[error("it did not announce actions of the kind {0:?}")]
     NotAnnounced(ActionKind),
+}
+
+impl From<NotAnnounced> for ActionError {
+    fn from(NotAnnounced(kind): NotAnnounced) -> Self {
+        Self::NotAnnounced(kind)
+    }
 }

@@ -7,7 +7,7 @@ use corun_model::{LoadedProgram, Model};
 use corun_policy::Nanoseconds;
 use corun_profile::{Barrier, Io, Method, Mix};
 
-use crate::SimError;
+use crate::{Observation, SimError};
 
 /// An experiment: programs on a machine, by a method, with a seed.
 #[derive(Debug, Clone)]
@@ -22,6 +22,8 @@ pub struct Experiment {
     pub seed: u64,
     /// The simulator's settings.
     pub settings: Settings,
+    /// How poor the policies' view of the machine is; none: they see all of it at once.
+    pub observation: Option<Observation>,
 }
 
 /// A program to run.
@@ -199,7 +201,7 @@ impl Settings {
 impl Experiment {
     /// An experiment with the default settings.
     pub fn new(model: Arc<Model>, apps: Vec<AppSpec>, method: Method, seed: u64) -> Self {
-        Self { model, apps, method, seed, settings: Settings::default() }
+        Self { model, apps, method, seed, settings: Settings::default(), observation: None }
     }
 
     pub(crate) fn check(&self) -> Result<(), SimError> {
@@ -207,6 +209,7 @@ impl Experiment {
             return Err(SimError::NoApps);
         }
         self.settings.check()?;
+        self.observation.as_ref().map_or(Ok(()), Observation::check)?;
         self.apps.iter().try_for_each(|app| app.check(self.model.machine()))
     }
 }

@@ -6,6 +6,7 @@
 //! not stands in `docs/simulator.md`.
 
 mod actions;
+mod backend;
 mod balance;
 mod barrier;
 mod cache;
@@ -16,9 +17,9 @@ mod energy;
 mod engine;
 mod error;
 mod experiment;
-mod host;
 mod lifecycle;
 mod log;
+mod observation;
 mod outcome;
 mod parts;
 mod rates;
@@ -33,7 +34,7 @@ pub use energy::Energy;
 pub use engine::{Hooks, Progress, run};
 pub use error::{ActionError, SimError};
 pub use experiment::{AppSpec, Experiment, Settings, apps_from_mix};
-pub use host::{SUPPORTED_ACTIONS, SUPPORTED_COUNTERS};
 pub use log::LogEntry;
+pub use observation::Observation;
 pub use outcome::run_pinned;
 pub use result::{AppResult, Placement, RunResult, ThreadRecord, WakeUp};

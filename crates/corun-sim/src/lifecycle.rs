@@ -1,13 +1,14 @@
 //! Programs and threads from their arrival to their end.
 
-use corun_policy::{Event, Nanoseconds, ProcessId, ThreadId};
+use corun_policy::{Event, Nanoseconds, ProcessId, ThreadId, Totals};
 use corun_profile::Method;
 use rand::RngExt;
 
 use crate::domains::full;
 use crate::engine::Engine;
+use crate::observation::weight_of_nice;
 use crate::result::ThreadRecord;
-use crate::thread::{Done, Mask, State, Thread, Totals};
+use crate::thread::{Done, Mask, State, Thread};
 use crate::timers::{NEVER, Timer};
 
 /// A program's runs.
@@ -37,6 +38,8 @@ pub(crate) struct AppRun {
     pub(crate) extrapolated: bool,
     /// Counts of threads that ended.
     pub(crate) past: Totals,
+    /// Of their instructions, what was spun away.
+    pub(crate) past_spun_instructions: f64,
 }
 
 impl AppRun {
@@ -47,23 +50,6 @@ impl AppRun {
     /// Share of the runs that are waited for.
     pub(crate) fn share(&self) -> f64 {
         if self.gone { 1.0 } else { self.completions.len() as f64 / self.wanted as f64 }
-    }
-}
-
-impl Totals {
-    pub(crate) fn add(&mut self, other: &Self) {
-        self.cpu_ns += other.cpu_ns;
-        self.instructions += other.instructions;
-        self.cycles += other.cycles;
-        self.references += other.references;
-        self.misses += other.misses;
-        self.bytes += other.bytes;
-        self.stall_cycles += other.stall_cycles;
-        self.retries += other.retries;
-        self.l1_accesses += other.l1_accesses;
-        self.branches += other.branches;
-        self.spun_ns += other.spun_ns;
-        self.spun_instructions += other.spun_instructions;
     }
 }
 
@@ -83,6 +69,10 @@ impl Engine<'_> {
                 None => full(self.machine.cpus().len()),
                 Some(cpus) => self.mask(cpus),
             };
+            let weight = match &self.experiment.observation {
+                Some(_) => weight_of_nice(spec.weight),
+                None => spec.weight,
+            };
             let first = self.threads.len();
             for index in 0..spec.threads {
                 let slot = self.threads.len();
@@ -97,8 +87,8 @@ impl Engine<'_> {
                     ran_on: None,
                     user: user.clone(),
                     allowed: user.clone(),
-                    weight: spec.weight,
-                    base_weight: spec.weight,
+                    weight,
+                    base_weight: weight,
                     weight_changes: 0,
                     page_moves: 0,
                     pages_to: None,
@@ -116,6 +106,7 @@ impl Engine<'_> {
                     clock: 0.0,
                     since: 0,
                     totals: Totals::default(),
+                    spun_instructions: 0.0,
                     burst_left: NEVER,
                     sleeps: 0,
                     woken_at: None,
@@ -143,6 +134,7 @@ impl Engine<'_> {
                 llc_migrations: 0,
                 extrapolated: false,
                 past: Totals::default(),
+                past_spun_instructions: 0.0,
             });
         }
     }
@@ -187,6 +179,7 @@ impl Engine<'_> {
             thread.outcome = corun_model::Outcome::default();
             thread.since = self.now;
             thread.totals = Totals::default();
+            thread.spun_instructions = 0.0;
             thread.woken_at = None;
             thread.fresh = true;
             self.draw_burst(slot);
@@ -201,8 +194,8 @@ impl Engine<'_> {
             });
             self.threads[slot].state = State::Displaced;
             self.arriving.push(slot);
-            self.host.threads_changed = true;
-            self.happened.push(Event::Arrived(id));
+            self.watched.threads_changed = true;
+            self.watched.happened.push(Event::Arrived(id));
         }
     }
 
@@ -321,11 +314,12 @@ impl Engine<'_> {
         let thread = &self.threads[slot];
         let app = &mut self.apps[thread.app];
         app.past.add(&thread.totals);
+        app.past_spun_instructions += thread.spun_instructions;
         app.extrapolated |= thread.extrapolated;
         // Records are by ascending id, one for each id.
         self.records[thread.id.0 as usize].end = Some(Nanoseconds(self.now));
-        self.happened.push(Event::Exited(thread.id));
-        self.host.threads_changed = true;
+        self.watched.happened.push(Event::Exited(thread.id));
+        self.watched.threads_changed = true;
     }
 
     pub(crate) fn kill(&mut self, app: usize) {
@@ -364,7 +358,7 @@ impl Engine<'_> {
         self.threads[slot].sleeps += 1;
         let sleep = self.threads[slot].sleeps;
         self.timers.set(self.now + wait, Timer::Wake(slot, sleep));
-        self.happened.push(Event::Slept(self.threads[slot].id));
+        self.watched.happened.push(Event::Slept(self.threads[slot].id));
     }
 
     pub(crate) fn wake(&mut self, slot: usize, sleep: u64) {
@@ -373,7 +367,7 @@ impl Engine<'_> {
             return;
         }
         let home = thread.cpu;
-        self.happened.push(Event::Woke(thread.id));
+        self.watched.happened.push(Event::Woke(thread.id));
         self.threads[slot].woken_at = Some(self.now);
         let cpu = self.wake_up_cpu(slot);
         self.catch_up(home);

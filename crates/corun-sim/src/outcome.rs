@@ -1,13 +1,13 @@
 //! From the engine's books to the result.
 
 use corun_metrics::geometric_mean;
-use corun_policy::Nanoseconds;
+use corun_policy::{Nanoseconds, Totals};
 use corun_profile::Method;
 
 use crate::engine::{Engine, one_hot};
 use crate::lifecycle::AppRun;
 use crate::result::{AppResult, RunResult};
-use crate::thread::{State, Totals};
+use crate::thread::State;
 use crate::{AppSpec, Energy, Experiment, Hooks, SimError};
 
 impl AppSpec {
@@ -76,8 +76,8 @@ impl Engine<'_> {
 
     fn energy(&self) -> Option<Energy> {
         let present = self.threads.iter().filter(|thread| thread.is_present());
-        let bytes: f64 = present.map(|thread| thread.totals.bytes).sum();
-        let past: f64 = self.apps.iter().map(|app| app.past.bytes).sum();
+        let bytes: f64 = present.map(|thread| thread.totals.memory_bytes).sum();
+        let past: f64 = self.apps.iter().map(|app| app.past.memory_bytes).sum();
         Some(self.meter.as_ref()?.energy(self.now, bytes + past))
     }
 
@@ -86,10 +86,12 @@ impl Engine<'_> {
         let run = &self.apps[app];
         let solo_completion_s = spec.solo_completion_s(self.experiment, app)?;
         let mut totals = run.past;
+        let mut spun_instructions = run.past_spun_instructions;
         let mut extrapolated = run.extrapolated;
         for thread in &self.threads[run.slots.clone()] {
             if thread.is_present() {
                 totals.add(&thread.totals);
+                spun_instructions += thread.spun_instructions;
                 extrapolated |= thread.extrapolated;
             }
         }
@@ -105,8 +107,8 @@ impl Engine<'_> {
                 mean_completion_s.map(|mean| mean / solo_completion_s)
             }
         };
-        let Totals { cpu_ns, references, misses, spun_ns, .. } = totals;
-        let instructions = totals.instructions - totals.spun_instructions;
+        let Totals { cpu_ns, spin_ns, llc_references, llc_misses, .. } = totals;
+        let instructions = totals.instructions - spun_instructions;
         let cpu_s = cpu_ns as f64 * 1e-9;
         Ok(AppResult {
             name: spec.name.clone(),
@@ -119,10 +121,10 @@ impl Engine<'_> {
             llc_migrations: run.llc_migrations,
             cpu_share: if there_s > 0.0 { cpu_s / there_s / f64::from(spec.threads) } else { 0.0 },
             cpu_s,
-            spin_s: spun_ns as f64 * 1e-9,
+            spin_s: spin_ns as f64 * 1e-9,
             instructions,
-            llc_apki: (instructions > 0.0).then(|| 1000.0 * references / instructions),
-            llc_mpki: (instructions > 0.0).then(|| 1000.0 * misses / instructions),
+            llc_apki: (instructions > 0.0).then(|| 1000.0 * llc_references / instructions),
+            llc_mpki: (instructions > 0.0).then(|| 1000.0 * llc_misses / instructions),
             extrapolated,
         })
     }

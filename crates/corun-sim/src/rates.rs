@@ -151,7 +151,7 @@ impl Engine<'_> {
                     let llc = self.machine.cpus()[cpu].llc;
                     let id = self.threads[slot].id;
                     let part = self.parts.of(llc, id).ok_or_else(|| SimError::Action {
-                        policy: self.host.name(self.parts.llcs[llc].owner).to_owned(),
+                        policy: self.policy_name(self.parts.llcs[llc].owner),
                         at: Nanoseconds(self.now),
                         source: ActionError::Unpartitioned { llc, thread: id },
                     })?;

@@ -1,7 +1,8 @@
 //! A thread: its progress, its counts, its place in the scheduler.
 
 use corun_model::{Outcome, PhaseMix};
-use corun_policy::{ProcessId, REQUEST_BYTES, ThreadId};
+use corun_policy::{ProcessId, ThreadId, Totals};
+use corun_runtime::totals_of;
 use fixedbitset::FixedBitSet;
 use rand_pcg::Pcg64Mcg;
 
@@ -51,27 +52,6 @@ impl Done {
     }
 }
 
-/// Counted since the thread's start.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Totals {
-    pub(crate) cpu_ns: u64,
-    pub(crate) instructions: f64,
-    pub(crate) cycles: f64,
-    pub(crate) references: f64,
-    pub(crate) misses: f64,
-    pub(crate) bytes: f64,
-    pub(crate) stall_cycles: f64,
-    pub(crate) retries: f64,
-    /// 0 where the program's mix is unknown.
-    pub(crate) l1_accesses: f64,
-    /// As `l1_accesses`.
-    pub(crate) branches: f64,
-    /// Of `cpu_ns`, what was spun away.
-    pub(crate) spun_ns: u64,
-    /// Of `instructions`, what was spun away.
-    pub(crate) spun_instructions: f64,
-}
-
 /// A thread of a program. Its slot is used again by the program's next run, its id is not.
 #[derive(Debug, Clone)]
 pub(crate) struct Thread {
@@ -117,6 +97,8 @@ pub(crate) struct Thread {
     /// Up to when its progress is counted.
     pub(crate) since: u64,
     pub(crate) totals: Totals,
+    /// Of the totals' instructions, what was spun away.
+    pub(crate) spun_instructions: f64,
     /// CPU time in ns until it waits; [`NEVER`] for one that does not.
     pub(crate) burst_left: u64,
     pub(crate) sleeps: u64,
@@ -145,7 +127,9 @@ impl Thread {
             return;
         }
         let more = self.progress(ns);
-        if !self.spinning {
+        if self.spinning {
+            self.spun_instructions += more.instructions;
+        } else {
             self.done.add(more.instructions);
             self.since_barrier.add(more.instructions);
         }
@@ -158,28 +142,9 @@ impl Thread {
 
     /// What it does in so many nanoseconds at its present rates.
     fn progress(&self, ns: u64) -> Totals {
-        let seconds = ns as f64 * 1e-9;
-        let rates = &self.outcome;
-        let instructions = rates.instructions_per_s * seconds;
-        let cycles = self.clock * seconds;
-        let bytes = rates.bytes_per_s * seconds;
         let mix = if self.spinning { Some(SPIN_MIX) } else { self.mix };
-        let (spun_ns, spun_instructions) =
-            if self.spinning { (ns, instructions) } else { (0, 0.0) };
-        Totals {
-            cpu_ns: ns,
-            instructions,
-            cycles,
-            references: instructions * rates.llc_apki * 1e-3,
-            misses: instructions * rates.llc_mpki * 1e-3,
-            bytes,
-            retries: bytes / REQUEST_BYTES * rates.memory_retries_per_request,
-            stall_cycles: cycles * rates.memory_stall_share,
-            l1_accesses: instructions * mix.map_or(0.0, |mix| mix.l1_accesses_pki) * 1e-3,
-            branches: instructions * mix.map_or(0.0, |mix| mix.branches_pki) * 1e-3,
-            spun_ns,
-            spun_instructions,
-        }
+        let spin_ns = if self.spinning { ns } else { 0 };
+        Totals { spin_ns, ..totals_of(&self.outcome, mix, self.clock, ns) }
     }
 
     /// What was counted since its start up to `now`, for those who only look.

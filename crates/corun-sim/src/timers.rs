@@ -23,8 +23,6 @@ pub(crate) enum Timer {
     IdleEnds(usize),
     /// A domain balances its load.
     Balance(usize),
-    /// A policy decides.
-    Policy(usize),
     /// The window is over.
     WindowEnds,
 }

@@ -77,6 +77,7 @@ impl ComparisonSetup {
             apps: self.apps.iter().map(|app| app.name.clone()).collect(),
             method: method_name(self.method).to_owned(),
             seeds: self.seeds,
+            as_live: self.observation.is_some(),
             data: ComparisonData {
                 model: DataSources::of(&self.profiles, self.model.options()),
                 extrapolated: extrapolated.into_iter().map(names).collect(),

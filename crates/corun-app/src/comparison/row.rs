@@ -15,6 +15,9 @@ pub struct Comparison {
     pub method: String,
     /// Runs a policy, with the seeds 1 to this.
     pub seeds: u32,
+    /// Did policies see the machine as poorly as a real one shows itself? Left out where they did not.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub as_live: bool,
     /// On which data the figures stand.
     pub data: ComparisonData,
     /// The policies and the bounds.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use corun_machine::Machine;
 use corun_model::{LoadedProgram, Model, ModelOptions};
 use corun_profile::{Fault, Library, Method, Mix, MixSource, Profile, Step, TABLE_INSTRUCTIONS};
-use corun_sim::{AppSpec, SimError, apps_from_mix};
+use corun_sim::{AppSpec, Observation, SimError, apps_from_mix};
 
 use crate::lookup::{self, DEFAULT_MACHINE};
 use crate::policy_spec::PolicySpec;
@@ -63,6 +63,8 @@ pub struct ComparisonSetup {
     pub seeds: u32,
     /// The policies, in the order asked for.
     pub policies: Vec<PolicySpec>,
+    /// How poorly the policies see the machine; none: they see all of it at once.
+    pub observation: Option<Observation>,
 }
 
 impl ComparisonSetup {
@@ -154,7 +156,31 @@ impl ComparisonSetup {
             let message = format!("seeds: found {seeds}, expected at most {MOST_SEEDS}");
             return Err(Error::input(message));
         }
-        Ok(Self { model, apps, profiles, method: mix.method, seeds, policies })
+        Ok(Self { model, apps, profiles, method: mix.method, seeds, policies, observation: None })
+    }
+
+    /// From now on policies see the machine as poorly as this. Policies that nobody asked for and that cannot
+    /// start so are left out.
+    ///
+    /// # Errors
+    /// Where a policy cannot be built.
+    pub fn observe(
+        &mut self,
+        observation: Observation,
+        policies_were_asked_for: bool,
+    ) -> Result<()> {
+        if !policies_were_asked_for {
+            let mut kept = Vec::with_capacity(self.policies.len());
+            for spec in std::mem::take(&mut self.policies) {
+                let mut built = spec.build(1)?;
+                if built.iter_mut().all(|policy| observation.suffices(policy.as_mut())) {
+                    kept.push(spec);
+                }
+            }
+            self.policies = kept;
+        }
+        self.observation = Some(observation);
+        Ok(())
     }
 
     /// Does every program run one thread all the time, so that one placement describes it?

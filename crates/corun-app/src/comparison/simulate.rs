@@ -75,7 +75,8 @@ impl ComparisonSetup {
     /// As [`Self::run`].
     pub fn held(&self, cpus: &[usize], stop: &AtomicBool) -> Result<RunResult> {
         let hooks = corun_sim::Hooks { cancel: Some(stop), progress: None };
-        Ok(run_pinned(&self.experiment(1), cpus, hooks)?)
+        let experiment = Experiment { observation: None, ..self.experiment(1) };
+        Ok(run_pinned(&experiment, cpus, hooks)?)
     }
 
     /// The experiment with a seed. Where threads were is kept for the first seed, which reports
@@ -83,6 +84,7 @@ impl ComparisonSetup {
     pub fn experiment(&self, seed: u64) -> Experiment {
         let mut experiment =
             Experiment::new(self.model.clone(), self.apps.clone(), self.method, seed);
+        experiment.observation.clone_from(&self.observation);
         if seed > 1 {
             experiment.settings.placements = 0;
         }

@@ -1,38 +1,39 @@
 //! Where threads may run.
 
-use std::path::PathBuf;
-
+use corun_linux::sysfs::online_cpus;
+use corun_linux::{Roots, Task, affinity, is_gone};
 use corun_machine::CpuSet;
+use corun_policy::ThreadView;
 
-use super::syscalls;
-use super::thread_stat::{is_gone, still_there, touchable};
-use super::{Change, Doing, Held, Refusal};
-use crate::{ActError, Reverted, Roots, Task};
+use super::syscalls::set_affinity;
+use super::{Change, Doing, Refusal, still_there, touchable};
+use crate::{ActError, ManagedThread, Reverted};
 
 /// The change that holds a thread on what it may have of the CPUs asked for; none where it is held
 /// so already.
 pub(super) fn hold(
-    thread: &Held,
+    (view, thread): (&ThreadView, &ManagedThread),
     asked: &CpuSet,
     online: &CpuSet,
 ) -> Result<Option<Change>, Refusal> {
     let allowed = asked.intersection(&thread.may_run_on);
     if allowed.is_empty() {
-        let (task, may) = (thread.task, &thread.may_run_on);
+        let (task, may) = (thread.task(), &thread.may_run_on);
         return Err(Refusal(format!(
             "thread {task} ({}) may run on CPUs {may} only, not on {asked}",
-            thread.program
+            view.program
         )));
     }
     let after = allowed.intersection(online);
     if after.is_empty() {
         return Err(Refusal(format!(
             "thread {} ({}): none of CPUs {allowed} is on line",
-            thread.task, thread.program
+            thread.task(),
+            view.program
         )));
     }
     let before = thread.allowed.clone();
-    Ok((after != before).then_some(Change::Affinity { task: thread.task, before, after }))
+    Ok((after != before).then_some(Change::Affinity { task: thread.task(), before, after }))
 }
 
 /// Sets a thread's affinity, if it is the thread that was meant and its affinity is as it was.
@@ -94,17 +95,17 @@ fn other_than(roots: &Roots, task: &Task, expected: &CpuSet) -> Result<Option<Cp
     if &found == expected {
         return Ok(None);
     }
-    let same = online(roots).is_some_and(|online| expected.intersection(&online) == found);
+    let same = online_cpus(roots).is_ok_and(|online| expected.intersection(&online) == found);
     Ok((!same).then_some(found))
 }
 
 fn present(task: &Task) -> Result<CpuSet, ActError> {
-    syscalls::affinity(task.tid).map_err(|reason| failed("reading", task, reason))
+    affinity(task.tid).map_err(|reason| failed("reading", task, reason))
 }
 
 fn set(task: &Task, cpus: &CpuSet) -> Result<(), ActError> {
     let doing = || format!("setting to {cpus}");
-    syscalls::set_affinity(task.tid, cpus).map_err(|reason| failed(&doing(), task, reason))
+    set_affinity(task.tid, cpus).map_err(|reason| failed(&doing(), task, reason))
 }
 
 fn failed(doing: &str, task: &Task, reason: std::io::Error) -> ActError {
@@ -119,15 +120,6 @@ fn failed(doing: &str, task: &Task, reason: std::io::Error) -> ActError {
         _ => None,
     };
     ActError::Kernel { what: format!("{doing} the affinity of thread {task}"), reason, advice }
-}
-
-/// The CPUs that are on line, where the kernel tells.
-pub(super) fn online(roots: &Roots) -> Option<CpuSet> {
-    std::fs::read_to_string(online_file(roots)).ok()?.parse().ok()
-}
-
-fn online_file(roots: &Roots) -> PathBuf {
-    roots.sys.join("devices/system/cpu/online")
 }
 
 #[cfg(test)]

@@ -1,23 +1,17 @@
+use corun_linux::procfs::{Process, Stat};
+use corun_linux::sysfs::online_file;
 use corun_machine::CpuId;
 use corun_policy::{Action, Nanoseconds, ThreadId};
 
 use super::*;
 use crate::act::sleeper::Sleeper;
-use crate::act::thread_stat::stat;
 use crate::act::{Actuator, Placement};
+use crate::backend::fixture;
 
 /// A sleeper in the host's care.
-fn held(sleeper: &Sleeper, id: u64, may_run_on: &CpuSet) -> Held {
-    Held {
-        id: ThreadId(id),
-        task: sleeper.task,
-        program: "sleeper".into(),
-        may_run_on: may_run_on.clone(),
-        allowed: sleeper.found.clone(),
-        cpu: may_run_on.first().unwrap(),
-        left_alone: false,
-        group: None,
-    }
+fn managed(sleeper: &Sleeper, may_run_on: &CpuSet) -> ManagedThread {
+    let thread = ManagedThread::new(fixture::facts(sleeper.task, &sleeper.found), 0, "sleeper");
+    ManagedThread { may_run_on: may_run_on.clone(), ..thread }
 }
 
 fn cpus(list: &str) -> CpuSet {
@@ -75,12 +69,12 @@ fn an_ended_thread_and_a_reused_number_are_gone() {
 #[test]
 fn kernel_threads_are_never_touched() {
     let roots = Roots::default();
-    let Some(stat) = stat(&roots, 2, 2).unwrap().filter(|stat| stat.kernel_thread) else {
+    let Some(stat) = Process::new(&roots, 2).stat().unwrap().filter(Stat::is_kernel_thread) else {
         eprintln!("skipped: no kernel thread can be seen from here");
         return;
     };
     let task = Task { pid: 2, tid: 2, start_ticks: stat.start_ticks };
-    let found = syscalls::affinity(2).unwrap();
+    let found = affinity(2).unwrap();
     let one: CpuSet = found.first().into_iter().collect();
     let error = Change::Affinity { task, before: found, after: one }.apply(&roots).unwrap_err();
     assert!(matches!(error, ActError::Protected { .. }), "{error}");
@@ -120,10 +114,11 @@ fn actuator(online: &str) -> (tempfile::TempDir, Placement) {
 fn prepared(
     affinity: &mut Placement,
     action: &Action,
-    held: &[Held],
+    threads: &[(u64, ManagedThread)],
 ) -> Result<Vec<Change>, String> {
     let machine = corun_machine::preset("xeon-x5365").unwrap();
-    affinity.prepare(action, &machine, held, Nanoseconds(0)).map_err(|refusal| refusal.0)
+    let threads = fixture::table(threads.iter().cloned());
+    affinity.prepare(action, &machine, &threads, Nanoseconds(0)).map_err(|refusal| refusal.0)
 }
 
 fn allow(id: u64, list: &str) -> Action {
@@ -134,7 +129,7 @@ fn allow(id: u64, list: &str) -> Action {
 fn nothing_is_widened_and_nothing_goes_off_line() {
     let (_folder, mut affinity) = actuator("0-5");
     let sleeper = Sleeper::new();
-    let held = [Held { allowed: cpus("2-7"), ..held(&sleeper, 7, &cpus("2-7")) }];
+    let held = [(7, ManagedThread { allowed: cpus("2-7"), ..managed(&sleeper, &cpus("2-7")) })];
     let after = |list: &str, affinity: &mut Placement| {
         prepared(affinity, &allow(7, list), &held).map(|changes| match changes.as_slice() {
             [] => "as it is".to_owned(),
@@ -147,7 +142,7 @@ fn nothing_is_widened_and_nothing_goes_off_line() {
     assert!(after("0-1", &mut affinity).unwrap_err().contains("may run on CPUs 2-7 only"));
     assert!(after("6-7", &mut affinity).unwrap_err().contains("none of CPUs 6-7 is on line"));
     assert!(after("", &mut affinity).is_err());
-    let same = [Held { allowed: cpus("3"), ..held[0].clone() }];
+    let same = [(7, ManagedThread { allowed: cpus("3"), ..held[0].1.clone() })];
     assert_eq!(prepared(&mut affinity, &allow(7, "3"), &same).unwrap(), []);
 }
 
@@ -156,8 +151,8 @@ fn a_swap_is_made_in_full_or_not_at_all() {
     let (_folder, mut affinity) = actuator("0-7");
     let (one, other) = (Sleeper::new(), Sleeper::new());
     let mut both = [
-        Held { allowed: cpus("1"), ..held(&one, 1, &cpus("0-7")) },
-        Held { allowed: cpus("4"), ..held(&other, 2, &cpus("0-7")) },
+        (1, ManagedThread { allowed: cpus("1"), ..managed(&one, &cpus("0-7")) }),
+        (2, ManagedThread { allowed: cpus("4"), ..managed(&other, &cpus("0-7")) }),
     ];
     let swap = Action::Swap { first: ThreadId(1), second: ThreadId(2) };
     let changes = prepared(&mut affinity, &swap, &both).unwrap();
@@ -165,7 +160,7 @@ fn a_swap_is_made_in_full_or_not_at_all() {
         Change::Affinity { task, before: cpus(before), after: cpus(after) }
     });
     assert_eq!(changes, expected);
-    both[1].may_run_on = cpus("4-7");
+    both[1].1.may_run_on = cpus("4-7");
     assert!(prepared(&mut affinity, &swap, &both).is_err());
 }
 
@@ -173,7 +168,7 @@ fn a_swap_is_made_in_full_or_not_at_all() {
 fn threads_left_alone_and_strangers_are_refused() {
     let (_folder, mut affinity) = actuator("0-7");
     let sleeper = Sleeper::new();
-    let held = [Held { left_alone: true, ..held(&sleeper, 1, &cpus("0-7")) }];
+    let held = [(1, ManagedThread { left_alone: true, ..managed(&sleeper, &cpus("0-7")) })];
     let refused =
         |action: Action, affinity: &mut Placement| prepared(affinity, &action, &held).unwrap_err();
     assert!(refused(allow(1, "0"), &mut affinity).contains("left alone"));

@@ -3,12 +3,12 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use corun_linux::{Roots, Task};
 use corun_machine::CpuSet;
 use serde::{Deserialize, Serialize};
 
 use super::{affinity, cpusets, nice, pages};
 use crate::resctrl::{GroupChange, SchemataChange, TaskChange};
-use crate::{Roots, Task};
 
 /// One change to the machine, with what was there before: a line of the journal holds a plan's.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

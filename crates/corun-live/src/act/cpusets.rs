@@ -6,12 +6,13 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
+use corun_linux::{Roots, Task, cgroup, facts, is_gone};
 use corun_machine::CpuSet;
+use corun_policy::ThreadView;
 
 use super::members::Members;
-use super::thread_stat::is_gone;
-use super::{Change, Doing, Held, HeldGroup, Refusal};
-use crate::{ActError, Reverted, Roots, Scheduling, Task, facts};
+use super::{Change, Doing, Refusal};
+use crate::{ActError, HeldGroup, ManagedThread, Reverted, Threads};
 
 /// Holds whole cgroups on CPUs, where their members change too fast to hold each thread. A group
 /// may use what its threads were sent to, all together; it stays as it is until each has been.
@@ -48,19 +49,19 @@ impl Cpusets {
     /// the group are; none where it is held so already.
     pub(super) fn hold(
         &mut self,
-        thread: &Held,
+        (view, thread): (&ThreadView, &ManagedThread),
         held_group: &HeldGroup,
         asked: &CpuSet,
-        held: &[Held],
+        threads: &Threads,
         online: &CpuSet,
     ) -> Result<Option<Change>, Refusal> {
         let name = &held_group.name;
         let group = self.group(name)?.clone();
-        let known = self.members.take().filter(|members| members.are_of(held));
-        let mut members = known.unwrap_or_else(|| Members::new(held));
-        members.catch_up(held);
-        let free = self.is_free(&mut members, thread, &group, name, held, online);
-        let wanted = members.needs(name, thread.id, asked, held);
+        let known = self.members.take().filter(|members| members.are_of(threads));
+        let mut members = known.unwrap_or_else(|| Members::new(threads));
+        members.catch_up(threads);
+        let free = self.is_free(&mut members, thread, &group, name, threads, online);
+        let wanted = members.needs(name, view.id, asked, threads);
         self.members = Some(members);
         free?;
         let after = wanted.intersection(&group.found).intersection(online);
@@ -91,22 +92,22 @@ impl Cpusets {
     fn is_free(
         &self,
         members: &mut Members,
-        thread: &Held,
+        thread: &ManagedThread,
         group: &Group,
         name: &str,
-        held: &[Held],
+        threads: &Threads,
         online: &CpuSet,
     ) -> Result<(), Refusal> {
         if members.has_below(name) {
             return Err(Refusal(format!("cgroup {name} has groups with threads below it")));
         }
-        let task = thread.task;
-        let present = group_of(&self.roots, &task)
+        let task = thread.task();
+        let present = cgroup::of_thread(&self.roots, &task)
             .map_err(|error| Refusal(format!("the cgroup of thread {task}: {error}")))?;
         if present.as_deref() != Some(name) {
             return Err(Refusal(format!("thread {task} is no longer in cgroup {name}")));
         }
-        members.verdict(name, held, |threads| self.check(group, name, threads, online))
+        members.verdict(name, threads, |members| self.check(group, name, members, online))
     }
 
     /// Nobody in the group may be one who must not be moved.
@@ -114,13 +115,13 @@ impl Cpusets {
         &self,
         group: &Group,
         name: &str,
-        members: &[&Held],
+        members: &[&ManagedThread],
         online: &CpuSet,
     ) -> Result<(), Refusal> {
         if let Some(one) = members.iter().find(|one| one.left_alone) {
             return Err(Refusal(format!(
                 "thread {} of cgroup {name} was changed by somebody else: the group is left alone",
-                one.task
+                one.task()
             )));
         }
         let all = group.found.intersection(online);
@@ -129,7 +130,8 @@ impl Cpusets {
             // Before Linux 6.2 a cpuset that changes makes its threads forget their affinities.
             return Err(Refusal(format!(
                 "thread {} of cgroup {name} has an affinity of its own ({}), which it could lose",
-                one.task, one.may_run_on
+                one.task(),
+                one.may_run_on
             )));
         }
         match self.in_real_time(group, members) {
@@ -141,16 +143,12 @@ impl Cpusets {
     }
 
     /// A thread of the group that is scheduled in real time. Such are in nobody's care.
-    fn in_real_time(&self, group: &Group, members: &[&Held]) -> Option<Task> {
+    fn in_real_time(&self, group: &Group, members: &[&ManagedThread]) -> Option<Task> {
         let folder = self.roots.cgroup.join(group.file.parent()?);
-        let list = ["cgroup.threads", "tasks"].into_iter();
-        let text =
-            list.filter_map(|name| std::fs::read_to_string(folder.join(name)).ok()).next()?;
-        let cared: BTreeSet<u32> = members.iter().map(|one| one.task.tid).collect();
-        let others = text.lines().filter_map(|line| line.trim().parse::<u32>().ok());
-        let others = others.filter(|tid| !cared.contains(tid));
+        let cared: BTreeSet<u32> = members.iter().map(|one| one.task().tid).collect();
+        let others = cgroup::threads(&folder)?.into_iter().filter(|tid| !cared.contains(tid));
         let facts = others.filter_map(|tid| facts(&self.roots, tid, tid).ok());
-        facts.filter(|one| one.scheduling == Scheduling::RealTime).map(|one| one.task).next()
+        facts.filter(|one| one.is_real_time).map(|one| one.task).next()
     }
 }
 
@@ -168,23 +166,6 @@ pub(crate) fn names_of(file: &Path) -> impl Iterator<Item = String> + '_ {
     PLACES.iter().filter_map(below).map(|name| format!("/{}", name.display()))
 }
 
-/// The path of the cgroup that governs a thread's CPUs.
-pub(crate) fn group_of(roots: &Roots, task: &Task) -> io::Result<Option<Arc<str>>> {
-    let path = roots.proc.join(format!("{}/task/{}/cgroup", task.pid, task.tid));
-    let text = std::fs::read_to_string(path)?;
-    // Where both versions are in use, version 1's line with cpusets comes before version 2's.
-    Ok(text.lines().find_map(cpuset_path).map(Arc::from))
-}
-
-/// The path in a line of `/proc/PID/cgroup` that governs CPUs: version 2's, or that of version 1's
-/// hierarchy with cpuset.
-fn cpuset_path(line: &str) -> Option<&str> {
-    let mut parts = line.splitn(3, ':');
-    let (_, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
-    let governs = controllers.is_empty() || controllers.split(',').any(|one| one == "cpuset");
-    governs.then_some(path)
-}
-
 impl Group {
     fn find(roots: &Roots, name: &str) -> Result<Self, ActError> {
         for place in PLACES {
@@ -192,16 +173,9 @@ impl Group {
             if name.trim_start_matches('/').is_empty() || checked(roots, &file).is_err() {
                 continue;
             }
-            let read = |name: &str| {
-                let path = roots.cgroup.join(&file).with_file_name(name);
-                let text = std::fs::read_to_string(path).ok()?;
-                text.parse::<CpuSet>().ok().filter(|cpus| !cpus.is_empty())
-            };
-            // What the groups above allow counts; where that is not told, its own list.
-            let found = ["cpuset.cpus.effective", "cpuset.effective_cpus", "cpuset.cpus"]
-                .into_iter()
-                .find_map(read);
-            let text = std::fs::read_to_string(roots.cgroup.join(&file));
+            let path = roots.cgroup.join(&file);
+            let found = path.parent().and_then(cgroup::usable_cpus);
+            let text = std::fs::read_to_string(&path);
             if let (Ok(text), Some(found)) = (text, found) {
                 return Ok(Self { file, text: text.trim().to_owned(), found });
             }

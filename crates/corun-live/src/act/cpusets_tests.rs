@@ -6,13 +6,14 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::act::{Actuator, Placement};
+use crate::backend::fixture;
 
 /// A cgroup of version 1 on this kernel with a program in it.
 struct Contained {
     folder: PathBuf,
     name: String,
     program: Child,
-    thread: Held,
+    thread: ManagedThread,
 }
 
 impl Contained {
@@ -32,20 +33,11 @@ impl Contained {
         let pid = program.id();
         std::fs::write(folder.join("tasks"), format!("{pid}\n")).unwrap();
         let found = facts(&Roots::default(), pid, pid).unwrap();
-        let thread = Held {
-            id: ThreadId(1),
-            task: found.task,
-            program: "sleep".into(),
-            may_run_on: found.affinity.clone(),
-            allowed: found.affinity,
-            cpu: found.cpu,
-            left_alone: false,
-            group: None,
-        };
+        let thread = ManagedThread::new(found, 0, "sleep");
         let name = format!("/{name}");
         let cpus = thread.may_run_on.clone();
         let group = Some(HeldGroup { name: name.as_str().into(), cpus });
-        Some(Self { folder, name, program, thread: Held { group, ..thread } })
+        Some(Self { folder, name, program, thread: ManagedThread { group, ..thread } })
     }
 
     fn cpus(&self) -> String {
@@ -67,11 +59,21 @@ impl Drop for Contained {
     }
 }
 
-fn prepared(placement: &mut Placement, held: &[Held], cpus: &str) -> Result<Vec<Change>, String> {
+/// Threads are numbered from 1.
+fn table(threads: &[ManagedThread]) -> Threads {
+    fixture::table((1..).zip(threads.iter().cloned()))
+}
+
+fn prepared(
+    placement: &mut Placement,
+    threads: &[ManagedThread],
+    cpus: &str,
+) -> Result<Vec<Change>, String> {
     let machine = corun_machine::preset("xeon-x5365").unwrap();
     let action = Action::Allow { thread: ThreadId(1), cpus: cpus.parse().unwrap() };
     placement.begin_plan();
-    placement.prepare(&action, &machine, held, Nanoseconds(0)).map_err(|refusal| refusal.0)
+    let threads = table(threads);
+    placement.prepare(&action, &machine, &threads, Nanoseconds(0)).map_err(|refusal| refusal.0)
 }
 
 #[test]
@@ -108,8 +110,8 @@ fn a_removed_group_is_gone_and_a_stranger_is_refused() {
     let roots = Roots::default();
     let mut placement = Placement::new(&roots);
     let pid = std::process::id();
-    let task = facts(&roots, pid, pid).unwrap().task;
-    let stranger = Held { task, ..contained.thread.clone() };
+    let mut stranger = contained.thread.clone();
+    stranger.facts = facts(&roots, pid, pid).unwrap();
     let refused = prepared(&mut placement, &[stranger], "0").unwrap_err();
     assert!(refused.contains("no longer in cgroup"), "{refused}");
     let wide = prepared(&mut placement, std::slice::from_ref(&contained.thread), "60000");
@@ -122,22 +124,20 @@ fn a_removed_group_is_gone_and_a_stranger_is_refused() {
 }
 
 /// A thread by number in `box.slice`, which is held where it was found.
-fn member(roots: &Roots, id: u64) -> Held {
+fn member(roots: &Roots, id: u64) -> ManagedThread {
     let task = Task { pid: 10, tid: 10 + id as u32, start_ticks: 5 };
     let folder = roots.proc.join(format!("10/task/{}", task.tid));
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join("cgroup"), "0::/box.slice\n").unwrap();
+    boxed(task, Some("/box.slice"))
+}
+
+/// A thread that may run on CPUs 0 to 7, in a cgroup that may use them.
+fn boxed(task: Task, group: Option<&str>) -> ManagedThread {
     let cpus: CpuSet = "0-7".parse().unwrap();
-    Held {
-        id: ThreadId(id),
-        task,
-        program: "boxed".into(),
-        may_run_on: cpus.clone(),
-        allowed: cpus.clone(),
-        cpu: CpuId(0),
-        left_alone: false,
-        group: Some(HeldGroup { name: "/box.slice".into(), cpus }),
-    }
+    let thread = ManagedThread::new(fixture::facts(task, &cpus), 0, "boxed");
+    let group = group.map(|name| HeldGroup { name: name.into(), cpus });
+    ManagedThread { group, ..thread }
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn a_group_with_one_who_must_not_be_moved_is_left_as_it_is() {
     let (_folder, roots) = version_2("0-7\n");
     let mut placement = Placement::new(&roots);
     let both = [member(&roots, 1), member(&roots, 2)];
-    let mut refused = |change: fn(&mut Held)| {
+    let mut refused = |change: fn(&mut ManagedThread)| {
         let mut held = both.clone();
         change(&mut held[1]);
         prepared(&mut placement, &held, "2").unwrap_err()
@@ -194,13 +194,13 @@ fn a_group_with_one_who_must_not_be_moved_is_left_as_it_is() {
     assert!(real_time.contains("real time"), "{real_time}");
 }
 
-/// What a step on the group must come to, from all that is held: the definition.
-fn wanted_of(held: &[Held], one: usize, asked: &CpuSet) -> CpuSet {
-    let group = &held[one].group.as_ref().unwrap().name;
-    let others = held.iter().filter(|other| {
-        other.id != held[one].id && other.group.as_ref().is_some_and(|own| own.name == *group)
-    });
-    others.fold(asked.clone(), |all, other| all.union(&other.allowed))
+/// What a step on the group must come to, from all threads: the definition.
+fn wanted_of(threads: &Threads, one: usize, asked: &CpuSet) -> CpuSet {
+    let group = |thread: &ManagedThread| thread.group.as_ref().map(|own| own.name.clone());
+    let own = group(threads.at(one).1);
+    let others = threads.iter().enumerate().filter(|(index, _)| *index != one);
+    let others = others.filter(|(_, (_, other))| group(other) == own);
+    others.fold(asked.clone(), |all, (_, (_, other))| all.union(&other.allowed))
 }
 
 proptest! {
@@ -213,30 +213,23 @@ proptest! {
         steps in proptest::collection::vec((any::<prop::sample::Index>(), 1u8..=255, any::<bool>()), 0..24),
     ) {
         let cpus = |bits: u8| CpuSet::from_iter((0..8).filter(|cpu| bits >> cpu & 1 == 1).map(CpuId));
-        let mut held: Vec<Held> = groups.iter().enumerate().map(|(number, group)| {
-            let group = group.map(|group| HeldGroup {
-                name: format!("/{group}").into(),
-                cpus: cpus(255),
-            });
-            let id = number as u64;
-            let task = Task { pid: 10, tid: 10 + number as u32, start_ticks: 5 };
-            let all = cpus(255);
-            Held {
-                id: ThreadId(id), task, program: "p".into(), may_run_on: all.clone(), allowed: all,
-                cpu: CpuId(0), left_alone: false, group,
-            }
+        let made: Vec<ManagedThread> = groups.iter().enumerate().map(|(number, group)| {
+            let name = group.map(|group| format!("/{group}"));
+            boxed(Task { pid: 10, tid: 10 + number as u32, start_ticks: 5 }, name.as_deref())
         }).collect();
-        let mut members = Members::new(&held);
+        let mut threads = table(&made);
+        let mut members = Members::new(&threads);
         for (one, bits, is_sent) in steps {
-            let one = one.index(held.len());
-            let Some(group) = held[one].group.clone() else { continue };
+            let one = one.index(threads.len());
+            let (view, thread) = threads.at(one);
+            let Some(group) = thread.group.clone() else { continue };
             let asked = cpus(bits);
-            members.catch_up(&held);
-            let needs = members.needs(&group.name, held[one].id, &asked, &held);
-            prop_assert_eq!(needs, wanted_of(&held, one, &asked));
+            members.catch_up(&threads);
+            let needs = members.needs(&group.name, view.id, &asked, &threads);
+            prop_assert_eq!(needs, wanted_of(&threads, one, &asked));
             // What is refused leaves the thread where it was.
             if is_sent {
-                held[one].allowed = asked;
+                threads.at_mut(one).1.allowed = asked;
             }
         }
     }
@@ -245,7 +238,7 @@ proptest! {
 #[test]
 fn a_group_is_looked_at_once_a_plan() {
     let (_folder, roots) = version_2("0-7\n");
-    let held = [member(&roots, 1), member(&roots, 2)];
+    let threads = table(&[member(&roots, 1), member(&roots, 2)]);
     let machine = corun_machine::preset("xeon-x5365").unwrap();
     let mut placement = Placement::new(&roots);
     let mut step = |begins: bool| {
@@ -253,7 +246,7 @@ fn a_group_is_looked_at_once_a_plan() {
             placement.begin_plan();
         }
         let action = Action::Allow { thread: ThreadId(1), cpus: "2".parse().unwrap() };
-        placement.prepare(&action, &machine, &held, Nanoseconds(0))
+        placement.prepare(&action, &machine, &threads, Nanoseconds(0))
     };
     assert_eq!(step(true), Ok(Vec::new()));
     real_time_stranger(&roots);
@@ -320,12 +313,4 @@ fn no_other_file_is_ever_written() {
         let error = Group::find(&roots, name).unwrap_err().to_string();
         assert!(error.contains("controller cpuset"), "{error}");
     }
-}
-
-#[test]
-fn lines_of_both_versions_are_told_apart() {
-    assert_eq!(cpuset_path("0::/a/b"), Some("/a/b"));
-    assert_eq!(cpuset_path("7:cpuset,cpu:/x:y"), Some("/x:y"));
-    assert_eq!(cpuset_path("3:memory:/x"), None);
-    assert_eq!(cpuset_path("nonsense"), None);
 }

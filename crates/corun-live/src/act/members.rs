@@ -7,7 +7,8 @@ use std::sync::Arc;
 use corun_machine::{CpuId, CpuSet};
 use corun_policy::ThreadId;
 
-use super::{Held, Refusal};
+use super::Refusal;
+use crate::{ManagedThread, Threads};
 
 /// The threads of each cgroup that is held, and where they are sent, as a plan goes on. Looking at
 /// all threads again at each step would take a plan's time times their number.
@@ -50,29 +51,30 @@ impl Group {
 
 impl Members {
     /// Those of these threads that are held by their cgroups.
-    pub(super) fn new(held: &[Held]) -> Self {
+    pub(super) fn new(threads: &Threads) -> Self {
         let mut groups: BTreeMap<Arc<str>, Group> = BTreeMap::new();
-        for (place, one) in held.iter().enumerate() {
+        for (place, (_, one)) in threads.iter().enumerate() {
             if let Some(group) = &one.group {
                 let own = groups.entry(group.name.clone()).or_default();
                 own.threads.push(place);
                 own.count(&one.allowed);
             }
         }
-        let counted = held.iter().map(|one| one.allowed.clone()).collect();
+        let counted = threads.iter().map(|(_, one)| one.allowed.clone()).collect();
         Self { groups, counted, asked: Vec::new() }
     }
 
     /// Are these the threads that were counted?
-    pub(super) fn are_of(&self, held: &[Held]) -> bool {
-        self.counted.len() == held.len()
+    pub(super) fn are_of(&self, threads: &Threads) -> bool {
+        self.counted.len() == threads.len()
     }
 
     /// Counts those anew that were asked about and sent somewhere since.
-    pub(super) fn catch_up(&mut self, held: &[Held]) {
+    pub(super) fn catch_up(&mut self, threads: &Threads) {
         for place in std::mem::take(&mut self.asked) {
-            let (now, before) = (&held[place].allowed, &mut self.counted[place]);
-            let name = held[place].group.as_ref().map(|group| &group.name);
+            let thread = threads.at(place).1;
+            let (now, before) = (&thread.allowed, &mut self.counted[place]);
+            let name = thread.group.as_ref().map(|group| &group.name);
             if let Some(group) = name.and_then(|name| self.groups.get_mut(name))
                 && now != before
             {
@@ -90,10 +92,9 @@ impl Members {
         name: &str,
         thread: ThreadId,
         cpus: &CpuSet,
-        held: &[Held],
+        threads: &Threads,
     ) -> CpuSet {
-        let own = held.binary_search_by_key(&thread, |one| one.id);
-        let own = own.expect("the thread is one of them");
+        let own = threads.index_of(thread).expect("the thread is one of them");
         self.asked.push(own);
         let group = &self.groups[name];
         let alone = |cpu: CpuId| u32::from(self.counted[own].contains(cpu));
@@ -113,11 +114,11 @@ impl Members {
     pub(super) fn verdict(
         &mut self,
         name: &str,
-        held: &[Held],
-        look: impl FnOnce(&[&Held]) -> Result<(), Refusal>,
+        threads: &Threads,
+        look: impl FnOnce(&[&ManagedThread]) -> Result<(), Refusal>,
     ) -> Result<(), Refusal> {
         let group = self.groups.get_mut(name).expect("one of the threads is in it");
-        let members = || group.threads.iter().map(|&place| &held[place]).collect::<Vec<_>>();
+        let members = || group.threads.iter().map(|&place| threads.at(place).1).collect::<Vec<_>>();
         group.verdict.get_or_insert_with(|| look(&members())).clone()
     }
 }

@@ -10,52 +10,23 @@ mod pages;
 mod placement;
 #[cfg(test)]
 pub(crate) mod sleeper;
+mod still_there;
 mod syscalls;
-pub(crate) mod thread_stat;
 
 use corun_machine::Machine;
-use corun_policy::{Action, ActionKind, Nanoseconds, ThreadId};
+use corun_policy::{Action, ActionKind, Nanoseconds, ThreadId, ThreadView};
+use corun_runtime::NotAnnounced;
 
 pub use change::{ActError, Change, Reverted};
 pub(crate) use change::{Doing, Thing};
-pub(crate) use cpusets::{group_of, names_of};
+pub(crate) use cpusets::names_of;
 pub use nice::Nice;
 pub use on_paper::OnPaper;
 pub use pages::Pages;
-pub(crate) use pages::bytes_by_node;
 pub use placement::Placement;
+pub(crate) use still_there::{still_there, touchable};
 
-use crate::Task;
-
-/// A thread in the host's care, as an actuator sees it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Held {
-    /// The host's name of it.
-    pub id: ThreadId,
-    /// The thread.
-    pub task: Task,
-    /// Its program's name.
-    pub program: std::sync::Arc<str>,
-    /// Where it was allowed to run before corun came: nothing ever widens it.
-    pub may_run_on: corun_machine::CpuSet,
-    /// Where it is held now.
-    pub allowed: corun_machine::CpuSet,
-    /// Where it runs, or ran last.
-    pub cpu: corun_machine::CpuId,
-    /// Somebody else moved it under us: from then on it is left alone.
-    pub left_alone: bool,
-    /// The cgroup that is held in its place; `allowed` is then where the thread itself was sent.
-    pub group: Option<HeldGroup>,
-}
-
-/// A cgroup that is held by its cpuset, with all that is in it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HeldGroup {
-    /// Its path as in `/proc/PID/cgroup`: `/system.slice/x.service`.
-    pub name: std::sync::Arc<str>,
-    /// Where it is held now.
-    pub cpus: corun_machine::CpuSet,
-}
+use crate::{ManagedThread, Threads};
 
 /// Turns one kind of action into changes. It reads what is there and changes nothing itself.
 pub trait Actuator: Send {
@@ -66,7 +37,7 @@ pub trait Actuator: Send {
     fn kinds(&self) -> Vec<ActionKind>;
 
     /// The changes that an action asks for, in the order in which they have to be made; empty when
-    /// all is already as asked. `held` is in ascending order of id.
+    /// all is already as asked.
     ///
     /// # Errors
     ///
@@ -75,12 +46,12 @@ pub trait Actuator: Send {
         &mut self,
         action: &Action,
         machine: &Machine,
-        held: &[Held],
+        threads: &Threads,
         now: Nanoseconds,
     ) -> Result<Vec<Change>, Refusal>;
 
     /// A plan's actions are prepared from now on: what the kernel says to all of them alike may be
-    /// read once. Until the next plan `held` has the same threads, and between two actions only
+    /// read once. Until the next plan the table has the same threads, and between two actions only
     /// those that the first of them named are sent elsewhere.
     fn begin_plan(&mut self) {}
 
@@ -95,6 +66,12 @@ pub trait Actuator: Send {
 #[error("{0}")]
 pub struct Refusal(pub String);
 
+impl From<NotAnnounced> for Refusal {
+    fn from(refused: NotAnnounced) -> Self {
+        Self(refused.to_string())
+    }
+}
+
 impl Refusal {
     pub(crate) fn not_by(actuator: &str) -> Self {
         Self(format!("this is no action of `{actuator}`"))
@@ -102,16 +79,19 @@ impl Refusal {
 }
 
 /// A thread of a plan, if it may be acted on.
-pub(crate) fn held_thread(held: &[Held], id: ThreadId) -> Result<&Held, Refusal> {
-    let place = held.binary_search_by_key(&id, |thread| thread.id);
-    let Ok(thread) = place.map(|place| &held[place]) else {
+pub(crate) fn managed(
+    threads: &Threads,
+    id: ThreadId,
+) -> Result<(&ThreadView, &ManagedThread), Refusal> {
+    let Some(index) = threads.index_of(id) else {
         return Err(Refusal(format!("thread {} is none of ours, or ended", id.0)));
     };
+    let (view, thread) = threads.at(index);
     if thread.left_alone {
-        let (task, program) = (thread.task, &thread.program);
+        let (task, program) = (thread.task(), &view.program);
         return Err(Refusal(format!(
             "thread {task} ({program}) was changed by somebody else and is left alone"
         )));
     }
-    Ok(thread)
+    Ok((view, thread))
 }

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use corun_linux::procfs::{Process, Stat};
+use corun_linux::{Roots, Task, is_gone};
 use corun_machine::Machine;
 use corun_policy::{Action, ActionKind, Nanoseconds};
 use rustix::process::{Pid, setpriority_process};
 
-use super::thread_stat::{ThreadStat, is_gone, still_there, touchable};
-use super::{Actuator, Change, Doing, Held, Refusal, held_thread};
-use crate::{ActError, Reverted, Roots, Task};
+use super::{Actuator, Change, Doing, Refusal, managed, still_there, touchable};
+use crate::{ActError, Reverted, Threads};
 
 /// The kernel's weights of nice -20 to 19 (`sched_prio_to_weight`); that of 0 is 1024.
 const WEIGHTS: [u32; 40] = [
@@ -44,21 +45,11 @@ impl Nice {
 
     /// The lowest nice value that this process may give a thread.
     fn lowest(&self, task: &Task) -> i32 {
-        let read = |path: String| std::fs::read_to_string(self.roots.proc.join(path));
-        let own = read("self/status".to_owned()).unwrap_or_default();
-        let able = own.lines().find_map(|line| line.strip_prefix("CapEff:"));
-        let able = able.and_then(|digits| u64::from_str_radix(digits.trim(), 16).ok());
-        if able.is_some_and(|able| able & MAY_RENICE != 0) {
+        let own = Process::of_self(&self.roots).capabilities();
+        if own.is_some_and(|held| held & MAY_RENICE != 0) {
             return -20;
         }
-        let limits = read(format!("{}/limits", task.pid)).unwrap_or_default();
-        let limit = limits.lines().find_map(|line| line.strip_prefix("Max nice priority"));
-        match limit.and_then(|line| line.split_ascii_whitespace().next()) {
-            Some("unlimited") => -20,
-            // The kernel counts from 1, for nice 19, to 40, for -20.
-            Some(number) => 20 - number.parse::<i32>().unwrap_or(0),
-            None => 20,
-        }
+        Process::new(&self.roots, task.pid).lowest_nice().unwrap_or(20)
     }
 }
 
@@ -85,13 +76,13 @@ impl Actuator for Nice {
         &mut self,
         action: &Action,
         _machine: &Machine,
-        held: &[Held],
+        threads: &Threads,
         _now: Nanoseconds,
     ) -> Result<Vec<Change>, Refusal> {
         let Action::SetWeight { thread, weight, until } = action else {
             return Err(Refusal::not_by(self.name()));
         };
-        let task = held_thread(held, *thread)?.task;
+        let task = managed(threads, *thread)?.1.task();
         let before =
             touchable(&self.roots, &task).map_err(|error| Refusal(error.to_string()))?.nice;
         let after = nice_of(*weight)
@@ -144,7 +135,7 @@ pub(super) fn revert(
     after: i32,
     doing: Doing,
 ) -> Result<Reverted, ActError> {
-    let ThreadStat { nice: found, .. } = still_there(roots, task)?;
+    let Stat { nice: found, .. } = still_there(roots, task)?;
     if found == before {
         return Ok(Reverted::AsBefore);
     }

@@ -1,24 +1,16 @@
 use corun_policy::ThreadId;
 
 use super::*;
+use crate::ManagedThread;
 use crate::act::sleeper::Sleeper;
-use crate::act::thread_stat::stat;
+use crate::backend::fixture;
 
 fn nice_now(sleeper: &Sleeper) -> i32 {
-    stat(&Roots::default(), sleeper.task.pid, sleeper.task.tid).unwrap().unwrap().nice
-}
-
-fn held(sleeper: &Sleeper) -> Held {
-    Held {
-        id: ThreadId(1),
-        task: sleeper.task,
-        program: "sleeper".into(),
-        may_run_on: sleeper.found.clone(),
-        allowed: sleeper.found.clone(),
-        cpu: sleeper.found.first().unwrap(),
-        left_alone: false,
-        group: None,
-    }
+    Process::new(&Roots::default(), sleeper.task.pid)
+        .thread_stat(sleeper.task.tid)
+        .unwrap()
+        .unwrap()
+        .nice
 }
 
 fn prepared(
@@ -30,7 +22,9 @@ fn prepared(
     let machine = corun_machine::preset("xeon-x5365").unwrap();
     let until = until.map(Nanoseconds);
     let action = Action::SetWeight { thread: ThreadId(1), weight, until };
-    nice.prepare(&action, &machine, &[held(sleeper)], Nanoseconds(0)).map_err(|refusal| refusal.0)
+    let thread = ManagedThread::new(fixture::facts(sleeper.task, &sleeper.found), 0, "sleeper");
+    let threads = fixture::table([(1, thread)]);
+    nice.prepare(&action, &machine, &threads, Nanoseconds(0)).map_err(|refusal| refusal.0)
 }
 
 /// May this process lower nice values again?

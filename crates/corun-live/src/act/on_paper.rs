@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use corun_machine::Machine;
 use corun_policy::{Action, ActionKind, Nanoseconds, ThreadId};
 
-use super::{Actuator, Change, Held, Refusal, held_thread};
+use super::{Actuator, Change, Refusal, managed};
+use crate::Threads;
 
 /// Prepares partitions, caps, moves of pages and weights as a machine would that can do all of
 /// them. What it prepares must never be carried out.
@@ -42,11 +43,11 @@ impl Actuator for OnPaper {
         &mut self,
         action: &Action,
         machine: &Machine,
-        held: &[Held],
+        threads: &Threads,
         _now: Nanoseconds,
     ) -> Result<Vec<Change>, Refusal> {
-        let all = |threads: &[ThreadId]| -> Result<String, Refusal> {
-            let tasks = threads.iter().map(|&id| Ok(held_thread(held, id)?.task.to_string()));
+        let all = |ids: &[ThreadId]| -> Result<String, Refusal> {
+            let tasks = ids.iter().map(|&id| Ok(managed(threads, id)?.1.task().to_string()));
             Ok(tasks.collect::<Result<Vec<_>, Refusal>>()?.join(","))
         };
         let change = match action {
@@ -60,16 +61,16 @@ impl Actuator for OnPaper {
                 }
                 self.set(format!("llc-{llc}"), lines.join("; "))
             }
-            Action::CapBandwidth { threads, mb_per_s } => {
+            Action::CapBandwidth { threads: capped, mb_per_s } => {
                 let cap = mb_per_s.map_or("none".to_owned(), |cap| format!("{cap} MB/s"));
-                self.set(format!("cap-{}", all(threads)?), cap)
+                self.set(format!("cap-{}", all(capped)?), cap)
             }
             Action::MovePages { thread, node } => {
-                let task = held_thread(held, *thread)?.task;
+                let task = managed(threads, *thread)?.1.task();
                 self.set(format!("pages-{}", task.pid), format!("node {node}"))
             }
             Action::SetWeight { thread, weight, .. } => {
-                let task = held_thread(held, *thread)?.task;
+                let task = managed(threads, *thread)?.1.task();
                 self.set(format!("weight-{task}"), weight.to_string())
             }
             _ => return Err(Refusal::not_by(self.name())),

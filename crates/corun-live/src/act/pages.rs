@@ -1,19 +1,20 @@
 //! Where a process's memory is.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
+use corun_linux::procfs::{Mapping, Process, mappings};
+use corun_linux::{Roots, Task, is_gone, node_of_pages};
 use corun_machine::Machine;
 use corun_policy::{Action, ActionKind, Nanoseconds};
 
-use super::syscalls::{move_pages, node_of_pages};
-use super::thread_stat::{is_gone, process_stat, still_there, touchable};
-use super::{Actuator, Change, Doing, Held, Refusal, held_thread};
-use crate::{ActError, Reverted, Roots, Task};
+use super::syscalls::move_pages;
+use super::{Actuator, Change, Doing, Refusal, managed, still_there, touchable};
+use crate::{ActError, Reverted, Threads};
 
 /// A call that moves pages holds up the process; it shall be no longer than this.
 const LONGEST_CALL: Duration = Duration::from_millis(20);
@@ -55,16 +56,16 @@ impl Actuator for Pages {
         &mut self,
         action: &Action,
         machine: &Machine,
-        held: &[Held],
+        threads: &Threads,
         _now: Nanoseconds,
     ) -> Result<Vec<Change>, Refusal> {
         let Action::MovePages { thread, node } = action else {
             return Err(Refusal::not_by(self.name()));
         };
-        let pid = held_thread(held, *thread)?.task.pid;
+        let pid = managed(threads, *thread)?.1.task().pid;
         let node = machine.nodes().get(*node);
         let to = node.ok_or_else(|| Refusal("there is no such NUMA node".to_owned()))?.os_index;
-        let stat = process_stat(&self.roots, pid).ok().flatten();
+        let stat = Process::new(&self.roots, pid).stat().ok().flatten();
         let stat = stat.ok_or_else(|| Refusal(format!("process {pid} is no more")))?;
         let task = Task { pid, tid: pid, start_ticks: stat.start_ticks };
         let before = mapped(&self.roots, &task).map_err(|error| Refusal(error.to_string()))?;
@@ -77,80 +78,13 @@ impl Actuator for Pages {
     }
 }
 
-/// Memory of a process: a range of addresses and its pages by node.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Mapped {
-    addresses: Range<usize>,
-    page_bytes: usize,
-    by_node: BTreeMap<u32, u64>,
-    /// Other processes map some of it too.
-    is_shared: bool,
+/// The memory of a process, where it can be read.
+fn mapped(roots: &Roots, task: &Task) -> Result<Vec<Mapping>, ActError> {
+    mappings(roots, task.pid)
+        .map_err(|reason| failed(task, "reading its memory".to_owned(), reason))
 }
 
-/// The memory of a process that lies on any node, but for the code that it runs.
-fn mapped(roots: &Roots, task: &Task) -> Result<Vec<Mapped>, ActError> {
-    let read = |name: &str| {
-        let path = roots.proc.join(format!("{}/{name}", task.pid));
-        std::fs::read_to_string(&path)
-            .map_err(|reason| failed(task, format!("reading {}", path.display()), reason))
-    };
-    let (maps, numa_maps) = (read("maps")?, read("numa_maps")?);
-    let ends: BTreeMap<usize, usize> = maps.lines().filter_map(range_of).collect();
-    let code: BTreeSet<&str> = maps.lines().filter_map(code_of).collect();
-    let is_code = |line: &&str| {
-        let mut words = line.split_ascii_whitespace();
-        words.find_map(|word| word.strip_prefix("file=")).is_some_and(|file| code.contains(file))
-    };
-    let memory = numa_maps.lines().filter(|line| !is_code(line));
-    Ok(memory.filter_map(|line| mapped_of(line, &ends)).collect())
-}
-
-/// The file of a line of `/proc/PID/maps` that is executed: a program or a library. Wherever the
-/// kernel read it in first is nobody's home.
-fn code_of(line: &str) -> Option<&str> {
-    let mut words = line.split_ascii_whitespace();
-    let may_execute = words.nth(1)?.contains('x');
-    let file = words.nth(3).filter(|file| file.starts_with('/'));
-    file.filter(|_| may_execute)
-}
-
-/// Beginning and end in a line of `/proc/PID/maps`.
-fn range_of(line: &str) -> Option<(usize, usize)> {
-    let (begin, end) = line.split_ascii_whitespace().next()?.split_once('-')?;
-    Some((usize::from_str_radix(begin, 16).ok()?, usize::from_str_radix(end, 16).ok()?))
-}
-
-/// A line of `/proc/PID/numa_maps`.
-fn mapped_of(line: &str, ends: &BTreeMap<usize, usize>) -> Option<Mapped> {
-    let mut words = line.split_ascii_whitespace();
-    let begin = usize::from_str_radix(words.next()?, 16).ok()?;
-    let (mut by_node, mut page_bytes, mut is_shared) = (BTreeMap::new(), 4096, false);
-    for (name, value) in words.filter_map(|word| word.split_once('=')) {
-        if let Some(node) = name.strip_prefix('N').and_then(|node| node.parse().ok()) {
-            by_node.insert(node, value.parse().ok()?);
-        } else if name == "mapmax" {
-            is_shared = true;
-        } else if name == "kernelpagesize_kB" {
-            page_bytes =
-                value.parse::<usize>().ok()?.checked_mul(1024).filter(|&bytes| bytes > 0)?;
-        }
-    }
-    let addresses = begin..*ends.get(&begin)?;
-    (!by_node.is_empty()).then_some(Mapped { addresses, page_bytes, by_node, is_shared })
-}
-
-/// Bytes of a process's memory by node.
-pub(crate) fn bytes_by_node(roots: &Roots, task: &Task) -> Result<BTreeMap<u32, u64>, ActError> {
-    let mut sum = BTreeMap::new();
-    for one in mapped(roots, task)? {
-        for (node, pages) in one.by_node {
-            *sum.entry(node).or_default() += pages * one.page_bytes as u64;
-        }
-    }
-    Ok(sum)
-}
-
-fn by_node(all: &[Mapped]) -> BTreeMap<u32, u64> {
+fn by_node(all: &[Mapping]) -> BTreeMap<u32, u64> {
     let mut sum = BTreeMap::new();
     for (node, pages) in all.iter().flat_map(|one| &one.by_node) {
         *sum.entry(*node).or_default() += pages;
@@ -161,8 +95,8 @@ fn by_node(all: &[Mapped]) -> BTreeMap<u32, u64> {
 /// Moves a process's memory to a node, if it is the process that was meant.
 pub(super) fn apply(roots: &Roots, task: &Task, to: u32) -> Result<(), ActError> {
     touchable(roots, task)?;
-    let elsewhere = |one: &Mapped| one.by_node.keys().any(|node| *node != to);
-    let all: Vec<Mapped> = mapped(roots, task)?.into_iter().filter(elsewhere).collect();
+    let elsewhere = |one: &Mapping| one.by_node.keys().any(|node| *node != to);
+    let all: Vec<Mapping> = mapped(roots, task)?.into_iter().filter(elsewhere).collect();
     let all_moved = each_batch(roots, task, &all, LONGEST_CHANGE, |addresses| {
         let nodes = vec![to as i32; addresses.len()];
         move_pages(task.pid, addresses, &nodes).map(drop)
@@ -188,7 +122,7 @@ pub(super) fn revert(
         return Ok(Reverted::AsBefore);
     }
     if doing == Doing::Act {
-        let there: Vec<Mapped> =
+        let there: Vec<Mapping> =
             all.into_iter().filter(|one| one.by_node.contains_key(&to)).collect();
         let all_moved = each_batch(roots, task, &there, LONGEST_UNDOING, |addresses| {
             let found = node_of_pages(task.pid, addresses)?;
@@ -247,7 +181,7 @@ fn next_node(missing: &mut Vec<(u32, u64)>) -> Option<i32> {
 fn each_batch(
     roots: &Roots,
     task: &Task,
-    all: &[Mapped],
+    all: &[Mapping],
     longest: Duration,
     mut act: impl FnMut(&[usize]) -> io::Result<()>,
 ) -> Result<bool, ActError> {
@@ -275,7 +209,7 @@ fn each_batch(
 }
 
 /// The addresses of some memory in parts of so many pages.
-fn parts(of: &Mapped) -> impl Iterator<Item = (Range<usize>, usize)> + '_ {
+fn parts(of: &Mapping) -> impl Iterator<Item = (Range<usize>, usize)> + '_ {
     let bytes = of.page_bytes * PAGES_A_PART;
     let begins = of.addresses.clone().step_by(bytes);
     begins.map(move |begin| (begin..(begin + bytes).min(of.addresses.end), of.page_bytes))
@@ -335,29 +269,8 @@ mod tests {
 
     fn own() -> Task {
         let pid = std::process::id();
-        let start_ticks = process_stat(&Roots::default(), pid).unwrap().unwrap().start_ticks;
+        let start_ticks = Process::new(&Roots::default(), pid).stat().unwrap().unwrap().start_ticks;
         Task { pid, tid: pid, start_ticks }
-    }
-
-    #[test]
-    fn lines_of_numa_maps_are_read() {
-        let ends = BTreeMap::from([(0x1000, 0x9000), (0x20_0000, 0x40_0000)]);
-        let line = "1000 default anon=3 dirty=3 active=0 N0=1 N1=2 kernelpagesize_kB=4";
-        let one = mapped_of(line, &ends).unwrap();
-        assert_eq!(one.by_node, BTreeMap::from([(0, 1), (1, 2)]));
-        assert_eq!(one.addresses, 0x1000..0x9000);
-        let huge = mapped_of("200000 default huge anon=1 N1=1 kernelpagesize_kB=2048", &ends);
-        assert_eq!(huge.unwrap().page_bytes, 2 << 20);
-        let library = "1000 default file=/lib/libc.so.6 mapped=3 mapmax=9 N0=3 kernelpagesize_kB=4";
-        assert!(mapped_of(library, &ends).unwrap().is_shared && !one.is_shared);
-        for none in ["", "1000 default", "5000 default N0=1", "1000 default N0=x"] {
-            assert_eq!(mapped_of(none, &ends), None, "{none}");
-        }
-        assert_eq!(range_of("1000-9000 rw-p 00000000 00:00 0"), Some((0x1000, 0x9000)));
-        assert_eq!(code_of("1000-9000 r-xp 00000000 fe:01 9 /bin/true"), Some("/bin/true"));
-        assert_eq!(code_of("1000-9000 r--p 00000000 fe:01 9 /bin/true"), None);
-        assert_eq!(code_of("1000-9000 r-xp 00000000 00:00 0 [vdso]"), None);
-        assert_eq!(code_of("1000-9000 rw-p 00000000 00:00 0"), None);
     }
 
     #[test]

@@ -1,11 +1,13 @@
 //! Where threads run: each by its own affinity, or by its cgroup's cpuset.
 
+use corun_linux::Roots;
+use corun_linux::sysfs::online_cpus;
 use corun_machine::{CpuSet, Machine};
-use corun_policy::{Action, ActionKind, Nanoseconds};
+use corun_policy::{Action, ActionKind, Nanoseconds, ThreadView};
 
 use super::cpusets::Cpusets;
-use super::{Actuator, Change, Held, Refusal, affinity, held_thread};
-use crate::Roots;
+use super::{Actuator, Change, Refusal, affinity, managed};
+use crate::{ManagedThread, Threads};
 
 /// Holds threads on CPUs, never beyond where they were allowed to run before: one at a time with
 /// `sched_setaffinity`, or the cgroup that a thread is in, where its program is to be held so.
@@ -25,13 +27,13 @@ impl Placement {
 
     fn place(
         &mut self,
-        thread: &Held,
+        thread: (&ThreadView, &ManagedThread),
         asked: &CpuSet,
-        held: &[Held],
+        threads: &Threads,
         online: &CpuSet,
     ) -> Result<Option<Change>, Refusal> {
-        match &thread.group {
-            Some(group) => self.cpusets.hold(thread, group, asked, held, online),
+        match &thread.1.group {
+            Some(group) => self.cpusets.hold(thread, group, asked, threads, online),
             None => affinity::hold(thread, asked, online),
         }
     }
@@ -47,7 +49,7 @@ impl Actuator for Placement {
     }
 
     fn begin_plan(&mut self) {
-        self.online = affinity::online(&self.roots);
+        self.online = online_cpus(&self.roots).ok();
         self.cpusets.begin_plan();
     }
 
@@ -55,30 +57,31 @@ impl Actuator for Placement {
         &mut self,
         action: &Action,
         machine: &Machine,
-        held: &[Held],
+        threads: &Threads,
         _now: Nanoseconds,
     ) -> Result<Vec<Change>, Refusal> {
-        let online = self.online.clone().or_else(|| affinity::online(&self.roots));
+        let online = self.online.clone().or_else(|| online_cpus(&self.roots).ok());
         let online = online.unwrap_or_else(|| machine.cpu_set());
         match action {
             Action::Allow { thread, cpus } => {
-                let thread = held_thread(held, *thread)?;
-                Ok(self.place(thread, cpus, held, &online)?.into_iter().collect())
+                let thread = managed(threads, *thread)?;
+                Ok(self.place(thread, cpus, threads, &online)?.into_iter().collect())
             }
             Action::Swap { first, second } => {
-                let (first, second) = (held_thread(held, *first)?, held_thread(held, *second)?);
-                let name = |of: &Held| of.group.as_ref().map(|group| group.name.clone());
-                let by_groups = first.group.is_some() || second.group.is_some();
-                let same = first.allowed == second.allowed;
-                if by_groups && (same || name(first) == name(second)) {
+                let (first, second) = (managed(threads, *first)?, managed(threads, *second)?);
+                let name = |of: &ManagedThread| of.group.as_ref().map(|group| group.name.clone());
+                let by_groups = first.1.group.is_some() || second.1.group.is_some();
+                let same = first.1.allowed == second.1.allowed;
+                if by_groups && (same || name(first.1) == name(second.1)) {
                     // Groups with the same set exchange nothing; all in a group are where it is.
                     return Ok(Vec::new());
                 }
                 // Threads with the same set exchange nothing by it: each gets the other's CPU.
-                let from =
-                    |of: &Held| if same { CpuSet::from_iter([of.cpu]) } else { of.allowed.clone() };
-                let there = self.place(first, &from(second), held, &online)?;
-                let back = self.place(second, &from(first), held, &online)?;
+                let from = |of: &ManagedThread| {
+                    if same { CpuSet::from_iter([of.facts.cpu]) } else { of.allowed.clone() }
+                };
+                let there = self.place(first, &from(second.1), threads, &online)?;
+                let back = self.place(second, &from(first.1), threads, &online)?;
                 Ok(there.into_iter().chain(back).collect())
             }
             _ => Err(Refusal::not_by(self.name())),

@@ -2,11 +2,12 @@
 
 use std::process::{Child, Command};
 
+use corun_linux::procfs::Process;
+use corun_linux::{Roots, Task, affinity};
 use corun_machine::{CpuId, CpuSet};
 
-use super::syscalls;
-use super::thread_stat::stat;
-use crate::{Change, Roots, Task};
+use super::syscalls::set_affinity;
+use crate::Change;
 
 /// The thread of a program that sleeps until it is dropped. Not one of the test's own process: what
 /// other tests start at the same time would descend from a process that is held.
@@ -21,19 +22,19 @@ impl Sleeper {
     pub(crate) fn new() -> Self {
         let program = Command::new("sleep").arg("1000").spawn().unwrap();
         let pid = program.id();
-        let start_ticks = stat(&Roots::default(), pid, pid).unwrap().unwrap().start_ticks;
-        let found = syscalls::affinity(pid).unwrap();
+        let start_ticks = Process::new(&Roots::default(), pid).stat().unwrap().unwrap().start_ticks;
+        let found = affinity(pid).unwrap();
         Self { task: Task { pid, tid: pid, start_ticks }, found, program }
     }
 
     /// Where it may run now.
     pub(crate) fn now(&self) -> CpuSet {
-        syscalls::affinity(self.task.tid).unwrap()
+        affinity(self.task.tid).unwrap()
     }
 
     /// What somebody else does to it.
     pub(crate) fn set(&self, cpus: &CpuSet) {
-        syscalls::set_affinity(self.task.tid, cpus).unwrap();
+        set_affinity(self.task.tid, cpus).unwrap();
     }
 
     /// Two CPUs on which it may run; none, and a word about it, where there is one only.

@@ -1,41 +1,14 @@
-//! System calls that have no safe wrapper wide enough for us.
+//! System calls that act and have no safe wrapper wide enough for us.
 #![allow(unsafe_code)] // raw system calls: other CPU sets end at 1024 CPUs, and none moves pages
 
 use std::io;
 
-use corun_machine::{CpuId, CpuSet};
+use corun_machine::CpuSet;
 
 const BITS: usize = usize::BITS as usize;
-/// Room for every CPU that a [`CpuSet`] can name.
-const MOST_WORDS: usize = (corun_machine::MAX_CPU as usize + 1) / BITS;
 /// Only pages that no other process maps (linux/mempolicy.h).
 const MPOL_MF_MOVE: libc::c_int = 1 << 1;
 const FIRST_WORDS: usize = 1024 / BITS;
-
-/// Where a thread may run: its affinity within what is on line.
-pub(crate) fn affinity(tid: u32) -> io::Result<CpuSet> {
-    let mut words = vec![0usize; FIRST_WORDS];
-    loop {
-        // SAFETY: the kernel writes at most the given number of bytes to the vector's own.
-        let written = unsafe {
-            libc::syscall(
-                libc::SYS_sched_getaffinity,
-                tid as libc::pid_t,
-                words.len() * size_of::<usize>(),
-                words.as_mut_ptr(),
-            )
-        };
-        if written >= 0 {
-            return Ok(cpus_of(&words));
-        }
-        let error = io::Error::last_os_error();
-        // The kernel wants room for all CPUs that it was built for.
-        if error.raw_os_error() != Some(libc::EINVAL) || words.len() >= MOST_WORDS {
-            return Err(error);
-        }
-        words = vec![0; words.len() * 2];
-    }
-}
 
 /// Sets where a thread may run; the kernel narrows it to the thread's cpuset.
 pub(crate) fn set_affinity(tid: u32, cpus: &CpuSet) -> io::Result<()> {
@@ -56,16 +29,6 @@ pub(crate) fn set_affinity(tid: u32, cpus: &CpuSet) -> io::Result<()> {
 /// error as a negative number. Pages that others map too stay where they are.
 pub(crate) fn move_pages(pid: u32, addresses: &[usize], nodes: &[i32]) -> io::Result<Vec<i32>> {
     assert_eq!(addresses.len(), nodes.len());
-    raw_move_pages(pid, addresses, nodes.as_ptr())
-}
-
-/// The node of each page of a process, or an error as a negative number.
-pub(crate) fn node_of_pages(pid: u32, addresses: &[usize]) -> io::Result<Vec<i32>> {
-    raw_move_pages(pid, addresses, std::ptr::null())
-}
-
-/// `nodes` is null or points to as many numbers as there are addresses.
-fn raw_move_pages(pid: u32, addresses: &[usize], nodes: *const i32) -> io::Result<Vec<i32>> {
     let mut status = vec![0i32; addresses.len()];
     // SAFETY: the kernel reads as many addresses and nodes, and writes as many numbers, as it is
     // told; the addresses are another process's, or this one's, which keeps what is at them.
@@ -75,23 +38,13 @@ fn raw_move_pages(pid: u32, addresses: &[usize], nodes: *const i32) -> io::Resul
             pid as libc::pid_t,
             addresses.len(),
             addresses.as_ptr(),
-            nodes,
+            nodes.as_ptr(),
             status.as_mut_ptr(),
             MPOL_MF_MOVE,
         )
     };
     // A positive answer counts pages that could not be moved.
     if answer >= 0 { Ok(status) } else { Err(io::Error::last_os_error()) }
-}
-
-fn cpus_of(words: &[usize]) -> CpuSet {
-    let mut cpus = CpuSet::new();
-    for (place, &word) in words.iter().enumerate() {
-        for bit in (0..BITS).filter(|bit| word >> bit & 1 == 1) {
-            cpus.insert(CpuId((place * BITS + bit) as u32));
-        }
-    }
-    cpus
 }
 
 fn words_of(cpus: &CpuSet) -> Vec<usize> {
@@ -108,13 +61,18 @@ fn words_of(cpus: &CpuSet) -> Vec<usize> {
 
 #[cfg(test)]
 mod tests {
+    use corun_linux::affinity;
+
     use super::*;
 
     #[test]
     fn masks_hold_any_cpu_that_a_set_can_name() {
-        for list in ["", "0", "63-64", "0-3,1023", "1024,65535"] {
-            let cpus: CpuSet = list.parse().unwrap();
-            assert_eq!(cpus_of(&words_of(&cpus)), cpus, "{list}");
+        for (list, word, bits) in
+            [("0", 0, 1), ("63", 0, 1 << 63), ("64-65", 1, 3), ("65535", 1023, 1 << 63)]
+        {
+            let words = words_of(&list.parse().unwrap());
+            assert_eq!(words[word], bits, "{list}");
+            assert_eq!(words.iter().map(|word| word.count_ones()).sum::<u32>(), bits.count_ones());
         }
     }
 
@@ -125,11 +83,5 @@ mod tests {
         assert!(!cpus.is_empty());
         set_affinity(own, &cpus).unwrap();
         assert_eq!(affinity(own).unwrap(), cpus);
-    }
-
-    #[test]
-    fn no_thread_is_an_error() {
-        // Above the kernel's highest thread id, 2^22.
-        assert_eq!(affinity(1 << 30).unwrap_err().raw_os_error(), Some(libc::ESRCH));
     }
 }

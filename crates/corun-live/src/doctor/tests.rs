@@ -1,12 +1,12 @@
 use std::fs;
 use std::path::Path;
 
+use corun_linux::Roots;
 use corun_policy::{ActionKind, CounterKind, Interval, Needs, PolicyKind, registry};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
 use super::*;
-use crate::Roots;
 
 /// A captured tree, made by hand.
 struct Tree(TempDir);

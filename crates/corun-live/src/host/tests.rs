@@ -3,12 +3,18 @@ mod storm;
 use std::process::{Child, Command};
 use std::sync::Mutex;
 
+use corun_linux::{Task, TaskFacts, facts};
 use corun_machine::{CpuId, CpuSet, preset};
-use corun_policy::{CounterKind, Needs, Scope, ScopedRate, ThreadState};
+use corun_policy::{
+    Action, ActionKind, CounterKind, Interval, Needs, Plan, Rates, Scope, ScopedRate, ThreadState,
+    View,
+};
+use corun_runtime::RuntimeError;
 
 use super::*;
 use crate::{
-    Observed, Placement, Reading, Reverted, Scheduling, SourceError, Task, TaskFacts, Whom, facts,
+    Decision, Placement, ProcessSelector, Processes, Reverted, ScannedThread, SourceError, Threads,
+    Verdict,
 };
 
 /// Holds every thread on CPUs that can be told anew.
@@ -52,14 +58,10 @@ impl Source for TenMisses {
         vec![CounterKind::LlcMisses]
     }
 
-    fn read(
-        &mut self,
-        _: Nanoseconds,
-        _: &[Observed],
-        readings: &mut [Reading],
-    ) -> Result<(), SourceError> {
-        for reading in readings {
-            reading.counters.llc_misses = Some(ScopedRate { per_s: 10.0, scope: Scope::Demand });
+    fn count(&mut self, _: Nanoseconds, threads: &mut Threads) -> Result<(), SourceError> {
+        for (view, thread) in threads.iter_mut() {
+            let misses = 10.0 * thread.elapsed().as_secs_f64();
+            view.counts.add(CounterKind::LlcMisses, misses, thread.elapsed(), Scope::Demand);
         }
         Ok(())
     }
@@ -74,21 +76,22 @@ struct Told {
 
 impl Told {
     fn new(threads: Vec<TaskFacts>) -> Self {
-        let whom = Whom::Descendants(Task { pid: 1, tid: 1, start_ticks: 0 });
+        let whom = ProcessSelector::Descendants(Task { pid: 1, tid: 1, start_ticks: 0 });
         let name = Arc::from("told");
         let target = Target::new(name, whom);
         Self { threads: Arc::new(Mutex::new(threads)), targets: vec![target] }
     }
 }
 
-impl Follow for Told {
+impl Scanner for Told {
     fn targets(&self) -> &[Target] {
         &self.targets
     }
 
-    fn scan(&mut self) -> Result<Vec<Followed>, LiveError> {
+    fn scan(&mut self) -> Result<Vec<ScannedThread>, LiveError> {
         let threads = self.threads.lock().unwrap().clone();
-        Ok(threads.into_iter().map(|facts| Followed { facts, target: 0 }).collect())
+        let state = ThreadState::Running;
+        Ok(threads.into_iter().map(|facts| ScannedThread { facts, state, target: 0 }).collect())
     }
 
     fn add(&mut self, target: Target) -> Result<(), LiveError> {
@@ -106,11 +109,11 @@ fn thread(pid: u32, tid: u32, affinity: &str) -> TaskFacts {
         task: Task { pid, tid, start_ticks: 7 },
         parent: 1,
         name: "told".into(),
-        state: ThreadState::Running,
+        wants_cpu: true,
         cpu: CpuId(0),
         cpu_ns: 0,
         nice: 0,
-        scheduling: Scheduling::Fair,
+        is_real_time: false,
         affinity: set(affinity),
     }
 }
@@ -167,14 +170,14 @@ impl Ground {
 fn a_dry_run_shows_the_plan_as_done_and_changes_nothing() {
     let told = Told::new(vec![thread(4_000_000, 4_000_000, "0-3")]);
     let mut host = Ground::new("2").host(&told, false);
-    let round = host.round().unwrap();
+    let round = host.tick().unwrap();
     assert_eq!(round.arrived, 1);
     assert!(
         matches!(&round.decisions[0].verdict, Verdict::Proposed(changes) if changes.len() == 1)
     );
-    assert_eq!(host.threads()[0].allowed, set("2"));
-    assert!(host.round().unwrap().decisions.is_empty(), "it repeats itself");
-    let misses_per_s = host.threads()[0].counters.llc_misses.unwrap().per_s;
+    assert_eq!(host.views()[0].allowed, set("2"));
+    assert!(host.tick().unwrap().decisions.is_empty(), "it repeats itself");
+    let misses_per_s = host.views()[0].rates.llc_misses.unwrap().per_s;
     assert!((misses_per_s - 10.0).abs() < 1e-9, "{misses_per_s}");
     assert!(host.undo().is_empty());
 }
@@ -192,21 +195,24 @@ fn camps_runs_where_no_cpu_can_be_held_idle() {
             machine.clone(),
             vec![policy],
             Box::new(Told::new(threads.clone().collect())),
-            vec![Box::new(crate::Modelled::new(model.clone(), BTreeMap::new(), 1e9))],
+            vec![Box::new(crate::Modelled::new(model.clone(), Default::default(), 1e9))],
             vec![Box::new(Placement::new(&ground.roots()))],
             ground.roots(),
             HostOptions::default(),
         )
     };
     let build = |name| corun_policy::build(name, &Default::default()).unwrap();
-    let round = host(build("camps")).unwrap().round().unwrap();
+    let round = host(build("camps")).unwrap().tick().unwrap();
     let of = |one: &Decision| (one.policy.clone(), one.action.kind());
     let found: Vec<_> = round.decisions.iter().map(of).collect();
     assert!(!found.is_empty());
     assert!(found.iter().all(|one| *one == ("camps".to_owned(), ActionKind::Place)), "{found:?}");
     // One that cannot do without what is lacking is refused.
     let refused = host(build("vbsc")).err().unwrap();
-    assert!(matches!(refused, LiveError::Control { kind: ActionKind::OrderSlots, .. }));
+    assert!(matches!(
+        refused,
+        LiveError::Runtime(RuntimeError::Control { kind: ActionKind::OrderSlots, .. })
+    ));
 }
 
 /// Two threads of 40 misses per 1000 instructions whose memory is on the second node.
@@ -221,16 +227,16 @@ impl Source for AwayFromHome {
         vec![CounterKind::Instructions, CounterKind::LlcMisses]
     }
 
-    fn read(
-        &mut self,
-        _: Nanoseconds,
-        _: &[Observed],
-        readings: &mut [Reading],
-    ) -> Result<(), SourceError> {
-        for reading in readings {
-            reading.counters.instructions_per_s = Some(1e9);
-            reading.counters.llc_misses = Some(ScopedRate { per_s: 4e7, scope: Scope::Demand });
-            reading.pages_by_node = vec![0.1, 0.9];
+    fn count(&mut self, _: Nanoseconds, threads: &mut Threads) -> Result<(), SourceError> {
+        for (view, thread) in threads.iter_mut() {
+            let misses = ScopedRate { per_s: 4e7, scope: Scope::Demand };
+            let rates = Rates {
+                instructions_per_s: Some(1e9),
+                llc_misses: Some(misses),
+                ..Rates::default()
+            };
+            view.counts.add_rates(&rates, thread.elapsed());
+            view.pages_by_node = vec![0.1, 0.9];
         }
         Ok(())
     }
@@ -254,12 +260,15 @@ fn n_mass_plans_between_the_nodes_of_a_live_machine() {
         )
     };
     let refused = host("xeon-x5365").err().unwrap().to_string();
-    assert!(refused.contains("`n-mass` is not for this machine: it decides on which"), "{refused}");
+    assert!(
+        refused.contains("`n-mass` is not for machine `xeon-x5365`: it decides on which"),
+        "{refused}"
+    );
     let mut host = host("xeon-e5520").unwrap();
-    let planned: Vec<Decision> = (0..4).flat_map(|_| host.round().unwrap().decisions).collect();
+    let planned: Vec<Decision> = (0..4).flat_map(|_| host.tick().unwrap().decisions).collect();
     assert!(planned.iter().all(|one| matches!(one.verdict, Verdict::Proposed(_))), "{planned:?}");
     // One at home, one away: 40 MPKI under each cache.
-    let mut held: Vec<String> = host.threads().iter().map(|one| one.allowed.to_string()).collect();
+    let mut held: Vec<String> = host.views().iter().map(|one| one.allowed.to_string()).collect();
     held.sort();
     assert_eq!(held, ["0-3", "4-7"]);
     let away = planned.iter().find(|one| one.reason.contains("moved off node 1")).unwrap();
@@ -272,22 +281,27 @@ fn a_thread_is_never_allowed_more_than_its_user_did() {
     let told = Told::new(vec![thread(4_000_000, 4_000_000, "1-2")]);
     let ground = Ground::new("0-3");
     let mut host = ground.host(&told, false);
-    assert_eq!(host.round().unwrap().decisions[0].verdict, Verdict::AsAsked);
+    assert_eq!(host.tick().unwrap().decisions[0].verdict, Verdict::AsAsked);
     ground.tell("0");
-    let refused = host.round().unwrap().decisions;
-    assert!(matches!(&refused[0].verdict, Verdict::Refused(why) if why.contains("1-2")));
+    let refused = host.tick().unwrap().decisions;
+    assert!(matches!(&refused[0].verdict, Verdict::Refused(why) if why.0.contains("1-2")));
 }
 
 #[test]
 fn real_time_threads_are_not_in_care() {
-    let told = Told::new(vec![TaskFacts {
-        scheduling: Scheduling::RealTime,
-        ..thread(4_000_000, 4_000_000, "0-3")
-    }]);
+    let told =
+        Told::new(vec![TaskFacts { is_real_time: true, ..thread(4_000_000, 4_000_000, "0-3") }]);
     let mut host = Ground::new("2").host(&told, false);
     assert_eq!(
-        host.round().unwrap(),
-        Round { now: host.care.looked_at().unwrap(), ..Round::default() }
+        host.tick().unwrap(),
+        Tick {
+            now: host.ticked_at.unwrap(),
+            decisions: Vec::new(),
+            arrived: 0,
+            exited: 0,
+            left_alone: Vec::new(),
+            unread: Vec::new(),
+        }
     );
 }
 
@@ -296,15 +310,15 @@ fn cpus_off_line_are_no_place_and_no_sign_of_others() {
     let told = Told::new(vec![thread(4_000_000, 4_000_000, "0-3")]);
     let ground = Ground::new("0-3");
     let mut host = ground.host(&told, false);
-    host.round().unwrap();
+    host.tick().unwrap();
     ground.online("0-2");
     told.threads.lock().unwrap()[0].affinity = set("0-2");
-    assert!(host.round().unwrap().left_alone.is_empty());
-    assert_eq!(host.threads()[0].may_run_on, set("0-2"));
+    assert!(host.tick().unwrap().left_alone.is_empty());
+    assert_eq!(host.views()[0].may_run_on, set("0-2"));
     ground.online("0-3");
     told.threads.lock().unwrap()[0].affinity = set("0-3");
-    assert!(host.round().unwrap().left_alone.is_empty());
-    assert_eq!(host.threads()[0].may_run_on, set("0-3"));
+    assert!(host.tick().unwrap().left_alone.is_empty());
+    assert_eq!(host.views()[0].may_run_on, set("0-3"));
 }
 
 #[test]
@@ -312,10 +326,10 @@ fn a_policy_that_panics_ends_the_host_with_an_error() {
     let told = Told::new(vec![thread(4_000_000, 4_000_000, "0-3")]);
     let ground = Ground::new("2");
     let mut host = ground.host(&told, false);
-    host.round().unwrap();
+    host.tick().unwrap();
     ground.tell("");
     assert!(
-        matches!(host.round(), Err(LiveError::PolicyPanicked { policy }) if policy == "hold-on")
+        matches!(host.tick(), Err(LiveError::Runtime(RuntimeError::Panicked { policy })) if policy == "hold-on")
     );
 }
 
@@ -334,11 +348,11 @@ fn what_a_policy_lacks_is_said_before_anything_is_done() {
     };
     let affinity = || -> Vec<Box<dyn Actuator>> { vec![Box::new(Placement::new(&ground.roots()))] };
     let no_counter = new(Vec::new(), affinity(), false);
-    assert!(no_counter.contains("`hold-on` needs the counter LlcMisses"), "{no_counter}");
+    assert!(no_counter.contains("`hold-on` needs the counter `llc-misses`"), "{no_counter}");
     let no_control = new(vec![Box::new(TenMisses)], Vec::new(), false);
-    assert!(no_control.contains("`hold-on` needs the action Place"), "{no_control}");
+    assert!(no_control.contains("`hold-on` needs the action `place`"), "{no_control}");
     let twice = new(vec![Box::new(TenMisses)], affinity(), true);
-    assert!(twice.contains("both need the action Place"), "{twice}");
+    assert!(twice.contains("both take the action `place`"), "{twice}");
 }
 
 /// A real process that does nothing; it ends with the test.
@@ -381,10 +395,10 @@ fn a_real_thread_moves_and_is_put_back() {
     ground.online(&before.to_string());
     let told = Told::new(vec![sleeper.facts()]);
     let mut host = ground.host(&told, true);
-    assert!(matches!(host.round().unwrap().decisions[0].verdict, Verdict::Done(_)));
+    assert!(matches!(host.tick().unwrap().decisions[0].verdict, Verdict::Done(_)));
     assert_eq!(sleeper.facts().affinity, set(&first));
     told.threads.lock().unwrap()[0] = sleeper.facts();
-    assert!(host.round().unwrap().decisions.is_empty());
+    assert!(host.tick().unwrap().decisions.is_empty());
     let undone = host.undo();
     assert_eq!(
         undone.iter().map(|one| one.outcome.clone()).collect::<Vec<_>>(),
@@ -404,11 +418,11 @@ fn a_thread_that_others_move_is_left_alone() {
     ground.online(&before.to_string());
     let told = Told::new(vec![sleeper.facts()]);
     let mut host = ground.host(&told, true);
-    host.round().unwrap();
+    host.tick().unwrap();
     let others = CpuSet::from_iter([last]);
     sleeper.hold(&others);
     told.threads.lock().unwrap()[0] = sleeper.facts();
-    let round = host.round().unwrap();
+    let round = host.tick().unwrap();
     assert_eq!(round.left_alone.len(), 1);
     assert!(round.decisions.iter().all(|one| matches!(one.verdict, Verdict::Refused(_))));
     let undone = host.undo();
@@ -429,14 +443,14 @@ fn a_thread_that_is_born_held_is_given_back_what_its_maker_had() {
     ground.online(&before.to_string());
     let told = Told::new(vec![sleeper.facts()]);
     let mut host = ground.host(&told, true);
-    host.round().unwrap();
+    host.tick().unwrap();
     child.hold(&CpuSet::from_iter([first]));
     let born = TaskFacts { parent: sleeper.0.id(), ..child.facts() };
     let mut both = vec![sleeper.facts(), born];
     both.sort_by_key(|facts| facts.task);
     *told.threads.lock().unwrap() = both;
-    host.round().unwrap();
-    assert!(host.threads().iter().all(|thread| thread.may_run_on == before));
+    host.tick().unwrap();
+    assert!(host.views().iter().all(|thread| thread.may_run_on == before));
     host.undo();
     assert_eq!(child.facts().affinity, before);
     assert_eq!(sleeper.facts().affinity, before);

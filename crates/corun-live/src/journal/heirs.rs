@@ -7,10 +7,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use corun_linux::procfs::{Process, pids, tids};
+use corun_linux::{Roots, Task, facts};
 use corun_machine::CpuSet;
 
-use crate::act::thread_stat::{process_stat, stat};
-use crate::{Change, Roots, Task, facts};
+use crate::Change;
 
 /// How many different affinities of a process are remembered.
 const REMEMBERED: usize = 64;
@@ -62,7 +63,7 @@ pub(super) fn change_of(
     }
     let of = match held.get(&task.pid) {
         Some(of) => of,
-        None => held.get(&process_stat(roots, task.pid).ok()??.parent_pid)?,
+        None => held.get(&Process::new(roots, task.pid).stat().ok()??.parent)?,
     };
     let before = of.inherited(affinity)?.clone();
     Some(Change::Affinity { task: *task, before, after: affinity.clone() })
@@ -89,13 +90,13 @@ pub(super) fn all(
         return found;
     }
     for (pid, of) in below(held, roots) {
-        for tid in numbers(&roots.proc.join(format!("{pid}/task"))) {
-            let Ok(Some(stat)) = stat(roots, pid, tid) else {
+        for tid in tids(roots, pid).unwrap_or_default() {
+            let Ok(Some(stat)) = Process::new(roots, pid).thread_stat(tid) else {
                 found.missed = true;
                 continue;
             };
             let task = Task { pid, tid, start_ticks: stat.start_ticks };
-            if stat.start_ticks < since_ticks || stat.kernel_thread || is_known(&task) {
+            if stat.start_ticks < since_ticks || stat.is_kernel_thread() || is_known(&task) {
                 continue;
             }
             let Ok(facts) = facts(roots, pid, tid) else {
@@ -113,8 +114,9 @@ pub(super) fn all(
 
 /// Processes and the held one that each is or descends from.
 fn below(held: &HeldProcesses, roots: &Roots) -> BTreeMap<u32, u32> {
-    let parent = |pid: u32| Some((pid, process_stat(roots, pid).ok()??.parent_pid));
-    let parents: BTreeMap<u32, u32> = numbers(&roots.proc).into_iter().filter_map(parent).collect();
+    let parent = |pid: u32| Some((pid, Process::new(roots, pid).stat().ok()??.parent));
+    let parents: BTreeMap<u32, u32> =
+        pids(roots).unwrap_or_default().into_iter().filter_map(parent).collect();
     let mut found = BTreeMap::new();
     for &pid in parents.keys() {
         let mut above = pid;
@@ -131,10 +133,4 @@ fn below(held: &HeldProcesses, roots: &Roots) -> BTreeMap<u32, u32> {
         }
     }
     found
-}
-
-/// The entries of a folder that are numbers.
-fn numbers(folder: &std::path::Path) -> Vec<u32> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }

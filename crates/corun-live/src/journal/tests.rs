@@ -16,7 +16,7 @@ fn lines(journal: &Journal) -> Vec<serde_json::Value> {
 }
 
 fn some_change(list: &str) -> Change {
-    let task = crate::Task { pid: 1 << 30, tid: 1 << 30, start_ticks: 1 };
+    let task = corun_linux::Task { pid: 1 << 30, tid: 1 << 30, start_ticks: 1 };
     let after: CpuSet = list.parse().unwrap();
     Change::Affinity { task, before: "0-7".parse().unwrap(), after }
 }
@@ -161,7 +161,7 @@ impl Parent {
             .stdout(std::process::Stdio::piped())
             .spawn()
             .unwrap();
-        let found = crate::facts(&Roots::default(), program.id(), program.id()).unwrap();
+        let found = corun_linux::facts(&Roots::default(), program.id(), program.id()).unwrap();
         Self { program, task: found.task, found: found.affinity }
     }
 
@@ -184,7 +184,7 @@ impl Drop for Parent {
 }
 
 fn affinity_of(pid: u32) -> CpuSet {
-    crate::facts(&Roots::default(), pid, pid).unwrap().affinity
+    corun_linux::facts(&Roots::default(), pid, pid).unwrap().affinity
 }
 
 #[test]
@@ -209,7 +209,7 @@ fn what_a_held_program_starts_is_let_go_with_it() {
         let child = parent.start_child();
         assert_eq!(affinity_of(child), one);
         if adopt {
-            let task = crate::facts(&roots, child, child).unwrap().task;
+            let task = corun_linux::facts(&roots, child, child).unwrap().task;
             assert_eq!(journal.adopt(&task, &one).unwrap(), Some(parent.found.clone()));
             assert_eq!(journal.adopt(&task, &one).unwrap(), None);
             let own = Task { start_ticks: 1, ..task };

@@ -2,13 +2,14 @@
 
 use std::collections::{HashMap, HashSet};
 
+use corun_linux::procfs::Process;
+use corun_linux::{Roots, Task};
 use corun_machine::CpuSet;
 
 use super::heirs::{self, HeldProcesses};
 use super::{Restored, in_words};
-use crate::act::thread_stat::{process_stat, still_there};
-use crate::act::{Doing, Thing};
-use crate::{ActError, Change, Reverted, Roots, Task};
+use crate::act::{Doing, Thing, still_there};
+use crate::{ActError, Change, Reverted};
 
 /// How often threads are looked for that began held: while some are let go, they may start others.
 const GENERATIONS: usize = 64;
@@ -133,8 +134,8 @@ impl Trails {
 /// Is the process of an affinity's thread still the one in which the thread was?
 fn process_runs(roots: &Roots, thing: &Thing) -> bool {
     let Thing::Affinity(task) = thing else { return false };
-    let stat = process_stat(roots, task.pid).ok().flatten();
-    stat.is_some_and(|stat| !stat.ended() && stat.start_ticks <= task.start_ticks)
+    let stat = Process::new(roots, task.pid).stat().ok().flatten();
+    stat.is_some_and(|stat| !stat.is_over() && stat.start_ticks <= task.start_ticks)
 }
 
 /// A thread's process, where the thread could run before, and where it was sent.

@@ -3,18 +3,19 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use corun_linux::procfs::bytes_by_node;
+use corun_linux::{Roots, Task};
 use corun_machine::Machine;
 use corun_policy::{CounterKind, Nanoseconds};
 
-use super::{Observed, Reading, Source, SourceError};
-use crate::Roots;
-use crate::act::bytes_by_node;
+use super::{Source, SourceError};
+use crate::Threads;
 
 /// A process's memory is looked at again after so many readings: the kernel walks its page tables
 /// for it.
 const LOOK_AGAIN: u64 = 8;
 
-/// Gives the share of each process's memory on each node ([`Reading::pages_by_node`]), out of
+/// Gives the share of each process's memory on each node ([`corun_policy::ThreadView::pages_by_node`]), out of
 /// `/proc/PID/numa_maps`.
 pub struct MemoryByNode {
     roots: Roots,
@@ -40,9 +41,9 @@ impl MemoryByNode {
         several.then(|| Self { roots, machine, processes: BTreeMap::new(), readings: 0 })
     }
 
-    fn shares(&self, thread: &Observed) -> Vec<f64> {
+    fn shares(&self, task: &Task) -> Vec<f64> {
         // Another user's memory cannot be looked at without privileges: unknown.
-        let Ok(bytes) = bytes_by_node(&self.roots, &thread.task) else { return Vec::new() };
+        let Ok(bytes) = bytes_by_node(&self.roots, task.pid) else { return Vec::new() };
         let nodes = self.machine.nodes().iter();
         let of: Vec<f64> = nodes
             .map(|node| bytes.get(&node.os_index).map_or(0.0, |&bytes| bytes as f64))
@@ -61,25 +62,21 @@ impl Source for MemoryByNode {
         Vec::new()
     }
 
-    fn read(
-        &mut self,
-        _now: Nanoseconds,
-        threads: &[Observed],
-        readings: &mut [Reading],
-    ) -> Result<(), SourceError> {
+    fn count(&mut self, _now: Nanoseconds, threads: &mut Threads) -> Result<(), SourceError> {
         self.readings += 1;
         let now = self.readings;
-        for (thread, reading) in threads.iter().zip(readings) {
+        for (view, thread) in threads.iter_mut() {
+            let task = thread.task();
             // A process's threads have one memory; its first to be asked about tells it apart.
-            let key = (thread.task.pid, thread.task.start_ticks);
+            let key = (task.pid, task.start_ticks);
             let fresh = self.processes.get(&key).filter(|one| now < one.looked + LOOK_AGAIN);
             if fresh.is_none() {
-                let shares = self.shares(thread);
+                let shares = self.shares(&task);
                 self.processes.insert(key, Found { shares, looked: now, needed: now });
             }
             if let Some(found) = self.processes.get_mut(&key) {
                 found.needed = now;
-                reading.pages_by_node.clone_from(&found.shares);
+                view.pages_by_node.clone_from(&found.shares);
             }
         }
         self.processes.retain(|_, found| found.needed == now);
@@ -89,22 +86,10 @@ impl Source for MemoryByNode {
 
 #[cfg(test)]
 mod tests {
-    use corun_machine::{CpuId, preset};
-    use corun_policy::{ThreadId, ThreadState};
+    use corun_machine::preset;
 
     use super::*;
-    use crate::Task;
-
-    fn observed(pid: u32) -> Observed {
-        Observed {
-            id: ThreadId(u64::from(pid)),
-            task: Task { pid, tid: pid, start_ticks: 1 },
-            program: "p".into(),
-            cpu: CpuId(0),
-            state: ThreadState::Running,
-            cpu_share: None,
-        }
-    }
+    use crate::backend::fixture;
 
     #[test]
     fn memory_is_counted_in_bytes_by_node() {
@@ -120,12 +105,14 @@ mod tests {
         let roots = Roots { proc: folder.path().to_owned(), ..Roots::default() };
         let two = Arc::new(preset("xeon-e5520").unwrap());
         let mut source = MemoryByNode::new(&roots, two).unwrap();
-        let threads = [observed(7), observed(8)];
-        let mut readings = vec![Reading::default(); 2];
-        source.read(Nanoseconds(0), &threads, &mut readings).unwrap();
+        let mut threads = Threads::new(0);
+        for pid in [7, 8] {
+            fixture::insert(&mut threads, pid.into(), Task { pid, tid: pid, start_ticks: 1 }, "p");
+        }
+        source.count(Nanoseconds(0), &mut threads).unwrap();
         let here = 6.0 * 4096.0 / (6.0 * 4096.0 + 2097152.0);
-        assert_eq!(readings[0].pages_by_node, [here, 1.0 - here]);
-        assert!(readings[1].pages_by_node.is_empty(), "a process that is not there");
+        assert_eq!(threads.views()[0].pages_by_node, [here, 1.0 - here]);
+        assert!(threads.views()[1].pages_by_node.is_empty(), "a process that is not there");
         let one = Arc::new(preset("xeon-x5365").unwrap());
         assert!(MemoryByNode::new(&roots, one).is_none());
     }

@@ -8,12 +8,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use corun_machine::Machine;
-use corun_model::{LoadedProgram, Member, Model, Outcome, PhaseMix, Running, Scratch};
-use corun_policy::{
-    CounterKind, Counters, Nanoseconds, REQUEST_BYTES, Scope, ScopedRate, ThreadId, ThreadState,
-};
+use corun_model::{LoadedProgram, Member, Model, Outcome, Running, Scratch};
+use corun_policy::{CounterKind, Nanoseconds, Scope, ThreadId, ThreadState, ThreadView};
+use corun_runtime::totals_of;
 
-use crate::{Observed, Reading, Source, SourceError};
+use crate::{ManagedThread, Source, SourceError, Threads};
 
 /// Most combinations of threads that are solved where several share a CPU.
 const MOST_COMBINATIONS: usize = 16;
@@ -25,12 +24,11 @@ pub struct Modelled {
     length_instructions: f64,
     /// Instructions that each thread has done.
     done: BTreeMap<ThreadId, f64>,
-    read_at: Option<Nanoseconds>,
     scratch: Scratch,
 }
 
 impl Modelled {
-    /// A source for programs by their names ([`Observed::program`]); a thread of another program
+    /// A source for programs by their names ([`ManagedThread::profile`]); a thread of another program
     /// has no counters and disturbs nobody. Phases are stretched alike until a run has so many
     /// instructions, since recordings are short; then it starts anew.
     pub fn new(
@@ -39,17 +37,18 @@ impl Modelled {
         length_instructions: f64,
     ) -> Self {
         let (done, scratch) = (BTreeMap::new(), Scratch::default());
-        Self { model, programs, length_instructions, done, read_at: None, scratch }
+        Self { model, programs, length_instructions, done, scratch }
     }
 
     /// What each thread does while it runs, beside those that run at the same time; none for a
     /// thread that does not run or that has no profile.
-    fn outcomes(&mut self, threads: &[Observed]) -> Vec<Option<Outcome>> {
+    fn outcomes(&mut self, threads: &Threads) -> Vec<Option<Outcome>> {
         let machine: &Machine = self.model.machine();
         let mut by_cpu: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-        for (index, thread) in threads.iter().enumerate() {
-            let cpu = machine.cpu_index(thread.cpu);
-            if let Some(cpu) = cpu.filter(|_| runs(thread) && self.program(thread).is_some()) {
+        for (index, (view, thread)) in threads.iter().enumerate() {
+            let cpu = machine.cpu_index(thread.facts.cpu);
+            if let Some(cpu) = cpu.filter(|_| runs(view, thread) && self.program(thread).is_some())
+            {
                 by_cpu.entry(cpu).or_default().push(index);
             }
         }
@@ -61,8 +60,9 @@ impl Modelled {
             let programs: Vec<(Arc<LoadedProgram>, usize)> = on
                 .iter()
                 .map(|&(thread, _)| {
-                    let program = self.programs[&*threads[thread].program].clone();
-                    let phase = self.phase(&program, threads[thread].id);
+                    let (view, thread) = threads.at(thread);
+                    let program = self.programs[&*thread.profile].clone();
+                    let phase = self.phase(&program, view.id);
                     (program, phase)
                 })
                 .collect();
@@ -89,8 +89,8 @@ impl Modelled {
         sums.into_iter().map(mean).collect()
     }
 
-    fn program(&self, thread: &Observed) -> Option<&Arc<LoadedProgram>> {
-        self.programs.get(&*thread.program)
+    fn program(&self, thread: &ManagedThread) -> Option<&Arc<LoadedProgram>> {
+        self.programs.get(&*thread.profile)
     }
 
     /// The phase that a thread is in after what it has done.
@@ -113,75 +113,37 @@ impl Source for Modelled {
     }
 
     fn counters(&self) -> Vec<CounterKind> {
-        vec![
-            CounterKind::Instructions,
-            CounterKind::Cycles,
-            CounterKind::LlcReferences,
-            CounterKind::LlcMisses,
-            CounterKind::L1Accesses,
-            CounterKind::Branches,
-            CounterKind::MemoryBytes,
-            CounterKind::MemoryStalls,
-            CounterKind::MemoryRetries,
-            CounterKind::LlcOccupancy,
-        ]
+        CounterKind::ALL.to_vec()
     }
 
-    fn read(
-        &mut self,
-        now: Nanoseconds,
-        threads: &[Observed],
-        readings: &mut [Reading],
-    ) -> Result<(), SourceError> {
-        let before = self.read_at.replace(now);
-        let seconds = before.map_or(0.0, |before| (now.0 - before.0) as f64 * 1e-9);
+    fn count(&mut self, _now: Nanoseconds, threads: &mut Threads) -> Result<(), SourceError> {
         let outcomes = self.outcomes(threads);
-        for ((thread, reading), outcome) in threads.iter().zip(readings).zip(outcomes) {
+        for ((view, thread), outcome) in threads.iter_mut().zip(outcomes) {
             let Some(program) = self.program(thread) else { continue };
-            let mix = program.phases[self.phase(program, thread.id)].mix;
-            let share = thread.cpu_share.unwrap_or(0.0);
+            let mix = program.phases[self.phase(program, view.id)].mix;
             let outcome = outcome.unwrap_or_default();
             let clock_hz =
                 if outcome.ipc > 0.0 { outcome.instructions_per_s / outcome.ipc } else { 0.0 };
-            let cycles_per_s = clock_hz * share;
-            let instructions_per_s = outcome.instructions_per_s * share;
-            *self.done.entry(thread.id).or_default() += instructions_per_s * seconds;
-            let scoped = |per_1000: f64| {
-                let per_s = per_1000 * instructions_per_s / 1000.0;
-                Some(ScopedRate { per_s, scope: Scope::DemandAndPrefetch })
-            };
-            let of_mix = |pki: fn(&PhaseMix) -> f64| {
-                mix.as_ref().map(|mix| pki(mix) * instructions_per_s / 1000.0)
-            };
-            let bytes_per_s = outcome.bytes_per_s * share;
-            let retries = bytes_per_s / REQUEST_BYTES * outcome.memory_retries_per_request;
-            reading.counters = Counters {
-                cpu_share: reading.counters.cpu_share,
-                instructions_per_s: Some(instructions_per_s),
-                cycles_per_s: Some(cycles_per_s),
-                llc_references: scoped(outcome.llc_apki),
-                llc_misses: scoped(outcome.llc_mpki),
-                l1_accesses_per_s: of_mix(|mix| mix.l1_accesses_pki)
-                    .or(reading.counters.l1_accesses_per_s),
-                branches_per_s: of_mix(|mix| mix.branches_pki).or(reading.counters.branches_per_s),
-                memory_bytes_per_s: Some(bytes_per_s),
-                memory_retries_per_s: Some(retries),
-                memory_stall_share: (cycles_per_s > 0.0).then_some(outcome.memory_stall_share),
-            };
-            reading.llc_occupancy_bytes = Some(outcome.occupancy_bytes);
+            let did = totals_of(&outcome, mix, clock_hz, thread.ran().0);
+            *self.done.entry(view.id).or_default() += did.instructions;
+            let counts = &mut view.counts;
+            let of_mix = (counts.l1_accesses, counts.branches);
+            counts.add_totals(&did, thread.elapsed(), Scope::DemandAndPrefetch);
+            if mix.is_none() {
+                (counts.l1_accesses, counts.branches) = of_mix;
+            }
+            view.llc_occupancy_bytes = Some(outcome.occupancy_bytes);
         }
-        let present: std::collections::BTreeSet<ThreadId> =
-            threads.iter().map(|thread| thread.id).collect();
-        self.done.retain(|id, _| present.contains(id));
+        self.done.retain(|id, _| threads.index_of(*id).is_some());
         Ok(())
     }
 }
 
-/// Did a thread run since the last reading? At first, is it on a CPU?
-fn runs(thread: &Observed) -> bool {
-    match thread.cpu_share {
+/// Did a thread run since the last tick? In its first tick, is it on a CPU?
+fn runs(view: &ThreadView, thread: &ManagedThread) -> bool {
+    match thread.cpu_share() {
         Some(share) => share > 0.0,
-        None => thread.state == ThreadState::Running,
+        None => view.state == ThreadState::Running,
     }
 }
 

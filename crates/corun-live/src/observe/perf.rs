@@ -3,14 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-use corun_policy::{CounterKind, Counters, Nanoseconds, Scope, ScopedRate, ThreadId};
+use corun_linux::perf::{
+    Counted, Event, EventGroups, Meaning, OpenCounters, PlatformEvent, PlatformEvents, Pmus,
+    counter_advice, try_event,
+};
+use corun_linux::{Roots, Task};
+use corun_linux::{is_exhausted, raise_descriptor_limit};
+use corun_policy::{CounterKind, Counts, Nanoseconds, Scope, ThreadId};
 
-use super::counts::{Counted, EventGroups, OpenCounters, probe};
-use super::descriptors::{is_exhausted, raise_descriptor_limit};
-use super::permission::counter_advice;
-use super::{Observed, Reading, Source, SourceError};
-use crate::events::{Event, Meaning, Platform, Pmus};
-use crate::{Roots, Task};
+use super::{Source, SourceError};
+use crate::Threads;
 
 const NAME: &str = "perf";
 
@@ -33,6 +35,7 @@ pub struct PerfSource {
 struct Watched {
     task: Task,
     counters: OpenCounters,
+    /// When they were read last.
     since: Nanoseconds,
 }
 
@@ -53,15 +56,17 @@ impl PerfSource {
             ));
         }
         raise_descriptor_limit();
-        let platform = Platform::new(roots, &pmus);
+        let platform = PlatformEvents::new(roots, &pmus);
         let meanings: BTreeSet<Meaning> =
-            wanted.iter().flat_map(|kind| Meaning::for_kind(*kind)).copied().collect();
+            wanted.iter().flat_map(|kind| meanings_of(*kind)).copied().collect();
         let mut found: Vec<(Meaning, Event, Scope)> = Vec::new();
         let mut refused = None;
         let mut user_only = false;
         for meaning in meanings {
-            let Some((mut event, scope)) = platform.event(meaning) else { continue };
-            match probe(&mut event, &mut user_only) {
+            let Some(found_event) = platform.event(meaning) else { continue };
+            let PlatformEvent { mut event, with_prefetches } = found_event;
+            let scope = if with_prefetches { Scope::DemandAndPrefetch } else { Scope::Demand };
+            match try_event(&mut event, &mut user_only) {
                 Ok(()) => found.push((meaning, event, scope)),
                 Err(error) => refused = Some(error),
             }
@@ -85,8 +90,8 @@ impl PerfSource {
     }
 
     /// Opens a thread's counters. Counting starts now, so that nothing is known yet.
-    fn watch(&mut self, now: Nanoseconds, thread: &Observed) {
-        let counters = match OpenCounters::open(Counted::Thread(thread.task.tid), &self.groups) {
+    fn watch(&mut self, now: Nanoseconds, id: ThreadId, task: Task) {
+        let counters = match OpenCounters::open(Counted::Thread(task.tid), &self.groups) {
             Ok(counters) => counters,
             Err(error) => {
                 if is_exhausted(&error) && !std::mem::replace(&mut self.told_limit, true) {
@@ -96,14 +101,13 @@ impl PerfSource {
                         self.threads.len()
                     );
                 } else {
-                    tracing::debug!(thread = %thread.task, %error, "cannot be counted");
+                    tracing::debug!(thread = %task, %error, "cannot be counted");
                 }
                 // Tried again when the thread is next seen.
                 return;
             }
         };
-        let watched = Watched { task: thread.task, counters, since: now };
-        self.threads.insert(thread.id, watched);
+        self.threads.insert(id, Watched { task, counters, since: now });
     }
 }
 
@@ -116,31 +120,44 @@ impl Source for PerfSource {
         self.kinds.clone()
     }
 
-    fn read(
-        &mut self,
-        now: Nanoseconds,
-        threads: &[Observed],
-        readings: &mut [Reading],
-    ) -> Result<(), SourceError> {
-        let there = |id: &ThreadId| threads.binary_search_by_key(id, |thread| thread.id);
-        self.threads
-            .retain(|id, watched| there(id).is_ok_and(|place| threads[place].task == watched.task));
-        for (thread, reading) in threads.iter().zip(readings) {
-            let Some(watched) = self.threads.get_mut(&thread.id) else {
-                self.watch(now, thread);
+    fn count(&mut self, now: Nanoseconds, threads: &mut Threads) -> Result<(), SourceError> {
+        self.threads.retain(|id, watched| {
+            let index = threads.index_of(*id);
+            index.is_some_and(|index| threads.at(index).1.task() == watched.task)
+        });
+        for (view, thread) in threads.iter_mut() {
+            let Some(watched) = self.threads.get_mut(&view.id) else {
+                self.watch(now, view.id, thread.task());
                 continue;
             };
-            let seconds = now.0.saturating_sub(watched.since.0) as f64 * 1e-9;
             match watched.counters.advance(self.groups.events()) {
-                Ok(counts) if seconds > 0.0 => {
-                    fill(&mut reading.counters, &self.meanings, &counts, seconds);
+                Ok(counts) => {
+                    // A reading that failed is made up for by the next: what is counted then is of the
+                    // whole time since the last one that did not.
+                    let since = std::mem::replace(&mut watched.since, now);
+                    let elapsed = Nanoseconds(now.0.saturating_sub(since.0));
+                    add(&mut view.counts, &self.meanings, &counts, elapsed);
                 }
-                Ok(_) => {}
-                Err(error) => tracing::debug!(thread = %thread.task, %error, "cannot be read"),
+                Err(error) => {
+                    tracing::debug!(thread = %watched.task, %error, "cannot be read");
+                }
             }
-            watched.since = now;
         }
         Ok(())
+    }
+}
+
+/// The events that a counter is, or is made of; a share of cycles needs both.
+fn meanings_of(kind: CounterKind) -> &'static [Meaning] {
+    match kind {
+        CounterKind::Instructions => &[Meaning::Instructions],
+        CounterKind::Cycles => &[Meaning::Cycles],
+        CounterKind::LlcReferences => &[Meaning::LlcReferences],
+        CounterKind::LlcMisses => &[Meaning::LlcMisses],
+        CounterKind::L1Accesses => &[Meaning::L1Loads, Meaning::L1Stores],
+        CounterKind::Branches => &[Meaning::Branches],
+        CounterKind::MemoryStalls => &[Meaning::Cycles, Meaning::StallCycles],
+        CounterKind::MemoryBytes | CounterKind::MemoryRetries | CounterKind::LlcOccupancy => &[],
     }
 }
 
@@ -162,32 +179,42 @@ fn is_complete(kind: CounterKind, has: impl Fn(&Meaning) -> bool) -> bool {
     match kind {
         CounterKind::L1Accesses => has(&Meaning::L1Loads),
         other => {
-            let parts = Meaning::for_kind(other);
+            let parts = meanings_of(other);
             !parts.is_empty() && parts.iter().all(has)
         }
     }
 }
 
-fn fill(to: &mut Counters, meanings: &[(Meaning, Scope)], counts: &[Option<f64>], seconds: f64) {
+/// Adds to a thread's counts what its events counted in a time. What is unknown adds nothing; no more
+/// cycles are stalled than there are.
+fn add(
+    to: &mut Counts,
+    meanings: &[(Meaning, Scope)],
+    counts: &[Option<f64>],
+    elapsed: Nanoseconds,
+) {
     let find = |wanted: Meaning| {
         let place = meanings.iter().position(|(meaning, _)| *meaning == wanted)?;
-        Some(ScopedRate { per_s: counts[place]? / seconds, scope: meanings[place].1 })
+        Some((counts[place]?, meanings[place].1))
     };
-    let rate = |wanted: Meaning| find(wanted).map(|rate| rate.per_s);
-    let keep = |field: &mut Option<f64>, value: Option<f64>| *field = value.or(*field);
-    keep(&mut to.instructions_per_s, rate(Meaning::Instructions));
-    keep(&mut to.cycles_per_s, rate(Meaning::Cycles));
-    keep(&mut to.branches_per_s, rate(Meaning::Branches));
-    to.llc_references = find(Meaning::LlcReferences).or(to.llc_references);
-    to.llc_misses = find(Meaning::LlcMisses).or(to.llc_misses);
+    let demand = |amount: f64| (amount, Scope::Demand);
     let has_stores = meanings.iter().any(|(meaning, _)| *meaning == Meaning::L1Stores);
-    let stores = if has_stores { rate(Meaning::L1Stores) } else { Some(0.0) };
-    let accesses = rate(Meaning::L1Loads).zip(stores).map(|(loads, stores)| loads + stores);
-    keep(&mut to.l1_accesses_per_s, accesses);
-    let stalled = rate(Meaning::StallCycles).zip(rate(Meaning::Cycles));
-    let share =
-        stalled.filter(|(_, cycles)| *cycles > 0.0).map(|(stalled, cycles)| stalled / cycles);
-    keep(&mut to.memory_stall_share, share.map(|share| share.min(1.0)));
+    let stores = if has_stores { find(Meaning::L1Stores) } else { Some(demand(0.0)) };
+    let accesses = find(Meaning::L1Loads).zip(stores);
+    let stalled = find(Meaning::StallCycles).zip(find(Meaning::Cycles));
+    for (kind, found) in [
+        (CounterKind::Instructions, find(Meaning::Instructions)),
+        (CounterKind::Cycles, find(Meaning::Cycles)),
+        (CounterKind::LlcReferences, find(Meaning::LlcReferences)),
+        (CounterKind::LlcMisses, find(Meaning::LlcMisses)),
+        (CounterKind::L1Accesses, accesses.map(|(loads, stores)| demand(loads.0 + stores.0))),
+        (CounterKind::Branches, find(Meaning::Branches)),
+        (CounterKind::MemoryStalls, stalled.map(|(stalled, all)| demand(stalled.0.min(all.0)))),
+    ] {
+        if let Some((amount, scope)) = found {
+            to.add(kind, amount, elapsed, scope);
+        }
+    }
 }
 
 fn failed(what: &str, advice: Option<String>, reason: Option<io::Error>) -> SourceError {
@@ -196,10 +223,14 @@ fn failed(what: &str, advice: Option<String>, reason: Option<io::Error>) -> Sour
 
 #[cfg(test)]
 mod tests {
+    use corun_linux::perf::{GroupReader, GroupReading};
+    use corun_policy::{Rates, ScopedRate};
+
     use super::*;
+    use crate::backend::fixture;
 
     #[test]
-    fn rates_are_over_the_wall_clock() {
+    fn counts_are_those_of_the_events() {
         let meanings = [
             (Meaning::Instructions, Scope::Demand),
             (Meaning::Cycles, Scope::Demand),
@@ -207,20 +238,21 @@ mod tests {
             (Meaning::StallCycles, Scope::Demand),
             (Meaning::L1Loads, Scope::Demand),
         ];
-        let counts = [Some(4e9), Some(2e9), None, Some(5e8), Some(1e9)];
-        let before = ScopedRate { per_s: 1.0, scope: Scope::Demand };
-        let mut counters = Counters { llc_misses: Some(before), ..Counters::default() };
-        fill(&mut counters, &meanings, &counts, 2.0);
-        let expected = Counters {
+        let (mut counts, before) = (Counts::default(), Counts::default());
+        let first = [Some(4e9), Some(2e9), Some(6.0), Some(5e8), Some(1e9)];
+        add(&mut counts, &meanings, &first, Nanoseconds(2_000_000_000));
+        // Misses were not counted this time.
+        let second = [Some(4e9), Some(2e9), None, Some(9e9), Some(1e9)];
+        add(&mut counts, &meanings, &second, Nanoseconds(2_000_000_000));
+        let expected = Rates {
             instructions_per_s: Some(2e9),
             cycles_per_s: Some(1e9),
-            // Unknown here: what an earlier source said stays.
-            llc_misses: Some(before),
-            memory_stall_share: Some(0.25),
+            llc_misses: Some(ScopedRate { per_s: 3.0, scope: Scope::DemandAndPrefetch }),
+            memory_stall_share: Some(0.625),
             l1_accesses_per_s: Some(5e8),
-            ..Counters::default()
+            ..Rates::default()
         };
-        assert_eq!(counters, expected);
+        assert_eq!(counts.since(&before), expected);
     }
 
     #[test]
@@ -253,33 +285,84 @@ mod tests {
             told_limit: false,
         };
         let own = rustix::thread::gettid().as_raw_nonzero().get() as u32;
-        let thread = |id, tid, start_ticks| Observed {
-            id: ThreadId(id),
-            task: Task { pid: std::process::id(), tid, start_ticks },
-            program: "p".into(),
-            cpu: corun_machine::CpuId(0),
-            state: corun_policy::ThreadState::Running,
-            cpu_share: None,
+        let threads = |those: &[(u64, u32, u64)]| {
+            let mut threads = Threads::new(0);
+            for &(id, tid, start_ticks) in those {
+                let task = Task { pid: std::process::id(), tid, start_ticks };
+                fixture::insert(&mut threads, id, task, "p");
+            }
+            threads
         };
-        let mut read = |now, threads: &[Observed]| {
-            let mut readings = vec![Reading::default(); threads.len()];
-            source.read(Nanoseconds(now), threads, &mut readings).unwrap();
-            let rates = readings.iter().map(|reading| reading.counters.instructions_per_s);
-            (rates.collect::<Vec<_>>(), source.threads.len())
+        let mut count = |now, threads: &mut Threads| {
+            source.count(Nanoseconds(now), threads).unwrap();
+            let counts = threads.views().iter().map(|view| view.counts.instructions);
+            (counts.collect::<Vec<_>>(), source.threads.len())
         };
         // One that is there, one that has ended.
-        let both = [thread(1, own, 1), thread(2, u32::MAX >> 1, 1)];
-        let (first, watched) = read(0, &both);
+        let mut both = threads(&[(1, own, 1), (2, u32::MAX >> 1, 1)]);
+        let (first, watched) = count(0, &mut both);
         if watched == 0 {
             return eprintln!("skipped: counters cannot be opened here");
         }
         assert_eq!((first, watched), (vec![None, None], 1));
         let spin = std::time::Instant::now();
         while spin.elapsed() < std::time::Duration::from_millis(20) {}
-        let (second, _) = read(1_000_000_000, &both);
-        assert!(second[0].unwrap() > 1e6 && second[1].is_none(), "{second:?}");
+        let (second, _) = count(1_000_000_000, &mut both);
+        let counted = second[0].unwrap();
+        assert!(counted.total > 1e6 && second[1].is_none(), "{second:?}");
+        assert_eq!(counted.known, Nanoseconds(1_000_000_000));
         // The same number, another thread: counted anew.
-        assert_eq!(read(2_000_000_000, &[thread(1, own, 2)]), (vec![None], 1));
-        assert_eq!(read(3_000_000_000, &[]), (vec![], 0));
+        assert_eq!(count(2_000_000_000, &mut threads(&[(1, own, 2)])), (vec![None], 1));
+        assert_eq!(count(3_000_000_000, &mut threads(&[])), (vec![], 0));
+    }
+
+    #[derive(Debug)]
+    struct ReadingsOfTest(Vec<io::Result<u64>>);
+
+    impl GroupReader for ReadingsOfTest {
+        fn read(&mut self) -> io::Result<GroupReading> {
+            let value = self.0.remove(0)?;
+            Ok(GroupReading { enabled_ns: value, running_ns: value, values: vec![value] })
+        }
+    }
+
+    /// A reading that failed is made up for: what the next one counts is of the whole time since the last
+    /// one that did not, so that the rate is right.
+    #[test]
+    fn after_a_reading_that_failed_the_rate_is_that_of_both_intervals() {
+        let clock = Pmus::default().event("task-clock").unwrap();
+        let failed = || Err(io::ErrorKind::Interrupted.into());
+        let task = Task { pid: 1, tid: 1, start_ticks: 1 };
+        // The second group is not read where the first cannot be.
+        let readings = [vec![Ok(100), Ok(200), failed(), Ok(400)], vec![Ok(100), Ok(200), Ok(400)]];
+        let group = |(place, readings)| {
+            (Box::new(ReadingsOfTest(readings)) as Box<dyn GroupReader>, vec![place])
+        };
+        let counters = OpenCounters::read_by(readings.into_iter().enumerate().map(group));
+        let mut source = PerfSource {
+            kinds: vec![CounterKind::Instructions],
+            meanings: vec![
+                (Meaning::Instructions, Scope::Demand),
+                (Meaning::Cycles, Scope::Demand),
+            ],
+            groups: EventGroups::new([(0, &clock), (1, &clock)]),
+            threads: [(ThreadId(1), Watched { task, counters, since: Nanoseconds(0) })].into(),
+            told_limit: false,
+        };
+        let mut threads = Threads::new(0);
+        fixture::insert(&mut threads, 1, task, "p");
+        let mut before = Counts::default();
+        for second in 1..=4 {
+            source.count(Nanoseconds(second * 1_000_000_000), &mut threads).unwrap();
+            let now = threads.views()[0].counts;
+            let rates = now.since(&before);
+            before = now;
+            let expected = (second != 3).then_some(100.0);
+            assert_eq!(
+                (rates.instructions_per_s, rates.cycles_per_s),
+                (expected, expected),
+                "{second}"
+            );
+        }
     }
 }

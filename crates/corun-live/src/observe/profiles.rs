@@ -1,16 +1,17 @@
 //! Solo figures from stored profiles, for policies that know programs beforehand.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+use corun_linux::Roots;
+use corun_linux::procfs::Process;
 use corun_model::{LoadedProgram, Model};
 use corun_policy::{CounterKind, Nanoseconds, SoloFigures, WaysCurve, solo_figures, ways_curve};
 use corun_profile::{Library, Profile, ProfileData};
 
-use super::{Observed, Reading, Source, SourceError};
-use crate::Roots;
+use super::{Source, SourceError};
+use crate::{ManagedThread, Threads};
 
 /// A process without a profile is looked at again after so many readings: it may have become
 /// another program.
@@ -18,7 +19,7 @@ const LOOK_AGAIN: u64 = 16;
 
 /// Gives what stored profiles say of programs alone on this machine.
 ///
-/// A thread's profile is the one that its program is named after ([`Observed::program`]), else the
+/// A thread's profile is the one that its program is named after ([`ManagedThread::profile`]), else the
 /// one that [`profile_of`] finds for its process.
 pub struct StoredProfiles {
     roots: Roots,
@@ -54,20 +55,21 @@ impl StoredProfiles {
     }
 
     /// The profile's name for a thread.
-    fn profile(&mut self, thread: &Observed) -> Option<String> {
-        if self.library.find(&thread.program).is_some() {
-            return Some(thread.program.to_string());
+    fn profile(&mut self, thread: &ManagedThread) -> Option<String> {
+        if self.library.find(&thread.profile).is_some() {
+            return Some(thread.profile.to_string());
         }
         let readings = self.readings;
         // A process's first thread started when the process did; another's start tells it apart
         // as well.
-        let key = (thread.task.pid, thread.task.start_ticks);
+        let task = thread.task();
+        let key = (task.pid, task.start_ticks);
         let known = self
             .processes
             .get(&key)
             .filter(|found| found.profile.is_some() || readings < found.looked + LOOK_AGAIN);
         if known.is_none() {
-            let (command, profile) = match command_of(&self.roots.proc, thread.task.pid) {
+            let (command, profile) = match command_of(&self.roots, task.pid) {
                 Some(command) => {
                     let profile = profile_of(&self.library, &command).map(|one| one.name.clone());
                     (command, profile)
@@ -76,8 +78,8 @@ impl StoredProfiles {
             };
             let command = command.join(" ");
             match &profile {
-                Some(profile) => tracing::info!(thread = %thread.task, command, profile, "profile"),
-                None => tracing::debug!(thread = %thread.task, command, "no stored profile"),
+                Some(profile) => tracing::info!(thread = %task, command, profile, "profile"),
+                None => tracing::debug!(thread = %task, command, "no stored profile"),
             }
             self.processes.insert(key, Found { profile, needed: readings, looked: readings });
         }
@@ -118,23 +120,20 @@ impl Source for StoredProfiles {
         true
     }
 
-    fn read(
-        &mut self,
-        _now: Nanoseconds,
-        threads: &[Observed],
-        readings: &mut [Reading],
-    ) -> Result<(), SourceError> {
+    fn count(&mut self, _now: Nanoseconds, threads: &mut Threads) -> Result<(), SourceError> {
         self.readings += 1;
         let model = Arc::clone(&self.model);
-        for (thread, reading) in threads.iter().zip(readings) {
+        for (view, thread) in threads.iter_mut() {
             let Some(name) = self.profile(thread) else { continue };
             let Some(stored) = self.stored(&name) else { continue };
-            reading.solo = Some(stored.solo);
-            let Some(cpu) = model.machine().cpu_index(thread.cpu) else { continue };
+            view.solo = Some(stored.solo);
+            let Some(cpu) = model.machine().cpu_index(thread.facts.cpu) else { continue };
             let program = &stored.program;
             let curve = stored.by_ways.entry(cpu);
             let curve = curve.or_insert_with(|| ways_curve(&model, program, cpu).map(Arc::new));
-            reading.by_ways.clone_from(curve);
+            if curve.is_some() {
+                view.by_ways.clone_from(curve);
+            }
         }
         let readings = self.readings;
         self.processes.retain(|_, found| found.needed == readings);
@@ -170,30 +169,27 @@ fn file_name(path: &str) -> Option<&str> {
 }
 
 /// The executable and arguments of a process.
-fn command_of(proc: &Path, pid: u32) -> Option<Vec<String>> {
-    let folder = proc.join(pid.to_string());
-    let line = fs::read(folder.join("cmdline")).ok()?;
-    let line = line.strip_suffix(b"\0").unwrap_or(&line);
-    let mut words: Vec<String> =
-        line.split(|&byte| byte == 0).map(|word| String::from_utf8_lossy(word).into()).collect();
+fn command_of(roots: &Roots, pid: u32) -> Option<Vec<String>> {
+    let process = Process::new(roots, pid);
+    let mut words = process.command_line()?;
     // A program may call itself anything; its file says what it is, where we may see it.
-    if let Ok(executable) = fs::read_link(folder.join("exe"))
+    if let Some(executable) = process.executable()
         && let Some(first) = words.first_mut()
     {
-        let text = executable.to_string_lossy();
-        *first = text.strip_suffix(" (deleted)").unwrap_or(&text).to_owned();
+        *first = executable.to_string_lossy().into_owned();
     }
     Some(words)
 }
 
 #[cfg(test)]
 mod tests {
-    use corun_machine::CpuId;
+    use std::fs;
+
+    use corun_linux::Task;
     use corun_model::ModelOptions;
-    use corun_policy::{ThreadId, ThreadState};
 
     use super::*;
-    use crate::Task;
+    use crate::backend::fixture;
 
     fn library(profiles: &[(&str, &[&str])]) -> Library {
         let shipped = Library::shipped().unwrap();
@@ -233,15 +229,13 @@ mod tests {
         assert_eq!(found(&library, &[]), None);
     }
 
-    fn observed(id: u64, pid: u32, program: &str) -> Observed {
-        Observed {
-            id: ThreadId(id),
-            task: Task { pid, tid: pid, start_ticks: 1 },
-            program: program.into(),
-            cpu: CpuId(0),
-            state: ThreadState::Running,
-            cpu_share: None,
+    fn threads(those: &[(u32, &str)]) -> Threads {
+        let mut threads = Threads::new(0);
+        for &(pid, profile) in those {
+            let task = Task { pid, tid: pid, start_ticks: 1 };
+            fixture::insert(&mut threads, pid.into(), task, profile);
         }
+        threads
     }
 
     #[test]
@@ -256,23 +250,23 @@ mod tests {
         fs::write(process.join("cmdline"), "sqlite3\0x.db\0").unwrap();
         let roots = Roots { proc: folder.path().to_owned(), ..Roots::default() };
         let mut source = StoredProfiles::new(&roots, Arc::clone(&model), library);
-        let threads = [observed(1, 7, "by command"), observed(2, 8, "db"), observed(3, 9, "other")];
-        let mut readings = vec![Reading::default(); 3];
-        source.read(Nanoseconds(0), &threads, &mut readings).unwrap();
-        for reading in &readings[..2] {
-            assert_eq!(reading.solo, Some(solo_figures(&program)));
-            assert_eq!(reading.by_ways.as_deref(), ways_curve(&model, &program, 0).as_ref());
-            assert!(reading.by_ways.is_some());
+        let mut all = threads(&[(7, "by command"), (8, "db"), (9, "other")]);
+        source.count(Nanoseconds(0), &mut all).unwrap();
+        for view in &all.views()[..2] {
+            assert_eq!(view.solo, Some(solo_figures(&program)));
+            assert_eq!(view.by_ways.as_deref(), ways_curve(&model, &program, 0).as_ref());
+            assert!(view.by_ways.is_some());
         }
-        assert_eq!(readings[2], Reading::default());
+        let other = &all.views()[2];
+        assert!(other.solo.is_none() && other.by_ways.is_none());
         // Its profile comes once it runs a program that has one.
         let other = folder.path().join("9");
         fs::create_dir(&other).unwrap();
         fs::write(other.join("cmdline"), "sqlite3\0x.db\0").unwrap();
+        let mut last = threads(&[(9, "other")]);
         let rounds = (1..).find(|_| {
-            let mut reading = vec![Reading::default()];
-            source.read(Nanoseconds(0), &threads[2..], &mut reading).unwrap();
-            reading[0].solo.is_some()
+            source.count(Nanoseconds(0), &mut last).unwrap();
+            last.views()[0].solo.is_some()
         });
         assert!(rounds.unwrap() <= LOOK_AGAIN);
         assert_eq!(source.processes.len(), 1);

@@ -2,19 +2,22 @@
 
 use corun_policy::{CounterKind, Nanoseconds};
 
-use super::{Observed, Reading, Source, SourceError};
-use crate::recording::Recording;
+use super::{Source, SourceError};
+use crate::Threads;
+use crate::recording::Playback;
 
-/// Gives what a live recording says of the look that is played.
+/// Gives what a live recording says of the sample that is played.
 #[derive(Debug)]
 pub struct RecordingSource {
-    recording: Recording,
+    recording: Playback,
+    /// When the sample before was taken.
+    sampled_at: Option<Nanoseconds>,
 }
 
 impl RecordingSource {
     /// The source of a recording that [`crate::RecordedThreads`] plays.
-    pub fn new(recording: Recording) -> Self {
-        Self { recording }
+    pub fn new(recording: Playback) -> Self {
+        Self { recording, sampled_at: None }
     }
 }
 
@@ -24,26 +27,20 @@ impl Source for RecordingSource {
     }
 
     fn counters(&self) -> Vec<CounterKind> {
-        self.recording.look().recording().counters().to_vec()
+        self.recording.sample().recording().counters().to_vec()
     }
 
     fn knows_profiles(&self) -> bool {
-        self.recording.look().recording().profiles()
+        self.recording.sample().recording().profiles()
     }
 
-    fn read(
-        &mut self,
-        _now: Nanoseconds,
-        threads: &[Observed],
-        readings: &mut [Reading],
-    ) -> Result<(), SourceError> {
-        let look = self.recording.look();
-        for (thread, reading) in threads.iter().zip(readings) {
-            let Some(recorded) = look.reading(thread.task) else { continue };
-            let cpu_share = reading.counters.cpu_share;
-            reading.clone_from(recorded);
-            // The host knows it from the time on CPUs.
-            reading.counters.cpu_share = cpu_share;
+    fn count(&mut self, now: Nanoseconds, threads: &mut Threads) -> Result<(), SourceError> {
+        // A recorded rate is over the time since the sample before, for a thread that came since, too.
+        let elapsed = Nanoseconds(now.0 - self.sampled_at.replace(now).unwrap_or(now).0);
+        let sample = self.recording.sample();
+        for (view, thread) in threads.iter_mut() {
+            let Some(recorded) = sample.figures(thread.task()) else { continue };
+            recorded.add_to(view, elapsed);
         }
         Ok(())
     }

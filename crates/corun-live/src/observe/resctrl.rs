@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use corun_policy::{CounterKind, Nanoseconds};
+use corun_linux::Roots;
+use corun_linux::resctrl::{groups_by_task, monitors_task, occupancy_bytes, total_bytes_by_cache};
+use corun_policy::{CounterKind, Nanoseconds, Scope};
 
-use super::{Observed, Reading, Source, SourceError};
-use crate::Roots;
+use super::{Source, SourceError};
+use crate::Threads;
 
 const NAME: &str = "resctrl";
 
@@ -18,26 +20,20 @@ const NAME: &str = "resctrl";
 /// each gets its part by the CPU time it had.
 #[derive(Debug)]
 pub struct ResctrlMonitor {
-    root: PathBuf,
+    roots: Roots,
     kinds: Vec<CounterKind>,
     traffic: BTreeMap<PathBuf, Traffic>,
     readings: u64,
 }
 
-/// A group's traffic when it was last read.
+/// A group's traffic when it was last read whole.
 #[derive(Debug, Clone, PartialEq)]
 struct Traffic {
     at: Nanoseconds,
-    /// Bytes by cache; none where the file could not be read.
-    bytes: BTreeMap<String, Option<u64>>,
-    reading: u64,
-}
-
-/// What a group's files say.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-struct GroupReading {
-    occupancy_bytes: Option<f64>,
-    traffic_bytes_per_s: Option<f64>,
+    /// Bytes by cache.
+    bytes: BTreeMap<String, u64>,
+    /// The reading in which the group was last needed.
+    needed: u64,
 }
 
 impl ResctrlMonitor {
@@ -76,24 +72,34 @@ impl ResctrlMonitor {
             let what = "this machine's resctrl monitors neither occupancy nor bandwidth";
             return Err(failed(what, "see info/L3_MON/mon_features", None));
         }
-        let (root, traffic) = (roots.resctrl.clone(), BTreeMap::new());
-        Ok(Self { root, kinds, traffic, readings: 0 })
+        let (roots, traffic) = (roots.clone(), BTreeMap::new());
+        Ok(Self { roots, kinds, traffic, readings: 0 })
     }
 
-    fn group(&mut self, group: &Path, now: Nanoseconds) -> GroupReading {
-        let mut occupancy = Some(0.0);
-        let mut bytes = BTreeMap::new();
-        for (cache, folder) in caches(&group.join("mon_data")) {
-            // What one cache cannot tell leaves the sum unknown.
-            let held = counter(&folder.join("llc_occupancy"));
-            occupancy = occupancy.zip(held).map(|(sum, held)| sum + held as f64);
-            bytes.insert(cache, counter(&folder.join("mbm_total_bytes")));
+    /// The bytes that a group moved, and the time in which it did, since its traffic was last read whole;
+    /// none where a cache cannot tell, and in the first reading after that: a counter that was given to
+    /// another group meanwhile starts anew. The kernel itself sees to it that the hardware's narrow counters
+    /// do not wrap; a count that falls all the same was set back (a group made anew under its name).
+    fn traffic(&mut self, group: &Path, now: Nanoseconds) -> Option<(f64, Nanoseconds)> {
+        let needed = self.readings;
+        if let Some(known) = self.traffic.get_mut(group) {
+            known.needed = needed;
         }
-        let occupancy_bytes = occupancy.filter(|_| !bytes.is_empty());
-        let read = Traffic { at: now, bytes, reading: self.readings };
-        let rate = self.traffic.get(group).and_then(|before| rate(before, &read));
-        self.traffic.insert(group.to_owned(), read);
-        GroupReading { occupancy_bytes, traffic_bytes_per_s: rate }
+        let Some(bytes) = total_bytes_by_cache(group) else {
+            self.traffic.remove(group);
+            return None;
+        };
+        let read = Traffic { at: now, bytes, needed };
+        let before = self.traffic.insert(group.to_owned(), read)?;
+        let now_bytes = &self.traffic[group].bytes;
+        if before.bytes.len() != now_bytes.len() {
+            return None;
+        }
+        let mut sum = 0.0;
+        for (cache, bytes) in now_bytes {
+            sum += bytes.checked_sub(*before.bytes.get(cache)?)? as f64;
+        }
+        Some((sum, Nanoseconds(now.0.checked_sub(before.at.0)?)))
     }
 }
 
@@ -106,136 +112,64 @@ impl Source for ResctrlMonitor {
         self.kinds.clone()
     }
 
-    fn read(
-        &mut self,
-        now: Nanoseconds,
-        threads: &[Observed],
-        readings: &mut [Reading],
-    ) -> Result<(), SourceError> {
+    fn count(&mut self, now: Nanoseconds, threads: &mut Threads) -> Result<(), SourceError> {
         self.readings += 1;
-        let of_task = groups_by_task(&self.root);
+        let of_task = groups_by_task(&self.roots);
         let mut members: BTreeMap<&Path, Vec<usize>> = BTreeMap::new();
-        for (index, thread) in threads.iter().enumerate() {
-            if let Some(group) = of_task.get(&thread.task.tid) {
+        for (index, (_, thread)) in threads.iter().enumerate() {
+            if let Some(group) = of_task.get(&thread.task().tid) {
                 members.entry(group).or_default().push(index);
             }
         }
         for (group, members) in members {
             // Who else is in the group shares its figures.
-            let counted = of_task.values().filter(|&one| counts_in(one, group)).count();
+            let counted = of_task.values().filter(|&one| monitors_task(group, one)).count();
             let others = counted > members.len();
-            let process = threads[members[0]].task.pid;
-            if others || members.iter().any(|&index| threads[index].task.pid != process) {
+            let pid = |index: usize| threads.at(index).1.task().pid;
+            if others || members.iter().any(|&index| pid(index) != pid(members[0])) {
                 continue;
             }
             let Some(parts) = parts(&members, threads) else { continue };
-            let figures = self.group(group, now);
+            let occupancy = occupancy_bytes(group).map(|bytes| bytes as f64);
+            let traffic = self.traffic(group, now);
             for (&index, part) in members.iter().zip(parts) {
-                let reading = &mut readings[index];
-                let occupancy = figures.occupancy_bytes.map(|bytes| bytes * part);
-                let traffic = figures.traffic_bytes_per_s.map(|rate| rate * part);
-                reading.llc_occupancy_bytes = occupancy.or(reading.llc_occupancy_bytes);
-                let counters = &mut reading.counters;
-                counters.memory_bytes_per_s = traffic.or(counters.memory_bytes_per_s);
+                let (view, thread) = threads.at_mut(index);
+                view.llc_occupancy_bytes = occupancy.map(|bytes| bytes * part);
+                // What the group did before the thread was there is not the thread's.
+                let traffic = traffic.filter(|_| thread.elapsed().0 > 0);
+                if let Some((bytes, elapsed)) = traffic {
+                    let counter = CounterKind::MemoryBytes;
+                    view.counts.add(counter, bytes * part, elapsed, Scope::DemandAndPrefetch);
+                }
             }
         }
         let readings = self.readings;
-        self.traffic.retain(|_, traffic| traffic.reading == readings);
+        self.traffic.retain(|_, traffic| traffic.needed == readings);
         Ok(())
     }
 }
 
-/// Is a task of one group counted in another's files? A control group's have its monitoring
-/// groups' in them.
-fn counts_in(one: &Path, group: &Path) -> bool {
-    one == group || one.parent() == Some(group.join("mon_groups").as_path())
-}
-
 /// Each member's part of what they did together; none where nobody knows.
-fn parts(members: &[usize], threads: &[Observed]) -> Option<Vec<f64>> {
+fn parts(members: &[usize], threads: &Threads) -> Option<Vec<f64>> {
     if members.len() == 1 {
         return Some(vec![1.0]);
     }
-    let shares: Option<Vec<f64>> = members.iter().map(|&index| threads[index].cpu_share).collect();
+    let shares: Option<Vec<f64>> =
+        members.iter().map(|&index| threads.at(index).1.cpu_share()).collect();
     let shares = shares?;
     let sum: f64 = shares.iter().sum();
     let even = 1.0 / members.len() as f64;
     Some(shares.iter().map(|share| if sum > 0.0 { share / sum } else { even }).collect())
 }
 
-/// The group whose files count a task: its monitoring group, else its control group.
-fn groups_by_task(root: &Path) -> BTreeMap<u32, PathBuf> {
-    let mut groups = BTreeMap::new();
-    let controls = folders(root).filter(|folder| folder.join("tasks").exists());
-    for control in controls.chain([root.to_owned()]) {
-        note_tasks(&control, &mut groups);
-        for monitor in folders(&control.join("mon_groups")) {
-            // After the control group, whose list names these tasks, too.
-            note_tasks(&monitor, &mut groups);
-        }
-    }
-    groups
-}
-
-fn note_tasks(group: &Path, groups: &mut BTreeMap<u32, PathBuf>) {
-    let tasks = fs::read_to_string(group.join("tasks")).unwrap_or_default();
-    for task in tasks.lines().filter_map(|line| line.trim().parse().ok()) {
-        groups.insert(task, group.to_owned());
-    }
-}
-
-fn folders(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    entries
-        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
-        .map(|entry| entry.path())
-}
-
-/// The folders of the LLCs: `mon_L3_00`, `mon_L3_01`.
-fn caches(mon_data: &Path) -> Vec<(String, PathBuf)> {
-    let named = folders(mon_data).filter_map(|folder| {
-        let name = folder.file_name()?.to_str()?.to_owned();
-        name.starts_with("mon_L3_").then_some((name, folder))
-    });
-    named.collect()
-}
-
-/// A file's number; none where it says `Unavailable` or `Error`, or is not there.
-fn counter(file: &Path) -> Option<u64> {
-    let text = fs::read_to_string(file).ok()?;
-    let number = text.trim().parse().ok();
-    if number.is_none() {
-        let found = text.trim();
-        tracing::debug!(file = %file.display(), found, "resctrl has no figure");
-    }
-    number
-}
-
-/// Bytes a second between two readings; none where a cache could not tell in both. The kernel
-/// itself sees to it that the hardware's narrow counters do not wrap; a count that falls all the
-/// same was set back (a group made anew under its name, a counter assigned again), and says
-/// nothing of the interval.
-fn rate(before: &Traffic, now: &Traffic) -> Option<f64> {
-    let seconds = now.at.0.checked_sub(before.at.0).filter(|&ns| ns > 0)? as f64 * 1e-9;
-    if now.bytes.is_empty() || before.bytes.len() != now.bytes.len() {
-        return None;
-    }
-    let mut sum = 0.0;
-    for (cache, bytes) in &now.bytes {
-        let earlier = before.bytes.get(cache)?.as_ref()?;
-        sum += bytes.as_ref()?.checked_sub(*earlier)? as f64;
-    }
-    Some(sum / seconds)
-}
-
 #[cfg(test)]
 mod tests {
-    use corun_machine::CpuId;
-    use corun_policy::{ThreadId, ThreadState};
+    use corun_linux::Task;
+    use corun_policy::Counts;
     use tempfile::TempDir;
 
     use super::*;
-    use crate::Task;
+    use crate::backend::fixture;
 
     fn write(folder: &TempDir, file: &str, text: &str) {
         let path = folder.path().join(file);
@@ -270,31 +204,31 @@ mod tests {
         }
     }
 
-    fn thread(pid: u32, tid: u32, cpu_share: f64) -> Observed {
-        Observed {
-            id: ThreadId(tid.into()),
-            task: Task { pid, tid, start_ticks: 1 },
-            program: "p".into(),
-            cpu: CpuId(0),
-            state: ThreadState::Running,
-            cpu_share: Some(cpu_share),
+    const SECOND: u64 = 1_000_000_000;
+
+    /// Tells of a tick: each thread's occupancy and memory traffic a second since the tick before.
+    fn tick(
+        source: &mut ResctrlMonitor,
+        threads: &mut Threads,
+        seconds: u64,
+    ) -> Vec<(Option<f64>, Option<f64>)> {
+        let before: Vec<Counts> = threads.views().iter().map(|view| view.counts).collect();
+        for (index, share) in [0.5, 0.9, 0.1, 1.0, 1.0].into_iter().enumerate() {
+            fixture::ran(threads, index, share, 1.0);
         }
+        source.count(Nanoseconds(seconds * SECOND), threads).unwrap();
+        let found = threads.views().iter().zip(before).map(|(view, before)| {
+            (view.llc_occupancy_bytes, view.counts.since(&before).memory_bytes_per_s)
+        });
+        found.collect()
     }
 
-    fn read(source: &mut ResctrlMonitor, ns: u64) -> Vec<(Option<f64>, Option<f64>)> {
-        let threads = [
-            thread(5, 5, 0.5),
-            thread(6, 6, 0.9),
-            thread(6, 7, 0.1),
-            thread(8, 8, 1.0),
-            thread(10, 10, 1.0),
-        ];
-        let mut readings = vec![Reading::default(); 5];
-        source.read(Nanoseconds(ns), &threads, &mut readings).unwrap();
-        let figures = readings
-            .iter()
-            .map(|reading| (reading.llc_occupancy_bytes, reading.counters.memory_bytes_per_s));
-        figures.collect()
+    fn threads() -> Threads {
+        let mut threads = Threads::new(0);
+        for (pid, tid) in [(5, 5), (6, 6), (6, 7), (8, 8), (10, 10)] {
+            fixture::insert(&mut threads, tid.into(), Task { pid, tid, start_ticks: 1 }, "p");
+        }
+        threads
     }
 
     #[test]
@@ -303,13 +237,14 @@ mod tests {
         let mut source = ResctrlMonitor::new(&roots).unwrap();
         assert_eq!(source.counters(), [CounterKind::LlcOccupancy, CounterKind::MemoryBytes]);
         let unknown = (None, None);
-        let first = read(&mut source, 0);
+        let mut threads = threads();
+        let first = tick(&mut source, &mut threads, 0);
         assert_eq!(
             first,
             [(Some(20.0), None), (Some(180.0), None), (Some(20.0), None), unknown, unknown]
         );
         traffic(&folder, "part/mon_groups/one/", 30, 40);
-        let second = read(&mut source, 2_000_000_000);
+        let second = tick(&mut source, &mut threads, 2);
         assert_eq!(second[0], (Some(60.0), Some(30.0)));
         assert_eq!(second[1], (Some(180.0), Some(0.0)));
         assert_eq!((second[3], second[4]), (unknown, unknown));
@@ -319,19 +254,21 @@ mod tests {
     fn what_the_hardware_cannot_tell_is_unknown() {
         let (folder, roots) = mounted();
         let mut source = ResctrlMonitor::new(&roots).unwrap();
-        read(&mut source, 0);
+        let mut threads = threads();
+        let mut read = |seconds| tick(&mut source, &mut threads, seconds)[0];
+        read(0);
         let data = "part/mon_groups/one/mon_data/mon_L3_01";
         write(&folder, &format!("{data}/llc_occupancy"), "Unavailable\n");
         write(&folder, &format!("{data}/mbm_total_bytes"), "Error\n");
-        assert_eq!(read(&mut source, 1_000_000_000)[0], (None, None));
+        assert_eq!(read(1), (None, None));
         // Back again: known only once there are two readings.
         traffic(&folder, "part/mon_groups/one/", 5, 70);
-        assert_eq!(read(&mut source, 2_000_000_000)[0], (Some(10.0), None));
+        assert_eq!(read(2), (Some(10.0), None));
         traffic(&folder, "part/mon_groups/one/", 5, 90);
-        assert_eq!(read(&mut source, 3_000_000_000)[0], (Some(10.0), Some(40.0)));
+        assert_eq!(read(3), (Some(10.0), Some(40.0)));
         // A count that fell was set back.
         traffic(&folder, "part/mon_groups/one/", 5, 1);
-        assert_eq!(read(&mut source, 4_000_000_000)[0].1, None);
+        assert_eq!(read(4).1, None);
     }
 
     #[test]

@@ -1,15 +1,13 @@
 //! The threads of one process, round after round.
 
 use std::collections::BTreeMap;
-use std::path::Path;
-use std::{fs, io};
+use std::io;
 
+use corun_linux::procfs::{Stat, ThreadFiles, ThreadSample, tids};
+use corun_linux::{Roots, TaskFacts, is_gone};
 use corun_policy::ThreadState;
 
-use super::Followed;
-use super::facts::{Look, ThreadFiles, is_gone};
-use super::stat::Stat;
-use crate::TaskFacts;
+use super::ScannedThread;
 
 /// Open files a thread.
 const DESCRIPTORS: u64 = 2;
@@ -69,6 +67,7 @@ struct Thread {
     /// None beyond the budget.
     files: Option<ThreadFiles>,
     facts: TaskFacts,
+    state: ThreadState,
 }
 
 /// What a round learns of a process's threads.
@@ -81,10 +80,10 @@ struct Seen {
 }
 
 impl Seen {
-    fn note(&mut self, look: Look, is_main: bool) {
-        self.threads = Some(look.stat.threads as usize);
+    fn note(&mut self, sample: ThreadSample, is_main: bool) {
+        self.threads = Some(sample.stat.threads as usize);
         if is_main {
-            self.main = Some(look.stat);
+            self.main = Some(sample.stat);
         }
     }
 }
@@ -103,15 +102,15 @@ impl FollowedProcess {
     /// process, where that was read.
     pub(super) fn read(
         &mut self,
-        proc: &Path,
+        roots: &Roots,
         pid: u32,
         budget: &mut DescriptorBudget,
-        found: &mut Vec<Followed>,
+        found: &mut Vec<ScannedThread>,
     ) -> Option<Stat> {
         let mut seen = Seen::default();
         let is_new = self.threads.is_empty();
         self.threads.retain(|&tid, thread| {
-            let there = thread.refresh(proc, pid, tid, &mut seen).is_ok();
+            let there = thread.refresh(roots, pid, tid, &mut seen).is_ok();
             if !there && thread.files.is_some() {
                 budget.give_back();
             }
@@ -120,26 +119,23 @@ impl FollowedProcess {
         // A first thread that ended while others run leaves a shadow in the kernel's count.
         let known = self.threads.len() + usize::from(!self.threads.contains_key(&pid));
         if is_new || self.threads.is_empty() || seen.threads.is_some_and(|count| count != known) {
-            self.list(proc, pid, budget, &mut seen);
+            self.list(roots, pid, budget, &mut seen);
         }
         let target = self.target;
-        found.extend(
-            self.threads.values().map(|thread| Followed { facts: thread.facts.clone(), target }),
-        );
+        found.extend(self.threads.values().map(|thread| ScannedThread {
+            facts: thread.facts.clone(),
+            state: thread.state,
+            target,
+        }));
         seen.main
     }
 
-    fn list(&mut self, proc: &Path, pid: u32, budget: &mut DescriptorBudget, seen: &mut Seen) {
-        let Ok(folder) = fs::read_dir(proc.join(format!("{pid}/task"))) else { return };
-        for entry in folder.flatten() {
-            let name = entry.file_name();
-            let Some(tid) = name.to_str().and_then(|name| name.parse::<u32>().ok()) else {
-                continue;
-            };
+    fn list(&mut self, roots: &Roots, pid: u32, budget: &mut DescriptorBudget, seen: &mut Seen) {
+        for tid in tids(roots, pid).unwrap_or_default() {
             if self.threads.contains_key(&tid) {
                 continue;
             }
-            match Thread::open(proc, pid, tid, budget, seen) {
+            match Thread::open(roots, pid, tid, budget, seen) {
                 Ok(thread) => {
                     self.threads.insert(tid, thread);
                 }
@@ -152,38 +148,41 @@ impl FollowedProcess {
 
 impl Thread {
     fn open(
-        proc: &Path,
+        roots: &Roots,
         pid: u32,
         tid: u32,
         budget: &mut DescriptorBudget,
         seen: &mut Seen,
     ) -> io::Result<Self> {
-        let files = ThreadFiles::open(proc, pid, tid)?;
-        let look = files.look(proc, pid, tid)?;
-        let facts = look.facts(pid, tid);
-        seen.note(look, tid == pid);
-        Ok(Self { files: budget.take().then_some(files), facts })
+        let files = ThreadFiles::open(&roots.proc, pid, tid)?;
+        let sample = files.sample(&roots.proc, pid, tid)?;
+        let facts = sample.facts(pid, tid);
+        seen.note(sample, tid == pid);
+        let state = if facts.wants_cpu { ThreadState::Running } else { ThreadState::Sleeping };
+        Ok(Self { files: budget.take().then_some(files), facts, state })
     }
 
-    fn refresh(&mut self, proc: &Path, pid: u32, tid: u32, seen: &mut Seen) -> io::Result<()> {
+    fn refresh(&mut self, roots: &Roots, pid: u32, tid: u32, seen: &mut Seen) -> io::Result<()> {
         let opened;
         let files = match &self.files {
             Some(files) => files,
             None => {
-                opened = ThreadFiles::open(proc, pid, tid)?;
+                opened = ThreadFiles::open(&roots.proc, pid, tid)?;
                 &opened
             }
         };
-        let look = files.look(proc, pid, tid)?;
-        let mut facts = look.facts(pid, tid);
+        let sample = files.sample(&roots.proc, pid, tid)?;
+        let facts = sample.facts(pid, tid);
         if facts.task != self.facts.task {
             return Err(io::ErrorKind::NotFound.into());
         }
-        if facts.state == ThreadState::Running && facts.cpu_ns == self.facts.cpu_ns {
-            facts.state = ThreadState::Runnable;
-        }
+        self.state = match (facts.wants_cpu, facts.cpu_ns == self.facts.cpu_ns) {
+            (true, true) => ThreadState::Runnable,
+            (true, false) => ThreadState::Running,
+            (false, _) => ThreadState::Sleeping,
+        };
         self.facts = facts;
-        seen.note(look, tid == pid);
+        seen.note(sample, tid == pid);
         Ok(())
     }
 }

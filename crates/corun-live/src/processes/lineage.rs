@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::stat::Stat;
-use super::{Target, Whom};
-use crate::Task;
+use corun_linux::Task;
+use corun_linux::procfs::Stat;
+
+use super::{ProcessSelector, Target};
 
 /// What tells that a new process comes from a target's: sessions and process groups that its
 /// processes made outlive them, and the kernel gives their numbers to nobody else meanwhile.
@@ -24,9 +25,9 @@ impl Lineage {
     }
 
     pub(super) fn add(&mut self, target: &Target) {
-        self.first.push(match &target.whom {
-            Whom::Descendants(task) => Some(*task),
-            Whom::Rule(_) => None,
+        self.first.push(match &target.processes {
+            ProcessSelector::Descendants(task) => Some(*task),
+            ProcessSelector::Rule(_) => None,
         });
         self.made.push(BTreeMap::new());
     }

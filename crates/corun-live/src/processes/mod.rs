@@ -1,26 +1,22 @@
-//! Whom corun schedules, and what the kernel says of their threads.
+//! The processes that corun schedules, and their threads.
 
-mod facts;
 mod followed;
 mod lineage;
 mod rules;
-mod stat;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::{fs, io};
 
-pub use facts::facts;
-pub(crate) use facts::is_gone;
+use corun_linux::procfs::{Process, Stat, own_pid, pids};
+use corun_linux::{Roots, Task, TaskFacts};
+use corun_policy::ThreadState;
 
-use crate::{LiveError, Roots, Task, TaskFacts};
+use crate::{LiveError, Scanner};
 use followed::{DescriptorBudget, FollowedProcess};
 use lineage::Lineage;
 use rules::Matcher;
-use stat::Stat;
 
 /// A program that corun was told to schedule.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,33 +28,33 @@ pub struct Target {
     /// Is it one to protect?
     pub important: bool,
     /// Which processes it is.
-    pub whom: Whom,
+    pub processes: ProcessSelector,
     /// What is held where a policy places its threads.
-    pub hold: Hold,
+    pub pin: PinScope,
 }
 
 impl Target {
     /// With the profile of its name, not to be protected, held thread by thread.
-    pub fn new(name: impl Into<Arc<str>>, whom: Whom) -> Self {
+    pub fn new(name: impl Into<Arc<str>>, processes: ProcessSelector) -> Self {
         let name = name.into();
-        Self { name, profile: None, important: false, whom, hold: Hold::Threads }
+        Self { name, profile: None, important: false, processes, pin: PinScope::Threads }
     }
 }
 
 /// What is held where a policy places threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Hold {
+pub enum PinScope {
     /// Each thread, by its affinity.
     #[default]
     Threads,
     /// The cgroup that it is in, by its cpuset: for containers, whose threads come and go faster
     /// than each could be held.
-    Cgroups,
+    Cgroup,
 }
 
 /// Which processes a target is.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Whom {
+pub enum ProcessSelector {
     /// A process and all that come from it: its children and theirs, also after their parents
     /// ended. One whose parent ended before anybody saw the two together is found only while its
     /// session or process group is one that the target's processes made.
@@ -88,9 +84,11 @@ pub struct Rule {
 
 /// A thread of a target.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Followed {
+pub struct ScannedThread {
     /// What the kernel says of it.
     pub facts: TaskFacts,
+    /// What it does: a thread that wants a CPU runs if it had one since the last scan, or is new.
+    pub state: ThreadState,
     /// Index in [`Processes::targets`].
     pub target: usize,
 }
@@ -99,13 +97,10 @@ pub struct Followed {
 /// may have become another program, moved to another cgroup, or be another process by now.
 const MOST_ROUNDS_UNSEEN: u64 = 16;
 
-/// Kernel threads carry this flag (`PF_KTHREAD`).
-const KERNEL_THREAD: u32 = 0x0020_0000;
-
 /// Follows the threads of the targets.
 #[derive(Debug)]
 pub struct Processes {
-    proc: PathBuf,
+    roots: Roots,
     targets: Vec<Target>,
     /// One a target; none where it is no rule.
     matchers: Vec<Option<Matcher>>,
@@ -129,9 +124,9 @@ struct Known {
 }
 
 fn matcher(target: &Target) -> Result<Option<Matcher>, LiveError> {
-    match &target.whom {
-        Whom::Descendants(_) => Ok(None),
-        Whom::Rule(rule) => Matcher::new(rule).map(Some),
+    match &target.processes {
+        ProcessSelector::Descendants(_) => Ok(None),
+        ProcessSelector::Rule(rule) => Matcher::new(rule).map(Some),
     }
 }
 
@@ -143,8 +138,8 @@ impl Processes {
     /// A rule's pattern that cannot be read or user that is not known.
     pub fn new(roots: &Roots, targets: Vec<Target>) -> Result<Self, LiveError> {
         Ok(Self {
-            own: own_process(&roots.proc),
-            proc: roots.proc.clone(),
+            own: own_pid(roots),
+            roots: roots.clone(),
             matchers: targets.iter().map(matcher).collect::<Result<_, _>>()?,
             lineage: Lineage::new(&targets),
             targets,
@@ -154,58 +149,10 @@ impl Processes {
         })
     }
 
-    /// Follows one more target. Of processes that were scanned before, only a rule's become its.
-    ///
-    /// # Errors
-    ///
-    /// As [`Self::new`].
-    pub fn add(&mut self, target: Target) -> Result<(), LiveError> {
-        self.matchers.push(matcher(&target)?);
-        self.lineage.add(&target);
-        self.targets.push(target);
-        Ok(())
-    }
-
-    /// The targets, in the order given.
-    pub fn targets(&self) -> &[Target] {
-        &self.targets
-    }
-
-    /// All threads of the targets now, ascending by task. Kernel threads and corun's own are never
-    /// among them. A thread that the kernel calls runnable is given as running if it had a CPU
-    /// since the last scan, or is new.
-    ///
-    /// # Errors
-    ///
-    /// When the kernel's list of processes cannot be read. What ends meanwhile, or may not be
-    /// read, is absent.
-    pub fn scan(&mut self) -> Result<Vec<Followed>, LiveError> {
-        self.round += 1;
-        let listed = self.list()?;
-        self.forget_ended(&listed);
-        self.sort_out(&listed);
-        let mut threads = Vec::new();
-        for (&pid, known) in &mut self.known {
-            let Some(followed) = &mut known.followed else { continue };
-            let main = followed.read(&self.proc, pid, &mut self.budget, &mut threads);
-            if let Some(stat) = main {
-                self.lineage.saw(followed.target, &stat, self.round);
-            }
-        }
-        threads.sort_unstable_by_key(|thread| thread.facts.task);
-        Ok(threads)
-    }
-
     /// All processes, ascending.
     fn list(&self) -> Result<Vec<u32>, LiveError> {
-        let failed = |reason| LiveError::Proc { path: self.proc.clone(), reason };
-        let mut pids = Vec::with_capacity(self.known.len() + 16);
-        for entry in fs::read_dir(&self.proc).map_err(failed)? {
-            let name = entry.map_err(failed)?.file_name();
-            pids.extend(name.to_str().and_then(|name| name.parse::<u32>().ok()));
-        }
-        pids.sort_unstable();
-        Ok(pids)
+        let failed = |reason| LiveError::Proc { path: self.roots.proc.clone(), reason };
+        pids(&self.roots).map_err(failed)
     }
 
     fn forget_ended(&mut self, listed: &[u32]) {
@@ -228,7 +175,7 @@ impl Processes {
             if !due || Some(pid) == self.own {
                 continue;
             }
-            let Ok(stat) = process_stat(&self.proc, pid) else {
+            let Ok(Some(stat)) = Process::new(&self.roots, pid).stat() else {
                 self.drop_process(pid);
                 continue;
             };
@@ -267,7 +214,7 @@ impl Processes {
     /// Whose process it is. Descent is settled when a process is new; rules may come to mean it, or
     /// mean it no longer, at any time.
     fn target_of(&self, stat: &Stat, is_new: bool) -> Option<usize> {
-        if stat.flags & KERNEL_THREAD != 0 {
+        if stat.is_kernel_thread() {
             return None;
         }
         let now = self.known.get(&(stat.pid));
@@ -275,7 +222,7 @@ impl Processes {
         let parent = self.known.get(&(stat.parent));
         let parent = parent.and_then(|known| known.followed.as_ref());
         (0..self.targets.len()).find(|&target| match &self.matchers[target] {
-            Some(matcher) => matcher.matches(&self.proc, stat),
+            Some(matcher) => matcher.matches(&self.roots, stat),
             None if is_new => {
                 let child = parent.is_some_and(|parent| parent.target == target);
                 child || self.lineage.includes(target, stat)
@@ -318,13 +265,36 @@ impl Processes {
     }
 }
 
-/// Of the process as a whole, from its first thread, which is cheap however many it has.
-fn process_stat(proc: &Path, pid: u32) -> io::Result<Stat> {
-    let line = fs::read(proc.join(format!("{pid}/task/{pid}/stat")))?;
-    Stat::parse(&line).ok_or_else(|| io::ErrorKind::InvalidData.into())
-}
+impl Scanner for Processes {
+    fn targets(&self) -> &[Target] {
+        &self.targets
+    }
 
-/// corun's own process, as this folder numbers it.
-fn own_process(proc: &Path) -> Option<u32> {
-    fs::read_link(proc.join("self")).ok()?.to_str()?.parse().ok()
+    /// Kernel threads and corun's own are never among them. A thread that the kernel calls runnable is given
+    /// as running if it had a CPU since the last scan, or is new. What ends meanwhile, or may not be read, is
+    /// absent.
+    fn scan(&mut self) -> Result<Vec<ScannedThread>, LiveError> {
+        self.round += 1;
+        let listed = self.list()?;
+        self.forget_ended(&listed);
+        self.sort_out(&listed);
+        let mut threads = Vec::new();
+        for (&pid, known) in &mut self.known {
+            let Some(followed) = &mut known.followed else { continue };
+            let main = followed.read(&self.roots, pid, &mut self.budget, &mut threads);
+            if let Some(stat) = main {
+                self.lineage.saw(followed.target, &stat, self.round);
+            }
+        }
+        threads.sort_unstable_by_key(|thread| thread.facts.task);
+        Ok(threads)
+    }
+
+    /// Of processes that were scanned before, only a rule's become the new target's.
+    fn add(&mut self, target: Target) -> Result<(), LiveError> {
+        self.matchers.push(matcher(&target)?);
+        self.lineage.add(&target);
+        self.targets.push(target);
+        Ok(())
+    }
 }

@@ -1,17 +1,19 @@
 //! Over a made-up `/proc`, where every case can be had, and over the real one.
 
 use std::fs;
+use std::io;
 use std::os::unix::fs::symlink;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use corun_linux::facts;
 use corun_machine::CpuId;
 use corun_policy::ThreadState;
 use proptest::prelude::*;
 use tempfile::TempDir;
 
 use super::*;
-use crate::Scheduling;
 
 /// A process in the made-up folder.
 #[derive(Clone)]
@@ -92,12 +94,12 @@ fn made_up() -> (TempDir, Roots) {
     (folder, roots)
 }
 
-fn target(name: &str, whom: Whom) -> Target {
+fn target(name: &str, whom: ProcessSelector) -> Target {
     Target::new(name, whom)
 }
 
-fn rule(rule: Rule) -> Whom {
-    Whom::Rule(rule)
+fn rule(rule: Rule) -> ProcessSelector {
+    ProcessSelector::Rule(rule)
 }
 
 fn task(pid: u32) -> Task {
@@ -129,9 +131,9 @@ fn facts_are_as_the_kernel_says_them() {
     let facts = facts(&roots, 7, 8).unwrap();
     assert_eq!(facts.task, Task { pid: 7, tid: 8, start_ticks: 70 });
     assert_eq!((facts.name.as_str(), facts.cpu, facts.cpu_ns), ("a (b) c", CpuId(4), 5_000_000));
-    assert_eq!((facts.state, facts.nice), (ThreadState::Sleeping, 5));
-    assert_eq!((facts.scheduling, facts.affinity), (Scheduling::Fair, "0-1,4".parse().unwrap()));
-    let gone = super::facts(&roots, 7, 9).unwrap_err();
+    assert_eq!((facts.wants_cpu, facts.nice), (false, 5));
+    assert_eq!((facts.is_real_time, facts.affinity), (false, "0-1,4".parse().unwrap()));
+    let gone = corun_linux::facts(&roots, 7, 9).unwrap_err();
     assert_eq!(gone.kind(), io::ErrorKind::NotFound);
 }
 
@@ -257,7 +259,7 @@ fn descent_is_followed_through_orphans_and_sessions() {
     // Its number is lower than its parent's.
     Made::new(20, 60).write(proc);
     Made::new(90, 1).write(proc);
-    let whom = Whom::Descendants(task(50));
+    let whom = ProcessSelector::Descendants(task(50));
     let mut processes = Processes::new(&roots, vec![target("t", whom)]).unwrap();
     assert_eq!(pids(&mut processes), [(20, 0), (50, 0), (60, 0)]);
     // 60 makes a session and ends; 20 is init's now. 70 was 60's child and nobody saw it so.
@@ -281,7 +283,7 @@ fn descent_is_followed_through_orphans_and_sessions() {
 #[test]
 fn another_process_of_the_same_number_is_not_the_target() {
     let (folder, roots) = made_up();
-    let whom = Whom::Descendants(Task { start_ticks: 1, ..task(50) });
+    let whom = ProcessSelector::Descendants(Task { start_ticks: 1, ..task(50) });
     Made::new(50, 1).write(folder.path());
     let mut processes = Processes::new(&roots, vec![target("t", whom)]).unwrap();
     assert!(pids(&mut processes).is_empty());
@@ -353,7 +355,10 @@ impl Drop for Started {
 }
 
 /// Scans until something holds; the machine may be busy.
-fn scan_until(processes: &mut Processes, holds: impl Fn(&[Followed]) -> bool) -> Vec<Followed> {
+fn scan_until(
+    processes: &mut Processes,
+    holds: impl Fn(&[ScannedThread]) -> bool,
+) -> Vec<ScannedThread> {
     for _ in 0..3000 {
         let threads = processes.scan().unwrap();
         if holds(&threads) {
@@ -368,16 +373,16 @@ fn scan_until(processes: &mut Processes, holds: impl Fn(&[Followed]) -> bool) ->
 fn real_processes_are_followed_with_their_orphans() {
     let started =
         Started::shell("(sleep 1000 & sleep 1000 & exec sh -c 'exit 0'); exec sleep 1000");
-    let whom = Whom::Descendants(started.task());
+    let whom = ProcessSelector::Descendants(started.task());
     let mut processes = Processes::new(&Roots::default(), vec![target("t", whom)]).unwrap();
-    let three_sleep = |threads: &[Followed]| {
+    let three_sleep = |threads: &[ScannedThread]| {
         threads.len() == 3 && threads.iter().all(|thread| thread.facts.name == "sleep")
     };
     let threads = scan_until(&mut processes, three_sleep);
     let own = rustix::thread::sched_getaffinity(None).unwrap();
     for thread in &threads {
         assert_eq!(thread.facts.affinity.len(), own.count() as usize);
-        assert_eq!(thread.facts.scheduling, Scheduling::Fair);
+        assert!(!thread.facts.is_real_time);
     }
     drop(started);
     scan_until(&mut processes, |threads| threads.is_empty());
@@ -389,9 +394,9 @@ fn real_time_on_a_cpu_is_counted() {
     let whom = rule(Rule { pid: Some(started.0.id()), ..Rule::default() });
     let mut processes = Processes::new(&Roots::default(), vec![target("t", whom)]).unwrap();
     let first = processes.scan().unwrap()[0].facts.cpu_ns;
-    let later = |threads: &[Followed]| threads[0].facts.cpu_ns > first + 20_000_000;
+    let later = |threads: &[ScannedThread]| threads[0].facts.cpu_ns > first + 20_000_000;
     let thread = &scan_until(&mut processes, later)[0];
-    assert_eq!(thread.facts.state, ThreadState::Running);
+    assert_eq!(thread.state, ThreadState::Running);
 }
 
 #[test]

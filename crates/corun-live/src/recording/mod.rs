@@ -1,7 +1,7 @@
-//! Live recordings: what the sources and the kernel said, look by look, to be decided on later.
+//! Live recordings: what the sources and the kernel said, sample by sample, to be decided on later.
 //!
 //! A recording is a file of JSON lines. The first line says what it is: version, machine, counters.
-//! Each further line is one look and says what changed since the look before; a thread that it
+//! Each further line is one sample and says what changed since the sample before; a thread that it
 //! does not name did as it did then. docs/recording-file.md is the reference.
 
 mod line;
@@ -15,13 +15,13 @@ mod tests;
 use std::sync::Arc;
 
 use corun_machine::{CpuSet, Machine};
-use corun_policy::{CounterKind, Nanoseconds};
+use corun_policy::{CounterKind, Nanoseconds, Rates, SoloFigures, ThreadView, WaysCurve};
 
-pub use play::{RecordedThreads, Recording};
+pub use play::{Playback, RecordedThreads};
 pub use read::RecordingError;
 pub use write::Recorder;
 
-use crate::{Followed, Reading};
+use crate::ScannedThread;
 
 /// The version of the format; a reader refuses others.
 const VERSION: u32 = 1;
@@ -33,14 +33,14 @@ pub struct LiveRecording {
     counters: Vec<CounterKind>,
     profiles: bool,
     interval_s: f64,
-    looks: Vec<Look>,
+    samples: Vec<Sample>,
     /// The last line has no end: whoever wrote it was killed. It is left out.
     broken_off: bool,
 }
 
-/// What changed from one look to the next.
+/// What changed from one sample to the next.
 #[derive(Debug, Clone, PartialEq, Default)]
-struct Look {
+struct Sample {
     at: Nanoseconds,
     /// CPUs on line, where others than before.
     online: Option<CpuSet>,
@@ -48,8 +48,30 @@ struct Look {
     programs: Vec<Program>,
     /// Threads that ended.
     gone: Vec<u32>,
-    /// Threads that are new or did something else than in the look before.
-    changed: Vec<(Followed, Reading)>,
+    /// Threads that are new or did something else than in the sample before.
+    changed: Vec<(ScannedThread, RecordedFigures)>,
+}
+
+/// What a recording has of a thread in a sample beside what the kernel said. Absent is unknown.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct RecordedFigures {
+    /// Over the time since the sample before, without the CPU share: that follows from the time on CPUs.
+    rates: Rates,
+    llc_occupancy_bytes: Option<f64>,
+    pages_by_node: Vec<f64>,
+    solo: Option<SoloFigures>,
+    by_ways: Option<Arc<WaysCurve>>,
+}
+
+impl RecordedFigures {
+    /// Shows them in a view. `elapsed`: since the sample before.
+    pub(crate) fn add_to(&self, view: &mut ThreadView, elapsed: Nanoseconds) {
+        view.counts.add_rates(&self.rates, elapsed);
+        view.llc_occupancy_bytes = self.llc_occupancy_bytes;
+        view.pages_by_node.clone_from(&self.pages_by_node);
+        view.solo = self.solo;
+        view.by_ways.clone_from(&self.by_ways);
+    }
 }
 
 /// A program that was watched.
@@ -76,14 +98,14 @@ impl LiveRecording {
         self.profiles
     }
 
-    /// Time between two looks, as it was asked for, in seconds.
+    /// Time between two samples, as it was asked for, in seconds.
     pub fn interval_s(&self) -> f64 {
         self.interval_s
     }
 
-    /// When it was looked, from the first look to the last.
+    /// When the samples were taken, from the first to the last.
     pub fn times(&self) -> impl Iterator<Item = Nanoseconds> {
-        self.looks.iter().map(|look| look.at)
+        self.samples.iter().map(|sample| sample.at)
     }
 
     /// Does it end within a line? What that line would have said is left out.

@@ -3,46 +3,47 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use corun_linux::Task;
 use corun_machine::CpuSet;
 
-use super::{LiveRecording, Look};
-use crate::{Follow, Followed, LiveError, Reading, Rule, Target, Whom};
+use super::{LiveRecording, RecordedFigures, Sample};
+use crate::{LiveError, ProcessSelector, Rule, ScannedThread, Scanner, Target};
 
-/// The look that is played.
+/// The sample that is played.
 #[derive(Debug)]
 pub(crate) struct Playing {
     recording: Arc<LiveRecording>,
     next: usize,
     online: Option<CpuSet>,
-    threads: BTreeMap<u32, (Followed, Reading)>,
+    threads: BTreeMap<u32, (ScannedThread, RecordedFigures)>,
 }
 
-/// The look that is played, shared by whoever shows a part of it.
+/// The sample that is played, shared by whoever shows a part of it.
 #[derive(Debug, Clone)]
-pub struct Recording(Arc<Mutex<Playing>>);
+pub struct Playback(Arc<Mutex<Playing>>);
 
-/// The threads of a recording: each scan is the next look.
+/// The threads of a recording: each scan is the next sample.
 #[derive(Debug)]
 pub struct RecordedThreads {
-    playing: Recording,
+    playing: Playback,
     targets: Vec<Target>,
 }
 
 impl RecordedThreads {
-    /// From the first look on. After the last there are no threads.
+    /// From the first sample on. After the last there are no threads.
     pub fn new(recording: Arc<LiveRecording>) -> Self {
         let playing = Playing { recording, next: 0, online: None, threads: BTreeMap::new() };
-        Self { playing: Recording(Arc::new(Mutex::new(playing))), targets: Vec::new() }
+        Self { playing: Playback(Arc::new(Mutex::new(playing))), targets: Vec::new() }
     }
 
     /// What is played, for [`crate::RecordingSource`].
-    pub fn recording(&self) -> Recording {
+    pub fn playback(&self) -> Playback {
         self.playing.clone()
     }
 }
 
-impl Recording {
-    pub(crate) fn look(&self) -> MutexGuard<'_, Playing> {
+impl Playback {
+    pub(crate) fn sample(&self) -> MutexGuard<'_, Playing> {
         // It is whole after every step.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -53,47 +54,47 @@ impl Playing {
         &self.recording
     }
 
-    /// What was read of a thread in this look.
-    pub(crate) fn reading(&self, task: crate::Task) -> Option<&Reading> {
-        let (followed, reading) = self.threads.get(&task.tid)?;
-        (followed.facts.task == task).then_some(reading)
+    /// What this sample has of a thread.
+    pub(crate) fn figures(&self, task: Task) -> Option<&RecordedFigures> {
+        let (thread, figures) = self.threads.get(&task.tid)?;
+        (thread.facts.task == task).then_some(figures)
     }
 
-    /// On to the next look; none after the last.
-    fn advance(&mut self) -> Option<Look> {
-        let look = self.recording.looks.get(self.next)?.clone();
+    /// On to the next sample; none after the last.
+    fn advance(&mut self) -> Option<Sample> {
+        let sample = self.recording.samples.get(self.next)?.clone();
         self.next += 1;
-        if let Some(online) = &look.online {
+        if let Some(online) = &sample.online {
             self.online = Some(online.clone());
         }
-        for tid in &look.gone {
+        for tid in &sample.gone {
             self.threads.remove(tid);
         }
-        for (followed, reading) in &look.changed {
-            let now = (followed.clone(), reading.clone());
-            self.threads.insert(followed.facts.task.tid, now);
+        for (thread, figures) in &sample.changed {
+            let now = (thread.clone(), figures.clone());
+            self.threads.insert(thread.facts.task.tid, now);
         }
-        Some(look)
+        Some(sample)
     }
 }
 
-impl Follow for RecordedThreads {
+impl Scanner for RecordedThreads {
     fn targets(&self) -> &[Target] {
         &self.targets
     }
 
-    fn scan(&mut self) -> Result<Vec<Followed>, LiveError> {
-        let mut playing = self.playing.look();
-        let Some(look) = playing.advance() else { return Ok(Vec::new()) };
-        let programs = look.programs.into_iter().map(|program| Target {
+    fn scan(&mut self) -> Result<Vec<ScannedThread>, LiveError> {
+        let mut playing = self.playing.sample();
+        let Some(sample) = playing.advance() else { return Ok(Vec::new()) };
+        let programs = sample.programs.into_iter().map(|program| Target {
             profile: program.profile,
             important: program.important,
             // Nobody of this machine.
-            ..Target::new(program.name, Whom::Rule(Rule::default()))
+            ..Target::new(program.name, ProcessSelector::Rule(Rule::default()))
         });
         self.targets.extend(programs);
-        let mut threads: Vec<Followed> =
-            playing.threads.values().map(|(followed, _)| followed.clone()).collect();
+        let mut threads: Vec<ScannedThread> =
+            playing.threads.values().map(|(thread, _)| thread.clone()).collect();
         threads.sort_unstable_by_key(|one| one.facts.task);
         Ok(threads)
     }
@@ -104,6 +105,6 @@ impl Follow for RecordedThreads {
     }
 
     fn online(&self) -> Option<CpuSet> {
-        self.playing.look().online.clone()
+        self.playing.sample().online.clone()
     }
 }

@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 use std::io::{self, BufRead};
 use std::sync::Arc;
 
+use corun_linux::{Task, TaskFacts};
 use corun_machine::Machine;
 use corun_policy::{Nanoseconds, WaysCurve};
 use serde::Deserialize;
 
-use super::line::{HeaderLine, LookLine, ThreadLine};
-use super::{LiveRecording, Look, Program, VERSION};
-use crate::{Followed, Reading, Scheduling, Task, TaskFacts};
+use super::line::{HeaderLine, SampleLine, ThreadLine};
+use super::{LiveRecording, Program, RecordedFigures, Sample, VERSION};
+use crate::ScannedThread;
+use corun_policy::ThreadState;
 
 /// Why a recording cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -64,9 +66,9 @@ impl LiveRecording {
         while lines.next()? {
             let number = lines.number;
             let at = |why: String| RecordingError::Line { line: number, why };
-            let line: LookLine =
+            let line: SampleLine =
                 serde_json::from_str(&lines.text).map_err(|error| at(error.to_string()))?;
-            own.looks.push(state.look(line).map_err(at)?);
+            own.samples.push(state.sample(line).map_err(at)?);
         }
         own.broken_off = lines.broken_off;
         Ok(own)
@@ -120,10 +122,10 @@ fn header(line: &str) -> Result<LiveRecording, RecordingError> {
     }
     Ok(LiveRecording {
         machine: Arc::new(machine),
-        counters: header.counters.into_iter().map(Into::into).collect(),
+        counters: header.counters,
         profiles: header.profiles,
         interval_s: header.interval_s,
-        looks: Vec::new(),
+        samples: Vec::new(),
         broken_off: false,
     })
 }
@@ -133,11 +135,11 @@ fn header(line: &str) -> Result<LiveRecording, RecordingError> {
 struct State {
     at: Nanoseconds,
     programs: usize,
-    threads: BTreeMap<u32, (Followed, Reading)>,
+    threads: BTreeMap<u32, (ScannedThread, RecordedFigures)>,
 }
 
 impl State {
-    fn look(&mut self, line: LookLine) -> Result<Look, String> {
+    fn sample(&mut self, line: SampleLine) -> Result<Sample, String> {
         let at = Nanoseconds(line.at_ns);
         if at < self.at {
             return Err(format!("at_ns: found {}, expected {} or more", at.0, self.at.0));
@@ -161,10 +163,16 @@ impl State {
             profile: one.profile,
             important: one.important,
         });
-        Ok(Look { at, online: line.online, programs: programs.collect(), gone: line.gone, changed })
+        Ok(Sample {
+            at,
+            online: line.online,
+            programs: programs.collect(),
+            gone: line.gone,
+            changed,
+        })
     }
 
-    fn thread(&self, line: ThreadLine) -> Result<(Followed, Reading), String> {
+    fn thread(&self, line: ThreadLine) -> Result<(ScannedThread, RecordedFigures), String> {
         let before = self.threads.get(&line.tid);
         let missing = |what: &str| format!("`{what}` is missing, and it is new");
         let (task, target) = match (&line.new, before) {
@@ -179,31 +187,30 @@ impl State {
             (None, None) => return Err("it was not there before and is not `new`".to_owned()),
         };
         let known = before.map(|(known, _)| &known.facts);
+        let mut figures = line.figures()?;
         let facts = TaskFacts {
             task,
             parent: (line.parent.or(known.map(|one| one.parent)))
                 .ok_or_else(|| missing("parent"))?,
             name: (line.name.or_else(|| known.map(|one| one.name.clone())))
                 .ok_or_else(|| missing("name"))?,
-            state: line.state.into(),
+            wants_cpu: line.state != ThreadState::Sleeping,
             cpu: line.cpu,
             cpu_ns: line.cpu_ns,
             nice: line.nice.or(known.map(|one| one.nice)).ok_or_else(|| missing("nice"))?,
-            scheduling: Scheduling::Fair,
+            is_real_time: false,
             affinity: (line.affinity.or_else(|| known.map(|one| one.affinity.clone())))
                 .ok_or_else(|| missing("affinity"))?,
         };
-        let mut reading = line.figures.reading()?;
-        let earlier = before.map(|(_, reading)| reading);
-        reading.solo = line.solo.map(|solo| solo.figures()).or(earlier.and_then(|one| one.solo));
-        reading.by_ways = match line.by_ways {
+        let earlier = before.map(|(_, figures)| figures);
+        figures.solo = line.solo.or(earlier.and_then(|one| one.solo));
+        figures.by_ways = match line.by_ways {
             None => earlier.and_then(|one| one.by_ways.clone()),
             Some(points) => {
-                let points = points.iter().map(|point| point.point()).collect();
                 let curve = WaysCurve::new(points).ok_or("by_ways: expected one way at least")?;
                 Some(Arc::new(curve))
             }
         };
-        Ok((Followed { facts, target }, reading))
+        Ok((ScannedThread { facts, state: line.state, target }, figures))
     }
 }

@@ -1,50 +1,53 @@
 use std::sync::Mutex;
 
+use corun_linux::{Roots, Task, TaskFacts};
 use corun_machine::{CpuId, preset};
 use corun_policy::{
-    BuildOptions, Counters, Scope, ScopedRate, SoloFigures, ThreadState, ThreadView, WaysCurve,
+    BuildOptions, Rates, Scope, ScopedRate, SoloFigures, ThreadState, ThreadView, WaysCurve,
     WaysPoint, build,
 };
 use proptest::prelude::*;
 
-use super::line::{kept, kept_curve, nine_digits};
+use super::line::{kept_curve, nine_digits};
 use super::*;
 use crate::{
-    Decision, Follow, Host, HostOptions, LiveError, Observed, OnPaper, Placement, RecordingSource,
-    Roots, Scheduling, Source, SourceError, Target, Task, TaskFacts,
+    Decision, Host, HostOptions, LiveError, OnPaper, Placement, RecordingSource, Scanner, Source,
+    SourceError, Target, Threads,
 };
 
-type Seen = Vec<(Followed, Reading)>;
+/// What a test says of threads in a sample.
+type Said = Vec<(ScannedThread, RecordedFigures)>;
 
-/// What a test says that is there, look by look.
+/// What a test says that is there, sample by sample.
 #[derive(Clone)]
 struct Script {
-    looks: Arc<Vec<Seen>>,
+    samples: Arc<Vec<Said>>,
     next: Arc<Mutex<usize>>,
+    counted_at: Option<Nanoseconds>,
     targets: Vec<Target>,
 }
 
 impl Script {
-    fn new(looks: Vec<Seen>) -> Self {
+    fn new(samples: Vec<Said>) -> Self {
         let target = |name: &str, important: bool| Target {
             profile: important.then(|| "sort".to_owned()),
             important,
-            ..Target::new(name, crate::Whom::Rule(crate::Rule::default()))
+            ..Target::new(name, crate::ProcessSelector::Rule(crate::Rule::default()))
         };
         let targets = vec![target("one", true), target("other", false)];
-        Self { looks: Arc::new(looks), next: Arc::default(), targets }
+        Self { samples: Arc::new(samples), next: Arc::default(), counted_at: None, targets }
     }
 }
 
-impl Follow for Script {
+impl Scanner for Script {
     fn targets(&self) -> &[Target] {
         &self.targets
     }
 
-    fn scan(&mut self) -> Result<Vec<Followed>, LiveError> {
+    fn scan(&mut self) -> Result<Vec<ScannedThread>, LiveError> {
         let mut next = self.next.lock().unwrap();
         *next += 1;
-        Ok(self.looks[*next - 1].iter().map(|(followed, _)| followed.clone()).collect())
+        Ok(self.samples[*next - 1].iter().map(|(thread, _)| thread.clone()).collect())
     }
 
     fn add(&mut self, target: Target) -> Result<(), LiveError> {
@@ -72,30 +75,26 @@ impl Source for Script {
         true
     }
 
-    fn read(
-        &mut self,
-        _: Nanoseconds,
-        threads: &[Observed],
-        readings: &mut [Reading],
-    ) -> Result<(), SourceError> {
-        let look = &self.looks[*self.next.lock().unwrap() - 1];
-        for (thread, reading) in threads.iter().zip(readings) {
-            let own = look.iter().find(|(followed, _)| followed.facts.task == thread.task);
+    fn count(&mut self, now: Nanoseconds, threads: &mut Threads) -> Result<(), SourceError> {
+        let before = self.counted_at.replace(now).unwrap_or(now);
+        let sample = &self.samples[*self.next.lock().unwrap() - 1];
+        for (view, thread) in threads.iter_mut() {
+            let own = sample.iter().find(|(one, _)| one.facts.task == thread.task());
             let (_, said) = own.expect("the host asks of those that are there");
-            let cpu_share = reading.counters.cpu_share;
-            *reading = said.clone();
-            reading.counters.cpu_share = cpu_share;
+            // As hardware's counters, which are opened when a thread is seen first.
+            let rates = if now == before { Rates::default() } else { said.rates };
+            RecordedFigures { rates, ..said.clone() }.add_to(view, Nanoseconds(now.0 - before.0));
         }
         Ok(())
     }
 }
 
-fn host(follow: Box<dyn Follow>, source: Box<dyn Source>, policy: &str) -> Host {
+fn host(scanner: Box<dyn Scanner>, source: Box<dyn Source>, policy: &str) -> Host {
     let nowhere = Roots { sys: "/nonexistent".into(), ..Roots::default() };
     Host::new(
         Arc::new(preset("xeon-x5365").unwrap()),
         vec![build(policy, &BuildOptions::default()).unwrap()],
-        follow,
+        scanner,
         vec![source],
         vec![Box::new(Placement::new(&nowhere)), Box::new(OnPaper::default())],
         nowhere,
@@ -104,75 +103,77 @@ fn host(follow: Box<dyn Follow>, source: Box<dyn Source>, policy: &str) -> Host 
     .unwrap()
 }
 
-/// All that a host knows after a look, and what its policy wants.
-type After = (Vec<ThreadView>, Seen, Vec<Decision>);
+/// All that a host knows after a tick, and what its policy wants.
+type After = (Vec<ThreadView>, Vec<(TaskFacts, Rates)>, Vec<Decision>);
 
 fn after(host: &Host, decisions: Vec<Decision>) -> After {
-    let views = host.threads().to_vec();
-    let seen = host.seen().map(|one| (one.followed.clone(), one.reading.clone()));
-    (views, seen.collect(), decisions)
+    let threads = host.threads().map(|one| (one.thread.facts.clone(), one.rates));
+    (host.views().to_vec(), threads.collect(), decisions)
 }
 
-/// A look every 0.6 s: some come without a decision.
-fn moment(look: usize) -> Nanoseconds {
-    Nanoseconds(1 + look as u64 * 600_000_000)
+/// A sample every 0.6 s: some come without a decision.
+fn moment(sample: usize) -> Nanoseconds {
+    Nanoseconds(1 + sample as u64 * 600_000_000)
 }
 
-fn record(looks: &[Seen], policy: &str) -> (Vec<u8>, Vec<After>) {
-    let script = Script::new(looks.to_vec());
+fn record(samples: &[Said], policy: &str) -> (Vec<u8>, Vec<After>) {
+    let script = Script::new(samples.to_vec());
     let mut host = host(Box::new(script.clone()), Box::new(script), policy);
     let mut text = Vec::new();
     let mut recorder = Recorder::new(&mut text, &host, 0.6).unwrap();
     let mut found = Vec::new();
-    for look in 0..looks.len() {
-        let round = host.round_at(moment(look)).unwrap();
-        recorder.look(&host, &round).unwrap();
-        found.push(after(&host, round.decisions));
+    for sample in 0..samples.len() {
+        let tick = host.tick_at(moment(sample)).unwrap();
+        recorder.sample(&host, &tick).unwrap();
+        found.push(after(&host, tick.decisions));
     }
-    let counted = (recorder.looks(), recorder.bytes());
+    let counted = (recorder.samples(), recorder.bytes());
     drop(recorder);
-    assert_eq!(counted, (looks.len() as u64, text.len() as u64));
+    assert_eq!(counted, (samples.len() as u64, text.len() as u64));
     (text, found)
 }
 
 fn play(recording: LiveRecording, policy: &str) -> Vec<After> {
     let times: Vec<Nanoseconds> = recording.times().collect();
     let threads = RecordedThreads::new(Arc::new(recording));
-    let source = RecordingSource::new(threads.recording());
+    let source = RecordingSource::new(threads.playback());
     let mut host = host(Box::new(threads), Box::new(source), policy);
     let mut found = Vec::new();
     for at in times {
-        let round = host.round_at(at).unwrap();
-        found.push(after(&host, round.decisions));
+        let tick = host.tick_at(at).unwrap();
+        found.push(after(&host, tick.decisions));
     }
     found
 }
 
-fn counters() -> impl Strategy<Value = Counters> {
+fn rates() -> impl Strategy<Value = Rates> {
     let rate = || proptest::option::of(0.0..1e12);
     (rate(), rate(), rate(), rate(), rate(), any::<bool>(), proptest::option::of(0.0..1.0))
         .prop_map(|(instructions, cycles, misses, references, bytes, prefetches, stalls)| {
+            // A share of cycles that are not known, or of none, is none.
+            let stalls = stalls.filter(|_| cycles.is_some_and(|cycles| cycles > 0.0));
             let scope = if prefetches { Scope::DemandAndPrefetch } else { Scope::Demand };
             let scoped = |rate: Option<f64>| rate.map(|per_s| ScopedRate { per_s, scope });
-            Counters {
+            Rates {
                 instructions_per_s: instructions,
                 cycles_per_s: cycles,
                 llc_misses: scoped(misses),
                 llc_references: scoped(references),
                 memory_bytes_per_s: bytes,
                 memory_stall_share: stalls,
-                ..Counters::default()
+                ..Rates::default()
             }
+            .map(nine_digits)
         })
 }
 
-/// A thread of the number, where it is there in a look.
-fn thread(number: u32) -> impl Strategy<Value = Option<(Followed, Reading)>> {
+/// A thread of the number, where it is there in a sample.
+fn thread(number: u32) -> impl Strategy<Value = Option<(ScannedThread, RecordedFigures)>> {
     let affinity = prop_oneof![3 => Just("0-7"), 1 => Just("0-3"), 1 => Just("2,5")];
     let facts = (0u64..2, 0u32..8, affinity, any::<bool>(), -5i32..5, "[a-c\u{1b}\"é]{1,3}");
-    let figures = (counters(), proptest::option::of(0.0..1e8), 1.0..9.0);
+    let figures = (rates(), proptest::option::of(0.0..1e8), 1.0..9.0);
     proptest::option::weighted(0.8, (facts, figures, 0u64..3)).prop_map(move |one| {
-        let (facts, (counters, llc_occupancy_bytes, slowdown), ran) = one?;
+        let (facts, (rates, llc_occupancy_bytes, slowdown), ran) = one?;
         let (start_ticks, cpu, affinity, runs, nice, name) = facts;
         let has_profile = number.is_multiple_of(2);
         let point = WaysPoint { slowdown, llc_mpki: slowdown / 3.0, ..WaysPoint::default() };
@@ -188,29 +189,30 @@ fn thread(number: u32) -> impl Strategy<Value = Option<(Followed, Reading)>> {
             task: Task { pid: number / 2 * 2, tid: number, start_ticks },
             parent: 1,
             name,
-            state: if runs { ThreadState::Running } else { ThreadState::Sleeping },
+            wants_cpu: runs,
             cpu: CpuId(cpu),
             cpu_ns: ran * 300_000_000,
             nice,
-            scheduling: Scheduling::Fair,
+            is_real_time: false,
             affinity: affinity.parse().unwrap(),
         };
-        let reading = Reading {
-            counters,
-            llc_occupancy_bytes,
-            solo: has_profile.then_some(solo),
-            by_ways: if has_profile { WaysCurve::new(vec![point; 2]).map(Arc::new) } else { None },
+        let curve = WaysCurve::new(vec![point; 2]).filter(|_| has_profile);
+        let figures = RecordedFigures {
+            rates,
+            llc_occupancy_bytes: llc_occupancy_bytes.map(nine_digits),
+            solo: has_profile.then(|| solo.map(nine_digits)),
+            by_ways: curve.as_ref().and_then(kept_curve),
             pages_by_node: if runs { vec![0.25, 0.75] } else { Vec::new() },
         };
-        let curve = reading.by_ways.as_deref().and_then(kept_curve);
-        Some((Followed { facts, target: number as usize % 2 }, kept(&reading, curve)))
+        let state = if runs { ThreadState::Running } else { ThreadState::Sleeping };
+        Some((ScannedThread { facts, state, target: number as usize % 2 }, figures))
     })
 }
 
-fn looks() -> impl Strategy<Value = Vec<Seen>> {
-    let look = (10..16u32).map(thread).collect::<Vec<_>>();
-    let look = look.prop_map(|threads| threads.into_iter().flatten().collect::<Seen>());
-    proptest::collection::vec(look, 1..7)
+fn samples() -> impl Strategy<Value = Vec<Said>> {
+    let sample = (10..16u32).map(thread).collect::<Vec<_>>();
+    let sample = sample.prop_map(|threads| threads.into_iter().flatten().collect::<Said>());
+    proptest::collection::vec(sample, 1..7)
 }
 
 proptest! {
@@ -218,21 +220,21 @@ proptest! {
 
     /// Played, a recording shows a policy what it saw on the machine, and it decides the same.
     #[test]
-    fn a_recording_plays_as_it_was(looks in looks(), policy in prop_oneof![Just("dio"), Just("ucp")]) {
-        let (text, lived) = record(&looks, policy);
+    fn a_recording_plays_as_it_was(samples in samples(), policy in prop_oneof![Just("dio"), Just("ucp")]) {
+        let (text, lived) = record(&samples, policy);
         let recording = LiveRecording::read(&text[..]).unwrap();
         prop_assert!(!recording.is_broken_off());
         let played = play(recording.clone(), policy);
         prop_assert_eq!(&played, &lived);
         // Nothing but the file decides.
         prop_assert_eq!(play(recording, policy), played);
-        prop_assert_eq!(record(&looks, policy).0, text);
+        prop_assert_eq!(record(&samples, policy).0, text);
     }
 
     /// Wherever a recording breaks off, its whole lines are good.
     #[test]
-    fn a_part_of_a_recording_is_read_up_to_its_last_line(looks in looks(), part in 0.0..1.0f64) {
-        let (text, _) = record(&looks, "di");
+    fn a_part_of_a_recording_is_read_up_to_its_last_line(samples in samples(), part in 0.0..1.0f64) {
+        let (text, _) = record(&samples, "di");
         let cut = (text.len() as f64 * part) as usize;
         let lines = text[..cut].iter().filter(|&&byte| byte == b'\n').count();
         match LiveRecording::read(&text[..cut]) {
@@ -249,8 +251,8 @@ proptest! {
 
     /// Also within a letter of several bytes.
     #[test]
-    fn a_recording_may_break_off_in_a_letter(looks in looks()) {
-        let (text, _) = record(&looks, "di");
+    fn a_recording_may_break_off_in_a_letter(samples in samples()) {
+        let (text, _) = record(&samples, "di");
         let is_within = |cut: &usize| text[*cut] & 0b1100_0000 == 0b1000_0000;
         for cut in (0..text.len()).filter(is_within).take(4) {
             let recording = LiveRecording::read(&text[..cut]);
@@ -274,15 +276,16 @@ fn text() -> String {
         task: Task { pid: 5, tid: 6, start_ticks: 9 },
         parent: 1,
         name: "one".to_owned(),
-        state: ThreadState::Running,
+        wants_cpu: true,
         cpu: CpuId(3),
         cpu_ns: 0,
         nice: 0,
-        scheduling: Scheduling::Fair,
+        is_real_time: false,
         affinity: "0-7".parse().unwrap(),
     };
-    let seen = vec![(Followed { facts, target: 0 }, Reading::default())];
-    let (text, _) = record(&[seen.clone(), seen], "di");
+    let thread = ScannedThread { facts, state: ThreadState::Running, target: 0 };
+    let said = vec![(thread, RecordedFigures::default())];
+    let (text, _) = record(&[said.clone(), said], "di");
     String::from_utf8(text).unwrap()
 }
 

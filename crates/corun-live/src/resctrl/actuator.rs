@@ -3,16 +3,20 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 
+use corun_linux::resctrl::{
+    CacheControl, ControlGroup, ResctrlError, ResctrlInfo, Schemata, SchemataLine, bit_usage,
+    control_groups,
+};
+use corun_linux::sysfs;
+use corun_linux::{Roots, Task};
 use corun_machine::Machine;
 use corun_policy::{Action, ActionKind, CachePart, Nanoseconds, ThreadId};
 
-use super::bandwidth::peak_mb_per_s;
+use super::bandwidth::{cap_of, peak_mb_per_s};
 use super::fewer::at_most;
-use super::groups::{self, Group, OURS};
-use super::info::bit_usage;
-use super::{CacheControl, ResctrlError, ResctrlInfo, Schemata, SchemataLine};
-use crate::act::{Actuator, Change, Held, Refusal, held_thread};
-use crate::{Roots, Task};
+use super::groups::OURS;
+use crate::act::{Actuator, Change, Refusal, managed};
+use crate::{ManagedThread, Threads};
 
 /// Gives threads ways of the last-level cache, and caps their memory bandwidth.
 ///
@@ -27,7 +31,7 @@ pub struct Resctrl {
     /// When `groups` was read.
     read_at: Option<Nanoseconds>,
     /// The groups as they will be once what was prepared is done.
-    groups: BTreeMap<PathBuf, Group>,
+    groups: BTreeMap<PathBuf, ControlGroup>,
     wanted: Wanted,
     /// The number of the group of each class that is in use.
     numbers: BTreeMap<Class, usize>,
@@ -85,7 +89,7 @@ impl Resctrl {
     /// The groups as they are, once a round; between actions of one plan, as they will be.
     fn look(&mut self, now: Nanoseconds) -> Result<(), Refusal> {
         if self.read_at != Some(now) {
-            let read = groups::all(&self.roots);
+            let read = control_groups(&self.roots);
             self.groups = read.map_err(|error| Refusal(format!("resctrl: {error}")))?;
             self.read_at = Some(now);
         }
@@ -97,7 +101,7 @@ impl Resctrl {
         llc: usize,
         parts: &[CachePart],
         machine: &Machine,
-        held: &[Held],
+        threads: &Threads,
     ) -> Result<Wanted, Refusal> {
         let domain = self.domain(machine, llc)?;
         for part in parts {
@@ -113,7 +117,7 @@ impl Resctrl {
             taken.push(place);
             wanted.masks.insert((llc, place), part.mask);
             for &thread in &part.threads {
-                held_thread(held, thread)?;
+                managed(threads, thread)?;
                 wanted.parts.insert(thread, (llc, place));
             }
         }
@@ -160,21 +164,21 @@ impl Resctrl {
 
     fn cap(
         &self,
-        threads: &[ThreadId],
+        capped: &[ThreadId],
         mb_per_s: Option<f64>,
-        held: &[Held],
+        threads: &Threads,
     ) -> Result<Wanted, Refusal> {
-        for &thread in threads {
-            held_thread(held, thread)?;
+        for &thread in capped {
+            managed(threads, thread)?;
         }
         let mut wanted = self.wanted.clone();
         for cap in wanted.caps.values_mut() {
-            cap.threads.retain(|thread| !threads.contains(thread));
+            cap.threads.retain(|thread| !capped.contains(thread));
         }
         wanted.caps.retain(|_, cap| !cap.threads.is_empty());
         if let Some(mb_per_s) = mb_per_s {
             wanted.last_cap += 1;
-            wanted.caps.insert(wanted.last_cap, Cap { threads: threads.to_vec(), mb_per_s });
+            wanted.caps.insert(wanted.last_cap, Cap { threads: capped.to_vec(), mb_per_s });
         }
         Ok(wanted)
     }
@@ -229,18 +233,7 @@ impl Resctrl {
         let cpu = machine.llcs().get(llc).and_then(|llc| llc.cpus.first()).ok_or_else(unknown)?;
         let level =
             self.info.llc().first().map(|cache| &cache.resource[1..2]).ok_or_else(unknown)?;
-        let caches = self.roots.sys.join(format!("devices/system/cpu/cpu{cpu}/cache"));
-        let read = |path: PathBuf| std::fs::read_to_string(path).ok();
-        for entry in std::fs::read_dir(&caches).map_err(|_| unknown())?.flatten() {
-            let of_level =
-                read(entry.path().join("level")).is_some_and(|text| text.trim() == level);
-            let kind = read(entry.path().join("type")).unwrap_or_default();
-            if of_level && kind.trim() != "Instruction" {
-                let id = read(entry.path().join("id")).and_then(|text| text.trim().parse().ok());
-                return id.ok_or_else(unknown);
-            }
-        }
-        Err(unknown())
+        sysfs::cache_id(&self.roots, cpu, level).ok_or_else(unknown)
     }
 
     /// The changes that lead from the groups as they are to what is wanted.
@@ -248,12 +241,12 @@ impl Resctrl {
         &mut self,
         wanted: &Wanted,
         machine: &Machine,
-        held: &[Held],
+        threads: &Threads,
     ) -> Result<Vec<Change>, Refusal> {
-        let mut classes: BTreeMap<Class, Vec<&Held>> = BTreeMap::new();
-        for thread in held.iter().filter(|thread| !thread.left_alone) {
-            let cap = wanted.caps.iter().find(|(_, cap)| cap.threads.contains(&thread.id));
-            let place = wanted.parts.get(&thread.id).map(|(_, place)| *place);
+        let mut classes: BTreeMap<Class, Vec<&ManagedThread>> = BTreeMap::new();
+        for (view, thread) in threads.iter().filter(|(_, thread)| !thread.left_alone) {
+            let cap = wanted.caps.iter().find(|(_, cap)| cap.threads.contains(&view.id));
+            let place = wanted.parts.get(&view.id).map(|(_, place)| *place);
             classes.entry(Class { place, cap: cap.map(|(id, _)| *id) }).or_default().push(thread);
         }
         let (mut groups, mut numbers, mut set) =
@@ -277,7 +270,7 @@ impl Resctrl {
                 )?);
             }
             for thread in threads {
-                moved.extend(self.task_change(&thread.task, &path, &mut groups));
+                moved.extend(self.task_change(&thread.task(), &path, &mut groups));
             }
         }
         (self.groups, self.numbers, self.set) = (groups, numbers, set);
@@ -289,7 +282,7 @@ impl Resctrl {
         &self,
         path: &PathBuf,
         schemata: Schemata,
-        groups: &mut BTreeMap<PathBuf, Group>,
+        groups: &mut BTreeMap<PathBuf, ControlGroup>,
         set: &mut HashMap<(PathBuf, String), [SchemataLine; 2]>,
         made: &mut Vec<Change>,
     ) -> Result<Vec<Change>, Refusal> {
@@ -320,11 +313,11 @@ impl Resctrl {
             }
         }
         let tasks = groups.get(path).map(|group| group.tasks.clone()).unwrap_or_default();
-        groups.insert(path.clone(), Group { schemata, tasks });
+        groups.insert(path.clone(), ControlGroup { schemata, tasks });
         Ok(changes)
     }
 
-    fn check_capacity(&self, groups: &BTreeMap<PathBuf, Group>) -> Result<(), Refusal> {
+    fn check_capacity(&self, groups: &BTreeMap<PathBuf, ControlGroup>) -> Result<(), Refusal> {
         let classes = self.info.num_closids().unwrap_or(0) as usize;
         if groups.len() < classes {
             return Ok(());
@@ -342,7 +335,7 @@ impl Resctrl {
         &self,
         task: &Task,
         to: &PathBuf,
-        groups: &mut BTreeMap<PathBuf, Group>,
+        groups: &mut BTreeMap<PathBuf, ControlGroup>,
     ) -> Option<Change> {
         let now = groups.iter().find(|(_, group)| group.tasks.contains(&task.tid))?.0.clone();
         let is_ours = now.to_str().is_some_and(|name| name.starts_with(&self.prefix));
@@ -360,7 +353,7 @@ impl Resctrl {
         class: Class,
         wanted: &Wanted,
         machine: &Machine,
-        threads: &[&Held],
+        threads: &[&ManagedThread],
     ) -> Result<Schemata, Refusal> {
         let root = self.groups.get(&PathBuf::new()).map(|root| root.schemata.clone());
         let mut schemata = root.unwrap_or_default();
@@ -392,11 +385,11 @@ impl Resctrl {
         line: &SchemataLine,
         cap: &Cap,
         machine: &Machine,
-        threads: &[&Held],
+        threads: &[&ManagedThread],
     ) -> Result<SchemataLine, Refusal> {
         let mut line = line.clone();
         for (llc, of) in machine.llcs().iter().enumerate() {
-            let here = threads.iter().filter(|thread| of.cpus.contains(thread.cpu)).count();
+            let here = threads.iter().filter(|thread| of.cpus.contains(thread.facts.cpu)).count();
             if here == 0 {
                 continue;
             }
@@ -405,7 +398,7 @@ impl Resctrl {
             let asked = cap.mb_per_s * here as f64 / cap.threads.len() as f64;
             let peak = peak_mb_per_s(machine, llc);
             let control = self.info.bandwidth.as_ref();
-            let cap = control.and_then(|control| control.cap(asked, most, peak)).ok_or_else(|| {
+            let cap = control.and_then(|control| cap_of(control, asked, most, peak)).ok_or_else(|| {
                 Refusal(format!(
                     "resctrl takes percent of the peak bandwidth of LLC {llc}, which is not known; \
                      name a machine file that has it"
@@ -439,16 +432,18 @@ impl Actuator for Resctrl {
         &mut self,
         action: &Action,
         machine: &Machine,
-        held: &[Held],
+        threads: &Threads,
         now: Nanoseconds,
     ) -> Result<Vec<Change>, Refusal> {
         self.look(now)?;
         let wanted = match action {
-            Action::Partition { llc, parts } => self.partition(*llc, parts, machine, held)?,
-            Action::CapBandwidth { threads, mb_per_s } => self.cap(threads, *mb_per_s, held)?,
+            Action::Partition { llc, parts } => self.partition(*llc, parts, machine, threads)?,
+            Action::CapBandwidth { threads: capped, mb_per_s } => {
+                self.cap(capped, *mb_per_s, threads)?
+            }
             _ => return Err(Refusal::not_by(self.name())),
         };
-        let changes = self.changes(&wanted, machine, held)?;
+        let changes = self.changes(&wanted, machine, threads)?;
         self.wanted = wanted;
         Ok(changes)
     }

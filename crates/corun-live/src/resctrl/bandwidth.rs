@@ -2,7 +2,7 @@
 
 use corun_machine::Machine;
 
-use super::{BandwidthControl, BandwidthUnit};
+use corun_linux::resctrl::{BandwidthControl, BandwidthUnit};
 
 /// A cap as resctrl has it.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -12,20 +12,23 @@ pub(super) struct Cap {
     pub(super) mb_per_s: f64,
 }
 
-impl BandwidthControl {
-    /// The value nearest to `mb_per_s`, within what the kernel takes. `peak_mb_per_s` is what a
-    /// value of 100 % stands for; none where the unit is a percentage and it is not known.
-    pub(super) fn cap(&self, mb_per_s: f64, most: u64, peak_mb_per_s: Option<f64>) -> Option<Cap> {
-        let mb_per_s_of_one = match self.unit {
-            BandwidthUnit::Percent => peak_mb_per_s? / 100.0,
-            BandwidthUnit::MebibytesPerSecond => f64::from(1u32 << 20) / 1e6,
-            BandwidthUnit::EighthGigabytesPerSecond => 125.0,
-        };
-        let gran = self.bandwidth_gran as f64;
-        let steps = (mb_per_s / mb_per_s_of_one / gran).round();
-        let value = ((steps * gran) as u64).clamp(self.min_bandwidth.min(most), most);
-        Some(Cap { value, mb_per_s: value as f64 * mb_per_s_of_one })
-    }
+/// The value nearest to `mb_per_s`, from the least that the kernel takes to `most`. `peak_mb_per_s` is what a
+/// value of 100 % stands for; none where the unit is a percentage and the peak is not known.
+pub(super) fn cap_of(
+    control: &BandwidthControl,
+    mb_per_s: f64,
+    most: u64,
+    peak_mb_per_s: Option<f64>,
+) -> Option<Cap> {
+    let mb_per_s_of_one = match control.unit {
+        BandwidthUnit::Percent => peak_mb_per_s? / 100.0,
+        BandwidthUnit::MebibytesPerSecond => f64::from(1u32 << 20) / 1e6,
+        BandwidthUnit::EighthGigabytesPerSecond => 125.0,
+    };
+    let step = control.bandwidth_gran as f64;
+    let steps = (mb_per_s / mb_per_s_of_one / step).round();
+    let value = ((steps * step) as u64).clamp(control.min_bandwidth.min(most), most);
+    Some(Cap { value, mb_per_s: value as f64 * mb_per_s_of_one })
 }
 
 /// What the CPUs of an LLC can draw from memory in MB/s, where the machine says it.
@@ -54,20 +57,20 @@ mod tests {
     #[test]
     fn the_nearest_step_is_taken_and_what_it_comes_to_is_told() {
         let percent = control(BandwidthUnit::Percent);
-        let cap = percent.cap(5_400.0, 100, Some(20_000.0)).unwrap();
+        let cap = cap_of(&percent, 5_400.0, 100, Some(20_000.0)).unwrap();
         assert_eq!((cap.value, cap.mb_per_s), (30, 6_000.0));
-        assert_eq!(percent.cap(1.0, 100, Some(20_000.0)).unwrap().value, 10);
-        assert_eq!(percent.cap(1e9, 100, Some(20_000.0)).unwrap().value, 100);
-        assert_eq!(percent.cap(1.0, 100, None), None);
+        assert_eq!(cap_of(&percent, 1.0, 100, Some(20_000.0)).unwrap().value, 10);
+        assert_eq!(cap_of(&percent, 1e9, 100, Some(20_000.0)).unwrap().value, 100);
+        assert_eq!(cap_of(&percent, 1.0, 100, None), None);
         let mebibytes =
             BandwidthControl { bandwidth_gran: 1, ..control(BandwidthUnit::MebibytesPerSecond) };
-        let cap = mebibytes.cap(1_048.576, u64::from(u32::MAX), None).unwrap();
+        let cap = cap_of(&mebibytes, 1_048.576, u64::from(u32::MAX), None).unwrap();
         assert_eq!((cap.value, cap.mb_per_s), (1000, 1_048.576));
         let eighths = BandwidthControl {
             bandwidth_gran: 1,
             min_bandwidth: 1,
             ..control(BandwidthUnit::EighthGigabytesPerSecond)
         };
-        assert_eq!(eighths.cap(1_000.0, 2048, None).unwrap().value, 8);
+        assert_eq!(cap_of(&eighths, 1_000.0, 2048, None).unwrap().value, 8);
     }
 }

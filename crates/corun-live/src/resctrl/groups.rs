@@ -1,61 +1,21 @@
 //! Groups of resctrl: which there are, who is in them, and the three changes that are made.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-use super::{Schemata, SchemataLine, write};
+use corun_linux::is_gone;
+use corun_linux::resctrl::{
+    Schemata, SchemataError, SchemataLine, control_groups, is_removed, last_status, tasks,
+};
+use corun_linux::{Roots, Task};
+
+use super::write;
 use crate::act::Doing;
-use crate::act::thread_stat::{is_gone, still_there, touchable};
-use crate::{ActError, Reverted, Roots, Task};
+use crate::act::{still_there, touchable};
+use crate::{ActError, Reverted};
 
 /// Only groups whose name begins so are made or removed.
 pub(super) const OURS: &str = "corun-";
-
-/// A control group as it is now.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Group {
-    pub(super) schemata: Schemata,
-    pub(super) tasks: Vec<u32>,
-}
-
-/// All control groups by their path below resctrl's root; the root's own is empty.
-pub(super) fn all(roots: &Roots) -> io::Result<BTreeMap<PathBuf, Group>> {
-    let mut groups = BTreeMap::new();
-    groups.insert(PathBuf::new(), group(&roots.resctrl)?);
-    for entry in std::fs::read_dir(&roots.resctrl)? {
-        let entry = entry?;
-        let name = PathBuf::from(entry.file_name());
-        let kernels = ["info", "mon_groups", "mon_data"].map(Path::new).contains(&name.as_path());
-        if kernels || !entry.file_type()?.is_dir() {
-            continue;
-        }
-        match group(&entry.path()) {
-            Ok(group) => drop(groups.insert(name, group)),
-            // Removed meanwhile, or of a kind whose schemata cannot be read.
-            Err(error) if is_gone(&error) || is_removed(&error) => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(groups)
-}
-
-fn group(folder: &Path) -> io::Result<Group> {
-    let schemata = std::fs::read_to_string(folder.join("schemata"))?;
-    let schemata =
-        schemata.parse().map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
-    Ok(Group { schemata, tasks: tasks(folder)? })
-}
-
-fn tasks(folder: &Path) -> io::Result<Vec<u32>> {
-    let text = std::fs::read_to_string(folder.join("tasks"))?;
-    Ok(text.lines().filter_map(|line| line.trim().parse().ok()).collect())
-}
-
-/// The kernel's answer to using a group that is being removed.
-fn is_removed(error: &io::Error) -> bool {
-    error.raw_os_error() == Some(libc::ENODEV)
-}
 
 /// A group that is made.
 pub(crate) struct GroupChange<'a>(pub(crate) &'a Path);
@@ -127,7 +87,7 @@ impl GroupChange<'_> {
 
 /// Names of the groups that use a class, for a message.
 fn in_use(roots: &Roots) -> String {
-    let Ok(groups) = all(roots) else { return "?".to_owned() };
+    let Ok(groups) = control_groups(roots) else { return "?".to_owned() };
     let name = |path: &PathBuf| match path.as_os_str().is_empty() {
         true => "the root".to_owned(),
         false => path.display().to_string(),
@@ -224,7 +184,7 @@ impl TaskChange<'_> {
 
     /// Where the thread is, for a message.
     fn found(&self, roots: &Roots) -> String {
-        let Ok(groups) = all(roots) else { return "elsewhere".to_owned() };
+        let Ok(groups) = control_groups(roots) else { return "elsewhere".to_owned() };
         let of = groups.iter().find(|(_, group)| group.tasks.contains(&self.task.tid));
         of.map_or("in none".to_owned(), |(path, _)| named(path))
     }
@@ -289,7 +249,7 @@ fn line(text: &str, what: &str) -> Result<SchemataLine, ActError> {
     text.parse().map_err(|error| odd(what.to_owned(), error))
 }
 
-fn odd(what: String, error: super::SchemataError) -> ActError {
+fn odd(what: String, error: SchemataError) -> ActError {
     let reason = io::Error::new(io::ErrorKind::InvalidData, error);
     ActError::Kernel { what, reason, advice: None }
 }
@@ -299,11 +259,4 @@ fn failed(roots: &Roots, what: String, reason: io::Error) -> ActError {
         return ActError::Gone { what };
     }
     ActError::Kernel { what, reason, advice: last_status(roots) }
-}
-
-/// What resctrl adds to its last answer.
-pub(super) fn last_status(roots: &Roots) -> Option<String> {
-    let text = std::fs::read_to_string(roots.resctrl.join("info/last_cmd_status")).ok()?;
-    let text = text.trim();
-    (!text.is_empty() && text != "ok").then(|| format!("resctrl says: {text}"))
 }

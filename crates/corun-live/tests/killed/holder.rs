@@ -6,7 +6,8 @@ use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use corun_live::{ActError, Change, Journal, Restored, Roots, Task, facts};
+use corun_linux::{Roots, Task, facts};
+use corun_live::{ActError, Change, Journal, Restored};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
 use serde::{Deserialize, Serialize};

@@ -9,7 +9,8 @@ mod threads;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use corun_live::{Fate, Reverted, Roots, Which, restore};
+use corun_linux::Roots;
+use corun_live::{Fate, Reverted, Which, restore};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
 

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
-use corun_live::{Roots, Task, facts};
+use corun_linux::{Roots, Task, facts};
 use corun_machine::{CpuId, CpuSet};
 use rustix::process::Pid;
 

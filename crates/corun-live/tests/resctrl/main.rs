@@ -8,12 +8,13 @@ mod online;
 use std::path::PathBuf;
 use std::process::{Child, Command};
 
+use corun_linux::{Roots, TaskFacts, facts};
 use corun_live::{
-    ActError, Actuator as _, Change, Fate, Held, Journal, Resctrl, Reverted, Roots, Which, facts,
-    restore,
+    ActError, Actuator as _, Change, Fate, Journal, ManagedThread, Resctrl, Reverted, Threads,
+    Which, restore,
 };
 use corun_machine::Machine;
-use corun_policy::{Action, CachePart, Nanoseconds, ThreadId};
+use corun_policy::{Action, CachePart, Nanoseconds, ProcessId, ThreadId, ThreadView};
 use rand::{RngExt as _, SeedableRng as _};
 
 use kernel::Kernel;
@@ -29,7 +30,7 @@ struct Bench {
     roots: Roots,
     machine: Machine,
     programs: Vec<Child>,
-    held: Vec<Held>,
+    threads: Threads,
 }
 
 impl Bench {
@@ -52,8 +53,8 @@ impl Bench {
         let roots =
             Roots { resctrl: mounted.path().into(), sys: sys.path().into(), ..Roots::default() };
         write_caches(&roots, &machine);
-        let held = held(&roots, &machine, &tids);
-        Some(Self { mounted, sys, roots, machine, programs, held })
+        let threads = threads(&roots, &machine, &tids);
+        Some(Self { mounted, sys, roots, machine, programs, threads })
     }
 
     fn actuator(&self) -> Resctrl {
@@ -67,7 +68,7 @@ impl Bench {
         now: u64,
     ) -> Result<Vec<Change>, String> {
         resctrl
-            .prepare(action, &self.machine, &self.held, Nanoseconds(now))
+            .prepare(action, &self.machine, &self.threads, Nanoseconds(now))
             .map_err(|refusal| refusal.0)
     }
 
@@ -147,20 +148,18 @@ fn write_caches(roots: &Roots, machine: &Machine) {
     }
 }
 
-fn held(roots: &Roots, machine: &Machine, tids: &[u32]) -> Vec<Held> {
-    tids.iter()
-        .enumerate()
-        .map(|(place, &tid)| Held {
-            id: ThreadId(place as u64),
-            task: facts(roots, tid, tid).unwrap().task,
-            program: "sleep".into(),
-            may_run_on: machine.cpu_set(),
-            allowed: machine.cpu_set(),
-            cpu: machine.llcs()[place / 2].cpus.first().unwrap(),
-            left_alone: false,
-            group: None,
-        })
-        .collect()
+/// Threads that may run anywhere, two on the CPUs of each LLC, by ascending number from 0.
+fn threads(roots: &Roots, machine: &Machine, tids: &[u32]) -> Threads {
+    let mut threads = Threads::new(0);
+    for (place, &tid) in tids.iter().enumerate() {
+        let cpu = machine.llcs()[place / 2].cpus.first().unwrap();
+        let found = facts(roots, tid, tid).unwrap();
+        let found = TaskFacts { cpu, affinity: machine.cpu_set(), ..found };
+        let id = ThreadId(place as u64);
+        let view = ThreadView::new(id, ProcessId(tid.into()), "sleep", &machine.cpu_set());
+        threads.insert(view, ManagedThread::new(found, 0, "sleep"));
+    }
+    threads
 }
 
 fn partition(llc: usize, parts: &[(u64, &[u64])]) -> Action {
@@ -403,7 +402,7 @@ fn be_killed(task: &str) {
     };
     let tids: Vec<u32> = words[4].split(',').map(|tid| tid.parse().unwrap()).collect();
     let machine = corun_machine::preset("2x-gold-6138-4c").unwrap();
-    let held = held(&roots, &machine, &tids);
+    let threads = threads(&roots, &machine, &tids);
     let mut random = rand_pcg::Pcg64Mcg::seed_from_u64(words[3].parse().unwrap());
     let mut journal = Journal::create(words[2].as_ref(), &roots).unwrap();
     let mut resctrl = Resctrl::new(&roots).unwrap();
@@ -412,7 +411,7 @@ fn be_killed(task: &str) {
         let split = random.random_range(1..11);
         let parts = [((1 << split) - 1, &[0u64][..]), (0x7ff & !((1 << split) - 1), &[1u64][..])];
         let changes =
-            resctrl.prepare(&partition(0, &parts), &machine, &held, Nanoseconds(round)).unwrap();
+            resctrl.prepare(&partition(0, &parts), &machine, &threads, Nanoseconds(round)).unwrap();
         journal.write(&changes).unwrap();
         for change in &changes {
             change.apply(&roots).unwrap();

@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::sync::{Arc, Mutex};
 
+use corun_linux::{Roots, Task, facts};
 use corun_live::{
-    Follow, Followed, Host, HostOptions, Journal, LiveError, Observed, Reading, Resctrl,
-    ResctrlMonitor, Roots, Source, SourceError, Target, Task, Verdict, Whom, facts,
+    Host, HostOptions, Journal, LiveError, ProcessSelector, Resctrl, ResctrlMonitor, ScannedThread,
+    Scanner, Source, SourceError, Target, Threads, Verdict,
 };
-use corun_policy::{CounterKind, Nanoseconds, Scope, ScopedRate, ThreadState, build};
+use corun_policy::{CounterKind, Nanoseconds, Rates, Scope, ScopedRate, ThreadState, build};
 
 use super::Bench;
 
@@ -25,25 +26,24 @@ const NAMES: [&str; 3] = ["stream", "needy", "light"];
 
 impl Told {
     fn new(programs: Programs, roots: &Roots) -> Self {
-        let whom = Whom::Descendants(Task { pid: 1, tid: 1, start_ticks: 0 });
+        let whom = ProcessSelector::Descendants(Task { pid: 1, tid: 1, start_ticks: 0 });
         let target = |name: &str| Target::new(name, whom.clone());
         Self { programs, targets: NAMES.map(target).into(), roots: roots.clone() }
     }
 }
 
-impl Follow for Told {
+impl Scanner for Told {
     fn targets(&self) -> &[Target] {
         &self.targets
     }
 
-    fn scan(&mut self) -> Result<Vec<Followed>, LiveError> {
+    fn scan(&mut self) -> Result<Vec<ScannedThread>, LiveError> {
         let programs = self.programs.lock().unwrap().clone();
-        let mut found: Vec<Followed> = Vec::new();
+        let mut found: Vec<ScannedThread> = Vec::new();
         for (pid, name) in programs {
-            let mut facts = facts(&self.roots, pid, pid).unwrap();
-            facts.state = ThreadState::Running;
+            let facts = facts(&self.roots, pid, pid).unwrap();
             let target = NAMES.iter().position(|one| *one == name).unwrap();
-            found.push(Followed { facts, target });
+            found.push(ScannedThread { facts, state: ThreadState::Running, target });
         }
         found.sort_by_key(|one| one.facts.task);
         Ok(found)
@@ -87,26 +87,26 @@ impl Source for ByWays {
         vec![Instructions, Cycles, LlcMisses, MemoryStalls]
     }
 
-    fn read(
-        &mut self,
-        _: Nanoseconds,
-        threads: &[Observed],
-        readings: &mut [Reading],
-    ) -> Result<(), SourceError> {
-        for (thread, reading) in threads.iter().zip(readings) {
-            let few = f64::from(11 - self.ways(thread.task.tid));
-            let (ipc, mpkc, stalls) = match &*thread.program {
+    fn count(&mut self, _: Nanoseconds, threads: &mut Threads) -> Result<(), SourceError> {
+        for (view, thread) in threads.iter_mut() {
+            let few = f64::from(11 - self.ways(thread.task().tid));
+            let (ipc, mpkc, stalls) = match &*thread.profile {
                 "stream" => (1.0, 30.0, 0.5),
                 "needy" => (1.5 / (1.0 + 0.1 * few), 2.0 * few, 0.05 * few),
                 _ => (2.0, 0.1, 0.0),
             };
-            let counters = &mut reading.counters;
-            counters.cpu_share = Some(1.0);
-            counters.instructions_per_s = Some(1e9 * ipc);
-            counters.cycles_per_s = Some(1e9);
+            // They sleep, and are said to run all the time.
+            let asleep = thread.elapsed().0 - thread.ran().0;
+            view.counts.cpu_time.get_or_insert_default().total += asleep as f64;
             let scope = Scope::DemandAndPrefetch;
-            counters.llc_misses = Some(ScopedRate { per_s: 1e6 * mpkc, scope });
-            counters.memory_stall_share = Some(stalls);
+            let rates = Rates {
+                instructions_per_s: Some(1e9 * ipc),
+                cycles_per_s: Some(1e9),
+                llc_misses: Some(ScopedRate { per_s: 1e6 * mpkc, scope }),
+                memory_stall_share: Some(stalls),
+                ..Rates::default()
+            };
+            view.counts.add_rates(&rates, thread.elapsed());
         }
         Ok(())
     }
@@ -159,18 +159,20 @@ impl Hosted {
         Some(Self { bench, host, programs, more: Vec::new(), now: 0, refused: Vec::new() })
     }
 
-    /// Rounds when they are due, for so long, as if time passed.
+    /// Ticks when they are due, for so long, as if time passed.
     fn run(&mut self, seconds: f64) {
         let end = self.now + (seconds * 1e9) as u64;
         while self.now < end {
-            let round = self.host.round_at(Nanoseconds(self.now)).unwrap();
-            assert_eq!(round.unread, [""; 0]);
-            for decision in round.decisions {
-                if let Verdict::Refused(why) | Verdict::Failed(why) = decision.verdict {
-                    self.refused.push(why);
+            let tick = self.host.tick_at(Nanoseconds(self.now)).unwrap();
+            assert_eq!(tick.unread, [""; 0]);
+            for decision in tick.decisions {
+                match decision.verdict {
+                    Verdict::Refused(refusal) => self.refused.push(refusal.0),
+                    Verdict::Failed(why) => self.refused.push(why),
+                    _ => {}
                 }
             }
-            self.now = self.host.next_round().0.max(self.now + 1_000_000);
+            self.now = self.host.next_tick().0.max(self.now + 1_000_000);
         }
     }
 

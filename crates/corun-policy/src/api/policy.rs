@@ -2,7 +2,7 @@
 
 use corun_machine::Machine;
 
-use crate::{ActionKind, Nanoseconds, Plan, ThreadId, View};
+use crate::{ActionKind, CounterKind, Nanoseconds, Plan, ThreadId, View};
 
 /// Decides who goes where next. The same object runs in every host: a simulated machine, this
 /// machine, a recording.
@@ -74,31 +74,6 @@ pub enum Interval {
     Cycles(u64),
 }
 
-/// The counters a policy may ask for; fields of [`crate::Counters`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum CounterKind {
-    /// Instructions.
-    Instructions,
-    /// Cycles.
-    Cycles,
-    /// LLC references.
-    LlcReferences,
-    /// LLC misses, prefetches included.
-    LlcMisses,
-    /// L1 accesses.
-    L1Accesses,
-    /// Branches.
-    Branches,
-    /// Memory traffic.
-    MemoryBytes,
-    /// Stalls on memory.
-    MemoryStalls,
-    /// Memory requests sent again.
-    MemoryRetries,
-    /// LLC occupancy.
-    LlcOccupancy,
-}
-
 /// Something that happened to a thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
@@ -118,20 +93,4 @@ pub enum Event {
         /// Those that went off.
         off: Vec<ThreadId>,
     },
-}
-
-impl CounterKind {
-    /// All of them, with their names.
-    pub const NAMED: [(&'static str, Self); 10] = [
-        ("instructions", Self::Instructions),
-        ("cycles", Self::Cycles),
-        ("llc-references", Self::LlcReferences),
-        ("llc-misses", Self::LlcMisses),
-        ("l1-accesses", Self::L1Accesses),
-        ("branches", Self::Branches),
-        ("memory-bytes", Self::MemoryBytes),
-        ("memory-stalls", Self::MemoryStalls),
-        ("memory-retries", Self::MemoryRetries),
-        ("llc-occupancy", Self::LlcOccupancy),
-    ];
 }

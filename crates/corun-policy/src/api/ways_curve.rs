@@ -1,7 +1,10 @@
 //! A program alone with 1, 2, 3 .. ways of an LLC: what partitioning policies look at.
 
+use serde::{Deserialize, Serialize};
+
 /// Figures of a program alone with some ways of an LLC.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct WaysPoint {
     /// Speed with all ways / speed with these.
     pub slowdown: f64,
@@ -19,6 +22,22 @@ pub struct WaysPoint {
     pub memory_stalls: f64,
     /// Share of cycles stalled for any reason, 0 to 1.
     pub total_stalls: f64,
+}
+
+impl WaysPoint {
+    /// The same with another value for each figure.
+    pub fn map(&self, of: impl Fn(f64) -> f64) -> Self {
+        Self {
+            slowdown: of(self.slowdown),
+            ipc: of(self.ipc),
+            llc_mpki: of(self.llc_mpki),
+            llc_mpkc: of(self.llc_mpkc),
+            bytes_per_s: of(self.bytes_per_s),
+            l2_miss_stalls: of(self.l2_miss_stalls),
+            memory_stalls: of(self.memory_stalls),
+            total_stalls: of(self.total_stalls),
+        }
+    }
 }
 
 /// A program's figures with each number of ways, from 1 to all.

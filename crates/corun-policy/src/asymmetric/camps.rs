@@ -135,8 +135,7 @@ impl Camps {
             let calm = |btr: f64| btr < limits.low || sum < limits.high;
             let program = self.programs.binary_search_by_key(&thread.process, |one| one.0).ok();
             let program = program.map(|place| &mut self.programs[place].1);
-            let spinning = thread.spinning.filter(|_| self.heeds_spinning);
-            monitor.measure(thread, cores, line_bytes, calm, program, spinning);
+            monitor.measure(thread, cores, line_bytes, calm, program, self.heeds_spinning);
         }
     }
 
@@ -248,8 +247,7 @@ impl Camps {
 fn keep_spinning_off(sides: &mut Sides<'_>) {
     let threads = sides.threads;
     for (place, thread) in threads.iter().enumerate() {
-        let spins = thread.spinning.is_some_and(|spinning| spinning.now);
-        if spins && sides.side(place) == Some(Side::Small) {
+        if thread.spins == Some(true) && sides.side(place) == Some(Side::Small) {
             sides.keep(place);
         }
     }

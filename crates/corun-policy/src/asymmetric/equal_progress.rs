@@ -47,7 +47,7 @@ impl Seen {
     }
 
     fn count(&mut self, thread: &ThreadView, cores: &Cores, interval_s: f64) {
-        let counters = &thread.counters;
+        let counters = &thread.rates;
         let ran_s = time_on_cpus_s(thread, &mut self.counted_s, interval_s);
         let Some(side) = side_of(thread, cores) else { return };
         self.ran_s[side as usize] += ran_s;
@@ -93,7 +93,7 @@ impl Sharing for EqualProgress {
 
     fn align(&mut self, view: &View<'_>, cores: &Cores) {
         let new = |thread: &ThreadView| Seen {
-            counted_s: thread.counted.cpu_s.unwrap_or(0.0),
+            counted_s: thread.counts.cpu_s().unwrap_or(0.0),
             ..Seen::default()
         };
         self.seen.align(view.threads, new);

@@ -54,7 +54,7 @@ impl Progress {
         let highest = self.accounts.values().iter().map(|one| one.progress_ms).fold(0.0, f64::max);
         self.accounts.align(view.threads, |thread| Account {
             progress_ms: highest,
-            counted_s: thread.counted.cpu_s.unwrap_or(0.0),
+            counted_s: thread.counts.cpu_s().unwrap_or(0.0),
             ran_s: 0.0,
             slowdown_time_s: 0.0,
             asleep_since: None,
@@ -117,9 +117,9 @@ impl Progress {
 /// Time on CPUs since the last interval, of which `counted_s` is what was counted by then; by the share
 /// of this interval where the host keeps no sum.
 pub(crate) fn time_on_cpus_s(thread: &ThreadView, counted_s: &mut f64, interval_s: f64) -> f64 {
-    match thread.counted.cpu_s {
+    match thread.counts.cpu_s() {
         Some(cpu_s) => (cpu_s - std::mem::replace(counted_s, cpu_s)).max(0.0),
-        None => thread.counters.cpu_share.unwrap_or(0.0) * interval_s,
+        None => thread.rates.cpu_share.unwrap_or(0.0) * interval_s,
     }
 }
 

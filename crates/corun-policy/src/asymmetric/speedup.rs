@@ -75,7 +75,7 @@ impl Speedups {
 
 /// By what was counted in the last interval; none where nothing was, or the machine has no fit.
 fn estimated(thread: &ThreadView, view: &View<'_>, cores: &Cores) -> Option<f64> {
-    let counters = &thread.counters;
+    let counters = &thread.rates;
     let calibration = view.machine.calibration();
     let fit = match side_of(thread, cores)? {
         Side::Big => calibration.speedup_on_big?,

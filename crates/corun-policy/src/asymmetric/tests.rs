@@ -31,8 +31,8 @@ pub(crate) fn running(machine: &Machine, count: usize) -> Vec<ThreadView> {
         thread.state = ThreadState::Running;
         thread.cpu = Some(cpu);
         thread.allowed = cores.cpus(side).clone();
-        thread.counters.cpu_share = Some(1.0);
-        thread.counted.cpu_s = Some(0.0);
+        thread.rates.cpu_share = Some(1.0);
+        thread.counts.cpu_time = fixture::cpu_time(0.0);
     }
     threads
 }
@@ -129,7 +129,7 @@ fn an_account_grows_by_time_over_slowdown_and_weight() {
     let mut progress = Progress::default();
     progress.align(&view_at(&machine, &threads, 0));
     for thread in &mut threads {
-        thread.counted.cpu_s = Some(0.05);
+        thread.counts.cpu_time = fixture::cpu_time(0.05);
     }
     // The thesis's example (Fig. 4.4): 100 at a slowdown of 1, 40 at 2.5; of 50 ms here.
     progress.advance(&view_at(&machine, &threads, 50), &[1.0, 2.5, 1.0], &[1.0, 1.0, 2.0]);
@@ -152,11 +152,12 @@ fn a_long_sleeper_comes_back_with_the_lowest_counter() {
     assert!((there_and_back_ms(100.0, 2.0) - 400.0).abs() < 1e-9);
     let sleeper = threads[2].id;
     for thread in &mut threads {
-        thread.counted.cpu_s = Some(0.1);
+        thread.counts.cpu_time = fixture::cpu_time(0.1);
     }
     progress.advance(&view_at(&machine, &threads, 100), &[1.0, 1.0, 2.0], &[1.0; 3]);
     progress.slept(sleeper, Nanoseconds(100_000_000));
-    (threads[0].counted.cpu_s, threads[1].counted.cpu_s) = (Some(1.0), Some(0.6));
+    threads[0].counts.cpu_time = fixture::cpu_time(1.0);
+    threads[1].counts.cpu_time = fixture::cpu_time(0.6);
     progress.advance(&view_at(&machine, &threads, 1000), &[1.0; 3], &[1.0; 3]);
     assert!((progress.progress_ms[2] - 50.0).abs() < 1e-9);
     // The machine's file has the threshold.
@@ -248,7 +249,7 @@ fn any_threads() -> impl Strategy<Value = Vec<ThreadView>> {
                 _ => machine.cpu_set(),
             };
             thread.allowed = thread.may_run_on.clone();
-            let counters = &mut thread.counters;
+            let counters = &mut thread.rates;
             counters.cpu_share = Some(share);
             counters.instructions_per_s = Some(instructions * share);
             counters.cycles_per_s = Some(1e9 * share);

@@ -504,7 +504,7 @@ impl Policy for Casc {
     fn decide(&mut self, view: &View<'_>) -> Plan {
         let mut plan = Plan::none();
         let ran = |thread: &ThreadView| {
-            thread.state == ThreadState::Running || thread.counters.cpu_share.is_some()
+            thread.state == ThreadState::Running || thread.rates.cpu_share.is_some()
         };
         if self.switched {
             self.finish_rows(view, &mut plan);

@@ -221,7 +221,7 @@ impl Policy for Mlb {
 fn level(view: &View<'_>, most: f64) -> Option<f64> {
     let (mut bytes, mut retries, mut counted) = (0.0, 0.0, true);
     let mut any = false;
-    for counters in view.threads.iter().map(|thread| &thread.counters) {
+    for counters in view.threads.iter().map(|thread| &thread.rates) {
         let Some(rate) = counters.memory_bytes_per_s else { continue };
         any = true;
         bytes += rate;

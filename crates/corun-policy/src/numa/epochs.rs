@@ -263,7 +263,7 @@ impl Epochs {
     fn measure(&mut self, view: &View<'_>) {
         for thread in view.threads {
             let known = self.known.entry(thread.id).or_default();
-            let now = thread.counters.llc_mpki().filter(|mpki| mpki.is_finite());
+            let now = thread.rates.llc_mpki().filter(|mpki| mpki.is_finite());
             known.measured_mpki = now.or(known.measured_mpki);
         }
     }
@@ -281,7 +281,7 @@ impl Epochs {
         thread: &ThreadView,
     ) -> Option<Process> {
         let runs = thread.state != ThreadState::Sleeping
-            || thread.counters.cpu_share.is_some_and(|share| share >= 0.5);
+            || thread.rates.cpu_share.is_some_and(|share| share >= 0.5);
         let processors = ground.processors.of(&thread.may_run_on);
         if !runs || processors.as_ref().is_some_and(Vec::is_empty) {
             return None;

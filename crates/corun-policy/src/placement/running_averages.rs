@@ -25,14 +25,14 @@ impl RunningAverages {
     /// LLC misses per 1000 instructions. A thread that retired nothing tells nothing.
     pub(crate) fn of_mpki(half_life_intervals: f64) -> Self {
         let past = 0.5f64.powf(1.0 / half_life_intervals);
-        Self { figure: |thread| thread.counters.llc_mpki(), past, averages: Vec::new() }
+        Self { figure: |thread| thread.rates.llc_mpki(), past, averages: Vec::new() }
     }
 
     /// Memory traffic in bytes a second of CPU time. A thread that was on no CPU tells nothing.
     pub(crate) fn of_traffic(past: f64) -> Self {
         let figure = |thread: &ThreadView| {
-            let ran = thread.counters.cpu_share.filter(|&share| share > 0.0)?;
-            Some(thread.counters.memory_bytes_per_s? / ran)
+            let ran = thread.rates.cpu_share.filter(|&share| share > 0.0)?;
+            Some(thread.rates.memory_bytes_per_s? / ran)
         };
         Self { figure, past, averages: Vec::new() }
     }
@@ -74,9 +74,9 @@ mod tests {
     use crate::{Scope, ScopedRate, fixture};
 
     fn count(thread: &mut ThreadView, mpki: f64) {
-        thread.counters.instructions_per_s = Some(1e9);
+        thread.rates.instructions_per_s = Some(1e9);
         let rate = ScopedRate { per_s: mpki * 1e6, scope: Scope::DemandAndPrefetch };
-        thread.counters.llc_misses = Some(rate);
+        thread.rates.llc_misses = Some(rate);
     }
 
     #[test]
@@ -97,7 +97,7 @@ mod tests {
         }
         assert!((now(&running, &threads) - 5.0).abs() < 1e-12);
         // Asleep for an interval: nothing was retired, nothing was learnt.
-        threads[0].counters.instructions_per_s = Some(0.0);
+        threads[0].rates.instructions_per_s = Some(0.0);
         running.measure(&fixture::view(&machine, &threads));
         assert!((now(&running, &threads) - 5.0).abs() < 1e-12);
         running.measure(&fixture::view(&machine, &[]));

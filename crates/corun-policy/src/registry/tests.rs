@@ -18,8 +18,8 @@ fn counted(machine: &Machine, count: usize) -> Vec<ThreadView> {
     let mut threads = fixture::threads(machine, &solo);
     for thread in &mut threads {
         let per_s = 1e6 * (thread.id.0 * 5 % 11) as f64;
-        thread.counters.instructions_per_s = Some(1e9);
-        thread.counters.llc_misses = Some(ScopedRate { per_s, scope: Scope::Demand });
+        thread.rates.instructions_per_s = Some(1e9);
+        thread.rates.llc_misses = Some(ScopedRate { per_s, scope: Scope::Demand });
     }
     threads
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use corun_machine::Machine;
 use corun_model::Model;
-use corun_policy::{ActionKind, Plan, Spinning, View};
+use corun_policy::{ActionKind, Plan, View};
 use corun_profile::{Barrier, Method, Waiting};
 
 use super::fixture::*;
@@ -85,17 +85,17 @@ fn policies_are_told_who_spins_and_see_what_the_loop_retires() {
     let unit_s = free.apps[0].completion_s[0] / 20.0;
     let model = fast_and_slow();
     let one = experiment(&model, vec![threads(&model, 2, Some(Waiting::Spin))], Method::FirstRun);
-    type Look = (Option<Spinning>, Option<f64>, Option<f64>);
+    type Look = (Option<bool>, Option<f64>, Option<f64>, Option<f64>);
     let seen: Arc<Mutex<Vec<Vec<Look>>>> = Arc::default();
     let look = Arc::clone(&seen);
     let watch = move |view: &View<'_>| {
         let counters = |one: &corun_policy::ThreadView| {
-            let rates = one.counters;
-            (one.cpu, one.spinning, rates.instructions_per_s, rates.branches_per_s)
+            let rates = one.rates;
+            (one.cpu, (one.spins, rates.spin_share, rates.instructions_per_s, rates.branches_per_s))
         };
         let mut now: Vec<_> = view.threads.iter().map(counters).collect();
         now.sort_by_key(|one| one.0);
-        look.lock().unwrap().push(now.into_iter().map(|one| (one.1, one.2, one.3)).collect());
+        look.lock().unwrap().push(now.into_iter().map(|one| one.1).collect());
         Plan::none()
     };
     // A unit and a half: the fast thread has spun for the last third of it.
@@ -103,16 +103,16 @@ fn policies_are_told_who_spins_and_see_what_the_loop_retires() {
     run_under(&one, deciding(interval_ns, &[ActionKind::Place], watch)).unwrap();
     let seen = seen.lock().unwrap();
     let [fast, slow] = seen[0][..] else { panic!("{seen:?}") };
-    let (spinning, instructions, branches) = (fast.0.unwrap(), fast.1.unwrap(), fast.2.unwrap());
-    assert!(spinning.now && (spinning.share - 1.0 / 3.0).abs() < 1e-6, "{spinning:?}");
+    let (share, instructions, branches) = (fast.1.unwrap(), fast.2.unwrap(), fast.3.unwrap());
+    assert!(fast.0 == Some(true) && (share - 1.0 / 3.0).abs() < 1e-6, "{fast:?}");
     // A loop of three instructions a cycle of 2 GHz, every third a branch.
     let (work, spun) = (EVERY as f64 / (1.5 * unit_s), 6e9 / 3.0);
     assert!((instructions / (work + spun) - 1.0).abs() < 1e-6, "{instructions}");
     assert!((branches / (0.1 * work + spun / 3.0) - 1.0).abs() < 1e-6, "{branches}");
-    assert_eq!(slow.0, Some(Spinning { now: false, share: 0.0 }));
+    assert_eq!((slow.0, slow.1), (Some(false), Some(0.0)));
     // After three units the fast one is half-way to its second barrier's end of waiting: it works or
     // spins, but never all the interval.
-    assert!(seen.iter().all(|now| now[0].0.unwrap().share < 1.0));
+    assert!(seen.iter().all(|now| now[0].1.unwrap() < 1.0));
 }
 
 #[test]

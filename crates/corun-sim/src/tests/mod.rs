@@ -2,8 +2,8 @@
 
 mod barriers;
 mod fixture;
-mod host;
 mod mix;
+mod policies;
 mod properties;
 mod schedule;
 mod slots;

@@ -95,8 +95,8 @@ fn retries_are_counted_by_request() {
     let levels = Arc::new(Mutex::new(Vec::new()));
     let sink = Arc::clone(&levels);
     let watch = deciding(SECOND, &[ActionKind::Place], move |view| {
-        let sum = |of: fn(&corun_policy::Counters) -> Option<f64>| {
-            view.threads.iter().map(|thread| of(&thread.counters).unwrap()).sum::<f64>()
+        let sum = |of: fn(&corun_policy::Rates) -> Option<f64>| {
+            view.threads.iter().map(|thread| of(&thread.rates).unwrap()).sum::<f64>()
         };
         let requests = sum(|counters| counters.memory_bytes_per_s) / REQUEST_BYTES;
         sink.lock().unwrap().push(sum(|counters| counters.memory_retries_per_s) / requests);

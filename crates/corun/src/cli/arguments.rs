@@ -367,6 +367,16 @@ pub(crate) struct CompareArgs {
     /// file the profile's]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000_000_000))]
     pub(crate) instructions: Option<u64>,
+    /// Show policies the machine as poorly as `corun run` sees a real one: in ticks, late, without switch
+    /// events; SETTINGS are tick-ms, late-ms, missing, groups, noise, failed (see docs/simulator.md)
+    #[arg(
+        long,
+        value_name = "SETTING=VALUE,..",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = ""
+    )]
+    pub(crate) as_live: Option<String>,
     /// Stop the search for the optimum (and the worst) after so long each
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "60")]
     pub(crate) time_limit: f64,

@@ -6,8 +6,9 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use corun_linux::Roots;
 use corun_live::{
-    Host, HostOptions, LiveRecording, OnPaper, Placement, RecordedThreads, RecordingSource, Roots,
+    Host, HostOptions, LiveRecording, OnPaper, Placement, RecordedThreads, RecordingSource,
 };
 use corun_policy::Nanoseconds;
 use serde::Serialize;
@@ -35,9 +36,9 @@ pub(super) fn run(arguments: &DecideArgs) -> Outcome<String> {
     let mut lines: Vec<DecisionLine> = Vec::new();
     let mut threads = 0;
     for at in recording.times() {
-        let round = host.round_at(at).map_err(Failure::live)?;
-        threads += round.arrived;
-        lines.extend(decided.news(&host, &round));
+        let tick = host.tick_at(at).map_err(Failure::live)?;
+        threads += tick.arrived;
+        lines.extend(decided.news(&host, &tick));
     }
     let (first, last) = (recording.times().next(), recording.times().last());
     let seconds =
@@ -74,7 +75,7 @@ fn host(arguments: &DecideArgs, recording: Arc<LiveRecording>) -> Outcome<Host> 
     let roots = Roots::below(&nowhere);
     let machine = recording.machine().clone();
     let threads = RecordedThreads::new(recording);
-    let source = RecordingSource::new(threads.recording());
+    let source = RecordingSource::new(threads.playback());
     let options = HostOptions {
         interval: arguments.interval.map(Nanoseconds::from_secs_f64),
         ..HostOptions::default()

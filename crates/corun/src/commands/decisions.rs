@@ -1,6 +1,6 @@
 //! What policies decided, in words, for tables and documents.
 
-use corun_live::{Decision, Host, Round, Verdict};
+use corun_live::{Decision, Host, Tick, Verdict};
 use serde::Serialize;
 
 use super::hosting::{action_in_words, program_of};
@@ -25,7 +25,8 @@ impl DecisionLine {
         let (verdict, reason) = match &decision.verdict {
             Verdict::AsAsked => return None,
             Verdict::Done(_) | Verdict::Proposed(_) => ("proposed", &decision.reason),
-            Verdict::Refused(why) | Verdict::Failed(why) => ("refused", why),
+            Verdict::Refused(refusal) => ("refused", &refusal.0),
+            Verdict::Failed(why) => ("refused", why),
         };
         Some(Self {
             at_s: decision.at.as_secs_f64(),
@@ -53,16 +54,16 @@ impl DecisionLine {
     }
 }
 
-/// Tells what is new in each round: what is refused again and again, once.
+/// Tells what is new in each tick: what is refused again and again, once.
 #[derive(Debug, Default)]
 pub(super) struct Decided {
     stuck: Vec<(String, String)>,
 }
 
 impl Decided {
-    /// What a round decided.
-    pub(super) fn news(&mut self, host: &Host, round: &Round) -> Vec<DecisionLine> {
-        let lines = round.decisions.iter().filter_map(|one| DecisionLine::new(host, one));
+    /// What a tick decided.
+    pub(super) fn news(&mut self, host: &Host, tick: &Tick) -> Vec<DecisionLine> {
+        let lines = tick.decisions.iter().filter_map(|one| DecisionLine::new(host, one));
         let lines: Vec<DecisionLine> = lines.collect();
         let of = |line: &DecisionLine| (line.action.clone(), line.reason.clone());
         let stuck = lines.iter().filter(|line| line.is_refused()).map(of).collect();

@@ -2,10 +2,11 @@
 
 use std::fmt::Write as _;
 
+use corun_linux::Roots;
+use corun_live::default_folder;
 use corun_live::doctor::{
     Area, Beside, Facts, Finding, PolicyVerdict, Runs, State, Tracer, findings, probe, verdicts,
 };
-use corun_live::{Roots, default_folder};
 use serde::Serialize;
 
 use crate::cli::{DoctorArgs, DocumentFormat};

@@ -5,10 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::anyhow;
+use corun_linux::Roots;
+use corun_linux::resctrl::ResctrlInfo;
 use corun_live::{
     Actuator, Decision, Host, HostOptions, Journal, MemoryByNode, Modelled, Nice, Pages,
-    PerfSource, Placement, Processes, Resctrl, ResctrlInfo, ResctrlMonitor, Restored, Reverted,
-    Roots, Round, Source, StoredProfiles, Target, Verdict, Which, default_folder, restore,
+    PerfSource, Placement, Processes, Resctrl, ResctrlMonitor, Restored, Reverted, Source,
+    StoredProfiles, Target, Tick, Verdict, Which, default_folder, restore,
 };
 use corun_machine::Machine;
 use corun_model::{LoadedProgram, Model};
@@ -33,7 +35,7 @@ pub(crate) struct Look {
 
 impl Default for Look {
     fn default() -> Self {
-        Self { every: HostOptions::default().look_every, counters: SHOWN.to_vec() }
+        Self { every: HostOptions::default().tick_every, counters: SHOWN.to_vec() }
     }
 }
 
@@ -95,7 +97,7 @@ impl Ground {
         let processes = Processes::new(&self.roots, targets).map_err(Failure::live)?;
         let options = HostOptions {
             interval: arguments.interval.map(Nanoseconds::from_secs_f64),
-            look_every: look.every,
+            tick_every: look.every,
         };
         let mut host = Host::new(
             self.machine.clone(),
@@ -194,27 +196,27 @@ fn this_machine(described: Option<&Path>) -> Outcome<Machine> {
 /// Tells what happens on stderr, each thing once while it stays the same.
 #[derive(Debug, Default)]
 pub(crate) struct Teller {
-    /// What was refused or failed in the last round.
+    /// What was refused or failed in the last tick.
     stuck: Vec<String>,
 }
 
 impl Teller {
-    /// A round's news.
-    pub(crate) fn round(&mut self, host: &Host, round: &Round) {
-        for moved in &round.left_alone {
+    /// A tick's news.
+    pub(crate) fn tick(&mut self, host: &Host, tick: &Tick) {
+        for moved in &tick.left_alone {
             eprintln!("corun: left alone from now on: {moved}");
         }
         let mut stuck = Vec::new();
-        let lines = round.decisions.iter().filter_map(|one| {
+        let lines = tick.decisions.iter().filter_map(|one| {
             let line = decision_in_words(host, one)?;
             let is_stuck = matches!(one.verdict, Verdict::Refused(_) | Verdict::Failed(_));
             Some((line, is_stuck))
         });
-        let unread = round.unread.iter().map(|line| (line.clone(), true));
+        let unread = tick.unread.iter().map(|line| (line.clone(), true));
         for (line, is_stuck) in lines.chain(unread) {
             let known = is_stuck && self.stuck.contains(&line);
             if !known {
-                eprintln!("corun: {:.1} s: {line}", round.now.as_secs_f64());
+                eprintln!("corun: {:.1} s: {line}", tick.now.as_secs_f64());
             }
             if is_stuck {
                 stuck.push(line);
@@ -239,7 +241,7 @@ pub(crate) fn decision_in_words(host: &Host, decision: &Decision) -> Option<Stri
 
 pub(crate) fn action_in_words(host: &Host, action: &Action) -> String {
     action.in_words(&|id| {
-        let thread = host.threads().iter().find(|thread| thread.id == id);
+        let thread = host.views().iter().find(|thread| thread.id == id);
         thread.map_or_else(|| format!("thread {}", id.0), |thread| thread.program.clone())
     })
 }
@@ -259,7 +261,7 @@ pub(crate) fn program_of(host: &Host, action: &Action) -> String {
         }
         Action::IdleCpu { .. } => None,
     };
-    let found = host.threads().iter().find(|one| Some(one.id) == thread);
+    let found = host.views().iter().find(|one| Some(one.id) == thread);
     found.map(|one| one.program.clone()).unwrap_or_default()
 }
 

@@ -88,9 +88,9 @@ impl Session {
             if over || cancel.is_set() || watch.is_over() {
                 return Ok(());
             }
-            if watch.host.now() >= watch.host.next_round() {
+            if watch.host.now() >= watch.host.next_tick() {
                 self.look(&mut watch.host, &arguments.output)?;
-                let gone = watch.host.threads().is_empty();
+                let gone = watch.host.views().is_empty();
                 if gone && !arguments.targets.pid.is_empty() {
                     return Ok(());
                 }
@@ -100,14 +100,14 @@ impl Session {
     }
 
     fn look(&mut self, host: &mut Host, path: &Path) -> Outcome {
-        let round = host.round().map_err(Failure::live)?;
-        self.teller.round(host, &round);
-        self.most_threads = self.most_threads.max(host.threads().len());
-        Ok(self.recorder.look(host, &round).with_context(|| shown(path))?)
+        let tick = host.tick().map_err(Failure::live)?;
+        self.teller.tick(host, &tick);
+        self.most_threads = self.most_threads.max(host.views().len());
+        Ok(self.recorder.sample(host, &tick).with_context(|| shown(path))?)
     }
 
     fn say(&self, arguments: &RecordArgs) {
-        let (looks, threads) = (self.recorder.looks(), self.most_threads);
+        let (looks, threads) = (self.recorder.samples(), self.most_threads);
         eprintln!(
             "corun: {} at {} in {} ({})",
             counted(looks as usize, "look"),

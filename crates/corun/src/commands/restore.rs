@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use anyhow::anyhow;
+use corun_linux::Roots;
 use corun_live::{
-    Fate, Restored, RestoredJournal, Reverted, Roots, Which, default_folder, restore, would_restore,
+    Fate, Restored, RestoredJournal, Reverted, Which, default_folder, restore, would_restore,
 };
 use serde::Serialize;
 

@@ -1,6 +1,7 @@
 //! Whom a watching command watches and with what, from what was typed.
 
-use corun_live::{Host, Roots, Rule, Target, Whom, facts};
+use corun_linux::{Roots, facts};
+use corun_live::{Host, ProcessSelector, Rule, Target};
 use corun_policy::{CounterKind, Nanoseconds};
 
 use super::daemon::Config;
@@ -88,7 +89,7 @@ impl Watch {
     pub(super) fn start(&mut self) -> Outcome {
         self.program.begin()?;
         for (_, target) in self.program.step()? {
-            self.host.follow(target).map_err(Failure::live)?;
+            self.host.add(target).map_err(Failure::live)?;
         }
         Ok(())
     }
@@ -120,7 +121,7 @@ impl Watch {
 fn targets(typed: &TargetArgs) -> Outcome<Vec<Target>> {
     let target = |name: &str, rule: Rule| Target {
         profile: typed.profile.clone(),
-        ..Target::new(name, Whom::Rule(rule))
+        ..Target::new(name, ProcessSelector::Rule(rule))
     };
     let rule = Rule {
         pid: None,

@@ -347,3 +347,35 @@ fn a_trace_and_a_long_table_are_written_beside_the_result() {
 fn read(fixture: &Fixture, file: &str) -> String {
     std::fs::read_to_string(fixture.path(file)).unwrap()
 }
+
+#[test]
+fn policies_can_see_the_machine_as_live() {
+    let fixture = Fixture::new();
+    let json = |more: &[&str]| compare(&fixture, &[&["--format", "json"], more].concat()).json();
+    let all = json(&[]);
+    assert!(all.get("as_live").is_none());
+    let live = json(&["--as-live=tick-ms=50,late-ms=5,noise=0.1"]);
+    assert_eq!(live["as_live"], true);
+    assert_eq!(live, json(&["--as-live=tick-ms=50,late-ms=5,noise=0.1"]));
+    // It is the policies that see less: what the machine does by itself stays as it is.
+    assert_eq!(row(&live, "linux-default"), row(&all, "linux-default"));
+    assert_ne!(row(&live, "dio"), row(&all, "dio"));
+    let has = |document: &Value, policy: &str| {
+        document["policies"].as_array().unwrap().iter().any(|row| row["policy"] == policy)
+    };
+    assert!(has(&all, "vbsc") && !has(&live, "vbsc"), "nothing live orders time slots");
+}
+
+#[test]
+fn a_setting_of_as_live_that_is_none_is_said() {
+    let fixture = Fixture::new();
+    for (settings, expected) in [
+        ("--as-live=late-mss=2", "unknown setting of --as-live `late-mss`"),
+        ("--as-live=noise=x", "noise: found `x`, expected a share of 0 or more"),
+        ("--as-live=missing=cycle", "unknown counter `cycle`"),
+        ("--as-live=groups=0", "groups"),
+    ] {
+        let ran = compare(&fixture, &[settings]);
+        assert!(ran.stderr().contains(expected), "{settings}: {}", ran.stderr());
+    }
+}

@@ -1,9 +1,8 @@
 //! Energy, affinity, cgroups, memory.
 
+use corun_linux::{Roots, files};
 use rustix::thread::{sched_getaffinity, sched_setaffinity};
 
-use super::files;
-use crate::Roots;
 use crate::doctor::facts::{Cgroups, EnergyZone, Memory, Shape};
 
 /// The energy counters. Of a captured tree the file's presence counts.

@@ -1,18 +1,18 @@
 //! Gathers facts.
 
 mod control;
-mod files;
 mod perf;
 mod resctrl;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use corun_machine::{CpuSet, Machine, discover};
+use corun_linux::procfs::Process;
+use corun_linux::{CpuInfo, Roots, files};
+use corun_machine::{Machine, discover};
 use corun_policy::{BuildOptions, PolicyEntry, build, registry};
 
 use super::facts::{CoreKind, Facts, Folder, Shape, Tracer};
-use crate::Roots;
 
 /// What the caller knows, because it belongs to other parts of corun.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -28,28 +28,25 @@ pub struct Beside {
 /// only the files are read.
 pub fn probe(roots: &Roots, beside: Beside) -> Facts {
     let here = roots.are_here();
-    let status = files::text(&roots.proc.join("self/status")).filter(|_| here);
+    let own = here.then(|| Process::of_self(roots));
     let shape = machine(roots).as_ref().map(shape);
-    let cpuinfo = files::text(&roots.proc.join("cpuinfo"));
-    let flags = cpuinfo.as_deref().and_then(processor_flags);
+    let cpuinfo = CpuInfo::read(roots);
+    let flags = cpuinfo.as_ref().and_then(CpuInfo::flags);
     Facts {
         here,
         kernel: files::text(&roots.proc.join("sys/kernel/osrelease")).map(one_line),
-        user: status.as_deref().and_then(user),
-        capabilities: status.as_deref().and_then(capabilities),
+        user: own.as_ref().and_then(Process::effective_user),
+        capabilities: own.as_ref().and_then(Process::capabilities).map(capabilities),
         virtual_machine: virtual_machine(roots, flags.as_deref()),
         maker: maker(roots),
         perf: perf::perf(roots, shape.as_ref()),
         resctrl: resctrl::resctrl(roots, flags.as_deref()),
         energy: control::energy(roots),
-        allowed_cpus: status.as_deref().and_then(allowed),
+        allowed_cpus: own.as_ref().and_then(Process::allowed_cpus),
         affinity: here.then(control::affinity).flatten(),
         cgroups: control::cgroups(roots),
         memory: control::memory(roots, shape.as_ref()),
-        open_files: files::text(&roots.proc.join("self/limits"))
-            .filter(|_| here)
-            .as_deref()
-            .and_then(open_files),
+        open_files: own.as_ref().and_then(Process::most_open_files),
         tracer: beside.tracer.filter(|_| here),
         journal: beside.journal.filter(|_| here).map(folder),
         shape,
@@ -100,15 +97,6 @@ fn unfit(machine: &Machine) -> BTreeMap<String, String> {
     registry().iter().filter_map(why).collect()
 }
 
-/// The processor's flags, where the kernel has such a line (x86).
-fn processor_flags(cpuinfo: &str) -> Option<Vec<&str>> {
-    let flags = cpuinfo.lines().find_map(|line| {
-        let (key, value) = line.split_once(':')?;
-        (key.trim() == "flags").then_some(value)
-    })?;
-    Some(flags.split_whitespace().collect())
-}
-
 fn virtual_machine(roots: &Roots, flags: Option<&[&str]>) -> Option<bool> {
     if files::text(&roots.sys.join("hypervisor/type")).is_some_and(|text| !text.is_empty()) {
         return Some(true);
@@ -127,21 +115,8 @@ fn maker(roots: &Roots) -> Option<String> {
         .map(|text| text.chars().take(60).collect())
 }
 
-fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
-    status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
-}
-
-/// The effective user.
-fn user(status: &str) -> Option<u32> {
-    field(status, "Uid")?.split_whitespace().nth(1)?.parse().ok()
-}
-
-fn allowed(status: &str) -> Option<CpuSet> {
-    field(status, "Cpus_allowed_list")?.parse().ok()
-}
-
 /// Those of the capabilities in effect that matter here.
-fn capabilities(status: &str) -> Option<Vec<String>> {
+fn capabilities(held: u64) -> Vec<String> {
     const KNOWN: [(u32, &str); 6] = [
         (1, "CAP_DAC_OVERRIDE"),
         (19, "CAP_SYS_PTRACE"),
@@ -150,15 +125,8 @@ fn capabilities(status: &str) -> Option<Vec<String>> {
         (24, "CAP_SYS_RESOURCE"),
         (38, "CAP_PERFMON"),
     ];
-    let bits = u64::from_str_radix(field(status, "CapEff")?, 16).ok()?;
-    let held = KNOWN.iter().filter(|(bit, _)| bits >> bit & 1 == 1);
-    Some(held.map(|(_, name)| (*name).to_owned()).collect())
-}
-
-/// The soft limit of open files.
-fn open_files(limits: &str) -> Option<u64> {
-    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
-    line.split_whitespace().next()?.parse().ok()
+    let known = KNOWN.iter().filter(|(bit, _)| held >> bit & 1 == 1);
+    known.map(|(_, name)| (*name).to_owned()).collect()
 }
 
 /// A folder that is there or would be made.

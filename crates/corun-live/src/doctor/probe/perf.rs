@@ -4,6 +4,7 @@ use std::hint::black_box;
 use std::io;
 use std::path::Path;
 
+use corun_linux::{Roots, files};
 use corun_machine::{CpuId, CpuSet};
 use corun_policy::CounterKind;
 use perf_event::Builder;
@@ -11,8 +12,6 @@ use perf_event::events::Software;
 use rustix::io::Errno;
 use rustix::thread::{sched_getaffinity, sched_setaffinity};
 
-use super::files;
-use crate::Roots;
 use crate::doctor::facts::{Answer, CoreCounters, Perf, Shape, Tried};
 
 /// An event as `perf_event_open` names it.

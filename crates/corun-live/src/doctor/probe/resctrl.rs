@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use super::files;
-use crate::Roots;
+use corun_linux::{Roots, files};
+
 use crate::doctor::facts::{BandwidthControl, CacheControl, Monitoring, Resctrl};
 
 /// Flags of the processor that are about cache control and monitoring.

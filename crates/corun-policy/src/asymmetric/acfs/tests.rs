@@ -20,7 +20,7 @@ fn the_furthest_behind_takes_over_when_the_threshold_is_passed() {
     // passes 100 ms in the third interval (112.5); to 0 first, the first of equals.
     for interval in 1..=3u64 {
         for thread in &mut threads {
-            thread.counted.cpu_s = Some(0.05 * interval as f64);
+            thread.counts.cpu_time = crate::fixture::cpu_time(0.05 * interval as f64);
         }
         let plan = policy.decide(&view_at(&machine, &threads, 50 * interval));
         let steps: Vec<_> = plan.steps.iter().map(|step| step.action.clone()).collect();

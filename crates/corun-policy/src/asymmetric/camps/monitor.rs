@@ -4,7 +4,7 @@
 use super::history::{Control, History, Place};
 use crate::asymmetric::speedup::side_of;
 use crate::asymmetric::{Cores, Side};
-use crate::{Spinning, ThreadView, View};
+use crate::{ThreadView, View};
 
 /// Intervals whose hits are remembered: one second of the thesis's.
 pub(super) const WINDOW: u32 = 20;
@@ -100,7 +100,8 @@ impl Monitor {
         if self.spun > 0.0 { 1.0 / (self.spun + (1.0 - self.spun) / slowdown) } else { slowdown }
     }
 
-    /// Takes in an interval. `spinning`: what its runtime tells, where it is heeded.
+    /// Takes in an interval. `heeds_spinning`: is it heeded what the thread's runtime says of its waiting
+    /// in loops?
     pub(super) fn measure(
         &mut self,
         thread: &ThreadView,
@@ -108,11 +109,12 @@ impl Monitor {
         line_bytes: f64,
         calm: impl Fn(f64) -> bool,
         program: Option<&mut History>,
-        spinning: Option<Spinning>,
+        heeds_spinning: bool,
     ) {
         self.btr = btr(thread, line_bytes).unwrap_or(0.0);
-        self.spun = spinning.map_or(0.0, |spinning| spinning.share);
-        self.spins = spinning.is_some_and(|one| one.now || one.share > SPUN_TOO_MUCH);
+        let spins_now = thread.spins.filter(|_| heeds_spinning);
+        self.spun = spins_now.and(thread.rates.spin_share).unwrap_or(0.0);
+        self.spins = spins_now.is_some_and(|now| now || self.spun > SPUN_TOO_MUCH);
         if self.history.is_empty() && side_of(thread, cores) == Some(Side::Small) {
             // Nothing is known of it on big cores.
             self.slowdown = cores.capacity_ratio;
@@ -184,13 +186,13 @@ fn last(window: u32) -> u32 {
 
 /// Bus transfer rate of a thread (equation 4.1) over the interval: lines brought in, else its traffic.
 pub(super) fn btr(thread: &ThreadView, line_bytes: f64) -> Option<f64> {
-    let counters = &thread.counters;
+    let counters = &thread.rates;
     let read = counters.llc_misses.map(|misses| misses.per_s * line_bytes);
     read.or(counters.memory_bytes_per_s).filter(|bytes| bytes.is_finite())
 }
 
 fn sample(thread: &ThreadView, cores: &Cores, line_bytes: f64) -> Option<Sample> {
-    let counters = &thread.counters;
+    let counters = &thread.rates;
     let side = side_of(thread, cores)?;
     let share = counters.cpu_share.filter(|&share| share > 0.0)?;
     let instructions = counters.instructions_per_s.filter(|&rate| rate > 0.0)?;

@@ -6,7 +6,7 @@ use super::non_work_conserving::Cluster;
 use super::*;
 use crate::asymmetric::tests::{carry_out, running, two_and_four, view_at};
 use crate::{
-    Action, Counters, Event, Plan, Policy, Scope, ScopedRate, ThreadState, ThreadView, build,
+    Action, Event, Plan, Policy, Rates, Scope, ScopedRate, ThreadState, ThreadView, build,
 };
 
 fn at(l1_percent: f64, branch_percent: f64) -> Control {
@@ -16,7 +16,7 @@ fn at(l1_percent: f64, branch_percent: f64) -> Control {
 /// Runs all the time at so many instructions a second, drawing so many MB/s, in a phase of so many L1
 /// accesses and branches in % of instructions.
 fn count(thread: &mut ThreadView, speed: f64, mb_per_s: f64, phase: Control) {
-    thread.counters = Counters {
+    thread.rates = Rates {
         cpu_share: Some(1.0),
         instructions_per_s: Some(speed),
         llc_misses: Some(ScopedRate {
@@ -25,7 +25,7 @@ fn count(thread: &mut ThreadView, speed: f64, mb_per_s: f64, phase: Control) {
         }),
         l1_accesses_per_s: Some(speed * phase.l1_percent / 100.0),
         branches_per_s: Some(speed * phase.branch_percent / 100.0),
-        ..Counters::default()
+        ..Rates::default()
     };
 }
 
@@ -53,7 +53,8 @@ fn next(
     interval: u64,
 ) -> Plan {
     for thread in threads.iter_mut().filter(|one| is_runnable(one)) {
-        *thread.counted.cpu_s.get_or_insert(0.0) += 0.05;
+        let ran_s = thread.counts.cpu_s().unwrap_or(0.0);
+        thread.counts.cpu_time = crate::fixture::cpu_time(ran_s + 0.05);
     }
     let plan = policy.decide(&view_at(machine, threads, 50 * interval));
     carry_out(threads, &plan);
@@ -318,7 +319,7 @@ fn count_all(threads: &mut [ThreadView], idle: &[CpuId]) {
         count(thread, 1e9, mb_per_s, at(30.0, 10.0));
         if thread.cpu.is_some_and(|cpu| idle.contains(&cpu)) {
             count(thread, 0.0, 0.0, at(0.0, 0.0));
-            thread.counters.cpu_share = Some(0.0);
+            thread.rates.cpu_share = Some(0.0);
         }
     }
 }
@@ -394,7 +395,8 @@ fn a_latency_sensitive_thread_is_on_small_cores_while_big_ones_may_be_idled() {
 
 /// Tells of a thread that it spins, and for how much of its CPU time it did.
 fn spins(thread: &mut ThreadView, now: bool, share: f64) {
-    thread.spinning = Some(crate::Spinning { now, share });
+    thread.spins = Some(now);
+    thread.rates.spin_share = Some(share);
 }
 
 #[test]
@@ -435,7 +437,7 @@ fn half_an_interval_spun_counts_in_full_and_the_rest_by_its_slowdown() {
     let mut threads = running(&machine, 3);
     spins(&mut threads[2], false, 0.5);
     let cores = Cores::of(&machine).unwrap();
-    monitor.measure(&threads[2], &cores, 64.0, |_| true, None, threads[2].spinning);
+    monitor.measure(&threads[2], &cores, 64.0, |_| true, None, true);
     // 1/2 + 1/2 x 1/3 = 2/3 of its time.
     assert!((monitor.with_spinning(3.0) - 1.5).abs() < 1e-12);
 }

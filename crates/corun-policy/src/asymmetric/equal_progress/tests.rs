@@ -9,11 +9,11 @@ fn the_most_slowed_down_so_far_takes_a_big_core() {
     let mut swaps = Vec::new();
     for interval in 1..=16u64 {
         for thread in &mut threads {
-            thread.counted.cpu_s = Some(0.05 * interval as f64);
+            thread.counts.cpu_time = crate::fixture::cpu_time(0.05 * interval as f64);
             // Thread 2 is as fast everywhere, the others by 2.5 on big cores.
             let big = thread.cpu.unwrap().0 < 2;
             let rate = if big || thread.id == ThreadId(2) { 1e9 } else { 0.4e9 };
-            thread.counters.instructions_per_s = Some(rate);
+            thread.rates.instructions_per_s = Some(rate);
         }
         let plan = policy.decide(&view_at(&machine, &threads, 50 * interval));
         swaps.extend(plan.steps.iter().map(|step| (interval, step.action.clone())));

@@ -2,7 +2,7 @@
 //! threads are on the CPUs, and the estimates that are made of such intervals.
 
 use crate::linear::{Equation, least_squares, solve};
-use crate::{Counted, Nanoseconds, ThreadId, ThreadState, View};
+use crate::{Counts, Nanoseconds, ThreadId, ThreadState, View};
 
 /// The threads that are on CPUs, since when, and their counts then.
 #[derive(Debug, Clone)]
@@ -10,7 +10,7 @@ pub(super) struct Interval {
     pub(super) since: Nanoseconds,
     /// Ascending.
     pub(super) members: Vec<ThreadId>,
-    counted: Vec<Counted>,
+    counts: Vec<Counts>,
 }
 
 /// An interval that is over.
@@ -33,7 +33,7 @@ impl Interval {
         (running().count() == cpus).then(|| Self {
             since: view.now,
             members: running().map(|thread| thread.id).collect(),
-            counted: running().map(|thread| thread.counted).collect(),
+            counts: running().map(|thread| thread.counts).collect(),
         })
     }
 
@@ -46,10 +46,10 @@ impl Interval {
         }
         let (mut references, mut misses) = (0.0, 0.0);
         let mut own = Vec::with_capacity(self.members.len());
-        for (&id, before) in self.members.iter().zip(&self.counted) {
-            let now = view.thread(id)?.counted;
-            let of = now.llc_references? - before.llc_references?;
-            let missed = now.llc_misses? - before.llc_misses?;
+        for (&id, before) in self.members.iter().zip(&self.counts) {
+            let now = view.thread(id)?.counts;
+            let of = now.llc_references?.total - before.llc_references?.total;
+            let missed = now.llc_misses?.total - before.llc_misses?.total;
             references += of;
             misses += missed;
             own.push((of > 0.0).then(|| 100.0 * missed / of));

@@ -32,12 +32,11 @@ impl Samples {
         let (mut references, mut misses) = (0.0, 0.0);
         let mut shares = Vec::new();
         for thread in view.threads {
-            let (Some(of), Some(missed)) =
-                (thread.counters.llc_references, thread.counters.llc_misses)
+            let (Some(of), Some(missed)) = (thread.rates.llc_references, thread.rates.llc_misses)
             else {
                 continue;
             };
-            let Some(share) = thread.counters.cpu_share.filter(|&share| share > 0.0) else {
+            let Some(share) = thread.rates.cpu_share.filter(|&share| share > 0.0) else {
                 continue;
             };
             references += of.per_s;

@@ -1,7 +1,7 @@
 use corun_machine::Machine;
 
 use super::*;
-use crate::{Counted, Scope, ScopedRate, fixture};
+use crate::{Count, Counts, Scope, ScopedRate, fixture};
 
 /// Three contexts on one shared cache.
 fn three() -> Machine {
@@ -25,8 +25,8 @@ impl Hand {
     fn new(machine: Machine, pcmr: &[f64]) -> Self {
         let mut threads = fixture::threads(&machine, &vec![None; pcmr.len()]);
         for thread in &mut threads {
-            thread.counted =
-                Counted { llc_references: Some(0.0), llc_misses: Some(0.0), ..Counted::default() };
+            let none = Some(Count::default());
+            thread.counts = Counts { llc_references: none, llc_misses: none, ..Counts::default() };
         }
         Self { machine, threads, pcmr: pcmr.to_vec(), now: Nanoseconds(0) }
     }
@@ -45,10 +45,10 @@ impl Hand {
         policy.on_event(&switched, &self.view());
         self.now.0 += (ms * 1e6) as u64;
         for &place in who {
-            let counted = &mut self.threads[place].counted;
+            let counts = &mut self.threads[place].counts;
             let references = 1000.0 * ms;
-            *counted.llc_references.as_mut().unwrap() += references;
-            *counted.llc_misses.as_mut().unwrap() += references * self.pcmr[place] * 0.01;
+            counts.llc_references.as_mut().unwrap().total += references;
+            counts.llc_misses.as_mut().unwrap().total += references * self.pcmr[place] * 0.01;
         }
         let plan = policy.on_event(&switched, &self.view());
         for step in plan.iter().flat_map(|plan| &plan.steps) {
@@ -189,9 +189,9 @@ fn shares_of_time_do_where_switches_are_not_told() {
             let scope = Scope::DemandAndPrefetch;
             // All refer equally often, so that the ratio of the group is the mean by time.
             let per_s = 1e6 * share;
-            thread.counters.cpu_share = Some(share);
-            thread.counters.llc_references = Some(ScopedRate { per_s, scope });
-            thread.counters.llc_misses =
+            thread.rates.cpu_share = Some(share);
+            thread.rates.llc_references = Some(ScopedRate { per_s, scope });
+            thread.rates.llc_misses =
                 Some(ScopedRate { per_s: per_s * truth[place] * 0.01, scope });
         }
         plans.push(policy.decide(&hand.view()));

@@ -20,7 +20,7 @@ pub(super) struct Task {
 impl Task {
     pub(super) fn new(thread: usize, view: &ThreadView, intensity: Option<f64>) -> Self {
         let runnable = view.state != ThreadState::Sleeping;
-        Self { thread, intensity, utilisation: view.counters.cpu_share, runnable }
+        Self { thread, intensity, utilisation: view.rates.cpu_share, runnable }
     }
 }
 

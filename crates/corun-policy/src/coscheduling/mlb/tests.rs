@@ -23,8 +23,8 @@ fn on_cpus(machine: &Machine, places: &[(u32, f64)]) -> Vec<ThreadView> {
         let sharing = places.iter().filter(|(other, _)| *other == cpu).count();
         let share = 1.0 / sharing as f64;
         thread.cpu = Some(CpuId(cpu));
-        thread.counters.cpu_share = Some(share);
-        thread.counters.memory_bytes_per_s = Some(rate * 1e6 * share);
+        thread.rates.cpu_share = Some(share);
+        thread.rates.memory_bytes_per_s = Some(rate * 1e6 * share);
     }
     threads
 }
@@ -32,8 +32,8 @@ fn on_cpus(machine: &Machine, places: &[(u32, f64)]) -> Vec<ThreadView> {
 /// Makes all of them together retry so often for each request.
 fn retry(threads: &mut [ThreadView], level: f64) {
     for thread in threads {
-        let bytes = thread.counters.memory_bytes_per_s.unwrap();
-        thread.counters.memory_retries_per_s = Some(level * bytes / REQUEST_BYTES);
+        let bytes = thread.rates.memory_bytes_per_s.unwrap();
+        thread.rates.memory_retries_per_s = Some(level * bytes / REQUEST_BYTES);
     }
 }
 
@@ -191,11 +191,11 @@ fn the_level_is_retries_over_requests_else_estimated_from_the_peak() {
     let counted = level(&fixture::view(&machine, &threads), 50.0).unwrap();
     assert!((counted - 2.5).abs() < 1e-12, "{counted}");
     // One of two counts no retries: their sum is unknown.
-    threads[0].counters.memory_retries_per_s = None;
+    threads[0].rates.memory_retries_per_s = None;
     let part = level(&fixture::view(&machine, &threads), 50.0).unwrap();
     assert!((part - 1.0).abs() < 1e-12, "{part}");
     // At the peak and beyond, the most that is told apart.
-    threads[0].counters.memory_bytes_per_s = Some(2e10);
+    threads[0].rates.memory_bytes_per_s = Some(2e10);
     assert_eq!(level(&fixture::view(&machine, &threads), 50.0), Some(50.0));
     let unbounded = fixture::x5365();
     assert_eq!(level(&fixture::view(&unbounded, &threads), 50.0), None);
@@ -223,8 +223,8 @@ fn threads_of_other_utilisation_or_of_other_cpus_do_not_change_places() {
     assert_eq!(decide(&threads), [(2, 1)]);
     let mut lazy = threads.clone();
     // The same traffic while it runs, but it runs less.
-    lazy[1].counters.cpu_share = Some(0.2);
-    lazy[1].counters.memory_bytes_per_s = Some(0.2e6);
+    lazy[1].rates.cpu_share = Some(0.2);
+    lazy[1].rates.memory_bytes_per_s = Some(0.2e6);
     retry(&mut lazy, level_of(1.0));
     assert_eq!(decide(&lazy), []);
     threads[1].may_run_on = "0-1".parse().unwrap();
@@ -248,8 +248,8 @@ fn a_thread_that_did_not_run_keeps_its_intensity_and_an_ended_one_is_forgotten()
     let mut threads = on_cpus(&machine, &[(0, 7.0), (1, 3.0)]);
     let mut policy = mlb(&[]);
     policy.intensity.measure(&fixture::view(&machine, &threads));
-    threads[0].counters.cpu_share = Some(0.0);
-    threads[0].counters.memory_bytes_per_s = Some(0.0);
+    threads[0].rates.cpu_share = Some(0.0);
+    threads[0].rates.memory_bytes_per_s = Some(0.0);
     policy.intensity.measure(&fixture::view(&machine, &threads[..1]));
     let known = policy.intensity.by_thread(&fixture::view(&machine, &threads));
     assert_eq!(known, [Some(7e6), None]);
@@ -358,6 +358,6 @@ fn counters_of_other_kinds_do_not_matter() {
     let decide = |threads: &[ThreadView]| mlb(&[]).decide(&fixture::view(&machine, threads));
     let plan = decide(&threads);
     let rate = ScopedRate { per_s: 1e9, scope: Scope::Demand };
-    threads[1].counters.llc_misses = Some(rate);
+    threads[1].rates.llc_misses = Some(rate);
     assert_eq!(decide(&threads), plan);
 }

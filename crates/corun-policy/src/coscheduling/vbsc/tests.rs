@@ -8,8 +8,8 @@ fn on_cpus(machine: &corun_machine::Machine, places: &[(u32, f64)]) -> Vec<Threa
     let mut threads = fixture::threads(machine, &vec![None; places.len()]);
     for (thread, &(cpu, rate)) in threads.iter_mut().zip(places) {
         thread.cpu = Some(CpuId(cpu));
-        thread.counters.cpu_share = Some(0.5);
-        thread.counters.memory_bytes_per_s = Some(rate * 0.5e6);
+        thread.rates.cpu_share = Some(0.5);
+        thread.rates.memory_bytes_per_s = Some(rate * 0.5e6);
     }
     threads
 }

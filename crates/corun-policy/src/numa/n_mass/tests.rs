@@ -17,9 +17,9 @@ fn n_mass(parameters: &[(&str, f64)]) -> NodePolicy {
 }
 
 fn count(thread: &mut ThreadView, mpki: f64) {
-    thread.counters.instructions_per_s = Some(1e9);
+    thread.rates.instructions_per_s = Some(1e9);
     let rate = ScopedRate { per_s: mpki * 1e6, scope: Scope::DemandAndPrefetch };
-    thread.counters.llc_misses = Some(rate);
+    thread.rates.llc_misses = Some(rate);
 }
 
 /// Threads with these measured miss rates and penalties, all at home on node 0.
@@ -129,7 +129,7 @@ fn who_sleeps_takes_no_core() {
     let plan = n_mass(&[]).decide(&fixture::view(&machine, &threads));
     assert_eq!(carry_out(&mut threads, &plan), ["0-1", "0"]);
     // One that slept at the moment and ran for most of the epoch counts.
-    threads[0].counters.cpu_share = Some(0.8);
+    threads[0].rates.cpu_share = Some(0.8);
     let plan = n_mass(&[]).decide(&fixture::view(&machine, &threads));
     assert_eq!(carry_out(&mut threads, &plan), ["0", "1"]);
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use corun_machine::Machine;
 
 use crate::{
-    Action, BuildOptions, Counters, Event, Nanoseconds, Plan, Policy, ProcessId, ThreadId,
+    Action, BuildOptions, Count, Event, Nanoseconds, Plan, Policy, ProcessId, Rates, ThreadId,
     ThreadView, View, build, fixture,
 };
 
@@ -159,16 +159,16 @@ impl Bench {
             let mask = self.masks.get(&thread.id).copied().unwrap_or(0xff);
             let does = self.programs[&thread.id](mask.count_ones(), at);
             let cycles = seconds * CLOCK_HZ;
-            let of = &mut thread.counted;
-            let add = |to: &mut Option<f64>, more: f64| *to = Some(to.unwrap_or(0.0) + more);
-            add(&mut of.cpu_s, seconds);
+            let of = &mut thread.counts;
+            let add = |to: &mut Option<Count>, more: f64| to.get_or_insert_default().total += more;
+            add(&mut of.cpu_time, seconds * 1e9);
             add(&mut of.cycles, cycles);
             add(&mut of.instructions, cycles * does.ipc);
             add(&mut of.llc_misses, cycles * does.llc_mpkc * 1e-3);
             add(&mut of.memory_stall_cycles, cycles * does.memory_stalls);
             thread.llc_occupancy_bytes = Some(f64::from(mask.count_ones()) * 1024.0 * 1024.0);
-            thread.counters =
-                Counters { instructions_per_s: Some(CLOCK_HZ * does.ipc), ..Counters::default() };
+            thread.rates =
+                Rates { instructions_per_s: Some(CLOCK_HZ * does.ipc), ..Rates::default() };
         }
         self.now = until;
     }

@@ -242,7 +242,7 @@ impl<K: Default> Llc<K> {
             return LOOK;
         };
         let threads = program.threads.iter().filter_map(|&id| view.thread(id));
-        let per_s: f64 = threads.filter_map(|thread| thread.counters.instructions_per_s).sum();
+        let per_s: f64 = threads.filter_map(|thread| thread.rates.instructions_per_s).sum();
         let seconds = (pace.sampling_window - program.window.instructions()).max(0.0) / per_s;
         if seconds.is_finite() {
             // A little later than that, so that one more look is not needed.

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::bench::{Bench, Does};
-use crate::{Counted, ThreadId, build, fixture};
+use crate::{Counts, ThreadId, build, fixture};
 
 const POLICIES: [&str; 3] = ["lfoc-online", "kpart-dynaway", "dunn-online"];
 
@@ -42,13 +42,13 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn make_odd(counted: &mut Counted, how: u8) {
+fn make_odd(counts: &mut Counts, how: u8) {
     match how {
-        0 => *counted = Counted::default(),
-        1 => counted.instructions = Some(f64::NAN),
-        2 => counted.cycles = Some(f64::INFINITY),
-        3 => counted.llc_misses = Some(-1e18),
-        _ => counted.memory_stall_cycles = None,
+        0 => *counts = Counts::default(),
+        1 => counts.instructions = fixture::count(f64::NAN),
+        2 => counts.cycles = fixture::count(f64::INFINITY),
+        3 => counts.llc_misses = fixture::count(-1e18),
+        _ => counts.memory_stall_cycles = None,
     }
 }
 
@@ -77,7 +77,7 @@ proptest! {
                 }
                 Step::Odd(which, how) => {
                     if let Some(thread) = bench.threads().get_mut(which) {
-                        make_odd(&mut thread.counted, how);
+                        make_odd(&mut thread.counts, how);
                     }
                 }
                 Step::Run(seconds) => bench.run(seconds),

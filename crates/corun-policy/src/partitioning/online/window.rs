@@ -1,6 +1,6 @@
 //! What a program does, counted over windows of instructions.
 
-use crate::{Counted, ThreadId, ThreadView};
+use crate::{Count, Counts, ThreadId, ThreadView};
 
 /// Bytes that a miss brings.
 const LINE_BYTES: f64 = crate::REQUEST_BYTES;
@@ -35,7 +35,7 @@ struct Sums {
 #[derive(Debug, Default)]
 pub(crate) struct Window {
     /// Each thread's counts at the last look.
-    before: Vec<(ThreadId, Counted)>,
+    before: Vec<(ThreadId, Counts)>,
     sums: Sums,
 }
 
@@ -43,8 +43,8 @@ impl Window {
     /// Takes in what the threads did since the last look. Of a thread that was not there then, that
     /// lacks a count or whose counts go backwards, nothing is known this time.
     pub(crate) fn look<'a>(&mut self, threads: impl Iterator<Item = &'a ThreadView>) {
-        let now: Vec<(ThreadId, Counted)> =
-            threads.map(|thread| (thread.id, thread.counted)).collect();
+        let now: Vec<(ThreadId, Counts)> =
+            threads.map(|thread| (thread.id, thread.counts)).collect();
         for (id, after) in &now {
             let before = self.before.iter().find(|(known, _)| known == id);
             if let Some(more) = before.and_then(|(_, before)| difference(before, after)) {
@@ -94,9 +94,9 @@ impl Sums {
 }
 
 /// What happened between two looks; none where it cannot be told.
-fn difference(before: &Counted, after: &Counted) -> Option<Sums> {
-    let rise = |before: Option<f64>, after: Option<f64>| {
-        Some(after? - before?).filter(|rise| rise.is_finite() && *rise >= 0.0)
+fn difference(before: &Counts, after: &Counts) -> Option<Sums> {
+    let rise = |before: Option<Count>, after: Option<Count>| {
+        Some(after?.total - before?.total).filter(|rise| rise.is_finite() && *rise >= 0.0)
     };
     let cycles = rise(before.cycles, after.cycles)?;
     let stall_cycles = rise(before.memory_stall_cycles, after.memory_stall_cycles);
@@ -104,7 +104,7 @@ fn difference(before: &Counted, after: &Counted) -> Option<Sums> {
         instructions: rise(before.instructions, after.instructions)?,
         cycles,
         misses: rise(before.llc_misses, after.llc_misses)?,
-        cpu_s: rise(before.cpu_s, after.cpu_s).unwrap_or(0.0),
+        cpu_s: rise(before.cpu_time, after.cpu_time).unwrap_or(0.0) * 1e-9,
         stall_cycles: stall_cycles.unwrap_or(0.0),
         stalls_of_cycles: stall_cycles.map_or(0.0, |_| cycles),
     })
@@ -119,13 +119,13 @@ mod tests {
         let machine = fixture::x5365();
         let mut threads = fixture::threads(&machine, &vec![None; counts.len()]);
         for (thread, &(instructions, cycles, misses)) in threads.iter_mut().zip(counts) {
-            thread.counted = Counted {
-                cpu_s: Some(cycles / 1e9),
-                instructions: Some(instructions),
-                cycles: Some(cycles),
-                llc_misses: Some(misses),
-                memory_stall_cycles: Some(cycles / 4.0),
-                ..Counted::default()
+            thread.counts = Counts {
+                cpu_time: fixture::count(cycles),
+                instructions: fixture::count(instructions),
+                cycles: fixture::count(cycles),
+                llc_misses: fixture::count(misses),
+                memory_stall_cycles: fixture::count(cycles / 4.0),
+                ..Counts::default()
             };
         }
         threads
@@ -156,9 +156,9 @@ mod tests {
         assert_eq!((window.instructions(), window.close(0.0)), (0.0, None));
         let mut unknown = threads(&[(4e6, 4e6, 70.0)]);
         window.look(unknown.iter());
-        unknown[0].counted = Counted { memory_stall_cycles: None, ..unknown[0].counted };
-        unknown[0].counted.instructions = Some(5e6);
-        unknown[0].counted.cycles = Some(8e6);
+        unknown[0].counts = Counts { memory_stall_cycles: None, ..unknown[0].counts };
+        unknown[0].counts.instructions = fixture::count(5e6);
+        unknown[0].counts.cycles = fixture::count(8e6);
         window.look(unknown.iter());
         let sample = window.close(1e6).unwrap();
         assert_eq!((sample.ipc, sample.memory_stalls), (0.25, None));

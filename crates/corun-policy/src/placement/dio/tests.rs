@@ -11,9 +11,9 @@ fn dio(parameters: &[(&str, f64)]) -> Dio {
 }
 
 fn count(thread: &mut ThreadView, mpki: f64) {
-    thread.counters.instructions_per_s = Some(1e9);
+    thread.rates.instructions_per_s = Some(1e9);
     let rate = ScopedRate { per_s: mpki * 1e6, scope: Scope::DemandAndPrefetch };
-    thread.counters.llc_misses = Some(rate);
+    thread.rates.llc_misses = Some(rate);
 }
 
 /// Threads with these measured miss rates, held on CPUs 0, 1, ..

@@ -10,9 +10,9 @@ use crate::{Action, Scope, ScopedRate, ThreadId, ThreadView, fixture};
 fn held(machine: &Machine, mpki: &[f64]) -> Vec<ThreadView> {
     let mut threads = fixture::threads(machine, &vec![None; mpki.len()]);
     for (thread, &mpki) in threads.iter_mut().zip(mpki) {
-        thread.counters.instructions_per_s = Some(1e9);
+        thread.rates.instructions_per_s = Some(1e9);
         let rate = ScopedRate { per_s: mpki * 1e6, scope: Scope::DemandAndPrefetch };
-        thread.counters.llc_misses = Some(rate);
+        thread.rates.llc_misses = Some(rate);
         thread.cpu = Some(CpuId(thread.id.0 as u32));
         thread.allowed = CpuSet::from_iter(thread.cpu);
     }

@@ -66,8 +66,8 @@ impl Watched {
         cpus.dedup();
         Sample {
             at_s: view.now.as_secs_f64(),
-            bytes_per_s: sum(|thread| thread.counters.memory_bytes_per_s),
-            retries_per_s: sum(|thread| thread.counters.memory_retries_per_s),
+            bytes_per_s: sum(|thread| thread.rates.memory_bytes_per_s),
+            retries_per_s: sum(|thread| thread.rates.memory_retries_per_s),
             intensive_cpus: cpus.len(),
         }
     }

@@ -58,17 +58,17 @@ impl<'a> Scheduled<'a> {
                 throughput.follow(target.clone())?;
             }
             if let Some(host) = &mut self.host {
-                host.follow(target).map_err(|error| SubjectError(error.to_string()))?;
+                host.add(target).map_err(|error| SubjectError(error.to_string()))?;
             }
         }
         Ok(())
     }
 
-    fn rounds_due(&mut self) -> Result<(), SubjectError> {
+    fn tick_if_due(&mut self) -> Result<(), SubjectError> {
         let Some(host) = &mut self.host else { return Ok(()) };
-        if host.now() >= host.next_round() {
-            let round = host.round().map_err(|error| SubjectError(error.to_string()))?;
-            self.teller.round(host, &round);
+        if host.now() >= host.next_tick() {
+            let tick = host.tick().map_err(|error| SubjectError(error.to_string()))?;
+            self.teller.tick(host, &tick);
         }
         Ok(())
     }
@@ -79,7 +79,7 @@ impl Subject for Scheduled<'_> {
         self.turn_off()?;
         if policy_on {
             self.host = Some(self.whose.host(false).map_err(subject_error)?);
-            self.rounds_due()?;
+            self.tick_if_due()?;
         }
         Ok(())
     }
@@ -97,7 +97,7 @@ impl Subject for Scheduled<'_> {
             if let Some(what) = self.look_after_programs()? {
                 return Ok(Waited::Over(what));
             }
-            self.rounds_due()?;
+            self.tick_if_due()?;
             let left = time.saturating_sub(began.elapsed());
             let waited = self.measured.wait(left.min(GLANCE))?;
             if waited != Waited::Passed || left.is_zero() {

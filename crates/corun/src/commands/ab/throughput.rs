@@ -35,17 +35,17 @@ impl Throughput {
 
     /// Counts a program too that was started just now.
     pub(super) fn follow(&mut self, target: Target) -> Result<(), SubjectError> {
-        self.host.follow(target).map_err(|error| SubjectError(error.to_string()))
+        self.host.add(target).map_err(|error| SubjectError(error.to_string()))
     }
 
     /// Instructions a second of each program since the last call; none at the first, and none of a
     /// program of which nothing is known.
     pub(super) fn measure(&mut self) -> Result<Vec<(String, f64)>, SubjectError> {
-        self.host.round().map_err(|error| SubjectError(error.to_string()))?;
+        self.host.tick().map_err(|error| SubjectError(error.to_string()))?;
         let mut sums: BTreeMap<usize, f64> = BTreeMap::new();
-        for seen in self.host.seen() {
-            if let Some(rate) = seen.reading.counters.instructions_per_s {
-                *sums.entry(seen.followed.target).or_default() += rate;
+        for sampled in self.host.threads() {
+            if let Some(rate) = sampled.rates.instructions_per_s {
+                *sums.entry(sampled.thread.target).or_default() += rate;
             }
         }
         let name = |target: usize| Arc::clone(&self.host.targets()[target].name);

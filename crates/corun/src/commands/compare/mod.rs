@@ -5,8 +5,8 @@ mod view;
 use std::path::Path;
 
 use corun_app::{
-    ComparisonRequest, ComparisonSetup, Hooks, PolicySpec, RowKind, Timeline, timeline,
-    trace_document,
+    ComparisonRequest, ComparisonSetup, Hooks, PolicySpec, RowKind, Timeline, parse_observation,
+    timeline, trace_document,
 };
 use corun_machine::Machine;
 use corun_profile::{Fault, Library, Mix, MixSource};
@@ -27,7 +27,10 @@ pub(super) fn run(arguments: &CompareArgs) -> Outcome<String> {
         check_target(path)?;
     }
     let cancel = Cancel::on_signal()?;
-    let setup = setup(arguments)?;
+    let mut setup = setup(arguments)?;
+    if let Some(settings) = &arguments.as_live {
+        setup.observe(parse_observation(settings)?, !arguments.policy.is_empty())?;
+    }
     let compared = compare(&setup, arguments.time_limit, &cancel)?;
     let comparison = &compared.comparison;
     let text = match arguments.format {

@@ -62,12 +62,13 @@ impl View<'_> {
             })
             .collect();
         let mut text = format!(
-            "{} on {}: {}\n{}, {}\n\n",
+            "{} on {}: {}\n{}, {}{}\n\n",
             counted(self.apps.len(), "program"),
             self.machine,
             self.apps.join(", "),
             self.method,
             counted(self.seeds as usize, "seed"),
+            if self.as_live { ", policies see the machine as live" } else { "" },
         );
         text.push_str(&table(&header, &rows));
         text.push('\n');

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-use corun_live::{Hold, Rule, Target, Whom};
+use corun_live::{PinScope, ProcessSelector, Rule, Target};
 use corun_policy::BuildOptions;
 use serde::Deserialize;
 
@@ -212,11 +212,11 @@ impl ProgramRule {
         Target {
             profile: self.profile.clone(),
             important: self.important,
-            hold: match self.hold {
-                HoldName::Threads => Hold::Threads,
-                HoldName::Cgroup => Hold::Cgroups,
+            pin: match self.hold {
+                HoldName::Threads => PinScope::Threads,
+                HoldName::Cgroup => PinScope::Cgroup,
             },
-            ..Target::new(self.name.as_str(), Whom::Rule(rule))
+            ..Target::new(self.name.as_str(), ProcessSelector::Rule(rule))
         }
     }
 }

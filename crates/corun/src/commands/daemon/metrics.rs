@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use corun_live::{Host, Round, Verdict};
+use corun_live::{Host, Tick};
 use corun_policy::ThreadView;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
@@ -22,7 +22,7 @@ struct ProgramLabel {
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct VerdictLabel {
-    verdict: &'static str,
+    verdict: String,
 }
 
 type OfProgram = Family<ProgramLabel, Gauge<f64, AtomicU64>>;
@@ -84,23 +84,18 @@ impl Metrics {
         to.register_with_unit("llc_occupancy", help, Unit::Bytes, self.occupancy.clone());
     }
 
-    /// A round that took so many seconds.
-    pub(crate) fn round(&self, host: &Host, round: &Round, seconds: f64) {
+    /// A tick that took so many seconds.
+    pub(crate) fn tick(&self, host: &Host, tick: &Tick, seconds: f64) {
         self.rounds.inc();
         self.apply.set(i64::from(!host.is_dry_run()));
         self.round_seconds.set(seconds);
-        self.left_alone.inc_by(round.left_alone.len() as u64);
-        for decision in &round.decisions {
-            let verdict = match decision.verdict {
-                Verdict::Done(_) => "done",
-                Verdict::AsAsked => "as_asked",
-                Verdict::Proposed(_) => "proposed",
-                Verdict::Refused(_) => "refused",
-                Verdict::Failed(_) => "failed",
-            };
+        self.left_alone.inc_by(tick.left_alone.len() as u64);
+        for decision in &tick.decisions {
+            // Labels have underscores.
+            let verdict = decision.verdict.name().replace('-', "_");
             self.decisions.get_or_create(&VerdictLabel { verdict }).inc();
         }
-        self.programs(host.threads());
+        self.programs(host.views());
     }
 
     /// Sums by program; what is unknown of all its threads is absent.
@@ -128,13 +123,13 @@ impl Metrics {
                 }
             };
             set(&self.threads, Some(own().count() as f64));
-            set(&self.cpu, sum(|one| one.counters.cpu_share));
-            let instructions = sum(|one| one.counters.instructions_per_s);
-            let misses = sum(|one| one.counters.llc_misses.map(|rate| rate.per_s));
+            set(&self.cpu, sum(|one| one.rates.cpu_share));
+            let instructions = sum(|one| one.rates.instructions_per_s);
+            let misses = sum(|one| one.rates.llc_misses.map(|rate| rate.per_s));
             let mpki = misses.zip(instructions).filter(|(_, all)| *all > 0.0);
             set(&self.instructions, instructions);
             set(&self.mpki, mpki.map(|(misses, all)| 1000.0 * misses / all));
-            set(&self.memory, sum(|one| one.counters.memory_bytes_per_s));
+            set(&self.memory, sum(|one| one.rates.memory_bytes_per_s));
             set(&self.occupancy, sum(|one| one.llc_occupancy_bytes));
         }
     }

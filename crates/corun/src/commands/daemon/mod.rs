@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use corun_live::{Host, Restored, Reverted, Round, Verdict};
+use corun_live::{Host, Restored, Reverted, Tick, Verdict};
 use sd_notify::NotifyState;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use tracing::{error, info, warn};
@@ -148,46 +148,48 @@ impl Session<'_> {
             if signals.reload.swap(false, Ordering::SeqCst) {
                 return Ok(true);
             }
-            if self.host.now() >= self.host.next_round() {
+            if self.host.now() >= self.host.next_tick() {
                 let began = Instant::now();
-                let round = self.host.round().map_err(Failure::live)?;
-                self.metrics.round(&self.host, &round, began.elapsed().as_secs_f64());
-                self.log(&round);
+                let tick = self.host.tick().map_err(Failure::live)?;
+                self.metrics.tick(&self.host, &tick, began.elapsed().as_secs_f64());
+                self.log(&tick);
                 tell_systemd(&[NotifyState::Watchdog]);
             }
             self.watchdog.beat();
-            let until = self.host.next_round().0.saturating_sub(self.host.now().0);
+            let until = self.host.next_tick().0.saturating_sub(self.host.now().0);
             thread::sleep(Duration::from_nanos(until).min(TICK));
         }
     }
 
     /// What is refused is logged once while it stays so.
-    fn log(&mut self, round: &Round) {
-        for moved in &round.left_alone {
+    fn log(&mut self, tick: &Tick) {
+        for moved in &tick.left_alone {
             warn!("left alone from now on: {moved}");
         }
         let mut stuck = Vec::new();
-        for what in &round.unread {
+        for what in &tick.unread {
             if !self.stuck.contains(what) {
                 warn!("{what}");
             }
             stuck.push(what.clone());
         }
-        for decision in &round.decisions {
+        for decision in &tick.decisions {
             let action = action_in_words(&self.host, &decision.action);
             let program = program_of(&self.host, &decision.action);
             let (policy, reason) = (&decision.policy, &decision.reason);
+            let mut not_done = |why: &str| {
+                let line = format!("{action}: not done: {why}");
+                if !self.stuck.contains(&line) {
+                    warn!(policy, program, reason, "{line}");
+                }
+                stuck.push(line);
+            };
             match &decision.verdict {
                 Verdict::AsAsked => {}
                 Verdict::Done(_) => info!(policy, program, reason, "{action}"),
                 Verdict::Proposed(_) => info!(policy, program, reason, "would do: {action}"),
-                Verdict::Refused(why) | Verdict::Failed(why) => {
-                    let line = format!("{action}: not done: {why}");
-                    if !self.stuck.contains(&line) {
-                        warn!(policy, program, reason, "{line}");
-                    }
-                    stuck.push(line);
-                }
+                Verdict::Refused(refusal) => not_done(&refusal.0),
+                Verdict::Failed(why) => not_done(why),
             }
         }
         self.stuck = stuck;

@@ -11,7 +11,8 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use corun_live::{Roots, Target, Task, Whom, facts};
+use corun_linux::{Roots, Task, facts};
+use corun_live::{ProcessSelector, Target};
 use corun_profile::{App, Mix};
 use rustix::process::{Pid, Signal, WaitOptions};
 
@@ -216,7 +217,7 @@ impl Program {
         Target {
             profile: self.profile.clone(),
             important: self.important,
-            ..Target::new(self.name.clone(), Whom::Descendants(task))
+            ..Target::new(self.name.clone(), ProcessSelector::Descendants(task))
         }
     }
 

@@ -5,7 +5,8 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use corun_live::{Roots, Target};
+use corun_linux::Roots;
+use corun_live::Target;
 
 use super::{Program, end_all, reap};
 use crate::failure::{Failure, Outcome};

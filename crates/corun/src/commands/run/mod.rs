@@ -72,16 +72,16 @@ impl Session<'_> {
             let new = self.started.step()?;
             let news = !new.is_empty();
             for (_, target) in new {
-                self.host.follow(target).map_err(Failure::live)?;
+                self.host.add(target).map_err(Failure::live)?;
             }
             let over = self.duration.is_some_and(|duration| elapsed >= duration);
             if over || cancel.is_set() || self.started.is_over() {
                 return Ok(());
             }
-            if news || self.host.now() >= self.host.next_round() {
-                let round = self.host.round().map_err(Failure::live)?;
-                self.teller.round(self.host, &round);
-                self.told.add(self.host, round);
+            if news || self.host.now() >= self.host.next_tick() {
+                let tick = self.host.tick().map_err(Failure::live)?;
+                self.teller.tick(self.host, &tick);
+                self.told.add(self.host, tick);
             }
             thread::sleep(TICK);
         }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::time::Duration;
 
-use corun_live::{Host, Restored, Reverted, Round, Verdict};
+use corun_live::{Host, Restored, Reverted, Tick, Verdict};
 use serde::Serialize;
 
 use crate::cli::HostArgs;
@@ -26,19 +26,13 @@ pub(super) struct Told {
 }
 
 impl Told {
-    pub(super) fn add(&mut self, host: &Host, round_of: Round) {
+    pub(super) fn add(&mut self, host: &Host, tick: Tick) {
         self.rounds += 1;
-        for decision in &round_of.decisions {
+        for decision in &tick.decisions {
             let Some(words) = decision_in_words(host, decision) else { continue };
             self.decided += 1;
-            let verdict = match &decision.verdict {
-                Verdict::Done(_) => "done",
-                Verdict::AsAsked => "as-asked",
-                Verdict::Proposed(_) => "proposed",
-                Verdict::Refused(_) => "refused",
-                Verdict::Failed(_) => "failed",
-            };
-            self.carried_out += u64::from(verdict == "done");
+            let verdict = decision.verdict.name();
+            self.carried_out += u64::from(matches!(decision.verdict, Verdict::Done(_)));
             if self.decisions.len() < MOST_DECISIONS {
                 self.decisions.push(DecisionLine {
                     at_s: round(decision.at.as_secs_f64(), 3),
@@ -47,7 +41,7 @@ impl Told {
                 });
             }
         }
-        self.left_alone.extend(round_of.left_alone);
+        self.left_alone.extend(tick.left_alone);
     }
 }
 

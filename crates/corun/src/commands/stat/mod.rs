@@ -8,8 +8,9 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
 
 use anyhow::Context as _;
-use corun_live::{
-    ByCountError, Event, EventError, Pmus, Roots, Sampling, SamplingByCount, counter_advice,
+use corun_linux::Roots;
+use corun_linux::perf::{
+    Event, EventError, OverflowError, OverflowSampling, Pmus, Sampling, counter_advice,
 };
 
 use crate::cli::{PerName, StatArgs};
@@ -71,17 +72,19 @@ fn by_count(
     arguments: &StatArgs,
     sampling: &Sampling,
     roots: &Roots,
-) -> Outcome<Option<SamplingByCount>> {
+) -> Outcome<Option<OverflowSampling>> {
     let Some((name, every)) = &arguments.sample_every else { return Ok(None) };
     let events = sampling.events();
     let Some(by) = events.iter().position(|event| event.name == *name) else {
         return Err(Failure::input(format!("`{name}` is not counted")));
     };
-    SamplingByCount::new(events, by, *every).map(Some).map_err(|error| {
+    OverflowSampling::new(events, by, *every).map(Some).map_err(|error| {
         let advice = match &error {
-            ByCountError::Refused { source, .. } => counter_advice(roots, source),
-            ByCountError::NoOverflow { .. } => Some("--sample-every task-clock=1000000".to_owned()),
-            ByCountError::TooOften { .. } | ByCountError::TooMany { .. } => None,
+            OverflowError::Refused { source, .. } => counter_advice(roots, source),
+            OverflowError::NoOverflow { .. } => {
+                Some("--sample-every task-clock=1000000".to_owned())
+            }
+            OverflowError::TooOften { .. } | OverflowError::TooMany { .. } => None,
         };
         advice.into_iter().fold(Failure::input(&error), Failure::hint)
     })

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use corun_live::Increase;
+use corun_linux::perf::Increase;
 use serde_json::{Map, Value, json};
 
 use crate::cli::{LineFormat, PerName};

@@ -7,9 +7,11 @@ use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow};
+use corun_linux::perf::{Increase, OverflowSampling, Sampling, counter_advice};
+use corun_linux::sysfs::{online_cpus, online_file};
+use corun_linux::{Roots, Task, raise_descriptor_limit};
 use corun_live::{
-    Followed, Increase, Launch, LiveError, Processes, Roots, Rule, Sampling, SamplingByCount,
-    Target, Task, Whom, counter_advice, raise_descriptor_limit,
+    Launch, LiveError, ProcessSelector, Processes, Rule, ScannedThread, Scanner as _, Target,
 };
 use corun_machine::CpuSet;
 
@@ -28,7 +30,7 @@ pub(super) fn run<W: Write>(
     arguments: &StatArgs,
     roots: Roots,
     sampling: Sampling,
-    by_count: Option<SamplingByCount>,
+    by_count: Option<OverflowSampling>,
     rows: Rows<W>,
 ) -> Outcome<String> {
     let cancel = Cancel::on_signal()?;
@@ -45,7 +47,7 @@ pub(super) fn run<W: Write>(
         _ if arguments.all_cpus => Vec::new(),
         Some(launch) => {
             let task = launch.task(&roots).context("cannot read /proc")?;
-            vec![target("program", Whom::Descendants(task))]
+            vec![target("program", ProcessSelector::Descendants(task))]
         }
         None => arguments.pid.iter().map(|&pid| by_pid(&roots, pid)).collect::<Outcome<_>>()?,
     };
@@ -81,15 +83,15 @@ pub(super) fn run<W: Write>(
     }
 }
 
-fn target(name: &str, whom: Whom) -> Target {
-    Target::new(name, whom)
+fn target(name: &str, processes: ProcessSelector) -> Target {
+    Target::new(name, processes)
 }
 
 fn by_pid(roots: &Roots, pid: u32) -> Outcome<Target> {
-    corun_live::facts(roots, pid, pid).map_err(|_| {
+    corun_linux::facts(roots, pid, pid).map_err(|_| {
         Failure::input(format!("no process has the number {pid}")).hint("pgrep -a NAME")
     })?;
-    Ok(target("process", Whom::Rule(Rule { pid: Some(pid), ..Rule::default() })))
+    Ok(target("process", ProcessSelector::Rule(Rule { pid: Some(pid), ..Rule::default() })))
 }
 
 fn start_program(arguments: &StatArgs, launch: Launch) -> Outcome<Child> {
@@ -121,11 +123,12 @@ pub(super) struct Watch<W> {
     processes: Processes,
     /// Of threads unless they are sampled by count; of a started program as a whole in any case.
     sampling: Sampling,
-    pub(super) by_count: Option<SamplingByCount>,
+    pub(super) by_count: Option<OverflowSampling>,
     pub(super) rows: Rows<W>,
     /// What is known of each thread that has counters.
     pub(super) names: BTreeMap<Task, (String, u32)>,
-    pub(super) now: Vec<Followed>,
+    /// Those that are there, ascending.
+    pub(super) now: Vec<Task>,
     /// Of the family since the start.
     totals: Option<Increase>,
     start: Instant,
@@ -162,13 +165,14 @@ impl<W: Write> Watch<W> {
 
     /// Looks who is there and begins to count those that are new.
     fn look(&mut self) -> Outcome<Option<std::io::Error>> {
-        self.now = self.processes.scan().map_err(live)?;
+        let found = self.processes.scan().map_err(live)?;
+        self.now = found.iter().map(|one| one.facts.task).collect();
         let (refused, uncounted) = match &mut self.by_count {
             Some(by_count) => (by_count.watch(&self.now), by_count.uncounted()),
             None => (self.sampling.watch(&self.now), self.sampling.uncounted()),
         };
         if uncounted < self.now.len() {
-            for Followed { facts, .. } in &self.now {
+            for ScannedThread { facts, .. } in &found {
                 self.names.insert(facts.task, (facts.name.clone(), facts.cpu.0));
             }
         }
@@ -266,7 +270,7 @@ impl<W: Write> Watch<W> {
     }
 
     pub(super) fn forget_the_gone(&mut self) {
-        let there = |task: &Task| self.now.binary_search_by_key(task, |one| one.facts.task).is_ok();
+        let there = |task: &Task| self.now.binary_search(task).is_ok();
         self.names.retain(|task, _| there(task));
     }
 
@@ -294,7 +298,6 @@ fn without(family: &Increase, rows: &[Row]) -> Increase {
 }
 
 fn online(roots: &Roots) -> Outcome<CpuSet> {
-    let file = roots.sys.join("devices/system/cpu/online");
-    let list = std::fs::read_to_string(&file).with_context(|| file.display().to_string())?;
-    list.trim().parse().map_err(|error| Failure::Failed(anyhow!("{}: {error}", file.display())))
+    let file = online_file(roots);
+    online_cpus(roots).with_context(|| file.display().to_string()).map_err(Failure::Failed)
 }

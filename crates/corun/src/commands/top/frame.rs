@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use corun_live::{Host, Round, Seen};
+use corun_live::{Host, SampledThread, Tick};
 use corun_machine::{CpuId, CpuSet};
-use corun_policy::{ClassLimits, CounterKind, Counters, ThreadState, classify};
+use corun_policy::{ClassLimits, CounterKind, Rates, ThreadState, classify};
 
 use super::tree::{TreeLine, tree};
 use crate::commands::decisions::{Decided, DecisionLine};
@@ -83,45 +83,47 @@ impl Collector {
         Self { named, ..Self::default() }
     }
 
-    /// The frame after a round.
-    pub(super) fn frame(&mut self, host: &Host, policy: Option<&str>, round: &Round) -> Frame {
-        self.note(host, round);
+    /// The frame after a tick.
+    pub(super) fn frame(&mut self, host: &Host, policy: Option<&str>, tick: &Tick) -> Frame {
+        self.note(host, tick);
         let machine = host.machine();
-        let seen: Vec<Seen<'_>> = host.seen().collect();
-        let names = self.names(&seen);
+        let threads: Vec<SampledThread<'_>> = host.threads().collect();
+        let names = self.names(&threads);
         let lines: Vec<Line> =
-            seen.iter().zip(&names).map(|(one, name)| thread_line(host, one, name)).collect();
+            threads.iter().zip(&names).map(|(one, name)| thread_line(host, one, name)).collect();
         let mut by_program: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
         for (index, name) in names.iter().enumerate() {
             by_program.entry(name).or_default().push(index);
         }
-        let programs =
-            by_program.into_values().map(|members| program_line(&members, &lines, &seen)).collect();
-        let moved = round.left_alone.iter().map(|moved| format!("left alone: {moved}"));
+        let programs = by_program
+            .into_values()
+            .map(|members| program_line(&members, &lines, &threads))
+            .collect();
+        let moved = tick.left_alone.iter().map(|moved| format!("left alone: {moved}"));
         Frame {
             machine: machine.name().to_owned(),
             policy: policy.filter(|name| *name != NO_POLICY).map(str::to_owned),
-            time_s: round.now.as_secs_f64(),
+            time_s: tick.now.as_secs_f64(),
             programs,
-            tree: tree(machine, &lines, &seen),
+            tree: tree(machine, &lines, &threads),
             threads: lines,
             decisions: self.decisions.iter().rev().cloned().collect(),
             not_measured: not_measured(host),
-            notes: round.unread.iter().cloned().chain(moved).collect(),
+            notes: tick.unread.iter().cloned().chain(moved).collect(),
         }
     }
 
     /// What each thread's program is called.
-    fn names(&self, seen: &[Seen<'_>]) -> Vec<String> {
+    fn names(&self, threads: &[SampledThread<'_>]) -> Vec<String> {
         let mut of_process: BTreeMap<u32, &str> = BTreeMap::new();
-        for one in seen {
-            let facts = &one.followed.facts;
+        for one in threads {
+            let facts = &one.thread.facts;
             if facts.task.tid == facts.task.pid {
                 of_process.insert(facts.task.pid, &facts.name);
             }
         }
-        let name = |one: &Seen<'_>| {
-            let facts = &one.followed.facts;
+        let name = |one: &SampledThread<'_>| {
+            let facts = &one.thread.facts;
             match of_process.get(&facts.task.pid) {
                 _ if self.named => one.view.program.clone(),
                 Some(&name) => name.to_owned(),
@@ -129,11 +131,11 @@ impl Collector {
                 None => facts.name.clone(),
             }
         };
-        seen.iter().map(|one| printable(&name(one))).collect()
+        threads.iter().map(|one| printable(&name(one))).collect()
     }
 
-    fn note(&mut self, host: &Host, round: &Round) {
-        self.decisions.extend(self.decided.news(host, round));
+    fn note(&mut self, host: &Host, tick: &Tick) {
+        self.decisions.extend(self.decided.news(host, tick));
         let surplus = self.decisions.len().saturating_sub(KEPT_DECISIONS);
         self.decisions.drain(..surplus);
     }
@@ -144,19 +146,19 @@ fn printable(name: &str) -> String {
     name.chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect()
 }
 
-fn thread_line(host: &Host, one: &Seen<'_>, program: &str) -> Line {
-    let facts = &one.followed.facts;
+fn thread_line(host: &Host, one: &SampledThread<'_>, program: &str) -> Line {
+    let facts = &one.thread.facts;
     let machine = host.machine();
     let llc = machine.cpu_index(facts.cpu).map(|cpu| machine.cpus()[cpu].llc);
     let would = (one.view.allowed != facts.affinity).then(|| one.view.allowed.clone());
-    let class = one.reading.by_ways.as_ref();
+    let class = one.view.by_ways.as_ref();
     Line {
         program: program.to_owned(),
         of: Of::Thread {
             pid: facts.task.pid,
             tid: facts.task.tid,
             name: printable(&facts.name),
-            running: facts.state == ThreadState::Running,
+            running: one.view.state == ThreadState::Running,
             allowed: facts.affinity.to_string(),
         },
         cpus: BTreeSet::from([facts.cpu]),
@@ -164,14 +166,14 @@ fn thread_line(host: &Host, one: &Seen<'_>, program: &str) -> Line {
         would,
         figures: together([one]),
         class: class.map(|curve| classify(curve, &ClassLimits::default()).name()),
-        solo_mpki: one.reading.solo.map(|solo| solo.llc_mpki),
+        solo_mpki: one.view.solo.map(|solo| solo.llc_mpki),
     }
 }
 
-fn program_line(members: &[usize], lines: &[Line], seen: &[Seen<'_>]) -> Line {
+fn program_line(members: &[usize], lines: &[Line], threads: &[SampledThread<'_>]) -> Line {
     let own = || members.iter().map(|&index| &lines[index]);
     let processes: BTreeSet<u32> =
-        members.iter().map(|&index| seen[index].followed.facts.task.pid).collect();
+        members.iter().map(|&index| threads[index].thread.facts.task.pid).collect();
     let would = own().filter_map(|line| line.would.clone()).reduce(|a, b| a.union(&b));
     Line {
         program: lines[members[0]].program.clone(),
@@ -179,29 +181,28 @@ fn program_line(members: &[usize], lines: &[Line], seen: &[Seen<'_>]) -> Line {
         cpus: own().flat_map(|line| line.cpus.iter().copied()).collect(),
         llcs: own().flat_map(|line| line.llcs.iter().copied()).collect(),
         would,
-        figures: together(members.iter().map(|&index| &seen[index])),
+        figures: together(members.iter().map(|&index| &threads[index])),
         class: own().find_map(|line| line.class),
         solo_mpki: own().find_map(|line| line.solo_mpki),
     }
 }
 
 /// Sums over threads. A ratio is that of the sums over the threads that have both.
-pub(super) fn together<'a, 'b: 'a>(threads: impl IntoIterator<Item = &'a Seen<'b>>) -> Figures {
-    let threads: Vec<&Seen<'_>> = threads.into_iter().collect();
-    let sum = |of: fn(&Counters) -> Option<f64>| {
-        threads.iter().filter_map(|one| of(&one.reading.counters)).reduce(|a, b| a + b)
+pub(super) fn together<'a, 'b: 'a>(
+    threads: impl IntoIterator<Item = &'a SampledThread<'b>>,
+) -> Figures {
+    let threads: Vec<&SampledThread<'_>> = threads.into_iter().collect();
+    let sum = |of: fn(&Rates) -> Option<f64>| {
+        threads.iter().filter_map(|one| of(&one.rates)).reduce(|a, b| a + b)
     };
-    let ratio = |above: fn(&Counters) -> Option<f64>, below: fn(&Counters) -> Option<f64>| {
-        let both = threads.iter().filter_map(|one| {
-            let counters = &one.reading.counters;
-            above(counters).zip(below(counters))
-        });
+    let ratio = |above: fn(&Rates) -> Option<f64>, below: fn(&Rates) -> Option<f64>| {
+        let both = threads.iter().filter_map(|one| above(&one.rates).zip(below(&one.rates)));
         let (above, below) = both.fold((0.0, 0.0), |sums, one| (sums.0 + one.0, sums.1 + one.1));
         (below > 0.0).then(|| above / below)
     };
     let misses_per_instruction =
         ratio(|of| of.llc_misses.map(|rate| rate.per_s), |of| of.instructions_per_s);
-    let held = threads.iter().filter_map(|one| one.reading.llc_occupancy_bytes);
+    let held = threads.iter().filter_map(|one| one.view.llc_occupancy_bytes);
     Figures {
         cpus_busy: sum(|of| of.cpu_share),
         instructions_per_s: sum(|of| of.instructions_per_s),

@@ -81,8 +81,8 @@ impl Top {
 
     fn look(&mut self) -> Outcome<Frame> {
         self.watch.reap()?;
-        let round = self.watch.host.round().map_err(Failure::live)?;
-        Ok(self.collector.frame(&self.watch.host, self.watch.policy.as_deref(), &round))
+        let tick = self.watch.host.tick().map_err(Failure::live)?;
+        Ok(self.collector.frame(&self.watch.host, self.watch.policy.as_deref(), &tick))
     }
 
     /// What one interval shows: rates need two looks.
@@ -112,7 +112,7 @@ impl Top {
     }
 
     fn is_due(&self) -> bool {
-        self.watch.host.now() >= self.watch.host.next_round()
+        self.watch.host.now() >= self.watch.host.next_tick()
     }
 
     /// Until a key or a signal ends it.
@@ -139,7 +139,7 @@ impl Top {
                 return Ok(Flow::Go);
             }
             let host = &self.watch.host;
-            let left = host.next_round().0.saturating_sub(host.now().0);
+            let left = host.next_tick().0.saturating_sub(host.now().0);
             if !event::poll(TICK.min(Duration::from_nanos(left))).context("cannot read keys")? {
                 continue;
             }

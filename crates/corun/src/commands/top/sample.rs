@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use corun_linux::{Roots, Task, TaskFacts};
 use corun_live::{
-    Follow, Followed, Host, HostOptions, LiveError, Observed, Placement, Reading, Roots, Rule,
-    Scheduling, Source, SourceError, Target, Task, TaskFacts, Whom,
+    Host, HostOptions, LiveError, Placement, ProcessSelector, Rule, ScannedThread, Scanner, Source,
+    SourceError, Target, Threads,
 };
 use corun_machine::{CpuId, CpuSet, preset};
 use corun_policy::{
-    BuildOptions, CounterKind, Counters, Nanoseconds, Scope, ScopedRate, SoloFigures, ThreadState,
+    BuildOptions, CounterKind, Nanoseconds, Rates, Scope, ScopedRate, SoloFigures, ThreadState,
     WaysCurve, WaysPoint, build,
 };
 
@@ -55,8 +56,8 @@ pub(super) fn frame(policy: Option<&str>, threads: &[Made], looks: u64) -> Frame
     let mut collector = Collector::new(false);
     let mut frame = Frame::default();
     for look in 1..=looks {
-        let round = host.round_at(Nanoseconds(look * 1_000_000_000)).unwrap();
-        frame = collector.frame(&host, policy, &round);
+        let tick = host.tick_at(Nanoseconds(look * 1_000_000_000)).unwrap();
+        frame = collector.frame(&host, policy, &tick);
     }
     frame
 }
@@ -66,7 +67,7 @@ fn host(policy: Option<&str>, threads: &[Made]) -> Host {
     let nowhere = Roots { sys: "/nonexistent".into(), ..Roots::default() };
     let policies = policy.map(|name| build(name, &BuildOptions::default()).unwrap());
     let made = Arc::new(Mutex::new(threads.to_vec()));
-    let target = |name: &str| Target::new(name, Whom::Rule(Rule::default()));
+    let target = |name: &str| Target::new(name, ProcessSelector::Rule(Rule::default()));
     let targets = vec![target("solver"), target("stream"), target("odd")];
     let follow = MadeUp { made: made.clone(), targets, looks: 0, online: machine.cpu_set() };
     Host::new(
@@ -88,26 +89,31 @@ struct MadeUp {
     online: CpuSet,
 }
 
-impl Follow for MadeUp {
+impl Scanner for MadeUp {
     fn targets(&self) -> &[Target] {
         &self.targets
     }
 
-    fn scan(&mut self) -> Result<Vec<Followed>, LiveError> {
+    fn scan(&mut self) -> Result<Vec<ScannedThread>, LiveError> {
         self.looks += 1;
         let facts = |one: &Made| TaskFacts {
             task: Task { pid: one.pid, tid: one.tid, start_ticks: 1 },
             parent: 1,
             name: one.name.to_owned(),
-            state: if one.share > 0.0 { ThreadState::Running } else { ThreadState::Sleeping },
+            wants_cpu: one.share > 0.0,
             cpu: CpuId(one.cpu),
             cpu_ns: (one.share * 1e9 * self.looks as f64) as u64,
             nice: 0,
-            scheduling: Scheduling::Fair,
+            is_real_time: false,
             affinity: self.online.clone(),
         };
         let made = self.made.lock().unwrap();
-        let followed = |one| Followed { facts: facts(one), target: one.program };
+        let state = |one: &Made| match one.share > 0.0 {
+            true => ThreadState::Running,
+            false => ThreadState::Sleeping,
+        };
+        let followed =
+            |one| ScannedThread { facts: facts(one), state: state(one), target: one.program };
         Ok(made.iter().map(followed).collect())
     }
 
@@ -139,29 +145,25 @@ impl Source for Counts {
         ]
     }
 
-    fn read(
-        &mut self,
-        _now: Nanoseconds,
-        threads: &[Observed],
-        readings: &mut [Reading],
-    ) -> Result<(), SourceError> {
+    fn count(&mut self, _now: Nanoseconds, threads: &mut Threads) -> Result<(), SourceError> {
         let made = self.made.lock().unwrap();
         let by_tid: BTreeMap<u32, &Made> = made.iter().map(|one| (one.tid, one)).collect();
-        for (thread, reading) in threads.iter().zip(readings) {
-            let one = by_tid[&thread.task.tid];
+        for (view, thread) in threads.iter_mut() {
+            let one = by_tid[&thread.task().tid];
             let Some(mpki) = one.mpki else { continue };
             let instructions = 2e9 * one.share;
             let misses =
                 ScopedRate { per_s: mpki * instructions / 1000.0, scope: Scope::DemandAndPrefetch };
-            reading.counters = Counters {
+            let rates = Rates {
                 instructions_per_s: Some(instructions),
                 cycles_per_s: Some(2.5e9 * one.share),
                 llc_misses: Some(misses),
-                ..reading.counters
+                ..Rates::default()
             };
-            reading.llc_occupancy_bytes = Some(f64::from(one.tid) * 8192.0);
+            view.counts.add_rates(&rates, thread.elapsed());
+            view.llc_occupancy_bytes = Some(f64::from(one.tid) * 8192.0);
             if one.program == 1 {
-                reading.solo = Some(SoloFigures {
+                view.solo = Some(SoloFigures {
                     llc_mpki: 27.5,
                     llc_apki: 40.0,
                     instructions_per_s: 2e9,
@@ -170,7 +172,7 @@ impl Source for Counts {
                     speedup_factor: None,
                 });
                 let point = WaysPoint { slowdown: 1.0, llc_mpkc: 22.0, ..WaysPoint::default() };
-                reading.by_ways = WaysCurve::new(vec![point; 4]).map(Arc::new);
+                view.by_ways = WaysCurve::new(vec![point; 4]).map(Arc::new);
             }
         }
         Ok(())

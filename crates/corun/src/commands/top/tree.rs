@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use corun_live::Seen;
+use corun_live::SampledThread;
 use corun_machine::{CpuId, CpuSet, Machine, Object, ObjectType};
 
 use super::frame::{Figures, Line, Of, together};
@@ -35,12 +35,16 @@ pub(super) struct Who {
 }
 
 /// All lines, from the root's children down.
-pub(super) fn tree(machine: &Machine, lines: &[Line], seen: &[Seen<'_>]) -> Vec<TreeLine> {
+pub(super) fn tree(
+    machine: &Machine,
+    lines: &[Line],
+    threads: &[SampledThread<'_>],
+) -> Vec<TreeLine> {
     let mut on_cpu: BTreeMap<CpuId, Vec<usize>> = BTreeMap::new();
-    for (index, one) in seen.iter().enumerate() {
-        on_cpu.entry(one.followed.facts.cpu).or_default().push(index);
+    for (index, one) in threads.iter().enumerate() {
+        on_cpu.entry(one.thread.facts.cpu).or_default().push(index);
     }
-    let mut own = Tree { machine, lines, seen, on_cpu, found: Vec::new() };
+    let mut own = Tree { machine, lines, threads, on_cpu, found: Vec::new() };
     own.below(0, 0);
     own.found
 }
@@ -48,7 +52,7 @@ pub(super) fn tree(machine: &Machine, lines: &[Line], seen: &[Seen<'_>]) -> Vec<
 struct Tree<'a> {
     machine: &'a Machine,
     lines: &'a [Line],
-    seen: &'a [Seen<'a>],
+    threads: &'a [SampledThread<'a>],
     on_cpu: BTreeMap<CpuId, Vec<usize>>,
     found: Vec<TreeLine>,
 }
@@ -80,7 +84,7 @@ impl Tree<'_> {
             .collect();
         let shown = llc.is_some() || cpu.is_some();
         let figures = if shown {
-            together(here.iter().map(|&index| &self.seen[index]))
+            together(here.iter().map(|&index| &self.threads[index]))
         } else {
             Figures::default()
         };
@@ -102,7 +106,7 @@ impl Tree<'_> {
         let mut who: Vec<Who> = here
             .iter()
             .map(|&index| {
-                let facts = &self.seen[index].followed.facts;
+                let facts = &self.threads[index].thread.facts;
                 Who {
                     program: self.lines[index].program.clone(),
                     tid: facts.task.tid,

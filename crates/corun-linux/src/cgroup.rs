@@ -1,0 +1,85 @@
+//! The groups that processes are in, of version 1 and 2.
+
+use std::io;
+use std::path::Path;
+
+use corun_machine::CpuSet;
+
+use crate::{Roots, Task};
+
+/// A line of `/proc/PID/cgroup`: a process's group in one hierarchy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CgroupLine<'a> {
+    /// The hierarchy's controllers, parted by commas; none in version 2.
+    pub controllers: &'a str,
+    /// The group's path: `/system.slice/x.service`.
+    pub path: &'a str,
+}
+
+impl CgroupLine<'_> {
+    /// Does this group say where its threads may run? That is version 2's, or that of version 1's hierarchy
+    /// with cpuset.
+    pub fn governs_cpus(&self) -> bool {
+        let mut controllers = self.controllers.split(',');
+        self.controllers.is_empty() || controllers.any(|one| one == "cpuset")
+    }
+
+    /// Is it a group that systemd made for a unit?
+    pub fn is_systemds(&self) -> bool {
+        self.controllers.is_empty() || self.controllers == "name=systemd"
+    }
+}
+
+/// The lines of `/proc/PID/cgroup`; what is none is left out.
+pub fn lines(text: &str) -> impl Iterator<Item = CgroupLine<'_>> {
+    text.lines().filter_map(|line| {
+        let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
+        Some(CgroupLine { controllers, path })
+    })
+}
+
+/// The path of the group that governs a thread's CPUs; none where no group does.
+///
+/// # Errors
+/// The kernel's answer.
+pub fn of_thread(roots: &Roots, task: &Task) -> io::Result<Option<String>> {
+    let path = roots.proc.join(format!("{}/task/{}/cgroup", task.pid, task.tid));
+    let text = std::fs::read_to_string(path)?;
+    // Where both versions are in use, version 1's line with cpusets comes before version 2's.
+    let governs = lines(&text).find(CgroupLine::governs_cpus);
+    Ok(governs.map(|line| line.path.to_owned()))
+}
+
+/// The numbers of the threads in the group of a folder; none where it has no such list.
+pub fn threads(folder: &Path) -> Option<Vec<u32>> {
+    let lists = ["cgroup.threads", "tasks"].into_iter();
+    let mut texts = lists.filter_map(|name| std::fs::read_to_string(folder.join(name)).ok());
+    Some(texts.next()?.lines().filter_map(|line| line.trim().parse().ok()).collect())
+}
+
+/// The CPUs that the group of a folder may use: what the groups above allow counts; where that is not told,
+/// the group's own list.
+pub fn usable_cpus(folder: &Path) -> Option<CpuSet> {
+    let lists = ["cpuset.cpus.effective", "cpuset.effective_cpus", "cpuset.cpus"];
+    let read = |name| std::fs::read_to_string(folder.join(name)).ok()?.parse::<CpuSet>().ok();
+    lists.into_iter().filter_map(read).find(|cpus| !cpus.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_both_versions_are_told_apart() {
+        let text = "0::/a/b\n7:cpuset,cpu:/x:y\n3:memory:/x\n1:name=systemd:/u.service\nnonsense\n";
+        let found: Vec<_> =
+            lines(text).map(|one| (one.path, one.governs_cpus(), one.is_systemds())).collect();
+        let expected = [
+            ("/a/b", true, true),
+            ("/x:y", true, false),
+            ("/x", false, false),
+            ("/u.service", false, true),
+        ];
+        assert_eq!(found, expected);
+    }
+}

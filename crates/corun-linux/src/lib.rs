@@ -1,0 +1,28 @@
+//! Reads the kernel, and changes nothing: one parser for each kernel file.
+//!
+//! Where the kernel's file systems are is always given ([`Roots`]), so that a captured tree of another machine
+//! reads like this one. Nothing here knows of policies; what is read means the same to whoever asks.
+//!
+//! [`procfs`] has processes and threads, [`perf`] the events and counters of `perf_event_open`, [`resctrl`] the
+//! control and monitoring of caches and bandwidth, [`cgroup`] the groups of processes, [`sysfs`] what is on
+//! line. No general reader of `/proc` is used: of `stat`'s fifty fields a tick needs twelve of hundreds of
+//! threads, a captured tree has not all files, and a line cut short must not bring a daemon down.
+
+pub mod cgroup;
+mod cpuinfo;
+mod descriptors;
+pub mod files;
+pub mod perf;
+pub mod procfs;
+pub mod resctrl;
+mod roots;
+mod syscalls;
+pub mod sysfs;
+mod task;
+
+pub use cpuinfo::CpuInfo;
+pub use descriptors::{is_exhausted, raise_descriptor_limit};
+pub use procfs::{TaskFacts, facts, is_gone};
+pub use roots::Roots;
+pub use syscalls::{affinity, node_of_pages};
+pub use task::Task;

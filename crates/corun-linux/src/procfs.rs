@@ -1,0 +1,11 @@
+//! Processes and threads, as `/proc` shows them.
+
+mod numa_maps;
+mod process;
+mod stat;
+mod thread;
+
+pub use numa_maps::{Mapping, bytes_by_node, mappings};
+pub use process::{Process, own_pid, pids, tids};
+pub use stat::Stat;
+pub use thread::{TaskFacts, ThreadFiles, ThreadSample, facts, is_gone};

@@ -1,0 +1,190 @@
+//! One process: its first thread, its command, its user, its groups.
+
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use corun_machine::CpuSet;
+
+use super::stat::Stat;
+use super::thread::is_gone;
+use crate::Roots;
+
+/// A process by its number, which may be another's by the time that it is asked about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Process {
+    pid: u32,
+    folder: PathBuf,
+}
+
+impl Process {
+    /// The process of a number.
+    pub fn new(roots: &Roots, pid: u32) -> Self {
+        Self::below(&roots.proc, pid)
+    }
+
+    /// This process, whatever its number is here.
+    pub fn of_self(roots: &Roots) -> Self {
+        Self { pid: std::process::id(), folder: roots.proc.join("self") }
+    }
+
+    /// As [`Self::new`], below a folder that stands for `/proc`.
+    pub fn below(proc: &Path, pid: u32) -> Self {
+        Self { pid, folder: proc.join(pid.to_string()) }
+    }
+
+    /// What the kernel says of the process, from its first thread, which is cheap however many it has; none
+    /// when there is no such process.
+    ///
+    /// # Errors
+    /// The kernel's answer; [`io::ErrorKind::InvalidData`] when the file is not as proc(5) describes it.
+    pub fn stat(&self) -> io::Result<Option<Stat>> {
+        self.thread_stat(self.pid)
+    }
+
+    /// What the kernel says of one of its threads; none when there is no such thread.
+    ///
+    /// # Errors
+    /// As [`Self::stat`].
+    pub fn thread_stat(&self, tid: u32) -> io::Result<Option<Stat>> {
+        let path = self.folder.join(format!("task/{tid}/stat"));
+        match fs::read(&path) {
+            Ok(line) => Stat::parse(&line).map(Some).ok_or_else(|| {
+                let what = format!("{}: not as proc(5) describes it", path.display());
+                io::Error::new(io::ErrorKind::InvalidData, what)
+            }),
+            Err(error) if is_gone(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The command line, word by word; none where it cannot be read, empty of a process without one.
+    pub fn command_line(&self) -> Option<Vec<String>> {
+        let bytes = fs::read(self.folder.join("cmdline")).ok()?;
+        let bytes = bytes.strip_suffix(b"\0").unwrap_or(&bytes);
+        let words = bytes.split(|&byte| byte == 0);
+        Some(words.map(|word| String::from_utf8_lossy(word).into_owned()).collect())
+    }
+
+    /// The file that it executes, where this user may see it. The kernel's mark of a file that was replaced
+    /// meanwhile, as an upgrade does, is taken off.
+    pub fn executable(&self) -> Option<PathBuf> {
+        let path = fs::read_link(self.folder.join("exe")).ok()?;
+        let text = path.to_string_lossy();
+        Some(text.strip_suffix(" (deleted)").map_or_else(|| path.clone(), PathBuf::from))
+    }
+
+    /// The number of its effective user.
+    pub fn effective_user(&self) -> Option<u32> {
+        let status = self.status()?;
+        status_field(&status, "Uid:")?.split_whitespace().nth(1)?.parse().ok()
+    }
+
+    /// The text of its groups, for [`crate::cgroup::lines`].
+    pub fn cgroups(&self) -> Option<String> {
+        fs::read_to_string(self.folder.join("cgroup")).ok()
+    }
+
+    /// The capabilities in effect, a bit each as `linux/capability.h` numbers them.
+    pub fn capabilities(&self) -> Option<u64> {
+        let status = self.status()?;
+        u64::from_str_radix(status_field(&status, "CapEff:")?, 16).ok()
+    }
+
+    /// The CPUs that its first thread may use.
+    pub fn allowed_cpus(&self) -> Option<CpuSet> {
+        let status = self.status()?;
+        status_field(&status, "Cpus_allowed_list:")?.parse().ok()
+    }
+
+    /// The lowest nice value that its limit allows (`ulimit -e`); none where that is not told.
+    pub fn lowest_nice(&self) -> Option<i32> {
+        match self.limit("Max nice priority")?.as_str() {
+            "unlimited" => Some(-20),
+            // The kernel counts from 1, for nice 19, to 40, for -20.
+            number => Some(20 - number.parse::<i32>().unwrap_or(0)),
+        }
+    }
+
+    /// How many files it may have open (the soft limit); none where that is not told or there is no limit.
+    pub fn most_open_files(&self) -> Option<u64> {
+        self.limit("Max open files")?.parse().ok()
+    }
+
+    /// A soft limit in its line of `/proc/PID/limits`.
+    fn limit(&self, name: &str) -> Option<String> {
+        let limits = fs::read_to_string(self.folder.join("limits")).ok()?;
+        let line = limits.lines().find_map(|line| line.strip_prefix(name))?;
+        line.split_ascii_whitespace().next().map(str::to_owned)
+    }
+
+    fn status(&self) -> Option<String> {
+        fs::read_to_string(self.folder.join("status")).ok()
+    }
+}
+
+/// A field of `/proc/PID/status`.
+pub(super) fn status_field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
+    status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim)
+}
+
+/// This process's number, as this `/proc` has it.
+pub fn own_pid(roots: &Roots) -> Option<u32> {
+    fs::read_link(roots.proc.join("self")).ok()?.to_str()?.parse().ok()
+}
+
+/// All processes, ascending.
+///
+/// # Errors
+/// When the kernel's list cannot be read.
+pub fn pids(roots: &Roots) -> io::Result<Vec<u32>> {
+    numbers(&roots.proc)
+}
+
+/// The threads of a process, ascending.
+///
+/// # Errors
+/// When the kernel's list cannot be read: the process ended.
+pub fn tids(roots: &Roots, pid: u32) -> io::Result<Vec<u32>> {
+    numbers(&roots.proc.join(format!("{pid}/task")))
+}
+
+/// The entries of a folder that are numbers.
+fn numbers(folder: &Path) -> io::Result<Vec<u32>> {
+    let mut numbers = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let name = entry?.file_name();
+        numbers.extend(name.to_str().and_then(|name| name.parse::<u32>().ok()));
+    }
+    numbers.sort_unstable();
+    Ok(numbers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_says_what_it_runs_and_who_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let own = folder.path().join("7");
+        fs::create_dir(&own).unwrap();
+        fs::write(own.join("cmdline"), "sqlite3\0x.db\0").unwrap();
+        fs::write(own.join("status"), "Uid:\t0\t33\t0\t0\nCapEff:\t0000000000800000\n").unwrap();
+        fs::write(own.join("limits"), "Max nice priority         25                   25\n")
+            .unwrap();
+        std::os::unix::fs::symlink("/usr/bin/sqlite3 (deleted)", own.join("exe")).unwrap();
+        let roots = Roots { proc: folder.path().to_owned(), ..Roots::default() };
+        let process = Process::new(&roots, 7);
+        assert_eq!(process.command_line().unwrap(), ["sqlite3", "x.db"]);
+        assert_eq!(process.executable(), Some(PathBuf::from("/usr/bin/sqlite3")));
+        assert_eq!((process.effective_user(), process.capabilities()), (Some(33), Some(1 << 23)));
+        assert_eq!(process.lowest_nice(), Some(-5));
+        let other = Process::new(&roots, 8);
+        assert_eq!(
+            (other.command_line(), other.effective_user(), other.lowest_nice()),
+            (None, None, None)
+        );
+        assert_eq!(other.stat().unwrap(), None);
+        assert_eq!(pids(&roots).unwrap(), [7]);
+    }
+}

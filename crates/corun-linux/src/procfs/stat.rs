@@ -1,0 +1,139 @@
+//! The lines `stat` and `schedstat` of a thread.
+
+use std::str::FromStr;
+
+/// Kernel threads carry this flag (`PF_KTHREAD`).
+const KERNEL_THREAD: u32 = 0x0020_0000;
+/// `SCHED_FIFO`, `SCHED_RR`, `SCHED_DEADLINE` (sched(7)).
+const REAL_TIME: [u32; 3] = [1, 2, 6];
+
+/// What `/proc/PID/task/TID/stat` says (proc_pid_stat(5)).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stat {
+    /// The thread, or the process.
+    pub pid: u32,
+    /// The name, as the kernel cuts it.
+    pub name: String,
+    /// Running, sleeping, `Z`ombie and so on, by the kernel's letter.
+    pub state: char,
+    /// The process that made its process.
+    pub parent: u32,
+    /// Its process group.
+    pub group: u32,
+    /// Its session.
+    pub session: u32,
+    /// The kernel's flags (`PF_KTHREAD` and others).
+    pub flags: u32,
+    /// Time on CPUs, of the user and of the kernel for it, in clock ticks.
+    pub cpu_ticks: u64,
+    /// Its nice value, -20 to 19.
+    pub nice: i32,
+    /// Threads of its process.
+    pub threads: u32,
+    /// When it started, in clock ticks since boot.
+    pub start_ticks: u64,
+    /// The CPU where it runs, or ran last.
+    pub cpu: u32,
+    /// As the kernel numbers scheduling policies (sched(7)).
+    pub policy: u32,
+}
+
+impl Stat {
+    /// Reads a line; none where it is cut short.
+    pub fn parse(line: &[u8]) -> Option<Self> {
+        let line = String::from_utf8_lossy(line);
+        // The name stands in brackets and may itself hold any.
+        let (pid, rest) = line.split_once(" (")?;
+        let (name, rest) = rest.rsplit_once(") ")?;
+        let mut fields = rest.split_ascii_whitespace();
+        let mut at = 3;
+        // The field of a number, counted as the manual does; they are asked in ascending order.
+        let mut field = |number: usize| {
+            let field = fields.nth(number - at)?;
+            at = number + 1;
+            Some(field)
+        };
+        let state = field(3)?.chars().next()?;
+        let parent = number(field(4)?)?;
+        let group = number(field(5)?)?;
+        let session = number(field(6)?)?;
+        let flags = number(field(9)?)?;
+        let user_ticks: u64 = number(field(14)?)?;
+        let system_ticks: u64 = number(field(15)?)?;
+        Some(Self {
+            pid: number(pid)?,
+            name: name.to_owned(),
+            state,
+            parent,
+            group,
+            session,
+            flags,
+            cpu_ticks: user_ticks.saturating_add(system_ticks),
+            nice: number(field(19)?)?,
+            threads: number(field(20)?)?,
+            start_ticks: number(field(22)?)?,
+            cpu: number(field(39)?)?,
+            policy: number(field(41)?)?,
+        })
+    }
+
+    /// Has it ended, and is not yet waited for? Only its number is left.
+    pub fn is_over(&self) -> bool {
+        matches!(self.state, 'Z' | 'X' | 'x')
+    }
+
+    /// Is it the kernel's own thread?
+    pub fn is_kernel_thread(&self) -> bool {
+        self.flags & KERNEL_THREAD != 0
+    }
+
+    /// Is it scheduled by priority or deadline, not by fair shares?
+    pub fn is_real_time(&self) -> bool {
+        REAL_TIME.contains(&self.policy)
+    }
+}
+
+/// Time on CPUs in nanoseconds, the first number of `/proc/PID/task/TID/schedstat`.
+pub(super) fn cpu_ns(line: &[u8]) -> Option<u64> {
+    number(std::str::from_utf8(line).ok()?.split_ascii_whitespace().next()?)
+}
+
+fn number<T: FromStr>(text: &str) -> Option<T> {
+    text.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const LINE: &str = "77 (a) b) R 1 2 3 0 -1 4194304 100 0 0 0 40 2 0 0 20 -5 8 0 2468904 3133440 \
+                        408 18446744073709551615 1 1 1 1 1 0 0 0 0 0 0 0 17 1 0 6 0 0 0 1 1 1 1 1 1 1 0\n";
+
+    #[test]
+    fn fields_are_those_of_the_manual() {
+        let stat = Stat::parse(LINE.as_bytes()).unwrap();
+        assert_eq!((stat.pid, stat.name.as_str(), stat.state), (77, "a) b", 'R'));
+        assert_eq!((stat.parent, stat.group, stat.session, stat.flags), (1, 2, 3, 4_194_304));
+        assert_eq!((stat.cpu_ticks, stat.nice, stat.threads), (42, -5, 8));
+        assert_eq!((stat.start_ticks, stat.cpu, stat.policy), (2_468_904, 1, 6));
+        assert!(!stat.is_kernel_thread() && stat.is_real_time() && !stat.is_over());
+        let kernels = LINE.replace(" 4194304 ", " 69238880 ").replace(" 1 0 6 0 ", " 1 0 0 0 ");
+        let kernels = Stat::parse(kernels.as_bytes()).unwrap();
+        assert!(kernels.is_kernel_thread() && !kernels.is_real_time());
+        assert_eq!(cpu_ns(b"123 45 6\n"), Some(123));
+    }
+
+    proptest! {
+        #[test]
+        fn a_line_cut_short_is_no_line(length in 0..LINE.len() - 40) {
+            prop_assert_eq!(Stat::parse(&LINE.as_bytes()[..length]), None);
+        }
+
+        #[test]
+        fn any_bytes_are_read(bytes: Vec<u8>) {
+            let _ = (Stat::parse(&bytes), cpu_ns(&bytes));
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! What the kernel says of one thread, and the files that say it.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+
+use corun_machine::{CpuId, CpuSet};
+use rustix::fs::{Mode, OFlags};
+
+use super::process::status_field;
+use super::stat::{Stat, cpu_ns};
+use crate::{Roots, Task};
+
+/// Longer than any `stat` or `schedstat`: a name of 15 bytes and some 50 numbers.
+const LINE_BYTES: usize = 2048;
+
+/// What the kernel says of a thread at one moment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TaskFacts {
+    /// The thread.
+    pub task: Task,
+    /// The process that made its process; 1 or a reaper once that ended.
+    pub parent: u32,
+    /// Its name, as the kernel cuts it (15 bytes).
+    pub name: String,
+    /// Does it run or want to? `/proc` does not tell whether it has a CPU.
+    pub wants_cpu: bool,
+    /// Where it runs, or ran last.
+    pub cpu: CpuId,
+    /// Time on CPUs since it started, in nanoseconds.
+    pub cpu_ns: u64,
+    /// Its nice value, -20 to 19.
+    pub nice: i32,
+    /// Is it scheduled by priority or deadline? Such threads are never touched.
+    pub is_real_time: bool,
+    /// Where it may run now.
+    pub affinity: CpuSet,
+}
+
+/// What the kernel says of a thread now.
+///
+/// # Errors
+///
+/// [`io::ErrorKind::NotFound`] when the thread is no more; else what the kernel answered.
+pub fn facts(roots: &Roots, pid: u32, tid: u32) -> io::Result<TaskFacts> {
+    let sample = ThreadFiles::open(&roots.proc, pid, tid)?.sample(&roots.proc, pid, tid)?;
+    Ok(sample.facts(pid, tid))
+}
+
+/// What was read of a thread at one moment.
+#[derive(Debug)]
+pub struct ThreadSample {
+    /// The line `stat`.
+    pub stat: Stat,
+    cpu_ns: u64,
+    affinity: CpuSet,
+}
+
+impl ThreadSample {
+    /// What it says of the thread of these numbers.
+    pub fn facts(&self, pid: u32, tid: u32) -> TaskFacts {
+        let stat = &self.stat;
+        TaskFacts {
+            task: Task { pid, tid, start_ticks: stat.start_ticks },
+            parent: stat.parent,
+            name: stat.name.clone(),
+            wants_cpu: stat.state == 'R',
+            cpu: CpuId(stat.cpu),
+            cpu_ns: self.cpu_ns,
+            nice: stat.nice,
+            is_real_time: stat.is_real_time(),
+            affinity: self.affinity.clone(),
+        }
+    }
+}
+
+/// The open files of a thread. They stay that thread's: once it ended, reading them fails, also
+/// when the kernel has given its number to another.
+#[derive(Debug)]
+pub struct ThreadFiles {
+    stat: File,
+    /// Absent where the kernel was built without it.
+    schedstat: Option<File>,
+}
+
+impl ThreadFiles {
+    /// Opens the files of a thread below a folder that stands for `/proc`.
+    ///
+    /// # Errors
+    /// The kernel's answer: the thread ended.
+    pub fn open(proc: &Path, pid: u32, tid: u32) -> io::Result<Self> {
+        // Both from one folder, so that both are the same thread's.
+        let folder = proc.join(format!("{pid}/task/{tid}"));
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let folder = rustix::fs::open(folder, flags, Mode::empty())?;
+        let stat = open_in(&folder, "stat")?;
+        let schedstat = match open_in(&folder, "schedstat") {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            other => Some(other?),
+        };
+        Ok(Self { stat, schedstat })
+    }
+
+    /// Reads them.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::NotFound`] when the thread ended; else the kernel's answer.
+    pub fn sample(&self, proc: &Path, pid: u32, tid: u32) -> io::Result<ThreadSample> {
+        // The affinity is asked by number. The thread's own files, read after it, tell that the
+        // number is still this thread's.
+        let affinity = affinity(proc, pid, tid)?;
+        let mut line = [0; LINE_BYTES];
+        let counted = match &self.schedstat {
+            Some(file) => Some(cpu_ns(read_whole(file, &mut line)?).ok_or_else(bad)?),
+            None => None,
+        };
+        let stat = Stat::parse(read_whole(&self.stat, &mut line)?).ok_or_else(bad)?;
+        // A thread that has ended and is not yet waited for does nothing any more.
+        if stat.is_over() {
+            return Err(gone());
+        }
+        let cpu_ns = counted.unwrap_or_else(|| ticks_ns(stat.cpu_ticks));
+        Ok(ThreadSample { stat, cpu_ns, affinity })
+    }
+}
+
+fn open_in(folder: &OwnedFd, name: &str) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    Ok(File::from(rustix::fs::openat(folder, name, flags, Mode::empty())?))
+}
+
+fn read_whole<'a>(file: &File, line: &'a mut [u8]) -> io::Result<&'a [u8]> {
+    match file.read_at(line, 0) {
+        Ok(0) => Err(gone()),
+        Err(error) if is_gone(&error) => Err(gone()),
+        other => Ok(&line[..other?]),
+    }
+}
+
+/// Did the thread end? The kernel says so in two ways, before and after the file was opened.
+pub fn is_gone(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound
+        || error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error())
+}
+
+fn gone() -> io::Error {
+    io::Error::from(io::ErrorKind::NotFound)
+}
+
+fn bad() -> io::Error {
+    io::ErrorKind::InvalidData.into()
+}
+
+fn ticks_ns(ticks: u64) -> u64 {
+    ticks.saturating_mul(1_000_000_000 / rustix::param::clock_ticks_per_second().max(1))
+}
+
+/// Where a thread may run. The running kernel is asked; a folder that is not its own says it in `status`.
+fn affinity(proc: &Path, pid: u32, tid: u32) -> io::Result<CpuSet> {
+    if proc == Path::new("/proc") {
+        return crate::affinity(tid);
+    }
+    let status = std::fs::read_to_string(proc.join(format!("{pid}/task/{tid}/status")))?;
+    let list = status_field(&status, "Cpus_allowed_list:").unwrap_or_default();
+    list.parse().map_err(|error| io::Error::new(io::ErrorKind::InvalidData, format!("{error}")))
+}

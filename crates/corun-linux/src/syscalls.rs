@@ -1,0 +1,90 @@
+//! System calls that read and have no safe wrapper wide enough for us.
+#![allow(unsafe_code)] // raw system calls: other CPU sets end at 1024 CPUs, and none asks for nodes of pages
+
+use std::io;
+
+use corun_machine::{CpuId, CpuSet};
+
+const BITS: usize = usize::BITS as usize;
+/// Room for every CPU that a [`CpuSet`] can name.
+const MOST_WORDS: usize = (corun_machine::MAX_CPU as usize + 1) / BITS;
+const FIRST_WORDS: usize = 1024 / BITS;
+
+/// Where a thread may run: its affinity within what is on line.
+///
+/// # Errors
+/// The kernel's answer: there is no such thread.
+pub fn affinity(tid: u32) -> io::Result<CpuSet> {
+    let mut words = vec![0usize; FIRST_WORDS];
+    loop {
+        // SAFETY: the kernel writes at most the given number of bytes to the vector's own.
+        let written = unsafe {
+            libc::syscall(
+                libc::SYS_sched_getaffinity,
+                tid as libc::pid_t,
+                words.len() * size_of::<usize>(),
+                words.as_mut_ptr(),
+            )
+        };
+        if written >= 0 {
+            return Ok(cpus_of(&words));
+        }
+        let error = io::Error::last_os_error();
+        // The kernel wants room for all CPUs that it was built for.
+        if error.raw_os_error() != Some(libc::EINVAL) || words.len() >= MOST_WORDS {
+            return Err(error);
+        }
+        words = vec![0; words.len() * 2];
+    }
+}
+
+/// The node of each page of a process, or an error as a negative number.
+///
+/// # Errors
+/// The kernel's answer: there is no such process, or it is another user's.
+pub fn node_of_pages(pid: u32, addresses: &[usize]) -> io::Result<Vec<i32>> {
+    let mut status = vec![0i32; addresses.len()];
+    // SAFETY: the kernel reads as many addresses and writes as many numbers as it is told; without nodes it
+    // moves nothing. The addresses are another process's, or this one's, which keeps what is at them.
+    let answer = unsafe {
+        libc::syscall(
+            libc::SYS_move_pages,
+            pid as libc::pid_t,
+            addresses.len(),
+            addresses.as_ptr(),
+            std::ptr::null::<i32>(),
+            status.as_mut_ptr(),
+            0,
+        )
+    };
+    if answer >= 0 { Ok(status) } else { Err(io::Error::last_os_error()) }
+}
+
+fn cpus_of(words: &[usize]) -> CpuSet {
+    let mut cpus = CpuSet::new();
+    for (place, &word) in words.iter().enumerate() {
+        for bit in (0..BITS).filter(|bit| word >> bit & 1 == 1) {
+            cpus.insert(CpuId((place * BITS + bit) as u32));
+        }
+    }
+    cpus
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mask_s_bits_are_cpus() {
+        let mut words = vec![0; FIRST_WORDS + 1];
+        (words[0], words[1], words[FIRST_WORDS]) = (1 << 3, 1, 1 << 2);
+        let expected: CpuSet = format!("3,{},{}", BITS, 1024 + 2).parse().unwrap();
+        assert_eq!(cpus_of(&words), expected);
+    }
+
+    #[test]
+    fn no_thread_is_an_error() {
+        // Above the kernel's highest thread id, 2^22.
+        assert_eq!(affinity(1 << 30).unwrap_err().raw_os_error(), Some(libc::ESRCH));
+    }
+}

@@ -1,0 +1,36 @@
+//! What `/sys/devices/system/cpu` says: which CPUs are on line, and which caches they have.
+
+use std::io;
+use std::path::PathBuf;
+
+use corun_machine::{CpuId, CpuSet};
+
+use crate::{Roots, files};
+
+/// The file that lists the CPUs that are on line.
+pub fn online_file(roots: &Roots) -> PathBuf {
+    roots.sys.join("devices/system/cpu/online")
+}
+
+/// The CPUs that are on line.
+///
+/// # Errors
+/// The kernel's answer, with the file; [`io::ErrorKind::InvalidData`] when it is no list of CPUs.
+pub fn online_cpus(roots: &Roots) -> io::Result<CpuSet> {
+    let file = online_file(roots);
+    let text = std::fs::read_to_string(&file)?;
+    text.trim().parse().map_err(|error| {
+        io::Error::new(io::ErrorKind::InvalidData, format!("{}: {error}", file.display()))
+    })
+}
+
+/// The kernel's number of a CPU's data cache of a level; none where it does not say.
+pub fn cache_id(roots: &Roots, cpu: CpuId, level: &str) -> Option<u32> {
+    let caches = roots.sys.join(format!("devices/system/cpu/cpu{cpu}/cache"));
+    let of_level = |name: &String| {
+        let read = |file: &str| files::text(&caches.join(name).join(file));
+        read("level").as_deref() == Some(level) && read("type").as_deref() != Some("Instruction")
+    };
+    let name = files::names(&caches)?.into_iter().find(of_level)?;
+    files::number(&caches.join(name).join("id"))
+}

@@ -1,0 +1,196 @@
+//! This machine as a backend of the runtime: the kernel says which threads there are, sources count what they
+//! do, actuators prepare what a plan asks for, and the journal remembers how it was before.
+
+mod apply;
+#[cfg(test)]
+pub(crate) mod fixture;
+mod scan;
+mod thread;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use corun_linux::{Roots, Task};
+use corun_machine::{CpuSet, Machine};
+use corun_policy::{CounterKind, Nanoseconds, ProcessId, Step, ThreadId};
+use corun_runtime::{Backend, Capabilities, Scan, ThreadTable};
+
+pub use thread::{HeldGroup, ManagedThread};
+
+use crate::{Actuator, Change, Journal, LiveError, Refusal, ScannedThread, Source, Target};
+
+/// The threads that corun schedules here.
+pub type Threads = ThreadTable<ManagedThread>;
+/// What became of an action that a policy asked for.
+pub type Verdict = corun_runtime::Verdict<Change, Refusal>;
+/// An action that a policy asked for, and what became of it.
+pub type Decision = corun_runtime::Decision<Change, Refusal>;
+/// What happened in one tick.
+pub type Tick = corun_runtime::Tick<Change, Refusal>;
+
+/// Finds the threads to schedule.
+pub trait Scanner: Send {
+    /// The programs that are to be scheduled, in the order in which they were given.
+    fn targets(&self) -> &[Target];
+
+    /// All their threads now, ascending by task. Called once a tick, before anything else.
+    ///
+    /// # Errors
+    /// When the kernel's list of processes cannot be read at all.
+    fn scan(&mut self) -> Result<Vec<ScannedThread>, LiveError>;
+
+    /// One more program to schedule.
+    ///
+    /// # Errors
+    /// When it says nothing that a process could be known by.
+    fn add(&mut self, target: Target) -> Result<(), LiveError>;
+
+    /// The CPUs that were on line at the last scan; none where the running kernel is to say.
+    fn online(&self) -> Option<CpuSet> {
+        None
+    }
+}
+
+/// This machine, or a recording in its place.
+pub(crate) struct LiveBackend {
+    machine: Arc<Machine>,
+    scanner: Box<dyn Scanner>,
+    sources: Vec<Box<dyn Source>>,
+    actuators: Vec<Box<dyn Actuator>>,
+    /// None in a dry run: plans are shown as if they were done, and nothing is changed.
+    journal: Option<Arc<Mutex<Journal>>>,
+    roots: Roots,
+    ids: BTreeMap<Task, ThreadId>,
+    /// By the kernel's number: the id of the process, and how many of its threads are in the table.
+    processes: BTreeMap<u32, (ProcessId, usize)>,
+    /// By name: the threads of each cgroup that is held.
+    groups: BTreeMap<Arc<str>, BTreeSet<ThreadId>>,
+    next_thread: u64,
+    next_process: u64,
+    online: CpuSet,
+    scanned_at: Option<Nanoseconds>,
+}
+
+impl LiveBackend {
+    pub(crate) fn new(
+        machine: Arc<Machine>,
+        scanner: Box<dyn Scanner>,
+        sources: Vec<Box<dyn Source>>,
+        actuators: Vec<Box<dyn Actuator>>,
+        roots: Roots,
+    ) -> Self {
+        let online = machine.cpu_set();
+        Self {
+            machine,
+            scanner,
+            sources,
+            actuators,
+            journal: None,
+            roots,
+            ids: BTreeMap::new(),
+            processes: BTreeMap::new(),
+            groups: BTreeMap::new(),
+            next_thread: 0,
+            next_process: 0,
+            online,
+            scanned_at: None,
+        }
+    }
+
+    /// What policies get here.
+    pub(crate) fn capabilities(&self) -> Capabilities {
+        let names: Vec<&str> = self.sources.iter().map(|source| source.name()).collect();
+        Capabilities {
+            counters: self.counters().into_iter().collect(),
+            controls: self.actuators.iter().flat_map(|actuator| actuator.kinds()).collect(),
+            profiles: self.knows_profiles(),
+            sources: if names.is_empty() { "none".to_owned() } else { names.join(", ") },
+        }
+    }
+
+    pub(crate) fn counters(&self) -> BTreeSet<CounterKind> {
+        self.sources.iter().flat_map(|source| source.counters()).collect()
+    }
+
+    pub(crate) fn knows_profiles(&self) -> bool {
+        self.sources.iter().any(|source| source.knows_profiles())
+    }
+
+    pub(crate) fn machine(&self) -> &Arc<Machine> {
+        &self.machine
+    }
+
+    pub(crate) fn roots(&self) -> &Roots {
+        &self.roots
+    }
+
+    pub(crate) fn scanner(&self) -> &dyn Scanner {
+        self.scanner.as_ref()
+    }
+
+    pub(crate) fn scanner_mut(&mut self) -> &mut dyn Scanner {
+        self.scanner.as_mut()
+    }
+
+    pub(crate) fn online(&self) -> &CpuSet {
+        &self.online
+    }
+
+    pub(crate) fn journal(&self) -> Option<&Arc<Mutex<Journal>>> {
+        self.journal.as_ref()
+    }
+
+    pub(crate) fn act_under(&mut self, journal: Journal) {
+        self.journal = Some(Arc::new(Mutex::new(journal)));
+    }
+
+    fn is_acting(&self) -> bool {
+        self.journal.is_some()
+    }
+}
+
+impl Backend for LiveBackend {
+    type Thread = ManagedThread;
+    type Change = Change;
+    type Refusal = Refusal;
+    type Error = LiveError;
+
+    fn scan(&mut self, now: Nanoseconds, table: &mut Threads) -> Result<Scan, LiveError> {
+        let found = self.scanner.scan()?;
+        let online = self.scanner.online();
+        let online = online.unwrap_or_else(|| scan::online(&self.roots, &self.machine));
+        let scan::News { events, left_alone, inherited } = self.update(now, found, &online, table);
+        let unread = self.note_inherited(&inherited);
+        Ok(Scan { events, left_alone, unread })
+    }
+
+    /// A source that fails is left out this time; what it counts keeps its count.
+    fn count(&mut self, now: Nanoseconds, table: &mut Threads) -> Vec<String> {
+        for (view, thread) in table.iter_mut() {
+            thread.begin_count(view);
+        }
+        let mut unread = Vec::new();
+        for source in &mut self.sources {
+            if let Err(error) = source.count(now, table) {
+                unread.push(error.to_string());
+            }
+        }
+        unread.extend(self.expire(now, table));
+        unread
+    }
+
+    fn apply(
+        &mut self,
+        now: Nanoseconds,
+        _policy: usize,
+        steps: &[Step],
+        table: &mut Threads,
+    ) -> Vec<Verdict> {
+        self.carry_out(now, steps, table)
+    }
+}
+
+/// A journal is whole after every call, so that one that panicked leaves nothing broken.
+pub(crate) fn locked(journal: &Mutex<Journal>) -> MutexGuard<'_, Journal> {
+    journal.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,322 @@
+//! The thread table brought up to date: who came and went, where threads may run, who moved them.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use corun_linux::sysfs::online_cpus;
+use corun_linux::{Roots, Task, TaskFacts, cgroup};
+use corun_machine::{CpuSet, Machine};
+use corun_policy::{Event, Nanoseconds, ProcessId, ThreadId, ThreadView};
+
+use super::{HeldGroup, LiveBackend, ManagedThread, Threads, locked};
+use crate::act::names_of;
+use crate::{Change, PinScope, ScannedThread};
+
+/// What a scan changed in the table.
+#[derive(Debug, Default)]
+pub(super) struct News {
+    /// Who came, then who went, each in the order of the threads.
+    pub(super) events: Vec<Event>,
+    pub(super) left_alone: Vec<String>,
+    /// Threads that were born with an affinity that is ours, not the user's.
+    pub(super) inherited: Vec<Change>,
+}
+
+impl LiveBackend {
+    /// Takes over what a scan found.
+    pub(super) fn update(
+        &mut self,
+        now: Nanoseconds,
+        found: Vec<ScannedThread>,
+        online: &CpuSet,
+        table: &mut Threads,
+    ) -> News {
+        let mut news = News::default();
+        let was_online = std::mem::replace(&mut self.online, online.clone());
+        let before = self.scanned_at.replace(now).unwrap_or(now);
+        let elapsed = Nanoseconds(now.0 - before.0);
+        let mut present = BTreeSet::new();
+        for one in found {
+            if one.facts.is_real_time {
+                continue;
+            }
+            present.insert(one.facts.task);
+            match self.ids.get(&one.facts.task) {
+                Some(&id) => {
+                    let index = table.index_of(id).expect("ids are those of the table");
+                    let (view, thread) = table.at_mut(index);
+                    thread.ran = ran(&thread.facts, &one.facts, elapsed);
+                    thread.elapsed = elapsed;
+                    thread.target = one.target;
+                    thread.facts = one.facts;
+                    view.state = one.state;
+                    if let Some(moved) = self.refresh(view, thread, &was_online) {
+                        news.left_alone.push(moved);
+                    }
+                }
+                None => self.adopt(one, table, &mut news),
+            }
+        }
+        self.drop_absent(&present, table, &mut news);
+        news
+    }
+
+    fn adopt(&mut self, found: ScannedThread, table: &mut Threads, news: &mut News) {
+        let ScannedThread { facts, state, target: index } = found;
+        let id = ThreadId(self.next_thread);
+        self.next_thread += 1;
+        let process = self.processes.entry(facts.task.pid).or_insert_with(|| {
+            self.next_process += 1;
+            (ProcessId(self.next_process - 1), 0)
+        });
+        process.1 += 1;
+        let process = process.0;
+        self.ids.insert(facts.task, id);
+        let target = &self.scanner.targets()[index];
+        let group = (target.pin == PinScope::Cgroup).then(|| self.group_of(&facts, table));
+        let may_run_on = match self.inherited_from(&facts, group.as_ref(), table) {
+            Some(theirs) => {
+                let (before, after) = (theirs.clone(), facts.affinity.clone());
+                if group.is_none() {
+                    news.inherited.push(Change::Affinity { task: facts.task, before, after });
+                }
+                theirs
+            }
+            None => facts.affinity.clone(),
+        };
+        if let Some(group) = &group {
+            self.groups.entry(group.name.clone()).or_default().insert(id);
+        }
+        let view = ThreadView {
+            weight: weight(facts.nice),
+            important: target.important,
+            state,
+            cpu: Some(facts.cpu),
+            allowed: facts.affinity.clone(),
+            ..ThreadView::new(id, process, &*target.name, &may_run_on.intersection(&self.online))
+        };
+        let profile = target.profile.as_deref().unwrap_or(&target.name);
+        let thread = ManagedThread::new(facts, index, profile);
+        table.insert(view, ManagedThread { may_run_on, group, ..thread });
+        news.events.push(Event::Arrived(id));
+    }
+
+    /// The cgroup that a thread is in. One that cannot be read has no name, and is refused when it
+    /// is to be held.
+    fn group_of(&self, facts: &TaskFacts, table: &Threads) -> HeldGroup {
+        let name = cgroup::of_thread(&self.roots, &facts.task).ok().flatten();
+        let name: Arc<str> = name.unwrap_or_default().into();
+        let member = self.groups.get(&name).and_then(BTreeSet::first);
+        let member = member.and_then(|&id| Some(table.at(table.index_of(id)?).1));
+        let known = member.and_then(|thread| thread.group.clone());
+        known.unwrap_or_else(|| HeldGroup { name, cpus: facts.affinity.clone() })
+    }
+
+    /// A thread is born with its maker's affinity, and in a cgroup with the group's. Where that is
+    /// one that corun set, what the user allowed is what he allowed the maker.
+    fn inherited_from(
+        &self,
+        facts: &TaskFacts,
+        group: Option<&HeldGroup>,
+        table: &Threads,
+    ) -> Option<CpuSet> {
+        let mut makers = table.iter().map(|(_, thread)| thread).filter(|thread| {
+            let task = thread.task();
+            let is_maker = match group {
+                Some(group) => thread.group.as_ref().is_some_and(|one| one.name == group.name),
+                None => task.pid == facts.task.pid || task.pid == facts.parent,
+            };
+            is_maker
+                && !thread.left_alone
+                && thread.may_run_on != thread.expected
+                && thread.expected.intersection(&self.online) == facts.affinity
+        });
+        makers.next().map(|maker| maker.may_run_on.clone())
+    }
+
+    /// Brings a thread up to date with its facts; says in words when somebody else moved it.
+    fn refresh(
+        &self,
+        view: &mut ThreadView,
+        thread: &mut ManagedThread,
+        was_online: &CpuSet,
+    ) -> Option<String> {
+        let facts = &thread.facts;
+        view.cpu = Some(facts.cpu);
+        view.weight = weight(facts.nice);
+        if self.online != *was_online {
+            // A CPU that came back shows in the affinity of all that were never barred from it.
+            let new = facts.affinity.intersection(&without(&self.online, was_online));
+            if thread.expected.is_disjoint(&new) && thread.may_run_on == thread.expected {
+                thread.may_run_on = thread.may_run_on.union(&new);
+            }
+            thread.expected = thread.expected.union(&new);
+        }
+        let visible = thread.expected.intersection(&self.online);
+        let mut moved = None;
+        if visible.is_empty() {
+            // All its CPUs went off line, and the kernel let it run elsewhere.
+            thread.expected = facts.affinity.clone();
+            thread.allowed = facts.affinity.clone();
+        } else if visible != facts.affinity && !thread.left_alone {
+            thread.left_alone = true;
+            moved = Some(format!(
+                "{} (thread {}): somebody set its affinity to {}, it was {visible}",
+                view.program, facts.task, facts.affinity
+            ));
+        }
+        if thread.left_alone {
+            thread.expected = facts.affinity.clone();
+            thread.allowed = facts.affinity.clone();
+            thread.may_run_on = facts.affinity.clone();
+        }
+        if self.is_acting() && thread.group.is_none() {
+            thread.allowed = thread.expected.intersection(&self.online);
+        }
+        view.may_run_on = thread.may_run_on.intersection(&self.online);
+        view.allowed = thread.allowed.intersection(&self.online);
+        moved
+    }
+
+    fn drop_absent(&mut self, present: &BTreeSet<Task>, table: &mut Threads, news: &mut News) {
+        if present.len() == self.ids.len() {
+            return;
+        }
+        let gone = table.retain(|view, thread| {
+            let task = thread.task();
+            let stays = present.contains(&task);
+            if !stays {
+                self.forget(view.id, task, thread.group.as_ref());
+            }
+            stays
+        });
+        news.events.extend(gone.into_iter().map(Event::Exited));
+    }
+
+    fn forget(&mut self, id: ThreadId, task: Task, group: Option<&HeldGroup>) {
+        self.ids.remove(&task);
+        if let Some(group) = group
+            && let Some(members) = self.groups.get_mut(&group.name)
+        {
+            members.remove(&id);
+            if members.is_empty() {
+                self.groups.remove(&group.name);
+            }
+        }
+        if let Some((_, threads)) = self.processes.get_mut(&task.pid) {
+            *threads -= 1;
+            if *threads == 0 {
+                self.processes.remove(&task.pid);
+            }
+        }
+    }
+
+    /// Threads that their makers handed an affinity of ours are undone with the others. Returns what
+    /// could not be written down.
+    pub(super) fn note_inherited(&mut self, inherited: &[Change]) -> Vec<String> {
+        let journal = self.journal.as_ref().filter(|_| !inherited.is_empty());
+        let written = journal.map(|journal| locked(journal).write(inherited));
+        written.and_then(Result::err).map(|error| error.to_string()).into_iter().collect()
+    }
+
+    /// A thread is held elsewhere now, or shown so in a dry run.
+    pub(super) fn moved(&self, task: Task, to: &CpuSet, acting: bool, table: &mut Threads) {
+        let Some(index) = self.ids.get(&task).and_then(|&id| table.index_of(id)) else { return };
+        let (view, thread) = table.at_mut(index);
+        thread.allowed.clone_from(to);
+        view.allowed.clone_from(to);
+        if acting {
+            thread.expected.clone_from(to);
+        }
+    }
+
+    /// Indices of the threads in the cgroups whose cpuset the file may be.
+    fn members(&self, file: &Path, table: &Threads) -> Vec<usize> {
+        let groups = names_of(file).filter_map(|name| self.groups.get(name.as_str()));
+        groups.flatten().filter_map(|&id| table.index_of(id)).collect()
+    }
+
+    /// A cgroup is held there now, or shown so in a dry run.
+    pub(super) fn group_moved(&self, file: &Path, to: &CpuSet, acting: bool, table: &mut Threads) {
+        for index in self.members(file, table) {
+            let (_, thread) = table.at_mut(index);
+            if let Some(group) = &mut thread.group {
+                group.cpus.clone_from(to);
+            }
+            if acting {
+                thread.expected.clone_from(to);
+            }
+        }
+    }
+
+    /// A cgroup is where it was, and so are its threads; an empty list is all that it may have.
+    pub(super) fn group_was_not_moved(&self, file: &Path, before: &str, table: &mut Threads) {
+        for index in self.members(file, table) {
+            let (view, thread) = table.at_mut(index);
+            let before = before.parse().ok().filter(|cpus: &CpuSet| !cpus.is_empty());
+            let before = before.unwrap_or_else(|| thread.may_run_on.clone());
+            if let Some(group) = &mut thread.group {
+                group.cpus.clone_from(&before);
+            }
+            thread.allowed.clone_from(&before);
+            view.allowed = before.intersection(&self.online);
+            thread.expected = before;
+        }
+    }
+
+    /// Somebody else was quicker.
+    pub(super) fn leave_alone(&self, task: Task, table: &mut Threads) {
+        if let Some(index) = self.ids.get(&task).and_then(|&id| table.index_of(id)) {
+            table.at_mut(index).1.left_alone = true;
+        }
+    }
+
+    /// Somebody else changed a cgroup.
+    pub(super) fn leave_group_alone(&self, file: &Path, table: &mut Threads) {
+        for index in self.members(file, table) {
+            table.at_mut(index).1.left_alone = true;
+        }
+    }
+
+    /// After everything was undone: each thread is where its user allowed it to be.
+    pub(crate) fn forget_changes(&self, table: &mut Threads) {
+        for (view, thread) in table.iter_mut() {
+            let own = thread.may_run_on.clone();
+            view.allowed = own.intersection(&self.online);
+            if let Some(group) = &mut thread.group {
+                group.cpus.clone_from(&own);
+            }
+            thread.expected.clone_from(&own);
+            thread.allowed = own;
+        }
+    }
+
+    /// How many threads each of the maps knows, and how many processes there are.
+    #[cfg(test)]
+    pub(crate) fn sizes(&self) -> [usize; 3] {
+        let grouped = self.groups.values().map(BTreeSet::len).sum();
+        [self.ids.len(), grouped, self.processes.len()]
+    }
+}
+
+/// Time on CPUs between two scans. The kernel's clocks are not the same, so that it may come out a little
+/// longer than the time between.
+fn ran(before: &TaskFacts, now: &TaskFacts, elapsed: Nanoseconds) -> Nanoseconds {
+    Nanoseconds(now.cpu_ns.saturating_sub(before.cpu_ns)).min(elapsed)
+}
+
+fn without(set: &CpuSet, other: &CpuSet) -> CpuSet {
+    set.iter().filter(|&cpu| !other.contains(cpu)).collect()
+}
+
+/// The weight of a nice value against that of nice 0: a step is 1.25 (`sched_prio_to_weight` in
+/// the kernel's `kernel/sched/core.c` rounds the same).
+fn weight(nice: i32) -> f64 {
+    1.25_f64.powi(-nice)
+}
+
+/// The CPUs that are on line; where the kernel does not say, all of the machine.
+pub(super) fn online(roots: &Roots, machine: &Machine) -> CpuSet {
+    online_cpus(roots).unwrap_or_else(|_| machine.cpu_set())
+}

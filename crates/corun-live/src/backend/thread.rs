@@ -1,0 +1,97 @@
+//! What corun keeps of a thread beside what policies see of it.
+
+use std::sync::Arc;
+
+use corun_machine::CpuSet;
+use corun_policy::{Counts, Nanoseconds, Rates, ThreadView};
+
+use corun_linux::{Task, TaskFacts};
+
+/// What corun keeps of a thread beside what policies see of it ([`ThreadView`]).
+#[derive(Debug, Clone)]
+pub struct ManagedThread {
+    /// What the kernel said of it last.
+    pub facts: TaskFacts,
+    /// Index of its program among the targets.
+    pub target: usize,
+    /// Its program: the name of its profile where it has one.
+    pub profile: Arc<str>,
+    /// Where its user allows it to run, CPUs that are off line included: nothing ever widens it.
+    pub may_run_on: CpuSet,
+    /// Where it is held, or shown to be in a dry run, CPUs that are off line included. Where its cgroup is
+    /// held in its place, where the thread itself was sent.
+    pub allowed: CpuSet,
+    /// Somebody else moved it under us: from then on it is left alone.
+    pub left_alone: bool,
+    /// The cgroup that is held in its place.
+    pub group: Option<HeldGroup>,
+    /// Its affinity as corun last set or found it, CPUs that are off line included.
+    pub(crate) expected: CpuSet,
+    /// Since the tick before: how long it was on CPUs, and how long that was. Both 0 in its first tick.
+    pub(crate) ran: Nanoseconds,
+    pub(crate) elapsed: Nanoseconds,
+    /// What was counted up to the tick before.
+    pub(crate) before: Counts,
+}
+
+/// A cgroup that is held by its cpuset, with all that is in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeldGroup {
+    /// Its path as in `/proc/PID/cgroup`: `/system.slice/x.service`.
+    pub name: Arc<str>,
+    /// Where it is held now.
+    pub cpus: CpuSet,
+}
+
+impl ManagedThread {
+    /// A thread that was found where its user put it.
+    pub fn new(facts: TaskFacts, target: usize, profile: impl Into<Arc<str>>) -> Self {
+        let found = &facts.affinity;
+        Self {
+            may_run_on: found.clone(),
+            allowed: found.clone(),
+            expected: found.clone(),
+            facts,
+            target,
+            profile: profile.into(),
+            left_alone: false,
+            group: None,
+            ran: Nanoseconds(0),
+            elapsed: Nanoseconds(0),
+            before: Counts::default(),
+        }
+    }
+
+    /// The thread, as the kernel tells it apart from others.
+    pub fn task(&self) -> Task {
+        self.facts.task
+    }
+
+    /// Time since the tick before; 0 in the thread's first tick.
+    pub fn elapsed(&self) -> Nanoseconds {
+        self.elapsed
+    }
+
+    /// Time on CPUs since the tick before; 0 in the thread's first tick.
+    pub fn ran(&self) -> Nanoseconds {
+        self.ran
+    }
+
+    /// Share of the time since the tick before that it was on a CPU, 0 to 1; none in its first tick.
+    pub fn cpu_share(&self) -> Option<f64> {
+        (self.elapsed.0 > 0).then(|| self.ran.0 as f64 / self.elapsed.0 as f64)
+    }
+
+    /// The rates since the tick before.
+    pub(crate) fn rates(&self, view: &ThreadView) -> Rates {
+        view.counts.since(&self.before)
+    }
+
+    /// A tick's counting begins: the kernel has said how long the thread ran.
+    pub(crate) fn begin_count(&mut self, view: &mut ThreadView) {
+        self.before = view.counts;
+        let count = view.counts.cpu_time.get_or_insert_default();
+        count.total += self.ran.0 as f64;
+        count.known.0 += self.elapsed.0;
+    }
+}

@@ -1,0 +1,221 @@
+//! What a policy was shown and wanted, and a live host that is shown the same machine.
+
+use std::sync::{Arc, Mutex};
+
+use corun_linux::{Roots, Task, TaskFacts};
+use corun_live::{
+    Host, HostOptions, LiveError, OnPaper, Placement, ProcessSelector, Rule, ScannedThread,
+    Scanner, Source, SourceError, Target, Threads,
+};
+use corun_machine::{CpuSet, Machine};
+use corun_policy::{
+    Action, ActionKind, BuildOptions, CounterKind, Counts, Event, Nanoseconds, Needs, Plan, Policy,
+    ThreadView, View, build,
+};
+
+/// A question to a policy: what it was shown, and what it wanted.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Asked {
+    pub(crate) now: Nanoseconds,
+    /// None: it decides.
+    pub(crate) event: Option<Event>,
+    pub(crate) threads: Vec<ThreadView>,
+    pub(crate) steps: Vec<(Action, String)>,
+    /// What it said of its next interval.
+    pub(crate) next: Option<Nanoseconds>,
+}
+
+/// A policy whose questions and answers are written down.
+pub(crate) struct Tap {
+    policy: Box<dyn Policy>,
+    log: Arc<Mutex<Vec<Asked>>>,
+}
+
+impl Tap {
+    pub(crate) fn new(policy: &str, log: &Arc<Mutex<Vec<Asked>>>) -> Self {
+        let policy = build(policy, &BuildOptions::default()).unwrap();
+        Self { policy, log: log.clone() }
+    }
+
+    fn note(&self, event: Option<&Event>, view: &View<'_>, plan: Option<&Plan>) {
+        let steps = plan.into_iter().flat_map(|plan| &plan.steps);
+        self.log.lock().unwrap().push(Asked {
+            now: view.now,
+            event: event.cloned(),
+            threads: view.threads.to_vec(),
+            steps: steps.map(|step| (step.action.clone(), step.reason.clone())).collect(),
+            next: self.policy.next_interval(),
+        });
+    }
+}
+
+impl Policy for Tap {
+    fn name(&self) -> &str {
+        self.policy.name()
+    }
+
+    fn needs(&self) -> Needs {
+        self.policy.needs()
+    }
+
+    fn do_without(&mut self, control: ActionKind) -> bool {
+        self.policy.do_without(control)
+    }
+
+    fn unfit_for(&self, machine: &Machine) -> Option<String> {
+        self.policy.unfit_for(machine)
+    }
+
+    fn on_event(&mut self, event: &Event, view: &View<'_>) -> Option<Plan> {
+        let plan = self.policy.on_event(event, view);
+        self.note(Some(event), view, plan.as_ref());
+        plan
+    }
+
+    fn decide(&mut self, view: &View<'_>) -> Plan {
+        let plan = self.policy.decide(view);
+        self.note(None, view, Some(&plan));
+        plan
+    }
+
+    fn failure(&self) -> Option<String> {
+        self.policy.failure()
+    }
+
+    fn next_interval(&self) -> Option<Nanoseconds> {
+        self.policy.next_interval()
+    }
+}
+
+/// The threads at the tick that is replayed.
+type Present = Arc<Mutex<Vec<ThreadView>>>;
+
+struct ReplayedThreads {
+    present: Present,
+    targets: Vec<Target>,
+    online: CpuSet,
+}
+
+/// The task that stands for a simulated thread.
+fn task(view: &ThreadView) -> Task {
+    let number = |id: u64| u32::try_from(id + 1).unwrap();
+    Task { pid: number(view.process.0), tid: number(view.id.0), start_ticks: view.id.0 + 1 }
+}
+
+impl Scanner for ReplayedThreads {
+    fn targets(&self) -> &[Target] {
+        &self.targets
+    }
+
+    fn scan(&mut self) -> Result<Vec<ScannedThread>, LiveError> {
+        let found = self.present.lock().unwrap();
+        let mut found: Vec<ScannedThread> = found
+            .iter()
+            .map(|view| ScannedThread {
+                facts: TaskFacts {
+                    task: task(view),
+                    parent: 1,
+                    name: view.program.clone(),
+                    wants_cpu: view.state != corun_policy::ThreadState::Sleeping,
+                    cpu: view.cpu.unwrap(),
+                    cpu_ns: view.counts.cpu_time.unwrap().total as u64,
+                    nice: (-view.weight.ln() / 1.25_f64.ln()).round() as i32,
+                    is_real_time: false,
+                    // Nothing is changed in a dry run.
+                    affinity: view.may_run_on.clone(),
+                },
+                state: view.state,
+                target: target_of(&self.targets, view),
+            })
+            .collect();
+        found.sort_by_key(|one| one.facts.task);
+        Ok(found)
+    }
+
+    fn add(&mut self, target: Target) -> Result<(), LiveError> {
+        self.targets.push(target);
+        Ok(())
+    }
+
+    fn online(&self) -> Option<CpuSet> {
+        Some(self.online.clone())
+    }
+}
+
+fn target_of(targets: &[Target], view: &ThreadView) -> usize {
+    let is_its = |one: &Target| *one.name == *view.program && one.important == view.important;
+    targets.iter().position(is_its).unwrap()
+}
+
+/// The counters and profiles of the simulated threads.
+struct ReplayedCounters {
+    present: Present,
+}
+
+impl Source for ReplayedCounters {
+    fn name(&self) -> &'static str {
+        "replay"
+    }
+
+    fn counters(&self) -> Vec<CounterKind> {
+        CounterKind::ALL.to_vec()
+    }
+
+    fn knows_profiles(&self) -> bool {
+        true
+    }
+
+    fn count(&mut self, _now: Nanoseconds, threads: &mut Threads) -> Result<(), SourceError> {
+        let present = self.present.lock().unwrap();
+        for (view, thread) in threads.iter_mut() {
+            let same = present.iter().find(|one| task(one) == thread.task()).unwrap();
+            // How long a thread ran is what the kernel's files say.
+            view.counts = Counts { cpu_time: view.counts.cpu_time, ..same.counts };
+            view.solo = same.solo;
+            view.by_ways.clone_from(&same.by_ways);
+            view.llc_occupancy_bytes = same.llc_occupancy_bytes;
+            view.pages_by_node.clone_from(&same.pages_by_node);
+        }
+        Ok(())
+    }
+}
+
+/// What the policy is shown and wants on the live backend at the same moments.
+pub(crate) fn live(
+    policy: &str,
+    machine: &Arc<Machine>,
+    asked: &[Asked],
+) -> Result<Vec<Asked>, LiveError> {
+    let present = Present::default();
+    let log = Arc::new(Mutex::new(Vec::new()));
+    let mut targets: Vec<Target> = Vec::new();
+    for view in asked.iter().flat_map(|one| &one.threads) {
+        if !targets.iter().any(|one| *one.name == *view.program && one.important == view.important)
+        {
+            let nobody = ProcessSelector::Rule(Rule::default());
+            targets
+                .push(Target { important: view.important, ..Target::new(&*view.program, nobody) });
+        }
+    }
+    let nowhere = Roots { sys: "/nonexistent".into(), ..Roots::default() };
+    let threads = ReplayedThreads { present: present.clone(), targets, online: machine.cpu_set() };
+    let source = ReplayedCounters { present: present.clone() };
+    let mut host = Host::new(
+        machine.clone(),
+        vec![Box::new(Tap::new(policy, &log))],
+        Box::new(threads),
+        vec![Box::new(source)],
+        vec![Box::new(Placement::new(&nowhere)), Box::new(OnPaper::default())],
+        nowhere,
+        HostOptions::default(),
+    )?;
+    let mut before = None;
+    for one in asked {
+        if before.replace(one.now) != Some(one.now) {
+            present.lock().unwrap().clone_from(&one.threads);
+            host.tick_at(one.now)?;
+        }
+    }
+    drop(host);
+    Ok(std::mem::take(&mut *log.lock().unwrap()))
+}
