@@ -34,6 +34,7 @@ impl Builder<'_> {
             children: Vec::new(),
             cpus: CpuSet::new(),
             cache: None,
+            idle_survival: Vec::new(),
             core_type: None,
             memory_mib: None,
         });
@@ -67,6 +68,7 @@ impl Builder<'_> {
             self.unsaid.push(index);
         }
         self.objects[index].cache = Some(cache(spec));
+        self.objects[index].idle_survival.clone_from(&spec.idle_survival);
     }
 
     fn add_core(
@@ -124,7 +126,6 @@ fn cache(spec: &ObjectSpec) -> Cache {
         line_bytes: spec.line_bytes,
         inclusion: spec.inclusion.unwrap_or(Inclusion::Inclusive),
         latency_ns: spec.latency_ns,
-        outside_fill_bytes_per_s: spec.outside_fill_mb_per_s.map(|rate| rate * 1e6),
         effective_bytes: spec.effective_kib.map(|kib| kib.saturating_mul(1024)),
     }
 }

@@ -364,7 +364,7 @@ fn fields(object: &ObjectSpec, at: &str) -> Checked {
         ("inclusion", Cache, object.inclusion.is_some()),
         ("latency_ns", Cache, object.latency_ns.is_some()),
         ("effective_kib", Cache, object.effective_kib.is_some()),
-        ("outside_fill_mb_per_s", Cache, object.outside_fill_mb_per_s.is_some()),
+        ("idle_survival", Cache, !object.idle_survival.is_empty()),
         ("rates", Cache, object.rates.is_some()),
         ("core_type", Core, object.core_type.is_some()),
         ("cpus", Core, object.cpus.is_some()),
@@ -416,15 +416,29 @@ fn fields(object: &ObjectSpec, at: &str) -> Checked {
             return wrong(field("effective_kib"), why);
         }
     }
-    if let Some(rate) = object.outside_fill_mb_per_s {
-        not_negative(field("outside_fill_mb_per_s"), rate)?;
-    }
+    survival(&field("idle_survival"), &object.idle_survival)?;
     if let Some(rates) = &object.rates {
         measured::rates(rates, &field("rates"))?;
     }
     object
         .latency_ns
         .map_or(Ok(()), |latency| within(field("latency_ns"), latency, &CACHE_LATENCY_NS))
+}
+
+/// Times rise and shares do not.
+fn survival(field: &str, points: &[(f64, f64)]) -> Checked {
+    let mut before = (0.0, 1.0);
+    for (place, &(ms, share)) in points.iter().enumerate() {
+        let at = format!("{field}[{place}]");
+        if !(ms.is_finite() && ms > before.0) {
+            return wrong(at, format!("found {ms} ms, expected more than {} ms", before.0));
+        }
+        if !(0.0..=before.1).contains(&share) {
+            return wrong(at, format!("found a share of {share}, expected 0 to {}", before.1));
+        }
+        before = (ms, share);
+    }
+    Ok(())
 }
 
 /// Checks what the fields refer to, once the tree is built.

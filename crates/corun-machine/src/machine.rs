@@ -31,8 +31,6 @@ pub struct Cache {
     pub latency_ns: Option<f64>,
     /// Bytes of it that a program alone gets, where that was measured.
     pub effective_bytes: Option<u64>,
-    /// Bytes a second that others outside this machine bring into it, where that was measured.
-    pub outside_fill_bytes_per_s: Option<f64>,
 }
 
 /// An object of the tree.
@@ -50,6 +48,9 @@ pub struct Object {
     pub cpus: CpuSet,
     /// Of a cache: its geometry.
     pub cache: Option<Cache>,
+    /// Of a cache: the share of its lines that are still there after so many ms in which nobody on this
+    /// machine used them; empty where nobody else shares it.
+    pub idle_survival: Vec<(f64, f64)>,
     /// Of a core: index in [`Machine::core_types`].
     pub core_type: Option<usize>,
     /// Of a NUMA node: its memory in MiB, where known.

@@ -132,7 +132,7 @@ fn of_object(object: &ObjectSpec, figures: &mut Vec<String>) {
         add("inclusion", object.inclusion.is_some());
         add("latency_ns", object.latency_ns.is_some());
         add("effective_kib", object.effective_kib.is_some());
-        add("outside_fill_mb_per_s", object.outside_fill_mb_per_s.is_some());
+        add("idle_survival", !object.idle_survival.is_empty());
         stated(&object.rates, &format!("cache.{name}.rates"), figures);
     }
     if object.memory_mib.is_some() {

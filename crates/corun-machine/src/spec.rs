@@ -135,11 +135,11 @@ pub struct ObjectSpec {
     /// where others outside this machine have a share, as in a virtual machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effective_kib: Option<u64>,
-    /// Of a cache: the rate at which others outside this machine bring lines into it, in MB/s (1e6
-    /// bytes a second): the neighbours of a virtual machine. A line that is not used for the time in
-    /// which they fill the rest of the cache is gone.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub outside_fill_mb_per_s: Option<f64>,
+    /// Of a cache: the share of its lines, 0 to 1, that are still there after so many ms in which
+    /// nobody on this machine used them, by rising times. Less than all where others outside share
+    /// it: the neighbours of a virtual machine.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub idle_survival: Vec<(f64, f64)>,
     /// Of a cache: what one core alone reaches out of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rates: Option<AccessRates>,
@@ -173,7 +173,7 @@ impl ObjectSpec {
             inclusion: None,
             latency_ns: None,
             effective_kib: None,
-            outside_fill_mb_per_s: None,
+            idle_survival: Vec::new(),
             rates: None,
             core_type: None,
             cpus: None,

@@ -252,8 +252,6 @@ fn cache_entry(cache: &Cache) -> Map<String, Value> {
     entry.insert("inclusion".to_owned(), json!(inclusion_name(cache.inclusion)));
     entry.insert("latency_ns".to_owned(), json!(cache.latency_ns));
     entry.insert("effective_bytes".to_owned(), json!(cache.effective_bytes));
-    let outside = json!(cache.outside_fill_bytes_per_s);
-    entry.insert("outside_fill_bytes_per_s".to_owned(), outside);
     entry
 }
 

@@ -25,6 +25,8 @@ mod pipeline;
 mod program;
 mod replayed;
 pub mod schemes;
+#[doc(hidden)]
+pub use replayed::debug_traces;
 mod scratch;
 mod site;
 mod space;
@@ -33,8 +35,8 @@ mod table;
 mod whole;
 
 pub use by_ways::WaysFigures;
-pub use core::{CAUSES, Cause, CpiStack};
 pub use contention::{ContentionLaw, contention_level, stream_profile};
+pub use core::{CAUSES, Cause, CpiStack};
 pub use error::ModelError;
 pub use model::Model;
 pub use options::{

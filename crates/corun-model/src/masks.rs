@@ -57,7 +57,6 @@ impl Model {
                 continue;
             }
             let capacity = way_bytes * f64::from(masks[lowest].count_ones());
-            group.extend(self.outside(first.cpu, capacity));
             self.law().divide(capacity, &group, space, found);
             for (one, &held) in members().zip(found.iter()) {
                 overlap.shares[one] = held;

@@ -6,16 +6,16 @@ use corun_machine::Machine;
 use corun_profile::{Phase, Profile, ProfileData, Stretch, TABLE_INSTRUCTIONS};
 
 use crate::bandwidth::{self, LimitBandwidth};
+use crate::core::SampledPhase;
 use crate::domains::Domains;
 use crate::error::ModelError;
 use crate::imported;
-use crate::core::SampledPhase;
 use crate::interval;
 use crate::options::{BandwidthModel, Compatibility, MAX_SOLO_PEAK_SHARE, ModelOptions};
 use crate::outcome::{Demand, Outcome};
 use crate::pipeline::{self, Context};
-use crate::replayed;
 use crate::program::{Flow, LoadedPhase, LoadedProgram, LoadedStretch, Member, PhaseMix, Running};
+use crate::replayed;
 use crate::scratch::{Scratch, recycle};
 use crate::site::Site;
 use crate::space::{self, DivideSpace};
@@ -31,8 +31,6 @@ pub struct Model {
     bandwidth: &'static (dyn LimitBandwidth + Sync),
     domains: Domains,
     sites: Vec<Site>,
-    /// Of each site who fills its LLC from outside the machine, by ways of the part that is shared.
-    outside: Vec<Vec<PhaseTable>>,
     /// Site by CPU index. On a fine-grained core that of a thread which has its core to itself; those
     /// with 2, 3 .. busy threads follow it.
     site_of: Vec<u32>,
@@ -96,7 +94,6 @@ impl Model {
             machine,
             options,
             domains,
-            outside: sites.iter().map(PhaseTable::outside).collect(),
             sites,
             site_of,
             has_pipelines,
@@ -246,14 +243,6 @@ impl Model {
         &member.phase().tables[self.site_of[member.cpu] as usize]
     }
 
-    /// Who fills a part of so many bytes of a CPU's LLC from outside the machine.
-    pub(crate) fn outside(&self, cpu: usize, capacity_bytes: f64) -> Option<&PhaseTable> {
-        let site = self.site_of[cpu] as usize;
-        let parts = self.outside[site].as_slice();
-        let ways = (capacity_bytes / self.sites[site].way_bytes).round().max(1.0) as usize;
-        parts.get(ways.min(parts.len()).checked_sub(1)?)
-    }
-
     /// Its table when so many threads of its core are busy, itself included.
     fn table_beside<'a>(&self, member: &Member<'a>, busy_threads: u32) -> &'a PhaseTable {
         let site = self.site(member.cpu);
@@ -304,11 +293,7 @@ impl Model {
         } else {
             tables.extend(members.iter().map(|member| self.table(member)));
         }
-        if let Some(first) = members.first() {
-            tables.extend(self.outside(first.cpu, capacity_bytes));
-        }
         self.law.divide(capacity_bytes, &tables, &mut scratch.space, &mut scratch.shares);
-        tables.truncate(members.len());
         out.clear();
         out.extend(tables.iter().zip(&scratch.shares).map(|(table, &held)| table.demand(held)));
         scratch.tables = recycle(tables);
@@ -570,7 +555,6 @@ impl Model {
                 let cpus = running.iter().map(|other| other.member.cpu);
                 self.table_beside(member, self.busy_threads(member.cpu, cpus))
             }));
-            tables.extend(self.outside(first.member.cpu, capacity));
             self.law.divide(capacity, &tables, &mut scratch.space, &mut scratch.shares);
             for ((&(_, index), table), &held) in group.iter().zip(&tables).zip(&scratch.shares) {
                 flows[index as usize].demand = table.demand(held);

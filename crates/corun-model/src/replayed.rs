@@ -2,9 +2,12 @@
 
 use corun_profile::{Marks, MissRateCurve, Phase};
 
-use crate::core::{Cause, CoreParameters, CpiStack, MemoryView, Replay, SampledPhase};
+use crate::core::{
+    Cause, CoreParameters, CpiStack, MemoryView, Replay, SampledPhase, fill_instructions,
+    shared_bytes,
+};
 use crate::interval::{finish, parts, sizes};
-use crate::site::Site;
+use crate::site::{Kernel, Site};
 use crate::table::{Knot, PhaseTable};
 
 /// LLC sizes at which traces are replayed at most; between them cycles are linear in the misses.
@@ -29,16 +32,66 @@ struct Point {
 /// Tabulates a phase at a site.
 pub(crate) fn table(phase: &Phase, sampled: &SampledPhase, site: &Site) -> PhaseTable {
     let points = points(phase, sampled, site);
+    let ages = Ages::new(phase, site);
     let knots = sizes(phase, site).into_iter().map(|bytes| {
-        let mpki = phase.curve.mpki(site.curve_bytes(bytes)).value;
+        let kept = phase.curve.mpki(site.curve_bytes(bytes)).value;
+        let mut mpki = kept;
+        // Lines grow older the slower the program runs, and more of them are gone then.
+        for _ in 0..if ages.is_empty() { 0 } else { AGE_ROUNDS } {
+            let cpi = between(&points, mpki).0.total();
+            mpki = kept + ages.lost(site, bytes, cpi);
+        }
         knot(phase, site, bytes, mpki, &points)
     });
     let (knots, stacks) = knots.unzip();
     PhaseTable::new(parts(phase, site, knots), site).with_stacks(stacks)
 }
 
+/// Rounds of speed and lost lines.
+const AGE_ROUNDS: usize = 4;
+
+/// When lines of the LLC are used again, for a machine of which others outside evict some before.
+#[derive(Debug, Default)]
+struct Ages {
+    /// By rising bytes held: instructions since the last use of lines that are used again just within
+    /// these bytes, and such uses per 1000 instructions from the point before to this one.
+    points: Vec<(f64, f64, f64)>,
+}
+
+impl Ages {
+    fn new(phase: &Phase, site: &Site) -> Self {
+        if site.survival.is_empty() {
+            return Self::default();
+        }
+        let mpki = |bytes: f64| phase.curve.mpki(site.curve_bytes(bytes)).value;
+        let sizes = sizes(phase, site);
+        let mut points = Vec::with_capacity(sizes.len());
+        for pair in sizes.windows(2) {
+            let middle = site.curve_bytes(0.5 * (pair[0] + pair[1]));
+            let instructions = fill_instructions(&phase.curve, middle);
+            points.push((pair[1], instructions, (mpki(pair[0]) - mpki(pair[1])).max(0.0)));
+        }
+        Self { points }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.points.is_empty()
+    }
+
+    /// Uses per 1000 instructions of lines that the program would hold within so many bytes and that
+    /// are gone, at so many cycles an instruction.
+    fn lost(&self, site: &Site, bytes: f64, cpi: f64) -> f64 {
+        let within = self.points.iter().take_while(|point| point.0 <= bytes * (1.0 + 1e-9));
+        let gone = |&(_, instructions, uses): &(f64, f64, f64)| {
+            uses * (1.0 - site.survives(instructions * cpi / site.clock_hz()))
+        };
+        within.map(gone).sum()
+    }
+}
+
 fn knot(phase: &Phase, site: &Site, bytes: f64, mpki: f64, points: &[Point]) -> (Knot, CpiStack) {
     let (mut stack, memory) = between(points, mpki);
+    stack.add(Cause::Kernel, kernel_cycles(phase, site));
     let cpi = stack.total();
     let mut knot = Knot {
         bytes,
@@ -49,10 +102,21 @@ fn knot(phase: &Phase, site: &Site, bytes: f64, mpki: f64, points: &[Point]) -> 
         ..Knot::default()
     };
     let moved = mpki * 1e-3 * site.line_bytes * (1.0 + phase.dirty_share);
-    let unstalled = [Cause::Base, Cause::Dependences, Cause::FirstLevel].map(|cause| stack.of(cause));
+    let unstalled =
+        [Cause::Base, Cause::Dependences, Cause::FirstLevel].map(|cause| stack.of(cause));
     finish(&mut knot, site, moved, unstalled.iter().sum());
     stack.add(Cause::Memory, knot.cpi - cpi);
     (knot, stack)
+}
+
+/// Cycles an instruction that the kernel takes for the program.
+fn kernel_cycles(phase: &Phase, site: &Site) -> f64 {
+    let Some(core) = &phase.core else { return 0.0 };
+    let Kernel { page_fault_ns, system_call_ns, transfer_ns_per_byte } = site.kernel;
+    let ns = core.page_faults_pki * page_fault_ns
+        + core.system_calls_pki * system_call_ns
+        + core.transferred_bytes_pki * transfer_ns_per_byte;
+    ns * 1e-3 * site.core.clock_mhz * 1e-3
 }
 
 /// Replays at several miss rates, the highest first.
@@ -74,8 +138,11 @@ fn points(phase: &Phase, sampled: &SampledPhase, site: &Site) -> Vec<Point> {
             ..view
         };
         let memory = (whole(sampled, &mut replay, &slower).total() - stack.total()) / MORE_LATENCY;
-        let stack = corrected(phase, sampled, site, stack);
-        points.push(Point { mpki, stack, memory: memory.max(0.0) });
+        let point =
+            Point { mpki, stack: corrected(phase, sampled, stack), memory: memory.max(0.0) };
+        // Fewer misses never take longer; in which order units are taken may say so by a little.
+        let slower = points.last().filter(|before| before.stack.total() < point.stack.total());
+        points.push(slower.map_or(point, |before| Point { mpki, ..*before }));
     }
     points
 }
@@ -92,8 +159,7 @@ fn whole(sampled: &SampledPhase, replay: &mut Replay<'_>, view: &MemoryView) -> 
 
 /// Branches of the traces are a sample, those of the phase are counted better: what they cost goes
 /// with their number.
-fn corrected(phase: &Phase, sampled: &SampledPhase, site: &Site, mut stack: CpiStack) -> CpiStack {
-    let _ = site;
+fn corrected(phase: &Phase, sampled: &SampledPhase, mut stack: CpiStack) -> CpiStack {
     let Some(core) = &phase.core else { return stack };
     let (found, counted) = (sampled.mispredicted[1], core.mispredicted_large_pki * 1e-3);
     if found > 0.0 {
@@ -119,20 +185,26 @@ fn between(points: &[Point], mpki: f64) -> (CpiStack, f64) {
 /// What a core at the site sees of the memory when the LLC misses so many lines an instruction.
 fn view(phase: &Phase, site: &Site, llc: f64) -> MemoryView {
     let cycles = |ns: f64| (ns * site.core.clock_mhz * 1e-3).round() as u32;
+    // Lines that the kernel has cleared are in the nearest cache, whatever its size.
+    let zeroed = phase.core.as_ref().map_or(0.0, |core| core.zeroed_mpki * 1e-3);
+    let llc = (llc - zeroed).max(0.0);
     let at = |curve: &MissRateCurve, bytes: f64| curve.mpki(bytes.max(1.0)).value * 1e-3;
+    let data = |bytes: f64| (at(&phase.curve, bytes) - zeroed).max(llc);
     let code = phase.core.as_ref().map(|core| &core.instruction_curve);
     let l1_code = code.map_or(0.0, |curve| at(curve, site.l1_code_bytes));
     let shared = code.map_or(site.l1_bytes, |code| shared_bytes(&phase.curve, code, site.l1_bytes));
     let private = if site.private_bytes > site.l1_bytes {
-        at(&phase.curve, site.private_bytes).max(llc)
+        data(site.private_bytes)
     } else {
         // Nothing between the first level and the LLC.
         f64::INFINITY
     };
     let tlb = &site.core.tlb;
-    let reach = |level: usize, usual: f64| tlb.get(level).map_or(usual, |one| f64::from(one.entries)) as f32;
+    let reach = |level: usize, usual: f64| {
+        tlb.get(level).map_or(usual, |one| f64::from(one.entries)) as f32
+    };
     MemoryView {
-        l1_data: at(&phase.curve, shared).max(llc) as f32,
+        l1_data: data(shared) as f32,
         l1_code: l1_code as f32,
         private: private as f32,
         llc: llc as f32,
@@ -148,47 +220,38 @@ fn view(phase: &Phase, site: &Site, llc: f64) -> MemoryView {
     }
 }
 
-/// The size of a cache of data and code in which as much data lies as in one of so many bytes of data
-/// alone: code fills the rest in the same time (the law of fill time: Che, Tung and Wang, IEEE JSAC
-/// 20(7), 2002).
-fn shared_bytes(both: &MissRateCurve, code: &MissRateCurve, data_bytes: f64) -> f64 {
-    let mut bytes = data_bytes;
-    for _ in 0..4 {
-        let instructions = fill_instructions(both, bytes);
-        bytes = data_bytes + filled_bytes(code, instructions, data_bytes);
-    }
-    bytes
-}
-
-/// Steps a doubling of the integrals over size.
-const STEPS: f64 = 4.0;
-/// Where they begin: a line.
-const LINE: f64 = 64.0;
-
-/// Instructions in which a cache of so many bytes fills.
-fn fill_instructions(curve: &MissRateCurve, bytes: f64) -> f64 {
-    let (mut size, mut instructions) = (LINE, 0.0);
-    while size < bytes {
-        let next = (size * (1.0 / STEPS).exp2()).min(bytes);
-        let mpki = curve.mpki((size * next).sqrt()).value.max(1e-6);
-        instructions += (next - size) / LINE * 1e3 / mpki;
-        size = next;
-    }
-    instructions
-}
-
-/// Bytes filled in so many instructions, at most `most`.
-fn filled_bytes(curve: &MissRateCurve, instructions: f64, most: f64) -> f64 {
-    let (mut size, mut passed) = (LINE, 0.0);
-    while size < most {
-        let next = (size * (1.0 / STEPS).exp2()).min(most);
-        let mpki = curve.mpki((size * next).sqrt()).value.max(1e-6);
-        let step = (next - size) / LINE * 1e3 / mpki;
-        if passed + step >= instructions {
-            return size + (next - size) * (instructions - passed) / step;
+#[doc(hidden)]
+pub fn debug_traces(model: &crate::Model, profile: &corun_profile::Profile) {
+    let corun_profile::ProfileData::Recording(recording) = &profile.data else { return };
+    let traces = recording.micro_traces.unpack().unwrap();
+    let site = model.site(0);
+    let core = CoreParameters::of(&site.core, site.l1_latency_ns * site.core.clock_mhz * 1e-3);
+    println!("{core:?}");
+    for (p, phase) in recording.phases.iter().enumerate() {
+        let Some(detail) = &phase.core else { continue };
+        let Some(sampled) = SampledPhase::new(phase, detail, &traces) else { continue };
+        let mpki = phase.curve.mpki(8e6).value;
+        let view = view(phase, site, mpki * 1e-3);
+        println!("phase {p} {} {view:?}", phase.instructions);
+        let mut replay = Replay::new(&core);
+        for (trace, (at, _)) in sampled.traces.iter().zip(&detail.micro_traces) {
+            let r = replay.run(trace, &view);
+            let parts: Vec<String> = crate::core::CAUSES
+                .iter()
+                .map(|&c| {
+                    format!(
+                        "{}={:.2}",
+                        &c.name()[..4.min(c.name().len())],
+                        r.stack.of(c) / r.instructions
+                    )
+                })
+                .collect();
+            println!(
+                "  trace {at} share {:.3} cpi {:.3} {}",
+                trace.share,
+                r.cycles / r.instructions,
+                parts.join(" ")
+            );
         }
-        passed += step;
-        size = next;
     }
-    most
 }

@@ -32,8 +32,9 @@ pub(crate) struct Site {
     /// Hit latency of that cache.
     pub(crate) private_latency_ns: f64,
     pub(crate) llc_bytes: f64,
-    /// Bytes a second that others outside the machine bring into the LLC.
-    pub(crate) outside_bytes_per_s: f64,
+    /// Share of the LLC's lines that are still there after so many seconds in which nobody on the
+    /// machine used them.
+    pub(crate) survival: Vec<(f64, f64)>,
     pub(crate) way_bytes: f64,
     pub(crate) line_bytes: f64,
     pub(crate) inclusive: bool,
@@ -43,8 +44,34 @@ pub(crate) struct Site {
     pub(crate) peak_bytes_per_s: f64,
     /// The most that a program alone draws of it.
     pub(crate) solo_share: f64,
+    pub(crate) kernel: Kernel,
     /// Busy threads of its core that divide the core's private caches; 1 where they do not.
     pub(crate) sharers: u32,
+}
+
+/// What the kernel takes, in ns.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Kernel {
+    pub(crate) page_fault_ns: f64,
+    pub(crate) system_call_ns: f64,
+    /// Of bytes that a system call reads or writes.
+    pub(crate) transfer_ns_per_byte: f64,
+}
+
+impl Kernel {
+    /// Where the machine does not say, what `corun calibrate` finds on servers of today: a first touch
+    /// with its page cleared, a call that does nothing, and a copy through the page cache.
+    pub(crate) const USUAL: Self =
+        Self { page_fault_ns: 500.0, system_call_ns: 100.0, transfer_ns_per_byte: 0.1 };
+
+    fn of(machine: &Machine) -> Self {
+        let known = machine.spec().kernel.unwrap_or_default();
+        Self {
+            page_fault_ns: known.page_fault_ns.unwrap_or(Self::USUAL.page_fault_ns),
+            system_call_ns: known.system_call_ns.unwrap_or(Self::USUAL.system_call_ns),
+            ..Self::USUAL
+        }
+    }
 }
 
 impl Site {
@@ -68,9 +95,7 @@ impl Site {
         let core = machine.core_types()[at.core_type].clone();
         check_core(machine, &core)?;
         let private = machine.private_cache(cpu);
-        // What others outside the machine take is told better by their rate than by what is left.
-        let whole = cache.effective_bytes.filter(|_| cache.outside_fill_bytes_per_s.is_none());
-        let size = whole.unwrap_or(cache.size_bytes) as f64;
+        let size = cache.effective_bytes.unwrap_or(cache.size_bytes) as f64;
         // 16 ways stand in where the machine does not say: it sets the step of the walk alone.
         let ways = f64::from(cache.ways.unwrap_or(16).max(1));
         let local = machine.memory_latency_ns(at.node, at.node);
@@ -90,13 +115,21 @@ impl Site {
         Ok(Self {
             reference_clock_mhz: reference_clock(machine),
             l1_bytes,
-            l1_latency_ns: l1.and_then(|cache| cache.latency_ns).unwrap_or(4.0 / core.clock_mhz * 1e3),
+            l1_latency_ns: l1
+                .and_then(|cache| cache.latency_ns)
+                .unwrap_or(4.0 / core.clock_mhz * 1e3),
             l1_code_bytes: l1_cache(machine, cpu, CacheType::Instruction)
                 .map_or(l1_bytes, |cache| cache.size_bytes as f64 / part),
             private_bytes,
             private_latency_ns: private.map_or(0.0, |cache| latency_ns(cache, &core)),
             llc_bytes: size,
-            outside_bytes_per_s: cache.outside_fill_bytes_per_s.unwrap_or(0.0),
+            survival: llc
+                .object
+                .map(|object| &machine.objects()[object].idle_survival)
+                .into_iter()
+                .flatten()
+                .map(|&(ms, share)| (ms * 1e-3, share))
+                .collect(),
             way_bytes: size / ways,
             line_bytes: cache.line_bytes.map_or(DEFAULT_LINE_BYTES, f64::from),
             inclusive: cache.inclusion == Inclusion::Inclusive,
@@ -104,6 +137,7 @@ impl Site {
             memory_latency_ns,
             peak_bytes_per_s,
             solo_share,
+            kernel: Kernel::of(machine),
             sharers,
             core,
         })
@@ -128,6 +162,21 @@ impl Site {
         } else {
             of_core
         }
+    }
+
+    /// The share of the LLC's lines that are still there when they were not used for so long.
+    pub(crate) fn survives(&self, seconds: f64) -> f64 {
+        let after = self.survival.partition_point(|point| point.0 <= seconds);
+        let at = |index: usize| self.survival[index];
+        let before = if after == 0 { (0.0, 1.0) } else { at(after - 1) };
+        if let Some(&next) = self.survival.get(after) {
+            return before.1 + (next.1 - before.1) * (seconds - before.0) / (next.0 - before.0);
+        }
+        // Beyond what was measured the last chance of being evicted holds on.
+        let Some(earlier) = after.checked_sub(1) else { return 1.0 };
+        let (time, share) = if earlier == 0 { (0.0, 1.0) } else { at(earlier - 1) };
+        let rate = (share / before.1.max(1e-6)).ln().max(0.0) / (before.0 - time);
+        before.1 * (-rate * (seconds - before.0)).exp()
     }
 
     /// The size at which a program's own curve is read when it holds `occupancy` bytes of the LLC:

@@ -3,7 +3,6 @@
 use crate::core::CpiStack;
 use crate::outcome::Demand;
 use crate::site::Site;
-use crate::space::{DivideSpace, FillTime, SpaceScratch};
 
 /// A program that misses less than this (a line per 1e9 instructions) grows no more.
 const NO_MISS_MPKI: f64 = 1e-6;
@@ -185,10 +184,6 @@ pub(crate) struct PhaseTable {
     pub(crate) measured: (f64, f64),
     pub(crate) apki_extrapolated: bool,
     pub(crate) way_bytes: f64,
-    /// Bytes a second that others outside the machine bring into the cache.
-    outside_bytes_per_s: f64,
-    line_bytes: f64,
-    llc_bytes: f64,
 }
 
 /// What a table is made of.
@@ -213,9 +208,6 @@ impl PhaseTable {
             measured: parts.measured,
             apki_extrapolated: parts.apki_extrapolated,
             way_bytes: site.way_bytes,
-            outside_bytes_per_s: site.outside_bytes_per_s,
-            line_bytes: site.line_bytes,
-            llc_bytes: site.llc_bytes,
             knots: parts.knots,
             ..Self::default()
         };
@@ -321,54 +313,9 @@ impl PhaseTable {
         self.bytes.iter().copied().chain([self.fill.limit()])
     }
 
-    /// Those who fill the cache from outside the machine, as a program that never uses a line again,
-    /// in parts of the LLC with 1, 2, 3 .. ways; none where there is nobody.
-    pub(crate) fn outside(site: &Site) -> Vec<Self> {
-        if site.outside_bytes_per_s <= 0.0 {
-            return Vec::new();
-        }
-        let ways = (site.llc_bytes / site.way_bytes).round().max(1.0);
-        let part = |way: u32| {
-            let share = f64::from(way) / ways;
-            Self::streaming(site.outside_bytes_per_s * share, site.llc_bytes * share, site.line_bytes)
-        };
-        (1..=ways as u32).map(part).collect()
-    }
-
-    fn streaming(bytes_per_s: f64, capacity: f64, line_bytes: f64) -> Self {
-        let knot = |bytes| Knot {
-            bytes,
-            cpi: 1.0,
-            mpki: 1e3,
-            misses_per_s: bytes_per_s / line_bytes,
-            bytes_per_s,
-            ..Knot::default()
-        };
-        let growth = Growth { seconds: vec![0.0, capacity / bytes_per_s], bytes: vec![0.0, capacity] };
-        Self {
-            bytes: vec![0.0, capacity],
-            knots: vec![knot(0.0), knot(capacity)],
-            fill: growth.clone(),
-            turnover: growth.clone(),
-            refill: growth,
-            measured: (0.0, f64::INFINITY),
-            line_bytes,
-            ..Self::default()
-        }
-    }
-
-    /// Bytes it holds alone in a cache of that size, beside those outside the machine.
+    /// Bytes it holds alone in a cache of that size.
     pub(crate) fn solo_bytes(&self, capacity: f64) -> f64 {
-        if self.outside_bytes_per_s <= 0.0 {
-            return self.fill.limit().min(capacity);
-        }
-        // A part of the cache gets as much a way as the rest.
-        let rate = self.outside_bytes_per_s * (capacity / self.llc_bytes).min(1.0);
-        let outside = Self::streaming(rate, capacity, self.line_bytes);
-        let mut held = Vec::with_capacity(2);
-        let mut scratch = SpaceScratch::default();
-        FillTime.divide(capacity, &[self, &outside], &mut scratch, &mut held);
-        held[0]
+        self.fill.limit().min(capacity)
     }
 
     /// The least CPI over the measured range: PBBCache's reference.

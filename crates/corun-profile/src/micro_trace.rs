@@ -122,8 +122,11 @@ impl Marks {
     pub const PAGE_AT_LEAST: Self = Self(1 << 12);
     /// Its code line follows the one fetched before it.
     pub const NEXT_LINE: Self = Self(1 << 13);
+    /// Its address is the stack or frame pointer and a constant.
+    pub const STACK: Self = Self(1 << 14);
 
-    const ALL: u16 = (1 << 14) - 1;
+    /// It has a vector register for an operand.
+    pub const VECTOR: Self = Self(1 << 15);
 
     /// Has it all of these?
     #[inline(always)]
@@ -415,9 +418,6 @@ fn unpack(packed: &[u8]) -> Result<Vec<MicroTrace>, MicroTraceError> {
                 .get(usize::from(column(0)[at]))
                 .ok_or_else(|| wrong("an unknown operation"))?;
             let words: [u16; 9] = std::array::from_fn(|place| word(place, at));
-            if words[0] & !Marks::ALL != 0 {
-                return Err(wrong("an unknown mark"));
-            }
             if words[1..].iter().any(|&back| usize::from(back) > entry) {
                 return Err(wrong("a distance back beyond the beginning"));
             }

@@ -71,6 +71,16 @@ pub struct CoreDetail {
     /// Code lines missed per 1000 instructions in a fully associative LRU cache of code alone,
     /// against its size.
     pub instruction_curve: MissRateCurve,
+    /// Lines per 1000 instructions that are touched first in pages which the kernel has just cleared:
+    /// they miss in no cache, though no program touched them before, and [`Phase::curve`] counts them.
+    pub zeroed_mpki: f64,
+    /// Page faults per 1000 instructions: first touches of pages of 4 KiB, also of those that were given
+    /// back and are touched again.
+    pub page_faults_pki: f64,
+    /// System calls per 1000 instructions.
+    pub system_calls_pki: f64,
+    /// Bytes that system calls read or write for the program, per 1000 instructions.
+    pub transferred_bytes_pki: f64,
     /// The phase's micro-traces, by their places in [`Recording::micro_traces`], with the share of
     /// the phase's instructions that each stands for; the shares sum to 1 where there are any.
     pub micro_traces: Vec<(u32, f64)>,
@@ -226,6 +236,14 @@ impl CoreDetail {
                 self.mispredicted_large_pki
             );
             return Err(Fault::here(why).under(Step::Key("mispredicted_large_pki")));
+        }
+        for (key, value) in [
+            ("zeroed_mpki", self.zeroed_mpki),
+            ("page_faults_pki", self.page_faults_pki),
+            ("system_calls_pki", self.system_calls_pki),
+            ("transferred_bytes_pki", self.transferred_bytes_pki),
+        ] {
+            Expected::PerThousand.check(key, value)?;
         }
         for (index, &(_, share)) in self.micro_traces.iter().enumerate() {
             let at =

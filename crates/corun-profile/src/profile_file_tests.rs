@@ -154,6 +154,10 @@ prop_compose! {
                 mispredicted_large_pki: rates[4] * mispredicted,
                 instruction_curve: MissRateCurve::new(vec![CurvePoint { bytes: 64, mpki: rates[0] }])
                     .unwrap(),
+                zeroed_mpki: rates[0],
+                page_faults_pki: rates[1],
+                system_calls_pki: rates[2],
+                transferred_bytes_pki: rates[3],
                 micro_traces: vec![(0, shares[0]), (7, shares[1])],
             }),
         }

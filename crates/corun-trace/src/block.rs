@@ -63,6 +63,10 @@ pub struct StaticOp {
     pub loads: bool,
     /// Does it store?
     pub stores: bool,
+    /// Is its address the stack or frame pointer and a constant?
+    pub stack: bool,
+    /// Has it a vector register for an operand?
+    pub vector: bool,
     /// Is it a branch that is one operation with the compare before it?
     pub fused: bool,
     /// Bytes that it touches at one place; 0 where that is not known.

@@ -58,6 +58,10 @@ pub fn phase(figures: &Figures, traces: &mut Vec<MicroTrace>) -> Option<Phase> {
         Some(CoreDetail {
             mispredicted_large_pki: mispredicted_large,
             instruction_curve: curve(points(&figures.code, thousands))?,
+            zeroed_mpki: 1e3 * share(observed.zeroed_lines, observed.instructions),
+            page_faults_pki: pki(counters.page_faults),
+            system_calls_pki: pki(counters.system_calls),
+            transferred_bytes_pki: pki(counters.transferred_bytes),
             micro_traces: (first as u32..).zip(weights.iter().map(|weight| weight / all)).collect(),
         })
     };

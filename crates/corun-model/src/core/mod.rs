@@ -1,11 +1,13 @@
 //! From a recording's micro-traces to cycles.
 
+mod filling;
 mod parameters;
 mod replay;
 mod sampled;
 mod stack;
 mod units;
 
+pub(crate) use filling::{fill_instructions, shared_bytes};
 pub(crate) use parameters::CoreParameters;
 pub(crate) use replay::{MemoryView, Replay};
 pub(crate) use sampled::{SampledPhase, unpack};

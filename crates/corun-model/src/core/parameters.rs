@@ -4,7 +4,7 @@ use corun_machine::{CoreType, ExecutionLatencies};
 use corun_profile::{OPERATIONS, Operation};
 
 /// Kinds of execution unit.
-pub(crate) const UNITS: usize = 5;
+pub(crate) const UNITS: usize = 9;
 /// Integer units.
 pub(crate) const INTEGER: usize = 0;
 /// Units that load.
@@ -15,6 +15,12 @@ pub(crate) const STORE: usize = 2;
 pub(crate) const FLOAT: usize = 3;
 /// The unit that multiplies and divides integers.
 pub(crate) const MULTIPLY: usize = 4;
+/// Ways of vector registers from and to the first level.
+pub(crate) const VECTOR_LOAD: usize = 5;
+pub(crate) const VECTOR_STORE: usize = 6;
+/// Dividers of integers and of floating-point numbers.
+const DIVIDE: usize = 7;
+const FLOAT_DIVIDE: usize = 8;
 
 /// What the replay asks of a core.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,10 +42,13 @@ pub(crate) struct CoreParameters {
     pub(crate) taken_a_cycle: u32,
     /// Instructions that fetching runs ahead of dispatch, and the branch predictor ahead of fetching.
     pub(crate) fetch_queue: usize,
+    pub(crate) predictor_ahead: usize,
     /// Load-to-use cycles of a hit in the first level.
     pub(crate) load: u32,
     /// From a store's data to the load that gets it from the store buffer.
     pub(crate) forward: u32,
+    /// The same where both address the stack by a constant.
+    pub(crate) stack_forward: u32,
     /// Misses of the first level outstanding to the LLC and to memory.
     pub(crate) outstanding: [usize; 2],
     /// Lines that a prefetcher runs ahead of a stream.
@@ -66,8 +75,17 @@ impl CoreParameters {
             refill: whole(core.branch_penalty_cycles),
             taken_a_cycle: 1,
             fetch_queue: (4 * width as usize).max(8),
+            // Decoupled front ends ask for code some tens of branches ahead (Golden Cove and Zen 4: 64 and
+            // more fetch targets).
+            predictor_ahead: if reorder_buffer == 0 { 0 } else { 24 * width as usize },
             load,
             forward: whole(execution.store_forward_cycles.unwrap_or(f64::from(load + 1))),
+            stack_forward: whole(
+                execution
+                    .stack_forward_cycles
+                    .or(execution.store_forward_cycles)
+                    .unwrap_or(f64::from(load + 1)),
+            ),
             outstanding: [
                 core.outstanding_llc_hits.map_or(outstanding, |hits| hits.max(1) as usize),
                 outstanding,
@@ -86,6 +104,8 @@ impl CoreParameters {
 /// Zen 4 and Golden Cove 6, Zen 5 8.
 fn units(width: u32) -> [u8; UNITS] {
     let mut units = [0; UNITS];
+    (units[DIVIDE], units[FLOAT_DIVIDE]) = (1, 1);
+    (units[VECTOR_LOAD], units[VECTOR_STORE]) = (if width < 3 { 1 } else { 2 }, 1);
     (units[INTEGER], units[LOAD], units[STORE], units[FLOAT], units[MULTIPLY]) = match width {
         0 | 1 => (1, 1, 1, 1, 1),
         2 => (2, 1, 1, 1, 1),
@@ -130,11 +150,11 @@ pub(crate) fn unit(operation: Operation) -> Option<(usize, u32)> {
         Operation::None | Operation::SystemCall | Operation::Serialise => return None,
         Operation::Integer | Operation::Atomic => (INTEGER, 1),
         Operation::Multiply => (MULTIPLY, 1),
-        Operation::Divide => (MULTIPLY, 4),
-        Operation::DivideWide => (MULTIPLY, 8),
-        Operation::FloatDivide => (FLOAT, 4),
-        Operation::FloatDivideDouble => (FLOAT, 5),
-        Operation::FloatFunction => (FLOAT, 40),
+        Operation::Divide => (DIVIDE, 6),
+        Operation::DivideWide => (DIVIDE, 8),
+        Operation::FloatDivide => (FLOAT_DIVIDE, 4),
+        Operation::FloatDivideDouble => (FLOAT_DIVIDE, 5),
+        Operation::FloatFunction => (FLOAT_DIVIDE, 40),
         _ => (FLOAT, 1),
     })
 }

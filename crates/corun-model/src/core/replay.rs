@@ -10,7 +10,7 @@
 
 use corun_profile::{Marks, MicroOp, Operation};
 
-use super::parameters::{CoreParameters, LOAD, STORE, UNITS, unit};
+use super::parameters::{CoreParameters, LOAD, STORE, UNITS, VECTOR_LOAD, VECTOR_STORE, unit};
 use super::sampled::RankedTrace;
 use super::stack::{Cause, CpiStack};
 use super::units::{Places, Units};
@@ -63,6 +63,8 @@ pub(crate) struct Replay<'p> {
     filled: Vec<u32>,
     /// By entry: when its access began.
     begun: Vec<u32>,
+    /// By entry: when what it stored left the store buffer.
+    drained: Vec<u32>,
     /// By entry: when it was fetched, and dispatched.
     fetched: Vec<u32>,
     dispatched: Vec<u32>,
@@ -101,6 +103,7 @@ impl<'p> Replay<'p> {
             reorder: Places::new(core.reorder_buffer),
             done: Vec::new(),
             filled: Vec::new(),
+            drained: Vec::new(),
             begun: Vec::new(),
             fetched: Vec::new(),
             dispatched: Vec::new(),
@@ -110,14 +113,13 @@ impl<'p> Replay<'p> {
     fn clear(&mut self, entries: usize) {
         self.units.iter_mut().for_each(Units::clear);
         self.misses.iter_mut().for_each(Places::clear);
-        for places in
-            [&mut self.prefetches, &mut self.loads, &mut self.stores, &mut self.reorder]
-        {
+        for places in [&mut self.prefetches, &mut self.loads, &mut self.stores, &mut self.reorder] {
             places.clear();
         }
         for moments in [
             &mut self.done,
             &mut self.filled,
+            &mut self.drained,
             &mut self.begun,
             &mut self.fetched,
             &mut self.dispatched,
@@ -131,14 +133,8 @@ impl<'p> Replay<'p> {
     pub(crate) fn run(&mut self, trace: &RankedTrace, view: &MemoryView) -> Replayed {
         self.clear(trace.ops.len());
         let core = self.core;
-        let mut front = Front {
-            cycle: 1,
-            slots: 0,
-            taken: 0,
-            restart: 0,
-            last_line: 0,
-            cause: Cause::Base,
-        };
+        let mut front =
+            Front { cycle: 1, slots: 0, taken: 0, restart: 0, last_line: 0, cause: Cause::Base };
         let (mut dispatch, mut dispatch_slots) = (1, 0);
         let (mut commit, mut commit_slots) = (0, 0);
         let (mut issued, mut fence, mut drained) = (0, 0, 0);
@@ -204,6 +200,7 @@ impl<'p> Replay<'p> {
             if op.marks.has(Marks::STORE) {
                 // Stores leave in order, one a cycle, when their line is there.
                 drained = (drained + 1).max(commit + 1).max(self.filled[entry]);
+                self.drained[entry] = drained;
                 self.stores.take(drained);
             }
             match op.operation {
@@ -230,7 +227,10 @@ impl<'p> Replay<'p> {
                 let cause = if full { Cause::Stores } else { executed.cause };
                 lost.charge(
                     (before + 1, commit),
-                    (self.dispatched[entry], front_cause(full, self.fetched[entry], dispatch, &front)),
+                    (
+                        self.dispatched[entry],
+                        front_cause(full, self.fetched[entry], dispatch, &front),
+                    ),
                     cause,
                 );
             }
@@ -276,7 +276,11 @@ impl<'p> Replay<'p> {
             return;
         }
         // The predictor asks for lines ahead of fetching, and the line behind is asked for with one.
-        let ahead = entry.checked_sub(core.fetch_queue).map_or(0, |at| self.fetched[at]);
+        let ahead = match entry.checked_sub(core.predictor_ahead) {
+            Some(at) if at < entry => self.fetched[at],
+            Some(_) => front.cycle,
+            None => 0,
+        };
         let mut asked = ahead.max(front.restart);
         if op.marks.has(Marks::NEXT_LINE) {
             asked = asked.min(front.last_line);
@@ -314,20 +318,27 @@ impl<'p> Replay<'p> {
             // In order, a store's operands are all there when it issues.
             let address =
                 if core.in_order() && kind == STORE { address.max(ready) } else { address };
-            let begun = self.units[kind].take(core.units[kind], address, 1);
+            let mut begun = self.units[kind].take(core.units[kind], address, 1);
+            if op.marks.has(Marks::VECTOR) {
+                let vector = if kind == LOAD { VECTOR_LOAD } else { VECTOR_STORE };
+                begun = self.units[vector].take(core.units[vector], begun, 1);
+            }
             issued = begun;
             self.begun[entry] = begun;
             let (there, level) = self.access(entry, op, trace, view, begun);
             self.filled[entry] = there;
             if op.marks.has(Marks::LOAD) {
-                let forwarded = op.forwarded_from > 0
-                    && self.filled[entry - usize::from(op.forwarded_from)].max(
-                        self.done[entry - usize::from(op.forwarded_from)] + 1,
-                    ) + core.forward
-                        > begun;
+                let store = entry - usize::from(op.forwarded_from);
+                let forwarded = store < entry && self.drained[store] > begun;
                 let value = if forwarded {
-                    // The store buffer has it.
-                    (begun + core.load).max(when(op.forwarded_from, &self.done) + core.forward)
+                    // The store buffer has it, or the register that was stored is known.
+                    let both = Marks::STACK;
+                    let renamed = op.marks.has(both) && trace.ops[store].marks.has(both);
+                    if renamed {
+                        self.done[store] + core.stack_forward
+                    } else {
+                        (begun + core.load).max(self.done[store] + core.forward)
+                    }
                 } else {
                     there.max(begun + core.load)
                 };

@@ -7,9 +7,12 @@
 
 use corun_profile::{CoreDetail, Marks, MicroOp, MicroTrace, MissRateCurve, Phase, Reuse};
 
+use super::filling::{fill_instructions, filled_bytes};
 use crate::ModelError;
 
 const LINE_BYTES: f64 = 64.0;
+/// The largest cache that is thought of.
+const MOST_BYTES: f64 = (1u64 << 33) as f64;
 
 /// The next number of a sequence that fills 0 to 1 evenly: multiples of the golden ratio.
 #[derive(Debug, Clone, Copy, Default)]
@@ -103,16 +106,11 @@ fn rank(traces: &mut [RankedTrace], curve: &MissRateCurve, code_curve: &MissRate
         let weight = trace.share / f64::from(trace.instructions);
         for entry in 0..trace.ops.len() {
             let op = trace.ops[entry];
-            let access = |code, depth| Access {
-                trace: at as u32,
-                entry: entry as u32,
-                code,
-                weight,
-                depth,
-            };
+            let access =
+                |code, depth| Access { trace: at as u32, entry: entry as u32, code, weight, depth };
             if op.marks.has(Marks::FETCHES) {
                 let at_least = op.marks.has(Marks::FETCH_AT_LEAST);
-                let depth = depth(op.fetch_reuse, at_least, curve, &mut even);
+                let depth = code_depth(op.fetch_reuse, at_least, (curve, code_curve), &mut even);
                 accesses.push(access(true, depth));
             }
             if op.marks.any(Marks::LOAD.with(Marks::STORE)) {
@@ -141,7 +139,6 @@ fn rank(traces: &mut [RankedTrace], curve: &MissRateCurve, code_curve: &MissRate
             trace.data[entry] = rank;
         }
     }
-    let _ = code_curve;
 }
 
 fn shuffled(access: &Access) -> u64 {
@@ -158,6 +155,26 @@ fn depth(reuse: Reuse, at_least: bool, curve: &MissRateCurve, even: &mut Even) -
     let beyond = curve.mpki(known * LINE_BYTES).value;
     let drawn = even.next() * beyond;
     size_with(curve, drawn).map_or(f64::INFINITY, |bytes| (bytes / LINE_BYTES).max(known))
+}
+
+/// The same of code, drawn from the curve of code alone: in the time in which so much code is passed,
+/// so much of both is (the law of fill time).
+fn code_depth(
+    reuse: Reuse,
+    at_least: bool,
+    (curve, code_curve): (&MissRateCurve, &MissRateCurve),
+    even: &mut Even,
+) -> f64 {
+    let known = reuse.distance();
+    if !at_least || known.is_infinite() {
+        return known;
+    }
+    let passed = fill_instructions(curve, known * LINE_BYTES);
+    let known_code = filled_bytes(code_curve, passed, MOST_BYTES);
+    let drawn = even.next() * code_curve.mpki(known_code).value;
+    let Some(code_bytes) = size_with(code_curve, drawn) else { return f64::INFINITY };
+    let passed = fill_instructions(code_curve, code_bytes.max(known_code));
+    (filled_bytes(curve, passed, MOST_BYTES) / LINE_BYTES).max(known)
 }
 
 /// The least cache that misses at most so much; none where all sizes miss more.
@@ -191,8 +208,5 @@ pub(crate) fn unpack(
     program: &str,
     traces: &corun_profile::MicroTraces,
 ) -> Result<Vec<MicroTrace>, ModelError> {
-    traces.unpack().map_err(|error| ModelError::MicroTraces {
-        program: program.to_owned(),
-        error,
-    })
+    traces.unpack().map_err(|error| ModelError::MicroTraces { program: program.to_owned(), error })
 }

@@ -8,7 +8,6 @@ mod whirlpool;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use self::fill_time::FillTime;
 use crate::options::SpaceLaw;
 use crate::table::PhaseTable;
 
@@ -37,7 +36,7 @@ pub(crate) trait DivideSpace {
 /// The law of that name.
 pub(crate) fn law(of: SpaceLaw) -> &'static (dyn DivideSpace + Sync) {
     match of {
-        SpaceLaw::FillTime => &FillTime,
+        SpaceLaw::FillTime => &fill_time::FillTime,
         SpaceLaw::Proportional => &proportional::Proportional,
         SpaceLaw::Whirlpool => &whirlpool::Whirlpool { per_instruction: false },
         SpaceLaw::WhirlpoolMpki => &whirlpool::Whirlpool { per_instruction: true },

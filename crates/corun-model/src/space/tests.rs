@@ -15,9 +15,12 @@ fn site(llc_bytes: f64, ways: f64) -> Site {
         core: CoreType::new("core", 1000.0, 1),
         reference_clock_mhz: 1000.0,
         l1_bytes: 0.0,
+        l1_latency_ns: 4.0,
+        l1_code_bytes: 0.0,
         private_bytes: 0.0,
         private_latency_ns: 0.0,
         llc_bytes,
+        survival: Vec::new(),
         way_bytes: llc_bytes / ways,
         line_bytes: LINE,
         inclusive: true,
@@ -25,6 +28,7 @@ fn site(llc_bytes: f64, ways: f64) -> Site {
         memory_latency_ns: 100.0,
         peak_bytes_per_s: f64::INFINITY,
         solo_share: 0.95,
+        kernel: crate::site::Kernel::USUAL,
         sharers: 1,
     }
 }

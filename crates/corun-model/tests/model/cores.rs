@@ -1,7 +1,7 @@
 //! The shipped recordings on every named core: what no interval model may get wrong.
 
 use corun_machine::{Machine, NamedCore, core, core_names};
-use corun_model::{Model, ModelOptions, WaysFigures};
+use corun_model::{CAUSES, Model, ModelOptions, WaysFigures};
 use corun_profile::{Library, Profile};
 
 use crate::fixture::*;
@@ -25,8 +25,7 @@ fn ipc_lies_within_the_width_and_never_falls_with_cache() {
                 assert!(one.ipc > 0.0 && one.ipc <= width, "{at}");
                 assert!(one.memory_stalls <= one.total_stalls && one.total_stalls < 1.0, "{at}");
                 let stack = one.stack.unwrap();
-                let parts =
-                    [stack.base, stack.branches, stack.private_hits, stack.llc_hits, stack.memory];
+                let parts = CAUSES.map(|cause| stack.of(cause));
                 assert!(parts.iter().all(|&part| part >= 0.0), "{at}");
                 assert!((parts.iter().sum::<f64>() * one.ipc - 1.0).abs() < 1e-9, "{at}");
             }

@@ -40,6 +40,12 @@ impl X86 {
         let mut op = registers(&instruction, info);
         op.operation = operation(&instruction);
         (op.loads, op.stores, op.fused, op.bytes) = (loads, stores, fused, bytes);
+        op.vector =
+            (0..instruction.op_count()).any(|at| instruction.op_register(at).is_vector_register());
+        op.stack = info.used_memory().iter().all(|one| {
+            let base = one.base().full_register();
+            matches!(base, Register::RSP | Register::RBP) && one.index() == Register::None
+        });
         let unknown = instruction.code() == Code::INVALID;
         One {
             op,

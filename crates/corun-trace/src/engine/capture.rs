@@ -8,8 +8,12 @@ use super::stack::Depth;
 use crate::block::{Block, Registers, StaticOp};
 use crate::event::{WORD_BYTES, line_of};
 
-/// Entries of a micro-trace: three times what the largest cores hold in flight.
-pub(crate) const LENGTH: usize = 1536;
+/// Instructions of a micro-trace: three times what the largest cores hold in flight.
+const LENGTH: usize = 1536;
+
+/// Further accesses of instructions that a micro-trace holds. A repeated instruction can have any
+/// number of them.
+const MOST_PARTS: usize = 2048;
 
 /// How deep a line lay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,12 +51,15 @@ pub(crate) struct Capture {
     /// How many instructions of the run each of its own stands for.
     pub(crate) weight: u64,
     ops: MicroTrace,
+    parts: usize,
     /// Of each register the entry that wrote it last, and 1.
     writers: [u32; Registers::MOST],
     /// The entry that stored to a word last.
     stores: FxHashMap<u64, u32>,
     /// The entry that touched a line last.
     lines: FxHashMap<u64, u32>,
+    /// The entry that touched a line first, where streams go on from.
+    first_touches: FxHashMap<u64, u32>,
     /// The last access: its entry and word.
     last_access: Option<(u32, u64)>,
     /// Instructions of the running block that have their entries, and that of the last.
@@ -75,9 +82,11 @@ impl Capture {
             thread,
             weight,
             ops: Vec::with_capacity(LENGTH + 64),
+            parts: 0,
             writers: [0; Registers::MOST],
             stores: FxHashMap::default(),
             lines: FxHashMap::default(),
+            first_touches: FxHashMap::default(),
             last_access: None,
             cursor: 0,
             last: 0,
@@ -91,7 +100,11 @@ impl Capture {
 
     /// Has it all that it may hold?
     pub(crate) fn is_full(&self) -> bool {
-        self.ops.len() >= LENGTH
+        self.instructions() >= LENGTH
+    }
+
+    fn instructions(&self) -> usize {
+        self.ops.len() - self.parts
     }
 
     /// A block begins; `repeats`: with the repeated instruction that ended the one before.
@@ -168,10 +181,11 @@ impl Capture {
 
     /// One more access of the last instruction.
     fn push_part(&mut self, op: &StaticOp, word: u64, store: bool, seen: Seen) {
-        if self.ops.is_empty() {
+        if self.ops.is_empty() || self.parts == MOST_PARTS {
             return;
         }
         self.settle_access();
+        self.parts += 1;
         let entry = self.ops.len();
         let kind = if store { Marks::STORE } else { Marks::LOAD };
         let back = distance(entry, self.last);
@@ -195,7 +209,7 @@ impl Capture {
                 continue;
             }
             self.settle_access();
-            if self.ops.len() >= LENGTH {
+            if self.is_full() {
                 self.cursor -= 1;
                 return;
             }
@@ -211,9 +225,13 @@ impl Capture {
             address_inputs: self.producers(op.address, entry),
             ..MicroOp::default()
         };
-        for (holds, mark) in
-            [(op.loads, Marks::LOAD), (op.stores, Marks::STORE), (op.fused, Marks::FUSED)]
-        {
+        for (holds, mark) in [
+            (op.loads, Marks::LOAD),
+            (op.stores, Marks::STORE),
+            (op.fused, Marks::FUSED),
+            (op.stack && (op.loads || op.stores), Marks::STACK),
+            (op.vector, Marks::VECTOR),
+        ] {
             if holds {
                 micro.marks.set(mark);
             }
@@ -287,7 +305,8 @@ impl Capture {
             .max()
             .filter(|_| loads)
             .copied();
-        let stream = seen.foreseen_from.and_then(|from| self.lines.get(&from)).copied();
+        let stream = seen.foreseen_from.and_then(|from| self.first_touches.get(&from)).copied();
+        self.first_touches.entry(line).or_insert(entry as u32);
         let op = &mut self.ops[entry];
         op.line_before = line_before.map_or(0, |before| distance(entry, before as usize));
         op.forwarded_from = forwarded.map_or(0, |store| distance(entry, store as usize));
@@ -343,7 +362,6 @@ impl Capture {
                 op.marks.set(mark);
             }
         }
-        self.ops.truncate(LENGTH);
         self.ops
     }
 }
@@ -357,12 +375,19 @@ fn distance(entry: usize, before: usize) -> u16 {
     u16::try_from(entry.saturating_sub(before)).unwrap_or(0)
 }
 
+/// Causes that costs are told apart by.
+pub(crate) const COSTS: usize = 8;
+
+/// Cycles an instruction by cause: dependences, mispredictions, loads that miss a first level and that
+/// miss a large cache, the same of loads that were foreseen, code, stores that miss, translations.
+pub(crate) type Costs = [f32; COSTS];
+
 /// Cycles a micro-trace may take, by cause: what is alike in these is alike on any core. Latencies
 /// are those of a core of today, roughly; the cause that is left out is what a core's width allows.
-pub(crate) fn costs(trace: &[MicroOp]) -> [f32; 6] {
+pub(crate) fn costs(trace: &[MicroOp]) -> Costs {
     const IN_FLIGHT: usize = 256;
     let mut finished = Vec::with_capacity(trace.len());
-    let mut costs = [0.0_f32; 6];
+    let mut costs: Costs = [0.0; COSTS];
     for (entry, op) in trace.iter().enumerate() {
         let at = |back: u16| if back == 0 { 0 } else { finished[entry - usize::from(back)] };
         let address = op.address_inputs.map(at).into_iter().max().unwrap_or(0);
@@ -375,9 +400,17 @@ pub(crate) fn costs(trace: &[MicroOp]) -> [f32; 6] {
         if op.marks.any(Marks::LOAD.with(Marks::STORE)) {
             let below = |lines| deep(op.reuse, op.marks.has(Marks::REUSE_AT_LEAST), lines);
             let foreseen = op.marks.has(Marks::FORESEEN);
-            costs[2] += if below(512.0) && !foreseen { 5.0 } else { 0.0 };
-            costs[3] += if below(8192.0) && !foreseen { 50.0 } else { 0.0 };
-            costs[4] += if below(8192.0) && foreseen { 10.0 } else { 0.0 };
+            let cost = |deep: bool, cycles: f32| if deep { cycles } else { 0.0 };
+            if !op.marks.has(Marks::LOAD) {
+                costs[6] += cost(below(8192.0), 10.0);
+            } else if foreseen {
+                costs[4] += cost(below(8192.0), 10.0);
+            } else {
+                costs[2] += cost(below(512.0), 5.0);
+                costs[3] += cost(below(8192.0), 50.0);
+            }
+            let far = op.marks.has(Marks::PAGE_AT_LEAST) || op.page_reuse.distance() >= 64.0;
+            costs[7] += cost(far, 5.0);
         }
         let fetched = op.marks.has(Marks::FETCHES);
         let below = fetched && deep(op.fetch_reuse, op.marks.has(Marks::FETCH_AT_LEAST), 512.0);

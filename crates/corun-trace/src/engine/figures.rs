@@ -18,6 +18,12 @@ pub struct Counters {
     pub branches: u64,
     /// Floating-point and vector operations.
     pub floats: u64,
+    /// First touches of pages, until they are given back.
+    pub page_faults: u64,
+    /// System calls.
+    pub system_calls: u64,
+    /// Bytes that these read or wrote for the program.
+    pub transferred_bytes: u64,
 }
 
 /// What is looked at in bursts, each of which stands for as much as it has weight: of use as
@@ -30,6 +36,10 @@ pub struct Observed {
     pub mispredicted: u64,
     /// Those that a large predictor got wrong.
     pub mispredicted_large: u64,
+    /// Instructions that passed in stretches in which lines of pages were looked at.
+    pub instructions: u64,
+    /// Lines touched first in pages that the kernel had just cleared.
+    pub zeroed_lines: u64,
     /// Misses of the private cache, data and code.
     pub private_misses: u64,
     /// Those of them that a stride prefetcher foresees.
@@ -44,6 +54,8 @@ impl Observed {
         self.branches += weight * other.branches;
         self.mispredicted += weight * other.mispredicted;
         self.mispredicted_large += weight * other.mispredicted_large;
+        self.instructions += weight * other.instructions;
+        self.zeroed_lines += weight * other.zeroed_lines;
         self.private_misses += weight * other.private_misses;
         self.foreseen_misses += weight * other.foreseen_misses;
         self.traffic.lines += weight * other.traffic.lines;
@@ -152,5 +164,8 @@ impl Counters {
         self.stores += other.stores;
         self.branches += other.branches;
         self.floats += other.floats;
+        self.page_faults += other.page_faults;
+        self.system_calls += other.system_calls;
+        self.transferred_bytes += other.transferred_bytes;
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! Two kinds are in today's cores (Intel 64 and IA-32 Optimization Reference Manual, data prefetching;
 //! AMD's guides for Zen): one follows the stride of each instruction (Chen and Baer, IEEE Trans.
-//! Computers 1995), the other neighbouring lines within a page, whoever touches them.
+//! Computers 1995), the other the direction in which a page's lines are touched, whoever touches
+//! them.
 
 const INSTRUCTIONS: usize = 4096;
 const PAGES: usize = 64;
@@ -17,16 +18,50 @@ struct Entry {
     steady: bool,
 }
 
+/// A page and the lines of it that were touched.
 #[derive(Debug, Clone, Copy, Default)]
 struct Page {
     /// Its number and 1.
     key: u64,
-    line: u64,
-    /// Steps of one line in the same direction, at most 3; negative: downwards.
-    run: i8,
+    /// One bit a line.
+    touched: u64,
+    low: u8,
+    high: u8,
+    /// Steps upwards and downwards that went at most [`REACH`] beyond what was touched before.
+    ups: u8,
+    downs: u8,
 }
 
-/// Strides by instruction and runs of lines by page.
+/// Lines that a stream runs ahead of the last one touched.
+const REACH: u8 = 8;
+/// Steps after which a page has a stream.
+const STEPS: u8 = 2;
+
+impl Page {
+    /// A line of the page that was not touched before; the one it goes on from where the page's stream
+    /// has come to it.
+    fn extend(&mut self, line: u8) -> Option<u8> {
+        if line > self.high {
+            let (before, near) = (self.high, line - self.high <= REACH);
+            let foreseen = near && self.ups >= STEPS;
+            self.ups = self.ups.saturating_add(u8::from(near));
+            self.high = line;
+            return foreseen.then_some(before);
+        }
+        if line < self.low {
+            let (before, near) = (self.low, self.low - line <= REACH);
+            let foreseen = near && self.downs >= STEPS;
+            self.downs = self.downs.saturating_add(u8::from(near));
+            self.low = line;
+            return foreseen.then_some(before);
+        }
+        // The stream passed over it.
+        let below = 63 - (self.touched & ((1 << line) - 1)).leading_zeros() as u8;
+        (self.ups > STEPS || self.downs > STEPS).then_some(below)
+    }
+}
+
+/// Strides by instruction and streams by page.
 #[derive(Debug, Clone)]
 pub(crate) struct Foreseer {
     entries: Box<[Entry]>,
@@ -67,24 +102,20 @@ impl Foreseer {
     }
 
     fn by_page(&mut self, line: u64) -> Option<u64> {
+        let (first, at) = (line / PAGE_LINES * PAGE_LINES, (line % PAGE_LINES) as u8);
         let key = line / PAGE_LINES + 1;
         let page =
             &mut self.pages[(key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 50) as usize % PAGES];
         if page.key != key {
-            *page = Page { key, line, run: 0 };
+            *page = Page { key, touched: 1 << at, low: at, high: at, ups: 0, downs: 0 };
             return None;
         }
-        let step = line.wrapping_sub(page.line) as i64;
-        let before = page.line;
-        match step {
-            0 => return None,
-            1 => page.run = page.run.max(0) + 1,
-            -1 => page.run = page.run.min(0) - 1,
-            _ => page.run = 0,
+        if page.touched >> at & 1 == 1 {
+            return None;
         }
-        page.run = page.run.clamp(-3, 3);
-        page.line = line;
-        (page.run.abs() > 1).then_some(before)
+        let from = page.extend(at);
+        page.touched |= 1 << at;
+        from.map(|from| first + u64::from(from))
     }
 }
 
@@ -103,11 +134,24 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_in_a_page_are_foreseen_whoever_touches_them() {
+    fn a_page_has_a_stream_after_two_steps_whoever_makes_them() {
         let mut foreseer = Foreseer::new();
-        let found: Vec<Option<u64>> =
-            (0..4).map(|at| foreseer.access(100 + at, 6400 + at)).collect();
-        assert_eq!(found, [None, None, Some(6401), Some(6402)]);
-        assert_eq!(foreseer.access(9, 6464), None);
+        let mut touch = |lines: &[u64]| -> Vec<Option<u64>> {
+            lines.iter().map(|&line| foreseer.access(10_000 + line, line)).collect()
+        };
+        // With gaps, and back to what was passed over.
+        assert_eq!(touch(&[6400, 6403, 6404]), [None; 3]);
+        assert_eq!(touch(&[6410, 6410, 6407]), [Some(6404), None, Some(6404)]);
+        // Too far ahead, and another page.
+        assert_eq!(touch(&[6430, 6464]), [None, None]);
+        // Downwards.
+        assert_eq!(touch(&[6590, 6589, 6587, 6585]), [None, None, None, Some(6587)]);
+    }
+
+    #[test]
+    fn lines_in_no_order_make_no_stream() {
+        let mut foreseer = Foreseer::new();
+        let foreseen = (0..64).filter(|&at| foreseer.access(at, 6400 + at * 37 % 64).is_some());
+        assert!(foreseen.count() < 20);
     }
 }

@@ -15,6 +15,7 @@ mod histogram;
 mod options;
 mod own;
 mod pacing;
+mod pages;
 mod parallelism;
 mod predictor;
 mod private_cache;
@@ -46,17 +47,19 @@ pub use parallelism::parallelism;
 pub use private_cache::PRIVATE_CACHE_BYTES;
 pub use set_profile::{CacheShape, SetCaches, ShapeError};
 pub use sieve::{BlockTag, Pace, Sieve};
-pub use strata::{Strata, Stratum, reduce};
+pub use strata::{Strata, Stratum, balance, reduce};
 pub use thread::Thread;
 pub use touched::Touched;
 
 use corun_profile::{StackDistanceProfile, Stretch};
+use rustc_hash::FxHashSet;
 
 use self::capture::Place;
 use self::code::CodeDistances;
 use self::distances::{Distances, Found};
 use self::facts::{Facts, Sums};
 use self::pacing::rate_with_gaps;
+use self::pages::{PAGE_BYTES, PageSet};
 use self::private_cache::PrivateCache;
 use self::sample::spatial_hash;
 use self::schedule::Schedule;
@@ -92,6 +95,9 @@ pub struct Engine {
     distances: Distances,
     /// That of code alone.
     code: CodeDistances,
+    /// Pages of data that were touched, and where code lies, in pieces of 64 KiB.
+    pages: PageSet,
+    code_pieces: FxHashSet<u64>,
     /// What is looked at in bursts.
     watching: Watching,
     /// Threads that have begun.
@@ -132,6 +138,8 @@ impl Engine {
             stop: 0,
             distances: Distances::new(&options),
             code: CodeDistances::new(&options),
+            pages: PageSet::default(),
+            code_pieces: FxHashSet::default(),
             watching: Watching::new(),
             threads: 0,
             own: Vec::new(),
@@ -162,6 +170,27 @@ impl Engine {
 
     fn window_end(&self) -> u64 {
         self.window_instructions.min(self.limit.saturating_sub(self.passed))
+    }
+
+    /// The kernel was called so many times and read or wrote so many bytes for the program.
+    pub fn add_kernel_work(&mut self, system_calls: u64, bytes: u64) {
+        self.figures.counters.system_calls += system_calls;
+        self.figures.counters.transferred_bytes += bytes;
+    }
+
+    /// The program gives back memory, from one address to another.
+    pub fn memory_given_back(&mut self, begin: u64, end: u64) {
+        self.pages.forget(begin / PAGE_BYTES, end.div_ceil(PAGE_BYTES));
+    }
+
+    /// A file was mapped before the program began.
+    pub fn file_was_mapped(&mut self, begin: u64, end: u64) {
+        self.pages.has_file(begin / PAGE_BYTES, end.div_ceil(PAGE_BYTES));
+    }
+
+    /// The program maps a file.
+    pub fn file_mapped(&mut self, begin: u64, end: u64) {
+        self.pages.map_file(begin / PAGE_BYTES, end.div_ceil(PAGE_BYTES));
     }
 
     /// Begins anew, as for another process of the same code: the blocks stay known.
@@ -199,6 +228,9 @@ impl Engine {
     /// Makes a block known; its number.
     pub fn add_block(&mut self, block: Block) -> u32 {
         self.facts.push(Facts::new(&block));
+        // Code is mapped from files, which the kernel does in pieces.
+        let fresh = self.code_pieces.insert(block.start >> 16);
+        self.figures.counters.page_faults += u64::from(fresh);
         self.undecoded |= block.ops.is_empty();
         self.blocks.push(block);
         self.blocks.len() as u32 - 1

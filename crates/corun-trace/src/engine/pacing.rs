@@ -3,6 +3,7 @@
 use corun_profile::EngineKind;
 
 use super::facts::Sums;
+use super::pages::Touch;
 use super::sample::spatial_hash;
 use super::schedule::{BURST, Change, PERIOD, Schedule};
 use super::sieve::MOST_INSTRUCTIONS;
@@ -62,6 +63,13 @@ impl Engine {
 
     /// Takes in what a thread has collected. The thread has to go on at [`Self::pace`].
     pub fn take(&mut self, thread: &mut Thread, sieve: &Sieve) {
+        for &page in &sieve.pages {
+            let touch = self.pages.touch(page);
+            self.figures.counters.page_faults += u64::from(touch != Touch::Again);
+            if touch == Touch::Zeroed {
+                self.watching.page_zeroed(page);
+            }
+        }
         if sieve.takes_all() {
             self.process(thread, &sieve.events);
         } else {

@@ -2,9 +2,10 @@
 //! that ran and the events of followed lines alone, of which an unfollowed line costs a hash.
 
 use super::facts::Sums;
+use super::pages::PAGE_BYTES;
 use super::sample::spatial_hash;
 use crate::block::{Block, Exit};
-use crate::event::{Event, line_of};
+use crate::event::{Event, LINE_BYTES, line_of};
 
 /// How a thread is to collect events until it hands them in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -126,8 +127,16 @@ impl Tally {
     }
 }
 
+/// Lines of a page.
+const LINES_A_PAGE: u64 = PAGE_BYTES / LINE_BYTES;
+
 /// Lines of which a thread remembers that they are not followed.
 const KNOWN: usize = 512;
+/// Pages of which a thread remembers that they were touched.
+const RECENT_PAGES: usize = 4096;
+/// Pages that it hands in at a time, at most.
+const MOST_PAGES: usize = 4096;
+
 /// More than any address / 64.
 const NO_LINE: u64 = u64::MAX;
 
@@ -141,6 +150,9 @@ pub struct Sieve {
     last_access: Option<(u32, bool)>,
     /// Lines that are not followed, by their low bits; none while all events are collected.
     unfollowed: Box<[u64; KNOWN]>,
+    /// Pages touched of late, by their low bits, and those to hand in.
+    recent: Box<[u64]>,
+    pub(super) pages: Vec<u64>,
 }
 
 impl Sieve {
@@ -148,7 +160,9 @@ impl Sieve {
     pub fn new(pace: Pace) -> Self {
         let unfollowed = Box::new([NO_LINE; KNOWN]);
         let (tally, events) = (Tally::default(), Vec::new());
-        let mut sieve = Self { tally, pace, events, last_access: None, unfollowed };
+        let recent = vec![NO_LINE; RECENT_PAGES].into();
+        let pages = Vec::new();
+        let mut sieve = Self { tally, pace, events, last_access: None, unfollowed, recent, pages };
         sieve.set_pace(pace);
         sieve
     }
@@ -156,6 +170,7 @@ impl Sieve {
     /// Empties it and goes on at another pace.
     pub fn set_pace(&mut self, pace: Pace) {
         self.events.clear();
+        self.pages.clear();
         let due = if pace.all { 0 } else { u64::from(pace.instructions) };
         self.tally = Tally { due, ..Tally::default() };
         if pace.all {
@@ -224,6 +239,11 @@ impl Sieve {
     #[inline(always)]
     pub fn access(&mut self, word: u64, index: u32, store: bool) -> bool {
         let line = line_of(word);
+        let page = line / LINES_A_PAGE;
+        if self.recent[page as usize % RECENT_PAGES] != page && self.touch(page) {
+            self.push_unless_passed_over(line, word, index, store);
+            return true;
+        }
         if !self.pace.all && spatial_hash(line) > self.pace.threshold {
             self.unfollowed[line as usize % KNOWN] = line;
             return false;
@@ -232,6 +252,27 @@ impl Sieve {
         // In every cache the same line again hits, and the order of lines stays as it is.
         let repeats = self.events.last().is_some_and(|&before| event.repeats(before));
         !repeats && self.push(event)
+    }
+
+    /// A page is touched that was not of late. True when pages are due.
+    #[cold]
+    fn touch(&mut self, page: u64) -> bool {
+        self.recent[page as usize % RECENT_PAGES] = page;
+        self.pages.push(page);
+        self.pages.len() >= MOST_PAGES
+    }
+
+    #[cold]
+    fn push_unless_passed_over(&mut self, line: u64, word: u64, index: u32, store: bool) {
+        if self.pace.all || spatial_hash(line) <= self.pace.threshold {
+            self.push(Event::data(word, index, store));
+        }
+    }
+
+    /// Memory was given back: what is touched from now on may be new.
+    pub fn forget_pages(&mut self) {
+        self.recent.fill(NO_LINE);
+        self.unfollowed.fill(NO_LINE);
     }
 
     /// The same where the block's accesses are not known and are counted as they happen.

@@ -10,8 +10,11 @@ use std::sync::Arc;
 
 use corun_profile::{MicroOp, MicroTrace, pack_quickly, unpack_quickly};
 
-use super::capture::costs;
+use super::capture::{Costs, costs};
 use super::sketch::mix;
+
+/// Causes that costs are told apart by.
+const COSTS: usize = super::capture::COSTS;
 
 /// Strata of a phase at most while recording.
 const MOST_STRATA: usize = 40;
@@ -22,7 +25,9 @@ pub struct Stratum<T> {
     /// Instructions that they stand for.
     pub weight: f64,
     /// The mean of what they may cost, in cycles an instruction by cause.
-    costs: [f32; 6],
+    costs: Costs,
+    /// What the one that is kept may cost.
+    own: Costs,
     /// The one that is kept.
     pub kept: T,
 }
@@ -30,7 +35,8 @@ pub struct Stratum<T> {
 impl<T> Stratum<T> {
     /// One trace, kept as `kept`, that stands for so many instructions.
     pub fn new(trace: &[MicroOp], weight: f64, kept: T) -> Self {
-        Self { weight, costs: costs(trace), kept }
+        let costs = costs(trace);
+        Self { weight, costs, own: costs, kept }
     }
 
     /// What the spread within strata grows by if these two become one.
@@ -48,7 +54,7 @@ impl<T> Stratum<T> {
             *cost += (other - *cost) * share as f32;
         }
         if (chance as f64 / u64::MAX as f64) < share {
-            self.kept = gone.kept;
+            (self.kept, self.own) = (gone.kept, gone.own);
         }
         self.weight = weight;
     }
@@ -69,6 +75,84 @@ pub fn reduce<T>(groups: &mut [Vec<Stratum<T>>], most: usize) {
         groups[group][one].unite(gone);
         count -= 1;
     }
+}
+
+/// By how much a weight may change so that the means come out right.
+const MOST_CHANGE: f64 = 3.0;
+/// Rounds of correction.
+const ROUNDS: usize = 4;
+
+/// Changes the weights of a group as little as need be, so that the means of what the kept traces may
+/// cost are those of all traces (generalised regression estimation: Deville and Särndal, "Calibration
+/// estimators in survey sampling", JASA 87, 1992). Where too few traces are kept for that, it comes
+/// as near as it can.
+pub fn balance<T>(group: &mut [Stratum<T>]) {
+    let all: f64 = group.iter().map(|one| one.weight).sum();
+    if group.len() < 3 || all <= 0.0 {
+        return;
+    }
+    let given: Vec<f64> = group.iter().map(|one| one.weight / all).collect();
+    let mean = |weights: &[f64], of: fn(&Stratum<T>) -> &Costs| -> [f64; COSTS] {
+        let mut mean = [0.0; COSTS];
+        for (one, weight) in group.iter().zip(weights) {
+            for (sum, cost) in mean.iter_mut().zip(of(one)) {
+                *sum += weight * f64::from(*cost);
+            }
+        }
+        mean
+    };
+    let wanted = mean(&given, |one| &one.costs);
+    let mut weights = given.clone();
+    for _ in 0..ROUNDS {
+        let found = mean(&weights, |one| &one.own);
+        let offset = |one: &Stratum<T>| -> [f64; COSTS] {
+            std::array::from_fn(|at| f64::from(one.own[at]) - found[at])
+        };
+        let mut spread = [[0.0; COSTS]; COSTS];
+        for (one, weight) in group.iter().zip(&weights) {
+            let offset = offset(one);
+            for (row, a) in spread.iter_mut().zip(offset) {
+                for (sum, b) in row.iter_mut().zip(offset) {
+                    *sum += weight * a * b;
+                }
+            }
+        }
+        let missing = std::array::from_fn(|at| wanted[at] - found[at]);
+        let pull = solve(spread, missing);
+        for ((weight, given), one) in weights.iter_mut().zip(&given).zip(group.iter()) {
+            let change: f64 = offset(one).iter().zip(pull).map(|(a, b)| a * b).sum();
+            *weight = (*weight * (1.0 + change)).clamp(given / MOST_CHANGE, given * MOST_CHANGE);
+        }
+        let sum: f64 = weights.iter().sum();
+        weights.iter_mut().for_each(|weight| *weight /= sum);
+    }
+    for (one, weight) in group.iter_mut().zip(weights) {
+        one.weight = weight * all;
+    }
+}
+
+/// Solves a symmetric system by elimination; a cause in which nothing differs has no say.
+fn solve(mut system: [[f64; COSTS]; COSTS], mut right: [f64; COSTS]) -> [f64; COSTS] {
+    let trace: f64 = (0..COSTS).map(|at| system[at][at]).sum();
+    for at in 0..COSTS {
+        // A little more on the diagonal keeps causes that go together from pulling apart.
+        system[at][at] += 1e-6 * trace + f64::MIN_POSITIVE;
+    }
+    for pivot in 0..COSTS {
+        for row in pivot + 1..COSTS {
+            let factor = system[row][pivot] / system[pivot][pivot];
+            for column in pivot..COSTS {
+                system[row][column] -= factor * system[pivot][column];
+            }
+            right[row] -= factor * right[pivot];
+        }
+    }
+    let mut solution = [0.0; COSTS];
+    for row in (0..COSTS).rev() {
+        let known: f64 = (row + 1..COSTS).map(|at| system[row][at] * solution[at]).sum();
+        solution[row] = (right[row] - known) / system[row][row];
+    }
+    solution.map(|one: f64| if one.is_finite() { one } else { 0.0 })
 }
 
 /// The strata of a phase while it is recorded.
@@ -99,10 +183,12 @@ impl Strata {
     }
 
     /// The traces and the instructions that each stands for.
-    pub fn traces(&self) -> impl Iterator<Item = (MicroTrace, f64)> + '_ {
-        self.strata
-            .iter()
-            .filter_map(|one| unpack_quickly(&one.kept).ok().map(|trace| (trace, one.weight)))
+    pub fn traces(&self) -> Vec<(MicroTrace, f64)> {
+        let mut strata = self.strata.clone();
+        balance(&mut strata);
+        let unpacked =
+            |one: &Stratum<Arc<[u8]>>| Some((unpack_quickly(&one.kept).ok()?, one.weight));
+        strata.iter().filter_map(unpacked).collect()
     }
 }
 
@@ -153,7 +239,24 @@ mod tests {
         let mut strata = Strata::default();
         strata.add(&trace(7), 100);
         strata.add(&trace(70), 300);
-        let traces: Vec<(MicroTrace, f64)> = strata.traces().collect();
-        assert_eq!(traces, [(trace(7), 100.0), (trace(70), 300.0)]);
+        assert_eq!(strata.traces(), [(trace(7), 100.0), (trace(70), 300.0)]);
+    }
+
+    #[test]
+    fn balanced_weights_have_the_means_of_all_traces() {
+        let strata = (0..60).map(|at| Stratum::new(&trace(4 + at * at % 37), 10.0, ()));
+        let mut groups = [strata.collect::<Vec<_>>()];
+        let mean = |group: &[Stratum<()>], of: fn(&Stratum<()>) -> &Costs| {
+            let all: f64 = group.iter().map(|one| one.weight).sum();
+            group.iter().map(|one| one.weight * f64::from(of(one)[1])).sum::<f64>() / all
+        };
+        let wanted = mean(&groups[0], |one| &one.own);
+        reduce(&mut groups, 12);
+        let before = mean(&groups[0], |one| &one.own);
+        balance(&mut groups[0]);
+        let after = mean(&groups[0], |one| &one.own);
+        assert!((after / wanted - 1.0).abs() < 1e-3, "{before} {after} {wanted}");
+        assert!((after - wanted).abs() < (before - wanted).abs());
+        assert!((groups[0].iter().map(|one| one.weight).sum::<f64>() - 600.0).abs() < 1e-6);
     }
 }

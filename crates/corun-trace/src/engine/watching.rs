@@ -5,13 +5,16 @@ use super::capture::{Capture, Ended, Place, Seen};
 use super::foreseer::Foreseer;
 use super::options::EngineOptions;
 use super::schedule::capture_spacing;
+use rustc_hash::FxHashMap;
+
+use super::pages::PAGE_BYTES;
 use super::stack::Stack;
 use super::thread::Attention;
 use super::{Engine, Thread};
 use crate::event::{LINE_BYTES, line_of};
 
 /// Lines of a page.
-const PAGE_LINES: u64 = 4096 / LINE_BYTES;
+const PAGE_LINES: u64 = PAGE_BYTES / LINE_BYTES;
 
 /// What bursts are looked at with.
 #[derive(Debug, Clone)]
@@ -19,7 +22,11 @@ pub(crate) struct Watching {
     foreseer: Foreseer,
     /// Pages touched since the stretch began.
     pages: Stack,
+    /// The lines touched, one bit each, of pages that the kernel cleared since then.
+    zeroed: FxHashMap<u64, u64>,
     capture: Option<Box<Capture>>,
+    /// A capture of this thread begins with its next block.
+    due: Option<usize>,
     /// Instructions of the run from which the next capture may begin.
     next_capture: u64,
 }
@@ -29,7 +36,9 @@ impl Watching {
         Self {
             foreseer: Foreseer::new(),
             pages: Stack::new(&EngineOptions::exact()),
+            zeroed: FxHashMap::default(),
             capture: None,
+            due: None,
             next_capture: 0,
         }
     }
@@ -37,11 +46,17 @@ impl Watching {
     /// What came before is not known any more.
     fn begin_stretch(&mut self) {
         self.pages = Stack::new(&EngineOptions::exact());
+        self.zeroed.clear();
+    }
+
+    /// The kernel clears a page that is about to be touched.
+    pub(super) fn page_zeroed(&mut self, page: u64) {
+        self.zeroed.insert(page, 0);
     }
 
     /// A burst begins or ends: a capture that runs is given up, the next may begin at `next`.
     pub(super) fn change_over(&mut self, next: u64) {
-        self.capture = None;
+        (self.capture, self.due) = (None, None);
         self.next_capture = next;
         self.begin_stretch();
     }
@@ -60,10 +75,7 @@ impl Engine {
         }
         let now = self.instructions();
         if attention == Attention::Count && now >= self.watching.next_capture && !self.undecoded {
-            self.distances.want_depths(&mut self.figures.histogram);
-            self.watching.capture = Some(Box::new(Capture::new(number, self.burst.1)));
-            let spacing = capture_spacing(now, self.schedule.is_burst());
-            self.watching.next_capture = now + spacing;
+            self.watching.due = Some(number);
         }
         attention
     }
@@ -82,6 +94,7 @@ impl Engine {
         let small_wrong = !thread.predictor.foresees(before, block.start);
         let large_wrong = !thread.tage.foresees(before, block.start);
         if count {
+            self.observed.instructions += u64::from(before.instructions);
             self.observed.branches += u64::from(before.branches);
             self.observed.mispredicted += u64::from(small_wrong);
             self.observed.mispredicted_large += u64::from(large_wrong);
@@ -97,6 +110,10 @@ impl Engine {
     }
 
     pub(super) fn watch_block(&mut self, thread: &Thread, repeats: bool) {
+        // A repeated instruction is one, however often it is met: none begins inside it.
+        if self.watching.due.is_some() && self.watching.due == thread.number && !repeats {
+            self.begin_capture();
+        }
         if let Some(capture) = self.captured(thread) {
             capture.begin_block(repeats);
         }
@@ -120,8 +137,18 @@ impl Engine {
         place: Place,
     ) {
         let Some(block) = thread.block.and_then(|id| self.blocks.get(id as usize)) else { return };
-        let Watching { foreseer, pages, capture, .. } = &mut self.watching;
+        let Watching { foreseer, pages, zeroed, capture, .. } = &mut self.watching;
         let line = line_of(word);
+        let mut place = place;
+        if let Some(touched) = zeroed.get_mut(&(line / PAGE_LINES)) {
+            let bit = 1 << (line % PAGE_LINES);
+            if *touched & bit == 0 {
+                *touched |= bit;
+                self.observed.zeroed_lines += 1;
+                // The kernel has touched it just before.
+                place = Place::Front(PAGE_LINES as usize);
+            }
+        }
         let known = pages.followed() as u64;
         let page = (pages.access(line / PAGE_LINES), known);
         let instruction = block.start.wrapping_mul(4096) + u64::from(index);
@@ -131,6 +158,14 @@ impl Engine {
         {
             capture.access(block, index as usize, word, store, Seen { place, page, foreseen_from });
         }
+    }
+
+    fn begin_capture(&mut self) {
+        let Some(number) = self.watching.due.take() else { return };
+        let now = self.instructions();
+        self.distances.want_depths(&mut self.figures.histogram);
+        self.watching.capture = Some(Box::new(Capture::new(number, self.burst.1)));
+        self.watching.next_capture = now + capture_spacing(now, self.schedule.is_burst());
     }
 
     fn end_capture(&mut self) {

@@ -2,7 +2,7 @@
 
 use corun_profile::{MicroTrace, Recording};
 
-use crate::engine::{Stratum, reduce};
+use crate::engine::{Stratum, balance, reduce};
 
 /// Keeps at most so many micro-traces of a recording, or one a phase. The phases refer to `traces` by
 /// their places.
@@ -17,6 +17,7 @@ pub(super) fn thin(recording: &mut Recording, traces: &mut Vec<MicroTrace>, most
         groups.push(sampled.filter_map(stratum).collect());
     }
     reduce(&mut groups, most);
+    groups.iter_mut().for_each(|group| balance(group));
     let mut kept = Vec::new();
     for (phase, group) in recording.phases.iter_mut().zip(groups) {
         let Some(core) = &mut phase.core else { continue };

@@ -100,15 +100,20 @@ fn merged_core(parts: [(Option<&CoreDetail>, f64); 2]) -> Option<CoreDetail> {
     let [(one, mine), (other, others)] = parts;
     let (one, other) = (one?, other?);
     let curves = [(&one.instruction_curve, mine), (&other.instruction_curve, others)];
-    let wrong = [(one.mispredicted_large_pki, mine), (other.mispredicted_large_pki, others)];
     let all = (mine + others).max(1.0);
+    let mean_of =
+        |figure: fn(&CoreDetail) -> f64| mean([(figure(one), mine), (figure(other), others)]);
     let traces =
         [(one, mine / all), (other, others / all)].into_iter().flat_map(|(core, share)| {
             core.micro_traces.iter().map(move |&(at, weight)| (at, weight * share))
         });
     Some(CoreDetail {
-        mispredicted_large_pki: mean(wrong),
+        mispredicted_large_pki: mean_of(|core| core.mispredicted_large_pki),
         instruction_curve: merged_curve(curves),
+        zeroed_mpki: mean_of(|core| core.zeroed_mpki),
+        page_faults_pki: mean_of(|core| core.page_faults_pki),
+        system_calls_pki: mean_of(|core| core.system_calls_pki),
+        transferred_bytes_pki: mean_of(|core| core.transferred_bytes_pki),
         micro_traces: traces.collect(),
     })
 }

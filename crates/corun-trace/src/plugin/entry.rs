@@ -11,7 +11,7 @@ use super::ffi::{GuestBlock, Id, Info, Qemu, VERSION};
 use super::host::{at_fork, block_signals, end_process};
 use super::options::Options;
 use super::session::{Session, Verdict};
-use super::syscalls::Call;
+use super::syscalls::{Call, Work};
 use crate::decode::{GuestInstruction, Touch};
 use crate::engine::{BlockTag, Sieve, Thread};
 use crate::event::{LINE_BYTES, WORD_BYTES};
@@ -41,6 +41,8 @@ thread_local! {
 }
 
 struct Buffer {
+    /// What the system call that runs has the kernel do.
+    work: Work,
     sieve: Sieve,
     thread: Thread,
     position: Position,
@@ -158,6 +160,7 @@ fn new_buffer(thread: c_uint) {
         return;
     };
     let buffer = Buffer {
+        work: Work::Other,
         sieve: Sieve::new(session.pace()),
         thread: Thread::new(),
         position: Position::default(),
@@ -293,6 +296,10 @@ extern "C" fn syscall(
 ) {
     let Some((_, session)) = SESSION.get() else { return };
     let call = session.call(number, first);
+    // SAFETY: QEMU calls from the thread's own host thread.
+    if let Some(buffer) = unsafe { buffer(thread) } {
+        buffer.work = session.kernel_begins(number, [first, second, third, fourth, fifth]);
+    }
     if call == Call::Other {
         return;
     }
@@ -308,9 +315,15 @@ extern "C" fn syscall(
     }
 }
 
-extern "C" fn syscall_returned(_: Id, _: c_uint, number: i64, _: i64) {
-    if let Some((_, session)) = SESSION.get() {
-        session.call_returned(number);
+extern "C" fn syscall_returned(_: Id, thread: c_uint, number: i64, result: i64) {
+    let Some((_, session)) = SESSION.get() else { return };
+    session.call_returned(number);
+    // SAFETY: QEMU calls from the thread's own host thread.
+    if let Some(buffer) = unsafe { buffer(thread) } {
+        let work = std::mem::replace(&mut buffer.work, Work::Other);
+        if session.kernel_returned(work, result) {
+            buffer.sieve.forget_pages();
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
+use std::fs;
 use std::hash::BuildHasher;
 use std::io;
 use std::process;
@@ -14,7 +15,7 @@ use rustc_hash::FxBuildHasher;
 use super::exec::{Follower, GuestMemory, Plan};
 use super::host::HeldSignals;
 use super::options::Options;
-use super::syscalls::{Call, Numbers};
+use super::syscalls::{Call, Numbers, Work};
 use super::tap::Tap;
 use crate::control::{Control, Stop, now_ns};
 use crate::decode::{GuestCode, GuestInstruction, Touch, decode};
@@ -54,6 +55,11 @@ pub(crate) struct Session {
     /// This process is not recorded, or no longer.
     dormant: AtomicBool,
     lost_threads: AtomicU64,
+    /// What the kernel did since the engine was told: calls, and bytes read or written.
+    calls: AtomicU64,
+    transferred: AtomicU64,
+    /// Where the heap ended last; 0 while that is not known.
+    heap_end: AtomicU64,
     inner: Mutex<Inner>,
 }
 
@@ -78,6 +84,18 @@ thread_local! {
         const { RefCell::new(None) };
     /// This thread is executing another program natively.
     static LEAVING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Where files are mapped, from the text of `/proc/PID/maps`.
+fn mapped_files(maps: &str) -> impl Iterator<Item = (u64, u64)> + '_ {
+    maps.lines().filter_map(|line| {
+        let mut fields = line.split_ascii_whitespace();
+        let (begin, end) = fields.next()?.split_once('-')?;
+        // Rights, offset and device stand between.
+        let inode = fields.nth(3)?;
+        let number = |text| u64::from_str_radix(text, 16).ok();
+        (inode != "0").then_some((number(begin)?, number(end)?))
+    })
 }
 
 impl Session {
@@ -115,6 +133,9 @@ impl Session {
             guest_base: OnceLock::new(),
             dormant: AtomicBool::new(false),
             lost_threads: AtomicU64::new(0),
+            calls: AtomicU64::new(0),
+            transferred: AtomicU64::new(0),
+            heap_end: AtomicU64::new(0),
             inner: Mutex::new(inner),
         })
     }
@@ -138,8 +159,16 @@ impl Session {
         if self.is_dormant() {
             return None;
         }
-        if let Some(base) = base {
-            self.guest_base.get_or_init(|| base);
+        if let Some(base) = base
+            && self.guest_base.set(base).is_ok()
+        {
+            // The program and its loader, which QEMU maps itself.
+            let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
+            let mut inner = self.lock();
+            for (begin, end) in mapped_files(&maps) {
+                let (begin, end) = (begin.wrapping_sub(base), end.wrapping_sub(base));
+                inner.engine.file_was_mapped(begin, end);
+            }
         }
         let decoded = decode(self.code, instructions)?;
         let content = FxBuildHasher.hash_one(instructions);
@@ -186,6 +215,9 @@ impl Session {
             inner.engine.set_limit(before + left);
         }
         inner.engine.take(thread, sieve);
+        inner
+            .engine
+            .add_kernel_work(self.calls.swap(0, Relaxed), self.transferred.swap(0, Relaxed));
         if let Some(trace) = &mut inner.trace {
             trace.record(position, sieve.events(), &inner.engine);
         }
@@ -215,6 +247,38 @@ impl Session {
     /// [`Call::Other`].
     pub(crate) fn call(&self, number: i64, first: u64) -> Call {
         self.numbers.kind(number, first)
+    }
+
+    /// A system call begins; what it has the kernel do.
+    pub(crate) fn kernel_begins(&self, number: i64, arguments: [u64; 5]) -> Work {
+        self.calls.fetch_add(1, Relaxed);
+        self.numbers.work(number, arguments)
+    }
+
+    /// A system call that did that returned. Did memory change that the thread may remember?
+    pub(crate) fn kernel_returned(&self, work: Work, result: i64) -> bool {
+        let result = result.max(0) as u64;
+        match work {
+            Work::Transfers => {
+                self.transferred.fetch_add(result, Relaxed);
+                return false;
+            }
+            Work::MapsFile(bytes) if result > 0 && !self.is_dormant() => {
+                self.lock().engine.file_mapped(result, result + bytes);
+            }
+            Work::GivesBack(begin, bytes) if !self.is_dormant() => {
+                self.lock().engine.memory_given_back(begin, begin.saturating_add(bytes));
+            }
+            Work::MovesHeap => {
+                let before = self.heap_end.swap(result, Relaxed);
+                if before <= result || self.is_dormant() {
+                    return false;
+                }
+                self.lock().engine.memory_given_back(result, before);
+            }
+            _ => return false,
+        }
+        true
     }
 
     /// The program is about to send a signal.
@@ -342,5 +406,18 @@ impl Session {
         // Without a report the starter says so; the program itself must not suffer.
         let _ = report.write(&self.options.report);
         inner.reported = Instant::now();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mapped_files_by_hand() {
+        let maps = "00400000-00452000 r-xp 00000000 08:02 173521      /usr/bin/a b\n\
+                    00e03000-00e24000 rw-p 00000000 00:00 0           [heap]\n\
+                    7f1-7f2 r--p 0 00:00 0\nodd\n";
+        assert_eq!(mapped_files(maps).collect::<Vec<_>>(), [(0x40_0000, 0x45_2000)]);
     }
 }

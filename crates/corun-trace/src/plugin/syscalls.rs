@@ -15,6 +15,26 @@ pub(crate) enum Call {
     Other,
 }
 
+/// What a system call does to memory or moves, for counting what the kernel does for the program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Work {
+    /// Maps a file: bytes. The call returns where.
+    MapsFile(u64),
+    /// Gives memory back, from an address, so many bytes.
+    GivesBack(u64, u64),
+    /// Moves the end of the heap; the call returns where to.
+    MovesHeap,
+    /// Reads or writes; the call returns how many bytes.
+    Transfers,
+    /// Anything else.
+    Other,
+}
+
+/// `MADV_DONTNEED` and `MADV_FREE`.
+const GIVES_BACK: [u64; 2] = [4, 8];
+/// `MAP_ANONYMOUS` in all of the kernel's ports here.
+const ANONYMOUS: u64 = 0x20;
+
 /// The arguments of a call that executes a program, as the guest's addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ExecCall {
@@ -44,6 +64,10 @@ pub(crate) struct Numbers {
     pointer_bytes: Option<usize>,
     exit: &'static [i64],
     signal: &'static [i64],
+    /// mmap (or mmap2), munmap, madvise, brk.
+    memory: [i64; 4],
+    /// Those that return how many bytes they read or wrote.
+    transfers: &'static [i64],
 }
 
 impl Numbers {
@@ -58,6 +82,8 @@ impl Numbers {
                 pointer_bytes: Some(8),
                 exit: &[60, 231],
                 signal: &[62, 200, 234],
+                memory: [9, 11, 28, 12],
+                transfers: &[0, 1, 17, 18, 19, 20, 40, 44, 45, 46, 47, 217, 326],
             },
             "i386" => Self {
                 fork: &[2, 190],
@@ -66,6 +92,8 @@ impl Numbers {
                 pointer_bytes: Some(4),
                 exit: &[1, 252],
                 signal: &[37, 238, 270],
+                memory: [192, 91, 219, 45],
+                transfers: &[3, 4, 145, 146, 180, 181, 187, 220],
             },
             "arm" | "armeb" => Self {
                 fork: &[2, 190],
@@ -74,6 +102,8 @@ impl Numbers {
                 pointer_bytes: (name == "arm").then_some(4),
                 exit: &[1, 248],
                 signal: &[37, 238, 268],
+                memory: [192, 91, 220, 45],
+                transfers: &[3, 4, 145, 146, 180, 181, 187, 217],
             },
             "aarch64" | "aarch64_be" | "riscv64" | "riscv32" | "loongarch64" => Self {
                 fork: &[],
@@ -86,6 +116,8 @@ impl Numbers {
                 },
                 exit: &[93, 94],
                 signal: &[129, 130, 131],
+                memory: [222, 215, 233, 214],
+                transfers: &[61, 63, 64, 65, 66, 67, 68, 71, 206, 207, 211, 212, 285],
             },
             _ => Self {
                 fork: &[],
@@ -94,6 +126,8 @@ impl Numbers {
                 pointer_bytes: None,
                 exit: &[],
                 signal: &[],
+                memory: [-1; 4],
+                transfers: &[],
             },
         }
     }
@@ -111,6 +145,23 @@ impl Numbers {
             Call::Signal
         } else {
             Call::Other
+        }
+    }
+
+    /// What a call of this number and these arguments has the kernel do.
+    pub(crate) fn work(&self, number: i64, arguments: [u64; 5]) -> Work {
+        let [first, second, third, fourth, _] = arguments;
+        let [map, unmap, advise, heap] = self.memory;
+        if number == map && fourth & ANONYMOUS == 0 {
+            Work::MapsFile(second)
+        } else if number == unmap || (number == advise && GIVES_BACK.contains(&third)) {
+            Work::GivesBack(first, second)
+        } else if number == heap {
+            Work::MovesHeap
+        } else if self.transfers.contains(&number) {
+            Work::Transfers
+        } else {
+            Work::Other
         }
     }
 
@@ -145,6 +196,18 @@ mod tests {
         assert_eq!(Numbers::of_target("aarch64").kind(220, 17), Call::Fork);
         assert_eq!(Numbers::of_target("aarch64").kind(220, 0x3d_0f00), Call::Other);
         assert_eq!(Numbers::of_target("s390x").kind(59, 0), Call::Other);
+    }
+
+    #[test]
+    fn work_differs_by_call() {
+        let numbers = Numbers::of_target("x86_64");
+        assert_eq!(numbers.work(9, [0, 8192, 3, 0x22, u64::MAX]), Work::Other);
+        assert_eq!(numbers.work(9, [0, 8192, 1, 2, 3]), Work::MapsFile(8192));
+        assert_eq!(numbers.work(11, [4096, 8192, 0, 0, 0]), Work::GivesBack(4096, 8192));
+        assert_eq!(numbers.work(28, [4096, 8192, 4, 0, 0]), Work::GivesBack(4096, 8192));
+        assert_eq!(numbers.work(28, [4096, 8192, 14, 0, 0]), Work::Other);
+        assert_eq!(Numbers::of_target("aarch64").work(64, [1, 2, 3, 0, 0]), Work::Transfers);
+        assert_eq!(numbers.work(39, [0; 5]), Work::Other);
     }
 
     #[test]

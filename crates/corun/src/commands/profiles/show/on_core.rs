@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use corun_machine::NamedCore;
-use corun_model::{CpiStack, Model, ModelOptions, WaysFigures};
+use corun_model::{CAUSES, Cause, CpiStack, Model, ModelOptions, WaysFigures};
 use corun_profile::Profile;
 use serde::Serialize;
 
@@ -35,15 +35,8 @@ struct AtSize {
     extrapolated: bool,
 }
 
-/// Cycles per instruction.
-#[derive(Debug, Serialize)]
-struct Stack {
-    base: f64,
-    branches: f64,
-    private_hits: f64,
-    llc_hits: f64,
-    memory: f64,
-}
+/// Cycles per instruction by cause, in the order of [`CAUSES`].
+type Stack = serde_json::Map<String, serde_json::Value>;
 
 /// A core with its model.
 pub(super) struct CoreModel {
@@ -76,12 +69,8 @@ impl CoreModel {
 
 fn at_size(figures: &WaysFigures, way_bytes: u64) -> AtSize {
     let six = |value: f64| round(value, 6);
-    let stack = |stack: CpiStack| Stack {
-        base: six(stack.base),
-        branches: six(stack.branches),
-        private_hits: six(stack.private_hits),
-        llc_hits: six(stack.llc_hits),
-        memory: six(stack.memory),
+    let stack = |stack: CpiStack| -> Stack {
+        CAUSES.iter().map(|&cause| (cause.name().to_owned(), six(stack.of(cause)).into())).collect()
     };
     AtSize {
         llc_bytes: way_bytes * u64::from(figures.ways),
@@ -100,6 +89,9 @@ fn at_size(figures: &WaysFigures, way_bytes: u64) -> AtSize {
 /// Rows that a person still takes in.
 const MOST_ROWS: usize = 16;
 
+/// Cycles an instruction that are worth a column.
+const LEAST_SHOWN_CPI: f64 = 0.0005;
+
 pub(super) fn section(on: &OnCore) -> Vec<String> {
     let mut header = vec![
         ("ways", Align::Right),
@@ -111,15 +103,13 @@ pub(super) fn section(on: &OnCore) -> Vec<String> {
         ("MB/s", Align::Right),
         ("CPI", Align::Right),
     ];
-    let told_apart = on.by_size.iter().all(|one| one.cpi_stack.is_some());
-    if told_apart {
-        let parts = ["base", "branches", "private hits", "LLC hits", "memory"];
-        header.extend(parts.map(|part| (part, Align::Right)));
-    }
+    let shown: Vec<Cause> = CAUSES.into_iter().filter(|&cause| on.shows(cause)).collect();
+    header.extend(shown.iter().map(|cause| (cause.name(), Align::Right)));
     // The whole LLC always, and as many even steps before it as there is room for.
     let every = on.by_size.len().div_ceil(MOST_ROWS).max(1);
     let first = on.by_size.len().saturating_sub(1) % every;
-    let rows: Vec<Vec<String>> = on.by_size.iter().skip(first).step_by(every).map(row).collect();
+    let rows = on.by_size.iter().skip(first).step_by(every);
+    let rows: Vec<Vec<String>> = rows.map(|one| row(one, &shown)).collect();
     let core = format!("{} ({} at {:.0} MHz)", on.core, on.core_type, on.clock_mhz);
     let mut lines =
         vec![format!("  alone on a core of {core}, by LLC size: shares and parts of cycles")];
@@ -130,7 +120,21 @@ pub(super) fn section(on: &OnCore) -> Vec<String> {
     lines
 }
 
-fn row(one: &AtSize) -> Vec<String> {
+impl OnCore {
+    /// Is this cause told apart, and does it take anything worth a column?
+    fn shows(&self, cause: Cause) -> bool {
+        let least = if cause == Cause::Base { 0.0 } else { LEAST_SHOWN_CPI };
+        self.by_size.iter().any(|one| one.part(cause).is_some_and(|cycles| cycles >= least))
+    }
+}
+
+impl AtSize {
+    fn part(&self, cause: Cause) -> Option<f64> {
+        self.cpi_stack.as_ref()?.get(cause.name())?.as_f64()
+    }
+}
+
+fn row(one: &AtSize, shown: &[Cause]) -> Vec<String> {
     let marked = if one.extrapolated { "*" } else { "" };
     let mut row = vec![
         format!("{}{marked}", one.ways),
@@ -142,9 +146,6 @@ fn row(one: &AtSize) -> Vec<String> {
         format!("{:.0}", one.bandwidth_mb_per_s),
         format!("{:.3}", one.cpi),
     ];
-    if let Some(stack) = &one.cpi_stack {
-        let parts = [stack.base, stack.branches, stack.private_hits, stack.llc_hits, stack.memory];
-        row.extend(parts.map(|part| format!("{part:.3}")));
-    }
+    row.extend(shown.iter().map(|&cause| format!("{:.3}", one.part(cause).unwrap_or(0.0))));
     row
 }
