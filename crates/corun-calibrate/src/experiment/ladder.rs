@@ -8,6 +8,7 @@ use corun_machine::CpuId;
 use crate::CalibrateError;
 use crate::analysis::caches::CacheLadder;
 use crate::analysis::ladder::{Level, assigned, levels};
+use crate::analysis::quantile::median;
 use crate::bench::{Sample, pin, timed};
 use crate::chains::RandomChains;
 use crate::estimate::{Estimator, Values};
@@ -28,6 +29,9 @@ const BEYOND_PRIVATE_CACHES: f64 = 3.0;
 const PAIR: usize = 2;
 const FEW_PAIRS: usize = 500;
 const MANY_PAIRS: usize = 4000;
+/// The part of a miss's further time from which on a pair counts as one with a miss: two hits take
+/// less, and the fastest misses more.
+const MISS_SHARE: f64 = 0.6;
 /// The fewest pairs of hits that tell their latency.
 const LEAST_HITS: usize = 200;
 
@@ -95,16 +99,18 @@ impl Ladder {
     /// some), but its steps fall anywhere, so that means are right.
     fn last_hit(&mut self) -> Sample {
         let [near, set, far] = self.pair_sets;
-        for place in [near, set] {
-            let chain = &mut self.chains[place];
-            chain.follow(chain.lines() as u64);
-        }
+        let chains = &mut self.chains;
         let mut more_ns = f64::NAN;
         let reading = timed(|| {
-            let near = mean(&pairs(&mut self.chains[near], FEW_PAIRS));
-            let far = mean(&pairs(&mut self.chains[far], FEW_PAIRS));
-            let mut times = pairs(&mut self.chains[set], MANY_PAIRS);
-            let miss = near + (far - near) / PAIR as f64;
+            let far = median(&pairs(&mut chains[far], FEW_PAIRS)).unwrap_or(f64::NAN);
+            // Each set comes into its cache right before: one pushes the other out.
+            let lines = chains[near].lines() as u64;
+            chains[near].follow(2 * lines);
+            let near = mean(&pairs(&mut chains[near], FEW_PAIRS));
+            let lines = chains[set].lines() as u64;
+            chains[set].follow(lines);
+            let mut times = pairs(&mut chains[set], MANY_PAIRS);
+            let miss = near + MISS_SHARE * (far - near) / PAIR as f64;
             times.retain(|ns| *ns < miss);
             if times.len() >= LEAST_HITS {
                 more_ns = (mean(&times) - near) / PAIR as f64;
@@ -118,7 +124,8 @@ impl Ladder {
         let typical = values.of(points.clone(), Estimator::Typical);
         let floor = values.of(points, Estimator::Floor);
         let caches: Vec<f64> = self.caches.iter().map(|cache| cache.1).collect();
-        let last_hit_more = values.at(self.sizes.len(), Estimator::Typical);
+        // Misses among the hits, where few are left, can only add.
+        let last_hit_more = values.at(self.sizes.len(), Estimator::Floor);
         let ladder =
             CacheLadder { sizes: &self.sizes, floor: &floor, typical: &typical, last_hit_more };
         let found = ladder.levels(&caches).unwrap_or_else(|| {
