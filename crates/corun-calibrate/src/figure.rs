@@ -98,6 +98,8 @@ pub(crate) enum KernelFigure {
     PageFault,
     HugePageFault,
     SystemCall,
+    FileCall,
+    TransferPerByte,
 }
 
 impl From<Access> for Rate {
@@ -209,7 +211,17 @@ impl Figure {
                 ("line_transfer", "two threads that answer each other through one cache line")
             }
             Self::Kernel(KernelFigure::SystemCall) => ("kernel.system_call_ns", "getppid"),
-            Self::Kernel(_) => ("kernel", "first touch of fresh anonymous memory"),
+            Self::Kernel(KernelFigure::FileCall) => (
+                "kernel.file_call_ns",
+                "open, read of 512 bytes, fstat and close of a file in the page cache, for each call",
+            ),
+            Self::Kernel(KernelFigure::TransferPerByte) => (
+                "kernel.transfer_ns_per_byte",
+                "reads of 64 KiB through a file in the page cache, against reads of one byte",
+            ),
+            Self::Kernel(_) => {
+                ("kernel", "first touch of fresh anonymous memory, and unmapping it")
+            }
         }
     }
 }
@@ -316,7 +328,7 @@ impl CoreFigure {
             ),
             Self::BranchPenaltyCycles => (
                 "core_type.branch_penalty_cycles",
-                "branches on random bits against branches never taken",
+                "branches on random bits against branches never taken, less the cycle of the branch",
             ),
             Self::OutstandingMisses => (
                 "core_type.outstanding_misses",
@@ -412,6 +424,8 @@ impl KernelFigure {
             Self::PageFault => "page_fault_ns",
             Self::HugePageFault => "huge_page_fault_ns",
             Self::SystemCall => "system_call_ns",
+            Self::FileCall => "file_call_ns",
+            Self::TransferPerByte => "transfer_ns_per_byte",
         }
     }
 }

@@ -359,22 +359,23 @@ impl Zeros {
     }
 }
 
-/// Maps so many pages of a kind, touches each for the first time, and gives them back; `timed` is
-/// called around the touching alone.
+/// Maps so many pages of a kind; `timed` is called around touching each for the first time and giving
+/// them back.
 ///
 /// # Errors
 /// When there is not so much memory.
 pub(crate) fn first_touch<T>(
     pages: Pages,
     count: usize,
-    timed: impl FnOnce(&dyn Fn()) -> T,
+    timed: impl FnOnce(&mut dyn FnMut()) -> T,
 ) -> io::Result<T> {
     let page = match pages {
         Pages::Huge => HUGE_PAGE_BYTES,
         Pages::Small => page_size(),
     };
-    let mapping = Mapping::new(count * page, pages)?;
-    Ok(timed(&|| {
+    let mut mapping = Some(Mapping::new(count * page, pages)?);
+    Ok(timed(&mut || {
+        let Some(mapping) = mapping.take() else { return };
         for place in 0..count {
             // SAFETY: inside the mapping, which is ours alone.
             unsafe { mapping.at.as_ptr().add(place * page).write_volatile(0) };

@@ -98,6 +98,8 @@ fn place(spec: &mut MachineSpec, found: &Machine, figure: &Figure, value: f64) {
                 KernelFigure::PageFault => &mut kernel.page_fault_ns,
                 KernelFigure::HugePageFault => &mut kernel.huge_page_fault_ns,
                 KernelFigure::SystemCall => &mut kernel.system_call_ns,
+                KernelFigure::FileCall => &mut kernel.file_call_ns,
+                KernelFigure::TransferPerByte => &mut kernel.transfer_ns_per_byte,
             } = Some(value);
         }
         // Parts of lists, which are made in one go, and what has no place in a machine file.
