@@ -1,6 +1,7 @@
 //! The machine: a checked tree of objects, and what follows from it (who shares what, and the way
 //! from a CPU to memory).
 
+use crate::measured::AccessRates;
 use crate::spec::{
     BandwidthDomain, CacheType, Calibration, CoreType, Inclusion, MachineSpec, ObjectType,
     PowerModel,
@@ -31,6 +32,8 @@ pub struct Cache {
     pub latency_ns: Option<f64>,
     /// Bytes of it that a program alone gets, where that was measured.
     pub effective_bytes: Option<u64>,
+    /// What one core alone reaches out of it, where that was measured.
+    pub rates: Option<AccessRates>,
 }
 
 /// An object of the tree.

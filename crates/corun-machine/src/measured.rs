@@ -161,15 +161,21 @@ pub struct LineTransfer {
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KernelCosts {
-    /// The first touch of a page of the smallest size.
+    /// The first touch of a page of the smallest size, and giving the page back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page_fault_ns: Option<f64>,
-    /// The first touch of a huge page.
+    /// The first touch of a huge page, and giving it back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub huge_page_fault_ns: Option<f64>,
     /// A system call that does nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_call_ns: Option<f64>,
+    /// A call on a small file in the page cache: the mean of open, read, fstat and close.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file_call_ns: Option<f64>,
+    /// Each byte that a read copies out of the page cache.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transfer_ns_per_byte: Option<f64>,
 }
 
 #[cfg(test)]

@@ -105,6 +105,8 @@ other_node_ns = 150.0
 page_fault_ns = 500.0
 huge_page_fault_ns = 90000.0
 system_call_ns = 80.0
+file_call_ns = 400.0
+transfer_ns_per_byte = 0.08
 
 [[object]]
 kind = "cache"
@@ -173,6 +175,7 @@ fn errors_in_measured_parts_name_their_field() {
         ("= 170.0", "= 190.0", "bandwidth[0].loaded_latency[1].latency_ns", "expected 190 to 250"),
         ("other_llc_ns = 90.0", "other_llc_ns = -9.0", "line_transfer.other_llc_ns", "found -9"),
         ("system_call_ns = 80.0", "system_call_ns = nan", "kernel.system_call_ns", "found NaN"),
+        ("per_byte = 0.08", "per_byte = -1.0", "kernel.transfer_ns_per_byte", "found -1.0"),
         ("effective_kib = 500", "effective_kib = 0", "object[0].effective_kib", "found 0"),
         (
             "{ read_mb_per_s = 100000.0 }",
@@ -260,6 +263,8 @@ fn a_spec_made_by_hand_is_the_file() {
             page_fault_ns: Some(500.0),
             huge_page_fault_ns: Some(90_000.0),
             system_call_ns: Some(80.0),
+            file_call_ns: Some(400.0),
+            transfer_ns_per_byte: Some(0.08),
         })
     );
     assert_eq!(

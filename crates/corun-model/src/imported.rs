@@ -159,7 +159,6 @@ fn as_measured(parts: &Parts, on: &MeasuredOn, site: &Site) -> Knot {
         mpki: parts.mpki,
         misses_per_s: parts.mpkc * 1e-3 * on.clock_mhz * 1e6,
         bytes_per_s: parts.mb_per_s * 1e6,
-        ..Knot::default()
     }
 }
 

@@ -69,7 +69,9 @@ impl Kernel {
         Self {
             page_fault_ns: known.page_fault_ns.unwrap_or(Self::USUAL.page_fault_ns),
             system_call_ns: known.system_call_ns.unwrap_or(Self::USUAL.system_call_ns),
-            ..Self::USUAL
+            transfer_ns_per_byte: known
+                .transfer_ns_per_byte
+                .unwrap_or(Self::USUAL.transfer_ns_per_byte),
         }
     }
 }

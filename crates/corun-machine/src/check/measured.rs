@@ -38,6 +38,8 @@ pub(super) fn machine(spec: &MachineSpec) -> Checked {
                 ("page_fault_ns", kernel.page_fault_ns),
                 ("huge_page_fault_ns", kernel.huge_page_fault_ns),
                 ("system_call_ns", kernel.system_call_ns),
+                ("file_call_ns", kernel.file_call_ns),
+                ("transfer_ns_per_byte", kernel.transfer_ns_per_byte),
             ],
         )?;
     }

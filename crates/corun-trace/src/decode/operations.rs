@@ -169,13 +169,12 @@ fn of_rule(name: &str) -> Kind {
         FloatMultiply
     } else if float && starts(&["div", "sqrt"]) {
         if double { FloatDivideDouble } else { FloatDivide }
-    } else if starts(&["cvt", "comis", "ucomis"]) {
-        FloatAdd
-    } else if float
-        && starts(&[
-            "add", "sub", "min", "max", "cmp", "hadd", "hsub", "round", "rcp", "rsqrt", "range",
-            "reduce", "scalef",
-        ])
+    } else if starts(&["cvt", "comis", "ucomis"])
+        || float
+            && starts(&[
+                "add", "sub", "min", "max", "cmp", "hadd", "hsub", "round", "rcp", "rsqrt",
+                "range", "reduce", "scalef",
+            ])
     {
         FloatAdd
     } else if starts(&["movmsk", "pmovmsk", "pextr", "pinsr", "extractps", "insertps", "kmov"]) {

@@ -50,8 +50,7 @@ fn window(trace: &[MicroOp], begin: usize) -> (u64, u64, usize) {
     let end = (begin + WINDOW).min(trace.len());
     let mut chains: Vec<u64> = Vec::with_capacity(WINDOW);
     let (mut misses, mut longest) = (0, 0);
-    for entry in begin..end {
-        let op = &trace[entry];
+    for (entry, op) in trace.iter().enumerate().take(end).skip(begin) {
         let of = |back: u16| {
             let producer = entry.checked_sub(usize::from(back)).filter(|_| back > 0);
             let inside = producer.and_then(|producer| producer.checked_sub(begin));

@@ -134,16 +134,16 @@ pub fn balance<T>(group: &mut [Stratum<T>]) {
 /// Solves a symmetric system by elimination; a cause in which nothing differs has no say.
 fn solve(mut system: [[f64; COSTS]; COSTS], mut right: [f64; COSTS]) -> [f64; COSTS] {
     let trace: f64 = (0..COSTS).map(|at| system[at][at]).sum();
-    for at in 0..COSTS {
+    for (at, row) in system.iter_mut().enumerate() {
         // A little more on the diagonal keeps causes that go together from pulling apart.
-        system[at][at] += 1e-6 * trace + f64::MIN_POSITIVE;
+        row[at] += 1e-6 * trace + f64::MIN_POSITIVE;
     }
     for pivot in 0..COSTS {
-        for row in pivot + 1..COSTS {
-            let factor = system[row][pivot] / system[pivot][pivot];
-            for column in pivot..COSTS {
-                system[row][column] -= factor * system[pivot][column];
-            }
+        let (upper, below) = system.split_at_mut(pivot + 1);
+        let by = upper[pivot];
+        for (row, left) in (pivot + 1..).zip(below) {
+            let factor = left[pivot] / by[pivot];
+            left.iter_mut().zip(by).skip(pivot).for_each(|(left, by)| *left -= factor * by);
             right[row] -= factor * right[pivot];
         }
     }
@@ -201,7 +201,7 @@ mod tests {
     /// A trace in which one instruction in so many is mispredicted.
     fn trace(one_in: usize) -> MicroTrace {
         let op = |at: usize| MicroOp {
-            marks: if at % one_in == 0 { Marks::MISPREDICTED_LARGE } else { Marks::default() },
+            marks: if at.is_multiple_of(one_in) { Marks::MISPREDICTED_LARGE } else { Marks::default() },
             ..MicroOp::default()
         };
         (0..1000).map(op).collect()

@@ -1,6 +1,7 @@
 //! What was typed. Nothing here touches the machine or a file: names are looked up later.
 
 mod arguments;
+mod calibrating;
 mod hosting;
 mod sweeping;
 mod values;
@@ -11,6 +12,7 @@ pub(crate) use arguments::{
     PlaceArgs, PredictArgs, ProfileArgs, ProfilesCommand, ReplayArgs, RestoreArgs, ShowArgs,
     StatArgs, TopologyArgs,
 };
+pub(crate) use calibrating::CalibrateArgs;
 pub(crate) use corun_cli::{TableFormat, model_options};
 pub(crate) use hosting::{
     CheckConfigArgs, CountersName, DaemonArgs, HostArgs, RunArgs, StandInArgs, StartArgs,
@@ -52,6 +54,8 @@ pub(crate) enum Command {
     Doctor(DoctorArgs),
     /// The tree of packages, caches, cores and CPUs: of this machine, a captured one or a preset
     Topology(TopologyArgs),
+    /// Measure this machine: clock, caches, memory, cores; --machine this is as measured from then on
+    Calibrate(CalibrateArgs),
     /// The profile library: list it, show a program, import a table
     #[command(subcommand)]
     Profiles(ProfilesCommand),

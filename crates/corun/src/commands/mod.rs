@@ -1,6 +1,7 @@
 //! The subcommands: each turns what was typed into a text for stdout.
 
 mod ab;
+mod calibrate;
 mod compare;
 mod daemon;
 mod dask;
@@ -36,6 +37,7 @@ pub(crate) fn run(command: &Command) -> Outcome<String> {
         Command::Ab(arguments) => ab::run(arguments),
         Command::Doctor(arguments) => doctor::run(arguments),
         Command::Topology(arguments) => topology::run(arguments),
+        Command::Calibrate(arguments) => calibrate::run(arguments),
         Command::Profiles(command) => profiles::run(command),
         Command::Profile(arguments) => profile::run(arguments),
         Command::Predict(arguments) => predict::run(arguments),

@@ -1,6 +1,7 @@
 //! The command from outside: what it prints, writes, refuses and returns.
 
 mod ab;
+mod calibrate;
 mod compare;
 mod doctor;
 mod documents;

@@ -1,0 +1,144 @@
+//! Chains in random order through sets of several sizes.
+
+use std::io;
+use std::sync::Arc;
+
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_pcg::Pcg64;
+
+use crate::CalibrateError;
+use crate::kernel::{Chain, Chains, LINE_BYTES, Pages, SLOTS};
+
+/// Chains in random order through sets of ascending size, in as little memory as holds them: sets of
+/// up to eight sizes go through the same lines, each by its own pointers.
+pub(crate) struct RandomChains {
+    sizes: Vec<usize>,
+    groups: Vec<Arc<Chains>>,
+}
+
+impl RandomChains {
+    /// Chains of so many lines each, ascending, side by side in huge pages.
+    ///
+    /// # Errors
+    /// When there is not so much memory.
+    pub(crate) fn side_by_side(sizes: Vec<usize>) -> Result<Self, CalibrateError> {
+        Self::new(sizes, Pages::Huge, 1, None)
+    }
+
+    /// Chains of so many lines each, ascending, each line in a small page of its own; not all at the
+    /// same place in their pages, where they would crowd in a few sets of the caches.
+    ///
+    /// # Errors
+    /// When there is not so much memory.
+    pub(crate) fn line_a_page(sizes: Vec<usize>) -> Result<Self, CalibrateError> {
+        Self::new(sizes, Pages::Small, rustix::param::page_size() / LINE_BYTES, None)
+    }
+
+    /// A chain of so many lines, side by side in huge pages, in the memory of a NUMA node, which is
+    /// given by the kernel's number.
+    ///
+    /// # Errors
+    /// When there is not so much memory on that node, or it must not be used.
+    pub(crate) fn on_node(lines: usize, node: u32) -> Result<Self, CalibrateError> {
+        Self::new(vec![lines], Pages::Huge, 1, Some(node))
+    }
+
+    fn new(
+        sizes: Vec<usize>,
+        pages: Pages,
+        spacing: usize,
+        node: Option<u32>,
+    ) -> Result<Self, CalibrateError> {
+        let mut random = Pcg64::seed_from_u64(7);
+        let mut groups = Vec::new();
+        // From the largest on, so that the smallest are the ones that are left over.
+        for same in sizes.rchunks(SLOTS) {
+            let lines = same.last().map_or(1, |count| count * spacing);
+            let mut chains = Chains::new(lines, pages, node)
+                .map_err(|source| memory_error(lines * LINE_BYTES, source))?;
+            for (slot, &count) in same.iter().enumerate() {
+                let line = |member: usize| (member * spacing + member % spacing) as u32;
+                let mut order: Vec<u32> = (0..count).map(line).collect();
+                order.shuffle(&mut random);
+                chains.link(slot, &order);
+            }
+            groups.push(Arc::new(chains));
+        }
+        groups.reverse();
+        Ok(Self { sizes, groups })
+    }
+
+    /// The sizes in lines.
+    pub(crate) fn sizes(&self) -> &[usize] {
+        &self.sizes
+    }
+
+    /// The chain of the first size with at least so many lines; of the largest, where none has.
+    pub(crate) fn of_at_least(&self, lines: usize) -> usize {
+        self.sizes.partition_point(|&size| size < lines).min(self.sizes.len() - 1)
+    }
+
+    /// Places at equal distances on the chain of a size, given by its place among the sizes.
+    pub(crate) fn places(&self, size: usize, count: usize) -> Vec<Chain> {
+        // The first group has what is left over.
+        let first = match self.sizes.len() % SLOTS {
+            0 => SLOTS,
+            rest => rest,
+        };
+        match size.checked_sub(first) {
+            None => self.groups[0].places(size, count),
+            Some(behind) => self.groups[1 + behind / SLOTS].places(behind % SLOTS, count),
+        }
+    }
+
+    /// The first place on the chain of a size.
+    pub(crate) fn chain(&self, size: usize) -> Chain {
+        self.places(size, 1).remove(0)
+    }
+
+    /// Whether the kernel gave huge pages for the largest sets.
+    pub(crate) fn has_huge_pages(&self) -> bool {
+        self.groups.last().is_some_and(|largest| crate::pages::are_huge(largest.address()))
+    }
+}
+
+/// No memory of so many bytes.
+pub(crate) fn memory_error(bytes: usize, source: io::Error) -> CalibrateError {
+    CalibrateError::Memory { mib: bytes >> 20, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chain_comes_back_after_all_its_lines() {
+        let sizes: Vec<usize> = (1..=11).map(|size| size * 16).collect();
+        for chains in [
+            RandomChains::side_by_side(sizes.clone()).unwrap(),
+            RandomChains::line_a_page(sizes.clone()).unwrap(),
+        ] {
+            for (place, &size) in sizes.iter().enumerate() {
+                let start = chains.chain(place);
+                assert_eq!(start.lines(), size);
+                let mut at = start.clone();
+                at.follow(size as u64);
+                assert!(at.is_at(&start), "{size}");
+                at.follow(16);
+                assert_eq!(at.is_at(&start), size == 16, "{size}");
+            }
+        }
+    }
+
+    #[test]
+    fn places_lie_apart_on_one_chain() {
+        let chains = RandomChains::side_by_side(vec![64]).unwrap();
+        let mut places = chains.places(0, 4);
+        let second = places[1].clone();
+        places[0].follow(16);
+        assert!(places[0].is_at(&second));
+        assert_eq!(chains.places(0, 1000).len(), 64);
+        assert_eq!(chains.of_at_least(64), 0);
+    }
+}

@@ -1,0 +1,142 @@
+//! What the operating system's kernel takes: page faults, system calls, and reads of files.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::unix::fs::FileExt as _;
+use std::path::PathBuf;
+
+use corun_machine::CpuId;
+
+use crate::CalibrateError;
+use crate::bench::{Reading, Sample, pin, timed};
+use crate::chains::memory_error;
+use crate::estimate::{Estimator, Values};
+use crate::figure::{Figure, KernelFigure};
+use crate::kernel::{Pages, first_touch};
+use crate::rounds::Experiment;
+
+const SMALL_PAGES: usize = 512;
+const HUGE_PAGES: usize = 4;
+const CALLS: u32 = 2000;
+/// Rounds of open, read, fstat and close, and the calls of a round.
+const FILE_ROUNDS: u32 = 200;
+const FILE_CALLS: u32 = 4;
+/// Bytes of a read of a small file.
+const SMALL_READ: usize = 512;
+/// Bytes and number of the reads that tell what a byte takes.
+const LARGE_READ: usize = 64 << 10;
+const LARGE_READS: u64 = 50;
+
+const NO_SAMPLE: Sample = Sample { value: f64::NAN, beside: f64::NAN, disturbed: false };
+
+/// Times of the kernel, on one CPU.
+pub(crate) struct KernelCalls {
+    cpu: CpuId,
+    points: Vec<KernelFigure>,
+    /// A file in the page cache: the program that runs.
+    file: Option<PathBuf>,
+    /// The part of the file that is read next.
+    next: u64,
+}
+
+impl KernelCalls {
+    /// `huge_pages`: whether the kernel gives them.
+    pub(crate) fn new(cpu: CpuId, huge_pages: bool) -> Self {
+        let mut points = vec![KernelFigure::SystemCall, KernelFigure::PageFault];
+        points.extend(huge_pages.then_some(KernelFigure::HugePageFault));
+        let file = std::env::current_exe().ok().filter(|path| bring_in(path).is_ok());
+        if file.is_some() {
+            points.extend([KernelFigure::FileCall, KernelFigure::TransferPerByte]);
+        }
+        Self { cpu, points, file, next: 0 }
+    }
+}
+
+/// Brings a file into the page cache.
+fn bring_in(path: &PathBuf) -> io::Result<u64> {
+    io::copy(&mut File::open(path)?, &mut io::sink())
+}
+
+/// Time in ns of a call in a round of open, read, fstat and close.
+fn file_calls(path: &PathBuf) -> Result<Sample, CalibrateError> {
+    let mut buffer = [0; SMALL_READ];
+    let mut done = Ok(());
+    let reading = timed(|| {
+        done = (0..FILE_ROUNDS).try_for_each(|_| {
+            let mut file = File::open(path)?;
+            file.read_exact(&mut buffer)?;
+            file.metadata().map(|_| ())
+        });
+    });
+    // A program that was replaced meanwhile is no file any more.
+    let calls = f64::from(FILE_ROUNDS * FILE_CALLS);
+    Ok(reading.sample(done.map_or(f64::NAN, |()| reading.ns / calls)))
+}
+
+/// Time in ns of each byte that a read copies. Each sample reads the part of the file behind the one
+/// before, so that the page cache is in memory more than in caches, as of programs that read files.
+fn transfer(path: &PathBuf, next: &mut u64) -> Result<Sample, CalibrateError> {
+    let mut buffer = vec![0; LARGE_READ];
+    let mut reads = |bytes: usize| -> io::Result<Reading> {
+        let file = File::open(path)?;
+        let parts = (file.metadata()?.len() / LARGE_READ as u64).max(1);
+        let mut done = Ok(());
+        let reading = timed(|| {
+            done = (0..LARGE_READS).try_for_each(|_| {
+                let at = *next % parts * LARGE_READ as u64;
+                *next += 1;
+                file.read_exact_at(&mut buffer[..bytes], at)
+            });
+        });
+        done.map(|()| reading)
+    };
+    let Ok((one, large)) = reads(1).and_then(|one| Ok((one, reads(LARGE_READ)?))) else {
+        return Ok(NO_SAMPLE);
+    };
+    let bytes = LARGE_READS as f64 * (LARGE_READ - 1) as f64;
+    Ok(Sample::new(((large.ns - one.ns) / bytes).max(0.0), one.disturbed || large.disturbed))
+}
+
+fn fault(pages: Pages, count: usize) -> Result<Sample, CalibrateError> {
+    let reading = first_touch(pages, count, |touch| timed(touch))
+        .map_err(|source| memory_error(count << 21, source))?;
+    Ok(reading.sample(reading.ns / count as f64))
+}
+
+impl Experiment for KernelCalls {
+    fn name(&self) -> &'static str {
+        "page faults, system calls, reads"
+    }
+
+    fn points(&self) -> usize {
+        self.points.len()
+    }
+
+    fn measure(&mut self, point: usize) -> Result<Sample, CalibrateError> {
+        pin(self.cpu)?;
+        match self.points[point] {
+            KernelFigure::PageFault => fault(Pages::Small, SMALL_PAGES),
+            KernelFigure::HugePageFault => fault(Pages::Huge, HUGE_PAGES),
+            KernelFigure::FileCall => self.file.as_ref().map_or(Ok(NO_SAMPLE), file_calls),
+            KernelFigure::TransferPerByte => {
+                self.file.as_ref().map_or(Ok(NO_SAMPLE), |file| transfer(file, &mut self.next))
+            }
+            KernelFigure::SystemCall => {
+                let reading = timed(|| {
+                    for _ in 0..CALLS {
+                        std::hint::black_box(rustix::process::getppid());
+                    }
+                });
+                Ok(reading.sample(reading.ns / f64::from(CALLS)))
+            }
+        }
+    }
+
+    fn figures(&self, values: &Values<'_>) -> BTreeMap<Figure, f64> {
+        let figure = |(point, &what): (usize, &KernelFigure)| {
+            (Figure::Kernel(what), values.at(point, Estimator::Typical))
+        };
+        self.points.iter().enumerate().map(figure).collect()
+    }
+}

@@ -1,0 +1,15 @@
+//! The experiments: each measures one property of the machine with the kernels.
+
+pub(crate) mod clock;
+pub(crate) mod core;
+pub(crate) mod kernel;
+pub(crate) mod ladder;
+pub(crate) mod loaded;
+pub(crate) mod memory;
+pub(crate) mod parallelism;
+pub(crate) mod prefetching;
+pub(crate) mod rates;
+pub(crate) mod siblings;
+pub(crate) mod tlb;
+pub(crate) mod transfer;
+pub(crate) mod window;

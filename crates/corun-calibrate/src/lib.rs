@@ -1,0 +1,33 @@
+//! What can this machine really do? Measures clock, caches, memory and cores of the machine that it
+//! runs on, without root and without hardware counters.
+//!
+//! [`calibrate`] runs a set of experiments by turns, round after round. Each experiment runs
+//! hand-written machine code (`kernel`), takes times, and derives figures from them by pure functions
+//! (`analysis`). What comes out is a [`Machine`](corun_machine::Machine) with value, spread and source
+//! of each figure, and the curves behind them.
+
+mod analysis;
+mod bench;
+mod calibrate;
+mod chains;
+mod cpus;
+mod error;
+mod estimate;
+mod experiment;
+mod figure;
+mod kernel;
+mod machine_file;
+mod noise;
+mod notes;
+mod pages;
+mod plan;
+mod region;
+mod replacement;
+mod rounds;
+mod setup;
+
+pub use calibrate::{Calibrated, MeasuredFigure, Options, calibrate};
+pub use error::CalibrateError;
+pub use estimate::Estimate;
+pub use replacement::{BUSY_SHARE, KeptFile, may_begin, may_replace};
+pub use rounds::{Curve, CurveKind, CurvePoint};

@@ -1,0 +1,73 @@
+//! Core types with what was measured of them.
+
+use std::collections::BTreeMap;
+
+use corun_machine::{CoreType, Tlb};
+
+use super::{rounded, set_rate, whole};
+use crate::estimate::Estimate;
+use crate::figure::{CoreFigure, Figure};
+use crate::kernel::ExecutionChain;
+
+/// Sets a figure of a core type.
+pub(super) fn place(one: &mut CoreType, what: CoreFigure, value: f64) {
+    match what {
+        CoreFigure::ClockMhz => one.clock_mhz = value,
+        CoreFigure::ClockAloneMhz => one.clock_alone_mhz = Some(value),
+        CoreFigure::ClockBurstMhz => one.clock_burst_mhz = Some(value),
+        CoreFigure::SmtYield => one.smt_yield = Some(value),
+        CoreFigure::DispatchWidth => one.dispatch_width = value,
+        CoreFigure::ReorderBuffer => one.reorder_buffer = whole(value),
+        CoreFigure::BranchPenaltyCycles => one.branch_penalty_cycles = value.max(0.0),
+        CoreFigure::OutstandingMisses => one.outstanding_misses = whole(value),
+        CoreFigure::OutstandingLlcHits => one.outstanding_llc_hits = Some(whole(value)),
+        CoreFigure::PageWalkCycles => one.page_walk_cycles = Some(value),
+        CoreFigure::LoadCycles => {
+            one.execution.get_or_insert_default().load_cycles = Some(value);
+        }
+        CoreFigure::Execution(chain) => {
+            let execution = one.execution.get_or_insert_default();
+            // What a core hides wholly may come out below nothing.
+            *match chain {
+                ExecutionChain::IntegerMultiply => &mut execution.integer_multiply_cycles,
+                ExecutionChain::IntegerDivide => &mut execution.integer_divide_cycles,
+                ExecutionChain::FpAdd => &mut execution.fp_add_cycles,
+                ExecutionChain::FpMultiply => &mut execution.fp_multiply_cycles,
+                ExecutionChain::FpMultiplyAdd => &mut execution.fp_multiply_add_cycles,
+                ExecutionChain::FpDivide => &mut execution.fp_divide_cycles,
+                ExecutionChain::VectorAdd => &mut execution.vector_add_cycles,
+                ExecutionChain::StoreForward => &mut execution.store_forward_cycles,
+                ExecutionChain::StackForward => &mut execution.stack_forward_cycles,
+            } = Some(value.max(0.0));
+        }
+        CoreFigure::HiddenByStride(stride) => {
+            let prefetching = one.prefetching.get_or_insert_default();
+            prefetching.hidden_by_stride.push((stride, value));
+        }
+        CoreFigure::HiddenInRandomPages => {
+            one.prefetching.get_or_insert_default().hidden_in_random_pages = Some(value);
+        }
+        CoreFigure::Streams => {
+            one.prefetching.get_or_insert_default().streams = Some(whole(value));
+        }
+        CoreFigure::MemoryRate(rate) => {
+            set_rate(one.memory_rates.get_or_insert_default(), rate, value);
+        }
+        // Made in one go.
+        CoreFigure::TlbEntries(_) | CoreFigure::TlbHitCycles(_) | CoreFigure::OwnLoaded(..) => {}
+    }
+}
+
+/// The levels of a core type's TLB that were told apart.
+pub(super) fn tlb(core_type: usize, figures: &BTreeMap<Figure, Estimate>) -> Vec<Tlb> {
+    let value = |what| figures.get(&Figure::Core(core_type, what)).map(|estimate| estimate.value);
+    let level = |level| {
+        Some(Tlb {
+            level,
+            page_kib: (rustix::param::page_size() / 1024) as u64,
+            entries: whole(value(CoreFigure::TlbEntries(level))?),
+            hit_cycles: rounded(value(CoreFigure::TlbHitCycles(level)).unwrap_or(0.0)),
+        })
+    };
+    (1..=2).filter_map(level).collect()
+}

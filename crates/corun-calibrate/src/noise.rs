@@ -1,0 +1,123 @@
+//! Who else used the machine meanwhile.
+
+use std::fs;
+use std::path::Path;
+use std::time::Instant;
+
+use corun_machine::{CpuId, CpuSet};
+use rustix::time::{ClockId, clock_gettime};
+
+/// CPU time of the machine up to now, as the kernel tells it.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct CpuTime {
+    /// In use, by anybody, in seconds.
+    busy_s: f64,
+    /// Given to other virtual machines by the host, in seconds.
+    stolen_s: f64,
+}
+
+/// The share of time that something else used or took.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct Noise {
+    /// CPU time of other processes and of the kernel, of all CPU time that there was.
+    pub(crate) others_share: f64,
+    /// CPU time that the host gave to others, of all CPU time that there was.
+    pub(crate) stolen_share: f64,
+}
+
+/// Watches the CPUs of a measurement from its start on.
+#[derive(Debug)]
+pub(crate) struct NoiseMeter {
+    cpus: CpuSet,
+    start: Instant,
+    own_s: f64,
+    total: Option<CpuTime>,
+}
+
+impl NoiseMeter {
+    pub(crate) fn new(cpus: CpuSet) -> Self {
+        let total = cpu_time(&cpus);
+        Self { cpus, start: Instant::now(), own_s: own_cpu_s(), total }
+    }
+
+    /// What others did since the start; nothing where the kernel does not tell.
+    pub(crate) fn noise(&self) -> Noise {
+        let (Some(before), Some(now)) = (self.total, cpu_time(&self.cpus)) else {
+            return Noise::default();
+        };
+        let own_s = own_cpu_s() - self.own_s;
+        let there_was_s = self.start.elapsed().as_secs_f64() * self.cpus.len() as f64;
+        shares(before, now, own_s, there_was_s)
+    }
+}
+
+fn shares(before: CpuTime, now: CpuTime, own_s: f64, there_was_s: f64) -> Noise {
+    let share = |seconds: f64| (seconds / there_was_s.max(1e-9)).clamp(0.0, 1.0);
+    Noise {
+        others_share: share(now.busy_s - before.busy_s - own_s),
+        stolen_share: share(now.stolen_s - before.stolen_s),
+    }
+}
+
+fn own_cpu_s() -> f64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+}
+
+fn cpu_time(cpus: &CpuSet) -> Option<CpuTime> {
+    let text = fs::read_to_string(Path::new("/proc/stat")).ok()?;
+    parse(&text, cpus, rustix::param::clock_ticks_per_second() as f64)
+}
+
+/// The sum over the CPUs' lines of `/proc/stat` (proc(5)): user, nice, system, idle, iowait, irq,
+/// softirq, steal, in ticks. The time of guests is in user and nice already.
+fn parse(text: &str, cpus: &CpuSet, ticks_per_s: f64) -> Option<CpuTime> {
+    let mut sum = CpuTime::default();
+    let mut found = false;
+    for line in text.lines() {
+        let mut words = line.split_whitespace();
+        let number = words.next().and_then(|word| word.strip_prefix("cpu")?.parse().ok());
+        if !number.is_some_and(|number| cpus.contains(CpuId(number))) {
+            continue;
+        }
+        let ticks: Vec<f64> = words.map_while(|word| word.parse().ok()).collect();
+        let [user, nice, system, _idle, _iowait, irq, softirq, steal, ..] = ticks[..] else {
+            return None;
+        };
+        sum.busy_s += (user + nice + system + irq + softirq) / ticks_per_s;
+        sum.stolen_s += steal / ticks_per_s;
+        found = true;
+    }
+    found.then_some(sum)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STAT: &str = "cpu  900 0 90 9000 9 0 9 99 0 0\n\
+        cpu0 100 10 50 1000 7 1 2 30 0 0\ncpu1 300 0 100 1000 7 3 4 70 0 0\n\
+        cpu10 1 1 1 1 1 1 1 1 0 0\nintr 5\n";
+
+    #[test]
+    fn the_lines_of_the_cpus_are_added() {
+        let both = parse(STAT, &"0-1".parse().unwrap(), 100.0).unwrap();
+        assert_eq!(both, CpuTime { busy_s: 5.7, stolen_s: 1.0 });
+        let one = parse(STAT, &"1".parse().unwrap(), 100.0).unwrap();
+        assert_eq!(one, CpuTime { busy_s: 4.07, stolen_s: 0.7 });
+        assert_eq!(parse(STAT, &"5".parse().unwrap(), 100.0), None);
+        assert_eq!(parse("cpu0 1 2 3\n", &"0".parse().unwrap(), 100.0), None);
+        assert_eq!(parse("", &"0".parse().unwrap(), 100.0), None);
+    }
+
+    #[test]
+    fn what_is_not_ours_is_the_others() {
+        let before = CpuTime { busy_s: 10.0, stolen_s: 1.0 };
+        let now = CpuTime { busy_s: 16.0, stolen_s: 2.0 };
+        // Two CPUs for 10 s: 20 s, of which others had 6 - 4 and the host took 1.
+        let noise = shares(before, now, 4.0, 20.0);
+        assert_eq!(noise, Noise { others_share: 0.1, stolen_share: 0.05 });
+        // Ticks are coarse: less than nothing is nothing.
+        assert_eq!(shares(before, before, 1.0, 20.0), Noise::default());
+    }
+}

@@ -1,0 +1,342 @@
+//! What a measurement says in words: what could not be told apart, and what was out of the ordinary.
+//! Every note follows from figures.
+
+use std::collections::BTreeMap;
+
+use corun_machine::Machine;
+
+use crate::cpus::{Cpus, data_caches};
+use crate::estimate::Estimate;
+use crate::figure::{CacheFigure, CoreFigure, CurvePart, Figure};
+use crate::noise::Noise;
+use crate::replacement::BUSY_SHARE;
+
+/// A cache of which a program gets less than this share has other users.
+const WHOLE_SHARE: f64 = 0.85;
+/// Two CPUs that are slower together than this share a core.
+const SHARED_CORE_SPEED: f64 = 0.8;
+/// Memory whose latency rises less than this, relative, is not saturated.
+const SATURATED_RISE: f64 = 0.25;
+/// An interval that is wider than this, relative to its value, is worth a note.
+const WIDE_SPREAD: f64 = 0.25;
+
+/// What notes are made from.
+pub(crate) struct Findings<'a> {
+    pub(crate) found: &'a Machine,
+    pub(crate) cpus: &'a Cpus,
+    pub(crate) figures: &'a BTreeMap<Figure, Estimate>,
+    pub(crate) huge_pages: bool,
+    pub(crate) nodes_without_memory: &'a [u32],
+    pub(crate) noise: Noise,
+    pub(crate) disturbed_share: f64,
+}
+
+impl Findings<'_> {
+    /// All notes.
+    pub(crate) fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        self.busy(&mut notes);
+        self.restricted(&mut notes);
+        for &(core_type, cpu) in &self.cpus.of_types {
+            let caches = data_caches(self.found, cpu);
+            self.caches(core_type, &caches, &mut notes);
+            self.core(core_type, &mut notes);
+        }
+        self.shared_cores(&mut notes);
+        self.memory(&mut notes);
+        self.absent(&mut notes);
+        self.wide(&mut notes);
+        notes
+    }
+
+    fn busy(&self, notes: &mut Vec<String>) {
+        let Noise { others_share, stolen_share } = self.noise;
+        let worst = others_share.max(stolen_share).max(self.disturbed_share);
+        if worst > BUSY_SHARE {
+            notes.push(format!(
+                "This machine was busy: other processes used {} of the CPU time, the host gave {} to \
+                 others, and {} of the samples were disturbed. Measure again when less goes on.",
+                percent(others_share),
+                percent(stolen_share),
+                percent(self.disturbed_share)
+            ));
+        }
+    }
+
+    fn restricted(&self, notes: &mut Vec<String>) {
+        let all = self.found.cpu_set();
+        if self.cpus.allowed != all {
+            notes.push(format!(
+                "This process may use CPUs {} of {all}: the others were not measured.",
+                self.cpus.allowed
+            ));
+        }
+        if self.cpus.has_quota() {
+            notes.push(format!(
+                "A quota gives time for {} CPUs at a time: rates of all CPUs are those of so many.",
+                self.cpus.together.len()
+            ));
+        }
+        let types = self.found.core_types();
+        for (core_type, one) in types.iter().enumerate() {
+            if self.cpus.of_types.iter().all(|(measured, _)| *measured != core_type) {
+                notes.push(format!(
+                    "No core of type {} may be used: it was not measured.",
+                    one.name
+                ));
+            }
+        }
+        for node in self.nodes_without_memory {
+            notes.push(format!(
+                "This process gets no memory on NUMA node {node}: latencies to it follow from the \
+                 kernel's distances."
+            ));
+        }
+        if !self.huge_pages {
+            notes.push(
+                "The kernel gave no huge pages: latencies of large sets hold TLB misses."
+                    .to_owned(),
+            );
+        }
+    }
+
+    fn caches(&self, core_type: usize, caches: &[(u32, f64)], notes: &mut Vec<String>) {
+        let of = self.of_type(core_type);
+        let cache = |level, what| self.figures.get(&Figure::Cache(core_type, level, what));
+        if caches.is_empty() {
+            notes.push(format!("Linux shows no caches{of}: their latencies have no place."));
+        }
+        for &(level, _) in caches {
+            if cache(level, CacheFigure::LatencyNs).is_none() {
+                notes.push(format!("The latency of L{level}{of} could not be told."));
+            }
+        }
+        for pair in caches.windows(2) {
+            let ((near, _), (far, _)) = (pair[0], pair[1]);
+            let latency = |level| cache(level, CacheFigure::LatencyCycles);
+            if let (Some(one), Some(other)) = (latency(near), latency(far))
+                && one.high >= other.low
+            {
+                notes.push(format!(
+                    "The latencies of L{near} and L{far}{of} differ by less than the noise: {} and \
+                     {} cycles.",
+                    interval(one),
+                    interval(other)
+                ));
+            }
+        }
+        for &(level, bytes) in caches {
+            let Some(held) = cache(level, CacheFigure::EffectiveKib) else { continue };
+            let size_kib = bytes / 1024.0;
+            if held.value < WHOLE_SHARE * size_kib {
+                notes.push(format!(
+                    "Of the {size_kib:.0} KiB of L{level}{of}, a program alone gets {} KiB: others \
+                     outside this machine use the rest, or lines crowd in a part of the sets.",
+                    interval(held)
+                ));
+            }
+        }
+    }
+
+    fn core(&self, core_type: usize, notes: &mut Vec<String>) {
+        let of = self.of_type(core_type);
+        let core = |what| self.figures.get(&Figure::Core(core_type, what));
+        if core(CoreFigure::ReorderBuffer).is_none() {
+            notes.push(format!(
+                "The reorder buffer{of} could not be told: two misses take as long whatever stands \
+                 between them, as they do in order."
+            ));
+        }
+        match (core(CoreFigure::TlbEntries(1)), core(CoreFigure::TlbEntries(2))) {
+            (None, _) => notes.push(format!("The reach of the TLB{of} could not be told.")),
+            (Some(_), None) => {
+                notes.push(format!("Only one level of the TLB{of} could be told."));
+            }
+            _ => {}
+        }
+        if core(CoreFigure::Streams).is_none() {
+            notes.push(format!("Hardly anything is prefetched{of} from an ascending stream."));
+        }
+    }
+
+    fn shared_cores(&self, notes: &mut Vec<String>) {
+        for (figure, speed) in self.figures {
+            let Figure::SpeedBeside(one, other) = figure else { continue };
+            if speed.value < SHARED_CORE_SPEED {
+                notes.push(format!(
+                    "CPUs {one} and {other} count as two cores, and run at {} of their speed beside \
+                     each other: they are hardware threads of one core of the host, or it has too \
+                     little time for both.",
+                    percent(speed.value)
+                ));
+            }
+        }
+    }
+
+    fn memory(&self, notes: &mut Vec<String>) {
+        let latency = |point: usize| self.figures.get(&Figure::Loaded(point, CurvePart::LatencyNs));
+        let traffic = |point: usize| self.figures.get(&Figure::Loaded(point, CurvePart::MbPerS));
+        let points: Vec<(f64, f64)> =
+            (0..).map_while(|point| Some((traffic(point)?.value, latency(point)?.value))).collect();
+        let highest = points.iter().copied().max_by(|a, b| a.0.total_cmp(&b.0));
+        if let (Some(&(_, idle)), Some((mb_per_s, loaded))) = (points.first(), highest) {
+            let rise = loaded / idle - 1.0;
+            if rise < SATURATED_RISE {
+                notes.push(format!(
+                    "The other CPUs do not saturate the memory: beside their {mb_per_s:.0} MB/s its \
+                     latency is {} higher than alone. What happens beyond was not seen.",
+                    percent(rise.max(0.0))
+                ));
+            }
+        }
+    }
+
+    /// What this machine has not got, so that it has no figure.
+    fn absent(&self, notes: &mut Vec<String>) {
+        let has = |wanted: fn(&Figure) -> bool| self.figures.keys().any(wanted);
+        if self.cpus.together.len() < 2 {
+            notes.push("One CPU: no latency beside others, and no transfers of lines.".to_owned());
+        }
+        if self.found.llcs().len() < 2 {
+            notes.push("One LLC: no transfers between LLCs.".to_owned());
+        }
+        if self.found.nodes().len() < 2 {
+            notes.push("One NUMA node: no latency and no rate between nodes.".to_owned());
+        }
+        if !has(|figure| matches!(figure, Figure::Core(_, CoreFigure::SmtYield))) {
+            notes.push(
+                "No two CPUs that may be used are hardware threads of one core: what they would cost \
+                 each other was not measured."
+                    .to_owned(),
+            );
+        }
+    }
+
+    fn wide(&self, notes: &mut Vec<String>) {
+        let wide: Vec<String> = self
+            .figures
+            .iter()
+            .filter(|(figure, estimate)| {
+                !figure.is_of_curve() && estimate.relative_spread() > WIDE_SPREAD
+            })
+            .map(|(figure, _)| figure.path(self.found))
+            .collect();
+        if !wide.is_empty() {
+            notes.push(format!(
+                "These figures changed by more than {} while they were measured: {}.",
+                percent(2.0 * WIDE_SPREAD),
+                wide.join(", ")
+            ));
+        }
+    }
+
+    /// Words that name a core type, where there are several.
+    fn of_type(&self, core_type: usize) -> String {
+        match self.found.core_types() {
+            [_] => String::new(),
+            types => format!(" of core type {}", types[core_type].name),
+        }
+    }
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
+/// `12 (11 to 14)`.
+fn interval(estimate: &Estimate) -> String {
+    let digits = |value: f64| {
+        if value.abs() < 100.0 { format!("{value:.1}") } else { format!("{value:.0}") }
+    };
+    format!("{} ({} to {})", digits(estimate.value), digits(estimate.low), digits(estimate.high))
+}
+
+#[cfg(test)]
+mod tests {
+    use corun_machine::CpuId;
+
+    use super::*;
+
+    fn estimate(low: f64, value: f64, high: f64) -> Estimate {
+        Estimate { value, low, high }
+    }
+
+    fn notes(figures: &BTreeMap<Figure, Estimate>, noise: Noise) -> Vec<String> {
+        let found = corun_machine::preset("i7-2600").unwrap();
+        let cpus = Cpus {
+            allowed: "0-3".parse().unwrap(),
+            together: vec![CpuId(0), CpuId(2)],
+            of_types: vec![(0, CpuId(2))],
+        };
+        let findings = Findings {
+            found: &found,
+            cpus: &cpus,
+            figures,
+            huge_pages: false,
+            nodes_without_memory: &[3],
+            noise,
+            disturbed_share: 0.02,
+        };
+        findings.notes()
+    }
+
+    fn has(notes: &[String], part: &str) -> bool {
+        notes.iter().any(|note| note.contains(part))
+    }
+
+    #[test]
+    fn nothing_measured_is_said_to_be_missing() {
+        let notes = notes(&BTreeMap::new(), Noise::default());
+        for part in [
+            "may use CPUs 0-3 of 0-7",
+            "time for 2 CPUs at a time",
+            "no huge pages",
+            "no memory on NUMA node 3",
+            "latency of L1 could not",
+            "reorder buffer could not",
+            "TLB could not",
+            "Hardly anything is prefetched",
+            "One LLC",
+            "One NUMA node",
+            "hardware threads of one core",
+        ] {
+            assert!(has(&notes, part), "{part}: {notes:#?}");
+        }
+        assert!(!has(&notes, "was busy"));
+    }
+
+    #[test]
+    fn notes_follow_from_the_figures() {
+        let cycles = |level| Figure::Cache(0, level, CacheFigure::LatencyCycles);
+        let held = |level| Figure::Cache(0, level, CacheFigure::EffectiveKib);
+        let loaded = |point, part| Figure::Loaded(point, part);
+        let figures = BTreeMap::from([
+            (cycles(1), estimate(4.0, 4.0, 4.0)),
+            (cycles(2), estimate(11.0, 12.0, 30.0)),
+            (cycles(3), estimate(28.0, 33.0, 40.0)),
+            // Of 256 and 8192 KiB.
+            (held(2), estimate(240.0, 250.0, 256.0)),
+            (held(3), estimate(2000.0, 3000.0, 4000.0)),
+            (Figure::SpeedBeside(0, 2), estimate(0.5, 0.6, 0.7)),
+            (Figure::Core(0, CoreFigure::SmtYield), estimate(1.2, 1.2, 1.2)),
+            (loaded(0, CurvePart::MbPerS), estimate(500.0, 500.0, 500.0)),
+            (loaded(0, CurvePart::LatencyNs), estimate(100.0, 100.0, 100.0)),
+            (loaded(1, CurvePart::MbPerS), estimate(1.0, 9000.0, 1e5)),
+            (loaded(1, CurvePart::LatencyNs), estimate(104.0, 104.0, 104.0)),
+        ]);
+        let notes = notes(&figures, Noise { others_share: 0.5, stolen_share: 0.0 });
+        for part in [
+            "other processes used 50 % of the CPU time, the host gave 0 % to others, and 2 %",
+            "L2 and L3 differ by less than the noise: 12.0 (11.0 to 30.0) and 33.0 (28.0 to 40.0)",
+            "Of the 8192 KiB of L3, a program alone gets 3000 (2000 to 4000) KiB",
+            "CPUs 0 and 2 count as two cores, and run at 60 %",
+            "beside their 9000 MB/s its latency is 4 % higher",
+            "changed by more than 50 % while they were measured: cache.L2.latency_cycles, cache.L3.effective_kib",
+        ] {
+            assert!(has(&notes, part), "{part}: {notes:#?}");
+        }
+        for part in ["L1 and L2 differ", "of L2, a program", "hardware threads of one core: what"] {
+            assert!(!has(&notes, part), "{part}: {notes:#?}");
+        }
+    }
+}

@@ -1,0 +1,306 @@
+//! Which experiments a machine needs: memory to run over, and who runs where.
+
+use std::sync::Arc;
+
+use corun_machine::{CpuId, Machine};
+
+use crate::CalibrateError;
+use crate::bench::{pin, together};
+use crate::chains::RandomChains;
+use crate::cpus::{Cpus, Neighbours, data_caches};
+use crate::experiment::clock::Clock;
+use crate::experiment::core::Core;
+use crate::experiment::kernel::KernelCalls;
+use crate::experiment::ladder::Ladder;
+use crate::experiment::loaded::{Loaded, OwnLoaded};
+use crate::experiment::memory::MemoryLatency;
+use crate::experiment::parallelism::{CHAINS, MissesTo, Parallelism};
+use crate::experiment::prefetching::Prefetching;
+use crate::experiment::rates::{CoreRates, Group, GroupRates, MEMORY_RATES};
+use crate::experiment::siblings::Siblings;
+use crate::experiment::tlb::Tlb;
+use crate::experiment::transfer::Transfer;
+use crate::experiment::window::Window;
+use crate::figure::{Distance, Figure, Rate};
+use crate::kernel::LINE_BYTES;
+use crate::plan::{Steps, available_bytes};
+use crate::region::Region;
+use crate::rounds::Experiment;
+
+/// CPUs beside which a CPU is tried that count as cores.
+const TRIED_APART: usize = 8;
+/// The least memory that a CPU goes over, and how much more than its share of the LLC.
+const LEAST_REGION_BYTES: f64 = 16.0 * 1048576.0;
+const TIMES_LLC_SHARE: f64 = 4.0;
+/// The least memory of a core that is measured by itself.
+const LEAST_OWN_BYTES: f64 = 96.0 * 1048576.0;
+/// Memory latency is measured over so many times the LLC.
+const MEMORY_TIMES_LLC: f64 = 4.0;
+/// What stands for an LLC of unknown size.
+const UNKNOWN_LLC_BYTES: f64 = 16.0 * 1048576.0;
+
+/// The experiments of a machine, and what they stand on.
+pub(crate) struct Setup {
+    /// The experiments.
+    pub(crate) experiments: Vec<Box<dyn Experiment>>,
+    /// Whether the kernel gave huge pages.
+    pub(crate) huge_pages: bool,
+    /// NUMA nodes without memory for this process, by the kernel's numbers.
+    pub(crate) nodes_without_memory: Vec<u32>,
+}
+
+/// A core type with the CPU that it is measured on and the caches that this CPU sees.
+struct Site {
+    core_type: usize,
+    cpu: CpuId,
+    caches: Vec<(u32, f64)>,
+}
+
+impl Site {
+    fn llc_bytes(&self) -> f64 {
+        self.caches.last().map_or(UNKNOWN_LLC_BYTES, |cache| cache.1)
+    }
+
+    /// Bytes of the largest cache before the LLC.
+    fn private_bytes(&self) -> f64 {
+        match self.caches[..] {
+            [.., private, _] => private.1,
+            _ => self.llc_bytes() / 8.0,
+        }
+    }
+
+    /// Bytes of a set whose lines hit the LLC and hardly a cache before it, even where others take
+    /// most of the LLC.
+    fn llc_set_bytes(&self) -> f64 {
+        (2.0 * self.private_bytes()).min((self.private_bytes() * self.llc_bytes()).sqrt())
+    }
+
+    /// By level, bytes of a set that hits there.
+    fn cache_sets(&self) -> Vec<(u32, usize)> {
+        let last = self.caches.len().saturating_sub(1);
+        let bytes = |(place, &(level, bytes)): (usize, &(u32, f64))| {
+            let set = if place == last && last > 0 { self.llc_set_bytes() } else { bytes / 2.0 };
+            (level, set as usize)
+        };
+        self.caches.iter().enumerate().map(bytes).collect()
+    }
+}
+
+/// The CPUs that run together, each with memory of its own.
+struct Together<'a> {
+    machine: &'a Machine,
+    cpus: &'a Cpus,
+    regions: Vec<Arc<Region>>,
+}
+
+impl<'a> Together<'a> {
+    /// Each CPU touches its memory, so that the memory is near.
+    fn new(machine: &'a Machine, cpus: &'a Cpus) -> Result<Self, CalibrateError> {
+        let most = (available_bytes() / 4.0 / cpus.together.len() as f64).max(LEAST_REGION_BYTES);
+        let made = together(&cpus.together, |place| {
+            let cpu = cpus.together[place];
+            let llc =
+                machine.cpu_index(cpu).map(|index| &machine.llcs()[machine.cpus()[index].llc]);
+            let size = llc.and_then(|llc| llc.cache).map(|cache| cache.size_bytes as f64);
+            let sharers = llc.map_or(1, |llc| llc.cpus.intersection(&cpus.allowed).len().max(1));
+            let share = TIMES_LLC_SHARE * size.unwrap_or(UNKNOWN_LLC_BYTES) / sharers as f64;
+            let is_measured = cpus.of_types.iter().any(|(_, measured)| *measured == cpu);
+            let least = if is_measured { LEAST_OWN_BYTES } else { LEAST_REGION_BYTES };
+            Region::new(share.max(least).min(most) as usize)
+        })?;
+        let made: Result<Vec<Region>, CalibrateError> = made.into_iter().collect();
+        Ok(Self { machine, cpus, regions: made?.into_iter().map(Arc::new).collect() })
+    }
+
+    fn region(&self, cpu: CpuId) -> Option<Arc<Region>> {
+        let place = self.cpus.together.iter().position(|&other| other == cpu)?;
+        Some(Arc::clone(&self.regions[place]))
+    }
+
+    /// Those of the CPUs that run together, each with its own memory.
+    fn group(&self, cpus: impl IntoIterator<Item = CpuId>) -> Group {
+        let with_memory = |cpu| Some((cpu, self.region(cpu)?));
+        let (cpus, regions) = cpus.into_iter().filter_map(with_memory).unzip();
+        Group { cpus, regions }
+    }
+
+    fn of_node(&self, node: usize) -> Group {
+        self.group(self.machine.nodes()[node].cpus.iter())
+    }
+
+    /// The CPUs of a node, each with memory of another node.
+    fn across(&self, from: usize, to: usize) -> Group {
+        let (here, there) = (self.of_node(from), self.of_node(to));
+        let count = here.cpus.len().min(there.regions.len());
+        Group { cpus: here.cpus[..count].to_vec(), regions: there.regions[..count].to_vec() }
+    }
+}
+
+impl Setup {
+    /// The experiments of this machine. Takes memory, and touches it.
+    ///
+    /// # Errors
+    /// When there is not enough memory, or a thread cannot be held on a CPU.
+    pub(crate) fn new(machine: &Machine, cpus: &Cpus, quick: bool) -> Result<Self, CalibrateError> {
+        let steps = Steps::new(quick);
+        let mut setup =
+            Self { experiments: Vec::new(), huge_pages: true, nodes_without_memory: Vec::new() };
+        let together = Together::new(machine, cpus)?;
+        let pages = steps.pages(available_bytes());
+        let apart = RandomChains::line_a_page(pages.clone())?;
+        let side_by_side = RandomChains::side_by_side(pages)?;
+        for (place, &(core_type, cpu)) in cpus.of_types.iter().enumerate() {
+            pin(cpu)?;
+            let site = Site { core_type, cpu, caches: data_caches(machine, cpu) };
+            let chains = RandomChains::side_by_side(steps.ladder(&site.caches, available_bytes()))?;
+            setup.huge_pages &= chains.has_huge_pages();
+            setup.add(Clock::new(core_type, cpu, &cpus.from(cpu)));
+            setup.add(Core::new(core_type, cpu));
+            setup.add(Tlb::new(core_type, cpu, site.private_bytes(), &apart, &side_by_side));
+            setup.add_memory(&site, &chains, &together, &steps)?;
+            let neighbours = Neighbours::of(machine, &cpus.allowed, cpu);
+            setup.add_neighbours(&site, &neighbours, &together);
+            if place == 0 {
+                setup.add_machine(&site, &chains, &together, &neighbours)?;
+            }
+            setup.add(Ladder::new(core_type, cpu, site.caches, &chains));
+        }
+        Ok(setup)
+    }
+
+    fn add(&mut self, experiment: impl Experiment + 'static) {
+        self.experiments.push(Box::new(experiment));
+    }
+
+    /// What one core does with its caches and memory.
+    fn add_memory(
+        &mut self,
+        site: &Site,
+        chains: &RandomChains,
+        together: &Together<'_>,
+        steps: &Steps,
+    ) -> Result<(), CalibrateError> {
+        let (core_type, cpu) = (site.core_type, site.cpu);
+        let most = CHAINS[CHAINS.len() - 1];
+        let far = chains.of_at_least((MEMORY_TIMES_LLC * site.llc_bytes()) as usize / LINE_BYTES);
+        let near = chains.of_at_least(site.llc_set_bytes() as usize / LINE_BYTES);
+        let places = chains.places(far, most);
+        self.add(Parallelism::new(core_type, cpu, MissesTo::Memory, places.clone()));
+        let hits = chains.places(near, most);
+        self.add(Parallelism::new(core_type, cpu, MissesTo::Llc, hits));
+        let pair = [places[most / 8].clone(), places[most / 2].clone()];
+        self.add(Window::new(core_type, cpu, pair, steps.filler_step));
+        // A CPU that a quota leaves no time beside others still has its own turn.
+        let region = match together.region(cpu) {
+            Some(region) => region,
+            None => Arc::new(Region::new(LEAST_OWN_BYTES as usize)?),
+        };
+        let lines = (2.0 * site.llc_bytes()).min(available_bytes() / 8.0) as usize / LINE_BYTES;
+        self.add(Prefetching::new(core_type, cpu, Arc::clone(&region), lines)?);
+        let own = places[most / 4].clone();
+        self.add(OwnLoaded::new(core_type, cpu, own, Arc::clone(&region)));
+        self.add(CoreRates::new(core_type, cpu, region, site.cache_sets()));
+        Ok(())
+    }
+
+    /// What other CPUs cost this one.
+    fn add_neighbours(&mut self, site: &Site, neighbours: &Neighbours, together: &Together<'_>) {
+        let cpu = site.cpu;
+        let threads = together.group(std::iter::once(cpu).chain(neighbours.same_core.clone()));
+        if threads.cpus.len() > 1 {
+            self.add(Siblings::of_core(site.core_type, threads));
+        }
+        for &other in neighbours.same_llc.iter().take(TRIED_APART) {
+            let pair = together.group([cpu, other]);
+            if pair.cpus.len() == 2 {
+                self.add(Siblings::apart(pair));
+            }
+        }
+    }
+
+    /// What is measured once, from the first core type's CPU.
+    fn add_machine(
+        &mut self,
+        site: &Site,
+        chains: &RandomChains,
+        together: &Together<'_>,
+        neighbours: &Neighbours,
+    ) -> Result<(), CalibrateError> {
+        let (machine, cpu) = (together.machine, site.cpu);
+        let far = chains.of_at_least((MEMORY_TIMES_LLC * site.llc_bytes()) as usize / LINE_BYTES);
+        if machine.nodes().len() > 1 {
+            self.add_nodes(site, together);
+        } else {
+            self.add(MemoryLatency::new(vec![(0, cpu, 0, chains.chain(far))]));
+        }
+        for node in 0..machine.nodes().len() {
+            let group = together.of_node(node);
+            if !group.cpus.is_empty() {
+                let rates = MEMORY_RATES.map(|rate| (rate, Figure::NodeRate(node, rate)));
+                self.add(GroupRates::new(group, rates.to_vec()));
+            }
+        }
+        if !neighbours.other_llcs.is_empty()
+            && let Some(index) = machine.cpu_index(cpu)
+        {
+            let llc = machine.cpus()[index].llc;
+            let group = together.group(machine.llcs()[llc].cpus.iter());
+            self.add(GroupRates::new(group, vec![(Rate::Mixed, Figure::LlcRate(llc))]));
+        }
+        let others = together.cpus.together.iter().copied().filter(|&other| other != cpu);
+        let others = together.group(others);
+        if !others.cpus.is_empty() {
+            self.add(Loaded::new(cpu, chains.places(far, 4).remove(3), others));
+        }
+        let pairs = [
+            (Distance::SameCore, &neighbours.same_core),
+            (Distance::SameLlc, &neighbours.same_llc),
+            (Distance::OtherLlc, &neighbours.other_llcs),
+            (Distance::OtherNode, &neighbours.other_nodes),
+        ];
+        let near = |(distance, others): (Distance, &Vec<CpuId>)| {
+            others
+                .iter()
+                .find(|other| together.region(**other).is_some())
+                .map(|&other| (distance, [cpu, other]))
+        };
+        let pairs: Vec<_> = pairs.into_iter().filter_map(near).collect();
+        if !pairs.is_empty() && together.cpus.together.contains(&cpu) {
+            self.add(Transfer::new(pairs));
+        }
+        self.add(KernelCalls::new(cpu, self.huge_pages));
+        Ok(())
+    }
+
+    /// Latencies and rates between NUMA nodes.
+    fn add_nodes(&mut self, site: &Site, together: &Together<'_>) {
+        let machine = together.machine;
+        let nodes = machine.nodes();
+        let most = available_bytes() / 8.0 / nodes.len() as f64;
+        let lines = (2.0 * site.llc_bytes()).min(most) as usize / LINE_BYTES;
+        let mut ways = Vec::new();
+        for (to, node) in nodes.iter().enumerate() {
+            let Ok(memory) = RandomChains::on_node(lines.max(1), node.os_index) else {
+                self.nodes_without_memory.push(node.os_index);
+                continue;
+            };
+            for from in 0..nodes.len() {
+                if let Some(&cpu) = together.of_node(from).cpus.first() {
+                    ways.push((from, cpu, to, memory.chain(0)));
+                }
+            }
+        }
+        if !ways.is_empty() {
+            self.add(MemoryLatency::new(ways));
+        }
+        let with_cpus: Vec<usize> =
+            (0..nodes.len()).filter(|&node| !together.of_node(node).cpus.is_empty()).collect();
+        for (place, &from) in with_cpus.iter().enumerate() {
+            let to = with_cpus[(place + 1) % with_cpus.len()];
+            if to != from {
+                let link = vec![(Rate::Mixed, Figure::LinkRate(from))];
+                self.add(GroupRates::new(together.across(from, to), link));
+            }
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! What is typed after `corun calibrate`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::values::DocumentFormat;
+
+/// `corun calibrate`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  corun calibrate                           measure this machine; --machine this is as measured from then on
+  corun calibrate --output other.toml --report other.html
+  sudo corun calibrate --system             for all users, and for the daemon
+  corun calibrate --quick --format json     in a few seconds")]
+pub(crate) struct CalibrateArgs {
+    /// The machine file that is written [default: the user's own, which --machine this reads]
+    #[arg(short, long, value_name = "FILE.toml", conflicts_with = "system")]
+    pub(crate) output: Option<PathBuf>,
+    /// Write the machine file of all users, /var/lib/corun/this-machine.toml
+    #[arg(long)]
+    pub(crate) system: bool,
+    /// Measure in a few seconds, with fewer rounds and coarser steps
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Write the machine file also where a better one, or one that somebody wrote, makes way for it
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// How the figures are written
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) format: DocumentFormat,
+}
