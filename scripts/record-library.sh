@@ -3,10 +3,12 @@
 # tracer's own kernels, at low priority.
 #
 #   scripts/record-library.sh [-o FOLDER] [-j JOBS] [-x OPTIONS] [-n] [NAME...]
+#   scripts/record-library.sh -p FOLDER
 #
 # -o: where the profiles go (profiles/). -j: how many programs at a time (1). -x: options for the
 # recorder, in words at blanks, in place of "--engine exact"; {name} stands for the program's name.
-# -n: only run each program under plain QEMU, timed.
+# -n: only run each program under plain QEMU, timed. -p: only put what the programs read into FOLDER,
+# for `corun validate --folder FOLDER`.
 # RECORDER and KERNELS name the two executables, if they are built already.
 # profiles/README.md says what each program stands for. Where PostgreSQL is recorded by root, user
 # namespaces must be allowed: it refuses to run as root.
@@ -14,14 +16,15 @@ set -euo pipefail
 
 root=$(cd "$(dirname "$0")/.." && pwd)
 out=$root/profiles
-dry= jobs=1 options=(--engine exact)
-while getopts o:j:x:n option; do
+dry= prepared= jobs=1 options=(--engine exact)
+while getopts o:j:x:np: option; do
   case $option in
     o) mkdir -p "$OPTARG"; out=$(cd "$OPTARG" && pwd) ;;
     j) [[ $OPTARG =~ ^[1-9][0-9]*$ ]] || { echo "$0: -j takes a number from 1" >&2; exit 2; }
        jobs=$OPTARG ;;
     x) read -ra options <<<"$OPTARG" ;;
     n) dry=1 ;;
+    p) mkdir -p "$OPTARG"; prepared=$(cd "$OPTARG" && pwd) ;;
     *) exit 2 ;;
   esac
 done
@@ -56,12 +59,16 @@ if [[ -z ${RECORDER:-} || -z ${KERNELS:-} ]]; then
   KERNELS=${KERNELS:-$root/target/release/examples/kernels}
 fi
 
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+if [[ $prepared ]]; then
+  work=$prepared
+else
+  work=$(mktemp -d)
+  trap 'rm -rf "$work"' EXIT
+fi
 cd "$work"
-mkdir log .povray
+mkdir -p log .povray
 cp "$root"/scripts/library/* .
-ln -s "$(realpath "$KERNELS")" kernels
+ln -sf "$(realpath "$KERNELS")" kernels
 export LC_ALL=C TZ=UTC HOME=$work PYTHONHASHSEED=0 OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 export MAGICK_THREAD_LIMIT=1 OMPI_MCA_ess_singleton_isolated=1
 export GIT_CONFIG_NOSYSTEM=1
@@ -178,6 +185,10 @@ text="1 MB of pseudo-words with Zipf's popularity"
 
 begin=$SECONDS
 prepare
+if [[ $prepared ]]; then
+  echo "$prepared has what the programs read"
+  exit
+fi
 
 # The longest first, so that two at a time end together.
 entry pocketsphinx pocketsphinx $none "the words \"go forward\", spoken by eSpeak NG, US English model" \

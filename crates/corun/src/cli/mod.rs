@@ -4,6 +4,7 @@ mod arguments;
 mod calibrating;
 mod hosting;
 mod sweeping;
+mod validating;
 mod values;
 mod watching;
 
@@ -18,6 +19,7 @@ pub(crate) use hosting::{
     CheckConfigArgs, CountersName, DaemonArgs, HostArgs, RunArgs, StandInArgs, StartArgs,
 };
 pub(crate) use sweeping::SweepArgs;
+pub(crate) use validating::ValidateArgs;
 pub(crate) use values::{
     DocumentFormat, IndexName, LineFormat, PerName, SortBy, TreeFormat, UntilName,
 };
@@ -56,6 +58,8 @@ pub(crate) enum Command {
     Topology(TopologyArgs),
     /// Measure this machine: clock, caches, memory, cores; --machine this is as measured from then on
     Calibrate(CalibrateArgs),
+    /// Run programs here, alone and together, and compare their times with those predicted
+    Validate(ValidateArgs),
     /// The profile library: list it, show a program, import a table
     #[command(subcommand)]
     Profiles(ProfilesCommand),

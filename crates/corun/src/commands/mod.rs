@@ -26,6 +26,7 @@ mod stat;
 mod sweep;
 mod top;
 mod topology;
+mod validate;
 mod watching;
 
 use crate::cli::Command;
@@ -38,6 +39,7 @@ pub(crate) fn run(command: &Command) -> Outcome<String> {
         Command::Doctor(arguments) => doctor::run(arguments),
         Command::Topology(arguments) => topology::run(arguments),
         Command::Calibrate(arguments) => calibrate::run(arguments),
+        Command::Validate(arguments) => validate::run(arguments),
         Command::Profiles(command) => profiles::run(command),
         Command::Profile(arguments) => profile::run(arguments),
         Command::Predict(arguments) => predict::run(arguments),

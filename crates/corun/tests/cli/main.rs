@@ -19,3 +19,4 @@ mod sweep;
 mod top;
 mod topology;
 mod usage;
+mod validate;

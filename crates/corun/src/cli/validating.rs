@@ -1,0 +1,64 @@
+//! What is typed after `corun validate`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use corun_cli::ModelArgs;
+
+use super::values::DocumentFormat;
+
+/// `corun validate`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  scripts/record-library.sh -p inputs       put what the shipped programs read into a folder
+  corun validate --folder inputs            run them, and compare with what is predicted
+  corun validate --folder inputs gzip xz --groups 1 --rounds 9
+  corun validate --profiles mine.toml       a program of one's own, recorded by corun profile")]
+pub(crate) struct ValidateArgs {
+    /// The programs, by profile name [default: all of the library]
+    #[arg(value_name = "PROGRAM")]
+    pub(crate) programs: Vec<String>,
+    /// A folder of profiles, or a profile [default: the shipped library]
+    #[arg(long, value_name = "PATH")]
+    pub(crate) profiles: Option<PathBuf>,
+    /// The machine as the model sees it: this, or a file that describes it
+    #[arg(long, value_name = "NAME|FILE", default_value = "this")]
+    pub(crate) machine: String,
+    /// The folder in which the recorded commands are run
+    #[arg(long, value_name = "FOLDER", default_value = ".")]
+    pub(crate) folder: PathBuf,
+    /// How often everything is measured, by turns
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) rounds: u32,
+    /// How many groups of programs are run together, drawn at random
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(0..=10_000))]
+    pub(crate) groups: u32,
+    /// Programs of a group; each has a CPU of its own under one LLC
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(2..=64))]
+    pub(crate) group_size: u32,
+    /// Run each program also beside each of these, which press on cache or memory
+    #[arg(long, value_name = "A,B,..", value_delimiter = ',')]
+    pub(crate) beside: Vec<String>,
+    /// End a run that takes longer, and leave its program out
+    #[arg(long, value_name = "SECONDS", default_value_t = 10.0, value_parser = seconds)]
+    pub(crate) limit_s: f64,
+    /// Seed of the groups and of the order of each round
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
+    /// Write a page with plots of predicted against measured figures
+    #[arg(long, value_name = "FILE.html")]
+    pub(crate) report: Option<PathBuf>,
+    /// How the figures are written
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) format: DocumentFormat,
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(value) if value > 0.0 && value <= 86_400.0 => Ok(value),
+        _ => Err("expected seconds above 0, at most 86400".to_owned()),
+    }
+}

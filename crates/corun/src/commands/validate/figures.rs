@@ -1,0 +1,183 @@
+//! Predicted beside measured figures, and how far they are apart.
+
+use corun_app::{Scenario, round};
+use corun_model::{CAUSES, LoadedProgram, Member, Running, Scratch};
+use corun_validate::{Agreement, Estimate, Measured, Pair, Plan, agreement};
+use serde::Serialize;
+
+/// A slowdown tells something where it is at least so many times its interval's half width.
+const CLEAR: f64 = 3.0;
+
+/// The JSON document. docs/json.md is its reference.
+#[derive(Debug, Serialize)]
+pub(super) struct Validation {
+    pub(super) machine: String,
+    pub(super) rounds: usize,
+    pub(super) alone: Vec<Alone>,
+    pub(super) groups: Vec<Together>,
+    pub(super) agreement: Agreements,
+    pub(super) left_out: Vec<LeftOut>,
+}
+
+/// How near predictions are.
+#[derive(Debug, Serialize)]
+pub(super) struct Agreements {
+    /// Times of programs alone.
+    pub(super) alone: Agreement,
+    /// Cycles per instruction of programs alone: ranks without the programs' lengths.
+    pub(super) cpi: Agreement,
+    /// Slowdowns of all members of all groups.
+    pub(super) slowdowns: Agreement,
+    /// Of those slowdowns that are at least three times as far from 1 as their interval is wide.
+    pub(super) clear_slowdowns: Agreement,
+}
+
+/// A program alone.
+#[derive(Debug, Serialize)]
+pub(super) struct Alone {
+    pub(super) name: String,
+    pub(super) measured_s: Estimate,
+    pub(super) predicted_s: f64,
+    pub(super) error: f64,
+    pub(super) measured_cpi: f64,
+    pub(super) predicted_cpi: f64,
+    /// Predicted cycles an instruction by cause; `None` where the profile cannot tell.
+    pub(super) cpi_stack: Option<serde_json::Map<String, serde_json::Value>>,
+}
+
+/// A group.
+#[derive(Debug, Serialize)]
+pub(super) struct Together {
+    pub(super) members: Vec<MemberOf>,
+}
+
+/// A member of a group.
+#[derive(Debug, Serialize)]
+pub(super) struct MemberOf {
+    pub(super) name: String,
+    pub(super) measured_slowdown: Estimate,
+    pub(super) predicted_slowdown: f64,
+    /// Is the measured slowdown more than chance?
+    pub(super) clear: bool,
+}
+
+/// A program that was left out.
+#[derive(Debug, Serialize)]
+pub(super) struct LeftOut {
+    pub(super) name: String,
+    pub(super) why: String,
+}
+
+impl MemberOf {
+    pub(super) fn pair(&self) -> Pair {
+        Pair { predicted: self.predicted_slowdown, measured: self.measured_slowdown.median }
+    }
+}
+
+impl Alone {
+    pub(super) fn pair(&self) -> Pair {
+        Pair { predicted: self.predicted_s, measured: self.measured_s.median }
+    }
+}
+
+impl Validation {
+    /// `cpus`: those (indices) of the members of a group, in order; alone a program is on the first.
+    pub(super) fn new(
+        scenario: &Scenario,
+        plan: &Plan,
+        cpus: &[usize],
+        measured: &Measured,
+        unfit: Vec<(String, String)>,
+    ) -> Self {
+        let found = measured.solo.iter().enumerate();
+        let alone: Vec<Alone> = found
+            .filter_map(|(at, solo)| Some(alone(scenario, at, cpus[0], solo.as_ref()?.cpu_s)))
+            .collect();
+        let found = plan.groups.iter().zip(&measured.groups);
+        let groups: Vec<Together> = found
+            .filter_map(|(group, found)| {
+                Some(together(scenario, group, cpus, &found.as_ref()?.slowdowns))
+            })
+            .collect();
+        let failed = measured.left_out.iter();
+        let failed = failed.map(|one| (scenario.names[one.subject].clone(), one.why.to_string()));
+        Self {
+            machine: scenario.machine().name().to_owned(),
+            rounds: plan.rounds,
+            agreement: agreements(&alone, &groups),
+            alone,
+            groups,
+            left_out: unfit
+                .into_iter()
+                .chain(failed)
+                .map(|(name, why)| LeftOut { name, why })
+                .collect(),
+        }
+    }
+}
+
+fn alone(scenario: &Scenario, at: usize, cpu: usize, measured_s: Estimate) -> Alone {
+    let program = &scenario.programs[at];
+    let instructions = scenario.profiles[at].instructions() as f64;
+    let solo = scenario.model.solo(program, LoadedProgram::WHOLE, cpu);
+    let machine = scenario.machine();
+    let clock_hz = machine.core_types()[machine.cpus()[cpu].core_type].clock_mhz * 1e6;
+    let predicted_s = instructions / solo.instructions_per_s;
+    let stack = scenario.model.by_ways(program, cpu).last().and_then(|whole| whole.stack);
+    let six = |value: f64| round(value, 6);
+    Alone {
+        name: scenario.names[at].clone(),
+        error: six(Pair { predicted: predicted_s, measured: measured_s.median }.error()),
+        measured_cpi: six(measured_s.median * clock_hz / instructions),
+        predicted_cpi: six(predicted_s * clock_hz / instructions),
+        predicted_s,
+        measured_s,
+        cpi_stack: stack.map(|stack| {
+            let part = |cause: corun_model::Cause| {
+                (cause.name().to_owned(), serde_json::Value::from(six(stack.of(cause))))
+            };
+            CAUSES.into_iter().map(part).collect()
+        }),
+    }
+}
+
+fn together(
+    scenario: &Scenario,
+    group: &[usize],
+    cpus: &[usize],
+    slowdowns: &[Estimate],
+) -> Together {
+    let running: Vec<Running<'_>> = group
+        .iter()
+        .zip(cpus)
+        .map(|(&at, &cpu)| Running {
+            member: Member { program: &scenario.programs[at], phase: LoadedProgram::WHOLE, cpu },
+            home: &[],
+            group: None,
+        })
+        .collect();
+    let mut outcomes = Vec::new();
+    scenario.model.solve(&running, &mut Scratch::default(), &mut outcomes);
+    let member = |((&at, &measured), outcome): ((&usize, &Estimate), &corun_model::Outcome)| {
+        let apart = (measured.median - 1.0).abs();
+        MemberOf {
+            name: scenario.names[at].clone(),
+            measured_slowdown: measured,
+            predicted_slowdown: round(outcome.slowdown, 6),
+            clear: measured.rounds > 1 && apart >= CLEAR * measured.half_width(),
+        }
+    };
+    Together { members: group.iter().zip(slowdowns).zip(&outcomes).map(member).collect() }
+}
+
+fn agreements(alone: &[Alone], groups: &[Together]) -> Agreements {
+    let members = || groups.iter().flat_map(|group| &group.members);
+    let cpi = |one: &Alone| Pair { predicted: one.predicted_cpi, measured: one.measured_cpi };
+    let of = |pairs: Vec<Pair>| agreement(&pairs);
+    Agreements {
+        alone: of(alone.iter().map(Alone::pair).collect()),
+        cpi: of(alone.iter().map(cpi).collect()),
+        slowdowns: of(members().map(MemberOf::pair).collect()),
+        clear_slowdowns: of(members().filter(|one| one.clear).map(MemberOf::pair).collect()),
+    }
+}

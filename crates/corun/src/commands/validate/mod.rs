@@ -1,0 +1,182 @@
+//! `corun validate`: predictions beside what this machine does.
+
+mod figures;
+mod page;
+mod text;
+
+use std::time::Duration;
+
+use corun_app::{Cancel, Scenario, find_machine, open_library};
+use corun_machine::{CpuSet, Machine, discover};
+use corun_profile::{Library, Profile, ProfileData};
+use corun_validate::{Conditions, Group, Plan, RunError, Subject, measure, random_groups};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use self::figures::Validation;
+use crate::cli::{DocumentFormat, ValidateArgs, model_options};
+use crate::failure::{Failure, Outcome};
+use crate::output::{check_target, json, write_file};
+
+pub(super) fn run(arguments: &ValidateArgs) -> Outcome<String> {
+    if let Some(report) = &arguments.report {
+        check_target(report)?;
+    }
+    if !arguments.folder.is_dir() {
+        let why = format!("{}: no such folder", arguments.folder.display());
+        return Err(Failure::input(why));
+    }
+    let library = open_library(arguments.profiles.as_deref())?;
+    let (profiles, unfit) = chosen(&library, &arguments.programs, &arguments.beside)?;
+    let machine = find_machine(&arguments.machine)?;
+    let cpus = shared_cpus(&machine)?;
+    let names: Vec<String> = profiles.iter().map(|profile| profile.name.clone()).collect();
+    let scenario = Scenario::new(machine, &library, &names, model_options(&arguments.model))?;
+    let plan = plan(arguments, &names, cpus.len());
+    let conditions = Conditions {
+        folder: arguments.folder.clone(),
+        cpus: cpus.iter().map(|&cpu| scenario.machine().cpus()[cpu].id.0).collect(),
+        limit: Duration::from_secs_f64(arguments.limit_s),
+    };
+    let subjects: Vec<Subject> = profiles.iter().filter_map(|profile| subject(profile)).collect();
+    let measured = measured(&subjects, &plan, &conditions)?;
+    let validation = Validation::new(&scenario, &plan, &cpus, &measured, unfit);
+    if let Some(report) = &arguments.report {
+        write_file(report, page::page(&validation).as_bytes())?;
+    }
+    match arguments.format {
+        DocumentFormat::Text => Ok(text::text(&validation)),
+        DocumentFormat::Json => json(&validation),
+    }
+}
+
+/// A program that cannot be run again, and why.
+type Unfit = (String, String);
+
+/// The profiles of programs that can be run again, and the names of those that cannot with the
+/// reason. Programs that were named and cannot be are an error.
+fn chosen<'a>(
+    library: &'a Library,
+    named: &[String],
+    beside: &[String],
+) -> Outcome<(Vec<&'a Profile>, Vec<Unfit>)> {
+    let mut wanted: Vec<&Profile> = Vec::new();
+    if named.is_empty() {
+        wanted.extend(library.iter());
+    }
+    for name in named.iter().chain(beside) {
+        let profile = library.get(name.trim())?;
+        if wanted.iter().all(|one| one.name != profile.name) {
+            wanted.push(profile);
+        }
+    }
+    let mut unfit = Vec::new();
+    let mut fit = Vec::new();
+    for profile in wanted {
+        match fault(profile) {
+            None => fit.push(profile),
+            Some(why) => unfit.push((profile.name.clone(), why.to_owned())),
+        }
+    }
+    if fit.is_empty() {
+        let why =
+            unfit.first().map_or("no programs".to_owned(), |(name, why)| format!("{name}: {why}"));
+        return Err(
+            Failure::input(why).hint("a profile that corun profile wrote of a program's whole run")
+        );
+    }
+    Ok((fit, unfit))
+}
+
+/// Why a profile's program cannot be run again and compared.
+fn fault(profile: &Profile) -> Option<&'static str> {
+    let ProfileData::Recording(recording) = &profile.data else {
+        return Some("a table of solo figures, which has no command");
+    };
+    if recording.origin.command.is_empty() {
+        Some("the recording has no command")
+    } else if !recording.origin.complete {
+        Some("only a part of its run was recorded")
+    } else if recording.origin.untraced_processes > 0 {
+        Some("not all of its processes were recorded")
+    } else {
+        None
+    }
+}
+
+fn subject(profile: &Profile) -> Option<Subject> {
+    let ProfileData::Recording(recording) = &profile.data else { return None };
+    Some(Subject {
+        name: profile.name.clone(),
+        command: recording.origin.command.clone(),
+        good_codes: recording.origin.exit_code.into_iter().collect(),
+    })
+}
+
+/// CPUs (indices) of the machine under the LLC with most of them that may be used here: first one of
+/// each core, then the other threads of the cores.
+fn shared_cpus(machine: &Machine) -> Outcome<Vec<usize>> {
+    let here =
+        discover(std::path::Path::new("/")).map_err(|error| Failure::Failed(error.into()))?;
+    let allowed: CpuSet = here.cpu_set();
+    let of_llc = |llc: usize| -> Vec<usize> {
+        let all = machine.cpus().iter().enumerate();
+        all.filter(|(_, cpu)| cpu.llc == llc && allowed.contains(cpu.id))
+            .map(|(at, _)| at)
+            .collect()
+    };
+    let sets = (0..machine.llcs().len()).map(of_llc);
+    let most = sets.fold(Vec::new(), |most, set| if set.len() > most.len() { set } else { most });
+    if most.is_empty() {
+        let why = format!("{} has no CPU that this machine has", machine.name());
+        return Err(Failure::input(why).hint("--machine this"));
+    }
+    let core = |cpu: usize| machine.cpus()[cpu].core;
+    let is_first =
+        |&cpu: &usize| most.iter().all(|&other| other >= cpu || core(other) != core(cpu));
+    let (first, rest): (Vec<usize>, Vec<usize>) = most.iter().partition(|cpu| is_first(cpu));
+    Ok(first.into_iter().chain(rest).collect())
+}
+
+fn plan(arguments: &ValidateArgs, names: &[String], cpus: usize) -> Plan {
+    let size = arguments.group_size as usize;
+    let mut groups: Vec<Group> = Vec::new();
+    if size <= cpus {
+        groups = random_groups(names.len(), size, arguments.groups as usize, arguments.seed);
+    }
+    if cpus >= 2 {
+        for beside in &arguments.beside {
+            let Some(stressor) = names.iter().position(|name| name == beside.trim()) else {
+                continue;
+            };
+            let pairs = (0..names.len()).map(|one| vec![one.min(stressor), one.max(stressor)]);
+            groups.extend(pairs.filter(|pair| pair[0] != pair[1]));
+        }
+    }
+    groups.sort();
+    groups.dedup();
+    Plan { rounds: arguments.rounds as usize, groups, seed: arguments.seed }
+}
+
+fn measured(
+    subjects: &[Subject],
+    plan: &Plan,
+    conditions: &Conditions,
+) -> Outcome<corun_validate::Measured> {
+    const STEPS: u64 = 1000;
+    let cancel = Cancel::on_signal()?;
+    let bar = ProgressBar::with_draw_target(Some(STEPS), ProgressDrawTarget::stderr_with_hz(10));
+    if let Ok(style) = ProgressStyle::with_template("{bar:30} {percent:>3} % {eta:>4} left  {msg}")
+    {
+        bar.set_style(style);
+    }
+    let found = measure(subjects, plan, conditions, &|done, what| {
+        bar.set_position((done * STEPS as f64) as u64);
+        bar.set_message(what.to_owned());
+        !cancel.is_set()
+    });
+    bar.finish_and_clear();
+    found.map_err(|error| match error {
+        RunError::Stopped => Failure::Interrupted,
+        other => Failure::Failed(other.into()),
+    })
+}

@@ -1,0 +1,107 @@
+//! The validation as a page: predicted against measured figures, a dot each.
+
+use corun_report::{
+    Axis, Colour, Ends, Mark, Panel, Plot, Series, document, fixed, section, signed,
+};
+use corun_validate::Pair;
+use maud::html;
+
+use super::figures::Validation;
+use super::text::{summary, worst};
+
+pub(super) fn page(found: &Validation) -> String {
+    let alone = found.alone.iter().map(|one| (one.name.clone(), one.pair())).collect();
+    let members = || found.groups.iter().flat_map(|group| &group.members);
+    let titled = |clear: bool| -> Vec<(String, Pair)> {
+        let of = members().filter(|one| one.clear == clear);
+        of.map(|one| (one.name.clone(), one.pair())).collect()
+    };
+    let times = scatter("s", true, vec![("time alone", alone)]);
+    let slowdowns = scatter(
+        "slowdown",
+        false,
+        vec![("clear", titled(true)), ("within the noise", titled(false))],
+    );
+    let body = html! {
+        header { h1 { "Predicted against measured on " (found.machine) } }
+        main #main {
+            (section("summary", "How near", "Errors are predicted / measured - 1.", &html! {
+                ul { @for line in summary(found) { li { (line) } } }
+            }))
+            (section("alone", "Programs alone",
+                "A dot on the line is predicted exactly; one above it is predicted too slow.",
+                &times.inline("alone")))
+            @if !found.groups.is_empty() {
+                (section("together", "Programs together",
+                    "Slowdown of each member of each group. A slowdown is clear where it is at \
+                     least three times the half width of its interval.",
+                    &slowdowns.inline("together")))
+            }
+            (section("worst", "Worst alone", "The model's cycles per instruction by cause.",
+                &html! { table {
+                    thead { tr { th { "program" } th { "error, %" } th { "measured CPI" }
+                        th { "predicted CPI" } th { "of these" } } }
+                    tbody { @for one in worst(&found.alone) { tr {
+                        th scope="row" { (one.name) }
+                        td { (signed(100.0 * one.error, 1)) }
+                        td { (fixed(one.measured_cpi, 2)) }
+                        td { (fixed(one.predicted_cpi, 2)) }
+                        td { @for (cause, cycles) in one.cpi_stack.iter().flatten() {
+                            @if cycles.as_f64().is_some_and(|cycles| cycles >= 0.005) {
+                                (cause.replace('_', " ")) " " (fixed(cycles.as_f64().unwrap_or(0.0), 2)) "; "
+                            }
+                        } }
+                    } } }
+                } }))
+            @if !found.left_out.is_empty() {
+                (section("left-out", "Left out", "Programs that could not be timed.", &html! {
+                    ul { @for one in &found.left_out { li { (one.name) ": " (one.why) } } }
+                }))
+            }
+        }
+    };
+    document("Predicted against measured", env!("CARGO_PKG_VERSION"), &body)
+}
+
+fn scatter(unit: &str, logarithmic: bool, sets: Vec<(&str, Vec<(String, Pair)>)>) -> Plot {
+    let values = sets.iter().flat_map(|(_, pairs)| pairs).map(|(_, pair)| *pair);
+    let (least, most) = values.fold((f64::INFINITY, 0.0_f64), |(least, most), pair| {
+        (least.min(pair.measured.min(pair.predicted)), most.max(pair.measured.max(pair.predicted)))
+    });
+    let ends = if least < most { (0.95 * least, 1.05 * most) } else { (0.5, 2.0) };
+    let mut series = vec![Series {
+        name: "as measured".to_owned(),
+        colour: Colour::Soft,
+        mark: Mark::Dashed,
+        points: vec![(ends.0, ends.0), (ends.1, ends.1)],
+        titles: Vec::new(),
+    }];
+    for (number, (name, pairs)) in sets.into_iter().enumerate() {
+        let said = |(name, pair): &(String, Pair)| {
+            format!(
+                "{name}: {} predicted, {} measured",
+                fixed(pair.predicted, 3),
+                fixed(pair.measured, 3)
+            )
+        };
+        series.push(Series {
+            name: name.to_owned(),
+            colour: Colour::Nth(number),
+            mark: Mark::Dots,
+            points: pairs.iter().map(|(_, pair)| (pair.measured, pair.predicted)).collect(),
+            titles: pairs.iter().map(said).collect(),
+        });
+    }
+    let axis = |what: &str| {
+        let caption = format!("{what}, {unit}");
+        if logarithmic { Axis::Logarithmic(caption) } else { Axis::Linear(caption, None) }
+    };
+    Plot::of(Panel {
+        title: String::new(),
+        across: axis("measured"),
+        upwards: axis("predicted"),
+        series,
+        vertical_lines: Vec::new(),
+        ends: Ends { across: Some(ends), upwards: Some(ends) },
+    })
+}

@@ -1,0 +1,78 @@
+//! `corun validate`: documents, programs that fail, refusals. No figure is checked: other tests run
+//! beside these.
+
+use corun_profile::{Library, ProfileData};
+
+use crate::fixture::Fixture;
+
+/// A profile of a shell's script, with the figures of another program.
+fn scripted(fixture: &Fixture, name: &str, words: &[&str]) {
+    let mut profile = Library::shipped().unwrap().get("gzip").unwrap().clone();
+    profile.name = name.to_owned();
+    let ProfileData::Recording(recording) = &mut profile.data else { unreachable!() };
+    recording.origin.command = words.iter().map(|&word| word.to_owned()).collect();
+    fixture.write(&format!("mine/{name}.toml"), &profile.to_toml());
+}
+
+const WORK: &str = "i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done";
+
+fn fixture() -> Fixture {
+    let fixture = Fixture::new();
+    std::fs::create_dir(fixture.path("mine")).unwrap();
+    fixture.write("input", "one\n");
+    scripted(&fixture, "script", &["sh", "-c", WORK]);
+    scripted(&fixture, "reader", &["sh", "-c", &format!("read line; {WORK}"), "<", "input"]);
+    fixture
+}
+
+const VALIDATE: [&str; 7] =
+    ["validate", "--profiles", "mine", "--rounds", "2", "--machine", "this"];
+
+#[test]
+fn programs_are_timed_and_failures_named() {
+    let fixture = fixture();
+    scripted(&fixture, "failing", &["sh", "-c", "exit 3"]);
+    scripted(&fixture, "endless", &["sleep", "1000"]);
+    let more = ["--limit-s", "0.5", "--report", "page.html", "--format", "json"];
+    let document = fixture.run(&[&VALIDATE[..], &more].concat()).json();
+    let names = |list: &str| -> Vec<String> {
+        let of = document[list].as_array().unwrap().iter();
+        of.map(|one| one["name"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(names("alone"), ["reader", "script"]);
+    assert_eq!(names("left_out"), ["endless", "failing"]);
+    assert_eq!(document["left_out"][0]["why"], "it had not ended after 0.5 s");
+    assert_eq!(document["left_out"][1]["why"], "it ended with exit code 3");
+    for one in document["alone"].as_array().unwrap() {
+        let figure = |name: &str| one[name].as_f64().unwrap();
+        let median = one["measured_s"]["median"].as_f64().unwrap();
+        assert!(median > 0.0 && figure("predicted_s") > 0.0, "{one}");
+        assert!((figure("predicted_s") / median - 1.0 - figure("error")).abs() < 1e-4, "{one}");
+        assert!(one["cpi_stack"]["base"].as_f64().unwrap() > 0.0, "{one}");
+    }
+    assert_eq!(document["agreement"]["alone"]["count"], 2);
+    let page = std::fs::read_to_string(fixture.path("page.html")).unwrap();
+    assert!(page.contains("script: ") && page.contains("<svg"), "{page}");
+}
+
+#[test]
+fn text_says_how_near_it_is() {
+    let fixture = fixture();
+    let text = fixture.run(&[&VALIDATE[..], &["script", "--groups", "0"]].concat()).done();
+    assert!(text.contains("1 program, 2 rounds") && text.contains("mean error"), "{text}");
+    assert!(text.contains("script: CPI") && text.contains("dependences"), "{text}");
+}
+
+#[test]
+fn what_cannot_be_run_is_refused() {
+    let fixture = fixture();
+    fixture.run(&["validate", "--folder", "absent"]).refused(&["absent", "no such folder"]);
+    fixture.run(&[&VALIDATE[..], &["nobody"]].concat()).refused(&["nobody"]);
+    let mut partial = Library::shipped().unwrap().get("gzip").unwrap().clone();
+    let ProfileData::Recording(recording) = &mut partial.data else { unreachable!() };
+    recording.origin.complete = false;
+    fixture.write("partial.toml", &partial.to_toml());
+    fixture
+        .run(&["validate", "--profiles", "partial.toml"])
+        .refused(&["only a part of its run was recorded", "corun profile"]);
+}
