@@ -4,7 +4,9 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 
-CORUN := target/release/corun
+# Where cargo puts what a profile builds. `quick` is for a first try; `release` is what one ships (Cargo.toml).
+QUICK := target/quick
+RELEASE := target/release
 
 PREFIX ?= /usr/local
 
@@ -15,15 +17,16 @@ help:  ## What can be asked for
 
 demo:  ## The main job: eight real programs, every policy, the optimum; leaves report.html
 	@scripts/setup.sh build
-	cargo build --release --locked -p corun
-	$(CORUN) compare --report report.html
+	cargo build --profile quick --locked -p corun
+	$(QUICK)/corun compare --report report.html
 	@echo "report.html: the same as a page"
 
-install:  ## The command and the tracer's plug-in, under PREFIX (/usr/local)
+install:  ## corun, corun-study and the tracer's plug-in, under PREFIX (/usr/local)
 	@scripts/setup.sh build
-	cargo build --release --locked -p corun
-	install -D -m 755 $(CORUN) $(DESTDIR)$(PREFIX)/bin/corun
-	install -D -m 755 target/release/deps/libcorun_trace.so $(DESTDIR)$(PREFIX)/lib/corun/libcorun_trace.so
+	cargo build --release --locked -p corun -p corun-studies
+	install -D -m 755 $(RELEASE)/corun $(DESTDIR)$(PREFIX)/bin/corun
+	install -D -m 755 $(RELEASE)/corun-study $(DESTDIR)$(PREFIX)/bin/corun-study
+	install -D -m 755 $(RELEASE)/deps/libcorun_trace.so $(DESTDIR)$(PREFIX)/lib/corun/libcorun_trace.so
 	install -D -m 644 packaging/corun.service $(DESTDIR)$(PREFIX)/lib/systemd/system/corun.service
 
 lint:  ## Format, clippy and documentation, warnings denied

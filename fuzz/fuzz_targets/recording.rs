@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use corun_linux::Roots;
-use corun_live::{Host, HostOptions, LiveRecording, OnPaper, Placement, RecordedThreads, Recorder, RecordingSource};
+use corun_live::{Host, HostOptions, LiveRecording, DryRunActuator, PlacementActuator, RecordedThreads, Recorder, RecordingSource};
 use corun_policy::{BuildOptions, build};
 use libfuzzer_sys::fuzz_target;
 
@@ -13,13 +13,13 @@ use libfuzzer_sys::fuzz_target;
 fn again(recording: Arc<LiveRecording>) -> Option<Vec<u8>> {
     let nowhere = Roots { sys: "/nonexistent".into(), ..Roots::default() };
     let threads = RecordedThreads::new(recording.clone());
-    let source = RecordingSource::new(threads.recording());
+    let source = RecordingSource::new(threads.playback());
     let host = Host::new(
         recording.machine().clone(),
         vec![build("dio", &BuildOptions::default()).expect("it is in the registry")],
         Box::new(threads),
         vec![Box::new(source)],
-        vec![Box::new(Placement::new(&nowhere)), Box::new(OnPaper::default())],
+        vec![Box::new(PlacementActuator::new(&nowhere)), Box::new(DryRunActuator::default())],
         nowhere,
         HostOptions::default(),
     );

@@ -30,7 +30,7 @@ pub struct BatchFigures {
 /// Mixes of the same number of slots. Each slot has a program (a place in `programs`; none: empty)
 /// and a CPU (index); `cpus` holds one for each slot, or one for each slot of each mix.
 #[derive(Debug, Clone, Copy)]
-pub struct Batch<'a> {
+pub struct MixBatch<'a> {
     /// The programs that slots refer to.
     pub programs: &'a [Arc<LoadedProgram>],
     /// Slots of a mix.
@@ -41,7 +41,7 @@ pub struct Batch<'a> {
     pub cpus: &'a [usize],
 }
 
-impl Batch<'_> {
+impl MixBatch<'_> {
     /// The programs of a mix with their CPUs, by slot.
     fn mix(&self, mix: usize) -> impl Iterator<Item = (usize, Member<'_>)> {
         let first = mix * self.slots;
@@ -140,7 +140,7 @@ mod tests {
             .flat_map(|mix| [Some(mix % 4), (mix % 3 > 0).then_some(mix / 4 % 4), Some(0)])
             .collect();
         let cpus: Vec<usize> = (0..300).flat_map(|mix| [0, 1 + mix % 2, 5]).collect();
-        let batch = Batch { programs: &scenario.programs, slots: 3, mixes: &mixes, cpus: &cpus };
+        let batch = MixBatch { programs: &scenario.programs, slots: 3, mixes: &mixes, cpus: &cpus };
         let all = batch.solve(&scenario.model, &AtomicBool::new(false)).unwrap();
         for mix in 0..300 {
             let filled: Vec<usize> =
@@ -165,7 +165,8 @@ mod tests {
         let machine = preset("xeon-x5365").unwrap();
         let apps = ["xz".to_owned()];
         let scenario = Scenario::new(machine, &library, &apps, ModelOptions::default()).unwrap();
-        let batch = Batch { programs: &scenario.programs, slots: 1, mixes: &[Some(0)], cpus: &[0] };
+        let batch =
+            MixBatch { programs: &scenario.programs, slots: 1, mixes: &[Some(0)], cpus: &[0] };
         let stopped = batch.solve(&scenario.model, &AtomicBool::new(true));
         assert!(matches!(stopped, Err(crate::Error::Interrupted)));
     }

@@ -23,11 +23,11 @@ mod trace;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-pub use batch::{Batch, BatchFigures};
+pub use batch::{BatchFigures, MixBatch};
 pub use cancel::Cancel;
 pub use comparison::{
-    Bounds, Comparison, ComparisonData, ComparisonOutcome, ComparisonRequest, ComparisonRow,
-    ComparisonSetup, Hooks, LongRow, Migration, PolicyFigures, RowKind, Timeline, figures,
+    Bounds, Comparison, ComparisonData, ComparisonHooks, ComparisonOutcome, ComparisonRequest,
+    ComparisonRow, ComparisonSetup, LongRow, Migration, PolicyFigures, RowKind, Timeline, figures,
     timeline,
 };
 pub use data::{DataSources, profile_sources};
@@ -38,7 +38,8 @@ pub use partition::{
     PartitionDocument, PartitionEntry, PartitionFigures, PartitionRequest, PartitionScenario,
 };
 pub use placement::{
-    PlacementData, PlacementDocument, PlacementFigures, Placer, SearchProof, placement_cpus,
+    PlacementData, PlacementDocument, PlacementFigures, PlacementMethod, SearchProof,
+    placement_cpus,
 };
 pub use policy_spec::{PolicySpec, build_policies, build_policies_with, policy_names};
 pub use run::{AppEntry, PlacementEntry, RunDocument, StepEntry, ThreadEntry, run_document};

@@ -169,7 +169,7 @@ const SEARCHES: [&str; 3] = ["optimal", "optimal-cluster", "worst"];
 
 /// Who is asked where programs are to run.
 #[derive(Debug, Clone)]
-pub enum Placer {
+pub enum PlacementMethod {
     /// A search for the best or the worst, for so many seconds at most.
     Search(Goal, Option<f64>),
     /// A search for the best placement and clustering policy_names, for so many seconds at most.
@@ -178,7 +178,7 @@ pub enum Placer {
     Policy(PolicySpec, u64),
 }
 
-impl Placer {
+impl PlacementMethod {
     /// A policy of the registry that places, or `optimal`, `optimal-cluster` or `worst`.
     ///
     /// # Errors

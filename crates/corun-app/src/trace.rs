@@ -5,7 +5,7 @@
 
 use corun_machine::Machine;
 use corun_policy::Nanoseconds;
-use corun_sim::{Placement, RunResult, ThreadRecord};
+use corun_sim::{Placement, RunResult, ThreadLife};
 use serde_json::{Value, json};
 
 /// Tracks of one program: threads beyond are put on the last.
@@ -81,7 +81,7 @@ fn add_run(events: &mut Vec<Value>, machine: &Machine, pid: u64, policy: &str, r
     }
 }
 
-fn track(record: &ThreadRecord) -> u64 {
+fn track(record: &ThreadLife) -> u64 {
     let thread = u64::from(record.index).min(TRACKS_A_PROGRAM - 1);
     1 + record.app as u64 * TRACKS_A_PROGRAM + thread
 }

@@ -7,7 +7,9 @@ mod permission;
 mod sampling;
 
 pub use counters::{Counted, EventGroups, GroupReader, GroupReading, OpenCounters, try_event};
-pub use events::{Encoding, Event, EventError, Meaning, PlatformEvent, PlatformEvents, Pmu, Pmus};
+pub use events::{
+    Encoding, EventError, Meaning, PerfEvent, PlatformEvent, PlatformEvents, Pmu, Pmus,
+};
 pub use overflow::{OverflowError, OverflowSample, OverflowSampling};
 pub use permission::counter_advice;
 pub use sampling::{Increase, Sampling};

@@ -8,8 +8,8 @@ use std::time::Instant;
 
 use corun_linux::{Roots, Task, TaskFacts};
 use corun_live::{
-    Host, HostOptions, LiveError, PinScope, Placement, ProcessSelector, Rule, ScannedThread,
-    Scanner, Target, Tick, Verdict,
+    Host, HostOptions, LiveError, PinScope, PlacementActuator, ProcessSelector, Rule,
+    ScannedThread, Scanner, Target, Tick, Verdict,
 };
 use corun_machine::{CpuId, CpuSet, preset};
 use corun_policy::{
@@ -80,7 +80,7 @@ fn host(roots: &Roots, threads: u32) -> Host {
         vec![Box::new(Around(0))],
         Box::new(Boxed { targets: vec![target], threads }),
         Vec::new(),
-        vec![Box::new(Placement::new(roots))],
+        vec![Box::new(PlacementActuator::new(roots))],
         roots.clone(),
         HostOptions::default(),
     )

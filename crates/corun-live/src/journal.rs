@@ -4,8 +4,8 @@
 //! kernel keeps what was written when corun is killed, and a reboot clears what was done.
 
 mod folder;
-mod heirs;
-mod trails;
+mod inherited;
+mod undo_state;
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -17,12 +17,12 @@ use corun_linux::{Roots, Task};
 use corun_machine::CpuSet;
 use serde::{Deserialize, Serialize};
 
-use crate::act::{ActError, Doing};
+use crate::act::{ActError, ApplyMode};
 use crate::{Change, Reverted};
 
 pub use folder::default_folder;
 pub(crate) use folder::{JournalFolder, JournalName, lock};
-pub(crate) use trails::Trails;
+pub(crate) use undo_state::UndoState;
 
 /// The version of the format; a reader refuses later ones.
 pub(crate) const VERSION: u32 = 1;
@@ -38,7 +38,7 @@ pub struct Journal {
     folder: JournalFolder,
     header: Header,
     roots: Roots,
-    trails: Trails,
+    undo_state: UndoState,
     length_bytes: u64,
     write_anew_at_bytes: u64,
     /// A line could be neither written whole nor taken back.
@@ -89,12 +89,12 @@ pub enum JournalError {
         advice: String,
     },
     /// The kernel said no.
-    #[error("{path}: {doing}: {reason}", path = path.display())]
+    #[error("{path}: {attempt}: {reason}", path = path.display())]
     Kernel {
         /// The file or folder.
         path: PathBuf,
         /// What was tried.
-        doing: &'static str,
+        attempt: &'static str,
         /// The kernel's answer.
         #[source]
         reason: io::Error,
@@ -102,9 +102,9 @@ pub enum JournalError {
 }
 
 impl JournalError {
-    pub(crate) fn kernel(path: &Path, doing: &'static str) -> impl FnOnce(io::Error) -> Self {
+    pub(crate) fn kernel(path: &Path, attempt: &'static str) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
-        move |reason| Self::Kernel { path, doing, reason }
+        move |reason| Self::Kernel { path, attempt, reason }
     }
 }
 
@@ -166,7 +166,7 @@ impl Journal {
             folder,
             header,
             roots: roots.clone(),
-            trails: Trails::since(name.start_ticks),
+            undo_state: UndoState::since(name.start_ticks),
             length_bytes: 0,
             write_anew_at_bytes: GROWN_BYTES,
             broken: false,
@@ -203,7 +203,7 @@ impl Journal {
             self.write_anew_at_bytes = self.length_bytes + GROWN_BYTES;
         }
         self.append(&line_of(&PlanLine { changes: changes.into() }))?;
-        changes.iter().for_each(|change| self.trails.add(change.clone()));
+        changes.iter().for_each(|change| self.undo_state.add(change.clone()));
         Ok(())
     }
 
@@ -218,7 +218,7 @@ impl Journal {
         task: &Task,
         affinity: &CpuSet,
     ) -> Result<Option<CpuSet>, JournalError> {
-        let Some(change) = self.trails.inherited(&self.roots, task, affinity) else {
+        let Some(change) = self.undo_state.inherited(&self.roots, task, affinity) else {
             return Ok(None);
         };
         self.write(std::slice::from_ref(&change))?;
@@ -231,7 +231,7 @@ impl Journal {
     /// Undoes all that the journal says, newest first, and removes the file if nothing failed.
     /// What failed stays in the journal, for [`crate::restore`].
     pub fn undo(&mut self, roots: &Roots) -> Vec<Restored> {
-        let restored = self.trails.undo(roots, Doing::Act);
+        let restored = self.undo_state.undo(roots, ApplyMode::Apply);
         if restored.iter().all(|one| one.outcome.is_ok()) {
             // What remains here undoes nothing more: all is as it was before.
             let _ = self.folder.remove(&self.name.to_string());
@@ -279,9 +279,9 @@ impl Journal {
 
     /// Writes a shorter journal that undoes the same, beside the old one, and puts it in its place.
     fn write_anew(&mut self) -> Result<(), JournalError> {
-        self.trails.forget_ended(&self.roots);
+        self.undo_state.forget_ended(&self.roots);
         let mut text = line_of(&self.header);
-        for changes in self.trails.shortest().chunks(256) {
+        for changes in self.undo_state.shortest().chunks(256) {
             text.extend(line_of(&PlanLine { changes: changes.into() }));
         }
         let beside = format!("{}.new", self.name);

@@ -20,7 +20,9 @@ mod recording;
 mod resctrl;
 mod restore;
 
-pub use act::{ActError, Actuator, Change, Nice, OnPaper, Pages, Placement, Refusal, Reverted};
+pub use act::{
+    ActError, Actuator, Change, DryRunActuator, Nice, Pages, PlacementActuator, Refusal, Reverted,
+};
 pub use backend::{Decision, HeldGroup, ManagedThread, Scanner, Threads, Tick, Verdict};
 pub use error::LiveError;
 pub use host::{Host, HostOptions, SampledThread, Undoer};
@@ -33,4 +35,4 @@ pub use observe::{
 pub use processes::{PinScope, ProcessSelector, Processes, Rule, ScannedThread, Target};
 pub use recording::{LiveRecording, Playback, RecordedThreads, Recorder, RecordingError};
 pub use resctrl::Resctrl;
-pub use restore::{Fate, RestoredJournal, Which, restore, would_restore};
+pub use restore::{RestoreOutcome, RestoredJournal, Which, restore, would_restore};

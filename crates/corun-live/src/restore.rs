@@ -11,9 +11,9 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde::Serialize;
 
-use crate::act::Doing;
+use crate::act::ApplyMode;
 use crate::journal::{
-    Header, JournalFolder, JournalName, PlanLine, Trails, VERSION, boot_id, lock, pid_namespace,
+    Header, JournalFolder, JournalName, PlanLine, UndoState, VERSION, boot_id, lock, pid_namespace,
 };
 use crate::{JournalError, Restored};
 
@@ -37,7 +37,8 @@ pub struct RestoredJournal {
     /// The process that wrote it.
     pub pid: u32,
     /// What was found, and what was done about it.
-    pub fate: Fate,
+    #[serde(rename = "fate")]
+    pub outcome: RestoreOutcome,
     /// Its changes, newest first, and how undoing each went.
     pub changes: Vec<Restored>,
 }
@@ -45,7 +46,7 @@ pub struct RestoredJournal {
 /// What a journal was found to be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "fate", rename_all = "kebab-case")]
-pub enum Fate {
+pub enum RestoreOutcome {
     /// Its writer is no more; it was undone and removed.
     Undone,
     /// Its writer is no more; something could not be undone, so it stays.
@@ -66,21 +67,24 @@ pub enum Fate {
 impl RestoredJournal {
     /// Is something that corun did still in force?
     pub fn is_left(&self) -> bool {
-        matches!(self.fate, Fate::Failed | Fate::Running | Fate::Left { .. })
+        matches!(
+            self.outcome,
+            RestoreOutcome::Failed | RestoreOutcome::Running | RestoreOutcome::Left { .. }
+        )
     }
 }
 
 /// Undoes what stands in the journals of a folder and removes those of which nothing is left.
 ///
 /// # Errors
-/// When the folder cannot be used at all; what is wrong with one journal stands in its fate. A
+/// When the folder cannot be used at all; what is wrong with one journal stands in its outcome. A
 /// folder that is not there holds no journal.
 pub fn restore(
     folder: &Path,
     roots: &Roots,
     which: Which,
 ) -> Result<Vec<RestoredJournal>, JournalError> {
-    each(folder, roots, which, Doing::Act)
+    each(folder, roots, which, ApplyMode::Apply)
 }
 
 /// What [`restore`] would do; nothing is changed, and no process is stopped.
@@ -92,19 +96,19 @@ pub fn would_restore(
     roots: &Roots,
     which: Which,
 ) -> Result<Vec<RestoredJournal>, JournalError> {
-    each(folder, roots, which, Doing::Look)
+    each(folder, roots, which, ApplyMode::DryRun)
 }
 
 fn each(
     folder: &Path,
     roots: &Roots,
     which: Which,
-    doing: Doing,
+    mode: ApplyMode,
 ) -> Result<Vec<RestoredJournal>, JournalError> {
     let Some(folder) = JournalFolder::open(folder)? else {
         return Ok(Vec::new());
     };
-    let here = Here { roots, folder, boot_id: boot_id(roots)?, doing };
+    let here = Here { roots, folder, boot_id: boot_id(roots)?, mode };
     let mut journals = Vec::new();
     for name in here.folder.names()? {
         if let Some(name) = JournalName::parse(&name) {
@@ -123,17 +127,17 @@ struct Here<'a> {
     roots: &'a Roots,
     folder: JournalFolder,
     boot_id: String,
-    doing: Doing,
+    mode: ApplyMode,
 }
 
 impl Here<'_> {
     /// None where the journal went away meanwhile.
     fn one(&self, name: JournalName, which: Which) -> Option<RestoredJournal> {
         let file = self.folder.path().join(name.to_string());
-        let journal = |fate, changes| {
-            Some(RestoredJournal { file: file.clone(), pid: name.pid, fate, changes })
+        let journal = |outcome, changes| {
+            Some(RestoredJournal { file: file.clone(), pid: name.pid, outcome, changes })
         };
-        let left = |why: String| journal(Fate::Left { why }, Vec::new());
+        let left = |why: String| journal(RestoreOutcome::Left { why }, Vec::new());
         let read = match self.read(&name) {
             Ok(Some(read)) => read,
             Ok(None) => return None,
@@ -141,7 +145,7 @@ impl Here<'_> {
         };
         if read.header.as_ref().is_some_and(|header| header.boot_id != self.boot_id) {
             return match self.remove(&name) {
-                Ok(()) => journal(Fate::OtherBoot, Vec::new()),
+                Ok(()) => journal(RestoreOutcome::OtherBoot, Vec::new()),
                 Err(error) => left(error.to_string()),
             };
         }
@@ -151,28 +155,32 @@ impl Here<'_> {
         }
         if self.runs(&name) {
             return match which {
-                Which::Dead => journal(Fate::Running, read.trails.undo(self.roots, Doing::Look)),
-                Which::All if self.doing == Doing::Look => {
-                    journal(Fate::Stopped, read.trails.undo(self.roots, Doing::Look))
-                }
+                Which::Dead => journal(
+                    RestoreOutcome::Running,
+                    read.undo_state.undo(self.roots, ApplyMode::DryRun),
+                ),
+                Which::All if self.mode == ApplyMode::DryRun => journal(
+                    RestoreOutcome::Stopped,
+                    read.undo_state.undo(self.roots, ApplyMode::DryRun),
+                ),
                 Which::All => match self.stop(&name) {
                     // It may have been killed before it was through.
-                    Ok(()) => {
-                        self.one(name, Which::Dead).or_else(|| journal(Fate::Stopped, Vec::new()))
-                    }
+                    Ok(()) => self
+                        .one(name, Which::Dead)
+                        .or_else(|| journal(RestoreOutcome::Stopped, Vec::new())),
                     Err(why) => left(why),
                 },
             };
         }
         match self.undo(&name) {
-            Ok(Some((fate, changes))) => journal(fate, changes),
+            Ok(Some((outcome, changes))) => journal(outcome, changes),
             Ok(None) => None,
             Err(why) => left(why),
         }
     }
 
     /// Undoes the journal of a process that is no more.
-    fn undo(&self, name: &JournalName) -> Result<Option<(Fate, Vec<Restored>)>, String> {
+    fn undo(&self, name: &JournalName) -> Result<Option<(RestoreOutcome, Vec<Restored>)>, String> {
         let path = self.folder.path().join(name.to_string());
         let words = |error: JournalError| error.to_string();
         let Some(file) = self.folder.file(&name.to_string()).map_err(words)? else {
@@ -184,22 +192,22 @@ impl Here<'_> {
             return Ok(None);
         }
         let Some(read) = self.read(name)? else { return Ok(None) };
-        let changes = read.trails.undo(self.roots, self.doing);
+        let changes = read.undo_state.undo(self.roots, self.mode);
         let failed = changes.iter().any(|change| change.outcome.is_err());
         if failed {
-            return Ok(Some((Fate::Failed, changes)));
+            return Ok(Some((RestoreOutcome::Failed, changes)));
         }
         if let Some(broken) = read.broken {
             return Err(broken);
         }
         self.remove(name).map_err(words)?;
-        Ok(Some((Fate::Undone, changes)))
+        Ok(Some((RestoreOutcome::Undone, changes)))
     }
 
     fn remove(&self, name: &JournalName) -> Result<(), JournalError> {
-        match self.doing {
-            Doing::Act => self.folder.remove(&name.to_string()),
-            Doing::Look => Ok(()),
+        match self.mode {
+            ApplyMode::Apply => self.folder.remove(&name.to_string()),
+            ApplyMode::DryRun => Ok(()),
         }
     }
 
@@ -211,7 +219,7 @@ impl Here<'_> {
 
     /// A journal that was being written anew when its writer died; the old one is whole.
     fn remove_unfinished(&self, of: JournalName, file_name: &str) {
-        if self.doing == Doing::Act && !self.runs(&of) {
+        if self.mode == ApplyMode::Apply && !self.runs(&of) {
             // It stands in nobody's way.
             let _ = self.folder.remove(file_name);
         }
@@ -284,14 +292,14 @@ impl Here<'_> {
 struct ReadJournal {
     /// None where the writer ended before it wrote a line.
     header: Option<Header>,
-    trails: Trails,
+    undo_state: UndoState,
     /// A line that is whole and makes no sense.
     broken: Option<String>,
 }
 
 fn parse(bytes: &[u8], name: &JournalName) -> Result<ReadJournal, String> {
     let mut read =
-        ReadJournal { trails: Trails::since(name.start_ticks), ..ReadJournal::default() };
+        ReadJournal { undo_state: UndoState::since(name.start_ticks), ..ReadJournal::default() };
     let whole = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
     let mut lines = bytes[..whole].split_inclusive(|&byte| byte == b'\n');
     let Some(first) = lines.next() else { return Ok(read) };
@@ -307,7 +315,7 @@ fn parse(bytes: &[u8], name: &JournalName) -> Result<ReadJournal, String> {
     read.header = Some(header);
     for (number, line) in lines.enumerate() {
         match serde_json::from_slice::<PlanLine<'_>>(line) {
-            Ok(line) => line.changes.iter().for_each(|change| read.trails.add(change.clone())),
+            Ok(line) => line.changes.iter().for_each(|change| read.undo_state.add(change.clone())),
             Err(error) => {
                 read.broken.get_or_insert(format!(
                     "line {} cannot be read ({error}); all others were undone",

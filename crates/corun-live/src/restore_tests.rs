@@ -48,16 +48,16 @@ impl Left {
         restore(&self.folder, &Roots::default(), Which::Dead).unwrap()
     }
 
-    fn fate(&self) -> Fate {
+    fn outcome(&self) -> RestoreOutcome {
         let mut all = self.restore();
         assert_eq!(all.len(), 1);
-        all.remove(0).fate
+        all.remove(0).outcome
     }
 }
 
-fn why(fate: Fate) -> String {
-    match fate {
-        Fate::Left { why } => why,
+fn why(outcome: RestoreOutcome) -> String {
+    match outcome {
+        RestoreOutcome::Left { why } => why,
         other => panic!("{other:?}"),
     }
 }
@@ -80,7 +80,7 @@ fn what_a_dead_process_left_is_undone_and_a_second_time_nothing() {
     assert_eq!(looked[0].changes[0].outcome, Ok(Reverted::Done));
     assert_eq!(sleeper.now(), first);
     let all = left.restore();
-    assert_eq!((&all[0].fate, all[0].is_left()), (&Fate::Undone, false));
+    assert_eq!((&all[0].outcome, all[0].is_left()), (&RestoreOutcome::Undone, false));
     assert_eq!(all[0].changes[0].outcome, Ok(Reverted::Done));
     assert_eq!(sleeper.now(), sleeper.found);
     assert!(!left.path().exists());
@@ -152,9 +152,9 @@ fn a_journal_of_another_boot_is_dropped() {
     left.header.boot_id = "another".to_owned();
     left.write(&[&[sleeper.change(&"0".parse().unwrap())]], "");
     let looked = would_restore(&left.folder, &Roots::default(), Which::Dead).unwrap();
-    assert_eq!(looked[0].fate, Fate::OtherBoot);
+    assert_eq!(looked[0].outcome, RestoreOutcome::OtherBoot);
     assert!(left.path().exists());
-    assert_eq!(left.fate(), Fate::OtherBoot);
+    assert_eq!(left.outcome(), RestoreOutcome::OtherBoot);
     assert!(!left.path().exists());
     assert_eq!(sleeper.now(), sleeper.found);
 }
@@ -164,15 +164,15 @@ fn other_containers_later_versions_and_liars_are_left() {
     let mut left = Left::new();
     left.header.pid_namespace = Some("pid:[1]".to_owned());
     left.write(&[], "");
-    assert!(why(left.fate()).contains("another container"));
+    assert!(why(left.outcome()).contains("another container"));
     left.header.corun_journal = VERSION + 1;
     left.write(&[], "");
-    assert!(why(left.fate()).contains("later corun"));
+    assert!(why(left.outcome()).contains("later corun"));
     left.header = Header { corun_journal: VERSION, pid: 7, ..left.header };
     left.write(&[], "");
-    assert!(why(left.fate()).contains("its header says process 7"));
+    assert!(why(left.outcome()).contains("its header says process 7"));
     std::fs::write(left.path(), "what is this\n").unwrap();
-    assert!(why(left.fate()).contains("line 1 is no header"));
+    assert!(why(left.outcome()).contains("line 1 is no header"));
     assert!(left.path().exists());
 }
 
@@ -181,7 +181,7 @@ fn a_journal_without_a_whole_line_undoes_nothing() {
     let left = Left::new();
     for text in ["", "{\"corun_jou"] {
         std::fs::write(left.path(), text).unwrap();
-        assert_eq!(left.fate(), Fate::Undone);
+        assert_eq!(left.outcome(), RestoreOutcome::Undone);
         assert!(!left.path().exists());
     }
 }
@@ -193,7 +193,7 @@ fn a_broken_line_keeps_the_others_from_nothing() {
     let change = sleeper.change(&first);
     change.apply(&Roots::default()).unwrap();
     left.write(&[std::slice::from_ref(&change)], "{\"changes\":[\n");
-    assert!(why(left.fate()).contains("line 3"));
+    assert!(why(left.outcome()).contains("line 3"));
     assert_eq!(sleeper.now(), sleeper.found);
     assert!(left.path().exists());
 }
@@ -204,9 +204,9 @@ fn a_journal_in_use_is_left() {
     left.write(&[], "");
     let file = std::fs::File::open(left.path()).unwrap();
     lock(&file, &left.path()).unwrap();
-    assert!(why(left.fate()).contains("another corun"));
+    assert!(why(left.outcome()).contains("another corun"));
     drop(file);
-    assert_eq!(left.fate(), Fate::Undone);
+    assert_eq!(left.outcome(), RestoreOutcome::Undone);
 }
 
 /// A process in whose name a journal stands.
@@ -227,13 +227,13 @@ fn running_owners_are_left_in_charge_or_asked_to_stop() {
     let change = sleeper.change(&first);
     change.apply(&Roots::default()).unwrap();
     left.write(&[&[change]], "");
-    assert_eq!(left.fate(), Fate::Running);
+    assert_eq!(left.outcome(), RestoreOutcome::Running);
     assert_eq!(sleeper.now(), first);
     let looked = would_restore(&left.folder, &Roots::default(), Which::All).unwrap();
-    assert_eq!(looked[0].fate, Fate::Stopped);
+    assert_eq!(looked[0].outcome, RestoreOutcome::Stopped);
     assert_eq!(child.try_wait().unwrap(), None);
     let all = restore(&left.folder, &Roots::default(), Which::All).unwrap();
-    assert_eq!(all[0].fate, Fate::Undone);
+    assert_eq!(all[0].outcome, RestoreOutcome::Undone);
     assert_eq!(sleeper.now(), sleeper.found);
     assert!(!child.wait().unwrap().success());
 }
@@ -246,7 +246,7 @@ fn a_reused_process_number_is_not_stopped() {
     left.header.start_ticks -= 1;
     left.write(&[], "");
     let all = restore(&left.folder, &Roots::default(), Which::All).unwrap();
-    assert_eq!(all[0].fate, Fate::Undone);
+    assert_eq!(all[0].outcome, RestoreOutcome::Undone);
     assert_eq!(child.try_wait().unwrap(), None);
     child.kill().unwrap();
     child.wait().unwrap();
@@ -259,7 +259,7 @@ fn an_unfinished_new_journal_is_removed() {
     let unfinished = left.folder.join(format!("{}.new", left.name));
     std::fs::write(&unfinished, "{").unwrap();
     std::fs::write(left.folder.join("notes.txt"), "mine").unwrap();
-    assert_eq!(left.fate(), Fate::Undone);
+    assert_eq!(left.outcome(), RestoreOutcome::Undone);
     assert!(!unfinished.exists());
     assert!(left.folder.join("notes.txt").exists());
 }

@@ -20,7 +20,7 @@ use crate::contention::{Contention as _, Coupling};
 use crate::error::PlacementError;
 use crate::modelled::PlacementProblem;
 use crate::objective::{Goal, Objective};
-use crate::partition::{Kind, PartitionError, PartitionObjective, PartitionProblem};
+use crate::partition::{Kind, PartitionObjective, PartitionProblem, PartitionSearchError};
 use crate::placement::Limits;
 use crate::seats::Seats;
 use crate::symmetry::Symmetry;
@@ -74,7 +74,7 @@ pub enum JointError {
     Placement(#[from] PlacementError),
     /// A group cannot be clustered.
     #[error(transparent)]
-    Partition(#[from] PartitionError),
+    Partition(#[from] PartitionSearchError),
 }
 
 /// Programs that share ways of an LLC.

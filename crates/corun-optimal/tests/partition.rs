@@ -11,7 +11,7 @@ use corun_model::{
     BandwidthModel, Compatibility, LoadedProgram, Member, Model, ModelOptions, SpaceLaw,
 };
 use corun_optimal::partition::{
-    Kind, ParetoPoint, PartitionError, PartitionObjective, PartitionProblem, PartitionResult,
+    Kind, ParetoPoint, PartitionObjective, PartitionProblem, PartitionResult, PartitionSearchError,
 };
 use corun_optimal::{Goal, Limits};
 use corun_profile::{Library, MeasuredOn, Profile, import_csv};
@@ -77,7 +77,7 @@ fn check(model: &Model, programs: &[LoadedProgram], ways: u32, min_ways: u32) {
     for kind in [Kind::Strict, Kind::Cluster] {
         let problem = match PartitionProblem::new(model, &members, ways, min_ways, kind) {
             Ok(problem) => problem,
-            Err(PartitionError::TooFewWays { .. }) if kind == Kind::Strict => continue,
+            Err(PartitionSearchError::TooFewWays { .. }) if kind == Kind::Strict => continue,
             Err(error) => panic!("{error}"),
         };
         let all = every(programs.len(), ways, min_ways, kind);
@@ -283,11 +283,14 @@ fn questions_without_an_answer_are_refused() {
         "5 programs, each with 1 or more of 4 ways of its own: there is room for 4; clustering, \
          where programs may share ways, would do"
     );
-    assert!(matches!(new(&members, 5, 1, Kind::Cluster), PartitionError::Ways { llc_ways: 4, .. }));
-    assert!(matches!(new(&members, 4, 5, Kind::Cluster), PartitionError::MinWays { .. }));
-    assert!(matches!(new(&[], 4, 1, Kind::Cluster), PartitionError::NoProgram));
+    assert!(matches!(
+        new(&members, 5, 1, Kind::Cluster),
+        PartitionSearchError::Ways { llc_ways: 4, .. }
+    ));
+    assert!(matches!(new(&members, 4, 5, Kind::Cluster), PartitionSearchError::MinWays { .. }));
+    assert!(matches!(new(&[], 4, 1, Kind::Cluster), PartitionSearchError::NoProgram));
     let twice = [members[0], members[0]];
-    assert!(matches!(new(&twice, 4, 1, Kind::Cluster), PartitionError::SameCpu { cpu: 0 }));
+    assert!(matches!(new(&twice, 4, 1, Kind::Cluster), PartitionSearchError::SameCpu { cpu: 0 }));
     let problem = PartitionProblem::new(&model, &members[..2], 4, 1, Kind::Strict).unwrap();
     for (clusters, ways) in [
         (vec![vec![0], vec![1]], vec![2, 1]),
@@ -297,7 +300,7 @@ fn questions_without_an_answer_are_refused() {
         (vec![vec![0]], vec![4]),
     ] {
         let given = problem.evaluate(&clusters, &ways);
-        assert!(matches!(given, Err(PartitionError::Given { .. })), "{clusters:?}");
+        assert!(matches!(given, Err(PartitionSearchError::Given { .. })), "{clusters:?}");
     }
     let bus = Model::new(Arc::new(preset("xeon-x5365").unwrap()), ModelOptions::default()).unwrap();
     let programs: Vec<LoadedProgram> =
@@ -309,6 +312,6 @@ fn questions_without_an_answer_are_refused() {
         let member = |index: usize, cpu| Member { program: &programs[index], phase: 0, cpu };
         PartitionProblem::new(&bus, &[member(0, 0), member(1, cpu)], 4, 1, Kind::Cluster)
     };
-    assert!(matches!(on(beside), Err(PartitionError::SeveralDomains { domains: 2 })));
-    assert!(matches!(on(apart), Err(PartitionError::SeveralLlcs { .. })));
+    assert!(matches!(on(beside), Err(PartitionSearchError::SeveralDomains { domains: 2 })));
+    assert!(matches!(on(apart), Err(PartitionSearchError::SeveralLlcs { .. })));
 }

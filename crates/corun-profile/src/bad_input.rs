@@ -51,7 +51,7 @@ pub(crate) fn line_at(text: &str, byte: usize) -> u64 {
 
 /// One step of the way from the top of a document to a value in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum PathStep {
     /// Into a table, by key.
     Key(&'static str),
     /// Into an array, by index from 0.
@@ -62,7 +62,7 @@ pub enum Step {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     /// The way to the value.
-    pub path: Vec<Step>,
+    pub path: Vec<PathStep>,
     /// What was found and what is expected.
     pub why: String,
 }
@@ -74,7 +74,7 @@ impl Fault {
     }
 
     /// The same fault seen from the table or array that holds the value.
-    pub fn under(mut self, step: Step) -> Self {
+    pub fn under(mut self, step: PathStep) -> Self {
         self.path.insert(0, step);
         self
     }
@@ -96,16 +96,16 @@ impl fmt::Display for Fault {
 
 impl std::error::Error for Fault {}
 
-fn field_name(path: &[Step]) -> String {
+fn field_name(path: &[PathStep]) -> String {
     let mut name = String::new();
     for step in path {
         match step {
-            Step::Key(key) if name.is_empty() => name.push_str(key),
-            Step::Key(key) => {
+            PathStep::Key(key) if name.is_empty() => name.push_str(key),
+            PathStep::Key(key) => {
                 name.push('.');
                 name.push_str(key);
             }
-            Step::Index(index) => name.push_str(&format!("[{index}]")),
+            PathStep::Index(index) => name.push_str(&format!("[{index}]")),
         }
     }
     name
@@ -166,7 +166,7 @@ impl Expected {
 
     /// Checks the number under a key.
     pub(crate) fn check(self, key: &'static str, value: f64) -> Result<(), Fault> {
-        self.test(value).map_err(|why| Fault::here(why).under(Step::Key(key)))
+        self.test(value).map_err(|why| Fault::here(why).under(PathStep::Key(key)))
     }
 }
 
@@ -175,7 +175,7 @@ pub(crate) fn check_count(key: &'static str, value: u64) -> Result<(), Fault> {
     if value >= 1 {
         return Ok(());
     }
-    Err(Fault::here("found 0, expected a whole number >= 1").under(Step::Key(key)))
+    Err(Fault::here("found 0, expected a whole number >= 1").under(PathStep::Key(key)))
 }
 
 #[cfg(test)]
@@ -191,8 +191,8 @@ mod tests {
 
     #[test]
     fn a_fault_names_its_place() {
-        let fault = Fault::here("found 2").under(Step::Index(1)).under(Step::Key("curve"));
-        let fault = fault.under(Step::Index(0)).under(Step::Key("phase"));
+        let fault = Fault::here("found 2").under(PathStep::Index(1)).under(PathStep::Key("curve"));
+        let fault = fault.under(PathStep::Index(0)).under(PathStep::Key("phase"));
         assert_eq!(fault.to_string(), "phase[0].curve[1]: found 2");
     }
 

@@ -20,7 +20,7 @@ mod solo_table;
 mod toml_document;
 
 pub use atomic_file::{check_writable, write_atomically};
-pub use bad_input::{Fault, FileError, Step};
+pub use bad_input::{Fault, FileError, PathStep};
 pub use curve::{CurveError, CurvePoint, MissRateCurve, Reading};
 pub use library::{Library, UnknownProgram};
 pub use micro_trace::{

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::bad_input::{Expected, Fault, FileError, Step, check_count};
+use crate::bad_input::{Expected, Fault, FileError, PathStep, check_count};
 use crate::profile::check_name;
 use crate::profile_file::read_text;
 use crate::toml_document::TomlDocument;
@@ -265,7 +265,8 @@ impl Mix {
             return Err(refused("app", "found none, expected at least one"));
         }
         for (index, app) in self.apps.iter().enumerate() {
-            app.check().map_err(|fault| fault.under(Step::Index(index)).under(Step::Key("app")))?;
+            app.check()
+                .map_err(|fault| fault.under(PathStep::Index(index)).under(PathStep::Key("app")))?;
         }
         let threads = self.threads();
         if threads > MAX_MIX_THREADS {
@@ -325,7 +326,7 @@ impl App {
         }
         Expected::Positive.check("weight", self.weight)?;
         if let Some(io) = self.io {
-            let in_io = |fault: Fault| fault.under(Step::Key("io"));
+            let in_io = |fault: Fault| fault.under(PathStep::Key("io"));
             Expected::Positive.check("cpu_ms", io.cpu_ms).map_err(in_io)?;
             Expected::Positive.check("wait_ms", io.wait_ms).map_err(in_io)?;
         }
@@ -334,7 +335,7 @@ impl App {
             if found < least {
                 let why = format!("found {found}, expected at least {least}");
                 let fault = refused("every_instructions", &why);
-                return Err(fault.under(Step::Key("barrier")));
+                return Err(fault.under(PathStep::Key("barrier")));
             }
             if self.io.is_some() {
                 return Err(refused("barrier", "found with io, expected one of the two"));
@@ -373,7 +374,7 @@ impl App {
 }
 
 fn refused(key: &'static str, why: &str) -> Fault {
-    Fault::here(why).under(Step::Key(key))
+    Fault::here(why).under(PathStep::Key(key))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::bad_input::{Expected, Fault, Step, check_count};
+use crate::bad_input::{Expected, Fault, PathStep, check_count};
 use crate::{MissRateCurve, Reading, Recording, SoloTable};
 
 /// The version of the profile file that this build writes.
@@ -171,7 +171,7 @@ impl Profile {
     /// # Errors
     /// The first figure that cannot be, with its place in the profile file.
     pub fn check(&self) -> Result<(), Fault> {
-        check_name(&self.name).map_err(|why| Fault::here(why).under(Step::Key("name")))?;
+        check_name(&self.name).map_err(|why| Fault::here(why).under(PathStep::Key("name")))?;
         match &self.data {
             ProfileData::Recording(recording) => recording.check(),
             // A table is checked when it is made.
@@ -206,12 +206,12 @@ impl Phase {
         check_count("instructions", self.instructions)?;
         check_threads(self.threads)?;
         Expected::PerThousand.check("data_accesses_pki", self.data_accesses_pki)?;
-        self.mix.check().map_err(|fault| fault.under(Step::Key("mix")))?;
+        self.mix.check().map_err(|fault| fault.under(PathStep::Key("mix")))?;
         Expected::Share.check("prefetchable", self.prefetchable)?;
         Expected::AtLeastOne.check("memory_level_parallelism", self.memory_level_parallelism)?;
         Expected::Share.check("dirty_share", self.dirty_share)?;
         self.core.as_ref().map_or(Ok(()), |core| {
-            core.check(self.mix.branches_pki).map_err(|fault| fault.under(Step::Key("core")))
+            core.check(self.mix.branches_pki).map_err(|fault| fault.under(PathStep::Key("core")))
         })
     }
 }
@@ -224,7 +224,7 @@ fn check_threads(threads: u32) -> Result<(), Fault> {
         return Ok(());
     }
     let why = format!("found {threads}, expected a whole number from 1 to {MAX_THREADS}");
-    Err(Fault::here(why).under(Step::Key("threads")))
+    Err(Fault::here(why).under(PathStep::Key("threads")))
 }
 
 impl CoreDetail {
@@ -235,7 +235,7 @@ impl CoreDetail {
                 "found {}, expected at most the {branches_pki} branches",
                 self.mispredicted_large_pki
             );
-            return Err(Fault::here(why).under(Step::Key("mispredicted_large_pki")));
+            return Err(Fault::here(why).under(PathStep::Key("mispredicted_large_pki")));
         }
         for (key, value) in [
             ("zeroed_mpki", self.zeroed_mpki),
@@ -246,8 +246,9 @@ impl CoreDetail {
             Expected::PerThousand.check(key, value)?;
         }
         for (index, &(_, share)) in self.micro_traces.iter().enumerate() {
-            let at =
-                |why| Fault::here(why).under(Step::Index(index)).under(Step::Key("micro_traces"));
+            let at = |why| {
+                Fault::here(why).under(PathStep::Index(index)).under(PathStep::Key("micro_traces"))
+            };
             Expected::Share.test(share).map_err(at)?;
         }
         Ok(())
@@ -270,7 +271,7 @@ impl InstructionMix {
                 "found {}, expected at most the {} branches",
                 self.mispredicted_pki, self.branches_pki
             );
-            return Err(Fault::here(why).under(Step::Key("mispredicted_pki")));
+            return Err(Fault::here(why).under(PathStep::Key("mispredicted_pki")));
         }
         Ok(())
     }

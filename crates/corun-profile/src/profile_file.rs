@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::Deserialize;
 
 use crate::atomic_file::write_atomically;
-use crate::bad_input::{Fault, FileError, Step};
+use crate::bad_input::{Fault, FileError, PathStep};
 use crate::solo_table::{FIGURE_NAMES, FIGURES, MeasuredOn, SoloFigures, SoloRow, SoloTable};
 use crate::toml_document::TomlDocument;
 use crate::{
@@ -153,10 +153,10 @@ pub(crate) fn read_text(path: &Path) -> Result<String, FileError> {
 
 impl ProfileFile {
     fn into_profile(self) -> Result<Profile, Fault> {
-        let absent = |key: &'static str| Fault::here("missing").under(Step::Key(key));
+        let absent = |key: &'static str| Fault::here("missing").under(PathStep::Key(key));
         let unfit = |key: &'static str, other: &str| {
             let why = format!("found beside {other}: a profile is a recording or a table");
-            Err(Fault::here(why).under(Step::Key(key)))
+            Err(Fault::here(why).under(PathStep::Key(key)))
         };
         let data = if let Some(measured_on) = self.measured_on {
             if self.origin.is_some() {
@@ -183,7 +183,7 @@ impl ProfileFile {
         } else {
             let origin = self.origin.ok_or_else(|| {
                 let why = "missing: expected origin (a recording) or measured_on (a solo table)";
-                Fault::here(why).under(Step::Key("origin"))
+                Fault::here(why).under(PathStep::Key("origin"))
             })?;
             if self.columns.is_some() {
                 return unfit("columns", "origin");
@@ -193,8 +193,9 @@ impl ProfileFile {
             }
             let mut phases = Vec::new();
             for (index, phase) in self.phase.unwrap_or_default().into_iter().enumerate() {
-                let at_phase =
-                    |fault: Fault| fault.under(Step::Index(index)).under(Step::Key("phase"));
+                let at_phase = |fault: Fault| {
+                    fault.under(PathStep::Index(index)).under(PathStep::Key("phase"))
+                };
                 phases.push(phase.into_phase().map_err(at_phase)?);
             }
             let mut recording = Recording::new(origin, phases);
@@ -203,8 +204,9 @@ impl ProfileFile {
                 recording.sequence = sequence.into_iter().map(stretch).collect();
             }
             for (index, thread) in self.thread.into_iter().enumerate() {
-                let at_thread =
-                    |fault: Fault| fault.under(Step::Index(index)).under(Step::Key("thread"));
+                let at_thread = |fault: Fault| {
+                    fault.under(PathStep::Index(index)).under(PathStep::Key("thread"))
+                };
                 recording.threads.push(thread.into_record().map_err(at_thread)?);
             }
             recording.processes = self.process;
@@ -212,8 +214,8 @@ impl ProfileFile {
             if let Some(packed) = self.micro_traces {
                 recording.micro_traces =
                     MicroTraces::from_base64(&packed.data).map_err(|error| {
-                        let fault = Fault::here(error.to_string()).under(Step::Key("data"));
-                        fault.under(Step::Key("micro_traces"))
+                        let fault = Fault::here(error.to_string()).under(PathStep::Key("data"));
+                        fault.under(PathStep::Key("micro_traces"))
                     })?;
             }
             ProfileData::Recording(recording)
@@ -241,7 +243,7 @@ impl PhaseTable {
 
 impl CoreTable {
     fn into_detail(self) -> Result<CoreDetail, Fault> {
-        let at_core = |fault: Fault| fault.under(Step::Key("core"));
+        let at_core = |fault: Fault| fault.under(PathStep::Key("core"));
         Ok(CoreDetail {
             mispredicted_large_pki: self.mispredicted_large_pki,
             instruction_curve: read_curve(self.instruction_curve, "instruction_curve")
@@ -275,15 +277,15 @@ fn read_curve(pairs: Vec<(u64, f64)>, key: &'static str) -> Result<MissRateCurve
             CurveError::Empty => fault,
             CurveError::Order { index, .. }
             | CurveError::Rate { index, .. }
-            | CurveError::ZeroSize { index } => fault.under(Step::Index(index)),
+            | CurveError::ZeroSize { index } => fault.under(PathStep::Index(index)),
         };
-        fault.under(Step::Key(key))
+        fault.under(PathStep::Key(key))
     })
 }
 
 /// The rows of a table, whose columns may stand in any order.
 fn read_rows(columns: &[String], rows: &[Vec<f64>]) -> Result<Vec<SoloRow>, Fault> {
-    let at_columns = |why: String| Fault::here(why).under(Step::Key("columns"));
+    let at_columns = |why: String| Fault::here(why).under(PathStep::Key("columns"));
     let place_of = |name: &str| {
         let mut places = (0..columns.len()).filter(|&place| columns[place] == name);
         match (places.next(), places.next()) {
@@ -304,15 +306,15 @@ fn read_rows(columns: &[String], rows: &[Vec<f64>]) -> Result<Vec<SoloRow>, Faul
     }
     let mut out = Vec::with_capacity(rows.len());
     for (index, row) in rows.iter().enumerate() {
-        let at_row = |why: String| Fault::here(why).under(Step::Index(index));
+        let at_row = |why: String| Fault::here(why).under(PathStep::Index(index));
         if row.len() != columns.len() {
             let why = format!("found {} figures, expected {}", row.len(), columns.len());
-            return Err(at_row(why).under(Step::Key("rows")));
+            return Err(at_row(why).under(PathStep::Key("rows")));
         }
         let ways = row[ways_place];
         if ways.fract() != 0.0 || !(1.0..=f64::from(u32::MAX)).contains(&ways) {
             let why = format!("found {ways} ways, expected a whole number >= 1");
-            return Err(at_row(why).under(Step::Key("rows")));
+            return Err(at_row(why).under(PathStep::Key("rows")));
         }
         let figures = SoloFigures::from_array(places.map(|place| row[place]));
         out.push(SoloRow { ways: ways as u32, figures });

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::bad_input::{Expected, Fault, Step, check_count};
+use crate::bad_input::{Expected, Fault, PathStep, check_count};
 use crate::{MicroTraces, MissRateCurve, Phase, Reading};
 
 /// What the tracer writes: a program's behaviour by phase, independent of any machine.
@@ -237,29 +237,32 @@ impl Recording {
     pub(crate) fn check(&self) -> Result<(), Fault> {
         Expected::NonzeroShare
             .check("sampling_rate", self.origin.sampling_rate)
-            .map_err(|fault| fault.under(Step::Key("origin")))?;
+            .map_err(|fault| fault.under(PathStep::Key("origin")))?;
         if self.phases.is_empty() {
-            return Err(Fault::here("found none, expected at least one").under(Step::Key("phase")));
+            return Err(
+                Fault::here("found none, expected at least one").under(PathStep::Key("phase"))
+            );
         }
         let mut total: u64 = 0;
         for (index, phase) in self.phases.iter().enumerate() {
-            let at_phase = |fault: Fault| fault.under(Step::Index(index)).under(Step::Key("phase"));
+            let at_phase =
+                |fault: Fault| fault.under(PathStep::Index(index)).under(PathStep::Key("phase"));
             phase.check().map_err(at_phase)?;
             let sum = total.checked_add(phase.instructions);
             total = sum.filter(|&sum| sum <= i64::MAX as u64).ok_or_else(|| {
                 let why = "found more instructions in all phases than 63 bits count";
-                at_phase(Fault::here(why).under(Step::Key("instructions")))
+                at_phase(Fault::here(why).under(PathStep::Key("instructions")))
             })?;
         }
-        self.check_sequence().map_err(|fault| fault.under(Step::Key("sequence")))?;
+        self.check_sequence().map_err(|fault| fault.under(PathStep::Key("sequence")))?;
         for (index, thread) in self.threads.iter().enumerate() {
-            thread
-                .check()
-                .map_err(|fault| fault.under(Step::Index(index)).under(Step::Key("thread")))?;
+            thread.check().map_err(|fault| {
+                fault.under(PathStep::Index(index)).under(PathStep::Key("thread"))
+            })?;
         }
         for (index, one) in self.stack_distances.iter().enumerate() {
             one.check().map_err(|fault| {
-                fault.under(Step::Index(index)).under(Step::Key("stack_distances"))
+                fault.under(PathStep::Index(index)).under(PathStep::Key("stack_distances"))
             })?;
         }
         Ok(())
@@ -268,7 +271,7 @@ impl Recording {
     fn check_sequence(&self) -> Result<(), Fault> {
         let mut lengths = vec![0u64; self.phases.len()];
         for (index, stretch) in self.sequence.iter().enumerate() {
-            let at = |why: String| Err(Fault::here(why).under(Step::Index(index)));
+            let at = |why: String| Err(Fault::here(why).under(PathStep::Index(index)));
             let Some(length) = lengths.get_mut(stretch.phase) else {
                 let (found, count) = (stretch.phase, self.phases.len());
                 return at(format!("found phase {found}, expected one of {count}, from 0"));
@@ -311,10 +314,12 @@ impl StackDistanceProfile {
         check_count("line_bytes", self.line_bytes)?;
         if self.hits_pki.is_empty() {
             let why = "found none, expected one figure a way";
-            return Err(Fault::here(why).under(Step::Key("hits_pki")));
+            return Err(Fault::here(why).under(PathStep::Key("hits_pki")));
         }
         for (index, &hits) in self.hits_pki.iter().enumerate() {
-            let at = |why| Fault::here(why).under(Step::Index(index)).under(Step::Key("hits_pki"));
+            let at = |why| {
+                Fault::here(why).under(PathStep::Index(index)).under(PathStep::Key("hits_pki"))
+            };
             Expected::PerThousand.test(hits).map_err(at)?;
         }
         Expected::PerThousand.check("misses_pki", self.misses_pki)

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::bad_input::{Expected, Fault, Step, check_count};
+use crate::bad_input::{Expected, Fault, PathStep, check_count};
 use crate::{CurvePoint, MissRateCurve};
 
 /// Solo figures of a program at several LLC sizes, measured on some machine.
@@ -161,7 +161,7 @@ impl MeasuredOn {
     /// The first figure that cannot be.
     pub(crate) fn check(&self) -> Result<(), Fault> {
         if self.machine.is_empty() {
-            return Err(Fault::here("found no name, expected one").under(Step::Key("machine")));
+            return Err(Fault::here("found no name, expected one").under(PathStep::Key("machine")));
         }
         Expected::Positive.check("clock_mhz", self.clock_mhz)?;
         check_count("private_cache_bytes", self.private_cache_bytes)?;
@@ -174,11 +174,13 @@ impl MeasuredOn {
                 "found {}, expected more than the private cache's {}, which an inclusive LLC holds",
                 self.way_bytes, self.private_cache_bytes
             );
-            return Err(Fault::here(why).under(Step::Key("way_bytes")));
+            return Err(Fault::here(why).under(PathStep::Key("way_bytes")));
         }
         let most = self.way_bytes.checked_mul(u64::from(MAX_WAYS));
         if most.and_then(|llc| llc.checked_add(self.private_cache_bytes)).is_none() {
-            return Err(Fault::here("found a size beyond 64 bits").under(Step::Key("way_bytes")));
+            return Err(
+                Fault::here("found a size beyond 64 bits").under(PathStep::Key("way_bytes"))
+            );
         }
         Ok(())
     }
@@ -269,13 +271,14 @@ impl SoloTable {
     /// A machine that cannot be, no row, rows that are not those of 1, 2, 3 .. ways in order, an
     /// IPC of 0, negative or not finite figures, stalls outside 0 to 1.
     pub fn new(measured_on: MeasuredOn, rows: Vec<SoloRow>) -> Result<Self, Fault> {
-        measured_on.check().map_err(|fault| fault.under(Step::Key("measured_on")))?;
+        measured_on.check().map_err(|fault| fault.under(PathStep::Key("measured_on")))?;
         if rows.is_empty() || rows.len() > MAX_WAYS as usize {
             let why = format!("found {} rows, expected 1 to {MAX_WAYS}", rows.len());
-            return Err(Fault::here(why).under(Step::Key("rows")));
+            return Err(Fault::here(why).under(PathStep::Key("rows")));
         }
         for (index, row) in rows.iter().enumerate() {
-            let at_row = |fault: Fault| fault.under(Step::Index(index)).under(Step::Key("rows"));
+            let at_row =
+                |fault: Fault| fault.under(PathStep::Index(index)).under(PathStep::Key("rows"));
             if row.ways as usize != index + 1 {
                 let why = format!("found the row of {} ways, expected {}", row.ways, index + 1);
                 return Err(at_row(Fault::here(why)));

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
 
-use crate::bad_input::{Fault, FileError, Step, line_at};
+use crate::bad_input::{Fault, FileError, PathStep, line_at};
 
 /// A TOML text and where its values stand.
 #[derive(Debug)]
@@ -110,14 +110,14 @@ impl<'t> TomlDocument<'t> {
     }
 
     /// Where the value at the end of a path stands, or the last one on the way that exists.
-    fn span_of(&self, path: &[Step]) -> Option<Range<usize>> {
+    fn span_of(&self, path: &[PathStep]) -> Option<Range<usize>> {
         let mut span = None;
         let mut table = Some(&self.tree);
         let mut array = None;
         for step in path {
             let value = match step {
-                Step::Key(key) => table.and_then(|inside: &DeTable<'_>| inside.get(*key)),
-                Step::Index(index) => array.and_then(|items: &DeArray<'_>| items.get(*index)),
+                PathStep::Key(key) => table.and_then(|inside: &DeTable<'_>| inside.get(*key)),
+                PathStep::Index(index) => array.and_then(|items: &DeArray<'_>| items.get(*index)),
             };
             let Some(value) = value else { return span };
             span = Some(value.span());

@@ -1,6 +1,6 @@
 //! `compare`: policies side by side.
 
-use corun_app::{ComparisonRequest, ComparisonSetup, Hooks, PolicySpec, trace_document};
+use corun_app::{ComparisonHooks, ComparisonRequest, ComparisonSetup, PolicySpec, trace_document};
 use pyo3::prelude::*;
 
 use crate::errors::{json, raised};
@@ -106,7 +106,7 @@ pub(crate) fn compare(
     };
     let done = long(py, |stop| {
         let setup = ComparisonSetup::new(asked)?;
-        let compared = setup.compare(time_limit_s, Hooks { stop, step: &|| {} })?;
+        let compared = setup.compare(time_limit_s, ComparisonHooks { stop, step: &|| {} })?;
         Ok(Comparison { setup, compared })
     })?;
     done.map_err(|error| with_cause(py, raised(error), &slot))

@@ -8,8 +8,8 @@ use std::time::Duration;
 use corun_app::{Error, PolicySpec};
 use corun_linux::{Roots, facts};
 use corun_live::{
-    Decision, Host, HostOptions, LiveError, MemoryByNode, Modelled, Nice, OnPaper, Pages,
-    Placement, ProcessSelector, Processes, Source, StoredProfiles, Target, Verdict,
+    Decision, DryRunActuator, Host, HostOptions, LiveError, MemoryByNode, Modelled, Nice, Pages,
+    PlacementActuator, ProcessSelector, Processes, Source, StoredProfiles, Target, Verdict,
 };
 use corun_model::Model;
 use corun_policy::Nanoseconds;
@@ -161,10 +161,10 @@ impl Asked<'_> {
             Box::new(processes),
             sources,
             vec![
-                Box::new(Placement::new(&roots)),
+                Box::new(PlacementActuator::new(&roots)),
                 Box::new(Nice::new(&roots)),
                 Box::new(Pages::new(&roots)),
-                Box::new(OnPaper::default()),
+                Box::new(DryRunActuator::default()),
             ],
             roots,
             HostOptions { interval: self.interval, ..HostOptions::default() },

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use corun_app::{Batch, Error, Scenario};
+use corun_app::{Error, MixBatch, Scenario};
 use corun_machine::CpuId;
 use corun_model::Scratch;
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray2, PyUntypedArrayMethods};
@@ -30,9 +30,9 @@ struct Mixes {
 }
 
 impl Mixes {
-    fn batch<'a>(&'a self, scenario: &'a Scenario) -> Batch<'a> {
+    fn batch<'a>(&'a self, scenario: &'a Scenario) -> MixBatch<'a> {
         let (mixes, cpus) = (&self.programs, &self.cpus);
-        Batch { programs: &scenario.programs, slots: self.slots, mixes, cpus }
+        MixBatch { programs: &scenario.programs, slots: self.slots, mixes, cpus }
     }
 
     fn count(&self) -> usize {

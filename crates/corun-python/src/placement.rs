@@ -1,6 +1,6 @@
 //! `place` and `predict`: one placement.
 
-use corun_app::{Error, PlacementDocument, Placer, Scenario, SearchProof, placement_cpus};
+use corun_app::{Error, PlacementDocument, PlacementMethod, Scenario, SearchProof, placement_cpus};
 use corun_optimal::Objective;
 use pyo3::prelude::*;
 
@@ -39,8 +39,8 @@ pub(crate) fn place(
     let time_limit_s = time_limit_s.map(limit).transpose()?;
     let slot = Slot::default();
     let placer = match policy.extract::<String>() {
-        Ok(name) => Placer::named(&name, seed, time_limit_s).map_err(raised)?,
-        Err(_) => Placer::Policy(policy::one(policy, &slot)?, seed),
+        Ok(name) => PlacementMethod::named(&name, seed, time_limit_s).map_err(raised)?,
+        Err(_) => PlacementMethod::Policy(policy::one(policy, &slot)?, seed),
     };
     let scenario = Scenario::new(
         corun_machine::Machine::clone(&machine.own),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use corun_sweep::{Answer, Description, Plan, Runner, Store, run_here, summaries};
+use corun_sweep::{Answer, Description, Runner, Store, SweepPlan, run_here, summaries};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -123,7 +123,7 @@ impl Sweep {
         folder: &std::path::Path,
         out: &std::path::Path,
     ) -> PyResult<Self> {
-        let plan = Plan::new(description, folder).map_err(raised)?;
+        let plan = SweepPlan::new(description, folder).map_err(raised)?;
         let runner = Arc::new(Runner::new(plan).map_err(raised)?);
         Ok(Self { runner, store: Store::open(out).map_err(bad)?, rows: Vec::new() })
     }
@@ -140,7 +140,7 @@ pub(crate) struct SweepRunner {
 impl SweepRunner {
     #[new]
     fn new(plan: &[u8]) -> PyResult<Self> {
-        let plan = Plan::from_bytes(plan).map_err(raised)?;
+        let plan = SweepPlan::from_bytes(plan).map_err(raised)?;
         Ok(Self { own: Runner::new(plan).map_err(raised)?, stop: AtomicBool::new(false) })
     }
 

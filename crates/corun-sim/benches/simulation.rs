@@ -16,7 +16,7 @@ use corun_profile::{
     CurvePoint, InstructionMix, Method, MissRateCurve, Origin, Phase, Profile, ProfileData,
     Recording,
 };
-use corun_sim::{AppSpec, Experiment, Hooks, RunResult, Settings, run};
+use corun_sim::{AppSpec, Experiment, Hooks, RunResult, SimulationSettings, run};
 
 const POLICIES: [&str; 4] = ["linux-default", "random", "di", "dio"];
 const SEEDS: u64 = 10;
@@ -111,7 +111,7 @@ fn compare(model: &Arc<Model>, policies: &[&str], memoise: bool) -> f64 {
     let mut simulated_s = 0.0;
     for policy in policies {
         for seed in 0..SEEDS {
-            let settings = Settings { memoise, ..Settings::default() };
+            let settings = SimulationSettings { memoise, ..SimulationSettings::default() };
             let one = Experiment::new(Arc::clone(model), apps.clone(), Method::Restart3, seed);
             simulated_s += under(policy, &Experiment { settings, ..one }).simulated_s;
         }
@@ -122,7 +122,7 @@ fn compare(model: &Arc<Model>, policies: &[&str], memoise: bool) -> f64 {
 /// 16 programs on 8 CPUs for so many simulated seconds.
 fn oversubscribed(model: &Arc<Model>, seconds: u64, memoise: bool) -> RunResult {
     let window = Nanoseconds(seconds * 1_000_000_000);
-    let settings = Settings { window, memoise, ..Settings::default() };
+    let settings = SimulationSettings { window, memoise, ..SimulationSettings::default() };
     let one = Experiment::new(Arc::clone(model), programs(model, 16), Method::Window, 1);
     under("linux-default", &Experiment { settings, ..one })
 }

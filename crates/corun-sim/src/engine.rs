@@ -20,7 +20,7 @@ use crate::lifecycle::AppRun;
 use crate::observation::Observer;
 use crate::parts::Parts;
 use crate::rates::Rates;
-use crate::result::{Placement, ThreadRecord, WakeUp};
+use crate::result::{Placement, ThreadLife, WakeUp};
 use crate::tables::Tables;
 use crate::thread::{State, Thread};
 use crate::timers::{NEVER, Timer, Timers};
@@ -106,7 +106,7 @@ pub(crate) struct Engine<'a> {
     pub(crate) arriving: Vec<usize>,
     pub(crate) next_thread: u64,
     pub(crate) next_process: u64,
-    pub(crate) records: Vec<ThreadRecord>,
+    pub(crate) records: Vec<ThreadLife>,
     pub(crate) placements: Vec<Placement>,
     pub(crate) placements_dropped: u64,
     pub(crate) wake_ups: Vec<WakeUp>,

@@ -21,7 +21,7 @@ pub struct Experiment {
     /// What placement ties, slice phases and lengths and waits are drawn from.
     pub seed: u64,
     /// The simulator's settings.
-    pub settings: Settings,
+    pub settings: SimulationSettings,
     /// How poor the policies' view of the machine is; none: they see all of it at once.
     pub observation: Option<Observation>,
 }
@@ -56,7 +56,7 @@ pub struct AppSpec {
     pub barrier: Option<Barrier>,
     /// CPUs it may run on; none: all.
     pub may_run_on: Option<CpuSet>,
-    /// Its memory in bytes, for the cost of moving it; none: [`Settings::footprint_bytes`].
+    /// Its memory in bytes, for the cost of moving it; none: [`SimulationSettings::footprint_bytes`].
     pub footprint_bytes: Option<u64>,
 }
 
@@ -141,7 +141,7 @@ impl AppSpec {
 
 /// The simulator's settings.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Settings {
+pub struct SimulationSettings {
     /// Length of a timeslice when others wait, before its jitter.
     pub slice: Nanoseconds,
     /// Slices and waits are longer or shorter by up to this share, 0 to 1.
@@ -162,7 +162,7 @@ pub struct Settings {
     pub wake_ups: usize,
 }
 
-impl Default for Settings {
+impl Default for SimulationSettings {
     fn default() -> Self {
         Self {
             slice: Nanoseconds(3_000_000),
@@ -178,7 +178,7 @@ impl Default for Settings {
     }
 }
 
-impl Settings {
+impl SimulationSettings {
     fn check(&self) -> Result<(), SimError> {
         let wrong =
             |field, found: String, expected| Err(SimError::Setting { field, found, expected });
@@ -201,7 +201,14 @@ impl Settings {
 impl Experiment {
     /// An experiment with the default settings.
     pub fn new(model: Arc<Model>, apps: Vec<AppSpec>, method: Method, seed: u64) -> Self {
-        Self { model, apps, method, seed, settings: Settings::default(), observation: None }
+        Self {
+            model,
+            apps,
+            method,
+            seed,
+            settings: SimulationSettings::default(),
+            observation: None,
+        }
     }
 
     pub(crate) fn check(&self) -> Result<(), SimError> {

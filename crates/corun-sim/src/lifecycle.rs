@@ -7,7 +7,7 @@ use rand::RngExt;
 use crate::domains::full;
 use crate::engine::Engine;
 use crate::observation::weight_of_nice;
-use crate::result::ThreadRecord;
+use crate::result::ThreadLife;
 use crate::thread::{Done, Mask, State, Thread};
 use crate::timers::{NEVER, Timer};
 
@@ -183,7 +183,7 @@ impl Engine<'_> {
             thread.woken_at = None;
             thread.fresh = true;
             self.draw_burst(slot);
-            self.records.push(ThreadRecord {
+            self.records.push(ThreadLife {
                 id,
                 process,
                 app,

@@ -10,13 +10,13 @@ pub struct RunResult {
     /// Per program, in the order of the experiment.
     pub apps: Vec<AppResult>,
     /// Every thread that lived, by ascending id.
-    pub threads: Vec<ThreadRecord>,
+    pub threads: Vec<ThreadLife>,
     /// Where threads were put, by time; a thread stays until its next entry or its end.
     pub placements: Vec<Placement>,
     /// Placements that were not kept because there were more than the limit.
     pub placements_dropped: u64,
     /// How long threads waited for a CPU when they woke, by the time they came onto one; as many as
-    /// [`crate::Settings::wake_ups`] says.
+    /// [`crate::SimulationSettings::wake_ups`] says.
     pub wake_ups: Vec<WakeUp>,
     /// Wake-ups that were not kept because there were more than the limit.
     pub wake_ups_dropped: u64,
@@ -83,7 +83,7 @@ pub struct AppResult {
 
 /// A thread that lived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ThreadRecord {
+pub struct ThreadLife {
     /// Its id.
     pub id: ThreadId,
     /// Its process: one a run of a program.

@@ -38,7 +38,7 @@ impl ComparedMix<'_> {
         let policies = policies.collect::<Result<_>>()?;
         let Self { library, machine, options, mix, seeds, .. } = self;
         let setup = ComparisonSetup::of(library, machine, options, &mix, None, seeds, policies)?;
-        let hooks = corun_app::Hooks { stop: inputs.cancel.flag(), step: &|| {} };
+        let hooks = corun_app::ComparisonHooks { stop: inputs.cancel.flag(), step: &|| {} };
         Ok(setup.compare(OPTIMUM_LIMIT_S, hooks)?.comparison)
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use corun_profile::{Fault, FileError, Method, Step, TomlDocument};
+use corun_profile::{Fault, FileError, Method, PathStep, TomlDocument};
 use serde::Deserialize;
 
 use crate::task::Bound;
@@ -335,9 +335,12 @@ fn positive(
 }
 
 fn inside(table: &'static str, index: usize, key: &'static str, why: impl Into<String>) -> Fault {
-    Fault { path: vec![Step::Key(table), Step::Index(index), Step::Key(key)], why: why.into() }
+    Fault {
+        path: vec![PathStep::Key(table), PathStep::Index(index), PathStep::Key(key)],
+        why: why.into(),
+    }
 }
 
 fn refused(key: &'static str, why: impl Into<String>) -> Fault {
-    Fault { path: vec![Step::Key(key)], why: why.into() }
+    Fault { path: vec![PathStep::Key(key)], why: why.into() }
 }

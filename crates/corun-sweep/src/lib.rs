@@ -1,6 +1,6 @@
 //! What comes out of many questions at once?
 //!
-//! A [`Description`] names machines, mixes or generators of mixes, policies and seeds. A [`Plan`]
+//! A [`Description`] names machines, mixes or generators of mixes, policies and seeds. A [`SweepPlan`]
 //! holds all that they need, and the list of tasks that follows from them, each with a hash of
 //! everything that its answer depends on. A [`Runner`] answers tasks, in this process or in another
 //! that was sent the plan. A [`Store`] keeps the answers as Parquet, knows what is done, and ends with
@@ -27,13 +27,13 @@ pub use description::{
     ModelChoice, PolicyChoice, Seeds, TunedPolicy, WorkloadFile,
 };
 pub use local::run_here;
-pub use plan::{MOST_TASKS, Plan, Unfit};
+pub use plan::{MOST_TASKS, SweepPlan, Unfit};
 pub use row::SweepRow;
 pub use runner::{Answer, Runner, answers, bytes_of};
 pub use search::{Searcher, SharedSearch};
 pub use store::{RESULTS, Store, StoreError, stored_rows};
 pub use summary::{Summary, summaries};
-pub use task::{Ask, Bound, Task};
+pub use task::{Ask, Bound, SweepTask};
 
 /// The version of corun, which is part of every task's hash.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

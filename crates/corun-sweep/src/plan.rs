@@ -12,14 +12,14 @@ use serde::{Deserialize, Serialize};
 use crate::description::{Description, ModelChoice, PolicyChoice};
 use crate::fingerprint;
 use crate::generate::{Named, Sources, machine_at};
-use crate::task::{Ask, Bound, Task};
+use crate::task::{Ask, Bound, SweepTask};
 
 /// The most tasks of a sweep.
 pub const MOST_TASKS: usize = 10_000_000;
 
 /// Inputs with their contents, and the tasks that follow from them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Plan {
+pub struct SweepPlan {
     /// The version of corun that made it: another one may answer otherwise.
     pub version: String,
     pub(crate) machines: Vec<PlannedMachine>,
@@ -156,7 +156,7 @@ impl PlannedPolicy {
     }
 }
 
-impl Plan {
+impl SweepPlan {
     /// Looks everything up that a description names. Paths in it are relative to `folder`.
     ///
     /// # Errors
@@ -253,7 +253,7 @@ impl Plan {
     }
 
     /// All tasks, in the order of the results: by machine, mix, policy and seed, bounds first.
-    pub fn tasks(&self) -> Vec<Task> {
+    pub fn tasks(&self) -> Vec<SweepTask> {
         let mut tasks = Vec::with_capacity(self.count());
         for machine in 0..self.machines.len() {
             let unfit: BTreeSet<usize> = self
@@ -264,11 +264,11 @@ impl Plan {
                 .collect();
             for mix in 0..self.mixes.len() {
                 if !self.bounds.is_empty() {
-                    tasks.push(Task { machine, mix, ask: Ask::Bounds });
+                    tasks.push(SweepTask { machine, mix, ask: Ask::Bounds });
                 }
                 for policy in (0..self.policies.len()).filter(|policy| !unfit.contains(policy)) {
                     for &seed in &self.seeds {
-                        tasks.push(Task { machine, mix, ask: Ask::Run { policy, seed } });
+                        tasks.push(SweepTask { machine, mix, ask: Ask::Run { policy, seed } });
                     }
                 }
             }
@@ -279,7 +279,7 @@ impl Plan {
     /// The hash of everything that a task's answer depends on: the version, the machine, the mix
     /// with its profiles, the model's choices, and the policy with its parameters and the seed, or
     /// the bounds.
-    pub fn hash(&self, task: &Task) -> String {
+    pub fn hash(&self, task: &SweepTask) -> String {
         let ground = (
             &self.version,
             &self.machines[task.machine].hash,

@@ -10,9 +10,9 @@ use corun_model::{LoadedProgram, Model};
 use corun_profile::{Library, Profile};
 use serde::{Deserialize, Serialize};
 
-use crate::plan::Plan;
+use crate::plan::SweepPlan;
 use crate::row::SweepRow;
-use crate::task::{Ask, Bound, Task};
+use crate::task::{Ask, Bound, SweepTask};
 
 /// The search for a bound ends by its number of nodes, never by the clock, so that the same inputs
 /// give the same rows.
@@ -21,7 +21,7 @@ const NO_LIMIT_S: f64 = 1e9;
 /// The rows of a task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
-    /// The task's place in [`Plan::tasks`].
+    /// The task's place in [`SweepPlan::tasks`].
     pub task: usize,
     /// One row for a run, one a bound; one with an error where it failed.
     pub rows: Vec<SweepRow>,
@@ -50,8 +50,8 @@ struct Ground {
 
 /// Answers the tasks of a plan; threads may share it.
 pub struct Runner {
-    plan: Plan,
-    tasks: Vec<Task>,
+    plan: SweepPlan,
+    tasks: Vec<SweepTask>,
     library: Library,
     grounds: Vec<Ground>,
 }
@@ -67,7 +67,7 @@ impl Runner {
     ///
     /// # Errors
     /// Bad input when a figure in them cannot be.
-    pub fn new(plan: Plan) -> Result<Self> {
+    pub fn new(plan: SweepPlan) -> Result<Self> {
         let options = plan.model.options()?;
         let mut library = Library::default();
         for (name, text) in &plan.profiles {
@@ -89,12 +89,12 @@ impl Runner {
     }
 
     /// The plan.
-    pub fn plan(&self) -> &Plan {
+    pub fn plan(&self) -> &SweepPlan {
         &self.plan
     }
 
     /// The plan's tasks.
-    pub fn tasks(&self) -> &[Task] {
+    pub fn tasks(&self) -> &[SweepTask] {
         &self.tasks
     }
 
@@ -137,7 +137,7 @@ impl Runner {
         Answer { task: index, rows: self.tasks.get(index).map(row).into_iter().collect() }
     }
 
-    fn setup(&self, task: &Task) -> Result<ComparisonSetup> {
+    fn setup(&self, task: &SweepTask) -> Result<ComparisonSetup> {
         let ground = &self.grounds[task.machine];
         let mix = &self.plan.mixes[task.mix].mix;
         let mut loaded = BTreeMap::new();
@@ -152,7 +152,7 @@ impl Runner {
 
     fn rows(
         &self,
-        task: &Task,
+        task: &SweepTask,
         setup: &ComparisonSetup,
         stop: &AtomicBool,
     ) -> Result<Vec<SweepRow>> {
@@ -169,7 +169,7 @@ impl Runner {
 
     fn run(
         &self,
-        task: &Task,
+        task: &SweepTask,
         setup: &ComparisonSetup,
         policy: usize,
         seed: u64,
@@ -193,7 +193,7 @@ impl Runner {
 
     fn bounds(
         &self,
-        task: &Task,
+        task: &SweepTask,
         setup: &ComparisonSetup,
         stop: &AtomicBool,
     ) -> Result<Vec<SweepRow>> {
@@ -224,7 +224,7 @@ impl Runner {
     }
 
     /// A task's row without figures.
-    fn blank(&self, task: &Task) -> SweepRow {
+    fn blank(&self, task: &SweepTask) -> SweepRow {
         let (machine, mix) = (&self.plan.machines[task.machine], &self.plan.mixes[task.mix]);
         let policy = match task.ask {
             Ask::Bounds => None,

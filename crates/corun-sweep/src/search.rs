@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use corun_app::{Error, PlacementDocument, Placer, Result, Scenario, SearchProof};
+use corun_app::{Error, PlacementDocument, PlacementMethod, Result, Scenario, SearchProof};
 use corun_model::{Demand, ModelOptions};
 use corun_optimal::distributed::{Batch, Distribution, Grain, Incumbent, Pass, Prepared, Report};
 use corun_optimal::{Candidate, Goal, Objective, PlacementProblem};
@@ -98,7 +98,7 @@ impl SharedSearch {
     /// for so many workers.
     ///
     /// # Errors
-    /// As [`Placer::place`].
+    /// As [`PlacementMethod::place`].
     pub fn new(
         machine: corun_machine::Machine,
         library: &Library,
@@ -173,7 +173,7 @@ impl SharedSearch {
         self.search.parts_open()
     }
 
-    /// The best placement that is known, as [`Placer::place`] gives it, with the nodes visited and
+    /// The best placement that is known, as [`PlacementMethod::place`] gives it, with the nodes visited and
     /// those that a bound cut.
     ///
     /// # Errors
@@ -186,7 +186,7 @@ impl SharedSearch {
             proven: Some(found.proven),
             solver_seconds: Some(found.seconds),
         };
-        let name = Placer::Search(self.goal, None);
+        let name = PlacementMethod::Search(self.goal, None);
         let answer = PlacementDocument::new(
             &self.scenario,
             &found.cpu,

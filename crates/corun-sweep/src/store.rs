@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use corun_profile::write_atomically;
 
-use crate::plan::Plan;
+use crate::plan::SweepPlan;
 use crate::row::SweepRow;
 use crate::runner::Answer;
 use crate::table;
-use crate::task::Task;
+use crate::task::SweepTask;
 
 /// The file with all rows, in the order of the tasks.
 pub const RESULTS: &str = "results.parquet";
@@ -126,7 +126,7 @@ impl Store {
     }
 
     /// The tasks of a plan that are still to be done.
-    pub fn pending(&self, plan: &Plan, tasks: &[Task]) -> Vec<usize> {
+    pub fn pending(&self, plan: &SweepPlan, tasks: &[SweepTask]) -> Vec<usize> {
         let is_pending = |&index: &usize| !self.done.contains_key(&plan.hash(&tasks[index]));
         (0..tasks.len()).filter(is_pending).collect()
     }
@@ -174,7 +174,11 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError`] when it cannot be written; the parts stay then.
-    pub fn finish(&mut self, plan: &Plan, tasks: &[Task]) -> Result<Vec<SweepRow>, StoreError> {
+    pub fn finish(
+        &mut self,
+        plan: &SweepPlan,
+        tasks: &[SweepTask],
+    ) -> Result<Vec<SweepRow>, StoreError> {
         let mut rows = Vec::new();
         let mut earlier = self.done.clone();
         for task in tasks {

@@ -41,7 +41,7 @@ pub enum Ask {
 
 /// One question: a machine, a mix, and a run or the bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Task {
+pub struct SweepTask {
     /// Index of the machine in the plan.
     pub machine: usize,
     /// Index of the mix in the plan.

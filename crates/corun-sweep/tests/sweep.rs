@@ -6,7 +6,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use corun_app::Error;
-use corun_sweep::{Ask, Description, Plan, RESULTS, Runner, Store, SweepRow, run_here, summaries};
+use corun_sweep::{
+    Ask, Description, RESULTS, Runner, Store, SweepPlan, SweepRow, run_here, summaries,
+};
 
 const SMALL: &str = r#"
 machines = ["xeon-x5365", "xeon-e5520"]
@@ -23,9 +25,9 @@ count = 3
 seed = 5
 "#;
 
-fn plan(text: &str) -> Plan {
+fn plan(text: &str) -> SweepPlan {
     let description = Description::from_toml(text, "sweep.toml").unwrap();
-    Plan::new(&description, Path::new(".")).unwrap()
+    SweepPlan::new(&description, Path::new(".")).unwrap()
 }
 
 fn swept(text: &str, folder: &Path, jobs: usize) -> (Vec<SweepRow>, Vec<u8>, usize) {
@@ -43,7 +45,7 @@ fn swept(text: &str, folder: &Path, jobs: usize) -> (Vec<SweepRow>, Vec<u8>, usi
 fn refused(text: &str) -> String {
     match Description::from_toml(text, "sweep.toml") {
         Err(error) => error.to_string(),
-        Ok(description) => match Plan::new(&description, Path::new(".")) {
+        Ok(description) => match SweepPlan::new(&description, Path::new(".")) {
             Err(error) => error.to_string(),
             Ok(_) => panic!("accepted: {text}"),
         },
@@ -148,7 +150,7 @@ file = "away.toml"
     let mix = "[[app]]\nprofile = \"xz\"\nhome_node = 7\ninstructions = 1000000000\n";
     std::fs::write(folder.path().join("away.toml"), mix).unwrap();
     let description = Description::from_toml(text, "sweep.toml").unwrap();
-    let runner = Runner::new(Plan::new(&description, folder.path()).unwrap()).unwrap();
+    let runner = Runner::new(SweepPlan::new(&description, folder.path()).unwrap()).unwrap();
     let out = folder.path().join("out");
     let stop = AtomicBool::new(false);
     for _ in 0..2 {
@@ -189,14 +191,14 @@ file = "workloads.csv"
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("workloads.csv"), "sort, xz\n# none\nflac,flac\n").unwrap();
     let description = Description::from_toml(text, "sweep.toml").unwrap();
-    let plan = Plan::new(&description, folder.path()).unwrap();
+    let plan = SweepPlan::new(&description, folder.path()).unwrap();
     // Six pairs, of which the file has one again.
     assert_eq!(plan.tasks().len(), 6 + 1 + 2 + 1);
     assert!(plan.tasks().iter().all(|task| matches!(task.ask, Ask::Run { seed: 1, .. })));
-    let sent = Plan::from_bytes(&plan.to_bytes()).unwrap();
+    let sent = SweepPlan::from_bytes(&plan.to_bytes()).unwrap();
     assert_eq!(sent, plan);
     let hashes: Vec<String> = plan.tasks().iter().map(|task| plan.hash(task)).collect();
-    let again = Plan::new(&description, folder.path()).unwrap();
+    let again = SweepPlan::new(&description, folder.path()).unwrap();
     assert!(again.tasks().iter().map(|task| again.hash(task)).eq(hashes));
 }
 
@@ -212,9 +214,9 @@ fn a_policy_that_is_not_for_a_machine_is_left_out_there() {
 fn a_plan_of_another_version_is_refused() {
     let mut plan = plan(SMALL);
     plan.version = "0.0.7".to_owned();
-    let error = Plan::from_bytes(&plan.to_bytes()).unwrap_err().to_string();
+    let error = SweepPlan::from_bytes(&plan.to_bytes()).unwrap_err().to_string();
     assert!(error.contains("made by corun 0.0.7, and this is corun"), "{error}");
-    assert!(Plan::from_bytes(b"no plan").is_err());
+    assert!(SweepPlan::from_bytes(b"no plan").is_err());
 }
 
 #[test]

@@ -140,7 +140,7 @@ impl<'a> Reasons<'a> {
 mod tests {
     use corun_machine::{CpuId, CpuSet, preset};
     use corun_policy::{Nanoseconds, ProcessId};
-    use corun_sim::{LogEntry, Placement, ThreadRecord};
+    use corun_sim::{LogEntry, Placement, ThreadLife};
 
     use super::*;
 
@@ -148,8 +148,8 @@ mod tests {
         Nanoseconds(at * 1_000_000_000)
     }
 
-    fn thread(id: u64, run: u32, start: u64, end: Option<u64>) -> ThreadRecord {
-        ThreadRecord {
+    fn thread(id: u64, run: u32, start: u64, end: Option<u64>) -> ThreadLife {
+        ThreadLife {
             id: ThreadId(id),
             process: ProcessId(id),
             app: 0,

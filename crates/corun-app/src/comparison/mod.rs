@@ -20,7 +20,7 @@ pub use self::figures::{PolicyFigures, figures};
 use self::history::History;
 pub use self::row::{Comparison, ComparisonData, ComparisonRow, LongRow, RowKind};
 pub use self::setup::{ComparisonRequest, ComparisonSetup};
-pub use self::simulate::Hooks;
+pub use self::simulate::ComparisonHooks;
 pub use self::timeline::{Migration, Timeline};
 use crate::data::DataSources;
 use crate::{Error, Result, round};
@@ -49,7 +49,11 @@ impl ComparisonSetup {
     ///
     /// # Errors
     /// As [`ComparisonSetup::run`], and for a policy under which a program got nothing done.
-    pub fn compare(&self, time_limit_s: f64, hooks: Hooks<'_>) -> Result<ComparisonOutcome> {
+    pub fn compare(
+        &self,
+        time_limit_s: f64,
+        hooks: ComparisonHooks<'_>,
+    ) -> Result<ComparisonOutcome> {
         let runs = self.all_runs(hooks)?;
         let bounds = self.bounds(time_limit_s, hooks.stop)?;
         let mut rows = Vec::new();

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use corun_machine::Machine;
 use corun_model::{LoadedProgram, Model, ModelOptions};
-use corun_profile::{Fault, Library, Method, Mix, MixSource, Profile, Step, TABLE_INSTRUCTIONS};
+use corun_profile::{
+    Fault, Library, Method, Mix, MixSource, PathStep, Profile, TABLE_INSTRUCTIONS,
+};
 use corun_sim::{AppSpec, Observation, SimError, apps_from_mix};
 
 use crate::lookup::{self, DEFAULT_MACHINE};
@@ -91,7 +93,7 @@ impl ComparisonSetup {
         let machine = match (machine, &given) {
             (Some(machine), _) => machine,
             (None, Some((Mix { machine: Some(name), .. }, _))) => lookup::find_machine(name)
-                .map_err(|failure| at(source, vec![Step::Key("machine")], failure))?,
+                .map_err(|failure| at(source, vec![PathStep::Key("machine")], failure))?,
             _ => lookup::find_machine(DEFAULT_MACHINE)?,
         };
         let is_asked = policies.is_some();
@@ -245,12 +247,12 @@ fn load(
     Ok(loaded)
 }
 
-fn app_field(place: usize, field: &'static str) -> Vec<Step> {
-    vec![Step::Key("app"), Step::Index(place), Step::Key(field)]
+fn app_field(place: usize, field: &'static str) -> Vec<PathStep> {
+    vec![PathStep::Key("app"), PathStep::Index(place), PathStep::Key(field)]
 }
 
 /// Bad input in a mix, with file and line where the mix is a file.
-fn at(source: Option<&MixSource>, path: Vec<Step>, failure: Error) -> Error {
+fn at(source: Option<&MixSource>, path: Vec<PathStep>, failure: Error) -> Error {
     match source {
         Some(source) => failure.at(|why| source.error(&Fault { path, why })),
         None => failure,

@@ -11,7 +11,7 @@ use crate::{Error, Result, check};
 
 /// What long work does beside working.
 #[derive(Clone, Copy)]
-pub struct Hooks<'a> {
+pub struct ComparisonHooks<'a> {
     /// Set by the caller who wants it to stop.
     pub stop: &'a AtomicBool,
     /// Told after each run, from any thread.
@@ -21,7 +21,7 @@ pub struct Hooks<'a> {
 impl ComparisonSetup {
     /// The runs of each policy by seed, in the order of the policies. The order in which they are
     /// simulated does not show.
-    pub(super) fn all_runs(&self, hooks: Hooks<'_>) -> Result<Vec<Vec<RunResult>>> {
+    pub(super) fn all_runs(&self, hooks: ComparisonHooks<'_>) -> Result<Vec<Vec<RunResult>>> {
         let jobs: Vec<(&PolicySpec, u64)> = self
             .policies
             .iter()

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use corun_optimal::partition::{Kind, PartitionError, PartitionObjective, PartitionProblem};
+use corun_optimal::partition::{Kind, PartitionObjective, PartitionProblem, PartitionSearchError};
 use corun_optimal::{Goal, Limits};
 use corun_policy::Partition;
 
@@ -52,11 +52,13 @@ pub(super) fn search(
     Ok(entry)
 }
 
-fn refused(error: PartitionError) -> Error {
+fn refused(error: PartitionSearchError) -> Error {
     let failure = Error::input(&error);
     match error {
-        PartitionError::TooFewWays { .. } => failure.hint("--cluster"),
-        PartitionError::TooManyPrograms { .. } => failure.hint("fewer --apps, or --policy lfoc"),
+        PartitionSearchError::TooFewWays { .. } => failure.hint("--cluster"),
+        PartitionSearchError::TooManyPrograms { .. } => {
+            failure.hint("fewer --apps, or --policy lfoc")
+        }
         _ => failure,
     }
 }

@@ -7,7 +7,7 @@ use corun_machine::CpuId;
 use perf_event::events::Software;
 use perf_event::{Builder, Counter, ReadFormat};
 
-use super::events::{Encoding, Event};
+use super::events::{Encoding, PerfEvent};
 
 /// Whose events are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -40,7 +40,7 @@ struct Group {
 impl EventGroups {
     /// Groups by the number given with each event; those of a group that count on different kinds
     /// of core are parted.
-    pub fn new<'a>(events: impl IntoIterator<Item = (usize, &'a Event)>) -> Self {
+    pub fn new<'a>(events: impl IntoIterator<Item = (usize, &'a PerfEvent)>) -> Self {
         let mut groups: Vec<(usize, Group)> = Vec::new();
         let mut count = 0;
         for (group, event) in events {
@@ -230,9 +230,9 @@ pub(super) fn builder(counted: Counted, encoding: &Encoding, grouped: bool) -> B
 ///
 /// # Errors
 /// The kernel's answer: this machine cannot count it.
-pub fn try_event(event: &mut Event, user_only: &mut bool) -> io::Result<()> {
+pub fn try_event(event: &mut PerfEvent, user_only: &mut bool) -> io::Result<()> {
     let own = rustix::thread::gettid().as_raw_nonzero().get() as u32;
-    let open = |event: &Event| {
+    let open = |event: &PerfEvent| {
         OpenCounters::open(Counted::Thread(own), &EventGroups::new([(0, event)])).map(|_| ())
     };
     match open(event) {
@@ -348,7 +348,7 @@ mod tests {
     #[test]
     fn events_of_a_group_are_parted_by_kind_of_core() {
         let encoding = |core| Encoding { core, ..software("cs").encodings[0].clone() };
-        let event = |cores: &[usize]| Event {
+        let event = |cores: &[usize]| PerfEvent {
             encodings: cores.iter().map(|&core| encoding(Some(core))).collect(),
             ..software("cs")
         };
@@ -363,7 +363,7 @@ mod tests {
         assert_eq!(groups.events(), 3);
     }
 
-    fn software(name: &str) -> Event {
+    fn software(name: &str) -> PerfEvent {
         Pmus::read(&Roots::default()).event(name).unwrap()
     }
 

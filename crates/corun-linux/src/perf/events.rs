@@ -42,7 +42,7 @@ pub struct Encoding {
 
 /// An event that was asked for by name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Event {
+pub struct PerfEvent {
     /// As it was asked for.
     pub name: String,
     /// One for each kind of core that has it, or one.

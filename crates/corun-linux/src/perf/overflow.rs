@@ -11,7 +11,7 @@ use perf_event::{Clock, Counter, SampleFlag, Sampler};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::counters::{Counted, GroupReading, Part, builder, cannot_join, together};
-use super::events::{Encoding, Event};
+use super::events::{Encoding, PerfEvent};
 use super::sampling::{Increase, open_new};
 use crate::Task;
 
@@ -117,7 +117,7 @@ impl OverflowSampling {
     /// # Panics
     ///
     /// Where there is no event at `by`.
-    pub fn new(events: &[Event], by: usize, every: u64) -> Result<Self, OverflowError> {
+    pub fn new(events: &[PerfEvent], by: usize, every: u64) -> Result<Self, OverflowError> {
         let event = &events[by];
         let name = || event.name.clone();
         if event.is_time && every < SHORTEST_NS {
@@ -139,7 +139,7 @@ impl OverflowSampling {
     }
 
     /// Opens all of it for the calling thread, once.
-    fn probe(&self, events: &[Event], by: usize) -> Result<(), OverflowError> {
+    fn probe(&self, events: &[PerfEvent], by: usize) -> Result<(), OverflowError> {
         let own = rustix::thread::gettid().as_raw_nonzero().get() as u32;
         let name = |place: usize| events[place].name.clone();
         for group in &self.groups {
@@ -298,7 +298,7 @@ fn sampled(
 
 /// The event that is sampled by as one kind of core counts it, and the others that are counted
 /// there, too.
-fn group(events: &[Event], by: usize, first: &Encoding) -> Vec<(usize, Encoding)> {
+fn group(events: &[PerfEvent], by: usize, first: &Encoding) -> Vec<(usize, Encoding)> {
     let mut group = vec![(by, first.clone())];
     for (place, event) in events.iter().enumerate().filter(|(place, _)| *place != by) {
         let fits =
@@ -356,8 +356,8 @@ mod tests {
         }
     }
 
-    fn event(name: &str, encodings: Vec<Encoding>) -> Event {
-        Event { name: name.to_owned(), encodings, is_time: false, is_software: false }
+    fn event(name: &str, encodings: Vec<Encoding>) -> PerfEvent {
+        PerfEvent { name: name.to_owned(), encodings, is_time: false, is_software: false }
     }
 
     #[test]
@@ -401,7 +401,7 @@ mod tests {
     fn a_thread_has_a_sample_for_each_so_many_page_faults() {
         let pmus = Pmus::read(&Roots::default());
         let events = ["task-clock", "page-faults"].map(|name| pmus.event(&format!("{name}:u")));
-        let events: Vec<Event> = events.into_iter().map(Result::unwrap).collect();
+        let events: Vec<PerfEvent> = events.into_iter().map(Result::unwrap).collect();
         let mut sampling = match OverflowSampling::new(&events, 1, 16) {
             Ok(sampling) => sampling,
             Err(error) => {

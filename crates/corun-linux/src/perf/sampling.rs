@@ -6,7 +6,7 @@ use std::io;
 use corun_machine::CpuId;
 
 use super::counters::{Counted, EventGroups, OpenCounters, try_event};
-use super::events::Event;
+use super::events::PerfEvent;
 use crate::{Task, is_gone};
 
 /// How much more of each event happened since the last sample, in the order of the events. None:
@@ -16,7 +16,7 @@ pub type Increase = Vec<Option<f64>>;
 /// Counts events of threads or CPUs.
 #[derive(Debug)]
 pub struct Sampling {
-    events: Vec<Event>,
+    events: Vec<PerfEvent>,
     groups: EventGroups,
     threads: BTreeMap<Task, OpenCounters>,
     family: Option<OpenCounters>,
@@ -32,7 +32,7 @@ impl Sampling {
     /// # Errors
     ///
     /// The first event that cannot be counted here, and the kernel's answer.
-    pub fn new(mut events: Vec<Event>) -> Result<Self, (Event, io::Error)> {
+    pub fn new(mut events: Vec<PerfEvent>) -> Result<Self, (PerfEvent, io::Error)> {
         let mut user_only = false;
         for event in &mut events {
             if let Err(error) = try_event(event, &mut user_only) {
@@ -40,7 +40,7 @@ impl Sampling {
             }
         }
         let mut hardware: usize = 0;
-        let group = |event: &Event| {
+        let group = |event: &PerfEvent| {
             // The kernel's own events take no counter, and are in a group of their own.
             if event.is_software {
                 return 0;
@@ -55,7 +55,7 @@ impl Sampling {
     }
 
     /// The events.
-    pub fn events(&self) -> &[Event] {
+    pub fn events(&self) -> &[PerfEvent] {
         &self.events
     }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::design::{Block, Design};
-use super::experiment::{Advice, Done, Effect, Experiment, Harm};
+use super::experiment::{Advice, Done, Effect, Harm, SwitchbackExperiment};
 
 /// What an experiment is made on.
 pub trait Subject {
@@ -54,7 +54,7 @@ pub struct SubjectError(pub String);
 
 /// How long, and how often it looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct StoppingLimits {
     /// The longest that an experiment takes; it ends with the block in which this passes.
     pub longest: Duration,
     /// Time between two values in a block.
@@ -63,7 +63,7 @@ pub struct Limits {
 
 /// What is known at the end of a pair of blocks.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Progress {
+pub struct PairProgress {
     /// Pairs that are over.
     pub pairs: usize,
     /// The effect over all programs.
@@ -95,7 +95,7 @@ pub struct Conclusion {
     /// Why.
     pub ended: Ended,
     /// What is known.
-    pub experiment: Experiment,
+    pub experiment: SwitchbackExperiment,
     /// How long it took.
     pub elapsed: Duration,
     /// Time that it would take still for the wanted precision, as far as can be told.
@@ -107,10 +107,10 @@ pub struct Conclusion {
 /// Conducts an experiment to its end. `report` hears what is known after each pair of blocks.
 pub fn conduct(
     design: Design,
-    experiment: Experiment,
-    limits: Limits,
+    experiment: SwitchbackExperiment,
+    limits: StoppingLimits,
     subject: &mut dyn Subject,
-    report: &mut dyn FnMut(&Progress),
+    report: &mut dyn FnMut(&PairProgress),
 ) -> Conclusion {
     let began = subject.now();
     let mut restoring = Restoring { subject, restored: false };
@@ -147,8 +147,8 @@ impl Drop for Restoring<'_> {
 }
 
 struct Run {
-    experiment: Experiment,
-    limits: Limits,
+    experiment: SwitchbackExperiment,
+    limits: StoppingLimits,
     began: Duration,
     pair_length: Duration,
     needed: Option<Duration>,
@@ -159,7 +159,7 @@ impl Run {
         &mut self,
         design: Design,
         subject: &mut dyn Subject,
-        report: &mut dyn FnMut(&Progress),
+        report: &mut dyn FnMut(&PairProgress),
     ) -> Ended {
         let mut state = None;
         for block in design {
@@ -182,7 +182,7 @@ impl Run {
                 Advice::Done(done) => return Ended::Done(done),
                 Advice::Continue { needed_pairs } => self.needed = self.time_of(needed_pairs),
             }
-            report(&Progress {
+            report(&PairProgress {
                 pairs: self.experiment.pairs(),
                 overall: self.experiment.overall(),
                 needed: self.needed,

@@ -39,7 +39,7 @@ pub struct DesignSettings {
 
 /// The blocks of an experiment, without end: in each pair one block has the policy on and one off,
 /// and a coin decides which comes first. The interval rests on that coin alone (see
-/// [`super::Experiment`]).
+/// [`super::SwitchbackExperiment`]).
 #[derive(Debug, Clone)]
 pub struct Design {
     settings: DesignSettings,

@@ -114,7 +114,7 @@ impl Mean {
 /// without. Over the programs, a pair's figure is their mean, so that the overall effect is a
 /// geometric mean of ratios. Intervals may be looked at after every pair: see the module `sequence`.
 #[derive(Debug, Clone)]
-pub struct Experiment {
+pub struct SwitchbackExperiment {
     settings: ExperimentSettings,
     /// By pair, program and whether the policy was on.
     means: BTreeMap<(usize, String, bool), Mean>,
@@ -126,7 +126,7 @@ pub struct Experiment {
     last_ended: Option<(usize, bool)>,
 }
 
-impl Experiment {
+impl SwitchbackExperiment {
     /// An experiment without data.
     pub fn new(settings: ExperimentSettings) -> Self {
         Self {

@@ -1,7 +1,7 @@
 //! What is a policy worth on this machine? A switchback experiment: the policy is on and off by turns,
 //! and what the programs get done with it is compared with what they get done without.
 //!
-//! [`Design`] draws the blocks, [`Experiment`] says what is known, [`conduct`] runs one on a
+//! [`Design`] draws the blocks, [`SwitchbackExperiment`] says what is known, [`conduct`] runs one on a
 //! [`Subject`]. Design and experiment have no clock and touch nothing.
 
 mod commands;
@@ -13,10 +13,12 @@ mod sequence;
 mod shell;
 
 pub use commands::{Commands, Switch};
-pub use conduct::{Conclusion, Ended, Limits, Progress, Subject, SubjectError, Waited, conduct};
+pub use conduct::{
+    Conclusion, Ended, PairProgress, StoppingLimits, Subject, SubjectError, Waited, conduct,
+};
 pub use design::{Block, Design, DesignSettings};
 pub use experiment::{
-    Advice, Better, Done, Effect, Experiment, ExperimentSettings, Harm, HarmKind,
+    Advice, Better, Done, Effect, ExperimentSettings, Harm, HarmKind, SwitchbackExperiment,
 };
 pub use metric::{Metric, MetricKind, MetricSource};
 

@@ -130,10 +130,10 @@ fn go_through(
     truth: Truth,
     seed: u64,
     pairs: usize,
-    mut look: impl FnMut(&Experiment),
-) -> Experiment {
+    mut look: impl FnMut(&SwitchbackExperiment),
+) -> SwitchbackExperiment {
     let mut machine = Simulated::new(truth, seed);
-    let mut experiment = Experiment::new(SETTINGS);
+    let mut experiment = SwitchbackExperiment::new(SETTINGS);
     for block in design(seed).take(2 * pairs) {
         machine.set(block.on).unwrap();
         machine.wait(block.washout).unwrap();
@@ -223,12 +223,12 @@ fn a_harm_at_the_limit_is_rarely_taken_for_more() {
     assert!(count <= most_misses(trials), "{count}");
 }
 
-fn limits(seconds: u64) -> Limits {
-    Limits { longest: Duration::from_secs(seconds), sample: Duration::from_secs(1) }
+fn limits(seconds: u64) -> StoppingLimits {
+    StoppingLimits { longest: Duration::from_secs(seconds), sample: Duration::from_secs(1) }
 }
 
 fn conducted(machine: &mut Simulated, settings: ExperimentSettings, seconds: u64) -> Conclusion {
-    conduct(design(3), Experiment::new(settings), limits(seconds), machine, &mut |_| {})
+    conduct(design(3), SwitchbackExperiment::new(settings), limits(seconds), machine, &mut |_| {})
 }
 
 #[test]
@@ -266,7 +266,7 @@ fn it_ends_when_precise_and_said_about_how_long_before() {
         let mut said = None;
         let conclusion = conduct(
             design(seed),
-            Experiment::new(SETTINGS),
+            SwitchbackExperiment::new(SETTINGS),
             limits(100_000),
             &mut machine,
             &mut |progress| {
@@ -316,8 +316,14 @@ fn whatever_happens_the_policy_ends_off_and_what_is_known_is_kept() {
 
     let mut machine = Simulated::new(NOISY, 1);
     let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        let mut report = |_: &Progress| panic!("while reporting");
-        conduct(design(1), Experiment::new(SETTINGS), limits(7200), &mut machine, &mut report);
+        let mut report = |_: &PairProgress| panic!("while reporting");
+        conduct(
+            design(1),
+            SwitchbackExperiment::new(SETTINGS),
+            limits(7200),
+            &mut machine,
+            &mut report,
+        );
     }));
     assert!(panicked.is_err());
     assert_eq!((machine.on, machine.restored), (false, 1));
@@ -335,7 +341,7 @@ fn same_seeds_same_results() {
 
 #[test]
 fn a_program_without_values_in_a_block_leaves_its_pair_out() {
-    let mut experiment = Experiment::new(SETTINGS);
+    let mut experiment = SwitchbackExperiment::new(SETTINGS);
     for block in design(1).take(4) {
         experiment.add(&block, "steady", if block.on { 2.0 } else { 1.0 });
         if block.number != 1 {

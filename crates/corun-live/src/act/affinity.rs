@@ -6,7 +6,7 @@ use corun_machine::CpuSet;
 use corun_policy::ThreadView;
 
 use super::syscalls::set_affinity;
-use super::{Change, Doing, Refusal, still_there, touchable};
+use super::{ApplyMode, Change, Refusal, still_there, touchable};
 use crate::{ActError, ManagedThread, Reverted};
 
 /// The change that holds a thread on what it may have of the CPUs asked for; none where it is held
@@ -73,7 +73,7 @@ pub(super) fn revert(
     task: &Task,
     before: &CpuSet,
     after: &CpuSet,
-    doing: Doing,
+    mode: ApplyMode,
 ) -> Result<Reverted, ActError> {
     still_there(roots, task)?;
     if other_than(roots, task, before)?.is_none() {
@@ -82,7 +82,7 @@ pub(super) fn revert(
     if let Some(found) = other_than(roots, task, after)? {
         return Ok(Reverted::ChangedByOthers { found: found.to_string() });
     }
-    if doing == Doing::Act {
+    if mode == ApplyMode::Apply {
         set(task, before)?;
     }
     Ok(Reverted::Done)
@@ -104,11 +104,11 @@ fn present(task: &Task) -> Result<CpuSet, ActError> {
 }
 
 fn set(task: &Task, cpus: &CpuSet) -> Result<(), ActError> {
-    let doing = || format!("setting to {cpus}");
-    set_affinity(task.tid, cpus).map_err(|reason| failed(&doing(), task, reason))
+    let attempt = || format!("setting to {cpus}");
+    set_affinity(task.tid, cpus).map_err(|reason| failed(&attempt(), task, reason))
 }
 
-fn failed(doing: &str, task: &Task, reason: std::io::Error) -> ActError {
+fn failed(attempt: &str, task: &Task, reason: std::io::Error) -> ActError {
     if is_gone(&reason) {
         return ActError::Gone { what: format!("thread {task}") };
     }
@@ -119,7 +119,7 @@ fn failed(doing: &str, task: &Task, reason: std::io::Error) -> ActError {
         }
         _ => None,
     };
-    ActError::Kernel { what: format!("{doing} the affinity of thread {task}"), reason, advice }
+    ActError::Kernel { what: format!("{attempt} the affinity of thread {task}"), reason, advice }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use corun_policy::{Action, Nanoseconds, ThreadId};
 
 use super::*;
 use crate::act::sleeper::Sleeper;
-use crate::act::{Actuator, Placement};
+use crate::act::{Actuator, PlacementActuator};
 use crate::backend::fixture;
 
 /// A sleeper in the host's care.
@@ -103,16 +103,16 @@ fn real_time_threads_are_never_touched() {
 }
 
 /// An actuator for a machine with these CPUs on line.
-fn actuator(online: &str) -> (tempfile::TempDir, Placement) {
+fn actuator(online: &str) -> (tempfile::TempDir, PlacementActuator) {
     let folder = tempfile::tempdir().unwrap();
     let roots = Roots { sys: folder.path().into(), ..Roots::default() };
     std::fs::create_dir_all(folder.path().join("devices/system/cpu")).unwrap();
     std::fs::write(online_file(&roots), online).unwrap();
-    (folder, Placement::new(&roots))
+    (folder, PlacementActuator::new(&roots))
 }
 
 fn prepared(
-    affinity: &mut Placement,
+    affinity: &mut PlacementActuator,
     action: &Action,
     threads: &[(u64, ManagedThread)],
 ) -> Result<Vec<Change>, String> {
@@ -130,7 +130,7 @@ fn nothing_is_widened_and_nothing_goes_off_line() {
     let (_folder, mut affinity) = actuator("0-5");
     let sleeper = Sleeper::new();
     let held = [(7, ManagedThread { allowed: cpus("2-7"), ..managed(&sleeper, &cpus("2-7")) })];
-    let after = |list: &str, affinity: &mut Placement| {
+    let after = |list: &str, affinity: &mut PlacementActuator| {
         prepared(affinity, &allow(7, list), &held).map(|changes| match changes.as_slice() {
             [] => "as it is".to_owned(),
             [Change::Affinity { after, before, .. }] if *before == cpus("2-7") => after.to_string(),
@@ -169,8 +169,9 @@ fn threads_left_alone_and_strangers_are_refused() {
     let (_folder, mut affinity) = actuator("0-7");
     let sleeper = Sleeper::new();
     let held = [(1, ManagedThread { left_alone: true, ..managed(&sleeper, &cpus("0-7")) })];
-    let refused =
-        |action: Action, affinity: &mut Placement| prepared(affinity, &action, &held).unwrap_err();
+    let refused = |action: Action, affinity: &mut PlacementActuator| {
+        prepared(affinity, &action, &held).unwrap_err()
+    };
     assert!(refused(allow(1, "0"), &mut affinity).contains("left alone"));
     assert!(refused(allow(2, "0"), &mut affinity).contains("none of ours"));
     let other = Action::IdleCpu { cpu: CpuId(0), duration: Nanoseconds(1) };

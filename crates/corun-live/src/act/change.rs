@@ -75,9 +75,9 @@ pub enum Change {
     },
 }
 
-/// What a change changes: changes of one thing are undone together, to the oldest state.
+/// What a change sets. Changes of one target are undone together, to the oldest state.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) enum Thing {
+pub(crate) enum ChangeTarget {
     Affinity(Task),
     Nice(Task),
     Cpuset(PathBuf),
@@ -88,11 +88,11 @@ pub(crate) enum Thing {
     Pages(Task),
 }
 
-/// Is a change to be undone, or only looked at?
+/// Whether an undo changes the machine, or only says what it would change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Doing {
-    Act,
-    Look,
+pub(crate) enum ApplyMode {
+    Apply,
+    DryRun,
 }
 
 impl Change {
@@ -123,7 +123,7 @@ impl Change {
     /// # Errors
     /// [`ActError::Kernel`] when the kernel refuses: what was changed still is.
     pub fn revert(&self, roots: &Roots) -> Result<Reverted, ActError> {
-        self.undone(roots, Doing::Act)
+        self.undone(roots, ApplyMode::Apply)
     }
 
     /// What [`Self::revert`] would answer; nothing is changed.
@@ -131,26 +131,26 @@ impl Change {
     /// # Errors
     /// When the present state cannot be read.
     pub fn would_revert(&self, roots: &Roots) -> Result<Reverted, ActError> {
-        self.undone(roots, Doing::Look)
+        self.undone(roots, ApplyMode::DryRun)
     }
 
-    pub(crate) fn undone(&self, roots: &Roots, doing: Doing) -> Result<Reverted, ActError> {
+    pub(crate) fn undone(&self, roots: &Roots, mode: ApplyMode) -> Result<Reverted, ActError> {
         let outcome = match self {
             Self::Affinity { task, before, after } => {
-                affinity::revert(roots, task, before, after, doing)
+                affinity::revert(roots, task, before, after, mode)
             }
-            Self::Nice { task, before, after } => nice::revert(roots, task, *before, *after, doing),
+            Self::Nice { task, before, after } => nice::revert(roots, task, *before, *after, mode),
             Self::Cpuset { file, before, after } => {
-                cpusets::revert(roots, file, before, after, doing)
+                cpusets::revert(roots, file, before, after, mode)
             }
-            Self::ResctrlGroup { group } => GroupChange(group).revert(roots, doing),
+            Self::ResctrlGroup { group } => GroupChange(group).revert(roots, mode),
             Self::ResctrlSchemata { group, before, after } => {
-                SchemataChange { group, before, after }.revert(roots, doing)
+                SchemataChange { group, before, after }.revert(roots, mode)
             }
             Self::ResctrlTask { task, before, after } => {
-                TaskChange { task, before, after }.revert(roots, doing)
+                TaskChange { task, before, after }.revert(roots, mode)
             }
-            Self::Pages { task, before, to } => pages::revert(roots, task, before, *to, doing),
+            Self::Pages { task, before, to } => pages::revert(roots, task, before, *to, mode),
         };
         match outcome {
             Err(ActError::Gone { .. }) => Ok(Reverted::Gone),
@@ -158,19 +158,19 @@ impl Change {
         }
     }
 
-    /// What it changes.
-    pub(crate) fn thing(&self) -> Thing {
+    /// What the change sets.
+    pub(crate) fn target(&self) -> ChangeTarget {
         match self {
-            Self::Affinity { task, .. } => Thing::Affinity(*task),
-            Self::Nice { task, .. } => Thing::Nice(*task),
-            Self::Cpuset { file, .. } => Thing::Cpuset(file.clone()),
-            Self::ResctrlGroup { group } => Thing::ResctrlGroup(group.clone()),
+            Self::Affinity { task, .. } => ChangeTarget::Affinity(*task),
+            Self::Nice { task, .. } => ChangeTarget::Nice(*task),
+            Self::Cpuset { file, .. } => ChangeTarget::Cpuset(file.clone()),
+            Self::ResctrlGroup { group } => ChangeTarget::ResctrlGroup(group.clone()),
             Self::ResctrlSchemata { group, after, .. } => {
                 let resource = after.split(':').next().unwrap_or_default();
-                Thing::ResctrlSchemata(group.clone(), resource.trim().to_owned())
+                ChangeTarget::ResctrlSchemata(group.clone(), resource.trim().to_owned())
             }
-            Self::ResctrlTask { task, .. } => Thing::ResctrlTask(*task),
-            Self::Pages { task, .. } => Thing::Pages(*task),
+            Self::ResctrlTask { task, .. } => ChangeTarget::ResctrlTask(*task),
+            Self::Pages { task, .. } => ChangeTarget::Pages(*task),
         }
     }
 

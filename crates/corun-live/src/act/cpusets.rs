@@ -11,7 +11,7 @@ use corun_machine::CpuSet;
 use corun_policy::ThreadView;
 
 use super::members::Members;
-use super::{Change, Doing, Refusal};
+use super::{ApplyMode, Change, Refusal};
 use crate::{ActError, HeldGroup, ManagedThread, Reverted, Threads};
 
 /// Holds whole cgroups on CPUs, where their members change too fast to hold each thread. A group
@@ -142,11 +142,11 @@ impl Cpusets {
         }
     }
 
-    /// A thread of the group that is scheduled in real time. Such are in nobody's care.
+    /// A thread of the group that is scheduled in real time. corun manages no such thread.
     fn in_real_time(&self, group: &Group, members: &[&ManagedThread]) -> Option<Task> {
         let folder = self.roots.cgroup.join(group.file.parent()?);
-        let cared: BTreeSet<u32> = members.iter().map(|one| one.task().tid).collect();
-        let others = cgroup::threads(&folder)?.into_iter().filter(|tid| !cared.contains(tid));
+        let managed: BTreeSet<u32> = members.iter().map(|one| one.task().tid).collect();
+        let others = cgroup::threads(&folder)?.into_iter().filter(|tid| !managed.contains(tid));
         let facts = others.filter_map(|tid| facts(&self.roots, tid, tid).ok());
         facts.filter(|one| one.is_real_time).map(|one| one.task).next()
     }
@@ -220,7 +220,7 @@ pub(super) fn revert(
     file: &Path,
     before: &str,
     after: &str,
-    doing: Doing,
+    mode: ApplyMode,
 ) -> Result<Reverted, ActError> {
     let path = checked(roots, file)?;
     let found = now(file, &path)?;
@@ -234,7 +234,7 @@ pub(super) fn revert(
     if !same(&found, after) {
         return Ok(Reverted::ChangedByOthers { found });
     }
-    if doing == Doing::Act {
+    if mode == ApplyMode::Apply {
         set(file, &path, before)?;
     }
     Ok(Reverted::Done)
@@ -267,8 +267,8 @@ fn set(file: &Path, path: &Path, cpus: &str) -> Result<(), ActError> {
         .map_err(|reason| failed(file, "writing", reason))
 }
 
-fn failed(file: &Path, doing: &str, reason: io::Error) -> ActError {
-    let what = format!("{doing} {}", file.display());
+fn failed(file: &Path, attempt: &str, reason: io::Error) -> ActError {
+    let what = format!("{attempt} {}", file.display());
     if is_gone(&reason) || reason.raw_os_error() == Some(libc::ENODEV) {
         return ActError::Gone { what };
     }

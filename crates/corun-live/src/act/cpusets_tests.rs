@@ -5,7 +5,7 @@ use corun_policy::{Action, Nanoseconds, ThreadId};
 use proptest::prelude::*;
 
 use super::*;
-use crate::act::{Actuator, Placement};
+use crate::act::{Actuator, PlacementActuator};
 use crate::backend::fixture;
 
 /// A cgroup of version 1 on this kernel with a program in it.
@@ -65,7 +65,7 @@ fn table(threads: &[ManagedThread]) -> Threads {
 }
 
 fn prepared(
-    placement: &mut Placement,
+    placement: &mut PlacementActuator,
     threads: &[ManagedThread],
     cpus: &str,
 ) -> Result<Vec<Change>, String> {
@@ -86,7 +86,7 @@ fn a_container_goes_where_its_thread_is_sent_and_back() {
         eprintln!("skipped: one CPU only");
         return;
     };
-    let mut placement = Placement::new(&roots);
+    let mut placement = PlacementActuator::new(&roots);
     let mut held = [contained.thread.clone()];
     let change = prepared(&mut placement, &held, &first.to_string()).unwrap().remove(0);
     change.apply(&roots).unwrap();
@@ -108,7 +108,7 @@ fn a_container_goes_where_its_thread_is_sent_and_back() {
 fn a_removed_group_is_gone_and_a_stranger_is_refused() {
     let Some(contained) = Contained::new("gone") else { return };
     let roots = Roots::default();
-    let mut placement = Placement::new(&roots);
+    let mut placement = PlacementActuator::new(&roots);
     let pid = std::process::id();
     let mut stranger = contained.thread.clone();
     stranger.facts = facts(&roots, pid, pid).unwrap();
@@ -143,7 +143,7 @@ fn boxed(task: Task, group: Option<&str>) -> ManagedThread {
 #[test]
 fn a_group_may_use_what_its_threads_were_sent_to_together() {
     let (_folder, roots) = version_2("\n");
-    let mut placement = Placement::new(&roots);
+    let mut placement = PlacementActuator::new(&roots);
     let mut held = [member(&roots, 1), member(&roots, 2)];
     // The second has not been sent anywhere.
     assert_eq!(prepared(&mut placement, &held, "2").unwrap(), []);
@@ -176,7 +176,7 @@ fn real_time_stranger(roots: &Roots) {
 #[test]
 fn a_group_with_one_who_must_not_be_moved_is_left_as_it_is() {
     let (_folder, roots) = version_2("0-7\n");
-    let mut placement = Placement::new(&roots);
+    let mut placement = PlacementActuator::new(&roots);
     let both = [member(&roots, 1), member(&roots, 2)];
     let mut refused = |change: fn(&mut ManagedThread)| {
         let mut held = both.clone();
@@ -240,7 +240,7 @@ fn a_group_is_looked_at_once_a_plan() {
     let (_folder, roots) = version_2("0-7\n");
     let threads = table(&[member(&roots, 1), member(&roots, 2)]);
     let machine = corun_machine::preset("xeon-x5365").unwrap();
-    let mut placement = Placement::new(&roots);
+    let mut placement = PlacementActuator::new(&roots);
     let mut step = |begins: bool| {
         if begins {
             placement.begin_plan();

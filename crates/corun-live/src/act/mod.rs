@@ -3,9 +3,9 @@
 mod affinity;
 mod change;
 mod cpusets;
+mod dry_run;
 mod members;
 mod nice;
-mod on_paper;
 mod pages;
 mod placement;
 #[cfg(test)]
@@ -18,12 +18,12 @@ use corun_policy::{Action, ActionKind, Nanoseconds, ThreadId, ThreadView};
 use corun_runtime::NotAnnounced;
 
 pub use change::{ActError, Change, Reverted};
-pub(crate) use change::{Doing, Thing};
+pub(crate) use change::{ApplyMode, ChangeTarget};
 pub(crate) use cpusets::names_of;
+pub use dry_run::DryRunActuator;
 pub use nice::Nice;
-pub use on_paper::OnPaper;
 pub use pages::Pages;
-pub use placement::Placement;
+pub use placement::PlacementActuator;
 pub(crate) use still_there::{still_there, touchable};
 
 use crate::{ManagedThread, Threads};

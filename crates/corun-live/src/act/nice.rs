@@ -8,7 +8,7 @@ use corun_machine::Machine;
 use corun_policy::{Action, ActionKind, Nanoseconds};
 use rustix::process::{Pid, setpriority_process};
 
-use super::{Actuator, Change, Doing, Refusal, managed, still_there, touchable};
+use super::{Actuator, ApplyMode, Change, Refusal, managed, still_there, touchable};
 use crate::{ActError, Reverted, Threads};
 
 /// The kernel's weights of nice -20 to 19 (`sched_prio_to_weight`); that of 0 is 1024.
@@ -133,7 +133,7 @@ pub(super) fn revert(
     task: &Task,
     before: i32,
     after: i32,
-    doing: Doing,
+    mode: ApplyMode,
 ) -> Result<Reverted, ActError> {
     let Stat { nice: found, .. } = still_there(roots, task)?;
     if found == before {
@@ -142,7 +142,7 @@ pub(super) fn revert(
     if found != after {
         return Ok(Reverted::ChangedByOthers { found: found.to_string() });
     }
-    if doing == Doing::Act {
+    if mode == ApplyMode::Apply {
         set(task, before)?;
     }
     Ok(Reverted::Done)

@@ -13,7 +13,7 @@ use corun_machine::Machine;
 use corun_policy::{Action, ActionKind, Nanoseconds};
 
 use super::syscalls::move_pages;
-use super::{Actuator, Change, Doing, Refusal, managed, still_there, touchable};
+use super::{Actuator, ApplyMode, Change, Refusal, managed, still_there, touchable};
 use crate::{ActError, Reverted, Threads};
 
 /// A call that moves pages holds up the process; it shall be no longer than this.
@@ -113,7 +113,7 @@ pub(super) fn revert(
     task: &Task,
     before: &[(u32, u64)],
     to: u32,
-    doing: Doing,
+    mode: ApplyMode,
 ) -> Result<Reverted, ActError> {
     still_there(roots, task)?;
     let all = mapped(roots, task)?;
@@ -121,7 +121,7 @@ pub(super) fn revert(
     if missing.is_empty() {
         return Ok(Reverted::AsBefore);
     }
-    if doing == Doing::Act {
+    if mode == ApplyMode::Apply {
         let there: Vec<Mapping> =
             all.into_iter().filter(|one| one.by_node.contains_key(&to)).collect();
         let all_moved = each_batch(roots, task, &there, LONGEST_UNDOING, |addresses| {
@@ -332,7 +332,7 @@ mod tests {
                 return;
             }
         }
-        let reverted = revert(&roots, &task, &before, node, Doing::Act).unwrap();
+        let reverted = revert(&roots, &task, &before, node, ApplyMode::Apply).unwrap();
         assert_eq!(reverted, Reverted::AsBefore);
         let text = [7u8; 1];
         let address = text.as_ptr() as usize & !4095;
@@ -359,7 +359,7 @@ mod tests {
         apply(&roots, &task, to).unwrap();
         let moved = counts()[&to] - had;
         assert!(moved >= 4096, "{moved}");
-        assert_eq!(revert(&roots, &task, &before, to, Doing::Act).unwrap(), Reverted::Done);
+        assert_eq!(revert(&roots, &task, &before, to, ApplyMode::Apply).unwrap(), Reverted::Done);
         assert!(counts().get(&to).copied().unwrap_or(0) < had + moved / 10);
         assert!(memory.iter().all(|&byte| byte == 1));
     }

@@ -12,14 +12,14 @@ use crate::{ManagedThread, Threads};
 /// Holds threads on CPUs, never beyond where they were allowed to run before: one at a time with
 /// `sched_setaffinity`, or the cgroup that a thread is in, where its program is to be held so.
 #[derive(Debug)]
-pub struct Placement {
+pub struct PlacementActuator {
     roots: Roots,
     cpusets: Cpusets,
     /// The CPUs that were on line when the present plan was begun.
     online: Option<CpuSet>,
 }
 
-impl Placement {
+impl PlacementActuator {
     /// For the machine whose file systems are there; `sys` says which CPUs are on line.
     pub fn new(roots: &Roots) -> Self {
         Self { roots: roots.clone(), cpusets: Cpusets::new(roots), online: None }
@@ -39,7 +39,7 @@ impl Placement {
     }
 }
 
-impl Actuator for Placement {
+impl Actuator for PlacementActuator {
     fn name(&self) -> &'static str {
         "placement"
     }

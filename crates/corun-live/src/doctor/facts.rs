@@ -37,7 +37,7 @@ pub struct Facts {
     /// Cgroups with CPU sets.
     pub cgroups: Cgroups,
     /// NUMA memory.
-    pub memory: Memory,
+    pub memory: MemoryFacts,
     /// Files that a process may hold open at once; a counter is one.
     pub open_files: Option<u64>,
     /// What `corun profile` needs.
@@ -117,7 +117,7 @@ pub struct Tried {
     pub counter: Option<CounterKind>,
     /// What came of it.
     #[serde(flatten)]
-    pub answer: Answer,
+    pub answer: CountOutcome,
 }
 
 fn counter_name<S: serde::Serializer>(
@@ -130,7 +130,7 @@ fn counter_name<S: serde::Serializer>(
 /// What came of counting an event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "answer", rename_all = "kebab-case")]
-pub enum Answer {
+pub enum CountOutcome {
     /// It counted.
     Works,
     /// It could be opened and counted nothing: some hypervisors do that.
@@ -160,18 +160,18 @@ pub struct Resctrl {
     /// May this user write to it?
     pub writable: Option<bool>,
     /// Resources that can be partitioned: `L3`, `L2`, with code and data apart `L3CODE`, `L3DATA`.
-    pub caches: Vec<CacheControl>,
+    pub caches: Vec<CacheControlFacts>,
     /// Throttling of memory bandwidth.
-    pub bandwidth: Option<BandwidthControl>,
+    pub bandwidth: Option<BandwidthControlFacts>,
     /// What can be monitored.
-    pub monitoring: Option<Monitoring>,
+    pub monitoring: Option<MonitoringFacts>,
     /// Groups that exist, the root's aside.
     pub groups: Option<usize>,
 }
 
 /// A cache whose ways can be given away.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct CacheControl {
+pub struct CacheControlFacts {
     /// Its name in a schemata: `L3`.
     pub resource: String,
     /// Ways: bits of a full mask.
@@ -188,7 +188,7 @@ pub struct CacheControl {
 
 /// Throttling of memory bandwidth.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct BandwidthControl {
+pub struct BandwidthControlFacts {
     /// Groups there can be, the root's included.
     pub classes: Option<u32>,
     /// The lowest setting.
@@ -199,7 +199,7 @@ pub struct BandwidthControl {
 
 /// What resctrl can monitor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Monitoring {
+pub struct MonitoringFacts {
     /// `llc_occupancy`, `mbm_total_bytes`, `mbm_local_bytes`.
     pub features: Vec<String>,
     /// Groups that can be monitored at once.
@@ -228,7 +228,7 @@ pub struct Cgroups {
 
 /// NUMA memory.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
-pub struct Memory {
+pub struct MemoryFacts {
     /// Nodes with memory.
     pub nodes: Option<usize>,
     /// Can the kernel move pages?

@@ -3,7 +3,7 @@
 use corun_policy::CounterKind;
 use serde::Serialize;
 
-use super::facts::{Answer, CoreCounters, Facts, Resctrl, Tried};
+use super::facts::{CoreCounters, CountOutcome, Facts, Resctrl, Tried};
 use super::words::{self, counted};
 
 /// What a finding is about.
@@ -99,27 +99,27 @@ pub(super) fn has(facts: &Facts, capability: &str) -> bool {
 }
 
 /// The answers that stand for a set of events.
-fn answers<'a>(events: &'a [Tried], matching: &'a Answer) -> impl Iterator<Item = &'a Tried> {
+fn answers<'a>(events: &'a [Tried], matching: &'a CountOutcome) -> impl Iterator<Item = &'a Tried> {
     events.iter().filter(move |one| one.answer == *matching)
 }
 
 fn hardware(facts: &Facts) -> Judged {
     let cores = &facts.perf.cores;
     let events = || cores.iter().flat_map(|core| &core.events);
-    if events().all(|one| one.answer == Answer::NotTried) {
+    if events().all(|one| one.answer == CountOutcome::NotTried) {
         return judged(State::Unknown, "not tried");
     }
-    if !events().any(|one| one.answer == Answer::Works) {
-        let why = if events().any(|one| one.answer == Answer::Forbidden) {
+    if !events().any(|one| one.answer == CountOutcome::Works) {
+        let why = if events().any(|one| one.answer == CountOutcome::Forbidden) {
             "the kernel forbids them to this user"
-        } else if events().any(|one| one.answer == Answer::Silent) {
+        } else if events().any(|one| one.answer == CountOutcome::Silent) {
             "they open and count nothing"
         } else {
             "the machine shows none"
         };
         return judged(State::No, why).advise(counters_remedy(facts));
     }
-    let whole = events().all(|one| one.answer == Answer::Works);
+    let whole = events().all(|one| one.answer == CountOutcome::Works);
     let found = cores.iter().map(|core| core_line(core, cores.len() > 1)).collect::<Vec<_>>();
     let mut found = judged(if whole { State::Yes } else { State::Partly }, found.join("; "));
     if facts.perf.watchdog == Some(true) {
@@ -129,17 +129,17 @@ fn hardware(facts: &Facts) -> Judged {
 }
 
 fn core_line(core: &CoreCounters, name_it: bool) -> String {
-    let list = |answer: &Answer| {
+    let list = |answer: &CountOutcome| {
         let names = answers(&core.events, answer).filter_map(|one| one.counter);
         names.map(words::counter).collect::<Vec<_>>().join(", ")
     };
-    let works = list(&Answer::Works);
+    let works = list(&CountOutcome::Works);
     let mut text = match (&core.unit, name_it) {
         (Some(unit), true) => format!("{unit}: "),
         _ => String::new(),
     };
     text.push_str(if works.is_empty() { "nothing" } else { &works });
-    let absent = list(&Answer::Absent);
+    let absent = list(&CountOutcome::Absent);
     if !absent.is_empty() && !works.is_empty() {
         text.push_str(&format!(" (not: {absent})"));
     }
@@ -149,7 +149,7 @@ fn core_line(core: &CoreCounters, name_it: bool) -> String {
 /// What would give counters.
 pub(super) fn counters_remedy(facts: &Facts) -> String {
     let events = || facts.perf.cores.iter().flat_map(|core| &core.events);
-    if events().any(|one| one.answer == Answer::Forbidden) {
+    if events().any(|one| one.answer == CountOutcome::Forbidden) {
         let level =
             facts.perf.paranoid.map_or_else(String::new, |level| format!(" (it is {level})"));
         return format!(
@@ -167,15 +167,15 @@ pub(super) fn counters_remedy(facts: &Facts) -> String {
 
 fn software(facts: &Facts) -> Judged {
     let events = &facts.perf.software;
-    let works: Vec<&str> = answers(events, &Answer::Works).map(|one| one.event).collect();
+    let works: Vec<&str> = answers(events, &CountOutcome::Works).map(|one| one.event).collect();
     if !works.is_empty() {
         let state = if works.len() == events.len() { State::Yes } else { State::Partly };
         return judged(state, works.join(", "));
     }
-    if events.iter().all(|one| one.answer == Answer::NotTried) {
+    if events.iter().all(|one| one.answer == CountOutcome::NotTried) {
         return judged(State::Unknown, "not tried");
     }
-    let forbidden = events.iter().any(|one| one.answer == Answer::Forbidden);
+    let forbidden = events.iter().any(|one| one.answer == CountOutcome::Forbidden);
     if forbidden {
         judged(State::No, "the kernel forbids them to this user").advise(
             "sysctl kernel.perf_event_paranoid=1; in a container also its seccomp profile has to \

@@ -11,8 +11,8 @@ mod verdicts;
 mod words;
 
 pub use facts::{
-    Answer, BandwidthControl, CacheControl, Cgroups, CoreCounters, CoreKind, EnergyZone, Facts,
-    Folder, Memory, Monitoring, Perf, Resctrl, Shape, Tracer, Tried,
+    BandwidthControlFacts, CacheControlFacts, Cgroups, CoreCounters, CoreKind, CountOutcome,
+    EnergyZone, Facts, Folder, MemoryFacts, MonitoringFacts, Perf, Resctrl, Shape, Tracer, Tried,
 };
 pub use findings::{Area, Finding, State, findings};
 pub use probe::{Beside, probe};

@@ -181,11 +181,11 @@ fn both_counting_units_of_a_hybrid_machine_are_seen() {
     // A counter that one kind of core lacks does not serve a policy that moves threads over both.
     facts.affinity = Some(true);
     for core in &mut facts.perf.cores {
-        core.events.iter_mut().for_each(|event| event.answer = Answer::Works);
+        core.events.iter_mut().for_each(|event| event.answer = CountOutcome::Works);
     }
     assert_eq!(of(&verdicts(&facts), "dio").runs, Runs::Yes);
     let misses = |event: &&mut Tried| event.counter == Some(CounterKind::LlcMisses);
-    facts.perf.cores[0].events.iter_mut().find(misses).unwrap().answer = Answer::Absent;
+    facts.perf.cores[0].events.iter_mut().find(misses).unwrap().answer = CountOutcome::Absent;
     let all = verdicts(&facts);
     assert_eq!(of(&all, "dio").runs, Runs::No);
     assert_eq!(of(&all, "dio").missing[0].what, "counters (LLC misses)");
@@ -198,7 +198,7 @@ fn both_counting_units_of_a_hybrid_machine_are_seen() {
     // Memory traffic from resctrl stands in for misses.
     facts.resctrl.mounted = Some(true);
     let features = vec!["mbm_total_bytes".to_owned()];
-    facts.resctrl.monitoring = Some(Monitoring { features, groups: Some(8) });
+    facts.resctrl.monitoring = Some(MonitoringFacts { features, groups: Some(8) });
     assert_eq!(of(&verdicts(&facts), "dio").by, ["affinity", "perf", "resctrl"]);
 }
 
@@ -207,7 +207,7 @@ fn what_the_kernel_forbids_is_told_how_to_allow() {
     let mut facts = Facts { here: true, capabilities: Some(Vec::new()), ..Facts::default() };
     facts.perf.paranoid = Some(3);
     let counter = Some(CounterKind::Instructions);
-    let events = vec![Tried { event: "instructions", counter, answer: Answer::Forbidden }];
+    let events = vec![Tried { event: "instructions", counter, answer: CountOutcome::Forbidden }];
     facts.perf.cores.push(CoreCounters { unit: Some("cpu".to_owned()), cpus: None, events });
     let all = findings(&facts);
     let advice = found(&all, "hardware counters").advice.as_deref().unwrap();
@@ -278,7 +278,7 @@ fn what_only_the_simulator_does_is_said() {
 fn this_machine_is_probed_without_failing() {
     let facts = probe(&Roots::default(), Beside::default());
     assert!(facts.here);
-    let tried = |one: &Tried| one.answer != Answer::NotTried;
+    let tried = |one: &Tried| one.answer != CountOutcome::NotTried;
     assert!(facts.perf.software.iter().all(tried));
     assert!(facts.perf.cores.iter().all(|core| core.events.iter().all(tried)));
     assert!(facts.allowed_cpus.is_some_and(|cpus| !cpus.is_empty()));

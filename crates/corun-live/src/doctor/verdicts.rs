@@ -5,7 +5,7 @@ use corun_policy::{
 };
 use serde::Serialize;
 
-use super::facts::{Answer, Facts};
+use super::facts::{CountOutcome, Facts};
 use super::findings::{self, Judged, State, counters_remedy, monitors};
 use super::words;
 
@@ -172,9 +172,9 @@ fn provider(facts: &Facts, kind: CounterKind) -> Provider {
         };
         facts.perf.cores.iter().map(of)
     };
-    if facts.perf.cores.is_empty() || answers().any(|one| one == Some(Answer::NotTried)) {
+    if facts.perf.cores.is_empty() || answers().any(|one| one == Some(CountOutcome::NotTried)) {
         Provider::Unknown
-    } else if answers().all(|one| one == Some(Answer::Works)) {
+    } else if answers().all(|one| one == Some(CountOutcome::Works)) {
         Provider::Is("perf")
     } else if kind == CounterKind::LlcMisses
         && let Provider::Is(name) = resctrl("mbm_total_bytes")

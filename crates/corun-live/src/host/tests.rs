@@ -13,8 +13,8 @@ use corun_runtime::RuntimeError;
 
 use super::*;
 use crate::{
-    Decision, Placement, ProcessSelector, Processes, Reverted, ScannedThread, SourceError, Threads,
-    Verdict,
+    Decision, PlacementActuator, ProcessSelector, Processes, Reverted, ScannedThread, SourceError,
+    Threads, Verdict,
 };
 
 /// Holds every thread on CPUs that can be told anew.
@@ -153,7 +153,7 @@ impl Ground {
             vec![Box::new(HoldOn(self.cpus.clone()))],
             Box::new(told.clone()),
             vec![Box::new(TenMisses)],
-            vec![Box::new(Placement::new(&roots))],
+            vec![Box::new(PlacementActuator::new(&roots))],
             roots.clone(),
             HostOptions::default(),
         )
@@ -196,7 +196,7 @@ fn camps_runs_where_no_cpu_can_be_held_idle() {
             vec![policy],
             Box::new(Told::new(threads.clone().collect())),
             vec![Box::new(crate::Modelled::new(model.clone(), Default::default(), 1e9))],
-            vec![Box::new(Placement::new(&ground.roots()))],
+            vec![Box::new(PlacementActuator::new(&ground.roots()))],
             ground.roots(),
             HostOptions::default(),
         )
@@ -254,7 +254,7 @@ fn n_mass_plans_between_the_nodes_of_a_live_machine() {
             vec![corun_policy::build("n-mass", &Default::default()).unwrap()],
             Box::new(told.clone()),
             vec![Box::new(AwayFromHome)],
-            vec![Box::new(Placement::new(&ground.roots()))],
+            vec![Box::new(PlacementActuator::new(&ground.roots()))],
             ground.roots(),
             HostOptions { interval: Some(Nanoseconds(1)), ..HostOptions::default() },
         )
@@ -346,7 +346,8 @@ fn what_a_policy_lacks_is_said_before_anything_is_done() {
             .unwrap()
             .to_string()
     };
-    let affinity = || -> Vec<Box<dyn Actuator>> { vec![Box::new(Placement::new(&ground.roots()))] };
+    let affinity =
+        || -> Vec<Box<dyn Actuator>> { vec![Box::new(PlacementActuator::new(&ground.roots()))] };
     let no_counter = new(Vec::new(), affinity(), false);
     assert!(no_counter.contains("`hold-on` needs the counter `llc-misses`"), "{no_counter}");
     let no_control = new(vec![Box::new(TenMisses)], Vec::new(), false);

@@ -158,8 +158,8 @@ impl JournalFolder {
             .map_err(|error| self.failed(to, "cannot be replaced", error))
     }
 
-    fn failed(&self, name: &str, doing: &'static str, error: rustix::io::Errno) -> JournalError {
-        JournalError::kernel(&self.path.join(name), doing)(error.into())
+    fn failed(&self, name: &str, attempt: &'static str, error: rustix::io::Errno) -> JournalError {
+        JournalError::kernel(&self.path.join(name), attempt)(error.into())
     }
 }
 

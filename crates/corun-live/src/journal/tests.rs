@@ -137,12 +137,12 @@ fn a_long_journal_is_written_anew_and_undoes_the_same() {
     let lines = lines(&journal);
     assert_eq!(lines.len(), 3);
     assert_eq!(lines[1]["changes"].as_array().unwrap().len(), 2);
-    let mut read = Trails::default();
+    let mut read = UndoState::default();
     for line in &lines[1..] {
         let line: PlanLine<'_> = serde_json::from_value(line.clone()).unwrap();
         line.changes.iter().for_each(|change| read.add(change.clone()));
     }
-    assert_eq!(read.undo(&roots, Doing::Act)[0].outcome, Ok(Reverted::Done));
+    assert_eq!(read.undo(&roots, ApplyMode::Apply)[0].outcome, Ok(Reverted::Done));
     assert_eq!(sleeper.now(), sleeper.found);
 }
 

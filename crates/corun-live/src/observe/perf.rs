@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use corun_linux::perf::{
-    Counted, Event, EventGroups, Meaning, OpenCounters, PlatformEvent, PlatformEvents, Pmus,
+    Counted, EventGroups, Meaning, OpenCounters, PerfEvent, PlatformEvent, PlatformEvents, Pmus,
     counter_advice, try_event,
 };
 use corun_linux::{Roots, Task};
@@ -59,7 +59,7 @@ impl PerfSource {
         let platform = PlatformEvents::new(roots, &pmus);
         let meanings: BTreeSet<Meaning> =
             wanted.iter().flat_map(|kind| meanings_of(*kind)).copied().collect();
-        let mut found: Vec<(Meaning, Event, Scope)> = Vec::new();
+        let mut found: Vec<(Meaning, PerfEvent, Scope)> = Vec::new();
         let mut refused = None;
         let mut user_only = false;
         for meaning in meanings {

@@ -11,8 +11,8 @@ use proptest::prelude::*;
 use super::line::{kept_curve, nine_digits};
 use super::*;
 use crate::{
-    Decision, Host, HostOptions, LiveError, OnPaper, Placement, RecordingSource, Scanner, Source,
-    SourceError, Target, Threads,
+    Decision, DryRunActuator, Host, HostOptions, LiveError, PlacementActuator, RecordingSource,
+    Scanner, Source, SourceError, Target, Threads,
 };
 
 /// What a test says of threads in a sample.
@@ -96,7 +96,7 @@ fn host(scanner: Box<dyn Scanner>, source: Box<dyn Source>, policy: &str) -> Hos
         vec![build(policy, &BuildOptions::default()).unwrap()],
         scanner,
         vec![source],
-        vec![Box::new(Placement::new(&nowhere)), Box::new(OnPaper::default())],
+        vec![Box::new(PlacementActuator::new(&nowhere)), Box::new(DryRunActuator::default())],
         nowhere,
         HostOptions::default(),
     )

@@ -10,7 +10,7 @@ use corun_linux::resctrl::{
 use corun_linux::{Roots, Task};
 
 use super::write;
-use crate::act::Doing;
+use crate::act::ApplyMode;
 use crate::act::{still_there, touchable};
 use crate::{ActError, Reverted};
 
@@ -72,12 +72,12 @@ impl GroupChange<'_> {
         })
     }
 
-    pub(crate) fn revert(&self, roots: &Roots, doing: Doing) -> Result<Reverted, ActError> {
+    pub(crate) fn revert(&self, roots: &Roots, mode: ApplyMode) -> Result<Reverted, ActError> {
         let path = self.path(roots)?;
         if !path.is_dir() {
             return Ok(Reverted::Gone);
         }
-        if doing == Doing::Act {
+        if mode == ApplyMode::Apply {
             // The kernel moves who is in it to the group above.
             std::fs::remove_dir(&path).map_err(|reason| failed(roots, self.what(), reason))?;
         }
@@ -149,7 +149,7 @@ impl SchemataChange<'_> {
         })
     }
 
-    pub(crate) fn revert(&self, roots: &Roots, doing: Doing) -> Result<Reverted, ActError> {
+    pub(crate) fn revert(&self, roots: &Roots, mode: ApplyMode) -> Result<Reverted, ActError> {
         // What a group of ours began with goes with the group.
         if self.before.is_empty() {
             return Ok(Reverted::AsBefore);
@@ -161,7 +161,7 @@ impl SchemataChange<'_> {
         if found != line(self.after, &self.what())? {
             return Ok(Reverted::ChangedByOthers { found: found.to_string() });
         }
-        if doing == Doing::Act {
+        if mode == ApplyMode::Apply {
             self.set(roots, &before)?;
         }
         Ok(Reverted::Done)
@@ -211,7 +211,7 @@ impl TaskChange<'_> {
         self.put(roots, self.after)
     }
 
-    pub(crate) fn revert(&self, roots: &Roots, doing: Doing) -> Result<Reverted, ActError> {
+    pub(crate) fn revert(&self, roots: &Roots, mode: ApplyMode) -> Result<Reverted, ActError> {
         still_there(roots, self.task)?;
         if self.is_in(roots, self.before)? {
             return Ok(Reverted::AsBefore);
@@ -219,7 +219,7 @@ impl TaskChange<'_> {
         if !self.is_in(roots, self.after)? {
             return Ok(Reverted::ChangedByOthers { found: self.found(roots) });
         }
-        if doing == Doing::Act {
+        if mode == ApplyMode::Apply {
             // The group it came from may be gone; then the root's is where the kernel would have
             // put it.
             let there = below(roots, self.before, &self.what())?.is_dir();

@@ -13,7 +13,7 @@ use corun_model::{Model, ModelOptions};
 use corun_policy::{BuildOptions, Nanoseconds, build, registry};
 use corun_profile::{Io, Library, Method};
 use corun_runtime::RuntimeError;
-use corun_sim::{AppSpec, Experiment, Hooks, Observation, Settings, SimError, run};
+use corun_sim::{AppSpec, Experiment, Hooks, Observation, SimError, SimulationSettings, run};
 
 use replay::{Asked, Tap, live};
 
@@ -62,7 +62,7 @@ fn simulated(
     policy: &str,
     observation: Observation,
 ) -> Result<Vec<Asked>, RuntimeError> {
-    let settings = Settings { window: seconds(4.0), ..Settings::default() };
+    let settings = SimulationSettings { window: seconds(4.0), ..SimulationSettings::default() };
     let experiment = Experiment {
         settings,
         observation: Some(observation),

@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use corun_linux::{Roots, Task, TaskFacts};
 use corun_live::{
-    Host, HostOptions, LiveError, OnPaper, Placement, ProcessSelector, Rule, ScannedThread,
-    Scanner, Source, SourceError, Target, Threads,
+    DryRunActuator, Host, HostOptions, LiveError, PlacementActuator, ProcessSelector, Rule,
+    ScannedThread, Scanner, Source, SourceError, Target, Threads,
 };
 use corun_machine::{CpuSet, Machine};
 use corun_policy::{
@@ -205,7 +205,7 @@ pub(crate) fn live(
         vec![Box::new(Tap::new(policy, &log))],
         Box::new(threads),
         vec![Box::new(source)],
-        vec![Box::new(Placement::new(&nowhere)), Box::new(OnPaper::default())],
+        vec![Box::new(PlacementActuator::new(&nowhere)), Box::new(DryRunActuator::default())],
         nowhere,
         HostOptions::default(),
     )?;

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use corun_linux::Roots;
-use corun_live::{Fate, Reverted, Which, restore};
+use corun_live::{RestoreOutcome, Reverted, Which, restore};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
 
@@ -45,7 +45,7 @@ fn restored(folder: &Path) -> usize {
     let journals = restore(folder, &Roots::default(), Which::Dead).unwrap();
     let mut done = 0;
     for journal in &journals {
-        assert_eq!(journal.fate, Fate::Undone, "{journal:?}");
+        assert_eq!(journal.outcome, RestoreOutcome::Undone, "{journal:?}");
         for change in &journal.changes {
             match &change.outcome {
                 Ok(Reverted::Done) => done += 1,
@@ -131,7 +131,7 @@ fn restoring_stops_running_ones_when_asked_to() {
     holder.wait_for_plans(2);
     let journals = restore(&folder.path, &Roots::default(), Which::All).unwrap();
     assert_eq!(journals.len(), 1);
-    assert_eq!(journals[0].fate, Fate::Stopped);
+    assert_eq!(journals[0].outcome, RestoreOutcome::Stopped);
     threads.assert_as_before("after it was stopped");
     assert_eq!(holder.wait().code(), Some(0));
 }

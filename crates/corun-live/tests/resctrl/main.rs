@@ -10,8 +10,8 @@ use std::process::{Child, Command};
 
 use corun_linux::{Roots, TaskFacts, facts};
 use corun_live::{
-    ActError, Actuator as _, Change, Fate, Journal, ManagedThread, Resctrl, Reverted, Threads,
-    Which, restore,
+    ActError, Actuator as _, Change, Journal, ManagedThread, Resctrl, RestoreOutcome, Reverted,
+    Threads, Which, restore,
 };
 use corun_machine::Machine;
 use corun_policy::{Action, CachePart, Nanoseconds, ProcessId, ThreadId, ThreadView};
@@ -387,7 +387,7 @@ fn what_a_killed_process_left_is_restored() {
         assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(9), "{status}");
         let journals = restore(&folder, &bench.roots, Which::Dead).unwrap();
         assert_eq!(journals.len(), 1);
-        assert_eq!(journals[0].fate, Fate::Undone, "{journals:?}");
+        assert_eq!(journals[0].outcome, RestoreOutcome::Undone, "{journals:?}");
         assert_eq!(bench.ours(), [""; 0]);
         assert_eq!((0..4).map(|program| bench.mask(program, 0).1).collect::<Vec<_>>(), ["."; 4]);
     }

@@ -2,7 +2,7 @@
 
 /// Why programs cannot be partitioned.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum PartitionError {
+pub enum PartitionSearchError {
     /// There is nothing to partition.
     #[error("no program to partition an LLC for")]
     NoProgram,

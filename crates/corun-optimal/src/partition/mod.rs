@@ -18,7 +18,7 @@ mod solve;
 mod table;
 mod walk;
 
-pub use error::PartitionError;
+pub use error::PartitionSearchError;
 pub use family::Kind;
 pub use objective::PartitionObjective;
 pub use pareto::{FRONT_STEP, ParetoFront, ParetoPoint};

@@ -5,7 +5,7 @@ use corun_model::{
     Scratch,
 };
 
-use crate::partition::error::PartitionError;
+use crate::partition::error::PartitionSearchError;
 use crate::partition::law::{Law, Line};
 use crate::partition::table::Clusters;
 
@@ -25,17 +25,20 @@ pub(crate) struct Modelled<'p> {
 }
 
 impl<'p> Modelled<'p> {
-    pub(crate) fn new(model: &'p Model, members: &[Member<'p>]) -> Result<Self, PartitionError> {
+    pub(crate) fn new(
+        model: &'p Model,
+        members: &[Member<'p>],
+    ) -> Result<Self, PartitionSearchError> {
         let machine = model.machine();
-        let first = members.first().ok_or(PartitionError::NoProgram)?;
+        let first = members.first().ok_or(PartitionSearchError::NoProgram)?;
         let llc_of = |member: &Member<'_>| machine.cpus()[member.cpu].llc;
         for (index, member) in members.iter().enumerate() {
             if llc_of(member) != llc_of(first) {
                 let (first, other) = (llc_of(first), llc_of(member));
-                return Err(PartitionError::SeveralLlcs { first, other });
+                return Err(PartitionSearchError::SeveralLlcs { first, other });
             }
             if members[..index].iter().any(|other| other.cpu == member.cpu) {
-                return Err(PartitionError::SameCpu { cpu: member.cpu });
+                return Err(PartitionSearchError::SameCpu { cpu: member.cpu });
             }
         }
         let core = |member: &Member<'_>| machine.cpus()[member.cpu].core;
@@ -45,7 +48,7 @@ impl<'p> Modelled<'p> {
         let shared =
             |member: &&Member<'_>| busy(member) > 1 && model.divides_private_caches(member.cpu);
         if let Some(member) = members.iter().find(shared) {
-            return Err(PartitionError::SharedPipeline { cpu: member.cpu });
+            return Err(PartitionSearchError::SharedPipeline { cpu: member.cpu });
         }
         let size = machine.llcs()[llc_of(first)].cache.map_or(0, |cache| cache.size_bytes);
         let options = model.options();
@@ -70,7 +73,7 @@ impl<'p> Modelled<'p> {
 
     /// The peak of the one domain that all members pass, in bytes a second. A domain that one
     /// alone passes takes nothing from it: the most that it draws is below each peak already.
-    fn meeting_place(&self) -> Result<Option<f64>, PartitionError> {
+    fn meeting_place(&self) -> Result<Option<f64>, PartitionSearchError> {
         let ways: Vec<_> =
             self.members.iter().map(|member| self.model.local_domains(member.cpu)).collect();
         let users = |domain: usize| {
@@ -87,7 +90,7 @@ impl<'p> Modelled<'p> {
         match *shared {
             [] => Ok(None),
             [(domain, peak)] if users(domain) == self.members.len() => Ok(Some(peak)),
-            _ => Err(PartitionError::SeveralDomains { domains: shared.len() }),
+            _ => Err(PartitionSearchError::SeveralDomains { domains: shared.len() }),
         }
     }
 

@@ -5,7 +5,7 @@ use std::time::Instant;
 use corun_model::Outcome;
 
 use crate::objective::Goal;
-use crate::partition::error::PartitionError;
+use crate::partition::error::PartitionSearchError;
 use crate::partition::fair::{Fair, Wanted};
 use crate::partition::objective::PartitionObjective;
 use crate::partition::problem::{PartitionProblem, judged};
@@ -54,7 +54,7 @@ impl PartitionProblem<'_> {
     ///
     /// # Errors
     /// None; the signature is that of [`Self::solve`].
-    pub fn pareto_front(&self, limits: &Limits<'_>) -> Result<ParetoFront, PartitionError> {
+    pub fn pareto_front(&self, limits: &Limits<'_>) -> Result<ParetoFront, PartitionSearchError> {
         let started = Instant::now();
         let first = self.solve(PartitionObjective::Stp, Goal::Best, limits)?;
         let mut effort = Effort { nodes: first.nodes, ..Effort::default() };

@@ -6,7 +6,7 @@ use std::time::Instant;
 use corun_model::{Member, Model, Outcome};
 
 use crate::objective::Goal;
-use crate::partition::error::PartitionError;
+use crate::partition::error::PartitionSearchError;
 use crate::partition::family::{Family, Kind};
 use crate::partition::modelled::Modelled;
 use crate::partition::objective::PartitionObjective;
@@ -63,7 +63,7 @@ impl<'p> PartitionProblem<'p> {
     /// handed out.
     ///
     /// # Errors
-    /// [`PartitionError`] when the members are not on one LLC or too many, when their traffic
+    /// [`PartitionSearchError`] when the members are not on one LLC or too many, when their traffic
     /// meets in several bandwidth domains, and when there are too few ways.
     pub fn new(
         model: &'p Model,
@@ -71,14 +71,14 @@ impl<'p> PartitionProblem<'p> {
         ways: u32,
         min_ways: u32,
         kind: Kind,
-    ) -> Result<Self, PartitionError> {
+    ) -> Result<Self, PartitionSearchError> {
         let modelled = Modelled::new(model, members)?;
         let llc_ways = model.llc_ways(members[0].cpu);
         if ways == 0 || ways > llc_ways {
-            return Err(PartitionError::Ways { ways, llc_ways });
+            return Err(PartitionSearchError::Ways { ways, llc_ways });
         }
         if min_ways == 0 || min_ways > ways {
-            return Err(PartitionError::MinWays { min_ways, ways });
+            return Err(PartitionSearchError::MinWays { min_ways, ways });
         }
         let programs = members.len();
         let room = (ways / min_ways) as usize;
@@ -87,10 +87,10 @@ impl<'p> PartitionProblem<'p> {
             Kind::Cluster => MOST_CLUSTERED,
         };
         if kind == Kind::Strict && programs > room {
-            return Err(PartitionError::TooFewWays { programs, ways, min_ways, room });
+            return Err(PartitionSearchError::TooFewWays { programs, ways, min_ways, room });
         }
         if programs > most {
-            return Err(PartitionError::TooManyPrograms { programs, most });
+            return Err(PartitionSearchError::TooManyPrograms { programs, most });
         }
         let family = Family { kind, programs, ways: ways as usize, min_ways: min_ways as usize };
         Ok(Self { modelled, family, table: OnceLock::new() })
@@ -110,14 +110,14 @@ impl<'p> PartitionProblem<'p> {
     /// search is given, which does not depend on the number of threads.
     ///
     /// # Errors
-    /// [`PartitionError::TooManyPartitions`] when the worst is asked for, which is found by
+    /// [`PartitionSearchError::TooManyPartitions`] when the worst is asked for, which is found by
     /// visiting them all.
     pub fn solve(
         &self,
         objective: PartitionObjective,
         goal: Goal,
         limits: &Limits<'_>,
-    ) -> Result<PartitionResult, PartitionError> {
+    ) -> Result<PartitionResult, PartitionSearchError> {
         let started = Instant::now();
         let stop = limits.stop(started);
         let judge = Judge { objective, speeds: self.modelled.speeds() };
@@ -194,13 +194,13 @@ impl<'p> PartitionProblem<'p> {
     /// The model's figures of a given partition: the programs and the ways of each cluster.
     ///
     /// # Errors
-    /// [`PartitionError::Given`] when it is none of this problem's.
+    /// [`PartitionSearchError::Given`] when it is none of this problem's.
     pub fn evaluate(
         &self,
         clusters: &[Vec<usize>],
         ways: &[u32],
-    ) -> Result<Vec<Outcome>, PartitionError> {
-        self.check(clusters, ways).map_err(|why| PartitionError::Given { why })?;
+    ) -> Result<Vec<Outcome>, PartitionSearchError> {
+        self.check(clusters, ways).map_err(|why| PartitionSearchError::Given { why })?;
         let clusters: Vec<_> = clusters.iter().cloned().zip(ways.iter().copied()).collect();
         Ok(self.modelled.outcomes(&clusters))
     }

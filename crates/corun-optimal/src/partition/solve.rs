@@ -2,7 +2,7 @@
 
 use crate::partition::additive::{Additive, Aim};
 use crate::partition::brute::visit;
-use crate::partition::error::PartitionError;
+use crate::partition::error::PartitionSearchError;
 use crate::partition::fair::{Fair, Wanted};
 use crate::partition::law::Law;
 use crate::partition::objective::PartitionObjective;
@@ -74,7 +74,11 @@ impl Judge {
     }
 
     /// The worst partition, by visiting all.
-    pub(crate) fn worst(&self, table: &Table, stop: &Stop<'_>) -> Result<Found, PartitionError> {
+    pub(crate) fn worst(
+        &self,
+        table: &Table,
+        stop: &Stop<'_>,
+    ) -> Result<Found, PartitionSearchError> {
         let mut worst: Option<(f64, Partition)> = None;
         let mut effort = Effort::default();
         let mut is_stopped = false;
@@ -87,7 +91,7 @@ impl Judge {
                 worst = Some((badness, partition.clone()));
             }
         });
-        let too_many = PartitionError::TooManyPartitions { most: MOST_PARTITIONS };
+        let too_many = PartitionSearchError::TooManyPartitions { most: MOST_PARTITIONS };
         let (_, partition) = worst.filter(|_| is_whole).ok_or(too_many)?;
         Ok(Found { partition, bound: None, is_proven: !is_stopped, effort })
     }

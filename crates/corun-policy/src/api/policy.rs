@@ -14,14 +14,14 @@ pub trait Policy: Send {
     /// and says why. Called before anything else.
     fn needs(&self) -> Needs;
 
-    /// Can it do without this control, which its host lacks? One that can is as if it were built so:
-    /// it neither needs nor uses it from then on. Asked before the start.
+    /// Whether the policy still decides without this control, which the host lacks. A policy that answers true
+    /// leaves the control out of [`Policy::needs`] and out of its plans from then on. Called before the start.
     fn do_without(&mut self, _control: ActionKind) -> bool {
         false
     }
 
-    /// Why it cannot do its work on this machine, in words; none where it can. A host asks once,
-    /// beside [`Policy::needs`], and refuses a policy that says why not.
+    /// Why the policy cannot work on this machine, in words; `None` where it can. A host asks once, beside
+    /// [`Policy::needs`], and refuses the policy with these words.
     fn unfit_for(&self, _machine: &Machine) -> Option<String> {
         None
     }
@@ -35,8 +35,8 @@ pub trait Policy: Send {
     /// Once an interval: what it sees, then what it wants.
     fn decide(&mut self, view: &View<'_>) -> Plan;
 
-    /// Why it can decide no more, in words; none while it can. A host asks after each call, and
-    /// ends the run with these words. For policies whose own code can fail.
+    /// Why the policy can decide no more, in words; `None` while it can. A host asks after each call and ends
+    /// the run with these words. For policies whose own code can fail, as those in Python.
     fn failure(&self) -> Option<String> {
         None
     }

@@ -9,7 +9,7 @@ use corun_policy::{ActionKind, Plan, View};
 use corun_profile::{Barrier, Method, Waiting};
 
 use super::fixture::*;
-use crate::{AppResult, AppSpec, RunResult, Settings, SimError, run_pinned};
+use crate::{AppResult, AppSpec, RunResult, SimError, SimulationSettings, run_pinned};
 
 const EVERY: u64 = 100_000_000;
 
@@ -37,7 +37,7 @@ fn threads(model: &Model, count: u32, waiting: Option<Waiting>) -> AppSpec {
 fn pinned(waiting: Option<Waiting>) -> RunResult {
     let model = fast_and_slow();
     let mut one = experiment(&model, vec![threads(&model, 2, waiting)], Method::FirstRun);
-    one.settings = Settings { wake_ups: 100, ..one.settings };
+    one.settings = SimulationSettings { wake_ups: 100, ..one.settings };
     run_pinned(&one, &[0, 1], Default::default()).unwrap()
 }
 

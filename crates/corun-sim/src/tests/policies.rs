@@ -13,7 +13,7 @@ use corun_runtime::RuntimeError;
 
 use super::fixture::*;
 use crate::error::ActionError;
-use crate::{AppSpec, Experiment, Hooks, Settings, SimError};
+use crate::{AppSpec, Experiment, Hooks, SimError, SimulationSettings};
 
 fn two_calm(method: Method) -> (Arc<corun_model::Model>, Experiment) {
     let model = model(machine(1, 2, 2, 1));
@@ -351,7 +351,10 @@ fn weights_expire_and_cpus_rest() {
     let app = AppSpec::new(calm(&model, 60 * SECOND));
     let apps = vec![app.clone(), app];
     let one = Experiment {
-        settings: Settings { window: Nanoseconds(4 * SECOND), ..Settings::default() },
+        settings: SimulationSettings {
+            window: Nanoseconds(4 * SECOND),
+            ..SimulationSettings::default()
+        },
         ..experiment(&model, apps, Method::Window)
     };
     let mut told = false;

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::fixture::*;
 use crate::engine::{Engine, one_hot};
 use crate::thread::State;
-use crate::{AppSpec, Experiment, Settings};
+use crate::{AppSpec, Experiment, SimulationSettings};
 
 /// Bursts of programs that wait, and their waits.
 const CPU_MS: f64 = 4.0;
@@ -52,7 +52,8 @@ fn build(scenario: &Scenario) -> Experiment {
         }
     });
     let apps = apps.collect();
-    let settings = Settings { window: Nanoseconds(SECOND / 2), ..Settings::default() };
+    let settings =
+        SimulationSettings { window: Nanoseconds(SECOND / 2), ..SimulationSettings::default() };
     let one = experiment(&model, apps, Method::Window);
     Experiment { seed: scenario.seed, settings, ..one }
 }

@@ -8,7 +8,7 @@ use corun_policy::{Action, ActionKind, Nanoseconds, Plan};
 use corun_profile::{Io, Method};
 
 use super::fixture::*;
-use crate::{AppSpec, Experiment, Settings, run_pinned};
+use crate::{AppSpec, Experiment, SimulationSettings, run_pinned};
 
 #[test]
 fn two_on_a_cpu_get_half_each() {
@@ -39,7 +39,8 @@ fn slices_cost_what_the_caches_forget() {
         vec![AppSpec::new(program(&model, SECOND)), AppSpec::new(program(&model, SECOND))]
     };
     let progress = |apps, slice| {
-        let settings = Settings { slice: Nanoseconds(slice), ..Settings::default() };
+        let settings =
+            SimulationSettings { slice: Nanoseconds(slice), ..SimulationSettings::default() };
         let experiment = Experiment { settings, ..experiment(&model, apps, Method::Window) };
         run(&experiment)
             .apps
@@ -213,11 +214,11 @@ fn a_wake_up_waits_for_its_cpu() {
     let model = model(machine(1, 1, 1, 1));
     let waits = Io { cpu_ms: 10.0, wait_ms: 10.0 };
     let app = AppSpec { io: Some(waits), ..AppSpec::new(calm(&model, SECOND)) };
-    let settings = Settings {
+    let settings = SimulationSettings {
         jitter: 0.0,
         window: Nanoseconds(200_000_000),
         wake_ups: 3,
-        ..Settings::default()
+        ..SimulationSettings::default()
     };
     let experiment = Experiment { settings, ..experiment(&model, vec![app], Method::Window) };
     // The CPU is held idle from 15 ms to 115 ms.

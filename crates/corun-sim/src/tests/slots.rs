@@ -9,7 +9,7 @@ use corun_policy::{
 use corun_profile::{Io, Method};
 
 use super::fixture::*;
-use crate::{AppSpec, Experiment, Hooks, Settings};
+use crate::{AppSpec, Experiment, Hooks, SimulationSettings};
 
 const SLOT: Nanoseconds = Nanoseconds(200_000_000);
 const MS: u64 = 1_000_000;
@@ -102,7 +102,8 @@ fn retries_are_counted_by_request() {
         sink.lock().unwrap().push(sum(|counters| counters.memory_retries_per_s) / requests);
         Plan::none()
     });
-    let settings = Settings { window: Nanoseconds(5 * SECOND), ..Settings::default() };
+    let settings =
+        SimulationSettings { window: Nanoseconds(5 * SECOND), ..SimulationSettings::default() };
     run_under(&Experiment { settings, ..experiment(&model, apps, Method::Window) }, watch).unwrap();
     let running: Vec<corun_model::Running<'_>> = (0..2)
         .map(|cpu| corun_model::Running {

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use corun_linux::Roots;
 use corun_live::{
-    Host, HostOptions, LiveRecording, OnPaper, Placement, RecordedThreads, RecordingSource,
+    DryRunActuator, Host, HostOptions, LiveRecording, PlacementActuator, RecordedThreads,
+    RecordingSource,
 };
 use corun_policy::Nanoseconds;
 use serde::Serialize;
@@ -85,7 +86,7 @@ fn host(arguments: &DecideArgs, recording: Arc<LiveRecording>) -> Outcome<Host> 
         corun_app::build_policies(&arguments.policy, arguments.seed)?,
         Box::new(threads),
         vec![Box::new(source)],
-        vec![Box::new(Placement::new(&roots)), Box::new(OnPaper::default())],
+        vec![Box::new(PlacementActuator::new(&roots)), Box::new(DryRunActuator::default())],
         roots,
         options,
     )

@@ -9,7 +9,7 @@ use corun_linux::Roots;
 use corun_linux::resctrl::ResctrlInfo;
 use corun_live::{
     Actuator, Decision, Host, HostOptions, Journal, MemoryByNode, Modelled, Nice, Pages,
-    PerfSource, Placement, Processes, Resctrl, ResctrlMonitor, Restored, Reverted, Source,
+    PerfSource, PlacementActuator, Processes, Resctrl, ResctrlMonitor, Restored, Reverted, Source,
     StoredProfiles, Target, Tick, Verdict, Which, default_folder, restore,
 };
 use corun_machine::Machine;
@@ -159,7 +159,7 @@ impl Ground {
 
     fn actuators(&self) -> Vec<Box<dyn Actuator>> {
         let mut actuators: Vec<Box<dyn Actuator>> = vec![
-            Box::new(Placement::new(&self.roots)),
+            Box::new(PlacementActuator::new(&self.roots)),
             Box::new(Nice::new(&self.roots)),
             Box::new(Pages::new(&self.roots)),
         ];

@@ -2,7 +2,8 @@
 
 use anyhow::Context as _;
 use corun_app::{
-    PlacementDocument, Placer, Scenario, SearchProof, find_machine, open_library, placement_cpus,
+    PlacementDocument, PlacementMethod, Scenario, SearchProof, find_machine, open_library,
+    placement_cpus,
 };
 use serde::Deserialize;
 use serde_json::json;
@@ -17,7 +18,7 @@ pub(super) fn run(arguments: &PlaceArgs) -> Outcome<String> {
     if let Some(address) = &arguments.dask {
         return on_dask(arguments, address);
     }
-    let placer = Placer::named(&arguments.policy, arguments.seed, arguments.time_limit)?;
+    let placer = PlacementMethod::named(&arguments.policy, arguments.seed, arguments.time_limit)?;
     let programs = &arguments.programs;
     let machine = find_machine(&programs.machine)?;
     let library = open_library(programs.profiles.as_deref())?;
@@ -41,7 +42,7 @@ struct Found {
 
 fn on_dask(arguments: &PlaceArgs, address: &str) -> Outcome<String> {
     let name = arguments.policy.as_str();
-    if !matches!(Placer::named(name, 1, None)?, Placer::Search(..)) {
+    if !matches!(PlacementMethod::named(name, 1, None)?, PlacementMethod::Search(..)) {
         let message = format!("policy `{name}` decides in one process: --dask is for searches");
         return Err(Failure::input(message).hint("--policy optimal, --policy worst"));
     }

@@ -5,7 +5,8 @@ use std::path::Path;
 use anyhow::anyhow;
 use corun_linux::Roots;
 use corun_live::{
-    Fate, Restored, RestoredJournal, Reverted, Which, default_folder, restore, would_restore,
+    RestoreOutcome, Restored, RestoredJournal, Reverted, Which, default_folder, restore,
+    would_restore,
 };
 use serde::Serialize;
 
@@ -51,11 +52,11 @@ fn rows(journals: &[RestoredJournal], dry_run: bool) -> Vec<Vec<String>> {
         let mut row = |what: String, outcome: String| {
             rows.push(vec![journal.pid.to_string(), what, outcome]);
         };
-        if let Some(fate) = fate(journal, dry_run) {
-            row("its journal".to_owned(), fate);
+        if let Some(outcome) = journal_outcome(journal, dry_run) {
+            row("its journal".to_owned(), outcome);
         }
         // A running corun is in charge: what undoing would do to its changes is no outcome.
-        if journal.fate != Fate::Running {
+        if journal.outcome != RestoreOutcome::Running {
             journal
                 .changes
                 .iter()
@@ -66,16 +67,24 @@ fn rows(journals: &[RestoredJournal], dry_run: bool) -> Vec<Vec<String>> {
 }
 
 /// What became of the journal, where its changes do not say it all.
-fn fate(journal: &RestoredJournal, dry_run: bool) -> Option<String> {
-    Some(match &journal.fate {
-        Fate::Undone if journal.changes.is_empty() => "empty, removed".to_owned(),
-        Fate::Undone => return None,
-        Fate::Failed => "left: not all could be undone; run corun restore again".to_owned(),
-        Fate::Stopped if dry_run => "its corun runs, and would be asked to stop".to_owned(),
-        Fate::Stopped => "its corun stopped when asked, and undid what it did".to_owned(),
-        Fate::OtherBoot => "from before the last reboot, which undid it; removed".to_owned(),
-        Fate::Running => "left: its corun runs and is in charge; --all stops it first".to_owned(),
-        Fate::Left { why } => format!("left: {why}"),
+fn journal_outcome(journal: &RestoredJournal, dry_run: bool) -> Option<String> {
+    Some(match &journal.outcome {
+        RestoreOutcome::Undone if journal.changes.is_empty() => "empty, removed".to_owned(),
+        RestoreOutcome::Undone => return None,
+        RestoreOutcome::Failed => {
+            "left: not all could be undone; run corun restore again".to_owned()
+        }
+        RestoreOutcome::Stopped if dry_run => {
+            "its corun runs, and would be asked to stop".to_owned()
+        }
+        RestoreOutcome::Stopped => "its corun stopped when asked, and undid what it did".to_owned(),
+        RestoreOutcome::OtherBoot => {
+            "from before the last reboot, which undid it; removed".to_owned()
+        }
+        RestoreOutcome::Running => {
+            "left: its corun runs and is in charge; --all stops it first".to_owned()
+        }
+        RestoreOutcome::Left { why } => format!("left: {why}"),
     })
 }
 
@@ -105,7 +114,7 @@ struct JournalPart<'a> {
     file: String,
     pid: u32,
     #[serde(flatten)]
-    fate: &'a Fate,
+    outcome: &'a RestoreOutcome,
     left: bool,
     changes: Vec<ChangePart<'a>>,
 }
@@ -138,7 +147,7 @@ impl<'a> Document<'a> {
             .map(|journal| JournalPart {
                 file: journal.file.display().to_string(),
                 pid: journal.pid,
-                fate: &journal.fate,
+                outcome: &journal.outcome,
                 left: journal.is_left(),
                 changes: journal.changes.iter().map(change).collect(),
             })

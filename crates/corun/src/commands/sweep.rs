@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use corun_sweep::{
-    Description, Plan, RESULTS, Runner, Store, Summary, SweepRow, run_here, stored_rows, summaries,
+    Description, RESULTS, Runner, Store, Summary, SweepPlan, SweepRow, run_here, stored_rows,
+    summaries,
 };
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
@@ -30,7 +31,7 @@ struct SweepDocument {
 pub(super) fn run(arguments: &SweepArgs) -> Outcome<String> {
     let description = Description::load(&arguments.description).map_err(corun_app::Error::from)?;
     let folder = arguments.description.parent().unwrap_or(Path::new("."));
-    let plan = Plan::new(&description, folder)?;
+    let plan = SweepPlan::new(&description, folder)?;
     let left_out: Vec<String> = plan.unfit().iter().map(|unfit| unfit.why.clone()).collect();
     for why in &left_out {
         eprintln!("corun: left out: {why}");
@@ -64,7 +65,7 @@ pub(super) fn run(arguments: &SweepArgs) -> Outcome<String> {
     )))
 }
 
-fn here(arguments: &SweepArgs, plan: Plan) -> Outcome<Vec<SweepRow>> {
+fn here(arguments: &SweepArgs, plan: SweepPlan) -> Outcome<Vec<SweepRow>> {
     let runner = Runner::new(plan)?;
     let mut store = opened(&arguments.output)?;
     let pending = store.pending(runner.plan(), runner.tasks());

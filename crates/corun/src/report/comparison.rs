@@ -258,7 +258,7 @@ fn foot() -> Markup {
 pub(super) mod tests {
     use std::sync::atomic::AtomicBool;
 
-    use corun_app::{ComparisonRequest, ComparisonSetup, Hooks, PolicySpec, timeline};
+    use corun_app::{ComparisonHooks, ComparisonRequest, ComparisonSetup, PolicySpec, timeline};
     use corun_profile::Mix;
 
     use super::*;
@@ -278,7 +278,7 @@ pub(super) mod tests {
             options: Default::default(),
         };
         let setup = ComparisonSetup::new(request).unwrap();
-        let hooks = Hooks { stop: &AtomicBool::new(false), step: &|| {} };
+        let hooks = ComparisonHooks { stop: &AtomicBool::new(false), step: &|| {} };
         let mut compared = setup.compare(60.0, hooks).unwrap();
         change(&mut compared.comparison);
         let mut runs = compared.runs.iter();

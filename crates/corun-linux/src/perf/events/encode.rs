@@ -2,7 +2,7 @@
 
 use super::format::{Words, word};
 use super::generic::{self, Generic};
-use super::{Encoding, Event, Pmu, Pmus};
+use super::{Encoding, PerfEvent, Pmu, Pmus};
 
 /// Why an event cannot be counted here.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -84,7 +84,7 @@ impl Pmus {
     /// # Errors
     ///
     /// What was found and what can be asked for here.
-    pub fn event(&self, text: &str) -> Result<Event, EventError> {
+    pub fn event(&self, text: &str) -> Result<PerfEvent, EventError> {
         let text = text.trim();
         let (base, user_only, kernel_only) = modifier(text)?;
         let mut event = match base.strip_suffix('/').and_then(|base| base.split_once('/')) {
@@ -97,7 +97,7 @@ impl Pmus {
         Ok(event)
     }
 
-    fn by_name(&self, text: &str, base: &str) -> Result<Event, EventError> {
+    fn by_name(&self, text: &str, base: &str) -> Result<PerfEvent, EventError> {
         if let Some(generic) = generic::by_name(base) {
             return self.generic(text, generic);
         }
@@ -117,7 +117,7 @@ impl Pmus {
         Err(EventError::Unknown { name: text.to_owned() })
     }
 
-    pub(super) fn generic(&self, text: &str, generic: &Generic) -> Result<Event, EventError> {
+    pub(super) fn generic(&self, text: &str, generic: &Generic) -> Result<PerfEvent, EventError> {
         if !generic.is_software() {
             let several = self.cores().count() > 1;
             return self.hardware(text, |pmu| {
@@ -126,7 +126,7 @@ impl Pmus {
                 Ok(Some((generic.kind, [generic.config | core, 0, 0, 0])))
             });
         }
-        Ok(Event {
+        Ok(PerfEvent {
             name: text.to_owned(),
             encodings: vec![encoding(generic.kind, [generic.config, 0, 0, 0], None)],
             is_time: generic.is_time(),
@@ -134,7 +134,7 @@ impl Pmus {
         })
     }
 
-    fn in_parts(&self, text: &str, pmu: &str, terms: &str) -> Result<Event, EventError> {
+    fn in_parts(&self, text: &str, pmu: &str, terms: &str) -> Result<PerfEvent, EventError> {
         let Some(found) = self.all.iter().find(|one| one.name == pmu) else {
             let known: Vec<&str> = self.all.iter().map(|one| one.name.as_str()).collect();
             let (name, pmu) = (text.to_owned(), pmu.to_owned());
@@ -147,7 +147,7 @@ impl Pmus {
         let terms = found.events.get(terms).map_or(terms, String::as_str);
         let words = found.words(text, terms)?;
         let core = self.cores().position(|one| one.name == pmu);
-        Ok(Event {
+        Ok(PerfEvent {
             name: text.to_owned(),
             encodings: vec![encoding(found.kind, words, core)],
             is_time: is_software && words[0] <= 1,
@@ -160,7 +160,7 @@ impl Pmus {
         &self,
         text: &str,
         on: impl Fn(&Pmu) -> Result<Option<(u32, Words)>, EventError>,
-    ) -> Result<Event, EventError> {
+    ) -> Result<PerfEvent, EventError> {
         let mut encodings = Vec::new();
         for (core, pmu) in self.cores().enumerate() {
             encodings.extend(on(pmu)?.map(|(kind, words)| encoding(kind, words, Some(core))));
@@ -168,7 +168,7 @@ impl Pmus {
         if encodings.is_empty() {
             return Err(EventError::NoHardware { name: text.to_owned() });
         }
-        Ok(Event { name: text.to_owned(), encodings, is_time: false, is_software: false })
+        Ok(PerfEvent { name: text.to_owned(), encodings, is_time: false, is_software: false })
     }
 }
 

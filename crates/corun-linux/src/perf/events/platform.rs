@@ -4,7 +4,7 @@
 //! those of the LLC on Intel, of the L2 on AMD since Zen, of the L1 on Arm. Where the machine has
 //! no event that means what is asked, it has none.
 
-use super::{Encoding, Event, Pmu, Pmus};
+use super::{Encoding, PerfEvent, Pmu, Pmus};
 use crate::{CpuInfo, Roots};
 
 /// What an event means, on whichever processor.
@@ -43,7 +43,7 @@ enum Maker {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlatformEvent {
     /// The event.
-    pub event: Event,
+    pub event: PerfEvent,
     /// Does it count prefetches with demanded accesses?
     pub with_prefetches: bool,
 }
@@ -77,7 +77,7 @@ impl<'a> PlatformEvents<'a> {
             encodings.push(self.encoding(pmu, core, &text)?);
         }
         let name = format!("{meaning:?}");
-        let event = Event { name, encodings, is_time: false, is_software: false };
+        let event = PerfEvent { name, encodings, is_time: false, is_software: false };
         (!event.encodings.is_empty()).then_some(PlatformEvent { event, with_prefetches })
     }
 

@@ -3,7 +3,7 @@
 use corun_linux::{Roots, files};
 use rustix::thread::{sched_getaffinity, sched_setaffinity};
 
-use crate::doctor::facts::{Cgroups, EnergyZone, Memory, Shape};
+use crate::doctor::facts::{Cgroups, EnergyZone, MemoryFacts, Shape};
 
 /// The energy counters. Of a captured tree the file's presence counts.
 pub(super) fn energy(roots: &Roots) -> Vec<EnergyZone> {
@@ -62,9 +62,9 @@ pub(super) fn cgroups(roots: &Roots) -> Cgroups {
 }
 
 /// NUMA nodes and whether their pages can move.
-pub(super) fn memory(roots: &Roots, shape: Option<&Shape>) -> Memory {
+pub(super) fn memory(roots: &Roots, shape: Option<&Shape>) -> MemoryFacts {
     let counters = files::text(&roots.proc.join("vmstat")).filter(|text| text.contains("nr_"));
-    Memory {
+    MemoryFacts {
         nodes: shape.map(|shape| shape.numa_nodes),
         migration: counters.map(|text| text.contains("pgmigrate_success")),
         balancing: files::switch(&roots.proc.join("sys/kernel/numa_balancing")),

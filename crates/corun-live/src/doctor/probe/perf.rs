@@ -12,7 +12,7 @@ use perf_event::events::Software;
 use rustix::io::Errno;
 use rustix::thread::{sched_getaffinity, sched_setaffinity};
 
-use crate::doctor::facts::{Answer, CoreCounters, Perf, Shape, Tried};
+use crate::doctor::facts::{CoreCounters, CountOutcome, Perf, Shape, Tried};
 
 /// An event as `perf_event_open` names it.
 struct Named {
@@ -96,7 +96,7 @@ pub(super) fn perf(roots: &Roots, shape: Option<&Shape>) -> Perf {
         software: if roots.are_here() {
             SOFTWARE_EVENTS.iter().map(|event| tried(event, count(event, 0))).collect()
         } else {
-            SOFTWARE_EVENTS.iter().map(|event| tried(event, Answer::NotTried)).collect()
+            SOFTWARE_EVENTS.iter().map(|event| tried(event, CountOutcome::NotTried)).collect()
         },
         watchdog: files::switch(&roots.proc.join("sys/kernel/nmi_watchdog")),
     }
@@ -128,13 +128,13 @@ fn core_counters(roots: &Roots, unit: Unit, told: bool) -> CoreCounters {
         })
     } else {
         let absent = told && unit.name.is_empty();
-        let answer = if absent { Answer::Absent } else { Answer::NotTried };
+        let answer = if absent { CountOutcome::Absent } else { CountOutcome::NotTried };
         CORE_EVENTS.iter().map(|event| tried(event, answer.clone())).collect()
     };
     CoreCounters { unit: Some(unit.name).filter(|name| !name.is_empty()), cpus: unit.cpus, events }
 }
 
-fn tried(event: &Named, answer: Answer) -> Tried {
+fn tried(event: &Named, answer: CountOutcome) -> Tried {
     Tried { event: event.name, counter: event.counter, answer }
 }
 
@@ -161,10 +161,10 @@ fn on_cpu<T: Send + 'static>(
 }
 
 /// Counts an event of this thread for an instant.
-fn count(event: &Named, upper: u64) -> Answer {
+fn count(event: &Named, upper: u64) -> CountOutcome {
     match counted(event, upper) {
-        Ok(0) if event.always => Answer::Silent,
-        Ok(_) => Answer::Works,
+        Ok(0) if event.always => CountOutcome::Silent,
+        Ok(_) => CountOutcome::Works,
         Err(error) => refused(&error),
     }
 }
@@ -182,9 +182,9 @@ fn counted(event: &Named, upper: u64) -> io::Result<u64> {
     counter.read()
 }
 
-fn refused(error: &io::Error) -> Answer {
+fn refused(error: &io::Error) -> CountOutcome {
     match error.raw_os_error().map(Errno::from_raw_os_error) {
-        Some(Errno::ACCESS | Errno::PERM) => Answer::Forbidden,
+        Some(Errno::ACCESS | Errno::PERM) => CountOutcome::Forbidden,
         Some(
             Errno::NOENT
             | Errno::NODEV
@@ -192,7 +192,7 @@ fn refused(error: &io::Error) -> Answer {
             | Errno::INVAL
             | Errno::NOSYS
             | Errno::NXIO,
-        ) => Answer::Absent,
-        _ => Answer::Failed { why: error.to_string() },
+        ) => CountOutcome::Absent,
+        _ => CountOutcome::Failed { why: error.to_string() },
     }
 }

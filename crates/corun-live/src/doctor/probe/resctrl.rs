@@ -4,7 +4,7 @@ use std::path::Path;
 
 use corun_linux::{Roots, files};
 
-use crate::doctor::facts::{BandwidthControl, CacheControl, Monitoring, Resctrl};
+use crate::doctor::facts::{BandwidthControlFacts, CacheControlFacts, MonitoringFacts, Resctrl};
 
 /// Flags of the processor that are about cache control and monitoring.
 const FLAGS: [&str; 13] = [
@@ -52,12 +52,12 @@ pub(super) fn resctrl(roots: &Roots, flags: Option<&[&str]>) -> Resctrl {
     }
 }
 
-fn cache(info: &Path, resource: &str) -> Option<CacheControl> {
+fn cache(info: &Path, resource: &str) -> Option<CacheControlFacts> {
     let folder = info.join(resource);
     let mask = files::text(&folder.join("cbm_mask"))?;
     let bits = u64::from_str_radix(&mask, 16).ok();
     let is_mask = |text: &String| !text.is_empty() && u64::from_str_radix(text, 16).is_ok();
-    Some(CacheControl {
+    Some(CacheControlFacts {
         resource: resource.to_owned(),
         ways: bits.map(u64::count_ones),
         min_ways: files::number(&folder.join("min_cbm_bits")),
@@ -67,17 +67,17 @@ fn cache(info: &Path, resource: &str) -> Option<CacheControl> {
     })
 }
 
-fn bandwidth(folder: &Path) -> Option<BandwidthControl> {
-    folder.is_dir().then(|| BandwidthControl {
+fn bandwidth(folder: &Path) -> Option<BandwidthControlFacts> {
+    folder.is_dir().then(|| BandwidthControlFacts {
         classes: files::number(&folder.join("num_closids")),
         least: files::number(&folder.join("min_bandwidth")),
         step: files::number(&folder.join("bandwidth_gran")),
     })
 }
 
-fn monitoring(folder: &Path) -> Option<Monitoring> {
+fn monitoring(folder: &Path) -> Option<MonitoringFacts> {
     let features = files::text(&folder.join("mon_features"))?;
-    Some(Monitoring {
+    Some(MonitoringFacts {
         features: features.lines().map(|line| super::one_line(line.to_owned())).collect(),
         groups: files::number(&folder.join("num_rmids")),
     })

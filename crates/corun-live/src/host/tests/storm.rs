@@ -177,7 +177,7 @@ impl Watch {
             vec![Box::new(HoldOn(cpus.clone()))],
             Box::new(Processes::new(&roots, vec![Target::new("storm", rule)]).unwrap()),
             vec![Box::new(TenMisses)],
-            vec![Box::new(Placement::new(&roots))],
+            vec![Box::new(PlacementActuator::new(&roots))],
             roots.clone(),
             HostOptions::default(),
         )

@@ -59,7 +59,7 @@ fn apps(inputs: &StudyInputs, machine: &BigLittle, important: bool) -> Result<Ve
 
 /// The servers' waits for a CPU in ms.
 fn waits_ms(apps: &[AppSpec], run: &RunResult) -> Vec<f64> {
-    let is_server = |record: &&corun_sim::ThreadRecord| apps[record.app].io.is_some();
+    let is_server = |record: &&corun_sim::ThreadLife| apps[record.app].io.is_some();
     let servers: BTreeSet<ThreadId> =
         run.threads.iter().filter(is_server).map(|record| record.id).collect();
     let late = run.wake_ups.iter().filter(|one| one.at >= WARM_UP && servers.contains(&one.thread));

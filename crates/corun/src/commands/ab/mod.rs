@@ -10,8 +10,8 @@ use std::io::Write as _;
 use std::time::Duration;
 
 use corun_live::ab::{
-    Better, Commands, Conclusion, Design, DesignSettings, Ended, Experiment, ExperimentSettings,
-    Limits, Metric, MetricKind, MetricSource, Progress, Switch, conduct,
+    Better, Commands, Conclusion, Design, DesignSettings, Ended, ExperimentSettings, Metric,
+    MetricKind, MetricSource, PairProgress, StoppingLimits, Switch, SwitchbackExperiment, conduct,
 };
 
 use self::scheduled::Scheduled;
@@ -32,7 +32,7 @@ pub(super) fn run(arguments: &AbArgs) -> Outcome<String> {
         washout: Duration::from_secs_f64(arguments.washout),
         seed: arguments.seed,
     });
-    let experiment = Experiment::new(settings(arguments));
+    let experiment = SwitchbackExperiment::new(settings(arguments));
     let cancel = Cancel::on_signal()?;
     let whose = whose(arguments)?;
     let switch = Switch {
@@ -41,7 +41,7 @@ pub(super) fn run(arguments: &AbArgs) -> Outcome<String> {
     };
     let unmeasured = metrics.is_empty();
     let mut commands = Commands::new(switch, metrics, cancel.flag());
-    let mut told = |progress: &Progress| tell(progress, arguments);
+    let mut told = |progress: &PairProgress| tell(progress, arguments);
     let checked = |commands: &Commands<'_>| {
         commands.check().map_err(|error| Failure::input(format!("{error}; nothing was changed")))
     };
@@ -112,7 +112,7 @@ fn metrics(arguments: &AbArgs) -> Outcome<Vec<Metric>> {
     Ok(metrics)
 }
 
-fn limits(arguments: &AbArgs) -> Outcome<Limits> {
+fn limits(arguments: &AbArgs) -> Outcome<StoppingLimits> {
     let pair = 2.0 * (arguments.block + arguments.washout);
     if arguments.longest < pair {
         let message = format!(
@@ -130,7 +130,7 @@ fn limits(arguments: &AbArgs) -> Outcome<Limits> {
         );
         return Err(Failure::input(message));
     }
-    Ok(Limits {
+    Ok(StoppingLimits {
         longest: Duration::from_secs_f64(arguments.longest),
         sample: Duration::from_secs_f64(arguments.sample),
     })
@@ -148,7 +148,7 @@ fn settings(arguments: &AbArgs) -> ExperimentSettings {
 }
 
 /// A line on stderr after each pair of blocks.
-fn tell(progress: &Progress, arguments: &AbArgs) {
+fn tell(progress: &PairProgress, arguments: &AbArgs) {
     let needed = progress.needed.map_or_else(
         || "cannot tell yet how long it takes".to_owned(),
         |needed| format!("{} more to know it to {} %", text::time(needed), arguments.precision),

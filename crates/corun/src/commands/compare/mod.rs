@@ -5,8 +5,8 @@ mod view;
 use std::path::Path;
 
 use corun_app::{
-    ComparisonRequest, ComparisonSetup, Hooks, PolicySpec, RowKind, Timeline, parse_observation,
-    timeline, trace_document,
+    ComparisonHooks, ComparisonRequest, ComparisonSetup, PolicySpec, RowKind, Timeline,
+    parse_observation, timeline, trace_document,
 };
 use corun_machine::Machine;
 use corun_profile::{Fault, Library, Mix, MixSource};
@@ -109,7 +109,7 @@ fn compare(
     let bar = progress(setup.policies.len() as u64 * u64::from(setup.seeds));
     let compared = setup.compare(
         time_limit_s,
-        Hooks {
+        ComparisonHooks {
             stop: cancel.flag(),
             step: &|| {
                 bar.inc(1);

@@ -10,7 +10,7 @@ use std::io::{self, BufWriter, Write as _};
 use anyhow::Context as _;
 use corun_linux::Roots;
 use corun_linux::perf::{
-    Event, EventError, OverflowError, OverflowSampling, Pmus, Sampling, counter_advice,
+    EventError, OverflowError, OverflowSampling, PerfEvent, Pmus, Sampling, counter_advice,
 };
 
 use crate::cli::{PerName, StatArgs};
@@ -55,7 +55,7 @@ fn note(text: &str) {
 
 fn sampling(arguments: &StatArgs, pmus: &Pmus, roots: &Roots) -> Outcome<Sampling> {
     let names = names(arguments, pmus);
-    let events = names.iter().map(|name| event(pmus, name)).collect::<Outcome<Vec<Event>>>()?;
+    let events = names.iter().map(|name| event(pmus, name)).collect::<Outcome<Vec<PerfEvent>>>()?;
     let sampling = Sampling::new(events).map_err(|(event, error)| {
         let advice = counter_advice(roots, &error);
         let failure = Failure::input(format!("`{}` cannot be counted: {error}", event.name));
@@ -142,7 +142,7 @@ fn split(list: &str) -> Vec<&str> {
     names.into_iter().map(str::trim).filter(|name| !name.is_empty()).collect()
 }
 
-fn event(pmus: &Pmus, name: &str) -> Outcome<Event> {
+fn event(pmus: &Pmus, name: &str) -> Outcome<PerfEvent> {
     pmus.event(name).map_err(|error| match &error {
         EventError::Unknown { name } => {
             let known = pmus.known_names();

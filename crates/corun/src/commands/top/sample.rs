@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use corun_linux::{Roots, Task, TaskFacts};
 use corun_live::{
-    Host, HostOptions, LiveError, Placement, ProcessSelector, Rule, ScannedThread, Scanner, Source,
-    SourceError, Target, Threads,
+    Host, HostOptions, LiveError, PlacementActuator, ProcessSelector, Rule, ScannedThread, Scanner,
+    Source, SourceError, Target, Threads,
 };
 use corun_machine::{CpuId, CpuSet, preset};
 use corun_policy::{
@@ -75,7 +75,7 @@ fn host(policy: Option<&str>, threads: &[Made]) -> Host {
         policies.into_iter().collect(),
         Box::new(follow),
         vec![Box::new(Counts { made })],
-        vec![Box::new(Placement::new(&nowhere))],
+        vec![Box::new(PlacementActuator::new(&nowhere))],
         nowhere,
         HostOptions::default(),
     )

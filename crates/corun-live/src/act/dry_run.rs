@@ -11,12 +11,12 @@ use crate::Threads;
 /// Prepares partitions, caps, moves of pages and weights as a machine would that can do all of
 /// them. What it prepares must never be carried out.
 #[derive(Debug, Default)]
-pub struct OnPaper {
+pub struct DryRunActuator {
     /// By what is changed: as it is now.
     now: BTreeMap<String, String>,
 }
 
-impl OnPaper {
+impl DryRunActuator {
     /// The change of one thing; none where it is so already.
     fn set(&mut self, thing: String, after: String) -> Option<Change> {
         let before = self.now.insert(thing.clone(), after.clone()).unwrap_or_default();
@@ -25,7 +25,7 @@ impl OnPaper {
     }
 }
 
-impl Actuator for OnPaper {
+impl Actuator for DryRunActuator {
     fn name(&self) -> &'static str {
         "paper"
     }

@@ -71,10 +71,10 @@ pub(super) fn change_of(
 
 /// What one look at the held processes and those below them finds.
 #[derive(Debug, Default)]
-pub(super) struct Heirs {
+pub(super) struct InheritedAffinities {
     /// Those by which threads are held that no plan named.
     pub(super) changes: Vec<Change>,
-    /// Did a thread end before it was looked at? It may have left an heir of its own.
+    /// A thread ended before it was read. The thread may have started another, held one.
     pub(super) missed: bool,
 }
 
@@ -84,8 +84,8 @@ pub(super) fn all(
     roots: &Roots,
     since_ticks: u64,
     is_known: impl Fn(&Task) -> bool,
-) -> Heirs {
-    let mut found = Heirs::default();
+) -> InheritedAffinities {
+    let mut found = InheritedAffinities::default();
     if held.is_empty() {
         return found;
     }
