@@ -25,8 +25,6 @@ mod pipeline;
 mod program;
 mod replayed;
 pub mod schemes;
-#[doc(hidden)]
-pub use replayed::debug_traces;
 mod scratch;
 mod site;
 mod space;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use corun_machine::Machine;
 use corun_profile::{Phase, Profile, ProfileData, Stretch, TABLE_INSTRUCTIONS};
+use rayon::prelude::*;
 
 use crate::bandwidth::{self, LimitBandwidth};
 use crate::core::SampledPhase;
@@ -126,7 +127,7 @@ impl Model {
                 let phase = |phase: &Phase| {
                     let core = phase.core.as_ref();
                     let sampled = core.and_then(|core| SampledPhase::new(phase, core, &traces));
-                    let tables = self.sites.iter().map(|site| match &sampled {
+                    let tables = self.sites.par_iter().map(|site| match &sampled {
                         Some(sampled) => replayed::table(phase, sampled, site),
                         None => interval::table(phase, site),
                     });
@@ -136,7 +137,7 @@ impl Model {
                     };
                     (phase.instructions as f64, Some(mix), tables.collect())
                 };
-                recording.phases.iter().map(phase).collect()
+                recording.phases.par_iter().map(phase).collect()
             }
             ProfileData::Table(table) => {
                 let kind = self.options.compatibility;

@@ -10,8 +10,11 @@ use crate::interval::{finish, parts, sizes};
 use crate::site::{Kernel, Site};
 use crate::table::{Knot, PhaseTable};
 
-/// LLC sizes at which traces are replayed at most; between them cycles are linear in the misses.
-const REPLAYS: usize = 5;
+/// How often the middle between two miss rates is replayed, and then the middles beside it.
+const REFINEMENTS: usize = 2;
+
+/// A share of the cycles by which a straight line may be off.
+const NEAR: f64 = 0.01;
 
 /// Misses per 1000 instructions between two replays at least: nearer ones differ in nothing but
 /// which accesses the rounding of ranks catches.
@@ -119,32 +122,64 @@ fn kernel_cycles(phase: &Phase, site: &Site) -> f64 {
     ns * 1e-3 * site.core.clock_mhz * 1e-3
 }
 
-/// Replays at several miss rates, the highest first.
+/// Replays at several miss rates, the highest first: at the ends, and between them as long as a
+/// straight line does not tell what is there.
 fn points(phase: &Phase, sampled: &SampledPhase, site: &Site) -> Vec<Point> {
     let at = |bytes: f64| phase.curve.mpki(site.curve_bytes(bytes).max(1.0)).value;
     let (most, least) = (at(0.0), at(site.llc_bytes));
-    let steps = ((most - least) / LEAST_STEP_MPKI).ceil().clamp(0.0, (REPLAYS - 1) as f64) as usize;
     let l1_cycles = site.l1_latency_ns * site.core.clock_mhz * 1e-3;
     let core = CoreParameters::of(&site.core, l1_cycles);
     let mut replay = Replay::new(&core);
-    let mut points: Vec<Point> = Vec::with_capacity(steps + 1);
-    for step in 0..=steps {
-        let part = if steps == 0 { 0.0 } else { step as f64 / steps as f64 };
-        let mpki = most + part * (least - most);
-        let view = view(phase, site, mpki * 1e-3);
-        let stack = whole(sampled, &mut replay, &view);
-        let slower = MemoryView {
-            memory_cycles: (f64::from(view.memory_cycles) * (1.0 + MORE_LATENCY)).round() as u32,
-            ..view
-        };
-        let memory = (whole(sampled, &mut replay, &slower).total() - stack.total()) / MORE_LATENCY;
-        let point =
-            Point { mpki, stack: corrected(phase, sampled, stack), memory: memory.max(0.0) };
-        // Fewer misses never take longer; in which order units are taken may say so by a little.
-        let slower = points.last().filter(|before| before.stack.total() < point.stack.total());
-        points.push(slower.map_or(point, |before| Point { mpki, ..*before }));
+    let mut at = |mpki: f64| point(phase, sampled, site, &mut replay, mpki);
+    let mut points = vec![at(most)];
+    if most - least > LEAST_STEP_MPKI {
+        points.push(at(least));
+        refine(&mut points, 0, &mut at, REFINEMENTS);
+    }
+    // Fewer misses never take longer; in which order units are taken may say so by a little.
+    for next in 1..points.len() {
+        let before = points[next - 1];
+        if before.stack.total() < points[next].stack.total() {
+            points[next] = Point { mpki: points[next].mpki, ..before };
+        }
     }
     points
+}
+
+/// Puts a point between one and the next, and goes on at both sides of it where it lies off the line.
+fn refine(points: &mut Vec<Point>, first: usize, at: &mut impl FnMut(f64) -> Point, left: usize) {
+    let (from, to) = (points[first], points[first + 1]);
+    if left == 0 || from.mpki - to.mpki <= 2.0 * LEAST_STEP_MPKI {
+        return;
+    }
+    let line = 0.5 * (from.stack.total() + to.stack.total());
+    // Nothing between two that hardly differ is worth a replay.
+    if from.stack.total() - to.stack.total() <= NEAR * line {
+        return;
+    }
+    let middle = at(0.5 * (from.mpki + to.mpki));
+    points.insert(first + 1, middle);
+    if (middle.stack.total() - line).abs() > NEAR * line {
+        refine(points, first + 1, at, left - 1);
+        refine(points, first, at, left - 1);
+    }
+}
+
+fn point(
+    phase: &Phase,
+    sampled: &SampledPhase,
+    site: &Site,
+    replay: &mut Replay<'_>,
+    mpki: f64,
+) -> Point {
+    let view = view(phase, site, mpki * 1e-3);
+    let stack = whole(sampled, replay, &view);
+    let slower = MemoryView {
+        memory_cycles: (f64::from(view.memory_cycles) * (1.0 + MORE_LATENCY)).round() as u32,
+        ..view
+    };
+    let memory = (whole(sampled, replay, &slower).total() - stack.total()) / MORE_LATENCY;
+    Point { mpki, stack: corrected(phase, sampled, stack), memory: memory.max(0.0) }
 }
 
 /// Cycles an instruction over all traces.
@@ -217,41 +252,5 @@ fn view(phase: &Phase, site: &Site, llc: f64) -> MemoryView {
             site.core.page_walk_cycles.unwrap_or(30.0).round() as u32,
         ],
         mispredicted: Marks::MISPREDICTED_LARGE,
-    }
-}
-
-#[doc(hidden)]
-pub fn debug_traces(model: &crate::Model, profile: &corun_profile::Profile) {
-    let corun_profile::ProfileData::Recording(recording) = &profile.data else { return };
-    let traces = recording.micro_traces.unpack().unwrap();
-    let site = model.site(0);
-    let core = CoreParameters::of(&site.core, site.l1_latency_ns * site.core.clock_mhz * 1e-3);
-    println!("{core:?}");
-    for (p, phase) in recording.phases.iter().enumerate() {
-        let Some(detail) = &phase.core else { continue };
-        let Some(sampled) = SampledPhase::new(phase, detail, &traces) else { continue };
-        let mpki = phase.curve.mpki(8e6).value;
-        let view = view(phase, site, mpki * 1e-3);
-        println!("phase {p} {} {view:?}", phase.instructions);
-        let mut replay = Replay::new(&core);
-        for (trace, (at, _)) in sampled.traces.iter().zip(&detail.micro_traces) {
-            let r = replay.run(trace, &view);
-            let parts: Vec<String> = crate::core::CAUSES
-                .iter()
-                .map(|&c| {
-                    format!(
-                        "{}={:.2}",
-                        &c.name()[..4.min(c.name().len())],
-                        r.stack.of(c) / r.instructions
-                    )
-                })
-                .collect();
-            println!(
-                "  trace {at} share {:.3} cpi {:.3} {}",
-                trace.share,
-                r.cycles / r.instructions,
-                parts.join(" ")
-            );
-        }
     }
 }

@@ -201,7 +201,11 @@ mod tests {
     /// A trace in which one instruction in so many is mispredicted.
     fn trace(one_in: usize) -> MicroTrace {
         let op = |at: usize| MicroOp {
-            marks: if at.is_multiple_of(one_in) { Marks::MISPREDICTED_LARGE } else { Marks::default() },
+            marks: if at.is_multiple_of(one_in) {
+                Marks::MISPREDICTED_LARGE
+            } else {
+                Marks::default()
+            },
             ..MicroOp::default()
         };
         (0..1000).map(op).collect()

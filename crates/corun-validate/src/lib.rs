@@ -1,0 +1,46 @@
+//! How near are predictions to what this machine does? Runs programs natively, alone and in groups,
+//! and sets the times beside what was predicted.
+//!
+//! [`measure`] runs the programs by turns, round after round: each alone, then each group at once on
+//! CPUs of its own, with every member started again until all have run once beside all the others.
+//! [`estimate`] makes a figure with its interval of the rounds, and [`agreement`] says how far
+//! predictions are off. No hardware counter is needed: the instructions are those of the recording,
+//! the time is the CPU time that the kernel charges.
+
+mod agreement;
+mod estimate;
+mod measure;
+mod once;
+mod plan;
+
+pub use agreement::{Agreement, Pair, agreement};
+pub use estimate::{Estimate, estimate};
+pub use measure::{LeftOut, Measured, MeasuredGroup, MeasuredSolo, measure};
+pub use once::RunError;
+pub use plan::{Group, Plan, random_groups};
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A program as it is run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Subject {
+    /// Its name.
+    pub name: String,
+    /// Program and arguments; `<` and a file at the end: its standard input.
+    pub command: Vec<String>,
+    /// Exit codes that mean that it did what it should, besides 0.
+    pub good_codes: Vec<i32>,
+}
+
+/// Where and how long programs run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Conditions {
+    /// The working folder.
+    pub folder: PathBuf,
+    /// CPUs (the kernel's numbers) of the members of a group, in order; alone a program runs on the
+    /// first.
+    pub cpus: Vec<u32>,
+    /// A run that takes longer is ended, and its program left out.
+    pub limit: Duration,
+}
