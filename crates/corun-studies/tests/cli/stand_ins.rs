@@ -124,3 +124,55 @@ fn partitions_and_clusters_are_studied() {
     let page = std::fs::read_to_string(fixture.path("p.html")).unwrap();
     assert_eq!(page.matches("<svg").count(), 7);
 }
+
+/// What `factors` says of the cache's share follows its rows, whoever stands for a name.
+#[test]
+fn what_is_said_of_the_cache_follows_the_rows() {
+    let studies = [None, Some(["milc06", "gamess06"])].map(|swapped| {
+        study(&Fixture::with_stand_ins(swapped), &["factors", "--machine", "xeon-x5365"])
+    });
+    let said = studies.iter().map(|study| {
+        let findings = study["findings"].as_array().unwrap();
+        let what = "Share of cache space on xeon-x5365, spec programs (Fig. 5)";
+        let finding = findings.iter().find(|one| one["what"] == what).unwrap();
+        let rows = rows(study, "xeon-x5365-spec");
+        // Label, total, memory controller, bus, cache, prefetch.
+        let below_half = rows.iter().filter(|row| number(row, 4) < 0.5 * number(row, 1)).count();
+        let ours = finding["ours"].as_str().unwrap();
+        assert_eq!(ours, format!("less than half for {below_half} of {}", rows.len()));
+        finding["difference"].as_str().unwrap().to_owned()
+    });
+    let said: Vec<String> = said.collect();
+    // Beside another program the shares of the factors are others.
+    assert_ne!(said[0], said[1]);
+}
+
+/// What `dio-mixes` says of mixes beyond the paper's distance follows the rows.
+#[test]
+fn the_mixes_beyond_the_paper_are_those_of_the_rows() {
+    let studies = [None, Some(["mcf06", "namd06"])]
+        .map(|swapped| study(&Fixture::with_stand_ins(swapped), &["dio-mixes", "--seeds", "1"]));
+    let said = studies.iter().map(|study| {
+        let figures = study["figures"].as_array().unwrap();
+        let figure = figures.iter().find(|figure| figure["id"] == "xeon-x5365-2llc").unwrap();
+        let header = figure["header"].as_array().unwrap();
+        let of = |name: &str| header.iter().position(|one| one == name).unwrap();
+        let rows = &rows(study, "xeon-x5365-2llc")[..8];
+        let is_beyond = |row: &Value| ["di", "dio"].iter().any(|one| number(row, of(one)) > 2.0);
+        let beyond: Vec<String> = (1..)
+            .zip(rows)
+            .filter(|(_, row)| is_beyond(row))
+            .map(|(number, _): (usize, _)| number.to_string())
+            .collect();
+        let finding = &study["findings"][0];
+        let said = finding["difference"].as_str().unwrap();
+        let expected = match beyond.is_empty() {
+            true => "no mix is beyond it".to_owned(),
+            false => format!("beyond it: mixes {};", beyond.join(", ")),
+        };
+        assert!(said.contains(&expected), "{said}, not {expected}");
+        (finding["ours"].clone(), expected)
+    });
+    let said: Vec<_> = said.collect();
+    assert_ne!(said[0], said[1], "with two programs changed places");
+}

@@ -8,6 +8,7 @@ use corun_machine::{Machine, Measurement};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::thread::{CpuSet, sched_getaffinity};
 
+use crate::documents::undocumented;
 use crate::fixture::{Fixture, Ran};
 
 const QUICK: [&str; 4] = ["calibrate", "--quick", "--output", "mine.toml"];
@@ -18,6 +19,7 @@ fn a_quick_run_writes_a_machine_that_others_read() {
     let document = fixture.run(&[&QUICK[..], &["--format", "json"]].concat()).json();
     assert_eq!(document["output"], "mine.toml");
     assert_eq!(document["measurement"]["quick"], true);
+    assert_eq!(undocumented(&document), Vec::<String>::new());
     let figures = document["figures"].as_array().unwrap();
     assert!(figures.len() > 40, "{}", figures.len());
     for figure in figures {

@@ -21,7 +21,7 @@ pub(super) fn page(
     figures.push(overhead.figure());
     let about = format!(
         "Fedorova et al., CASC, section 5, on {MACHINE}: two cores of four contexts, L2 of 48 to 768 KB. \
-         Three recorded programs of one phase, {COPIES} copies each, for the paper's: {}. {seeds} seeds; \
+         Three recorded programs, {COPIES} copies each, for the paper's: {}. {seeds} seeds; \
          {WINDOW_S} simulated seconds after {SETTLE_S}.",
         casts.iter().map(OnAllSizes::cast).collect::<Vec<_>>().join("; or "),
     );
@@ -61,13 +61,13 @@ impl OnAllSizes {
             finding(
                 "L2 misses per reference fall by (Fig. 5)",
                 "15 to 46 %",
-                format!("{least:.0} to {most:.0} %"),
+                format!("{} to {} %", fixed(least, 0), fixed(most, 0)),
             )
             .noting(self.falls_as_in_the_paper()),
             finding(
                 "Throughput rises by (Fig. 6)",
                 "28 to 50 %",
-                format!("{slowest:.0} to {fastest:.0} %"),
+                format!("{} to {} %", fixed(slowest, 0), fixed(fastest, 0)),
             )
             .noting(format!(
                 "without CASC the pipelines issue {idle:.0} to {busy:.0} % of what they can"

@@ -36,7 +36,7 @@ const SETTLE_S: f64 = 5.0;
 /// Length of the window in simulated seconds (the paper's: 2e9 steps).
 const WINDOW_S: f64 = 4.0;
 
-/// Three programs of one phase each: two of good locality, then one of poor.
+/// Three programs: two of good locality, then one of poor.
 struct Cast {
     id: &'static str,
     programs: [&'static str; 3],
@@ -46,9 +46,8 @@ struct Cast {
 const POOR: usize = 2;
 
 /// An embedded database for the paper's Berkeley DB and a compressor of small working set for
-/// 300.twolf. For 179.art, whose locality is poor in all of the paper's caches, first the recorded
-/// program of one phase that misses in all of them, then the one application among them that misses
-/// most with an eighth of 768 KB.
+/// 300.twolf. For 179.art, whose locality is poor in all of the paper's caches, first a recorded
+/// kernel that misses in all of them, then an application.
 const CASTS: [Cast; 2] = [
     Cast { id: "join", programs: ["sqlite3", "xz", "kernel-hash-join"] },
     Cast { id: "zstd", programs: ["sqlite3", "xz", "zstd"] },

@@ -73,9 +73,9 @@ impl OnMachine {
         let (figure, how) = if self.has_nodes() {
             (
                 "Fig. 6",
-                "Three copies, the worst of eight scenarios (appendix A): the same LLC, and all \
-                 memory on the other node. `link` is what sharing it adds, with what the factors \
-                 add to one another.",
+                "Three copies, in the scenario of appendix A that meets all factors: the same LLC, and \
+                 all memory on the other node. `link` is what sharing the link adds, with what the \
+                 factors add to one another.",
             )
         } else {
             (

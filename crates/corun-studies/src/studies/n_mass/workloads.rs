@@ -51,7 +51,7 @@ pub(super) fn total_mpki(runs: &Runs<'_>) -> Figure {
     let alone = |bare: &&str| runs.at_rest(&[(bare, 0, 0)])[0].llc_mpki;
     let numbered: Vec<(usize, &[&str])> = (1..).zip(WORKLOADS).collect();
     let about = "The sum of the programs' misses per 1000 instructions, each alone. The paper's bars are \
-                 lost with its figures; its memory-bound workloads are the same.";
+                 lost with its figures.";
     Figure::new("total-mpki", "Total MPKI of the workloads (Fig. 9)", about)
         .rows("workload", &numbered, |(number, _)| format!("WL{number}"))
         .words("programs", |(_, programs)| programs.join(", "))
