@@ -62,6 +62,10 @@ pub(crate) enum CacheFigure {
     LatencyCycles,
     LatencyNs,
     EffectiveKib,
+    /// Share of the lines that are found in it right after they were pushed out of the caches before.
+    LeftAtOnce,
+    /// Share of those that are left after so many ms without a use.
+    IdleSurvival(u32),
     Rate(Rate),
 }
 
@@ -130,6 +134,8 @@ impl Figure {
                     CacheFigure::LatencyCycles => "latency_cycles".to_owned(),
                     CacheFigure::LatencyNs => "latency_ns".to_owned(),
                     CacheFigure::EffectiveKib => "effective_kib".to_owned(),
+                    CacheFigure::LeftAtOnce => "left_at_once".to_owned(),
+                    CacheFigure::IdleSurvival(ms) => format!("idle_survival.{ms}"),
                     CacheFigure::Rate(rate) => format!("rates.{}", rate.field()),
                 };
                 format!("cache.{name}.{field}")
@@ -162,6 +168,7 @@ impl Figure {
             Self::Cache(_, _, CacheFigure::LatencyCycles) => "cycles",
             Self::Cache(_, _, CacheFigure::LatencyNs) => "ns",
             Self::Cache(_, _, CacheFigure::EffectiveKib) => "KiB",
+            Self::Cache(_, _, CacheFigure::LeftAtOnce | CacheFigure::IdleSurvival(_)) => "",
             Self::Cache(_, _, CacheFigure::Rate(_)) => "MB/s",
             Self::NodeRate(..) | Self::LinkRate(_) | Self::LlcRate(_) => "MB/s",
             Self::Loaded(_, part) => part.unit(),
@@ -183,6 +190,11 @@ impl Figure {
                 "cache.effective_kib",
                 "pointer chase in random order: the largest size x share of hits on the latency \
                  ladder",
+            ),
+            Self::Cache(_, _, CacheFigure::LeftAtOnce | CacheFigure::IdleSurvival(_)) => (
+                "cache.idle_survival",
+                "single loads of lines that were pushed out of the caches before, after pauses spent in \
+                 registers, relative to no pause",
             ),
             Self::Cache(_, _, CacheFigure::Rate(_)) => {
                 ("cache.rates", "one core over half of what the level holds")

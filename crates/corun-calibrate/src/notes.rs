@@ -7,6 +7,7 @@ use corun_machine::Machine;
 
 use crate::cpus::{Cpus, data_caches};
 use crate::estimate::Estimate;
+use crate::experiment::idle::LEAST_LEFT;
 use crate::figure::{CacheFigure, CoreFigure, CurvePart, Figure};
 use crate::noise::Noise;
 use crate::replacement::BUSY_SHARE;
@@ -133,6 +134,17 @@ impl Findings<'_> {
                     "Of the {size_kib:.0} KiB of L{level}{of}, a program alone gets {} KiB: others \
                      outside this machine use the rest, or lines crowd in a part of the sets.",
                     interval(held)
+                ));
+            }
+        }
+        for &(level, _) in caches {
+            if let Some(left) = cache(level, CacheFigure::LeftAtOnce)
+                && left.value < LEAST_LEFT
+            {
+                notes.push(format!(
+                    "Of lines that came into L{level}{of}, {} were left at once: others outside this \
+                     machine fill it. How long lines stay there could not be told.",
+                    percent(left.value)
                 ));
             }
         }
@@ -317,6 +329,7 @@ mod tests {
             // Of 256 and 8192 KiB.
             (held(2), estimate(240.0, 250.0, 256.0)),
             (held(3), estimate(2000.0, 3000.0, 4000.0)),
+            (Figure::Cache(0, 3, CacheFigure::LeftAtOnce), estimate(0.0, 0.04, 0.2)),
             (Figure::SpeedBeside(0, 2), estimate(0.5, 0.6, 0.7)),
             (Figure::Core(0, CoreFigure::SmtYield), estimate(1.2, 1.2, 1.2)),
             (loaded(0, CurvePart::MbPerS), estimate(500.0, 500.0, 500.0)),
@@ -329,6 +342,7 @@ mod tests {
             "other processes used 50 % of the CPU time, the host gave 0 % to others, and 2 %",
             "L2 and L3 differ by less than the noise: 12.0 (11.0 to 30.0) and 33.0 (28.0 to 40.0)",
             "Of the 8192 KiB of L3, a program alone gets 3000 (2000 to 4000) KiB",
+            "came into L3, 4 % were left at once",
             "CPUs 0 and 2 count as two cores, and run at 60 %",
             "beside their 9000 MB/s its latency is 4 % higher",
             "changed by more than 50 % while they were measured: cache.L2.latency_cycles, cache.L3.effective_kib",

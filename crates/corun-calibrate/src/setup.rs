@@ -10,6 +10,7 @@ use crate::chains::RandomChains;
 use crate::cpus::{Cpus, Neighbours, data_caches};
 use crate::experiment::clock::Clock;
 use crate::experiment::core::Core;
+use crate::experiment::idle::IdleSurvival;
 use crate::experiment::kernel::KernelCalls;
 use crate::experiment::ladder::Ladder;
 use crate::experiment::loaded::{Loaded, OwnLoaded};
@@ -186,6 +187,10 @@ impl Setup {
         let near = chains.of_at_least(site.llc_set_bytes() as usize / LINE_BYTES);
         let places = chains.places(far, most);
         self.add(Parallelism::new(core_type, cpu, MissesTo::Memory, places.clone()));
+        if let [.., (_, private_bytes), (level, _)] = site.caches[..] {
+            let far = places[most * 5 / 8].clone();
+            self.add(IdleSurvival::new(core_type, cpu, level, private_bytes, far)?);
+        }
         let hits = chains.places(near, most);
         self.add(Parallelism::new(core_type, cpu, MissesTo::Llc, hits));
         let pair = [places[most / 8].clone(), places[most / 2].clone()];

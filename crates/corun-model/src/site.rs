@@ -53,6 +53,8 @@ pub(crate) struct Site {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Kernel {
     pub(crate) page_fault_ns: f64,
+    /// Of a call on a file where the machine says it, since most calls of programs are such; else of
+    /// one that does nothing.
     pub(crate) system_call_ns: f64,
     /// Of bytes that a system call reads or writes.
     pub(crate) transfer_ns_per_byte: f64,
@@ -68,7 +70,10 @@ impl Kernel {
         let known = machine.spec().kernel.unwrap_or_default();
         Self {
             page_fault_ns: known.page_fault_ns.unwrap_or(Self::USUAL.page_fault_ns),
-            system_call_ns: known.system_call_ns.unwrap_or(Self::USUAL.system_call_ns),
+            system_call_ns: known
+                .file_call_ns
+                .or(known.system_call_ns)
+                .unwrap_or(Self::USUAL.system_call_ns),
             transfer_ns_per_byte: known
                 .transfer_ns_per_byte
                 .unwrap_or(Self::USUAL.transfer_ns_per_byte),

@@ -72,10 +72,18 @@ fn place(spec: &mut MachineSpec, found: &Machine, figure: &Figure, value: f64) {
             let name = &found.core_types()[core_type].name;
             for object in &mut spec.objects {
                 of_caches(object, false, name, level, &|cache| match what {
-                    CacheFigure::LatencyCycles => {}
+                    CacheFigure::LatencyCycles | CacheFigure::LeftAtOnce => {}
                     CacheFigure::LatencyNs => cache.latency_ns = Some(value),
                     CacheFigure::EffectiveKib => {
                         cache.effective_kib = Some(u64::from(whole(value)));
+                    }
+                    // By rising pauses: so the figures are sorted. Of a cache that cores of two types
+                    // see, the first type's count.
+                    CacheFigure::IdleSurvival(ms) => {
+                        let (ms, points) = (f64::from(ms), &mut cache.idle_survival);
+                        if points.last().is_none_or(|last| last.0 < ms) {
+                            points.push((ms, value));
+                        }
                     }
                     CacheFigure::Rate(rate) => {
                         set_rate(cache.rates.get_or_insert_default(), rate, value);
