@@ -92,3 +92,20 @@ fn the_page_holds_this_very_example() {
     let (example, _) = rest.split_once("// End of the example.\n").unwrap();
     assert!(page.contains(&format!("```rust\n{example}```\n")));
 }
+
+/// The trait without its documentation, as the page shows it.
+fn signatures() -> String {
+    let source = include_str!("../src/api/policy.rs");
+    let (_, rest) = source.split_once("pub trait Policy").unwrap();
+    let (body, _) = rest.split_once("\n}\n").unwrap();
+    let methods = body.lines().filter(|line| line.starts_with("    fn "));
+    methods.map(|line| format!("{}\n", line.trim().trim_end_matches([';', '{', ' ']))).collect()
+}
+
+#[test]
+fn the_page_holds_every_method_of_the_trait() {
+    let page = include_str!("../../../ARCHITECTURE.md");
+    let signatures = signatures();
+    assert!(signatures.lines().count() >= 3);
+    assert!(page.contains(&format!("```text\n{signatures}```\n")), "{signatures}");
+}
