@@ -1,7 +1,7 @@
 //! Sites: the kinds of place a program can run at. Two CPUs with the same core type, the same
 //! caches above them and the same way to local memory are one site, and share tables.
 
-use corun_machine::{Cache, CacheType, CoreType, Inclusion, Machine, Smt};
+use corun_machine::{Cache, CacheType, CoreType, Inclusion, KernelCosts, Machine, Smt};
 
 use crate::error::ModelError;
 
@@ -67,15 +67,19 @@ impl Kernel {
         Self { page_fault_ns: 500.0, system_call_ns: 100.0, transfer_ns_per_byte: 0.1 };
 
     fn of(machine: &Machine) -> Self {
-        let known = machine.spec().kernel.unwrap_or_default();
+        let known = machine.spec().kernel.as_ref();
+        // One figure at a time: rustc 1.95 at opt-level 1 reads `Option::or` of two fields of a defaulted struct
+        // out of bounds.
+        let figure = |of: fn(&KernelCosts) -> Option<f64>| known.and_then(of);
+        let call_ns = match figure(|kernel| kernel.file_call_ns) {
+            None => figure(|kernel| kernel.system_call_ns),
+            file_call_ns => file_call_ns,
+        };
         Self {
-            page_fault_ns: known.page_fault_ns.unwrap_or(Self::USUAL.page_fault_ns),
-            system_call_ns: known
-                .file_call_ns
-                .or(known.system_call_ns)
-                .unwrap_or(Self::USUAL.system_call_ns),
-            transfer_ns_per_byte: known
-                .transfer_ns_per_byte
+            page_fault_ns: figure(|kernel| kernel.page_fault_ns)
+                .unwrap_or(Self::USUAL.page_fault_ns),
+            system_call_ns: call_ns.unwrap_or(Self::USUAL.system_call_ns),
+            transfer_ns_per_byte: figure(|kernel| kernel.transfer_ns_per_byte)
                 .unwrap_or(Self::USUAL.transfer_ns_per_byte),
         }
     }

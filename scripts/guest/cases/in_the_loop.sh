@@ -10,7 +10,9 @@ apps="a e c g b f d h"
 } >mix.toml
 corun run mix.toml --profiles profiles --policy dio --counters model --interval 2 --duration 200 -o run.json &
 run=$!
-sleep 25
+held 8
+# Three looks more: what is decided stays.
+sleep 6
 # pairs: names by the LLC (two CPUs each) to which their threads are bound.
 names=$(sed -n 's/^profile = "\(.*\)"/\1/p' mix.toml)
 for pid in $(stand_ins); do

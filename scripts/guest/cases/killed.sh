@@ -8,7 +8,7 @@ profile = "xz"
 END
 corun run mix.toml --policy dio --counters model --interval 1 --duration 200 &
 run=$!
-sleep 8
+held 2
 pids=$(stand_ins)
 kill -9 $run
 for pid in $pids; do

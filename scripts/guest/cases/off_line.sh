@@ -12,7 +12,7 @@ profile = "flac"
 END
 corun run mix.toml --policy dio --counters model --interval 1 --duration 200 -o off.json &
 run=$!
-sleep 8
+held 3
 for pid in $(stand_ins); do
   [ "$pid" = $one ] || sed -n 's/^Cpus_allowed_list:\t*//p' "/proc/$pid/status"
 done | sort >bound
