@@ -1,10 +1,12 @@
 //! What a study works with.
 
+use std::collections::HashMap;
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use clap::{ArgMatches, FromArgMatches};
 use corun_app::{Cancel, Error, Result, open_library};
+use corun_model::{LoadedProgram, Model};
 use corun_profile::Library;
 
 /// Which programs a study stands on.
@@ -24,6 +26,8 @@ pub(crate) enum Programs {
 pub(crate) struct StudyInputs {
     spec: Option<Library>,
     shipped: OnceLock<Library>,
+    /// By the names of machine and program.
+    loaded: Mutex<HashMap<(String, String), Arc<LoadedProgram>>>,
     options: ArgMatches,
     /// What depends on chance is repeated with seeds 1 to this.
     pub(crate) seeds: u32,
@@ -43,7 +47,14 @@ impl StudyInputs {
         cancel: Cancel,
     ) -> Result<Self> {
         let spec = profiles.map(|path| open_library(Some(path))).transpose()?;
-        Ok(Self { spec, shipped: OnceLock::new(), options, seeds, cancel })
+        Ok(Self {
+            spec,
+            shipped: OnceLock::new(),
+            loaded: Mutex::default(),
+            options,
+            seeds,
+            cancel,
+        })
     }
 
     /// For the next study of several.
@@ -61,6 +72,22 @@ impl StudyInputs {
         }
         let shipped = open_library(None)?;
         Ok(self.shipped.get_or_init(|| shipped))
+    }
+
+    /// A program that corun ships, loaded once for a preset: `model` is that of a preset as it is, with
+    /// the usual options.
+    ///
+    /// # Errors
+    /// No such program, or a machine that it cannot be loaded for.
+    pub(crate) fn shipped_on(&self, model: &Model, name: &str) -> Result<Arc<LoadedProgram>> {
+        let key = (model.machine().name().to_owned(), name.to_owned());
+        let loaded = || self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(program) = loaded().get(&key) {
+            return Ok(Arc::clone(program));
+        }
+        // Not under the lock: others load other programs meanwhile.
+        let program = Arc::new(model.load(self.shipped()?.get(name)?)?);
+        Ok(Arc::clone(loaded().entry(key).or_insert(program)))
     }
 
     /// The SPEC programs, where the user gave them.

@@ -19,7 +19,7 @@ fn on_machine(inputs: &StudyInputs, name: &str, programs: &[&str]) -> Result<Vec
     let (big, small) = (machine.like(machine.big), machine.like(machine.small));
     let other = big.iter().copied().find(|&cpu| cpu != machine.big).unwrap_or(machine.big);
     let of_program = |name: &&str| {
-        let program = machine.load(inputs.shipped()?.get(name)?)?;
+        let program = inputs.shipped_on(&machine.model, name)?;
         let beside = |cpus: &[usize]| {
             let mut running = vec![(&*program, machine.big)];
             running.extend(cpus.iter().map(|&cpu| (&*aggressor, cpu)));

@@ -129,10 +129,9 @@ impl BigLittle {
         mix: &[Member],
         solo_s: f64,
     ) -> Result<Vec<AppSpec>> {
-        let shipped = inputs.shipped()?;
         let app = |&(name, threads): &Member| {
             let known = NEAREST.iter().find(|one| one.0 == name);
-            let program = self.load(shipped.get(known.map_or(name, |one| one.1))?)?;
+            let program = inputs.shipped_on(&self.model, known.map_or(name, |one| one.1))?;
             let instructions = solo_s / self.alone_s(&program, self.big) * f64::from(threads);
             Ok(AppSpec {
                 name: name.to_owned(),

@@ -8,7 +8,7 @@ use corun_machine::SpeedupFit;
 use corun_model::{LoadedProgram, Member, Outcome as Rates, Running, Scratch};
 use corun_policy::{SpeedupPoint, fit_speedup};
 use corun_profile::{
-    CurvePoint, InstructionMix, Library, Method, MissRateCurve, Origin, Phase, Profile,
+    CurvePoint, InstructionMix, Method, MissRateCurve, Origin, Phase, Profile,
     ProfileData, Recording,
 };
 
@@ -180,15 +180,14 @@ fn fit(points: &[Vec<SpeedupPoint>]) -> (Option<SpeedupFit>, f64) {
     (without(None), 100.0 * sum / weights)
 }
 
-pub(super) fn calibrate(machine: &BigLittle, library: &Library) -> Result<Calibrated> {
-    let programs: Vec<Arc<LoadedProgram>> = library
-        .iter()
-        .filter(|profile| is_program(&profile.name))
-        .map(|profile| machine.load(profile))
-        .collect::<Result<_>>()?;
+/// `programs`: those of the library, loaded for the machine.
+pub(super) fn calibrate(
+    machine: &BigLittle,
+    programs: &[Arc<LoadedProgram>],
+) -> Result<Calibrated> {
     let (low_mb_per_s, high_mb_per_s) = limits(machine)?;
-    let (on_big, big_error) = fit(&points(machine, &programs, machine.big));
-    let (on_small, small_error) = fit(&points(machine, &programs, machine.small));
+    let (on_big, big_error) = fit(&points(machine, programs, machine.big));
+    let (on_small, small_error) = fit(&points(machine, programs, machine.small));
     Ok(Calibrated {
         low_mb_per_s,
         high_mb_per_s,
@@ -223,7 +222,12 @@ pub(super) fn figures(inputs: &StudyInputs) -> Result<(Finding, Vec<Figure>)> {
     let mut machines = Vec::new();
     for name in MACHINES {
         let machine = BigLittle::new(name)?;
-        let found = calibrate(&machine, inputs.shipped()?)?;
+        let names = inputs.shipped()?.iter().map(|profile| &profile.name);
+        let programs = names
+            .filter(|name| is_program(name))
+            .map(|name| inputs.shipped_on(&machine.model, name))
+            .collect::<Result<Vec<_>>>()?;
+        let found = calibrate(&machine, &programs)?;
         let stored = machine.model.machine().calibration();
         machines.push((name, found, threshold_ms(inputs, &machine)?, stored));
     }
@@ -298,7 +302,9 @@ mod tests {
         let library = corun_app::open_library(None).unwrap();
         for name in MACHINES {
             let machine = BigLittle::new(name).unwrap();
-            let found = calibrate(&machine, &library).unwrap();
+            let programs = library.iter().filter(|profile| is_program(&profile.name));
+            let programs: Vec<_> = programs.map(|one| machine.load(one).unwrap()).collect();
+            let found = calibrate(&machine, &programs).unwrap();
             let stored = machine.model.machine().calibration();
             assert!(near(stored.low_btr_mb_per_s.unwrap(), found.low_mb_per_s, 1), "{name}");
             assert!(near(stored.high_btr_mb_per_s.unwrap(), found.high_mb_per_s, 1), "{name}");

@@ -19,9 +19,13 @@ const CHOSEN: usize = 6;
 
 /// What the counters show of a program alone on a big core, interval by interval: L1 accesses and
 /// branches per 1000 instructions.
-fn samples(machine: &BigLittle, profile: &Profile) -> Result<Vec<(f64, f64)>> {
+fn samples(
+    inputs: &StudyInputs,
+    machine: &BigLittle,
+    profile: &Profile,
+) -> Result<Vec<(f64, f64)>> {
     let ProfileData::Recording(recording) = &profile.data else { return Ok(Vec::new()) };
-    let program = machine.load(profile)?;
+    let program = inputs.shipped_on(&machine.model, &profile.name)?;
     let stretch = SOLO_S / (machine.alone_s(&program, machine.big) * program.instructions());
     let (mut samples, mut left_s) = (Vec::new(), SAMPLE_S);
     let (mut instructions, mut l1, mut branches) = (0.0, 0.0, 0.0);
@@ -51,8 +55,8 @@ struct HitRates {
 }
 
 impl HitRates {
-    fn new(machine: &BigLittle, profile: &Profile) -> Result<Self> {
-        let samples = samples(machine, profile)?;
+    fn new(inputs: &StudyInputs, machine: &BigLittle, profile: &Profile) -> Result<Self> {
+        let samples = samples(inputs, machine, profile)?;
         let rates = [3, 4].map(|least| {
             let train = |place: usize| place % 5 >= least;
             let rate =
@@ -66,7 +70,7 @@ impl HitRates {
 pub(super) fn hit_rates(inputs: &StudyInputs) -> Result<(Finding, Figure)> {
     let machine = BigLittle::new("juno-2b4s")?;
     let profiles = inputs.shipped()?.iter().filter(|profile| is_program(&profile.name));
-    let all = profiles.map(|profile| HitRates::new(&machine, profile));
+    let all = profiles.map(|profile| HitRates::new(inputs, &machine, profile));
     let all = all.collect::<Result<Vec<HitRates>>>()?;
     let of = |which: usize, size: usize| -> Vec<f64> {
         all.iter().filter_map(|one| one.rates[which][size]).collect()

@@ -352,10 +352,9 @@ pub(super) fn programs(inputs: &StudyInputs) -> Result<Figure> {
     // By machine: the factor and the misses.
     let mut rows = Vec::new();
     for (theirs, ours, why) in NEAREST {
-        let profile = inputs.shipped()?.get(ours)?;
         let mut figures = Vec::new();
         for machine in &machines {
-            let program = machine.load(profile)?;
+            let program = inputs.shipped_on(&machine.model, ours)?;
             let mpki = corun_policy::solo_figures(&program).llc_mpki;
             figures.push((program.speedup_factor, mpki));
         }
