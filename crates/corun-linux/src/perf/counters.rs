@@ -163,7 +163,10 @@ impl OpenGroup {
             let builder = builder(counted, encoding, members.len() > 1);
             let opened = match counters.first_mut() {
                 None => builder.build(),
-                Some(leader) => builder.build_with_group(leader),
+                Some(leader) => {
+                    let of_leader = self::builder(counted, &members[0].1, true);
+                    join(&builder, leader, &of_leader)
+                }
             };
             match opened {
                 Ok(counter) => counters.push(counter),
@@ -243,6 +246,22 @@ pub fn try_event(event: &mut PerfEvent, user_only: &mut bool) -> io::Result<()> 
         }
         other => other,
     }
+}
+
+/// Opens an event in the group of a leader, which `of_leader` opened.
+///
+/// # Errors
+/// ESRCH where the thread has ended since the leader was opened. The kernel answers ENODEV there, the same as
+/// for an event that the processor does not have; opening the leader's event once more tells them apart.
+pub(super) fn join(
+    event: &Builder<'_>,
+    leader: &mut Counter,
+    of_leader: &Builder<'_>,
+) -> io::Result<Counter> {
+    event.build_with_group(leader).map_err(|error| match of_leader.build() {
+        Err(ended) if ended.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error()) => ended,
+        _ => error,
+    })
 }
 
 pub(super) fn cannot_join(error: &io::Error) -> bool {
@@ -365,6 +384,24 @@ mod tests {
 
     fn software(name: &str) -> PerfEvent {
         Pmus::read(&Roots::default()).event(name).unwrap()
+    }
+
+    #[test]
+    fn a_thread_that_ends_while_its_group_is_opened_is_told_to_have_ended() {
+        let [clock, faults] = ["task-clock:u", "page-faults:u"].map(|name| software(name));
+        let mut thread = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let of =
+            |event: &PerfEvent| builder(Counted::Thread(thread.id()), &event.encodings[0], true);
+        let (of_leader, of_member) = (of(&clock), of(&faults));
+        let leader = of_leader.build();
+        thread.kill().unwrap();
+        thread.wait().unwrap();
+        let mut leader = match leader {
+            Err(error) => return eprintln!("skipped: counters cannot be opened here: {error}"),
+            Ok(leader) => leader,
+        };
+        let error = join(&of_member, &mut leader, &of_leader).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(rustix::io::Errno::SRCH.raw_os_error()), "{error}");
     }
 
     #[test]
