@@ -10,7 +10,7 @@ use perf_event::data::{Record, Sample};
 use perf_event::{Clock, Counter, SampleFlag, Sampler};
 use rustix::time::{ClockId, clock_gettime};
 
-use super::counters::{Counted, GroupReading, Part, builder, cannot_join, join, together};
+use super::counters::{CountTarget, GroupReading, Part, builder, cannot_join, join, together};
 use super::events::{Encoding, PerfEvent};
 use super::sampling::{Increase, open_new};
 use crate::Task;
@@ -226,7 +226,7 @@ impl OpenSampler {
             unreachable!("a group has the event that is sampled by");
         };
         let refused = |place: usize| move |error: io::Error| (place, error);
-        let counted = Counted::Thread(tid);
+        let counted = CountTarget::Thread(tid);
         let mut of_leader = builder(counted, encoding, true);
         let fields = SampleFlag::TIME | SampleFlag::CPU | SampleFlag::READ;
         of_leader.enabled(false).sample_period(every).sample(fields).clockid(Clock::MONOTONIC);
