@@ -9,12 +9,16 @@ set -euo pipefail
 awk '
     function skip(name, reason) { list[++listed] = "skipped: " name ": " reason }
 
-    # cargo: "     Running tests/cli/main.rs (..)" and "   Doc-tests corun", then a line for each ignored test
-    /^ +(Running|Doc-tests) / { suite = $1 == "Running" ? $(NF - 1) : "doc-tests" }
+    # cargo: "     Running tests/cli/main.rs (target/debug/deps/cli-0123456789abcdef)" and "   Doc-tests corun", then a line for each ignored test
+    /^ +(Running|Doc-tests) / {
+        # The executable is named for the crate or the test, with a hash at its end.
+        suite = $NF
+        gsub(/^.*\/|-[0-9a-f]+\)$/, "", suite)
+    }
     /^test .* \.\.\. ignored/ {
         reason = $0
         sub(/^test .* \.\.\. ignored(, )?/, "", reason)
-        skip(suite " " $2, reason == "" ? "ignored" : reason)
+        skip(suite "::" $2, reason == "" ? "ignored" : reason)
     }
     # Of a test that failed it does not matter what else it printed.
     /^successes:$/ { passing = 1 }
@@ -23,7 +27,7 @@ awk '
     /^skipped: / && name != "" && !told {
         told = 1
         hidden++
-        skip(suite " " name, substr($0, 10))
+        skip(suite "::" name, substr($0, 10))
     }
     /^test result:/ { passed += $4; failed += $6; skipped += $8 }
 
