@@ -266,10 +266,11 @@ def test_what_the_command_starts(client, here, tmp_path):
     assert json.loads(done.stdout)["cpu"] == own.document["cpu"]
 
 
-def search_by_one_worker(objective):
-    """A search for the worst placement by one worker: search and worker when it is over, and what it told."""
-    question = (programs(10), "worst", machine_of(3), corun.Library(), objective, 2, 0.05, None)
-    search = _corun.SharedSearch(*question)
+def told(apps, policy):
+    """A search by one worker, and what that told of better placements."""
+    search = _corun.SharedSearch(
+        apps, policy, machine_of(3), corun.Library(), "antt", 2, 60.0, None
+    )
     heard = []
     searcher = _corun.Searcher(search.question, heard.append)
     while not search.done:
@@ -280,13 +281,11 @@ def search_by_one_worker(objective):
 
 def test_better_placements_are_told_at_once():
     """What a worker finds it tells while it works; nonsense is refused."""
-    # Where the coordinator starts from the answer itself there is nothing to tell. With today's library no
-    # objective is such.
-    for objective in ["stp", "antt", "unfairness", "max-slowdown"]:
-        search, searcher, heard = search_by_one_worker(objective)
-        if heard:
-            break
-    assert heard
+    names = corun.Library().names()
+    # Often the placement that a search begins with is the best already, and there is nothing to tell.
+    mixes = [names[first::4][:12] for first in range(4)]
+    searches = (told(mix, policy) for policy in ("worst", "optimal") for mix in mixes)
+    search, searcher, heard = next(found for found in searches if found[2])
     for news in heard:
         search.tighten(news)
         searcher.tighten(news)
