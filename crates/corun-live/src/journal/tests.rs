@@ -30,7 +30,7 @@ fn a_plan_is_a_line_and_a_line_is_what_was_written() {
     journal.write(&[some_change("2")]).unwrap();
     let lines = lines(&journal);
     assert_eq!(lines.len(), 3);
-    assert_eq!(lines[0]["corun_journal"], 1);
+    assert_eq!(lines[0]["corun_journal"], VERSION);
     assert_eq!(lines[0]["pid"], std::process::id());
     assert_eq!(lines[1]["changes"].as_array().unwrap().len(), 2);
     assert_eq!(lines[2]["changes"][0]["what"], "affinity");
@@ -271,4 +271,55 @@ fn who_was_born_held_is_let_go_after_those_that_were_sent_have_ended() {
     let restored = journal.undo(&roots);
     assert!(restored.iter().any(|one| one.outcome == Ok(Reverted::Done)), "{restored:?}");
     assert_eq!(sleeper.now(), sleeper.found);
+}
+
+#[test]
+fn a_stranger_that_has_the_number_of_a_held_process_is_not_touched() {
+    let (_base, path) = folder();
+    let roots = Roots::default();
+    let stranger = Sleeper::new();
+    let Some((one, _)) = stranger.two_cpus() else { return };
+    let mut journal = Journal::create(&path, &roots).unwrap();
+    // The process that was held had the same number and ended.
+    let task = Task { start_ticks: stranger.task.start_ticks - 1, ..stranger.task };
+    let held = Change::Affinity { task, before: stranger.found.clone(), after: one.clone() };
+    journal.write(&[held]).unwrap();
+    // The stranger's user chose the same CPU.
+    stranger.set(&one);
+    assert_eq!(journal.adopt(&stranger.task, &one).unwrap(), None);
+    let restored = journal.undo(&roots);
+    assert_eq!(restored[0].outcome, Ok(Reverted::Gone));
+    assert_eq!(stranger.now(), one);
+}
+
+#[test]
+fn what_a_user_started_on_the_same_cpu_is_left_alone() {
+    let (_base, path) = folder();
+    let roots = Roots::default();
+    let (held, own) = (Sleeper::new(), Sleeper::new());
+    let Some((one, _)) = held.two_cpus() else { return };
+    let mut journal = Journal::create(&path, &roots).unwrap();
+    let change = held.change(&one);
+    journal.write(std::slice::from_ref(&change)).unwrap();
+    change.apply(&roots).unwrap();
+    // Its parent runs and was never held.
+    own.set(&one);
+    let restored = journal.undo(&roots);
+    assert_eq!((held.now(), own.now()), (held.found.clone(), one));
+    assert!(restored.iter().all(|one| one.change.task() != Some(&own.task)), "{restored:?}");
+}
+
+#[test]
+fn what_was_before_is_written_with_the_cpus_that_are_off_line() {
+    let (base, path) = folder();
+    let sleeper = Sleeper::new();
+    let Some((first, second)) = sleeper.two_cpus() else { return };
+    let cpus = base.path().join("sys/devices/system/cpu");
+    std::fs::create_dir_all(&cpus).unwrap();
+    std::fs::write(cpus.join("online"), first.to_string()).unwrap();
+    let roots = Roots { sys: base.path().join("sys"), ..Roots::default() };
+    let mut journal = Journal::create(&path, &roots).unwrap();
+    let change = Change::Affinity { task: sleeper.task, before: first, after: second };
+    journal.write(&[change]).unwrap();
+    assert_eq!(lines(&journal)[1]["changes"][0]["before"], sleeper.found.to_string());
 }

@@ -22,10 +22,10 @@ mod restore;
 mod run;
 mod stand_in;
 mod stat;
-
 mod sweep;
 mod top;
 mod topology;
+mod undone;
 mod validate;
 mod watching;
 

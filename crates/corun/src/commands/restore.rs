@@ -4,12 +4,10 @@ use std::path::Path;
 
 use anyhow::anyhow;
 use corun_linux::Roots;
-use corun_live::{
-    RestoreOutcome, Restored, RestoredJournal, Reverted, Which, default_folder, restore,
-    would_restore,
-};
+use corun_live::{RestoreOutcome, RestoredJournal, Which, default_folder, restore, would_restore};
 use serde::Serialize;
 
+use super::undone::{ChangePart, outcome};
 use crate::cli::{RestoreArgs, TableFormat};
 use crate::failure::{Failure, Outcome};
 use crate::output::{Align, counted, csv_rows, json, print, table};
@@ -88,19 +86,6 @@ fn journal_outcome(journal: &RestoredJournal, dry_run: bool) -> Option<String> {
     })
 }
 
-fn outcome(one: &Restored, dry_run: bool) -> String {
-    match &one.outcome {
-        Ok(Reverted::Done) if dry_run => "would be undone".to_owned(),
-        Ok(Reverted::Done) => "undone".to_owned(),
-        Ok(Reverted::AsBefore) => "was as before already".to_owned(),
-        Ok(Reverted::Gone) => "it is no more".to_owned(),
-        Ok(Reverted::ChangedByOthers { found }) => {
-            format!("left as found: somebody else set it to {}", found.trim())
-        }
-        Err(why) => format!("failed: {why}"),
-    }
-}
-
 #[derive(Debug, Serialize)]
 struct Document<'a> {
     folder: String,
@@ -119,29 +104,8 @@ struct JournalPart<'a> {
     changes: Vec<ChangePart<'a>>,
 }
 
-#[derive(Debug, Serialize)]
-struct ChangePart<'a> {
-    change: &'a corun_live::Change,
-    #[serde(flatten)]
-    outcome: OutcomePart<'a>,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(untagged)]
-enum OutcomePart<'a> {
-    Known(&'a Reverted),
-    Failed { outcome: &'static str, why: &'a str },
-}
-
 impl<'a> Document<'a> {
     fn new(folder: &Path, journals: &'a [RestoredJournal], dry_run: bool) -> Self {
-        let change = |one: &'a Restored| ChangePart {
-            change: &one.change,
-            outcome: match &one.outcome {
-                Ok(reverted) => OutcomePart::Known(reverted),
-                Err(why) => OutcomePart::Failed { outcome: "failed", why },
-            },
-        };
         let journals: Vec<JournalPart<'_>> = journals
             .iter()
             .map(|journal| JournalPart {
@@ -149,7 +113,7 @@ impl<'a> Document<'a> {
                 pid: journal.pid,
                 outcome: &journal.outcome,
                 left: journal.is_left(),
-                changes: journal.changes.iter().map(change).collect(),
+                changes: journal.changes.iter().map(ChangePart::new).collect(),
             })
             .collect();
         Self {

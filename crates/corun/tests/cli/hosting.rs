@@ -240,6 +240,41 @@ fn what_a_killed_daemon_left_is_restored() {
 }
 
 #[test]
+fn a_daemon_refuses_what_it_cannot_restore() {
+    let Some(ground) = Daemon::new(true) else { return };
+    let mut daemon = ground.start();
+    assert!(eventually(|| ground.now() != ground.before), "nothing was held");
+    daemon.0.kill().unwrap();
+    daemon.0.wait().unwrap();
+    let held = ground.now();
+    let journal = std::fs::read_dir(ground.fixture.path("journals")).unwrap().next().unwrap();
+    let journal = journal.unwrap().path();
+    let whole = std::fs::read(&journal).unwrap();
+    let line_2 = whole.iter().position(|&byte| byte == b'\n').unwrap() + 1;
+    let mut flipped = whole.clone();
+    flipped[line_2 + 40] ^= 1;
+    for (damaged, why) in [
+        (&b"nonsense\n"[..], "line 1 is no header"),
+        (&whole[..20], "line 1 is cut short"),
+        (&flipped[..], "line 2 cannot be read"),
+    ] {
+        std::fs::write(&journal, damaged).unwrap();
+        let mut next = ground.start();
+        assert_eq!(next.0.wait().unwrap().code(), Some(1), "{why}");
+        let log = stderr_of(next);
+        assert!(log.contains("cannot be restored") && log.contains(why), "{log}");
+        assert!(!log.contains("everything is undone"), "{log}");
+        assert_eq!(ground.now(), held, "{why}");
+        assert!(journal.exists(), "{why}");
+    }
+    std::fs::write(&journal, whole).unwrap();
+    let folder = ground.fixture.path("journals");
+    let restored = corun().arg("restore").arg("--folder").arg(folder).output().unwrap();
+    assert!(restored.status.success(), "{}", String::from_utf8_lossy(&restored.stderr));
+    assert_eq!(ground.now(), ground.before);
+}
+
+#[test]
 fn until_told_to_apply_the_daemon_only_says_what_it_would_do() {
     let Some(ground) = Daemon::new(false) else { return };
     let daemon = ground.start();

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use corun_live::{Host, Restored, Reverted, Tick, Verdict};
+use corun_live::{Host, Restored, Tick, Verdict};
 use sd_notify::NotifyState;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use tracing::{error, info, warn};
@@ -21,6 +21,7 @@ use self::config::{DEFAULT_PATH, EXAMPLE, LogFormat};
 use self::metrics::{Metrics, serve};
 use self::watchdog::Watchdog;
 use super::hosting::{Ground, Look, action_in_words, program_of};
+use super::undone;
 use super::watching::NO_POLICY;
 use crate::cli::{CheckConfigArgs, DaemonArgs, HostArgs};
 use crate::failure::{Failure, Outcome};
@@ -198,16 +199,14 @@ impl Session<'_> {
 
 /// Says how the undoing went.
 fn log_undone(undone: &[Restored]) {
-    for one in undone {
-        match &one.outcome {
-            Ok(Reverted::ChangedByOthers { found }) => {
-                warn!(found, "left as found, since somebody else changed it: {:?}", one.change);
-            }
-            Err(why) => error!("not undone: {why}: {:?}", one.change),
-            Ok(_) => {}
-        }
+    if let Some(line) = undone::given_back(undone) {
+        info!("{line}");
     }
-    info!(changes = undone.len(), "everything is undone");
+    undone::not_given_back(undone).iter().for_each(|line| warn!("{line}"));
+    match undone::is_complete(undone) {
+        true => info!(changes = undone.len(), "everything is undone"),
+        false => error!(changes = undone.len(), "not everything is undone"),
+    }
 }
 
 fn log_as(format: LogFormat) {

@@ -5,11 +5,13 @@ mod summary;
 use std::thread;
 use std::time::Duration;
 
+use anyhow::anyhow;
 use corun_live::{Host, Restored};
 
 use self::summary::{Summary, Told};
-use super::hosting::{Ground, Teller, undone_in_words};
+use super::hosting::{Ground, Teller};
 use super::programs::{Program, Started, TICK};
+use super::undone;
 use crate::cli::{CountersName, RunArgs};
 use crate::failure::{Failure, Outcome};
 use crate::output::{check_target, json, write_file};
@@ -50,6 +52,9 @@ pub(crate) fn run(arguments: &RunArgs) -> Outcome<String> {
     if let Some(path) = &arguments.output {
         write_file(path, json(&summary)?.as_bytes())?;
     }
+    if undone.iter().any(|one| one.outcome.is_err()) {
+        return Err(Failure::Failed(anyhow!("not all is undone: corun restore goes on with it")));
+    }
     if cancel.is_set() {
         return Err(Failure::Interrupted);
     }
@@ -89,7 +94,10 @@ impl Session<'_> {
 }
 
 fn say_undone(host: &Host, undone: &[Restored]) {
-    if !host.is_dry_run() && !undone.is_empty() {
-        eprintln!("corun: {}", undone_in_words(&undone.iter().collect::<Vec<_>>()));
+    if host.is_dry_run() || undone.is_empty() {
+        return;
     }
+    eprintln!("corun: {}", undone::in_a_line(&undone.iter().collect::<Vec<_>>()));
+    let lines = undone::given_back(undone).into_iter().chain(undone::not_given_back(undone));
+    lines.for_each(|line| eprintln!("corun: {line}"));
 }
