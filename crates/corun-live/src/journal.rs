@@ -234,22 +234,37 @@ impl Journal {
         restored
     }
 
-    /// Is the file that we write still the one that restoring will find?
-    fn check(&self) -> Result<(), JournalError> {
+    /// Is the file that is written still the one that restoring will find? What is done under a journal
+    /// that cannot be found would stay after a kill.
+    ///
+    /// # Errors
+    /// When the folder was moved, mounted over or deleted, or the file was, and when the file's last line is
+    /// broken.
+    pub fn check(&self) -> Result<(), JournalError> {
         let path = self.path();
-        let links = self
-            .file
-            .metadata()
-            .map_err(JournalError::kernel(&path, "cannot be looked at"))?
-            .nlink();
-        let (found, advice) = match (links, self.broken) {
-            (0, _) => ("it was removed", "start corun again; what it did until now it undoes"),
-            (_, true) => {
-                ("its last line is broken", "make room on its file system and start again")
-            }
-            _ => return Ok(()),
+        let not_safe = |found: &str, advice: &str| JournalError::NotSafe {
+            path: path.clone(),
+            found: found.to_owned(),
+            advice: advice.to_owned(),
         };
-        Err(JournalError::NotSafe { path, found: found.to_owned(), advice: advice.to_owned() })
+        if self.broken {
+            let advice = "make room on its file system and start again";
+            return Err(not_safe("its last line is broken", advice));
+        }
+        let own =
+            self.file.metadata().map_err(JournalError::kernel(&path, "cannot be looked at"))?;
+        let advice = "what was done until now is undone; start corun again";
+        match std::fs::symlink_metadata(&path) {
+            Ok(found) if (found.dev(), found.ino()) == (own.dev(), own.ino()) => Ok(()),
+            Ok(_) => Err(not_safe("another file stands in the journal's place", advice)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound && own.nlink() == 0 => {
+                Err(not_safe("it was removed", advice))
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Err(not_safe("its folder was moved, or another was mounted over it", advice))
+            }
+            Err(error) => Err(JournalError::kernel(&path, "cannot be looked at")(error)),
+        }
     }
 
     /// Adds a line; on failure the file is as before.

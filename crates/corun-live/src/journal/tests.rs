@@ -99,6 +99,29 @@ fn a_removed_journal_stops_further_plans_and_undoes_what_it_knows() {
 }
 
 #[test]
+fn a_journal_that_nobody_would_find_is_noticed() {
+    let (base, path) = folder();
+    let roots = Roots::default();
+    let found = |journal: &Journal| journal.check().unwrap_err().to_string();
+    let mut journal = Journal::create(&path, &roots).unwrap();
+    journal.check().unwrap();
+    let moved = base.path().join("moved");
+    std::fs::rename(&path, &moved).unwrap();
+    assert!(found(&journal).contains("was moved"), "{}", found(&journal));
+    // Another folder in its place, as when one is mounted over it.
+    std::fs::create_dir(&path).unwrap();
+    assert!(found(&journal).contains("was moved"));
+    std::fs::write(journal.path(), "").unwrap();
+    assert!(found(&journal).contains("another file stands"));
+    assert!(journal.write(&[some_change("1")]).is_err());
+    std::fs::remove_dir_all(&path).unwrap();
+    std::fs::rename(&moved, &path).unwrap();
+    journal.check().unwrap();
+    std::fs::remove_file(journal.path()).unwrap();
+    assert!(found(&journal).contains("it was removed"));
+}
+
+#[test]
 fn a_plan_that_is_not_in_the_file_is_an_error_and_so_is_all_after_it() {
     let (_base, path) = folder();
     let mut journal = Journal::create(&path, &Roots::default()).unwrap();

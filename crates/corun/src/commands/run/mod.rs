@@ -30,7 +30,7 @@ pub(crate) fn run(arguments: &RunArgs) -> Outcome<String> {
     let mut started = Started::new(programs);
     let ground = Ground::new(&host_args)?;
     let mut host = ground.host(&host_args, Vec::new(), &started.profiles())?;
-    let cancel = Cancel::on_signal()?;
+    let cancel = Cancel::on_signal_undoing()?;
     started.begin()?;
     let mut session = Session {
         started: &mut started,
@@ -44,7 +44,7 @@ pub(crate) fn run(arguments: &RunArgs) -> Outcome<String> {
     let undone = session.host.undo();
     say_undone(session.host, &undone);
     let told = session.told;
-    let ended = started.end();
+    let ended = started.end_unless_hurried(&|| cancel.is_hurried());
     worked.and(ended)?;
     let summary =
         Summary::new(&host_args, &host, started.programs(), &told, &undone, started.elapsed());
