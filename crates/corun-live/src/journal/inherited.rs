@@ -255,6 +255,8 @@ impl<'a> Search<'a> {
                 family => family,
             };
             let before = family.and_then(|(_, held)| held.inherited(&affinity, 0));
+            // corun only ever narrows: one that may use more than those that were held is none of theirs.
+            let before = before.filter(|before| affinity.is_subset(before));
             let change = |before: &CpuSet| Change::Affinity {
                 task,
                 before: before.clone(),
@@ -307,7 +309,8 @@ fn unclear(
     giver: &Held,
     change: impl Fn(&CpuSet) -> Change,
 ) -> Option<(Change, String)> {
-    let (before, _) = giver.before.iter().find(|(before, _)| before != affinity)?;
+    let narrows = |before: &CpuSet| before != affinity && affinity.is_subset(before);
+    let (before, _) = giver.before.iter().find(|(before, _)| narrows(before))?;
     let why = format!(
         "{} has CPUs {affinity}, which corun gave to others: it may come from one of them, or \
          somebody chose the same CPUs; `taskset -p` changes it",

@@ -127,7 +127,8 @@ fn a_plan_that_is_not_in_the_file_is_an_error_and_so_is_all_after_it() {
     let mut journal = Journal::create(&path, &Roots::default()).unwrap();
     // Writing fails for want of room there, and so does taking back.
     journal.file = std::fs::OpenOptions::new().append(true).open("/dev/full").unwrap();
-    let error = journal.write(&[some_change("2")]).unwrap_err().to_string();
+    let line = PlanLine { changes: vec![some_change("2")].into(), ..PlanLine::default() };
+    let error = journal.append(&line).unwrap_err().to_string();
     assert!(error.contains("cannot be written to: No space left"), "{error}");
     let error = journal.write(&[some_change("3")]).unwrap_err().to_string();
     assert!(error.contains("its last line is broken"), "{error}");
