@@ -77,7 +77,7 @@ pub struct FolderIdentity {
     pub inode: u64,
     /// When it was made, in nanoseconds since 1970, where the file system tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub made_ns: Option<i128>,
+    pub made_ns: Option<i64>,
 }
 
 impl FolderIdentity {
@@ -88,10 +88,9 @@ impl FolderIdentity {
     pub fn of(folder: &Path) -> io::Result<Self> {
         let facts = statx(CWD, folder, AtFlags::empty(), StatxFlags::INO | StatxFlags::BTIME)?;
         let tells = facts.stx_mask & StatxFlags::BTIME.bits() != 0;
-        let made = || {
-            i128::from(facts.stx_btime.tv_sec) * 1_000_000_000 + i128::from(facts.stx_btime.tv_nsec)
-        };
-        Ok(Self { inode: facts.stx_ino, made_ns: tells.then(made) })
+        let since_1970 = facts.stx_btime.tv_sec.checked_mul(1_000_000_000).filter(|_| tells);
+        let made_ns = since_1970.map(|ns| ns.saturating_add(facts.stx_btime.tv_nsec.into()));
+        Ok(Self { inode: facts.stx_ino, made_ns })
     }
 }
 

@@ -86,10 +86,15 @@ pub(super) fn revert(
     let limit = cgroup::cpu_limit(roots, task).ok().flatten();
     let is = |asked: &CpuSet| found == *asked || found == within(asked, limit.as_ref());
     let (is_before, is_after) = (is(before), is(after));
-    // Where nothing was asked for, asking for all changes nothing: what we once asked for may linger.
-    let asks_for_all = sysfs::possible_cpus(roots).is_some_and(|all| all.is_subset(before));
-    if mode == ApplyMode::Apply && (is_after || (is_before && asks_for_all)) {
-        set(task, before)?;
+    let asks_for_all = || sysfs::possible_cpus(roots).is_some_and(|all| all.is_subset(before));
+    if mode == ApplyMode::Apply {
+        if is_after {
+            set(task, before)?;
+        } else if is_before && asks_for_all() {
+            // Where nothing was asked for, asking for all changes nothing: what we once asked for may
+            // linger. Where it may not be set, it never was by us.
+            let _ = set(task, before);
+        }
     }
     Ok(match (is_before, is_after) {
         (true, _) => Reverted::AsBefore,

@@ -306,6 +306,8 @@ fn a_group_that_was_made_again_is_another() {
     let mut placement = PlacementActuator::new(&roots);
     let held = [member(&roots, 1)];
     let change = prepared(&mut placement, &held, "2").unwrap().remove(0);
+    let written = serde_json::to_string(&change).unwrap();
+    assert_eq!(serde_json::from_str::<Change>(&written).unwrap(), change);
     let group = folder.path().join("box.slice");
     std::fs::remove_dir_all(&group).unwrap();
     std::fs::create_dir(&group).unwrap();

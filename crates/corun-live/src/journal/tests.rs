@@ -164,7 +164,7 @@ fn a_long_journal_is_written_anew_and_undoes_the_same() {
     let mut read = UndoState::default();
     for line in &lines[1..] {
         let line: PlanLine<'_> = serde_json::from_value(line.clone()).unwrap();
-        line.changes.iter().for_each(|change| read.add(change.clone()));
+        read.add_line(line, false);
     }
     assert_eq!(read.undo(&roots, ApplyMode::Apply)[0].outcome, Ok(Reverted::Done));
     assert_eq!(sleeper.now(), sleeper.found);

@@ -73,20 +73,17 @@ impl UndoState {
     pub(crate) fn add_line(&mut self, line: PlanLine<'_>, after_broken: bool) {
         self.families.add_cgroups(line.cgroups);
         for change in line.changes.into_owned() {
-            let is_uncertain = after_broken && !self.of.contains_key(&change.target());
-            let target = change.target();
-            self.add(change);
-            if is_uncertain && let Some(history) = self.of.get_mut(&target) {
-                history.is_uncertain = true;
-            }
+            self.add(change, after_broken);
         }
     }
 
-    pub(crate) fn add(&mut self, change: Change) {
+    fn add(&mut self, change: Change, after_broken: bool) {
         self.added += 1;
+        let is_new = !self.of.contains_key(&change.target());
+        let is_uncertain = is_new && after_broken;
         if let Change::Affinity { task, before, after } = &change {
-            let is_new = !self.of.contains_key(&change.target());
-            self.families.add(task, is_new.then_some(before), after);
+            let before = Some(before).filter(|_| is_new && !is_uncertain);
+            self.families.add(task, before, after);
         }
         let added = self.added;
         self.of
@@ -96,7 +93,7 @@ impl UndoState {
                 oldest: change.clone(),
                 latest: change,
                 added,
-                is_uncertain: false,
+                is_uncertain,
             });
     }
 

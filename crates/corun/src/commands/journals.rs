@@ -12,8 +12,8 @@ use super::undone::ChangePart;
 use crate::cli::JournalArgs;
 use crate::failure::{Failure, Outcome};
 
-/// The folders that were asked for. Without a word: the user's own and the one of the daemon's
-/// configuration, where there is one.
+/// The folders that were asked for. Without a word: the user's own, and for root also the one of the
+/// daemon's configuration, where there is one.
 ///
 /// # Errors
 /// When a folder is named that is not there, and when a configuration does not say where its journals are.
@@ -29,7 +29,7 @@ pub(super) fn folders(arguments: &JournalArgs) -> Outcome<Vec<PathBuf>> {
         return Ok(vec![Config::journals_of(config)?]);
     }
     let mut folders = vec![default_folder()];
-    if Path::new(DEFAULT_PATH).exists() {
+    if rustix::process::geteuid().is_root() && Path::new(DEFAULT_PATH).exists() {
         let configured = Config::journals_of(Path::new(DEFAULT_PATH))?;
         if !folders.contains(&configured) {
             folders.push(configured);
@@ -51,7 +51,7 @@ pub(super) fn of_all(
     let mut journals = Vec::new();
     for folder in folders {
         let found = work(folder, &Roots::default(), which);
-        journals.extend(found.map_err(|e| Failure::Failed(anyhow!(e).context(cannot)))?);
+        journals.extend(found.map_err(|error| Failure::Failed(anyhow!(error).context(cannot)))?);
     }
     Ok(journals)
 }

@@ -148,6 +148,8 @@ fn stand_ins_run_under_modelled_counters_until_their_time_is_over() {
     assert!(document["rounds"].as_u64().unwrap() > 1);
     assert_eq!(document["programs"][0]["runs"][0]["ended_by_corun"], true);
     assert_eq!(document["undone"]["failed"], serde_json::json!([]));
+    let missing = crate::documents::undocumented(&document["undone"]);
+    assert!(missing.is_empty(), "docs/json.md lacks {missing:?}");
 }
 
 #[test]

@@ -133,7 +133,7 @@ fn a_folder_that_is_not_there_is_no_folder_without_journals() {
 #[test]
 fn the_folder_is_that_of_the_configuration_whatever_else_is_in_it() {
     let Some(held) = Held::new() else { return };
-    held.fixture.write("config.toml", "polcy = 1\njournals = \"journals\"\n");
+    held.fixture.write("config.toml", "polcy = [\njournals = \"journals\"\n");
     let told = held.fixture.run(&["restore", "--config", "config.toml"]).done();
     assert!(told.contains("undone"), "{told}");
     assert_eq!(held.now(), held.found);

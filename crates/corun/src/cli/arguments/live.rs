@@ -196,9 +196,9 @@ pub(crate) struct RestoreArgs {
 /// `corun verify`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Reads the journals, those of running coruns too, and compares what they say was there before with what is
-there now. Nothing is changed. The exit code is 0 when the machine is as corun found it, and 1 when it
-differs or cannot be told.
+Reads the journals, those of running coruns too, and compares what they say was there before with
+what is there now. Nothing is changed. The exit code is 0 when the machine is as corun found it, and
+1 when it differs or that cannot be told.
 
 Examples:
   corun verify
@@ -215,7 +215,7 @@ pub(crate) struct VerifyArgs {
 #[derive(Debug, Args)]
 pub(crate) struct JournalArgs {
     /// Where the journals are [default: /run/corun for root, else $XDG_RUNTIME_DIR/corun or
-    /// /tmp/corun-UID; and where /etc/corun/config.toml says]
+    /// /tmp/corun-UID; for root also where /etc/corun/config.toml says]
     #[arg(long, value_name = "DIR", conflicts_with = "config")]
     pub(crate) folder: Option<PathBuf>,
     /// A daemon's configuration, which says where its journals are

@@ -121,12 +121,15 @@ impl Config {
     /// wait for a configuration to be mended. The default folder where it does not say.
     ///
     /// # Errors
-    /// When the file cannot be read or is no TOML.
+    /// When the file cannot be read, and when neither it nor the line that begins with `journals` is TOML.
     pub(crate) fn journals_of(path: &Path) -> Outcome<PathBuf> {
         let shown = path.display();
         let no_good = |why: &dyn std::fmt::Display| Failure::input(format!("{shown}: {why}"));
         let text = std::fs::read_to_string(path).map_err(|error| no_good(&error))?;
-        let table: toml::Table = toml::from_str(&text).map_err(|error| no_good(&error))?;
+        let line = text.lines().find(|line| line.trim_start().starts_with("journals"));
+        let table = toml::from_str::<toml::Table>(&text)
+            .or_else(|error| line.map_or(Err(error), toml::from_str))
+            .map_err(|error| no_good(&error))?;
         match table.get("journals") {
             None => Ok(default_folder()),
             Some(toml::Value::String(folder)) => Ok(folder.into()),
