@@ -7,7 +7,14 @@ use crate::{Error, Result};
 
 /// Set once the user wants to stop. Clones share the flag.
 #[derive(Debug, Clone, Default)]
-pub struct Cancel(Arc<AtomicBool>);
+pub struct Cancel(Arc<Wishes>);
+
+/// What the user wants.
+#[derive(Debug, Default)]
+struct Wishes {
+    stop: AtomicBool,
+    hurry: AtomicBool,
+}
 
 impl Cancel {
     /// A flag that Ctrl-C (and SIGTERM, SIGHUP) sets. A second Ctrl-C ends the process at once.
@@ -20,7 +27,7 @@ impl Cancel {
         let cancel = Self::default();
         let flag = cancel.clone();
         ctrlc::set_handler(move || {
-            if flag.0.swap(true, Ordering::SeqCst) {
+            if flag.0.stop.swap(true, Ordering::SeqCst) {
                 last();
                 std::process::exit(130);
             }
@@ -29,14 +36,36 @@ impl Cancel {
         Ok(cancel)
     }
 
+    /// As [`Self::on_signal`], for work that has to be undone: no signal ends the process. A second one only
+    /// says that the user is in a hurry.
+    ///
+    /// # Errors
+    /// When the signals cannot be caught.
+    pub fn on_signal_undoing() -> Result<Self> {
+        let cancel = Self::default();
+        let wishes = cancel.0.clone();
+        ctrlc::set_handler(move || {
+            if wishes.stop.swap(true, Ordering::SeqCst) {
+                wishes.hurry.store(true, Ordering::SeqCst);
+            }
+        })
+        .map_err(Error::failed)?;
+        Ok(cancel)
+    }
+
+    /// Did the user ask a second time?
+    pub fn is_hurried(&self) -> bool {
+        self.0.hurry.load(Ordering::SeqCst)
+    }
+
     /// Does the user want to stop?
     pub fn is_set(&self) -> bool {
-        self.0.load(Ordering::SeqCst)
+        self.0.stop.load(Ordering::SeqCst)
     }
 
     /// The flag itself, for work that polls it.
     pub fn flag(&self) -> &AtomicBool {
-        &self.0
+        &self.0.stop
     }
 
     /// # Errors

@@ -1,9 +1,11 @@
 //! The groups that processes are in, of version 1 and 2.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use corun_machine::CpuSet;
+use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
+use serde::{Deserialize, Serialize};
 
 use crate::{Roots, Task};
 
@@ -48,6 +50,48 @@ pub fn of_thread(roots: &Roots, task: &Task) -> io::Result<Option<String>> {
     // Where both versions are in use, version 1's line with cpusets comes before version 2's.
     let governs = lines(&text).find(CgroupLine::governs_cpus);
     Ok(governs.map(|line| line.path.to_owned()))
+}
+
+/// Where the groups of version 2, of both versions side by side, and of version 1's cpuset are, below the
+/// root of cgroups.
+pub const PLACES: [&str; 3] = ["", "unified", "cpuset"];
+
+/// The CPUs to which cgroups limit a thread, as far as they are on line; none where no group does.
+///
+/// # Errors
+/// The kernel's answer.
+pub fn cpu_limit(roots: &Roots, task: &Task) -> io::Result<Option<CpuSet>> {
+    let path = of_thread(roots, task)?.unwrap_or_default();
+    // Below a group without a cpuset of its own, the next group above it that has one counts.
+    let above = Path::new(path.trim_start_matches('/')).ancestors();
+    let mut folders =
+        above.flat_map(|path| PLACES.map(|place| roots.cgroup.join(place).join(path)));
+    let own = folders.find(|folder| folder.join("cpuset.cpus").is_file());
+    Ok(own.and_then(|folder: PathBuf| usable_cpus(&folder)))
+}
+
+/// Which folder this is: one that was removed and made again is another, though its path is the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FolderIdentity {
+    /// The inode's number. cgroup file systems count up and use no number twice.
+    pub inode: u64,
+    /// When it was made, in nanoseconds since 1970, where the file system tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made_ns: Option<i64>,
+}
+
+impl FolderIdentity {
+    /// That of the folder at a path now.
+    ///
+    /// # Errors
+    /// The kernel's answer: there is no such folder.
+    pub fn of(folder: &Path) -> io::Result<Self> {
+        let facts = statx(CWD, folder, AtFlags::empty(), StatxFlags::INO | StatxFlags::BTIME)?;
+        let tells = facts.stx_mask & StatxFlags::BTIME.bits() != 0;
+        let since_1970 = facts.stx_btime.tv_sec.checked_mul(1_000_000_000).filter(|_| tells);
+        let made_ns = since_1970.map(|ns| ns.saturating_add(facts.stx_btime.tv_nsec.into()));
+        Ok(Self { inode: facts.stx_ino, made_ns })
+    }
 }
 
 /// The numbers of the threads in the group of a folder; none where it has no such list.

@@ -24,6 +24,11 @@ pub fn online_cpus(roots: &Roots) -> io::Result<CpuSet> {
     })
 }
 
+/// All CPUs that there can ever be on this machine; none where the kernel does not say.
+pub fn possible_cpus(roots: &Roots) -> Option<CpuSet> {
+    files::text(&roots.sys.join("devices/system/cpu/possible"))?.parse().ok()
+}
+
 /// The kernel's number of a CPU's data cache of a level; none where it does not say.
 pub fn cache_id(roots: &Roots, cpu: CpuId, level: &str) -> Option<u32> {
     let caches = roots.sys.join(format!("devices/system/cpu/cpu{cpu}/cache"));

@@ -156,6 +156,9 @@ impl Backend for LiveBackend {
     type Error = LiveError;
 
     fn scan(&mut self, now: Nanoseconds, table: &mut Threads) -> Result<Scan, LiveError> {
+        if let Some(journal) = &self.journal {
+            locked(journal).check()?;
+        }
         let found = self.scanner.scan()?;
         let online = self.scanner.online();
         let online = online.unwrap_or_else(|| scan::online(&self.roots, &self.machine));

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use corun_runtime::RuntimeError;
 
+use crate::JournalError;
+
 /// Why this machine cannot be watched or acted on as asked.
 #[derive(Debug, thiserror::Error)]
 pub enum LiveError {
@@ -35,6 +37,9 @@ pub enum LiveError {
         /// What is wrong with it.
         reason: String,
     },
+    /// The journal cannot be found any more by who would have to undo what is in it.
+    #[error("the journal is lost: {0}")]
+    Journal(#[from] JournalError),
     /// A policy cannot start or go on.
     #[error(transparent)]
     Runtime(#[from] RuntimeError),

@@ -148,7 +148,8 @@ impl Host {
     /// Goes once around: who came and went, what they did, what the policies want; and does it.
     ///
     /// # Errors
-    /// When the processes cannot be listed and when a policy fails or panics. The caller undoes and stops.
+    /// When the processes cannot be listed, when a policy fails or panics, and when the journal is no longer
+    /// where it would be looked for. The caller undoes and stops.
     pub fn tick(&mut self) -> Result<Tick, LiveError> {
         self.tick_at(self.now())
     }

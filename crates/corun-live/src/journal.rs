@@ -5,6 +5,7 @@
 
 mod folder;
 mod inherited;
+mod lines;
 mod undo_state;
 
 use std::fs::File;
@@ -22,10 +23,8 @@ use crate::{Change, Reverted};
 
 pub use folder::default_folder;
 pub(crate) use folder::{JournalFolder, JournalName, lock};
+pub(crate) use lines::{PlanLine, ReadJournal, VERSION, line_of, parse};
 pub(crate) use undo_state::UndoState;
-
-/// The version of the format; a reader refuses later ones.
-pub(crate) const VERSION: u32 = 1;
 
 /// A journal is written anew when it has grown by so many bytes since it last was.
 const GROWN_BYTES: u64 = 1 << 20;
@@ -40,6 +39,8 @@ pub struct Journal {
     roots: Roots,
     undo_state: UndoState,
     length_bytes: u64,
+    /// How many lines the file has.
+    lines: u64,
     write_anew_at_bytes: u64,
     /// A line could be neither written whole nor taken back.
     broken: bool,
@@ -57,12 +58,6 @@ pub(crate) struct Header {
     pub(crate) began_ns: u64,
     /// The process-id namespace in which `pid` and all threads are numbered.
     pub(crate) pid_namespace: Option<String>,
-}
-
-/// A plan's line.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct PlanLine<'a> {
-    pub(crate) changes: std::borrow::Cow<'a, [Change]>,
 }
 
 /// How undoing one change went.
@@ -166,12 +161,13 @@ impl Journal {
             folder,
             header,
             roots: roots.clone(),
-            undo_state: UndoState::since(name.start_ticks),
+            undo_state: UndoState::of_writer(&name),
             length_bytes: 0,
+            lines: 0,
             write_anew_at_bytes: GROWN_BYTES,
             broken: false,
         };
-        let header = line_of(&journal.header);
+        let header = journal.header.clone();
         let begun = lock(&journal.file, &journal.path()).and_then(|()| journal.append(&header));
         if let Err(error) = begun {
             // Nothing is done yet; what cannot be removed holds no plan.
@@ -202,8 +198,9 @@ impl Journal {
             tracing::warn!(%error, "the journal stays long");
             self.write_anew_at_bytes = self.length_bytes + GROWN_BYTES;
         }
-        self.append(&line_of(&PlanLine { changes: changes.into() }))?;
-        changes.iter().for_each(|change| self.undo_state.add(change.clone()));
+        let line = self.undo_state.plan_line(&self.roots, changes);
+        self.append(&line)?;
+        self.undo_state.add_line(line, false);
         Ok(())
     }
 
@@ -218,14 +215,12 @@ impl Journal {
         task: &Task,
         affinity: &CpuSet,
     ) -> Result<Option<CpuSet>, JournalError> {
-        let Some(change) = self.undo_state.inherited(&self.roots, task, affinity) else {
+        let Some(before) = self.undo_state.inherited(&self.roots, task, affinity) else {
             return Ok(None);
         };
-        self.write(std::slice::from_ref(&change))?;
-        Ok(match change {
-            Change::Affinity { before, .. } => Some(before),
-            _ => None,
-        })
+        let (task, after) = (*task, affinity.clone());
+        self.write(&[Change::Affinity { task, before: before.clone(), after }])?;
+        Ok(Some(before))
     }
 
     /// Undoes all that the journal says, newest first, and removes the file if nothing failed.
@@ -239,27 +234,43 @@ impl Journal {
         restored
     }
 
-    /// Is the file that we write still the one that restoring will find?
-    fn check(&self) -> Result<(), JournalError> {
+    /// Is the file that is written still the one that restoring will find? What is done under a journal
+    /// that cannot be found would stay after a kill.
+    ///
+    /// # Errors
+    /// When the folder was moved, mounted over or deleted, or the file was, and when the file's last line is
+    /// broken.
+    pub fn check(&self) -> Result<(), JournalError> {
         let path = self.path();
-        let links = self
-            .file
-            .metadata()
-            .map_err(JournalError::kernel(&path, "cannot be looked at"))?
-            .nlink();
-        let (found, advice) = match (links, self.broken) {
-            (0, _) => ("it was removed", "start corun again; what it did until now it undoes"),
-            (_, true) => {
-                ("its last line is broken", "make room on its file system and start again")
-            }
-            _ => return Ok(()),
+        let not_safe = |found: &str, advice: &str| JournalError::NotSafe {
+            path: path.clone(),
+            found: found.to_owned(),
+            advice: advice.to_owned(),
         };
-        Err(JournalError::NotSafe { path, found: found.to_owned(), advice: advice.to_owned() })
+        if self.broken {
+            let advice = "make room on its file system and start again";
+            return Err(not_safe("its last line is broken", advice));
+        }
+        let own =
+            self.file.metadata().map_err(JournalError::kernel(&path, "cannot be looked at"))?;
+        let advice = "what was done until now is undone; start corun again";
+        match std::fs::symlink_metadata(&path) {
+            Ok(found) if (found.dev(), found.ino()) == (own.dev(), own.ino()) => Ok(()),
+            Ok(_) => Err(not_safe("another file stands in the journal's place", advice)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound && own.nlink() == 0 => {
+                Err(not_safe("it was removed", advice))
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Err(not_safe("its folder was moved, or another was mounted over it", advice))
+            }
+            Err(error) => Err(JournalError::kernel(&path, "cannot be looked at")(error)),
+        }
     }
 
     /// Adds a line; on failure the file is as before.
-    fn append(&mut self, line: &[u8]) -> Result<(), JournalError> {
-        let done = match self.file.write(line) {
+    fn append(&mut self, value: &impl Serialize) -> Result<(), JournalError> {
+        let line = line_of(self.lines + 1, value);
+        let done = match self.file.write(&line) {
             Ok(written) if written == line.len() => Ok(()),
             // The rest would not fit either, and two calls are not one.
             Ok(_) => Err(io::ErrorKind::StorageFull.into()),
@@ -268,6 +279,7 @@ impl Journal {
         match done {
             Ok(()) => {
                 self.length_bytes += line.len() as u64;
+                self.lines += 1;
                 Ok(())
             }
             Err(reason) => {
@@ -280,9 +292,11 @@ impl Journal {
     /// Writes a shorter journal that undoes the same, beside the old one, and puts it in its place.
     fn write_anew(&mut self) -> Result<(), JournalError> {
         self.undo_state.forget_ended(&self.roots);
-        let mut text = line_of(&self.header);
-        for changes in self.undo_state.shortest().chunks(256) {
-            text.extend(line_of(&PlanLine { changes: changes.into() }));
+        let mut text = line_of(1, &self.header);
+        let mut lines = 1;
+        for line in self.undo_state.shortest_lines() {
+            lines += 1;
+            text.extend(line_of(lines, &line));
         }
         let beside = format!("{}.new", self.name);
         // One may be left over from an attempt on a full disk.
@@ -299,16 +313,11 @@ impl Journal {
             return Err(error);
         }
         self.file = file;
+        self.lines = lines;
         self.length_bytes = text.len() as u64;
         self.write_anew_at_bytes = self.length_bytes * 2 + GROWN_BYTES;
         Ok(())
     }
-}
-
-fn line_of(value: &impl Serialize) -> Vec<u8> {
-    let mut line = serde_json::to_vec(value).expect("keys are texts and all is in memory");
-    line.push(b'\n');
-    line
 }
 
 /// An outcome in words, where it is a failure.

@@ -13,9 +13,9 @@ use serde::Serialize;
 
 use crate::act::ApplyMode;
 use crate::journal::{
-    Header, JournalFolder, JournalName, PlanLine, UndoState, VERSION, boot_id, lock, pid_namespace,
+    JournalFolder, JournalName, ReadJournal, boot_id, lock, parse, pid_namespace,
 };
-use crate::{JournalError, Restored};
+use crate::{JournalError, Restored, Reverted};
 
 /// How long a corun that was asked to stop may take to undo what it did.
 const STOPPING: Duration = Duration::from_secs(10);
@@ -71,6 +71,12 @@ impl RestoredJournal {
             self.outcome,
             RestoreOutcome::Failed | RestoreOutcome::Running | RestoreOutcome::Left { .. }
         )
+    }
+
+    /// Is something of a corun that is no more left in force, or may it be? Until that is put right, what
+    /// the machine shows must not be taken for what its users want.
+    pub fn is_unresolved(&self) -> bool {
+        matches!(self.outcome, RestoreOutcome::Failed | RestoreOutcome::Left { .. })
     }
 }
 
@@ -192,16 +198,33 @@ impl Here<'_> {
             return Ok(None);
         }
         let Some(read) = self.read(name)? else { return Ok(None) };
+        // While the changes of the other lines are still made.
+        let damage = read.broken.clone().or_else(|| self.cut_plan(&read));
         let changes = read.undo_state.undo(self.roots, self.mode);
-        let failed = changes.iter().any(|change| change.outcome.is_err());
-        if failed {
-            return Ok(Some((RestoreOutcome::Failed, changes)));
+        if let Some(damage) = damage {
+            let why = format!(
+                "{damage}; what all other lines say is undone. Compare the affinities of what corun \
+                 scheduled with what they should be (taskset -p), then remove {}",
+                path.display()
+            );
+            return Ok(Some((RestoreOutcome::Left { why }, changes)));
         }
-        if let Some(broken) = read.broken {
-            return Err(broken);
+        if changes.iter().any(|change| change.outcome.is_err()) {
+            return Ok(Some((RestoreOutcome::Failed, changes)));
         }
         self.remove(name).map_err(words)?;
         Ok(Some((RestoreOutcome::Undone, changes)))
+    }
+
+    /// What is wrong where the last line has no end. Nothing is where the plan was surely not carried out:
+    /// corun makes a plan's changes in order, once the line is written.
+    fn cut_plan(&self, read: &ReadJournal) -> Option<String> {
+        let cut = read.cut.as_ref()?;
+        let first = cut.first.as_ref().map(|first| first.would_revert(self.roots));
+        match first {
+            Some(Ok(Reverted::AsBefore)) => None,
+            _ => Some(format!("line {} is cut short, and may have been carried out", cut.number)),
+        }
     }
 
     fn remove(&self, name: &JournalName) -> Result<(), JournalError> {
@@ -275,7 +298,7 @@ impl Here<'_> {
         Ok(())
     }
 
-    /// None where the journal is gone. A half last line is one whose plan was not carried out.
+    /// None where the journal is gone.
     fn read(&self, name: &JournalName) -> Result<Option<ReadJournal>, String> {
         let words = |error: JournalError| error.to_string();
         let Some(mut file) = self.folder.file(&name.to_string()).map_err(words)? else {
@@ -285,46 +308,6 @@ impl Here<'_> {
         file.read_to_end(&mut bytes).map_err(|error| format!("cannot be read: {error}"))?;
         parse(&bytes, name).map(Some)
     }
-}
-
-/// A journal as far as it can be read.
-#[derive(Debug, Default)]
-struct ReadJournal {
-    /// None where the writer ended before it wrote a line.
-    header: Option<Header>,
-    undo_state: UndoState,
-    /// A line that is whole and makes no sense.
-    broken: Option<String>,
-}
-
-fn parse(bytes: &[u8], name: &JournalName) -> Result<ReadJournal, String> {
-    let mut read =
-        ReadJournal { undo_state: UndoState::since(name.start_ticks), ..ReadJournal::default() };
-    let whole = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
-    let mut lines = bytes[..whole].split_inclusive(|&byte| byte == b'\n');
-    let Some(first) = lines.next() else { return Ok(read) };
-    let header: Header =
-        serde_json::from_slice(first).map_err(|error| format!("line 1 is no header: {error}"))?;
-    if header.corun_journal > VERSION {
-        let version = header.corun_journal;
-        return Err(format!("a later corun wrote it (version {version}); restore with that one"));
-    }
-    if (header.pid, header.start_ticks) != (name.pid, name.start_ticks) {
-        return Err(format!("its header says process {}, its name {}", header.pid, name.pid));
-    }
-    read.header = Some(header);
-    for (number, line) in lines.enumerate() {
-        match serde_json::from_slice::<PlanLine<'_>>(line) {
-            Ok(line) => line.changes.iter().for_each(|change| read.undo_state.add(change.clone())),
-            Err(error) => {
-                read.broken.get_or_insert(format!(
-                    "line {} cannot be read ({error}); all others were undone",
-                    number + 2
-                ));
-            }
-        }
-    }
-    Ok(read)
 }
 
 #[cfg(test)]

@@ -1,8 +1,11 @@
 use std::process::{Child, Command};
 
+use corun_machine::CpuSet;
+
 use super::*;
+use crate::Change;
 use crate::act::sleeper::Sleeper;
-use crate::{Change, Reverted};
+use crate::journal::{Header, PlanLine, VERSION, line_of};
 
 /// A folder with the journal of a process that is no more.
 struct Left {
@@ -36,12 +39,9 @@ impl Left {
     }
 
     fn write(&self, plans: &[&[Change]], rest: &str) {
-        let mut text = serde_json::to_string(&self.header).unwrap() + "\n";
-        for &plan in plans {
-            text += &serde_json::to_string(&PlanLine { changes: plan.into() }).unwrap();
-            text += "\n";
-        }
-        std::fs::write(self.path(), text + rest).unwrap();
+        let mut text = text(&self.header, plans);
+        text.extend(rest.as_bytes());
+        std::fs::write(self.path(), text).unwrap();
     }
 
     fn restore(&self) -> Vec<RestoredJournal> {
@@ -53,6 +53,15 @@ impl Left {
         assert_eq!(all.len(), 1);
         all.remove(0).outcome
     }
+}
+
+/// A journal's bytes.
+fn text(header: &Header, plans: &[&[Change]]) -> Vec<u8> {
+    let mut text = line_of(1, header);
+    for (number, &plan) in (2..).zip(plans) {
+        text.extend(line_of(number, &PlanLine { changes: plan.into(), ..PlanLine::default() }));
+    }
+    text
 }
 
 fn why(outcome: RestoreOutcome) -> String {
@@ -74,8 +83,7 @@ fn what_a_dead_process_left_is_undone_and_a_second_time_nothing() {
     let Some((first, _)) = sleeper.two_cpus() else { return };
     let change = sleeper.change(&first);
     change.apply(&Roots::default()).unwrap();
-    // A half last line is a plan that was never carried out.
-    left.write(&[&[change]], "{\"changes\":[{\"what\":\"affin");
+    left.write(&[&[change]], "");
     let looked = would_restore(&left.folder, &Roots::default(), Which::Dead).unwrap();
     assert_eq!(looked[0].changes[0].outcome, Ok(Reverted::Done));
     assert_eq!(sleeper.now(), first);
@@ -128,9 +136,7 @@ fn the_newest_journal_is_undone_first() {
     let name = JournalName { pid: left.name.pid - 1, ..left.name };
     let header = Header { pid: name.pid, began_ns: 6, ..left.header.clone() };
     let later = Change::Affinity { task: sleeper.task, before: first, after: second.clone() };
-    let plan = PlanLine { changes: vec![later].into() };
-    let lines = [serde_json::to_string(&header).unwrap(), serde_json::to_string(&plan).unwrap()];
-    std::fs::write(left.folder.join(name.to_string()), lines.join("\n") + "\n").unwrap();
+    std::fs::write(left.folder.join(name.to_string()), text(&header, &[&[later]])).unwrap();
     sleeper.set(&second);
     let all = left.restore();
     assert_eq!(all.iter().map(|one| one.pid).collect::<Vec<_>>(), [name.pid, left.name.pid]);
@@ -167,7 +173,7 @@ fn other_containers_later_versions_and_liars_are_left() {
     assert!(why(left.outcome()).contains("another container"));
     left.header.corun_journal = VERSION + 1;
     left.write(&[], "");
-    assert!(why(left.outcome()).contains("later corun"));
+    assert!(why(left.outcome()).contains("another corun wrote it (version 3)"));
     left.header = Header { corun_journal: VERSION, pid: 7, ..left.header };
     left.write(&[], "");
     assert!(why(left.outcome()).contains("its header says process 7"));
@@ -177,13 +183,14 @@ fn other_containers_later_versions_and_liars_are_left() {
 }
 
 #[test]
-fn a_journal_without_a_whole_line_undoes_nothing() {
+fn an_empty_journal_undoes_nothing_and_a_cut_one_is_kept() {
     let left = Left::new();
-    for text in ["", "{\"corun_jou"] {
-        std::fs::write(left.path(), text).unwrap();
-        assert_eq!(left.outcome(), RestoreOutcome::Undone);
-        assert!(!left.path().exists());
-    }
+    std::fs::write(left.path(), "").unwrap();
+    assert_eq!(left.outcome(), RestoreOutcome::Undone);
+    assert!(!left.path().exists());
+    std::fs::write(left.path(), "{\"corun_jou").unwrap();
+    assert!(why(left.outcome()).contains("line 1 is cut short"));
+    assert!(left.path().exists());
 }
 
 #[test]
@@ -193,9 +200,70 @@ fn a_broken_line_keeps_the_others_from_nothing() {
     let change = sleeper.change(&first);
     change.apply(&Roots::default()).unwrap();
     left.write(&[std::slice::from_ref(&change)], "{\"changes\":[\n");
-    assert!(why(left.outcome()).contains("line 3"));
+    let all = left.restore();
+    assert_eq!(all[0].changes[0].outcome, Ok(Reverted::Done));
+    assert!(all[0].is_unresolved());
+    assert!(why(all[0].outcome.clone()).contains("line 3"));
     assert_eq!(sleeper.now(), sleeper.found);
     assert!(left.path().exists());
+}
+
+#[test]
+fn what_a_flipped_line_may_have_said_is_not_guessed() {
+    let (left, sleeper) = (Left::new(), Sleeper::new());
+    let Some((first, second)) = sleeper.two_cpus() else { return };
+    let on = Change::Affinity { task: sleeper.task, before: first.clone(), after: second.clone() };
+    let mut bytes = text(&left.header, &[&[sleeper.change(&first)], &[on]]);
+    let place = bytes.iter().position(|&byte| byte == b'\n').unwrap() + 60;
+    bytes[place] ^= 1;
+    std::fs::write(left.path(), bytes).unwrap();
+    sleeper.set(&second);
+    let all = left.restore();
+    assert!(why(all[0].outcome.clone()).contains("line 2 cannot be read (its checksum"));
+    // The state before the second plan was corun's own.
+    let reason = all[0].changes[0].outcome.clone().unwrap_err();
+    assert!(reason.contains("cannot be read"), "{reason}");
+    assert_eq!(sleeper.now(), second);
+}
+
+#[test]
+fn a_cut_last_line_is_taken_for_undone_only_where_it_shows() {
+    let (left, sleeper) = (Left::new(), Sleeper::new());
+    let Some((first, second)) = sleeper.two_cpus() else { return };
+    let on = |to: &CpuSet| Change::Affinity {
+        task: sleeper.task,
+        before: first.clone(),
+        after: to.clone(),
+    };
+    let bytes = text(&left.header, &[&[sleeper.change(&first)], &[on(&second)]]);
+    let cut = |bytes_less: usize| &bytes[..bytes.len() - bytes_less];
+    // The writer was killed before it carried the plan out.
+    sleeper.set(&first);
+    std::fs::write(left.path(), cut(2)).unwrap();
+    assert_eq!(left.outcome(), RestoreOutcome::Undone);
+    assert_eq!(sleeper.now(), sleeper.found);
+    // The file was shortened later; or the line has too little to tell.
+    for less in [2, 40] {
+        sleeper.set(&second);
+        std::fs::write(left.path(), cut(less)).unwrap();
+        assert!(why(left.outcome()).contains("line 3 is cut short"), "{less}");
+        assert!(left.path().exists());
+        std::fs::remove_file(left.path()).unwrap();
+    }
+}
+
+#[test]
+fn a_journal_of_version_1_is_read_without_checksums() {
+    let (mut left, sleeper) = (Left::new(), Sleeper::new());
+    let Some((first, _)) = sleeper.two_cpus() else { return };
+    sleeper.set(&first);
+    left.header.corun_journal = 1;
+    let plan = PlanLine { changes: vec![sleeper.change(&first)].into(), ..PlanLine::default() };
+    let lines =
+        [serde_json::to_string(&left.header).unwrap(), serde_json::to_string(&plan).unwrap()];
+    std::fs::write(left.path(), lines.join("\n") + "\n").unwrap();
+    assert_eq!(left.outcome(), RestoreOutcome::Undone);
+    assert_eq!(sleeper.now(), sleeper.found);
 }
 
 #[test]

@@ -96,6 +96,24 @@ impl Process {
         status_field(&status, "Cpus_allowed_list:")?.parse().ok()
     }
 
+    /// The CPUs that one of its threads may use, those that are off line included, which
+    /// [`crate::affinity`] leaves out; none when there is no such thread.
+    ///
+    /// # Errors
+    /// The kernel's answer; [`io::ErrorKind::InvalidData`] when the file is not as proc(5) describes it.
+    pub fn thread_allowed_cpus(&self, tid: u32) -> io::Result<Option<CpuSet>> {
+        let path = self.folder.join(format!("task/{tid}/status"));
+        let status = match fs::read_to_string(&path) {
+            Err(error) if is_gone(&error) => return Ok(None),
+            other => other?,
+        };
+        let list = status_field(&status, "Cpus_allowed_list:").and_then(|list| list.parse().ok());
+        list.map(Some).ok_or_else(|| {
+            let what = format!("{}: has no Cpus_allowed_list", path.display());
+            io::Error::new(io::ErrorKind::InvalidData, what)
+        })
+    }
+
     /// The lowest nice value that its limit allows (`ulimit -e`); none where that is not told.
     pub fn lowest_nice(&self) -> Option<i32> {
         match self.limit("Max nice priority")?.as_str() {

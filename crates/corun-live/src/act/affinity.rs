@@ -1,7 +1,8 @@
 //! Where threads may run.
 
-use corun_linux::sysfs::online_cpus;
-use corun_linux::{Roots, Task, affinity, is_gone};
+use corun_linux::procfs::Process;
+use corun_linux::sysfs::{self, online_cpus};
+use corun_linux::{Roots, Task, affinity, cgroup, is_gone};
 use corun_machine::CpuSet;
 use corun_policy::ThreadView;
 
@@ -33,7 +34,8 @@ pub(super) fn hold(
         )));
     }
     let before = thread.allowed.clone();
-    Ok((after != before).then_some(Change::Affinity { task: thread.task(), before, after }))
+    let differs = after != before.intersection(online);
+    Ok(differs.then_some(Change::Affinity { task: thread.task(), before, after }))
 }
 
 /// Sets a thread's affinity, if it is the thread that was meant and its affinity is as it was.
@@ -53,13 +55,14 @@ pub(super) fn apply(
     if let Some(found) = other_than(roots, task, before)? {
         return Err(changed(found));
     }
+    let found = allowed(roots, task).unwrap_or_else(|_| before.clone());
     set(task, after)?;
     let Some(granted) = other_than(roots, task, after)? else {
         return Ok(());
     };
     // A cpuset may have been narrowed meanwhile. What we did not ask for must not stay: nobody
     // could tell later that it was ours.
-    set(task, before)?;
+    set(task, &found)?;
     Err(ActError::Kernel {
         what: format!("{} could not be {after}", what()),
         reason: std::io::Error::from_raw_os_error(libc::EINVAL),
@@ -68,6 +71,9 @@ pub(super) fn apply(
 }
 
 /// Sets a thread's affinity back, if it is as we set it.
+///
+/// Since Linux 6.2 the kernel keeps what was asked for apart from what the cpuset leaves of it. Therefore
+/// `before` is set also where both are the same now: the cpuset may be widened later.
 pub(super) fn revert(
     roots: &Roots,
     task: &Task,
@@ -76,22 +82,57 @@ pub(super) fn revert(
     mode: ApplyMode,
 ) -> Result<Reverted, ActError> {
     still_there(roots, task)?;
-    if other_than(roots, task, before)?.is_none() {
-        return Ok(Reverted::AsBefore);
-    }
-    if let Some(found) = other_than(roots, task, after)? {
-        return Ok(Reverted::ChangedByOthers { found: found.to_string() });
-    }
+    let found = allowed(roots, task)?;
+    let limit = cgroup::cpu_limit(roots, task).ok().flatten();
+    let is = |asked: &CpuSet| found == *asked || found == within(asked, limit.as_ref());
+    let (is_before, is_after) = (is(before), is(after));
+    let asks_for_all = || sysfs::possible_cpus(roots).is_some_and(|all| all.is_subset(before));
     if mode == ApplyMode::Apply {
-        set(task, before)?;
+        if is_after {
+            set(task, before)?;
+        } else if is_before && asks_for_all() {
+            // Where nothing was asked for, asking for all changes nothing: what we once asked for may
+            // linger. Where it may not be set, it never was by us.
+            let _ = set(task, before);
+        }
     }
-    Ok(Reverted::Done)
+    Ok(match (is_before, is_after) {
+        (true, _) => Reverted::AsBefore,
+        (false, true) => Reverted::Done,
+        (false, false) => Reverted::ChangedByOthers { found: found.to_string() },
+    })
+}
+
+/// What the kernel makes of an affinity that is asked for, where cgroups limit the thread.
+fn within(asked: &CpuSet, limit: Option<&CpuSet>) -> CpuSet {
+    let Some(limit) = limit else { return asked.clone() };
+    let both = asked.intersection(limit);
+    if both.is_empty() { limit.clone() } else { both }
+}
+
+/// What a thread may use that corun has not touched, as it has to be asked for to get it again: its
+/// affinity, CPUs that are off line included, or all CPUs that there can be where nobody ever set an
+/// affinity. None where `seen`, which was read before, shows that the affinity was changed since.
+///
+/// The kernel does not show whether an affinity was set. A thread that may use all that its cgroup may use
+/// is taken for one without.
+pub(crate) fn asked_for(roots: &Roots, task: &Task, seen: &CpuSet) -> Option<CpuSet> {
+    let found = allowed(roots, task).ok()?;
+    let online = online_cpus(roots).ok()?;
+    if found.intersection(&online) != seen.intersection(&online) {
+        return None;
+    }
+    let limit = cgroup::cpu_limit(roots, task).ok()?;
+    match limit.is_some_and(|limit| limit.is_subset(&found)) {
+        true => Some(sysfs::possible_cpus(roots).map_or(found.clone(), |all| found.union(&all))),
+        false => Some(found),
+    }
 }
 
 /// The thread's affinity where it is another than `expected`, as far as CPUs are on line.
 fn other_than(roots: &Roots, task: &Task, expected: &CpuSet) -> Result<Option<CpuSet>, ActError> {
     // The kernel leaves out CPUs that are off line; whoever wrote `expected` may not have.
-    let found = present(task)?;
+    let found = affinity(task.tid).map_err(|reason| failed("reading", task, reason))?;
     if &found == expected {
         return Ok(None);
     }
@@ -99,8 +140,11 @@ fn other_than(roots: &Roots, task: &Task, expected: &CpuSet) -> Result<Option<Cp
     Ok((!same).then_some(found))
 }
 
-fn present(task: &Task) -> Result<CpuSet, ActError> {
-    affinity(task.tid).map_err(|reason| failed("reading", task, reason))
+/// The CPUs that a thread may use, those that are off line included.
+fn allowed(roots: &Roots, task: &Task) -> Result<CpuSet, ActError> {
+    let read = Process::new(roots, task.pid).thread_allowed_cpus(task.tid);
+    let read = read.and_then(|found| found.ok_or_else(|| std::io::ErrorKind::NotFound.into()));
+    read.map_err(|reason| failed("reading", task, reason))
 }
 
 fn set(task: &Task, cpus: &CpuSet) -> Result<(), ActError> {

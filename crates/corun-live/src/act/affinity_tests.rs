@@ -102,6 +102,100 @@ fn real_time_threads_are_never_touched() {
     assert_eq!(sleeper.now(), sleeper.found);
 }
 
+/// This machine with other CPUs on line than it has.
+fn with_online(cpus: &CpuSet) -> (tempfile::TempDir, Roots) {
+    let folder = tempfile::tempdir().unwrap();
+    let roots = Roots { sys: folder.path().into(), ..Roots::default() };
+    std::fs::create_dir_all(folder.path().join("devices/system/cpu")).unwrap();
+    std::fs::write(online_file(&roots), cpus.to_string()).unwrap();
+    (folder, roots)
+}
+
+#[test]
+fn a_cpu_that_is_off_line_is_given_back_with_the_others() {
+    let sleeper = Sleeper::new();
+    let Some((first, _)) = sleeper.two_cpus() else { return };
+    let (_folder, roots) = with_online(&first);
+    // What the kernel shows of it while the other CPUs are off line.
+    assert_eq!(asked_for(&roots, &sleeper.task, &first), Some(sleeper.found.clone()));
+    let change = sleeper.change(&first);
+    change.apply(&roots).unwrap();
+    assert_eq!(change.would_revert(&roots).unwrap(), Reverted::Done);
+    assert_eq!(change.revert(&roots).unwrap(), Reverted::Done);
+    assert_eq!(sleeper.now(), sleeper.found);
+}
+
+/// A cgroup of version 1 with a CPU set.
+struct Container(std::path::PathBuf);
+
+impl Container {
+    /// None, and a word about it, where none can be made.
+    fn new(name: &str, cpus: &CpuSet) -> Option<Self> {
+        let root = std::path::Path::new("/sys/fs/cgroup/cpuset");
+        let folder = root.join(format!("corun-test-{}-{name}", std::process::id()));
+        if !root.join("cpuset.cpus").is_file() || std::fs::create_dir(&folder).is_err() {
+            eprintln!("skipped: no cgroup of version 1 with cpuset can be made here");
+            return None;
+        }
+        let container = Self(folder);
+        let mems = std::fs::read_to_string(root.join("cpuset.mems")).unwrap();
+        std::fs::write(container.0.join("cpuset.mems"), mems).unwrap();
+        container.set(cpus);
+        Some(container)
+    }
+
+    fn set(&self, cpus: &CpuSet) {
+        std::fs::write(self.0.join("cpuset.cpus"), format!("{cpus}\n")).unwrap();
+    }
+
+    fn take(&self, sleeper: &Sleeper) {
+        std::fs::write(self.0.join("tasks"), sleeper.task.pid.to_string()).unwrap();
+    }
+}
+
+impl Drop for Container {
+    fn drop(&mut self) {
+        for _ in 0..1000 {
+            if std::fs::remove_dir(&self.0).is_ok() {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+    }
+}
+
+#[test]
+fn a_container_that_is_widened_after_it_was_held_does_not_stay_narrow() {
+    let roots = Roots::default();
+    let Some(all) = sysfs::possible_cpus(&roots) else { return };
+    let one = CpuSet::from_iter(all.first());
+    let Some(container) = Container::new("widened", &one) else { return };
+    let sleeper = Sleeper::new();
+    let Some((first, _)) = sleeper.two_cpus() else { return };
+    container.take(&sleeper);
+    // Nobody asked for an affinity: it may use what its container may.
+    let asked = asked_for(&roots, &sleeper.task, &first).unwrap();
+    assert_eq!(asked, all);
+    // What corun asks for is remembered by the kernel, though it changes nothing now.
+    sleeper.set(&first);
+    let change = Change::Affinity { task: sleeper.task, before: asked, after: first.clone() };
+    assert_eq!(change.revert(&roots).unwrap(), Reverted::AsBefore);
+    container.set(&sleeper.found);
+    assert_eq!(sleeper.now(), sleeper.found);
+    // A user's own affinity within the container is no wish for all CPUs.
+    sleeper.set(&first);
+    assert_eq!(asked_for(&roots, &sleeper.task, &first), Some(first));
+    drop(sleeper);
+}
+
+#[test]
+fn an_affinity_that_was_changed_meanwhile_is_not_what_was_asked_for() {
+    let sleeper = Sleeper::new();
+    let Some((first, second)) = sleeper.two_cpus() else { return };
+    sleeper.set(&second);
+    assert_eq!(asked_for(&Roots::default(), &sleeper.task, &first), None);
+}
+
 /// An actuator for a machine with these CPUs on line.
 fn actuator(online: &str) -> (tempfile::TempDir, PlacementActuator) {
     let folder = tempfile::tempdir().unwrap();

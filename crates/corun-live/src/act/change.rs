@@ -3,11 +3,13 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use corun_linux::cgroup::FolderIdentity;
 use corun_linux::{Roots, Task};
 use corun_machine::CpuSet;
 use serde::{Deserialize, Serialize};
 
-use super::{affinity, cpusets, nice, pages};
+use super::cpusets::CpusetChange;
+use super::{affinity, nice, pages};
 use crate::resctrl::{GroupChange, SchemataChange, TaskChange};
 
 /// One change to the machine, with what was there before: a line of the journal holds a plan's.
@@ -36,6 +38,9 @@ pub enum Change {
     Cpuset {
         /// The file, below the root of cgroups.
         file: PathBuf,
+        /// The cgroup's folder: a cgroup that was made again at its path is another.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        folder: Option<FolderIdentity>,
         /// As it was, in the kernel's words.
         before: String,
         /// As it shall be.
@@ -106,7 +111,9 @@ impl Change {
         match self {
             Self::Affinity { task, before, after } => affinity::apply(roots, task, before, after),
             Self::Nice { task, before, after } => nice::apply(roots, task, *before, *after),
-            Self::Cpuset { file, before, after } => cpusets::apply(roots, file, before, after),
+            Self::Cpuset { file, folder, before, after } => {
+                CpusetChange { file, folder: folder.as_ref(), before, after }.apply(roots)
+            }
             Self::ResctrlGroup { group } => GroupChange(group).apply(roots),
             Self::ResctrlSchemata { group, before, after } => {
                 SchemataChange { group, before, after }.apply(roots)
@@ -140,8 +147,8 @@ impl Change {
                 affinity::revert(roots, task, before, after, mode)
             }
             Self::Nice { task, before, after } => nice::revert(roots, task, *before, *after, mode),
-            Self::Cpuset { file, before, after } => {
-                cpusets::revert(roots, file, before, after, mode)
+            Self::Cpuset { file, folder, before, after } => {
+                CpusetChange { file, folder: folder.as_ref(), before, after }.revert(roots, mode)
             }
             Self::ResctrlGroup { group } => GroupChange(group).revert(roots, mode),
             Self::ResctrlSchemata { group, before, after } => {
@@ -245,7 +252,7 @@ impl fmt::Display for Change {
             Self::Nice { task, before, after } => {
                 write!(f, "nice value of thread {task}: {before} to {after}")
             }
-            Self::Cpuset { file, before, after } => {
+            Self::Cpuset { file, before, after, .. } => {
                 write!(f, "{}: {} to {}", file.display(), before.trim(), after.trim())
             }
             Self::ResctrlGroup { group } => write!(f, "resctrl group {}: made", group.display()),
@@ -285,6 +292,11 @@ pub enum Reverted {
     ChangedByOthers {
         /// What was found.
         found: String,
+    },
+    /// It is as corun may have left it, or somebody else chose the same; it is left as found.
+    Unclear {
+        /// What was found.
+        why: String,
     },
 }
 

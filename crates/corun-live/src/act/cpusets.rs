@@ -6,7 +6,9 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use corun_linux::{Roots, Task, cgroup, facts, is_gone};
+use corun_linux::cgroup::{self, FolderIdentity, PLACES};
+use corun_linux::sysfs::possible_cpus;
+use corun_linux::{Roots, Task, facts, is_gone};
 use corun_machine::CpuSet;
 use corun_policy::ThreadView;
 
@@ -28,6 +30,7 @@ pub(super) struct Cpusets {
 struct Group {
     /// Its `cpuset.cpus`, below the root of cgroups.
     file: PathBuf,
+    folder: Option<FolderIdentity>,
     /// What stood there when it was first seen.
     text: String,
     /// The CPUs that it could use then: nothing widens them.
@@ -75,17 +78,24 @@ impl Cpusets {
         // An empty list stands for what the group above has.
         let untouched = held_group.cpus == group.found;
         let before = if untouched { group.text.clone() } else { held_group.cpus.to_string() };
-        let change = Change::Cpuset { file: group.file, before, after: after.to_string() };
+        let Group { file, folder, .. } = group;
+        let change = Change::Cpuset { file, folder, before, after: after.to_string() };
         Ok((after != now).then_some(change))
     }
 
     fn group(&mut self, name: &Arc<str>) -> Result<&Group, Refusal> {
-        let place = match self.groups.entry(name.clone()) {
-            Entry::Occupied(known) => return Ok(known.into_mut()),
-            Entry::Vacant(place) => place,
-        };
-        let found = Group::find(&self.roots, name).map_err(|error| Refusal(error.to_string()))?;
-        Ok(place.insert(found))
+        let find = || Group::find(&self.roots, name).map_err(|error| Refusal(error.to_string()));
+        match self.groups.entry(name.clone()) {
+            Entry::Occupied(known) => {
+                let group = known.into_mut();
+                if group.folder != identity(&self.roots, &group.file) {
+                    // It was removed and made again: what it was before says nothing of it.
+                    *group = find()?;
+                }
+                Ok(group)
+            }
+            Entry::Vacant(place) => Ok(place.insert(find()?)),
+        }
     }
 
     /// May the group of this thread be touched?
@@ -152,8 +162,10 @@ impl Cpusets {
     }
 }
 
-/// Where the groups of version 2, of both versions side by side, and of version 1 are.
-const PLACES: [&str; 3] = ["", "unified", "cpuset"];
+/// Which folder a group's file is in now; none where there is none.
+fn identity(roots: &Roots, file: &Path) -> Option<FolderIdentity> {
+    FolderIdentity::of(roots.cgroup.join(file).parent()?).ok()
+}
 
 fn file_of(place: &str, name: &str) -> PathBuf {
     Path::new(place).join(name.trim_start_matches('/')).join("cpuset.cpus")
@@ -177,7 +189,8 @@ impl Group {
             let found = path.parent().and_then(cgroup::usable_cpus);
             let text = std::fs::read_to_string(&path);
             if let (Ok(text), Some(found)) = (text, found) {
-                return Ok(Self { file, text: text.trim().to_owned(), found });
+                let folder = identity(roots, &file);
+                return Ok(Self { file, folder, text: text.trim().to_owned(), found });
             }
         }
         Err(ActError::Kernel {
@@ -200,50 +213,65 @@ fn checked(roots: &Roots, file: &Path) -> Result<PathBuf, ActError> {
     Err(ActError::Protected { what: file.display().to_string(), why })
 }
 
-/// Sets a cgroup's CPUs, if they are as they were.
-pub(super) fn apply(roots: &Roots, file: &Path, before: &str, after: &str) -> Result<(), ActError> {
-    let path = checked(roots, file)?;
-    let found = now(file, &path)?;
-    if !same(&found, before) {
-        return Err(ActError::ChangedByOthers {
-            what: file.display().to_string(),
-            found,
-            expected: before.to_owned(),
-        });
-    }
-    set(file, &path, after)
+/// The CPUs of a cgroup and what they were before.
+pub(super) struct CpusetChange<'a> {
+    pub(super) file: &'a Path,
+    /// None where a journal does not tell.
+    pub(super) folder: Option<&'a FolderIdentity>,
+    pub(super) before: &'a str,
+    pub(super) after: &'a str,
 }
 
-/// Sets a cgroup's CPUs back, if they are as we set them.
-pub(super) fn revert(
-    roots: &Roots,
-    file: &Path,
-    before: &str,
-    after: &str,
-    mode: ApplyMode,
-) -> Result<Reverted, ActError> {
-    let path = checked(roots, file)?;
-    let found = now(file, &path)?;
-    // While there are programs in a group, the kernel takes no empty list of version 2 once there
-    // was another; what the group above has means the same.
-    let above = Some(before).filter(|list| list.trim().is_empty()).and_then(|_| of_above(&path));
-    let before = above.as_deref().unwrap_or(before);
-    if same(&found, before) {
-        return Ok(Reverted::AsBefore);
+impl CpusetChange<'_> {
+    /// The file, if its cgroup is the one that was meant.
+    fn path(&self, roots: &Roots) -> Result<PathBuf, ActError> {
+        let path = checked(roots, self.file)?;
+        if self.folder.is_some() && identity(roots, self.file).as_ref() != self.folder {
+            return Err(ActError::Gone { what: self.file.display().to_string() });
+        }
+        Ok(path)
     }
-    if !same(&found, after) {
-        return Ok(Reverted::ChangedByOthers { found });
-    }
-    if mode == ApplyMode::Apply {
-        set(file, &path, before)?;
-    }
-    Ok(Reverted::Done)
-}
 
-/// What the group above may use, of version 2.
-fn of_above(path: &Path) -> Option<String> {
-    let above = path.parent()?.parent()?.join("cpuset.cpus.effective");
-    Some(std::fs::read_to_string(above).ok()?.trim().to_owned())
+    /// Sets a cgroup's CPUs, if they are as they were.
+    pub(super) fn apply(&self, roots: &Roots) -> Result<(), ActError> {
+        let path = self.path(roots)?;
+        let found = now(self.file, &path)?;
+        if !same(&found, self.before) {
+            return Err(ActError::ChangedByOthers {
+                what: self.file.display().to_string(),
+                found,
+                expected: self.before.to_owned(),
+            });
+        }
+        set(self.file, &path, self.after)
+    }
+
+    /// Sets a cgroup's CPUs back, if they are as we set them.
+    pub(super) fn revert(&self, roots: &Roots, mode: ApplyMode) -> Result<Reverted, ActError> {
+        let path = self.path(roots)?;
+        let found = now(self.file, &path)?;
+        let all = possible_cpus(roots).map(|all| all.to_string());
+        // The list was empty, which means all that the group above may use.
+        let was_empty = self.before.trim().is_empty();
+        let stands_for_empty = was_empty && all.as_deref().is_some_and(|all| same(&found, all));
+        if same(&found, self.before) || stands_for_empty {
+            return Ok(Reverted::AsBefore);
+        }
+        if !same(&found, self.after) {
+            return Ok(Reverted::ChangedByOthers { found });
+        }
+        if mode == ApplyMode::Apply
+            && let Err(error) = set(self.file, &path, self.before)
+        {
+            // While there are programs in a group, the kernel takes no empty list once there was
+            // another. All CPUs that there can be mean the same, also when the group above is widened.
+            match all.filter(|_| was_empty) {
+                Some(all) => set(self.file, &path, &all)?,
+                None => return Err(error),
+            }
+        }
+        Ok(Reverted::Done)
+    }
 }
 
 fn same(one: &str, other: &str) -> bool {

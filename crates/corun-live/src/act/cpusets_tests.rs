@@ -59,6 +59,10 @@ impl Drop for Contained {
     }
 }
 
+fn change(file: &Path, folder: Option<FolderIdentity>, before: &str, after: &str) -> Change {
+    Change::Cpuset { file: file.to_owned(), folder, before: before.into(), after: after.into() }
+}
+
 /// Threads are numbered from 1.
 fn table(threads: &[ManagedThread]) -> Threads {
     fixture::table((1..).zip(threads.iter().cloned()))
@@ -118,7 +122,7 @@ fn a_removed_group_is_gone_and_a_stranger_is_refused() {
     assert!(wide.as_ref().unwrap_err().contains("only"), "{wide:?}");
     let file = file_of("cpuset", &contained.name);
     drop(contained);
-    let change = Change::Cpuset { file, before: "0-1".to_owned(), after: "0".to_owned() };
+    let change = change(&file, None, "0-1", "0");
     assert!(matches!(change.apply(&roots), Err(ActError::Gone { .. })));
     assert_eq!(change.revert(&roots).unwrap(), Reverted::Gone);
 }
@@ -150,7 +154,8 @@ fn a_group_may_use_what_its_threads_were_sent_to_together() {
     held[1].allowed = "3".parse().unwrap();
     let file = PathBuf::from("box.slice/cpuset.cpus");
     let change = |before: &str, after: &str| {
-        vec![Change::Cpuset { file: file.clone(), before: before.into(), after: after.into() }]
+        let folder = identity(&roots, &file);
+        vec![self::change(&file, folder, before, after)]
     };
     assert_eq!(prepared(&mut placement, &held, "2").unwrap(), change("", "2-3"));
     for one in &mut held {
@@ -281,31 +286,47 @@ fn version_2(cpus: &str) -> (tempfile::TempDir, Roots) {
 }
 
 #[test]
-fn an_empty_list_of_version_2_comes_back() {
-    let (folder, roots) = version_2("\n");
-    let found = Group::find(&roots, "/box.slice").unwrap().found;
-    assert_eq!(found.to_string(), "0-7");
-    let file = PathBuf::from("box.slice/cpuset.cpus");
-    let change = Change::Cpuset { file, before: String::new(), after: "2-3".to_owned() };
-    let text = || std::fs::read_to_string(folder.path().join("box.slice/cpuset.cpus")).unwrap();
-    // A file keeps what is longer than the new text; the kernel's does not.
-    std::fs::write(folder.path().join("box.slice/cpuset.cpus"), "").unwrap();
-    change.apply(&roots).unwrap();
-    assert_eq!(text(), "2-3\n");
+fn an_empty_list_comes_back_as_one_that_means_the_same() {
+    let Some(contained) = Contained::new("empty") else { return };
+    let roots = Roots::default();
+    let all = possible_cpus(&roots).unwrap();
+    let first = CpuSet::from_iter(all.first());
+    std::fs::write(contained.folder.join("cpuset.cpus"), format!("{first}\n")).unwrap();
+    // As with version 2, this group takes no empty list while a program is in it.
+    let change = change(&file_of("cpuset", &contained.name), None, "", &first.to_string());
     assert_eq!(change.would_revert(&roots).unwrap(), Reverted::Done);
-    // As the kernel's own tree has it, in which an empty list could not be set again.
-    std::fs::write(folder.path().join("cpuset.cpus.effective"), "0-9\n").unwrap();
     assert_eq!(change.revert(&roots).unwrap(), Reverted::Done);
-    assert_eq!(text(), "0-9\n");
+    assert_eq!(contained.cpus(), all.to_string());
     assert_eq!(change.revert(&roots).unwrap(), Reverted::AsBefore);
+}
+
+#[test]
+fn a_group_that_was_made_again_is_another() {
+    let (folder, roots) = version_2("0-7\n");
+    let mut placement = PlacementActuator::new(&roots);
+    let held = [member(&roots, 1)];
+    let change = prepared(&mut placement, &held, "2").unwrap().remove(0);
+    let written = serde_json::to_string(&change).unwrap();
+    assert_eq!(serde_json::from_str::<Change>(&written).unwrap(), change);
+    let group = folder.path().join("box.slice");
+    std::fs::remove_dir_all(&group).unwrap();
+    std::fs::create_dir(&group).unwrap();
+    // Its user wants what corun had made of the first one.
+    std::fs::write(group.join("cpuset.cpus"), "2\n").unwrap();
+    std::fs::write(group.join("cpuset.cpus.effective"), "2\n").unwrap();
+    assert!(matches!(change.apply(&roots), Err(ActError::Gone { .. })));
+    assert_eq!(change.revert(&roots).unwrap(), Reverted::Gone);
+    assert_eq!(std::fs::read_to_string(group.join("cpuset.cpus")).unwrap(), "2\n");
+    // Nothing of the first one is remembered.
+    let refused = prepared(&mut placement, &held, "0").unwrap_err();
+    assert!(refused.contains("may use CPUs 2 only") || refused.contains("own"), "{refused}");
 }
 
 #[test]
 fn no_other_file_is_ever_written() {
     let (_folder, roots) = version_2("0-7\n");
     for file in ["../box.slice/cpuset.cpus", "/etc/passwd", "box.slice/cgroup.procs", ""] {
-        let change =
-            Change::Cpuset { file: file.into(), before: "0".to_owned(), after: "1".to_owned() };
+        let change = change(Path::new(file), None, "0", "1");
         assert!(matches!(change.apply(&roots), Err(ActError::Protected { .. })), "{file}");
         assert!(matches!(change.revert(&roots), Err(ActError::Protected { .. })), "{file}");
     }

@@ -17,6 +17,7 @@ use corun_machine::Machine;
 use corun_policy::{Action, ActionKind, Nanoseconds, ThreadId, ThreadView};
 use corun_runtime::NotAnnounced;
 
+pub(crate) use affinity::asked_for;
 pub use change::{ActError, Change, Reverted};
 pub(crate) use change::{ApplyMode, ChangeTarget};
 pub(crate) use cpusets::names_of;

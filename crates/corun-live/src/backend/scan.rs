@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
+use corun_linux::procfs::Process;
 use corun_linux::sysfs::online_cpus;
 use corun_linux::{Roots, Task, TaskFacts, cgroup};
 use corun_machine::{CpuSet, Machine};
@@ -36,12 +37,12 @@ impl LiveBackend {
         let was_online = std::mem::replace(&mut self.online, online.clone());
         let before = self.scanned_at.replace(now).unwrap_or(now);
         let elapsed = Nanoseconds(now.0 - before.0);
-        let mut present = BTreeSet::new();
+        let mut found = found;
+        found.retain(|one| !one.facts.is_real_time);
+        // Before any thread is new: the number of one that ended may be another's by now.
+        let present = found.iter().map(|one| one.facts.task).collect();
+        let gone = self.drop_absent(&present, table);
         for one in found {
-            if one.facts.is_real_time {
-                continue;
-            }
-            present.insert(one.facts.task);
             match self.ids.get(&one.facts.task) {
                 Some(&id) => {
                     let index = table.index_of(id).expect("ids are those of the table");
@@ -58,7 +59,7 @@ impl LiveBackend {
                 None => self.adopt(one, table, &mut news),
             }
         }
-        self.drop_absent(&present, table, &mut news);
+        news.events.extend(gone.into_iter().map(Event::Exited));
         news
     }
 
@@ -75,14 +76,16 @@ impl LiveBackend {
         self.ids.insert(facts.task, id);
         let target = &self.scanner.targets()[index];
         let group = (target.pin == PinScope::Cgroup).then(|| self.group_of(&facts, table));
-        let may_run_on = match self.inherited_from(&facts, group.as_ref(), table) {
+        let inherited = self.inherited_from(&facts, group.as_ref(), table);
+        let may_run_on = match &inherited {
             Some(theirs) => {
                 let (before, after) = (theirs.clone(), facts.affinity.clone());
                 if group.is_none() {
                     news.inherited.push(Change::Affinity { task: facts.task, before, after });
                 }
-                theirs
+                theirs.clone()
             }
+            None if group.is_none() => self.user_affinity(&facts),
             None => facts.affinity.clone(),
         };
         if let Some(group) = &group {
@@ -97,9 +100,20 @@ impl LiveBackend {
             ..ThreadView::new(id, process, &*target.name, &may_run_on.intersection(&self.online))
         };
         let profile = target.profile.as_deref().unwrap_or(&target.name);
-        let thread = ManagedThread::new(facts, index, profile);
+        let mut thread = ManagedThread::new(facts, index, profile);
+        if inherited.is_none() {
+            (thread.expected, thread.allowed) = (may_run_on.clone(), may_run_on.clone());
+        }
         table.insert(view, ManagedThread { may_run_on, group, ..thread });
         news.events.push(Event::Arrived(id));
+    }
+
+    /// Where a thread's user allows it to run, CPUs that are off line included, which the facts leave out.
+    fn user_affinity(&self, facts: &TaskFacts) -> CpuSet {
+        let process = Process::new(&self.roots, facts.task.pid);
+        let whole = process.thread_allowed_cpus(facts.task.tid).ok().flatten();
+        let fits = |whole: &CpuSet| whole.intersection(&self.online) == facts.affinity;
+        whole.filter(fits).unwrap_or_else(|| facts.affinity.clone())
     }
 
     /// The cgroup that a thread is in. One that cannot be read has no name, and is refused when it
@@ -179,19 +193,18 @@ impl LiveBackend {
         moved
     }
 
-    fn drop_absent(&mut self, present: &BTreeSet<Task>, table: &mut Threads, news: &mut News) {
-        if present.len() == self.ids.len() {
-            return;
+    fn drop_absent(&mut self, present: &BTreeSet<Task>, table: &mut Threads) -> Vec<ThreadId> {
+        if self.ids.keys().all(|task| present.contains(task)) {
+            return Vec::new();
         }
-        let gone = table.retain(|view, thread| {
+        table.retain(|view, thread| {
             let task = thread.task();
             let stays = present.contains(&task);
             if !stays {
                 self.forget(view.id, task, thread.group.as_ref());
             }
             stays
-        });
-        news.events.extend(gone.into_iter().map(Event::Exited));
+        })
     }
 
     fn forget(&mut self, id: ThreadId, task: Task, group: Option<&HeldGroup>) {

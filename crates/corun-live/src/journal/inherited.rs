@@ -1,136 +1,320 @@
-//! Threads that began where their parent was held.
+//! Threads that began where their maker was held.
 //!
 //! The kernel gives a new thread the affinity of the one that started it. One that was started by
-//! a thread in our hands is therefore held by us, though no plan names it. It is taken for such
-//! where it was born after its corun, has exactly an affinity that we gave to a thread of its
-//! process or of a process above it, and all those threads could run on the same CPUs before.
+//! a thread in our hands is therefore held by us, though no plan names it. It is taken for such where it
+//! was born after its corun, has exactly an affinity that we gave to a thread of its family, and all those
+//! threads could run on the same CPUs before. Its family is a held process above it, as long as all
+//! processes between run; where its parent ended before, the held processes of its cgroup.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
-use corun_linux::procfs::{Process, pids, tids};
-use corun_linux::{Roots, Task, facts};
+use corun_linux::procfs::{Process, Stat, pids, tids};
+use corun_linux::{Roots, Task, cgroup};
 use corun_machine::CpuSet;
 
 use crate::Change;
 
-/// How many different affinities of a process are remembered.
+/// How many different affinities of a family are remembered.
 const REMEMBERED: usize = 64;
 
-/// What was done to the affinities of a process's threads.
+/// What was done to the affinities of threads of one process, or of one cgroup's processes. Beside each
+/// affinity: when the youngest thread that had it was started, in clock ticks since boot.
 #[derive(Debug, Default)]
 pub(super) struct Held {
     /// Different affinities from before corun came.
-    before: Vec<CpuSet>,
+    before: Vec<(CpuSet, u64)>,
     /// Different affinities that corun gave, the latest last.
-    given: Vec<CpuSet>,
+    given: Vec<(CpuSet, u64)>,
 }
 
 impl Held {
-    pub(super) fn add(&mut self, before: Option<&CpuSet>, given: &CpuSet) {
-        if let Some(before) = before.filter(|before| !self.before.contains(before)) {
-            self.before.push(before.clone());
+    fn add(&mut self, task: &Task, before: Option<&CpuSet>, given: &CpuSet) {
+        let started = |list: &mut Vec<(CpuSet, u64)>, cpus: &CpuSet| {
+            let place = list.iter().position(|(one, _)| one == cpus);
+            let known = place.map_or(0, |place| list.remove(place).1);
+            list.push((cpus.clone(), known.max(task.start_ticks)));
+        };
+        if let Some(before) = before {
+            started(&mut self.before, before);
         }
-        self.given.retain(|one| one != given);
-        self.given.push(given.clone());
+        started(&mut self.given, given);
         if self.given.len() > REMEMBERED {
             self.given.remove(0);
         }
     }
 
+    /// Is it still the process that was held, by when the process of this number started? No thread is
+    /// older than its process.
+    fn is_of(&self, process_start_ticks: u64) -> bool {
+        self.given.iter().any(|&(_, started)| started >= process_start_ticks)
+    }
+
+    fn has_given(&self, affinity: &CpuSet) -> bool {
+        self.given.iter().any(|(given, _)| given == affinity)
+    }
+
     /// Where a thread that has inherited `affinity` could have run; none where it did not, or where
-    /// that cannot be told.
-    fn inherited(&self, affinity: &CpuSet) -> Option<&CpuSet> {
-        match self.before.as_slice() {
-            [before] if before != affinity && self.given.contains(affinity) => Some(before),
+    /// that cannot be told. Affinities of an earlier process of the same number do not count.
+    fn inherited(&self, affinity: &CpuSet, process_start_ticks: u64) -> Option<&CpuSet> {
+        let mut before = self.before.iter().filter(|(_, started)| *started >= process_start_ticks);
+        let is_ours =
+            |(given, started): &(CpuSet, u64)| given == affinity && *started >= process_start_ticks;
+        match (before.next(), before.next()) {
+            (Some((before, _)), None) if before != affinity && self.given.iter().any(is_ours) => {
+                Some(before)
+            }
             _ => None,
         }
     }
 }
 
-/// By process.
-pub(super) type HeldProcesses = HashMap<u32, Held>;
-
-/// The change by which a thread that no plan named is held, if it is.
-pub(super) fn change_of(
-    held: &HeldProcesses,
-    roots: &Roots,
-    task: &Task,
-    affinity: &CpuSet,
-    since_ticks: u64,
-) -> Option<Change> {
-    if task.start_ticks < since_ticks {
-        return None;
-    }
-    let of = match held.get(&task.pid) {
-        Some(of) => of,
-        None => held.get(&Process::new(roots, task.pid).stat().ok()??.parent)?,
-    };
-    let before = of.inherited(affinity)?.clone();
-    Some(Change::Affinity { task: *task, before, after: affinity.clone() })
+/// What was held, by process and by cgroup.
+#[derive(Debug, Default)]
+pub(super) struct Families {
+    processes: HashMap<u32, Held>,
+    /// The cgroup that a process was in when it was first held.
+    cgroup_of: HashMap<u32, String>,
+    cgroups: BTreeMap<String, Held>,
 }
 
-/// What one look at the held processes and those below them finds.
+impl Families {
+    /// A thread is held; `before` where it was not yet.
+    pub(super) fn add(&mut self, task: &Task, before: Option<&CpuSet>, given: &CpuSet) {
+        self.processes.entry(task.pid).or_default().add(task, before, given);
+        if let Some(path) = self.cgroup_of.get(&task.pid) {
+            self.cgroups.entry(path.clone()).or_default().add(task, before, given);
+        }
+    }
+
+    /// The cgroups of processes that are held from now on.
+    pub(super) fn add_cgroups(&mut self, cgroups: BTreeMap<u32, String>) {
+        self.cgroup_of.extend(cgroups);
+    }
+
+    pub(super) fn cgroup_of(&self, pid: u32) -> Option<&String> {
+        self.cgroup_of.get(&pid)
+    }
+
+    /// Forgets all processes but these. What their cgroups were given stays known.
+    pub(super) fn retain(&mut self, left: &HashSet<u32>) {
+        self.processes.retain(|pid, _| left.contains(pid));
+        self.cgroup_of.retain(|pid, _| left.contains(pid));
+    }
+
+    /// Where a thread that no plan named could run before, if it is held.
+    pub(super) fn inherited(
+        &self,
+        roots: &Roots,
+        task: &Task,
+        affinity: &CpuSet,
+        since_ticks: u64,
+    ) -> Option<CpuSet> {
+        if task.start_ticks < since_ticks {
+            return None;
+        }
+        let own = Process::new(roots, task.pid).stat().ok()??;
+        let (held, started) = match self.processes.get(&task.pid) {
+            Some(held) if held.is_of(own.start_ticks) => (held, own.start_ticks),
+            _ => {
+                let parent = Process::new(roots, own.parent).stat().ok()??;
+                (self.processes.get(&own.parent)?, parent.start_ticks)
+            }
+        };
+        held.inherited(affinity, started).cloned()
+    }
+}
+
+/// What one look at the families finds.
 #[derive(Debug, Default)]
 pub(super) struct InheritedAffinities {
     /// Those by which threads are held that no plan named.
     pub(super) changes: Vec<Change>,
+    /// Threads that have an affinity that corun gave, of which it cannot be told whose doing that is.
+    pub(super) unclear: Vec<(Change, String)>,
     /// A thread ended before it was read. The thread may have started another, held one.
     pub(super) missed: bool,
 }
 
-/// Looks at the held processes and those below them.
-pub(super) fn all(
-    held: &HeldProcesses,
-    roots: &Roots,
+/// Looks for threads that were born held, again and again while their makers are let go.
+#[derive(Debug)]
+pub(super) struct Search<'a> {
+    families: &'a Families,
+    roots: &'a Roots,
+    /// When the corun started that held them, in clock ticks since boot.
     since_ticks: u64,
-    is_known: impl Fn(&Task) -> bool,
-) -> InheritedAffinities {
-    let mut found = InheritedAffinities::default();
-    if held.is_empty() {
-        return found;
+    /// This process, if it is that corun and the children of programs that it started become its own when
+    /// their parents end.
+    keeper: Option<u32>,
+    /// Processes that left their family, by number and start, and their family's cgroup. A child of
+    /// theirs belongs to it, too.
+    strays: HashMap<(u32, u64), String>,
+}
+
+/// A held process, or a held cgroup in its place, that a process comes from.
+#[derive(Clone, Copy)]
+struct Origin<'a> {
+    held: &'a Held,
+    /// Only what was given to threads that are no older counts.
+    process_start_ticks: u64,
+}
+
+impl<'a> Search<'a> {
+    pub(super) fn new(
+        families: &'a Families,
+        roots: &'a Roots,
+        since_ticks: u64,
+        writer: u32,
+    ) -> Self {
+        let keeps = || rustix::process::child_subreaper().is_ok_and(|keeper| keeper.is_some());
+        let keeper = Some(writer).filter(|&writer| writer == std::process::id() && keeps());
+        Self { families, roots, since_ticks, keeper, strays: HashMap::new() }
     }
-    for (pid, of) in below(held, roots) {
-        for tid in tids(roots, pid).unwrap_or_default() {
-            let Ok(Some(stat)) = Process::new(roots, pid).thread_stat(tid) else {
-                found.missed = true;
+
+    /// Looks once. `is_known`: threads that were treated already.
+    pub(super) fn look(&mut self, is_known: impl Fn(&Task) -> bool) -> InheritedAffinities {
+        let mut found = InheritedAffinities::default();
+        if self.families.processes.is_empty() && self.families.cgroups.is_empty() {
+            return found;
+        }
+        let read = |pid: u32| Some((pid, Process::new(self.roots, pid).stat().ok()??));
+        let all = pids(self.roots).unwrap_or_default();
+        let all: BTreeMap<u32, Stat> = all.into_iter().filter_map(read).collect();
+        for (&pid, stat) in &all {
+            if stat.is_kernel_thread() {
+                continue;
+            }
+            match self.origin(pid, &all) {
+                Some(origin) => self.look_at(stat, origin, &is_known, &mut found),
+                None if stat.start_ticks >= self.since_ticks && self.lost_parent(stat, &all) => {
+                    self.look_at_orphan(stat, &is_known, &mut found);
+                }
+                None => {}
+            }
+        }
+        found
+    }
+
+    /// The held process or the stray that a process is or descends from.
+    fn origin(&self, pid: u32, all: &BTreeMap<u32, Stat>) -> Option<Origin<'a>> {
+        let mut above = pid;
+        // As many steps as there are processes: the kernel may have given numbers anew meanwhile.
+        for _ in 0..all.len() {
+            let stat = all.get(&above)?;
+            let process_start_ticks = stat.start_ticks;
+            if let Some(held) = self.families.processes.get(&above)
+                && held.is_of(process_start_ticks)
+            {
+                return Some(Origin { held, process_start_ticks });
+            }
+            if let Some(path) = self.strays.get(&(above, process_start_ticks)) {
+                return Some(Origin { held: &self.families.cgroups[path], process_start_ticks: 0 });
+            }
+            above = stat.parent;
+        }
+        None
+    }
+
+    /// Did the process that started this one end? Its parent is then the first process, a corun that
+    /// looks after its programs, or another keeper of orphans, which is in another session.
+    fn lost_parent(&self, stat: &Stat, all: &BTreeMap<u32, Stat>) -> bool {
+        let session = all.get(&stat.parent).map(|parent| parent.session);
+        stat.parent <= 1 || self.keeper == Some(stat.parent) || session != Some(stat.session)
+    }
+
+    fn look_at(
+        &self,
+        stat: &Stat,
+        origin: Origin<'_>,
+        is_known: &impl Fn(&Task) -> bool,
+        found: &mut InheritedAffinities,
+    ) {
+        for (task, affinity) in self.threads(stat.pid, is_known, &mut found.missed) {
+            if let Some(before) = origin.held.inherited(&affinity, origin.process_start_ticks) {
+                let before = before.clone();
+                found.changes.push(Change::Affinity { task, before, after: affinity });
+            }
+        }
+    }
+
+    /// A process that nobody held is above of: does it come from a held one that ended?
+    fn look_at_orphan(
+        &mut self,
+        stat: &Stat,
+        is_known: &impl Fn(&Task) -> bool,
+        found: &mut InheritedAffinities,
+    ) {
+        let threads = self.threads(stat.pid, is_known, &mut found.missed);
+        for (task, affinity) in threads {
+            let families = self.families;
+            let mut givers = families.cgroups.iter().filter(|(_, held)| held.has_given(&affinity));
+            let Some(any) = givers.next() else { continue };
+            let own = cgroup::of_thread(self.roots, &task).ok().flatten();
+            let family = match own.and_then(|own| families.cgroups.get_key_value(&own)) {
+                // All that its corun looks after was started by its programs.
+                None if self.keeper == Some(stat.parent) && givers.next().is_none() => Some(any),
+                family => family,
+            };
+            let before = family.and_then(|(_, held)| held.inherited(&affinity, 0));
+            // corun only ever narrows: one that may use more than those that were held is none of theirs.
+            let before = before.filter(|before| affinity.is_subset(before));
+            let change = |before: &CpuSet| Change::Affinity {
+                task,
+                before: before.clone(),
+                after: affinity.clone(),
+            };
+            match (family, before) {
+                (Some((path, _)), Some(before)) => {
+                    self.strays.insert((stat.pid, stat.start_ticks), path.clone());
+                    found.changes.push(change(before));
+                }
+                (_, None) | (None, _) => {
+                    found.unclear.extend(unclear(stat, &affinity, any.1, change))
+                }
+            }
+        }
+    }
+
+    /// The threads of a process that were born since its corun started, and where they may run.
+    fn threads(
+        &self,
+        pid: u32,
+        is_known: &impl Fn(&Task) -> bool,
+        missed: &mut bool,
+    ) -> Vec<(Task, CpuSet)> {
+        let process = Process::new(self.roots, pid);
+        let mut threads = Vec::new();
+        for tid in tids(self.roots, pid).unwrap_or_default() {
+            let Ok(Some(stat)) = process.thread_stat(tid) else {
+                *missed = true;
                 continue;
             };
             let task = Task { pid, tid, start_ticks: stat.start_ticks };
-            if stat.start_ticks < since_ticks || stat.is_kernel_thread() || is_known(&task) {
+            if stat.start_ticks < self.since_ticks || stat.is_over() || is_known(&task) {
                 continue;
             }
-            let Ok(facts) = facts(roots, pid, tid) else {
-                found.missed = true;
-                continue;
-            };
-            if let Some(before) = held[&of].inherited(&facts.affinity) {
-                let before = before.clone();
-                found.changes.push(Change::Affinity { task, before, after: facts.affinity });
+            match process.thread_allowed_cpus(tid) {
+                Ok(Some(affinity)) => threads.push((task, affinity)),
+                _ => *missed = true,
             }
         }
+        threads
     }
-    found
 }
 
-/// Processes and the held one that each is or descends from.
-fn below(held: &HeldProcesses, roots: &Roots) -> BTreeMap<u32, u32> {
-    let parent = |pid: u32| Some((pid, Process::new(roots, pid).stat().ok()??.parent));
-    let parents: BTreeMap<u32, u32> =
-        pids(roots).unwrap_or_default().into_iter().filter_map(parent).collect();
-    let mut found = BTreeMap::new();
-    for &pid in parents.keys() {
-        let mut above = pid;
-        // As many steps as there are processes: the kernel may have given numbers anew meanwhile.
-        for _ in 0..parents.len() {
-            if held.contains_key(&above) {
-                found.insert(pid, above);
-                break;
-            }
-            match parents.get(&above) {
-                Some(&parent) => above = parent,
-                None => break,
-            }
-        }
-    }
-    found
+/// A thread of an orphan that has an affinity which corun gave to others, unless that is what these could
+/// use before, too.
+fn unclear(
+    stat: &Stat,
+    affinity: &CpuSet,
+    giver: &Held,
+    change: impl Fn(&CpuSet) -> Change,
+) -> Option<(Change, String)> {
+    let narrows = |before: &CpuSet| before != affinity && affinity.is_subset(before);
+    let (before, _) = giver.before.iter().find(|(before, _)| narrows(before))?;
+    let why = format!(
+        "{} has CPUs {affinity}, which corun gave to others: it may come from one of them, or \
+         somebody chose the same CPUs; `taskset -p` changes it",
+        stat.name
+    );
+    Some((change(before), why))
 }

@@ -30,7 +30,7 @@ fn a_plan_is_a_line_and_a_line_is_what_was_written() {
     journal.write(&[some_change("2")]).unwrap();
     let lines = lines(&journal);
     assert_eq!(lines.len(), 3);
-    assert_eq!(lines[0]["corun_journal"], 1);
+    assert_eq!(lines[0]["corun_journal"], VERSION);
     assert_eq!(lines[0]["pid"], std::process::id());
     assert_eq!(lines[1]["changes"].as_array().unwrap().len(), 2);
     assert_eq!(lines[2]["changes"][0]["what"], "affinity");
@@ -99,12 +99,36 @@ fn a_removed_journal_stops_further_plans_and_undoes_what_it_knows() {
 }
 
 #[test]
+fn a_journal_that_nobody_would_find_is_noticed() {
+    let (base, path) = folder();
+    let roots = Roots::default();
+    let found = |journal: &Journal| journal.check().unwrap_err().to_string();
+    let mut journal = Journal::create(&path, &roots).unwrap();
+    journal.check().unwrap();
+    let moved = base.path().join("moved");
+    std::fs::rename(&path, &moved).unwrap();
+    assert!(found(&journal).contains("was moved"), "{}", found(&journal));
+    // Another folder in its place, as when one is mounted over it.
+    std::fs::create_dir(&path).unwrap();
+    assert!(found(&journal).contains("was moved"));
+    std::fs::write(journal.path(), "").unwrap();
+    assert!(found(&journal).contains("another file stands"));
+    assert!(journal.write(&[some_change("1")]).is_err());
+    std::fs::remove_dir_all(&path).unwrap();
+    std::fs::rename(&moved, &path).unwrap();
+    journal.check().unwrap();
+    std::fs::remove_file(journal.path()).unwrap();
+    assert!(found(&journal).contains("it was removed"));
+}
+
+#[test]
 fn a_plan_that_is_not_in_the_file_is_an_error_and_so_is_all_after_it() {
     let (_base, path) = folder();
     let mut journal = Journal::create(&path, &Roots::default()).unwrap();
     // Writing fails for want of room there, and so does taking back.
     journal.file = std::fs::OpenOptions::new().append(true).open("/dev/full").unwrap();
-    let error = journal.write(&[some_change("2")]).unwrap_err().to_string();
+    let line = PlanLine { changes: vec![some_change("2")].into(), ..PlanLine::default() };
+    let error = journal.append(&line).unwrap_err().to_string();
     assert!(error.contains("cannot be written to: No space left"), "{error}");
     let error = journal.write(&[some_change("3")]).unwrap_err().to_string();
     assert!(error.contains("its last line is broken"), "{error}");
@@ -140,7 +164,7 @@ fn a_long_journal_is_written_anew_and_undoes_the_same() {
     let mut read = UndoState::default();
     for line in &lines[1..] {
         let line: PlanLine<'_> = serde_json::from_value(line.clone()).unwrap();
-        line.changes.iter().for_each(|change| read.add(change.clone()));
+        read.add_line(line, false);
     }
     assert_eq!(read.undo(&roots, ApplyMode::Apply)[0].outcome, Ok(Reverted::Done));
     assert_eq!(sleeper.now(), sleeper.found);
@@ -271,4 +295,55 @@ fn who_was_born_held_is_let_go_after_those_that_were_sent_have_ended() {
     let restored = journal.undo(&roots);
     assert!(restored.iter().any(|one| one.outcome == Ok(Reverted::Done)), "{restored:?}");
     assert_eq!(sleeper.now(), sleeper.found);
+}
+
+#[test]
+fn a_stranger_that_has_the_number_of_a_held_process_is_not_touched() {
+    let (_base, path) = folder();
+    let roots = Roots::default();
+    let stranger = Sleeper::new();
+    let Some((one, _)) = stranger.two_cpus() else { return };
+    let mut journal = Journal::create(&path, &roots).unwrap();
+    // The process that was held had the same number and ended.
+    let task = Task { start_ticks: stranger.task.start_ticks - 1, ..stranger.task };
+    let held = Change::Affinity { task, before: stranger.found.clone(), after: one.clone() };
+    journal.write(&[held]).unwrap();
+    // The stranger's user chose the same CPU.
+    stranger.set(&one);
+    assert_eq!(journal.adopt(&stranger.task, &one).unwrap(), None);
+    let restored = journal.undo(&roots);
+    assert_eq!(restored[0].outcome, Ok(Reverted::Gone));
+    assert_eq!(stranger.now(), one);
+}
+
+#[test]
+fn what_a_user_started_on_the_same_cpu_is_left_alone() {
+    let (_base, path) = folder();
+    let roots = Roots::default();
+    let (held, own) = (Sleeper::new(), Sleeper::new());
+    let Some((one, _)) = held.two_cpus() else { return };
+    let mut journal = Journal::create(&path, &roots).unwrap();
+    let change = held.change(&one);
+    journal.write(std::slice::from_ref(&change)).unwrap();
+    change.apply(&roots).unwrap();
+    // Its parent runs and was never held.
+    own.set(&one);
+    let restored = journal.undo(&roots);
+    assert_eq!((held.now(), own.now()), (held.found.clone(), one));
+    assert!(restored.iter().all(|one| one.change.task() != Some(&own.task)), "{restored:?}");
+}
+
+#[test]
+fn what_was_before_is_written_with_the_cpus_that_are_off_line() {
+    let (base, path) = folder();
+    let sleeper = Sleeper::new();
+    let Some((first, second)) = sleeper.two_cpus() else { return };
+    let cpus = base.path().join("sys/devices/system/cpu");
+    std::fs::create_dir_all(&cpus).unwrap();
+    std::fs::write(cpus.join("online"), first.to_string()).unwrap();
+    let roots = Roots { sys: base.path().join("sys"), ..Roots::default() };
+    let mut journal = Journal::create(&path, &roots).unwrap();
+    let change = Change::Affinity { task: sleeper.task, before: first, after: second };
+    journal.write(&[change]).unwrap();
+    assert_eq!(lines(&journal)[1]["changes"][0]["before"], sleeper.found.to_string());
 }

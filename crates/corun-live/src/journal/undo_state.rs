@@ -3,12 +3,12 @@
 use std::collections::{HashMap, HashSet};
 
 use corun_linux::procfs::Process;
-use corun_linux::{Roots, Task};
+use corun_linux::{Roots, Task, cgroup};
 use corun_machine::CpuSet;
 
-use super::inherited::{self, HeldProcesses};
-use super::{Restored, in_words};
-use crate::act::{ApplyMode, ChangeTarget, still_there};
+use super::inherited::{Families, Search};
+use super::{JournalName, PlanLine, Restored, in_words};
+use crate::act::{ApplyMode, ChangeTarget, asked_for, still_there};
 use crate::{ActError, Change, Reverted};
 
 /// How often threads are looked for that began held: while some are let go, they may start others.
@@ -20,8 +20,9 @@ const GENERATIONS: usize = 64;
 pub(crate) struct UndoState {
     of: HashMap<ChangeTarget, TargetHistory>,
     added: u64,
-    held: HeldProcesses,
-    /// When their corun started, in clock ticks since boot.
+    families: Families,
+    /// The process of their corun, and when it started, in clock ticks since boot.
+    writer: u32,
     since_ticks: u64,
 }
 
@@ -31,25 +32,69 @@ struct TargetHistory {
     latest: Change,
     /// Which addition was the latest.
     added: u64,
+    /// A line before the oldest change could not be read: the state before that change may be corun's own.
+    is_uncertain: bool,
 }
 
 impl UndoState {
-    /// None yet, of a corun that started then.
-    pub(crate) fn since(start_ticks: u64) -> Self {
-        Self { since_ticks: start_ticks, ..Self::default() }
+    /// None yet, of a corun that is this process and started then.
+    pub(crate) fn of_writer(name: &JournalName) -> Self {
+        Self { writer: name.pid, since_ticks: name.start_ticks, ..Self::default() }
     }
 
-    pub(crate) fn add(&mut self, change: Change) {
+    /// The line of a plan. The first change of an affinity starts from what was asked for before corun
+    /// came, as far as the kernel tells ([`asked_for`]).
+    pub(crate) fn plan_line(&self, roots: &Roots, changes: &[Change]) -> PlanLine<'static> {
+        let mut line = PlanLine::default();
+        let mut targets = HashSet::new();
+        let mut first =
+            |target: ChangeTarget| !self.of.contains_key(&target) && targets.insert(target);
+        for change in changes {
+            let mut change = change.clone();
+            let is_first = first(change.target());
+            if is_first && let Change::Affinity { task, before, after } = &mut change {
+                let asked = asked_for(roots, task, before);
+                // One that was born held could run where its maker could.
+                let asked = asked.or_else(|| self.inherited(roots, task, after));
+                *before = asked.unwrap_or_else(|| before.clone());
+                let path = cgroup::of_thread(roots, task).ok().flatten();
+                if let Some(path) =
+                    path.filter(|path| self.families.cgroup_of(task.pid) != Some(path))
+                {
+                    line.cgroups.insert(task.pid, path);
+                }
+            }
+            line.changes.to_mut().push(change);
+        }
+        line
+    }
+
+    /// Takes over a line of a journal. `after_broken`: a line before it could not be read.
+    pub(crate) fn add_line(&mut self, line: PlanLine<'_>, after_broken: bool) {
+        self.families.add_cgroups(line.cgroups);
+        for change in line.changes.into_owned() {
+            self.add(change, after_broken);
+        }
+    }
+
+    fn add(&mut self, change: Change, after_broken: bool) {
         self.added += 1;
+        let is_new = !self.of.contains_key(&change.target());
+        let is_uncertain = is_new && after_broken;
         if let Change::Affinity { task, before, after } = &change {
-            let is_new = !self.of.contains_key(&change.target());
-            self.held.entry(task.pid).or_default().add(is_new.then_some(before), after);
+            let before = Some(before).filter(|_| is_new && !is_uncertain);
+            self.families.add(task, before, after);
         }
         let added = self.added;
         self.of
             .entry(change.target())
             .and_modify(|history| (history.latest, history.added) = (change.clone(), added))
-            .or_insert_with(|| TargetHistory { oldest: change.clone(), latest: change, added });
+            .or_insert_with(|| TargetHistory {
+                oldest: change.clone(),
+                latest: change,
+                added,
+                is_uncertain,
+            });
     }
 
     /// Undoes everything, newest first, threads that were started by held ones at last.
@@ -59,12 +104,14 @@ impl UndoState {
         // What those that plans named start meanwhile is born free: they are let go by now. What was
         // born held before may have started others until it was let go itself.
         let mut treated: HashSet<Task> = HashSet::new();
+        let mut search = Search::new(&self.families, roots, self.since_ticks, self.writer);
+        let mut unclear = Vec::new();
         for _ in 0..GENERATIONS {
-            let is_known = |task: &Task| {
+            let found = search.look(|task: &Task| {
                 treated.contains(task) || self.of.contains_key(&ChangeTarget::Affinity(*task))
-            };
-            let found = inherited::all(&self.held, roots, self.since_ticks, is_known);
+            });
             let none = found.changes.is_empty() && !found.missed;
+            unclear = found.unclear;
             treated.extend(found.changes.iter().filter_map(Change::task));
             restored.extend(found.changes.into_iter().map(|change| {
                 let outcome = in_words(change.undone(roots, mode));
@@ -74,20 +121,25 @@ impl UndoState {
                 break;
             }
         }
+        restored.extend(
+            unclear
+                .into_iter()
+                .map(|(change, why)| Restored { change, outcome: Ok(Reverted::Unclear { why }) }),
+        );
         restored
     }
 
-    /// The change by which a thread is held that no plan has named, if it is.
+    /// Where a thread that no plan has named could run before, if it is held.
     pub(crate) fn inherited(
         &self,
         roots: &Roots,
         task: &Task,
         affinity: &CpuSet,
-    ) -> Option<Change> {
+    ) -> Option<CpuSet> {
         if self.of.contains_key(&ChangeTarget::Affinity(*task)) {
             return None;
         }
-        inherited::change_of(&self.held, roots, task, affinity, self.since_ticks)
+        self.families.inherited(roots, task, affinity, self.since_ticks)
     }
 
     /// Changes that undo the same, in an order that can be written again.
@@ -102,26 +154,55 @@ impl UndoState {
         histories.into_iter().flat_map(one).collect()
     }
 
+    /// As [`Self::shortest`], in lines.
+    pub(crate) fn shortest_lines(&self) -> Vec<PlanLine<'static>> {
+        let changes = self.shortest();
+        let line = |changes: &[Change]| {
+            let pids = changes.iter().filter_map(|change| Some(change.task()?.pid));
+            let cgroup = |pid| Some((pid, self.families.cgroup_of(pid)?.clone()));
+            let cgroups = pids.filter_map(cgroup).collect();
+            PlanLine { changes: changes.to_vec().into(), cgroups }
+        };
+        changes.chunks(256).map(line).collect()
+    }
+
     /// Forgets threads that ended: nothing is left to undo for them. What they may have started is
-    /// known by them, so that while their process runs one stays of those that were held alike.
+    /// known by them, so that of those that were held alike one stays while their process runs, and one
+    /// of each cgroup.
     pub(crate) fn forget_ended(&mut self, roots: &Roots) {
         let runs = |task: &Task| !matches!(still_there(roots, task), Err(ActError::Gone { .. }));
-        let (mut ended, mut told) = (Vec::new(), HashSet::new());
+        let of_family = |(pid, before, after): &Sent| {
+            let family = self.families.cgroup_of(*pid)?;
+            Some((family.clone(), before.clone(), after.clone()))
+        };
+        let (mut ended, mut told, mut told_of) = (Vec::new(), HashSet::new(), HashSet::new());
         for history in self.newest_first() {
+            let sent = history.sent();
             match history.latest.task() {
-                Some(task) if !runs(task) => ended.push((history.latest.target(), history.sent())),
-                _ => told.extend(history.sent()),
+                Some(task) if !runs(task) => ended.push((history.latest.target(), sent)),
+                _ => {
+                    told_of.extend(sent.as_ref().and_then(of_family));
+                    told.extend(sent);
+                }
             }
         }
+        let mut forgotten = Vec::new();
         for (target, sent) in ended {
-            let tells = sent.is_some_and(|sent| process_runs(roots, &target) && told.insert(sent));
+            let tells = sent.is_some_and(|sent| {
+                let of_family = of_family(&sent).is_some_and(|sent| told_of.insert(sent));
+                let of_process = process_runs(roots, &target) && told.insert(sent);
+                of_family || of_process
+            });
             if !tells {
-                self.of.remove(&target);
+                forgotten.push(target);
             }
+        }
+        for target in forgotten {
+            self.of.remove(&target);
         }
         let left: HashSet<u32> =
             self.of.values().filter_map(|history| Some(history.latest.task()?.pid)).collect();
-        self.held.retain(|pid, _| left.contains(pid));
+        self.families.retain(&left);
     }
 
     fn newest_first(&self) -> Vec<&TargetHistory> {
@@ -153,6 +234,13 @@ impl TargetHistory {
 
     fn undo(&self, roots: &Roots, mode: ApplyMode) -> Restored {
         let whole = self.latest.since(&self.oldest);
+        if self.is_uncertain
+            && let Ok(Reverted::Done | Reverted::AsBefore) = whole.undone(roots, ApplyMode::DryRun)
+        {
+            let why =
+                "what was before may stand in the line that cannot be read; it is left as it is";
+            return Restored { change: whole, outcome: Err(why.to_owned()) };
+        }
         let mut outcome = whole.undone(roots, mode);
         if let (Ok(Reverted::ChangedByOthers { .. }), Some(earlier)) =
             (&outcome, self.latest.until(&self.oldest))

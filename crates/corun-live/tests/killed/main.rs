@@ -4,17 +4,19 @@
 //! again, so that it can be killed.
 
 mod holder;
+mod strays;
 mod threads;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use corun_linux::Roots;
-use corun_live::{RestoreOutcome, Reverted, Which, restore};
+use corun_live::{Journal, RestoreOutcome, Restored, Reverted, Which, restore};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
 
 use holder::{Ending, Holder};
+use strays::Stray;
 use threads::Threads;
 
 struct Folder {
@@ -169,6 +171,46 @@ fn on_a_full_disk_and_in_a_read_only_folder_nothing_is_carried_out() {
     let mut holder = Holder::start(&small.path().join("corun"), &threads, Ending::Never, 1);
     assert_eq!(holder.wait().code(), Some(holder::NO_JOURNAL));
     threads.assert_as_before("in a read-only folder");
+}
+
+/// What became of a stray's affinity.
+fn outcome_of(stray: &Stray, restored: &[Restored]) -> Option<Result<Reverted, String>> {
+    let change = |one: &&Restored| matches!(&one.change, corun_live::Change::Affinity { task, .. } if *task == stray.0);
+    restored.iter().find(change).map(|one| one.outcome.clone())
+}
+
+#[test]
+fn a_child_that_left_its_family_is_found_and_given_back() {
+    let _alone = alone();
+    let Some([one, _, both]) = threads::places() else { return };
+    let folder = Folder::new();
+    let mut journal = Journal::create(&folder.path, &Roots::default()).unwrap();
+    for _ in 0..20 {
+        let stray = Stray::of_one_held(&both, &one, &mut journal);
+        assert_eq!(threads::affinity(&stray.0), Some(one.clone()));
+        let restored = journal.undo(&Roots::default());
+        assert_eq!(outcome_of(&stray, &restored), Some(Ok(Reverted::Done)), "{restored:?}");
+        assert_eq!(threads::affinity(&stray.0), Some(both.clone()));
+        drop(journal);
+        journal = Journal::create(&folder.path, &Roots::default()).unwrap();
+    }
+}
+
+#[test]
+fn a_stray_of_another_cgroup_is_named_and_left() {
+    let _alone = alone();
+    let Some([one, _, both]) = threads::places() else { return };
+    let Some(cgroup) = threads::Cgroup::new() else { return };
+    let folder = Folder::new();
+    let mut journal = Journal::create(&folder.path, &Roots::default()).unwrap();
+    let stray = Stray::of_one_held(&both, &one, &mut journal);
+    cgroup.take(&stray.0);
+    threads::set_affinity(&stray.0, &one);
+    let restored = journal.undo(&Roots::default());
+    let outcome = outcome_of(&stray, &restored);
+    assert!(matches!(outcome, Some(Ok(Reverted::Unclear { .. }))), "{restored:?}");
+    assert_eq!(threads::affinity(&stray.0), Some(one));
+    drop(stray);
 }
 
 /// The second process: it holds threads as a host does until it is ended. Without a task of its

@@ -73,6 +73,48 @@ pub(crate) fn affinity(task: &Task) -> Option<CpuSet> {
     (facts.task == *task).then_some(facts.affinity)
 }
 
+/// What somebody else does to a thread.
+pub(crate) fn set_affinity(task: &Task, to: &CpuSet) {
+    let mut cpus = rustix::thread::CpuSet::new();
+    to.iter().for_each(|cpu| cpus.set(cpu.0 as usize));
+    rustix::thread::sched_setaffinity(Pid::from_raw(task.tid as i32), &cpus).unwrap();
+}
+
+/// A cgroup with all CPUs.
+pub(crate) struct Cgroup(PathBuf);
+
+impl Cgroup {
+    /// None, and a word about it, where none can be made.
+    pub(crate) fn new() -> Option<Self> {
+        let root = Path::new("/sys/fs/cgroup/cpuset");
+        let folder = root.join(format!("corun-test-{}-stray", std::process::id()));
+        if !root.join("cpuset.cpus").is_file() || std::fs::create_dir(&folder).is_err() {
+            eprintln!("skipped: no cgroup of version 1 with cpuset can be made here");
+            return None;
+        }
+        for file in ["cpuset.cpus", "cpuset.mems"] {
+            std::fs::write(folder.join(file), std::fs::read(root.join(file)).unwrap()).unwrap();
+        }
+        Some(Self(folder))
+    }
+
+    pub(crate) fn take(&self, task: &Task) {
+        std::fs::write(self.0.join("tasks"), task.pid.to_string()).unwrap();
+    }
+}
+
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        // The kernel lets go of a process that was killed a moment later.
+        for _ in 0..1000 {
+            if std::fs::remove_dir(&self.0).is_ok() {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+    }
+}
+
 impl Sleeper {
     fn new(number: usize) -> Self {
         let (end, ended) = channel::<()>();
@@ -83,10 +125,8 @@ impl Sleeper {
         });
         let tid = told.recv().unwrap();
         let before = places().unwrap()[number % 3].clone();
-        let mut cpus = rustix::thread::CpuSet::new();
-        before.iter().for_each(|cpu| cpus.set(cpu.0 as usize));
-        rustix::thread::sched_setaffinity(Pid::from_raw(tid as i32), &cpus).unwrap();
         let task = facts(&Roots::default(), std::process::id(), tid).unwrap().task;
+        set_affinity(&task, &before);
         Self { task, before, end: Some(end), thread: Some(thread) }
     }
 }

@@ -2,7 +2,7 @@
 
 mod live;
 
-pub(crate) use live::{AbArgs, DoctorArgs, RestoreArgs, StatArgs};
+pub(crate) use live::{AbArgs, DoctorArgs, JournalArgs, RestoreArgs, StatArgs, VerifyArgs};
 
 use std::path::PathBuf;
 

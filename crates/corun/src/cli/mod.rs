@@ -9,9 +9,9 @@ mod values;
 mod watching;
 
 pub(crate) use arguments::{
-    AbArgs, CachesArgs, CompareArgs, DoctorArgs, ExportArgs, ImportArgs, ListArgs, PartitionArgs,
-    PlaceArgs, PredictArgs, ProfileArgs, ProfilesCommand, ReplayArgs, RestoreArgs, ShowArgs,
-    StatArgs, TopologyArgs,
+    AbArgs, CachesArgs, CompareArgs, DoctorArgs, ExportArgs, ImportArgs, JournalArgs, ListArgs,
+    PartitionArgs, PlaceArgs, PredictArgs, ProfileArgs, ProfilesCommand, ReplayArgs, RestoreArgs,
+    ShowArgs, StatArgs, TopologyArgs, VerifyArgs,
 };
 pub(crate) use calibrating::CalibrateArgs;
 pub(crate) use corun_cli::{TableFormat, model_options};
@@ -97,6 +97,8 @@ pub(crate) enum Command {
     Decide(DecideArgs),
     /// Undo what a killed corun left behind
     Restore(RestoreArgs),
+    /// Is the machine as corun found it? What differs, if not
+    Verify(VerifyArgs),
     /// Where the papers' experiments went: `corun-study`
     #[command(hide = true, disable_help_flag = true)]
     Study(StudyArgs),

@@ -9,14 +9,15 @@ use corun_linux::Roots;
 use corun_linux::resctrl::ResctrlInfo;
 use corun_live::{
     Actuator, Decision, Host, HostOptions, Journal, MemoryByNode, ModelledSource, Nice, Pages,
-    PerfSource, PlacementActuator, Processes, Resctrl, ResctrlMonitor, Restored, Reverted, Source,
-    StoredProfiles, Target, Tick, Verdict, Which, default_folder, restore,
+    PerfSource, PlacementActuator, Processes, Resctrl, ResctrlMonitor, RestoreOutcome, Restored,
+    RestoredJournal, Source, StoredProfiles, Target, Tick, Verdict, Which, default_folder, restore,
 };
 use corun_machine::Machine;
 use corun_model::{LoadedProgram, Model};
 use corun_policy::{Action, CounterKind, Nanoseconds};
 use corun_profile::{Library, TABLE_INSTRUCTIONS};
 
+use super::undone;
 use crate::cli::{CountersName, HostArgs};
 use crate::failure::{Failure, Outcome};
 
@@ -61,11 +62,17 @@ impl Ground {
         let ground = Self { machine, library, folder, roots };
         if !arguments.dry_run && ground.folder.exists() {
             let left = restore(&ground.folder, &ground.roots, Which::Dead);
-            let undone = left.map_err(|error| Failure::Failed(anyhow!(error)))?;
-            let undone: Vec<&Restored> = undone.iter().flat_map(|one| &one.changes).collect();
+            let journals = left.map_err(|error| Failure::Failed(anyhow!(error)))?;
+            let is_dead = |one: &&RestoredJournal| one.outcome != RestoreOutcome::Running;
+            let undone: Vec<&Restored> =
+                journals.iter().filter(is_dead).flat_map(|one| &one.changes).collect();
             if !undone.is_empty() {
-                eprintln!("corun: an earlier corun did not end well: {}", undone_in_words(&undone));
+                eprintln!(
+                    "corun: an earlier corun did not end well: {}",
+                    undone::in_a_line(&undone)
+                );
             }
+            refuse_unresolved(&journals)?;
         }
         Ok(ground)
     }
@@ -171,6 +178,17 @@ impl Ground {
     }
 }
 
+/// What a dead corun left in force would be taken for what users want.
+fn refuse_unresolved(journals: &[RestoredJournal]) -> Outcome {
+    let Some(one) = journals.iter().find(|one| one.is_unresolved()) else { return Ok(()) };
+    let why = match &one.outcome {
+        RestoreOutcome::Left { why } => why.as_str(),
+        _ => "not all could be undone; corun restore says what",
+    };
+    let file = one.file.display();
+    Err(Failure::Failed(anyhow!("an earlier corun's journal cannot be restored: {file}: {why}")))
+}
+
 /// This machine as it is found, or as a file describes it.
 fn this_machine(described: Option<&Path>) -> Outcome<Machine> {
     let found = corun_app::find_machine("this")?;
@@ -263,23 +281,4 @@ pub(crate) fn program_of(host: &Host, action: &Action) -> String {
     };
     let found = host.views().iter().find(|one| Some(one.id) == thread);
     found.map(|one| one.program.clone()).unwrap_or_default()
-}
-
-/// How an undoing went, in a line.
-pub(crate) fn undone_in_words(undone: &[&Restored]) -> String {
-    let count = |of: fn(&Restored) -> bool| undone.iter().filter(|one| of(one)).count();
-    let back = count(|one| matches!(one.outcome, Ok(Reverted::Done | Reverted::AsBefore)));
-    let gone = count(|one| matches!(one.outcome, Ok(Reverted::Gone)));
-    let others = count(|one| matches!(one.outcome, Ok(Reverted::ChangedByOthers { .. })));
-    let failed = count(|one| one.outcome.is_err());
-    let mut parts = vec![format!("{back} of {} changes are as before", undone.len())];
-    let mut add = |count: usize, what: &str| {
-        if count > 0 {
-            parts.push(format!("{count} {what}"));
-        }
-    };
-    add(gone, "of threads or groups that ended");
-    add(others, "that somebody else changed since, left as found");
-    add(failed, "that could not be undone (corun restore says why)");
-    parts.join(", ")
 }

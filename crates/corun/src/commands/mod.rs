@@ -9,6 +9,7 @@ mod decide;
 mod decisions;
 mod doctor;
 mod hosting;
+mod journals;
 mod partition;
 mod place;
 mod placement;
@@ -22,11 +23,12 @@ mod restore;
 mod run;
 mod stand_in;
 mod stat;
-
 mod sweep;
 mod top;
 mod topology;
+mod undone;
 mod validate;
+mod verify;
 mod watching;
 
 use crate::cli::Command;
@@ -57,6 +59,7 @@ pub(crate) fn run(command: &Command) -> Outcome<String> {
         Command::Decide(arguments) => decide::run(arguments),
         Command::Top(arguments) => top::run(arguments),
         Command::Restore(arguments) => restore::run(arguments),
+        Command::Verify(arguments) => verify::run(arguments),
         Command::Study(arguments) => Err(moved(&arguments.words)),
     }
 }

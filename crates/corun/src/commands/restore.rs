@@ -1,28 +1,25 @@
 //! `corun restore`: undoing what a killed corun left.
 
-use std::path::Path;
+use std::path::PathBuf;
 
 use anyhow::anyhow;
-use corun_linux::Roots;
-use corun_live::{
-    RestoreOutcome, Restored, RestoredJournal, Reverted, Which, default_folder, restore,
-    would_restore,
-};
+use corun_live::{RestoreOutcome, RestoredJournal, Which, restore, would_restore};
 use serde::Serialize;
 
+use super::journals::{JournalPart, folders, listed, of_all};
+use super::undone::outcome;
 use crate::cli::{RestoreArgs, TableFormat};
 use crate::failure::{Failure, Outcome};
 use crate::output::{Align, counted, csv_rows, json, print, table};
 
 pub(super) fn run(arguments: &RestoreArgs) -> Outcome<String> {
-    let folder = arguments.folder.clone().unwrap_or_else(default_folder);
+    let folders = folders(&arguments.journals)?;
     let which = if arguments.all { Which::All } else { Which::Dead };
     let work = if arguments.dry_run { would_restore } else { restore };
-    let journals = work(&folder, &Roots::default(), which)
-        .map_err(|error| Failure::Failed(anyhow!(error).context("cannot restore")))?;
+    let journals = of_all(&folders, which, work, "cannot restore")?;
     let text = match arguments.format {
-        TableFormat::Table => in_words(&folder, &journals, arguments.dry_run),
-        TableFormat::Json => json(&Document::new(&folder, &journals, arguments.dry_run))?,
+        TableFormat::Table => in_words(&folders, &journals, arguments.dry_run),
+        TableFormat::Json => json(&Document::new(&folders, &journals, arguments.dry_run))?,
         TableFormat::Csv => csv_rows(&HEADER, &rows(&journals, arguments.dry_run))?,
     };
     let left = journals.iter().filter(|journal| journal.is_left()).count();
@@ -32,14 +29,14 @@ pub(super) fn run(arguments: &RestoreArgs) -> Outcome<String> {
     // What was done has to be told, also when not all was.
     print(&text)?;
     let (journals, are) = (counted(left, "journal"), if left == 1 { "is" } else { "are" });
-    Err(Failure::Failed(anyhow!("{journals} {are} left in {}", folder.display())))
+    Err(Failure::Failed(anyhow!("{journals} {are} left in {}", listed(&folders))))
 }
 
 const HEADER: [&str; 3] = ["process", "what", "outcome"];
 
-fn in_words(folder: &Path, journals: &[RestoredJournal], dry_run: bool) -> String {
+fn in_words(folders: &[PathBuf], journals: &[RestoredJournal], dry_run: bool) -> String {
     if journals.is_empty() {
-        return format!("nothing to restore in {}\n", folder.display());
+        return format!("nothing to restore: no journal in {}\n", listed(folders));
     }
     let header = [(HEADER[0], Align::Right), (HEADER[1], Align::Left), (HEADER[2], Align::Left)];
     table(&header, &rows(journals, dry_run))
@@ -88,72 +85,19 @@ fn journal_outcome(journal: &RestoredJournal, dry_run: bool) -> Option<String> {
     })
 }
 
-fn outcome(one: &Restored, dry_run: bool) -> String {
-    match &one.outcome {
-        Ok(Reverted::Done) if dry_run => "would be undone".to_owned(),
-        Ok(Reverted::Done) => "undone".to_owned(),
-        Ok(Reverted::AsBefore) => "was as before already".to_owned(),
-        Ok(Reverted::Gone) => "it is no more".to_owned(),
-        Ok(Reverted::ChangedByOthers { found }) => {
-            format!("left as found: somebody else set it to {}", found.trim())
-        }
-        Err(why) => format!("failed: {why}"),
-    }
-}
-
 #[derive(Debug, Serialize)]
 struct Document<'a> {
-    folder: String,
+    folders: Vec<String>,
     dry_run: bool,
     left: usize,
     journals: Vec<JournalPart<'a>>,
 }
 
-#[derive(Debug, Serialize)]
-struct JournalPart<'a> {
-    file: String,
-    pid: u32,
-    #[serde(flatten)]
-    outcome: &'a RestoreOutcome,
-    left: bool,
-    changes: Vec<ChangePart<'a>>,
-}
-
-#[derive(Debug, Serialize)]
-struct ChangePart<'a> {
-    change: &'a corun_live::Change,
-    #[serde(flatten)]
-    outcome: OutcomePart<'a>,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(untagged)]
-enum OutcomePart<'a> {
-    Known(&'a Reverted),
-    Failed { outcome: &'static str, why: &'a str },
-}
-
 impl<'a> Document<'a> {
-    fn new(folder: &Path, journals: &'a [RestoredJournal], dry_run: bool) -> Self {
-        let change = |one: &'a Restored| ChangePart {
-            change: &one.change,
-            outcome: match &one.outcome {
-                Ok(reverted) => OutcomePart::Known(reverted),
-                Err(why) => OutcomePart::Failed { outcome: "failed", why },
-            },
-        };
-        let journals: Vec<JournalPart<'_>> = journals
-            .iter()
-            .map(|journal| JournalPart {
-                file: journal.file.display().to_string(),
-                pid: journal.pid,
-                outcome: &journal.outcome,
-                left: journal.is_left(),
-                changes: journal.changes.iter().map(change).collect(),
-            })
-            .collect();
+    fn new(folders: &[PathBuf], journals: &'a [RestoredJournal], dry_run: bool) -> Self {
+        let journals: Vec<JournalPart<'_>> = journals.iter().map(JournalPart::new).collect();
         Self {
-            folder: folder.display().to_string(),
+            folders: folders.iter().map(|folder| folder.display().to_string()).collect(),
             dry_run,
             left: journals.iter().filter(|journal| journal.left).count(),
             journals,

@@ -90,3 +90,38 @@ fn every_field_is_documented() {
         assert!(missing.is_empty(), "docs/json.md lacks {missing:?} of {document}");
     }
 }
+
+/// The text of all Rust files below a folder.
+fn sources(folder: &std::path::Path, into: &mut String) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, into);
+        } else if path.extension().is_some_and(|kind| kind == "rs") {
+            into.push_str(&std::fs::read_to_string(path).unwrap());
+        }
+    }
+}
+
+#[test]
+fn every_promise_has_the_test_that_it_names() {
+    let page = include_str!("../../../../docs/operating.md");
+    let table = page.split("| promise | test |").nth(1).unwrap().split("\n\n").next().unwrap();
+    let crates = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let mut text = String::new();
+    for name in ["corun-live", "corun"] {
+        sources(&crates.join(name), &mut text);
+    }
+    let rows = table.lines().skip(2).filter(|line| line.starts_with('|'));
+    let mut promises = 0;
+    for row in rows {
+        let tests: Vec<&str> =
+            row.rsplit('|').nth(1).unwrap().split('`').skip(1).step_by(2).collect();
+        assert!(!tests.is_empty(), "no test: {row}");
+        for test in tests {
+            assert!(text.contains(&format!("fn {test}(")), "there is no test {test}");
+        }
+        promises += 1;
+    }
+    assert!(promises > 10, "{promises}");
+}

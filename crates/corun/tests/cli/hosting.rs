@@ -148,6 +148,8 @@ fn stand_ins_run_under_modelled_counters_until_their_time_is_over() {
     assert!(document["rounds"].as_u64().unwrap() > 1);
     assert_eq!(document["programs"][0]["runs"][0]["ended_by_corun"], true);
     assert_eq!(document["undone"]["failed"], serde_json::json!([]));
+    let missing = crate::documents::undocumented(&document["undone"]);
+    assert!(missing.is_empty(), "docs/json.md lacks {missing:?}");
 }
 
 #[test]
@@ -226,6 +228,92 @@ fn the_daemon_holds_a_program_and_lets_it_go() {
 }
 
 #[test]
+fn two_signals_at_once_leave_nothing_behind() {
+    for name in ["-TERM", "-INT"] {
+        let Some(ground) = Daemon::new(true) else { return };
+        for _ in 0..5 {
+            let mut daemon = ground.start();
+            assert!(eventually(|| ground.now() != ground.before), "nothing was held");
+            signal(&daemon.0, name);
+            std::thread::sleep(Duration::from_millis(20));
+            // It may have ended by now.
+            let _ = Command::new("kill").args([name, &daemon.0.id().to_string()]).output();
+            assert_eq!(daemon.0.wait().unwrap().code(), Some(0), "{name}");
+            assert_eq!(ground.now(), ground.before, "{name}");
+            assert!(std::fs::read_dir(ground.fixture.path("journals")).unwrap().next().is_none());
+        }
+    }
+}
+
+#[test]
+fn an_impatient_ctrl_c_hastens_a_run_and_undoes_it() {
+    let fixture = Fixture::new();
+    let before = affinity(std::process::id()).unwrap();
+    if before.parse::<u32>().is_ok() {
+        eprintln!("skipped: one CPU alone");
+        return;
+    }
+    // It does not end when asked to, and neither does what it leaves behind in a session of its own.
+    let script = "trap '' TERM; echo $$ >own; while ! [ -e go ]; do sleep 0.05; done; \
+                  (setsid sleep 1000 >&- 2>&- & echo $! >stray); exec sleep 1000";
+    let mut run = Ended(
+        corun()
+            .current_dir(fixture.path("."))
+            .arg("run")
+            .args(["--journals".as_ref(), fixture.path("journals").as_os_str()])
+            .args(BY_PROFILES)
+            .args(["--interval", "0.2", "--profile", "sort", "--", "sh", "-c", script])
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap(),
+    );
+    let number =
+        |file: &str| std::fs::read_to_string(fixture.path(file)).ok()?.trim().parse::<u32>().ok();
+    let held = || number("own").and_then(affinity).is_some_and(|now| now != before);
+    assert!(eventually(held), "nothing was held");
+    fixture.write("go", "");
+    assert!(eventually(|| number("stray").and_then(affinity).is_some_and(|now| now != before)));
+    signal(&run.0, "-INT");
+    std::thread::sleep(Duration::from_millis(20));
+    signal(&run.0, "-INT");
+    let began = Instant::now();
+    assert_eq!(run.0.wait().unwrap().code(), Some(130));
+    // Without the second signal the program would have had 5 s.
+    assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
+    let log = stderr_of(run);
+    assert!(log.contains("given back: process"), "{log}");
+    let stray = number("stray").unwrap();
+    assert_eq!(affinity(stray), Some(before));
+    assert!(Command::new("kill").args(["-9", &stray.to_string()]).status().unwrap().success());
+    assert!(std::fs::read_dir(fixture.path("journals")).unwrap().next().is_none());
+}
+
+#[test]
+fn a_broken_configuration_is_refused_before_anything_is_undone() {
+    let Some(ground) = Daemon::new(true) else { return };
+    let daemon = ground.start();
+    assert!(eventually(|| ground.now() != ground.before), "nothing was held");
+    let journal = || {
+        let entry = std::fs::read_dir(ground.fixture.path("journals")).unwrap().next()?;
+        std::os::unix::fs::MetadataExt::ino(&entry.ok()?.metadata().ok()?).into()
+    };
+    let first: Option<u64> = journal();
+    let good = std::fs::read_to_string(ground.fixture.path("config.toml")).unwrap();
+    for broken in [format!("polcy = 1\n{good}"), format!("stall_s = 1e20\n{good}")] {
+        ground.fixture.write("config.toml", &broken);
+        signal(&daemon.0, "-HUP");
+        std::thread::sleep(Duration::from_millis(500));
+        assert_ne!(ground.now(), ground.before);
+        assert_eq!(journal(), first, "everything was undone");
+    }
+    signal(&daemon.0, "-TERM");
+    let log = stderr_of(daemon);
+    assert_eq!(log.matches("the old configuration stays").count(), 2, "{log}");
+    assert_eq!(log.matches("everything is undone").count(), 1, "{log}");
+    assert_eq!(ground.now(), ground.before);
+}
+
+#[test]
 fn what_a_killed_daemon_left_is_restored() {
     let Some(ground) = Daemon::new(true) else { return };
     let mut daemon = ground.start();
@@ -233,6 +321,60 @@ fn what_a_killed_daemon_left_is_restored() {
     daemon.0.kill().unwrap();
     daemon.0.wait().unwrap();
     assert_ne!(ground.now(), ground.before);
+    let folder = ground.fixture.path("journals");
+    let restored = corun().arg("restore").arg("--folder").arg(folder).output().unwrap();
+    assert!(restored.status.success(), "{}", String::from_utf8_lossy(&restored.stderr));
+    assert_eq!(ground.now(), ground.before);
+}
+
+#[test]
+fn a_daemon_whose_journals_are_moved_undoes_and_stops() {
+    let Some(ground) = Daemon::new(true) else { return };
+    let folder = ground.fixture.path("journals");
+    let moved = ground.fixture.path("moved");
+    let mut daemon = ground.start();
+    assert!(eventually(|| ground.now() != ground.before), "nothing was held");
+    let verify = corun().arg("verify").arg("--folder").arg(&folder).output().unwrap();
+    assert_eq!(verify.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&verify.stdout).contains("held by a corun that runs"));
+    std::fs::rename(&folder, &moved).unwrap();
+    assert_eq!(daemon.0.wait().unwrap().code(), Some(1));
+    let log = stderr_of(daemon);
+    assert!(log.contains("the journal is lost") && log.contains("was moved"), "{log}");
+    assert!(log.contains("everything is undone"), "{log}");
+    assert_eq!(ground.now(), ground.before);
+    assert!(std::fs::read_dir(&moved).unwrap().next().is_none());
+}
+
+#[test]
+fn a_daemon_refuses_what_it_cannot_restore() {
+    let Some(ground) = Daemon::new(true) else { return };
+    let mut daemon = ground.start();
+    assert!(eventually(|| ground.now() != ground.before), "nothing was held");
+    daemon.0.kill().unwrap();
+    daemon.0.wait().unwrap();
+    let held = ground.now();
+    let journal = std::fs::read_dir(ground.fixture.path("journals")).unwrap().next().unwrap();
+    let journal = journal.unwrap().path();
+    let whole = std::fs::read(&journal).unwrap();
+    let line_2 = whole.iter().position(|&byte| byte == b'\n').unwrap() + 1;
+    let mut flipped = whole.clone();
+    flipped[line_2 + 40] ^= 1;
+    for (damaged, why) in [
+        (&b"nonsense\n"[..], "line 1 is no header"),
+        (&whole[..20], "line 1 is cut short"),
+        (&flipped[..], "line 2 cannot be read"),
+    ] {
+        std::fs::write(&journal, damaged).unwrap();
+        let mut next = ground.start();
+        assert_eq!(next.0.wait().unwrap().code(), Some(1), "{why}");
+        let log = stderr_of(next);
+        assert!(log.contains("cannot be restored") && log.contains(why), "{log}");
+        assert!(!log.contains("everything is undone"), "{log}");
+        assert_eq!(ground.now(), held, "{why}");
+        assert!(journal.exists(), "{why}");
+    }
+    std::fs::write(&journal, whole).unwrap();
     let folder = ground.fixture.path("journals");
     let restored = corun().arg("restore").arg("--folder").arg(folder).output().unwrap();
     assert!(restored.status.success(), "{}", String::from_utf8_lossy(&restored.stderr));

@@ -83,11 +83,13 @@ fn what_was_left_is_told_then_undone_then_no_more() {
     assert_eq!(held.now(), held.first);
     let document = held.fixture.run(&[&words[..], &["--format", "json"]].concat()).json();
     assert_eq!(document["left"], 0);
+    let missing = crate::documents::undocumented(&document);
+    assert!(missing.is_empty(), "docs/json.md lacks {missing:?}");
     assert_eq!(document["journals"][0]["fate"], "undone");
     assert_eq!(document["journals"][0]["changes"][0]["outcome"], "done");
     assert_eq!(document["journals"][0]["changes"][0]["change"]["before"], held.found.as_str());
     assert_eq!(held.now(), held.found);
-    assert_eq!(held.fixture.run(&words).done(), "nothing to restore in journals\n");
+    assert_eq!(held.fixture.run(&words).done(), "nothing to restore: no journal in journals\n");
 }
 
 #[test]
@@ -115,8 +117,49 @@ fn what_is_left_makes_it_fail() {
 }
 
 #[test]
-fn no_folder_is_nothing_to_restore() {
+fn a_folder_that_is_not_there_is_no_folder_without_journals() {
     let fixture = Fixture::new();
-    let told = fixture.run(&["restore", "--folder", "none", "--all"]).done();
-    assert_eq!(told, "nothing to restore in none\n");
+    let named = fixture.run(&["restore", "--folder", "none", "--all"]);
+    named.refused(&["there is no folder none", "--config FILE"]);
+    // A daemon that never acted has made none.
+    fixture.write("config.toml", "journals = \"none\"\n");
+    let told = fixture.run(&["restore", "--config", "config.toml"]).done();
+    assert_eq!(told, "nothing to restore: no journal in none (there is no such folder)\n");
+    fixture.write("config.toml", "journals = 3\n");
+    fixture.run(&["restore", "--config", "config.toml"]).refused(&["journals: expected a folder"]);
+    fixture.run(&["restore", "--config", "none.toml"]).refused(&["none.toml: No such file"]);
+}
+
+#[test]
+fn the_folder_is_that_of_the_configuration_whatever_else_is_in_it() {
+    let Some(held) = Held::new() else { return };
+    held.fixture.write("config.toml", "polcy = [\njournals = \"journals\"\n");
+    let told = held.fixture.run(&["restore", "--config", "config.toml"]).done();
+    assert!(told.contains("undone"), "{told}");
+    assert_eq!(held.now(), held.found);
+}
+
+#[test]
+fn verify_shows_what_differs_until_it_is_restored() {
+    let Some(held) = Held::new() else { return };
+    let words = ["verify", "--folder", "journals"];
+    let ran = held.fixture.run(&words);
+    assert_eq!(ran.code(), 1);
+    assert!(ran.stdout().contains("left by a corun that is no more"), "{}", ran.stdout());
+    assert_eq!(ran.stderr(), "corun: 1 difference from how corun found the machine\n");
+    assert_eq!(held.now(), held.first, "something was changed");
+    let ran = held.fixture.run(&[&words[..], &["--format", "json"]].concat());
+    let document: serde_json::Value = serde_json::from_str(&ran.stdout()).unwrap();
+    assert_eq!((&document["as_found"], &document["differences"]), (&false.into(), &1.into()));
+    let missing = crate::documents::undocumented(&document);
+    assert!(missing.is_empty(), "docs/json.md lacks {missing:?}");
+    // What its user gave back meanwhile is as before, though the journal is still there.
+    held.taskset(&held.found);
+    assert_eq!(held.fixture.run(&words).done(), "as corun found it: 1 journal in journals\n");
+    held.fixture.write("journals/1073741824-5.journal", "nonsense\n");
+    let ran = held.fixture.run(&words);
+    assert_eq!(ran.code(), 1);
+    assert!(ran.stdout().contains("cannot be told: line 1 is no header"), "{}", ran.stdout());
+    std::fs::remove_file(held.folder().join("1073741824-5.journal")).unwrap();
+    assert_eq!(held.fixture.run(&words).done(), "as corun found it: 0 journals in journals\n");
 }

@@ -177,6 +177,7 @@ since is left as found. The exit code is 0 when nothing that corun did is in for
 
 Examples:
   corun restore --dry-run
+  corun restore --config /etc/corun/config.toml
   sudo corun restore --all")]
 pub(crate) struct RestoreArgs {
     /// Say what would be undone, and change nothing
@@ -185,11 +186,39 @@ pub(crate) struct RestoreArgs {
     /// Also ask running coruns to stop, and wait until they have undone what they did
     #[arg(long)]
     pub(crate) all: bool,
-    /// Where the journals are [default: /run/corun for root, else $XDG_RUNTIME_DIR/corun or
-    /// /tmp/corun-UID]
-    #[arg(long, value_name = "DIR")]
-    pub(crate) folder: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) journals: JournalArgs,
     /// How it is written
     #[arg(long, value_enum, default_value = "table")]
     pub(crate) format: TableFormat,
+}
+
+/// `corun verify`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Reads the journals, those of running coruns too, and compares what they say was there before with
+what is there now. Nothing is changed. The exit code is 0 when the machine is as corun found it, and
+1 when it differs or that cannot be told.
+
+Examples:
+  corun verify
+  corun verify --format json")]
+pub(crate) struct VerifyArgs {
+    #[command(flatten)]
+    pub(crate) journals: JournalArgs,
+    /// How it is written
+    #[arg(long, value_enum, default_value = "table")]
+    pub(crate) format: TableFormat,
+}
+
+/// Where journals are looked for.
+#[derive(Debug, Args)]
+pub(crate) struct JournalArgs {
+    /// Where the journals are [default: /run/corun for root, else $XDG_RUNTIME_DIR/corun or
+    /// /tmp/corun-UID; for root also where /etc/corun/config.toml says]
+    #[arg(long, value_name = "DIR", conflicts_with = "config")]
+    pub(crate) folder: Option<PathBuf>,
+    /// A daemon's configuration, which says where its journals are
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
 }

@@ -33,7 +33,7 @@ pub(super) fn run(arguments: &AbArgs) -> Outcome<String> {
         seed: arguments.seed,
     });
     let experiment = SwitchbackExperiment::new(settings(arguments));
-    let cancel = Cancel::on_signal()?;
+    let cancel = Cancel::on_signal_undoing()?;
     let whose = whose(arguments)?;
     let switch = Switch {
         on: arguments.on.clone().unwrap_or_default(),

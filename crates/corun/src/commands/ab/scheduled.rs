@@ -7,7 +7,8 @@ use corun_live::{Host, Target};
 
 use super::throughput::Throughput;
 use super::whose::{News, Whose};
-use crate::commands::hosting::{Teller, undone_in_words};
+use crate::commands::hosting::Teller;
+use crate::commands::undone;
 use crate::failure::Failure;
 
 /// Longest time between two looks at whether the host has something to do.
@@ -39,7 +40,7 @@ impl<'a> Scheduled<'a> {
         let undone = host.undo();
         if undone.iter().any(|one| one.outcome.is_err()) {
             let undone: Vec<_> = undone.iter().collect();
-            return Err(SubjectError(format!("{}; corun restore", undone_in_words(&undone))));
+            return Err(SubjectError(format!("{}; corun restore", undone::in_a_line(&undone))));
         }
         Ok(())
     }

@@ -4,8 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use corun_live::{PinScope, ProcessSelector, Rule, Target};
+use corun_live::{PinScope, ProcessSelector, Rule, Target, default_folder};
 use corun_policy::BuildOptions;
 use serde::Deserialize;
 
@@ -116,6 +117,26 @@ impl Config {
         Self::from_toml(&text, &shown.to_string())
     }
 
+    /// Where a file says that journals are kept, also where other parts of it are no good: undoing must not
+    /// wait for a configuration to be mended. The default folder where it does not say.
+    ///
+    /// # Errors
+    /// When the file cannot be read, and when neither it nor the line that begins with `journals` is TOML.
+    pub(crate) fn journals_of(path: &Path) -> Outcome<PathBuf> {
+        let shown = path.display();
+        let no_good = |why: &dyn std::fmt::Display| Failure::input(format!("{shown}: {why}"));
+        let text = std::fs::read_to_string(path).map_err(|error| no_good(&error))?;
+        let line = text.lines().find(|line| line.trim_start().starts_with("journals"));
+        let table = toml::from_str::<toml::Table>(&text)
+            .or_else(|error| line.map_or(Err(error), toml::from_str))
+            .map_err(|error| no_good(&error))?;
+        match table.get("journals") {
+            None => Ok(default_folder()),
+            Some(toml::Value::String(folder)) => Ok(folder.into()),
+            Some(_) => Err(no_good(&"journals: expected a folder's name")),
+        }
+    }
+
     fn from_toml(text: &str, file: &str) -> Outcome<Self> {
         let config: Self = toml::from_str(text).map_err(|error| {
             let line = error.span().map_or(1, |span| 1 + text[..span.start].matches('\n').count());
@@ -129,12 +150,8 @@ impl Config {
     }
 
     fn check(&self) -> Result<(), String> {
-        let positive = |name: &str, value: f64| {
-            let fits = value.is_finite() && value > 0.0;
-            if fits { Ok(()) } else { Err(format!("{name}: found {value}, expected more than 0")) }
-        };
-        self.interval_s.map_or(Ok(()), |seconds| positive("interval_s", seconds))?;
-        positive("stall_s", self.stall_s)?;
+        self.interval_s.map_or(Ok(Duration::ZERO), |seconds| time("interval_s", seconds))?;
+        self.stall()?;
         self.counters_name()?;
         if self.programs.is_empty() {
             return Err(
@@ -149,6 +166,11 @@ impl Config {
             }
         }
         Ok(())
+    }
+
+    /// The longest time that a round may take.
+    pub(crate) fn stall(&self) -> Result<Duration, String> {
+        time("stall_s", self.stall_s)
     }
 
     fn counters_name(&self) -> Result<CountersName, String> {
@@ -176,6 +198,13 @@ impl Config {
     pub(crate) fn targets(&self) -> Vec<Target> {
         self.programs.iter().map(ProgramRule::target).collect()
     }
+}
+
+/// A time that can be waited for.
+fn time(name: &str, seconds: f64) -> Result<Duration, String> {
+    let expected = || format!("{name}: found {seconds}, expected more than 0 and at most 1e9");
+    let fits = seconds > 0.0 && seconds <= 1e9;
+    Duration::try_from_secs_f64(seconds).ok().filter(|_| fits).ok_or_else(expected)
 }
 
 impl ProgramRule {
@@ -248,6 +277,9 @@ mod tests {
             (format!("apply = 1\n{program}"), "c.toml:1: invalid type"),
             (format!("interval_s = 0\n{program}"), "interval_s: found 0, expected more than 0"),
             (format!("stall_s = -1\n{program}"), "stall_s: found -1"),
+            (format!("stall_s = 1e20\n{program}"), "expected more than 0 and at most 1e9"),
+            (format!("stall_s = inf\n{program}"), "stall_s: found inf"),
+            (format!("interval_s = 1e20\n{program}"), "interval_s: found 100000000000000000000"),
             (format!("counters = \"pmu\"\n{program}"), "counters: found `pmu`, expected auto"),
             (format!("policy = \"doi\"\n{program}"), "unknown policy `doi`"),
             (format!("parameters = {{ measur = 1 }}\n{program}"), "unknown parameter `measur`"),

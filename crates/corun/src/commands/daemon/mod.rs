@@ -11,16 +11,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use corun_live::{Host, Restored, Reverted, Tick, Verdict};
+use anyhow::anyhow;
+use corun_live::{Host, Restored, Tick, Verdict};
 use sd_notify::NotifyState;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use tracing::{error, info, warn};
 
-pub(super) use self::config::Config;
-use self::config::{DEFAULT_PATH, EXAMPLE, LogFormat};
+pub(super) use self::config::{Config, DEFAULT_PATH};
+use self::config::{EXAMPLE, LogFormat};
 use self::metrics::{Metrics, serve};
 use self::watchdog::Watchdog;
 use super::hosting::{Ground, Look, action_in_words, program_of};
+use super::undone;
 use super::watching::NO_POLICY;
 use crate::cli::{CheckConfigArgs, DaemonArgs, HostArgs};
 use crate::failure::{Failure, Outcome};
@@ -57,20 +59,25 @@ pub(super) fn run(arguments: &DaemonArgs) -> Outcome<String> {
         let host = host(&config, dry_run)?;
         info!(policy = config.policy, machine = host.machine().name(), dry_run, "started");
         tell_systemd(&[NotifyState::Ready]);
-        let stall = Duration::from_secs_f64(config.stall_s);
-        let watchdog = Watchdog::start(host.undoer(), stall)?;
+        let watchdog = Watchdog::start(host.undoer(), config.stall().map_err(Failure::input)?)?;
         let mut session =
             Session { host, metrics: &metrics, watchdog: &watchdog, stuck: Vec::new() };
-        let worked = session.work(&signals);
-        log_undone(&session.host.undo());
+        let worked = session.work(&signals, || reloaded(path, &config));
+        let undone = session.host.undo();
+        log_undone(&undone);
         watchdog.stop();
-        let again = worked?;
-        if !again {
+        let next = worked?;
+        if undone.iter().any(|one| one.outcome.is_err()) {
+            return Err(Failure::Failed(anyhow!(
+                "not all is undone: corun restore goes on with it"
+            )));
+        }
+        let Some(next) = next else {
             tell_systemd(&[NotifyState::Stopping]);
             info!("stopped");
             return Ok(String::new());
-        }
-        config = reloaded(path, config);
+        };
+        config = next;
     }
 }
 
@@ -93,21 +100,21 @@ fn profiles(config: &Config) -> Vec<&str> {
     config.programs.iter().map(|one| one.profile.as_deref().unwrap_or(&one.name)).collect()
 }
 
-/// The configuration as it is now; the old one where the new one is no good.
-fn reloaded(path: &Path, old: Config) -> Config {
-    tell_systemd(&[NotifyState::Reloading]);
+/// The configuration as it is now; none where it is no good, and the old one stays in force.
+fn reloaded(path: &Path, old: &Config) -> Option<Config> {
     let loaded = Config::load(path).and_then(|new| host(&new, true).map(|_| new));
     match loaded {
         Ok(new) => {
+            tell_systemd(&[NotifyState::Reloading]);
             if new.metrics != old.metrics || new.log != old.log {
                 warn!("metrics and log are taken over at the next start only");
             }
             info!("configuration read again");
-            new
+            Some(new)
         }
         Err(failure) => {
             error!("the old configuration stays: {}", failure.report().trim());
-            old
+            None
         }
     }
 }
@@ -120,9 +127,8 @@ struct Signals {
 impl Signals {
     fn new() -> Outcome<Self> {
         let own = Self { stop: Arc::default(), reload: Arc::default() };
+        // A second one changes nothing: undoing takes milliseconds, and must not be cut short.
         for signal in [SIGINT, SIGTERM] {
-            // A second one ends the process at once.
-            signal_hook::flag::register_conditional_shutdown(signal, 130, own.stop.clone())?;
             signal_hook::flag::register(signal, own.stop.clone())?;
         }
         signal_hook::flag::register(SIGHUP, own.reload.clone())?;
@@ -139,14 +145,21 @@ struct Session<'a> {
 }
 
 impl Session<'_> {
-    /// Until told to stop (false) or to read the configuration again (true).
-    fn work(&mut self, signals: &Signals) -> Outcome<bool> {
+    /// Until told to stop, with no configuration, or to go on with another one. A configuration that is no
+    /// good changes nothing.
+    fn work(
+        &mut self,
+        signals: &Signals,
+        reload: impl Fn() -> Option<Config>,
+    ) -> Outcome<Option<Config>> {
         loop {
             if signals.stop.load(Ordering::SeqCst) {
-                return Ok(false);
+                return Ok(None);
             }
-            if signals.reload.swap(false, Ordering::SeqCst) {
-                return Ok(true);
+            if signals.reload.swap(false, Ordering::SeqCst)
+                && let Some(next) = reload()
+            {
+                return Ok(Some(next));
             }
             if self.host.now() >= self.host.next_tick() {
                 let began = Instant::now();
@@ -198,16 +211,14 @@ impl Session<'_> {
 
 /// Says how the undoing went.
 fn log_undone(undone: &[Restored]) {
-    for one in undone {
-        match &one.outcome {
-            Ok(Reverted::ChangedByOthers { found }) => {
-                warn!(found, "left as found, since somebody else changed it: {:?}", one.change);
-            }
-            Err(why) => error!("not undone: {why}: {:?}", one.change),
-            Ok(_) => {}
-        }
+    if let Some(line) = undone::given_back(undone) {
+        info!("{line}");
     }
-    info!(changes = undone.len(), "everything is undone");
+    undone::not_given_back(undone).iter().for_each(|line| warn!("{line}"));
+    match undone::is_complete(undone) {
+        true => info!(changes = undone.len(), "everything is undone"),
+        false => error!(changes = undone.len(), "not everything is undone"),
+    }
 }
 
 fn log_as(format: LogFormat) {

@@ -277,7 +277,11 @@ fn reap(programs: &mut [Program]) -> io::Result<()> {
 }
 
 /// Ends what still runs, and waits for it.
-fn end_all(programs: &mut [Program], started: Instant) -> io::Result<()> {
+fn end_all(
+    programs: &mut [Program],
+    started: Instant,
+    hurried: &dyn Fn() -> bool,
+) -> io::Result<()> {
     for program in programs.iter_mut() {
         program.ask_to_end();
     }
@@ -286,8 +290,12 @@ fn end_all(programs: &mut [Program], started: Instant) -> io::Result<()> {
         if !programs.iter().any(Program::is_running) {
             return Ok(());
         }
+        let hurried = hurried();
         for program in programs.iter_mut() {
             program.end_if_due(started.elapsed());
+            if hurried {
+                program.signal(Signal::KILL);
+            }
         }
         std::thread::sleep(TICK);
     }

@@ -77,10 +77,18 @@ impl Started {
 
     /// Ends what still runs, and waits for it.
     pub(in crate::commands) fn end(&mut self) -> Outcome {
+        self.end_unless_hurried(&|| false)
+    }
+
+    /// As [`Self::end`]; once `hurried`, what still runs is killed.
+    pub(in crate::commands) fn end_unless_hurried(
+        &mut self,
+        hurried: &dyn Fn() -> bool,
+    ) -> Outcome {
         if self.programs.is_empty() {
             return Ok(());
         }
-        Ok(end_all(&mut self.programs, self.began)?)
+        Ok(end_all(&mut self.programs, self.began, hurried)?)
     }
 
     /// The command's end: of one program its own, of a mix whether all ended well.

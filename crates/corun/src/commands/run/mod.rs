@@ -5,11 +5,13 @@ mod summary;
 use std::thread;
 use std::time::Duration;
 
+use anyhow::anyhow;
 use corun_live::{Host, Restored};
 
 use self::summary::{Summary, Told};
-use super::hosting::{Ground, Teller, undone_in_words};
+use super::hosting::{Ground, Teller};
 use super::programs::{Program, Started, TICK};
+use super::undone;
 use crate::cli::{CountersName, RunArgs};
 use crate::failure::{Failure, Outcome};
 use crate::output::{check_target, json, write_file};
@@ -28,7 +30,7 @@ pub(crate) fn run(arguments: &RunArgs) -> Outcome<String> {
     let mut started = Started::new(programs);
     let ground = Ground::new(&host_args)?;
     let mut host = ground.host(&host_args, Vec::new(), &started.profiles())?;
-    let cancel = Cancel::on_signal()?;
+    let cancel = Cancel::on_signal_undoing()?;
     started.begin()?;
     let mut session = Session {
         started: &mut started,
@@ -42,13 +44,16 @@ pub(crate) fn run(arguments: &RunArgs) -> Outcome<String> {
     let undone = session.host.undo();
     say_undone(session.host, &undone);
     let told = session.told;
-    let ended = started.end();
+    let ended = started.end_unless_hurried(&|| cancel.is_hurried());
     worked.and(ended)?;
     let summary =
         Summary::new(&host_args, &host, started.programs(), &told, &undone, started.elapsed());
     eprint!("{}", summary.text());
     if let Some(path) = &arguments.output {
         write_file(path, json(&summary)?.as_bytes())?;
+    }
+    if undone.iter().any(|one| one.outcome.is_err()) {
+        return Err(Failure::Failed(anyhow!("not all is undone: corun restore goes on with it")));
     }
     if cancel.is_set() {
         return Err(Failure::Interrupted);
@@ -89,7 +94,10 @@ impl Session<'_> {
 }
 
 fn say_undone(host: &Host, undone: &[Restored]) {
-    if !host.is_dry_run() && !undone.is_empty() {
-        eprintln!("corun: {}", undone_in_words(&undone.iter().collect::<Vec<_>>()));
+    if host.is_dry_run() || undone.is_empty() {
+        return;
     }
+    eprintln!("corun: {}", undone::in_a_line(&undone.iter().collect::<Vec<_>>()));
+    let lines = undone::given_back(undone).into_iter().chain(undone::not_given_back(undone));
+    lines.for_each(|line| eprintln!("corun: {line}"));
 }

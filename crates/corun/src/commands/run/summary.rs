@@ -10,6 +10,7 @@ use serde::Serialize;
 use crate::cli::HostArgs;
 use crate::commands::hosting::decision_in_words;
 use crate::commands::programs::{Program, Run};
+use crate::commands::undone::ChangePart;
 use crate::output::round;
 
 /// Most decisions that a summary lists; the first ones are kept.
@@ -71,7 +72,7 @@ struct RunLine {
 
 /// The document.
 #[derive(Debug, Serialize)]
-pub(super) struct Summary {
+pub(super) struct Summary<'a> {
     policy: String,
     machine: String,
     dry_run: bool,
@@ -82,24 +83,26 @@ pub(super) struct Summary {
     carried_out: u64,
     decisions: Vec<DecisionLine>,
     left_alone: Vec<String>,
-    undone: Undone,
+    undone: Undone<'a>,
 }
 
 #[derive(Debug, Serialize)]
-struct Undone {
+struct Undone<'a> {
     as_before: usize,
     gone: usize,
     changed_by_others: usize,
+    unclear: usize,
     failed: Vec<String>,
+    changes: Vec<ChangePart<'a>>,
 }
 
-impl Summary {
+impl<'a> Summary<'a> {
     pub(super) fn new(
         arguments: &HostArgs,
         host: &Host,
         programs: &[Program],
         told: &Told,
-        undone: &[Restored],
+        undone: &'a [Restored],
         elapsed: Duration,
     ) -> Self {
         let count = |of: fn(&Reverted) -> bool| {
@@ -109,6 +112,8 @@ impl Summary {
             as_before: count(|one| matches!(one, Reverted::Done | Reverted::AsBefore)),
             gone: count(|one| matches!(one, Reverted::Gone)),
             changed_by_others: count(|one| matches!(one, Reverted::ChangedByOthers { .. })),
+            unclear: count(|one| matches!(one, Reverted::Unclear { .. })),
+            changes: undone.iter().map(ChangePart::new).collect(),
             failed: undone.iter().filter_map(|one| one.outcome.clone().err()).collect(),
         };
         Self {
