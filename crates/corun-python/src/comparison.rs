@@ -5,11 +5,11 @@ use pyo3::prelude::*;
 
 use crate::errors::{json, raised};
 use crate::input;
-use crate::long::long;
+use crate::interruptible::interruptible;
 use crate::machine::Machine;
 use crate::mix::Mix;
 use crate::options::ModelOptions;
-use crate::policy::{Slot, chosen, with_cause};
+use crate::policy::{PolicyException, policy_specs, with_cause};
 use crate::profile::Library;
 use crate::run::Run;
 
@@ -94,8 +94,8 @@ pub(crate) fn compare(
     options: Option<&ModelOptions>,
     time_limit_s: f64,
 ) -> PyResult<Comparison> {
-    let slot = Slot::default();
-    let policies = chosen(policies, &slot)?;
+    let exception = PolicyException::default();
+    let policies = policy_specs(policies, &exception)?;
     let time_limit_s = input::seconds("time_limit_s", time_limit_s)?;
     let seeds = input::count("seeds", seeds, (1, 10_000))?;
     let instructions = input::count("instructions", instructions, (1, MOST_INSTRUCTIONS))?;
@@ -104,10 +104,10 @@ pub(crate) fn compare(
         instructions,
         ..asked(mix, machine, library, policies, options)
     };
-    let done = long(py, |stop| {
+    let done = interruptible(py, |stop| {
         let setup = ComparisonSetup::new(asked)?;
         let compared = setup.compare(time_limit_s, ComparisonHooks { stop, step: &|| {} })?;
         Ok(Comparison { setup, compared })
     })?;
-    done.map_err(|error| with_cause(py, raised(error), &slot))
+    done.map_err(|error| with_cause(py, raised(error), &exception))
 }

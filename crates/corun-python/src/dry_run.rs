@@ -20,8 +20,8 @@ use serde::Serialize;
 
 use crate::errors::{PolicyError, json, raised};
 use crate::input;
-use crate::long::long;
-use crate::policy::{self, Slot, with_cause};
+use crate::interruptible::interruptible;
+use crate::policy::{self, PolicyException, with_cause};
 use crate::profile::Library;
 
 /// Between two looks whether it is time.
@@ -29,7 +29,7 @@ const TICK: Duration = Duration::from_millis(20);
 
 /// What a policy would have done.
 #[derive(Serialize)]
-struct Entry {
+struct DryRunDecision {
     at_s: f64,
     policy: String,
     kind: &'static str,
@@ -40,7 +40,7 @@ struct Entry {
     why_not: Option<String>,
 }
 
-struct Asked<'a> {
+struct DryRunRequest<'a> {
     policy: PolicySpec,
     /// Process, its name, and its profile.
     targets: Vec<(u32, String, String)>,
@@ -63,17 +63,17 @@ pub(crate) fn dry_run(
     interval_s: Option<f64>,
     seed: u64,
 ) -> PyResult<String> {
-    let slot = Slot::default();
+    let exception = PolicyException::default();
     let interval = interval_s.map(|value| input::seconds("interval_s", value)).transpose()?;
-    let asked = Asked {
-        policy: policy::one(policy, &slot)?,
+    let request = DryRunRequest {
+        policy: policy::policy_spec(policy, &exception)?,
         targets,
         library: &library.own,
         duration: Duration::from_secs_f64(input::seconds("duration_s", duration_s)?),
         interval: interval.map(Nanoseconds::from_secs_f64),
         seed,
     };
-    let done = long(py, |stop| asked.watch(stop))?;
+    let done = interruptible(py, |stop| request.watch(stop))?;
     json(&done.map_err(|failed| {
         let error = match failed {
             Failed::Live(fault @ LiveError::Runtime(RuntimeError::Policy { .. })) => {
@@ -82,7 +82,7 @@ pub(crate) fn dry_run(
             Failed::Live(other) => raised(Error::input(other)),
             Failed::Other(other) => raised(other),
         };
-        with_cause(py, error, &slot)
+        with_cause(py, error, &exception)
     })?)
 }
 
@@ -103,8 +103,8 @@ impl From<Error> for Failed {
     }
 }
 
-impl Asked<'_> {
-    fn watch(&self, stop: &AtomicBool) -> Result<Vec<Entry>, Failed> {
+impl DryRunRequest<'_> {
+    fn watch(&self, stop: &AtomicBool) -> Result<Vec<DryRunDecision>, Failed> {
         let mut host = self.host()?;
         let mut entries = Vec::new();
         let end = Nanoseconds(self.duration.as_nanos() as u64);
@@ -117,7 +117,7 @@ impl Asked<'_> {
             if now >= host.next_tick() || !came {
                 let tick = host.tick()?;
                 came = true;
-                entries.extend(tick.decisions.iter().filter_map(|one| entry(&host, one)));
+                entries.extend(tick.decisions.iter().filter_map(|one| decision_of(&host, one)));
                 if host.views().is_empty() {
                     return Ok(entries);
                 }
@@ -173,7 +173,7 @@ impl Asked<'_> {
 }
 
 /// None where all was as asked already.
-fn entry(host: &Host, decision: &Decision) -> Option<Entry> {
+fn decision_of(host: &Host, decision: &Decision) -> Option<DryRunDecision> {
     let (verdict, why_not) = match &decision.verdict {
         Verdict::AsAsked => return None,
         Verdict::Done(_) | Verdict::Proposed(_) => ("proposed", None),
@@ -184,7 +184,7 @@ fn entry(host: &Host, decision: &Decision) -> Option<Entry> {
         let thread = host.views().iter().find(|thread| thread.id == id);
         thread.map_or_else(|| format!("thread {}", id.0), |thread| thread.program.clone())
     };
-    Some(Entry {
+    Some(DryRunDecision {
         at_s: decision.at.as_secs_f64(),
         policy: decision.policy.clone(),
         kind: decision.action.kind().name(),

@@ -7,7 +7,7 @@ mod comparison;
 mod dry_run;
 mod errors;
 mod input;
-mod long;
+mod interruptible;
 mod machine;
 mod mix;
 mod model;

@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::errors::raised;
-use crate::long::long;
+use crate::interruptible::interruptible;
 use crate::machine::Machine;
 use crate::options::ModelOptions;
 use crate::profile::Library;
@@ -69,8 +69,9 @@ impl Model {
     ) -> PyResult<Bound<'py, PyDict>> {
         let shape = [mixes.shape()[0], mixes.shape()[1]];
         let mixes = self.read(&mixes, &cpus)?;
-        let solved =
-            long(py, |stop| mixes.batch(&self.scenario).solve(&self.scenario.model, stop))?;
+        let solved = interruptible(py, |stop| {
+            mixes.batch(&self.scenario).solve(&self.scenario.model, stop)
+        })?;
         let solved = solved.map_err(raised)?;
         let figures = PyDict::new(py);
         for (name, values) in [

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 
 use crate::errors::{json, raised};
 use crate::input;
-use crate::long::long;
+use crate::interruptible::interruptible;
 use crate::machine::Machine;
 use crate::options::ModelOptions;
 use crate::profile::Library;
@@ -60,7 +60,7 @@ pub(crate) fn partition(
     asked.check().map_err(raised)?;
     let own = corun_machine::Machine::clone(&machine.own);
     let options = ModelOptions::or_default(options);
-    let answer = long(py, |stop| {
+    let answer = interruptible(py, |stop| {
         let library = || Ok(library.own.clone());
         let ground = PartitionScenario::new(own, library, &wanted.apps, options, ways, least)?;
         asked.answer(&ground, stop)

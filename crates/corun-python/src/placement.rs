@@ -6,10 +6,10 @@ use pyo3::prelude::*;
 
 use crate::errors::{json, raised};
 use crate::input;
-use crate::long::long;
+use crate::interruptible::interruptible;
 use crate::machine::Machine;
 use crate::options::ModelOptions;
-use crate::policy::{self, Slot, with_cause};
+use crate::policy::{self, PolicyException, with_cause};
 use crate::profile::Library;
 
 pub(crate) fn objective(name: &str) -> PyResult<Objective> {
@@ -37,10 +37,10 @@ pub(crate) fn place(
     let objective = self::objective(objective)?;
     let limit = |value| input::seconds("time_limit_s", value);
     let time_limit_s = time_limit_s.map(limit).transpose()?;
-    let slot = Slot::default();
+    let exception = PolicyException::default();
     let placer = match policy.extract::<String>() {
         Ok(name) => PlacementMethod::named(&name, seed, time_limit_s).map_err(raised)?,
-        Err(_) => PlacementMethod::Policy(policy::one(policy, &slot)?, seed),
+        Err(_) => PlacementMethod::Policy(policy::policy_spec(policy, &exception)?, seed),
     };
     let scenario = Scenario::new(
         corun_machine::Machine::clone(&machine.own),
@@ -49,8 +49,8 @@ pub(crate) fn place(
         ModelOptions::or_default(options),
     )
     .map_err(raised)?;
-    let placed = long(py, |stop| placer.place(&scenario, objective, stop))?;
-    json(&placed.map_err(|error| with_cause(py, raised(error), &slot))?)
+    let placed = interruptible(py, |stop| placer.place(&scenario, objective, stop))?;
+    json(&placed.map_err(|error| with_cause(py, raised(error), &exception))?)
 }
 
 /// The slowdowns of a given placement; the document as JSON.

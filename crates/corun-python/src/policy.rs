@@ -15,20 +15,20 @@ use crate::machine::Machine;
 use crate::{plan, view};
 
 /// What a policy raised, for whoever reports it.
-pub(crate) type Slot = Arc<Mutex<Option<PyErr>>>;
+pub(crate) type PolicyException = Arc<Mutex<Option<PyErr>>>;
 
 /// The policies that were asked for: names, objects and classes.
 ///
 /// # Errors
 /// A name that is not known, two policies of one name, or an object that is no policy.
-pub(crate) fn chosen(
+pub(crate) fn policy_specs(
     given: Option<Vec<Bound<'_, PyAny>>>,
-    slot: &Slot,
+    exception: &PolicyException,
 ) -> PyResult<Option<Vec<PolicySpec>>> {
     let Some(given) = given else { return Ok(None) };
     let mut chosen: Vec<PolicySpec> = Vec::new();
     for one in &given {
-        let one = self::one(one, slot)?;
+        let one = policy_spec(one, exception)?;
         if chosen.iter().any(|known| known.name() == one.name()) {
             let message = format!("two policies are called `{}`: expected one each", one.name());
             return Err(raised(Error::input(message)));
@@ -44,26 +44,29 @@ pub(crate) fn chosen(
 /// One policy: a name, an object or a class.
 ///
 /// # Errors
-/// As [`chosen`].
-pub(crate) fn one(given: &Bound<'_, PyAny>, slot: &Slot) -> PyResult<PolicySpec> {
+/// As [`policy_specs`].
+pub(crate) fn policy_spec(
+    given: &Bound<'_, PyAny>,
+    exception: &PolicyException,
+) -> PyResult<PolicySpec> {
     if given.is_instance_of::<PyString>() {
         return PolicySpec::parse(given.extract::<String>()?.trim()).map_err(raised);
     }
     let helpers = given.py().import("corun.policies")?;
     let name: String = helpers.call_method1("_name_of", (given,))?.extract()?;
-    let (given, slot) = (given.clone().unbind(), slot.clone());
+    let (given, exception) = (given.clone().unbind(), exception.clone());
     let named = name.clone();
     Ok(PolicySpec::custom(name, move |seed| {
         Python::attach(|py| {
-            let made = PyPolicy::new(py, &named, &given, seed, slot.clone());
+            let made = PyPolicy::new(py, &named, &given, seed, exception.clone());
             Ok(vec![Box::new(made.map_err(Error::failed)?) as Box<dyn Policy>])
         })
     }))
 }
 
 /// What a run of Python policies ended with: the policy's own exception is its cause.
-pub(crate) fn with_cause(py: Python<'_>, error: PyErr, slot: &Slot) -> PyErr {
-    if let Some(cause) = slot.lock().unwrap_or_else(PoisonError::into_inner).take() {
+pub(crate) fn with_cause(py: Python<'_>, error: PyErr, exception: &PolicyException) -> PyErr {
+    if let Some(cause) = exception.lock().unwrap_or_else(PoisonError::into_inner).take() {
         error.set_cause(py, Some(cause));
     }
     error
@@ -85,11 +88,17 @@ struct PyPolicy {
     /// How long until it wants to decide again.
     next: Option<Nanoseconds>,
     failure: Option<String>,
-    slot: Slot,
+    exception: PolicyException,
 }
 
 impl PyPolicy {
-    fn new(py: Python<'_>, name: &str, given: &Py<PyAny>, seed: u64, slot: Slot) -> PyResult<Self> {
+    fn new(
+        py: Python<'_>,
+        name: &str,
+        given: &Py<PyAny>,
+        seed: u64,
+        exception: PolicyException,
+    ) -> PyResult<Self> {
         let helpers = py.import("corun.policies")?;
         let own = helpers.call_method1("_fresh", (given, seed))?;
         let needs = helpers.call_method1("_needs_of", (&own,))?;
@@ -104,7 +113,7 @@ impl PyPolicy {
             intervals: 0,
             next: None,
             failure: None,
-            slot,
+            exception,
         })
     }
 
@@ -146,7 +155,7 @@ impl PyPolicy {
         });
         self.failure = Some(format!("{method}, interval {}:\n{text}", self.intervals));
         // The first is what is told.
-        self.slot.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        self.exception.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
     }
 }
 
@@ -238,6 +247,6 @@ fn find<T: Copy>(
 /// Checks a policy without a run.
 #[pyfunction]
 pub(crate) fn check_policy(given: &Bound<'_, PyAny>) -> PyResult<()> {
-    let chosen = one(given, &Slot::default())?;
+    let chosen = policy_spec(given, &PolicyException::default())?;
     chosen.build(1).map(drop).map_err(raised)
 }

@@ -9,11 +9,11 @@ use pyo3::prelude::*;
 use crate::comparison::{MOST_INSTRUCTIONS, asked};
 use crate::errors::{json, raised};
 use crate::input;
-use crate::long::long;
+use crate::interruptible::interruptible;
 use crate::machine::Machine;
 use crate::mix::Mix;
 use crate::options::ModelOptions;
-use crate::policy::{self, Slot, with_cause};
+use crate::policy::{self, PolicyException, with_cause};
 use crate::profile::Library;
 
 /// A simulated run.
@@ -73,16 +73,16 @@ pub(crate) fn simulate(
     instructions: Option<u64>,
     options: Option<&ModelOptions>,
 ) -> PyResult<Run> {
-    let slot = Slot::default();
-    let policies = Some(vec![policy::one(policy, &slot)?]);
+    let exception = PolicyException::default();
+    let policies = Some(vec![policy::policy_spec(policy, &exception)?]);
     let instructions = input::count("instructions", instructions, (1, MOST_INSTRUCTIONS))?;
     let asked =
         ComparisonRequest { instructions, ..asked(mix, machine, library, policies, options) };
-    let done = long(py, |stop| {
+    let done = interruptible(py, |stop| {
         let setup = ComparisonSetup::new(asked)?;
         let chosen = &setup.policies[0];
         let result = setup.run(chosen, seed, stop)?;
         Ok(Run::of(&setup, result, chosen.name(), seed))
     })?;
-    done.map_err(|error| with_cause(py, raised(error), &slot))
+    done.map_err(|error| with_cause(py, raised(error), &exception))
 }

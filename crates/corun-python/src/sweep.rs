@@ -10,7 +10,7 @@ use pyo3::types::PyBytes;
 
 use crate::errors::{bad, json, raised};
 use crate::input;
-use crate::long::long;
+use crate::interruptible::interruptible;
 
 /// A sweep with all that it needs, and its results' folder.
 #[pyclass(module = "corun._corun")]
@@ -74,7 +74,8 @@ impl Sweep {
                 let _ = Python::attach(|py| tell.call1(py, (done,)));
             }
         };
-        long(py, |stop| run_here(runner, store, &pending, jobs, stop, tell))?.map_err(raised)
+        interruptible(py, |stop| run_here(runner, store, &pending, jobs, stop, tell))?
+            .map_err(raised)
     }
 
     /// Stores what a runner answered; says how many tasks that were.

@@ -91,8 +91,10 @@ fn running_processes_are_watched_until_they_end() {
     assert_eq!(lines.len(), 3);
     for line in &lines {
         assert_eq!(line["pid"].as_u64(), Some(started.id().into()));
-        assert!(count(line, "task-clock_ns") > 0.0, "{line}");
     }
+    // After a late sample the next one is of a short time, in which a busy machine may run something else.
+    let all: f64 = lines.iter().map(|line| count(line, "task-clock_ns")).sum();
+    assert!(all > 0.0, "{lines:?}");
     let gone = fixture.run(&options);
     gone.refused(&["no process has the number", &pid]);
 }

@@ -11,7 +11,7 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// Does the work on another thread, without the interpreter's lock. Its flag is set when a signal
 /// handler raises, and the exception comes back once the work has ended.
-pub(crate) fn long<T: Send>(
+pub(crate) fn interruptible<T: Send>(
     py: Python<'_>,
     work: impl FnOnce(&AtomicBool) -> T + Send,
 ) -> PyResult<T> {
