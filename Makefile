@@ -43,7 +43,9 @@ test:  ## All that CI runs
 	# Beside the others, of which some mostly wait.
 	scripts/test-python.sh >target/test-python.log 2>&1 & python=$$!
 	trap 'kill $$python 2>/dev/null || true' EXIT
-	cargo test --workspace --locked --no-fail-fast 2>&1 | tee target/test.log || failed=1
+	# The log has what tests print, where count-tests.sh finds those that skip; the terminal has it of failures alone.
+	cargo test --workspace --locked --no-fail-fast -- --show-output 2>&1 | tee target/test.log \
+	  | sed -u '/^successes:$$/,/^\(failures:\|test result:\)/{/^\(failures:\|test result:\)/!d}' || failed=1
 	wait $$python || failed=1
 	cat target/test-python.log
 	@scripts/count-tests.sh target/test.log target/test-python.log

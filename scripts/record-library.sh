@@ -8,7 +8,7 @@
 # -o: where the profiles go (profiles/). -j: how many programs at a time (1). -x: options for the
 # recorder, in words at blanks, in place of "--engine exact"; {name} stands for the program's name.
 # -n: only run each program under plain QEMU, timed. -p: only put what the programs read into FOLDER,
-# for `corun validate --folder FOLDER`.
+# for `corun validate --folder FOLDER`, with a file `environment` for the shell that runs it.
 # RECORDER and KERNELS name the two executables, if they are built already.
 # profiles/README.md says what each program stands for. Where PostgreSQL is recorded by root, user
 # namespaces must be allowed: it refuses to run as root.
@@ -69,9 +69,13 @@ cd "$work"
 mkdir -p log .povray
 cp "$root"/scripts/library/* .
 ln -sf "$(realpath "$KERNELS")" kernels
-export LC_ALL=C TZ=UTC HOME=$work PYTHONHASHSEED=0 OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
+# What programs do depends on it; whoever times them later reads this file too.
+cat >environment <<END
+export LC_ALL=C TZ=UTC HOME='$work' PYTHONHASHSEED=0 OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 export MAGICK_THREAD_LIMIT=1 OMPI_MCA_ess_singleton_isolated=1
 export GIT_CONFIG_NOSYSTEM=1
+END
+. ./environment
 python3=/usr/bin/python3
 postgres=/usr/lib/postgresql/15/bin
 

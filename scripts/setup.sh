@@ -14,8 +14,17 @@ if [ "$goal" = test ]; then
     package_of[cpio]=cpio
     # Tests of resctrl mount a file system of their own.
     package_of[fusermount3]=fuse3
+    # What hwloc finds in captured machines is held against what we find.
+    package_of[lstopo-no-graphics]=hwloc-nox
     # The Python package is tested in a virtual environment.
     package_of[python3]=python3
+    # A sweep runs as jobs of a Slurm on this host. Only root can start one; without root that test is skipped.
+    if [ "$(id -u)" -eq 0 ]; then
+        package_of[slurmctld]=slurmctld
+        package_of[slurmd]=slurmd
+        package_of[sbatch]=slurm-client
+        package_of[munged]=munge
+    fi
 fi
 
 missing=()

@@ -5,7 +5,10 @@
 use std::sync::Arc;
 
 use corun_linux::Roots;
-use corun_live::{Host, HostOptions, LiveRecording, DryRunActuator, PlacementActuator, RecordedThreads, Recorder, RecordingSource};
+use corun_live::{
+    DryRunActuator, Host, HostOptions, LiveRecording, PlacementActuator, RecordedThreads,
+    RecordingSource, RecordingWriter,
+};
 use corun_policy::{BuildOptions, build};
 use libfuzzer_sys::fuzz_target;
 
@@ -27,7 +30,7 @@ fn again(recording: Arc<LiveRecording>) -> Option<Vec<u8>> {
     let mut host = host.ok()?;
     let mut text = Vec::new();
     let mut recorder =
-        Recorder::new(&mut text, &host, recording.interval_s()).expect("memory takes all");
+        RecordingWriter::new(&mut text, &host, recording.interval_s()).expect("memory takes all");
     for at in recording.times() {
         let tick = host.tick_at(at).expect("what was read can be played");
         recorder.sample(&host, &tick).expect("memory takes all");

@@ -266,18 +266,26 @@ def test_what_the_command_starts(client, here, tmp_path):
     assert json.loads(done.stdout)["cpu"] == own.document["cpu"]
 
 
-def test_better_placements_are_told_at_once():
-    """What a worker finds it tells while it works; nonsense is refused."""
-    machine, apps = machine_of(3), programs(12)
+def told(apps, policy):
+    """A search by one worker, and what that told of better placements."""
     search = _corun.SharedSearch(
-        apps, "optimal", machine, corun.Library(), "antt", 2, 0.05, None
+        apps, policy, machine_of(3), corun.Library(), "antt", 2, 60.0, None
     )
     heard = []
     searcher = _corun.Searcher(search.question, heard.append)
     while not search.done:
         _, batch = search.next_batch()
         search.finish(searcher.work(batch))
-    assert heard
+    return search, searcher, heard
+
+
+def test_better_placements_are_told_at_once():
+    """What a worker finds it tells while it works; nonsense is refused."""
+    names = corun.Library().names()
+    # Often the placement that a search begins with is the best already, and there is nothing to tell.
+    mixes = [names[first::4][:12] for first in range(4)]
+    searches = (told(mix, policy) for policy in ("worst", "optimal") for mix in mixes)
+    search, searcher, heard = next(found for found in searches if found[2])
     for news in heard:
         search.tighten(news)
         searcher.tighten(news)

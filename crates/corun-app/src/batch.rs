@@ -123,6 +123,8 @@ impl MixBatch<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use corun_machine::preset;
     use corun_model::ModelOptions;
     use corun_profile::Library;
@@ -142,13 +144,16 @@ mod tests {
         let cpus: Vec<usize> = (0..300).flat_map(|mix| [0, 1 + mix % 2, 5]).collect();
         let batch = MixBatch { programs: &scenario.programs, slots: 3, mixes: &mixes, cpus: &cpus };
         let all = batch.solve(&scenario.model, &AtomicBool::new(false)).unwrap();
+        let mut scenarios: BTreeMap<Vec<String>, Scenario> = BTreeMap::new();
         for mix in 0..300 {
             let filled: Vec<usize> =
                 (0..3).filter(|slot| mixes[mix * 3 + slot].is_some()).collect();
             let alone: Vec<String> =
                 filled.iter().map(|slot| apps[mixes[mix * 3 + slot].unwrap()].clone()).collect();
-            let machine = preset("xeon-x5365").unwrap();
-            let one = Scenario::new(machine, &library, &alone, ModelOptions::default()).unwrap();
+            let one = scenarios.entry(alone).or_insert_with_key(|alone| {
+                let machine = preset("xeon-x5365").unwrap();
+                Scenario::new(machine, &library, alone, ModelOptions::default()).unwrap()
+            });
             let places: Vec<usize> = filled.iter().map(|slot| cpus[mix * 3 + slot]).collect();
             for (slot, outcome) in filled.iter().zip(one.solve(&places)) {
                 assert_eq!(all.slowdown[mix * 3 + slot], outcome.slowdown, "mix {mix} slot {slot}");

@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use corun_model::CacheGroup;
-use corun_optimal::{JointError, JointProblem, JointResult, Limits, Objective};
+use corun_optimal::{JointError, JointProblem, JointResult, Objective, SearchLimits};
 
 use crate::placement::{PlacementDocument, SearchProof};
 use crate::scenario::Scenario;
@@ -18,10 +18,10 @@ pub(crate) fn joint(
     name: &str,
     stop: &AtomicBool,
 ) -> Result<PlacementDocument> {
-    let limits = Limits {
+    let limits = SearchLimits {
         time: time_limit_s.map(Duration::from_secs_f64),
         cancel: Some(stop),
-        ..Limits::default()
+        ..SearchLimits::default()
     };
     let problem = JointProblem::new(&scenario.model, &scenario.programs).map_err(refused)?;
     let found = problem.solve(objective, &limits).map_err(refused)?;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use corun_machine::CpuId;
 use corun_metrics as metrics;
 use corun_model::Outcome;
-use corun_optimal::{Goal, Limits, Objective, PlacementProblem, PlacementResult};
+use corun_optimal::{Goal, Objective, PlacementProblem, PlacementResult, SearchLimits};
 use corun_policy::{PolicyKind, registry};
 use corun_profile::Method;
 use corun_sim::{AppSpec, Experiment, Hooks, RunResult};
@@ -277,10 +277,10 @@ fn searched(
     stop: &AtomicBool,
 ) -> Result<(Vec<usize>, SearchProof)> {
     let problem = PlacementProblem::new(&scenario.model, &scenario.programs)?;
-    let limits = Limits {
+    let limits = SearchLimits {
         time: time_limit_s.map(Duration::from_secs_f64),
         cancel: Some(stop),
-        ..Limits::default()
+        ..SearchLimits::default()
     };
     let found = problem.solve(objective, goal, &limits)?;
     let PlacementResult { cpu, gap, proven, seconds, .. } = found;

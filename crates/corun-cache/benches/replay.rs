@@ -1,6 +1,6 @@
 //! Accesses a second of each form of cache.
 
-use corun_cache::{Cache, CacheShape, Geometry, Indexing, Replacement};
+use corun_cache::{CacheConfig, Geometry, Indexing, Replacement, ReplayedCache};
 use divan::counter::ItemsCount;
 
 fn main() {
@@ -11,7 +11,7 @@ const ACCESSES: usize = 1 << 20;
 
 const SHAPES: [&str; 5] = ["16-way lru", "16-way plru", "16-way srrip", "8-way lru", "full lru"];
 
-fn shape(name: &str) -> CacheShape {
+fn shape(name: &str) -> CacheConfig {
     let (ways, replacement) = match name {
         "16-way plru" => (Some(16), Replacement::TreePlru),
         "16-way srrip" => (Some(16), Replacement::Srrip),
@@ -20,7 +20,7 @@ fn shape(name: &str) -> CacheShape {
         _ => (Some(16), Replacement::Lru),
     };
     let geometry = Geometry { bytes: 2 << 20, line_bytes: 64, ways };
-    CacheShape { geometry, replacement, indexing: Indexing::Hashed }
+    CacheConfig { geometry, replacement, indexing: Indexing::Hashed }
 }
 
 /// A mix as programs make it: nine of ten accesses in 512 lines, the rest in 64 Ki lines.
@@ -40,12 +40,13 @@ fn cache(bencher: divan::Bencher<'_, '_>, name: &str) {
     let lines = lines();
     let shape = shape(name);
     let ways = shape.all_ways();
-    bencher.counter(ItemsCount::new(ACCESSES)).with_inputs(|| Cache::new(&shape)).bench_refs(
-        |cache| {
+    bencher
+        .counter(ItemsCount::new(ACCESSES))
+        .with_inputs(|| ReplayedCache::new(&shape))
+        .bench_refs(|cache| {
             lines
                 .iter()
-                .filter(|&&line| cache.access(line, 0, 0, ways) == corun_cache::Touch::Hit)
+                .filter(|&&line| cache.access(line, 0, 0, ways) == corun_cache::AccessOutcome::Hit)
                 .count()
-        },
-    );
+        });
 }

@@ -1,6 +1,6 @@
 //! A fully associative LRU cache of any size: what a miss-rate curve describes.
 
-use crate::cache::{Line, Touch};
+use crate::cache::{AccessOutcome, ProcessLine};
 
 /// No line: processes are numbered from 0, and a line of all ones is no user's address.
 const EMPTY: u64 = u64::MAX;
@@ -67,8 +67,8 @@ impl FullyAssociative {
 
     /// `owner` touches a line of a process.
     #[inline]
-    pub fn access(&mut self, line: u64, process: u64, owner: usize) -> Touch {
-        let line = Line::new(line, process).0;
+    pub fn access(&mut self, line: u64, process: u64, owner: usize) -> AccessOutcome {
+        let line = ProcessLine::new(line, process).0;
         let last = self.places.len() - 1;
         let mut at = self.home(line);
         loop {
@@ -80,7 +80,7 @@ impl FullyAssociative {
                     self.touches[before as usize] = VOID;
                     self.note(at);
                 }
-                return Touch::Hit;
+                return AccessOutcome::Hit;
             }
             if place.line == line || place.line == EMPTY {
                 return self.fill(at, line, owner as u16);
@@ -105,7 +105,7 @@ impl FullyAssociative {
         }
     }
 
-    fn fill(&mut self, at: usize, line: u64, owner: u16) -> Touch {
+    fn fill(&mut self, at: usize, line: u64, owner: u16) -> AccessOutcome {
         let evicted = if self.held == self.capacity {
             Some(self.evict())
         } else {
@@ -118,7 +118,7 @@ impl FullyAssociative {
         if self.taken > self.places.len() / 4 * 3 {
             self.build();
         }
-        Touch::Miss { evicted }
+        AccessOutcome::Miss { evicted }
     }
 
     /// The line that was touched longest ago leaves; its owner.
@@ -172,19 +172,19 @@ mod tests {
     }
 
     impl Ordered {
-        fn access(&mut self, capacity: usize, line: u64, owner: usize) -> Touch {
+        fn access(&mut self, capacity: usize, line: u64, owner: usize) -> AccessOutcome {
             self.now += 1;
             let before = self.by_touch.iter().find(|(_, held)| held.0 == line);
             if let Some((&touch, &held)) = before {
                 self.by_touch.remove(&touch);
                 self.by_touch.insert(self.now, held);
-                return Touch::Hit;
+                return AccessOutcome::Hit;
             }
             let full = self.by_touch.len() == capacity;
             let evicted =
                 if full { self.by_touch.pop_first().map(|(_, held)| held.1) } else { None };
             self.by_touch.insert(self.now, (line, owner));
-            Touch::Miss { evicted }
+            AccessOutcome::Miss { evicted }
         }
     }
 

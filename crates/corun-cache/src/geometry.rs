@@ -76,7 +76,7 @@ pub struct Geometry {
 
 /// A cache of a geometry: how it chooses what leaves, and the sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CacheShape {
+pub struct CacheConfig {
     /// Size and form.
     pub geometry: Geometry,
     /// What leaves; a fully associative cache has LRU only.
@@ -189,7 +189,7 @@ impl Geometry {
     }
 }
 
-impl CacheShape {
+impl CacheConfig {
     /// # Errors
     /// [`GeometryError`] when there can be no such cache.
     pub fn check(&self) -> Result<(), GeometryError> {
@@ -242,8 +242,11 @@ mod tests {
     #[test]
     fn what_cannot_be_is_refused() {
         let geometry = Geometry::parse("768/3", 64).unwrap();
-        let mut shape =
-            CacheShape { geometry, replacement: Replacement::TreePlru, indexing: Indexing::Modulo };
+        let mut shape = CacheConfig {
+            geometry,
+            replacement: Replacement::TreePlru,
+            indexing: Indexing::Modulo,
+        };
         assert_eq!(shape.check(), Err(GeometryError::TreeWays { ways: 3 }));
         shape.replacement = Replacement::Srrip;
         assert_eq!(shape.check(), Ok(()));

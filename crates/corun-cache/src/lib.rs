@@ -19,12 +19,12 @@ mod replay;
 mod sets;
 mod source;
 
-pub use cache::{Cache, Touch};
+pub use cache::{AccessOutcome, ReplayedCache};
 pub use full::FullyAssociative;
-pub use geometry::{CacheShape, Geometry, GeometryError, Indexing, Replacement};
+pub use geometry::{CacheConfig, Geometry, GeometryError, Indexing, Replacement};
 pub use loaded::{LoadedAccesses, LoadedTrace};
-pub use memory::Memory;
-pub use program::Program;
-pub use replay::{Figures, MOST_PROGRAMS, ReplayError, Setup, Until, replay};
+pub use memory::MemoryTiming;
+pub use program::ReplayedProgram;
+pub use replay::{MOST_PROGRAMS, ReplayError, ReplayFigures, ReplaySetup, Until, replay};
 pub use sets::SetAssociative;
 pub use source::{AccessSource, TraceFile, TraceSourceError};

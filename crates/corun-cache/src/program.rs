@@ -2,15 +2,15 @@
 
 use corun_trace::trace_file::Access;
 
-use crate::cache::{Cache, Touch};
-use crate::geometry::CacheShape;
+use crate::cache::{AccessOutcome, ReplayedCache};
+use crate::geometry::CacheConfig;
 use crate::memory::{Controller, FS_PER_NS};
 use crate::replay::ReplayError;
 use crate::source::AccessSource;
 
 /// A program to be replayed.
 #[derive(Debug)]
-pub struct Program<S> {
+pub struct ReplayedProgram<S> {
     /// Its accesses, at their beginning.
     pub source: S,
     /// Time of an instruction in nanoseconds, as long as nothing misses in the shared cache.
@@ -18,12 +18,12 @@ pub struct Program<S> {
     /// Ways of the shared cache that it may fill; it may hit in all. `None`: all.
     pub mask: Option<u64>,
     /// Its own caches, nearest to the core first. What hits there never reaches the shared cache.
-    pub private: Vec<CacheShape>,
+    pub private: Vec<CacheConfig>,
 }
 
 /// Sums of one program.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Counts {
+pub(crate) struct AccessCounts {
     pub(crate) instructions: u64,
     pub(crate) accesses: u64,
     pub(crate) shared_accesses: u64,
@@ -36,7 +36,7 @@ pub(crate) struct Counts {
     pub(crate) held_until: u64,
 }
 
-impl Counts {
+impl AccessCounts {
     /// What came after `before`.
     pub(crate) fn since(&self, before: &Self) -> Self {
         Self {
@@ -71,7 +71,7 @@ impl Holding {
 /// What all programs share.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    pub(crate) cache: Cache,
+    pub(crate) cache: ReplayedCache,
     pub(crate) memory: Controller,
     pub(crate) holdings: Vec<Holding>,
     /// The number of the next process.
@@ -82,12 +82,12 @@ pub(crate) struct Shared {
 
 /// A program under way.
 #[derive(Debug)]
-pub(crate) struct Runner<S> {
+pub(crate) struct ProgramReplay<S> {
     source: S,
     number: usize,
     fs_per_instruction: u64,
     mask: u64,
-    private: Vec<(Cache, u64)>,
+    private: Vec<(ReplayedCache, u64)>,
     process: u64,
     /// The access that comes next, and when.
     next: Access,
@@ -95,12 +95,12 @@ pub(crate) struct Runner<S> {
     pub(crate) passes: u64,
     /// Instructions when the pass began.
     begun_with: u64,
-    counts: Counts,
+    counts: AccessCounts,
 }
 
-impl<S: AccessSource> Runner<S> {
+impl<S: AccessSource> ProgramReplay<S> {
     pub(crate) fn new(
-        program: Program<S>,
+        program: ReplayedProgram<S>,
         number: usize,
         all_ways: u64,
         shared: &mut Shared,
@@ -110,8 +110,11 @@ impl<S: AccessSource> Runner<S> {
         let next = next.ok_or(ReplayError::Empty { program: number })?;
         // Time has to pass, or nobody else's turn would come.
         let fs_per_instruction = ((program.ns_per_instruction * FS_PER_NS).round() as u64).max(1);
-        let private =
-            program.private.iter().map(|shape| (Cache::new(shape), shape.all_ways())).collect();
+        let private = program
+            .private
+            .iter()
+            .map(|shape| (ReplayedCache::new(shape), shape.all_ways()))
+            .collect();
         let process = shared.processes;
         shared.processes += 1;
         let mut runner = Self {
@@ -125,7 +128,7 @@ impl<S: AccessSource> Runner<S> {
             at: 0,
             passes: 0,
             begun_with: 0,
-            counts: Counts::default(),
+            counts: AccessCounts::default(),
         };
         runner.go_on(next.gap);
         Ok(runner)
@@ -142,14 +145,13 @@ impl<S: AccessSource> Runner<S> {
         self.counts.accesses += 1;
         let line = self.next.line;
         let process = self.process;
-        let near = self
-            .private
-            .iter_mut()
-            .any(|(cache, ways)| matches!(cache.access(line, process, 0, *ways), Touch::Hit));
+        let near = self.private.iter_mut().any(|(cache, ways)| {
+            matches!(cache.access(line, process, 0, *ways), AccessOutcome::Hit)
+        });
         if !near {
             self.counts.shared_accesses += 1;
             let touch = shared.cache.access(line, process, self.number, self.mask);
-            if let Touch::Miss { evicted } = touch {
+            if let AccessOutcome::Miss { evicted } = touch {
                 self.missed(evicted, shared);
             }
         }
@@ -204,10 +206,10 @@ impl<S: AccessSource> Runner<S> {
     }
 
     /// The sums now; `now`: the time of the last access of all.
-    pub(crate) fn counts(&self, now: u64, shared: &mut Shared) -> Counts {
+    pub(crate) fn counts(&self, now: u64, shared: &mut Shared) -> AccessCounts {
         let holding = &mut shared.holdings[self.number];
         holding.pass_time(now);
-        Counts {
+        AccessCounts {
             time: self.at,
             evictions: holding.evictions,
             held_area: holding.area,

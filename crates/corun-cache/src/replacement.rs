@@ -7,12 +7,12 @@ const DISTANT: u8 = 3;
 
 /// The state of all sets.
 #[derive(Debug, Clone)]
-pub(crate) enum Ranks {
+pub(crate) enum ReplacementOrder {
     /// When each way was used last.
     Lru { used: Vec<u64>, now: u64 },
     /// A bit a node, the root being bit 1 and the children of n being 2 n and 2 n + 1: 0 points to
     /// the lower ways.
-    Tree { trees: Vec<u64>, turns: Vec<Turn> },
+    Tree { trees: Vec<u64>, turns: Vec<TreePath> },
     /// Predicted re-reference of each way.
     Srrip(Vec<u8>),
     /// The state of the draw (xorshift64*, Marsaglia 2003, Vigna 2016).
@@ -21,20 +21,20 @@ pub(crate) enum Ranks {
 
 /// What a use of a way does to a tree.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Turn {
+pub(crate) struct TreePath {
     /// The arrows on the way to it.
     arrows: u64,
     /// Those of them that point to the upper ways then.
     up: u64,
 }
 
-impl Ranks {
+impl ReplacementOrder {
     pub(crate) fn new(replacement: Replacement, sets: usize, ways: usize) -> Self {
         match replacement {
             Replacement::Lru => Self::Lru { used: vec![0; sets * ways], now: 0 },
             Replacement::TreePlru => Self::Tree {
                 trees: vec![0; sets],
-                turns: (0..ways).map(|way| Turn::away_from(way, ways)).collect(),
+                turns: (0..ways).map(|way| TreePath::away_from(way, ways)).collect(),
             },
             Replacement::Srrip => Self::Srrip(vec![DISTANT; sets * ways]),
             Replacement::Random => Self::Random(0x9e37_79b9_7f4a_7c15),
@@ -59,7 +59,7 @@ impl Ranks {
                 used[set * ways + way] = *now;
             }
             Self::Tree { trees, turns } => {
-                let Turn { arrows, up } = turns[way];
+                let TreePath { arrows, up } = turns[way];
                 trees[set] = trees[set] & !arrows | up;
             }
             Self::Srrip(predicted) => {
@@ -101,7 +101,7 @@ impl Ranks {
     }
 }
 
-impl Turn {
+impl TreePath {
     /// All arrows on the way from the root to this way point elsewhere.
     fn away_from(way: usize, ways: usize) -> Self {
         let mut turn = Self { arrows: 0, up: 0 };

@@ -1,9 +1,9 @@
 //! Several programs, one cache, in the order of simulated time.
 
-use crate::cache::Cache;
-use crate::geometry::{CacheShape, GeometryError};
-use crate::memory::{Controller, FS_PER_NS, Memory};
-use crate::program::{Counts, Holding, Program, Runner, Shared};
+use crate::cache::ReplayedCache;
+use crate::geometry::{CacheConfig, GeometryError};
+use crate::memory::{Controller, FS_PER_NS, MemoryTiming};
+use crate::program::{AccessCounts, Holding, ProgramReplay, ReplayedProgram, Shared};
 use crate::source::AccessSource;
 
 /// Programs at most: owners of lines are numbered in few bits.
@@ -25,11 +25,11 @@ pub enum Until {
 
 /// What the programs run on, and how long.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Setup {
+pub struct ReplaySetup {
     /// The shared cache.
-    pub shared: CacheShape,
+    pub shared: CacheConfig,
     /// Memory behind it.
-    pub memory: Memory,
+    pub memory: MemoryTiming,
     /// When to end.
     pub until: Until,
     /// Passes of each program before its figures begin.
@@ -41,7 +41,7 @@ pub struct Setup {
 
 /// What became of a program. Counts are those of its measured passes.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Figures {
+pub struct ReplayFigures {
     /// Whole passes measured; 0 where the replay ended in the first.
     pub passes: u64,
     /// Instructions.
@@ -60,7 +60,7 @@ pub struct Figures {
     pub mean_occupancy_bytes: f64,
 }
 
-impl Figures {
+impl ReplayFigures {
     /// Hits of the shared cache.
     pub fn hits(&self) -> u64 {
         self.shared_accesses - self.misses
@@ -127,12 +127,12 @@ pub enum ReplayError<E> {
 /// # Errors
 /// [`ReplayError`] when a cache, a mask, a time or a source is not usable.
 pub fn replay<S: AccessSource>(
-    setup: &Setup,
-    programs: Vec<Program<S>>,
-) -> Result<Vec<Figures>, ReplayError<S::Error>> {
+    setup: &ReplaySetup,
+    programs: Vec<ReplayedProgram<S>>,
+) -> Result<Vec<ReplayFigures>, ReplayError<S::Error>> {
     check(setup, &programs)?;
     let mut shared = Shared {
-        cache: Cache::new(&setup.shared),
+        cache: ReplayedCache::new(&setup.shared),
         memory: Controller::new(setup.memory),
         holdings: vec![Holding::default(); programs.len()],
         processes: 0,
@@ -140,7 +140,7 @@ pub fn replay<S: AccessSource>(
     };
     let mut runners = Vec::with_capacity(programs.len());
     for (number, program) in programs.into_iter().enumerate() {
-        let runner = Runner::new(program, number, setup.shared.all_ways(), &mut shared)?;
+        let runner = ProgramReplay::new(program, number, setup.shared.all_ways(), &mut shared)?;
         in_time(&runner, number)?;
         runners.push(runner);
     }
@@ -170,8 +170,8 @@ pub fn replay<S: AccessSource>(
 }
 
 fn check<S: AccessSource>(
-    setup: &Setup,
-    programs: &[Program<S>],
+    setup: &ReplaySetup,
+    programs: &[ReplayedProgram<S>],
 ) -> Result<(), ReplayError<S::Error>> {
     let time = |what, found: f64| {
         let usable = (0.0..=1e6).contains(&found);
@@ -186,19 +186,19 @@ fn check<S: AccessSource>(
     for program in programs {
         time("an instruction", program.ns_per_instruction)?;
         program.mask.map_or(Ok(()), |mask| setup.shared.check_mask(mask))?;
-        program.private.iter().try_for_each(CacheShape::check)?;
+        program.private.iter().try_for_each(CacheConfig::check)?;
     }
     Ok(())
 }
 
 #[inline]
-fn in_time<S, E>(runner: &Runner<S>, number: usize) -> Result<(), ReplayError<E>> {
+fn in_time<S, E>(runner: &ProgramReplay<S>, number: usize) -> Result<(), ReplayError<E>> {
     if runner.at <= MOST_TIME { Ok(()) } else { Err(ReplayError::TooLong { program: number }) }
 }
 
 /// Whose access is next, and the time from which on it may be another's turn.
 #[inline]
-fn earliest<S>(runners: &[Runner<S>]) -> (usize, u64) {
+fn earliest<S>(runners: &[ProgramReplay<S>]) -> (usize, u64) {
     let (mut first, mut at, mut until) = (0, u64::MAX, u64::MAX);
     for (number, runner) in runners.iter().enumerate() {
         // At equal times the lower number goes first.
@@ -215,13 +215,13 @@ fn earliest<S>(runners: &[Runner<S>]) -> (usize, u64) {
 #[derive(Debug, Clone, Copy, Default)]
 struct Measured {
     passes: u64,
-    begin: Counts,
-    end: Counts,
+    begin: AccessCounts,
+    end: AccessCounts,
 }
 
 impl Measured {
     /// True at the end of the first pass that is measured.
-    fn pass_ended(&mut self, passes: u64, warm_up: u64, counts: Counts) -> bool {
+    fn pass_ended(&mut self, passes: u64, warm_up: u64, counts: AccessCounts) -> bool {
         if passes <= warm_up {
             self.begin = counts;
             return false;
@@ -231,11 +231,11 @@ impl Measured {
         self.passes == 1
     }
 
-    fn figures(&self, now: &Counts, line_bytes: u64) -> Figures {
+    fn figures(&self, now: &AccessCounts, line_bytes: u64) -> ReplayFigures {
         let end = if self.passes > 0 { &self.end } else { now };
         let sums = end.since(&self.begin);
         let mean_lines = sums.held_area as f64 / sums.held_until.max(1) as f64;
-        Figures {
+        ReplayFigures {
             passes: self.passes,
             instructions: sums.instructions,
             accesses: sums.accesses,

@@ -38,20 +38,20 @@ impl AccessSource for Lines {
     }
 }
 
-fn program(lines: impl IntoIterator<Item = u64>, ns: f64) -> Program<Lines> {
+fn program(lines: impl IntoIterator<Item = u64>, ns: f64) -> ReplayedProgram<Lines> {
     let source = Lines::new(lines);
-    Program { source, ns_per_instruction: ns, mask: None, private: Vec::new() }
+    ReplayedProgram { source, ns_per_instruction: ns, mask: None, private: Vec::new() }
 }
 
-fn shape(lines: u64, ways: Option<u32>) -> CacheShape {
+fn shape(lines: u64, ways: Option<u32>) -> CacheConfig {
     let geometry = Geometry { bytes: lines * 64, line_bytes: 64, ways };
-    CacheShape { geometry, replacement: Replacement::Lru, indexing: Indexing::Modulo }
+    CacheConfig { geometry, replacement: Replacement::Lru, indexing: Indexing::Modulo }
 }
 
-fn setup(lines: u64) -> Setup {
-    Setup {
+fn setup(lines: u64) -> ReplaySetup {
+    ReplaySetup {
         shared: shape(lines, None),
-        memory: Memory { latency_ns: 10.0, service_ns: 0.0 },
+        memory: MemoryTiming { latency_ns: 10.0, service_ns: 0.0 },
         until: Until::Longest,
         warm_up: 0,
         same_process: false,
@@ -101,7 +101,7 @@ fn a_tie_goes_to_the_first() {
 fn a_new_process_finds_nothing_and_the_same_finds_its_lines() {
     let mut setup = setup(8);
     setup.warm_up = 1;
-    let run = |setup: &Setup| replay(setup, vec![program([1, 2, 3], 1.0)]).unwrap()[0];
+    let run = |setup: &ReplaySetup| replay(setup, vec![program([1, 2, 3], 1.0)]).unwrap()[0];
     assert_eq!((run(&setup).misses, run(&setup).accesses), (3, 3));
     setup.same_process = true;
     assert_eq!((run(&setup).misses, run(&setup).accesses), (0, 3));
@@ -121,7 +121,7 @@ fn a_queue_makes_streams_wait() {
     // Two streams, a miss an instruction. The controller takes 10 ns a line, so that together they
     // get a line every 10 ns: 20 ns a miss instead of 10 + 1.
     let mut setup = setup(16);
-    setup.memory = Memory { latency_ns: 10.0, service_ns: 10.0 };
+    setup.memory = MemoryTiming { latency_ns: 10.0, service_ns: 10.0 };
     let stream = || program(0..1000, 1.0);
     let together = replay(&setup, vec![stream(), stream()]).unwrap();
     for figures in together {
@@ -142,11 +142,11 @@ fn private_caches_keep_accesses_from_the_shared_one() {
 
 #[test]
 fn what_cannot_be_is_refused() {
-    let refused = |setup: &Setup, programs| replay(setup, programs).unwrap_err();
+    let refused = |setup: &ReplaySetup, programs| replay(setup, programs).unwrap_err();
     let one = || vec![program([1], 1.0)];
     assert!(matches!(refused(&setup(4), Vec::new()), ReplayError::Programs { found: 0 }));
     assert!(matches!(refused(&setup(4), vec![program([], 1.0)]), ReplayError::Empty { .. }));
-    let masked = || vec![Program { mask: Some(0b10000), ..program([1], 1.0) }];
+    let masked = || vec![ReplayedProgram { mask: Some(0b10000), ..program([1], 1.0) }];
     let mut with_ways = setup(4);
     with_ways.shared = shape(4, Some(4));
     assert!(matches!(refused(&with_ways, masked()), ReplayError::Geometry(_)));

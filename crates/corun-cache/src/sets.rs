@@ -1,8 +1,8 @@
 //! A set-associative cache, in flat arrays.
 
-use crate::cache::{Line, Touch};
-use crate::geometry::{CacheShape, Indexing};
-use crate::replacement::Ranks;
+use crate::cache::{AccessOutcome, ProcessLine};
+use crate::geometry::{CacheConfig, Indexing};
+use crate::replacement::ReplacementOrder;
 
 /// No line: processes are numbered from 0, and a line of all ones is no user's address.
 const EMPTY: u64 = u64::MAX;
@@ -17,12 +17,12 @@ pub struct SetAssociative {
     owners: Vec<u16>,
     /// The way of each set that was used last: most accesses find it again.
     last: Vec<u8>,
-    ranks: Ranks,
+    ranks: ReplacementOrder,
 }
 
 impl SetAssociative {
     /// An empty cache of a checked shape with ways.
-    pub fn new(shape: &CacheShape) -> Self {
+    pub fn new(shape: &CacheConfig) -> Self {
         let sets = shape.geometry.sets();
         let ways = shape.geometry.ways.unwrap_or(1) as usize;
         let places = sets as usize * ways;
@@ -33,12 +33,12 @@ impl SetAssociative {
             lines: vec![EMPTY; places],
             owners: vec![0; places],
             last: vec![0; sets as usize],
-            ranks: Ranks::new(shape.replacement, sets as usize, ways),
+            ranks: ReplacementOrder::new(shape.replacement, sets as usize, ways),
         }
     }
 
     #[inline]
-    fn set(&self, line: u64, whole: Line) -> usize {
+    fn set(&self, line: u64, whole: ProcessLine) -> usize {
         let set = match self.indexing {
             Indexing::Modulo if self.sets.is_power_of_two() => line & (self.sets - 1),
             Indexing::Modulo => line % self.sets,
@@ -55,25 +55,25 @@ impl SetAssociative {
     /// `owner` touches a line of a process: a hit in any way counts, a miss fills a way of the
     /// mask, the lowest empty one first.
     #[inline]
-    pub fn access(&mut self, line: u64, process: u64, owner: usize, mask: u64) -> Touch {
-        let whole = Line::new(line, process);
+    pub fn access(&mut self, line: u64, process: u64, owner: usize, mask: u64) -> AccessOutcome {
+        let whole = ProcessLine::new(line, process);
         let set = self.set(line, whole);
         let first = set * self.ways;
         let last = usize::from(self.last[set]);
         if self.lines[first + last] == whole.0 {
             self.ranks.touch_again(first + last);
-            return Touch::Hit;
+            return AccessOutcome::Hit;
         }
         let lines = &self.lines[first..first + self.ways];
         if let Some(way) = lines.iter().position(|&one| one == whole.0) {
             self.ranks.touch(set, way, self.ways, true);
             self.last[set] = way as u8;
-            return Touch::Hit;
+            return AccessOutcome::Hit;
         }
         self.fill(set, whole, owner, mask)
     }
 
-    fn fill(&mut self, set: usize, line: Line, owner: usize, mask: u64) -> Touch {
+    fn fill(&mut self, set: usize, line: ProcessLine, owner: usize, mask: u64) -> AccessOutcome {
         let first = set * self.ways;
         let lines = &self.lines[first..first + self.ways];
         let mut ways = 0..self.ways;
@@ -86,7 +86,7 @@ impl SetAssociative {
         self.lines[first + way] = line.0;
         self.last[set] = way as u8;
         self.ranks.touch(set, way, self.ways, false);
-        Touch::Miss { evicted: empty.is_none().then_some(usize::from(owner)) }
+        AccessOutcome::Miss { evicted: empty.is_none().then_some(usize::from(owner)) }
     }
 }
 

@@ -4,15 +4,15 @@ use super::*;
 use crate::full::FullyAssociative;
 use crate::geometry::{Geometry, Replacement};
 
-fn shape(sets: u64, ways: u32, replacement: Replacement) -> CacheShape {
+fn shape(sets: u64, ways: u32, replacement: Replacement) -> CacheConfig {
     let geometry =
         Geometry { bytes: sets * u64::from(ways) * 64, line_bytes: 64, ways: Some(ways) };
-    CacheShape { geometry, replacement, indexing: Indexing::Modulo }
+    CacheConfig { geometry, replacement, indexing: Indexing::Modulo }
 }
 
 /// Hits of one program that touches these lines.
 fn hits(cache: &mut SetAssociative, lines: &[u64], mask: u64) -> Vec<bool> {
-    lines.iter().map(|&line| cache.access(line, 0, 0, mask) == Touch::Hit).collect()
+    lines.iter().map(|&line| cache.access(line, 0, 0, mask) == AccessOutcome::Hit).collect()
 }
 
 #[test]
@@ -66,13 +66,13 @@ fn masks_limit_where_lines_come_in_and_not_where_they_are_found() {
         for line in 0..40 {
             cache.access(line, 0, 0, 0b0000_0111);
             let touch = cache.access(line, 1, 1, 0b1111_1000);
-            assert_ne!(touch, Touch::Miss { evicted: Some(0) }, "{replacement}");
+            assert_ne!(touch, AccessOutcome::Miss { evicted: Some(0) }, "{replacement}");
         }
         let held = |owner| cache.owners.iter().filter(|&&one| one == owner).count();
         assert_eq!((held(0), held(1)), (3, 5), "{replacement}");
         // A line in the others' ways is found all the same.
         let theirs = cache.lines[7] & 0xff;
-        assert_eq!(cache.access(theirs, 1, 1, 0b1), Touch::Hit);
+        assert_eq!(cache.access(theirs, 1, 1, 0b1), AccessOutcome::Hit);
     }
 }
 
@@ -120,7 +120,7 @@ proptest! {
         prop_assert_eq!(&hits(&mut sets, &lines, u64::MAX >> (64 - ways)), &expected);
         let mut full = FullyAssociative::new(u64::from(ways));
         let found: Vec<bool> =
-            lines.iter().map(|&line| full.access(line, 0, 0) == Touch::Hit).collect();
+            lines.iter().map(|&line| full.access(line, 0, 0) == AccessOutcome::Hit).collect();
         prop_assert_eq!(&found, &expected);
     }
 
@@ -138,14 +138,14 @@ proptest! {
         let mut held = [0i64; 3];
         for (line, owner) in lines {
             let touch = cache.access(line, owner as u64, owner, shape.all_ways());
-            if let Touch::Miss { evicted } = touch {
+            if let AccessOutcome::Miss { evicted } = touch {
                 held[owner] += 1;
                 if let Some(loser) = evicted {
                     held[loser] -= 1;
                 }
             }
             // What was just touched is there.
-            prop_assert_eq!(cache.access(line, owner as u64, owner, 1), Touch::Hit);
+            prop_assert_eq!(cache.access(line, owner as u64, owner, 1), AccessOutcome::Hit);
         }
         for (owner, &count) in held.iter().enumerate() {
             let places = cache.lines.iter().zip(&cache.owners);

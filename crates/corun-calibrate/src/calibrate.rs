@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use corun_linux::{NoiseMeter, Roots};
 use corun_machine::{Machine, Measurement};
 use serde::Serialize;
 
@@ -10,7 +11,6 @@ use crate::CalibrateError;
 use crate::cpus::Cpus;
 use crate::estimate::Estimate;
 use crate::figure::{CacheFigure, CoreFigure, Figure};
-use crate::noise::NoiseMeter;
 use crate::notes::Findings;
 use crate::rounds::{self, Budget, Curve};
 use crate::setup::Setup;
@@ -82,7 +82,7 @@ fn measure(
 ) -> Result<Calibrated, CalibrateError> {
     let start = Instant::now();
     let cpus = Cpus::of_this_process(found)?;
-    let meter = NoiseMeter::new(cpus.allowed.clone());
+    let meter = NoiseMeter::new(&Roots::default(), cpus.allowed.clone());
     if !tell(0.0, "memory to measure in") {
         return Err(CalibrateError::Stopped);
     }

@@ -17,7 +17,6 @@ mod experiment;
 mod figure;
 mod kernel;
 mod machine_file;
-mod noise;
 mod notes;
 mod pages;
 mod plan;

@@ -3,13 +3,13 @@
 
 use std::collections::BTreeMap;
 
+use corun_linux::Noise;
 use corun_machine::Machine;
 
 use crate::cpus::{Cpus, data_caches};
 use crate::estimate::Estimate;
 use crate::experiment::idle::LEAST_LEFT;
 use crate::figure::{CacheFigure, CoreFigure, CurvePart, Figure};
-use crate::noise::Noise;
 use crate::replacement::BUSY_SHARE;
 
 /// A cache of which a program gets less than this share has other users.

@@ -12,6 +12,7 @@ pub mod cgroup;
 mod cpuinfo;
 mod descriptors;
 pub mod files;
+mod noise;
 pub mod perf;
 pub mod procfs;
 pub mod resctrl;
@@ -22,6 +23,7 @@ mod task;
 
 pub use cpuinfo::CpuInfo;
 pub use descriptors::{is_exhausted, raise_descriptor_limit};
+pub use noise::{Noise, NoiseMeter};
 pub use procfs::{TaskFacts, facts, is_gone};
 pub use roots::Roots;
 pub use syscalls::{affinity, node_of_pages};

@@ -6,7 +6,7 @@ mod overflow;
 mod permission;
 mod sampling;
 
-pub use counters::{Counted, EventGroups, GroupReader, GroupReading, OpenCounters, try_event};
+pub use counters::{CountTarget, EventGroups, GroupReader, GroupReading, OpenCounters, try_event};
 pub use events::{
     Encoding, EventError, Meaning, PerfEvent, PlatformEvent, PlatformEvents, Pmu, Pmus,
 };

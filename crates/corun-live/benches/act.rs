@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use corun_linux::Roots;
 use corun_live::{
-    Host, HostOptions, Journal, Modelled, PlacementActuator, ProcessSelector, Processes, Rule,
-    Target, Tick, Verdict,
+    Host, HostOptions, Journal, ModelledSource, PlacementActuator, ProcessSelector, Processes,
+    Rule, Target, Tick, Verdict,
 };
 use corun_machine::{Machine, MachineSpec};
 use corun_model::Model;
@@ -185,7 +185,7 @@ impl Ground {
             self.machine.clone(),
             vec![dio],
             Box::new(processes),
-            vec![Box::new(Modelled::new(self.model.clone(), programs, 1e10))],
+            vec![Box::new(ModelledSource::new(self.model.clone(), programs, 1e10))],
             vec![Box::new(PlacementActuator::new(roots))],
             roots.clone(),
             HostOptions { interval: Some(INTERVAL), ..HostOptions::default() },

@@ -29,10 +29,10 @@ pub use host::{Host, HostOptions, SampledThread, Undoer};
 pub use journal::{Journal, JournalError, Restored, default_folder};
 pub use launch::Launch;
 pub use observe::{
-    MemoryByNode, Modelled, PerfSource, RecordingSource, ResctrlMonitor, Source, SourceError,
+    MemoryByNode, ModelledSource, PerfSource, RecordingSource, ResctrlMonitor, Source, SourceError,
     StoredProfiles, profile_of,
 };
 pub use processes::{PinScope, ProcessSelector, Processes, Rule, ScannedThread, Target};
-pub use recording::{LiveRecording, Playback, RecordedThreads, Recorder, RecordingError};
+pub use recording::{LiveRecording, Playback, RecordedThreads, RecordingError, RecordingWriter};
 pub use resctrl::Resctrl;
 pub use restore::{RestoreOutcome, RestoredJournal, Which, restore, would_restore};

@@ -22,10 +22,16 @@ struct Seen {
     distances: Vec<Vec<u32>>,
 }
 
-fn captured() -> Option<PathBuf> {
-    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
-    let data = std::env::var_os("CORUN_SHARED").map_or(beside, PathBuf::from);
-    Some(data.join("data/topologies")).filter(|folder| folder.is_dir())
+/// The names of the captured machines, and where their files are.
+fn captured() -> (PathBuf, Vec<String>) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/topologies");
+    let files = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name());
+    let name = |file: String| file.strip_suffix(".tar.bz2").map(str::to_owned);
+    let mut names: Vec<String> =
+        files.filter_map(|file| name(file.into_string().unwrap())).collect();
+    names.sort();
+    assert_eq!(names.len(), 6, "{names:?}");
+    (folder, names)
 }
 
 fn unpack(archive: &Path, into: &Path) -> PathBuf {
@@ -161,26 +167,23 @@ fn xml_of(root: &Path) -> Option<String> {
     let mut lstopo = std::process::Command::new("lstopo-no-graphics");
     lstopo.args(["--of", "xml", "--no-io", "-"]);
     lstopo.env("HWLOC_FSROOT", root).env("HWLOC_COMPONENTS", "-x86");
-    let output = lstopo.output().ok()?;
+    let output = match lstopo.output() {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
+        output => output.unwrap(),
+    };
     assert!(output.status.success(), "{output:?}");
     Some(String::from_utf8(output.stdout).unwrap())
 }
 
 #[test]
 fn xml_of_captured_machines_says_what_their_files_say() {
-    let Some(folder) = captured() else {
-        eprintln!("skipped: no captured machines here");
-        return;
-    };
-    for entry in fs::read_dir(&folder).unwrap() {
-        let archive = entry.unwrap().path();
-        let name = archive.file_name().unwrap().to_string_lossy().into_owned();
-        let Some(name) = name.strip_suffix(".tar.bz2") else { continue };
+    let (folder, names) = captured();
+    for name in &names {
         let output = fs::read_to_string(folder.join(format!("{name}.output"))).unwrap();
         let into = tempfile::tempdir().unwrap();
-        let root = unpack(&archive, into.path());
+        let root = unpack(&folder.join(format!("{name}.tar.bz2")), into.path());
         let Some(xml) = xml_of(&root) else {
-            eprintln!("skipped: no lstopo here (hwloc-nox)");
+            eprintln!("skipped: lstopo is not installed (apt-get install hwloc-nox)");
             return;
         };
         let machine = Machine::from_hwloc_xml(&xml, &format!("{name}.xml")).unwrap();
@@ -192,40 +195,29 @@ fn xml_of_captured_machines_says_what_their_files_say() {
 
 #[test]
 fn captured_machines_are_as_lstopo_prints_them() {
-    let Some(folder) = captured() else {
-        println!("skipped: no captured machines here");
-        return;
-    };
+    let (folder, names) = captured();
     let mut compared = BTreeMap::new();
-    for entry in fs::read_dir(&folder).unwrap() {
-        let archive = entry.unwrap().path();
-        let name = archive.file_name().unwrap().to_string_lossy().into_owned();
-        let Some(name) = name.strip_suffix(".tar.bz2") else { continue };
+    for name in names {
         let output = fs::read_to_string(folder.join(format!("{name}.output"))).unwrap();
         let into = tempfile::tempdir().unwrap();
-        let root = unpack(&archive, into.path());
+        let root = unpack(&folder.join(format!("{name}.tar.bz2")), into.path());
         let machine = discover(&root).unwrap_or_else(|error| panic!("{name}: {error}"));
         println!("{name}: {:?}", machine.warnings());
-        compare(name, &found(&machine), &expected(&output));
-        let again = Machine::from_toml(&machine.to_toml(), name).unwrap();
+        compare(&name, &found(&machine), &expected(&output));
+        let again = Machine::from_toml(&machine.to_toml(), &name).unwrap();
         assert_eq!(again.spec(), machine.spec(), "{name}");
-        compared.insert(name.to_owned(), machine);
+        compared.insert(name, machine);
     }
-    assert!(!compared.is_empty());
-    if let Some(machine) = compared.get("8em64t-2s4c-heterogeneous") {
-        // The package whose caches are incomplete counts as one LLC; the other has two.
-        assert_eq!(machine.llcs().len(), 3);
-        assert!(machine.warnings().iter().any(|warning| warning.contains("last-level")));
-    }
-    if let Some(machine) = compared.get("16em64t-4s2c2t-offlines") {
-        assert_eq!(machine.spec().offline_cpus.to_string(), "2,5,13-14");
-    }
-    if let Some(machine) = compared.get("128arm-2pa2n8cluster4co") {
-        let kind = |object: &&Object| object.kind == ObjectType::Cluster;
-        assert_eq!(machine.objects().iter().filter(kind).count(), 32);
-    }
-    if let Some(machine) = compared.get("8em64t-2s2ca2c") {
-        assert_eq!(machine.llcs().len(), 4);
-        assert_eq!(machine.warnings().len(), 1, "{:?}", machine.warnings());
-    }
+    let machine = &compared["8em64t-2s4c-heterogeneous"];
+    // The package whose caches are incomplete counts as one LLC; the other has two.
+    assert_eq!(machine.llcs().len(), 3);
+    assert!(machine.warnings().iter().any(|warning| warning.contains("last-level")));
+    let machine = &compared["16em64t-4s2c2t-offlines"];
+    assert_eq!(machine.spec().offline_cpus.to_string(), "2,5,13-14");
+    let machine = &compared["128arm-2pa2n8cluster4co"];
+    let kind = |object: &&Object| object.kind == ObjectType::Cluster;
+    assert_eq!(machine.objects().iter().filter(kind).count(), 32);
+    let machine = &compared["8em64t-2s2ca2c"];
+    assert_eq!(machine.llcs().len(), 4);
+    assert_eq!(machine.warnings().len(), 1, "{:?}", machine.warnings());
 }

@@ -23,7 +23,7 @@ pub fn correlation(first: &[f64], second: &[f64]) -> Option<f64> {
 
 /// A straight line by least squares.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Line {
+pub struct FittedLine {
     /// Its value at 0.
     pub intercept: f64,
     /// What it rises a unit.
@@ -34,14 +34,14 @@ pub struct Line {
 
 /// The line of `y` over `x` by least squares. `None` when the slices differ in length, hold fewer
 /// than two figures or one that is not finite, or when one of them has one value only.
-pub fn line(x: &[f64], y: &[f64]) -> Option<Line> {
+pub fn line(x: &[f64], y: &[f64]) -> Option<FittedLine> {
     let sums = Sums::of(x, y)?;
     if sums.xx <= 0.0 || sums.yy <= 0.0 {
         return None;
     }
     let slope = sums.xy / sums.xx;
     let intercept = sums.mean_y - slope * sums.mean_x;
-    Some(Line { intercept, slope, r_squared: sums.xy * sums.xy / (sums.xx * sums.yy) })
+    Some(FittedLine { intercept, slope, r_squared: sums.xy * sums.xy / (sums.xx * sums.yy) })
 }
 
 /// Means, and sums of squares and of products around them.
@@ -106,7 +106,7 @@ mod tests {
         assert!(found.r_squared > 1.0 - 1e-12);
         // (0, 1), (0, -1), (2, 3), (2, 1): xx 4, xy 4, yy 8.
         let found = line(&[0.0, 0.0, 2.0, 2.0], &[1.0, -1.0, 3.0, 1.0]).unwrap();
-        assert_eq!(found, Line { intercept: 0.0, slope: 1.0, r_squared: 0.5 });
+        assert_eq!(found, FittedLine { intercept: 0.0, slope: 1.0, r_squared: 0.5 });
         assert_eq!(line(&[2.0, 2.0], &[0.0, 0.1]), None);
         let pearson = correlation(&[0.0, 0.0, 2.0, 2.0], &[1.0, -1.0, 3.0, 1.0]).unwrap();
         assert!((pearson - 0.5f64.sqrt()).abs() < 1e-12);

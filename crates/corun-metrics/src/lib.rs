@@ -9,11 +9,8 @@ mod correlation;
 mod throughput;
 mod variation;
 
-pub use correlation::{Line, correlation, line, rank_correlation};
-pub use throughput::{
-    above_optimal_percent, antt, asp, degradation, edp_joule_seconds_per_instruction,
-    jain_of_slowdowns, mean_slowdown, slowdown, slowdown_by_ipc, stp, unfairness, worst_slowdown,
-};
+pub use correlation::{FittedLine, correlation, line, rank_correlation};
+pub use throughput::*;
 pub use variation::{geometric_mean, mean, spread, standard_error, worst_over_best};
 
 /// The slice, if it holds at least one figure and all are finite and above 0.

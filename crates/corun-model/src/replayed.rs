@@ -128,7 +128,7 @@ fn points(phase: &Phase, sampled: &SampledPhase, site: &Site) -> Vec<Point> {
     let at = |bytes: f64| phase.curve.mpki(site.curve_bytes(bytes).max(1.0)).value;
     let (most, least) = (at(0.0), at(site.llc_bytes));
     let l1_cycles = site.l1_latency_ns * site.core.clock_mhz * 1e-3;
-    let core = CoreParameters::of(&site.core, l1_cycles);
+    let core = CoreParameters::of(&site.core, l1_cycles, site.memory_latency_ns);
     let mut replay = Replay::new(&core);
     let mut at = |mpki: f64| point(phase, sampled, site, &mut replay, mpki);
     let mut points = vec![at(most)];

@@ -106,7 +106,13 @@ impl Site {
         let core = machine.core_types()[at.core_type].clone();
         check_core(machine, &core)?;
         let private = machine.private_cache(cpu);
-        let size = cache.effective_bytes.unwrap_or(cache.size_bytes) as f64;
+        let survival = llc.object.map(|object| &machine.objects()[object].idle_survival);
+        // Where is known how fast others outside push lines out, that says what they take of the whole
+        // cache, at the rate of each program; the share of one slow chase would count it twice.
+        let size = match survival {
+            Some(known) if !known.is_empty() => cache.size_bytes,
+            _ => cache.effective_bytes.unwrap_or(cache.size_bytes),
+        } as f64;
         // 16 ways stand in where the machine does not say: it sets the step of the walk alone.
         let ways = f64::from(cache.ways.unwrap_or(16).max(1));
         let local = machine.memory_latency_ns(at.node, at.node);
@@ -134,9 +140,7 @@ impl Site {
             private_bytes,
             private_latency_ns: private.map_or(0.0, |cache| latency_ns(cache, &core)),
             llc_bytes: size,
-            survival: llc
-                .object
-                .map(|object| &machine.objects()[object].idle_survival)
+            survival: survival
                 .into_iter()
                 .flatten()
                 .map(|&(ms, share)| (ms * 1e-3, share))
@@ -299,4 +303,48 @@ fn check_core(machine: &Machine, core: &CoreType) -> Result<(), ModelError> {
         found: core.branch_penalty_cycles.to_string(),
         expected: "a number >= 0",
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use corun_machine::{Machine, ObjectSpec, preset};
+
+    use super::*;
+
+    /// The first CPU of a preset whose LLC others outside the machine use.
+    fn shared(idle_survival: &[(f64, f64)]) -> Site {
+        let mut spec = preset("epyc-9554").unwrap().spec().clone();
+        fn visit(object: &mut ObjectSpec, see: &mut impl FnMut(&mut ObjectSpec)) {
+            see(object);
+            object.objects.iter_mut().for_each(|one| visit(one, see));
+        }
+        for object in &mut spec.objects {
+            visit(object, &mut |one| {
+                if one.level == Some(3) {
+                    one.effective_kib = Some(4096);
+                    one.idle_survival = idle_survival.to_vec();
+                }
+            });
+        }
+        let machine = Machine::from_spec(spec).unwrap();
+        Site::of(&machine, 0, 1e11, 0.95, 1).unwrap()
+    }
+
+    #[test]
+    fn lines_are_gone_as_was_measured_and_beyond_at_the_last_rate() {
+        let site = shared(&[(2.0, 0.8), (10.0, 0.5)]);
+        let left = |ms: f64| site.survives(ms * 1e-3);
+        for (ms, share) in [(0.0, 1.0), (1.0, 0.9), (2.0, 0.8), (6.0, 0.65), (10.0, 0.5)] {
+            assert!((left(ms) - share).abs() < 1e-12, "{ms} ms: {}", left(ms));
+        }
+        // From 2 to 10 ms 5 of 8 lines stayed; so do those from 10 to 18 ms.
+        assert!((left(18.0) - 0.5 * 0.625).abs() < 1e-12, "{}", left(18.0));
+        assert_eq!(shared(&[]).survives(1e3), 1.0);
+    }
+
+    #[test]
+    fn neighbours_outside_are_counted_once() {
+        assert_eq!(shared(&[]).llc_bytes, 4096.0 * 1024.0);
+        assert_eq!(shared(&[(2.0, 0.8)]).llc_bytes, 32.0 * 1024.0 * 1024.0);
+    }
 }

@@ -14,7 +14,7 @@ use std::time::Duration;
 use corun_machine::{Machine, MachineSpec, preset};
 use corun_model::{BandwidthModel, LoadedProgram, Member, Model, ModelOptions};
 use corun_optimal::partition::{Kind, PartitionObjective, PartitionProblem};
-use corun_optimal::{Goal, Limits};
+use corun_optimal::{Goal, SearchLimits};
 use corun_profile::{MeasuredOn, Profile, import_csv};
 use divan::{Bencher, black_box};
 
@@ -60,7 +60,7 @@ fn show(kind: Kind, ways: u32, count: usize) {
     let (model, programs) = set(ways, count);
     let members = members(&programs);
     let only = std::env::var("CORUN_BENCH_ONLY").ok();
-    let limits = Limits { time: Some(Duration::from_secs(60)), ..Limits::default() };
+    let limits = SearchLimits { time: Some(Duration::from_secs(60)), ..SearchLimits::default() };
     for (name, objective) in objectives() {
         if only.as_ref().is_some_and(|only| only != name) {
             continue;
@@ -126,7 +126,7 @@ fn bench(bencher: Bencher<'_, '_>, kind: Kind, ways: u32, count: usize, of: Part
     let members = members(&programs);
     bencher.bench(|| {
         let problem = PartitionProblem::new(&model, &members, ways, 1, kind).unwrap();
-        problem.solve(black_box(of), Goal::Best, &Limits::default()).unwrap().value
+        problem.solve(black_box(of), Goal::Best, &SearchLimits::default()).unwrap().value
     });
 }
 

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use corun_machine::{Machine, preset};
 use corun_model::{LoadedProgram, Model, ModelOptions};
-use corun_optimal::{Goal, Limits, Objective, PlacementProblem};
+use corun_optimal::{Goal, Objective, PlacementProblem, SearchLimits};
 use corun_profile::{MeasuredOn, Profile, import_csv};
 use divan::{Bencher, black_box};
 
@@ -24,7 +24,7 @@ fn main() {
         let problem = PlacementProblem::new(&model, &programs).unwrap();
         for (name, objective) in objectives() {
             for goal in [Goal::Best, Goal::Worst] {
-                let found = problem.solve(objective, goal, &Limits::default()).unwrap();
+                let found = problem.solve(objective, goal, &SearchLimits::default()).unwrap();
                 println!(
                     "{what}: {name} {goal:?} {:.6}, proven {}, {} nodes, {} pruned, {:.1} ms",
                     found.value,
@@ -35,8 +35,9 @@ fn main() {
                 );
             }
         }
-        let random =
-            problem.expectation(Objective::MeanSlowdown, 10_000, 1, &Limits::default()).unwrap();
+        let random = problem
+            .expectation(Objective::MeanSlowdown, 10_000, 1, &SearchLimits::default())
+            .unwrap();
         println!("{what}: {random:?}");
         println!("{what}: {:?} placements", problem.count_placements(4_000_000).unwrap());
     }
@@ -90,7 +91,7 @@ fn optimum(bencher: Bencher<'_, '_>, case: usize) {
     let problem = PlacementProblem::new(&model, &programs).unwrap();
     bencher.bench(|| {
         problem
-            .solve(black_box(Objective::MeanSlowdown), Goal::Best, &Limits::default())
+            .solve(black_box(Objective::MeanSlowdown), Goal::Best, &SearchLimits::default())
             .unwrap()
             .value
     });
@@ -105,7 +106,7 @@ fn every_placement(bencher: Bencher<'_, '_>, case: usize) {
     let problem = PlacementProblem::new(&model, &programs).unwrap();
     bencher.bench(|| {
         problem
-            .expectation(black_box(Objective::MeanSlowdown), 2, 1, &Limits::default())
+            .expectation(black_box(Objective::MeanSlowdown), 2, 1, &SearchLimits::default())
             .unwrap()
             .unwrap()
             .value
@@ -120,7 +121,7 @@ fn ten_thousand_of_sixteen(bencher: Bencher<'_, '_>) {
     let problem = PlacementProblem::new(&model, &programs).unwrap();
     bencher.bench(|| {
         problem
-            .expectation(black_box(Objective::MeanSlowdown), 10_000, 1, &Limits::default())
+            .expectation(black_box(Objective::MeanSlowdown), 10_000, 1, &SearchLimits::default())
             .unwrap()
             .unwrap()
             .value

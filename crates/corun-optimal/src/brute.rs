@@ -7,8 +7,8 @@ use crate::contention::Contention;
 use crate::expectation::RandomExpectation;
 use crate::objective::{Criterion, Goal, Objective, key};
 use crate::search::Candidate;
+use crate::search_space::SearchSpace;
 use crate::solve::UNFAIRNESS_ROOM;
-use crate::stage::Stage;
 
 /// The outcome of an enumeration.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,20 +33,20 @@ pub fn enumerate<C: Contention>(
     objective: Objective,
     goal: Goal,
 ) -> Option<Enumerated> {
-    let stage = Stage::new(machine, contention, (0..programs).collect(), &[]);
+    let space = SearchSpace::new(machine, contention, (0..programs).collect(), &[]);
     let criterion = Criterion::new(objective, goal, programs);
     let mut every = Vec::new();
     let mut scratch = C::Scratch::default();
-    maps(stage.cpus(), programs, &mut Vec::new(), &mut |cpus| {
-        every.push((stage.slowdowns(cpus, &mut scratch), cpus.to_vec()));
+    maps(space.cpus(), programs, &mut Vec::new(), &mut |cpus| {
+        every.push((space.slowdowns(cpus, &mut scratch), cpus.to_vec()));
     });
     let value = |slowdowns: &[f64]| criterion.value(criterion.score_of(slowdowns));
     let mean =
         every.iter().map(|(slowdowns, _)| value(slowdowns)).sum::<f64>() / every.len() as f64;
     let candidate = |criterion: &Criterion, (slowdowns, cpus): &(Vec<f64>, Vec<usize>)| {
         let score = criterion.score_of(slowdowns);
-        let llc = cpus.iter().map(|&cpu| stage.place_of[cpu].0).collect();
-        Candidate { score, placement: crate::stage::Placement { llc, cpu: cpus.clone() } }
+        let llc = cpus.iter().map(|&cpu| space.place_of[cpu].0).collect();
+        Candidate { score, placement: crate::search_space::CpuPlacement { llc, cpu: cpus.clone() } }
     };
     let lowest = |criterion: &Criterion, most: f64| {
         every
@@ -62,7 +62,7 @@ pub fn enumerate<C: Contention>(
         let stp = Criterion::new(Objective::Stp, Goal::Best, programs);
         best = lowest(&stp, best.score * (1.0 + UNFAIRNESS_ROOM))?;
     }
-    let slowdowns = stage.slowdowns(&best.placement.cpu, &mut scratch);
+    let slowdowns = space.slowdowns(&best.placement.cpu, &mut scratch);
     Some(Enumerated {
         value: value(&slowdowns),
         llc: best.placement.llc,

@@ -3,9 +3,9 @@
 use rayon::prelude::*;
 
 use crate::contention::Contention;
-use crate::groups::Group;
-use crate::objective::{Criterion, Part};
-use crate::stage::Stage;
+use crate::groups::ProgramGroup;
+use crate::objective::{Criterion, PartialScore};
+use crate::search_space::SearchSpace;
 
 /// Above this many states all LLCs are counted as of one kind.
 const MOST_STATES: usize = 1 << 24;
@@ -14,55 +14,55 @@ const MOST_STATES: usize = 1 << 24;
 pub(crate) struct Completion {
     pub(crate) criterion: Criterion,
     /// Of each group its own contribution at best.
-    pub(crate) parts: Vec<Part>,
+    pub(crate) parts: Vec<PartialScore>,
     /// Of each orbit what one LLC of it fewer does to the index of the layer.
     pub(crate) strides: Vec<usize>,
     /// The layer with all LLCs free.
     pub(crate) full: usize,
     /// By layer and set.
-    best: Vec<Vec<Part>>,
+    best: Vec<Vec<PartialScore>>,
 }
 
 impl Completion {
     pub(crate) fn new<C: Contention>(
-        stage: &Stage<C>,
+        space: &SearchSpace<C>,
         criterion: Criterion,
-        groups: &[Group<C::Share>],
+        groups: &[ProgramGroup<C::Share>],
     ) -> Self {
-        let sets = 1usize << stage.programs;
-        let layers: usize = stage.orbits.iter().map(|orbit| orbit.llcs.len() + 1).product();
+        let sets = 1usize << space.programs;
+        let layers: usize = space.orbits.iter().map(|orbit| orbit.llcs.len() + 1).product();
         let is_split = layers.saturating_mul(sets) <= MOST_STATES;
-        let parts: Vec<Part> =
+        let parts: Vec<PartialScore> =
             groups.iter().map(|group| criterion.of_all(group.spans.iter().copied())).collect();
-        let kinds = if is_split { stage.orbits.len() } else { 1 };
+        let kinds = if is_split { space.orbits.len() } else { 1 };
         let kind = |orbit: usize| if is_split { orbit } else { 0 };
         let mut counts = vec![0; kinds];
-        let mut seats = vec![0; kinds];
-        for (orbit, of) in stage.orbits.iter().enumerate() {
+        let mut slots = vec![0; kinds];
+        for (orbit, of) in space.orbits.iter().enumerate() {
             counts[kind(orbit)] += of.llcs.len();
-            seats[kind(orbit)] = seats[kind(orbit)].max(stage.llcs[of.llcs[0]].len());
+            slots[kind(orbit)] = slots[kind(orbit)].max(space.llcs[of.llcs[0]].len());
         }
         // The best group of each set, by kind of LLC and lowest program.
-        let mut of_set = vec![vec![Part::IMPOSSIBLE; sets]; kinds];
+        let mut of_set = vec![vec![PartialScore::IMPOSSIBLE; sets]; kinds];
         for (group, &part) in groups.iter().zip(&parts) {
             let best = &mut of_set[kind(group.orbit)][group.set as usize];
             *best = best.or(part);
         }
         let strides: Vec<usize> =
             (0..kinds).map(|kind| counts[..kind].iter().map(|count| count + 1).product()).collect();
-        let table = Table { criterion, programs: stage.programs, of_set, strides, counts, seats };
-        let strides = (0..stage.orbits.len()).map(|orbit| table.strides[kind(orbit)]).collect();
+        let table = Table { criterion, programs: space.programs, of_set, strides, counts, slots };
+        let strides = (0..space.orbits.len()).map(|orbit| table.strides[kind(orbit)]).collect();
         let full = table.layers() - 1;
         Self { criterion, parts, strides, full, best: table.fill() }
     }
 
     /// What the programs of `left` contribute at best on the LLCs of `layer`.
-    pub(crate) fn best(&self, layer: usize, left: u32) -> Part {
+    pub(crate) fn best(&self, layer: usize, left: u32) -> PartialScore {
         self.best[layer][left as usize]
     }
 
     /// The least score of a placement that contains these parts.
-    pub(crate) fn score(&self, placed: Part, layer: usize, left: u32) -> Option<f64> {
+    pub(crate) fn score(&self, placed: PartialScore, layer: usize, left: u32) -> Option<f64> {
         let rest = self.best(layer, left);
         rest.is_possible().then(|| self.criterion.score(self.criterion.join(placed, rest)))
     }
@@ -71,11 +71,11 @@ impl Completion {
 struct Table {
     criterion: Criterion,
     programs: usize,
-    of_set: Vec<Vec<Part>>,
+    of_set: Vec<Vec<PartialScore>>,
     strides: Vec<usize>,
     counts: Vec<usize>,
     /// CPUs of an LLC of each kind (the most).
-    seats: Vec<usize>,
+    slots: Vec<usize>,
 }
 
 impl Table {
@@ -88,12 +88,12 @@ impl Table {
     }
 
     fn capacity(&self, layer: usize) -> usize {
-        (0..self.counts.len()).map(|kind| self.left(layer, kind) * self.seats[kind]).sum()
+        (0..self.counts.len()).map(|kind| self.left(layer, kind) * self.slots[kind]).sum()
     }
 
-    fn fill(&self) -> Vec<Vec<Part>> {
+    fn fill(&self) -> Vec<Vec<PartialScore>> {
         let sets = 1usize << self.programs;
-        let mut best = vec![vec![Part::IMPOSSIBLE; sets]; self.layers()];
+        let mut best = vec![vec![PartialScore::IMPOSSIBLE; sets]; self.layers()];
         for of_layer in &mut best {
             of_layer[0] = self.criterion.empty();
         }
@@ -111,7 +111,7 @@ impl Table {
                 if capacity < size || capacity - size > slack {
                     continue;
                 }
-                let found: Vec<Part> =
+                let found: Vec<PartialScore> =
                     sets.par_iter().map(|&set| self.of(layer, set, &lists, &best)).collect();
                 for (&set, part) in sets.iter().zip(found) {
                     best[layer][set as usize] = part;
@@ -121,10 +121,16 @@ impl Table {
         best
     }
 
-    fn of(&self, layer: usize, set: u32, lists: &[Vec<Vec<u32>>], best: &[Vec<Part>]) -> Part {
+    fn of(
+        &self,
+        layer: usize,
+        set: u32,
+        lists: &[Vec<Vec<u32>>],
+        best: &[Vec<PartialScore>],
+    ) -> PartialScore {
         let lowest = set & set.wrapping_neg();
         let others = set ^ lowest;
-        let mut found = Part::IMPOSSIBLE;
+        let mut found = PartialScore::IMPOSSIBLE;
         for kind in 0..self.counts.len() {
             if self.left(layer, kind) == 0 {
                 continue;
@@ -156,7 +162,7 @@ impl Table {
 }
 
 /// The sets with a group, by their lowest program.
-fn by_lowest(of_set: &[Part], programs: usize) -> Vec<Vec<u32>> {
+fn by_lowest(of_set: &[PartialScore], programs: usize) -> Vec<Vec<u32>> {
     let mut lists = vec![Vec::new(); programs];
     for (set, part) in of_set.iter().enumerate().skip(1) {
         if part.is_possible() {

@@ -2,7 +2,7 @@
 
 /// A program on a CPU, by index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Seat {
+pub struct CpuSlot {
     /// Index of the program.
     pub program: usize,
     /// CPU index (a place in [`corun_machine::Machine::cpus`]).
@@ -33,14 +33,14 @@ pub trait Contention: Sync {
 
     /// First stage. `group` holds everybody on one LLC; their shares go to `shares`, empty when
     /// called, in the same order. The answer depends on the group alone.
-    fn share(&self, group: &[Seat], scratch: &mut Self::Scratch, shares: &mut Vec<Self::Share>);
+    fn share(&self, group: &[CpuSlot], scratch: &mut Self::Scratch, shares: &mut Vec<Self::Share>);
 
-    /// Second stage: the slowdowns of all of `seats` together, whose shares are `shares`, into
+    /// Second stage: the slowdowns of all of `slots` together, whose shares are `shares`, into
     /// `slowdowns`, empty when called, in the same order. For the sake of bounds a share may stand
     /// on another CPU than the one it was computed for.
     fn couple(
         &self,
-        seats: &[Seat],
+        slots: &[CpuSlot],
         shares: &[Self::Share],
         scratch: &mut Self::Scratch,
         slowdowns: &mut Vec<f64>,

@@ -6,11 +6,11 @@ use rand::seq::index;
 use rand_pcg::Pcg64;
 use rayon::prelude::*;
 
-use crate::contention::{Contention, Seat};
-use crate::groups::{self, Bounder, Group};
+use crate::contention::{Contention, CpuSlot};
+use crate::groups::{self, Bounder, ProgramGroup};
 use crate::objective::Objective;
-use crate::search::Stop;
-use crate::stage::Stage;
+use crate::search::StopRule;
+use crate::search_space::SearchSpace;
 
 /// Up to so many placements that differ are visited one by one; beyond, placements are drawn.
 pub const MOST_VISITED: u64 = 100_000;
@@ -91,18 +91,18 @@ impl Sums {
 
 /// Exact where few placements differ, else from `draws` placements drawn by `seed`.
 pub(crate) fn expect<C: Contention>(
-    stage: &Stage<C>,
+    space: &SearchSpace<C>,
     objective: Objective,
     draws: u64,
     seed: u64,
-    stop: &Stop<'_>,
+    stop: &StopRule<'_>,
 ) -> Option<RandomExpectation> {
-    let visited = groups::all(stage)
-        .and_then(|groups| Visit::new(stage, &groups).placements(MOST_VISITED))
-        .and_then(|placements| visit(stage, objective, &placements, stop));
+    let visited = groups::all(space)
+        .and_then(|groups| Visit::new(space, &groups).placements(MOST_VISITED))
+        .and_then(|placements| visit(space, objective, &placements, stop));
     match visited {
         Some(found) => Some(found),
-        None => draw(stage, objective, draws, seed, stop),
+        None => draw(space, objective, draws, seed, stop),
     }
 }
 
@@ -110,26 +110,26 @@ pub(crate) fn expect<C: Contention>(
 type Weighted = (Vec<usize>, f64);
 
 fn visit<C: Contention>(
-    stage: &Stage<C>,
+    space: &SearchSpace<C>,
     objective: Objective,
     placements: &[Weighted],
-    stop: &Stop<'_>,
+    stop: &StopRule<'_>,
 ) -> Option<RandomExpectation> {
     let mut scratch = C::Scratch::default();
-    let first = stage.slowdowns(&placements.first()?.0, &mut scratch);
+    let first = space.slowdowns(&placements.first()?.0, &mut scratch);
     let offset = objective.value(&first)?;
     let chunks: Vec<Option<Sums>> = placements
         .par_chunks(CHUNK)
         .map_init(Bounder::<C>::default, |bounder, chunk| {
-            let mut sums = Sums::new(stage.programs);
+            let mut sums = Sums::new(space.programs);
             for (cpus, maps) in chunk {
-                let slowdowns = stage.slowdowns(cpus, &mut bounder.scratch);
+                let slowdowns = space.slowdowns(cpus, &mut bounder.scratch);
                 sums.add(*maps, objective.value(&slowdowns)?, offset, &slowdowns);
             }
             (!stop.is_due()).then_some(sums)
         })
         .collect();
-    let mut sums = Sums::new(stage.programs);
+    let mut sums = Sums::new(space.programs);
     for chunk in chunks {
         sums.join(&chunk?);
     }
@@ -137,14 +137,14 @@ fn visit<C: Contention>(
 }
 
 fn draw<C: Contention>(
-    stage: &Stage<C>,
+    space: &SearchSpace<C>,
     objective: Objective,
     draws: u64,
     seed: u64,
-    stop: &Stop<'_>,
+    stop: &StopRule<'_>,
 ) -> Option<RandomExpectation> {
     let mut random = Pcg64::seed_from_u64(seed);
-    let mut sums = Sums::new(stage.programs);
+    let mut sums = Sums::new(space.programs);
     let mut scratch = C::Scratch::default();
     let mut offset = None;
     for count in 0..draws.max(2) {
@@ -152,8 +152,8 @@ fn draw<C: Contention>(
         if count >= 2 && count % CHUNK as u64 == 0 && stop.is_due() {
             break;
         }
-        let cpus = index::sample(&mut random, stage.cpus(), stage.programs).into_vec();
-        let slowdowns = stage.slowdowns(&cpus, &mut scratch);
+        let cpus = index::sample(&mut random, space.cpus(), space.programs).into_vec();
+        let slowdowns = space.slowdowns(&cpus, &mut scratch);
         let value = objective.value(&slowdowns)?;
         sums.add(1.0, value, *offset.get_or_insert(value), &slowdowns);
     }
@@ -162,8 +162,8 @@ fn draw<C: Contention>(
 
 /// Visits every placement that is no mirror image of another.
 pub(crate) struct Visit<'v, C: Contention> {
-    stage: &'v Stage<'v, C>,
-    groups: &'v [Group<C::Share>],
+    space: &'v SearchSpace<'v, C>,
+    groups: &'v [ProgramGroup<C::Share>],
     /// Groups by orbit and lowest program.
     lists: Vec<Vec<Vec<usize>>>,
 }
@@ -173,53 +173,53 @@ struct At {
     used: u64,
     room: usize,
     maps: f64,
-    seats: Vec<Seat>,
+    slots: Vec<CpuSlot>,
 }
 
 impl<'v, C: Contention> Visit<'v, C> {
-    pub(crate) fn new(stage: &'v Stage<'v, C>, groups: &'v [Group<C::Share>]) -> Self {
-        let mut lists = vec![vec![Vec::new(); stage.programs]; stage.orbits.len()];
+    pub(crate) fn new(space: &'v SearchSpace<'v, C>, groups: &'v [ProgramGroup<C::Share>]) -> Self {
+        let mut lists = vec![vec![Vec::new(); space.programs]; space.orbits.len()];
         for (index, group) in groups.iter().enumerate() {
             lists[group.orbit][group.set.trailing_zeros() as usize].push(index);
         }
-        Self { stage, groups, lists }
+        Self { space, groups, lists }
     }
 
     /// All of them; none when there are more than `most`.
     pub(crate) fn placements(&self, most: u64) -> Option<Vec<Weighted>> {
         let mut found = Vec::new();
         let at = At {
-            left: self.stage.everybody(),
+            left: self.space.everybody(),
             used: 0,
-            room: self.stage.cpus(),
+            room: self.space.cpus(),
             maps: 1.0,
-            seats: Vec::new(),
+            slots: Vec::new(),
         };
         self.descend(at, most, &mut found).then_some(found)
     }
 
     fn descend(&self, at: At, most: u64, found: &mut Vec<Weighted>) -> bool {
         if at.left == 0 {
-            let mut cpus = vec![0; self.stage.programs];
-            for seat in &at.seats {
-                cpus[seat.program] = seat.cpu;
+            let mut cpus = vec![0; self.space.programs];
+            for slot in &at.slots {
+                cpus[slot.program] = slot.cpu;
             }
             found.push((cpus, at.maps));
             return found.len() as u64 <= most;
         }
         let lowest = at.left.trailing_zeros() as usize;
-        for (llc, images) in self.stage.symmetry.representatives(at.used) {
-            let room = at.room - self.stage.llcs[llc].len();
-            for &index in &self.lists[self.stage.orbit_of[llc]][lowest] {
+        for (llc, images) in self.space.symmetry.representatives(at.used) {
+            let room = at.room - self.space.llcs[llc].len();
+            for &index in &self.lists[self.space.orbit_of[llc]][lowest] {
                 let group = &self.groups[index];
                 let left = at.left & !group.set;
                 if group.set & !at.left != 0 || left.count_ones() as usize > room {
                     continue;
                 }
-                let mut seats = at.seats.clone();
-                seats.extend(self.stage.seats_of(llc, &group.seating));
+                let mut slots = at.slots.clone();
+                slots.extend(self.space.slots_of(llc, &group.assignment));
                 let used = at.used | 1 << llc;
-                let next = At { left, used, room, maps: at.maps * images * group.maps, seats };
+                let next = At { left, used, room, maps: at.maps * images * group.maps, slots };
                 if !self.descend(next, most, found) {
                     return false;
                 }

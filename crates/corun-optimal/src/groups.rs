@@ -1,25 +1,25 @@
-//! The table of groups: who may share an LLC, what stage one says of them, and between which
+//! The table of groups: who may share an LLC, what the first stage says of them, and between which
 //! slowdowns each member will be, whoever else runs.
 
 use rayon::prelude::*;
 
-use crate::contention::{Contention, Coupling, Seat};
-use crate::objective::{Sides, Span};
-use crate::seats::Seating;
-use crate::stage::Stage;
+use crate::contention::{Contention, Coupling, CpuSlot};
+use crate::cpu_slots::SlotAssignment;
+use crate::objective::{Span, SpanEnds};
+use crate::search_space::SearchSpace;
 
-/// Programs seated together in an LLC, on the CPUs of their orbit's lowest LLC.
+/// Programs assigned together in an LLC, on the CPUs of their orbit's lowest LLC.
 #[derive(Debug, Clone)]
-pub(crate) struct Group<S> {
+pub(crate) struct ProgramGroup<S> {
     /// Bit i: program i.
     pub(crate) set: u32,
-    /// Index in [`Stage::orbits`].
+    /// Index in [`SearchSpace::orbits`].
     pub(crate) orbit: usize,
     /// Members ascending.
-    pub(crate) seating: Seating,
+    pub(crate) assignment: SlotAssignment,
     pub(crate) shares: Vec<S>,
     pub(crate) spans: Vec<Span>,
-    /// Injective maps to the LLC's CPUs that this seating stands for.
+    /// Injective maps to the LLC's CPUs that this assignment stands for.
     pub(crate) maps: f64,
 }
 
@@ -30,43 +30,43 @@ pub(crate) const MOST_GROUPS: usize = 400_000;
 pub(crate) const MOST_PROGRAMS: usize = 22;
 
 /// All groups, by orbit, then by set; none when they are too many.
-pub(crate) fn all<C: Contention>(stage: &Stage<C>) -> Option<Vec<Group<C::Share>>> {
-    let seatings = seatings(stage)?;
-    let mut groups: Vec<Group<C::Share>> = seatings
+pub(crate) fn all<C: Contention>(space: &SearchSpace<C>) -> Option<Vec<ProgramGroup<C::Share>>> {
+    let slot_assignments = slot_assignments(space)?;
+    let mut groups: Vec<ProgramGroup<C::Share>> = slot_assignments
         .into_par_iter()
-        .map_init(C::Scratch::default, |scratch, (orbit, set, seating, maps)| {
-            let llc = stage.orbits[orbit].llcs[0];
-            let seats = stage.seats_of(llc, &seating);
-            let mut shares = Vec::with_capacity(seats.len());
-            stage.contention.share(&seats, scratch, &mut shares);
-            Group { set, orbit, seating, shares, spans: Vec::new(), maps }
+        .map_init(C::Scratch::default, |scratch, (orbit, set, assignment, maps)| {
+            let llc = space.orbits[orbit].llcs[0];
+            let slots = space.slots_of(llc, &assignment);
+            let mut shares = Vec::with_capacity(slots.len());
+            space.contention.share(&slots, scratch, &mut shares);
+            ProgramGroup { set, orbit, assignment, shares, spans: Vec::new(), maps }
         })
         .collect();
     groups.sort_by_key(|group| (group.orbit, group.set));
     Some(groups)
 }
 
-type Seated = (usize, u32, Seating, f64);
+type AssignedGroup = (usize, u32, SlotAssignment, f64);
 
-fn seatings<C: Contention>(stage: &Stage<C>) -> Option<Vec<Seated>> {
-    if stage.programs > MOST_PROGRAMS {
+fn slot_assignments<C: Contention>(space: &SearchSpace<C>) -> Option<Vec<AssignedGroup>> {
+    if space.programs > MOST_PROGRAMS {
         return None;
     }
-    let mut found: Vec<Seated> = Vec::new();
-    for (orbit, of) in stage.orbits.iter().enumerate() {
-        let seats = &stage.llcs[of.llcs[0]];
-        let most = seats.len().min(stage.programs);
+    let mut found: Vec<AssignedGroup> = Vec::new();
+    for (orbit, of) in space.orbits.iter().enumerate() {
+        let slots = &space.llcs[of.llcs[0]];
+        let most = slots.len().min(space.programs);
         // The others must fit elsewhere.
-        let least = stage.programs.saturating_sub(stage.cpus() - seats.len()).max(1);
-        for set in 1..1u32 << stage.programs {
+        let least = space.programs.saturating_sub(space.cpus() - slots.len()).max(1);
+        for set in 1..1u32 << space.programs {
             let size = set.count_ones() as usize;
             if size < least || size > most {
                 continue;
             }
             let members: Vec<usize> = members(set).collect();
-            seats.seatings(&members, &mut |seating, maps| {
+            slots.slot_assignments(&members, &mut |assignment, maps| {
                 if found.len() <= MOST_GROUPS {
-                    found.push((orbit, set, seating.clone(), maps));
+                    found.push((orbit, set, assignment.clone(), maps));
                 }
             });
             if found.len() > MOST_GROUPS {
@@ -95,14 +95,14 @@ pub(crate) struct Extremes<S> {
 
 impl<S: Copy> Extremes<S> {
     pub(crate) fn of<C: Contention<Share = S>>(
-        stage: &Stage<C>,
-        groups: &[Group<S>],
+        space: &SearchSpace<C>,
+        groups: &[ProgramGroup<S>],
     ) -> Option<Self> {
-        let mut least: Vec<Option<S>> = vec![None; stage.programs];
-        let mut most: Vec<Option<S>> = vec![None; stage.programs];
-        let traffic = |share: &S| stage.contention.traffic(share);
+        let mut least: Vec<Option<S>> = vec![None; space.programs];
+        let mut most: Vec<Option<S>> = vec![None; space.programs];
+        let traffic = |share: &S| space.contention.traffic(share);
         for group in groups {
-            for (&(program, _), share) in group.seating.iter().zip(&group.shares) {
+            for (&(program, _), share) in group.assignment.iter().zip(&group.shares) {
                 let low = least[program].get_or_insert(*share);
                 if traffic(share) < traffic(low) {
                     *low = *share;
@@ -123,7 +123,7 @@ impl<S: Copy> Extremes<S> {
 /// Working memory for [`spans`].
 pub(crate) struct Bounder<C: Contention> {
     pub(crate) scratch: C::Scratch,
-    seats: Vec<Seat>,
+    slots: Vec<CpuSlot>,
     shares: Vec<C::Share>,
     slowdowns: Vec<f64>,
 }
@@ -132,7 +132,7 @@ impl<C: Contention> Default for Bounder<C> {
     fn default() -> Self {
         Self {
             scratch: C::Scratch::default(),
-            seats: Vec::new(),
+            slots: Vec::new(),
             shares: Vec::new(),
             slowdowns: Vec::new(),
         }
@@ -140,59 +140,64 @@ impl<C: Contention> Default for Bounder<C> {
 }
 
 impl<C: Contention> Bounder<C> {
-    /// Between which slowdowns the seated programs will be, whoever of `others` (a set) joins on
+    /// Between which slowdowns the assigned programs will be, whoever of `others` (a set) joins on
     /// LLCs that nobody of them uses. With `others` empty the spans are exact.
     #[allow(clippy::too_many_arguments)] // One call, four things looked up and one filled in.
     pub(crate) fn spans(
         &mut self,
-        stage: &Stage<C>,
-        seats: &[Seat],
+        space: &SearchSpace<C>,
+        slots: &[CpuSlot],
         shares: &[C::Share],
         others: u32,
         extremes: &Extremes<C::Share>,
-        sides: Sides,
+        span_ends: SpanEnds,
         spans: &mut Vec<Span>,
     ) {
         spans.clear();
-        let coupling = stage.contention.coupling();
+        let coupling = space.contention.coupling();
         if others == 0 || coupling == Coupling::Apart {
-            self.couple(stage, seats, shares);
+            self.couple(space, slots, shares);
             spans.extend(self.slowdowns.iter().map(|&one| Span { floor: one, ceiling: one }));
             return;
         }
         match coupling {
             Coupling::Common => {
-                spans.resize(seats.len(), Span { floor: 0.0, ceiling: f64::INFINITY });
-                if sides.floor {
-                    self.couple_with(stage, seats, shares, others, &extremes.least);
+                spans.resize(slots.len(), Span { floor: 0.0, ceiling: f64::INFINITY });
+                if span_ends.floor {
+                    self.couple_with(space, slots, shares, others, &extremes.least);
                     for (span, &floor) in spans.iter_mut().zip(&self.slowdowns) {
                         span.floor = floor;
                     }
                 }
-                if sides.ceiling {
-                    self.couple_with(stage, seats, shares, others, &extremes.most);
+                if span_ends.ceiling {
+                    self.couple_with(space, slots, shares, others, &extremes.most);
                     for (span, &ceiling) in spans.iter_mut().zip(&self.slowdowns) {
                         span.ceiling = ceiling;
                     }
                 }
             }
             Coupling::Growing => {
-                self.couple(stage, seats, shares);
+                self.couple(space, slots, shares);
                 let floors = self.slowdowns.iter();
                 spans.extend(floors.map(|&floor| Span { floor, ceiling: f64::INFINITY }));
             }
             Coupling::Any | Coupling::Apart => {
-                for (seat, share) in seats.iter().zip(shares) {
-                    self.couple(stage, &[*seat], &[*share]);
+                for (slot, share) in slots.iter().zip(shares) {
+                    self.couple(space, &[*slot], &[*share]);
                     spans.push(Span { floor: self.slowdowns[0], ceiling: f64::INFINITY });
                 }
             }
         }
     }
 
-    pub(crate) fn couple(&mut self, stage: &Stage<C>, seats: &[Seat], shares: &[C::Share]) {
+    pub(crate) fn couple(
+        &mut self,
+        space: &SearchSpace<C>,
+        slots: &[CpuSlot],
+        shares: &[C::Share],
+    ) {
         self.slowdowns.clear();
-        stage.contention.couple(seats, shares, &mut self.scratch, &mut self.slowdowns);
+        space.contention.couple(slots, shares, &mut self.scratch, &mut self.slowdowns);
     }
 
     pub(crate) fn slowdowns(&self) -> &[f64] {
@@ -202,44 +207,44 @@ impl<C: Contention> Bounder<C> {
     /// With stand-ins for the others, all in one place, as place does not matter.
     fn couple_with(
         &mut self,
-        stage: &Stage<C>,
-        seats: &[Seat],
+        space: &SearchSpace<C>,
+        slots: &[CpuSlot],
         shares: &[C::Share],
         others: u32,
         stand_ins: &[C::Share],
     ) {
-        self.seats.clear();
+        self.slots.clear();
         self.shares.clear();
-        self.seats.extend_from_slice(seats);
+        self.slots.extend_from_slice(slots);
         self.shares.extend_from_slice(shares);
-        // An LLC of its own, so that they take no hardware thread beside a seated program.
+        // An LLC of its own, so that they take no hardware thread beside a assigned program.
         let is_free = |cpu: &usize| {
-            let llc = stage.place_of[*cpu].0;
-            seats.iter().all(|seat| stage.place_of[seat.cpu].0 != llc)
+            let llc = space.place_of[*cpu].0;
+            slots.iter().all(|slot| space.place_of[slot.cpu].0 != llc)
         };
-        if let Some(cpu) = (0..stage.cpus()).find(is_free) {
+        if let Some(cpu) = (0..space.cpus()).find(is_free) {
             for program in members(others) {
-                self.seats.push(Seat { program, cpu });
+                self.slots.push(CpuSlot { program, cpu });
                 self.shares.push(stand_ins[program]);
             }
         }
         self.slowdowns.clear();
-        stage.contention.couple(&self.seats, &self.shares, &mut self.scratch, &mut self.slowdowns);
+        space.contention.couple(&self.slots, &self.shares, &mut self.scratch, &mut self.slowdowns);
     }
 }
 
 /// Fills in the groups' spans.
 pub(crate) fn bound<C: Contention>(
-    stage: &Stage<C>,
-    groups: &mut [Group<C::Share>],
+    space: &SearchSpace<C>,
+    groups: &mut [ProgramGroup<C::Share>],
     extremes: &Extremes<C::Share>,
-    sides: Sides,
+    span_ends: SpanEnds,
 ) {
-    let all = stage.everybody();
+    let all = space.everybody();
     groups.par_iter_mut().for_each_init(Bounder::<C>::default, |bounder, group| {
-        let seats = stage.seats_of(stage.orbits[group.orbit].llcs[0], &group.seating);
+        let slots = space.slots_of(space.orbits[group.orbit].llcs[0], &group.assignment);
         let others = all & !group.set;
         let shares = &group.shares;
-        bounder.spans(stage, &seats, shares, others, extremes, sides, &mut group.spans);
+        bounder.spans(space, &slots, shares, others, extremes, span_ends, &mut group.spans);
     });
 }

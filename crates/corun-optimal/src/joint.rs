@@ -17,12 +17,12 @@ use corun_model::{LoadedProgram, Member, Model};
 use rayon::prelude::*;
 
 use crate::contention::{Contention as _, Coupling};
+use crate::cpu_slots::CpuSlots;
 use crate::error::PlacementError;
 use crate::modelled::PlacementProblem;
 use crate::objective::{Goal, Objective};
 use crate::partition::{Kind, PartitionObjective, PartitionProblem, PartitionSearchError};
-use crate::placement::Limits;
-use crate::seats::Seats;
+use crate::placement::SearchLimits;
 use crate::symmetry::Symmetry;
 
 /// Programs that are placed and clustered at most.
@@ -71,7 +71,7 @@ pub enum JointError {
     Stopped,
     /// The programs cannot be placed.
     #[error(transparent)]
-    Placement(#[from] PlacementError),
+    CpuPlacement(#[from] PlacementError),
     /// A group cannot be clustered.
     #[error(transparent)]
     Partition(#[from] PartitionSearchError),
@@ -109,7 +109,7 @@ pub struct JointProblem<'p> {
     model: &'p Model,
     programs: &'p [Arc<LoadedProgram>],
     /// Of each LLC the CPUs that are used, one a core.
-    seats: Vec<Vec<usize>>,
+    slots: Vec<Vec<usize>>,
 }
 
 /// What a group has at best on an LLC.
@@ -138,13 +138,13 @@ impl<'p> JointProblem<'p> {
             return Err(JointError::Coupled);
         }
         let machine = model.machine();
-        let seats: Vec<Vec<usize>> =
-            (0..machine.llcs().len()).map(|llc| seats(machine, llc)).collect::<Result<_, _>>()?;
-        let cores = seats.iter().map(Vec::len).sum();
+        let slots: Vec<Vec<usize>> =
+            (0..machine.llcs().len()).map(|llc| slots(machine, llc)).collect::<Result<_, _>>()?;
+        let cores = slots.iter().map(Vec::len).sum();
         if count > cores {
             return Err(JointError::TooFewCores { programs: count, cores });
         }
-        Ok(Self { model, programs, seats })
+        Ok(Self { model, programs, slots })
     }
 
     /// The best placement and clustering by [`Objective::MeanSlowdown`], [`Objective::Stp`] or
@@ -156,7 +156,7 @@ impl<'p> JointProblem<'p> {
     pub fn solve(
         &self,
         objective: Objective,
-        limits: &Limits<'_>,
+        limits: &SearchLimits<'_>,
     ) -> Result<JointResult, JointError> {
         let started = Instant::now();
         let (judge, worst_counts) = match objective {
@@ -167,14 +167,14 @@ impl<'p> JointProblem<'p> {
         };
         // LLCs that are mirror images of one another have one table.
         let machine = self.model.machine();
-        let llcs: Vec<Seats> =
-            (0..self.seats.len()).map(|llc| Seats::of_llc(machine, llc)).collect();
+        let llcs: Vec<CpuSlots> =
+            (0..self.slots.len()).map(|llc| CpuSlots::of_llc(machine, llc)).collect();
         let image = Symmetry::of(machine, &llcs, &[]).orbits();
         let mut own = BTreeMap::new();
         for &llc in &image {
             if let Entry::Vacant(place) = own.entry(llc) {
                 let left = limits.time.map(|time| time.saturating_sub(started.elapsed()));
-                place.insert(self.table(llc, judge, &Limits { time: left, ..*limits })?);
+                place.insert(self.table(llc, judge, &SearchLimits { time: left, ..*limits })?);
             }
         }
         let tables: Vec<&Table> = image.iter().map(|llc| &own[llc]).collect();
@@ -188,7 +188,7 @@ impl<'p> JointProblem<'p> {
         };
         for (llc, &set) in chosen.iter().enumerate() {
             let group = members(set);
-            for (&program, &cpu) in group.iter().zip(&self.seats[llc]) {
+            for (&program, &cpu) in group.iter().zip(&self.slots[llc]) {
                 result.cpu[program] = cpu;
             }
             let Some(best) = &tables[llc][set] else { continue };
@@ -206,16 +206,16 @@ impl<'p> JointProblem<'p> {
         &self,
         llc: usize,
         judge: PartitionObjective,
-        limits: &Limits<'_>,
+        limits: &SearchLimits<'_>,
     ) -> Result<Table, JointError> {
         let started = Instant::now();
-        let fits = |set: &usize| set.count_ones() as usize <= self.seats[llc].len();
+        let fits = |set: &usize| set.count_ones() as usize <= self.slots[llc].len();
         (0..1_usize << self.programs.len())
             .into_par_iter()
             .map(|set| {
                 let found = (set > 0 && fits(&set)).then(|| {
                     let left = limits.time.map(|time| time.saturating_sub(started.elapsed()));
-                    self.clustered(llc, set, judge, &Limits { time: left, ..*limits })
+                    self.clustered(llc, set, judge, &SearchLimits { time: left, ..*limits })
                 });
                 found.transpose()
             })
@@ -227,13 +227,13 @@ impl<'p> JointProblem<'p> {
         llc: usize,
         set: usize,
         judge: PartitionObjective,
-        limits: &Limits<'_>,
+        limits: &SearchLimits<'_>,
     ) -> Result<Clustered, JointError> {
         if limits.cancel.is_some_and(|flag| flag.load(Ordering::Relaxed)) {
             return Err(JointError::Stopped);
         }
-        let seated = members(set).into_iter().zip(&self.seats[llc]);
-        let group: Vec<Member<'_>> = seated
+        let assigned = members(set).into_iter().zip(&self.slots[llc]);
+        let group: Vec<Member<'_>> = assigned
             .map(|(program, &cpu)| Member {
                 program: &self.programs[program],
                 phase: LoadedProgram::WHOLE,
@@ -256,23 +256,23 @@ impl<'p> JointProblem<'p> {
 }
 
 /// The CPUs of an LLC that programs use: the first of each core.
-fn seats(machine: &Machine, llc: usize) -> Result<Vec<usize>, JointError> {
+fn slots(machine: &Machine, llc: usize) -> Result<Vec<usize>, JointError> {
     let of = &machine.llcs()[llc];
     if of.cache.is_none_or(|cache| cache.ways.is_none()) {
         return Err(JointError::NoWays { llc });
     }
     let mut cores = BTreeSet::new();
-    let seats: Vec<usize> = of
+    let slots: Vec<usize> = of
         .cpus
         .iter()
         .filter_map(|cpu| machine.cpu_index(cpu))
         .filter(|&cpu| cores.insert(machine.cpus()[cpu].core))
         .collect();
     let kind = |cpu: usize| machine.cpus()[cpu].core_type;
-    if seats.iter().any(|&cpu| kind(cpu) != kind(seats[0])) {
+    if slots.iter().any(|&cpu| kind(cpu) != kind(slots[0])) {
         return Err(JointError::UnlikeCores { llc });
     }
-    Ok(seats)
+    Ok(slots)
 }
 
 fn members(set: usize) -> Vec<usize> {

@@ -15,27 +15,27 @@
 //! of the bounds and figures.
 
 mod brute;
-mod climb;
 mod completion;
 mod contention;
+mod cpu_slots;
 pub mod distributed;
 mod error;
 mod expectation;
 mod groups;
 mod joint;
+mod local_search;
 mod matching;
 mod modelled;
 mod objective;
 pub mod partition;
 mod placement;
 mod search;
-mod seats;
+mod search_space;
 mod solve;
-mod stage;
 mod symmetry;
 
 pub use brute::{Enumerated, enumerate};
-pub use contention::{Contention, Coupling, Seat};
+pub use contention::{Contention, Coupling, CpuSlot};
 pub use error::PlacementError;
 pub use expectation::{MOST_VISITED, RandomExpectation};
 pub use joint::{JointCluster, JointError, JointProblem, JointResult, MOST_JOINT};
@@ -44,5 +44,5 @@ pub use matching::{
 };
 pub use modelled::{ModelScratch, PlacementProblem, check_app};
 pub use objective::{Goal, Objective, TIE};
-pub use placement::{Limits, PlacementResult, Placer};
+pub use placement::{PlacementResult, Placer, SearchLimits};
 pub use search::Candidate;

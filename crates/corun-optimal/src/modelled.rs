@@ -9,11 +9,11 @@ use corun_model::{
 };
 use corun_profile::App;
 
-use crate::contention::{Contention, Coupling, Seat};
+use crate::contention::{Contention, Coupling, CpuSlot};
 use crate::error::PlacementError;
 use crate::expectation::RandomExpectation;
 use crate::objective::{Goal, Objective};
-use crate::placement::{Limits, PlacementResult, Placer};
+use crate::placement::{PlacementResult, Placer, SearchLimits};
 
 /// Programs to be placed by a model, one thread each, each as a whole or in one phase throughout.
 #[derive(Debug, Clone)]
@@ -134,7 +134,7 @@ impl<'p> PlacementProblem<'p> {
         &self,
         objective: Objective,
         goal: Goal,
-        limits: &Limits<'_>,
+        limits: &SearchLimits<'_>,
     ) -> Result<PlacementResult, PlacementError> {
         Ok(self.placer()?.solve(objective, goal, limits))
     }
@@ -156,7 +156,7 @@ impl<'p> PlacementProblem<'p> {
         objective: Objective,
         draws: u64,
         seed: u64,
-        limits: &Limits<'_>,
+        limits: &SearchLimits<'_>,
     ) -> Result<Option<RandomExpectation>, PlacementError> {
         Ok(self.placer()?.expectation(objective, draws, seed, limits))
     }
@@ -169,11 +169,11 @@ impl<'p> PlacementProblem<'p> {
         Ok(self.placer()?.count_placements(most))
     }
 
-    fn member(&self, seat: &Seat) -> Member<'p> {
+    fn member(&self, slot: &CpuSlot) -> Member<'p> {
         Member {
-            program: &self.programs[seat.program],
-            phase: self.phases[seat.program],
-            cpu: seat.cpu,
+            program: &self.programs[slot.program],
+            phase: self.phases[slot.program],
+            cpu: slot.cpu,
         }
     }
 }
@@ -282,28 +282,28 @@ impl Contention for PlacementProblem<'_> {
     type Share = Demand;
     type Scratch = ModelScratch;
 
-    fn share(&self, group: &[Seat], scratch: &mut ModelScratch, shares: &mut Vec<Demand>) {
+    fn share(&self, group: &[CpuSlot], scratch: &mut ModelScratch, shares: &mut Vec<Demand>) {
         shares.clear();
         let Some(first) = group.first() else { return };
         let llc = self.model.machine().cpus()[first.cpu].llc;
         let mut members: Vec<Member<'_>> = recycled(std::mem::take(&mut scratch.members));
-        members.extend(group.iter().map(|seat| self.member(seat)));
+        members.extend(group.iter().map(|slot| self.member(slot)));
         self.model.share(self.capacities[llc], &members, &mut scratch.scratch, shares);
         scratch.members = recycled(members);
     }
 
     fn couple(
         &self,
-        seats: &[Seat],
+        slots: &[CpuSlot],
         shares: &[Demand],
         scratch: &mut ModelScratch,
         slowdowns: &mut Vec<f64>,
     ) {
         let mut flows: Vec<Flow<'_>> = recycled(std::mem::take(&mut scratch.flows));
-        flows.extend(seats.iter().zip(shares).map(|(seat, demand)| Flow {
-            member: self.member(seat),
+        flows.extend(slots.iter().zip(shares).map(|(slot, demand)| Flow {
+            member: self.member(slot),
             demand: *demand,
-            home: &self.homes[seat.program],
+            home: &self.homes[slot.program],
         }));
         self.model.couple(&flows, &mut scratch.scratch, &mut scratch.outcomes);
         slowdowns.extend(scratch.outcomes.iter().map(|outcome| outcome.slowdown));

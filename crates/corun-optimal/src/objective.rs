@@ -74,12 +74,12 @@ pub(crate) struct Span {
 
 /// The ends of a span that somebody asks for; the others may be left wide.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Sides {
+pub(crate) struct SpanEnds {
     pub(crate) floor: bool,
     pub(crate) ceiling: bool,
 }
 
-impl Sides {
+impl SpanEnds {
     pub(crate) const BOTH: Self = Self { floor: true, ceiling: true };
 }
 
@@ -114,12 +114,12 @@ impl Join {
 /// What a set of placed programs contributes at best, in one or two figures. Lower is better in
 /// each, so that the least of each figure over alternatives bounds them all.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Part {
+pub(crate) struct PartialScore {
     first: f64,
     second: f64,
 }
 
-impl Part {
+impl PartialScore {
     pub(crate) const IMPOSSIBLE: Self = Self { first: f64::NAN, second: f64::NAN };
 
     pub(crate) fn is_possible(self) -> bool {
@@ -157,23 +157,26 @@ impl Criterion {
     }
 
     /// Which ends of a span count.
-    pub(crate) fn sides(&self) -> Sides {
+    pub(crate) fn span_ends(&self) -> SpanEnds {
         let both = self.objective == Objective::Unfairness;
-        Sides { floor: both || self.goal == Goal::Best, ceiling: both || self.goal == Goal::Worst }
+        SpanEnds {
+            floor: both || self.goal == Goal::Best,
+            ceiling: both || self.goal == Goal::Worst,
+        }
     }
 
-    pub(crate) fn empty(&self) -> Part {
+    pub(crate) fn empty(&self) -> PartialScore {
         let (first, second) = self.joins();
-        Part { first: first.empty(), second: second.empty() }
+        PartialScore { first: first.empty(), second: second.empty() }
     }
 
-    pub(crate) fn join(&self, a: Part, b: Part) -> Part {
+    pub(crate) fn join(&self, a: PartialScore, b: PartialScore) -> PartialScore {
         let (first, second) = self.joins();
-        Part { first: first.of(a.first, b.first), second: second.of(a.second, b.second) }
+        PartialScore { first: first.of(a.first, b.first), second: second.of(a.second, b.second) }
     }
 
     /// One program's contribution at best.
-    pub(crate) fn of(&self, span: Span) -> Part {
+    pub(crate) fn of(&self, span: Span) -> PartialScore {
         let (first, second) = match (self.objective, self.goal) {
             (Objective::MeanSlowdown, Goal::Best) => (span.floor, 0.0),
             (Objective::MeanSlowdown, Goal::Worst) => (-span.ceiling, 0.0),
@@ -184,15 +187,15 @@ impl Criterion {
             (Objective::Unfairness, Goal::Best) => (span.floor, -span.ceiling),
             (Objective::Unfairness, Goal::Worst) => (-span.ceiling, span.floor),
         };
-        Part { first, second }
+        PartialScore { first, second }
     }
 
-    pub(crate) fn of_all(&self, spans: impl IntoIterator<Item = Span>) -> Part {
+    pub(crate) fn of_all(&self, spans: impl IntoIterator<Item = Span>) -> PartialScore {
         spans.into_iter().fold(self.empty(), |part, span| self.join(part, self.of(span)))
     }
 
     /// The score of a whole placement, or the least that a bound allows.
-    pub(crate) fn score(&self, part: Part) -> f64 {
+    pub(crate) fn score(&self, part: PartialScore) -> f64 {
         match self.objective {
             Objective::MeanSlowdown => part.first / self.programs as f64,
             Objective::Stp | Objective::MaxSlowdown => part.first,

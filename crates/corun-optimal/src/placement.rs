@@ -5,18 +5,18 @@ use std::time::{Duration, Instant};
 
 use corun_machine::Machine;
 
-use crate::climb::{climb, dealt};
 use crate::contention::Contention;
 use crate::error::PlacementError;
 use crate::expectation::{RandomExpectation, expect};
+use crate::local_search::{dealt, local_search};
 use crate::objective::{Criterion, Goal, Objective};
-use crate::search::Stop;
-use crate::solve::{Found, solve};
-use crate::stage::Stage;
+use crate::search::StopRule;
+use crate::search_space::SearchSpace;
+use crate::solve::{SearchResult, solve};
 
 /// When a search ends before its proof.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits<'l> {
+pub struct SearchLimits<'l> {
     /// Nodes to visit at most: the same answer on every machine.
     pub nodes: u64,
     /// Time to take at most. The one limit that makes an unproven answer depend on the machine.
@@ -25,17 +25,17 @@ pub struct Limits<'l> {
     pub cancel: Option<&'l AtomicBool>,
 }
 
-impl Default for Limits<'_> {
+impl Default for SearchLimits<'_> {
     /// 20 million nodes, no limit of time.
     fn default() -> Self {
         Self { nodes: 20_000_000, time: None, cancel: None }
     }
 }
 
-impl<'l> Limits<'l> {
-    pub(crate) fn stop(&self, started: Instant) -> Stop<'l> {
+impl<'l> SearchLimits<'l> {
+    pub(crate) fn stop(&self, started: Instant) -> StopRule<'l> {
         let deadline = self.time.map(|time| started + time);
-        Stop { nodes: self.nodes, deadline, cancel: self.cancel }
+        StopRule { nodes: self.nodes, deadline, cancel: self.cancel }
     }
 }
 
@@ -127,39 +127,49 @@ impl<'p, C: Contention> Placer<'p, C> {
         self.machine.cpus().len()
     }
 
-    pub(crate) fn stage(&self) -> Stage<'p, C> {
-        Stage::new(self.machine, self.contention, self.equals.clone(), &self.fixed_nodes)
+    pub(crate) fn space(&self) -> SearchSpace<'p, C> {
+        SearchSpace::new(self.machine, self.contention, self.equals.clone(), &self.fixed_nodes)
     }
 
     /// The best or the worst placement. Of placements whose values agree to [`crate::TIE`] the
     /// lowest is given, by the LLC of program 0, of program 1 and so on; so the answer does not
     /// depend on the number of threads.
-    pub fn solve(&self, objective: Objective, goal: Goal, limits: &Limits<'_>) -> PlacementResult {
+    pub fn solve(
+        &self,
+        objective: Objective,
+        goal: Goal,
+        limits: &SearchLimits<'_>,
+    ) -> PlacementResult {
         let started = Instant::now();
-        let stage = self.stage();
-        let found = solve(&stage, objective, goal, &limits.stop(started));
-        self.result(&stage, &Criterion::new(objective, goal, stage.programs), found, started)
+        let space = self.space();
+        let found = solve(&space, objective, goal, &limits.stop(started));
+        self.result(&space, &Criterion::new(objective, goal, space.programs), found, started)
     }
 
     /// A good placement by exchanges alone, with no proof: for very many programs.
-    pub fn climb(&self, objective: Objective, goal: Goal, limits: &Limits<'_>) -> PlacementResult {
+    pub fn local_search(
+        &self,
+        objective: Objective,
+        goal: Goal,
+        limits: &SearchLimits<'_>,
+    ) -> PlacementResult {
         let started = Instant::now();
-        let stage = self.stage();
-        let criterion = Criterion::new(objective, goal, stage.programs);
-        let (best, nodes) = climb(&stage, &criterion, dealt(&stage), &limits.stop(started));
-        let found = Found { best, bound: None, is_proven: false, nodes, pruned: 0 };
-        self.result(&stage, &criterion, found, started)
+        let space = self.space();
+        let criterion = Criterion::new(objective, goal, space.programs);
+        let (best, nodes) = local_search(&space, &criterion, dealt(&space), &limits.stop(started));
+        let found = SearchResult { best, bound: None, is_proven: false, nodes, pruned: 0 };
+        self.result(&space, &criterion, found, started)
     }
 
     pub(crate) fn result(
         &self,
-        stage: &Stage<'_, C>,
+        space: &SearchSpace<'_, C>,
         criterion: &Criterion,
-        found: Found,
+        found: SearchResult,
         started: Instant,
     ) -> PlacementResult {
         let placement = found.best.placement;
-        let slowdown = stage.slowdowns(&placement.cpu, &mut C::Scratch::default());
+        let slowdown = space.slowdowns(&placement.cpu, &mut C::Scratch::default());
         let value = criterion.value(criterion.score_of(&slowdown));
         let bound = match found.bound.map(|bound| criterion.value(bound)) {
             Some(_) if found.is_proven => Some(value),
@@ -201,7 +211,7 @@ impl<'p, C: Contention> Placer<'p, C> {
                 return Err(PlacementError::Given { why });
             }
         }
-        Ok(self.stage().slowdowns(cpus, &mut C::Scratch::default()))
+        Ok(self.space().slowdowns(cpus, &mut C::Scratch::default()))
     }
 
     /// The expectation over uniformly random placements: exact where at most
@@ -212,17 +222,17 @@ impl<'p, C: Contention> Placer<'p, C> {
         objective: Objective,
         draws: u64,
         seed: u64,
-        limits: &Limits<'_>,
+        limits: &SearchLimits<'_>,
     ) -> Option<RandomExpectation> {
-        expect(&self.stage(), objective, draws, seed, &limits.stop(Instant::now()))
+        expect(&self.space(), objective, draws, seed, &limits.stop(Instant::now()))
     }
 
     /// How many placements there are once mirror images and nothing else are left out: what a
     /// search without bounds visits. `None` when there are more than `most`.
     pub fn count_placements(&self, most: u64) -> Option<u64> {
-        let stage = self.stage();
-        let groups = crate::groups::all(&stage)?;
-        let placements = crate::expectation::Visit::new(&stage, &groups).placements(most)?;
+        let space = self.space();
+        let groups = crate::groups::all(&space)?;
+        let placements = crate::expectation::Visit::new(&space, &groups).placements(most)?;
         Some(placements.len() as u64)
     }
 }

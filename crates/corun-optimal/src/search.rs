@@ -11,12 +11,12 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::completion::Completion;
-use crate::contention::{Contention, Coupling, Seat};
+use crate::contention::{Contention, Coupling, CpuSlot};
+use crate::cpu_slots::SlotAssignment;
 use crate::distributed::Incumbent;
-use crate::groups::{Bounder, Extremes, Group, members};
-use crate::objective::{Part, Sides, Span, key, least_key};
-use crate::seats::Seating;
-use crate::stage::{Placement, Stage};
+use crate::groups::{Bounder, Extremes, ProgramGroup, members};
+use crate::objective::{PartialScore, Span, SpanEnds, key, least_key};
+use crate::search_space::{CpuPlacement, SearchSpace};
 
 /// Subtrees searched before the best placement so far is exchanged: fixed, so that the nodes
 /// visited do not depend on the number of threads.
@@ -27,13 +27,13 @@ const CLOCK_NODES: u64 = 128;
 
 /// When to stop before the proof.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Stop<'s> {
+pub(crate) struct StopRule<'s> {
     pub(crate) nodes: u64,
     pub(crate) deadline: Option<Instant>,
     pub(crate) cancel: Option<&'s AtomicBool>,
 }
 
-impl Stop<'_> {
+impl StopRule<'_> {
     pub(crate) fn is_due(&self) -> bool {
         self.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed))
             || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
@@ -44,7 +44,7 @@ impl Stop<'_> {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Candidate {
     pub(crate) score: f64,
-    pub(crate) placement: Placement,
+    pub(crate) placement: CpuPlacement,
 }
 
 impl Candidate {
@@ -61,8 +61,8 @@ pub(crate) struct Filter {
 }
 
 pub(crate) struct Search<'a, C: Contention> {
-    pub(crate) stage: &'a Stage<'a, C>,
-    pub(crate) groups: &'a [Group<C::Share>],
+    pub(crate) space: &'a SearchSpace<'a, C>,
+    pub(crate) groups: &'a [ProgramGroup<C::Share>],
     pub(crate) extremes: &'a Extremes<C::Share>,
     pub(crate) completion: &'a Completion,
     pub(crate) filter: Option<&'a Filter>,
@@ -70,12 +70,12 @@ pub(crate) struct Search<'a, C: Contention> {
     lists: Vec<Vec<Vec<usize>>>,
     /// Do groups placed together say more than one by one?
     is_joint: bool,
-    sides: Sides,
+    span_ends: SpanEnds,
 }
 
 /// How a search ended.
 #[derive(Debug, Clone)]
-pub(crate) struct Ended {
+pub(crate) struct SearchEnd {
     pub(crate) best: Option<Candidate>,
     /// The least score that a placement not visited may have; none when all were.
     pub(crate) open: Option<f64>,
@@ -84,38 +84,38 @@ pub(crate) struct Ended {
 }
 
 #[derive(Clone)]
-pub(crate) struct Node<S> {
+pub(crate) struct SearchNode<S> {
     pub(crate) left: u32,
     pub(crate) used: u64,
     layer: usize,
-    part: Part,
-    filtered: Part,
+    part: PartialScore,
+    filtered: PartialScore,
     pub(crate) bound: f64,
-    pub(crate) seats: Vec<Seat>,
+    pub(crate) slots: Vec<CpuSlot>,
     shares: Vec<S>,
 }
 
-pub(crate) struct Walk<'w, C: Contention> {
+pub(crate) struct Traversal<'w, C: Contention> {
     pub(crate) best: Option<Candidate>,
     pub(crate) nodes: u64,
     pub(crate) pruned: u64,
     quota: u64,
-    stop: &'w Stop<'w>,
+    stop: &'w StopRule<'w>,
     is_stopped: bool,
     bounder: Bounder<C>,
     spans: Vec<Span>,
     others: Option<Others<'w, C::Share>>,
 }
 
-/// What a walk shares with others that search the same tree.
+/// What a traversal shares with others that search the same tree.
 struct Others<'w, S> {
     incumbent: &'w Incumbent,
     /// Nodes that it has not looked into when it stops.
-    left: Vec<Node<S>>,
+    left: Vec<SearchNode<S>>,
 }
 
-impl<'w, C: Contention> Walk<'w, C> {
-    fn new(best: Option<Candidate>, quota: u64, stop: &'w Stop<'w>) -> Self {
+impl<'w, C: Contention> Traversal<'w, C> {
+    fn new(best: Option<Candidate>, quota: u64, stop: &'w StopRule<'w>) -> Self {
         Self {
             best,
             nodes: 0,
@@ -129,8 +129,8 @@ impl<'w, C: Contention> Walk<'w, C> {
         }
     }
 
-    /// A walk that prunes by what others find, and leaves to others what it has no time for.
-    pub(crate) fn among_others(incumbent: &'w Incumbent, stop: &'w Stop<'w>) -> Self {
+    /// A traversal that prunes by what others find, and leaves to others what it has no time for.
+    pub(crate) fn among_others(incumbent: &'w Incumbent, stop: &'w StopRule<'w>) -> Self {
         let others = Some(Others { incumbent, left: Vec::new() });
         Self { others, ..Self::new(Some(incumbent.best()), stop.nodes, stop) }
     }
@@ -140,7 +140,7 @@ impl<'w, C: Contention> Walk<'w, C> {
     }
 
     /// The nodes that were left to others.
-    pub(crate) fn into_left(self) -> Vec<Node<C::Share>> {
+    pub(crate) fn into_left(self) -> Vec<SearchNode<C::Share>> {
         self.others.map_or_else(Vec::new, |others| others.left)
     }
 
@@ -167,61 +167,61 @@ impl<'w, C: Contention> Walk<'w, C> {
 
 impl<'a, C: Contention> Search<'a, C> {
     pub(crate) fn new(
-        stage: &'a Stage<'a, C>,
-        groups: &'a [Group<C::Share>],
+        space: &'a SearchSpace<'a, C>,
+        groups: &'a [ProgramGroup<C::Share>],
         extremes: &'a Extremes<C::Share>,
         completion: &'a Completion,
         filter: Option<&'a Filter>,
     ) -> Self {
-        let mut lists = vec![vec![Vec::new(); stage.programs]; stage.orbits.len()];
+        let mut lists = vec![vec![Vec::new(); space.programs]; space.orbits.len()];
         for (index, group) in groups.iter().enumerate() {
             lists[group.orbit][group.set.trailing_zeros() as usize].push(index);
         }
-        let is_joint = matches!(stage.contention.coupling(), Coupling::Common | Coupling::Growing);
+        let is_joint = matches!(space.contention.coupling(), Coupling::Common | Coupling::Growing);
         // The filter is unfairness, which asks for both.
-        let sides = filter.map_or_else(|| completion.criterion.sides(), |_| Sides::BOTH);
-        Self { stage, groups, extremes, completion, filter, lists, is_joint, sides }
+        let span_ends = filter.map_or_else(|| completion.criterion.span_ends(), |_| SpanEnds::BOTH);
+        Self { space, groups, extremes, completion, filter, lists, is_joint, span_ends }
     }
 
-    pub(crate) fn root(&self) -> Node<C::Share> {
-        let left = self.stage.everybody();
+    pub(crate) fn root(&self) -> SearchNode<C::Share> {
+        let left = self.space.everybody();
         let part = self.completion.criterion.empty();
         let layer = self.completion.full;
-        Node {
+        SearchNode {
             left,
             used: 0,
             layer,
             part,
             filtered: self.filter.map_or(part, |filter| filter.completion.criterion.empty()),
             bound: self.completion.score(part, layer, left).unwrap_or(f64::INFINITY),
-            seats: Vec::new(),
+            slots: Vec::new(),
             shares: Vec::new(),
         }
     }
 
     /// Searches everything that may beat `start`.
-    pub(crate) fn run(&self, start: Option<Candidate>, stop: &Stop<'_>) -> Ended {
-        let mut ended = Ended { best: start, open: None, nodes: 0, pruned: 0 };
+    pub(crate) fn run(&self, start: Option<Candidate>, stop: &StopRule<'_>) -> SearchEnd {
+        let mut ended = SearchEnd { best: start, open: None, nodes: 0, pruned: 0 };
         let mut tasks = self.tasks(&mut ended, stop);
         tasks.sort_by(|a, b| a.bound.total_cmp(&b.bound));
         for wave in tasks.chunks(WAVE) {
             let quota = stop.nodes.saturating_sub(ended.nodes) / wave.len() as u64;
-            let walks: Vec<(Walk<'_, C>, f64)> = wave
+            let walks: Vec<(Traversal<'_, C>, f64)> = wave
                 .par_iter()
                 .map(|node| {
-                    let mut walk = Walk::new(ended.best.clone(), quota, stop);
-                    walk.is_stopped |= quota == 0;
-                    self.descend(node, &mut walk);
-                    (walk, node.bound)
+                    let mut traversal = Traversal::new(ended.best.clone(), quota, stop);
+                    traversal.is_stopped |= quota == 0;
+                    self.descend(node, &mut traversal);
+                    (traversal, node.bound)
                 })
                 .collect();
-            for (walk, bound) in walks {
-                ended.nodes += walk.nodes;
-                ended.pruned += walk.pruned;
-                if walk.is_stopped {
+            for (traversal, bound) in walks {
+                ended.nodes += traversal.nodes;
+                ended.pruned += traversal.pruned;
+                if traversal.is_stopped {
                     ended.open = Some(ended.open.map_or(bound, |open| open.min(bound)));
                 }
-                if let Some(found) = walk.best
+                if let Some(found) = traversal.best
                     && ended.best.as_ref().is_none_or(|best| found.beats(best))
                 {
                     ended.best = Some(found);
@@ -232,76 +232,76 @@ impl<'a, C: Contention> Search<'a, C> {
     }
 
     /// Subtrees enough for a wave, from the root downwards.
-    fn tasks(&self, ended: &mut Ended, stop: &Stop<'_>) -> Vec<Node<C::Share>> {
-        let mut walk = Walk::new(ended.best.clone(), stop.nodes, stop);
+    fn tasks(&self, ended: &mut SearchEnd, stop: &StopRule<'_>) -> Vec<SearchNode<C::Share>> {
+        let mut traversal = Traversal::new(ended.best.clone(), stop.nodes, stop);
         let mut tasks = vec![self.root()];
-        if self.cuts(&tasks[0], &walk) {
+        if self.cuts(&tasks[0], &traversal) {
             return Vec::new();
         }
         for _ in 0..2 {
-            if tasks.len() >= WAVE || walk.is_stopped {
+            if tasks.len() >= WAVE || traversal.is_stopped {
                 break;
             }
             let mut next = Vec::new();
             for task in &tasks {
-                if !walk.is_stopped {
-                    self.children(task, &mut walk, &mut next);
+                if !traversal.is_stopped {
+                    self.children(task, &mut traversal, &mut next);
                 }
-                if walk.is_stopped {
+                if traversal.is_stopped {
                     next.push(task.clone());
                 }
             }
             tasks = next;
         }
-        ended.best = walk.best;
-        ended.nodes += walk.nodes;
-        ended.pruned += walk.pruned;
+        ended.best = traversal.best;
+        ended.nodes += traversal.nodes;
+        ended.pruned += traversal.pruned;
         tasks
     }
 
-    pub(crate) fn descend(&self, node: &Node<C::Share>, walk: &mut Walk<'_, C>) {
-        if walk.is_stopped {
-            if let Some(others) = &mut walk.others {
+    pub(crate) fn descend(&self, node: &SearchNode<C::Share>, traversal: &mut Traversal<'_, C>) {
+        if traversal.is_stopped {
+            if let Some(others) = &mut traversal.others {
                 others.left.push(node.clone());
             }
             return;
         }
-        if self.cuts(node, walk) {
-            walk.pruned += 1;
+        if self.cuts(node, traversal) {
+            traversal.pruned += 1;
             return;
         }
         let mut children = Vec::new();
-        self.children(node, walk, &mut children);
+        self.children(node, traversal, &mut children);
         children.sort_by(|a, b| a.bound.total_cmp(&b.bound));
         for child in &children {
-            self.descend(child, walk);
+            self.descend(child, traversal);
         }
     }
 
     /// Adds the children that may beat the best; whole placements are settled at once.
     pub(crate) fn children(
         &self,
-        node: &Node<C::Share>,
-        walk: &mut Walk<'_, C>,
-        children: &mut Vec<Node<C::Share>>,
+        node: &SearchNode<C::Share>,
+        traversal: &mut Traversal<'_, C>,
+        children: &mut Vec<SearchNode<C::Share>>,
     ) {
         let lowest = node.left.trailing_zeros() as usize;
-        for (llc, _) in self.stage.symmetry.representatives(node.used) {
-            let orbit = self.stage.orbit_of[llc];
+        for (llc, _) in self.space.symmetry.representatives(node.used) {
+            let orbit = self.space.orbit_of[llc];
             for &index in &self.lists[orbit][lowest] {
                 let set = self.groups[index].set;
                 if set & !node.left != 0 || !self.takes_lowest_equals(set, node.left) {
                     continue;
                 }
-                if walk.is_stopped && walk.others.is_none() {
+                if traversal.is_stopped && traversal.others.is_none() {
                     // Keeps the parent open: see `run`. Among others the children are left open.
                     return;
                 }
-                walk.count();
-                match self.child(node, index, llc, walk) {
-                    Some(child) if child.left == 0 => self.settle(&child, walk),
+                traversal.count();
+                match self.child(node, index, llc, traversal) {
+                    Some(child) if child.left == 0 => self.settle(&child, traversal),
                     Some(child) => children.push(child),
-                    None => walk.pruned += 1,
+                    None => traversal.pruned += 1,
                 }
             }
         }
@@ -309,7 +309,7 @@ impl<'a, C: Contention> Search<'a, C> {
 
     /// Of equal programs that are left the lowest come first.
     fn takes_lowest_equals(&self, set: u32, left: u32) -> bool {
-        let equals = &self.stage.equals;
+        let equals = &self.space.equals;
         members(left & !set).all(|out| {
             // Nobody in the set above `out` is its equal.
             !members(set).any(|taken| taken > out && equals[taken] == equals[out])
@@ -318,71 +318,85 @@ impl<'a, C: Contention> Search<'a, C> {
 
     fn child(
         &self,
-        node: &Node<C::Share>,
+        node: &SearchNode<C::Share>,
         index: usize,
         llc: usize,
-        walk: &mut Walk<'_, C>,
-    ) -> Option<Node<C::Share>> {
+        traversal: &mut Traversal<'_, C>,
+    ) -> Option<SearchNode<C::Share>> {
         let group = &self.groups[index];
         let criterion = &self.completion.criterion;
         let layer = node.layer - self.completion.strides[group.orbit];
         let left = node.left & !group.set;
         let mut part = criterion.join(node.part, self.completion.parts[index]);
         let bound = self.completion.score(part, layer, left)?;
-        let mut seats = node.seats.clone();
-        seats.extend(self.stage.seats_of(llc, &group.seating));
-        if self.is_out(bound, &seats, walk) {
+        let mut slots = node.slots.clone();
+        slots.extend(self.space.slots_of(llc, &group.assignment));
+        if self.is_out(bound, &slots, traversal) {
             return None;
         }
         let mut filtered = self.filtered(node.filtered, index, layer, left)?;
         let mut shares = node.shares.clone();
         shares.extend_from_slice(&group.shares);
-        let mut child = Node {
+        let mut child = SearchNode {
             left,
             used: node.used | 1 << llc,
             layer,
             part,
             filtered,
             bound: bound.max(node.bound),
-            seats,
+            slots,
             shares,
         };
         if self.is_joint && left != 0 && node.used != 0 {
-            let mut spans = std::mem::take(&mut walk.spans);
-            let (seats, shares) = (&child.seats, &child.shares);
-            let sides = self.sides;
-            walk.bounder.spans(self.stage, seats, shares, left, self.extremes, sides, &mut spans);
+            let mut spans = std::mem::take(&mut traversal.spans);
+            let (slots, shares) = (&child.slots, &child.shares);
+            let span_ends = self.span_ends;
+            traversal.bounder.spans(
+                self.space,
+                slots,
+                shares,
+                left,
+                self.extremes,
+                span_ends,
+                &mut spans,
+            );
             part = criterion.of_all(spans.iter().copied());
             if let Some(filter) = self.filter {
                 filtered = filter.completion.criterion.of_all(spans.iter().copied());
             }
-            walk.spans = spans;
+            traversal.spans = spans;
             child.part = part;
             child.bound = child.bound.max(self.completion.score(part, layer, left)?);
             child.filtered = self.passes(filtered, layer, left)?;
-            if self.is_out(child.bound, &child.seats, walk) {
+            if self.is_out(child.bound, &child.slots, traversal) {
                 return None;
             }
         }
         Some(child)
     }
 
-    fn filtered(&self, placed: Part, index: usize, layer: usize, left: u32) -> Option<Part> {
+    fn filtered(
+        &self,
+        placed: PartialScore,
+        index: usize,
+        layer: usize,
+        left: u32,
+    ) -> Option<PartialScore> {
         let Some(filter) = self.filter else { return Some(placed) };
         let completion = &filter.completion;
         self.passes(completion.criterion.join(placed, completion.parts[index]), layer, left)
     }
 
     /// The part, if a placement with it may pass the filter.
-    fn passes(&self, part: Part, layer: usize, left: u32) -> Option<Part> {
+    fn passes(&self, part: PartialScore, layer: usize, left: u32) -> Option<PartialScore> {
         let Some(filter) = self.filter else { return Some(part) };
         let bound = filter.completion.score(part, layer, left)?;
         (least_key(bound) <= key(filter.most)).then_some(part)
     }
 
-    fn settle(&self, leaf: &Node<C::Share>, walk: &mut Walk<'_, C>) {
-        walk.bounder.couple(self.stage, &leaf.seats, &leaf.shares);
-        let slowdowns = walk.bounder.slowdowns();
+    fn settle(&self, leaf: &SearchNode<C::Share>, traversal: &mut Traversal<'_, C>) {
+        traversal.bounder.couple(self.space, &leaf.slots, &leaf.shares);
+        let slowdowns = traversal.bounder.slowdowns();
         if self
             .filter
             .is_some_and(|filter| filter.completion.criterion.score_of(slowdowns) > filter.most)
@@ -390,14 +404,14 @@ impl<'a, C: Contention> Search<'a, C> {
             return;
         }
         let score = self.completion.criterion.score_of(slowdowns);
-        if walk.best.as_ref().is_some_and(|best| key(score) > key(best.score)) {
+        if traversal.best.as_ref().is_some_and(|best| key(score) > key(best.score)) {
             return;
         }
-        let mut cpus = vec![0; self.stage.programs];
-        for seat in &leaf.seats {
-            cpus[seat.program] = seat.cpu;
+        let mut cpus = vec![0; self.space.programs];
+        for slot in &leaf.slots {
+            cpus[slot.program] = slot.cpu;
         }
-        walk.take(Candidate { score, placement: self.stage.lowest(&cpus) });
+        traversal.take(Candidate { score, placement: self.space.lowest(&cpus) });
     }
 
     /// The node in which these programs sit on these CPUs, whole groups, the lowest program's
@@ -405,53 +419,53 @@ impl<'a, C: Contention> Search<'a, C> {
     pub(crate) fn node_of(
         &self,
         cpu: &[Option<usize>],
-        walk: &mut Walk<'_, C>,
-    ) -> Option<Node<C::Share>> {
+        traversal: &mut Traversal<'_, C>,
+    ) -> Option<SearchNode<C::Share>> {
         let mut node = self.root();
         while node.left != 0 {
             let lowest = node.left.trailing_zeros() as usize;
             let Some(first) = cpu[lowest] else { break };
-            let llc = self.stage.place_of[first].0;
-            let seating = cpu.iter().enumerate().filter_map(|(program, &cpu)| {
-                let (of, position) = self.stage.place_of[cpu?];
+            let llc = self.space.place_of[first].0;
+            let assignment = cpu.iter().enumerate().filter_map(|(program, &cpu)| {
+                let (of, position) = self.space.place_of[cpu?];
                 (of == llc).then_some((program, position))
             });
-            let seating: Seating = seating.collect();
+            let assignment: SlotAssignment = assignment.collect();
             // A group that is not there was found to be in no better placement.
-            let list = &self.lists[self.stage.orbit_of[llc]][lowest];
-            let index = list.iter().find(|&&index| self.groups[index].seating == seating)?;
-            node = self.child(&node, *index, llc, walk)?;
+            let list = &self.lists[self.space.orbit_of[llc]][lowest];
+            let index = list.iter().find(|&&index| self.groups[index].assignment == assignment)?;
+            node = self.child(&node, *index, llc, traversal)?;
         }
         Some(node)
     }
 
-    pub(crate) fn cuts(&self, node: &Node<C::Share>, walk: &Walk<'_, C>) -> bool {
-        self.is_out(node.bound, &node.seats, walk)
+    pub(crate) fn cuts(&self, node: &SearchNode<C::Share>, traversal: &Traversal<'_, C>) -> bool {
+        self.is_out(node.bound, &node.slots, traversal)
     }
 
-    /// Can nothing of at least this score with these seats beat the best?
-    fn is_out(&self, bound: f64, seats: &[Seat], walk: &Walk<'_, C>) -> bool {
-        let Some(best) = &walk.best else { return false };
+    /// Can nothing of at least this score with these slots beat the best?
+    fn is_out(&self, bound: f64, slots: &[CpuSlot], traversal: &Traversal<'_, C>) -> bool {
+        let Some(best) = &traversal.best else { return false };
         let (least, known) = (least_key(bound), key(best.score));
-        least > known || least == known && self.is_above(seats, &best.placement.llc)
+        least > known || least == known && self.is_above(slots, &best.placement.llc)
     }
 
-    /// Is every completion of these seats a higher placement than `llcs`?
-    fn is_above(&self, seats: &[Seat], llcs: &[usize]) -> bool {
-        let stage = self.stage;
-        stage.symmetry.maps().iter().all(|map| {
-            let mut placed = vec![None; stage.programs];
+    /// Is every completion of these slots a higher placement than `llcs`?
+    fn is_above(&self, slots: &[CpuSlot], llcs: &[usize]) -> bool {
+        let space = self.space;
+        space.symmetry.maps().iter().all(|map| {
+            let mut placed = vec![None; space.programs];
             let mut used = 0u64;
-            for seat in seats {
-                let llc = map[stage.place_of[seat.cpu].0];
-                placed[seat.program] = Some(llc);
+            for slot in slots {
+                let llc = map[space.place_of[slot.cpu].0];
+                placed[slot.program] = Some(llc);
                 used |= 1 << llc;
             }
             let mut lowest: Vec<usize> = placed
                 .into_iter()
                 .map(|llc| llc.unwrap_or(used.trailing_ones() as usize))
                 .collect();
-            stage.sort_equals(&mut lowest);
+            space.sort_equals(&mut lowest);
             lowest.as_slice() > llcs
         })
     }

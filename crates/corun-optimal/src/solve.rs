@@ -1,12 +1,12 @@
 //! The whole search: table, bounds, a start, fewer groups, branch and bound.
 
-use crate::climb::{climb, dealt};
 use crate::completion::Completion;
 use crate::contention::{Contention, Coupling};
-use crate::groups::{self, Extremes, Group};
-use crate::objective::{Criterion, Goal, Objective, Sides, key, least_key};
-use crate::search::{Candidate, Ended, Filter, Search, Stop};
-use crate::stage::Stage;
+use crate::groups::{self, Extremes, ProgramGroup};
+use crate::local_search::{dealt, local_search};
+use crate::objective::{Criterion, Goal, Objective, SpanEnds, key, least_key};
+use crate::search::{Candidate, Filter, Search, SearchEnd, StopRule};
+use crate::search_space::SearchSpace;
 
 /// Rounds of sharpening the bounds by the groups that are left.
 const ROUNDS: usize = 6;
@@ -16,7 +16,7 @@ pub(crate) const UNFAIRNESS_ROOM: f64 = 1e-6;
 
 /// What was found.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Found {
+pub(crate) struct SearchResult {
     pub(crate) best: Candidate,
     /// The least score that any placement can have, as far as is known.
     pub(crate) bound: Option<f64>,
@@ -26,40 +26,46 @@ pub(crate) struct Found {
 }
 
 /// All that a search of the tree stands on.
-pub(crate) struct Ground<S> {
-    groups: Vec<Group<S>>,
+pub(crate) struct SearchTables<S> {
+    groups: Vec<ProgramGroup<S>>,
     extremes: Extremes<S>,
     completion: Completion,
     filter: Option<Filter>,
 }
 
-impl<S: Copy + Send + Sync> Ground<S> {
+impl<S: Copy + Send + Sync> SearchTables<S> {
     pub(crate) fn search<'a, C: Contention<Share = S>>(
         &'a self,
-        stage: &'a Stage<'a, C>,
+        space: &'a SearchSpace<'a, C>,
     ) -> Search<'a, C> {
         let filter = self.filter.as_ref();
-        Search::new(stage, &self.groups, &self.extremes, &self.completion, filter)
+        Search::new(space, &self.groups, &self.extremes, &self.completion, filter)
     }
 }
 
 /// The placement of the least score by `objective` and `goal`.
 pub(crate) fn solve<C: Contention>(
-    stage: &Stage<C>,
+    space: &SearchSpace<C>,
     objective: Objective,
     goal: Goal,
-    stop: &Stop<'_>,
-) -> Found {
-    let criterion = Criterion::new(objective, goal, stage.programs);
-    let (start, looked) = climb(stage, &criterion, dealt(stage), stop);
-    let Some(groups) = groups::all(stage) else {
-        return Found { best: start, bound: None, is_proven: false, nodes: looked, pruned: 0 };
+    stop: &StopRule<'_>,
+) -> SearchResult {
+    let criterion = Criterion::new(objective, goal, space.programs);
+    let (start, looked) = local_search(space, &criterion, dealt(space), stop);
+    let Some(groups) = groups::all(space) else {
+        return SearchResult {
+            best: start,
+            bound: None,
+            is_proven: false,
+            nodes: looked,
+            pruned: 0,
+        };
     };
-    let rest = Stop { nodes: stop.nodes.saturating_sub(looked), ..*stop };
-    let mut found = least(stage, criterion, groups, start, &rest);
+    let rest = StopRule { nodes: stop.nodes.saturating_sub(looked), ..*stop };
+    let mut found = least(space, criterion, groups, start, &rest);
     if has_second_pass(objective, goal) && found.is_proven {
-        let rest = Stop { nodes: rest.nodes.saturating_sub(found.nodes), ..*stop };
-        found = among_fairest(stage, found, &rest);
+        let rest = StopRule { nodes: rest.nodes.saturating_sub(found.nodes), ..*stop };
+        found = among_fairest(space, found, &rest);
     }
     found.nodes += looked;
     found
@@ -71,54 +77,60 @@ pub(crate) fn has_second_pass(objective: Objective, goal: Goal) -> bool {
 }
 
 fn least<C: Contention>(
-    stage: &Stage<C>,
+    space: &SearchSpace<C>,
     criterion: Criterion,
-    groups: Vec<Group<C::Share>>,
+    groups: Vec<ProgramGroup<C::Share>>,
     start: Candidate,
-    stop: &Stop<'_>,
-) -> Found {
-    let (ground, bound) = ground(stage, criterion, groups, &start);
-    match ground {
-        Some(ground) => found(ground.search(stage).run(Some(start.clone()), stop), start, bound),
-        // No group is left that may beat the start.
-        None => {
-            Found { bound: Some(start.score), best: start, is_proven: true, nodes: 0, pruned: 0 }
+    stop: &StopRule<'_>,
+) -> SearchResult {
+    let (search_tables, bound) = search_tables(space, criterion, groups, &start);
+    match search_tables {
+        Some(search_tables) => {
+            found(search_tables.search(space).run(Some(start.clone()), stop), start, bound)
         }
+        // No group is left that may beat the start.
+        None => SearchResult {
+            bound: Some(start.score),
+            best: start,
+            is_proven: true,
+            nodes: 0,
+            pruned: 0,
+        },
     }
 }
 
 /// What a search for something better than `best` stands on, with the least score of all; none
 /// when no group is left that may be in it.
-pub(crate) fn ground<C: Contention>(
-    stage: &Stage<C>,
+pub(crate) fn search_tables<C: Contention>(
+    space: &SearchSpace<C>,
     criterion: Criterion,
-    mut groups: Vec<Group<C::Share>>,
+    mut groups: Vec<ProgramGroup<C::Share>>,
     best: &Candidate,
-) -> (Option<Ground<C::Share>>, f64) {
+) -> (Option<SearchTables<C::Share>>, f64) {
     let mut bound = f64::NEG_INFINITY;
     for round in 0.. {
-        let Some(extremes) = Extremes::of(stage, &groups) else { break };
-        groups::bound(stage, &mut groups, &extremes, criterion.sides());
-        let completion = Completion::new(stage, criterion, &groups);
-        let Some(root) = completion.score(criterion.empty(), completion.full, stage.everybody())
+        let Some(extremes) = Extremes::of(space, &groups) else { break };
+        groups::bound(space, &mut groups, &extremes, criterion.span_ends());
+        let completion = Completion::new(space, criterion, &groups);
+        let Some(root) = completion.score(criterion.empty(), completion.full, space.everybody())
         else {
             break;
         };
         bound = bound.max(root);
         let before = groups.len();
-        let stays = |index: usize, group: &Group<C::Share>| {
+        let stays = |index: usize, group: &ProgramGroup<C::Share>| {
             let layer = completion.full - completion.strides[group.orbit];
             completion
-                .score(completion.parts[index], layer, stage.everybody() & !group.set)
+                .score(completion.parts[index], layer, space.everybody() & !group.set)
                 .is_some_and(|score| least_key(score) <= key(best.score))
         };
         let kept: Vec<bool> =
             groups.iter().enumerate().map(|(index, group)| stays(index, group)).collect();
         let left = kept.iter().filter(|&&kept| kept).count();
         // Only shares of others sharpen the spans.
-        let helps = stage.contention.coupling() == Coupling::Common && left * 20 <= before * 19;
+        let helps = space.contention.coupling() == Coupling::Common && left * 20 <= before * 19;
         if round == ROUNDS || !helps {
-            return (Some(Ground { groups, extremes, completion, filter: None }), bound);
+            return (Some(SearchTables { groups, extremes, completion, filter: None }), bound);
         }
         let mut kept = kept.into_iter();
         groups.retain(|_| kept.next().unwrap_or(true));
@@ -126,10 +138,10 @@ pub(crate) fn ground<C: Contention>(
     (None, bound)
 }
 
-fn found(ended: Ended, start: Candidate, root: f64) -> Found {
+fn found(ended: SearchEnd, start: Candidate, root: f64) -> SearchResult {
     let best = ended.best.unwrap_or(start);
     let bound = ended.open.map_or(best.score, |open| open.max(root).min(best.score));
-    Found {
+    SearchResult {
         bound: Some(bound),
         is_proven: ended.open.is_none(),
         best,
@@ -140,42 +152,46 @@ fn found(ended: Ended, start: Candidate, root: f64) -> Found {
 
 /// What a search of the highest STP among placements of at most this unfairness stands on; none
 /// where there are too many groups.
-pub(crate) fn ground_of_fair<C: Contention>(
-    stage: &Stage<C>,
+pub(crate) fn search_tables_of_fair<C: Contention>(
+    space: &SearchSpace<C>,
     most_unfairness: f64,
-) -> Option<Ground<C::Share>> {
-    let unfairness = Criterion::new(Objective::Unfairness, Goal::Best, stage.programs);
-    let stp = Criterion::new(Objective::Stp, Goal::Best, stage.programs);
-    let mut groups = groups::all(stage)?;
-    let extremes = Extremes::of(stage, &groups)?;
-    groups::bound(stage, &mut groups, &extremes, Sides::BOTH);
+) -> Option<SearchTables<C::Share>> {
+    let unfairness = Criterion::new(Objective::Unfairness, Goal::Best, space.programs);
+    let stp = Criterion::new(Objective::Stp, Goal::Best, space.programs);
+    let mut groups = groups::all(space)?;
+    let extremes = Extremes::of(space, &groups)?;
+    groups::bound(space, &mut groups, &extremes, SpanEnds::BOTH);
     let filter =
-        Filter { completion: Completion::new(stage, unfairness, &groups), most: most_unfairness };
-    let completion = Completion::new(stage, stp, &groups);
-    Some(Ground { groups, extremes, completion, filter: Some(filter) })
+        Filter { completion: Completion::new(space, unfairness, &groups), most: most_unfairness };
+    let completion = Completion::new(space, stp, &groups);
+    Some(SearchTables { groups, extremes, completion, filter: Some(filter) })
 }
 
 /// The same placement with its score by another criterion.
 pub(crate) fn rescored<C: Contention>(
-    stage: &Stage<C>,
+    space: &SearchSpace<C>,
     criterion: &Criterion,
     candidate: &Candidate,
 ) -> Candidate {
     let placement = candidate.placement.clone();
-    let slowdowns = stage.slowdowns(&placement.cpu, &mut C::Scratch::default());
+    let slowdowns = space.slowdowns(&placement.cpu, &mut C::Scratch::default());
     Candidate { score: criterion.score_of(&slowdowns), placement }
 }
 
 /// Among the placements that are as fair as the fairest, that of the highest STP.
-fn among_fairest<C: Contention>(stage: &Stage<C>, fairest: Found, stop: &Stop<'_>) -> Found {
-    let unfairness = Criterion::new(Objective::Unfairness, Goal::Best, stage.programs);
-    let stp = Criterion::new(Objective::Stp, Goal::Best, stage.programs);
+fn among_fairest<C: Contention>(
+    space: &SearchSpace<C>,
+    fairest: SearchResult,
+    stop: &StopRule<'_>,
+) -> SearchResult {
+    let unfairness = Criterion::new(Objective::Unfairness, Goal::Best, space.programs);
+    let stp = Criterion::new(Objective::Stp, Goal::Best, space.programs);
     let most = fairest.best.score * (1.0 + UNFAIRNESS_ROOM);
-    let Some(ground) = ground_of_fair(stage, most) else { return fairest };
-    let ended = ground.search(stage).run(Some(rescored(stage, &stp, &fairest.best)), stop);
+    let Some(search_tables) = search_tables_of_fair(space, most) else { return fairest };
+    let ended = search_tables.search(space).run(Some(rescored(space, &stp, &fairest.best)), stop);
     let Some(best) = ended.best else { return fairest };
-    Found {
-        best: rescored(stage, &unfairness, &best),
+    SearchResult {
+        best: rescored(space, &unfairness, &best),
         is_proven: ended.open.is_none(),
         nodes: fairest.nodes + ended.nodes,
         pruned: fairest.pruned + ended.pruned,

@@ -2,7 +2,7 @@
 
 use corun_machine::{Machine, ObjectIndex};
 
-use crate::seats::Seats;
+use crate::cpu_slots::CpuSlots;
 
 /// Above this many LLCs only exchanges of two whole LLCs are looked for.
 const LISTED_LLCS: usize = 6;
@@ -20,20 +20,20 @@ pub(crate) enum Symmetry {
 impl Symmetry {
     /// `fixed_nodes`: NUMA nodes that hold somebody's pages by name, so that they cannot be
     /// renamed.
-    pub(crate) fn of(machine: &Machine, seats: &[Seats], fixed_nodes: &[usize]) -> Self {
-        let figures = Figures::new(machine, seats, fixed_nodes);
-        if seats.len() <= LISTED_LLCS {
+    pub(crate) fn of(machine: &Machine, slots: &[CpuSlots], fixed_nodes: &[usize]) -> Self {
+        let figures = Figures::new(machine, slots, fixed_nodes);
+        if slots.len() <= LISTED_LLCS {
             let mut maps = Vec::new();
             let mut map = Vec::new();
             list(&figures, &mut map, &mut maps);
             let representatives =
-                (0..1usize << seats.len()).map(|used| of_listed(&maps, used)).collect();
+                (0..1usize << slots.len()).map(|used| of_listed(&maps, used)).collect();
             return Self::Listed { maps, representatives };
         }
         let mut classes: Vec<usize> = Vec::new();
-        for llc in 0..seats.len() {
+        for llc in 0..slots.len() {
             let exchange = |other: usize| {
-                let mut map: Vec<usize> = (0..seats.len()).collect();
+                let mut map: Vec<usize> = (0..slots.len()).collect();
                 map.swap(llc, other);
                 map
             };
@@ -103,7 +103,7 @@ fn of_listed(maps: &[Vec<usize>], used: usize) -> Vec<(usize, f64)> {
 }
 
 fn list(figures: &Figures<'_>, map: &mut Vec<usize>, maps: &mut Vec<Vec<usize>>) {
-    let llcs = figures.seats.len();
+    let llcs = figures.slots.len();
     if map.len() == llcs {
         if figures.keeps(map) {
             maps.push(map.clone());
@@ -111,7 +111,7 @@ fn list(figures: &Figures<'_>, map: &mut Vec<usize>, maps: &mut Vec<Vec<usize>>)
         return;
     }
     for image in 0..llcs {
-        if !map.contains(&image) && figures.seats[map.len()].len() == figures.seats[image].len() {
+        if !map.contains(&image) && figures.slots[map.len()].len() == figures.slots[image].len() {
             map.push(image);
             list(figures, map, maps);
             map.pop();
@@ -122,7 +122,7 @@ fn list(figures: &Figures<'_>, map: &mut Vec<usize>, maps: &mut Vec<Vec<usize>>)
 /// What a renaming must keep, looked up once.
 struct Figures<'a> {
     machine: &'a Machine,
-    seats: &'a [Seats],
+    slots: &'a [CpuSlots],
     fixed_nodes: &'a [usize],
     /// Of each CPU: the way to each node's memory.
     paths: Vec<Vec<Vec<usize>>>,
@@ -131,7 +131,7 @@ struct Figures<'a> {
 }
 
 impl<'a> Figures<'a> {
-    fn new(machine: &'a Machine, seats: &'a [Seats], fixed_nodes: &'a [usize]) -> Self {
+    fn new(machine: &'a Machine, slots: &'a [CpuSlots], fixed_nodes: &'a [usize]) -> Self {
         let cpus = 0..machine.cpus().len();
         let nodes = machine.nodes().len();
         let paths = cpus
@@ -139,7 +139,7 @@ impl<'a> Figures<'a> {
             .map(|cpu| (0..nodes).map(|node| machine.memory_path(cpu, node)).collect())
             .collect();
         let chains = cpus.map(|cpu| chain(machine, cpu)).collect();
-        Self { machine, seats, fixed_nodes, paths, chains }
+        Self { machine, slots, fixed_nodes, paths, chains }
     }
 
     /// Is the renaming one that no slowdown can tell?
@@ -148,11 +148,11 @@ impl<'a> Figures<'a> {
         let mut image = vec![0; machine.cpus().len()];
         for (llc, &to) in map.iter().enumerate() {
             if machine.llcs()[llc].cache != machine.llcs()[to].cache
-                || self.seats[llc].len() != self.seats[to].len()
+                || self.slots[llc].len() != self.slots[to].len()
             {
                 return false;
             }
-            for (&from, &to) in self.seats[llc].cpus.iter().zip(&self.seats[to].cpus) {
+            for (&from, &to) in self.slots[llc].cpus.iter().zip(&self.slots[to].cpus) {
                 image[from] = to;
             }
         }

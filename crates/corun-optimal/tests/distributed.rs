@@ -5,8 +5,8 @@ mod machines;
 mod made_up;
 
 use corun_machine::Machine;
-use corun_optimal::distributed::{Batch, Distribution, Grain, Incumbent, Prepared, Report};
-use corun_optimal::{Contention, Coupling, Goal, Limits, Objective, PlacementResult, Placer};
+use corun_optimal::distributed::{Batch, BatchReport, Distribution, Grain, Incumbent, Prepared};
+use corun_optimal::{Contention, Coupling, Goal, Objective, PlacementResult, Placer, SearchLimits};
 use made_up::MadeUp;
 use proptest::prelude::*;
 use rand::rngs::StdRng;
@@ -62,7 +62,7 @@ fn in_parts<C: Contention>(
         }
         let tables = prepared.iter().find(|one| one.is_for(&batch.pass)).unwrap();
         let incumbent = Incumbent::new(batch.incumbent.clone());
-        let report: Report = sent(&placer.work(tables, &batch, &incumbent, None));
+        let report: BatchReport = sent(&placer.work(tables, &batch, &incumbent, None));
         all.finish(placer, report.clone()).unwrap();
         // A second time it counts for nothing.
         all.finish(placer, report).unwrap();
@@ -78,7 +78,7 @@ fn check(machine: &Machine, coupling: Coupling, programs: &[(f64, f64)], course:
     for objective in OBJECTIVES {
         for goal in [Goal::Best, Goal::Worst] {
             let what = format!("{} {coupling:?} {objective:?} {goal:?} {course:?}", machine.name());
-            let whole = placer.solve(objective, goal, &Limits::default());
+            let whole = placer.solve(objective, goal, &SearchLimits::default());
             let (parts, _) = in_parts(&placer, (objective, goal), course);
             assert!(parts.proven && whole.proven, "{what}: {parts:?}");
             assert_eq!(parts.value.to_bits(), whole.value.to_bits(), "{what}: {parts:?} {whole:?}");
@@ -156,7 +156,7 @@ fn a_search_that_ends_early_says_how_far_it_may_be() {
     let made_up = MadeUp { machine: &machine, coupling: Coupling::Common, programs };
     let placer = Placer::new(&machine, &made_up, 8).unwrap();
     let (objective, goal) = (Objective::MeanSlowdown, Goal::Best);
-    let best = placer.solve(objective, goal, &Limits::default());
+    let best = placer.solve(objective, goal, &SearchLimits::default());
     let grain = Grain { parts: 2, seconds: 3600.0, nodes: 3 };
     let mut all = Distribution::new(&placer, objective, goal, 1, grain);
     let mut looks = 0;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use corun_machine::{Machine, MachineSpec, preset};
 use corun_model::{CacheGroup, LoadedProgram, Member, Model, ModelOptions, Running, Scratch};
 use corun_optimal::partition::Kind;
-use corun_optimal::{JointError, JointProblem, Limits, Objective};
+use corun_optimal::{JointError, JointProblem, Objective, SearchLimits};
 use every::every;
 use programs::program;
 use proptest::prelude::*;
@@ -129,7 +129,7 @@ proptest! {
             .map(|&(mpki, mib)| Arc::new(model.load(&program(mpki, mib)).unwrap()))
             .collect();
         let problem = JointProblem::new(&model, &programs).unwrap();
-        let found = problem.solve(objective, &Limits::default()).unwrap();
+        let found = problem.solve(objective, &SearchLimits::default()).unwrap();
         prop_assert!(found.proven);
         for cluster in &found.clusters {
             for &one in &cluster.programs {
@@ -160,9 +160,9 @@ fn what_has_no_answer_is_refused() {
     );
     let programs = load(&model, 2);
     let problem = JointProblem::new(&model, &programs).unwrap();
-    let refused = problem.solve(Objective::Unfairness, &Limits::default());
+    let refused = problem.solve(Objective::Unfairness, &SearchLimits::default());
     assert_eq!(refused, Err(JointError::Objective));
-    let at_once = Limits { time: Some(Duration::ZERO), ..Limits::default() };
+    let at_once = SearchLimits { time: Some(Duration::ZERO), ..SearchLimits::default() };
     assert!(!problem.solve(Objective::Stp, &at_once).unwrap().proven);
     let shared =
         Model::new(Arc::new(preset("xeon-x5365").unwrap()), ModelOptions::default()).unwrap();

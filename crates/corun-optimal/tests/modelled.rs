@@ -9,8 +9,8 @@ use std::sync::Arc;
 use corun_machine::Machine;
 use corun_model::{BandwidthModel, Demand, LoadedProgram, Model, ModelOptions};
 use corun_optimal::{
-    Contention, Coupling, Goal, Limits, ModelScratch, Objective, PlacementError, PlacementProblem,
-    Placer, Seat, enumerate,
+    Contention, Coupling, CpuSlot, Goal, ModelScratch, Objective, PlacementError, PlacementProblem,
+    Placer, SearchLimits, enumerate,
 };
 use corun_profile::{Origin, Phase, Profile, ProfileData, Recording};
 use programs::program;
@@ -32,7 +32,7 @@ fn check(machine: &Arc<Machine>, options: ModelOptions, wants: &[(f64, f64)], ho
     let mut homes = vec![None; programs.len()];
     homes[0] = home;
     let problem = PlacementProblem::new(&model, &programs).unwrap().with_homes(&homes).unwrap();
-    let limits = Limits::default();
+    let limits = SearchLimits::default();
     for objective in OBJECTIVES {
         for goal in [Goal::Best, Goal::Worst] {
             let what = format!("{} {options:?} {objective:?} {goal:?} {wants:?}", machine.name());
@@ -90,7 +90,7 @@ fn eight_programs_on_the_papers_machine() {
     let problem = PlacementProblem::new(&model, &programs).unwrap();
     // 105 ways to pair up, times 3 ways to put four pairs into two like packages.
     assert_eq!(problem.count_placements(1000).unwrap(), Some(315));
-    let limits = Limits::default();
+    let limits = SearchLimits::default();
     let best = problem.solve(Objective::MeanSlowdown, Goal::Best, &limits).unwrap();
     let worst = problem.solve(Objective::MeanSlowdown, Goal::Worst, &limits).unwrap();
     let random = problem.expectation(Objective::MeanSlowdown, 10, 1, &limits).unwrap().unwrap();
@@ -105,13 +105,13 @@ impl Contention for AnyCoupling<'_> {
     type Share = Demand;
     type Scratch = ModelScratch;
 
-    fn share(&self, group: &[Seat], scratch: &mut ModelScratch, shares: &mut Vec<Demand>) {
+    fn share(&self, group: &[CpuSlot], scratch: &mut ModelScratch, shares: &mut Vec<Demand>) {
         self.0.share(group, scratch, shares);
     }
 
     fn couple(
         &self,
-        seats: &[Seat],
+        seats: &[CpuSlot],
         shares: &[Demand],
         scratch: &mut ModelScratch,
         slowdowns: &mut Vec<f64>,
@@ -142,7 +142,7 @@ fn bounds_cut_nothing_that_matters_among_ten_programs() {
         let unbounded = AnyCoupling(&problem);
         let all = Placer::new(&machine, &unbounded, 10).unwrap();
         for goal in [Goal::Best, Goal::Worst] {
-            let limits = Limits::default();
+            let limits = SearchLimits::default();
             let cut = problem.solve(Objective::MeanSlowdown, goal, &limits).unwrap();
             let whole = all.solve(Objective::MeanSlowdown, goal, &limits);
             assert!(cut.proven && whole.proven);

@@ -13,7 +13,7 @@ use corun_model::{
 use corun_optimal::partition::{
     Kind, ParetoPoint, PartitionObjective, PartitionProblem, PartitionResult, PartitionSearchError,
 };
-use corun_optimal::{Goal, Limits};
+use corun_optimal::{Goal, SearchLimits};
 use corun_profile::{Library, MeasuredOn, Profile, import_csv};
 use every::every;
 use programs::program;
@@ -84,7 +84,7 @@ fn check(model: &Model, programs: &[LoadedProgram], ways: u32, min_ways: u32) {
         for objective in PartitionObjective::ALL {
             let what = format!("{:?} {kind:?} {ways} {objective:?}", model.options());
             let truth = enumerate(&problem, &all, objective);
-            let best = problem.solve(objective, Goal::Best, &Limits::default()).unwrap();
+            let best = problem.solve(objective, Goal::Best, &SearchLimits::default()).unwrap();
             assert!(best.proven && best.gap == Some(0.0), "{what}: {best:?}");
             let value = |bytes| objective.value(&best.slowdowns, bytes).unwrap();
             let bytes = best.outcomes.iter().map(|one| one.bytes_per_s).sum();
@@ -96,7 +96,7 @@ fn check(model: &Model, programs: &[LoadedProgram], ways: u32, min_ways: u32) {
             } else {
                 assert!(near(best.value, truth.best), "{what}: {best:?} {}", truth.best);
             }
-            let worst = problem.solve(objective, Goal::Worst, &Limits::default()).unwrap();
+            let worst = problem.solve(objective, Goal::Worst, &SearchLimits::default()).unwrap();
             assert!(worst.proven && near(worst.value, truth.worst), "{what}: {worst:?}");
         }
     }
@@ -179,7 +179,7 @@ fn threads_change_nothing() {
         .collect();
     let members = members(&programs);
     for objective in PartitionObjective::ALL {
-        let limits = Limits { nodes: 20_000, ..Limits::default() };
+        let limits = SearchLimits { nodes: 20_000, ..SearchLimits::default() };
         let found = [1, 2].map(|threads| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             pool.install(|| {
@@ -207,10 +207,10 @@ fn a_search_cut_short_says_how_far_it_is() {
             // One step.
             continue;
         }
-        let whole = problem.solve(objective, Goal::Best, &Limits::default()).unwrap();
+        let whole = problem.solve(objective, Goal::Best, &SearchLimits::default()).unwrap();
         assert!(whole.proven, "{objective:?}");
         for nodes in [1, 2, 3, 5, 9, 20] {
-            let limits = Limits { nodes, ..Limits::default() };
+            let limits = SearchLimits { nodes, ..SearchLimits::default() };
             let cut = problem.solve(objective, Goal::Best, &limits).unwrap();
             let sign = if objective.highest_is_best() { -1.0 } else { 1.0 };
             let room = 2e-6 * whole.value;
@@ -222,7 +222,7 @@ fn a_search_cut_short_says_how_far_it_is() {
         }
     }
     // No time at all: a partition all the same, without a proof.
-    let limits = Limits { time: Some(Duration::ZERO), ..Limits::default() };
+    let limits = SearchLimits { time: Some(Duration::ZERO), ..SearchLimits::default() };
     let fresh = PartitionProblem::new(&model, &members, 11, 1, Kind::Cluster).unwrap();
     let found = fresh.solve(PartitionObjective::Stp, Goal::Best, &limits).unwrap();
     assert!(!found.proven && found.gap.is_none() && found.ways.iter().sum::<u32>() == 11);
@@ -237,7 +237,7 @@ fn the_pareto_front_is_that_of_all_partitions() {
     let members = members(&programs);
     for kind in [Kind::Strict, Kind::Cluster] {
         let problem = PartitionProblem::new(&model, &members, 6, 1, kind).unwrap();
-        let front = problem.pareto_front(&Limits::default()).unwrap();
+        let front = problem.pareto_front(&SearchLimits::default()).unwrap();
         assert!(front.proven && !front.points.is_empty());
         let judged: Vec<(f64, f64)> = every(4, 6, 1, kind)
             .iter()

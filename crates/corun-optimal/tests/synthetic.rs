@@ -4,7 +4,7 @@ mod machines;
 mod made_up;
 
 use corun_machine::Machine;
-use corun_optimal::{Coupling, Goal, Limits, Objective, Placer, enumerate};
+use corun_optimal::{Coupling, Goal, Objective, Placer, SearchLimits, enumerate};
 use made_up::MadeUp;
 use proptest::prelude::*;
 
@@ -20,7 +20,7 @@ fn check(machine: &Machine, coupling: Coupling, objective: Objective, programs: 
     let made_up = MadeUp { machine, coupling, programs: programs.to_vec() };
     let lowest_equal = |one: &(f64, f64)| programs.iter().position(|other| other == one).unwrap();
     let equals: Vec<usize> = programs.iter().map(lowest_equal).collect();
-    let limits = Limits::default();
+    let limits = SearchLimits::default();
     let placer =
         Placer::new(machine, &made_up, programs.len()).unwrap().with_equals(equals.clone());
     let what = format!("{} {coupling:?} {objective:?} {programs:?}", machine.name());
@@ -88,7 +88,7 @@ fn equal_programs_that_disturb_nobody_do_not_stall_the_search() {
     let programs = (0..16).map(|i| (0.1, 0.001 * f64::from(i))).map(|(a, _)| (a, 0.0)).collect();
     let made_up = MadeUp { machine: &machine, coupling: Coupling::Common, programs };
     let placer = Placer::new(&machine, &made_up, 16).unwrap();
-    let found = placer.solve(Objective::MeanSlowdown, Goal::Best, &Limits::default());
+    let found = placer.solve(Objective::MeanSlowdown, Goal::Best, &SearchLimits::default());
     assert!(found.proven && found.nodes < 200_000, "{found:?}");
     assert_eq!(found.llc, [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3]);
 }
@@ -100,7 +100,7 @@ fn the_answer_does_not_depend_on_the_number_of_threads() {
     let placer = Placer::new(&machine, &made_up, 12).unwrap();
     let run = |threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        let limits = Limits { nodes: 3_000, ..Limits::default() };
+        let limits = SearchLimits { nodes: 3_000, ..SearchLimits::default() };
         let mut found = pool.install(|| placer.solve(Objective::Unfairness, Goal::Best, &limits));
         found.seconds = 0.0;
         found
@@ -113,9 +113,9 @@ fn out_of_nodes_there_is_a_gap_that_holds() {
     let machine = machines::four_by(3);
     let made_up = MadeUp { machine: &machine, coupling: Coupling::Common, programs: spread(12) };
     let placer = Placer::new(&machine, &made_up, 12).unwrap();
-    let few = Limits { nodes: 150, ..Limits::default() };
+    let few = SearchLimits { nodes: 150, ..SearchLimits::default() };
     let cut = placer.solve(Objective::MaxSlowdown, Goal::Best, &few);
-    let whole = placer.solve(Objective::MaxSlowdown, Goal::Best, &Limits::default());
+    let whole = placer.solve(Objective::MaxSlowdown, Goal::Best, &SearchLimits::default());
     assert!(!cut.proven && whole.proven);
     assert!(cut.bound.unwrap() <= whole.value + 1e-9 && whole.value <= cut.value + 1e-9);
     let gap = (cut.value - cut.bound.unwrap()) / cut.bound.unwrap();
@@ -127,7 +127,7 @@ fn beyond_the_search_no_exchange_improves_the_answer() {
     let machine = machines::four_by(7);
     let made_up = MadeUp { machine: &machine, coupling: Coupling::Common, programs: spread(26) };
     let placer = Placer::new(&machine, &made_up, 26).unwrap();
-    let found = placer.solve(Objective::MeanSlowdown, Goal::Best, &Limits::default());
+    let found = placer.solve(Objective::MeanSlowdown, Goal::Best, &SearchLimits::default());
     assert!(!found.proven && found.gap.is_none());
     for first in 0..26 {
         for second in first + 1..26 {
@@ -145,7 +145,7 @@ fn a_cancelled_search_still_answers() {
     let machine = machines::four_by(2);
     let made_up = MadeUp { machine: &machine, coupling: Coupling::Any, programs: spread(8) };
     let cancel = std::sync::atomic::AtomicBool::new(true);
-    let limits = Limits { cancel: Some(&cancel), ..Limits::default() };
+    let limits = SearchLimits { cancel: Some(&cancel), ..SearchLimits::default() };
     let placer = Placer::new(&machine, &made_up, 8).unwrap();
     let found = placer.solve(Objective::Stp, Goal::Best, &limits);
     assert!(!found.proven && found.slowdown.len() == 8);
@@ -156,7 +156,7 @@ fn drawn_expectations_lie_within_their_error() {
     let machine = machines::four_by(3);
     let made_up = MadeUp { machine: &machine, coupling: Coupling::Common, programs: spread(12) };
     let placer = Placer::new(&machine, &made_up, 12).unwrap();
-    let limits = Limits::default();
+    let limits = SearchLimits::default();
     let exact = placer.expectation(Objective::MeanSlowdown, 10, 1, &limits).unwrap();
     assert!(exact.exact && exact.count == 15_400);
     let bigger = machines::four_by(4);

@@ -8,8 +8,8 @@ use std::time::Duration;
 use corun_app::{Error, PolicySpec};
 use corun_linux::{Roots, facts};
 use corun_live::{
-    Decision, DryRunActuator, Host, HostOptions, LiveError, MemoryByNode, Modelled, Nice, Pages,
-    PlacementActuator, ProcessSelector, Processes, Source, StoredProfiles, Target, Verdict,
+    Decision, DryRunActuator, Host, HostOptions, LiveError, MemoryByNode, ModelledSource, Nice,
+    Pages, PlacementActuator, ProcessSelector, Processes, Source, StoredProfiles, Target, Verdict,
 };
 use corun_model::Model;
 use corun_policy::Nanoseconds;
@@ -140,7 +140,7 @@ impl Asked<'_> {
             let program = model.load(profile).map_err(Error::from)?;
             programs.insert(name.clone(), Arc::new(program));
         }
-        let modelled = Modelled::new(model.clone(), programs, TABLE_INSTRUCTIONS as f64);
+        let modelled = ModelledSource::new(model.clone(), programs, TABLE_INSTRUCTIONS as f64);
         let mut sources: Vec<Box<dyn Source>> = vec![
             Box::new(modelled),
             Box::new(StoredProfiles::new(&roots, model, self.library.clone())),

@@ -115,7 +115,7 @@ impl SharedSearch {
 /// A worker of a search.
 #[pyclass(frozen, module = "corun._corun")]
 pub(crate) struct Searcher {
-    own: corun_sweep::Searcher,
+    own: corun_sweep::SearchWorker,
     stop: AtomicBool,
 }
 
@@ -128,7 +128,7 @@ impl Searcher {
             // News that are not heard cost time alone: the report has them too.
             let _ = Python::attach(|py| hear.call1(py, (PyBytes::new(py, &news),)));
         };
-        let own = corun_sweep::Searcher::new(question, hear).map_err(raised)?;
+        let own = corun_sweep::SearchWorker::new(question, hear).map_err(raised)?;
         Ok(Self { own, stop: AtomicBool::new(false) })
     }
 

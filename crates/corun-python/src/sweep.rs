@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use corun_sweep::{Answer, Description, Runner, Store, SweepPlan, run_here, summaries};
+use corun_sweep::{Description, Runner, Store, SweepPlan, TaskRows, run_here, summaries};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -87,7 +87,7 @@ impl Sweep {
 
     /// Tasks that nobody could do, with the reason.
     fn add_failed(&mut self, tasks: Vec<usize>, why: &str) -> PyResult<()> {
-        let answers: Vec<Answer> =
+        let answers: Vec<TaskRows> =
             tasks.into_iter().map(|task| self.runner.failed(task, why)).collect();
         self.store.add(answers).map_err(bad)
     }

@@ -66,7 +66,7 @@ pub struct Description {
 #[serde(untagged, expecting = "a policy's name, or { name = \"..\", parameters = { .. } }")]
 pub enum PolicyChoice {
     /// `dio`, or two that act together, `dio+lfoc`.
-    Named(String),
+    NamedMix(String),
     /// With parameters.
     Tuned(TunedPolicy),
 }
@@ -86,7 +86,7 @@ impl PolicyChoice {
     /// The policy's name.
     pub fn name(&self) -> &str {
         match self {
-            Self::Named(name) => name,
+            Self::NamedMix(name) => name,
             Self::Tuned(tuned) => &tuned.name,
         }
     }

@@ -20,7 +20,7 @@ use crate::plan::once;
 
 /// A mix and the name shown.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Named {
+pub(crate) struct NamedMix {
     pub(crate) name: String,
     pub(crate) mix: Mix,
 }
@@ -40,7 +40,7 @@ impl Sources<'_> {
     /// # Errors
     /// A file that cannot be read, a generator that has too few programs to choose from, more than
     /// `most` mixes.
-    pub(crate) fn mixes(&self, first_machine: &Machine) -> Result<Vec<Named>> {
+    pub(crate) fn mixes(&self, first_machine: &Machine) -> Result<Vec<NamedMix>> {
         let description = self.description;
         let mut mixes = Vec::new();
         for listed in &description.mix {
@@ -62,7 +62,7 @@ impl Sources<'_> {
         Ok(mixes)
     }
 
-    fn of_apps(&self, name: Option<&str>, apps: Vec<String>) -> Result<Named> {
+    fn of_apps(&self, name: Option<&str>, apps: Vec<String>) -> Result<NamedMix> {
         let apps: Vec<App> = apps
             .iter()
             .map(|app| App {
@@ -82,10 +82,10 @@ impl Sources<'_> {
             apps,
         };
         mix.check().map_err(|fault| Error::input(format!("mix `{name}`: {fault}")))?;
-        Ok(Named { name, mix })
+        Ok(NamedMix { name, mix })
     }
 
-    fn listed(&self, listed: &ListedMix) -> Result<Named> {
+    fn listed(&self, listed: &ListedMix) -> Result<NamedMix> {
         let Some(file) = &listed.file else {
             return self.of_apps(listed.name.as_deref(), listed.apps.clone());
         };
@@ -96,7 +96,7 @@ impl Sources<'_> {
         }
         let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned());
         let name = listed.name.clone().or(stem).unwrap_or_default();
-        Ok(Named { name, mix })
+        Ok(NamedMix { name, mix })
     }
 
     fn pool(&self, from: &[String]) -> Result<Vec<String>> {
@@ -114,7 +114,7 @@ impl Sources<'_> {
             .hint("[[random]] with a count and a seed, instead of all combinations"))
     }
 
-    fn combinations(&self, all: &Combinations, mixes: &mut Vec<Named>) -> Result {
+    fn combinations(&self, all: &Combinations, mixes: &mut Vec<NamedMix>) -> Result {
         let pool = self.pool(&all.from)?;
         enough(&pool, all.size, "[[combinations]]")?;
         let mut places: Vec<usize> = (0..all.size).collect();
@@ -135,7 +135,7 @@ impl Sources<'_> {
         }
     }
 
-    fn drawn(&self, drawn: &DrawnMixes, mixes: &mut Vec<Named>) -> Result {
+    fn drawn(&self, drawn: &DrawnMixes, mixes: &mut Vec<NamedMix>) -> Result {
         let pool = self.pool(&drawn.from)?;
         let needed = if drawn.repeats { 1 } else { drawn.size };
         enough(&pool, needed, "[[random]]")?;
@@ -156,7 +156,7 @@ impl Sources<'_> {
         &self,
         drawn: &DrawnByClass,
         first_machine: &Machine,
-        mixes: &mut Vec<Named>,
+        mixes: &mut Vec<NamedMix>,
     ) -> Result {
         let machine = match &drawn.machine {
             Some(name) => machine_at(self.folder, name)?,
@@ -194,7 +194,7 @@ impl Sources<'_> {
         Ok(())
     }
 
-    fn workloads(&self, file: &WorkloadFile, mixes: &mut Vec<Named>) -> Result {
+    fn workloads(&self, file: &WorkloadFile, mixes: &mut Vec<NamedMix>) -> Result {
         let path = self.folder.join(&file.file);
         let shown = path.display().to_string();
         let text = std::fs::read_to_string(&path)

@@ -7,7 +7,7 @@
 //! one file that holds the same bytes whoever did what and when.
 //!
 //! A [`SharedSearch`] is one question that is too large for one process: the best placement, searched
-//! in parts by [`Searcher`]s.
+//! in parts by [`SearchWorker`]s.
 
 mod description;
 mod fingerprint;
@@ -27,13 +27,13 @@ pub use description::{
     ModelChoice, PolicyChoice, Seeds, TunedPolicy, WorkloadFile,
 };
 pub use local::run_here;
-pub use plan::{MOST_TASKS, SweepPlan, Unfit};
+pub use plan::{MOST_TASKS, SweepPlan, UnsuitedPolicy};
 pub use row::SweepRow;
-pub use runner::{Answer, Runner, answers, bytes_of};
-pub use search::{Searcher, SharedSearch};
+pub use runner::{Runner, TaskRows, answers, bytes_of};
+pub use search::{SearchWorker, SharedSearch};
 pub use store::{RESULTS, Store, StoreError, stored_rows};
 pub use summary::{Summary, summaries};
-pub use task::{Ask, Bound, SweepTask};
+pub use task::{Bound, SweepTask, TaskKind};
 
 /// The version of corun, which is part of every task's hash.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

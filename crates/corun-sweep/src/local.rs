@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use corun_app::{Error, Result};
 use rayon::prelude::*;
 
-use crate::runner::{Answer, Runner};
+use crate::runner::{Runner, TaskRows};
 use crate::store::Store;
 
 /// Tasks that one thread does before it looks for more: few enough to share the end out, enough to
@@ -27,7 +27,7 @@ pub fn run_here(
     mut tell: impl FnMut(usize),
 ) -> Result {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs).build().map_err(Error::failed)?;
-    let (sender, answers) = mpsc::channel::<Result<Vec<Answer>>>();
+    let (sender, answers) = mpsc::channel::<Result<Vec<TaskRows>>>();
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let is_over = &is_over;

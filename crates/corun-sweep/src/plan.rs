@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::description::{Description, ModelChoice, PolicyChoice};
 use crate::fingerprint;
-use crate::generate::{Named, Sources, machine_at};
-use crate::task::{Ask, Bound, SweepTask};
+use crate::generate::{NamedMix, Sources, machine_at};
+use crate::task::{Bound, SweepTask, TaskKind};
 
 /// The most tasks of a sweep.
 pub const MOST_TASKS: usize = 10_000_000;
@@ -30,7 +30,7 @@ pub struct SweepPlan {
     pub(crate) seeds: Vec<u64>,
     pub(crate) bounds: Vec<Bound>,
     pub(crate) model: PlannedModel,
-    pub(crate) unfit: Vec<Unfit>,
+    pub(crate) unfit: Vec<UnsuitedPolicy>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -68,7 +68,7 @@ pub(crate) struct PlannedModel {
 
 /// A policy that is not for a machine: its tasks there are left out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Unfit {
+pub struct UnsuitedPolicy {
     /// Index of the policy in the plan.
     policy: usize,
     /// Index of the machine in the plan.
@@ -125,7 +125,7 @@ impl PlannedPolicy {
     fn of(choice: &PolicyChoice) -> Result<Self> {
         let name = choice.name().trim().to_owned();
         let parameters = match choice {
-            PolicyChoice::Named(_) => BTreeMap::new(),
+            PolicyChoice::NamedMix(_) => BTreeMap::new(),
             PolicyChoice::Tuned(tuned) => tuned.parameters.clone(),
         };
         let parts = corun_app::policy_names(&name)?;
@@ -185,7 +185,7 @@ impl SweepPlan {
                 let built = planned.build(0)?;
                 if let Some(why) = built.iter().find_map(|one| one.unfit_for(on)) {
                     let why = format!("{} on {}: {why}", planned.label, on.name());
-                    unfit.push(Unfit { policy, machine, why });
+                    unfit.push(UnsuitedPolicy { policy, machine, why });
                 }
             }
         }
@@ -218,7 +218,7 @@ impl SweepPlan {
     }
 
     /// What is left out, as no policy for its machine.
-    pub fn unfit(&self) -> &[Unfit] {
+    pub fn unfit(&self) -> &[UnsuitedPolicy] {
         &self.unfit
     }
 
@@ -264,11 +264,11 @@ impl SweepPlan {
                 .collect();
             for mix in 0..self.mixes.len() {
                 if !self.bounds.is_empty() {
-                    tasks.push(SweepTask { machine, mix, ask: Ask::Bounds });
+                    tasks.push(SweepTask { machine, mix, ask: TaskKind::Bounds });
                 }
                 for policy in (0..self.policies.len()).filter(|policy| !unfit.contains(policy)) {
                     for &seed in &self.seeds {
-                        tasks.push(SweepTask { machine, mix, ask: Ask::Run { policy, seed } });
+                        tasks.push(SweepTask { machine, mix, ask: TaskKind::Run { policy, seed } });
                     }
                 }
             }
@@ -287,8 +287,8 @@ impl SweepPlan {
             &self.model,
         );
         match task.ask {
-            Ask::Bounds => fingerprint::of(&(ground, "bounds", &self.bounds)),
-            Ask::Run { policy, seed } => {
+            TaskKind::Bounds => fingerprint::of(&(ground, "bounds", &self.bounds)),
+            TaskKind::Run { policy, seed } => {
                 fingerprint::of(&(ground, &self.policies[policy].hash, seed))
             }
         }
@@ -307,7 +307,7 @@ fn planned_machine(machine: &corun_machine::Machine) -> PlannedMachine {
 }
 
 /// The texts of all profiles that the mixes name.
-fn profiles(library: &Library, mixes: &[Named]) -> Result<BTreeMap<String, String>> {
+fn profiles(library: &Library, mixes: &[NamedMix]) -> Result<BTreeMap<String, String>> {
     let mut texts = BTreeMap::new();
     for named in mixes {
         for name in named.mix.apps.iter().filter_map(|app| app.profile.as_deref()) {
@@ -320,8 +320,8 @@ fn profiles(library: &Library, mixes: &[Named]) -> Result<BTreeMap<String, Strin
     Ok(texts)
 }
 
-fn planned_mix(named: Named, profiles: &BTreeMap<String, String>) -> PlannedMix {
-    let Named { name, mix } = named;
+fn planned_mix(named: NamedMix, profiles: &BTreeMap<String, String>) -> PlannedMix {
+    let NamedMix { name, mix } = named;
     let used: Vec<Option<&String>> = mix
         .apps
         .iter()

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::plan::SweepPlan;
 use crate::row::SweepRow;
-use crate::task::{Ask, Bound, SweepTask};
+use crate::task::{Bound, SweepTask, TaskKind};
 
 /// The search for a bound ends by its number of nodes, never by the clock, so that the same inputs
 /// give the same rows.
@@ -20,7 +20,7 @@ const NO_LIMIT_S: f64 = 1e9;
 
 /// The rows of a task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Answer {
+pub struct TaskRows {
     /// The task's place in [`SweepPlan::tasks`].
     pub task: usize,
     /// One row for a run, one a bound; one with an error where it failed.
@@ -28,7 +28,7 @@ pub struct Answer {
 }
 
 /// Answers as bytes, for another process of the same version.
-pub fn bytes_of(answers: &[Answer]) -> Vec<u8> {
+pub fn bytes_of(answers: &[TaskRows]) -> Vec<u8> {
     // Strings, numbers and lists of these.
     rmp_serde::to_vec_named(answers).unwrap_or_default()
 }
@@ -37,13 +37,13 @@ pub fn bytes_of(answers: &[Answer]) -> Vec<u8> {
 ///
 /// # Errors
 /// Bad input when they are none.
-pub fn answers(bytes: &[u8]) -> Result<Vec<Answer>> {
+pub fn answers(bytes: &[u8]) -> Result<Vec<TaskRows>> {
     rmp_serde::from_slice(bytes)
         .map_err(|error| Error::input(format!("no answers of this version of corun: {error}")))
 }
 
 /// A machine's model and the programs loaded on it.
-struct Ground {
+struct LoadedMachine {
     model: Arc<Model>,
     loaded: Mutex<BTreeMap<String, Arc<LoadedProgram>>>,
 }
@@ -53,7 +53,7 @@ pub struct Runner {
     plan: SweepPlan,
     tasks: Vec<SweepTask>,
     library: Library,
-    grounds: Vec<Ground>,
+    grounds: Vec<LoadedMachine>,
 }
 
 impl std::fmt::Debug for Runner {
@@ -74,10 +74,10 @@ impl Runner {
             let profile = Profile::from_toml(text, name)?;
             library.insert(profile, name.clone())?;
         }
-        let ground = |text: &str, name: &str| -> Result<Ground> {
+        let ground = |text: &str, name: &str| -> Result<LoadedMachine> {
             let machine = corun_machine::Machine::from_toml(text, name)?;
             let model = Arc::new(Model::new(Arc::new(machine), options)?);
-            Ok(Ground { model, loaded: Mutex::default() })
+            Ok(LoadedMachine { model, loaded: Mutex::default() })
         };
         let grounds = plan
             .machines
@@ -104,7 +104,7 @@ impl Runner {
     /// # Errors
     /// [`Error::Interrupted`] when `stop` is set; [`Error::Input`] for a task that the plan does not
     /// have.
-    pub fn answer(&self, tasks: &[usize], stop: &AtomicBool) -> Result<Vec<Answer>> {
+    pub fn answer(&self, tasks: &[usize], stop: &AtomicBool) -> Result<Vec<TaskRows>> {
         let mut answers = Vec::with_capacity(tasks.len());
         let mut ready: Option<((usize, usize), Result<ComparisonSetup>)> = None;
         for &index in tasks {
@@ -126,15 +126,15 @@ impl Runner {
                 Err(error) => vec![SweepRow { error: Some(text_of(&error)), ..self.blank(task) }],
                 Ok(rows) => rows,
             };
-            answers.push(Answer { task: index, rows });
+            answers.push(TaskRows { task: index, rows });
         }
         Ok(answers)
     }
 
     /// The row of a task that could not be answered.
-    pub fn failed(&self, index: usize, why: &str) -> Answer {
+    pub fn failed(&self, index: usize, why: &str) -> TaskRows {
         let row = |task| SweepRow { error: Some(why.to_owned()), ..self.blank(task) };
-        Answer { task: index, rows: self.tasks.get(index).map(row).into_iter().collect() }
+        TaskRows { task: index, rows: self.tasks.get(index).map(row).into_iter().collect() }
     }
 
     fn setup(&self, task: &SweepTask) -> Result<ComparisonSetup> {
@@ -157,8 +157,8 @@ impl Runner {
         stop: &AtomicBool,
     ) -> Result<Vec<SweepRow>> {
         let caught = catch_unwind(AssertUnwindSafe(|| match task.ask {
-            Ask::Bounds => self.bounds(task, setup, stop),
-            Ask::Run { policy, seed } => Ok(vec![self.run(task, setup, policy, seed, stop)?]),
+            TaskKind::Bounds => self.bounds(task, setup, stop),
+            TaskKind::Run { policy, seed } => Ok(vec![self.run(task, setup, policy, seed, stop)?]),
         }));
         caught.unwrap_or_else(|panic| {
             let what = panic.downcast_ref::<String>().map(String::as_str);
@@ -227,8 +227,8 @@ impl Runner {
     fn blank(&self, task: &SweepTask) -> SweepRow {
         let (machine, mix) = (&self.plan.machines[task.machine], &self.plan.mixes[task.mix]);
         let policy = match task.ask {
-            Ask::Bounds => None,
-            Ask::Run { policy, seed } => Some((&self.plan.policies[policy], seed)),
+            TaskKind::Bounds => None,
+            TaskKind::Run { policy, seed } => Some((&self.plan.policies[policy], seed)),
         };
         let kind = if policy.is_some() { "run" } else { "bounds" };
         SweepRow {
@@ -257,7 +257,7 @@ impl Runner {
     }
 }
 
-impl Ground {
+impl LoadedMachine {
     fn load(&self, profile: &Profile) -> Result<Arc<LoadedProgram>> {
         let known = || self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(program) = known().get(&profile.name) {

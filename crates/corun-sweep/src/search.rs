@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use corun_app::{Error, PlacementDocument, PlacementMethod, Result, Scenario, SearchProof};
 use corun_model::{Demand, ModelOptions};
-use corun_optimal::distributed::{Batch, Distribution, Grain, Incumbent, Pass, Prepared, Report};
+use corun_optimal::distributed::{
+    Batch, BatchReport, Distribution, Grain, Incumbent, Pass, Prepared,
+};
 use corun_optimal::{Candidate, Goal, Objective, PlacementProblem};
 use corun_profile::{Library, Profile};
 use serde::de::DeserializeOwned;
@@ -26,7 +28,7 @@ struct Question {
 
 /// A placement that was found while a pass runs.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct News {
+struct BetterPlacement {
     pass: Pass,
     found: Candidate,
 }
@@ -118,7 +120,7 @@ impl SharedSearch {
         Ok(Self { question, scenario, objective, goal, search })
     }
 
-    /// The question as bytes, for [`Searcher::new`].
+    /// The question as bytes, for [`SearchWorker::new`].
     pub fn question(&self) -> Vec<u8> {
         bytes(&self.question)
     }
@@ -143,7 +145,7 @@ impl SharedSearch {
     /// # Errors
     /// Bad input when it is none of this search.
     pub fn finish(&mut self, report: &[u8]) -> Result {
-        let report: Report = message(report)?;
+        let report: BatchReport = message(report)?;
         let problem = PlacementProblem::new(&self.scenario.model, &self.scenario.programs)?;
         self.search.finish(&problem.placer()?, report).map_err(Error::input)
     }
@@ -158,7 +160,7 @@ impl SharedSearch {
     /// # Errors
     /// Bad input when it is no such news.
     pub fn tighten(&mut self, news: &[u8]) -> Result {
-        let News { pass, found } = message(news)?;
+        let BetterPlacement { pass, found } = message(news)?;
         self.search.tighten(&pass, &found);
         Ok(())
     }
@@ -201,26 +203,26 @@ impl SharedSearch {
 type Hear = dyn Fn(Vec<u8>) + Send + Sync;
 
 /// A pass with its tables and the best placement that is known in it.
-struct Ready {
+struct PreparedPass {
     pass: Pass,
     prepared: Prepared<Demand>,
     incumbent: Incumbent,
 }
 
 /// A worker of a search; threads may share it.
-pub struct Searcher {
+pub struct SearchWorker {
     scenario: Scenario,
-    ready: Mutex<Option<Arc<Ready>>>,
+    ready: Mutex<Option<Arc<PreparedPass>>>,
     hear: Arc<Hear>,
 }
 
-impl std::fmt::Debug for Searcher {
+impl std::fmt::Debug for SearchWorker {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Searcher").finish_non_exhaustive()
     }
 }
 
-impl Searcher {
+impl SearchWorker {
     /// Reads the question; `hear` is told at once of better placements that are found here, as
     /// news for [`SharedSearch::tighten`] and the other workers' [`Self::tighten`].
     ///
@@ -247,10 +249,10 @@ impl Searcher {
                 _ => {
                     let (hear, pass) = (Arc::clone(&self.hear), batch.pass.clone());
                     let incumbent = Incumbent::new(batch.incumbent.clone()).telling(move |found| {
-                        hear(bytes(&News { pass: pass.clone(), found: found.clone() }));
+                        hear(bytes(&BetterPlacement { pass: pass.clone(), found: found.clone() }));
                     });
                     let prepared = placer.prepare(&batch.pass);
-                    let made = Ready { pass: batch.pass.clone(), prepared, incumbent };
+                    let made = PreparedPass { pass: batch.pass.clone(), prepared, incumbent };
                     Arc::clone(ready.insert(Arc::new(made)))
                 }
             }
@@ -263,7 +265,7 @@ impl Searcher {
     /// # Errors
     /// Bad input when it is no such news.
     pub fn tighten(&self, news: &[u8]) -> Result {
-        let News { pass, found } = message(news)?;
+        let BetterPlacement { pass, found } = message(news)?;
         // While the tables are being made there is nobody who could use it: the next batch has it.
         if let Ok(ready) = self.ready.try_lock()
             && let Some(ready) = ready.as_ref().filter(|ready| ready.pass == pass)

@@ -9,7 +9,7 @@ use corun_profile::write_atomically;
 
 use crate::plan::SweepPlan;
 use crate::row::SweepRow;
-use crate::runner::Answer;
+use crate::runner::TaskRows;
 use crate::table;
 use crate::task::SweepTask;
 
@@ -135,8 +135,8 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError`] when a part cannot be written.
-    pub fn add(&mut self, answers: Vec<Answer>) -> Result<(), StoreError> {
-        for Answer { rows, .. } in answers {
+    pub fn add(&mut self, answers: Vec<TaskRows>) -> Result<(), StoreError> {
+        for TaskRows { rows, .. } in answers {
             let Some(hash) = rows.first().map(|row| row.hash.clone()) else { continue };
             if rows.iter().any(|row| row.error.is_some()) {
                 self.failed.insert(hash, rows);

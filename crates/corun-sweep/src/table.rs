@@ -145,13 +145,13 @@ fn column<T: DataType, W: Write + Send>(
 /// The rows of a Parquet file that [`write`] wrote.
 pub(crate) fn read(bytes: Vec<u8>) -> Result<Vec<SweepRow>> {
     let file = SerializedFileReader::new(bytes::Bytes::from(bytes))?;
-    file.get_row_iter(None)?.map(|row| row_of(&Columned(row?))).collect()
+    file.get_row_iter(None)?.map(|row| row_of(&ParquetRow(row?))).collect()
 }
 
 /// A row of the file, by name of column.
-struct Columned(parquet::record::Row);
+struct ParquetRow(parquet::record::Row);
 
-impl Columned {
+impl ParquetRow {
     fn field(&self, name: &str) -> Result<&Field> {
         let mut columns = self.0.get_column_iter();
         let found = columns.find(|(column, _)| *column == name).map(|(_, field)| field);
@@ -206,14 +206,14 @@ impl Columned {
     }
 }
 
-fn row_of(row: &Columned) -> Result<SweepRow> {
+fn row_of(row: &ParquetRow) -> Result<SweepRow> {
     let apps = row.list("apps")?.elements().iter().map(|app| match app {
         Field::Str(text) => Ok(text.clone()),
-        _ => Columned::wrong("apps"),
+        _ => ParquetRow::wrong("apps"),
     });
     let slowdown = row.list("slowdown")?.elements().iter().map(|slowdown| match slowdown {
         Field::Double(value) => Ok(*value),
-        _ => Columned::wrong("slowdown"),
+        _ => ParquetRow::wrong("slowdown"),
     });
     Ok(SweepRow {
         machine: row.text("machine")?,

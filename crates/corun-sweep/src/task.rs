@@ -27,7 +27,7 @@ impl Bound {
 
 /// What is asked of a mix on a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Ask {
+pub enum TaskKind {
     /// The bounds, which are computed together.
     Bounds,
     /// A run.
@@ -47,5 +47,5 @@ pub struct SweepTask {
     /// Index of the mix in the plan.
     pub mix: usize,
     /// What is asked.
-    pub ask: Ask,
+    pub ask: TaskKind,
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use corun_app::Error;
 use corun_sweep::{
-    Ask, Description, RESULTS, Runner, Store, SweepPlan, SweepRow, run_here, summaries,
+    Description, RESULTS, Runner, Store, SweepPlan, SweepRow, TaskKind, run_here, summaries,
 };
 
 const SMALL: &str = r#"
@@ -194,7 +194,7 @@ file = "workloads.csv"
     let plan = SweepPlan::new(&description, folder.path()).unwrap();
     // Six pairs, of which the file has one again.
     assert_eq!(plan.tasks().len(), 6 + 1 + 2 + 1);
-    assert!(plan.tasks().iter().all(|task| matches!(task.ask, Ask::Run { seed: 1, .. })));
+    assert!(plan.tasks().iter().all(|task| matches!(task.ask, TaskKind::Run { seed: 1, .. })));
     let sent = SweepPlan::from_bytes(&plan.to_bytes()).unwrap();
     assert_eq!(sent, plan);
     let hashes: Vec<String> = plan.tasks().iter().map(|task| plan.hash(task)).collect();

@@ -1,12 +1,12 @@
 //! A figure of several rounds.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The chance with which an interval is to hold the median, where there are rounds enough.
 const CONFIDENCE: f64 = 0.9;
 
 /// The median of a figure over rounds, with an interval.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
     /// The median.
     pub median: f64,

@@ -8,11 +8,11 @@ use std::time::Duration;
 use corun_metrics as metrics;
 use corun_model::LoadedProgram;
 use corun_optimal::{
-    Goal, Limits, Objective, PlacementProblem, PlacementResult, RandomExpectation,
+    Goal, Objective, PlacementProblem, PlacementResult, RandomExpectation, SearchLimits,
 };
 
 use super::DIGITS;
-use super::figures::{PolicyFigures, figures};
+use super::figures::figures;
 use super::row::{ComparisonRow, RowKind};
 use super::setup::ComparisonSetup;
 use crate::{Error, Result, check, round};
@@ -65,7 +65,7 @@ pub(super) fn bounds(
         Err(error) => return Ok(Err(error.to_string())),
     };
     let time = Some(Duration::from_secs_f64(time_limit_s));
-    let limits = Limits { time, cancel: Some(stop), ..Limits::default() };
+    let limits = SearchLimits { time, cancel: Some(stop), ..SearchLimits::default() };
     let best = problem.solve(Objective::MeanSlowdown, Goal::Best, &limits)?;
     check(stop)?;
     let worst = problem.solve(Objective::MeanSlowdown, Goal::Worst, &limits)?;
@@ -92,29 +92,14 @@ fn held_row(
 ) -> Result<ComparisonRow> {
     let run = setup.held(&found.cpu, stop)?;
     extrapolated.extend((0..run.apps.len()).filter(|&place| run.apps[place].extrapolated));
-    let PolicyFigures { mean_slowdown, stp, unfairness, worst_slowdown, slowdown, .. } =
-        figures(&[run])
-            .ok_or_else(|| Error::failed(anyhow!("{name}: a program got nothing done")))?;
-    let rounded = |value: f64| round(value, DIGITS);
-    let machine = setup.model.machine();
+    let figures = figures(&[run])
+        .ok_or_else(|| Error::failed(anyhow!("{name}: a program got nothing done")))?;
     Ok(ComparisonRow {
-        policy: name.to_owned(),
-        kind,
-        same_as: None,
-        mean_slowdown: rounded(mean_slowdown),
-        standard_error: None,
-        stp: Some(rounded(stp)),
-        unfairness: Some(rounded(unfairness)),
-        worst_slowdown: Some(rounded(worst_slowdown)),
-        spread: None,
-        worst_over_best: None,
+        // Nobody moves.
         migrations: None,
         llc_migrations: None,
-        above_optimal_percent: None,
         optimal_proven: Some(found.proven),
-        slowdown: slowdown.into_iter().map(rounded).collect(),
-        cpu: found.cpu.iter().map(|&cpu| machine.cpus()[cpu].id.0).collect(),
-        llc: found.llc.clone(),
+        ..ComparisonRow::of_runs(name, kind, &figures, setup.model.machine(), &found.cpu)
     })
 }
 
@@ -123,22 +108,13 @@ fn expectation_row(random: &RandomExpectation, best: &PlacementResult) -> Compar
     let rounded = |value: f64| round(value, DIGITS);
     let above = metrics::above_optimal_percent(random.value, best.value);
     ComparisonRow {
-        policy: "random (expected)".to_owned(),
-        kind: RowKind::Expectation,
-        same_as: None,
-        mean_slowdown: rounded(random.value),
         standard_error: (!random.exact).then(|| rounded(random.standard_error)),
-        stp: None,
-        unfairness: None,
-        worst_slowdown: None,
-        spread: None,
-        worst_over_best: None,
-        migrations: None,
-        llc_migrations: None,
         above_optimal_percent: above.map(rounded),
-        optimal_proven: None,
-        slowdown: random.slowdown.iter().copied().map(rounded).collect(),
-        cpu: Vec::new(),
-        llc: Vec::new(),
+        ..ComparisonRow::of_slowdowns(
+            "random (expected)",
+            RowKind::Expectation,
+            random.value,
+            &random.slowdown,
+        )
     }
 }

@@ -23,7 +23,7 @@ pub use self::setup::{ComparisonRequest, ComparisonSetup};
 pub use self::simulate::ComparisonHooks;
 pub use self::timeline::{Migration, Timeline};
 use crate::data::DataSources;
-use crate::{Error, Result, round};
+use crate::{Error, Result};
 
 /// Digits after the point in the document: more are not the model's to give.
 const DIGITS: i32 = 6;
@@ -115,26 +115,7 @@ impl ComparisonSetup {
         let first = runs.first().ok_or_else(|| Error::failed(anyhow!("{policy}: no run")))?;
         let machine = self.model.machine();
         let cpus = History::new(machine, first).longest_cpus();
-        let rounded = |value: f64| round(value, DIGITS);
-        Ok(ComparisonRow {
-            policy: policy.to_owned(),
-            kind: RowKind::Policy,
-            same_as: None,
-            mean_slowdown: rounded(figures.mean_slowdown),
-            standard_error: None,
-            stp: Some(rounded(figures.stp)),
-            unfairness: Some(rounded(figures.unfairness)),
-            worst_slowdown: Some(rounded(figures.worst_slowdown)),
-            spread: figures.spread.map(rounded),
-            worst_over_best: figures.worst_over_best.map(rounded),
-            migrations: Some(rounded(figures.migrations)),
-            llc_migrations: Some(rounded(figures.llc_migrations)),
-            above_optimal_percent: None,
-            optimal_proven: None,
-            slowdown: figures.slowdown.into_iter().map(rounded).collect(),
-            cpu: cpus.iter().map(|&cpu| machine.cpus()[cpu].id.0).collect(),
-            llc: cpus.iter().map(|&cpu| machine.cpus()[cpu].llc).collect(),
-        })
+        Ok(ComparisonRow::of_runs(policy, RowKind::Policy, &figures, machine, &cpus))
     }
 
     /// The programs with a figure that was read outside the measured range.

@@ -1,8 +1,12 @@
 //! The result of a comparison: the JSON document. docs/json.md is its reference.
 
+use corun_machine::Machine;
 use serde::Serialize;
 
+use super::DIGITS;
+use super::figures::PolicyFigures;
 use crate::data::DataSources;
+use crate::round;
 
 /// The JSON document.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -90,6 +94,57 @@ pub struct ComparisonRow {
 }
 
 impl ComparisonRow {
+    /// The row of runs, of which these are the figures; their threads ran longest on these CPUs, by index.
+    pub(super) fn of_runs(
+        policy: &str,
+        kind: RowKind,
+        figures: &PolicyFigures,
+        machine: &Machine,
+        cpus: &[usize],
+    ) -> Self {
+        let rounded = |value: f64| round(value, DIGITS);
+        Self {
+            stp: Some(rounded(figures.stp)),
+            unfairness: Some(rounded(figures.unfairness)),
+            worst_slowdown: Some(rounded(figures.worst_slowdown)),
+            spread: figures.spread.map(rounded),
+            worst_over_best: figures.worst_over_best.map(rounded),
+            migrations: Some(rounded(figures.migrations)),
+            llc_migrations: Some(rounded(figures.llc_migrations)),
+            cpu: cpus.iter().map(|&cpu| machine.cpus()[cpu].id.0).collect(),
+            llc: cpus.iter().map(|&cpu| machine.cpus()[cpu].llc).collect(),
+            ..Self::of_slowdowns(policy, kind, figures.mean_slowdown, &figures.slowdown)
+        }
+    }
+
+    /// A row of which slowdowns alone are known.
+    pub(super) fn of_slowdowns(
+        policy: &str,
+        kind: RowKind,
+        mean_slowdown: f64,
+        slowdown: &[f64],
+    ) -> Self {
+        Self {
+            policy: policy.to_owned(),
+            kind,
+            same_as: None,
+            mean_slowdown: round(mean_slowdown, DIGITS),
+            standard_error: None,
+            stp: None,
+            unfairness: None,
+            worst_slowdown: None,
+            spread: None,
+            worst_over_best: None,
+            migrations: None,
+            llc_migrations: None,
+            above_optimal_percent: None,
+            optimal_proven: None,
+            slowdown: slowdown.iter().map(|&one| round(one, DIGITS)).collect(),
+            cpu: Vec::new(),
+            llc: Vec::new(),
+        }
+    }
+
     /// Finds, for each policy, the first one before it with which everything came out the same.
     pub(super) fn mark_the_same(rows: &mut [Self]) {
         for place in 1..rows.len() {

@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use corun_optimal::partition::{Kind, PartitionObjective, PartitionProblem, PartitionSearchError};
-use corun_optimal::{Goal, Limits};
+use corun_optimal::{Goal, SearchLimits};
 use corun_policy::Partition;
 
 use super::document::PartitionEntry;
@@ -33,10 +33,10 @@ pub(super) fn search(
     let model = &ground.scenario.model;
     let problem = PartitionProblem::new(model, &members, ground.ways, ground.least_ways, kind)
         .map_err(refused)?;
-    let limits = Limits {
+    let limits = SearchLimits {
         time: time_limit_s.map(Duration::from_secs_f64),
         cancel: Some(stop),
-        ..Limits::default()
+        ..SearchLimits::default()
     };
     let found = problem.solve(objective, goal, &limits).map_err(refused)?;
     check(stop)?;

@@ -11,7 +11,7 @@ use super::events::{Encoding, PerfEvent};
 
 /// Whose events are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Counted {
+pub enum CountTarget {
     /// One thread's.
     Thread(u32),
     /// One thread's and those of all that it starts from now on, also after they ended.
@@ -106,11 +106,11 @@ impl OpenCounters {
     ///
     /// # Errors
     /// The kernel's answer.
-    pub fn open(counted: Counted, wanted: &EventGroups) -> io::Result<Self> {
+    pub fn open(counted: CountTarget, wanted: &EventGroups) -> io::Result<Self> {
         let mut groups = Vec::with_capacity(wanted.groups.len());
         for group in &wanted.groups {
             // Counts of a family cannot be read as a group on kernels before 6.13.
-            let apart = matches!(counted, Counted::Family(_));
+            let apart = matches!(counted, CountTarget::Family(_));
             let together = if apart { None } else { OpenGroup::open(counted, &group.members)? };
             match together {
                 Some(group) => groups.push(group),
@@ -157,13 +157,16 @@ impl OpenCounters {
 
 impl OpenGroup {
     /// None where the hardware cannot count them all at the same time.
-    fn open(counted: Counted, members: &[(usize, Encoding)]) -> io::Result<Option<Self>> {
+    fn open(counted: CountTarget, members: &[(usize, Encoding)]) -> io::Result<Option<Self>> {
         let mut counters: Vec<Counter> = Vec::with_capacity(members.len());
         for (_, encoding) in members {
             let builder = builder(counted, encoding, members.len() > 1);
             let opened = match counters.first_mut() {
                 None => builder.build(),
-                Some(leader) => builder.build_with_group(leader),
+                Some(leader) => {
+                    let of_leader = self::builder(counted, &members[0].1, true);
+                    join(&builder, leader, &of_leader)
+                }
             };
             match opened {
                 Ok(counter) => counters.push(counter),
@@ -202,7 +205,11 @@ impl GroupReader for GroupCounters {
     }
 }
 
-pub(super) fn builder(counted: Counted, encoding: &Encoding, grouped: bool) -> Builder<'static> {
+pub(super) fn builder(
+    counted: CountTarget,
+    encoding: &Encoding,
+    grouped: bool,
+) -> Builder<'static> {
     let mut builder = Builder::new(Software::DUMMY);
     let mut format = ReadFormat::TOTAL_TIME_ENABLED | ReadFormat::TOTAL_TIME_RUNNING;
     if grouped {
@@ -212,9 +219,9 @@ pub(super) fn builder(counted: Counted, encoding: &Encoding, grouped: bool) -> B
     builder.exclude_kernel(encoding.user_only).exclude_user(encoding.kernel_only);
     builder.exclude_hv(encoding.user_only).enabled(true);
     match counted {
-        Counted::Thread(tid) => builder.observe_pid(tid as i32).any_cpu(),
-        Counted::Family(tid) => builder.observe_pid(tid as i32).any_cpu().inherit(true),
-        Counted::Cpu(cpu) => builder.any_pid().one_cpu(cpu.0 as usize),
+        CountTarget::Thread(tid) => builder.observe_pid(tid as i32).any_cpu(),
+        CountTarget::Family(tid) => builder.observe_pid(tid as i32).any_cpu().inherit(true),
+        CountTarget::Cpu(cpu) => builder.any_pid().one_cpu(cpu.0 as usize),
     };
     let attributes = builder.attrs_mut();
     attributes.type_ = encoding.kind;
@@ -233,7 +240,7 @@ pub(super) fn builder(counted: Counted, encoding: &Encoding, grouped: bool) -> B
 pub fn try_event(event: &mut PerfEvent, user_only: &mut bool) -> io::Result<()> {
     let own = rustix::thread::gettid().as_raw_nonzero().get() as u32;
     let open = |event: &PerfEvent| {
-        OpenCounters::open(Counted::Thread(own), &EventGroups::new([(0, event)])).map(|_| ())
+        OpenCounters::open(CountTarget::Thread(own), &EventGroups::new([(0, event)])).map(|_| ())
     };
     match open(event) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
@@ -243,6 +250,22 @@ pub fn try_event(event: &mut PerfEvent, user_only: &mut bool) -> io::Result<()> 
         }
         other => other,
     }
+}
+
+/// Opens an event in the group of a leader, which `of_leader` opened.
+///
+/// # Errors
+/// ESRCH where the thread has ended since the leader was opened. The kernel answers ENODEV there, the same as
+/// for an event that the processor does not have; opening the leader's event once more tells them apart.
+pub(super) fn join(
+    event: &Builder<'_>,
+    leader: &mut Counter,
+    of_leader: &Builder<'_>,
+) -> io::Result<Counter> {
+    event.build_with_group(leader).map_err(|error| match of_leader.build() {
+        Err(ended) if ended.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error()) => ended,
+        _ => error,
+    })
 }
 
 pub(super) fn cannot_join(error: &io::Error) -> bool {
@@ -368,11 +391,30 @@ mod tests {
     }
 
     #[test]
+    fn a_thread_that_ends_while_its_group_is_opened_is_told_to_have_ended() {
+        let [clock, faults] = ["task-clock:u", "page-faults:u"].map(software);
+        let mut thread = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let of = |event: &PerfEvent| {
+            builder(CountTarget::Thread(thread.id()), &event.encodings[0], true)
+        };
+        let (of_leader, of_member) = (of(&clock), of(&faults));
+        let leader = of_leader.build();
+        thread.kill().unwrap();
+        thread.wait().unwrap();
+        let mut leader = match leader {
+            Err(error) => return eprintln!("skipped: counters cannot be opened here: {error}"),
+            Ok(leader) => leader,
+        };
+        let error = join(&of_member, &mut leader, &of_leader).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(rustix::io::Errno::SRCH.raw_os_error()), "{error}");
+    }
+
+    #[test]
     fn the_kernels_own_events_are_counted() {
         let events = [software("task-clock"), software("page-faults")];
         let groups = EventGroups::new(events.iter().map(|event| (0, event)));
         let own = rustix::thread::gettid().as_raw_nonzero().get() as u32;
-        let mut counters = match OpenCounters::open(Counted::Thread(own), &groups) {
+        let mut counters = match OpenCounters::open(CountTarget::Thread(own), &groups) {
             Err(error) => return eprintln!("skipped: counters cannot be opened here: {error}"),
             Ok(counters) => counters,
         };

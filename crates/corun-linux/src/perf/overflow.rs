@@ -10,7 +10,7 @@ use perf_event::data::{Record, Sample};
 use perf_event::{Clock, Counter, SampleFlag, Sampler};
 use rustix::time::{ClockId, clock_gettime};
 
-use super::counters::{Counted, GroupReading, Part, builder, cannot_join, together};
+use super::counters::{CountTarget, GroupReading, Part, builder, cannot_join, join, together};
 use super::events::{Encoding, PerfEvent};
 use super::sampling::{Increase, open_new};
 use crate::Task;
@@ -226,17 +226,17 @@ impl OpenSampler {
             unreachable!("a group has the event that is sampled by");
         };
         let refused = |place: usize| move |error: io::Error| (place, error);
-        let counted = Counted::Thread(tid);
-        let mut leader = builder(counted, encoding, true);
+        let counted = CountTarget::Thread(tid);
+        let mut of_leader = builder(counted, encoding, true);
         let fields = SampleFlag::TIME | SampleFlag::CPU | SampleFlag::READ;
-        leader.enabled(false).sample_period(every).sample(fields).clockid(Clock::MONOTONIC);
-        let mut leader = leader.build().map_err(refused(*first))?;
+        of_leader.enabled(false).sample_period(every).sample(fields).clockid(Clock::MONOTONIC);
+        let mut leader = of_leader.build().map_err(refused(*first))?;
         let mut counters = Vec::with_capacity(others.len());
         for (place, encoding) in others {
             let mut member = builder(counted, encoding, true);
             // A group has one clock.
             member.clockid(Clock::MONOTONIC);
-            counters.push(member.build_with_group(&mut leader).map_err(refused(*place))?);
+            counters.push(join(&member, &mut leader, &of_leader).map_err(refused(*place))?);
         }
         let mut sampler = leader.sampled(BUFFER_BYTES).map_err(|error| (*first, no_room(error)))?;
         sampler.enable().map_err(refused(*first))?;

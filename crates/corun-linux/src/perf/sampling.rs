@@ -5,7 +5,7 @@ use std::io;
 
 use corun_machine::CpuId;
 
-use super::counters::{Counted, EventGroups, OpenCounters, try_event};
+use super::counters::{CountTarget, EventGroups, OpenCounters, try_event};
 use super::events::PerfEvent;
 use crate::{Task, is_gone};
 
@@ -76,7 +76,7 @@ impl Sampling {
     ///
     /// The kernel's answer.
     pub fn count_family(&mut self, tid: u32) -> io::Result<()> {
-        self.family = Some(OpenCounters::open(Counted::Family(tid), &self.groups)?);
+        self.family = Some(OpenCounters::open(CountTarget::Family(tid), &self.groups)?);
         Ok(())
     }
 
@@ -97,7 +97,7 @@ impl Sampling {
     /// The kernel's answer.
     pub fn count_cpus(&mut self, cpus: impl IntoIterator<Item = CpuId>) -> io::Result<()> {
         for cpu in cpus {
-            let counters = OpenCounters::open(Counted::Cpu(cpu), &self.groups)?;
+            let counters = OpenCounters::open(CountTarget::Cpu(cpu), &self.groups)?;
             self.cpus.insert(cpu, counters);
         }
         Ok(())
@@ -117,7 +117,7 @@ impl Sampling {
     /// Begins to count those of these threads that are new. Gives the last error of one that
     /// cannot be counted though it is there.
     pub fn watch(&mut self, threads: &[Task]) -> Option<io::Error> {
-        let open = |tid: u32| OpenCounters::open(Counted::Thread(tid), &self.groups);
+        let open = |tid: u32| OpenCounters::open(CountTarget::Thread(tid), &self.groups);
         let (uncounted, refused) = open_new(&mut self.threads, threads, open);
         self.uncounted = uncounted;
         refused

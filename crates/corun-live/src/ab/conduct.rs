@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::design::{Block, Design};
+use super::design::{Design, SwitchbackBlock};
 use super::experiment::{Advice, Done, Effect, Harm, SwitchbackExperiment};
 
 /// What an experiment is made on.
@@ -196,7 +196,7 @@ impl Run {
 
     fn block(
         &mut self,
-        block: &Block,
+        block: &SwitchbackBlock,
         state: &mut Option<bool>,
         subject: &mut dyn Subject,
     ) -> Result<Waited, SubjectError> {

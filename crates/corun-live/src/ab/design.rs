@@ -7,7 +7,7 @@ use rand_pcg::Pcg64Mcg;
 
 /// One stretch of time with the policy on or off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Block {
+pub struct SwitchbackBlock {
     /// Its number from 0; two and two are a pair.
     pub number: usize,
     /// Is the policy on?
@@ -18,7 +18,7 @@ pub struct Block {
     pub measured: Duration,
 }
 
-impl Block {
+impl SwitchbackBlock {
     /// Its whole length.
     pub fn length(&self) -> Duration {
         self.washout + self.measured
@@ -69,9 +69,9 @@ impl Design {
 }
 
 impl Iterator for Design {
-    type Item = Block;
+    type Item = SwitchbackBlock;
 
-    fn next(&mut self) -> Option<Block> {
+    fn next(&mut self) -> Option<SwitchbackBlock> {
         let number = self.drawn;
         self.drawn += 1;
         if number.is_multiple_of(2) {
@@ -80,7 +80,7 @@ impl Iterator for Design {
         let on = self.first_on == number.is_multiple_of(2);
         let share = self.random.random_range(0.5..1.5);
         let DesignSettings { block, washout, .. } = self.settings;
-        Some(Block { number, on, washout, measured: block.mul_f64(share) })
+        Some(SwitchbackBlock { number, on, washout, measured: block.mul_f64(share) })
     }
 }
 
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn each_pair_has_one_of_either_in_random_order() {
-        let blocks: Vec<Block> = Design::new(settings(1)).take(2000).collect();
+        let blocks: Vec<SwitchbackBlock> = Design::new(settings(1)).take(2000).collect();
         let mut first_on = 0;
         for pair in blocks.chunks(2) {
             assert_ne!(pair[0].on, pair[1].on);
@@ -107,13 +107,13 @@ mod tests {
 
     #[test]
     fn lengths_vary_around_their_mean_and_a_seed_fixes_all() {
-        let blocks: Vec<Block> = Design::new(settings(7)).take(2000).collect();
+        let blocks: Vec<SwitchbackBlock> = Design::new(settings(7)).take(2000).collect();
         let seconds = blocks.iter().map(|block| block.measured.as_secs_f64());
         let mean = seconds.clone().sum::<f64>() / 2000.0;
         assert!((mean - 10.0).abs() < 0.4, "{mean}");
         assert!(seconds.clone().all(|one| (5.0..15.0).contains(&one)));
         assert!(seconds.clone().any(|one| one < 6.0) && seconds.clone().any(|one| one > 14.0));
-        let again: Vec<Block> = Design::new(settings(7)).take(2000).collect();
+        let again: Vec<SwitchbackBlock> = Design::new(settings(7)).take(2000).collect();
         assert_eq!(blocks, again);
         assert_ne!(blocks, Design::new(settings(8)).take(2000).collect::<Vec<_>>());
     }

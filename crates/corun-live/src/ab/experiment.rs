@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::design::Block;
+use super::design::SwitchbackBlock;
 use super::sequence::{self, LARGEST_LOG};
 
 /// Which way is good?
@@ -147,7 +147,7 @@ impl SwitchbackExperiment {
 
     /// Adds a value that was measured in a block, behind its washout. Values that are no number or
     /// below zero are passed over.
-    pub fn add(&mut self, block: &Block, program: &str, value: f64) {
+    pub fn add(&mut self, block: &SwitchbackBlock, program: &str, value: f64) {
         if !value.is_finite() || value < 0.0 {
             return;
         }
@@ -162,7 +162,7 @@ impl SwitchbackExperiment {
 
     /// A block is over. Nothing of a pair counts before both its blocks are: half a block would be a
     /// look at data that still changes.
-    pub fn end(&mut self, block: &Block) {
+    pub fn end(&mut self, block: &SwitchbackBlock) {
         self.ended.insert(block.number);
         let pair = block.number / 2;
         self.last_ended = Some((pair, block.on));

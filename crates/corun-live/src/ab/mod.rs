@@ -16,7 +16,7 @@ pub use commands::{Commands, Switch};
 pub use conduct::{
     Conclusion, Ended, PairProgress, StoppingLimits, Subject, SubjectError, Waited, conduct,
 };
-pub use design::{Block, Design, DesignSettings};
+pub use design::{Design, DesignSettings, SwitchbackBlock};
 pub use experiment::{
     Advice, Better, Done, Effect, ExperimentSettings, Harm, HarmKind, SwitchbackExperiment,
 };

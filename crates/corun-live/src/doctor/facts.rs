@@ -124,7 +124,7 @@ fn counter_name<S: serde::Serializer>(
     counter: &Option<CounterKind>,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
-    counter.map(super::words::counter).serialize(serializer)
+    counter.map(CounterKind::in_words).serialize(serializer)
 }
 
 /// What came of counting an event.

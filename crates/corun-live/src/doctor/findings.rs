@@ -4,7 +4,7 @@ use corun_policy::CounterKind;
 use serde::Serialize;
 
 use super::facts::{CoreCounters, CountOutcome, Facts, Resctrl, Tried};
-use super::words::{self, counted};
+use super::words::counted;
 
 /// What a finding is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -131,7 +131,7 @@ fn hardware(facts: &Facts) -> Judged {
 fn core_line(core: &CoreCounters, name_it: bool) -> String {
     let list = |answer: &CountOutcome| {
         let names = answers(&core.events, answer).filter_map(|one| one.counter);
-        names.map(words::counter).collect::<Vec<_>>().join(", ")
+        names.map(CounterKind::in_words).collect::<Vec<_>>().join(", ")
     };
     let works = list(&CountOutcome::Works);
     let mut text = match (&core.unit, name_it) {
@@ -222,7 +222,7 @@ fn monitored(facts: &Facts, feature: &str, counter: CounterKind) -> Judged {
         };
     }
     if facts.resctrl.mounted == Some(true) {
-        return judged(State::No, format!("resctrl gives no {}", words::counter(counter)));
+        return judged(State::No, format!("resctrl gives no {}", counter.in_words()));
     }
     let flags = ["cqm", "cqm_llc", "cqm_occup_llc", "cqm_mbm_total"];
     resctrl_missing(facts, &flags, "cannot be monitored")

@@ -132,8 +132,8 @@ fn counters(facts: &Facts, kinds: &[CounterKind], verdict: &mut PolicyVerdict) {
     for &kind in kinds {
         match provider(facts, kind) {
             Provider::Is(name) => verdict.by.push(name),
-            Provider::None => lacking.push(words::counter(kind)),
-            Provider::Unknown => unknown.push(words::counter(kind)),
+            Provider::None => lacking.push(kind.in_words()),
+            Provider::Unknown => unknown.push(kind.in_words()),
         }
     }
     for (names, unknown) in [(lacking, false), (unknown, true)] {

@@ -1,22 +1,6 @@
 //! What things are called for people.
 
-use corun_policy::{ActionKind, CounterKind};
-
-/// A counter.
-pub(super) fn counter(kind: CounterKind) -> &'static str {
-    match kind {
-        CounterKind::Instructions => "instructions",
-        CounterKind::Cycles => "cycles",
-        CounterKind::LlcReferences => "LLC references",
-        CounterKind::LlcMisses => "LLC misses",
-        CounterKind::L1Accesses => "L1 accesses",
-        CounterKind::Branches => "branches",
-        CounterKind::MemoryBytes => "memory traffic",
-        CounterKind::MemoryStalls => "memory stalls",
-        CounterKind::MemoryRetries => "memory retries",
-        CounterKind::LlcOccupancy => "LLC occupancy",
-    }
-}
+use corun_policy::ActionKind;
 
 /// A kind of action.
 pub(super) fn action(kind: ActionKind) -> &'static str {

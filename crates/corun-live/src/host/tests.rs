@@ -195,7 +195,7 @@ fn camps_runs_where_no_cpu_can_be_held_idle() {
             machine.clone(),
             vec![policy],
             Box::new(Told::new(threads.clone().collect())),
-            vec![Box::new(crate::Modelled::new(model.clone(), Default::default(), 1e9))],
+            vec![Box::new(crate::ModelledSource::new(model.clone(), Default::default(), 1e9))],
             vec![Box::new(PlacementActuator::new(&ground.roots()))],
             ground.roots(),
             HostOptions::default(),

@@ -10,7 +10,7 @@ mod resctrl;
 use corun_policy::{CounterKind, Nanoseconds};
 
 pub use homes::MemoryByNode;
-pub use modelled::Modelled;
+pub use modelled::ModelledSource;
 pub use perf::PerfSource;
 pub use profiles::{StoredProfiles, profile_of};
 pub use recorded::RecordingSource;

@@ -18,7 +18,7 @@ use crate::{ManagedThread, Source, SourceError, Threads};
 const MOST_COMBINATIONS: usize = 16;
 
 /// Computes counters from where threads are.
-pub struct Modelled {
+pub struct ModelledSource {
     model: Arc<Model>,
     programs: BTreeMap<String, Arc<LoadedProgram>>,
     length_instructions: f64,
@@ -27,7 +27,7 @@ pub struct Modelled {
     scratch: Scratch,
 }
 
-impl Modelled {
+impl ModelledSource {
     /// A source for programs by their names ([`ManagedThread::profile`]); a thread of another program
     /// has no counters and disturbs nobody. Phases are stretched alike until a run has so many
     /// instructions, since recordings are short; then it starts anew.
@@ -107,7 +107,7 @@ impl Modelled {
     }
 }
 
-impl Source for Modelled {
+impl Source for ModelledSource {
     fn name(&self) -> &'static str {
         "model"
     }

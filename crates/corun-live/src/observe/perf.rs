@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use corun_linux::perf::{
-    Counted, EventGroups, Meaning, OpenCounters, PerfEvent, PlatformEvent, PlatformEvents, Pmus,
-    counter_advice, try_event,
+    CountTarget, EventGroups, Meaning, OpenCounters, PerfEvent, PlatformEvent, PlatformEvents,
+    Pmus, counter_advice, try_event,
 };
 use corun_linux::{Roots, Task};
 use corun_linux::{is_exhausted, raise_descriptor_limit};
@@ -91,7 +91,7 @@ impl PerfSource {
 
     /// Opens a thread's counters. Counting starts now, so that nothing is known yet.
     fn watch(&mut self, now: Nanoseconds, id: ThreadId, task: Task) {
-        let counters = match OpenCounters::open(Counted::Thread(task.tid), &self.groups) {
+        let counters = match OpenCounters::open(CountTarget::Thread(task.tid), &self.groups) {
             Ok(counters) => counters,
             Err(error) => {
                 if is_exhausted(&error) && !std::mem::replace(&mut self.told_limit, true) {
@@ -147,7 +147,7 @@ impl Source for PerfSource {
     }
 }
 
-/// The events that a counter is, or is made of; a share of cycles needs both.
+/// The events from which perf counts a counter; empty where perf does not count it.
 fn meanings_of(kind: CounterKind) -> &'static [Meaning] {
     match kind {
         CounterKind::Instructions => &[Meaning::Instructions],
@@ -157,7 +157,7 @@ fn meanings_of(kind: CounterKind) -> &'static [Meaning] {
         CounterKind::L1Accesses => &[Meaning::L1Loads, Meaning::L1Stores],
         CounterKind::Branches => &[Meaning::Branches],
         CounterKind::MemoryStalls => &[Meaning::Cycles, Meaning::StallCycles],
-        CounterKind::MemoryBytes | CounterKind::MemoryRetries | CounterKind::LlcOccupancy => &[],
+        _ => &[],
     }
 }
 

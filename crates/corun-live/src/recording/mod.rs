@@ -19,7 +19,7 @@ use corun_policy::{CounterKind, Nanoseconds, Rates, SoloFigures, ThreadView, Way
 
 pub use play::{Playback, RecordedThreads};
 pub use read::RecordingError;
-pub use write::Recorder;
+pub use write::RecordingWriter;
 
 use crate::ScannedThread;
 

@@ -120,7 +120,7 @@ fn record(samples: &[Said], policy: &str) -> (Vec<u8>, Vec<After>) {
     let script = Script::new(samples.to_vec());
     let mut host = host(Box::new(script.clone()), Box::new(script), policy);
     let mut text = Vec::new();
-    let mut recorder = Recorder::new(&mut text, &host, 0.6).unwrap();
+    let mut recorder = RecordingWriter::new(&mut text, &host, 0.6).unwrap();
     let mut found = Vec::new();
     for sample in 0..samples.len() {
         let tick = host.tick_at(moment(sample)).unwrap();

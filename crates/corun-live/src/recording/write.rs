@@ -14,7 +14,7 @@ use super::{RecordedFigures, VERSION};
 use crate::{Host, SampledThread, Tick};
 
 /// Writes what a host sees, sample by sample.
-pub struct Recorder<'a> {
+pub struct RecordingWriter<'a> {
     /// Not a parameter of the type: what writes the lines is then built with this crate.
     out: Box<dyn Write + 'a>,
     online: Option<CpuSet>,
@@ -47,7 +47,7 @@ impl Written {
     }
 }
 
-impl<'a> Recorder<'a> {
+impl<'a> RecordingWriter<'a> {
     /// Begins a recording of what a host sees, of so many seconds a sample.
     ///
     /// # Errors

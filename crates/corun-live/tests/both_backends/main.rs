@@ -59,6 +59,7 @@ fn observation() -> Observation {
 /// What a policy was shown in the simulator, and what it wanted.
 fn simulated(
     model: &Arc<Model>,
+    apps: &[AppSpec],
     policy: &str,
     observation: Observation,
 ) -> Result<Vec<Asked>, RuntimeError> {
@@ -66,7 +67,7 @@ fn simulated(
     let experiment = Experiment {
         settings,
         observation: Some(observation),
-        ..Experiment::new(model.clone(), apps(model), Method::Window, 7)
+        ..Experiment::new(model.clone(), apps.to_vec(), Method::Window, 7)
     };
     let log = Arc::new(Mutex::new(Vec::new()));
     let tap = Tap::new(policy, &log);
@@ -82,9 +83,10 @@ fn all_on_both(observation: &Observation) {
     for name in MACHINES {
         let machine = Arc::new(preset(name).unwrap());
         let model = Arc::new(Model::new(machine.clone(), ModelOptions::default()).unwrap());
+        let apps = apps(&model);
         for entry in registry() {
             let policy = entry.name;
-            let there = simulated(&model, policy, observation.clone());
+            let there = simulated(&model, &apps, policy, observation.clone());
             let asked = there.as_deref().unwrap_or_default();
             let here = live(policy, &machine, asked);
             match (&there, here) {

@@ -3,6 +3,8 @@
 use corun_machine::{CoreType, ExecutionLatencies};
 use corun_profile::{OPERATIONS, Operation};
 
+use super::sampled::LINE_BYTES;
+
 /// Kinds of execution unit.
 pub(crate) const UNITS: usize = 9;
 /// Integer units.
@@ -55,8 +57,21 @@ pub(crate) struct CoreParameters {
     pub(crate) prefetch_lines: usize,
 }
 
+/// Lines that are on their way when one core reads in order: by Little's law its measured rate times the
+/// latency. Where that was not measured, twice the misses outstanding: prefetchers of the level below have
+/// places of their own.
+fn prefetch_lines(core: &CoreType, memory_latency_ns: f64) -> usize {
+    let rate = core.memory_rates.and_then(|rates| rates.read_mb_per_s);
+    match rate {
+        Some(mb_per_s) => {
+            (mb_per_s * 1e-3 * memory_latency_ns / LINE_BYTES).ceil().max(1.0) as usize
+        }
+        None => 2 * core.outstanding_misses.max(1) as usize,
+    }
+}
+
 impl CoreParameters {
-    pub(crate) fn of(core: &CoreType, l1_latency_cycles: f64) -> Self {
+    pub(crate) fn of(core: &CoreType, l1_latency_cycles: f64, memory_latency_ns: f64) -> Self {
         let width = core.dispatch_width.max(1.0).round() as u32;
         let reorder_buffer = core.reorder_buffer as usize;
         let execution = core.execution.unwrap_or_default();
@@ -90,7 +105,7 @@ impl CoreParameters {
                 core.outstanding_llc_hits.map_or(outstanding, |hits| hits.max(1) as usize),
                 outstanding,
             ],
-            prefetch_lines: 2 * outstanding,
+            prefetch_lines: prefetch_lines(core, memory_latency_ns),
         }
     }
 

@@ -17,6 +17,8 @@ use super::units::{Places, Units};
 
 /// Entries of a trace at whose commit the clock starts: until then the pipeline fills.
 const WARM_UP: usize = 256;
+/// The cycle in which a trace begins: what a stream asked for before lies at a cycle of its own too.
+const START: u32 = 1 << 24;
 
 /// Where misses go, and what they take.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -133,14 +135,20 @@ impl<'p> Replay<'p> {
     pub(crate) fn run(&mut self, trace: &RankedTrace, view: &MemoryView) -> Replayed {
         self.clear(trace.ops.len());
         let core = self.core;
-        let mut front =
-            Front { cycle: 1, slots: 0, taken: 0, restart: 0, last_line: 0, cause: Cause::Base };
-        let (mut dispatch, mut dispatch_slots) = (1, 0);
-        let (mut commit, mut commit_slots) = (0, 0);
-        let (mut issued, mut fence, mut drained) = (0, 0, 0);
+        let mut front = Front {
+            cycle: START,
+            slots: 0,
+            taken: 0,
+            restart: START,
+            last_line: START,
+            cause: Cause::Base,
+        };
+        let (mut dispatch, mut dispatch_slots) = (START, 0);
+        let (mut commit, mut commit_slots) = (START, 0);
+        let (mut issued, mut fence, mut drained) = (START, START, START);
         let mut lost = CpiStack::default();
         let warm_up = WARM_UP.min(trace.ops.len() / 4);
-        let (mut begin, mut instructions) = (0, 0.0);
+        let (mut begin, mut instructions) = (START, 0.0);
         for (entry, op) in trace.ops.iter().enumerate() {
             let part = op.marks.has(Marks::PART);
             let counts = !part && !op.marks.has(Marks::FUSED);
@@ -279,7 +287,7 @@ impl<'p> Replay<'p> {
         let ahead = match entry.checked_sub(core.predictor_ahead) {
             Some(at) if at < entry => self.fetched[at],
             Some(_) => front.cycle,
-            None => 0,
+            None => START,
         };
         let mut asked = ahead.max(front.restart);
         if op.marks.has(Marks::NEXT_LINE) {
@@ -430,7 +438,7 @@ impl<'p> Replay<'p> {
     fn prefetched(&mut self, entry: usize, ops: &[MicroOp], begun: u32, latency: u32) -> u32 {
         let mut at = entry;
         // As if the stream had always gone at this pace, where it began before the trace did.
-        let mut asked = begun.saturating_sub(latency);
+        let mut asked = begun - latency.min(START);
         for lines in 1..=self.core.prefetch_lines {
             let back = ops[at].stream_before;
             if back == 0 {

@@ -1,4 +1,4 @@
-use corun_machine::core;
+use corun_machine::{AccessRates, core};
 use corun_profile::{Marks, MicroOp, Operation};
 
 use super::super::parameters::CoreParameters;
@@ -17,7 +17,7 @@ fn wide() -> CoreParameters {
     core.outstanding_llc_hits = None;
     core.branch_penalty_cycles = 15.0;
     core.execution = None;
-    CoreParameters::of(&core, 5.0)
+    CoreParameters::of(&core, 5.0, 100.0)
 }
 
 fn in_order() -> CoreParameters {
@@ -196,4 +196,32 @@ fn the_stack_sums_to_all_cycles() {
     let steps = [load([1, 0], true), compute(Operation::Multiply, [1, 2, 0])];
     let replayed = replay(&wide(), &steps);
     about(replayed.stack.total(), replayed.cycles);
+}
+
+/// A stream that began long before the trace has been asked for long before it, also where the trace
+/// is shorter than the latency of memory.
+#[test]
+fn a_stream_from_before_the_trace_costs_nothing() {
+    let mut steps = vec![compute(Operation::Integer, [0, 0, 0]); 400];
+    let (op, _) = load([0, 0], true);
+    steps[300] = (MicroOp { marks: Marks::LOAD.with(Marks::FORESEEN), ..op }, true);
+    let replayed = Replay::new(&wide()).run(&repeated(&steps, 1), &VIEW);
+    // Commits wait 4 cycles longer for a hit in the first level than for an addition.
+    assert_eq!(replayed.cycles, 0.25 * replayed.instructions + 4.0);
+    // The same line without a stream is waited for.
+    steps[300] = (op, true);
+    let replayed = Replay::new(&wide()).run(&repeated(&steps, 1), &VIEW);
+    assert!(replayed.cycles > f64::from(MEMORY_CYCLES), "{}", replayed.cycles);
+}
+
+/// 40 GB/s at 100 ns are 4000 bytes in flight: 63 lines.
+#[test]
+fn streams_run_ahead_as_fast_as_one_core_reads() {
+    let mut core = core("big-out-of-order").unwrap().machine.core_types()[0].clone();
+    core.memory_rates =
+        Some(AccessRates { read_mb_per_s: Some(40_000.0), ..AccessRates::default() });
+    assert_eq!(CoreParameters::of(&core, 5.0, 100.0).prefetch_lines, 63);
+    core.memory_rates = None;
+    core.outstanding_misses = 8;
+    assert_eq!(CoreParameters::of(&core, 5.0, 100.0).prefetch_lines, 16);
 }

@@ -10,7 +10,7 @@ use corun_profile::{CoreDetail, Marks, MicroOp, MicroTrace, MissRateCurve, Phase
 use super::filling::{fill_instructions, filled_bytes};
 use crate::ModelError;
 
-const LINE_BYTES: f64 = 64.0;
+pub(crate) const LINE_BYTES: f64 = 64.0;
 /// The largest cache that is thought of.
 const MOST_BYTES: f64 = (1u64 << 33) as f64;
 

@@ -4,17 +4,17 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::time::Instant;
 
-use crate::climb::{climb, dealt};
 use crate::contention::Contention;
 use crate::distributed::incumbent::Incumbent;
-use crate::distributed::message::{Batch, Pass, Report, ReportError, Subproblem};
+use crate::distributed::message::{Batch, BatchReport, BatchReportError, Pass, Subproblem};
 use crate::distributed::worker::{prepare, subproblem};
 use crate::groups;
+use crate::local_search::{dealt, local_search};
 use crate::objective::{Criterion, Goal, Objective, key, least_key};
-use crate::placement::{Limits, PlacementResult, Placer};
-use crate::search::{Candidate, Node, Stop, Walk};
-use crate::solve::{Found, UNFAIRNESS_ROOM, has_second_pass, rescored};
-use crate::stage::Stage;
+use crate::placement::{PlacementResult, Placer, SearchLimits};
+use crate::search::{Candidate, SearchNode, StopRule, Traversal};
+use crate::search_space::SearchSpace;
+use crate::solve::{SearchResult, UNFAIRNESS_ROOM, has_second_pass, rescored};
 
 /// A batch is this share of what is left for each worker.
 const BATCHES_A_WORKER: f64 = 4.0;
@@ -95,10 +95,10 @@ impl Distribution {
         grain: Grain,
     ) -> Self {
         let started = Instant::now();
-        let stage = placer.stage();
-        let criterion = Criterion::new(objective, goal, stage.programs);
-        let stop = Limits { nodes: u64::MAX, ..Limits::default() }.stop(started);
-        let (best, nodes) = climb(&stage, &criterion, dealt(&stage), &stop);
+        let space = placer.space();
+        let criterion = Criterion::new(objective, goal, space.programs);
+        let stop = SearchLimits { nodes: u64::MAX, ..SearchLimits::default() }.stop(started);
+        let (best, nodes) = local_search(&space, &criterion, dealt(&space), &stop);
         let pass = Pass { objective, goal, most_unfairness: None, start: best.clone() };
         let mut distribution = Self {
             objective,
@@ -114,26 +114,26 @@ impl Distribution {
             nodes,
             pruned: 0,
             fairest: None,
-            is_searched: groups::all(&stage).is_some(),
+            is_searched: groups::all(&space).is_some(),
         };
         if distribution.is_searched {
-            distribution.split(&stage);
+            distribution.split(&space);
         }
         distribution
     }
 
     /// Fills the queue from the root: the largest part is split until there are enough.
-    fn split<C: Contention>(&mut self, stage: &Stage<'_, C>) {
-        let prepared = prepare(stage, &self.pass);
-        let Some(search) = prepared.search(stage) else { return };
+    fn split<C: Contention>(&mut self, space: &SearchSpace<'_, C>) {
+        let prepared = prepare(space, &self.pass);
+        let Some(search) = prepared.search(space) else { return };
         let incumbent = Incumbent::new(self.best.clone());
-        let stop = Stop { nodes: u64::MAX, deadline: None, cancel: None };
-        let mut walk = Walk::among_others(&incumbent, &stop);
+        let stop = StopRule { nodes: u64::MAX, deadline: None, cancel: None };
+        let mut traversal = Traversal::among_others(&incumbent, &stop);
         let wanted = self.grain.parts * self.workers;
-        let mut parts: Vec<(Subproblem, Node<C::Share>)> = Vec::new();
+        let mut parts: Vec<(Subproblem, SearchNode<C::Share>)> = Vec::new();
         let root = search.root();
-        if !search.cuts(&root, &walk) {
-            parts.push((subproblem(stage, &root), root));
+        if !search.cuts(&root, &traversal) {
+            parts.push((subproblem(space, &root), root));
         }
         while parts.len() < wanted {
             let largest = (0..parts.len())
@@ -141,12 +141,12 @@ impl Distribution {
             let Some(largest) = largest else { break };
             let (_, node) = parts.swap_remove(largest);
             let mut children = Vec::new();
-            search.children(&node, &mut walk, &mut children);
-            parts.extend(children.into_iter().map(|node| (subproblem(stage, &node), node)));
+            search.children(&node, &mut traversal, &mut children);
+            parts.extend(children.into_iter().map(|node| (subproblem(space, &node), node)));
         }
         self.best = incumbent.best();
-        self.nodes += walk.nodes;
-        self.pruned += walk.pruned;
+        self.nodes += traversal.nodes;
+        self.pruned += traversal.pruned;
         self.open.extend(parts.into_iter().map(|(part, _)| Open(part)));
     }
 
@@ -193,12 +193,12 @@ impl Distribution {
     /// Takes what became of a batch. A report that comes after its batch was given up is ignored.
     ///
     /// # Errors
-    /// [`ReportError`] when it cannot be of this search; nothing of it is taken then.
+    /// [`BatchReportError`] when it cannot be of this search; nothing of it is taken then.
     pub fn finish<C: Contention>(
         &mut self,
         placer: &Placer<'_, C>,
-        report: Report,
-    ) -> Result<(), ReportError> {
+        report: BatchReport,
+    ) -> Result<(), BatchReportError> {
         check(placer, &report)?;
         if self.out.remove(&report.id).is_none() {
             return Ok(());
@@ -233,10 +233,10 @@ impl Distribution {
         if !self.is_over() || self.is_last_pass() {
             return;
         }
-        let stage = placer.stage();
-        let stp = Criterion::new(Objective::Stp, Goal::Best, stage.programs);
+        let space = placer.space();
+        let stp = Criterion::new(Objective::Stp, Goal::Best, space.programs);
         let most = self.best.score * (1.0 + UNFAIRNESS_ROOM);
-        let start = rescored(&stage, &stp, &self.best);
+        let start = rescored(&space, &stp, &self.best);
         self.fairest = Some(std::mem::replace(&mut self.best, start.clone()));
         self.pass = Pass {
             objective: Objective::Stp,
@@ -244,7 +244,7 @@ impl Distribution {
             most_unfairness: Some(most),
             start,
         };
-        self.split(&stage);
+        self.split(&space);
     }
 
     fn is_last_pass(&self) -> bool {
@@ -283,25 +283,28 @@ impl Distribution {
 
     /// The answer, or the best that is known with a bound.
     pub fn result<C: Contention>(&self, placer: &Placer<'_, C>) -> PlacementResult {
-        let stage = placer.stage();
-        let criterion = Criterion::new(self.objective, self.goal, stage.programs);
+        let space = placer.space();
+        let criterion = Criterion::new(self.objective, self.goal, space.programs);
         let is_proven = self.is_searched && self.is_done();
         let open = self.open.iter().map(|open| open.0.bound);
         let out = self.out.values().flatten().map(|part| part.bound);
         let least = open.chain(out).fold(self.best.score, f64::min);
         let (best, bound) = match &self.fairest {
             // The first pass has proven the unfairness.
-            Some(fairest) => (rescored(&stage, &criterion, &self.best), fairest.score),
+            Some(fairest) => (rescored(&space, &criterion, &self.best), fairest.score),
             None => (self.best.clone(), least),
         };
         let bound = self.is_searched.then_some(bound);
-        let found = Found { best, bound, is_proven, nodes: self.nodes, pruned: self.pruned };
-        placer.result(&stage, &criterion, found, self.started)
+        let found = SearchResult { best, bound, is_proven, nodes: self.nodes, pruned: self.pruned };
+        placer.result(&space, &criterion, found, self.started)
     }
 }
 
-fn check<C: Contention>(placer: &Placer<'_, C>, report: &Report) -> Result<(), ReportError> {
-    let wrong = |why: String| Err(ReportError { why });
+fn check<C: Contention>(
+    placer: &Placer<'_, C>,
+    report: &BatchReport,
+) -> Result<(), BatchReportError> {
+    let wrong = |why: String| Err(BatchReportError { why });
     let (programs, cpus) = (placer.programs(), placer.cpus());
     let placement = &report.best.placement;
     let lengths = [placement.cpu.len(), placement.llc.len()];

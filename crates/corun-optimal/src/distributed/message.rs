@@ -50,7 +50,7 @@ pub struct Batch {
 
 /// What became of a batch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Report {
+pub struct BatchReport {
     /// Which batch.
     pub id: u64,
     /// The best placement that is known now.
@@ -68,7 +68,7 @@ pub struct Report {
 #[error(
     "a worker's report is not of this search: {why}; its version of corun may differ from this one"
 )]
-pub struct ReportError {
+pub struct BatchReportError {
     /// What is wrong with it.
     pub why: String,
 }

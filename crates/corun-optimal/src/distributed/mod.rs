@@ -1,7 +1,7 @@
 //! The search for the best placement in parts, for processes that share no memory.
 //!
 //! A [`Distribution`] holds the parts of the tree that nobody has looked into, hands them out in
-//! [`Batch`]es, and takes back [`Report`]s: the best placement that was met, and the parts that
+//! [`Batch`]es, and takes back [`BatchReport`]s: the best placement that was met, and the parts that
 //! the worker had no time for. A worker looks into a batch with [`Placer::work`], for a slice of
 //! time, pruning by an [`Incumbent`] that others may tighten meanwhile. So work never stays with one
 //! worker for longer than a slice, and a worker that dies costs its batch alone.
@@ -18,7 +18,7 @@ mod worker;
 
 pub use distribution::{Distribution, Grain};
 pub use incumbent::Incumbent;
-pub use message::{Batch, Pass, Report, ReportError, Subproblem};
+pub use message::{Batch, BatchReport, BatchReportError, Pass, Subproblem};
 pub use worker::Prepared;
 
 #[cfg(doc)]

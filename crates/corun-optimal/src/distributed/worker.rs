@@ -5,20 +5,20 @@ use std::time::{Duration, Instant};
 
 use crate::contention::Contention;
 use crate::distributed::incumbent::Incumbent;
-use crate::distributed::message::{Batch, Pass, Report, Subproblem};
+use crate::distributed::message::{Batch, BatchReport, Pass, Subproblem};
 use crate::distributed::size;
 use crate::groups;
 use crate::objective::Criterion;
 use crate::placement::Placer;
-use crate::search::{Node, Search, Stop, Walk};
-use crate::solve::{Ground, ground, ground_of_fair};
-use crate::stage::Stage;
+use crate::search::{Search, SearchNode, StopRule, Traversal};
+use crate::search_space::SearchSpace;
+use crate::solve::{SearchTables, search_tables, search_tables_of_fair};
 
 /// The tables that a worker needs for one pass, made once.
 pub struct Prepared<S> {
     pass: Pass,
     /// None where nothing can beat the start.
-    ground: Option<Ground<S>>,
+    search_tables: Option<SearchTables<S>>,
 }
 
 impl<S> std::fmt::Debug for Prepared<S> {
@@ -34,32 +34,38 @@ impl<S> Prepared<S> {
     }
 }
 
-pub(crate) fn prepare<C: Contention>(stage: &Stage<'_, C>, pass: &Pass) -> Prepared<C::Share> {
-    let ground = match pass.most_unfairness {
-        Some(most) => ground_of_fair(stage, most),
-        None => groups::all(stage).and_then(|groups| {
-            let criterion = Criterion::new(pass.objective, pass.goal, stage.programs);
-            ground(stage, criterion, groups, &pass.start).0
+pub(crate) fn prepare<C: Contention>(
+    space: &SearchSpace<'_, C>,
+    pass: &Pass,
+) -> Prepared<C::Share> {
+    let search_tables = match pass.most_unfairness {
+        Some(most) => search_tables_of_fair(space, most),
+        None => groups::all(space).and_then(|groups| {
+            let criterion = Criterion::new(pass.objective, pass.goal, space.programs);
+            search_tables(space, criterion, groups, &pass.start).0
         }),
     };
-    Prepared { pass: pass.clone(), ground }
+    Prepared { pass: pass.clone(), search_tables }
 }
 
 impl<S: Copy + Send + Sync> Prepared<S> {
     pub(crate) fn search<'a, C: Contention<Share = S>>(
         &'a self,
-        stage: &'a Stage<'a, C>,
+        space: &'a SearchSpace<'a, C>,
     ) -> Option<Search<'a, C>> {
-        self.ground.as_ref().map(|ground| ground.search(stage))
+        self.search_tables.as_ref().map(|search_tables| search_tables.search(space))
     }
 }
 
-pub(crate) fn subproblem<C: Contention>(stage: &Stage<'_, C>, node: &Node<C::Share>) -> Subproblem {
-    let mut cpu = vec![None; stage.programs];
-    for seat in &node.seats {
-        cpu[seat.program] = Some(seat.cpu);
+pub(crate) fn subproblem<C: Contention>(
+    space: &SearchSpace<'_, C>,
+    node: &SearchNode<C::Share>,
+) -> Subproblem {
+    let mut cpu = vec![None; space.programs];
+    for slot in &node.slots {
+        cpu[slot.program] = Some(slot.cpu);
     }
-    let size = size::ways(stage, node.used, node.left.count_ones() as usize);
+    let size = size::ways(space, node.used, node.left.count_ones() as usize);
     Subproblem { cpu, bound: node.bound, size }
 }
 
@@ -67,7 +73,7 @@ impl<C: Contention> Placer<'_, C> {
     /// The tables for a pass. They take the time and the memory of the start of a search, and
     /// serve all its batches.
     pub fn prepare(&self, pass: &Pass) -> Prepared<C::Share> {
-        prepare(&self.stage(), pass)
+        prepare(&self.space(), pass)
     }
 
     /// Looks into a batch until its slice of time is over, or `cancel` is set. Better placements go
@@ -78,30 +84,35 @@ impl<C: Contention> Placer<'_, C> {
         batch: &Batch,
         incumbent: &Incumbent,
         cancel: Option<&AtomicBool>,
-    ) -> Report {
+    ) -> BatchReport {
         incumbent.tighten(&batch.incumbent);
-        let stage = self.stage();
-        let mut report =
-            Report { id: batch.id, best: incumbent.best(), left: Vec::new(), nodes: 0, pruned: 0 };
-        let Some(search) = prepared.search(&stage) else { return report };
+        let space = self.space();
+        let mut report = BatchReport {
+            id: batch.id,
+            best: incumbent.best(),
+            left: Vec::new(),
+            nodes: 0,
+            pruned: 0,
+        };
+        let Some(search) = prepared.search(&space) else { return report };
         let deadline = Duration::try_from_secs_f64(batch.seconds).ok();
         let deadline = deadline.and_then(|slice| Instant::now().checked_add(slice));
-        let stop = Stop { nodes: batch.nodes, deadline, cancel };
-        let mut walk = Walk::among_others(incumbent, &stop);
+        let stop = StopRule { nodes: batch.nodes, deadline, cancel };
+        let mut traversal = Traversal::among_others(incumbent, &stop);
         for part in &batch.subproblems {
-            if walk.is_stopped() {
+            if traversal.is_stopped() {
                 report.left.push(part.clone());
                 continue;
             }
-            match search.node_of(&part.cpu, &mut walk) {
-                Some(node) => search.descend(&node, &mut walk),
-                None => walk.pruned += 1,
+            match search.node_of(&part.cpu, &mut traversal) {
+                Some(node) => search.descend(&node, &mut traversal),
+                None => traversal.pruned += 1,
             }
         }
         report.best = incumbent.best();
-        (report.nodes, report.pruned) = (walk.nodes, walk.pruned);
-        let left = walk.into_left();
-        report.left.extend(left.iter().map(|node| subproblem(&stage, node)));
+        (report.nodes, report.pruned) = (traversal.nodes, traversal.pruned);
+        let left = traversal.into_left();
+        report.left.extend(left.iter().map(|node| subproblem(&space, node)));
         report
     }
 }

@@ -4,14 +4,14 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
+use crate::partition::bandwidth_coupling::{BandwidthCoupling, SlowdownLine};
+use crate::partition::cluster_set::{Kind, Set};
 use crate::partition::completion::NEVER;
-use crate::partition::corner::{Corner, Weights};
-use crate::partition::family::{Kind, Set};
-use crate::partition::law::{Law, Line};
+use crate::partition::enumeration::{Bounded, Effort, Enumeration, Matters};
 use crate::partition::pressure::{all, excess};
-use crate::partition::table::{Judged, Partition, Table};
-use crate::partition::walk::{Bounded, Effort, Matters, Walk};
-use crate::search::Stop;
+use crate::partition::table::{ClusterWays, PartitionScores, Table};
+use crate::partition::value_bounds::{Corner, Weights};
+use crate::search::StopRule;
 
 /// Partitions whose values agree to so much of themselves count as equal.
 pub(crate) const TIE: f64 = 1e-11;
@@ -37,7 +37,7 @@ pub(crate) enum Aim {
 }
 
 impl Aim {
-    pub(crate) fn score(&self, judged: &Judged) -> f64 {
+    pub(crate) fn score(&self, judged: &PartitionScores) -> f64 {
         let slowdowns = judged.slowdowns.iter();
         match self {
             Self::Stp => slowdowns.map(|slowdown| 1.0 / slowdown).sum(),
@@ -76,22 +76,22 @@ fn sums(slowdowns: &[f64]) -> (f64, f64) {
 
 /// Pressures, and what else partitions are sorted by.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Region {
+pub(crate) struct PressureRegion {
     pub(crate) x: (f64, f64),
     /// Jain's tilt.
     pub(crate) tilt: (f64, f64),
     pub(crate) bound: f64,
 }
 
-impl Eq for Region {}
+impl Eq for PressureRegion {}
 
-impl PartialOrd for Region {
+impl PartialOrd for PressureRegion {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Region {
+impl Ord for PressureRegion {
     fn cmp(&self, other: &Self) -> Ordering {
         let by_bound = self.bound.total_cmp(&other.bound);
         let by_x = || other.x.0.total_cmp(&self.x.0);
@@ -109,7 +109,7 @@ pub(crate) fn halves((low, high): (f64, f64)) -> [(f64, f64); 2] {
     [(low, middle), (middle, high)]
 }
 
-impl Region {
+impl PressureRegion {
     fn split(self) -> [Self; 2] {
         if width(self.x) >= width(self.tilt) {
             halves(self.x).map(|x| Self { x, ..self })
@@ -127,19 +127,19 @@ impl Region {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Scored {
     pub(crate) score: f64,
-    pub(crate) partition: Partition,
+    pub(crate) partition: ClusterWays,
 }
 
 pub(crate) struct Additive<'a> {
     pub(crate) table: &'a Table,
     pub(crate) aim: Aim,
-    pub(crate) stop: &'a Stop<'a>,
+    pub(crate) stop: &'a StopRule<'a>,
     pub(crate) best: Option<Scored>,
     pub(crate) effort: Effort,
 }
 
 impl<'a> Additive<'a> {
-    pub(crate) fn new(table: &'a Table, aim: Aim, stop: &'a Stop<'a>) -> Self {
+    pub(crate) fn new(table: &'a Table, aim: Aim, stop: &'a StopRule<'a>) -> Self {
         Self { table, aim, stop, best: None, effort: Effort::default() }
     }
 
@@ -149,7 +149,7 @@ impl<'a> Additive<'a> {
     }
 
     /// Takes a partition if it is better; says its pressure.
-    pub(crate) fn consider(&mut self, partition: &Partition) -> f64 {
+    pub(crate) fn consider(&mut self, partition: &ClusterWays) -> f64 {
         let judged = self.table.judge(partition);
         let score = self.aim.score(&judged);
         if score > self.threshold() {
@@ -160,7 +160,7 @@ impl<'a> Additive<'a> {
 
     /// Partitions that are the best for the pressure and the price of traffic of the one before.
     /// False when it must stop.
-    pub(crate) fn start(&mut self, first: &Partition) -> bool {
+    pub(crate) fn start(&mut self, first: &ClusterWays) -> bool {
         self.consider(first);
         let mut from = first.clone();
         for round in 0..START_ROUNDS {
@@ -186,9 +186,9 @@ impl<'a> Additive<'a> {
 
     /// What a unit of traffic costs: the weight of the balance at which these programs' value is
     /// the same at both pressures.
-    pub(crate) fn price(&self, lines: &[Line], low: f64, high: f64, tilt: f64) -> f64 {
+    pub(crate) fn price(&self, lines: &[SlowdownLine], low: f64, high: f64, tilt: f64) -> f64 {
         let law = self.table.law;
-        if law == Law::Free {
+        if law == BandwidthCoupling::Free {
             return 0.0;
         }
         let weights = self.aim.weights(tilt, tilt, 0.0);
@@ -196,7 +196,7 @@ impl<'a> Additive<'a> {
             let value = |x| weights.value(law, lines, x);
             (value(high) - value(low), excess(law, lines, high) - excess(law, lines, low))
         } else {
-            let slope = |line: &Line| law.draw_slope(line.load, low, law.y(line.load, low));
+            let slope = |line: &SlowdownLine| law.draw_slope(line.load, low, law.y(line.load, low));
             let supply = law.supply(low + 1.0) - law.supply(low);
             (weights.value_slope(law, lines, low), lines.iter().map(slope).sum::<f64>() - supply)
         };
@@ -208,7 +208,7 @@ impl<'a> Additive<'a> {
     fn allowed(&self, price: f64) -> f64 {
         if !price.is_finite() {
             0.0
-        } else if self.table.law == Law::Simple {
+        } else if self.table.law == BandwidthCoupling::Simple {
             price.min(0.0)
         } else {
             price
@@ -219,7 +219,7 @@ impl<'a> Additive<'a> {
     /// none when it must stop.
     pub(crate) fn corners(
         &self,
-        region: &Region,
+        region: &PressureRegion,
         price: f64,
         sets: &[Set],
         may: impl Fn(Set, &mut [f64]) + Sync,
@@ -252,9 +252,9 @@ impl<'a> Additive<'a> {
     }
 
     /// Regions that hold all partitions.
-    pub(crate) fn regions(&self) -> Vec<Region> {
+    pub(crate) fn regions(&self) -> Vec<PressureRegion> {
         let x = self.table.pressures();
-        let whole = Region { x, tilt: self.tilts(x), bound: f64::INFINITY };
+        let whole = PressureRegion { x, tilt: self.tilts(x), bound: f64::INFINITY };
         let pressure = self.best.as_ref().map(|best| self.table.judge(&best.partition).x);
         let Some(middle) = pressure.filter(|&middle| middle > x.0 && middle < x.1) else {
             return vec![whole];
@@ -263,12 +263,12 @@ impl<'a> Additive<'a> {
         let near = NEAR * middle;
         cuts.extend([middle - near, middle + near].into_iter().filter(|&at| at > x.0 && at < x.1));
         cuts.push(x.1);
-        cuts.windows(2).map(|pair| Region { x: (pair[0], pair[1]), ..whole }).collect()
+        cuts.windows(2).map(|pair| PressureRegion { x: (pair[0], pair[1]), ..whole }).collect()
     }
 
     /// Proves the best partition of these regions, which hold all partitions that matter. The
     /// highest bound that is left where it must stop first.
-    pub(crate) fn run(&mut self, regions: Vec<Region>) -> Option<f64> {
+    pub(crate) fn run(&mut self, regions: Vec<PressureRegion>) -> Option<f64> {
         let mut open = BinaryHeap::from(regions);
         while let Some(region) = open.pop() {
             if region.bound <= self.threshold() {
@@ -286,7 +286,7 @@ impl<'a> Additive<'a> {
     }
 
     /// Rules a region out, visits what matters in it, or splits it. None when it must stop.
-    fn look(&mut self, region: &Region) -> Option<Vec<Region>> {
+    fn look(&mut self, region: &PressureRegion) -> Option<Vec<PressureRegion>> {
         self.effort.nodes += 1;
         let tilt = 0.5 * (region.tilt.0 + region.tilt.1);
         let reference = self.best.as_ref().map(|best| self.table.lines(&best.partition));
@@ -321,11 +321,11 @@ impl<'a> Additive<'a> {
         if region.is_a_point() {
             return None;
         }
-        Some(region.split().map(|half| Region { bound, ..half }).to_vec())
+        Some(region.split().map(|half| PressureRegion { bound, ..half }).to_vec())
     }
 
     /// The best partitions at the lowest and at the highest pressure, which are considered.
-    fn ends(&mut self, corners: &[Bounded], region: &Region) -> Option<[Partition; 2]> {
+    fn ends(&mut self, corners: &[Bounded], region: &PressureRegion) -> Option<[ClusterWays; 2]> {
         let each = if region.x.1 > region.x.0 { 2 } else { 1 };
         let mut ends = [None, None];
         for (index, corner) in corners.iter().enumerate() {
@@ -343,14 +343,14 @@ impl<'a> Additive<'a> {
     fn fairer_price(
         &self,
         price: f64,
-        low: &Partition,
-        high: &Partition,
-        region: &Region,
+        low: &ClusterWays,
+        high: &ClusterWays,
+        region: &PressureRegion,
         tilt: f64,
     ) -> f64 {
         let law = self.table.law;
         let weights = self.aim.weights(tilt, tilt, 0.0);
-        let at = |partition: &Partition, x: f64| {
+        let at = |partition: &ClusterWays, x: f64| {
             let lines = self.table.lines(partition);
             (weights.value(law, &lines, x), excess(law, &lines, x))
         };
@@ -370,25 +370,25 @@ impl<'a> Additive<'a> {
     }
 
     pub(crate) fn walk_budget(&self) -> u64 {
-        let family = self.table.family;
-        match family.kind {
+        let cluster_set = self.table.cluster_set;
+        match cluster_set.kind {
             Kind::Strict => 20_000,
-            Kind::Cluster => (3_u64.pow(family.programs as u32 - 1) / 2).max(2_000),
+            Kind::Cluster => (3_u64.pow(cluster_set.programs as u32 - 1) / 2).max(2_000),
         }
     }
 
     fn walk(&mut self, corners: &[Bounded], most_sets: u64) -> bool {
-        let family = self.table.family;
+        let cluster_set = self.table.cluster_set;
         let threshold = self.threshold();
         let most_nodes = self.stop.nodes.saturating_sub(self.effort.nodes);
         let stop = self.stop;
-        let leaf = |partition: &Partition| {
+        let leaf = |partition: &ClusterWays| {
             self.consider(partition);
             self.threshold()
         };
         let matters = Matters { any: corners, all: &[], window: None };
         let limits = (most_sets, most_nodes);
-        let walk = Walk::new(family, matters, threshold, limits, stop, leaf);
+        let walk = Enumeration::new(cluster_set, matters, threshold, limits, stop, leaf);
         let (is_done, effort) = walk.run();
         self.effort.nodes += effort.nodes;
         self.effort.pruned += effort.pruned;

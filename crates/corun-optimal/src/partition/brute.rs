@@ -1,23 +1,27 @@
 //! Every partition, one by one: the yardstick of the searches, and the worst.
 
-use crate::partition::family::Set;
-use crate::partition::table::{Judged, Partition, Table};
+use crate::partition::cluster_set::Set;
+use crate::partition::table::{ClusterWays, PartitionScores, Table};
 
 /// Visits every partition; false when there are more than `most`.
-pub(crate) fn visit(table: &Table, most: u64, see: &mut impl FnMut(&Partition, Judged)) -> bool {
+pub(crate) fn visit(
+    table: &Table,
+    most: u64,
+    see: &mut impl FnMut(&ClusterWays, PartitionScores),
+) -> bool {
     let mut left = most;
-    let mut partition = Partition::default();
-    let family = table.family;
-    descend(table, family.full(), family.ways, &mut partition, &mut left, see)
+    let mut partition = ClusterWays::default();
+    let cluster_set = table.cluster_set;
+    descend(table, cluster_set.full(), cluster_set.ways, &mut partition, &mut left, see)
 }
 
 fn descend(
     table: &Table,
     left: Set,
     ways: usize,
-    partition: &mut Partition,
+    partition: &mut ClusterWays,
     most: &mut u64,
-    see: &mut impl FnMut(&Partition, Judged),
+    see: &mut impl FnMut(&ClusterWays, PartitionScores),
 ) -> bool {
     if left == 0 {
         if ways > 0 {
@@ -30,12 +34,12 @@ fn descend(
         see(partition, table.judge(partition));
         return true;
     }
-    let family = table.family;
-    for (set, rest) in family.next(left) {
+    let cluster_set = table.cluster_set;
+    for (set, rest) in cluster_set.next(left) {
         // The last cluster takes all that is left; before it, ways stay for at least one more.
-        let fewest = if rest == 0 { ways } else { family.min_ways };
-        let most_ways = if rest == 0 { ways } else { ways.saturating_sub(family.min_ways) };
-        if fewest < family.min_ways {
+        let fewest = if rest == 0 { ways } else { cluster_set.min_ways };
+        let most_ways = if rest == 0 { ways } else { ways.saturating_sub(cluster_set.min_ways) };
+        if fewest < cluster_set.min_ways {
             continue;
         }
         for k in fewest..=most_ways {

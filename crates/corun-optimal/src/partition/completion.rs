@@ -2,9 +2,9 @@
 
 use rayon::prelude::*;
 
-use crate::partition::family::{Family, Kind, Set};
-use crate::partition::table::Partition;
-use crate::search::Stop;
+use crate::partition::cluster_set::{ClusterSet, Kind, Set};
+use crate::partition::table::ClusterWays;
+use crate::search::StopRule;
 
 /// States that one task fills.
 const TASK: usize = 64;
@@ -17,43 +17,43 @@ const NOWHERE: u32 = u32::MAX;
 
 /// A value for every cluster and number of ways; [`NEVER`] where it may not be.
 #[derive(Debug, Clone)]
-pub(crate) struct Values {
-    pub(crate) family: Family,
+pub(crate) struct ClusterValues {
+    pub(crate) cluster_set: ClusterSet,
     /// By place of the set, then ways from 1.
     of: Vec<f64>,
     /// Place of the set by its row; [`NOWHERE`] where the set has no value.
     places: Vec<u32>,
 }
 
-impl Values {
+impl ClusterValues {
     /// Values of these sets, filled row by row, in parallel: `fill` sees the set and its values by
     /// ways from 1, which are 0 at first.
     pub(crate) fn fill(
-        family: Family,
+        cluster_set: ClusterSet,
         sets: &[Set],
         fill: impl Fn(Set, &mut [f64]) + Sync,
     ) -> Self {
-        let mut of = vec![0.0; sets.len() * family.ways];
-        let rows = of.par_chunks_mut(family.ways).zip(sets);
+        let mut of = vec![0.0; sets.len() * cluster_set.ways];
+        let rows = of.par_chunks_mut(cluster_set.ways).zip(sets);
         rows.with_min_len(256).for_each(|(values, &set)| {
             fill(set, values);
-            values[..family.min_ways - 1].fill(NEVER);
+            values[..cluster_set.min_ways - 1].fill(NEVER);
         });
-        let mut places = vec![NOWHERE; family.rows()];
-        for (place, (values, &set)) in of.chunks(family.ways).zip(sets).enumerate() {
+        let mut places = vec![NOWHERE; cluster_set.rows()];
+        for (place, (values, &set)) in of.chunks(cluster_set.ways).zip(sets).enumerate() {
             if values.iter().any(|&value| value > NEVER) {
-                places[family.row(set)] = place as u32;
+                places[cluster_set.row(set)] = place as u32;
             }
         }
-        Self { family, of, places }
+        Self { cluster_set, of, places }
     }
 
     /// The set's values by ways from 1; none where it has none.
     #[inline]
     pub(crate) fn row(&self, set: Set) -> Option<&[f64]> {
-        let place = self.places[self.family.row(set)];
-        let first = place as usize * self.family.ways;
-        (place != NOWHERE).then(|| &self.of[first..first + self.family.ways])
+        let place = self.places[self.cluster_set.row(set)];
+        let first = place as usize * self.cluster_set.ways;
+        (place != NOWHERE).then(|| &self.of[first..first + self.cluster_set.ways])
     }
 
     #[inline]
@@ -70,24 +70,24 @@ impl Values {
 /// The highest sum of values over all ways to cover a set with so many ways, all of them handed
 /// out: F[m][w] = max of value(S, k) + F[m - S][w - k] over S in m that hold m's lowest program.
 #[derive(Debug, Clone)]
-pub(crate) struct Completion {
-    family: Family,
+pub(crate) struct BestCover {
+    cluster_set: ClusterSet,
     /// By state: ways - 1 times [`NEVER`], so that a row can be read shifted, then ways from 0.
     of: Vec<f64>,
     full: f64,
 }
 
-impl Completion {
+impl BestCover {
     /// None when it must stop before it is done.
-    pub(crate) fn of(values: &Values, stop: &Stop<'_>) -> Option<Self> {
-        let family = values.family;
-        let stride = 2 * family.ways;
-        let mut of = vec![NEVER; family.states() * stride];
-        of[family.ways - 1] = 0.0;
+    pub(crate) fn of(values: &ClusterValues, stop: &StopRule<'_>) -> Option<Self> {
+        let cluster_set = values.cluster_set;
+        let stride = 2 * cluster_set.ways;
+        let mut of = vec![NEVER; cluster_set.states() * stride];
+        of[cluster_set.ways - 1] = 0.0;
         let is_stopped = std::sync::atomic::AtomicBool::new(false);
-        for layer in 0..family.programs - 1 {
+        for layer in 0..cluster_set.programs - 1 {
             // States whose highest bit this is: they follow those that they lead to.
-            let (first, end) = match family.kind {
+            let (first, end) = match cluster_set.kind {
                 Kind::Strict => (layer + 1, layer + 2),
                 Kind::Cluster => (1 << layer, 2 << layer),
             };
@@ -100,7 +100,7 @@ impl Completion {
                 }
                 for (index, row) in rows.chunks_mut(stride).enumerate() {
                     let state = first + task * TASK + index;
-                    let left = match family.kind {
+                    let left = match cluster_set.kind {
                         Kind::Strict => ((1_u64 << state) - 1) as Set,
                         Kind::Cluster => state as Set,
                     };
@@ -117,8 +117,8 @@ impl Completion {
             }
         }
         let mut full = vec![NEVER; stride];
-        cover(values, &of, family.full(), &mut full);
-        Some(Self { family, of, full: full[stride - 1] })
+        cover(values, &of, cluster_set.full(), &mut full);
+        Some(Self { cluster_set, of, full: full[stride - 1] })
     }
 
     /// The highest sum of a whole partition.
@@ -129,22 +129,23 @@ impl Completion {
     /// The best of what is left, by ways from 0. Not for everybody.
     #[inline]
     pub(crate) fn row(&self, left: Set) -> &[f64] {
-        let ways = self.family.ways;
-        let end = (self.family.state(left) + 1) * 2 * ways;
+        let ways = self.cluster_set.ways;
+        let end = (self.cluster_set.state(left) + 1) * 2 * ways;
         &self.of[end - ways - 1..end]
     }
 
     /// A partition of the highest sum: of equal ones the first by cluster, the one with the
     /// smallest set, then the fewest ways. None when there is none.
-    pub(crate) fn partition(&self, values: &Values) -> Option<Partition> {
+    pub(crate) fn partition(&self, values: &ClusterValues) -> Option<ClusterWays> {
         if self.full == NEVER {
             return None;
         }
         let mut clusters = Vec::new();
-        let (mut left, mut ways, mut rest_best) = (self.family.full(), self.family.ways, self.full);
+        let (mut left, mut ways, mut rest_best) =
+            (self.cluster_set.full(), self.cluster_set.ways, self.full);
         while left != 0 {
             let mut best: (f64, Set, usize) = (NEVER, 0, 0);
-            for (set, rest) in self.family.next(left) {
+            for (set, rest) in self.cluster_set.next(left) {
                 let Some(of_set) = values.row(set) else { continue };
                 let of_rest = self.row(rest);
                 for k in 1..=ways {
@@ -163,16 +164,16 @@ impl Completion {
             ways -= k;
             rest_best = if left == 0 { 0.0 } else { self.row(left)[ways] };
         }
-        Some(Partition { clusters })
+        Some(ClusterWays { clusters })
     }
 }
 
 /// Best sums by ways for what is left, from the rows of the states that lead from it.
-fn cover(values: &Values, before: &[f64], left: Set, out: &mut [f64]) {
+fn cover(values: &ClusterValues, before: &[f64], left: Set, out: &mut [f64]) {
     // Sizes known when compiled let the compiler keep all sums in registers.
     macro_rules! sized {
         ($($ways:literal)*) => {
-            match values.family.ways {
+            match values.cluster_set.ways {
                 $($ways => cover_sized::<$ways>(values, before, left, out),)*
                 _ => cover_any(values, before, left, out),
             }
@@ -181,12 +182,12 @@ fn cover(values: &Values, before: &[f64], left: Set, out: &mut [f64]) {
     sized!(4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20);
 }
 
-fn cover_any(values: &Values, before: &[f64], left: Set, out: &mut [f64]) {
-    let (family, ways) = (values.family, values.family.ways);
+fn cover_any(values: &ClusterValues, before: &[f64], left: Set, out: &mut [f64]) {
+    let (cluster_set, ways) = (values.cluster_set, values.cluster_set.ways);
     let (pad, stride) = (ways - 1, 2 * ways);
-    for (set, rest) in family.next(left) {
+    for (set, rest) in cluster_set.next(left) {
         let Some(of_set) = values.row(set) else { continue };
-        let of_rest = &before[family.state(rest) * stride + pad..][..ways];
+        let of_rest = &before[cluster_set.state(rest) * stride + pad..][..ways];
         for (k, &value) in of_set.iter().enumerate() {
             for (sum, rest) in out[pad + 1 + k..].iter_mut().zip(of_rest) {
                 *sum = sum.max(value + rest);
@@ -195,16 +196,21 @@ fn cover_any(values: &Values, before: &[f64], left: Set, out: &mut [f64]) {
     }
 }
 
-fn cover_sized<const WAYS: usize>(values: &Values, before: &[f64], left: Set, out: &mut [f64]) {
-    let family = values.family;
+fn cover_sized<const WAYS: usize>(
+    values: &ClusterValues,
+    before: &[f64],
+    left: Set,
+    out: &mut [f64],
+) {
+    let cluster_set = values.cluster_set;
     let mut sums = [NEVER; WAYS];
-    for (set, rest) in family.next(left) {
-        let place = values.places[family.row(set)];
+    for (set, rest) in cluster_set.next(left) {
+        let place = values.places[cluster_set.row(set)];
         if place == NOWHERE {
             continue;
         }
         let of_set = &values.of[place as usize * WAYS..][..WAYS];
-        let of_rest = &before[family.state(rest) * 2 * WAYS..][..2 * WAYS - 1];
+        let of_rest = &before[cluster_set.state(rest) * 2 * WAYS..][..2 * WAYS - 1];
         for (k, &value) in of_set.iter().enumerate() {
             let shifted: &[f64; WAYS] = match of_rest[WAYS - 1 - k..][..WAYS].try_into() {
                 Ok(shifted) => shifted,

@@ -11,13 +11,13 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use crate::partition::additive::{self, Additive, halves, highest, width};
-use crate::partition::completion::{NEVER, Values};
-use crate::partition::family::Set;
-use crate::partition::law::Law;
+use crate::partition::bandwidth_coupling::BandwidthCoupling;
+use crate::partition::cluster_set::Set;
+use crate::partition::completion::{ClusterValues, NEVER};
+use crate::partition::enumeration::{Bounded, Effort, Enumeration, Matters, SlowdownWindow};
 use crate::partition::pressure::{End, ROOM, Stopped, like};
-use crate::partition::table::{Partition, Table};
-use crate::partition::walk::{Bounded, Effort, Matters, Walk, Window};
-use crate::search::Stop;
+use crate::partition::table::{ClusterWays, Table};
+use crate::search::StopRule;
 
 /// How much fairer a partition must be to count.
 const BETTER: f64 = 1e-11;
@@ -27,7 +27,7 @@ const SHRINKS: f64 = 0.7;
 
 /// Pressures and least slowdowns.
 #[derive(Debug, Clone, PartialEq)]
-struct Region {
+struct FairRegion {
     x: (f64, f64),
     least: (f64, f64),
     /// No partition in it has a lower unfairness.
@@ -38,15 +38,15 @@ struct Region {
     sets: Arc<Vec<Set>>,
 }
 
-impl Eq for Region {}
+impl Eq for FairRegion {}
 
-impl PartialOrd for Region {
+impl PartialOrd for FairRegion {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Region {
+impl Ord for FairRegion {
     /// The greatest has the highest STP, then the least unfairness.
     fn cmp(&self, other: &Self) -> Ordering {
         let by_stp = self.stp.total_cmp(&other.stp);
@@ -59,7 +59,7 @@ impl Ord for Region {
 
 /// What is asked for.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Wanted {
+pub(crate) enum FairGoal {
     /// The least unfairness.
     Fairest,
     /// The highest STP at no more than this unfairness.
@@ -69,10 +69,10 @@ pub(crate) enum Wanted {
 /// The search over regions.
 pub(crate) struct Fair<'a> {
     table: &'a Table,
-    stop: &'a Stop<'a>,
-    wanted: Wanted,
+    stop: &'a StopRule<'a>,
+    wanted: FairGoal,
     /// The fairest partition that was met.
-    pub(crate) fairest: (f64, Partition),
+    pub(crate) fairest: (f64, ClusterWays),
     /// The search for STP, which knows the best partition that is fair enough.
     pub(crate) stp: Additive<'a>,
     pub(crate) effort: Effort,
@@ -80,7 +80,7 @@ pub(crate) struct Fair<'a> {
 
 /// What is left of a region's clusters.
 struct Left {
-    window: Window,
+    window: SlowdownWindow,
     /// The balance at both ends.
     ends: [Bounded; 2],
     /// The STP at both ends, where it is asked for.
@@ -90,9 +90,9 @@ struct Left {
 impl<'a> Fair<'a> {
     pub(crate) fn new(
         table: &'a Table,
-        wanted: Wanted,
-        first: Partition,
-        stop: &'a Stop<'a>,
+        wanted: FairGoal,
+        first: ClusterWays,
+        stop: &'a StopRule<'a>,
     ) -> Self {
         let fairest = (unfairness(&table.judge(&first).slowdowns), first.clone());
         let stp = Additive::new(table, additive::Aim::Stp, stop);
@@ -101,12 +101,12 @@ impl<'a> Fair<'a> {
         fair
     }
 
-    pub(crate) fn consider(&mut self, partition: &Partition) {
+    pub(crate) fn consider(&mut self, partition: &ClusterWays) {
         let unfairness = unfairness(&self.table.judge(partition).slowdowns);
         if unfairness < self.fairest.0 * (1.0 - BETTER) {
             self.fairest = (unfairness, partition.clone());
         }
-        if matches!(self.wanted, Wanted::Throughput(most) if unfairness <= most) {
+        if matches!(self.wanted, FairGoal::Throughput(most) if unfairness <= most) {
             self.stp.consider(partition);
         }
     }
@@ -114,12 +114,12 @@ impl<'a> Fair<'a> {
     /// Unfairness that matters.
     fn most(&self) -> f64 {
         match self.wanted {
-            Wanted::Fairest => self.fairest.0 * (1.0 - BETTER),
-            Wanted::Throughput(most) => most,
+            FairGoal::Fairest => self.fairest.0 * (1.0 - BETTER),
+            FairGoal::Throughput(most) => most,
         }
     }
 
-    fn is_out(&self, region: &Region) -> bool {
+    fn is_out(&self, region: &FairRegion) -> bool {
         region.unfairness > self.most() || region.stp <= self.stp.threshold()
     }
 
@@ -132,15 +132,15 @@ impl<'a> Fair<'a> {
         let ceiling = spans.iter().fold(f64::INFINITY, |ceiling, span| span.1.min(ceiling));
         let sets = Arc::new(self.table.sets.clone());
         let least = (floor, ceiling);
-        let whole = Region { x, least, unfairness: 1.0, stp: f64::INFINITY, sets };
+        let whole = FairRegion { x, least, unfairness: 1.0, stp: f64::INFINITY, sets };
         let mut open = BinaryHeap::from([whole]);
         while let Some(region) = open.pop() {
             if self.is_out(&region) {
                 continue;
             }
             let bound = match self.wanted {
-                Wanted::Fairest => region.unfairness,
-                Wanted::Throughput(_) => region.stp,
+                FairGoal::Fairest => region.unfairness,
+                FairGoal::Throughput(_) => region.stp,
             };
             if self.stop.is_due() || self.effort.nodes >= self.stop.nodes {
                 return Some(bound);
@@ -153,7 +153,7 @@ impl<'a> Fair<'a> {
         None
     }
 
-    fn look(&mut self, mut region: Region) -> Result<Vec<Region>, Stopped> {
+    fn look(&mut self, mut region: FairRegion) -> Result<Vec<FairRegion>, Stopped> {
         loop {
             self.effort.nodes += 1;
             let window = self.window(&region);
@@ -178,20 +178,20 @@ impl<'a> Fair<'a> {
                 return Err(Stopped);
             }
             let halves = if width(region.x) > width(region.least) {
-                halves(region.x).map(|x| Region { x, ..region.clone() })
+                halves(region.x).map(|x| FairRegion { x, ..region.clone() })
             } else {
-                halves(region.least).map(|least| Region { least, ..region.clone() })
+                halves(region.least).map(|least| FairRegion { least, ..region.clone() })
             };
             return Ok(halves.to_vec());
         }
     }
 
     /// The slowdowns in each cluster that may matter in the region; [`NEVER`] in the others.
-    fn window(&self, region: &Region) -> Window {
+    fn window(&self, region: &FairRegion) -> SlowdownWindow {
         let (table, law) = (self.table, self.table.law);
         let ceiling = self.most() * region.least.1 * (1.0 + ROOM);
         let floor = region.least.0 * (1.0 - ROOM);
-        let slowest = Values::fill(table.family, &region.sets, |set, values| {
+        let slowest = ClusterValues::fill(table.cluster_set, &region.sets, |set, values| {
             for lines in table.row(set).members() {
                 let each = values.iter_mut().zip(lines.a).zip(lines.c).zip(lines.load);
                 for (((value, &a), &c), &load) in each {
@@ -202,7 +202,7 @@ impl<'a> Fair<'a> {
                 *value = if *value > ceiling { NEVER } else { *value };
             }
         });
-        let fastest = Values::fill(table.family, &region.sets, |set, values| {
+        let fastest = ClusterValues::fill(table.cluster_set, &region.sets, |set, values| {
             let Some(slowest) = slowest.row(set) else { return values.fill(NEVER) };
             values.fill(f64::INFINITY);
             for lines in table.row(set).members() {
@@ -218,23 +218,23 @@ impl<'a> Fair<'a> {
                 }
             }
         });
-        Window { slowest, fastest, most: self.most() }
+        SlowdownWindow { slowest, fastest, most: self.most() }
     }
 
     /// Moves the least slowdowns together, and raises the bound; false where nothing is left.
-    fn narrow(&self, window: &Window, region: &mut Region) -> bool {
-        let family = self.table.family;
+    fn narrow(&self, window: &SlowdownWindow, region: &mut FairRegion) -> bool {
+        let cluster_set = self.table.cluster_set;
         // Of each program: the least slowdown of the slowest in its clusters, and the highest of
         // the fastest.
-        let mut slowest = vec![f64::INFINITY; family.programs];
-        let mut fastest = vec![0.0_f64; family.programs];
+        let mut slowest = vec![f64::INFINITY; cluster_set.programs];
+        let mut fastest = vec![0.0_f64; cluster_set.programs];
         for &set in region.sets.iter() {
             let rows = (window.slowest.row(set), window.fastest.row(set));
             let (Some(low), Some(high)) = rows else { continue };
             let each = low.iter().zip(high).filter(|&(_, &high)| high > NEVER);
             let none = (f64::INFINITY, 0.0_f64);
             let ends = each.fold(none, |(a, b), (&low, &high)| (a.min(low), b.max(high)));
-            for program in family.programs_of(set) {
+            for program in cluster_set.programs_of(set) {
                 slowest[program] = slowest[program].min(ends.0);
                 fastest[program] = fastest[program].max(ends.1);
             }
@@ -248,7 +248,11 @@ impl<'a> Fair<'a> {
     }
 
     /// Moves the pressures together; none where nothing is left.
-    fn ends(&mut self, window: Window, region: &mut Region) -> Result<Option<Left>, Stopped> {
+    fn ends(
+        &mut self,
+        window: SlowdownWindow,
+        region: &mut FairRegion,
+    ) -> Result<Option<Left>, Stopped> {
         let (table, law, stop) = (self.table, self.table.law, self.stop);
         let may = like(&window.fastest);
         let sets = Arc::clone(&region.sets);
@@ -270,7 +274,7 @@ impl<'a> Fair<'a> {
         let low = table.draws(region.x.1, End::Least, &sets, &may);
         let high = table.draws(region.x.0, End::Greatest, &sets, &may);
         // At pressure 0 of KPart's rule flows may draw less than the peak.
-        let is_unloaded = law == Law::Simple && region.x.0 == 0.0;
+        let is_unloaded = law == BandwidthCoupling::Simple && region.x.0 == 0.0;
         let enough = if is_unloaded { 0.0 } else { law.supply(region.x.0) };
         let bounded =
             (Bounded::new(low, -law.supply(region.x.1), stop), Bounded::new(high, enough, stop));
@@ -282,17 +286,17 @@ impl<'a> Fair<'a> {
     /// The bounds of STP at the ends of the pressures, where it is asked for.
     fn throughput(
         &mut self,
-        region: &Region,
+        region: &FairRegion,
         may: impl Fn(Set, &mut [f64]) + Sync,
     ) -> Result<Vec<Bounded>, Stopped> {
-        if self.wanted == Wanted::Fairest {
+        if self.wanted == FairGoal::Fairest {
             return Ok(Vec::new());
         }
         let best = self.stp.best.as_ref().map_or(&self.fairest.1, |best| &best.partition);
         let lines = self.table.lines(best);
         let price = self.stp.price(&lines, region.x.0, region.x.1, 0.0);
         let tilt = (0.0, 0.0);
-        let of = additive::Region { x: region.x, tilt, bound: region.stp };
+        let of = additive::PressureRegion { x: region.x, tilt, bound: region.stp };
         let bounds = self.stp.corners(&of, price, &region.sets, may).ok_or(Stopped)?;
         for bound in &bounds {
             if let Some(partition) = bound.completion.partition(&bound.values) {
@@ -303,16 +307,17 @@ impl<'a> Fair<'a> {
     }
 
     fn walk(&mut self, left: &Left, most_sets: u64) -> bool {
-        let (family, stop) = (self.table.family, self.stop);
+        let (cluster_set, stop) = (self.table.cluster_set, self.stop);
         let most_nodes = stop.nodes.saturating_sub(self.effort.nodes);
         let threshold = self.stp.threshold();
         let matters = Matters { any: &left.stp, all: &left.ends, window: Some(&left.window) };
-        let leaf = |partition: &Partition| {
+        let leaf = |partition: &ClusterWays| {
             self.consider(partition);
             self.stp.threshold()
         };
         let limits = (most_sets, most_nodes);
-        let (is_done, effort) = Walk::new(family, matters, threshold, limits, stop, leaf).run();
+        let (is_done, effort) =
+            Enumeration::new(cluster_set, matters, threshold, limits, stop, leaf).run();
         self.effort.nodes += effort.nodes;
         self.effort.pruned += effort.pruned;
         self.effort.sets += effort.sets;

@@ -1,25 +1,25 @@
 //! The best way to share the ways of one LLC: strict partitioning and clustering.
 
 mod additive;
+mod bandwidth_coupling;
 mod brute;
+mod cluster_set;
 mod completion;
-mod corner;
+mod enumeration;
 mod error;
 mod fair;
-mod family;
-mod law;
+mod minimax;
 mod modelled;
 mod objective;
 mod pareto;
 mod pressure;
 mod problem;
-mod slowest;
 mod solve;
 mod table;
-mod walk;
+mod value_bounds;
 
+pub use cluster_set::Kind;
 pub use error::PartitionSearchError;
-pub use family::Kind;
 pub use objective::PartitionObjective;
 pub use pareto::{FRONT_STEP, ParetoFront, ParetoPoint};
 pub use problem::{MOST_CLUSTERED, MOST_PARTITIONED, PartitionProblem, PartitionResult};

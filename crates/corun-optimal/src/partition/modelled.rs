@@ -5,17 +5,17 @@ use corun_model::{
     Scratch,
 };
 
+use crate::partition::bandwidth_coupling::{BandwidthCoupling, SlowdownLine};
 use crate::partition::error::PartitionSearchError;
-use crate::partition::law::{Law, Line};
-use crate::partition::table::Clusters;
+use crate::partition::table::ClusterModel;
 
 /// Members on one LLC, what limits their traffic, and the size of a way.
 #[derive(Debug, Clone)]
-pub(crate) struct Modelled<'p> {
+pub(crate) struct ModelledLlc<'p> {
     pub(crate) model: &'p Model,
     pub(crate) members: Vec<Member<'p>>,
     pub(crate) way_bytes: f64,
-    pub(crate) law: Law,
+    pub(crate) law: BandwidthCoupling,
     /// Of the domain in which all meet, in bytes a second; 1 where there is none.
     pub(crate) peak_bytes_per_s: f64,
     /// The most that a program alone draws of the peak.
@@ -24,7 +24,7 @@ pub(crate) struct Modelled<'p> {
     busy: Vec<u32>,
 }
 
-impl<'p> Modelled<'p> {
+impl<'p> ModelledLlc<'p> {
     pub(crate) fn new(
         model: &'p Model,
         members: &[Member<'p>],
@@ -56,7 +56,7 @@ impl<'p> Modelled<'p> {
             model,
             members: members.to_vec(),
             way_bytes: size as f64 / f64::from(model.llc_ways(first.cpu)),
-            law: Law::Free,
+            law: BandwidthCoupling::Free,
             peak_bytes_per_s: 1.0,
             solo_share: options.solo_peak_share.unwrap_or(DEFAULT_SOLO_PEAK_SHARE),
             busy: members.iter().map(|member| busy(member) as u32).collect(),
@@ -65,7 +65,8 @@ impl<'p> Modelled<'p> {
             && let Some(peak) = modelled.meeting_place()?
         {
             let is_simple = options.bandwidth == BandwidthModel::Simple;
-            modelled.law = if is_simple { Law::Simple } else { Law::Morad };
+            modelled.law =
+                if is_simple { BandwidthCoupling::Simple } else { BandwidthCoupling::Morad };
             modelled.peak_bytes_per_s = peak;
         }
         Ok(modelled)
@@ -129,7 +130,7 @@ pub(crate) struct ShareScratch {
     demands: Vec<Demand>,
 }
 
-impl Clusters for Modelled<'_> {
+impl ClusterModel for ModelledLlc<'_> {
     type Scratch = ShareScratch;
 
     fn lines(
@@ -137,7 +138,7 @@ impl Clusters for Modelled<'_> {
         programs: &[usize],
         ways: u32,
         scratch: &mut ShareScratch,
-        out: &mut Vec<Line>,
+        out: &mut Vec<SlowdownLine>,
     ) {
         let members: Vec<Member<'_>> =
             programs.iter().map(|&program| self.members[program]).collect();
@@ -147,7 +148,11 @@ impl Clusters for Modelled<'_> {
         out.extend(each.map(|((&program, member), demand)| {
             let stretched = self.model.stretched(member, demand, self.busy[program]);
             let asked = demand.bytes_per_s / self.peak_bytes_per_s;
-            let counted = if self.law == Law::Free { asked } else { asked.min(self.solo_share) };
+            let counted = if self.law == BandwidthCoupling::Free {
+                asked
+            } else {
+                asked.min(self.solo_share)
+            };
             self.law.line(stretched.solo, stretched.per_ratio, asked, counted)
         }));
     }

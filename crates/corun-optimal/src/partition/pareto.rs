@@ -5,13 +5,13 @@ use std::time::Instant;
 use corun_model::Outcome;
 
 use crate::objective::Goal;
+use crate::partition::enumeration::Effort;
 use crate::partition::error::PartitionSearchError;
-use crate::partition::fair::{Fair, Wanted};
+use crate::partition::fair::{Fair, FairGoal};
 use crate::partition::objective::PartitionObjective;
 use crate::partition::problem::{PartitionProblem, judged};
-use crate::partition::table::Partition;
-use crate::partition::walk::Effort;
-use crate::placement::Limits;
+use crate::partition::table::ClusterWays;
+use crate::placement::SearchLimits;
 
 /// The next partition of a front is fairer than the last by so much of its unfairness.
 pub const FRONT_STEP: f64 = 1e-6;
@@ -54,7 +54,10 @@ impl PartitionProblem<'_> {
     ///
     /// # Errors
     /// None; the signature is that of [`Self::solve`].
-    pub fn pareto_front(&self, limits: &Limits<'_>) -> Result<ParetoFront, PartitionSearchError> {
+    pub fn pareto_front(
+        &self,
+        limits: &SearchLimits<'_>,
+    ) -> Result<ParetoFront, PartitionSearchError> {
         let started = Instant::now();
         let first = self.solve(PartitionObjective::Stp, Goal::Best, limits)?;
         let mut effort = Effort { nodes: first.nodes, ..Effort::default() };
@@ -65,7 +68,7 @@ impl PartitionProblem<'_> {
         let table = if proven { self.table(&stop) } else { None };
         while let Some(table) = table {
             let below = points[points.len() - 1].unfairness * (1.0 - FRONT_STEP);
-            let mut search = Fair::new(table, Wanted::Throughput(below), last.clone(), &stop);
+            let mut search = Fair::new(table, FairGoal::Throughput(below), last.clone(), &stop);
             search.effort = effort;
             proven &= search.run().is_none();
             effort = search.effort;
@@ -84,7 +87,7 @@ impl PartitionProblem<'_> {
         Ok(ParetoFront { points, proven, nodes: effort.nodes, solver_seconds })
     }
 
-    fn point(&self, partition: &Partition) -> ParetoPoint {
+    fn point(&self, partition: &ClusterWays) -> ParetoPoint {
         let clusters = self.clusters(partition);
         let outcomes = self.outcomes(&clusters);
         let (slowdowns, stp) = judged(PartitionObjective::Stp, &outcomes);

@@ -1,11 +1,11 @@
 //! The least and the greatest pressure that partitions can make.
 
-use crate::partition::completion::{Completion, NEVER, Values};
-use crate::partition::corner::{Corner, Weights};
-use crate::partition::family::Set;
-use crate::partition::law::{Law, Line};
-use crate::partition::table::{Partition, Table};
-use crate::search::Stop;
+use crate::partition::bandwidth_coupling::{BandwidthCoupling, SlowdownLine};
+use crate::partition::cluster_set::Set;
+use crate::partition::completion::{BestCover, ClusterValues, NEVER};
+use crate::partition::table::{ClusterWays, Table};
+use crate::partition::value_bounds::{Corner, Weights};
+use crate::search::StopRule;
 
 /// Relative room for rounding where pressures are compared.
 pub(crate) const ROOM: f64 = 1e-12;
@@ -19,9 +19,9 @@ pub(crate) enum End {
 
 /// A partition and the pressure that it makes.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Pressed {
+pub(crate) struct PartitionPressure {
     pub(crate) x: f64,
-    pub(crate) partition: Partition,
+    pub(crate) partition: ClusterWays,
 }
 
 impl Table {
@@ -33,7 +33,7 @@ impl Table {
         end: End,
         sets: &[Set],
         may: impl Fn(Set, &mut [f64]) + Sync,
-    ) -> Values {
+    ) -> ClusterValues {
         let draw = if end == End::Least { -1.0 } else { 1.0 };
         let weights = Weights { draw, ..Weights::default() };
         weights.values(self, Corner { x, middle: x }, sets, may)
@@ -50,13 +50,13 @@ impl Table {
         end: End,
         sets: &[Set],
         may: impl Fn(Set, &mut [f64]) + Sync,
-        stop: &Stop<'_>,
-    ) -> Result<Option<Pressed>, Stopped> {
+        stop: &StopRule<'_>,
+    ) -> Result<Option<PartitionPressure>, Stopped> {
         let mut at = from;
-        let mut last: Option<Pressed> = None;
+        let mut last: Option<PartitionPressure> = None;
         loop {
             let values = self.draws(at, end, sets, &may);
-            let completion = Completion::of(&values, stop).ok_or(Stopped)?;
+            let completion = BestCover::of(&values, stop).ok_or(Stopped)?;
             let Some(partition) = completion.partition(&values) else { return Ok(None) };
             let x = self.judge(&partition).x;
             let further = match (&last, end) {
@@ -65,13 +65,14 @@ impl Table {
                 (Some(last), End::Greatest) => x > last.x * (1.0 + ROOM),
             };
             // Where flows fit the peak, KPart's rule tells partitions apart by what they draw.
-            let is_unloaded = self.law == Law::Simple && x == 0.0;
+            let is_unloaded = self.law == BandwidthCoupling::Simple && x == 0.0;
             if !further {
-                let keep = if is_unloaded { Some(Pressed { x, partition }) } else { last };
+                let keep =
+                    if is_unloaded { Some(PartitionPressure { x, partition }) } else { last };
                 return Ok(keep);
             }
-            last = Some(Pressed { x, partition });
-            if self.law == Law::Free || (at == x && is_unloaded) {
+            last = Some(PartitionPressure { x, partition });
+            if self.law == BandwidthCoupling::Free || (at == x && is_unloaded) {
                 return Ok(last);
             }
             at = x;
@@ -81,16 +82,16 @@ impl Table {
     /// Pressures between which those of all partitions lie: from the least and the greatest load
     /// of each program in any cluster.
     pub(crate) fn pressures(&self) -> (f64, f64) {
-        let family = self.family;
-        let mut least = vec![f64::INFINITY; family.programs];
-        let mut most = vec![0.0_f64; family.programs];
-        for row in 0..family.rows() {
-            let set = family.set(row);
+        let cluster_set = self.cluster_set;
+        let mut least = vec![f64::INFINITY; cluster_set.programs];
+        let mut most = vec![0.0_f64; cluster_set.programs];
+        for row in 0..cluster_set.rows() {
+            let set = cluster_set.set(row);
             if set == 0 {
                 continue;
             }
-            for (program, lines) in family.programs_of(set).zip(self.row(set).members()) {
-                for &load in &lines.load[family.min_ways - 1..] {
+            for (program, lines) in cluster_set.programs_of(set).zip(self.row(set).members()) {
+                for &load in &lines.load[cluster_set.min_ways - 1..] {
                     least[program] = least[program].min(load);
                     most[program] = most[program].max(load);
                 }
@@ -102,16 +103,16 @@ impl Table {
 
     /// The least and the greatest slowdown of each program in any cluster at these pressures.
     pub(crate) fn slowdowns(&self, (low, high): (f64, f64)) -> Vec<(f64, f64)> {
-        let family = self.family;
-        let mut spans = vec![(f64::INFINITY, 0.0_f64); family.programs];
-        for row in 0..family.rows() {
-            let set = family.set(row);
+        let cluster_set = self.cluster_set;
+        let mut spans = vec![(f64::INFINITY, 0.0_f64); cluster_set.programs];
+        for row in 0..cluster_set.rows() {
+            let set = cluster_set.set(row);
             if set == 0 {
                 continue;
             }
-            for (program, lines) in family.programs_of(set).zip(self.row(set).members()) {
+            for (program, lines) in cluster_set.programs_of(set).zip(self.row(set).members()) {
                 let span = &mut spans[program];
-                for k in family.min_ways - 1..family.ways {
+                for k in cluster_set.min_ways - 1..cluster_set.ways {
                     let of = |x| lines.a[k] + lines.c[k] * self.law.y(lines.load[k], x);
                     span.0 = span.0.min(of(low));
                     span.1 = span.1.max(of(high));
@@ -127,8 +128,8 @@ impl Table {
 pub(crate) struct Stopped;
 
 /// The balance: above 0 where these programs' pressure is higher than x.
-pub(crate) fn excess(law: Law, lines: &[Line], x: f64) -> f64 {
-    let draw = |line: &Line| law.draw(line.load, x, law.y(line.load, x));
+pub(crate) fn excess(law: BandwidthCoupling, lines: &[SlowdownLine], x: f64) -> f64 {
+    let draw = |line: &SlowdownLine| law.draw(line.load, x, law.y(line.load, x));
     lines.iter().map(draw).sum::<f64>() - law.supply(x)
 }
 
@@ -136,7 +137,7 @@ pub(crate) fn excess(law: Law, lines: &[Line], x: f64) -> f64 {
 pub(crate) fn all(_: Set, _: &mut [f64]) {}
 
 /// Refuses what another value refuses.
-pub(crate) fn like(others: &Values) -> impl Fn(Set, &mut [f64]) + Sync + '_ {
+pub(crate) fn like(others: &ClusterValues) -> impl Fn(Set, &mut [f64]) + Sync + '_ {
     move |set, values| match others.row(set) {
         None => values.fill(NEVER),
         Some(others) => {

@@ -6,14 +6,14 @@ use std::time::Instant;
 use corun_model::{Member, Model, Outcome};
 
 use crate::objective::Goal;
+use crate::partition::cluster_set::{ClusterSet, Kind};
 use crate::partition::error::PartitionSearchError;
-use crate::partition::family::{Family, Kind};
-use crate::partition::modelled::Modelled;
+use crate::partition::modelled::ModelledLlc;
 use crate::partition::objective::PartitionObjective;
-use crate::partition::solve::{Found, Judge};
-use crate::partition::table::{Partition, Table};
-use crate::placement::Limits;
-use crate::search::Stop;
+use crate::partition::solve::{Judge, PartitionFound};
+use crate::partition::table::{ClusterWays, Table};
+use crate::placement::SearchLimits;
+use crate::search::StopRule;
 
 /// Programs for which clusters are searched at most: their table has an entry for every set.
 pub const MOST_CLUSTERED: usize = 20;
@@ -25,8 +25,8 @@ pub const MOST_PARTITIONED: usize = 31;
 /// of them, and to each cluster at least so many.
 #[derive(Debug)]
 pub struct PartitionProblem<'p> {
-    modelled: Modelled<'p>,
-    family: Family,
+    modelled: ModelledLlc<'p>,
+    cluster_set: ClusterSet,
     table: OnceLock<Table>,
 }
 
@@ -72,7 +72,7 @@ impl<'p> PartitionProblem<'p> {
         min_ways: u32,
         kind: Kind,
     ) -> Result<Self, PartitionSearchError> {
-        let modelled = Modelled::new(model, members)?;
+        let modelled = ModelledLlc::new(model, members)?;
         let llc_ways = model.llc_ways(members[0].cpu);
         if ways == 0 || ways > llc_ways {
             return Err(PartitionSearchError::Ways { ways, llc_ways });
@@ -92,14 +92,15 @@ impl<'p> PartitionProblem<'p> {
         if programs > most {
             return Err(PartitionSearchError::TooManyPrograms { programs, most });
         }
-        let family = Family { kind, programs, ways: ways as usize, min_ways: min_ways as usize };
-        Ok(Self { modelled, family, table: OnceLock::new() })
+        let cluster_set =
+            ClusterSet { kind, programs, ways: ways as usize, min_ways: min_ways as usize };
+        Ok(Self { modelled, cluster_set, table: OnceLock::new() })
     }
 
     /// The table of all clusters, made when it is first asked for; none when it must stop first.
-    pub(crate) fn table(&self, stop: &Stop<'_>) -> Option<&Table> {
+    pub(crate) fn table(&self, stop: &StopRule<'_>) -> Option<&Table> {
         if self.table.get().is_none() {
-            let table = Table::build(self.family, self.modelled.law, &self.modelled, stop)?;
+            let table = Table::build(self.cluster_set, self.modelled.law, &self.modelled, stop)?;
             // Another thread's table is the same.
             let _ = self.table.set(table);
         }
@@ -116,13 +117,13 @@ impl<'p> PartitionProblem<'p> {
         &self,
         objective: PartitionObjective,
         goal: Goal,
-        limits: &Limits<'_>,
+        limits: &SearchLimits<'_>,
     ) -> Result<PartitionResult, PartitionSearchError> {
         let started = Instant::now();
         let stop = limits.stop(started);
         let judge = Judge { objective, speeds: self.modelled.speeds() };
         let found = match (goal, self.table(&stop)) {
-            (_, None) => Found::unproven(self.plain()),
+            (_, None) => PartitionFound::unproven(self.plain()),
             (Goal::Best, Some(table)) => judge.best(table, &self.plain(), &stop),
             (Goal::Worst, Some(table)) => judge.worst(table, &stop)?,
         };
@@ -130,28 +131,28 @@ impl<'p> PartitionProblem<'p> {
     }
 
     /// A partition that takes no search: ways dealt out as evenly as can be, programs too.
-    fn plain(&self) -> Partition {
-        let Family { programs, ways, min_ways, .. } = self.family;
+    fn plain(&self) -> ClusterWays {
+        let ClusterSet { programs, ways, min_ways, .. } = self.cluster_set;
         let clusters = programs.min(ways / min_ways);
         let set = |cluster: usize| {
             let members = (cluster..programs).step_by(clusters);
-            members.map(|program| self.family.bit(program)).sum()
+            members.map(|program| self.cluster_set.bit(program)).sum()
         };
         let of = |cluster: usize| {
             (set(cluster), (ways / clusters + usize::from(cluster < ways % clusters)) as u32)
         };
-        Partition::sorted((0..clusters).map(of).collect())
+        ClusterWays::sorted((0..clusters).map(of).collect())
     }
 
-    pub(crate) fn clusters(&self, partition: &Partition) -> Vec<(Vec<usize>, u32)> {
-        let of = |&(set, ways): &(u32, u32)| (self.family.programs_of(set).collect(), ways);
+    pub(crate) fn clusters(&self, partition: &ClusterWays) -> Vec<(Vec<usize>, u32)> {
+        let of = |&(set, ways): &(u32, u32)| (self.cluster_set.programs_of(set).collect(), ways);
         partition.clusters.iter().map(of).collect()
     }
 
     /// The other way round.
-    pub(crate) fn partition(&self, clusters: &[Vec<usize>], ways: &[u32]) -> Partition {
-        let set = |cluster: &Vec<usize>| cluster.iter().map(|&one| self.family.bit(one)).sum();
-        Partition::sorted(clusters.iter().map(set).zip(ways.iter().copied()).collect())
+    pub(crate) fn partition(&self, clusters: &[Vec<usize>], ways: &[u32]) -> ClusterWays {
+        let set = |cluster: &Vec<usize>| cluster.iter().map(|&one| self.cluster_set.bit(one)).sum();
+        ClusterWays::sorted(clusters.iter().map(set).zip(ways.iter().copied()).collect())
     }
 
     pub(crate) fn outcomes(&self, clusters: &[(Vec<usize>, u32)]) -> Vec<Outcome> {
@@ -161,7 +162,7 @@ impl<'p> PartitionProblem<'p> {
     pub(crate) fn result(
         &self,
         objective: PartitionObjective,
-        found: Found,
+        found: PartitionFound,
         started: Instant,
     ) -> PartitionResult {
         let clusters = self.clusters(&found.partition);
@@ -206,7 +207,7 @@ impl<'p> PartitionProblem<'p> {
     }
 
     fn check(&self, clusters: &[Vec<usize>], ways: &[u32]) -> Result<(), String> {
-        let Family { programs, ways: all, min_ways, kind } = self.family;
+        let ClusterSet { programs, ways: all, min_ways, kind } = self.cluster_set;
         if clusters.len() != ways.len() {
             return Err(format!("{} clusters and {} numbers of ways", clusters.len(), ways.len()));
         }

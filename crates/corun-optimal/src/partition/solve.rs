@@ -1,16 +1,16 @@
 //! From an objective to a search.
 
 use crate::partition::additive::{Additive, Aim};
+use crate::partition::bandwidth_coupling::BandwidthCoupling;
 use crate::partition::brute::visit;
+use crate::partition::enumeration::Effort;
 use crate::partition::error::PartitionSearchError;
-use crate::partition::fair::{Fair, Wanted};
-use crate::partition::law::Law;
+use crate::partition::fair::{Fair, FairGoal};
+use crate::partition::minimax::Minimax;
 use crate::partition::objective::PartitionObjective;
 use crate::partition::pressure::{End, all};
-use crate::partition::slowest::Slowest;
-use crate::partition::table::{Judged, Partition, Table};
-use crate::partition::walk::Effort;
-use crate::search::Stop;
+use crate::partition::table::{ClusterWays, PartitionScores, Table};
+use crate::search::StopRule;
 
 /// Partitions that the search for the worst visits at most.
 pub const MOST_PARTITIONS: u64 = 4_000_000;
@@ -20,16 +20,16 @@ pub(crate) const FAIRNESS_ROOM: f64 = 1e-6;
 
 /// What was found.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Found {
-    pub(crate) partition: Partition,
+pub(crate) struct PartitionFound {
+    pub(crate) partition: ClusterWays,
     /// No partition has a better value; of bandwidth, as a share of the peak.
     pub(crate) bound: Option<f64>,
     pub(crate) is_proven: bool,
     pub(crate) effort: Effort,
 }
 
-impl Found {
-    pub(crate) fn unproven(partition: Partition) -> Self {
+impl PartitionFound {
+    pub(crate) fn unproven(partition: ClusterWays) -> Self {
         Self { partition, bound: None, is_proven: false, effort: Effort::default() }
     }
 }
@@ -43,7 +43,12 @@ pub(crate) struct Judge {
 
 impl Judge {
     /// The best partition, from any to start with.
-    pub(crate) fn best(&self, table: &Table, first: &Partition, stop: &Stop<'_>) -> Found {
+    pub(crate) fn best(
+        &self,
+        table: &Table,
+        first: &ClusterWays,
+        stop: &StopRule<'_>,
+    ) -> PartitionFound {
         let aim = match self.objective {
             PartitionObjective::Stp => Aim::Stp,
             PartitionObjective::MeanSlowdown => Aim::MeanSlowdown,
@@ -52,7 +57,7 @@ impl Judge {
             PartitionObjective::Unfairness => return fairest(table, first, stop),
             PartitionObjective::Bandwidth => {
                 let is_even = self.speeds.iter().all(|&speed| speed == self.speeds[0]);
-                if is_even && table.law != Law::Free {
+                if is_even && table.law != BandwidthCoupling::Free {
                     return least_traffic(table, first, stop);
                 }
                 Aim::Bandwidth(self.speeds.clone())
@@ -62,24 +67,24 @@ impl Judge {
         if !search.start(first) {
             let Additive { best, effort, .. } = search;
             let partition = best.map_or_else(|| first.clone(), |best| best.partition);
-            return Found { effort, ..Found::unproven(partition) };
+            return PartitionFound { effort, ..PartitionFound::unproven(partition) };
         }
         let regions = search.regions();
         let open = search.run(regions);
         let aim = search.aim.clone();
         let effort = search.effort;
-        let Some(best) = search.best else { return Found::unproven(first.clone()) };
-        let bound = open.map(|bound| aim.value(bound, table.family.programs));
-        Found { partition: best.partition, bound, is_proven: open.is_none(), effort }
+        let Some(best) = search.best else { return PartitionFound::unproven(first.clone()) };
+        let bound = open.map(|bound| aim.value(bound, table.cluster_set.programs));
+        PartitionFound { partition: best.partition, bound, is_proven: open.is_none(), effort }
     }
 
     /// The worst partition, by visiting all.
     pub(crate) fn worst(
         &self,
         table: &Table,
-        stop: &Stop<'_>,
-    ) -> Result<Found, PartitionSearchError> {
-        let mut worst: Option<(f64, Partition)> = None;
+        stop: &StopRule<'_>,
+    ) -> Result<PartitionFound, PartitionSearchError> {
+        let mut worst: Option<(f64, ClusterWays)> = None;
         let mut effort = Effort::default();
         let mut is_stopped = false;
         let is_whole = visit(table, MOST_PARTITIONS, &mut |partition, judged| {
@@ -93,11 +98,11 @@ impl Judge {
         });
         let too_many = PartitionSearchError::TooManyPartitions { most: MOST_PARTITIONS };
         let (_, partition) = worst.filter(|_| is_whole).ok_or(too_many)?;
-        Ok(Found { partition, bound: None, is_proven: !is_stopped, effort })
+        Ok(PartitionFound { partition, bound: None, is_proven: !is_stopped, effort })
     }
 
     /// Higher is worse.
-    fn badness(&self, judged: &Judged) -> f64 {
+    fn badness(&self, judged: &PartitionScores) -> f64 {
         let bytes = self.speeds.iter().zip(&judged.bandwidths).map(|(speed, b)| speed * b).sum();
         let value = self.objective.value(&judged.slowdowns, bytes).unwrap_or(f64::NAN);
         if self.objective.highest_is_best() { -value } else { value }
@@ -116,15 +121,15 @@ impl Aim {
     }
 }
 
-fn slowest(table: &Table, first: &Partition, stop: &Stop<'_>) -> Found {
+fn slowest(table: &Table, first: &ClusterWays, stop: &StopRule<'_>) -> PartitionFound {
     let mut start = Additive::new(table, Aim::MeanSlowdown, stop);
     start.start(first);
-    let mut search = Slowest::new(table, first.clone(), stop);
+    let mut search = Minimax::new(table, first.clone(), stop);
     if let Some(best) = start.best {
         search.consider(&best.partition);
     }
     let is_proven = search.run().is_ok();
-    Found {
+    PartitionFound {
         partition: search.best.1,
         bound: Some(search.bound).filter(|&bound| bound > 0.0),
         is_proven,
@@ -133,20 +138,20 @@ fn slowest(table: &Table, first: &Partition, stop: &Stop<'_>) -> Found {
 }
 
 /// All programs' traffic together is 1 - 1 / pressure, or the sum of what they ask for.
-fn least_traffic(table: &Table, first: &Partition, stop: &Stop<'_>) -> Found {
+fn least_traffic(table: &Table, first: &ClusterWays, stop: &StopRule<'_>) -> PartitionFound {
     let from = table.judge(first).x;
     match table.extreme(from, End::Least, &table.sets, all, stop) {
-        Ok(Some(found)) => Found {
+        Ok(Some(found)) => PartitionFound {
             is_proven: true,
             effort: Effort { nodes: 1, ..Effort::default() },
-            ..Found::unproven(found.partition)
+            ..PartitionFound::unproven(found.partition)
         },
-        _ => Found::unproven(first.clone()),
+        _ => PartitionFound::unproven(first.clone()),
     }
 }
 
-fn fairest(table: &Table, first: &Partition, stop: &Stop<'_>) -> Found {
-    let mut search = Fair::new(table, Wanted::Fairest, first.clone(), stop);
+fn fairest(table: &Table, first: &ClusterWays, stop: &StopRule<'_>) -> PartitionFound {
+    let mut search = Fair::new(table, FairGoal::Fairest, first.clone(), stop);
     for aim in [Aim::Jain, Aim::Stp] {
         let mut start = Additive::new(table, aim, stop);
         start.start(first);
@@ -157,12 +162,12 @@ fn fairest(table: &Table, first: &Partition, stop: &Stop<'_>) -> Found {
     let bound = search.run();
     let (least, partition) = search.fairest;
     if bound.is_some() {
-        return Found { partition, bound, is_proven: false, effort: search.effort };
+        return PartitionFound { partition, bound, is_proven: false, effort: search.effort };
     }
-    let most = Wanted::Throughput(least * (1.0 + FAIRNESS_ROOM));
+    let most = FairGoal::Throughput(least * (1.0 + FAIRNESS_ROOM));
     let mut among = Fair::new(table, most, partition, stop);
     among.effort = search.effort;
     let is_proven = among.run().is_none();
     let partition = among.stp.best.map_or(among.fairest.1, |best| best.partition);
-    Found { partition, bound: Some(least), is_proven, effort: among.effort }
+    PartitionFound { partition, bound: Some(least), is_proven, effort: among.effort }
 }

@@ -2,15 +2,15 @@
 
 use rayon::prelude::*;
 
-use crate::partition::family::{Family, Set};
-use crate::partition::law::{Law, Line};
-use crate::search::Stop;
+use crate::partition::bandwidth_coupling::{BandwidthCoupling, SlowdownLine};
+use crate::partition::cluster_set::{ClusterSet, Set};
+use crate::search::StopRule;
 
 /// Sets that one task tabulates.
 const BLOCK: usize = 256;
 
 /// Whoever knows what the members of a cluster do when they share some ways.
-pub(crate) trait Clusters: Sync {
+pub(crate) trait ClusterModel: Sync {
     /// Working memory, one a task.
     type Scratch: Default;
 
@@ -21,13 +21,13 @@ pub(crate) trait Clusters: Sync {
         programs: &[usize],
         ways: u32,
         scratch: &mut Self::Scratch,
-        out: &mut Vec<Line>,
+        out: &mut Vec<SlowdownLine>,
     );
 }
 
 /// Rows of one block: by member, then by ways, so that the ways of a member lie side by side.
 #[derive(Debug, Default)]
-struct Block {
+struct LineBlock {
     starts: Vec<u32>,
     a: Vec<f64>,
     c: Vec<f64>,
@@ -37,16 +37,16 @@ struct Block {
 /// Lines of all members of all clusters.
 #[derive(Debug)]
 pub(crate) struct Table {
-    pub(crate) family: Family,
-    pub(crate) law: Law,
+    pub(crate) cluster_set: ClusterSet,
+    pub(crate) law: BandwidthCoupling,
     /// All sets of programs, but for nobody.
     pub(crate) sets: Vec<Set>,
-    blocks: Vec<Block>,
+    blocks: Vec<LineBlock>,
 }
 
 /// The lines of one set: member by member, each with 1, 2, 3 .. ways.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Row<'t> {
+pub(crate) struct SetLines<'t> {
     ways: usize,
     a: &'t [f64],
     c: &'t [f64],
@@ -55,56 +55,56 @@ pub(crate) struct Row<'t> {
 
 /// One member's lines by ways, from 1.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Lines<'t> {
+pub(crate) struct SlowdownLines<'t> {
     pub(crate) a: &'t [f64],
     pub(crate) c: &'t [f64],
     pub(crate) load: &'t [f64],
 }
 
-impl<'t> Row<'t> {
+impl<'t> SetLines<'t> {
     /// Member by member, in the order of programs.
-    pub(crate) fn members(&self) -> impl Iterator<Item = Lines<'t>> + use<'t> {
+    pub(crate) fn members(&self) -> impl Iterator<Item = SlowdownLines<'t>> + use<'t> {
         let (a, c) = (self.a.chunks_exact(self.ways), self.c.chunks_exact(self.ways));
         let load = self.load.chunks_exact(self.ways);
-        a.zip(c).zip(load).map(|((a, c), load)| Lines { a, c, load })
+        a.zip(c).zip(load).map(|((a, c), load)| SlowdownLines { a, c, load })
     }
 
     /// The lines of all members with so many ways.
-    pub(crate) fn at(&self, ways: u32) -> impl Iterator<Item = Line> + use<'t> {
+    pub(crate) fn at(&self, ways: u32) -> impl Iterator<Item = SlowdownLine> + use<'t> {
         let k = ways as usize - 1;
-        self.members().map(move |one| Line { a: one.a[k], c: one.c[k], load: one.load[k] })
+        self.members().map(move |one| SlowdownLine { a: one.a[k], c: one.c[k], load: one.load[k] })
     }
 }
 
 impl Table {
     /// Tabulates all clusters; none when it must stop before it is done.
-    pub(crate) fn build<C: Clusters>(
-        family: Family,
-        law: Law,
+    pub(crate) fn build<C: ClusterModel>(
+        cluster_set: ClusterSet,
+        law: BandwidthCoupling,
         clusters: &C,
-        stop: &Stop<'_>,
+        stop: &StopRule<'_>,
     ) -> Option<Self> {
-        let blocks = family.rows().div_ceil(BLOCK);
-        let blocks: Option<Vec<Block>> = (0..blocks)
+        let blocks = cluster_set.rows().div_ceil(BLOCK);
+        let blocks: Option<Vec<LineBlock>> = (0..blocks)
             .into_par_iter()
             .map(|block| {
                 let first = block * BLOCK;
-                let rows = first..(first + BLOCK).min(family.rows());
-                (!stop.is_due()).then(|| Block::of(rows, &family, clusters))
+                let rows = first..(first + BLOCK).min(cluster_set.rows());
+                (!stop.is_due()).then(|| LineBlock::of(rows, &cluster_set, clusters))
             })
             .collect();
-        let sets = (0..family.rows()).map(|row| family.set(row)).filter(|&set| set != 0);
-        Some(Self { family, law, sets: sets.collect(), blocks: blocks? })
+        let sets = (0..cluster_set.rows()).map(|row| cluster_set.set(row)).filter(|&set| set != 0);
+        Some(Self { cluster_set, law, sets: sets.collect(), blocks: blocks? })
     }
 
     /// The lines of a set.
-    pub(crate) fn row(&self, set: Set) -> Row<'_> {
-        let row = self.family.row(set);
+    pub(crate) fn row(&self, set: Set) -> SetLines<'_> {
+        let row = self.cluster_set.row(set);
         let block = &self.blocks[row / BLOCK];
         let within = row % BLOCK;
         let range = block.starts[within] as usize..block.starts[within + 1] as usize;
-        Row {
-            ways: self.family.ways,
+        SetLines {
+            ways: self.cluster_set.ways,
             a: &block.a[range.clone()],
             c: &block.c[range.clone()],
             load: &block.load[range],
@@ -112,29 +112,33 @@ impl Table {
     }
 }
 
-impl Block {
-    fn of<C: Clusters>(rows: std::ops::Range<usize>, family: &Family, clusters: &C) -> Self {
+impl LineBlock {
+    fn of<C: ClusterModel>(
+        rows: std::ops::Range<usize>,
+        cluster_set: &ClusterSet,
+        clusters: &C,
+    ) -> Self {
         let mut block = Self::default();
         let mut scratch = C::Scratch::default();
         let (mut programs, mut lines) = (Vec::new(), Vec::new());
         for row in rows {
             block.starts.push(block.a.len() as u32);
-            let set = family.set(row);
+            let set = cluster_set.set(row);
             programs.clear();
-            programs.extend(family.programs_of(set));
+            programs.extend(cluster_set.programs_of(set));
             let first = block.a.len();
-            let end = first + programs.len() * family.ways;
+            let end = first + programs.len() * cluster_set.ways;
             for column in [&mut block.a, &mut block.c, &mut block.load] {
                 column.resize(end, 0.0);
             }
             if programs.is_empty() {
                 continue;
             }
-            for ways in family.min_ways..=family.ways {
+            for ways in cluster_set.min_ways..=cluster_set.ways {
                 lines.clear();
                 clusters.lines(&programs, ways as u32, &mut scratch, &mut lines);
                 for (member, line) in lines.iter().enumerate() {
-                    let at = first + member * family.ways + ways - 1;
+                    let at = first + member * cluster_set.ways + ways - 1;
                     block.a[at] = line.a;
                     block.c[at] = line.c;
                     block.load[at] = line.load;
@@ -148,11 +152,11 @@ impl Block {
 
 /// A partition: each cluster's programs and ways, by its lowest program.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub(crate) struct Partition {
+pub(crate) struct ClusterWays {
     pub(crate) clusters: Vec<(Set, u32)>,
 }
 
-impl Partition {
+impl ClusterWays {
     /// In the order in which searches build it.
     pub(crate) fn sorted(mut clusters: Vec<(Set, u32)>) -> Self {
         clusters.sort_by_key(|&(set, _)| std::cmp::Reverse(set));
@@ -162,7 +166,7 @@ impl Partition {
 
 /// What a partition does to its programs.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Judged {
+pub(crate) struct PartitionScores {
     /// The pressure that it makes.
     pub(crate) x: f64,
     /// By program.
@@ -173,10 +177,10 @@ pub(crate) struct Judged {
 
 impl Table {
     /// The lines of a partition's programs, by program.
-    pub(crate) fn lines(&self, partition: &Partition) -> Vec<Line> {
-        let mut lines = vec![Line { a: 0.0, c: 0.0, load: 0.0 }; self.family.programs];
+    pub(crate) fn lines(&self, partition: &ClusterWays) -> Vec<SlowdownLine> {
+        let mut lines = vec![SlowdownLine { a: 0.0, c: 0.0, load: 0.0 }; self.cluster_set.programs];
         for &(set, ways) in &partition.clusters {
-            for (program, line) in self.family.programs_of(set).zip(self.row(set).at(ways)) {
+            for (program, line) in self.cluster_set.programs_of(set).zip(self.row(set).at(ways)) {
                 lines[program] = line;
             }
         }
@@ -184,12 +188,12 @@ impl Table {
     }
 
     /// Solves a partition.
-    pub(crate) fn judge(&self, partition: &Partition) -> Judged {
+    pub(crate) fn judge(&self, partition: &ClusterWays) -> PartitionScores {
         let lines = self.lines(partition);
         let loads: Vec<f64> = lines.iter().map(|line| line.load).collect();
         let x = self.law.pressure(&loads);
         let y: Vec<f64> = loads.iter().map(|&load| self.law.y(load, x)).collect();
-        Judged {
+        PartitionScores {
             x,
             slowdowns: lines.iter().zip(&y).map(|(line, y)| line.a + line.c * y).collect(),
             bandwidths: loads

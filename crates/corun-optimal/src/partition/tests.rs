@@ -2,13 +2,13 @@
 
 use proptest::prelude::*;
 
+use crate::partition::bandwidth_coupling::{BandwidthCoupling, SlowdownLine};
 use crate::partition::brute::visit;
-use crate::partition::family::{Family, Kind};
-use crate::partition::law::{Law, Line};
+use crate::partition::cluster_set::{ClusterSet, Kind};
 use crate::partition::objective::PartitionObjective;
 use crate::partition::solve::Judge;
-use crate::partition::table::{Clusters, Partition, Table};
-use crate::search::Stop;
+use crate::partition::table::{ClusterModel, ClusterWays, Table};
+use crate::search::StopRule;
 
 /// Nodes of each search at most.
 const NODES: u64 = 100_000;
@@ -16,7 +16,7 @@ const NODES: u64 = 100_000;
 /// Figures drawn from a seed, the cluster and the ways: more ways may well be worse.
 struct Drawn {
     seed: u64,
-    law: Law,
+    law: BandwidthCoupling,
     heaviest: f64,
 }
 
@@ -35,38 +35,39 @@ impl Drawn {
     }
 }
 
-impl Clusters for Drawn {
+impl ClusterModel for Drawn {
     type Scratch = ();
 
-    fn lines(&self, programs: &[usize], ways: u32, (): &mut (), out: &mut Vec<Line>) {
+    fn lines(&self, programs: &[usize], ways: u32, (): &mut (), out: &mut Vec<SlowdownLine>) {
         let set: u64 = programs.iter().map(|&program| 1 << program).sum();
         for &program in programs {
             let draw = |what| self.unit([set, u64::from(ways), program as u64, what]);
             let solo = 0.98 + (0.3 + 0.5 * programs.len() as f64) * draw(0) / f64::from(ways);
             let asked = self.heaviest * draw(1);
-            let per_ratio = if self.law == Law::Simple { solo } else { solo * draw(2) };
+            let per_ratio =
+                if self.law == BandwidthCoupling::Simple { solo } else { solo * draw(2) };
             out.push(self.law.line(solo, per_ratio, asked, asked.min(0.95)));
         }
     }
 }
 
-fn check(drawn: &Drawn, family: Family, speeds: Vec<f64>) {
-    let stop = Stop { nodes: NODES, deadline: None, cancel: None };
-    let table = Table::build(family, drawn.law, drawn, &stop).unwrap();
-    let mut all: Vec<(Partition, f64, Vec<f64>)> = Vec::new();
+fn check(drawn: &Drawn, cluster_set: ClusterSet, speeds: Vec<f64>) {
+    let stop = StopRule { nodes: NODES, deadline: None, cancel: None };
+    let table = Table::build(cluster_set, drawn.law, drawn, &stop).unwrap();
+    let mut all: Vec<(ClusterWays, f64, Vec<f64>)> = Vec::new();
     assert!(visit(&table, 1_000_000, &mut |partition, judged| {
         let bytes = judged.bandwidths.iter().zip(&speeds).map(|(b, speed)| b * speed).sum();
         all.push((partition.clone(), bytes, judged.slowdowns));
     }));
     let stp = |slowdowns: &[f64]| PartitionObjective::Stp.value(slowdowns, 0.0).unwrap();
     for objective in PartitionObjective::ALL {
-        let value = |one: &(Partition, f64, Vec<f64>)| objective.value(&one.2, one.1).unwrap();
+        let value = |one: &(ClusterWays, f64, Vec<f64>)| objective.value(&one.2, one.1).unwrap();
         let sign = if objective.highest_is_best() { -1.0 } else { 1.0 };
         let best = all.iter().map(|one| sign * value(one)).fold(f64::INFINITY, f64::min) * sign;
         let judge = Judge { objective, speeds: speeds.clone() };
         // Any partition is a start.
         let found = judge.best(&table, &all[all.len() / 2].0, &stop);
-        let what = format!("{:?} {family:?} {objective:?}", drawn.law);
+        let what = format!("{:?} {cluster_set:?} {objective:?}", drawn.law);
         let one = all.iter().find(|one| one.0 == found.partition).unwrap();
         if !found.is_proven {
             // Jain's index, and the traffic of unequal threads near the peak, may need more than
@@ -106,13 +107,13 @@ proptest! {
         let min_ways = min_ways.min(ways);
         let kind = if strict { Kind::Strict } else { Kind::Cluster };
         let programs = if strict { programs.min(ways / min_ways) } else { programs };
-        let family = Family { kind, programs, ways, min_ways };
-        for law in [Law::Free, Law::Morad, Law::Simple] {
+        let cluster_set = ClusterSet { kind, programs, ways, min_ways };
+        for law in [BandwidthCoupling::Free, BandwidthCoupling::Morad, BandwidthCoupling::Simple] {
             let drawn = Drawn { seed, law, heaviest };
-            check(&drawn, family, vec![1.0; programs]);
+            check(&drawn, cluster_set, vec![1.0; programs]);
         }
         let mut speeds = vec![1.0; programs];
         speeds[0] = slow;
-        check(&Drawn { seed, law: Law::Morad, heaviest }, family, speeds);
+        check(&Drawn { seed, law: BandwidthCoupling::Morad, heaviest }, cluster_set, speeds);
     }
 }

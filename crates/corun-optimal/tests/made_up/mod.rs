@@ -1,7 +1,7 @@
 //! Made-up slowdowns of each kind of coupling.
 
 use corun_machine::Machine;
-use corun_optimal::{Contention, Coupling, Seat};
+use corun_optimal::{Contention, Coupling, CpuSlot};
 
 /// Programs with an appetite for cache, and a cost of contention.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ impl Contention for MadeUp<'_> {
     type Share = Share;
     type Scratch = ();
 
-    fn share(&self, group: &[Seat], (): &mut (), shares: &mut Vec<Share>) {
+    fn share(&self, group: &[CpuSlot], (): &mut (), shares: &mut Vec<Share>) {
         let appetite: f64 = group.iter().map(|seat| self.programs[seat.program].0).sum();
         shares.extend(group.iter().map(|seat| {
             let cpu = self.machine.cpus()[seat.cpu];
@@ -38,8 +38,8 @@ impl Contention for MadeUp<'_> {
         }));
     }
 
-    fn couple(&self, seats: &[Seat], shares: &[Share], (): &mut (), slowdowns: &mut Vec<f64>) {
-        let cpu = |seat: &Seat| self.machine.cpus()[seat.cpu];
+    fn couple(&self, seats: &[CpuSlot], shares: &[Share], (): &mut (), slowdowns: &mut Vec<f64>) {
+        let cpu = |seat: &CpuSlot| self.machine.cpus()[seat.cpu];
         slowdowns.extend(seats.iter().zip(shares).map(|(seat, share)| {
             let others: f64 = seats
                 .iter()

@@ -8,7 +8,7 @@ mod page;
 pub(crate) use command::run;
 pub(crate) use figure::Figure;
 pub(crate) use inputs::{Programs, StudyInputs};
-pub(crate) use page::{Finding, Page};
+pub(crate) use page::{Page, PaperClaim};
 
 use corun_app::Result;
 

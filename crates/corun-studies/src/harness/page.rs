@@ -19,7 +19,7 @@ pub(crate) struct Page {
     /// Its source, and on what it stands.
     pub(crate) about: String,
     /// What came out, beside the paper's.
-    pub(crate) findings: Vec<Finding>,
+    pub(crate) findings: Vec<PaperClaim>,
     /// Its figures.
     pub(crate) figures: Vec<Figure>,
     /// The JSON of a study whose document has a shape of its own; else the page is the document.
@@ -36,7 +36,7 @@ pub(crate) struct Page {
 /// A claim of the paper and what came out here. What is said of this run is computed from it: the
 /// reasons for a difference, which nobody can compute, stand beside a described run in docs/studies.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct Finding {
+pub(crate) struct PaperClaim {
     /// What it is about, with the paper's figure or table: "Pain above the optimum (Fig. 3)".
     what: String,
     /// What the paper has.
@@ -47,7 +47,7 @@ pub(crate) struct Finding {
     difference: String,
 }
 
-impl Finding {
+impl PaperClaim {
     /// A claim of the paper, and what came out here.
     pub(crate) fn new(what: impl Into<String>, paper: impl Into<String>, ours: String) -> Self {
         Self { what: what.into(), paper: paper.into(), ours, difference: String::new() }
@@ -90,7 +90,7 @@ impl Page {
     pub(crate) fn new(
         title: impl Into<String>,
         about: impl Into<String>,
-        findings: Vec<Finding>,
+        findings: Vec<PaperClaim>,
         figures: Vec<Figure>,
     ) -> Self {
         Self {
@@ -146,7 +146,7 @@ impl Page {
     pub(super) fn text(&self) -> String {
         let mut text = format!("{}\n{}\n", self.title, self.about);
         for one in &self.findings {
-            let Finding { what, paper, ours, difference } = one;
+            let PaperClaim { what, paper, ours, difference } = one;
             text.push_str(&format!("\n{what}\n  paper: {paper}\n  here:  {ours}\n"));
             if !difference.is_empty() {
                 text.push_str(&format!("  {difference}\n"));
@@ -203,22 +203,24 @@ mod tests {
     #[test]
     fn what_is_said_of_a_difference_follows_the_figures() {
         let of = |ours: f64| {
-            let finding = Finding::new("DI above the optimum", "at most 2 %", format!("{ours} %"));
+            let finding =
+                PaperClaim::new("DI above the optimum", "at most 2 %", format!("{ours} %"));
             finding.against_limit(ours, 2.0).difference
         };
         assert_eq!(
             [of(1.4), of(3.5)],
             ["within the paper's limit", "1.5 beyond the paper's limit"]
         );
-        let of =
-            |ours: f64| Finding::new("a", "80", String::new()).against_value(ours, 80.0).difference;
+        let of = |ours: f64| {
+            PaperClaim::new("a", "80", String::new()).against_value(ours, 80.0).difference
+        };
         let said = ["3.0 more than the paper's", "as in the paper", "80.0 less than the paper's"];
         assert_eq!([of(83.0), of(80.01), of(0.0)], said);
     }
 
     #[test]
     fn notes_stand_behind_the_comparison() {
-        let finding = Finding::new("a", "80", "79".to_owned()).against_value(79.0, 80.0);
+        let finding = PaperClaim::new("a", "80", "79".to_owned()).against_value(79.0, 80.0);
         let noted = finding.noting("lbm in 4 %".to_owned()).difference;
         assert_eq!(noted, "1.0 less than the paper's; lbm in 4 %");
     }

@@ -26,6 +26,9 @@ pub(crate) struct CalibrateArgs {
     /// Write the machine file also where a better one, or one that somebody wrote, makes way for it
     #[arg(long)]
     pub(crate) force: bool,
+    /// Write a page with all figures and curves
+    #[arg(long, value_name = "FILE.html")]
+    pub(crate) report: Option<PathBuf>,
     /// How the figures are written
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) format: DocumentFormat,

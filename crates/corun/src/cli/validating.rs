@@ -12,6 +12,7 @@ use super::values::DocumentFormat;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   scripts/record-library.sh -p inputs       put what the shipped programs read into a folder
+  . inputs/environment                      and the environment that they were recorded in
   corun validate --folder inputs            run them, and compare with what is predicted
   corun validate --folder inputs gzip xz --groups 1 --rounds 9
   corun validate --profiles mine.toml       a program of one's own, recorded by corun profile")]
@@ -48,9 +49,15 @@ pub(crate) struct ValidateArgs {
     pub(crate) seed: u64,
     #[command(flatten)]
     pub(crate) model: ModelArgs,
+    /// Run nothing: compare with the times in the JSON document of an earlier run
+    #[arg(long, value_name = "FILE.json", conflicts_with_all = ["folder", "rounds", "groups", "group_size", "beside", "limit_s", "seed"])]
+    pub(crate) measured: Option<PathBuf>,
     /// Write a page with plots of predicted against measured figures
     #[arg(long, value_name = "FILE.html")]
     pub(crate) report: Option<PathBuf>,
+    /// Write the plots alone
+    #[arg(long, value_name = "FILE.svg")]
+    pub(crate) svg: Option<PathBuf>,
     /// How the figures are written
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) format: DocumentFormat,

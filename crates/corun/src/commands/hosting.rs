@@ -8,7 +8,7 @@ use anyhow::anyhow;
 use corun_linux::Roots;
 use corun_linux::resctrl::ResctrlInfo;
 use corun_live::{
-    Actuator, Decision, Host, HostOptions, Journal, MemoryByNode, Modelled, Nice, Pages,
+    Actuator, Decision, Host, HostOptions, Journal, MemoryByNode, ModelledSource, Nice, Pages,
     PerfSource, PlacementActuator, Processes, Resctrl, ResctrlMonitor, RestoreOutcome, Restored,
     RestoredJournal, Source, StoredProfiles, Target, Tick, Verdict, Which, default_folder, restore,
 };
@@ -155,13 +155,13 @@ impl Ground {
         Ok(sources)
     }
 
-    fn modelled(&self, model: Arc<Model>, profiles: &[&str]) -> Outcome<Modelled> {
+    fn modelled(&self, model: Arc<Model>, profiles: &[&str]) -> Outcome<ModelledSource> {
         let mut programs: BTreeMap<String, Arc<LoadedProgram>> = BTreeMap::new();
         for &name in profiles {
             let profile = self.library.get(name)?;
             programs.insert(name.to_owned(), Arc::new(model.load(profile)?));
         }
-        Ok(Modelled::new(model, programs, TABLE_INSTRUCTIONS as f64))
+        Ok(ModelledSource::new(model, programs, TABLE_INSTRUCTIONS as f64))
     }
 
     fn actuators(&self) -> Vec<Box<dyn Actuator>> {

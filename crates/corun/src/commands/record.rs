@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use corun_live::{Host, Recorder};
+use corun_live::{Host, RecordingWriter};
 use corun_policy::{BuildOptions, CounterKind, build, registry};
 
 use super::hosting::Teller;
@@ -34,7 +34,8 @@ pub(super) fn run(arguments: &RecordArgs) -> Outcome<String> {
     })?;
     let file = File::create(&arguments.output).with_context(|| shown(&arguments.output))?;
     watch.start()?;
-    let recorder = Recorder::new(BufWriter::new(file), &watch.host, arguments.figures.interval);
+    let recorder =
+        RecordingWriter::new(BufWriter::new(file), &watch.host, arguments.figures.interval);
     let mut session = Session {
         recorder: recorder.with_context(|| shown(&arguments.output))?,
         teller: Teller::default(),
@@ -71,7 +72,7 @@ fn needed_by_any() -> Vec<CounterKind> {
 }
 
 struct Session {
-    recorder: Recorder<'static>,
+    recorder: RecordingWriter<'static>,
     teller: Teller,
     most_threads: usize,
 }

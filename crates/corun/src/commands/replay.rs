@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use corun_cache::{
-    CacheShape, Figures, Geometry, Indexing, Memory, Program, ReplayError, Setup, TraceFile,
-    TraceSourceError, Until, replay,
+    CacheConfig, Geometry, Indexing, MemoryTiming, ReplayError, ReplayFigures, ReplaySetup,
+    ReplayedProgram, TraceFile, TraceSourceError, Until, replay,
 };
 use rayon::prelude::*;
 use serde::Serialize;
@@ -55,7 +55,7 @@ struct Run {
 }
 
 impl Run {
-    fn new(figures: &Figures, clock_mhz: f64) -> Self {
+    fn new(figures: &ReplayFigures, clock_mhz: f64) -> Self {
         Self {
             passes: figures.passes,
             instructions: figures.instructions,
@@ -75,8 +75,8 @@ impl Run {
 /// What was asked for, checked.
 struct Plan<'a> {
     arguments: &'a ReplayArgs,
-    setup: Setup,
-    private: Vec<CacheShape>,
+    setup: ReplaySetup,
+    private: Vec<CacheConfig>,
     names: Vec<String>,
 }
 
@@ -87,11 +87,11 @@ pub(super) fn run(arguments: &ReplayArgs) -> Outcome<String> {
     if all.len() > 1 {
         runs.extend(all.chunks(1));
     }
-    let mut ran: Vec<Vec<(Figures, TraceFile)>> =
+    let mut ran: Vec<Vec<(ReplayFigures, TraceFile)>> =
         runs.into_par_iter().map(|which| plan.replay(which)).collect::<Outcome<_>>()?;
     let together = ran.remove(0);
     // A single program runs alone as it is.
-    let alone: Vec<Figures> = if all.len() == 1 {
+    let alone: Vec<ReplayFigures> = if all.len() == 1 {
         together.iter().map(|(figures, _)| *figures).collect()
     } else {
         ran.iter().map(|one| one[0].0).collect()
@@ -111,17 +111,20 @@ impl<'a> Plan<'a> {
             IndexName::Hashed => Indexing::Hashed,
             IndexName::Modulo => Indexing::Modulo,
         };
-        let shape = |text: &str, replacement| -> Outcome<CacheShape> {
+        let shape = |text: &str, replacement| -> Outcome<CacheConfig> {
             let geometry = Geometry::parse(text, line_bytes).map_err(Failure::input)?;
-            let shape = CacheShape { geometry, replacement, indexing };
+            let shape = CacheConfig { geometry, replacement, indexing };
             shape.check().map_err(Failure::input)?;
             Ok(shape)
         };
         let private = arguments.private.iter().map(|text| shape(text, Default::default()));
         let private = private.collect::<Outcome<_>>()?;
-        let setup = Setup {
+        let setup = ReplaySetup {
             shared: shape(&arguments.cache, arguments.replacement)?,
-            memory: Memory { latency_ns: arguments.latency_ns, service_ns: arguments.service_ns },
+            memory: MemoryTiming {
+                latency_ns: arguments.latency_ns,
+                service_ns: arguments.service_ns,
+            },
             until: match arguments.until {
                 UntilName::First => Until::First,
                 UntilName::Longest => Until::Longest,
@@ -147,11 +150,11 @@ impl<'a> Plan<'a> {
     }
 
     /// Runs some of the programs together; their figures, and their traces as they were left.
-    fn replay(&self, which: &[usize]) -> Outcome<Vec<(Figures, TraceFile)>> {
+    fn replay(&self, which: &[usize]) -> Outcome<Vec<(ReplayFigures, TraceFile)>> {
         let open = |&at: &usize| TraceFile::open(&self.arguments.traces[at]);
         let mut files: Vec<TraceFile> =
             which.iter().map(open).collect::<Result<_, _>>().map_err(Failure::input)?;
-        let programs = files.iter_mut().zip(which).map(|(source, &at)| Program {
+        let programs = files.iter_mut().zip(which).map(|(source, &at)| ReplayedProgram {
             source,
             ns_per_instruction: self.cpi(at) * 1000.0 / self.arguments.clock_mhz,
             mask: self.mask(at),
@@ -175,7 +178,11 @@ impl<'a> Plan<'a> {
         }
     }
 
-    fn document(&self, together: &[(Figures, TraceFile)], alone: &[Figures]) -> Document {
+    fn document(
+        &self,
+        together: &[(ReplayFigures, TraceFile)],
+        alone: &[ReplayFigures],
+    ) -> Document {
         let arguments = self.arguments;
         let rows = together.iter().zip(alone).enumerate().map(|(at, ((figures, file), alone))| {
             let slowdown = figures.ns_per_instruction() / alone.ns_per_instruction();

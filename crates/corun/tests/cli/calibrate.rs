@@ -16,7 +16,10 @@ const QUICK: [&str; 4] = ["calibrate", "--quick", "--output", "mine.toml"];
 #[test]
 fn a_quick_run_writes_a_machine_that_others_read() {
     let fixture = Fixture::new();
-    let document = fixture.run(&[&QUICK[..], &["--format", "json"]].concat()).json();
+    let document =
+        fixture.run(&[&QUICK[..], &["--report", "page.html", "--format", "json"]].concat()).json();
+    let page = std::fs::read_to_string(fixture.path("page.html")).unwrap();
+    assert!(page.contains("core_type.core.clock_mhz") && page.contains("<svg"), "{page}");
     assert_eq!(document["output"], "mine.toml");
     assert_eq!(document["measurement"]["quick"], true);
     assert_eq!(undocumented(&document), Vec::<String>::new());

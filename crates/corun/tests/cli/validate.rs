@@ -53,6 +53,18 @@ fn programs_are_timed_and_failures_named() {
     assert_eq!(document["agreement"]["alone"]["count"], 2);
     let page = std::fs::read_to_string(fixture.path("page.html")).unwrap();
     assert!(page.contains("script: ") && page.contains("<svg"), "{page}");
+
+    // Again from the document: nothing is run, and the same comes out.
+    fixture.write("earlier.json", &document.to_string());
+    let again =
+        ["validate", "--profiles", "mine", "--machine", "this", "--measured", "earlier.json"];
+    let again = fixture.run(&[&again[..], &["--svg", "plot.svg", "--format", "json"]].concat());
+    let again = again.json();
+    for part in ["alone", "groups", "agreement", "load", "rounds"] {
+        assert_eq!(again[part], document[part], "{part}");
+    }
+    let plot = std::fs::read_to_string(fixture.path("plot.svg")).unwrap();
+    assert!(plot.contains("<svg") && plot.contains("predicted"), "{plot}");
 }
 
 #[test]
@@ -67,6 +79,10 @@ fn text_says_how_near_it_is() {
 fn what_cannot_be_run_is_refused() {
     let fixture = fixture();
     fixture.run(&["validate", "--folder", "absent"]).refused(&["absent", "no such folder"]);
+    fixture.write("other.json", "{}");
+    fixture.run(&["validate", "--measured", "other.json"]).refused(&["other.json", "no document"]);
+    let both = ["validate", "--measured", "other.json", "--rounds", "2"];
+    fixture.run(&both).refused(&["cannot be used with"]);
     fixture.run(&[&VALIDATE[..], &["nobody"]].concat()).refused(&["nobody"]);
     let mut partial = Library::shipped().unwrap().get("gzip").unwrap().clone();
     let ProfileData::Recording(recording) = &mut partial.data else { unreachable!() };

@@ -4,7 +4,7 @@ use corun_app::Result;
 
 use super::big_little::BigLittle;
 use super::calibration::{AGGRESSOR_MPKI, stream, together};
-use crate::harness::{Figure, Finding, StudyInputs};
+use crate::harness::{Figure, PaperClaim, StudyInputs};
 use crate::studies::classification::is_program;
 
 const MACHINES: [&str; 3] = ["juno-2b4s", "odroid-4b4s", "quickia-2b2s"];
@@ -31,7 +31,7 @@ fn on_machine(inputs: &StudyInputs, name: &str, programs: &[&str]) -> Result<Vec
     programs.iter().map(of_program).collect()
 }
 
-pub(super) fn slowdowns(inputs: &StudyInputs) -> Result<(Finding, Figure)> {
+pub(super) fn slowdowns(inputs: &StudyInputs) -> Result<(PaperClaim, Figure)> {
     let shipped = inputs.shipped()?.iter().map(|profile| profile.name.as_str());
     let names: Vec<&str> = shipped.filter(|name| is_program(name)).collect();
     let machines = MACHINES.iter().map(|machine| on_machine(inputs, machine, &names));
@@ -40,7 +40,7 @@ pub(super) fn slowdowns(inputs: &StudyInputs) -> Result<(Finding, Figure)> {
         let each = machines.iter().map(|of| of.iter().map(|one| one[place]).fold(1.0, f64::max));
         each.map(|most| format!("{most:.2}")).collect::<Vec<_>>().join(", ")
     };
-    let finding = Finding::new(
+    let finding = PaperClaim::new(
         "Highest slowdown on a big core beside one aggressor on another, and beside aggressors on all \
          small ones (Fig. 4.1: Juno, Odroid, QuickIA)",
         "1.9, 2.65, 2.98; at most 1.26",

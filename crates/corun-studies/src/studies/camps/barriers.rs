@@ -8,7 +8,7 @@ use rayon::prelude::*;
 
 use super::big_little::{BigLittle, Member, MixFigures};
 use super::mixes::TABLE_4_5;
-use crate::harness::{Figure, Finding, StudyInputs};
+use crate::harness::{Figure, PaperClaim, StudyInputs};
 use crate::simulate::TunedPolicy;
 
 /// How long each thread is alone on a big core, in s.
@@ -21,7 +21,11 @@ const TOLD: usize = 0;
 const NOT_TOLD: usize = 1;
 const POLICIES: [TunedPolicy; 3] = [
     TunedPolicy::plain("camps"),
-    TunedPolicy { shown: "camps, not told", policy: "camps", parameters: &[("spin-notification", 0.0)] },
+    TunedPolicy {
+        shown: "camps, not told",
+        policy: "camps",
+        parameters: &[("spin-notification", 0.0)],
+    },
     TunedPolicy::plain("acfs"),
 ];
 
@@ -53,7 +57,7 @@ fn with_barriers(
 }
 
 /// The mixes under CAMPS that is told who spins, CAMPS that is not, and ACFS.
-pub(super) fn spinning(inputs: &StudyInputs) -> Result<(Finding, Figure)> {
+pub(super) fn spinning(inputs: &StudyInputs) -> Result<(PaperClaim, Figure)> {
     let machine = BigLittle::new("odroid-4b4s")?;
     let threaded = |mix: &usize| TABLE_4_5[*mix].iter().any(|member| member.1 > 1);
     let cases: Vec<(f64, usize)> = BETWEEN_S
@@ -64,7 +68,8 @@ pub(super) fn spinning(inputs: &StudyInputs) -> Result<(Finding, Figure)> {
         .collect();
     let play = |&(between_s, mix): &(f64, usize)| {
         let apps = with_barriers(inputs, &machine, TABLE_4_5[mix], between_s)?;
-        let one = |one: &TunedPolicy| machine.play_apps(inputs, &apps, (one.policy, one.parameters));
+        let one =
+            |one: &TunedPolicy| machine.play_apps(inputs, &apps, (one.policy, one.parameters));
         let played = POLICIES.iter().map(one).collect::<Result<_>>()?;
         Ok(MixWithBarriers { mix, between_s, played })
     };
@@ -86,12 +91,12 @@ fn worth(rows: &[MixWithBarriers], between_s: f64) -> (f64, f64) {
     )
 }
 
-fn finding(rows: &[MixWithBarriers]) -> Finding {
+fn finding(rows: &[MixWithBarriers]) -> PaperClaim {
     let of = |between_s: f64| {
         let (less, more) = worth(rows, between_s);
         format!("{less:+.1} %, {more:+.1} % ({} ms)", between_s * 1e3)
     };
-    Finding::new(
+    PaperClaim::new(
         "Spin notification: unfairness lower by, ASP higher by, at so long between two barriers \
          (section 4.3.5)",
         "without it \"serious slowdown mispredictions\"; no figure",
@@ -106,8 +111,11 @@ fn figure(mixes: &[MixWithBarriers]) -> Figure {
                  never looks. Slowdowns are against the program alone on the machine, barriers included.";
     let heading =
         "Section 4.3.5: spinning threads, with and without spin notification, on odroid-4b4s";
-    let mut rows = Figure::new("spin-notification", heading, about)
-        .rows("mix, between barriers", mixes, MixWithBarriers::name);
+    let mut rows = Figure::new("spin-notification", heading, about).rows(
+        "mix, between barriers",
+        mixes,
+        MixWithBarriers::name,
+    );
     for (place, policy) in POLICIES.iter().enumerate() {
         let head = format!("unfairness, {}", policy.shown);
         rows = rows.column(head, 3, |one| one.played[place].unfairness).drawn(policy.shown);

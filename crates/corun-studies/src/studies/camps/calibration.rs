@@ -8,12 +8,12 @@ use corun_machine::SpeedupFit;
 use corun_model::{LoadedProgram, Member, Outcome as Rates, Running, Scratch};
 use corun_policy::{SpeedupPoint, fit_speedup};
 use corun_profile::{
-    CurvePoint, InstructionMix, Method, MissRateCurve, Origin, Phase, Profile,
-    ProfileData, Recording,
+    CurvePoint, InstructionMix, Method, MissRateCurve, Origin, Phase, Profile, ProfileData,
+    Recording,
 };
 
 use super::big_little::{BigLittle, swaps_per_s};
-use crate::harness::{Figure, Finding, StudyInputs};
+use crate::harness::{Figure, PaperClaim, StudyInputs};
 use crate::studies::classification::is_program;
 
 /// The machines of several core types.
@@ -32,7 +32,7 @@ const HALVINGS: u32 = 9;
 const LEAST_AND_MOST_MS: (f64, f64) = (1.0, 10_000.0);
 
 /// A machine's figures.
-pub(super) struct Calibrated {
+pub(super) struct CalibratedMachine {
     pub(super) low_mb_per_s: f64,
     pub(super) high_mb_per_s: f64,
     pub(super) on_big: Option<SpeedupFit>,
@@ -142,7 +142,11 @@ fn limits(machine: &BigLittle) -> Result<(f64, f64)> {
 }
 
 /// Each phase of each program of the library, counted on a core; a program's phases count as one.
-fn points(machine: &BigLittle, programs: &[Arc<LoadedProgram>], cpu: usize) -> Vec<Vec<SpeedupPoint>> {
+fn points(
+    machine: &BigLittle,
+    programs: &[Arc<LoadedProgram>],
+    cpu: usize,
+) -> Vec<Vec<SpeedupPoint>> {
     let of = |program: &Arc<LoadedProgram>| {
         let phases = program.phases.iter().enumerate();
         phases
@@ -153,7 +157,8 @@ fn points(machine: &BigLittle, programs: &[Arc<LoadedProgram>], cpu: usize) -> V
                     ipc: here.ipc,
                     mpki: here.llc_mpki,
                     apki: here.llc_apki,
-                    factor: at(machine.big).instructions_per_s / at(machine.small).instructions_per_s,
+                    factor: at(machine.big).instructions_per_s
+                        / at(machine.small).instructions_per_s,
                     weight: phase.instructions / program.instructions(),
                 }
             })
@@ -184,11 +189,11 @@ fn fit(points: &[Vec<SpeedupPoint>]) -> (Option<SpeedupFit>, f64) {
 pub(super) fn calibrate(
     machine: &BigLittle,
     programs: &[Arc<LoadedProgram>],
-) -> Result<Calibrated> {
+) -> Result<CalibratedMachine> {
     let (low_mb_per_s, high_mb_per_s) = limits(machine)?;
     let (on_big, big_error) = fit(&points(machine, programs, machine.big));
     let (on_small, small_error) = fit(&points(machine, programs, machine.small));
-    Ok(Calibrated {
+    Ok(CalibratedMachine {
         low_mb_per_s,
         high_mb_per_s,
         on_big,
@@ -218,7 +223,7 @@ fn threshold_ms(inputs: &StudyInputs, machine: &BigLittle) -> Result<Option<f64>
 }
 
 /// What comes out beside what the machine files have.
-pub(super) fn figures(inputs: &StudyInputs) -> Result<(Finding, Vec<Figure>)> {
+pub(super) fn figures(inputs: &StudyInputs) -> Result<(PaperClaim, Vec<Figure>)> {
     let mut machines = Vec::new();
     for name in MACHINES {
         let machine = BigLittle::new(name)?;
@@ -237,15 +242,16 @@ pub(super) fn figures(inputs: &StudyInputs) -> Result<(Finding, Vec<Figure>)> {
             ("big", found.on_big, stored.speedup_on_big),
             ("small", found.on_small, stored.speedup_on_small),
         ];
-        let known = sides.into_iter().zip(found.left_out).filter_map(|((side, fit, stored), error)| {
-            let fit = fit?;
-            let in_file = stored.is_some_and(|stored| is_as_stored(&fit, &stored));
-            Some((format!("{name}, {side}"), fit, error, in_file))
-        });
+        let known =
+            sides.into_iter().zip(found.left_out).filter_map(|((side, fit, stored), error)| {
+                let fit = fit?;
+                let in_file = stored.is_some_and(|stored| is_as_stored(&fit, &stored));
+                Some((format!("{name}, {side}"), fit, error, in_file))
+            });
         fits.extend(known);
     }
     let most = fits.iter().map(|one| one.2).fold(0.0, f64::max);
-    let finding = Finding::new(
+    let finding = PaperClaim::new(
         "Error of estimated speedup factors, each program left out of the fit in turn",
         "-",
         format!("{most:.0} % at most, the mean of a machine and core type"),

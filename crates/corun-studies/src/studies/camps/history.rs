@@ -6,7 +6,7 @@ use corun_report::{Axis, Mark, Panel, Plot};
 
 use super::big_little::BigLittle;
 use super::mean;
-use crate::harness::{Figure, Finding, StudyInputs};
+use crate::harness::{Figure, PaperClaim, StudyInputs};
 use crate::studies::classification::is_program;
 
 const SIZES: [usize; 8] = [1, 2, 4, 8, 12, 16, 22, 32];
@@ -59,15 +59,16 @@ impl HitRates {
         let samples = samples(inputs, machine, profile)?;
         let rates = [3, 4].map(|least| {
             let train = |place: usize| place % 5 >= least;
-            let rate =
-                |&entries: &usize| corun_policy::phase_hit_rate(&samples, entries, DISTANCE_PERCENT, train);
+            let rate = |&entries: &usize| {
+                corun_policy::phase_hit_rate(&samples, entries, DISTANCE_PERCENT, train)
+            };
             SIZES.iter().map(rate).collect()
         });
         Ok(Self { program: profile.name.clone(), rates })
     }
 }
 
-pub(super) fn hit_rates(inputs: &StudyInputs) -> Result<(Finding, Figure)> {
+pub(super) fn hit_rates(inputs: &StudyInputs) -> Result<(PaperClaim, Figure)> {
     let machine = BigLittle::new("juno-2b4s")?;
     let profiles = inputs.shipped()?.iter().filter(|profile| is_program(&profile.name));
     let all = profiles.map(|profile| HitRates::new(inputs, &machine, profile));
@@ -82,7 +83,7 @@ pub(super) fn hit_rates(inputs: &StudyInputs) -> Result<(Finding, Figure)> {
     };
     let least = |which: usize| 100.0 * of(which, CHOSEN).into_iter().fold(1.0, f64::min);
     let with_one_entry = 100.0 * mean(&of(0, 0));
-    let finding = Finding::new(
+    let finding = PaperClaim::new(
         "Programs with a phase hit rate above 92 % with 22 entries, 40 % and 20 % of samples training \
          (Fig. 4.5)",
         "95 % of them; the lowest 87.6 %",
@@ -99,12 +100,9 @@ pub(super) fn hit_rates(inputs: &StudyInputs) -> Result<(Finding, Figure)> {
     let about = "In % of the samples that do not train, each program alone on a big core of juno-2b4s for \
                  200 s, a sample every 50 ms. Every fifth sample trains, or two in five. A recording's \
                  phases are stretched to that length, without noise within them.";
-    let mut rows = Figure::new(
-        "fig-4-5",
-        "Fig. 4.5: phase hit rate by entries of the history table",
-        about,
-    )
-    .rows("program", &all, |one| one.program.clone());
+    let mut rows =
+        Figure::new("fig-4-5", "Fig. 4.5: phase hit rate by entries of the history table", about)
+            .rows("program", &all, |one| one.program.clone());
     for (which, share) in ["40 %", "20 %"].into_iter().enumerate() {
         for (size, entries) in SIZES.iter().enumerate() {
             let rate = |one: &HitRates| Some(100.0 * one.rates[which][size]?);

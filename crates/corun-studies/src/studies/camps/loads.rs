@@ -10,7 +10,7 @@ use rayon::prelude::*;
 
 use super::big_little::BigLittle;
 use super::mean;
-use crate::harness::{Figure, Finding, StudyInputs};
+use crate::harness::{Figure, PaperClaim, StudyInputs};
 
 /// The thesis's machines, and what CAMPS was compared with on each.
 const RIVALS: [(&str, &str); 2] = [("quickia-2b2s", "linux-default"), ("odroid-4b4s", "hmp")];
@@ -187,7 +187,7 @@ impl Spread {
 }
 
 /// Fig. 4.6.
-pub(super) fn spread(inputs: &StudyInputs) -> Result<(Finding, Figure)> {
+pub(super) fn spread(inputs: &StudyInputs) -> Result<(PaperClaim, Figure)> {
     let machines = machines()?;
     let loads = |workload: &Workload| if workload.threaded { &[1][..] } else { &[0, 1, 2][..] };
     let measured: Vec<Cells> = WORKLOADS
@@ -205,7 +205,7 @@ pub(super) fn spread(inputs: &StudyInputs) -> Result<(Finding, Figure)> {
         let crowded = spreads.iter().filter(|one| one.is_crowded());
         fixed(crowded.map(|one| one.ratio(column)).fold(0.0, f64::max), 2)
     });
-    let finding = Finding::new(
+    let finding = PaperClaim::new(
         "Spread of slowdowns (highest / lowest) of compute-intensive programs at double load, the widest: \
          linux-default and CAMPS on the QuickIA, hmp and CAMPS on the Odroid (Fig. 4.6)",
         "3.1 (gamess: 1.37 to 4.22) under CFS, CAMPS repeatable",
@@ -236,7 +236,7 @@ fn spread_figure(spreads: &[Spread]) -> Figure {
 }
 
 /// Fig. 4.7: each thread answers requests of its own, always busy.
-pub(super) fn requests(inputs: &StudyInputs) -> Result<(Finding, Figure)> {
+pub(super) fn requests(inputs: &StudyInputs) -> Result<(PaperClaim, Figure)> {
     let machines = machines()?;
     let of = |(machine, place, load): Cell| {
         let on = &machines[machine];
@@ -257,7 +257,7 @@ pub(super) fn requests(inputs: &StudyInputs) -> Result<(Finding, Figure)> {
     };
     let words =
         |machine: usize| [0, 1, 2].map(|load| format!("{:+.1} %", more(machine, load))).join(", ");
-    let finding = Finding::new(
+    let finding = PaperClaim::new(
         "A web-server-like load: CAMPS's throughput against linux-default's on the QuickIA and hmp's on \
          the Odroid, at half, full and double load (Fig. 4.7)",
         "no worse, -1.6 %, -1.6 %; no worse, +21 %, +37 %",
@@ -271,7 +271,7 @@ pub(super) fn requests(inputs: &StudyInputs) -> Result<(Finding, Figure)> {
 }
 
 /// Fig. 4.8: the 99th percentile of wake-up latency, in ms.
-pub(super) fn latency(inputs: &StudyInputs) -> Result<(Finding, Figure)> {
+pub(super) fn latency(inputs: &StudyInputs) -> Result<(PaperClaim, Figure)> {
     let machines = machines()?;
     let of = |(machine, place, load): Cell| {
         let on = &machines[machine];
@@ -289,7 +289,7 @@ pub(super) fn latency(inputs: &StudyInputs) -> Result<(Finding, Figure)> {
     let ms = |machine: usize, place: usize| {
         [0, 1, 2].map(|load| fixed(mean(found(&all, (machine, place, load))), 2)).join(", ")
     };
-    let finding = Finding::new(
+    let finding = PaperClaim::new(
         "99th percentile of wake-up latency in ms at half, full and double load: CAMPS against \
          linux-default on the QuickIA, against hmp on the Odroid (Fig. 4.8)",
         "CAMPS 65 % lower, lower, 7 % higher; 45 % lower, up to 53 % lower in both",

@@ -5,7 +5,7 @@ use rayon::prelude::*;
 
 use super::big_little::{BigLittle, Member, MixFigures, NEAREST};
 use super::mean;
-use crate::harness::{Figure, Finding, StudyInputs};
+use crate::harness::{Figure, PaperClaim, StudyInputs};
 use crate::simulate::TunedPolicy;
 
 /// Table 4.3, sorted by the number of memory-intensive programs.
@@ -246,12 +246,12 @@ impl Mixes {
         (mean(&less), mean(&more))
     }
 
-    pub(super) fn findings(&self) -> Vec<Finding> {
+    pub(super) fn findings(&self) -> Vec<PaperClaim> {
         let (table, averages) = self.averages;
         let against = |&(name, unfairness, throughput): &(&str, f64, f64)| {
             let policy = POLICIES.iter().position(|one| one.shown == name).unwrap_or_default();
             let (less, more) = self.average(policy);
-            let finding = Finding::new(
+            let finding = PaperClaim::new(
                 format!("CAMPS against {name}: unfairness lower by, ASP higher by ({table})"),
                 format!("{unfairness:.1} %, {throughput:.1} %"),
                 format!("{less:.1} %, {more:.1} %"),
@@ -270,7 +270,7 @@ impl Mixes {
             let place = place.unwrap_or_default();
             format!("{:.1} % ({})", of(&worst[place]), self.mixes[place].0)
         };
-        let worst_mix = Finding::new(
+        let worst_mix = PaperClaim::new(
             format!("The worst mix of CAMPS against acfs ({table})"),
             "similar, within a few %",
             format!(
@@ -294,8 +294,9 @@ impl Mixes {
             .map(|(mix, played)| (mix.0.as_str(), &played[..]))
             .collect();
         let heading = format!("{}: {what}", self.heading);
-        let mut rows = Figure::new(format!("{}-{id}", self.id), heading, about)
-            .rows("mix", &mixes, |one| one.0.to_owned());
+        let mut rows =
+            Figure::new(format!("{}-{id}", self.id), heading, about)
+                .rows("mix", &mixes, |one| one.0.to_owned());
         for (place, policy) in POLICIES.iter().enumerate() {
             rows = rows.column(policy.shown, 3, |one| of(&one.1[place]));
             if DRAWN.contains(&place) {
@@ -325,9 +326,8 @@ impl Mixes {
         let over_mixes = |place: usize, of: fn(&MixFigures) -> f64| {
             mean(&self.played.iter().map(|played| of(&played[place])).collect::<Vec<f64>>())
         };
-        let thesis = |place: usize| {
-            self.averages.1.iter().find(|one| one.0 == POLICIES[place].shown)
-        };
+        let thesis =
+            |place: usize| self.averages.1.iter().find(|one| one.0 == POLICIES[place].shown);
         let about = "Means over the mixes; then by how many % CAMPS's unfairness is lower and its ASP \
                      higher, the mean over mixes of the ratios, beside the thesis's.";
         let heading = format!("{}: means, and CAMPS against each", self.averages.0);

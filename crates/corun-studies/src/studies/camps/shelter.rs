@@ -13,7 +13,7 @@ use rayon::prelude::*;
 use super::big_little::BigLittle;
 use super::loads::{WARM_UP, percentile};
 use super::mean;
-use crate::harness::{Figure, Finding, StudyInputs};
+use crate::harness::{Figure, PaperClaim, StudyInputs};
 
 const MACHINES: [&str; 3] = ["juno-2b4s", "odroid-4b4s", "quickia-2b2s"];
 /// Answers a request for 2 ms, then waits 8 ms for the next.
@@ -33,7 +33,11 @@ struct Treatment {
 const TREATMENTS: [Treatment; 3] = [
     Treatment { shown: "left alone", important: false, parameters: &[] },
     Treatment { shown: "sheltered", important: true, parameters: &[] },
-    Treatment { shown: "no core held idle", important: false, parameters: &[("idle-big-cores", 0.0)] },
+    Treatment {
+        shown: "no core held idle",
+        important: false,
+        parameters: &[("idle-big-cores", 0.0)],
+    },
 ];
 
 /// Of a case on a machine: by seed the servers' 99th percentile and longest wait in ms, and big cores
@@ -83,18 +87,19 @@ fn measure(inputs: &StudyInputs, machine: &BigLittle, treatment: &Treatment) -> 
 }
 
 /// Servers' wake-up latency beside programs that fill the bus.
-pub(super) fn latency(inputs: &StudyInputs) -> Result<(Finding, Figure)> {
+pub(super) fn latency(inputs: &StudyInputs) -> Result<(PaperClaim, Figure)> {
     let jobs: Vec<(&str, &Treatment)> = MACHINES
         .iter()
         .flat_map(|&machine| TREATMENTS.iter().map(move |case| (machine, case)))
         .collect();
-    let of = |&(machine, case): &(&str, &Treatment)| measure(inputs, &BigLittle::new(machine)?, case);
+    let of =
+        |&(machine, case): &(&str, &Treatment)| measure(inputs, &BigLittle::new(machine)?, case);
     let found: Vec<Latencies> = jobs.par_iter().map(of).collect::<Result<_>>()?;
     let by_machine: Vec<&[Latencies]> = found.chunks(TREATMENTS.len()).collect();
     Ok((finding(&by_machine), figure(&by_machine)))
 }
 
-fn finding(by_machine: &[&[Latencies]]) -> Finding {
+fn finding(by_machine: &[&[Latencies]]) -> PaperClaim {
     let words = |(found, machine): (&&[Latencies], &str)| {
         let [left, sheltered, without] = [0, 1, 2].map(|case| mean(&found[case].p99_ms));
         let longest = [0, 1, 2].map(|case| format!("{:.1}", mean(&found[case].longest_ms)));
@@ -103,7 +108,7 @@ fn finding(by_machine: &[&[Latencies]]) -> Finding {
             longest.join(", ")
         )
     };
-    Finding::new(
+    PaperClaim::new(
         "99th percentile of servers' wake-up latency in ms beside programs that fill the bus: left alone, \
          sheltered on small cores, and without idled cores (section 4.3.4)",
         "proposed, no figure",

@@ -2,8 +2,10 @@
 
 use corun_report::fixed;
 
-use super::{AtSize, BySize, COPIES, MACHINE, OnAllSizes, Overhead, POOR, SETTLE_S, WINDOW_S, Window};
-use crate::harness::{Figure, Finding, Page};
+use super::{
+    AtSize, BySize, COPIES, MACHINE, OnAllSizes, Overhead, POOR, SETTLE_S, WINDOW_S, Window,
+};
+use crate::harness::{Figure, Page, PaperClaim};
 
 pub(super) fn page(
     seeds: u32,
@@ -12,7 +14,7 @@ pub(super) fn page(
     fig_3: &BySize,
     overhead: &Overhead,
 ) -> Page {
-    let mut findings: Vec<Finding> = casts.iter().flat_map(OnAllSizes::findings).collect();
+    let mut findings: Vec<PaperClaim> = casts.iter().flat_map(OnAllSizes::findings).collect();
     findings.push(overhead.finding());
     let mut figures = vec![fig_2.fig_2(), fig_3.fig_3()];
     for one in casts {
@@ -45,10 +47,10 @@ impl OnAllSizes {
         (fold(f64::INFINITY, f64::min), fold(f64::NEG_INFINITY, f64::max))
     }
 
-    fn findings(&self) -> Vec<Finding> {
+    fn findings(&self) -> Vec<PaperClaim> {
         let with = self.cast.programs[POOR];
         let finding = |what: &str, paper: &str, ours: String| {
-            Finding::new(format!("{what}, with {with}"), paper, ours)
+            PaperClaim::new(format!("{what}, with {with}"), paper, ours)
         };
         let (least, most) = self.range(|one| -one.change_percent(Window::miss_ratio));
         let (slowest, fastest) = self.range(|one| one.change_percent(Window::throughput));
@@ -77,7 +79,11 @@ impl OnAllSizes {
                 "90 % with CASC, 43 % without",
                 format!("{unfair:.0} %, {default:.0} % without"),
             ),
-            finding("Of 18 threads categorised rightly", "12 to 16", format!("{few:.1} to {many:.1}")),
+            finding(
+                "Of 18 threads categorised rightly",
+                "12 to 16",
+                format!("{few:.1} to {many:.1}"),
+            ),
             finding(
                 "Error of a group's predicted miss ratio",
                 "at most 30 %",
@@ -131,11 +137,12 @@ impl OnAllSizes {
         let shares = worst.and_then(|one| one.runs.first());
         let (default, casc) =
             shares.map(|run| (run.0.shares(), run.1.shares())).unwrap_or_default();
-        let means = |of: fn(&Window) -> f64| worst.map_or((f64::NAN, f64::NAN), |one| one.means(of));
+        let means =
+            |of: fn(&Window) -> f64| worst.map_or((f64::NAN, f64::NAN), |one| one.means(of));
         let (unfairness, busy) = (means(Window::unfairness), means(Window::busy_cpus));
         let about = format!(
             "In %, with the L2 where CASC is the least fair, the first seed. Standard deviation over \
-             mean: {:.0} % with CASC (paper 90), {:.0} % without (43). All 8 CPUs' time is used: {:.2} \
+             mean: {:.0} % with CASC (paper 90), {:.0} % without (43). Busy CPUs of 8: {:.2} \
              and {:.2}.",
             unfairness.1, unfairness.0, busy.1, busy.0
         );
@@ -232,10 +239,10 @@ impl BySize {
 }
 
 impl Overhead {
-    fn finding(&self) -> Finding {
+    fn finding(&self) -> PaperClaim {
         let mean = |all: &[f64]| corun_metrics::mean(all).unwrap_or(f64::NAN);
         let (default, casc) = (mean(&self.default_s), mean(&self.casc_s));
-        Finding::new(
+        PaperClaim::new(
             "Cost of measuring where nothing is gained (section 5.3.4)",
             "63 minutes with and without",
             format!("{casc:.2} s with, {default:.2} s without"),

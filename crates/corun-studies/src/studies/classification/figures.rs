@@ -1,7 +1,7 @@
 //! The study's page.
 
 use super::{MACHINE, OfSize, PROGRAMS, SCHEMES, SIZES, Set};
-use crate::harness::{Figure, Finding, Page};
+use crate::harness::{Figure, Page, PaperClaim};
 
 /// What the sets are called in fragments.
 const IDS: [&str; 2] = ["library", "spec"];
@@ -44,21 +44,21 @@ impl Set {
         format!("{rank} of {}", OF_THE_PAPER.len())
     }
 
-    fn findings(&self, id: &str) -> Vec<Finding> {
+    fn findings(&self, id: &str) -> Vec<PaperClaim> {
         let percent = |scheme| format!("{:.2} %", self.of_scheme(scheme));
         let random = self.mean_over_sizes(|size| size.random);
         let of = |what: &str| format!("{what}, {id} programs");
-        let pain = Finding::new(
+        let pain = PaperClaim::new(
             of("Pain above the optimum (Fig. 3)"),
             "about 1 % on all systems",
             percent("pain"),
         );
-        let miss_rate = Finding::new(
+        let miss_rate = PaperClaim::new(
             of("Miss Rate above the optimum (Fig. 3)"),
             "almost as good as Pain",
             percent("miss-rate"),
         );
-        let sdc = Finding::new(
+        let sdc = PaperClaim::new(
             of("SDC above the optimum (Fig. 3)"),
             "hardly better than random, worse than the other three",
             format!("{}; random {random:.2} %", percent("sdc")),
@@ -67,7 +67,11 @@ impl Set {
         vec![
             pain.against_value(self.of_scheme("pain"), 1.0)
                 .noting(format!("with misses in the place of references {with_misses}")),
-            miss_rate.noting(format!("rank {}, Pain {}", self.rank("miss-rate"), self.rank("pain"))),
+            miss_rate.noting(format!(
+                "rank {}, Pain {}",
+                self.rank("miss-rate"),
+                self.rank("pain")
+            )),
             sdc.noting(format!("rank {}", self.rank("sdc"))),
         ]
     }
@@ -95,8 +99,9 @@ impl Set {
         let about = "The mean of the four systems above. The schemes' schedules stay; what pairs \
                      suffer, and so the best schedule, is the model's.";
         let heading = format!("Judged by other models of bandwidth, {id} programs");
-        let mut rows = Figure::new(format!("{id}-models"), heading, about)
-            .rows("model", &self.under, |one| one.0.to_owned());
+        let mut rows =
+            Figure::new(format!("{id}-models"), heading, about)
+                .rows("model", &self.under, |one| one.0.to_owned());
         for scheme in SCHEMES {
             rows = rows.column(scheme, 2, |one| one.1[place(scheme)]);
         }
@@ -122,8 +127,11 @@ impl Set {
         let programs: Vec<usize> = (0..self.names.len()).collect();
         let about = "Degradation of the row's program beside the column's, in %.";
         let heading = format!("What pairs of the {id} programs suffer (Table I)");
-        let mut rows = Figure::new(format!("{id}-table-1"), heading, about)
-            .rows("beside", &programs, |&one| self.names[one].clone());
+        let mut rows = Figure::new(format!("{id}-table-1"), heading, about).rows(
+            "beside",
+            &programs,
+            |&one| self.names[one].clone(),
+        );
         for (other, name) in self.names.iter().enumerate() {
             rows = rows.column(name, 1, |&one| 100.0 * self.degradation[one][other]);
         }

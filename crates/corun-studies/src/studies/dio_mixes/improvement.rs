@@ -5,7 +5,7 @@ use corun_report::signed;
 use corun_sim::AppSpec;
 
 use super::MIXES;
-use crate::harness::{Figure, Finding, StudyInputs};
+use crate::harness::{Figure, PaperClaim, StudyInputs};
 use crate::simulate::{AgainstDefault, TunedPolicy, against_default, apps, by_seed, model_of};
 
 /// A machine, how often each program of a mix runs on it, the paper's figures, and what it has.
@@ -44,7 +44,7 @@ struct Improvement {
 }
 
 /// The findings and the figures.
-pub(super) fn improvements(inputs: &StudyInputs) -> Result<(Vec<Finding>, Vec<Figure>)> {
+pub(super) fn improvements(inputs: &StudyInputs) -> Result<(Vec<PaperClaim>, Vec<Figure>)> {
     let all = SETTINGS.iter().map(|setting| Improvement::new(inputs, setting));
     let all = all.collect::<Result<Vec<Improvement>>>()?;
     Ok((
@@ -75,12 +75,12 @@ impl Improvement {
         format!("DIO against the default scheduler on {machine} ({figures})")
     }
 
-    fn finding(&self) -> Finding {
+    fn finding(&self) -> PaperClaim {
         let means = || self.mixes.iter().map(|(all, _)| all.mean_gain);
         let most = self.mixes.iter().map(|(_, most)| *most).fold(f64::NEG_INFINITY, f64::max);
         let (least_mean, most_mean) =
             (means().fold(f64::INFINITY, f64::min), means().fold(f64::NEG_INFINITY, f64::max));
-        Finding::new(
+        PaperClaim::new(
             self.heading(),
             self.setting.paper,
             format!(

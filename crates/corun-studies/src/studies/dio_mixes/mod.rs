@@ -12,7 +12,7 @@ use corun_model::{BandwidthModel, ModelOptions, SpaceLaw};
 use corun_profile::{Mix, Profile, TABLE_INSTRUCTIONS};
 use corun_report::fixed;
 
-use crate::harness::{Figure, Finding, Page, Programs, Study, StudyInputs, no_options};
+use crate::harness::{Figure, Page, PaperClaim, Programs, Study, StudyInputs, no_options};
 use crate::simulate::ComparedMix;
 
 /// The experiment.
@@ -144,9 +144,9 @@ impl OnMachine {
         corun_metrics::mean(&of).unwrap_or(f64::NAN)
     }
 
-    fn finding(&self) -> Option<Finding> {
+    fn finding(&self) -> Option<PaperClaim> {
         let [di, dio] = ["di", "dio"].map(|policy| self.mean_percent(policy));
-        let finding = Finding::new(
+        let finding = PaperClaim::new(
             "DI and DIO above the optimum, four programs on two LLCs (Fig. 9)",
             format!("at most {PAPER_PERCENT} %"),
             format!("{} and {} % on average", fixed(di, 1), fixed(dio, 1)),

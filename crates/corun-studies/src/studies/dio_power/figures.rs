@@ -3,15 +3,10 @@
 use corun_report::{fixed, signed};
 
 use super::{MACHINE, MeanFigures, POLICIES, Placed, Workload};
-use crate::harness::{Figure, Finding, Page};
+use crate::harness::{Figure, Page, PaperClaim};
 use crate::simulate::TunedPolicy;
 
-pub(super) fn page(
-    seeds: u32,
-    placed: &[Placed],
-    lamp: &[Workload],
-    mixes: &[Workload],
-) -> Page {
+pub(super) fn page(seeds: u32, placed: &[Placed], lamp: &[Workload], mixes: &[Workload]) -> Page {
     let about = format!(
         "Blagodurov, Zhuravlev, Fedorova, ACM TOCS 28(4), 2010, section 6, on {MACHINE}: four programs \
          on eight cores, {seeds} seeds, until the longest has ended three times. Power is above idle; \
@@ -35,20 +30,20 @@ impl Workload {
     }
 }
 
-fn findings(lamp: &[Workload], mixes: &[Workload]) -> Vec<Finding> {
+fn findings(lamp: &[Workload], mixes: &[Workload]) -> Vec<PaperClaim> {
     let all = || lamp.iter().chain(mixes);
     let worst = all().map(Workload::above_better).fold(f64::NEG_INFINITY, f64::max);
     let most = mixes.iter().map(|one| one.edp_gain("dio")).fold(f64::NEG_INFINITY, f64::max);
     let of_mix_8 = mixes.last().map_or(f64::NAN, |one| one.edp_gain("dio"));
     let matched = all().filter(|one| one.above_better() <= 0.0).count();
     vec![
-        Finding::new(
+        PaperClaim::new(
             "DIO-POWER against the better of spreading and packing always, by EDP (Fig. 16)",
             "matches the better one on every workload",
             format!("at worst {} % of the better one's EDP", signed(worst, 1)),
         )
         .noting(format!("no worse than the better one on {matched} of {}", all().count())),
-        Finding::new(
+        PaperClaim::new(
             "Improvement in EDP over DIO, mixes of Table III (Fig. 17)",
             "up to 78 %; mix 8 slightly worse",
             format!("up to {} %; mix 8 {} %", fixed(most, 0), signed(of_mix_8, 1)),
@@ -75,7 +70,8 @@ fn edp(id: &str, heading: &str, workloads: &[Workload]) -> Figure {
         .rows("workload", &numbered, |(_, one)| one.name.clone())
         .labelled(|(place, _)| (place + 1).to_string());
     for other in POLICIES.iter().filter(|one| one.policy != "dio-power") {
-        rows = rows.column(other.policy, 1, |(_, one)| one.edp_gain(other.policy)).drawn(other.policy);
+        rows =
+            rows.column(other.policy, 1, |(_, one)| one.edp_gain(other.policy)).drawn(other.policy);
     }
     rows.bars(0.0, "% of EDP gained by dio-power")
 }

@@ -6,7 +6,7 @@ use corun_machine::Machine;
 use corun_report::{Axis, Mark};
 
 use super::{Breakdown, Cast, OnMachine};
-use crate::harness::{Figure, Finding, Page};
+use crate::harness::{Figure, Page, PaperClaim};
 
 pub(super) fn page(machines: &[OnMachine]) -> Page {
     let about = "Blagodurov, Zhuravlev, Fedorova, ACM TOCS 28(4), 2010, section 3 and appendix A. \
@@ -36,7 +36,7 @@ impl OnMachine {
         Some(100.0 * program.parts[factor]? / program.total)
     }
 
-    fn finding(&self) -> Finding {
+    fn finding(&self) -> PaperClaim {
         let cache = self.factors.iter().position(|name| *name == "cache").unwrap_or(0);
         let of_cache = |one: &&Breakdown| self.share(one, cache).is_some_and(|share| share < 50.0);
         let below_half = self.programs.iter().filter(of_cache).count();
@@ -46,7 +46,7 @@ impl OnMachine {
             ("Fig. 5", "of five programs in six less than half is the cache")
         };
         let (machine, programs) = (self.machine.name(), self.programs_of);
-        Finding::new(
+        PaperClaim::new(
             format!("Share of cache space on {machine}, {programs} programs ({figure})"),
             paper,
             format!("less than half for {below_half} of {}", self.programs.len()),
@@ -61,7 +61,8 @@ impl OnMachine {
                 self.programs.iter().map(|one| self.share(one, factor)).collect();
             corun_metrics::mean(&shares?)
         };
-        let known = self.factors.iter().enumerate().filter_map(|(at, name)| Some((mean(at)?, name)));
+        let known =
+            self.factors.iter().enumerate().filter_map(|(at, name)| Some((mean(at)?, name)));
         let mut shares: Vec<(f64, &&str)> = known.collect();
         shares.sort_by(|one, other| other.0.total_cmp(&one.0));
         let texts: Vec<String> =

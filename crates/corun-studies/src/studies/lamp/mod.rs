@@ -6,7 +6,7 @@ pub(super) mod programs;
 use corun_app::Result;
 use corun_report::{Axis, Mark, Panel, Plot, fixed, signed};
 
-use crate::harness::{Figure, Finding, Page, Programs, Study, StudyInputs, no_options};
+use crate::harness::{Figure, Page, PaperClaim, Programs, Study, StudyInputs, no_options};
 use crate::simulate::{AgainstDefault, TunedPolicy, against_default, by_seed, model_of};
 
 /// The experiment.
@@ -32,8 +32,11 @@ const WEB: [usize; 3] = [2, 3, 4];
 const DEFAULT: TunedPolicy = TunedPolicy::plain("linux-default");
 const DIO: TunedPolicy = TunedPolicy::plain("dio");
 /// Small differences move nobody: what they cost where memory stays behind.
-const CALM: TunedPolicy =
-    TunedPolicy { shown: "dio, gains of 5 MPKI", policy: "dio", parameters: &[("min-gain-mpki", 5.0)] };
+const CALM: TunedPolicy = TunedPolicy {
+    shown: "dio, gains of 5 MPKI",
+    policy: "dio",
+    parameters: &[("min-gain-mpki", 5.0)],
+};
 const ON_CACHE: TunedPolicy = TunedPolicy {
     shown: "dio, web 0 alone on a cache",
     policy: "dio",
@@ -94,7 +97,7 @@ fn on_machine(inputs: &StudyInputs, machine: &str) -> Result<Vec<KindOfThread>> 
     Ok(rows)
 }
 
-fn machine_findings(machine: &str, rows: &[KindOfThread]) -> [Finding; 2] {
+fn machine_findings(machine: &str, rows: &[KindOfThread]) -> [PaperClaim; 2] {
     let best = |policy: &TunedPolicy, kind: &str, of: fn(&AgainstDefault) -> f64| {
         let rows = rows.iter().filter(|row| row.policy == policy.shown && row.kind == kind);
         rows.map(|row| of(&row.against)).fold(f64::NEG_INFINITY, f64::max)
@@ -105,7 +108,7 @@ fn machine_findings(machine: &str, rows: &[KindOfThread]) -> [Finding; 2] {
     } else {
         ("Fig. 14", "no measurable gain: one memory controller")
     };
-    let plain = Finding::new(
+    let plain = PaperClaim::new(
         format!("dio without priorities on {machine} ({figure})"),
         paper,
         format!("other web threads {} % at best", signed(mean_of_others(&DIO), 1)),
@@ -113,15 +116,21 @@ fn machine_findings(machine: &str, rows: &[KindOfThread]) -> [Finding; 2] {
     let calm = signed(mean_of_others(&CALM), 1);
     let [on_cache, on_package] =
         [ON_CACHE, ON_PACKAGE].map(|policy| best(&policy, "web 0", |one| one.worst_gain));
-    let prioritized = Finding::new(
+    let prioritized = PaperClaim::new(
         format!("The prioritized web thread's worst run on {machine} (Fig. 15)"),
         "very significant gains, up to 40 % of the worst case; more on a package than on a cache",
-        format!("up to {} % on a cache, {} % on a package", fixed(on_cache, 1), fixed(on_package, 1)),
+        format!(
+            "up to {} % on a cache, {} % on a package",
+            fixed(on_cache, 1),
+            fixed(on_package, 1)
+        ),
     );
     [
         plain.noting(format!("where gains below 5 MPKI move nobody {calm} %")),
-        prioritized
-            .noting(format!("a package is worth {} % more than a cache", signed(on_package - on_cache, 1))),
+        prioritized.noting(format!(
+            "a package is worth {} % more than a cache",
+            signed(on_package - on_cache, 1)
+        )),
     ]
 }
 

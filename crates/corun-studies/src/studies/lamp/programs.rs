@@ -14,11 +14,7 @@ use corun_sim::AppSpec;
 const DISK: Io = Io { cpu_ms: 50.0, wait_ms: 5.0 };
 
 /// So many web threads, then so many of the database, named `web 0`, `web 1` .. `database 0` ..
-pub(crate) fn threads(
-    model: &Arc<Model>,
-    web: usize,
-    database: usize,
-) -> Result<Vec<AppSpec>> {
+pub(crate) fn threads(model: &Arc<Model>, web: usize, database: usize) -> Result<Vec<AppSpec>> {
     let load = |text: &str, file: &str| -> Result<_> {
         Ok(Arc::new(model.load(&Profile::from_toml(text, file)?)?))
     };

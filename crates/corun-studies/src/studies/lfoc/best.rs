@@ -2,7 +2,7 @@
 
 use corun_app::{Error, Result};
 use corun_optimal::partition::{Kind, PartitionObjective};
-use corun_optimal::{Goal, Limits};
+use corun_optimal::{Goal, SearchLimits};
 
 use crate::harness::StudyInputs;
 use crate::studies::partitioning::PartitionedLlc;
@@ -36,10 +36,10 @@ pub(super) fn beside_best(
 fn one(inputs: &StudyInputs, llc: &PartitionedLlc, mix: &[usize]) -> Result<BesideBest> {
     inputs.cancel.check()?;
     let problem = llc.problem(mix, Kind::Cluster)?;
-    let limits = Limits { nodes: MOST, cancel: Some(inputs.cancel.flag()), ..Limits::default() };
-    let best = problem
-        .solve(PartitionObjective::Unfairness, Goal::Best, &limits)
-        .map_err(Error::input)?;
+    let limits =
+        SearchLimits { nodes: MOST, cancel: Some(inputs.cancel.flag()), ..SearchLimits::default() };
+    let best =
+        problem.solve(PartitionObjective::Unfairness, Goal::Best, &limits).map_err(Error::input)?;
     let unfairness = |clusters: &[Vec<usize>], ways: &[u32]| -> Result<f64> {
         let outcomes = problem.evaluate(clusters, ways).map_err(Error::input)?;
         let slowdowns: Vec<f64> = outcomes.iter().map(|one| one.slowdown).collect();

@@ -7,7 +7,7 @@ use corun_report::{Axis, Mark, Panel, Plot, counted, fixed, round, signed};
 use super::Measured;
 use super::best::BesideBest;
 use super::runs::{MixRun, Mixed, ONLINE, STATIC, normalised, policies};
-use crate::harness::{Figure, Finding, Page};
+use crate::harness::{Figure, Page, PaperClaim};
 use crate::simulate::TunedPolicy;
 use crate::studies::partitioning::{MACHINE, PartitionedLlc};
 
@@ -80,14 +80,13 @@ impl Measured<'_> {
         Page::new(title, about, self.findings(), figures)
     }
 
-    fn findings(&self) -> Vec<Finding> {
+    fn findings(&self) -> Vec<PaperClaim> {
         let unfairness = |mixed: &[Mixed], policy| {
             let ratio = normalised(mixed, policy, |run| run.unfairness);
             signed(percent(ratio), 1)
         };
-        let stp = |mixed: &[Mixed], policy| {
-            signed(percent(normalised(mixed, policy, |run| run.stp)), 1)
-        };
+        let stp =
+            |mixed: &[Mixed], policy| signed(percent(normalised(mixed, policy, |run| run.stp)), 1);
         let online = |mixed: &[Mixed]| {
             format!(
                 "unfairness {} % (dunn-online {} %, kpart-dynaway {} %), STP {} %",
@@ -103,17 +102,17 @@ impl Measured<'_> {
         };
         let [lfoc, full, dynaway] = [LFOC_ONLINE, FULL_SWEEPS, DYNAWAY].map(cost);
         vec![
-            Finding::new(
+            PaperClaim::new(
                 "LFOC online against stock Linux (Fig. 6.7)",
                 "unfairness -16.7 % on average, 9 % less than Dunn",
                 online(&self.steady),
             ),
-            Finding::new(
+            PaperClaim::new(
                 "The same on mixes with phases (Fig. 6.7)",
                 "as above, these mixes among them",
                 online(&self.changing),
             ),
-            Finding::new(
+            PaperClaim::new(
                 "LFOC with known curves against stock Linux (Fig. 6.6)",
                 "unfairness -14 % on average, up to -27.3 %; STP above KPart's",
                 format!(
@@ -125,12 +124,12 @@ impl Measured<'_> {
                 ),
             )
             .noting(format!("STP of kpart {} %", stp(&self.steady, KPART))),
-            Finding::new(
+            PaperClaim::new(
                 "Its unfairness over that of the best clustering (Fig. 6.6)",
                 "1.8 % above on average",
                 format!("above on average, by the number of programs: {}", self.over_best()),
             ),
-            Finding::new(
+            PaperClaim::new(
                 "What sampling costs: STP lost meanwhile, and time in it",
                 "few way counts suffice; no figure",
                 format!(
@@ -316,7 +315,8 @@ impl Measured<'_> {
         for (llc, letter, mixed) in
             [(self.spec, "S", &self.steady), (self.shipped, "P", &self.changing)]
         {
-            let named = (1..).zip(mixed).map(|(number, one)| (named(llc, letter, number, one), one));
+            let named =
+                (1..).zip(mixed).map(|(number, one)| (named(llc, letter, number, one), one));
             rows.extend(named);
         }
         let about = "Unfairness of stock Linux, and of each policy over it.";
@@ -324,9 +324,8 @@ impl Measured<'_> {
             .rows("mix", &rows, |one| one.0.clone())
             .column("stock", 3, |one| one.1.stock.unfairness);
         for (place, TunedPolicy { shown, .. }) in policies().enumerate() {
-            table = table.column(shown, 3, |one| {
-                one.1.policies[place].unfairness / one.1.stock.unfairness
-            });
+            table = table
+                .column(shown, 3, |one| one.1.policies[place].unfairness / one.1.stock.unfairness);
         }
         table.table()
     }

@@ -13,7 +13,7 @@ use corun_profile::Library;
 
 use self::mixes::{MIX_1, MIX_2, Mixed, SERVERS};
 use self::platform::{DEFAULT, MLB, Platform, VBSC, VBSC_200, VBSC_800};
-use crate::harness::{Figure, Finding, Page, Programs, Study, StudyInputs, no_options};
+use crate::harness::{Figure, Page, PaperClaim, Programs, Study, StudyInputs, no_options};
 
 /// The experiment.
 pub(super) const STUDY: Study = Study {
@@ -33,7 +33,7 @@ fn page(inputs: &StudyInputs) -> Result<Page> {
     let (xeon, i7) = (Platform::new(XEON)?, Platform::new(I7)?);
     let (spec, shipped) = (inputs.spec()?, inputs.shipped()?);
     let (mut figures, mut findings) = (vec![streams::fig_2(&xeon)?], Vec::new());
-    let mut add = |(figure, found): (Figure, Vec<Finding>)| {
+    let mut add = |(figure, found): (Figure, Vec<PaperClaim>)| {
         figures.push(figure);
         findings.extend(found);
     };
@@ -68,10 +68,14 @@ fn mix_of(number: usize) -> &'static [&'static str] {
 /// What is drawn of a mix.
 const OF_A_MIX: &str = "Times of first runs, memory bandwidth and full buffers over the default's.";
 
-fn fig_7(inputs: &StudyInputs, xeon: &Platform, number: usize) -> Result<(Figure, Vec<Finding>)> {
+fn fig_7(
+    inputs: &StudyInputs,
+    xeon: &Platform,
+    number: usize,
+) -> Result<(Figure, Vec<PaperClaim>)> {
     let mixed = Mixed::run(inputs, xeon, (mix_of(number), 2), &[DEFAULT, MLB])?;
     let [memory, others, _] = mixed.means(1);
-    let finding = Finding::new(
+    let finding = PaperClaim::new(
         format!("Mix {number} on {XEON}: time under MLB over the default's (Fig. 7)"),
         "all memory-bound programs faster, others at most 2 % slower",
         format!("memory-bound {memory:.3}, others {others:.3}"),
@@ -81,10 +85,10 @@ fn fig_7(inputs: &StudyInputs, xeon: &Platform, number: usize) -> Result<(Figure
     Ok((figure, vec![finding.noting(most_to_gain(&mixed))]))
 }
 
-fn fig_10(inputs: &StudyInputs, i7: &Platform, number: usize) -> Result<(Figure, Vec<Finding>)> {
+fn fig_10(inputs: &StudyInputs, i7: &Platform, number: usize) -> Result<(Figure, Vec<PaperClaim>)> {
     let mixed = Mixed::run(inputs, i7, (mix_of(number), 1), &[DEFAULT, MLB, VBSC])?;
     let (mlb, vbsc) = (mixed.means(1), mixed.means(2));
-    let finding = Finding::new(
+    let finding = PaperClaim::new(
         format!("Mix {number} on {I7}: MLB and VBSC, time over the default's (Fig. 10)"),
         "both lower it to a similar level",
         format!(
@@ -112,14 +116,14 @@ struct Copies {
     mlb: f64,
 }
 
-fn fig_8(inputs: &StudyInputs) -> Result<(Figure, Vec<Finding>)> {
+fn fig_8(inputs: &StudyInputs) -> Result<(Figure, Vec<PaperClaim>)> {
     let mut all = Vec::new();
     for (machine, copies) in [(XEON, 2), (I7, 1)] {
         let [default, mlb] = mixes::gpu(inputs, machine, copies, [DEFAULT, MLB])?;
         all.push(Copies { machine, default, mlb });
     }
     let words = all.iter().map(|one| format!("{:.3} on {}", one.mlb / one.default, one.machine));
-    let finding = Finding::new(
+    let finding = PaperClaim::new(
         "Time of a GPU's copies under MLB over the default's (Fig. 8)",
         "shorter on both machines",
         words.collect::<Vec<_>>().join(", "),
@@ -135,13 +139,17 @@ fn fig_8(inputs: &StudyInputs) -> Result<(Figure, Vec<Finding>)> {
     Ok((figure, vec![finding]))
 }
 
-fn fig_11(inputs: &StudyInputs, i7: &Platform, library: &Library) -> Result<(Figure, Vec<Finding>)> {
+fn fig_11(
+    inputs: &StudyInputs,
+    i7: &Platform,
+    library: &Library,
+) -> Result<(Figure, Vec<PaperClaim>)> {
     let policies = [DEFAULT, MLB, VBSC, VBSC_200, VBSC_800];
     let paper = ["VBSC 27 % below", "about 4 times VBSC's"];
     let (mut servers, mut findings) = (Vec::new(), Vec::new());
     for (server, paper) in SERVERS.into_iter().zip(paper) {
         let throughput = mixes::throughput(inputs, i7, (server, library), &policies)?;
-        findings.push(Finding::new(
+        findings.push(PaperClaim::new(
             format!("{} server of 16 clients: throughput under MLB (Fig. 11)", server.name),
             format!("as the default's; {paper}"),
             format!(
@@ -157,8 +165,8 @@ fn fig_11(inputs: &StudyInputs, i7: &Platform, library: &Library) -> Result<(Fig
                  clients alternates between the CPU (1 ms, TPC-C-like 0.25 ms) and a wait of 8 ms; the \
                  program is the library's postgres. VBSC's epochs are of 400 ms, and of 200 and 800 ms.";
     let heading = "Fig. 11: an I/O-bound server beside mix 2 on the i7-2600";
-    let mut rows = Figure::new("fig-11", heading, about)
-        .rows("server", &servers, |one| one.0.to_owned());
+    let mut rows =
+        Figure::new("fig-11", heading, about).rows("server", &servers, |one| one.0.to_owned());
     for (place, policy) in policies.iter().enumerate() {
         rows = rows.column(policy.shown, 3, |one| one.1[place]);
     }

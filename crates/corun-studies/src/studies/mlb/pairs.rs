@@ -6,7 +6,7 @@ use corun_profile::{Library, Method};
 use corun_sim::AppSpec;
 
 use super::platform::{DEFAULT, Platform, mean_of};
-use crate::harness::{Figure, Finding, StudyInputs};
+use crate::harness::{Figure, PaperClaim, StudyInputs};
 
 /// The paper's are of PARSEC, Rodinia and SPLASH-2, of which there is no profile here: recorded
 /// programs of the library from streaming to none at all, as threads of one program each.
@@ -34,7 +34,7 @@ pub(super) fn fig_13(
     inputs: &StudyInputs,
     platform: &Platform,
     library: &Library,
-) -> Result<(Figure, Vec<Finding>)> {
+) -> Result<(Figure, Vec<PaperClaim>)> {
     let mut pairs = Vec::new();
     for (place, &first) in PROGRAMS.iter().enumerate() {
         for &second in &PROGRAMS[place + 1..] {
@@ -45,7 +45,7 @@ pub(super) fn fig_13(
     let contended: Vec<&Pair> = pairs.iter().filter(|pair| pair.level > 0.2).collect();
     let contended_better = contended.iter().filter(|pair| pair.relative < 1.0).count();
     let least = pairs.iter().map(|pair| pair.relative).fold(f64::INFINITY, f64::min);
-    let finding = Finding::new(
+    let finding = PaperClaim::new(
         "Pairs that are faster on halves of the cores (Fig. 13)",
         "more than half of 21; of those with a level above 0.2 all but one; at best 46 % less time",
         format!(

@@ -8,7 +8,7 @@ use corun_profile::Library;
 use corun_report::{Axis, Mark, Panel, Plot};
 
 use super::platform::Platform;
-use crate::harness::{Figure, Finding};
+use crate::harness::{Figure, PaperClaim};
 
 /// Fig. 4 has four platforms and names three; these are the presets that are near.
 const PLATFORMS: [&str; 4] = ["i7-2600", "xeon-e5-2690", "xeon-e5-2620v4", "xeon-gold-6138"];
@@ -59,7 +59,7 @@ impl Fitted {
 }
 
 /// Fig. 4 and eq. 4's constants.
-pub(super) fn fig_4() -> Result<(Figure, Vec<Finding>)> {
+pub(super) fn fig_4() -> Result<(Figure, Vec<PaperClaim>)> {
     let mut laws: Vec<Fitted> = Vec::new();
     for machine in PLATFORMS {
         let levels = Platform::new(machine)?.model.stream_levels().map_err(Error::failed)?;
@@ -71,7 +71,7 @@ pub(super) fn fig_4() -> Result<(Figure, Vec<Finding>)> {
         laws.iter().find(|one| one.machine == name).map_or(f64::NAN, |one| one.law.inclination)
     };
     let ratio = inclination("i7-2600") / inclination("xeon-e5-2690");
-    let finding = Finding::new(
+    let finding = PaperClaim::new(
         "Inclination of eq. 4, i7-2600 and Xeon E5-2690 (section 4.2)",
         "0.77 and 0.1, ratio 7.7",
         format!(
@@ -130,7 +130,7 @@ pub(super) fn fig_3(
     platform: &Platform,
     library: &Library,
     machine: &'static str,
-) -> Result<(Figure, Vec<Finding>)> {
+) -> Result<(Figure, Vec<PaperClaim>)> {
     let mut points = Vec::new();
     for program in TARGETS {
         points.extend(beside_streams(platform, library, program)?);
@@ -143,7 +143,7 @@ pub(super) fn fig_3(
     let each = TARGETS.map(|program| correlated(&|point| point.program == program));
     let all = correlated(&|_| true);
     let least = each.iter().copied().fold(f64::INFINITY, f64::min);
-    let finding = Finding::new(
+    let finding = PaperClaim::new(
         format!("Predicted against measured degradation on {machine} (Fig. 3)"),
         "fairly proportional for each program",
         format!(
@@ -183,7 +183,11 @@ fn slowdowns(points: &[Point]) -> Panel {
     Panel::of_labels(Mark::DottedLine, "streams beside it", labels, upwards, &series)
 }
 
-fn beside_streams(platform: &Platform, library: &Library, name: &'static str) -> Result<Vec<Point>> {
+fn beside_streams(
+    platform: &Platform,
+    library: &Library,
+    name: &'static str,
+) -> Result<Vec<Point>> {
     let program = platform.spec(library, name)?;
     let stream = platform.load(&corun_model::stream_profile())?;
     let alone = platform.model.solo(&program, 0, 0);

@@ -10,7 +10,7 @@ use corun_sim::AppSpec;
 use super::mixes::MIX_1;
 use super::platform::{DEFAULT, MEMORY_BOUND, MLB, Platform, Ran, VBSC, mean_of};
 use super::watch::Sample;
-use crate::harness::{Figure, Finding, StudyInputs};
+use crate::harness::{Figure, PaperClaim, StudyInputs};
 use crate::simulate::TunedPolicy;
 
 /// When Fig. 6's memory-bound programs come and go, in s, two of each.
@@ -27,7 +27,10 @@ const END_S: f64 = 420.0;
 const ENDLESS_S: f64 = 10_000.0;
 
 /// Fig. 6: the number of intensive run queues while programs come and go.
-pub(super) fn fig_6(inputs: &StudyInputs, platform: &Platform) -> Result<(Figure, Vec<Finding>)> {
+pub(super) fn fig_6(
+    inputs: &StudyInputs,
+    platform: &Platform,
+) -> Result<(Figure, Vec<PaperClaim>)> {
     let mut apps = platform.apps(inputs.spec()?, &STAYING, 2, ENDLESS_S)?;
     for (name, start_s, kill_s) in COMING {
         let coming = platform.apps(inputs.spec()?, &[name], 2, ENDLESS_S)?.into_iter();
@@ -59,7 +62,7 @@ pub(super) fn fig_6(inputs: &StudyInputs, platform: &Platform) -> Result<(Figure
     let while_all_run = |of: &dyn Fn(&Moment<'_>) -> f64| {
         mean_of(both.iter().filter(|one| (140.0..300.0).contains(&one.mlb.at_s)).map(of))
     };
-    let finding = Finding::new(
+    let finding = PaperClaim::new(
         "CPUs with memory-bound programs while all eight run (Fig. 6)",
         "4 of 8 with MLB",
         format!(
@@ -155,7 +158,10 @@ enum WorstCaseRow {
 }
 
 /// Fig. 12: the two least intensive programs are killed.
-pub(super) fn fig_12(inputs: &StudyInputs, platform: &Platform) -> Result<(Figure, Vec<Finding>)> {
+pub(super) fn fig_12(
+    inputs: &StudyInputs,
+    platform: &Platform,
+) -> Result<(Figure, Vec<PaperClaim>)> {
     let mut apps = platform.apps(inputs.spec()?, &MIX_1, 1, SOLO_S)?;
     for app in &mut apps {
         let killed = ["namd", "sjeng"].contains(&app.name.as_str());
@@ -167,7 +173,7 @@ pub(super) fn fig_12(inputs: &StudyInputs, platform: &Platform) -> Result<(Figur
     let [_, mlb, vbsc] = &all;
     let more = |of: fn(&WorstCase) -> f64| 100.0 * (of(mlb) / of(vbsc) - 1.0);
     let soplex = more(|one| one.soplex_s);
-    let finding = Finding::new(
+    let finding = PaperClaim::new(
         "Worst case: MLB's time over VBSC's (Fig. 12)",
         "soplex -31 % (795 s for 1159 s)",
         format!(
@@ -192,18 +198,24 @@ pub(super) fn fig_12(inputs: &StudyInputs, platform: &Platform) -> Result<(Figur
     rows.push(WorstCaseRow::Times("memory-bound programs, mean s", |one| one.memory_s));
     let at = |step: usize| format!("{:.0}", (step + 1) as f64 * STEP_S);
     let cell = |row: &WorstCaseRow, one: &WorstCase| match row {
-        WorstCaseRow::Step(step) => one.rates[*step].map_or("-".to_owned(), |rate| format!("{rate:.3}")),
+        WorstCaseRow::Step(step) => {
+            one.rates[*step].map_or("-".to_owned(), |rate| format!("{rate:.3}"))
+        }
         WorstCaseRow::Times(_, of) => format!("{:.1}", of(one)),
     };
     let about = "The first mix; the two are killed at 80 s (the paper: 300 s, of longer runs). Full \
                  buffers in 1e9/s over time with the first seed, then the mean times of first runs. The \
                  paper: the rate skyrockets with VBSC, whose memory-bound programs are left alone on \
                  their CPUs, and hardly rises with MLB.";
-    let mut table = Figure::new("fig-12", "Fig. 12: namd and sjeng are killed on the i7-2600", about)
-        .rows("s", &rows, |row| match row {
-            WorstCaseRow::Step(step) => at(*step),
-            WorstCaseRow::Times(name, _) => (*name).to_owned(),
-        });
+    let mut table = Figure::new(
+        "fig-12",
+        "Fig. 12: namd and sjeng are killed on the i7-2600",
+        about,
+    )
+    .rows("s", &rows, |row| match row {
+        WorstCaseRow::Step(step) => at(*step),
+        WorstCaseRow::Times(name, _) => (*name).to_owned(),
+    });
     for one in &all {
         table = table.words(one.policy, |row| cell(row, one));
     }

@@ -5,7 +5,7 @@ use corun_model::Outcome as Modelled;
 
 use super::runs::Runs;
 use super::{mean, percent};
-use crate::harness::{Figure, Finding};
+use crate::harness::{Figure, PaperClaim};
 
 /// The ways to run mcf and lbm (Fig. 2), with the nodes they run on.
 const MAPPINGS: [(&str, [usize; 2]); 3] =
@@ -22,7 +22,7 @@ struct Mapping {
     bytes_per_s: f64,
 }
 
-pub(super) fn page(runs: &Runs<'_>) -> (Vec<Finding>, Vec<Figure>) {
+pub(super) fn page(runs: &Runs<'_>) -> (Vec<PaperClaim>, Vec<Figure>) {
     let (mut findings, pair) = of_the_pair(runs);
     let (of_clones, clones) = of_the_clones(runs);
     findings.extend(of_clones);
@@ -67,20 +67,20 @@ fn alone(runs: &Runs<'_>) -> (String, String) {
     )
 }
 
-fn of_the_pair(runs: &Runs<'_>) -> (Vec<Finding>, Figure) {
+fn of_the_pair(runs: &Runs<'_>) -> (Vec<PaperClaim>, Figure) {
     let found = MAPPINGS.map(|(_, nodes)| mapping(runs, nodes));
     let both = |values: [f64; 2]| format!("{} and {} %", percent(values[0]), percent(values[1]));
     let [a, b, c] = &found;
     let (with_half, waits) = alone(runs);
     let better = if mean(&b.slowdown) < mean(&c.slowdown) { PAIR[1] } else { PAIR[0] };
     let findings = vec![
-        Finding::new(
+        PaperClaim::new(
             "MPKI of mcf and lbm, both local against alone (Fig. 3a)",
             "47 and 62 % more; apart at most 4 %",
             format!("{} more; apart {}", both(a.mpki), both(b.mpki)),
         )
         .noting(with_half),
-        Finding::new(
+        PaperClaim::new(
             "Slower than alone: mcf and lbm both local; lbm remote; mcf remote (Fig. 3c)",
             "17 % on average; lbm by almost 30; 11 % on average, lbm by 1",
             format!(
@@ -92,7 +92,7 @@ fn of_the_pair(runs: &Runs<'_>) -> (Vec<Finding>, Figure) {
             ),
         )
         .noting(format!("{waits}; the pair loses less with {better} remote")),
-        Finding::new(
+        PaperClaim::new(
             "Share of bytes over the link: lbm remote, mcf remote (Fig. 3b)",
             "56 and 33 %; 50 % fewer bytes than both local",
             format!(
@@ -155,7 +155,7 @@ fn clones(runs: &Runs<'_>, local: usize) -> Clones {
     }
 }
 
-fn of_the_clones(runs: &Runs<'_>) -> (Vec<Finding>, Figure) {
+fn of_the_clones(runs: &Runs<'_>) -> (Vec<PaperClaim>, Figure) {
     let found: Vec<(usize, Clones)> =
         (0..=CLONES).map(|local| (local, clones(runs, local))).collect();
     let least = |of: fn(&Clones) -> f64| {
@@ -165,7 +165,7 @@ fn of_the_clones(runs: &Runs<'_>) -> (Vec<Finding>, Figure) {
     let (best, calmest) = (least(|one| one.mean), least(|one| one.mpki));
     let all = &found[CLONES].1;
     let findings = vec![
-        Finding::new(
+        PaperClaim::new(
             "MPKI of four clones of soplex: all local, and least (Fig. 4)",
             "35 % more than alone; 19 % more at 57 % locality",
             format!(
@@ -176,7 +176,7 @@ fn of_the_clones(runs: &Runs<'_>) -> (Vec<Finding>, Figure) {
             ),
         )
         .against_value(all.mpki, 35.0),
-        Finding::new(
+        PaperClaim::new(
             "Locality at which the clones are fastest (Fig. 5)",
             "80 %",
             format!("{} %", percent(best.locality)),

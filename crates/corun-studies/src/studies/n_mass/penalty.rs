@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use corun_app::Result;
 use corun_machine::{preset, presets};
-use corun_metrics::{Line, line};
+use corun_metrics::{FittedLine, line};
 use corun_model::{Model, ModelOptions};
 use corun_policy::solo_figures;
 
@@ -13,7 +13,7 @@ use corun_report::{Axis, Colour, Ends, Mark, Panel, Plot, Series};
 
 use super::MACHINE;
 use super::runs::Runs;
-use crate::harness::{Figure, Finding};
+use crate::harness::{Figure, PaperClaim};
 
 /// Programs that miss less are not memory-bound, and are left out of the fit (section 4.5).
 const LEAST_MPKI: f64 = 1.0;
@@ -49,34 +49,34 @@ fn points(runs: &Runs<'_>, machine: &str) -> Result<Vec<Point>> {
     Ok(points)
 }
 
-fn fit<'a>(points: impl Iterator<Item = &'a Point>) -> Option<Line> {
+fn fit<'a>(points: impl Iterator<Item = &'a Point>) -> Option<FittedLine> {
     let (mpki, penalty): (Vec<f64>, Vec<f64>) = points.map(|one| (one.mpki, one.penalty)).unzip();
     line(&mpki, &penalty)
 }
 
-fn fitted(points: &[Point]) -> Option<Line> {
+fn fitted(points: &[Point]) -> Option<FittedLine> {
     fit(points.iter().filter(|point| point.is_fitted()))
 }
 
-pub(super) fn page(runs: &Runs<'_>) -> Result<(Vec<Finding>, Vec<Figure>)> {
+pub(super) fn page(runs: &Runs<'_>) -> Result<(Vec<PaperClaim>, Vec<Figure>)> {
     let mut points = points(runs, MACHINE)?;
     points.sort_by(|one, other| other.mpki.total_cmp(&one.mpki));
     let all = fit(points.iter());
     let fitted_line = fitted(&points);
-    let words = |fit: &Option<Line>| match fit {
-        Some(Line { intercept, slope, r_squared }) => {
+    let words = |fit: &Option<FittedLine>| match fit {
+        Some(FittedLine { intercept, slope, r_squared }) => {
             format!("{intercept:.3} + {slope:.4} per MPKI, R^2 {r_squared:.2}")
         }
         None => "none".to_owned(),
     };
     let highest = points.iter().map(|point| point.penalty).fold(1.0, f64::max);
     let findings = vec![
-        Finding::new(
+        PaperClaim::new(
             "NUMA penalty over MPKI, all programs (Fig. 7)",
             "R^2 0.64; penalties of 1.00 to 1.46",
             format!("{}; penalties up to {highest:.2}", words(&all)),
         ),
-        Finding::new(
+        PaperClaim::new(
             "The line for N-MASS: without mcf and programs below 1 MPKI (section 4.5)",
             "1.05 + 0.015 per MPKI",
             words(&fitted_line),
@@ -94,8 +94,9 @@ pub(super) fn page(runs: &Runs<'_>) -> Result<(Vec<Finding>, Vec<Figure>)> {
     Ok((findings, vec![figure, of_all_machines(runs)?]))
 }
 
-fn scatter(points: &[Point], line: Option<&Line>) -> Panel {
-    let title = |point: &Point| format!("{}: {:.2} MPKI, {:.3}", point.name, point.mpki, point.penalty);
+fn scatter(points: &[Point], line: Option<&FittedLine>) -> Panel {
+    let title =
+        |point: &Point| format!("{}: {:.2} MPKI, {:.3}", point.name, point.mpki, point.penalty);
     let programs = Series {
         name: "a program".to_owned(),
         colour: Colour::Nth(0),
@@ -148,10 +149,16 @@ mod tests {
 
     #[test]
     fn the_outlier_and_programs_that_hardly_miss_are_not_in_the_fit() {
-        let point = |name: &str, mpki: f64| Point { name: name.to_owned(), mpki, penalty: 1.05 + 0.015 * mpki };
+        let point = |name: &str, mpki: f64| Point {
+            name: name.to_owned(),
+            mpki,
+            penalty: 1.05 + 0.015 * mpki,
+        };
         let exact = [point("one06", 2.0), point("one06", 10.0), point("two06", 30.0)];
         let found = fitted(&exact).unwrap();
         assert!((found.intercept - 1.05).abs() < 1e-12 && (found.slope - 0.015).abs() < 1e-12);
-        assert!(fitted(&[point("one06", 0.5), point("two06", 0.7), point(OUTLIER, 30.0)]).is_none());
+        assert!(
+            fitted(&[point("one06", 0.5), point("two06", 0.7), point(OUTLIER, 30.0)]).is_none()
+        );
     }
 }

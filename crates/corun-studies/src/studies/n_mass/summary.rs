@@ -7,7 +7,7 @@ use corun_model::{BandwidthModel, ModelOptions, SpaceLaw};
 use super::maps::{self, Case};
 use super::runs::{Runs, Scheme};
 use super::{mean, percent};
-use crate::harness::{Figure, Finding, StudyInputs};
+use crate::harness::{Figure, PaperClaim, StudyInputs};
 
 /// A workload is no worse when it loses less than this, in percent: an epoch of an hour, before
 /// anything is measured.
@@ -41,25 +41,26 @@ fn on_one_node(cases: &[Case]) -> impl Iterator<Item = &Case> + Clone {
     cases.iter().filter(|case| case.map.bytes().all(|digit| digit == b'0'))
 }
 
-pub(super) fn findings(cases: &[Case]) -> Vec<Finding> {
+pub(super) fn findings(cases: &[Case]) -> Vec<PaperClaim> {
     let known = over(cases.iter(), Scheme::Known);
     let local = over(cases.iter(), Scheme::MaximumLocal);
     let regression = over(on_one_node(cases), Scheme::Regression);
     let unbalanced = over(on_one_node(cases), Scheme::Known);
     let unbalanced_local = over(on_one_node(cases), Scheme::MaximumLocal);
-    let ahead = |case: &&Case| {
-        case.improvement(Scheme::Known) > case.improvement(Scheme::MaximumLocal)
-    };
+    let ahead =
+        |case: &&Case| case.improvement(Scheme::Known) > case.improvement(Scheme::MaximumLocal);
     let behind = |case: &&Case| {
         case.improvement(Scheme::Known) < case.improvement(Scheme::MaximumLocal) - NO_WORSE
     };
     let names = |of: &dyn Fn(&&Case) -> bool| {
-        let names: Vec<String> =
-            on_one_node(cases).filter(|case| of(case)).map(|case| format!("WL{}", case.workload)).collect();
+        let names: Vec<String> = on_one_node(cases)
+            .filter(|case| of(case))
+            .map(|case| format!("WL{}", case.workload))
+            .collect();
         if names.is_empty() { "none".to_owned() } else { names.join(", ") }
     };
     vec![
-        Finding::new(
+        PaperClaim::new(
             "N-MASS over the default (abstract, Fig. 10)",
             "up to 32 % for a program, 7 % on average",
             format!(
@@ -70,7 +71,7 @@ pub(super) fn findings(cases: &[Case]) -> Vec<Finding> {
             ),
         )
         .noting(gains_most(cases)),
-        Finding::new(
+        PaperClaim::new(
             "Workloads that N-MASS makes slower on average than the default (section 4.3)",
             "none",
             format!(
@@ -82,7 +83,7 @@ pub(super) fn findings(cases: &[Case]) -> Vec<Finding> {
                 percent((-local.least).max(0.0))
             ),
         ),
-        Finding::new(
+        PaperClaim::new(
             "All memory on one node: N-MASS against maximum-local (Fig. 11 and 12)",
             "better in WL1, 7, 8, 9 and 11, elsewhere alike",
             format!(
@@ -95,7 +96,7 @@ pub(super) fn findings(cases: &[Case]) -> Vec<Finding> {
             ),
         )
         .noting(format!("better in {}; worse in {}", names(&ahead), names(&behind))),
-        Finding::new(
+        PaperClaim::new(
             "Penalties from the line over MPKI, all memory on one node (section 4.5)",
             "single programs lose over 5 % in four workloads, no workload more than by maximum-local",
             format!(
@@ -121,7 +122,8 @@ fn gains_most(cases: &[Case]) -> String {
 
 /// Every case: the mean slowdown by default, and what the schemes change.
 pub(super) fn figure(cases: &[Case]) -> Figure {
-    let about = "Mean slowdown by default, and how much faster than by default the workload is, in %.";
+    let about =
+        "Mean slowdown by default, and how much faster than by default the workload is, in %.";
     let mut rows = Figure::new("cases", "All workloads and maps", about)
         .rows("workload and map", cases, |case| format!("WL{} {}", case.workload, case.map))
         .column("default, slowdown", 3, |case| mean(&case.default));

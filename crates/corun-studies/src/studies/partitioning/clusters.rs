@@ -3,7 +3,7 @@
 
 use corun_app::{Cancel, Error, Result};
 use corun_optimal::partition::{Kind, PartitionObjective, PartitionResult};
-use corun_optimal::{Goal, Limits};
+use corun_optimal::{Goal, SearchLimits};
 use corun_policy::CacheClass;
 use corun_report::round;
 use serde::Serialize;
@@ -58,8 +58,13 @@ pub(super) fn clustered(
     seed: u64,
     cancel: &Cancel,
 ) -> Result<Clustered> {
-    let empty =
-        |ways| ClustersOfSize { ways, clusters: 0.0, streaming: 0.0, sensitive: 0.0, light_sharing: 0.0 };
+    let empty = |ways| ClustersOfSize {
+        ways,
+        clusters: 0.0,
+        streaming: 0.0,
+        sensitive: 0.0,
+        light_sharing: 0.0,
+    };
     let mut sizes: Vec<ClustersOfSize> = (1..=llc.ways).map(empty).collect();
     let mut compared = Vec::new();
     for programs in PROGRAMS.filter(|&programs| programs as u32 <= llc.ways) {
@@ -104,10 +109,9 @@ fn fairest(
     cancel: &Cancel,
 ) -> Result<PartitionResult> {
     let problem = llc.problem(mix, kind)?;
-    let limits = Limits { cancel: Some(cancel.flag()), ..Limits::default() };
-    let found = problem
-        .solve(PartitionObjective::Unfairness, Goal::Best, &limits)
-        .map_err(Error::input)?;
+    let limits = SearchLimits { cancel: Some(cancel.flag()), ..SearchLimits::default() };
+    let found =
+        problem.solve(PartitionObjective::Unfairness, Goal::Best, &limits).map_err(Error::input)?;
     cancel.check()?;
     Ok(found)
 }
@@ -141,7 +145,8 @@ impl ClustersOfSize {
 impl Clustered {
     fn new(compared: Vec<KindsCompared>, mut sizes: Vec<ClustersOfSize>) -> Self {
         let share = |class: fn(&ClustersOfSize) -> f64, within: std::ops::RangeInclusive<u32>| {
-            let sum = |sizes: &mut dyn Iterator<Item = &ClustersOfSize>| sizes.map(class).sum::<f64>();
+            let sum =
+                |sizes: &mut dyn Iterator<Item = &ClustersOfSize>| sizes.map(class).sum::<f64>();
             let inside = sum(&mut sizes.iter().filter(|size| within.contains(&size.ways)));
             round(inside / sum(&mut sizes.iter()).max(1e-9), 4)
         };

@@ -3,6 +3,7 @@
 use corun_report::{Axis, Mark, Panel, Plot, fixed};
 
 use super::search::{POLICIES, Searched};
+use super::space::TREE_NODES_OF_THESIS;
 use super::{Partitioning, WAYS};
 use crate::harness::{Figure, Page};
 
@@ -42,15 +43,20 @@ impl Partitioning {
             self.partitions[place].partitions.get(programs).map(|&one| one as f64)
         };
         let about = "Ways to hand 11 and 20 cache ways to programs, one each at least; and the nodes of \
-                     the tree of 20 ways, which for 3 to 8 programs are the thesis's.";
+                     the tree of 20 ways, beside those of the thesis, which has 3 to 8 programs.";
+        let of_thesis = |programs: usize| {
+            TREE_NODES_OF_THESIS.iter().find(|of| of.0 == programs).map(|of| of.1 as f64)
+        };
         let heading = "How many partitions there are (Fig. 5.1, eq. 5.5; nodes: Table 5.1)";
-        let mut rows = Figure::new("partitions", heading, about)
-            .rows("programs", &programs, |one| (one + 1).to_string());
+        let mut rows =
+            Figure::new("partitions", heading, about)
+                .rows("programs", &programs, |one| (one + 1).to_string());
         for (place, ways) in WAYS.iter().enumerate() {
             let name = format!("{ways} ways");
             rows = rows.column(&name, 0, |&one| at(place, one)).drawn(&name);
         }
         rows.column("nodes, 20 ways", 0, |&one| self.partitions[1].tree_nodes[one] as f64)
+            .column("thesis", 0, |&one| of_thesis(one + 1))
             .plotted(Mark::DottedLine, Axis::Logarithmic("partitions".to_owned()))
     }
 
@@ -60,8 +66,8 @@ impl Partitioning {
         let about = format!(
             "In {} ways of its own, beside more and more of {} in the others. Morad's slowdown is B / B'; \
              the other weighs that by the stalls on memory (eq. 5.10). The thesis measured up to 1.12 for \
-             omnetpp, close to both, and finds Morad's rule too high for libquantum. Its aggressor was a \
-             bandwidth benchmark.",
+             omnetpp and finds Morad's rule too high for libquantum. Its aggressor was a bandwidth \
+             benchmark.",
             pressed.ways, pressed.aggressor
         );
         let id = format!("bandwidth-{}", ["first", "second"][subject]);

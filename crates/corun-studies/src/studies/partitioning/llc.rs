@@ -8,8 +8,8 @@ use corun_machine::{Machine, MachineSpec, ObjectSpec, ObjectType, preset};
 use corun_model::{LoadedProgram, Member, Model, ModelOptions};
 use corun_optimal::partition::{Kind, PartitionProblem};
 use corun_policy::{
-    BuildOptions, CacheClass, ClassLimits, Input, Partition, WaysCurve, build_partitioner, classify,
-    ways_curve,
+    BuildOptions, CacheClass, ClassLimits, Input, Partition, WaysCurve, build_partitioner,
+    classify, ways_curve,
 };
 use corun_profile::{Library, Profile};
 use rand::SeedableRng;
@@ -93,7 +93,11 @@ impl PartitionedLlc {
     }
 
     /// The search for the best partition of a mix.
-    pub(in crate::studies) fn problem(&self, mix: &[usize], kind: Kind) -> Result<PartitionProblem<'_>> {
+    pub(in crate::studies) fn problem(
+        &self,
+        mix: &[usize],
+        kind: Kind,
+    ) -> Result<PartitionProblem<'_>> {
         PartitionProblem::new(&self.model, &self.members(mix), self.ways, 1, kind)
             .map_err(Error::input)
     }

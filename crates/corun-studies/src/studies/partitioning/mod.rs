@@ -65,7 +65,7 @@ struct Partitioning {
     space: String,
     mixes: u32,
     seed: u64,
-    partitions: Vec<Counted>,
+    partitions: Vec<PartitionCounts>,
     bandwidth: Vec<Pressed>,
     search: Vec<Searched>,
     clustering: Clustered,
@@ -73,7 +73,7 @@ struct Partitioning {
 
 /// Partitions and nodes by the number of programs, eq. 5.5 and Table 5.1.
 #[derive(Debug, Serialize)]
-struct Counted {
+struct PartitionCounts {
     ways: u32,
     /// From one program on.
     partitions: Vec<u64>,
@@ -100,7 +100,7 @@ fn page(inputs: &StudyInputs) -> Result<Page> {
         space: options.space.to_string(),
         mixes,
         seed,
-        partitions: WAYS.map(Counted::new).into(),
+        partitions: WAYS.map(PartitionCounts::new).into(),
         bandwidth: bandwidth::pressed(library, options)?,
         search,
         clustering: clusters::clustered(&llcs[0], mixes, seed, &inputs.cancel)?,
@@ -108,7 +108,7 @@ fn page(inputs: &StudyInputs) -> Result<Page> {
     Ok(Page { own_json: Some(json(&found)?), ..found.page() })
 }
 
-impl Counted {
+impl PartitionCounts {
     fn new(ways: u32) -> Self {
         Self {
             ways,

@@ -3,7 +3,7 @@
 
 use corun_app::{Cancel, Error, Result};
 use corun_optimal::partition::{Kind, PartitionObjective};
-use corun_optimal::{Goal, Limits};
+use corun_optimal::{Goal, SearchLimits};
 use corun_report::round;
 use serde::Serialize;
 
@@ -73,7 +73,7 @@ fn of_size(
     for mix in mixes {
         let problem = llc.problem(mix, Kind::Strict)?;
         let best =
-            problem.solve(objective, Goal::Best, &Limits::default()).map_err(Error::input)?;
+            problem.solve(objective, Goal::Best, &SearchLimits::default()).map_err(Error::input)?;
         row.visited += best.nodes as f64 / count;
         row.mean_solver_seconds += best.solver_seconds / count;
         row.longest_solver_seconds = row.longest_solver_seconds.max(best.solver_seconds);

@@ -11,6 +11,10 @@ pub(super) fn partitions(ways: u32, programs: u32) -> u64 {
     (1..=chosen).fold(1, |count, k| count * (from - chosen + k) / k)
 }
 
+/// Table 5.1 of the same source: numbers of programs and the nodes of their tree on 20 ways.
+pub(super) const TREE_NODES_OF_THESIS: [(usize, u64); 6] =
+    [(3, 357), (4, 2056), (5, 8295), (6, 24_955), (7, 58_071), (8, 106_963)];
+
 /// Nodes of the tree of partial partitions (same source, Table 5.1 and Fig. 5.5), as the table
 /// counts them: a program's ways a level, the last program's node with its leaf, and nothing below
 /// a node that leaves one way for each program; without the root.
@@ -58,7 +62,8 @@ mod tests {
 
     #[test]
     fn the_tree_has_the_nodes_of_table_5_1() {
-        let nodes: Vec<u64> = (3..=8).map(|programs| tree_nodes(20, programs)).collect();
-        assert_eq!(nodes, [357, 2056, 8295, 24_955, 58_071, 106_963]);
+        for (programs, nodes) in TREE_NODES_OF_THESIS {
+            assert_eq!(tree_nodes(20, programs as u32), nodes, "{programs} programs");
+        }
     }
 }

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use corun_app::{Error, Result};
 use corun_cache::{
-    CacheShape, Figures, Geometry, Indexing, LoadedTrace, Memory, Program, Replacement, Setup,
-    Until, replay,
+    CacheConfig, Geometry, Indexing, LoadedTrace, MemoryTiming, Replacement, ReplayFigures,
+    ReplaySetup, ReplayedProgram, Until, replay,
 };
 use rayon::prelude::*;
 
@@ -62,27 +62,31 @@ impl CacheForm {
         }
     }
 
-    fn shape(self, mib: u64) -> CacheShape {
+    fn shape(self, mib: u64) -> CacheConfig {
         let (ways, replacement) = match self {
             Self::Full => (None, Replacement::Lru),
             Self::Lru16 => (Some(16), Replacement::Lru),
             Self::Plru16 => (Some(16), Replacement::TreePlru),
         };
         let geometry = Geometry { bytes: mib << 20, line_bytes: LINE_BYTES, ways };
-        CacheShape { geometry, replacement, indexing: Indexing::Hashed }
+        CacheConfig { geometry, replacement, indexing: Indexing::Hashed }
     }
 }
 
 /// Replays programs together until each has been through once.
-pub(super) fn together(form: CacheForm, mib: u64, programs: &[&Traced]) -> Result<Vec<Figures>> {
-    let setup = Setup {
+pub(super) fn together(
+    form: CacheForm,
+    mib: u64,
+    programs: &[&Traced],
+) -> Result<Vec<ReplayFigures>> {
+    let setup = ReplaySetup {
         shared: form.shape(mib),
-        memory: Memory { latency_ns: LATENCY_NS, service_ns: 0.0 },
+        memory: MemoryTiming { latency_ns: LATENCY_NS, service_ns: 0.0 },
         until: Until::Longest,
         warm_up: 0,
         same_process: false,
     };
-    let programs = programs.iter().map(|program| Program {
+    let programs = programs.iter().map(|program| ReplayedProgram {
         source: program.trace.accesses(),
         ns_per_instruction: CPI * 1000.0 / CLOCK_MHZ,
         mask: None,

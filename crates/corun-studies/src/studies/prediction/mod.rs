@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use corun_app::{Error, Result, open_library};
-use corun_cache::Figures;
+use corun_cache::ReplayFigures;
 use corun_model::SpaceLaw;
 use corun_profile::{Phase, Profile, ProfileData};
 use corun_report::{check_target, json, write_file};
@@ -97,8 +97,8 @@ struct PairPoint {
     of: usize,
     /// Loads and stores per 1000 instructions.
     data_accesses_pki: f64,
-    alone: Figures,
-    beside: Figures,
+    alone: ReplayFigures,
+    beside: ReplayFigures,
     predicted: [Prediction; SpaceLaw::ALL.len()],
 }
 
@@ -208,14 +208,14 @@ struct CacheBench<'a> {
 }
 
 impl CacheBench<'_> {
-    fn replay(&self, programs: &[&Traced]) -> Result<Vec<Figures>> {
+    fn replay(&self, programs: &[&Traced]) -> Result<Vec<ReplayFigures>> {
         let figures = together(self.form, self.mib, programs);
         self.bar.inc(1);
         figures
     }
 
     /// Each program alone.
-    fn alone(&self) -> Result<Vec<Figures>> {
+    fn alone(&self) -> Result<Vec<ReplayFigures>> {
         let alone = |(program, profile): (&Traced, &Profile)| {
             let figures = self.replay(&[program])?[0];
             let (traced, profiled) = (figures.instructions, profile.instructions());
@@ -230,7 +230,7 @@ impl CacheBench<'_> {
         self.programs.par_iter().zip(self.profiles).map(alone).collect()
     }
 
-    fn pair(&self, pair: [usize; 2], alone: &[Figures]) -> Result<[PairPoint; 2]> {
+    fn pair(&self, pair: [usize; 2], alone: &[ReplayFigures]) -> Result<[PairPoint; 2]> {
         let beside = self.replay(&pair.map(|one| &self.programs[one]))?;
         let predicted: Vec<[_; 2]> = self.laws.iter().map(|law| law.pair(pair)).collect();
         Ok([0, 1].map(|of| PairPoint {

@@ -153,9 +153,7 @@ fn machine(bytes: u64) -> Result<Machine> {
 pub(super) fn repeated(profile: &Profile) -> Result<Profile> {
     let ProfileData::Recording(recording) = &profile.data else {
         let name = &profile.name;
-        return Err(Error::input(format!(
-            "{name}: a table of solo figures, expected a recording"
-        )));
+        return Err(Error::input(format!("{name}: a table of solo figures, expected a recording")));
     };
     let endless = |phase: &Phase| Phase { footprint_bytes: i64::MAX as u64, ..phase.clone() };
     let phases = recording.phases.iter().map(endless).collect();

@@ -1,6 +1,7 @@
 //! `corun calibrate`: measures this machine, and writes what it found as a machine file.
 
 mod curve;
+mod page;
 mod text;
 
 use std::fs;
@@ -35,6 +36,9 @@ struct CalibrationDocument<'a> {
 
 pub(super) fn run(arguments: &CalibrateArgs) -> Outcome<String> {
     let output = output_file(arguments)?;
+    if let Some(report) = &arguments.report {
+        check_target(report)?;
+    }
     let found = discover(Path::new("/")).map_err(|error| Failure::Failed(error.into()))?;
     let old = Some(&output).filter(|path| path.exists()).map(|path| Machine::load(path));
     if !arguments.force
@@ -50,6 +54,9 @@ pub(super) fn run(arguments: &CalibrateArgs) -> Outcome<String> {
         })?;
     }
     write_file(&output, measured.machine.to_toml().as_bytes())?;
+    if let Some(report) = &arguments.report {
+        write_file(report, page::page(&measured).as_bytes())?;
+    }
     match arguments.format {
         DocumentFormat::Text => Ok(text::report(&measured, &output)),
         DocumentFormat::Json => json(&CalibrationDocument {

@@ -28,7 +28,7 @@ pub(super) fn report(measured: &Calibrated, output: &Path) -> String {
     parts.join("\n")
 }
 
-fn headline(machine: &Machine) -> String {
+pub(super) fn headline(machine: &Machine) -> String {
     let Some(measurement) = &machine.spec().measurement else { return String::new() };
     format!(
         "{}: measured in {:.0} s, {} rounds; others used {:.1} % of the time\n",
@@ -40,7 +40,7 @@ fn headline(machine: &Machine) -> String {
 }
 
 /// A value with so many digits as tell something.
-fn figure(value: f64) -> String {
+pub(super) fn figure(value: f64) -> String {
     match value.abs() {
         size if size >= 100.0 => format!("{value:.0}"),
         size if size >= 10.0 => format!("{value:.1}"),

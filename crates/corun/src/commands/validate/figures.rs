@@ -1,6 +1,7 @@
 //! Predicted beside measured figures, and how far they are apart.
 
 use corun_app::{Scenario, round};
+use corun_linux::Noise;
 use corun_model::{CAUSES, LoadedProgram, Member, Running, Scratch};
 use corun_validate::{Agreement, Estimate, Measured, Pair, Plan, agreement};
 use serde::Serialize;
@@ -13,6 +14,8 @@ const CLEAR: f64 = 3.0;
 pub(super) struct Validation {
     pub(super) machine: String,
     pub(super) rounds: usize,
+    /// What others took of the CPUs meanwhile.
+    pub(super) load: Noise,
     pub(super) alone: Vec<Alone>,
     pub(super) groups: Vec<Together>,
     pub(super) agreement: Agreements,
@@ -86,7 +89,7 @@ impl Validation {
         scenario: &Scenario,
         plan: &Plan,
         cpus: &[usize],
-        measured: &Measured,
+        (measured, load): (&Measured, Noise),
         unfit: Vec<(String, String)>,
     ) -> Self {
         let found = measured.solo.iter().enumerate();
@@ -104,6 +107,7 @@ impl Validation {
         Self {
             machine: scenario.machine().name().to_owned(),
             rounds: plan.rounds,
+            load,
             agreement: agreements(&alone, &groups),
             alone,
             groups,

@@ -1,5 +1,6 @@
 //! `corun validate`: predictions beside what this machine does.
 
+mod earlier;
 mod figures;
 mod page;
 mod text;
@@ -7,46 +8,83 @@ mod text;
 use std::time::Duration;
 
 use corun_app::{Cancel, Scenario, find_machine, open_library};
-use corun_machine::{CpuSet, Machine, discover};
+use corun_linux::{NoiseMeter, Roots};
+use corun_machine::{CpuId, CpuSet, Machine, discover};
 use corun_profile::{Library, Profile, ProfileData};
 use corun_validate::{Conditions, Group, Plan, RunError, Subject, measure, random_groups};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use self::earlier::Earlier;
 use self::figures::Validation;
 use crate::cli::{DocumentFormat, ValidateArgs, model_options};
 use crate::failure::{Failure, Outcome};
 use crate::output::{check_target, json, write_file};
 
 pub(super) fn run(arguments: &ValidateArgs) -> Outcome<String> {
-    if let Some(report) = &arguments.report {
-        check_target(report)?;
+    for target in [&arguments.report, &arguments.svg].into_iter().flatten() {
+        check_target(target)?;
     }
+    let earlier = arguments.measured.as_deref().map(Earlier::read).transpose()?;
+    let library = open_library(arguments.profiles.as_deref())?;
+    let machine = find_machine(&arguments.machine)?;
+    let validation = match earlier {
+        Some(earlier) => again(arguments, &library, machine, &earlier)?,
+        None => anew(arguments, &library, machine)?,
+    };
+    if let Some(report) = &arguments.report {
+        write_file(report, page::page(&validation).as_bytes())?;
+    }
+    if let Some(svg) = &arguments.svg {
+        write_file(svg, page::drawing(&validation).as_bytes())?;
+    }
+    match arguments.format {
+        DocumentFormat::Text => Ok(text::text(&validation)),
+        DocumentFormat::Json => json(&validation),
+    }
+}
+
+/// Predictions beside what is measured now.
+fn anew(arguments: &ValidateArgs, library: &Library, machine: Machine) -> Outcome<Validation> {
     if !arguments.folder.is_dir() {
         let why = format!("{}: no such folder", arguments.folder.display());
         return Err(Failure::input(why));
     }
-    let library = open_library(arguments.profiles.as_deref())?;
-    let (profiles, unfit) = chosen(&library, &arguments.programs, &arguments.beside)?;
-    let machine = find_machine(&arguments.machine)?;
+    let (profiles, unfit) = chosen(library, &arguments.programs, &arguments.beside)?;
     let cpus = shared_cpus(&machine)?;
     let names: Vec<String> = profiles.iter().map(|profile| profile.name.clone()).collect();
-    let scenario = Scenario::new(machine, &library, &names, model_options(&arguments.model))?;
+    let scenario = Scenario::new(machine, library, &names, model_options(&arguments.model))?;
     let plan = plan(arguments, &names, cpus.len());
+    let used: CpuSet = cpus.iter().map(|&cpu| scenario.machine().cpus()[cpu].id).collect();
     let conditions = Conditions {
         folder: arguments.folder.clone(),
         cpus: cpus.iter().map(|&cpu| scenario.machine().cpus()[cpu].id.0).collect(),
         limit: Duration::from_secs_f64(arguments.limit_s),
     };
     let subjects: Vec<Subject> = profiles.iter().filter_map(|profile| subject(profile)).collect();
+    let meter = NoiseMeter::new(&Roots::default(), used);
     let measured = measured(&subjects, &plan, &conditions)?;
-    let validation = Validation::new(&scenario, &plan, &cpus, &measured, unfit);
-    if let Some(report) = &arguments.report {
-        write_file(report, page::page(&validation).as_bytes())?;
+    let load = meter.noise();
+    Ok(Validation::new(&scenario, &plan, &cpus, (&measured, load), unfit))
+}
+
+/// Predictions beside what an earlier run measured.
+fn again(
+    arguments: &ValidateArgs,
+    library: &Library,
+    machine: Machine,
+    earlier: &Earlier,
+) -> Outcome<Validation> {
+    let known = earlier.names();
+    let wanted = if arguments.programs.is_empty() { &known } else { &arguments.programs };
+    let is_known = |name: &&String| known.contains(name) && library.get(name).is_ok();
+    let names: Vec<String> = wanted.iter().filter(is_known).cloned().collect();
+    if names.is_empty() {
+        return Err(Failure::input("none of the programs was timed in that run"));
     }
-    match arguments.format {
-        DocumentFormat::Text => Ok(text::text(&validation)),
-        DocumentFormat::Json => json(&validation),
-    }
+    let cpus = of_one_llc(&machine, |_| true);
+    let scenario = Scenario::new(machine, library, &names, model_options(&arguments.model))?;
+    let (plan, measured, load) = earlier.measured(&names);
+    Ok(Validation::new(&scenario, &plan, &cpus, (&measured, load), Vec::new()))
 }
 
 /// A program that cannot be run again, and why.
@@ -112,29 +150,33 @@ fn subject(profile: &Profile) -> Option<Subject> {
     })
 }
 
-/// CPUs (indices) of the machine under the LLC with most of them that may be used here: first one of
-/// each core, then the other threads of the cores.
+/// CPUs (indices) of the machine under the LLC with most of them that may be used here.
 fn shared_cpus(machine: &Machine) -> Outcome<Vec<usize>> {
     let here =
         discover(std::path::Path::new("/")).map_err(|error| Failure::Failed(error.into()))?;
     let allowed: CpuSet = here.cpu_set();
-    let of_llc = |llc: usize| -> Vec<usize> {
-        let all = machine.cpus().iter().enumerate();
-        all.filter(|(_, cpu)| cpu.llc == llc && allowed.contains(cpu.id))
-            .map(|(at, _)| at)
-            .collect()
-    };
-    let sets = (0..machine.llcs().len()).map(of_llc);
-    let most = sets.fold(Vec::new(), |most, set| if set.len() > most.len() { set } else { most });
-    if most.is_empty() {
+    let found = of_one_llc(machine, |cpu| allowed.contains(cpu));
+    if found.is_empty() {
         let why = format!("{} has no CPU that this machine has", machine.name());
         return Err(Failure::input(why).hint("--machine this"));
     }
+    Ok(found)
+}
+
+/// CPUs (indices) under the LLC with most of them that may be used: first one of each core, then the
+/// other threads of the cores.
+fn of_one_llc(machine: &Machine, may_be_used: impl Fn(CpuId) -> bool) -> Vec<usize> {
+    let of_llc = |llc: usize| -> Vec<usize> {
+        let all = machine.cpus().iter().enumerate();
+        all.filter(|(_, cpu)| cpu.llc == llc && may_be_used(cpu.id)).map(|(at, _)| at).collect()
+    };
+    let sets = (0..machine.llcs().len()).map(of_llc);
+    let most = sets.fold(Vec::new(), |most, set| if set.len() > most.len() { set } else { most });
     let core = |cpu: usize| machine.cpus()[cpu].core;
     let is_first =
         |&cpu: &usize| most.iter().all(|&other| other >= cpu || core(other) != core(cpu));
     let (first, rest): (Vec<usize>, Vec<usize>) = most.iter().partition(|cpu| is_first(cpu));
-    Ok(first.into_iter().chain(rest).collect())
+    first.into_iter().chain(rest).collect()
 }
 
 fn plan(arguments: &ValidateArgs, names: &[String], cpus: usize) -> Plan {

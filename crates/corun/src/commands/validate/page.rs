@@ -9,19 +9,33 @@ use maud::html;
 use super::figures::Validation;
 use super::text::{summary, worst};
 
-pub(super) fn page(found: &Validation) -> String {
+/// Times alone, in s.
+fn times(found: &Validation) -> Panel {
     let alone = found.alone.iter().map(|one| (one.name.clone(), one.pair())).collect();
+    scatter("s", true, vec![("time alone", alone)])
+}
+
+/// Slowdowns of members of groups; no panel where there are none.
+fn slowdowns(found: &Validation) -> Option<Panel> {
     let members = || found.groups.iter().flat_map(|group| &group.members);
     let titled = |clear: bool| -> Vec<(String, Pair)> {
         let of = members().filter(|one| one.clear == clear);
         of.map(|one| (one.name.clone(), one.pair())).collect()
     };
-    let times = scatter("s", true, vec![("time alone", alone)]);
-    let slowdowns = scatter(
-        "slowdown",
-        false,
-        vec![("clear", titled(true)), ("within the noise", titled(false))],
-    );
+    let sets = vec![("clear slowdown", titled(true)), ("within the noise", titled(false))];
+    (!found.groups.is_empty()).then(|| scatter("slowdown", false, sets))
+}
+
+/// The plots as a drawing of their own.
+pub(super) fn drawing(found: &Validation) -> String {
+    let panels: Vec<Panel> = std::iter::once(times(found)).chain(slowdowns(found)).collect();
+    let columns = panels.len();
+    let about = summary(found).join("; ");
+    Plot { panels }.file(columns, "Predicted against measured", &about)
+}
+
+pub(super) fn page(found: &Validation) -> String {
+    let (times, slowdowns) = (Plot::of(times(found)), slowdowns(found).map(Plot::of));
     let body = html! {
         header { h1 { "Predicted against measured on " (found.machine) } }
         main #main {
@@ -31,7 +45,7 @@ pub(super) fn page(found: &Validation) -> String {
             (section("alone", "Programs alone",
                 "A dot on the line is predicted exactly; one above it is predicted too slow.",
                 &times.inline("alone")))
-            @if !found.groups.is_empty() {
+            @if let Some(slowdowns) = &slowdowns {
                 (section("together", "Programs together",
                     "Slowdown of each member of each group. A slowdown is clear where it is at \
                      least three times the half width of its interval.",
@@ -63,7 +77,7 @@ pub(super) fn page(found: &Validation) -> String {
     document("Predicted against measured", env!("CARGO_PKG_VERSION"), &body)
 }
 
-fn scatter(unit: &str, logarithmic: bool, sets: Vec<(&str, Vec<(String, Pair)>)>) -> Plot {
+fn scatter(unit: &str, logarithmic: bool, sets: Vec<(&str, Vec<(String, Pair)>)>) -> Panel {
     let values = sets.iter().flat_map(|(_, pairs)| pairs).map(|(_, pair)| *pair);
     let (least, most) = values.fold((f64::INFINITY, 0.0_f64), |(least, most), pair| {
         (least.min(pair.measured.min(pair.predicted)), most.max(pair.measured.max(pair.predicted)))
@@ -96,12 +110,12 @@ fn scatter(unit: &str, logarithmic: bool, sets: Vec<(&str, Vec<(String, Pair)>)>
         let caption = format!("{what}, {unit}");
         if logarithmic { Axis::Logarithmic(caption) } else { Axis::Linear(caption, None) }
     };
-    Plot::of(Panel {
+    Panel {
         title: String::new(),
         across: axis("measured"),
         upwards: axis("predicted"),
         series,
         vertical_lines: Vec::new(),
         ends: Ends { across: Some(ends), upwards: Some(ends) },
-    })
+    }
 }

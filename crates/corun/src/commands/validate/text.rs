@@ -56,6 +56,12 @@ pub(super) fn summary(found: &Validation) -> Vec<String> {
             agreement_words(&found.agreement.clear_slowdowns)
         ));
     }
+    let percent = |share: f64| fixed(100.0 * share, 1);
+    lines.push(format!(
+        "meanwhile         other processes used {} % of these CPUs, the host of a virtual machine took {} %",
+        percent(found.load.others_share),
+        percent(found.load.stolen_share),
+    ));
     lines
 }
 

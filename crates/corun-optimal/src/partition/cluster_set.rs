@@ -19,14 +19,14 @@ pub enum Kind {
 
 /// All clusters that can be: sets of programs, each with any number of ways from `min_ways`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Family {
+pub(crate) struct ClusterSet {
     pub(crate) kind: Kind,
     pub(crate) programs: usize,
     pub(crate) ways: usize,
     pub(crate) min_ways: usize,
 }
 
-impl Family {
+impl ClusterSet {
     pub(crate) fn full(&self) -> Set {
         ((1_u64 << self.programs) - 1) as Set
     }
@@ -118,12 +118,12 @@ mod tests {
 
     #[test]
     fn the_next_clusters_hold_the_lowest_program() {
-        let family = Family { kind: Kind::Cluster, programs: 3, ways: 4, min_ways: 1 };
-        let all: Vec<(Set, Set)> = family.next(0b111).collect();
+        let cluster_set = ClusterSet { kind: Kind::Cluster, programs: 3, ways: 4, min_ways: 1 };
+        let all: Vec<(Set, Set)> = cluster_set.next(0b111).collect();
         assert_eq!(all, [(0b100, 0b011), (0b101, 0b010), (0b110, 0b001), (0b111, 0)]);
-        assert_eq!(family.next(0b010).collect::<Vec<_>>(), [(0b010, 0)]);
-        assert_eq!(family.programs_of(0b101).collect::<Vec<_>>(), [0, 2]);
-        let strict = Family { kind: Kind::Strict, ..family };
+        assert_eq!(cluster_set.next(0b010).collect::<Vec<_>>(), [(0b010, 0)]);
+        assert_eq!(cluster_set.programs_of(0b101).collect::<Vec<_>>(), [0, 2]);
+        let strict = ClusterSet { kind: Kind::Strict, ..cluster_set };
         assert_eq!(strict.next(0b111).collect::<Vec<_>>(), [(0b100, 0b011)]);
     }
 }

@@ -6,10 +6,10 @@
 //! lies above it. Their sum over a partition is convex in x and at least the value, so that the
 //! value anywhere in the box is at most the higher of the two at the ends.
 
-use crate::partition::completion::Values;
-use crate::partition::family::Set;
-use crate::partition::law::{Law, Line};
-use crate::partition::table::{Lines, Table};
+use crate::partition::bandwidth_coupling::{BandwidthCoupling, SlowdownLine};
+use crate::partition::cluster_set::Set;
+use crate::partition::completion::ClusterValues;
+use crate::partition::table::{SlowdownLines, Table};
 
 /// A value of each program, as weights of functions of the pressure.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -49,15 +49,15 @@ impl Term {
     /// Is it convex in the pressure (else concave)? With y concave (Morad): 1 / (a + c y) convex,
     /// a + c y concave, its square a^2 + 2 a c y + c^2 (1 + o x) concave, (y - 1) / 2 concave,
     /// (y - 1) / (2 x) = o / (2 (1 + y)) convex. KPart's rule: y convex, 1 / y linear, then convex.
-    fn is_convex(self, law: Law) -> bool {
+    fn is_convex(self, law: BandwidthCoupling) -> bool {
         match law {
-            Law::Free | Law::Simple => true,
-            Law::Morad => matches!(self, Self::Inverse | Self::Bandwidth),
+            BandwidthCoupling::Free | BandwidthCoupling::Simple => true,
+            BandwidthCoupling::Morad => matches!(self, Self::Inverse | Self::Bandwidth),
         }
     }
 
     #[inline]
-    fn at(self, law: Law, line: Line, x: f64) -> f64 {
+    fn at(self, law: BandwidthCoupling, line: SlowdownLine, x: f64) -> f64 {
         let y = law.y(line.load, x);
         let slowdown = line.a + line.c * y;
         match self {
@@ -70,7 +70,7 @@ impl Term {
     }
 
     #[inline]
-    fn slope(self, law: Law, line: Line, x: f64) -> f64 {
+    fn slope(self, law: BandwidthCoupling, line: SlowdownLine, x: f64) -> f64 {
         let y = law.y(line.load, x);
         let slowdown = line.a + line.c * y;
         let slope = line.c * law.y_slope(line.load, x, y);
@@ -80,11 +80,11 @@ impl Term {
             Self::Square => 2.0 * slowdown * slope,
             Self::Draw => law.draw_slope(line.load, x, y),
             Self::Bandwidth => match law {
-                Law::Free => 0.0,
-                Law::Morad => {
+                BandwidthCoupling::Free => 0.0,
+                BandwidthCoupling::Morad => {
                     -0.5 * line.load * law.y_slope(line.load, x, y) / ((1.0 + y) * (1.0 + y))
                 }
-                Law::Simple => law.draw_slope(line.load, x, y),
+                BandwidthCoupling::Simple => law.draw_slope(line.load, x, y),
             },
         }
     }
@@ -105,8 +105,8 @@ impl Weights {
     }
 
     /// The value of these programs, without bounds, and without the balance.
-    pub(crate) fn value(&self, law: Law, lines: &[Line], x: f64) -> f64 {
-        let of = |(program, &line): (usize, &Line)| -> f64 {
+    pub(crate) fn value(&self, law: BandwidthCoupling, lines: &[SlowdownLine], x: f64) -> f64 {
+        let of = |(program, &line): (usize, &SlowdownLine)| -> f64 {
             let terms = self.terms(program).filter(|&(term, _)| term != Term::Draw);
             terms.map(|(term, weight)| weight * term.at(law, line, x)).sum()
         };
@@ -114,8 +114,13 @@ impl Weights {
     }
 
     /// Its slope in x.
-    pub(crate) fn value_slope(&self, law: Law, lines: &[Line], x: f64) -> f64 {
-        let of = |(program, &line): (usize, &Line)| -> f64 {
+    pub(crate) fn value_slope(
+        &self,
+        law: BandwidthCoupling,
+        lines: &[SlowdownLine],
+        x: f64,
+    ) -> f64 {
+        let of = |(program, &line): (usize, &SlowdownLine)| -> f64 {
             let terms = self.terms(program).filter(|&(term, _)| term != Term::Draw);
             terms.map(|(term, weight)| weight * term.slope(law, line, x)).sum()
         };
@@ -130,9 +135,9 @@ impl Weights {
         corner: Corner,
         sets: &[Set],
         may: impl Fn(Set, &mut [f64]) + Sync,
-    ) -> Values {
-        Values::fill(table.family, sets, |set, values| {
-            let programs = table.family.programs_of(set);
+    ) -> ClusterValues {
+        ClusterValues::fill(table.cluster_set, sets, |set, values| {
+            let programs = table.cluster_set.programs_of(set);
             for (program, lines) in programs.zip(table.row(set).members()) {
                 for (term, weight) in self.terms(program) {
                     add(table.law, term, weight, lines, corner, values);
@@ -143,20 +148,27 @@ impl Weights {
     }
 }
 
-fn add(law: Law, term: Term, weight: f64, lines: Lines<'_>, corner: Corner, values: &mut [f64]) {
+fn add(
+    law: BandwidthCoupling,
+    term: Term,
+    weight: f64,
+    lines: SlowdownLines<'_>,
+    corner: Corner,
+    values: &mut [f64],
+) {
     let each = values.iter_mut().zip(lines.a).zip(lines.c).zip(lines.load);
-    let each = each.map(|(((value, &a), &c), &load)| (value, Line { a, c, load }));
+    let each = each.map(|(((value, &a), &c), &load)| (value, SlowdownLine { a, c, load }));
     let x = corner.x;
     if (weight > 0.0) == term.is_convex(law) {
         match (law, term) {
             // The two that matter most, plain enough to be vectorised.
-            (Law::Morad, Term::Inverse) => each.for_each(|(value, line)| {
+            (BandwidthCoupling::Morad, Term::Inverse) => each.for_each(|(value, line)| {
                 *value += weight / (line.a + line.c * (1.0 + line.load * x).sqrt());
             }),
-            (Law::Morad, Term::Slowdown) => each.for_each(|(value, line)| {
+            (BandwidthCoupling::Morad, Term::Slowdown) => each.for_each(|(value, line)| {
                 *value += weight * (line.a + line.c * (1.0 + line.load * x).sqrt());
             }),
-            (Law::Morad, Term::Draw) => each.for_each(|(value, line)| {
+            (BandwidthCoupling::Morad, Term::Draw) => each.for_each(|(value, line)| {
                 *value += weight * 0.5 * ((1.0 + line.load * x).sqrt() - 1.0);
             }),
             _ => each.for_each(|(value, line)| *value += weight * term.at(law, line, x)),
@@ -188,11 +200,11 @@ mod tests {
             ends in (1.0..30.0f64, 1.0..30.0f64),
             at in 0.0..1.0f64,
         ) {
-            for law in [Law::Morad, Law::Simple] {
+            for law in [BandwidthCoupling::Morad, BandwidthCoupling::Simple] {
                 // KPart's rule goes with B / B' itself.
-                let per_ratio = if law == Law::Simple { solo } else { solo * part };
+                let per_ratio = if law == BandwidthCoupling::Simple { solo } else { solo * part };
                 let line = law.line(solo, per_ratio, share, share);
-                let scale = if law == Law::Simple { 0.1 } else { 1.0 };
+                let scale = if law == BandwidthCoupling::Simple { 0.1 } else { 1.0 };
                 let (low, high) = (ends.0.min(ends.1) * scale, ends.0.max(ends.1) * scale);
                 let (x, middle) = (low + at * (high - low), 0.5 * (low + high));
                 for term in TERMS {

@@ -1,10 +1,10 @@
-//! The stage: the LLCs with their seats and symmetries, the programs, and who knows slowdowns.
+//! What a search looks through: the LLCs with their CPU slots and symmetries, the programs, and who knows slowdowns.
 
 use corun_machine::Machine;
 use serde::{Deserialize, Serialize};
 
-use crate::contention::{Contention, Seat};
-use crate::seats::{Seating, Seats};
+use crate::contention::{Contention, CpuSlot};
+use crate::cpu_slots::{CpuSlots, SlotAssignment};
 use crate::symmetry::Symmetry;
 
 /// LLCs that are mirror images of one another.
@@ -14,12 +14,12 @@ pub(crate) struct Orbit {
     pub(crate) llcs: Vec<usize>,
 }
 
-pub(crate) struct Stage<'a, C> {
+pub(crate) struct SearchSpace<'a, C> {
     pub(crate) contention: &'a C,
     pub(crate) programs: usize,
     /// Of each program the lowest one that is its equal.
     pub(crate) equals: Vec<usize>,
-    pub(crate) llcs: Vec<Seats>,
+    pub(crate) llcs: Vec<CpuSlots>,
     pub(crate) symmetry: Symmetry,
     pub(crate) orbits: Vec<Orbit>,
     /// Of each LLC its place in `orbits`.
@@ -28,7 +28,7 @@ pub(crate) struct Stage<'a, C> {
     pub(crate) place_of: Vec<(usize, usize)>,
 }
 
-impl<'a, C: Contention> Stage<'a, C> {
+impl<'a, C: Contention> SearchSpace<'a, C> {
     /// `equals`: of each program the lowest one that is its equal. `fixed_nodes`: nodes that hold
     /// somebody's pages by name.
     pub(crate) fn new(
@@ -37,8 +37,8 @@ impl<'a, C: Contention> Stage<'a, C> {
         equals: Vec<usize>,
         fixed_nodes: &[usize],
     ) -> Self {
-        let llcs: Vec<Seats> =
-            (0..machine.llcs().len()).map(|llc| Seats::of_llc(machine, llc)).collect();
+        let llcs: Vec<CpuSlots> =
+            (0..machine.llcs().len()).map(|llc| CpuSlots::of_llc(machine, llc)).collect();
         let symmetry = Symmetry::of(machine, &llcs, fixed_nodes);
         let lowest = symmetry.orbits();
         let mut orbits: Vec<Orbit> = Vec::new();
@@ -53,8 +53,8 @@ impl<'a, C: Contention> Stage<'a, C> {
             orbits[orbit_of[llc]].llcs.push(llc);
         }
         let mut place_of = vec![(0, 0); machine.cpus().len()];
-        for (llc, seats) in llcs.iter().enumerate() {
-            for (position, &cpu) in seats.cpus.iter().enumerate() {
+        for (llc, slots) in llcs.iter().enumerate() {
+            for (position, &cpu) in slots.cpus.iter().enumerate() {
                 place_of[cpu] = (llc, position);
             }
         }
@@ -70,59 +70,62 @@ impl<'a, C: Contention> Stage<'a, C> {
         if self.programs == 32 { u32::MAX } else { (1 << self.programs) - 1 }
     }
 
-    pub(crate) fn seats_of(&self, llc: usize, seating: &Seating) -> Vec<Seat> {
+    pub(crate) fn slots_of(&self, llc: usize, assignment: &SlotAssignment) -> Vec<CpuSlot> {
         let cpus = &self.llcs[llc].cpus;
-        seating.iter().map(|&(program, position)| Seat { program, cpu: cpus[position] }).collect()
+        assignment
+            .iter()
+            .map(|&(program, position)| CpuSlot { program, cpu: cpus[position] })
+            .collect()
     }
 
     /// The slowdowns of a whole placement: the CPU of each program.
     pub(crate) fn slowdowns(&self, cpus: &[usize], scratch: &mut C::Scratch) -> Vec<f64> {
-        let mut seats = Vec::with_capacity(self.programs);
+        let mut slots = Vec::with_capacity(self.programs);
         let mut shares = Vec::with_capacity(self.programs);
         for llc in 0..self.llcs.len() {
-            let first = seats.len();
+            let first = slots.len();
             let here = |&(_, &cpu): &(usize, &usize)| self.place_of[cpu].0 == llc;
             let group = cpus.iter().enumerate().filter(here);
-            seats.extend(group.map(|(program, &cpu)| Seat { program, cpu }));
-            if seats.len() > first {
-                let mut of_group = Vec::with_capacity(seats.len() - first);
-                self.contention.share(&seats[first..], scratch, &mut of_group);
+            slots.extend(group.map(|(program, &cpu)| CpuSlot { program, cpu }));
+            if slots.len() > first {
+                let mut of_group = Vec::with_capacity(slots.len() - first);
+                self.contention.share(&slots[first..], scratch, &mut of_group);
                 shares.append(&mut of_group);
             }
         }
         let mut coupled = Vec::with_capacity(self.programs);
-        self.contention.couple(&seats, &shares, scratch, &mut coupled);
+        self.contention.couple(&slots, &shares, scratch, &mut coupled);
         let mut slowdowns = vec![0.0; self.programs];
-        for (seat, slowdown) in seats.iter().zip(coupled) {
-            slowdowns[seat.program] = slowdown;
+        for (slot, slowdown) in slots.iter().zip(coupled) {
+            slowdowns[slot.program] = slowdown;
         }
         slowdowns
     }
 
     /// The placement's lowest mirror image: LLCs in order of the programs, then CPUs.
-    pub(crate) fn lowest(&self, cpus: &[usize]) -> Placement {
+    pub(crate) fn lowest(&self, cpus: &[usize]) -> CpuPlacement {
         let images = self.symmetry.maps().into_iter().map(|map| self.renamed(cpus, &map));
         let lowest = images.min();
         lowest.unwrap_or_else(|| self.renamed(cpus, &(0..self.llcs.len()).collect::<Vec<_>>()))
     }
 
-    fn renamed(&self, cpus: &[usize], map: &[usize]) -> Placement {
+    fn renamed(&self, cpus: &[usize], map: &[usize]) -> CpuPlacement {
         let mut places: Vec<(usize, usize)> =
             cpus.iter().map(|&cpu| (map[self.place_of[cpu].0], self.place_of[cpu].1)).collect();
         self.sort_equals(&mut places);
         let mut placed = vec![0; self.programs];
-        for (llc, seats) in self.llcs.iter().enumerate() {
-            let seating: Seating = places
+        for (llc, slots) in self.llcs.iter().enumerate() {
+            let assignment: SlotAssignment = places
                 .iter()
                 .enumerate()
                 .filter(|(_, place)| place.0 == llc)
                 .map(|(program, place)| (program, place.1))
                 .collect();
-            for (program, position) in seats.lowest(&seating) {
-                placed[program] = seats.cpus[position];
+            for (program, position) in slots.lowest(&assignment) {
+                placed[program] = slots.cpus[position];
             }
         }
-        Placement { llc: places.iter().map(|place| place.0).collect(), cpu: placed }
+        CpuPlacement { llc: places.iter().map(|place| place.0).collect(), cpu: placed }
     }
 
     /// Equal programs take their places in ascending order.
@@ -143,7 +146,7 @@ impl<'a, C: Contention> Stage<'a, C> {
 
 /// Where the programs sit. The order is the order of ties.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(crate) struct Placement {
+pub(crate) struct CpuPlacement {
     /// LLC of each program.
     pub(crate) llc: Vec<usize>,
     /// CPU index of each program.

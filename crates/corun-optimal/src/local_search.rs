@@ -6,35 +6,35 @@ use rayon::prelude::*;
 use crate::contention::Contention;
 use crate::groups::MOST_PROGRAMS;
 use crate::objective::{Criterion, key};
-use crate::search::{Candidate, Stop};
-use crate::stage::Stage;
+use crate::search::{Candidate, StopRule};
+use crate::search_space::SearchSpace;
 
 /// Programs dealt out to the LLCs by turns.
-pub(crate) fn dealt<C: Contention>(stage: &Stage<C>) -> Vec<usize> {
-    let rounds = stage.llcs.iter().map(|seats| seats.len()).max().unwrap_or(0);
+pub(crate) fn dealt<C: Contention>(space: &SearchSpace<C>) -> Vec<usize> {
+    let rounds = space.llcs.iter().map(|slots| slots.len()).max().unwrap_or(0);
     let turns = (0..rounds).flat_map(|round| {
-        stage.llcs.iter().filter_map(move |seats| seats.cpus.get(round).copied())
+        space.llcs.iter().filter_map(move |slots| slots.cpus.get(round).copied())
     });
-    turns.take(stage.programs).collect()
+    turns.take(space.programs).collect()
 }
 
 /// Takes the best exchange or move until none helps, or it is time to stop; of more than
 /// [`MOST_PROGRAMS`] programs all that help. Gives the placement and how many were looked at.
-pub(crate) fn climb<C: Contention>(
-    stage: &Stage<C>,
+pub(crate) fn local_search<C: Contention>(
+    space: &SearchSpace<C>,
     criterion: &Criterion,
     start: Vec<usize>,
-    stop: &Stop<'_>,
+    stop: &StopRule<'_>,
 ) -> (Candidate, u64) {
     let mut scratch = C::Scratch::default();
     let score = |cpus: &[usize], scratch: &mut C::Scratch| {
-        criterion.score_of(&stage.slowdowns(cpus, scratch))
+        criterion.score_of(&space.slowdowns(cpus, scratch))
     };
     let mut at = start;
     let mut reached = score(&at, &mut scratch);
     let mut looked = 1;
     loop {
-        let steps = steps(stage, &at);
+        let steps = steps(space, &at);
         if stop.is_due() || looked + steps.len() as u64 > stop.nodes {
             break;
         }
@@ -65,7 +65,7 @@ pub(crate) fn climb<C: Contention>(
             }
         }
     }
-    (Candidate { score: reached, placement: stage.lowest(&at) }, looked)
+    (Candidate { score: reached, placement: space.lowest(&at) }, looked)
 }
 
 /// A small change of a placement.
@@ -93,16 +93,16 @@ impl Step {
     }
 }
 
-fn steps<C: Contention>(stage: &Stage<C>, cpus: &[usize]) -> Vec<Step> {
+fn steps<C: Contention>(space: &SearchSpace<C>, cpus: &[usize]) -> Vec<Step> {
     let mut steps = Vec::new();
     for first in 0..cpus.len() {
         for second in first + 1..cpus.len() {
-            if stage.equals[first] != stage.equals[second] {
+            if space.equals[first] != space.equals[second] {
                 steps.push(Step::Exchange(first, second));
             }
         }
     }
-    let free: Vec<usize> = (0..stage.cpus()).filter(|cpu| !cpus.contains(cpu)).collect();
+    let free: Vec<usize> = (0..space.cpus()).filter(|cpu| !cpus.contains(cpu)).collect();
     for program in 0..cpus.len() {
         steps.extend(free.iter().map(|&cpu| Step::Move(program, cpu)));
     }

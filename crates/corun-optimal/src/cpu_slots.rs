@@ -1,9 +1,9 @@
-//! The seats of an LLC: its CPUs, and which of them are alike.
+//! The slots of an LLC: its CPUs, and which of them are alike.
 
 use corun_machine::{Cache, Machine, ObjectIndex, ObjectType};
 
-/// A group's seats: who sits at which position of the LLC's CPU list.
-pub(crate) type Seating = Vec<(usize, usize)>;
+/// A group's slots: who sits at which position of the LLC's CPU list.
+pub(crate) type SlotAssignment = Vec<(usize, usize)>;
 
 /// A branch of an LLC's tree, down to its CPUs.
 #[derive(Debug, Clone, PartialEq)]
@@ -11,27 +11,27 @@ struct Branch {
     /// Equal for branches that nothing distinguishes but who sits there.
     signature: usize,
     children: Vec<usize>,
-    /// Of a leaf: the place in [`Seats::cpus`].
+    /// Of a leaf: the place in [`CpuSlots::cpus`].
     position: Option<usize>,
-    seats: usize,
+    slots: usize,
 }
 
 /// The CPUs of an LLC and the tree above them inside it.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Seats {
+pub(crate) struct CpuSlots {
     /// CPU indices, ascending.
     pub(crate) cpus: Vec<usize>,
     /// Parents before children; the first is the whole LLC.
     branches: Vec<Branch>,
 }
 
-/// A seat for the next program, and how many seats are its equals.
-struct Candidate {
+/// A slot for the next program, and how many slots are its equals.
+struct FreeSlot {
     position: usize,
     equals: f64,
 }
 
-impl Seats {
+impl CpuSlots {
     pub(crate) fn of_llc(machine: &Machine, llc: usize) -> Self {
         let cpus: Vec<usize> =
             (0..machine.cpus().len()).filter(|&cpu| machine.cpus()[cpu].llc == llc).collect();
@@ -45,23 +45,27 @@ impl Seats {
         self.cpus.len()
     }
 
-    /// Every way to seat `members` (ascending) that is no mirror image of another, with the
-    /// number of injective maps that are its mirror images. The lowest seats come first.
-    pub(crate) fn seatings(&self, members: &[usize], visit: &mut impl FnMut(&Seating, f64)) {
+    /// Every way to give slots to `members` (ascending) that is no mirror image of another, with the
+    /// number of injective maps that are its mirror images. The lowest slots come first.
+    pub(crate) fn slot_assignments(
+        &self,
+        members: &[usize],
+        visit: &mut impl FnMut(&SlotAssignment, f64),
+    ) {
         let mut taken = vec![0; self.branches.len()];
-        self.seat_next(members, &mut taken, &mut Vec::new(), 1.0, visit);
+        self.assign_next(members, &mut taken, &mut Vec::new(), 1.0, visit);
     }
 
-    fn seat_next(
+    fn assign_next(
         &self,
         members: &[usize],
         taken: &mut Vec<usize>,
-        seated: &mut Seating,
+        assigned: &mut SlotAssignment,
         maps: f64,
-        visit: &mut impl FnMut(&Seating, f64),
+        visit: &mut impl FnMut(&SlotAssignment, f64),
     ) {
         let Some((&member, rest)) = members.split_first() else {
-            visit(seated, maps);
+            visit(assigned, maps);
             return;
         };
         let mut candidates = Vec::new();
@@ -69,20 +73,20 @@ impl Seats {
         candidates.sort_by_key(|one| one.position);
         for candidate in candidates {
             self.mark(candidate.position, taken, true);
-            seated.push((member, candidate.position));
-            self.seat_next(rest, taken, seated, maps * candidate.equals, visit);
-            seated.pop();
+            assigned.push((member, candidate.position));
+            self.assign_next(rest, taken, assigned, maps * candidate.equals, visit);
+            assigned.pop();
             self.mark(candidate.position, taken, false);
         }
     }
 
-    fn candidates(&self, at: usize, taken: &[usize], equals: f64, found: &mut Vec<Candidate>) {
+    fn candidates(&self, at: usize, taken: &[usize], equals: f64, found: &mut Vec<FreeSlot>) {
         let branch = &self.branches[at];
-        if taken[at] == branch.seats {
+        if taken[at] == branch.slots {
             return;
         }
         if let Some(position) = branch.position {
-            found.push(Candidate { position, equals });
+            found.push(FreeSlot { position, equals });
         }
         for (place, &child) in branch.children.iter().enumerate() {
             let is_equal = |&other: &usize| {
@@ -118,13 +122,13 @@ impl Seats {
             || branch.children.iter().any(|&child| self.holds(child, position))
     }
 
-    /// The mirror image of a seating with the lowest positions, members taken in their order.
-    pub(crate) fn lowest(&self, seating: &Seating) -> Seating {
+    /// The mirror image of a assignment with the lowest positions, members taken in their order.
+    pub(crate) fn lowest(&self, assignment: &SlotAssignment) -> SlotAssignment {
         let mut image: Vec<Option<usize>> = vec![None; self.branches.len()];
         image[0] = Some(0);
         let mut taken = vec![false; self.branches.len()];
-        let mut lowest = Vec::with_capacity(seating.len());
-        for &(member, position) in seating {
+        let mut lowest = Vec::with_capacity(assignment.len());
+        for &(member, position) in assignment {
             let (mut from, mut to) = (0, 0);
             while self.branches[from].position.is_none() {
                 let Some(child) =
@@ -150,7 +154,7 @@ impl Seats {
 
 /// What a branch is, regardless of which one it is.
 #[derive(PartialEq)]
-struct Kind {
+struct BranchKind {
     kind: ObjectType,
     cache: Option<Cache>,
     core_type: Option<usize>,
@@ -164,7 +168,7 @@ struct Grower<'a> {
     machine: &'a Machine,
     cpus: &'a [usize],
     branches: Vec<Branch>,
-    known: Vec<Kind>,
+    known: Vec<BranchKind>,
 }
 
 impl Grower<'_> {
@@ -173,12 +177,12 @@ impl Grower<'_> {
         let machine = self.machine;
         let inside =
             |&&cpu: &&usize| machine.objects()[object].cpus.contains(machine.cpus()[cpu].id);
-        let seats = self.cpus.iter().filter(inside).count();
-        if seats == 0 {
+        let slots = self.cpus.iter().filter(inside).count();
+        if slots == 0 {
             return None;
         }
         let index = self.branches.len();
-        self.branches.push(Branch { signature: 0, children: Vec::new(), position: None, seats });
+        self.branches.push(Branch { signature: 0, children: Vec::new(), position: None, slots });
         let of = &machine.objects()[object];
         let children: Vec<usize> =
             of.children.iter().filter_map(|&child| self.add(child)).collect();
@@ -188,7 +192,7 @@ impl Grower<'_> {
         let cpu = position.map(|position| self.cpus[position]);
         let mut below: Vec<usize> = children.iter().map(|&c| self.branches[c].signature).collect();
         below.sort_unstable();
-        let kind = Kind {
+        let kind = BranchKind {
             kind: of.kind,
             cache: of.cache,
             core_type: of.core_type,

@@ -7,12 +7,12 @@
 //! slower than t, or there is none. Halving the interval of t, and at last a t just below the best
 //! that is known, ends with a proof.
 
-use crate::partition::completion::{NEVER, Values};
-use crate::partition::family::Set;
+use crate::partition::cluster_set::Set;
+use crate::partition::completion::{ClusterValues, NEVER};
+use crate::partition::enumeration::Effort;
 use crate::partition::pressure::{End, Stopped, like};
-use crate::partition::table::{Partition, Table};
-use crate::partition::walk::Effort;
-use crate::search::Stop;
+use crate::partition::table::{ClusterWays, Table};
+use crate::search::StopRule;
 
 /// How much better a partition must be to count.
 const BETTER: f64 = 1e-11;
@@ -21,26 +21,26 @@ const BETTER: f64 = 1e-11;
 const NEAR: f64 = 1e-6;
 
 /// What is known of the best partition.
-pub(crate) struct Slowest<'a> {
+pub(crate) struct Minimax<'a> {
     table: &'a Table,
-    stop: &'a Stop<'a>,
-    pub(crate) best: (f64, Partition),
+    stop: &'a StopRule<'a>,
+    pub(crate) best: (f64, ClusterWays),
     /// No partition has less.
     pub(crate) bound: f64,
     pub(crate) effort: Effort,
 }
 
-fn slowest(table: &Table, partition: &Partition) -> f64 {
+fn slowest(table: &Table, partition: &ClusterWays) -> f64 {
     table.judge(partition).slowdowns.into_iter().fold(0.0, f64::max)
 }
 
-impl<'a> Slowest<'a> {
-    pub(crate) fn new(table: &'a Table, first: Partition, stop: &'a Stop<'a>) -> Self {
+impl<'a> Minimax<'a> {
+    pub(crate) fn new(table: &'a Table, first: ClusterWays, stop: &'a StopRule<'a>) -> Self {
         let best = (slowest(table, &first), first);
         Self { table, stop, best, bound: 0.0, effort: Effort::default() }
     }
 
-    pub(crate) fn consider(&mut self, partition: &Partition) {
+    pub(crate) fn consider(&mut self, partition: &ClusterWays) {
         let slowest = slowest(self.table, partition);
         if slowest < self.best.0 * (1.0 - BETTER) {
             self.best = (slowest, partition.clone());
@@ -95,9 +95,9 @@ impl<'a> Slowest<'a> {
     }
 
     /// The slowest member of each cluster; refused where it is slower than `most`.
-    fn slower_than(&self, most: f64, at: &Reached) -> Values {
+    fn slower_than(&self, most: f64, at: &Reached) -> ClusterValues {
         let (table, law) = (self.table, self.table.law);
-        Values::fill(table.family, &at.sets, |set, values| {
+        ClusterValues::fill(table.cluster_set, &at.sets, |set, values| {
             for lines in table.row(set).members() {
                 let each = values.iter_mut().zip(lines.a).zip(lines.c).zip(lines.load);
                 for (((value, &a), &c), &load) in each {

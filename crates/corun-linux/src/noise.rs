@@ -1,11 +1,15 @@
-//! Who else used the machine meanwhile.
+//! Who else used the machine while something was measured: `/proc/stat`.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use corun_machine::{CpuId, CpuSet};
+
 use rustix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
+
+use crate::Roots;
 
 /// CPU time of the machine up to now, as the kernel tells it.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -17,17 +21,18 @@ struct CpuTime {
 }
 
 /// The share of time that something else used or took.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(crate) struct Noise {
-    /// CPU time of other processes and of the kernel, of all CPU time that there was.
-    pub(crate) others_share: f64,
-    /// CPU time that the host gave to others, of all CPU time that there was.
-    pub(crate) stolen_share: f64,
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Noise {
+    /// CPU time of other processes and of the kernel, of all CPU time that there was: 0 to 1.
+    pub others_share: f64,
+    /// CPU time that the host gave to others, of all CPU time that there was: 0 to 1.
+    pub stolen_share: f64,
 }
 
 /// Watches the CPUs of a measurement from its start on.
 #[derive(Debug)]
-pub(crate) struct NoiseMeter {
+pub struct NoiseMeter {
+    file: PathBuf,
     cpus: CpuSet,
     start: Instant,
     own_s: f64,
@@ -35,14 +40,17 @@ pub(crate) struct NoiseMeter {
 }
 
 impl NoiseMeter {
-    pub(crate) fn new(cpus: CpuSet) -> Self {
-        let total = cpu_time(&cpus);
-        Self { cpus, start: Instant::now(), own_s: own_cpu_s(), total }
+    /// From now on.
+    pub fn new(roots: &Roots, cpus: CpuSet) -> Self {
+        let file = roots.proc.join("stat");
+        let total = cpu_time(&file, &cpus);
+        Self { file, cpus, start: Instant::now(), own_s: own_cpu_s(), total }
     }
 
-    /// What others did since the start; nothing where the kernel does not tell.
-    pub(crate) fn noise(&self) -> Noise {
-        let (Some(before), Some(now)) = (self.total, cpu_time(&self.cpus)) else {
+    /// What others than this process and its children that have ended did since the start; nothing
+    /// where the kernel does not tell.
+    pub fn noise(&self) -> Noise {
+        let (Some(before), Some(now)) = (self.total, cpu_time(&self.file, &self.cpus)) else {
             return Noise::default();
         };
         let own_s = own_cpu_s() - self.own_s;
@@ -59,13 +67,23 @@ fn shares(before: CpuTime, now: CpuTime, own_s: f64, there_was_s: f64) -> Noise 
     }
 }
 
+/// CPU time of this process and of its children that were waited for.
 fn own_cpu_s() -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
-    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+    let own_s = time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9;
+    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    own_s + children_ticks(&stat) / rustix::param::clock_ticks_per_second() as f64
 }
 
-fn cpu_time(cpus: &CpuSet) -> Option<CpuTime> {
-    let text = fs::read_to_string(Path::new("/proc/stat")).ok()?;
+/// `cutime` and `cstime` of a line of `/proc/PID/stat` (proc(5)): fields 16 and 17, and the name that may
+/// hold spaces is the second.
+fn children_ticks(stat: &str) -> f64 {
+    let fields = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+    fields.split_whitespace().skip(13).take(2).filter_map(|word| word.parse::<f64>().ok()).sum()
+}
+
+fn cpu_time(file: &Path, cpus: &CpuSet) -> Option<CpuTime> {
+    let text = fs::read_to_string(file).ok()?;
     parse(&text, cpus, rustix::param::clock_ticks_per_second() as f64)
 }
 
@@ -108,6 +126,13 @@ mod tests {
         assert_eq!(parse(STAT, &"5".parse().unwrap(), 100.0), None);
         assert_eq!(parse("cpu0 1 2 3\n", &"0".parse().unwrap(), 100.0), None);
         assert_eq!(parse("", &"0".parse().unwrap(), 100.0), None);
+    }
+
+    #[test]
+    fn children_are_ours() {
+        let line = "7 (a b) c) R 1 7 7 0 -1 4194560 5 6 0 0 11 12 130 17 20 0 1 0 900 1 1";
+        assert_eq!(children_ticks(line), 147.0);
+        assert_eq!(children_ticks(""), 0.0);
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! Visits, one by one, the partitions that bounds do not rule out.
 
-use crate::partition::completion::{Completion, NEVER, Values};
-use crate::partition::family::{Family, Set};
+use crate::partition::cluster_set::{ClusterSet, Set};
+use crate::partition::completion::{BestCover, ClusterValues, NEVER};
 use crate::partition::pressure::ROOM;
-use crate::partition::table::Partition;
-use crate::search::Stop;
+use crate::partition::table::ClusterWays;
+use crate::search::StopRule;
 
 /// Bounds at most: four corners of a region and the two ends of its pressures.
 const BOUNDS: usize = 6;
@@ -15,15 +15,15 @@ const CLOCK_SETS: u64 = 1 << 14;
 /// A bound of a partition's value: the sum of its clusters' values, less an offset.
 #[derive(Debug, Clone)]
 pub(crate) struct Bounded {
-    pub(crate) values: Values,
-    pub(crate) completion: Completion,
+    pub(crate) values: ClusterValues,
+    pub(crate) completion: BestCover,
     pub(crate) offset: f64,
 }
 
 impl Bounded {
     /// None when it must stop before it is done.
-    pub(crate) fn new(values: Values, offset: f64, stop: &Stop<'_>) -> Option<Self> {
-        let completion = Completion::of(&values, stop)?;
+    pub(crate) fn new(values: ClusterValues, offset: f64, stop: &StopRule<'_>) -> Option<Self> {
+        let completion = BestCover::of(&values, stop)?;
         Some(Self { values, completion, offset })
     }
 
@@ -33,7 +33,7 @@ impl Bounded {
     }
 }
 
-/// How much a walk may look at and has looked at.
+/// How much an enumeration may look at and has looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct Effort {
     /// States visited.
@@ -47,11 +47,11 @@ pub(crate) struct Effort {
 /// The slowdowns in a cluster while the pressure is in a region, and how far apart those of a
 /// partition may be.
 #[derive(Debug, Clone)]
-pub(crate) struct Window {
+pub(crate) struct SlowdownWindow {
     /// The least that the slowest member can have.
-    pub(crate) slowest: Values,
+    pub(crate) slowest: ClusterValues,
     /// The most that the fastest member can have.
-    pub(crate) fastest: Values,
+    pub(crate) fastest: ClusterValues,
     /// The highest unfairness that matters.
     pub(crate) most: f64,
 }
@@ -63,33 +63,43 @@ pub(crate) struct Matters<'w> {
     pub(crate) any: &'w [Bounded],
     /// All of these must be at least 0.
     pub(crate) all: &'w [Bounded],
-    pub(crate) window: Option<&'w Window>,
+    pub(crate) window: Option<&'w SlowdownWindow>,
 }
 
-pub(crate) struct Walk<'w, L> {
-    family: Family,
+pub(crate) struct Enumeration<'w, L> {
+    cluster_set: ClusterSet,
     matters: Matters<'w>,
     threshold: f64,
     most_sets: u64,
     effort: Effort,
-    stop: &'w Stop<'w>,
+    stop: &'w StopRule<'w>,
     most_nodes: u64,
     clusters: Vec<(Set, u32)>,
     /// Sees every partition that is left, and says the threshold from then on.
     leaf: L,
 }
 
-impl<'w, L: FnMut(&Partition) -> f64> Walk<'w, L> {
+impl<'w, L: FnMut(&ClusterWays) -> f64> Enumeration<'w, L> {
     pub(crate) fn new(
-        family: Family,
+        cluster_set: ClusterSet,
         matters: Matters<'w>,
         threshold: f64,
         (most_sets, most_nodes): (u64, u64),
-        stop: &'w Stop<'w>,
+        stop: &'w StopRule<'w>,
         leaf: L,
     ) -> Self {
         let (effort, clusters) = (Effort::default(), Vec::new());
-        Self { family, matters, threshold, most_sets, effort, stop, most_nodes, clusters, leaf }
+        Self {
+            cluster_set,
+            matters,
+            threshold,
+            most_sets,
+            effort,
+            stop,
+            most_nodes,
+            clusters,
+            leaf,
+        }
     }
 
     /// Visits all; false when it gave up.
@@ -100,7 +110,7 @@ impl<'w, L: FnMut(&Partition) -> f64> Walk<'w, L> {
             *sum = -bound.offset;
         }
         let start = Partial { sums, slowest: 0.0, fastest: f64::INFINITY };
-        let is_done = self.descend(self.family.full(), self.family.ways, &start);
+        let is_done = self.descend(self.cluster_set.full(), self.cluster_set.ways, &start);
         (is_done, self.effort)
     }
 
@@ -112,7 +122,7 @@ impl<'w, L: FnMut(&Partition) -> f64> Walk<'w, L> {
 
     fn descend(&mut self, left: Set, ways: usize, partial: &Partial) -> bool {
         self.effort.nodes += 1;
-        for (set, rest) in self.family.next(left) {
+        for (set, rest) in self.cluster_set.next(left) {
             self.effort.sets += 1;
             if self.is_over() {
                 return false;
@@ -125,7 +135,7 @@ impl<'w, L: FnMut(&Partition) -> f64> Walk<'w, L> {
                 self.clusters.push((set, k as u32));
                 let goes_on = rest != 0 && self.descend(rest, ways - k, &next);
                 if rest == 0 {
-                    let partition = Partition { clusters: std::mem::take(&mut self.clusters) };
+                    let partition = ClusterWays { clusters: std::mem::take(&mut self.clusters) };
                     self.threshold = (self.leaf)(&partition);
                     self.clusters = partition.clusters;
                 }

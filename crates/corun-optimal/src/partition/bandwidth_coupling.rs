@@ -11,7 +11,7 @@ const STEPS: usize = 200;
 
 /// Which coupling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Law {
+pub(crate) enum BandwidthCoupling {
     /// Bandwidth costs nothing.
     Free,
     Morad,
@@ -20,28 +20,32 @@ pub(crate) enum Law {
 
 /// A member of a cluster: slowdown = a + c y(x, load).
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Line {
+pub(crate) struct SlowdownLine {
     pub(crate) a: f64,
     pub(crate) c: f64,
     pub(crate) load: f64,
 }
 
-impl Law {
+impl BandwidthCoupling {
     /// The line of a program that would draw `asked` of the peak alone, of which `counted` counts
     /// (its solo share), with slowdown = solo + per_ratio (B / B' - 1).
-    pub(crate) fn line(self, solo: f64, per_ratio: f64, asked: f64, counted: f64) -> Line {
+    pub(crate) fn line(self, solo: f64, per_ratio: f64, asked: f64, counted: f64) -> SlowdownLine {
         let over = if counted > 0.0 { asked / counted } else { 1.0 };
         match self {
-            Self::Free => Line { a: solo + per_ratio * (over - 1.0), c: 0.0, load: counted },
+            Self::Free => {
+                SlowdownLine { a: solo + per_ratio * (over - 1.0), c: 0.0, load: counted }
+            }
             Self::Morad => {
                 let half = 0.5 * (1.0 - counted) * over;
-                Line {
+                SlowdownLine {
                     a: solo + per_ratio * (half - 1.0),
                     c: per_ratio * half,
                     load: 4.0 * counted / (1.0 - counted),
                 }
             }
-            Self::Simple => Line { a: solo - per_ratio, c: per_ratio * over, load: counted },
+            Self::Simple => {
+                SlowdownLine { a: solo - per_ratio, c: per_ratio * over, load: counted }
+            }
         }
     }
 
@@ -172,22 +176,23 @@ mod tests {
     #[test]
     fn a_morad_flow_alone_keeps_its_bandwidth() {
         // B = 0.5: o = 4, T = 0.5, x = 2, q = 3: (3 - 1) / 2 = x - 1, B' = 2 / 4.
-        let line = Law::Morad.line(1.25, 0.5, 0.5, 0.5);
-        let x = Law::Morad.pressure(&[line.load]);
+        let line = BandwidthCoupling::Morad.line(1.25, 0.5, 0.5, 0.5);
+        let x = BandwidthCoupling::Morad.pressure(&[line.load]);
         assert!((x - 2.0).abs() < 1e-14);
-        let y = Law::Morad.y(line.load, x);
-        assert!((Law::Morad.bandwidth(line.load, y) - 0.5).abs() < 1e-14);
+        let y = BandwidthCoupling::Morad.y(line.load, x);
+        assert!((BandwidthCoupling::Morad.bandwidth(line.load, y) - 0.5).abs() < 1e-14);
         assert!((line.a + line.c * y - 1.25).abs() < 1e-14);
     }
 
     #[test]
     fn kparts_rule_by_hand() {
         // 0.8 and 0.4: k = 0.2 / 0.8 = 1/4; 0.64 and 0.36.
-        let x = Law::Simple.pressure(&[0.8, 0.4]);
+        let x = BandwidthCoupling::Simple.pressure(&[0.8, 0.4]);
         assert!((x - 0.25).abs() < 1e-15);
-        let through = |load| Law::Simple.bandwidth(load, Law::Simple.y(load, x));
+        let through =
+            |load| BandwidthCoupling::Simple.bandwidth(load, BandwidthCoupling::Simple.y(load, x));
         assert!((through(0.8) - 0.64).abs() < 1e-14 && (through(0.4) - 0.36).abs() < 1e-14);
-        assert_eq!(Law::Simple.pressure(&[0.3, 0.4]), 0.0);
+        assert_eq!(BandwidthCoupling::Simple.pressure(&[0.3, 0.4]), 0.0);
     }
 
     proptest::proptest! {
@@ -195,7 +200,7 @@ mod tests {
         fn the_pressure_balances(
             shares in proptest::collection::vec(1e-6..0.97f64, 1..20),
         ) {
-            for law in [Law::Morad, Law::Simple] {
+            for law in [BandwidthCoupling::Morad, BandwidthCoupling::Simple] {
                 let loads: Vec<f64> =
                     shares.iter().map(|&b| law.line(1.0, 1.0, b, b).load).collect();
                 let x = law.pressure(&loads);
@@ -211,7 +216,7 @@ mod tests {
 
         #[test]
         fn slopes_are_those_of_the_curves(share in 0.01..0.95f64, x in 0.05..4.0f64) {
-            for law in [Law::Morad, Law::Simple] {
+            for law in [BandwidthCoupling::Morad, BandwidthCoupling::Simple] {
                 let load = law.line(1.0, 1.0, share, share).load;
                 let step = 1e-6;
                 let y = law.y(load, x);

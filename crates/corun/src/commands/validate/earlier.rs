@@ -1,0 +1,72 @@
+//! The times of an earlier run, out of its JSON document: other models of the same machine can be held
+//! against them without running anything.
+
+use std::path::Path;
+
+use anyhow::Context as _;
+use corun_linux::Noise;
+use corun_validate::{Estimate, Group, Measured, MeasuredGroup, MeasuredSolo, Plan};
+use serde::Deserialize;
+
+use crate::failure::{Failure, Outcome};
+
+/// What is read of the document.
+#[derive(Debug, Deserialize)]
+pub(super) struct Earlier {
+    rounds: usize,
+    load: Noise,
+    alone: Vec<Solo>,
+    groups: Vec<Members>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Solo {
+    name: String,
+    measured_s: Estimate,
+}
+
+#[derive(Debug, Deserialize)]
+struct Members {
+    members: Vec<Member>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Member {
+    name: String,
+    measured_slowdown: Estimate,
+}
+
+impl Earlier {
+    pub(super) fn read(path: &Path) -> Outcome<Self> {
+        let text = std::fs::read_to_string(path)
+            .with_context(|| path.display().to_string())
+            .map_err(|error| Failure::input(format!("{error:#}")))?;
+        serde_json::from_str(&text).map_err(|error| {
+            let why = format!("{}: no document of corun validate: {error}", path.display());
+            Failure::input(why).hint("what corun validate --format json prints")
+        })
+    }
+
+    /// The programs that were timed.
+    pub(super) fn names(&self) -> Vec<String> {
+        self.alone.iter().map(|one| one.name.clone()).collect()
+    }
+
+    /// Of these programs, what was measured; groups with others are left out.
+    pub(super) fn measured(&self, names: &[String]) -> (Plan, Measured, Noise) {
+        let place = |name: &str| names.iter().position(|one| one == name);
+        let solo = |name: &String| {
+            let one = self.alone.iter().find(|one| &one.name == name)?;
+            Some(MeasuredSolo { cpu_s: one.measured_s })
+        };
+        let of_known = self.groups.iter().filter_map(|group| {
+            let members = group.members.iter().map(|one| place(&one.name));
+            let slowdowns = group.members.iter().map(|one| one.measured_slowdown).collect();
+            Some((members.collect::<Option<Group>>()?, Some(MeasuredGroup { slowdowns })))
+        });
+        let (groups, of_groups) = of_known.unzip();
+        let plan = Plan { rounds: self.rounds, groups, seed: 0 };
+        let solo = names.iter().map(solo).collect();
+        (plan, Measured { solo, groups: of_groups, left_out: Vec::new() }, self.load)
+    }
+}
