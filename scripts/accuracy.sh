@@ -4,8 +4,8 @@
 #   scripts/accuracy.sh FOLDER [OPTIONS OF corun validate]
 #
 # Puts what the shipped programs read into FOLDER/inputs, measures the machine, runs the programs alone, in
-# random pairs and beside three that press on cache and memory, and writes FOLDER/accuracy.{html,svg,json,txt}
-# and FOLDER/machine.toml. Some twenty minutes; the machine should have nothing else to do.
+# random pairs and beside two that press on memory and cache, and writes FOLDER/accuracy.{html,svg,json,txt}
+# and FOLDER/machine.toml. Some ten minutes and what is built; the machine should have nothing else to do.
 # CORUN names the command, if it is built already.
 set -euo pipefail
 
@@ -25,7 +25,7 @@ fi
   # shellcheck source=/dev/null
   . "$folder/inputs/environment"
   "$CORUN" validate --folder "$folder/inputs" --machine "$folder/machine.toml" \
-    --beside kernel-triad,kernel-chase,kernel-hash-join --format json "$@" >"$folder/accuracy.json"
+    --beside kernel-triad,kernel-hash-join --format json "$@" >"$folder/accuracy.json"
 )
 "$CORUN" validate --measured "$folder/accuracy.json" --machine "$folder/machine.toml" \
   --report "$folder/accuracy.html" --svg "$folder/accuracy.svg" | tee "$folder/accuracy.txt"

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Runs the examples of docs/commands.md again and puts their output in the place of the old.
+"""Runs the examples of docs/commands.md and README's `make demo` again and puts their output in the
+place of the old. Sentences about the figures are for whoever runs it.
 
     cargo build -p corun && scripts/refresh-command-docs.py
 
@@ -14,13 +15,16 @@ import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs/commands.md"
+README = ROOT / "README.md"
+# The last line of what `make demo` prints.
+DEMO_END = "report.html: the same as a page"
+PROGRAM = ROOT / "target/debug/corun"
 MOST_LINES = 60
 
 
 def refreshed(block: re.Match) -> str:
     words = shlex.split(block["command"])
-    program = ROOT / "target/debug/corun"
-    done = subprocess.run([program, *words], capture_output=True, text=True, check=False)
+    done = subprocess.run([PROGRAM, *words], capture_output=True, text=True, check=False)
     lines = (done.stdout or done.stderr).rstrip().split("\n")
     if len(lines) > MOST_LINES:
         lines = lines[: MOST_LINES // 2] + ["..."]
@@ -31,6 +35,10 @@ def refreshed(block: re.Match) -> str:
 def main() -> None:
     block = r"```console\n\$ corun (?P<command>[^\n]*)\n(?:(?!\$ |```)[^\n]*\n)*(?P<rest>(?:\$[^`]*)?)```"
     PAGE.write_text(re.sub(block, refreshed, PAGE.read_text()))
+    demo = subprocess.run([PROGRAM, "compare"], capture_output=True, text=True, check=True).stdout
+    shown = f"prints this:\n\n```\n{demo}{DEMO_END}\n```"
+    old = rf"prints this:\n\n```\n[^`]*{DEMO_END}\n```"
+    README.write_text(re.sub(old, lambda _: shown, README.read_text()))
 
 
 if __name__ == "__main__":
