@@ -18,9 +18,9 @@ pub struct Stat {
     pub state: char,
     /// The process that made its process.
     pub parent: u32,
-    /// Its process group.
+    /// Its process group; 0 once it has ended, of which the kernel tells none.
     pub group: u32,
-    /// Its session.
+    /// Its session, likewise.
     pub session: u32,
     /// The kernel's flags (`PF_KTHREAD` and others).
     pub flags: u32,
@@ -55,8 +55,8 @@ impl Stat {
         };
         let state = field(3)?.chars().next()?;
         let parent = number(field(4)?)?;
-        let group = number(field(5)?)?;
-        let session = number(field(6)?)?;
+        let group = number_or_none(field(5)?)?;
+        let session = number_or_none(field(6)?)?;
         let flags = number(field(9)?)?;
         let user_ticks: u64 = number(field(14)?)?;
         let system_ticks: u64 = number(field(15)?)?;
@@ -98,6 +98,12 @@ pub(super) fn cpu_ns(line: &[u8]) -> Option<u64> {
     number(std::str::from_utf8(line).ok()?.split_ascii_whitespace().next()?)
 }
 
+/// A number that the kernel leaves at -1 when the thread is taken apart while it is asked
+/// (`do_task_stat` without the thread's signal handlers).
+fn number_or_none(text: &str) -> Option<u32> {
+    if text == "-1" { Some(0) } else { number(text) }
+}
+
 fn number<T: FromStr>(text: &str) -> Option<T> {
     text.parse().ok()
 }
@@ -123,6 +129,14 @@ mod tests {
         let kernels = Stat::parse(kernels.as_bytes()).unwrap();
         assert!(kernels.is_kernel_thread() && !kernels.is_real_time());
         assert_eq!(cpu_ns(b"123 45 6\n"), Some(123));
+    }
+
+    #[test]
+    fn a_thread_that_is_taken_apart_has_no_group_and_is_over() {
+        let line = LINE.replace(" R 1 2 3 0 -1 ", " X 0 -1 -1 0 -1 ");
+        let stat = Stat::parse(line.as_bytes()).unwrap();
+        assert_eq!((stat.parent, stat.group, stat.session), (0, 0, 0));
+        assert!(stat.is_over());
     }
 
     proptest! {
