@@ -4,6 +4,7 @@
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::thread;
@@ -53,6 +54,7 @@ pub(super) fn run(
     let handed_on = [SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2];
     let mut signals = SignalsInfo::<WithOrigin>::new(handed_on)?;
     let handle = signals.handle();
+    let emulator = FileId::of(Path::new(command.get_program()));
     let mut child = command.spawn()?;
     let target = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let relay = thread::spawn(move || {
@@ -65,7 +67,7 @@ pub(super) fn run(
             }
         }
     });
-    let tree = Tree { control, folder };
+    let tree = Tree { control, folder, emulator };
     let ended = tree.wait(&mut child, limited);
     handle.close();
     let _ = relay.join();
@@ -80,6 +82,21 @@ fn is_for_us_alone(origin: &Origin) -> bool {
 struct Tree<'a> {
     control: &'a Control,
     folder: &'a Path,
+    emulator: Option<FileId>,
+}
+
+/// A file, whatever its path.
+#[derive(PartialEq, Eq)]
+struct FileId {
+    device: u64,
+    inode: u64,
+}
+
+impl FileId {
+    fn of(path: &Path) -> Option<Self> {
+        let data = fs::metadata(path).ok()?;
+        Some(Self { device: data.dev(), inode: data.ino() })
+    }
 }
 
 impl Tree<'_> {
@@ -141,7 +158,16 @@ impl Tree<'_> {
         let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
         let numbers =
             entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-        numbers.filter(|&number| self.is_ours(number)).filter_map(Pid::from_raw).collect()
+        let ours = numbers.filter(|&number| self.is_ours(number) || self.is_replaced(number));
+        ours.filter_map(Pid::from_raw).collect()
+    }
+
+    /// Is it replacing its program at this moment? Then it is the emulator already and its command line
+    /// still empty. Of whose recording it is cannot be told, so it is only waited for.
+    fn is_replaced(&self, process: i32) -> bool {
+        self.emulator.is_some()
+            && fs::read(format!("/proc/{process}/cmdline")).is_ok_and(|line| line.is_empty())
+            && FileId::of(Path::new(&format!("/proc/{process}/exe"))) == self.emulator
     }
 
     fn is_ours(&self, process: i32) -> bool {
