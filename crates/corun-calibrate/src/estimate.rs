@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use serde::Serialize;
 
-use crate::analysis::quantile::quantile;
 use crate::bench::Sample;
+use corun_metrics::quantile;
 
 /// Which quantile of its samples stands for a point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,9 +1,12 @@
-//! What all of corun's commands share: options, the checks of what was typed, and how a command ends.
+//! What all of corun's commands share: options, the checks of what was typed, how far it is, and
+//! how it ends.
 
 mod ending;
 mod model;
+mod progress;
 mod values;
 
 pub use ending::{UsageError, end};
 pub use model::{Compat, ModelArgs, model_options};
+pub use progress::progress_bar;
 pub use values::{TableFormat, bandwidth, number_within, seconds, share};

@@ -11,7 +11,9 @@ mod variation;
 
 pub use correlation::{FittedLine, correlation, line, rank_correlation};
 pub use throughput::*;
-pub use variation::{geometric_mean, mean, spread, standard_error, worst_over_best};
+pub use variation::{
+    geometric_mean, mean, median, quantile, spread, standard_error, worst_over_best,
+};
 
 /// The slice, if it holds at least one figure and all are finite and above 0.
 fn positive(values: &[f64]) -> Option<&[f64]> {

@@ -47,6 +47,17 @@ fn spread_of_a_sample() {
     assert_eq!(worst_over_best(&[2.0]), Some(1.0));
 }
 
+#[test]
+fn quantiles_lie_between_order_statistics() {
+    let values = [4.0, 1.0, f64::NAN, 3.0, 2.0];
+    assert_eq!(quantile(&values, 0.0), Some(1.0));
+    assert_eq!(quantile(&values, 1.0), Some(4.0));
+    assert_eq!(median(&values), Some(2.5));
+    assert_eq!(quantile(&values, 0.25), Some(1.75));
+    assert_eq!(median(&[]), None);
+    assert_eq!(median(&[f64::NAN]), None);
+}
+
 /// The four-program example of Blagodurov et al. 2010 (Table I): in percent, mcf and milc beside
 /// each other lose 65.63 and 24.75, gamess and namd -1.21 and -1.19.
 #[test]
@@ -124,7 +135,7 @@ proptest! {
     #[test]
     fn no_figure_is_ever_nan(values in prop::collection::vec(any::<f64>(), 0..6)) {
         let metrics = [stp, mean_slowdown, unfairness, worst_slowdown, jain_of_slowdowns,
-            geometric_mean, mean, spread, worst_over_best, standard_error];
+            geometric_mean, mean, median, spread, worst_over_best, standard_error];
         for metric in metrics {
             prop_assert!(metric(&values).is_none_or(f64::is_finite));
         }

@@ -23,6 +23,24 @@ pub fn geometric_mean(values: &[f64]) -> Option<f64> {
     finite(mean(&logarithms)?.exp())
 }
 
+/// The quantile at `share` (0 the least, 1 the most), by linear interpolation between order statistics
+/// (Hyndman and Fan, The American Statistician 50(4), 1996, definition 7), in the unit of the values.
+/// Values that are not finite are left out; `None` where none is left,
+/// or where their differences leave the range of numbers.
+pub fn quantile(values: &[f64], share: f64) -> Option<f64> {
+    let mut sorted: Vec<f64> = values.iter().copied().filter(|one| one.is_finite()).collect();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let last = sorted.len().checked_sub(1)?;
+    let at = share.clamp(0.0, 1.0) * last as f64;
+    let (below, above) = (at.floor() as usize, at.ceil() as usize);
+    finite(sorted[below] + (at - below as f64) * (sorted[above] - sorted[below]))
+}
+
+/// The median; see [`quantile`].
+pub fn median(values: &[f64]) -> Option<f64> {
+    quantile(values, 0.5)
+}
+
 /// Standard deviation of a sample (divided by n - 1), in the unit of the values.
 fn deviation(values: &[f64]) -> Option<f64> {
     if values.len() < 2 {

@@ -34,12 +34,7 @@ pub fn estimate(values: &[f64]) -> Option<Estimate> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let rounds = sorted.len();
-    if rounds == 0 {
-        return None;
-    }
-    let middle = rounds / 2;
-    let median =
-        if rounds % 2 == 1 { sorted[middle] } else { 0.5 * (sorted[middle - 1] + sorted[middle]) };
+    let median = corun_metrics::median(&sorted)?;
     // The median lies outside the ends with the chance of so few of that many coins on one side.
     let (mut tail, mut chance) = (0.0, 0.5f64.powi(rounds as i32));
     let (mut outside, mut cut) = (2.0 * chance, 0);

@@ -3,7 +3,7 @@
 
 use super::isotonic::ascending;
 use super::ladder::Level;
-use super::quantile::median;
+use corun_metrics::median;
 
 /// The least share of hits from which a capacity is told.
 const LEAST_HITS: f64 = 0.5;

@@ -2,7 +2,7 @@
 //! long each takes and how much it holds. Caches and TLBs are read from ladders alike.
 
 use super::isotonic::ascending;
-use super::quantile::median;
+use corun_metrics::median;
 
 /// The fewest points of a level.
 const LEAST_POINTS: usize = 3;

@@ -6,5 +6,4 @@ pub(crate) mod ladder;
 pub(crate) mod loaded;
 pub(crate) mod parallelism;
 pub(crate) mod prefetch;
-pub(crate) mod quantile;
 pub(crate) mod step;

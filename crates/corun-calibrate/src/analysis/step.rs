@@ -1,7 +1,7 @@
 //! Where a curve steps up.
 
 use super::isotonic::ascending;
-use super::quantile::median;
+use corun_metrics::median;
 
 /// The share of the points at each end that tell the level before and after the step.
 const ENDS: f64 = 0.15;

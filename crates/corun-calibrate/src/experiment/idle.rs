@@ -8,13 +8,13 @@ use corun_machine::CpuId;
 
 use crate::CalibrateError;
 use crate::analysis::isotonic::ascending;
-use crate::analysis::quantile::{median, quantile};
 use crate::bench::{Sample, pin, timed};
 use crate::chains::RandomChains;
 use crate::estimate::{Estimator, Values};
 use crate::figure::{CacheFigure, Figure};
 use crate::kernel::{Chain, LINE_BYTES, dependent_adds};
 use crate::rounds::Experiment;
+use corun_metrics::{median, quantile};
 
 /// Pauses in ms. What is left after none is what the others are relative to.
 const PAUSES_MS: [u32; 8] = [0, 1, 2, 5, 10, 20, 50, 100];

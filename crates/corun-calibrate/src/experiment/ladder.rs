@@ -8,13 +8,13 @@ use corun_machine::CpuId;
 use crate::CalibrateError;
 use crate::analysis::caches::CacheLadder;
 use crate::analysis::ladder::{Level, assigned, levels};
-use crate::analysis::quantile::median;
 use crate::bench::{Sample, pin, timed};
 use crate::chains::RandomChains;
 use crate::estimate::{Estimator, Values};
 use crate::figure::{CacheFigure, CoreFigure, Figure};
 use crate::kernel::{Chain, LINE_BYTES};
 use crate::rounds::{CurveKind, CurveShape, Experiment};
+use corun_metrics::median;
 
 /// Pointers that a sample follows.
 const STEPS: u64 = 40_000;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use corun_cli::ModelArgs;
+use corun_cli::{ModelArgs, seconds};
 
 use super::values::DocumentFormat;
 
@@ -61,11 +61,4 @@ pub(crate) struct ValidateArgs {
     /// How the figures are written
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) format: DocumentFormat,
-}
-
-fn seconds(text: &str) -> Result<f64, String> {
-    match text.parse() {
-        Ok(value) if value > 0.0 && value <= 86_400.0 => Ok(value),
-        _ => Err("expected seconds above 0, at most 86400".to_owned()),
-    }
 }

@@ -7,7 +7,6 @@ use corun_sweep::{
     Description, RESULTS, Runner, Store, Summary, SweepPlan, SweepRow, run_here, stored_rows,
     summaries,
 };
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
 use super::dask::handed_over;
@@ -70,7 +69,9 @@ fn here(arguments: &SweepArgs, plan: SweepPlan) -> Outcome<Vec<SweepRow>> {
     let mut store = opened(&arguments.output)?;
     let pending = store.pending(runner.plan(), runner.tasks());
     let cancel = Cancel::on_signal()?;
-    let bar = bar(runner.tasks().len(), pending.len());
+    let (tasks, done) = (runner.tasks().len(), runner.tasks().len() - pending.len());
+    let bar =
+        corun_cli::progress_bar(tasks as u64, "{pos}/{len} tasks {eta}").with_position(done as u64);
     let jobs = usize::from(arguments.jobs.unwrap_or(0));
     let done = run_here(&runner, &mut store, &pending, jobs, cancel.flag(), |more| {
         bar.inc(more as u64);
@@ -99,16 +100,6 @@ fn on_dask(arguments: &SweepArgs, address: &str) -> Outcome<Vec<SweepRow>> {
 
 fn opened(folder: &Path) -> Outcome<Store> {
     Store::open(folder).map_err(corun_app::Error::from)
-}
-
-/// A bar on the terminal; nothing where stderr is no terminal.
-fn bar(tasks: usize, pending: usize) -> ProgressBar {
-    let target = ProgressDrawTarget::stderr_with_hz(10);
-    let bar = ProgressBar::with_draw_target(Some(tasks as u64), target);
-    if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} tasks {eta}") {
-        bar.set_style(style);
-    }
-    bar.with_position((tasks - pending) as u64)
 }
 
 const HEADER: [&str; 9] = [

@@ -12,7 +12,6 @@ use corun_cache::ReplayFigures;
 use corun_model::SpaceLaw;
 use corun_profile::{Phase, Profile, ProfileData};
 use corun_report::{check_target, json, write_file};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rayon::prelude::*;
 
 use self::document::PredictionDocument;
@@ -167,7 +166,8 @@ impl Caches {
         let pairs: Vec<[usize; 2]> =
             (0..count).flat_map(|a| (a + 1..count).map(move |b| [a, b])).collect();
         let caches = self.forms.len() * self.sizes_mib.len();
-        let bar = progress((caches * (count + pairs.len())) as u64);
+        let replays = (caches * (count + pairs.len())) as u64;
+        let bar = corun_cli::progress_bar(replays, "{pos}/{len} replays {eta}");
         let mut points = Vec::with_capacity(2 * caches * pairs.len());
         for &mib in &self.sizes_mib {
             let laws: Vec<SharedCache> = SpaceLaw::ALL
@@ -188,15 +188,6 @@ impl Caches {
     }
 }
 
-/// A bar on the terminal; nothing where stderr is no terminal.
-fn progress(steps: u64) -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(Some(steps), ProgressDrawTarget::stderr_with_hz(10));
-    if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} replays {eta}") {
-        bar.set_style(style);
-    }
-    bar
-}
-
 /// One cache.
 struct CacheBench<'a> {
     form: CacheForm,
@@ -204,7 +195,7 @@ struct CacheBench<'a> {
     programs: &'a [Traced],
     profiles: &'a [Profile],
     laws: &'a [SharedCache],
-    bar: &'a ProgressBar,
+    bar: &'a indicatif::ProgressBar,
 }
 
 impl CacheBench<'_> {

@@ -14,7 +14,6 @@ use corun_calibrate::{
     may_replace,
 };
 use corun_machine::{Machine, Measurement, discover, system_machine_file, user_machine_file};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
 use crate::cli::{CalibrateArgs, DocumentFormat};
@@ -113,7 +112,7 @@ fn check_old(
 
 fn measured(found: &Machine, quick: bool) -> Outcome<Calibrated> {
     let cancel = Cancel::on_signal()?;
-    let bar = bar();
+    let bar = corun_cli::progress_bar(STEPS, "{percent:>3} % {eta:>4} left  {msg}");
     let options = Options { quick, by: format!("corun {}", env!("CARGO_PKG_VERSION")) };
     let measured = calibrate(found, &options, &mut |share, what| {
         bar.set_position((share * STEPS as f64) as u64);
@@ -125,14 +124,4 @@ fn measured(found: &Machine, quick: bool) -> Outcome<Calibrated> {
         CalibrateError::Stopped => Failure::Interrupted,
         other => Failure::Failed(other.into()),
     })
-}
-
-/// A bar on the terminal; nothing where stderr is no terminal.
-fn bar() -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(Some(STEPS), ProgressDrawTarget::stderr_with_hz(10));
-    if let Ok(style) = ProgressStyle::with_template("{bar:30} {percent:>3} % {eta:>4} left  {msg}")
-    {
-        bar.set_style(style);
-    }
-    bar
 }

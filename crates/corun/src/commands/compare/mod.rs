@@ -11,7 +11,6 @@ use corun_app::{
 use corun_machine::Machine;
 use corun_profile::{Fault, Library, Mix, MixSource};
 use corun_sim::RunResult;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use self::view::View;
 use crate::cli::{CompareArgs, TableFormat, model_options};
@@ -106,7 +105,8 @@ fn compare(
     time_limit_s: f64,
     cancel: &Cancel,
 ) -> Outcome<ComparisonOutcome> {
-    let bar = progress(setup.policies.len() as u64 * u64::from(setup.seeds));
+    let runs = setup.policies.len() as u64 * u64::from(setup.seeds);
+    let bar = corun_cli::progress_bar(runs, "{pos}/{len} runs {msg} {eta}");
     let compared = setup.compare(
         time_limit_s,
         ComparisonHooks {
@@ -121,15 +121,6 @@ fn compare(
     );
     bar.finish_and_clear();
     compared
-}
-
-/// A bar on the terminal; nothing where stderr is no terminal.
-fn progress(steps: u64) -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(Some(steps), ProgressDrawTarget::stderr_with_hz(10));
-    if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} runs {msg} {eta}") {
-        bar.set_style(style);
-    }
-    bar
 }
 
 /// By row of the comparison; bounds have none.

@@ -12,7 +12,6 @@ use corun_linux::{NoiseMeter, Roots};
 use corun_machine::{CpuId, CpuSet, Machine, discover};
 use corun_profile::{Library, Profile, ProfileData};
 use corun_validate::{Conditions, Group, Plan, RunError, Subject, measure, random_groups};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use self::earlier::Earlier;
 use self::figures::Validation;
@@ -206,11 +205,7 @@ fn measured(
 ) -> Outcome<corun_validate::Measured> {
     const STEPS: u64 = 1000;
     let cancel = Cancel::on_signal()?;
-    let bar = ProgressBar::with_draw_target(Some(STEPS), ProgressDrawTarget::stderr_with_hz(10));
-    if let Ok(style) = ProgressStyle::with_template("{bar:30} {percent:>3} % {eta:>4} left  {msg}")
-    {
-        bar.set_style(style);
-    }
+    let bar = corun_cli::progress_bar(STEPS, "{percent:>3} % {eta:>4} left  {msg}");
     let found = measure(subjects, plan, conditions, &|done, what| {
         bar.set_position((done * STEPS as f64) as u64);
         bar.set_message(what.to_owned());
