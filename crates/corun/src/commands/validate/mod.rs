@@ -2,9 +2,11 @@
 
 mod earlier;
 mod figures;
+mod keep;
 mod page;
 mod text;
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use corun_app::{Cancel, Scenario, find_machine, open_library};
@@ -28,7 +30,11 @@ pub(super) fn run(arguments: &ValidateArgs) -> Outcome<String> {
     let machine = find_machine(&arguments.machine)?;
     let validation = match earlier {
         Some(earlier) => again(arguments, &library, machine, &earlier)?,
-        None => anew(arguments, &library, machine)?,
+        None => {
+            let found = anew(arguments, &library, machine.clone())?;
+            said(keep::keep(&arguments.machine, &machine, &found));
+            found
+        }
     };
     if let Some(report) = &arguments.report {
         write_file(report, page::page(&validation).as_bytes())?;
@@ -39,6 +45,18 @@ pub(super) fn run(arguments: &ValidateArgs) -> Outcome<String> {
     match arguments.format {
         DocumentFormat::Text => Ok(text::text(&validation)),
         DocumentFormat::Json => json(&validation),
+    }
+}
+
+/// The measurement is worth more than a file that cannot be written.
+fn said(kept: anyhow::Result<Option<PathBuf>>) {
+    match kept {
+        Ok(Some(file)) => eprintln!(
+            "corun: {}: how far predictions are off is noted there; predict, place, partition and compare show it",
+            file.display()
+        ),
+        Ok(None) => {}
+        Err(error) => eprintln!("corun: {error:#}"),
     }
 }
 
