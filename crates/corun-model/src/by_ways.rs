@@ -1,6 +1,6 @@
 //! A program alone with 1, 2, 3 .. ways of an LLC: the curves that way partitioning looks at.
 
-use corun_profile::{MeasuredOn, Profile, TableFigures, SoloRow, SoloTable};
+use corun_profile::{MeasuredOn, Profile, SoloRow, SoloTable, TableFigures};
 
 use crate::core::{Cause, CpiStack};
 use crate::error::ModelError;

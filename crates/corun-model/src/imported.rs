@@ -7,7 +7,7 @@
 //! and core cycles its core type's relative capacity.
 
 use corun_machine::Machine;
-use corun_profile::{Extension, MeasuredOn, Profile, TableFigures, SoloTable};
+use corun_profile::{Extension, MeasuredOn, Profile, SoloTable, TableFigures};
 
 use crate::error::ModelError;
 use crate::interval::finish;

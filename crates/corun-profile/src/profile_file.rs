@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::atomic_file::write_atomically;
 use crate::bad_input::{Fault, FileError, PathStep};
-use crate::solo_table::{FIGURE_NAMES, FIGURES, MeasuredOn, TableFigures, SoloRow, SoloTable};
+use crate::solo_table::{FIGURE_NAMES, FIGURES, MeasuredOn, SoloRow, SoloTable, TableFigures};
 use crate::toml_document::TomlDocument;
 use crate::{
     CoreDetail, CurveError, CurvePoint, EARLIER_PROFILE_FILE_VERSIONS, InstructionMix, MicroTraces,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::bad_input::{Expected, FileError, line_at};
 use crate::profile::check_name;
-use crate::solo_table::{FIGURES, MeasuredOn, TableFigures, SoloRow, SoloTable};
+use crate::solo_table::{FIGURES, MeasuredOn, SoloRow, SoloTable, TableFigures};
 use crate::{Profile, ProfileData};
 
 /// Its columns: program, ways, then the figures in the order in which [`TableFigures`] has them.

@@ -384,7 +384,12 @@ impl SoloTable {
 }
 
 /// The figures at a miss rate beyond that of the first row: see [`SoloTable::at_bytes`].
-fn anchored(first: &TableFigures, machine: &MeasuredOn, misses_pki: f64, ways: f64) -> TableFigures {
+fn anchored(
+    first: &TableFigures,
+    machine: &MeasuredOn,
+    misses_pki: f64,
+    ways: f64,
+) -> TableFigures {
     let references_pki = first.llc_references_pki.max(misses_pki);
     let hits_before = (first.llc_references_pki - first.llc_misses_pki).max(0.0);
     // Counters are sampled, so that the difference can fall below 0.

@@ -3,7 +3,7 @@
 use corun_model::{LoadedProgram, Member, Model, Running};
 use corun_profile::{
     CurvePoint, InstructionMix, MeasuredOn, MissRateCurve, Origin, Phase, Profile, ProfileData,
-    Recording, TableFigures, SoloRow, SoloTable,
+    Recording, SoloRow, SoloTable, TableFigures,
 };
 
 pub(crate) const MIB: u64 = 1 << 20;
