@@ -9,7 +9,7 @@ use crate::fixture::Fixture;
 /// A policy that goes by stored profiles needs no hardware counters.
 const BY_PROFILES: [&str; 4] = ["--policy", "di", "--counters", "profiles"];
 
-fn corun() -> Command {
+pub(crate) fn corun() -> Command {
     Command::new(env!("CARGO_BIN_EXE_corun"))
 }
 
@@ -20,7 +20,7 @@ fn affinity(pid: u32) -> Option<String> {
 }
 
 /// Waits until it holds, for as long as a loaded machine may need.
-fn eventually(mut holds: impl FnMut() -> bool) -> bool {
+pub(crate) fn eventually(mut holds: impl FnMut() -> bool) -> bool {
     let since = Instant::now();
     while since.elapsed() < Duration::from_secs(60) {
         if holds() {
@@ -31,7 +31,7 @@ fn eventually(mut holds: impl FnMut() -> bool) -> bool {
     false
 }
 
-struct Ended(Child);
+pub(crate) struct Ended(pub(crate) Child);
 
 impl Drop for Ended {
     fn drop(&mut self) {
@@ -164,15 +164,15 @@ fn restarted_programs_run_again() {
 }
 
 /// A daemon over a program that only this test has, held by `di` on one CPU.
-struct Daemon {
-    fixture: Fixture,
+pub(crate) struct Daemon {
+    pub(crate) fixture: Fixture,
     program: Ended,
-    before: String,
+    pub(crate) before: String,
 }
 
 impl Daemon {
     /// None where there is one CPU only, and nothing can be seen to move.
-    fn new(apply: bool) -> Option<Self> {
+    pub(crate) fn new(apply: bool) -> Option<Self> {
         let fixture = Fixture::new();
         let copy = fixture.path("waits-for-corun");
         std::fs::copy("/bin/sleep", &copy).unwrap();
@@ -193,23 +193,23 @@ impl Daemon {
         Some(Self { fixture, program, before })
     }
 
-    fn start(&self) -> Ended {
+    pub(crate) fn start(&self) -> Ended {
         let mut command = corun();
         command.args(["daemon", "--config"]).arg(self.fixture.path("config.toml"));
         Ended(command.stderr(Stdio::piped()).spawn().unwrap())
     }
 
-    fn now(&self) -> String {
+    pub(crate) fn now(&self) -> String {
         affinity(self.program.0.id()).unwrap()
     }
 }
 
-fn signal(child: &Child, name: &str) {
+pub(crate) fn signal(child: &Child, name: &str) {
     let number = child.id().to_string();
     assert!(Command::new("kill").args([name, &number]).status().unwrap().success());
 }
 
-fn stderr_of(mut child: Ended) -> String {
+pub(crate) fn stderr_of(mut child: Ended) -> String {
     let mut text = String::new();
     std::io::Read::read_to_string(child.0.stderr.as_mut().unwrap(), &mut text).unwrap();
     text

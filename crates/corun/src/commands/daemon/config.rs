@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use corun_live::{PinScope, ProcessSelector, Rule, Target, default_folder};
 use corun_policy::BuildOptions;
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 
 use crate::cli::{CountersName, HostArgs};
 use crate::failure::{Failure, Outcome};
@@ -42,11 +43,21 @@ pub(crate) struct Config {
     pub(crate) stall_s: f64,
     /// How log lines are written.
     pub(crate) log: LogFormat,
-    /// Where the metrics are served; absent: nowhere.
+    /// Where the metrics are served; none where the file says `off`.
+    #[serde(deserialize_with = "address_or_off")]
     pub(crate) metrics: Option<SocketAddr>,
     /// Whom it schedules.
     #[serde(rename = "program")]
     pub(crate) programs: Vec<ProgramRule>,
+}
+
+fn address_or_off<'de, D: Deserializer<'de>>(from: D) -> Result<Option<SocketAddr>, D::Error> {
+    let text = String::deserialize(from)?;
+    if text == "off" {
+        return Ok(None);
+    }
+    let expected = || format!("metrics: found `{text}`, expected ADDRESS:PORT or off");
+    text.parse().map(Some).map_err(|_| D::Error::custom(expected()))
 }
 
 /// How log lines are written.
@@ -283,7 +294,10 @@ mod tests {
             (format!("counters = \"pmu\"\n{program}"), "counters: found `pmu`, expected auto"),
             (format!("policy = \"doi\"\n{program}"), "unknown policy `doi`"),
             (format!("parameters = {{ measur = 1 }}\n{program}"), "unknown parameter `measur`"),
-            (format!("metrics = \"here\"\n{program}"), "c.toml:1: invalid socket address"),
+            (
+                format!("metrics = \"here\"\n{program}"),
+                "c.toml:1: metrics: found `here`, expected ADDRESS:PORT or off",
+            ),
             (String::new(), "no [[program]]"),
             ("[[program]]\nname = \"a\"\n".to_owned(), "says nothing to know it by"),
             ("[[program]]\ncommand = \"a\"\n".to_owned(), "name: missing"),

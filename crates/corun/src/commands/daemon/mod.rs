@@ -1,6 +1,7 @@
 //! `corun daemon`: schedules what already runs here, and `corun check-config`.
 
 mod config;
+mod listener;
 mod metrics;
 mod watchdog;
 
@@ -19,7 +20,7 @@ use tracing::{error, info, warn};
 
 pub(super) use self::config::{Config, DEFAULT_PATH};
 use self::config::{EXAMPLE, LogFormat};
-use self::metrics::{Metrics, serve};
+use self::metrics::Metrics;
 use self::watchdog::Watchdog;
 use super::hosting::{Ground, Look, action_in_words, program_of};
 use super::undone;
@@ -38,6 +39,9 @@ pub(super) fn check(arguments: &CheckConfigArgs) -> Outcome<String> {
     let path = arguments.config.as_deref().unwrap_or(Path::new(DEFAULT_PATH));
     let config = Config::load(path)?;
     let host = host(&config, true)?;
+    if let Some((at, error)) = config.metrics.and_then(|at| Some((at, listener::obstacle(at)?))) {
+        eprintln!("warning: metrics: {at}: {error}; the daemon would wait until it is free");
+    }
     let mode = if config.apply { "carries plans out" } else { "only logs what it would do" };
     let counted = config.programs.len();
     let (machine, policy) = (host.machine().name(), &config.policy);
@@ -51,8 +55,7 @@ pub(super) fn run(arguments: &DaemonArgs) -> Outcome<String> {
     let signals = Signals::new()?;
     let metrics = Arc::new(Metrics::new());
     if let Some(at) = config.metrics {
-        serve(metrics.clone(), at)?;
-        info!(address = %at, "metrics at /metrics");
+        listener::serve(metrics.clone(), at)?;
     }
     loop {
         let dry_run = arguments.dry_run || !config.apply;

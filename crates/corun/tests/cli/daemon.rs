@@ -1,0 +1,112 @@
+//! `corun daemon` among users and load that it cannot choose.
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use crate::hosting::{Daemon, Ended, corun, eventually, signal, stderr_of};
+
+/// An address on which nobody listens now.
+fn free_address() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+}
+
+fn configure(ground: &Daemon, more: &str) {
+    let old = std::fs::read_to_string(ground.fixture.path("config.toml")).unwrap();
+    let own = old.replace("metrics = \"127.0.0.1:0\"\n", more);
+    assert_ne!(own, old);
+    ground.fixture.write("config.toml", &own);
+}
+
+/// What the metrics page says; none where it says nothing for some seconds.
+fn metrics(at: SocketAddr) -> Option<String> {
+    let mut stream = TcpStream::connect_timeout(&at, Duration::from_secs(2)).ok()?;
+    stream.set_read_timeout(Some(Duration::from_secs(2))).ok()?;
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").ok()?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text).ok()?;
+    text.starts_with("HTTP/1.1 200").then_some(text)
+}
+
+#[test]
+fn clients_that_say_nothing_do_not_end_the_metrics() {
+    let Some(ground) = Daemon::new(true) else { return };
+    let at = free_address();
+    configure(&ground, &format!("metrics = \"{at}\"\n"));
+    // So few descriptors that connections alone use them up.
+    let script = "ulimit -n 40; exec \"$0\" daemon --config \"$1\"";
+    let mut command = Command::new("sh");
+    command.args(["-c", script, env!("CARGO_BIN_EXE_corun")]);
+    command.arg(ground.fixture.path("config.toml")).stderr(Stdio::piped());
+    let daemon = Ended(command.spawn().unwrap());
+    assert!(eventually(|| metrics(at).is_some()), "no metrics at all");
+    let mut silent: Vec<TcpStream> = Vec::new();
+    for place in 0..100 {
+        let mut stream = TcpStream::connect(at).unwrap();
+        // Half of them begin a request that never ends.
+        if place % 2 == 0 {
+            stream.write_all(b"GET /metrics HTTP/1.1\r\nHost:").unwrap();
+        }
+        silent.push(stream);
+    }
+    assert!(eventually(|| metrics(at).is_some()), "the metrics are gone");
+    let text = metrics(at).unwrap();
+    assert!(text.contains("corun_rounds_total") && text.ends_with("# EOF\n"), "{text}");
+    assert!(eventually(|| ground.now() != ground.before), "nothing is held");
+    signal(&daemon.0, "-TERM");
+    let log = stderr_of(daemon);
+    assert!(log.contains("everything is undone") && !log.contains("panicked"), "{log}");
+}
+
+#[test]
+fn other_paths_and_methods_get_no_metrics() {
+    let Some(ground) = Daemon::new(false) else { return };
+    let at = free_address();
+    configure(&ground, &format!("metrics = \"{at}\"\n"));
+    let _daemon = ground.start();
+    assert!(eventually(|| metrics(at).is_some()));
+    for (request, expected) in [("GET /", "404"), ("POST /metrics", "405"), ("nonsense", "400")] {
+        let mut stream = TcpStream::connect(at).unwrap();
+        let request = format!("{request} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with(&format!("HTTP/1.1 {expected}")), "{answer}");
+    }
+}
+
+#[test]
+fn a_port_that_is_taken_does_not_end_the_daemon() {
+    let Some(ground) = Daemon::new(true) else { return };
+    let other = TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = other.local_addr().unwrap();
+    configure(&ground, &format!("metrics = \"{at}\"\n"));
+    let path = ground.fixture.path("config.toml");
+    let checked = corun().arg("check-config").arg(&path).output().unwrap();
+    let text = String::from_utf8_lossy(&checked.stderr).into_owned();
+    assert!(checked.status.success() && text.contains("warning: metrics: "), "{text}");
+    let daemon = ground.start();
+    assert!(eventually(|| ground.now() != ground.before), "nothing is held");
+    drop(other);
+    assert!(eventually(|| metrics(at).is_some()), "the port is free, and no metrics");
+    signal(&daemon.0, "-TERM");
+    let log = stderr_of(daemon);
+    assert_eq!(log.matches("metrics are not served").count(), 1, "{log}");
+    assert!(log.contains(&at.to_string()) && log.contains("everything is undone"), "{log}");
+}
+
+#[test]
+fn metrics_can_be_switched_off() {
+    let Some(ground) = Daemon::new(true) else { return };
+    configure(&ground, "metrics = \"off\"\n");
+    let daemon = ground.start();
+    assert!(eventually(|| ground.now() != ground.before), "nothing is held");
+
+    let threads = std::fs::read_dir(format!("/proc/{}/task", daemon.0.id())).unwrap();
+    let names =
+        threads.map(|one| std::fs::read_to_string(one.unwrap().path().join("comm")).unwrap());
+    assert!(!names.collect::<String>().contains("metrics"));
+    signal(&daemon.0, "-TERM");
+    assert!(stderr_of(daemon).contains("everything is undone"));
+}
