@@ -11,6 +11,7 @@
 pub mod cgroup;
 mod cpuinfo;
 mod descriptors;
+mod escape;
 pub mod files;
 mod noise;
 pub mod perf;
@@ -23,6 +24,7 @@ mod task;
 
 pub use cpuinfo::CpuInfo;
 pub use descriptors::{is_exhausted, raise_descriptor_limit};
+pub use escape::{escape_controls, escape_controls_in_lines};
 pub use noise::{Noise, NoiseMeter};
 pub use procfs::{TaskFacts, facts, is_gone};
 pub use roots::Roots;
