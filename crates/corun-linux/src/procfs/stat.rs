@@ -104,6 +104,11 @@ pub(super) fn cpu_ns(line: &[u8]) -> Option<u64> {
     number(std::str::from_utf8(line).ok()?.split_ascii_whitespace().next()?)
 }
 
+/// Time spent waiting for a CPU in nanoseconds, the second number of the same line.
+pub(super) fn wait_ns(line: &[u8]) -> Option<u64> {
+    number(std::str::from_utf8(line).ok()?.split_ascii_whitespace().nth(1)?)
+}
+
 /// A number that the kernel leaves at -1 when the thread is taken apart while it is asked
 /// (`do_task_stat` without the thread's signal handlers).
 fn number_or_none(text: &str) -> Option<u32> {
@@ -136,6 +141,7 @@ mod tests {
         let kernels = Stat::parse(kernels.as_bytes()).unwrap();
         assert!(kernels.is_kernel_thread() && !kernels.is_real_time());
         assert_eq!(cpu_ns(b"123 45 6\n"), Some(123));
+        assert_eq!((wait_ns(b"123 45 6\n"), wait_ns(b"123")), (Some(45), None));
     }
 
     #[test]

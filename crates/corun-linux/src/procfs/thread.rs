@@ -5,12 +5,13 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
+use std::time::Duration;
 
 use corun_machine::{CpuId, CpuSet};
 use rustix::fs::{Mode, OFlags};
 
 use super::process::status_field;
-use super::stat::{Stat, cpu_ns};
+use super::stat::{Stat, cpu_ns, wait_ns};
 use crate::{Roots, Task};
 
 /// Longer than any `stat` or `schedstat`: a name of 15 bytes and some 50 numbers.
@@ -47,6 +48,13 @@ pub struct TaskFacts {
 pub fn facts(roots: &Roots, pid: u32, tid: u32) -> io::Result<TaskFacts> {
     let sample = ThreadFiles::open(&roots.proc, pid, tid)?.sample(&roots.proc, pid, tid)?;
     Ok(sample.facts(pid, tid))
+}
+
+/// How long a thread waited for a CPU since it started, as the kernel's scheduler counts it when a wait is over;
+/// none where the thread ended or the kernel does not count.
+pub fn waited_for_cpu(roots: &Roots, pid: u32, tid: u32) -> Option<Duration> {
+    let line = std::fs::read(roots.proc.join(format!("{pid}/task/{tid}/schedstat"))).ok()?;
+    wait_ns(&line).map(Duration::from_nanos)
 }
 
 /// What was read of a thread at one moment.

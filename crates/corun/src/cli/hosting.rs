@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use corun_cli::seconds;
 use corun_policy::BuildOptions;
 
-use super::values::parameter;
+use super::values::{interval, parameter};
 
 /// Where counters come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -34,7 +34,7 @@ pub(crate) struct PolicyArgs {
     #[arg(long, value_name = "PATH")]
     pub(crate) profiles: Option<PathBuf>,
     /// Time between two decisions [default: the policy's own]
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, value_name = "TIME", value_parser = interval)]
     pub(crate) interval: Option<f64>,
     /// This machine as a file describes it, with what Linux does not tell [default: as it is found]
     #[arg(long, value_name = "FILE")]

@@ -11,7 +11,7 @@ use corun_policy::BuildOptions;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
-use crate::cli::{CountersName, HostArgs};
+use crate::cli::{CountersName, HostArgs, LEAST_INTERVAL_S};
 use crate::failure::{Failure, Outcome};
 
 /// Where the configuration is where none is named.
@@ -161,7 +161,7 @@ impl Config {
     }
 
     fn check(&self) -> Result<(), String> {
-        self.interval_s.map_or(Ok(Duration::ZERO), |seconds| time("interval_s", seconds))?;
+        self.interval_s.map_or(Ok(()), interval)?;
         self.stall()?;
         self.counters_name()?;
         if self.programs.is_empty() {
@@ -211,6 +211,15 @@ impl Config {
     }
 }
 
+fn interval(seconds: f64) -> Result<(), String> {
+    time("interval_s", seconds)?;
+    // A shorter one would keep a CPU busy with looking.
+    if seconds < LEAST_INTERVAL_S {
+        return Err(format!("interval_s: found {seconds}, expected at least {LEAST_INTERVAL_S}"));
+    }
+    Ok(())
+}
+
 /// A time that can be waited for.
 fn time(name: &str, seconds: f64) -> Result<Duration, String> {
     let expected = || format!("{name}: found {seconds}, expected more than 0 and at most 1e9");
@@ -222,6 +231,12 @@ impl ProgramRule {
     fn check(&self) -> Result<(), String> {
         if self.name.is_empty() {
             return Err("name: missing, expected what it is to be called".to_owned());
+        }
+        if self.name.chars().any(char::is_control) {
+            let shown = self.name.escape_debug();
+            return Err(format!(
+                "name: found `{shown}`, expected a name without control characters"
+            ));
         }
         let parts = [&self.user, &self.command, &self.arguments, &self.cgroup, &self.unit];
         if self.pid.is_none() && parts.iter().all(|part| part.is_none()) {
@@ -287,6 +302,7 @@ mod tests {
             (format!("polcy = \"dio\"\n{program}"), "c.toml:1: unknown field `polcy`"),
             (format!("apply = 1\n{program}"), "c.toml:1: invalid type"),
             (format!("interval_s = 0\n{program}"), "interval_s: found 0, expected more than 0"),
+            (format!("interval_s = 1e-6\n{program}"), "found 0.000001, expected at least 0.01"),
             (format!("stall_s = -1\n{program}"), "stall_s: found -1"),
             (format!("stall_s = 1e20\n{program}"), "expected more than 0 and at most 1e9"),
             (format!("stall_s = inf\n{program}"), "stall_s: found inf"),
@@ -298,6 +314,8 @@ mod tests {
                 format!("metrics = \"here\"\n{program}"),
                 "c.toml:1: metrics: found `here`, expected ADDRESS:PORT or off",
             ),
+            (format!("{program}profile = \"a\u{1b}[2J\"\n"), "c.toml:4: "),
+            ("[[program]]\nname = \"a\\u001b[2J\"\npid = 1\n".into(), "a name without control"),
             (String::new(), "no [[program]]"),
             ("[[program]]\nname = \"a\"\n".to_owned(), "says nothing to know it by"),
             ("[[program]]\ncommand = \"a\"\n".to_owned(), "name: missing"),
