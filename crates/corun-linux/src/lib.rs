@@ -23,7 +23,7 @@ pub mod sysfs;
 mod task;
 
 pub use cpuinfo::CpuInfo;
-pub use descriptors::{is_exhausted, raise_descriptor_limit};
+pub use descriptors::{is_exhausted, passed_listener, raise_descriptor_limit};
 pub use escape::{escape_controls, escape_controls_in_lines};
 pub use noise::{Noise, NoiseMeter};
 pub use procfs::{TaskFacts, facts, is_gone};

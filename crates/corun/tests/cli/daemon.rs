@@ -110,3 +110,45 @@ fn metrics_can_be_switched_off() {
     signal(&daemon.0, "-TERM");
     assert!(stderr_of(daemon).contains("everything is undone"));
 }
+
+#[test]
+fn a_socket_that_systemd_listens_to_is_taken_over() {
+    let Some(ground) = Daemon::new(false) else { return };
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = listener.local_addr().unwrap();
+    let script =
+        "exec 3<&0 </dev/null; LISTEN_PID=$$ LISTEN_FDS=1 exec \"$0\" daemon --config \"$1\"";
+    let mut command = Command::new("sh");
+    command.args(["-c", script, env!("CARGO_BIN_EXE_corun")]);
+    command.arg(ground.fixture.path("config.toml")).stderr(Stdio::piped());
+    command.stdin(Stdio::from(std::os::fd::OwnedFd::from(listener)));
+    let daemon = Ended(command.spawn().unwrap());
+    drop(command);
+    assert!(eventually(|| metrics(at).is_some()), "no metrics");
+    signal(&daemon.0, "-TERM");
+    let log = stderr_of(daemon);
+    assert!(log.contains("from systemd's socket"), "{log}");
+}
+
+/// What systemd says of the unit file: 10 is a service that may do anything.
+#[test]
+fn the_unit_is_exposed_to_little() {
+    let unit = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/corun.service");
+    let words = ["security", "--offline=true", "--no-pager", "--threshold=20", unit];
+    let Ok(rated) = Command::new("systemd-analyze").args(words).output() else {
+        return eprintln!("skipped: no systemd-analyze here");
+    };
+    let text = String::from_utf8_lossy(&rated.stdout).into_owned();
+    let Some(overall) = text.lines().find(|line| line.contains("Overall exposure level")) else {
+        return eprintln!("skipped: this systemd-analyze rates no files");
+    };
+    assert!(rated.status.success(), "{text}");
+    let rating = overall.split(": ").nth(1).unwrap().split(' ').next().unwrap();
+    let page = include_str!("../../../../docs/operating.md");
+    let said = page.split("rates the exposure at ").nth(1).unwrap().split(' ').next().unwrap();
+    // Another version of systemd weighs otherwise.
+    assert!(
+        rating.parse::<f64>().unwrap() <= 2.0 && said.parse::<f64>().unwrap() <= 2.0,
+        "{overall}"
+    );
+}

@@ -33,18 +33,31 @@ const PAUSE: Duration = Duration::from_secs(1);
 const CONTENT: HeaderValue =
     HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
 
+/// Where readers of the metrics come from.
+pub(super) enum Readers {
+    /// A socket that systemd listens to for the daemon, which has no network of its own.
+    Passed(std::net::TcpListener),
+    /// An address of this machine.
+    At(SocketAddr),
+}
+
 /// Serves the metrics from a thread of its own until the process ends. An address that is taken is tried
 /// again until it is free.
 ///
 /// # Errors
 /// When the kernel gives no thread.
-pub(super) fn serve(metrics: Arc<Metrics>, at: SocketAddr) -> Outcome {
+pub(super) fn serve(metrics: Arc<Metrics>, readers: Readers) -> Outcome {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let serving = move || {
         runtime.block_on(async move {
-            let listener = listen(at).await;
-            info!(address = %at, "metrics at /metrics");
-            accept(&listener, &metrics).await;
+            let listener = match readers {
+                Readers::Passed(listener) => adopted(listener),
+                Readers::At(at) => Ok(listen(at).await),
+            };
+            match listener {
+                Ok(listener) => accept(&listener, &metrics).await,
+                Err(error) => warn!(%error, "metrics are not served"),
+            }
         });
     };
     std::thread::Builder::new().name("metrics".to_owned()).spawn(serving)?;
@@ -56,11 +69,21 @@ pub(super) fn obstacle(at: SocketAddr) -> Option<io::Error> {
     std::net::TcpListener::bind(at).err()
 }
 
+fn adopted(listener: std::net::TcpListener) -> io::Result<TcpListener> {
+    listener.set_nonblocking(true)?;
+    let own = TcpListener::from_std(listener)?;
+    info!(address = %own.local_addr()?, "metrics at /metrics, from systemd's socket");
+    Ok(own)
+}
+
 async fn listen(at: SocketAddr) -> TcpListener {
     let mut told = false;
     loop {
         match TcpListener::bind(at).await {
-            Ok(listener) => return listener,
+            Ok(listener) => {
+                info!(address = %at, "metrics at /metrics");
+                return listener;
+            }
             Err(error) if !told => {
                 warn!(address = %at, %error, "metrics are not served until the address is free");
                 told = true;

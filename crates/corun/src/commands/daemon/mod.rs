@@ -20,6 +20,7 @@ use tracing::{error, info, warn};
 
 use self::config::EXAMPLE;
 pub(super) use self::config::{Config, DEFAULT_PATH};
+use self::listener::Readers;
 use self::log::{TickLog, log_as, log_undone};
 use self::metrics::Metrics;
 use self::watchdog::Watchdog;
@@ -49,13 +50,14 @@ pub(super) fn check(arguments: &CheckConfigArgs) -> Outcome<String> {
 }
 
 pub(super) fn run(arguments: &DaemonArgs) -> Outcome<String> {
+    let passed = corun_linux::passed_listener().map(Readers::Passed);
     let path = arguments.config.as_deref().unwrap_or(Path::new(DEFAULT_PATH));
     let mut config = Config::load(path)?;
     log_as(config.log);
     let signals = Signals::new()?;
     let metrics = Arc::new(Metrics::new());
     if let Some(at) = config.metrics {
-        listener::serve(metrics.clone(), at)?;
+        listener::serve(metrics.clone(), passed.unwrap_or(Readers::At(at)))?;
     }
     loop {
         let dry_run = arguments.dry_run || !config.apply;
