@@ -163,6 +163,40 @@ fn restarted_programs_run_again() {
     assert!(err.contains("sleep: ") && err.contains(" runs, "), "{err}");
 }
 
+/// Descriptors, their limit and signals are for the program as its caller left them.
+#[test]
+fn a_started_program_gets_what_its_caller_gave() {
+    let fixture = Fixture::new();
+    fixture.write("given", "");
+    let tells = "for f in 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do readlink /proc/$$/fd/$f || echo none; \
+                 done; ulimit -Sn; ulimit -Hn; grep ^SigBlk /proc/$$/status; \
+                 sed -n 's/^SigIgn.*\\(.......\\)$/\\1/p' /proc/$$/status; umask";
+    // The last seven digits are the signals up to 28: the C library keeps some above for itself.
+    let told = |before: &[&str]| {
+        let script = "ulimit -Sn 77; umask 027; trap '' USR1; exec 7<given 9>/dev/null; exec \"$@\" \
+                      </dev/null >out 2>err";
+        let mut command = Command::new("sh");
+        command.current_dir(fixture.path(".")).args(["-c", script, "sh"]).args(before);
+        assert!(command.args(["sh", "-c", tells]).status().unwrap().success());
+        std::fs::read_to_string(fixture.path("out")).unwrap()
+    };
+    let directly = told(&[]);
+    assert!(directly.contains("given") && directly.contains("77\n"), "{directly}");
+    let corun = env!("CARGO_BIN_EXE_corun");
+    let run = [&[corun, "run", "--journals", "journals"][..], &BY_PROFILES, &["--"]].concat();
+    assert_eq!(told(&run), directly);
+    // Counters may be forbidden here; the program is started then as well, or nothing is.
+    let stat = [corun, "stat", "-o", "counts", "-e", "task-clock", "--"];
+    if corun_can_count(&fixture) {
+        assert_eq!(told(&stat), directly);
+    }
+}
+
+fn corun_can_count(fixture: &Fixture) -> bool {
+    let ran = fixture.run(&["stat", "-e", "task-clock", "-o", "tried", "--", "true"]);
+    ran.code() == 0
+}
+
 /// A daemon over a program that only this test has, held by `di` on one CPU.
 pub(crate) struct Daemon {
     pub(crate) fixture: Fixture,
