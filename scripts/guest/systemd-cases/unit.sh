@@ -15,6 +15,7 @@ profile heavy 32
 profile light 1
 cat >/etc/corun/config.toml <<END
 apply = true
+gate.on = false
 policy = "di"
 counters = "model"
 profiles = "/etc/corun/profiles"

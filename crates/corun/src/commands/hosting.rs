@@ -8,9 +8,10 @@ use anyhow::anyhow;
 use corun_linux::Roots;
 use corun_linux::resctrl::ResctrlInfo;
 use corun_live::{
-    Actuator, Decision, Host, HostOptions, Journal, MemoryByNode, ModelledSource, Nice, Pages,
-    PerfSource, PlacementActuator, Processes, Resctrl, ResctrlMonitor, RestoreOutcome, Restored,
-    RestoredJournal, Source, StoredProfiles, Target, Tick, Verdict, Which, default_folder, restore,
+    Actuator, Decision, Gate, Host, HostOptions, Journal, MemoryByNode, ModelledSource, Nice,
+    Pages, PerfSource, PlacementActuator, Processes, Resctrl, ResctrlMonitor, RestoreOutcome,
+    Restored, RestoredJournal, Source, StoredProfiles, Target, Tick, Verdict, Which,
+    default_folder, restore,
 };
 use corun_machine::Machine;
 use corun_model::{LoadedProgram, Model};
@@ -116,6 +117,10 @@ impl Ground {
             options,
         )
         .map_err(Failure::live)?;
+        if let Some(options) = arguments.gate {
+            let model = Arc::new(Model::new(self.machine.clone(), Default::default())?);
+            host.gate_by(Gate::new(model, self.library.clone(), options));
+        }
         if !arguments.dry_run {
             let journal = Journal::create(&self.folder, &self.roots);
             host.act_under(journal.map_err(|error| Failure::Failed(anyhow!(error)))?);

@@ -1,6 +1,6 @@
 //! `corun daemon` among users and load that it cannot choose.
 
-use std::io::{Read as _, Write as _};
+use std::io::{BufRead as _, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -109,6 +109,25 @@ fn metrics_can_be_switched_off() {
     assert!(!names.collect::<String>().contains("metrics"));
     signal(&daemon.0, "-TERM");
     assert!(stderr_of(daemon).contains("everything is undone"));
+}
+
+/// One program alone gains nothing wherever it is held.
+#[test]
+fn a_plan_without_a_gain_is_not_made_and_the_log_says_why() {
+    let Some(ground) = Daemon::new(true) else { return };
+    let path = ground.fixture.path("config.toml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, text.replace("gate.on = false\n", "interval_s = 0.1\n")).unwrap();
+    let mut daemon = ground.start();
+    let stderr = daemon.0.stderr.take().unwrap();
+    let mut lines = std::io::BufReader::new(stderr).lines().map(Result::unwrap);
+    let first = lines.find(|line| line.contains("not done") || line.contains("waits on CPU"));
+    assert_eq!(ground.now(), ground.before);
+    signal(&daemon.0, "-TERM");
+    let log = first.into_iter().chain(lines).collect::<Vec<_>>().join("\n");
+    let refused =
+        "not done: gate: the model expects +0.0 % in all, which is within the noise of +2.0 %";
+    assert_eq!(log.matches(refused).count(), 1, "{log}");
 }
 
 #[test]

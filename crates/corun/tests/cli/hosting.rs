@@ -169,8 +169,8 @@ fn a_started_program_gets_what_its_caller_gave() {
     let fixture = Fixture::new();
     fixture.write("given", "");
     let tells = "for f in 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do readlink /proc/$$/fd/$f || echo none; \
-                 done; ulimit -Sn; ulimit -Hn; grep ^SigBlk /proc/$$/status; \
-                 sed -n 's/^SigIgn.*\\(.......\\)$/\\1/p' /proc/$$/status; umask";
+                 done; ulimit -Sn; ulimit -Hn; umask; \
+                 sed -n 's/^SigIgn.*\\(.......\\)$/\\1/p' /proc/$$/status; exec grep ^SigBlk /proc/self/status";
     // The last seven digits are the signals up to 28: the C library keeps some above for itself.
     let told = |before: &[&str]| {
         let script = "ulimit -Sn 77; umask 027; trap '' USR1; exec 7<given 9>/dev/null; exec \"$@\" \
@@ -218,7 +218,7 @@ impl Daemon {
         }
         let config = format!(
             "apply = {apply}\npolicy = \"di\"\ncounters = \"profiles\"\njournals = \"{}\"\n\
-             metrics = \"127.0.0.1:0\"\n[[program]]\nname = \"waits\"\nprofile = \"sort\"\n\
+             metrics = \"127.0.0.1:0\"\ngate.on = false\n[[program]]\nname = \"waits\"\nprofile = \"sort\"\n\
              pid = {}\ncommand = \"waits-for-corun\"\n",
             fixture.path("journals").display(),
             program.0.id()
