@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use corun_linux::Noise;
-use corun_validate::{Estimate, Group, Measured, MeasuredGroup, MeasuredSolo, Plan};
+use corun_validate::{CoreUse, Estimate, Group, Measured, MeasuredGroup, MeasuredSolo, Plan};
 use serde::Deserialize;
 
 use crate::failure::{Failure, Outcome};
@@ -15,6 +15,7 @@ use crate::failure::{Failure, Outcome};
 pub(super) struct Earlier {
     rounds: usize,
     load: Noise,
+    core: CoreUse,
     alone: Vec<Solo>,
     groups: Vec<Members>,
 }
@@ -23,6 +24,7 @@ pub(super) struct Earlier {
 struct Solo {
     name: String,
     measured_s: Estimate,
+    had_core: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -57,7 +59,7 @@ impl Earlier {
         let place = |name: &str| names.iter().position(|one| one == name);
         let solo = |name: &String| {
             let one = self.alone.iter().find(|one| &one.name == name)?;
-            Some(MeasuredSolo { cpu_s: one.measured_s })
+            Some(MeasuredSolo { cpu_s: one.measured_s, had_core: one.had_core })
         };
         let of_known = self.groups.iter().filter_map(|group| {
             let members = group.members.iter().map(|one| place(&one.name));
@@ -67,6 +69,13 @@ impl Earlier {
         let (groups, of_groups) = of_known.unzip();
         let plan = Plan { rounds: self.rounds, groups, seed: 0 };
         let solo = names.iter().map(solo).collect();
-        (plan, Measured { solo, groups: of_groups, left_out: Vec::new() }, self.load)
+        let measured = Measured {
+            rounds: self.rounds,
+            core: self.core,
+            solo,
+            groups: of_groups,
+            left_out: Vec::new(),
+        };
+        (plan, measured, self.load)
     }
 }
