@@ -103,6 +103,12 @@ impl Process {
         status_field(&status, "Cpus_allowed_list:")?.parse().ok()
     }
 
+    /// The NUMA nodes that its first thread may take memory from, by the kernel's numbers.
+    pub fn allowed_nodes(&self) -> Option<CpuSet> {
+        let status = self.status()?;
+        status_field(&status, "Mems_allowed_list:")?.parse().ok()
+    }
+
     /// The CPUs that one of its threads may use, those that are off line included, which
     /// [`crate::affinity`] leaves out; none when there is no such thread.
     ///
