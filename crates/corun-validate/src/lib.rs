@@ -19,14 +19,14 @@ pub use agreement::{Agreement, Pair, agreement};
 pub use estimate::{Estimate, estimate};
 pub use measure::{CoreUse, LeftOut, Measured, MeasuredGroup, MeasuredSolo, measure};
 pub use once::RunError;
-pub use plan::{Group, Plan, random_groups};
+pub use plan::{ProgramGroup, RoundPlan, random_groups};
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// A program as it is run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Subject {
+pub struct TimedProgram {
     /// Its name.
     pub name: String,
     /// Program and arguments; `<` and a file at the end: its standard input.

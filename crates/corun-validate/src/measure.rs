@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::estimate::{Estimate, estimate};
 use crate::once::{Run, RunError, bind, run};
-use crate::plan::{Plan, Turn};
-use crate::{Conditions, Subject};
+use crate::plan::{RoundPlan, Turn};
+use crate::{Conditions, TimedProgram};
 
 /// Of the most additions a cycle that were seen, a core that no other thread uses does at least this
 /// share: half busy siblings cost a tenth and more, and two looks at a free core differ by a hundredth.
@@ -78,8 +78,8 @@ pub struct LeftOut {
 /// [`RunError::Stopped`] when it was stopped in the first round, [`RunError::System`] where the kernel refuses a CPU.
 /// Programs that fail are left out and named.
 pub fn measure(
-    subjects: &[Subject],
-    plan: &Plan,
+    subjects: &[TimedProgram],
+    plan: &RoundPlan,
     conditions: &Conditions,
     go_on: &(dyn Fn(f64, &str) -> bool + Sync),
 ) -> Result<Measured, RunError> {
@@ -114,7 +114,7 @@ struct Timed {
 }
 
 struct Rounds<'a> {
-    subjects: &'a [Subject],
+    subjects: &'a [TimedProgram],
     conditions: &'a Conditions,
     go_on: &'a (dyn Fn(f64, &str) -> bool + Sync),
     /// Runs by subject and round.
@@ -126,13 +126,13 @@ struct Rounds<'a> {
 }
 
 impl Rounds<'_> {
-    fn round(&mut self, plan: &Plan, round: usize) -> Result<(), RunError> {
+    fn round(&mut self, plan: &RoundPlan, round: usize) -> Result<(), RunError> {
         let turns = plan.turns(round, self.subjects.len());
         for (at, turn) in turns.iter().enumerate() {
             let done = (round as f64 + at as f64 / turns.len() as f64) / plan.rounds.max(1) as f64;
             match *turn {
                 Turn::Solo(subject) => self.solo(done, subject)?,
-                Turn::Group(group) => self.group(done, group, &plan.groups[group])?,
+                Turn::ProgramGroup(group) => self.group(done, group, &plan.groups[group])?,
             }
         }
         Ok(())
@@ -220,7 +220,8 @@ impl Rounds<'_> {
         }
         let go_on = self.go_on;
         let stop = || !go_on(done, &names);
-        let members: Vec<&Subject> = group.iter().map(|&member| &self.subjects[member]).collect();
+        let members: Vec<&TimedProgram> =
+            group.iter().map(|&member| &self.subjects[member]).collect();
         match together(&members, self.conditions, &stop) {
             Ok(times) => {
                 for (rounds, seconds) in self.groups[at].iter_mut().zip(times) {
@@ -232,7 +233,7 @@ impl Rounds<'_> {
         }
     }
 
-    fn finish(mut self, plan: &Plan, rounds: usize) -> Measured {
+    fn finish(mut self, plan: &RoundPlan, rounds: usize) -> Measured {
         // What a round that was not ended has left would be paired with nothing.
         self.solo.iter_mut().for_each(|runs| runs.truncate(rounds));
         self.groups.iter_mut().flatten().for_each(|runs| runs.truncate(rounds));
@@ -272,7 +273,7 @@ impl Rounds<'_> {
 /// to end beside all others. By member: the mean CPU seconds of such runs. An error comes with the
 /// member it is of.
 fn together(
-    members: &[&Subject],
+    members: &[&TimedProgram],
     conditions: &Conditions,
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<Vec<f64>, (usize, RunError)> {
@@ -332,8 +333,8 @@ mod tests {
 
     use super::*;
 
-    fn subject(name: &str, script: &str) -> Subject {
-        Subject {
+    fn subject(name: &str, script: &str) -> TimedProgram {
+        TimedProgram {
             name: name.to_owned(),
             command: ["sh", "-c", script].map(str::to_owned).to_vec(),
             good_codes: Vec::new(),
@@ -359,7 +360,8 @@ mod tests {
     #[test]
     fn all_run_alone_and_together_but_those_that_fail() {
         let subjects = [subject("one", WORK), subject("bad", "exit 3"), subject("two", WORK)];
-        let plan = Plan { rounds: 3, groups: vec![vec![0, 2], vec![0, 1], vec![2, 2]], seed: 1 };
+        let plan =
+            RoundPlan { rounds: 3, groups: vec![vec![0, 2], vec![0, 1], vec![2, 2]], seed: 1 };
         let found = measure(&subjects, &plan, &conditions(2), &|_, _| true).unwrap();
         let rounds = |at: usize| found.solo[at].as_ref().map(|solo| solo.cpu_s.rounds);
         // Fewer than three where something else used the core.
@@ -377,7 +379,7 @@ mod tests {
     #[test]
     fn the_caller_stops_it() {
         let subjects = [subject("one", "sleep 1000")];
-        let plan = Plan { rounds: 1, ..Plan::default() };
+        let plan = RoundPlan { rounds: 1, ..RoundPlan::default() };
         let found = measure(&subjects, &plan, &conditions(1), &|_, _| false);
         assert!(matches!(found, Err(RunError::Stopped)), "{found:?}");
     }
@@ -385,7 +387,7 @@ mod tests {
     #[test]
     fn whole_rounds_before_a_stop_are_kept() {
         let subjects = [subject("one", WORK), subject("two", WORK)];
-        let plan = Plan { rounds: 4, groups: vec![vec![0, 1]], seed: 1 };
+        let plan = RoundPlan { rounds: 4, groups: vec![vec![0, 1]], seed: 1 };
         // In the third of four rounds.
         let found = measure(&subjects, &plan, &conditions(2), &|done, _| done < 0.6).unwrap();
         assert_eq!(found.rounds, 2);
@@ -410,7 +412,7 @@ mod tests {
             left_out: Vec::new(),
             core: CoreUse { additions_per_cycle: 4.0, runs: 5, shared_runs: 3 },
         };
-        let found = rounds.finish(&Plan { rounds: 3, ..Plan::default() }, 3);
+        let found = rounds.finish(&RoundPlan { rounds: 3, ..RoundPlan::default() }, 3);
         let solo = |at: usize| found.solo[at].clone().unwrap();
         assert_eq!((solo(0).cpu_s.median, solo(0).cpu_s.rounds, solo(0).had_core), (1.05, 2, true));
         assert_eq!((solo(1).cpu_s.median, solo(1).cpu_s.rounds, solo(1).had_core), (2.1, 2, false));

@@ -207,7 +207,7 @@ impl PartitionDocument {
             apps: ground.scenario.names.clone(),
             class: ground.curves.iter().map(|curve| class(curve).name()).collect(),
             policies,
-            data: DataSources::of(&ground.scenario.profiles, options),
+            data: DataSources::of(&ground.scenario.profiles, ground.scenario.machine(), options),
         }
     }
 }

@@ -129,6 +129,9 @@ impl View<'_> {
             "model: space {}, bandwidth {}\n",
             self.data.model.space, self.data.model.bandwidth_model
         ));
+        if let Some(words) = self.data.model.prediction_error_words() {
+            text.push_str(&format!("measured here: {words}\n"));
+        }
         if !self.data.extrapolated.is_empty() {
             text.push_str("* extrapolated: outside the measured range\n");
         }

@@ -3,7 +3,9 @@
 use corun_app::{Scenario, round};
 use corun_linux::Noise;
 use corun_model::{CAUSES, LoadedProgram, Member, Running, Scratch};
-use corun_validate::{Agreement, CoreUse, Estimate, Measured, MeasuredSolo, Pair, Plan, agreement};
+use corun_validate::{
+    Agreement, CoreUse, Estimate, Measured, MeasuredSolo, Pair, RoundPlan, agreement,
+};
 use serde::Serialize;
 
 /// A slowdown tells something where it is at least so many times its interval's half width.
@@ -93,7 +95,7 @@ impl Validation {
     /// `cpus`: those (indices) of the members of a group, in order; alone a program is on the first.
     pub(super) fn new(
         scenario: &Scenario,
-        plan: &Plan,
+        plan: &RoundPlan,
         cpus: &[usize],
         (measured, load): (&Measured, Noise),
         unfit: Vec<(String, String)>,
