@@ -27,7 +27,7 @@ install:  ## corun, corun-study and the tracer's plug-in, under PREFIX (/usr/loc
 	install -D -m 755 $(RELEASE)/corun $(DESTDIR)$(PREFIX)/bin/corun
 	install -D -m 755 $(RELEASE)/corun-study $(DESTDIR)$(PREFIX)/bin/corun-study
 	install -D -m 755 $(RELEASE)/deps/libcorun_trace.so $(DESTDIR)$(PREFIX)/lib/corun/libcorun_trace.so
-	install -D -m 644 packaging/corun.service $(DESTDIR)$(PREFIX)/lib/systemd/system/corun.service
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/lib/systemd/system packaging/corun.service packaging/corun.socket
 
 lint:  ## Format, clippy and documentation, warnings denied
 	cargo fmt --all --check

@@ -65,7 +65,7 @@ if [[ $(ls "$tree/systemd-cases") ]]; then
   for part in "$folder"/packages/systemd/*; do
     cp -a "$part/." "$tree/$(basename "$part")/"
   done
-  cp "$root/packaging/corun.service" "$tree/etc/systemd/system/"
+  cp "$root"/packaging/corun.{service,socket} "$tree/etc/systemd/system/"
 fi
 cp "$folder/packages/busybox/bin/busybox" "$tree/bin/"
 cp "$here/init" "$tree/init"

@@ -44,13 +44,42 @@ pub fn find_core(name: &str) -> Result<NamedCore> {
     }
 }
 
+/// The largest file of profiles that is read. The largest shipped one has 300 kB.
+const MOST_PROFILE_BYTES: u64 = 16 << 20;
+
+/// Refuses a file of profiles that is too large or no plain file before anything of the file is read; in a
+/// folder, of all its files. What cannot be looked at is left to who reads it.
+fn refuse_large(path: &Path) -> Result {
+    let files = match std::fs::read_dir(path) {
+        Ok(entries) => entries.filter_map(|entry| Some(entry.ok()?.path())).collect(),
+        Err(_) => vec![path.to_owned()],
+    };
+    for file in files {
+        let Ok(facts) = std::fs::metadata(&file) else { continue };
+        let shown = file.display();
+        if !facts.is_file() && !facts.is_dir() {
+            return Err(Error::input(format!("{shown}: found no plain file, expected profiles")));
+        }
+        if facts.is_file() && facts.len() > MOST_PROFILE_BYTES {
+            let (found, most) = (facts.len(), MOST_PROFILE_BYTES);
+            let message =
+                format!("{shown}: found {found} bytes, expected profiles of at most {most}");
+            return Err(Error::input(message));
+        }
+    }
+    Ok(())
+}
+
 /// The library at a path, or the shipped one.
 ///
 /// # Errors
-/// A file that cannot be read or has mistakes.
+/// A file that cannot be read or has mistakes, and one of more than 16 MiB, which is not read.
 pub fn open_library(path: Option<&Path>) -> Result<Library> {
     let library = match path {
-        Some(path) => Library::load(path)?,
+        Some(path) => {
+            refuse_large(path)?;
+            Library::load(path)?
+        }
         None => Library::shipped()?,
     };
     Ok(library)

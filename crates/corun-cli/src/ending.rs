@@ -39,6 +39,7 @@ pub fn end(command: &str, output: Result<String>) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let report = error.report();
+            let report = corun_linux::escape_controls_in_lines(&report);
             if !report.is_empty() {
                 // A closed stderr leaves nobody to tell.
                 let _ = write!(std::io::stderr(), "{command}: {report}");

@@ -1,4 +1,8 @@
 //! Open files: every counter is one.
+#![allow(unsafe_code)] // a descriptor that another process opened for this one is known by its number alone
+
+use std::net::TcpListener;
+use std::os::fd::{FromRawFd as _, IntoRawFd as _};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -20,4 +24,27 @@ pub fn is_exhausted(error: &std::io::Error) -> bool {
     use rustix::io::Errno;
     let limits = [Errno::MFILE, Errno::NFILE].map(|errno| errno.raw_os_error());
     error.raw_os_error().is_some_and(|found| limits.contains(&found))
+}
+
+/// The first descriptor that a manager of services passes (sd_listen_fds(3)).
+const FIRST_PASSED: i32 = 3;
+
+/// The listening TCP socket that systemd opened for this process (`LISTEN_FDS`); none where there is none. To be
+/// called once, before anything else is opened.
+pub fn passed_listener() -> Option<TcpListener> {
+    let number = |name: &str| std::env::var(name).ok()?.parse::<u32>().ok();
+    if number("LISTEN_PID") != Some(std::process::id()) || number("LISTEN_FDS")? == 0 {
+        return None;
+    }
+    // SAFETY: whoever set both variables opened the descriptor for this process and uses it no more. Where this
+    // is a lie, the descriptor is given up below, open or not, and nothing was done to it.
+    let listener = unsafe { TcpListener::from_raw_fd(FIRST_PASSED) };
+    let is_listening = listener.local_addr().is_ok()
+        && rustix::net::sockopt::socket_acceptconn(&listener).unwrap_or(false)
+        && rustix::io::fcntl_setfd(&listener, rustix::io::FdFlags::CLOEXEC).is_ok();
+    if is_listening {
+        return Some(listener);
+    }
+    let _ = listener.into_raw_fd();
+    None
 }

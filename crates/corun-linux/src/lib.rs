@@ -11,10 +11,12 @@
 pub mod cgroup;
 mod cpuinfo;
 mod descriptors;
+mod escape;
 pub mod files;
 mod noise;
 pub mod perf;
 pub mod procfs;
+mod reach;
 pub mod resctrl;
 mod roots;
 mod syscalls;
@@ -22,9 +24,11 @@ pub mod sysfs;
 mod task;
 
 pub use cpuinfo::CpuInfo;
-pub use descriptors::{is_exhausted, raise_descriptor_limit};
+pub use descriptors::{is_exhausted, passed_listener, raise_descriptor_limit};
+pub use escape::{escape_controls, escape_controls_in_lines};
 pub use noise::{Noise, NoiseMeter};
 pub use procfs::{TaskFacts, facts, is_gone};
+pub use reach::Reach;
 pub use roots::Roots;
 pub use syscalls::{affinity, node_of_pages};
 pub use task::Task;

@@ -6,6 +6,8 @@ mod stat;
 mod thread;
 
 pub use numa_maps::{Mapping, bytes_by_node, mappings};
-pub use process::{Process, own_pid, pids, tids};
+pub use process::{COMMAND_LINE_BYTES, Process, own_pid, pids, tids};
 pub use stat::Stat;
-pub use thread::{TaskFacts, ThreadFiles, ThreadSample, facts, is_gone};
+pub use thread::{
+    TaskFacts, ThreadFiles, ThreadLook, ThreadSample, facts, is_gone, waited_for_cpu,
+};

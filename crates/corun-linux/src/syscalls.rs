@@ -15,7 +15,17 @@ const FIRST_WORDS: usize = 1024 / BITS;
 /// # Errors
 /// The kernel's answer: there is no such thread.
 pub fn affinity(tid: u32) -> io::Result<CpuSet> {
-    let mut words = vec![0usize; FIRST_WORDS];
+    let mut words = Vec::new();
+    affinity_words(tid, &mut words)?;
+    Ok(cpus_of(&words))
+}
+
+/// As [`affinity`], as the kernel's words; their number tells nothing.
+///
+/// # Errors
+/// As [`affinity`].
+pub(crate) fn affinity_words(tid: u32, words: &mut Vec<usize>) -> io::Result<()> {
+    words.resize(words.len().max(FIRST_WORDS), 0);
     loop {
         // SAFETY: the kernel writes at most the given number of bytes to the vector's own.
         let written = unsafe {
@@ -26,15 +36,16 @@ pub fn affinity(tid: u32) -> io::Result<CpuSet> {
                 words.as_mut_ptr(),
             )
         };
-        if written >= 0 {
-            return Ok(cpus_of(&words));
+        if let Ok(bytes) = usize::try_from(written) {
+            words[bytes.div_ceil(size_of::<usize>())..].fill(0);
+            return Ok(());
         }
         let error = io::Error::last_os_error();
         // The kernel wants room for all CPUs that it was built for.
         if error.raw_os_error() != Some(libc::EINVAL) || words.len() >= MOST_WORDS {
             return Err(error);
         }
-        words = vec![0; words.len() * 2];
+        words.resize(words.len() * 2, 0);
     }
 }
 
@@ -60,7 +71,7 @@ pub fn node_of_pages(pid: u32, addresses: &[usize]) -> io::Result<Vec<i32>> {
     if answer >= 0 { Ok(status) } else { Err(io::Error::last_os_error()) }
 }
 
-fn cpus_of(words: &[usize]) -> CpuSet {
+pub(crate) fn cpus_of(words: &[usize]) -> CpuSet {
     let mut cpus = CpuSet::new();
     for (place, &word) in words.iter().enumerate() {
         for bit in (0..BITS).filter(|bit| word >> bit & 1 == 1) {

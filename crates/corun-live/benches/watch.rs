@@ -51,7 +51,8 @@ fn measure(kind: &str) {
     std::thread::sleep(Duration::from_millis(500));
     let rounds = if std::env::args().any(|one| one == "--quick") { 3 } else { 10 };
     println!("{THREADS} threads, {kind}; {rounds} rounds, one a second; CPU ms a round:");
-    println!("  threads' facts               {:.3}", facts(&child, rounds));
+    let (first, then) = facts(&child, rounds);
+    println!("  threads' facts               {then:.3} (the first look {first:.3})");
     println!("  and {} events a thread        {:.3}", EVENTS.len(), events(&child, rounds));
     println!("  memory                       {} kB", memory_kb());
     match perf(&child, rounds) {
@@ -68,15 +69,18 @@ fn processes(child: &Child) -> Processes {
     Processes::new(&Roots::default(), vec![target]).expect("a rule by pid is sound")
 }
 
-/// With the first round, in which everything is opened.
-fn facts(child: &Child, rounds: u32) -> f64 {
+/// The first look, in which everything is opened, and one of those after it.
+fn facts(child: &Child, rounds: u32) -> (f64, f64) {
     let before = cpu_ms(libc::RUSAGE_SELF);
     let mut processes = processes(child);
+    let mut look = || assert_eq!(processes.scan().expect("/proc can be read").len(), THREADS);
+    look();
+    let opened = cpu_ms(libc::RUSAGE_SELF);
     for _ in 0..rounds {
-        assert_eq!(processes.scan().expect("/proc can be read").len(), THREADS);
         std::thread::sleep(ROUND);
+        look();
     }
-    (cpu_ms(libc::RUSAGE_SELF) - before) / f64::from(rounds)
+    (opened - before, (cpu_ms(libc::RUSAGE_SELF) - opened) / f64::from(rounds))
 }
 
 fn events(child: &Child, rounds: u32) -> f64 {

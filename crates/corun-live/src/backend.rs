@@ -17,7 +17,7 @@ use corun_runtime::{Backend, Capabilities, Scan, ThreadTable};
 
 pub use thread::{HeldGroup, ManagedThread};
 
-use crate::{Actuator, Change, Journal, LiveError, Refusal, ScannedThread, Source, Target};
+use crate::{Actuator, Change, Gate, Journal, LiveError, Refusal, ScannedThread, Source, Target};
 
 /// The threads that corun schedules here.
 pub type Threads = ThreadTable<ManagedThread>;
@@ -59,6 +59,8 @@ pub(crate) struct LiveBackend {
     actuators: Vec<Box<dyn Actuator>>,
     /// None in a dry run: plans are shown as if they were done, and nothing is changed.
     journal: Option<Arc<Mutex<Journal>>>,
+    /// None where every plan is carried out.
+    gate: Option<Gate>,
     roots: Roots,
     ids: BTreeMap<Task, ThreadId>,
     /// By the kernel's number: the id of the process, and how many of its threads are in the table.
@@ -86,6 +88,7 @@ impl LiveBackend {
             sources,
             actuators,
             journal: None,
+            gate: None,
             roots,
             ids: BTreeMap::new(),
             processes: BTreeMap::new(),
@@ -144,6 +147,14 @@ impl LiveBackend {
         self.journal = Some(Arc::new(Mutex::new(journal)));
     }
 
+    pub(crate) fn gate_by(&mut self, gate: Gate) {
+        self.gate = Some(gate);
+    }
+
+    pub(crate) fn gate_mut(&mut self) -> Option<&mut Gate> {
+        self.gate.as_mut()
+    }
+
     fn is_acting(&self) -> bool {
         self.journal.is_some()
     }
@@ -179,6 +190,7 @@ impl Backend for LiveBackend {
             }
         }
         unread.extend(self.expire(now, table));
+        unread.extend(self.judge(now, table));
         unread
     }
 
@@ -189,7 +201,7 @@ impl Backend for LiveBackend {
         steps: &[Step],
         table: &mut Threads,
     ) -> Vec<Verdict> {
-        self.carry_out(now, steps, table)
+        self.carry_out_gated(now, steps, table)
     }
 }
 

@@ -10,7 +10,9 @@ use corun_policy::{CounterKind, Nanoseconds, Policy, Rates, ThreadView};
 use corun_runtime::{Runtime, RuntimeOptions};
 
 use crate::backend::{LiveBackend, locked};
-use crate::{Actuator, Journal, LiveError, ManagedThread, Restored, Scanner, Source, Target, Tick};
+use crate::{
+    Actuator, Gate, Journal, LiveError, ManagedThread, Restored, Scanner, Source, Target, Tick,
+};
 
 /// How a host works.
 #[derive(Debug, Clone, PartialEq)]
@@ -81,6 +83,11 @@ impl Host {
     /// From now on plans are carried out, each written into this journal before.
     pub fn act_under(&mut self, journal: Journal) {
         self.backend.act_under(journal);
+    }
+
+    /// From now on each plan passes this gate before it is carried out, and is judged afterwards.
+    pub fn gate_by(&mut self, gate: Gate) {
+        self.backend.gate_by(gate);
     }
 
     /// Does it only look?
@@ -168,6 +175,9 @@ impl Host {
     /// Undoes everything that it did, newest first.
     pub fn undo(&mut self) -> Vec<Restored> {
         self.backend.forget_changes(self.runtime.table_mut());
+        if let Some(gate) = self.backend.gate_mut() {
+            gate.forget();
+        }
         let journal = self.backend.journal();
         journal.map(|journal| locked(journal).undo(self.backend.roots())).unwrap_or_default()
     }

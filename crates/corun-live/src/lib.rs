@@ -11,6 +11,7 @@ mod act;
 mod backend;
 pub mod doctor;
 mod error;
+mod gate;
 mod host;
 mod journal;
 mod launch;
@@ -25,6 +26,7 @@ pub use act::{
 };
 pub use backend::{Decision, HeldGroup, ManagedThread, Scanner, Threads, Tick, Verdict};
 pub use error::LiveError;
+pub use gate::{Gate, GateOptions};
 pub use host::{Host, HostOptions, SampledThread, Undoer};
 pub use journal::{Journal, JournalError, Restored, default_folder};
 pub use launch::Launch;

@@ -19,14 +19,16 @@ pub use wording::{counted, fixed, percent, signed, signed_percent, size};
 
 use std::io::Write as _;
 
-/// Writes a command's whole output to stdout.
+use corun_linux::escape_controls_in_lines;
+
+/// Writes a command's whole output to stdout, with control characters escaped: names in it are others'.
 ///
 /// # Errors
 /// [`corun_app::Error::ReaderGone`] when whoever read stdout stopped reading; any other failure to
 /// write.
 pub fn print(text: &str) -> corun_app::Result {
     let mut stdout = std::io::stdout().lock();
-    stdout.write_all(text.as_bytes())?;
+    stdout.write_all(escape_controls_in_lines(text).as_bytes())?;
     stdout.flush()?;
     Ok(())
 }

@@ -14,6 +14,7 @@ profile heavy 32
 profile light 1
 cat >as_before.toml <<END2
 apply = true
+gate.on = false
 policy = "di"
 counters = "model"
 profiles = "profiles"

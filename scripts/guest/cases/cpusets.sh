@@ -12,6 +12,7 @@ profile heavy 32
 profile light 1
 cat >cpusets.toml <<END2
 apply = true
+gate.on = false
 policy = "di"
 counters = "model"
 profiles = "profiles"

@@ -12,6 +12,7 @@ done
 sleep 3
 cat >pages.toml <<END2
 apply = true
+gate.on = false
 policy = "n-mass"
 parameters = { move-pages-after-epochs = 1 }
 counters = "model"

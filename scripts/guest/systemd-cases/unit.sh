@@ -15,6 +15,7 @@ profile heavy 32
 profile light 1
 cat >/etc/corun/config.toml <<END
 apply = true
+gate.on = false
 policy = "di"
 counters = "model"
 profiles = "/etc/corun/profiles"
@@ -54,6 +55,8 @@ as_before() {
 systemctl start corun || { said; exit 1; }
 held
 echo "started: thread on $(of_one), box on $(of_box)"
+# The daemon has no network; systemd listens for it.
+wget -q -O - http://127.0.0.1:9748/metrics | grep '^corun_threads{program="heavy"} 1' || { said; exit 1; }
 systemctl reload corun
 sleep 3
 systemctl is-active corun

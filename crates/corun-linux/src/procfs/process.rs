@@ -1,13 +1,17 @@
 //! One process: its first thread, its command, its user, its groups.
 
+use std::fs;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
-use std::{fs, io};
 
 use corun_machine::CpuSet;
 
 use super::stat::Stat;
 use super::thread::is_gone;
 use crate::Roots;
+
+/// How much of a command line is read.
+pub const COMMAND_LINE_BYTES: u64 = 4096;
 
 /// A process by its number, which may be another's by the time that it is asked about.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,9 +61,12 @@ impl Process {
         }
     }
 
-    /// The command line, word by word; none where it cannot be read, empty of a process without one.
+    /// The first [`COMMAND_LINE_BYTES`] of the command line, word by word; none where it cannot be read, empty
+    /// of a process without one. Its user decides how long the line is, up to megabytes.
     pub fn command_line(&self) -> Option<Vec<String>> {
-        let bytes = fs::read(self.folder.join("cmdline")).ok()?;
+        let mut bytes = Vec::new();
+        let file = fs::File::open(self.folder.join("cmdline")).ok()?;
+        file.take(COMMAND_LINE_BYTES).read_to_end(&mut bytes).ok()?;
         let bytes = bytes.strip_suffix(b"\0").unwrap_or(&bytes);
         let words = bytes.split(|&byte| byte == 0);
         Some(words.map(|word| String::from_utf8_lossy(word).into_owned()).collect())
@@ -94,6 +101,12 @@ impl Process {
     pub fn allowed_cpus(&self) -> Option<CpuSet> {
         let status = self.status()?;
         status_field(&status, "Cpus_allowed_list:")?.parse().ok()
+    }
+
+    /// The NUMA nodes that its first thread may take memory from, by the kernel's numbers.
+    pub fn allowed_nodes(&self) -> Option<CpuSet> {
+        let status = self.status()?;
+        status_field(&status, "Mems_allowed_list:")?.parse().ok()
     }
 
     /// The CPUs that one of its threads may use, those that are off line included, which
@@ -197,6 +210,10 @@ mod tests {
         assert_eq!(process.executable(), Some(PathBuf::from("/usr/bin/sqlite3")));
         assert_eq!((process.effective_user(), process.capabilities()), (Some(33), Some(1 << 23)));
         assert_eq!(process.lowest_nice(), Some(-5));
+        let long = [&b"x "[..], &vec![b'y'; 3 << 20]].concat();
+        fs::write(own.join("cmdline"), long).unwrap();
+        let read = process.command_line().unwrap().concat();
+        assert_eq!(read.len() as u64, COMMAND_LINE_BYTES);
         let other = Process::new(&roots, 8);
         assert_eq!(
             (other.command_line(), other.effective_user(), other.lowest_nice()),

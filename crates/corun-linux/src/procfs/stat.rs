@@ -2,6 +2,8 @@
 
 use std::str::FromStr;
 
+use crate::escape_controls;
+
 /// Kernel threads carry this flag (`PF_KTHREAD`).
 const KERNEL_THREAD: u32 = 0x0020_0000;
 /// `SCHED_FIFO`, `SCHED_RR`, `SCHED_DEADLINE` (sched(7)).
@@ -12,7 +14,7 @@ const REAL_TIME: [u32; 3] = [1, 2, 6];
 pub struct Stat {
     /// The thread, or the process.
     pub pid: u32,
-    /// The name, as the kernel cuts it.
+    /// The name, as the kernel cuts it; control characters in it are escaped ([`escape_controls`]).
     pub name: String,
     /// Running, sleeping, `Z`ombie and so on, by the kernel's letter.
     pub state: char,
@@ -32,6 +34,9 @@ pub struct Stat {
     pub threads: u32,
     /// When it started, in clock ticks since boot.
     pub start_ticks: u64,
+    /// Where its stack begins, another place each time that the process executes a program; 0 where this user
+    /// may not know.
+    pub start_stack: u64,
     /// The CPU where it runs, or ran last.
     pub cpu: u32,
     /// As the kernel numbers scheduling policies (sched(7)).
@@ -62,7 +67,7 @@ impl Stat {
         let system_ticks: u64 = number(field(15)?)?;
         Some(Self {
             pid: number(pid)?,
-            name: name.to_owned(),
+            name: escape_controls(name).into_owned(),
             state,
             parent,
             group,
@@ -72,6 +77,7 @@ impl Stat {
             nice: number(field(19)?)?,
             threads: number(field(20)?)?,
             start_ticks: number(field(22)?)?,
+            start_stack: number(field(28)?)?,
             cpu: number(field(39)?)?,
             policy: number(field(41)?)?,
         })
@@ -96,6 +102,11 @@ impl Stat {
 /// Time on CPUs in nanoseconds, the first number of `/proc/PID/task/TID/schedstat`.
 pub(super) fn cpu_ns(line: &[u8]) -> Option<u64> {
     number(std::str::from_utf8(line).ok()?.split_ascii_whitespace().next()?)
+}
+
+/// Time spent waiting for a CPU in nanoseconds, the second number of the same line.
+pub(super) fn wait_ns(line: &[u8]) -> Option<u64> {
+    number(std::str::from_utf8(line).ok()?.split_ascii_whitespace().nth(1)?)
 }
 
 /// A number that the kernel leaves at -1 when the thread is taken apart while it is asked
@@ -124,11 +135,19 @@ mod tests {
         assert_eq!((stat.parent, stat.group, stat.session, stat.flags), (1, 2, 3, 4_194_304));
         assert_eq!((stat.cpu_ticks, stat.nice, stat.threads), (42, -5, 8));
         assert_eq!((stat.start_ticks, stat.cpu, stat.policy), (2_468_904, 1, 6));
+        assert_eq!(stat.start_stack, 1);
         assert!(!stat.is_kernel_thread() && stat.is_real_time() && !stat.is_over());
         let kernels = LINE.replace(" 4194304 ", " 69238880 ").replace(" 1 0 6 0 ", " 1 0 0 0 ");
         let kernels = Stat::parse(kernels.as_bytes()).unwrap();
         assert!(kernels.is_kernel_thread() && !kernels.is_real_time());
         assert_eq!(cpu_ns(b"123 45 6\n"), Some(123));
+        assert_eq!((wait_ns(b"123 45 6\n"), wait_ns(b"123")), (Some(45), None));
+    }
+
+    #[test]
+    fn a_name_cannot_speak_to_a_terminal() {
+        let stat = Stat::parse(LINE.replace("a) b", "\u{1b}[2Jx\u{9b}").as_bytes()).unwrap();
+        assert_eq!(stat.name, "\\u001b[2Jx\\u009b");
     }
 
     #[test]

@@ -5,16 +5,20 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
+use std::time::Duration;
 
 use corun_machine::{CpuId, CpuSet};
 use rustix::fs::{Mode, OFlags};
 
 use super::process::status_field;
-use super::stat::{Stat, cpu_ns};
+use super::stat::{Stat, cpu_ns, wait_ns};
 use crate::{Roots, Task};
 
 /// Longer than any `stat` or `schedstat`: a name of 15 bytes and some 50 numbers.
 const LINE_BYTES: usize = 2048;
+
+/// Words of an affinity of up to 1024 CPUs.
+const AFFINITY_WORDS: usize = 1024 / usize::BITS as usize;
 
 /// What the kernel says of a thread at one moment.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,6 +51,13 @@ pub struct TaskFacts {
 pub fn facts(roots: &Roots, pid: u32, tid: u32) -> io::Result<TaskFacts> {
     let sample = ThreadFiles::open(&roots.proc, pid, tid)?.sample(&roots.proc, pid, tid)?;
     Ok(sample.facts(pid, tid))
+}
+
+/// How long a thread waited for a CPU since it started, as the kernel's scheduler counts it when a wait is over;
+/// none where the thread ended or the kernel does not count.
+pub fn waited_for_cpu(roots: &Roots, pid: u32, tid: u32) -> Option<Duration> {
+    let line = std::fs::read(roots.proc.join(format!("{pid}/task/{tid}/schedstat"))).ok()?;
+    wait_ns(&line).map(Duration::from_nanos)
 }
 
 /// What was read of a thread at one moment.
@@ -83,6 +94,24 @@ pub struct ThreadFiles {
     stat: File,
     /// Absent where the kernel was built without it.
     schedstat: Option<File>,
+    last: LastRead,
+}
+
+/// What the files said when they were read last.
+#[derive(Debug, Default)]
+struct LastRead {
+    schedstat: Vec<u8>,
+    /// The kernel's words of the affinity.
+    affinity: Vec<usize>,
+}
+
+/// What became of a thread since its files were read last.
+#[derive(Debug)]
+pub enum ThreadLook {
+    /// It was on no CPU since. Its affinity where that is another now; nothing else was read.
+    Idle(Option<CpuSet>),
+    /// All was read.
+    Whole(ThreadSample),
 }
 
 impl ThreadFiles {
@@ -100,7 +129,40 @@ impl ThreadFiles {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             other => Some(other?),
         };
-        Ok(Self { stat, schedstat })
+        Ok(Self { stat, schedstat, last: LastRead::default() })
+    }
+
+    /// As [`Self::sample`], but reads only the affinity and the scheduler's counts of a thread that was on no CPU
+    /// since the last look, unless `whole` asks for all. What others changed of such a thread beside its affinity,
+    /// and that it waits for a CPU now, is not seen then.
+    ///
+    /// # Errors
+    /// As [`Self::sample`].
+    pub fn look(&mut self, proc: &Path, pid: u32, tid: u32, whole: bool) -> io::Result<ThreadLook> {
+        let Some(schedstat) = self.schedstat.as_ref().filter(|_| proc == Path::new("/proc")) else {
+            return self.sample(proc, pid, tid).map(ThreadLook::Whole);
+        };
+        let LastRead { schedstat: last, affinity } = &mut self.last;
+        let mut words = [0; AFFINITY_WORDS];
+        let was = affinity.get(..AFFINITY_WORDS).map(|was| words.copy_from_slice(was)).is_some();
+        crate::syscalls::affinity_words(tid, affinity)?;
+        let mut line = [0; LINE_BYTES];
+        let read = read_whole(schedstat, &mut line)?;
+        let is_idle = read == last.as_slice();
+        if is_idle && !whole && was && affinity.len() == AFFINITY_WORDS {
+            let moved = (affinity[..] != words).then(|| crate::syscalls::cpus_of(affinity));
+            return Ok(ThreadLook::Idle(moved));
+        }
+        last.clear();
+        last.extend_from_slice(read);
+        let cpu_ns = cpu_ns(read).ok_or_else(bad)?;
+        let mut line = [0; LINE_BYTES];
+        let stat = Stat::parse(read_whole(&self.stat, &mut line)?).ok_or_else(bad)?;
+        if stat.is_over() {
+            return Err(gone());
+        }
+        let affinity = crate::syscalls::cpus_of(affinity);
+        Ok(ThreadLook::Whole(ThreadSample { stat, cpu_ns, affinity }))
     }
 
     /// Reads them.
@@ -165,4 +227,47 @@ fn affinity(proc: &Path, pid: u32, tid: u32) -> io::Result<CpuSet> {
     let status = std::fs::read_to_string(proc.join(format!("{pid}/task/{tid}/status")))?;
     let list = status_field(&status, "Cpus_allowed_list:").unwrap_or_default();
     list.parse().map_err(|error| io::Error::new(io::ErrorKind::InvalidData, format!("{error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    #[test]
+    fn a_thread_that_was_on_no_cpu_is_read_in_part() {
+        let proc = Path::new("/proc");
+        let mut sleeper = Command::new("sleep").arg("1000").spawn().unwrap();
+        let pid = sleeper.id();
+        let mut files = ThreadFiles::open(proc, pid, pid).unwrap();
+        if files.schedstat.is_none() {
+            sleeper.kill().unwrap();
+            sleeper.wait().unwrap();
+            return eprintln!("skipped: this kernel counts no time that threads ran");
+        }
+        let mut look = |whole| files.look(proc, pid, pid, whole);
+        assert!(matches!(look(false), Ok(ThreadLook::Whole(_))), "nothing is known before");
+        // It may still begin to sleep.
+        let since = Instant::now();
+        while !matches!(look(false), Ok(ThreadLook::Idle(None))) {
+            assert!(since.elapsed() < Duration::from_secs(60));
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert!(matches!(look(true), Ok(ThreadLook::Whole(_))), "all was asked for");
+        // Somebody pins it: a CPU less may make it run.
+        let all = crate::affinity(pid).unwrap();
+        let first: CpuSet = all.iter().take(1).collect();
+        let pin = ["-cp", &first.to_string(), &pid.to_string()].map(str::to_owned);
+        assert!(Command::new("taskset").args(pin).output().unwrap().status.success());
+        let seen = match look(false).unwrap() {
+            ThreadLook::Idle(moved) => moved.unwrap_or(all),
+            ThreadLook::Whole(sample) => sample.affinity,
+        };
+        assert_eq!(seen, first);
+        sleeper.kill().unwrap();
+        sleeper.wait().unwrap();
+        assert!(is_gone(&look(false).unwrap_err()));
+    }
 }

@@ -4,9 +4,51 @@ use corun_machine::CpuSet;
 use corun_policy::{Action, Nanoseconds, Step, ThreadId};
 
 use super::{LiveBackend, Threads, Verdict, locked};
+use crate::gate::After;
 use crate::{ActError, Change, Refusal};
 
 impl LiveBackend {
+    /// Asks the gate, where there is one, and carries out what it lets through.
+    pub(super) fn carry_out_gated(
+        &mut self,
+        now: Nanoseconds,
+        steps: &[Step],
+        table: &mut Threads,
+    ) -> Vec<Verdict> {
+        let admitted = match &mut self.gate {
+            None => return self.carry_out(now, steps, table),
+            Some(gate) => gate.admit(now, steps, table, &self.online),
+        };
+        let admitted = match admitted {
+            Ok(admitted) => admitted,
+            Err(why) => {
+                let refused = |_| Verdict::Refused(Refusal(format!("gate: {why}")));
+                return steps.iter().map(refused).collect();
+            }
+        };
+        let verdicts = self.carry_out(now, steps, table);
+        let made = verdicts.iter().filter_map(|verdict| match verdict {
+            Verdict::Done(changes) => Some(changes),
+            _ => None,
+        });
+        let made = made.flatten().cloned().collect();
+        if let Some(gate) = &mut self.gate {
+            gate.carried_out(now, admitted, made);
+        }
+        verdicts
+    }
+
+    /// Takes back a plan that did harm. Returns what is to be told.
+    pub(super) fn judge(&mut self, now: Nanoseconds, table: &mut Threads) -> Vec<String> {
+        let Some(gate) = &mut self.gate else { return Vec::new() };
+        let After { mut notes, undo } = gate.counted(now, table);
+        for change in &undo {
+            self.was_moved(change, true, table);
+        }
+        notes.extend(self.make(&undo, table).into_iter().flatten());
+        notes
+    }
+
     /// Prepares each step on what the steps before it leave, writes all changes into the journal
     /// at once, and makes them.
     pub(super) fn carry_out(

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use corun_linux::procfs::{Stat, ThreadFiles, ThreadSample, tids};
+use corun_linux::procfs::{Stat, ThreadFiles, ThreadLook, ThreadSample, tids};
 use corun_linux::{Roots, TaskFacts, is_gone};
 use corun_policy::ThreadState;
 
@@ -68,7 +68,12 @@ struct Thread {
     files: Option<ThreadFiles>,
     facts: TaskFacts,
     state: ThreadState,
+    /// Counts looks, from any number.
+    looks: u32,
 }
+
+/// A thread that is on no CPU is read whole at each so manieth look: what others changed of it is seen then.
+const WHOLE_EVERY: u32 = 8;
 
 /// What a round learns of a process's threads.
 #[derive(Default)]
@@ -159,19 +164,32 @@ impl Thread {
         let facts = sample.facts(pid, tid);
         seen.note(sample, tid == pid);
         let state = if facts.wants_cpu { ThreadState::Running } else { ThreadState::Sleeping };
-        Ok(Self { files: budget.take().then_some(files), facts, state })
+        // Threads of one process are read whole by turns.
+        Ok(Self { files: budget.take().then_some(files), facts, state, looks: tid })
     }
 
     fn refresh(&mut self, roots: &Roots, pid: u32, tid: u32, seen: &mut Seen) -> io::Result<()> {
-        let opened;
-        let files = match &self.files {
-            Some(files) => files,
+        self.looks = self.looks.wrapping_add(1);
+        // A process's first thread tells how many there are.
+        let whole = tid == pid || self.looks.is_multiple_of(WHOLE_EVERY);
+        let looked = match &mut self.files {
+            Some(files) => files.look(&roots.proc, pid, tid, whole)?,
             None => {
-                opened = ThreadFiles::open(&roots.proc, pid, tid)?;
-                &opened
+                let files = ThreadFiles::open(&roots.proc, pid, tid)?;
+                ThreadLook::Whole(files.sample(&roots.proc, pid, tid)?)
             }
         };
-        let sample = files.sample(&roots.proc, pid, tid)?;
+        let sample = match looked {
+            ThreadLook::Whole(sample) => sample,
+            ThreadLook::Idle(moved) => {
+                if let Some(affinity) = moved {
+                    self.facts.affinity = affinity;
+                }
+                let waits = self.facts.wants_cpu;
+                self.state = if waits { ThreadState::Runnable } else { ThreadState::Sleeping };
+                return Ok(());
+            }
+        };
         let facts = sample.facts(pid, tid);
         if facts.task != self.facts.task {
             return Err(io::ErrorKind::NotFound.into());

@@ -1,5 +1,6 @@
 //! The processes that corun schedules, and their threads.
 
+mod command_lines;
 mod followed;
 mod lineage;
 mod rules;
@@ -14,6 +15,7 @@ use corun_linux::{Roots, Task, TaskFacts};
 use corun_policy::ThreadState;
 
 use crate::{LiveError, Scanner};
+use command_lines::CommandLines;
 use followed::{DescriptorBudget, FollowedProcess};
 use lineage::Lineage;
 use rules::Matcher;
@@ -73,12 +75,14 @@ pub struct Rule {
     /// A pattern over the executable's file name, or over its path if the pattern has a slash:
     /// `postgres`, `/opt/*/bin/java`. A script's executable is its interpreter.
     pub command: Option<String>,
-    /// A pattern over the whole command line, arguments parted by spaces: `*--role worker*`.
+    /// A pattern over the command line, arguments parted by spaces: `*--role worker*`. Of a longer one its
+    /// first [`COMMAND_LINE_BYTES`](corun_linux::procfs::COMMAND_LINE_BYTES).
     pub arguments: Option<String>,
     /// A path below the root of cgroups, of version 1 or 2, or a pattern over it; the groups below
     /// it belong to it: `/system.slice/docker-*.scope`.
     pub cgroup: Option<String>,
-    /// A systemd unit: `nginx`, `app.slice`, `user@1000.service`.
+    /// A systemd unit of the system: `nginx`, `system.slice`, `user@1000.service`. A unit of a user's own
+    /// manager is named by `cgroup`.
     pub unit: Option<String>,
 }
 
@@ -108,6 +112,7 @@ pub struct Processes {
     /// corun's own process: never a target's.
     own: Option<u32>,
     known: BTreeMap<u32, Known>,
+    command_lines: CommandLines,
     round: u64,
     budget: DescriptorBudget,
 }
@@ -144,6 +149,7 @@ impl Processes {
             lineage: Lineage::new(&targets),
             targets,
             known: BTreeMap::new(),
+            command_lines: CommandLines::default(),
             round: 0,
             budget: DescriptorBudget::new(),
         })
@@ -164,6 +170,7 @@ impl Processes {
             }
             there
         });
+        self.command_lines.forget_ended(listed);
         self.lineage.forget_before(self.round.saturating_sub(1));
     }
 
@@ -213,7 +220,7 @@ impl Processes {
 
     /// Whose process it is. Descent is settled when a process is new; rules may come to mean it, or
     /// mean it no longer, at any time.
-    fn target_of(&self, stat: &Stat, is_new: bool) -> Option<usize> {
+    fn target_of(&mut self, stat: &Stat, is_new: bool) -> Option<usize> {
         if stat.is_kernel_thread() {
             return None;
         }
@@ -221,8 +228,11 @@ impl Processes {
         let now = now.and_then(|known| known.followed.as_ref()).map(|followed| followed.target);
         let parent = self.known.get(&(stat.parent));
         let parent = parent.and_then(|known| known.followed.as_ref());
+        let command_lines = &mut self.command_lines;
         (0..self.targets.len()).find(|&target| match &self.matchers[target] {
-            Some(matcher) => matcher.matches(&self.roots, stat),
+            Some(matcher) => matcher.matches(&self.roots, stat, |process, pattern| {
+                command_lines.fits(process, stat, target, pattern)
+            }),
             None if is_new => {
                 let child = parent.is_some_and(|parent| parent.target == target);
                 child || self.lineage.includes(target, stat)

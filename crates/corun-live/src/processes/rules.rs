@@ -52,18 +52,22 @@ impl Matcher {
     }
 
     /// Is it meant? A process that ended meanwhile, or of which this user may not know what the
-    /// rule asks, is not.
-    pub(super) fn matches(&self, roots: &Roots, stat: &Stat) -> bool {
+    /// rule asks, is not. `arguments` answers whether the process's command line fits a pattern.
+    pub(super) fn matches(
+        &self,
+        roots: &Roots,
+        stat: &Stat,
+        arguments: impl FnOnce(&Process, &GlobMatcher) -> bool,
+    ) -> bool {
         if self.empty || self.pid.is_some_and(|pid| pid != stat.pid) {
             return false;
         }
         let process = Process::new(roots, stat.pid);
-        let arguments = || process.command_line().unwrap_or_default().join(" ");
         // The cheapest questions first.
-        self.arguments.as_ref().is_none_or(|glob| glob.is_match(arguments()))
-            && self.command.as_ref().is_none_or(|command| command.matches(&process, &stat.name))
+        self.command.as_ref().is_none_or(|command| command.matches(&process, &stat.name))
             && self.matches_cgroup(&process)
             && self.user.is_none_or(|user| process.effective_user() == Some(user))
+            && self.arguments.as_ref().is_none_or(|glob| arguments(&process, glob))
     }
 
     fn matches_cgroup(&self, process: &Process) -> bool {
@@ -78,13 +82,26 @@ impl Matcher {
             paths.into_iter().any(|path| glob.is_match(path))
         });
         let unit = self.unit.as_ref().is_none_or(|unit| {
-            let systemd = groups().filter(cgroup::CgroupLine::is_systemds);
-            // systemd puts an underscore before names that the kernel would take for its own files.
-            let mut names = systemd.flat_map(|line| line.path.split('/'));
-            names.any(|name| name.strip_prefix('_').unwrap_or(name) == unit)
+            let mut systemd = groups().filter(cgroup::CgroupLine::is_systemds);
+            systemd.any(|line| units(line.path).any(|name| name == unit))
         });
         below && unit
     }
+}
+
+/// The units of the system that a group is in: the slices from the root on, and the first unit that is no
+/// slice. What is below that unit is its own: a user's manager, a container or any service with `Delegate=`
+/// may give groups there whatever names they like.
+fn units(path: &str) -> impl Iterator<Item = &str> {
+    let mut inside = false;
+    // A container sees groups outside of its own as `/../x`.
+    let names = path.split('/').filter(|name| !matches!(*name, "" | ".."));
+    let of_the_system = names.take_while(move |name| {
+        let below = std::mem::replace(&mut inside, !name.ends_with(".slice"));
+        !below
+    });
+    // systemd puts an underscore before names that the kernel would take for its own files.
+    of_the_system.map(|name| name.strip_prefix('_').unwrap_or(name))
 }
 
 impl Command {
@@ -121,4 +138,24 @@ fn user_id(user: &str) -> Result<u32, LiveError> {
 /// systemctl, too, takes a name without its kind for a service.
 fn unit_name(unit: &str) -> String {
     if unit.contains('.') { unit.to_owned() } else { format!("{unit}.service") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::units;
+
+    #[test]
+    fn a_unit_has_its_name_at_its_place_alone() {
+        let listed = |path| units(path).collect::<Vec<_>>();
+        assert_eq!(listed("/system.slice/_a.service"), ["system.slice", "a.service"]);
+        assert_eq!(
+            listed("/system.slice/system-db.slice/db@1.service/postgresql.service"),
+            ["system.slice", "system-db.slice", "db@1.service"]
+        );
+        let users = "/user.slice/user-7.slice/user@7.service/app.slice/postgresql.service";
+        assert_eq!(listed(users), ["user.slice", "user-7.slice", "user@7.service"]);
+        assert_eq!(listed("/../a.slice/b.scope/c"), ["a.slice", "b.scope"]);
+        assert_eq!(listed("/init.scope/system.slice"), ["init.scope"]);
+        assert_eq!(listed("/"), [""; 0]);
+    }
 }

@@ -24,6 +24,7 @@ struct Made {
     group: u32,
     flags: u32,
     start: u64,
+    stack: u64,
     threads: Vec<u32>,
     state: char,
     arguments: &'static str,
@@ -41,6 +42,7 @@ impl Made {
             group: 1,
             flags: 0x0040_0000,
             start: u64::from(pid) * 10,
+            stack: 1,
             threads: vec![pid],
             state: 'S',
             arguments: "sleep\x00100\x00",
@@ -69,11 +71,11 @@ impl Made {
     }
 
     fn stat(&self, tid: u32) -> String {
-        let Self { parent, session, group, flags, start, state, .. } = self;
+        let Self { parent, session, group, flags, start, stack, state, .. } = self;
         let threads = self.threads.len();
         format!(
             "{tid} (a (b) c) {state} {parent} {group} {session} 0 -1 {flags} 1 0 0 0 70 30 0 0 20 5 \
-             {threads} 0 {start} 3133440 408 18446744073709551615 1 1 1 0 0 0 0 0 0 0 0 0 17 4 0 0 0 \
+             {threads} 0 {start} 3133440 408 18446744073709551615 1 1 {stack} 0 0 0 0 0 0 0 0 0 17 4 0 0 0 \
              0 0 1 1 1 1 1 1 1 0\n"
         )
     }
@@ -181,6 +183,61 @@ fn each_part_of_a_rule_tells_processes_apart() {
     assert_eq!(by(Rule { unit: text("system.slice"), ..any() }), [11]);
     assert_eq!(by(Rule { unit: text("ngin"), ..any() }), NONE);
     assert_eq!(by(Rule { pid: Some(12), command: text("nginx"), ..any() }), NONE);
+}
+
+#[test]
+fn nobody_becomes_a_unit_of_the_system_by_a_name() {
+    let (folder, roots) = made_up();
+    let own = "0::/user.slice/user-7.slice/user@7.service/app.slice/postgresql.service\n";
+    Made { cgroup: "0::/system.slice/postgresql.service\n", ..Made::new(11, 1) }
+        .write(folder.path());
+    Made { cgroup: own, ..Made::new(12, 1) }.write(folder.path());
+    let by = |unit| found(&roots, Rule { unit: text(unit), ..Rule::default() });
+    assert_eq!(by("postgresql"), [11]);
+    assert_eq!(by("app.slice"), NONE);
+    assert_eq!(by("user@7.service"), [12]);
+    let path = "/user.slice/*/user@7.service/*/postgresql.service";
+    assert_eq!(found(&roots, Rule { cgroup: text(path), ..Rule::default() }), [12]);
+}
+
+#[test]
+fn a_command_line_is_read_when_a_program_starts_and_not_at_each_look() {
+    let (folder, roots) = made_up();
+    let mut made = Made { arguments: "java\0-jar\0a.jar\0", ..Made::new(7, 1) };
+    made.write(folder.path());
+    let whom = rule(Rule { arguments: text("*b.jar"), ..Rule::default() });
+    let mut processes = Processes::new(&roots, vec![target("t", whom)]).unwrap();
+    assert_eq!(pids(&mut processes), []);
+    // A program that writes its own text once it has started.
+    made.arguments = "java b.jar\0";
+    made.write(folder.path());
+    assert!((0..4).any(|_| !pids(&mut processes).is_empty()));
+    for _ in 0..100 {
+        pids(&mut processes);
+    }
+    // Later on the same program's text is not read again..
+    made.arguments = "java c.jar\0";
+    made.write(folder.path());
+    for _ in 0..2 * MOST_ROUNDS_UNSEEN {
+        assert_eq!(pids(&mut processes), [(7, 0)]);
+    }
+    // .. until the process executes another program, whose stack is elsewhere.
+    made.stack = 2;
+    made.write(folder.path());
+    for _ in 0..MOST_ROUNDS_UNSEEN {
+        pids(&mut processes);
+    }
+    assert_eq!(pids(&mut processes), []);
+}
+
+#[test]
+fn of_a_long_command_line_the_beginning_is_matched() {
+    let (folder, roots) = made_up();
+    let long: &'static str = Box::leak(format!("worker\0{}--last", "x".repeat(3 << 20)).into());
+    Made { arguments: long, ..Made::new(7, 1) }.write(folder.path());
+    let by = |pattern| found(&roots, Rule { arguments: text(pattern), ..Rule::default() });
+    assert_eq!(by("worker*"), [7]);
+    assert_eq!(by("*--last"), NONE);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, BufRead};
 use std::sync::Arc;
 
-use corun_linux::{Task, TaskFacts};
+use corun_linux::{Task, TaskFacts, escape_controls};
 use corun_machine::Machine;
 use corun_policy::{Nanoseconds, WaysCurve};
 use serde::Deserialize;
@@ -159,7 +159,7 @@ impl State {
             changed.push(now);
         }
         let programs = line.programs.into_iter().map(|one| Program {
-            name: one.name,
+            name: escape_controls(&one.name).into_owned(),
             profile: one.profile,
             important: one.important,
         });
@@ -192,7 +192,8 @@ impl State {
             task,
             parent: (line.parent.or(known.map(|one| one.parent)))
                 .ok_or_else(|| missing("parent"))?,
-            name: (line.name.or_else(|| known.map(|one| one.name.clone())))
+            name: (line.name.map(|name| escape_controls(&name).into_owned()))
+                .or_else(|| known.map(|one| one.name.clone()))
                 .ok_or_else(|| missing("name"))?,
             wants_cpu: line.state != ThreadState::Sleeping,
             cpu: line.cpu,

@@ -188,7 +188,7 @@ fn thread(number: u32) -> impl Strategy<Value = Option<(ScannedThread, RecordedF
         let facts = TaskFacts {
             task: Task { pid: number / 2 * 2, tid: number, start_ticks },
             parent: 1,
-            name,
+            name: corun_linux::escape_controls(&name).into_owned(),
             wants_cpu: runs,
             cpu: CpuId(cpu),
             cpu_ns: ran * 300_000_000,

@@ -4,9 +4,10 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use corun_cli::seconds;
+use corun_live::GateOptions;
 use corun_policy::BuildOptions;
 
-use super::values::parameter;
+use super::values::{interval, parameter};
 
 /// Where counters come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -34,7 +35,7 @@ pub(crate) struct PolicyArgs {
     #[arg(long, value_name = "PATH")]
     pub(crate) profiles: Option<PathBuf>,
     /// Time between two decisions [default: the policy's own]
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, value_name = "TIME", value_parser = interval)]
     pub(crate) interval: Option<f64>,
     /// This machine as a file describes it, with what Linux does not tell [default: as it is found]
     #[arg(long, value_name = "FILE")]
@@ -42,6 +43,9 @@ pub(crate) struct PolicyArgs {
     /// Where journals are kept [default: /run/corun, for other users their runtime folder]
     #[arg(long, value_name = "DIR")]
     pub(crate) journals: Option<PathBuf>,
+    /// Make only plans that the model expects to help, and undo those that the counters show to harm
+    #[arg(long)]
+    pub(crate) gate: bool,
     /// Set a policy's parameter; may stand again (docs/policies.md, docs/partitioning.md)
     #[arg(long, value_name = "NAME=VALUE", value_parser = parameter)]
     pub(crate) set: Vec<(String, f64)>,
@@ -60,6 +64,7 @@ impl PolicyArgs {
             journals: self.journals.clone(),
             seed,
             set: self.set.clone(),
+            gate: self.gate.then(GateOptions::default),
         }
     }
 }
@@ -99,6 +104,8 @@ pub(crate) struct HostArgs {
     pub(crate) seed: u64,
     /// The policy's parameters that are not at their defaults.
     pub(crate) set: Vec<(String, f64)>,
+    /// What plans have to pass; none where each is carried out.
+    pub(crate) gate: Option<GateOptions>,
 }
 
 impl HostArgs {

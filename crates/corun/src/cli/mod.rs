@@ -21,7 +21,7 @@ pub(crate) use hosting::{
 pub(crate) use sweeping::SweepArgs;
 pub(crate) use validating::ValidateArgs;
 pub(crate) use values::{
-    DocumentFormat, IndexName, LineFormat, PerName, SortBy, TreeFormat, UntilName,
+    DocumentFormat, IndexName, LEAST_INTERVAL_S, LineFormat, PerName, SortBy, TreeFormat, UntilName,
 };
 pub(crate) use watching::{DecideArgs, FigureArgs, RecordArgs, TargetArgs, TopArgs};
 

@@ -138,8 +138,8 @@ pub(crate) enum PerName {
     Cycles,
 }
 
-/// The least time between samples, in seconds.
-const LEAST_INTERVAL_S: f64 = 0.01;
+/// The least time between samples, and between two decisions, in seconds.
+pub(crate) const LEAST_INTERVAL_S: f64 = 0.01;
 
 /// A time between samples in seconds: `1s`, `200ms`, `0.5`.
 pub(in crate::cli) fn interval(text: &str) -> Result<f64, String> {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use corun_linux::Roots;
+use corun_linux::{Reach, Roots};
 use corun_live::default_folder;
 use corun_live::doctor::{
     Area, Beside, Facts, Finding, PolicyVerdict, Runs, State, Tracer, findings, probe, verdicts,
@@ -24,13 +24,17 @@ struct Document {
     facts: Facts,
     findings: Vec<Finding>,
     policies: Vec<PolicyVerdict>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    may_use: Option<Reach>,
 }
 
 pub(super) fn run(arguments: &DoctorArgs) -> Outcome<String> {
     let roots = arguments.root.as_deref().map_or_else(Roots::default, Roots::below);
     let beside = Beside { tracer: Some(tracer()), journal: Some(default_folder()) };
     let facts = probe(&roots, beside);
-    let document = Document { findings: findings(&facts), policies: verdicts(&facts), facts };
+    let may_use = Reach::of_self(&roots);
+    let document =
+        Document { findings: findings(&facts), policies: verdicts(&facts), facts, may_use };
     match arguments.format {
         DocumentFormat::Json => json(&document),
         DocumentFormat::Text => Ok(text(&document)),
@@ -51,6 +55,9 @@ fn tracer() -> Tracer {
 
 fn text(document: &Document) -> String {
     let mut text = wrapped(&headline(&document.facts), 0, 2);
+    if let Some(reach) = document.may_use.as_ref().filter(|reach| reach.is_limited()) {
+        text.push_str(&wrapped(&format!("This process may use {reach}"), 0, 2));
+    }
     for (area, title) in [
         (Area::Measure, "It can measure"),
         (Area::Control, "It can control"),

@@ -2,15 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
 use anyhow::anyhow;
-use corun_linux::Roots;
 use corun_linux::resctrl::ResctrlInfo;
+use corun_linux::{Reach, Roots};
 use corun_live::{
-    Actuator, Decision, Host, HostOptions, Journal, MemoryByNode, ModelledSource, Nice, Pages,
-    PerfSource, PlacementActuator, Processes, Resctrl, ResctrlMonitor, RestoreOutcome, Restored,
-    RestoredJournal, Source, StoredProfiles, Target, Tick, Verdict, Which, default_folder, restore,
+    Actuator, Decision, Gate, Host, HostOptions, Journal, MemoryByNode, ModelledSource, Nice,
+    Pages, PerfSource, PlacementActuator, Processes, Resctrl, ResctrlMonitor, RestoreOutcome,
+    Restored, RestoredJournal, Source, StoredProfiles, Target, Tick, Verdict, Which,
+    default_folder, restore,
 };
 use corun_machine::Machine;
 use corun_model::{LoadedProgram, Model};
@@ -54,6 +55,9 @@ impl Ground {
         corun_app::policy_names(&arguments.policy)?;
         let roots = Roots::default();
         let machine = this_machine(arguments.machine.as_deref())?;
+        if let Some(reach) = Reach::of_self(&roots).filter(Reach::is_limited) {
+            note_reach(&reach);
+        }
         let resctrl = ResctrlInfo::probe(&roots).ok();
         let widened = resctrl.and_then(|resctrl| resctrl.widened(&machine));
         let machine = Arc::new(widened.unwrap_or(machine));
@@ -116,6 +120,10 @@ impl Ground {
             options,
         )
         .map_err(Failure::live)?;
+        if let Some(options) = arguments.gate {
+            let model = Arc::new(Model::new(self.machine.clone(), Default::default())?);
+            host.gate_by(Gate::new(model, self.library.clone(), options));
+        }
         if !arguments.dry_run {
             let journal = Journal::create(&self.folder, &self.roots);
             host.act_under(journal.map_err(|error| Failure::Failed(anyhow!(error)))?);
@@ -176,6 +184,12 @@ impl Ground {
         }
         actuators
     }
+}
+
+/// Programs that corun starts may use no more than corun may. Said once: a daemon is made ready again and again.
+fn note_reach(reach: &Reach) {
+    static SAID: Once = Once::new();
+    SAID.call_once(|| eprintln!("corun: this process may use {reach}"));
 }
 
 /// What a dead corun left in force would be taken for what users want.

@@ -1,8 +1,10 @@
 //! `corun topology`: the machine's tree.
 
+use std::fmt::Write as _;
 use std::path::Path;
 
 use corun_app::find_machine;
+use corun_linux::{Reach, Roots};
 use corun_machine::{DiscoverError, Machine, discover, preset, presets};
 use serde::Serialize;
 
@@ -14,16 +16,41 @@ pub(super) fn run(arguments: &TopologyArgs) -> Outcome<String> {
     if arguments.list {
         return list(arguments.format);
     }
+    let reach = reach(arguments);
     let machine = match (&arguments.machine, &arguments.root) {
         (Some(name), _) => find_machine(name)?,
         (None, Some(root)) => discovered(root)?,
         (None, None) => discovered(Path::new("/"))?,
     };
     match arguments.format {
-        TreeFormat::Text => Ok(machine.tree_text(!arguments.full)),
-        TreeFormat::Json => json(&machine.document()),
+        TreeFormat::Text => {
+            let mut text = machine.tree_text(!arguments.full);
+            if let Some(reach) = reach.filter(Reach::is_limited) {
+                let _ = writeln!(text, "\nThis process may use {reach}.");
+            }
+            Ok(text)
+        }
+        TreeFormat::Json => json(&Drawn { machine: machine.document(), may_use: reach }),
         TreeFormat::Toml => Ok(machine.to_toml()),
     }
+}
+
+/// What this process may use, where the machine is this one or one that was captured with it.
+fn reach(arguments: &TopologyArgs) -> Option<Reach> {
+    match (&arguments.machine, &arguments.root) {
+        (Some(_), _) => None,
+        (None, Some(root)) => Reach::of_self(&Roots::below(root)),
+        (None, None) => Reach::of_self(&Roots::default()),
+    }
+}
+
+/// The document.
+#[derive(Serialize)]
+struct Drawn<T: Serialize> {
+    #[serde(flatten)]
+    machine: T,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    may_use: Option<Reach>,
 }
 
 fn discovered(root: &Path) -> Outcome<Machine> {

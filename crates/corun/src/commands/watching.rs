@@ -60,6 +60,7 @@ impl Watch {
             set: own
                 .filter(|own| policy.as_ref() == Some(&own.policy))
                 .map_or(Vec::new(), |own| own.set),
+            gate: None,
         };
         let targets = match &config {
             Some(config) => config.targets(),

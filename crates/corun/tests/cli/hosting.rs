@@ -9,7 +9,7 @@ use crate::fixture::Fixture;
 /// A policy that goes by stored profiles needs no hardware counters.
 const BY_PROFILES: [&str; 4] = ["--policy", "di", "--counters", "profiles"];
 
-fn corun() -> Command {
+pub(crate) fn corun() -> Command {
     Command::new(env!("CARGO_BIN_EXE_corun"))
 }
 
@@ -20,7 +20,7 @@ fn affinity(pid: u32) -> Option<String> {
 }
 
 /// Waits until it holds, for as long as a loaded machine may need.
-fn eventually(mut holds: impl FnMut() -> bool) -> bool {
+pub(crate) fn eventually(mut holds: impl FnMut() -> bool) -> bool {
     let since = Instant::now();
     while since.elapsed() < Duration::from_secs(60) {
         if holds() {
@@ -31,7 +31,7 @@ fn eventually(mut holds: impl FnMut() -> bool) -> bool {
     false
 }
 
-struct Ended(Child);
+pub(crate) struct Ended(pub(crate) Child);
 
 impl Drop for Ended {
     fn drop(&mut self) {
@@ -163,16 +163,50 @@ fn restarted_programs_run_again() {
     assert!(err.contains("sleep: ") && err.contains(" runs, "), "{err}");
 }
 
+/// Descriptors, their limit and signals are for the program as its caller left them.
+#[test]
+fn a_started_program_gets_what_its_caller_gave() {
+    let fixture = Fixture::new();
+    fixture.write("given", "");
+    let tells = "for f in 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do readlink /proc/$$/fd/$f || echo none; \
+                 done; ulimit -Sn; ulimit -Hn; umask; \
+                 sed -n 's/^SigIgn.*\\(.......\\)$/\\1/p' /proc/$$/status; exec grep ^SigBlk /proc/self/status";
+    // The last seven digits are the signals up to 28: the C library keeps some above for itself.
+    let told = |before: &[&str]| {
+        let script = "ulimit -Sn 77; umask 027; trap '' USR1; exec 7<given 9>/dev/null; exec \"$@\" \
+                      </dev/null >out 2>err";
+        let mut command = Command::new("sh");
+        command.current_dir(fixture.path(".")).args(["-c", script, "sh"]).args(before);
+        assert!(command.args(["sh", "-c", tells]).status().unwrap().success());
+        std::fs::read_to_string(fixture.path("out")).unwrap()
+    };
+    let directly = told(&[]);
+    assert!(directly.contains("given") && directly.contains("77\n"), "{directly}");
+    let corun = env!("CARGO_BIN_EXE_corun");
+    let run = [&[corun, "run", "--journals", "journals"][..], &BY_PROFILES, &["--"]].concat();
+    assert_eq!(told(&run), directly);
+    // Counters may be forbidden here; the program is started then as well, or nothing is.
+    let stat = [corun, "stat", "-o", "counts", "-e", "task-clock", "--"];
+    if corun_can_count(&fixture) {
+        assert_eq!(told(&stat), directly);
+    }
+}
+
+fn corun_can_count(fixture: &Fixture) -> bool {
+    let ran = fixture.run(&["stat", "-e", "task-clock", "-o", "tried", "--", "true"]);
+    ran.code() == 0
+}
+
 /// A daemon over a program that only this test has, held by `di` on one CPU.
-struct Daemon {
-    fixture: Fixture,
+pub(crate) struct Daemon {
+    pub(crate) fixture: Fixture,
     program: Ended,
-    before: String,
+    pub(crate) before: String,
 }
 
 impl Daemon {
     /// None where there is one CPU only, and nothing can be seen to move.
-    fn new(apply: bool) -> Option<Self> {
+    pub(crate) fn new(apply: bool) -> Option<Self> {
         let fixture = Fixture::new();
         let copy = fixture.path("waits-for-corun");
         std::fs::copy("/bin/sleep", &copy).unwrap();
@@ -184,7 +218,7 @@ impl Daemon {
         }
         let config = format!(
             "apply = {apply}\npolicy = \"di\"\ncounters = \"profiles\"\njournals = \"{}\"\n\
-             metrics = \"127.0.0.1:0\"\n[[program]]\nname = \"waits\"\nprofile = \"sort\"\n\
+             metrics = \"127.0.0.1:0\"\ngate.on = false\n[[program]]\nname = \"waits\"\nprofile = \"sort\"\n\
              pid = {}\ncommand = \"waits-for-corun\"\n",
             fixture.path("journals").display(),
             program.0.id()
@@ -193,23 +227,23 @@ impl Daemon {
         Some(Self { fixture, program, before })
     }
 
-    fn start(&self) -> Ended {
+    pub(crate) fn start(&self) -> Ended {
         let mut command = corun();
         command.args(["daemon", "--config"]).arg(self.fixture.path("config.toml"));
         Ended(command.stderr(Stdio::piped()).spawn().unwrap())
     }
 
-    fn now(&self) -> String {
+    pub(crate) fn now(&self) -> String {
         affinity(self.program.0.id()).unwrap()
     }
 }
 
-fn signal(child: &Child, name: &str) {
+pub(crate) fn signal(child: &Child, name: &str) {
     let number = child.id().to_string();
     assert!(Command::new("kill").args([name, &number]).status().unwrap().success());
 }
 
-fn stderr_of(mut child: Ended) -> String {
+pub(crate) fn stderr_of(mut child: Ended) -> String {
     let mut text = String::new();
     std::io::Read::read_to_string(child.0.stderr.as_mut().unwrap(), &mut text).unwrap();
     text

@@ -75,3 +75,24 @@ fn a_policy_that_needs_what_was_not_recorded_is_refused() {
     fixture.run(&["record", "-o", "live.corun"]).refused(&["nothing to watch"]);
     fixture.run(&["record", "--", "true"]).refused(&["--output"]);
 }
+
+#[test]
+fn a_name_in_a_recording_cannot_speak_to_the_terminal() {
+    let fixture = Fixture::new();
+    let ran = recorded(&fixture, COUNT);
+    assert_eq!(ran.code(), 0, "{}", ran.stderr());
+    let good = std::fs::read_to_string(fixture.path("live.corun")).unwrap();
+    let named = good.replace("\"name\":\"sort\"", "\"name\":\"\\u001b[2Jsort\\u009b\"");
+    assert_ne!(named, good);
+    fixture.write("live.corun", &named);
+    for format in ["table", "csv", "json"] {
+        let shown = fixture.run(&["decide", "live.corun", "--policy", "di", "--format", format]);
+        let shown = shown.done();
+        assert!(shown.contains("u001b[2Jsort"), "{format}: {shown:?}");
+        assert!(!shown.contains(['\u{1b}', '\u{9b}']), "{format}: {shown:?}");
+    }
+    // In an error, too.
+    fixture.write("live.corun", "\u{1b}[2J\n");
+    let refused = fixture.run(&["decide", "live.corun", "--policy", "di"]).stderr();
+    assert!(refused.contains("u001b[2J") && !refused.contains('\u{1b}'), "{refused:?}");
+}

@@ -3,6 +3,7 @@
 mod ab;
 mod calibrate;
 mod compare;
+mod daemon;
 mod doctor;
 mod documents;
 mod fixture;

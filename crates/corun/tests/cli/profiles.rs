@@ -358,3 +358,18 @@ fn what_cannot_be_exported_or_imported_is_refused() {
     let on = ["lib", "--machine", "none"];
     fixture.run(&[&import[..], &on].concat()).refused(&["none"]);
 }
+
+#[test]
+fn a_file_that_is_too_large_is_refused_before_it_is_read() {
+    let fixture = Fixture::new();
+    // 200 MB that no disk holds and no reader would like.
+    let large = std::fs::File::create(fixture.path("large.toml")).unwrap();
+    large.set_len(200_000_000).unwrap();
+    let expected = "large.toml: found 200000000 bytes, expected profiles of at most 16777216";
+    for path in ["large.toml", "."] {
+        fixture.run(&["profiles", "list", "--profiles", path]).refused(&[expected]);
+    }
+    let pipe = fixture.path("pipe.toml");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    fixture.run(&["profiles", "list", "--profiles", "pipe.toml"]).refused(&["no plain file"]);
+}

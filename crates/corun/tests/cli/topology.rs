@@ -81,3 +81,35 @@ fn bad_machines_are_refused() {
     );
     fixture.run(&["topology", "--machine", "zero.toml"]).refused(&["zero.toml:10", "ways"]);
 }
+
+/// One CPU of this machine's, as a job or a container has.
+#[test]
+fn what_may_be_used_is_told_from_what_there_is() {
+    let fixture = Fixture::new();
+    let on_one_cpu = |words: &[&str]| {
+        let corun = env!("CARGO_BIN_EXE_corun");
+        let mut command = std::process::Command::new("taskset");
+        command.current_dir(fixture.path(".")).env("SLURM_JOB_ID", "4711");
+        command.args(["-c", "0", corun]).args(words).output().unwrap()
+    };
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let drawn: serde_json::Value =
+        serde_json::from_slice(&on_one_cpu(&["topology", "--format", "json"]).stdout).unwrap();
+    let may_use = &drawn["may_use"];
+    assert_eq!((&may_use["cpus"], &may_use["slurm_job"]), (&"0".into(), &"4711".into()));
+    let all = may_use["of_cpus"].as_str().unwrap();
+    if all == "0" {
+        return eprintln!("skipped: one CPU alone");
+    }
+    let expected = format!("his process may use CPUs 0 of {all}");
+    for words in [&["topology"][..], &["doctor"]] {
+        let said = text(&on_one_cpu(words).stdout);
+        assert!(said.contains(&expected) && said.contains("Slurm job 4711"), "{said}");
+    }
+    let run = ["run", "--policy", "di", "--counters", "profiles", "--dry-run", "--", "true"];
+    let said = text(&on_one_cpu(&run).stderr);
+    assert_eq!(said.matches(&expected).count(), 1, "{said}");
+    // A machine that is not this one says nothing of this process.
+    let other = fixture.run(&["topology", "--machine", "xeon-x5365", "--format", "json"]).json();
+    assert!(other["may_use"].is_null());
+}

@@ -6,11 +6,12 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use corun_live::{PinScope, ProcessSelector, Rule, Target, default_folder};
-use corun_policy::BuildOptions;
-use serde::Deserialize;
+use corun_live::{GateOptions, PinScope, ProcessSelector, Rule, Target, default_folder};
+use corun_policy::{BuildOptions, Nanoseconds};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 
-use crate::cli::{CountersName, HostArgs};
+use crate::cli::{CountersName, HostArgs, LEAST_INTERVAL_S};
 use crate::failure::{Failure, Outcome};
 
 /// Where the configuration is where none is named.
@@ -40,13 +41,69 @@ pub(crate) struct Config {
     pub(crate) seed: u64,
     /// Stop and restore when a round takes longer than so many seconds.
     pub(crate) stall_s: f64,
+    /// What plans have to pass.
+    pub(crate) gate: GateConfig,
     /// How log lines are written.
     pub(crate) log: LogFormat,
-    /// Where the metrics are served; absent: nowhere.
+    /// Where the metrics are served; none where the file says `off`.
+    #[serde(deserialize_with = "address_or_off")]
     pub(crate) metrics: Option<SocketAddr>,
     /// Whom it schedules.
     #[serde(rename = "program")]
     pub(crate) programs: Vec<ProgramRule>,
+}
+
+/// What plans have to pass before and after they are carried out.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct GateConfig {
+    on: bool,
+    noise: f64,
+    most_loss: f64,
+    rest_s: f64,
+    migrations_per_s: f64,
+}
+
+impl Default for GateConfig {
+    fn default() -> Self {
+        let GateOptions { noise, most_loss, rest, migrations_per_s } = GateOptions::default();
+        Self { on: true, noise, most_loss, rest_s: rest.0 as f64 / 1e9, migrations_per_s }
+    }
+}
+
+impl GateConfig {
+    fn options(&self) -> Option<GateOptions> {
+        self.on.then(|| GateOptions {
+            noise: self.noise,
+            most_loss: self.most_loss,
+            rest: Nanoseconds::from_secs_f64(self.rest_s),
+            migrations_per_s: self.migrations_per_s,
+        })
+    }
+
+    fn check(&self) -> Result<(), String> {
+        for (name, share) in [("gate.noise", self.noise), ("gate.most_loss", self.most_loss)] {
+            if !(0.0..=1.0).contains(&share) {
+                return Err(format!("{name}: found {share}, expected a share from 0 to 1"));
+            }
+        }
+        time("gate.rest_s", self.rest_s)?;
+        let most = self.migrations_per_s;
+        if !(most > 0.0 && most <= 1e6) {
+            let expected = "expected more than 0 and at most 1e6";
+            return Err(format!("gate.migrations_per_s: found {most}, {expected}"));
+        }
+        Ok(())
+    }
+}
+
+fn address_or_off<'de, D: Deserializer<'de>>(from: D) -> Result<Option<SocketAddr>, D::Error> {
+    let text = String::deserialize(from)?;
+    if text == "off" {
+        return Ok(None);
+    }
+    let expected = || format!("metrics: found `{text}`, expected ADDRESS:PORT or off");
+    text.parse().map(Some).map_err(|_| D::Error::custom(expected()))
 }
 
 /// How log lines are written.
@@ -99,6 +156,7 @@ impl Default for Config {
             journals: None,
             seed: 1,
             stall_s: 30.0,
+            gate: GateConfig::default(),
             log: LogFormat::Text,
             metrics: Some(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9748)),
             programs: Vec::new(),
@@ -150,8 +208,9 @@ impl Config {
     }
 
     fn check(&self) -> Result<(), String> {
-        self.interval_s.map_or(Ok(Duration::ZERO), |seconds| time("interval_s", seconds))?;
+        self.interval_s.map_or(Ok(()), interval)?;
         self.stall()?;
+        self.gate.check()?;
         self.counters_name()?;
         if self.programs.is_empty() {
             return Err(
@@ -191,6 +250,7 @@ impl Config {
             journals: self.journals.clone(),
             seed: self.seed,
             set: self.parameters.clone().into_iter().collect(),
+            gate: self.gate.options(),
         })
     }
 
@@ -198,6 +258,15 @@ impl Config {
     pub(crate) fn targets(&self) -> Vec<Target> {
         self.programs.iter().map(ProgramRule::target).collect()
     }
+}
+
+fn interval(seconds: f64) -> Result<(), String> {
+    time("interval_s", seconds)?;
+    // A shorter one would keep a CPU busy with looking.
+    if seconds < LEAST_INTERVAL_S {
+        return Err(format!("interval_s: found {seconds}, expected at least {LEAST_INTERVAL_S}"));
+    }
+    Ok(())
 }
 
 /// A time that can be waited for.
@@ -211,6 +280,12 @@ impl ProgramRule {
     fn check(&self) -> Result<(), String> {
         if self.name.is_empty() {
             return Err("name: missing, expected what it is to be called".to_owned());
+        }
+        if self.name.chars().any(char::is_control) {
+            let shown = self.name.escape_debug();
+            return Err(format!(
+                "name: found `{shown}`, expected a name without control characters"
+            ));
         }
         let parts = [&self.user, &self.command, &self.arguments, &self.cgroup, &self.unit];
         if self.pid.is_none() && parts.iter().all(|part| part.is_none()) {
@@ -276,6 +351,7 @@ mod tests {
             (format!("polcy = \"dio\"\n{program}"), "c.toml:1: unknown field `polcy`"),
             (format!("apply = 1\n{program}"), "c.toml:1: invalid type"),
             (format!("interval_s = 0\n{program}"), "interval_s: found 0, expected more than 0"),
+            (format!("interval_s = 1e-6\n{program}"), "found 0.000001, expected at least 0.01"),
             (format!("stall_s = -1\n{program}"), "stall_s: found -1"),
             (format!("stall_s = 1e20\n{program}"), "expected more than 0 and at most 1e9"),
             (format!("stall_s = inf\n{program}"), "stall_s: found inf"),
@@ -283,7 +359,16 @@ mod tests {
             (format!("counters = \"pmu\"\n{program}"), "counters: found `pmu`, expected auto"),
             (format!("policy = \"doi\"\n{program}"), "unknown policy `doi`"),
             (format!("parameters = {{ measur = 1 }}\n{program}"), "unknown parameter `measur`"),
-            (format!("metrics = \"here\"\n{program}"), "c.toml:1: invalid socket address"),
+            (
+                format!("metrics = \"here\"\n{program}"),
+                "c.toml:1: metrics: found `here`, expected ADDRESS:PORT or off",
+            ),
+            (format!("{program}profile = \"a\u{1b}[2J\"\n"), "c.toml:4: "),
+            ("[[program]]\nname = \"a\\u001b[2J\"\npid = 1\n".into(), "a name without control"),
+            (format!("gate.noise = 2\n{program}"), "gate.noise: found 2, expected a share"),
+            (format!("gate.rest_s = 0\n{program}"), "gate.rest_s: found 0"),
+            (format!("gate.migrations_per_s = nan\n{program}"), "gate.migrations_per_s: found NaN"),
+            (format!("gate.no = 1\n{program}"), "unknown field `no`"),
             (String::new(), "no [[program]]"),
             ("[[program]]\nname = \"a\"\n".to_owned(), "says nothing to know it by"),
             ("[[program]]\ncommand = \"a\"\n".to_owned(), "name: missing"),

@@ -1,7 +1,5 @@
 //! Prometheus metrics of the daemon.
 
-use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use corun_live::{Host, Tick};
@@ -12,8 +10,6 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
-
-use crate::failure::{Failure, Outcome};
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ProgramLabel {
@@ -141,35 +137,4 @@ impl Metrics {
         let _ = encode(&mut text, &self.registry);
         text
     }
-}
-
-/// Serves the metrics until the process ends.
-pub(crate) fn serve(metrics: Arc<Metrics>, at: SocketAddr) -> Outcome {
-    let cannot = |error: std::io::Error| {
-        Failure::input(format!("metrics: {at}: {error}"))
-            .hint("another address in the configuration's `metrics`")
-    };
-    let listener = std::net::TcpListener::bind(at).map_err(cannot)?;
-    listener.set_nonblocking(true).map_err(cannot)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
-    let runtime = runtime.map_err(cannot)?;
-    let page = move || {
-        let text = metrics.text();
-        let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-        async move { ([(axum::http::header::CONTENT_TYPE, kind)], text) }
-    };
-    let pages = axum::Router::new().route("/metrics", axum::routing::get(page));
-    let serving = move || {
-        runtime.block_on(async move {
-            let listener = tokio::net::TcpListener::from_std(listener)?;
-            axum::serve(listener, pages).await
-        })
-    };
-    let thread = std::thread::Builder::new().name("metrics".to_owned());
-    thread.spawn(move || {
-        if let Err(error) = serving() {
-            tracing::error!(%error, "metrics are served no more");
-        }
-    })?;
-    Ok(())
 }

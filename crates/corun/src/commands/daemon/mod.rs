@@ -1,10 +1,11 @@
 //! `corun daemon`: schedules what already runs here, and `corun check-config`.
 
 mod config;
+mod listener;
+mod log;
 mod metrics;
 mod watchdog;
 
-use std::io::IsTerminal as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,17 +13,18 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
-use corun_live::{Host, Restored, Tick, Verdict};
+use corun_live::Host;
 use sd_notify::NotifyState;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use tracing::{error, info, warn};
 
+use self::config::EXAMPLE;
 pub(super) use self::config::{Config, DEFAULT_PATH};
-use self::config::{EXAMPLE, LogFormat};
-use self::metrics::{Metrics, serve};
+use self::listener::Readers;
+use self::log::{TickLog, log_as, log_undone};
+use self::metrics::Metrics;
 use self::watchdog::Watchdog;
-use super::hosting::{Ground, Look, action_in_words, program_of};
-use super::undone;
+use super::hosting::{Ground, Look};
 use super::watching::NO_POLICY;
 use crate::cli::{CheckConfigArgs, DaemonArgs, HostArgs};
 use crate::failure::{Failure, Outcome};
@@ -38,6 +40,9 @@ pub(super) fn check(arguments: &CheckConfigArgs) -> Outcome<String> {
     let path = arguments.config.as_deref().unwrap_or(Path::new(DEFAULT_PATH));
     let config = Config::load(path)?;
     let host = host(&config, true)?;
+    if let Some((at, error)) = config.metrics.and_then(|at| Some((at, listener::obstacle(at)?))) {
+        eprintln!("warning: metrics: {at}: {error}; the daemon would wait until it is free");
+    }
     let mode = if config.apply { "carries plans out" } else { "only logs what it would do" };
     let counted = config.programs.len();
     let (machine, policy) = (host.machine().name(), &config.policy);
@@ -45,14 +50,14 @@ pub(super) fn check(arguments: &CheckConfigArgs) -> Outcome<String> {
 }
 
 pub(super) fn run(arguments: &DaemonArgs) -> Outcome<String> {
+    let passed = corun_linux::passed_listener().map(Readers::Passed);
     let path = arguments.config.as_deref().unwrap_or(Path::new(DEFAULT_PATH));
     let mut config = Config::load(path)?;
     log_as(config.log);
     let signals = Signals::new()?;
     let metrics = Arc::new(Metrics::new());
     if let Some(at) = config.metrics {
-        serve(metrics.clone(), at)?;
-        info!(address = %at, "metrics at /metrics");
+        listener::serve(metrics.clone(), passed.unwrap_or(Readers::At(at)))?;
     }
     loop {
         let dry_run = arguments.dry_run || !config.apply;
@@ -61,8 +66,9 @@ pub(super) fn run(arguments: &DaemonArgs) -> Outcome<String> {
         tell_systemd(&[NotifyState::Ready]);
         let watchdog = Watchdog::start(host.undoer(), config.stall().map_err(Failure::input)?)?;
         let mut session =
-            Session { host, metrics: &metrics, watchdog: &watchdog, stuck: Vec::new() };
+            Session { host, metrics: &metrics, watchdog: &watchdog, log: TickLog::default() };
         let worked = session.work(&signals, || reloaded(path, &config));
+        session.log.finish();
         let undone = session.host.undo();
         log_undone(&undone);
         watchdog.stop();
@@ -140,8 +146,7 @@ struct Session<'a> {
     host: Host,
     metrics: &'a Metrics,
     watchdog: &'a Watchdog,
-    /// What was refused or failed in the last round, and was logged.
-    stuck: Vec<String>,
+    log: TickLog,
 }
 
 impl Session<'_> {
@@ -165,7 +170,7 @@ impl Session<'_> {
                 let began = Instant::now();
                 let tick = self.host.tick().map_err(Failure::live)?;
                 self.metrics.tick(&self.host, &tick, began.elapsed().as_secs_f64());
-                self.log(&tick);
+                self.log.tick(&self.host, &tick);
                 tell_systemd(&[NotifyState::Watchdog]);
             }
             self.watchdog.beat();
@@ -173,61 +178,6 @@ impl Session<'_> {
             thread::sleep(Duration::from_nanos(until).min(TICK));
         }
     }
-
-    /// What is refused is logged once while it stays so.
-    fn log(&mut self, tick: &Tick) {
-        for moved in &tick.left_alone {
-            warn!("left alone from now on: {moved}");
-        }
-        let mut stuck = Vec::new();
-        for what in &tick.unread {
-            if !self.stuck.contains(what) {
-                warn!("{what}");
-            }
-            stuck.push(what.clone());
-        }
-        for decision in &tick.decisions {
-            let action = action_in_words(&self.host, &decision.action);
-            let program = program_of(&self.host, &decision.action);
-            let (policy, reason) = (&decision.policy, &decision.reason);
-            let mut not_done = |why: &str| {
-                let line = format!("{action}: not done: {why}");
-                if !self.stuck.contains(&line) {
-                    warn!(policy, program, reason, "{line}");
-                }
-                stuck.push(line);
-            };
-            match &decision.verdict {
-                Verdict::AsAsked => {}
-                Verdict::Done(_) => info!(policy, program, reason, "{action}"),
-                Verdict::Proposed(_) => info!(policy, program, reason, "would do: {action}"),
-                Verdict::Refused(refusal) => not_done(&refusal.0),
-                Verdict::Failed(why) => not_done(why),
-            }
-        }
-        self.stuck = stuck;
-    }
-}
-
-/// Says how the undoing went.
-fn log_undone(undone: &[Restored]) {
-    if let Some(line) = undone::given_back(undone) {
-        info!("{line}");
-    }
-    undone::not_given_back(undone).iter().for_each(|line| warn!("{line}"));
-    match undone::is_complete(undone) {
-        true => info!(changes = undone.len(), "everything is undone"),
-        false => error!(changes = undone.len(), "not everything is undone"),
-    }
-}
-
-fn log_as(format: LogFormat) {
-    let lines = tracing_subscriber::fmt().with_writer(std::io::stderr).with_target(false);
-    // One is set already where the daemon runs inside a test.
-    let _ = match format {
-        LogFormat::Text => lines.with_ansi(std::io::stderr().is_terminal()).try_init(),
-        LogFormat::Json => lines.json().try_init(),
-    };
 }
 
 /// Where systemd does not listen there is nobody to tell.

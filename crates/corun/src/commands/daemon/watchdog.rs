@@ -6,10 +6,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use corun_linux::Roots;
+use corun_linux::procfs::waited_for_cpu;
 use corun_live::Undoer;
 use tracing::error;
 
-use super::log_undone;
+use super::log::log_undone;
 use crate::failure::Outcome;
 
 /// How often the loop's beats are looked at.
@@ -22,18 +24,22 @@ pub(super) struct Watchdog {
 }
 
 impl Watchdog {
-    /// Ends the process, with everything undone, once there was no beat for so long.
+    /// Ends the process, with everything undone, once the calling thread gave no beat for so long though it
+    /// could have run.
     pub(super) fn start(undoer: Undoer, patience: Duration) -> Outcome<Self> {
         let own = Self { beats: Arc::default(), stopped: Arc::default() };
         let (beats, stopped) = (own.beats.clone(), own.stopped.clone());
+        let watched = rustix::thread::gettid().as_raw_nonzero().get() as u32;
         let watch = move || {
-            let mut last = (beats.load(Ordering::SeqCst), Instant::now());
+            let roots = Roots::default();
+            let waited = || waited_for_cpu(&roots, std::process::id(), watched);
+            let mut stall = Stall::new(beats.load(Ordering::SeqCst), waited());
             while !stopped.load(Ordering::SeqCst) {
+                let began = Instant::now();
                 thread::sleep(LOOK);
                 let now = beats.load(Ordering::SeqCst);
-                if now != last.0 {
-                    last = (now, Instant::now());
-                } else if last.1.elapsed() > patience && !stopped.load(Ordering::SeqCst) {
+                let stalled = stall.look(now, began.elapsed(), waited());
+                if stalled > patience && !stopped.load(Ordering::SeqCst) {
                     give_up(&undoer, patience);
                 }
             }
@@ -53,14 +59,93 @@ impl Watchdog {
     }
 }
 
+/// Time in which the loop could have run since its last beat and gave none.
+///
+/// Not counted is the time that the loop waited for a CPU, as the kernel's scheduler counts it. The kernel
+/// counts a wait when it is over. The watchdog itself competes for the same CPUs, so a look that came late
+/// counts as two looks at most: others had the CPUs meanwhile.
+#[derive(Debug)]
+struct Stall {
+    beats: u64,
+    /// Time that the loop had waited for a CPU at the last look; none where the kernel does not tell.
+    waited: Option<Duration>,
+    stalled: Duration,
+}
+
+impl Stall {
+    fn new(beats: u64, waited: Option<Duration>) -> Self {
+        Self { beats, waited, stalled: Duration::ZERO }
+    }
+
+    /// A look, so long after the one before.
+    fn look(&mut self, beats: u64, since: Duration, waited: Option<Duration>) -> Duration {
+        let before = std::mem::replace(&mut self.waited, waited);
+        if beats != std::mem::replace(&mut self.beats, beats) {
+            self.stalled = Duration::ZERO;
+            return self.stalled;
+        }
+        let counted = since.min(2 * LOOK);
+        let waiting = waited.zip(before).map(|(now, before)| now.saturating_sub(before));
+        // A wait that is over now may have begun before the last look.
+        self.stalled = (self.stalled + counted).saturating_sub(waiting.unwrap_or_default());
+        self.stalled
+    }
+}
+
 fn give_up(undoer: &Undoer, patience: Duration) -> ! {
     error!(
         seconds = patience.as_secs_f64(),
-        "nothing has moved for so long: restoring, then ending"
+        "nothing has moved for so long though it could have run: restoring, then ending"
     );
     match undoer.undo() {
         Some(undone) => log_undone(&undone),
         None => error!("the journal is in use: corun restore undoes it once this process is gone"),
     }
     exit(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    #[test]
+    fn a_loop_that_could_run_and_does_not_has_stalled() {
+        let mut stall = Stall::new(7, Some(ms(50)));
+        assert_eq!(stall.look(7, ms(200), Some(ms(50))), ms(200));
+        assert_eq!(stall.look(7, ms(210), Some(ms(60))), ms(400));
+        assert_eq!(stall.look(8, ms(200), Some(ms(60))), ms(0));
+        assert_eq!(stall.look(8, ms(200), None), ms(200));
+    }
+
+    #[test]
+    fn time_that_others_had_the_cpus_is_not_counted() {
+        let mut stall = Stall::new(0, Some(ms(0)));
+        // It runs 3 ms and waits 597 ms by turns; the kernel counts a wait when it is over.
+        let mut longest = ms(0);
+        for look in 1..=600 {
+            let turns = look * 200 / 600;
+            longest = longest.max(stall.look(0, ms(200), Some(ms(597 * turns))));
+        }
+        // 200 turns of 3 ms, and three looks of the wait that is not over.
+        assert!(longest <= ms(200 * 3 + 600), "{longest:?}");
+        // The watchdog itself had no CPU for a minute.
+        let mut late = Stall::new(0, None);
+        assert_eq!(late.look(0, ms(60_000), None), ms(400));
+    }
+
+    /// The kernel's word on a thread that shares one CPU with another.
+    #[test]
+    fn the_kernel_tells_how_long_a_thread_waited() {
+        let own = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+        let waited = || waited_for_cpu(&Roots::default(), std::process::id(), own);
+        let Some(before) = waited() else {
+            return eprintln!("skipped: this kernel does not count waits for a CPU");
+        };
+        assert!(waited().unwrap() >= before);
+        assert_eq!(waited_for_cpu(&Roots::default(), std::process::id(), 1 << 30), None);
+    }
 }

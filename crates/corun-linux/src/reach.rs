@@ -1,0 +1,164 @@
+//! What this process may use of the machine: in a container, a cpuset or a job it is less than there is.
+
+use std::fmt;
+use std::path::Path;
+
+use corun_machine::CpuSet;
+use serde::Serialize;
+
+use crate::procfs::Process;
+use crate::sysfs::online_cpus;
+use crate::{Roots, cgroup, files};
+
+/// What this process may use of what there is.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Reach {
+    /// CPUs that it may run on.
+    pub cpus: CpuSet,
+    /// CPUs that are on line.
+    pub of_cpus: CpuSet,
+    /// NUMA nodes that it may take memory from, by the kernel's numbers; none where the kernel does not say.
+    pub nodes: Option<CpuSet>,
+    /// NUMA nodes that are on line; likewise.
+    pub of_nodes: Option<CpuSet>,
+    /// CPU time that its cgroups allow, in CPUs; none without a limit.
+    pub cpu_time: Option<f64>,
+    /// Its cgroup; none in the root of all.
+    pub cgroup: Option<String>,
+    /// The Slurm job that it belongs to.
+    pub slurm_job: Option<String>,
+}
+
+impl Reach {
+    /// What the kernel says of this process; none where it does not.
+    pub fn of_self(roots: &Roots) -> Option<Self> {
+        let process = Process::of_self(roots);
+        let of_cpus = online_cpus(roots).ok()?;
+        let nodes = files::text(&roots.sys.join("devices/system/node/online"));
+        let text = process.cgroups();
+        let own = text.as_deref().and_then(|text| {
+            cgroup::lines(text).find(|line| line.governs_cpus()).map(|line| line.path)
+        });
+        let job = std::env::var("SLURM_JOB_ID").ok().filter(|_| roots.are_here());
+        Some(Self {
+            cpus: process.allowed_cpus()?.intersection(&of_cpus),
+            of_cpus,
+            nodes: process.allowed_nodes(),
+            of_nodes: nodes.and_then(|text| text.parse().ok()),
+            cpu_time: own.and_then(|path| cpu_time(roots, path)),
+            cgroup: own.filter(|path| *path != "/").map(str::to_owned),
+            slurm_job: job.filter(|job| job.bytes().all(|byte| byte.is_ascii_digit())),
+        })
+    }
+
+    /// May it use less than there is?
+    pub fn is_limited(&self) -> bool {
+        let fewer_nodes = |(some, all): (&CpuSet, &CpuSet)| !all.is_subset(some);
+        !self.of_cpus.is_subset(&self.cpus)
+            || self.nodes.as_ref().zip(self.of_nodes.as_ref()).is_some_and(fewer_nodes)
+            || self.cpu_time.is_some_and(|cpus| cpus < self.cpus.len() as f64)
+    }
+}
+
+/// `CPUs 0-1 of 0-7, nodes 0 of 0-1, CPU time of 1.5 CPUs (cgroup /a, Slurm job 7)`.
+impl fmt::Display for Reach {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CPUs {} of {}", self.cpus, self.of_cpus)?;
+        if let (Some(nodes), Some(all)) = (&self.nodes, &self.of_nodes)
+            && !all.is_subset(nodes)
+        {
+            write!(f, ", memory of nodes {} of {all}", nodes.intersection(all))?;
+        }
+        if let Some(cpus) = self.cpu_time {
+            write!(f, ", CPU time of {cpus:.1} CPUs")?;
+        }
+        let cgroup = self.cgroup.as_ref().map(|path| format!("cgroup {path}"));
+        let job = self.slurm_job.as_ref().map(|job| format!("Slurm job {job}"));
+        let holders: Vec<String> = cgroup.into_iter().chain(job).collect();
+        if holders.is_empty() { Ok(()) } else { write!(f, " ({})", holders.join(", ")) }
+    }
+}
+
+/// The least CPU time that a group and those above it allow, in CPUs (`cpu.max` of version 2, `cpu.cfs_quota_us`
+/// of version 1).
+fn cpu_time(roots: &Roots, path: &str) -> Option<f64> {
+    let above = Path::new(path.trim_start_matches('/')).ancestors();
+    let limits = above.flat_map(|path| {
+        let own = |place: &str| roots.cgroup.join(place).join(path);
+        let (second, first) = ([own(""), own("unified")], [own("cpu"), own("cpu,cpuacct")]);
+        let second = second.into_iter().filter_map(|folder| {
+            let text = files::text(&folder.join("cpu.max"))?;
+            let (quota, period) = text.split_once(' ')?;
+            ratio(quota.parse().ok()?, period.parse().ok()?)
+        });
+        let first = first.into_iter().filter_map(|folder| {
+            let quota: f64 = files::number(&folder.join("cpu.cfs_quota_us"))?;
+            ratio(quota, files::number(&folder.join("cpu.cfs_period_us"))?)
+        });
+        second.chain(first).collect::<Vec<_>>()
+    });
+    limits.min_by(f64::total_cmp)
+}
+
+fn ratio(quota: f64, period: f64) -> Option<f64> {
+    (quota > 0.0 && period > 0.0).then(|| quota / period)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn machine(files: &[(&str, &str)]) -> (tempfile::TempDir, Roots) {
+        let folder = tempfile::tempdir().unwrap();
+        let whole = [
+            ("sys/devices/system/cpu/online", "0-7\n"),
+            ("sys/devices/system/node/online", "0-1\n"),
+            ("proc/self/status", "Cpus_allowed_list:\t0-63\nMems_allowed_list:\t0-1\n"),
+            ("proc/self/cgroup", "0::/\n"),
+        ];
+        for (path, text) in whole.iter().chain(files) {
+            let path = folder.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        let roots = Roots::below(folder.path());
+        (folder, roots)
+    }
+
+    #[test]
+    fn a_process_that_may_use_all_is_not_limited() {
+        let (_folder, roots) = machine(&[("sys/fs/cgroup/cpu.max", "max 100000\n")]);
+        let reach = Reach::of_self(&roots).unwrap();
+        assert!(!reach.is_limited());
+        assert_eq!(reach.to_string(), "CPUs 0-7 of 0-7");
+    }
+
+    #[test]
+    fn a_container_is_told_from_the_machine() {
+        let (_folder, roots) = machine(&[
+            ("proc/self/status", "Cpus_allowed_list:\t2-3\nMems_allowed_list:\t0\n"),
+            ("proc/self/cgroup", "0::/box/inner\n"),
+            ("sys/fs/cgroup/box/cpu.max", "150000 100000\n"),
+            ("sys/fs/cgroup/box/inner/cpu.max", "max 100000\n"),
+        ]);
+        let reach = Reach::of_self(&roots).unwrap();
+        assert!(reach.is_limited());
+        let text =
+            "CPUs 2-3 of 0-7, memory of nodes 0 of 0-1, CPU time of 1.5 CPUs (cgroup /box/inner)";
+        assert_eq!(reach.to_string(), text);
+    }
+
+    #[test]
+    fn version_1_limits_time_as_well() {
+        let (_folder, roots) = machine(&[
+            ("proc/self/cgroup", "7:cpuset,cpu:/job\n"),
+            ("sys/fs/cgroup/cpu/job/cpu.cfs_quota_us", "50000\n"),
+            ("sys/fs/cgroup/cpu/job/cpu.cfs_period_us", "100000\n"),
+        ]);
+        let reach = Reach::of_self(&roots).unwrap();
+        assert!(reach.is_limited());
+        assert_eq!(reach.cpu_time, Some(0.5));
+    }
+}

@@ -1,0 +1,248 @@
+//! What the model expects of a plan.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use corun_machine::CpuSet;
+use corun_model::{LoadedProgram, Member, Model, Outcome, Running, Scratch};
+use corun_policy::{Action, Step, ThreadState};
+use corun_profile::Library;
+
+use crate::Threads;
+
+/// Most combinations of threads that are solved where several share a CPU.
+const MOST_COMBINATIONS: usize = 16;
+/// A thread that is on a CPU for a smaller share of the time disturbs nobody.
+const LEAST_SHARE: f64 = 0.02;
+
+/// What a plan is expected to do.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Expectation {
+    /// By the model.
+    Told {
+        /// The geometric mean of the programs' speeds after over before, less 1.
+        gain: f64,
+        /// That of the program that gains least.
+        worst: f64,
+        /// Its name.
+        program: Arc<str>,
+    },
+    /// The model cannot tell.
+    Unknown {
+        /// Why.
+        why: String,
+    },
+}
+
+/// Asks the model. Each program is taken for what its profile says on average over its phases.
+pub(super) struct Forecast {
+    model: Arc<Model>,
+    library: Library,
+    /// By the profile's name; none where this machine cannot load it.
+    loaded: BTreeMap<String, Option<Arc<LoadedProgram>>>,
+    scratch: Scratch,
+}
+
+/// A thread that wants a CPU.
+struct Wanting {
+    /// Index in the table.
+    thread: usize,
+    program: Arc<LoadedProgram>,
+    /// Share of a CPU that it would use alone.
+    demand: f64,
+    /// Index of its present CPU.
+    cpu: usize,
+}
+
+impl Forecast {
+    pub(super) fn new(model: Arc<Model>, library: Library) -> Self {
+        let (loaded, scratch) = (BTreeMap::new(), Scratch::default());
+        Self { model, library, loaded, scratch }
+    }
+
+    /// Is each thread held already as the plan says?
+    pub(super) fn changes_nothing(&self, steps: &[Step], table: &Threads, online: &CpuSet) -> bool {
+        let before = held(table, online);
+        sent(steps, table, &before, online).is_ok_and(|after| after == before)
+    }
+
+    pub(super) fn expect(
+        &mut self,
+        steps: &[Step],
+        table: &Threads,
+        online: &CpuSet,
+    ) -> Expectation {
+        match self.expected(steps, table, online) {
+            Ok(told) => told,
+            Err(why) => Expectation::Unknown { why },
+        }
+    }
+
+    fn expected(
+        &mut self,
+        steps: &[Step],
+        table: &Threads,
+        online: &CpuSet,
+    ) -> Result<Expectation, String> {
+        let before = held(table, online);
+        let after = sent(steps, table, &before, online)?;
+        let mut wanting = Vec::new();
+        for (thread, (view, own)) in table.iter().enumerate() {
+            let share = own.cpu_share().unwrap_or(0.0);
+            // One that wants a CPU now may have had less of it than it wants.
+            let demand = if view.state == ThreadState::Sleeping { share } else { 1.0 };
+            let is_sent = before[thread] != after[thread];
+            if demand < LEAST_SHARE && !is_sent {
+                continue;
+            }
+            let program = self.program(&own.profile).ok_or_else(|| {
+                format!("there is no profile of {} for this machine", view.program)
+            })?;
+            let cpu = self.model.machine().cpu_index(own.facts.cpu);
+            let cpu = cpu.ok_or_else(|| format!("CPU {} is not described", own.facts.cpu.0))?;
+            wanting.push(Wanting { thread, program, demand: demand.max(LEAST_SHARE), cpu });
+        }
+        let now = self.speeds(&wanting, &before)?;
+        let then = self.speeds(&wanting, &after)?;
+        let mut programs: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
+        for ((one, now), then) in wanting.iter().zip(now).zip(then) {
+            let speeds = programs.entry(&table.at(one.thread).0.program).or_default();
+            (speeds.0, speeds.1) = (speeds.0 + now, speeds.1 + then);
+        }
+        let ratios = programs.iter().filter(|(_, (now, _))| *now > 0.0);
+        let ratios: Vec<(&str, f64)> =
+            ratios.map(|(name, (now, then))| (*name, then / now)).collect();
+        let worst = ratios.iter().min_by(|one, other| one.1.total_cmp(&other.1));
+        let &(program, worst) = worst.ok_or("no thread wants a CPU")?;
+        let mean = ratios.iter().map(|(_, ratio)| ratio.ln()).sum::<f64>() / ratios.len() as f64;
+        Ok(Expectation::Told {
+            gain: mean.exp() - 1.0,
+            worst: worst - 1.0,
+            program: program.into(),
+        })
+    }
+
+    fn program(&mut self, name: &str) -> Option<Arc<LoadedProgram>> {
+        if !self.loaded.contains_key(name) {
+            let profile = self.library.find(name);
+            let loaded = profile.and_then(|profile| self.model.load(profile).ok()).map(Arc::new);
+            self.loaded.insert(name.to_owned(), loaded);
+        }
+        self.loaded.get(name)?.clone()
+    }
+
+    /// Instructions a second of each thread, where each may run on these CPUs (by the table's index).
+    fn speeds(&mut self, wanting: &[Wanting], allowed: &[CpuSet]) -> Result<Vec<f64>, String> {
+        let mut by_cpu: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for (one, cpu) in self.balanced(wanting, allowed)?.into_iter().enumerate() {
+            by_cpu.entry(cpu).or_default().push(one);
+        }
+        let turns = by_cpu.values().map(Vec::len).max().unwrap_or(0).min(MOST_COMBINATIONS);
+        let mut sums = vec![(0.0, 0_u32); wanting.len()];
+        for turn in 0..turns {
+            let on: Vec<(usize, usize)> =
+                by_cpu.iter().map(|(&cpu, here)| (here[turn % here.len()], cpu)).collect();
+            let running: Vec<Running<'_>> = on
+                .iter()
+                .map(|&(one, cpu)| Running {
+                    member: Member {
+                        program: &wanting[one].program,
+                        phase: LoadedProgram::WHOLE,
+                        cpu,
+                    },
+                    home: &[],
+                    group: None,
+                })
+                .collect();
+            let mut outcomes: Vec<Outcome> = Vec::new();
+            self.model.solve(&running, &mut self.scratch, &mut outcomes);
+            for (&(one, _), outcome) in on.iter().zip(&outcomes) {
+                sums[one].0 += outcome.instructions_per_s;
+                sums[one].1 += 1;
+            }
+        }
+        for here in by_cpu.values() {
+            let asked: f64 = here.iter().map(|&one| wanting[one].demand).sum();
+            for &one in here {
+                sums[one].0 *= wanting[one].demand / asked.max(1.0);
+            }
+        }
+        Ok(sums.into_iter().map(|(sum, turns)| sum / f64::from(turns.max(1))).collect())
+    }
+
+    /// The CPU of each thread: the present one where it may stay, moved to a less loaded one as the kernel's
+    /// balancing would.
+    fn balanced(&self, wanting: &[Wanting], allowed: &[CpuSet]) -> Result<Vec<usize>, String> {
+        let machine = self.model.machine();
+        let choices: Vec<Vec<usize>> = wanting
+            .iter()
+            .map(|one| {
+                allowed[one.thread].iter().filter_map(|cpu| machine.cpu_index(cpu)).collect()
+            })
+            .collect();
+        if choices.iter().any(Vec::is_empty) {
+            return Err("a thread has no CPU that is on line".to_owned());
+        }
+        let mut load: BTreeMap<usize, f64> = BTreeMap::new();
+        let mut cpus = Vec::with_capacity(wanting.len());
+        for (one, choices) in wanting.iter().zip(&choices) {
+            let stays = choices.contains(&one.cpu).then_some(one.cpu);
+            let cpu = stays.unwrap_or_else(|| least_loaded(choices, &load));
+            *load.entry(cpu).or_default() += one.demand;
+            cpus.push(cpu);
+        }
+        for (at, (one, choices)) in wanting.iter().zip(&choices).enumerate() {
+            let from = load[&cpus[at]];
+            let to = least_loaded(choices, &load);
+            let there = load.get(&to).copied().unwrap_or(0.0);
+            if from > 1.0 && there + one.demand < from {
+                *load.entry(cpus[at]).or_default() -= one.demand;
+                *load.entry(to).or_default() += one.demand;
+                cpus[at] = to;
+            }
+        }
+        Ok(cpus)
+    }
+}
+
+/// The CPU with the least load, the first of several.
+fn least_loaded(choices: &[usize], load: &BTreeMap<usize, f64>) -> usize {
+    let of = |cpu: &usize| load.get(cpu).copied().unwrap_or(0.0);
+    let least = choices.iter().min_by(|one, other| of(one).total_cmp(&of(other)));
+    *least.expect("threads without a CPU are told before")
+}
+
+/// Where each thread may run now.
+fn held(table: &Threads, online: &CpuSet) -> Vec<CpuSet> {
+    table.iter().map(|(view, _)| view.allowed.intersection(online)).collect()
+}
+
+/// Where each thread may run once the steps are carried out.
+fn sent(
+    steps: &[Step],
+    table: &Threads,
+    before: &[CpuSet],
+    online: &CpuSet,
+) -> Result<Vec<CpuSet>, String> {
+    let mut after = before.to_vec();
+    for Step { action, .. } in steps {
+        match action {
+            Action::Allow { thread, cpus } => {
+                // A step about a thread that ended is refused by itself.
+                let Some(index) = table.index_of(*thread) else { continue };
+                let may = table.at(index).1.may_run_on.intersection(online);
+                after[index] = cpus.intersection(&may);
+            }
+            Action::Swap { first, second } => {
+                let both = table.index_of(*first).zip(table.index_of(*second));
+                let Some((first, second)) = both else { continue };
+                after.swap(first, second);
+            }
+            other => {
+                let kind = other.kind().name();
+                return Err(format!("the plan has an action of the kind {kind}"));
+            }
+        }
+    }
+    Ok(after)
+}

@@ -1,0 +1,250 @@
+//! The gate before a policy's plans: a plan is made only where the model expects it to help, and undone where the
+//! counters afterwards show that it harms.
+//!
+//! 1. Before: the [`Forecast`] solves the model for the threads where they are and where the plan would send
+//!    them. A plan whose gain is within the noise, or by which a program would lose too much, is refused.
+//! 2. While: one plan at a time. Its changes are limited to so many migrations a second.
+//! 3. After: the [`Trial`] compares the instructions a second of some ticks before and after. Where they fell by
+//!    more than the noise, the plan is undone and the policy rests.
+//!
+//! Where the model cannot tell (a program without a profile, a plan that does more than place threads) the plan
+//! is made on trial; where there are no counters, nothing is judged afterwards.
+
+mod forecast;
+#[cfg(test)]
+mod tests;
+mod trial;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use corun_machine::CpuSet;
+use corun_model::Model;
+use corun_policy::{Action, Nanoseconds, Step};
+use corun_profile::Library;
+
+use crate::{Change, Threads};
+use forecast::Forecast;
+use trial::{Judgement, Trial};
+
+pub(crate) use forecast::Expectation;
+
+/// What the gate lets through.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct GateOptions {
+    /// A gain or loss up to this share may be chance or an error of the model. Plans that are expected to gain
+    /// no more are not made.
+    pub noise: f64,
+    /// The largest share of its speed that a program may lose by a plan.
+    pub most_loss: f64,
+    /// How long no plan is made after one that did harm.
+    pub rest: Nanoseconds,
+    /// Threads that may be moved a second, in the long run. One plan may move more at once; the next plan then
+    /// waits.
+    pub migrations_per_s: f64,
+}
+
+impl Default for GateOptions {
+    fn default() -> Self {
+        Self {
+            noise: 0.02,
+            most_loss: 0.1,
+            rest: Nanoseconds(60_000_000_000),
+            migrations_per_s: 10.0,
+        }
+    }
+}
+
+/// Decides which plans are made, and which are undone.
+pub struct Gate {
+    options: GateOptions,
+    forecast: Forecast,
+    trial: Trial,
+    /// Until when no plan is made, and why.
+    rest: Option<(Nanoseconds, String)>,
+    migrations: Budget,
+    /// Why the model could not tell, each reason once.
+    told: BTreeSet<String>,
+}
+
+/// A plan that was let through.
+#[derive(Debug)]
+pub(crate) struct Admitted {
+    expected: Expectation,
+    moves: usize,
+}
+
+/// What the gate wants done after a count.
+#[derive(Debug, Default)]
+pub(crate) struct After {
+    /// Changes that take a plan back.
+    pub(crate) undo: Vec<Change>,
+    /// For people.
+    pub(crate) notes: Vec<String>,
+}
+
+impl Gate {
+    /// A gate that asks this model about the programs of this library, by their profiles' names.
+    pub fn new(model: Arc<Model>, library: Library, options: GateOptions) -> Self {
+        Self {
+            options,
+            forecast: Forecast::new(model, library),
+            trial: Trial::default(),
+            rest: None,
+            migrations: Budget::full(options.migrations_per_s),
+            told: BTreeSet::new(),
+        }
+    }
+
+    /// May a plan be carried out?
+    ///
+    /// # Errors
+    /// Why not, in words.
+    pub(crate) fn admit(
+        &mut self,
+        now: Nanoseconds,
+        steps: &[Step],
+        table: &Threads,
+        online: &CpuSet,
+    ) -> Result<Admitted, String> {
+        if self.forecast.changes_nothing(steps, table, online) {
+            let why = "nothing changes".to_owned();
+            return Ok(Admitted { expected: Expectation::Unknown { why }, moves: 0 });
+        }
+        if let Some((until, why)) = &self.rest {
+            if now < *until {
+                let until_s = until.as_secs_f64();
+                return Err(format!("the policy rests until {until_s:.1} s: {why}"));
+            }
+            self.rest = None;
+        }
+        if let Some(since) = self.trial.since() {
+            let since_s = since.as_secs_f64();
+            return Err(format!("the plan of {since_s:.1} s is still being judged"));
+        }
+        let moves = steps.iter().map(moves).sum();
+        if !self.migrations.has(now, moves) {
+            let most = self.options.migrations_per_s;
+            return Err(format!("more than {most} migrations a second"));
+        }
+        let expected = self.forecast.expect(steps, table, online);
+        if let Expectation::Told { gain, worst, program } = &expected {
+            let (noise, most_loss) = (self.options.noise, self.options.most_loss);
+            let told = format!("the model expects {} in all", percent(*gain));
+            if *gain <= noise {
+                return Err(format!("{told}, which is within the noise of {}", percent(noise)));
+            }
+            if *worst < -most_loss {
+                let worst = percent(*worst);
+                return Err(format!("{told}, but {worst} for {program}"));
+            }
+        }
+        Ok(Admitted { expected, moves })
+    }
+
+    /// A plan was carried out by these changes.
+    pub(crate) fn carried_out(&mut self, now: Nanoseconds, plan: Admitted, changes: Vec<Change>) {
+        if changes.is_empty() {
+            return;
+        }
+        self.migrations.take(plan.moves);
+        if let Expectation::Told { gain, worst, program } = &plan.expected {
+            let (gain, worst) = (percent(*gain), percent(*worst));
+            tracing::info!(gain, worst, %program, "gate: the model expects the plan to help");
+        }
+        self.trial.begin(now, plan.expected, changes);
+    }
+
+    /// The threads were counted: notes their rates, and judges the plan that is on trial.
+    pub(crate) fn counted(&mut self, now: Nanoseconds, table: &Threads) -> After {
+        let mut after = After::default();
+        match self.trial.counted(table, self.options.noise, self.options.most_loss) {
+            None => {}
+            Some(Judgement::Unknown { expected }) => {
+                if let Expectation::Unknown { why } = expected
+                    && self.told.insert(why.clone())
+                {
+                    let both = "neither model nor counters can tell whether plans help";
+                    after.notes.push(format!("gate: {both}: {why}"));
+                }
+            }
+            Some(Judgement::Fine { gain, .. }) => {
+                tracing::info!(gain = percent(gain), "gate: the plan stays");
+            }
+            Some(Judgement::Harm { since, loss, whose, expected, changes }) => {
+                let at = since.as_secs_f64();
+                let hoped = match expected {
+                    Expectation::Told { gain, .. } => format!("{} was expected", percent(gain)),
+                    Expectation::Unknown { why } => format!("the model could not tell: {why}"),
+                };
+                let why = format!("the plan of {at:.1} s made {whose} {} ({hoped})", percent(loss));
+                after.notes.push(format!("gate: {why}; the plan is undone"));
+                after.undo = changes.iter().rev().filter_map(taken_back).collect();
+                self.rest = Some((Nanoseconds(now.0.saturating_add(self.options.rest.0)), why));
+            }
+        }
+        after
+    }
+
+    /// Everything was undone: nothing is on trial.
+    pub(crate) fn forget(&mut self) {
+        self.trial = Trial::default();
+    }
+}
+
+/// Threads that a step moves.
+fn moves(step: &Step) -> usize {
+    match &step.action {
+        Action::Allow { .. } | Action::MovePages { .. } => 1,
+        Action::Swap { .. } => 2,
+        _ => 0,
+    }
+}
+
+/// The change back, where there is one: groups stay empty, and pages move back at the end.
+fn taken_back(change: &Change) -> Option<Change> {
+    let mut back = change.clone();
+    match &mut back {
+        Change::Affinity { before, after, .. } => std::mem::swap(before, after),
+        Change::Nice { before, after, .. } => std::mem::swap(before, after),
+        Change::Cpuset { before, after, .. } if !before.trim().is_empty() => {
+            std::mem::swap(before, after);
+        }
+        Change::ResctrlSchemata { before, after, .. } if !before.is_empty() => {
+            std::mem::swap(before, after);
+        }
+        Change::ResctrlTask { before, after, .. } => std::mem::swap(before, after),
+        _ => return None,
+    }
+    Some(back)
+}
+
+/// `+3.2 %`.
+fn percent(share: f64) -> String {
+    format!("{:+.1} %", 100.0 * share)
+}
+
+/// Migrations that may be made now; below 0 after a plan with more.
+#[derive(Debug)]
+struct Budget {
+    left: f64,
+    per_s: f64,
+    at: Nanoseconds,
+}
+
+impl Budget {
+    fn full(per_s: f64) -> Self {
+        Self { left: per_s, per_s, at: Nanoseconds(0) }
+    }
+
+    fn has(&mut self, now: Nanoseconds, moves: usize) -> bool {
+        let seconds = Nanoseconds(now.0.saturating_sub(self.at.0)).as_secs_f64();
+        self.left = (self.left + seconds * self.per_s).min(self.per_s);
+        self.at = now;
+        self.left >= (moves as f64).min(self.per_s)
+    }
+
+    fn take(&mut self, moves: usize) {
+        self.left -= moves as f64;
+    }
+}

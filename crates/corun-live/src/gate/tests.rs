@@ -1,0 +1,333 @@
+//! Policies that harm on purpose, under counters that are computed or told.
+
+use std::process::{Child, Command};
+use std::sync::Mutex;
+
+use corun_linux::{Roots, Task, TaskFacts, affinity, facts};
+use corun_machine::{CpuId, Machine, preset};
+use corun_policy::{
+    ActionKind, CounterKind, Interval, Needs, Plan, Policy, Scope, ThreadState, View,
+};
+
+use super::*;
+use crate::{
+    Host, HostOptions, Journal, LiveError, PlacementActuator, ProcessSelector, Rule, ScannedThread,
+    Scanner, Source, SourceError, Target, Tick, Verdict,
+};
+
+/// Holds the threads, by their order, on these CPUs, as long as it is told to.
+#[derive(Clone, Default)]
+struct Holds(Arc<Mutex<Option<Vec<&'static str>>>>);
+
+impl Holds {
+    fn tell(&self, cpus: &[&'static str]) {
+        *self.0.lock().unwrap() = Some(cpus.to_vec());
+    }
+}
+
+impl Policy for Holds {
+    fn name(&self) -> &str {
+        "holds"
+    }
+
+    fn needs(&self) -> Needs {
+        Needs {
+            interval: Interval::Time(Nanoseconds(1)),
+            counters: Vec::new(),
+            controls: vec![ActionKind::Place],
+            solo_figures: false,
+            by_ways: false,
+        }
+    }
+
+    fn decide(&mut self, view: &View<'_>) -> Plan {
+        let mut plan = Plan::none();
+        for (thread, cpus) in view.threads.iter().zip(self.0.lock().unwrap().iter().flatten()) {
+            let cpus = cpus.parse().unwrap();
+            if thread.allowed != cpus {
+                plan.push(Action::Allow { thread: thread.id, cpus }, "told so");
+            }
+        }
+        plan
+    }
+}
+
+/// Running threads, each of a target of its own, which is named after a profile.
+struct Told(Vec<(TaskFacts, Target)>, Vec<Target>);
+
+impl Told {
+    fn new(programs: &[(&str, u32)]) -> Self {
+        let one = |(place, (name, cpu)): (usize, &(&str, u32))| {
+            let pid = 4_000_000 + place as u32;
+            let task = Task { pid, tid: pid, start_ticks: 7 };
+            let facts = TaskFacts {
+                task,
+                parent: 1,
+                name: "told".into(),
+                wants_cpu: true,
+                cpu: CpuId(*cpu),
+                cpu_ns: 0,
+                nice: 0,
+                is_real_time: false,
+                affinity: "0-7".parse().unwrap(),
+            };
+            (facts, Target::new(*name, ProcessSelector::Descendants(task)))
+        };
+        let threads: Vec<_> = programs.iter().enumerate().map(one).collect();
+        let targets = threads.iter().map(|(_, target)| target.clone()).collect();
+        Self(threads, targets)
+    }
+}
+
+impl Scanner for Told {
+    fn targets(&self) -> &[Target] {
+        &self.1
+    }
+
+    fn scan(&mut self) -> Result<Vec<ScannedThread>, LiveError> {
+        let state = ThreadState::Running;
+        let threads = self.0.iter().enumerate();
+        Ok(threads
+            .map(|(target, (facts, _))| ScannedThread { facts: facts.clone(), state, target })
+            .collect())
+    }
+
+    fn add(&mut self, _: Target) -> Result<(), LiveError> {
+        unreachable!("no program is added")
+    }
+
+    fn online(&self) -> Option<CpuSet> {
+        Some("0-7".parse().unwrap())
+    }
+}
+
+fn gate(machine: &Arc<Machine>, options: GateOptions) -> Gate {
+    let model = Arc::new(Model::new(machine.clone(), Default::default()).unwrap());
+    Gate::new(model, Library::shipped().unwrap(), options)
+}
+
+/// What becomes of a plan that sends threads from some CPUs to others, in a dry run.
+fn asked(programs: &[(&str, u32)], from: &[&'static str], to: &[&'static str]) -> Vec<String> {
+    let machine = Arc::new(preset("xeon-x5365").unwrap());
+    let policy = Holds::default();
+    let folder = tempfile::tempdir().unwrap();
+    let roots = Roots { sys: folder.path().join("sys"), ..Roots::default() };
+    std::fs::create_dir_all(roots.sys.join("devices/system/cpu")).unwrap();
+    std::fs::write(roots.sys.join("devices/system/cpu/online"), "0-7\n").unwrap();
+    let mut host = Host::new(
+        machine.clone(),
+        vec![Box::new(policy.clone())],
+        Box::new(Told::new(programs)),
+        Vec::new(),
+        vec![Box::new(PlacementActuator::new(&roots))],
+        roots,
+        HostOptions::default(),
+    )
+    .unwrap();
+    policy.tell(from);
+    host.tick_at(Nanoseconds(1_000_000_000)).unwrap();
+    host.gate_by(gate(&machine, GateOptions::default()));
+    policy.tell(to);
+    let tick = host.tick_at(Nanoseconds(2_000_000_000)).unwrap();
+    let verdict = |one: &crate::Decision| match &one.verdict {
+        Verdict::Proposed(_) => "made".to_owned(),
+        Verdict::Refused(why) => why.0.clone(),
+        other => format!("{other:?}"),
+    };
+    tick.decisions.iter().map(verdict).collect()
+}
+
+/// CPUs 0 and 1 share a cache, as 2 and 3 do.
+#[test]
+fn a_plan_is_made_where_the_model_expects_a_gain() {
+    let programs = [("kernel-triad", 0), ("kernel-chase", 1)];
+    assert_eq!(asked(&programs, &["0", "1"], &["0", "4"]), ["made"]);
+    let refused = asked(&programs, &["0", "4"], &["0", "1"]);
+    assert!(refused[0].starts_with("gate: the model expects -"), "{refused:?}");
+    assert!(refused[0].contains("within the noise of +2.0 %"), "{refused:?}");
+}
+
+#[test]
+fn a_plan_that_piles_threads_on_one_cpu_is_not_made() {
+    let programs = [("openssl", 0), ("openssl", 2), ("flac", 4)];
+    let refused = asked(&programs, &["0", "2", "4"], &["0", "0", "4"]);
+    // Two threads that compute, on one CPU: half the speed each; the third program loses nothing.
+    // The geometric mean of 1/2 and 1 is 0.707.
+    assert_eq!(refused.len(), 1);
+    assert!(refused[0].contains("expects -29.3 % in all"), "{refused:?}");
+}
+
+#[test]
+fn a_plan_is_not_made_where_one_program_pays_for_the_others() {
+    // Two pairs of programs are parted; for that two others share a CPU.
+    let programs = [("openssl", 0), ("flac", 0), ("gzip", 2), ("xz", 2), ("lua", 4), ("tcc", 6)];
+    let from = ["0", "0", "2", "2", "4", "6"];
+    let refused = asked(&programs, &from, &["0", "1", "2", "3", "4", "4"]);
+    assert!(refused.iter().all(|why| *why == refused[0]), "{refused:?}");
+    assert!(refused[0].contains("gate: the model expects +"), "{refused:?}");
+    assert!(
+        refused[0].contains("in all, but -50.") || refused[0].contains("but -49."),
+        "{refused:?}"
+    );
+}
+
+#[test]
+fn alike_threads_are_not_swapped_and_what_is_so_already_is_no_plan() {
+    let programs = [("sort", 0), ("sort", 4)];
+    let refused = asked(&programs, &["0", "4"], &["4", "0"]);
+    assert!(refused[0].contains("expects +0.0 % in all, which is within the noise"), "{refused:?}");
+    assert_eq!(asked(&programs, &["0", "4"], &["0", "4"]), [""; 0]);
+}
+
+/// Without a profile the gate cannot tell, and the plan is made on trial.
+#[test]
+fn a_program_without_a_profile_is_let_through() {
+    let made = asked(&[("nobody-knows", 0), ("sort", 4)], &["0", "4"], &["0", "0"]);
+    assert_eq!(made, ["made"]);
+}
+
+/// Each thread does 1e9 instructions a second where it may use several CPUs, and a share of that elsewhere.
+struct Suffers(f64);
+
+impl Source for Suffers {
+    fn name(&self) -> &'static str {
+        "told"
+    }
+
+    fn counters(&self) -> Vec<CounterKind> {
+        vec![CounterKind::Instructions]
+    }
+
+    fn count(&mut self, _: Nanoseconds, threads: &mut Threads) -> Result<(), SourceError> {
+        for (view, thread) in threads.iter_mut() {
+            let held = thread.facts.affinity.iter().count() == 1;
+            let per_s = if held { self.0 * 1e9 } else { 1e9 };
+            let done = per_s * thread.elapsed().as_secs_f64();
+            view.counts.add(CounterKind::Instructions, done, thread.elapsed(), Scope::Demand);
+        }
+        Ok(())
+    }
+}
+
+struct Sleeper(Child);
+
+impl Drop for Sleeper {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A real process, which a policy holds on one CPU from the sixth second on.
+struct Acting {
+    host: Host,
+    policy: Holds,
+    program: Sleeper,
+    _folder: tempfile::TempDir,
+    now_s: u64,
+}
+
+impl Acting {
+    /// None where there is one CPU only.
+    fn new(source: Suffers) -> Option<Self> {
+        let program = Sleeper(Command::new("sleep").arg("1000").spawn().unwrap());
+        let pid = program.0.id();
+        if affinity(pid).unwrap().iter().count() < 2 {
+            eprintln!("skipped: one CPU alone");
+            return None;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let roots = Roots::default();
+        let task = facts(&roots, pid, pid).unwrap().task;
+        let rule = Rule { pid: Some(task.pid), ..Rule::default() };
+        let target = Target::new("nobody-knows", ProcessSelector::Rule(rule));
+        let machine = Arc::new(preset("xeon-x5365").unwrap());
+        let policy = Holds::default();
+        let mut host = Host::new(
+            machine.clone(),
+            vec![Box::new(policy.clone())],
+            Box::new(crate::Processes::new(&roots, vec![target]).unwrap()),
+            vec![Box::new(source)],
+            vec![Box::new(PlacementActuator::new(&roots))],
+            roots.clone(),
+            HostOptions::default(),
+        )
+        .unwrap();
+        host.act_under(Journal::create(&folder.path().join("journals"), &roots).unwrap());
+        host.gate_by(gate(&machine, GateOptions::default()));
+        let mut own = Self { host, policy, program, _folder: folder, now_s: 0 };
+        for _ in 0..6 {
+            assert!(own.tick().decisions.is_empty());
+        }
+        own.policy.tell(&["0"]);
+        Some(own)
+    }
+
+    fn tick(&mut self) -> Tick {
+        self.now_s += 1;
+        self.host.tick_at(Nanoseconds(self.now_s * 1_000_000_000)).unwrap()
+    }
+
+    fn may_run_on(&self) -> usize {
+        affinity(self.program.0.id()).unwrap().iter().count()
+    }
+}
+
+#[test]
+fn a_plan_that_the_counters_show_to_harm_is_undone_and_the_policy_rests() {
+    let Some(mut acting) = Acting::new(Suffers(0.7)) else { return };
+    let before = acting.may_run_on();
+    let made = acting.tick();
+    assert!(matches!(made.decisions[0].verdict, Verdict::Done(_)), "{made:?}");
+    assert_eq!(acting.may_run_on(), 1);
+    let notes: Vec<String> = (0..6).flat_map(|_| acting.tick().unread).collect();
+    assert_eq!(notes.len(), 1, "{notes:?}");
+    let expected = "gate: the plan of 7.0 s made all programs -30.0 % (the model could not tell: there is no \
+                    profile of nobody-knows for this machine); the plan is undone";
+    assert_eq!(notes[0], expected);
+    assert_eq!(acting.may_run_on(), before, "the plan stands");
+    // The policy asks again, and rests for a minute.
+    let refused = acting.tick();
+    let Verdict::Refused(why) = &refused.decisions[0].verdict else { panic!("{refused:?}") };
+    assert!(why.0.starts_with("gate: the policy rests until 73.0 s: the plan of 7.0 s"), "{why}");
+    while acting.now_s < 72 {
+        acting.tick();
+        assert_eq!(acting.may_run_on(), before);
+    }
+    let again = acting.tick();
+    assert!(matches!(again.decisions[0].verdict, Verdict::Done(_)), "{again:?}");
+    let undone = acting.host.undo();
+    assert!(undone.iter().all(|one| one.outcome.is_ok()), "{undone:?}");
+    assert_eq!(acting.may_run_on(), before);
+}
+
+#[test]
+fn a_plan_that_does_no_harm_stays() {
+    for share in [1.0, 1.3, 0.99] {
+        let Some(mut acting) = Acting::new(Suffers(share)) else { return };
+        for _ in 0..20 {
+            assert!(acting.tick().unread.is_empty());
+        }
+        assert_eq!(acting.may_run_on(), 1);
+    }
+}
+
+#[test]
+fn so_many_migrations_a_second_are_made_in_the_long_run() {
+    let mut budget = Budget::full(10.0);
+    let second = |s: u64| Nanoseconds(s * 1_000_000_000);
+    // A plan of 64 moves is one plan; the next waits until it is paid for.
+    assert!(budget.has(second(1), 64));
+    budget.take(64);
+    assert!(!budget.has(second(6), 1));
+    assert!(budget.has(second(7), 4));
+    budget.take(4);
+    let made: usize = (8..1008)
+        .filter(|&s| {
+            let may = budget.has(second(s), 20);
+            budget.take(if may { 20 } else { 0 });
+            may
+        })
+        .count();
+    assert!((499..=501).contains(&made), "{made}");
+}

@@ -1,0 +1,173 @@
+//! `corun daemon` among users and load that it cannot choose.
+
+use std::io::{BufRead as _, Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use crate::hosting::{Daemon, Ended, corun, eventually, signal, stderr_of};
+
+/// An address on which nobody listens now.
+fn free_address() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+}
+
+fn configure(ground: &Daemon, more: &str) {
+    let old = std::fs::read_to_string(ground.fixture.path("config.toml")).unwrap();
+    let own = old.replace("metrics = \"127.0.0.1:0\"\n", more);
+    assert_ne!(own, old);
+    ground.fixture.write("config.toml", &own);
+}
+
+/// What the metrics page says; none where it says nothing for some seconds.
+fn metrics(at: SocketAddr) -> Option<String> {
+    let mut stream = TcpStream::connect_timeout(&at, Duration::from_secs(2)).ok()?;
+    stream.set_read_timeout(Some(Duration::from_secs(2))).ok()?;
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").ok()?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text).ok()?;
+    text.starts_with("HTTP/1.1 200").then_some(text)
+}
+
+#[test]
+fn clients_that_say_nothing_do_not_end_the_metrics() {
+    let Some(ground) = Daemon::new(true) else { return };
+    let at = free_address();
+    configure(&ground, &format!("metrics = \"{at}\"\n"));
+    // So few descriptors that connections alone use them up.
+    let script = "ulimit -n 40; exec \"$0\" daemon --config \"$1\"";
+    let mut command = Command::new("sh");
+    command.args(["-c", script, env!("CARGO_BIN_EXE_corun")]);
+    command.arg(ground.fixture.path("config.toml")).stderr(Stdio::piped());
+    let daemon = Ended(command.spawn().unwrap());
+    assert!(eventually(|| metrics(at).is_some()), "no metrics at all");
+    let mut silent: Vec<TcpStream> = Vec::new();
+    for place in 0..100 {
+        let mut stream = TcpStream::connect(at).unwrap();
+        // Half of them begin a request that never ends.
+        if place % 2 == 0 {
+            stream.write_all(b"GET /metrics HTTP/1.1\r\nHost:").unwrap();
+        }
+        silent.push(stream);
+    }
+    assert!(eventually(|| metrics(at).is_some()), "the metrics are gone");
+    let text = metrics(at).unwrap();
+    assert!(text.contains("corun_rounds_total") && text.ends_with("# EOF\n"), "{text}");
+    assert!(eventually(|| ground.now() != ground.before), "nothing is held");
+    signal(&daemon.0, "-TERM");
+    let log = stderr_of(daemon);
+    assert!(log.contains("everything is undone") && !log.contains("panicked"), "{log}");
+}
+
+#[test]
+fn other_paths_and_methods_get_no_metrics() {
+    let Some(ground) = Daemon::new(false) else { return };
+    let at = free_address();
+    configure(&ground, &format!("metrics = \"{at}\"\n"));
+    let _daemon = ground.start();
+    assert!(eventually(|| metrics(at).is_some()));
+    for (request, expected) in [("GET /", "404"), ("POST /metrics", "405"), ("nonsense", "400")] {
+        let mut stream = TcpStream::connect(at).unwrap();
+        let request = format!("{request} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with(&format!("HTTP/1.1 {expected}")), "{answer}");
+    }
+}
+
+#[test]
+fn a_port_that_is_taken_does_not_end_the_daemon() {
+    let Some(ground) = Daemon::new(true) else { return };
+    let other = TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = other.local_addr().unwrap();
+    configure(&ground, &format!("metrics = \"{at}\"\n"));
+    let path = ground.fixture.path("config.toml");
+    let checked = corun().arg("check-config").arg(&path).output().unwrap();
+    let text = String::from_utf8_lossy(&checked.stderr).into_owned();
+    assert!(checked.status.success() && text.contains("warning: metrics: "), "{text}");
+    let daemon = ground.start();
+    assert!(eventually(|| ground.now() != ground.before), "nothing is held");
+    drop(other);
+    assert!(eventually(|| metrics(at).is_some()), "the port is free, and no metrics");
+    signal(&daemon.0, "-TERM");
+    let log = stderr_of(daemon);
+    assert_eq!(log.matches("metrics are not served").count(), 1, "{log}");
+    assert!(log.contains(&at.to_string()) && log.contains("everything is undone"), "{log}");
+}
+
+#[test]
+fn metrics_can_be_switched_off() {
+    let Some(ground) = Daemon::new(true) else { return };
+    configure(&ground, "metrics = \"off\"\n");
+    let daemon = ground.start();
+    assert!(eventually(|| ground.now() != ground.before), "nothing is held");
+
+    let threads = std::fs::read_dir(format!("/proc/{}/task", daemon.0.id())).unwrap();
+    let names =
+        threads.map(|one| std::fs::read_to_string(one.unwrap().path().join("comm")).unwrap());
+    assert!(!names.collect::<String>().contains("metrics"));
+    signal(&daemon.0, "-TERM");
+    assert!(stderr_of(daemon).contains("everything is undone"));
+}
+
+/// One program alone gains nothing wherever it is held.
+#[test]
+fn a_plan_without_a_gain_is_not_made_and_the_log_says_why() {
+    let Some(ground) = Daemon::new(true) else { return };
+    let path = ground.fixture.path("config.toml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, text.replace("gate.on = false\n", "interval_s = 0.1\n")).unwrap();
+    let mut daemon = ground.start();
+    let stderr = daemon.0.stderr.take().unwrap();
+    let mut lines = std::io::BufReader::new(stderr).lines().map(Result::unwrap);
+    let first = lines.find(|line| line.contains("not done") || line.contains("waits on CPU"));
+    assert_eq!(ground.now(), ground.before);
+    signal(&daemon.0, "-TERM");
+    let log = first.into_iter().chain(lines).collect::<Vec<_>>().join("\n");
+    let refused =
+        "not done: gate: the model expects +0.0 % in all, which is within the noise of +2.0 %";
+    assert_eq!(log.matches(refused).count(), 1, "{log}");
+}
+
+#[test]
+fn a_socket_that_systemd_listens_to_is_taken_over() {
+    let Some(ground) = Daemon::new(false) else { return };
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = listener.local_addr().unwrap();
+    let script =
+        "exec 3<&0 </dev/null; LISTEN_PID=$$ LISTEN_FDS=1 exec \"$0\" daemon --config \"$1\"";
+    let mut command = Command::new("sh");
+    command.args(["-c", script, env!("CARGO_BIN_EXE_corun")]);
+    command.arg(ground.fixture.path("config.toml")).stderr(Stdio::piped());
+    command.stdin(Stdio::from(std::os::fd::OwnedFd::from(listener)));
+    let daemon = Ended(command.spawn().unwrap());
+    drop(command);
+    assert!(eventually(|| metrics(at).is_some()), "no metrics");
+    signal(&daemon.0, "-TERM");
+    let log = stderr_of(daemon);
+    assert!(log.contains("from systemd's socket"), "{log}");
+}
+
+/// What systemd says of the unit file: 10 is a service that may do anything.
+#[test]
+fn the_unit_is_exposed_to_little() {
+    let unit = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/corun.service");
+    let words = ["security", "--offline=true", "--no-pager", "--threshold=20", unit];
+    let Ok(rated) = Command::new("systemd-analyze").args(words).output() else {
+        return eprintln!("skipped: no systemd-analyze here");
+    };
+    let text = String::from_utf8_lossy(&rated.stdout).into_owned();
+    let Some(overall) = text.lines().find(|line| line.contains("Overall exposure level")) else {
+        return eprintln!("skipped: this systemd-analyze rates no files");
+    };
+    assert!(rated.status.success(), "{text}");
+    let rating = overall.split(": ").nth(1).unwrap().split(' ').next().unwrap();
+    let page = include_str!("../../../../docs/operating.md");
+    let said = page.split("rates the exposure at ").nth(1).unwrap().split(' ').next().unwrap();
+    // Another version of systemd weighs otherwise.
+    assert!(
+        rating.parse::<f64>().unwrap() <= 2.0 && said.parse::<f64>().unwrap() <= 2.0,
+        "{overall}"
+    );
+}
