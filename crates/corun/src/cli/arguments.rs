@@ -365,8 +365,8 @@ pub(crate) struct CompareArgs {
     /// The programs, by profile name; a name may stand again
     #[arg(long, value_name = "A,B,..", value_delimiter = ',')]
     pub(crate) apps: Vec<String>,
-    /// The policies; `dio+lfoc` places by the one and partitions by the other [default: all that
-    /// place]
+    /// The policies; `dio+lfoc` places by the one and partitions by the other; `dio:half-life-intervals=2` sets
+    /// a parameter [default: all that place]
     #[arg(long, alias = "policies", value_name = "P,Q,..", value_delimiter = ',')]
     pub(crate) policy: Vec<String>,
     /// Repeat each experiment with seeds 1 to N [default: the mix's, else 10]
