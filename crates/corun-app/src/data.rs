@@ -1,5 +1,6 @@
 //! On which data figures stand.
 
+use corun_machine::{Machine, PredictionError};
 use corun_model::ModelOptions;
 use corun_profile::{Profile, ProfileData};
 use serde::Serialize;
@@ -17,18 +18,46 @@ pub struct DataSources {
     pub compat: String,
     /// Peak that was asked for instead of the machine's, MB/s.
     pub peak_mb_per_s: Option<f64>,
+    /// How far predictions were off on the machine itself, where `corun validate` measured it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prediction_error: Option<PredictionError>,
 }
 
 impl DataSources {
-    /// Of these programs' profiles on a model with these options.
-    pub fn of(profiles: &[Profile], options: ModelOptions) -> Self {
+    /// Of these programs' profiles on a model of a machine with these options.
+    pub fn of(profiles: &[Profile], machine: &Machine, options: ModelOptions) -> Self {
         Self {
             profiles: profile_sources(profiles),
             space: options.space.to_string(),
             bandwidth_model: options.bandwidth.to_string(),
             compat: options.compatibility.to_string(),
             peak_mb_per_s: options.peak_mb_per_s,
+            prediction_error: machine.spec().prediction_error.clone(),
         }
+    }
+
+    /// How far predictions were off on the machine, in words.
+    pub fn prediction_error_words(&self) -> Option<String> {
+        let found = self.prediction_error.as_ref()?;
+        let percent = |share: f64| format!("{:.1} %", 100.0 * share);
+        let mut words = format!(
+            "times of {} programs alone off by {} in the mean",
+            found.programs,
+            percent(found.mean_error)
+        );
+        if let Some(rank) = found.rank_correlation {
+            words.push_str(&format!(" (rank correlation of cycles an instruction {rank:.2})"));
+        }
+        match found.mean_slowdown_error {
+            Some(error) => words.push_str(&format!(
+                ", {} clear slowdowns by {}",
+                found.slowdowns,
+                percent(error)
+            )),
+            None => words.push_str(", no slowdown measured clearly"),
+        }
+        let day = found.finished.split('T').next().unwrap_or_default();
+        Some(format!("{words}; {}, {day}", found.by))
     }
 }
 

@@ -5,6 +5,7 @@
 //! about who has which ways of an LLC. The command and the Python package ask here, so that both
 //! give the same figures and the same errors.
 
+mod arrangement;
 mod batch;
 mod cancel;
 mod comparison;
@@ -23,6 +24,7 @@ mod trace;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+pub use arrangement::{Arrangement, arrangements};
 pub use batch::{BatchFigures, MixBatch};
 pub use cancel::Cancel;
 pub use comparison::{

@@ -145,7 +145,11 @@ impl PlacementDocument {
             proven: proof.proven,
             solver_seconds: proof.solver_seconds,
             data: PlacementData {
-                model: DataSources::of(&scenario.profiles, scenario.model.options()),
+                model: DataSources::of(
+                    &scenario.profiles,
+                    scenario.machine(),
+                    scenario.model.options(),
+                ),
                 extrapolated: extrapolated.map(|(name, _)| name.clone()).collect(),
             },
             programs: outcomes

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::CalibrateError;
 use crate::cpus::Cpus;
-use crate::estimate::Estimate;
+use crate::estimate::FigureRange;
 use crate::figure::{CacheFigure, CoreFigure, Figure};
 use crate::notes::Findings;
 use crate::rounds::{self, Budget, Curve};
@@ -17,14 +17,14 @@ use crate::setup::Setup;
 
 /// How a machine is to be measured.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct CalibrateOptions {
     /// In a few seconds, with fewer rounds and coarser steps.
     pub quick: bool,
     /// The program that measures, with its version, as the machine file names it.
     pub by: String,
 }
 
-impl Options {
+impl CalibrateOptions {
     fn budget(&self) -> Budget {
         match self.quick {
             false => Budget { time: Duration::from_secs(100), least_rounds: 8 },
@@ -53,7 +53,7 @@ pub struct MeasuredFigure {
     pub unit: &'static str,
     /// Its value and interval.
     #[serde(flatten)]
-    pub estimate: Estimate,
+    pub estimate: FigureRange,
     /// How it was measured.
     pub source: &'static str,
 }
@@ -65,7 +65,7 @@ pub struct MeasuredFigure {
 /// [`CalibrateError`]; a machine that is busy is no error, and stands in the measurement.
 pub fn calibrate(
     found: &Machine,
-    options: &Options,
+    options: &CalibrateOptions,
     tell: &mut (dyn FnMut(f64, &'static str) -> bool + Send),
 ) -> Result<Calibrated, CalibrateError> {
     // A thread of its own: it is held on CPUs, and the caller's threads shall not be.
@@ -77,7 +77,7 @@ pub fn calibrate(
 
 fn measure(
     found: &Machine,
-    options: &Options,
+    options: &CalibrateOptions,
     tell: &mut (dyn FnMut(f64, &'static str) -> bool + Send),
 ) -> Result<Calibrated, CalibrateError> {
     let start = Instant::now();
@@ -89,7 +89,7 @@ fn measure(
     let Setup { experiments, huge_pages, nodes_without_memory } =
         Setup::new(found, &cpus, options.quick)?;
     let rounds = rounds::run(experiments, options.budget(), &mut |share, name| tell(share, name))?;
-    let mut figures: BTreeMap<Figure, Estimate> =
+    let mut figures: BTreeMap<Figure, FigureRange> =
         rounds.measured.iter().flat_map(|one| one.figures()).collect();
     add_cache_times(&mut figures);
     let mut spec = crate::machine_file::spec(found, &figures, &options.by)?;
@@ -139,8 +139,8 @@ fn rounded_share(share: f64) -> f64 {
 }
 
 /// Cache latencies in ns, at the clock of a core alone: that is how they were measured.
-fn add_cache_times(figures: &mut BTreeMap<Figure, Estimate>) {
-    let times: Vec<(Figure, Estimate)> = figures
+fn add_cache_times(figures: &mut BTreeMap<Figure, FigureRange>) {
+    let times: Vec<(Figure, FigureRange)> = figures
         .iter()
         .filter_map(|(figure, cycles)| {
             let Figure::Cache(core_type, level, CacheFigure::LatencyCycles) = *figure else {

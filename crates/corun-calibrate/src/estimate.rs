@@ -31,7 +31,7 @@ impl Estimator {
 
 /// A value, and the interval in which it was seen.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Estimate {
+pub struct FigureRange {
     /// The value, from all rounds.
     pub value: f64,
     /// The least that a quarter of the rounds gives.
@@ -40,7 +40,7 @@ pub struct Estimate {
     pub high: f64,
 }
 
-impl Estimate {
+impl FigureRange {
     /// A value and what the parts of the measurement give.
     pub(crate) fn new(value: f64, parts: impl IntoIterator<Item = f64>) -> Self {
         let all = Self { value, low: value, high: value };
@@ -163,8 +163,8 @@ mod tests {
         let quarters: Vec<f64> =
             eight.quarters().iter().map(|part| part.at(0, Estimator::Typical)).collect();
         assert_eq!(quarters, [1.0, 2.0, 3.0, 9.0]);
-        let estimate = Estimate::new(2.5, quarters);
-        assert_eq!(estimate, Estimate { value: 2.5, low: 1.0, high: 9.0 });
+        let estimate = FigureRange::new(2.5, quarters);
+        assert_eq!(estimate, FigureRange { value: 2.5, low: 1.0, high: 9.0 });
         assert_eq!(estimate.relative_spread(), 1.6);
         assert_eq!(samples(&[(1.0, false), (2.0, false)]).quarters().len(), 2);
         assert!(Samples::new(1).all().at(0, Estimator::Typical).is_nan());

@@ -24,9 +24,11 @@ mod region;
 mod replacement;
 mod rounds;
 mod setup;
+mod throughput;
 
-pub use calibrate::{Calibrated, MeasuredFigure, Options, calibrate};
+pub use calibrate::{CalibrateOptions, Calibrated, MeasuredFigure, calibrate};
 pub use error::CalibrateError;
-pub use estimate::Estimate;
+pub use estimate::FigureRange;
 pub use replacement::{BUSY_SHARE, KeptFile, may_begin, may_replace};
-pub use rounds::{Curve, CurveKind, CurvePoint};
+pub use rounds::{Curve, CurveKind, MeasuredPoint};
+pub use throughput::additions_per_cycle;

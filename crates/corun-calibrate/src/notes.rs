@@ -7,7 +7,7 @@ use corun_linux::Noise;
 use corun_machine::Machine;
 
 use crate::cpus::{Cpus, data_caches};
-use crate::estimate::Estimate;
+use crate::estimate::FigureRange;
 use crate::experiment::idle::LEAST_LEFT;
 use crate::figure::{CacheFigure, CoreFigure, CurvePart, Figure};
 use crate::replacement::BUSY_SHARE;
@@ -25,7 +25,7 @@ const WIDE_SPREAD: f64 = 0.25;
 pub(crate) struct Findings<'a> {
     pub(crate) found: &'a Machine,
     pub(crate) cpus: &'a Cpus,
-    pub(crate) figures: &'a BTreeMap<Figure, Estimate>,
+    pub(crate) figures: &'a BTreeMap<Figure, FigureRange>,
     pub(crate) huge_pages: bool,
     pub(crate) nodes_without_memory: &'a [u32],
     pub(crate) noise: Noise,
@@ -256,7 +256,7 @@ fn percent(share: f64) -> String {
 }
 
 /// `12 (11 to 14)`.
-fn interval(estimate: &Estimate) -> String {
+fn interval(estimate: &FigureRange) -> String {
     let digits = |value: f64| {
         if value.abs() < 100.0 { format!("{value:.1}") } else { format!("{value:.0}") }
     };
@@ -269,11 +269,11 @@ mod tests {
 
     use super::*;
 
-    fn estimate(low: f64, value: f64, high: f64) -> Estimate {
-        Estimate { value, low, high }
+    fn estimate(low: f64, value: f64, high: f64) -> FigureRange {
+        FigureRange { value, low, high }
     }
 
-    fn notes(figures: &BTreeMap<Figure, Estimate>, noise: Noise) -> Vec<String> {
+    fn notes(figures: &BTreeMap<Figure, FigureRange>, noise: Noise) -> Vec<String> {
         let found = corun_machine::preset("i7-2600").unwrap();
         let cpus = Cpus {
             allowed: "0-3".parse().unwrap(),

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::CalibrateError;
 use crate::bench::Sample;
-use crate::estimate::{Estimate, Samples, Values};
+use crate::estimate::{FigureRange, Samples, Values};
 use crate::figure::Figure;
 
 /// Attempts at a sample that nothing disturbs.
@@ -75,16 +75,16 @@ pub struct Curve {
     /// The core type that it was measured on, as an index of the machine's.
     pub core_type: usize,
     /// Its points, by their place on the horizontal axis.
-    pub points: Vec<CurvePoint>,
+    pub points: Vec<MeasuredPoint>,
 }
 
 /// A point of a curve.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct CurvePoint {
+pub struct MeasuredPoint {
     /// The place on the horizontal axis.
     pub x: f64,
     /// The value there.
-    pub y: Estimate,
+    pub y: FigureRange,
 }
 
 /// An experiment with its samples.
@@ -95,13 +95,13 @@ pub(crate) struct Measured {
 
 impl Measured {
     /// The figures of all rounds, with what each quarter of the rounds gives.
-    pub(crate) fn figures(&self) -> BTreeMap<Figure, Estimate> {
+    pub(crate) fn figures(&self) -> BTreeMap<Figure, FigureRange> {
         let all = self.experiment.figures(&self.samples.all());
         let parts: Vec<BTreeMap<Figure, f64>> =
             self.samples.quarters().iter().map(|part| self.experiment.figures(part)).collect();
         let estimate = |(figure, value): (Figure, f64)| {
             let seen = parts.iter().filter_map(|part| part.get(&figure).copied());
-            (figure, Estimate::new(value, seen))
+            (figure, FigureRange::new(value, seen))
         };
         all.into_iter().filter(|(_, value)| value.is_finite()).map(estimate).collect()
     }
@@ -113,7 +113,7 @@ impl Measured {
         let curve = |(place, shape): (usize, CurveShape)| {
             let point = |(at, &(x, y)): (usize, &(f64, f64))| {
                 let seen = parts.iter().filter_map(|part| Some(part[place].points.get(at)?.1));
-                CurvePoint { x, y: Estimate::new(y, seen) }
+                MeasuredPoint { x, y: FigureRange::new(y, seen) }
             };
             let points = shape.points.iter().enumerate().map(point);
             let points = points.filter(|point| point.y.value.is_finite()).collect();
@@ -253,7 +253,7 @@ mod tests {
         assert_eq!((rounds.rounds, rounds.disturbed_share, told), (4, 0.0, 12));
         // The samples of a point are 1, 2, 3, 4: the median is 2.5, a quarter is a round.
         let estimate = rounds.measured[0].figures()[&FIGURE];
-        assert_eq!(estimate, Estimate { value: 2.5, low: 1.0, high: 4.0 });
+        assert_eq!(estimate, FigureRange { value: 2.5, low: 1.0, high: 4.0 });
     }
 
     #[test]

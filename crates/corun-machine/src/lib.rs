@@ -28,7 +28,7 @@ pub use error::{MachineError, Place, SpecError};
 pub use machine::{Cache, Core, Cpu, Llc, Machine, Node, Object, ObjectIndex, Package};
 pub use measured::{
     AccessRates, ExecutionLatencies, KernelCosts, LineTransfer, LoadedLatency, Measurement,
-    Prefetching, Tlb,
+    PredictionError, Prefetching, Tlb,
 };
 pub use presets::{preset, presets, resolve};
 pub use spec::{

@@ -31,6 +31,28 @@ pub struct Measurement {
     pub notes: Vec<String>,
 }
 
+/// How far predictions were off when they were held against programs' times on the machine itself.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PredictionError {
+    /// The program that predicted and measured, with its version.
+    pub by: String,
+    /// When the measurement ended, as RFC 3339 has it.
+    pub finished: String,
+    /// Programs that were timed alone.
+    pub programs: u32,
+    /// The mean of the amounts by which their times were off, as a share of what was measured.
+    pub mean_error: f64,
+    /// Rank correlation of their cycles an instruction, -1 to 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rank_correlation: Option<f64>,
+    /// Slowdowns beside others that were measured clearly.
+    pub slowdowns: u32,
+    /// The mean of the amounts by which these were off, as a share.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean_slowdown_error: Option<f64>,
+}
+
 /// Latencies of instructions on a core, in cycles from operand to result.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -24,6 +24,15 @@ cpus = "0-1"
 huge_pages = true
 notes = ["one LLC: no latency between LLCs"]
 
+[prediction_error]
+by = "corun 0.1.0"
+finished = "2026-11-22T10:00:00Z"
+programs = 46
+mean_error = 0.25
+rank_correlation = 0.9
+slowdowns = 12
+mean_slowdown_error = 0.04
+
 [[core_type]]
 name = "c"
 clock_mhz = 4000.0
@@ -148,6 +157,13 @@ fn all_that_can_be_measured_is_read_and_written_back() {
 #[test]
 fn errors_in_measured_parts_name_their_field() {
     let cases = [
+        ("mean_error = 0.25", "mean_error = -1.0", "prediction_error.mean_error", "found -1"),
+        (
+            "rank_correlation = 0.9",
+            "rank_correlation = 2.0",
+            "prediction_error.rank_correlation",
+            "found 2",
+        ),
         ("[3900.0, 4100.0]", "[4100.0, 3900.0]", "spread.core_type.c.clock_mhz", "low end first"),
         ("[3900.0, 4100.0]", "[nan, 1.0]", "spread.core_type.c.clock_mhz", "found NaN"),
         ("c.clock_mhz\" =", "d.clock_mhz\" =", "spread.core_type.d.clock_mhz", "does not have"),

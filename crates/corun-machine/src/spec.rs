@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::CpuSet;
 use crate::measured::{
     AccessRates, ExecutionLatencies, KernelCosts, LineTransfer, LoadedLatency, Measurement,
-    Prefetching, Tlb,
+    PredictionError, Prefetching, Tlb,
 };
 
 /// The version of the machine file that this build reads and writes.
@@ -38,6 +38,9 @@ pub struct MachineSpec {
     /// How the figures were measured, where they were measured on the machine itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measurement: Option<Measurement>,
+    /// How far predictions were off here, where that was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prediction_error: Option<PredictionError>,
     /// CPUs that exist and are off line; they are in no object of the tree.
     #[serde(default, skip_serializing_if = "CpuSet::is_empty")]
     pub offline_cpus: CpuSet,
@@ -80,6 +83,7 @@ impl MachineSpec {
             sources: BTreeMap::new(),
             spread: BTreeMap::new(),
             measurement: None,
+            prediction_error: None,
             offline_cpus: CpuSet::new(),
             core_types: Vec::new(),
             memory_latency_ns: Vec::new(),

@@ -1,6 +1,6 @@
 //! A program alone with 1, 2, 3 .. ways of an LLC: the curves that way partitioning looks at.
 
-use corun_profile::{MeasuredOn, Profile, SoloFigures, SoloRow, SoloTable};
+use corun_profile::{MeasuredOn, Profile, SoloRow, SoloTable, TableFigures};
 
 use crate::core::{Cause, CpiStack};
 use crate::error::ModelError;
@@ -149,8 +149,8 @@ impl Model {
 }
 
 impl WaysFigures {
-    fn solo_figures(&self, line_bytes: f64) -> SoloFigures {
-        SoloFigures {
+    fn solo_figures(&self, line_bytes: f64) -> TableFigures {
+        TableFigures {
             ipc: self.ipc,
             llc_references_pki: self.llc_apki,
             llc_misses_pki: self.llc_mpki,

@@ -7,7 +7,7 @@
 //! and core cycles its core type's relative capacity.
 
 use corun_machine::Machine;
-use corun_profile::{Extension, MeasuredOn, Profile, SoloFigures, SoloTable};
+use corun_profile::{Extension, MeasuredOn, Profile, SoloTable, TableFigures};
 
 use crate::error::ModelError;
 use crate::interval::finish;
@@ -104,7 +104,7 @@ pub(crate) fn table(
     ))
 }
 
-fn parts(figures: &SoloFigures, total_bytes: f64) -> Parts {
+fn parts(figures: &TableFigures, total_bytes: f64) -> Parts {
     let cpi = 1.0 / figures.ipc;
     let total = figures.stalls_total;
     let raw = figures.stalls_l3_miss + figures.stalls_store_buffer;

@@ -40,5 +40,5 @@ pub use recording::{
     ThreadRecord,
 };
 pub use solo_csv::{export_csv, import_csv};
-pub use solo_table::{Extension, MeasuredOn, SoloFigures, SoloReading, SoloRow, SoloTable};
+pub use solo_table::{Extension, MeasuredOn, SoloReading, SoloRow, SoloTable, TableFigures};
 pub use toml_document::TomlDocument;

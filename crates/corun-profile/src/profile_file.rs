@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::atomic_file::write_atomically;
 use crate::bad_input::{Fault, FileError, PathStep};
-use crate::solo_table::{FIGURE_NAMES, FIGURES, MeasuredOn, SoloFigures, SoloRow, SoloTable};
+use crate::solo_table::{FIGURE_NAMES, FIGURES, MeasuredOn, SoloRow, SoloTable, TableFigures};
 use crate::toml_document::TomlDocument;
 use crate::{
     CoreDetail, CurveError, CurvePoint, EARLIER_PROFILE_FILE_VERSIONS, InstructionMix, MicroTraces,
@@ -316,7 +316,7 @@ fn read_rows(columns: &[String], rows: &[Vec<f64>]) -> Result<Vec<SoloRow>, Faul
             let why = format!("found {ways} ways, expected a whole number >= 1");
             return Err(at_row(why).under(PathStep::Key("rows")));
         }
-        let figures = SoloFigures::from_array(places.map(|place| row[place]));
+        let figures = TableFigures::from_array(places.map(|place| row[place]));
         out.push(SoloRow { ways: ways as u32, figures });
     }
     Ok(out)

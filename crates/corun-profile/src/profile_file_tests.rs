@@ -228,7 +228,7 @@ fn close(one: f64, other: f64) -> bool {
 
 fn a_table() -> Profile {
     let values: [f64; FIGURES] = std::array::from_fn(|place| 0.5 / (place + 1) as f64);
-    let rows = vec![SoloRow { ways: 1, figures: SoloFigures::from_array(values) }];
+    let rows = vec![SoloRow { ways: 1, figures: TableFigures::from_array(values) }];
     let table = SoloTable::new(MeasuredOn::xeon_gold_6138(), rows).unwrap();
     Profile { name: "a".to_owned(), data: ProfileData::Table(table) }
 }
@@ -328,7 +328,7 @@ proptest! {
             let mut values = [ipc; FIGURES];
             values[1..8].copy_from_slice(&rates);
             values[8..].copy_from_slice(&shares);
-            SoloRow { ways, figures: SoloFigures::from_array(values) }
+            SoloRow { ways, figures: TableFigures::from_array(values) }
         });
         let machine = MeasuredOn { inclusive_llc, ..MeasuredOn::xeon_gold_6138() };
         let table = SoloTable::new(machine, rows.collect()).unwrap();

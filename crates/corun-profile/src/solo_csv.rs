@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use crate::bad_input::{Expected, FileError, line_at};
 use crate::profile::check_name;
-use crate::solo_table::{FIGURES, MeasuredOn, SoloFigures, SoloRow, SoloTable};
+use crate::solo_table::{FIGURES, MeasuredOn, SoloRow, SoloTable, TableFigures};
 use crate::{Profile, ProfileData};
 
-/// Its columns: program, ways, then the figures in the order in which [`SoloFigures`] has them.
+/// Its columns: program, ways, then the figures in the order in which [`TableFigures`] has them.
 /// `llc_usage_kb` counts KB of 1024 bytes.
 pub(crate) const COLUMNS: [&str; FIGURES + 2] = [
     "BENCH",
@@ -30,7 +30,7 @@ pub(crate) const COLUMNS: [&str; FIGURES + 2] = [
 /// A row and the byte at which it begins.
 struct Found {
     byte: usize,
-    figures: SoloFigures,
+    figures: TableFigures,
 }
 
 /// Reads the table; `file` is named in errors. Columns may stand in any order, others are passed
@@ -93,10 +93,10 @@ fn read_programs(text: &str, file: &str) -> Result<Programs, FileError> {
         let mut values = [0.0; FIGURES];
         for (figure, value) in values.iter_mut().enumerate() {
             let text = &record[places[figure + 2]];
-            *value = read_figure(text, SoloFigures::expected(figure))
+            *value = read_figure(text, TableFigures::expected(figure))
                 .map_err(|why| at(figure + 2, why))?;
         }
-        let found = Found { byte, figures: SoloFigures::from_array(values) };
+        let found = Found { byte, figures: TableFigures::from_array(values) };
         if let Some(before) = programs.entry(name.to_owned()).or_default().insert(ways, found) {
             let why = format!(
                 "found the row of {name:?} with {ways} ways again, first on line {}",

@@ -147,7 +147,7 @@ proptest! {
                 let mut values = [ipc; FIGURES];
                 values[1..8].copy_from_slice(&rates);
                 values[8..].copy_from_slice(&shares);
-                SoloRow { ways, figures: SoloFigures::from_array(values) }
+                SoloRow { ways, figures: TableFigures::from_array(values) }
             });
             let table = SoloTable::new(MeasuredOn::xeon_gold_6138(), rows.collect()).unwrap();
             Profile { name, data: ProfileData::Table(table) }

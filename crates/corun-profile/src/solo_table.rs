@@ -44,13 +44,13 @@ pub struct SoloRow {
     /// Ways of the LLC the program had.
     pub ways: u32,
     /// What was measured.
-    pub figures: SoloFigures,
+    pub figures: TableFigures,
 }
 
 /// Figures of a program alone. Rates are per 1000 instructions (pki) or 1000 cycles (pkc); stalls
 /// are shares of all cycles, 0 to 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct SoloFigures {
+pub struct TableFigures {
     /// Instructions per cycle.
     pub ipc: f64,
     /// LLC references per 1000 instructions.
@@ -118,7 +118,7 @@ pub struct SoloReading {
     /// Where it was read, in ways of the table's machine; not above the table's last row.
     pub ways: f64,
     /// The figures.
-    pub figures: SoloFigures,
+    pub figures: TableFigures,
     /// Was it read below one way or above all ways?
     pub extrapolated: bool,
 }
@@ -189,7 +189,7 @@ impl MeasuredOn {
 /// The most ways a table may have: far beyond any LLC built.
 const MAX_WAYS: u32 = 1024;
 
-impl SoloFigures {
+impl TableFigures {
     /// The figures in the order of [`FIGURE_NAMES`].
     pub(crate) fn to_array(self) -> [f64; FIGURES] {
         [
@@ -357,7 +357,7 @@ impl SoloTable {
         self.at_ways(ways, extension)
     }
 
-    fn first(&self) -> &SoloFigures {
+    fn first(&self) -> &TableFigures {
         &self.rows[0].figures
     }
 
@@ -368,7 +368,7 @@ impl SoloTable {
             Extension::Linear => {
                 let second = self.rows.get(1).map_or(first, |row| row.figures).to_array();
                 let at_one = first.to_array();
-                let at_zero = SoloFigures::from_array(std::array::from_fn(|place| {
+                let at_zero = TableFigures::from_array(std::array::from_fn(|place| {
                     let value = at_one[place] + (at_one[place] - second[place]);
                     if value > 0.0 { value } else { 1e-6 }
                 }));
@@ -384,7 +384,12 @@ impl SoloTable {
 }
 
 /// The figures at a miss rate beyond that of the first row: see [`SoloTable::at_bytes`].
-fn anchored(first: &SoloFigures, machine: &MeasuredOn, misses_pki: f64, ways: f64) -> SoloFigures {
+fn anchored(
+    first: &TableFigures,
+    machine: &MeasuredOn,
+    misses_pki: f64,
+    ways: f64,
+) -> TableFigures {
     let references_pki = first.llc_references_pki.max(misses_pki);
     let hits_before = (first.llc_references_pki - first.llc_misses_pki).max(0.0);
     // Counters are sampled, so that the difference can fall below 0.
@@ -407,7 +412,7 @@ fn anchored(first: &SoloFigures, machine: &MeasuredOn, misses_pki: f64, ways: f6
     let more_misses =
         if first.llc_misses_pki > 0.0 { misses_pki / first.llc_misses_pki } else { 1.0 };
     let traffic = more_misses / cycles;
-    SoloFigures {
+    TableFigures {
         ipc,
         llc_references_pki: references_pki,
         llc_misses_pki: misses_pki,

@@ -1,7 +1,7 @@
 use super::*;
 
-fn figures(ipc: f64, references: f64, misses: f64, stalls_l2: f64, stalls_l3: f64) -> SoloFigures {
-    SoloFigures {
+fn figures(ipc: f64, references: f64, misses: f64, stalls_l2: f64, stalls_l3: f64) -> TableFigures {
+    TableFigures {
         ipc,
         llc_references_pki: references,
         llc_misses_pki: misses,

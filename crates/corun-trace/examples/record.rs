@@ -14,7 +14,7 @@ use corun_trace::engine::SamplingRate;
 use corun_trace::{Request, record};
 
 #[derive(Parser)]
-struct Options {
+struct PluginOptions {
     /// The profile file.
     #[arg(short, long)]
     output: PathBuf,
@@ -60,7 +60,7 @@ struct Options {
 }
 
 fn main() -> ExitCode {
-    let options = Options::parse();
+    let options = PluginOptions::parse();
     let mut request = Request::new(options.command);
     request.name = options.name;
     request.program = options.program;

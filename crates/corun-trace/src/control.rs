@@ -10,7 +10,7 @@ use std::time::Duration;
 use memmap2::{MmapMut, MmapRaw};
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::report::State;
+use crate::report::RunState;
 
 /// What each of the file's numbers is.
 #[derive(Debug, Clone, Copy)]
@@ -47,11 +47,11 @@ impl Stop {
     const ALL: [Self; 3] = [Self::InstructionLimit, Self::TimeLimit, Self::Leave];
 
     /// The state of a process that was told so.
-    pub(crate) fn state(self) -> State {
+    pub(crate) fn state(self) -> RunState {
         match self {
-            Self::InstructionLimit => State::InstructionLimit,
-            Self::TimeLimit => State::TimeLimit,
-            Self::Leave => State::Running,
+            Self::InstructionLimit => RunState::InstructionLimit,
+            Self::TimeLimit => RunState::TimeLimit,
+            Self::Leave => RunState::Running,
         }
     }
 }

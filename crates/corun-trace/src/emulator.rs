@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use crate::plugin::Options;
+use crate::plugin::PluginOptions;
 use crate::program::Program;
 
 /// What a process with the plug-in was started with.
@@ -25,7 +25,7 @@ pub(crate) struct Invocation {
 pub(crate) fn arguments(
     plugin: &Path,
     cpu: Option<&OsStr>,
-    options: &Options,
+    options: &PluginOptions,
     environment: &[OsString],
     program: &Program,
 ) -> Vec<OsString> {
@@ -108,7 +108,7 @@ mod tests {
             called: "called".into(),
             arguments: ["-x".into(), "".into()].to_vec(),
         };
-        let options = Options::new("/tmp/a,b".into());
+        let options = PluginOptions::new("/tmp/a,b".into());
         let plugin = Path::new("/x=1/a,b/lib.so");
         let words = arguments(plugin, Some("max".as_ref()), &options, &["A=b".into()], &program);
         let mut line = b"/usr/bin/qemu-x86_64\0".to_vec();

@@ -16,9 +16,9 @@ const WORDS_A_LINE: u64 = LINE_BYTES / WORD_BYTES;
 /// One event, packed: a block's number, or the place that an instruction of the running block
 /// touched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Event(u64);
+pub struct TraceEvent(u64);
 
-/// An [`Event`], taken apart.
+/// An [`TraceEvent`], taken apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unpacked {
     /// A block of code begins.
@@ -40,7 +40,7 @@ pub fn line_of(word: u64) -> u64 {
     word / WORDS_A_LINE
 }
 
-impl Event {
+impl TraceEvent {
     /// The block with this number begins.
     #[inline]
     pub fn block(id: u32) -> Self {
@@ -83,10 +83,10 @@ mod tests {
 
     #[test]
     fn packs_and_unpacks() {
-        assert_eq!(Event::block(u32::MAX).unpack(), Unpacked::Block(u32::MAX));
+        assert_eq!(TraceEvent::block(u32::MAX).unpack(), Unpacked::Block(u32::MAX));
         for store in [false, true] {
             let word = 0x7fff_ffff_ffff / WORD_BYTES;
-            let event = Event::data(word, 511, store);
+            let event = TraceEvent::data(word, 511, store);
             assert_eq!(event.unpack(), Unpacked::Data { word, index: 511, store });
             assert_eq!(line_of(word), 0x7fff_ffff_ffff / LINE_BYTES);
         }
@@ -94,10 +94,16 @@ mod tests {
 
     #[test]
     fn the_same_word_again_adds_nothing_unless_written_first() {
-        let [load, store] = [false, true].map(|store| Event::data(7, 3, store));
-        assert!(Event::data(7, 4, false).repeats(load) && Event::data(7, 4, false).repeats(store));
-        assert!(Event::data(7, 4, true).repeats(store) && !Event::data(7, 4, true).repeats(load));
-        assert!(!Event::data(6, 3, false).repeats(load));
-        assert!(!Event::data(7, 3, false).repeats(Event::block(7)));
+        let [load, store] = [false, true].map(|store| TraceEvent::data(7, 3, store));
+        assert!(
+            TraceEvent::data(7, 4, false).repeats(load)
+                && TraceEvent::data(7, 4, false).repeats(store)
+        );
+        assert!(
+            TraceEvent::data(7, 4, true).repeats(store)
+                && !TraceEvent::data(7, 4, true).repeats(load)
+        );
+        assert!(!TraceEvent::data(6, 3, false).repeats(load));
+        assert!(!TraceEvent::data(7, 3, false).repeats(TraceEvent::block(7)));
     }
 }

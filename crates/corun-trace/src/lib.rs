@@ -2,7 +2,7 @@
 //!
 //! [`record`] runs a program under QEMU's user mode with this crate's own shared object as
 //! plug-in. The plug-in hands every block of code that runs and every line that is touched, as
-//! [`event::Event`]s, to one [`engine::Engine`]: LRU stack distances over all data accesses and
+//! [`event::TraceEvent`]s, to one [`engine::Engine`]: LRU stack distances over all data accesses and
 //! instruction fetches, an instruction mix, a branch predictor, strides and dependences. What
 //! comes out is a [`corun_profile::Profile`]. Every process of a program writes reports of its own,
 //! from which the starter makes the one profile.

@@ -34,7 +34,7 @@ pub struct Report {
     /// QEMU's name of the guest's instruction set.
     pub target: String,
     /// How far it had come.
-    pub state: State,
+    pub state: RunState,
     /// The program's words, the name it was called by first.
     pub command: Vec<String>,
     /// The process's number.
@@ -52,7 +52,7 @@ pub struct Report {
 /// How far the program had come when a report was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum State {
+pub enum RunState {
     /// It was running; so it was killed if nothing followed.
     Running,
     /// It was about to replace itself by another program, which has a report of its own.
@@ -69,7 +69,7 @@ pub enum State {
 
 impl Report {
     /// A report of what was recorded, if anything ran, with everything else at its beginning.
-    pub fn new(target: &str, state: State, recorded: Option<Recording>) -> Self {
+    pub fn new(target: &str, state: RunState, recorded: Option<Recording>) -> Self {
         let profile = recorded.map(|recording| {
             let data = ProfileData::Recording(recording);
             Profile { name: "report".to_owned(), data }.to_toml()

@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use corun_profile::{EngineKind, Phase, Profile, ProfileData, Recording, StackDistanceProfile};
-use corun_trace::trace_file::{Access, AccessKind, Ending, Totals, TraceReader};
+use corun_trace::trace_file::{Access, AccessKind, Ending, TraceReader, TraceTotals};
 use corun_trace::{Request, TraceError, record};
 
 /// The kernels example, which cargo builds with the tests; `None` where QEMU is missing.
@@ -203,7 +203,7 @@ fn a_crash_leaves_its_profile() {
 }
 
 /// All accesses of a trace, its totals and how it ends.
-fn accesses(path: &Path) -> (Vec<Access>, Totals, Option<Ending>) {
+fn accesses(path: &Path) -> (Vec<Access>, TraceTotals, Option<Ending>) {
     let file = BufReader::new(File::open(path).unwrap());
     let mut reader = TraceReader::new(file).unwrap();
     assert_eq!((reader.header().line_bytes, reader.header().guest.as_str()), (64, "x86_64"));

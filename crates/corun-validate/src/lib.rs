@@ -5,7 +5,9 @@
 //! CPUs of its own, with every member started again until all have run once beside all the others.
 //! [`estimate`] makes a figure with its interval of the rounds, and [`agreement`] says how far
 //! predictions are off. No hardware counter is needed: the instructions are those of the recording,
-//! the time is the CPU time that the kernel charges.
+//! the time is the CPU time that the kernel charges. Before and after each run alone the core is asked
+//! whether it is free: a busy hardware thread beside it, of another virtual machine for instance,
+//! makes a program take up to twice as long, and no other sign of it can be seen.
 
 mod agreement;
 mod estimate;
@@ -15,16 +17,16 @@ mod plan;
 
 pub use agreement::{Agreement, Pair, agreement};
 pub use estimate::{Estimate, estimate};
-pub use measure::{LeftOut, Measured, MeasuredGroup, MeasuredSolo, measure};
+pub use measure::{CoreUse, LeftOut, Measured, MeasuredGroup, MeasuredSolo, measure};
 pub use once::RunError;
-pub use plan::{Group, Plan, random_groups};
+pub use plan::{ProgramGroup, RoundPlan, random_groups};
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// A program as it is run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Subject {
+pub struct TimedProgram {
     /// Its name.
     pub name: String,
     /// Program and arguments; `<` and a file at the end: its standard input.

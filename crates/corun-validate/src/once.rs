@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
-use crate::Subject;
+use crate::TimedProgram;
 
 /// How often is looked whether to stop.
 const LOOK: Duration = Duration::from_millis(50);
@@ -85,7 +85,7 @@ pub(crate) fn bind(cpu: u32) -> Result<(), RunError> {
 
 /// Runs a program to its end, on the CPU to which the calling thread is bound.
 pub(crate) fn run(
-    subject: &Subject,
+    subject: &TimedProgram,
     folder: &Path,
     limit: Duration,
     stop: &dyn Fn() -> bool,
@@ -116,7 +116,7 @@ pub(crate) fn run(
     Ok(Run { begun, ended, cpu_s })
 }
 
-fn command(subject: &Subject, folder: &Path) -> Result<Command, RunError> {
+fn command(subject: &TimedProgram, folder: &Path) -> Result<Command, RunError> {
     let words = subject.command.as_slice();
     let (words, input) = match words {
         [words @ .., sign, file] if sign == "<" => (words, Some(file)),
@@ -192,8 +192,8 @@ fn reap(pid: Pid) -> Result<(i32, f64), RunError> {
 mod tests {
     use super::*;
 
-    fn subject(words: &[&str]) -> Subject {
-        Subject {
+    fn subject(words: &[&str]) -> TimedProgram {
+        TimedProgram {
             name: "it".to_owned(),
             command: words.iter().map(|&word| word.to_owned()).collect(),
             good_codes: vec![10],

@@ -5,15 +5,15 @@ use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
 
 /// Subjects, by their indices, that run at the same time; one may stand in it more than once.
-pub type Group = Vec<usize>;
+pub type ProgramGroup = Vec<usize>;
 
 /// What is measured.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Plan {
+pub struct RoundPlan {
     /// Rounds: in each everything runs once.
     pub rounds: usize,
     /// Groups.
-    pub groups: Vec<Group>,
+    pub groups: Vec<ProgramGroup>,
     /// Of the order within each round.
     pub seed: u64,
 }
@@ -22,15 +22,15 @@ pub struct Plan {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Turn {
     Solo(usize),
-    Group(usize),
+    ProgramGroup(usize),
 }
 
-impl Plan {
+impl RoundPlan {
     /// A round's turns, in an order of its own, so that what changes slowly on the machine hits all
     /// alike.
     pub(crate) fn turns(&self, round: usize, subjects: usize) -> Vec<Turn> {
         let mut turns: Vec<Turn> = (0..subjects).map(Turn::Solo).collect();
-        turns.extend((0..self.groups.len()).map(Turn::Group));
+        turns.extend((0..self.groups.len()).map(Turn::ProgramGroup));
         turns.shuffle(&mut Pcg64::seed_from_u64(self.seed.wrapping_add(round as u64)));
         turns
     }
@@ -39,7 +39,7 @@ impl Plan {
 /// So many different groups of `size` subjects, drawn evenly, or all there are where they are fewer;
 /// in the order of their members. None where a group has fewer than two members or a subject is
 /// lacking.
-pub fn random_groups(subjects: usize, size: usize, count: usize, seed: u64) -> Vec<Group> {
+pub fn random_groups(subjects: usize, size: usize, count: usize, seed: u64) -> Vec<ProgramGroup> {
     if size < 2 || subjects < size {
         return Vec::new();
     }
@@ -54,7 +54,7 @@ pub fn random_groups(subjects: usize, size: usize, count: usize, seed: u64) -> V
     groups.into_iter().collect()
 }
 
-fn draw(all: &mut [usize], size: usize, random: &mut impl Rng) -> Group {
+fn draw(all: &mut [usize], size: usize, random: &mut impl Rng) -> ProgramGroup {
     let (drawn, _) = all.partial_shuffle(random, size);
     let mut group = drawn.to_vec();
     group.sort_unstable();
@@ -84,10 +84,10 @@ mod tests {
 
     #[test]
     fn every_round_has_each_turn_once_in_an_order_of_its_own() {
-        let plan = Plan { rounds: 2, groups: vec![vec![0, 1]], seed: 3 };
+        let plan = RoundPlan { rounds: 2, groups: vec![vec![0, 1]], seed: 3 };
         let place = |turn: &Turn| match turn {
             Turn::Solo(at) => *at,
-            Turn::Group(at) => 100 + at,
+            Turn::ProgramGroup(at) => 100 + at,
         };
         let sorted = |round| {
             let mut places: Vec<usize> = plan.turns(round, 8).iter().map(place).collect();

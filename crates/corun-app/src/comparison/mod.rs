@@ -83,7 +83,7 @@ impl ComparisonSetup {
             seeds: self.seeds,
             as_live: self.observation.is_some(),
             data: ComparisonData {
-                model: DataSources::of(&self.profiles, self.model.options()),
+                model: DataSources::of(&self.profiles, self.model.machine(), self.model.options()),
                 extrapolated: extrapolated.into_iter().map(names).collect(),
                 no_optimum,
             },

@@ -280,7 +280,7 @@ impl PartitionDocument {
             policies,
             target_slowdown: None,
             pareto: None,
-            data: DataSources::of(&ground.scenario.profiles, options),
+            data: DataSources::of(&ground.scenario.profiles, ground.scenario.machine(), options),
         }
     }
 }

@@ -3,7 +3,7 @@
 use corun_machine::LoadedLatency;
 
 use super::isotonic::ascending;
-use crate::estimate::Estimate;
+use crate::estimate::FigureRange;
 
 /// Two points nearer to each other than this, relative to the traffic, are one.
 const LEAST_STEP: f64 = 0.02;
@@ -11,14 +11,14 @@ const LEAST_STEP: f64 = 0.02;
 /// A loaded-latency curve from pairs of traffic in MB/s and latency in ns, in any order. The traffic
 /// ascends and the latency does not fall. Of points with hardly different traffic the one with the
 /// highest latency stays: that is what full load costs.
-pub(crate) fn curve(points: &[(f64, Estimate)]) -> Vec<LoadedLatency> {
-    let mut sorted: Vec<(f64, Estimate)> = points
+pub(crate) fn curve(points: &[(f64, FigureRange)]) -> Vec<LoadedLatency> {
+    let mut sorted: Vec<(f64, FigureRange)> = points
         .iter()
         .copied()
         .filter(|(traffic, latency)| traffic.is_finite() && latency.value.is_finite())
         .collect();
     sorted.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
-    let smooth = |of: fn(&Estimate) -> f64| {
+    let smooth = |of: fn(&FigureRange) -> f64| {
         ascending(&sorted.iter().map(|(_, latency)| of(latency)).collect::<Vec<_>>())
     };
     let values = smooth(|latency| latency.value);
@@ -49,8 +49,8 @@ mod tests {
 
     use super::*;
 
-    fn estimate(value: f64) -> Estimate {
-        Estimate { value, low: value - 5.0, high: value + 10.0 }
+    fn estimate(value: f64) -> FigureRange {
+        FigureRange { value, low: value - 5.0, high: value + 10.0 }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use corun_machine::{CoreType, Tlb};
 
 use super::{rounded, set_rate, whole};
-use crate::estimate::Estimate;
+use crate::estimate::FigureRange;
 use crate::figure::{CoreFigure, Figure};
 use crate::kernel::ExecutionChain;
 
@@ -59,7 +59,7 @@ pub(super) fn place(one: &mut CoreType, what: CoreFigure, value: f64) {
 }
 
 /// The levels of a core type's TLB that were told apart.
-pub(super) fn tlb(core_type: usize, figures: &BTreeMap<Figure, Estimate>) -> Vec<Tlb> {
+pub(super) fn tlb(core_type: usize, figures: &BTreeMap<Figure, FigureRange>) -> Vec<Tlb> {
     let value = |what| figures.get(&Figure::Core(core_type, what)).map(|estimate| estimate.value);
     let level = |level| {
         Some(Tlb {

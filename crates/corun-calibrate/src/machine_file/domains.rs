@@ -6,7 +6,7 @@ use corun_machine::{BandwidthDomain, BandwidthKind, LoadedLatency, Machine};
 
 use super::{rounded, set_rate};
 use crate::analysis::loaded::curve;
-use crate::estimate::Estimate;
+use crate::estimate::FigureRange;
 use crate::figure::{CoreFigure, CurvePart, Figure, Rate, link_domain, llc_domain, node_domain};
 
 /// Domains are passed in this order: between an LLC and the rest, between nodes, into memory.
@@ -16,7 +16,10 @@ const MEMORY_STAGE: u32 = 2;
 
 /// The domains of a machine: a controller for each node; a link from each node, and a bus of each
 /// LLC, where those were measured. A node that was not measured is as the first that was.
-pub(super) fn all(found: &Machine, figures: &BTreeMap<Figure, Estimate>) -> Vec<BandwidthDomain> {
+pub(super) fn all(
+    found: &Machine,
+    figures: &BTreeMap<Figure, FigureRange>,
+) -> Vec<BandwidthDomain> {
     let peak = |node: usize| figures.get(&Figure::NodeRate(node, Rate::Mixed));
     let nodes = 0..found.nodes().len();
     let Some(first) = nodes.clone().find(|&node| peak(node).is_some()) else { return Vec::new() };
@@ -64,7 +67,7 @@ pub(super) fn all(found: &Machine, figures: &BTreeMap<Figure, Estimate>) -> Vec<
 }
 
 /// The latency of a core beside others.
-fn loaded_curve(figures: &BTreeMap<Figure, Estimate>) -> Vec<LoadedLatency> {
+fn loaded_curve(figures: &BTreeMap<Figure, FigureRange>) -> Vec<LoadedLatency> {
     curve_of(figures, |figure| match *figure {
         Figure::Loaded(point, part) => Some((point, part)),
         _ => None,
@@ -74,7 +77,7 @@ fn loaded_curve(figures: &BTreeMap<Figure, Estimate>) -> Vec<LoadedLatency> {
 /// The latency of a core of a type beside its own traffic.
 pub(super) fn own_curve(
     core_type: usize,
-    figures: &BTreeMap<Figure, Estimate>,
+    figures: &BTreeMap<Figure, FigureRange>,
 ) -> Vec<LoadedLatency> {
     curve_of(figures, |figure| match *figure {
         Figure::Core(of, CoreFigure::OwnLoaded(point, part)) if of == core_type => {
@@ -85,7 +88,7 @@ pub(super) fn own_curve(
 }
 
 fn curve_of(
-    figures: &BTreeMap<Figure, Estimate>,
+    figures: &BTreeMap<Figure, FigureRange>,
     part_of: impl Fn(&Figure) -> Option<(usize, CurvePart)>,
 ) -> Vec<LoadedLatency> {
     let mut traffic = BTreeMap::new();
@@ -98,7 +101,7 @@ fn curve_of(
         }
     }
     let both = |(point, mb_per_s): (&usize, &f64)| Some((*mb_per_s, *latency.get(point)?));
-    let points: Vec<(f64, Estimate)> = traffic.iter().filter_map(both).collect();
+    let points: Vec<(f64, FigureRange)> = traffic.iter().filter_map(both).collect();
     curve(&points)
         .into_iter()
         .map(|point| LoadedLatency {

@@ -10,7 +10,7 @@ use corun_machine::{
     ObjectType, SpecError,
 };
 
-use crate::estimate::Estimate;
+use crate::estimate::FigureRange;
 use crate::figure::{CacheFigure, Distance, Figure, KernelFigure, Rate, node_domain};
 
 /// What a machine file's figures are rounded to: nothing that is measured here repeats better.
@@ -22,7 +22,7 @@ const SIGNIFICANT_DIGITS: i32 = 4;
 /// [`SpecError`] where the figures make no machine.
 pub(crate) fn spec(
     found: &Machine,
-    figures: &BTreeMap<Figure, Estimate>,
+    figures: &BTreeMap<Figure, FigureRange>,
     by: &str,
 ) -> Result<MachineSpec, SpecError> {
     let mut spec = found.spec().clone();
@@ -132,7 +132,7 @@ fn set_rate(rates: &mut AccessRates, rate: Rate, mb_per_s: f64) {
 }
 
 /// The matrix of latencies, where any was measured. What was not follows from the kernel's distances.
-fn memory_latencies(found: &Machine, figures: &BTreeMap<Figure, Estimate>) -> Vec<Vec<f64>> {
+fn memory_latencies(found: &Machine, figures: &BTreeMap<Figure, FigureRange>) -> Vec<Vec<f64>> {
     let nodes = found.nodes().len();
     let measured = |from, to| figures.get(&Figure::MemoryLatency(from, to)).map(|one| one.value);
     let Some(local) = (0..nodes).find_map(|node| measured(node, node)) else { return Vec::new() };
@@ -195,7 +195,7 @@ fn instruction_caches(object: &mut ObjectSpec, beside: Option<f64>) {
 fn spread(
     spec: &MachineSpec,
     found: &Machine,
-    figures: &BTreeMap<Figure, Estimate>,
+    figures: &BTreeMap<Figure, FigureRange>,
 ) -> BTreeMap<String, (f64, f64)> {
     let known = spec.figures();
     let has = |path: &str| {
@@ -221,7 +221,7 @@ fn spread(
     spread
 }
 
-fn sources(spec: &mut MachineSpec, figures: &BTreeMap<Figure, Estimate>, by: &str) {
+fn sources(spec: &mut MachineSpec, figures: &BTreeMap<Figure, FigureRange>, by: &str) {
     let by = |how: &str| format!("{by}: {how}");
     let mut sources: BTreeMap<String, String> = BTreeMap::new();
     for key in [

@@ -2,8 +2,8 @@ use super::*;
 use crate::figure::{CoreFigure, CurvePart};
 use crate::kernel::ExecutionChain;
 
-fn estimate(value: f64) -> Estimate {
-    Estimate { value, low: value * 0.9, high: value * 1.2 }
+fn estimate(value: f64) -> FigureRange {
+    FigureRange { value, low: value * 0.9, high: value * 1.2 }
 }
 
 /// A machine of two core types, as discovery has it.
@@ -80,7 +80,7 @@ fn lists_and_curves_are_put_together() {
         (core(CoreFigure::OutstandingMisses), estimate(0.2)),
         (
             core(CoreFigure::Execution(ExecutionChain::StoreForward)),
-            Estimate { value: -0.01, low: -0.02, high: 0.01 },
+            FigureRange { value: -0.01, low: -0.02, high: 0.01 },
         ),
         (core(CoreFigure::HiddenByStride(-1)), estimate(0.5)),
         (core(CoreFigure::HiddenByStride(1)), estimate(0.75)),

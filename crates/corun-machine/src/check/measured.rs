@@ -10,6 +10,8 @@ use crate::spec::{BandwidthDomain, CoreType, MachineSpec};
 const LATENCY_NS: RangeInclusive<f64> = 0.0..=1e9;
 const TRAFFIC_MB_PER_S: RangeInclusive<f64> = 0.0..=1e9;
 const SECONDS: RangeInclusive<f64> = 0.0..=1e9;
+const ERROR: RangeInclusive<f64> = 0.0..=1e9;
+const CORRELATION: RangeInclusive<f64> = -1.0..=1.0;
 const SHARE: RangeInclusive<f64> = 0.0..=1.0;
 
 /// The machine's own fields.
@@ -17,6 +19,15 @@ pub(super) fn machine(spec: &MachineSpec) -> Checked {
     if let Some(measurement) = &spec.measurement {
         within("measurement.seconds".to_owned(), measurement.seconds, &SECONDS)?;
         within("measurement.busy_share".to_owned(), measurement.busy_share, &SHARE)?;
+    }
+    if let Some(found) = &spec.prediction_error {
+        within("prediction_error.mean_error".to_owned(), found.mean_error, &ERROR)?;
+        if let Some(error) = found.mean_slowdown_error {
+            within("prediction_error.mean_slowdown_error".to_owned(), error, &ERROR)?;
+        }
+        if let Some(rank) = found.rank_correlation {
+            within("prediction_error.rank_correlation".to_owned(), rank, &CORRELATION)?;
+        }
     }
     if let Some(transfer) = &spec.line_transfer {
         each(

@@ -1,6 +1,6 @@
 //! A core's parameters as the replay of micro-traces needs them, in cycles.
 
-use corun_machine::{CoreType, ExecutionLatencies};
+use corun_machine::{CoreType, ExecutionLatencies, Prefetching};
 use corun_profile::{OPERATIONS, Operation};
 
 use super::sampled::LINE_BYTES;
@@ -53,14 +53,28 @@ pub(crate) struct CoreParameters {
     pub(crate) stack_forward: u32,
     /// Misses of the first level outstanding to the LLC and to memory.
     pub(crate) outstanding: [usize; 2],
-    /// Lines that a prefetcher runs ahead of a stream.
+    /// Lines that a prefetcher runs ahead of a stream; 0: there is none.
     pub(crate) prefetch_lines: usize,
 }
 
+/// A share of the latency that chains of loads hide without a prefetcher too: pages that stay open in
+/// the memory's banks.
+const LEAST_HIDDEN: f64 = 0.1;
+
 /// Lines that are on their way when one core reads in order: by Little's law its measured rate times the
 /// latency. Where that was not measured, twice the misses outstanding: prefetchers of the level below have
-/// places of their own.
+/// places of their own. None where a chain of loads in order was measured to wait for all of them.
 fn prefetch_lines(core: &CoreType, memory_latency_ns: f64) -> usize {
+    let in_order = |prefetching: &Prefetching| {
+        prefetching
+            .hidden_by_stride
+            .iter()
+            .find(|(stride, _)| *stride == 1)
+            .map(|(_, hidden)| *hidden)
+    };
+    if core.prefetching.as_ref().and_then(in_order).is_some_and(|hidden| hidden < LEAST_HIDDEN) {
+        return 0;
+    }
     let rate = core.memory_rates.and_then(|rates| rates.read_mb_per_s);
     match rate {
         Some(mb_per_s) => {

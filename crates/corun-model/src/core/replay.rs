@@ -414,7 +414,7 @@ impl<'p> Replay<'p> {
             return (there, cause);
         }
         let latency = cycles(level, core, view);
-        let there = if op.marks.has(Marks::FORESEEN) {
+        let there = if op.marks.has(Marks::FORESEEN) && core.prefetch_lines > 0 {
             self.prefetched(entry, &trace.ops, begun, latency)
         } else {
             let places = &mut self.misses[usize::from(level == Level::Memory)];

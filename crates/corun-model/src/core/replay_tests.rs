@@ -1,4 +1,4 @@
-use corun_machine::{AccessRates, core};
+use corun_machine::{AccessRates, Prefetching, core};
 use corun_profile::{Marks, MicroOp, Operation};
 
 use super::super::parameters::CoreParameters;
@@ -208,7 +208,11 @@ fn a_stream_from_before_the_trace_costs_nothing() {
     let replayed = Replay::new(&wide()).run(&repeated(&steps, 1), &VIEW);
     // Commits wait 4 cycles longer for a hit in the first level than for an addition.
     assert_eq!(replayed.cycles, 0.25 * replayed.instructions + 4.0);
-    // The same line without a stream is waited for.
+    // A core without prefetchers waits for it.
+    let waiting = CoreParameters { prefetch_lines: 0, ..wide() };
+    let replayed = Replay::new(&waiting).run(&repeated(&steps, 1), &VIEW);
+    assert!(replayed.cycles > f64::from(MEMORY_CYCLES), "{}", replayed.cycles);
+    // The same line without a stream is waited for by all.
     steps[300] = (op, true);
     let replayed = Replay::new(&wide()).run(&repeated(&steps, 1), &VIEW);
     assert!(replayed.cycles > f64::from(MEMORY_CYCLES), "{}", replayed.cycles);
@@ -223,5 +227,12 @@ fn streams_run_ahead_as_fast_as_one_core_reads() {
     assert_eq!(CoreParameters::of(&core, 5.0, 100.0).prefetch_lines, 63);
     core.memory_rates = None;
     core.outstanding_misses = 8;
+    assert_eq!(CoreParameters::of(&core, 5.0, 100.0).prefetch_lines, 16);
+    // A walk in order that hides next to nothing: prefetchers are off.
+    let hides =
+        |share| Prefetching { hidden_by_stride: vec![(1, share)], ..Prefetching::default() };
+    core.prefetching = Some(hides(0.02));
+    assert_eq!(CoreParameters::of(&core, 5.0, 100.0).prefetch_lines, 0);
+    core.prefetching = Some(hides(0.5));
     assert_eq!(CoreParameters::of(&core, 5.0, 100.0).prefetch_lines, 16);
 }

@@ -3,7 +3,7 @@
 use corun_model::{LoadedProgram, Member, Model, Running};
 use corun_profile::{
     CurvePoint, InstructionMix, MeasuredOn, MissRateCurve, Origin, Phase, Profile, ProfileData,
-    Recording, SoloFigures, SoloRow, SoloTable,
+    Recording, SoloRow, SoloTable, TableFigures,
 };
 
 pub(crate) const MIB: u64 = 1 << 20;
@@ -41,7 +41,7 @@ pub(crate) fn solo_table(name: &str, first: f64, last: f64) -> Profile {
     let row = |ways: u32| {
         let mpki = first + (last - first) * f64::from(ways - 1) / 10.0;
         let cpi = 0.5 + 0.06 * mpki;
-        let figures = SoloFigures {
+        let figures = TableFigures {
             ipc: 1.0 / cpi,
             llc_references_pki: first + 2.0,
             llc_misses_pki: mpki,

@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 
 use corun_model::{BandwidthModel, Flow, Member, ModelOptions, Scratch};
-use corun_profile::{MeasuredOn, Profile, ProfileData, SoloFigures, import_csv};
+use corun_profile::{MeasuredOn, Profile, ProfileData, TableFigures, import_csv};
 
 use crate::fixture::*;
 use crate::machines::*;
@@ -23,7 +23,7 @@ struct Columns {
 
 fn columns(profile: &Profile) -> Columns {
     let ProfileData::Table(table) = &profile.data else { panic!("a table is expected") };
-    let of = |what: fn(&SoloFigures) -> f64| -> Vec<f64> {
+    let of = |what: fn(&TableFigures) -> f64| -> Vec<f64> {
         table.rows().iter().map(|row| what(&row.figures)).collect()
     };
     let ipc = of(|one| one.ipc);

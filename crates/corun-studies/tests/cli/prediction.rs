@@ -3,7 +3,7 @@
 use corun_profile::{EngineKind, Profile, ProfileData};
 use corun_trace::block::Block;
 use corun_trace::engine::{Engine, EngineOptions, Thread};
-use corun_trace::event::Event;
+use corun_trace::event::TraceEvent;
 use corun_trace::summary::recording;
 use corun_trace::trace_file::{Access, AccessKind, TraceHeader, TraceWriter};
 
@@ -37,9 +37,9 @@ fn profile(name: &str, lines: &[u64]) -> String {
         EngineOptions { kind: EngineKind::Exact, fetches: false, ..EngineOptions::default() };
     let mut engine = Engine::new(options, None);
     let block = engine.add_block(Block::undecoded(0x1000, 0x1001, 0x1002, 2));
-    let events: Vec<Event> = lines
+    let events: Vec<TraceEvent> = lines
         .iter()
-        .flat_map(|&line| [Event::block(block), Event::data(line * WORDS, 1, false)])
+        .flat_map(|&line| [TraceEvent::block(block), TraceEvent::data(line * WORDS, 1, false)])
         .collect();
     engine.process(&mut Thread::new(), &events);
     let data = ProfileData::Recording(recording(&engine).unwrap());

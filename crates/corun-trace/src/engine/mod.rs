@@ -68,7 +68,7 @@ use self::stride::Strides;
 use self::thread::Attention;
 use self::watching::Watching;
 use crate::block::Block;
-use crate::event::{Event, Unpacked, line_of};
+use crate::event::{TraceEvent, Unpacked, line_of};
 use crate::phases::{Behaviour, Execution};
 
 /// Instructions of a window, unless asked otherwise.
@@ -300,7 +300,7 @@ impl Engine {
         self.instructions() >= self.limit
     }
 
-    fn run_all(&mut self, thread: &mut Thread, mut events: &[Event]) {
+    fn run_all(&mut self, thread: &mut Thread, mut events: &[TraceEvent]) {
         while !events.is_empty() {
             let (count, attention) = thread.next(events.len());
             let attention = self.attend(thread, attention);
@@ -319,7 +319,12 @@ impl Engine {
     /// Uses the vector instructions there are: the baseline lacks even counting bits. How many of
     /// the events lie before the instruction limit.
     #[allow(unsafe_code)]
-    fn dispatch(&mut self, thread: &mut Thread, events: &[Event], attention: Attention) -> usize {
+    fn dispatch(
+        &mut self,
+        thread: &mut Thread,
+        events: &[TraceEvent],
+        attention: Attention,
+    ) -> usize {
         #[cfg(target_arch = "x86_64")]
         if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi2") {
             // SAFETY: every processor with these two has the others.
@@ -333,14 +338,19 @@ impl Engine {
     fn run_with_avx2(
         &mut self,
         thread: &mut Thread,
-        events: &[Event],
+        events: &[TraceEvent],
         attention: Attention,
     ) -> usize {
         self.run_with(thread, events, attention)
     }
 
     #[inline(always)]
-    fn run_with(&mut self, thread: &mut Thread, events: &[Event], attention: Attention) -> usize {
+    fn run_with(
+        &mut self,
+        thread: &mut Thread,
+        events: &[TraceEvent],
+        attention: Attention,
+    ) -> usize {
         match attention {
             Attention::None => self.run::<false>(thread, events, false),
             _ => self.run::<true>(thread, events, attention == Attention::Count),
@@ -351,7 +361,7 @@ impl Engine {
     fn run<const WATCH: bool>(
         &mut self,
         thread: &mut Thread,
-        events: &[Event],
+        events: &[TraceEvent],
         count: bool,
     ) -> usize {
         let mut sums = Sums::default();

@@ -8,7 +8,7 @@ use super::sample::spatial_hash;
 use super::schedule::{BURST, Change, PERIOD, Schedule};
 use super::sieve::MOST_INSTRUCTIONS;
 use super::{Engine, Pace, SamplingRate, Sieve, Thread};
-use crate::event::{Event, Unpacked, line_of};
+use crate::event::{TraceEvent, Unpacked, line_of};
 
 /// Windows of less have too few bursts: then all is seen at all times.
 const LEAST_WINDOW_WITH_GAPS: u64 = 4 * PERIOD;
@@ -49,7 +49,7 @@ impl Engine {
 
     /// Takes in what a thread did since its last batch. Events behind the instruction limit, and
     /// of blocks that were never made known, are dropped.
-    pub fn process(&mut self, thread: &mut Thread, events: &[Event]) {
+    pub fn process(&mut self, thread: &mut Thread, events: &[TraceEvent]) {
         self.with_thread(thread, |engine, thread| {
             thread.join_burst(engine.burst.0);
             if let Some(own) = &mut engine.running {

@@ -17,7 +17,7 @@ use std::str::FromStr;
 use corun_profile::StackDistanceProfile;
 
 use crate::block::Block;
-use crate::event::{Event, LINE_BYTES, Unpacked, line_of};
+use crate::event::{LINE_BYTES, TraceEvent, Unpacked, line_of};
 
 /// The largest cache that is simulated: it takes an eighth of its size in memory.
 const MOST_BYTES: u64 = 1 << 30;
@@ -228,7 +228,7 @@ impl SetProfiles {
         &mut self,
         private: &mut Option<Box<PrivateCaches>>,
         blocks: &[Block],
-        events: &[Event],
+        events: &[TraceEvent],
     ) {
         let private = private.get_or_insert_with(|| Box::new(PrivateCaches::new(&self.private)));
         for event in events {

@@ -26,17 +26,16 @@ type Access = (u64, bool);
 fn profiled(caches: &SetCaches, accesses: &[Access]) -> SetProfiles {
     let most = accesses.iter().map(|access| access.0).max().unwrap_or(0);
     let blocks: Vec<Block> = (0..=most).map(block).collect();
-    let events: Vec<Event> =
-        accesses
-            .iter()
-            .map(|&(line, code)| {
-                if code {
-                    Event::block(line as u32)
-                } else {
-                    Event::data(8 * line, 0, line % 3 == 0)
-                }
-            })
-            .collect();
+    let events: Vec<TraceEvent> = accesses
+        .iter()
+        .map(|&(line, code)| {
+            if code {
+                TraceEvent::block(line as u32)
+            } else {
+                TraceEvent::data(8 * line, 0, line % 3 == 0)
+            }
+        })
+        .collect();
     let (mut profiles, mut private) = (SetProfiles::new(caches, true), None);
     for batch in events.chunks(7) {
         profiles.process(&mut private, &blocks, batch);
@@ -150,8 +149,8 @@ proptest! {
         let llc = &profiles.llcs[0];
         let mut engine = Engine::new(EngineOptions::default(), None);
         let reached = filtered(&caches.private, &accesses);
-        let events: Vec<Event> =
-            reached.iter().map(|&line| Event::data(8 * line, 0, false)).collect();
+        let events: Vec<TraceEvent> =
+            reached.iter().map(|&line| TraceEvent::data(8 * line, 0, false)).collect();
         engine.process(&mut Thread::new(), &events);
         for (lines, misses) in engine.figures().histogram.misses() {
             let beyond: u64 = llc.hits.iter().skip(lines as usize).sum();
@@ -188,7 +187,11 @@ fn data_and_code_have_first_levels_of_their_own() {
 #[test]
 fn without_fetches_code_is_passed_over() {
     let mut profiles = SetProfiles::new(&caches(&[], &["256/4"]), false);
-    profiles.process(&mut None, &[block(5)], &[Event::block(0), Event::data(72, 0, true)]);
+    profiles.process(
+        &mut None,
+        &[block(5)],
+        &[TraceEvent::block(0), TraceEvent::data(72, 0, true)],
+    );
     assert_eq!((profiles.llcs[0].hits.iter().sum::<u64>(), profiles.llcs[0].misses), (0, 1));
 }
 
@@ -196,7 +199,7 @@ fn without_fetches_code_is_passed_over() {
 fn threads_have_private_caches_and_one_llc() {
     let mut profiles = SetProfiles::new(&caches(&["128/2"], &["256/4"]), true);
     let (mut one, mut other) = (None, None);
-    let events = [Event::data(56, 0, false), Event::data(56, 0, false)];
+    let events = [TraceEvent::data(56, 0, false), TraceEvent::data(56, 0, false)];
     profiles.process(&mut one, &[], &events);
     profiles.process(&mut other, &[], &events);
     assert_eq!((profiles.llcs[0].hits[0], profiles.llcs[0].misses), (1, 1));
@@ -208,7 +211,7 @@ fn the_engine_stops_it_at_the_instruction_limit() {
         Engine::new(EngineOptions::default(), Some(2)).with_set_profiles(&caches(&[], &["256/4"]));
     let id = engine.add_block(block(100));
     let mut thread = Thread::new();
-    let round = |line: u64| [Event::block(id), Event::data(8 * line, 0, false)];
+    let round = |line: u64| [TraceEvent::block(id), TraceEvent::data(8 * line, 0, false)];
     let events = [round(1), round(2), round(3), round(4)].concat();
     engine.process(&mut thread, &events);
     assert!(engine.is_full());

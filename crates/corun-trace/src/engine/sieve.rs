@@ -5,7 +5,7 @@ use super::facts::Sums;
 use super::pages::PAGE_BYTES;
 use super::sample::spatial_hash;
 use crate::block::{Block, Exit};
-use crate::event::{Event, LINE_BYTES, line_of};
+use crate::event::{LINE_BYTES, TraceEvent, line_of};
 
 /// How a thread is to collect events until it hands them in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -145,7 +145,7 @@ const NO_LINE: u64 = u64::MAX;
 pub struct Sieve {
     tally: Tally,
     pace: Pace,
-    pub(super) events: Vec<Event>,
+    pub(super) events: Vec<TraceEvent>,
     /// Instruction and direction of the running block's last access that was counted by itself.
     last_access: Option<(u32, bool)>,
     /// Lines that are not followed, by their low bits; none while all events are collected.
@@ -195,7 +195,7 @@ impl Sieve {
     }
 
     /// The events.
-    pub fn events(&self) -> &[Event] {
+    pub fn events(&self) -> &[TraceEvent] {
         &self.events
     }
 
@@ -223,9 +223,9 @@ impl Sieve {
         self.last_access = None;
         if self.pace.all {
             self.tally = Tally::default();
-            return self.push(Event::block(tag.number()));
+            return self.push(TraceEvent::block(tag.number()));
         }
-        let full = tag.0 & SPECIAL != 0 && self.push(Event::block(tag.number()));
+        let full = tag.0 & SPECIAL != 0 && self.push(TraceEvent::block(tag.number()));
         full || self.tally.is_due()
     }
 
@@ -248,7 +248,7 @@ impl Sieve {
             self.unfollowed[line as usize % KNOWN] = line;
             return false;
         }
-        let event = Event::data(word, index, store);
+        let event = TraceEvent::data(word, index, store);
         // In every cache the same line again hits, and the order of lines stays as it is.
         let repeats = self.events.last().is_some_and(|&before| event.repeats(before));
         !repeats && self.push(event)
@@ -265,7 +265,7 @@ impl Sieve {
     #[cold]
     fn push_unless_passed_over(&mut self, line: u64, word: u64, index: u32, store: bool) {
         if self.pace.all || spatial_hash(line) <= self.pace.threshold {
-            self.push(Event::data(word, index, store));
+            self.push(TraceEvent::data(word, index, store));
         }
     }
 
@@ -279,7 +279,7 @@ impl Sieve {
     #[inline]
     pub fn counted_access(&mut self, word: u64, index: u32, store: bool) -> bool {
         if self.pace.all {
-            let event = Event::data(word, index, store);
+            let event = TraceEvent::data(word, index, store);
             return self.events.last() != Some(&event) && self.push(event);
         }
         // A wide access comes in parts.
@@ -290,7 +290,7 @@ impl Sieve {
     }
 
     #[inline(always)]
-    fn push(&mut self, event: Event) -> bool {
+    fn push(&mut self, event: TraceEvent) -> bool {
         self.events.push(event);
         self.events.len() >= self.pace.events
     }
@@ -332,7 +332,7 @@ mod tests {
         // Too long for the sums; code that may be followed.
         for (length, followed) in [(128, false), (10, true)] {
             assert!(!sieve.block(BlockTag::new(1 << 20 | 77, &block(length, 4), followed)));
-            assert_eq!(sieve.events().last(), Some(&Event::block(1 << 20 | 77)));
+            assert_eq!(sieve.events().last(), Some(&TraceEvent::block(1 << 20 | 77)));
         }
     }
 
@@ -344,6 +344,6 @@ mod tests {
         sieve.set_pace(Pace { all: true, threshold: 0, instructions: 1, events: 2, number: 1 });
         assert!(!sieve.passes_over(5) && !sieve.access(40, 0, false));
         assert!(sieve.access(48, 0, false));
-        assert_eq!(sieve.events(), [40, 48].map(|word| Event::data(word, 0, false)));
+        assert_eq!(sieve.events(), [40, 48].map(|word| TraceEvent::data(word, 0, false)));
     }
 }

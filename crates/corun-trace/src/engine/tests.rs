@@ -129,7 +129,8 @@ fn walk(engine: &mut Engine, lines: u64, steps: u64, store: bool) -> Thread {
     let id = engine.add_block(block);
     let mut thread = Thread::new();
     for step in 0..steps {
-        let events = [Event::block(id), Event::data(8 * ((1 << 20) + step % lines), 1, store)];
+        let events =
+            [TraceEvent::block(id), TraceEvent::data(8 * ((1 << 20) + step % lines), 1, store)];
         engine.process(&mut thread, &events);
     }
     thread
@@ -175,7 +176,8 @@ fn a_repeated_instruction_counts_once() {
     let first = engine.add_block(repeat(0x1000, 3));
     let again = engine.add_block(repeat(0x1006, 1));
     let mut thread = Thread::new();
-    let events: Vec<Event> = std::iter::once(first).chain([again; 9]).map(Event::block).collect();
+    let events: Vec<TraceEvent> =
+        std::iter::once(first).chain([again; 9]).map(TraceEvent::block).collect();
     engine.process(&mut thread, &events);
     assert_eq!(engine.figures().counters.instructions, 3);
 }
@@ -185,8 +187,9 @@ fn two_halves_of_a_wide_access_count_once() {
     let mut engine = Engine::new(EngineOptions::default(), None);
     let id = engine.add_block(Block::undecoded(0x1000, 0x1000, 0x1004, 2));
     let mut thread = Thread::new();
-    let load = |line: u64, index| Event::data(8 * line, index, false);
-    let events = [Event::block(id), load(5, 0), load(6, 0), load(6, 1), Event::data(48, 1, true)];
+    let load = |line: u64, index| TraceEvent::data(8 * line, index, false);
+    let events =
+        [TraceEvent::block(id), load(5, 0), load(6, 0), load(6, 1), TraceEvent::data(48, 1, true)];
     engine.process(&mut thread, &events);
     assert_eq!((engine.figures().counters.loads, engine.figures().counters.stores), (2, 1));
     assert_eq!(engine.figures().histogram.distinct_lines(), 3);
@@ -208,7 +211,7 @@ proptest! {
             });
             let mut thread = Thread::new();
             for &(line, kind) in &lines {
-                let events = [Event::block(id), Event::data(8 * line, 0, kind == 0)];
+                let events = [TraceEvent::block(id), TraceEvent::data(8 * line, 0, kind == 0)];
                 engine.process(&mut thread, &events[..if kind == 1 { 1 } else { 2 }]);
             }
             engine
@@ -239,8 +242,8 @@ proptest! {
         for &(thread, start, count) in &turns {
             // Some lines are everybody's.
             let line = |at: u64| if start < 500 { at } else { 10_000 * thread as u64 + at };
-            let events: Vec<Event> = (start..start + count)
-                .flat_map(|at| [Event::block(0), Event::data(8 * line(at), 0, at % 3 == 0)])
+            let events: Vec<TraceEvent> = (start..start + count)
+                .flat_map(|at| [TraceEvent::block(0), TraceEvent::data(8 * line(at), 0, at % 3 == 0)])
                 .collect();
             let (shared, own) = &mut threads[thread];
             together.process(shared, &events);
@@ -273,8 +276,8 @@ fn a_phase_touches_its_own_bytes() {
     for turn in 0..8u64 {
         let (id, first, lines) = [(ids[0], 1000, 3000), (ids[1], 50_000, 9000)][turn as usize % 2];
         for at in 0..50_000 {
-            let load = Event::data(8 * (first + at % lines), 0, false);
-            engine.process(&mut thread, &[Event::block(id), load]);
+            let load = TraceEvent::data(8 * (first + at % lines), 0, false);
+            engine.process(&mut thread, &[TraceEvent::block(id), load]);
         }
     }
     let (phases, sequence) = engine.phases();
@@ -294,7 +297,7 @@ fn a_restart_keeps_the_blocks_alone() {
     engine.restart(EngineOptions::default());
     assert_eq!(engine.instructions(), 0);
     let mut thread = Thread::new();
-    engine.process(&mut thread, &[Event::block(0), Event::data(40, 1, true)]);
+    engine.process(&mut thread, &[TraceEvent::block(0), TraceEvent::data(40, 1, true)]);
     let figures = engine.figures();
     assert_eq!((figures.counters.instructions, figures.counters.stores), (4, 1));
     assert_eq!(figures.histogram.distinct_lines(), 2);

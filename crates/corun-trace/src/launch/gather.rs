@@ -10,7 +10,7 @@ use corun_profile::{
 
 use super::thinning::thin;
 use crate::phases::merge_similar;
-use crate::report::{REPORT_VERSION, Report, State};
+use crate::report::{REPORT_VERSION, Report, RunState};
 
 /// Processes that a profile lists one by one, at most.
 const MOST_PROCESSES: usize = 64;
@@ -31,7 +31,7 @@ pub(super) struct Gathered {
     /// when nothing ran.
     pub(super) recording: Option<Recording>,
     /// How the process that was started came to its end, if it left a report.
-    pub(super) main: Option<State>,
+    pub(super) main: Option<RunState>,
     /// QEMU's name of that process's instruction set.
     pub(super) target: String,
     /// Programs that left a report.
@@ -45,7 +45,7 @@ pub(super) struct Gathered {
     traces: Vec<MicroTrace>,
     /// The process that the next report may belong to.
     current: Option<(u64, u32)>,
-    last_state: Option<State>,
+    last_state: Option<RunState>,
 }
 
 /// Reads a folder of reports; `main` is the number of the process that was started.
@@ -123,8 +123,8 @@ impl Gathered {
 
     fn end_process(&mut self) {
         if let (Some(state), Some(process)) = (self.last_state.take(), self.processes.last_mut()) {
-            process.complete = state == State::Ended;
-            let lost = matches!(state, State::Running | State::Replaced);
+            process.complete = state == RunState::Ended;
+            let lost = matches!(state, RunState::Running | RunState::Replaced);
             self.crashed += u64::from(lost && self.processes.len() > 1);
         }
     }

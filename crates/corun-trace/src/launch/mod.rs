@@ -21,8 +21,8 @@ pub use self::error::TraceError;
 use self::gather::{Gathered, gather};
 use self::trace::Trace;
 use crate::control::Control;
-use crate::plugin::Options;
-use crate::report::{CONTROL, State};
+use crate::plugin::PluginOptions;
+use crate::report::{CONTROL, RunState};
 use crate::settings::Settings;
 use crate::trace_file::Ending;
 use crate::{emulator, program};
@@ -123,7 +123,7 @@ pub fn record(request: &Request) -> Result<Recorded, TraceError> {
         .prefix("corun-trace-")
         .tempdir()
         .map_err(|source| TraceError::Io { path: env::temp_dir(), source })?;
-    let mut options = Options::new(folder.path().to_owned());
+    let mut options = PluginOptions::new(folder.path().to_owned());
     options.instructions = request.instructions;
     options.settings = request.settings.clone();
     let trace = request.trace.as_ref().map(|path| Trace::begin(path, request, &program));
@@ -190,8 +190,8 @@ fn finish(
     let recorded = gathered.recording.take().ok_or_else(|| TraceError::NoRecord {
         reason: format!("the program ended ({}) before the tracer's first report", ended.status),
     })?;
-    let mut state = gathered.main.unwrap_or(State::Running);
-    if let (State::Running, Some(limit)) = (state, ended.limit) {
+    let mut state = gathered.main.unwrap_or(RunState::Running);
+    if let (RunState::Running, Some(limit)) = (state, ended.limit) {
         // It slept, and was killed.
         state = limit.state();
     }
@@ -203,7 +203,7 @@ fn finish(
         "x86_64" | "i386" => String::new(),
         target => format!(" ({target}: branches, floating point and dependences not decoded)"),
     };
-    let by_itself = state == State::Ended;
+    let by_itself = state == RunState::Ended;
     let origin = Origin {
         command: request.shown_command.clone().unwrap_or(command),
         program: request.program.clone(),

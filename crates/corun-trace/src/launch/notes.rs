@@ -2,11 +2,11 @@
 
 use super::child::Ended;
 use super::gather::Gathered;
-use crate::report::State;
+use crate::report::RunState;
 
 /// The notes on a recording; none as a rule.
 pub(super) fn notes(
-    state: State,
+    state: RunState,
     untraced: u64,
     gathered: &Gathered,
     ended: &Ended,
@@ -14,21 +14,21 @@ pub(super) fn notes(
 ) -> Vec<String> {
     let mut notes = Vec::new();
     let end = match state {
-        State::Ended => None,
-        State::Running | State::Replaced => Some(
+        RunState::Ended => None,
+        RunState::Running | RunState::Replaced => Some(
             "the program crashed or was killed; the last second of it may be missing from the \
              profile",
         ),
-        State::Untraced => Some(
+        RunState::Untraced => Some(
             "the program replaced itself by another one that cannot be traced and ran natively",
         ),
-        State::InstructionLimit => {
+        RunState::InstructionLimit => {
             Some("stopped at the instruction limit; the profile is of the part before")
         }
-        State::TimeLimit => Some("stopped at the time limit; the profile is of the part before"),
+        RunState::TimeLimit => Some("stopped at the time limit; the profile is of the part before"),
     };
     notes.extend(end.map(str::to_owned));
-    let untraced = untraced - u64::from(state == State::Untraced).min(untraced);
+    let untraced = untraced - u64::from(state == RunState::Untraced).min(untraced);
     if untraced > 0 {
         let why = if main_only { ", as asked" } else { "" };
         notes.push(format!(

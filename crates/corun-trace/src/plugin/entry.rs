@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use super::ffi::{GuestBlock, Id, Info, Qemu, VERSION};
 use super::host::{at_fork, block_signals, end_process};
-use super::options::Options;
+use super::options::PluginOptions;
 use super::session::{Session, Verdict};
 use super::syscalls::{Call, Work};
 use crate::decode::{GuestInstruction, Touch};
@@ -86,7 +86,7 @@ fn install<'a>(
     if system {
         return Err("the tracer works in QEMU's user mode only".to_owned());
     }
-    let options = Options::parse(words).map_err(|error| error.to_string())?;
+    let options = PluginOptions::parse(words).map_err(|error| error.to_string())?;
     let qemu = Qemu::find().ok_or("this QEMU lacks functions of plug-in interface 1")?;
     if let Some(signals) = options.blocked_signals {
         // They were all held back while the program before executed this one.

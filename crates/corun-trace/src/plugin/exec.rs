@@ -10,7 +10,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::host::{self, IgnoredHandlers, Signals, read_own_memory};
-use super::options::Options;
+use super::options::PluginOptions;
 use super::syscalls::ExecCall;
 use crate::TraceError;
 use crate::emulator::{Invocation, arguments};
@@ -83,7 +83,12 @@ impl Follower {
     }
 
     /// What to do about this call.
-    pub(super) fn plan(&self, memory: GuestMemory, call: ExecCall, options: &Options) -> Plan {
+    pub(super) fn plan(
+        &self,
+        memory: GuestMemory,
+        call: ExecCall,
+        options: &PluginOptions,
+    ) -> Plan {
         let Ok(wanted) = Wanted::read(memory, call) else { return Plan::Refused };
         let path = if wanted.path == Path::new("/proc/self/exe") {
             self.invocation.binary.clone()
@@ -108,7 +113,7 @@ impl Follower {
     fn follow(
         &self,
         program: &Program,
-        options: &Options,
+        options: &PluginOptions,
         environment: Vec<OsString>,
     ) -> Option<Follow> {
         let same = self.emulator.file_name() == Some(OsStr::new(program.qemu));

@@ -1,6 +1,6 @@
 //! The plug-in itself, as QEMU loads it.
 //!
-//! Every guest thread fills a buffer of its own with [`Event`](crate::event::Event)s; a full
+//! Every guest thread fills a buffer of its own with [`TraceEvent`](crate::event::TraceEvent)s; a full
 //! buffer goes to the one engine. Only `ffi`, `host` and `entry` hold unsafe code.
 
 mod entry;
@@ -12,4 +12,4 @@ mod session;
 mod syscalls;
 mod tap;
 
-pub use options::{BadOption, Options};
+pub use options::{BadOption, PluginOptions};

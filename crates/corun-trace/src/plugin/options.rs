@@ -6,7 +6,7 @@ use crate::settings::Settings;
 
 /// The plug-in's options.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Options {
+pub struct PluginOptions {
     /// The folder of all processes' reports, with the file of the numbers they share.
     pub report: PathBuf,
     /// Stop after this many instructions of all processes.
@@ -30,8 +30,8 @@ pub struct Options {
 #[error("the plug-in does not understand '{0}'")]
 pub struct BadOption(String);
 
-impl Options {
-    /// Options with this folder and no limits.
+impl PluginOptions {
+    /// PluginOptions with this folder and no limits.
     pub fn new(report: PathBuf) -> Self {
         Self {
             report,
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn words_read_back() {
-        let mut options = Options::new(PathBuf::from("/tmp/a b/report"));
+        let mut options = PluginOptions::new(PathBuf::from("/tmp/a b/report"));
         options.instructions = Some(12);
         options.process_started_ns = Some(34);
         options.trace = Some(PathBuf::from("/tmp/trace"));
@@ -119,14 +119,14 @@ mod tests {
         };
         options.settings = Settings { engine, window: 1000, main_only: true, caches };
         let words = options.words();
-        assert_eq!(Options::parse(words.iter().map(String::as_str)), Ok(options));
+        assert_eq!(PluginOptions::parse(words.iter().map(String::as_str)), Ok(options));
     }
 
     #[test]
     fn bad_words_are_named() {
-        let error = Options::parse(["report=x", "lines=many"]).unwrap_err();
+        let error = PluginOptions::parse(["report=x", "lines=many"]).unwrap_err();
         assert_eq!(error.to_string(), "the plug-in does not understand 'lines=many'");
-        assert!(Options::parse(["report=x", "colour=red"]).is_err());
-        assert!(Options::parse([]).is_err());
+        assert!(PluginOptions::parse(["report=x", "colour=red"]).is_err());
+        assert!(PluginOptions::parse([]).is_err());
     }
 }

@@ -14,13 +14,13 @@ use rustc_hash::FxBuildHasher;
 
 use super::exec::{Follower, GuestMemory, Plan};
 use super::host::HeldSignals;
-use super::options::Options;
+use super::options::PluginOptions;
 use super::syscalls::{Call, Numbers, Work};
 use super::tap::Tap;
 use crate::control::{Control, Stop, now_ns};
 use crate::decode::{GuestCode, GuestInstruction, Touch, decode};
 use crate::engine::{BlockTag, Engine, Pace, Sieve, Thread};
-use crate::report::{self, Report, State};
+use crate::report::{self, Report, RunState};
 use crate::summary;
 use crate::trace_file::Position;
 
@@ -43,7 +43,7 @@ pub(crate) struct Watched {
 
 /// One traced program of one process.
 pub(crate) struct Session {
-    options: Options,
+    options: PluginOptions,
     target: String,
     code: GuestCode,
     numbers: Numbers,
@@ -99,7 +99,7 @@ fn mapped_files(maps: &str) -> impl Iterator<Item = (u64, u64)> + '_ {
 }
 
 impl Session {
-    pub(crate) fn new(options: Options, target: &str) -> io::Result<Self> {
+    pub(crate) fn new(options: PluginOptions, target: &str) -> io::Result<Self> {
         let control = if options.idle {
             Control::private()?
         } else {
@@ -238,7 +238,7 @@ impl Session {
             return Verdict::Stop;
         }
         if inner.reported.elapsed() >= REPORT_INTERVAL.min(inner.started.elapsed() / 2) {
-            self.report(inner, State::Running);
+            self.report(inner, RunState::Running);
         }
         Verdict::Continue
     }
@@ -284,7 +284,7 @@ impl Session {
     /// The program is about to send a signal.
     pub(crate) fn signals(&self) {
         if !self.is_dormant() {
-            self.report(&mut self.lock(), State::Running);
+            self.report(&mut self.lock(), RunState::Running);
         }
     }
 
@@ -301,12 +301,12 @@ impl Session {
             Plan::Refused => return,
             Plan::Native => {}
             Plan::Follow(follow) => {
-                self.report(&mut self.lock(), State::Replaced);
+                self.report(&mut self.lock(), RunState::Replaced);
                 follow.execute();
             }
         }
         self.control.add_untraced();
-        self.report(&mut self.lock(), State::Untraced);
+        self.report(&mut self.lock(), RunState::Untraced);
         LEAVING.set(true);
     }
 
@@ -331,7 +331,7 @@ impl Session {
         // An execution that comes back has not replaced the program.
         if self.call(number, 0) == Call::Exec && LEAVING.take() {
             self.control.take_back_untraced();
-            self.report(&mut self.lock(), State::Running);
+            self.report(&mut self.lock(), RunState::Running);
         }
     }
 
@@ -376,11 +376,11 @@ impl Session {
         }
         let mut inner = self.lock();
         if !inner.closed {
-            self.close(&mut inner, State::Ended);
+            self.close(&mut inner, RunState::Ended);
         }
     }
 
-    fn close(&self, inner: &mut Inner, state: State) {
+    fn close(&self, inner: &mut Inner, state: RunState) {
         if let Some(trace) = &mut inner.trace {
             trace.finish();
         }
@@ -388,7 +388,7 @@ impl Session {
         inner.closed = true;
     }
 
-    fn report(&self, inner: &mut Inner, state: State) {
+    fn report(&self, inner: &mut Inner, state: RunState) {
         if inner.closed {
             return;
         }

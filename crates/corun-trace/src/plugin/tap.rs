@@ -4,7 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
 
 use crate::engine::Engine;
-use crate::event::Event;
+use crate::event::TraceEvent;
 use crate::report::TRACE_FAILURE;
 use crate::trace_file::{Position, Recorder, TraceFileError, TraceWriter};
 
@@ -31,7 +31,12 @@ impl Tap {
     }
 
     /// Takes in what the engine has just taken in.
-    pub(super) fn record(&mut self, position: &mut Position, events: &[Event], engine: &Engine) {
+    pub(super) fn record(
+        &mut self,
+        position: &mut Position,
+        events: &[TraceEvent],
+        engine: &Engine,
+    ) {
         let limit = if engine.is_full() { engine.instructions() } else { u64::MAX };
         self.go_on(|recorder| {
             recorder.record(position, events, limit, |id| engine.known_block(id))

@@ -100,7 +100,7 @@ pub struct TraceHeader {
 /// What stands at the end of a trace, or was read up to where it breaks off.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Totals {
+pub struct TraceTotals {
     /// Accesses of all kinds.
     pub accesses: u64,
     /// Instructions, those after the last access too.

@@ -7,7 +7,7 @@ use zstd::bulk::Decompressor;
 use super::predict::Predictor;
 use super::{
     Access, AccessKind, CHUNK_ACCESSES, CHUNK_HEAD, LONG_GAP, MAGIC, MOST_CHUNK_BYTES,
-    MOST_HEADER_BYTES, Totals, TraceFileError, TraceHeader, VARINT_BYTES, VERSION,
+    MOST_HEADER_BYTES, TraceFileError, TraceHeader, TraceTotals, VARINT_BYTES, VERSION,
 };
 
 /// How a trace ends.
@@ -33,7 +33,7 @@ pub struct TraceReader<R: Read> {
     operations: Cursor,
     gaps: Cursor,
     lines: Cursor,
-    read: Totals,
+    read: TraceTotals,
     /// Frames read.
     frames: u64,
     ending: Option<Ending>,
@@ -83,7 +83,7 @@ impl<R: Read> TraceReader<R> {
             operations: Cursor::default(),
             gaps: Cursor::default(),
             lines: Cursor::default(),
-            read: Totals::default(),
+            read: TraceTotals::default(),
             frames: 0,
             ending: None,
             failed: false,
@@ -105,7 +105,7 @@ impl<R: Read> TraceReader<R> {
     }
 
     /// What was read so far; at the end of a whole trace its totals.
-    pub fn totals(&self) -> Totals {
+    pub fn totals(&self) -> TraceTotals {
         self.read
     }
 
@@ -162,7 +162,7 @@ impl<R: Read> TraceReader<R> {
         match self.frame(MOST_CHUNK_BYTES)? {
             Some(b'C') => self.chunk(),
             Some(b'E') => {
-                let totals: Totals = self.text()?;
+                let totals: TraceTotals = self.text()?;
                 let read = self.read;
                 if totals.accesses != read.accesses || totals.instructions < read.instructions {
                     let reason = format!("totals {totals:?} do not fit what was read: {read:?}");

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use super::{Access, AccessKind, TraceFileError, TraceWriter};
 use crate::block::{Block, Exit};
-use crate::event::{Event, Unpacked, line_of};
+use crate::event::{TraceEvent, Unpacked, line_of};
 
 /// What the recorder knows of a guest thread from batch to batch.
 #[derive(Debug, Clone, Copy)]
@@ -45,7 +45,7 @@ impl<W: Write> Recorder<W> {
     pub fn record<'a>(
         &mut self,
         position: &mut Position,
-        events: &[Event],
+        events: &[TraceEvent],
         limit: u64,
         block: impl Fn(u32) -> Option<&'a Block>,
     ) -> Result<(), TraceFileError> {

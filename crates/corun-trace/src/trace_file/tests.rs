@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::block::{Block, Exit};
-use crate::event::Event;
+use crate::event::TraceEvent;
 
 fn header() -> TraceHeader {
     let command = vec!["gzip".to_owned(), "a file\n\"".to_owned()];
@@ -60,7 +60,7 @@ proptest! {
         let back: Result<Vec<_>, _> = (&mut reader).collect();
         prop_assert_eq!(&back.unwrap(), &accesses);
         prop_assert_eq!(reader.ending(), Some(Ending::Whole));
-        let totals = Totals { accesses: accesses.len() as u64, instructions };
+        let totals = TraceTotals { accesses: accesses.len() as u64, instructions };
         prop_assert_eq!(reader.totals(), totals);
     }
 
@@ -195,15 +195,15 @@ fn events_become_accesses() {
     again.exit = Exit::Repeat;
     let blocks = [first, again];
     let events = [
-        Event::block(0),
-        Event::data(8 * 900, 1, false),
-        Event::data(8 * 901, 3, true),
-        Event::block(7),
-        Event::block(1),
-        Event::data(8 * 902, 0, true),
-        Event::block(1),
-        Event::data(8 * 903, 0, true),
-        Event::block(0),
+        TraceEvent::block(0),
+        TraceEvent::data(8 * 900, 1, false),
+        TraceEvent::data(8 * 901, 3, true),
+        TraceEvent::block(7),
+        TraceEvent::block(1),
+        TraceEvent::data(8 * 902, 0, true),
+        TraceEvent::block(1),
+        TraceEvent::data(8 * 903, 0, true),
+        TraceEvent::block(0),
     ];
     let writer = TraceWriter::new(Vec::new(), &header()).unwrap();
     let mut recorder = Recorder::new(writer);
@@ -228,5 +228,5 @@ fn events_become_accesses() {
     ];
     assert_eq!(read, expected);
     // 4 + 2 + (2 - 1, as it repeats): the limit, so that the last block is not taken in.
-    assert_eq!(reader.totals(), Totals { accesses: 6, instructions: 7 });
+    assert_eq!(reader.totals(), TraceTotals { accesses: 6, instructions: 7 });
 }

@@ -7,7 +7,7 @@ use zstd::zstd_safe::CParameter;
 
 use super::predict::Predictor;
 use super::{
-    Access, CHUNK_ACCESSES, LONG_GAP, MAGIC, Totals, TraceFileError, TraceHeader, VERSION,
+    Access, CHUNK_ACCESSES, LONG_GAP, MAGIC, TraceFileError, TraceHeader, TraceTotals, VERSION,
 };
 
 /// The fastest of the usual levels: the tracer waits for it.
@@ -22,7 +22,7 @@ pub struct TraceWriter<W: Write> {
     gaps: Vec<u8>,
     lines: Vec<u8>,
     raw: Vec<u8>,
-    totals: Totals,
+    totals: TraceTotals,
 }
 
 impl<W: Write> std::fmt::Debug for TraceWriter<W> {
@@ -60,7 +60,7 @@ impl<W: Write> TraceWriter<W> {
             gaps: Vec::new(),
             lines: Vec::with_capacity(2 * CHUNK_ACCESSES),
             raw: Vec::new(),
-            totals: Totals::default(),
+            totals: TraceTotals::default(),
         })
     }
 

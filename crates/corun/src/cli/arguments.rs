@@ -159,7 +159,7 @@ pub(crate) struct ProfileArgs {
     /// Where the profile is written
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: PathBuf,
-    /// The profile's name in a library [default: the program's file name]
+    /// The profile's name in a library [default: the file's name without its ending]
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
     /// What the program is, for people; stands in the profile
@@ -233,12 +233,13 @@ pub(crate) struct ProgramArgs {
 /// `corun predict`.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
-  corun predict --machine xeon-x5365 --profiles solo.csv --apps mcf06,lbm06 --place 0,1")]
+  corun predict --machine xeon-x5365 --profiles solo.csv --apps mcf06,lbm06 --place 0,1
+  corun predict --machine epyc-9554 --apps x264,xz,sqlite3,povray")]
 pub(crate) struct PredictArgs {
     #[command(flatten)]
     pub(crate) programs: ProgramArgs,
-    /// For each program the CPU on which it runs
-    #[arg(long, value_name = "CPU,CPU,..", value_delimiter = ',', required = true)]
+    /// For each program the CPU on which it runs [default: packed under few LLCs, and spread, side by side]
+    #[arg(long, value_name = "CPU,CPU,..", value_delimiter = ',')]
     pub(crate) place: Vec<u32>,
     #[command(flatten)]
     pub(crate) model: ModelArgs,

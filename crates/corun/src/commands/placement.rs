@@ -13,9 +13,53 @@ use corun_report::{Align, csv_rows, json, table};
 pub(super) fn write(placement: &PlacementDocument, format: TableFormat) -> Outcome<String> {
     match format {
         TableFormat::Json => json(placement),
-        TableFormat::Csv => View(placement).csv(),
+        TableFormat::Csv => {
+            let (header, rows) = csv_of(placement);
+            csv_rows(&header, &rows)
+        }
         TableFormat::Table => Ok(View(placement).table()),
     }
+}
+
+/// Names and rows of a placement's CSV.
+pub(super) fn csv_of(placement: &PlacementDocument) -> (Vec<&'static str>, Vec<Vec<String>>) {
+    let mut header = vec![
+        "app",
+        "cpu",
+        "llc",
+        "slowdown",
+        "ipc",
+        "llc_apki",
+        "llc_mpki",
+        "bandwidth_mb_per_s",
+        "llc_occupancy_bytes",
+        "memory_stall_share",
+        "extrapolated",
+    ];
+    let mut rows: Vec<Vec<String>> = placement
+        .programs
+        .iter()
+        .enumerate()
+        .map(|(place, one)| {
+            vec![
+                placement.apps[place].clone(),
+                placement.cpu[place].to_string(),
+                placement.llc[place].to_string(),
+                placement.slowdown[place].to_string(),
+                one.ipc.to_string(),
+                one.llc_apki.to_string(),
+                one.llc_mpki.to_string(),
+                one.bandwidth_mb_per_s.to_string(),
+                one.llc_occupancy_bytes.to_string(),
+                one.memory_stall_share.to_string(),
+                one.extrapolated.to_string(),
+            ]
+        })
+        .collect();
+    if let Some(masks) = &placement.mask {
+        insert(&mut header, "mask", &mut rows, masks);
+    }
+    (header, rows)
 }
 
 struct View<'a>(&'a PlacementDocument);
@@ -29,46 +73,6 @@ impl Deref for View<'_> {
 }
 
 impl View<'_> {
-    fn csv(&self) -> Outcome<String> {
-        let mut header = vec![
-            "app",
-            "cpu",
-            "llc",
-            "slowdown",
-            "ipc",
-            "llc_apki",
-            "llc_mpki",
-            "bandwidth_mb_per_s",
-            "llc_occupancy_bytes",
-            "memory_stall_share",
-            "extrapolated",
-        ];
-        let mut rows: Vec<Vec<String>> = self
-            .programs
-            .iter()
-            .enumerate()
-            .map(|(place, one)| {
-                vec![
-                    self.apps[place].clone(),
-                    self.cpu[place].to_string(),
-                    self.llc[place].to_string(),
-                    self.slowdown[place].to_string(),
-                    one.ipc.to_string(),
-                    one.llc_apki.to_string(),
-                    one.llc_mpki.to_string(),
-                    one.bandwidth_mb_per_s.to_string(),
-                    one.llc_occupancy_bytes.to_string(),
-                    one.memory_stall_share.to_string(),
-                    one.extrapolated.to_string(),
-                ]
-            })
-            .collect();
-        if let Some(masks) = &self.mask {
-            insert(&mut header, "mask", &mut rows, masks);
-        }
-        csv_rows(&header, &rows)
-    }
-
     fn table(&self) -> String {
         let mut header = vec![
             ("program", Align::Left),
@@ -124,16 +128,26 @@ impl View<'_> {
             (Some(false), None) => text.push_str("not proven: the best found\n"),
             (None, _) => {}
         }
-        text.push_str(&format!("profiles: {}\n", self.data.model.profiles));
-        text.push_str(&format!(
-            "model: space {}, bandwidth {}\n",
-            self.data.model.space, self.data.model.bandwidth_model
-        ));
-        if !self.data.extrapolated.is_empty() {
-            text.push_str("* extrapolated: outside the measured range\n");
-        }
+        text.push_str(&data_lines(self));
         text
     }
+}
+
+/// On what the figures stand, a line each.
+pub(super) fn data_lines(placement: &PlacementDocument) -> String {
+    let mut text = String::new();
+    text.push_str(&format!("profiles: {}\n", placement.data.model.profiles));
+    text.push_str(&format!(
+        "model: space {}, bandwidth {}\n",
+        placement.data.model.space, placement.data.model.bandwidth_model
+    ));
+    if let Some(words) = placement.data.model.prediction_error_words() {
+        text.push_str(&format!("measured here: {words}\n"));
+    }
+    if !placement.data.extrapolated.is_empty() {
+        text.push_str("* extrapolated: outside the measured range\n");
+    }
+    text
 }
 
 /// Puts a column after the program, its CPU and its LLC.

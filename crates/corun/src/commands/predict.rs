@@ -1,23 +1,108 @@
-//! `corun predict`: the slowdowns of a given placement.
+//! `corun predict`: the slowdowns of a given placement, or of those that stand for others.
 
 use corun_app::{
-    PlacementDocument, Scenario, SearchProof, find_machine, open_library, placement_cpus,
+    Arrangement, PlacementDocument, Scenario, SearchProof, arrangements, find_machine,
+    open_library, placement_cpus,
 };
 use corun_optimal::Objective;
+use corun_report::{Columns, csv_rows, fixed, json};
+use serde::Serialize;
 
-use super::placement::write;
-use crate::cli::{PredictArgs, model_options};
+use super::placement::{csv_of, data_lines, write};
+use crate::cli::{PredictArgs, TableFormat, model_options};
 use crate::failure::Outcome;
 
 pub(super) fn run(arguments: &PredictArgs) -> Outcome<String> {
     let programs = &arguments.programs;
     let machine = find_machine(&programs.machine)?;
-    let places = placement_cpus(&machine, programs.apps.len(), &arguments.place)?;
+    let given = if arguments.place.is_empty() {
+        None
+    } else {
+        Some(placement_cpus(&machine, programs.apps.len(), &arguments.place)?)
+    };
     let library = open_library(programs.profiles.as_deref())?;
     let options = model_options(&arguments.model);
     let scenario = Scenario::new(machine, &library, &programs.apps, options)?;
+    match given {
+        Some(places) => write(&placed(&scenario, &places), arguments.format),
+        None => side_by_side(&scenario, arguments.format),
+    }
+}
+
+fn placed(scenario: &Scenario, places: &[usize]) -> PlacementDocument {
     let objective = Objective::MeanSlowdown;
-    let placement =
-        PlacementDocument::new(&scenario, &places, None, objective, SearchProof::default());
-    write(&placement, arguments.format)
+    PlacementDocument::new(scenario, places, None, objective, SearchProof::default())
+}
+
+/// The JSON document of a prediction without given CPUs. docs/json.md is its reference.
+#[derive(Debug, Serialize)]
+struct Predictions {
+    placements: Vec<Arranged>,
+}
+
+#[derive(Debug, Serialize)]
+struct Arranged {
+    arrangement: &'static str,
+    #[serde(flatten)]
+    placement: PlacementDocument,
+    #[serde(skip)]
+    rule: &'static str,
+}
+
+fn side_by_side(scenario: &Scenario, format: TableFormat) -> Outcome<String> {
+    let arranged = |(arrangement, places): (Arrangement, Vec<usize>)| Arranged {
+        arrangement: arrangement.name(),
+        placement: placed(scenario, &places),
+        rule: arrangement.rule(),
+    };
+    let found = arrangements(scenario.machine(), scenario.names.len())?;
+    let placements: Vec<Arranged> = found.into_iter().map(arranged).collect();
+    match format {
+        TableFormat::Json => json(&Predictions { placements }),
+        TableFormat::Csv => csv(&placements),
+        TableFormat::Table => Ok(table(scenario, &placements)),
+    }
+}
+
+fn csv(placements: &[Arranged]) -> Outcome<String> {
+    let mut header: Vec<&str> = Vec::new();
+    let mut all = Vec::new();
+    for one in placements {
+        let (names, rows) = csv_of(&one.placement);
+        header = ["arrangement"].into_iter().chain(names).collect();
+        let named = rows.into_iter().map(|row| {
+            std::iter::once(one.arrangement.to_owned()).chain(row).collect::<Vec<String>>()
+        });
+        all.extend(named);
+    }
+    csv_rows(&header, &all)
+}
+
+/// A row a program, and for each arrangement where it is and how much slower.
+fn table(scenario: &Scenario, placements: &[Arranged]) -> String {
+    let programs: Vec<usize> = (0..scenario.names.len()).collect();
+    let mut columns = Columns::of(&programs).left("program", |&at| scenario.names[at].clone());
+    for one in placements {
+        let placement = &one.placement;
+        columns = columns
+            .right(&format!("{}: CPU", one.arrangement), |&at| placement.cpu[at].to_string())
+            .right("LLC", |&at| placement.llc[at].to_string())
+            .right("slowdown", |&at| fixed(placement.slowdown[at], 3));
+    }
+    let mut text = format!("On {}\n\n{}\n", scenario.machine().name(), columns.table());
+    for one in placements {
+        let figure = |value: Option<f64>| value.map_or("-".to_owned(), |value| fixed(value, 3));
+        text.push_str(&format!(
+            "{:8} mean slowdown {}, STP {}, unfairness {} ({})\n",
+            one.arrangement,
+            figure(one.placement.antt),
+            figure(one.placement.stp),
+            figure(one.placement.unfairness),
+            one.rule,
+        ));
+    }
+    if let Some(first) = placements.first() {
+        text.push_str(&data_lines(&first.placement));
+    }
+    text
 }

@@ -1,6 +1,7 @@
 //! `corun profile`: records a program.
 
 use std::io::Write as _;
+use std::path::Path;
 use std::time::Duration;
 
 use corun_machine::Cache;
@@ -23,7 +24,7 @@ pub(super) fn run(arguments: &ProfileArgs) -> Outcome<String> {
         check_target(path)?;
     }
     let mut request = Request::new(arguments.command.clone());
-    request.name = arguments.name.clone();
+    request.name = arguments.name.clone().or_else(|| stem(&arguments.output));
     request.program = arguments.program.clone().unwrap_or_default();
     request.input = arguments.input.clone().unwrap_or_default();
     request.instructions = arguments.instructions;
@@ -45,6 +46,12 @@ pub(super) fn run(arguments: &ProfileArgs) -> Outcome<String> {
         _ if code == 0 => Ok(String::new()),
         _ => Err(Failure::Program(code)),
     }
+}
+
+/// The file's stem, where that can be a profile's name: what is typed after `--apps` then.
+fn stem(output: &Path) -> Option<String> {
+    let stem = output.file_stem()?.to_str()?;
+    corun_profile::check_name(stem).is_ok().then(|| stem.to_owned())
 }
 
 fn settings(arguments: &ProfileArgs) -> Settings {

@@ -217,6 +217,9 @@ fn facts(page: &ComparisonPage<'_>) -> Vec<(&'static str, String)> {
         ("Profiles", model.profiles.clone()),
         ("Model", format!("space by {}, bandwidth by {}", model.space, model.bandwidth_model)),
     ];
+    if let Some(words) = model.prediction_error_words() {
+        facts.push(("Measured here", words));
+    }
     if let Some(peak) = model.peak_mb_per_s {
         facts.push(("Peak bandwidth", format!("{peak} MB/s, as asked for")));
     }

@@ -46,6 +46,7 @@ fn documents() -> Vec<(&'static str, Value)> {
         ("compare", run(&[&["compare", "--seeds", "2"], &on[..], &apps].concat())),
         ("place", run(&[&["place", "--policy", "optimal"], &on[..], &apps].concat())),
         ("predict", run(&[&["predict", "--place", "0,1"], &on[..], &apps].concat())),
+        ("predict-all", run(&[&["predict"], &on[..], &apps].concat())),
         ("list", run(&["profiles", "list", "--profiles", "solo.csv", "--format", "json"])),
         ("show", shown),
         (

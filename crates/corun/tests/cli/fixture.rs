@@ -60,6 +60,8 @@ impl Fixture {
 /// Runs the command in a folder.
 pub(crate) fn run_in(folder: &Path, words: &[&str]) -> Ran {
     let mut command = Command::new(assert_cmd::cargo::cargo_bin!("corun"));
+    // A calibrated file of whoever runs the tests is neither read nor written.
+    command.env("XDG_DATA_HOME", folder);
     Ran(command.current_dir(folder).args(words).output().unwrap())
 }
 

@@ -44,6 +44,32 @@ fn sharing_a_cache_with_a_streamer_hurts() {
 }
 
 #[test]
+fn without_cpus_packed_and_spread_stand_side_by_side() {
+    let fixture = Fixture::new();
+    let words = ["predict", "--machine", "2x-gold-6138-4c", "--profiles", "solo.csv"];
+    let run =
+        |more: &[&str]| fixture.run(&[&words[..], &["--apps", "stream,needy"], more].concat());
+    let document = run(&["--format", "json"]).json();
+    let placements = document["placements"].as_array().unwrap();
+    let names: Vec<&str> =
+        placements.iter().map(|one| one["arrangement"].as_str().unwrap()).collect();
+    assert_eq!(names, ["packed", "spread"]);
+    assert_eq!(figures(&placements[0], "llc"), [0.0, 0.0]);
+    assert_eq!(figures(&placements[1], "llc"), [0.0, 1.0]);
+    // Each is what the same CPUs give when they are named.
+    let given = predict(&fixture, "stream,needy", "0,1", &["--format", "json"]).json();
+    assert_eq!(placements[0]["slowdown"], given["slowdown"]);
+    let table = run(&[]).done();
+    assert!(table.contains("packed: CPU") && table.contains("spread   mean slowdown"), "{table}");
+    let csv = run(&["--format", "csv"]).done();
+    assert!(csv.starts_with("arrangement,app,cpu,llc,slowdown"), "{csv}");
+    assert_eq!(csv.lines().count(), 5);
+    let nine = ["needy"; 9].join(",");
+    let crowded = fixture.run(&[&words[..], &["--apps", &nine]].concat());
+    crowded.refused(&["9 programs for the 8 CPUs", "corun compare"]);
+}
+
+#[test]
 fn models_and_laws_can_be_chosen() {
     let fixture = Fixture::new();
     let antt = |more: &[&str]| {

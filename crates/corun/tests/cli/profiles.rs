@@ -209,7 +209,7 @@ fn recording_what_is_no_program_is_refused() {
     };
     named("a/b");
     named(&"x".repeat(201));
-    fixture.run(&["profile", "-o", "p.toml", "--", "./.hidden"]).refused(&["name", "try: --name"]);
+    fixture.run(&["profile", "-o", ".p.toml", "--", "./.hidden"]).refused(&["name", "try: --name"]);
     assert_eq!(fixture.files(), before);
 }
 

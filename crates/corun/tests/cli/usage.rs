@@ -24,7 +24,7 @@ fn wrong_usage_is_refused() {
     fixture.run(&["compar"]).refused(&["unrecognized subcommand 'compar'", "try: ", "compare"]);
     fixture.run(&["topology", "--formt", "json"]).refused(&["--formt", "--format"]);
     fixture.run(&["topology", "--format", "yaml"]).refused(&["yaml", "text, json, toml"]);
-    fixture.run(&["predict"]).refused(&["--machine", "--apps", "--place"]);
+    fixture.run(&["predict"]).refused(&["--machine", "--apps"]);
     fixture.run(&["compare", "--seeds", "0"]).refused(&["--seeds", "0"]);
     fixture.run(&["compare", "--peak-bandwidth", "NaN"]).refused(&["NaN", "from 1"]);
     fixture.run(&["compare", "--peak-bandwidth=-5"]).refused(&["-5", "from 1"]);

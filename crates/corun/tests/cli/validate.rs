@@ -92,3 +92,28 @@ fn what_cannot_be_run_is_refused() {
         .run(&["validate", "--profiles", "partial.toml"])
         .refused(&["only a part of its run was recorded", "corun profile"]);
 }
+
+#[test]
+fn predictions_for_the_machine_say_how_far_they_were_off() {
+    let fixture = fixture();
+    let machine = fixture.run(&["topology", "--format", "toml"]).done();
+    fixture.write("here.toml", &machine);
+    let validate = ["validate", "--profiles", "mine", "--rounds", "1", "--groups", "0"];
+    let ended = fixture.run(&[&validate[..], &["--machine", "here.toml"]].concat());
+    assert_eq!(ended.code(), 0, "{}", ended.stderr());
+    assert!(
+        ended.stderr().contains("here.toml: how far predictions are off"),
+        "{}",
+        ended.stderr()
+    );
+    let predict = ["predict", "--machine", "here.toml", "--profiles", "mine"];
+    let one = ["--apps", "script", "--place", "0"];
+    let text = fixture.run(&[&predict[..], &one].concat()).done();
+    assert!(text.contains("measured here: times of 2 programs alone off by"), "{text}");
+    let document = fixture.run(&[&predict[..], &one, &["--format", "json"]].concat()).json();
+    assert_eq!(document["data"]["prediction_error"]["programs"], 2);
+    // A machine that was not measured says nothing.
+    let preset = ["predict", "--machine", "xeon-x5365", "--profiles", "mine"];
+    let document = fixture.run(&[&preset[..], &one, &["--format", "json"]].concat()).json();
+    assert_eq!(document["data"].get("prediction_error"), None);
+}

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, anyhow};
 use corun_app::Cancel;
 use corun_calibrate::{
-    CalibrateError, Calibrated, Curve, KeptFile, MeasuredFigure, Options, calibrate, may_begin,
-    may_replace,
+    CalibrateError, CalibrateOptions, Calibrated, Curve, KeptFile, MeasuredFigure, calibrate,
+    may_begin, may_replace,
 };
 use corun_machine::{Machine, Measurement, discover, system_machine_file, user_machine_file};
 use serde::Serialize;
@@ -113,7 +113,7 @@ fn check_old(
 fn measured(found: &Machine, quick: bool) -> Outcome<Calibrated> {
     let cancel = Cancel::on_signal()?;
     let bar = corun_cli::progress_bar(STEPS, "{percent:>3} % {eta:>4} left  {msg}");
-    let options = Options { quick, by: format!("corun {}", env!("CARGO_PKG_VERSION")) };
+    let options = CalibrateOptions { quick, by: format!("corun {}", env!("CARGO_PKG_VERSION")) };
     let measured = calibrate(found, &options, &mut |share, what| {
         bar.set_position((share * STEPS as f64) as u64);
         bar.set_message(what);

@@ -74,7 +74,7 @@ fn curve_panel(curve: &Curve, title: String) -> Panel {
             (linear("instructions between two misses"), linear("cycles of both"))
         }
     };
-    let of = |value: fn(&corun_calibrate::Estimate) -> f64| -> Vec<(f64, f64)> {
+    let of = |value: fn(&corun_calibrate::FigureRange) -> f64| -> Vec<(f64, f64)> {
         curve.points.iter().map(|point| (point.x, value(&point.y))).collect()
     };
     let series = interval(of(|y| y.value), of(|y| y.low), of(|y| y.high));

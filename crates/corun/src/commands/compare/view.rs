@@ -94,6 +94,9 @@ impl View<'_> {
                 self.data.model.space, self.data.model.bandwidth_model
             ),
         ]);
+        if let Some(words) = self.data.model.prediction_error_words() {
+            notes.push(format!("measured here: {words}"));
+        }
         if !self.data.extrapolated.is_empty() {
             let names = self.data.extrapolated.join(", ");
             notes.push(format!("extrapolated, outside the measured range: {names}"));

@@ -87,6 +87,9 @@ impl View<'_> {
             "model: space {}, bandwidth {}\n",
             self.data.space, self.data.bandwidth_model
         ));
+        if let Some(words) = self.data.prediction_error_words() {
+            text.push_str(&format!("measured here: {words}\n"));
+        }
         let extrapolated =
             |entry: &PartitionEntry| entry.programs.iter().any(|one| one.extrapolated);
         if self.partitions().any(extrapolated) {

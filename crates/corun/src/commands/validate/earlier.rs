@@ -5,7 +5,9 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use corun_linux::Noise;
-use corun_validate::{Estimate, Group, Measured, MeasuredGroup, MeasuredSolo, Plan};
+use corun_validate::{
+    CoreUse, Estimate, Measured, MeasuredGroup, MeasuredSolo, ProgramGroup, RoundPlan,
+};
 use serde::Deserialize;
 
 use crate::failure::{Failure, Outcome};
@@ -15,6 +17,7 @@ use crate::failure::{Failure, Outcome};
 pub(super) struct Earlier {
     rounds: usize,
     load: Noise,
+    core: CoreUse,
     alone: Vec<Solo>,
     groups: Vec<Members>,
 }
@@ -23,6 +26,7 @@ pub(super) struct Earlier {
 struct Solo {
     name: String,
     measured_s: Estimate,
+    had_core: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -53,20 +57,27 @@ impl Earlier {
     }
 
     /// Of these programs, what was measured; groups with others are left out.
-    pub(super) fn measured(&self, names: &[String]) -> (Plan, Measured, Noise) {
+    pub(super) fn measured(&self, names: &[String]) -> (RoundPlan, Measured, Noise) {
         let place = |name: &str| names.iter().position(|one| one == name);
         let solo = |name: &String| {
             let one = self.alone.iter().find(|one| &one.name == name)?;
-            Some(MeasuredSolo { cpu_s: one.measured_s })
+            Some(MeasuredSolo { cpu_s: one.measured_s, had_core: one.had_core })
         };
         let of_known = self.groups.iter().filter_map(|group| {
             let members = group.members.iter().map(|one| place(&one.name));
             let slowdowns = group.members.iter().map(|one| one.measured_slowdown).collect();
-            Some((members.collect::<Option<Group>>()?, Some(MeasuredGroup { slowdowns })))
+            Some((members.collect::<Option<ProgramGroup>>()?, Some(MeasuredGroup { slowdowns })))
         });
         let (groups, of_groups) = of_known.unzip();
-        let plan = Plan { rounds: self.rounds, groups, seed: 0 };
+        let plan = RoundPlan { rounds: self.rounds, groups, seed: 0 };
         let solo = names.iter().map(solo).collect();
-        (plan, Measured { solo, groups: of_groups, left_out: Vec::new() }, self.load)
+        let measured = Measured {
+            rounds: self.rounds,
+            core: self.core,
+            solo,
+            groups: of_groups,
+            left_out: Vec::new(),
+        };
+        (plan, measured, self.load)
     }
 }

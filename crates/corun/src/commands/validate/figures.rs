@@ -3,7 +3,9 @@
 use corun_app::{Scenario, round};
 use corun_linux::Noise;
 use corun_model::{CAUSES, LoadedProgram, Member, Running, Scratch};
-use corun_validate::{Agreement, Estimate, Measured, Pair, Plan, agreement};
+use corun_validate::{
+    Agreement, CoreUse, Estimate, Measured, MeasuredSolo, Pair, RoundPlan, agreement,
+};
 use serde::Serialize;
 
 /// A slowdown tells something where it is at least so many times its interval's half width.
@@ -16,6 +18,8 @@ pub(super) struct Validation {
     pub(super) rounds: usize,
     /// What others took of the CPUs meanwhile.
     pub(super) load: Noise,
+    /// How much of their core programs had alone.
+    pub(super) core: CoreUse,
     pub(super) alone: Vec<Alone>,
     pub(super) groups: Vec<Together>,
     pub(super) agreement: Agreements,
@@ -27,6 +31,8 @@ pub(super) struct Validation {
 pub(super) struct Agreements {
     /// Times of programs alone.
     pub(super) alone: Agreement,
+    /// Of programs that had their core for themselves.
+    pub(super) free_core: Agreement,
     /// Cycles per instruction of programs alone: ranks without the programs' lengths.
     pub(super) cpi: Agreement,
     /// Slowdowns of all members of all groups.
@@ -40,6 +46,8 @@ pub(super) struct Agreements {
 pub(super) struct Alone {
     pub(super) name: String,
     pub(super) measured_s: Estimate,
+    /// Did no other hardware thread use its core in the rounds that count?
+    pub(super) had_core: bool,
     pub(super) predicted_s: f64,
     pub(super) error: f64,
     pub(super) measured_cpi: f64,
@@ -87,14 +95,14 @@ impl Validation {
     /// `cpus`: those (indices) of the members of a group, in order; alone a program is on the first.
     pub(super) fn new(
         scenario: &Scenario,
-        plan: &Plan,
+        plan: &RoundPlan,
         cpus: &[usize],
         (measured, load): (&Measured, Noise),
         unfit: Vec<(String, String)>,
     ) -> Self {
         let found = measured.solo.iter().enumerate();
         let alone: Vec<Alone> = found
-            .filter_map(|(at, solo)| Some(alone(scenario, at, cpus[0], solo.as_ref()?.cpu_s)))
+            .filter_map(|(at, solo)| Some(alone(scenario, at, cpus[0], solo.as_ref()?)))
             .collect();
         let found = plan.groups.iter().zip(&measured.groups);
         let groups: Vec<Together> = found
@@ -106,8 +114,9 @@ impl Validation {
         let failed = failed.map(|one| (scenario.names[one.subject].clone(), one.why.to_string()));
         Self {
             machine: scenario.machine().name().to_owned(),
-            rounds: plan.rounds,
+            rounds: measured.rounds,
             load,
+            core: measured.core,
             agreement: agreements(&alone, &groups),
             alone,
             groups,
@@ -120,7 +129,8 @@ impl Validation {
     }
 }
 
-fn alone(scenario: &Scenario, at: usize, cpu: usize, measured_s: Estimate) -> Alone {
+fn alone(scenario: &Scenario, at: usize, cpu: usize, measured: &MeasuredSolo) -> Alone {
+    let measured_s = measured.cpu_s;
     let program = &scenario.programs[at];
     let instructions = scenario.profiles[at].instructions() as f64;
     let solo = scenario.model.solo(program, LoadedProgram::WHOLE, cpu);
@@ -136,6 +146,7 @@ fn alone(scenario: &Scenario, at: usize, cpu: usize, measured_s: Estimate) -> Al
         predicted_cpi: six(predicted_s * clock_hz / instructions),
         predicted_s,
         measured_s,
+        had_core: measured.had_core,
         cpi_stack: stack.map(|stack| {
             let part = |cause: corun_model::Cause| {
                 (cause.name().to_owned(), serde_json::Value::from(six(stack.of(cause))))
@@ -180,6 +191,7 @@ fn agreements(alone: &[Alone], groups: &[Together]) -> Agreements {
     let of = |pairs: Vec<Pair>| agreement(&pairs);
     Agreements {
         alone: of(alone.iter().map(Alone::pair).collect()),
+        free_core: of(alone.iter().filter(|one| one.had_core).map(Alone::pair).collect()),
         cpi: of(alone.iter().map(cpi).collect()),
         slowdowns: of(members().map(MemberOf::pair).collect()),
         clear_slowdowns: of(members().filter(|one| one.clear).map(MemberOf::pair).collect()),

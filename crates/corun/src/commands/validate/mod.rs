@@ -2,16 +2,20 @@
 
 mod earlier;
 mod figures;
+mod keep;
 mod page;
 mod text;
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use corun_app::{Cancel, Scenario, find_machine, open_library};
 use corun_linux::{NoiseMeter, Roots};
 use corun_machine::{CpuId, CpuSet, Machine, discover};
 use corun_profile::{Library, Profile, ProfileData};
-use corun_validate::{Conditions, Group, Plan, RunError, Subject, measure, random_groups};
+use corun_validate::{
+    Conditions, ProgramGroup, RoundPlan, RunError, TimedProgram, measure, random_groups,
+};
 
 use self::earlier::Earlier;
 use self::figures::Validation;
@@ -28,7 +32,11 @@ pub(super) fn run(arguments: &ValidateArgs) -> Outcome<String> {
     let machine = find_machine(&arguments.machine)?;
     let validation = match earlier {
         Some(earlier) => again(arguments, &library, machine, &earlier)?,
-        None => anew(arguments, &library, machine)?,
+        None => {
+            let found = anew(arguments, &library, machine.clone())?;
+            said(keep::keep(&arguments.machine, &machine, &found));
+            found
+        }
     };
     if let Some(report) = &arguments.report {
         write_file(report, page::page(&validation).as_bytes())?;
@@ -39,6 +47,18 @@ pub(super) fn run(arguments: &ValidateArgs) -> Outcome<String> {
     match arguments.format {
         DocumentFormat::Text => Ok(text::text(&validation)),
         DocumentFormat::Json => json(&validation),
+    }
+}
+
+/// The measurement is worth more than a file that cannot be written.
+fn said(kept: anyhow::Result<Option<PathBuf>>) {
+    match kept {
+        Ok(Some(file)) => eprintln!(
+            "corun: {}: how far predictions are off is noted there; predict, place, partition and compare show it",
+            file.display()
+        ),
+        Ok(None) => {}
+        Err(error) => eprintln!("corun: {error:#}"),
     }
 }
 
@@ -59,7 +79,8 @@ fn anew(arguments: &ValidateArgs, library: &Library, machine: Machine) -> Outcom
         cpus: cpus.iter().map(|&cpu| scenario.machine().cpus()[cpu].id.0).collect(),
         limit: Duration::from_secs_f64(arguments.limit_s),
     };
-    let subjects: Vec<Subject> = profiles.iter().filter_map(|profile| subject(profile)).collect();
+    let subjects: Vec<TimedProgram> =
+        profiles.iter().filter_map(|profile| subject(profile)).collect();
     let meter = NoiseMeter::new(&Roots::default(), used);
     let measured = measured(&subjects, &plan, &conditions)?;
     let load = meter.noise();
@@ -140,9 +161,9 @@ fn fault(profile: &Profile) -> Option<&'static str> {
     }
 }
 
-fn subject(profile: &Profile) -> Option<Subject> {
+fn subject(profile: &Profile) -> Option<TimedProgram> {
     let ProfileData::Recording(recording) = &profile.data else { return None };
-    Some(Subject {
+    Some(TimedProgram {
         name: profile.name.clone(),
         command: recording.origin.command.clone(),
         good_codes: recording.origin.exit_code.into_iter().collect(),
@@ -178,9 +199,9 @@ fn of_one_llc(machine: &Machine, may_be_used: impl Fn(CpuId) -> bool) -> Vec<usi
     first.into_iter().chain(rest).collect()
 }
 
-fn plan(arguments: &ValidateArgs, names: &[String], cpus: usize) -> Plan {
+fn plan(arguments: &ValidateArgs, names: &[String], cpus: usize) -> RoundPlan {
     let size = arguments.group_size as usize;
-    let mut groups: Vec<Group> = Vec::new();
+    let mut groups: Vec<ProgramGroup> = Vec::new();
     if size <= cpus {
         groups = random_groups(names.len(), size, arguments.groups as usize, arguments.seed);
     }
@@ -195,12 +216,12 @@ fn plan(arguments: &ValidateArgs, names: &[String], cpus: usize) -> Plan {
     }
     groups.sort();
     groups.dedup();
-    Plan { rounds: arguments.rounds as usize, groups, seed: arguments.seed }
+    RoundPlan { rounds: arguments.rounds as usize, groups, seed: arguments.seed }
 }
 
 fn measured(
-    subjects: &[Subject],
-    plan: &Plan,
+    subjects: &[TimedProgram],
+    plan: &RoundPlan,
     conditions: &Conditions,
 ) -> Outcome<corun_validate::Measured> {
     const STEPS: u64 = 1000;

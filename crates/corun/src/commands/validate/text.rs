@@ -44,6 +44,7 @@ pub(super) fn text(found: &Validation) -> String {
 pub(super) fn summary(found: &Validation) -> Vec<String> {
     let mut lines = vec![
         format!("time alone        {}", agreement_words(&found.agreement.alone)),
+        format!("core to itself    {}", agreement_words(&found.agreement.free_core)),
         format!(
             "CPI alone         rank correlation {}",
             correlation(found.agreement.cpi.rank_correlation)
@@ -61,6 +62,12 @@ pub(super) fn summary(found: &Validation) -> Vec<String> {
         "meanwhile         other processes used {} % of these CPUs, the host of a virtual machine took {} %",
         percent(found.load.others_share),
         percent(found.load.stolen_share),
+    ));
+    lines.push(format!(
+        "core              {} of {} runs alone beside a busy hardware thread; free, it does {} additions a cycle",
+        found.core.shared_runs,
+        found.core.runs,
+        fixed(found.core.additions_per_cycle, 1),
     ));
     lines
 }
@@ -116,6 +123,7 @@ fn alone_table(found: &Validation) -> String {
         .right("error, %", |one| signed(100.0 * one.error, 1))
         .right("CPI measured", |one| fixed(one.measured_cpi, 2))
         .right("predicted", |one| fixed(one.predicted_cpi, 2))
+        .left("", |one| if one.had_core { "" } else { "core shared" })
         .table()
 }
 

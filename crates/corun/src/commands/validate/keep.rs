@@ -1,0 +1,49 @@
+//! How far predictions were off goes into the machine's file, for whoever predicts from it.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+use corun_machine::{Machine, PredictionError, THIS_MACHINE, this_machine_files};
+use jiff::Timestamp;
+
+use super::figures::Validation;
+use crate::output::write_file;
+
+/// Writes it into the file that the machine, asked for by this name, was read from. None where it was
+/// read from no file: a preset, or what Linux shows.
+pub(super) fn keep(name: &str, machine: &Machine, found: &Validation) -> Result<Option<PathBuf>> {
+    let files = if name == THIS_MACHINE {
+        this_machine_files()
+    } else {
+        vec![Path::new(name).to_path_buf()]
+    };
+    let is_its = |file: &&PathBuf| {
+        file.extension().is_some_and(|extension| extension == "toml")
+            && Machine::load(file).is_ok_and(|one| one.spec() == machine.spec())
+    };
+    let (Some(file), Some(error)) = (files.iter().find(is_its), prediction_error(found)) else {
+        return Ok(None);
+    };
+    let mut spec = machine.spec().clone();
+    spec.prediction_error = Some(error);
+    let machine = Machine::from_spec(spec)?;
+    write_file(file, machine.to_toml().as_bytes())
+        .map_err(|error| anyhow::anyhow!("{error}"))
+        .with_context(|| format!("{}: not updated", file.display()))?;
+    Ok(Some(file.clone()))
+}
+
+/// None where no program was timed.
+fn prediction_error(found: &Validation) -> Option<PredictionError> {
+    let agreement = &found.agreement;
+    let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    Some(PredictionError {
+        by: format!("corun {}", env!("CARGO_PKG_VERSION")),
+        finished: Timestamp::now().strftime("%FT%TZ").to_string(),
+        programs: count(agreement.alone.count),
+        mean_error: agreement.alone.mean_error?,
+        rank_correlation: agreement.cpi.rank_correlation,
+        slowdowns: count(agreement.clear_slowdowns.count),
+        mean_slowdown_error: agreement.clear_slowdowns.mean_error,
+    })
+}
