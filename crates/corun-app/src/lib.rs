@@ -37,7 +37,8 @@ pub use error::{Error, Result};
 pub use lookup::{DEFAULT_MACHINE, find_core, find_machine, open_library};
 pub use observation::parse_observation;
 pub use partition::{
-    PartitionDocument, PartitionEntry, PartitionFigures, PartitionRequest, PartitionScenario,
+    ParetoDocument, ParetoEntry, PartitionDocument, PartitionEntry, PartitionFigures,
+    PartitionRequest, PartitionScenario,
 };
 pub use placement::{
     PlacementData, PlacementDocument, PlacementFigures, PlacementMethod, SearchProof,

@@ -1,6 +1,7 @@
 //! Policies as they are typed: one, or one that places and one that partitions, `dio+lfoc`; and
 //! policies that are not in the registry.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -80,14 +81,38 @@ pub struct PolicySpec {
 }
 
 impl PolicySpec {
-    /// Those of the registry, as they are typed: `dio`, `dio+lfoc`.
+    /// Those of the registry, as they are typed: `dio`, `dio+lfoc`, with parameters
+    /// `lfoc:max-streaming-way=4:gaps-per-streaming=2`.
     ///
     /// # Errors
-    /// As [`policy_names`].
+    /// As [`build_policies_with`], and for a parameter without a number.
     pub fn parse(name: &str) -> Result<Self> {
-        policy_names(name)?;
-        let own = name.to_owned();
-        Ok(Self { name: own.clone(), build: Arc::new(move |seed| build_policies(&own, seed)) })
+        let mut policies: Vec<&str> = Vec::new();
+        let mut parameters = BTreeMap::new();
+        for part in name.split('+') {
+            let mut words = part.split(':').map(str::trim);
+            let policy = words.next().unwrap_or_default();
+            let mut own = BTreeMap::new();
+            for word in words {
+                let given = word.split_once('=');
+                let number = given.and_then(|(key, value)| Some((key, value.trim().parse().ok()?)));
+                let Some((key, value)) = number else {
+                    let message = format!("`{part}`: found `{word}`, expected PARAMETER=NUMBER");
+                    return Err(Error::input(message).hint(format!("{policy}:PARAMETER=NUMBER")));
+                };
+                own.insert(key.trim().to_owned(), value);
+            }
+            // Each part's parameters are its own.
+            build_policies_with(policy, &BuildOptions { seed: 0, parameters: own.clone() })?;
+            policies.push(policy);
+            parameters.extend(own);
+        }
+        let policies = policies.join("+");
+        policy_names(&policies)?;
+        let build = move |seed| {
+            build_policies_with(&policies, &BuildOptions { seed, parameters: parameters.clone() })
+        };
+        Ok(Self { name: name.to_owned(), build: Arc::new(build) })
     }
 
     /// Policies that the registry does not know.
@@ -162,6 +187,27 @@ impl fmt::Debug for PolicySpec {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn parameters_stand_behind_their_policy() {
+        let needs = |text: &str| PolicySpec::parse(text).unwrap().build(1).unwrap()[0].needs();
+        assert_ne!(needs("dio").interval, needs("dio:interval-cycles=5e8").interval);
+        let both =
+            PolicySpec::parse("lfoc:max-streaming-way=4 + dio : half-life-intervals=2").unwrap();
+        assert_eq!(both.name(), "lfoc:max-streaming-way=4 + dio : half-life-intervals=2");
+        assert_eq!(both.build(1).unwrap().len(), 2);
+        for (wrong, why) in [
+            ("dio:min-gain=1", "parameter"),
+            ("dio:half-life-intervals", "expected PARAMETER=NUMBER"),
+            ("dio:half-life-intervals=much", "expected PARAMETER=NUMBER"),
+            ("dio:half-life-intervals=-1", "half-life-intervals"),
+            // The other part's.
+            ("dio:max-streaming-way=4+lfoc", "parameter"),
+        ] {
+            let error = PolicySpec::parse(wrong).unwrap_err();
+            assert!(error.to_string().contains(why), "{wrong}: {error}");
+        }
+    }
 
     fn names(chosen: &[PolicySpec]) -> Vec<&str> {
         chosen.iter().map(PolicySpec::name).collect()

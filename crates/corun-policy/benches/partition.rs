@@ -31,6 +31,7 @@ fn curves(programs: usize, ways: u32) -> Vec<WaysCurve> {
                 slowdown,
                 ipc,
                 llc_mpki: mpki,
+                llc_apki: mpki + 10.0,
                 llc_mpkc: mpki * ipc,
                 bytes_per_s: mpki * ipc * 128e6,
                 l2_miss_stalls: 0.02 * mpki,
@@ -63,7 +64,12 @@ fn kpart_11_ways(bencher: Bencher, programs: usize) {
     decide(bencher, "kpart", programs, 11);
 }
 
-#[divan::bench(args = ["equal-part", "ucp", "ucp-slowdown", "yu-petrov", "kpart", "dunn", "lfoc"])]
+#[divan::bench(args = [8, 12, 16])]
+fn fair_clusters_20_ways(bencher: Bencher, programs: usize) {
+    decide(bencher, "fair-clusters", programs, 20);
+}
+
+#[divan::bench(args = ["equal-part", "ucp", "ucp-slowdown", "yu-petrov", "kpart", "dunn", "lfoc", "fair-clusters"])]
 fn eight_programs_20_ways(bencher: Bencher, name: &str) {
     decide(bencher, name, 8, 20);
 }

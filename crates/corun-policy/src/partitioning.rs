@@ -15,6 +15,7 @@ mod dio_lfoc;
 mod dunn;
 mod dunn_online;
 mod equal_part;
+mod fair_clusters;
 mod kpart;
 mod kpart_dynaway;
 mod lfoc;
@@ -39,6 +40,7 @@ pub(crate) const POLICIES: &[PolicyEntry] = &[
     dunn::ENTRY,
     lfoc::ENTRY,
     lfoc_caps::ENTRY,
+    fair_clusters::ENTRY,
     lfoc_online::ENTRY,
     kpart_dynaway::ENTRY,
     dunn_online::ENTRY,
@@ -88,6 +90,12 @@ pub trait Partitioner: Send {
 
     /// What it looked at in a program that got so many ways, in words.
     fn reason(&self, curve: &WaysCurve, ways: u32) -> String;
+
+    /// After [`Self::partition`]: the programs, rising, that are slower than the policy was asked to keep
+    /// them, as far as their curves tell. Empty where nothing was asked.
+    fn slower_than_asked(&self) -> &[usize] {
+        &[]
+    }
 }
 
 /// Why there is no partition.

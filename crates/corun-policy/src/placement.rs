@@ -4,7 +4,8 @@ pub(crate) mod running_averages;
 pub(crate) mod spread;
 
 mod di;
-pub(crate) mod dio;
+mod dio;
+pub(crate) mod dio_2010;
 mod dio_power;
 mod linux_default;
 mod linux_power_saving;
@@ -20,6 +21,7 @@ pub(crate) const POLICIES: &[PolicyEntry] = &[
     random::ENTRY,
     di::ENTRY,
     dio::ENTRY,
+    dio_2010::ENTRY,
     dio_power::ENTRY,
     linux_power_saving::ENTRY,
 ];

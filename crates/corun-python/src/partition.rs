@@ -54,6 +54,8 @@ pub(crate) fn partition(
         all: wanted.all,
         objective,
         time_limit_s,
+        target_slowdown: None,
+        pareto: false,
         set: wanted.set,
         seed: wanted.seed,
     };

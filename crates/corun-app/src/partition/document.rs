@@ -1,7 +1,7 @@
 //! A partition and its figures: the JSON document of `corun partition`.
 
 use corun_metrics as metrics;
-use corun_optimal::partition::PartitionObjective;
+use corun_optimal::partition::{ParetoPoint, PartitionObjective};
 use corun_policy::{CacheClass, ClassLimits, Partition, classify};
 use serde::Serialize;
 
@@ -30,6 +30,12 @@ pub struct PartitionDocument {
     pub apps: Vec<String>,
     /// Each program's class by its curve: streaming, sensitive or light sharing.
     pub class: Vec<&'static str>,
+    /// The slowdown that nobody was to exceed, where that was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target_slowdown: Option<f64>,
+    /// The front of unfairness against throughput, where it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pareto: Option<ParetoDocument>,
     /// All side by side, where they were asked for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub policies: Vec<PartitionEntry>,
@@ -75,11 +81,63 @@ pub struct PartitionEntry {
     pub proven: Option<bool>,
     /// How long the search took; none where nothing was searched.
     pub solver_seconds: Option<f64>,
+    /// The programs that are slower than the target; none where no target was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slower_than_target: Option<Vec<String>>,
     /// Each program's figures.
     pub programs: Vec<PartitionFigures>,
     /// Why the policy has no partition.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+}
+
+/// The partitions than which none is both of higher STP and fairer.
+#[derive(Debug, Clone, Serialize)]
+pub struct ParetoDocument {
+    /// May programs share the ways of a cluster?
+    pub clusters: bool,
+    /// Is the front whole? Else the search was stopped, and the points at its fair end are missing.
+    pub proven: bool,
+    /// How long the search took.
+    pub solver_seconds: f64,
+    /// By falling STP and falling unfairness.
+    pub points: Vec<ParetoEntry>,
+}
+
+/// A partition of the front.
+#[derive(Debug, Clone, Serialize)]
+pub struct ParetoEntry {
+    /// Sum of 1 / slowdown.
+    pub stp: f64,
+    /// Largest / smallest slowdown.
+    pub unfairness: f64,
+    /// The largest slowdown.
+    pub max_slowdown: Option<f64>,
+    /// Ways of each program's part.
+    pub ways: Vec<u32>,
+    /// Each program's cluster.
+    pub cluster: Vec<usize>,
+    /// Each program's ways as a hexadecimal mask.
+    pub mask: Vec<String>,
+    /// Each program's.
+    pub slowdown: Vec<f64>,
+}
+
+impl ParetoEntry {
+    pub(super) fn new(ground: &PartitionScenario, point: &ParetoPoint) -> Self {
+        let partition = super::optimum::partition(&point.clusters, &point.ways);
+        let rounded = |value: f64| round(value, DIGITS);
+        let programs = 0..ground.curves.len();
+        Self {
+            stp: rounded(point.stp),
+            unfairness: rounded(point.unfairness),
+            max_slowdown: metrics::worst_slowdown(&point.slowdowns).map(rounded),
+            ways: programs.clone().map(|one| partition.ways(one)).collect(),
+            cluster: partition.cluster.clone(),
+            mask: programs.map(|one| format!("{:#x}", partition.mask(one))).collect(),
+            slowdown: point.slowdowns.iter().copied().map(rounded).collect(),
+        }
+    }
 }
 
 /// A program's figures beside the others.
@@ -128,6 +186,7 @@ impl PartitionEntry {
             gap: None,
             proven: None,
             solver_seconds: None,
+            slower_than_target: None,
             programs: outcomes
                 .iter()
                 .map(|one| PartitionFigures {
@@ -169,6 +228,7 @@ impl PartitionEntry {
             gap: None,
             proven: None,
             solver_seconds: None,
+            slower_than_target: None,
             programs: Vec::new(),
             error: Some(error),
         }
@@ -188,6 +248,17 @@ fn cap_mb_per_s(partition: &Partition, program: usize) -> Option<f64> {
 }
 
 impl PartitionDocument {
+    /// Says of every partition who is slower than a target.
+    pub(super) fn compare_with_target(&mut self, target: f64) {
+        self.target_slowdown = Some(target);
+        for entry in std::iter::once(&mut self.chosen).chain(&mut self.policies) {
+            if entry.error.is_none() {
+                let slower = entry.slowdown.iter().zip(&self.apps).filter(|one| *one.0 > target);
+                entry.slower_than_target = Some(slower.map(|(_, name)| name.clone()).collect());
+            }
+        }
+    }
+
     /// Of the ground and its entries.
     pub(super) fn new(
         ground: &PartitionScenario,
@@ -207,6 +278,8 @@ impl PartitionDocument {
             apps: ground.scenario.names.clone(),
             class: ground.curves.iter().map(|curve| class(curve).name()).collect(),
             policies,
+            target_slowdown: None,
+            pareto: None,
             data: DataSources::of(&ground.scenario.profiles, ground.scenario.machine(), options),
         }
     }

@@ -16,9 +16,15 @@ use corun_policy::{
     BuildOptions, Input, Partition, PolicyEntry, PolicyKind, WaysCurve, build_partitioner, registry,
 };
 
-pub use self::document::{PartitionDocument, PartitionEntry, PartitionFigures};
+pub use self::document::{
+    ParetoDocument, ParetoEntry, PartitionDocument, PartitionEntry, PartitionFigures,
+};
 pub use self::scenario::PartitionScenario;
 use crate::{Error, Result};
+
+/// The parameter of policies that keep everybody to a slowdown, and one that has it.
+const TARGET_SLOWDOWN: &str = "target-slowdown";
+const KEEPS_TO_TARGET: &str = "fair-clusters";
 
 /// The name of given masks.
 const USER: &str = "user";
@@ -40,6 +46,11 @@ pub struct PartitionRequest {
     pub objective: PartitionObjective,
     /// How long a search may take, in seconds.
     pub time_limit_s: Option<f64>,
+    /// Slowdown that nobody shall exceed: policies that know such a target keep to it, and every partition
+    /// says who is slower by the model.
+    pub target_slowdown: Option<f64>,
+    /// The front of unfairness against throughput, too?
+    pub pareto: bool,
     /// Policies' parameters.
     pub set: Vec<(String, f64)>,
     /// Seed of the policies that draw at random.
@@ -87,6 +98,7 @@ impl PartitionRequest {
             }
             Wanted::Search(goal) => search(goal, kind)?,
         };
+        let front = if self.pareto { Some(self.front(ground, kind, stop)?) } else { None };
         let mut others = Vec::new();
         if self.all {
             for kind in [Kind::Cluster, Kind::Strict] {
@@ -107,7 +119,21 @@ impl PartitionRequest {
                 others.iter_mut().for_each(|entry| entry.measure(objective, best));
             }
         }
-        Ok(PartitionDocument::new(ground, objective, chosen, others))
+        let mut document = PartitionDocument::new(ground, objective, chosen, others);
+        document.pareto = front;
+        if let Some(target) = self.target_slowdown {
+            document.compare_with_target(target);
+        }
+        Ok(document)
+    }
+
+    fn front(
+        &self,
+        ground: &PartitionScenario,
+        kind: Kind,
+        stop: &AtomicBool,
+    ) -> Result<ParetoDocument> {
+        optimum::front(ground, self.time_limit_s, kind, stop)
     }
 
     /// What a policy decides.
@@ -128,7 +154,7 @@ impl PartitionRequest {
             let failure = Error::input(format!("{name}: {error}"));
             match error {
                 corun_policy::PartitionError::TooManyPrograms { .. } => failure.hint(
-                    "a policy that clusters programs: --policy lfoc, --policy kpart or --policy dunn",
+                    "a policy that clusters programs: --policy fair-clusters, --policy lfoc or --policy kpart",
                 ),
                 _ => failure,
             }
@@ -162,6 +188,9 @@ impl PartitionRequest {
         {
             parameters.insert("one-way-short".to_owned(), 1.0);
         }
+        if let Some(target) = self.target_slowdown.filter(|_| own(TARGET_SLOWDOWN)) {
+            parameters.insert(TARGET_SLOWDOWN.to_owned(), target);
+        }
         let set = self.set.iter().filter(|(key, _)| own(key) || !self.all);
         parameters.extend(set.cloned());
         parameters
@@ -189,10 +218,14 @@ impl<'a> Wanted<'a> {
             return Ok(Self::Masks(&asked.masks));
         }
         let Some(name) = asked.policy.as_deref() else {
-            if asked.all {
+            if asked.all || asked.pareto {
                 return Ok(Self::Search(Goal::Best));
             }
-            return Err(Error::input("nothing to partition by: expected a policy, masks or --all")
+            if asked.target_slowdown.is_some() {
+                return Ok(Self::Policy(KEEPS_TO_TARGET));
+            }
+            let expected = "expected a policy, masks, --all, --pareto or --target-slowdown";
+            return Err(Error::input(format!("nothing to partition by: {expected}"))
                 .hint("--policy NAME, --masks 0x3,0x7c,.., or --all"));
         };
         match name {

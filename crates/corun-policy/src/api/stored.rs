@@ -19,6 +19,7 @@ pub fn ways_curve(model: &Model, program: &LoadedProgram, cpu: usize) -> Option<
         slowdown: one.slowdown * scale,
         ipc: one.ipc,
         llc_mpki: one.llc_mpki,
+        llc_apki: one.llc_apki,
         llc_mpkc: one.llc_mpkc,
         bytes_per_s: one.bytes_per_s,
         l2_miss_stalls: one.l2_miss_stalls,

@@ -12,6 +12,9 @@ pub struct WaysPoint {
     pub ipc: f64,
     /// LLC misses per 1000 instructions.
     pub llc_mpki: f64,
+    /// LLC references per 1000 instructions; 0: not known.
+    #[serde(default)]
+    pub llc_apki: f64,
     /// LLC misses per 1000 cycles.
     pub llc_mpkc: f64,
     /// Memory traffic in bytes a second.
@@ -31,6 +34,7 @@ impl WaysPoint {
             slowdown: of(self.slowdown),
             ipc: of(self.ipc),
             llc_mpki: of(self.llc_mpki),
+            llc_apki: of(self.llc_apki),
             llc_mpkc: of(self.llc_mpkc),
             bytes_per_s: of(self.bytes_per_s),
             l2_miss_stalls: of(self.l2_miss_stalls),

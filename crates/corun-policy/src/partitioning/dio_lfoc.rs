@@ -1,4 +1,4 @@
-//! `dio-lfoc`: programs spread over the LLCs as `dio` does, and clustered inside each as `lfoc-online` does.
+//! `dio-lfoc`: programs spread over the LLCs as `dio-2010` does, and clustered inside each as `lfoc-online` does.
 //!
 //! No paper has both. Side by side the two disturb each other: DIO takes the misses of a sampling
 //! partition for the program's own and moves it, and LFOC samples on another LLC than it began on.
@@ -6,7 +6,7 @@
 
 use super::lfoc_online::{self, LfocOnline};
 use crate::partitioning::online::OnlinePolicy;
-use crate::placement::dio::{self, Dio};
+use crate::placement::dio_2010::{self, Dio2010};
 use crate::{
     Build, BuildOptions, Event, Nanoseconds, Needs, Parameter, Plan, Policy, PolicyEntry, View,
 };
@@ -22,8 +22,8 @@ const PLACE_MS: Parameter = Parameter {
 const MIN_GAIN: Parameter = Parameter {
     name: "min-gain-mpki",
     default: 1.0,
-    min: dio::MIN_GAIN.min,
-    max: dio::MIN_GAIN.max,
+    min: dio_2010::MIN_GAIN.min,
+    max: dio_2010::MIN_GAIN.max,
     summary: "fall of the most loaded LLC's total of misses below which nobody moves",
 };
 
@@ -41,14 +41,14 @@ const PARAMETERS: &[Parameter] = &{
 /// The line in the registry.
 pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "dio-lfoc",
-    summary: "places programs as dio, clusters those of each LLC as lfoc-online, one after the other",
+    summary: "places programs as dio-2010, clusters those of each LLC as lfoc-online, one after the other",
     source: "Blagodurov et al., TOCS 2010, section 4.2; García García, thesis, UCM 2021, section 6.3.2",
     parameters: PARAMETERS,
     build: Build::Online(|options: &BuildOptions| Box::new(DioLfoc::new(options))),
 };
 
 struct DioLfoc {
-    dio: Dio,
+    dio: Dio2010,
     lfoc: OnlinePolicy<LfocOnline>,
     place_every: Nanoseconds,
     placed_at: Nanoseconds,
@@ -56,10 +56,10 @@ struct DioLfoc {
 
 impl DioLfoc {
     fn new(options: &BuildOptions) -> Self {
-        let gain = (dio::MIN_GAIN.name.to_owned(), options.value(&MIN_GAIN));
+        let gain = (dio_2010::MIN_GAIN.name.to_owned(), options.value(&MIN_GAIN));
         let of_dio = BuildOptions { seed: options.seed, parameters: [gain].into() };
         Self {
-            dio: Dio::new(&of_dio),
+            dio: Dio2010::new(&of_dio),
             lfoc: lfoc_online::policy(options),
             place_every: Nanoseconds((options.value(&PLACE_MS) * 1e6) as u64),
             placed_at: Nanoseconds(0),

@@ -126,6 +126,10 @@ impl PartitionPolicy {
             }
             asked.parts.push(part);
         }
+        for (number, &place) in self.partitioner.slower_than_asked().iter().enumerate() {
+            let lead = if number == 0 { "; slower than asked:" } else { "," };
+            let _ = write!(reason, "{lead} {}", programs[place].0);
+        }
         for cap in &self.partition.caps {
             let of = cap.programs.iter().flat_map(|&place| threads(place)).collect();
             asked.caps.push((of, cap.bytes_per_s * 1e-6));

@@ -1,8 +1,11 @@
-//! `dio`: Distributed Intensity Online (Blagodurov et al., TOCS 2010, section 4.2).
+//! `dio`: Distributed Intensity Online (Blagodurov et al., TOCS 2010, section 4.2) for machines of today:
+//! threads that cannot be told apart stay where they are, nobody leaves the node of its memory, and a new
+//! order must save more misses than it costs. `dio-2010` is the rule as published.
 
-mod isolation;
+mod homes;
 
-use self::isolation::Domain;
+use crate::placement::dio_2010::isolation::{self, Domain};
+use crate::placement::dio_2010::{DEVIL, INTERVAL, ISOLATE_IN};
 use crate::placement::running_averages::{HALF_LIFE, RunningAverages};
 use crate::placement::spread::{Memory, Places, Spread};
 use crate::{
@@ -10,90 +13,57 @@ use crate::{
     PolicyEntry, View,
 };
 
-const INTERVAL: Parameter = Parameter {
-    name: "interval-cycles",
-    default: super::BILLION_CYCLES as f64,
-    min: 1e6,
-    max: 1e12,
-    summary: "cycles between two looks at the counters",
-};
-
-pub(crate) const MIN_GAIN: Parameter = Parameter {
-    name: "min-gain-mpki",
-    default: 0.0,
-    min: 0.0,
+const HORIZON: Parameter = Parameter {
+    name: "horizon-intervals",
+    default: 10.0,
+    min: 0.01,
     max: 1e6,
-    summary: "fall of the most loaded LLC's total below which nobody moves; 0: as published",
-};
-
-/// Misses per 1000 instructions from which on a thread is intensive: a devil in the paper's words
-/// (algorithm 3: 2000 misses in a million instructions).
-pub(crate) const DEVIL: Parameter = Parameter {
-    name: "devil-mpki",
-    default: 2.0,
-    min: 0.0,
-    max: 1e6,
-    summary: "misses per 1000 instructions from which on a thread counts as intensive",
-};
-
-const ISOLATE_IN: Parameter = Parameter {
-    name: "isolate-in",
-    default: 1.0,
-    min: 0.0,
-    max: 2.0,
-    summary: "what an important, intensive thread shares with no other such: 1 an LLC, 2 a package, 0 nothing",
+    summary: "intervals over which a new order must save more misses than moved threads fetch anew",
 };
 
 /// The line in the registry.
 pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "dio",
-    summary: "spreads the miss rates measured online evenly over packages, LLCs and cores",
-    source: "Blagodurov et al., TOCS 2010, section 4.2; priorities: section 5.3",
-    parameters: &[INTERVAL, HALF_LIFE, MIN_GAIN, DEVIL, ISOLATE_IN],
+    summary: "spreads the miss rates measured online over the LLCs of each node, where it pays",
+    source: "corun, after Blagodurov et al., TOCS 2010, section 4.2, and USENIX ATC 2011; priorities: section 5.3",
+    parameters: &[INTERVAL, HALF_LIFE, HORIZON, DEVIL, ISOLATE_IN],
     build: Build::Policy(|options: &BuildOptions| Box::new(Dio::new(options))),
 };
 
+const MEASURE: &str = "MPKI";
+const LINE_BYTES: f64 = 64.0;
+
 /// The policy with its parameters.
-pub(crate) struct Dio {
+struct Dio {
     interval_cycles: u64,
-    min_gain_mpki: f64,
+    horizon_intervals: f64,
     devil_mpki: f64,
     isolate_in: Option<Domain>,
     running: RunningAverages,
     memory: Memory,
 }
 
-const MEASURE: &str = "MPKI";
-
 impl Dio {
-    pub(crate) fn new(options: &BuildOptions) -> Self {
+    fn new(options: &BuildOptions) -> Self {
         Self {
             interval_cycles: options.value(&INTERVAL) as u64,
-            min_gain_mpki: options.value(&MIN_GAIN),
+            horizon_intervals: options.value(&HORIZON),
             devil_mpki: options.value(&DEVIL),
-            isolate_in: match options.value(&ISOLATE_IN) {
-                off if off < 0.5 => None,
-                llc if llc < 1.5 => Some(Domain::Llc),
-                _ => Some(Domain::Package),
-            },
+            isolate_in: Domain::of(options.value(&ISOLATE_IN)),
             running: RunningAverages::of_mpki(options.value(&HALF_LIFE)),
             memory: Memory::default(),
         }
     }
 
-    fn is_worth_it(&self, spread: &Spread<'_>, places: &Places) -> bool {
+    /// Does a new order save more misses over the horizon than moved threads fetch anew?
+    fn is_worth_it(&self, view: &View<'_>, spread: &Spread<'_>, places: &Places) -> bool {
         // A thread without a place has to get one.
         let Some(now) = spread.unchanged() else { return true };
-        let gain = spread.heaviest_llc_mpki(&now) - spread.heaviest_llc_mpki(places);
-        self.min_gain_mpki == 0.0 || gain >= self.min_gain_mpki
-    }
-
-    /// The order of the paper, with important threads kept apart.
-    fn isolated(&mut self, view: &View<'_>, mpki: &[Option<f64>]) -> Option<Plan> {
-        let cpus = isolation::cpus(view, mpki, self.devil_mpki, self.isolate_in?)?;
-        let spread = Spread::within(view, mpki, |thread| &cpus[thread], &mut self.memory);
-        let places = spread.sorted(&mut self.memory);
-        Some(spread.plan(&places, MEASURE))
+        let clock_mhz = view.machine.core_types().first().map_or(1e3, |core| core.clock_mhz);
+        let seconds = self.horizon_intervals * self.interval_cycles as f64 / (clock_mhz * 1e6);
+        let saved_mpki = spread.competing_mpki(&now) - spread.competing_mpki(places);
+        let saved = saved_mpki * 1e-3 * spread.instructions_per_s() * seconds;
+        saved > spread.refilled_bytes(&now, places) / LINE_BYTES
     }
 }
 
@@ -125,16 +95,26 @@ impl Policy for Dio {
 
     fn decide(&mut self, view: &View<'_>) -> Plan {
         self.running.measure(view);
-        if self.running.is_empty() {
+        let mpki = self.running.told_apart(view);
+        if mpki.iter().all(Option::is_none) {
             return Plan::none();
         }
-        let averages = self.running.by_thread(view);
-        if let Some(plan) = self.isolated(view, &averages) {
-            return plan;
+        let isolated = self
+            .isolate_in
+            .and_then(|domain| isolation::cpus(view, &mpki, self.devil_mpki, domain));
+        if let Some(cpus) = isolated {
+            let spread = Spread::within(view, &mpki, |thread| &cpus[thread], &mut self.memory);
+            let places = spread.sorted(&mut self.memory);
+            return spread.plan(&places, MEASURE);
         }
-        let spread = Spread::new(view, &averages, &mut self.memory);
+        let homes = homes::cpus(view);
+        let of = |thread: usize| match &homes {
+            Some(cpus) => &cpus[thread],
+            None => &view.threads[thread].may_run_on,
+        };
+        let spread = Spread::within(view, &mpki, of, &mut self.memory);
         let places = spread.sorted(&mut self.memory);
-        if !self.is_worth_it(&spread, &places) {
+        if !self.is_worth_it(view, &spread, &places) {
             return Plan::none();
         }
         spread.plan(&places, MEASURE)

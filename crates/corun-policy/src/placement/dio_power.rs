@@ -3,7 +3,7 @@
 
 use corun_machine::CpuSet;
 
-use super::dio::DEVIL;
+use super::dio_2010::DEVIL;
 use crate::placement::running_averages::{HALF_LIFE, RunningAverages};
 use crate::placement::spread::{Memory, Spread};
 use crate::{

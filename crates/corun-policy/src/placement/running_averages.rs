@@ -18,8 +18,22 @@ pub(crate) struct RunningAverages {
     /// Weight of the past, an interval on; 0 keeps the latest figure.
     past: f64,
     /// Of each thread that was measured, by ascending id.
-    averages: Vec<(ThreadId, f64)>,
+    averages: Vec<(ThreadId, Average)>,
 }
+
+/// A running average and how sure it is.
+#[derive(Debug, Clone, Copy)]
+struct Average {
+    value: f64,
+    /// How far measurements lay from the average before them, squared: a running average, too.
+    variance: f64,
+    /// Measurements so far.
+    count: f64,
+}
+
+/// Averages whose difference is within so many standard errors of it are equal: 95 in 100 threads that are
+/// alike.
+const STANDARD_ERRORS: f64 = 2.0;
 
 impl RunningAverages {
     /// LLC misses per 1000 instructions. A thread that retired nothing tells nothing.
@@ -40,13 +54,14 @@ impl RunningAverages {
     /// Takes in an interval's counts. A thread that tells nothing keeps its average; one that is
     /// gone is forgotten.
     pub(crate) fn measure(&mut self, view: &View<'_>) {
-        let before = self.by_thread(view);
+        let before = self.averages_of(view);
         self.averages.clear();
         for (thread, before) in view.threads.iter().zip(before) {
             let now = (self.figure)(thread).filter(|figure| figure.is_finite());
             let average = match (before, now) {
-                (Some(before), Some(now)) => Some(self.past * before + (1.0 - self.past) * now),
-                (before, now) => now.or(before),
+                (Some(before), Some(now)) => Some(before.updated(now, self.past)),
+                (None, Some(value)) => Some(Average { value, variance: 0.0, count: 1.0 }),
+                (before, None) => before,
             };
             self.averages.extend(average.map(|average| (thread.id, average)));
         }
@@ -59,12 +74,57 @@ impl RunningAverages {
 
     /// In the order of the view's threads, which is that of the ids too.
     pub(crate) fn by_thread(&self, view: &View<'_>) -> Vec<Option<f64>> {
+        self.averages_of(view).into_iter().map(|one| Some(one?.value)).collect()
+    }
+
+    /// The same with one figure, their mean, for threads that cannot be told apart: those whose averages
+    /// lie within each other's error. The error of a thread that was measured once is not known, and counts
+    /// as none.
+    pub(crate) fn told_apart(&self, view: &View<'_>) -> Vec<Option<f64>> {
+        let averages = self.averages_of(view);
+        let error =
+            |one: &Average| one.variance / one.count.min((1.0 + self.past) / (1.0 - self.past));
+        let mut order: Vec<(usize, &Average)> = averages
+            .iter()
+            .enumerate()
+            .filter_map(|(place, one)| Some((place, one.as_ref()?)))
+            .collect();
+        order.sort_by(|one, other| other.1.value.total_cmp(&one.1.value));
+        let mut figures = vec![None; averages.len()];
+        let alike = |one: &(usize, &Average), other: &(usize, &Average)| {
+            let errors = STANDARD_ERRORS * (error(one.1) + error(other.1)).sqrt();
+            one.1.value - other.1.value <= errors
+        };
+        let mut rest = &order[..];
+        while let Some(first) = rest.first() {
+            // As many as cannot be told from the first.
+            let count = rest.iter().take_while(|one| alike(first, one)).count();
+            let (class, others) = rest.split_at(count);
+            let mean = class.iter().map(|one| one.1.value).sum::<f64>() / count as f64;
+            class.iter().for_each(|one| figures[one.0] = Some(mean));
+            rest = others;
+        }
+        figures
+    }
+
+    fn averages_of(&self, view: &View<'_>) -> Vec<Option<Average>> {
         let mut known = self.averages.iter().peekable();
         let average = |thread: &ThreadView| {
             while known.next_if(|(id, _)| *id < thread.id).is_some() {}
             known.next_if(|(id, _)| *id == thread.id).map(|&(_, average)| average)
         };
         view.threads.iter().map(average).collect()
+    }
+}
+
+impl Average {
+    fn updated(self, now: f64, past: f64) -> Self {
+        let distance = now - self.value;
+        let value = past * self.value + (1.0 - past) * now;
+        // The first distance is all that is known.
+        let weight = if self.count > 1.0 { past } else { 0.0 };
+        let variance = weight * self.variance + (1.0 - weight) * distance * distance;
+        Self { value, variance, count: self.count + 1.0 }
     }
 }
 
@@ -102,5 +162,27 @@ mod tests {
         assert!((now(&running, &threads) - 5.0).abs() < 1e-12);
         running.measure(&fixture::view(&machine, &[]));
         assert!(running.is_empty());
+    }
+
+    /// Two threads that are measured at 10 +- 1 in turn, and one at 20: the first two are one class.
+    #[test]
+    fn threads_within_each_others_error_have_one_figure() {
+        let machine = fixture::x5365();
+        let mut threads = fixture::threads(&machine, &[None; 3]);
+        let mut running = RunningAverages::of_mpki(HALF_LIFE.default);
+        for interval in 0..20 {
+            let up = if interval % 2 == 0 { 1.0 } else { -1.0 };
+            for (thread, mpki) in threads.iter_mut().zip([10.0 + up, 10.0 - up, 20.0 + up]) {
+                count(thread, mpki);
+            }
+            running.measure(&fixture::view(&machine, &threads));
+            if interval == 0 {
+                let once = running.told_apart(&fixture::view(&machine, &threads));
+                assert_eq!(once, [Some(11.0), Some(9.0), Some(21.0)]);
+            }
+        }
+        let told = running.told_apart(&fixture::view(&machine, &threads));
+        assert!(told[0].is_some() && told[0] == told[1], "{told:?}");
+        assert!(told[2].is_some_and(|mpki| mpki > 19.0), "{told:?}");
     }
 }

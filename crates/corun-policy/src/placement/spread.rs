@@ -122,6 +122,37 @@ impl<'a> Spread<'a> {
         sums.into_iter().fold(0.0, f64::max)
     }
 
+    /// Misses per 1000 instructions of others that each miss meets on its LLC, the mean over all misses. By
+    /// instructions and not by time: who suffers most is slow, and misses seldom.
+    pub(crate) fn competing_mpki(&self, places: &Places) -> f64 {
+        let each: Vec<f64> = self.items.iter().map(|item| item.mpki.unwrap_or(0.0)).collect();
+        let mut sums = vec![0.0; self.view.machine.llcs().len()];
+        for (mpki, &leaf) in each.iter().zip(&places.0) {
+            sums[self.tree.llc(leaf)] += mpki;
+        }
+        let all: f64 = sums.iter().sum();
+        let met = |(mpki, &leaf): (&f64, &usize)| mpki * (sums[self.tree.llc(leaf)] - mpki);
+        if all > 0.0 { each.iter().zip(&places.0).map(met).sum::<f64>() / all } else { 0.0 }
+    }
+
+    /// Instructions a second of all threads together, as far as they were counted.
+    pub(crate) fn instructions_per_s(&self) -> f64 {
+        self.items.iter().filter_map(|item| self.view_of(item).rates.instructions_per_s).sum()
+    }
+
+    /// Bytes that threads which change their LLC fetch anew: an even share of the new one each.
+    pub(crate) fn refilled_bytes(&self, from: &Places, to: &Places) -> f64 {
+        let llcs = self.view.machine.llcs();
+        let mut threads = vec![0.0; llcs.len()];
+        to.0.iter().for_each(|&leaf| threads[self.tree.llc(leaf)] += 1.0);
+        let moved = from.0.iter().zip(&to.0).filter_map(|(&from, &to)| {
+            let llc = self.tree.llc(to);
+            let size = llcs[llc].cache.map_or(0, |cache| cache.size_bytes) as f64;
+            (self.tree.llc(from) != llc).then(|| size / threads[llc])
+        });
+        moved.sum()
+    }
+
     /// What has to be done so that the threads are held on these places: nothing for those that
     /// are. `measure` says in the reasons what the figure is: "MPKI solo".
     pub(crate) fn plan(&self, places: &Places, measure: &str) -> Plan {

@@ -291,7 +291,7 @@ fn partitioning_runs_beside_placement() {
         // This one places, too.
         .filter(|entry| entry.name != "dio-lfoc");
     for entry in partitioning {
-        let policies = ["dio", entry.name]
+        let policies = ["dio-2010", entry.name]
             .map(|name| corun_policy::build(name, &options).unwrap())
             .into_iter()
             .collect();
@@ -341,7 +341,7 @@ fn nobody_is_moved_while_somebody_is_sampled() {
     let (moved, meanwhile) = moves(&["dio-lfoc"]);
     assert!(moved > 0);
     assert_eq!(meanwhile, 0);
-    let (_, meanwhile) = moves(&["dio", "lfoc-online"]);
+    let (_, meanwhile) = moves(&["dio-2010", "lfoc-online"]);
     assert!(meanwhile > 0, "two that know nothing of each other do");
 }
 

@@ -158,7 +158,8 @@ fn the_mixes_beyond_the_paper_are_those_of_the_rows() {
         let header = figure["header"].as_array().unwrap();
         let of = |name: &str| header.iter().position(|one| one == name).unwrap();
         let rows = &rows(study, "xeon-x5365-2llc")[..8];
-        let is_beyond = |row: &Value| ["di", "dio"].iter().any(|one| number(row, of(one)) > 2.0);
+        let is_beyond =
+            |row: &Value| ["di", "dio-2010"].iter().any(|one| number(row, of(one)) > 2.0);
         let beyond: Vec<String> = (1..)
             .zip(rows)
             .filter(|(_, row)| is_beyond(row))

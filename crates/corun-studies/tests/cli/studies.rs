@@ -40,7 +40,7 @@ fn a_web_thread_alone_on_a_package_gains() {
         let label = format!("4 web, 4 database: {policy}, web 0");
         number(rows.iter().find(|row| row[0] == label).unwrap(), 1)
     };
-    assert!(of("dio, web 0 alone on a package") > of("dio") + 5.0);
+    assert!(of("dio-2010, web 0 alone on a package") > of("dio-2010") + 5.0);
 }
 
 #[test]

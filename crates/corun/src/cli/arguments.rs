@@ -14,7 +14,7 @@ use corun_trace::engine::SamplingRate;
 
 use super::values::{
     DocumentFormat, IndexName, ObjectiveName, PartitionObjectiveName, SortBy, TreeFormat,
-    UntilName, cpi, megahertz, nanoseconds, parameter, sampling_rate, way_mask,
+    UntilName, cpi, megahertz, nanoseconds, parameter, sampling_rate, slowdown, way_mask,
 };
 
 /// `corun topology`.
@@ -284,7 +284,9 @@ pub(crate) struct PlaceArgs {
 #[command(after_help = "Examples:
   corun partition --profiles solo.csv --apps lbm06,soplex06,gcc06,povray06 --policy lfoc
   corun partition --profiles solo.csv --apps lbm06,soplex06 --masks 0x1,0x7fe
-  corun partition --profiles solo.csv --apps lbm06,soplex06,gcc06 --all --objective unfairness")]
+  corun partition --profiles solo.csv --apps lbm06,soplex06,gcc06 --all --objective unfairness
+  corun partition --profiles solo.csv --apps lbm06,soplex06,gcc06,povray06 --target-slowdown 1.2
+  corun partition --profiles solo.csv --apps lbm06,soplex06,gcc06,povray06 --pareto --cluster")]
 pub(crate) struct PartitionArgs {
     /// A machine preset or file, or `this`; its first LLC is partitioned
     #[arg(long, value_name = "NAME|FILE", default_value = "xeon-gold-6138")]
@@ -316,6 +318,13 @@ pub(crate) struct PartitionArgs {
     /// What partitions are judged by, and what `optimal` optimises
     #[arg(long, value_enum, default_value = "stp")]
     pub(crate) objective: PartitionObjectiveName,
+    /// Say who is slower than X; policies that can keep everybody to it (`fair-clusters`, taken where none is
+    /// named)
+    #[arg(long, value_name = "X", value_parser = slowdown)]
+    pub(crate) target_slowdown: Option<f64>,
+    /// Also show the partitions than which none is both fairer and of higher throughput
+    #[arg(long)]
+    pub(crate) pareto: bool,
     /// Ways of the LLC, each as large as the machine's [default: the machine's]
     #[arg(long, value_name = "W", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) ways: Option<u32>,
@@ -357,8 +366,8 @@ pub(crate) struct CompareArgs {
     /// The programs, by profile name; a name may stand again
     #[arg(long, value_name = "A,B,..", value_delimiter = ',')]
     pub(crate) apps: Vec<String>,
-    /// The policies; `dio+lfoc` places by the one and partitions by the other [default: all that
-    /// place]
+    /// The policies; `dio+lfoc` places by the one and partitions by the other; `dio:half-life-intervals=2` sets
+    /// a parameter [default: all that place]
     #[arg(long, alias = "policies", value_name = "P,Q,..", value_delimiter = ',')]
     pub(crate) policy: Vec<String>,
     /// Repeat each experiment with seeds 1 to N [default: the mix's, else 10]

@@ -179,6 +179,11 @@ pub(super) fn cpi(text: &str) -> Result<f64, String> {
     number_within(text, 0.01..=1000.0, "expected cycles an instruction from 0.01 to 1000")
 }
 
+/// A slowdown.
+pub(super) fn slowdown(text: &str) -> Result<f64, String> {
+    number_within(text, 1.0..=1e6, "expected a slowdown from 1 to 1e6")
+}
+
 /// A clock in MHz.
 pub(super) fn megahertz(text: &str) -> Result<f64, String> {
     number_within(text, 1.0..=1e5, "expected a clock from 1 to 1e5 MHz")

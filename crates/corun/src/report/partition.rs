@@ -213,6 +213,8 @@ mod tests {
             all: false,
             objective: PartitionObjective::Stp,
             time_limit_s: None,
+            target_slowdown: None,
+            pareto: false,
             set: Vec::new(),
             seed: 1,
         };

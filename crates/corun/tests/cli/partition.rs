@@ -6,8 +6,17 @@ use crate::fixture::{Fixture, Ran, public_table};
 
 const APPS: &str = "stream,needy,middle,quiet";
 
-const POLICIES: [&str; 8] =
-    ["equal-part", "ucp", "ucp-slowdown", "yu-petrov", "kpart", "dunn", "lfoc", "lfoc-caps"];
+const POLICIES: [&str; 9] = [
+    "equal-part",
+    "ucp",
+    "ucp-slowdown",
+    "yu-petrov",
+    "kpart",
+    "dunn",
+    "lfoc",
+    "lfoc-caps",
+    "fair-clusters",
+];
 
 fn partition(fixture: &Fixture, apps: &str, more: &[&str]) -> Ran {
     let words = ["partition", "--profiles", "solo.csv", "--apps", apps];
@@ -187,6 +196,64 @@ fn parameters_can_be_set() {
     refused("overlap").refused(&["NAME=VALUE"]);
     partition(&fixture, APPS, &["--all", "--set", "overlap=0"]).done();
     partition(&fixture, APPS, &["--all", "--set", "speed=0"]).refused(&["speed"]);
+}
+
+#[test]
+fn who_is_slower_than_a_target_is_told() {
+    let fixture = Fixture::new();
+    let told = |more: &[&str]| partition(&fixture, APPS, more).done();
+    let table = told(&["--target-slowdown", "100"]);
+    assert!(table.starts_with("fair-clusters on"), "{table}");
+    assert!(table.contains("nobody is slower than 100"), "{table}");
+    let document = partition(
+        &fixture,
+        "needy,needy,needy,stream",
+        &["--target-slowdown", "1.01", "--format", "json"],
+    )
+    .json();
+    assert_eq!(document["policy"], "fair-clusters");
+    let slowdowns = numbers(&document, "slowdown");
+    let slower: Vec<&str> = slowdowns
+        .iter()
+        .zip(document["apps"].as_array().unwrap())
+        .filter(|one| *one.0 > 1.01)
+        .map(|one| one.1.as_str().unwrap())
+        .collect();
+    assert!(!slower.is_empty(), "{slowdowns:?}");
+    assert_eq!(document["slower_than_target"], serde_json::json!(slower));
+    assert_eq!(document["target_slowdown"], 1.01);
+    let table = told(&["--policy", "lfoc", "--target-slowdown", "1"]);
+    assert!(table.contains("slower than 1: "), "{table}");
+    let table = told(&["--all", "--target-slowdown", "1.5"]);
+    assert!(table.contains("optimal-cluster: ") && table.contains("ucp: "), "{table}");
+    let none = told(&["--policy", "lfoc"]);
+    assert!(!none.contains("slower than"), "{none}");
+    partition(&fixture, APPS, &["--target-slowdown", "0.9"]).refused(&["from 1 to"]);
+}
+
+/// The ends of the front are the partitions of the highest STP and of the least unfairness.
+#[test]
+fn the_front_goes_from_throughput_to_fairness() {
+    let fixture = Fixture::new();
+    let apps = "stream,needy,middle,needy,small";
+    let words = ["--pareto", "--cluster", "--format", "json"];
+    let document = partition(&fixture, apps, &words).json();
+    let front = &document["pareto"];
+    assert_eq!((&front["clusters"], &front["proven"]), (&true.into(), &true.into()));
+    let points = front["points"].as_array().unwrap();
+    let of = |place: usize, field: &str| points[place][field].as_f64().unwrap();
+    let ends = [("stp", 0), ("unfairness", points.len() - 1)];
+    for (objective, place) in ends {
+        let best = by(&fixture, apps, "optimal", &["--cluster", "--objective", objective]);
+        let (found, value) = (of(place, objective), best["value"].as_f64().unwrap());
+        assert!((found - value).abs() < 1e-5 * value, "{objective}: {found} {value}");
+    }
+    for place in 1..points.len() {
+        assert!(of(place, "stp") < of(place - 1, "stp"));
+        assert!(of(place, "unfairness") < of(place - 1, "unfairness"));
+    }
+    let table = partition(&fixture, apps, &["--pareto", "--policy", "lfoc"]).done();
+    assert!(table.starts_with("lfoc on") && table.contains("strict partitions"), "{table}");
 }
 
 #[test]

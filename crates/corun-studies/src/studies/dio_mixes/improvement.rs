@@ -62,7 +62,7 @@ impl Improvement {
             let count = once.len() * setting.copies;
             let all: Vec<AppSpec> = once.into_iter().cycle().take(count).collect();
             let default = by_seed(inputs, &model, &all, TunedPolicy::plain("linux-default"))?;
-            let dio = by_seed(inputs, &model, &all, TunedPolicy::plain("dio"))?;
+            let dio = by_seed(inputs, &model, &all, TunedPolicy::plain("dio-2010"))?;
             let of = |app: usize| against_default(&default, &dio, app..app + 1).worst_gain;
             let most = (0..count).map(of).fold(f64::NEG_INFINITY, f64::max);
             mixes.push((against_default(&default, &dio, 0..count), most));

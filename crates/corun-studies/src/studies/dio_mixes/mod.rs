@@ -46,7 +46,7 @@ const MACHINES: [(&str, usize); 3] =
 const PAPER_MACHINE: &str = MACHINES[0].0;
 
 /// Compared with the optimum, beside the worst and the expectation.
-const POLICIES: [&str; 3] = ["di", "dio", "linux-default"];
+const POLICIES: [&str; 4] = ["di", "dio-2010", "dio", "linux-default"];
 
 /// The paper's distance of DI and DIO to the optimum, at most (section 5.2, on its 4-core machine).
 const PAPER_PERCENT: f64 = 2.0;
@@ -145,7 +145,7 @@ impl OnMachine {
     }
 
     fn finding(&self) -> Option<PaperClaim> {
-        let [di, dio] = ["di", "dio"].map(|policy| self.mean_percent(policy));
+        let [di, dio] = ["di", "dio-2010"].map(|policy| self.mean_percent(policy));
         let finding = PaperClaim::new(
             "DI and DIO above the optimum, four programs on two LLCs (Fig. 9)",
             format!("at most {PAPER_PERCENT} %"),
@@ -157,7 +157,9 @@ impl OnMachine {
     /// Which mixes are beyond the paper's distance, and whether another model of bandwidth has none.
     fn beyond_the_paper(&self) -> String {
         let is_beyond = |mix: &Comparison| {
-            ["di", "dio"].iter().any(|one| above(mix, one).is_some_and(|one| one > PAPER_PERCENT))
+            ["di", "dio-2010"]
+                .iter()
+                .any(|one| above(mix, one).is_some_and(|one| one > PAPER_PERCENT))
         };
         let beyond = self.mixes.iter().enumerate().filter(|(_, mix)| is_beyond(mix));
         let beyond: Vec<String> = beyond.map(|(place, _)| (place + 1).to_string()).collect();

@@ -25,7 +25,7 @@ pub(super) fn page(seeds: u32, placed: &[Placed], lamp: &[Workload], mixes: &[Wo
 impl Workload {
     /// How much higher dio-power's EDP is than the better one's of spreading and packing, in %.
     fn above_better(&self) -> f64 {
-        let better = self.of("dio").edp.min(self.of("linux-power-saving").edp);
+        let better = self.of("dio-2010").edp.min(self.of("linux-power-saving").edp);
         100.0 * (self.of("dio-power").edp / better - 1.0)
     }
 }
@@ -33,8 +33,8 @@ impl Workload {
 fn findings(lamp: &[Workload], mixes: &[Workload]) -> Vec<PaperClaim> {
     let all = || lamp.iter().chain(mixes);
     let worst = all().map(Workload::above_better).fold(f64::NEG_INFINITY, f64::max);
-    let most = mixes.iter().map(|one| one.edp_gain("dio")).fold(f64::NEG_INFINITY, f64::max);
-    let of_mix_8 = mixes.last().map_or(f64::NAN, |one| one.edp_gain("dio"));
+    let most = mixes.iter().map(|one| one.edp_gain("dio-2010")).fold(f64::NEG_INFINITY, f64::max);
+    let of_mix_8 = mixes.last().map_or(f64::NAN, |one| one.edp_gain("dio-2010"));
     let matched = all().filter(|one| one.above_better() <= 0.0).count();
     vec![
         PaperClaim::new(

@@ -35,7 +35,7 @@ const MACHINE: &str = "xeon-x5365";
 const POLICIES: [TunedPolicy; 4] = [
     TunedPolicy::plain("linux-default"),
     TunedPolicy::plain("linux-power-saving"),
-    TunedPolicy::plain("dio"),
+    TunedPolicy::plain("dio-2010"),
     TunedPolicy::plain("dio-power"),
 ];
 

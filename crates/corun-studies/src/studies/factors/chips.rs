@@ -4,20 +4,21 @@
 use std::sync::Arc;
 
 use corun_machine::Machine;
+use corun_model::BandwidthModel;
 use corun_profile::Profile;
 
-use super::{At, Rig, Breakdown, Cast, OnMachine, most_degraded};
+use super::{At, Breakdown, Cast, OnMachine, Rig, most_degraded};
 use corun_app::{Error, Result};
 
 const FACTORS: [&str; 4] = ["memory controller", "bus", "cache", "prefetch"];
 
-/// The places: the program's CPU, then those of the interfering one. On a machine without one of
-/// them the next closer stands for it, so that the factor between them is nothing.
+/// The places: the program's CPU, then those of the interfering one. On a machine of one package, or with
+/// one LLC a package, the other place away from the LLC stands for both, so that nothing is left for the bus.
 #[derive(Debug, PartialEq, Eq)]
 struct Places {
     own: usize,
-    other_package: usize,
-    other_cache: usize,
+    /// On another package, and on another LLC of the same one; none on a machine of one LLC.
+    apart: Option<(usize, usize)>,
     same_cache: usize,
 }
 
@@ -28,14 +29,28 @@ pub(super) fn breakdown(machine: &Arc<Machine>, cast: &Cast<'_>) -> Result<OnMac
     let known = cast.library.get(cast.interfering)?.without_prefetch().is_some();
     let off = |profile: &Profile| profile.without_prefetch().unwrap_or_else(|| profile.clone());
     let mut without = Rig::new(machine, cast, off)?;
+    // Where there is no place outside the LLC, bandwidth that costs nothing leaves what space does.
+    let mut space_alone = match places.apart {
+        Some(_) => None,
+        None => Some(Rig::with_bandwidth(machine, cast, off, BandwidthModel::None)?),
+    };
     let here = |cpu| At { cpu, memory: None };
     let programs = (0..with.programs.len()).map(|program| {
         let own = here(places.own);
-        let mut beside = |cpu| 100.0 * (without.slowdown(program, own, &[here(cpu)]) - 1.0);
-        let (package, cache, same) =
-            (beside(places.other_package), beside(places.other_cache), beside(places.same_cache));
-        let total = 100.0 * (with.slowdown(program, own, &[here(places.same_cache)]) - 1.0);
-        let (controller, bus, space) = (package, cache - package, same - cache);
+        let percent = |rig: &mut Rig, cpu| 100.0 * (rig.slowdown(program, own, &[here(cpu)]) - 1.0);
+        let same = percent(&mut without, places.same_cache);
+        let (controller, bus, space) = match (places.apart, &mut space_alone) {
+            (Some((package, cache)), _) => {
+                let [package, cache] = [package, cache].map(|cpu| percent(&mut without, cpu));
+                (package, cache - package, same - cache)
+            }
+            (None, Some(rig)) => {
+                let space = percent(rig, places.same_cache);
+                (same - space, 0.0, space)
+            }
+            (None, None) => (0.0, 0.0, same),
+        };
+        let total = percent(&mut with, places.same_cache);
         let prefetch = known.then_some(total - controller - bus - space);
         Breakdown {
             program: with.programs[program].name.clone(),
@@ -60,9 +75,9 @@ fn places(machine: &Machine) -> Result<Places> {
     })?;
     let other_cache = find(&|cpu| cpu.package == own.package && cpu.llc != own.llc);
     let other_package = find(&|cpu| cpu.package != own.package);
-    let other_cache = other_cache.or(other_package).unwrap_or(same_cache);
-    let other_package = other_package.unwrap_or(other_cache);
-    Ok(Places { own: 0, other_package, other_cache, same_cache })
+    let package = other_package.or(other_cache);
+    let apart = package.zip(other_cache.or(other_package));
+    Ok(Places { own: 0, apart, same_cache })
 }
 
 #[cfg(test)]
@@ -76,16 +91,26 @@ mod tests {
         let places = places(&preset("xeon-x5365").unwrap()).unwrap();
         let machine = preset("xeon-x5365").unwrap();
         let at = |cpu: usize| &machine.cpus()[cpu];
-        assert_ne!(at(places.own).package, at(places.other_package).package);
-        assert_eq!(at(places.own).package, at(places.other_cache).package);
-        assert_ne!(at(places.own).llc, at(places.other_cache).llc);
+        let (package, cache) = places.apart.unwrap();
+        assert_ne!(at(places.own).package, at(package).package);
+        assert_eq!(at(places.own).package, at(cache).package);
+        assert_ne!(at(places.own).llc, at(cache).llc);
         assert_eq!(at(places.own).llc, at(places.same_cache).llc);
     }
 
+    /// Where all cores share the one LLC, space is not counted as the memory controller's doing.
     #[test]
-    fn what_a_machine_has_not_is_no_factor() {
-        let places = places(&preset("i7-2600").unwrap()).unwrap();
-        assert_eq!(places.other_package, places.same_cache);
-        assert_eq!(places.other_cache, places.same_cache);
+    fn on_one_llc_space_is_the_cache_s() {
+        let machine = Arc::new(preset("i7-2600").unwrap());
+        assert_eq!(places(&machine).unwrap().apart, None);
+        let library = corun_profile::Library::shipped().unwrap();
+        let of = |name: &str| name == "xalan";
+        let cast =
+            Cast { id: "one", library: &library, of, interfering: "numpy", its_neighbour: "xz" };
+        let found = breakdown(&machine, &cast).unwrap();
+        let [Some(controller), Some(bus), Some(cache), _] = found.programs[0].parts[..] else {
+            panic!("four factors")
+        };
+        assert!(cache > 1.0 && cache > controller && bus == 0.0, "{controller} {bus} {cache}");
     }
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use clap::Args;
 use corun_app::{Result, find_machine};
 use corun_machine::{Machine, preset};
-use corun_model::{LoadedProgram, Member, Model, ModelOptions, Running, Scratch};
+use corun_model::{BandwidthModel, LoadedProgram, Member, Model, ModelOptions, Running, Scratch};
 use corun_profile::{Library, Profile};
 
 use crate::harness::{Page, Programs, Study, StudyInputs};
@@ -129,7 +129,18 @@ impl Rig {
         cast: &Cast<'_>,
         of: impl Fn(&Profile) -> Profile,
     ) -> Result<Self> {
-        let model = Model::new(machine.clone(), ModelOptions::default())?;
+        Self::with_bandwidth(machine, cast, of, ModelOptions::default().bandwidth)
+    }
+
+    /// The same with another model of limited bandwidth.
+    fn with_bandwidth(
+        machine: &Arc<Machine>,
+        cast: &Cast<'_>,
+        of: impl Fn(&Profile) -> Profile,
+        bandwidth: BandwidthModel,
+    ) -> Result<Self> {
+        let options = ModelOptions { bandwidth, ..ModelOptions::default() };
+        let model = Model::new(machine.clone(), options)?;
         let load = |profile: &Profile| -> Result<LoadedProgram> { Ok(model.load(&of(profile))?) };
         let own = cast.library.iter().filter(|profile| (cast.of)(&profile.name));
         let programs = own.map(load).collect::<Result<_>>()?;

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use corun_machine::Machine;
 use corun_profile::Profile;
 
-use super::{At, Rig, Breakdown, Cast, OnMachine, most_degraded};
+use super::{At, Breakdown, Cast, OnMachine, Rig, most_degraded};
 use corun_app::{Error, Result};
 
 const FACTORS: [&str; 4] = ["cache", "memory controller", "link", "distance"];

@@ -30,21 +30,21 @@ const THREADS: usize = 8;
 const WEB: [usize; 3] = [2, 3, 4];
 
 const DEFAULT: TunedPolicy = TunedPolicy::plain("linux-default");
-const DIO: TunedPolicy = TunedPolicy::plain("dio");
+const DIO: TunedPolicy = TunedPolicy::plain("dio-2010");
 /// Small differences move nobody: what they cost where memory stays behind.
 const CALM: TunedPolicy = TunedPolicy {
-    shown: "dio, gains of 5 MPKI",
-    policy: "dio",
+    shown: "dio-2010, gains of 5 MPKI",
+    policy: "dio-2010",
     parameters: &[("min-gain-mpki", 5.0)],
 };
 const ON_CACHE: TunedPolicy = TunedPolicy {
-    shown: "dio, web 0 alone on a cache",
-    policy: "dio",
+    shown: "dio-2010, web 0 alone on a cache",
+    policy: "dio-2010",
     parameters: &[("isolate-in", 1.0)],
 };
 const ON_PACKAGE: TunedPolicy = TunedPolicy {
-    shown: "dio, web 0 alone on a package",
-    policy: "dio",
+    shown: "dio-2010, web 0 alone on a package",
+    policy: "dio-2010",
     parameters: &[("isolate-in", 2.0)],
 };
 
@@ -109,7 +109,7 @@ fn machine_findings(machine: &str, rows: &[KindOfThread]) -> [PaperClaim; 2] {
         ("Fig. 14", "no measurable gain: one memory controller")
     };
     let plain = PaperClaim::new(
-        format!("dio without priorities on {machine} ({figure})"),
+        format!("dio-2010 without priorities on {machine} ({figure})"),
         paper,
         format!("other web threads {} % at best", signed(mean_of_others(&DIO), 1)),
     );

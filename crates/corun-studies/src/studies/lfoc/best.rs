@@ -1,4 +1,4 @@
-//! LFOC with known curves beside the exact best clustering.
+//! Policies with known curves beside the exact best clustering.
 
 use corun_app::{Error, Result};
 use corun_optimal::partition::{Kind, PartitionObjective};
@@ -18,6 +18,7 @@ pub(super) struct BesideBest {
     pub(super) dunn: f64,
     pub(super) kpart: f64,
     pub(super) lfoc: f64,
+    pub(super) fair_clusters: f64,
     pub(super) best: f64,
     pub(super) proven: bool,
     /// How far above the true best that is at most, as a part of its bound; none where not known.
@@ -60,6 +61,7 @@ fn one(inputs: &StudyInputs, llc: &PartitionedLlc, mix: &[usize]) -> Result<Besi
         dunn: decided("dunn", &[("overlap", 0.0)])?,
         kpart: decided("kpart", &[])?,
         lfoc: decided("lfoc", &[])?,
+        fair_clusters: decided("fair-clusters", &[])?,
         best: best.value,
         proven: best.proven,
         gap: best.gap,

@@ -16,8 +16,12 @@ const INSTRUCTIONS: u64 = 150_000_000_000;
 pub(super) const STOCK: TunedPolicy = TunedPolicy::plain("linux-default");
 
 /// With known curves.
-pub(super) const STATIC: [TunedPolicy; 3] =
-    [TunedPolicy::plain("dunn"), TunedPolicy::plain("kpart"), TunedPolicy::plain("lfoc")];
+pub(super) const STATIC: [TunedPolicy; 4] = [
+    TunedPolicy::plain("dunn"),
+    TunedPolicy::plain("kpart"),
+    TunedPolicy::plain("lfoc"),
+    TunedPolicy::plain("fair-clusters"),
+];
 
 /// By what they measure.
 pub(super) const ONLINE: [TunedPolicy; 4] = [

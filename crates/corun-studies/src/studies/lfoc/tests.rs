@@ -68,9 +68,6 @@ fn decisions_are_timed() {
         assert!(taken.iter().all(|&us| us >= 0.0));
     }
     let found = times::measuring(&inputs, &llc, &mix, runs::ONLINE[2]).unwrap();
-    assert_eq!(
-        found.len(),
-        times::measuring(&inputs, &llc, &mix, runs::ONLINE[2]).unwrap().len()
-    );
+    assert_eq!(found.len(), times::measuring(&inputs, &llc, &mix, runs::ONLINE[2]).unwrap().len());
     assert!(found.len() > mix.len(), "{found:?}");
 }

@@ -71,7 +71,11 @@ fn us(begin: Instant) -> f64 {
 }
 
 /// The algorithm alone, once its working memory has grown.
-pub(super) fn with_curves(llc: &PartitionedLlc, mix: &[usize], policy: TunedPolicy) -> Result<Vec<f64>> {
+pub(super) fn with_curves(
+    llc: &PartitionedLlc,
+    mix: &[usize],
+    policy: TunedPolicy,
+) -> Result<Vec<f64>> {
     let mut partitioner =
         build_partitioner(policy.policy, &BuildOptions::default()).map_err(Error::input)?;
     let curves = llc.curves_of(mix);

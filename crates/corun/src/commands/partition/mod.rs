@@ -46,6 +46,8 @@ fn asked(arguments: &PartitionArgs) -> PartitionRequest {
         all: arguments.all,
         objective: arguments.objective.objective(),
         time_limit_s: arguments.time_limit,
+        target_slowdown: arguments.target_slowdown,
+        pareto: arguments.pareto,
         set: arguments.set.clone(),
         seed: arguments.seed,
     }

@@ -2,7 +2,7 @@
 
 use std::ops::Deref;
 
-use corun_app::{PartitionDocument, PartitionEntry, PartitionFigures};
+use corun_app::{ParetoEntry, PartitionDocument, PartitionEntry, PartitionFigures};
 
 use crate::cli::TableFormat;
 use crate::failure::Outcome;
@@ -81,6 +81,7 @@ impl View<'_> {
         } else {
             text.push_str(&self.all());
         }
+        text.push_str(&self.front());
         text.push_str(&format!("profiles: {}\n", self.data.profiles));
         text.push_str(&format!(
             "model: space {}, bandwidth {}\n",
@@ -140,6 +141,7 @@ impl View<'_> {
             figure(entry.stp),
             figure(entry.unfairness)
         ));
+        text.push_str(&self.beside_target(entry));
         for (place, cap) in entry.cap_mb_per_s.iter().enumerate() {
             if let Some(cap) = cap {
                 text.push_str(&format!(
@@ -157,6 +159,43 @@ impl View<'_> {
             (None, _) => {}
         }
         text
+    }
+
+    /// Who is slower than the target.
+    fn beside_target(&self, entry: &PartitionEntry) -> String {
+        let (Some(target), Some(slower)) = (self.target_slowdown, &entry.slower_than_target) else {
+            return String::new();
+        };
+        if slower.is_empty() {
+            return format!("nobody is slower than {target}\n");
+        }
+        format!("slower than {target}: {}\n", slower.join(", "))
+    }
+
+    /// The front of unfairness against throughput.
+    fn front(&self) -> String {
+        let Some(front) = &self.pareto else { return String::new() };
+        let header = [
+            ("STP", Align::Right),
+            ("unfairness", Align::Right),
+            ("worst", Align::Right),
+            ("ways", Align::Left),
+        ];
+        let row = |point: &ParetoEntry| {
+            vec![
+                format!("{:.3}", point.stp),
+                format!("{:.3}", point.unfairness),
+                figure(point.max_slowdown),
+                clusters(&self.apps, &point.cluster, &point.ways),
+            ]
+        };
+        let rows: Vec<Vec<String>> = front.points.iter().map(row).collect();
+        let kind = if front.clusters { "partitions with clusters" } else { "strict partitions" };
+        let end = if front.proven { "" } else { "; the search was stopped before the fair end" };
+        format!(
+            "\nNone of all {kind} is both fairer and of higher STP than one of these{end}:\n\n{}\n",
+            table(&header, &rows)
+        )
     }
 
     fn all(&self) -> String {
@@ -182,7 +221,10 @@ impl View<'_> {
                 figure(entry.max_slowdown),
                 figure(entry.jain),
                 bandwidth.unwrap_or("-".to_owned()),
-                entry.error.clone().unwrap_or_else(|| clusters(&self.apps, entry)),
+                entry
+                    .error
+                    .clone()
+                    .unwrap_or_else(|| clusters(&self.apps, &entry.cluster, &entry.ways)),
             ]
         };
         let rows: Vec<Vec<String>> = self.policies.iter().map(row).collect();
@@ -196,6 +238,11 @@ impl View<'_> {
         );
         text.push_str(&table(&header, &rows));
         text.push('\n');
+        for entry in self.partitions() {
+            if entry.slower_than_target.is_some() {
+                text.push_str(&format!("{}: {}", entry.policy, self.beside_target(entry)));
+            }
+        }
         for entry in self.policies.iter().filter(|entry| entry.proven == Some(false)) {
             let gap =
                 entry.gap.map_or("no bound".to_owned(), |gap| format!("{:.2} %", gap * 100.0));
@@ -210,11 +257,11 @@ fn figure(value: Option<f64>) -> String {
 }
 
 /// `1 lbm+milc, 6 soplex, 4 gcc`: each cluster's ways and programs.
-fn clusters(apps: &[String], entry: &PartitionEntry) -> String {
-    let count = entry.cluster.iter().max().map_or(0, |last| last + 1);
-    let of = |cluster: usize| {
-        let members = || (0..apps.len()).filter(|&one| entry.cluster[one] == cluster);
-        let ways = members().next().map_or(0, |one| entry.ways[one]);
+fn clusters(apps: &[String], cluster: &[usize], ways: &[u32]) -> String {
+    let count = cluster.iter().max().map_or(0, |last| last + 1);
+    let of = |number: usize| {
+        let members = || (0..apps.len()).filter(|&one| cluster[one] == number);
+        let ways = members().next().map_or(0, |one| ways[one]);
         let names: Vec<&str> = members().map(|one| apps[one].as_str()).collect();
         format!("{ways} {}", names.join("+"))
     };

@@ -7,11 +7,22 @@ use crate::View;
 
 /// What an important thread is to have without other intensive ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Domain {
+pub(in crate::placement) enum Domain {
     /// An LLC.
     Llc,
     /// A package.
     Package,
+}
+
+impl Domain {
+    /// By the value of the parameter; none: nobody is isolated.
+    pub(in crate::placement) fn of(isolate_in: f64) -> Option<Self> {
+        match isolate_in {
+            off if off < 0.5 => None,
+            llc if llc < 1.5 => Some(Self::Llc),
+            _ => Some(Self::Package),
+        }
+    }
 }
 
 /// The CPUs of each thread of the view; none where nobody is to be isolated: no important thread
@@ -22,7 +33,7 @@ pub(super) enum Domain {
 /// threads that are not intensive may go anywhere. Where the paper is silent: the others must find
 /// a CPU each outside, else the least intensive of the important ones is not isolated; and a thread
 /// that its user allowed on none of the CPUs that are left keeps those its user allowed.
-pub(super) fn cpus(
+pub(in crate::placement) fn cpus(
     view: &View<'_>,
     mpki: &[Option<f64>],
     devil_mpki: f64,
