@@ -8,7 +8,7 @@ apps="a e c g b f d h"
   echo "version = 1"
   for app in $apps; do printf '[[app]]\nprofile = "%s"\n' "$app"; done
 } >mix.toml
-corun run mix.toml --profiles profiles --policy dio --counters model --interval 2 --duration 200 -o run.json &
+corun run mix.toml --profiles profiles --policy dio-2010 --counters model --interval 2 --duration 200 -o run.json &
 run=$!
 held 8
 # Three looks more: what is decided stays.
@@ -26,7 +26,7 @@ awk '{ print int($2 / 2), $3 }' named | sort >found
 kill $run
 wait $run || [ $? = 130 ]
 # The same in simulation.
-corun place --machine this --profiles profiles --apps "$(echo $apps | tr ' ' ',')" --policy dio --format json >place.json
+corun place --machine this --profiles profiles --apps "$(echo $apps | tr ' ' ',')" --policy dio-2010 --format json >place.json
 tr -d ' \n' <place.json | sed 's/.*"llc":\[\([^]]*\)\].*/\1\n/' | tr ',' '\n' >llcs
 paste -d' ' llcs - <<END | sort >expected
 $names

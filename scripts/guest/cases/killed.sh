@@ -6,7 +6,7 @@ profile = "sort"
 [[app]]
 profile = "xz"
 END
-corun run mix.toml --policy dio --counters model --interval 1 --duration 200 &
+corun run mix.toml --policy dio-2010 --counters model --interval 1 --duration 200 &
 run=$!
 held 2
 pids=$(stand_ins)

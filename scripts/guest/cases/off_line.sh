@@ -10,7 +10,7 @@ profile = "xz"
 [[app]]
 profile = "flac"
 END
-corun run mix.toml --policy dio --counters model --interval 1 --duration 200 -o off.json &
+corun run mix.toml --policy dio-2010 --counters model --interval 1 --duration 200 -o off.json &
 run=$!
 held 3
 for pid in $(stand_ins); do
