@@ -14,4 +14,4 @@ def four():
 @pytest.fixture(scope="session")
 def comparison(four):
     """These four under two policies and two seeds."""
-    return corun.compare(four, policies=["linux-default", "dio"], seeds=2)
+    return corun.compare(four, policies=["linux-default", "dio-2010"], seeds=2)

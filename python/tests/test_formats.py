@@ -45,7 +45,7 @@ def test_a_long_table_has_every_figure(comparison):
     assert list(long.columns) == ["workload", "policy", "app", "property", "value"]
     assert set(long.workload) == {"+".join(comparison.apps)}
     wide = long[long.app == ""].pivot(index="policy", columns="property", values="value")
-    assert wide.stp["dio"] == comparison.policies.stp["dio"]
+    assert wide.stp["dio-2010"] == comparison.policies.stp["dio-2010"]
     slowdowns = long[long.property == "slowdown"].pivot(
         index="policy", columns="app", values="value"
     )
@@ -60,12 +60,12 @@ def test_a_trace_is_one_that_viewers_read(comparison, tmp_path):
     document = json.loads(path.read_text())
     events = document["traceEvents"]
     named = {e["args"]["name"] for e in events if e["ph"] == "M" and e["name"] == "process_name"}
-    assert named == {"linux-default on xeon-x5365", "dio on xeon-x5365"}
+    assert named == {"linux-default on xeon-x5365", "dio-2010 on xeon-x5365"}
     for event in events:
         assert {"ph", "pid", "tid", "name"} <= set(event)
         if event["ph"] == "X":
             assert event["dur"] >= 0 and event["ts"] >= 0
-    run = comparison.run("dio")
+    run = comparison.run("dio-2010")
     run.write_trace(path)
     own = json.loads(path.read_text())["traceEvents"]
     slices = [event for event in own if event["ph"] == "X"]

@@ -20,7 +20,7 @@ def figures(comparison):
         "bars": lambda engine: plot.slowdown_bars(comparison, engine=engine),
         "curves": lambda engine: plot.miss_rate_curves(FOUR, engine=engine),
         "ways": lambda engine: plot.way_map(every, engine=engine),
-        "time": lambda engine: plot.time_line(comparison.run("dio"), engine=engine),
+        "time": lambda engine: plot.time_line(comparison.run("dio-2010"), engine=engine),
     }
 
 
@@ -39,16 +39,16 @@ def test_points_and_bars_are_the_figures(comparison):
     frame = comparison.policies
     drawn = plot.stp_against_unfairness(comparison, engine="plotly")
     at = {trace.name: (trace.x[0], trace.y[0]) for trace in drawn.data}
-    assert at["dio"] == (frame.unfairness["dio"], frame.stp["dio"])
+    assert at["dio-2010"] == (frame.unfairness["dio-2010"], frame.stp["dio-2010"])
     assert "random (expected)" not in at, "it has no STP"
-    bars = plot.slowdown_bars(comparison, ["dio", "worst"], engine="plotly")
-    assert [trace.name for trace in bars.data] == ["dio", "worst"]
+    bars = plot.slowdown_bars(comparison, ["dio-2010", "worst"], engine="plotly")
+    assert [trace.name for trace in bars.data] == ["dio-2010", "worst"]
     assert list(bars.data[1].y) == list(comparison.slowdowns.loc["worst"])
     assert list(bars.data[0].x) == comparison.apps
 
 
 def test_a_time_line_covers_the_run(comparison):
-    run = comparison.run("dio")
+    run = comparison.run("dio-2010")
     drawn = plot.time_line(run, engine="plotly")
     length = {app: 0.0 for app in FOUR}
     for trace in drawn.data:

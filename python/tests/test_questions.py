@@ -17,7 +17,7 @@ def test_a_comparison_has_the_policies_between_the_bounds(comparison, four):
     assert list(frame.index) == [
         "optimal",
         "linux-default",
-        "dio",
+        "dio-2010",
         "random (expected)",
         "worst",
     ]
@@ -31,28 +31,28 @@ def test_a_comparison_has_the_policies_between_the_bounds(comparison, four):
 
 
 def test_the_same_question_has_the_same_answer(comparison, four):
-    again = corun.compare(four, policies=["linux-default", "dio"], seeds=2)
+    again = corun.compare(four, policies=["linux-default", "dio-2010"], seeds=2)
     assert again.document == comparison.document
 
 
 def test_a_run_of_a_comparison_is_the_run_alone(comparison, four):
-    alone = corun.simulate("dio", four, seed=2)
-    assert alone.document["apps"] == comparison.run("dio", 2).document["apps"]
-    assert comparison.run("dio").seed == 1
+    alone = corun.simulate("dio-2010", four, seed=2)
+    assert alone.document["apps"] == comparison.run("dio-2010", 2).document["apps"]
+    assert comparison.run("dio-2010").seed == 1
     with pytest.raises(KeyError, match="expected 1 to 2"):
-        comparison.run("dio", 3)
-    with pytest.raises(KeyError, match="linux-default, dio"):
+        comparison.run("dio-2010", 3)
+    with pytest.raises(KeyError, match="linux-default, dio-2010"):
         comparison.run("di")
 
 
 def test_a_run_says_who_was_where_and_why(comparison):
-    run = comparison.run("dio")
+    run = comparison.run("dio-2010")
     placements = run.placements
     assert set(placements.cpu) <= set(run.machine.cpus)
     assert placements.at_s.is_monotonic_increasing
     assert set(placements.thread) <= set(run.threads.thread)
     log = run.log
-    assert (log.policy == "dio").all() and (log.kind == "place").all()
+    assert (log.policy == "dio-2010").all() and (log.kind == "place").all()
     assert log.reason.str.contains("MPKI").all()
     assert run.apps.slowdown.min() >= 0.99
 
