@@ -93,6 +93,21 @@ fn what_cannot_be_run_is_refused() {
         .refused(&["only a part of its run was recorded", "corun profile"]);
 }
 
+/// A program that lies in the folder is found there, whether the folder's path is absolute or not.
+#[test]
+fn a_program_of_the_folder_is_started_from_there() {
+    let fixture = fixture();
+    std::fs::create_dir(fixture.path("inputs")).unwrap();
+    fixture.write("inputs/own.sh", WORK);
+    std::os::unix::fs::symlink("/bin/sh", fixture.path("inputs/shell")).unwrap();
+    scripted(&fixture, "own", &["./shell", "own.sh"]);
+    for folder in ["inputs", fixture.path("inputs").to_str().unwrap()] {
+        let one = ["own", "--groups", "0", "--folder", folder, "--format", "json"];
+        let document = fixture.run(&[&VALIDATE[..], &one].concat()).json();
+        assert_eq!(document["alone"][0]["name"], "own", "{document}");
+    }
+}
+
 #[test]
 fn predictions_for_the_machine_say_how_far_they_were_off() {
     let fixture = fixture();

@@ -75,7 +75,9 @@ fn anew(arguments: &ValidateArgs, library: &Library, machine: Machine) -> Outcom
     let plan = plan(arguments, &names, cpus.len());
     let used: CpuSet = cpus.iter().map(|&cpu| scenario.machine().cpus()[cpu].id).collect();
     let conditions = Conditions {
-        folder: arguments.folder.clone(),
+        // Programs are started from within it, so that a relative path would mean another one there.
+        folder: std::path::absolute(&arguments.folder)
+            .map_err(|error| Failure::Failed(error.into()))?,
         cpus: cpus.iter().map(|&cpu| scenario.machine().cpus()[cpu].id.0).collect(),
         limit: Duration::from_secs_f64(arguments.limit_s),
     };
