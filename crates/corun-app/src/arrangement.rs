@@ -53,11 +53,11 @@ impl Arrangement {
         };
         let llc = |cpu: usize| machine.cpus()[cpu].llc;
         let core = |cpu: usize| machine.cpus()[cpu].core;
-        match self {
-            Self::Packed => cpus.sort_by_key(|&cpu| (thread(cpu), llc(cpu), core(cpu), cpu)),
-            Self::Spread => cpus.sort_by_key(|&cpu| (thread(cpu), core_in_llc(cpu), llc(cpu), cpu)),
-            Self::Threads => cpus.sort_by_key(|&cpu| (llc(cpu), core(cpu), thread(cpu), cpu)),
-        }
+        cpus.sort_by_cached_key(|&cpu| match self {
+            Self::Packed => (thread(cpu), llc(cpu), core(cpu), cpu),
+            Self::Spread => (thread(cpu), core_in_llc(cpu), llc(cpu), cpu),
+            Self::Threads => (llc(cpu), core(cpu), thread(cpu), cpu),
+        });
         cpus
     }
 }

@@ -5,13 +5,10 @@
 mod homes;
 
 use crate::placement::dio_2010::isolation::{self, Domain};
-use crate::placement::dio_2010::{DEVIL, INTERVAL, ISOLATE_IN};
+use crate::placement::dio_2010::{DEVIL, INTERVAL, ISOLATE_IN, MEASURE, needs, plan_for_arrivals};
 use crate::placement::running_averages::{HALF_LIFE, RunningAverages};
 use crate::placement::spread::{Memory, Places, Spread};
-use crate::{
-    ActionKind, Build, BuildOptions, CounterKind, Event, Interval, Needs, Parameter, Plan, Policy,
-    PolicyEntry, View,
-};
+use crate::{Build, BuildOptions, Event, Needs, Parameter, Plan, Policy, PolicyEntry, View};
 
 const HORIZON: Parameter = Parameter {
     name: "horizon-intervals",
@@ -30,7 +27,6 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     build: Build::Policy(|options: &BuildOptions| Box::new(Dio::new(options))),
 };
 
-const MEASURE: &str = "MPKI";
 const LINE_BYTES: f64 = 64.0;
 
 /// The policy with its parameters.
@@ -73,24 +69,11 @@ impl Policy for Dio {
     }
 
     fn needs(&self) -> Needs {
-        Needs {
-            interval: Interval::Cycles(self.interval_cycles),
-            counters: vec![CounterKind::Instructions, CounterKind::LlcMisses],
-            controls: vec![ActionKind::Place],
-            solo_figures: false,
-            by_ways: false,
-        }
+        needs(self.interval_cycles)
     }
 
-    /// A thread that arrives without a place gets the emptiest one and moves nobody: nothing is
-    /// known of it yet.
     fn on_event(&mut self, event: &Event, view: &View<'_>) -> Option<Plan> {
-        if !matches!(event, Event::Arrived(_)) {
-            return None;
-        }
-        let averages = self.running.by_thread(view);
-        let spread = Spread::new(view, &averages, &mut self.memory);
-        Some(spread.plan_for_newcomers(&spread.arrived(), MEASURE))
+        plan_for_arrivals(event, view, &self.running, &mut self.memory)
     }
 
     fn decide(&mut self, view: &View<'_>) -> Plan {

@@ -63,7 +63,7 @@ pub(crate) struct Dio2010 {
     memory: Memory,
 }
 
-const MEASURE: &str = "MPKI";
+pub(super) const MEASURE: &str = "MPKI";
 
 impl Dio2010 {
     pub(crate) fn new(options: &BuildOptions) -> Self {
@@ -93,30 +93,44 @@ impl Dio2010 {
     }
 }
 
+/// What a policy needs that measures misses per 1000 instructions online and places threads by them.
+pub(super) fn needs(interval_cycles: u64) -> Needs {
+    Needs {
+        interval: Interval::Cycles(interval_cycles),
+        counters: vec![CounterKind::Instructions, CounterKind::LlcMisses],
+        controls: vec![ActionKind::Place],
+        solo_figures: false,
+        by_ways: false,
+    }
+}
+
+/// A thread that arrives without a place gets the emptiest one and moves nobody: nothing is known of it
+/// yet.
+pub(super) fn plan_for_arrivals(
+    event: &Event,
+    view: &View<'_>,
+    running: &RunningAverages,
+    memory: &mut Memory,
+) -> Option<Plan> {
+    if !matches!(event, Event::Arrived(_)) {
+        return None;
+    }
+    let averages = running.by_thread(view);
+    let spread = Spread::new(view, &averages, memory);
+    Some(spread.plan_for_newcomers(&spread.arrived(), MEASURE))
+}
+
 impl Policy for Dio2010 {
     fn name(&self) -> &str {
         ENTRY.name
     }
 
     fn needs(&self) -> Needs {
-        Needs {
-            interval: Interval::Cycles(self.interval_cycles),
-            counters: vec![CounterKind::Instructions, CounterKind::LlcMisses],
-            controls: vec![ActionKind::Place],
-            solo_figures: false,
-            by_ways: false,
-        }
+        needs(self.interval_cycles)
     }
 
-    /// A thread that arrives without a place gets the emptiest one and moves nobody: nothing is
-    /// known of it yet.
     fn on_event(&mut self, event: &Event, view: &View<'_>) -> Option<Plan> {
-        if !matches!(event, Event::Arrived(_)) {
-            return None;
-        }
-        let averages = self.running.by_thread(view);
-        let spread = Spread::new(view, &averages, &mut self.memory);
-        Some(spread.plan_for_newcomers(&spread.arrived(), MEASURE))
+        plan_for_arrivals(event, view, &self.running, &mut self.memory)
     }
 
     fn decide(&mut self, view: &View<'_>) -> Plan {

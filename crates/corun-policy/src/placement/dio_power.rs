@@ -3,13 +3,10 @@
 
 use corun_machine::CpuSet;
 
-use super::dio_2010::DEVIL;
+use super::dio_2010::{DEVIL, needs};
 use crate::placement::running_averages::{HALF_LIFE, RunningAverages};
 use crate::placement::spread::{Memory, Spread};
-use crate::{
-    ActionKind, Build, BuildOptions, CounterKind, Event, Interval, Needs, Plan, Policy,
-    PolicyEntry, View,
-};
+use crate::{Build, BuildOptions, Event, Needs, Plan, Policy, PolicyEntry, View};
 
 /// The line in the registry.
 pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
@@ -75,13 +72,7 @@ impl Policy for DioPower {
     }
 
     fn needs(&self) -> Needs {
-        Needs {
-            interval: Interval::Cycles(super::BILLION_CYCLES),
-            counters: vec![CounterKind::Instructions, CounterKind::LlcMisses],
-            controls: vec![ActionKind::Place],
-            solo_figures: false,
-            by_ways: false,
-        }
+        needs(super::BILLION_CYCLES)
     }
 
     /// A thread that arrives gets the emptiest place on the LLCs that are marked for those that are

@@ -148,8 +148,8 @@ pub(crate) struct ImportArgs {
 /// `corun profile`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The program's own input and output pass through untouched. The exit code is 0 when a profile was
-written, whatever the program's own was; that one is shown and stands in the profile.
+The program's own input and output pass through untouched. The exit code is the
+program's own, which also stands in the profile; 0 where a limit ended it.
 
 Examples:
   corun profile -o gzip.toml -- gzip -kf big.tar

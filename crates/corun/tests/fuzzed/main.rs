@@ -1,6 +1,9 @@
 //! The fuzz targets over their kept corpus, and over inputs made from it by a seeded generator: what `make fuzz`
 //! searches for longer, with a compiler for fuzzing. An input that once broke a parser belongs into its corpus.
 
+// A target begins with `#![no_main]`, which means something to a crate of its own alone.
+#![allow(unused_attributes)]
+
 // The targets are written for this crate; here its macro makes each a function.
 extern crate self as libfuzzer_sys;
 
@@ -16,46 +19,32 @@ const MADE: usize = 400;
 const MOST_BYTES: usize = 1 << 14;
 
 // `no_main` is for the fuzzer's own binaries.
-#[allow(unused_attributes)]
 #[path = "../../../../fuzz/fuzz_targets/cpu_list.rs"]
 mod cpu_list;
-#[allow(unused_attributes)]
 #[path = "../../../../fuzz/fuzz_targets/event_name.rs"]
 mod event_name;
-#[allow(unused_attributes)]
 #[path = "../../../../fuzz/fuzz_targets/hwloc_xml.rs"]
 mod hwloc_xml;
-#[allow(unused_attributes)]
 #[path = "../../../../fuzz/fuzz_targets/journal.rs"]
 mod journal;
-#[allow(unused_attributes)]
 #[path = "../../../../fuzz/fuzz_targets/machine_file.rs"]
 mod machine_file;
-#[allow(unused_attributes)]
 #[path = "../../../../fuzz/fuzz_targets/machine_tree.rs"]
 mod machine_tree;
-#[allow(unused_attributes)]
 #[path = "../../../../fuzz/fuzz_targets/micro_traces.rs"]
 mod micro_traces;
-#[allow(unused_attributes)]
 #[path = "../../../../fuzz/fuzz_targets/mix_file.rs"]
 mod mix_file;
-#[allow(unused_attributes)]
 #[path = "../../../../fuzz/fuzz_targets/profile_file.rs"]
 mod profile_file;
-#[allow(unused_attributes)]
 #[path = "../../../../fuzz/fuzz_targets/recording.rs"]
 mod recording;
-#[allow(unused_attributes)]
 #[path = "../../../../fuzz/fuzz_targets/schemata.rs"]
 mod schemata;
-#[allow(unused_attributes)]
 #[path = "../../../../fuzz/fuzz_targets/solo_csv.rs"]
 mod solo_csv;
-#[allow(unused_attributes)]
 #[path = "../../../../fuzz/fuzz_targets/sweep_description.rs"]
 mod sweep_description;
-#[allow(unused_attributes)]
 #[path = "../../../../fuzz/fuzz_targets/trace_file.rs"]
 mod trace_file;
 
