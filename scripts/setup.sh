@@ -16,6 +16,9 @@ if [ "$goal" = test ]; then
     package_of[fusermount3]=fuse3
     # What hwloc finds in captured machines is held against what we find.
     package_of[lstopo-no-graphics]=hwloc-nox
+    # The scheduler in the kernel is compiled again and held against the shipped object.
+    package_of[clang-19]=clang-19
+    package_of[llvm-strip-19]=llvm-19
     # The Python package is tested in a virtual environment.
     package_of[python3]=python3
     # A sweep runs as jobs of a Slurm on this host. Only root can start one; without root that test is skipped.

@@ -278,6 +278,16 @@ INLINE void count_waker(struct task_struct *wakee)
 		bpf_map_update_elem(&wakers, &pair, &one, BPF_NOEXIST);
 }
 
+/* It can run from now on. */
+INLINE void begin_wait(struct task_struct *p, struct thread *thread, bool is_woken)
+{
+	thread->waits_since_ns = scx_bpf_now();
+	if (is_woken) {
+		thread->wakeups++;
+		count_waker(p);
+	}
+}
+
 SEC("struct_ops/select_cpu")
 s32 select_cpu(u64 *ctx)
 {
@@ -294,11 +304,10 @@ s32 select_cpu(u64 *ctx)
 			scx_bpf_dsq_insert(p, OF_KERNEL(scx_dsq_id_flags, SCX_DSQ_LOCAL), SLICE_NS, 0);
 		return cpu;
 	}
-	if (wake_flags & OF_KERNEL(scx_wake_flags, SCX_WAKE_TTWU))
-		count_waker(p);
 	cpu = idle_of_set(p, set, last);
 	if (cpu < 0)
 		return last;
+	begin_wait(p, thread, wake_flags & OF_KERNEL(scx_wake_flags, SCX_WAKE_TTWU));
 	thread->took_idle++;
 	scx_bpf_dsq_insert(p, OF_KERNEL(scx_dsq_id_flags, SCX_DSQ_LOCAL), SLICE_NS, 0);
 	return cpu;
@@ -311,6 +320,7 @@ int enqueue(u64 *ctx)
 	u64 flags = ctx[1];
 	struct thread *thread = thread_of(p);
 	struct settings *settings = settings_now();
+	const struct cpumask *idle;
 	struct set *set;
 	u64 vtime, newest;
 	s32 cpu;
@@ -319,6 +329,7 @@ int enqueue(u64 *ctx)
 		scx_bpf_dsq_insert(p, OF_KERNEL(scx_dsq_id_flags, SCX_DSQ_GLOBAL), SLICE_NS, flags);
 		return 0;
 	}
+	begin_wait(p, thread, flags & OF_KERNEL(scx_enq_flags, SCX_ENQ_WAKEUP));
 	cpu = scx_bpf_task_cpu(p);
 	/* Nobody else wants the CPU on which it runs. */
 	if ((flags & OF_KERNEL(scx_enq_flags, SCX_ENQ_LAST)) && has_cpu(set, cpu)) {
@@ -358,8 +369,10 @@ int enqueue(u64 *ctx)
 		.enq_flags = flags,
 	};
 	__scx_bpf_dsq_insert_vtime(p, &args);
-	/* A CPU may have become idle since, or have been none of those that were asked. */
-	cpu = idle_of_set(p, set, cpu);
+	/* A CPU may have become idle since it was asked, before it could see the queue. */
+	idle = scx_bpf_get_idle_cpumask();
+	cpu = take_idle(p, set, idle);
+	scx_bpf_put_idle_cpumask(idle);
 	if (cpu >= 0)
 		scx_bpf_kick_cpu(cpu, OF_KERNEL(scx_kick_flags, SCX_KICK_IDLE));
 	return 0;
@@ -446,20 +459,6 @@ int dispatch(u64 *ctx)
 	if (previous && (previous->scx.flags & OF_KERNEL(scx_ent_flags, SCX_TASK_QUEUED)))
 		return 0;
 	take_spill(cpu);
-	return 0;
-}
-
-SEC("struct_ops/runnable")
-int runnable(u64 *ctx)
-{
-	struct task_struct *p = (void *)ctx[0];
-	struct thread *thread = thread_of(p);
-
-	if (!thread)
-		return 0;
-	thread->waits_since_ns = scx_bpf_now();
-	if (ctx[1] & OF_KERNEL(scx_enq_flags, SCX_ENQ_WAKEUP))
-		thread->wakeups++;
 	return 0;
 }
 

@@ -103,6 +103,21 @@ pub struct ThreadCounts {
 pub(crate) const THREAD_BYTES: usize = 96;
 
 impl ThreadCounts {
+    /// The sum of two threads' counts; the longest wait is that of either.
+    pub fn plus(&self, other: &Self) -> Self {
+        Self {
+            set: 0,
+            switches: self.switches + other.switches,
+            wakeups: self.wakeups + other.wakeups,
+            wait: self.wait + other.wait,
+            longest_wait: self.longest_wait.max(other.longest_wait),
+            took_idle: self.took_idle + other.took_idle,
+            queued: self.queued + other.queued,
+            spilled: self.spilled + other.spilled,
+            homeless: self.homeless + other.homeless,
+        }
+    }
+
     /// From `struct thread`.
     pub(crate) fn parse(bytes: &[u8; THREAD_BYTES]) -> Self {
         let number =

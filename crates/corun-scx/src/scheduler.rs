@@ -228,7 +228,8 @@ impl Scheduler {
         }
     }
 
-    /// Who woke whom how often, as far as that was counted ([`Options::counts_wakers`]); ascending. The numbers
+    /// Who woke whom how often, as far as that was counted ([`Options::counts_wakers`]), threads that have a
+    /// plan alone; ascending. The numbers
     /// are those of the kernel's first namespace.
     ///
     /// # Errors
