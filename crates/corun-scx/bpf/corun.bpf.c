@@ -58,7 +58,7 @@ struct thread {
 	u64 waited;
 	u64 spilled;
 	u64 homeless;
-	/* Since when it can run and does not, and since when it runs. */
+	/* Since when it can run and does not (0: it came here running), and since when it runs. */
 	u64 waits_since_ns;
 	u64 runs_since_ns;
 };
@@ -474,7 +474,7 @@ int running(u64 *ctx)
 		return 0;
 	now = scx_bpf_now();
 	wait = now - thread->waits_since_ns;
-	if ((s64)wait > 0) {
+	if (thread->waits_since_ns && (s64)wait > 0) {
 		thread->wait_ns += wait;
 		if (wait > thread->longest_wait_ns)
 			thread->longest_wait_ns = wait;
@@ -504,7 +504,7 @@ int stopping(u64 *ctx)
 	if (weight != NORMAL_WEIGHT)
 		ran = ran * NORMAL_WEIGHT / (weight ? weight : 1);
 	scx_bpf_task_set_dsq_vtime(p, p->scx.dsq_vtime + ran);
-	thread->waits_since_ns = now;
+	thread->waits_since_ns = ctx[1] ? now : 0;
 	return 0;
 }
 

@@ -1,5 +1,6 @@
 # DIO's placement by the scheduler in the kernel: threads sit where the plan says and stay, nobody's affinity is
-# touched, and who shares an LLC with whom is as in simulation (as cases/in_the_loop.sh finds it with affinities).
+# touched, and who shares an LLC with whom is as in simulation (as cases/in_the_loop.sh finds it with affinities). Then
+# the kernel detaches the scheduler, as its watchdog does and a person who presses SysRq-S: corun goes on by affinities.
 profile a 32; profile b 16; profile c 8; profile d 4; profile e 2; profile f 1; profile g 0.5
 profile h 0.25
 apps="a e c g b f d h"
@@ -10,7 +11,7 @@ apps="a e c g b f d h"
 # where PID: the LLC (two CPUs each) on which its thread ran last, and its scheduling policy.
 where() { sed 's/.*) //' /proc/$1/stat | awk '{ print int($37 / 2), $39 }'; }
 corun run mix.toml --profiles profiles --policy dio-2010 --counters model --interval 1 --duration 200 \
-  --backend sched-ext --spill-after never -o run.json 2>run.log &
+  --backend sched-ext --spill-after never 2>run.log &
 run=$!
 for _ in $(seq 120); do
   [ "$(grep -c dio-2010: run.log)" -ge 8 ] && break
@@ -29,10 +30,13 @@ cmp look.1 look.3
 for pid in $(stand_ins); do
   [ "$(sed -n 's/^Cpus_allowed_list:\t*//p' /proc/$pid/status)" = 0-7 ]
 done
+[ "$(grep -c dio-2010: run.log)" = 8 ]
+echo S >/proc/sysrq-trigger
+held 8
+grep "the kernel detached corun's scheduler" run.log
+[ "$(cat /sys/kernel/sched_ext/state)" = disabled ]
 kill $run
 wait $run || [ $? = 130 ]
-[ "$(cat /sys/kernel/sched_ext/state)" = disabled ]
-grep '"carried_out": 8' run.json
 corun place --machine this --profiles profiles --apps "$(echo $apps | tr ' ' ',')" --policy dio-2010 --format json >place.json
 tr -d ' \n' <place.json | sed 's/.*"llc":\[\([^]]*\)\].*/\1\n/' | tr ',' '\n' >llcs
 names() { for app in $apps; do echo $app; done; }
