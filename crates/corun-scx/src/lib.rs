@@ -77,9 +77,7 @@ impl LoadError {
 
 fn advice(reason: &io::Error) -> &'static str {
     match reason.raw_os_error() {
-        Some(libc::EPERM | libc::EACCES) => {
-            "; it takes CAP_BPF, CAP_PERFMON and CAP_SYS_NICE, or root"
-        }
+        Some(libc::EPERM | libc::EACCES) => "; it takes CAP_BPF and CAP_PERFMON, or root",
         _ => "",
     }
 }

@@ -188,6 +188,9 @@ fn load_program(program: ProgramAttributes<'_>) -> Result<OwnedFd, LoadError> {
     const LOG_BYTES: usize = 1 << 24;
     let first = match syscalls::load_program(program, None) {
         Ok(loaded) => return Ok(loaded),
+        Err(denied) if denied.kind() == io::ErrorKind::PermissionDenied => {
+            return Err(LoadError::kernel(format!("the program {}", program.name))(denied));
+        }
         Err(refused) => refused,
     };
     let mut log = vec![0; LOG_BYTES];

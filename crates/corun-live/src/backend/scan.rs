@@ -205,8 +205,10 @@ impl LiveBackend {
             thread.may_run_on = facts.affinity.clone();
         }
         if self.is_acting() && thread.group.is_none() {
-            let held = thread.preferred.as_ref().unwrap_or(&thread.expected);
-            thread.allowed = held.intersection(&self.online);
+            // With all preferred CPUs off line the scheduler in the kernel lets the thread run anywhere.
+            let preferred = thread.preferred.as_ref();
+            let held = preferred.filter(|preferred| !preferred.is_disjoint(&self.online));
+            thread.allowed = held.unwrap_or(&thread.expected).intersection(&self.online);
         }
         view.may_run_on = thread.may_run_on.intersection(&self.online);
         view.allowed = thread.allowed.intersection(&self.online);
