@@ -1,5 +1,6 @@
 // One program from near: why it is slow, who does it, where it would be better off.
 
+import { memo } from "preact/compat";
 import type { Details, Explained, Move } from "./api";
 import { change, fixed, shown, size, times, traffic } from "./figures";
 import type { Layout, Machine } from "./layout";
@@ -13,6 +14,8 @@ interface Props {
   layout: Layout;
   move: (cpu: number) => void;
   choose: (program: number) => void;
+  /** Is nothing being dragged? */
+  still: boolean;
 }
 
 /** The parts of a slowdown, the largest first, each in a sentence. */
@@ -147,20 +150,7 @@ export function Panel(props: Props) {
           For itself it is best on CPU {selfish.cpu}: {times(selfish.slowdown)}; all together {change(selfish.antt, antt)}.
         </p>
       )}
-      <label class="field">
-        Any CPU
-        <select value={placement.cpu[program]} onChange={(event) => move(Number(event.currentTarget.value))} aria-label={`CPU of ${name}`}>
-          {props.machine.drawing.cpus.map((cpu) => {
-            const who = props.layout.cpu.indexOf(cpu.id);
-            const what = who < 0 ? "free" : who === program ? "now" : shown(placement.apps[who]);
-            return (
-              <option key={cpu.id} value={cpu.id}>
-                CPU {cpu.id} (LLC {cpu.llc}): {what}
-              </option>
-            );
-          })}
-        </select>
-      </label>
+      <AnyCpu {...props} />
       <dl class="small-figures">
         <div><dt>Instructions a cycle</dt><dd>{fixed(figures.ipc, 2)}</dd></div>
         <div><dt>Misses per 1000 instructions</dt><dd>{fixed(figures.llc_mpki, 2)}</dd></div>
@@ -176,3 +166,27 @@ export function Panel(props: Props) {
     </section>
   );
 }
+
+/** The list of all CPUs; while something is dragged, it stays as it is. */
+const AnyCpu = memo(
+  function AnyCpu({ explained: { placement }, program, machine, layout, move }: Props) {
+    const programAt = new Map(layout.cpu.map((cpu, one) => [cpu, one]));
+    return (
+      <label class="field">
+        Any CPU
+        <select value={placement.cpu[program]} onChange={(event) => move(Number(event.currentTarget.value))}>
+          {machine.drawing.cpus.map((cpu) => {
+            const who = programAt.get(cpu.id);
+            const what = who === undefined ? "free" : who === program ? "now" : shown(placement.apps[who]);
+            return (
+              <option key={cpu.id} value={cpu.id}>
+                CPU {cpu.id} (LLC {cpu.llc}): {what}
+              </option>
+            );
+          })}
+        </select>
+      </label>
+    );
+  },
+  (_, after) => !after.still,
+);

@@ -1,5 +1,6 @@
 // The view in which programs are moved.
 
+import { memo } from "preact/compat";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { ask, Newest, type Details, type Drawing, type Explained, type PolicyEntry } from "./api";
 import { Cache } from "./cache";
@@ -12,6 +13,9 @@ import { MemoryBars, Slides, Tree } from "./tree";
 
 /** Seconds that the searches for the best and the worst may take before they say what they have. */
 const SEARCH_S = 5;
+
+/** Programs that are listed without being asked for. */
+const LISTED = 64;
 
 /** Pixels that a pointer moves before a press is a drag. */
 const DRAG_AFTER = 6;
@@ -148,6 +152,7 @@ export function WhatIf({ state, change, drawing, policies, failed }: Props) {
   const slides = useMemo(() => new Slides(), []);
   // The program that the keyboard moves keeps the focus.
   const followed = useRef<number | null>(null);
+  const acts = useRef<Acts | null>(null);
   useLayoutEffect(() => {
     slides.run(root.current, drag.program === null);
     if (followed.current !== null) {
@@ -169,7 +174,19 @@ export function WhatIf({ state, change, drawing, policies, failed }: Props) {
   }
 
   const antt = shownNow.placement.antt ?? 1;
-  const moves = near?.moves ?? [];
+  const gain = near ? gains(near.moves, machine, layout, antt) : null;
+  const programAt = new Map(layout.cpu.map((cpu, program) => [cpu, program]));
+  const lookedName = looked === null ? "" : shown(shownNow.placement.apps[looked]);
+  acts.current = {
+    press: drag.press,
+    choose: (program) => change({ selected: program }, true),
+    moveHere: (cpu) => looked !== null && moveTo(looked, cpu),
+    step: (program, cpu, by) => {
+      const ids = drawing.cpus.map((each) => each.id);
+      followed.current = program;
+      moveTo(program, ids[(ids.indexOf(cpu) + by + ids.length) % ids.length]);
+    },
+  };
   const announced =
     looked === null
       ? ""
@@ -195,7 +212,7 @@ export function WhatIf({ state, change, drawing, policies, failed }: Props) {
             drawing={drawing}
             cache={(llc) => <Cache {...{ machine, llc, layout, tryOut, commit, looked }} explained={shownNow} />}
             slot={(cpu) => {
-              const program = layout.cpu.indexOf(cpu);
+              const program = programAt.get(cpu) ?? -1;
               return (
                 <Slot
                   key={cpu}
@@ -204,18 +221,10 @@ export function WhatIf({ state, change, drawing, policies, failed }: Props) {
                   name={program < 0 ? "" : shown(shownNow.placement.apps[program])}
                   slowdown={program < 0 ? 0 : shownNow.placement.slowdown[program]}
                   looked={program >= 0 && program === looked}
-                  target={tried !== null && looked !== null && layout.cpu[looked] === cpu}
-                  gain={looked === null || tried ? null : gainAt(cpu, moves, machine, layout, antt)}
-                  selectedName={looked === null ? "" : shown(shownNow.placement.apps[looked])}
-                  onPress={drag.press}
-                  onChoose={(one) => change({ selected: one }, true)}
-                  onMove={() => looked !== null && moveTo(looked, cpu)}
-                  onArrow={(one, step) => {
-                    const ids = drawing.cpus.map((each) => each.id);
-                    const next = ids[(ids.indexOf(cpu) + step + ids.length) % ids.length];
-                    followed.current = one;
-                    moveTo(one, next);
-                  }}
+                  target={tried !== null && program >= 0 && program === looked}
+                  gain={gain?.get(cpu) ?? null}
+                  lookedName={program < 0 ? lookedName : ""}
+                  acts={acts}
                 />
               );
             }}
@@ -225,7 +234,7 @@ export function WhatIf({ state, change, drawing, policies, failed }: Props) {
           )}
         </section>
         {looked !== null && (
-          <Panel explained={shownNow} details={near} program={looked} machine={machine} layout={layout}
+          <Panel explained={shownNow} details={near} program={looked} machine={machine} layout={layout} still={tried === null}
             move={(cpu) => moveTo(looked, cpu)} choose={(program) => change({ selected: program }, true)} />
         )}
         <Table explained={shownNow} looked={looked} choose={(program) => change({ selected: program }, true)} />
@@ -234,36 +243,47 @@ export function WhatIf({ state, change, drawing, policies, failed }: Props) {
   );
 }
 
-/** By how much a move of the program that is looked at to a free CPU changes the mean slowdown; CPUs that differ in
- * nothing share an entry. */
-function gainAt(cpu: number, moves: Details["moves"], machine: Machine, layout: Layout, antt: number): string | null {
-  const at = machine.byId.get(cpu)!;
-  const busy = (core: number) => layout.cpu.some((one) => machine.byId.get(one)?.core === core);
-  const like = (other: number) => {
-    const one = machine.byId.get(other)!;
-    if (one.llc !== at.llc || one.core_type !== at.core_type) return false;
-    return busy(at.core) ? one.core === at.core : !busy(one.core);
+/** By CPU, by how much a move of the program that is looked at changes the mean slowdown. Free CPUs that differ in
+ * nothing share an entry of the answer. */
+function gains(moves: Details["moves"], machine: Machine, layout: Layout, antt: number): Map<number, string> {
+  const busy = new Set(layout.cpu.map((cpu) => machine.byId.get(cpu)?.core));
+  const alike = (id: number) => {
+    const cpu = machine.byId.get(id)!;
+    return busy.has(cpu.core) ? `core ${cpu.core}` : `${cpu.core_type} under ${cpu.llc}`;
   };
-  const entry = moves.find((one) => one.cpu === cpu) ?? moves.find((one) => one.with === null && like(one.cpu));
-  return entry ? changed(entry.antt, antt) : null;
+  const free = new Map(moves.filter((one) => one.with === null).map((one) => [alike(one.cpu), one]));
+  const taken = new Set(layout.cpu);
+  const found = new Map<number, string>();
+  for (const { id } of machine.drawing.cpus) {
+    const entry = taken.has(id) ? undefined : free.get(alike(id));
+    if (entry) found.set(id, changed(entry.antt, antt));
+  }
+  return found;
+}
+
+/** What can be done at a slot. */
+interface Acts {
+  press: (program: number, event: PointerEvent) => void;
+  choose: (program: number) => void;
+  moveHere: (cpu: number) => void;
+  step: (program: number, cpu: number, by: number) => void;
 }
 
 interface SlotProps {
   cpu: number;
+  /** Below 0: none. */
   program: number;
   name: string;
   slowdown: number;
   looked: boolean;
   target: boolean;
   gain: string | null;
-  selectedName: string;
-  onPress: (program: number, event: PointerEvent) => void;
-  onChoose: (program: number) => void;
-  onMove: () => void;
-  onArrow: (program: number, step: number) => void;
+  lookedName: string;
+  /** The same object for good, so that a slot is drawn again only when it shows something else. */
+  acts: { current: Acts | null };
 }
 
-function Slot({ cpu, program, name, slowdown, looked, target, gain, selectedName, onPress, onChoose, onMove, onArrow }: SlotProps) {
+const Slot = memo(function Slot({ cpu, program, name, slowdown, looked, target, gain, lookedName, acts }: SlotProps) {
   const better = gain?.startsWith("−");
   return (
     <div class={`slot ${target ? "target" : ""}`} data-cpu={cpu}>
@@ -272,27 +292,27 @@ function Slot({ cpu, program, name, slowdown, looked, target, gain, selectedName
         <button type="button" class={`chip ${heat(slowdown)} ${looked ? "looked" : ""}`} data-program={program} data-moves={`p${program}`}
           aria-pressed={looked} title={`${name}: ${times(slowdown)} times as long as alone`}
           aria-label={`${name} ${times(slowdown)} times as long as alone, on CPU ${cpu}`}
-          onPointerDown={(event) => onPress(program, event)}
-          onClick={() => onChoose(program)}
+          onPointerDown={(event) => acts.current?.press(program, event)}
+          onClick={() => acts.current?.choose(program)}
           onKeyDown={(event) => {
             const step = { ArrowLeft: -1, ArrowUp: -1, ArrowRight: 1, ArrowDown: 1 }[event.key];
             if (step === undefined) return;
             event.preventDefault();
-            onArrow(program, step);
+            acts.current?.step(program, cpu, step);
           }}>
           <span class={`stripe l${program % 8}`} aria-hidden="true" />
           <span class="chip-name">{name}</span>{" "}
           <span class="chip-figure">{times(slowdown)}</span>
         </button>
       ) : (
-        <button type="button" class="free" onClick={onMove} aria-label={`${gain ? `${better ? "▼" : "▲"} ${gain} mean slowdown` : "free"}: move ${selectedName} to CPU ${cpu}`}
-          title={`Move ${selectedName} here${gain ? `: mean slowdown ${gain}` : ""}`}>
+        <button type="button" class="free" onClick={() => acts.current?.moveHere(cpu)} aria-label={`${gain ? `${better ? "▼" : "▲"} ${gain} mean slowdown` : "free"}: move ${lookedName} to CPU ${cpu}`}
+          title={`Move ${lookedName} here${gain ? `: mean slowdown ${gain}` : ""}`}>
           {gain ? <span class={better ? "better" : "worse"}>{better ? "▼" : "▲"} {gain}</span> : "free"}
         </button>
       )}
     </div>
   );
-}
+});
 
 function useDrag({
   machine,
@@ -426,6 +446,15 @@ function Summary({ explained, bounds }: { explained: Explained; bounds: Bounds }
 
 function Table({ explained, looked, choose }: { explained: Explained; looked: number | null; choose: (program: number) => void }) {
   const { placement } = explained;
+  const [open, setOpen] = useState(placement.apps.length <= LISTED);
+  if (!open) {
+    return (
+      <section class="card table-card" aria-labelledby="table-title">
+        <h2 id="table-title">All programs</h2>
+        <button type="button" onClick={() => setOpen(true)}>List all {placement.apps.length}</button>
+      </section>
+    );
+  }
   return (
     <section class="card table-card" aria-labelledby="table-title">
       <h2 id="table-title">All programs</h2>

@@ -41,7 +41,31 @@ pub(crate) struct Question {
 
 /// The newest questions' scenarios.
 #[derive(Default)]
-pub(crate) struct Scenarios(Mutex<VecDeque<(Question, Arc<Scenario>)>>);
+pub(crate) struct Scenarios {
+    kept: Mutex<VecDeque<(Question, Arc<Scenario>)>>,
+    /// Held while one is loaded: who asks the same meanwhile waits for it.
+    loading: Mutex<()>,
+}
+
+impl Scenarios {
+    /// The scenario of a question that was asked before, which becomes the newest.
+    fn find(&self, question: &Question) -> Option<Arc<Scenario>> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = kept.iter().position(|(asked, _)| asked == question)?;
+        let found = kept.remove(place)?;
+        let scenario = found.1.clone();
+        kept.push_back(found);
+        Some(scenario)
+    }
+
+    fn keep(&self, question: &Question, scenario: &Arc<Scenario>) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() >= KEPT {
+            kept.pop_front();
+        }
+        kept.push_back((question.clone(), scenario.clone()));
+    }
+}
 
 impl Desk {
     /// # Errors
@@ -82,23 +106,19 @@ impl Desk {
         Ok(library)
     }
 
-    /// The programs loaded on the machine, as soon as they were asked for before at once.
+    /// The programs loaded on the machine; those of a question that was asked before are there at once.
     pub(crate) fn scenario(&self, question: &Question) -> Result<Arc<Scenario>, Failure> {
         if question.apps.len() > MOST_PROGRAMS {
             let found = question.apps.len();
             let message = format!("found {found} programs, expected at most {MOST_PROGRAMS}");
             return Err(Failure::new(Part::Programs, message));
         }
-        let lock = || self.scenarios.0.lock().unwrap_or_else(PoisonError::into_inner);
-        {
-            let mut kept = lock();
-            if let Some(place) = kept.iter().position(|(asked, _)| asked == question)
-                && let Some(found) = kept.remove(place)
-            {
-                let scenario = found.1.clone();
-                kept.push_back(found);
-                return Ok(scenario);
-            }
+        if let Some(known) = self.scenarios.find(question) {
+            return Ok(known);
+        }
+        let _loading = self.scenarios.loading.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = self.scenarios.find(question) {
+            return Ok(known);
         }
         let machine = self.machine(&question.machine)?;
         let options = ModelOptions::default();
@@ -109,11 +129,7 @@ impl Desk {
             Scenario::new(machine, &self.library(&question.profiles)?, &question.apps, options)
         };
         let scenario = Arc::new(scenario.map_err(wrong)?);
-        let mut kept = lock();
-        if kept.len() >= KEPT {
-            kept.pop_front();
-        }
-        kept.push_back((question.clone(), scenario.clone()));
+        self.scenarios.keep(question, &scenario);
         Ok(scenario)
     }
 }
