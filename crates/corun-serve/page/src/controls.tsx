@@ -6,6 +6,9 @@ import { shown } from "./figures";
 import { Notice } from "./notice";
 import type { State } from "./state";
 
+/** Programs of which the list may scroll. */
+const MANY = 12;
+
 const OWN = "(pasted file)";
 
 interface Props {
@@ -68,7 +71,7 @@ export function Controls({ state, change, machines, programs, addProgram, remove
             ))}
           </datalist>
         </form>
-        <ul class="chosen-programs" aria-label="Programs that run">
+        <ul class="chosen-programs" aria-label="Programs that run" tabIndex={state.apps.length > MANY ? 0 : undefined}>
           {state.apps.map((app, place) => (
             <li key={place}>
               <span class={`dot l${place % 8}`} aria-hidden="true" />

@@ -151,12 +151,13 @@ export function WhatIf({ state, change, drawing, policies, failed }: Props) {
   const root = useRef<HTMLDivElement>(null);
   const slides = useMemo(() => new Slides(), []);
   // The program that the keyboard moves keeps the focus.
-  const followed = useRef<number | null>(null);
+  const followed = useRef<{ program: number; cpu: number } | null>(null);
   const acts = useRef<Acts | null>(null);
   useLayoutEffect(() => {
     slides.run(root.current, drag.program === null);
-    if (followed.current !== null) {
-      root.current?.querySelector<HTMLElement>(`[data-program="${followed.current}"]`)?.focus();
+    const moved = followed.current;
+    if (moved && layout?.cpu[moved.program] === moved.cpu) {
+      root.current?.querySelector<HTMLElement>(`[data-program="${moved.program}"]`)?.focus();
       followed.current = null;
     }
   }, [layout?.cpu]);
@@ -183,8 +184,9 @@ export function WhatIf({ state, change, drawing, policies, failed }: Props) {
     moveHere: (cpu) => looked !== null && moveTo(looked, cpu),
     step: (program, cpu, by) => {
       const ids = drawing.cpus.map((each) => each.id);
-      followed.current = program;
-      moveTo(program, ids[(ids.indexOf(cpu) + by + ids.length) % ids.length]);
+      const next = ids[(ids.indexOf(cpu) + by + ids.length) % ids.length];
+      followed.current = { program, cpu: next };
+      moveTo(program, next);
     },
   };
   const announced =
