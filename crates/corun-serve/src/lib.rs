@@ -36,7 +36,7 @@ pub use self::live::Live;
 const MOST_BODY_BYTES: usize = 4 << 20;
 
 /// How often the server looks whether it is to end.
-const PAUSE: Duration = Duration::from_millis(100);
+const PAUSE: Duration = Duration::from_millis(250);
 
 /// What the page starts with.
 pub struct ServeOptions {

@@ -1,6 +1,5 @@
 //! `corun serve`: the page in the browser.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -13,15 +12,16 @@ use super::top::Observer;
 use crate::cli::{ServeArgs, TargetArgs};
 use crate::failure::{Failure, Outcome};
 
-/// Between two questions of whether somebody looks on, or whether a look is due.
+/// Between two questions of whether a look is due.
 const PAUSE: Duration = Duration::from_millis(50);
+/// Between two questions of whether somebody looks on.
+const IDLE_PAUSE: Duration = Duration::from_millis(250);
 
 pub(super) fn run(arguments: &ServeArgs) -> Outcome<String> {
     let library = open_library(arguments.figures.profiles.as_deref())?;
     let machine = arguments.machine.as_deref().map(find_machine).transpose()?;
-    let unknown = |app: &&str| library.find(app).is_none();
-    let apps: BTreeSet<&str> = arguments.apps.iter().map(|app| app.trim()).collect();
-    if let Some(app) = apps.into_iter().find(unknown) {
+    let apps: Vec<String> = arguments.apps.iter().map(|app| app.trim().to_owned()).collect();
+    for app in &apps {
         library.get(app)?;
     }
     let mut observer = None;
@@ -35,7 +35,6 @@ pub(super) fn run(arguments: &ServeArgs) -> Outcome<String> {
     }
     let live = observer.as_ref().map(|observer| Live::new(Arc::new(observer.machine().clone())));
     let cancel = Cancel::on_signal()?;
-    let apps = arguments.apps.iter().map(|app| app.trim().to_owned()).collect();
     let options = ServeOptions { library, machine, apps, live: live.clone() };
     let server = Server::bind(arguments.listen, options).map_err(|error| match error {
         ServeError::NotLoopback(_) | ServeError::Listen(..) => {
@@ -55,6 +54,7 @@ pub(super) fn run(arguments: &ServeArgs) -> Outcome<String> {
             }
             let served = serving.join().unwrap_or(Ok(()));
             served.map_err(Failure::failed)?;
+            watched?;
         }
         _ => server.run(&cancel).map_err(Failure::failed)?,
     }
@@ -82,7 +82,11 @@ fn watch(mut observer: Observer, live: &Live, cancel: &Cancel) -> Outcome {
 
 fn look_on(observer: &mut Observer, live: &Live, cancel: &Cancel) -> Outcome {
     while !cancel.is_set() {
-        if live.is_watched() && observer.is_due() {
+        if !live.is_watched() {
+            thread::sleep(IDLE_PAUSE);
+            continue;
+        }
+        if observer.is_due() {
             live.show(observer.look()?);
         }
         thread::sleep(PAUSE);
