@@ -207,7 +207,7 @@ export function WhatIf({ state, change, drawing, policies, failed }: Props) {
             {shown(drawing.name)} <span class="note">{shown(drawing.title)}</span>
           </h2>
           <p class="how">
-            Drag a program to another CPU, or select it and use the arrow keys or a free CPU. The darker, the slower.
+            Drag a program to another CPU, or select it and use the arrow keys or a free CPU. The stronger the colour, the slower.
           </p>
           <MemoryBars traffic={shownNow.traffic} drawing={drawing} />
           <Tree

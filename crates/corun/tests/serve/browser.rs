@@ -214,12 +214,15 @@ impl Browser {
         (found[0].as_f64().unwrap(), found[1].as_f64().unwrap())
     }
 
-    /// The size of the window and the theme that the user prefers.
+    /// The size of the window and the theme that the user prefers; nothing slides, so that pictures are at rest.
     pub(crate) fn look(&self, width: u32, height: u32, theme: &str) {
         let size =
             json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
         self.call("Emulation.setDeviceMetricsOverride", size);
-        let features = json!([{ "name": "prefers-color-scheme", "value": theme }]);
+        let features = json!([
+            { "name": "prefers-color-scheme", "value": theme },
+            { "name": "prefers-reduced-motion", "value": "reduce" },
+        ]);
         self.call("Emulation.setEmulatedMedia", json!({ "features": features }));
     }
 

@@ -52,6 +52,7 @@ fn what_runs_is_seen_with_what_a_policy_would_do() {
         "-T",
         "200ms",
     ]);
+    browser.look(1280, 900, "light");
     browser.open(&server.link(), "document.querySelector('nav')");
     browser.evaluate("location.hash = '#view=live'; 0");
     browser.wait("document.querySelectorAll('.decisions li').length > 1");
@@ -65,8 +66,6 @@ fn what_runs_is_seen_with_what_a_policy_would_do() {
     browser.wait(
         "document.querySelector('.spark polyline').getAttribute('points').split(' ').length > 4",
     );
-    // What slides has come to rest.
-    browser.wait("document.getAnimations().length === 0");
     browser.picture(&pictures().join("live-busy-1280-light.png"), 5000.0);
     // Two viewers see the same; held still, the view stays as it is while looks go on.
     browser.evaluate("document.querySelector('.live .compare-head button').click()");
