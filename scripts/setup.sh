@@ -19,6 +19,8 @@ if [ "$goal" = test ]; then
     # The scheduler in the kernel is compiled again and held against the shipped object.
     package_of[clang-19]=clang-19
     package_of[llvm-strip-19]=llvm-19
+    # The page of `corun serve` is tested in a browser. Its bundle is held against its sources where Node.js is.
+    package_of[chromium]=chromium
     # The Python package is tested in a virtual environment.
     package_of[python3]=python3
     # A sweep runs as jobs of a Slurm on this host. Only root can start one; without root that test is skipped.
