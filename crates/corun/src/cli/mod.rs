@@ -17,7 +17,8 @@ pub(crate) use arguments::{
 pub(crate) use calibrating::CalibrateArgs;
 pub(crate) use corun_cli::{TableFormat, model_options};
 pub(crate) use hosting::{
-    CheckConfigArgs, CountersName, DaemonArgs, HostArgs, RunArgs, StandInArgs, StartArgs,
+    BackendArgs, BackendName, CheckConfigArgs, CountersName, DaemonArgs, HostArgs, RunArgs,
+    SPILL_AFTER_S, StandInArgs, StartArgs,
 };
 pub(crate) use serving::ServeArgs;
 pub(crate) use sweeping::SweepArgs;
