@@ -7,6 +7,7 @@ mod daemon;
 mod doctor;
 mod documents;
 mod fixture;
+mod fleet;
 mod hosting;
 mod live_recording;
 mod partition;
