@@ -10,6 +10,7 @@ mod fixture;
 mod fleet;
 mod hosting;
 mod live_recording;
+mod packaging;
 mod partition;
 mod place;
 mod profiles;
