@@ -286,7 +286,7 @@ impl Simulation {
         }
         // To the nearest half percent.
         while enough - too_few > 1 + enough / 200 {
-            corun_stop(cancel)?;
+            stop_if_asked(cancel)?;
             let middle = (too_few + enough) / 2;
             if self.all_keep(name, most[..middle].to_vec(), pods) {
                 enough = middle;
@@ -367,7 +367,7 @@ impl Simulation {
     }
 }
 
-fn corun_stop(cancel: &Cancel) -> Result {
+fn stop_if_asked(cancel: &Cancel) -> Result {
     if cancel.flag().load(std::sync::atomic::Ordering::Relaxed) {
         return Err(Error::Interrupted);
     }
@@ -436,7 +436,7 @@ impl<'a> Run<'a> {
         let mut repaired_h = 0.0;
         for (pod, arrival) in simulation.arrivals.iter().enumerate() {
             if pod % 1024 == 0 {
-                corun_stop(cancel)?;
+                stop_if_asked(cancel)?;
             }
             let repairs = self.scheduler.name == SchedulerName::CorunRepair;
             while repairs && repaired_h + simulation.settings.repair_h <= arrival.at_h {
