@@ -15,7 +15,7 @@ const CONTEXTS: usize = 4;
 
 /// The expansion of a kind of node.
 #[derive(Debug, Clone)]
-pub struct Expansion {
+pub(crate) struct Expansion {
     programs: usize,
     /// Cost of one more thread, by program.
     first: Vec<f64>,
@@ -27,7 +27,12 @@ pub struct Expansion {
 
 impl Expansion {
     /// Around a node of this kind filled to `utilisation` (0 to 1) with programs by `shares` of its threads.
-    pub fn new(kind: &NodeKind, shares: &[f64], utilisation: f64, objective: Objective) -> Self {
+    pub(crate) fn new(
+        kind: &NodeKind,
+        shares: &[f64],
+        utilisation: f64,
+        objective: Objective,
+    ) -> Self {
         let programs = shares.len();
         let mut all = Self {
             programs,

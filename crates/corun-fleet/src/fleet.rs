@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use rayon::prelude::*;
-
 use crate::expansion::Expansion;
 use crate::kind::{NodeKind, Prediction};
 use crate::node::{Node, Obstacle, PodId, Resident};
@@ -104,14 +102,14 @@ pub struct Fleet {
     /// By program, then LLC of the fleet: what one thread more costs there, to second order.
     scores: Vec<f64>,
     place_of: Vec<Option<usize>>,
-    /// How many of the best places by score are predicted.
+    /// How many of the best nodes by score are predicted.
     pub shortlist: usize,
 }
 
 /// Places whose costs are remembered at most.
 const MOST_REMEMBERED: usize = 200_000;
 
-/// Places that are predicted before one is chosen. Fleets of no more LLCs are searched whole.
+/// Nodes that are predicted before one is chosen. Fleets of at most four times as many LLCs are searched whole.
 pub const DEFAULT_SHORTLIST: usize = 16;
 
 impl Fleet {
@@ -516,22 +514,5 @@ impl Fleet {
         }
         let most = counts.iter().max_by_key(|&(why, count)| (count, std::cmp::Reverse(why)));
         most.map_or(Obstacle::Cpus, |(why, _)| *why)
-    }
-
-    /// What a workload would cost on each of these nodes, on all cores; none where the node cannot take it.
-    pub fn costs(&self, workload: usize, nodes: &[usize]) -> Vec<Result<Place, Obstacle>> {
-        let program = self.ground.workloads[workload].program;
-        let cost = |prediction: &mut Prediction, &node: &usize| {
-            if let Some(why) = self.nodes[node].obstacle(workload, &self.ground.workloads) {
-                return Err(why);
-            }
-            let hold = (node, self.cpus_on(node, workload, Hold::OnLlc));
-            let place = self.cost_on(hold, program, prediction);
-            match self.keeps_bounds(&place, workload, prediction) {
-                true => Ok(place),
-                false => Err(Obstacle::SlowdownBound),
-            }
-        };
-        nodes.par_iter().map_init(Prediction::default, cost).collect()
     }
 }

@@ -25,7 +25,6 @@ pub use arrivals::{Arrival, ArrivalSettings, SIZES, arrivals, size_shares};
 pub use bound::{Bound, Bounds};
 pub use description::{FLEET_VERSION, FleetDescription, NodeGroup, ProgramEntry};
 pub use exact::{Extremes, extremes, random_values};
-pub use expansion::Expansion;
 pub use extender::{
     BOUND_KEY, Extender, ExtenderAnswer, MACHINE_KEY, PROFILE_KEY, PROGRAMS_KEY, node_patch,
 };
