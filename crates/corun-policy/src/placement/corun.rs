@@ -245,24 +245,21 @@ impl Corun {
         if goal == now {
             return Plan::none();
         }
-        let before = search.value(World::Likely, &now);
-        let after = search.value(World::Likely, &goal);
+        let from = search.outcomes(World::Likely, &now);
+        let to = search.outcomes(World::Likely, &goal);
         let cost = Cost { model, footprint_bytes: self.footprint_bytes };
-        let seconds =
-            cost.thread_seconds(&now, &goal, &search.outcomes(World::Likely, &goal), threads);
         // As a share of all threads' time until the next change.
-        let share = seconds / (self.horizon_s(view) * threads.len() as f64);
-        let worlds = [World::Likely, World::Steep, World::Flat];
-        let gains =
-            worlds.map(|world| 1.0 - search.value(world, &goal) / search.value(world, &now));
+        let time_s = self.horizon_s(view) * threads.len() as f64;
+        let share = cost.thread_seconds(&now, &goal, &to, threads) / time_s;
+        let gains = [World::Likely, World::Steep, World::Flat]
+            .map(|world| 1.0 - search.value(world, &goal) / search.value(world, &now));
         let mean = gains.iter().sum::<f64>() / gains.len() as f64;
         let least = gains.iter().copied().fold(f64::INFINITY, f64::min);
         if mean - share < self.least_gain || least - share < -self.least_gain {
             return Plan::none();
         }
-        let from = search.outcomes(World::Likely, &now);
-        let to = search.outcomes(World::Likely, &goal);
-        self.steps(view, (&now, &goal), (&from, &to), (before, after))
+        let values = [&now, &goal].map(|at| search.value(World::Likely, at));
+        self.steps(view, (&now, &goal), (&from, &to), values)
     }
 
     fn steps(
@@ -270,7 +267,7 @@ impl Corun {
         view: &View<'_>,
         (now, goal): (&Situation, &Situation),
         (from, to): (&[Outcome], &[Outcome]),
-        (before, after): (f64, f64),
+        [before, after]: [f64; 2],
     ) -> Plan {
         let mut plan = Plan::none();
         for (index, thread) in view.threads.iter().enumerate() {

@@ -13,10 +13,8 @@ use crate::{Rates, ThreadId, ThreadView, View};
 const ROWS: u32 = 16;
 /// Weight of the past in the averages of rates, an interval on.
 const PAST: f64 = 0.7;
-/// A miss rate that changed by more than this share at the same size is another phase.
-const OTHER_PHASE: f64 = 0.4;
-/// And by at least so many misses per 1000 instructions.
-const OTHER_PHASE_MPKI: f64 = 1.0;
+/// The least weight of the latest interval in what is known of a program.
+const LEAST_WEIGHT: f64 = 0.1;
 /// A program is loaded anew where a figure changed by more than this share.
 const CHANGED: f64 = 0.03;
 /// Most points kept of a program.
@@ -84,9 +82,23 @@ pub(super) struct Learned {
 /// What is known of a program by its name. It outlives the program's threads, as a prior for the next.
 #[derive(Default)]
 struct Known {
-    points: Vec<Point>,
+    points: Vec<Visited>,
     figures: Option<Figures>,
+    /// In which anything was counted.
+    intervals: u32,
     loaded: Option<(Figures, Worlds)>,
+}
+
+/// What was counted at a size, and in how many intervals.
+#[derive(Debug, Clone, Copy)]
+struct Visited {
+    point: Point,
+    intervals: u32,
+}
+
+/// The weight of the latest interval in a mean over so many.
+fn weight_of_latest(intervals: u32) -> f64 {
+    (1.0 / f64::from(intervals)).max(LEAST_WEIGHT)
 }
 
 /// A program's figures that do not depend on its cache.
@@ -172,6 +184,18 @@ impl Learned {
 }
 
 impl Figures {
+    /// The mean with later figures, which have this weight. The point is the latest.
+    fn blended(&self, latest: &Self, weight: f64) -> Self {
+        let mean = |known: f64, latest: f64| known + weight * (latest - known);
+        Self {
+            apki: mean(self.apki, latest.apki),
+            core_cpi: mean(self.core_cpi, latest.core_cpi),
+            stall_per_miss: mean(self.stall_per_miss, latest.stall_per_miss),
+            bytes_per_miss: mean(self.bytes_per_miss, latest.bytes_per_miss),
+            point: latest.point,
+        }
+    }
+
     fn differ(&self, other: &Self) -> bool {
         let far = |one: f64, other: f64, least: f64| {
             (one - other).abs() > CHANGED * one.abs().max(other.abs()).max(least)
@@ -235,25 +259,31 @@ impl Known {
         })
     }
 
-    /// Takes in what a thread counted. A miss rate that is another at a size that was counted before is a
-    /// new phase, of which the other points say nothing.
+    /// Takes in what a thread counted. Each size keeps the mean of what was counted there, of which the latest
+    /// has at least its least weight: a program's phases are averaged, as the model takes profiles.
     fn take(&mut self, figures: Figures) {
         let point = figures.point;
-        let near =
-            |one: &Point| (one.bytes - point.bytes).abs() <= SAME_SIZE * one.bytes.max(point.bytes);
-        let other = |one: &Point| {
-            let change = (one.mpki - point.mpki).abs();
-            change > OTHER_PHASE * one.mpki.max(point.mpki) && change > OTHER_PHASE_MPKI
+        let near = |one: &Visited| {
+            (one.point.bytes - point.bytes).abs() <= SAME_SIZE * one.point.bytes.max(point.bytes)
         };
-        if self.points.iter().any(|one| near(one) && other(one)) {
-            self.points.clear();
+        match self.points.iter_mut().find(|one| near(one)) {
+            Some(visited) => {
+                visited.intervals += 1;
+                let weight = weight_of_latest(visited.intervals);
+                visited.point.bytes += weight * (point.bytes - visited.point.bytes);
+                visited.point.mpki += weight * (point.mpki - visited.point.mpki);
+            }
+            None => self.points.push(Visited { point, intervals: 1 }),
         }
-        self.points.retain(|one| !near(one));
-        self.points.push(point);
         if self.points.len() > MOST_POINTS {
             self.points.remove(0);
         }
-        self.figures = Some(figures);
+        self.intervals += 1;
+        let weight = weight_of_latest(self.intervals);
+        self.figures = Some(match self.figures {
+            Some(known) => known.blended(&figures, weight),
+            None => figures,
+        });
     }
 
     /// The program as the model takes it, in three worlds.
@@ -263,7 +293,8 @@ impl Known {
         let cache = llcs.max_by_key(|cache| cache.size_bytes)?;
         let way_bytes = cache.size_bytes / u64::from(ROWS);
         let sizes: Vec<f64> = (1..=ROWS).map(|way| (u64::from(way) * way_bytes) as f64).collect();
-        let curve = curve::estimate(figures.apki, &self.points, cache.size_bytes as f64, &sizes);
+        let points: Vec<Point> = self.points.iter().map(|visited| visited.point).collect();
+        let curve = curve::estimate(figures.apki, &points, cache.size_bytes as f64, &sizes);
         let inclusive = cache.inclusion == corun_machine::Inclusion::Inclusive;
         let private = machine.private_cache(0).map_or(1, |cache| cache.size_bytes);
         let core = machine.core_types().first()?;

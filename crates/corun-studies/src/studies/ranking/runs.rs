@@ -16,7 +16,7 @@ use crate::harness::StudyInputs;
 use crate::simulate::model_of;
 
 /// Nodes of the search for a best placement: a bound on its work that is the same everywhere.
-const MOST_NODES: u64 = 300_000;
+const MOST_NODES: u64 = 50_000;
 
 /// What is compared on one machine.
 pub(super) struct Contest<'a> {
