@@ -80,6 +80,8 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
 
 /// The longest time for which things are taken to stay as they are.
 const LONGEST_HORIZON_S: f64 = 60.0;
+/// A placement that did not pay is looked at again when the horizon has grown by this factor.
+const HORIZON_GROWN: f64 = 1.25;
 
 /// The policy with its parameters.
 struct Corun {
@@ -101,6 +103,28 @@ struct Corun {
     sent: BTreeMap<ThreadId, usize>,
     /// Threads that this policy holds.
     held: BTreeSet<ThreadId>,
+    /// What the last search that changed nothing was about.
+    settled: Option<Settled>,
+}
+
+/// A search that changed nothing: the same question has the same answer until the horizon has grown.
+struct Settled {
+    at: Situation,
+    /// Each thread's program and the CPUs that it may run on.
+    threads: Vec<(Worlds, Vec<bool>)>,
+    horizon_s: f64,
+}
+
+impl Settled {
+    fn answers(&self, at: &Situation, threads: &[Thread], horizon_s: f64) -> bool {
+        let same = |((worlds, may), now): (&(Worlds, Vec<bool>), &Thread)| {
+            Arc::ptr_eq(&worlds.likely, &now.worlds.likely) && *may == now.may
+        };
+        self.at == *at
+            && horizon_s < HORIZON_GROWN * self.horizon_s
+            && self.threads.len() == threads.len()
+            && self.threads.iter().zip(threads).all(same)
+    }
 }
 
 impl Corun {
@@ -120,6 +144,7 @@ impl Corun {
             same_since: Nanoseconds(0),
             sent: BTreeMap::new(),
             held: BTreeSet::new(),
+            settled: None,
         }
     }
 
@@ -230,6 +255,26 @@ impl Corun {
 
     fn plan(&mut self, view: &View<'_>, threads: &[Thread], model: &Model) -> Plan {
         let Some(now) = self.situation(view) else { return Plan::none() };
+        let horizon_s = self.horizon_s(view);
+        if self.settled.as_ref().is_some_and(|one| one.answers(&now, threads, horizon_s)) {
+            return Plan::none();
+        }
+        let plan = self.searched(view, threads, model, &now);
+        self.settled = plan.steps.is_empty().then(|| Settled {
+            at: now,
+            threads: threads.iter().map(|one| (one.worlds.clone(), one.may.clone())).collect(),
+            horizon_s,
+        });
+        plan
+    }
+
+    fn searched(
+        &mut self,
+        view: &View<'_>,
+        threads: &[Thread],
+        model: &Model,
+        now: &Situation,
+    ) -> Plan {
         let mut search = Search {
             model,
             threads,
@@ -238,28 +283,28 @@ impl Corun {
             scratch: Scratch::default(),
             questions: 0,
         };
-        let start = apart(view.machine, &now, threads);
+        let start = apart(view.machine, now, threads);
         let Some(start) = start else { return Plan::none() };
         let nodes = view.machine.nodes().iter().filter(|node| !node.cpus.is_empty()).count();
         let goal = search.better(&start, self.moves_pages && nodes > 1);
-        if goal == now {
+        if goal == *now {
             return Plan::none();
         }
-        let from = search.outcomes(World::Likely, &now);
+        let from = search.outcomes(World::Likely, now);
         let to = search.outcomes(World::Likely, &goal);
         let cost = Cost { model, footprint_bytes: self.footprint_bytes };
         // As a share of all threads' time until the next change.
         let time_s = self.horizon_s(view) * threads.len() as f64;
-        let share = cost.thread_seconds(&now, &goal, &to, threads) / time_s;
+        let share = cost.thread_seconds(now, &goal, &to, threads) / time_s;
         let gains = [World::Likely, World::Steep, World::Flat]
-            .map(|world| 1.0 - search.value(world, &goal) / search.value(world, &now));
+            .map(|world| 1.0 - search.value(world, &goal) / search.value(world, now));
         let mean = gains.iter().sum::<f64>() / gains.len() as f64;
         let least = gains.iter().copied().fold(f64::INFINITY, f64::min);
         if mean - share < self.least_gain || least - share < -self.least_gain {
             return Plan::none();
         }
-        let values = [&now, &goal].map(|at| search.value(World::Likely, at));
-        self.steps(view, (&now, &goal), (&from, &to), values)
+        let values = [now, &goal].map(|at| search.value(World::Likely, at));
+        self.steps(view, (now, &goal), (&from, &to), values)
     }
 
     fn steps(

@@ -8,8 +8,8 @@ use super::search::{Situation, Thread};
 const PAGE_BYTES_PER_S: f64 = 150_000.0 * 4096.0;
 /// Bytes of a cache line.
 const LINE_BYTES: f64 = 64.0;
-/// Misses of a refill that a core has outstanding together where nothing says what a miss costs.
-const LATENCY_NS: f64 = 90.0;
+/// What fetching a line costs where the model does not say what a miss costs, in ns.
+const LINE_NS: f64 = 90.0;
 
 pub(super) struct Cost<'a> {
     pub(super) model: &'a Model,
@@ -39,7 +39,7 @@ impl Cost<'_> {
                 let stalls = outcome.memory_stall_share / outcome.ipc;
                 let per_miss_s = stalls / (outcome.llc_mpki * 1e-3) / clock_hz;
                 let known = per_miss_s.is_finite() && outcome.llc_mpki > 0.05;
-                let per_miss_s = if known { per_miss_s } else { LATENCY_NS * 1e-9 };
+                let per_miss_s = if known { per_miss_s } else { LINE_NS * 1e-9 };
                 outcome.occupancy_bytes / LINE_BYTES * per_miss_s
             };
             let pages = if from.homes[thread] == to.homes[thread] {

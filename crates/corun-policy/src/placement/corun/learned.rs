@@ -21,7 +21,7 @@ const CHANGED: f64 = 0.03;
 const MOST_POINTS: usize = 8;
 /// Sizes that differ by less than this share are one.
 const SAME_SIZE: f64 = 0.15;
-/// Misses that a core has outstanding together where no counter says how long it waits.
+/// Misses that a core is taken to have outstanding together where no counter says how long it waits.
 const USUAL_OVERLAP: f64 = 2.0;
 /// Most of a program's cycles that misses are made out to take where no counter says it.
 const MOST_STALLS: f64 = 0.8;

@@ -22,7 +22,7 @@ pub(super) const STUDY: Study = Study {
     seeds: Some(1),
     options: RankingArgs::augment_args,
     page,
-    explained_in: "docs/policies.md",
+    explained_in: "docs/studies/ranking.md",
 };
 
 /// Which programs mixes are drawn from.
