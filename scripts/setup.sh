@@ -16,6 +16,8 @@ if [ "$goal" = test ]; then
     package_of[fusermount3]=fuse3
     # What hwloc finds in captured machines is held against what we find.
     package_of[lstopo-no-graphics]=hwloc-nox
+    # The page of `corun serve` is tested in a browser. Its bundle is held against its sources where Node.js is.
+    package_of[chromium]=chromium
     # The Python package is tested in a virtual environment.
     package_of[python3]=python3
     # A sweep runs as jobs of a Slurm on this host. Only root can start one; without root that test is skipped.

@@ -21,6 +21,7 @@ mod run;
 mod scenario;
 mod similar_names;
 mod trace;
+mod what_if;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -49,6 +50,10 @@ pub use run::{AppEntry, PlacementEntry, RunDocument, StepEntry, ThreadEntry, run
 pub use scenario::{Scenario, solo_table};
 pub use similar_names::similar_names;
 pub use trace::trace_document;
+pub use what_if::{
+    CauseEntry, Culprit, DomainTraffic, ExplainedPlacement, Layout, MoveEntry, ProgramDetails,
+    SlowdownFactors, WaysEntry,
+};
 
 /// A figure to `decimals` places, so that documents carry no digits without meaning.
 pub fn round(value: f64, decimals: i32) -> f64 {

@@ -193,8 +193,8 @@ impl Figure {
             ),
             Self::Cache(_, _, CacheFigure::LeftAtOnce | CacheFigure::IdleSurvival(_)) => (
                 "cache.idle_survival",
-                "single loads of lines that were pushed out of the caches before, after pauses spent in \
-                 registers, relative to no pause",
+                "single loads of lines that were used from there again and again, after pauses spent \
+                 in registers, relative to no pause",
             ),
             Self::Cache(_, _, CacheFigure::Rate(_)) => {
                 ("cache.rates", "one core over half of what the level holds")

@@ -1,5 +1,10 @@
 //! How long lines of the last cache stay there while nobody here uses them: neighbours outside a
 //! virtual machine share the cache and push them out.
+//!
+//! Lines that a program comes back to count, and those are used again and again from this cache. A cache
+//! that takes that into account (as re-reference interval prediction does: Jaleel, Theobald, Steely and
+//! Emer, ISCA 2010) gives lines away early that came from memory and were not used since, which says
+//! nothing of the others.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -17,7 +22,7 @@ use crate::rounds::Experiment;
 use corun_metrics::{median, quantile};
 
 /// Pauses in ms. What is left after none is what the others are relative to.
-const PAUSES_MS: [u32; 8] = [0, 1, 2, 5, 10, 20, 50, 100];
+const PAUSES_MS: [u32; 8] = [0, 1, 2, 3, 5, 10, 20, 50];
 /// Places on a chain from which it is gone through at once: pushing lines out shall be short beside a
 /// pause, also where it goes to memory.
 const AT_ONCE: usize = 16;
@@ -27,6 +32,9 @@ const PROBED_SHARE: f64 = 0.5;
 /// What pushes them out is so many times as large as the private caches: of twice as much, a cache
 /// that resists cyclic visits keeps a part.
 const PUSHING_TIMES: f64 = 3.0;
+/// How often the lines are used from the last cache before, without a pause and with the pause between.
+const USES: usize = 4;
+const PAUSED_USES: usize = 2;
 /// Lines whose loads are timed after a pause.
 const PROBED_LINES: usize = 2000;
 /// Loads that tell the latency of memory.
@@ -76,16 +84,23 @@ impl IdleSurvival {
         Ok(Self { core_type, cpu, level, probed: of(PROBED_SHARE)?.chain(0), pushing, far })
     }
 
+    /// Moves the probed lines from the private caches to the last one.
+    fn push_out(&self) {
+        let part = self.pushing[0].lines() / self.pushing.len();
+        Chain::follow_together(&mut self.pushing.clone(), part as u64);
+    }
+
     /// The share of lines that hit the last cache after a pause.
     fn share_left(&mut self, pause: Duration) -> f64 {
         let lines = self.probed.lines();
         self.probed.clone().follow(2 * lines as u64);
-        let part = self.pushing[0].lines() / self.pushing.len();
-        Chain::follow_together(&mut self.pushing.clone(), part as u64);
-        let start = Instant::now();
-        while start.elapsed() < pause {
-            dependent_adds(PAUSE_ADDS);
+        for pause in [Duration::ZERO; USES].into_iter().chain([pause; PAUSED_USES]) {
+            self.push_out();
+            rest(pause);
+            self.probed.clone().follow(lines as u64);
         }
+        self.push_out();
+        rest(pause);
         let loads = PROBED_LINES.min(lines);
         let times = load_times(&mut self.probed.clone(), loads);
         // The same lines again: now in the private caches.
@@ -93,6 +108,14 @@ impl IdleSurvival {
         let far = load_times(&mut self.far, FAR_LOADS);
         let far = quantile(&far, FAST_MISS).unwrap_or(f64::NAN);
         hits(&times, near, far)
+    }
+}
+
+/// Lets so much time go by without a load.
+fn rest(pause: Duration) {
+    let start = Instant::now();
+    while start.elapsed() < pause {
+        dependent_adds(PAUSE_ADDS);
     }
 }
 

@@ -53,9 +53,15 @@ pub(crate) struct CoreParameters {
     pub(crate) stack_forward: u32,
     /// Misses of the first level outstanding to the LLC and to memory.
     pub(crate) outstanding: [usize; 2],
+    /// Share of the mispredicted branches behind which both directions soon meet again.
+    pub(crate) meets_again: f64,
     /// Lines that a prefetcher runs ahead of a stream; 0: there is none.
     pub(crate) prefetch_lines: usize,
 }
+
+/// Fitted: of 0, 1/4, 1/2, 3/4 and 1 what gives the least error of the time alone of every second of 46
+/// programs by name, timed on a Zen 5 core (19 % against 22 % for 0); of the others 16 % against 28 %.
+const MEETS_AGAIN: f64 = 0.75;
 
 /// A share of the latency that chains of loads hide without a prefetcher too: pages that stay open in
 /// the memory's banks.
@@ -119,6 +125,7 @@ impl CoreParameters {
                 core.outstanding_llc_hits.map_or(outstanding, |hits| hits.max(1) as usize),
                 outstanding,
             ],
+            meets_again: MEETS_AGAIN,
             prefetch_lines: prefetch_lines(core, memory_latency_ns),
         }
     }

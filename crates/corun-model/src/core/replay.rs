@@ -10,8 +10,10 @@
 
 use corun_profile::{Marks, MicroOp, Operation};
 
+mod wrong_path;
+
 use super::parameters::{CoreParameters, LOAD, STORE, UNITS, VECTOR_LOAD, VECTOR_STORE, unit};
-use super::sampled::RankedTrace;
+use super::sampled::{Even, RankedTrace};
 use super::stack::{Cause, CpiStack};
 use super::units::{Places, Units};
 
@@ -65,6 +67,12 @@ pub(crate) struct Replay<'p> {
     filled: Vec<u32>,
     /// By entry: when its access began.
     begun: Vec<u32>,
+    /// By entry: when its line is there that a wrong path asked for; 0 where none did.
+    asked: Vec<u32>,
+    /// By entry: when its value is there on the wrong path that is followed.
+    ahead: Vec<u32>,
+    /// Which wrong paths meet the right one again.
+    meeting: Even,
     /// By entry: when what it stored left the store buffer.
     drained: Vec<u32>,
     /// By entry: when it was fetched, and dispatched.
@@ -107,6 +115,9 @@ impl<'p> Replay<'p> {
             filled: Vec::new(),
             drained: Vec::new(),
             begun: Vec::new(),
+            asked: Vec::new(),
+            ahead: Vec::new(),
+            meeting: Even::default(),
             fetched: Vec::new(),
             dispatched: Vec::new(),
         }
@@ -118,11 +129,14 @@ impl<'p> Replay<'p> {
         for places in [&mut self.prefetches, &mut self.loads, &mut self.stores, &mut self.reorder] {
             places.clear();
         }
+        self.meeting = Even::default();
         for moments in [
             &mut self.done,
             &mut self.filled,
             &mut self.drained,
             &mut self.begun,
+            &mut self.asked,
+            &mut self.ahead,
             &mut self.fetched,
             &mut self.dispatched,
         ] {
@@ -219,6 +233,7 @@ impl<'p> Replay<'p> {
                 _ => {}
             }
             if op.marks.has(view.mispredicted) {
+                self.run_on(entry, (self.dispatched[entry], executed.done), trace, view);
                 front.restart_at(executed.done + core.refill, Cause::Branches);
             } else if op.marks.has(Marks::TAKEN) {
                 front.taken += 1;
@@ -414,8 +429,10 @@ impl<'p> Replay<'p> {
             return (there, cause);
         }
         let latency = cycles(level, core, view);
-        let there = if op.marks.has(Marks::FORESEEN) && core.prefetch_lines > 0 {
-            self.prefetched(entry, &trace.ops, begun, latency)
+        let there = if self.asked[entry] > 0 {
+            self.asked[entry]
+        } else if op.marks.has(Marks::FORESEEN) && core.prefetch_lines > 0 {
+            self.prefetched(entry, trace, begun, latency, |rank| rank <= view.private)
         } else {
             let places = &mut self.misses[usize::from(level == Level::Memory)];
             let start = begun.max(if level >= Level::Llc { places.free() } else { 0 });
@@ -435,18 +452,30 @@ impl<'p> Replay<'p> {
 
     /// When a line is there that was foreseen: a prefetcher asked for it when the stream stood so many
     /// lines before it.
-    fn prefetched(&mut self, entry: usize, ops: &[MicroOp], begun: u32, latency: u32) -> u32 {
+    fn prefetched(
+        &mut self,
+        entry: usize,
+        trace: &RankedTrace,
+        begun: u32,
+        latency: u32,
+        missed: impl Fn(f32) -> bool,
+    ) -> u32 {
         let mut at = entry;
-        // As if the stream had always gone at this pace, where it began before the trace did.
+        // As if the stream had always gone at this pace, where it began before the trace did: nothing
+        // before is known, or a line that was there already.
         let mut asked = begun - latency.min(START);
         for lines in 1..=self.core.prefetch_lines {
-            let back = ops[at].stream_before;
+            let back = trace.ops[at].stream_before;
             if back == 0 {
                 break;
             }
             at -= usize::from(back);
-            if lines == self.core.prefetch_lines || !ops[at].marks.has(Marks::FORESEEN) {
+            let begins = !trace.ops[at].marks.has(Marks::FORESEEN);
+            if lines == self.core.prefetch_lines || begins && missed(trace.data[at]) {
                 asked = self.begun[at];
+                break;
+            }
+            if begins {
                 break;
             }
         }

@@ -175,7 +175,7 @@ fn a_misprediction_costs_its_resolution_and_the_refill() {
     let mut waits = steps.clone();
     waits[30] = load([0, 0], true);
     waits[31].0.inputs = [1, 0, 0];
-    let found = cycles(&core, &waits);
+    let found = cycles(&CoreParameters { meets_again: 0.0, ..core }, &waits);
     assert!((found - (400.0 + 8.0 + 15.0 + 2.0)).abs() < 5.0, "{found}");
 }
 
@@ -235,4 +235,56 @@ fn streams_run_ahead_as_fast_as_one_core_reads() {
     assert_eq!(CoreParameters::of(&core, 5.0, 100.0).prefetch_lines, 0);
     core.prefetching = Some(hides(0.5));
     assert_eq!(CoreParameters::of(&core, 5.0, 100.0).prefetch_lines, 16);
+}
+
+/// A load that misses, and a branch on its value that is mispredicted.
+fn probe(address_inputs: [u16; 2]) -> [Step; 2] {
+    let mut branch = compute(Operation::None, [1, 0, 0]);
+    branch.0.marks = Marks::MISPREDICTED_LARGE;
+    [load(address_inputs, true), branch]
+}
+
+#[test]
+fn the_wrong_path_asks_for_the_lines_that_follow() {
+    let never = CoreParameters { meets_again: 0.0, ..wide() };
+    let always = CoreParameters { meets_again: 1.0, ..wide() };
+    // Each branch waits for memory, and lets the next load begin 15 cycles later.
+    about(cycles(&never, &probe([0, 0])), f64::from(MEMORY_CYCLES) + 16.0);
+    // While the first waits, those of the 8 misses that can be outstanding are on their way; then each
+    // branch costs its refill, a hit and its dispatch.
+    let found = cycles(&always, &probe([0, 0]));
+    let least = f64::from(MEMORY_CYCLES) / 8.0;
+    assert!((least..1.5 * least).contains(&found), "{found}");
+}
+
+#[test]
+fn the_wrong_path_cannot_follow_a_chase() {
+    let of = |meets_again| cycles(&CoreParameters { meets_again, ..wide() }, &probe([2, 0]));
+    about(of(1.0), of(0.0));
+}
+
+#[test]
+fn a_core_in_order_waits_at_the_branch() {
+    let of = |meets_again| cycles(&CoreParameters { meets_again, ..in_order() }, &probe([0, 0]));
+    about(of(1.0), of(0.0));
+}
+
+/// The stream's line before was there when the trace began, so that nobody knows since when it runs.
+#[test]
+fn a_stream_whose_first_line_was_there_has_begun_before() {
+    let stream = |first_misses: bool| {
+        let mut steps = vec![compute(Operation::Integer, [0, 0, 0]); 400];
+        steps.push(load([0, 0], first_misses));
+        for line in 1..20u16 {
+            let mut next = load([0, 0], true);
+            next.0.marks = Marks::LOAD.with(Marks::FORESEEN);
+            next.0.stream_before = if line == 1 { 1 } else { 8 };
+            steps.push(next);
+            steps.resize(steps.len() + 7, compute(Operation::Integer, [1, 0, 0]));
+        }
+        let core = CoreParameters { prefetch_lines: 200, ..wide() };
+        Replay::new(&core).run(&repeated(&steps, 1), &VIEW).stack.of(Cause::Memory)
+    };
+    assert!(stream(false) < 1.0, "{}", stream(false));
+    assert!(stream(true) > 0.5 * f64::from(MEMORY_CYCLES), "{}", stream(true));
 }

@@ -16,10 +16,10 @@ const MOST_BYTES: f64 = (1u64 << 33) as f64;
 
 /// The next number of a sequence that fills 0 to 1 evenly: multiples of the golden ratio.
 #[derive(Debug, Clone, Copy, Default)]
-struct Even(u64);
+pub(crate) struct Even(u64);
 
 impl Even {
-    fn next(&mut self) -> f64 {
+    pub(crate) fn next(&mut self) -> f64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         (self.0 >> 11) as f64 / (1u64 << 53) as f64
     }

@@ -66,6 +66,12 @@ impl Places {
         self.until[self.next]
     }
 
+    /// When the place is free that is given out so many later; at most as many as there are.
+    pub(crate) fn free_after(&self, later: usize) -> u32 {
+        let at = self.next + later;
+        self.until[if at < self.until.len() { at } else { at - self.until.len() }]
+    }
+
     /// Gives it out until a moment.
     #[inline]
     pub(crate) fn take(&mut self, until: u32) {

@@ -3,6 +3,7 @@
 mod arguments;
 mod calibrating;
 mod hosting;
+mod serving;
 mod sweeping;
 mod validating;
 mod values;
@@ -18,6 +19,7 @@ pub(crate) use corun_cli::{TableFormat, model_options};
 pub(crate) use hosting::{
     CheckConfigArgs, CountersName, DaemonArgs, HostArgs, RunArgs, StandInArgs, StartArgs,
 };
+pub(crate) use serving::ServeArgs;
 pub(crate) use sweeping::SweepArgs;
 pub(crate) use validating::ValidateArgs;
 pub(crate) use values::{
@@ -91,6 +93,8 @@ pub(crate) enum Command {
     Stat(StatArgs),
     /// A live view: who sits where, what they do, and what a policy would do about it
     Top(TopArgs),
+    /// A page in the browser: move programs on a drawn machine, compare policies, watch this machine
+    Serve(ServeArgs),
     /// Record what corun sees of running programs, look by look
     Record(RecordArgs),
     /// What a policy would have decided over what `corun record` wrote

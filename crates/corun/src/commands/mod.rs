@@ -21,6 +21,7 @@ mod record;
 mod replay;
 mod restore;
 mod run;
+mod serve;
 mod stand_in;
 mod stat;
 mod sweep;
@@ -58,6 +59,7 @@ pub(crate) fn run(command: &Command) -> Outcome<String> {
         Command::Record(arguments) => record::run(arguments),
         Command::Decide(arguments) => decide::run(arguments),
         Command::Top(arguments) => top::run(arguments),
+        Command::Serve(arguments) => serve::run(arguments),
         Command::Restore(arguments) => restore::run(arguments),
         Command::Verify(arguments) => verify::run(arguments),
         Command::Study(arguments) => Err(moved(&arguments.words)),

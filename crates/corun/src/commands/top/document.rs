@@ -9,8 +9,11 @@ use super::columns::Column;
 use super::frame::{Figures, Frame, Line, Of};
 use crate::cli::TableFormat;
 use crate::commands::decisions::DecisionEntry;
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 use crate::output::{Align, csv_rows, json, round, table};
+
+/// Decisions of a document that is made again for every look.
+const SHOWN_DECISIONS: usize = 100;
 
 /// The frame in a format.
 pub(super) fn write(frame: &Frame, interval_s: f64, format: TableFormat) -> Outcome<String> {
@@ -19,6 +22,14 @@ pub(super) fn write(frame: &Frame, interval_s: f64, format: TableFormat) -> Outc
         TableFormat::Json => json(&Document::new(frame, interval_s)),
         TableFormat::Csv => csv(frame),
     }
+}
+
+/// The frame as JSON on one line, with the newest decisions alone.
+pub(super) fn compact(frame: &Frame, interval_s: f64) -> Outcome<String> {
+    let mut document = Document::new(frame, interval_s);
+    let old = document.decisions.len().saturating_sub(SHOWN_DECISIONS);
+    document.decisions.drain(..old);
+    serde_json::to_string(&document).map_err(Failure::failed)
 }
 
 fn sorted(lines: &[Line]) -> Vec<&Line> {

@@ -15,6 +15,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use corun_machine::Machine;
 use corun_policy::CounterKind;
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
@@ -23,7 +24,7 @@ use self::draw::{Theme, draw};
 use self::frame::{Collector, Frame};
 use self::state::{Flow, State};
 use super::watching::{Asked, Watch};
-use crate::cli::TopArgs;
+use crate::cli::{FigureArgs, TargetArgs, TopArgs};
 use crate::failure::{Failure, Outcome};
 use corun_app::Cancel;
 
@@ -60,6 +61,50 @@ pub(super) fn run(arguments: &TopArgs) -> Outcome<String> {
     Ok(String::new())
 }
 
+/// Looks at this machine for viewers elsewhere: the same looks as documents.
+pub(super) struct Observer {
+    top: Top,
+    interval_s: f64,
+}
+
+impl Observer {
+    /// Checks everything; starts nothing yet.
+    pub(super) fn new(
+        targets: &TargetArgs,
+        figures: &FigureArgs,
+        policy: Option<&str>,
+        seed: u64,
+    ) -> Outcome<Self> {
+        let top = Top::of(targets, figures, policy, seed)?;
+        Ok(Self { top, interval_s: figures.interval })
+    }
+
+    /// The machine that is looked at.
+    pub(super) fn machine(&self) -> &Machine {
+        self.top.watch.host.machine()
+    }
+
+    /// Starts the program if there is one.
+    pub(super) fn start(&mut self) -> Outcome {
+        self.top.watch.start()
+    }
+
+    pub(super) fn is_due(&self) -> bool {
+        self.top.is_due()
+    }
+
+    /// The document of a look.
+    pub(super) fn look(&mut self) -> Outcome<String> {
+        let frame = self.top.look()?;
+        document::compact(&frame, self.interval_s)
+    }
+
+    /// Ends the program if it still runs.
+    pub(super) fn end(&mut self) -> Outcome {
+        self.top.watch.end()
+    }
+}
+
 struct Top {
     watch: Watch,
     collector: Collector,
@@ -67,11 +112,21 @@ struct Top {
 
 impl Top {
     fn new(arguments: &TopArgs) -> Outcome<Self> {
+        let (targets, figures) = (&arguments.targets, &arguments.figures);
+        Self::of(targets, figures, arguments.policy.as_deref(), arguments.seed)
+    }
+
+    fn of(
+        targets: &TargetArgs,
+        figures: &FigureArgs,
+        policy: Option<&str>,
+        seed: u64,
+    ) -> Outcome<Self> {
         let watch = Watch::new(&Asked {
-            targets: &arguments.targets,
-            figures: &arguments.figures,
-            policy: arguments.policy.as_deref(),
-            seed: arguments.seed,
+            targets,
+            figures,
+            policy,
+            seed,
             counters: COUNTERS.to_vec(),
             out_of_sight: true,
         })?;

@@ -2,7 +2,7 @@
 
 use corun_app::{Scenario, round};
 use corun_linux::Noise;
-use corun_model::{CAUSES, LoadedProgram, Member, Running, Scratch};
+use corun_model::{CAUSES, Cause, LoadedProgram, Member, Running, Scratch};
 use corun_validate::{
     Agreement, CoreUse, Estimate, Measured, MeasuredSolo, Pair, RoundPlan, agreement,
 };
@@ -39,6 +39,19 @@ pub(super) struct Agreements {
     pub(super) slowdowns: Agreement,
     /// Of those slowdowns that are at least three times as far from 1 as their interval is wide.
     pub(super) clear_slowdowns: Agreement,
+    /// What each part of the model is worth: without it.
+    pub(super) without: Vec<Without>,
+}
+
+/// How near predictions would be if the cycles that the model charges to a cause were left out, of
+/// programs with a CPI stack.
+#[derive(Debug, Serialize)]
+pub(super) struct Without {
+    pub(super) cause: &'static str,
+    /// Times of programs alone.
+    pub(super) alone: Agreement,
+    /// Their cycles per instruction.
+    pub(super) cpi: Agreement,
 }
 
 /// A program alone.
@@ -148,7 +161,7 @@ fn alone(scenario: &Scenario, at: usize, cpu: usize, measured: &MeasuredSolo) ->
         measured_s,
         had_core: measured.had_core,
         cpi_stack: stack.map(|stack| {
-            let part = |cause: corun_model::Cause| {
+            let part = |cause: Cause| {
                 (cause.name().to_owned(), serde_json::Value::from(six(stack.of(cause))))
             };
             CAUSES.into_iter().map(part).collect()
@@ -195,5 +208,70 @@ fn agreements(alone: &[Alone], groups: &[Together]) -> Agreements {
         cpi: of(alone.iter().map(cpi).collect()),
         slowdowns: of(members().map(MemberOf::pair).collect()),
         clear_slowdowns: of(members().filter(|one| one.clear).map(MemberOf::pair).collect()),
+        without: without(alone),
+    }
+}
+
+/// For each cause but the base, which is no part that one could leave out; none without CPI stacks.
+fn without(alone: &[Alone]) -> Vec<Without> {
+    let left = |cause: Cause| -> Vec<(f64, &Alone)> {
+        let left = |one| Some((1.0 - cycles_of(one, cause)? / one.predicted_cpi, one));
+        alone.iter().filter_map(left).collect()
+    };
+    let causes = CAUSES.into_iter().filter(|cause| *cause != Cause::Base);
+    let of = |cause: Cause| {
+        let left = left(cause);
+        let time = |(share, one): &(f64, &Alone)| {
+            let Pair { predicted, measured } = one.pair();
+            Pair { predicted: predicted * share, measured }
+        };
+        let cpi = |(share, one): &(f64, &Alone)| Pair {
+            predicted: one.predicted_cpi * share,
+            measured: one.measured_cpi,
+        };
+        let agreement_of = |pair: &dyn Fn(&(f64, &Alone)) -> Pair| {
+            agreement(&left.iter().map(pair).collect::<Vec<_>>())
+        };
+        Without { cause: cause.name(), alone: agreement_of(&time), cpi: agreement_of(&cpi) }
+    };
+    causes.map(of).filter(|one| one.alone.count > 0).collect()
+}
+
+/// Predicted cycles an instruction of a cause.
+fn cycles_of(one: &Alone, cause: Cause) -> Option<f64> {
+    one.cpi_stack.as_ref()?.get(cause.name())?.as_f64()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Predicted 3 cycles an instruction, of which memory takes 2; measured 1.
+    fn overrated(cpi_stack: Option<serde_json::Value>) -> Alone {
+        let measured_s = Estimate { median: 1.0, low: 1.0, high: 1.0, confidence: 1.0, rounds: 1 };
+        let cpi_stack = cpi_stack.and_then(|stack| stack.as_object().cloned());
+        Alone {
+            name: "one".to_owned(),
+            measured_s,
+            had_core: true,
+            predicted_s: 3.0,
+            error: 2.0,
+            measured_cpi: 1.0,
+            predicted_cpi: 3.0,
+            cpi_stack,
+        }
+    }
+
+    #[test]
+    fn without_a_cause_its_cycles_are_not_there() {
+        let stack = serde_json::json!({"base": 0.5, "memory": 2.0, "branches": 0.5});
+        let found = without(&[overrated(Some(stack)), overrated(None)]);
+        let of =
+            |cause| found.iter().find(|one| one.cause == cause).map(|one| one.alone.mean_error);
+        assert_eq!(of("memory"), Some(Some(0.0)));
+        assert_eq!(of("branches"), Some(Some(1.5)));
+        assert_eq!(of("base"), None, "no part that one could leave out");
+        assert!(found.iter().all(|one| one.alone.count == 1), "one has no stack");
+        assert!(without(&[overrated(None)]).is_empty());
     }
 }

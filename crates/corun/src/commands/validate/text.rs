@@ -3,7 +3,7 @@
 use corun_report::{Columns, counted, fixed, signed};
 use corun_validate::{Agreement, Estimate};
 
-use super::figures::{Alone, MemberOf, Validation};
+use super::figures::{Alone, MemberOf, Validation, Without};
 
 /// Cases of each kind that are shown as the worst.
 const WORST: usize = 5;
@@ -30,6 +30,11 @@ pub(super) fn text(found: &Validation) -> String {
             counted(found.groups.len(), "group")
         ));
         lines.extend(indented(&group_table(found)));
+    }
+    if !found.agreement.without.is_empty() {
+        lines.push(String::new());
+        lines.push("Times alone if the model left out the cycles of one cause:".to_owned());
+        lines.extend(indented(&without_table(&found.agreement.without)));
     }
     lines.push(String::new());
     lines.push("Worst alone, and what the model takes their cycles for:".to_owned());
@@ -111,6 +116,18 @@ fn stack_line(one: &Alone) -> String {
         fixed(one.measured_cpi, 2),
         if parts.is_empty() { "no stack".to_owned() } else { parts.join(", ") }
     )
+}
+
+fn without_table(without: &[Without]) -> String {
+    let percent = |value: Option<f64>, text: fn(f64, usize) -> String| {
+        value.map_or("-".to_owned(), |value| text(100.0 * value, 1))
+    };
+    Columns::of(without)
+        .left("left out", |one| one.cause.replace('_', " "))
+        .right("mean error, %", |one| percent(one.alone.mean_error, fixed))
+        .right("bias, %", |one| percent(one.alone.bias, signed))
+        .right("rank of CPI", |one| correlation(one.cpi.rank_correlation))
+        .table()
 }
 
 fn alone_table(found: &Validation) -> String {

@@ -1,0 +1,219 @@
+// The view of what runs on this machine now.
+
+import { memo } from "preact/compat";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { Drawing, Look } from "./api";
+import { counted, fixed, shown, size, traffic } from "./figures";
+import { Notice } from "./notice";
+import { Sparkline } from "./plots";
+import { Slides, Tree } from "./tree";
+
+/** Looks of which figures are kept. */
+const KEPT = 120;
+/** Threads that are named on a CPU. */
+const NAMED = 6;
+
+type Series = Map<string, { busy: (number | null)[]; mpki: (number | null)[]; bytes: (number | null)[] }>;
+
+/** Between these, the stream is opened again. */
+const AGAIN_MS = 3000;
+
+export function Live({ drawing }: { drawing: Drawing | null }) {
+  const [look, setLook] = useState<Look | null>(null);
+  const [fault, setFault] = useState<string | null>(null);
+  const [held, setHeld] = useState(false);
+  const series = useRef<Series>(new Map());
+  const holding = useRef(false);
+  holding.current = held;
+
+  useEffect(() => {
+    if (!drawing) return;
+    let source: EventSource | null = null;
+    let again = 0;
+    const open = () => {
+      source = new EventSource("/api/v1/live");
+      source.onmessage = (event) => {
+        const found = JSON.parse(event.data) as Look & { error?: string };
+        if (found.error !== undefined) {
+          setFault(`corun no longer looks: ${found.error}`);
+          source?.close();
+          return;
+        }
+        setFault(null);
+        keep(series.current, found);
+        if (!holding.current) setLook(found);
+      };
+      source.onerror = () => {
+        setFault("The server does not answer; what was seen last stays. Trying again…");
+        source?.close();
+        again = window.setTimeout(open, AGAIN_MS);
+      };
+    };
+    // A tab that nobody sees asks for nothing.
+    const seen = () => {
+      clearTimeout(again);
+      source?.close();
+      if (!document.hidden) open();
+    };
+    seen();
+    document.addEventListener("visibilitychange", seen);
+    return () => {
+      document.removeEventListener("visibilitychange", seen);
+      clearTimeout(again);
+      source?.close();
+    };
+  }, [drawing]);
+
+  if (!drawing) {
+    return (
+      <div class="empty">
+        <p>Nothing is observed. Start corun with the processes to look at:</p>
+        <p><code>corun serve --user NAME</code>, <code>--pid PID</code>, <code>--command PATTERN</code>, <code>--unit UNIT</code>, <code>--config FILE</code></p>
+        <p class="note">Looking changes nothing.</p>
+      </div>
+    );
+  }
+  return (
+    <div class="live">
+      {fault && <Notice of={fault} />}
+      {!look && !fault && <p class="empty" role="status">Waiting for the first look…</p>}
+      {look && <Now look={look} drawing={drawing} series={series.current} held={held} hold={() => setHeld(!held)} />}
+    </div>
+  );
+}
+
+function keep(series: Series, look: Look) {
+  const here = new Set(look.programs.map((one) => one.program));
+  for (const name of series.keys()) if (!here.has(name)) series.delete(name);
+  for (const one of look.programs) {
+    let known = series.get(one.program);
+    if (!known) series.set(one.program, (known = { busy: [], mpki: [], bytes: [] }));
+    const add = (values: (number | null)[], value: number | null) => {
+      values.push(value);
+      if (values.length > KEPT) values.shift();
+    };
+    add(known.busy, one.cpus_busy);
+    add(known.mpki, one.llc_mpki);
+    add(known.bytes, one.memory_bytes_per_s);
+  }
+}
+
+function Now({ look, drawing, series, held, hold }: { look: Look; drawing: Drawing; series: Series; held: boolean; hold: () => void }) {
+  const root = useRef<HTMLDivElement>(null);
+  const slides = useMemo(() => new Slides(), []);
+  useLayoutEffect(() => slides.run(root.current, look.threads.length <= 256), [look]);
+  const colours = useMemo(() => new Map<string, number>(), []);
+  for (const one of look.programs) if (!colours.has(one.program)) colours.set(one.program, colours.size);
+  const onCpu = new Map<number, Look["threads"]>();
+  for (const thread of look.threads) {
+    if (thread.cpu === null) continue;
+    const here = onCpu.get(thread.cpu);
+    if (here) here.push(thread);
+    else onCpu.set(thread.cpu, [thread]);
+  }
+  const most = Math.max(...look.llcs.map((one) => one.memory_bytes_per_s ?? one.cpus_busy ?? 0), 1e-9);
+  const decisions = [...look.decisions].reverse();
+  return (
+    <div ref={root}>
+      <div class="compare-head">
+        <p class="how">
+          {counted(look.threads.length, "thread")} on {shown(look.machine)}, {look.time_s.toFixed(0)} s since the start.{" "}
+          {look.policy ? <>Policy <strong>{shown(look.policy)}</strong> decides as if it were in charge; nothing is changed.</> : "Nothing is changed."}
+        </p>
+        <button type="button" aria-pressed={held} onClick={hold}>{held ? "Go on" : "Hold still"}</button>
+      </div>
+      {look.notes.map((note) => <p class="notice" key={note}>{shown(note)}</p>)}
+      {look.not_measured.length > 0 && <p class="note">Not measured here: {look.not_measured.join(", ")} (corun doctor says why).</p>}
+      <div class="columns">
+        <section class="card machine-card" aria-labelledby="live-machine">
+          <h2 id="live-machine">This machine <span class="note">{shown(drawing.title)}</span></h2>
+          <Tree
+            drawing={drawing}
+            heat={(llc) => {
+              const one = look.llcs.find((each) => each.llc === llc);
+              const share = (one?.memory_bytes_per_s ?? one?.cpus_busy ?? 0) / most;
+              return share > 0.66 ? "warm2" : share > 0.33 ? "warm1" : "";
+            }}
+            cache={(llc) => {
+              const one = look.llcs.find((each) => each.llc === llc);
+              if (!one) return null;
+              return (
+                <p class="note llc-figures">
+                  {counted(one.threads, "thread")}{one.memory_bytes_per_s !== null && `, ${traffic(one.memory_bytes_per_s / 1e6)}`}
+                  {one.llc_mpki !== null && `, ${fixed(one.llc_mpki, 1)} MPKI`}
+                  {one.llc_occupancy_bytes !== null && `, ${size(one.llc_occupancy_bytes)} held`}
+                </p>
+              );
+            }}
+            slot={(cpu) => <LiveSlot key={cpu} cpu={cpu} threads={onCpu.get(cpu) ?? []} colours={colours} />}
+          />
+        </section>
+        <div class="stacked">
+          <section class="card" aria-labelledby="live-programs">
+            <h2 id="live-programs">Programs</h2>
+            <div class="scroll" tabIndex={0} role="region" aria-label="Programs that are observed">
+              <table class="live-programs">
+                <thead><tr><th scope="col">program</th><th scope="col">CPUs busy</th><th scope="col">MPKI</th><th scope="col">memory traffic</th></tr></thead>
+                <tbody>
+                  {look.programs.slice(0, 60).map((one) => {
+                    const kept = series.get(one.program);
+                    const name = shown(one.program);
+                    return (
+                      <tr key={one.program}>
+                        <th scope="row"><span class={`dot l${(colours.get(one.program) ?? 0) % 8}`} aria-hidden="true" />{name} <span class="note">{one.threads} thr.</span></th>
+                        <td><Sparkline values={kept?.busy ?? []} label={`CPUs busy with ${name}`} /> {fixed(one.cpus_busy, 2)}</td>
+                        <td>{one.llc_mpki === null ? "–" : <><Sparkline values={kept?.mpki ?? []} label={`Misses of ${name}`} /> {fixed(one.llc_mpki, 1)}</>}</td>
+                        <td>{one.memory_bytes_per_s === null ? "–" : <><Sparkline values={kept?.bytes ?? []} label={`Memory traffic of ${name}`} /> {traffic(one.memory_bytes_per_s / 1e6)}</>}</td>
+                      </tr>
+                    );
+                  })}
+                </tbody>
+              </table>
+            </div>
+          </section>
+          <section class="card" aria-labelledby="live-decisions">
+            <h2 id="live-decisions">Decisions</h2>
+            {decisions.length === 0 ? (
+              <p class="note">{look.policy ? "None yet." : "No policy was asked: corun serve --policy NAME .."}</p>
+            ) : (
+              <ol class="decisions" tabIndex={0} aria-label="Decisions, the newest first">
+                {decisions.slice(0, 50).map((one, place) => (
+                  <li key={`${one.at_s}.${place}`}>
+                    <strong>{shown(one.policy)} {one.verdict === "refused" ? "cannot" : "would"}: {shown(one.action)}</strong>
+                    <span class="reason-words">{one.at_s.toFixed(1)} s. {shown(one.reason)}</span>
+                  </li>
+                ))}
+              </ol>
+            )}
+          </section>
+        </div>
+      </div>
+    </div>
+  );
+}
+
+const LiveSlot = memo(
+  function LiveSlot({ cpu, threads, colours }: { cpu: number; threads: Look["threads"]; colours: Map<string, number> }) {
+    return (
+      <div class="slot live-slot" data-cpu={cpu}>
+        <span class="cpu-name">{cpu}</span>
+        <span class="threads-here">
+          {threads.slice(0, NAMED).map((one) => (
+            <span key={one.tid} class={`thread ${one.state === "running" ? "running" : ""}`} data-moves={`t${one.tid}`}
+              title={`${shown(one.program)}, thread ${one.tid} (${shown(one.name)}), ${one.state}` + (one.would_be_allowed_cpus ? `; would be held to CPU ${one.would_be_allowed_cpus}` : "")}>
+              <span class={`dot l${(colours.get(one.program) ?? 0) % 8}`} aria-hidden="true" />
+              <span class="chip-name">{shown(one.program)}</span>
+              {one.would_be_allowed_cpus && <span class="would"> → {one.would_be_allowed_cpus}</span>}
+            </span>
+          ))}
+          {threads.length > NAMED && <span class="note">and {threads.length - NAMED} more</span>}
+        </span>
+      </div>
+    );
+  },
+  (before, after) => drawn(before.threads) === drawn(after.threads),
+);
+
+/** What of a slot's threads is drawn. */
+const drawn = (threads: Look["threads"]) =>
+  threads.map((one) => `${one.tid} ${one.program} ${one.state} ${one.would_be_allowed_cpus ?? ""}`).join("\n");

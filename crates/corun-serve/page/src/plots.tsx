@@ -1,0 +1,191 @@
+// Small plots, each with its content in words for those who do not see it.
+
+import type { Details } from "./api";
+import { fixed, shown, size } from "./figures";
+
+const WIDTH = 320;
+const HEIGHT = 150;
+const LEFT = 38;
+const BOTTOM = 30;
+const TOP = 14;
+
+function ticks(most: number): number[] {
+  if (!(most > 0)) return [0];
+  const step = 10 ** Math.floor(Math.log10(most));
+  const wide = most / step >= 5 ? 2 * step : most / step >= 2 ? step : step / 2;
+  const found = [];
+  for (let value = 0; value <= most * 1.0001; value += wide) found.push(value);
+  return found;
+}
+
+/** Misses against the LLC that a program holds, with a mark where it sits. */
+export function MissCurve({ details, held, mpki }: { details: Details; held: number; mpki: number }) {
+  const points = details.by_ways;
+  const last = points[points.length - 1];
+  const right = Math.max(last.llc_occupancy_bytes, held, 1);
+  const top = Math.max(...points.map((one) => one.llc_mpki), mpki, 0.1) * 1.08;
+  const x = (bytes: number) => LEFT + (bytes / right) * (WIDTH - LEFT - 10);
+  const y = (value: number) => HEIGHT - BOTTOM - (value / top) * (HEIGHT - BOTTOM - TOP);
+  const line = points.map((one) => `${x(one.llc_occupancy_bytes).toFixed(1)},${y(one.llc_mpki).toFixed(1)}`).join(" ");
+  const words =
+    `Misses of ${shown(details.app)} per 1000 instructions by the cache that it holds: ` +
+    `${fixed(points[0].llc_mpki, 2)} with ${size(points[0].llc_occupancy_bytes)}, ` +
+    `${fixed(last.llc_mpki, 2)} with ${size(last.llc_occupancy_bytes)}; now ${fixed(mpki, 2)} with ${size(held)}.`;
+  return (
+    <figure class="plotted">
+      <figcaption>Misses by cache held</figcaption>
+      <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label={words}>
+        {ticks(top).map((value) => (
+          <g key={value}>
+            <line class="grid" x1={LEFT} x2={WIDTH - 10} y1={y(value)} y2={y(value)} />
+            <text class="tick" x={LEFT - 5} y={y(value) + 3.5} text-anchor="end">
+              {Number(value.toFixed(2))}
+            </text>
+          </g>
+        ))}
+        {[0, 0.5, 1].map((part) => (
+          <text key={part} class="tick" x={x(part * right)} y={HEIGHT - BOTTOM + 13}
+            text-anchor={part === 0 ? "start" : part === 1 ? "end" : "middle"}>
+            {size(part * right)}
+          </text>
+        ))}
+        <text class="tick" x={LEFT} y={9}>misses per 1000 instructions</text>
+        <text class="tick" x={WIDTH - 10} y={HEIGHT - 3} text-anchor="end">LLC held</text>
+        <polyline class="curve" points={line} />
+        <line class="mark-line" x1={x(held)} x2={x(held)} y1={TOP} y2={HEIGHT - BOTTOM} />
+        <circle class="mark" cx={x(held)} cy={y(mpki)} r="5" />
+        <text class="mark-text" x={x(held) + (held > right / 2 ? -9 : 9)} y={Math.max(y(mpki) - 6, TOP + 8)}
+          text-anchor={held > right / 2 ? "end" : "start"}>
+          now
+        </text>
+      </svg>
+    </figure>
+  );
+}
+
+const CAUSES: Record<string, [string, string]> = {
+  base: ["work", "c-base"],
+  dependences: ["waiting for results", "c-core"],
+  other_stalls: ["waiting inside the core", "c-core"],
+  l1: ["first-level cache", "c-core"],
+  private_cache: ["private cache", "c-core"],
+  llc: ["LLC hits", "c-llc"],
+  memory: ["memory", "c-memory"],
+  translation: ["address translation", "c-front"],
+  stores: ["full store buffer", "c-front"],
+  branches: ["mispredicted branches", "c-front"],
+  fetches: ["instruction fetches", "c-front"],
+  kernel: ["kernel", "c-front"],
+  others: ["waiting behind others", "c-others"],
+};
+
+/** Where a program's cycles go. */
+export function CpiStack({ details }: { details: Details }) {
+  const all = details.cycles.reduce((sum, one) => sum + one.cycles_per_instruction, 0);
+  const groups = new Map<string, { cycles: number; names: string[] }>();
+  for (const { cause, cycles_per_instruction } of details.cycles) {
+    const [name, style] = CAUSES[cause] ?? [cause, "c-core"];
+    const group = groups.get(style) ?? { cycles: 0, names: [] };
+    group.cycles += cycles_per_instruction;
+    if (cycles_per_instruction > 0.005 * all) group.names.push(name);
+    groups.set(style, group);
+  }
+  const shares = [...groups].filter(([, group]) => group.cycles > 0.001 * all);
+  return (
+    <figure class="plotted">
+      <figcaption>Where its cycles go: {fixed(all, 2)} cycles an instruction</figcaption>
+      <div class="stack" aria-hidden="true">
+        {shares.map(([style, group]) => (
+          <span key={style} class={style} style={{ width: `${(100 * group.cycles) / all}%` }} />
+        ))}
+      </div>
+      <ul class="stack-legend">
+        {shares.map(([style, group]) => (
+          <li key={style}>
+            <span class={`dot ${style}`} aria-hidden="true" />
+            {group.names.join(", ") || "other"} <strong>{Math.round((100 * group.cycles) / all)} %</strong>
+          </li>
+        ))}
+      </ul>
+    </figure>
+  );
+}
+
+/** A line of values as they came, the newest on the right. */
+export function Sparkline({ values, label }: { values: (number | null)[]; label: string }) {
+  const known = values.filter((one): one is number => one !== null);
+  if (known.length === 0) return <span class="note">not measured</span>;
+  const most = Math.max(...known, 1e-9);
+  const points = values
+    .map((value, place) => (value === null ? null : `${(place * 100) / Math.max(values.length - 1, 1)},${22 - (20 * value) / most}`))
+    .filter(Boolean)
+    .join(" ");
+  return (
+    <svg class="spark" viewBox="0 0 100 24" preserveAspectRatio="none" role="img"
+      aria-label={`${label}: now ${fixed(known[known.length - 1], 2)}, at most ${fixed(most, 2)}`}>
+      <polyline points={points} />
+    </svg>
+  );
+}
+
+export interface Dot {
+  name: string;
+  x: number;
+  y: number;
+  style: string;
+}
+
+/** STP against unfairness: good is down and to the right. */
+export function Scatter({ dots, chosen, choose }: { dots: Dot[]; chosen: string; choose: (name: string) => void }) {
+  const wide = 520;
+  const high = 300;
+  const range = (values: number[]) => {
+    const low = Math.min(...values);
+    const top = Math.max(...values);
+    const room = Math.max((top - low) * 0.12, 0.02);
+    return [low - room, top + room];
+  };
+  const [left, right] = range(dots.map((dot) => dot.x));
+  const [low, top] = range(dots.map((dot) => dot.y));
+  const x = (value: number) => 50 + ((value - left) / (right - left)) * (wide - 65);
+  const y = (value: number) => high - 38 - ((value - low) / (top - low)) * (high - 54);
+  const steps = [0, 0.25, 0.5, 0.75, 1];
+  return (
+    <svg class="scatter" viewBox={`0 0 ${wide} ${high}`} role="group"
+      aria-label="Policies by throughput (STP, across) and unfairness (upwards); lower right is best">
+      {steps.map((part) => (
+        <g key={part} aria-hidden="true">
+          <line class="grid" x1={50} x2={wide - 15} y1={y(low + part * (top - low))} y2={y(low + part * (top - low))} />
+          <text class="tick" x={44} y={y(low + part * (top - low)) + 4} text-anchor="end">{(low + part * (top - low)).toFixed(2)}</text>
+          <text class="tick" x={x(left + part * (right - left))} y={high - 22} text-anchor="middle">{(left + part * (right - left)).toFixed(2)}</text>
+        </g>
+      ))}
+      <text class="tick" x={wide - 15} y={high - 5} text-anchor="end">STP, the sum of 1 / slowdown: more is better</text>
+      <text class="tick" x={50} y={11}>unfairness, largest / smallest slowdown: less is better</text>
+      {dots.map((dot) => (
+        <g key={dot.name} class={`dot-of ${dot.style} ${dot.name === chosen ? "chosen" : ""}`} role="button" tabIndex={0}
+          aria-pressed={dot.name === chosen}
+          onClick={() => choose(dot.name)}
+          onKeyDown={(event) => {
+            if (event.key === "Enter" || event.key === " ") {
+              event.preventDefault();
+              choose(dot.name);
+            }
+          }}>
+          <title>{`${dot.name}: STP ${dot.x.toFixed(3)}, unfairness ${dot.y.toFixed(3)}`}</title>
+          {dot.style === "optimal" ? (
+            <path d={`M${x(dot.x)} ${y(dot.y) - 8}l7 8-7 8-7-8z`} />
+          ) : dot.style === "worst" ? (
+            <path d={`M${x(dot.x) - 6} ${y(dot.y) - 6}h12v12h-12z`} />
+          ) : (
+            <circle cx={x(dot.x)} cy={y(dot.y)} r="6" />
+          )}
+          {(dot.name === chosen || dot.style !== "policy") && (
+            <text x={x(dot.x) + (x(dot.x) > wide * 0.7 ? -11 : 11)} y={y(dot.y) + (dot.style === "policy" ? -10 : 4)}
+              text-anchor={x(dot.x) > wide * 0.7 ? "end" : "start"}>{dot.name}</text>
+          )}
+        </g>
+      ))}
+    </svg>
+  );
+}

@@ -1,0 +1,130 @@
+//! The page in the browser: a local server of corun's answers, and the page that asks for them.
+//!
+//! [`Server::bind`] listens on a loopback address and [`Server::run`] answers until the user stops it. The page
+//! (`page/`, built and embedded) talks to the API under `/api/v1/`, which `openapi.json` describes; both
+//! ask corun-app, as the command and the Python package do. Nothing here changes the machine.
+
+mod access;
+mod api;
+mod assets;
+mod live;
+
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::middleware::from_fn_with_state;
+use axum::response::Redirect;
+use axum::routing::get;
+use corun_app::Cancel;
+use corun_machine::Machine;
+use corun_profile::Library;
+use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
+
+use self::access::Access;
+use self::api::Desk;
+pub use self::live::Live;
+
+/// Most bytes of a request's body: a machine, a mix and some profiles.
+const MOST_BODY_BYTES: usize = 4 << 20;
+
+/// How often the server looks whether it is to end.
+const PAUSE: Duration = Duration::from_millis(250);
+
+/// What the page starts with.
+pub struct ServeOptions {
+    /// Where profiles are looked up.
+    pub library: Library,
+    /// The machine of `--machine`, if it was given: the page offers it beside the presets.
+    pub machine: Option<Machine>,
+    /// The programs that the page starts with; empty: the page's own choice.
+    pub apps: Vec<String>,
+    /// What is observed of this machine, where something is.
+    pub live: Option<Live>,
+}
+
+/// A server that listens.
+pub struct Server {
+    runtime: Runtime,
+    listener: TcpListener,
+    access: Access,
+    router: Router,
+}
+
+/// Why the server cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// An address that others can reach.
+    #[error(
+        "--listen {0}: expected a loopback address, such as 127.0.0.1:8080; the server is for this machine alone"
+    )]
+    NotLoopback(SocketAddr),
+    /// Nothing can listen there.
+    #[error("cannot listen at {0}: {1}")]
+    Listen(SocketAddr, io::Error),
+    /// The kernel gave no thread, timer or random number.
+    #[error("cannot start the server: {0}")]
+    Start(#[from] io::Error),
+}
+
+impl Server {
+    /// Listens at a loopback address; port 0 is any free one.
+    ///
+    /// # Errors
+    /// An address that is not this machine's own, or where nothing can listen.
+    pub fn bind(address: SocketAddr, options: ServeOptions) -> Result<Self, ServeError> {
+        if !address.ip().is_loopback() {
+            return Err(ServeError::NotLoopback(address));
+        }
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let listening = |error| ServeError::Listen(address, error);
+        let listener = runtime.block_on(TcpListener::bind(address)).map_err(listening)?;
+        let access = Access::new(listener.local_addr()?)?;
+        let router = router(Arc::new(Desk::new(options)), access.clone());
+        Ok(Self { runtime, listener, access, router })
+    }
+
+    /// The link that opens the page, with the token.
+    pub fn link(&self) -> String {
+        self.access.link()
+    }
+
+    /// Answers until the user wants to stop.
+    ///
+    /// # Errors
+    /// When the server can accept no more connections.
+    pub fn run(self, cancel: &Cancel) -> Result<(), ServeError> {
+        let Self { runtime, listener, router, .. } = self;
+        let ended = runtime.block_on(async {
+            let serving = tokio::spawn(async move { axum::serve(listener, router).await });
+            while !cancel.is_set() && !serving.is_finished() {
+                tokio::time::sleep(PAUSE).await;
+            }
+            if serving.is_finished() { serving.await.ok() } else { None }
+        });
+        // Open streams and searches do not hold up the end.
+        runtime.shutdown_background();
+        ended.unwrap_or(Ok(())).map_err(ServeError::Start)
+    }
+}
+
+fn router(desk: Arc<Desk>, access: Access) -> Router {
+    Router::new()
+        .route("/", get(assets::page))
+        .route("/page.js", get(assets::script))
+        .route("/page.css", get(assets::style))
+        .route("/favicon.ico", get(|| async { Redirect::permanent("/icon.svg") }))
+        .route("/icon.svg", get(assets::icon))
+        .merge(api::routes())
+        .fallback(api::unknown)
+        .layer(DefaultBodyLimit::max(MOST_BODY_BYTES))
+        .layer(from_fn_with_state(access, access::guard))
+        .with_state(desk)
+}

@@ -1,0 +1,38 @@
+//! What is observed of this machine, for as many viewers as there are.
+
+use std::sync::Arc;
+
+use corun_machine::Machine;
+use tokio::sync::watch;
+
+/// The newest look at this machine. Clones share the look; viewers who are slow miss looks and never make any
+/// wait.
+#[derive(Debug, Clone)]
+pub struct Live {
+    /// The machine whose CPUs the looks name.
+    pub machine: Arc<Machine>,
+    newest: watch::Sender<Arc<str>>,
+}
+
+impl Live {
+    /// Nothing is seen yet.
+    pub fn new(machine: Arc<Machine>) -> Self {
+        Self { machine, newest: watch::Sender::new(Arc::from("")) }
+    }
+
+    /// Shows viewers a look: the JSON document of `corun top --once --format json`, or `{"error": ".."}` once
+    /// no more come.
+    pub fn show(&self, document: String) {
+        self.newest.send_replace(document.into());
+    }
+
+    /// Does anybody look on?
+    pub fn is_watched(&self) -> bool {
+        self.newest.receiver_count() > 0
+    }
+
+    /// The looks from now on, the newest at once.
+    pub(crate) fn looks(&self) -> watch::Receiver<Arc<str>> {
+        self.newest.subscribe()
+    }
+}

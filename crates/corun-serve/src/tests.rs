@@ -1,0 +1,205 @@
+//! The API against its description, without a network.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::http::{Request, StatusCode};
+use corun_profile::Library;
+use serde_json::{Value, json};
+use tower::ServiceExt as _;
+
+use crate::api::{Desk, OPENAPI, routes};
+use crate::{Live, ServeOptions};
+
+fn router() -> Router {
+    let machine = corun_machine::preset("xeon-x5365").unwrap();
+    let options = ServeOptions {
+        library: Library::shipped().unwrap(),
+        machine: None,
+        apps: Vec::new(),
+        live: Some(Live::new(Arc::new(machine))),
+    };
+    routes().with_state(Arc::new(Desk::new(options)))
+}
+
+/// The status and the document that a request gets.
+fn ask(router: &Router, path: &str, body: Option<&Value>) -> (StatusCode, Value) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let request = Request::builder().uri(path);
+    let request = match body {
+        Some(body) => request
+            .method("POST")
+            .header("Content-Type", "application/json")
+            .body(Body::from(body.to_string())),
+        None => request.body(Body::empty()),
+    };
+    runtime.block_on(async {
+        let response = router.clone().oneshot(request.unwrap()).await.unwrap();
+        let status = response.status();
+        let bytes = to_bytes(response.into_body(), 1 << 24).await.unwrap();
+        (status, serde_json::from_slice(&bytes).unwrap())
+    })
+}
+
+fn description() -> Value {
+    serde_json::from_str(OPENAPI).unwrap()
+}
+
+/// Where a document is not what a schema of the description says.
+fn differences(schema: &Value, value: &Value, at: &str, into: &mut Vec<String>) {
+    let known = description();
+    if let Some(name) = schema["$ref"].as_str() {
+        let pointer = name.trim_start_matches('#');
+        return differences(known.pointer(pointer).unwrap(), value, at, into);
+    }
+    if let Some(choices) = schema["oneOf"].as_array() {
+        let fits = |choice: &Value| {
+            let mut found = Vec::new();
+            differences(choice, value, at, &mut found);
+            found.is_empty()
+        };
+        if !choices.iter().any(fits) {
+            into.push(format!("{at}: none of the choices fits {value}"));
+        }
+        return;
+    }
+    let kind = match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    };
+    let said = &schema["type"];
+    let allows =
+        |name: &str| said == name || said.as_array().is_some_and(|all| all.contains(&json!(name)));
+    if !(allows(kind) || kind == "number" && allows("integer") && !value.is_f64()) {
+        into.push(format!("{at}: found {kind}, described as {said}"));
+    }
+    if let Some(entries) = value.as_array() {
+        for (place, entry) in entries.iter().enumerate() {
+            differences(&schema["items"], entry, &format!("{at}[{place}]"), into);
+        }
+    }
+    let (Some(fields), Some(properties)) = (value.as_object(), schema["properties"].as_object())
+    else {
+        return;
+    };
+    for (name, field) in fields {
+        match properties.get(name) {
+            Some(described) => differences(described, field, &format!("{at}.{name}"), into),
+            None => into.push(format!("{at}.{name}: not described")),
+        }
+    }
+    for name in schema["required"].as_array().into_iter().flatten() {
+        if !fields.contains_key(name.as_str().unwrap()) {
+            into.push(format!("{at}: {name} is missing"));
+        }
+    }
+}
+
+#[test]
+fn the_description_has_every_route_and_no_other() {
+    let source = include_str!("api/mod.rs");
+    let mut routed: Vec<(&str, &str)> = source
+        .split(".route(\"")
+        .skip(1)
+        .map(|rest| {
+            let (path, rest) = rest.split_once('"').unwrap();
+            (path, if rest.starts_with(", post(") { "post" } else { "get" })
+        })
+        .collect();
+    let described = description();
+    let mut paths: Vec<(&str, &str)> = Vec::new();
+    for (path, methods) in described["paths"].as_object().unwrap() {
+        paths.extend(
+            methods.as_object().unwrap().keys().map(|method| (path.as_str(), method.as_str())),
+        );
+    }
+    routed.sort_unstable();
+    paths.sort_unstable();
+    assert_eq!(routed, paths);
+}
+
+#[test]
+fn answers_have_the_fields_that_are_described() {
+    let router = router();
+    let described = description();
+    let question =
+        json!({ "machine": { "name": "i7-2600" }, "apps": ["sort", "xz"], "profiles": [] });
+    let shipped = Library::shipped().unwrap();
+    let machine = corun_machine::preset("xeon-e5520").unwrap().to_toml();
+    let profile = shipped.get("xz").unwrap().to_toml();
+    let questions = [
+        ("session", None),
+        ("machines", None),
+        ("programs", None),
+        ("policies", None),
+        ("machine", Some(json!({ "machine": { "file": machine } }))),
+        ("mix", Some(json!({ "text": "version = 1\n[[app]]\nprofile = \"xz\"\nthreads = 2\n" }))),
+        ("profile", Some(json!({ "text": profile }))),
+        ("predict", Some(json!({ "question": question, "cpu": [0, 1], "mask": ["0x3", "0xc"] }))),
+        ("predict", Some(json!({ "question": question }))),
+        (
+            "place",
+            Some(json!({ "question": question, "policy": "dio", "seed": 2, "time_limit_s": 1.0 })),
+        ),
+        ("program", Some(json!({ "question": question, "cpu": [0, 4], "program": 1 }))),
+        ("compare", Some(json!({ "question": question, "policies": ["di"], "seeds": 1 }))),
+    ];
+    for (name, body) in &questions {
+        let path = format!("/api/v1/{name}");
+        let (status, document) = ask(&router, &path, body.as_ref());
+        assert_eq!(status, StatusCode::OK, "{name}: {document}");
+        let route = &described["paths"][&path];
+        let method = if body.is_some() { "post" } else { "get" };
+        let mut found = Vec::new();
+        let schema = |of: &Value| of["content"]["application/json"]["schema"].clone();
+        if let Some(body) = body {
+            differences(&schema(&route[method]["requestBody"]), body, name, &mut found);
+        }
+        differences(&schema(&route[method]["responses"]["200"]), &document, name, &mut found);
+        assert!(found.is_empty(), "{found:#?}");
+    }
+    let asked = json!({ "question": question, "cpus": [0, 1] });
+    let (status, failure) = ask(&router, "/api/v1/predict", Some(&asked));
+    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
+    let mut found = Vec::new();
+    differences(
+        &json!({ "$ref": "#/components/schemas/Failure" }),
+        &failure,
+        "failure",
+        &mut found,
+    );
+    assert!(
+        found.is_empty() && failure["error"]["message"].as_str().unwrap().contains("cpus"),
+        "{failure}"
+    );
+}
+
+#[test]
+fn pasted_profiles_are_programs_and_hide_those_of_their_name() {
+    let router = router();
+    let shipped = Library::shipped().unwrap();
+    let asked = |profile: &str, apps: [&str; 2]| {
+        let question =
+            json!({ "machine": { "name": "i7-2600" }, "apps": apps, "profiles": [profile] });
+        ask(&router, "/api/v1/predict", Some(&json!({ "question": question, "cpu": [0, 1] })))
+    };
+    let own = shipped.get("xz").unwrap().to_toml().replacen("name = \"xz\"", "name = \"own\"", 1);
+    let (status, found) = asked(&own, ["own", "xz"]);
+    assert_eq!(status, StatusCode::OK, "{found}");
+    // The same program under another name.
+    let slowdown = &found["placement"]["slowdown"];
+    assert!(
+        (slowdown[0].as_f64().unwrap() - slowdown[1].as_f64().unwrap()).abs() < 1e-6,
+        "{slowdown}"
+    );
+    let sort = shipped.get("sort").unwrap().to_toml();
+    let as_xz = sort.replacen("name = \"sort\"", "name = \"xz\"", 1);
+    let (_, hidden) = asked(&as_xz, ["xz", "flac"]);
+    let (_, shipped) = asked(&own, ["xz", "flac"]);
+    assert_ne!(hidden["placement"]["slowdown"], shipped["placement"]["slowdown"]);
+}

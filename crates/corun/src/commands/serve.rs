@@ -1,0 +1,95 @@
+//! `corun serve`: the page in the browser.
+
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use corun_app::{Cancel, find_machine, open_library};
+use corun_serve::{Live, ServeError, ServeOptions, Server};
+use serde_json::json;
+
+use super::top::Observer;
+use crate::cli::{ServeArgs, TargetArgs};
+use crate::failure::{Failure, Outcome};
+
+/// Between two questions of whether a look is due.
+const PAUSE: Duration = Duration::from_millis(50);
+/// Between two questions of whether somebody looks on.
+const IDLE_PAUSE: Duration = Duration::from_millis(250);
+
+pub(super) fn run(arguments: &ServeArgs) -> Outcome<String> {
+    let library = open_library(arguments.figures.profiles.as_deref())?;
+    let machine = arguments.machine.as_deref().map(find_machine).transpose()?;
+    let apps: Vec<String> = arguments.apps.iter().map(|app| app.trim().to_owned()).collect();
+    for app in &apps {
+        library.get(app)?;
+    }
+    let mut observer = None;
+    if is_asked_to_watch(&arguments.targets) {
+        let (targets, figures) = (&arguments.targets, &arguments.figures);
+        observer =
+            Some(Observer::new(targets, figures, arguments.policy.as_deref(), arguments.seed)?);
+    } else if arguments.policy.is_some() {
+        return Err(Failure::input("--policy: nothing is watched for which it could decide")
+            .hint("--user NAME, --command PATTERN, --unit UNIT or --pid PID"));
+    }
+    let live = observer.as_ref().map(|observer| Live::new(Arc::new(observer.machine().clone())));
+    let cancel = Cancel::on_signal()?;
+    let options = ServeOptions { library, machine, apps, live: live.clone() };
+    let server = Server::bind(arguments.listen, options).map_err(|error| match error {
+        ServeError::NotLoopback(_) | ServeError::Listen(..) => {
+            Failure::input(error).hint("--listen 127.0.0.1:0, which takes any free port")
+        }
+        ServeError::Start(_) => Failure::failed(error),
+    })?;
+    corun_report::print(&format!("corun: open {}\nCtrl-C ends it.\n", server.link()))?;
+    match (observer, live) {
+        (Some(observer), Some(live)) => {
+            let ends = cancel.clone();
+            // The observer's parts belong to the thread that made them.
+            let serving = thread::spawn(move || server.run(&ends));
+            let watched = watch(observer, &live, &cancel);
+            if let Err(failure) = &watched {
+                live.show(json!({ "error": failure.report().trim_end() }).to_string());
+            }
+            let served = serving.join().unwrap_or(Ok(()));
+            served.map_err(Failure::failed)?;
+            watched?;
+        }
+        _ => server.run(&cancel).map_err(Failure::failed)?,
+    }
+    Ok(String::new())
+}
+
+fn is_asked_to_watch(targets: &TargetArgs) -> bool {
+    targets.config.is_some()
+        || !targets.pid.is_empty()
+        || targets.user.is_some()
+        || targets.command.is_some()
+        || targets.arguments.is_some()
+        || targets.cgroup.is_some()
+        || targets.unit.is_some()
+        || !targets.program.is_empty()
+}
+
+/// Looks at the machine while somebody looks on.
+fn watch(mut observer: Observer, live: &Live, cancel: &Cancel) -> Outcome {
+    observer.start()?;
+    let watched = look_on(&mut observer, live, cancel);
+    let ended = observer.end();
+    watched.and(ended)
+}
+
+fn look_on(observer: &mut Observer, live: &Live, cancel: &Cancel) -> Outcome {
+    while !cancel.is_set() {
+        if !live.is_watched() {
+            thread::sleep(IDLE_PAUSE);
+            continue;
+        }
+        if observer.is_due() {
+            live.show(observer.look()?);
+        }
+        thread::sleep(PAUSE);
+    }
+    Ok(())
+}

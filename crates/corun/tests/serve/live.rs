@@ -1,0 +1,79 @@
+//! The view of what runs on this machine.
+
+use std::process::{Child, Command, Stdio};
+
+use crate::browser::Browser;
+use crate::server::{Server, pictures};
+
+/// A program that computes until it is dropped, under a name.
+struct Busy {
+    _folder: tempfile::TempDir,
+    child: Child,
+}
+
+/// A name that would be markup, and would steer a terminal.
+const HOSTILE: &str = "<b>x</b>\u{1b}[2J";
+
+impl Busy {
+    fn new(name: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        // A file's name has no slash; a process may give itself one.
+        let shell = folder.path().join("busy");
+        std::fs::copy("/bin/sh", &shell).unwrap();
+        let script = "printf %s \"$0\" > /proc/$$/comm; while :; do :; done";
+        let child =
+            Command::new(&shell).args(["-c", script, name]).stdin(Stdio::null()).spawn().unwrap();
+        Self { _folder: folder, child }
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn what_runs_is_seen_with_what_a_policy_would_do() {
+    let Some(browser) = Browser::or_skip() else { return };
+    let busy = [HOSTILE, "sort-rows", "xz-log"].map(Busy::new);
+    let pids: Vec<String> = busy.iter().map(|one| one.child.id().to_string()).collect();
+    let pids = pids.join(",");
+    let server = Server::start(&[
+        "-p",
+        &pids,
+        "--profile",
+        "sort",
+        "--counters",
+        "model",
+        "--policy",
+        "di",
+        "-T",
+        "200ms",
+    ]);
+    browser.look(1280, 900, "light");
+    browser.open(&server.link(), "document.querySelector('nav')");
+    browser.evaluate("location.hash = '#view=live'; 0");
+    browser.wait("document.querySelectorAll('.decisions li').length > 1");
+    let decision = browser.text(".decisions li");
+    assert!(decision.contains("di would:") && decision.len() > 40, "{decision}");
+    let programs = browser.text(".live-programs");
+    assert!(programs.contains("<b>x</b>"), "{programs}");
+    assert_eq!(browser.evaluate("document.querySelectorAll('.live-programs b').length"), 0);
+    assert!(browser.text(".tree").contains("<b>x</b>"));
+    // Looks go on.
+    browser.wait(
+        "document.querySelector('.spark polyline').getAttribute('points').split(' ').length > 4",
+    );
+    browser.picture(&pictures().join("live-busy-1280-light.png"), 5000.0);
+    // Two viewers see the same; held still, the view stays as it is while looks go on.
+    browser.evaluate("document.querySelector('.live .compare-head button').click()");
+    let before = browser.text(".live .how");
+    std::thread::sleep(std::time::Duration::from_millis(700));
+    assert_eq!(browser.text(".live .how"), before);
+    assert_eq!(browser.complaints(), Vec::<String>::new());
+    drop(server);
+    browser.wait("document.querySelector('.live .notice')?.innerText.includes('does not answer')");
+    assert!(browser.text(".live-programs").contains("<b>x</b>"));
+}

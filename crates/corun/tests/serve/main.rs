@@ -1,0 +1,9 @@
+//! `corun serve`: the server as a process, and its page in a real browser. Some 30 s on 2 cores, of which most
+//! wait for the browser.
+
+mod browser;
+mod http;
+mod live;
+mod page;
+mod refusals;
+mod server;

@@ -1,0 +1,277 @@
+//! The page of `corun serve` in a browser.
+
+use serde_json::{Value, json};
+
+use crate::browser::Browser;
+use crate::server::{Server, pictures};
+
+const APPS: [&str; 8] =
+    ["sort", "numpy", "xsltproc", "xz", "glpsol", "sqlite3", "hmmsearch", "flac"];
+
+/// The figures of the page's own programs are there.
+const READY: &str = "document.querySelector('[data-slowdown]')";
+
+/// The slowdowns that the table shows, as it shows them.
+fn slowdowns(browser: &Browser) -> Vec<String> {
+    let script = "[...document.querySelectorAll('[data-slowdown]')].map((one) => one.innerText)";
+    let shown = browser.evaluate(script);
+    shown.as_array().unwrap().iter().map(|one| one.as_str().unwrap().to_owned()).collect()
+}
+
+/// A placement's slowdowns as the table shows them.
+fn as_shown(placement: &Value) -> Vec<String> {
+    let extrapolated = |place: usize| placement["programs"][place]["extrapolated"] == true;
+    let values = placement["slowdown"].as_array().unwrap().iter().enumerate();
+    values
+        .map(|(place, value)| {
+            let star = if extrapolated(place) { "*" } else { "" };
+            format!("{:.3}{star}", value.as_f64().unwrap())
+        })
+        .collect()
+}
+
+/// The CPUs that the address says.
+fn cpus(browser: &Browser) -> Vec<u64> {
+    let text = browser.evaluate("(/cpu=([0-9,]+)/.exec(location.hash) ?? ['', ''])[1]");
+    text.as_str().unwrap().split(',').filter_map(|cpu| cpu.parse().ok()).collect()
+}
+
+fn predicted(server: &Server, cpus: &[u64]) -> Vec<String> {
+    let place: Vec<String> = cpus.iter().map(u64::to_string).collect();
+    let words = ["predict", "--machine", "xeon-x5365", "--apps", &APPS.join(","), "--place"];
+    as_shown(&server.command(&[&words[..], &[&place.join(",")]].concat()))
+}
+
+/// Waits until the table shows these slowdowns.
+fn wait_for(browser: &Browser, wanted: &[String]) {
+    let all =
+        "[...document.querySelectorAll('[data-slowdown]')].map((one) => one.innerText).join()";
+    browser.wait(&format!("{all} === {}", json!(wanted.join(","))));
+}
+
+#[test]
+fn what_is_moved_shows_what_the_commands_say() {
+    let Some(browser) = Browser::or_skip() else { return };
+    let server = Server::start(&[]);
+    browser.open(&server.link(), READY);
+    browser.wait("document.querySelector('.distance').innerText.includes('proven')");
+    let first = cpus(&browser);
+    assert_eq!(slowdowns(&browser), predicted(&server, &first));
+    assert_eq!(browser.evaluate("location.search"), "", "the token stays in the address");
+
+    // By mouse: already while it is dragged, then when it is let go.
+    let mut swapped = first.clone();
+    swapped.swap(3, 6);
+    let wanted = predicted(&server, &swapped);
+    browser.drag("[data-program='3']", &format!("[data-cpu='{}']", first[6]), || {
+        wait_for(&browser, &wanted);
+        assert_eq!(cpus(&browser), first);
+    });
+    browser.wait(&format!("location.hash.includes('cpu={}&')", joined(&swapped)));
+    wait_for(&browser, &wanted);
+
+    // By keyboard: choose a program, move it to the next CPU.
+    browser.evaluate("document.querySelector(\"[data-program='0']\").focus()");
+    browser.key("Enter");
+    browser.wait("document.querySelector('#panel-title').innerText.startsWith('sort')");
+    browser.key("ArrowRight");
+    let mut next = swapped.clone();
+    next.swap(0, 1);
+    wait_for(&browser, &predicted(&server, &next));
+    assert_eq!(browser.evaluate("document.activeElement.dataset.program"), "0");
+
+    // A policy, and the optimum.
+    for policy in ["dio", "optimal"] {
+        let words =
+            ["place", "--machine", "xeon-x5365", "--apps", &APPS.join(","), "--policy", policy];
+        let placed = server.command(&words);
+        browser.click(&format!("[data-policy='{policy}']"));
+        wait_for(&browser, &as_shown(&placed));
+        browser.wait(&format!(
+            "location.hash.includes('cpu={}&') || location.hash.endsWith('cpu={0}')",
+            joined(&numbers(&placed["cpu"]))
+        ));
+    }
+    browser.wait("document.querySelector('.summary').innerText.includes('as good as the best')");
+
+    // The address shows it again: on reload, to others, and Back goes back.
+    let (shown, address) = (slowdowns(&browser), browser.evaluate("location.hash"));
+    browser.call("Page.reload", json!({}));
+    wait_for(&browser, &shown);
+    browser.open("about:blank", "true");
+    browser.open(&server.page(address.as_str().unwrap()), READY);
+    wait_for(&browser, &shown);
+    let other = [4, 5, 6, 7, 0, 1, 2, 3];
+    browser.evaluate(&format!(
+        "location.hash = location.hash.replace(/cpu=[0-9,]+/, 'cpu={}')",
+        joined(&other)
+    ));
+    wait_for(&browser, &predicted(&server, &other));
+    browser.evaluate("history.back()");
+    wait_for(&browser, &shown);
+    assert_eq!(browser.complaints(), Vec::<String>::new());
+}
+
+fn joined(cpus: &[u64]) -> String {
+    cpus.iter().map(u64::to_string).collect::<Vec<_>>().join(",")
+}
+
+fn numbers(value: &Value) -> Vec<u64> {
+    value.as_array().unwrap().iter().filter_map(Value::as_u64).collect()
+}
+
+#[test]
+fn ways_are_divided_and_their_boundary_moves() {
+    let Some(browser) = Browser::or_skip() else { return };
+    let server = Server::start(&["--machine", "xeon-gold-6138", "--apps", "sort,numpy"]);
+    browser.open(&server.link(), READY);
+    browser.click(".cache button");
+    browser.wait("location.hash.includes('ways=0x3f,0x7c0')");
+    browser.wait("document.querySelector('.boundary')");
+    browser.evaluate("document.querySelector('.boundary').focus()");
+    browser.key("ArrowRight");
+    browser.wait("location.hash.includes('ways=0x7f,0x780')");
+    let with = |masks: [&str; 2]| {
+        let question =
+            json!({ "machine": { "name": "xeon-gold-6138" }, "apps": ["sort", "numpy"] });
+        let asked = json!({ "question": question, "cpu": cpus(&browser), "mask": masks });
+        as_shown(&server.asked("predict", &asked)["placement"])
+    };
+    let wanted = with(["0x7f", "0x780"]);
+    assert_ne!(wanted, with(["0x3f", "0x7c0"]));
+    wait_for(&browser, &wanted);
+    // By mouse, to the strip's end: one way is left.
+    browser.drag(".boundary", ".llc-head .note", || {});
+    browser.wait("!location.hash.includes('ways=0x7f,0x780')");
+    browser.click(".cache button");
+    browser.wait("!location.hash.includes('ways=')");
+    assert_eq!(browser.complaints(), Vec::<String>::new());
+}
+
+#[test]
+fn what_cannot_be_is_said_where_it_was_asked() {
+    let Some(browser) = Browser::or_skip() else { return };
+    let server = Server::start(&["--apps", "sort,xz"]);
+    browser.open(&server.link(), READY);
+    let says = |selector: &str, words: &str| {
+        let (selector, words) = (json!(selector), json!(words));
+        let all = format!("[...document.querySelectorAll({selector})]");
+        browser.wait(&format!("{all}.some((one) => one.innerText.includes({words}))"));
+    };
+    let hash =
+        |fragment: &str| browser.evaluate(&format!("location.hash = {}; 0", json!(fragment)));
+    hash("#view=what-if&machine=none-such&apps=sort");
+    says(".controls > div:first-child .notice", "none-such");
+    hash("#view=what-if&machine=xeon-x5365&apps=srot");
+    says(".programs-control .notice", "near it: sort");
+    hash("#view=what-if&machine=xeon-x5365&apps=sort,xz&cpu=0,77");
+    says(".notice", "no CPU 77");
+    hash("#view=what-if&machine=xeon-x5365&apps=sort&files=%%%");
+    says(".notice", "address is damaged");
+    hash("#view=what-if&machine=xeon-x5365&apps=sort,xz");
+    browser.wait(READY);
+    // A broken mix, then one that is none: what was there stays.
+    let paste = |kind: &str, text: &str| {
+        browser.evaluate(&format!(
+            "(() => {{ const set = (selector, value, type) => {{ const one = document.querySelector(selector); \
+             one.value = value; one.dispatchEvent(new Event(type, {{ bubbles: true }})) }}; \
+             set('dialog select', {}, 'change'); set('dialog textarea', {}, 'input') }})()",
+            json!(kind),
+            json!(text)
+        ));
+        browser.wait("!document.querySelector('dialog .main').disabled");
+        browser.click("dialog .main");
+    };
+    browser.evaluate("[...document.querySelectorAll('.controls > button')].at(-1).click()");
+    paste("mix", "version = 1\n[[app]]\nprofil = \"sort\"\n");
+    says("dialog .notice", "profil");
+    paste("profile", "version = 99\nname = \"a\"\n");
+    says("dialog .notice", "version");
+    assert!(browser.evaluate("location.hash").as_str().unwrap().contains("apps=sort,xz"));
+    paste("mix", "version = 1\nmachine = \"i7-2600\"\n[[app]]\nprofile = \"flac\"\ncount = 2\n");
+    browser.wait("location.hash.includes('machine=i7-2600&apps=flac,flac')");
+    browser.wait("!document.querySelector('dialog').open");
+    // Refused requests are the browser's to complain of, scripts' errors ours.
+    let ours =
+        browser.complaints().into_iter().filter(|one| !one.contains("Failed to load resource"));
+    assert_eq!(ours.collect::<Vec<_>>(), Vec::<String>::new());
+    browser.wait("document.querySelector('[data-policy=worst]')");
+    drop(server);
+    browser.evaluate("document.querySelector('[data-policy=worst]').click()");
+    says(".notice", "does not answer");
+}
+
+/// What stands in names that others chose.
+const HOSTILE: &str = "<img src=x onerror=document.title=1>";
+
+#[test]
+fn every_view_is_readable_by_all_at_every_size() {
+    let Some(browser) = Browser::or_skip() else { return };
+    let server = Server::start(&[]);
+    browser.open(&server.link(), READY);
+    let axe = include_str!("axe/axe.min.js");
+    for (view, ready) in [
+        (
+            "what-if",
+            "document.querySelector('.distance').innerText.includes('proven') && document.querySelector('.plotted')",
+        ),
+        ("compare", "document.querySelector('.scatter')"),
+        ("live", "document.querySelector('.empty code')"),
+    ] {
+        let address = format!("#view={view}&machine=xeon-x5365&apps={}", APPS[..6].join(","));
+        browser.evaluate(&format!("location.hash = {}; 0", json!(address)));
+        browser.wait(ready);
+        for (width, height) in [(1280, 900), (360, 780)] {
+            for theme in ["light", "dark"] {
+                let name = format!("{view}-{width}-{theme}");
+                browser.look(width, height, theme);
+                browser.picture(&pictures().join(format!("{name}.png")), 5000.0);
+                let wide = browser.evaluate("document.documentElement.scrollWidth");
+                assert!(wide.as_u64().unwrap() <= u64::from(width), "{name} is {wide} wide");
+                let found = browser.evaluate(&format!(
+                    "(async () => {{ if (!window.axe) {{ {axe} }} const found = await axe.run(document); \
+                     return found.violations.map((one) => `${{one.id}}: ${{one.nodes.map((node) => \
+                     `${{node.html}} ${{node.failureSummary}}`).slice(0, 3).join(' | ')}}`) }})()"
+                ));
+                assert_eq!(found, json!([]), "{name}");
+            }
+        }
+    }
+    assert_eq!(browser.complaints(), Vec::<String>::new());
+}
+
+#[test]
+fn hostile_names_are_text() {
+    let Some(browser) = Browser::or_skip() else { return };
+    let server = Server::start(&["--apps", "sort,xz"]);
+    browser.open(&server.link(), READY);
+    let preset = corun_machine::preset("xeon-x5365").unwrap();
+    let title = format!("title = {}", json!(format!("{HOSTILE}\u{202e}")));
+    let machine: String = preset
+        .to_toml()
+        .lines()
+        .map(|line| if line.starts_with("title = ") { title.as_str() } else { line })
+        .collect::<Vec<_>>()
+        .join("\n");
+    let files = json!({ "machine": machine, "profiles": [] }).to_string();
+    // As the page packs it.
+    let packed = browser.evaluate(&format!(
+        "(async () => {{ const stream = new Blob([{}]).stream().pipeThrough(new CompressionStream('deflate-raw')); \
+         const bytes = new Uint8Array(await new Response(stream).arrayBuffer()); \
+         return btoa(String.fromCharCode(...bytes)).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '') }})()",
+        json!(files)
+    ));
+    let address = format!("#view=what-if&apps=sort,xz&files={}", packed.as_str().unwrap());
+    browser.evaluate(&format!("location.hash = {}; 0", json!(address)));
+    browser.wait(&format!(
+        "document.querySelector('#machine-title')?.innerText.includes({})",
+        json!(HOSTILE)
+    ));
+    assert!(browser.text("#machine-title").contains('\u{fffd}'));
+    browser
+        .evaluate(&format!("location.hash = '#apps=' + encodeURIComponent({}); 0", json!(HOSTILE)));
+    browser
+        .wait("document.querySelector('.programs-control .notice')?.innerText.includes('onerror')");
+    assert_eq!(browser.evaluate("document.querySelectorAll('img').length"), 0);
+    assert_eq!(browser.evaluate("document.title"), "corun");
+}
