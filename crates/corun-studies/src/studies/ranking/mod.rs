@@ -161,3 +161,69 @@ fn pool(inputs: &StudyInputs, half: Half) -> Result<Library> {
 fn figures(ranked: &[Ranked]) -> Vec<Figure> {
     ranked.iter().map(Ranked::figure).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    /// The run whose figures the documents show.
+    const RUN: &str = include_str!("../../../../../docs/studies/ranking.json");
+
+    /// A row of a figure by its policy.
+    fn row<'a>(figure: &'a Value, policy: &str) -> Option<&'a Vec<Value>> {
+        let rows = figure["rows"].as_array()?;
+        rows.iter().filter_map(Value::as_array).find(|row| row[0] == policy)
+    }
+
+    fn figures() -> Vec<Value> {
+        let run: Value = serde_json::from_str(RUN).unwrap();
+        run["figures"].as_array().unwrap().clone()
+    }
+
+    /// The policies of the table that docs/policies.md opens with.
+    const SHOWN: [&str; 7] = [
+        "linux-default",
+        "dio-2010",
+        "dio",
+        "maximum-local",
+        "n-mass",
+        "corun:profiles=0",
+        "corun",
+    ];
+
+    #[test]
+    fn the_table_of_policies_has_the_figures_of_the_stored_run() {
+        let text = include_str!("../../../../../docs/policies.md");
+        let percent = |figure: &Value, policy: &str, place: usize| {
+            let cell = row(figure, policy).map(|row| row[place].as_f64().unwrap());
+            cell.map_or("-".to_owned(), |value| format!("{value:.2}"))
+        };
+        for figure in figures() {
+            let machine = figure["heading"].as_str().unwrap().trim_start_matches("On ").to_owned();
+            let cells: Vec<String> = SHOWN.map(|policy| percent(&figure, policy, 2)).to_vec();
+            let line = format!("| {machine} | {} |\n", cells.join(" | "));
+            assert!(text.contains(&line), "docs/policies.md lacks: {line}");
+        }
+        let all = &figures()[0];
+        let cells: Vec<String> = SHOWN.map(|policy| percent(all, policy, 7)).to_vec();
+        let line = format!("| worst mix against `linux-default` | {} |\n", cells.join(" | "));
+        assert!(text.contains(&line), "docs/policies.md lacks: {line}");
+    }
+
+    #[test]
+    fn the_page_has_every_row_of_the_stored_run() {
+        let text = include_str!("../../../../../docs/studies/ranking.md");
+        for figure in figures() {
+            for row in figure["rows"].as_array().unwrap() {
+                let cell = |value: &Value| match value {
+                    Value::String(text) => format!("`{text}`"),
+                    Value::Null => "-".to_owned(),
+                    number => number.to_string(),
+                };
+                let cells: Vec<String> = row.as_array().unwrap().iter().map(cell).collect();
+                let line = format!("| {} |\n", cells.join(" | "));
+                assert!(text.contains(&line), "docs/studies/ranking.md lacks: {line}");
+            }
+        }
+    }
+}
