@@ -16,6 +16,9 @@ if [ "$goal" = test ]; then
     package_of[fusermount3]=fuse3
     # What hwloc finds in captured machines is held against what we find.
     package_of[lstopo-no-graphics]=hwloc-nox
+    # The scheduler in the kernel is compiled again and held against the shipped object.
+    package_of[clang-19]=clang-19
+    package_of[llvm-strip-19]=llvm-19
     # The page of `corun serve` is tested in a browser. Its bundle is held against its sources where Node.js is.
     package_of[chromium]=chromium
     # The Python package is tested in a virtual environment.

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Boots the guest that build.sh built: 2 packages, 4 LLCs, 2 NUMA nodes, 8 CPUs.
 #
-#   scripts/guest/boot.sh FOLDER [SECONDS]
+#   scripts/guest/boot.sh FOLDER [SECONDS [KERNEL-ARGUMENT...]]
 #
 # Prints the guest's console. Each case ends in a line `case NAME: ok` or `case NAME: failed`, all of
 # them in `guest: done`. Exit code 0 when all are ok. Killed after SECONDS (300).
@@ -12,17 +12,24 @@ set -euo pipefail
 
 folder=$1
 seconds=${2:-300}
+shift $(($# < 2 ? $# : 2))
+arguments="console=ttyS0 quiet panic=-1 $*"
 log=$folder/console.log
+# The newer kernel panics where the emulator runs its CPUs side by side. One after the other they can also have a clock
+# that counts instructions, so that times in the guest mean something: ICOUNT="shift=3,sleep=off".
+emulation=(-accel tcg,thread=multi)
+[[ -e $folder/one-thread ]] && emulation=(-accel tcg,thread=single)
+[[ ${ICOUNT:-} ]] && emulation+=(-icount "$ICOUNT")
 
 boot() {
   : >"$log"
   rm -f "$folder/pid"
-  timeout -k 5 "$seconds" qemu-system-x86_64 -accel tcg,thread=multi -pidfile "$folder/pid" \
+  timeout -k 5 "$seconds" qemu-system-x86_64 "${emulation[@]}" -pidfile "$folder/pid" \
     -cpu Skylake-Server-v4,l3-cache=on -smp 8,sockets=2,dies=2,cores=2,threads=1 -m 1024 \
     -object memory-backend-ram,id=m0,size=512M -object memory-backend-ram,id=m1,size=512M \
     -numa node,nodeid=0,memdev=m0,cpus=0-3 -numa node,nodeid=1,memdev=m1,cpus=4-7 \
     -numa dist,src=0,dst=1,val=21 \
-    -kernel "$folder/vmlinuz" -initrd "$folder/initrd.gz" -append "console=ttyS0 quiet panic=-1" \
+    -kernel "$folder/vmlinuz" -initrd "$folder/initrd.gz" -append "$arguments" \
     -nographic -no-reboot </dev/null 2>"$folder/qemu.log" | stdbuf -oL tr -d '\r' | tee "$log" &
   local console=$! shown=0 silent=0 size
   while kill -0 "$console" 2>/dev/null; do

@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # Builds the test guest: a Debian kernel and an initramfs with busybox, systemd, corun and the cases.
 #
-#   scripts/guest/build.sh FOLDER CORUN [CASE...]
+#   scripts/guest/build.sh [--new-kernel] FOLDER CORUN [CASE...]
 #
+# --new-kernel: the kernel of Debian's backports, which has sched_ext, and scripts/guest/kernel-cases; programs in
+# the folder `examples` beside CORUN go along.
 # FOLDER gets vmlinuz and initrd.gz; packages are kept there and fetched once. Nothing is installed.
 # Without cases, all of scripts/guest/cases are taken, and after them those of systemd-cases, which
 # run under systemd; a case is of systemd when its folder is.
@@ -10,12 +12,20 @@ set -euo pipefail
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
 here=$root/scripts/guest
+new_kernel=false
+if [[ $1 == --new-kernel ]]; then
+  new_kernel=true
+  shift
+fi
 mkdir -p "$1"
 folder=$(cd "$1" && pwd)
 corun=$(realpath "$2")
 shift 2
 cases=("$@")
-((${#cases[@]})) || cases=("$here"/cases/*.sh "$here"/systemd-cases/*.sh)
+if ((${#cases[@]} == 0)); then
+  cases=("$here"/cases/*.sh "$here"/systemd-cases/*.sh)
+  ! $new_kernel || cases=("$here"/kernel-cases/*.sh)
+fi
 
 # fetch NAME PATTERN: a Debian package, unpacked below packages/NAME.
 fetch() {
@@ -30,7 +40,24 @@ fetch() {
     rm -f $pattern
   )
 }
-# The meta package names the kernel of the day.
+# The meta package names the kernel of the day. That of the backports comes from a list of its own: the machine's
+# list of packages stays as it is.
+if $new_kernel && [[ ! -d $folder/packages/kernel ]]; then
+  apt=$folder/apt
+  mkdir -p "$apt"/{state/lists/partial,cache/archives/partial}
+  echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian trixie-backports main" \
+    >"$apt/sources.list"
+  printf '%s\n' "Dir::State \"$apt/state\";" "Dir::Cache \"$apt/cache\";" \
+    "Dir::Etc::SourceList \"$apt/sources.list\";" 'Dir::Etc::SourceParts "/dev/null";' >"$apt/apt.conf"
+  export APT_CONFIG=$apt/apt.conf
+  apt-get update >/dev/null
+  version=$(apt-cache depends linux-image-cloud-amd64 | sed -n 's/.*Depends: linux-image-\([0-9].*\)/\1/p' | head -1)
+  [[ $version ]] || { echo "no kernel package in the backports" >&2; exit 1; }
+  mkdir -p "$folder/packages"
+  fetch kernel-base "linux-base-*_amd64.deb" "linux-base-$version"
+  fetch kernel "linux-binary-*_amd64.deb" "linux-binary-$version"
+  unset APT_CONFIG
+fi
 if [[ ! -d $folder/packages/kernel ]]; then
   image=$(apt-cache depends linux-image-cloud-amd64 | awk '/Depends: linux-image/ { print $2; exit }')
   [[ $image ]] || { echo "no kernel package: apt-get update first" >&2; exit 1; }
@@ -39,7 +66,7 @@ fi
 fetch busybox "busybox-static_*.deb" busybox-static
 
 # systemd and the libraries that it needs, in one tree.
-if [[ ! -d $folder/packages/systemd ]]; then
+if ! $new_kernel && [[ ! -d $folder/packages/systemd ]]; then
   mkdir -p "$folder/packages/systemd.debs" "$folder/packages/systemd.part"
   (
     cd "$folder/packages/systemd.debs"
@@ -53,7 +80,12 @@ if [[ ! -d $folder/packages/systemd ]]; then
   mv "$folder/packages/systemd.part" "$folder/packages/systemd"
 fi
 
-cp "$folder"/packages/kernel/boot/vmlinuz-* "$folder/vmlinuz"
+if $new_kernel; then
+  cp "$folder"/packages/kernel*/usr/lib/modules/*/vmlinuz "$folder/vmlinuz"
+  touch "$folder/one-thread"
+else
+  cp "$folder"/packages/kernel/boot/vmlinuz-* "$folder/vmlinuz"
+fi
 tree=$folder/tree
 rm -rf "$tree"
 mkdir -p "$tree"/{usr/{bin,sbin,lib,lib64,local/bin},cases,systemd-cases,dev,proc,run,sys,tmp,etc/corun,var,root}
@@ -71,6 +103,9 @@ cp "$folder/packages/busybox/bin/busybox" "$tree/bin/"
 cp "$here/init" "$tree/init"
 strip -o "$tree/usr/local/bin/corun" "$corun"
 ln -s /usr/local/bin/corun "$tree/bin/corun"
+if $new_kernel; then
+  strip -o "$tree/bin/scx_exercise" "$(dirname "$corun")/examples/scx_exercise"
+fi
 # The libraries that it was linked with, at their own paths.
 ldd "$corun" | grep -o '/[^ ]*' | while read -r library; do
   mkdir -p "$tree$(dirname "$library")"
@@ -79,6 +114,7 @@ done
 mkdir -p "$tree/modules"
 modules=$folder/packages/kernel/lib/modules
 for module in fuse; do
+  [[ -d $modules ]] || continue
   find "$modules" -name "$module.ko*" -exec cp {} "$tree/modules/" \;
 done
 (cd "$tree" && find . | cpio --quiet -o -H newc --owner 0:0 | gzip -1) >"$folder/initrd.gz"

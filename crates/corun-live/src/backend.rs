@@ -119,6 +119,11 @@ impl LiveBackend {
         self.sources.iter().any(|source| source.knows_profiles())
     }
 
+    /// What actuators have to tell at the end.
+    pub(crate) fn told(&mut self) -> Vec<String> {
+        self.actuators.iter_mut().filter_map(|actuator| actuator.told()).collect()
+    }
+
     pub(crate) fn machine(&self) -> &Arc<Machine> {
         &self.machine
     }
@@ -174,7 +179,12 @@ impl Backend for LiveBackend {
         let online = self.scanner.online();
         let online = online.unwrap_or_else(|| scan::online(&self.roots, &self.machine));
         let scan::News { events, left_alone, inherited } = self.update(now, found, &online, table);
-        let unread = self.note_inherited(&inherited);
+        let mut unread = self.note_inherited(&inherited);
+        let ended = self.actuators.iter_mut().find_map(|actuator| actuator.scanned(table));
+        if let Some(why) = ended {
+            self.release_preferred(table);
+            unread.push(why);
+        }
         Ok(Scan { events, left_alone, unread })
     }
 

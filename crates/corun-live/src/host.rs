@@ -172,6 +172,11 @@ impl Host {
         self.runtime.tick(&mut self.backend, &machine, now)
     }
 
+    /// What carried plans out has to tell at the end, in lines for people: before [`Self::undo`].
+    pub fn told(&mut self) -> Vec<String> {
+        self.backend.told()
+    }
+
     /// Undoes everything that it did, newest first.
     pub fn undo(&mut self) -> Vec<Restored> {
         self.backend.forget_changes(self.runtime.table_mut());

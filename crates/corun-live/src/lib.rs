@@ -22,7 +22,8 @@ mod resctrl;
 mod restore;
 
 pub use act::{
-    ActError, Actuator, Change, DryRunActuator, Nice, Pages, PlacementActuator, Refusal, Reverted,
+    ActError, Actuator, Change, DryRunActuator, KernelPlacement, Nice, Pages, PlacementActuator,
+    Refusal, Reverted,
 };
 pub use backend::{Decision, HeldGroup, ManagedThread, Scanner, Threads, Tick, Verdict};
 pub use error::LiveError;

@@ -10,6 +10,7 @@ pub(crate) mod dio_2010;
 mod dio_power;
 mod linux_default;
 mod linux_power_saving;
+mod linux_sched_cache;
 mod random;
 
 use crate::PolicyEntry;
@@ -26,4 +27,5 @@ pub(crate) const POLICIES: &[PolicyEntry] = &[
     dio_power::ENTRY,
     corun::ENTRY,
     linux_power_saving::ENTRY,
+    linux_sched_cache::ENTRY,
 ];

@@ -1,6 +1,6 @@
 //! The command inside a Debian kernel with 2 packages, 4 LLCs, 2 NUMA nodes and 8 CPUs
-//! (`scripts/guest`): real topology, affinities and off-line CPUs. Without qemu-system, cpio or
-//! Debian's packages it is skipped, and says so.
+//! (`scripts/guest`): real topology, affinities and off-line CPUs; and inside a newer one with sched_ext. Without
+//! qemu-system, cpio or Debian's packages they are skipped, and say so.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -22,16 +22,18 @@ fn text(output: &Output) -> String {
     String::from_utf8_lossy(&both).into_owned()
 }
 
-#[test]
-fn all_cases_of_the_guest_are_ok() {
+/// Builds a guest with the arguments, boots it, and holds the cases that are ok against those in the folders. One
+/// whose Debian kernel cannot be had is skipped.
+fn all_are_ok(name: &str, arguments: &[&str], cases: &[&str]) {
     for command in ["qemu-system-x86_64", "cpio", "apt-get", "dpkg"] {
         if !has(command) {
             eprintln!("skipped: the guest needs {command}");
             return;
         }
     }
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("guest");
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let built = Command::new(script("build.sh"))
+        .args(arguments)
         .arg(&folder)
         .arg(env!("CARGO_BIN_EXE_corun"))
         .output()
@@ -45,7 +47,17 @@ fn all_cases_of_the_guest_are_ok() {
     let console = text(&booted);
     assert!(booted.status.success(), "{console}");
     let count = |folder: &str| std::fs::read_dir(script(folder)).unwrap().count();
-    let cases = count("cases") + count("systemd-cases");
+    let cases: usize = cases.iter().map(|folder| count(folder)).sum();
     let ok = console.lines().filter(|line| line.starts_with("case ") && line.ends_with(": ok"));
     assert_eq!(ok.count(), cases, "{console}");
+}
+
+#[test]
+fn all_cases_of_the_guest_are_ok() {
+    all_are_ok("guest", &[], &["cases", "systemd-cases"]);
+}
+
+#[test]
+fn all_cases_of_the_guest_with_sched_ext_are_ok() {
+    all_are_ok("guest-sched-ext", &["--new-kernel"], &["kernel-cases"]);
 }

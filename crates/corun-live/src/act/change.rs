@@ -9,7 +9,7 @@ use corun_machine::CpuSet;
 use serde::{Deserialize, Serialize};
 
 use super::cpusets::CpusetChange;
-use super::{affinity, nice, pages};
+use super::{affinity, kernel, nice, pages};
 use crate::resctrl::{GroupChange, SchemataChange, TaskChange};
 
 /// One change to the machine, with what was there before: a line of the journal holds a plan's.
@@ -24,6 +24,25 @@ pub enum Change {
         before: CpuSet,
         /// As it shall be.
         after: CpuSet,
+    },
+    /// Where a thread runs as long as there is room (corun's scheduler in the kernel). It ends with corun, however
+    /// corun ends: there is nothing to undo, and no journal has it.
+    Prefer {
+        /// The thread.
+        task: Task,
+        /// As it was.
+        before: CpuSet,
+        /// As it shall be.
+        after: CpuSet,
+    },
+    /// A thread's scheduling policy (`sched_setscheduler`), by the kernel's number.
+    SchedulingPolicy {
+        /// The thread.
+        task: Task,
+        /// As it was.
+        before: i32,
+        /// As it shall be.
+        after: i32,
     },
     /// A thread's nice value.
     Nice {
@@ -84,6 +103,8 @@ pub enum Change {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum ChangeTarget {
     Affinity(Task),
+    Prefer(Task),
+    SchedulingPolicy(Task),
     Nice(Task),
     Cpuset(PathBuf),
     ResctrlGroup(PathBuf),
@@ -110,6 +131,10 @@ impl Change {
     pub fn apply(&self, roots: &Roots) -> Result<(), ActError> {
         match self {
             Self::Affinity { task, before, after } => affinity::apply(roots, task, before, after),
+            Self::Prefer { task, .. } => Err(kernel::not_in_force(task)),
+            Self::SchedulingPolicy { task, before, after } => {
+                kernel::set_policy(roots, task, *before, *after)
+            }
             Self::Nice { task, before, after } => nice::apply(roots, task, *before, *after),
             Self::Cpuset { file, folder, before, after } => {
                 CpusetChange { file, folder: folder.as_ref(), before, after }.apply(roots)
@@ -146,6 +171,11 @@ impl Change {
             Self::Affinity { task, before, after } => {
                 affinity::revert(roots, task, before, after, mode)
             }
+            // The kernel gave it back when the scheduler was detached.
+            Self::Prefer { .. } => Ok(Reverted::AsBefore),
+            Self::SchedulingPolicy { task, before, after } => {
+                kernel::revert_policy(roots, task, *before, *after, mode)
+            }
             Self::Nice { task, before, after } => nice::revert(roots, task, *before, *after, mode),
             Self::Cpuset { file, folder, before, after } => {
                 CpusetChange { file, folder: folder.as_ref(), before, after }.revert(roots, mode)
@@ -169,6 +199,8 @@ impl Change {
     pub(crate) fn target(&self) -> ChangeTarget {
         match self {
             Self::Affinity { task, .. } => ChangeTarget::Affinity(*task),
+            Self::Prefer { task, .. } => ChangeTarget::Prefer(*task),
+            Self::SchedulingPolicy { task, .. } => ChangeTarget::SchedulingPolicy(*task),
             Self::Nice { task, .. } => ChangeTarget::Nice(*task),
             Self::Cpuset { file, .. } => ChangeTarget::Cpuset(file.clone()),
             Self::ResctrlGroup { group } => ChangeTarget::ResctrlGroup(group.clone()),
@@ -185,6 +217,8 @@ impl Change {
     pub(crate) fn task(&self) -> Option<&Task> {
         match self {
             Self::Affinity { task, .. }
+            | Self::Prefer { task, .. }
+            | Self::SchedulingPolicy { task, .. }
             | Self::Nice { task, .. }
             | Self::ResctrlTask { task, .. }
             | Self::Pages { task, .. } => Some(task),
@@ -192,14 +226,23 @@ impl Change {
         }
     }
 
+    /// Does the change stay when corun ends without undoing it? What does not is in no journal.
+    pub(crate) fn outlives_corun(&self) -> bool {
+        !matches!(self, Self::Prefer { .. })
+    }
+
     /// The change from what was there before `oldest` to what this one, of the same thing, made.
     pub(crate) fn since(&self, oldest: &Self) -> Self {
         let mut whole = self.clone();
         match (&mut whole, oldest) {
-            (Self::Affinity { before, .. }, Self::Affinity { before: old, .. }) => {
+            (Self::Affinity { before, .. }, Self::Affinity { before: old, .. })
+            | (Self::Prefer { before, .. }, Self::Prefer { before: old, .. }) => {
                 *before = old.clone();
             }
-            (Self::Nice { before, .. }, Self::Nice { before: old, .. }) => *before = *old,
+            (Self::Nice { before, .. }, Self::Nice { before: old, .. })
+            | (Self::SchedulingPolicy { before, .. }, Self::SchedulingPolicy { before: old, .. }) => {
+                *before = *old
+            }
             (Self::Cpuset { before, .. }, Self::Cpuset { before: old, .. })
             | (Self::ResctrlSchemata { before, .. }, Self::ResctrlSchemata { before: old, .. }) => {
                 *before = old.clone();
@@ -222,7 +265,11 @@ impl Change {
                 *after = then.clone();
                 (before != after).then_some(whole)
             }
-            (Self::Nice { before, after, .. }, Self::Nice { before: then, .. }) => {
+            (Self::Nice { before, after, .. }, Self::Nice { before: then, .. })
+            | (
+                Self::SchedulingPolicy { before, after, .. },
+                Self::SchedulingPolicy { before: then, .. },
+            ) => {
                 *after = *then;
                 (before != after).then_some(whole)
             }
@@ -248,6 +295,13 @@ impl fmt::Display for Change {
         match self {
             Self::Affinity { task, before, after } => {
                 write!(f, "affinity of thread {task}: {before} to {after}")
+            }
+            Self::Prefer { task, before, after } => {
+                write!(f, "preferred CPUs of thread {task}: {before} to {after}")
+            }
+            Self::SchedulingPolicy { task, before, after } => {
+                let (before, after) = (kernel::policy_name(*before), kernel::policy_name(*after));
+                write!(f, "scheduling policy of thread {task}: {before} to {after}")
             }
             Self::Nice { task, before, after } => {
                 write!(f, "nice value of thread {task}: {before} to {after}")

@@ -4,6 +4,7 @@ mod affinity;
 mod change;
 mod cpusets;
 mod dry_run;
+mod kernel;
 mod members;
 mod nice;
 mod pages;
@@ -13,7 +14,8 @@ pub(crate) mod sleeper;
 mod still_there;
 mod syscalls;
 
-use corun_machine::Machine;
+use corun_linux::Task;
+use corun_machine::{CpuSet, Machine};
 use corun_policy::{Action, ActionKind, Nanoseconds, ThreadId, ThreadView};
 use corun_runtime::NotAnnounced;
 
@@ -22,6 +24,7 @@ pub use change::{ActError, Change, Reverted};
 pub(crate) use change::{ApplyMode, ChangeTarget};
 pub(crate) use cpusets::names_of;
 pub use dry_run::DryRunActuator;
+pub use kernel::KernelPlacement;
 pub use nice::Nice;
 pub use pages::Pages;
 pub use placement::PlacementActuator;
@@ -55,6 +58,26 @@ pub trait Actuator: Send {
     /// read once. Until the next plan the table has the same threads, and between two actions only
     /// those that the first of them named are sent elsewhere.
     fn begin_plan(&mut self) {}
+
+    /// Makes a change that only this actuator can make; none where [`Change::apply`] makes it.
+    fn make(&mut self, _change: &Change) -> Option<Result<(), ActError>> {
+        None
+    }
+
+    /// Where this actuator holds a thread that was just found, because the thread was born held.
+    fn held(&mut self, _task: &Task) -> Option<CpuSet> {
+        None
+    }
+
+    /// The table is up to date. The answer is why all that [`Self::make`] did is no longer in force, once.
+    fn scanned(&mut self, _threads: &Threads) -> Option<String> {
+        None
+    }
+
+    /// What this actuator saw since it began, for people at the end.
+    fn told(&mut self) -> Option<String> {
+        None
+    }
 
     /// Changes that became due by time alone, such as a priority that expires.
     fn due(&mut self, _now: Nanoseconds) -> Vec<Change> {

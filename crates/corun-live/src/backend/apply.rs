@@ -116,7 +116,9 @@ impl LiveBackend {
         if changes.is_empty() {
             return Vec::new();
         }
-        let written = locked(journal).write(changes);
+        let lasting = |change: &&Change| change.outlives_corun();
+        let lasting: Vec<Change> = changes.iter().filter(lasting).cloned().collect();
+        let written = locked(journal).write(&lasting);
         if let Err(error) = written {
             let why = error.to_string();
             for change in changes {
@@ -126,7 +128,8 @@ impl LiveBackend {
         }
         let mut outcomes = Vec::with_capacity(changes.len());
         for change in changes {
-            let made = change.apply(&self.roots);
+            let own = self.actuators.iter_mut().find_map(|actuator| actuator.make(change));
+            let made = own.unwrap_or_else(|| change.apply(&self.roots));
             if let Err(ActError::ChangedByOthers { .. }) = &made {
                 match change {
                     Change::Affinity { task, .. } => self.leave_alone(*task, table),
@@ -145,6 +148,10 @@ impl LiveBackend {
     fn was_moved(&self, change: &Change, acting: bool, table: &mut Threads) {
         match change {
             Change::Affinity { task, after, .. } => self.moved(*task, after, acting, table),
+            Change::Prefer { task, after, .. } => self.preferred(*task, after, table),
+            Change::SchedulingPolicy { task, before, .. } => {
+                self.policy_was_set(*task, *before, table);
+            }
             Change::Cpuset { file, after, .. } => {
                 let after = after.parse().expect("a list that was made of a set of CPUs");
                 self.group_moved(file, &after, acting, table);
@@ -156,6 +163,7 @@ impl LiveBackend {
     fn was_not_moved(&self, change: &Change, table: &mut Threads) {
         match change {
             Change::Affinity { task, before, .. } => self.moved(*task, before, true, table),
+            Change::Prefer { task, before, .. } => self.preferred(*task, before, table),
             Change::Cpuset { file, before, .. } => self.group_was_not_moved(file, before, table),
             _ => {}
         }

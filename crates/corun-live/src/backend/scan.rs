@@ -73,6 +73,7 @@ impl LiveBackend {
         });
         process.1 += 1;
         let process = process.0;
+        let (facts_task, facts_parent) = (facts.task, facts.parent);
         self.ids.insert(facts.task, id);
         let target = &self.scanner.targets()[index];
         let group = (target.pin == PinScope::Cgroup).then(|| self.group_of(&facts, table));
@@ -101,8 +102,26 @@ impl LiveBackend {
         };
         let profile = target.profile.as_deref().unwrap_or(&target.name);
         let mut thread = ManagedThread::new(facts, index, profile);
+        let group_is_held = group.is_some();
         if inherited.is_none() {
             (thread.expected, thread.allowed) = (may_run_on.clone(), may_run_on.clone());
+        }
+        let mut view = view;
+        if self.is_acting() && !group_is_held {
+            let held = self.actuators.iter_mut().find_map(|actuator| actuator.held(&facts_task));
+            if let Some(held) = held {
+                // It was born with its maker's policy, which was another before corun came.
+                let before = self.policy_of_maker(&facts_task, facts_parent, table);
+                thread.policy_before = before;
+                if let Some(before) = before {
+                    let after = corun_scx::SCHED_EXT;
+                    let change = Change::SchedulingPolicy { task: facts_task, before, after };
+                    news.inherited.push(change);
+                }
+                view.allowed = held.intersection(&self.online);
+                thread.allowed.clone_from(&held);
+                thread.preferred = Some(held);
+            }
         }
         table.insert(view, ManagedThread { may_run_on, group, ..thread });
         news.events.push(Event::Arrived(id));
@@ -186,7 +205,10 @@ impl LiveBackend {
             thread.may_run_on = facts.affinity.clone();
         }
         if self.is_acting() && thread.group.is_none() {
-            thread.allowed = thread.expected.intersection(&self.online);
+            // With all preferred CPUs off line the scheduler in the kernel lets the thread run anywhere.
+            let preferred = thread.preferred.as_ref();
+            let held = preferred.filter(|preferred| !preferred.is_disjoint(&self.online));
+            thread.allowed = held.unwrap_or(&thread.expected).intersection(&self.online);
         }
         view.may_run_on = thread.may_run_on.intersection(&self.online);
         view.allowed = thread.allowed.intersection(&self.online);
@@ -250,6 +272,41 @@ impl LiveBackend {
         groups.flatten().filter_map(|&id| table.index_of(id)).collect()
     }
 
+    /// What the policy of the thread was that made this one, before corun gave it another.
+    fn policy_of_maker(&self, task: &Task, parent: u32, table: &Threads) -> Option<i32> {
+        let mut makers = table.iter().map(|(_, thread)| thread).filter(|thread| {
+            let maker = thread.task();
+            maker.pid == task.pid || maker.pid == parent
+        });
+        makers.find_map(|maker| maker.policy_before)
+    }
+
+    /// A thread has another scheduling policy now; `before`: what it was.
+    pub(super) fn policy_was_set(&self, task: Task, before: i32, table: &mut Threads) {
+        if let Some(index) = self.ids.get(&task).and_then(|&id| table.index_of(id)) {
+            table.at_mut(index).1.policy_before.get_or_insert(before);
+        }
+    }
+
+    /// The scheduler in the kernel has a thread there now.
+    pub(super) fn preferred(&self, task: Task, to: &CpuSet, table: &mut Threads) {
+        let Some(index) = self.ids.get(&task).and_then(|&id| table.index_of(id)) else { return };
+        let (view, thread) = table.at_mut(index);
+        view.allowed = to.intersection(&self.online);
+        thread.allowed.clone_from(to);
+        thread.preferred = Some(to.clone());
+    }
+
+    /// The scheduler in the kernel is no longer in force: all threads are where their affinities allow.
+    pub(super) fn release_preferred(&self, table: &mut Threads) {
+        for (view, thread) in table.iter_mut() {
+            if thread.preferred.take().is_some() {
+                thread.allowed.clone_from(&thread.expected);
+                view.allowed = thread.expected.intersection(&self.online);
+            }
+        }
+    }
+
     /// A cgroup is held there now, or shown so in a dry run.
     pub(super) fn group_moved(&self, file: &Path, to: &CpuSet, acting: bool, table: &mut Threads) {
         for index in self.members(file, table) {
@@ -301,6 +358,7 @@ impl LiveBackend {
                 group.cpus.clone_from(&own);
             }
             thread.expected.clone_from(&own);
+            thread.preferred = None;
             thread.allowed = own;
         }
     }

@@ -25,6 +25,10 @@ pub struct ManagedThread {
     pub left_alone: bool,
     /// The cgroup that is held in its place.
     pub group: Option<HeldGroup>,
+    /// Where corun's scheduler in the kernel has it, in the place of its affinity.
+    pub(crate) preferred: Option<CpuSet>,
+    /// Its scheduling policy before corun gave it another.
+    pub(crate) policy_before: Option<i32>,
     /// Its affinity as corun last set or found it, CPUs that are off line included.
     pub(crate) expected: CpuSet,
     /// Since the tick before: how long it was on CPUs, and how long that was. Both 0 in its first tick.
@@ -56,6 +60,8 @@ impl ManagedThread {
             profile: profile.into(),
             left_alone: false,
             group: None,
+            preferred: None,
+            policy_before: None,
             ran: Nanoseconds(0),
             elapsed: Nanoseconds(0),
             before: Counts::default(),

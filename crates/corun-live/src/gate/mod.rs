@@ -205,8 +205,12 @@ fn moves(step: &Step) -> usize {
 fn taken_back(change: &Change) -> Option<Change> {
     let mut back = change.clone();
     match &mut back {
-        Change::Affinity { before, after, .. } => std::mem::swap(before, after),
-        Change::Nice { before, after, .. } => std::mem::swap(before, after),
+        Change::Affinity { before, after, .. } | Change::Prefer { before, after, .. } => {
+            std::mem::swap(before, after);
+        }
+        Change::Nice { before, after, .. } | Change::SchedulingPolicy { before, after, .. } => {
+            std::mem::swap(before, after);
+        }
         Change::Cpuset { before, after, .. } if !before.trim().is_empty() => {
             std::mem::swap(before, after);
         }

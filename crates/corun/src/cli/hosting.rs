@@ -1,13 +1,14 @@
 //! The options of the commands that work on the machine in front of the user.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use corun_cli::seconds;
 use corun_live::GateOptions;
 use corun_policy::BuildOptions;
 
-use super::values::{interval, parameter};
+use super::values::{interval, parameter, spill_after};
 
 /// Where counters come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -21,6 +22,35 @@ pub(crate) enum CountersName {
     /// The model: real threads, counters computed from where they are
     Model,
 }
+
+/// What places threads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum BackendName {
+    /// Each thread's affinity: it runs there and nowhere else
+    Affinity,
+    /// A scheduler in the kernel: it runs there while there is room
+    SchedExt,
+    /// The scheduler in the kernel where there can be one, else affinity
+    Auto,
+}
+
+/// What places threads, and what it goes by.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct BackendArgs {
+    pub(crate) name: BackendName,
+    /// Seconds that a thread waits for its CPUs before it runs elsewhere; infinite: for ever.
+    pub(crate) spill_after_s: f64,
+}
+
+impl BackendArgs {
+    /// How long a thread waits for its CPUs; none: for ever.
+    pub(crate) fn spill_after(&self) -> Option<Duration> {
+        Duration::try_from_secs_f64(self.spill_after_s).ok()
+    }
+}
+
+/// Seconds that a thread waits for its CPUs where nothing else is said: four slices of the scheduler.
+pub(crate) const SPILL_AFTER_S: f64 = 0.02;
 
 /// A policy and what it goes by, as typed.
 #[derive(Debug, Clone, Args)]
@@ -46,6 +76,12 @@ pub(crate) struct PolicyArgs {
     /// Make only plans that the model expects to help, and undo those that the counters show to harm
     #[arg(long)]
     pub(crate) gate: bool,
+    /// What places threads (docs/operating.md)
+    #[arg(long, value_enum, default_value = "affinity")]
+    pub(crate) backend: BackendName,
+    /// With --backend sched-ext: how long a thread waits for its CPUs before it runs elsewhere, or never
+    #[arg(long, value_name = "TIME", default_value = "20ms", value_parser = spill_after)]
+    pub(crate) spill_after: f64,
     /// Set a policy's parameter; may stand again (docs/policies.md, docs/partitioning.md)
     #[arg(long, value_name = "NAME=VALUE", value_parser = parameter)]
     pub(crate) set: Vec<(String, f64)>,
@@ -65,6 +101,7 @@ impl PolicyArgs {
             seed,
             set: self.set.clone(),
             gate: self.gate.then(GateOptions::default),
+            backend: BackendArgs { name: self.backend, spill_after_s: self.spill_after },
         }
     }
 }
@@ -106,6 +143,8 @@ pub(crate) struct HostArgs {
     pub(crate) set: Vec<(String, f64)>,
     /// What plans have to pass; none where each is carried out.
     pub(crate) gate: Option<GateOptions>,
+    /// What places threads.
+    pub(crate) backend: BackendArgs,
 }
 
 impl HostArgs {

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod calibrating;
+mod fleet;
 mod hosting;
 mod serving;
 mod sweeping;
@@ -16,8 +17,12 @@ pub(crate) use arguments::{
 };
 pub(crate) use calibrating::CalibrateArgs;
 pub(crate) use corun_cli::{TableFormat, model_options};
+pub(crate) use fleet::{
+    DescribeNodeArgs, FleetCommand, FleetPlaceArgs, FleetSimulateArgs, ServeExtenderArgs,
+};
 pub(crate) use hosting::{
-    CheckConfigArgs, CountersName, DaemonArgs, HostArgs, RunArgs, StandInArgs, StartArgs,
+    BackendArgs, BackendName, CheckConfigArgs, CountersName, DaemonArgs, HostArgs, RunArgs,
+    SPILL_AFTER_S, StandInArgs, StartArgs,
 };
 pub(crate) use serving::ServeArgs;
 pub(crate) use sweeping::SweepArgs;
@@ -77,6 +82,9 @@ pub(crate) enum Command {
     Compare(CompareArgs),
     /// Many comparisons at once: machines x mixes x policies x seeds, here or on a Dask cluster
     Sweep(SweepArgs),
+    /// Beyond one machine: which node of a cluster, beside which neighbours
+    #[command(subcommand)]
+    Fleet(FleetCommand),
     /// Start programs here and schedule them; undo everything at the end
     Run(RunArgs),
     /// Schedule what already runs here, as a service; changes nothing until told to

@@ -152,6 +152,20 @@ pub(in crate::cli) fn interval(text: &str) -> Result<f64, String> {
     seconds.ok_or_else(|| "expected a time such as 1s or 200ms, from 10ms to a day".to_owned())
 }
 
+/// A time to wait in seconds: `20ms`, `0`; infinite for `never`.
+pub(in crate::cli) fn spill_after(text: &str) -> Result<f64, String> {
+    if text.trim() == "never" {
+        return Ok(f64::INFINITY);
+    }
+    let (number, unit_s) = match text.strip_suffix("ms") {
+        Some(number) => (number, 1e-3),
+        None => (text.strip_suffix('s').unwrap_or(text), 1.0),
+    };
+    let seconds = number.trim().parse::<f64>().ok().map(|number| number * unit_s);
+    let seconds = seconds.filter(|seconds| (0.0..=86_400.0).contains(seconds));
+    seconds.ok_or_else(|| "expected a time such as 20ms or 1s, or never".to_owned())
+}
+
 /// An event and how often it is to happen: `page-faults=100`. An event's own parts may have `=`.
 pub(in crate::cli) fn event_count(text: &str) -> Result<(String, u64), String> {
     let wrong = || "expected an event, `=` and a whole number above 0".to_owned();
@@ -229,13 +243,22 @@ pub(super) fn confidence(text: &str) -> Result<f64, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{cpi, event_count, interval, nanoseconds, way_mask};
+    use super::{cpi, event_count, interval, nanoseconds, spill_after, way_mask};
 
     #[test]
     fn intervals_have_units() {
         assert_eq!(["1s", "200ms", "0.5"].map(interval), [Ok(1.0), Ok(0.2), Ok(0.5)]);
         for text in ["0", "5ms", "-1s", "1m", "ms", "NaN", "1e9"] {
             assert!(interval(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_wait_may_be_none_and_may_be_for_ever() {
+        assert_eq!(["20ms", "0", "1s"].map(spill_after), [Ok(0.02), Ok(0.0), Ok(1.0)]);
+        assert_eq!(spill_after("never"), Ok(f64::INFINITY));
+        for text in ["-1ms", "ms", "NaN", "inf", "1e9", "forever"] {
+            assert!(spill_after(text).is_err(), "{text}");
         }
     }
 

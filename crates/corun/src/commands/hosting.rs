@@ -8,18 +8,19 @@ use anyhow::anyhow;
 use corun_linux::resctrl::ResctrlInfo;
 use corun_linux::{Reach, Roots};
 use corun_live::{
-    Actuator, Decision, Gate, Host, HostOptions, Journal, MemoryByNode, ModelledSource, Nice,
-    Pages, PerfSource, PlacementActuator, Processes, Resctrl, ResctrlMonitor, RestoreOutcome,
-    Restored, RestoredJournal, Source, StoredProfiles, Target, Tick, Verdict, Which,
-    default_folder, restore,
+    Actuator, Decision, Gate, Host, HostOptions, Journal, KernelPlacement, MemoryByNode,
+    ModelledSource, Nice, Pages, PerfSource, PlacementActuator, Processes, Resctrl, ResctrlMonitor,
+    RestoreOutcome, Restored, RestoredJournal, Source, StoredProfiles, Target, Tick, Verdict,
+    Which, default_folder, restore,
 };
 use corun_machine::Machine;
 use corun_model::{LoadedProgram, Model};
 use corun_policy::{Action, CounterKind, LibraryPredictor, Nanoseconds, Predictor};
 use corun_profile::{Library, TABLE_INSTRUCTIONS};
+use corun_scx::Scheduler;
 
 use super::undone;
-use crate::cli::{CountersName, HostArgs};
+use crate::cli::{BackendArgs, BackendName, CountersName, HostArgs};
 use crate::failure::{Failure, Outcome};
 
 /// What is counted whether a policy needs it or not, for people to see.
@@ -119,7 +120,7 @@ impl Ground {
             policies,
             Box::new(processes),
             sources,
-            self.actuators(),
+            self.actuators(arguments),
             self.roots.clone(),
             options,
         )
@@ -175,9 +176,9 @@ impl Ground {
         Ok(ModelledSource::new(model, programs, TABLE_INSTRUCTIONS as f64))
     }
 
-    fn actuators(&self) -> Vec<Box<dyn Actuator>> {
+    fn actuators(&self, arguments: &HostArgs) -> Vec<Box<dyn Actuator>> {
         let mut actuators: Vec<Box<dyn Actuator>> = vec![
-            Box::new(PlacementActuator::new(&self.roots)),
+            self.placement(arguments),
             Box::new(Nice::new(&self.roots)),
             Box::new(Pages::new(&self.roots)),
         ];
@@ -186,6 +187,29 @@ impl Ground {
             actuators.push(Box::new(resctrl));
         }
         actuators
+    }
+
+    /// What places threads: the scheduler in the kernel where it was asked for and can be, else affinities. A
+    /// host that changes nothing loads nothing.
+    fn placement(&self, arguments: &HostArgs) -> Box<dyn Actuator> {
+        let by_affinity = || Box::new(PlacementActuator::new(&self.roots));
+        let BackendArgs { name, .. } = arguments.backend;
+        if arguments.dry_run || name == BackendName::Affinity {
+            return by_affinity();
+        }
+        match Scheduler::attach(corun_scx::Options::default(), &self.roots) {
+            Ok(scheduler) => {
+                let spill_after = arguments.backend.spill_after();
+                Box::new(KernelPlacement::new(&self.roots, scheduler, spill_after))
+            }
+            Err(why) => {
+                if name == BackendName::SchedExt {
+                    eprintln!("corun: no scheduler in the kernel: {why}");
+                    eprintln!("corun: threads are placed by their affinities instead");
+                }
+                by_affinity()
+            }
+        }
     }
 }
 

@@ -8,6 +8,7 @@ mod dask;
 mod decide;
 mod decisions;
 mod doctor;
+mod fleet;
 mod hosting;
 mod journals;
 mod partition;
@@ -50,6 +51,7 @@ pub(crate) fn run(command: &Command) -> Outcome<String> {
         Command::Partition(arguments) => partition::run(arguments),
         Command::Compare(arguments) => compare::run(arguments),
         Command::Sweep(arguments) => sweep::run(arguments),
+        Command::Fleet(command) => fleet::run(command),
         Command::Run(arguments) => run::run(arguments),
         Command::Daemon(arguments) => daemon::run(arguments),
         Command::CheckConfig(arguments) => daemon::check(arguments),

@@ -93,6 +93,8 @@ fn left(one: &Restored) -> Option<String> {
 fn thread_of(change: &Change) -> Option<(u32, u32)> {
     match change {
         Change::Affinity { task, .. }
+        | Change::Prefer { task, .. }
+        | Change::SchedulingPolicy { task, .. }
         | Change::Nice { task, .. }
         | Change::ResctrlTask { task, .. }
         | Change::Pages { task, .. } => Some((task.pid, task.tid)),

@@ -7,7 +7,9 @@ use corun_policy::{CounterKind, Nanoseconds};
 use super::daemon::Config;
 use super::hosting::{Ground, Look};
 use super::programs::{Program, Started};
-use crate::cli::{CountersName, FigureArgs, HostArgs, TargetArgs};
+use crate::cli::{
+    BackendArgs, BackendName, CountersName, FigureArgs, HostArgs, SPILL_AFTER_S, TargetArgs,
+};
 use crate::failure::{Failure, Outcome};
 use corun_app::Cancel;
 
@@ -61,6 +63,7 @@ impl Watch {
                 .filter(|own| policy.as_ref() == Some(&own.policy))
                 .map_or(Vec::new(), |own| own.set),
             gate: None,
+            backend: BackendArgs { name: BackendName::Affinity, spill_after_s: SPILL_AFTER_S },
         };
         let targets = match &config {
             Some(config) => config.targets(),

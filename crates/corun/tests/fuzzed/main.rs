@@ -23,6 +23,8 @@ const MOST_BYTES: usize = 1 << 14;
 mod cpu_list;
 #[path = "../../../../fuzz/fuzz_targets/event_name.rs"]
 mod event_name;
+#[path = "../../../../fuzz/fuzz_targets/fleet_file.rs"]
+mod fleet_file;
 #[path = "../../../../fuzz/fuzz_targets/hwloc_xml.rs"]
 mod hwloc_xml;
 #[path = "../../../../fuzz/fuzz_targets/journal.rs"]
@@ -75,6 +77,7 @@ macro_rules! run {
 run! {
     cpu_list,
     event_name,
+    fleet_file,
     hwloc_xml,
     journal,
     machine_file,

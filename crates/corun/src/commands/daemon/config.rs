@@ -11,7 +11,9 @@ use corun_policy::{BuildOptions, Nanoseconds};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
-use crate::cli::{CountersName, HostArgs, LEAST_INTERVAL_S};
+use crate::cli::{
+    BackendArgs, BackendName, CountersName, HostArgs, LEAST_INTERVAL_S, SPILL_AFTER_S,
+};
 use crate::failure::{Failure, Outcome};
 
 /// Where the configuration is where none is named.
@@ -29,6 +31,12 @@ pub(crate) struct Config {
     pub(crate) parameters: BTreeMap<String, f64>,
     /// Where counters come from: `auto`, `perf`, `profiles`, `model`.
     pub(crate) counters: String,
+    /// What places threads: `affinity`, `sched-ext`, `auto`.
+    pub(crate) backend: String,
+    /// With `sched-ext`: seconds that a thread waits for its CPUs before it runs elsewhere; for ever where
+    /// the file says `never`.
+    #[serde(deserialize_with = "seconds_or_never")]
+    pub(crate) spill_after_s: Option<f64>,
     /// Folder or file of stored profiles.
     pub(crate) profiles: Option<PathBuf>,
     /// Seconds between two decisions; the policy's own where absent.
@@ -106,6 +114,18 @@ fn address_or_off<'de, D: Deserializer<'de>>(from: D) -> Result<Option<SocketAdd
     text.parse().map(Some).map_err(|_| D::Error::custom(expected()))
 }
 
+fn seconds_or_never<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Error> {
+    match toml::Value::deserialize(from)? {
+        toml::Value::Float(seconds) => Ok(Some(seconds)),
+        toml::Value::Integer(seconds) => Ok(Some(seconds as f64)),
+        toml::Value::String(text) if text == "never" => Ok(None),
+        other => {
+            let found = format!("spill_after_s: found `{other}`, expected seconds or \"never\"");
+            Err(D::Error::custom(found))
+        }
+    }
+}
+
 /// How log lines are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -150,6 +170,8 @@ impl Default for Config {
             policy: "dio".to_owned(),
             parameters: BTreeMap::new(),
             counters: "auto".to_owned(),
+            backend: "affinity".to_owned(),
+            spill_after_s: Some(SPILL_AFTER_S),
             profiles: None,
             interval_s: None,
             machine: None,
@@ -212,6 +234,10 @@ impl Config {
         self.stall()?;
         self.gate.check()?;
         self.counters_name()?;
+        self.backend_name()?;
+        if let Some(seconds) = self.spill_after_s.filter(|seconds| *seconds != 0.0) {
+            time("spill_after_s", seconds)?;
+        }
         if self.programs.is_empty() {
             return Err(
                 "no [[program]]: expected one at least, corun schedules nothing else".into()
@@ -238,6 +264,12 @@ impl Config {
         })
     }
 
+    fn backend_name(&self) -> Result<BackendName, String> {
+        <BackendName as clap::ValueEnum>::from_str(&self.backend, false).map_err(|_| {
+            format!("backend: found `{}`, expected affinity, sched-ext or auto", self.backend)
+        })
+    }
+
     /// As the other commands have it.
     pub(crate) fn host_args(&self, dry_run: bool) -> Outcome<HostArgs> {
         Ok(HostArgs {
@@ -251,6 +283,10 @@ impl Config {
             seed: self.seed,
             set: self.parameters.clone().into_iter().collect(),
             gate: self.gate.options(),
+            backend: BackendArgs {
+                name: self.backend_name().map_err(Failure::input)?,
+                spill_after_s: self.spill_after_s.unwrap_or(f64::INFINITY),
+            },
         })
     }
 

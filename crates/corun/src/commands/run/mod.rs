@@ -40,6 +40,9 @@ pub(crate) fn run(arguments: &RunArgs) -> Outcome<String> {
         duration: arguments.duration.map(Duration::from_secs_f64),
     };
     let worked = session.work(&cancel);
+    for line in session.host.told() {
+        eprintln!("corun: {line}");
+    }
     // While the programs still run, so that what is undone can be seen to be.
     let undone = session.host.undo();
     say_undone(session.host, &undone);

@@ -1,0 +1,404 @@
+//! Kubernetes' scheduler asks which nodes suit a pod, and how well.
+//!
+//! A node says by annotations which machine it is and who runs there; its agent keeps them fresh. A pod says
+//! by a label or an annotation which profile it runs by. What is not known is assumed and said, and never
+//! keeps a pod from a node: then the cluster schedules as it does without corun.
+
+mod protocol;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex};
+
+use corun_app::{Error, Result};
+use corun_model::ModelOptions;
+use corun_profile::{Library, Profile};
+use rayon::prelude::*;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use crate::kind::{NodeKind, Prediction, Seats};
+use crate::node::{Node, Resident};
+use crate::objective::{Cost, Objective};
+
+use protocol::{
+    ExtenderArgs, ExtenderFilterResult, HostPriority, KeptNodes, MAX_PRIORITY, NodeObject,
+    NodeReport, Pod, ReportedProgram,
+};
+
+/// Of a pod: its profile's name. Label or annotation.
+pub const PROFILE_KEY: &str = "corun.dev/profile";
+/// Of a pod: no program on its node may be predicted to be slower. Annotation.
+pub const BOUND_KEY: &str = "corun.dev/slowdown-bound";
+/// Of a node: its machine's name, as the extender knows it. Annotation.
+pub const MACHINE_KEY: &str = "corun.dev/machine";
+/// Of a node: who runs there. Annotation.
+pub const PROGRAMS_KEY: &str = "corun.dev/programs";
+
+/// Differences in slowdown, for each of a pod's CPUs, that are worth the whole range of scores at least.
+const LEAST_SPAN: f64 = 0.05;
+/// Score of a node of which nothing is known.
+const UNKNOWN_SCORE: i64 = MAX_PRIORITY / 2;
+/// Remembered nodes at most; more than that start anew.
+const MOST_NODES: usize = 20_000;
+
+/// An answer's body, and what was assumed on the way.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ExtenderAnswer {
+    /// JSON.
+    pub body: String,
+    /// What was not known, and what was assumed instead.
+    pub assumed: Vec<String>,
+}
+
+/// Answers the scheduler's questions.
+pub struct Extender {
+    kinds: HashMap<String, usize>,
+    all: Vec<NodeKind>,
+    programs: HashMap<String, usize>,
+    oldest_s: u64,
+    /// By node name: its annotations when it was last asked about, and the node as they say.
+    known: Mutex<HashMap<String, (Notes, Arc<Reported>)>>,
+}
+
+/// A node as its report says.
+struct Reported {
+    node: Node,
+    /// By resident: it must not be slower. Empty where nobody has a bound.
+    bounds: Vec<f64>,
+}
+
+/// A node's two annotations.
+type Notes = (String, String);
+
+/// What a pod would cost on a node.
+struct PodCost {
+    marginal: f64,
+    /// The pod's own worst slowdown.
+    own: f64,
+    /// Would somebody there be slower than his bound?
+    breaks: bool,
+}
+
+/// A pod's wishes.
+struct Asked {
+    name: String,
+    program: usize,
+    cpus: u32,
+    bound: Option<f64>,
+}
+
+impl Extender {
+    /// Knows these machines, each by its name, and all programs of a library. What a node published more
+    /// than `oldest_s` seconds ago, or from now on, is not believed.
+    ///
+    /// # Errors
+    /// A machine or a profile with a figure that cannot be.
+    pub fn new(
+        machines: Vec<(String, corun_machine::Machine, Seats)>,
+        library: &Library,
+        options: ModelOptions,
+        oldest_s: u64,
+    ) -> Result<Self> {
+        let profiles: Vec<Profile> = library.iter().cloned().collect();
+        let mut kinds = HashMap::new();
+        let mut all = Vec::new();
+        for (name, machine, seats) in machines {
+            if kinds.insert(name.clone(), all.len()).is_none() {
+                all.push(NodeKind::new(machine, &profiles, seats, None, options)?);
+            } else {
+                return Err(Error::input(format!("machine `{name}` stands twice")));
+            }
+        }
+        let names = profiles.into_iter().enumerate().map(|(at, profile)| (profile.name, at));
+        let programs = names.collect();
+        Ok(Self { kinds, all, programs, oldest_s, known: Mutex::default() })
+    }
+
+    /// Answers `filter`: nodes on which a bound on slowdown would be broken, the pod's own or that of somebody
+    /// there, are left out.
+    ///
+    /// # Errors
+    /// Bad input for a body that is no request.
+    pub fn filter(&self, body: &[u8], now_s: u64) -> Result<ExtenderAnswer> {
+        let request = read(body)?;
+        let mut assumed = Vec::new();
+        let asked = self.asked(&request.pod, &mut assumed);
+        let mut result = ExtenderFilterResult::default();
+        if let Some(names) = &request.node_names {
+            let bound = asked.as_ref().is_some_and(|asked| asked.bound.is_some());
+            if bound && request.nodes.is_none() {
+                let why =
+                    "names of nodes alone say nothing: all are kept (nodeCacheCapable: false)";
+                assumed.push(why.to_owned());
+            }
+            result.node_names = Some(names.iter().map(String::as_str).collect());
+        }
+        if let Some(items) = request.nodes.as_ref().and_then(|nodes| nodes.items.as_ref()) {
+            let nodes = read_nodes(items)?;
+            let costs = match &asked {
+                Some(asked) => self.costs(asked, &nodes, now_s, &mut assumed),
+                None => nodes.iter().map(|_| None).collect(),
+            };
+            let bound = asked.as_ref().and_then(|asked| asked.bound).unwrap_or(f64::INFINITY);
+            let mut kept = Vec::new();
+            for ((item, node), cost) in items.iter().zip(&nodes).zip(costs) {
+                let why = match cost {
+                    Some(cost) if cost.own > bound => {
+                        format!(
+                            "corun: it would be {:.2} times slower, its bound is {bound}",
+                            cost.own
+                        )
+                    }
+                    Some(cost) if cost.breaks => {
+                        "corun: a program there would be slower than its bound".to_owned()
+                    }
+                    _ => {
+                        kept.push(&**item);
+                        continue;
+                    }
+                };
+                result.failed_nodes.insert(node.metadata.name.clone(), why);
+            }
+            result.nodes = Some(KeptNodes { metadata: BTreeMap::new(), items: kept });
+        }
+        Ok(ExtenderAnswer { body: text(&result)?, assumed })
+    }
+
+    /// Answers `prioritize`: 10 for the node where all programs together lose least, the newcomer included.
+    ///
+    /// # Errors
+    /// Bad input for a body that is no request.
+    pub fn prioritize(&self, body: &[u8], now_s: u64) -> Result<ExtenderAnswer> {
+        let request = read(body)?;
+        let mut assumed = Vec::new();
+        let asked = self.asked(&request.pod, &mut assumed);
+        let none = Vec::new();
+        let items = request.nodes.as_ref().and_then(|nodes| nodes.items.as_ref()).unwrap_or(&none);
+        let nodes = read_nodes(items)?;
+        let mut names: Vec<&str> = nodes.iter().map(|node| node.metadata.name.as_str()).collect();
+        if let Some(alone) = request.node_names.as_ref().filter(|_| nodes.is_empty()) {
+            names = alone.iter().map(String::as_str).collect();
+        }
+        let costs: Vec<Option<PodCost>> = match &asked {
+            Some(asked) if !nodes.is_empty() => self.costs(asked, &nodes, now_s, &mut assumed),
+            _ => names.iter().map(|_| None).collect(),
+        };
+        let known = || costs.iter().flatten().map(|cost| cost.marginal);
+        let least = known().fold(f64::INFINITY, f64::min);
+        let most = known().fold(f64::NEG_INFINITY, f64::max);
+        let cpus = asked.as_ref().map_or(1.0, |asked| f64::from(asked.cpus));
+        let span = (most - least).max(LEAST_SPAN * cpus);
+        let score = |cost: &Option<PodCost>| match cost {
+            Some(cost) => {
+                let lost = (cost.marginal - least) / span;
+                (MAX_PRIORITY as f64 * (1.0 - lost)).round() as i64
+            }
+            None => UNKNOWN_SCORE,
+        };
+        let scored: Vec<HostPriority<'_>> = names
+            .into_iter()
+            .zip(&costs)
+            .map(|(host, cost)| HostPriority { host, score: score(cost) })
+            .collect();
+        Ok(ExtenderAnswer { body: text(&scored)?, assumed })
+    }
+
+    /// What a pod asks for; none where it runs by no known profile.
+    fn asked(&self, pod: &Pod, assumed: &mut Vec<String>) -> Option<Asked> {
+        let name = format!("{}/{}", pod.metadata.namespace, pod.metadata.name);
+        let Some(profile) = pod.metadata.note(PROFILE_KEY) else {
+            assumed.push(format!("pod {name} has no {PROFILE_KEY}: every node suits it alike"));
+            return None;
+        };
+        let Some(&program) = self.programs.get(profile) else {
+            let why = format!("pod {name}: no profile {profile:?}: every node suits it alike");
+            assumed.push(why);
+            return None;
+        };
+        let bound = bound_of(pod, &name, assumed);
+        let cpus = cpus_of(pod, &name, assumed);
+        Some(Asked { name, program, cpus, bound })
+    }
+
+    /// What a pod would cost on each node; none where that cannot be known.
+    fn costs(
+        &self,
+        asked: &Asked,
+        nodes: &[NodeObject],
+        now_s: u64,
+        assumed: &mut Vec<String>,
+    ) -> Vec<Option<PodCost>> {
+        let judged = |prediction: &mut Prediction, node: &NodeObject| {
+            let reported = self.node(node, now_s, prediction)?;
+            let node = &reported.node;
+            let kind = &self.all[node.kind];
+            if asked.cpus > node.free_cpus() {
+                let of = format!("{} of {}", node.free_cpus(), kind.cpus());
+                return Err(format!("node {}: {of} CPUs are free by its report", node.name));
+            }
+            let cpus = node.cpus_as_linux(kind, asked.cpus);
+            let objective = Objective::MeanSlowdown;
+            let (all, own): (Cost, Cost) =
+                node.with_newcomer(kind, objective, (asked.program, &cpus), prediction);
+            let breaks = !reported.bounds.is_empty() && {
+                let newcomer = cpus.iter().map(|&cpu| (asked.program, cpu));
+                let mut slowdowns = kind.slowdowns(node.running().chain(newcomer), prediction);
+                node.residents.iter().zip(&reported.bounds).any(|(one, &bound)| {
+                    slowdowns.by_ref().take(one.cpus.len()).fold(0.0, f64::max) > bound
+                })
+            };
+            Ok(PodCost { marginal: all.sum - node.cost().sum, own: own.worst, breaks })
+        };
+        let found: Vec<std::result::Result<PodCost, String>> =
+            nodes.par_iter().map_init(Prediction::default, judged).collect();
+        let unknown = found.iter().filter_map(|one| one.as_ref().err());
+        let count = unknown.clone().count();
+        if let Some(first) = unknown.clone().next() {
+            let others =
+                if count > 1 { format!(" (and {} nodes more)", count - 1) } else { String::new() };
+            assumed.push(format!("pod {}: {first}: kept, in the middle{others}", asked.name));
+        }
+        found.into_iter().map(std::result::Result::ok).collect()
+    }
+
+    /// A node as its annotations say, predicted.
+    fn node(
+        &self,
+        object: &NodeObject,
+        now_s: u64,
+        prediction: &mut Prediction,
+    ) -> std::result::Result<Arc<Reported>, String> {
+        let name = &object.metadata.name;
+        let note = |key: &str| {
+            let found = object.metadata.annotations.as_ref().and_then(|notes| notes.get(key));
+            found.ok_or_else(|| format!("node {name} has no {key}"))
+        };
+        let notes = (note(MACHINE_KEY)?.clone(), note(PROGRAMS_KEY)?.clone());
+        let report: NodeReport = serde_json::from_str(&notes.1)
+            .map_err(|error| format!("node {name}: {PROGRAMS_KEY} cannot be read: {error}"))?;
+        let off = now_s.abs_diff(report.at);
+        if off > self.oldest_s {
+            let when = if report.at > now_s { "ahead of this clock" } else { "old" };
+            return Err(format!("node {name}: its report is {off} s {when}"));
+        }
+        // The report's time changes with each report, and says nothing of who runs there.
+        let notes = (notes.0, text(&report.programs).map_err(|error| error.to_string())?);
+        if let Some((_, node)) = self
+            .known
+            .lock()
+            .ok()
+            .as_ref()
+            .and_then(|known| known.get(name))
+            .filter(|known| known.0 == notes)
+        {
+            return Ok(node.clone());
+        }
+        let kind_index = *self
+            .kinds
+            .get(&notes.0)
+            .ok_or_else(|| format!("node {name}: no machine {:?} here", notes.0))?;
+        let kind = &self.all[kind_index];
+        let mut node = Node::new(name.clone(), kind_index, kind);
+        let mut bounds = Vec::new();
+        for (pod, one) in report.programs.iter().enumerate() {
+            let Some(&program) = self.programs.get(&one.profile) else { continue };
+            // More than the machine has: as many as there is room for.
+            let cpus = node.cpus_as_linux(kind, one.cpus.min(node.free_cpus()));
+            if !cpus.is_empty() {
+                let (slowdown, worst) = (1.0, 1.0);
+                let resident = Resident { pod, workload: 0, program, cpus, slowdown, worst };
+                node.insert(kind, resident, 0);
+                bounds.push(one.bound.unwrap_or(f64::INFINITY));
+            }
+        }
+        node.predict(kind, Objective::MeanSlowdown, prediction);
+        if bounds.iter().all(|bound| bound.is_infinite()) {
+            bounds.clear();
+        }
+        let node = Arc::new(Reported { node, bounds });
+        if let Ok(mut known) = self.known.lock() {
+            if known.len() >= MOST_NODES {
+                known.clear();
+            }
+            known.insert(name.clone(), (notes, node.clone()));
+        }
+        Ok(node)
+    }
+}
+
+/// The annotations of a node, as a patch of its object: its machine, and the pods of a `PodList` that run by a
+/// profile and have not ended. With what was assumed.
+///
+/// # Errors
+/// Bad input for a text that is no `PodList`.
+pub fn node_patch(pods: &[u8], machine: &str, now_s: u64) -> Result<ExtenderAnswer> {
+    #[derive(serde::Deserialize)]
+    struct PodList {
+        items: Vec<Pod>,
+    }
+    let list: PodList = serde_json::from_slice(pods)
+        .map_err(|error| Error::input(format!("no list of pods: {error}")))?;
+    let mut assumed = Vec::new();
+    let mut programs = Vec::new();
+    for pod in &list.items {
+        let name = format!("{}/{}", pod.metadata.namespace, pod.metadata.name);
+        if matches!(pod.status.phase.as_str(), "Succeeded" | "Failed") {
+            continue;
+        }
+        let Some(profile) = pod.metadata.note(PROFILE_KEY) else {
+            assumed.push(format!("pod {name} has no {PROFILE_KEY}: it counts as quiet"));
+            continue;
+        };
+        let cpus = cpus_of(pod, &name, &mut assumed);
+        let bound = bound_of(pod, &name, &mut assumed);
+        programs.push(ReportedProgram { pod: name, profile: profile.to_owned(), cpus, bound });
+    }
+    programs.sort_by(|a, b| a.pod.cmp(&b.pod));
+    let report = text(&NodeReport { at: now_s, programs })?;
+    let patch = json!({"metadata": {"annotations": {MACHINE_KEY: machine, PROGRAMS_KEY: report}}});
+    Ok(ExtenderAnswer { body: text(&patch)?, assumed })
+}
+
+/// The bound on slowdown that a pod asks for.
+fn bound_of(pod: &Pod, name: &str, assumed: &mut Vec<String>) -> Option<f64> {
+    let typed = pod.metadata.note(BOUND_KEY)?;
+    let found: Option<f64> = typed.trim().parse().ok();
+    let found = found.filter(|bound| bound.is_finite() && *bound > 1.0);
+    if found.is_none() {
+        assumed.push(format!("pod {name}: {BOUND_KEY} is {typed:?}, no number above 1: no bound"));
+    }
+    found
+}
+
+/// CPUs that a pod's containers ask for, rounded up, at least one.
+fn cpus_of(pod: &Pod, name: &str, assumed: &mut Vec<String>) -> u32 {
+    let mut sum = 0.0;
+    for container in &pod.spec.containers {
+        let Some(asked) = container.resources.requests.as_ref().and_then(|all| all.get("cpu"))
+        else {
+            continue;
+        };
+        match asked.cpus() {
+            Some(cpus) => sum += cpus,
+            None => assumed.push(format!("pod {name}: {asked:?} is no number of CPUs: left out")),
+        }
+    }
+    if sum <= 0.0 {
+        assumed.push(format!("pod {name} asks for no CPU: it counts as one"));
+    }
+    // Beyond any machine no more is needed to know that it does not fit.
+    (sum - 1e-9).ceil().clamp(1.0, 1e6) as u32
+}
+
+fn read(body: &[u8]) -> Result<ExtenderArgs> {
+    serde_json::from_slice(body).map_err(|error| Error::input(format!("no ExtenderArgs: {error}")))
+}
+
+fn read_nodes(items: &[Box<RawValue>]) -> Result<Vec<NodeObject>> {
+    let wrong = |error| Error::input(format!("no node: {error}"));
+    items.par_iter().map(|item| serde_json::from_str(item.get()).map_err(wrong)).collect()
+}
+
+fn text(value: &impl serde::Serialize) -> Result<String> {
+    serde_json::to_string(value).map_err(Error::failed)
+}

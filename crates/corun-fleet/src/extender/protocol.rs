@@ -1,0 +1,168 @@
+//! The scheduler extender's messages, as k8s.io/kube-scheduler/extender/v1 has them: its Go types carry no JSON
+//! names, so that fields go by their Go names. Of pods and nodes only what is looked at is read.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+/// The highest score of a node (`MaxExtenderPriority`).
+pub(crate) const MAX_PRIORITY: i64 = 10;
+
+/// `ExtenderArgs`: the body of both requests.
+#[derive(Debug, Deserialize)]
+pub(crate) struct ExtenderArgs {
+    #[serde(rename = "Pod")]
+    pub(crate) pod: Pod,
+    #[serde(rename = "Nodes", default)]
+    pub(crate) nodes: Option<NodeList>,
+    #[serde(rename = "NodeNames", default)]
+    pub(crate) node_names: Option<Vec<String>>,
+}
+
+/// `NodeList`, each node as its text.
+#[derive(Debug, Deserialize)]
+pub(crate) struct NodeList {
+    #[serde(default)]
+    pub(crate) items: Option<Vec<Box<RawValue>>>,
+}
+
+/// A pod.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Pod {
+    #[serde(default)]
+    pub(crate) metadata: Metadata,
+    #[serde(default)]
+    pub(crate) spec: PodSpec,
+    #[serde(default)]
+    pub(crate) status: PodStatus,
+}
+
+/// A node.
+#[derive(Debug, Deserialize)]
+pub(crate) struct NodeObject {
+    #[serde(default)]
+    pub(crate) metadata: Metadata,
+}
+
+/// Names and notes of an object.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Metadata {
+    #[serde(default)]
+    pub(crate) name: String,
+    #[serde(default)]
+    pub(crate) namespace: String,
+    #[serde(default)]
+    pub(crate) labels: Option<BTreeMap<String, String>>,
+    #[serde(default)]
+    pub(crate) annotations: Option<BTreeMap<String, String>>,
+}
+
+impl Metadata {
+    /// An annotation, or a label of that name.
+    pub(crate) fn note(&self, key: &str) -> Option<&str> {
+        // Annotations win: they are set for one pod, labels often for many.
+        let found = [&self.annotations, &self.labels].into_iter();
+        found.flatten().find_map(|notes| notes.get(key)).map(String::as_str)
+    }
+}
+
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct PodSpec {
+    #[serde(default)]
+    pub(crate) containers: Vec<Container>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct PodStatus {
+    #[serde(default)]
+    pub(crate) phase: String,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct Container {
+    #[serde(default)]
+    pub(crate) resources: Resources,
+}
+
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Resources {
+    #[serde(default)]
+    pub(crate) requests: Option<BTreeMap<String, Quantity>>,
+}
+
+/// A quantity, which YAML may have made a number.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Quantity {
+    Text(String),
+    Number(f64),
+}
+
+impl Quantity {
+    /// As CPUs; none where it is no quantity of CPUs.
+    pub(crate) fn cpus(&self) -> Option<f64> {
+        let found = match self {
+            Self::Number(number) => *number,
+            Self::Text(text) => match text.strip_suffix('m') {
+                Some(thousandths) => thousandths.parse::<f64>().ok()? / 1000.0,
+                None => text.parse().ok()?,
+            },
+        };
+        (found.is_finite() && found >= 0.0).then_some(found)
+    }
+}
+
+/// `ExtenderFilterResult`.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct ExtenderFilterResult<'a> {
+    #[serde(rename = "Nodes")]
+    pub(crate) nodes: Option<KeptNodes<'a>>,
+    #[serde(rename = "NodeNames")]
+    pub(crate) node_names: Option<Vec<&'a str>>,
+    #[serde(rename = "FailedNodes")]
+    pub(crate) failed_nodes: BTreeMap<String, String>,
+    #[serde(rename = "FailedAndUnresolvableNodes")]
+    pub(crate) failed_and_unresolvable_nodes: BTreeMap<String, String>,
+    #[serde(rename = "Error")]
+    pub(crate) error: String,
+}
+
+/// `NodeList` with the nodes as they came.
+#[derive(Debug, Serialize)]
+pub(crate) struct KeptNodes<'a> {
+    pub(crate) metadata: BTreeMap<String, String>,
+    pub(crate) items: Vec<&'a RawValue>,
+}
+
+/// `HostPriority`.
+#[derive(Debug, PartialEq, Serialize)]
+pub(crate) struct HostPriority<'a> {
+    #[serde(rename = "Host")]
+    pub(crate) host: &'a str,
+    #[serde(rename = "Score")]
+    pub(crate) score: i64,
+}
+
+/// What a node's agent publishes of it, as the annotation's text.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct NodeReport {
+    /// When, in seconds since 1970.
+    pub(crate) at: u64,
+    /// Who runs there.
+    pub(crate) programs: Vec<ReportedProgram>,
+}
+
+/// A pod that runs on a node.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ReportedProgram {
+    /// Namespace and name.
+    pub(crate) pod: String,
+    /// Its profile.
+    pub(crate) profile: String,
+    /// CPUs that it asked for, rounded up.
+    pub(crate) cpus: u32,
+    /// It must not be predicted to be slower.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) bound: Option<f64>,
+}

@@ -1,0 +1,186 @@
+//! A kind of node: a machine, its model, and the programs as the model holds them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use corun_app::{Error, Result};
+use corun_machine::Machine;
+use corun_model::{LoadedProgram, Member, Model, ModelOptions, Outcome, Running, Scratch};
+use corun_profile::Profile;
+use rayon::prelude::*;
+use serde::Deserialize;
+
+use crate::fleet::Place;
+
+/// Which CPUs of a node are given out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Seats {
+    /// One hardware thread of each core: a CPU that a program asks for is a core of its own.
+    #[default]
+    Cores,
+    /// Every hardware thread, those of idle cores first.
+    Threads,
+}
+
+/// A kind of node. Nodes of one kind are alike.
+pub struct NodeKind {
+    model: Model,
+    programs: Vec<LoadedProgram>,
+    /// CPU indices by LLC, in the order in which they are given out.
+    seats: Vec<Vec<u32>>,
+    memory_mib: Option<u64>,
+}
+
+/// Working memory of predictions, one a thread.
+#[derive(Debug, Default)]
+pub struct Prediction {
+    scratch: Scratch,
+    outcomes: Vec<Outcome>,
+    /// What a program would cost on CPUs of a node (its index), while the node is in the state by which the
+    /// figure is known.
+    pub(crate) places: HashMap<(usize, usize, Vec<u32>), (u64, Place)>,
+}
+
+impl NodeKind {
+    /// The model of a machine with all programs loaded. `memory_mib` replaces what the machine file says
+    /// of the node's memory.
+    ///
+    /// # Errors
+    /// A machine or a profile with a figure that cannot be.
+    pub fn new(
+        machine: Machine,
+        profiles: &[Profile],
+        seats: Seats,
+        memory_mib: Option<u64>,
+        options: ModelOptions,
+    ) -> Result<Self> {
+        let own_memory: Option<u64> =
+            machine.nodes().iter().map(|node| node.memory_mib).sum::<Option<u64>>();
+        let seats = seats_by_llc(&machine, seats);
+        let model = Model::new(Arc::new(machine), options)?;
+        let loaded: std::result::Result<Vec<_>, _> =
+            profiles.par_iter().map(|profile| model.load(profile)).collect();
+        let programs = loaded.map_err(Error::from)?;
+        Ok(Self { model, programs, seats, memory_mib: memory_mib.or(own_memory) })
+    }
+
+    /// The machine.
+    pub fn machine(&self) -> &Machine {
+        self.model.machine()
+    }
+
+    /// The model.
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// A program as the model holds it.
+    pub fn program(&self, program: usize) -> &LoadedProgram {
+        &self.programs[program]
+    }
+
+    /// CPU indices by LLC, in the order in which they are given out.
+    pub fn seats(&self) -> &[Vec<u32>] {
+        &self.seats
+    }
+
+    /// CPUs that are given out.
+    pub fn cpus(&self) -> u32 {
+        self.seats.iter().map(|llc| llc.len() as u32).sum()
+    }
+
+    /// Memory in MiB, where known.
+    pub fn memory_mib(&self) -> Option<u64> {
+        self.memory_mib
+    }
+
+    /// Can a program run faster because another LLC's programs come? Not where every local way to memory
+    /// passes one bandwidth domain at most (docs/optimum.md, lemma 1).
+    pub fn company_only_slows(&self) -> bool {
+        let machine = self.machine();
+        let one = |cpu: usize| machine.memory_path(cpu, machine.cpus()[cpu].node).len() <= 1;
+        let plain = |cpu: usize| !self.model.divides_private_caches(cpu);
+        self.seats.iter().flatten().all(|&cpu| one(cpu as usize) && plain(cpu as usize))
+    }
+
+    /// The slowdowns of threads that run together, in their order: of each its program and CPU index.
+    /// Pages are on each thread's own node.
+    pub fn slowdowns<'a>(
+        &self,
+        threads: impl Iterator<Item = (usize, u32)>,
+        prediction: &'a mut Prediction,
+    ) -> impl Iterator<Item = f64> + 'a {
+        slowdowns(&self.model, &self.programs, threads, prediction)
+    }
+
+    /// The same by another model of this machine.
+    pub(crate) fn slowdowns_by<'a>(
+        &self,
+        model: &Model,
+        threads: impl Iterator<Item = (usize, u32)>,
+        prediction: &'a mut Prediction,
+    ) -> impl Iterator<Item = f64> + 'a {
+        slowdowns(model, &self.programs, threads, prediction)
+    }
+}
+
+fn slowdowns<'a>(
+    model: &Model,
+    programs: &[LoadedProgram],
+    threads: impl Iterator<Item = (usize, u32)>,
+    prediction: &'a mut Prediction,
+) -> impl Iterator<Item = f64> + 'a {
+    let running: Vec<Running<'_>> = threads
+        .map(|(program, cpu)| Running {
+            member: Member {
+                program: &programs[program],
+                phase: LoadedProgram::WHOLE,
+                cpu: cpu as usize,
+            },
+            home: &[],
+            group: None,
+        })
+        .collect();
+    let Prediction { scratch, outcomes, .. } = prediction;
+    model.solve(&running, scratch, outcomes);
+    outcomes.iter().map(|one| one.slowdown)
+}
+
+/// Of each LLC the first threads of its cores, then the second ones and so on where all are given out.
+fn seats_by_llc(machine: &Machine, seats: Seats) -> Vec<Vec<u32>> {
+    let mut by_llc: Vec<Vec<(usize, u32)>> = vec![Vec::new(); machine.llcs().len()];
+    for core in machine.cores() {
+        for (thread, id) in core.cpus.iter().enumerate() {
+            let index = machine.cpu_index(id).expect("a core's CPU is one of the machine's");
+            if seats == Seats::Threads || thread == 0 {
+                by_llc[machine.cpus()[index].llc].push((thread, index as u32));
+            }
+        }
+    }
+    let sorted = |mut llc: Vec<(usize, u32)>| {
+        llc.sort_unstable();
+        llc.into_iter().map(|(_, cpu)| cpu).collect()
+    };
+    by_llc.into_iter().map(sorted).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use corun_machine::preset;
+
+    use super::*;
+
+    #[test]
+    fn cores_are_given_out_once_and_threads_after_idle_cores() {
+        let machine = preset("epyc-9554").unwrap();
+        let cores = seats_by_llc(&machine, Seats::Cores);
+        assert_eq!(cores.iter().map(Vec::len).collect::<Vec<_>>(), [8; 8]);
+        let threads = seats_by_llc(&machine, Seats::Threads);
+        assert_eq!(threads[0].len(), 16);
+        let core = |cpu: u32| machine.cpus()[cpu as usize].core;
+        let first: Vec<usize> = threads[0][..8].iter().map(|&cpu| core(cpu)).collect();
+        let second: Vec<usize> = threads[0][8..].iter().map(|&cpu| core(cpu)).collect();
+        assert_eq!(first, second);
+    }
+}

@@ -1,0 +1,42 @@
+//! Which node of a cluster, beside which neighbours?
+//!
+//! A [`Fleet`] has nodes of a few [`NodeKind`]s and those who run on them. A program that arrives goes where
+//! it costs least by the model's prediction: what it suffers there and what those already there suffer more
+//! ([`Fleet::best_place`]). [`repair`] moves programs later, at a cost a move. docs/fleet.md has the method,
+//! the proof of the lower bound and figures.
+
+mod arrivals;
+mod bound;
+mod description;
+mod exact;
+mod expansion;
+mod extender;
+mod fleet;
+mod kind;
+mod node;
+mod objective;
+mod plan;
+mod repair;
+mod schedulers;
+mod simulation;
+mod workload;
+
+pub use arrivals::{Arrival, ArrivalSettings, SIZES, arrivals, size_shares};
+pub use bound::{Bound, Bounds};
+pub use description::{FLEET_VERSION, FleetDescription, NodeGroup, ProgramEntry};
+pub use exact::{Extremes, extremes, random_values};
+pub use extender::{
+    BOUND_KEY, Extender, ExtenderAnswer, MACHINE_KEY, PROFILE_KEY, PROGRAMS_KEY, node_patch,
+};
+pub use fleet::{DEFAULT_SHORTLIST, Fleet, Ground, Hold, Place};
+pub use kind::{NodeKind, Prediction, Seats};
+pub use node::{Node, Obstacle, PodId, Resident};
+pub use objective::{Cost, Objective};
+pub use plan::{
+    DEFAULT_MOVE_COST, Expectation, FleetDocument, FleetQuestion, NodeFigures, PlacedProgram,
+    Unplaced,
+};
+pub use repair::{Move, repair};
+pub use schedulers::SchedulerName;
+pub use simulation::{SchedulerFigures, Simulation, SimulationDocument, SimulationSettings};
+pub use workload::Workload;

@@ -1,0 +1,255 @@
+//! A node and who runs on it.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::kind::{NodeKind, Prediction};
+use crate::objective::{Cost, Objective};
+use crate::workload::Workload;
+
+/// A placed program: index in the list of all that ever asked.
+pub type PodId = usize;
+
+/// A program on a node.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Resident {
+    /// Who.
+    pub pod: PodId,
+    /// Its workload.
+    pub workload: usize,
+    /// Its program.
+    pub program: usize,
+    /// Its CPUs, indices of the node's machine.
+    pub cpus: Vec<u32>,
+    /// Mean slowdown of its threads.
+    pub slowdown: f64,
+    /// The worst of its threads'.
+    pub worst: f64,
+}
+
+/// A node and who runs on it.
+#[derive(Debug, Clone)]
+pub struct Node {
+    /// The name shown.
+    pub name: String,
+    /// Index of its kind.
+    pub kind: usize,
+    /// Who runs there, in the order of arrival.
+    pub residents: Vec<Resident>,
+    pub(crate) free_by_llc: Vec<u32>,
+    taken: Vec<bool>,
+    free_memory_mib: Option<u64>,
+    cost: Cost,
+    /// No other state of any node has it: who runs there since when nobody came or went.
+    pub(crate) state: u64,
+}
+
+/// Numbers for [`Node::state`].
+static STATES: AtomicU64 = AtomicU64::new(1);
+
+fn next_state() -> u64 {
+    STATES.fetch_add(1, Ordering::Relaxed)
+}
+
+impl Node {
+    /// An empty node.
+    pub fn new(name: String, kind_index: usize, kind: &NodeKind) -> Self {
+        Self {
+            name,
+            kind: kind_index,
+            residents: Vec::new(),
+            free_by_llc: kind.seats().iter().map(|llc| llc.len() as u32).collect(),
+            taken: vec![false; kind.machine().cpus().len()],
+            free_memory_mib: kind.memory_mib(),
+            cost: Cost::default(),
+            state: next_state(),
+        }
+    }
+
+    /// CPUs that nobody has.
+    pub fn free_cpus(&self) -> u32 {
+        self.free_by_llc.iter().sum()
+    }
+
+    /// CPUs that are taken.
+    pub fn threads(&self) -> u32 {
+        self.residents.iter().map(|one| one.cpus.len() as u32).sum()
+    }
+
+    /// What those who run there cost.
+    pub fn cost(&self) -> Cost {
+        self.cost
+    }
+
+    /// Why a workload cannot run there; none where it can.
+    pub fn obstacle(&self, workload: usize, workloads: &[Workload]) -> Option<Obstacle> {
+        let asked = &workloads[workload];
+        if asked.cpus > self.free_cpus() {
+            return Some(Obstacle::Cpus);
+        }
+        if self.free_memory_mib.is_some_and(|free| asked.memory_mib > free) {
+            return Some(Obstacle::Memory);
+        }
+        if let Some(most) = asked.most_per_node {
+            let here = self.residents.iter().filter(|one| one.workload == workload).count();
+            if here >= most as usize {
+                return Some(Obstacle::Spread);
+            }
+        }
+        let never = &asked.never_beside;
+        let meets = || self.residents.iter().any(|one| never.contains(&one.workload));
+        (!never.is_empty() && meets()).then_some(Obstacle::NeverBeside)
+    }
+
+    /// CPUs for so many threads, from these LLCs in this order.
+    pub(crate) fn cpus_from(
+        &self,
+        kind: &NodeKind,
+        count: u32,
+        llcs: impl Iterator<Item = usize>,
+    ) -> Vec<u32> {
+        let free = llcs
+            .flat_map(|llc| &kind.seats()[llc])
+            .copied()
+            .filter(|&cpu| !self.taken[cpu as usize]);
+        free.take(count as usize).collect()
+    }
+
+    /// CPUs as Linux gives them to threads that nobody places: each on the LLC with the most idle ones.
+    pub(crate) fn cpus_as_linux(&self, kind: &NodeKind, count: u32) -> Vec<u32> {
+        let mut free = self.free_by_llc.clone();
+        let mut from = vec![0usize; free.len()];
+        for _ in 0..count {
+            // Of equal LLCs the first.
+            let most = (0..free.len()).max_by_key(|&llc| (free[llc], std::cmp::Reverse(llc)));
+            let llc = most.expect("a machine has an LLC");
+            free[llc] = free[llc].saturating_sub(1);
+            from[llc] += 1;
+        }
+        let of_llc =
+            |(llc, count): (usize, usize)| self.cpus_from(kind, count as u32, std::iter::once(llc));
+        from.into_iter().enumerate().flat_map(of_llc).collect()
+    }
+
+    /// The threads there: program and CPU index.
+    pub(crate) fn running(&self) -> impl Iterator<Item = (usize, u32)> + '_ {
+        self.residents.iter().flat_map(|one| one.cpus.iter().map(|&cpu| (one.program, cpu)))
+    }
+
+    /// What all would cost with a program more, and the newcomer's own part.
+    pub(crate) fn with_newcomer(
+        &self,
+        kind: &NodeKind,
+        objective: Objective,
+        (program, cpus): (usize, &[u32]),
+        prediction: &mut Prediction,
+    ) -> (Cost, Cost) {
+        let before = self.threads() as usize;
+        let threads = self.running().chain(cpus.iter().map(|&cpu| (program, cpu)));
+        let mut all = Cost::default();
+        let mut own = Cost::default();
+        for (index, slowdown) in kind.slowdowns(threads, prediction).enumerate() {
+            all = all.with(objective, slowdown);
+            if index >= before {
+                own = own.with(objective, slowdown);
+            }
+        }
+        (all, own)
+    }
+
+    /// What all others would cost without a program.
+    pub(crate) fn without(
+        &self,
+        kind: &NodeKind,
+        objective: Objective,
+        pod: PodId,
+        prediction: &mut Prediction,
+    ) -> Cost {
+        let others = self.residents.iter().filter(|one| one.pod != pod);
+        let threads = others.flat_map(|one| one.cpus.iter().map(|&cpu| (one.program, cpu)));
+        kind.slowdowns(threads, prediction)
+            .fold(Cost::default(), |cost, slowdown| cost.with(objective, slowdown))
+    }
+
+    /// Puts a program on CPUs of the node; [`Self::predict`] says what it does there.
+    pub(crate) fn insert(&mut self, kind: &NodeKind, resident: Resident, memory_mib: u64) {
+        for &cpu in &resident.cpus {
+            debug_assert!(!self.taken[cpu as usize]);
+            self.taken[cpu as usize] = true;
+            self.free_by_llc[kind.machine().cpus()[cpu as usize].llc] -= 1;
+        }
+        self.free_memory_mib = self.free_memory_mib.map(|free| free - memory_mib);
+        self.residents.push(resident);
+        self.state = next_state();
+    }
+
+    /// Takes a program away and predicts those who stay anew.
+    pub(crate) fn remove(
+        &mut self,
+        kind: &NodeKind,
+        objective: Objective,
+        pod: PodId,
+        memory_mib: u64,
+        prediction: &mut Prediction,
+    ) -> Option<Resident> {
+        let at = self.residents.iter().position(|one| one.pod == pod)?;
+        let gone = self.residents.remove(at);
+        self.state = next_state();
+        for &cpu in &gone.cpus {
+            self.taken[cpu as usize] = false;
+            self.free_by_llc[kind.machine().cpus()[cpu as usize].llc] += 1;
+        }
+        self.free_memory_mib = self.free_memory_mib.map(|free| free + memory_mib);
+        self.predict(kind, objective, prediction);
+        Some(gone)
+    }
+
+    /// Predicts those who run there.
+    pub(crate) fn predict(
+        &mut self,
+        kind: &NodeKind,
+        objective: Objective,
+        prediction: &mut Prediction,
+    ) {
+        let threads: Vec<(usize, u32)> = self.running().collect();
+        let mut slowdowns = kind.slowdowns(threads.into_iter(), prediction);
+        self.cost = Cost::default();
+        for one in &mut self.residents {
+            let threads = one.cpus.len();
+            let (mut sum, mut worst) = (0.0, 0.0_f64);
+            for slowdown in slowdowns.by_ref().take(threads) {
+                self.cost = self.cost.with(objective, slowdown);
+                sum += slowdown;
+                worst = worst.max(slowdown);
+            }
+            (one.slowdown, one.worst) = (sum / threads as f64, worst);
+        }
+    }
+}
+
+/// Why a workload cannot run on a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Obstacle {
+    /// Too few free CPUs.
+    Cpus,
+    /// Too little free memory.
+    Memory,
+    /// As many of the workload there as may be.
+    Spread,
+    /// Somebody there whom it must not run beside.
+    NeverBeside,
+    /// A bound on slowdown would be broken.
+    SlowdownBound,
+}
+
+impl Obstacle {
+    /// In words, for people.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Cpus => "too few free CPUs",
+            Self::Memory => "too little free memory",
+            Self::Spread => "as many of them as may share a node",
+            Self::NeverBeside => "a program that it must never run beside",
+            Self::SlowdownBound => "a bound on slowdown would be broken",
+        }
+    }
+}

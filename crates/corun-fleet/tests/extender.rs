@@ -1,0 +1,222 @@
+//! Requests as Kubernetes' scheduler sends them, field by field after the Go types.
+
+#[path = "../../corun-optimal/tests/programs/mod.rs"]
+mod programs;
+
+use corun_fleet::{Extender, Seats, node_patch};
+use corun_machine::preset;
+use corun_model::ModelOptions;
+use corun_profile::Library;
+use serde_json::{Value, json};
+
+const NOW: u64 = 1_764_000_000;
+
+fn extender() -> Extender {
+    let mut library = Library::default();
+    for (name, mpki, mib) in [("stream", 60.0, 64.0), ("needy", 25.0, 12.0), ("quiet", 0.1, 0.2)] {
+        let profile =
+            corun_profile::Profile { name: name.to_owned(), ..programs::program(mpki, mib) };
+        library.insert(profile, name.to_owned()).unwrap();
+    }
+    let machine = ("i7-2600".to_owned(), preset("i7-2600").unwrap(), Seats::Cores);
+    Extender::new(vec![machine], &library, ModelOptions::default(), 300).unwrap()
+}
+
+/// A node as the API server has it, with what its agent published `age_s` seconds ago.
+fn node(name: &str, age_s: i64, programs: &[(&str, u32, Option<f64>)]) -> Value {
+    let programs: Vec<Value> = programs
+        .iter()
+        .enumerate()
+        .map(|(at, (profile, cpus, bound))| {
+            json!({"pod": format!("default/{profile}-{at}"), "profile": profile, "cpus": cpus, "bound": bound})
+        })
+        .collect();
+    let report = json!({"at": NOW as i64 - age_s, "programs": programs}).to_string();
+    json!({
+        "metadata": {
+            "name": name,
+            "uid": "7c4f5a1e-6f0b-4a52-8f6c-3f1d0a6f7c11",
+            "resourceVersion": "81234",
+            "creationTimestamp": "2026-10-01T08:00:00Z",
+            "labels": {"kubernetes.io/hostname": name, "kubernetes.io/arch": "amd64"},
+            "annotations": {
+                "node.alpha.kubernetes.io/ttl": "0",
+                "corun.dev/machine": "i7-2600",
+                "corun.dev/programs": report,
+            },
+            "managedFields": [{"manager": "kubelet", "operation": "Update", "fieldsV1": {"f:status": {}}}],
+        },
+        "spec": {"podCIDR": "10.244.0.0/24", "providerID": "kind://n0"},
+        "status": {
+            "capacity": {"cpu": "8", "memory": "16301740Ki", "pods": "110"},
+            "allocatable": {"cpu": "8", "memory": "16301740Ki", "pods": "110"},
+            "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady"}],
+            "nodeInfo": {"kernelVersion": "6.1.0", "kubeletVersion": "v1.31.0"},
+        }
+    })
+}
+
+fn pod(notes: Value, cpu: Value) -> Value {
+    json!({
+        "metadata": {
+            "name": "web-7d4b9c6f8-x2x9p",
+            "namespace": "default",
+            "labels": {"app": "web", "pod-template-hash": "7d4b9c6f8"},
+            "annotations": notes,
+        },
+        "spec": {
+            "containers": [{"name": "web", "image": "web:1", "resources": {"requests": {"cpu": cpu, "memory": "64Mi"}}}],
+            "restartPolicy": "Always",
+            "schedulerName": "corun-scheduler",
+        },
+        "status": {"phase": "Pending", "qosClass": "Burstable"}
+    })
+}
+
+fn request(pod: Value, nodes: Vec<Value>) -> Vec<u8> {
+    let list = json!({"metadata": {"resourceVersion": "1"}, "items": nodes});
+    json!({"Pod": pod, "Nodes": list, "NodeNames": null}).to_string().into_bytes()
+}
+
+fn scores(body: &str) -> Vec<(String, i64)> {
+    let all: Value = serde_json::from_str(body).unwrap();
+    let one =
+        |one: &Value| (one["Host"].as_str().unwrap().to_owned(), one["Score"].as_i64().unwrap());
+    all.as_array().unwrap().iter().map(one).collect()
+}
+
+#[test]
+fn the_node_where_least_is_lost_has_ten() {
+    let nodes = vec![
+        node("busy", 10, &[("stream", 1, None), ("stream", 2, None)]),
+        node("calm", 10, &[("quiet", 2, None)]),
+    ];
+    let pod = pod(json!({"corun.dev/profile": "needy"}), json!("1"));
+    let answer = extender().prioritize(&request(pod, nodes), NOW).unwrap();
+    let found = scores(&answer.body);
+    assert_eq!((found[1].0.as_str(), found[1].1), ("calm", 10), "{found:?}");
+    assert!(found[0].1 < 5, "{found:?}");
+    assert_eq!(answer.assumed, Vec::<String>::new());
+}
+
+#[test]
+fn a_bound_keeps_a_pod_from_nodes_and_nodes_come_back_as_they_were() {
+    let nodes = vec![
+        node("busy", 10, &[("stream", 3, None)]),
+        node("calm", 10, &[("quiet", 2, None)]),
+        node("promised", 10, &[("needy", 1, Some(1.0001))]),
+    ];
+    let notes = json!({"corun.dev/profile": "stream", "corun.dev/slowdown-bound": "1.02"});
+    let body = request(pod(notes, json!("500m")), nodes.clone());
+    let answer = extender().filter(&body, NOW).unwrap();
+    let result: Value = serde_json::from_str(&answer.body).unwrap();
+    let mut fields: Vec<&String> = result.as_object().unwrap().keys().collect();
+    fields.sort();
+    let expected = ["Error", "FailedAndUnresolvableNodes", "FailedNodes", "NodeNames", "Nodes"];
+    assert_eq!(fields, expected);
+    assert_eq!(result["Nodes"]["items"], json!([nodes[1]]));
+    assert!(
+        result["FailedNodes"]["busy"].as_str().unwrap().contains("its bound is 1.02"),
+        "{result}"
+    );
+    assert_eq!((&result["NodeNames"], &result["Error"]), (&Value::Null, &json!("")));
+    // Without a bound of its own the pod still spares who has one.
+    let body = request(pod(json!({"corun.dev/profile": "stream"}), json!("500m")), nodes.clone());
+    let answer = extender().filter(&body, NOW).unwrap();
+    let result: Value = serde_json::from_str(&answer.body).unwrap();
+    assert_eq!(result["Nodes"]["items"], json!([nodes[0], nodes[1]]));
+    assert!(result["FailedNodes"]["promised"].as_str().unwrap().contains("a program there"));
+}
+
+#[test]
+fn what_is_not_known_keeps_no_pod_from_a_node() {
+    let extender = extender();
+    let mut bare = node("bare", 0, &[]);
+    bare["metadata"]["annotations"] = Value::Null;
+    let mut broken = node("broken", 0, &[]);
+    broken["metadata"]["annotations"]["corun.dev/programs"] = json!("{\"at\": soon");
+    let mut other = node("other", 0, &[]);
+    other["metadata"]["annotations"]["corun.dev/machine"] = json!("cray-1");
+    let nodes = vec![
+        node("calm", 10, &[]),
+        node("silent", 3_600, &[("stream", 4, None)]),
+        node("ahead", -3_600, &[("stream", 4, None)]),
+        bare,
+        broken,
+        other,
+        node("full", 5, &[("quiet", 4, None)]),
+    ];
+    let known = json!({"corun.dev/profile": "needy", "corun.dev/slowdown-bound": "1.5"});
+    let body = request(pod(known, json!("1")), nodes.clone());
+    let answer = extender.filter(&body, NOW).unwrap();
+    let result: Value = serde_json::from_str(&answer.body).unwrap();
+    assert_eq!(result["Nodes"]["items"].as_array().unwrap().len(), nodes.len());
+    assert!(answer.assumed[0].contains("silent"), "{:?}", answer.assumed);
+    let found = scores(&extender.prioritize(&body, NOW).unwrap().body);
+    assert_eq!(found.iter().map(|one| one.1).collect::<Vec<_>>(), [10, 5, 5, 5, 5, 5, 5]);
+
+    for (notes, word) in [
+        (json!(null), "has no corun.dev/profile"),
+        (json!({"corun.dev/profile": "unheard-of"}), "no profile \"unheard-of\""),
+        (
+            json!({"corun.dev/profile": "quiet", "corun.dev/slowdown-bound": "fast"}),
+            "no number above 1",
+        ),
+    ] {
+        let body = request(pod(notes, json!("1")), nodes.clone());
+        let answer = extender.filter(&body, NOW).unwrap();
+        assert!(answer.assumed.iter().any(|one| one.contains(word)), "{:?}", answer.assumed);
+        let result: Value = serde_json::from_str(&answer.body).unwrap();
+        assert_eq!(result["Nodes"]["items"].as_array().unwrap().len(), nodes.len());
+    }
+}
+
+#[test]
+fn names_alone_are_all_kept() {
+    let pod = pod(json!({"corun.dev/profile": "needy"}), json!(2));
+    let body = json!({"Pod": pod, "Nodes": null, "NodeNames": ["n1", "n2"]}).to_string();
+    let extender = extender();
+    let result = extender.filter(body.as_bytes(), NOW).unwrap().body;
+    let result: Value = serde_json::from_str(&result).unwrap();
+    assert_eq!(result["NodeNames"], json!(["n1", "n2"]));
+    let found = scores(&extender.prioritize(body.as_bytes(), NOW).unwrap().body);
+    assert_eq!(found, [("n1".to_owned(), 5), ("n2".to_owned(), 5)]);
+}
+
+#[test]
+fn what_is_no_request_is_refused() {
+    for body in ["", "[]", "{}", "{\"Pod\": 3}", "{\"Pod\": {}, \"Nodes\": {\"items\": [1]}}"] {
+        assert!(extender().prioritize(body.as_bytes(), NOW).is_err(), "{body}");
+    }
+}
+
+#[test]
+fn an_agent_says_what_runs_and_the_extender_reads_it() {
+    let notes = |profile: &str| json!({"corun.dev/profile": profile});
+    let mut ended = pod(notes("stream"), json!("4"));
+    ended["status"]["phase"] = json!("Succeeded");
+    let mut labelled = pod(json!({}), json!("250m"));
+    labelled["metadata"]["labels"]["corun.dev/profile"] = json!("stream");
+    let pods = json!({"kind": "PodList", "items": [
+        pod(notes("needy"), json!("1500m")), ended, labelled, pod(json!(null), json!("1"))
+    ]});
+    let patch = node_patch(pods.to_string().as_bytes(), "i7-2600", NOW).unwrap();
+    assert_eq!(patch.assumed.len(), 1, "{:?}", patch.assumed);
+    let patch: Value = serde_json::from_str(&patch.body).unwrap();
+    let notes = &patch["metadata"]["annotations"];
+    assert_eq!(notes["corun.dev/machine"], "i7-2600");
+    let report: Value =
+        serde_json::from_str(notes["corun.dev/programs"].as_str().unwrap()).unwrap();
+    assert_eq!(report["at"], NOW);
+    let programs: Vec<(&str, i64)> = report["programs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| (one["profile"].as_str().unwrap(), one["cpus"].as_i64().unwrap()))
+        .collect();
+    assert_eq!(programs, [("needy", 2), ("stream", 1)]);
+    let mut published = node("n0", 0, &[]);
+    published["metadata"]["annotations"] = notes.clone();
+    let asks = request(pod(json!({"corun.dev/profile": "needy"}), json!("1")), vec![published]);
+    assert_eq!(extender().prioritize(&asks, NOW).unwrap().assumed, Vec::<String>::new());
+}

@@ -1,0 +1,243 @@
+//! Placement, repair, search and bound against brute force, on small fleets of made-up programs.
+
+#[path = "../../corun-optimal/tests/programs/mod.rs"]
+mod programs;
+
+use std::sync::Arc;
+
+use corun_fleet::{
+    Bounds, Fleet, Ground, NodeKind, Objective, Prediction, Seats, Workload, extremes, repair,
+};
+use corun_machine::preset;
+use corun_model::ModelOptions;
+use proptest::prelude::*;
+
+/// A fleet of nodes of one machine and what asks for room, one a program.
+struct Case {
+    ground: Arc<Ground>,
+    nodes: Vec<(String, usize)>,
+    asked: Vec<usize>,
+}
+
+/// `asked`: misses and MiB of each program, and its CPUs.
+fn case(machine: &str, nodes: usize, asked: &[(f64, f64, u32)], objective: Objective) -> Case {
+    let profiles: Vec<_> =
+        asked.iter().map(|&(mpki, mib, _)| programs::program(mpki, mib)).collect();
+    let machine = preset(machine).unwrap();
+    let kind =
+        NodeKind::new(machine, &profiles, Seats::Cores, None, ModelOptions::default()).unwrap();
+    let workload = |(program, &(_, _, cpus)): (usize, &(f64, f64, u32))| Workload {
+        name: format!("w{program}"),
+        program,
+        cpus,
+        ..Workload::default()
+    };
+    let workloads: Vec<Workload> = asked.iter().enumerate().map(workload).collect();
+    let names = profiles.into_iter().map(|profile| profile.name).collect();
+    let shares: Vec<f64> = asked.iter().map(|one| f64::from(one.2)).collect();
+    Case {
+        ground: Arc::new(Ground::new(vec![kind], names, workloads, &shares, objective, 1.3)),
+        nodes: (0..nodes).map(|node| (format!("n{node}"), 0)).collect(),
+        asked: (0..asked.len()).collect(),
+    }
+}
+
+/// The least and the largest value of all plans, one by one: every set of free CPUs for every program.
+fn every_plan(case: &Case) -> (f64, f64) {
+    fn sets(free: &[u32], count: usize) -> Vec<Vec<u32>> {
+        let Some((&first, rest)) = free.split_first() else {
+            return if count == 0 { vec![Vec::new()] } else { Vec::new() };
+        };
+        let mut found = sets(rest, count);
+        if count > 0 {
+            let with = sets(rest, count - 1).into_iter();
+            found.extend(with.map(|more| [vec![first], more].concat()));
+        }
+        found
+    }
+    fn visit(fleet: &mut Fleet, pod: usize, count: usize, found: &mut (f64, f64)) {
+        if pod == count {
+            let bound = match fleet.ground().objective {
+                Objective::Machines => fleet.ground().slowdown_bound,
+                _ => f64::INFINITY,
+            };
+            if fleet.cost().worst <= bound {
+                let value = fleet.value();
+                *found = (found.0.min(value), found.1.max(value));
+            }
+            return;
+        }
+        let mut prediction = Prediction::default();
+        let cpus = fleet.ground().workloads[pod].cpus as usize;
+        for node in 0..fleet.nodes.len() {
+            let residents = fleet.nodes[node].residents.iter();
+            let taken: Vec<u32> = residents.flat_map(|one| one.cpus.iter().copied()).collect();
+            let mut free = fleet.ground().kinds[0].seats().concat();
+            free.retain(|cpu| !taken.contains(cpu));
+            for set in sets(&free, cpus) {
+                fleet.insert(pod, pod, (node, set), &mut prediction);
+                visit(fleet, pod + 1, count, found);
+                fleet.remove(pod, &mut prediction);
+            }
+        }
+    }
+    let mut fleet = Fleet::new(case.ground.clone(), case.nodes.clone());
+    let mut found = (f64::INFINITY, f64::NEG_INFINITY);
+    visit(&mut fleet, 0, case.asked.len(), &mut found);
+    found
+}
+
+fn bound(case: &Case) -> Option<f64> {
+    let present: Vec<usize> = (0..case.asked.len()).collect();
+    let asked: Vec<(usize, u32, f64)> =
+        case.ground.workloads.iter().map(|one| (one.program, one.cpus, 1.0)).collect();
+    let bounds = Bounds::new(case.ground.clone(), &[case.nodes.len()], &present).unwrap();
+    bounds.bound(&asked).unwrap().map(|bound| bound.value)
+}
+
+/// The greedy plan; none where somebody has no place.
+fn greedy(case: &Case) -> Option<Fleet> {
+    let mut fleet = Fleet::new(case.ground.clone(), case.nodes.clone());
+    let mut prediction = Prediction::default();
+    for &workload in &case.asked {
+        let place = fleet.best_place(workload, &mut prediction).ok()?;
+        fleet.insert(workload, workload, (place.node, place.cpus), &mut prediction);
+    }
+    Some(fleet)
+}
+
+fn asked(most: usize) -> impl Strategy<Value = Vec<(f64, f64, u32)>> {
+    prop::collection::vec((0.1..60.0f64, 0.1..12.0f64, 1..=2u32), 2..=most)
+}
+
+fn objectives() -> impl Strategy<Value = Objective> {
+    prop_oneof![
+        Just(Objective::MeanSlowdown),
+        Just(Objective::LostWork),
+        Just(Objective::WorstSlowdown),
+        Just(Objective::Machines),
+    ]
+}
+
+/// Four LLCs of 2 cores behind two stages; one LLC of 4; two LLCs of 2.
+const MACHINES: [&str; 3] = ["xeon-x5365", "i7-2600", "xeon-x5365-2llc"];
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    #[test]
+    fn nothing_beats_the_bound_or_the_search(
+        asked in asked(3),
+        objective in objectives(),
+        machine in 0..3usize,
+    ) {
+        let case = case(MACHINES[machine], 2, &asked, objective);
+        let (least, most) = every_plan(&case);
+        if let Some(found) = extremes(&case.ground, &case.nodes, &case.asked) {
+            prop_assert!((found.best.value() - least).abs() < 1e-9, "{} {least}", found.best.value());
+            if let Some(worst) = found.worst {
+                prop_assert!((worst - most).abs() < 1e-9, "{worst} {most}");
+            }
+        } else {
+            prop_assert!(least.is_infinite(), "{least}");
+        }
+        if least.is_finite() {
+            let bound = bound(&case).unwrap();
+            prop_assert!(bound <= least + 1e-9, "bound {bound} above {least}");
+            if let Some(fleet) = greedy(&case) {
+                prop_assert!(fleet.value() >= least - 1e-9, "{} {least}", fleet.value());
+            }
+        }
+    }
+
+    #[test]
+    fn a_repair_never_makes_it_worse_and_pays_for_each_move(asked in asked(8), seed in 0..4usize) {
+        let case = case("2x-gold-6138-4c", 3, &asked, Objective::MeanSlowdown);
+        let mut fleet = Fleet::new(case.ground.clone(), case.nodes.clone());
+        let mut prediction = Prediction::default();
+        // First fit from a node on: a plan with something to mend.
+        for &workload in &case.asked {
+            let cpus = case.ground.workloads[workload].cpus as usize;
+            let at = (0..3).map(|node| (node + seed) % 3).find(|&node| {
+                fleet.nodes[node].free_cpus() as usize >= cpus
+            });
+            let Some(node) = at else { continue };
+            let taken: Vec<u32> =
+                fleet.nodes[node].residents.iter().flat_map(|one| one.cpus.clone()).collect();
+            let seats = case.ground.kinds[0].seats().concat();
+            let free: Vec<u32> =
+                seats.into_iter().filter(|cpu| !taken.contains(cpu)).take(cpus).collect();
+            fleet.insert(workload, workload, (node, free), &mut prediction);
+        }
+        let before = fleet.cost().sum;
+        let moves = repair(&mut fleet, 0.05, 100, &mut prediction);
+        let saved: f64 = moves.iter().map(|one| one.saving).sum();
+        prop_assert!((before - saved - fleet.cost().sum).abs() < 1e-9);
+        for one in &moves {
+            prop_assert!(one.saving > 0.05);
+        }
+    }
+
+    #[test]
+    fn who_comes_and_goes_leaves_no_trace(asked in asked(6)) {
+        let case = case("2x-gold-6138-4c", 2, &asked, Objective::LostWork);
+        let Some(mut fleet) = greedy(&case) else { return Ok(()) };
+        let mut prediction = Prediction::default();
+        let cost = fleet.cost();
+        let last = case.asked.len() - 1;
+        let place = fleet.best_place(last, &mut prediction);
+        if let Ok(place) = place {
+            fleet.insert(99, last, (place.node, place.cpus), &mut prediction);
+            prop_assert!((fleet.cost().sum - cost.sum - place.marginal).abs() < 1e-9);
+            fleet.remove(99, &mut prediction);
+        }
+        prop_assert!((fleet.cost().sum - cost.sum).abs() < 1e-9);
+        for pod in &case.asked {
+            fleet.remove(*pod, &mut prediction);
+        }
+        prop_assert_eq!(fleet.nodes_used(), 0);
+        prop_assert_eq!(fleet.cost().sum, 0.0);
+    }
+}
+
+#[test]
+fn with_llcs_of_two_the_bound_is_the_optimum_of_fractions() {
+    // Two programs that hurt each other and two that do not care: each pair of one and one.
+    let asked = [(40.0, 6.0, 1), (40.0, 6.0, 1), (0.1, 0.1, 1), (0.1, 0.1, 1)];
+    let case = case("2x-gold-6138-4c", 1, &asked, Objective::MeanSlowdown);
+    let (least, most) = every_plan(&case);
+    let bound = bound(&case).unwrap();
+    assert!(least < most);
+    assert!(bound <= least + 1e-9 && bound > 1.0, "{bound} {least}");
+}
+
+#[test]
+fn constraints_are_kept() {
+    let asked = [(30.0, 4.0, 1), (30.0, 4.0, 1), (1.0, 1.0, 1)];
+    let case = case("i7-2600", 2, &asked, Objective::MeanSlowdown);
+    let mut workloads = case.ground.workloads.clone();
+    workloads[0].most_per_node = Some(1);
+    workloads[2].never_beside = vec![0];
+    let profiles: Vec<_> = asked.iter().map(|one| programs::program(one.0, one.1)).collect();
+    let machine = preset("i7-2600").unwrap();
+    let kind = NodeKind::new(machine, &profiles, Seats::Cores, Some(1024), ModelOptions::default());
+    workloads[1].memory_mib = 2048;
+    let names = case.ground.programs.clone();
+    let ground = Ground::new(
+        vec![kind.unwrap()],
+        names,
+        workloads,
+        &[1.0; 3],
+        Objective::MeanSlowdown,
+        f64::INFINITY,
+    );
+    let mut fleet = Fleet::new(Arc::new(ground), case.nodes);
+    let mut prediction = Prediction::default();
+    let first = fleet.best_place(0, &mut prediction).unwrap();
+    let node = first.node;
+    fleet.insert(0, 0, (node, first.cpus), &mut prediction);
+    // Another of the first spreads, the second has no memory anywhere, the third keeps away.
+    assert_ne!(fleet.best_place(0, &mut prediction).unwrap().node, node);
+    assert_eq!(fleet.best_place(1, &mut prediction), Err(corun_fleet::Obstacle::Memory));
+    assert_ne!(fleet.best_place(2, &mut prediction).unwrap().node, node);
+}

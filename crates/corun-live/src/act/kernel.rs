@@ -1,0 +1,314 @@
+//! Where threads run, by corun's scheduler in the kernel (`sched_ext`).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::time::Duration;
+
+use corun_linux::sysfs::online_cpus;
+use corun_linux::{Roots, Task, is_gone};
+use corun_machine::{CpuSet, Machine};
+use corun_policy::{Action, ActionKind, Nanoseconds, ThreadId, ThreadView};
+use corun_scx::{PlanError, SCHED_EXT, Scheduler, ThreadCounts, policy_of};
+
+use super::{Actuator, ApplyMode, Change, PlacementActuator, Refusal, managed};
+use super::{still_there, touchable};
+use crate::{ActError, ManagedThread, Reverted, Threads};
+
+/// `SCHED_RESET_ON_FORK`, a bit beside the policy: children begin with the default policy.
+const RESET_ON_FORK: i32 = 0x4000_0000;
+/// `SCHED_IDLE`: whoever asked for it wants to run when nobody else does.
+const SCHED_IDLE: i32 = 5;
+
+/// Prefers CPUs for threads: a thread that wakes takes an idle CPU of its set, waits there for a time, and then
+/// runs elsewhere. What ends corun, be it a `kill -9`, ends the preference.
+///
+/// Threads that are held by their cgroup, and those of the policy `SCHED_IDLE`, are placed as by
+/// [`PlacementActuator`]. So are all once the kernel detached the scheduler.
+#[derive(Debug)]
+pub struct KernelPlacement {
+    roots: Roots,
+    /// None once the kernel detached it.
+    scheduler: Option<Scheduler>,
+    /// How long a thread waits for its CPUs; none: for ever.
+    spill_after: Option<Duration>,
+    by_affinity: PlacementActuator,
+    online: Option<CpuSet>,
+    /// What was counted last of each thread.
+    counts: BTreeMap<u32, ThreadCounts>,
+    /// What was counted of threads that ended.
+    ended: ThreadCounts,
+}
+
+impl KernelPlacement {
+    /// With a scheduler that is in force.
+    pub fn new(roots: &Roots, scheduler: Scheduler, spill_after: Option<Duration>) -> Self {
+        Self {
+            roots: roots.clone(),
+            scheduler: Some(scheduler),
+            spill_after,
+            by_affinity: PlacementActuator::new(roots),
+            online: None,
+            counts: BTreeMap::new(),
+            ended: ThreadCounts::default(),
+        }
+    }
+
+    /// Reads the counts of all threads.
+    fn count(&mut self) {
+        let Some(scheduler) = &self.scheduler else { return };
+        for tid in scheduler.threads() {
+            if let Ok(Some(counts)) = scheduler.counts(tid) {
+                self.counts.insert(tid, counts);
+            }
+        }
+    }
+
+    /// Is the thread the scheduler's, or may it be?
+    fn takes(&self, thread: &ManagedThread) -> bool {
+        let policy = policy_of(thread.task().tid).map(|policy| policy & !RESET_ON_FORK);
+        self.scheduler.is_some()
+            && thread.group.is_none()
+            && policy.is_ok_and(|policy| policy != SCHED_IDLE)
+    }
+
+    /// The changes that have a thread run on what it may have of the CPUs asked for.
+    fn prefer(
+        &self,
+        (view, thread): (&ThreadView, &ManagedThread),
+        asked: &CpuSet,
+        online: &CpuSet,
+    ) -> Result<Vec<Change>, Refusal> {
+        let task = thread.task();
+        touchable(&self.roots, &task).map_err(|error| Refusal(error.to_string()))?;
+        let after = asked.intersection(&thread.may_run_on).intersection(online);
+        if after.is_empty() {
+            let may = &thread.may_run_on;
+            return Err(Refusal(format!(
+                "thread {task} ({}) may run on CPUs {may}, and none of {asked} is on line and \
+                 among them",
+                view.program
+            )));
+        }
+        let before = thread.allowed.clone();
+        let mut changes = Vec::new();
+        if thread.preferred.as_ref().is_none_or(|preferred| *preferred != after) {
+            changes.push(Change::Prefer { task, before, after });
+        }
+        let policy = policy_of(task.tid).map_err(|error| Refusal(error.to_string()))?;
+        if policy & !RESET_ON_FORK != SCHED_EXT {
+            let after = SCHED_EXT | policy & RESET_ON_FORK;
+            changes.push(Change::SchedulingPolicy { task, before: policy, after });
+        }
+        Ok(changes)
+    }
+
+    fn is_taken(&self, threads: &Threads, id: ThreadId) -> bool {
+        managed(threads, id).is_ok_and(|(_, thread)| self.takes(thread))
+    }
+}
+
+impl Actuator for KernelPlacement {
+    fn name(&self) -> &'static str {
+        "sched-ext"
+    }
+
+    fn kinds(&self) -> Vec<ActionKind> {
+        vec![ActionKind::Place]
+    }
+
+    fn begin_plan(&mut self) {
+        self.online = online_cpus(&self.roots).ok();
+        self.by_affinity.begin_plan();
+    }
+
+    fn prepare(
+        &mut self,
+        action: &Action,
+        machine: &Machine,
+        threads: &Threads,
+        now: Nanoseconds,
+    ) -> Result<Vec<Change>, Refusal> {
+        let online = self.online.clone().or_else(|| online_cpus(&self.roots).ok());
+        let online = online.unwrap_or_else(|| machine.cpu_set());
+        match action {
+            Action::Allow { thread, cpus } if self.is_taken(threads, *thread) => {
+                self.prefer(managed(threads, *thread)?, cpus, &online)
+            }
+            Action::Swap { first, second }
+                if self.is_taken(threads, *first) && self.is_taken(threads, *second) =>
+            {
+                let (first, second) = (managed(threads, *first)?, managed(threads, *second)?);
+                // Threads with the same set exchange nothing by it: each gets the other's CPU.
+                let same = first.1.allowed == second.1.allowed;
+                let from = |of: &ManagedThread| {
+                    if same { CpuSet::from_iter([of.facts.cpu]) } else { of.allowed.clone() }
+                };
+                let mut changes = self.prefer(first, &from(second.1), &online)?;
+                changes.extend(self.prefer(second, &from(first.1), &online)?);
+                Ok(changes)
+            }
+            _ => self.by_affinity.prepare(action, machine, threads, now),
+        }
+    }
+
+    fn make(&mut self, change: &Change) -> Option<Result<(), ActError>> {
+        let Change::Prefer { task, after, .. } = change else { return None };
+        let scheduler = self.scheduler.as_mut()?;
+        if let Err(error) = touchable(&self.roots, task) {
+            return Some(Err(error));
+        }
+        let plan = corun_scx::Plan { cpus: after, spill_after: self.spill_after, weight: None };
+        Some(scheduler.plan(task.tid, plan).map_err(|error| match error {
+            PlanError::Gone => ActError::Gone { what: format!("thread {task}") },
+            other => ActError::Kernel {
+                what: format!("preferring CPUs {after} for thread {task}"),
+                reason: io::Error::other(other),
+                advice: None,
+            },
+        }))
+    }
+
+    fn held(&mut self, task: &Task) -> Option<CpuSet> {
+        let scheduler = self.scheduler.as_mut()?;
+        let is_ours = policy_of(task.tid).is_ok_and(|policy| policy & !RESET_ON_FORK == SCHED_EXT);
+        if is_ours { scheduler.found(task.tid) } else { None }
+    }
+
+    fn told(&mut self) -> Option<String> {
+        self.count();
+        let sum = self.counts.values().fold(self.ended, |sum, one| sum.plus(one));
+        let longest_ms = sum.longest_wait.as_secs_f64() * 1e3;
+        (sum.switches > 0).then(|| {
+            format!(
+                "in the kernel: {} switches to threads and {} wake-ups; an idle CPU of their set took \
+                 {} at once, {} were queued, {} spilled, the longest wait was {longest_ms:.1} ms",
+                sum.switches, sum.wakeups, sum.took_idle, sum.queued, sum.spilled
+            )
+        })
+    }
+
+    fn scanned(&mut self, threads: &Threads) -> Option<String> {
+        let scheduler = self.scheduler.as_mut()?;
+        if let Some(why) = scheduler.ended() {
+            self.scheduler = None;
+            return Some(format!(
+                "the kernel detached corun's scheduler ({why}); from now on threads are placed by \
+                 their affinities"
+            ));
+        }
+        let here: BTreeSet<u32> = threads.iter().map(|(_, thread)| thread.task().tid).collect();
+        let gone: Vec<u32> = scheduler.threads().filter(|tid| !here.contains(tid)).collect();
+        for tid in gone {
+            scheduler.forget(tid);
+            if let Some(counts) = self.counts.remove(&tid) {
+                self.ended = self.ended.plus(&counts);
+            }
+        }
+        self.count();
+        None
+    }
+}
+
+/// Why a preference cannot be set by anybody but the actuator that has the scheduler.
+pub(super) fn not_in_force(task: &Task) -> ActError {
+    ActError::Kernel {
+        what: format!("preferring CPUs for thread {task}"),
+        reason: io::ErrorKind::Unsupported.into(),
+        advice: Some("corun's scheduler in the kernel is not in force".to_owned()),
+    }
+}
+
+/// Sets a thread's scheduling policy, if it is the thread that was meant and its policy is as it was.
+pub(super) fn set_policy(
+    roots: &Roots,
+    task: &Task,
+    before: i32,
+    after: i32,
+) -> Result<(), ActError> {
+    touchable(roots, task)?;
+    let found = policy_of(task.tid).map_err(|reason| failed(task, reason))?;
+    if found != before {
+        return Err(ActError::ChangedByOthers {
+            what: format!("the scheduling policy of thread {task}"),
+            found: policy_name(found),
+            expected: policy_name(before),
+        });
+    }
+    corun_scx::set_policy(task.tid, after).map_err(|reason| failed(task, reason))
+}
+
+/// Sets a thread's scheduling policy back, if it is as we set it.
+pub(super) fn revert_policy(
+    roots: &Roots,
+    task: &Task,
+    before: i32,
+    after: i32,
+    mode: ApplyMode,
+) -> Result<Reverted, ActError> {
+    still_there(roots, task)?;
+    let found = policy_of(task.tid).map_err(|reason| failed(task, reason))?;
+    if found == before {
+        return Ok(Reverted::AsBefore);
+    }
+    if found != after {
+        return Ok(Reverted::ChangedByOthers { found: policy_name(found) });
+    }
+    if mode == ApplyMode::Apply {
+        corun_scx::set_policy(task.tid, before).map_err(|reason| failed(task, reason))?;
+    }
+    Ok(Reverted::Done)
+}
+
+fn failed(task: &Task, reason: io::Error) -> ActError {
+    if is_gone(&reason) {
+        return ActError::Gone { what: format!("thread {task}") };
+    }
+    let advice = (reason.raw_os_error() == Some(libc::EPERM))
+        .then(|| "run corun as the thread's user or with CAP_SYS_NICE".to_owned());
+    ActError::Kernel { what: format!("the scheduling policy of thread {task}"), reason, advice }
+}
+
+/// A scheduling policy as `linux/sched.h` has it.
+pub(super) fn policy_name(policy: i32) -> String {
+    match policy & !RESET_ON_FORK {
+        0 => "SCHED_OTHER".to_owned(),
+        3 => "SCHED_BATCH".to_owned(),
+        SCHED_IDLE => "SCHED_IDLE".to_owned(),
+        SCHED_EXT => "SCHED_EXT".to_owned(),
+        other => format!("policy {other}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::act::sleeper::Sleeper;
+
+    /// SCHED_BATCH stands in for SCHED_EXT, which older kernels do not know.
+    #[test]
+    fn a_policy_is_set_and_set_back_where_nobody_else_changed_it() {
+        const BATCH: i32 = 3;
+        let (roots, sleeper) = (Roots::default(), Sleeper::new());
+        let task = sleeper.task;
+        let change = Change::SchedulingPolicy { task, before: 0, after: BATCH };
+        change.apply(&roots).unwrap();
+        assert_eq!(policy_of(task.tid).unwrap(), BATCH);
+        assert!(matches!(change.apply(&roots), Err(ActError::ChangedByOthers { .. })));
+        assert_eq!(change.would_revert(&roots).unwrap(), Reverted::Done);
+        assert_eq!(change.revert(&roots).unwrap(), Reverted::Done);
+        assert_eq!(policy_of(task.tid).unwrap(), 0);
+        assert_eq!(change.revert(&roots).unwrap(), Reverted::AsBefore);
+        let shown = change.to_string();
+        assert!(shown.ends_with("SCHED_OTHER to SCHED_BATCH"), "{shown}");
+    }
+
+    #[test]
+    fn what_the_kernel_gives_back_is_in_no_journal() {
+        let sleeper = Sleeper::new();
+        let (before, after) = (sleeper.found.clone(), sleeper.found.clone());
+        let change = Change::Prefer { task: sleeper.task, before, after };
+        assert!(!change.outlives_corun());
+        assert!(matches!(change.apply(&Roots::default()), Err(ActError::Kernel { .. })));
+        assert_eq!(change.revert(&Roots::default()).unwrap(), Reverted::AsBefore);
+    }
+}

@@ -1,0 +1,185 @@
+//! What `bpf/corun.bpf.c` and user space hand to each other: the same numbers and structures as there.
+
+use std::time::Duration;
+
+use corun_machine::CpuSet;
+
+/// Words of 64 CPUs in a set.
+const WORDS: usize = 16;
+/// CPUs that there can be.
+pub(crate) const CPUS: u32 = WORDS as u32 * 64;
+/// Sets that there can be at a time; number 0 is none.
+pub(crate) const SETS: u32 = 128;
+/// Sets that a CPU can be in.
+pub(crate) const SETS_OF_CPU: usize = 16;
+/// A bound that never ends.
+const NEVER: u64 = u64::MAX;
+
+fn words_of(cpus: &CpuSet) -> [u64; WORDS] {
+    let mut words = [0; WORDS];
+    for cpu in cpus.iter().filter(|cpu| cpu.0 < CPUS) {
+        words[cpu.0 as usize / 64] |= 1 << (cpu.0 % 64);
+    }
+    words
+}
+
+fn bytes_of(numbers: impl IntoIterator<Item = u64>) -> Vec<u8> {
+    numbers.into_iter().flat_map(u64::to_ne_bytes).collect()
+}
+
+/// `struct set`.
+pub(crate) fn set(cpus: &CpuSet) -> Vec<u8> {
+    let words = words_of(cpus);
+    let used = words.iter().rposition(|&word| word != 0).map_or(0, |last| last + 1);
+    bytes_of(words.into_iter().chain([0, used as u64]))
+}
+
+/// `struct cpu`.
+pub(crate) fn cpu(sets: &[u32]) -> Vec<u8> {
+    let mut numbers = vec![sets.len() as u32];
+    numbers.extend_from_slice(sets);
+    numbers.resize(SETS_OF_CPU + 2, 0);
+    numbers.into_iter().flat_map(u32::to_ne_bytes).collect()
+}
+
+/// `struct settings`.
+pub(crate) fn settings(sets: u32, counts_wakers: bool, online: &CpuSet) -> Vec<u8> {
+    let mut bytes = [sets.to_ne_bytes(), u32::from(counts_wakers).to_ne_bytes()].concat();
+    bytes.extend(bytes_of(words_of(online)));
+    bytes
+}
+
+/// Where a thread is to run, and what it takes for it to run elsewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Request {
+    pub(crate) tid: u32,
+    pub(crate) set: u32,
+    pub(crate) weight: u32,
+    pub(crate) spill_after: Option<Duration>,
+}
+
+impl Request {
+    /// `struct request`.
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        let bound = self.spill_after.map_or(NEVER, |bound| bound.as_nanos() as u64);
+        let numbers = [self.tid, self.set, self.weight, 0];
+        bound
+            .to_ne_bytes()
+            .into_iter()
+            .chain(numbers.into_iter().flat_map(u32::to_ne_bytes))
+            .collect()
+    }
+
+    /// What the program answered: 0, or an error number.
+    pub(crate) fn answer(bytes: &[u8]) -> i32 {
+        i32::from_ne_bytes(bytes[20..24].try_into().expect("four bytes"))
+    }
+}
+
+/// What the kernel's side counted of a thread since it was first given a plan, or was born in one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ThreadCounts {
+    /// The number of its set of CPUs; 0: none.
+    pub(crate) set: u32,
+    /// How often it was switched to.
+    pub switches: u64,
+    /// How often it was woken.
+    pub wakeups: u64,
+    /// Time for which it could have run and did not.
+    pub wait: Duration,
+    /// The longest of these times.
+    pub longest_wait: Duration,
+    /// How often it woke and an idle CPU of its set took it at once.
+    pub took_idle: u64,
+    /// How often it was queued, because no CPU of its set was idle or because its slice ended.
+    pub queued: u64,
+    /// How often it waited for longer than its bound and ran elsewhere.
+    pub spilled: u64,
+    /// How often no CPU of its set was on line and allowed to it.
+    pub homeless: u64,
+}
+
+/// Bytes of `struct thread`.
+pub(crate) const THREAD_BYTES: usize = 96;
+
+impl ThreadCounts {
+    /// The sum of two threads' counts; the longest wait is that of either.
+    pub fn plus(&self, other: &Self) -> Self {
+        Self {
+            set: 0,
+            switches: self.switches + other.switches,
+            wakeups: self.wakeups + other.wakeups,
+            wait: self.wait + other.wait,
+            longest_wait: self.longest_wait.max(other.longest_wait),
+            took_idle: self.took_idle + other.took_idle,
+            queued: self.queued + other.queued,
+            spilled: self.spilled + other.spilled,
+            homeless: self.homeless + other.homeless,
+        }
+    }
+
+    /// From `struct thread`.
+    pub(crate) fn parse(bytes: &[u8; THREAD_BYTES]) -> Self {
+        let number =
+            |at: usize| u64::from_ne_bytes(bytes[at * 8..at * 8 + 8].try_into().expect("8 bytes"));
+        Self {
+            set: u32::from_ne_bytes(bytes[8..12].try_into().expect("4 bytes")),
+            switches: number(2),
+            wakeups: number(3),
+            wait: Duration::from_nanos(number(4)),
+            longest_wait: Duration::from_nanos(number(5)),
+            took_idle: number(6),
+            queued: number(7),
+            spilled: number(8),
+            homeless: number(9),
+        }
+    }
+}
+
+/// Bytes of `struct exit`.
+pub(crate) const EXIT_BYTES: usize = 264;
+
+/// Why the kernel detached the scheduler, from `struct exit`; none while it is in force.
+pub(crate) fn exit(bytes: &[u8; EXIT_BYTES]) -> Option<String> {
+    let kind = u64::from_ne_bytes(bytes[..8].try_into().expect("8 bytes"));
+    let text = |bytes: &[u8]| {
+        let text = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
+        String::from_utf8_lossy(text).into_owned()
+    };
+    let (reason, message) = (text(&bytes[8..72]), text(&bytes[72..]));
+    let whole = if message.is_empty() { reason } else { format!("{reason} ({message})") };
+    (kind != 0).then_some(whole)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn structures_are_those_of_the_program() {
+        let cpus: CpuSet = "1,64".parse().unwrap();
+        let bytes = set(&cpus);
+        assert_eq!((bytes[0], bytes[8], bytes.len()), (2, 1, 18 * 8));
+        // The virtual time, then the words that count.
+        assert_eq!((bytes[16 * 8], bytes[17 * 8]), (0, 2));
+        let bytes = cpu(&[3, 9]);
+        assert_eq!((bytes[0], bytes[4], bytes[8], bytes.len()), (2, 3, 9, 18 * 4));
+        let bytes = settings(5, true, &cpus);
+        assert_eq!((bytes[0], bytes[4], bytes[8], bytes[16], bytes.len()), (5, 1, 2, 1, 136));
+        let request = Request { tid: 7, set: 2, weight: 100, spill_after: None };
+        let bytes = request.bytes();
+        assert_eq!((&bytes[..8], bytes[8], bytes[12], bytes[16]), (&[0xff; 8][..], 7, 2, 100));
+        assert_eq!((bytes.len(), Request::answer(&bytes)), (24, 0));
+    }
+
+    #[test]
+    fn an_end_is_told_with_its_message() {
+        let mut bytes = [0; EXIT_BYTES];
+        assert_eq!(exit(&bytes), None);
+        bytes[0] = 65;
+        bytes[8..15].copy_from_slice(b"stalled");
+        assert_eq!(exit(&bytes).unwrap(), "stalled");
+        bytes[72..75].copy_from_slice(b"7 s");
+        assert_eq!(exit(&bytes).unwrap(), "stalled (7 s)");
+    }
+}

@@ -1,0 +1,83 @@
+//! corun's scheduler inside the kernel (`sched_ext`): where threads are to run is said here, and the kernel goes by
+//! it at each wake-up.
+//!
+//! [`Scheduler::attach`] loads the BPF program of `bpf/`, which is shipped compiled. [`Scheduler::plan`] gives a
+//! thread a set of CPUs; the thread then belongs to the scheduling class of the program. Everybody else stays with
+//! the kernel's own scheduler. When the [`Scheduler`] is dropped, when its process ends for whatever reason, and
+//! when the kernel's watchdog finds a thread that does not get to run, the kernel detaches the program at once and
+//! schedules all threads itself.
+
+mod btf;
+mod layout;
+mod load;
+mod object_file;
+mod scheduler;
+mod sets;
+mod syscalls;
+
+use std::io;
+
+pub use btf::BtfError;
+pub use layout::ThreadCounts;
+pub use scheduler::{Options, Plan, PlanError, Program, Scheduler, Wakeups};
+pub use scheduler::{SCHED_EXT, policy_of, set_policy};
+
+/// The compiled `bpf/corun.bpf.c`.
+const OBJECT: &[u8] = include_bytes!("../bpf/corun.bpf.o");
+
+/// Why the scheduler cannot be put in force.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The kernel has no `sched_ext`.
+    #[error("this kernel has no sched_ext (CONFIG_SCHED_CLASS_EXT)")]
+    NoSchedExt,
+    /// Only one scheduler can be in force.
+    #[error("another scheduler is in force: {0}")]
+    Another(String),
+    /// The kernel lacks a function or type that the scheduler needs, or does not describe its types.
+    #[error("{0}")]
+    Types(#[from] BtfError),
+    /// The kernel does not say what its types are.
+    #[error("the kernel does not describe its types ({path}): {reason}")]
+    NoTypes {
+        /// Where the description would be.
+        path: String,
+        /// The kernel's answer.
+        reason: io::Error,
+    },
+    /// The shipped object is none.
+    #[error("the compiled scheduler cannot be read: {0}")]
+    Object(String),
+    /// The verifier refused a program.
+    #[error("the kernel's verifier refuses the program {program}: {reason}\n{log}")]
+    Refused {
+        /// The program.
+        program: String,
+        /// The kernel's answer.
+        reason: io::Error,
+        /// The end of what the verifier says.
+        log: String,
+    },
+    /// The kernel said no.
+    #[error("{what}: {reason}{}", advice(.reason))]
+    Kernel {
+        /// What was tried.
+        what: String,
+        /// The kernel's answer.
+        #[source]
+        reason: io::Error,
+    },
+}
+
+impl LoadError {
+    pub(crate) fn kernel(what: String) -> impl FnOnce(io::Error) -> Self {
+        move |reason| Self::Kernel { what, reason }
+    }
+}
+
+fn advice(reason: &io::Error) -> &'static str {
+    match reason.raw_os_error() {
+        Some(libc::EPERM | libc::EACCES) => "; it takes CAP_BPF and CAP_PERFMON, or root",
+        _ => "",
+    }
+}

@@ -1,0 +1,348 @@
+//! The compiled scheduler: its programs, its maps, and what has to be put into its instructions on the running
+//! kernel.
+
+use std::collections::BTreeMap;
+
+use object::read::elf::ElfFile64;
+use object::{LittleEndian, Object as _, ObjectSection as _, ObjectSymbol as _, RelocationTarget};
+
+use crate::LoadError;
+use crate::btf::{Btf, BtfError, Kind};
+
+/// Bytes of an instruction (`struct bpf_insn`).
+pub(crate) const INSTRUCTION_BYTES: usize = 8;
+
+/// Sections of programs begin so; the rest is the member of `sched_ext_ops` that the program is.
+const OPERATION: &str = "struct_ops/";
+const SLEEPABLE_OPERATION: &str = "struct_ops.s/";
+
+/// The compiled scheduler.
+#[derive(Debug, PartialEq)]
+pub(crate) struct ObjectFile {
+    pub(crate) license: Vec<u8>,
+    pub(crate) maps: Vec<MapDefinition>,
+    pub(crate) programs: Vec<Program>,
+}
+
+/// A map, as the object defines it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct MapDefinition {
+    pub(crate) name: String,
+    pub(crate) kind: u32,
+    pub(crate) key_bytes: u32,
+    pub(crate) value_bytes: u32,
+    pub(crate) max_entries: u32,
+    pub(crate) flags: u32,
+}
+
+/// A program.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Program {
+    pub(crate) name: String,
+    pub(crate) role: Role,
+    pub(crate) instructions: Vec<u8>,
+    /// By byte offset of the instruction.
+    pub(crate) references: Vec<(usize, Reference)>,
+}
+
+/// What a program is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// A member of `sched_ext_ops`; it may sleep or not.
+    Operation { is_sleepable: bool },
+    /// User space runs it.
+    Call,
+}
+
+/// What the loader puts into an instruction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Reference {
+    /// The number of a map.
+    Map(String),
+    /// The id of a function of the kernel. Where the kernel has none, a call that is optional is left out.
+    KernelFunction { name: String, is_optional: bool },
+    /// Where a member is: the type's name, then an index or the name of a member for each step.
+    Field { of: String, steps: Vec<Step> },
+    /// The value of an enumerator.
+    Enumerator { of: String, name: String },
+}
+
+/// A step from a type to a part of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Step {
+    Member(String),
+    Element(u32),
+}
+
+impl ObjectFile {
+    /// Reads an object that clang made for `bpfel`.
+    ///
+    /// # Errors
+    /// When it is none, or has what this loader does not do.
+    pub(crate) fn parse(bytes: &[u8]) -> Result<Self, LoadError> {
+        let elf = ElfFile64::<LittleEndian>::parse(bytes)
+            .map_err(|error| LoadError::Object(error.to_string()))?;
+        let section = |name: &str| {
+            let section = elf.section_by_name(name);
+            let data = section.and_then(|section| section.data().ok());
+            data.ok_or_else(|| LoadError::Object(format!("it has no section {name}")))
+        };
+        let types = Btf::parse(section(".BTF")?)?;
+        let mut programs = Vec::new();
+        let relocations = core_relocations(&types, section(".BTF.ext")?)?;
+        for section in elf.sections() {
+            let name = section.name().unwrap_or_default();
+            let (name, role) = if let Some(name) = name.strip_prefix(OPERATION) {
+                (name, Role::Operation { is_sleepable: false })
+            } else if let Some(name) = name.strip_prefix(SLEEPABLE_OPERATION) {
+                (name, Role::Operation { is_sleepable: true })
+            } else if name == "syscall" {
+                ("plan_thread", Role::Call)
+            } else {
+                continue;
+            };
+            let data = section.data().map_err(|error| LoadError::Object(error.to_string()))?;
+            let mut references = Vec::new();
+            for (offset, relocation) in section.relocations() {
+                let RelocationTarget::Symbol(index) = relocation.target() else { continue };
+                let symbol = elf.symbol_by_index(index);
+                let symbol = symbol.map_err(|error| LoadError::Object(error.to_string()))?;
+                let target = symbol.name().unwrap_or_default().to_owned();
+                let reference = match symbol.is_undefined() {
+                    true => {
+                        Reference::KernelFunction { name: target, is_optional: symbol.is_weak() }
+                    }
+                    false => Reference::Map(target),
+                };
+                references.push((offset as usize, reference));
+            }
+            let own = relocations.get(section.name().unwrap_or_default());
+            references.extend(own.into_iter().flatten().cloned());
+            let instructions = data.to_vec();
+            programs.push(Program { name: name.to_owned(), role, instructions, references });
+        }
+        let license = section("license")?.to_vec();
+        Ok(Self { license, maps: map_definitions(&types)?, programs })
+    }
+}
+
+/// The maps, each a variable in `.maps` whose members tell by their types: the number of elements of an array
+/// that a pointer points to, or the size of what it points to.
+fn map_definitions(types: &Btf<'_>) -> Result<Vec<MapDefinition>, BtfError> {
+    let mut maps = Vec::new();
+    for variable in types.variables(".maps")? {
+        let of = types.resolved(types.size_or_type(variable)?)?;
+        let mut map = MapDefinition {
+            name: types.name_of(variable)?.to_owned(),
+            kind: 0,
+            key_bytes: 0,
+            value_bytes: 0,
+            max_entries: 0,
+            flags: 0,
+        };
+        for member in types.members(of)? {
+            let target = types.size_or_type(types.resolved(member.type_id)?)?;
+            let number = || types.array(types.resolved(target)?).map(|(_, count)| count);
+            match member.name {
+                "type" => map.kind = number()?,
+                "max_entries" => map.max_entries = number()?,
+                "map_flags" => map.flags = number()?,
+                "key" => map.key_bytes = types.size_of(target)?,
+                "value" => map.value_bytes = types.size_of(target)?,
+                other => return Err(BtfError::Missing(format!("map attribute {other}"))),
+            }
+        }
+        maps.push(map);
+    }
+    Ok(maps)
+}
+
+/// What the compiler noted of accesses to types of the kernel (`.BTF.ext`, `struct bpf_core_relo`), by section.
+fn core_relocations(
+    types: &Btf<'_>,
+    bytes: &[u8],
+) -> Result<BTreeMap<String, Vec<(usize, Reference)>>, LoadError> {
+    const FIELD_BYTE_OFFSET: u32 = 0;
+    const ENUMERATOR_VALUE: u32 = 11;
+    let word = |offset: usize| -> Result<u32, LoadError> {
+        let word = bytes.get(offset..offset + 4).ok_or(BtfError::Damaged(offset))?;
+        Ok(u32::from_le_bytes(word.try_into().expect("four bytes")))
+    };
+    let header = word(4)? as usize;
+    let mut offset = header + word(24)? as usize;
+    let end = offset + word(28)? as usize;
+    let record = word(offset)? as usize;
+    offset += 4;
+    let mut found: BTreeMap<String, Vec<_>> = BTreeMap::new();
+    while offset < end {
+        let of_section = found.entry(types.text_at(word(offset)?).to_owned()).or_default();
+        let count = word(offset + 4)? as usize;
+        offset += 8;
+        for _ in 0..count {
+            let (instruction, id) = (word(offset)? as usize, word(offset + 4)?);
+            let access = types.text_at(word(offset + 8)?);
+            let reference = match word(offset + 12)? {
+                FIELD_BYTE_OFFSET => field(types, id, access)?,
+                ENUMERATOR_VALUE => {
+                    let index = access.parse().map_err(|_| BtfError::Damaged(offset))?;
+                    let id = types.resolved(id)?;
+                    let name = types.enumerator_name(id, index)?.to_owned();
+                    Reference::Enumerator { of: types.name_of(id)?.to_owned(), name }
+                }
+                kind => {
+                    return Err(LoadError::Object(format!("relocations of kind {kind} are new")));
+                }
+            };
+            of_section.push((instruction, reference));
+            offset += record;
+        }
+    }
+    Ok(found)
+}
+
+/// An access in the compiler's words, `0:3:1`: the first index is that of the pointer.
+fn field(types: &Btf<'_>, id: u32, access: &str) -> Result<Reference, BtfError> {
+    let mut at = types.resolved(id)?;
+    let of = types.name_of(at)?.to_owned();
+    let mut steps = Vec::new();
+    for index in access.split(':').skip(1) {
+        let index: u32 = index.parse().map_err(|_| BtfError::Damaged(id as usize))?;
+        let next = match types.kind_of(at)? {
+            Kind::Array => {
+                steps.push(Step::Element(index));
+                types.array(at)?.0
+            }
+            _ => {
+                let members = types.members(at)?;
+                let member = members.get(index as usize).ok_or(BtfError::Damaged(id as usize))?;
+                steps.push(Step::Member(member.name.to_owned()));
+                member.type_id
+            }
+        };
+        at = types.resolved(next)?;
+    }
+    Ok(Reference::Field { of, steps })
+}
+
+/// Where a field is in the running kernel's type, in bytes.
+///
+/// # Errors
+/// When the kernel has no such type or member.
+pub(crate) fn field_offset(kernel: &Btf<'_>, of: &str, steps: &[Step]) -> Result<u32, BtfError> {
+    let mut at = kernel.id_of(Kind::Struct, of)?;
+    let mut offset = 0;
+    for step in steps {
+        match step {
+            Step::Element(index) => {
+                let (element, _) = kernel.array(at)?;
+                offset += index * kernel.size_of(element)?;
+                at = kernel.resolved(element)?;
+            }
+            Step::Member(name) => {
+                let (found, more) = member_of(kernel, at, name)?
+                    .ok_or_else(|| BtfError::Missing(format!("{of}.{name}")))?;
+                offset += more;
+                at = kernel.resolved(found)?;
+            }
+        }
+    }
+    Ok(offset)
+}
+
+/// A member's type and offset, in the struct itself or in a part of it that has no name.
+fn member_of(kernel: &Btf<'_>, id: u32, name: &str) -> Result<Option<(u32, u32)>, BtfError> {
+    for member in kernel.members(id)? {
+        if member.name == name {
+            return Ok(Some((member.type_id, member.offset_bytes)));
+        }
+        let part = kernel.resolved(member.type_id)?;
+        if member.name.is_empty()
+            && matches!(kernel.kind_of(part)?, Kind::Struct | Kind::Union)
+            && let Some((found, offset)) = member_of(kernel, part, name)?
+        {
+            return Ok(Some((found, member.offset_bytes + offset)));
+        }
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::process::Command;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::OBJECT;
+
+    #[test]
+    fn the_shipped_object_has_the_programs_and_maps_of_its_source() {
+        let object = ObjectFile::parse(OBJECT).unwrap();
+        assert_eq!(object.license, b"Dual MIT/GPL\0");
+        let mut sleepable = object
+            .programs
+            .iter()
+            .filter(|program| matches!(program.role, Role::Operation { is_sleepable: true }));
+        assert_eq!(sleepable.next().unwrap().name, "init");
+        assert!(sleepable.next().is_none());
+        let map = |name: &str| object.maps.iter().find(|map| map.name == name).unwrap();
+        let threads = map("threads");
+        // `struct thread`: three numbers of its plan in two words, ten counts.
+        assert_eq!((threads.kind, threads.key_bytes, threads.value_bytes), (29, 4, 96));
+        assert_eq!(threads.value_bytes as usize, crate::layout::THREAD_BYTES);
+        assert_eq!(map("sets").value_bytes, (16 + 2) * 8);
+        assert_eq!(map("sets").max_entries, crate::layout::SETS);
+        assert_eq!(map("cpus").value_bytes, (1 + 16 + 1) * 4);
+        assert_eq!(map("cpus").max_entries, crate::layout::CPUS);
+        assert_eq!(map("settings").value_bytes, 8 + 16 * 8);
+        assert_eq!(map("exits").value_bytes as usize, crate::layout::EXIT_BYTES);
+    }
+
+    #[test]
+    fn accesses_to_the_kernels_types_are_noted_by_name() {
+        let object = ObjectFile::parse(OBJECT).unwrap();
+        let stopping = object.programs.iter().find(|program| program.name == "stopping").unwrap();
+        let steps = ["scx", "dsq_vtime"].map(|name| Step::Member(name.to_owned())).to_vec();
+        let field = Reference::Field { of: "task_struct".to_owned(), steps };
+        assert!(stopping.references.iter().any(|(_, reference)| *reference == field));
+        let charged = Reference::KernelFunction {
+            name: "scx_bpf_task_set_dsq_vtime".to_owned(),
+            is_optional: false,
+        };
+        assert!(stopping.references.iter().any(|(_, reference)| *reference == charged));
+    }
+
+    /// Another version of clang may order instructions differently: only that of the shipped object is asked.
+    #[test]
+    fn source_and_shipped_object_agree() {
+        let Ok(version) = Command::new("clang-19").arg("--version").output() else {
+            eprintln!("skipped: the scheduler in the kernel is compiled by clang-19");
+            return;
+        };
+        let version = String::from_utf8_lossy(&version.stdout).into_owned();
+        if !version.contains("19.1.7") {
+            eprintln!("skipped: the shipped object is of clang 19.1.7, not of {version}");
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let made = folder.path().join("corun.bpf.o");
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("bpf/build.sh");
+        let answer = Command::new(script).arg(&made).output().unwrap();
+        assert!(answer.status.success(), "{}", String::from_utf8_lossy(&answer.stderr));
+        let made = ObjectFile::parse(&std::fs::read(made).unwrap()).unwrap();
+        assert!(made == ObjectFile::parse(OBJECT).unwrap(), "run crates/corun-scx/bpf/build.sh");
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read(place in 0usize..1 << 20, byte: u8, length in 0usize..1 << 17) {
+            let mut bytes = OBJECT[..OBJECT.len().min(length)].to_vec();
+            if !bytes.is_empty() {
+                let place = place % bytes.len();
+                bytes[place] = byte;
+            }
+            let _ = ObjectFile::parse(&bytes);
+        }
+    }
+}

@@ -1,0 +1,295 @@
+//! The scheduler in force, as user space uses it.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use corun_linux::Roots;
+use corun_linux::sysfs::online_cpus;
+use corun_machine::CpuSet;
+
+use crate::btf::Btf;
+use crate::layout::{self, EXIT_BYTES, Request, THREAD_BYTES, ThreadCounts};
+use crate::load::Loaded;
+use crate::object_file::ObjectFile;
+use crate::sets::{FullError, SetTable};
+use crate::{LoadError, OBJECT, syscalls};
+
+/// The policy of threads that the scheduler has (`linux/sched.h`).
+pub const SCHED_EXT: i32 = 7;
+
+/// What the scheduler is to do beside placing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Options {
+    /// Count who wakes whom; some hundred instructions more at each wake-up.
+    pub counts_wakers: bool,
+}
+
+/// What a thread is to have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Plan<'a> {
+    /// The CPUs that it is to run on.
+    pub cpus: &'a CpuSet,
+    /// How long it may wait there before an idle CPU elsewhere may take it; none: for ever.
+    pub spill_after: Option<Duration>,
+    /// Its share of the CPUs, 1 to 10000; 100 is that of nice 0. None: as its nice value says.
+    pub weight: Option<u32>,
+}
+
+/// Why a plan is not in force.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    /// The thread ended.
+    #[error("the thread is no more")]
+    Gone,
+    /// The kernel detached the scheduler.
+    #[error("the scheduler in the kernel is no longer in force: {0}")]
+    Ended(String),
+    /// There are more sets of CPUs than the scheduler has room for.
+    #[error(transparent)]
+    Full(#[from] FullError),
+    /// The kernel said no.
+    #[error("{0}")]
+    Kernel(#[from] io::Error),
+}
+
+/// How often one thread woke another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Wakeups {
+    /// The kernel's number of the thread that woke the other.
+    pub waker: u32,
+    /// The kernel's number of the thread that was woken.
+    pub wakee: u32,
+    /// How often.
+    pub count: u64,
+}
+
+/// A part of the scheduler, and what it took while that was counted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Program {
+    /// Its operation.
+    pub name: String,
+    /// How often it ran.
+    pub runs: u64,
+    /// How long in all.
+    pub time: Duration,
+}
+
+/// The scheduler in force.
+#[derive(Debug)]
+pub struct Scheduler {
+    loaded: Loaded,
+    /// Closing it detaches the scheduler.
+    _link: OwnedFd,
+    sets: SetTable,
+    /// The number of each thread's set.
+    threads: BTreeMap<u32, u32>,
+}
+
+impl Scheduler {
+    /// Loads the scheduler and puts it in force. No thread is in it yet.
+    ///
+    /// # Errors
+    /// When the kernel has no `sched_ext` or lacks a part of it, when another scheduler is in force, and
+    /// without the rights.
+    pub fn attach(options: Options, roots: &Roots) -> Result<Self, LoadError> {
+        let folder = roots.sys.join("kernel/sched_ext");
+        let Ok(state) = std::fs::read_to_string(folder.join("state")) else {
+            return Err(LoadError::NoSchedExt);
+        };
+        if state.trim() != "disabled" {
+            let name = std::fs::read_to_string(folder.join("root/ops")).unwrap_or_default();
+            return Err(LoadError::Another(format!("{} ({})", name.trim(), state.trim())));
+        }
+        let path = roots.sys.join("kernel/btf/vmlinux");
+        let types = std::fs::read(&path);
+        let types = types
+            .map_err(|reason| LoadError::NoTypes { path: path.display().to_string(), reason })?;
+        let object = ObjectFile::parse(OBJECT)?;
+        let loaded = Loaded::load(&object, &Btf::parse(&types)?, "corun")?;
+        let online =
+            online_cpus(roots).map_err(LoadError::kernel("the CPUs on line".to_owned()))?;
+        let settings = layout::settings(1, options.counts_wakers, &online);
+        syscalls::update(loaded.maps["settings"].as_fd(), &0u32.to_ne_bytes(), &settings)
+            .map_err(LoadError::kernel("the settings".to_owned()))?;
+        let link = loaded.attach().map_err(|reason| match reason.raw_os_error() {
+            Some(libc::EBUSY) => LoadError::Another("it came at the same moment".to_owned()),
+            _ => LoadError::Kernel { what: "putting the scheduler in force".to_owned(), reason },
+        })?;
+        Ok(Self { loaded, _link: link, sets: SetTable::default(), threads: BTreeMap::new() })
+    }
+
+    fn map(&self, name: &str) -> BorrowedFd<'_> {
+        self.loaded.maps[name].as_fd()
+    }
+
+    /// Why the kernel detached the scheduler; none while it is in force.
+    pub fn ended(&self) -> Option<String> {
+        let mut bytes = [0; EXIT_BYTES];
+        syscalls::look_up(self.map("exits"), &0u32.to_ne_bytes(), &mut bytes).ok()?;
+        layout::exit(&bytes)
+    }
+
+    /// Gives a thread a plan, from its next wake-up or end of a slice on; one that runs elsewhere leaves at
+    /// once. The thread has to have the policy [`SCHED_EXT`] for it.
+    ///
+    /// # Errors
+    /// When the thread is no more, when the scheduler is no longer in force, and when there are too many sets.
+    pub fn plan(&mut self, tid: u32, plan: Plan<'_>) -> Result<(), PlanError> {
+        if let Some(why) = self.ended() {
+            return Err(PlanError::Ended(why));
+        }
+        let numbered = self.sets.enter(plan.cpus)?;
+        let told = match &numbered.changed {
+            Some(changed) => self.tell_sets(numbered.number, changed),
+            None => Ok(()),
+        };
+        let request = Request {
+            tid,
+            set: numbered.number,
+            weight: plan.weight.unwrap_or(0),
+            spill_after: plan.spill_after,
+        };
+        let done = told.map_err(PlanError::Kernel).and_then(|()| self.request(request));
+        let left = match &done {
+            Ok(()) => self.threads.insert(tid, numbered.number),
+            Err(_) => Some(numbered.number),
+        };
+        if let Some(number) = left {
+            self.sets.leave(number);
+        }
+        done
+    }
+
+    fn request(&self, request: Request) -> Result<(), PlanError> {
+        let mut bytes = request.bytes();
+        syscalls::run(self.loaded.programs["plan_thread"].as_fd(), &mut bytes)?;
+        match -Request::answer(&bytes) {
+            0 => Ok(()),
+            libc::ESRCH => Err(PlanError::Gone),
+            error => Err(io::Error::from_raw_os_error(error).into()),
+        }
+    }
+
+    fn tell_sets(&self, number: u32, changed: &CpuSet) -> io::Result<()> {
+        let cpus = self.sets.cpus(number).cloned().unwrap_or_default();
+        syscalls::update(self.map("sets"), &number.to_ne_bytes(), &layout::set(&cpus))?;
+        for cpu in changed.iter().filter(|cpu| cpu.0 < layout::CPUS) {
+            let sets: Vec<u32> = self.sets.of_cpu(cpu.0).collect();
+            syscalls::update(self.map("cpus"), &cpu.0.to_ne_bytes(), &layout::cpu(&sets))?;
+        }
+        let end = self.sets.end();
+        let mut settings = vec![0; layout::settings(0, false, &CpuSet::default()).len()];
+        syscalls::look_up(self.map("settings"), &0u32.to_ne_bytes(), &mut settings)?;
+        settings[..4].copy_from_slice(&end.to_ne_bytes());
+        syscalls::update(self.map("settings"), &0u32.to_ne_bytes(), &settings)
+    }
+
+    /// A thread is no longer looked after, or ended: its set has one user less.
+    pub fn forget(&mut self, tid: u32) {
+        if let Some(number) = self.threads.remove(&tid) {
+            self.sets.leave(number);
+        }
+    }
+
+    /// The threads that have a plan by [`Self::plan`] or [`Self::found`].
+    pub fn threads(&self) -> impl Iterator<Item = u32> + '_ {
+        self.threads.keys().copied()
+    }
+
+    /// Takes over a thread that was born with its maker's plan: the CPUs of that plan; none without.
+    pub fn found(&mut self, tid: u32) -> Option<CpuSet> {
+        let number = self.counts(tid).ok().flatten()?.set;
+        let cpus = self.sets.cpus(number)?.clone();
+        if self.threads.insert(tid, number).is_none() {
+            self.sets.join(number);
+        }
+        Some(cpus)
+    }
+
+    /// What was counted of a thread; none where it never had a plan, or ended.
+    ///
+    /// # Errors
+    /// When the kernel says no.
+    pub fn counts(&self, tid: u32) -> io::Result<Option<ThreadCounts>> {
+        let thread = match syscalls::thread_descriptor(tid) {
+            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return Ok(None),
+            other => other?,
+        };
+        let mut bytes = [0; THREAD_BYTES];
+        let key = thread.as_raw_fd().to_ne_bytes();
+        match syscalls::look_up(self.map("threads"), &key, &mut bytes) {
+            Ok(()) => Ok(Some(ThreadCounts::parse(&bytes))),
+            Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ESRCH)) => {
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Who woke whom how often, as far as that was counted ([`Options::counts_wakers`]), threads that have a
+    /// plan alone; ascending. The numbers
+    /// are those of the kernel's first namespace.
+    ///
+    /// # Errors
+    /// When the kernel says no.
+    pub fn wakeups(&self) -> io::Result<Vec<Wakeups>> {
+        let map = self.map("wakers");
+        let mut found = Vec::new();
+        let (mut key, mut next, mut value) = (None, [0u8; 8], [0u8; 8]);
+        // A map that changes under the reading could lead in circles; it has no more entries than these.
+        for _ in 0..2 * 16384 {
+            if !syscalls::next_key(map, key.as_ref().map(<[u8; 8]>::as_slice), &mut next)? {
+                break;
+            }
+            if syscalls::look_up(map, &next, &mut value).is_ok() {
+                let number = |half: &[u8]| u32::from_ne_bytes(half.try_into().expect("4 bytes"));
+                let (waker, wakee) = (number(&next[..4]), number(&next[4..]));
+                found.push(Wakeups { waker, wakee, count: u64::from_ne_bytes(value) });
+            }
+            key = Some(next);
+        }
+        found.sort_unstable();
+        found.dedup_by_key(|one| (one.waker, one.wakee));
+        Ok(found)
+    }
+
+    /// From now on the kernel counts what each part of the scheduler takes, until the answer is dropped.
+    ///
+    /// # Errors
+    /// When the kernel says no.
+    pub fn count_cost(&self) -> io::Result<OwnedFd> {
+        syscalls::count_run_time()
+    }
+
+    /// What each part took while that was counted.
+    ///
+    /// # Errors
+    /// When the kernel says no.
+    pub fn cost(&self) -> io::Result<Vec<Program>> {
+        let programs = self.loaded.programs.iter();
+        programs
+            .map(|(name, program)| {
+                let (runs, time) = syscalls::run_time(program.as_fd())?;
+                Ok(Program { name: name.clone(), runs, time: Duration::from_nanos(time) })
+            })
+            .collect()
+    }
+}
+
+/// Sets a thread's scheduling policy (`sched_setscheduler`); real-time policies are not for this.
+///
+/// # Errors
+/// When the kernel says no: the thread ended, is another user's, or the policy is unknown.
+pub fn set_policy(tid: u32, policy: i32) -> io::Result<()> {
+    syscalls::set_policy(tid, policy)
+}
+
+/// A thread's scheduling policy: 0 `SCHED_OTHER`, 3 `SCHED_BATCH`, 5 `SCHED_IDLE`, 7 [`SCHED_EXT`].
+///
+/// # Errors
+/// When the kernel says no: the thread ended.
+pub fn policy_of(tid: u32) -> io::Result<i32> {
+    syscalls::policy(tid)
+}

@@ -1,0 +1,170 @@
+//! What is typed after `corun fleet`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use corun_cli::{ModelArgs, TableFormat};
+use corun_fleet::{NodeGroup, SchedulerName, Seats};
+
+/// `corun fleet`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum FleetCommand {
+    /// Nodes for the programs of a fleet file, with the best possible beside the plan
+    Place(FleetPlaceArgs),
+    /// Schedulers side by side over weeks of a cluster, with what no scheduler could beat
+    Simulate(FleetSimulateArgs),
+    /// Answer Kubernetes' scheduler: which nodes suit a pod, and how well
+    ServeExtender(ServeExtenderArgs),
+    /// The annotations of a Kubernetes node, from the pods that run there, as a patch
+    DescribeNode(DescribeNodeArgs),
+}
+
+/// `corun fleet serve-extender`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The paths are /filter, /prioritize and /healthz. What is not known of a pod or a node is assumed and logged on
+stderr; it keeps no pod from a node.
+
+Example:
+  corun fleet serve-extender --machine epyc-9554 --machine xeon-gold-6138 --listen 127.0.0.1:8888")]
+pub(crate) struct ServeExtenderArgs {
+    /// A machine that nodes say they are: a preset or machine file; may be given several times
+    #[arg(long, value_name = "NAME|FILE", required = true)]
+    pub(crate) machine: Vec<String>,
+    /// Where it listens
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8888")]
+    pub(crate) listen: std::net::SocketAddr,
+    /// Every hardware thread is a CPU that pods ask for, as it is to the kubelet, not one of each core
+    #[arg(long)]
+    pub(crate) threads: bool,
+    /// A node's report that is older is not believed
+    #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub(crate) oldest: u64,
+    /// A folder of profiles, a profile or a CSV of solo figures [default: the shipped library]
+    #[arg(long, value_name = "PATH")]
+    pub(crate) profiles: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
+}
+
+/// `corun fleet describe-node`.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  kubectl get pods -A -o json --field-selector spec.nodeName=n1 \\
+    | corun fleet describe-node --machine epyc-9554 > patch.json
+  kubectl patch node n1 --patch-file patch.json")]
+pub(crate) struct DescribeNodeArgs {
+    /// The machine's name, as the extender knows it
+    #[arg(long, value_name = "NAME")]
+    pub(crate) machine: String,
+    /// A list of pods as JSON [default: stdin]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) pods: Option<PathBuf>,
+    /// The time that the report says, in seconds since 1970 [default: now]
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) at: Option<u64>,
+}
+
+/// `corun fleet place`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  corun fleet place fleet.toml
+  corun fleet place fleet.toml --optimal
+  corun fleet place fleet.toml --format json
+
+Exit codes: 0 done, 1 a program has no place, 2 wrong usage or bad input.")]
+pub(crate) struct FleetPlaceArgs {
+    /// The fleet: nodes, programs, constraints and the objective (docs/fleet.md)
+    #[arg(value_name = "FILE")]
+    pub(crate) fleet: PathBuf,
+    /// The best plan of all instead of the one that arrivals lead to; for small fleets
+    #[arg(long)]
+    pub(crate) optimal: bool,
+    /// Seed of the plans drawn at random
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
+    /// Format of the output
+    #[arg(long, value_enum, default_value = "table")]
+    pub(crate) format: TableFormat,
+}
+
+/// `corun fleet simulate`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Programs of the library come and go as in a published trace of a cloud (docs/fleet.md). Decisions a second
+are said on stderr: they depend on the clock, and the output does not.
+
+Examples:
+  corun fleet simulate
+  corun fleet simulate --arrivals 10000 --node xeon-gold-6138:100 --scheduler least-allocated,corun
+  corun fleet simulate --utilisation 0.8 --format csv > schedulers.csv")]
+pub(crate) struct FleetSimulateArgs {
+    /// Nodes: a preset or machine file, and how many of it; may be given several times
+    /// [default: 2x-e5-2695v3:400, xeon-gold-6138:400, epyc-9554:200]
+    #[arg(long, value_name = "MACHINE:COUNT", value_parser = nodes)]
+    pub(crate) node: Vec<NodeGroup>,
+    /// Programs that come, those that run at the start included
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    pub(crate) arrivals: u32,
+    /// Share of the CPUs that is taken in the mean
+    #[arg(long, value_name = "SHARE", default_value_t = 0.65, value_parser = share)]
+    pub(crate) utilisation: f64,
+    /// How far the rate of arrivals rises above its mean in a day, as a share of it
+    #[arg(long, value_name = "SHARE", default_value_t = 0.3, value_parser = share)]
+    pub(crate) daily_depth: f64,
+    /// Who decides [default: all]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = scheduler)]
+    pub(crate) scheduler: Vec<SchedulerName>,
+    /// No program may be slower where the machines needed are counted
+    #[arg(long, value_name = "SLOWDOWN", default_value_t = 1.2, value_parser = slowdown_bound)]
+    pub(crate) slowdown_bound: f64,
+    /// Hours between two repairs of corun-repair
+    #[arg(long, value_name = "HOURS", default_value_t = 6.0, value_parser = corun_cli::seconds)]
+    pub(crate) repair_hours: f64,
+    /// Seconds of a program's work that a move costs
+    #[arg(long, value_name = "SECONDS", default_value_t = 60.0, value_parser = corun_cli::seconds)]
+    pub(crate) move_seconds: f64,
+    /// The same seed gives the same bytes
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// A folder of profiles, a profile or a CSV of solo figures [default: the shipped library]
+    #[arg(long, value_name = "PATH")]
+    pub(crate) profiles: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
+    /// Format of the output
+    #[arg(long, value_enum, default_value = "table")]
+    pub(crate) format: TableFormat,
+}
+
+fn nodes(typed: &str) -> Result<NodeGroup, String> {
+    let expected =
+        || format!("found {typed:?}, expected MACHINE:COUNT with a count from 1 to 100000");
+    let (machine, count) = typed.rsplit_once(':').ok_or_else(expected)?;
+    let count: u32 = count.parse().map_err(|_| expected())?;
+    if machine.is_empty() || !(1..=100_000).contains(&count) {
+        return Err(expected());
+    }
+    let machine = machine.to_owned();
+    Ok(NodeGroup { machine, count, name: None, memory_gib: None, seats: Seats::Cores })
+}
+
+fn share(typed: &str) -> Result<f64, String> {
+    let found: Option<f64> = typed.parse().ok();
+    let expected = || format!("found {typed:?}, expected a share from 0 to 1");
+    found.filter(|share| (0.0..=1.0).contains(share)).ok_or_else(expected)
+}
+
+fn slowdown_bound(typed: &str) -> Result<f64, String> {
+    let found: Option<f64> = typed.parse().ok();
+    let expected = || format!("found {typed:?}, expected a number above 1, at most 30");
+    found.filter(|&bound| bound > 1.0 && bound <= 30.0).ok_or_else(expected)
+}
+
+fn scheduler(typed: &str) -> Result<SchedulerName, String> {
+    let names = || SchedulerName::ALL.map(|one| one.0).join(", ");
+    let known = SchedulerName::ALL.iter().find(|one| one.0 == typed.trim());
+    known.map(|one| one.1).ok_or_else(|| format!("found {typed:?}, expected some of: {}", names()))
+}

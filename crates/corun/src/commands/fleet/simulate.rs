@@ -1,0 +1,114 @@
+//! `corun fleet simulate`: schedulers side by side over weeks of a cluster.
+
+use std::fmt::Write as _;
+
+use corun_app::Cancel;
+use corun_fleet::{
+    NodeGroup, SchedulerFigures, SchedulerName, Seats, Simulation, SimulationDocument,
+    SimulationSettings,
+};
+use corun_report::{Columns, json, or_dash, or_empty};
+
+use crate::cli::{FleetSimulateArgs, TableFormat, model_options};
+use crate::failure::Outcome;
+
+/// The nodes where none are given: what stands in many racks, with a few large ones.
+const DEFAULT_NODES: [(&str, u32); 3] =
+    [("2x-e5-2695v3", 400), ("xeon-gold-6138", 400), ("epyc-9554", 200)];
+
+pub(super) fn run(arguments: &FleetSimulateArgs) -> Outcome<String> {
+    let nodes = match arguments.node.is_empty() {
+        false => arguments.node.clone(),
+        true => DEFAULT_NODES.map(|(machine, count)| group(machine, count)).to_vec(),
+    };
+    let schedulers = match arguments.scheduler.is_empty() {
+        false => arguments.scheduler.clone(),
+        true => SchedulerName::ALL.map(|one| one.1).to_vec(),
+    };
+    let settings = SimulationSettings {
+        nodes,
+        arrivals: arguments.arrivals as usize,
+        utilisation: arguments.utilisation,
+        daily_depth: arguments.daily_depth,
+        repair_h: arguments.repair_hours,
+        move_s: arguments.move_seconds,
+        slowdown_bound: arguments.slowdown_bound,
+        schedulers,
+        seed: arguments.seed,
+    };
+    let options = model_options(&arguments.model);
+    let simulation = Simulation::new(settings, arguments.profiles.as_deref(), options)?;
+    let document = simulation.run(&Cancel::on_signal()?)?;
+    for one in &document.schedulers {
+        eprintln!("corun: {}: {:.0} decisions a second", one.scheduler, one.decisions_per_s);
+    }
+    match arguments.format {
+        TableFormat::Table => Ok(table(&document)),
+        TableFormat::Json => json(&document),
+        TableFormat::Csv => csv(&document.schedulers),
+    }
+}
+
+fn group(machine: &str, count: u32) -> NodeGroup {
+    let machine = machine.to_owned();
+    NodeGroup { machine, count, name: None, memory_gib: None, seats: Seats::Cores }
+}
+
+fn csv(schedulers: &[SchedulerFigures]) -> Outcome<String> {
+    Columns::of(schedulers)
+        .left("scheduler", |one| one.scheduler)
+        .right("lost_work", |one| one.lost_work)
+        .right("saved", |one| or_empty(one.saved))
+        .right("mean_slowdown", |one| one.mean_slowdown)
+        .right("slowdown_p99", |one| one.slowdown_p99)
+        .right("above_bound", |one| one.above_bound)
+        .right("machines_needed", |one| or_empty(one.machines_needed))
+        .right("rejected", |one| one.rejected)
+        .right("moves", |one| one.moves)
+        .csv()
+}
+
+fn table(document: &SimulationDocument) -> String {
+    let percent = |share: f64| format!("{:.2} %", share * 100.0);
+    let mut text = Columns::of(&document.schedulers)
+        .left("scheduler", |one| one.scheduler)
+        .right("lost work", |one| percent(one.lost_work))
+        .right("saved", |one| {
+            one.saved.map_or_else(|| "-".to_owned(), |one| format!("{:.0} %", one * 100.0))
+        })
+        .right("mean slowdown", |one| format!("{:.4}", one.mean_slowdown))
+        .right("99th percentile", |one| format!("{:.3}", one.slowdown_p99))
+        .right("above bound", |one| percent(one.above_bound))
+        .right("machines needed", |one| or_dash(one.machines_needed.map(|one| one as f64), 0))
+        .right("rejected", |one| one.rejected)
+        .right("moves", |one| one.moves)
+        .table();
+    text.push('\n');
+    let _ = writeln!(
+        text,
+        "{} arrivals of {} programs in {:.0} hours on {} nodes with {} CPUs, {} of them taken",
+        document.arrivals,
+        document.programs,
+        document.hours,
+        document.nodes,
+        document.cpus,
+        percent(document.utilisation),
+    );
+    if let Some(bound) = document.lost_work_bound {
+        let _ = writeln!(text, "bound: no plan of who ran loses less than {}", percent(bound));
+    }
+    let _ = writeln!(
+        text,
+        "machines needed: no program slower than {}, for {} programs of the busiest moment",
+        document.slowdown_bound,
+        document.busiest_programs - document.busiest_left_out,
+    );
+    if document.busiest_left_out > 0 {
+        let left = document.busiest_left_out;
+        let _ = writeln!(text, "left out of them: {left} that are slower even alone on a node");
+    }
+    if let Some(bound) = document.machines_bound {
+        let _ = writeln!(text, "bound: no plan needs fewer than {bound:.0} machines");
+    }
+    text
+}

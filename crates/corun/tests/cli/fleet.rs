@@ -1,0 +1,191 @@
+//! `corun fleet`.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::{Command as Process, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::documents::undocumented;
+use crate::fixture::Fixture;
+
+const FLEET: &str = r#"
+objective = "mean-slowdown"
+profiles = "solo.csv"
+[[node]]
+machine = "2x-gold-6138-4c"
+count = 2
+[[program]]
+profile = "stream"
+cpus = 2
+count = 2
+[[program]]
+profile = "needy"
+cpus = 2
+[[program]]
+profile = "quiet"
+never_beside = ["needy"]
+"#;
+
+fn fixture() -> Fixture {
+    let fixture = Fixture::new();
+    fixture.write("fleet.toml", FLEET);
+    fixture
+}
+
+#[test]
+fn a_plan_stands_beside_the_optimum_the_worst_and_the_expectation() {
+    let fixture = fixture();
+    let document = fixture.run(&["fleet", "place", "fleet.toml", "--format", "json"]).json();
+    let missing = undocumented(&document);
+    assert!(missing.is_empty(), "docs/json.md lacks {missing:?}");
+    let figure = |name: &str| document[name].as_f64().unwrap();
+    assert!(figure("bound") <= figure("value") && figure("value") <= figure("worst"));
+    assert!(document["expectation"]["mean"].as_f64().unwrap() >= figure("optimum"));
+    let programs = document["programs"].as_array().unwrap();
+    assert_eq!(programs.len(), 4);
+    let node = |name: &str| &programs.iter().find(|one| one["program"] == name).unwrap()["node"];
+    assert_ne!(node("needy"), node("quiet"));
+    let table = fixture.run(&["fleet", "place", "fleet.toml"]).done();
+    assert!(table.contains("mean-slowdown:") && table.contains("optimum"), "{table}");
+    let best = fixture.run(&["fleet", "place", "fleet.toml", "--optimal"]).done();
+    assert!(best.contains("proven: no plan is better"), "{best}");
+    let csv = fixture.run(&["fleet", "place", "fleet.toml", "--format", "csv"]).done();
+    assert!(csv.starts_with("program,node,cpus,llcs,slowdown,reason\n"), "{csv}");
+}
+
+#[test]
+fn a_program_without_a_place_is_told_after_the_plan() {
+    let fixture = fixture();
+    fixture.write("fleet.toml", &FLEET.replace("cpus = 2\ncount = 2", "cpus = 5\ncount = 3"));
+    let ran = fixture.run(&["fleet", "place", "fleet.toml"]);
+    assert_eq!(ran.code(), 1);
+    assert!(ran.stderr().contains("1 program without a place"), "{}", ran.stderr());
+    assert!(ran.stderr().contains("too few free CPUs"), "{}", ran.stderr());
+}
+
+#[test]
+fn mistakes_are_refused_with_their_line() {
+    let fixture = fixture();
+    fixture.write("bad.toml", &FLEET.replace("count = 2", "count = 0"));
+    fixture.run(&["fleet", "place", "bad.toml"]).refused(&["bad.toml:6", "node[0].count"]);
+    fixture.write("bad.toml", &FLEET.replace("\"quiet\"", "\"quit\""));
+    fixture.run(&["fleet", "place", "bad.toml"]).refused(&["quit", "quiet"]);
+    fixture.run(&["fleet", "place", "none.toml"]).refused(&["none.toml", "cannot be read"]);
+    fixture.run(&["fleet", "simulate", "--node", "x"]).refused(&["MACHINE:COUNT"]);
+    fixture.run(&["fleet", "simulate", "--scheduler", "best"]).refused(&["least-allocated"]);
+    fixture.run(&["fleet", "simulate", "--utilisation", "1.1"]).refused(&["0 to 1"]);
+}
+
+#[test]
+fn a_simulation_gives_the_same_bytes_and_stays_above_its_bound() {
+    let fixture = fixture();
+    let words = [
+        "fleet",
+        "simulate",
+        "--profiles",
+        "solo.csv",
+        "--node",
+        "2x-gold-6138-4c:8",
+        "--arrivals",
+        "300",
+        "--format",
+        "json",
+    ];
+    let ran = fixture.run(&words);
+    let text = ran.stdout();
+    let document: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(fixture.run(&words).stdout(), text);
+    assert!(undocumented(&document).is_empty(), "{:?}", undocumented(&document));
+    let schedulers = document["schedulers"].as_array().unwrap();
+    assert_eq!(schedulers.len(), 8);
+    for one in schedulers {
+        assert!(one["mean_slowdown"].as_f64().unwrap() >= 1.0, "{one}");
+        assert!(one["lost_work"].as_f64().unwrap() >= 0.0, "{one}");
+    }
+    let least = &schedulers[0];
+    assert_eq!((&least["scheduler"], &least["saved"]), (&json!("least-allocated"), &json!(0.0)));
+}
+
+#[test]
+fn a_node_is_described_by_its_pods() {
+    let fixture = fixture();
+    fixture.write(
+        "pods.json",
+        r#"{"items": [{"metadata": {"name": "a", "namespace": "d",
+        "labels": {"corun.dev/profile": "needy"}}, "spec": {"containers": []}}]}"#,
+    );
+    let words = ["fleet", "describe-node", "--machine", "m", "--pods", "pods.json", "--at", "7"];
+    let ran = fixture.run(&words);
+    assert!(ran.stderr().contains("asks for no CPU"), "{}", ran.stderr());
+    let patch: Value = serde_json::from_str(&ran.stdout()).unwrap();
+    let notes = &patch["metadata"]["annotations"];
+    assert_eq!(notes["corun.dev/machine"], "m");
+    assert!(notes["corun.dev/programs"].as_str().unwrap().starts_with("{\"at\":7,"));
+    fixture.write("pods.json", "none");
+    fixture.run(&words).refused(&["no list of pods"]);
+}
+
+/// One request over a connection of its own: status and body.
+fn post(address: &str, path: &str, body: &str) -> (u16, String) {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let length = body.len();
+    write!(
+        stream,
+        "POST {path} HTTP/1.1\r\nHost: corun\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
+    )
+    .unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    let (head, body) = text.split_once("\r\n\r\n").unwrap();
+    (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
+}
+
+#[test]
+fn the_extender_answers_over_http_until_it_is_told_to_stop() {
+    let fixture = fixture();
+    let mut child = Process::new(assert_cmd::cargo::cargo_bin!("corun"))
+        .args([
+            "fleet",
+            "serve-extender",
+            "--machine",
+            "2x-gold-6138-4c",
+            "--listen",
+            "127.0.0.1:0",
+        ])
+        .arg("--profiles")
+        .arg(fixture.path("solo.csv"))
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = BufReader::new(child.stderr.take().unwrap());
+    let mut first = String::new();
+    said.read_line(&mut first).unwrap();
+    let address = first.trim().rsplit("http://").next().unwrap().to_owned();
+    let node = |name: &str| json!({"metadata": {"name": name}});
+    let asks = json!({
+        "Pod": {"metadata": {"name": "p", "namespace": "d"}, "spec": {"containers": []}},
+        "Nodes": {"items": [node("n1"), node("n2")]},
+    });
+    let (status, body) = post(&address, "/filter", &asks.to_string());
+    let kept: Value = serde_json::from_str(&body).unwrap();
+    assert_eq!((status, kept["Nodes"]["items"].as_array().unwrap().len()), (200, 2));
+    let (status, body) = post(&address, "/prioritize", &asks.to_string());
+    assert_eq!(
+        (status, body.as_str()),
+        (200, r#"[{"Host":"n1","Score":5},{"Host":"n2","Score":5}]"#)
+    );
+    let (status, body) = post(&address, "/prioritize", "nonsense");
+    assert!(status == 400 && body.contains("no ExtenderArgs"), "{status} {body}");
+    assert_eq!(post(&address, "/elsewhere", "").0, 404);
+    rustix::process::kill_process(
+        rustix::process::Pid::from_child(&child),
+        rustix::process::Signal::TERM,
+    )
+    .unwrap();
+    let status = child.wait().unwrap();
+    let mut rest = String::new();
+    said.read_to_string(&mut rest).unwrap();
+    assert!(rest.contains("assumed: pod d/p has no corun.dev/profile"), "{rest}");
+    assert!(status.code().is_some(), "{status}");
+}

@@ -1,0 +1,109 @@
+//! What is shipped for clusters: manifests that read as what they are, and Slurm's prolog.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::fixture::Fixture;
+
+fn packaging(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging").join(name)
+}
+
+/// Documents of a YAML file as JSON, by Python's parser, which `make test` has anyway; none without it.
+fn documents(path: &Path) -> Option<Vec<serde_json::Value>> {
+    let script =
+        "import json,sys,yaml\nprint(json.dumps(list(yaml.safe_load_all(open(sys.argv[1])))))";
+    let output = Command::new("python3").args(["-c", script]).arg(path).output().ok()?;
+    let text = String::from_utf8(output.stderr).unwrap();
+    if text.contains("No module named") {
+        return None;
+    }
+    assert!(output.status.success(), "{text}");
+    Some(serde_json::from_slice(&output.stdout).unwrap())
+}
+
+#[test]
+fn manifests_grant_little_and_name_options_that_there_are() {
+    let Some(all) = documents(&packaging("kubernetes/corun.yaml")) else {
+        println!("skipped: Python has no module yaml");
+        return;
+    };
+    let kind = |kind: &'static str| all.iter().filter(move |one| one["kind"] == kind);
+    for one in &all {
+        assert!(one["apiVersion"].is_string() && one["metadata"]["name"].is_string(), "{one}");
+    }
+    let roles: Vec<_> = kind("ClusterRole").collect();
+    assert_eq!(roles.len(), 1);
+    for rule in roles[0]["rules"].as_array().unwrap() {
+        let text = rule.to_string();
+        for much in ["\"*\"", "secrets", "create", "delete", "update"] {
+            assert!(!text.contains(much), "{text} grants {much}");
+        }
+    }
+    // The extender's options and those of the agent are the command's own.
+    let pods = kind("Deployment").next().unwrap()["spec"]["template"]["spec"].clone();
+    let extender = &pods["containers"][1]["command"];
+    let words: Vec<&str> =
+        extender.as_array().unwrap().iter().map(|one| one.as_str().unwrap()).collect();
+    let fixture = Fixture::new();
+    let help = fixture.run(&["fleet", "serve-extender", "--help"]).done();
+    for option in words.iter().filter(|word| word.starts_with("--")) {
+        assert!(help.contains(option), "{option}");
+    }
+    let agent = kind("DaemonSet").next().unwrap().to_string();
+    let help = fixture.run(&["fleet", "describe-node", "--help"]).done();
+    for option in ["--machine", "--pods", "--at"] {
+        assert!(agent.contains(option) && help.contains(option), "{option}");
+    }
+    let config = kind("ConfigMap").next().unwrap()["data"]["scheduler.yaml"].as_str().unwrap();
+    for line in ["ignorable: true", "nodeCacheCapable: false", "filterVerb: filter"] {
+        assert!(config.contains(line), "{line}");
+    }
+}
+
+#[test]
+fn slurms_prolog_holds_a_task_to_one_cache_and_leaves_it_alone_otherwise() {
+    let fixture = Fixture::new();
+    let allowed = std::fs::read_to_string("/proc/self/status").unwrap();
+    let allowed = allowed.lines().find(|line| line.starts_with("Cpus_allowed_list")).unwrap();
+    let allowed = allowed.rsplit('\t').next().unwrap().to_owned();
+    if !allowed.starts_with("0-") || Command::new("taskset").arg("-h").output().is_err() {
+        println!("skipped: needs taskset and CPUs from 0 on, found {allowed}");
+        return;
+    }
+    // A tree in which CPU 0 has a last-level cache of its own, and all others share one.
+    let last: u32 = allowed.rsplit('-').next().unwrap().parse().unwrap();
+    for cpu in 0..=last {
+        for (index, level, shared) in [
+            (0, 1, cpu.to_string()),
+            (1, 3, if cpu == 0 { "0".to_owned() } else { format!("1-{last}") }),
+        ] {
+            let folder = format!("sysfs/cpu{cpu}/cache/index{index}");
+            std::fs::create_dir_all(fixture.path(&folder)).unwrap();
+            fixture.write(&format!("{folder}/level"), &level.to_string());
+            fixture.write(&format!("{folder}/shared_cpu_list"), &shared);
+        }
+    }
+    let mut task = Command::new("sleep").arg("60").spawn().unwrap();
+    let run = |settings: &[(&str, &str)]| {
+        let mut prolog = Command::new(packaging("slurm/corun-task-prolog.sh"));
+        prolog.env("CORUN_SYSFS", fixture.path("sysfs"));
+        prolog.env("SLURM_TASK_PID", task.id().to_string());
+        let output = prolog.envs(settings.iter().copied()).output().unwrap();
+        assert!(output.status.success());
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let held = || {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", task.id())).unwrap();
+        let line = status.lines().find(|line| line.starts_with("Cpus_allowed_list")).unwrap();
+        line.rsplit('\t').next().unwrap().to_owned()
+    };
+    assert_eq!(run(&[("CORUN_HOLD", "0")]), "");
+    assert_eq!(held(), allowed);
+    assert_eq!(run(&[("SLURM_CPUS_PER_TASK", "4000")]), "");
+    assert_eq!(held(), allowed);
+    assert_eq!(run(&[("SLURM_LOCALID", "0")]), "print corun: held to CPUs 0\n");
+    assert_eq!(held(), "0");
+    task.kill().unwrap();
+    task.wait().unwrap();
+}

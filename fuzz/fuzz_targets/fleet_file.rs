@@ -1,0 +1,19 @@
+//! A fleet file and a scheduler's request: any text is read or refused, and what is read has sane figures.
+#![no_main]
+
+use corun_fleet::{FleetDescription, node_patch};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|text: &str| {
+    match FleetDescription::from_toml(text, "fuzz.toml") {
+        Ok(fleet) => {
+            assert!(!fleet.node.is_empty());
+            assert!(fleet.program.iter().all(|one| one.cpus >= 1 && one.memory_gib >= 0.0));
+        }
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+    match node_patch(text.as_bytes(), "m", 1) {
+        Ok(patch) => assert!(patch.body.starts_with('{')),
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+});
