@@ -4,6 +4,7 @@ mod counters;
 mod entry;
 mod plan;
 mod policy;
+mod predictor;
 mod stored;
 mod view;
 mod ways_curve;
@@ -14,6 +15,7 @@ pub use entry::{
 };
 pub use plan::{Action, ActionKind, CachePart, Plan, Step};
 pub use policy::{Event, Interval, Needs, Policy};
+pub use predictor::{LibraryPredictor, LoadedPredictor, Predictor};
 pub use stored::{solo_figures, ways_curve};
 pub use view::{
     Nanoseconds, ProcessId, REQUEST_BYTES, SoloFigures, ThreadId, ThreadState, ThreadView, View,

@@ -3,6 +3,7 @@
 pub(crate) mod running_averages;
 pub(crate) mod spread;
 
+mod corun;
 mod di;
 mod dio;
 pub(crate) mod dio_2010;
@@ -24,6 +25,7 @@ pub(crate) const POLICIES: &[PolicyEntry] = &[
     dio::ENTRY,
     dio_2010::ENTRY,
     dio_power::ENTRY,
+    corun::ENTRY,
     linux_power_saving::ENTRY,
     linux_sched_cache::ENTRY,
 ];

@@ -99,7 +99,9 @@ fn signatures() -> String {
     let (_, rest) = source.split_once("pub trait Policy").unwrap();
     let (body, _) = rest.split_once("\n}\n").unwrap();
     let methods = body.lines().filter(|line| line.starts_with("    fn "));
-    methods.map(|line| format!("{}\n", line.trim().trim_end_matches([';', '{', ' ']))).collect()
+    methods
+        .map(|line| format!("{}\n", line.trim().trim_end_matches([';', '{', '}', ' '])))
+        .collect()
 }
 
 #[test]

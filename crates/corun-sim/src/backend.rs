@@ -311,6 +311,7 @@ impl Engine<'_> {
         ThreadView {
             weight: thread.weight,
             important: spec.important,
+            profile: Some(Arc::from(&*spec.program.name)),
             allowed: self.cpu_set(&thread.allowed),
             solo: Some(solo_figures(&spec.program)),
             ..ThreadView::new(thread.id, thread.process, &*spec.name, &self.cpu_set(&thread.user))

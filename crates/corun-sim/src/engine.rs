@@ -1,11 +1,12 @@
 //! The event engine: what happens next, in integer nanoseconds. Between events every thread makes
 //! progress at the rate that the model gives.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use corun_machine::Machine;
 use corun_model::{LoadedProgram, Model};
-use corun_policy::{Nanoseconds, Policy};
+use corun_policy::{LoadedPredictor, Nanoseconds, Policy, Predictor};
 use corun_profile::Method;
 use corun_runtime::Runtime;
 use rand::SeedableRng;
@@ -129,13 +130,17 @@ pub(crate) struct Engine<'a> {
 impl<'a> Engine<'a> {
     pub(crate) fn new(
         experiment: &'a Experiment,
-        policies: Vec<Box<dyn Policy>>,
+        mut policies: Vec<Box<dyn Policy>>,
         homes: &'a [Vec<f64>],
         starts: Vec<usize>,
     ) -> Result<Self, SimError> {
         let model: &'a Model = &experiment.model;
         let machine = model.machine();
         let programs = distinct_programs(experiment);
+        let loaded = experiment.apps.iter().map(|app| app.program.clone());
+        let predictor: Arc<dyn Predictor> =
+            Arc::new(LoadedPredictor::new(experiment.model.clone(), loaded));
+        policies.iter_mut().for_each(|policy| policy.predict_by(&predictor));
         let observer = experiment
             .observation
             .clone()

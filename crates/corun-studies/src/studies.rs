@@ -17,6 +17,7 @@ macro_rules! studies {
 studies! {
     classification,
     factors,
+    ranking,
     dio_mixes,
     lamp,
     dio_power,

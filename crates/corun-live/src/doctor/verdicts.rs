@@ -56,7 +56,7 @@ pub fn verdicts(facts: &Facts) -> Vec<PolicyVerdict> {
     let one = |entry: &corun_policy::PolicyEntry| {
         // A policy of the registry is built with its own defaults.
         let mut policy = build(entry.name, &BuildOptions::default()).ok()?;
-        let without = done_without(policy.as_mut());
+        let without = done_without(facts, policy.as_mut());
         let needs = policy.needs();
         let mut verdict = verdict(facts, entry.name, entry.kind(), &needs);
         verdict.note = verdict.note.or(without);
@@ -79,16 +79,20 @@ pub fn verdicts(facts: &Facts) -> Vec<PolicyVerdict> {
     all.iter().map(complete).collect()
 }
 
-/// Has it do without what only the simulator can do, where it can, and says so.
-fn done_without(policy: &mut dyn Policy) -> Option<String> {
+/// Has it do without what this machine cannot do, where it can, and says so.
+fn done_without(facts: &Facts, policy: &mut dyn Policy) -> Option<String> {
     let controls = policy.needs().controls.into_iter();
-    let lacking = controls.filter(|&one| is_simulated_only(one) && policy.do_without(one));
+    let lacking = controls.filter(|&one| cannot(facts, one) && policy.do_without(one));
     let names: Vec<&str> = lacking.map(words::action).collect();
     (!names.is_empty()).then(|| format!("here it does without {}", names.join(", ")))
 }
 
-fn is_simulated_only(action: ActionKind) -> bool {
-    matches!(action, ActionKind::IdleCpu | ActionKind::OrderSlots)
+fn cannot(facts: &Facts, action: ActionKind) -> bool {
+    match action {
+        ActionKind::IdleCpu | ActionKind::OrderSlots => true,
+        ActionKind::MovePages => findings::pages(facts).state == State::No,
+        _ => false,
+    }
 }
 
 /// What the machine means for a policy with these needs.

@@ -127,6 +127,9 @@ impl Source for StoredProfiles {
             let Some(name) = self.profile(thread) else { continue };
             let Some(stored) = self.stored(&name) else { continue };
             view.solo = Some(stored.solo);
+            if view.profile.as_deref() != Some(&*name) {
+                view.profile = Some(name.as_str().into());
+            }
             let Some(cpu) = model.machine().cpu_index(thread.facts.cpu) else { continue };
             let program = &stored.program;
             let curve = stored.by_ways.entry(cpu);
@@ -254,6 +257,7 @@ mod tests {
         source.count(Nanoseconds(0), &mut all).unwrap();
         for view in &all.views()[..2] {
             assert_eq!(view.solo, Some(solo_figures(&program)));
+            assert_eq!(view.profile.as_deref(), Some("db"));
             assert_eq!(view.by_ways.as_deref(), ways_curve(&model, &program, 0).as_ref());
             assert!(view.by_ways.is_some());
         }

@@ -1,8 +1,10 @@
 //! The policy and what it asks of its host.
 
+use std::sync::Arc;
+
 use corun_machine::Machine;
 
-use crate::{ActionKind, CounterKind, Nanoseconds, Plan, ThreadId, View};
+use crate::{ActionKind, CounterKind, Nanoseconds, Plan, Predictor, ThreadId, View};
 
 /// Decides who goes where next. The same object runs in every host: a simulated machine, this
 /// machine, a recording.
@@ -25,6 +27,10 @@ pub trait Policy: Send {
     fn unfit_for(&self, _machine: &Machine) -> Option<String> {
         None
     }
+
+    /// Takes what the host predicts, for policies that decide by predicted outcome. Called at most once, before
+    /// the first view; a host without a model does not call it.
+    fn predict_by(&mut self, _predictor: &Arc<dyn Predictor>) {}
 
     /// Something happened. May act at once; `None` leaves all as it is. The view is that after
     /// the event; events of one moment come in the order of their threads.

@@ -83,6 +83,9 @@ pub struct ThreadView {
     pub spins: Option<bool>,
     /// Known beforehand from a stored profile, for this machine.
     pub solo: Option<SoloFigures>,
+    /// The name of its program's stored profile, where the host found one: what [`crate::Predictor::profiled`]
+    /// is asked for.
+    pub profile: Option<Arc<str>>,
     /// Its program alone with each number of ways of the LLC it is on, from a stored profile. A host
     /// gives it to policies that say that they need it.
     pub by_ways: Option<Arc<WaysCurve>>,
@@ -114,6 +117,7 @@ impl ThreadView {
             counts: Counts::default(),
             spins: None,
             solo: None,
+            profile: None,
             by_ways: None,
             llc_occupancy_bytes: None,
             pages_by_node: Vec::new(),

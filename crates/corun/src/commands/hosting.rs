@@ -15,7 +15,7 @@ use corun_live::{
 };
 use corun_machine::Machine;
 use corun_model::{LoadedProgram, Model};
-use corun_policy::{Action, CounterKind, Nanoseconds};
+use corun_policy::{Action, CounterKind, LibraryPredictor, Nanoseconds, Predictor};
 use corun_profile::{Library, TABLE_INSTRUCTIONS};
 use corun_scx::Scheduler;
 
@@ -101,8 +101,12 @@ impl Ground {
         profiles: &[&str],
         look: &Look,
     ) -> Outcome<Host> {
-        let policies =
+        let mut policies =
             corun_app::build_policies_with(&arguments.policy, &arguments.build_options())?;
+        let model = Arc::new(Model::new(self.machine.clone(), Default::default())?);
+        let predictor: Arc<dyn Predictor> =
+            Arc::new(LibraryPredictor::new(model.clone(), self.library.clone()));
+        policies.iter_mut().for_each(|policy| policy.predict_by(&predictor));
         let needed = policies.iter().flat_map(|policy| policy.needs().counters);
         let wanted: Vec<CounterKind> = needed.chain(look.counters.iter().copied()).collect();
         let sources = self.sources(arguments.counters, &wanted, profiles)?;
@@ -122,7 +126,6 @@ impl Ground {
         )
         .map_err(Failure::live)?;
         if let Some(options) = arguments.gate {
-            let model = Arc::new(Model::new(self.machine.clone(), Default::default())?);
             host.gate_by(Gate::new(model, self.library.clone(), options));
         }
         if !arguments.dry_run {

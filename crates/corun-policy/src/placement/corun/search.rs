@@ -1,0 +1,258 @@
+//! The search: from where threads are to a better place by exchanges and moves, one at a time.
+
+use corun_machine::Machine;
+use corun_model::{LoadedProgram, Member, Model, Outcome, Running, Scratch};
+
+use super::learned::{World, Worlds};
+
+/// A step has to lower the objective by this share.
+const LEAST_STEP: f64 = 1e-4;
+/// Machines that a decision asks the model about: a bound on its time.
+const MOST_QUESTIONS: usize = 600;
+
+/// What is made small.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Objective {
+    MeanSlowdown,
+    WorstSlowdown,
+    Unfairness,
+}
+
+impl Objective {
+    /// By the policy's parameter.
+    pub(super) fn of(value: f64) -> Self {
+        match value as u32 {
+            0 => Self::MeanSlowdown,
+            1 => Self::WorstSlowdown,
+            _ => Self::Unfairness,
+        }
+    }
+
+    /// Its value for programs that are so much slower than alone. Of several that are equally unfair or slow
+    /// at worst the one with the lower mean is better by a thousandth of it.
+    fn value(self, outcomes: &[Outcome]) -> f64 {
+        let slowdowns = || outcomes.iter().map(|outcome| outcome.slowdown);
+        let mean = slowdowns().sum::<f64>() / outcomes.len().max(1) as f64;
+        let most = slowdowns().fold(0.0, f64::max);
+        match self {
+            Self::MeanSlowdown => mean,
+            Self::WorstSlowdown => most + 1e-3 * mean,
+            Self::Unfairness => most / slowdowns().fold(f64::INFINITY, f64::min) + 1e-3 * mean,
+        }
+    }
+}
+
+/// Where threads run and where their memory lies.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Situation {
+    /// CPU index by thread.
+    pub(super) cpus: Vec<usize>,
+    /// Shares of a thread's pages by node; empty: where it runs.
+    pub(super) homes: Vec<Vec<f64>>,
+}
+
+/// A thread that takes part, as the search sees it.
+pub(super) struct Thread {
+    pub(super) worlds: Worlds,
+    /// May it run on a CPU (index)?
+    pub(super) may: Vec<bool>,
+    /// Can its memory be moved? Not that of a process with several threads here.
+    pub(super) moves_memory: bool,
+}
+
+pub(super) struct Search<'a> {
+    pub(super) model: &'a Model,
+    pub(super) threads: &'a [Thread],
+    pub(super) objective: Objective,
+    /// The largest share of its speed that a program may lose against where it is now.
+    pub(super) most_loss: f64,
+    pub(super) scratch: Scratch,
+    pub(super) questions: usize,
+}
+
+/// A step of the search.
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    /// Two threads change places; their memory goes with them, or stays.
+    Swap(usize, usize, bool),
+    /// A thread goes to an idle CPU; its memory goes with it, or stays.
+    Move(usize, usize, bool),
+    /// A thread's memory follows it.
+    Memory(usize),
+}
+
+impl Search<'_> {
+    /// What the model says of each thread.
+    pub(super) fn outcomes(&mut self, world: World, at: &Situation) -> Vec<Outcome> {
+        self.questions += 1;
+        let running: Vec<Running<'_>> = self
+            .threads
+            .iter()
+            .enumerate()
+            .map(|(index, thread)| Running {
+                member: Member {
+                    program: thread.worlds.of(world),
+                    phase: LoadedProgram::WHOLE,
+                    cpu: at.cpus[index],
+                },
+                home: &at.homes[index],
+                group: None,
+            })
+            .collect();
+        let mut outcomes = Vec::with_capacity(running.len());
+        self.model.solve(&running, &mut self.scratch, &mut outcomes);
+        outcomes
+    }
+
+    /// The objective's value in a world.
+    pub(super) fn value(&mut self, world: World, at: &Situation) -> f64 {
+        let outcomes = self.outcomes(world, at);
+        self.objective.value(&outcomes)
+    }
+
+    /// A situation that the likely world finds better, reached by the best step each time; the present one
+    /// where there is none. `memory`: may pages move?
+    pub(super) fn better(&mut self, now: &Situation, memory: bool) -> Situation {
+        let first = self.outcomes(World::Likely, now);
+        let bounds: Vec<f64> =
+            first.iter().map(|outcome| outcome.slowdown / (1.0 - self.most_loss)).collect();
+        let mut at = now.clone();
+        let mut slowdowns: Vec<f64> = first.iter().map(|outcome| outcome.slowdown).collect();
+        let mut value = self.objective.value(&first);
+        let until = self.questions + MOST_QUESTIONS;
+        for _ in 0..2 * self.threads.len() {
+            let steps = self.steps(&at, &slowdowns, memory, until.saturating_sub(self.questions));
+            let mut best: Option<(f64, Situation, Vec<f64>)> = None;
+            for step in steps {
+                let next = self.after(step, &at);
+                let outcomes = self.outcomes(World::Likely, &next);
+                let loses = |(outcome, bound): (&Outcome, &f64)| outcome.slowdown > *bound;
+                if outcomes.iter().zip(&bounds).any(loses) {
+                    continue;
+                }
+                let reached = self.objective.value(&outcomes);
+                if best.as_ref().is_none_or(|(least, ..)| reached < *least) {
+                    let slowdowns = outcomes.iter().map(|outcome| outcome.slowdown).collect();
+                    best = Some((reached, next, slowdowns));
+                }
+            }
+            match best {
+                Some((reached, next, of)) if reached < value * (1.0 - LEAST_STEP) => {
+                    (value, at, slowdowns) = (reached, next, of);
+                }
+                _ => break,
+            }
+        }
+        at
+    }
+
+    fn machine(&self) -> &Machine {
+        self.model.machine()
+    }
+
+    fn after(&self, step: Step, at: &Situation) -> Situation {
+        let mut next = at.clone();
+        match step {
+            Step::Swap(one, other, memory) => {
+                next.cpus.swap(one, other);
+                [one, other].into_iter().filter(|_| memory).for_each(|thread| {
+                    self.bring_memory(thread, &mut next);
+                });
+            }
+            Step::Move(thread, cpu, memory) => {
+                next.cpus[thread] = cpu;
+                if memory {
+                    self.bring_memory(thread, &mut next);
+                }
+            }
+            Step::Memory(thread) => self.bring_memory(thread, &mut next),
+        }
+        next
+    }
+
+    fn bring_memory(&self, thread: usize, at: &mut Situation) {
+        let machine = self.machine();
+        let node = machine.cpus()[at.cpus[thread]].node;
+        at.homes[thread].clear();
+        at.homes[thread].resize(machine.nodes().len(), 0.0);
+        at.homes[thread][node] = 1.0;
+    }
+
+    /// The steps from a situation, at most so many: those of the slowest threads first.
+    fn steps(&self, at: &Situation, slowdowns: &[f64], memory: bool, most: usize) -> Vec<Step> {
+        let machine = self.machine();
+        let places = machine.cpus();
+        let mut order: Vec<usize> = (0..at.cpus.len()).collect();
+        order.sort_by(|&one, &other| slowdowns[other].total_cmp(&slowdowns[one]));
+        let mut busy = vec![0_u32; machine.cores().len()];
+        let mut taken = vec![false; places.len()];
+        for &cpu in &at.cpus {
+            busy[places[cpu].core] += 1;
+            taken[cpu] = true;
+        }
+        let idle = self.idle(&busy, &taken);
+        let mut steps = Vec::new();
+        for (rank, &one) in order.iter().enumerate() {
+            let from = at.cpus[one];
+            if memory
+                && self.threads[one].moves_memory
+                && is_away(&at.homes[one], places[from].node)
+            {
+                steps.push(Step::Memory(one));
+            }
+            let moves = idle.iter().filter(|&&cpu| self.threads[one].may[cpu]);
+            let differs = |cpu: &&usize| {
+                let core = places[**cpu].core;
+                places[**cpu].llc != places[from].llc
+                    || (core != places[from].core && busy[core] + 1 < busy[places[from].core])
+            };
+            for &cpu in moves.filter(differs) {
+                steps.push(Step::Move(one, cpu, false));
+                if memory && self.threads[one].moves_memory && places[cpu].node != places[from].node
+                {
+                    steps.push(Step::Move(one, cpu, true));
+                }
+            }
+            for &other in &order[rank + 1..] {
+                let to = at.cpus[other];
+                let far = places[from].llc != places[to].llc
+                    || (places[from].core != places[to].core
+                        && busy[places[from].core].max(busy[places[to].core]) > 1);
+                let may = self.threads[one].may[to] && self.threads[other].may[from];
+                if far && may && !self.is_alike(one, other, at) {
+                    steps.push(Step::Swap(one, other, false));
+                    let both = self.threads[one].moves_memory && self.threads[other].moves_memory;
+                    if memory && both && places[from].node != places[to].node {
+                        steps.push(Step::Swap(one, other, true));
+                    }
+                }
+            }
+            if steps.len() >= most {
+                break;
+            }
+        }
+        steps.truncate(most);
+        steps
+    }
+
+    /// Of each LLC the idle CPU whose core is least busy, the first of several.
+    fn idle(&self, busy: &[u32], taken: &[bool]) -> Vec<usize> {
+        let places = self.machine().cpus();
+        let of_llc = |llc: usize| {
+            let idle = (0..places.len()).filter(|&cpu| places[cpu].llc == llc && !taken[cpu]);
+            idle.min_by_key(|&cpu| (busy[places[cpu].core], cpu))
+        };
+        (0..self.machine().llcs().len()).filter_map(of_llc).collect()
+    }
+
+    fn is_alike(&self, one: usize, other: usize, at: &Situation) -> bool {
+        let [first, second] = [one, other].map(|thread| &self.threads[thread].worlds.likely);
+        std::sync::Arc::ptr_eq(first, second) && at.homes[one] == at.homes[other]
+    }
+}
+
+/// Is more than a tenth of the memory on other nodes?
+fn is_away(home: &[f64], node: usize) -> bool {
+    let all: f64 = home.iter().sum();
+    all > 0.0 && home.get(node).copied().unwrap_or(0.0) < 0.9 * all
+}

@@ -1,0 +1,277 @@
+//! The policy against brute force, and each of its rules by itself.
+
+use std::collections::BTreeMap;
+
+use corun_machine::preset;
+use corun_model::{LoadedProgram, Member, Running};
+use corun_profile::Library;
+
+use super::*;
+use crate::{ProcessId, Scope, ScopedRate, Step, ThreadState};
+
+fn predictor(machine: &str, programs: &[&str]) -> Arc<dyn Predictor> {
+    let machine = Arc::new(preset(machine).unwrap());
+    let model = Arc::new(Model::new(machine, ModelOptions::default()).unwrap());
+    let library = Library::shipped().unwrap();
+    let load = |name: &&str| Arc::new(model.load(library.get(name).unwrap()).unwrap());
+    let programs: Vec<Arc<LoadedProgram>> = programs.iter().map(load).collect();
+    Arc::new(LoadedPredictor::new(model.clone(), programs))
+}
+
+fn policy(predictor: &Arc<dyn Predictor>, parameters: &[(&str, f64)]) -> Corun {
+    let parameters = parameters.iter().map(|&(name, value)| (name.to_owned(), value)).collect();
+    let mut policy = Corun::new(&BuildOptions { seed: 0, parameters });
+    policy.predict_by(predictor);
+    policy
+}
+
+/// A thread of each program, on these CPUs by index.
+fn threads(machine: &Machine, programs: &[&str], cpus: &[usize]) -> Vec<ThreadView> {
+    let one = |(index, (&program, &cpu)): (usize, (&&str, &usize))| {
+        let (id, process) = (ThreadId(index as u64), ProcessId(index as u64));
+        ThreadView {
+            profile: Some(program.into()),
+            cpu: Some(machine.cpus()[cpu].id),
+            state: ThreadState::Running,
+            ..ThreadView::new(id, process, program, &machine.cpu_set())
+        }
+    };
+    programs.iter().zip(cpus).enumerate().map(one).collect()
+}
+
+fn at<'a>(machine: &'a Machine, threads: &'a [ThreadView], seconds: f64) -> View<'a> {
+    View { machine, threads, now: Nanoseconds::from_secs_f64(seconds) }
+}
+
+/// What the model says of these programs on CPUs by index.
+fn outcomes(predictor: &dyn Predictor, programs: &[&str], cpus: &[usize]) -> Vec<Outcome> {
+    let loaded: Vec<Arc<LoadedProgram>> =
+        programs.iter().map(|name| predictor.profiled(name).unwrap()).collect();
+    let running: Vec<Running<'_>> = loaded
+        .iter()
+        .zip(cpus)
+        .map(|(program, &cpu)| Running {
+            member: Member { program, phase: LoadedProgram::WHOLE, cpu },
+            home: &[],
+            group: None,
+        })
+        .collect();
+    let mut outcomes = Vec::new();
+    predictor.model().solve(&running, &mut Scratch::default(), &mut outcomes);
+    outcomes
+}
+
+fn mean_slowdown(outcomes: &[Outcome]) -> f64 {
+    outcomes.iter().map(|one| one.slowdown).sum::<f64>() / outcomes.len() as f64
+}
+
+/// Carries out what a plan says of places.
+fn moved(plan: &Plan, threads: &mut [ThreadView]) {
+    for step in &plan.steps {
+        if let Action::Allow { thread, cpus } = &step.action {
+            let view = &mut threads[thread.0 as usize];
+            view.allowed = cpus.clone();
+            view.cpu = cpus.iter().next();
+        }
+    }
+}
+
+fn cpus(machine: &Machine, threads: &[ThreadView]) -> Vec<usize> {
+    threads.iter().map(|thread| machine.cpu_index(thread.cpu.unwrap()).unwrap()).collect()
+}
+
+const FOUR: [&str; 4] = ["sort", "numpy", "flac", "hmmsearch"];
+
+/// Two LLCs of two cores: the policy comes to within its least gain of the best of all placements, from each
+/// of them.
+#[test]
+fn from_any_placement_it_comes_to_the_best_one() {
+    let predictor = predictor("xeon-x5365-2llc", &FOUR);
+    let machine = predictor.model().machine().clone();
+    let mut all = Vec::new();
+    for code in 0..256_usize {
+        let places: Vec<usize> = (0..4).map(|thread| code >> (2 * thread) & 3).collect();
+        if (0..4).all(|cpu| places.contains(&cpu)) {
+            all.push(places);
+        }
+    }
+    assert_eq!(all.len(), 24);
+    let best = all.iter().map(|cpus| mean_slowdown(&outcomes(&*predictor, &FOUR, cpus)));
+    let best = best.fold(f64::INFINITY, f64::min);
+    let mut planned = 0;
+    for start in &all {
+        let mut threads = threads(&machine, &FOUR, start);
+        let mut policy = policy(&predictor, &[]);
+        let plan = policy.decide(&at(&machine, &threads, 60.0));
+        planned += usize::from(!plan.steps.is_empty());
+        moved(&plan, &mut threads);
+        let reached = mean_slowdown(&outcomes(&*predictor, &FOUR, &cpus(&machine, &threads)));
+        assert!(reached <= best * 1.0051, "{start:?}: {reached} {best}");
+        // And stays there.
+        let again = policy.decide(&at(&machine, &threads, 61.0));
+        assert_eq!(again, Plan::none(), "{start:?}");
+    }
+    assert!(planned > 0 && planned < 24, "{planned}");
+}
+
+#[test]
+fn a_gain_that_does_not_pay_for_the_refill_until_the_next_change_is_left() {
+    let predictor = predictor("xeon-x5365-2llc", &FOUR);
+    let machine = predictor.model().machine().clone();
+    // The two that want the cache on one LLC.
+    let threads = threads(&machine, &FOUR, &[0, 1, 2, 3]);
+    // Caches of 4 MiB take milliseconds to fill: an interval of a thousandth of that never pays.
+    let mut hasty = policy(&predictor, &[("interval-cycles", 1e5)]);
+    assert_eq!(hasty.decide(&at(&machine, &threads, 0.0)), Plan::none());
+    // The same programs are there for a minute.
+    assert_ne!(hasty.decide(&at(&machine, &threads, 60.0)), Plan::none());
+}
+
+#[test]
+fn nobody_loses_more_than_the_bound() {
+    let predictor = predictor("xeon-x5365-2llc", &FOUR);
+    let machine = predictor.model().machine().clone();
+    let start = [0, 1, 2, 3];
+    let before = outcomes(&*predictor, &FOUR, &start);
+    for percent in [0.0, 1.0, 3.0, 50.0] {
+        let mut threads = threads(&machine, &FOUR, &start);
+        let mut policy = policy(&predictor, &[("most-loss-percent", percent)]);
+        moved(&policy.decide(&at(&machine, &threads, 60.0)), &mut threads);
+        let after = outcomes(&*predictor, &FOUR, &cpus(&machine, &threads));
+        for (one, other) in before.iter().zip(&after) {
+            let lost = 1.0 - one.slowdown / other.slowdown;
+            assert!(lost <= percent / 100.0 + 1e-9, "{percent}: {lost}");
+        }
+    }
+}
+
+/// The objective that is asked for is what falls.
+#[test]
+fn each_objective_is_made_smaller() {
+    let programs = ["sort", "numpy", "xsltproc", "xz", "glpsol", "sqlite3", "hmmsearch", "flac"];
+    let predictor = predictor("xeon-x5365", &programs);
+    let machine = predictor.model().machine().clone();
+    let start = [0, 1, 2, 3, 4, 5, 6, 7];
+    let worst = |outcomes: &[Outcome]| outcomes.iter().map(|one| one.slowdown).fold(0.0, f64::max);
+    let reached = |objective: f64| {
+        let mut threads = threads(&machine, &programs, &start);
+        let mut policy = policy(&predictor, &[("objective", objective)]);
+        moved(&policy.decide(&at(&machine, &threads, 60.0)), &mut threads);
+        outcomes(&*predictor, &programs, &cpus(&machine, &threads))
+    };
+    let before = outcomes(&*predictor, &programs, &start);
+    let [mean, most] = [reached(0.0), reached(1.0)];
+    assert!(mean_slowdown(&mean) < mean_slowdown(&before));
+    assert!(worst(&most) < worst(&before) && worst(&most) <= worst(&mean) + 1e-9);
+    let unfair = |outcomes: &[Outcome]| {
+        worst(outcomes) / outcomes.iter().map(|one| one.slowdown).fold(f64::INFINITY, f64::min)
+    };
+    assert!(unfair(&reached(2.0)) < unfair(&before));
+}
+
+/// A program away from its memory: pages follow, or the program goes back, once that pays.
+#[test]
+fn a_program_and_its_memory_come_together_where_that_pays() {
+    let programs = ["sort", "flac"];
+    let predictor = predictor("2x-gold-6138-4c", &programs);
+    let machine = predictor.model().machine().clone();
+    let node = |index: usize| machine.cpus()[index].node;
+    let other = (0..machine.cpus().len()).find(|&cpu| node(cpu) == 1).unwrap();
+    let mut threads = threads(&machine, &programs, &[0, other]);
+    threads[0].pages_by_node = vec![0.0, 1.0];
+    threads[1].pages_by_node = vec![0.0, 1.0];
+    let mut policy = policy(&predictor, &[]);
+    policy.decide(&at(&machine, &threads, 0.0));
+    let plan = policy.decide(&at(&machine, &threads, 60.0));
+    let page_moves =
+        |step: &Step| matches!(step.action, Action::MovePages { thread: ThreadId(0), node: 0 });
+    moved(&plan, &mut threads);
+    let at_home = node(cpus(&machine, &threads)[0]) == 1;
+    assert!(at_home || plan.steps.iter().any(page_moves), "{plan:?}");
+    // It may not move pages: it goes where they are.
+    let mut without = Corun::new(&BuildOptions::default());
+    assert!(without.do_without(ActionKind::MovePages) && !without.do_without(ActionKind::Place));
+    assert_eq!(without.needs().controls, [ActionKind::Place]);
+}
+
+#[test]
+fn more_threads_than_cpus_are_the_kernels_again() {
+    let names = ["sort", "numpy", "flac", "hmmsearch", "xz"];
+    let predictor = predictor("xeon-x5365-2llc", &names);
+    let machine = predictor.model().machine().clone();
+    let mut threads = threads(&machine, &names, &[0, 1, 2, 3, 0]);
+    let fifth = threads.pop().unwrap();
+    let mut policy = policy(&predictor, &[]);
+    moved(&policy.decide(&at(&machine, &threads, 60.0)), &mut threads);
+    assert!(threads.iter().any(|thread| thread.allowed != thread.may_run_on));
+    threads.push(fifth);
+    let plan =
+        policy.on_event(&Event::Arrived(ThreadId(4)), &at(&machine, &threads, 61.0)).unwrap();
+    for step in &plan.steps {
+        let Action::Allow { thread, cpus } = &step.action else { panic!("{step:?}") };
+        threads[thread.0 as usize].allowed = cpus.clone();
+    }
+    assert!(threads.iter().all(|thread| thread.allowed == thread.may_run_on), "{plan:?}");
+}
+
+#[test]
+fn machines_of_several_core_types_are_refused() {
+    let policy = Corun::new(&BuildOptions::default());
+    assert!(policy.unfit_for(&preset("odroid-4b4s").unwrap()).is_some());
+    assert_eq!(policy.unfit_for(&preset("xeon-x5365").unwrap()), None);
+}
+
+/// Shows a thread what the model says of it, as exact counters over an interval.
+fn count(thread: &mut ThreadView, outcome: &Outcome, clock_hz: f64) {
+    let per_s = outcome.instructions_per_s;
+    let scoped =
+        |pki: f64| Some(ScopedRate { per_s: pki * 1e-3 * per_s, scope: Scope::DemandAndPrefetch });
+    thread.rates.instructions_per_s = Some(per_s);
+    thread.rates.cycles_per_s = Some(clock_hz);
+    thread.rates.llc_references = scoped(outcome.llc_apki);
+    thread.rates.llc_misses = scoped(outcome.llc_mpki);
+    thread.rates.memory_bytes_per_s = Some(outcome.bytes_per_s);
+    thread.rates.memory_stall_share = Some(outcome.memory_stall_share);
+    thread.llc_occupancy_bytes = Some(outcome.occupancy_bytes);
+}
+
+/// Without profiles: from what is counted in a few places the policy finds a placement that is within 1 % of
+/// the best of all.
+#[test]
+fn curves_learnt_from_counters_find_a_good_placement() {
+    let predictor = predictor("xeon-x5365-2llc", &FOUR);
+    let machine = predictor.model().machine().clone();
+    let clock_hz = machine.core_types()[0].clock_mhz * 1e6;
+    let best = [[0, 1, 2, 3], [0, 2, 1, 3], [0, 2, 3, 1]]
+        .map(|cpus| mean_slowdown(&outcomes(&*predictor, &FOUR, &cpus)));
+    let best = best.into_iter().fold(f64::INFINITY, f64::min);
+    for start in [[0, 1, 2, 3], [0, 2, 1, 3], [0, 2, 3, 1]] {
+        let mut threads = threads(&machine, &FOUR, &start);
+        let mut policy = policy(&predictor, &[("profiles", 0.0)]);
+        for tick in 1..30 {
+            let now = outcomes(&*predictor, &FOUR, &cpus(&machine, &threads));
+            threads.iter_mut().zip(&now).for_each(|(one, outcome)| count(one, outcome, clock_hz));
+            let plan = policy.decide(&at(&machine, &threads, f64::from(tick)));
+            moved(&plan, &mut threads);
+        }
+        let reached = mean_slowdown(&outcomes(&*predictor, &FOUR, &cpus(&machine, &threads)));
+        assert!(reached <= best * 1.01, "{start:?}: {reached} {best}");
+    }
+}
+
+/// A thread of which instructions, cycles or misses were never counted is not guessed at.
+#[test]
+fn without_counters_and_profiles_nobody_moves() {
+    let predictor = predictor("xeon-x5365-2llc", &FOUR);
+    let machine = predictor.model().machine().clone();
+    let mut threads = threads(&machine, &FOUR, &[0, 1, 2, 3]);
+    let parameters = BTreeMap::from([("profiles".to_owned(), 0.0)]);
+    let mut policy = Corun::new(&BuildOptions { seed: 0, parameters });
+    for second in 0..5 {
+        for thread in &mut threads[..3] {
+            thread.rates.instructions_per_s = Some(1e9);
+            thread.rates.cycles_per_s = Some(3e9);
+        }
+        assert_eq!(policy.decide(&at(&machine, &threads, f64::from(second))), Plan::none());
+    }
+}

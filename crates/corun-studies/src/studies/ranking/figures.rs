@@ -1,0 +1,185 @@
+//! From runs to a table for each machine, and one for all.
+
+use super::BASELINE;
+use super::runs::{MixResult, Suffered};
+use crate::harness::Figure;
+
+/// All policies on one machine, or on all.
+pub(super) struct Ranked {
+    machine: String,
+    about: String,
+    rows: Vec<Row>,
+}
+
+/// What a policy loses against the optimum, in percent.
+struct Row {
+    policy: String,
+    mixes: usize,
+    /// Over mixes, of the mean slowdown; half the width of its 95 % interval.
+    mean: f64,
+    interval: Option<f64>,
+    /// Of the slowest program.
+    worst: f64,
+    unfairness: f64,
+    /// Share of what the kernel's scheduler leaves, 100 at the optimum.
+    of_room: Option<f64>,
+    /// The mix that does worst against the kernel's scheduler.
+    behind_default: f64,
+}
+
+/// The policies in their order, on each machine and then on all.
+pub(super) fn rank(policies: &[&str], results: &[MixResult]) -> Vec<Ranked> {
+    let mut machines: Vec<&str> = Vec::new();
+    for result in results {
+        if !machines.contains(&&*result.machine) {
+            machines.push(&result.machine);
+        }
+    }
+    let mut ranked: Vec<Ranked> = machines
+        .iter()
+        .map(|&machine| {
+            let own: Vec<&MixResult> =
+                results.iter().filter(|result| result.machine == machine).collect();
+            Ranked::of(machine, policies, &own)
+        })
+        .collect();
+    if machines.len() > 1 {
+        let all: Vec<&MixResult> = results.iter().collect();
+        ranked.insert(0, Ranked::of("all machines", policies, &all));
+    }
+    ranked
+}
+
+impl Ranked {
+    fn of(machine: &str, policies: &[&str], results: &[&MixResult]) -> Self {
+        let baseline = policies.iter().position(|&policy| policy == BASELINE);
+        let row = |(place, policy): (usize, &&str)| Row::of(policy, place, baseline, results);
+        let rows = policies.iter().enumerate().filter_map(row).collect();
+        let proven = results.iter().filter(|result| result.is_proven).count();
+        let about = format!(
+            "{} mixes; of {proven} all best placements are proven. Room: how much of the way from the kernel's \
+             scheduler to the best placement a policy goes.",
+            results.len()
+        );
+        Self { machine: machine.to_owned(), about, rows }
+    }
+
+    pub(super) fn figure(&self) -> Figure {
+        let id = self.machine.replace(' ', "-");
+        Figure::new(id, format!("On {}", self.machine), self.about.clone())
+            .rows("policy", &self.rows, |row| row.policy.clone())
+            .column("mixes", 0, |row| row.mixes as f64)
+            .column("loss %", 2, |row| row.mean)
+            .drawn("mean slowdown")
+            .column("+-", 2, |row| row.interval)
+            .column("worst program's %", 2, |row| row.worst)
+            .drawn("worst program")
+            .column("unfairness %", 2, |row| row.unfairness)
+            .column("of the room %", 0, |row| row.of_room)
+            .column("worst mix vs default %", 2, |row| row.behind_default)
+            .bars(0.0, "% above the best placement")
+    }
+}
+
+impl Row {
+    fn of(
+        policy: &str,
+        place: usize,
+        baseline: Option<usize>,
+        results: &[&MixResult],
+    ) -> Option<Self> {
+        let of = |result: &&MixResult| Some((result.best, result.by_policy[place]?, result.by_policy[baseline?]));
+        let own: Vec<(Suffered, Suffered, Option<Suffered>)> = results.iter().filter_map(of).collect();
+        let over = |figure: fn(&Suffered) -> f64| -> Vec<f64> {
+            own.iter().map(|(best, one, _)| 100.0 * (figure(one) / figure(best) - 1.0)).collect()
+        };
+        let mean = |values: &[f64]| corun_metrics::mean(values);
+        let losses = over(|one| one.mean);
+        let default: Vec<f64> = own
+            .iter()
+            .filter_map(|(best, _, default)| Some(100.0 * (default.as_ref()?.mean / best.mean - 1.0)))
+            .collect();
+        let behind = own
+            .iter()
+            .filter_map(|(_, one, default)| Some(100.0 * (one.mean / default.as_ref()?.mean - 1.0)));
+        let (loss, default) = (mean(&losses)?, mean(&default)?);
+        let error = corun_metrics::standard_error(&losses);
+        Some(Self {
+            policy: policy.to_owned(),
+            mixes: own.len(),
+            mean: loss,
+            interval: error.map(|error| student_95(losses.len() - 1) * error),
+            worst: mean(&over(|one| one.worst))?,
+            unfairness: mean(&over(|one| one.unfairness))?,
+            of_room: (default > 0.01).then(|| 100.0 * (default - loss) / default),
+            behind_default: behind.fold(f64::NEG_INFINITY, f64::max),
+        })
+    }
+}
+
+/// The two-sided 95 % quantile of Student's t distribution with so many degrees of freedom (1 or more), from
+/// the usual tables; between their rows that of fewer degrees, which is wider.
+fn student_95(degrees: usize) -> f64 {
+    const ROWS: [(usize, f64); 14] = [
+        (1, 12.706),
+        (2, 4.303),
+        (3, 3.182),
+        (4, 2.776),
+        (5, 2.571),
+        (6, 2.447),
+        (7, 2.365),
+        (9, 2.262),
+        (11, 2.201),
+        (14, 2.145),
+        (19, 2.093),
+        (29, 2.045),
+        (59, 2.001),
+        (99, 1.984),
+    ];
+    let below = ROWS.iter().rev().find(|(row, _)| *row <= degrees);
+    below.map_or(ROWS[0].1, |row| row.1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn suffered(mean: f64) -> Suffered {
+        Suffered { mean, worst: 2.0 * mean, unfairness: mean }
+    }
+
+    fn result(machine: &str, best: f64, default: f64, other: Option<f64>) -> MixResult {
+        MixResult {
+            machine: machine.to_owned(),
+            programs: vec![],
+            best: suffered(best),
+            is_proven: true,
+            by_policy: vec![Some(suffered(default)), other.map(suffered)],
+        }
+    }
+
+    /// Two mixes: the optimum 1, the default 1.2 and 1.1, the policy 1.1 and 1.12. The policy's loss is 11 %
+    /// where the default's is 15 %, so it goes 4 / 15 of the way; on the second mix it is 1.8 % behind.
+    #[test]
+    fn losses_room_and_the_worst_mix_are_those_worked_by_hand() {
+        let results = [result("a", 1.0, 1.2, Some(1.1)), result("a", 1.0, 1.1, Some(1.12))];
+        let ranked = rank(&["linux-default", "x"], &results);
+        assert_eq!(ranked.len(), 1);
+        let [default, other] = &ranked[0].rows[..] else { panic!("two policies") };
+        assert!((default.mean - 15.0).abs() < 1e-9 && default.of_room.unwrap().abs() < 1e-9);
+        assert!((other.mean - 11.0).abs() < 1e-9 && (other.worst - 11.0).abs() < 1e-9);
+        assert!((other.of_room.unwrap() - 100.0 * 4.0 / 15.0).abs() < 1e-9);
+        assert!((other.behind_default - 100.0 * (1.12 / 1.1 - 1.0)).abs() < 1e-9);
+        // Losses of 10 and 12: a standard error of 1, one degree of freedom.
+        assert!((other.interval.unwrap() - 12.706).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_policy_that_is_not_for_a_machine_is_left_out_there_and_all_machines_come_first() {
+        let results = [result("a", 1.0, 1.2, Some(1.1)), result("b", 1.0, 1.2, None)];
+        let ranked = rank(&["linux-default", "x"], &results);
+        let names: Vec<(&str, usize)> =
+            ranked.iter().map(|one| (one.machine.as_str(), one.rows.len())).collect();
+        assert_eq!(names, [("all machines", 2), ("a", 2), ("b", 1)]);
+    }
+}

@@ -1,0 +1,229 @@
+//! Which placement policy for which machine, and what it is worth: all online policies over several machines
+//! and seeded mixes, as on a real machine, between the kernel's own scheduler and the best placement.
+
+mod figures;
+mod runs;
+
+use clap::{Args, ValueEnum};
+use corun_app::{Error, Result, parse_observation, profile_sources};
+use corun_profile::{Library, Profile};
+use rayon::prelude::*;
+use serde::Serialize;
+
+use self::figures::{Ranked, rank};
+use self::runs::{Contest, MixResult};
+use crate::harness::{Figure, Page, Programs, Study, StudyInputs};
+
+/// The study.
+pub(super) const STUDY: Study = Study {
+    name: "ranking",
+    summary: "All online placement policies over machines and mixes, from the kernel's scheduler to the optimum",
+    programs: Programs::BuiltInAndSpec,
+    seeds: Some(1),
+    options: RankingArgs::augment_args,
+    page,
+    explained_in: "docs/studies/ranking.md",
+};
+
+/// Which programs mixes are drawn from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum Half {
+    /// Those on which thresholds of policies are chosen
+    Chosen,
+    /// Those on which policies are judged
+    Judged,
+    /// Both
+    All,
+}
+
+/// Its own options.
+#[derive(Debug, Args)]
+struct RankingArgs {
+    /// Mixes on each machine
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    mixes: u32,
+    /// Seed of the mixes
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// The programs that mixes are drawn from: every second one by name is one half
+    #[arg(long, value_enum, default_value = "judged")]
+    half: Half,
+    /// Length of a program in instructions
+    #[arg(long, value_name = "N", default_value_t = 40_000_000_000, value_parser = clap::value_parser!(u64).range(1..=9_000_000_000_000_000))]
+    instructions: u64,
+    /// Only on these machines
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    machines: Vec<String>,
+    /// These policies in place of all online ones; each is compared with linux-default
+    #[arg(long, value_name = "POLICY", value_delimiter = ',')]
+    policies: Vec<String>,
+    /// How poorly policies see the machine, as for `corun compare --as-live`
+    #[arg(long, value_name = "SETTINGS", default_value = "noise=0.05,failed=0.05")]
+    as_live: String,
+}
+
+/// The machines and how many programs run on each: from two LLCs to eight, of one node and of two.
+const MACHINES: [(&str, usize); 6] = [
+    ("xeon-x5365-2llc", 4),
+    ("xeon-x5365", 8),
+    ("epyc-9554", 16),
+    ("opteron-2350", 8),
+    ("2x-gold-6138-4c", 8),
+    ("2x-e5-2650", 12),
+];
+
+/// What every policy is measured from.
+const BASELINE: &str = "linux-default";
+
+/// All placement policies that decide by what they measure, and one that is told profiles.
+const POLICIES: [&str; 8] = [
+    BASELINE,
+    "random",
+    "dio-2010",
+    "dio",
+    "maximum-local",
+    "n-mass",
+    "corun:profiles=0",
+    "corun",
+];
+
+fn page(inputs: &StudyInputs) -> Result<Page> {
+    let asked: RankingArgs = inputs.options()?;
+    let library = pool(inputs, asked.half)?;
+    let observation = parse_observation(&asked.as_live)?;
+    let machines: Vec<(&'static str, usize)> = MACHINES
+        .into_iter()
+        .filter(|(name, _)| {
+            asked.machines.is_empty() || asked.machines.iter().any(|one| one == name)
+        })
+        .collect();
+    if let Some(unknown) =
+        asked.machines.iter().find(|name| !MACHINES.iter().any(|(one, _)| one == name))
+    {
+        return Err(Error::unknown("machine of the ranking", unknown, MACHINES.map(|one| one.0)));
+    }
+    let mut policies: Vec<&str> = asked.policies.iter().map(String::as_str).collect();
+    if policies.is_empty() {
+        policies = POLICIES.to_vec();
+    } else if !policies.contains(&BASELINE) {
+        policies.insert(0, BASELINE);
+    }
+    let contest = |&(machine, programs): &(&'static str, usize)| {
+        Contest::new(inputs, machine, programs, &library, &policies, observation.clone(), asked.instructions)
+    };
+    let contests: Vec<Contest<'_>> = machines.iter().map(contest).collect::<Result<_>>()?;
+    let jobs: Vec<(&Contest<'_>, u64)> = contests
+        .iter()
+        .flat_map(|contest| (0..u64::from(asked.mixes)).map(move |mix| (contest, mix)))
+        .collect();
+    let results: Vec<MixResult> = jobs
+        .par_iter()
+        .map(|(contest, mix)| contest.play(asked.seed << 20 | mix))
+        .collect::<Result<_>>()?;
+    let profiles: Vec<Profile> = library.iter().cloned().collect();
+    let about = format!(
+        "Profiles: {}, {} of them. {} mixes on each machine, {} seeds, programs of {:.0}e9 instructions that \
+         start again until the longest has ended three times. Policies see the machine as live ({}). Loss: \
+         mean slowdown above that of the best placement held throughout, in %; the interval holds 95 % of \
+         what the mean over mixes may be.",
+        profile_sources(&profiles),
+        profiles.len(),
+        asked.mixes,
+        inputs.seeds,
+        asked.instructions as f64 * 1e-9,
+        asked.as_live,
+    );
+    let ranked = rank(&policies, &results);
+    Ok(Page::new("Which placement policy, and what it is worth", about, vec![], figures(&ranked)))
+}
+
+/// The programs that mixes are drawn from.
+fn pool(inputs: &StudyInputs, half: Half) -> Result<Library> {
+    let mut all: Vec<&Profile> = inputs.shipped()?.iter().collect();
+    all.extend(inputs.spec_if_given().into_iter().flat_map(Library::iter));
+    all.sort_by(|one, other| one.name.cmp(&other.name));
+    let mut library = Library::default();
+    for (place, profile) in all.into_iter().enumerate() {
+        let belongs = match half {
+            Half::Chosen => place % 2 == 0,
+            Half::Judged => place % 2 == 1,
+            Half::All => true,
+        };
+        if belongs {
+            let from = format!("{}.toml", profile.name);
+            library.insert(profile.clone(), from).map_err(Error::input)?;
+        }
+    }
+    Ok(library)
+}
+
+fn figures(ranked: &[Ranked]) -> Vec<Figure> {
+    ranked.iter().map(Ranked::figure).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    /// The run whose figures the documents show.
+    const RUN: &str = include_str!("../../../../../docs/studies/ranking.json");
+
+    /// A row of a figure by its policy.
+    fn row<'a>(figure: &'a Value, policy: &str) -> Option<&'a Vec<Value>> {
+        let rows = figure["rows"].as_array()?;
+        rows.iter().filter_map(Value::as_array).find(|row| row[0] == policy)
+    }
+
+    fn figures() -> Vec<Value> {
+        let run: Value = serde_json::from_str(RUN).unwrap();
+        run["figures"].as_array().unwrap().clone()
+    }
+
+    /// The policies of the table that docs/policies.md opens with.
+    const SHOWN: [&str; 7] = [
+        "linux-default",
+        "dio-2010",
+        "dio",
+        "maximum-local",
+        "n-mass",
+        "corun:profiles=0",
+        "corun",
+    ];
+
+    #[test]
+    fn the_table_of_policies_has_the_figures_of_the_stored_run() {
+        let text = include_str!("../../../../../docs/policies.md");
+        let percent = |figure: &Value, policy: &str, place: usize| {
+            let cell = row(figure, policy).map(|row| row[place].as_f64().unwrap());
+            cell.map_or("-".to_owned(), |value| format!("{value:.2}"))
+        };
+        for figure in figures() {
+            let machine = figure["heading"].as_str().unwrap().trim_start_matches("On ").to_owned();
+            let cells: Vec<String> = SHOWN.map(|policy| percent(&figure, policy, 2)).to_vec();
+            let line = format!("| {machine} | {} |\n", cells.join(" | "));
+            assert!(text.contains(&line), "docs/policies.md lacks: {line}");
+        }
+        let all = &figures()[0];
+        let cells: Vec<String> = SHOWN.map(|policy| percent(all, policy, 7)).to_vec();
+        let line = format!("| worst mix against `linux-default` | {} |\n", cells.join(" | "));
+        assert!(text.contains(&line), "docs/policies.md lacks: {line}");
+    }
+
+    #[test]
+    fn the_page_has_every_row_of_the_stored_run() {
+        let text = include_str!("../../../../../docs/studies/ranking.md");
+        for figure in figures() {
+            for row in figure["rows"].as_array().unwrap() {
+                let cell = |value: &Value| match value {
+                    Value::String(text) => format!("`{text}`"),
+                    Value::Null => "-".to_owned(),
+                    number => number.to_string(),
+                };
+                let cells: Vec<String> = row.as_array().unwrap().iter().map(cell).collect();
+                let line = format!("| {} |\n", cells.join(" | "));
+                assert!(text.contains(&line), "docs/studies/ranking.md lacks: {line}");
+            }
+        }
+    }
+}

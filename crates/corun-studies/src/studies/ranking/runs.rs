@@ -1,0 +1,175 @@
+//! The runs: a mix on a machine under every policy, and held in its best placements.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use corun_app::{ComparisonSetup, Error, PolicySpec, Result};
+use corun_model::{LoadedProgram, Model};
+use corun_optimal::{Goal, Objective, PlacementProblem, SearchLimits};
+use corun_profile::{Library, Mix};
+use corun_sim::{Observation, RunResult};
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_pcg::Pcg64Mcg;
+
+use crate::harness::StudyInputs;
+use crate::simulate::model_of;
+
+/// Nodes of the search for a best placement: a bound on its work that is the same everywhere.
+const MOST_NODES: u64 = 50_000;
+
+/// What is compared on one machine.
+pub(super) struct Contest<'a> {
+    inputs: &'a StudyInputs,
+    machine: &'static str,
+    programs: usize,
+    library: &'a Library,
+    policies: &'a [&'a str],
+    observation: Observation,
+    instructions: u64,
+    model: Arc<Model>,
+    loaded: BTreeMap<String, Arc<LoadedProgram>>,
+}
+
+/// What programs of a mix suffered, by objective: the mean over programs, the worst of them, and worst over
+/// least.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Suffered {
+    pub(super) mean: f64,
+    pub(super) worst: f64,
+    pub(super) unfairness: f64,
+}
+
+/// A mix on a machine.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct MixResult {
+    pub(super) machine: String,
+    pub(super) programs: Vec<String>,
+    /// The best placement for each objective, held throughout.
+    pub(super) best: Suffered,
+    /// Are all three proven to be the best of the model?
+    pub(super) is_proven: bool,
+    /// In the order of the policies; none where a policy is not for this machine.
+    pub(super) by_policy: Vec<Option<Suffered>>,
+}
+
+impl Suffered {
+    /// Means over runs that differ in their seed.
+    pub(super) fn over(runs: &[RunResult]) -> Option<Self> {
+        let of = |run: &RunResult| -> Option<Self> {
+            let slowdowns: Vec<f64> = run.apps.iter().map(|app| app.slowdown).collect::<Option<_>>()?;
+            Some(Self {
+                mean: corun_metrics::mean_slowdown(&slowdowns)?,
+                worst: corun_metrics::worst_slowdown(&slowdowns)?,
+                unfairness: corun_metrics::unfairness(&slowdowns)?,
+            })
+        };
+        let each: Vec<Self> = runs.iter().map(of).collect::<Option<_>>()?;
+        let mean = |figure: fn(&Self) -> f64| {
+            corun_metrics::mean(&each.iter().map(figure).collect::<Vec<f64>>())
+        };
+        Some(Self {
+            mean: mean(|one| one.mean)?,
+            worst: mean(|one| one.worst)?,
+            unfairness: mean(|one| one.unfairness)?,
+        })
+    }
+}
+
+impl<'a> Contest<'a> {
+    pub(super) fn new(
+        inputs: &'a StudyInputs,
+        machine: &'static str,
+        programs: usize,
+        library: &'a Library,
+        policies: &'a [&'a str],
+        observation: Observation,
+        instructions: u64,
+    ) -> Result<Self> {
+        let model = model_of(machine)?;
+        // A program that drew more alone than this machine has is not drawn.
+        let load = |profile| model.load(profile).ok();
+        let loaded: BTreeMap<String, Arc<LoadedProgram>> = library
+            .iter()
+            .filter_map(|profile| Some((profile.name.clone(), Arc::new(load(profile)?))))
+            .collect();
+        if loaded.len() < programs {
+            return Err(Error::input(format!(
+                "{machine}: {} programs can be loaded, and {programs} are to run",
+                loaded.len()
+            )));
+        }
+        Ok(Self {
+            inputs,
+            machine,
+            programs,
+            library,
+            policies,
+            observation,
+            instructions,
+            model,
+            loaded,
+        })
+    }
+
+    /// One mix: different programs, drawn by a seed.
+    pub(super) fn play(&self, seed: u64) -> Result<MixResult> {
+        self.inputs.cancel.check()?;
+        let mut names: Vec<&str> = self.loaded.keys().map(String::as_str).collect();
+        names.shuffle(&mut Pcg64Mcg::seed_from_u64(seed));
+        names.truncate(self.programs);
+        let mut mix = Mix::of_apps(&names).map_err(Error::input)?;
+        for app in &mut mix.apps {
+            app.instructions = Some(self.instructions);
+        }
+        let mut setup = ComparisonSetup::on(
+            self.model.clone(),
+            self.library,
+            &self.loaded,
+            &mix,
+            None,
+            self.inputs.seeds,
+            Vec::new(),
+        )?;
+        setup.observation = Some(self.observation.clone());
+        let by_policy = self.policies.iter().map(|policy| self.under(&setup, policy));
+        let by_policy = by_policy.collect::<Result<_>>()?;
+        let (best, is_proven) = self.best(&setup)?;
+        let programs = names.into_iter().map(str::to_owned).collect();
+        Ok(MixResult { machine: self.machine.to_owned(), programs, best, is_proven, by_policy })
+    }
+
+    fn under(&self, setup: &ComparisonSetup, policy: &str) -> Result<Option<Suffered>> {
+        let policy = PolicySpec::parse(policy)?;
+        let machine = self.model.machine();
+        if policy.build(1)?.iter().any(|one| one.unfit_for(machine).is_some()) {
+            return Ok(None);
+        }
+        let run = |seed| setup.run(&policy, seed, self.inputs.cancel.flag());
+        let runs = (1..=u64::from(self.inputs.seeds)).map(run).collect::<Result<Vec<_>>>()?;
+        Ok(Suffered::over(&runs))
+    }
+
+    /// The best placements by the model, one for each objective, and what programs suffer in them.
+    fn best(&self, setup: &ComparisonSetup) -> Result<(Suffered, bool)> {
+        let programs: Vec<Arc<LoadedProgram>> =
+            setup.apps.iter().map(|app| app.program.clone()).collect();
+        let problem = PlacementProblem::new(&self.model, &programs)?;
+        let limits = SearchLimits {
+            nodes: MOST_NODES,
+            cancel: Some(self.inputs.cancel.flag()),
+            ..SearchLimits::default()
+        };
+        let mut proven = true;
+        let mut held = |objective| -> Result<Suffered> {
+            let found = problem.solve(objective, Goal::Best, &limits)?;
+            proven &= found.proven;
+            let run = setup.held(&found.cpu, self.inputs.cancel.flag())?;
+            Suffered::over(&[run]).ok_or_else(|| Error::input("a program got nothing done"))
+        };
+        let mean = held(Objective::MeanSlowdown)?.mean;
+        let worst = held(Objective::MaxSlowdown)?.worst;
+        let unfairness = held(Objective::Unfairness)?.unfairness;
+        Ok((Suffered { mean, worst, unfairness }, proven))
+    }
+}
