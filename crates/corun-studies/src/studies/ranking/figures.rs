@@ -88,8 +88,11 @@ impl Row {
         baseline: Option<usize>,
         results: &[&MixResult],
     ) -> Option<Self> {
-        let of = |result: &&MixResult| Some((result.best, result.by_policy[place]?, result.by_policy[baseline?]));
-        let own: Vec<(Suffered, Suffered, Option<Suffered>)> = results.iter().filter_map(of).collect();
+        let of = |result: &&MixResult| {
+            Some((result.best, result.by_policy[place]?, result.by_policy[baseline?]))
+        };
+        let own: Vec<(Suffered, Suffered, Option<Suffered>)> =
+            results.iter().filter_map(of).collect();
         let over = |figure: fn(&Suffered) -> f64| -> Vec<f64> {
             own.iter().map(|(best, one, _)| 100.0 * (figure(one) / figure(best) - 1.0)).collect()
         };
@@ -97,11 +100,13 @@ impl Row {
         let losses = over(|one| one.mean);
         let default: Vec<f64> = own
             .iter()
-            .filter_map(|(best, _, default)| Some(100.0 * (default.as_ref()?.mean / best.mean - 1.0)))
+            .filter_map(|(best, _, default)| {
+                Some(100.0 * (default.as_ref()?.mean / best.mean - 1.0))
+            })
             .collect();
-        let behind = own
-            .iter()
-            .filter_map(|(_, one, default)| Some(100.0 * (one.mean / default.as_ref()?.mean - 1.0)));
+        let behind = own.iter().filter_map(|(_, one, default)| {
+            Some(100.0 * (one.mean / default.as_ref()?.mean - 1.0))
+        });
         let (loss, default) = (mean(&losses)?, mean(&default)?);
         let error = corun_metrics::standard_error(&losses);
         Some(Self {

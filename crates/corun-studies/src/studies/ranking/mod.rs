@@ -49,9 +49,9 @@ struct RankingArgs {
     /// The programs that mixes are drawn from: every second one by name is one half
     #[arg(long, value_enum, default_value = "judged")]
     half: Half,
-    /// Length of a program in instructions
-    #[arg(long, value_name = "N", default_value_t = 40_000_000_000, value_parser = clap::value_parser!(u64).range(1..=9_000_000_000_000_000))]
-    instructions: u64,
+    /// Length of each program: the time that it takes alone
+    #[arg(long, value_name = "S", default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    seconds: u32,
     /// Only on these machines
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     machines: Vec<String>,
@@ -77,16 +77,8 @@ const MACHINES: [(&str, usize); 6] = [
 const BASELINE: &str = "linux-default";
 
 /// All placement policies that decide by what they measure, and one that is told profiles.
-const POLICIES: [&str; 8] = [
-    BASELINE,
-    "random",
-    "dio-2010",
-    "dio",
-    "maximum-local",
-    "n-mass",
-    "corun:profiles=0",
-    "corun",
-];
+const POLICIES: [&str; 8] =
+    [BASELINE, "random", "dio-2010", "dio", "maximum-local", "n-mass", "corun:profiles=0", "corun"];
 
 fn page(inputs: &StudyInputs) -> Result<Page> {
     let asked: RankingArgs = inputs.options()?;
@@ -110,7 +102,15 @@ fn page(inputs: &StudyInputs) -> Result<Page> {
         policies.insert(0, BASELINE);
     }
     let contest = |&(machine, programs): &(&'static str, usize)| {
-        Contest::new(inputs, machine, programs, &library, &policies, observation.clone(), asked.instructions)
+        Contest::new(
+            inputs,
+            machine,
+            programs,
+            &library,
+            &policies,
+            observation.clone(),
+            f64::from(asked.seconds),
+        )
     };
     let contests: Vec<Contest<'_>> = machines.iter().map(contest).collect::<Result<_>>()?;
     let jobs: Vec<(&Contest<'_>, u64)> = contests
@@ -123,7 +123,7 @@ fn page(inputs: &StudyInputs) -> Result<Page> {
         .collect::<Result<_>>()?;
     let profiles: Vec<Profile> = library.iter().cloned().collect();
     let about = format!(
-        "Profiles: {}, {} of them. {} mixes on each machine, {} seeds, programs of {:.0}e9 instructions that \
+        "Profiles: {}, {} of them. {} mixes on each machine, {} seeds, programs that take {} s alone and \
          start again until the longest has ended three times. Policies see the machine as live ({}). Loss: \
          mean slowdown above that of the best placement held throughout, in %; the interval holds 95 % of \
          what the mean over mixes may be.",
@@ -131,7 +131,7 @@ fn page(inputs: &StudyInputs) -> Result<Page> {
         profiles.len(),
         asked.mixes,
         inputs.seeds,
-        asked.instructions as f64 * 1e-9,
+        asked.seconds,
         asked.as_live,
     );
     let ranked = rank(&policies, &results);

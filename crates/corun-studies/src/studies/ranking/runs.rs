@@ -26,7 +26,8 @@ pub(super) struct Contest<'a> {
     library: &'a Library,
     policies: &'a [&'a str],
     observation: Observation,
-    instructions: u64,
+    /// Time that each program takes alone.
+    seconds: f64,
     model: Arc<Model>,
     loaded: BTreeMap<String, Arc<LoadedProgram>>,
 }
@@ -57,7 +58,8 @@ impl Suffered {
     /// Means over runs that differ in their seed.
     pub(super) fn over(runs: &[RunResult]) -> Option<Self> {
         let of = |run: &RunResult| -> Option<Self> {
-            let slowdowns: Vec<f64> = run.apps.iter().map(|app| app.slowdown).collect::<Option<_>>()?;
+            let slowdowns: Vec<f64> =
+                run.apps.iter().map(|app| app.slowdown).collect::<Option<_>>()?;
             Some(Self {
                 mean: corun_metrics::mean_slowdown(&slowdowns)?,
                 worst: corun_metrics::worst_slowdown(&slowdowns)?,
@@ -84,7 +86,7 @@ impl<'a> Contest<'a> {
         library: &'a Library,
         policies: &'a [&'a str],
         observation: Observation,
-        instructions: u64,
+        seconds: f64,
     ) -> Result<Self> {
         let model = model_of(machine)?;
         // A program that drew more alone than this machine has is not drawn.
@@ -106,7 +108,7 @@ impl<'a> Contest<'a> {
             library,
             policies,
             observation,
-            instructions,
+            seconds,
             model,
             loaded,
         })
@@ -119,8 +121,9 @@ impl<'a> Contest<'a> {
         names.shuffle(&mut Pcg64Mcg::seed_from_u64(seed));
         names.truncate(self.programs);
         let mut mix = Mix::of_apps(&names).map_err(Error::input)?;
-        for app in &mut mix.apps {
-            app.instructions = Some(self.instructions);
+        for (app, &name) in mix.apps.iter_mut().zip(&names) {
+            let alone = self.model.solo(&self.loaded[name], LoadedProgram::WHOLE, 0);
+            app.instructions = Some((self.seconds * alone.instructions_per_s).ceil() as u64);
         }
         let mut setup = ComparisonSetup::on(
             self.model.clone(),
