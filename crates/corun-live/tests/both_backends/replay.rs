@@ -172,6 +172,7 @@ impl Source for ReplayedCounters {
             // How long a thread ran is what the kernel's files say.
             view.counts = Counts { cpu_time: view.counts.cpu_time, ..same.counts };
             view.solo = same.solo;
+            view.profile.clone_from(&same.profile);
             view.by_ways.clone_from(&same.by_ways);
             view.llc_occupancy_bytes = same.llc_occupancy_bytes;
             view.pages_by_node.clone_from(&same.pages_by_node);
