@@ -149,10 +149,19 @@ impl Browser {
         self.evaluate(&script).as_str().unwrap_or_default().to_owned()
     }
 
+    /// Clicks an element as soon as its middle can be seen. Where it is and the click are one step: an answer that
+    /// arrives in between may move it.
     pub(crate) fn click(&self, selector: &str) {
-        let (x, y) = self.middle(selector);
-        self.mouse("mousePressed", x, y, 1);
-        self.mouse("mouseReleased", x, y, 1);
+        self.wait(&format!(
+            "(() => {{ const one = document.querySelector({}); \
+             if (!one) return false; \
+             one.scrollIntoView({{block: 'center', behavior: 'instant'}}); \
+             const box = one.getBoundingClientRect(); \
+             const seen = document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2); \
+             if (!one.contains(seen)) return false; \
+             one.focus(); one.click(); return true }})()",
+            json!(selector)
+        ));
     }
 
     /// Drags from the middle of one element to that of another in steps; `over` is called before the mouse is let
