@@ -28,6 +28,8 @@ pub(crate) use undo_state::UndoState;
 
 /// A journal is written anew when it has grown by so many bytes since it last was.
 const GROWN_BYTES: u64 = 1 << 20;
+/// The kernel's smallest page.
+const PAGE_BYTES: usize = 4096;
 
 /// The journal of this process.
 #[derive(Debug)]
@@ -269,7 +271,7 @@ impl Journal {
 
     /// Adds a line; on failure the file is as before.
     fn append(&mut self, value: &impl Serialize) -> Result<(), JournalError> {
-        let line = line_of(self.lines + 1, value);
+        let line = on_one_page(line_of(self.lines + 1, value), self.length_bytes);
         let done = match self.file.write(&line) {
             Ok(written) if written == line.len() => Ok(()),
             // The rest would not fit either, and two calls are not one.
@@ -318,6 +320,17 @@ impl Journal {
         self.write_anew_at_bytes = self.length_bytes * 2 + GROWN_BYTES;
         Ok(())
     }
+}
+
+/// A line, after as many spaces as it takes to begin it on a page of its own where it would cross into one.
+/// The kernel may cut a write between two pages when its writer is killed: a cut in the spaces, or after the
+/// first change, tells that the plan was not carried out; one before that does not.
+fn on_one_page(mut line: Vec<u8>, at_bytes: u64) -> Vec<u8> {
+    let room = PAGE_BYTES - (at_bytes % PAGE_BYTES as u64) as usize;
+    if line.len() > room && room < PAGE_BYTES {
+        line.splice(..0, std::iter::repeat_n(b' ', room));
+    }
+    line
 }
 
 /// An outcome in words, where it is a failure.

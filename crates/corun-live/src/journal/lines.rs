@@ -67,6 +67,7 @@ fn checked<T: DeserializeOwned>(line: &[u8], number: usize) -> Result<T, String>
         line: usize,
     }
     let line = line.strip_suffix(b"\n").unwrap_or(line);
+    let line = &line[spaces(line)..];
     let (prefix, rest) =
         line.split_at_checked(PREFIX_BYTES).ok_or("it is shorter than its checksum")?;
     if prefix != format!("{PREFIX}{:08x}\",", crc32fast::hash(rest)).as_bytes() {
@@ -126,10 +127,16 @@ pub(crate) fn parse(bytes: &[u8], name: &JournalName) -> Result<ReadJournal, Str
             }
         }
     }
-    if whole < bytes.len() {
-        read.cut = Some(CutLine { number: number + 1, first: first_change(&bytes[whole..]) });
+    let cut = &bytes[whole..];
+    if spaces(cut) < cut.len() {
+        read.cut = Some(CutLine { number: number + 1, first: first_change(cut) });
     }
     Ok(read)
+}
+
+/// The spaces before a line, which its checksum leaves out.
+fn spaces(line: &[u8]) -> usize {
+    line.iter().take_while(|&&byte| byte == b' ').count()
 }
 
 /// The first change of a plan's line that has no end.

@@ -37,6 +37,26 @@ fn a_plan_is_a_line_and_a_line_is_what_was_written() {
     assert_eq!(lines[2]["changes"][0]["after"], "2");
 }
 
+/// A kill may cut a write between two pages: what is left of the plan then tells that it was not carried out.
+#[test]
+fn a_write_cut_between_pages_leaves_the_first_change_whole_or_nothing() {
+    let (_base, path) = folder();
+    let mut journal = Journal::create(&path, &Roots::default()).unwrap();
+    for plan in 0..60 {
+        let changes: Vec<Change> = (0..1 + plan % 37).map(|_| some_change("0,2,4,6")).collect();
+        journal.write(&changes).unwrap();
+    }
+    let bytes = std::fs::read(journal.path()).unwrap();
+    assert!(bytes.len() > 20 * PAGE_BYTES);
+    for cut in (PAGE_BYTES..bytes.len()).step_by(PAGE_BYTES) {
+        let read = parse(&bytes[..cut], &journal.name).unwrap();
+        assert_eq!(read.broken, None);
+        assert!(read.cut.is_none_or(|cut| cut.first.is_some()), "{cut}");
+    }
+    let read = parse(&bytes, &journal.name).unwrap();
+    assert!(read.broken.is_none() && read.cut.is_none());
+}
+
 #[test]
 fn one_process_has_one_journal_in_a_folder() {
     let (_base, path) = folder();

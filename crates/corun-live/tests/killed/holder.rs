@@ -64,9 +64,14 @@ impl Holder {
 
     /// Waits until it has carried out so many more plans.
     pub(crate) fn wait_for_plans(&mut self, count: u64) {
-        let mut dots = vec![0; count as usize];
-        self.child.stderr.as_mut().unwrap().read_exact(&mut dots).unwrap();
-        assert!(dots.iter().all(|&dot| dot == b'.'), "{}", String::from_utf8_lossy(&dots));
+        let mut said = vec![0; count as usize];
+        let stderr = self.child.stderr.as_mut().unwrap();
+        stderr.read_exact(&mut said).unwrap();
+        if said.iter().any(|&byte| byte != b'.') {
+            // It panicked: all that it says, not as many bytes as plans were asked for.
+            let _ = stderr.read_to_end(&mut said);
+            panic!("{}", String::from_utf8_lossy(&said));
+        }
     }
 
     pub(crate) fn kill(&mut self) {
