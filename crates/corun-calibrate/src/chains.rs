@@ -10,6 +10,10 @@ use rand_pcg::Pcg64;
 use crate::CalibrateError;
 use crate::kernel::{Chain, Chains, LINE_BYTES, Pages, SLOTS};
 
+/// Places on a chain from which it is gone through at once where its lines are to be touched and not timed:
+/// some ten times as fast as from one.
+pub(crate) const AT_ONCE: usize = 16;
+
 /// Chains in random order through sets of ascending size, in as little memory as holds them: sets of
 /// up to eight sizes go through the same lines, each by its own pointers.
 pub(crate) struct RandomChains {

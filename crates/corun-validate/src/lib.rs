@@ -12,6 +12,7 @@
 mod agreement;
 mod estimate;
 mod measure;
+mod native;
 mod once;
 mod plan;
 

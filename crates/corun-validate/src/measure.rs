@@ -1,14 +1,10 @@
 //! Programs alone and in groups, by turns.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Barrier, Mutex};
-use std::thread;
-
-use corun_calibrate::additions_per_cycle;
 use serde::{Deserialize, Serialize};
 
 use crate::estimate::{Estimate, estimate};
-use crate::once::{Run, RunError, bind, run};
+use crate::native::Native;
+use crate::once::RunError;
 use crate::plan::{RoundPlan, Turn};
 use crate::{Conditions, TimedProgram};
 
@@ -28,7 +24,8 @@ pub struct Measured {
     pub core: CoreUse,
     /// Subjects alone, by index; `None` of one that was left out.
     pub solo: Vec<Option<MeasuredSolo>>,
-    /// Groups in the order of the plan; `None` where a member was left out.
+    /// Groups in the order of the plan; `None` where a member was left out, or had its core for itself alone
+    /// in no round.
     pub groups: Vec<Option<MeasuredGroup>>,
     /// Who was left out, and why.
     pub left_out: Vec<LeftOut>,
@@ -39,7 +36,7 @@ pub struct Measured {
 pub struct CoreUse {
     /// The most additions a cycle that the core did.
     pub additions_per_cycle: f64,
-    /// Runs, repeated ones included.
+    /// Timed runs alone, repeated ones included.
     pub runs: usize,
     /// Of these, runs before or after which the core did clearly fewer: another hardware thread
     /// of it was busy.
@@ -58,7 +55,8 @@ pub struct MeasuredSolo {
 /// A group.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MeasuredGroup {
-    /// Each member's slowdown: its CPU time beside the others by that alone in the same round.
+    /// Each member's slowdown: its CPU time beside the others by that alone in the same round, of the rounds
+    /// in which it had the core for itself alone.
     pub slowdowns: Vec<Estimate>,
 }
 
@@ -83,17 +81,51 @@ pub fn measure(
     conditions: &Conditions,
     go_on: &(dyn Fn(f64, &str) -> bool + Sync),
 ) -> Result<Measured, RunError> {
+    let names: Vec<&str> = subjects.iter().map(|one| one.name.as_str()).collect();
+    measure_on(&Native { subjects, conditions }, &names, plan, go_on)
+}
+
+/// A program's run alone.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SoloRun {
+    pub(crate) cpu_s: f64,
+    /// Additions a cycle that the core did, the fewer of those before and after the run.
+    pub(crate) additions_per_cycle: f64,
+}
+
+/// What runs programs, by their indices.
+pub(crate) trait Runner {
+    /// Runs one alone. It is ended, with [`RunError::Stopped`], once `stop` says so.
+    fn alone(&self, subject: usize, stop: &(dyn Fn() -> bool + Sync)) -> Result<SoloRun, RunError>;
+
+    /// Runs members at once until each has run once beside all others: CPU seconds by member. An error comes
+    /// with the place in the group of the member it is of.
+    fn together(
+        &self,
+        members: &[usize],
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Vec<f64>, (usize, RunError)>;
+}
+
+fn measure_on(
+    runner: &dyn Runner,
+    names: &[&str],
+    plan: &RoundPlan,
+    go_on: &(dyn Fn(f64, &str) -> bool + Sync),
+) -> Result<Measured, RunError> {
     let mut rounds = Rounds {
-        subjects,
-        conditions,
+        runner,
+        names,
         go_on,
-        solo: vec![Vec::new(); subjects.len()],
+        solo: vec![Vec::new(); names.len()],
         groups: plan.groups.iter().map(|group| vec![Vec::new(); group.len()]).collect(),
         left_out: Vec::new(),
-        core: CoreUse::default(),
+        additions_per_cycle: 0.0,
+        timed: Vec::new(),
     };
-    // Once untimed: whose files are in memory then, and who does not work is known.
-    for subject in 0..subjects.len() {
+    // Once untimed: whose files are in memory then, who does not work is known, and so is most likely what
+    // a free core does.
+    for subject in 0..names.len() {
         rounds.once(0.0, subject)?;
     }
     for round in 0..plan.rounds {
@@ -105,41 +137,37 @@ pub fn measure(
     Ok(rounds.finish(plan, plan.rounds))
 }
 
-/// A run, and how much of the core it had.
-#[derive(Debug, Clone, Copy)]
-struct Timed {
-    cpu_s: f64,
-    /// The fewer of those before and after it.
-    additions_per_cycle: f64,
-}
-
 struct Rounds<'a> {
-    subjects: &'a [TimedProgram],
-    conditions: &'a Conditions,
+    runner: &'a dyn Runner,
+    names: &'a [&'a str],
     go_on: &'a (dyn Fn(f64, &str) -> bool + Sync),
     /// Runs by subject and round.
-    solo: Vec<Vec<Timed>>,
+    solo: Vec<Vec<SoloRun>>,
     /// CPU seconds by group, member and round.
     groups: Vec<Vec<Vec<f64>>>,
     left_out: Vec<LeftOut>,
-    core: CoreUse,
+    /// The most that the core did so far.
+    additions_per_cycle: f64,
+    /// Additions a cycle of each timed run, repeated ones included.
+    timed: Vec<f64>,
 }
 
 impl Rounds<'_> {
     fn round(&mut self, plan: &RoundPlan, round: usize) -> Result<(), RunError> {
-        let turns = plan.turns(round, self.subjects.len());
+        let turns = plan.turns(round, self.names.len());
         for (at, turn) in turns.iter().enumerate() {
             let done = (round as f64 + at as f64 / turns.len() as f64) / plan.rounds.max(1) as f64;
             match *turn {
                 Turn::Solo(subject) => self.solo(done, subject)?,
-                Turn::ProgramGroup(group) => self.group(done, group, &plan.groups[group])?,
+                Turn::Group(group) => self.group(done, group, &plan.groups[group])?,
             }
         }
         Ok(())
     }
 
-    fn is_free(&self, run: &Timed) -> bool {
-        run.additions_per_cycle >= FREE_SHARE * self.core.additions_per_cycle
+    /// Had a run its core for itself, as far as is known by now?
+    fn is_free(&self, additions_per_cycle: f64) -> bool {
+        additions_per_cycle >= FREE_SHARE * self.additions_per_cycle
     }
 
     fn is_left_out(&self, subject: usize) -> bool {
@@ -161,49 +189,35 @@ impl Rounds<'_> {
 
     /// Times a program alone, again where something else used its core; the run with most of it counts.
     fn solo(&mut self, done: f64, subject: usize) -> Result<(), RunError> {
-        let mut best: Option<Timed> = None;
+        let mut best: Option<SoloRun> = None;
         for _ in 0..=REPEATS {
             let Some(run) = self.once(done, subject)? else { return Ok(()) };
-            let most = self.core.additions_per_cycle.max(run.additions_per_cycle);
-            self.core.additions_per_cycle = most;
-            self.core.runs += 1;
+            self.timed.push(run.additions_per_cycle);
             if best.is_none_or(|best| best.additions_per_cycle < run.additions_per_cycle) {
                 best = Some(run);
             }
-            if self.is_free(&run) {
+            if self.is_free(run.additions_per_cycle) {
                 break;
             }
-            self.core.shared_runs += 1;
         }
         self.solo[subject].extend(best);
         Ok(())
     }
 
     /// Runs a program alone; none where it is left out.
-    fn once(&mut self, done: f64, subject: usize) -> Result<Option<Timed>, RunError> {
+    fn once(&mut self, done: f64, subject: usize) -> Result<Option<SoloRun>, RunError> {
         if self.is_left_out(subject) {
             return Ok(None);
         }
-        let one = &self.subjects[subject];
-        if !(self.go_on)(done, &one.name) {
+        let (go_on, name) = (self.go_on, self.names[subject]);
+        if !go_on(done, name) {
             return Err(RunError::Stopped);
         }
-        let go_on = self.go_on;
-        let stop = || !go_on(done, &one.name);
-        // A thread of its own, so that the caller's CPUs stay as they are.
-        let conditions = self.conditions;
-        let found = thread::scope(|scope| {
-            let timed = || {
-                bind(conditions.cpus[0])?;
-                let before = additions_per_cycle();
-                let run = run(one, &conditions.folder, conditions.limit, &stop)?;
-                let additions_per_cycle = before.min(additions_per_cycle());
-                Ok(Timed { cpu_s: run.cpu_s, additions_per_cycle })
-            };
-            scope.spawn(timed).join().unwrap_or(Err(RunError::Stopped))
-        });
-        match found {
-            Ok(run) => Ok(Some(run)),
+        match self.runner.alone(subject, &|| !go_on(done, name)) {
+            Ok(run) => {
+                self.additions_per_cycle = self.additions_per_cycle.max(run.additions_per_cycle);
+                Ok(Some(run))
+            }
             Err(why) => self.leave_out(subject, why).map(|()| None),
         }
     }
@@ -212,17 +226,13 @@ impl Rounds<'_> {
         if group.iter().any(|&member| self.is_left_out(member)) {
             return Ok(());
         }
-        let names: Vec<&str> =
-            group.iter().map(|&member| self.subjects[member].name.as_str()).collect();
+        let names: Vec<&str> = group.iter().map(|&member| self.names[member]).collect();
         let names = names.join(" + ");
-        if !(self.go_on)(done, &names) {
+        let go_on = self.go_on;
+        if !go_on(done, &names) {
             return Err(RunError::Stopped);
         }
-        let go_on = self.go_on;
-        let stop = || !go_on(done, &names);
-        let members: Vec<&TimedProgram> =
-            group.iter().map(|&member| &self.subjects[member]).collect();
-        match together(&members, self.conditions, &stop) {
+        match self.runner.together(group, &|| !go_on(done, &names)) {
             Ok(times) => {
                 for (rounds, seconds) in self.groups[at].iter_mut().zip(times) {
                     rounds.push(seconds);
@@ -238,9 +248,9 @@ impl Rounds<'_> {
         self.solo.iter_mut().for_each(|runs| runs.truncate(rounds));
         self.groups.iter_mut().flatten().for_each(|runs| runs.truncate(rounds));
         let out: Vec<usize> = self.left_out.iter().map(|one| one.subject).collect();
-        let solo = |(subject, runs): (usize, &Vec<Timed>)| {
-            let free: Vec<f64> =
-                runs.iter().filter(|run| self.is_free(run)).map(|run| run.cpu_s).collect();
+        let solo = |(subject, runs): (usize, &Vec<SoloRun>)| {
+            let free = runs.iter().filter(|run| self.is_free(run.additions_per_cycle));
+            let free: Vec<f64> = free.map(|run| run.cpu_s).collect();
             let all: Vec<f64> = runs.iter().map(|run| run.cpu_s).collect();
             let had_core = !free.is_empty();
             let cpu_s = estimate(if had_core { &free } else { &all });
@@ -252,16 +262,21 @@ impl Rounds<'_> {
                 return None;
             }
             let slowdowns = members.iter().zip(times).map(|(&member, beside)| {
-                let alone = self.solo[member].iter().map(|run| run.cpu_s);
-                let ratios: Vec<f64> =
-                    beside.iter().zip(alone).map(|(with, alone)| with / alone).collect();
+                let rounds = beside.iter().zip(&self.solo[member]);
+                let free = rounds.filter(|(_, alone)| self.is_free(alone.additions_per_cycle));
+                let ratios: Vec<f64> = free.map(|(with, alone)| with / alone.cpu_s).collect();
                 estimate(&ratios)
             });
             Some(MeasuredGroup { slowdowns: slowdowns.collect::<Option<_>>()? })
         };
+        let core = CoreUse {
+            additions_per_cycle: self.additions_per_cycle,
+            runs: self.timed.len(),
+            shared_runs: self.timed.iter().filter(|&&run| !self.is_free(run)).count(),
+        };
         Measured {
             rounds,
-            core: self.core,
+            core,
             solo: self.solo.iter().enumerate().map(solo).collect(),
             groups: plan.groups.iter().zip(&self.groups).map(group).collect(),
             left_out: self.left_out,
@@ -269,152 +284,136 @@ impl Rounds<'_> {
     }
 }
 
-/// Runs members at once, each on its CPU and again and again, until each has run once from beginning
-/// to end beside all others. By member: the mean CPU seconds of such runs. An error comes with the
-/// member it is of.
-fn together(
-    members: &[&TimedProgram],
-    conditions: &Conditions,
-    stop: &(dyn Fn() -> bool + Sync),
-) -> Result<Vec<f64>, (usize, RunError)> {
-    let begin = Barrier::new(members.len());
-    let enough = AtomicBool::new(false);
-    let done: Mutex<Vec<Vec<f64>>> = Mutex::new(vec![Vec::new(); members.len()]);
-    let again_and_again = |place: usize| -> Result<(), RunError> {
-        let bound = bind(conditions.cpus[place]);
-        begin.wait();
-        bound?;
-        let ends = || enough.load(Ordering::Relaxed) || stop();
-        loop {
-            let found = run(members[place], &conditions.folder, conditions.limit, &ends);
-            let Run { cpu_s, .. } = match found {
-                Err(RunError::Stopped) if enough.load(Ordering::Relaxed) => return Ok(()),
-                Err(why) => {
-                    // The others need not go on.
-                    enough.store(true, Ordering::Relaxed);
-                    return Err(why);
-                }
-                Ok(run) => run,
-            };
-            if enough.load(Ordering::Relaxed) {
-                return Ok(());
-            }
-            let mut all = done.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            all[place].push(cpu_s);
-            if all.iter().all(|runs| !runs.is_empty()) {
-                enough.store(true, Ordering::Relaxed);
-                return Ok(());
-            }
-        }
-    };
-    let ends: Vec<Result<(), RunError>> = thread::scope(|scope| {
-        let again_and_again = &again_and_again;
-        let threads: Vec<_> =
-            (0..members.len()).map(|place| scope.spawn(move || again_and_again(place))).collect();
-        threads.into_iter().map(|one| one.join().unwrap_or(Err(RunError::Stopped))).collect()
-    });
-    // A failure of a program says more than that the others were stopped for it.
-    let mut failures: Vec<(usize, RunError)> = ends
-        .into_iter()
-        .enumerate()
-        .filter_map(|(place, end)| end.err().map(|why| (place, why)))
-        .collect();
-    failures.sort_by_key(|(_, why)| matches!(why, RunError::Stopped));
-    if let Some(first) = failures.into_iter().next() {
-        return Err(first);
-    }
-    let all = done.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    Ok(all.iter().map(|runs| runs.iter().sum::<f64>() / runs.len() as f64).collect())
-}
-
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::cell::RefCell;
+    use std::collections::VecDeque;
 
     use super::*;
 
-    fn subject(name: &str, script: &str) -> TimedProgram {
-        TimedProgram {
-            name: name.to_owned(),
-            command: ["sh", "-c", script].map(str::to_owned).to_vec(),
-            good_codes: Vec::new(),
+    /// A machine on which each run of a program alone takes what was written down: seconds and additions a
+    /// cycle, the untimed run first. A program of which nothing was written down fails. Groups take two
+    /// seconds a member.
+    struct Modelled {
+        runs: Vec<RefCell<VecDeque<(f64, f64)>>>,
+    }
+
+    impl Modelled {
+        fn of<const N: usize>(runs: [&[(f64, f64)]; N]) -> Self {
+            let of_program = |runs: &[(f64, f64)]| RefCell::new(runs.iter().copied().collect());
+            Self { runs: runs.map(of_program).into() }
+        }
+
+        fn measured(&self, rounds: usize, groups: Vec<Vec<usize>>) -> Measured {
+            let names = vec!["one"; self.runs.len()];
+            let plan = RoundPlan { rounds, groups, seed: 1 };
+            let found = measure_on(self, &names, &plan, &|_, _| true).unwrap();
+            assert!(self.runs.iter().all(|left| left.borrow().is_empty()), "all were run");
+            found
         }
     }
 
-    /// CPUs that this process may use: at least one, given again where there are not enough.
-    fn conditions(members: usize) -> Conditions {
-        let allowed = rustix::thread::sched_getaffinity(None).unwrap();
-        let cpus: Vec<u32> = (0..rustix::thread::CpuSet::MAX_CPU)
-            .filter(|&cpu| allowed.is_set(cpu))
-            .map(|cpu| cpu as u32)
-            .collect();
-        Conditions {
-            folder: std::env::temp_dir(),
-            cpus: cpus.into_iter().cycle().take(members).collect(),
-            limit: Duration::from_secs(60),
+    impl Runner for Modelled {
+        fn alone(
+            &self,
+            subject: usize,
+            _: &(dyn Fn() -> bool + Sync),
+        ) -> Result<SoloRun, RunError> {
+            let next = self.runs[subject].borrow_mut().pop_front();
+            let (cpu_s, additions_per_cycle) = next.ok_or(RunError::Code(3))?;
+            Ok(SoloRun { cpu_s, additions_per_cycle })
+        }
+
+        fn together(
+            &self,
+            members: &[usize],
+            _: &(dyn Fn() -> bool + Sync),
+        ) -> Result<Vec<f64>, (usize, RunError)> {
+            Ok(vec![2.0; members.len()])
         }
     }
 
-    const WORK: &str = "i=0; while [ $i -lt 5000 ]; do i=$((i+1)); done";
+    const FREE: (f64, f64) = (1.0, 4.0);
 
     #[test]
     fn all_run_alone_and_together_but_those_that_fail() {
-        let subjects = [subject("one", WORK), subject("bad", "exit 3"), subject("two", WORK)];
-        let plan =
-            RoundPlan { rounds: 3, groups: vec![vec![0, 2], vec![0, 1], vec![2, 2]], seed: 1 };
-        let found = measure(&subjects, &plan, &conditions(2), &|_, _| true).unwrap();
+        let found = Modelled::of([&[FREE; 4], &[], &[FREE; 4]])
+            .measured(3, vec![vec![0, 2], vec![0, 1], vec![2, 2]]);
         let rounds = |at: usize| found.solo[at].as_ref().map(|solo| solo.cpu_s.rounds);
-        // Fewer than three where something else used the core.
-        assert!([rounds(0), rounds(2)].iter().all(|some| matches!(some, Some(1..=3))));
-        assert_eq!(rounds(1), None);
-        let members = |at: usize| found.groups[at].as_ref().map(|group| group.slowdowns.len());
-        assert_eq!([members(0), members(1), members(2)], [Some(2), None, Some(2)]);
+        assert_eq!([rounds(0), rounds(1), rounds(2)], [Some(3), None, Some(3)]);
+        let slowdowns = |at: usize| {
+            let group = found.groups[at].as_ref()?;
+            Some(group.slowdowns.iter().map(|one| (one.median, one.rounds)).collect())
+        };
+        let doubled = Some(vec![(2.0, 3), (2.0, 3)]);
+        assert_eq!([slowdowns(0), slowdowns(1), slowdowns(2)], [doubled.clone(), None, doubled]);
         assert_eq!(found.left_out.len(), 1);
         assert_eq!(found.left_out[0].subject, 1);
         assert_eq!(found.left_out[0].why.to_string(), "it ended with exit code 3");
-        let slowdown = found.groups[0].as_ref().unwrap().slowdowns[0];
-        assert!(slowdown.median > 0.0 && slowdown.rounds == 3);
-    }
-
-    #[test]
-    fn the_caller_stops_it() {
-        let subjects = [subject("one", "sleep 1000")];
-        let plan = RoundPlan { rounds: 1, ..RoundPlan::default() };
-        let found = measure(&subjects, &plan, &conditions(1), &|_, _| false);
-        assert!(matches!(found, Err(RunError::Stopped)), "{found:?}");
     }
 
     #[test]
     fn whole_rounds_before_a_stop_are_kept() {
-        let subjects = [subject("one", WORK), subject("two", WORK)];
+        let machine = Modelled::of([&[FREE; 5], &[FREE; 5]]);
         let plan = RoundPlan { rounds: 4, groups: vec![vec![0, 1]], seed: 1 };
         // In the third of four rounds.
-        let found = measure(&subjects, &plan, &conditions(2), &|done, _| done < 0.6).unwrap();
+        let found = measure_on(&machine, &["one", "two"], &plan, &|done, _| done < 0.6).unwrap();
         assert_eq!(found.rounds, 2);
-        for solo in &found.solo {
-            assert!((1..=2).contains(&solo.as_ref().unwrap().cpu_s.rounds));
-        }
+        assert!(found.solo.iter().all(|solo| solo.as_ref().unwrap().cpu_s.rounds == 2));
         assert_eq!(found.groups[0].as_ref().unwrap().slowdowns[0].rounds, 2);
-        assert!(found.core.runs >= 4 && found.core.shared_runs <= found.core.runs);
+        // None is told of less than a round.
+        let machine = Modelled::of([&[FREE; 5], &[FREE; 5]]);
+        let stopped = measure_on(&machine, &["one", "two"], &plan, &|done, _| done < 0.1);
+        assert!(matches!(stopped, Err(RunError::Stopped)), "{stopped:?}");
     }
 
-    /// Of three rounds the core was free in two: the time of the third does not count.
+    /// A program whose core is shared in the second of three rounds, again and again.
+    const SHARED_ONCE: [(f64, f64); 7] =
+        [(9.0, 4.0), (1.0, 4.0), (1.9, 2.6), (2.0, 2.5), (2.0, 2.5), (2.0, 2.5), (1.1, 3.8)];
+
     #[test]
     fn rounds_with_a_busy_sibling_do_not_count_where_others_have_none() {
-        let run = |cpu_s, additions_per_cycle| Timed { cpu_s, additions_per_cycle };
-        let all_shared = vec![run(2.0, 2.7), run(2.2, 2.5)];
-        let rounds = Rounds {
-            subjects: &[],
-            conditions: &conditions(1),
-            go_on: &|_, _| true,
-            solo: vec![vec![run(1.0, 4.0), run(1.9, 2.6), run(1.1, 3.8)], all_shared],
-            groups: Vec::new(),
-            left_out: Vec::new(),
-            core: CoreUse { additions_per_cycle: 4.0, runs: 5, shared_runs: 3 },
-        };
-        let found = rounds.finish(&RoundPlan { rounds: 3, ..RoundPlan::default() }, 3);
-        let solo = |at: usize| found.solo[at].clone().unwrap();
-        assert_eq!((solo(0).cpu_s.median, solo(0).cpu_s.rounds, solo(0).had_core), (1.05, 2, true));
-        assert_eq!((solo(1).cpu_s.median, solo(1).cpu_s.rounds, solo(1).had_core), (2.1, 2, false));
+        let found = Modelled::of([&SHARED_ONCE]).measured(3, Vec::new());
+        let solo = found.solo[0].clone().unwrap();
+        assert_eq!((solo.cpu_s.median, solo.cpu_s.rounds, solo.had_core), (1.05, 2, true));
+        // Two free runs, and one with its three repetitions.
+        let core = CoreUse { additions_per_cycle: 4.0, runs: 6, shared_runs: 4 };
+        assert_eq!(found.core, core);
+    }
+
+    /// What the untimed runs saw of a free core is known to the first timed one: a program whose core is
+    /// always shared is repeated in each round, and counts as shared.
+    #[test]
+    fn the_untimed_runs_tell_what_a_free_core_does() {
+        let shared = [(2.0, 2.5); 5];
+        let once_free = [FREE; 2];
+        let found = Modelled::of([&shared, &once_free]).measured(1, Vec::new());
+        let had_core = |at: usize| found.solo[at].as_ref().unwrap().had_core;
+        assert_eq!([had_core(0), had_core(1)], [false, true]);
+        assert_eq!((found.core.runs, found.core.shared_runs), (5, 4));
+    }
+
+    /// A run that was taken for free is counted as shared when a later one shows what a free core does.
+    #[test]
+    fn shared_runs_are_counted_at_the_end() {
+        let found = Modelled::of([&[(2.0, 2.5), (2.0, 2.5), (1.0, 4.0)]]).measured(2, Vec::new());
+        assert_eq!((found.core.runs, found.core.shared_runs), (2, 1));
+        assert_eq!(found.solo[0].as_ref().unwrap().cpu_s.median, 1.0);
+    }
+
+    /// Beside another it always takes 2 s. Against the rounds in which its core was free that is twice its
+    /// time alone; against the shared one it would be no slowdown at all.
+    #[test]
+    fn slowdowns_are_against_free_runs_alone() {
+        let always_free = [FREE; 4];
+        let found = Modelled::of([&SHARED_ONCE, &always_free]).measured(3, vec![vec![0, 1]]);
+        let slowdowns = &found.groups[0].as_ref().unwrap().slowdowns;
+        assert_eq!((slowdowns[0].low, slowdowns[0].high, slowdowns[0].rounds), (2.0 / 1.1, 2.0, 2));
+        assert_eq!((slowdowns[1].median, slowdowns[1].rounds), (2.0, 3));
+        // Who never had a free core alone has no slowdown that one could tell.
+        let shared = [(2.0, 2.5); 5];
+        let found = Modelled::of([&shared, &always_free[..2]]).measured(1, vec![vec![0, 1]]);
+        assert_eq!(found.groups, [None]);
+        assert!(found.left_out.is_empty());
     }
 }

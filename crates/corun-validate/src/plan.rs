@@ -22,7 +22,7 @@ pub struct RoundPlan {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Turn {
     Solo(usize),
-    ProgramGroup(usize),
+    Group(usize),
 }
 
 impl RoundPlan {
@@ -30,7 +30,7 @@ impl RoundPlan {
     /// alike.
     pub(crate) fn turns(&self, round: usize, subjects: usize) -> Vec<Turn> {
         let mut turns: Vec<Turn> = (0..subjects).map(Turn::Solo).collect();
-        turns.extend((0..self.groups.len()).map(Turn::ProgramGroup));
+        turns.extend((0..self.groups.len()).map(Turn::Group));
         turns.shuffle(&mut Pcg64::seed_from_u64(self.seed.wrapping_add(round as u64)));
         turns
     }
@@ -87,7 +87,7 @@ mod tests {
         let plan = RoundPlan { rounds: 2, groups: vec![vec![0, 1]], seed: 3 };
         let place = |turn: &Turn| match turn {
             Turn::Solo(at) => *at,
-            Turn::ProgramGroup(at) => 100 + at,
+            Turn::Group(at) => 100 + at,
         };
         let sorted = |round| {
             let mut places: Vec<usize> = plan.turns(round, 8).iter().map(place).collect();

@@ -14,7 +14,7 @@ use corun_machine::CpuId;
 use crate::CalibrateError;
 use crate::analysis::isotonic::ascending;
 use crate::bench::{Sample, pin, timed};
-use crate::chains::RandomChains;
+use crate::chains::{AT_ONCE, RandomChains};
 use crate::estimate::{Estimator, Values};
 use crate::figure::{CacheFigure, Figure};
 use crate::kernel::{Chain, LINE_BYTES, dependent_adds};
@@ -23,9 +23,6 @@ use corun_metrics::{median, quantile};
 
 /// Pauses in ms. What is left after none is what the others are relative to.
 const PAUSES_MS: [u32; 8] = [0, 1, 2, 3, 5, 10, 20, 50];
-/// Places on a chain from which it is gone through at once: pushing lines out shall be short beside a
-/// pause, also where it goes to memory.
-const AT_ONCE: usize = 16;
 /// The part of the private caches that the lines fill whose stay is measured, so that all of them are
 /// there before they are pushed out together.
 const PROBED_SHARE: f64 = 0.5;

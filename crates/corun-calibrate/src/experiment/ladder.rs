@@ -9,7 +9,7 @@ use crate::CalibrateError;
 use crate::analysis::caches::CacheLadder;
 use crate::analysis::ladder::{Level, assigned, levels};
 use crate::bench::{Sample, pin, timed};
-use crate::chains::RandomChains;
+use crate::chains::{AT_ONCE, RandomChains};
 use crate::estimate::{Estimator, Values};
 use crate::figure::{CacheFigure, CoreFigure, Figure};
 use crate::kernel::{Chain, LINE_BYTES};
@@ -25,8 +25,6 @@ const WARM_BEYOND_LLC: f64 = 1.3;
 /// was used again gives a line that comes from memory for the first time away early: on a Zen 5, half the
 /// lines of a set of 4 MiB that was gone through once, and next to none after a few times.
 const WARM_PASSES: u64 = 4;
-/// Places on a chain from which it is gone through at once, which is some ten times as fast.
-const AT_ONCE: usize = 16;
 
 /// How much larger than the private caches a set is of which hardly anything hits there.
 const BEYOND_PRIVATE_CACHES: f64 = 3.0;

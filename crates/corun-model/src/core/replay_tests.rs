@@ -257,6 +257,15 @@ fn the_wrong_path_asks_for_the_lines_that_follow() {
     assert!((least..1.5 * least).contains(&found), "{found}");
 }
 
+/// A core without a prefetcher foresees nothing: its wrong path asks for a stream's lines as for any other.
+#[test]
+fn without_a_prefetcher_the_wrong_path_asks_for_streams_too() {
+    let core = CoreParameters { meets_again: 1.0, prefetch_lines: 0, ..wide() };
+    let [(op, misses), branch] = probe([0, 0]);
+    let foreseen = (MicroOp { marks: op.marks.with(Marks::FORESEEN), ..op }, misses);
+    assert_eq!(cycles(&core, &[foreseen, branch]), cycles(&core, &[(op, misses), branch]));
+}
+
 #[test]
 fn the_wrong_path_cannot_follow_a_chase() {
     let of = |meets_again| cycles(&CoreParameters { meets_again, ..wide() }, &probe([2, 0]));

@@ -12,7 +12,7 @@ use super::words;
 use crate::placement::spread::usable_cpus;
 use crate::{
     Action, ActionKind, BuildOptions, CounterKind, Interval, Nanoseconds, Needs, Parameter, Plan,
-    ProcessId, ThreadId, ThreadState, ThreadView, View,
+    ProcessId, ThreadId, ThreadView, View,
 };
 
 /// Seconds of an epoch (section 3.4).
@@ -280,10 +280,8 @@ impl Epochs {
         ground: &Ground,
         thread: &ThreadView,
     ) -> Option<Process> {
-        let runs = thread.state != ThreadState::Sleeping
-            || thread.rates.cpu_share.is_some_and(|share| share >= 0.5);
         let processors = ground.processors.of(&thread.may_run_on);
-        if !runs || processors.as_ref().is_some_and(Vec::is_empty) {
+        if thread.is_mostly_asleep() || processors.as_ref().is_some_and(Vec::is_empty) {
             return None;
         }
         let mpki = self.mpki(thread).unwrap_or(0.0);

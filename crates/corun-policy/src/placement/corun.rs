@@ -15,11 +15,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use corun_machine::{CpuSet, Machine};
-use corun_model::{Model, ModelOptions, Outcome, Scratch};
+use corun_model::{Model, ModelOptions, Scratch};
 
 use self::cost::Cost;
 use self::learned::{Expected, Learned, World, Worlds};
-use self::search::{Objective, Search, Situation, Thread};
+use self::search::{Objective, Predicted, Search, Situation, Thread};
 use crate::{
     Action, ActionKind, Build, BuildOptions, CounterKind, Event, Interval, LoadedPredictor,
     Nanoseconds, Needs, Parameter, Plan, Policy, PolicyEntry, Predictor, ThreadId, ThreadView,
@@ -93,6 +93,8 @@ struct Corun {
     footprint_bytes: f64,
     moves_pages: bool,
     predictor: Option<Arc<dyn Predictor>>,
+    /// Why the model cannot stand on the machine.
+    failure: Option<String>,
     learned: Learned,
     /// Who shared each thread's LLC at the last look.
     neighbours: BTreeMap<ThreadId, BTreeSet<ThreadId>>,
@@ -138,6 +140,7 @@ impl Corun {
             footprint_bytes: options.value(&FOOTPRINT) * 1048576.0,
             moves_pages: true,
             predictor: None,
+            failure: None,
             learned: Learned::default(),
             neighbours: BTreeMap::new(),
             programs: Vec::new(),
@@ -148,11 +151,16 @@ impl Corun {
         }
     }
 
-    /// The host's predictor, else one that knows the machine alone; none where the model cannot stand on it.
+    /// The host's predictor, else one that knows the machine alone; none, and a failure, where the model cannot
+    /// stand on it.
     fn predictor(&mut self, machine: &Machine) -> Option<Arc<dyn Predictor>> {
-        if self.predictor.is_none() {
-            let model = Model::new(Arc::new(machine.clone()), ModelOptions::default()).ok()?;
-            self.predictor = Some(Arc::new(LoadedPredictor::new(Arc::new(model), [])));
+        if self.predictor.is_none() && self.failure.is_none() {
+            match Model::new(Arc::new(machine.clone()), ModelOptions::default()) {
+                Ok(model) => {
+                    self.predictor = Some(Arc::new(LoadedPredictor::new(Arc::new(model), [])));
+                }
+                Err(error) => self.failure = Some(format!("no model of the machine: {error}")),
+            }
         }
         self.predictor.clone()
     }
@@ -168,24 +176,22 @@ impl Corun {
     }
 
     /// Since when the same programs run.
-    fn note_programs(&mut self, view: &View<'_>) {
+    fn note_programs(&mut self, now: Nanoseconds, running: &[&ThreadView]) {
         let mut programs: Vec<String> =
-            view.threads.iter().map(|thread| thread.program.clone()).collect();
+            running.iter().map(|thread| thread.program.clone()).collect();
         programs.sort_unstable();
         if programs != self.programs {
-            (self.programs, self.same_since) = (programs, view.now);
+            (self.programs, self.same_since) = (programs, now);
         }
     }
 
     /// Threads whose neighbours changed have counted two situations in one interval.
-    fn note_neighbours(&mut self, view: &View<'_>) {
-        let llc = |thread: &ThreadView| {
-            Some(view.machine.cpus()[view.machine.cpu_index(thread.cpu?)?].llc)
-        };
+    fn note_neighbours(&mut self, machine: &Machine, running: &[&ThreadView]) {
+        let llc = |thread: &ThreadView| Some(machine.cpus()[machine.cpu_index(thread.cpu?)?].llc);
         let mut now = BTreeMap::new();
-        for thread in view.threads {
+        for thread in running {
             let own = llc(thread);
-            let beside = view.threads.iter().filter(|other| llc(other) == own);
+            let beside = running.iter().filter(|other| llc(other) == own);
             now.insert(thread.id, beside.map(|other| other.id).collect::<BTreeSet<ThreadId>>());
         }
         for (id, beside) in &now {
@@ -197,12 +203,12 @@ impl Corun {
     }
 
     /// Where each thread is; none where one has not run yet.
-    fn situation(&self, view: &View<'_>) -> Option<Situation> {
-        let cpu = |thread: &ThreadView| view.machine.cpu_index(thread.cpu?);
-        let cpus: Vec<usize> = view.threads.iter().map(cpu).collect::<Option<_>>()?;
-        let home = |(thread, &cpu): (&ThreadView, &usize)| {
+    fn situation(&self, machine: &Machine, running: &[&ThreadView]) -> Option<Situation> {
+        let cpu = |thread: &&ThreadView| machine.cpu_index(thread.cpu?);
+        let cpus: Vec<usize> = running.iter().map(cpu).collect::<Option<_>>()?;
+        let home = |(thread, &cpu): (&&ThreadView, &usize)| {
             let one_hot = |node: usize| {
-                let nodes = 0..view.machine.nodes().len();
+                let nodes = 0..machine.nodes().len();
                 nodes.map(|other| f64::from(u8::from(other == node))).collect()
             };
             match self.sent.get(&thread.id) {
@@ -210,11 +216,11 @@ impl Corun {
                 None if thread.pages_by_node.iter().sum::<f64>() > 0.0 => {
                     thread.pages_by_node.clone()
                 }
-                None => one_hot(view.machine.cpus()[cpu].node),
+                None => one_hot(machine.cpus()[cpu].node),
             }
         };
-        let homes = if view.machine.nodes().len() > 1 {
-            view.threads.iter().zip(&cpus).map(home).collect()
+        let homes = if machine.nodes().len() > 1 {
+            running.iter().zip(&cpus).map(home).collect()
         } else {
             vec![Vec::new(); cpus.len()]
         };
@@ -230,19 +236,24 @@ impl Corun {
         self.held.retain(|id| view.thread(*id).is_some());
     }
 
-    /// Gives all threads back to the kernel.
-    fn release(&mut self, view: &View<'_>) -> Plan {
+    /// Gives threads that it holds back to the kernel.
+    fn release(&mut self, view: &View<'_>, why: &str, which: impl Fn(&ThreadView) -> bool) -> Plan {
         let mut plan = Plan::none();
-        for id in std::mem::take(&mut self.held) {
-            let Some(thread) = view.thread(id) else { continue };
-            if thread.allowed != thread.may_run_on {
+        for thread in view.threads.iter().filter(|thread| which(thread)) {
+            if self.held.remove(&thread.id) && thread.allowed != thread.may_run_on {
                 let cpus = thread.may_run_on.clone();
-                let reason =
-                    format!("{}: more threads than CPUs, left to the kernel", thread.program);
-                plan.push(Action::Allow { thread: id, cpus }, reason);
+                let reason = format!("{}: {why}, left to the kernel", thread.program);
+                plan.push(Action::Allow { thread: thread.id, cpus }, reason);
             }
         }
         plan
+    }
+
+    /// All threads back, where more want to run than there are CPUs.
+    fn release_crowd(&mut self, view: &View<'_>) -> Option<Plan> {
+        let awake = view.threads.iter().filter(|thread| !thread.is_mostly_asleep()).count();
+        (awake > view.machine.cpus().len())
+            .then(|| self.release(view, "more threads than CPUs", |_| true))
     }
 
     /// For how long things are taken to stay as they are: as long as they did so far.
@@ -253,13 +264,22 @@ impl Corun {
         since.clamp(interval_s, LONGEST_HORIZON_S)
     }
 
-    fn plan(&mut self, view: &View<'_>, threads: &[Thread], model: &Model) -> Plan {
-        let Some(now) = self.situation(view) else { return Plan::none() };
+    fn plan(
+        &mut self,
+        view: &View<'_>,
+        running: &[&ThreadView],
+        threads: &[Thread],
+        model: &Model,
+    ) -> Plan {
+        let Some(now) = self.situation(view.machine, running) else { return Plan::none() };
         let horizon_s = self.horizon_s(view);
         if self.settled.as_ref().is_some_and(|one| one.answers(&now, threads, horizon_s)) {
             return Plan::none();
         }
-        let plan = self.searched(view, threads, model, &now);
+        let mut search = self.search(model, threads);
+        let found = self.searched(view.machine, horizon_s, &mut search, &now);
+        let plan =
+            found.map_or(Plan::none(), |(from, to)| self.steps(view.machine, running, &from, &to));
         self.settled = plan.steps.is_empty().then(|| Settled {
             at: now,
             threads: threads.iter().map(|one| (one.worlds.clone(), one.may.clone())).collect(),
@@ -268,57 +288,59 @@ impl Corun {
         plan
     }
 
-    fn searched(
-        &mut self,
-        view: &View<'_>,
-        threads: &[Thread],
-        model: &Model,
-        now: &Situation,
-    ) -> Plan {
-        let mut search = Search {
+    fn search<'a>(&self, model: &'a Model, threads: &'a [Thread]) -> Search<'a> {
+        Search {
             model,
             threads,
             objective: self.objective,
             most_loss: self.most_loss,
             scratch: Scratch::default(),
             questions: 0,
-        };
-        let start = apart(view.machine, now, threads);
-        let Some(start) = start else { return Plan::none() };
-        let nodes = view.machine.nodes().iter().filter(|node| !node.cpus.is_empty()).count();
-        let goal = search.better(&start, self.moves_pages && nodes > 1);
-        if goal == *now {
-            return Plan::none();
         }
-        let from = search.outcomes(World::Likely, now);
-        let to = search.outcomes(World::Likely, &goal);
-        let cost = Cost { model, footprint_bytes: self.footprint_bytes };
+    }
+
+    /// The present situation and one that is worth going to; none where there is no such.
+    fn searched(
+        &self,
+        machine: &Machine,
+        horizon_s: f64,
+        search: &mut Search<'_>,
+        now: &Situation,
+    ) -> Option<(Predicted, Predicted)> {
+        let start = apart(machine, now, search.threads)?;
+        let from = search.predicted(now.clone());
+        let start = if start == *now { from.clone() } else { search.predicted(start) };
+        let nodes = machine.nodes().iter().filter(|node| !node.cpus.is_empty()).count();
+        let goal = search.better(start, self.moves_pages && nodes > 1);
+        if goal.situation == *now {
+            return None;
+        }
+        let cost = Cost { model: search.model, footprint_bytes: self.footprint_bytes };
         // As a share of all threads' time until the next change.
-        let time_s = self.horizon_s(view) * threads.len() as f64;
-        let share = cost.thread_seconds(now, &goal, &to, threads) / time_s;
-        let gains = [World::Likely, World::Steep, World::Flat]
-            .map(|world| 1.0 - search.value(world, &goal) / search.value(world, now));
+        let time_s = horizon_s * search.threads.len() as f64;
+        let share =
+            cost.thread_seconds(now, &goal.situation, &goal.outcomes, search.threads) / time_s;
+        let gains = search.gains(&from, &goal);
         let mean = gains.iter().sum::<f64>() / gains.len() as f64;
         let least = gains.iter().copied().fold(f64::INFINITY, f64::min);
-        if mean - share < self.least_gain || least - share < -self.least_gain {
-            return Plan::none();
-        }
-        let values = [now, &goal].map(|at| search.value(World::Likely, at));
-        self.steps(view, (now, &goal), (&from, &to), values)
+        let pays = mean - share >= self.least_gain && least - share >= -self.least_gain;
+        pays.then_some((from, goal))
     }
 
     fn steps(
         &mut self,
-        view: &View<'_>,
-        (now, goal): (&Situation, &Situation),
-        (from, to): (&[Outcome], &[Outcome]),
-        [before, after]: [f64; 2],
+        machine: &Machine,
+        running: &[&ThreadView],
+        from: &Predicted,
+        to: &Predicted,
     ) -> Plan {
         let mut plan = Plan::none();
-        for (index, thread) in view.threads.iter().enumerate() {
-            let cpu = view.machine.cpus()[goal.cpus[index]].id;
+        let (now, goal) = (&from.situation, &to.situation);
+        let [before, after] = [from, to].map(|at| self.objective.value(&at.outcomes));
+        for (index, thread) in running.iter().enumerate() {
+            let cpu = machine.cpus()[goal.cpus[index]].id;
             let cpus: CpuSet = std::iter::once(cpu).collect();
-            let (slower, then) = (from[index].slowdown, to[index].slowdown);
+            let (slower, then) = (from.outcomes[index].slowdown, to.outcomes[index].slowdown);
             let told = format!(
                 "{}: {slower:.2} to {then:.2} times its time alone, all {before:.3} to {after:.3}, predicted",
                 thread.program
@@ -340,6 +362,14 @@ impl Corun {
         }
         plan
     }
+}
+
+/// Is a thread one to place: it ran, may run on CPUs of the machine, and does not leave its core to others?
+fn takes_part(machine: &Machine, thread: &ThreadView) -> bool {
+    let may = |cpu: corun_machine::CpuId| thread.may_run_on.contains(cpu);
+    !thread.is_mostly_asleep()
+        && thread.cpu.is_some_and(|cpu| machine.cpu_index(cpu).is_some())
+        && machine.cpus().iter().any(|place| may(place.id))
 }
 
 /// The situation with no two threads on one CPU: where the kernel has not spread them yet, those that came
@@ -405,39 +435,52 @@ impl Policy for Corun {
         self.predictor = Some(predictor.clone());
     }
 
+    fn failure(&self) -> Option<String> {
+        self.failure.clone()
+    }
+
     fn on_event(&mut self, event: &Event, view: &View<'_>) -> Option<Plan> {
-        let crowded = view.threads.len() > view.machine.cpus().len();
-        (matches!(event, Event::Arrived(_)) && crowded).then(|| self.release(view))
+        if matches!(event, Event::Arrived(_)) { self.release_crowd(view) } else { None }
     }
 
     fn decide(&mut self, view: &View<'_>) -> Plan {
         let Some(predictor) = self.predictor(view.machine) else { return Plan::none() };
-        self.note_programs(view);
-        self.note_neighbours(view);
+        let model = predictor.model();
+        let running: Vec<&ThreadView> =
+            view.threads.iter().filter(|thread| takes_part(view.machine, thread)).collect();
+        self.note_programs(view.now, &running);
+        self.note_neighbours(view.machine, &running);
         self.note_pages(view);
-        let threads = self.threads(view, predictor.as_ref());
-        let expected = self.expected(view, threads.as_deref(), predictor.model());
-        self.learned.measure(view, predictor.model(), &expected);
-        if view.threads.len() > view.machine.cpus().len() {
-            return self.release(view);
+        let threads = self.threads(view, &running, predictor.as_ref());
+        let expected = self.expected(view.machine, &running, threads.as_deref(), model);
+        self.learned.measure(view, &running, model, &expected);
+        if let Some(plan) = self.release_crowd(view) {
+            return plan;
         }
-        match self.threads(view, predictor.as_ref()) {
-            Some(threads) if !threads.is_empty() => self.plan(view, &threads, predictor.model()),
-            _ => Plan::none(),
+        // Their CPUs may be given to others, and they are not to wait for those when they wake.
+        let mut plan = self.release(view, "it sleeps", ThreadView::is_mostly_asleep);
+        match self.threads(view, &running, predictor.as_ref()) {
+            Some(threads) if !threads.is_empty() => {
+                plan.steps.extend(self.plan(view, &running, &threads, model).steps);
+            }
+            _ => {}
         }
+        plan
     }
 }
 
 impl Corun {
-    /// All threads with what is known of them; none where one is not known yet or may run nowhere.
-    fn threads(&mut self, view: &View<'_>, predictor: &dyn Predictor) -> Option<Vec<Thread>> {
-        let mut threads = Vec::with_capacity(view.threads.len());
-        for thread in view.threads {
+    /// The running threads with what is known of them; none where one is not known yet.
+    fn threads(
+        &mut self,
+        view: &View<'_>,
+        running: &[&ThreadView],
+        predictor: &dyn Predictor,
+    ) -> Option<Vec<Thread>> {
+        let mut threads = Vec::with_capacity(running.len());
+        for thread in running {
             let places = view.machine.cpus().iter();
             let may: Vec<bool> = places.map(|place| thread.may_run_on.contains(place.id)).collect();
-            if !may.contains(&true) {
-                return None;
-            }
             let of_process = view.threads.iter().filter(|other| other.process == thread.process);
             let moves_memory = of_process.count() == 1;
             threads.push(Thread { worlds: self.worlds(thread, predictor)?, may, moves_memory });
@@ -445,20 +488,18 @@ impl Corun {
         Some(threads)
     }
 
-    /// What is expected of each thread where it is.
+    /// What is expected of each running thread where it is.
     fn expected(
         &self,
-        view: &View<'_>,
+        machine: &Machine,
+        running: &[&ThreadView],
         threads: Option<&[Thread]>,
         model: &Model,
     ) -> Vec<Expected> {
-        let solved = threads.zip(self.situation(view)).map(|(threads, at)| {
-            let (scratch, questions) = (Scratch::default(), 0);
-            let (objective, most_loss) = (self.objective, self.most_loss);
-            let mut search = Search { model, threads, objective, most_loss, scratch, questions };
-            search.outcomes(World::Likely, &at)
-        });
-        let each = view.threads.iter().enumerate();
+        let solved = threads
+            .zip(self.situation(machine, running))
+            .map(|(threads, at)| self.search(model, threads).outcomes(World::Likely, &at));
+        let each = running.iter().enumerate();
         each.map(|(index, thread)| Expected {
             outcome: solved.as_ref().map(|outcomes| outcomes[index]),
             sharers: self.neighbours.get(&thread.id).map_or(1, |beside| beside.len() as u32),

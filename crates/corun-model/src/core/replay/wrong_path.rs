@@ -100,7 +100,8 @@ impl Replay<'_> {
         };
         let rank = trace.data[entry];
         let level = if rank > view.l1_data { Level::First } else { level_below(rank, view) };
-        if level == Level::First || op.marks.has(Marks::FORESEEN) || before > begun {
+        let foreseen = op.marks.has(Marks::FORESEEN) && self.core.prefetch_lines > 0;
+        if level == Level::First || foreseen || before > begun {
             return hit.max(before);
         }
         let places = &mut self.misses[usize::from(level == Level::Memory)];

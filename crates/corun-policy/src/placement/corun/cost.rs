@@ -6,8 +6,6 @@ use super::search::{Situation, Thread};
 
 /// Bytes a second at which the kernel moves pages between nodes: 150,000 pages of 4 KiB, as the simulator has.
 const PAGE_BYTES_PER_S: f64 = 150_000.0 * 4096.0;
-/// Bytes of a cache line.
-const LINE_BYTES: f64 = 64.0;
 /// What fetching a line costs where the model does not say what a miss costs, in ns.
 const LINE_NS: f64 = 90.0;
 
@@ -40,7 +38,7 @@ impl Cost<'_> {
                 let per_miss_s = stalls / (outcome.llc_mpki * 1e-3) / clock_hz;
                 let known = per_miss_s.is_finite() && outcome.llc_mpki > 0.05;
                 let per_miss_s = if known { per_miss_s } else { LINE_NS * 1e-9 };
-                outcome.occupancy_bytes / LINE_BYTES * per_miss_s
+                outcome.occupancy_bytes / crate::REQUEST_BYTES * per_miss_s
             };
             let pages = if from.homes[thread] == to.homes[thread] {
                 0.0

@@ -4,7 +4,8 @@
 //! of the others a share 1 / (1 + (c / w)^a) misses with c bytes. Each curve of the family has a weight: how
 //! well it passes through the counted points. The estimate is the weighted mean, its error the weighted
 //! standard deviation, so that the estimate is sharp at sizes that were held and wide elsewhere. Prior weights
-//! are equal. That misses fall as a power of the size is Chow's law (IEEE Trans. Computers C-23(11), 1974).
+//! are equal. That misses fall as a power of the size is Chow's assumption ("On Optimization of
+//! Storage Hierarchies", IBM Journal of Research and Development 18(3), 1974); for large c the family does.
 
 /// Scales w as parts of the LLC, by powers of two.
 const SCALES: std::ops::RangeInclusive<i32> = -8..=3;
@@ -27,7 +28,7 @@ pub(super) struct Point {
 
 /// Misses per 1000 instructions at a size: the mean and its standard deviation.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Estimate {
+pub(super) struct MissEstimate {
     pub(super) mpki: f64,
     pub(super) deviation: f64,
 }
@@ -39,7 +40,7 @@ pub(super) fn estimate(
     points: &[Point],
     llc_bytes: f64,
     sizes: &[f64],
-) -> Vec<Estimate> {
+) -> Vec<MissEstimate> {
     let mut logs = Vec::new();
     let mut curves: Vec<(f64, f64, f64)> = Vec::new();
     for scale in SCALES {
@@ -63,7 +64,7 @@ pub(super) fn estimate(
         let values = || curves.iter().map(|&curve| misses(apki, curve, size)).zip(&weights);
         let mean = values().map(|(value, weight)| value * weight).sum::<f64>() / total;
         let variance = values().map(|(value, weight)| (value - mean).powi(2) * weight).sum::<f64>();
-        Estimate { mpki: mean, deviation: (variance / total).sqrt() }
+        MissEstimate { mpki: mean, deviation: (variance / total).sqrt() }
     };
     sizes.iter().map(at).collect()
 }

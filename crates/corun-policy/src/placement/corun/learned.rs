@@ -17,6 +17,8 @@ const PAST: f64 = 0.7;
 const LEAST_WEIGHT: f64 = 0.1;
 /// A program is loaded anew where a figure changed by more than this share.
 const CHANGED: f64 = 0.03;
+/// Programs that are remembered; more where more run at once.
+const MOST_PROGRAMS: usize = 256;
 /// Most points kept of a program.
 const MOST_POINTS: usize = 8;
 /// Sizes that differ by less than this share are one.
@@ -58,6 +60,11 @@ impl Worlds {
         }
     }
 
+    /// Is there nothing that the three differ in?
+    pub(super) fn are_one(&self) -> bool {
+        [&self.steep, &self.flat].iter().all(|other| Arc::ptr_eq(&self.likely, other))
+    }
+
     /// Of a program that is known.
     pub(super) fn known(program: Arc<LoadedProgram>) -> Self {
         Self { likely: program.clone(), steep: program.clone(), flat: program }
@@ -77,6 +84,8 @@ pub(super) struct Expected {
 pub(super) struct Learned {
     programs: BTreeMap<String, Known>,
     threads: BTreeMap<ThreadId, Averages>,
+    /// Intervals so far.
+    intervals: u64,
 }
 
 /// What is known of a program by its name. It outlives the program's threads, as a prior for the next.
@@ -86,6 +95,8 @@ struct Known {
     figures: Option<Figures>,
     /// In which anything was counted.
     intervals: u32,
+    /// The latest interval in which a thread of it ran.
+    latest: u64,
     loaded: Option<(Figures, Worlds)>,
 }
 
@@ -126,7 +137,6 @@ struct Averages {
     stalls: Option<f64>,
     /// Bytes of the LLC held, where they are counted.
     occupancy: Option<f64>,
-    intervals: u32,
 }
 
 impl Averages {
@@ -142,24 +152,43 @@ impl Averages {
         blend(&mut self.bytes, rates.memory_bytes_per_s);
         blend(&mut self.stalls, rates.memory_stall_share);
         blend(&mut self.occupancy, occupancy);
-        self.intervals += 1;
     }
 }
 
 impl Learned {
-    /// Takes in an interval's counts. `expected` is what is expected of each thread where it is.
-    pub(super) fn measure(&mut self, view: &View<'_>, model: &Model, expected: &[Expected]) {
+    /// Takes in an interval's counts of the threads that run. `expected` is what is expected of each where it
+    /// is.
+    pub(super) fn measure(
+        &mut self,
+        view: &View<'_>,
+        running: &[&ThreadView],
+        model: &Model,
+        expected: &[Expected],
+    ) {
+        self.intervals += 1;
         self.threads.retain(|id, _| view.thread(*id).is_some());
-        for (thread, expected) in view.threads.iter().zip(expected) {
+        for (thread, expected) in running.iter().zip(expected) {
             let averages = self.threads.entry(thread.id).or_default();
             averages.add(&thread.rates, thread.llc_occupancy_bytes);
             let known = self.programs.entry(thread.program.clone()).or_default();
+            known.latest = self.intervals;
             let cpu = thread.cpu.and_then(|cpu| view.machine.cpu_index(cpu));
             if let Some(cpu) = cpu
                 && let Some(figures) = known.figures(averages, model, cpu, expected)
             {
                 known.take(figures);
             }
+        }
+        self.forget_programs();
+    }
+
+    /// Keeps the programs that run and, up to a number, those that ran last.
+    fn forget_programs(&mut self) {
+        while self.programs.len() > MOST_PROGRAMS {
+            let gone = self.programs.iter().filter(|(_, known)| known.latest < self.intervals);
+            let Some((oldest, _)) = gone.min_by_key(|(_, known)| known.latest) else { return };
+            let oldest = oldest.clone();
+            self.programs.remove(&oldest);
         }
     }
 
@@ -203,6 +232,7 @@ impl Figures {
         far(self.apki, other.apki, 1.0)
             || far(self.core_cpi, other.core_cpi, 0.1)
             || far(self.stall_per_miss, other.stall_per_miss, 1.0)
+            || far(self.bytes_per_miss, other.bytes_per_miss, 1.0)
             || far(self.point.mpki, other.point.mpki, 0.5)
             || far(self.point.bytes, other.point.bytes, 1.0)
     }
@@ -368,5 +398,67 @@ fn load(
             attempt(MOST_OF_PEAK * peak_mb_per_s)?.ok()
         }
         Err(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use corun_machine::preset;
+    use corun_model::ModelOptions;
+
+    use super::*;
+    use crate::{Nanoseconds, ProcessId};
+
+    const FIGURES: Figures = Figures {
+        apki: 20.0,
+        core_cpi: 0.5,
+        stall_per_miss: 100.0,
+        bytes_per_miss: 64.0,
+        point: Point { bytes: 1e6, mpki: 10.0 },
+    };
+
+    /// Each figure by itself makes a program be loaded anew.
+    #[test]
+    fn figures_that_differ_in_one_figure_differ() {
+        let with = |change: fn(&mut Figures)| {
+            let mut figures = FIGURES;
+            change(&mut figures);
+            figures
+        };
+        let changed = [
+            with(|one| one.apki = 21.0),
+            with(|one| one.core_cpi = 0.6),
+            with(|one| one.stall_per_miss = 110.0),
+            with(|one| one.bytes_per_miss = 96.0),
+            with(|one| one.point.mpki = 11.0),
+            with(|one| one.point.bytes = 2e6),
+        ];
+        assert!(changed.iter().all(|one| FIGURES.differ(one) && one.differ(&FIGURES)));
+        assert!(!FIGURES.differ(&with(|one| one.bytes_per_miss = 65.0)));
+    }
+
+    /// A machine on which programs come and go for ever: those that ran last are remembered.
+    #[test]
+    fn so_many_programs_are_remembered() {
+        let machine = preset("xeon-x5365-2llc").unwrap();
+        let model = Model::new(Arc::new(machine.clone()), ModelOptions::default()).unwrap();
+        let mut learned = Learned::default();
+        for number in 0..2 * MOST_PROGRAMS as u64 {
+            let cpu = &machine.cpu_set();
+            let program = format!("program {number}");
+            let threads = [
+                ThreadView::new(ThreadId(0), ProcessId(0), "always", cpu),
+                ThreadView::new(ThreadId(1 + number), ProcessId(1 + number), program, cpu),
+            ];
+            let view = View { machine: &machine, threads: &threads, now: Nanoseconds(number) };
+            let running: Vec<&ThreadView> = threads.iter().collect();
+            let expected = [0, 1].map(|_| Expected { outcome: None, sharers: 1 });
+            learned.measure(&view, &running, &model, &expected);
+        }
+        assert_eq!(learned.programs.len(), MOST_PROGRAMS);
+        let last = 2 * MOST_PROGRAMS - 1;
+        let is_known = |program: &str| learned.programs.contains_key(program);
+        assert!(is_known("always") && is_known(&format!("program {last}")));
+        assert!(!is_known("program 0"));
     }
 }

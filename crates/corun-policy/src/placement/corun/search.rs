@@ -30,7 +30,7 @@ impl Objective {
 
     /// Its value for programs that are so much slower than alone. Of several that are equally unfair or slow
     /// at worst the one with the lower mean is better by a thousandth of it.
-    fn value(self, outcomes: &[Outcome]) -> f64 {
+    pub(super) fn value(self, outcomes: &[Outcome]) -> f64 {
         let slowdowns = || outcomes.iter().map(|outcome| outcome.slowdown);
         let mean = slowdowns().sum::<f64>() / outcomes.len().max(1) as f64;
         let most = slowdowns().fold(0.0, f64::max);
@@ -49,6 +49,13 @@ pub(super) struct Situation {
     pub(super) cpus: Vec<usize>,
     /// Shares of a thread's pages by node; empty: where it runs.
     pub(super) homes: Vec<Vec<f64>>,
+}
+
+/// A situation, and what the likely world says of each thread in it.
+#[derive(Debug, Clone)]
+pub(super) struct Predicted {
+    pub(super) situation: Situation,
+    pub(super) outcomes: Vec<Outcome>,
 }
 
 /// A thread that takes part, as the search sees it.
@@ -104,41 +111,54 @@ impl Search<'_> {
         outcomes
     }
 
-    /// The objective's value in a world.
-    pub(super) fn value(&mut self, world: World, at: &Situation) -> f64 {
-        let outcomes = self.outcomes(world, at);
-        self.objective.value(&outcomes)
+    /// A situation with what the likely world says of each thread.
+    pub(super) fn predicted(&mut self, situation: Situation) -> Predicted {
+        let outcomes = self.outcomes(World::Likely, &situation);
+        Predicted { situation, outcomes }
     }
 
-    /// A situation that the likely world finds better, reached by the best step each time; the present one
-    /// where there is none. `memory`: may pages move?
-    pub(super) fn better(&mut self, now: &Situation, memory: bool) -> Situation {
-        let first = self.outcomes(World::Likely, now);
+    /// By which share the objective falls from one situation to another, in each world. Worlds that are the
+    /// likely one for all threads are not asked about again.
+    pub(super) fn gains(&mut self, from: &Predicted, to: &Predicted) -> [f64; 3] {
+        let gain = |before: f64, after: f64| 1.0 - after / before;
+        let likely = [from, to].map(|at| self.objective.value(&at.outcomes));
+        let likely = gain(likely[0], likely[1]);
+        if self.threads.iter().all(|thread| thread.worlds.are_one()) {
+            return [likely; 3];
+        }
+        let [steep, flat] = [World::Steep, World::Flat].map(|world| {
+            let [before, after] = [from, to].map(|at| self.outcomes(world, &at.situation));
+            gain(self.objective.value(&before), self.objective.value(&after))
+        });
+        [likely, steep, flat]
+    }
+
+    /// A situation that the likely world finds better, reached by the best step each time, and its outcomes;
+    /// the present one where there is none. `memory`: may pages move?
+    pub(super) fn better(&mut self, now: Predicted, memory: bool) -> Predicted {
         let bounds: Vec<f64> =
-            first.iter().map(|outcome| outcome.slowdown / (1.0 - self.most_loss)).collect();
-        let mut at = now.clone();
-        let mut slowdowns: Vec<f64> = first.iter().map(|outcome| outcome.slowdown).collect();
-        let mut value = self.objective.value(&first);
+            now.outcomes.iter().map(|one| one.slowdown / (1.0 - self.most_loss)).collect();
+        let mut value = self.objective.value(&now.outcomes);
+        let mut at = now;
         let until = self.questions + MOST_QUESTIONS;
         for _ in 0..2 * self.threads.len() {
-            let steps = self.steps(&at, &slowdowns, memory, until.saturating_sub(self.questions));
-            let mut best: Option<(f64, Situation, Vec<f64>)> = None;
+            let steps = self.steps(&at, memory, until.saturating_sub(self.questions));
+            let mut best: Option<(f64, Predicted)> = None;
             for step in steps {
-                let next = self.after(step, &at);
-                let outcomes = self.outcomes(World::Likely, &next);
+                let next = self.after(step, &at.situation);
+                let next = self.predicted(next);
                 let loses = |(outcome, bound): (&Outcome, &f64)| outcome.slowdown > *bound;
-                if outcomes.iter().zip(&bounds).any(loses) {
+                if next.outcomes.iter().zip(&bounds).any(loses) {
                     continue;
                 }
-                let reached = self.objective.value(&outcomes);
-                if best.as_ref().is_none_or(|(least, ..)| reached < *least) {
-                    let slowdowns = outcomes.iter().map(|outcome| outcome.slowdown).collect();
-                    best = Some((reached, next, slowdowns));
+                let reached = self.objective.value(&next.outcomes);
+                if best.as_ref().is_none_or(|(least, _)| reached < *least) {
+                    best = Some((reached, next));
                 }
             }
             match best {
-                Some((reached, next, of)) if reached < value * (1.0 - LEAST_STEP) => {
-                    (value, at, slowdowns) = (reached, next, of);
+                Some((reached, next)) if reached < value * (1.0 - LEAST_STEP) => {
+                    (value, at) = (reached, next);
                 }
                 _ => break,
             }
@@ -179,18 +199,19 @@ impl Search<'_> {
     }
 
     /// The steps from a situation, at most so many: those of the slowest threads first.
-    fn steps(&self, at: &Situation, slowdowns: &[f64], memory: bool, most: usize) -> Vec<Step> {
+    fn steps(&self, at: &Predicted, memory: bool, most: usize) -> Vec<Step> {
         let machine = self.machine();
         let places = machine.cpus();
+        let Predicted { situation: at, outcomes } = at;
         let mut order: Vec<usize> = (0..at.cpus.len()).collect();
-        order.sort_by(|&one, &other| slowdowns[other].total_cmp(&slowdowns[one]));
+        let slowdown = |thread: usize| outcomes[thread].slowdown;
+        order.sort_by(|&one, &other| slowdown(other).total_cmp(&slowdown(one)));
         let mut busy = vec![0_u32; machine.cores().len()];
         let mut taken = vec![false; places.len()];
         for &cpu in &at.cpus {
             busy[places[cpu].core] += 1;
             taken[cpu] = true;
         }
-        let idle = self.idle(&busy, &taken);
         let mut steps = Vec::new();
         for (rank, &one) in order.iter().enumerate() {
             let from = at.cpus[one];
@@ -200,13 +221,12 @@ impl Search<'_> {
             {
                 steps.push(Step::Memory(one));
             }
-            let moves = idle.iter().filter(|&&cpu| self.threads[one].may[cpu]);
-            let differs = |cpu: &&usize| {
-                let core = places[**cpu].core;
-                places[**cpu].llc != places[from].llc
+            let differs = |cpu: &usize| {
+                let core = places[*cpu].core;
+                places[*cpu].llc != places[from].llc
                     || (core != places[from].core && busy[core] + 1 < busy[places[from].core])
             };
-            for &cpu in moves.filter(differs) {
+            for cpu in self.idle(one, &busy, &taken).into_iter().filter(differs) {
                 steps.push(Step::Move(one, cpu, false));
                 if memory && self.threads[one].moves_memory && places[cpu].node != places[from].node
                 {
@@ -235,14 +255,18 @@ impl Search<'_> {
         steps
     }
 
-    /// Of each LLC the idle CPU whose core is least busy, the first of several.
-    fn idle(&self, busy: &[u32], taken: &[bool]) -> Vec<usize> {
+    /// Of each LLC the idle CPU on which a thread may run and whose core is least busy, the first of several.
+    fn idle(&self, thread: usize, busy: &[u32], taken: &[bool]) -> Vec<usize> {
         let places = self.machine().cpus();
-        let of_llc = |llc: usize| {
-            let idle = (0..places.len()).filter(|&cpu| places[cpu].llc == llc && !taken[cpu]);
-            idle.min_by_key(|&cpu| (busy[places[cpu].core], cpu))
-        };
-        (0..self.machine().llcs().len()).filter_map(of_llc).collect()
+        let mut best: Vec<Option<usize>> = vec![None; self.machine().llcs().len()];
+        for cpu in (0..places.len()).filter(|&cpu| !taken[cpu] && self.threads[thread].may[cpu]) {
+            let of_llc = &mut best[places[cpu].llc];
+            let is_less_busy = |known: usize| busy[places[cpu].core] < busy[places[known].core];
+            if of_llc.is_none_or(is_less_busy) {
+                *of_llc = Some(cpu);
+            }
+        }
+        best.into_iter().flatten().collect()
     }
 
     fn is_alike(&self, one: usize, other: usize, at: &Situation) -> bool {

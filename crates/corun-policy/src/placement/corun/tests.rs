@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use corun_machine::preset;
-use corun_model::{LoadedProgram, Member, Running};
+use corun_model::{LoadedProgram, Member, Outcome, Running};
 use corun_profile::Library;
 
 use super::*;
@@ -212,6 +212,107 @@ fn more_threads_than_cpus_are_the_kernels_again() {
         threads[thread.0 as usize].allowed = cpus.clone();
     }
     assert!(threads.iter().all(|thread| thread.allowed == thread.may_run_on), "{plan:?}");
+}
+
+/// Four places and five threads, of which one sleeps: the others are placed as if it were not there, and it
+/// is left to the kernel.
+#[test]
+fn threads_that_sleep_leave_their_cpus_to_others() {
+    let names = ["sort", "numpy", "flac", "hmmsearch", "xz"];
+    let predictor = predictor("xeon-x5365-2llc", &names);
+    let machine = predictor.model().machine().clone();
+    let mut threads = threads(&machine, &names, &[0, 1, 2, 3, 0]);
+    let without = policy(&predictor, &[]).decide(&at(&machine, &threads[..4], 60.0));
+    assert!(!without.steps.is_empty());
+    threads[4].state = ThreadState::Sleeping;
+    assert_eq!(policy(&predictor, &[]).decide(&at(&machine, &threads, 60.0)), without);
+    // One that sleeps at the moment and ran for most of the interval takes part: five for four CPUs.
+    threads[4].rates.cpu_share = Some(0.9);
+    assert_eq!(policy(&predictor, &[]).decide(&at(&machine, &threads, 60.0)), Plan::none());
+    // A thread that was held and falls asleep may run where its user lets it when it wakes.
+    threads.truncate(4);
+    let mut policy = policy(&predictor, &[]);
+    moved(&policy.decide(&at(&machine, &threads, 60.0)), &mut threads);
+    let held = threads.iter().position(|thread| thread.allowed != thread.may_run_on).unwrap();
+    threads[held].state = ThreadState::Sleeping;
+    moved(&policy.decide(&at(&machine, &threads, 61.0)), &mut threads);
+    assert_eq!(threads[held].allowed, threads[held].may_run_on);
+}
+
+/// A thread that never ran is nowhere yet: the others need not wait for it.
+#[test]
+fn threads_that_never_ran_hold_nobody_up() {
+    let names = ["sort", "numpy", "flac"];
+    let predictor = predictor("xeon-x5365-2llc", &names);
+    let machine = predictor.model().machine().clone();
+    // The two that want the cache on one LLC.
+    let mut threads = threads(&machine, &names, &[0, 1, 2]);
+    let without = policy(&predictor, &[]).decide(&at(&machine, &threads[..2], 60.0));
+    assert!(!without.steps.is_empty());
+    threads[2].cpu = None;
+    assert_eq!(policy(&predictor, &[]).decide(&at(&machine, &threads, 60.0)), without);
+    // Nor one that may run nowhere here.
+    threads[2].cpu = threads[1].cpu;
+    threads[2].may_run_on = CpuSet::default();
+    assert_eq!(policy(&predictor, &[]).decide(&at(&machine, &threads, 60.0)), without);
+}
+
+/// The first idle CPU of the other LLC is not for this thread, and the second one is.
+#[test]
+fn a_thread_moves_to_an_idle_cpu_that_it_may_run_on() {
+    let names = ["sort", "numpy"];
+    let predictor = predictor("xeon-x5365-2llc", &names);
+    let machine = predictor.model().machine().clone();
+    let mut threads = threads(&machine, &names, &[0, 1]);
+    let id = |cpu: usize| machine.cpus()[cpu].id;
+    assert_ne!(machine.cpus()[0].llc, machine.cpus()[3].llc);
+    threads[0].may_run_on = [id(0), id(3)].into_iter().collect();
+    threads[1].may_run_on = [id(1)].into_iter().collect();
+    moved(&policy(&predictor, &[]).decide(&at(&machine, &threads, 60.0)), &mut threads);
+    assert_eq!(threads[0].cpu, Some(id(3)));
+}
+
+/// What the search ends with is what the model says of it, and a program that is known is asked about once.
+#[test]
+fn no_situation_is_solved_twice() {
+    let predictor = predictor("xeon-x5365-2llc", &FOUR);
+    let machine = predictor.model().machine().clone();
+    let views = threads(&machine, &FOUR, &[0, 1, 2, 3]);
+    let running: Vec<&ThreadView> = views.iter().collect();
+    let mut policy = policy(&predictor, &[]);
+    let view = at(&machine, &views, 60.0);
+    let threads = policy.threads(&view, &running, &*predictor).unwrap();
+    let now = policy.situation(&machine, &running).unwrap();
+    let mut search = policy.search(predictor.model(), &threads);
+    let (from, to) = policy.searched(&machine, 60.0, &mut search, &now).unwrap();
+    let of_search = search.questions;
+    assert_eq!(from.outcomes, search.outcomes(World::Likely, &from.situation));
+    assert_eq!(to.outcomes, search.outcomes(World::Likely, &to.situation));
+    let mut again = policy.search(predictor.model(), &threads);
+    let start = again.predicted(now);
+    again.better(start, false);
+    assert_eq!(again.questions, of_search);
+}
+
+#[test]
+fn a_machine_without_a_model_is_said() {
+    let without_caches = r#"
+        version = 1
+        name = "bare"
+        [[core_type]]
+        name = "c"
+        clock_mhz = 2000.0
+        [[object]]
+        kind = "core"
+        count = 4
+    "#;
+    let machine = Machine::from_toml(without_caches, "bare.toml").unwrap();
+    let threads = threads(&machine, &FOUR, &[0, 1, 2, 3]);
+    let mut policy = Corun::new(&BuildOptions::default());
+    assert_eq!(policy.failure(), None);
+    assert_eq!(policy.decide(&at(&machine, &threads, 60.0)), Plan::none());
+    let failure = policy.failure().unwrap();
+    assert!(failure.starts_with("no model of the machine: "), "{failure}");
 }
 
 #[test]

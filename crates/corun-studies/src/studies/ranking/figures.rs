@@ -27,6 +27,11 @@ struct Row {
     behind_default: f64,
 }
 
+/// So many mixes, in words.
+pub(super) fn mixes(count: usize) -> String {
+    if count == 1 { "1 mix".to_owned() } else { format!("{count} mixes") }
+}
+
 /// The policies in their order, on each machine and then on all.
 pub(super) fn rank(policies: &[&str], results: &[MixResult]) -> Vec<Ranked> {
     let mut machines: Vec<&str> = Vec::new();
@@ -57,9 +62,9 @@ impl Ranked {
         let rows = policies.iter().enumerate().filter_map(row).collect();
         let proven = results.iter().filter(|result| result.is_proven).count();
         let about = format!(
-            "{} mixes; of {proven} all best placements are proven. Room: how much of the way from the kernel's \
+            "{}; of {proven} all best placements are proven. Room: how much of the way from the kernel's \
              scheduler to the best placement a policy goes.",
-            results.len()
+            mixes(results.len())
         );
         Self { machine: machine.to_owned(), about, rows }
     }
@@ -156,7 +161,6 @@ mod tests {
     fn result(machine: &str, best: f64, default: f64, other: Option<f64>) -> MixResult {
         MixResult {
             machine: machine.to_owned(),
-            programs: vec![],
             best: suffered(best),
             is_proven: true,
             by_policy: vec![Some(suffered(default)), other.map(suffered)],

@@ -45,7 +45,6 @@ pub(super) struct Suffered {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct MixResult {
     pub(super) machine: String,
-    pub(super) programs: Vec<String>,
     /// The best placement for each objective, held throughout.
     pub(super) best: Suffered,
     /// Are all three proven to be the best of the model?
@@ -138,8 +137,7 @@ impl<'a> Contest<'a> {
         let by_policy = self.policies.iter().map(|policy| self.under(&setup, policy));
         let by_policy = by_policy.collect::<Result<_>>()?;
         let (best, is_proven) = self.best(&setup)?;
-        let programs = names.into_iter().map(str::to_owned).collect();
-        Ok(MixResult { machine: self.machine.to_owned(), programs, best, is_proven, by_policy })
+        Ok(MixResult { machine: self.machine.to_owned(), best, is_proven, by_policy })
     }
 
     fn under(&self, setup: &ComparisonSetup, policy: &str) -> Result<Option<Suffered>> {

@@ -125,6 +125,7 @@ impl Validation {
             .collect();
         let failed = measured.left_out.iter();
         let failed = failed.map(|one| (scenario.names[one.subject].clone(), one.why.to_string()));
+        let shared = shared_alone(&scenario.names, plan, measured);
         Self {
             machine: scenario.machine().name().to_owned(),
             rounds: measured.rounds,
@@ -136,10 +137,22 @@ impl Validation {
             left_out: unfit
                 .into_iter()
                 .chain(failed)
+                .chain(shared)
                 .map(|(name, why)| LeftOut { name, why })
                 .collect(),
         }
     }
+}
+
+/// Groups of programs that were timed and whose slowdowns cannot be told.
+fn shared_alone(names: &[String], plan: &RoundPlan, measured: &Measured) -> Vec<(String, String)> {
+    let failed = |at: &usize| measured.left_out.iter().any(|one| one.subject == *at);
+    let groups = plan.groups.iter().zip(&measured.groups);
+    let untold = groups
+        .filter(|(members, found)| found.is_none() && !members.iter().any(failed))
+        .map(|(members, _)| members.iter().map(|&at| names[at].as_str()).collect::<Vec<&str>>());
+    let why = "a member shared its core with another hardware thread in all of its runs alone";
+    untold.map(|names| (names.join(" + "), why.to_owned())).collect()
 }
 
 fn alone(scenario: &Scenario, at: usize, cpu: usize, measured: &MeasuredSolo) -> Alone {
@@ -244,6 +257,8 @@ fn cycles_of(one: &Alone, cause: Cause) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use corun_validate::{MeasuredGroup, RunError};
+
     use super::*;
 
     /// Predicted 3 cycles an instruction, of which memory takes 2; measured 1.
@@ -260,6 +275,21 @@ mod tests {
             predicted_cpi: 3.0,
             cpi_stack,
         }
+    }
+
+    #[test]
+    fn groups_without_a_free_run_alone_are_named() {
+        let names = ["one", "two", "bad"].map(str::to_owned);
+        let plan =
+            RoundPlan { rounds: 1, groups: vec![vec![0, 1], vec![0, 2], vec![1, 1]], seed: 0 };
+        let measured = Measured {
+            groups: vec![None, None, Some(MeasuredGroup { slowdowns: Vec::new() })],
+            left_out: vec![corun_validate::LeftOut { subject: 2, why: RunError::Code(1) }],
+            ..Measured::default()
+        };
+        let found = shared_alone(&names, &plan, &measured);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].0, "one + two");
     }
 
     #[test]

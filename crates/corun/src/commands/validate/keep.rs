@@ -9,9 +9,18 @@ use jiff::Timestamp;
 use super::figures::Validation;
 use crate::output::write_file;
 
-/// Writes it into the file that the machine, asked for by this name, was read from. None where it was
-/// read from no file: a preset, or what Linux shows.
-pub(super) fn keep(name: &str, machine: &Machine, found: &Validation) -> Result<Option<PathBuf>> {
+/// What became of it.
+pub(super) enum Kept {
+    /// It stands in the machine's file.
+    In(PathBuf),
+    /// The file was not measured but written by somebody, whose order and comments would be lost.
+    Handwritten(PathBuf),
+    /// There is no file: a preset, or what Linux shows; or no program was timed.
+    Nowhere,
+}
+
+/// Writes it into the file that the machine, asked for by this name, was read from.
+pub(super) fn keep(name: &str, machine: &Machine, found: &Validation) -> Result<Kept> {
     let files = if name == THIS_MACHINE {
         this_machine_files()
     } else {
@@ -22,15 +31,18 @@ pub(super) fn keep(name: &str, machine: &Machine, found: &Validation) -> Result<
             && Machine::load(file).is_ok_and(|one| one.spec() == machine.spec())
     };
     let (Some(file), Some(error)) = (files.iter().find(is_its), prediction_error(found)) else {
-        return Ok(None);
+        return Ok(Kept::Nowhere);
     };
+    if machine.spec().measurement.is_none() {
+        return Ok(Kept::Handwritten(file.clone()));
+    }
     let mut spec = machine.spec().clone();
     spec.prediction_error = Some(error);
     let machine = Machine::from_spec(spec)?;
     write_file(file, machine.to_toml().as_bytes())
         .map_err(|error| anyhow::anyhow!("{error}"))
         .with_context(|| format!("{}: not updated", file.display()))?;
-    Ok(Some(file.clone()))
+    Ok(Kept::In(file.clone()))
 }
 
 /// None where no program was timed.

@@ -6,7 +6,6 @@ mod keep;
 mod page;
 mod text;
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use corun_app::{Cancel, Scenario, find_machine, open_library};
@@ -19,6 +18,7 @@ use corun_validate::{
 
 use self::earlier::Earlier;
 use self::figures::Validation;
+use self::keep::Kept;
 use crate::cli::{DocumentFormat, ValidateArgs, model_options};
 use crate::failure::{Failure, Outcome};
 use crate::output::{check_target, json, write_file};
@@ -51,13 +51,18 @@ pub(super) fn run(arguments: &ValidateArgs) -> Outcome<String> {
 }
 
 /// The measurement is worth more than a file that cannot be written.
-fn said(kept: anyhow::Result<Option<PathBuf>>) {
+fn said(kept: anyhow::Result<Kept>) {
     match kept {
-        Ok(Some(file)) => eprintln!(
+        Ok(Kept::In(file)) => eprintln!(
             "corun: {}: how far predictions are off is noted there; predict, place, partition and compare show it",
             file.display()
         ),
-        Ok(None) => {}
+        Ok(Kept::Handwritten(file)) => eprintln!(
+            "corun: {}: how far predictions are off is not noted there, since the file has no [measurement]; \
+             corun calibrate writes one that has",
+            file.display()
+        ),
+        Ok(Kept::Nowhere) => {}
         Err(error) => eprintln!("corun: {error:#}"),
     }
 }

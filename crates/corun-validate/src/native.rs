@@ -1,0 +1,155 @@
+//! Programs run on this machine, alone and together.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Barrier, Mutex, PoisonError};
+use std::thread;
+
+use corun_calibrate::additions_per_cycle;
+
+use crate::measure::{Runner, SoloRun};
+use crate::once::{Run, RunError, bind, run};
+use crate::{Conditions, TimedProgram};
+
+/// The machine that is here.
+pub(crate) struct Native<'a> {
+    pub(crate) subjects: &'a [TimedProgram],
+    pub(crate) conditions: &'a Conditions,
+}
+
+impl Runner for Native<'_> {
+    fn alone(&self, subject: usize, stop: &(dyn Fn() -> bool + Sync)) -> Result<SoloRun, RunError> {
+        let Conditions { cpus, folder, limit } = self.conditions;
+        // A thread of its own, so that the caller's CPUs stay as they are.
+        thread::scope(|scope| {
+            let timed = || {
+                bind(cpus[0])?;
+                let before = additions_per_cycle();
+                let run = run(&self.subjects[subject], folder, *limit, &stop)?;
+                let additions_per_cycle = before.min(additions_per_cycle());
+                Ok(SoloRun { cpu_s: run.cpu_s, additions_per_cycle })
+            };
+            scope.spawn(timed).join().unwrap_or(Err(RunError::Stopped))
+        })
+    }
+
+    fn together(
+        &self,
+        members: &[usize],
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Vec<f64>, (usize, RunError)> {
+        let members: Vec<&TimedProgram> =
+            members.iter().map(|&member| &self.subjects[member]).collect();
+        together(&members, self.conditions, stop)
+    }
+}
+
+/// Runs members at once, each on its CPU and again and again, until each has run once from beginning
+/// to end beside all others. By member: the mean CPU seconds of such runs. An error comes with the
+/// member it is of.
+fn together(
+    members: &[&TimedProgram],
+    conditions: &Conditions,
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Result<Vec<f64>, (usize, RunError)> {
+    let begin = Barrier::new(members.len());
+    let enough = AtomicBool::new(false);
+    let done: Mutex<Vec<Vec<f64>>> = Mutex::new(vec![Vec::new(); members.len()]);
+    let again_and_again = |place: usize| -> Result<(), RunError> {
+        let bound = bind(conditions.cpus[place]);
+        begin.wait();
+        bound?;
+        let ends = || enough.load(Ordering::Relaxed) || stop();
+        loop {
+            let found = run(members[place], &conditions.folder, conditions.limit, &ends);
+            let Run { cpu_s, .. } = match found {
+                Err(RunError::Stopped) if enough.load(Ordering::Relaxed) => return Ok(()),
+                Err(why) => {
+                    // The others need not go on.
+                    enough.store(true, Ordering::Relaxed);
+                    return Err(why);
+                }
+                Ok(run) => run,
+            };
+            if enough.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            let mut all = done.lock().unwrap_or_else(PoisonError::into_inner);
+            all[place].push(cpu_s);
+            if all.iter().all(|runs| !runs.is_empty()) {
+                enough.store(true, Ordering::Relaxed);
+                return Ok(());
+            }
+        }
+    };
+    let ends: Vec<Result<(), RunError>> = thread::scope(|scope| {
+        let again_and_again = &again_and_again;
+        let threads: Vec<_> =
+            (0..members.len()).map(|place| scope.spawn(move || again_and_again(place))).collect();
+        threads.into_iter().map(|one| one.join().unwrap_or(Err(RunError::Stopped))).collect()
+    });
+    // A failure of a program says more than that the others were stopped for it.
+    let mut failures: Vec<(usize, RunError)> = ends
+        .into_iter()
+        .enumerate()
+        .filter_map(|(place, end)| end.err().map(|why| (place, why)))
+        .collect();
+    failures.sort_by_key(|(_, why)| matches!(why, RunError::Stopped));
+    if let Some(first) = failures.into_iter().next() {
+        return Err(first);
+    }
+    let all = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    Ok(all.iter().map(|runs| runs.iter().sum::<f64>() / runs.len() as f64).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::{RoundPlan, measure};
+
+    const WORK: &str = "i=0; while [ $i -lt 5000 ]; do i=$((i+1)); done";
+
+    fn subject(name: &str, script: &str) -> TimedProgram {
+        TimedProgram {
+            name: name.to_owned(),
+            command: ["sh", "-c", script].map(str::to_owned).to_vec(),
+            good_codes: Vec::new(),
+        }
+    }
+
+    /// CPUs that this process may use: at least one, given again where there are not enough.
+    fn conditions(members: usize) -> Conditions {
+        let allowed = rustix::thread::sched_getaffinity(None).unwrap();
+        let cpus: Vec<u32> = (0..rustix::thread::CpuSet::MAX_CPU)
+            .filter(|&cpu| allowed.is_set(cpu))
+            .map(|cpu| cpu as u32)
+            .collect();
+        Conditions {
+            folder: std::env::temp_dir(),
+            cpus: cpus.into_iter().cycle().take(members).collect(),
+            limit: Duration::from_secs(60),
+        }
+    }
+
+    #[test]
+    fn programs_run_alone_and_together() {
+        let subjects = [subject("one", WORK), subject("bad", "exit 3")];
+        let conditions = conditions(2);
+        let native = Native { subjects: &subjects, conditions: &conditions };
+        let alone = native.alone(0, &|| false).unwrap();
+        assert!(alone.cpu_s > 0.0 && alone.additions_per_cycle > 0.0);
+        let both = native.together(&[0, 0], &|| false).unwrap();
+        assert!(both.len() == 2 && both.iter().all(|&seconds| seconds > 0.0), "{both:?}");
+        let bad = native.together(&[0, 1], &|| false);
+        assert!(matches!(bad, Err((1, RunError::Code(3)))), "{bad:?}");
+    }
+
+    #[test]
+    fn the_caller_stops_it() {
+        let subjects = [subject("one", "sleep 1000")];
+        let plan = RoundPlan { rounds: 1, ..RoundPlan::default() };
+        let found = measure(&subjects, &plan, &conditions(1), &|_, _| false);
+        assert!(matches!(found, Err(RunError::Stopped)), "{found:?}");
+    }
+}
