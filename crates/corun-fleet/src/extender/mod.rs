@@ -26,13 +26,13 @@ use protocol::{
 };
 
 /// Of a pod: its profile's name. Label or annotation.
-pub const PROFILE_KEY: &str = "corun.dev/profile";
+pub(crate) const PROFILE_KEY: &str = "corun.dev/profile";
 /// Of a pod: no program on its node may be predicted to be slower. Annotation.
-pub const BOUND_KEY: &str = "corun.dev/slowdown-bound";
+pub(crate) const BOUND_KEY: &str = "corun.dev/slowdown-bound";
 /// Of a node: its machine's name, as the extender knows it. Annotation.
-pub const MACHINE_KEY: &str = "corun.dev/machine";
+pub(crate) const MACHINE_KEY: &str = "corun.dev/machine";
 /// Of a node: who runs there. Annotation.
-pub const PROGRAMS_KEY: &str = "corun.dev/programs";
+pub(crate) const PROGRAMS_KEY: &str = "corun.dev/programs";
 
 /// Differences in slowdown, for each of a pod's CPUs, that are worth the whole range of scores at least.
 const LEAST_SPAN: f64 = 0.05;

@@ -38,7 +38,7 @@ struct Server {
 }
 
 pub(super) fn run(arguments: &ServeExtenderArgs) -> Outcome<String> {
-    let library = open_library(arguments.profiles.as_deref())?;
+    let library = open_library(arguments.library.profiles.as_deref())?;
     let seats = if arguments.threads { Seats::Threads } else { Seats::Cores };
     let mut machines = Vec::new();
     for name in &arguments.machine {
@@ -55,7 +55,7 @@ pub(super) fn run(arguments: &ServeExtenderArgs) -> Outcome<String> {
             .await
             .with_context(|| format!("cannot listen at {}", arguments.listen))?;
         eprintln!("corun: /filter and /prioritize at http://{}", listener.local_addr()?);
-        while !cancel.flag().load(std::sync::atomic::Ordering::Relaxed) {
+        while !cancel.is_set() {
             match timeout(PAUSE, listener.accept()).await {
                 Ok(Ok((stream, _))) => drop(tokio::spawn(serve(stream, server.clone()))),
                 // All descriptors are in use, or the client is gone already.
