@@ -5,7 +5,7 @@
 
 # Slurm reads stdout: each line is an order to it (export, unset, print) and changes the job's environment or output.
 # This script has none, so that all it says goes to stderr, where Slurm left one open.
-(: >&2) 2>/dev/null || exec 2>/dev/null
+(: >&2) || exec 2>/dev/null
 exec >&2
 
 [ "${CORUN_HOLD:-1}" = 1 ] || exit 0

@@ -195,6 +195,26 @@ proptest! {
     }
 
     #[test]
+    fn a_thread_more_on_an_llc_makes_nobody_there_faster(
+        asked in prop::collection::vec((0.1..60.0f64, 0.1..40.0f64), 2..=12),
+        machine in 0..2usize,
+    ) {
+        // What the bound rests on, where one bandwidth domain is on the way to memory.
+        let asked: Vec<(f64, f64, u32)> = asked.into_iter().map(|(mpki, mib)| (mpki, mib, 1)).collect();
+        let case = case(["xeon-gold-6138", "i7-2600"][machine], 1, &asked, Objective::LostWork);
+        let kind = &case.ground.kinds[0];
+        prop_assert!(kind.company_only_slows());
+        let threads = |count: usize| (0..count).zip(kind.seats()[0].iter().copied());
+        let most = asked.len().min(kind.seats()[0].len());
+        let mut prediction = Prediction::default();
+        let few: Vec<f64> = kind.slowdowns(threads(most - 1), &mut prediction).collect();
+        let more: Vec<f64> = kind.slowdowns(threads(most), &mut prediction).collect();
+        for (few, more) in few.iter().zip(&more) {
+            prop_assert!(*more >= few * (1.0 - 1e-9), "{few} {more}");
+        }
+    }
+
+    #[test]
     fn who_comes_and_goes_leaves_no_trace(asked in asked(6)) {
         let case = case("2x-gold-6138-4c", 2, &asked, Objective::LostWork);
         let Some(mut fleet) = greedy(&case) else { return Ok(()) };

@@ -124,7 +124,7 @@ fn repairs_of_a_fleet_in_which_nothing_happens_take_no_time() {
     let words = "fleet simulate --profiles solo.csv --node 2x-gold-6138-4c:2 --arrivals 50 --utilisation 0.001 \
                  --repair-hours 0.01 --scheduler corun-repair --format json";
     let words: Vec<&str> = words.split_whitespace().collect();
-    let document = fixture().run(&words).json();
+    let document: Value = serde_json::from_str(&fixture().run(&words).stdout()).unwrap();
     assert!(document["hours"].as_f64().unwrap() > 1e5, "{document}");
 }
 
