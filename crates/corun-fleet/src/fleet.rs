@@ -1,5 +1,6 @@
 //! Nodes with those who run on them, and where the next program costs least.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use crate::expansion::Expansion;
@@ -339,20 +340,35 @@ impl Fleet {
         workload: usize,
         but: Option<usize>,
     ) -> impl Iterator<Item = (f64, usize)> + '_ {
+        self.candidates_below(workload, but, |_| false)
+    }
+
+    /// The same without the nodes that are `too_high` by the lowest score of all their LLCs, with or without room:
+    /// these are told from the scores alone.
+    fn candidates_below(
+        &self,
+        workload: usize,
+        but: Option<usize>,
+        too_high: impl Fn(f64) -> bool,
+    ) -> impl Iterator<Item = (f64, usize)> {
         let ground = &self.ground;
         let asked = &ground.workloads[workload];
         let mut empty_seen = vec![false; ground.kinds.len()];
-        self.nodes.iter().enumerate().filter_map(move |(node, at)| {
-            if Some(node) == but {
+        let row = &self.scores[asked.program * self.llcs..][..self.llcs];
+        (0..self.nodes.len()).filter_map(move |node| {
+            let end = self.first_llc.get(node + 1).copied().unwrap_or(self.llcs);
+            let scores = &row[self.first_llc[node]..end];
+            let lowest = scores.iter().copied().fold(f64::INFINITY, f64::min);
+            if Some(node) == but || too_high(lowest) {
                 return None;
             }
+            let at = &self.nodes[node];
             if at.residents.is_empty() && std::mem::replace(&mut empty_seen[at.kind], true) {
                 return None;
             }
             if at.obstacle(workload, &ground.workloads).is_some() {
                 return None;
             }
-            let scores = self.scores(node, asked.program);
             let roomy = scores.iter().zip(&at.free_by_llc).filter(|(_, free)| **free >= asked.cpus);
             let best = roomy.map(|(&score, _)| score).fold(f64::INFINITY, f64::min);
             let split = || scores.iter().sum::<f64>() / scores.len() as f64;
@@ -433,12 +449,16 @@ impl Fleet {
         but: Option<usize>,
         prediction: &mut Prediction,
     ) -> Result<Place, Obstacle> {
-        let candidates = self.candidates(workload, but);
         let small = self.llcs <= self.shortlist.max(1) * 4;
         if self.ground.objective == Objective::Machines {
-            return self.first_that_keeps((workload, hold), candidates.collect(), prediction);
+            let candidates = self.candidates(workload, but).collect();
+            return self.first_that_keeps((workload, hold), candidates, prediction);
         }
-        let shortlist = lowest(candidates, if small { usize::MAX } else { self.shortlist });
+        let most = if small { usize::MAX } else { self.shortlist };
+        let highest = Cell::new(f64::INFINITY);
+        // A node's score is no lower than its lowest LLC's, but for the rounding of a mean.
+        let too_high = |score: f64| score - 1e-9 * score.abs() > highest.get();
+        let shortlist = lowest(self.candidates_below(workload, but, too_high), most, &highest);
         let floor = match self.ground.objective {
             Objective::WorstSlowdown => self.cost().worst,
             _ => 1.0,
@@ -513,8 +533,13 @@ impl Fleet {
     }
 }
 
-/// At most so many of the lowest scores with their nodes, the lowest first; of equal scores the first node's.
-fn lowest(scores: impl Iterator<Item = (f64, usize)>, most: usize) -> Vec<(f64, usize)> {
+/// At most so many of the lowest scores with their nodes, the lowest first; of equal scores the first node's. Once
+/// there are so many, `highest` says on the way which score none may exceed.
+fn lowest(
+    scores: impl Iterator<Item = (f64, usize)>,
+    most: usize,
+    highest: &Cell<f64>,
+) -> Vec<(f64, usize)> {
     let order = |a: &(f64, usize), b: &(f64, usize)| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1));
     let mut kept: Vec<(f64, usize)> = Vec::new();
     for one in scores {
@@ -530,6 +555,9 @@ fn lowest(scores: impl Iterator<Item = (f64, usize)>, most: usize) -> Vec<(f64, 
             kept.pop();
             kept.insert(place, one);
         }
+        if let Some(last) = kept.last().filter(|_| kept.len() == most) {
+            highest.set(last.0);
+        }
     }
     kept.sort_by(order);
     kept
@@ -537,12 +565,12 @@ fn lowest(scores: impl Iterator<Item = (f64, usize)>, most: usize) -> Vec<(f64, 
 
 #[cfg(test)]
 mod tests {
-    use super::lowest;
+    use super::{Cell, lowest};
 
     #[test]
     fn the_lowest_scores_are_kept_in_order() {
         let scores = [(3.0, 0), (1.0, 1), (2.0, 2), (1.0, 3), (5.0, 4), (0.5, 5), (1.0, 6)];
-        let kept = |most| lowest(scores.into_iter(), most);
+        let kept = |most| lowest(scores.into_iter(), most, &Cell::default());
         assert_eq!(kept(3), [(0.5, 5), (1.0, 1), (1.0, 3)]);
         assert_eq!(kept(0), []);
         let mut all = scores.to_vec();

@@ -207,13 +207,20 @@ impl Simulation {
             self.settings.schedulers.iter().copied().collect();
         let measures: BTreeSet<Measure> =
             schedulers.iter().map(|&name| Measure::of(name)).collect();
-        // The last schedulers take longest: they begin first, so that no CPU is idle for long at the end.
+        // The last schedulers take longest: they begin first, each for itself, so that no CPU is idle for long at
+        // the end.
         let longest_first: Vec<SchedulerName> = schedulers.into_iter().rev().collect();
         let run = |&name: &SchedulerName| Ok((name, Run::new(self, name).finish(cancel)?));
         let measure =
             |&measure: &Measure| Ok((measure, self.machines_needed(measure, &tested, cancel)?));
         let (runs, (needed, bounds)) = rayon::join(
-            || longest_first.par_iter().map(run).collect::<Result<BTreeMap<_, _>>>(),
+            || {
+                longest_first
+                    .par_iter()
+                    .with_max_len(1)
+                    .map(run)
+                    .collect::<Result<BTreeMap<_, _>>>()
+            },
             || {
                 rayon::join(
                     || measures.par_iter().map(measure).collect::<Result<BTreeMap<_, _>>>(),
