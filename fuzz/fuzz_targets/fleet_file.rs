@@ -1,7 +1,8 @@
-//! A fleet file and a scheduler's request: any text is read or refused, and what is read has sane figures.
+//! A fleet file and the list of a node's pods: any text is read or refused, and what is read has sane figures.
 #![no_main]
 
 use corun_fleet::{FleetDescription, node_patch};
+use corun_profile::TomlFile as _;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {

@@ -3,6 +3,11 @@
 # slurm.conf: TaskProlog=/usr/local/lib/corun/corun-task-prolog.sh; taking that line away undoes it.
 # A job opts out by CORUN_HOLD=0. Whatever goes wrong here leaves the task where Slurm put it.
 
+# Slurm reads stdout: each line is an order to it (export, unset, print) and changes the job's environment or output.
+# This script has none, so that all it says goes to stderr, where Slurm left one open.
+(: >&2) || exec 2>/dev/null
+exec >&2
+
 [ "${CORUN_HOLD:-1}" = 1 ] || exit 0
 root=${CORUN_SYSFS:-/sys/devices/system/cpu}
 
@@ -44,7 +49,7 @@ while [ "$try" -lt "$count" ]; do
     done | paste -sd, -)
     have=$(echo "$inside" | tr ',' '\n' | awk 'NF' | wc -l)
     if [ "$have" -ge "$needed" ]; then
-        taskset -cp "$inside" "$task" >/dev/null 2>&1 && echo "print corun: held to CPUs $inside"
+        taskset -cp "$inside" "$task" >/dev/null 2>&1 && echo "corun: held to CPUs $inside"
         exit 0
     fi
     try=$((try + 1))

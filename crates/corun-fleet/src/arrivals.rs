@@ -17,7 +17,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
 /// CPUs of a program.
-pub const SIZES: [u32; 5] = [1, 2, 4, 8, 16];
+pub(crate) const SIZES: [u32; 5] = [1, 2, 4, 8, 16];
 /// Mean CPUs, weighed by life time as the trace's core hours are.
 const MEAN_CPUS: f64 = 237_815_104.0 / 104_371_713.0;
 /// Mean life, hours.
@@ -29,34 +29,34 @@ const DAY_H: f64 = 24.0;
 
 /// What is drawn.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct ArrivalSettings {
+pub(crate) struct ArrivalSettings {
     /// How many programs come, those that run at the start included.
-    pub arrivals: usize,
+    pub(crate) arrivals: usize,
     /// CPUs of the fleet.
-    pub cpus: f64,
+    pub(crate) cpus: f64,
     /// Share of them that is taken in the mean, 0 to 1.
-    pub utilisation: f64,
+    pub(crate) utilisation: f64,
     /// How far the rate of arrivals rises above its mean in a day, as a share of it, 0 to 1.
-    pub daily_depth: f64,
+    pub(crate) daily_depth: f64,
     /// The same seed draws the same.
-    pub seed: u64,
+    pub(crate) seed: u64,
 }
 
 /// A program that comes and goes.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Arrival {
+pub(crate) struct Arrival {
     /// When it comes, hours.
-    pub at_h: f64,
+    pub(crate) at_h: f64,
     /// When it goes.
-    pub until_h: f64,
+    pub(crate) until_h: f64,
     /// Its program.
-    pub program: usize,
+    pub(crate) program: usize,
     /// Index in [`SIZES`].
-    pub size: usize,
+    pub(crate) size: usize,
 }
 
 /// Shares of [`SIZES`] with the highest entropy at the trace's mean.
-pub fn size_shares() -> [f64; SIZES.len()] {
+pub(crate) fn size_shares() -> [f64; SIZES.len()] {
     let shares = |tilt: f64| {
         let weights = SIZES.map(|size| (-tilt * f64::from(size)).exp());
         let all: f64 = weights.iter().sum();
@@ -108,7 +108,7 @@ impl Lives {
 }
 
 /// All arrivals in the order of time. `programs` is how many programs there are, each as likely.
-pub fn arrivals(settings: &ArrivalSettings, programs: usize) -> Vec<Arrival> {
+pub(crate) fn arrivals(settings: &ArrivalSettings, programs: usize) -> Vec<Arrival> {
     let mut generator = Pcg64::seed_from_u64(settings.seed);
     let shares = size_shares();
     let lives = Lives::published();

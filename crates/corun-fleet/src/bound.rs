@@ -65,6 +65,12 @@ pub struct Bound {
     pub group: usize,
 }
 
+/// A lower bound to `decimals` places, never above the bound itself.
+pub(crate) fn round_down(bound: f64, decimals: i32) -> f64 {
+    let scale = 10f64.powi(decimals);
+    (bound * scale).floor() / scale
+}
+
 /// The groups of a fleet, from which bounds for any population follow.
 pub struct Bounds {
     ground: Arc<Ground>,

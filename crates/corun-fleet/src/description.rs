@@ -1,8 +1,8 @@
 //! A fleet as a TOML file. docs/fleet.md is its reference.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use corun_profile::{Fault, FileError, PathStep, TomlDocument};
+use corun_profile::{Fault, PathStep, TomlFile};
 use serde::Deserialize;
 
 use crate::kind::Seats;
@@ -84,6 +84,14 @@ pub struct ProgramEntry {
     pub slowdown_bound: Option<f64>,
 }
 
+impl NodeGroup {
+    /// So many nodes of a machine, named after it, with the machine file's memory and a CPU for each core.
+    pub fn of(machine: &str, count: u32) -> Self {
+        let machine = machine.to_owned();
+        Self { machine, count, name: None, memory_gib: None, seats: Seats::Cores }
+    }
+}
+
 impl ProgramEntry {
     /// The name shown.
     pub fn shown(&self) -> &str {
@@ -99,30 +107,8 @@ fn one() -> u32 {
     1
 }
 
-impl FleetDescription {
-    /// Reads a fleet's text; `file` is named in errors.
-    ///
-    /// # Errors
-    /// [`FileError`] with line and field: no TOML, another version, a key missing, unknown or of the wrong
-    /// type, a number that cannot be, or a name that stands twice or nowhere.
-    pub fn from_toml(text: &str, file: &str) -> Result<Self, FileError> {
-        let document = TomlDocument::parse(text, file)?;
-        document.check_version(FLEET_VERSION, false)?;
-        let description: Self = document.read()?;
-        description.check().map_err(|fault| document.locate(&fault))?;
-        Ok(description)
-    }
-
-    /// Reads a fleet file.
-    ///
-    /// # Errors
-    /// [`FileError`] when it cannot be read, or as [`Self::from_toml`].
-    pub fn load(path: &Path) -> Result<Self, FileError> {
-        let file = path.display().to_string();
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| FileError::whole(&file, format!("cannot be read: {error}")))?;
-        Self::from_toml(&text, &file)
-    }
+impl TomlFile for FleetDescription {
+    const VERSION: u32 = FLEET_VERSION;
 
     fn check(&self) -> Result<(), Fault> {
         if self.node.is_empty() {
@@ -156,7 +142,9 @@ impl FleetDescription {
         }
         Ok(())
     }
+}
 
+impl FleetDescription {
     fn check_program(&self, index: usize, entry: &ProgramEntry) -> Result<(), Fault> {
         let at = |key| [PathStep::Key("program"), PathStep::Index(index), PathStep::Key(key)];
         count("program", index, "count", entry.count)?;

@@ -7,7 +7,7 @@ use rand::seq::SliceRandom;
 use rand_pcg::Pcg64;
 
 use crate::fleet::{Fleet, Ground};
-use crate::kind::Prediction;
+use crate::kind::{NodeKind, Prediction};
 use crate::objective::Objective;
 
 /// Predictions of a search at most.
@@ -34,12 +34,16 @@ struct Search {
 }
 
 /// The best and the worst plan of these workloads on empty nodes; none where there are too many plans to look
-/// at, or where they do not fit.
+/// at, where they do not fit, or where CPUs of an LLC differ: the search counts a program's CPUs on each LLC, and
+/// does not tell these CPUs apart.
 pub fn extremes(
     ground: &Arc<Ground>,
     nodes: &[(String, usize)],
     asked: &[usize],
 ) -> Option<Extremes> {
+    if !ground.kinds.iter().all(NodeKind::llcs_have_equal_cpus) {
+        return None;
+    }
     let empty = Fleet::new(ground.clone(), nodes.to_vec());
     let mut sorted: Vec<(usize, usize)> = asked.iter().copied().enumerate().collect();
     sorted.sort_by_key(|&(pod, workload)| (workload, pod));
@@ -74,7 +78,7 @@ impl Search {
     ) -> Option<()> {
         let objective = fleet.ground().objective;
         let Some((&(pod, workload), rest)) = left.split_first() else {
-            if keeps(fleet).is_none() {
+            if !keeps(fleet) {
                 return Some(());
             }
             let key = (fleet.value(), fleet.cost().sum);
@@ -123,7 +127,7 @@ impl Search {
 
     /// Can a plan that begins like this be the best? All that come only slow those who are there.
     fn is_worth(&self, fleet: &Fleet, objective: Objective) -> bool {
-        if keeps(fleet).is_none() {
+        if !keeps(fleet) {
             // A bound on slowdown that is broken stays so where company only slows.
             return !self.prune
                 && !fleet.ground().kinds.iter().all(|kind| kind.company_only_slows());
@@ -156,18 +160,15 @@ fn spread(left: u32, free: &[u32], so_far: &mut Vec<u32>, found: &mut Vec<Vec<u3
 }
 
 /// Are all bounds on slowdown kept?
-fn keeps(fleet: &Fleet) -> Option<()> {
+fn keeps(fleet: &Fleet) -> bool {
     let ground = fleet.ground();
     let all = match ground.objective {
         Objective::Machines => ground.slowdown_bound,
         _ => f64::INFINITY,
     };
-    let residents = fleet.nodes.iter().flat_map(|node| &node.residents);
     let kept = |bound: Option<f64>, worst: f64| worst <= bound.unwrap_or(f64::INFINITY).min(all);
-    let mut residents = residents;
-    residents
-        .all(|one| kept(ground.workloads[one.workload].slowdown_bound, one.worst))
-        .then_some(())
+    let mut residents = fleet.nodes.iter().flat_map(|node| &node.residents);
+    residents.all(|one| kept(ground.workloads[one.workload].slowdown_bound, one.worst))
 }
 
 /// Do two nodes have the same programs on the same LLCs?
@@ -186,7 +187,7 @@ fn alike(fleet: &Fleet, one: usize, other: usize) -> bool {
 }
 
 /// The values of plans drawn at random, each program on any LLC that has room: at most `count`, fewer where
-/// a drawn plan leaves somebody without a place.
+/// a drawn plan leaves somebody without a place or breaks a bound on slowdown.
 pub fn random_values(
     ground: &Arc<Ground>,
     nodes: &[(String, usize)],
@@ -206,7 +207,7 @@ pub fn random_values(
         for pod in order {
             whole &= place_at_random(&mut fleet, pod, asked[pod], &mut generator, &mut prediction);
         }
-        if whole {
+        if whole && keeps(&fleet) {
             values.push(fleet.value());
         }
     }

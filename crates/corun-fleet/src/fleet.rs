@@ -1,5 +1,6 @@
 //! Nodes with those who run on them, and where the next program costs least.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use crate::expansion::Expansion;
@@ -81,7 +82,7 @@ pub struct Place {
 
 /// Which CPUs of its node a program gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Hold {
+pub(crate) enum Hold {
     /// Those of the LLC where it costs least; the program is held there.
     OnLlc,
     /// Those that Linux would give it.
@@ -110,7 +111,7 @@ pub struct Fleet {
 const MOST_REMEMBERED: usize = 200_000;
 
 /// Nodes that are predicted before one is chosen. Fleets of at most four times as many LLCs are searched whole.
-pub const DEFAULT_SHORTLIST: usize = 16;
+const DEFAULT_SHORTLIST: usize = 16;
 
 impl Fleet {
     /// Empty nodes, each by its name and kind.
@@ -332,28 +333,47 @@ impl Fleet {
         })
     }
 
-    /// Nodes that could take a workload, each with the score of its best place. Of empty nodes of a kind
+    /// Nodes but one that could take a workload, each with the score of its best place. Of empty nodes of a kind
     /// the first alone.
-    fn candidates(&self, workload: usize, nodes: impl Iterator<Item = usize>) -> Vec<(f64, usize)> {
+    fn candidates(
+        &self,
+        workload: usize,
+        but: Option<usize>,
+    ) -> impl Iterator<Item = (f64, usize)> + '_ {
+        self.candidates_below(workload, but, |_| false)
+    }
+
+    /// The same without the nodes that are `too_high` by the lowest score of all their LLCs, with or without room:
+    /// these are told from the scores alone.
+    fn candidates_below(
+        &self,
+        workload: usize,
+        but: Option<usize>,
+        too_high: impl Fn(f64) -> bool,
+    ) -> impl Iterator<Item = (f64, usize)> {
         let ground = &self.ground;
         let asked = &ground.workloads[workload];
         let mut empty_seen = vec![false; ground.kinds.len()];
-        let mut found = Vec::new();
-        for node in nodes {
+        let row = &self.scores[asked.program * self.llcs..][..self.llcs];
+        (0..self.nodes.len()).filter_map(move |node| {
+            let end = self.first_llc.get(node + 1).copied().unwrap_or(self.llcs);
+            let scores = &row[self.first_llc[node]..end];
+            let lowest = scores.iter().copied().fold(f64::INFINITY, f64::min);
+            if Some(node) == but || too_high(lowest) {
+                return None;
+            }
             let at = &self.nodes[node];
             if at.residents.is_empty() && std::mem::replace(&mut empty_seen[at.kind], true) {
-                continue;
+                return None;
             }
             if at.obstacle(workload, &ground.workloads).is_some() {
-                continue;
+                return None;
             }
-            let scores = self.scores(node, asked.program);
             let roomy = scores.iter().zip(&at.free_by_llc).filter(|(_, free)| **free >= asked.cpus);
             let best = roomy.map(|(&score, _)| score).fold(f64::INFINITY, f64::min);
-            let split = scores.iter().sum::<f64>() / scores.len() as f64;
-            found.push((if best.is_finite() { best } else { split }, node));
-        }
-        found
+            let split = || scores.iter().sum::<f64>() / scores.len() as f64;
+            Some((if best.is_finite() { best } else { split() }, node))
+        })
     }
 
     /// The ways to hold a workload on a node that are predicted; of a small fleet on each LLC with room.
@@ -403,7 +423,7 @@ impl Fleet {
     ///
     /// # Errors
     /// As [`Self::best_place`].
-    pub fn best_place_held(
+    pub(crate) fn best_place_held(
         &self,
         workload: usize,
         hold: Hold,
@@ -429,30 +449,26 @@ impl Fleet {
         but: Option<usize>,
         prediction: &mut Prediction,
     ) -> Result<Place, Obstacle> {
-        let nodes = (0..self.nodes.len()).filter(|&node| Some(node) != but);
-        let mut candidates = self.candidates(workload, nodes);
         let small = self.llcs <= self.shortlist.max(1) * 4;
         if self.ground.objective == Objective::Machines {
+            let candidates = self.candidates(workload, but).collect();
             return self.first_that_keeps((workload, hold), candidates, prediction);
         }
-        let order = |a: &(f64, usize), b: &(f64, usize)| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1));
-        if !small && candidates.len() > self.shortlist {
-            candidates.select_nth_unstable_by(self.shortlist, order);
-            candidates.truncate(self.shortlist);
-        }
-        candidates.sort_by(order);
-        let holds: Vec<(usize, Vec<u32>)> = candidates
-            .iter()
-            .flat_map(|&(_, node)| self.holds(node, workload, hold, small))
-            .collect();
+        let most = if small { usize::MAX } else { self.shortlist };
+        let highest = Cell::new(f64::INFINITY);
+        // A node's score is no lower than its lowest LLC's, but for the rounding of a mean.
+        let too_high = |score: f64| score - 1e-9 * score.abs() > highest.get();
+        let shortlist = lowest(self.candidates_below(workload, but, too_high), most, &highest);
         let floor = match self.ground.objective {
             Objective::WorstSlowdown => self.cost().worst,
             _ => 1.0,
         };
         let mut best: Option<Place> = None;
         let program = self.ground.workloads[workload].program;
-        for hold in holds {
-            let place = self.cost_on(hold, program, prediction);
+        let places =
+            shortlist.iter().flat_map(|&(_, node)| self.holds(node, workload, hold, small));
+        for at in places {
+            let place = self.cost_on(at, program, prediction);
             let better = best.as_ref().is_none_or(|best| self.is_better(&place, best, floor));
             if better && self.keeps_bounds(&place, workload, prediction) {
                 best = Some(place);
@@ -514,5 +530,52 @@ impl Fleet {
         }
         let most = counts.iter().max_by_key(|&(why, count)| (count, std::cmp::Reverse(why)));
         most.map_or(Obstacle::Cpus, |(why, _)| *why)
+    }
+}
+
+/// At most so many of the lowest scores with their nodes, the lowest first; of equal scores the first node's. Once
+/// there are so many, `highest` says on the way which score none may exceed.
+fn lowest(
+    scores: impl Iterator<Item = (f64, usize)>,
+    most: usize,
+    highest: &Cell<f64>,
+) -> Vec<(f64, usize)> {
+    let order = |a: &(f64, usize), b: &(f64, usize)| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1));
+    let mut kept: Vec<(f64, usize)> = Vec::new();
+    for one in scores {
+        if kept.len() < most {
+            kept.push(one);
+            if kept.len() == most {
+                kept.sort_by(order);
+            }
+        } else if let Some(last) = kept.last()
+            && order(&one, last).is_lt()
+        {
+            let place = kept.partition_point(|other| order(other, &one).is_lt());
+            kept.pop();
+            kept.insert(place, one);
+        }
+        if let Some(last) = kept.last().filter(|_| kept.len() == most) {
+            highest.set(last.0);
+        }
+    }
+    kept.sort_by(order);
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Cell, lowest};
+
+    #[test]
+    fn the_lowest_scores_are_kept_in_order() {
+        let scores = [(3.0, 0), (1.0, 1), (2.0, 2), (1.0, 3), (5.0, 4), (0.5, 5), (1.0, 6)];
+        let kept = |most| lowest(scores.into_iter(), most, &Cell::default());
+        assert_eq!(kept(3), [(0.5, 5), (1.0, 1), (1.0, 3)]);
+        assert_eq!(kept(0), []);
+        let mut all = scores.to_vec();
+        all.sort_by(|a, b| a.partial_cmp(b).unwrap());
+        assert_eq!(kept(usize::MAX), all);
+        assert_eq!(kept(7), all);
     }
 }

@@ -95,6 +95,18 @@ impl NodeKind {
         self.memory_mib
     }
 
+    /// Are the CPUs of each LLC alike, each a core of its own? Then how many of an LLC's CPUs a program has says all.
+    pub(crate) fn llcs_have_equal_cpus(&self) -> bool {
+        let cpus = self.machine().cpus();
+        self.seats.iter().all(|llc| {
+            let at = |index: usize| cpus[llc[index] as usize];
+            (1..llc.len()).all(|one| {
+                at(one).core_type == at(0).core_type
+                    && (0..one).all(|other| at(other).core != at(one).core)
+            })
+        })
+    }
+
     /// Can a program run faster because another LLC's programs come? Not where every local way to memory
     /// passes one bandwidth domain at most (docs/optimum.md, lemma 1).
     pub fn company_only_slows(&self) -> bool {

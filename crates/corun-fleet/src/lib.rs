@@ -21,22 +21,19 @@ mod schedulers;
 mod simulation;
 mod workload;
 
-pub use arrivals::{Arrival, ArrivalSettings, SIZES, arrivals, size_shares};
 pub use bound::{Bound, Bounds};
 pub use description::{FLEET_VERSION, FleetDescription, NodeGroup, ProgramEntry};
 pub use exact::{Extremes, extremes, random_values};
-pub use extender::{
-    BOUND_KEY, Extender, ExtenderAnswer, MACHINE_KEY, PROFILE_KEY, PROGRAMS_KEY, node_patch,
-};
-pub use fleet::{DEFAULT_SHORTLIST, Fleet, Ground, Hold, Place};
+pub use extender::{Extender, ExtenderAnswer, node_patch};
+pub use fleet::{Fleet, Ground, Place};
 pub use kind::{NodeKind, Prediction, Seats};
 pub use node::{Node, Obstacle, PodId, Resident};
 pub use objective::{Cost, Objective};
-pub use plan::{
-    DEFAULT_MOVE_COST, Expectation, FleetDocument, FleetQuestion, NodeFigures, PlacedProgram,
-    Unplaced,
-};
+pub use plan::{Expectation, FleetDocument, FleetQuestion, NodeFigures, PlacedProgram, Unplaced};
 pub use repair::{Move, repair};
 pub use schedulers::SchedulerName;
-pub use simulation::{SchedulerFigures, Simulation, SimulationDocument, SimulationSettings};
+pub use simulation::{
+    BOUND_MOMENTS, REPAIR_HOURS, SchedulerFigures, Simulation, SimulationDocument,
+    SimulationSettings, UTILISATIONS,
+};
 pub use workload::Workload;

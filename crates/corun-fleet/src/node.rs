@@ -36,6 +36,10 @@ pub struct Node {
     /// Who runs there, in the order of arrival.
     pub residents: Vec<Resident>,
     pub(crate) free_by_llc: Vec<u32>,
+    /// CPUs that are given out.
+    cpus: u32,
+    /// Those of them that nobody has.
+    free_cpus: u32,
     taken: Vec<bool>,
     free_memory_mib: Option<u64>,
     cost: Cost,
@@ -58,6 +62,8 @@ impl Node {
             kind: kind_index,
             residents: Vec::new(),
             free_by_llc: kind.seats().iter().map(|llc| llc.len() as u32).collect(),
+            cpus: kind.cpus(),
+            free_cpus: kind.cpus(),
             taken: vec![false; kind.machine().cpus().len()],
             free_memory_mib: kind.memory_mib(),
             cost: Cost::default(),
@@ -67,12 +73,17 @@ impl Node {
 
     /// CPUs that nobody has.
     pub fn free_cpus(&self) -> u32 {
-        self.free_by_llc.iter().sum()
+        self.free_cpus
     }
 
     /// CPUs that are taken.
     pub fn threads(&self) -> u32 {
-        self.residents.iter().map(|one| one.cpus.len() as u32).sum()
+        self.cpus - self.free_cpus
+    }
+
+    /// Share of its CPUs that is taken.
+    pub(crate) fn taken_share(&self) -> f64 {
+        1.0 - f64::from(self.free_cpus) / f64::from(self.cpus)
     }
 
     /// What those who run there cost.
@@ -177,6 +188,7 @@ impl Node {
             self.taken[cpu as usize] = true;
             self.free_by_llc[kind.machine().cpus()[cpu as usize].llc] -= 1;
         }
+        self.free_cpus -= resident.cpus.len() as u32;
         self.free_memory_mib = self.free_memory_mib.map(|free| free - memory_mib);
         self.residents.push(resident);
         self.state = next_state();
@@ -198,6 +210,7 @@ impl Node {
             self.taken[cpu as usize] = false;
             self.free_by_llc[kind.machine().cpus()[cpu as usize].llc] += 1;
         }
+        self.free_cpus += gone.cpus.len() as u32;
         self.free_memory_mib = self.free_memory_mib.map(|free| free + memory_mib);
         self.predict(kind, objective, prediction);
         Some(gone)

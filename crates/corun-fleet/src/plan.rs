@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use corun_app::{DataSources, Error, Result, find_machine, open_library, round};
+use corun_metrics::standard_error;
 use corun_model::ModelOptions;
 use corun_profile::{Library, Profile};
 use serde::Serialize;
 
-use crate::bound::Bounds;
+use crate::bound::{Bounds, round_down};
 use crate::description::FleetDescription;
-use crate::exact::{extremes, random_values};
+use crate::exact::{Extremes, extremes, random_values};
 use crate::fleet::{Fleet, Ground, Place};
 use crate::kind::{NodeKind, Prediction};
 use crate::objective::Objective;
@@ -24,7 +25,7 @@ const DRAWN: usize = 40;
 /// Programs of a fleet for which random plans are drawn, at most.
 const MOST_DRAWN: usize = 2_000;
 /// What a move must save for each CPU where the file does not say.
-pub const DEFAULT_MOVE_COST: f64 = 0.01;
+const DEFAULT_MOVE_COST: f64 = 0.01;
 /// Threads that may not be slower, where nothing says otherwise.
 const NO_BOUND: f64 = f64::INFINITY;
 
@@ -214,17 +215,23 @@ impl FleetQuestion {
                 fleet.nodes[one.from].name, one.saving
             );
         }
-        self.document(fleet, &reasons, unplaced, moves.len(), seed)
+        let whole = unplaced.is_empty() && !self.asked.is_empty();
+        let extremes = if whole { self.extremes() } else { None };
+        self.document((fleet, extremes), &reasons, unplaced, moves.len(), seed)
     }
 
     fn best_plan(self, seed: u64) -> Result<FleetDocument> {
-        let Some(found) = extremes(&self.ground, &self.nodes, &self.asked) else {
-            let message =
-                "no best plan: there are too many plans to look at, or the programs do not fit";
+        let Some(found) = self.extremes() else {
+            let message = "no best plan: there are too many plans to look at, the programs do not fit, or CPUs of \
+                 one cache differ (seats = \"threads\", unlike cores)";
             return Err(Error::input(message).hint("the same without --optimal, which has a bound"));
         };
         let reasons = vec!["part of the best plan".to_owned(); self.asked.len()];
-        self.document(found.best, &reasons, Vec::new(), 0, seed)
+        self.document((found.best.clone(), Some(found)), &reasons, Vec::new(), 0, seed)
+    }
+
+    fn extremes(&self) -> Option<Extremes> {
+        extremes(&self.ground, &self.nodes, &self.asked)
     }
 
     fn reason(&self, fleet: &Fleet, place: &Place) -> String {
@@ -245,9 +252,10 @@ impl FleetQuestion {
         }
     }
 
+    /// The document of a plan, with the best and the worst plan where all plans could be searched.
     fn document(
         self,
-        fleet: Fleet,
+        (fleet, extremes): (Fleet, Option<Extremes>),
         reasons: &[String],
         unplaced: Vec<Unplaced>,
         moves: usize,
@@ -255,13 +263,15 @@ impl FleetQuestion {
     ) -> Result<FleetDocument> {
         let rounded = |value: f64| round(value, DIGITS);
         let whole = unplaced.is_empty() && !self.asked.is_empty();
-        let bound = if whole { self.bound(&fleet)? } else { None };
-        let found = whole.then(|| extremes(&self.ground, &self.nodes, &self.asked)).flatten();
-        let worst = found.as_ref().and_then(|found| found.worst);
-        let optimum = found.as_ref().map(|found| found.best.value());
+        let worst = extremes.as_ref().and_then(|found| found.worst);
+        let optimum = extremes.as_ref().map(|found| found.best.value());
         let value = whole.then(|| fleet.value());
         // A search of all plans is the best bound there is.
-        let bound = optimum.or(bound);
+        let bound = match optimum {
+            Some(optimum) => Some(optimum),
+            None if whole => self.bound(&fleet)?,
+            None => None,
+        };
         let drawn = match whole && self.asked.len() <= MOST_DRAWN {
             true => random_values(&self.ground, &self.nodes, &self.asked, (DRAWN, seed)),
             false => Vec::new(),
@@ -270,7 +280,10 @@ impl FleetQuestion {
         Ok(FleetDocument {
             objective: self.ground.objective.name(),
             value: value.map(rounded),
-            bound: bound.map(rounded),
+            bound: bound.map(|bound| match optimum {
+                Some(_) => rounded(bound),
+                None => round_down(bound, DIGITS),
+            }),
             gap: gap.map(|gap| rounded(gap.max(0.0))),
             proven: value.zip(bound).map(|(value, bound)| value <= bound + 1e-9),
             optimum: optimum.map(rounded),
@@ -359,15 +372,11 @@ fn wanted(
 }
 
 fn expectation(values: &[f64]) -> Option<Expectation> {
-    if values.len() < 2 {
-        return None;
-    }
-    let count = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / count;
-    let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0);
+    let standard_error = standard_error(values)?;
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
     Some(Expectation {
         mean: round(mean, DIGITS),
-        standard_error: round((variance / count).sqrt(), DIGITS),
+        standard_error: round(standard_error, DIGITS),
         plans: values.len(),
     })
 }

@@ -3,6 +3,7 @@
 use crate::fleet::Fleet;
 use crate::kind::Prediction;
 use crate::node::PodId;
+use crate::objective::Objective;
 
 /// A move of a program from one node to another.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,7 +19,8 @@ pub struct Move {
 }
 
 /// Looks once at every program, those of the costliest nodes first, and moves each that saves more than
-/// `move_cost` for each of its CPUs. At most `most` moves.
+/// `move_cost` for each of its CPUs. At most `most` moves. With [`Objective::WorstSlowdown`] no move makes the
+/// fleet's worst slowdown worse, whatever the move saves.
 pub fn repair(
     fleet: &mut Fleet,
     move_cost: f64,
@@ -52,7 +54,9 @@ pub fn repair(
                 continue;
             };
             let saving = leaves - place.marginal;
-            if saving > move_cost * threads {
+            let worse = ground.objective == Objective::WorstSlowdown
+                && place.worst.max(stay.worst) > fleet.cost().worst;
+            if saving > move_cost * threads && !worse {
                 fleet.remove(pod, prediction);
                 let to = place.node;
                 fleet.insert(pod, workload, (to, place.cpus), prediction);

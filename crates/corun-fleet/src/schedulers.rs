@@ -9,7 +9,9 @@ use crate::kind::Prediction;
 use crate::node::PodId;
 
 /// Who decides.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+///
+/// In the order of the time that a simulation takes with each, the shortest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SchedulerName {
     /// The node of which the smallest share is taken (Kubernetes, `LeastAllocated`).
@@ -94,9 +96,16 @@ impl Spec {
 }
 
 impl Scheduler {
-    pub(crate) fn new(name: SchedulerName, fleet: &Fleet, seed: u64) -> Self {
+    /// `microbenchmarks`: as which of their programs the kinds of node have loaded [`MICROBENCHMARKS`].
+    pub(crate) fn new(
+        name: SchedulerName,
+        fleet: &Fleet,
+        seed: u64,
+        microbenchmarks: [usize; 2],
+    ) -> Self {
         let ground = fleet.ground();
-        let interference = (name == SchedulerName::Paragon).then(|| Interference::measured(fleet));
+        let measured = || Interference::measured(fleet, microbenchmarks);
+        let interference = (name == SchedulerName::Paragon).then(measured);
         Self {
             name,
             generator: Pcg64::seed_from_u64(seed),
@@ -114,9 +123,9 @@ impl Scheduler {
     ) -> Option<(usize, Vec<u32>)> {
         let node = match self.name {
             SchedulerName::LeastAllocated | SchedulerName::Cpi2 => {
-                by_share(fleet, workload, None, |share| share)?
+                least_allocated(fleet, workload, None)?
             }
-            SchedulerName::MostAllocated => by_share(fleet, workload, None, |share| -share)?,
+            SchedulerName::MostAllocated => most_allocated(fleet, workload)?,
             SchedulerName::Random => self.any(fleet, workload)?,
             SchedulerName::Paragon => self.interference.as_ref()?.choose(fleet, workload)?,
             SchedulerName::CorunNode | SchedulerName::Corun | SchedulerName::CorunRepair => {
@@ -171,24 +180,31 @@ impl Scheduler {
         let others = at.residents.iter().filter(|one| one.pod != victim);
         let antagonist =
             others.max_by(|a, b| traffic(a).total_cmp(&traffic(b)).then(b.pod.cmp(&a.pod)))?;
-        let to = by_share(fleet, antagonist.workload, Some(node), |share| share)?;
+        let to = least_allocated(fleet, antagonist.workload, Some(node))?;
         Some((antagonist.pod, (to, fleet.cpus_on(to, antagonist.workload, Hold::AsLinux))))
     }
 }
 
-/// The node with the lowest key of its share of CPUs taken; of equals the first.
-fn by_share(
+/// The node with room of which the least share of CPUs is taken; of equals the first.
+fn least_allocated(fleet: &Fleet, workload: usize, but: Option<usize>) -> Option<usize> {
+    with_least(fleet, workload, |node| (Some(node) != but).then(|| fleet.nodes[node].taken_share()))
+}
+
+/// The node with room of which the largest share of CPUs is taken; of equals the first.
+fn most_allocated(fleet: &Fleet, workload: usize) -> Option<usize> {
+    with_least(fleet, workload, |node| Some(-fleet.nodes[node].taken_share()))
+}
+
+/// The node with room that has the least key; of equals the first. A node without a key is left out.
+fn with_least<K: PartialOrd>(
     fleet: &Fleet,
     workload: usize,
-    but: Option<usize>,
-    key: impl Fn(f64) -> f64,
+    key: impl Fn(usize) -> Option<K>,
 ) -> Option<usize> {
-    let mut best: Option<(f64, usize)> = None;
+    let mut best: Option<(K, usize)> = None;
     for (node, at) in fleet.nodes.iter().enumerate() {
-        let free = at.free_cpus();
-        let taken = 1.0 - f64::from(free) / f64::from(fleet.kind(node).cpus());
-        let key = key(taken);
-        let better = best.is_none_or(|best| key < best.0) && Some(node) != but;
+        let Some(key) = key(node) else { continue };
+        let better = best.as_ref().is_none_or(|best| key < best.0);
         if better && at.obstacle(workload, &fleet.ground().workloads).is_none() {
             best = Some((key, node));
         }
@@ -196,8 +212,8 @@ fn by_share(
     best.map(|best| best.1)
 }
 
-/// Microbenchmarks of the library that stand for shared resources: memory bandwidth and cache.
-const MICROBENCHMARKS: [&str; 2] = ["kernel-triad", "kernel-hash-join"];
+/// Microbenchmarks of the shipped library that stand for shared resources: memory bandwidth and cache.
+pub(crate) const MICROBENCHMARKS: [&str; 2] = ["kernel-triad", "kernel-hash-join"];
 /// Interference that a program tolerates: it keeps 95 % of its speed (Paragon, section 3.2).
 const TOLERATED_SLOWDOWN: f64 = 1.0 / 0.95;
 /// Steps of a microbenchmark's intensity.
@@ -212,12 +228,10 @@ struct Interference {
 }
 
 impl Interference {
-    /// By co-runs with the microbenchmarks, as Paragon profiles new programs; the model stands for the
-    /// hardware. Programs of a library without these microbenchmarks take its first program for them.
-    fn measured(fleet: &Fleet) -> Self {
+    /// By co-runs with the microbenchmarks ([`MICROBENCHMARKS`], as each kind of node has loaded them), as
+    /// Paragon profiles new programs; the model stands for the hardware.
+    fn measured(fleet: &Fleet, bench: [usize; 2]) -> Self {
         let ground = fleet.ground();
-        let bench = MICROBENCHMARKS
-            .map(|name| ground.programs.iter().position(|one| one == name).unwrap_or(0));
         let programs = ground.programs.len();
         let mut all = Self { programs, tolerated: Vec::new(), caused: Vec::new() };
         let mut prediction = Prediction::default();
@@ -251,7 +265,7 @@ impl Interference {
                     let harm = first_slowdown(bench, program, copies(STEPS));
                     let own = &benches_own[at];
                     let step = (0..=STEPS).find(|&step| own[step] >= harm).unwrap_or(STEPS);
-                    caused[at] = step as f64 / STEPS as f64 / (cpus.len() - 1) as f64;
+                    caused[at] = step as f64 / STEPS as f64 / (cpus.len() - 1).max(1) as f64;
                 }
                 all.tolerated.push(tolerated);
                 all.caused.push(caused);
@@ -265,11 +279,8 @@ impl Interference {
     /// none, the node where least is lacking.
     fn choose(&self, fleet: &Fleet, workload: usize) -> Option<usize> {
         let asked = &fleet.ground().workloads[workload];
-        let mut best: Option<((bool, f64), usize)> = None;
-        for (node, at) in fleet.nodes.iter().enumerate() {
-            if at.obstacle(workload, &fleet.ground().workloads).is_some() {
-                continue;
-            }
+        with_least(fleet, workload, |node| {
+            let at = &fleet.nodes[node];
             let of = |program: usize| at.kind * self.programs + program;
             let (mut spare, mut lacking) = (0.0, 0.0);
             for bench in 0..2 {
@@ -284,11 +295,7 @@ impl Interference {
                 spare += (there + newcomer).abs();
                 lacking += (-there).max(0.0) + (-newcomer).max(0.0);
             }
-            let key = if lacking > 0.0 { (true, lacking) } else { (false, spare) };
-            if best.is_none_or(|best| key < best.0) {
-                best = Some((key, node));
-            }
-        }
-        best.map(|best| best.1)
+            Some(if lacking > 0.0 { (true, lacking) } else { (false, spare) })
+        })
     }
 }

@@ -6,7 +6,8 @@ mod programs;
 use std::sync::Arc;
 
 use corun_fleet::{
-    Bounds, Fleet, Ground, NodeKind, Objective, Prediction, Seats, Workload, extremes, repair,
+    Bounds, Fleet, Ground, NodeKind, Objective, Prediction, Seats, Workload, extremes,
+    random_values, repair,
 };
 use corun_machine::preset;
 use corun_model::ModelOptions;
@@ -95,6 +96,25 @@ fn bound(case: &Case) -> Option<f64> {
     bounds.bound(&asked).unwrap().map(|bound| bound.value)
 }
 
+/// First fit from a node on: a plan with something to mend.
+fn first_fit(case: &Case, from: usize, prediction: &mut Prediction) -> Fleet {
+    let mut fleet = Fleet::new(case.ground.clone(), case.nodes.clone());
+    let nodes = fleet.nodes.len();
+    for &workload in &case.asked {
+        let cpus = case.ground.workloads[workload].cpus as usize;
+        let mut by_turns = (0..nodes).map(|node| (node + from) % nodes);
+        let roomy = by_turns.find(|&node| fleet.nodes[node].free_cpus() as usize >= cpus);
+        let Some(node) = roomy else { continue };
+        let residents = fleet.nodes[node].residents.iter();
+        let taken: Vec<u32> = residents.flat_map(|one| one.cpus.clone()).collect();
+        let seats = case.ground.kinds[0].seats().concat();
+        let free: Vec<u32> =
+            seats.into_iter().filter(|cpu| !taken.contains(cpu)).take(cpus).collect();
+        fleet.insert(workload, workload, (node, free), prediction);
+    }
+    fleet
+}
+
 /// The greedy plan; none where somebody has no place.
 fn greedy(case: &Case) -> Option<Fleet> {
     let mut fleet = Fleet::new(case.ground.clone(), case.nodes.clone());
@@ -153,28 +173,44 @@ proptest! {
     #[test]
     fn a_repair_never_makes_it_worse_and_pays_for_each_move(asked in asked(8), seed in 0..4usize) {
         let case = case("2x-gold-6138-4c", 3, &asked, Objective::MeanSlowdown);
-        let mut fleet = Fleet::new(case.ground.clone(), case.nodes.clone());
         let mut prediction = Prediction::default();
-        // First fit from a node on: a plan with something to mend.
-        for &workload in &case.asked {
-            let cpus = case.ground.workloads[workload].cpus as usize;
-            let at = (0..3).map(|node| (node + seed) % 3).find(|&node| {
-                fleet.nodes[node].free_cpus() as usize >= cpus
-            });
-            let Some(node) = at else { continue };
-            let taken: Vec<u32> =
-                fleet.nodes[node].residents.iter().flat_map(|one| one.cpus.clone()).collect();
-            let seats = case.ground.kinds[0].seats().concat();
-            let free: Vec<u32> =
-                seats.into_iter().filter(|cpu| !taken.contains(cpu)).take(cpus).collect();
-            fleet.insert(workload, workload, (node, free), &mut prediction);
-        }
+        let mut fleet = first_fit(&case, seed, &mut prediction);
         let before = fleet.cost().sum;
         let moves = repair(&mut fleet, 0.05, 100, &mut prediction);
         let saved: f64 = moves.iter().map(|one| one.saving).sum();
         prop_assert!((before - saved - fleet.cost().sum).abs() < 1e-9);
         for one in &moves {
             prop_assert!(one.saving > 0.05);
+        }
+    }
+
+    #[test]
+    fn a_repair_never_makes_the_worst_slowdown_worse(asked in asked(10), seed in 0..4usize) {
+        let case = case("2x-gold-6138-4c", 3, &asked, Objective::WorstSlowdown);
+        let mut prediction = Prediction::default();
+        let mut fleet = first_fit(&case, seed, &mut prediction);
+        let before = fleet.value();
+        repair(&mut fleet, 0.0, 100, &mut prediction);
+        prop_assert!(fleet.value() <= before, "{} {before}", fleet.value());
+    }
+
+    #[test]
+    fn a_thread_more_on_an_llc_makes_nobody_there_faster(
+        asked in prop::collection::vec((0.1..60.0f64, 0.1..40.0f64), 2..=12),
+        machine in 0..2usize,
+    ) {
+        // What the bound rests on, where one bandwidth domain is on the way to memory.
+        let asked: Vec<(f64, f64, u32)> = asked.into_iter().map(|(mpki, mib)| (mpki, mib, 1)).collect();
+        let case = case(["xeon-gold-6138", "i7-2600"][machine], 1, &asked, Objective::LostWork);
+        let kind = &case.ground.kinds[0];
+        prop_assert!(kind.company_only_slows());
+        let threads = |count: usize| (0..count).zip(kind.seats()[0].iter().copied());
+        let most = asked.len().min(kind.seats()[0].len());
+        let mut prediction = Prediction::default();
+        let few: Vec<f64> = kind.slowdowns(threads(most - 1), &mut prediction).collect();
+        let more: Vec<f64> = kind.slowdowns(threads(most), &mut prediction).collect();
+        for (few, more) in few.iter().zip(&more) {
+            prop_assert!(*more >= few * (1.0 - 1e-9), "{few} {more}");
         }
     }
 
@@ -240,4 +276,45 @@ fn constraints_are_kept() {
     assert_ne!(fleet.best_place(0, &mut prediction).unwrap().node, node);
     assert_eq!(fleet.best_place(1, &mut prediction), Err(corun_fleet::Obstacle::Memory));
     assert_ne!(fleet.best_place(2, &mut prediction).unwrap().node, node);
+}
+
+#[test]
+fn random_plans_keep_bounds_on_slowdown() {
+    // Two programs that slow each other on one node: with a bound each has a node of its own in every plan that counts.
+    let asked = [(60.0, 12.0, 1), (60.0, 12.0, 1)];
+    let free = case("i7-2600", 2, &asked, Objective::MeanSlowdown);
+    let drawn = |case: &Case| random_values(&case.ground, &case.nodes, &case.asked, (40, 1));
+    let apart = every_plan(&free).0;
+    let values = drawn(&free);
+    assert!(values.len() == 40 && values.iter().any(|&value| value > apart + 0.01), "{values:?}");
+    let mut workloads = free.ground.workloads.clone();
+    for one in &mut workloads {
+        one.slowdown_bound = Some(1.0 + (apart - 1.0) * 1.01 + 1e-9);
+    }
+    let profiles: Vec<_> = asked.iter().map(|one| programs::program(one.0, one.1)).collect();
+    let machine = preset("i7-2600").unwrap();
+    let kind = NodeKind::new(machine, &profiles, Seats::Cores, None, ModelOptions::default());
+    let names = free.ground.programs.clone();
+    let (shares, objective) = ([1.0; 2], Objective::MeanSlowdown);
+    let ground =
+        Ground::new(vec![kind.unwrap()], names, workloads, &shares, objective, f64::INFINITY);
+    let bounded = Case { ground: Arc::new(ground), ..free };
+    let values = drawn(&bounded);
+    assert!(!values.is_empty() && values.len() < 40, "{values:?}");
+    assert!(values.iter().all(|&value| (value - apart).abs() < 1e-9), "{values:?}");
+}
+
+#[test]
+fn where_the_cpus_of_a_cache_differ_no_plan_is_called_the_best() {
+    let profiles = [programs::program(10.0, 2.0)];
+    let machine = || preset("i7-2600").unwrap();
+    for (seats, searched) in [(Seats::Cores, true), (Seats::Threads, false)] {
+        let kind = NodeKind::new(machine(), &profiles, seats, None, ModelOptions::default());
+        let workloads = vec![Workload { cpus: 2, ..Workload::default() }];
+        let names = vec!["one".to_owned()];
+        let objective = Objective::MeanSlowdown;
+        let ground = Ground::new(vec![kind.unwrap()], names, workloads, &[1.0], objective, 2.0);
+        let found = extremes(&Arc::new(ground), &[("n".to_owned(), 0)], &[0]);
+        assert_eq!(found.is_some(), searched);
+    }
 }

@@ -41,4 +41,4 @@ pub use recording::{
 };
 pub use solo_csv::{export_csv, import_csv};
 pub use solo_table::{Extension, MeasuredOn, SoloReading, SoloRow, SoloTable, TableFigures};
-pub use toml_document::TomlDocument;
+pub use toml_document::{TomlDocument, TomlFile};

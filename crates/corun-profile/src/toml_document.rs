@@ -4,12 +4,14 @@
 //! caller's type. What the second parse or a later check finds wrong is looked up in the first.
 
 use std::ops::Range;
+use std::path::Path;
 
 use serde::de::DeserializeOwned;
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
 
 use crate::bad_input::{Fault, FileError, PathStep, line_at};
+use crate::profile_file::read_text;
 
 /// A TOML text and where its values stand.
 #[derive(Debug)]
@@ -132,6 +134,39 @@ impl<'t> TomlDocument<'t> {
         let mut innermost = String::new();
         search_table(&self.tree, span, "", &mut innermost);
         innermost
+    }
+}
+
+/// A description that is kept in a TOML file with a version.
+pub trait TomlFile: DeserializeOwned {
+    /// The version of the file that this build reads, and that of a file which names none.
+    const VERSION: u32;
+
+    /// Are all figures such as can be, and all names such as are known?
+    ///
+    /// # Errors
+    /// The first that is not, with its place in the file.
+    fn check(&self) -> Result<(), Fault>;
+
+    /// Reads a file's text; `file` is named in errors.
+    ///
+    /// # Errors
+    /// [`FileError`] with line and field: no TOML, another version, a key missing, unknown or of the wrong type, or
+    /// what [`Self::check`] refuses.
+    fn from_toml(text: &str, file: &str) -> Result<Self, FileError> {
+        let document = TomlDocument::parse(text, file)?;
+        document.check_version(Self::VERSION, false)?;
+        let read: Self = document.read()?;
+        read.check().map_err(|fault| document.locate(&fault))?;
+        Ok(read)
+    }
+
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// [`FileError`] when it cannot be read, or as [`Self::from_toml`].
+    fn load(path: &Path) -> Result<Self, FileError> {
+        Self::from_toml(&read_text(path)?, &path.display().to_string())
     }
 }
 

@@ -1,9 +1,9 @@
 //! The description of a sweep, as a TOML file or a document. docs/scaling.md is its reference.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use corun_profile::{Fault, FileError, Method, PathStep, TomlDocument};
+use corun_profile::{Fault, FileError, Method, PathStep, TomlFile};
 use serde::Deserialize;
 
 use crate::task::Bound;
@@ -212,31 +212,29 @@ fn this_version() -> u32 {
     DESCRIPTION_VERSION
 }
 
+impl TomlFile for Description {
+    const VERSION: u32 = DESCRIPTION_VERSION;
+
+    fn check(&self) -> Result<(), Fault> {
+        if self.machines.is_empty() {
+            return Err(refused("machines", "found none, expected at least one"));
+        }
+        if self.policies.is_empty() && self.bounds.is_empty() {
+            return Err(refused("policies", "found none and no bounds, expected at least one"));
+        }
+        let seeds = self.seeds.each_len();
+        if seeds == 0 || seeds > MOST_SEEDS {
+            let why = format!("found {seeds} seeds, expected 1 to {MOST_SEEDS}");
+            return Err(refused("seeds", why));
+        }
+        if self.instructions == Some(0) {
+            return Err(refused("instructions", "found 0, expected a whole number >= 1"));
+        }
+        self.check_mixes()
+    }
+}
+
 impl Description {
-    /// Reads a description's text; `file` is named in errors.
-    ///
-    /// # Errors
-    /// [`FileError`] with line and field: no TOML, another version, a key missing, unknown or of
-    /// the wrong type, or a number that cannot be.
-    pub fn from_toml(text: &str, file: &str) -> Result<Self, FileError> {
-        let document = TomlDocument::parse(text, file)?;
-        document.check_version(DESCRIPTION_VERSION, false)?;
-        let description: Self = document.read()?;
-        description.check().map_err(|fault| document.locate(&fault))?;
-        Ok(description)
-    }
-
-    /// Reads a description file.
-    ///
-    /// # Errors
-    /// [`FileError`] when it cannot be read, or as [`Self::from_toml`].
-    pub fn load(path: &Path) -> Result<Self, FileError> {
-        let file = path.display().to_string();
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| FileError::whole(&file, format!("cannot be read: {error}")))?;
-        Self::from_toml(&text, &file)
-    }
-
     /// Reads a description as a JSON document, as other programs make it.
     ///
     /// # Errors
@@ -256,24 +254,6 @@ impl Description {
         }
         description.check().map_err(whole)?;
         Ok(description)
-    }
-
-    fn check(&self) -> Result<(), Fault> {
-        if self.machines.is_empty() {
-            return Err(refused("machines", "found none, expected at least one"));
-        }
-        if self.policies.is_empty() && self.bounds.is_empty() {
-            return Err(refused("policies", "found none and no bounds, expected at least one"));
-        }
-        let seeds = self.seeds.each_len();
-        if seeds == 0 || seeds > MOST_SEEDS {
-            let why = format!("found {seeds} seeds, expected 1 to {MOST_SEEDS}");
-            return Err(refused("seeds", why));
-        }
-        if self.instructions == Some(0) {
-            return Err(refused("instructions", "found 0, expected a whole number >= 1"));
-        }
-        self.check_mixes()
     }
 
     fn check_mixes(&self) -> Result<(), Fault> {

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use corun_app::Error;
+use corun_profile::TomlFile as _;
 use corun_sweep::{
     Description, RESULTS, Runner, Store, SweepPlan, SweepRow, TaskKind, run_here, summaries,
 };

@@ -26,13 +26,13 @@ use protocol::{
 };
 
 /// Of a pod: its profile's name. Label or annotation.
-pub const PROFILE_KEY: &str = "corun.dev/profile";
+pub(crate) const PROFILE_KEY: &str = "corun.dev/profile";
 /// Of a pod: no program on its node may be predicted to be slower. Annotation.
-pub const BOUND_KEY: &str = "corun.dev/slowdown-bound";
+pub(crate) const BOUND_KEY: &str = "corun.dev/slowdown-bound";
 /// Of a node: its machine's name, as the extender knows it. Annotation.
-pub const MACHINE_KEY: &str = "corun.dev/machine";
+pub(crate) const MACHINE_KEY: &str = "corun.dev/machine";
 /// Of a node: who runs there. Annotation.
-pub const PROGRAMS_KEY: &str = "corun.dev/programs";
+pub(crate) const PROGRAMS_KEY: &str = "corun.dev/programs";
 
 /// Differences in slowdown, for each of a pod's CPUs, that are worth the whole range of scores at least.
 const LEAST_SPAN: f64 = 0.05;
@@ -46,7 +46,7 @@ const MOST_NODES: usize = 20_000;
 pub struct ExtenderAnswer {
     /// JSON.
     pub body: String,
-    /// What was not known, and what was assumed instead.
+    /// What was not known, and what was assumed instead. The same unknown thing has the same text in each answer.
     pub assumed: Vec<String>,
 }
 
@@ -81,7 +81,6 @@ struct PodCost {
 
 /// A pod's wishes.
 struct Asked {
-    name: String,
     program: usize,
     cpus: u32,
     bound: Option<f64>,
@@ -217,7 +216,7 @@ impl Extender {
         };
         let bound = bound_of(pod, &name, assumed);
         let cpus = cpus_of(pod, &name, assumed);
-        Some(Asked { name, program, cpus, bound })
+        Some(Asked { program, cpus, bound })
     }
 
     /// What a pod would cost on each node; none where that cannot be known.
@@ -233,8 +232,7 @@ impl Extender {
             let node = &reported.node;
             let kind = &self.all[node.kind];
             if asked.cpus > node.free_cpus() {
-                let of = format!("{} of {}", node.free_cpus(), kind.cpus());
-                return Err(format!("node {}: {of} CPUs are free by its report", node.name));
+                return Err(format!("node {}: too few CPUs are free by its report", node.name));
             }
             let cpus = node.cpus_as_linux(kind, asked.cpus);
             let objective = Objective::MeanSlowdown;
@@ -252,12 +250,7 @@ impl Extender {
         let found: Vec<std::result::Result<PodCost, String>> =
             nodes.par_iter().map_init(Prediction::default, judged).collect();
         let unknown = found.iter().filter_map(|one| one.as_ref().err());
-        let count = unknown.clone().count();
-        if let Some(first) = unknown.clone().next() {
-            let others =
-                if count > 1 { format!(" (and {} nodes more)", count - 1) } else { String::new() };
-            assumed.push(format!("pod {}: {first}: kept, in the middle{others}", asked.name));
-        }
+        assumed.extend(unknown.map(|why| format!("{why}: kept, in the middle")));
         found.into_iter().map(std::result::Result::ok).collect()
     }
 
@@ -276,10 +269,10 @@ impl Extender {
         let notes = (note(MACHINE_KEY)?.clone(), note(PROGRAMS_KEY)?.clone());
         let report: NodeReport = serde_json::from_str(&notes.1)
             .map_err(|error| format!("node {name}: {PROGRAMS_KEY} cannot be read: {error}"))?;
-        let off = now_s.abs_diff(report.at);
-        if off > self.oldest_s {
+        let oldest_s = self.oldest_s;
+        if now_s.abs_diff(report.at) > oldest_s {
             let when = if report.at > now_s { "ahead of this clock" } else { "old" };
-            return Err(format!("node {name}: its report is {off} s {when}"));
+            return Err(format!("node {name}: its report is more than {oldest_s} s {when}"));
         }
         // The report's time changes with each report, and says nothing of who runs there.
         let notes = (notes.0, text(&report.programs).map_err(|error| error.to_string())?);

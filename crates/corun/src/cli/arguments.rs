@@ -54,6 +54,14 @@ pub(crate) enum ProfilesCommand {
     Export(ExportArgs),
 }
 
+/// Where programs come from.
+#[derive(Debug, Args)]
+pub(crate) struct ProfilesArgs {
+    /// A folder of profiles, a profile or a CSV of solo figures [default: the shipped library]
+    #[arg(long, value_name = "PATH")]
+    pub(crate) profiles: Option<PathBuf>,
+}
+
 /// `corun profiles list`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -69,9 +77,8 @@ pub(crate) struct ListArgs {
     /// In which order; intensity and sensitivity with the highest first
     #[arg(long, value_enum, default_value = "name")]
     pub(crate) sort: SortBy,
-    /// A folder of profiles, a profile or a CSV of solo figures [default: the shipped library]
-    #[arg(long, value_name = "PATH")]
-    pub(crate) profiles: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) library: ProfilesArgs,
     /// Format of the output
     #[arg(long, value_enum, default_value = "table")]
     pub(crate) format: TableFormat,
@@ -222,9 +229,8 @@ pub(crate) struct ProgramArgs {
     /// A machine preset or file, or `this`
     #[arg(long, value_name = "NAME|FILE")]
     pub(crate) machine: String,
-    /// A folder of profiles, a profile or a CSV of solo figures [default: the shipped library]
-    #[arg(long, value_name = "PATH")]
-    pub(crate) profiles: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) library: ProfilesArgs,
     /// The programs, by profile name; a name may stand again
     #[arg(long, value_name = "A,B,..", value_delimiter = ',', required = true)]
     pub(crate) apps: Vec<String>,
@@ -291,9 +297,8 @@ pub(crate) struct PartitionArgs {
     /// A machine preset or file, or `this`; its first LLC is partitioned
     #[arg(long, value_name = "NAME|FILE", default_value = "xeon-gold-6138")]
     pub(crate) machine: String,
-    /// A folder of profiles, a profile or a CSV of solo figures [default: the shipped library]
-    #[arg(long, value_name = "PATH")]
-    pub(crate) profiles: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) library: ProfilesArgs,
     /// The programs, by profile name; a name may stand again
     #[arg(long, value_name = "A,B,..", value_delimiter = ',', required = true)]
     pub(crate) apps: Vec<String>,
@@ -360,9 +365,8 @@ pub(crate) struct CompareArgs {
     /// A machine preset or file, or `this` [default: the mix's, else xeon-x5365]
     #[arg(long, value_name = "NAME|FILE")]
     pub(crate) machine: Option<String>,
-    /// A folder of profiles, a profile or a CSV of solo figures [default: the shipped library]
-    #[arg(long, value_name = "PATH")]
-    pub(crate) profiles: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) library: ProfilesArgs,
     /// The programs, by profile name; a name may stand again
     #[arg(long, value_name = "A,B,..", value_delimiter = ',')]
     pub(crate) apps: Vec<String>,

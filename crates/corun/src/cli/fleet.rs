@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use corun_cli::{ModelArgs, TableFormat};
-use corun_fleet::{NodeGroup, SchedulerName, Seats};
+use corun_cli::{ModelArgs, TableFormat, number_within};
+use corun_fleet::{NodeGroup, REPAIR_HOURS, SchedulerName, UTILISATIONS};
+
+use super::ProfilesArgs;
 
 /// `corun fleet`.
 #[derive(Debug, Subcommand)]
@@ -40,9 +42,8 @@ pub(crate) struct ServeExtenderArgs {
     /// A node's report that is older is not believed
     #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub(crate) oldest: u64,
-    /// A folder of profiles, a profile or a CSV of solo figures [default: the shipped library]
-    #[arg(long, value_name = "PATH")]
-    pub(crate) profiles: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) library: ProfilesArgs,
     #[command(flatten)]
     pub(crate) model: ModelArgs,
 }
@@ -109,10 +110,10 @@ pub(crate) struct FleetSimulateArgs {
     #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     pub(crate) arrivals: u32,
     /// Share of the CPUs that is taken in the mean
-    #[arg(long, value_name = "SHARE", default_value_t = 0.65, value_parser = share)]
+    #[arg(long, value_name = "SHARE", default_value_t = 0.65, value_parser = utilisation)]
     pub(crate) utilisation: f64,
     /// How far the rate of arrivals rises above its mean in a day, as a share of it
-    #[arg(long, value_name = "SHARE", default_value_t = 0.3, value_parser = share)]
+    #[arg(long, value_name = "SHARE", default_value_t = 0.3, value_parser = daily_depth)]
     pub(crate) daily_depth: f64,
     /// Who decides [default: all]
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = scheduler)]
@@ -121,7 +122,7 @@ pub(crate) struct FleetSimulateArgs {
     #[arg(long, value_name = "SLOWDOWN", default_value_t = 1.2, value_parser = slowdown_bound)]
     pub(crate) slowdown_bound: f64,
     /// Hours between two repairs of corun-repair
-    #[arg(long, value_name = "HOURS", default_value_t = 6.0, value_parser = corun_cli::seconds)]
+    #[arg(long, value_name = "HOURS", default_value_t = 6.0, value_parser = repair_hours)]
     pub(crate) repair_hours: f64,
     /// Seconds of a program's work that a move costs
     #[arg(long, value_name = "SECONDS", default_value_t = 60.0, value_parser = corun_cli::seconds)]
@@ -129,9 +130,8 @@ pub(crate) struct FleetSimulateArgs {
     /// The same seed gives the same bytes
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
-    /// A folder of profiles, a profile or a CSV of solo figures [default: the shipped library]
-    #[arg(long, value_name = "PATH")]
-    pub(crate) profiles: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) library: ProfilesArgs,
     #[command(flatten)]
     pub(crate) model: ModelArgs,
     /// Format of the output
@@ -147,20 +147,24 @@ fn nodes(typed: &str) -> Result<NodeGroup, String> {
     if machine.is_empty() || !(1..=100_000).contains(&count) {
         return Err(expected());
     }
-    let machine = machine.to_owned();
-    Ok(NodeGroup { machine, count, name: None, memory_gib: None, seats: Seats::Cores })
+    Ok(NodeGroup::of(machine, count))
 }
 
-fn share(typed: &str) -> Result<f64, String> {
-    let found: Option<f64> = typed.parse().ok();
-    let expected = || format!("found {typed:?}, expected a share from 0 to 1");
-    found.filter(|share| (0.0..=1.0).contains(share)).ok_or_else(expected)
+fn utilisation(typed: &str) -> Result<f64, String> {
+    number_within(typed, UTILISATIONS, "expected a share from 0.001 to 1")
+}
+
+fn daily_depth(typed: &str) -> Result<f64, String> {
+    number_within(typed, 0.0..=1.0, "expected a share from 0 to 1")
+}
+
+fn repair_hours(typed: &str) -> Result<f64, String> {
+    number_within(typed, REPAIR_HOURS, "expected a number of hours from 0.01 to 1e6")
 }
 
 fn slowdown_bound(typed: &str) -> Result<f64, String> {
-    let found: Option<f64> = typed.parse().ok();
-    let expected = || format!("found {typed:?}, expected a number above 1, at most 30");
-    found.filter(|&bound| bound > 1.0 && bound <= 30.0).ok_or_else(expected)
+    let above_1 = 1.0 + f64::EPSILON;
+    number_within(typed, above_1..=30.0, "expected a number above 1, at most 30")
 }
 
 fn scheduler(typed: &str) -> Result<SchedulerName, String> {

@@ -12,8 +12,8 @@ mod watching;
 
 pub(crate) use arguments::{
     AbArgs, CachesArgs, CompareArgs, DoctorArgs, ExportArgs, ImportArgs, JournalArgs, ListArgs,
-    PartitionArgs, PlaceArgs, PredictArgs, ProfileArgs, ProfilesCommand, ReplayArgs, RestoreArgs,
-    ShowArgs, StatArgs, TopologyArgs, VerifyArgs,
+    PartitionArgs, PlaceArgs, PredictArgs, ProfileArgs, ProfilesArgs, ProfilesCommand, ReplayArgs,
+    RestoreArgs, ShowArgs, StatArgs, TopologyArgs, VerifyArgs,
 };
 pub(crate) use calibrating::CalibrateArgs;
 pub(crate) use corun_cli::{TableFormat, model_options};

@@ -21,7 +21,7 @@ pub(super) fn run(arguments: &PlaceArgs) -> Outcome<String> {
     let placer = PlacementMethod::named(&arguments.policy, arguments.seed, arguments.time_limit)?;
     let programs = &arguments.programs;
     let machine = find_machine(&programs.machine)?;
-    let library = open_library(programs.profiles.as_deref())?;
+    let library = open_library(programs.library.profiles.as_deref())?;
     let options = model_options(&arguments.model);
     let scenario = Scenario::new(machine, &library, &programs.apps, options)?;
     scenario.one_cpu_each()?;
@@ -48,7 +48,7 @@ fn on_dask(arguments: &PlaceArgs, address: &str) -> Outcome<String> {
     }
     let programs = &arguments.programs;
     let machine = find_machine(&programs.machine)?;
-    let library = open_library(programs.profiles.as_deref())?;
+    let library = open_library(programs.library.profiles.as_deref())?;
     let options = model_options(&arguments.model);
     let scenario = Scenario::new(machine, &library, &programs.apps, options)?;
     scenario.one_cpu_each()?;

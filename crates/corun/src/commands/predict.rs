@@ -20,7 +20,7 @@ pub(super) fn run(arguments: &PredictArgs) -> Outcome<String> {
     } else {
         Some(placement_cpus(&machine, programs.apps.len(), &arguments.place)?)
     };
-    let library = open_library(programs.profiles.as_deref())?;
+    let library = open_library(programs.library.profiles.as_deref())?;
     let options = model_options(&arguments.model);
     let scenario = Scenario::new(machine, &library, &programs.apps, options)?;
     match given {

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
-use std::process::{Command as Process, Stdio};
+use std::process::{Child, ChildStderr, Command as Process, Stdio};
 
 use serde_json::{Value, json};
 
@@ -74,7 +74,18 @@ fn mistakes_are_refused_with_their_line() {
     fixture.run(&["fleet", "place", "none.toml"]).refused(&["none.toml", "cannot be read"]);
     fixture.run(&["fleet", "simulate", "--node", "x"]).refused(&["MACHINE:COUNT"]);
     fixture.run(&["fleet", "simulate", "--scheduler", "best"]).refused(&["least-allocated"]);
-    fixture.run(&["fleet", "simulate", "--utilisation", "1.1"]).refused(&["0 to 1"]);
+    for (option, typed, expected) in [
+        ("--utilisation", "0", "0.001 to 1"),
+        ("--utilisation", "1e-300", "0.001 to 1"),
+        ("--utilisation", "1.1", "0.001 to 1"),
+        ("--utilisation", "NaN", "0.001 to 1"),
+        ("--daily-depth", "1.1", "0 to 1"),
+        ("--repair-hours", "0", "0.01 to 1e6"),
+        ("--repair-hours", "1e-300", "0.01 to 1e6"),
+        ("--slowdown-bound", "1", "above 1"),
+    ] {
+        fixture.run(&["fleet", "simulate", option, typed]).refused(&[expected]);
+    }
 }
 
 #[test]
@@ -105,6 +116,16 @@ fn a_simulation_gives_the_same_bytes_and_stays_above_its_bound() {
     }
     let least = &schedulers[0];
     assert_eq!((&least["scheduler"], &least["saved"]), (&json!("least-allocated"), &json!(0.0)));
+}
+
+#[test]
+fn repairs_of_a_fleet_in_which_nothing_happens_take_no_time() {
+    // 50 arrivals in 40 years with a repair every 36 seconds: 40 million of them.
+    let words = "fleet simulate --profiles solo.csv --node 2x-gold-6138-4c:2 --arrivals 50 --utilisation 0.001 \
+                 --repair-hours 0.01 --scheduler corun-repair --format json";
+    let words: Vec<&str> = words.split_whitespace().collect();
+    let document: Value = serde_json::from_str(&fixture().run(&words).stdout()).unwrap();
+    assert!(document["hours"].as_f64().unwrap() > 1e5, "{document}");
 }
 
 #[test]
@@ -141,19 +162,12 @@ fn post(address: &str, path: &str, body: &str) -> (u16, String) {
     (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
 }
 
-#[test]
-fn the_extender_answers_over_http_until_it_is_told_to_stop() {
-    let fixture = fixture();
+/// An extender that listens, its address, and the rest of what it says.
+fn extender(fixture: &Fixture) -> (Child, String, BufReader<ChildStderr>) {
+    let words = ["--machine", "2x-gold-6138-4c", "--listen", "127.0.0.1:0", "--profiles"];
     let mut child = Process::new(assert_cmd::cargo::cargo_bin!("corun"))
-        .args([
-            "fleet",
-            "serve-extender",
-            "--machine",
-            "2x-gold-6138-4c",
-            "--listen",
-            "127.0.0.1:0",
-        ])
-        .arg("--profiles")
+        .args(["fleet", "serve-extender"])
+        .args(words)
         .arg(fixture.path("solo.csv"))
         .stderr(Stdio::piped())
         .spawn()
@@ -162,6 +176,13 @@ fn the_extender_answers_over_http_until_it_is_told_to_stop() {
     let mut first = String::new();
     said.read_line(&mut first).unwrap();
     let address = first.trim().rsplit("http://").next().unwrap().to_owned();
+    (child, address, said)
+}
+
+#[test]
+fn the_extender_answers_over_http_until_it_is_told_to_stop() {
+    let fixture = fixture();
+    let (mut child, address, mut said) = extender(&fixture);
     let node = |name: &str| json!({"metadata": {"name": name}});
     let asks = json!({
         "Pod": {"metadata": {"name": "p", "namespace": "d"}, "spec": {"containers": []}},
@@ -187,5 +208,31 @@ fn the_extender_answers_over_http_until_it_is_told_to_stop() {
     let mut rest = String::new();
     said.read_to_string(&mut rest).unwrap();
     assert!(rest.contains("assumed: pod d/p has no corun.dev/profile"), "{rest}");
-    assert!(status.code().is_some(), "{status}");
+    assert_eq!(status.code(), Some(0), "{status}");
+    assert_eq!(rest.matches("pod d/p has no corun.dev/profile").count(), 1, "{rest}");
+}
+
+#[test]
+fn connections_that_ask_nothing_are_few_and_end() {
+    let fixture = fixture();
+    let (mut child, address, _said) = extender(&fixture);
+    let sockets = || {
+        let open = std::fs::read_dir(format!("/proc/{}/fd", child.id())).unwrap();
+        let links = open.filter_map(|one| std::fs::read_link(one.unwrap().path()).ok());
+        links.filter(|link| link.to_string_lossy().starts_with("socket:")).count()
+    };
+    let idle = sockets();
+    let silent: Vec<TcpStream> = (0..20).map(|_| TcpStream::connect(&address).unwrap()).collect();
+    let mut most = 0;
+    while most < idle + 16 {
+        most = most.max(sockets());
+        std::thread::yield_now();
+    }
+    // Those that wait are let in as others end, and an answer comes at last.
+    assert_eq!(post(&address, "/elsewhere", "").0, 404);
+    most = most.max(sockets());
+    assert_eq!(most, idle + 16);
+    drop(silent);
+    child.kill().unwrap();
+    child.wait().unwrap();
 }

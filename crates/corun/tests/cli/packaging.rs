@@ -85,14 +85,17 @@ fn slurms_prolog_holds_a_task_to_one_cache_and_leaves_it_alone_otherwise() {
         }
     }
     let mut task = Command::new("sleep").arg("60").spawn().unwrap();
-    let run = |settings: &[(&str, &str)]| {
-        let mut prolog = Command::new(packaging("slurm/corun-task-prolog.sh"));
+    // What it says on stderr. On stdout it must say nothing: Slurm takes each line as an order.
+    let run_by = |mut prolog: Command, settings: &[(&str, &str)]| {
         prolog.env("CORUN_SYSFS", fixture.path("sysfs"));
         prolog.env("SLURM_TASK_PID", task.id().to_string());
         let output = prolog.envs(settings.iter().copied()).output().unwrap();
         assert!(output.status.success());
-        String::from_utf8(output.stdout).unwrap()
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), "");
+        String::from_utf8(output.stderr).unwrap()
     };
+    let script = packaging("slurm/corun-task-prolog.sh");
+    let run = |settings: &[(&str, &str)]| run_by(Command::new(&script), settings);
     let held = || {
         let status = std::fs::read_to_string(format!("/proc/{}/status", task.id())).unwrap();
         let line = status.lines().find(|line| line.starts_with("Cpus_allowed_list")).unwrap();
@@ -102,7 +105,12 @@ fn slurms_prolog_holds_a_task_to_one_cache_and_leaves_it_alone_otherwise() {
     assert_eq!(held(), allowed);
     assert_eq!(run(&[("SLURM_CPUS_PER_TASK", "4000")]), "");
     assert_eq!(held(), allowed);
-    assert_eq!(run(&[("SLURM_LOCALID", "0")]), "print corun: held to CPUs 0\n");
+    assert_eq!(run(&[("SLURM_LOCALID", "0")]), "corun: held to CPUs 0\n");
+    assert_eq!(held(), "0");
+    // Slurm closes stderr before it runs a prolog.
+    let mut closed = Command::new("sh");
+    closed.args(["-c", "exec \"$0\" 2>&-"]).arg(&script);
+    assert_eq!(run_by(closed, &[("SLURM_LOCALID", "0")]), "");
     assert_eq!(held(), "0");
     task.kill().unwrap();
     task.wait().unwrap();

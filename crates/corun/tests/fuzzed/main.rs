@@ -23,6 +23,8 @@ const MOST_BYTES: usize = 1 << 14;
 mod cpu_list;
 #[path = "../../../../fuzz/fuzz_targets/event_name.rs"]
 mod event_name;
+#[path = "../../../../fuzz/fuzz_targets/extender_request.rs"]
+mod extender_request;
 #[path = "../../../../fuzz/fuzz_targets/fleet_file.rs"]
 mod fleet_file;
 #[path = "../../../../fuzz/fuzz_targets/hwloc_xml.rs"]
@@ -77,6 +79,7 @@ macro_rules! run {
 run! {
     cpu_list,
     event_name,
+    extender_request,
     fleet_file,
     hwloc_xml,
     journal,

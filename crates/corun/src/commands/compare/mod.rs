@@ -71,7 +71,7 @@ fn workload(arguments: &CompareArgs, comparison: &Comparison) -> String {
 
 fn setup(arguments: &CompareArgs) -> Outcome<ComparisonSetup> {
     let policies = PolicySpec::parse_all(&arguments.policy)?;
-    let library = arguments.profiles.as_deref().map(Library::load).transpose()?;
+    let library = arguments.library.profiles.as_deref().map(Library::load).transpose()?;
     let mix = given_mix(arguments)?;
     let machine = arguments.machine.as_deref().map(corun_app::find_machine).transpose()?;
     ComparisonSetup::new(ComparisonRequest {

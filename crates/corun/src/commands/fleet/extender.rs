@@ -1,6 +1,6 @@
 //! `corun fleet serve-extender`: the scheduler extender over HTTP.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -15,6 +15,7 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
 use super::now_s;
@@ -29,16 +30,45 @@ const HEAD_TIME: Duration = Duration::from_secs(5);
 const BODY_TIME: Duration = Duration::from_secs(30);
 /// How often it is looked whether to stop.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Assumptions that are remembered, so that each is said once.
-const MOST_SAID: usize = 1_000;
+/// Connections at a time; others wait. Each holds a request of up to [`MOST_BYTES`] in memory.
+const MOST_CONNECTIONS: usize = 16;
+/// Lines of the log that are remembered, so that none is said twice; the oldest are forgotten first.
+const MOST_SAID: usize = 20_000;
+/// New lines that one answer adds to the log at most.
+const MOST_LINES: usize = 20;
 
 struct Server {
     extender: Extender,
-    said: Mutex<BTreeSet<String>>,
+    said: Mutex<Said>,
+}
+
+/// Lines of the log.
+#[derive(Default)]
+struct Said {
+    lines: BTreeSet<Arc<str>>,
+    /// The same, the oldest first.
+    order: VecDeque<Arc<str>>,
+}
+
+impl Said {
+    /// Is a line said for the first time? It is remembered.
+    fn is_new(&mut self, line: &str) -> bool {
+        if self.lines.contains(line) {
+            return false;
+        }
+        if self.order.len() >= MOST_SAID
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.lines.remove(&oldest);
+        }
+        let line: Arc<str> = line.into();
+        self.order.push_back(line.clone());
+        self.lines.insert(line)
+    }
 }
 
 pub(super) fn run(arguments: &ServeExtenderArgs) -> Outcome<String> {
-    let library = open_library(arguments.profiles.as_deref())?;
+    let library = open_library(arguments.library.profiles.as_deref())?;
     let seats = if arguments.threads { Seats::Threads } else { Seats::Cores };
     let mut machines = Vec::new();
     for name in &arguments.machine {
@@ -55,9 +85,19 @@ pub(super) fn run(arguments: &ServeExtenderArgs) -> Outcome<String> {
             .await
             .with_context(|| format!("cannot listen at {}", arguments.listen))?;
         eprintln!("corun: /filter and /prioritize at http://{}", listener.local_addr()?);
-        while !cancel.flag().load(std::sync::atomic::Ordering::Relaxed) {
+        let connections = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+        while !cancel.is_set() {
+            let Ok(free) = timeout(PAUSE, connections.clone().acquire_owned()).await else {
+                continue;
+            };
             match timeout(PAUSE, listener.accept()).await {
-                Ok(Ok((stream, _))) => drop(tokio::spawn(serve(stream, server.clone()))),
+                Ok(Ok((stream, _))) => {
+                    let serving = serve(stream, server.clone());
+                    drop(tokio::spawn(async move {
+                        serving.await;
+                        drop(free);
+                    }));
+                }
                 // All descriptors are in use, or the client is gone already.
                 Ok(Err(_)) => sleep(PAUSE).await,
                 Err(_) => {}
@@ -101,28 +141,28 @@ async fn answer(request: Request<Incoming>, server: &Server) -> Response<Full<By
         };
     match question(&server.extender, &body, now_s()) {
         Ok(answer) => {
-            server.say(&answer.assumed);
+            let lines = answer.assumed.iter().map(|one| format!("assumed: {one}"));
+            server.say(&lines.collect::<Vec<_>>());
             reply(StatusCode::OK, answer.body)
         }
         Err(error) => {
             let text = error.report();
-            eprint!("corun: {text}");
+            server.say(&[text.trim().to_owned()]);
             reply(StatusCode::BAD_REQUEST, serde_json::json!({ "Error": text.trim() }).to_string())
         }
     }
 }
 
 impl Server {
-    /// Each assumption once.
-    fn say(&self, assumed: &[String]) {
+    /// Says what has not been said before.
+    fn say(&self, lines: &[String]) {
         let Ok(mut said) = self.said.lock() else { return };
-        for one in assumed {
-            if said.len() >= MOST_SAID {
-                said.clear();
-            }
-            if said.insert(one.clone()) {
-                eprintln!("corun: assumed: {}", corun_linux::escape_controls_in_lines(one));
-            }
+        let new: Vec<&String> = lines.iter().filter(|line| said.is_new(line)).collect();
+        for line in new.iter().take(MOST_LINES) {
+            eprintln!("corun: {}", corun_linux::escape_controls_in_lines(line));
+        }
+        if new.len() > MOST_LINES {
+            eprintln!("corun: and {} assumptions more", new.len() - MOST_LINES);
         }
     }
 }

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use anyhow::anyhow;
 use corun_fleet::{FleetDescription, FleetDocument, FleetQuestion};
+use corun_profile::TomlFile as _;
 use corun_report::{Columns, counted, json, print};
 
 use crate::cli::{FleetPlaceArgs, TableFormat, model_options};
@@ -98,7 +99,9 @@ fn beside(document: &FleetDocument) -> String {
     if let Some(optimum) = document.optimum {
         let _ = write!(text, ", optimum {optimum:.4}");
     } else if let Some(bound) = document.bound {
-        let _ = write!(text, ", bound {bound:.4}");
+        // Rounded down, as no plan's value is below it. The document has more digits than shown.
+        let shown = (bound * 1e4 + 1e-6).floor() / 1e4;
+        let _ = write!(text, ", bound {shown:.4}");
     }
     if let Some(random) = &document.expectation {
         let _ = write!(text, ", random {:.4} +- {:.4}", random.mean, random.standard_error);
@@ -114,7 +117,8 @@ fn beside(document: &FleetDocument) -> String {
                 writeln!(text, "{:.2} % from the optimum: --optimal shows that plan", gap * 100.0);
         }
         (Some(false), Some(gap)) => {
-            let _ = writeln!(text, "not proven: at most {:.2} % from the bound", gap * 100.0);
+            let shown = (gap * 1e4 - 1e-6).ceil() / 100.0;
+            let _ = writeln!(text, "not proven: at most {shown:.2} % from the bound");
         }
         _ => {}
     }

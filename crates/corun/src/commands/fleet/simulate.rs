@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use corun_app::Cancel;
 use corun_fleet::{
-    NodeGroup, SchedulerFigures, SchedulerName, Seats, Simulation, SimulationDocument,
+    BOUND_MOMENTS, NodeGroup, SchedulerFigures, SchedulerName, Simulation, SimulationDocument,
     SimulationSettings,
 };
 use corun_report::{Columns, json, or_dash, or_empty};
@@ -19,7 +19,7 @@ const DEFAULT_NODES: [(&str, u32); 3] =
 pub(super) fn run(arguments: &FleetSimulateArgs) -> Outcome<String> {
     let nodes = match arguments.node.is_empty() {
         false => arguments.node.clone(),
-        true => DEFAULT_NODES.map(|(machine, count)| group(machine, count)).to_vec(),
+        true => DEFAULT_NODES.map(|(machine, count)| NodeGroup::of(machine, count)).to_vec(),
     };
     let schedulers = match arguments.scheduler.is_empty() {
         false => arguments.scheduler.clone(),
@@ -37,7 +37,7 @@ pub(super) fn run(arguments: &FleetSimulateArgs) -> Outcome<String> {
         seed: arguments.seed,
     };
     let options = model_options(&arguments.model);
-    let simulation = Simulation::new(settings, arguments.profiles.as_deref(), options)?;
+    let simulation = Simulation::new(settings, arguments.library.profiles.as_deref(), options)?;
     let document = simulation.run(&Cancel::on_signal()?)?;
     for one in &document.schedulers {
         eprintln!("corun: {}: {:.0} decisions a second", one.scheduler, one.decisions_per_s);
@@ -47,11 +47,6 @@ pub(super) fn run(arguments: &FleetSimulateArgs) -> Outcome<String> {
         TableFormat::Json => json(&document),
         TableFormat::Csv => csv(&document.schedulers),
     }
-}
-
-fn group(machine: &str, count: u32) -> NodeGroup {
-    let machine = machine.to_owned();
-    NodeGroup { machine, count, name: None, memory_gib: None, seats: Seats::Cores }
 }
 
 fn csv(schedulers: &[SchedulerFigures]) -> Outcome<String> {
@@ -94,9 +89,7 @@ fn table(document: &SimulationDocument) -> String {
         document.cpus,
         percent(document.utilisation),
     );
-    if let Some(bound) = document.lost_work_bound {
-        let _ = writeln!(text, "bound: no plan of who ran loses less than {}", percent(bound));
-    }
+    text.push_str(&lost_work_bound(document));
     let _ = writeln!(
         text,
         "machines needed: no program slower than {}, for {} programs of the busiest moment",
@@ -111,4 +104,68 @@ fn table(document: &SimulationDocument) -> String {
         let _ = writeln!(text, "bound: no plan needs fewer than {bound:.0} machines");
     }
     text
+}
+
+/// What is proven of the work that must be lost, as a sentence. Nothing is where a scheduler rejected programs: the
+/// bound holds for plans of all that ask.
+fn lost_work_bound(document: &SimulationDocument) -> String {
+    match document.lost_work_bound {
+        Some(_) if document.schedulers.iter().any(|one| one.rejected > 0) => {
+            "bound: none on lost work, as programs were rejected\n".to_owned()
+        }
+        Some(bound) => {
+            // Rounded to the nearest it might be above what is proven. The document has more digits than shown.
+            let shown = (bound * 1e4 + 1e-6).floor() / 1e4;
+            format!(
+                "bound: at {BOUND_MOMENTS} moments no plan of who ran then loses less than {:.2} % in the mean\n",
+                shown * 100.0
+            )
+        }
+        None => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn document(lost_work_bound: Option<f64>, rejected: usize) -> SimulationDocument {
+        let scheduler = SchedulerFigures {
+            scheduler: "random",
+            lost_work: 0.1,
+            saved: None,
+            mean_slowdown: 1.1,
+            slowdown_p99: 2.0,
+            above_bound: 0.2,
+            machines_needed: None,
+            rejected,
+            moves: 0,
+            decisions_per_s: 1.0,
+        };
+        SimulationDocument {
+            nodes: 1,
+            cpus: 4,
+            arrivals: 1,
+            hours: 1.0,
+            utilisation: 0.5,
+            seed: 1,
+            programs: 1,
+            slowdown_bound: 1.2,
+            lost_work_bound,
+            machines_bound: None,
+            busiest_programs: 1,
+            busiest_left_out: 0,
+            schedulers: vec![scheduler],
+        }
+    }
+
+    #[test]
+    fn only_what_is_proven_is_said_of_the_work_that_must_be_lost() {
+        let said = |bound, rejected| lost_work_bound(&document(bound, rejected));
+        assert!(said(Some(0.0002), 0).contains("loses less than 0.02 %"));
+        // 0.0199 % is not 0.02 %.
+        assert!(said(Some(0.000_199), 0).contains("loses less than 0.01 %"));
+        assert!(!said(Some(0.0002), 1).contains("no plan"));
+        assert_eq!(said(None, 0), "");
+    }
 }

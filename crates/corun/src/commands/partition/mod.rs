@@ -18,7 +18,7 @@ pub(super) fn run(arguments: &PartitionArgs) -> Outcome<String> {
     asked.check()?;
     let scenario = PartitionScenario::new(
         find_machine(&arguments.machine)?,
-        || open_library(arguments.profiles.as_deref()),
+        || open_library(arguments.library.profiles.as_deref()),
         &arguments.apps,
         model_options(&arguments.model),
         arguments.ways,

@@ -37,7 +37,7 @@ struct Point {
 }
 
 pub(super) fn run(arguments: &ListArgs) -> Outcome<String> {
-    let library = open_library(arguments.profiles.as_deref())?;
+    let library = open_library(arguments.library.profiles.as_deref())?;
     let classifier = Classifier::on(arguments.machine.as_deref())?;
     let mut profiles: Vec<Line> =
         library.iter().map(|profile| line(profile, &classifier)).collect::<Outcome<_>>()?;
