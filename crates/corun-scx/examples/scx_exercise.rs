@@ -99,7 +99,7 @@ fn crowd(spill_after: Option<Duration>, time: Duration) -> Result<()> {
     let busy = Busy::start(THREADS);
     let cpus: CpuSet = "2-3".parse()?;
     for (tid, _) in &busy.threads {
-        scheduler.plan(*tid, Plan { cpus: &cpus, spill_after, weight: None })?;
+        scheduler.plan(*tid, Plan { cpus: &cpus, spill_after })?;
         set_policy(*tid, SCHED_EXT)?;
     }
     // Whoever waits for the first time has run by then.
@@ -166,7 +166,7 @@ fn wake(rounds: u64, class: &str) -> Result<()> {
     for tid in tids {
         match &mut scheduler {
             Some(scheduler) => {
-                scheduler.plan(tid, Plan { cpus: &cpus, spill_after: None, weight: None })?;
+                scheduler.plan(tid, Plan { cpus: &cpus, spill_after: None })?;
                 set_policy(tid, SCHED_EXT)?;
             }
             None => {
@@ -252,7 +252,7 @@ fn storm(times: u32) -> Result<()> {
             threads.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
         for tid in numbers.filter(|&tid: &u32| tid != own_number()).collect::<Vec<_>>() {
             let spill_after = Some(Duration::from_millis(5));
-            match scheduler.plan(tid, Plan { cpus: &set, spill_after, weight: None }) {
+            match scheduler.plan(tid, Plan { cpus: &set, spill_after }) {
                 Ok(()) | Err(corun_scx::PlanError::Gone) => {}
                 Err(other) => bail!(other),
             }

@@ -155,7 +155,7 @@ impl Actuator for KernelPlacement {
         if let Err(error) = touchable(&self.roots, task) {
             return Some(Err(error));
         }
-        let plan = corun_scx::Plan { cpus: after, spill_after: self.spill_after, weight: None };
+        let plan = corun_scx::Plan { cpus: after, spill_after: self.spill_after };
         Some(scheduler.plan(task.tid, plan).map_err(|error| match error {
             PlanError::Gone => ActError::Gone { what: format!("thread {task}") },
             other => ActError::Kernel {
