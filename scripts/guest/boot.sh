@@ -15,11 +15,11 @@ seconds=${2:-300}
 shift $(($# < 2 ? $# : 2))
 arguments="console=ttyS0 quiet panic=-1 $*"
 log=$folder/console.log
-# The newer kernel panics where the emulator runs its CPUs side by side. One after the other they can also have a clock
-# that counts instructions, so that times in the guest mean something: ICOUNT="shift=3,sleep=off".
+# The newer kernel panics where the emulator runs its CPUs side by side. One after the other they have a clock that
+# counts instructions, 8 ns each: with the host's clock a busy host, and the emulator's turns of up to 100 ms a CPU,
+# would look like threads that wait. ICOUNT="shift=0,sleep=off" counts a nanosecond an instruction.
 emulation=(-accel tcg,thread=multi)
-[[ -e $folder/one-thread ]] && emulation=(-accel tcg,thread=single)
-[[ ${ICOUNT:-} ]] && emulation+=(-icount "$ICOUNT")
+[[ -e $folder/one-thread ]] && emulation=(-accel tcg,thread=single -icount "${ICOUNT:-shift=3,sleep=off}")
 
 boot() {
   : >"$log"

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Builds the test guest: a Debian kernel and an initramfs with busybox, systemd, corun and the cases.
 #
-#   scripts/guest/build.sh [--new-kernel] FOLDER CORUN [CASE...]
+#   scripts/guest/build.sh [--new-kernel SCX_EXERCISE] FOLDER CORUN [CASE...]
 #
-# --new-kernel: the kernel of Debian's backports, which has sched_ext, and scripts/guest/kernel-cases; programs in
-# the folder `examples` beside CORUN go along.
+# --new-kernel: the kernel of Debian's backports, which has sched_ext, and scripts/guest/kernel-cases, which use the
+# program SCX_EXERCISE (cargo build -p corun-scx --example scx_exercise).
 # FOLDER gets vmlinuz and initrd.gz; packages are kept there and fetched once. Nothing is installed.
 # Without cases, all of scripts/guest/cases are taken, and after them those of systemd-cases, which
 # run under systemd; a case is of systemd when its folder is.
@@ -15,7 +15,8 @@ here=$root/scripts/guest
 new_kernel=false
 if [[ $1 == --new-kernel ]]; then
   new_kernel=true
-  shift
+  exercise=$(realpath "$2")
+  shift 2
 fi
 mkdir -p "$1"
 folder=$(cd "$1" && pwd)
@@ -104,7 +105,7 @@ cp "$here/init" "$tree/init"
 strip -o "$tree/usr/local/bin/corun" "$corun"
 ln -s /usr/local/bin/corun "$tree/bin/corun"
 if $new_kernel; then
-  strip -o "$tree/bin/scx_exercise" "$(dirname "$corun")/examples/scx_exercise"
+  strip -o "$tree/bin/scx_exercise" "$exercise"
 fi
 # The libraries that it was linked with, at their own paths.
 ldd "$corun" | grep -o '/[^ ]*' | while read -r library; do

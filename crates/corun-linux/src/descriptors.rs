@@ -26,22 +26,15 @@ pub fn is_exhausted(error: &std::io::Error) -> bool {
     error.raw_os_error().is_some_and(|found| limits.contains(&found))
 }
 
-/// The first descriptor that a manager of services passes (sd_listen_fds(3)).
-const FIRST_PASSED: i32 = 3;
-
-/// The listening TCP socket that systemd opened for this process (`LISTEN_FDS`); none where there is none. To be
+/// The first listening TCP socket that systemd opened for this process (`LISTEN_FDS`); none where there is none. To be
 /// called once, before anything else is opened.
 pub fn passed_listener() -> Option<TcpListener> {
-    let number = |name: &str| std::env::var(name).ok()?.parse::<u32>().ok();
-    if number("LISTEN_PID") != Some(std::process::id()) || number("LISTEN_FDS")? == 0 {
-        return None;
-    }
-    // SAFETY: whoever set both variables opened the descriptor for this process and uses it no more. Where this
+    let first = sd_notify::listen_fds().ok()?.next()?;
+    // SAFETY: whoever set the variables opened the descriptor for this process and uses it no more. Where this
     // is a lie, the descriptor is given up below, open or not, and nothing was done to it.
-    let listener = unsafe { TcpListener::from_raw_fd(FIRST_PASSED) };
+    let listener = unsafe { TcpListener::from_raw_fd(first) };
     let is_listening = listener.local_addr().is_ok()
-        && rustix::net::sockopt::socket_acceptconn(&listener).unwrap_or(false)
-        && rustix::io::fcntl_setfd(&listener, rustix::io::FdFlags::CLOEXEC).is_ok();
+        && rustix::net::sockopt::socket_acceptconn(&listener).unwrap_or(false);
     if is_listening {
         return Some(listener);
     }

@@ -3,10 +3,14 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Characters that reorder text though they are no control characters: what stands before a name could then
-/// seem to stand behind it.
-const REORDERING: [std::ops::RangeInclusive<char>; 2] =
-    ['\u{202a}'..='\u{202e}', '\u{2066}'..='\u{2069}'];
+/// Characters that reorder text though they are no control characters (Unicode's Bidi_Control): what stands before
+/// a name could then seem to stand behind it.
+const REORDERING: [std::ops::RangeInclusive<char>; 4] = [
+    '\u{61c}'..='\u{61c}',
+    '\u{200e}'..='\u{200f}',
+    '\u{202a}'..='\u{202e}',
+    '\u{2066}'..='\u{2069}',
+];
 
 fn is_unsafe(letter: char) -> bool {
     letter.is_control() || REORDERING.iter().any(|range| range.contains(&letter))
@@ -50,6 +54,7 @@ mod tests {
     fn what_a_terminal_would_obey_is_escaped() {
         assert_eq!(escape_controls("a\u{1b}]0;x\u{7}\n"), "a\\u001b]0;x\\u0007\\u000a");
         assert_eq!(escape_controls("\u{9b}31m \u{202e}gpj"), "\\u009b31m \\u202egpj");
+        assert_eq!(escape_controls("a\u{200e}\u{200f}\u{61c}b"), "a\\u200e\\u200f\\u061cb");
         assert_eq!(escape_controls_in_lines("a\tb\r\nc\n"), "a\tb\\u000d\nc\n");
         assert!(matches!(escape_controls("größer 8"), Cow::Borrowed(_)));
     }

@@ -60,7 +60,8 @@ impl Reach {
     }
 }
 
-/// `CPUs 0-1 of 0-7, nodes 0 of 0-1, CPU time of 1.5 CPUs (cgroup /a, Slurm job 7)`.
+/// `CPUs 0-1 of 0-7, memory of nodes 0 of 0-1, CPU time of 1.5 CPUs (cgroup /a, Slurm job 7)`; nodes where not all
+/// may be used, CPU time where it is limited.
 impl fmt::Display for Reach {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "CPUs {} of {}", self.cpus, self.of_cpus)?;

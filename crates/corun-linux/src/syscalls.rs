@@ -8,7 +8,8 @@ use corun_machine::{CpuId, CpuSet};
 const BITS: usize = usize::BITS as usize;
 /// Room for every CPU that a [`CpuSet`] can name.
 const MOST_WORDS: usize = (corun_machine::MAX_CPU as usize + 1) / BITS;
-const FIRST_WORDS: usize = 1024 / BITS;
+/// Words of an affinity of up to 1024 CPUs.
+pub(crate) const FIRST_WORDS: usize = 1024 / BITS;
 
 /// Where a thread may run: its affinity within what is on line.
 ///

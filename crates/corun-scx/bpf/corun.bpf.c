@@ -19,10 +19,11 @@ char license_of_this[] SEC("license") = "Dual MIT/GPL";
 /* src/layout.rs has the same numbers and structures. */
 #define WORDS 16 /* 1024 CPUs */
 #define CPUS (WORDS * 64)
+#define WAKER_PAIRS 16384
 #define SETS 128 /* set 0 is none */
 #define SETS_OF_CPU 16
 #define SLICE_NS (5ULL * 1000 * 1000)
-#define NORMAL_WEIGHT 100
+#define NORMAL_WEIGHT 100 /* of nice 0 */
 #define NEVER (~0ULL)
 #define SCANNED 16 /* threads of a queue that are looked at for one that waited too long */
 
@@ -47,8 +48,6 @@ struct thread {
 	/* Its plan, which user space writes: */
 	u64 spill_after_ns;
 	u32 set;
-	/* NORMAL_WEIGHT for an equal share; 0: as its nice value says. */
-	u32 weight;
 	/* What happened to it: */
 	u64 switches;
 	u64 wakeups;
@@ -87,7 +86,6 @@ struct request {
 	u64 spill_after_ns;
 	s32 tid;
 	u32 set;
-	u32 weight;
 	s32 answer;
 };
 
@@ -121,7 +119,7 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 16384);
+	__uint(max_entries, WAKER_PAIRS);
 	__type(key, struct pair);
 	__type(value, u64);
 } wakers SEC(".maps");
@@ -500,7 +498,7 @@ int stopping(u64 *ctx)
 	ran = now - thread->runs_since_ns;
 	if ((s64)ran < 0)
 		ran = 0;
-	weight = thread->weight ? thread->weight : p->scx.weight;
+	weight = p->scx.weight;
 	if (weight != NORMAL_WEIGHT)
 		ran = ran * NORMAL_WEIGHT / (weight ? weight : 1);
 	scx_bpf_task_set_dsq_vtime(p, p->scx.dsq_vtime + ran);
@@ -575,7 +573,6 @@ int init_task(u64 *ctx)
 	if (!thread)
 		return 0;
 	thread->spill_after_ns = maker->spill_after_ns;
-	thread->weight = maker->weight;
 	thread->set = maker->set;
 	return 0;
 }
@@ -691,7 +688,6 @@ int plan_thread(struct request *request)
 		return 0;
 	}
 	thread->spill_after_ns = request->spill_after_ns;
-	thread->weight = request->weight;
 	before = thread->set;
 	thread->set = request->set;
 	request->answer = 0;

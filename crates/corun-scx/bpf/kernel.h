@@ -138,5 +138,5 @@ KFUNC bool scx_bpf_task_running(const struct task_struct *p);
 KFUNC bool scx_bpf_task_set_slice(struct task_struct *p, u64 slice);
 KFUNC bool scx_bpf_task_set_dsq_vtime(struct task_struct *p, u64 vtime);
 KFUNC u64 scx_bpf_now(void);
-/* Since Linux 7.1; without it a queued thread keeps its old set until it ran. */
-KFUNC __attribute__((weak)) void scx_bpf_dsq_reenq(u64 dsq_id, u64 flags);
+/* Since Linux 7.1. */
+KFUNC void scx_bpf_dsq_reenq(u64 dsq_id, u64 flags);

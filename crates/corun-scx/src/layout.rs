@@ -12,6 +12,8 @@ pub(crate) const CPUS: u32 = WORDS as u32 * 64;
 pub(crate) const SETS: u32 = 128;
 /// Sets that a CPU can be in.
 pub(crate) const SETS_OF_CPU: usize = 16;
+/// Pairs of threads, of which one woke the other, that are counted at a time.
+pub(crate) const WAKER_PAIRS: u32 = 16384;
 /// A bound that never ends.
 const NEVER: u64 = u64::MAX;
 
@@ -54,7 +56,6 @@ pub(crate) fn settings(sets: u32, counts_wakers: bool, online: &CpuSet) -> Vec<u
 pub(crate) struct Request {
     pub(crate) tid: u32,
     pub(crate) set: u32,
-    pub(crate) weight: u32,
     pub(crate) spill_after: Option<Duration>,
 }
 
@@ -62,7 +63,8 @@ impl Request {
     /// `struct request`.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let bound = self.spill_after.map_or(NEVER, |bound| bound.as_nanos() as u64);
-        let numbers = [self.tid, self.set, self.weight, 0];
+        // The answer, and what the structure ends with.
+        let numbers = [self.tid, self.set, 0, 0];
         bound
             .to_ne_bytes()
             .into_iter()
@@ -72,7 +74,7 @@ impl Request {
 
     /// What the program answered: 0, or an error number.
     pub(crate) fn answer(bytes: &[u8]) -> i32 {
-        i32::from_ne_bytes(bytes[20..24].try_into().expect("four bytes"))
+        i32::from_ne_bytes(bytes[16..20].try_into().expect("four bytes"))
     }
 }
 
@@ -166,9 +168,9 @@ mod tests {
         assert_eq!((bytes[0], bytes[4], bytes[8], bytes.len()), (2, 3, 9, 18 * 4));
         let bytes = settings(5, true, &cpus);
         assert_eq!((bytes[0], bytes[4], bytes[8], bytes[16], bytes.len()), (5, 1, 2, 1, 136));
-        let request = Request { tid: 7, set: 2, weight: 100, spill_after: None };
+        let request = Request { tid: 7, set: 2, spill_after: None };
         let bytes = request.bytes();
-        assert_eq!((&bytes[..8], bytes[8], bytes[12], bytes[16]), (&[0xff; 8][..], 7, 2, 100));
+        assert_eq!((&bytes[..8], bytes[8], bytes[12]), (&[0xff; 8][..], 7, 2));
         assert_eq!((bytes.len(), Request::answer(&bytes)), (24, 0));
     }
 

@@ -20,7 +20,7 @@ use std::io;
 pub use btf::BtfError;
 pub use layout::ThreadCounts;
 pub use scheduler::{Options, Plan, PlanError, Program, Scheduler, Wakeups};
-pub use scheduler::{SCHED_EXT, policy_of, set_policy};
+pub use scheduler::{SCHED_EXT, check, policy_of, set_policy};
 
 /// The compiled `bpf/corun.bpf.c`.
 const OBJECT: &[u8] = include_bytes!("../bpf/corun.bpf.o");
@@ -34,7 +34,13 @@ pub enum LoadError {
     /// Only one scheduler can be in force.
     #[error("another scheduler is in force: {0}")]
     Another(String),
-    /// The kernel lacks a function or type that the scheduler needs, or does not describe its types.
+    /// The kernel lacks functions, types or flags that the scheduler needs.
+    #[error("corun's scheduler needs Linux 7.1 or newer: this kernel has no {}", .missing.join(", "))]
+    TooOld {
+        /// What is missing, in the kernel's names.
+        missing: Vec<String>,
+    },
+    /// The kernel's description of its types, or that of the shipped object, cannot be used.
     #[error("{0}")]
     Types(#[from] BtfError),
     /// The kernel does not say what its types are.
@@ -76,8 +82,25 @@ impl LoadError {
 }
 
 fn advice(reason: &io::Error) -> &'static str {
-    match reason.raw_os_error() {
-        Some(libc::EPERM | libc::EACCES) => "; it takes CAP_BPF and CAP_PERFMON, or root",
-        _ => "",
+    if lacks_rights(reason) { "; it takes CAP_BPF and CAP_PERFMON, or root" } else { "" }
+}
+
+/// Is it the caller's rights? EACCES is how the verifier refuses a program, whoever loads it.
+pub(crate) fn lacks_rights(reason: &io::Error) -> bool {
+    reason.raw_os_error() == Some(libc::EPERM)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rights_are_advised_where_they_are_what_is_missing() {
+        let told = |errno: i32| {
+            let reason = io::Error::from_raw_os_error(errno);
+            LoadError::kernel("the map sets".to_owned())(reason).to_string()
+        };
+        assert!(told(libc::EPERM).ends_with("; it takes CAP_BPF and CAP_PERFMON, or root"));
+        assert!(!told(libc::EACCES).contains("CAP_BPF"), "{}", told(libc::EACCES));
     }
 }

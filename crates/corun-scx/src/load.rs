@@ -1,16 +1,16 @@
 //! Puts the scheduler into the running kernel: its types into the instructions, maps, programs, and the table of
 //! operations (`struct sched_ext_ops`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 
-use crate::LoadError;
 use crate::btf::{Btf, BtfError, Kind};
 use crate::object_file::{
-    INSTRUCTION_BYTES, MapDefinition, ObjectFile, Program, Reference, Role, field_offset,
+    INSTRUCTION_BYTES, MapDefinition, ObjectFile, Program, Reference, Role, Step, field_offset,
 };
 use crate::syscalls::{self, MapAttributes, ProgramAttributes};
+use crate::{LoadError, lacks_rights};
 
 const STRUCT_OPS: u32 = 26;
 const TASK_STORAGE: u32 = 29;
@@ -115,6 +115,40 @@ fn types_of_storage(value_bytes: u32) -> Vec<u8> {
     words.chain(strings.iter().copied()).collect()
 }
 
+/// What the kernel lacks of what the scheduler needs, in the kernel's names, each once. Nothing is loaded.
+///
+/// # Errors
+/// When the kernel's description of types is damaged.
+pub(crate) fn missing(object: &ObjectFile, kernel: &Btf<'_>) -> Result<Vec<String>, BtfError> {
+    let mut answers: Vec<Result<(), BtfError>> = Vec::new();
+    let operations = object.programs.iter().filter(|program| program.role != Role::Call);
+    for name in operations.map(|program| program.name.as_str()).chain(["flags", "name"]) {
+        let steps = [Step::Member(name.to_owned())];
+        answers.push(field_offset(kernel, "sched_ext_ops", &steps).map(drop));
+    }
+    let enumerator = |of: &str, name: &str| {
+        kernel.enumeration(of).and_then(|of| kernel.enumerator(of, name)).map(drop)
+    };
+    answers.extend(FLAGS.map(|flag| enumerator("scx_ops_flags", flag)));
+    for (_, reference) in object.programs.iter().flat_map(|program| &program.references) {
+        answers.push(match reference {
+            Reference::Map(_) => Ok(()),
+            Reference::KernelFunction(name) => kernel.id_of(Kind::Function, name).map(drop),
+            Reference::Field { of, steps } => field_offset(kernel, of, steps).map(drop),
+            Reference::Enumerator { of, name } => enumerator(of, name),
+        });
+    }
+    let mut missing = BTreeSet::new();
+    for answer in answers {
+        match answer {
+            Ok(()) => {}
+            Err(BtfError::Missing(name)) => drop(missing.insert(name)),
+            Err(damaged) => return Err(damaged),
+        }
+    }
+    Ok(missing.into_iter().collect())
+}
+
 /// A program's instructions with what the running kernel says of its types and functions.
 fn linked(
     program: &Program,
@@ -134,19 +168,10 @@ fn linked(
                 set_source(&mut bytes, *offset, OF_MAP);
                 set_immediate(&mut bytes, *offset, map.as_raw_fd() as u32);
             }
-            Reference::KernelFunction { name, is_optional } => {
-                match kernel.id_of(Kind::Function, name) {
-                    Ok(id) => {
-                        set_source(&mut bytes, *offset, OF_KERNEL_FUNCTION);
-                        set_immediate(&mut bytes, *offset, id);
-                    }
-                    // A call that is left out answers 0: r0 = 0.
-                    Err(_) if *is_optional => {
-                        bytes[*offset..*offset + INSTRUCTION_BYTES]
-                            .copy_from_slice(&[0xb7, 0, 0, 0, 0, 0, 0, 0]);
-                    }
-                    Err(error) => return Err(error.into()),
-                }
+            Reference::KernelFunction(name) => {
+                let id = kernel.id_of(Kind::Function, name)?;
+                set_source(&mut bytes, *offset, OF_KERNEL_FUNCTION);
+                set_immediate(&mut bytes, *offset, id);
             }
             Reference::Field { of, steps } => {
                 let value = field_offset(kernel, of, steps)?;
@@ -188,7 +213,7 @@ fn load_program(program: ProgramAttributes<'_>) -> Result<OwnedFd, LoadError> {
     const LOG_BYTES: usize = 1 << 24;
     let first = match syscalls::load_program(program, None) {
         Ok(loaded) => return Ok(loaded),
-        Err(denied) if denied.kind() == io::ErrorKind::PermissionDenied => {
+        Err(denied) if lacks_rights(&denied) => {
             return Err(LoadError::kernel(format!("the program {}", program.name))(denied));
         }
         Err(refused) => refused,

@@ -59,8 +59,8 @@ pub(crate) enum Role {
 pub(crate) enum Reference {
     /// The number of a map.
     Map(String),
-    /// The id of a function of the kernel. Where the kernel has none, a call that is optional is left out.
-    KernelFunction { name: String, is_optional: bool },
+    /// The id of a function of the kernel, by its name.
+    KernelFunction(String),
     /// Where a member is: the type's name, then an index or the name of a member for each step.
     Field { of: String, steps: Vec<Step> },
     /// The value of an enumerator.
@@ -109,9 +109,7 @@ impl ObjectFile {
                 let symbol = symbol.map_err(|error| LoadError::Object(error.to_string()))?;
                 let target = symbol.name().unwrap_or_default().to_owned();
                 let reference = match symbol.is_undefined() {
-                    true => {
-                        Reference::KernelFunction { name: target, is_optional: symbol.is_weak() }
-                    }
+                    true => Reference::KernelFunction(target),
                     false => Reference::Map(target),
                 };
                 references.push((offset as usize, reference));
@@ -288,7 +286,7 @@ mod tests {
         assert!(sleepable.next().is_none());
         let map = |name: &str| object.maps.iter().find(|map| map.name == name).unwrap();
         let threads = map("threads");
-        // `struct thread`: three numbers of its plan in two words, ten counts.
+        // `struct thread`: two numbers of its plan in two words, ten counts.
         assert_eq!((threads.kind, threads.key_bytes, threads.value_bytes), (29, 4, 96));
         assert_eq!(threads.value_bytes as usize, crate::layout::THREAD_BYTES);
         assert_eq!(map("sets").value_bytes, (16 + 2) * 8);
@@ -296,6 +294,7 @@ mod tests {
         assert_eq!(map("cpus").value_bytes, (1 + 16 + 1) * 4);
         assert_eq!(map("cpus").max_entries, crate::layout::CPUS);
         assert_eq!(map("settings").value_bytes, 8 + 16 * 8);
+        assert_eq!(map("wakers").max_entries, crate::layout::WAKER_PAIRS);
         assert_eq!(map("exits").value_bytes as usize, crate::layout::EXIT_BYTES);
     }
 
@@ -306,10 +305,7 @@ mod tests {
         let steps = ["scx", "dsq_vtime"].map(|name| Step::Member(name.to_owned())).to_vec();
         let field = Reference::Field { of: "task_struct".to_owned(), steps };
         assert!(stopping.references.iter().any(|(_, reference)| *reference == field));
-        let charged = Reference::KernelFunction {
-            name: "scx_bpf_task_set_dsq_vtime".to_owned(),
-            is_optional: false,
-        };
+        let charged = Reference::KernelFunction("scx_bpf_task_set_dsq_vtime".to_owned());
         assert!(stopping.references.iter().any(|(_, reference)| *reference == charged));
     }
 

@@ -1,17 +1,17 @@
 //! The scheduler in force, as user space uses it.
 
-use std::collections::BTreeMap;
-use std::io;
+use std::io::{self, Read as _};
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
+use std::path::Path;
 use std::time::Duration;
 
-use corun_linux::Roots;
 use corun_linux::sysfs::online_cpus;
+use corun_linux::{Roots, files};
 use corun_machine::CpuSet;
 
 use crate::btf::Btf;
 use crate::layout::{self, EXIT_BYTES, Request, THREAD_BYTES, ThreadCounts};
-use crate::load::Loaded;
+use crate::load::{Loaded, missing};
 use crate::object_file::ObjectFile;
 use crate::sets::{FullError, SetTable};
 use crate::{LoadError, OBJECT, syscalls};
@@ -33,8 +33,6 @@ pub struct Plan<'a> {
     pub cpus: &'a CpuSet,
     /// How long it may wait there before an idle CPU elsewhere may take it; none: for ever.
     pub spill_after: Option<Duration>,
-    /// Its share of the CPUs, 1 to 10000; 100 is that of nice 0. None: as its nice value says.
-    pub weight: Option<u32>,
 }
 
 /// Why a plan is not in force.
@@ -83,8 +81,6 @@ pub struct Scheduler {
     /// Closing it detaches the scheduler.
     _link: OwnedFd,
     sets: SetTable,
-    /// The number of each thread's set.
-    threads: BTreeMap<u32, u32>,
 }
 
 impl Scheduler {
@@ -94,20 +90,10 @@ impl Scheduler {
     /// When the kernel has no `sched_ext` or lacks a part of it, when another scheduler is in force, and
     /// without the rights.
     pub fn attach(options: Options, roots: &Roots) -> Result<Self, LoadError> {
-        let folder = roots.sys.join("kernel/sched_ext");
-        let Ok(state) = std::fs::read_to_string(folder.join("state")) else {
-            return Err(LoadError::NoSchedExt);
-        };
-        if state.trim() != "disabled" {
-            let name = std::fs::read_to_string(folder.join("root/ops")).unwrap_or_default();
-            return Err(LoadError::Another(format!("{} ({})", name.trim(), state.trim())));
-        }
-        let path = roots.sys.join("kernel/btf/vmlinux");
-        let types = std::fs::read(&path);
-        let types = types
-            .map_err(|reason| LoadError::NoTypes { path: path.display().to_string(), reason })?;
-        let object = ObjectFile::parse(OBJECT)?;
-        let loaded = Loaded::load(&object, &Btf::parse(&types)?, "corun")?;
+        let types = kernel_types(roots)?;
+        let (object, kernel) = (ObjectFile::parse(OBJECT)?, Btf::parse(&types)?);
+        check_parts(&object, &kernel)?;
+        let loaded = Loaded::load(&object, &kernel, "corun")?;
         let online =
             online_cpus(roots).map_err(LoadError::kernel("the CPUs on line".to_owned()))?;
         let settings = layout::settings(1, options.counts_wakers, &online);
@@ -117,7 +103,7 @@ impl Scheduler {
             Some(libc::EBUSY) => LoadError::Another("it came at the same moment".to_owned()),
             _ => LoadError::Kernel { what: "putting the scheduler in force".to_owned(), reason },
         })?;
-        Ok(Self { loaded, _link: link, sets: SetTable::default(), threads: BTreeMap::new() })
+        Ok(Self { loaded, _link: link, sets: SetTable::default() })
     }
 
     fn map(&self, name: &str) -> BorrowedFd<'_> {
@@ -140,24 +126,12 @@ impl Scheduler {
         if let Some(why) = self.ended() {
             return Err(PlanError::Ended(why));
         }
-        let numbered = self.sets.enter(plan.cpus)?;
-        let told = match &numbered.changed {
-            Some(changed) => self.tell_sets(numbered.number, changed),
-            None => Ok(()),
-        };
-        let request = Request {
-            tid,
-            set: numbered.number,
-            weight: plan.weight.unwrap_or(0),
-            spill_after: plan.spill_after,
-        };
-        let done = told.map_err(PlanError::Kernel).and_then(|()| self.request(request));
-        let left = match &done {
-            Ok(()) => self.threads.insert(tid, numbered.number),
-            Err(_) => Some(numbered.number),
-        };
-        if let Some(number) = left {
-            self.sets.leave(number);
+        let set = self.sets.enter(plan.cpus)?;
+        let request = Request { tid, set, spill_after: plan.spill_after };
+        let done = self.tell_sets().map_err(PlanError::Kernel).and_then(|()| self.request(request));
+        match done {
+            Ok(()) => self.sets.give(tid, set),
+            Err(_) => self.sets.leave(set),
         }
         done
     }
@@ -172,40 +146,40 @@ impl Scheduler {
         }
     }
 
-    fn tell_sets(&self, number: u32, changed: &CpuSet) -> io::Result<()> {
-        let cpus = self.sets.cpus(number).cloned().unwrap_or_default();
-        syscalls::update(self.map("sets"), &number.to_ne_bytes(), &layout::set(&cpus))?;
-        for cpu in changed.iter().filter(|cpu| cpu.0 < layout::CPUS) {
-            let sets: Vec<u32> = self.sets.of_cpu(cpu.0).collect();
+    /// Tells the kernel what changed of the sets. What it was not told after an error it is told the next time.
+    fn tell_sets(&mut self) -> io::Result<()> {
+        let Some(untold) = self.sets.untold() else { return Ok(()) };
+        for number in &untold.numbers {
+            let cpus = self.sets.cpus(*number).cloned().unwrap_or_default();
+            syscalls::update(self.map("sets"), &number.to_ne_bytes(), &layout::set(&cpus))?;
+        }
+        for cpu in untold.cpus.iter().filter(|cpu| cpu.0 < layout::CPUS) {
+            let sets: Vec<u32> = self.sets.of_cpu(cpu).collect();
             syscalls::update(self.map("cpus"), &cpu.0.to_ne_bytes(), &layout::cpu(&sets))?;
         }
         let end = self.sets.end();
         let mut settings = vec![0; layout::settings(0, false, &CpuSet::default()).len()];
         syscalls::look_up(self.map("settings"), &0u32.to_ne_bytes(), &mut settings)?;
         settings[..4].copy_from_slice(&end.to_ne_bytes());
-        syscalls::update(self.map("settings"), &0u32.to_ne_bytes(), &settings)
+        syscalls::update(self.map("settings"), &0u32.to_ne_bytes(), &settings)?;
+        self.sets.told();
+        Ok(())
     }
 
     /// A thread is no longer looked after, or ended: its set has one user less.
     pub fn forget(&mut self, tid: u32) {
-        if let Some(number) = self.threads.remove(&tid) {
-            self.sets.leave(number);
-        }
+        self.sets.forget(tid);
     }
 
     /// The threads that have a plan by [`Self::plan`] or [`Self::found`].
     pub fn threads(&self) -> impl Iterator<Item = u32> + '_ {
-        self.threads.keys().copied()
+        self.sets.threads()
     }
 
     /// Takes over a thread that was born with its maker's plan: the CPUs of that plan; none without.
     pub fn found(&mut self, tid: u32) -> Option<CpuSet> {
         let number = self.counts(tid).ok().flatten()?.set;
-        let cpus = self.sets.cpus(number)?.clone();
-        if self.threads.insert(tid, number).is_none() {
-            self.sets.join(number);
-        }
-        Some(cpus)
+        self.sets.find(tid, number).cloned()
     }
 
     /// What was counted of a thread; none where it never had a plan, or ended.
@@ -239,7 +213,7 @@ impl Scheduler {
         let mut found = Vec::new();
         let (mut key, mut next, mut value) = (None, [0u8; 8], [0u8; 8]);
         // A map that changes under the reading could lead in circles; it has no more entries than these.
-        for _ in 0..2 * 16384 {
+        for _ in 0..2 * layout::WAKER_PAIRS {
             if !syscalls::next_key(map, key.as_ref().map(<[u8; 8]>::as_slice), &mut next)? {
                 break;
             }
@@ -278,6 +252,44 @@ impl Scheduler {
     }
 }
 
+/// Could the scheduler be put in force, as far as reading tells? Rights are not looked at, and nothing is loaded.
+///
+/// # Errors
+/// When the kernel has no `sched_ext` or lacks a part of it, and when another scheduler is in force.
+pub fn check(roots: &Roots) -> Result<(), LoadError> {
+    let types = kernel_types(roots)?;
+    check_parts(&ObjectFile::parse(OBJECT)?, &Btf::parse(&types)?)
+}
+
+/// The kernel's description of its types, where the kernel has `sched_ext` and no scheduler is in force.
+fn kernel_types(roots: &Roots) -> Result<Vec<u8>, LoadError> {
+    let folder = roots.sys.join("kernel/sched_ext");
+    let state = files::text(&folder.join("state")).ok_or(LoadError::NoSchedExt)?;
+    if state != "disabled" {
+        let name = files::text(&folder.join("root/ops")).unwrap_or_default();
+        return Err(LoadError::Another(format!("{name} ({state})")));
+    }
+    let path = roots.sys.join("kernel/btf/vmlinux");
+    plain_file(&path)
+        .map_err(|reason| LoadError::NoTypes { path: path.display().to_string(), reason })
+}
+
+/// A captured tree may have anything in the place of a file.
+fn plain_file(path: &Path) -> io::Result<Vec<u8>> {
+    const MOST_BYTES: u64 = 1 << 26;
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let mut bytes = Vec::new();
+    std::fs::File::open(path)?.take(MOST_BYTES).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn check_parts(object: &ObjectFile, kernel: &Btf<'_>) -> Result<(), LoadError> {
+    let missing = missing(object, kernel)?;
+    if missing.is_empty() { Ok(()) } else { Err(LoadError::TooOld { missing }) }
+}
+
 /// Sets a thread's scheduling policy (`sched_setscheduler`); real-time policies are not for this.
 ///
 /// # Errors
@@ -292,4 +304,39 @@ pub fn set_policy(tid: u32, policy: i32) -> io::Result<()> {
 /// When the kernel says no: the thread ended.
 pub fn policy_of(tid: u32) -> io::Result<i32> {
     syscalls::policy(tid)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use object::{Object as _, ObjectSection as _};
+
+    use super::*;
+
+    /// The shipped object describes the types of the kernel that it uses, and not those that the loader alone uses.
+    #[test]
+    fn what_stands_against_the_scheduler_is_found_before_anything_is_loaded() {
+        let folder = tempfile::tempdir().unwrap();
+        let roots = Roots::below(folder.path());
+        let put = |file: &str, bytes: &[u8]| {
+            let path = roots.sys.join("kernel").join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, bytes).unwrap();
+        };
+        assert!(matches!(check(&roots), Err(LoadError::NoSchedExt)));
+        put("sched_ext/state", b"enabled\n");
+        put("sched_ext/root/ops", b"rusty\n");
+        assert!(
+            matches!(check(&roots), Err(LoadError::Another(other)) if other == "rusty (enabled)")
+        );
+        put("sched_ext/state", b"disabled\n");
+        assert!(matches!(check(&roots), Err(LoadError::NoTypes { .. })));
+        let object = object::read::elf::ElfFile64::<object::LittleEndian>::parse(OBJECT).unwrap();
+        put("btf/vmlinux", object.section_by_name(".BTF").unwrap().data().unwrap());
+        let Err(why @ LoadError::TooOld { .. }) = check(&roots) else { panic!("it is no kernel") };
+        let told = "corun's scheduler needs Linux 7.1 or newer: this kernel has no \
+                    sched_ext_ops (struct), scx_ops_flags (enum64)";
+        assert_eq!(why.to_string(), told);
+    }
 }

@@ -2,33 +2,37 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use corun_machine::CpuSet;
+use corun_machine::{CpuId, CpuSet};
 
 use crate::layout::{SETS, SETS_OF_CPU};
 
-/// Numbers for sets of CPUs. A number whose last user left is given to another set as late as possible: a thread
-/// that was born meanwhile may still have it.
-#[derive(Debug, Default)]
+/// Numbers for sets of CPUs, and the threads that have them. A number whose last user left is given to another set as
+/// late as possible: a thread that was born meanwhile may still have it.
+#[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct SetTable {
     sets: BTreeMap<u32, Entry>,
     /// When a number lost its last user, and the number.
     unused: BTreeSet<(u64, u32)>,
     freed: u64,
+    /// The number of each thread's set, by the kernel's number of the thread.
+    threads: BTreeMap<u32, u32>,
+    untold: Untold,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq)]
 struct Entry {
     cpus: CpuSet,
     users: usize,
     freed_at: u64,
 }
 
-/// What a set's number is, and what has to be told to the kernel for it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Numbered {
-    pub(crate) number: u32,
-    /// The number is new, or had another set: the CPUs whose lists of sets are others now.
-    pub(crate) changed: Option<CpuSet>,
+/// What changed since the kernel was told last.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Untold {
+    /// Numbers that have another set now.
+    pub(crate) numbers: BTreeSet<u32>,
+    /// CPUs that are in other sets now.
+    pub(crate) cpus: CpuSet,
 }
 
 /// Why a set gets no number.
@@ -43,34 +47,50 @@ pub enum FullError {
 }
 
 impl SetTable {
-    /// One more user of a set of CPUs.
+    /// One more user of a set of CPUs, and the set's number.
     ///
     /// # Errors
     /// When there is no room for one more set; the table is as before.
-    pub(crate) fn enter(&mut self, cpus: &CpuSet) -> Result<Numbered, FullError> {
+    pub(crate) fn enter(&mut self, cpus: &CpuSet) -> Result<u32, FullError> {
         let known = self.sets.iter().find(|(_, entry)| entry.cpus == *cpus);
         if let Some(number) = known.map(|(&number, _)| number) {
             self.join(number);
-            return Ok(Numbered { number, changed: None });
+            return Ok(number);
         }
-        let mut changed = cpus.clone();
-        while cpus.iter().any(|cpu| self.of_cpu(cpu.0).count() >= SETS_OF_CPU) {
-            let mut unused = self.unused.iter().map(|&(_, number)| number);
-            let crowds = |number: &u32| !self.sets[number].cpus.is_disjoint(cpus);
-            let number = unused.find(crowds).ok_or(FullError::Cpu)?;
-            changed = changed.union(&self.remove(number));
-        }
+        let removable = self.removable(cpus)?;
         let free = (1..SETS).find(|number| !self.sets.contains_key(number));
-        let number = match (free, self.unused.first()) {
-            (Some(number), _) => number,
-            (None, Some(&(_, number))) => {
-                changed = changed.union(&self.remove(number));
-                number
-            }
-            (None, None) => return Err(FullError::Sets),
-        };
+        let longest_unused = self.unused.first().map(|&(_, number)| number);
+        // Who was born with a number that is removed shall find CPUs that serve it.
+        let number = removable.first().copied().or(free).or(longest_unused);
+        let number = number.ok_or(FullError::Sets)?;
+        for removed in removable {
+            self.remove(removed);
+        }
+        if self.sets.contains_key(&number) {
+            self.remove(number);
+        }
+        self.untold.numbers.insert(number);
+        self.untold.cpus = self.untold.cpus.union(cpus);
         self.sets.insert(number, Entry { cpus: cpus.clone(), users: 1, freed_at: 0 });
-        Ok(Numbered { number, changed: Some(changed) })
+        Ok(number)
+    }
+
+    /// The unused numbers that have to go so that none of the CPUs is in too many sets with one more.
+    fn removable(&self, cpus: &CpuSet) -> Result<BTreeSet<u32>, FullError> {
+        let mut removable = BTreeSet::new();
+        for cpu in cpus.iter() {
+            let stay = self.of_cpu(cpu).filter(|number| !removable.contains(number)).count();
+            let surplus = (stay + 1).saturating_sub(SETS_OF_CPU);
+            let unused = self.unused.iter().map(|&(_, number)| number);
+            let here = |number: &u32| self.sets[number].cpus.contains(cpu);
+            let more = unused.filter(here).filter(|number| !removable.contains(number));
+            let more: Vec<u32> = more.take(surplus).collect();
+            if more.len() < surplus {
+                return Err(FullError::Cpu);
+            }
+            removable.extend(more);
+        }
+        Ok(removable)
     }
 
     /// One user less.
@@ -85,7 +105,7 @@ impl SetTable {
     }
 
     /// One more user of a set that has a number.
-    pub(crate) fn join(&mut self, number: u32) {
+    fn join(&mut self, number: u32) {
         let Some(entry) = self.sets.get_mut(&number) else { return };
         if entry.users == 0 {
             self.unused.remove(&(entry.freed_at, number));
@@ -93,10 +113,48 @@ impl SetTable {
         entry.users += 1;
     }
 
-    fn remove(&mut self, number: u32) -> CpuSet {
+    fn remove(&mut self, number: u32) {
         let entry = self.sets.remove(&number).expect("what is unused is in the table");
         self.unused.remove(&(entry.freed_at, number));
-        entry.cpus
+        self.untold.numbers.remove(&number);
+        self.untold.cpus = self.untold.cpus.union(&entry.cpus);
+    }
+
+    /// A thread has a number that it entered: it leaves the one that it had before.
+    pub(crate) fn give(&mut self, tid: u32, number: u32) {
+        if let Some(before) = self.threads.insert(tid, number) {
+            self.leave(before);
+        }
+    }
+
+    /// A thread was found with a number: the CPUs of that number, of which it is a user from now on.
+    pub(crate) fn find(&mut self, tid: u32, number: u32) -> Option<&CpuSet> {
+        self.cpus(number)?;
+        self.join(number);
+        self.give(tid, number);
+        self.cpus(number)
+    }
+
+    /// A thread has no set any more.
+    pub(crate) fn forget(&mut self, tid: u32) {
+        if let Some(number) = self.threads.remove(&tid) {
+            self.leave(number);
+        }
+    }
+
+    /// The threads that have a set, ascending.
+    pub(crate) fn threads(&self) -> impl Iterator<Item = u32> + '_ {
+        self.threads.keys().copied()
+    }
+
+    /// What the kernel has to be told before it is given a number; none where it knows all.
+    pub(crate) fn untold(&self) -> Option<&Untold> {
+        (self.untold != Untold::default()).then_some(&self.untold)
+    }
+
+    /// The kernel was told all.
+    pub(crate) fn told(&mut self) {
+        self.untold = Untold::default();
     }
 
     /// The CPUs of a number.
@@ -105,8 +163,8 @@ impl SetTable {
     }
 
     /// The numbers of the sets that a CPU is in, ascending.
-    pub(crate) fn of_cpu(&self, cpu: u32) -> impl Iterator<Item = u32> {
-        let has = move |entry: &&Entry| entry.cpus.iter().any(|one| one.0 == cpu);
+    pub(crate) fn of_cpu(&self, cpu: CpuId) -> impl Iterator<Item = u32> {
+        let has = move |entry: &&Entry| entry.cpus.contains(cpu);
         self.sets.iter().filter(move |(_, entry)| has(entry)).map(|(&number, _)| number)
     }
 
@@ -118,27 +176,66 @@ impl SetTable {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn cpus(list: &str) -> CpuSet {
         list.parse().unwrap()
     }
 
+    /// The numbers and CPUs of which the kernel has to be told, which it is then.
+    fn tell(table: &mut SetTable) -> Option<(Vec<u32>, CpuSet)> {
+        let untold = table.untold().cloned();
+        table.told();
+        untold.map(|untold| (untold.numbers.into_iter().collect(), untold.cpus))
+    }
+
     #[test]
     fn a_set_keeps_its_number_while_it_has_users() {
         let mut table = SetTable::default();
-        let first = table.enter(&cpus("0-1")).unwrap();
-        assert_eq!(first, Numbered { number: 1, changed: Some(cpus("0-1")) });
-        assert_eq!(table.enter(&cpus("0-1")).unwrap(), Numbered { number: 1, changed: None });
-        assert_eq!(table.enter(&cpus("1-2")).unwrap().number, 2);
-        assert_eq!(table.of_cpu(1).collect::<Vec<_>>(), [1, 2]);
+        assert_eq!(table.enter(&cpus("0-1")), Ok(1));
+        assert_eq!(tell(&mut table), Some((vec![1], cpus("0-1"))));
+        assert_eq!(table.enter(&cpus("0-1")), Ok(1));
+        assert_eq!(tell(&mut table), None);
+        assert_eq!(table.enter(&cpus("1-2")), Ok(2));
+        assert_eq!(table.of_cpu(CpuId(1)).collect::<Vec<_>>(), [1, 2]);
         table.leave(1);
         assert!(table.unused.is_empty());
         table.leave(1);
         assert_eq!(table.unused.len(), 1);
+        table.told();
         // It comes back as it was.
-        assert_eq!(table.enter(&cpus("0-1")).unwrap(), Numbered { number: 1, changed: None });
+        assert_eq!((table.enter(&cpus("0-1")), tell(&mut table)), (Ok(1), None));
         assert!(table.unused.is_empty());
+    }
+
+    #[test]
+    fn what_could_not_be_told_is_told_the_next_time() {
+        let mut table = SetTable::default();
+        let number = table.enter(&cpus("0-1")).unwrap();
+        // The kernel says no: the thread has no plan, and the set no user.
+        table.leave(number);
+        assert_eq!(table.enter(&cpus("0-1")), Ok(number));
+        assert_eq!(tell(&mut table), Some((vec![number], cpus("0-1"))));
+    }
+
+    #[test]
+    fn a_thread_is_one_user_of_the_set_that_it_has_now() {
+        let mut table = SetTable::default();
+        let (first, second) = (table.enter(&cpus("0")).unwrap(), table.enter(&cpus("1")).unwrap());
+        table.give(7, first);
+        table.give(8, second);
+        // Its number changed behind the table's back, and then it did not.
+        assert_eq!(table.find(7, second), Some(&cpus("1")));
+        assert_eq!(table.find(7, second), Some(&cpus("1")));
+        assert_eq!((table.sets[&first].users, table.sets[&second].users), (0, 2));
+        assert_eq!(table.unused.iter().map(|&(_, number)| number).collect::<Vec<_>>(), [first]);
+        table.forget(7);
+        table.forget(8);
+        assert_eq!((table.sets[&second].users, table.unused.len()), (0, 2));
+        assert_eq!(table.find(9, 99), None);
+        assert_eq!(table.threads().count(), 0);
     }
 
     #[test]
@@ -147,12 +244,13 @@ mod tests {
         for cpu in 0..SETS - 1 {
             table.enter(&cpus(&cpu.to_string())).unwrap();
         }
+        table.told();
         assert_eq!(table.enter(&cpus("500")), Err(FullError::Sets));
         table.leave(9);
         table.leave(4);
-        let taken = table.enter(&cpus("500")).unwrap();
-        assert_eq!(taken, Numbered { number: 9, changed: Some(cpus("8,500")) });
-        assert_eq!(table.enter(&cpus("501")).unwrap().number, 4);
+        assert_eq!(table.enter(&cpus("500")), Ok(9));
+        assert_eq!(tell(&mut table), Some((vec![9], cpus("8,500"))));
+        assert_eq!(table.enter(&cpus("501")), Ok(4));
         assert_eq!(table.cpus(4), Some(&cpus("501")));
         assert_eq!(table.end(), SETS);
     }
@@ -166,9 +264,66 @@ mod tests {
         assert_eq!(table.enter(&cpus("0,99")), Err(FullError::Cpu));
         // One that nobody uses makes room.
         table.leave(7);
-        let taken = table.enter(&cpus("0,99")).unwrap();
-        assert_eq!(taken, Numbered { number: 7, changed: Some(cpus("0,7,99")) });
-        assert_eq!(table.of_cpu(0).count(), SETS_OF_CPU);
-        assert_eq!(table.of_cpu(7).count(), 0);
+        table.told();
+        assert_eq!(table.enter(&cpus("0,99")), Ok(7));
+        assert_eq!(tell(&mut table), Some((vec![7], cpus("0,7,99"))));
+        assert_eq!(table.of_cpu(CpuId(0)).count(), SETS_OF_CPU);
+        assert_eq!(table.of_cpu(CpuId(7)).count(), 0);
+    }
+
+    #[test]
+    fn a_set_without_room_changes_nothing() {
+        let mut table = SetTable::default();
+        for other in 2..2 + SETS_OF_CPU {
+            for crowded in [0, 1] {
+                table.enter(&cpus(&format!("{crowded},{}", other + 100 * crowded))).unwrap();
+            }
+        }
+        // CPU 0 has room to make, CPU 1 has none.
+        let unused = table.enter(&cpus("0,2")).unwrap();
+        table.leave(unused);
+        table.leave(unused);
+        table.told();
+        let before = table.clone();
+        assert_eq!(table.enter(&cpus("0-1")), Err(FullError::Cpu));
+        assert_eq!(table, before);
+    }
+
+    proptest! {
+        /// Threads come with sets of four CPUs, by bits, and go; the kernel is told at times.
+        #[test]
+        fn users_are_threads_and_the_kernel_knows_what_it_was_told(
+            steps in prop::collection::vec((0u32..40, 0u32..256, any::<bool>()), 0..400)
+        ) {
+            let mut table = SetTable::default();
+            let mut kernel: BTreeMap<u32, CpuSet> = BTreeMap::new();
+            for (tid, bits, is_told) in steps {
+                let cpus: CpuSet = (0..8).filter(|cpu| bits >> cpu & 1 == 1).map(CpuId).collect();
+                let before = table.clone();
+                if cpus.is_empty() {
+                    table.forget(tid);
+                } else {
+                    match table.enter(&cpus) {
+                        Ok(number) => table.give(tid, number),
+                        Err(_) => prop_assert_eq!(&table, &before),
+                    }
+                }
+                if let Some(untold) = table.untold().filter(|_| is_told) {
+                    for number in &untold.numbers {
+                        kernel.insert(*number, table.cpus(*number).unwrap().clone());
+                    }
+                    table.told();
+                }
+                let users: usize = table.sets.values().map(|entry| entry.users).sum();
+                prop_assert_eq!(users, table.threads().count());
+                let idle = table.sets.values().filter(|entry| entry.users == 0).count();
+                prop_assert_eq!(idle, table.unused.len());
+                prop_assert!((0..8).all(|cpu| table.of_cpu(CpuId(cpu)).count() <= SETS_OF_CPU));
+                for (number, entry) in &table.sets {
+                    let is_known = kernel.get(number) == Some(&entry.cpus);
+                    prop_assert!(is_known || table.untold.numbers.contains(number));
+                }
+            }
+        }
     }
 }

@@ -1,18 +1,13 @@
 # A scheduler's life: a CPU of its sets goes off line and comes back, a second one is refused with a clear line, and
 # after a kill -9 the kernel has everything back at once. restore takes back a name, no more.
-cat >mix.toml <<END
-version = 1
-[[app]]
-profile = "sort"
-[[app]]
-profile = "xz"
-END
-options="--policy dio-2010 --counters model --interval 1 --duration 200 --backend sched-ext --spill-after never"
+profile a 32; profile b 1
+printf 'version = 1\n[[app]]\nprofile = "a"\n[[app]]\nprofile = "b"\n' >mix.toml
+options="--profiles profiles --policy dio-2010 --counters model --interval 1 --duration 1000 --backend sched-ext --spill-after never"
 corun run mix.toml $options &
 run=$!
 field() { sed 's/.*) //' /proc/$1/stat | cut -d' ' -f$2; }
 policy() { field $1 39; }
-for _ in $(seq 120); do
+for _ in $(seq 480); do
   pids=$(stand_ins)
   [ "$(for pid in $pids; do policy $pid; done | grep -c 7)" = 2 ] && break
   sleep 0.5
@@ -31,9 +26,10 @@ echo "was on $at, is on $(field $first 37); ticks $before, then $(field $first 1
 echo 1 >/sys/devices/system/cpu/cpu$at/online
 corun run mix.toml $options --journals /run/other 2>other.log &
 other=$!
-for _ in $(seq 120); do grep -q 'placed by their affinities' other.log && break; sleep 0.5; done
+for _ in $(seq 480); do grep -q 'placed by their affinities' other.log && break; sleep 0.5; done
 cat other.log
 grep -q 'another scheduler is in force: corun' other.log
+corun doctor | grep 'another scheduler is in force: corun'
 kill $other
 wait $other || [ $? = 130 ]
 [ "$(cat /sys/kernel/sched_ext/root/ops)" = corun ]

@@ -10,10 +10,10 @@ apps="a e c g b f d h"
 } >mix.toml
 # where PID: the LLC (two CPUs each) on which its thread ran last, and its scheduling policy.
 where() { sed 's/.*) //' /proc/$1/stat | awk '{ print int($37 / 2), $39 }'; }
-corun run mix.toml --profiles profiles --policy dio-2010 --counters model --interval 1 --duration 200 \
+corun run mix.toml --profiles profiles --policy dio-2010 --counters model --interval 1 --duration 1000 \
   --backend sched-ext --spill-after never 2>run.log &
 run=$!
-for _ in $(seq 120); do
+for _ in $(seq 480); do
   [ "$(grep -c dio-2010: run.log)" -ge 8 ] && break
   sleep 0.5
 done

@@ -12,13 +12,11 @@ use rustix::fs::{Mode, OFlags};
 
 use super::process::status_field;
 use super::stat::{Stat, cpu_ns, wait_ns};
+use crate::syscalls::{FIRST_WORDS, affinity_words, cpus_of};
 use crate::{Roots, Task};
 
 /// Longer than any `stat` or `schedstat`: a name of 15 bytes and some 50 numbers.
 const LINE_BYTES: usize = 2048;
-
-/// Words of an affinity of up to 1024 CPUs.
-const AFFINITY_WORDS: usize = 1024 / usize::BITS as usize;
 
 /// What the kernel says of a thread at one moment.
 #[derive(Debug, Clone, PartialEq)]
@@ -143,14 +141,14 @@ impl ThreadFiles {
             return self.sample(proc, pid, tid).map(ThreadLook::Whole);
         };
         let LastRead { schedstat: last, affinity } = &mut self.last;
-        let mut words = [0; AFFINITY_WORDS];
-        let was = affinity.get(..AFFINITY_WORDS).map(|was| words.copy_from_slice(was)).is_some();
-        crate::syscalls::affinity_words(tid, affinity)?;
+        let mut words = [0; FIRST_WORDS];
+        let was = affinity.get(..FIRST_WORDS).map(|was| words.copy_from_slice(was)).is_some();
+        affinity_words(tid, affinity)?;
         let mut line = [0; LINE_BYTES];
         let read = read_whole(schedstat, &mut line)?;
         let is_idle = read == last.as_slice();
-        if is_idle && !whole && was && affinity.len() == AFFINITY_WORDS {
-            let moved = (affinity[..] != words).then(|| crate::syscalls::cpus_of(affinity));
+        if is_idle && !whole && was && affinity.len() == FIRST_WORDS {
+            let moved = (affinity[..] != words).then(|| cpus_of(affinity));
             return Ok(ThreadLook::Idle(moved));
         }
         last.clear();
@@ -161,7 +159,7 @@ impl ThreadFiles {
         if stat.is_over() {
             return Err(gone());
         }
-        let affinity = crate::syscalls::cpus_of(affinity);
+        let affinity = cpus_of(affinity);
         Ok(ThreadLook::Whole(ThreadSample { stat, cpu_ns, affinity }))
     }
 

@@ -10,7 +10,7 @@ use corun_machine::{CpuSet, Machine};
 use corun_policy::{Action, ActionKind, Nanoseconds, ThreadId, ThreadView};
 use corun_scx::{PlanError, SCHED_EXT, Scheduler, ThreadCounts, policy_of};
 
-use super::{Actuator, ApplyMode, Change, PlacementActuator, Refusal, managed};
+use super::{Actuator, ApplyMode, Change, PlacementActuator, Refusal, exchanged, managed};
 use super::{still_there, touchable};
 use crate::{ActError, ManagedThread, Reverted, Threads};
 
@@ -138,13 +138,11 @@ impl Actuator for KernelPlacement {
                 if self.is_taken(threads, *first) && self.is_taken(threads, *second) =>
             {
                 let (first, second) = (managed(threads, *first)?, managed(threads, *second)?);
-                // Threads with the same set exchange nothing by it: each gets the other's CPU.
-                let same = first.1.allowed == second.1.allowed;
-                let from = |of: &ManagedThread| {
-                    if same { CpuSet::from_iter([of.facts.cpu]) } else { of.allowed.clone() }
-                };
-                let mut changes = self.prefer(first, &from(second.1), &online)?;
-                changes.extend(self.prefer(second, &from(first.1), &online)?);
+                let held = (&first.1.allowed, &second.1.allowed);
+                let exchanged = exchanged((first.1, held.0), (second.1, held.1));
+                let Some([to_first, to_second]) = exchanged else { return Ok(Vec::new()) };
+                let mut changes = self.prefer(first, &to_first, &online)?;
+                changes.extend(self.prefer(second, &to_second, &online)?);
                 Ok(changes)
             }
             _ => self.by_affinity.prepare(action, machine, threads, now),
@@ -157,7 +155,7 @@ impl Actuator for KernelPlacement {
         if let Err(error) = touchable(&self.roots, task) {
             return Some(Err(error));
         }
-        let plan = corun_scx::Plan { cpus: after, spill_after: self.spill_after, weight: None };
+        let plan = corun_scx::Plan { cpus: after, spill_after: self.spill_after };
         Some(scheduler.plan(task.tid, plan).map_err(|error| match error {
             PlanError::Gone => ActError::Gone { what: format!("thread {task}") },
             other => ActError::Kernel {

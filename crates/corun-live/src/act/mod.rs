@@ -102,6 +102,27 @@ impl Refusal {
     }
 }
 
+/// The CPUs that a swap asks for the first and for the second thread, each given with the CPUs it is held on; none
+/// where the threads have nothing to exchange.
+pub(crate) fn exchanged(
+    (first, first_held): (&ManagedThread, &CpuSet),
+    (second, second_held): (&ManagedThread, &CpuSet),
+) -> Option<[CpuSet; 2]> {
+    let group = |of: &ManagedThread| of.group.as_ref().map(|group| group.name.clone());
+    let is_same = first_held == second_held;
+    let by_groups = first.group.is_some() || second.group.is_some();
+    // Groups with the same set exchange nothing; all in a group are where it is.
+    if by_groups && (is_same || group(first) == group(second)) {
+        return None;
+    }
+    // Threads with the same set would exchange nothing by it: each gets the other's CPU.
+    let cpu_of = |of: &ManagedThread| CpuSet::from_iter([of.facts.cpu]);
+    Some(match is_same {
+        true => [cpu_of(second), cpu_of(first)],
+        false => [second_held.clone(), first_held.clone()],
+    })
+}
+
 /// A thread of a plan, if it may be acted on.
 pub(crate) fn managed(
     threads: &Threads,

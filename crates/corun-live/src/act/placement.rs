@@ -6,7 +6,7 @@ use corun_machine::{CpuSet, Machine};
 use corun_policy::{Action, ActionKind, Nanoseconds, ThreadView};
 
 use super::cpusets::Cpusets;
-use super::{Actuator, Change, Refusal, affinity, managed};
+use super::{Actuator, Change, Refusal, affinity, exchanged, managed};
 use crate::{ManagedThread, Threads};
 
 /// Holds threads on CPUs, never beyond where they were allowed to run before: one at a time with
@@ -69,19 +69,13 @@ impl Actuator for PlacementActuator {
             }
             Action::Swap { first, second } => {
                 let (first, second) = (managed(threads, *first)?, managed(threads, *second)?);
-                let name = |of: &ManagedThread| of.group.as_ref().map(|group| group.name.clone());
-                let by_groups = first.1.group.is_some() || second.1.group.is_some();
-                let same = first.1.allowed == second.1.allowed;
-                if by_groups && (same || name(first.1) == name(second.1)) {
-                    // Groups with the same set exchange nothing; all in a group are where it is.
+                let held = (&first.1.allowed, &second.1.allowed);
+                let exchanged = exchanged((first.1, held.0), (second.1, held.1));
+                let Some([to_first, to_second]) = exchanged else {
                     return Ok(Vec::new());
-                }
-                // Threads with the same set exchange nothing by it: each gets the other's CPU.
-                let from = |of: &ManagedThread| {
-                    if same { CpuSet::from_iter([of.facts.cpu]) } else { of.allowed.clone() }
                 };
-                let there = self.place(first, &from(second.1), threads, &online)?;
-                let back = self.place(second, &from(first.1), threads, &online)?;
+                let there = self.place(first, &to_first, threads, &online)?;
+                let back = self.place(second, &to_second, threads, &online)?;
                 Ok(there.into_iter().chain(back).collect())
             }
             _ => Err(Refusal::not_by(self.name())),

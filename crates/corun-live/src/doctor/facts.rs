@@ -34,6 +34,8 @@ pub struct Facts {
     pub allowed_cpus: Option<CpuSet>,
     /// Could this process set its own affinity?
     pub affinity: Option<bool>,
+    /// Does the kernel take corun's scheduler (`--backend sched-ext`)?
+    pub sched_ext: Option<SchedExt>,
     /// Cgroups with CPU sets.
     pub cgroups: Cgroups,
     /// NUMA memory.
@@ -213,6 +215,31 @@ pub struct EnergyZone {
     pub name: String,
     /// May this user read it?
     pub readable: bool,
+}
+
+/// What the kernel has for corun's scheduler. Whether this user may load it is a matter of capabilities.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "state", rename_all = "kebab-case")]
+pub enum SchedExt {
+    /// All that it needs, and no other scheduler is in force.
+    Ready,
+    /// No `sched_ext`.
+    Absent,
+    /// `sched_ext` without parts that the scheduler needs.
+    Incomplete {
+        /// What is missing, in the kernel's names.
+        missing: Vec<String>,
+    },
+    /// Another scheduler is in force.
+    InUse {
+        /// Its name, and the state of `sched_ext`.
+        by: String,
+    },
+    /// It could not be found out.
+    Unreadable {
+        /// Why.
+        why: String,
+    },
 }
 
 /// Cgroups with CPU sets.

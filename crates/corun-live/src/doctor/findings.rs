@@ -3,7 +3,7 @@
 use corun_policy::CounterKind;
 use serde::Serialize;
 
-use super::facts::{CoreCounters, CountOutcome, Facts, Resctrl, Tried};
+use super::facts::{CoreCounters, CountOutcome, Facts, Resctrl, SchedExt, Tried};
 use super::words::counted;
 
 /// What a finding is about.
@@ -58,6 +58,7 @@ pub fn findings(facts: &Facts) -> Vec<Finding> {
         (Measure, "memory traffic", monitored(facts, "mbm_total_bytes", CounterKind::MemoryBytes)),
         (Measure, "energy", energy(facts)),
         (Control, "placing threads", affinity(facts)),
+        (Control, "sched_ext", sched_ext(facts)),
         (Control, "others' threads", others_threads(facts)),
         (Control, "containers", containers(facts)),
         (Control, "LLC ways", ways(facts)),
@@ -291,6 +292,44 @@ fn affinity(facts: &Facts) -> Judged {
             .advise("in a container, its seccomp profile has to allow sched_setaffinity"),
         None => judged(State::Unknown, "not tried"),
     }
+}
+
+/// Parts of the kernel that are named one by one; of more, the first.
+const NAMED_PARTS: usize = 3;
+
+fn sched_ext(facts: &Facts) -> Judged {
+    const NEEDED: &str =
+        "Linux 7.1 or newer with CONFIG_SCHED_CLASS_EXT; until then --backend affinity";
+    match &facts.sched_ext {
+        None => judged(State::Unknown, "not known"),
+        Some(SchedExt::Absent) => judged(State::No, "this kernel has none").advise(NEEDED),
+        Some(SchedExt::Incomplete { missing }) => {
+            let (named, others) = missing.split_at(missing.len().min(NAMED_PARTS));
+            let mut found = format!("this kernel lacks {}", named.join(", "));
+            if !others.is_empty() {
+                found.push_str(&format!(" and {} more", counted(others.len(), "part")));
+            }
+            judged(State::No, found).advise(NEEDED)
+        }
+        Some(SchedExt::InUse { by }) => {
+            judged(State::No, format!("another scheduler is in force: {by}"))
+                .advise("end that scheduler: the kernel takes one at a time")
+        }
+        Some(SchedExt::Unreadable { why }) => judged(State::Unknown, why.as_str()),
+        Some(SchedExt::Ready) => match &facts.capabilities {
+            None => judged(State::Unknown, "this kernel has what it takes; rights are not known"),
+            Some(_) if may_load_programs(facts) => judged(State::Yes, "--backend sched-ext"),
+            Some(_) => {
+                judged(State::No, "this kernel has what it takes; this user may not load it")
+                    .advise("run as root or with CAP_BPF and CAP_PERFMON")
+            }
+        },
+    }
+}
+
+/// CAP_SYS_ADMIN stands for both in the kernel.
+fn may_load_programs(facts: &Facts) -> bool {
+    has(facts, "CAP_SYS_ADMIN") || (has(facts, "CAP_BPF") && has(facts, "CAP_PERFMON"))
 }
 
 fn others_threads(facts: &Facts) -> Judged {

@@ -12,7 +12,8 @@ mod words;
 
 pub use facts::{
     BandwidthControlFacts, CacheControlFacts, Cgroups, CoreCounters, CoreKind, CountOutcome,
-    EnergyZone, Facts, Folder, MemoryFacts, MonitoringFacts, Perf, Resctrl, Shape, Tracer, Tried,
+    EnergyZone, Facts, Folder, MemoryFacts, MonitoringFacts, Perf, Resctrl, SchedExt, Shape,
+    Tracer, Tried,
 };
 pub use findings::{Area, Finding, State, findings};
 pub use probe::{Beside, probe};

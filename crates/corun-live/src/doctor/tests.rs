@@ -261,6 +261,39 @@ fn a_policy_between_nodes_lacks_a_second_one() {
 }
 
 #[test]
+fn what_stands_against_a_scheduler_in_the_kernel_is_told() {
+    let judged = |sched_ext: SchedExt, capabilities: &[&str]| {
+        let capabilities = Some(capabilities.iter().map(|one| (*one).to_owned()).collect());
+        let facts = Facts { sched_ext: Some(sched_ext), capabilities, ..Facts::default() };
+        let finding = found(&findings(&facts), "sched_ext").clone();
+        (finding.state, finding.found, finding.advice.unwrap_or_default())
+    };
+    for held in [&["CAP_SYS_ADMIN"][..], &["CAP_BPF", "CAP_PERFMON"]] {
+        assert_eq!(judged(SchedExt::Ready, held).0, State::Yes);
+    }
+    for held in [&["CAP_BPF"][..], &["CAP_PERFMON", "CAP_SYS_NICE"]] {
+        let (state, _, advice) = judged(SchedExt::Ready, held);
+        assert_eq!((state, &*advice), (State::No, "run as root or with CAP_BPF and CAP_PERFMON"));
+    }
+    let missing = ["a", "b", "c", "d"].map(str::to_owned).to_vec();
+    let (state, found, advice) = judged(SchedExt::Incomplete { missing }, &["CAP_SYS_ADMIN"]);
+    assert_eq!((state, &*found), (State::No, "this kernel lacks a, b, c and 1 part more"));
+    assert!(advice.starts_with("Linux 7.1 or newer"), "{advice}");
+    assert_eq!(judged(SchedExt::Absent, &["CAP_SYS_ADMIN"]).0, State::No);
+}
+
+#[test]
+fn another_scheduler_is_seen_in_a_captured_tree() {
+    let facts = |files: &[(&str, &str)]| Tree::new(files).facts().sched_ext;
+    assert_eq!(facts(&[]), None);
+    let other = ("sys/kernel/sched_ext/root/ops", "rusty\n");
+    let in_use = facts(&[("sys/kernel/sched_ext/state", "enabled\n"), other]);
+    assert_eq!(in_use, Some(SchedExt::InUse { by: "rusty (enabled)".to_owned() }));
+    // Nobody captured the types.
+    assert_eq!(facts(&[("sys/kernel/sched_ext/state", "disabled\n")]), None);
+}
+
+#[test]
 fn what_only_the_simulator_does_is_said() {
     let needs = Needs {
         interval: Interval::Never,
@@ -286,7 +319,7 @@ fn this_machine_is_probed_without_failing() {
 }
 
 /// Files that are looked at, to be filled with anything.
-const LOOKED_AT: [&str; 22] = [
+const LOOKED_AT: [&str; 25] = [
     "proc/cpuinfo",
     "proc/filesystems",
     "proc/mounts",
@@ -302,6 +335,9 @@ const LOOKED_AT: [&str; 22] = [
     "sys/bus/event_source/devices/cpu_core/type",
     "sys/class/dmi/id/sys_vendor",
     "sys/class/powercap/intel-rapl:0/energy_uj",
+    "sys/kernel/sched_ext/state",
+    "sys/kernel/sched_ext/root/ops",
+    "sys/kernel/btf/vmlinux",
     "sys/fs/cgroup/cgroup.controllers",
     "sys/fs/cgroup/cpuset/cpuset.cpus",
     "sys/fs/resctrl/schemata",

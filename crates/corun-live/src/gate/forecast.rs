@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use corun_machine::CpuSet;
 use corun_model::{LoadedProgram, Member, Model, Outcome, Running, Scratch};
-use corun_policy::{Action, Step, ThreadState};
+use corun_policy::{Action, Step, ThreadId, ThreadState};
 use corun_profile::Library;
 
-use crate::Threads;
+use crate::act::{exchanged, managed};
+use crate::observe::turns;
+use crate::{ManagedThread, Threads};
 
-/// Most combinations of threads that are solved where several share a CPU.
-const MOST_COMBINATIONS: usize = 16;
 /// A thread that is on a CPU for a smaller share of the time disturbs nobody.
 const LEAST_SHARE: f64 = 0.02;
 
@@ -63,7 +63,7 @@ impl Forecast {
     /// Is each thread held already as the plan says?
     pub(super) fn changes_nothing(&self, steps: &[Step], table: &Threads, online: &CpuSet) -> bool {
         let before = held(table, online);
-        sent(steps, table, &before, online).is_ok_and(|after| after == before)
+        sent(steps, table, online).is_ok_and(|after| after == before)
     }
 
     pub(super) fn expect(
@@ -85,7 +85,7 @@ impl Forecast {
         online: &CpuSet,
     ) -> Result<Expectation, String> {
         let before = held(table, online);
-        let after = sent(steps, table, &before, online)?;
+        let after = sent(steps, table, online)?;
         let mut wanting = Vec::new();
         for (thread, (view, own)) in table.iter().enumerate() {
             let share = own.cpu_share().unwrap_or(0.0);
@@ -137,11 +137,8 @@ impl Forecast {
         for (one, cpu) in self.balanced(wanting, allowed)?.into_iter().enumerate() {
             by_cpu.entry(cpu).or_default().push(one);
         }
-        let turns = by_cpu.values().map(Vec::len).max().unwrap_or(0).min(MOST_COMBINATIONS);
         let mut sums = vec![(0.0, 0_u32); wanting.len()];
-        for turn in 0..turns {
-            let on: Vec<(usize, usize)> =
-                by_cpu.iter().map(|(&cpu, here)| (here[turn % here.len()], cpu)).collect();
+        for on in turns(&by_cpu) {
             let running: Vec<Running<'_>> = on
                 .iter()
                 .map(|&(one, cpu)| Running {
@@ -214,35 +211,45 @@ fn least_loaded(choices: &[usize], load: &BTreeMap<usize, f64>) -> usize {
 
 /// Where each thread may run now.
 fn held(table: &Threads, online: &CpuSet) -> Vec<CpuSet> {
-    table.iter().map(|(view, _)| view.allowed.intersection(online)).collect()
+    table.iter().map(|(_, thread)| thread.allowed.intersection(online)).collect()
 }
 
-/// Where each thread may run once the steps are carried out.
-fn sent(
-    steps: &[Step],
-    table: &Threads,
-    before: &[CpuSet],
-    online: &CpuSet,
-) -> Result<Vec<CpuSet>, String> {
-    let mut after = before.to_vec();
+/// Where each thread may run once the steps are carried out, one after the other. A step that the actuators refuse
+/// moves nobody.
+fn sent(steps: &[Step], table: &Threads, online: &CpuSet) -> Result<Vec<CpuSet>, String> {
+    let mut held: Vec<CpuSet> = table.iter().map(|(_, thread)| thread.allowed.clone()).collect();
+    let movable = |id: &ThreadId| {
+        let (_, thread) = managed(table, *id).ok()?;
+        Some((table.index_of(*id)?, thread))
+    };
+    // What a thread gets of the CPUs asked for.
+    let granted = |(index, thread): (usize, &ManagedThread), asked: &CpuSet, held: &[CpuSet]| {
+        let cpus = asked.intersection(&thread.may_run_on).intersection(online);
+        let is_there = cpus == held[index].intersection(online);
+        let cpus = if is_there { held[index].clone() } else { cpus };
+        (!cpus.is_empty()).then_some((index, cpus))
+    };
     for Step { action, .. } in steps {
-        match action {
+        let moved = match action {
             Action::Allow { thread, cpus } => {
-                // A step about a thread that ended is refused by itself.
-                let Some(index) = table.index_of(*thread) else { continue };
-                let may = table.at(index).1.may_run_on.intersection(online);
-                after[index] = cpus.intersection(&may);
+                movable(thread).and_then(|thread| granted(thread, cpus, &held)).map(|one| vec![one])
             }
             Action::Swap { first, second } => {
-                let both = table.index_of(*first).zip(table.index_of(*second));
-                let Some((first, second)) = both else { continue };
-                after.swap(first, second);
+                movable(first).zip(movable(second)).and_then(|(first, second)| {
+                    let sides = [first, second].map(|(index, thread)| (thread, &held[index]));
+                    let [to_first, to_second] = exchanged(sides[0], sides[1])?;
+                    let first = granted(first, &to_first, &held)?;
+                    Some(vec![first, granted(second, &to_second, &held)?])
+                })
             }
             other => {
                 let kind = other.kind().name();
                 return Err(format!("the plan has an action of the kind {kind}"));
             }
+        };
+        for (index, cpus) in moved.into_iter().flatten() {
+            held[index] = cpus;
         }
     }
-    Ok(after)
+    Ok(held.into_iter().map(|cpus| cpus.intersection(online)).collect())
 }

@@ -70,7 +70,8 @@ pub struct Gate {
 /// A plan that was let through.
 #[derive(Debug)]
 pub(crate) struct Admitted {
-    expected: Expectation,
+    /// None of a plan by which no thread runs elsewhere: there is nothing to judge.
+    expected: Option<Expectation>,
     moves: usize,
 }
 
@@ -108,8 +109,7 @@ impl Gate {
         online: &CpuSet,
     ) -> Result<Admitted, String> {
         if self.forecast.changes_nothing(steps, table, online) {
-            let why = "nothing changes".to_owned();
-            return Ok(Admitted { expected: Expectation::Unknown { why }, moves: 0 });
+            return Ok(Admitted { expected: None, moves: 0 });
         }
         if let Some((until, why)) = &self.rest {
             if now < *until {
@@ -139,20 +139,18 @@ impl Gate {
                 return Err(format!("{told}, but {worst} for {program}"));
             }
         }
-        Ok(Admitted { expected, moves })
+        Ok(Admitted { expected: Some(expected), moves })
     }
 
     /// A plan was carried out by these changes.
     pub(crate) fn carried_out(&mut self, now: Nanoseconds, plan: Admitted, changes: Vec<Change>) {
-        if changes.is_empty() {
-            return;
-        }
+        let Some(expected) = plan.expected.filter(|_| !changes.is_empty()) else { return };
         self.migrations.take(plan.moves);
-        if let Expectation::Told { gain, worst, program } = &plan.expected {
+        if let Expectation::Told { gain, worst, program } = &expected {
             let (gain, worst) = (percent(*gain), percent(*worst));
             tracing::info!(gain, worst, %program, "gate: the model expects the plan to help");
         }
-        self.trial.begin(now, plan.expected, changes);
+        self.trial.begin(now, expected, changes);
     }
 
     /// The threads were counted: notes their rates, and judges the plan that is on trial.

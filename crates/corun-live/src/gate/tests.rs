@@ -106,35 +106,66 @@ fn gate(machine: &Arc<Machine>, options: GateOptions) -> Gate {
     Gate::new(model, Library::shipped().unwrap(), options)
 }
 
-/// What becomes of a plan that sends threads from some CPUs to others, in a dry run.
-fn asked(programs: &[(&str, u32)], from: &[&'static str], to: &[&'static str]) -> Vec<String> {
+/// Exchanges the first two threads, once it is told to.
+#[derive(Clone, Default)]
+struct Swaps(Arc<Mutex<bool>>);
+
+impl Policy for Swaps {
+    fn name(&self) -> &str {
+        "swaps"
+    }
+
+    fn needs(&self) -> Needs {
+        Holds::default().needs()
+    }
+
+    fn decide(&mut self, view: &View<'_>) -> Plan {
+        let mut plan = Plan::none();
+        if *self.0.lock().unwrap() {
+            let [first, second] = [0, 1].map(|index| view.threads[index].id);
+            plan.push(Action::Swap { first, second }, "told so");
+        }
+        plan
+    }
+}
+
+/// A host in a dry run.
+fn dry_host(programs: &[(&str, u32)], policy: Box<dyn Policy>) -> (tempfile::TempDir, Host) {
     let machine = Arc::new(preset("xeon-x5365").unwrap());
-    let policy = Holds::default();
     let folder = tempfile::tempdir().unwrap();
     let roots = Roots { sys: folder.path().join("sys"), ..Roots::default() };
     std::fs::create_dir_all(roots.sys.join("devices/system/cpu")).unwrap();
     std::fs::write(roots.sys.join("devices/system/cpu/online"), "0-7\n").unwrap();
-    let mut host = Host::new(
-        machine.clone(),
-        vec![Box::new(policy.clone())],
-        Box::new(Told::new(programs)),
-        Vec::new(),
-        vec![Box::new(PlacementActuator::new(&roots))],
-        roots,
-        HostOptions::default(),
-    )
-    .unwrap();
-    policy.tell(from);
-    host.tick_at(Nanoseconds(1_000_000_000)).unwrap();
-    host.gate_by(gate(&machine, GateOptions::default()));
-    policy.tell(to);
-    let tick = host.tick_at(Nanoseconds(2_000_000_000)).unwrap();
+    let actuators: Vec<Box<dyn crate::Actuator>> = vec![Box::new(PlacementActuator::new(&roots))];
+    let told = Box::new(Told::new(programs));
+    let options = HostOptions::default();
+    let host = Host::new(machine, vec![policy], told, Vec::new(), actuators, roots, options);
+    (folder, host.unwrap())
+}
+
+fn at(second: u64) -> Nanoseconds {
+    Nanoseconds(second * 1_000_000_000)
+}
+
+/// What became of each step of a plan.
+fn verdicts(tick: &Tick) -> Vec<String> {
     let verdict = |one: &crate::Decision| match &one.verdict {
         Verdict::Proposed(_) => "made".to_owned(),
         Verdict::Refused(why) => why.0.clone(),
         other => format!("{other:?}"),
     };
     tick.decisions.iter().map(verdict).collect()
+}
+
+/// What becomes of a plan that sends threads from some CPUs to others, in a dry run.
+fn asked(programs: &[(&str, u32)], from: &[&'static str], to: &[&'static str]) -> Vec<String> {
+    let policy = Holds::default();
+    let (_folder, mut host) = dry_host(programs, Box::new(policy.clone()));
+    policy.tell(from);
+    host.tick_at(at(1)).unwrap();
+    host.gate_by(gate(&Arc::new(host.machine().clone()), GateOptions::default()));
+    policy.tell(to);
+    verdicts(&host.tick_at(at(2)).unwrap())
 }
 
 /// CPUs 0 and 1 share a cache, as 2 and 3 do.
@@ -177,6 +208,41 @@ fn alike_threads_are_not_swapped_and_what_is_so_already_is_no_plan() {
     let refused = asked(&programs, &["0", "4"], &["4", "0"]);
     assert!(refused[0].contains("expects +0.0 % in all, which is within the noise"), "{refused:?}");
     assert_eq!(asked(&programs, &["0", "4"], &["0", "4"]), [""; 0]);
+}
+
+/// Threads that may run on the same CPUs get each the other's CPU, which the gate has to judge.
+#[test]
+fn a_swap_of_threads_with_the_same_cpus_is_judged() {
+    let swapped = |programs: &[(&str, u32)]| {
+        let policy = Swaps::default();
+        let (_folder, mut host) = dry_host(programs, Box::new(policy.clone()));
+        host.tick_at(at(1)).unwrap();
+        host.gate_by(gate(&Arc::new(host.machine().clone()), GateOptions::default()));
+        *policy.0.lock().unwrap() = true;
+        verdicts(&host.tick_at(at(2)).unwrap())
+    };
+    let alike = swapped(&[("sort", 0), ("sort", 4)]);
+    assert!(alike[0].contains("expects +0.0 % in all, which is within the noise"), "{alike:?}");
+    // Each hog gets a cache with a program that hardly uses one, and the other way about.
+    let hogs = [("kernel-chase", 0), ("openssl", 4), ("kernel-triad", 1), ("openssl", 5)];
+    assert_eq!(swapped(&hogs), ["made"]);
+}
+
+/// A trial must not lose its plan to changes by which no thread runs elsewhere, such as another scheduling policy.
+#[test]
+fn a_plan_that_moves_nobody_leaves_the_one_on_trial() {
+    let machine = Arc::new(preset("xeon-x5365").unwrap());
+    let (mut gate, table) = (gate(&machine, GateOptions::default()), Threads::new(0));
+    let change = || {
+        let task = Task { pid: 4_000_000, tid: 4_000_000, start_ticks: 7 };
+        vec![Change::SchedulingPolicy { task, before: 0, after: 3 }]
+    };
+    let expected = Some(Expectation::Unknown { why: "told so".to_owned() });
+    gate.carried_out(at(1), Admitted { expected, moves: 1 }, change());
+    assert_eq!(gate.trial.since(), Some(at(1)));
+    let moves_nobody = gate.admit(at(2), &[], &table, &"0-7".parse().unwrap()).unwrap();
+    gate.carried_out(at(2), moves_nobody, change());
+    assert_eq!(gate.trial.since(), Some(at(1)));
 }
 
 /// Without a profile the gate cannot tell, and the plan is made on trial.
@@ -315,16 +381,15 @@ fn a_plan_that_does_no_harm_stays() {
 #[test]
 fn so_many_migrations_a_second_are_made_in_the_long_run() {
     let mut budget = Budget::full(10.0);
-    let second = |s: u64| Nanoseconds(s * 1_000_000_000);
     // A plan of 64 moves is one plan; the next waits until it is paid for.
-    assert!(budget.has(second(1), 64));
+    assert!(budget.has(at(1), 64));
     budget.take(64);
-    assert!(!budget.has(second(6), 1));
-    assert!(budget.has(second(7), 4));
+    assert!(!budget.has(at(6), 1));
+    assert!(budget.has(at(7), 4));
     budget.take(4);
     let made: usize = (8..1008)
         .filter(|&s| {
-            let may = budget.has(second(s), 20);
+            let may = budget.has(at(s), 20);
             budget.take(if may { 20 } else { 0 });
             may
         })

@@ -6,6 +6,7 @@ mod perf;
 mod profiles;
 mod recorded;
 mod resctrl;
+mod turns;
 
 use corun_policy::{CounterKind, Nanoseconds};
 
@@ -15,6 +16,7 @@ pub use perf::PerfSource;
 pub use profiles::{StoredProfiles, profile_of};
 pub use recorded::RecordingSource;
 pub use resctrl::ResctrlMonitor;
+pub(crate) use turns::turns;
 
 use crate::Threads;
 

@@ -12,10 +12,8 @@ use corun_model::{LoadedProgram, Member, Model, Outcome, Running, Scratch};
 use corun_policy::{CounterKind, Nanoseconds, Scope, ThreadId, ThreadState, ThreadView};
 use corun_runtime::totals_of;
 
+use super::turns;
 use crate::{ManagedThread, Source, SourceError, Threads};
-
-/// Most combinations of threads that are solved where several share a CPU.
-const MOST_COMBINATIONS: usize = 16;
 
 /// Computes counters from where threads are.
 pub struct ModelledSource {
@@ -52,11 +50,8 @@ impl ModelledSource {
                 by_cpu.entry(cpu).or_default().push(index);
             }
         }
-        let most = by_cpu.values().map(Vec::len).max().unwrap_or(0).min(MOST_COMBINATIONS);
         let mut sums: Vec<(Outcome, u32)> = vec![(Outcome::default(), 0); threads.len()];
-        for turn in 0..most {
-            let on: Vec<(usize, usize)> =
-                by_cpu.iter().map(|(&cpu, here)| (here[turn % here.len()], cpu)).collect();
+        for on in turns(&by_cpu) {
             let programs: Vec<(Arc<LoadedProgram>, usize)> = on
                 .iter()
                 .map(|&(thread, _)| {

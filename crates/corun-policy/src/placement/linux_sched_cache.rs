@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use corun_machine::{CpuSet, Machine};
 
 use crate::{
-    Action, ActionKind, Build, BuildOptions, Event, Interval, Nanoseconds, Needs, Parameter, Plan,
-    Policy, PolicyEntry, ProcessId, ThreadId, ThreadState, ThreadView, View,
+    Action, ActionKind, Build, BuildOptions, Interval, Nanoseconds, Needs, Parameter, Plan, Policy,
+    PolicyEntry, ProcessId, ThreadId, ThreadState, ThreadView, View,
 };
 
 /// `EPOCH_PERIOD`: run times count half after each.
@@ -244,13 +244,6 @@ impl Policy for LinuxSchedCache {
             solo_figures: false,
             by_ways: false,
         }
-    }
-
-    fn on_event(&mut self, event: &Event, _view: &View<'_>) -> Option<Plan> {
-        if let Event::Exited(thread) = event {
-            self.threads.remove(thread);
-        }
-        None
     }
 
     fn decide(&mut self, view: &View<'_>) -> Plan {

@@ -34,12 +34,25 @@ pub(crate) enum BackendName {
     Auto,
 }
 
+impl BackendName {
+    /// As it is typed.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Affinity => "affinity",
+            Self::SchedExt => "sched-ext",
+            Self::Auto => "auto",
+        }
+    }
+}
+
 /// What places threads, and what it goes by.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct BackendArgs {
     pub(crate) name: BackendName,
     /// Seconds that a thread waits for its CPUs before it runs elsewhere; infinite: for ever.
     pub(crate) spill_after_s: f64,
+    /// Nothing else takes its place where there can be none.
+    pub(crate) is_required: bool,
 }
 
 impl BackendArgs {
@@ -101,7 +114,11 @@ impl PolicyArgs {
             seed,
             set: self.set.clone(),
             gate: self.gate.then(GateOptions::default),
-            backend: BackendArgs { name: self.backend, spill_after_s: self.spill_after },
+            backend: BackendArgs {
+                name: self.backend,
+                spill_after_s: self.spill_after,
+                is_required: false,
+            },
         }
     }
 }

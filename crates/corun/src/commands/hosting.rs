@@ -17,7 +17,7 @@ use corun_machine::Machine;
 use corun_model::{LoadedProgram, Model};
 use corun_policy::{Action, CounterKind, LibraryPredictor, Nanoseconds, Predictor};
 use corun_profile::{Library, TABLE_INSTRUCTIONS};
-use corun_scx::Scheduler;
+use corun_scx::{LoadError, Scheduler};
 
 use super::undone;
 use crate::cli::{BackendArgs, BackendName, CountersName, HostArgs};
@@ -120,7 +120,7 @@ impl Ground {
             policies,
             Box::new(processes),
             sources,
-            self.actuators(arguments),
+            self.actuators(arguments)?,
             self.roots.clone(),
             options,
         )
@@ -176,9 +176,9 @@ impl Ground {
         Ok(ModelledSource::new(model, programs, TABLE_INSTRUCTIONS as f64))
     }
 
-    fn actuators(&self, arguments: &HostArgs) -> Vec<Box<dyn Actuator>> {
+    fn actuators(&self, arguments: &HostArgs) -> Outcome<Vec<Box<dyn Actuator>>> {
         let mut actuators: Vec<Box<dyn Actuator>> = vec![
-            self.placement(arguments),
+            self.placement(arguments)?,
             Box::new(Nice::new(&self.roots)),
             Box::new(Pages::new(&self.roots)),
         ];
@@ -186,22 +186,33 @@ impl Ground {
         if let Ok(resctrl) = Resctrl::new(&self.roots) {
             actuators.push(Box::new(resctrl));
         }
-        actuators
+        Ok(actuators)
     }
 
     /// What places threads: the scheduler in the kernel where it was asked for and can be, else affinities. A
     /// host that changes nothing loads nothing.
-    fn placement(&self, arguments: &HostArgs) -> Box<dyn Actuator> {
+    ///
+    /// # Errors
+    /// Where the scheduler in the kernel is required and cannot be.
+    fn placement(&self, arguments: &HostArgs) -> Outcome<Box<dyn Actuator>> {
         let by_affinity = || Box::new(PlacementActuator::new(&self.roots));
-        let BackendArgs { name, .. } = arguments.backend;
-        if arguments.dry_run || name == BackendName::Affinity {
-            return by_affinity();
+        let BackendArgs { name, is_required, .. } = arguments.backend;
+        if name == BackendName::Affinity {
+            return Ok(by_affinity());
         }
-        match Scheduler::attach(corun_scx::Options::default(), &self.roots) {
+        let refused = |why: LoadError| Failure::input(format!("no scheduler in the kernel: {why}"));
+        if arguments.dry_run {
+            if is_required {
+                corun_scx::check(&self.roots).map_err(refused)?;
+            }
+            return Ok(by_affinity());
+        }
+        Ok(match Scheduler::attach(corun_scx::Options::default(), &self.roots) {
             Ok(scheduler) => {
                 let spill_after = arguments.backend.spill_after();
                 Box::new(KernelPlacement::new(&self.roots, scheduler, spill_after))
             }
+            Err(why) if is_required => return Err(refused(why)),
             Err(why) => {
                 if name == BackendName::SchedExt {
                     eprintln!("corun: no scheduler in the kernel: {why}");
@@ -209,7 +220,7 @@ impl Ground {
                 }
                 by_affinity()
             }
-        }
+        })
     }
 }
 

@@ -63,7 +63,11 @@ impl Watch {
                 .filter(|own| policy.as_ref() == Some(&own.policy))
                 .map_or(Vec::new(), |own| own.set),
             gate: None,
-            backend: BackendArgs { name: BackendName::Affinity, spill_after_s: SPILL_AFTER_S },
+            backend: BackendArgs {
+                name: BackendName::Affinity,
+                spill_after_s: SPILL_AFTER_S,
+                is_required: false,
+            },
         };
         let targets = match &config {
             Some(config) => config.targets(),

@@ -1,6 +1,7 @@
 //! `corun ab` with commands that switch a file on and off.
 
 use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -229,6 +230,28 @@ fn without_a_metric_instructions_are_compared() {
     config("profiles", "di");
     let ran = fixture.run(&[&words[..], &QUICK].concat());
     ran.refused(&["no metric", "nothing here counts", "try: --metric NAME=CMD"]);
+}
+
+/// A backend that took the other's place would be compared with itself.
+#[test]
+fn two_backends_are_compared_or_it_is_refused() {
+    let fixture = Fixture::new();
+    let asked = |more: &[&str]| {
+        let words = ["ab", "--counters", "model", "--journals", "journals", "--longest", "3"];
+        fixture.run(&[&words[..], &QUICK, more, &["--", "sleep", "1000"]].concat())
+    };
+    for backends in [["affinity", "affinity"], ["auto", "affinity"], ["affinity", "auto"]] {
+        let ran = asked(&["--profile", "sort", "--backend", backends[0], "--against", backends[1]]);
+        ran.refused(&["--against", "expected affinity against sched-ext"]);
+    }
+    if Path::new("/sys/kernel/sched_ext").exists() {
+        println!("skipped: this kernel may have what it takes; the guest's cases compare backends");
+        return;
+    }
+    for (backend, against) in [("affinity", "sched-ext"), ("sched-ext", "affinity")] {
+        let ran = asked(&["--profile", "sort", "--backend", backend, "--against", against]);
+        ran.refused(&["no scheduler in the kernel: this kernel has no sched_ext"]);
+    }
 }
 
 /// What is left of these programs: each has its own name.

@@ -1,9 +1,10 @@
 //! Energy, affinity, cgroups, memory.
 
 use corun_linux::{Roots, files};
+use corun_scx::LoadError;
 use rustix::thread::{sched_getaffinity, sched_setaffinity};
 
-use crate::doctor::facts::{Cgroups, EnergyZone, MemoryFacts, Shape};
+use crate::doctor::facts::{Cgroups, EnergyZone, MemoryFacts, SchedExt, Shape};
 
 /// The energy counters. Of a captured tree the file's presence counts.
 pub(super) fn energy(roots: &Roots) -> Vec<EnergyZone> {
@@ -29,6 +30,21 @@ pub(super) fn affinity() -> Option<bool> {
         Some(sched_setaffinity(None, &set).is_ok())
     });
     own.join().ok().flatten()
+}
+
+/// What the kernel has for corun's scheduler; nothing is loaded. A captured tree tells as far as it has the files.
+pub(super) fn sched_ext(roots: &Roots) -> Option<SchedExt> {
+    let lacks_file = |found: SchedExt| Some(found).filter(|_| roots.are_here());
+    match corun_scx::check(roots) {
+        Ok(()) => Some(SchedExt::Ready),
+        Err(LoadError::NoSchedExt) => lacks_file(SchedExt::Absent),
+        Err(LoadError::Another(by)) => Some(SchedExt::InUse { by: super::one_line(by) }),
+        Err(LoadError::TooOld { missing }) => Some(SchedExt::Incomplete { missing }),
+        Err(why @ LoadError::NoTypes { .. }) => {
+            lacks_file(SchedExt::Unreadable { why: why.to_string() })
+        }
+        Err(other) => Some(SchedExt::Unreadable { why: other.to_string() }),
+    }
 }
 
 /// CPU sets in cgroups: version 1 first, since a hierarchy of version 1 takes the controller away

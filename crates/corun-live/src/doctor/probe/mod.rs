@@ -44,6 +44,7 @@ pub fn probe(roots: &Roots, beside: Beside) -> Facts {
         energy: control::energy(roots),
         allowed_cpus: own.as_ref().and_then(Process::allowed_cpus),
         affinity: here.then(control::affinity).flatten(),
+        sched_ext: control::sched_ext(roots),
         cgroups: control::cgroups(roots),
         memory: control::memory(roots, shape.as_ref()),
         open_files: own.as_ref().and_then(Process::most_open_files),
@@ -117,13 +118,14 @@ fn maker(roots: &Roots) -> Option<String> {
 
 /// Those of the capabilities in effect that matter here.
 fn capabilities(held: u64) -> Vec<String> {
-    const KNOWN: [(u32, &str); 6] = [
+    const KNOWN: [(u32, &str); 7] = [
         (1, "CAP_DAC_OVERRIDE"),
         (19, "CAP_SYS_PTRACE"),
         (21, "CAP_SYS_ADMIN"),
         (23, "CAP_SYS_NICE"),
         (24, "CAP_SYS_RESOURCE"),
         (38, "CAP_PERFMON"),
+        (39, "CAP_BPF"),
     ];
     let known = KNOWN.iter().filter(|(bit, _)| held >> bit & 1 == 1);
     known.map(|(_, name)| (*name).to_owned()).collect()

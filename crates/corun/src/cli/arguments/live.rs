@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::{DocumentFormat, TableFormat, seconds};
-use crate::cli::hosting::{PolicyArgs, StartArgs};
+use crate::cli::hosting::{BackendName, PolicyArgs, StartArgs};
 use crate::cli::values::{
     LineFormat, PerName, confidence, event_count, interval, named, percent, precision,
 };
@@ -45,6 +45,7 @@ itself, where its mix does not say restart = true.
 Examples:
   corun ab mix.toml --policy dio
   corun ab --policy di --count done='wc -l < out' -- ./solver input.dat
+  corun ab mix.toml --policy dio --backend sched-ext --against affinity
   corun ab --config /etc/corun/config.toml
   corun ab --config /etc/corun/config.toml --metric web='curl -s localhost/rate'
   corun ab --on 'corun-policy-on' --off 'corun-policy-off' --metric web='curl -s localhost/rate'
@@ -66,6 +67,9 @@ pub(crate) struct AbArgs {
     /// A shell command that turns it off, and leaves all as it was
     #[arg(long, value_name = "CMD", requires = "on")]
     pub(crate) off: Option<String>,
+    /// Compare with the same policy by this backend, in the place of no policy
+    #[arg(long, value_enum, value_name = "BACKEND", conflicts_with = "on")]
+    pub(crate) against: Option<BackendName>,
     /// A program, and a shell command that prints how it is doing: one number; may stand again
     #[arg(long, value_name = "NAME=CMD", value_parser = named)]
     pub(crate) metric: Vec<(String, String)>,

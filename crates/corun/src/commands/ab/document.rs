@@ -3,12 +3,13 @@
 use corun_live::ab::{Conclusion, Done, Effect, Ended, HarmKind};
 use serde::Serialize;
 
-use crate::cli::AbArgs;
+use crate::cli::{AbArgs, BackendName};
 use crate::output::round;
 
 #[derive(Debug, Serialize)]
 pub(super) struct Document {
     ended: &'static str,
+    against: Option<&'static str>,
     harmed: Option<String>,
     error: Option<String>,
     over: Option<String>,
@@ -67,6 +68,7 @@ pub(super) fn document(conclusion: &Conclusion, arguments: &AbArgs) -> Document 
     let program = |(name, effect)| Program { name, effect: Figures::from(effect) };
     Document {
         ended,
+        against: arguments.against.map(BackendName::name),
         harmed,
         error: failed.map(ToString::to_string),
         over: match &conclusion.ended {

@@ -14,12 +14,12 @@ use corun_live::ab::{
     MetricKind, MetricSource, PairProgress, StoppingLimits, Switch, SwitchbackExperiment, conduct,
 };
 
-use self::scheduled::Scheduled;
+use self::scheduled::{Backends, Scheduled};
 use self::throughput::Throughput;
 use self::whose::{Ours, Whose};
 use super::daemon::Config;
 use super::programs::Program;
-use crate::cli::{AbArgs, CountersName, DocumentFormat};
+use crate::cli::{AbArgs, BackendName, CountersName, DocumentFormat};
 use crate::failure::{Failure, Outcome};
 use crate::output::{json, print};
 use corun_app::Cancel;
@@ -51,12 +51,20 @@ pub(super) fn run(arguments: &AbArgs) -> Outcome<String> {
         return concluded(&conclusion, arguments);
     };
     // Says what this machine lacks before anything begins.
-    whose.host(true)?;
+    let backends = backends(&whose, arguments.against)?;
+    match backends {
+        None => drop(whose.host(true, None)?),
+        Some(Backends { tried, against }) => {
+            for backend in [tried, against] {
+                whose.host(true, Some(backend))?;
+            }
+        }
+    }
     let throughput = unmeasured.then(|| Throughput::new(&whose, arguments.sample)).transpose()?;
     let began = whose.begin(&cancel);
     let concluded_as = began.and_then(|new| {
         checked(&commands)?;
-        let mut subject = Scheduled::new(&mut whose, commands, throughput);
+        let mut subject = Scheduled::new(&mut whose, backends, commands, throughput);
         subject.follow(new).map_err(|error| Failure::Failed(error.into()))?;
         Ok(conduct(design, experiment, limits, &mut subject, &mut told))
     });
@@ -84,6 +92,21 @@ fn whose(arguments: &AbArgs) -> Outcome<Option<Whose>> {
     let host = arguments.chosen.host_args(false, arguments.seed);
     let programs = Program::all(&arguments.programs, host.counters == CountersName::Model)?;
     Ok(Some(Whose::Ours(Ours::new(host, programs))))
+}
+
+/// The backends that are compared; none where a policy is compared with none.
+fn backends(whose: &Whose, against: Option<BackendName>) -> Outcome<Option<Backends>> {
+    let Some(against) = against else { return Ok(None) };
+    let tried = whose.backend()?;
+    if tried == against || [tried, against].contains(&BackendName::Auto) {
+        let [tried, against] = [tried, against].map(BackendName::name);
+        let message = format!(
+            "--against {against}: the policy is tried by {tried}; expected affinity against sched-ext, \
+             or the other way about"
+        );
+        return Err(Failure::input(message).hint("--backend sched-ext --against affinity"));
+    }
+    Ok(Some(Backends { tried, against }))
 }
 
 fn metrics(arguments: &AbArgs) -> Outcome<Vec<Metric>> {

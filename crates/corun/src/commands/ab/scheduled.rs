@@ -7,6 +7,7 @@ use corun_live::{Host, Target};
 
 use super::throughput::Throughput;
 use super::whose::{News, Whose};
+use crate::cli::BackendName;
 use crate::commands::hosting::Teller;
 use crate::commands::undone;
 use crate::failure::Failure;
@@ -14,9 +15,19 @@ use crate::failure::Failure;
 /// Longest time between two looks at whether the host has something to do.
 const GLANCE: Duration = Duration::from_millis(50);
 
-/// The programs of a daemon's configuration, by turns under its policy and as the kernel has them.
+/// Two backends that are compared under one policy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Backends {
+    /// Of the blocks whose effect is asked for.
+    pub(super) tried: BackendName,
+    /// Of the other blocks.
+    pub(super) against: BackendName,
+}
+
+/// Programs, by turns under a policy and as the kernel has them, or under it by two backends.
 pub(super) struct Scheduled<'a> {
     whose: &'a mut Whose,
+    backends: Option<Backends>,
     /// The metrics; what they switch is nothing.
     measured: Commands<'a>,
     /// In place of metrics, where there are none.
@@ -28,10 +39,11 @@ pub(super) struct Scheduled<'a> {
 impl<'a> Scheduled<'a> {
     pub(super) fn new(
         whose: &'a mut Whose,
+        backends: Option<Backends>,
         measured: Commands<'a>,
         throughput: Option<Throughput>,
     ) -> Self {
-        Self { whose, measured, throughput, host: None, teller: Teller::default() }
+        Self { whose, backends, measured, throughput, host: None, teller: Teller::default() }
     }
 
     /// Everything as before, and the policy forgotten: the next block begins anew.
@@ -78,8 +90,9 @@ impl<'a> Scheduled<'a> {
 impl Subject for Scheduled<'_> {
     fn set(&mut self, policy_on: bool) -> Result<(), SubjectError> {
         self.turn_off()?;
-        if policy_on {
-            self.host = Some(self.whose.host(false).map_err(subject_error)?);
+        let backend = self.backends.map(|both| if policy_on { both.tried } else { both.against });
+        if policy_on || backend.is_some() {
+            self.host = Some(self.whose.host(false, backend).map_err(subject_error)?);
             self.tick_if_due()?;
         }
         Ok(())

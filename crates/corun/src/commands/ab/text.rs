@@ -36,6 +36,9 @@ pub(super) fn text(conclusion: &Conclusion, arguments: &AbArgs) -> String {
         counted(experiment.pairs(), "pair"),
         arguments.confidence,
     ));
+    if let Some(against) = arguments.against {
+        text.push_str(&format!("compared with the policy by {}\n", against.name()));
+    }
     if let Some(needed) = conclusion.needed {
         let needed = time(needed);
         text.push_str(&format!("to know it to {} %: {needed} more\n", arguments.precision));

@@ -7,8 +7,8 @@ use std::thread;
 
 use corun_live::{Host, Target};
 
-use crate::cli::HostArgs;
-use crate::commands::daemon::{Config, host, onlooker};
+use crate::cli::{BackendArgs, BackendName, HostArgs};
+use crate::commands::daemon::{Config, host_as, onlooker};
 use crate::commands::hosting::{Ground, Look};
 use crate::commands::programs::{Program, Started, TICK};
 use crate::commands::watching::NO_POLICY;
@@ -43,15 +43,30 @@ pub(super) struct News {
 }
 
 impl Whose {
-    /// The policy over the programs as they are now. `dry_run`: nothing is done.
-    pub(super) fn host(&self, dry_run: bool) -> Outcome<Host> {
+    /// The policy over the programs as they are now. `dry_run`: nothing is done. `backend`: in the place of the
+    /// chosen one, with nothing in its own place.
+    pub(super) fn host(&self, dry_run: bool, backend: Option<BackendName>) -> Outcome<Host> {
+        let mut arguments = match self {
+            Self::Configured(config) => config.host_args(dry_run)?,
+            Self::Ours(ours) => HostArgs { dry_run, ..ours.host.clone() },
+        };
+        if let Some(name) = backend {
+            arguments.backend = BackendArgs { name, is_required: true, ..arguments.backend };
+        }
         match self {
-            Self::Configured(config) => host(config, dry_run),
+            Self::Configured(config) => host_as(config, &arguments),
             Self::Ours(ours) => {
-                let arguments = HostArgs { dry_run, ..ours.host.clone() };
                 let targets = ours.targets.values().cloned().collect();
                 Ground::new(&arguments)?.host(&arguments, targets, &ours.started.profiles())
             }
+        }
+    }
+
+    /// What was chosen to place threads.
+    pub(super) fn backend(&self) -> Outcome<BackendName> {
+        match self {
+            Self::Configured(config) => config.backend_name().map_err(Failure::input),
+            Self::Ours(ours) => Ok(ours.host.backend.name),
         }
     }
 

@@ -264,7 +264,7 @@ impl Config {
         })
     }
 
-    fn backend_name(&self) -> Result<BackendName, String> {
+    pub(crate) fn backend_name(&self) -> Result<BackendName, String> {
         <BackendName as clap::ValueEnum>::from_str(&self.backend, false).map_err(|_| {
             format!("backend: found `{}`, expected affinity, sched-ext or auto", self.backend)
         })
@@ -286,6 +286,7 @@ impl Config {
             backend: BackendArgs {
                 name: self.backend_name().map_err(Failure::input)?,
                 spill_after_s: self.spill_after_s.unwrap_or(f64::INFINITY),
+                is_required: false,
             },
         })
     }

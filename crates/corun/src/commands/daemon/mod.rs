@@ -89,8 +89,12 @@ pub(super) fn run(arguments: &DaemonArgs) -> Outcome<String> {
 
 /// The host that a configuration asks for.
 pub(super) fn host(config: &Config, dry_run: bool) -> Outcome<Host> {
-    let arguments = config.host_args(dry_run)?;
-    Ground::new(&arguments)?.host(&arguments, config.targets(), &profiles(config))
+    host_as(config, &config.host_args(dry_run)?)
+}
+
+/// As [`host`], by these arguments in the place of the configuration's.
+pub(super) fn host_as(config: &Config, arguments: &HostArgs) -> Outcome<Host> {
+    Ground::new(arguments)?.host(arguments, config.targets(), &profiles(config))
 }
 
 /// A host that watches what a configuration schedules, with no policy.

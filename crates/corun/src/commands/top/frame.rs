@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use corun_linux::escape_controls;
 use corun_live::{Host, SampledThread, Tick};
 use corun_machine::{CpuId, CpuSet};
 use corun_policy::{ClassLimits, CounterKind, Rates, ThreadState, classify};
@@ -131,7 +132,7 @@ impl Collector {
                 None => facts.name.clone(),
             }
         };
-        threads.iter().map(|one| printable(&name(one))).collect()
+        threads.iter().map(|one| escape_controls(&name(one)).into_owned()).collect()
     }
 
     fn note(&mut self, host: &Host, tick: &Tick) {
@@ -139,11 +140,6 @@ impl Collector {
         let surplus = self.decisions.len().saturating_sub(KEPT_DECISIONS);
         self.decisions.drain(..surplus);
     }
-}
-
-/// A program may call itself anything; what would move a terminal's cursor is left out.
-fn printable(name: &str) -> String {
-    name.chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect()
 }
 
 fn thread_line(host: &Host, one: &SampledThread<'_>, program: &str) -> Line {
@@ -157,7 +153,7 @@ fn thread_line(host: &Host, one: &SampledThread<'_>, program: &str) -> Line {
         of: Of::Thread {
             pid: facts.task.pid,
             tid: facts.task.tid,
-            name: printable(&facts.name),
+            name: escape_controls(&facts.name).into_owned(),
             running: one.view.state == ThreadState::Running,
             allowed: facts.affinity.to_string(),
         },

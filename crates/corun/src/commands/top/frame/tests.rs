@@ -9,7 +9,7 @@ fn near(found: Option<f64>, expected: f64) -> bool {
 fn a_programs_figures_are_those_of_its_threads_together() {
     let frame = frame(None, &threads(), 2);
     let names: Vec<&str> = frame.programs.iter().map(|line| line.program.as_str()).collect();
-    assert_eq!(names, ["?[2Jodd", "solver", "stream"]);
+    assert_eq!(names, ["\\u001b[2Jodd", "solver", "stream"]);
     let [odd, solver, stream] = &frame.programs[..] else { panic!("{frame:?}") };
     assert_eq!(solver.of, Of::Program { processes: 1, threads: 2 });
     assert_eq!(stream.of, Of::Program { processes: 2, threads: 2 });

@@ -31,11 +31,11 @@ fn keys_that_quit() {
 fn lines_are_sorted_by_any_column_either_way_with_the_unknown_last() {
     let mut state = State::new(frame(None, &threads(), 2));
     state.drawn(200, 10);
-    assert_eq!(names(&state), ["stream", "solver", "?[2Jodd"]);
+    assert_eq!(names(&state), ["stream", "solver", "\\u001b[2Jodd"]);
     state.sort = Column::Mpki;
-    assert_eq!(names(&state), ["stream", "solver", "?[2Jodd"]);
+    assert_eq!(names(&state), ["stream", "solver", "\\u001b[2Jodd"]);
     press(&mut state, KeyCode::Char('r'));
-    assert_eq!(names(&state), ["solver", "stream", "?[2Jodd"]);
+    assert_eq!(names(&state), ["solver", "stream", "\\u001b[2Jodd"]);
     let mut seen = BTreeSet::new();
     for _ in 0..Column::all(false, false).len() {
         press(&mut state, KeyCode::Right);
