@@ -42,8 +42,8 @@ pub use partition::{
     PartitionRequest, PartitionScenario,
 };
 pub use placement::{
-    PlacementData, PlacementDocument, PlacementFigures, PlacementMethod, SearchProof,
-    placement_cpus,
+    PLACEMENT_SEARCHES, PlacementData, PlacementDocument, PlacementFigures, PlacementMethod,
+    PlacementSearch, SearchProof, placement_cpus,
 };
 pub use policy_spec::{PolicySpec, build_policies, build_policies_with, policy_names};
 pub use run::{AppEntry, PlacementEntry, RunDocument, StepEntry, ThreadEntry, run_document};
@@ -52,7 +52,7 @@ pub use similar_names::similar_names;
 pub use trace::trace_document;
 pub use what_if::{
     CauseEntry, Culprit, DomainTraffic, ExplainedPlacement, Layout, MoveEntry, ProgramDetails,
-    SlowdownFactors, WaysEntry,
+    SlowdownFactors, WaysEntry, parse_way_mask,
 };
 
 /// A figure to `decimals` places, so that documents carry no digits without meaning.

@@ -1,5 +1,6 @@
-//! The API under `/api/v1/`. `openapi.json` beside the crate describes each route and field; a test holds the
-//! two against each other.
+//! The API under `/api/v1/`, which `openapi.json` beside the crate describes: each route, and each field but those of
+//! the documents that the commands print too, which docs/json.md describes. A test holds description and answers
+//! against each other.
 
 mod answer;
 mod compare;

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::http::{self, Answer};
+use crate::http::{self, Answer, Events};
 
 /// A server that ends with the test.
 pub(crate) struct Server {
@@ -71,6 +71,12 @@ impl Server {
             .unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    /// What runs on this machine, look after look.
+    pub(crate) fn live(&self) -> Events {
+        let bearer = self.bearer();
+        Events::open(self.address, "/api/v1/live", &[("Authorization", &bearer)])
     }
 
     pub(crate) fn is_running(&mut self) -> bool {
