@@ -114,6 +114,7 @@ export interface ProgramEntry {
 
 export interface PolicyEntry {
   name: string;
+  label: string;
   summary: string;
   source: string;
   search: boolean;

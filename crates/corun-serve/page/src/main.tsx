@@ -69,6 +69,7 @@ function Page() {
     try {
       const said = location.hash.length > 1 && !location.hash.startsWith("#main");
       setState(said ? await fromFragment(location.hash, first.current) : first.current);
+      setFault(null);
     } catch {
       setState(first.current);
       setFault(new Refusal("page", "The address is damaged: what it says of the machine and the programs cannot be read.", []));
@@ -112,12 +113,8 @@ function Page() {
   const addProgram = (name: string, profile?: string) => {
     const profiles = profile ? [...state.profiles, profile] : state.profiles;
     const apps = [...state.apps, name];
-    let cpu: number[] | null = null;
-    if (state.cpu && drawing) {
-      const free = new Machine(drawing).free({ cpu: state.cpu, mask: null });
-      cpu = free === null ? null : [...state.cpu, free];
-    }
-    change({ apps, profiles, cpu, mask: null });
+    const layout = state.cpu && drawing ? new Machine(drawing).withOneMore({ cpu: state.cpu, mask: state.mask }) : null;
+    change({ apps, profiles, cpu: layout?.cpu ?? null, mask: layout?.mask ?? null });
   };
   const removeProgram = (place: number) => {
     const without = <T,>(values: T[]) => values.filter((_, other) => other !== place);
