@@ -17,6 +17,7 @@ mod observation;
 mod partition;
 mod placement;
 mod policy_spec;
+mod recording;
 mod run;
 mod scenario;
 mod similar_names;
@@ -46,6 +47,10 @@ pub use placement::{
     PlacementSearch, SearchProof, placement_cpus,
 };
 pub use policy_spec::{PolicySpec, build_policies, build_policies_with, policy_names};
+pub use recording::{
+    ComparedFigure, ComparedProgram, ProgramPresence, RecordedFigure, RecordingComparison,
+    RecordingFacts, compare_recordings, recorded_host,
+};
 pub use run::{AppEntry, PlacementEntry, RunDocument, StepEntry, ThreadEntry, run_document};
 pub use scenario::{Scenario, solo_table};
 pub use similar_names::similar_names;

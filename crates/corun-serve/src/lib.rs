@@ -32,7 +32,7 @@ use self::access::Access;
 use self::api::Desk;
 pub use self::live::Live;
 
-/// Most bytes of a request's body: a machine, a mix and some profiles.
+/// Most bytes of a request's body where the route does not say: a machine, a mix and some profiles.
 const MOST_BODY_BYTES: usize = 4 << 20;
 
 /// How often the server looks whether it is to end.

@@ -161,6 +161,46 @@ export interface Compared {
   timelines: (Timeline | null)[];
 }
 
+export interface RecordingFacts {
+  machine: string;
+  llcs: number;
+  cpus: number;
+  seconds: number;
+  looks: number;
+  broken_off: boolean;
+}
+
+export interface ComparedFigure {
+  figure: "cpus_busy" | "instructions_per_s" | "ipc" | "llc_mpki" | "memory_bytes_per_s" | "llc_occupancy_bytes";
+  before: number | null;
+  after: number | null;
+  change_percent: number | null;
+  low_percent: number | null;
+  high_percent: number | null;
+  before_parts: (number | null)[];
+  after_parts: (number | null)[];
+}
+
+export interface ProgramPresence {
+  seconds: number;
+  threads: number;
+  llc_shares: number[];
+}
+
+export interface ComparedProgram {
+  program: string;
+  before: ProgramPresence | null;
+  after: ProgramPresence | null;
+  figures: ComparedFigure[];
+}
+
+export interface ComparedRecordings {
+  before: RecordingFacts;
+  after: RecordingFacts;
+  programs: ComparedProgram[];
+  programs_left_out: number;
+}
+
 export interface LiveFigures {
   cpus_busy: number | null;
   instructions_per_s: number | null;

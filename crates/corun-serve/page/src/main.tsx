@@ -1,4 +1,4 @@
-// The page: three views of one machine.
+// The page: its views and what they have in common.
 
 import { render } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
@@ -10,17 +10,19 @@ import { Controls } from "./controls";
 import { Machine } from "./layout";
 import { Live } from "./live";
 import { Notice } from "./notice";
-import { fromFragment, toFragment, type State, type View } from "./state";
+import { Recordings } from "./recordings";
+import { fromFragment, toFragment, VIEWS, type State, type View } from "./state";
 import { WhatIf } from "./whatif";
 
 /** Programs to start with, from those that feel every neighbour to those that feel none. */
 const FIRST = ["sort", "numpy", "xsltproc", "xz", "glpsol", "sqlite3", "hmmsearch", "flac"];
 
-const VIEWS: [View, string][] = [
-  ["what-if", "What if"],
-  ["compare", "Compare"],
-  ["live", "Live"],
-];
+const VIEW_NAMES: Record<View, string> = {
+  "what-if": "What if",
+  compare: "Compare",
+  live: "Live",
+  recordings: "Recordings",
+};
 
 interface Lists {
   session: Session;
@@ -126,15 +128,15 @@ function Page() {
       <header class="top">
         <h1>corun</h1>
         <nav aria-label="Views">
-          {VIEWS.map(([view, name]) => (
-            <button key={view} type="button" aria-current={state.view === view ? "page" : undefined} onClick={() => change({ view })}>{name}</button>
+          {VIEWS.map((view) => (
+            <button key={view} type="button" aria-current={state.view === view ? "page" : undefined} onClick={() => change({ view })}>{VIEW_NAMES[view]}</button>
           ))}
         </nav>
         <span class="note version">{lists.session.version}, changes nothing</span>
       </header>
       <main id="main">
         <Notice of={fault} />
-        {state.view !== "live" && (
+        {(state.view === "what-if" || state.view === "compare") && (
           <Controls state={state} change={change} machines={lists.machines} programs={lists.programs} addProgram={addProgram}
             removeProgram={removeProgram} machineFault={machineFault} programsFault={programsFault} />
         )}
@@ -143,6 +145,7 @@ function Page() {
         )}
         {state.view === "compare" && drawing && <Compare state={state} drawing={drawing} open={change} />}
         {state.view === "live" && <Live drawing={lists.session.live} />}
+        {state.view === "recordings" && <Recordings />}
       </main>
     </>
   );

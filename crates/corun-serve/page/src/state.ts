@@ -3,7 +3,9 @@
 import type { MachineChoice, Question } from "./api";
 import { canonicalMask } from "./layout";
 
-export type View = "what-if" | "compare" | "live";
+export const VIEWS = ["what-if", "compare", "live", "recordings"] as const;
+
+export type View = (typeof VIEWS)[number];
 
 export interface State {
   view: View;
@@ -70,8 +72,7 @@ export async function fromFragment(fragment: string, otherwise: State): Promise<
       .map((part) => [part.slice(0, part.indexOf("=")), part.slice(part.indexOf("=") + 1)] as const),
   );
   const state: State = { ...otherwise };
-  const view = said.get("view");
-  if (view === "what-if" || view === "compare" || view === "live") state.view = view;
+  state.view = VIEWS.find((view) => view === said.get("view")) ?? state.view;
   const machine = said.get("machine");
   if (machine) state.machine = { name: decodeURIComponent(machine) };
   const apps = said.get("apps");
