@@ -54,13 +54,16 @@ impl Held {
     }
 
     /// Where a thread that has inherited `affinity` could have run; none where it did not, or where
-    /// that cannot be told. Affinities of an earlier process of the same number do not count.
+    /// that cannot be told. Affinities of an earlier process of the same number do not count, and one that may use
+    /// more than those that were held could before has it from elsewhere.
     fn inherited(&self, affinity: &CpuSet, process_start_ticks: u64) -> Option<&CpuSet> {
         let mut before = self.before.iter().filter(|(_, started)| *started >= process_start_ticks);
         let is_ours =
             |(given, started): &(CpuSet, u64)| given == affinity && *started >= process_start_ticks;
         match (before.next(), before.next()) {
-            (Some((before, _)), None) if before != affinity && self.given.iter().any(is_ours) => {
+            (Some((before, _)), None)
+                if narrows(before, affinity) && self.given.iter().any(is_ours) =>
+            {
                 Some(before)
             }
             _ => None,
@@ -255,8 +258,6 @@ impl<'a> Search<'a> {
                 family => family,
             };
             let before = family.and_then(|(_, held)| held.inherited(&affinity, 0));
-            // corun only ever narrows: one that may use more than those that were held is none of theirs.
-            let before = before.filter(|before| affinity.is_subset(before));
             let change = |before: &CpuSet| Change::Affinity {
                 task,
                 before: before.clone(),
@@ -301,6 +302,11 @@ impl<'a> Search<'a> {
     }
 }
 
+/// Does an affinity allow less than that from before? corun gives no other.
+fn narrows(before: &CpuSet, given: &CpuSet) -> bool {
+    before != given && given.is_subset(before)
+}
+
 /// A thread of an orphan that has an affinity which corun gave to others, unless that is what these could
 /// use before, too.
 fn unclear(
@@ -309,12 +315,32 @@ fn unclear(
     giver: &Held,
     change: impl Fn(&CpuSet) -> Change,
 ) -> Option<(Change, String)> {
-    let narrows = |before: &CpuSet| before != affinity && affinity.is_subset(before);
-    let (before, _) = giver.before.iter().find(|(before, _)| narrows(before))?;
+    let (before, _) = giver.before.iter().find(|(before, _)| narrows(before, affinity))?;
     let why = format!(
         "{} has CPUs {affinity}, which corun gave to others: it may come from one of them, or \
          somebody chose the same CPUs; `taskset -p` changes it",
         stat.name
     );
     Some((change(before), why))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_one_that_may_use_less_than_before_has_inherited() {
+        let cpus = |list: &str| list.parse::<CpuSet>().unwrap();
+        let task = Task { pid: 7, tid: 7, start_ticks: 5 };
+        let inherited = |before: &str, given: &str, affinity: &str| {
+            let mut held = Held::default();
+            held.add(&task, Some(&cpus(before)), &cpus(given));
+            held.inherited(&cpus(affinity), 5).cloned()
+        };
+        assert_eq!(inherited("0-3", "1", "1"), Some(cpus("0-3")));
+        assert_eq!(inherited("0-3", "1", "2"), None, "it was given to none");
+        assert_eq!(inherited("0-3", "0-3", "0-3"), None, "nothing was taken from it");
+        assert_eq!(inherited("0", "0-1", "0-1"), None, "it may use more than they could");
+        assert_eq!(inherited("0-1", "1-2", "1-2"), None, "it may use others");
+    }
 }
