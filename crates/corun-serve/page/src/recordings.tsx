@@ -6,8 +6,11 @@ import { counted, fixed, percent, perSecond, shown, size, traffic } from "./figu
 import { Notice } from "./notice";
 import { BeforeAfter } from "./plots";
 
-/** Letters of two recordings together that the server takes: a quoted recording is a quarter longer. */
+/** Letters of two recordings together that the server takes: quoting makes a recording up to a quarter longer. */
 const MOST_BYTES = 48 << 20;
+
+/** Changes below this are written as none. */
+const LEAST_PERCENT = 0.05;
 
 /** How a figure is named and written. */
 const FIGURES: Record<ComparedFigure["figure"], { name: string; long: string; text: (value: number) => string }> = {
@@ -130,7 +133,7 @@ function Facts({ file, facts }: { file: ChosenFile | undefined; facts: Recording
 /** Is it known that the figure changed? Null where the recordings are too short to tell. */
 function isClear(one: ComparedFigure): boolean | null {
   if (one.low_percent === null || one.high_percent === null) return null;
-  return one.low_percent > 0 || one.high_percent < 0;
+  return Math.abs(one.change_percent!) >= LEAST_PERCENT && (one.low_percent > 0 || one.high_percent < 0);
 }
 
 function Changes({ compared, chosen, choose }: { compared: ComparedRecordings; chosen: string; choose: (program: string) => void }) {

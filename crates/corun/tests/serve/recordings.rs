@@ -29,6 +29,44 @@ fn recorded(server: &Server, name: &str) -> String {
     path
 }
 
+/// A recording of a look a second at programs of one thread each, with so many instructions a second; every other
+/// second a twentieth more.
+fn written(server: &Server, name: &str, programs: &[(&str, f64)]) -> String {
+    let machine = corun_machine::preset("xeon-x5365").unwrap();
+    let header = json!({
+        "corun_live_recording": 1, "written_by": "test", "interval_s": 1.0, "profiles": false,
+        "counters": ["instructions"], "machine": machine.spec(),
+    });
+    let mut lines = vec![header];
+    for look in 0..=60_u64 {
+        let thread = |(place, (_, per_s)): (usize, &(&str, f64))| {
+            let mut thread = json!({
+                "tid": place, "state": "running", "cpu": place, "cpu_ns": look * 900_000_000,
+                "instructions_per_s": per_s * if look % 2 == 0 { 1.05 } else { 1.0 },
+            });
+            if look == 0 {
+                thread["new"] = json!({ "pid": place, "start_ticks": 1, "program": place });
+                thread["affinity"] = json!("0-7");
+                thread["nice"] = json!(0);
+                thread["parent"] = json!(1);
+                thread["name"] = json!("thread");
+            }
+            thread
+        };
+        let threads: Vec<Value> = programs.iter().enumerate().map(thread).collect();
+        let mut line = json!({ "at_ns": look * 1_000_000_000, "threads": threads });
+        if look == 0 {
+            let named = |(name, _): &(&str, f64)| json!({ "name": name });
+            line["programs"] = programs.iter().map(named).collect();
+        }
+        lines.push(line);
+    }
+    let file = server.folder().join(name);
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    std::fs::write(&file, text).unwrap();
+    file.display().to_string()
+}
+
 /// Chooses a file as a person does.
 fn choose(browser: &Browser, side: &str, path: &str) {
     let root = browser.call("DOM.getDocument", json!({}));
@@ -95,6 +133,41 @@ fn two_recordings_stand_side_by_side() {
     choose(&browser, "after", wrong.to_str().unwrap());
     browser.wait("document.querySelector('.notice')?.innerText.includes('after: line 1: this is no recording')");
     assert_eq!(browser.evaluate("document.querySelectorAll('.changes').length"), 0);
+}
+
+#[test]
+fn clear_changes_are_marked_and_names_are_text() {
+    let Some(browser) = Browser::or_skip() else { return };
+    let server = Server::start(&[]);
+    let hostile = "<img src=x onerror=document.title=1>";
+    let before = [("web", 1e9), ("database", 2e9), (hostile, 1e9)];
+    let after = [("web", 1.5e9), ("database", 2e9), ("new", 1e9)];
+    let before = written(&server, "before.corun", &before);
+    let after = written(&server, "after.corun", &after);
+    browser.look(1280, 900, "light");
+    browser.open(&server.link(), "document.querySelector('nav')");
+    browser.evaluate("location.hash = '#view=recordings'; 0");
+    browser.wait("document.querySelector('[data-recording=before]')");
+    choose(&browser, "before", &before);
+    choose(&browser, "after", &after);
+    browser.wait("document.querySelectorAll('.changes tbody tr').length === 4");
+    let row = |name: &str| {
+        let rows = "[...document.querySelectorAll('.changes tbody tr')]";
+        let script =
+            format!("{rows}.find((row) => row.innerText.includes({})).innerText", json!(name));
+        browser.evaluate(&script).as_str().unwrap().to_owned()
+    };
+    let web = row("web");
+    assert!(web.contains("1.02 G/s → 1.54 G/s") && web.contains("▲ +50.0 %"), "{web}");
+    let database = row("database");
+    assert!(database.contains("±0 %") && !database.contains('▲'), "{database}");
+    assert!(row(hostile).contains("only before") && row("new").contains("only after"));
+    browser.picture(&pictures().join("recordings-marked-1280-light.png"), 5000.0);
+    browser.click(".changes tbody tr:last-child button");
+    browser.wait("document.querySelector('#program-title').innerText === 'web'");
+    assert_eq!(browser.evaluate("document.querySelectorAll('img').length"), 0);
+    assert_eq!(browser.evaluate("document.title"), "corun");
+    assert_eq!(browser.complaints(), Vec::<String>::new());
 }
 
 /// As the page writes it.
