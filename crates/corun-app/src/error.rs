@@ -81,6 +81,15 @@ impl Error {
         self
     }
 
+    /// The same bad input with the option that said so; other failures stay as they are.
+    #[must_use]
+    pub fn of_option(mut self, option: &str) -> Self {
+        if let Self::Input { message, .. } = &mut self {
+            *message = format!("{option}: {message}");
+        }
+        self
+    }
+
     /// The same bad input with its place in a file; other failures stay as they are.
     #[must_use]
     pub fn at(mut self, place: impl FnOnce(String) -> FileError) -> Self {

@@ -17,6 +17,7 @@ mod observation;
 mod partition;
 mod placement;
 mod policy_spec;
+mod recording;
 mod run;
 mod scenario;
 mod similar_names;
@@ -42,17 +43,21 @@ pub use partition::{
     PartitionRequest, PartitionScenario,
 };
 pub use placement::{
-    PlacementData, PlacementDocument, PlacementFigures, PlacementMethod, SearchProof,
-    placement_cpus,
+    PLACEMENT_SEARCHES, PlacementData, PlacementDocument, PlacementFigures, PlacementMethod,
+    PlacementSearch, SearchProof, placement_cpus,
 };
 pub use policy_spec::{PolicySpec, build_policies, build_policies_with, policy_names};
+pub use recording::{
+    ComparedFigure, ComparedProgram, ProgramPresence, RecordedFigure, RecordingComparison,
+    RecordingFacts, compare_recordings, recorded_host,
+};
 pub use run::{AppEntry, PlacementEntry, RunDocument, StepEntry, ThreadEntry, run_document};
 pub use scenario::{Scenario, solo_table};
 pub use similar_names::similar_names;
 pub use trace::trace_document;
 pub use what_if::{
     CauseEntry, Culprit, DomainTraffic, ExplainedPlacement, Layout, MoveEntry, ProgramDetails,
-    SlowdownFactors, WaysEntry,
+    SlowdownFactors, WaysEntry, parse_way_mask,
 };
 
 /// A figure to `decimals` places, so that documents carry no digits without meaning.

@@ -168,40 +168,72 @@ impl PlacementDocument {
     }
 }
 
-/// The searches go by these names.
-const SEARCHES: [&str; 3] = ["optimal", "optimal-cluster", "worst"];
+/// A search among placements, which can be asked for as a policy can.
+#[derive(Debug, Clone, Copy)]
+pub struct PlacementSearch {
+    /// By this name it is asked for.
+    pub name: &'static str,
+    /// A short name for people, for a button.
+    pub label: &'static str,
+    /// What it finds, a sentence.
+    pub summary: &'static str,
+    /// The search, for so many seconds at most.
+    method: fn(Option<f64>) -> PlacementMethod,
+}
+
+/// All searches.
+pub const PLACEMENT_SEARCHES: [PlacementSearch; 3] = [
+    PlacementSearch {
+        name: "optimal",
+        label: "Best placement",
+        summary: "The placement of least mean slowdown, with a proof",
+        method: |time_limit_s| PlacementMethod::Search(Goal::Best, time_limit_s),
+    },
+    PlacementSearch {
+        name: "optimal-cluster",
+        label: "Best placement and ways",
+        summary: "The best placement and division of the LLCs' ways together",
+        method: PlacementMethod::Joint,
+    },
+    PlacementSearch {
+        name: "worst",
+        label: "Worst placement",
+        summary: "The placement of highest mean slowdown",
+        method: |time_limit_s| PlacementMethod::Search(Goal::Worst, time_limit_s),
+    },
+];
 
 /// Who is asked where programs are to run.
 #[derive(Debug, Clone)]
 pub enum PlacementMethod {
     /// A search for the best or the worst, for so many seconds at most.
     Search(Goal, Option<f64>),
-    /// A search for the best placement and clustering policy_names, for so many seconds at most.
+    /// A search for the best placement and division of the LLCs' ways together, for so many seconds at most.
     Joint(Option<f64>),
     /// A policy, with this seed.
     Policy(PolicySpec, u64),
 }
 
 impl PlacementMethod {
-    /// A policy of the registry that places, or `optimal`, `optimal-cluster` or `worst`.
+    /// A policy of the registry that places, or one of [`PLACEMENT_SEARCHES`].
     ///
     /// # Errors
     /// Bad input for any other name.
     pub fn named(name: &str, seed: u64, time_limit_s: Option<f64>) -> Result<Self> {
         let placing = registry().iter().filter(|entry| entry.kind() == PolicyKind::Placement);
-        let known: Vec<&str> =
-            SEARCHES.into_iter().chain(placing.map(|entry| entry.name)).collect();
+        let searches = PLACEMENT_SEARCHES.iter().map(|search| search.name);
+        let known: Vec<&str> = searches.chain(placing.map(|entry| entry.name)).collect();
         if registry().iter().any(|entry| entry.name == name) && !known.contains(&name) {
             let message = format!("policy `{name}` partitions caches and does not place programs");
             return Err(Error::input(message).hint(format!("corun partition --policy {name} ..")));
         }
-        match name {
-            "optimal" => Ok(Self::Search(Goal::Best, time_limit_s)),
-            "optimal-cluster" => Ok(Self::Joint(time_limit_s)),
-            "worst" => Ok(Self::Search(Goal::Worst, time_limit_s)),
-            _ if known.contains(&name) => Ok(Self::Policy(PolicySpec::parse(name)?, seed)),
-            _ => Err(Error::unknown("policy", name, known)),
+        if let Some(search) = PLACEMENT_SEARCHES.iter().find(|search| search.name == name) {
+            return Ok((search.method)(time_limit_s));
         }
+        if !known.contains(&name) {
+            return Err(Error::unknown("policy", name, known));
+        }
+        Ok(Self::Policy(PolicySpec::parse(name)?, seed))
     }
 
     /// Its name.
@@ -254,18 +286,18 @@ pub fn placement_cpus(
     let cpus = place.len();
     if apps != cpus {
         return Err(Error::input(format!(
-            "--place names {cpus} CPUs for {apps} programs: expected one CPU a program"
+            "found {cpus} CPUs for {apps} programs: expected one CPU a program"
         )));
     }
     let mut places = Vec::with_capacity(cpus);
     for &number in place {
         let cpu = machine.cpu_index(CpuId(number)).ok_or_else(|| {
             let known = machine.cpu_set();
-            Error::input(format!("--place: {} has no CPU {number}", machine.name()))
+            Error::input(format!("{} has no CPU {number}", machine.name()))
                 .hint(format!("CPUs {known}"))
         })?;
         if places.contains(&cpu) {
-            let message = format!("--place: CPU {number} stands twice");
+            let message = format!("CPU {number} stands twice");
             return Err(Error::input(message).hint("corun compare, where CPUs are shared in time"));
         }
         places.push(cpu);
@@ -328,4 +360,18 @@ fn last_cpus(result: &RunResult) -> Result<Vec<usize>> {
         )));
     }
     Ok(cpus)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PLACEMENT_SEARCHES, PlacementMethod};
+
+    #[test]
+    fn each_search_is_asked_for_by_its_name() {
+        for search in PLACEMENT_SEARCHES {
+            let method = PlacementMethod::named(search.name, 1, None).unwrap();
+            assert_eq!(method.name(), search.name);
+            assert!(!matches!(method, PlacementMethod::Policy(..)));
+        }
+    }
 }

@@ -71,9 +71,11 @@ impl Access {
     /// Is the server called by a name of this machine? A page elsewhere whose name was made to point here is
     /// not (DNS rebinding).
     fn is_own_host(&self, host: &str) -> bool {
-        let port = self.address.port();
-        let names = [self.address.to_string(), format!("localhost:{port}")];
-        names.iter().any(|name| name == host)
+        let port = format!(":{}", self.address.port());
+        [self.address.to_string(), format!("localhost{port}")].iter().any(|name| {
+            // Browsers leave the port of HTTP out.
+            name == host || port == ":80" && name.strip_suffix(&port) == Some(host)
+        })
     }
 
     fn is_own_origin(&self, origin: &str) -> bool {
@@ -145,4 +147,36 @@ fn opened_by_link(access: &Access, request: &Request) -> Option<Response> {
 fn refused(status: StatusCode, why: &str) -> Response {
     (status, [(header::CONTENT_TYPE, "text/plain; charset=utf-8")], format!("corun: {why}\n"))
         .into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Access;
+
+    fn at(address: &str) -> Access {
+        Access { token: String::new(), address: address.parse().unwrap() }
+    }
+
+    #[test]
+    fn the_port_is_left_out_of_a_name_where_it_is_that_of_http() {
+        for (address, names) in [
+            ("127.0.0.1:80", ["127.0.0.1", "127.0.0.1:80", "localhost", "localhost:80"]),
+            ("[::1]:80", ["[::1]", "[::1]:80", "localhost", "localhost:80"]),
+        ] {
+            for name in names {
+                assert!(at(address).is_own_host(name), "{name}");
+                assert!(at(address).is_own_origin(&format!("http://{name}")), "{name}");
+            }
+        }
+        let (first, elsewhere) = (at("127.0.0.1:80"), at("127.0.0.1:8080"));
+        for name in
+            ["", "corun.example", "corun.example:80", "127.0.0.1:", "127.0.0.1:8080", "127.0.0.2"]
+        {
+            assert!(!first.is_own_host(name), "{name}");
+        }
+        assert!(elsewhere.is_own_host("localhost:8080"));
+        for name in ["127.0.0.1", "localhost", "127.0.0.1:80"] {
+            assert!(!elsewhere.is_own_host(name), "{name}");
+        }
+    }
 }

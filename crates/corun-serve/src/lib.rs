@@ -32,7 +32,7 @@ use self::access::Access;
 use self::api::Desk;
 pub use self::live::Live;
 
-/// Most bytes of a request's body: a machine, a mix and some profiles.
+/// Most bytes of a request's body where the route does not say: a machine, a mix and some profiles.
 const MOST_BODY_BYTES: usize = 4 << 20;
 
 /// How often the server looks whether it is to end.
@@ -97,21 +97,17 @@ impl Server {
     }
 
     /// Answers until the user wants to stop.
-    ///
-    /// # Errors
-    /// When the server can accept no more connections.
-    pub fn run(self, cancel: &Cancel) -> Result<(), ServeError> {
+    pub fn run(self, cancel: &Cancel) {
         let Self { runtime, listener, router, .. } = self;
-        let ended = runtime.block_on(async {
-            let serving = tokio::spawn(async move { axum::serve(listener, router).await });
-            while !cancel.is_set() && !serving.is_finished() {
+        runtime.block_on(async {
+            // The server never ends by itself: where a connection cannot be accepted, it tries again.
+            tokio::spawn(axum::serve(listener, router).into_future());
+            while !cancel.is_set() {
                 tokio::time::sleep(PAUSE).await;
             }
-            if serving.is_finished() { serving.await.ok() } else { None }
         });
         // Open streams and searches do not hold up the end.
         runtime.shutdown_background();
-        ended.unwrap_or(Ok(())).map_err(ServeError::Start)
     }
 }
 

@@ -26,12 +26,17 @@ impl Live {
         self.newest.send_replace(document.into());
     }
 
+    /// Forgets the newest look: whoever comes next waits for one of their time.
+    pub fn forget(&self) {
+        self.newest.send_replace("".into());
+    }
+
     /// Does anybody look on?
     pub fn is_watched(&self) -> bool {
         self.newest.receiver_count() > 0
     }
 
-    /// The looks from now on, the newest at once.
+    /// The looks from now on, the newest at once; an empty text where there is none.
     pub(crate) fn looks(&self) -> watch::Receiver<Arc<str>> {
         self.newest.subscribe()
     }

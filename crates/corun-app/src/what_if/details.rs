@@ -1,6 +1,7 @@
 //! A program of a placement from near.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
 
 use corun_metrics as metrics;
 use corun_model::{CAUSES, Outcome, WaysFigures};
@@ -8,7 +9,7 @@ use serde::Serialize;
 
 use super::{DIGITS, Layout};
 use crate::scenario::Scenario;
-use crate::{Error, Result, round};
+use crate::{Error, Result, check, round};
 
 /// Most programs of which each is left out once to see whom it slows down.
 const MOST_CULPRITS: usize = 96;
@@ -26,7 +27,8 @@ pub struct ProgramDetails {
     /// Who slows the program down, the worst first; none where there are too many programs to leave each
     /// out once.
     pub slowed_by: Option<Vec<Culprit>>,
-    /// What a move of this program to each other CPU would give, the best first.
+    /// What moves of this program would give, the best first. One free CPU stands for all that differ from it in
+    /// nothing that the model knows. A free CPU under a divided LLC is left out: the program would have no ways.
     pub moves: Vec<MoveEntry>,
 }
 
@@ -78,8 +80,13 @@ impl Scenario {
     /// A program of a layout from near.
     ///
     /// # Errors
-    /// No such program; masks that [`Layout`] does not allow.
-    pub fn details(&self, layout: &Layout, program: usize) -> Result<ProgramDetails> {
+    /// No such program; masks that [`Layout`] does not allow; [`Error::Interrupted`] when the caller wants to stop.
+    pub fn details(
+        &self,
+        layout: &Layout,
+        program: usize,
+        stop: &AtomicBool,
+    ) -> Result<ProgramDetails> {
         let Some(&cpu) = layout.cpus.get(program) else {
             let message = format!("no program has the number {program}");
             return Err(Error::input(message));
@@ -96,8 +103,8 @@ impl Scenario {
             app: self.names[program].clone(),
             by_ways: figures.iter().map(entry).collect(),
             cycles: cycles(&figures, &outcomes[program]),
-            slowed_by: self.culprits(layout, &outcomes, program)?,
-            moves: self.moves(layout, program)?,
+            slowed_by: self.culprits(layout, &outcomes, program, stop)?,
+            moves: self.moves(layout, program, stop)?,
         })
     }
 
@@ -106,12 +113,14 @@ impl Scenario {
         layout: &Layout,
         outcomes: &[Outcome],
         program: usize,
+        stop: &AtomicBool,
     ) -> Result<Option<Vec<Culprit>>> {
         if layout.cpus.len() > MOST_CULPRITS {
             return Ok(None);
         }
         let mut found = Vec::new();
         for other in (0..layout.cpus.len()).filter(|&other| other != program) {
+            check(stop)?;
             let left = |one: &usize| *one != other;
             let kept: Vec<usize> = (0..layout.cpus.len()).filter(left).collect();
             let without = self.only(&kept);
@@ -132,18 +141,17 @@ impl Scenario {
 
     /// The same with these programs alone.
     fn only(&self, programs: &[usize]) -> Self {
-        let of = |place: &usize| *place;
         Self {
             model: self.model.clone(),
-            names: programs.iter().map(of).map(|one| self.names[one].clone()).collect(),
+            names: programs.iter().map(|&one| self.names[one].clone()).collect(),
             profiles: Vec::new(),
-            programs: programs.iter().map(of).map(|one| self.programs[one].clone()).collect(),
+            programs: programs.iter().map(|&one| self.programs[one].clone()).collect(),
         }
     }
 
     /// A CPU stands for all free ones that differ from it in nothing that the model knows: same kind of core,
     /// same LLC, as many busy threads on the core.
-    fn moves(&self, layout: &Layout, program: usize) -> Result<Vec<MoveEntry>> {
+    fn moves(&self, layout: &Layout, program: usize, stop: &AtomicBool) -> Result<Vec<MoveEntry>> {
         let machine = self.machine();
         let mut on_cpu: BTreeMap<usize, usize> = BTreeMap::new();
         for (one, &cpu) in layout.cpus.iter().enumerate() {
@@ -152,6 +160,7 @@ impl Scenario {
         let mut seen = Vec::new();
         let mut moves = Vec::new();
         for cpu in (0..machine.cpus().len()).filter(|&cpu| cpu != layout.cpus[program]) {
+            check(stop)?;
             let with = on_cpu.get(&cpu).copied();
             if with.is_none() {
                 let at = &machine.cpus()[cpu];

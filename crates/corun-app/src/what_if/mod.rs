@@ -62,6 +62,14 @@ pub struct DomainTraffic {
     pub peak_mb_per_s: f64,
 }
 
+/// Ways of an LLC from their hexadecimal mask (bit i: way i), with or without `0x`; none where the text is no such
+/// number of at most 64 bits.
+pub fn parse_way_mask(text: &str) -> Option<u64> {
+    let digits = text.strip_prefix("0x").unwrap_or(text);
+    // The standard library accepts a sign.
+    if digits.starts_with('+') { None } else { u64::from_str_radix(digits, 16).ok() }
+}
+
 impl Scenario {
     /// A layout's figures, with no policy and no proof.
     ///
@@ -92,14 +100,11 @@ impl Scenario {
     }
 
     /// The layout that a placement describes.
-    ///
-    /// # Errors
-    /// CPUs and masks that are none of this machine's.
-    pub fn layout_of(&self, placement: &PlacementDocument) -> Result<Layout> {
+    fn layout_of(&self, placement: &PlacementDocument) -> Result<Layout> {
         let cpus = crate::placement_cpus(self.machine(), placement.cpu.len(), &placement.cpu)?;
         let mask = |text: &String| {
-            let digits = text.trim_start_matches("0x");
-            u64::from_str_radix(digits, 16).map(Some).map_err(Error::input)
+            let wrong = || Error::input(format!("the mask `{text}` is no hexadecimal number"));
+            parse_way_mask(text).map(Some).ok_or_else(wrong)
         };
         let masks = match &placement.mask {
             Some(masks) => masks.iter().map(mask).collect::<Result<_>>()?,
@@ -123,9 +128,14 @@ impl Scenario {
     }
 
     /// # Errors
-    /// Masks on an LLC on which another program has none, beyond the LLC's ways, or that overlap without being
-    /// equal.
+    /// Another number of masks than programs; masks on an LLC on which another program has none, beyond the LLC's
+    /// ways, or that overlap without being equal.
     fn outcomes(&self, layout: &Layout) -> Result<Vec<Outcome>> {
+        let (programs, masks) = (layout.cpus.len(), layout.masks.len());
+        if masks != 0 && masks != programs {
+            let message = format!("{masks} masks for {programs} programs: expected one each");
+            return Err(Error::input(message));
+        }
         if layout.masks.iter().all(Option::is_none) {
             return Ok(self.solve(&layout.cpus));
         }
@@ -133,12 +143,10 @@ impl Scenario {
         Ok(self.solve_in(&layout.cpus, |program| groups[program]))
     }
 
+    /// The part of its LLC that each program shares with those of an equal mask. The layout has a mask, or none,
+    /// for each program.
     fn groups(&self, layout: &Layout) -> Result<Vec<Option<CacheGroup>>> {
-        let (programs, masks) = (layout.cpus.len(), layout.masks.len());
-        if masks != programs {
-            let message = format!("{masks} masks for {programs} programs: expected one each");
-            return Err(Error::input(message));
-        }
+        let programs = layout.cpus.len();
         let llc = |program: usize| self.machine().cpus()[layout.cpus[program]].llc;
         let name = |program: usize| &self.names[program];
         let mut known: BTreeMap<(usize, u64), u32> = BTreeMap::new();
@@ -263,6 +271,8 @@ impl Scenario {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicBool;
+
     use corun_machine::preset;
     use corun_model::ModelOptions;
     use corun_profile::Library;
@@ -327,6 +337,38 @@ mod tests {
     }
 
     #[test]
+    fn another_number_of_masks_than_programs_is_refused() {
+        let own = scenario("xeon-x5365", &["sort", "xz", "numpy"]);
+        for masks in [vec![None], vec![None; 4], vec![Some(1); 2]] {
+            let layout = Layout { cpus: vec![0, 1, 4], masks };
+            let explained = own.explain(&layout, Objective::MeanSlowdown).map(|_| ());
+            let details = own.details(&layout, 0, &AtomicBool::new(false)).map(|_| ());
+            for refused in [explained, details] {
+                let refused = refused.unwrap_err().to_string();
+                assert!(refused.contains("masks for 3 programs"), "{refused}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_program_is_not_looked_at_for_whom_nobody_waits() {
+        let own = scenario("xeon-x5365", &["sort", "xz"]);
+        let stopped = own.details(&whole(&[0, 1]), 0, &AtomicBool::new(true));
+        assert!(matches!(stopped, Err(Error::Interrupted)));
+    }
+
+    #[test]
+    fn way_masks_are_plain_hexadecimal_numbers() {
+        assert_eq!(
+            ["0x3f", "3F", "ffffffffffffffff"].map(parse_way_mask),
+            [Some(0x3f), Some(0x3f), Some(u64::MAX)]
+        );
+        for wrong in ["", "0x", "+3", "0x+3", "-1", "0x0x3", "3g", "1ffffffffffffffff"] {
+            assert_eq!(parse_way_mask(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
     fn a_program_is_slowed_by_whom_it_shares_with_and_a_move_helps() {
         // CPUs 0 and 1 share an LLC; `flac` on CPU 4 is under another one.
         let own = scenario("xeon-x5365", &["sort", "numpy", "flac"]);
@@ -334,7 +376,7 @@ mod tests {
         let mate = (1..8).find(|&cpu| machine.cpus()[cpu].llc == machine.cpus()[0].llc).unwrap();
         let apart = (1..8).find(|&cpu| machine.cpus()[cpu].llc != machine.cpus()[0].llc).unwrap();
         let layout = whole(&[0, mate, apart]);
-        let details = own.details(&layout, 0).unwrap();
+        let details = own.details(&layout, 0, &AtomicBool::new(false)).unwrap();
         let culprits = details.slowed_by.unwrap();
         assert_eq!(culprits[0].program, 1);
         assert!(culprits[0].factor > culprits[1].factor);

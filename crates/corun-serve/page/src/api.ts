@@ -114,6 +114,7 @@ export interface ProgramEntry {
 
 export interface PolicyEntry {
   name: string;
+  label: string;
   summary: string;
   source: string;
   search: boolean;
@@ -158,6 +159,46 @@ export interface Compared {
     policies: ComparisonRow[];
   };
   timelines: (Timeline | null)[];
+}
+
+export interface RecordingFacts {
+  machine: string;
+  llcs: number;
+  cpus: number;
+  seconds: number;
+  looks: number;
+  broken_off: boolean;
+}
+
+export interface ComparedFigure {
+  figure: "cpus_busy" | "instructions_per_s" | "ipc" | "llc_mpki" | "memory_bytes_per_s" | "llc_occupancy_bytes";
+  before: number | null;
+  after: number | null;
+  change_percent: number | null;
+  low_percent: number | null;
+  high_percent: number | null;
+  before_parts: (number | null)[];
+  after_parts: (number | null)[];
+}
+
+export interface ProgramPresence {
+  seconds: number;
+  threads: number;
+  llc_shares: number[];
+}
+
+export interface ComparedProgram {
+  program: string;
+  before: ProgramPresence | null;
+  after: ProgramPresence | null;
+  figures: ComparedFigure[];
+}
+
+export interface ComparedRecordings {
+  before: RecordingFacts;
+  after: RecordingFacts;
+  programs: ComparedProgram[];
+  programs_left_out: number;
 }
 
 export interface LiveFigures {

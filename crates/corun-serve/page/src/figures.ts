@@ -22,13 +22,27 @@ export function traffic(mbPerS: number): string {
   return mbPerS >= 1000 ? `${(mbPerS / 1000).toFixed(1)} GB/s` : `${mbPerS.toFixed(0)} MB/s`;
 }
 
-/** `−3.2 %`, against a figure before. */
-export function change(now: number, before: number): string {
-  const percent = (100 * (now - before)) / before;
-  const text = Math.abs(percent).toFixed(1);
-  if (text === "0.0") return "±0 %";
-  return `${percent < 0 ? "−" : "+"}${text} %`;
+/** `1.25 G/s`, a number of events a second. */
+export function perSecond(value: number): string {
+  if (value === 0) return "0/s";
+  const units = ["", "k", "M", "G"];
+  let unit = 0;
+  while (value >= 1000 && unit + 1 < units.length) {
+    value /= 1000;
+    unit += 1;
+  }
+  return `${value.toFixed(2)} ${units[unit]}/s`;
 }
+
+/** `−3.2 %`. */
+export function percent(value: number): string {
+  const text = Math.abs(value).toFixed(1);
+  if (text === "0.0") return "±0 %";
+  return `${value < 0 ? "−" : "+"}${text} %`;
+}
+
+/** `−3.2 %`, against a figure before. */
+export const change = (now: number, before: number): string => percent((100 * (now - before)) / before);
 
 /** A slowdown's colour on the report's scale: below 1.1, 1.3, 1.6, and above. */
 export function heat(slowdown: number): string {

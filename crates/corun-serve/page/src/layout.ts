@@ -15,8 +15,11 @@ export interface Segment {
   programs: number[];
 }
 
+/** A mask as the server writes it: equal masks are equal texts. */
+export const canonicalMask = (ways: bigint): string => `0x${ways.toString(16)}`;
+
 export const maskOf = (low: number, high: number): string =>
-  `0x${(((1n << BigInt(high - low)) - 1n) << BigInt(low)).toString(16)}`;
+  canonicalMask(((1n << BigInt(high - low)) - 1n) << BigInt(low));
 
 function ends(mask: string): { low: number; high: number } {
   const bits = BigInt(mask).toString(2);
@@ -96,15 +99,27 @@ export class Machine {
       if (other >= 0) {
         [mask[program], mask[other]] = [mask[other], mask[program]];
       } else {
-        const parts = this.segments(layout, this.llcOf(cpu));
-        const widest = parts.reduce<Segment | null>(
-          (best, one) => (best && best.high - best.low >= one.high - one.low ? best : one),
-          null,
-        );
-        mask[program] = widest ? maskOf(widest.low, widest.high) : null;
+        mask[program] = this.widestMask(layout, this.llcOf(cpu));
       }
     }
     return { cpu: places, mask };
+  }
+
+  /** The mask of an LLC's widest part; null where the LLC is whole. */
+  private widestMask(layout: Layout, llc: number): string | null {
+    const widest = this.segments(layout, llc).reduce<Segment | null>(
+      (best, one) => (best && best.high - best.low >= one.high - one.low ? best : one),
+      null,
+    );
+    return widest && maskOf(widest.low, widest.high);
+  }
+
+  /** The layout with one more program, on a free CPU; null where none is free. */
+  withOneMore(layout: Layout): Layout | null {
+    const cpu = this.free(layout);
+    if (cpu === null) return null;
+    const mask = layout.mask && [...layout.mask, this.widestMask(layout, this.llcOf(cpu))];
+    return { cpu: [...layout.cpu, cpu], mask };
   }
 
   /** The first free CPU, on an idle core where there is one. */

@@ -1,4 +1,4 @@
-// The page: three views of one machine.
+// The page: its views and what they have in common.
 
 import { render } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
@@ -10,17 +10,19 @@ import { Controls } from "./controls";
 import { Machine } from "./layout";
 import { Live } from "./live";
 import { Notice } from "./notice";
-import { fromFragment, toFragment, type State, type View } from "./state";
+import { Recordings } from "./recordings";
+import { fromFragment, toFragment, VIEWS, type State, type View } from "./state";
 import { WhatIf } from "./whatif";
 
 /** Programs to start with, from those that feel every neighbour to those that feel none. */
 const FIRST = ["sort", "numpy", "xsltproc", "xz", "glpsol", "sqlite3", "hmmsearch", "flac"];
 
-const VIEWS: [View, string][] = [
-  ["what-if", "What if"],
-  ["compare", "Compare"],
-  ["live", "Live"],
-];
+const VIEW_NAMES: Record<View, string> = {
+  "what-if": "What if",
+  compare: "Compare",
+  live: "Live",
+  recordings: "Recordings",
+};
 
 interface Lists {
   session: Session;
@@ -69,6 +71,7 @@ function Page() {
     try {
       const said = location.hash.length > 1 && !location.hash.startsWith("#main");
       setState(said ? await fromFragment(location.hash, first.current) : first.current);
+      setFault(null);
     } catch {
       setState(first.current);
       setFault(new Refusal("page", "The address is damaged: what it says of the machine and the programs cannot be read.", []));
@@ -112,12 +115,8 @@ function Page() {
   const addProgram = (name: string, profile?: string) => {
     const profiles = profile ? [...state.profiles, profile] : state.profiles;
     const apps = [...state.apps, name];
-    let cpu: number[] | null = null;
-    if (state.cpu && drawing) {
-      const free = new Machine(drawing).free({ cpu: state.cpu, mask: null });
-      cpu = free === null ? null : [...state.cpu, free];
-    }
-    change({ apps, profiles, cpu, mask: null });
+    const layout = state.cpu && drawing ? new Machine(drawing).withOneMore({ cpu: state.cpu, mask: state.mask }) : null;
+    change({ apps, profiles, cpu: layout?.cpu ?? null, mask: layout?.mask ?? null });
   };
   const removeProgram = (place: number) => {
     const without = <T,>(values: T[]) => values.filter((_, other) => other !== place);
@@ -129,15 +128,15 @@ function Page() {
       <header class="top">
         <h1>corun</h1>
         <nav aria-label="Views">
-          {VIEWS.map(([view, name]) => (
-            <button key={view} type="button" aria-current={state.view === view ? "page" : undefined} onClick={() => change({ view })}>{name}</button>
+          {VIEWS.map((view) => (
+            <button key={view} type="button" aria-current={state.view === view ? "page" : undefined} onClick={() => change({ view })}>{VIEW_NAMES[view]}</button>
           ))}
         </nav>
         <span class="note version">{lists.session.version}, changes nothing</span>
       </header>
       <main id="main">
         <Notice of={fault} />
-        {state.view !== "live" && (
+        {(state.view === "what-if" || state.view === "compare") && (
           <Controls state={state} change={change} machines={lists.machines} programs={lists.programs} addProgram={addProgram}
             removeProgram={removeProgram} machineFault={machineFault} programsFault={programsFault} />
         )}
@@ -146,6 +145,7 @@ function Page() {
         )}
         {state.view === "compare" && drawing && <Compare state={state} drawing={drawing} open={change} />}
         {state.view === "live" && <Live drawing={lists.session.live} />}
+        {state.view === "recordings" && <Recordings />}
       </main>
     </>
   );

@@ -128,6 +128,53 @@ export function Sparkline({ values, label }: { values: (number | null)[]; label:
   );
 }
 
+/** A figure over the time of two recordings, from the beginning of each. */
+export function BeforeAfter({ title, text, before, after, seconds }: {
+  title: string;
+  text: (value: number) => string;
+  before: (number | null)[];
+  after: (number | null)[];
+  seconds: [number, number];
+}) {
+  const known = [...before, ...after].filter((one): one is number => one !== null);
+  const top = Math.max(...known, 1e-9) * 1.08;
+  const longest = Math.max(...seconds, 1e-9);
+  const left = 74;
+  const x = (at: number) => left + (at / longest) * (WIDTH - left - 10);
+  const y = (value: number) => HEIGHT - BOTTOM - (value / top) * (HEIGHT - BOTTOM - TOP);
+  /** Stretches of known parts: a line has a gap where nothing is known. */
+  const lines = (parts: (number | null)[], all: number) => {
+    const found: string[][] = [[]];
+    parts.forEach((value, part) => {
+      if (value === null) found.push([]);
+      else found[found.length - 1].push(`${x(((part + 0.5) * all) / parts.length).toFixed(1)},${y(value).toFixed(1)}`);
+    });
+    return found.filter((points) => points.length > 0).map((points) => (points.length === 1 ? [points[0], points[0]] : points).join(" "));
+  };
+  const words = ([name, parts]: readonly [string, (number | null)[]]) => {
+    const values = parts.filter((one): one is number => one !== null);
+    return values.length === 0 ? `${name} not known` : `${name} ${text(Math.min(...values))} to ${text(Math.max(...values))}`;
+  };
+  return (
+    <figure class="plotted">
+      <figcaption>{title}</figcaption>
+      <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label={`${title}: ${([["before", before], ["after", after]] as const).map(words).join("; ")}`}>
+        {[0, 0.5, 1].map((part) => (
+          <g key={part}>
+            <line class="grid" x1={left} x2={WIDTH - 10} y1={y(part * top)} y2={y(part * top)} />
+            <text class="tick" x={left - 5} y={y(part * top) + 3.5} text-anchor="end">{text(part * top)}</text>
+            <text class="tick" x={x(part * longest)} y={HEIGHT - BOTTOM + 13} text-anchor={part === 0 ? "start" : part === 1 ? "end" : "middle"}>
+              {(part * longest).toFixed(longest < 10 ? 1 : 0)} s
+            </text>
+          </g>
+        ))}
+        {lines(before, seconds[0]).map((points) => <polyline key={points} class="curve before" points={points} />)}
+        {lines(after, seconds[1]).map((points) => <polyline key={points} class="curve" points={points} />)}
+      </svg>
+    </figure>
+  );
+}
+
 export interface Dot {
   name: string;
   x: number;

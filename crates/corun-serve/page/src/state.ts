@@ -1,8 +1,11 @@
 // What the page shows, and the same as the address's fragment, so that a link shows it again.
 
 import type { MachineChoice, Question } from "./api";
+import { canonicalMask } from "./layout";
 
-export type View = "what-if" | "compare" | "live";
+export const VIEWS = ["what-if", "compare", "live", "recordings"] as const;
+
+export type View = (typeof VIEWS)[number];
 
 export interface State {
   view: View;
@@ -55,7 +58,12 @@ export async function toFragment(state: State): Promise<string> {
   return `#${parts.join("&")}`;
 }
 
-/** What a fragment says; what it leaves open is as given. */
+function readMask(text: string): string {
+  if (!/^0x[0-9a-f]+$/i.test(text)) throw new Error(`${text} is no mask of ways`);
+  return canonicalMask(BigInt(text));
+}
+
+/** What a fragment says; what it leaves open is as given. Throws where the fragment is damaged. */
 export async function fromFragment(fragment: string, otherwise: State): Promise<State> {
   const said = new Map(
     fragment
@@ -64,8 +72,7 @@ export async function fromFragment(fragment: string, otherwise: State): Promise<
       .map((part) => [part.slice(0, part.indexOf("=")), part.slice(part.indexOf("=") + 1)] as const),
   );
   const state: State = { ...otherwise };
-  const view = said.get("view");
-  if (view === "what-if" || view === "compare" || view === "live") state.view = view;
+  state.view = VIEWS.find((view) => view === said.get("view")) ?? state.view;
   const machine = said.get("machine");
   if (machine) state.machine = { name: decodeURIComponent(machine) };
   const apps = said.get("apps");
@@ -83,7 +90,7 @@ export async function fromFragment(fragment: string, otherwise: State): Promise<
   const cpu = said.get("cpu");
   if (cpu) state.cpu = cpu.split(",").map(Number).filter(Number.isFinite);
   const ways = said.get("ways");
-  state.mask = ways ? ways.split(",").map((one) => (one === "-" ? null : one)) : null;
+  state.mask = ways ? ways.split(",").map((one) => (one === "-" ? null : readMask(one))) : null;
   const program = said.get("program");
   state.selected = program !== undefined && Number(program) < state.apps.length ? Number(program) : null;
   return state;

@@ -65,6 +65,7 @@ export function WhatIf({ state, change, drawing, policies, failed }: Props) {
     }
     ask<Explained>("predict", { question: asked, cpu: committed?.cpu, mask: committed?.mask ?? undefined }, stop.signal)
       .then((found) => {
+        if (stop.signal.aborted) return;
         setSettled({ layout: committed ?? { cpu: found.placement.cpu, mask: null }, explained: found });
         setTried(null);
         failed(null);
@@ -91,8 +92,10 @@ export function WhatIf({ state, change, drawing, policies, failed }: Props) {
     (async () => {
       try {
         const best = await search("optimal");
+        if (stop.signal.aborted) return;
         setBounds({ best, worst: null, fault: null });
-        setBounds({ best, worst: await search("worst"), fault: null });
+        const worst = await search("worst");
+        if (!stop.signal.aborted) setBounds({ best, worst, fault: null });
       } catch (error) {
         if (!stop.signal.aborted) setBounds({ best: null, worst: null, fault: error });
       }
@@ -133,13 +136,24 @@ export function WhatIf({ state, change, drawing, policies, failed }: Props) {
     if (committed) commit(machine.moved(committed, program, cpu), program);
   };
 
+  // What a policy or a placement that is tried out answers is of no use once something else is asked about.
+  const applying = useRef<AbortController | null>(null);
+  useEffect(() => () => {
+    applying.current?.abort();
+    setBusy(null);
+  }, [asked]);
+  useEffect(() => () => preview.forget(), [asked, committed]);
   const apply = async (policy: string) => {
+    const stop = new AbortController();
+    applying.current = stop;
     setBusy(policy);
     setPolicyFault(null);
     try {
-      const found = await ask<Explained>("place", { question: asked, policy, time_limit_s: 4 * SEARCH_S });
+      const found = await ask<Explained>("place", { question: asked, policy, time_limit_s: 4 * SEARCH_S }, stop.signal);
+      if (stop.signal.aborted) return;
       commit({ cpu: found.placement.cpu, mask: found.placement.mask ?? null }, state.selected);
     } catch (error) {
+      if (stop.signal.aborted) return;
       setPolicyFault(error);
     }
     setBusy(null);
@@ -395,18 +409,13 @@ function useDrag({
 }
 
 function Policies({ policies, busy, apply }: { policies: PolicyEntry[]; busy: string | null; apply: (name: string) => void }) {
-  const labels: Record<string, string> = {
-    optimal: "Best placement",
-    "optimal-cluster": "Best placement and ways",
-    worst: "Worst placement",
-  };
   return (
     <div class="policies" role="group" aria-label="Let a policy place the programs">
       {policies.map((one) => (
         <button key={one.name} type="button" data-policy={one.name} class={one.name === "optimal" ? "main" : one.search ? "search" : ""}
           title={`${one.summary}${one.source ? ` (${one.source})` : ""}`} disabled={busy !== null} aria-busy={busy === one.name}
           onClick={() => apply(one.name)}>
-          {labels[one.name] ?? one.name}
+          {one.label}
         </button>
       ))}
     </div>

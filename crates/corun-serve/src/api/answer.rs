@@ -19,6 +19,7 @@ pub(crate) enum Part {
     Programs,
     Placement,
     Policy,
+    Recordings,
     Live,
     Request,
     Server,

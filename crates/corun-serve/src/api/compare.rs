@@ -55,6 +55,7 @@ pub(crate) async fn compare(
             let message = format!("seeds: found {seeds}, expected 1 to {MOST_SEEDS}");
             return Err(Failure::new(Part::Request, message));
         }
+        asked.question.check()?;
         let policies = asked.policies.as_deref().map(PolicySpec::parse_all).transpose();
         let mix = Mix::of_apps(&asked.question.apps);
         let mix = mix.map_err(|fault| Failure::new(Part::Programs, fault.to_string()))?;

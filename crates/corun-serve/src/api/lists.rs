@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use corun_app::DEFAULT_MACHINE;
+use corun_app::{DEFAULT_MACHINE, PLACEMENT_SEARCHES, PlacementSearch};
 use corun_machine::{BandwidthDomain, Machine, THIS_MACHINE, preset, presets};
 use corun_model::{Model, ModelOptions};
 use corun_policy::{PolicyKind, registry};
@@ -126,6 +126,8 @@ pub(crate) async fn programs(State(desk): State<Arc<Desk>>) -> Json<Programs> {
 #[derive(Debug, Serialize)]
 pub(crate) struct PolicyLine {
     name: &'static str,
+    /// The text of its button.
+    label: &'static str,
     summary: &'static str,
     source: &'static str,
     /// Is it a search for the best or the worst placement?
@@ -138,15 +140,18 @@ pub(crate) struct Policies {
 }
 
 pub(crate) async fn policies() -> Json<Policies> {
-    let search = |name, summary| PolicyLine { name, summary, source: "", search: true };
-    let mut policies = vec![
-        search("optimal", "The placement of least mean slowdown, with a proof"),
-        search("optimal-cluster", "The best placement and division of the LLCs' ways together"),
-        search("worst", "The placement of highest mean slowdown"),
-    ];
+    let search = |search: PlacementSearch| PolicyLine {
+        name: search.name,
+        label: search.label,
+        summary: search.summary,
+        source: "",
+        search: true,
+    };
+    let mut policies: Vec<PolicyLine> = PLACEMENT_SEARCHES.into_iter().map(search).collect();
     let placing = registry().iter().filter(|entry| entry.kind() == PolicyKind::Placement);
     policies.extend(placing.map(|entry| PolicyLine {
         name: entry.name,
+        label: entry.name,
         summary: entry.summary,
         source: entry.source,
         search: false,
@@ -283,12 +288,15 @@ pub(crate) struct MixAnswer {
     left_out: Vec<String>,
 }
 
-pub(crate) async fn mix(
-    State(_): State<Arc<Desk>>,
-    Asked(asked): Asked<TextAsked>,
-) -> Result<Json<MixAnswer>, Failure> {
-    let wrong = |error| Failure::of(Part::Mix)(corun_app::Error::from(error));
-    let mix = Mix::from_toml(&asked.text, "pasted mix").map_err(wrong)?;
+pub(crate) async fn mix(Asked(asked): Asked<TextAsked>) -> Result<Json<MixAnswer>, Failure> {
+    off_thread(move |_| {
+        let wrong = |error| Failure::of(Part::Mix)(corun_app::Error::from(error));
+        Ok(answer_of(&Mix::from_toml(&asked.text, "pasted mix").map_err(wrong)?))
+    })
+    .await
+}
+
+fn answer_of(mix: &Mix) -> MixAnswer {
     let mut answer =
         MixAnswer { machine: mix.machine.clone(), apps: Vec::new(), left_out: Vec::new() };
     for app in &mix.apps {
@@ -310,15 +318,17 @@ pub(crate) async fn mix(
             answer.left_out.push(format!("{name}: when it starts, ends and waits"));
         }
     }
-    Ok(Json(answer))
+    answer
 }
 
 /// A profile that was pasted.
 pub(crate) async fn profile(
-    State(_): State<Arc<Desk>>,
     Asked(asked): Asked<TextAsked>,
 ) -> Result<Json<ProfileDocument>, Failure> {
-    let wrong = |error| Failure::of(Part::Profiles)(corun_app::Error::from(error));
-    let profile = Profile::from_toml(&asked.text, "pasted profile").map_err(wrong)?;
-    Ok(Json(ProfileDocument::new(&profile, None)))
+    off_thread(move |_| {
+        let wrong = |error| Failure::of(Part::Profiles)(corun_app::Error::from(error));
+        let profile = Profile::from_toml(&asked.text, "pasted profile").map_err(wrong)?;
+        Ok(ProfileDocument::new(&profile, None))
+    })
+    .await
 }

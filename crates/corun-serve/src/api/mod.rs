@@ -1,10 +1,12 @@
-//! The API under `/api/v1/`. `openapi.json` beside the crate describes each route and field; a test holds the
-//! two against each other.
+//! The API under `/api/v1/`, which `openapi.json` beside the crate describes: each route, and each field but those of
+//! the documents that the commands print too, which docs/json.md describes. A test holds description and answers
+//! against each other.
 
 mod answer;
 mod compare;
 mod lists;
 mod question;
+mod recordings;
 mod what_if;
 
 use std::convert::Infallible;
@@ -13,7 +15,7 @@ use std::sync::atomic::AtomicBool;
 
 use axum::Json;
 use axum::Router;
-use axum::extract::State;
+use axum::extract::{DefaultBodyLimit, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
@@ -64,6 +66,10 @@ pub(crate) fn routes() -> Router<Arc<Desk>> {
         .route("/api/v1/place", post(what_if::place))
         .route("/api/v1/program", post(what_if::program))
         .route("/api/v1/compare", post(compare::compare))
+        .route(
+            "/api/v1/recordings",
+            post(recordings::recordings).layer(DefaultBodyLimit::max(recordings::MOST_BODY_BYTES)),
+        )
         .route("/api/v1/live", get(live))
         .route("/api/v1/openapi.json", get(description))
 }

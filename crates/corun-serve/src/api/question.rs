@@ -39,6 +39,19 @@ pub(crate) struct Question {
     pub(crate) profiles: Vec<String>,
 }
 
+impl Question {
+    /// # Errors
+    /// More programs than a question may have.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        let found = self.apps.len();
+        if found <= MOST_PROGRAMS {
+            return Ok(());
+        }
+        let message = format!("found {found} programs, expected at most {MOST_PROGRAMS}");
+        Err(Failure::new(Part::Programs, message))
+    }
+}
+
 /// The newest questions' scenarios.
 #[derive(Default)]
 pub(crate) struct Scenarios {
@@ -108,11 +121,7 @@ impl Desk {
 
     /// The programs loaded on the machine; those of a question that was asked before are there at once.
     pub(crate) fn scenario(&self, question: &Question) -> Result<Arc<Scenario>, Failure> {
-        if question.apps.len() > MOST_PROGRAMS {
-            let found = question.apps.len();
-            let message = format!("found {found} programs, expected at most {MOST_PROGRAMS}");
-            return Err(Failure::new(Part::Programs, message));
-        }
+        question.check()?;
         if let Some(known) = self.scenarios.find(question) {
             return Ok(known);
         }

@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use corun_app::{
     ExplainedPlacement, Layout, PlacementMethod, ProgramDetails, Scenario, arrangements,
-    placement_cpus,
+    parse_way_mask, placement_cpus,
 };
 use corun_optimal::Objective;
 use serde::Deserialize;
@@ -38,7 +38,7 @@ pub(crate) struct PredictAsked {
 #[serde(deny_unknown_fields)]
 pub(crate) struct PlaceAsked {
     question: Question,
-    /// A policy that places, `optimal`, `optimal-cluster` or `worst`.
+    /// A policy that places, or a search.
     policy: String,
     seed: Option<u64>,
     /// For a search: it answers with the best found by then.
@@ -94,10 +94,12 @@ pub(crate) async fn program(
     State(desk): State<Arc<Desk>>,
     Asked(asked): Asked<ProgramAsked>,
 ) -> Result<Json<ProgramDetails>, Failure> {
-    off_thread(move |_| {
+    off_thread(move |stop| {
         let scenario = desk.scenario(&asked.question)?;
         let layout = layout(&scenario, Some(&asked.cpu), asked.mask.as_deref())?;
-        scenario.details(&layout, asked.program).map_err(Failure::of(Part::Programs))
+        let is_known = asked.program < scenario.names.len();
+        let part = if is_known { Part::Placement } else { Part::Programs };
+        scenario.details(&layout, asked.program, stop).map_err(Failure::of(part))
     })
     .await
 }
@@ -123,9 +125,9 @@ fn layout(
 
 fn ways(mask: &Option<String>) -> Result<Option<u64>, Failure> {
     let Some(text) = mask else { return Ok(None) };
-    let digits = text.strip_prefix("0x").unwrap_or(text);
-    u64::from_str_radix(digits, 16).map(Some).map_err(|_| {
+    let wrong = || {
         let message = format!("mask: found `{text}`, expected ways such as 0x3f");
         Failure::new(Part::Placement, message)
-    })
+    };
+    parse_way_mask(text).map(Some).ok_or_else(wrong)
 }

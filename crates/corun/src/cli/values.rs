@@ -205,8 +205,8 @@ pub(super) fn megahertz(text: &str) -> Result<f64, String> {
 
 /// A set of ways: hexadecimal, with or without `0x`.
 pub(super) fn way_mask(text: &str) -> Result<u64, String> {
-    u64::from_str_radix(text.strip_prefix("0x").unwrap_or(text), 16)
-        .map_err(|_| "expected a hexadecimal number such as 0xff00".to_owned())
+    let wrong = || "expected a hexadecimal number such as 0xff00".to_owned();
+    corun_app::parse_way_mask(text).ok_or_else(wrong)
 }
 
 /// A policy's parameter: `name=value`.

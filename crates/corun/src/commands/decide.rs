@@ -3,14 +3,10 @@
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::BufReader;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-use corun_linux::Roots;
-use corun_live::{
-    DryRunActuator, Host, HostOptions, LiveRecording, PlacementActuator, RecordedThreads,
-    RecordingSource,
-};
+use corun_live::{Host, LiveRecording};
 use corun_policy::Nanoseconds;
 use serde::Serialize;
 
@@ -71,26 +67,9 @@ fn load(path: &Path) -> Outcome<LiveRecording> {
 }
 
 fn host(arguments: &DecideArgs, recording: Arc<LiveRecording>) -> Outcome<Host> {
-    // Nothing of the machine in front of the user may tell.
-    let nowhere = PathBuf::from("/nonexistent");
-    let roots = Roots::below(&nowhere);
-    let machine = recording.machine().clone();
-    let threads = RecordedThreads::new(recording);
-    let source = RecordingSource::new(threads.playback());
-    let options = HostOptions {
-        interval: arguments.interval.map(Nanoseconds::from_secs_f64),
-        ..HostOptions::default()
-    };
-    Host::new(
-        machine,
-        corun_app::build_policies(&arguments.policy, arguments.seed)?,
-        Box::new(threads),
-        vec![Box::new(source)],
-        vec![Box::new(PlacementActuator::new(&roots)), Box::new(DryRunActuator::default())],
-        roots,
-        options,
-    )
-    .map_err(|error| {
+    let policies = corun_app::build_policies(&arguments.policy, arguments.seed)?;
+    let interval = arguments.interval.map(Nanoseconds::from_secs_f64);
+    corun_app::recorded_host(recording, policies, interval).map_err(|error| {
         Failure::live(error).hint("a recording with --counters model or another policy")
     })
 }

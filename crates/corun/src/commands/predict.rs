@@ -18,7 +18,8 @@ pub(super) fn run(arguments: &PredictArgs) -> Outcome<String> {
     let given = if arguments.place.is_empty() {
         None
     } else {
-        Some(placement_cpus(&machine, programs.apps.len(), &arguments.place)?)
+        let cpus = placement_cpus(&machine, programs.apps.len(), &arguments.place);
+        Some(cpus.map_err(|error| error.of_option("--place"))?)
     };
     let library = open_library(programs.library.profiles.as_deref())?;
     let options = model_options(&arguments.model);

@@ -1,5 +1,6 @@
 //! `corun serve`: the page in the browser.
 
+use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -52,11 +53,12 @@ pub(super) fn run(arguments: &ServeArgs) -> Outcome<String> {
             if let Err(failure) = &watched {
                 live.show(json!({ "error": failure.report().trim_end() }).to_string());
             }
-            let served = serving.join().unwrap_or(Ok(()));
-            served.map_err(Failure::failed)?;
+            if let Err(panicked) = serving.join() {
+                resume_unwind(panicked);
+            }
             watched?;
         }
-        _ => server.run(&cancel).map_err(Failure::failed)?,
+        _ => server.run(&cancel),
     }
     Ok(String::new())
 }
@@ -81,13 +83,22 @@ fn watch(mut observer: Observer, live: &Live, cancel: &Cancel) -> Outcome {
 }
 
 fn look_on(observer: &mut Observer, live: &Live, cancel: &Cancel) -> Outcome {
+    let mut looked = false;
     while !cancel.is_set() {
         if !live.is_watched() {
-            thread::sleep(IDLE_PAUSE);
+            live.forget();
+            while !live.is_watched() && !cancel.is_set() {
+                thread::sleep(IDLE_PAUSE);
+            }
+            // The figures of this look would be of all the time that nobody looked on.
+            if looked {
+                observer.look()?;
+            }
             continue;
         }
         if observer.is_due() {
             live.show(observer.look()?);
+            looked = true;
         }
         thread::sleep(PAUSE);
     }

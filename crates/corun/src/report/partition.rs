@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use corun_app::{PartitionDocument, PartitionEntry};
+use corun_app::{PartitionDocument, PartitionEntry, parse_way_mask};
 use corun_policy::WaysCurve;
 use corun_report::{
     Axis, Ends, Mark, Panel, Plot, counted, document, section, signed_percent, size,
@@ -108,7 +108,7 @@ impl PartitionPage<'_> {
         html! { @for cluster in 0..clusters {
             @let members: Vec<usize> =
                 (0..entry.cluster.len()).filter(|&one| entry.cluster[one] == cluster).collect();
-            @let mask = members.first().map_or(0, |&one| mask_of(&entry.mask[one]));
+            @let mask = members.first().and_then(|&one| parse_way_mask(&entry.mask[one])).unwrap_or(0);
             @let names: Vec<&str> =
                 members.iter().map(|&one| self.document.apps[one].as_str()).collect();
             p.place { (names.join(", ")) span.note { (counted(mask.count_ones() as usize, "way")) } }
@@ -180,11 +180,6 @@ impl PartitionPage<'_> {
         };
         section("ground", "What this stands on", "", &body)
     }
-}
-
-/// A mask from its hexadecimal form.
-fn mask_of(text: &str) -> u64 {
-    u64::from_str_radix(text.trim_start_matches("0x"), 16).unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -235,6 +235,16 @@ impl Browser {
         self.call("Emulation.setEmulatedMedia", json!({ "features": features }));
     }
 
+    /// What keeps people from using the page, by the rules of axe.
+    pub(crate) fn violations(&self) -> Value {
+        let axe = include_str!("axe/axe.min.js");
+        self.evaluate(&format!(
+            "(async () => {{ if (!window.axe) {{ {axe} }} const found = await axe.run(document); \
+             return found.violations.map((one) => `${{one.id}}: ${{one.nodes.map((node) => \
+             `${{node.html}} ${{node.failureSummary}}`).slice(0, 3).join(' | ')}}`) }})()"
+        ))
+    }
+
     /// A picture of the whole page, up to so many pixels high.
     pub(crate) fn picture(&self, path: &Path, most_high: f64) {
         let found = self.call("Page.getLayoutMetrics", json!({}));

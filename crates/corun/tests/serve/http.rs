@@ -1,8 +1,10 @@
 //! Requests as bare as they can be, so that a test can send what no client would.
 
-use std::io::{Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
+
+use serde_json::Value;
 
 /// An answer.
 pub(crate) struct Answer {
@@ -27,15 +29,41 @@ pub(crate) fn post(
     send(address, "POST", path, &json, body)
 }
 
-fn send(
+/// A stream of server-sent events, as long as it is held.
+pub(crate) struct Events(BufReader<TcpStream>);
+
+impl Events {
+    pub(crate) fn open(address: SocketAddr, path: &str, headers: &[(&str, &str)]) -> Self {
+        let mut stream = connect(address);
+        stream.write_all(head(address, "GET", path, headers, 0).as_bytes()).unwrap();
+        Self(BufReader::new(stream))
+    }
+
+    /// The document of the next event.
+    pub(crate) fn next(&mut self) -> Value {
+        loop {
+            let mut line = String::new();
+            assert_ne!(self.0.read_line(&mut line).unwrap(), 0, "the stream ended");
+            if let Some(document) = line.strip_prefix("data: ") {
+                return serde_json::from_str(document).unwrap();
+            }
+        }
+    }
+}
+
+fn connect(address: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    stream
+}
+
+fn head(
     address: SocketAddr,
     method: &str,
     path: &str,
     headers: &[(&str, &str)],
-    body: &str,
-) -> Answer {
-    let mut stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    length: usize,
+) -> String {
     let mut head = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n");
     if !headers.iter().any(|(name, _)| *name == "Host") {
         head.push_str(&format!("Host: {address}\r\n"));
@@ -43,7 +71,19 @@ fn send(
     for (name, value) in headers {
         head.push_str(&format!("{name}: {value}\r\n"));
     }
-    head.push_str(&format!("Content-Length: {}\r\n\r\n", body.len()));
+    head.push_str(&format!("Content-Length: {length}\r\n\r\n"));
+    head
+}
+
+fn send(
+    address: SocketAddr,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &str,
+) -> Answer {
+    let mut stream = connect(address);
+    let head = head(address, method, path, headers, body.len());
     stream.write_all(head.as_bytes()).unwrap();
     // A server that refuses the head may not read the body.
     let _ = stream.write_all(body.as_bytes());

@@ -1,12 +1,16 @@
 //! The view of what runs on this machine.
 
 use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use serde_json::Value;
 
 use crate::browser::Browser;
 use crate::server::{Server, pictures};
 
 /// A program that computes until it is dropped, under a name.
-struct Busy {
+pub(crate) struct Busy {
     _folder: tempfile::TempDir,
     child: Child,
 }
@@ -15,7 +19,7 @@ struct Busy {
 const HOSTILE: &str = "<b>x</b>\u{1b}[2J";
 
 impl Busy {
-    fn new(name: &str) -> Self {
+    pub(crate) fn new(name: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         // A file's name has no slash; a process may give itself one.
         let shell = folder.path().join("busy");
@@ -24,6 +28,15 @@ impl Busy {
         let child =
             Command::new(&shell).args(["-c", script, name]).stdin(Stdio::null()).spawn().unwrap();
         Self { _folder: folder, child }
+    }
+
+    pub(crate) fn pid(&self) -> String {
+        self.child.id().to_string()
+    }
+
+    /// From now on the program does not compute.
+    fn stop(&self) {
+        assert!(Command::new("kill").args(["-STOP", &self.pid()]).status().unwrap().success());
     }
 }
 
@@ -35,10 +48,32 @@ impl Drop for Busy {
 }
 
 #[test]
+fn the_first_look_after_a_pause_is_of_now() {
+    let busy = Busy::new("busy");
+    let pid = busy.pid();
+    let server =
+        Server::start(&["-p", &pid, "--profile", "sort", "--counters", "model", "-T", "200ms"]);
+    let mut live = server.live();
+    let cpus_busy = |look: &Value| look["programs"][0]["cpus_busy"].as_f64();
+    let mut look = live.next();
+    while cpus_busy(&look).is_none_or(|busy| busy < 0.05) {
+        look = live.next();
+    }
+    // Nobody looks on while the program computes, and then stops.
+    drop(live);
+    sleep(Duration::from_secs(1));
+    busy.stop();
+    sleep(Duration::from_millis(500));
+    let first = server.live().next();
+    assert!(first["time_s"].as_f64().unwrap() > look["time_s"].as_f64().unwrap() + 1.5, "{first}");
+    assert_eq!(cpus_busy(&first), Some(0.0), "{first}");
+}
+
+#[test]
 fn what_runs_is_seen_with_what_a_policy_would_do() {
     let Some(browser) = Browser::or_skip() else { return };
     let busy = [HOSTILE, "sort-rows", "xz-log"].map(Busy::new);
-    let pids: Vec<String> = busy.iter().map(|one| one.child.id().to_string()).collect();
+    let pids: Vec<String> = busy.iter().map(Busy::pid).collect();
     let pids = pids.join(",");
     let server = Server::start(&[
         "-p",
@@ -70,7 +105,7 @@ fn what_runs_is_seen_with_what_a_policy_would_do() {
     // Two viewers see the same; held still, the view stays as it is while looks go on.
     browser.evaluate("document.querySelector('.live .compare-head button').click()");
     let before = browser.text(".live .how");
-    std::thread::sleep(std::time::Duration::from_millis(700));
+    sleep(Duration::from_millis(700));
     assert_eq!(browser.text(".live .how"), before);
     assert_eq!(browser.complaints(), Vec::<String>::new());
     drop(server);

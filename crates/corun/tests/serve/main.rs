@@ -5,5 +5,6 @@ mod browser;
 mod http;
 mod live;
 mod page;
+mod recordings;
 mod refusals;
 mod server;

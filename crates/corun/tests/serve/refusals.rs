@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use crate::http;
+use crate::live::Busy;
 use crate::server::Server;
 
 #[test]
@@ -104,7 +105,20 @@ fn bad_questions_are_refused_where_they_are_wrong() {
             "programs",
             "number 4",
         ),
+        (
+            "program",
+            json!({ "question": on(&["sort"; 3]), "cpu": [0, 1, 4], "mask": [null], "program": 0 }),
+            "placement",
+            "1 masks for 3 programs",
+        ),
+        (
+            "predict",
+            json!({ "question": on(&["sort"]), "cpu": [0], "mask": ["+3"] }),
+            "placement",
+            "`+3`",
+        ),
         ("compare", json!({ "question": on(&["sort"]), "seeds": 100_000 }), "request", "seeds"),
+        ("compare", json!({ "question": on(&["sort"; 1025]) }), "programs", "at most 1024"),
         ("mix", json!({ "text": "version = 1\n[[app]]\nprofil = \"sort\"\n" }), "mix", "profil"),
         ("machine", json!({ "machine": { "file": "version = " } }), "machine", "pasted machine"),
         ("profile", json!({ "text": recorded }), "profiles", "version"),
@@ -189,10 +203,14 @@ fn others_can_not_be_served_and_ctrl_c_ends_it() {
     refused(&["--apps", "srot"], "near it: sort");
     refused(&["--machine", "none-such"], "none-such");
     refused(&["--policy", "dio"], "nothing is watched");
-    let mut server = Server::start(&[]);
+    let busy = Busy::new("busy");
+    let pid = busy.pid();
+    let mut server = Server::start(&["-p", &pid, "--profile", "sort", "--counters", "model"]);
     let taken: SocketAddr = server.address;
     refused(&["--listen", &taken.to_string()], "cannot listen");
     // An open stream does not hold up the end.
+    let mut live = server.live();
+    live.next();
     Command::new("kill").args(["-INT", &server.id().to_string()]).status().unwrap();
     let start = Instant::now();
     while server.is_running() {

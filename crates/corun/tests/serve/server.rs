@@ -2,13 +2,13 @@
 
 use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::http::{self, Answer};
+use crate::http::{self, Answer, Events};
 
 /// A server that ends with the test.
 pub(crate) struct Server {
@@ -60,17 +60,28 @@ impl Server {
         serde_json::from_str(&answer.body).unwrap()
     }
 
+    /// A folder for files, as long as the server.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Runs the command, and gives what it prints.
+    pub(crate) fn run(&self, words: &[&str]) -> Vec<u8> {
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("corun"));
+        let output = command.env("XDG_DATA_HOME", self.folder()).args(words).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        output.stdout
+    }
+
     /// What the command prints as JSON.
     pub(crate) fn command(&self, words: &[&str]) -> Value {
-        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("corun"));
-        let output = command
-            .env("XDG_DATA_HOME", self.folder.path())
-            .args(words)
-            .args(["--format", "json"])
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        serde_json::from_slice(&output.stdout).unwrap()
+        serde_json::from_slice(&self.run(&[words, &["--format", "json"]].concat())).unwrap()
+    }
+
+    /// What runs on this machine, look after look.
+    pub(crate) fn live(&self) -> Events {
+        let bearer = self.bearer();
+        Events::open(self.address, "/api/v1/live", &[("Authorization", &bearer)])
     }
 
     pub(crate) fn is_running(&mut self) -> bool {
