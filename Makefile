@@ -21,13 +21,14 @@ demo:  ## The main job: eight real programs, every policy, the optimum; leaves r
 	$(QUICK)/corun compare --report report.html
 	@echo "report.html: the same as a page"
 
-install:  ## corun, corun-study and the tracer's plug-in, under PREFIX (/usr/local)
+install:  ## corun, corun-study, the tracer's plug-in, manual pages and completions, under PREFIX (/usr/local)
 	@scripts/setup.sh build
 	cargo build --release --locked -p corun -p corun-studies
 	install -D -m 755 $(RELEASE)/corun $(DESTDIR)$(PREFIX)/bin/corun
 	install -D -m 755 $(RELEASE)/corun-study $(DESTDIR)$(PREFIX)/bin/corun-study
 	install -D -m 755 $(RELEASE)/deps/libcorun_trace.so $(DESTDIR)$(PREFIX)/lib/corun/libcorun_trace.so
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/lib/systemd/system packaging/corun.service packaging/corun.socket
+	scripts/install-documentation.sh $(RELEASE)/corun $(DESTDIR)$(PREFIX)/share
 
 lint:  ## Format, clippy and documentation, warnings denied
 	cargo fmt --all --check

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod calibrating;
+mod completion;
 mod fleet;
 mod hosting;
 mod serving;
@@ -16,6 +17,7 @@ pub(crate) use arguments::{
     ShowArgs, StatArgs, TopologyArgs, VerifyArgs,
 };
 pub(crate) use calibrating::CalibrateArgs;
+pub(crate) use completion::{ShellName, answer_shell, registration};
 pub(crate) use corun_cli::{TableFormat, model_options};
 pub(crate) use fleet::{
     DescribeNodeArgs, FleetCommand, FleetPlaceArgs, FleetSimulateArgs, ServeExtenderArgs,
@@ -111,9 +113,41 @@ pub(crate) enum Command {
     Restore(RestoreArgs),
     /// Is the machine as corun found it? What differs, if not
     Verify(VerifyArgs),
+    /// What a shell needs to complete corun's commands, options and names with Tab
+    Completions(CompletionsArgs),
+    /// The manual pages: the first to read at once, or all as files
+    Man(ManArgs),
     /// Where the papers' experiments went: `corun-study`
     #[command(hide = true, disable_help_flag = true)]
     Study(StudyArgs),
+}
+
+/// `corun completions`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+The script asks corun itself for what can stand next: commands, options, files, and the names of machines,
+programs and policies. `make install` and the Debian package put the scripts where the shells look for them.
+
+Examples:
+  source <(corun completions bash)                  for this session
+  corun completions zsh > ~/.zfunc/_corun           fpath+=~/.zfunc before compinit
+  corun completions fish > ~/.config/fish/completions/corun.fish")]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    #[arg(value_enum)]
+    pub(crate) shell: ShellName,
+}
+
+/// `corun man`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  corun man | man -l -
+  corun man ~/.local/share/man/man1         man corun, man corun-compare")]
+pub(crate) struct ManArgs {
+    /// Write one page a command into this folder, which is made where missing
+    #[arg(value_name = "DIR")]
+    pub(crate) folder: Option<std::path::PathBuf>,
 }
 
 /// `corun study`, which is a program of its own now.
@@ -126,6 +160,12 @@ pub(crate) struct StudyArgs {
 /// Parses a command line.
 pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, UsageError> {
     Cli::try_parse_from(arguments).map(|cli| cli.command).map_err(UsageError::from)
+}
+
+/// All commands and options, as `--help` shows them.
+pub(crate) fn definitions() -> clap::Command {
+    use clap::CommandFactory as _;
+    Cli::command()
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 mod ab;
 mod calibrate;
 mod compare;
+mod completions;
 mod daemon;
 mod dask;
 mod decide;
@@ -11,6 +12,7 @@ mod doctor;
 mod fleet;
 mod hosting;
 mod journals;
+mod man;
 mod partition;
 mod place;
 mod placement;
@@ -64,6 +66,8 @@ pub(crate) fn run(command: &Command) -> Outcome<String> {
         Command::Serve(arguments) => serve::run(arguments),
         Command::Restore(arguments) => restore::run(arguments),
         Command::Verify(arguments) => verify::run(arguments),
+        Command::Completions(arguments) => completions::run(arguments),
+        Command::Man(arguments) => man::run(arguments),
         Command::Study(arguments) => Err(moved(&arguments.words)),
     }
 }

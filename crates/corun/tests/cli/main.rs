@@ -5,6 +5,7 @@ mod calibrate;
 mod compare;
 mod daemon;
 mod doctor;
+mod documentation;
 mod documents;
 mod fixture;
 mod fleet;
