@@ -36,7 +36,7 @@ pub(crate) use watching::{DecideArgs, FigureArgs, RecordArgs, TargetArgs, TopArg
 
 use std::ffi::OsString;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use corun_cli::UsageError;
 
 /// Decides who runs beside whom on a multicore Linux machine.
@@ -159,13 +159,25 @@ pub(crate) struct StudyArgs {
 
 /// Parses a command line.
 pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, UsageError> {
-    Cli::try_parse_from(arguments).map(|cli| cli.command).map_err(UsageError::from)
+    let matches = definitions().try_get_matches_from(arguments)?;
+    Ok(Cli::from_arg_matches(&matches).map(|cli| cli.command)?)
 }
 
 /// All commands and options, as `--help` shows them.
 pub(crate) fn definitions() -> clap::Command {
-    use clap::CommandFactory as _;
-    Cli::command()
+    with_negative_values(Cli::command())
+}
+
+/// A number below zero is the value of its option, which says what it expects, and no option of its own, for which
+/// the advice would be to write `-- -1`.
+fn with_negative_values(command: clap::Command) -> clap::Command {
+    let takes_value = |argument: clap::Arg| match argument.get_action() {
+        clap::ArgAction::Set | clap::ArgAction::Append if argument.get_long().is_some() => {
+            argument.allow_negative_numbers(true)
+        }
+        _ => argument,
+    };
+    command.mut_args(takes_value).mut_subcommands(with_negative_values)
 }
 
 #[cfg(test)]

@@ -26,6 +26,8 @@ pub(super) struct Asked<'a> {
     pub(super) counters: Vec<CounterKind>,
     /// What a program prints that is started is dropped.
     pub(super) out_of_sight: bool,
+    /// Where nobody is named, all programs are watched that this user may look into; else that is an error.
+    pub(super) else_all: bool,
 }
 
 /// A host that only looks, and the program that was started for it.
@@ -67,6 +69,7 @@ impl Watch {
         };
         let targets = match &config {
             Some(config) => config.targets(),
+            None if asked.else_all && !typed.is_given() => vec![everybody(typed)],
             None => targets(typed)?,
         };
         let program = match typed.program.as_slice() {
@@ -120,6 +123,22 @@ impl Watch {
     pub(super) fn end(&mut self) -> Outcome {
         self.program.end()
     }
+}
+
+/// All programs of this user; of root, all there are.
+fn everybody(typed: &TargetArgs) -> Target {
+    let (name, rule) = match own_user() {
+        None => ("all".to_owned(), Rule { command: Some("*".to_owned()), ..Rule::default() }),
+        Some(user) => (user.to_string(), Rule { user: Some(user.to_string()), ..Rule::default() }),
+    };
+    let target = Target::new(name, ProcessSelector::Rule(rule));
+    Target { profile: typed.profile.clone(), ..target }
+}
+
+/// The number of the user whose processes are meant where nobody is named; none for root, who means everybody's.
+pub(super) fn own_user() -> Option<u32> {
+    let user = rustix::process::geteuid();
+    (!user.is_root()).then(|| user.as_raw())
 }
 
 fn targets(typed: &TargetArgs) -> Outcome<Vec<Target>> {
