@@ -13,8 +13,12 @@ use crate::{Roots, cgroup, files};
 pub struct CpuQuota {
     /// The group's path below the root of cgroups: `/system.slice/x.service`.
     pub group: String,
+    /// The file that sets the quota.
+    pub file: PathBuf,
     /// The most CPUs that the group's threads use together, on average over a period.
     pub cpus: f64,
+    /// The period, in microseconds.
+    pub period_us: f64,
     /// Periods in which the group wanted to run.
     pub periods: u64,
     /// Periods of these in which the group was held back.
@@ -64,16 +68,19 @@ pub fn groups_of_version_2(roots: &Roots, pid: u32) -> Vec<PathBuf> {
 }
 
 fn quota(folder: &Path, group: &Path) -> Option<CpuQuota> {
-    let cpus = match files::text(&folder.join("cpu.max")) {
+    let of_version_2 = folder.join("cpu.max");
+    let (file, quota_us, period_us): (PathBuf, f64, f64) = match files::text(&of_version_2) {
         Some(max) => {
             let (quota, period) = max.split_once(' ')?;
-            quota.parse::<f64>().ok()? / period.parse::<f64>().ok()?
+            (of_version_2, quota.parse().ok()?, period.parse().ok()?)
         }
         None => {
-            let quota: f64 = files::number(&folder.join("cpu.cfs_quota_us"))?;
-            quota / files::number::<f64>(&folder.join("cpu.cfs_period_us"))?
+            let file = folder.join("cpu.cfs_quota_us");
+            let quota = files::number(&file)?;
+            (file, quota, files::number(&folder.join("cpu.cfs_period_us"))?)
         }
     };
+    let cpus = quota_us / period_us;
     // -1 stands for no quota in version 1, `max` in version 2.
     if !(cpus > 0.0 && cpus.is_finite()) {
         return None;
@@ -89,7 +96,9 @@ fn quota(folder: &Path, group: &Path) -> Option<CpuQuota> {
     };
     Some(CpuQuota {
         group: group.display().to_string(),
+        file,
         cpus,
+        period_us,
         periods: field("nr_periods")?,
         throttled_periods: field("nr_throttled")?,
         throttled,
@@ -129,7 +138,9 @@ mod tests {
         );
         let expected = CpuQuota {
             group: "/a.slice".to_owned(),
+            file: roots.cgroup.join("a.slice/cpu.max"),
             cpus: 0.5,
+            period_us: 100_000.0,
             periods: 40,
             throttled_periods: 30,
             throttled: Duration::from_micros(2500),
@@ -156,6 +167,7 @@ mod tests {
         let found = quotas(&roots, 7);
         assert_eq!(found.len(), 1);
         assert_eq!((found[0].group.as_str(), found[0].cpus), ("/x", 2.0));
+        assert_eq!(found[0].file, roots.cgroup.join("cpu,cpuacct/x/cpu.cfs_quota_us"));
         assert_eq!(found[0].throttled, Duration::from_micros(7));
     }
 }

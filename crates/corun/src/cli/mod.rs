@@ -3,6 +3,7 @@
 mod arguments;
 mod calibrating;
 mod completion;
+mod explaining;
 mod fleet;
 mod hosting;
 mod serving;
@@ -19,6 +20,7 @@ pub(crate) use arguments::{
 pub(crate) use calibrating::CalibrateArgs;
 pub(crate) use completion::{ShellName, answer_shell, registration};
 pub(crate) use corun_cli::{TableFormat, model_options};
+pub(crate) use explaining::ExplainArgs;
 pub(crate) use fleet::{
     DescribeNodeArgs, FleetCommand, FleetPlaceArgs, FleetSimulateArgs, ServeExtenderArgs,
 };
@@ -51,6 +53,7 @@ pub(crate) struct Cli {
 const EXAMPLES: &str = "\
 Examples:
   corun doctor                              what can be done on this machine
+  corun explain 1234                        why a running program is slow
   corun compare --report report.html        policies side by side, with the best and the worst
   corun topology                            this machine
   corun profile -o gzip.toml -- gzip -k f   record a program
@@ -63,6 +66,8 @@ Exit codes: 0 done, 1 failed, 2 wrong usage or bad input, 130 interrupted.";
 pub(crate) enum Command {
     /// What this machine can measure and control, and which policies run here
     Doctor(DoctorArgs),
+    /// Why a running program is slow: the causes with their figures, how sure, and what would help
+    Explain(ExplainArgs),
     /// The tree of packages, caches, cores and CPUs: of this machine, a captured one or a preset
     Topology(TopologyArgs),
     /// Measure this machine: clock, caches, memory, cores; --machine this is as measured from then on

@@ -9,6 +9,7 @@ mod dask;
 mod decide;
 mod decisions;
 mod doctor;
+mod explain;
 mod fleet;
 mod hosting;
 mod journals;
@@ -43,6 +44,7 @@ pub(crate) fn run(command: &Command) -> Outcome<String> {
     match command {
         Command::Ab(arguments) => ab::run(arguments),
         Command::Doctor(arguments) => doctor::run(arguments),
+        Command::Explain(arguments) => explain::run(arguments),
         Command::Topology(arguments) => topology::run(arguments),
         Command::Calibrate(arguments) => calibrate::run(arguments),
         Command::Validate(arguments) => validate::run(arguments),

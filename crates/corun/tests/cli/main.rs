@@ -7,6 +7,7 @@ mod daemon;
 mod doctor;
 mod documentation;
 mod documents;
+mod explain;
 mod fixture;
 mod fleet;
 mod hosting;

@@ -10,6 +10,8 @@ mod sample;
 mod state;
 mod tree;
 
+pub(super) use self::frame::together;
+
 use std::io::IsTerminal as _;
 use std::thread;
 use std::time::Duration;
