@@ -5,6 +5,9 @@ use super::facts::{MemoryFacts, ProgramFacts};
 
 /// A cause that takes less than this share of the time is not named.
 const LEAST_SHARE: f64 = 0.05;
+/// A program that is active for less than this share of the time of one CPU is asleep: of so little time, shares say
+/// nothing.
+const LEAST_ACTIVE: f64 = 0.01;
 /// From this share of the time on, sleeping is what a program mostly does.
 const MOSTLY: f64 = 0.5;
 /// Page faults a second from which on a blocked program waits for swap or pages of files that were thrown out.
@@ -30,7 +33,8 @@ pub fn diagnose(facts: &ProgramFacts) -> Diagnosis {
         far_memory,
     ];
     let mut causes: Vec<Cause> = finders.iter().filter_map(|find| find(facts, &split)).collect();
-    causes.retain(|cause| cause.lost.share() >= LEAST_SHARE);
+    let is_active = split.active_s >= LEAST_ACTIVE * facts.interval_s;
+    causes.retain(|cause| is_active && cause.lost.share() >= LEAST_SHARE);
     causes.sort_by(|one, other| other.lost.weight().total_cmp(&one.lost.weight()));
     let unknown = unknown(facts, &split);
     Diagnosis { verdict: verdict(facts, &causes, &unknown), causes, unknown }
@@ -402,7 +406,7 @@ fn unknown(facts: &ProgramFacts, split: &TimeSplit) -> Vec<Unknown> {
         "records its cache behaviour, without counters; then explain again with --profile",
         "corun profile -o NAME.toml -- PROGRAM ARGUMENTS",
     );
-    let runs = split.share(split.on_cpu_s) >= LEAST_SHARE;
+    let runs = split.on_cpu_s >= LEAST_ACTIVE * facts.interval_s;
     if runs && cache.profile.is_none() && cache.llc_mpki.is_none() {
         found.push(Unknown {
             kind: UnknownKind::Cache,

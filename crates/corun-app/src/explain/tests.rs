@@ -212,6 +212,17 @@ fn five_cases_cannot_be_told() {
     }
 }
 
+/// Half of its active time was waiting, and that was 10 ms of 10 s.
+#[test]
+fn a_program_that_nearly_always_sleeps_has_no_other_cause() {
+    let mut facts = calm();
+    facts.time = ThreadTime { asleep_s: 9.98, ..waited(0.01, 0.01) };
+    facts.cache = CacheFacts::default();
+    let found = diagnose(&facts);
+    let unknown: Vec<UnknownKind> = found.unknown.iter().map(|one| one.kind).collect();
+    assert_eq!((found.causes.len(), unknown), (0, vec![UnknownKind::Sleep]), "{found:?}");
+}
+
 #[test]
 fn nothing_is_wrong_with_a_calm_program() {
     let found = diagnose(&calm());
