@@ -15,6 +15,8 @@ use super::facts::{
 };
 use crate::{Error, Result};
 
+/// All processes are looked at once in so many samples.
+const SAMPLES_A_LOOK: u32 = 5;
 /// Competitors that are told of, at most.
 const MOST_COMPETITORS: usize = 5;
 /// A competitor keeps so much of a CPU busy at least.
@@ -37,7 +39,11 @@ pub struct ProgramObserver {
     memory: Option<Pressure>,
     io: Option<Pressure>,
     major_faults: BTreeMap<u32, u64>,
+    /// As last looked at, and what each used of each CPU up to then, in seconds.
     processes: CpuUseSnapshot,
+    used: BTreeMap<(u32, CpuId), (String, f64)>,
+    /// Samples until all processes are looked at again.
+    until_look: u32,
     /// One a CPU that is on line.
     meters: Vec<(CpuId, NoiseMeter)>,
 }
@@ -82,6 +88,8 @@ impl ProgramObserver {
             group,
             major_faults: major_faults(roots, &pids),
             processes,
+            used: BTreeMap::new(),
+            until_look: SAMPLES_A_LOOK,
             meters: meters.collect(),
             started: Instant::now(),
             roots: roots.clone(),
@@ -89,8 +97,13 @@ impl ProgramObserver {
         })
     }
 
-    /// Looks at what each thread does at this moment.
+    /// Looks at what each thread does at this moment, and now and then at all processes.
     pub fn sample(&mut self) {
+        self.until_look -= 1;
+        if self.until_look == 0 {
+            self.until_look = SAMPLES_A_LOOK;
+            self.look_at_all();
+        }
         for thread in &mut self.threads {
             let Task { pid, tid, start_ticks } = thread.at_start.task;
             let Ok(Some(stat)) = Process::new(&self.roots, pid).thread_stat(tid) else { continue };
@@ -106,16 +119,29 @@ impl ProgramObserver {
         }
     }
 
+    /// What a process used since the last look counts for the CPU where it is now: where it was in between the kernel
+    /// does not tell.
+    fn look_at_all(&mut self) {
+        let Ok(now) = CpuUseSnapshot::take(&self.roots, None) else { return };
+        for one in now.since(&self.processes).into_iter().filter(|one| one.cpu_ticks > 0) {
+            let place = (one.process.pid, CpuId(one.process.cpu));
+            let cpu_s = one.cpu_s();
+            self.used.entry(place).or_insert_with(|| (one.process.name, 0.0)).1 += cpu_s;
+        }
+        self.processes = now;
+    }
+
     /// The facts since the start. `program`: what it is called; `cache`: what is known of its use of caches.
     ///
     /// # Errors
-    /// Where all its threads ended meanwhile, or `/proc` cannot be read.
+    /// Where all its threads ended meanwhile.
     pub fn finish(
-        self,
+        mut self,
         machine: &Machine,
         program: String,
         cache: CacheFacts,
     ) -> Result<ProgramFacts> {
+        self.look_at_all();
         let interval_s = self.started.elapsed().as_secs_f64();
         let roots = &self.roots;
         let uses = self.threads.iter().filter_map(|thread| thread.time(roots, interval_s));
@@ -146,7 +172,7 @@ impl ProgramObserver {
             time,
             stolen_share: self.stolen_share(&on_cpu),
             idle_cpus: self.idle_cpus(&may_run_on),
-            competitors: self.competitors(&may_run_on, interval_s)?,
+            competitors: self.competitors(&may_run_on, interval_s),
             quota: self.quota(first),
             memory_pressure: self.lost_to(self.memory, Resource::Memory, interval_s),
             io_pressure: self.lost_to(self.io, Resource::Io, interval_s),
@@ -184,19 +210,24 @@ impl ProgramObserver {
         idle.map(|(cpu, _)| *cpu).collect()
     }
 
-    fn competitors(&self, may_run_on: &CpuSet, interval_s: f64) -> Result<Vec<Competitor>> {
-        let now = CpuUseSnapshot::take(&self.roots, None).map_err(Error::failed)?;
+    fn competitors(&self, may_run_on: &CpuSet, interval_s: f64) -> Vec<Competitor> {
         let own = std::process::id();
-        let uses = now.since(&self.processes).into_iter().filter(|one| {
-            let pid = one.process.pid;
-            pid != own && !self.pids.contains(&pid) && may_run_on.contains(CpuId(one.process.cpu))
-        });
-        let competitors = uses.map(|one| Competitor {
-            pid: one.process.pid,
-            cpus_busy: one.cpu_s() / interval_s.max(1e-9),
-            name: one.process.name,
-        });
-        Ok(competitors.filter(|one| one.cpus_busy >= LEAST_BUSY).take(MOST_COMPETITORS).collect())
+        let mut by_pid: BTreeMap<u32, (&str, f64)> = BTreeMap::new();
+        for (&(pid, cpu), (name, cpu_s)) in &self.used {
+            if pid != own && !self.pids.contains(&pid) && may_run_on.contains(cpu) {
+                by_pid.entry(pid).or_insert((name, 0.0)).1 += cpu_s;
+            }
+        }
+        let of = |(pid, (name, cpu_s)): (u32, (&str, f64))| Competitor {
+            pid,
+            name: name.to_owned(),
+            cpus_busy: cpu_s / interval_s.max(1e-9),
+        };
+        let mut found: Vec<Competitor> = by_pid.into_iter().map(of).collect();
+        found.retain(|one| one.cpus_busy >= LEAST_BUSY);
+        found.sort_by(|one, other| other.cpus_busy.total_cmp(&one.cpus_busy));
+        found.truncate(MOST_COMPETITORS);
+        found
     }
 
     /// The quota that held the group back longest.
