@@ -10,7 +10,7 @@ RELEASE := target/release
 
 PREFIX ?= /usr/local
 
-.PHONY: help demo install test lint bench fuzz profiles clean
+.PHONY: help demo install deb test lint bench fuzz profiles clean
 
 help:  ## What can be asked for
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -21,13 +21,19 @@ demo:  ## The main job: eight real programs, every policy, the optimum; leaves r
 	$(QUICK)/corun compare --report report.html
 	@echo "report.html: the same as a page"
 
-install:  ## corun, corun-study and the tracer's plug-in, under PREFIX (/usr/local)
+install:  ## corun, corun-study, the tracer's plug-in, manual pages and completions, under PREFIX (/usr/local)
 	@scripts/setup.sh build
 	cargo build --release --locked -p corun -p corun-studies
 	install -D -m 755 $(RELEASE)/corun $(DESTDIR)$(PREFIX)/bin/corun
 	install -D -m 755 $(RELEASE)/corun-study $(DESTDIR)$(PREFIX)/bin/corun-study
 	install -D -m 755 $(RELEASE)/deps/libcorun_trace.so $(DESTDIR)$(PREFIX)/lib/corun/libcorun_trace.so
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/lib/systemd/system packaging/corun.service packaging/corun.socket
+	scripts/install-documentation.sh $(RELEASE)/corun $(DESTDIR)$(PREFIX)/share
+
+deb:  ## A Debian package of corun, its daemon, manual pages and completions: target/corun_VERSION_ARCHITECTURE.deb
+	@scripts/setup.sh deb
+	cargo build --release --locked -p corun
+	scripts/build-deb.sh $(RELEASE) target
 
 lint:  ## Format, clippy and documentation, warnings denied
 	cargo fmt --all --check

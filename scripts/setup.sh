@@ -1,12 +1,17 @@
 #!/usr/bin/env bash
-# Makes sure that the system packages for a goal are there: `scripts/setup.sh build|test`.
+# Makes sure that the system packages for a goal are there: `scripts/setup.sh build|test|deb`.
 # Installs what is missing when root on Debian or Ubuntu; otherwise says exactly what to install.
 set -euo pipefail
 
-goal=${1:?usage: scripts/setup.sh build|test}
+goal=${1:?usage: scripts/setup.sh build|test|deb}
 
 # command -> Debian package that has it
 declare -A package_of=([cc]=gcc)
+if [ "$goal" != build ]; then
+    # The Debian package: its libraries are looked up, its programs stripped. The tests make one too.
+    package_of[dpkg-shlibdeps]=dpkg-dev
+    package_of[strip]=binutils
+fi
 if [ "$goal" = test ]; then
     package_of[qemu-x86_64]=qemu-user
     # The guest with several LLCs and nodes.

@@ -11,6 +11,7 @@ mod cancel;
 mod comparison;
 mod data;
 mod error;
+mod explain;
 mod joint;
 mod lookup;
 mod observation;
@@ -36,6 +37,11 @@ pub use comparison::{
 };
 pub use data::{DataSources, profile_sources};
 pub use error::{Error, Result};
+pub use explain::{
+    Advice, CacheFacts, Cause, CauseKind, Competitor, CoreFacts, Diagnosis, LostShare, MemoryFacts,
+    Neighbour, PredictedFactors, PressureFacts, ProgramFacts, ProgramObserver, QuotaFacts,
+    ThreadTime, Unknown, UnknownKind, diagnose,
+};
 pub use lookup::{DEFAULT_MACHINE, find_core, find_machine, open_library};
 pub use observation::parse_observation;
 pub use partition::{

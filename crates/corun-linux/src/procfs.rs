@@ -1,10 +1,12 @@
 //! Processes and threads, as `/proc` shows them.
 
+mod cpu_use;
 mod numa_maps;
 mod process;
 mod stat;
 mod thread;
 
+pub use cpu_use::{CpuUse, CpuUseSnapshot};
 pub use numa_maps::{Mapping, bytes_by_node, mappings};
 pub use process::{COMMAND_LINE_BYTES, Process, own_pid, pids, tids};
 pub use stat::Stat;

@@ -22,7 +22,7 @@ mod toml_document;
 pub use atomic_file::{check_writable, write_atomically};
 pub use bad_input::{Fault, FileError, PathStep};
 pub use curve::{CurveError, CurvePoint, MissRateCurve, Reading};
-pub use library::{Library, UnknownProgram};
+pub use library::{Library, UnknownProgram, shipped_names};
 pub use micro_trace::{
     MOST_MICRO_TRACES, MOST_TRACED_INSTRUCTIONS, Marks, MicroOp, MicroTrace, MicroTraceError,
     MicroTraces, OPERATIONS, Operation, Reuse, pack_quickly, unpack_quickly,

@@ -52,6 +52,14 @@ impl UnknownProgram {
     }
 }
 
+/// The names of the programs of the shipped library, in alphabetical order, without reading their profiles.
+pub fn shipped_names() -> Vec<&'static str> {
+    let mut names: Vec<&str> =
+        SHIPPED.files().filter_map(|file| file.path().to_str()?.strip_suffix(".toml")).collect();
+    names.sort_unstable();
+    names
+}
+
 impl Library {
     /// The library that comes with corun.
     ///

@@ -24,6 +24,7 @@ fn every_shipped_profile_is_sound_and_named_as_its_file() {
         assert_eq!(shipped.file_of(&profile.name), Some(file.as_str()));
     }
     assert!(SHIPPED.get_file("README.md").is_some(), "the folder is embedded");
+    assert_eq!(shipped_names(), shipped.names().collect::<Vec<_>>());
 }
 
 #[test]

@@ -27,9 +27,11 @@ enum Word {
     Untraced,
     /// The system's error number of the first report that could not be written; 0 where all could.
     Unwritten,
+    /// Bytes touched in the phase of each process that touches most, as last reported, in all processes together.
+    FootprintBytes,
 }
 
-const WORDS: usize = 6;
+const WORDS: usize = 7;
 const BYTES: usize = WORDS * size_of::<u64>();
 
 /// What the processes of a recording are told to do.
@@ -107,6 +109,18 @@ impl Control {
     /// Adds instructions of this process.
     pub(crate) fn add_instructions(&self, count: u64) {
         self.word(Word::Instructions).fetch_add(count, Relaxed);
+    }
+
+    /// Bytes that all processes together have touched so far: the sum over them of the most that one of their
+    /// phases touched.
+    pub(crate) fn footprint_bytes(&self) -> u64 {
+        self.word(Word::FootprintBytes).load(Relaxed)
+    }
+
+    /// Puts what this process has touched in the place of what it said before.
+    pub(crate) fn replace_footprint(&self, before: u64, now: u64) {
+        // Modulo 2^64, so that the sum is right in either direction.
+        self.word(Word::FootprintBytes).fetch_add(now.wrapping_sub(before), Relaxed);
     }
 
     /// What all processes have to do now; `None`: go on.
@@ -193,6 +207,10 @@ mod tests {
         first.add_instructions(5);
         second.add_instructions(2);
         second.add_untraced();
+        first.replace_footprint(0, 4096);
+        second.replace_footprint(0, 1024);
+        first.replace_footprint(4096, 2048);
+        assert_eq!(second.footprint_bytes(), 3072);
         assert_eq!((first.instructions(), first.untraced(), first.stop()), (7, 1, None));
         second.set_stop(Stop::InstructionLimit);
         first.set_stop(Stop::Leave);

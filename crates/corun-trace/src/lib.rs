@@ -27,5 +27,5 @@ pub mod summary;
 pub mod trace_file;
 
 pub use engine::{CacheShape, SetCaches, ShapeError};
-pub use launch::{Recorded, Request, TraceError, check, record};
+pub use launch::{Progress, Recorded, Request, TraceError, check, record, record_and_watch};
 pub use settings::Settings;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use corun_profile::{EngineKind, Phase, Profile, ProfileData, Recording, StackDistanceProfile};
 use corun_trace::trace_file::{Access, AccessKind, Ending, TraceReader, TraceTotals};
-use corun_trace::{Request, TraceError, record};
+use corun_trace::{Progress, Request, TraceError, record, record_and_watch};
 
 /// The kernels example, which cargo builds with the tests; `None` where QEMU is missing.
 fn kernels() -> Option<PathBuf> {
@@ -63,6 +63,22 @@ fn a_walk_falls_where_its_array_fits() {
     assert!(phase.memory_level_parallelism > 4.0);
     assert!(phase.mix.mispredicted_pki < 1.0 && phase.mix.branches_pki > 50.0);
     let mib = phase.footprint_bytes as f64 / 1048576.0;
+    assert!((1.0..1.5).contains(&mib), "{mib}");
+}
+
+/// A second of it at least, since processes tell what they touched once a second.
+#[test]
+fn a_watcher_is_told_how_far_it_is() {
+    let Some(mut request) = request(&["walk", "1", "100000"]) else { return };
+    request.duration = Some(std::time::Duration::from_secs(4));
+    let mut told: Vec<Progress> = Vec::new();
+    let recorded = record_and_watch(&request, Some(&mut |progress| told.push(progress))).unwrap();
+    let instructions = recorded.profile.instructions();
+    assert!(told.is_sorted_by_key(|one| one.instructions), "{told:?}");
+    assert!(told.iter().all(|one| one.instructions <= instructions), "{told:?}");
+    let last = told.last().unwrap();
+    assert!(last.instructions as f64 > 0.5 * instructions as f64, "{last:?} of {instructions}");
+    let mib = last.footprint_bytes as f64 / 1048576.0;
     assert!((1.0..1.5).contains(&mib), "{mib}");
 }
 

@@ -50,7 +50,11 @@ impl Process {
     /// # Errors
     /// As [`Self::stat`].
     pub fn thread_stat(&self, tid: u32) -> io::Result<Option<Stat>> {
-        let path = self.folder.join(format!("task/{tid}/stat"));
+        self.stat_in(&format!("task/{tid}/stat"))
+    }
+
+    fn stat_in(&self, name: &str) -> io::Result<Option<Stat>> {
+        let path = self.folder.join(name);
         match fs::read(&path) {
             Ok(line) => Stat::parse(&line).map(Some).ok_or_else(|| {
                 let what = format!("{}: not as proc(5) describes it", path.display());
@@ -59,6 +63,22 @@ impl Process {
             Err(error) if is_gone(&error) => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    /// What the kernel says of all its threads together: their time on CPUs and their page faults are added up.
+    /// None when there is no such process.
+    ///
+    /// # Errors
+    /// As [`Self::stat`].
+    pub fn stat_of_all_threads(&self) -> io::Result<Option<Stat>> {
+        self.stat_in("stat")
+    }
+
+    /// Bytes of its memory that are in swap; none where the kernel does not tell.
+    pub fn swapped_bytes(&self) -> Option<u64> {
+        let status = self.status()?;
+        let kib: u64 = status_field(&status, "VmSwap:")?.split_whitespace().next()?.parse().ok()?;
+        Some(kib * 1024)
     }
 
     /// The first [`COMMAND_LINE_BYTES`] of the command line, word by word; none where it cannot be read, empty
@@ -200,7 +220,8 @@ mod tests {
         let own = folder.path().join("7");
         fs::create_dir(&own).unwrap();
         fs::write(own.join("cmdline"), "sqlite3\0x.db\0").unwrap();
-        fs::write(own.join("status"), "Uid:\t0\t33\t0\t0\nCapEff:\t0000000000800000\n").unwrap();
+        let status = "Uid:\t0\t33\t0\t0\nVmSwap:\t     12 kB\nCapEff:\t0000000000800000\n";
+        fs::write(own.join("status"), status).unwrap();
         fs::write(own.join("limits"), "Max nice priority         25                   25\n")
             .unwrap();
         std::os::unix::fs::symlink("/usr/bin/sqlite3 (deleted)", own.join("exe")).unwrap();
@@ -209,7 +230,7 @@ mod tests {
         assert_eq!(process.command_line().unwrap(), ["sqlite3", "x.db"]);
         assert_eq!(process.executable(), Some(PathBuf::from("/usr/bin/sqlite3")));
         assert_eq!((process.effective_user(), process.capabilities()), (Some(33), Some(1 << 23)));
-        assert_eq!(process.lowest_nice(), Some(-5));
+        assert_eq!((process.lowest_nice(), process.swapped_bytes()), (Some(-5), Some(12 << 10)));
         let long = [&b"x "[..], &vec![b'y'; 3 << 20]].concat();
         fs::write(own.join("cmdline"), long).unwrap();
         let read = process.command_line().unwrap().concat();

@@ -26,6 +26,8 @@ pub struct Stat {
     pub session: u32,
     /// The kernel's flags (`PF_KTHREAD` and others).
     pub flags: u32,
+    /// Page faults that waited for a disk or for swap.
+    pub major_faults: u64,
     /// Time on CPUs, of the user and of the kernel for it, in clock ticks.
     pub cpu_ticks: u64,
     /// Its nice value, -20 to 19.
@@ -63,6 +65,7 @@ impl Stat {
         let group = number_or_none(field(5)?)?;
         let session = number_or_none(field(6)?)?;
         let flags = number(field(9)?)?;
+        let major_faults = number(field(12)?)?;
         let user_ticks: u64 = number(field(14)?)?;
         let system_ticks: u64 = number(field(15)?)?;
         Some(Self {
@@ -73,6 +76,7 @@ impl Stat {
             group,
             session,
             flags,
+            major_faults,
             cpu_ticks: user_ticks.saturating_add(system_ticks),
             nice: number(field(19)?)?,
             threads: number(field(20)?)?,
@@ -125,7 +129,7 @@ mod tests {
 
     use super::*;
 
-    const LINE: &str = "77 (a) b) R 1 2 3 0 -1 4194304 100 0 0 0 40 2 0 0 20 -5 8 0 2468904 3133440 \
+    const LINE: &str = "77 (a) b) R 1 2 3 0 -1 4194304 100 0 3 0 40 2 0 0 20 -5 8 0 2468904 3133440 \
                         408 18446744073709551615 1 1 1 1 1 0 0 0 0 0 0 0 17 1 0 6 0 0 0 1 1 1 1 1 1 1 0\n";
 
     #[test]
@@ -133,7 +137,8 @@ mod tests {
         let stat = Stat::parse(LINE.as_bytes()).unwrap();
         assert_eq!((stat.pid, stat.name.as_str(), stat.state), (77, "a) b", 'R'));
         assert_eq!((stat.parent, stat.group, stat.session, stat.flags), (1, 2, 3, 4_194_304));
-        assert_eq!((stat.cpu_ticks, stat.nice, stat.threads), (42, -5, 8));
+        assert_eq!((stat.major_faults, stat.cpu_ticks), (3, 42));
+        assert_eq!((stat.nice, stat.threads), (-5, 8));
         assert_eq!((stat.start_ticks, stat.cpu, stat.policy), (2_468_904, 1, 6));
         assert_eq!(stat.start_stack, 1);
         assert!(!stat.is_kernel_thread() && stat.is_real_time() && !stat.is_over());

@@ -16,6 +16,7 @@ use signal_hook::iterator::SignalsInfo;
 use signal_hook::iterator::exfiltrator::WithOrigin;
 use signal_hook::low_level::siginfo::{Cause, Origin};
 
+use super::Progress;
 use crate::control::{Control, Stop};
 
 /// How much longer than the limits a program may run: the plug-ins stop it by themselves, unless
@@ -43,13 +44,14 @@ pub(super) struct Ended {
     pub(super) left: usize,
 }
 
-/// Runs it to its end and hands signals on to it meanwhile. All its processes have the folder's
+/// Runs it to its end, tells `watch` how far it is, and hands signals on to it meanwhile. All its processes have the folder's
 /// name in their command lines.
 pub(super) fn run(
     mut command: Command,
     control: &Control,
     folder: &Path,
     limited: bool,
+    watch: Option<&mut dyn FnMut(Progress)>,
 ) -> io::Result<Ended> {
     let handed_on = [SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2];
     let mut signals = SignalsInfo::<WithOrigin>::new(handed_on)?;
@@ -68,7 +70,7 @@ pub(super) fn run(
         }
     });
     let tree = Tree { control, folder, emulator };
-    let ended = tree.wait(&mut child, limited);
+    let ended = tree.wait(&mut child, limited, watch);
     handle.close();
     let _ = relay.join();
     ended
@@ -100,8 +102,16 @@ impl FileId {
 }
 
 impl Tree<'_> {
-    fn wait(&self, child: &mut Child, limited: bool) -> io::Result<Ended> {
-        let status = if limited { self.wait_limited(child)? } else { child.wait()? };
+    fn wait(
+        &self,
+        child: &mut Child,
+        limited: bool,
+        watch: Option<&mut dyn FnMut(Progress)>,
+    ) -> io::Result<Ended> {
+        let status = match watch {
+            None if !limited => child.wait()?,
+            watch => self.look_until_over(child, watch)?,
+        };
         let mut left = self.wait_for_others(AFTERWARDS);
         let limit = self.control.stop();
         if left > 0 {
@@ -115,9 +125,21 @@ impl Tree<'_> {
         Ok(Ended { process: child.id(), status, limit, left })
     }
 
-    fn wait_limited(&self, child: &mut Child) -> io::Result<ExitStatus> {
+    fn look_until_over(
+        &self,
+        child: &mut Child,
+        mut watch: Option<&mut dyn FnMut(Progress)>,
+    ) -> io::Result<ExitStatus> {
+        let started = Instant::now();
         let mut stopped: Option<Instant> = None;
         loop {
+            if let Some(watch) = &mut watch {
+                watch(Progress {
+                    elapsed: started.elapsed(),
+                    instructions: self.control.instructions(),
+                    footprint_bytes: self.control.footprint_bytes(),
+                });
+            }
             if let Some(status) = child.try_wait()? {
                 return Ok(status);
             }

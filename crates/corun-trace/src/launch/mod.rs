@@ -107,6 +107,18 @@ impl Recorded {
     }
 }
 
+/// How far a recording is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Progress {
+    /// Time since the program was started.
+    pub elapsed: Duration,
+    /// Instructions of all its processes so far.
+    pub instructions: u64,
+    /// Bytes touched so far: of each process what the phase that touches most has touched, all processes together.
+    /// The processes tell once a second; 0 before they did.
+    pub footprint_bytes: u64,
+}
+
 /// Runs a program under the tracer to its end, or to a limit, and returns its profile.
 ///
 /// The program has this process's standard streams. Signals sent to this process are handed on to
@@ -118,6 +130,17 @@ impl Recorded {
 /// [`TraceError`] when the command is no program, the emulator or the plug-in is missing, or
 /// nothing was recorded. A program that fails or crashes is no error: its profile says so.
 pub fn record(request: &Request) -> Result<Recorded, TraceError> {
+    record_and_watch(request, None)
+}
+
+/// As [`record`]; `watch` is told some fifty times a second how far the recording is.
+///
+/// # Errors
+/// As [`record`].
+pub fn record_and_watch(
+    request: &Request,
+    watch: Option<&mut dyn FnMut(Progress)>,
+) -> Result<Recorded, TraceError> {
     let Tools { program, qemu, plugin } = tools(&request.command)?;
     let folder = tempfile::Builder::new()
         .prefix("corun-trace-")
@@ -136,7 +159,7 @@ pub fn record(request: &Request) -> Result<Recorded, TraceError> {
     let mut command = Command::new(&qemu);
     command.args(emulator::arguments(&plugin, cpu, &options, &[], &program));
     let limited = request.instructions.is_some() || request.duration.is_some();
-    let ended = child::run(command, &control, folder.path(), limited)
+    let ended = child::run(command, &control, folder.path(), limited, watch)
         .map_err(|source| TraceError::Io { path: qemu, source })?;
     if let Some(error) = control.unwritten() {
         let folder = env::temp_dir();

@@ -73,6 +73,8 @@ struct Inner {
     started_ns: u64,
     started: Instant,
     reported: Instant,
+    /// The footprint as the last report had it.
+    footprint_bytes: u64,
     /// The last report was the final one.
     closed: bool,
 }
@@ -121,6 +123,7 @@ impl Session {
             started_ns,
             started: now,
             reported: now,
+            footprint_bytes: 0,
             closed: false,
         };
         Ok(Self {
@@ -365,6 +368,7 @@ impl Session {
         inner.process_started_ns = began_ns;
         inner.started = Instant::now();
         inner.reported = inner.started;
+        inner.footprint_bytes = 0;
         inner.closed = false;
         self.lost_threads.store(0, Relaxed);
     }
@@ -395,7 +399,12 @@ impl Session {
         if let Some(trace) = &mut inner.trace {
             trace.flush();
         }
-        let mut report = Report::new(&self.target, state, summary::recording(&inner.engine));
+        let recording = summary::recording(&inner.engine);
+        let phases = recording.iter().flat_map(|recording| &recording.phases);
+        let footprint = phases.map(|phase| phase.footprint_bytes).max().unwrap_or(0);
+        self.control.replace_footprint(inner.footprint_bytes, footprint);
+        inner.footprint_bytes = footprint;
+        let mut report = Report::new(&self.target, state, recording);
         report.lost_threads = self.lost_threads.load(Relaxed);
         report.process = process::id();
         report.process_started_ns = inner.process_started_ns;

@@ -165,6 +165,27 @@ pub(crate) struct HostArgs {
 }
 
 impl HostArgs {
+    /// Of a host that only looks: `linux-default`, which decides nothing, and no journal.
+    pub(crate) fn that_looks(counters: CountersName) -> Self {
+        Self {
+            policy: "linux-default".to_owned(),
+            counters,
+            profiles: None,
+            interval: None,
+            dry_run: true,
+            machine: None,
+            journals: None,
+            seed: 1,
+            set: Vec::new(),
+            gate: None,
+            backend: BackendArgs {
+                name: BackendName::Affinity,
+                spill_after_s: SPILL_AFTER_S,
+                is_required: false,
+            },
+        }
+    }
+
     /// What its policies are built with.
     pub(crate) fn build_options(&self) -> BuildOptions {
         BuildOptions { seed: self.seed, parameters: self.set.iter().cloned().collect() }

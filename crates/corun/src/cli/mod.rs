@@ -2,6 +2,8 @@
 
 mod arguments;
 mod calibrating;
+mod completion;
+mod explaining;
 mod fleet;
 mod hosting;
 mod serving;
@@ -16,7 +18,9 @@ pub(crate) use arguments::{
     RestoreArgs, ShowArgs, StatArgs, TopologyArgs, VerifyArgs,
 };
 pub(crate) use calibrating::CalibrateArgs;
+pub(crate) use completion::{ShellName, answer_shell, registration};
 pub(crate) use corun_cli::{TableFormat, model_options};
+pub(crate) use explaining::ExplainArgs;
 pub(crate) use fleet::{
     DescribeNodeArgs, FleetCommand, FleetPlaceArgs, FleetSimulateArgs, ServeExtenderArgs,
 };
@@ -34,7 +38,7 @@ pub(crate) use watching::{DecideArgs, FigureArgs, RecordArgs, TargetArgs, TopArg
 
 use std::ffi::OsString;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use corun_cli::UsageError;
 
 /// Decides who runs beside whom on a multicore Linux machine.
@@ -49,6 +53,7 @@ pub(crate) struct Cli {
 const EXAMPLES: &str = "\
 Examples:
   corun doctor                              what can be done on this machine
+  corun explain 1234                        why a running program is slow
   corun compare --report report.html        policies side by side, with the best and the worst
   corun topology                            this machine
   corun profile -o gzip.toml -- gzip -k f   record a program
@@ -61,6 +66,8 @@ Exit codes: 0 done, 1 failed, 2 wrong usage or bad input, 130 interrupted.";
 pub(crate) enum Command {
     /// What this machine can measure and control, and which policies run here
     Doctor(DoctorArgs),
+    /// Why a running program is slow: the causes with their figures, how sure, and what would help
+    Explain(ExplainArgs),
     /// The tree of packages, caches, cores and CPUs: of this machine, a captured one or a preset
     Topology(TopologyArgs),
     /// Measure this machine: clock, caches, memory, cores; --machine this is as measured from then on
@@ -111,9 +118,41 @@ pub(crate) enum Command {
     Restore(RestoreArgs),
     /// Is the machine as corun found it? What differs, if not
     Verify(VerifyArgs),
+    /// What a shell needs to complete corun's commands, options and names with Tab
+    Completions(CompletionsArgs),
+    /// The manual pages: the first to read at once, or all as files
+    Man(ManArgs),
     /// Where the papers' experiments went: `corun-study`
     #[command(hide = true, disable_help_flag = true)]
     Study(StudyArgs),
+}
+
+/// `corun completions`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+The script asks corun itself for what can stand next: commands, options, files, and the names of machines,
+programs and policies. `make install` and the Debian package put the scripts where the shells look for them.
+
+Examples:
+  source <(corun completions bash)                  for this session
+  corun completions zsh > ~/.zfunc/_corun           fpath+=~/.zfunc before compinit
+  corun completions fish > ~/.config/fish/completions/corun.fish")]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    #[arg(value_enum)]
+    pub(crate) shell: ShellName,
+}
+
+/// `corun man`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  corun man | man -l -
+  corun man ~/.local/share/man/man1         man corun, man corun-compare")]
+pub(crate) struct ManArgs {
+    /// Write one page a command into this folder, which is made where missing
+    #[arg(value_name = "DIR")]
+    pub(crate) folder: Option<std::path::PathBuf>,
 }
 
 /// `corun study`, which is a program of its own now.
@@ -125,7 +164,25 @@ pub(crate) struct StudyArgs {
 
 /// Parses a command line.
 pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, UsageError> {
-    Cli::try_parse_from(arguments).map(|cli| cli.command).map_err(UsageError::from)
+    let matches = definitions().try_get_matches_from(arguments)?;
+    Ok(Cli::from_arg_matches(&matches).map(|cli| cli.command)?)
+}
+
+/// All commands and options, as `--help` shows them.
+pub(crate) fn definitions() -> clap::Command {
+    with_negative_values(Cli::command())
+}
+
+/// A number below zero is the value of its option, which says what it expects, and no option of its own, for which
+/// the advice would be to write `-- -1`.
+fn with_negative_values(command: clap::Command) -> clap::Command {
+    let takes_value = |argument: clap::Arg| match argument.get_action() {
+        clap::ArgAction::Set | clap::ArgAction::Append if argument.get_long().is_some() => {
+            argument.allow_negative_numbers(true)
+        }
+        _ => argument,
+    };
+    command.mut_args(takes_value).mut_subcommands(with_negative_values)
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ pub(crate) enum TreeFormat {
 /// How a single program's profile leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DocumentFormat {
-    /// Figures and a drawn curve for people
+    /// Text for people
     Text,
     /// One JSON document
     Json,

@@ -43,6 +43,17 @@ pub(crate) struct TargetArgs {
     pub(crate) program: Vec<std::ffi::OsString>,
 }
 
+impl TargetArgs {
+    /// Was anybody named, or is a program to be started?
+    pub(crate) fn is_given(&self) -> bool {
+        let rules = [&self.user, &self.command, &self.arguments, &self.cgroup, &self.unit];
+        self.config.is_some()
+            || !self.pid.is_empty()
+            || !self.program.is_empty()
+            || rules.into_iter().any(Option::is_some)
+    }
+}
+
 /// Where a watching command has its figures from, and how often.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct FigureArgs {
@@ -60,11 +71,13 @@ pub(crate) struct FigureArgs {
 /// `corun top`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Nothing is changed. All options that say whom to watch must hold together, but each --pid is one by
+Nothing is changed. Where nobody is named, all programs of this user are watched, for root all there are, the
+busiest first; --once shows the first 20 of them as a table. All options that say whom to watch must hold together, but each --pid is one by
 itself. A program that is started has no input, and its output is dropped; it is ended with the view. In
 a pattern * stands for any text and ? for one letter. Keys: ? lists them, q quits.
 
 Examples:
+  corun top
   corun top --user www-data
   corun top --config /etc/corun/config.toml
   corun top --command 'postgres*' --policy dio

@@ -82,6 +82,16 @@ impl Ground {
         Ok(ground)
     }
 
+    /// The machine that the host is on.
+    pub(crate) fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    /// The stored profiles.
+    pub(crate) fn library(&self) -> &Library {
+        &self.library
+    }
+
     /// The host of the policies that were asked for, over these programs. `profiles`: names of
     /// the stored profiles that they have, and programs that are to come will have.
     pub(crate) fn host(

@@ -3,14 +3,17 @@
 mod ab;
 mod calibrate;
 mod compare;
+mod completions;
 mod daemon;
 mod dask;
 mod decide;
 mod decisions;
 mod doctor;
+mod explain;
 mod fleet;
 mod hosting;
 mod journals;
+mod man;
 mod partition;
 mod place;
 mod placement;
@@ -41,6 +44,7 @@ pub(crate) fn run(command: &Command) -> Outcome<String> {
     match command {
         Command::Ab(arguments) => ab::run(arguments),
         Command::Doctor(arguments) => doctor::run(arguments),
+        Command::Explain(arguments) => explain::run(arguments),
         Command::Topology(arguments) => topology::run(arguments),
         Command::Calibrate(arguments) => calibrate::run(arguments),
         Command::Validate(arguments) => validate::run(arguments),
@@ -64,6 +68,8 @@ pub(crate) fn run(command: &Command) -> Outcome<String> {
         Command::Serve(arguments) => serve::run(arguments),
         Command::Restore(arguments) => restore::run(arguments),
         Command::Verify(arguments) => verify::run(arguments),
+        Command::Completions(arguments) => completions::run(arguments),
+        Command::Man(arguments) => man::run(arguments),
         Command::Study(arguments) => Err(moved(&arguments.words)),
     }
 }

@@ -1,5 +1,7 @@
 //! `corun profile`: records a program.
 
+mod progress;
+
 use std::io::Write as _;
 use std::path::Path;
 use std::time::Duration;
@@ -9,8 +11,11 @@ use corun_profile::{EngineKind, Profile, ProfileData};
 use corun_trace::engine::MOST_OWN_THREADS;
 use corun_trace::event::LINE_BYTES;
 use corun_trace::trace_file::Ending;
-use corun_trace::{CacheShape, Recorded, Request, SetCaches, Settings, TraceError, record};
+use corun_trace::{
+    CacheShape, Recorded, Request, SetCaches, Settings, TraceError, record_and_watch,
+};
 
+use self::progress::{Limits, ProgressLine};
 use super::profiles::count;
 use crate::cli::{CachesArgs, ProfileArgs};
 use crate::failure::{Failure, Outcome};
@@ -35,7 +40,11 @@ pub(super) fn run(arguments: &ProfileArgs) -> Outcome<String> {
     // Before the program runs: it may run for hours.
     corun_profile::check_name(&request.profile_name())
         .map_err(|why| Failure::input(format!("the profile's name: {why}")).hint("--name NAME"))?;
-    let recorded = record(&request).map_err(failure)?;
+    let limits = Limits { instructions: request.instructions, duration: request.duration };
+    let mut line = ProgressLine::new(limits);
+    let recorded = record_and_watch(&request, Some(&mut |progress| line.show(&progress)));
+    line.clear();
+    let recorded = recorded.map_err(failure)?;
     let profile = &recorded.profile;
     profile.save(&arguments.output).map_err(|error| Failure::Failed(error.into()))?;
     // A closed stderr leaves nobody to tell, and the profile is written.

@@ -31,6 +31,7 @@ pub(super) fn run(arguments: &RecordArgs) -> Outcome<String> {
         seed: 1,
         counters: needed_by_any(),
         out_of_sight: false,
+        else_all: false,
     })?;
     let file = File::create(&arguments.output).with_context(|| shown(&arguments.output))?;
     watch.start()?;

@@ -10,7 +10,7 @@ use corun_serve::{Live, ServeError, ServeOptions, Server};
 use serde_json::json;
 
 use super::top::Observer;
-use crate::cli::{ServeArgs, TargetArgs};
+use crate::cli::ServeArgs;
 use crate::failure::{Failure, Outcome};
 
 /// Between two questions of whether a look is due.
@@ -26,7 +26,7 @@ pub(super) fn run(arguments: &ServeArgs) -> Outcome<String> {
         library.get(app)?;
     }
     let mut observer = None;
-    if is_asked_to_watch(&arguments.targets) {
+    if arguments.targets.is_given() {
         let (targets, figures) = (&arguments.targets, &arguments.figures);
         observer =
             Some(Observer::new(targets, figures, arguments.policy.as_deref(), arguments.seed)?);
@@ -61,17 +61,6 @@ pub(super) fn run(arguments: &ServeArgs) -> Outcome<String> {
         _ => server.run(&cancel),
     }
     Ok(String::new())
-}
-
-fn is_asked_to_watch(targets: &TargetArgs) -> bool {
-    targets.config.is_some()
-        || !targets.pid.is_empty()
-        || targets.user.is_some()
-        || targets.command.is_some()
-        || targets.arguments.is_some()
-        || targets.cgroup.is_some()
-        || targets.unit.is_some()
-        || !targets.program.is_empty()
 }
 
 /// Looks at the machine while somebody looks on.

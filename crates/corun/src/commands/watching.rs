@@ -7,9 +7,7 @@ use corun_policy::{CounterKind, Nanoseconds};
 use super::daemon::Config;
 use super::hosting::{Ground, Look};
 use super::programs::{Program, Started};
-use crate::cli::{
-    BackendArgs, BackendName, CountersName, FigureArgs, HostArgs, SPILL_AFTER_S, TargetArgs,
-};
+use crate::cli::{CountersName, FigureArgs, HostArgs, TargetArgs};
 use crate::failure::{Failure, Outcome};
 use corun_app::Cancel;
 
@@ -26,6 +24,8 @@ pub(super) struct Asked<'a> {
     pub(super) counters: Vec<CounterKind>,
     /// What a program prints that is started is dropped.
     pub(super) out_of_sight: bool,
+    /// Where nobody is named, all programs are watched that this user may look into; else that is an error.
+    pub(super) else_all: bool,
 }
 
 /// A host that only looks, and the program that was started for it.
@@ -46,31 +46,25 @@ impl Watch {
         let own = config.as_ref().map(|config| config.host_args(true)).transpose()?;
         let policy = asked.policy.or(own.as_ref().map(|own| own.policy.as_str()));
         let policy = policy.filter(|name| *name != NO_POLICY).map(str::to_owned);
+        let counters = (asked.figures.counters)
+            .or(own.as_ref().map(|own| own.counters))
+            .unwrap_or(CountersName::Auto);
         let arguments = HostArgs {
             policy: policy.clone().unwrap_or_else(|| NO_POLICY.to_owned()),
-            counters: (asked.figures.counters)
-                .or(own.as_ref().map(|own| own.counters))
-                .unwrap_or(CountersName::Auto),
             profiles: (asked.figures.profiles.clone())
                 .or(own.as_ref().and_then(|own| own.profiles.clone())),
             interval: own.as_ref().and_then(|own| own.interval),
-            dry_run: true,
             machine: own.as_ref().and_then(|own| own.machine.clone()),
-            journals: None,
             seed: asked.seed,
             // Of the policy that the configuration names.
             set: own
                 .filter(|own| policy.as_ref() == Some(&own.policy))
                 .map_or(Vec::new(), |own| own.set),
-            gate: None,
-            backend: BackendArgs {
-                name: BackendName::Affinity,
-                spill_after_s: SPILL_AFTER_S,
-                is_required: false,
-            },
+            ..HostArgs::that_looks(counters)
         };
         let targets = match &config {
             Some(config) => config.targets(),
+            None if asked.else_all && !typed.is_given() => vec![everybody(typed.profile.clone())],
             None => targets(typed)?,
         };
         let program = match typed.program.as_slice() {
@@ -124,6 +118,22 @@ impl Watch {
     pub(super) fn end(&mut self) -> Outcome {
         self.program.end()
     }
+}
+
+/// All programs of this user; of root, all there are.
+pub(super) fn everybody(profile: Option<String>) -> Target {
+    let (name, rule) = match own_user() {
+        None => ("all".to_owned(), Rule { command: Some("*".to_owned()), ..Rule::default() }),
+        Some(user) => (user.to_string(), Rule { user: Some(user.to_string()), ..Rule::default() }),
+    };
+    let target = Target::new(name, ProcessSelector::Rule(rule));
+    Target { profile, ..target }
+}
+
+/// The number of the user whose processes are meant where nobody is named; none for root, who means everybody's.
+pub(super) fn own_user() -> Option<u32> {
+    let user = rustix::process::geteuid();
+    (!user.is_root()).then(|| user.as_raw())
 }
 
 fn targets(typed: &TargetArgs) -> Outcome<Vec<Target>> {

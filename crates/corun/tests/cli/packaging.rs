@@ -1,4 +1,4 @@
-//! What is shipped for clusters: manifests that read as what they are, and Slurm's prolog.
+//! What is shipped: the Debian package, and for clusters manifests that read as what they are and Slurm's prolog.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -114,4 +114,96 @@ fn slurms_prolog_holds_a_task_to_one_cache_and_leaves_it_alone_otherwise() {
     assert_eq!(held(), "0");
     task.kill().unwrap();
     task.wait().unwrap();
+}
+
+/// Runs dpkg on a root of its own, where nothing else is installed; the package's scripts are told so.
+fn dpkg(root: &Path, words: &[&str]) {
+    let forced = "--force-depends,script-chrootless,not-root";
+    let output = Command::new("dpkg")
+        .arg(forced)
+        .arg(format!("--root={}", root.display()))
+        .args(words)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// All files below a folder that a package could have left, relative to it; dpkg's own are none.
+fn files_below(root: &Path, folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let below = path.strip_prefix(root).unwrap();
+        if below.starts_with("var/lib") || below.starts_with("var/log") {
+            continue;
+        }
+        if path.is_dir() {
+            files_below(root, &path, found);
+        } else {
+            found.push(below.to_owned());
+        }
+    }
+}
+
+#[test]
+fn the_debian_package_installs_into_a_fresh_root_and_leaves_nothing_there() {
+    let there = |tool: &str| Command::new(tool).arg("--version").output().is_ok();
+    if !["dpkg", "dpkg-deb", "dpkg-shlibdeps", "strip"].into_iter().all(there) {
+        println!("skipped: needs dpkg-dev and binutils");
+        return;
+    }
+    let fixture = Fixture::new();
+    let built = assert_cmd::cargo::cargo_bin!("corun").parent().unwrap();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/build-deb.sh");
+    let output = Command::new(script)
+        .arg(built)
+        .arg(fixture.path("out"))
+        .env("DEB_COMPRESSION", "none")
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let package = String::from_utf8(output.stdout).unwrap().trim().to_owned();
+    assert!(package.contains(concat!("corun_", env!("CARGO_PKG_VERSION"), "_")), "{package}");
+
+    let root = fixture.path("root");
+    std::fs::create_dir_all(root.join("var/lib/dpkg/info")).unwrap();
+    std::fs::create_dir_all(root.join("var/lib/dpkg/updates")).unwrap();
+    for file in ["status", "available"] {
+        std::fs::write(root.join("var/lib/dpkg").join(file), "").unwrap();
+    }
+    dpkg(&root, &["--install", &package]);
+    for file in [
+        "usr/bin/corun",
+        "usr/lib/corun/libcorun_trace.so",
+        "usr/lib/systemd/system/corun.service",
+        "usr/lib/systemd/system/corun.socket",
+        "usr/share/man/man1/corun-explain.1.gz",
+        "usr/share/bash-completion/completions/corun",
+        "usr/share/zsh/vendor-completions/_corun",
+        "usr/share/fish/vendor_completions.d/corun.fish",
+        "usr/share/doc/corun/copyright",
+    ] {
+        assert!(root.join(file).is_file(), "{file}");
+    }
+    // The installed program runs, and takes the installed configuration, which changes nothing.
+    let config = root.join("etc/corun/config.toml");
+    let checked =
+        Command::new(root.join("usr/bin/corun")).arg("check-config").arg(&config).output();
+    let checked = checked.unwrap();
+    assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
+    assert!(std::fs::read_to_string(&config).unwrap().contains("\napply = false\n"));
+    let unit = std::fs::read_to_string(root.join("usr/lib/systemd/system/corun.service")).unwrap();
+    assert!(unit.contains("ExecStart=/usr/bin/corun ") && !unit.contains("/usr/local"), "{unit}");
+
+    dpkg(&root, &["--remove", "corun"]);
+    let mut left = Vec::new();
+    files_below(&root, &root, &mut left);
+    // The configuration stays, and that the daemon was enabled, until the package is purged.
+    let stays = |file: &PathBuf| {
+        file.ends_with("corun/config.toml") || file.starts_with("etc/systemd/system")
+    };
+    assert!(left.iter().all(stays), "{left:?}");
+    dpkg(&root, &["--purge", "corun"]);
+    let mut left = Vec::new();
+    files_below(&root, &root, &mut left);
+    assert_eq!(left, [] as [PathBuf; 0]);
 }

@@ -202,13 +202,35 @@ fn mistakes_are_named_with_what_to_do() {
     on("task-clok").refused(&["unknown event `task-clok`", "task-clock", "--list"]);
     on("gpu/event=1/").refused(&["no counters called `gpu`"]);
     on("task-clock:z").refused(&["found `:z`"]);
-    fixture.run(&["stat"]).refused(&["nothing to count", "-p PID"]);
     fixture.run(&["stat", "-T", "1ms", "--", "/bin/true"]).refused(&["10ms"]);
     fixture.run(&["stat", "-o", "no/where", "--", "/bin/true"]).refused(&["no such folder"]);
     let missing = fixture.run(&["stat", "-e", "task-clock", "--", "no-such-program"]);
     missing.refused(&["`no-such-program`"]);
     let folder = fixture.run(&["stat", "-e", "task-clock", "--", "/tmp"]);
     folder.refused(&["cannot run `/tmp`"]);
+}
+
+#[test]
+fn without_a_name_the_busiest_processes_are_counted() {
+    let fixture = Fixture::new();
+    let mut busy = Command::new("sh")
+        .args(["-c", "while :; do :; done"])
+        .stdin(Stdio::null())
+        .spawn()
+        .unwrap();
+    let options = ["stat", "-e", "task-clock", "-T", "100ms", "--count", "10", "--format", "json"];
+    let ran = fixture.run(&options);
+    busy.kill().unwrap();
+    busy.wait().unwrap();
+    if !can_count(&ran) {
+        return;
+    }
+    assert_eq!(ran.code(), 0, "{}", ran.stderr());
+    assert!(ran.stderr().contains("counting the busiest processes: "), "{}", ran.stderr());
+    let lines = lines(&ran.stdout());
+    let counted: std::collections::BTreeSet<u64> =
+        lines.iter().filter_map(|line| line["pid"].as_u64()).collect();
+    assert!((1..=5).contains(&counted.len()), "{counted:?}");
 }
 
 #[test]

@@ -37,6 +37,22 @@ impl Drop for Busy {
 }
 
 #[test]
+fn without_a_name_the_busiest_programs_are_shown() {
+    let busy = Busy::new();
+    let options = ["top", "--once", "-T", "300ms", "--format", "json"];
+    let document = busy.fixture.run(&options).json();
+    let programs = document["programs"].as_array().unwrap();
+    let shown = programs.iter().find(|one| one["program"] == "busy-for-corun").unwrap();
+    assert!(shown["cpus_busy"].as_f64().unwrap() > 0.0, "{shown}");
+    // The busiest come first, and the table is cut where there are many.
+    let busy_cpus = |one: &serde_json::Value| -one["cpus_busy"].as_f64().unwrap_or(0.0);
+    assert!(programs.is_sorted_by_key(busy_cpus), "{programs:?}");
+    let text = busy.fixture.run(&["top", "--once", "-T", "300ms"]).done();
+    let first_table = text.split("\n\n").next().unwrap();
+    assert!(first_table.lines().count() <= 22, "{first_table}");
+}
+
+#[test]
 fn once_shows_a_busy_program_with_modelled_counters() {
     let busy = Busy::new();
     let document = busy
@@ -139,7 +155,6 @@ fn a_program_that_is_started_is_ended_and_out_of_sight() {
 fn mistakes_are_named_with_what_to_do() {
     let fixture = Fixture::new();
     fixture.run(&["top", "-p", "1"]).refused(&["needs a terminal", "corun top --once"]);
-    fixture.run(&["top", "--once"]).refused(&["nothing to watch", "--user", "--config"]);
     fixture.run(&["top", "--once", "-p", "4194304"]).refused(&["no process has the number"]);
     let policy = fixture.run(&["top", "--once", "--policy", "doi", "--user", "0"]);
     policy.refused(&["unknown policy `doi`"]);

@@ -26,6 +26,10 @@ fn wrong_usage_is_refused() {
     fixture.run(&["topology", "--format", "yaml"]).refused(&["yaml", "text, json, toml"]);
     fixture.run(&["predict"]).refused(&["--machine", "--apps"]);
     fixture.run(&["compare", "--seeds", "0"]).refused(&["--seeds", "0"]);
+    let negative = fixture.run(&["compare", "--seeds", "-1"]);
+    negative.refused(&["invalid value '-1' for '--seeds <N>'", "1..=10000"]);
+    assert!(!negative.stderr().contains("-- -1"), "{}", negative.stderr());
+    fixture.run(&["run", "--duration", "-0.5", "--", "true"]).refused(&["-0.5", "above 0"]);
     fixture.run(&["compare", "--peak-bandwidth", "NaN"]).refused(&["NaN", "from 1"]);
     fixture.run(&["compare", "--peak-bandwidth=-5"]).refused(&["-5", "from 1"]);
     fixture.run(&["compare", "--space", "lru"]).refused(&["lru", "fill-time", "whirlpool"]);

@@ -125,9 +125,11 @@ pub(crate) struct AbArgs {
 #[command(after_help = "\
 An event is a name that `corun stat --list` shows, a raw number as r1a2, or parts as the processor's
 manual has them: cpu/event=0xc0,umask=1/. A :u behind it counts what programs do, :k what the kernel
-does for them. The exit code is the program's own.
+does for them. The exit code is the program's own. Where nothing is named, the five busiest processes of this
+user are counted, for root of all users.
 
 Examples:
+  corun stat
   corun stat -- gzip -kf big.tar
   corun stat -e instructions,cycles,cache-misses --per 1000-instructions -T 100ms -- ./program
   corun stat --sample-every page-faults=1000 -e task-clock -- ./program

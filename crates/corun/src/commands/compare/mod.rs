@@ -33,7 +33,7 @@ pub(super) fn run(arguments: &CompareArgs) -> Outcome<String> {
     let compared = compare(&setup, arguments.time_limit, &cancel)?;
     let comparison = &compared.comparison;
     let text = match arguments.format {
-        TableFormat::Table => View(comparison).table(),
+        TableFormat::Table => View(comparison).table(arguments.policy.is_empty()),
         TableFormat::Json => json(comparison)?,
         TableFormat::Csv => View(comparison).csv()?,
     };

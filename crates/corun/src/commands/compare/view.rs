@@ -5,6 +5,7 @@ use std::ops::Deref;
 use corun_app::{Comparison, LongRow, RowKind};
 
 use crate::failure::Outcome;
+use corun_policy::{PolicyEntry, registry};
 use corun_report::{Align, counted, csv_rows, table};
 
 /// A comparison that is shown.
@@ -33,8 +34,9 @@ fn figure(value: Option<f64>, decimals: usize) -> String {
 }
 
 impl View<'_> {
-    /// For people: one line a policy, then what it stands on.
-    pub(super) fn table(&self) -> String {
+    /// For people: one line a policy, then what it stands on. `introduce`: a line on what each policy goes by, for
+    /// who has chosen none.
+    pub(super) fn table(&self, introduce: bool) -> String {
         let header = [
             ("policy", Align::Left),
             ("mean slowdown", Align::Right),
@@ -72,11 +74,25 @@ impl View<'_> {
         );
         text.push_str(&table(&header, &rows));
         text.push('\n');
+        if introduce {
+            text.push_str(&self.introductions());
+        }
         for note in self.notes() {
             text.push_str(&note);
             text.push('\n');
         }
         text
+    }
+
+    /// What each policy of the table goes by.
+    fn introductions(&self) -> String {
+        let policies = self.distinct_rows().filter(|row| row.kind == RowKind::Policy);
+        let entries: Vec<&PolicyEntry> = policies
+            .filter_map(|row| registry().iter().find(|one| one.name == row.policy))
+            .collect();
+        let width = entries.iter().map(|one| one.name.len()).max().unwrap_or(0);
+        let line = |one: &&PolicyEntry| format!("{:width$}  {}\n", one.name, one.summary);
+        entries.iter().map(line).chain(["\n".to_owned()]).collect()
     }
 
     fn notes(&self) -> Vec<String> {

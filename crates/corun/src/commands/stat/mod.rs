@@ -6,12 +6,14 @@ mod watch;
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
+use std::time::Duration;
 
 use anyhow::Context as _;
 use corun_linux::Roots;
 use corun_linux::perf::{
     EventError, OverflowError, OverflowSampling, PerfEvent, Pmus, Sampling, counter_advice,
 };
+use corun_linux::procfs::CpuUseSnapshot;
 
 use crate::cli::{PerName, StatArgs};
 use crate::failure::{Failure, Outcome};
@@ -28,24 +30,53 @@ pub(super) fn run(arguments: &StatArgs) -> Outcome<String> {
     if arguments.list {
         return Ok(pmus.known_names().iter().map(|name| format!("{name}\n")).collect());
     }
-    if arguments.command.is_empty() && arguments.pid.is_empty() && !arguments.all_cpus {
-        return Err(Failure::input("nothing to count")
-            .hint("corun stat -- PROGRAM")
-            .hint("corun stat -p PID")
-            .hint("corun stat -a"));
-    }
     if let Some(path) = &arguments.output {
         check_target(path)?;
     }
     let sampling = sampling(arguments, &pmus, &roots)?;
     let by_count = by_count(arguments, &sampling, &roots)?;
+    let is_given = !arguments.command.is_empty() || !arguments.pid.is_empty() || arguments.all_cpus;
+    let pids = if is_given { arguments.pid.clone() } else { busiest(&roots)? };
     let columns = sampling
         .events()
         .iter()
         .map(|event| Column { name: event.name.clone(), is_time: event.is_time });
     let columns = columns.collect();
     let rows = Rows::new(sink(arguments)?, arguments.format, columns, arguments.per.clone());
-    watch::run(arguments, roots, sampling, by_count, rows)
+    watch::run(arguments, &pids, roots, sampling, by_count, rows)
+}
+
+/// Processes that are counted where nobody is named, at most.
+const BUSIEST: usize = 5;
+
+/// How long all processes are looked at to find the busiest.
+const LOOK: Duration = Duration::from_millis(300);
+
+/// The processes of this user that use the CPUs most, for root of all users, and a line that names them.
+fn busiest(roots: &Roots) -> Outcome<Vec<u32>> {
+    let take = || {
+        CpuUseSnapshot::take(roots, super::watching::own_user())
+            .context("cannot list the processes")
+    };
+    let before = take()?;
+    std::thread::sleep(LOOK);
+    let own = std::process::id();
+    let used = take()?.since(&before);
+    let busy: Vec<_> = used
+        .iter()
+        .filter(|one| one.cpu_ticks > 0 && one.process.pid != own)
+        .take(BUSIEST)
+        .map(|one| &one.process)
+        .collect();
+    if busy.is_empty() {
+        return Err(Failure::input("no process here uses a CPU now")
+            .hint("corun stat -- PROGRAM")
+            .hint("corun stat -p PID")
+            .hint("corun stat -a"));
+    }
+    let names = busy.iter().map(|one| format!("{} ({})", one.name, one.pid));
+    note(&format!("counting the busiest processes: {}", names.collect::<Vec<_>>().join(", ")));
+    Ok(busy.iter().map(|one| one.pid).collect())
 }
 
 /// A line for people beside the table; a closed stderr leaves nobody to tell.

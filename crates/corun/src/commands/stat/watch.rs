@@ -26,8 +26,10 @@ const LOOKS: f64 = 10.0;
 const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 
+/// `pids`: the processes to count where no program is started.
 pub(super) fn run<W: Write>(
     arguments: &StatArgs,
+    pids: &[u32],
     roots: Roots,
     sampling: Sampling,
     by_count: Option<OverflowSampling>,
@@ -49,7 +51,7 @@ pub(super) fn run<W: Write>(
             let task = launch.task(&roots).context("cannot read /proc")?;
             vec![target("program", ProcessSelector::Descendants(task))]
         }
-        None => arguments.pid.iter().map(|&pid| by_pid(&roots, pid)).collect::<Outcome<_>>()?,
+        None => pids.iter().map(|&pid| by_pid(&roots, pid)).collect::<Outcome<_>>()?,
     };
     let processes = Processes::new(&roots, targets).map_err(live)?;
     let start = Instant::now();

@@ -10,15 +10,20 @@ use super::frame::{Figures, Frame, Line, Of};
 use crate::cli::TableFormat;
 use crate::commands::decisions::DecisionEntry;
 use crate::failure::{Failure, Outcome};
-use crate::output::{Align, csv_rows, json, round, table};
+use crate::output::{Align, counted, csv_rows, json, round, table};
 
 /// Decisions of a document that is made again for every look.
 const SHOWN_DECISIONS: usize = 100;
 
-/// The frame in a format.
-pub(super) fn write(frame: &Frame, interval_s: f64, format: TableFormat) -> Outcome<String> {
+/// The frame in a format; a table with so many lines at most, the busiest.
+pub(super) fn write(
+    frame: &Frame,
+    interval_s: f64,
+    format: TableFormat,
+    most: Option<usize>,
+) -> Outcome<String> {
     match format {
-        TableFormat::Table => Ok(text(frame)),
+        TableFormat::Table => Ok(text(frame, most)),
         TableFormat::Json => json(&Document::new(frame, interval_s)),
         TableFormat::Csv => csv(frame),
     }
@@ -38,7 +43,7 @@ fn sorted(lines: &[Line]) -> Vec<&Line> {
     lines
 }
 
-fn text(frame: &Frame) -> String {
+fn text(frame: &Frame, most: Option<usize>) -> String {
     let mut text = String::new();
     for threads in [false, true] {
         let lines = sorted(if threads { &frame.threads } else { &frame.programs });
@@ -49,11 +54,16 @@ fn text(frame: &Frame) -> String {
                 (column.head(), if column.is_figure() { Align::Right } else { Align::Left })
             })
             .collect();
-        let rows: Vec<Vec<String>> = lines
+        let shown = most.unwrap_or(usize::MAX).min(lines.len());
+        let rows: Vec<Vec<String>> = lines[..shown]
             .iter()
             .map(|line| columns.iter().map(|column| column.text(line)).collect())
             .collect();
         text.push_str(&table(&head, &rows));
+        if shown < lines.len() {
+            let left = counted(lines.len() - shown, if threads { "thread" } else { "program" });
+            let _ = writeln!(text, "and {left} less busy");
+        }
         text.push('\n');
     }
     for one in frame.decisions.iter().rev() {

@@ -60,14 +60,14 @@ pub(super) enum Of {
 
 /// Figures of threads together; absent is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(super) struct Figures {
+pub(in crate::commands) struct Figures {
     /// CPUs kept busy.
-    pub(super) cpus_busy: Option<f64>,
-    pub(super) instructions_per_s: Option<f64>,
-    pub(super) ipc: Option<f64>,
-    pub(super) llc_mpki: Option<f64>,
-    pub(super) memory_bytes_per_s: Option<f64>,
-    pub(super) llc_occupancy_bytes: Option<f64>,
+    pub(in crate::commands) cpus_busy: Option<f64>,
+    pub(in crate::commands) instructions_per_s: Option<f64>,
+    pub(in crate::commands) ipc: Option<f64>,
+    pub(in crate::commands) llc_mpki: Option<f64>,
+    pub(in crate::commands) memory_bytes_per_s: Option<f64>,
+    pub(in crate::commands) llc_occupancy_bytes: Option<f64>,
 }
 
 /// Makes frames, and remembers what was decided.
@@ -184,7 +184,7 @@ fn program_line(members: &[usize], lines: &[Line], threads: &[SampledThread<'_>]
 }
 
 /// Sums over threads. A ratio is that of the sums over the threads that have both.
-pub(super) fn together<'a, 'b: 'a>(
+pub(in crate::commands) fn together<'a, 'b: 'a>(
     threads: impl IntoIterator<Item = &'a SampledThread<'b>>,
 ) -> Figures {
     let threads: Vec<&SampledThread<'_>> = threads.into_iter().collect();

@@ -10,6 +10,8 @@ mod sample;
 mod state;
 mod tree;
 
+pub(super) use self::frame::together;
+
 use std::io::IsTerminal as _;
 use std::thread;
 use std::time::Duration;
@@ -31,6 +33,9 @@ use corun_app::Cancel;
 /// Longest wait for a key before signals are looked for.
 const TICK: Duration = Duration::from_millis(100);
 
+/// Programs and threads in the tables of `--once` where nobody was named.
+const BUSIEST: usize = 20;
+
 /// All that has a column.
 const COUNTERS: [CounterKind; 5] = [
     CounterKind::Instructions,
@@ -49,7 +54,8 @@ pub(super) fn run(arguments: &TopArgs) -> Outcome<String> {
     let mut top = Top::new(arguments)?;
     if arguments.once {
         let frame = top.once(arguments.figures.interval)?;
-        return document::write(&frame, arguments.figures.interval, arguments.format);
+        let most = (!arguments.targets.is_given()).then_some(BUSIEST);
+        return document::write(&frame, arguments.figures.interval, arguments.format, most);
     }
     let cancel = Cancel::on_signal_and_last(ratatui::restore)?;
     // Also restores the terminal when something panics.
@@ -129,6 +135,7 @@ impl Top {
             seed,
             counters: COUNTERS.to_vec(),
             out_of_sight: true,
+            else_all: true,
         })?;
         let collector = Collector::new(watch.named);
         Ok(Self { watch, collector })

@@ -1,0 +1,178 @@
+//! What was seen of a running program over some seconds. What is absent could not be seen.
+
+use corun_machine::{CpuId, CpuSet};
+use serde::Serialize;
+
+/// What was seen of a program: one process, or all of a unit or a cgroup.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ProgramFacts {
+    /// The program's name, for people.
+    pub program: String,
+    /// Its processes, by number, ascending.
+    pub pids: Vec<u32>,
+    /// How many threads were followed.
+    pub threads: usize,
+    /// How long the program was followed, in seconds.
+    pub interval_s: f64,
+    /// The systemd unit that the program is in; absent outside of units.
+    pub unit: Option<String>,
+    /// What its threads did with their time.
+    pub time: ThreadTime,
+    /// Share of the time of the CPUs on which it ran that the host gave to other virtual machines, 0 to 1.
+    pub stolen_share: f64,
+    /// The CPUs on which all of its threads may run.
+    pub may_run_on: CpuSet,
+    /// CPUs on which it may not run, though its cgroup would let it, and that were idle for at least half of the time.
+    pub idle_cpus: CpuSet,
+    /// Programs that used the CPUs on which it ran, the busiest first.
+    pub competitors: Vec<Competitor>,
+    /// The quota of CPU time that held it back most.
+    pub quota: Option<QuotaFacts>,
+    /// Time that its cgroup, or else the machine, lost to a shortage of memory.
+    pub memory_pressure: Option<PressureFacts>,
+    /// Time that its cgroup, or else the machine, lost to waiting for disks.
+    pub io_pressure: Option<PressureFacts>,
+    /// Page faults a second that waited for a disk or for swap.
+    pub major_faults_per_s: f64,
+    /// Bytes of its memory that are in swap.
+    pub swapped_bytes: Option<u64>,
+    /// On which kinds of core it ran; absent where all cores are of one kind.
+    pub cores: Option<CoreFacts>,
+    /// Where its memory is; absent on a machine of one node.
+    pub memory: Option<MemoryFacts>,
+    /// Why its memory could not be looked at, on a machine of several nodes.
+    pub memory_unseen: Option<String>,
+    /// What is known of its use of caches.
+    pub cache: CacheFacts,
+}
+
+/// Seconds of all threads together.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+pub struct ThreadTime {
+    /// On a CPU.
+    pub on_cpu_s: f64,
+    /// Runnable and waiting for a CPU, as the scheduler counts; absent where the kernel does not count.
+    pub waiting_s: Option<f64>,
+    /// In uninterruptible sleep: waiting for a disk, for swap or for memory. Estimated from samples.
+    pub blocked_s: f64,
+    /// Asleep by its own wish.
+    pub asleep_s: f64,
+}
+
+/// Who else used the program's CPUs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Competitor {
+    /// The process.
+    pub pid: u32,
+    /// Its name.
+    pub name: String,
+    /// CPUs that it kept busy.
+    pub cpus_busy: f64,
+}
+
+/// A quota of CPU time at work.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct QuotaFacts {
+    /// The cgroup that has the quota.
+    pub group: String,
+    /// The file that sets the quota.
+    pub file: std::path::PathBuf,
+    /// The most CPUs that the group may use.
+    pub cpus: f64,
+    /// The period over which the quota holds, in microseconds.
+    pub period_us: f64,
+    /// Seconds for which the group was held back, added up over its CPUs.
+    pub throttled_s: f64,
+    /// Share of the quota's periods in which the group was held back, 0 to 1.
+    pub throttled_periods_share: f64,
+}
+
+/// Shares of the time, 0 to 1.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PressureFacts {
+    /// The cgroup; absent where the figures are of the whole machine.
+    pub group: Option<String>,
+    /// In which at least one thread waited.
+    pub some_share: f64,
+    /// In which all threads that were not idle waited.
+    pub full_share: f64,
+}
+
+/// On which cores a program ran, of a machine with several kinds of core.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CoreFacts {
+    /// Its speed on the cores where it ran against the fastest ones, 0 to 1, weighted by time.
+    pub speed: f64,
+    /// Share of its CPU time on cores slower than the fastest, 0 to 1.
+    pub slow_share: f64,
+    /// The fastest cores' CPUs.
+    pub fast_cpus: CpuSet,
+}
+
+/// Where a program's memory is.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct MemoryFacts {
+    /// The node with most of its memory.
+    pub home_node: u32,
+    /// Share of its memory on that node, 0 to 1.
+    pub home_share: f64,
+    /// The node where it ran most.
+    pub ran_on_node: u32,
+    /// Share of its memory that was on another node than the one where it ran, 0 to 1, weighted by CPU time.
+    pub far_share: f64,
+    /// Latency of that memory against memory of the own node.
+    pub latency_ratio: f64,
+    /// The home node's CPUs.
+    pub home_cpus: CpuSet,
+    /// May its threads run on one of them?
+    pub may_run_at_home: bool,
+}
+
+/// What is known of a program's use of caches.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct CacheFacts {
+    /// LLC misses per 1000 instructions, by counters; absent where nothing counts.
+    pub llc_mpki: Option<f64>,
+    /// Instructions per cycle, by counters.
+    pub ipc: Option<f64>,
+    /// Are the counters the model's, not the hardware's?
+    pub is_modelled: bool,
+    /// The stored profile; absent where the program has none.
+    pub profile: Option<String>,
+    /// LLC misses per 1000 instructions alone on this machine, by its profile.
+    pub solo_llc_mpki: Option<f64>,
+    /// Share of its cycles alone in which it waits for memory, by its profile, 0 to 1.
+    pub solo_memory_cycles_share: Option<f64>,
+    /// Its slowdown where it runs beside those whose profiles are known, as predicted.
+    pub predicted: Option<PredictedFactors>,
+    /// Who slows it down, the worst first, as predicted.
+    pub neighbours: Vec<Neighbour>,
+    /// Busy programs under its LLCs that have no profile, by name.
+    pub unknown_neighbours: Vec<String>,
+    /// A CPU where it would do better, and its slowdown there, as predicted.
+    pub better_cpu: Option<(CpuId, f64)>,
+}
+
+/// A slowdown as a product.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct PredictedFactors {
+    /// With what it holds of the LLC against the whole LLC.
+    pub cache: f64,
+    /// The other hardware threads of its core.
+    pub hardware_threads: f64,
+    /// Waiting for memory behind the others' traffic.
+    pub memory: f64,
+}
+
+/// A program that slows another one down.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Neighbour {
+    /// The process.
+    pub pid: u32,
+    /// Its profile.
+    pub profile: String,
+    /// Where it runs.
+    pub cpu: CpuId,
+    /// Slowdown beside it / slowdown if it were gone.
+    pub factor: f64,
+}

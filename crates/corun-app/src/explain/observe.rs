@@ -1,0 +1,457 @@
+//! Collects the facts about a running program that any user can read from the kernel.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Instant;
+
+use corun_linux::cpu_quota::{CpuQuota, groups_of_version_2, quotas};
+use corun_linux::pressure::{Pressure, Resource};
+use corun_linux::procfs::{CpuUseSnapshot, Process, bytes_by_node, waited_for_cpu};
+use corun_linux::{NoiseMeter, Roots, Task, TaskFacts, cgroup, facts};
+use corun_machine::{CpuId, CpuSet, Machine};
+
+use super::facts::{
+    CacheFacts, Competitor, CoreFacts, MemoryFacts, PressureFacts, ProgramFacts, QuotaFacts,
+    ThreadTime,
+};
+use crate::{Error, Result};
+
+/// All processes are looked at once in so many samples.
+const SAMPLES_A_LOOK: u32 = 5;
+/// Competitors that are told of, at most.
+const MOST_COMPETITORS: usize = 5;
+/// A competitor keeps so much of a CPU busy at least.
+const LEAST_BUSY: f64 = 0.05;
+/// Share of the time that an idle CPU is idle.
+const IDLE: f64 = 0.5;
+/// Share of the samples in which a thread was runnable that its waits must explain, else the samples count: a wait is
+/// counted by the kernel when it is over.
+const EXPLAINED: f64 = 0.8;
+
+/// Watches a program's threads from its start on.
+#[derive(Debug)]
+pub struct ProgramObserver {
+    roots: Roots,
+    started: Instant,
+    threads: Vec<WatchedThread>,
+    pids: Vec<u32>,
+    quotas: Vec<CpuQuota>,
+    group: Option<std::path::PathBuf>,
+    memory: Option<Pressure>,
+    io: Option<Pressure>,
+    major_faults: BTreeMap<u32, u64>,
+    /// As last looked at, and what each used of each CPU up to then, in seconds.
+    processes: CpuUseSnapshot,
+    used: BTreeMap<(u32, CpuId), (String, f64)>,
+    /// Samples until all processes are looked at again.
+    until_look: u32,
+    /// One a CPU that is on line.
+    meters: Vec<(CpuId, NoiseMeter)>,
+}
+
+#[derive(Debug)]
+struct WatchedThread {
+    at_start: TaskFacts,
+    waited_s: Option<f64>,
+    /// Samples in which it was runnable, by CPU.
+    runnable: BTreeMap<CpuId, u32>,
+    /// Samples in which it was in uninterruptible sleep.
+    blocked: u32,
+    seen: u32,
+}
+
+impl ProgramObserver {
+    /// Starts to watch these threads; those that begin later are not seen.
+    ///
+    /// # Errors
+    /// Where `/proc` cannot be read.
+    pub fn start(roots: &Roots, machine: &Machine, threads: Vec<TaskFacts>) -> Result<Self> {
+        let pids: BTreeSet<u32> = threads.iter().map(|one| one.task.pid).collect();
+        let pids: Vec<u32> = pids.into_iter().collect();
+        let first = pids.first().copied().unwrap_or(0);
+        let group = groups_of_version_2(roots, first).into_iter().next();
+        let processes = CpuUseSnapshot::take(roots, None).map_err(Error::failed)?;
+        let online = corun_linux::sysfs::online_cpus(roots).unwrap_or_else(|_| machine.cpu_set());
+        let meters =
+            online.iter().map(|cpu| (cpu, NoiseMeter::new(roots, CpuSet::from_iter([cpu]))));
+        let watched = threads.into_iter().map(|at_start| WatchedThread {
+            waited_s: waited_s(roots, at_start.task),
+            at_start,
+            runnable: BTreeMap::new(),
+            blocked: 0,
+            seen: 0,
+        });
+        Ok(Self {
+            threads: watched.collect(),
+            quotas: quotas(roots, first),
+            memory: pressure(roots, group.as_deref(), Resource::Memory),
+            io: pressure(roots, group.as_deref(), Resource::Io),
+            group,
+            major_faults: major_faults(roots, &pids),
+            processes,
+            used: BTreeMap::new(),
+            until_look: SAMPLES_A_LOOK,
+            meters: meters.collect(),
+            started: Instant::now(),
+            roots: roots.clone(),
+            pids,
+        })
+    }
+
+    /// Looks at what each thread does at this moment, and now and then at all processes.
+    pub fn sample(&mut self) {
+        self.until_look -= 1;
+        if self.until_look == 0 {
+            self.until_look = SAMPLES_A_LOOK;
+            self.look_at_all();
+        }
+        for thread in &mut self.threads {
+            let Task { pid, tid, start_ticks } = thread.at_start.task;
+            let Ok(Some(stat)) = Process::new(&self.roots, pid).thread_stat(tid) else { continue };
+            if stat.start_ticks != start_ticks {
+                continue;
+            }
+            thread.seen += 1;
+            match stat.state {
+                'R' => *thread.runnable.entry(CpuId(stat.cpu)).or_default() += 1,
+                'D' => thread.blocked += 1,
+                _ => {}
+            }
+        }
+    }
+
+    /// What a process used since the last look counts for the CPU where it is now: where it was in between the kernel
+    /// does not tell.
+    fn look_at_all(&mut self) {
+        let Ok(now) = CpuUseSnapshot::take(&self.roots, None) else { return };
+        for one in now.since(&self.processes).into_iter().filter(|one| one.cpu_ticks > 0) {
+            let place = (one.process.pid, CpuId(one.process.cpu));
+            let cpu_s = one.cpu_s();
+            self.used.entry(place).or_insert_with(|| (one.process.name, 0.0)).1 += cpu_s;
+        }
+        self.processes = now;
+    }
+
+    /// The facts since the start. `program`: what it is called; `cache`: what is known of its use of caches.
+    ///
+    /// # Errors
+    /// Where all its threads ended meanwhile.
+    pub fn finish(
+        mut self,
+        machine: &Machine,
+        program: String,
+        cache: CacheFacts,
+    ) -> Result<ProgramFacts> {
+        self.look_at_all();
+        let interval_s = self.started.elapsed().as_secs_f64();
+        let roots = &self.roots;
+        let uses = self.threads.iter().filter_map(|thread| thread.time(roots, interval_s));
+        let Sums { threads, time, mut on_cpu, may_run_on } = Sums::of(uses);
+        let Some(may_run_on) = may_run_on else {
+            return Err(Error::input(format!("{program} ended while it was looked at")));
+        };
+        let total_s: f64 = on_cpu.values().sum();
+        if total_s > 0.0 {
+            on_cpu.values_mut().for_each(|seconds| *seconds /= total_s);
+        }
+        let first = self.pids.first().copied().unwrap_or(0);
+        let (memory, memory_unseen) =
+            match memory_facts(roots, machine, &self.pids, &on_cpu, &may_run_on) {
+                Ok(memory) => (memory, None),
+                Err(why) => (None, Some(why)),
+            };
+        let faults = major_faults(roots, &self.pids);
+        let faulted: u64 = faults
+            .iter()
+            .map(|(pid, now)| now.saturating_sub(*self.major_faults.get(pid).unwrap_or(now)))
+            .sum();
+        let swapped = self.pids.iter().map(|&pid| Process::new(roots, pid).swapped_bytes());
+        Ok(ProgramFacts {
+            threads,
+            interval_s,
+            unit: unit_of(roots, first),
+            time,
+            stolen_share: self.stolen_share(&on_cpu),
+            idle_cpus: self.idle_cpus(&may_run_on),
+            competitors: self.competitors(&may_run_on, interval_s),
+            quota: self.quota(first),
+            memory_pressure: self.lost_to(self.memory, Resource::Memory, interval_s),
+            io_pressure: self.lost_to(self.io, Resource::Io, interval_s),
+            major_faults_per_s: faulted as f64 / interval_s.max(1e-9),
+            swapped_bytes: swapped.sum(),
+            cores: core_facts(machine, &on_cpu),
+            memory,
+            memory_unseen,
+            pids: self.pids,
+            may_run_on,
+            program,
+            cache,
+        })
+    }
+
+    fn stolen_share(&self, on_cpu: &BTreeMap<CpuId, f64>) -> f64 {
+        let stolen = self.meters.iter().filter_map(|(cpu, meter)| {
+            on_cpu.get(cpu).map(|share| share * meter.noise().stolen_share)
+        });
+        stolen.sum()
+    }
+
+    /// CPUs on which the program may not run, though its cgroup would let it, and that have time to spare.
+    fn idle_cpus(&self, may_run_on: &CpuSet) -> CpuSet {
+        let task = self.threads.first().map(|one| one.at_start.task);
+        let limit = task.and_then(|task| cgroup::cpu_limit(&self.roots, &task).ok().flatten());
+        let is_reachable = |cpu: CpuId| {
+            !may_run_on.contains(cpu) && limit.as_ref().is_none_or(|limit| limit.contains(cpu))
+        };
+        let reachable = self.meters.iter().filter(|(cpu, _)| is_reachable(*cpu));
+        let idle = reachable.filter(|(_, meter)| {
+            let noise = meter.noise();
+            noise.others_share + noise.stolen_share <= 1.0 - IDLE
+        });
+        idle.map(|(cpu, _)| *cpu).collect()
+    }
+
+    fn competitors(&self, may_run_on: &CpuSet, interval_s: f64) -> Vec<Competitor> {
+        let own = std::process::id();
+        let mut by_pid: BTreeMap<u32, (&str, f64)> = BTreeMap::new();
+        for (&(pid, cpu), (name, cpu_s)) in &self.used {
+            if pid != own && !self.pids.contains(&pid) && may_run_on.contains(cpu) {
+                by_pid.entry(pid).or_insert((name, 0.0)).1 += cpu_s;
+            }
+        }
+        let of = |(pid, (name, cpu_s)): (u32, (&str, f64))| Competitor {
+            pid,
+            name: name.to_owned(),
+            cpus_busy: cpu_s / interval_s.max(1e-9),
+        };
+        let mut found: Vec<Competitor> = by_pid.into_iter().map(of).collect();
+        found.retain(|one| one.cpus_busy >= LEAST_BUSY);
+        found.sort_by(|one, other| other.cpus_busy.total_cmp(&one.cpus_busy));
+        found.truncate(MOST_COMPETITORS);
+        found
+    }
+
+    /// The quota that held the group back longest.
+    fn quota(&self, pid: u32) -> Option<QuotaFacts> {
+        let now = quotas(&self.roots, pid);
+        let risen = now.into_iter().filter_map(|now| {
+            let before = self.quotas.iter().find(|before| before.group == now.group)?;
+            let periods = now.periods.saturating_sub(before.periods);
+            let throttled = now.throttled_periods.saturating_sub(before.throttled_periods);
+            Some(QuotaFacts {
+                throttled_s: now.throttled.saturating_sub(before.throttled).as_secs_f64(),
+                throttled_periods_share: throttled as f64 / periods.max(1) as f64,
+                cpus: now.cpus,
+                period_us: now.period_us,
+                file: now.file,
+                group: now.group,
+            })
+        });
+        risen.max_by(|one, other| one.throttled_s.total_cmp(&other.throttled_s))
+    }
+
+    fn lost_to(
+        &self,
+        before: Option<Pressure>,
+        resource: Resource,
+        interval_s: f64,
+    ) -> Option<PressureFacts> {
+        let (before, now) = (before?, pressure(&self.roots, self.group.as_deref(), resource)?);
+        let share = |before: std::time::Duration, now: std::time::Duration| {
+            (now.saturating_sub(before).as_secs_f64() / interval_s.max(1e-9)).min(1.0)
+        };
+        let below_root = |group: &std::path::Path| {
+            let path = group.strip_prefix(&self.roots.cgroup).unwrap_or(group);
+            format!("/{}", path.display())
+        };
+        Some(PressureFacts {
+            group: self.group.as_deref().map(below_root),
+            some_share: share(before.some, now.some),
+            full_share: share(before.full, now.full),
+        })
+    }
+}
+
+/// What a thread did.
+struct ThreadUse {
+    now: TaskFacts,
+    time: ThreadTime,
+    on_cpu: BTreeMap<CpuId, f64>,
+}
+
+/// What all threads did together.
+struct Sums {
+    threads: usize,
+    time: ThreadTime,
+    /// Seconds on each CPU.
+    on_cpu: BTreeMap<CpuId, f64>,
+    /// The CPUs on which all may run; none without threads.
+    may_run_on: Option<CpuSet>,
+}
+
+impl Sums {
+    fn of(uses: impl Iterator<Item = ThreadUse>) -> Self {
+        let time = ThreadTime { waiting_s: Some(0.0), ..ThreadTime::default() };
+        let mut sums = Self { threads: 0, time, on_cpu: BTreeMap::new(), may_run_on: None };
+        for one in uses {
+            sums.threads += 1;
+            let time = &mut sums.time;
+            time.on_cpu_s += one.time.on_cpu_s;
+            time.blocked_s += one.time.blocked_s;
+            time.asleep_s += one.time.asleep_s;
+            time.waiting_s = time.waiting_s.zip(one.time.waiting_s).map(|(sum, one)| sum + one);
+            for (cpu, seconds) in one.on_cpu {
+                *sums.on_cpu.entry(cpu).or_default() += seconds;
+            }
+            sums.may_run_on = Some(match sums.may_run_on {
+                None => one.now.affinity,
+                Some(all) => all.intersection(&one.now.affinity),
+            });
+        }
+        sums
+    }
+}
+
+impl WatchedThread {
+    /// None where the thread ended.
+    fn time(&self, roots: &Roots, interval_s: f64) -> Option<ThreadUse> {
+        let Task { pid, tid, start_ticks } = self.at_start.task;
+        let now = facts(roots, pid, tid).ok().filter(|now| now.task.start_ticks == start_ticks)?;
+        let on_cpu_s = now.cpu_ns.saturating_sub(self.at_start.cpu_ns) as f64 * 1e-9;
+        let share = |count: u32| f64::from(count) / f64::from(self.seen.max(1));
+        let runnable_s = share(self.runnable.values().sum()) * interval_s;
+        let blocked_s = (share(self.blocked) * interval_s).min((interval_s - on_cpu_s).max(0.0));
+        let counted_s = waited_s(roots, self.at_start.task).zip(self.waited_s);
+        let waiting_s = counted_s.map(|(now, before)| {
+            let counted_s = (now - before).max(0.0);
+            let sampled_s = runnable_s - on_cpu_s;
+            let explains = on_cpu_s + counted_s >= EXPLAINED * runnable_s;
+            if explains { counted_s } else { sampled_s.max(counted_s) }
+        });
+        // A wait may have begun before the start.
+        let waiting_s =
+            waiting_s.map(|wait| wait.min((interval_s - on_cpu_s - blocked_s).max(0.0)));
+        let asleep_s = (interval_s - on_cpu_s - blocked_s - waiting_s.unwrap_or(0.0)).max(0.0);
+        let runs: u32 = self.runnable.values().sum();
+        let on_cpu = if runs == 0 {
+            BTreeMap::from([(now.cpu, on_cpu_s)])
+        } else {
+            let part = |count: u32| on_cpu_s * f64::from(count) / f64::from(runs);
+            self.runnable.iter().map(|(&cpu, &count)| (cpu, part(count))).collect()
+        };
+        Some(ThreadUse {
+            now,
+            time: ThreadTime { on_cpu_s, waiting_s, blocked_s, asleep_s },
+            on_cpu,
+        })
+    }
+}
+
+fn waited_s(roots: &Roots, task: Task) -> Option<f64> {
+    waited_for_cpu(roots, task.pid, task.tid).map(|waited| waited.as_secs_f64())
+}
+
+/// Of the group where it has a figure, else of the machine.
+fn pressure(
+    roots: &Roots,
+    group: Option<&std::path::Path>,
+    resource: Resource,
+) -> Option<Pressure> {
+    match group {
+        Some(group) => Pressure::of_group(group, resource),
+        None => Pressure::of_machine(roots, resource),
+    }
+}
+
+fn major_faults(roots: &Roots, pids: &[u32]) -> BTreeMap<u32, u64> {
+    let of = |&pid: &u32| {
+        let stat = Process::new(roots, pid).stat_of_all_threads().ok()??;
+        Some((pid, stat.major_faults))
+    };
+    pids.iter().filter_map(of).collect()
+}
+
+/// The unit of the system that a process is in.
+fn unit_of(roots: &Roots, pid: u32) -> Option<String> {
+    let text = Process::new(roots, pid).cgroups()?;
+    let line = cgroup::lines(&text).find(|line| line.is_systemds() && line.path != "/")?;
+    let below = line.path.strip_prefix("/system.slice/")?;
+    let unit = below.split('/').find(|name| name.ends_with(".service") || name.ends_with(".scope"));
+    unit.map(str::to_owned)
+}
+
+/// None where all cores are as fast.
+fn core_facts(machine: &Machine, on_cpu: &BTreeMap<CpuId, f64>) -> Option<CoreFacts> {
+    let capacity = |index: usize| machine.core_types()[machine.cpus()[index].core_type].capacity;
+    let all = machine.cpus();
+    let fastest = (0..all.len()).map(capacity).fold(0.0, f64::max);
+    let is_fast = |index: usize| capacity(index) >= fastest * 0.999;
+    if (0..all.len()).all(is_fast) {
+        return None;
+    }
+    let ran = on_cpu.iter().filter_map(|(&cpu, &share)| Some((machine.cpu_index(cpu)?, share)));
+    let ran: Vec<(usize, f64)> = ran.collect();
+    Some(CoreFacts {
+        speed: ran.iter().map(|(cpu, share)| share * capacity(*cpu) / fastest).sum(),
+        slow_share: ran.iter().filter(|(cpu, _)| !is_fast(*cpu)).map(|(_, share)| share).sum(),
+        fast_cpus: (0..all.len())
+            .filter(|&index| is_fast(index))
+            .map(|index| all[index].id)
+            .collect(),
+    })
+}
+
+/// None on one node, and for a program without memory.
+///
+/// # Errors
+/// Why the kernel does not tell where the memory is.
+fn memory_facts(
+    roots: &Roots,
+    machine: &Machine,
+    pids: &[u32],
+    on_cpu: &BTreeMap<CpuId, f64>,
+    may_run_on: &CpuSet,
+) -> std::result::Result<Option<MemoryFacts>, String> {
+    let nodes = machine.nodes();
+    if nodes.len() < 2 {
+        return Ok(None);
+    }
+    let mut bytes = vec![0.0; nodes.len()];
+    for &pid in pids {
+        for (node, of_node) in bytes_by_node(roots, pid).map_err(|error| error.to_string())? {
+            if let Some(index) = nodes.iter().position(|one| one.os_index == node) {
+                bytes[index] += of_node as f64;
+            }
+        }
+    }
+    let total: f64 = bytes.iter().sum();
+    let mut ran = vec![0.0; nodes.len()];
+    for (&cpu, share) in on_cpu {
+        if let Some(index) = machine.cpu_index(cpu) {
+            ran[machine.cpus()[index].node] += share;
+        }
+    }
+    if total == 0.0 || ran.iter().sum::<f64>() == 0.0 {
+        return Ok(None);
+    }
+    let largest = |values: &[f64]| {
+        (0..values.len()).rev().max_by(|&a, &b| values[a].total_cmp(&values[b])).unwrap_or(0)
+    };
+    let (home, at) = (largest(&bytes), largest(&ran));
+    let (mut far_share, mut far_time) = (0.0, 0.0);
+    for (from, share) in ran.iter().enumerate() {
+        for to in (0..nodes.len()).filter(|&to| to != from) {
+            let part = share * bytes[to] / total;
+            far_share += part;
+            far_time += part * machine.latency_ratio(from, to);
+        }
+    }
+    Ok(Some(MemoryFacts {
+        home_node: nodes[home].os_index,
+        home_share: bytes[home] / total,
+        ran_on_node: nodes[at].os_index,
+        far_share,
+        latency_ratio: if far_share > 0.0 { far_time / far_share } else { 1.0 },
+        may_run_at_home: !nodes[home].cpus.is_disjoint(may_run_on),
+        home_cpus: nodes[home].cpus.clone(),
+    }))
+}

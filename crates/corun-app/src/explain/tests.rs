@@ -1,0 +1,291 @@
+//! Cases with a known cause, and cases in which nobody could tell.
+
+use corun_machine::{CpuId, CpuSet};
+
+use super::*;
+
+fn cpus(list: &str) -> CpuSet {
+    list.parse().unwrap()
+}
+
+/// A program of one thread that computes all the time for 10 s on a machine of one kind of core and one node, with a
+/// profile that says that it fits in its cache.
+fn calm() -> ProgramFacts {
+    ProgramFacts {
+        program: "solver".to_owned(),
+        pids: vec![7],
+        threads: 1,
+        interval_s: 10.0,
+        unit: None,
+        time: ThreadTime { on_cpu_s: 10.0, waiting_s: Some(0.0), ..ThreadTime::default() },
+        stolen_share: 0.0,
+        may_run_on: cpus("0-7"),
+        idle_cpus: CpuSet::default(),
+        competitors: Vec::new(),
+        quota: None,
+        memory_pressure: None,
+        io_pressure: None,
+        major_faults_per_s: 0.0,
+        swapped_bytes: Some(0),
+        cores: None,
+        memory: None,
+        memory_unseen: None,
+        cache: CacheFacts {
+            profile: Some("solver".to_owned()),
+            solo_llc_mpki: Some(0.1),
+            solo_memory_cycles_share: Some(0.02),
+            predicted: Some(PredictedFactors { cache: 1.0, hardware_threads: 1.0, memory: 1.0 }),
+            ..CacheFacts::default()
+        },
+    }
+}
+
+fn waited(on_cpu_s: f64, waiting_s: f64) -> ThreadTime {
+    ThreadTime { on_cpu_s, waiting_s: Some(waiting_s), ..ThreadTime::default() }
+}
+
+fn blocked(on_cpu_s: f64, blocked_s: f64) -> ThreadTime {
+    ThreadTime { on_cpu_s, waiting_s: Some(0.0), blocked_s, asleep_s: 0.0 }
+}
+
+fn quota(cpus: f64, throttled_s: f64) -> Option<QuotaFacts> {
+    Some(QuotaFacts {
+        group: "/system.slice/solver.service".to_owned(),
+        file: "/sys/fs/cgroup/system.slice/solver.service/cpu.max".into(),
+        cpus,
+        period_us: 100_000.0,
+        throttled_s,
+        throttled_periods_share: 0.9,
+    })
+}
+
+fn pressure(some_share: f64) -> Option<PressureFacts> {
+    Some(PressureFacts { group: Some("/a".to_owned()), some_share, full_share: some_share / 2.0 })
+}
+
+fn memory(home_share: f64, far_share: f64, latency_ratio: f64) -> Option<MemoryFacts> {
+    Some(MemoryFacts {
+        home_node: 1,
+        home_share,
+        ran_on_node: 0,
+        far_share,
+        latency_ratio,
+        home_cpus: cpus("4-7"),
+        may_run_at_home: true,
+    })
+}
+
+fn factors(cache: f64, hardware_threads: f64, memory: f64) -> Option<PredictedFactors> {
+    Some(PredictedFactors { cache, hardware_threads, memory })
+}
+
+fn neighbour(factor: f64) -> Vec<Neighbour> {
+    vec![Neighbour { pid: 9, profile: "stream".to_owned(), cpu: CpuId(1), factor }]
+}
+
+/// What the case is, the cause to be named first, and what differs from [`calm`].
+type Case = (&'static str, CauseKind, fn(&mut ProgramFacts));
+
+const CASES: [Case; 20] = [
+    ("two on one CPU", CauseKind::WaitingForCpu, |one| one.time = waited(5.0, 5.0)),
+    ("four on one CPU", CauseKind::WaitingForCpu, |one| one.time = waited(2.5, 7.5)),
+    ("starved and asleep by turns", CauseKind::WaitingForCpu, |one| {
+        one.time = ThreadTime { asleep_s: 8.0, ..waited(0.5, 1.5) };
+    }),
+    ("starved beside a small quota", CauseKind::WaitingForCpu, |one| {
+        one.time = waited(3.0, 7.0);
+        one.quota = quota(4.0, 0.5);
+    }),
+    ("half a CPU, the kernel counts no waiting for it", CauseKind::ThrottledByQuota, |one| {
+        one.time = waited(5.0, 0.0);
+        one.quota = quota(0.5, 5.0);
+    }),
+    ("half a CPU, the kernel counts it as waiting", CauseKind::ThrottledByQuota, |one| {
+        one.time = waited(5.0, 5.0);
+        one.quota = quota(0.5, 5.0);
+    }),
+    ("a tenth of a CPU for four threads", CauseKind::ThrottledByQuota, |one| {
+        one.threads = 4;
+        one.time = waited(1.0, 39.0);
+        // Held back on four CPUs at once.
+        one.quota = quota(0.1, 38.0);
+    }),
+    ("the host has the CPU", CauseKind::StolenByHost, |one| one.stolen_share = 0.4),
+    ("swapped out", CauseKind::WaitingForMemory, |one| {
+        one.time = blocked(2.0, 8.0);
+        one.major_faults_per_s = 900.0;
+        one.swapped_bytes = Some(1 << 30);
+    }),
+    ("held at its group's limit of memory", CauseKind::WaitingForMemory, |one| {
+        one.time = blocked(4.0, 6.0);
+        one.memory_pressure = pressure(0.6);
+        one.io_pressure = pressure(0.1);
+    }),
+    ("its own code is thrown out and read again", CauseKind::WaitingForMemory, |one| {
+        one.time = blocked(6.0, 4.0);
+        one.major_faults_per_s = 60.0;
+        one.io_pressure = pressure(0.5);
+    }),
+    ("reads a large file", CauseKind::WaitingForDisk, |one| {
+        one.time = blocked(1.0, 9.0);
+        one.io_pressure = pressure(0.8);
+    }),
+    ("waits for its log to be on disk, pressure unknown", CauseKind::WaitingForDisk, |one| {
+        one.time = ThreadTime { asleep_s: 5.0, ..blocked(1.0, 4.0) };
+    }),
+    ("does not fit in any cache", CauseKind::CacheByItsNature, |one| {
+        one.cache.solo_memory_cycles_share = Some(0.7);
+        one.cache.predicted = factors(1.05, 1.0, 1.1);
+    }),
+    ("streams alone on the machine", CauseKind::CacheByItsNature, |one| {
+        one.cache.solo_memory_cycles_share = Some(0.4);
+        one.cache.predicted = None;
+    }),
+    ("a stream beside it takes its cache", CauseKind::CacheBecauseOfNeighbour, |one| {
+        one.cache.predicted = factors(1.8, 1.0, 1.1);
+        one.cache.neighbours = neighbour(1.9);
+        one.cache.solo_memory_cycles_share = Some(0.1);
+    }),
+    ("memory's bandwidth is used up", CauseKind::CacheBecauseOfNeighbour, |one| {
+        one.cache.predicted = factors(1.0, 1.0, 1.6);
+        one.cache.neighbours = neighbour(1.5);
+        one.cache.solo_memory_cycles_share = Some(0.2);
+    }),
+    ("on small cores", CauseKind::SlowCore, |one| {
+        one.cores = Some(CoreFacts { speed: 0.45, slow_share: 1.0, fast_cpus: cpus("0-3") });
+    }),
+    ("all its memory on the other node", CauseKind::FarNode, |one| {
+        one.memory = memory(0.97, 0.97, 2.1);
+        one.cache = CacheFacts { llc_mpki: Some(0.5), ..CacheFacts::default() };
+    }),
+    ("half of its memory on the other node", CauseKind::PagesElsewhere, |one| {
+        one.memory = memory(0.55, 0.55, 1.7);
+        one.cache = CacheFacts { llc_mpki: Some(0.5), ..CacheFacts::default() };
+    }),
+];
+
+#[test]
+fn the_right_cause_is_named_first_in_twenty_cases() {
+    for (what, expected, change) in CASES {
+        let mut facts = calm();
+        change(&mut facts);
+        let found = diagnose(&facts);
+        let kinds: Vec<CauseKind> = found.causes.iter().map(|cause| cause.kind).collect();
+        assert_eq!(kinds.first(), Some(&expected), "{what}: {kinds:?}, {}", found.verdict);
+        let share = found.causes[0].lost.share();
+        assert!((0.05..=1.0).contains(&share), "{what}: {share}");
+        // Each cause says what would help.
+        let helps = found.causes[0].advice.iter().all(|one| !one.command.is_empty());
+        assert!(helps && !found.causes[0].advice.is_empty(), "{what}");
+    }
+}
+
+/// What the case is, what cannot be told first of all, and what differs from [`calm`].
+type OpenCase = (&'static str, UnknownKind, fn(&mut ProgramFacts));
+
+const OPEN_CASES: [OpenCase; 5] = [
+    ("no counters and no profile", UnknownKind::Cache, |one| one.cache = CacheFacts::default()),
+    ("it misses, and nobody knows whether it would alone", UnknownKind::CacheOrNeighbour, |one| {
+        one.cache = CacheFacts { llc_mpki: Some(25.0), ..CacheFacts::default() };
+    }),
+    ("asleep", UnknownKind::Sleep, |one| {
+        one.time = ThreadTime { asleep_s: 10.0, ..waited(0.0, 0.0) };
+    }),
+    ("another user's memory", UnknownKind::Memory, |one| {
+        one.memory_unseen = Some("Permission denied".to_owned());
+    }),
+    ("a kernel that counts no waiting", UnknownKind::WaitingForCpu, |one| {
+        one.time = ThreadTime { on_cpu_s: 5.0, asleep_s: 5.0, ..ThreadTime::default() };
+    }),
+];
+
+#[test]
+fn five_cases_cannot_be_told() {
+    for (what, expected, change) in OPEN_CASES {
+        let mut facts = calm();
+        change(&mut facts);
+        let found = diagnose(&facts);
+        assert!(found.cannot_tell(), "{what}: {found:?}");
+        assert_eq!(found.unknown[0].kind, expected, "{what}: {found:?}");
+        assert!(found.verdict.starts_with("Cannot tell"), "{what}: {}", found.verdict);
+        assert!(!found.unknown[0].advice.is_empty(), "{what}");
+    }
+}
+
+/// Half of its active time was waiting, and that was 10 ms of 10 s.
+#[test]
+fn a_program_that_nearly_always_sleeps_has_no_other_cause() {
+    let mut facts = calm();
+    facts.time = ThreadTime { asleep_s: 9.98, ..waited(0.01, 0.01) };
+    facts.cache = CacheFacts::default();
+    let found = diagnose(&facts);
+    let unknown: Vec<UnknownKind> = found.unknown.iter().map(|one| one.kind).collect();
+    assert_eq!((found.causes.len(), unknown), (0, vec![UnknownKind::Sleep]), "{found:?}");
+}
+
+#[test]
+fn nothing_is_wrong_with_a_calm_program() {
+    let found = diagnose(&calm());
+    assert_eq!((found.causes.len(), found.unknown.len()), (0, 0), "{found:?}");
+    assert!(found.verdict.contains("Nothing here slows solver down"), "{}", found.verdict);
+}
+
+/// 10 s: 4 on CPUs, 3 held back and 3 more of waiting, of which the kernel says 6 of waiting.
+#[test]
+fn time_held_back_is_not_counted_twice() {
+    let mut facts = calm();
+    facts.time = waited(4.0, 6.0);
+    facts.quota = quota(0.5, 3.0);
+    let found = diagnose(&facts);
+    let shares: Vec<f64> = found.causes.iter().map(|cause| cause.lost.share()).collect();
+    assert_eq!(shares, [0.3, 0.3]);
+    let kinds = [found.causes[0].kind, found.causes[1].kind];
+    assert_eq!(kinds, [CauseKind::WaitingForCpu, CauseKind::ThrottledByQuota]);
+    assert!(found.causes[1].advice[0].command.contains("CPUQuota=100%"), "{found:?}");
+    // A group that is no unit has a file to write to, which is another one in version 1 of cgroups.
+    let command = |group: &str, file: &str| {
+        let mut facts = facts.clone();
+        let quota = facts.quota.as_mut().unwrap();
+        (quota.group, quota.file) = (group.to_owned(), file.into());
+        diagnose(&facts).causes[1].advice[0].command.clone()
+    };
+    assert_eq!(command("/a", "/g/a/cpu.max"), "echo '100000 100000' > /g/a/cpu.max");
+    assert_eq!(
+        command("/a", "/g/cpu/a/cpu.cfs_quota_us"),
+        "echo 100000 > /g/cpu/a/cpu.cfs_quota_us"
+    );
+}
+
+/// Far memory at twice the latency: a program that waits for memory in 60 % of its cycles takes 1.6 times as long, and
+/// without a profile nobody knows more than that it takes 2 times as long at most.
+#[test]
+fn far_memory_costs_what_the_program_waits_for_memory() {
+    let mut facts = calm();
+    facts.memory = memory(1.0, 1.0, 2.0);
+    facts.cache.solo_memory_cycles_share = Some(0.6);
+    let far = |facts: &ProgramFacts| {
+        let causes = diagnose(facts).causes;
+        causes.into_iter().find(|cause| cause.kind == CauseKind::FarNode).unwrap()
+    };
+    let LostShare::Predicted(share) = far(&facts).lost else { panic!("a profile is known") };
+    assert!((share - (1.0 - 1.0 / 1.6)).abs() < 1e-12, "{share}");
+    facts.cache = CacheFacts::default();
+    let LostShare::AtMost(share) = far(&facts).lost else { panic!("no profile is known") };
+    assert!((share - 0.5).abs() < 1e-12, "{share}");
+    // Where it may not run at home, its pages have to come.
+    facts.memory.as_mut().unwrap().may_run_at_home = false;
+    assert!(far(&facts).advice[0].command.starts_with("migratepages 7"));
+}
+
+#[test]
+fn advice_names_the_idle_cpus_and_every_process() {
+    let mut facts = calm();
+    facts.time = waited(5.0, 5.0);
+    facts.may_run_on = cpus("0");
+    facts.idle_cpus = cpus("2-3");
+    let command = &diagnose(&facts).causes[0].advice[0].command;
+    assert_eq!(command, "taskset -a -cp 0,2-3 7");
+    facts.pids = vec![7, 8];
+    let command = &diagnose(&facts).causes[0].advice[0].command;
+    assert_eq!(command, "for pid in 7 8; do taskset -a -cp 0,2-3 $pid; done");
+}

@@ -1,0 +1,49 @@
+//! The options of `corun explain`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use corun_cli::seconds;
+
+use super::hosting::CountersName;
+use super::values::DocumentFormat;
+
+/// `corun explain`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Looks for some seconds and changes nothing. Each cause comes with the share of the program's active time that it
+takes (all time but that in which the program sleeps by its own wish), how sure that is, and a command that would help.
+What cannot be told here is said, with what would tell it. Neighbours are told apart by stored profiles, which are found
+by their command lines; without root only this user's processes are seen.
+
+Examples:
+  corun explain 1234
+  corun explain postgresql.service
+  corun explain --cgroup '/kubepods.slice/*pod1b2c*' --duration 10
+  corun explain 1234 --profile mine --profiles mine.toml --format json")]
+pub(crate) struct ExplainArgs {
+    /// A process, by its number, or a systemd unit of the system
+    #[arg(value_name = "PID|UNIT", required_unless_present = "cgroup", conflicts_with = "cgroup")]
+    pub(crate) target: Option<String>,
+    /// Instead: a cgroup and those below it, as of a container or a pod: a path below the root of cgroups, or a pattern
+    #[arg(long, value_name = "PATH")]
+    pub(crate) cgroup: Option<String>,
+    /// How long to look
+    #[arg(long, value_name = "SECONDS", default_value = "3", value_parser = seconds)]
+    pub(crate) duration: f64,
+    /// The program's stored profile [default: found by its command line]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) profile: Option<String>,
+    /// Folder or file of stored profiles [default: the shipped ones]
+    #[arg(long, value_name = "PATH")]
+    pub(crate) profiles: Option<PathBuf>,
+    /// Where counters come from
+    #[arg(long, value_enum, default_value = "auto")]
+    pub(crate) counters: CountersName,
+    /// This machine as a file describes it, with what Linux does not tell [default: as it is found]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) machine: Option<PathBuf>,
+    /// How it is written
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) format: DocumentFormat,
+}

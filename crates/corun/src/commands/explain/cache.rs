@@ -1,0 +1,167 @@
+//! What is known of a program's use of caches: by counters, and by the stored profiles of the program and of its
+//! neighbours.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use corun_app::{CacheFacts, Layout, Neighbour, PredictedFactors, ProgramDetails, Scenario};
+use corun_live::{Host, SampledThread};
+use corun_machine::{CpuId, Machine};
+use corun_model::ModelOptions;
+use corun_optimal::Objective;
+
+use crate::cli::{CountersName, ExplainArgs};
+use crate::commands::hosting::Ground;
+use crate::commands::top::together;
+use crate::failure::Outcome;
+
+/// A neighbour is on its CPU for this share of the time at least.
+const BUSY: f64 = 0.2;
+
+/// A CPU is better where the predicted slowdown falls by so much at least.
+const BETTER: f64 = 0.95;
+
+/// A process on the CPU where it ran last, with its profile where one is known.
+#[derive(Debug, Clone)]
+struct Seated {
+    pid: u32,
+    name: String,
+    cpu: usize,
+    cpu_share: f64,
+    profile: Option<String>,
+}
+
+/// `pids`: the program's processes.
+pub(super) fn facts(
+    host: &Host,
+    ground: &Ground,
+    pids: &[u32],
+    arguments: &ExplainArgs,
+) -> Outcome<CacheFacts> {
+    let threads: Vec<SampledThread<'_>> = host.threads().collect();
+    let is_own = |one: &&SampledThread<'_>| pids.contains(&one.thread.facts.task.pid);
+    let own: Vec<&SampledThread<'_>> = threads.iter().filter(is_own).collect();
+    let figures = together(own.iter().copied());
+    let mut found = CacheFacts {
+        llc_mpki: figures.llc_mpki,
+        ipc: figures.ipc,
+        is_modelled: arguments.counters == CountersName::Model,
+        ..CacheFacts::default()
+    };
+    let machine = ground.machine();
+    let seats = seats(&threads, machine);
+    let own_seats = seats.iter().filter(|one| pids.contains(&one.pid));
+    let Some(target) = own_seats.max_by(|one, other| one.cpu_share.total_cmp(&other.cpu_share))
+    else {
+        return Ok(found);
+    };
+    let Some(profile) = arguments.profile.clone().or_else(|| target.profile.clone()) else {
+        return Ok(found);
+    };
+    found.solo_llc_mpki = own.iter().find_map(|one| one.view.solo).map(|solo| solo.llc_mpki);
+    let llc = |cpu: usize| machine.cpus()[cpu].llc;
+    let own_llcs: BTreeSet<usize> = own_llcs(&seats, pids, machine);
+    let mut neighbours = Vec::new();
+    let mut taken = BTreeSet::from([target.cpu]);
+    let others = seats.iter().filter(|one| !pids.contains(&one.pid) && one.cpu_share >= BUSY);
+    for other in others {
+        match &other.profile {
+            Some(_) if taken.insert(other.cpu) => neighbours.push(other),
+            None if own_llcs.contains(&llc(other.cpu)) => {
+                found.unknown_neighbours.push(other.name.clone());
+            }
+            _ => {}
+        }
+    }
+    found.unknown_neighbours.sort_unstable();
+    found.unknown_neighbours.dedup();
+    predict(&mut found, ground, (&profile, target.cpu), &neighbours)?;
+    found.profile = Some(profile);
+    Ok(found)
+}
+
+/// Each process by its busiest thread, the busiest first.
+fn seats(threads: &[SampledThread<'_>], machine: &Machine) -> Vec<Seated> {
+    let mut by_pid: BTreeMap<u32, Seated> = BTreeMap::new();
+    for one in threads {
+        let facts = &one.thread.facts;
+        let Some(cpu) = machine.cpu_index(facts.cpu) else { continue };
+        let cpu_share = one.thread.cpu_share().unwrap_or(0.0);
+        let seated = Seated {
+            pid: facts.task.pid,
+            name: facts.name.clone(),
+            cpu,
+            cpu_share,
+            profile: one.view.profile.as_deref().map(str::to_owned),
+        };
+        let is_busier = by_pid.get(&seated.pid).is_none_or(|known| known.cpu_share < cpu_share);
+        if is_busier {
+            by_pid.insert(seated.pid, seated);
+        }
+    }
+    let mut seats: Vec<Seated> = by_pid.into_values().collect();
+    seats.sort_by(|one, other| other.cpu_share.total_cmp(&one.cpu_share));
+    seats
+}
+
+fn own_llcs(seats: &[Seated], pids: &[u32], machine: &Machine) -> BTreeSet<usize> {
+    let own = seats.iter().filter(|one| pids.contains(&one.pid));
+    own.map(|one| machine.cpus()[one.cpu].llc).collect()
+}
+
+/// What the model says of the program on its CPU, alone and beside its neighbours.
+fn predict(
+    found: &mut CacheFacts,
+    ground: &Ground,
+    (profile, cpu): (&str, usize),
+    neighbours: &[&Seated],
+) -> Outcome {
+    let scenario = |names: &[String]| {
+        let machine = ground.machine().clone();
+        Scenario::new(machine, ground.library(), names, ModelOptions::default())
+    };
+    let alone = scenario(&[profile.to_owned()])?;
+    let layout = Layout { cpus: vec![cpu], masks: Vec::new() };
+    found.solo_memory_cycles_share = memory_cycles_share(&alone.details(&layout, 0)?);
+    if neighbours.is_empty() {
+        return Ok(());
+    }
+    let profiles = neighbours.iter().filter_map(|one| one.profile.clone());
+    let names: Vec<String> = std::iter::once(profile.to_owned()).chain(profiles).collect();
+    let together = scenario(&names)?;
+    let cpus = std::iter::once(cpu).chain(neighbours.iter().map(|one| one.cpu)).collect();
+    let layout = Layout { cpus, masks: Vec::new() };
+    let placement = together.explain(&layout, Objective::MeanSlowdown)?;
+    let factors = placement.because[0];
+    found.predicted = Some(PredictedFactors {
+        cache: factors.cache,
+        hardware_threads: factors.hardware_threads,
+        memory: factors.memory,
+    });
+    let details = together.details(&layout, 0)?;
+    let id = |cpu: usize| ground.machine().cpus()[cpu].id;
+    let culprits = details.slowed_by.iter().flatten();
+    let neighbour = culprits.map(|one| {
+        let other = neighbours[one.program - 1];
+        Neighbour {
+            pid: other.pid,
+            profile: other.profile.clone().unwrap_or_default(),
+            cpu: id(other.cpu),
+            factor: one.factor,
+        }
+    });
+    found.neighbours = neighbour.collect();
+    let now = placement.placement.slowdown[0];
+    let free = details.moves.iter().filter(|one| one.with.is_none());
+    let best = free.min_by(|one, other| one.slowdown.total_cmp(&other.slowdown));
+    let better = best.filter(|one| one.slowdown < now * BETTER);
+    found.better_cpu = better.map(|one| (CpuId(one.cpu), one.slowdown));
+    Ok(())
+}
+
+/// Share of the cycles in which the program waits for memory.
+fn memory_cycles_share(details: &ProgramDetails) -> Option<f64> {
+    let of = |entry: &corun_app::CauseEntry| entry.cycles_per_instruction;
+    let all: f64 = details.cycles.iter().map(of).sum();
+    let memory = details.cycles.iter().find(|entry| entry.cause == "memory").map(of)?;
+    (all > 0.0).then(|| memory / all)
+}

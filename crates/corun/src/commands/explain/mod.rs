@@ -1,0 +1,131 @@
+//! `corun explain`: why a running program is slow.
+
+mod cache;
+mod text;
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use corun_app::{Cancel, Diagnosis, ProgramFacts, ProgramObserver, diagnose};
+use corun_linux::{Roots, TaskFacts};
+use corun_live::{ProcessSelector, Processes, Rule, Scanner as _, Target};
+use corun_policy::{CounterKind, Nanoseconds};
+use serde::Serialize;
+
+use super::hosting::{Ground, Look};
+use super::watching::everybody;
+use crate::cli::{DocumentFormat, ExplainArgs, HostArgs};
+use crate::failure::{Failure, Outcome};
+use crate::output::json;
+
+/// Between two samples of what threads do.
+const SAMPLE_EVERY: Duration = Duration::from_millis(50);
+
+/// What is counted where something counts.
+const COUNTERS: [CounterKind; 3] =
+    [CounterKind::Instructions, CounterKind::Cycles, CounterKind::LlcMisses];
+
+/// The document.
+#[derive(Debug, Serialize)]
+struct Document {
+    #[serde(flatten)]
+    diagnosis: Diagnosis,
+    cannot_tell: bool,
+    facts: ProgramFacts,
+}
+
+pub(super) fn run(arguments: &ExplainArgs) -> Outcome<String> {
+    let cancel = Cancel::on_signal()?;
+    let facts = facts(arguments, &cancel)?;
+    let diagnosis = diagnose(&facts);
+    match arguments.format {
+        DocumentFormat::Text => Ok(text::text(&facts, &diagnosis)),
+        DocumentFormat::Json => {
+            json(&Document { cannot_tell: diagnosis.cannot_tell(), diagnosis, facts })
+        }
+    }
+}
+
+fn facts(arguments: &ExplainArgs, cancel: &Cancel) -> Outcome<ProgramFacts> {
+    let roots = Roots::default();
+    let target = target(arguments)?;
+    let threads = threads(&roots, &target)?;
+    let pids: Vec<u32> = threads.iter().map(|one| one.task.pid).collect();
+    let program = name(arguments, &threads);
+    let host_args = HostArgs {
+        profiles: arguments.profiles.clone(),
+        machine: arguments.machine.clone(),
+        ..HostArgs::that_looks(arguments.counters)
+    };
+    let ground = Ground::new(&host_args)?;
+    if let Some(profile) = &arguments.profile {
+        ground.library().get(profile)?;
+    }
+    let look =
+        Look { every: Nanoseconds::from_secs_f64(arguments.duration), counters: COUNTERS.to_vec() };
+    let stored: Vec<&str> = arguments.profile.as_deref().into_iter().collect();
+    // A process that both mean is the first's.
+    let targets = vec![target, everybody(None)];
+    let mut host = ground.host_that_looks(&host_args, targets, &stored, &look)?;
+    host.tick().map_err(Failure::live)?;
+    let mut observer = ProgramObserver::start(&roots, ground.machine(), threads)?;
+    let end = Instant::now() + Duration::from_secs_f64(arguments.duration);
+    while Instant::now() < end {
+        cancel.check()?;
+        observer.sample();
+        thread::sleep(SAMPLE_EVERY.min(end.saturating_duration_since(Instant::now())));
+    }
+    host.tick().map_err(Failure::live)?;
+    let cache = cache::facts(&host, &ground, &pids, arguments)?;
+    observer.finish(ground.machine(), program, cache)
+}
+
+/// Whom it is about.
+fn target(arguments: &ExplainArgs) -> Outcome<Target> {
+    let rule = match (&arguments.target, &arguments.cgroup) {
+        (Some(number), _) if number.bytes().all(|one| one.is_ascii_digit()) => {
+            let pid = number.parse().map_err(|_| {
+                Failure::input(format!("no process has the number {number}")).hint("pgrep -a NAME")
+            })?;
+            Rule { pid: Some(pid), ..Rule::default() }
+        }
+        (Some(unit), _) => Rule { unit: Some(unit.clone()), ..Rule::default() },
+        (None, cgroup) => Rule { cgroup: cgroup.clone(), ..Rule::default() },
+    };
+    let target = Target::new("program", ProcessSelector::Rule(rule));
+    Ok(Target { profile: arguments.profile.clone(), ..target })
+}
+
+/// The threads that there are now.
+fn threads(roots: &Roots, target: &Target) -> Outcome<Vec<TaskFacts>> {
+    let mut processes = Processes::new(roots, vec![target.clone()]).map_err(Failure::live)?;
+    let scanned = processes.scan().map_err(Failure::live)?;
+    if !scanned.is_empty() {
+        return Ok(scanned.into_iter().map(|one| one.facts).collect());
+    }
+    let ProcessSelector::Rule(rule) = &target.processes else { return Ok(Vec::new()) };
+    Err(match (rule.pid, &rule.unit, &rule.cgroup) {
+        (Some(pid), ..) => {
+            Failure::input(format!("no process has the number {pid}")).hint("pgrep -a NAME")
+        }
+        (_, Some(unit), _) => Failure::input(format!("no process is in a unit called `{unit}`"))
+            .hint("systemctl list-units --type=service")
+            .hint("its number: pgrep -a NAME"),
+        (.., group) => {
+            let group = group.as_deref().unwrap_or_default();
+            Failure::input(format!("no process is in a cgroup `{group}`")).hint("systemd-cgls")
+        }
+    })
+}
+
+/// What the program is called: the unit, or the first process.
+fn name(arguments: &ExplainArgs, threads: &[TaskFacts]) -> String {
+    let first = threads.iter().find(|one| one.task.tid == one.task.pid).or(threads.first());
+    match (&arguments.target, &arguments.cgroup, first) {
+        (Some(number), _, Some(first)) if number.bytes().all(|one| one.is_ascii_digit()) => {
+            format!("{} ({number})", first.name)
+        }
+        (Some(name), ..) | (None, Some(name), _) => name.clone(),
+        (None, None, _) => String::new(),
+    }
+}

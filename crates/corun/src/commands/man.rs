@@ -1,0 +1,147 @@
+//! `corun man`: the manual pages, from the definitions that `--help` comes from.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use anyhow::Context as _;
+use clap::Command;
+use clap_mangen::Man;
+use clap_mangen::roff::{Roff, bold, roman};
+use corun_report::write_file;
+
+use crate::cli::{ManArgs, definitions};
+use crate::failure::{Failure, Outcome};
+
+pub(super) fn run(arguments: &ManArgs) -> Outcome<String> {
+    let mut top = definitions().disable_help_subcommand(true);
+    top.build();
+    match &arguments.folder {
+        None => Ok(String::from_utf8_lossy(&page(&top).map_err(Failure::failed)?).into_owned()),
+        Some(folder) => {
+            fs::create_dir_all(folder)
+                .with_context(|| format!("cannot make {}", folder.display()))?;
+            write_pages(&top, folder)?;
+            Ok(String::new())
+        }
+    }
+}
+
+/// The page of a command and those of all below it.
+fn write_pages(command: &Command, folder: &Path) -> Outcome {
+    write_file(&folder.join(file_name(command)), &page(command).map_err(Failure::failed)?)?;
+    shown(command).try_for_each(|below| write_pages(below, folder))
+}
+
+fn shown(command: &Command) -> impl Iterator<Item = &Command> {
+    command.get_subcommands().filter(|command| !command.is_hide_set())
+}
+
+/// `corun-profiles-show`.
+fn name(command: &Command) -> &str {
+    command.get_display_name().unwrap_or_else(|| command.get_name())
+}
+
+fn file_name(command: &Command) -> String {
+    format!("{}.1", name(command))
+}
+
+/// A page in roff.
+fn page(command: &Command) -> io::Result<Vec<u8>> {
+    let man = Man::new(command.clone())
+        .source(format!("corun {}", env!("CARGO_PKG_VERSION")))
+        .manual("corun");
+    let mut out = Vec::new();
+    man.render_title(&mut out)?;
+    man.render_name_section(&mut out)?;
+    man.render_synopsis_section(&mut out)?;
+    if command.get_arguments().any(|argument| !argument.is_hide_set()) {
+        man.render_options_section(&mut out)?;
+    }
+    if command.has_subcommands() {
+        man.render_subcommands_section(&mut out)?;
+    }
+    let mut roff = Roff::new();
+    if let Some(text) = command.get_after_help() {
+        sections(&text.to_string(), &mut roff);
+    }
+    if name(command) != "corun" {
+        roff.control("SH", ["SEE ALSO"]).text([bold("corun"), roman("(1)")]);
+    }
+    roff.to_writer(&mut out)?;
+    Ok(out)
+}
+
+/// The text below a command's help: paragraphs, among them one of examples and one of exit codes.
+fn sections(text: &str, roff: &mut Roff) {
+    let mut has_notes = false;
+    for paragraph in text.split("\n\n") {
+        let (first, rest) = paragraph.split_once('\n').unwrap_or((paragraph, ""));
+        match first {
+            "Example:" | "Examples:" => {
+                roff.control("SH", ["EXAMPLES"]).control("nf", []);
+                for line in rest.lines() {
+                    roff.text([roman(line.strip_prefix("  ").unwrap_or(line))]);
+                }
+                roff.control("fi", []);
+            }
+            _ => {
+                let codes = paragraph.strip_prefix("Exit codes: ");
+                if codes.is_some() {
+                    roff.control("SH", ["EXIT STATUS"]);
+                } else if !has_notes {
+                    roff.control("SH", ["NOTES"]);
+                    has_notes = true;
+                } else {
+                    roff.control("PP", []);
+                }
+                for line in codes.unwrap_or(paragraph).lines() {
+                    roff.text([roman(line)]);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text_of(line: &[&str]) -> String {
+        let mut top = definitions();
+        top.build();
+        let command =
+            line.iter().fold(&top, |command, word| command.find_subcommand(word).unwrap());
+        String::from_utf8(page(command).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_page_has_what_help_has() {
+        let page = text_of(&["profiles", "show"]);
+        for part in [
+            ".TH corun-profiles-show 1",
+            "corun\\-profiles\\-show \\- One program: its figures and its miss\\-rate curve",
+            "\\fBcorun profiles show\\fR",
+            "\\fB\\-\\-svg\\fR",
+            ".SH EXAMPLES\n.nf\ncorun profiles show gzip.toml\n",
+            ".SH \"SEE ALSO\"\n\\fBcorun\\fR(1)",
+        ] {
+            assert!(page.contains(part), "{part}: {page}");
+        }
+        let top = text_of(&[]);
+        assert!(
+            top.contains("corun\\-doctor(1)") && top.contains(".SH \"EXIT STATUS\"\n0 done"),
+            "{top}"
+        );
+        assert!(!top.contains("stand\\-in"), "hidden commands have no page");
+    }
+
+    #[test]
+    fn paragraphs_become_sections() {
+        let mut roff = Roff::new();
+        sections("One.\n\nTwo\nlines.\n\nExample:\n  a\n    b", &mut roff);
+        let text = roff.render();
+        let text = text.split_once(".SH").map_or("", |(_, rest)| rest);
+        assert_eq!(text, " NOTES\nOne.\n.PP\nTwo\nlines.\n.SH EXAMPLES\n.nf\na\n  b\n.fi\n");
+    }
+}

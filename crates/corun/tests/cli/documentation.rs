@@ -1,0 +1,97 @@
+//! Manual pages and completions, as `make install` puts them where manuals and shells look.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::fixture::Fixture;
+
+/// The folder of the command, to be found first by whoever looks for `corun`.
+fn search_path() -> String {
+    let folder = assert_cmd::cargo::cargo_bin!("corun").parent().unwrap();
+    format!("{}:{}", folder.display(), std::env::var("PATH").unwrap())
+}
+
+/// The installed folder.
+fn install(fixture: &Fixture) -> std::path::PathBuf {
+    let script =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/install-documentation.sh");
+    let share = fixture.path("share");
+    let status = Command::new(script)
+        .arg(assert_cmd::cargo::cargo_bin!("corun"))
+        .arg(&share)
+        .status()
+        .unwrap();
+    assert!(status.success());
+    share
+}
+
+#[test]
+fn every_command_has_a_manual_page() {
+    let fixture = Fixture::new();
+    let pages = install(&fixture).join("man/man1");
+    let help = fixture.run(&["--help"]).done();
+    let (_, commands) = help.split_once("Commands:\n").unwrap();
+    let commands = commands.lines().take_while(|line| !line.is_empty());
+    // The summary of a command may go on in the next line, further to the right.
+    let names = commands.filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
+    let names: Vec<&str> = names.filter(|name| !name.is_empty()).collect();
+    assert!(names.len() > 20, "{names:?}");
+    for name in names.iter().filter(|&&name| name != "help") {
+        let page = std::fs::read_to_string(pages.join(format!("corun-{name}.1"))).unwrap();
+        assert!(page.contains(&format!(".TH corun-{name} 1")), "{page}");
+    }
+    assert!(pages.join("corun.1").is_file() && pages.join("corun-profiles-show.1").is_file());
+    let top = std::fs::read_to_string(pages.join("corun.1")).unwrap();
+    assert_eq!(fixture.run(&["man"]).done(), top);
+}
+
+#[test]
+fn bash_completes_names_after_the_script_was_read() {
+    let fixture = Fixture::new();
+    let script = install(&fixture).join("bash-completion/completions/corun");
+    // What bash's own code does at Tab, without a terminal.
+    let ask = r#"
+        source "$1"; shift
+        COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMP_TYPE=9
+        _clap_complete_corun corun "${@: -1}" "" 2>/dev/null
+        printf '%s\n' "${COMPREPLY[@]}"
+    "#;
+    let offered = |words: &[&str]| {
+        let mut bash = Command::new("bash");
+        bash.args(["--norc", "-c", ask, "bash"]).arg(&script).args(words);
+        let output = bash.env("PATH", search_path()).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        text.split(|one: char| one.is_whitespace() || one == '\u{b}')
+            .filter(|word| !word.is_empty())
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(offered(&["corun", "verif"]), ["verify"]);
+    assert_eq!(offered(&["corun", "compare", "--apps", "sort,sql"]), ["sort,sqlite3"]);
+    assert_eq!(offered(&["corun", "topology", "--machine", "opt"]), ["opteron-2350"]);
+    assert_eq!(offered(&["corun", "run", "--policy", "vbs"]), ["vbsc"]);
+}
+
+#[test]
+fn shells_get_a_script_and_others_a_refusal() {
+    let fixture = Fixture::new();
+    for (shell, words) in [("zsh", "#compdef corun"), ("fish", "complete --keep-order")] {
+        assert!(fixture.run(&["completions", shell]).done().contains(words), "{shell}");
+    }
+    fixture.run(&["completions", "tcsh"]).refused(&["tcsh", "bash, zsh, fish"]);
+}
+
+/// A shell that asks and a program of the user's own library.
+#[test]
+fn programs_of_the_library_on_the_line_are_offered() {
+    let fixture = Fixture::new();
+    let words = ["--", "corun", "predict", "--profiles", "solo.csv", "--apps", "stream,n"];
+    let output = Command::new(assert_cmd::cargo::cargo_bin!("corun"))
+        .args(words)
+        .env("CORUN_COMPLETE", "bash")
+        .env("_CLAP_COMPLETE_INDEX", "5")
+        .current_dir(fixture.path(""))
+        .output()
+        .unwrap();
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "stream,needy");
+}

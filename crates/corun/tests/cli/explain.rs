@@ -1,0 +1,153 @@
+//! `corun explain` on programs that are slow for a reason that the test made.
+
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+
+use crate::fixture::Fixture;
+
+/// A program that a test started, ended with the test.
+struct Started(Child);
+
+impl Started {
+    fn new(script: &str) -> Self {
+        let child = Command::new("sh").args(["-c", script]).stdin(Stdio::null()).spawn();
+        Self(child.unwrap())
+    }
+
+    fn pid(&self) -> String {
+        self.0.id().to_string()
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn explain(words: &[&str]) -> Value {
+    let words = [&["explain", "--duration", "2", "--format", "json"], words].concat();
+    Fixture::new().run(&words).json()
+}
+
+fn cause<'a>(document: &'a Value, kind: &str) -> &'a Value {
+    let causes = document["causes"].as_array().unwrap();
+    let found = causes.iter().find(|one| one["kind"] == kind);
+    found.unwrap_or_else(|| panic!("no {kind}: {document:#}"))
+}
+
+#[test]
+fn a_program_that_shares_a_cpu_with_others_waits_for_it() {
+    const SPIN: &str = "while :; do :; done";
+    let programs: Vec<Started> = (0..4).map(|_| Started::new(SPIN)).collect();
+    for one in &programs {
+        let pinned = Command::new("taskset").args(["-cp", "0", &one.pid()]).output();
+        if !pinned.is_ok_and(|output| output.status.success()) {
+            println!("skipped: needs taskset and CPU 0");
+            return;
+        }
+    }
+    let document = explain(&[&programs[0].pid()]);
+    assert_eq!(document["causes"][0]["kind"], "waiting-for-cpu", "{document:#}");
+    assert_eq!(document["causes"][0]["lost"]["sureness"], "measured");
+    // Of four on one CPU each waits three quarters of the time, others on this machine aside.
+    assert!(document["causes"][0]["lost"]["share"].as_f64().unwrap() > 0.5, "{document:#}");
+    assert_eq!(document["facts"]["may_run_on"], "0");
+    assert!(!document["facts"]["competitors"].as_array().unwrap().is_empty(), "{document:#}");
+    let text = Fixture::new().run(&["explain", "--duration", "0.5", &programs[0].pid()]).done();
+    assert!(text.contains("waits for a CPU") && text.contains("      $ "), "{text}");
+}
+
+/// A cgroup of this test with a quota that a busy program reaches on any machine, of whichever version there is: a
+/// fiftieth of a CPU.
+struct Limited(PathBuf);
+
+impl Limited {
+    fn new() -> Option<Self> {
+        let name = format!("corun-test-{}", std::process::id());
+        for (place, file, limit) in [
+            ("", "cpu.max", "2000 100000"),
+            ("unified", "cpu.max", "2000 100000"),
+            ("cpu", "cpu.cfs_quota_us", "2000"),
+            ("cpu,cpuacct", "cpu.cfs_quota_us", "2000"),
+        ] {
+            let folder = PathBuf::from("/sys/fs/cgroup").join(place).join(&name);
+            if std::fs::create_dir(&folder).is_err() {
+                continue;
+            }
+            let own = Self(folder);
+            // Else it is a plain folder beside the mounts of cgroups.
+            let is_group = own.0.join("cgroup.procs").is_file();
+            if is_group && std::fs::write(own.0.join(file), limit).is_ok() {
+                return Some(own);
+            }
+        }
+        None
+    }
+}
+
+impl Drop for Limited {
+    fn drop(&mut self) {
+        // The kernel takes a moment to let a group go whose last process was killed.
+        for _ in 0..50 {
+            if std::fs::remove_dir(&self.0).is_ok() {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+    }
+}
+
+#[test]
+fn a_program_with_a_small_quota_is_held_back_by_it() {
+    let Some(group) = Limited::new() else {
+        println!("skipped: needs a cgroup with a quota of CPU time, which takes root");
+        return;
+    };
+    let enter = format!("echo $$ > {}/cgroup.procs; while :; do :; done", group.0.display());
+    let program = Started::new(&enter);
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    let document = explain(&[&program.pid()]);
+    drop(program);
+    let throttled = cause(&document, "throttled-by-quota");
+    assert!(throttled["lost"]["share"].as_f64().unwrap() > 0.2, "{document:#}");
+    let command = throttled["advice"][0]["command"].as_str().unwrap();
+    assert!(command.contains(group.0.to_str().unwrap()), "{command}");
+    assert_eq!(document["facts"]["quota"]["cpus"], 0.02);
+}
+
+#[test]
+fn why_a_program_sleeps_cannot_be_told() {
+    let program = Started::new("exec sleep 100");
+    let document = explain(&[&program.pid()]);
+    assert_eq!(document["cannot_tell"], true, "{document:#}");
+    assert_eq!(document["unknown"][0]["kind"], "sleep");
+    assert!(document["verdict"].as_str().unwrap().starts_with("Cannot tell"), "{document:#}");
+}
+
+#[test]
+fn a_stored_profile_tells_what_is_the_programs_own_nature() {
+    let program = Started::new("while :; do :; done");
+    // A chase through memory that no cache holds.
+    let document = explain(&[&program.pid(), "--profile", "kernel-chase"]);
+    let own = cause(&document, "cache-by-its-nature");
+    assert_eq!(own["lost"]["sureness"], "predicted");
+    assert_eq!(document["facts"]["cache"]["profile"], "kernel-chase");
+    let share = document["facts"]["cache"]["solo_memory_cycles_share"].as_f64().unwrap();
+    assert!(share > 0.5, "{share}");
+}
+
+#[test]
+fn whoever_is_not_there_is_refused() {
+    let fixture = Fixture::new();
+    fixture.run(&["explain"]).refused(&["PID|UNIT"]);
+    fixture.run(&["explain", "4194399"]).refused(&["no process has the number 4194399"]);
+    fixture.run(&["explain", "99999999999"]).refused(&["no process has the number"]);
+    fixture.run(&["explain", "corun-no-such"]).refused(&["corun-no-such", "systemctl"]);
+    fixture.run(&["explain", "--cgroup", "/no/such"]).refused(&["/no/such", "systemd-cgls"]);
+    let own = std::process::id().to_string();
+    fixture.run(&["explain", &own, "--profile", "nobody"]).refused(&["nobody"]);
+}
