@@ -2,6 +2,7 @@
 //! neighbours.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::AtomicBool;
 
 use corun_app::{CacheFacts, Layout, Neighbour, PredictedFactors, ProgramDetails, Scenario};
 use corun_live::{Host, SampledThread};
@@ -119,9 +120,11 @@ fn predict(
         let machine = ground.machine().clone();
         Scenario::new(machine, ground.library(), names, ModelOptions::default())
     };
+    // The question is answered in milliseconds.
+    let never = AtomicBool::new(false);
     let alone = scenario(&[profile.to_owned()])?;
     let layout = Layout { cpus: vec![cpu], masks: Vec::new() };
-    found.solo_memory_cycles_share = memory_cycles_share(&alone.details(&layout, 0)?);
+    found.solo_memory_cycles_share = memory_cycles_share(&alone.details(&layout, 0, &never)?);
     if neighbours.is_empty() {
         return Ok(());
     }
@@ -137,7 +140,7 @@ fn predict(
         hardware_threads: factors.hardware_threads,
         memory: factors.memory,
     });
-    let details = together.details(&layout, 0)?;
+    let details = together.details(&layout, 0, &never)?;
     let id = |cpu: usize| ground.machine().cpus()[cpu].id;
     let culprits = details.slowed_by.iter().flatten();
     let neighbour = culprits.map(|one| {
