@@ -1,5 +1,6 @@
 //! The program from outside: what its studies print, write and refuse.
 
+mod all;
 mod fixture;
 mod prediction;
 mod public_table;
