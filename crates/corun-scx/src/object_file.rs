@@ -306,7 +306,8 @@ mod tests {
         assert_eq!(map("sets").max_entries, crate::layout::SETS);
         assert_eq!(map("cpus").value_bytes, (1 + 16 + 1) * 4);
         assert_eq!(map("cpus").max_entries, crate::layout::CPUS);
-        assert_eq!(map("settings").value_bytes, 8 + 16 * 8);
+        assert_eq!(map("settings").value_bytes, 8);
+        assert_eq!(map("online").value_bytes, 16 * 8);
         assert_eq!(map("wakers").max_entries, crate::layout::WAKER_PAIRS);
         assert_eq!(map("exits").value_bytes as usize, crate::layout::EXIT_BYTES);
     }
