@@ -58,7 +58,10 @@ pub(super) fn facts(
     let Some(profile) = arguments.profile.clone().or_else(|| target.profile.clone()) else {
         return Ok(found);
     };
-    found.solo_llc_mpki = own.iter().find_map(|one| one.view.solo).map(|solo| solo.llc_mpki);
+    // The program's other processes may have other profiles.
+    let of_target = own.iter().filter(|one| one.thread.facts.task.pid == target.pid);
+    found.solo_llc_mpki =
+        of_target.filter_map(|one| one.view.solo).map(|solo| solo.llc_mpki).next();
     let llc = |cpu: usize| machine.cpus()[cpu].llc;
     let own_llcs: BTreeSet<usize> = own_llcs(&seats, pids, machine);
     let mut neighbours = Vec::new();
