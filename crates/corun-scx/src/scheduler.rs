@@ -176,6 +176,11 @@ impl Scheduler {
         self.sets.threads()
     }
 
+    /// Has the thread a plan by [`Self::plan`] or [`Self::found`]?
+    pub fn has_plan(&self, tid: u32) -> bool {
+        self.sets.has(tid)
+    }
+
     /// Takes over a thread that was born with its maker's plan: the CPUs of that plan; none without.
     pub fn found(&mut self, tid: u32) -> Option<CpuSet> {
         let number = self.counts(tid).ok().flatten()?.set;

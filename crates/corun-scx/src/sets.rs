@@ -152,6 +152,11 @@ impl SetTable {
         self.threads.keys().copied()
     }
 
+    /// Has the thread a set?
+    pub(crate) fn has(&self, tid: u32) -> bool {
+        self.threads.contains_key(&tid)
+    }
+
     /// What the kernel has to be told before it is given a number; none where it knows all.
     pub(crate) fn untold(&self) -> Option<&Untold> {
         (self.untold != Untold::default()).then_some(&self.untold)
@@ -231,6 +236,7 @@ mod tests {
         let (first, second) = (table.enter(&cpus("0")).unwrap(), table.enter(&cpus("1")).unwrap());
         table.give(7, first);
         table.give(8, second);
+        assert!(table.has(7) && !table.has(9));
         // Its number changed behind the table's back, and then it did not.
         assert_eq!(table.find(7, second), Some(&cpus("1")));
         assert_eq!(table.find(7, second), Some(&cpus("1")));
