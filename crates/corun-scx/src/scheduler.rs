@@ -207,9 +207,8 @@ impl Scheduler {
         }
     }
 
-    /// Who woke whom how often, as far as that was counted ([`Options::counts_wakers`]), threads that have a
-    /// plan alone; ascending. The numbers
-    /// are those of the kernel's first namespace.
+    /// Who woke whom how often, as far as that was counted ([`Options::counts_wakers`]), threads that have a plan
+    /// alone; ascending. The numbers are those of the kernel's first namespace.
     ///
     /// # Errors
     /// When the kernel says no.
