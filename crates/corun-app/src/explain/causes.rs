@@ -98,9 +98,10 @@ fn taskset(cpus: &str, pids: &[u32]) -> String {
     }
 }
 
-/// A name as a shell takes it for one word. Names of groups have backslashes, and whoever makes a group names it.
+/// A name as a shell takes it for one word. Names of groups have backslashes, and whoever makes a group names it. One
+/// with a character 0, as a profile may have, cannot be typed.
 fn word(name: &str) -> Cow<'_, str> {
-    shlex::try_quote(name).expect("a name of the kernel's has no 0")
+    shlex::try_quote(name).unwrap_or(Cow::Borrowed("NAME"))
 }
 
 fn percent(share: f64) -> String {
