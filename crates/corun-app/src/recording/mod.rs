@@ -160,7 +160,7 @@ pub fn recorded_host(
 ///
 /// 1. Each recording is cut into 10 batches of equal time. Batches that are long against the program's phases are
 ///    nearly independent, though neighbouring looks are not, so that the standard error of the mean of 10 batches,
-///    deviation / sqrt(10), is about that of the figure. Shorter recordings than this have intervals that are too
+///    deviation / sqrt(10), is about that of the figure. Where batches are shorter than phases, the interval is too
 ///    narrow.
 /// 2. The variance of ln(x) is about (standard error of x / x)^2, by the first derivative 1 / x. Those of two
 ///    recordings add up in ln(after / before) = ln(after) - ln(before).

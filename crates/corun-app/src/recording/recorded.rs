@@ -22,7 +22,7 @@ pub(super) const BATCHES: usize = 10;
 const LEAST_PARTS: usize = 2 * BATCHES;
 
 /// Most programs of a recording: each takes some 6 KB of memory here, whatever it did.
-const MOST_PROGRAMS: usize = 20_000;
+const MOST_RECORDED_PROGRAMS: usize = 20_000;
 
 /// The policy that decides nothing.
 const NO_POLICY: &str = "linux-default";
@@ -227,8 +227,9 @@ impl Recorded {
                 let new = || RecordedProgram::new(parts, machine.llcs().len());
                 program.or_insert_with(new).add(look, &threads, &machine);
             }
-            if programs.len() > MOST_PROGRAMS {
-                let message = format!("more than {MOST_PROGRAMS} programs are in a recording");
+            if programs.len() > MOST_RECORDED_PROGRAMS {
+                let message =
+                    format!("more than {MOST_RECORDED_PROGRAMS} programs are in a recording");
                 return Err(Error::input(message).hint("corun record --command PATTERN"));
             }
         }

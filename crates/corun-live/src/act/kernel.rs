@@ -155,7 +155,8 @@ impl Actuator for KernelPlacement {
             Change::SchedulingPolicy { task, after, .. } if is_ours(*after) => {
                 // In the scheduler's class a thread runs when no other wants its CPU: for that it gets a set of CPUs.
                 let has_plan = self.scheduler.as_ref().is_some_and(|one| one.has_plan(task.tid));
-                return (!has_plan).then(|| Err(not_in_force(task)));
+                let why = || io::Error::other("it has no CPUs in corun's scheduler in the kernel");
+                return (!has_plan).then(|| Err(failed(task, why())));
             }
             _ => return None,
         };
