@@ -315,7 +315,7 @@ impl<'a> Additive<'a> {
             return Some(Vec::new());
         }
         let most_sets = if region.is_a_point() { u64::MAX } else { self.walk_budget() };
-        if self.walk(&corners, most_sets) {
+        if self.walk(region, &corners, most_sets)? {
             return Some(Vec::new());
         }
         if region.is_a_point() {
@@ -377,7 +377,19 @@ impl<'a> Additive<'a> {
         }
     }
 
-    fn walk(&mut self, corners: &[Bounded], most_sets: u64) -> bool {
+    /// Whether it visited all that matters in the region; none when it must stop.
+    fn walk(
+        &mut self,
+        region: &PressureRegion,
+        corners: &[Bounded],
+        most_sets: u64,
+    ) -> Option<bool> {
+        // Two partitions that are good at prices below and above their own keep the bound up however narrow the
+        // region: it must end with those whose pressure lies in it.
+        let balance = match self.table.law {
+            BandwidthCoupling::Free => Vec::new(),
+            _ => self.table.balance(region.x, &self.table.sets, all, self.stop)?.to_vec(),
+        };
         let cluster_set = self.table.cluster_set;
         let threshold = self.threshold();
         let most_nodes = self.stop.nodes.saturating_sub(self.effort.nodes);
@@ -386,14 +398,14 @@ impl<'a> Additive<'a> {
             self.consider(partition);
             self.threshold()
         };
-        let matters = Matters { any: corners, all: &[], window: None };
+        let matters = Matters { any: corners, all: &balance, window: None };
         let limits = (most_sets, most_nodes);
         let walk = Enumeration::new(cluster_set, matters, threshold, limits, stop, leaf);
         let (is_done, effort) = walk.run();
         self.effort.nodes += effort.nodes;
         self.effort.pruned += effort.pruned;
         self.effort.sets += effort.sets;
-        is_done
+        Some(is_done)
     }
 }
 

@@ -11,7 +11,6 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use crate::partition::additive::{self, Additive, halves, highest, width};
-use crate::partition::bandwidth_coupling::BandwidthCoupling;
 use crate::partition::cluster_set::Set;
 use crate::partition::completion::{ClusterValues, NEVER};
 use crate::partition::enumeration::{Bounded, Effort, Enumeration, Matters, SlowdownWindow};
@@ -253,7 +252,7 @@ impl<'a> Fair<'a> {
         window: SlowdownWindow,
         region: &mut FairRegion,
     ) -> Result<Option<Left>, Stopped> {
-        let (table, law, stop) = (self.table, self.table.law, self.stop);
+        let (table, stop) = (self.table, self.stop);
         let may = like(&window.fastest);
         let sets = Arc::clone(&region.sets);
         let least = table.extreme(region.x.0, End::Least, &sets, &may, stop)?;
@@ -271,16 +270,9 @@ impl<'a> Fair<'a> {
         if !stp.is_empty() {
             region.stp = region.stp.min(highest(&stp));
         }
-        let low = table.draws(region.x.1, End::Least, &sets, &may);
-        let high = table.draws(region.x.0, End::Greatest, &sets, &may);
-        // At pressure 0 of KPart's rule flows may draw less than the peak.
-        let is_unloaded = law == BandwidthCoupling::Simple && region.x.0 == 0.0;
-        let enough = if is_unloaded { 0.0 } else { law.supply(region.x.0) };
-        let bounded =
-            (Bounded::new(low, -law.supply(region.x.1), stop), Bounded::new(high, enough, stop));
-        let (Some(low), Some(high)) = bounded else { return Err(Stopped) };
+        let ends = table.balance(region.x, &sets, &may, stop).ok_or(Stopped)?;
         drop(may);
-        Ok(Some(Left { window, ends: [low, high], stp }))
+        Ok(Some(Left { window, ends, stp }))
     }
 
     /// The bounds of STP at the ends of the pressures, where it is asked for.

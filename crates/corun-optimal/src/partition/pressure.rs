@@ -3,6 +3,7 @@
 use crate::partition::bandwidth_coupling::{BandwidthCoupling, SlowdownLine};
 use crate::partition::cluster_set::Set;
 use crate::partition::completion::{BestCover, ClusterValues, NEVER};
+use crate::partition::enumeration::Bounded;
 use crate::partition::table::{ClusterWays, Table};
 use crate::partition::value_bounds::{Corner, Weights};
 use crate::search::StopRule;
@@ -37,6 +38,23 @@ impl Table {
         let draw = if end == End::Least { -1.0 } else { 1.0 };
         let weights = Weights { draw, ..Weights::default() };
         weights.values(self, Corner { x, middle: x }, sets, may)
+    }
+
+    /// The balance at both ends of these pressures, of these sets but for clusters that `may` refuses: at least 0 of
+    /// every partition whose pressure lies between. None when it must stop.
+    pub(crate) fn balance(
+        &self,
+        x: (f64, f64),
+        sets: &[Set],
+        may: impl Fn(Set, &mut [f64]) + Sync,
+        stop: &StopRule<'_>,
+    ) -> Option<[Bounded; 2]> {
+        let low = self.draws(x.1, End::Least, sets, &may);
+        let high = self.draws(x.0, End::Greatest, sets, &may);
+        // At pressure 0 of KPart's rule flows may draw less than the peak.
+        let is_unloaded = self.law == BandwidthCoupling::Simple && x.0 == 0.0;
+        let enough = if is_unloaded { 0.0 } else { self.law.supply(x.0) };
+        Some([Bounded::new(low, -self.law.supply(x.1), stop)?, Bounded::new(high, enough, stop)?])
     }
 
     /// The partition of the least or the greatest pressure, of these sets, but for

@@ -117,3 +117,13 @@ proptest! {
         check(&Drawn { seed, law: BandwidthCoupling::Morad, heaviest }, cluster_set, speeds);
     }
 }
+
+/// Drawn by chance. Mixing a partition of lower with one of higher pressure comes out above the best however near to each
+/// other these pressures are, so that bounds alone never ended the search.
+#[test]
+fn what_pressures_rule_out_ends_the_search() {
+    let cluster_set = ClusterSet { kind: Kind::Cluster, programs: 6, ways: 7, min_ways: 1 };
+    let (seed, law) = (2_576_539_239_376_343_054, BandwidthCoupling::Morad);
+    let drawn = Drawn { seed, law, heaviest: 1.073_896_3 };
+    check(&drawn, cluster_set, vec![1.0; 6]);
+}
