@@ -1,9 +1,11 @@
-//! Any bytes are a recording that a policy can be asked about and that is kept whole when it is
-//! recorded again, or an error; never a panic.
+//! Any bytes are a recording that a policy can be asked about, that is kept whole when it is recorded again, and that
+//! did not change against itself, or an error; never a panic.
 #![no_main]
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
+use corun_app::compare_recordings;
 use corun_linux::Roots;
 use corun_live::{
     DryRunActuator, Host, HostOptions, LiveRecording, PlacementActuator, RecordedThreads,
@@ -39,6 +41,21 @@ fn again(recording: Arc<LiveRecording>) -> Option<Vec<u8>> {
     Some(text)
 }
 
+/// Sets a recording beside itself.
+fn compare(bytes: &[u8]) {
+    let read = || LiveRecording::read(bytes).expect("it was read before");
+    let never = AtomicBool::new(false);
+    let Ok(compared) = compare_recordings(read(), read(), &never) else { return };
+    assert_eq!(compared.before, compared.after);
+    for figure in compared.programs.iter().flat_map(|program| &program.figures) {
+        assert!(figure.before.is_none_or(f64::is_finite), "{figure:?}");
+        assert!(figure.change_percent.is_none_or(|change| change == 0.0), "{figure:?}");
+        assert!(figure.low_percent.is_none_or(|low| low <= 0.0), "{figure:?}");
+        assert!(figure.high_percent.is_none_or(|high| high >= 0.0), "{figure:?}");
+        assert_eq!(figure.before_parts, figure.after_parts);
+    }
+}
+
 fuzz_target!(|bytes: &[u8]| {
     let recording = match LiveRecording::read(bytes) {
         Ok(recording) => recording,
@@ -47,6 +64,7 @@ fuzz_target!(|bytes: &[u8]| {
             return;
         }
     };
+    compare(bytes);
     if let Some(once) = again(Arc::new(recording)) {
         let read = LiveRecording::read(&once[..]).expect("what was written is read");
         let twice = again(Arc::new(read)).expect("it has the same counters");

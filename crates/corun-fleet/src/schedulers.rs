@@ -88,7 +88,7 @@ impl Spec {
         self.squares += off * (seen - self.mean);
     }
 
-    /// CPI2, section 4.1: beyond the mean by two standard deviations.
+    /// As CPI2 has it: beyond the mean by two standard deviations.
     fn is_outlier(&self, seen: f64) -> bool {
         let deviation = (self.squares / (self.count - 1.0)).sqrt();
         self.count >= LEAST_OBSERVED && seen > self.mean + 2.0 * deviation
@@ -214,7 +214,7 @@ fn with_least<K: PartialOrd>(
 
 /// Microbenchmarks of the shipped library that stand for shared resources: memory bandwidth and cache.
 pub(crate) const MICROBENCHMARKS: [&str; 2] = ["kernel-triad", "kernel-hash-join"];
-/// Interference that a program tolerates: it keeps 95 % of its speed (Paragon, section 3.2).
+/// Interference that a program tolerates: it keeps 95 % of its speed, as Paragon has it.
 const TOLERATED_SLOWDOWN: f64 = 1.0 / 0.95;
 /// Steps of a microbenchmark's intensity.
 const STEPS: usize = 8;
@@ -274,7 +274,7 @@ impl Interference {
         all
     }
 
-    /// Paragon, section 3.3: of the nodes whose programs tolerate what the newcomer causes, and whose
+    /// As Paragon chooses: of the nodes whose programs tolerate what the newcomer causes, and whose
     /// programs together cause no more than it tolerates, that with the least room to spare; where there is
     /// none, the node where least is lacking.
     fn choose(&self, fleet: &Fleet, workload: usize) -> Option<usize> {

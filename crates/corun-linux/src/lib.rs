@@ -5,8 +5,9 @@
 //!
 //! [`procfs`] has processes and threads, [`perf`] the events and counters of `perf_event_open`, [`resctrl`] the
 //! control and monitoring of caches and bandwidth, [`cgroup`] the groups of processes, [`cpu_quota`] their quotas,
-//! [`pressure`] what was short, [`sysfs`] what is on line. No general reader of `/proc` is used: of `stat`'s fifty fields a tick needs twelve of hundreds of
-//! threads, a captured tree has not all files, and a line cut short must not bring a daemon down.
+//! [`pressure`] what was short, [`sysfs`] what is on line. No general reader of `/proc` is used: of `stat`'s fifty
+//! fields a tick needs twelve of hundreds of threads, a captured tree has not all files, and a line cut short must not
+//! bring a daemon down.
 
 pub mod cgroup;
 pub mod cpu_quota;

@@ -12,7 +12,7 @@ mod variation;
 pub use correlation::{FittedLine, correlation, line, rank_correlation};
 pub use throughput::*;
 pub use variation::{
-    geometric_mean, mean, median, quantile, spread, standard_error, worst_over_best,
+    geometric_mean, mean, median, quantile, spread, standard_error, student_t_95, worst_over_best,
 };
 
 /// The slice, if it holds at least one figure and all are finite and above 0.

@@ -47,6 +47,19 @@ fn spread_of_a_sample() {
     assert_eq!(worst_over_best(&[2.0]), Some(1.0));
 }
 
+/// Of one degree of freedom the distribution is Cauchy's: the quantile is tan(0.475 pi). Of two it is
+/// 0.95 sqrt(2 / (1 - 0.95^2)).
+#[test]
+fn quantiles_of_students_t_fall_with_the_degrees_of_freedom() {
+    let (one, two) = (student_t_95(1), student_t_95(2));
+    assert!((one - (0.475 * std::f64::consts::PI).tan()).abs() < 5e-4, "{one}");
+    assert!((two - 0.95 * (2.0 / (1.0 - 0.95f64.powi(2))).sqrt()).abs() < 5e-4, "{two}");
+    assert_eq!((student_t_95(9), student_t_95(10)), (2.262, 2.262));
+    assert!((1..200).all(|degrees| student_t_95(degrees) >= student_t_95(degrees + 1)));
+    // The normal distribution's, to which it falls, is less.
+    assert!(student_t_95(10_000) > 1.96);
+}
+
 #[test]
 fn quantiles_lie_between_order_statistics() {
     let values = [4.0, 1.0, f64::NAN, 3.0, 2.0];

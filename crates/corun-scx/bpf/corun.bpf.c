@@ -62,12 +62,17 @@ struct thread {
 	u64 runs_since_ns;
 };
 
+/* User space alone writes this. */
 struct settings {
-	/* Sets in use are below. */
+	/* All sets that were ever in use are below. */
 	u32 sets;
 	/* Count who wakes whom. */
 	u32 count_wakers;
-	u64 online[WORDS];
+};
+
+/* User space writes this before the scheduler is in force; from then on the kernel's hot-plugging does. */
+struct online {
+	u64 cpus[WORDS];
 };
 
 struct pair {
@@ -118,6 +123,13 @@ struct {
 } settings SEC(".maps");
 
 struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct online);
+} online SEC(".maps");
+
+struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, WAKER_PAIRS);
 	__type(key, struct pair);
@@ -151,6 +163,13 @@ INLINE struct settings *settings_now(void)
 	u32 zero = 0;
 
 	return bpf_map_lookup_elem(&settings, &zero);
+}
+
+INLINE struct online *online_now(void)
+{
+	u32 zero = 0;
+
+	return bpf_map_lookup_elem(&online, &zero);
 }
 
 INLINE bool is_before(u64 a, u64 b)
@@ -239,7 +258,7 @@ INLINE s32 idle_of_set(struct task_struct *p, const struct set *set, s32 last)
 }
 
 /* Can the thread run on any CPU of its set? */
-INLINE bool has_home(struct task_struct *p, const struct set *set, const struct settings *now)
+INLINE bool has_home(struct task_struct *p, const struct set *set, const struct online *now)
 {
 	const struct cpumask *allowed = p->cpus_ptr;
 
@@ -247,7 +266,7 @@ INLINE bool has_home(struct task_struct *p, const struct set *set, const struct 
 	for (u32 word = 0; word < WORDS; word++) {
 		if (word >= set->words)
 			break;
-		if (set->cpus[word] & now->online[word] & allowed->bits[word])
+		if (set->cpus[word] & now->cpus[word] & allowed->bits[word])
 			return true;
 	}
 	return false;
@@ -317,13 +336,13 @@ int enqueue(u64 *ctx)
 	struct task_struct *p = (void *)ctx[0];
 	u64 flags = ctx[1];
 	struct thread *thread = thread_of(p);
-	struct settings *settings = settings_now();
+	struct online *now = online_now();
 	const struct cpumask *idle;
 	struct set *set;
 	u64 vtime, newest;
 	s32 cpu;
 
-	if (!thread || !settings || !thread->set || !(set = set_at(thread->set))) {
+	if (!thread || !now || !thread->set || !(set = set_at(thread->set))) {
 		scx_bpf_dsq_insert(p, OF_KERNEL(scx_dsq_id_flags, SCX_DSQ_GLOBAL), SLICE_NS, flags);
 		return 0;
 	}
@@ -334,7 +353,7 @@ int enqueue(u64 *ctx)
 		scx_bpf_dsq_insert(p, OF_KERNEL(scx_dsq_id_flags, SCX_DSQ_LOCAL), SLICE_NS, flags);
 		return 0;
 	}
-	if (!has_home(p, set, settings)) {
+	if (!has_home(p, set, now)) {
 		thread->homeless++;
 		scx_bpf_dsq_insert(p, OF_KERNEL(scx_dsq_id_flags, SCX_DSQ_GLOBAL), SLICE_NS, flags);
 		return 0;
@@ -579,15 +598,15 @@ int init_task(u64 *ctx)
 
 INLINE void set_online(u32 cpu, bool is_online)
 {
-	struct settings *settings = settings_now();
+	struct online *now = online_now();
 	u64 bit = 1ULL << (cpu % 64);
 
-	if (!settings || cpu >= CPUS)
+	if (!now || cpu >= CPUS)
 		return;
 	if (is_online)
-		__sync_fetch_and_or(&settings->online[cpu / 64], bit);
+		__sync_fetch_and_or(&now->cpus[cpu / 64], bit);
 	else
-		__sync_fetch_and_and(&settings->online[cpu / 64], ~bit);
+		__sync_fetch_and_and(&now->cpus[cpu / 64], ~bit);
 }
 
 SEC("struct_ops/cpu_online")
@@ -598,7 +617,7 @@ int cpu_online(u64 *ctx)
 }
 
 /* Who waits for CPUs that are all gone waits no longer. */
-INLINE void empty_without_home(u64 queue, const struct settings *settings)
+INLINE void empty_without_home(u64 queue, const struct online *now)
 {
 	struct set *set = set_at(queue);
 	struct bpf_iter_scx_dsq waiting;
@@ -610,7 +629,7 @@ INLINE void empty_without_home(u64 queue, const struct settings *settings)
 	for (u32 word = 0; word < WORDS; word++) {
 		if (word >= set->words)
 			break;
-		if (set->cpus[word] & settings->online[word])
+		if (set->cpus[word] & now->cpus[word])
 			return;
 	}
 	bpf_iter_scx_dsq_new(&waiting, queue, 0);
@@ -623,16 +642,17 @@ SEC("struct_ops/cpu_offline")
 int cpu_offline(u64 *ctx)
 {
 	struct settings *settings = settings_now();
+	struct online *now = online_now();
 	struct bpf_iter_num numbers;
 	int *number;
 
 	set_online(ctx[0], false);
-	if (!settings)
+	if (!settings || !now)
 		return 0;
 	bpf_iter_num_new(&numbers, 1, settings->sets);
 	while ((number = bpf_iter_num_next(&numbers))) {
 		bpf_rcu_read_lock();
-		empty_without_home(*number, settings);
+		empty_without_home(*number, now);
 		bpf_rcu_read_unlock();
 	}
 	bpf_iter_num_destroy(&numbers);

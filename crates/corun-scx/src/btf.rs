@@ -167,16 +167,24 @@ impl<'a> Btf<'a> {
     }
 
     /// The size of a type in bytes.
-    pub(crate) fn size_of(&self, id: u32) -> Result<u32, BtfError> {
-        let id = self.resolved(id)?;
-        match self.kind_of(id)? {
-            Kind::Pointer => Ok(8),
-            Kind::Array => {
-                let (element, count) = self.array(id)?;
-                Ok(self.size_of(element)?.saturating_mul(count))
-            }
-            _ => self.size_or_type(id),
+    pub(crate) fn size_of(&self, mut id: u32) -> Result<u32, BtfError> {
+        let mut count = 1_u32;
+        // An array of itself would be damage; none is of more dimensions than this.
+        for _ in 0..32 {
+            id = self.resolved(id)?;
+            let size = match self.kind_of(id)? {
+                Kind::Pointer => 8,
+                Kind::Array => {
+                    let (element, more) = self.array(id)?;
+                    count = count.saturating_mul(more);
+                    id = element;
+                    continue;
+                }
+                _ => self.size_or_type(id)?,
+            };
+            return Ok(count.saturating_mul(size));
         }
+        Err(BtfError::Damaged(id as usize))
     }
 
     /// An array's type of elements, and how many there are.
@@ -252,6 +260,14 @@ impl<'a> Btf<'a> {
     }
 }
 
+/// Little-endian BTF of these types, in words, and these strings, each with a 0 behind it.
+pub(crate) fn encoded(types: &[u32], strings: &[u8]) -> Vec<u8> {
+    let types_bytes = types.len() as u32 * 4;
+    let header = [0x0001_eb9f, 24, 0, types_bytes, types_bytes, strings.len() as u32];
+    let words = header.iter().chain(types).flat_map(|word| word.to_le_bytes());
+    words.chain(strings.iter().copied()).collect()
+}
+
 fn kind_and_count(types: &[u8], offset: usize) -> Result<(Kind, usize), BtfError> {
     let info = u32_at(types, offset + 4)?;
     let kind = KINDS.get(((info >> 24 & 0x1f) as usize).wrapping_sub(1));
@@ -287,7 +303,7 @@ mod tests {
     /// `Documentation/bpf/btf.rst`.
     fn by_hand() -> Vec<u8> {
         let strings = b"\0pair\0first\0bytes\0kind\0A\0B\0";
-        let types: [u32; 31] = [
+        let types: [u32; 30] = [
             0,
             1 << 24,
             4,
@@ -318,13 +334,8 @@ mod tests {
             1,
             25,
             7, // 5: the enumeration
-            0, // cut off below
         ];
-        let types = &types[..30];
-        let length = types.len() as u32 * 4;
-        let header = [0x0001_eb9f, 24, 0, length, length, strings.len() as u32];
-        let words = header.iter().chain(types).flat_map(|word| word.to_le_bytes());
-        words.chain(strings.iter().copied()).collect()
+        encoded(&types, strings)
     }
 
     #[test]
@@ -353,6 +364,15 @@ mod tests {
         assert_eq!(btf.enumerator(5, "C").map(drop), missing("C"));
         assert!(matches!(btf.kind_of(99), Err(BtfError::Damaged(_))));
         assert!(matches!(btf.kind_of(0), Err(BtfError::Damaged(_))));
+    }
+
+    /// The array's elements, at byte 24 + 16 + 16 + 12, are of type 2; here of the array's own.
+    #[test]
+    fn an_array_of_itself_is_damage() {
+        let mut bytes = by_hand();
+        bytes[68] = 3;
+        let btf = Btf::parse(&bytes).unwrap();
+        assert_eq!((btf.array(3), btf.size_of(3)), (Ok((3, 3)), Err(BtfError::Damaged(3))));
     }
 
     proptest! {

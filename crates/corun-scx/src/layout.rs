@@ -45,10 +45,13 @@ pub(crate) fn cpu(sets: &[u32]) -> Vec<u8> {
 }
 
 /// `struct settings`.
-pub(crate) fn settings(sets: u32, counts_wakers: bool, online: &CpuSet) -> Vec<u8> {
-    let mut bytes = [sets.to_ne_bytes(), u32::from(counts_wakers).to_ne_bytes()].concat();
-    bytes.extend(bytes_of(words_of(online)));
-    bytes
+pub(crate) fn settings(sets: u32, counts_wakers: bool) -> Vec<u8> {
+    [sets.to_ne_bytes(), u32::from(counts_wakers).to_ne_bytes()].concat()
+}
+
+/// `struct online`.
+pub(crate) fn online(cpus: &CpuSet) -> Vec<u8> {
+    bytes_of(words_of(cpus))
 }
 
 /// Where a thread is to run, and what it takes for it to run elsewhere.
@@ -166,8 +169,9 @@ mod tests {
         assert_eq!((bytes[16 * 8], bytes[17 * 8]), (0, 2));
         let bytes = cpu(&[3, 9]);
         assert_eq!((bytes[0], bytes[4], bytes[8], bytes.len()), (2, 3, 9, 18 * 4));
-        let bytes = settings(5, true, &cpus);
-        assert_eq!((bytes[0], bytes[4], bytes[8], bytes[16], bytes.len()), (5, 1, 2, 1, 136));
+        assert_eq!(settings(5, true), [5, 0, 0, 0, 1, 0, 0, 0]);
+        let bytes = online(&cpus);
+        assert_eq!((bytes[0], bytes[8], bytes.len()), (2, 1, 16 * 8));
         let request = Request { tid: 7, set: 2, spill_after: None };
         let bytes = request.bytes();
         assert_eq!((&bytes[..8], bytes[8], bytes[12]), (&[0xff; 8][..], 7, 2));

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 
-use crate::btf::{Btf, BtfError, Kind};
+use crate::btf::{Btf, BtfError, Kind, encoded};
 use crate::object_file::{
     INSTRUCTION_BYTES, MapDefinition, ObjectFile, Program, Reference, Role, Step, field_offset,
 };
@@ -108,11 +108,7 @@ fn types_of_storage(value_bytes: u32) -> Vec<u8> {
     const INT: u32 = 1 << 24;
     const ARRAY: u32 = 3 << 24;
     let types: [u32; 14] = [1, INT, 4, 32, 5, INT, 1, 8, 0, ARRAY, 0, 2, 1, value_bytes];
-    let strings = b"\0int\0u8\0";
-    let types_bytes = types.len() as u32 * 4;
-    let header = [0x0001_eb9f, 24, 0, types_bytes, types_bytes, strings.len() as u32];
-    let words = header.into_iter().chain(types).flat_map(u32::to_le_bytes);
-    words.chain(strings.iter().copied()).collect()
+    encoded(&types, b"\0int\0u8\0")
 }
 
 /// What the kernel lacks of what the scheduler needs, in the kernel's names, each once. Nothing is loaded.

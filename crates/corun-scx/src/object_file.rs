@@ -1,7 +1,7 @@
 //! The compiled scheduler: its programs, its maps, and what has to be put into its instructions on the running
 //! kernel.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use object::read::elf::ElfFile64;
 use object::{LittleEndian, Object as _, ObjectSection as _, ObjectSymbol as _, RelocationTarget};
@@ -225,40 +225,52 @@ fn field(types: &Btf<'_>, id: u32, access: &str) -> Result<Reference, BtfError> 
 /// Where a field is in the running kernel's type, in bytes.
 ///
 /// # Errors
-/// When the kernel has no such type or member.
+/// When the kernel has no such type or member, and when the description is damaged.
 pub(crate) fn field_offset(kernel: &Btf<'_>, of: &str, steps: &[Step]) -> Result<u32, BtfError> {
     let mut at = kernel.id_of(Kind::Struct, of)?;
-    let mut offset = 0;
+    let mut offset = 0_u32;
     for step in steps {
-        match step {
+        let damaged = || BtfError::Damaged(at as usize);
+        let (next, more) = match step {
             Step::Element(index) => {
                 let (element, _) = kernel.array(at)?;
-                offset += index * kernel.size_of(element)?;
-                at = kernel.resolved(element)?;
+                let more = index.checked_mul(kernel.size_of(element)?).ok_or_else(damaged)?;
+                (element, more)
             }
-            Step::Member(name) => {
-                let (found, more) = member_of(kernel, at, name)?
-                    .ok_or_else(|| BtfError::Missing(format!("{of}.{name}")))?;
-                offset += more;
-                at = kernel.resolved(found)?;
-            }
-        }
+            Step::Member(name) => member_of(kernel, at, name, &mut BTreeSet::new())?
+                .ok_or_else(|| BtfError::Missing(format!("{of}.{name}")))?,
+        };
+        offset = offset.checked_add(more).ok_or_else(damaged)?;
+        at = kernel.resolved(next)?;
     }
     Ok(offset)
 }
 
-/// A member's type and offset, in the struct itself or in a part of it that has no name.
-fn member_of(kernel: &Btf<'_>, id: u32, name: &str) -> Result<Option<(u32, u32)>, BtfError> {
+/// A member's type and offset, in the struct itself or in a part of it that has no name. Parts that were looked
+/// into are not looked into again: a struct that is a part of itself is damage, and has no member that the first
+/// look did not find.
+fn member_of(
+    kernel: &Btf<'_>,
+    id: u32,
+    name: &str,
+    seen: &mut BTreeSet<u32>,
+) -> Result<Option<(u32, u32)>, BtfError> {
+    if !seen.insert(id) {
+        return Ok(None);
+    }
     for member in kernel.members(id)? {
         if member.name == name {
             return Ok(Some((member.type_id, member.offset_bytes)));
         }
+        if !member.name.is_empty() {
+            continue;
+        }
         let part = kernel.resolved(member.type_id)?;
-        if member.name.is_empty()
-            && matches!(kernel.kind_of(part)?, Kind::Struct | Kind::Union)
-            && let Some((found, offset)) = member_of(kernel, part, name)?
+        if matches!(kernel.kind_of(part)?, Kind::Struct | Kind::Union)
+            && let Some((found, offset)) = member_of(kernel, part, name, seen)?
         {
-            return Ok(Some((found, member.offset_bytes + offset)));
+            let offset = member.offset_bytes.checked_add(offset);
+            return Ok(Some((found, offset.ok_or(BtfError::Damaged(part as usize))?)));
         }
     }
     Ok(None)
@@ -273,6 +285,7 @@ mod tests {
 
     use super::*;
     use crate::OBJECT;
+    use crate::btf::encoded;
 
     #[test]
     fn the_shipped_object_has_the_programs_and_maps_of_its_source() {
@@ -293,7 +306,8 @@ mod tests {
         assert_eq!(map("sets").max_entries, crate::layout::SETS);
         assert_eq!(map("cpus").value_bytes, (1 + 16 + 1) * 4);
         assert_eq!(map("cpus").max_entries, crate::layout::CPUS);
-        assert_eq!(map("settings").value_bytes, 8 + 16 * 8);
+        assert_eq!(map("settings").value_bytes, 8);
+        assert_eq!(map("online").value_bytes, 16 * 8);
         assert_eq!(map("wakers").max_entries, crate::layout::WAKER_PAIRS);
         assert_eq!(map("exits").value_bytes as usize, crate::layout::EXIT_BYTES);
     }
@@ -307,6 +321,36 @@ mod tests {
         assert!(stopping.references.iter().any(|(_, reference)| *reference == field));
         let charged = Reference::KernelFunction("scx_bpf_task_set_dsq_vtime".to_owned());
         assert!(stopping.references.iter().any(|(_, reference)| *reference == charged));
+    }
+
+    /// `struct s { struct a; }` where `struct a { struct a; unsigned last; }`: neither member that is
+    /// a struct has a name.
+    #[test]
+    fn a_struct_that_is_a_part_of_itself_has_no_more_members_by_that() {
+        const STRUCT: u32 = 4 << 24;
+        let types = [
+            [1, STRUCT | 1, 8, 0, 2, 0].as_slice(),
+            &[0, STRUCT | 2, 8, 0, 2, 0, 3, 3, 32],
+            &[0, 1 << 24, 4, 32],
+        ];
+        let bytes = encoded(&types.concat(), b"\0s\0last\0");
+        let kernel = Btf::parse(&bytes).unwrap();
+        let offset = |name: &str| field_offset(&kernel, "s", &[Step::Member(name.to_owned())]);
+        assert_eq!(offset("last"), Ok(4));
+        assert_eq!(offset("first"), Err(BtfError::Missing("s.first".to_owned())));
+    }
+
+    #[test]
+    fn an_element_beyond_32_bits_is_damage() {
+        let types = [
+            [1, 4 << 24 | 1, 8, 3, 2, 0].as_slice(),
+            &[0, 3 << 24, 0, 3, 3, 9],
+            &[0, 1 << 24, u32::MAX, 32],
+        ];
+        let bytes = encoded(&types.concat(), b"\0s\0list\0");
+        let kernel = Btf::parse(&bytes).unwrap();
+        let steps = [Step::Member("list".to_owned()), Step::Element(2)];
+        assert_eq!(field_offset(&kernel, "s", &steps), Err(BtfError::Damaged(2)));
     }
 
     /// Another version of clang may order instructions differently: only that of the shipped object is asked.

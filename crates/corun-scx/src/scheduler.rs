@@ -80,6 +80,7 @@ pub struct Scheduler {
     loaded: Loaded,
     /// Closing it detaches the scheduler.
     _link: OwnedFd,
+    options: Options,
     sets: SetTable,
 }
 
@@ -96,14 +97,16 @@ impl Scheduler {
         let loaded = Loaded::load(&object, &kernel, "corun")?;
         let online =
             online_cpus(roots).map_err(LoadError::kernel("the CPUs on line".to_owned()))?;
-        let settings = layout::settings(1, options.counts_wakers, &online);
-        syscalls::update(loaded.maps["settings"].as_fd(), &0u32.to_ne_bytes(), &settings)
-            .map_err(LoadError::kernel("the settings".to_owned()))?;
+        let settings = layout::settings(1, options.counts_wakers);
+        for (map, value) in [("settings", settings), ("online", layout::online(&online))] {
+            syscalls::update(loaded.maps[map].as_fd(), &0u32.to_ne_bytes(), &value)
+                .map_err(LoadError::kernel(format!("the map {map}")))?;
+        }
         let link = loaded.attach().map_err(|reason| match reason.raw_os_error() {
             Some(libc::EBUSY) => LoadError::Another("it came at the same moment".to_owned()),
             _ => LoadError::Kernel { what: "putting the scheduler in force".to_owned(), reason },
         })?;
-        Ok(Self { loaded, _link: link, sets: SetTable::default() })
+        Ok(Self { loaded, _link: link, options, sets: SetTable::default() })
     }
 
     fn map(&self, name: &str) -> BorrowedFd<'_> {
@@ -157,10 +160,7 @@ impl Scheduler {
             let sets: Vec<u32> = self.sets.of_cpu(cpu).collect();
             syscalls::update(self.map("cpus"), &cpu.0.to_ne_bytes(), &layout::cpu(&sets))?;
         }
-        let end = self.sets.end();
-        let mut settings = vec![0; layout::settings(0, false, &CpuSet::default()).len()];
-        syscalls::look_up(self.map("settings"), &0u32.to_ne_bytes(), &mut settings)?;
-        settings[..4].copy_from_slice(&end.to_ne_bytes());
+        let settings = layout::settings(self.sets.end(), self.options.counts_wakers);
         syscalls::update(self.map("settings"), &0u32.to_ne_bytes(), &settings)?;
         self.sets.told();
         Ok(())
@@ -174,6 +174,11 @@ impl Scheduler {
     /// The threads that have a plan by [`Self::plan`] or [`Self::found`].
     pub fn threads(&self) -> impl Iterator<Item = u32> + '_ {
         self.sets.threads()
+    }
+
+    /// Has the thread a plan by [`Self::plan`] or [`Self::found`]?
+    pub fn has_plan(&self, tid: u32) -> bool {
+        self.sets.has(tid)
     }
 
     /// Takes over a thread that was born with its maker's plan: the CPUs of that plan; none without.
@@ -202,9 +207,8 @@ impl Scheduler {
         }
     }
 
-    /// Who woke whom how often, as far as that was counted ([`Options::counts_wakers`]), threads that have a
-    /// plan alone; ascending. The numbers
-    /// are those of the kernel's first namespace.
+    /// Who woke whom how often, as far as that was counted ([`Options::counts_wakers`]), threads that have a plan
+    /// alone; ascending. The numbers are those of the kernel's first namespace.
     ///
     /// # Errors
     /// When the kernel says no.

@@ -17,6 +17,8 @@ pub(crate) struct SetTable {
     /// The number of each thread's set, by the kernel's number of the thread.
     threads: BTreeMap<u32, u32>,
     untold: Untold,
+    /// All numbers that were ever given are at most this: a thread may still wait in the queue of one.
+    highest: u32,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -29,7 +31,7 @@ struct Entry {
 /// What changed since the kernel was told last.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Untold {
-    /// Numbers that have another set now.
+    /// Numbers that have another set now, or none.
     pub(crate) numbers: BTreeSet<u32>,
     /// CPUs that are in other sets now.
     pub(crate) cpus: CpuSet,
@@ -71,6 +73,7 @@ impl SetTable {
         }
         self.untold.numbers.insert(number);
         self.untold.cpus = self.untold.cpus.union(cpus);
+        self.highest = self.highest.max(number);
         self.sets.insert(number, Entry { cpus: cpus.clone(), users: 1, freed_at: 0 });
         Ok(number)
     }
@@ -116,7 +119,9 @@ impl SetTable {
     fn remove(&mut self, number: u32) {
         let entry = self.sets.remove(&number).expect("what is unused is in the table");
         self.unused.remove(&(entry.freed_at, number));
-        self.untold.numbers.remove(&number);
+        // A thread that was born with the number goes where its affinity allows, and does not wait for CPUs that
+        // no longer serve the number.
+        self.untold.numbers.insert(number);
         self.untold.cpus = self.untold.cpus.union(&entry.cpus);
     }
 
@@ -147,6 +152,11 @@ impl SetTable {
         self.threads.keys().copied()
     }
 
+    /// Has the thread a set?
+    pub(crate) fn has(&self, tid: u32) -> bool {
+        self.threads.contains_key(&tid)
+    }
+
     /// What the kernel has to be told before it is given a number; none where it knows all.
     pub(crate) fn untold(&self) -> Option<&Untold> {
         (self.untold != Untold::default()).then_some(&self.untold)
@@ -168,9 +178,9 @@ impl SetTable {
         self.sets.iter().filter(move |(_, entry)| has(entry)).map(|(&number, _)| number)
     }
 
-    /// All numbers are below.
+    /// All numbers are below, those that are no longer in use too.
     pub(crate) fn end(&self) -> u32 {
-        self.sets.keys().next_back().map_or(1, |last| last + 1)
+        self.highest + 1
     }
 }
 
@@ -226,6 +236,7 @@ mod tests {
         let (first, second) = (table.enter(&cpus("0")).unwrap(), table.enter(&cpus("1")).unwrap());
         table.give(7, first);
         table.give(8, second);
+        assert!(table.has(7) && !table.has(9));
         // Its number changed behind the table's back, and then it did not.
         assert_eq!(table.find(7, second), Some(&cpus("1")));
         assert_eq!(table.find(7, second), Some(&cpus("1")));
@@ -271,6 +282,21 @@ mod tests {
         assert_eq!(table.of_cpu(CpuId(7)).count(), 0);
     }
 
+    /// Sets 1 to 16 are of CPU 0, sets 17 to 32 of CPU 1: one more of both CPUs takes the place of two.
+    #[test]
+    fn a_number_that_goes_without_another_set_is_told_as_empty() {
+        let mut table = SetTable::default();
+        for (cpu, other) in (0..2).flat_map(|cpu| (0..SETS_OF_CPU).map(move |other| (cpu, other))) {
+            table.enter(&cpus(&format!("{cpu},{}", 100 + 100 * cpu + other))).unwrap();
+        }
+        table.leave(32);
+        table.leave(16);
+        table.told();
+        assert_eq!(table.enter(&cpus("0-1")), Ok(16));
+        assert_eq!(tell(&mut table), Some((vec![16, 32], cpus("0-1,115,215"))));
+        assert_eq!((table.cpus(32), table.end()), (None, 33));
+    }
+
     #[test]
     fn a_set_without_room_changes_nothing() {
         let mut table = SetTable::default();
@@ -310,7 +336,7 @@ mod tests {
                 }
                 if let Some(untold) = table.untold().filter(|_| is_told) {
                     for number in &untold.numbers {
-                        kernel.insert(*number, table.cpus(*number).unwrap().clone());
+                        kernel.insert(*number, table.cpus(*number).cloned().unwrap_or_default());
                     }
                     table.told();
                 }
@@ -322,6 +348,13 @@ mod tests {
                 for (number, entry) in &table.sets {
                     let is_known = kernel.get(number) == Some(&entry.cpus);
                     prop_assert!(is_known || table.untold.numbers.contains(number));
+                }
+                // What the kernel takes for the set of a number that is gone has no CPUs: nobody waits there.
+                for (number, cpus) in &kernel {
+                    prop_assert!(*number < table.end());
+                    let is_gone = table.cpus(*number).is_none();
+                    let waits = is_gone && !table.untold.numbers.contains(number);
+                    prop_assert!(!waits || cpus.is_empty());
                 }
             }
         }

@@ -1,5 +1,7 @@
 //! From facts to causes: what share of its time a program loses to what, how sure that is, and what would help.
 
+use std::borrow::Cow;
+
 use super::diagnosis::{Advice, Cause, CauseKind, Diagnosis, LostShare, Unknown, UnknownKind};
 use super::facts::{MemoryFacts, ProgramFacts};
 
@@ -96,6 +98,12 @@ fn taskset(cpus: &str, pids: &[u32]) -> String {
     }
 }
 
+/// A name as a shell takes it for one word. Names of groups have backslashes, and whoever makes a group names it. One
+/// with a character 0, as a profile may have, cannot be typed.
+fn word(name: &str) -> Cow<'_, str> {
+    shlex::try_quote(name).unwrap_or(Cow::Borrowed("NAME"))
+}
+
 fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
@@ -125,7 +133,7 @@ fn waiting_for_cpu(facts: &ProgramFacts, split: &TimeSplit) -> Option<Cause> {
     match (&facts.unit, facts.competitors.first()) {
         (Some(unit), _) => helps.push(advice(
             "gives its unit a larger share of the CPUs (100 is the default)",
-            format!("systemctl set-property --runtime {unit} CPUWeight=1000"),
+            format!("systemctl set-property --runtime {} CPUWeight=1000", word(unit)),
         )),
         (None, Some(other)) => helps.push(advice(
             format!("lets {} give way", other.name),
@@ -133,9 +141,10 @@ fn waiting_for_cpu(facts: &ProgramFacts, split: &TimeSplit) -> Option<Cause> {
         )),
         (None, None) => helps.push(advice("shows who uses the CPUs", "corun top")),
     }
+    let is_sampled = facts.time.waiting_is_sampled;
     Some(Cause {
         kind: CauseKind::WaitingForCpu,
-        lost: LostShare::Measured(share),
+        lost: if is_sampled { LostShare::Estimated(share) } else { LostShare::Measured(share) },
         found,
         advice: helps,
     })
@@ -154,11 +163,12 @@ fn throttled(facts: &ProgramFacts, split: &TimeSplit) -> Option<Cause> {
     let twice = (quota.cpus * 200.0).ceil();
     let raise = match quota.group.rsplit('/').next() {
         Some(unit) if is_unit(unit) => {
-            format!("systemctl set-property --runtime {unit} CPUQuota={twice:.0}%")
+            format!("systemctl set-property --runtime {} CPUQuota={twice:.0}%", word(unit))
         }
         _ => {
             let quota_us = (2.0 * quota.cpus * quota.period_us).ceil();
-            let file = quota.file.display();
+            let file = quota.file.to_string_lossy();
+            let file = word(&file);
             // Version 2 of cgroups has quota and period in one file.
             if quota.file.ends_with("cpu.max") {
                 format!("echo '{quota_us:.0} {:.0}' > {file}", quota.period_us)
@@ -228,7 +238,7 @@ fn blocked(facts: &ProgramFacts, split: &TimeSplit) -> Option<Cause> {
         let limits = facts.unit.as_ref().map(|unit| {
             advice(
                 "shows the unit's limits of memory, and what it has",
-                format!("systemctl show {unit} -p MemoryHigh,MemoryMax,MemoryCurrent"),
+                format!("systemctl show {} -p MemoryHigh,MemoryMax,MemoryCurrent", word(unit)),
             )
         });
         let who = advice(
@@ -286,7 +296,7 @@ fn cache_by_nature(facts: &ProgramFacts, split: &TimeSplit) -> Option<Cause> {
         found,
         advice: vec![advice(
             "shows how much cache it would need",
-            format!("corun profiles show {profile} --machine this"),
+            format!("corun profiles show {} --machine this", word(profile)),
         )],
     })
 }

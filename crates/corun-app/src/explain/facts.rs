@@ -20,7 +20,7 @@ pub struct ProgramFacts {
     pub time: ThreadTime,
     /// Share of the time of the CPUs on which it ran that the host gave to other virtual machines, 0 to 1.
     pub stolen_share: f64,
-    /// The CPUs on which all of its threads may run.
+    /// The CPUs on which its threads may run, each on all of them or some.
     pub may_run_on: CpuSet,
     /// CPUs on which it may not run, though its cgroup would let it, and that were idle for at least half of the time.
     pub idle_cpus: CpuSet,
@@ -53,6 +53,9 @@ pub struct ThreadTime {
     pub on_cpu_s: f64,
     /// Runnable and waiting for a CPU, as the scheduler counts; absent where the kernel does not count.
     pub waiting_s: Option<f64>,
+    /// Is the waiting of some thread estimated from samples? The kernel counts a wait when it is over, and a long one
+    /// may not be.
+    pub waiting_is_sampled: bool,
     /// In uninterruptible sleep: waiting for a disk, for swap or for memory. Estimated from samples.
     pub blocked_s: f64,
     /// Asleep by its own wish.

@@ -6,7 +6,7 @@ use std::time::Instant;
 use corun_linux::cpu_quota::{CpuQuota, groups_of_version_2, quotas};
 use corun_linux::pressure::{Pressure, Resource};
 use corun_linux::procfs::{CpuUseSnapshot, Process, bytes_by_node, waited_for_cpu};
-use corun_linux::{NoiseMeter, Roots, Task, TaskFacts, cgroup, facts};
+use corun_linux::{NoiseMeter, Roots, Task, TaskFacts, cgroup, facts, is_gone};
 use corun_machine::{CpuId, CpuSet, Machine};
 
 use super::facts::{
@@ -284,7 +284,7 @@ struct Sums {
     time: ThreadTime,
     /// Seconds on each CPU.
     on_cpu: BTreeMap<CpuId, f64>,
-    /// The CPUs on which all may run; none without threads.
+    /// The CPUs on which they may run, each on all of them or some; none without threads.
     may_run_on: Option<CpuSet>,
 }
 
@@ -299,12 +299,13 @@ impl Sums {
             time.blocked_s += one.time.blocked_s;
             time.asleep_s += one.time.asleep_s;
             time.waiting_s = time.waiting_s.zip(one.time.waiting_s).map(|(sum, one)| sum + one);
+            time.waiting_is_sampled |= one.time.waiting_is_sampled;
             for (cpu, seconds) in one.on_cpu {
                 *sums.on_cpu.entry(cpu).or_default() += seconds;
             }
             sums.may_run_on = Some(match sums.may_run_on {
                 None => one.now.affinity,
-                Some(all) => all.intersection(&one.now.affinity),
+                Some(all) => all.union(&one.now.affinity),
             });
         }
         sums
@@ -321,12 +322,11 @@ impl WatchedThread {
         let runnable_s = share(self.runnable.values().sum()) * interval_s;
         let blocked_s = (share(self.blocked) * interval_s).min((interval_s - on_cpu_s).max(0.0));
         let counted_s = waited_s(roots, self.at_start.task).zip(self.waited_s);
-        let waiting_s = counted_s.map(|(now, before)| {
-            let counted_s = (now - before).max(0.0);
-            let sampled_s = runnable_s - on_cpu_s;
-            let explains = on_cpu_s + counted_s >= EXPLAINED * runnable_s;
-            if explains { counted_s } else { sampled_s.max(counted_s) }
-        });
+        let counted_s = counted_s.map(|(now, before)| (now - before).max(0.0));
+        let is_sampled =
+            counted_s.is_some_and(|counted_s| on_cpu_s + counted_s < EXPLAINED * runnable_s);
+        let waiting_s =
+            counted_s.map(|counted_s| if is_sampled { runnable_s - on_cpu_s } else { counted_s });
         // A wait may have begun before the start.
         let waiting_s =
             waiting_s.map(|wait| wait.min((interval_s - on_cpu_s - blocked_s).max(0.0)));
@@ -340,7 +340,13 @@ impl WatchedThread {
         };
         Some(ThreadUse {
             now,
-            time: ThreadTime { on_cpu_s, waiting_s, blocked_s, asleep_s },
+            time: ThreadTime {
+                on_cpu_s,
+                waiting_s,
+                waiting_is_sampled: is_sampled,
+                blocked_s,
+                asleep_s,
+            },
             on_cpu,
         })
     }
@@ -417,7 +423,12 @@ fn memory_facts(
     }
     let mut bytes = vec![0.0; nodes.len()];
     for &pid in pids {
-        for (node, of_node) in bytes_by_node(roots, pid).map_err(|error| error.to_string())? {
+        let by_node = match bytes_by_node(roots, pid) {
+            // What ended meanwhile has no memory.
+            Err(error) if is_gone(&error) => continue,
+            read => read.map_err(|error| error.to_string())?,
+        };
+        for (node, of_node) in by_node {
             if let Some(index) = nodes.iter().position(|one| one.os_index == node) {
                 bytes[index] += of_node as f64;
             }
@@ -454,4 +465,26 @@ fn memory_facts(
         may_run_at_home: !nodes[home].cpus.is_disjoint(may_run_on),
         home_cpus: nodes[home].cpus.clone(),
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two threads, each held on a CPU of its own: the program runs on both CPUs.
+    #[test]
+    fn a_program_runs_where_any_of_its_threads_may() {
+        let of = |cpu: u32| {
+            let own = std::process::id();
+            let mut now = facts(&Roots::default(), own, own).unwrap();
+            now.affinity = CpuSet::from_iter([CpuId(cpu)]);
+            let time = ThreadTime { on_cpu_s: 1.0, waiting_s: Some(0.5), ..ThreadTime::default() };
+            ThreadUse { now, time, on_cpu: BTreeMap::from([(CpuId(cpu), 1.0)]) }
+        };
+        let sums = Sums::of([of(0), of(1)].into_iter());
+        assert_eq!(sums.may_run_on, Some("0-1".parse().unwrap()));
+        assert_eq!((sums.threads, sums.time.waiting_s), (2, Some(1.0)));
+        assert_eq!(sums.on_cpu.len(), 2);
+        assert_eq!(Sums::of(std::iter::empty()).may_run_on, None);
+    }
 }

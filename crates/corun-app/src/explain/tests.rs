@@ -45,7 +45,7 @@ fn waited(on_cpu_s: f64, waiting_s: f64) -> ThreadTime {
 }
 
 fn blocked(on_cpu_s: f64, blocked_s: f64) -> ThreadTime {
-    ThreadTime { on_cpu_s, waiting_s: Some(0.0), blocked_s, asleep_s: 0.0 }
+    ThreadTime { on_cpu_s, waiting_s: Some(0.0), blocked_s, ..ThreadTime::default() }
 }
 
 fn quota(cpus: f64, throttled_s: f64) -> Option<QuotaFacts> {
@@ -275,6 +275,37 @@ fn far_memory_costs_what_the_program_waits_for_memory() {
     // Where it may not run at home, its pages have to come.
     facts.memory.as_mut().unwrap().may_run_at_home = false;
     assert!(far(&facts).advice[0].command.starts_with("migratepages 7"));
+}
+
+#[test]
+fn waiting_that_samples_tell_is_no_measurement() {
+    let mut facts = calm();
+    facts.time = waited(5.0, 5.0);
+    assert_eq!(diagnose(&facts).causes[0].lost, LostShare::Measured(0.5));
+    facts.time.waiting_is_sampled = true;
+    let found = diagnose(&facts);
+    assert_eq!(found.causes[0].lost, LostShare::Estimated(0.5));
+    assert!(found.verdict.ends_with("50 % of its active time, estimated from samples."));
+}
+
+/// systemd escapes a dash of a name by a backslash, which a shell would take away; anybody names a group of their own.
+#[test]
+fn names_in_commands_are_single_words_to_a_shell() {
+    let mut facts = calm();
+    facts.time = waited(4.0, 6.0);
+    facts.quota = quota(0.5, 3.0);
+    facts.unit = Some(r"a\x2db.service".to_owned());
+    let commands = |facts: &ProgramFacts| -> Vec<String> {
+        let causes = diagnose(facts).causes;
+        causes.iter().map(|cause| cause.advice[0].command.clone()).collect()
+    };
+    assert_eq!(
+        commands(&facts)[0],
+        r#"systemctl set-property --runtime "a\\x2db.service" CPUWeight=1000"#
+    );
+    let quota = facts.quota.as_mut().unwrap();
+    (quota.group, quota.file) = ("/a;b".to_owned(), "/g/a;b $(c)/cpu.max".into());
+    assert_eq!(commands(&facts)[1], "echo '100000 100000' > '/g/a;b $(c)/cpu.max'");
 }
 
 #[test]

@@ -16,10 +16,13 @@ use crate::{Error, Result, build_policies, check, round};
 const PARTS: usize = 60;
 
 /// Batches of parts, from which the spread of a mean is told.
-const BATCHES: usize = 10;
+pub(super) const BATCHES: usize = 10;
 
 /// Least parts of a recording of which the spread is told.
 const LEAST_PARTS: usize = 2 * BATCHES;
+
+/// Most programs of a recording: each takes some 6 KB of memory here, whatever it did.
+const MOST_RECORDED_PROGRAMS: usize = 20_000;
 
 /// The policy that decides nothing.
 const NO_POLICY: &str = "linux-default";
@@ -223,6 +226,11 @@ impl Recorded {
                 let program = programs.entry(name.to_owned());
                 let new = || RecordedProgram::new(parts, machine.llcs().len());
                 program.or_insert_with(new).add(look, &threads, &machine);
+            }
+            if programs.len() > MOST_RECORDED_PROGRAMS {
+                let message =
+                    format!("more than {MOST_RECORDED_PROGRAMS} programs are in a recording");
+                return Err(Error::input(message).hint("corun record --command PATTERN"));
             }
         }
         Ok(Self { facts, programs })

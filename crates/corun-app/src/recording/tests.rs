@@ -143,3 +143,34 @@ fn nothing_is_compared_for_whom_nobody_waits() {
     let stopped = compare_recordings(own(), own(), &AtomicBool::new(true));
     assert!(matches!(stopped, Err(Error::Interrupted)));
 }
+
+/// Two looks at a thread each of so many programs.
+fn crowd(programs: usize) -> LiveRecording {
+    let machine = corun_machine::preset("xeon-x5365").unwrap();
+    let header = serde_json::json!({
+        "corun_live_recording": 1, "written_by": "test", "interval_s": 1.0, "profiles": false,
+        "counters": [], "machine": machine.spec(),
+    });
+    let names: Vec<_> =
+        (0..programs).map(|one| serde_json::json!({ "name": format!("p{one}") })).collect();
+    let thread = |one: usize| {
+        serde_json::json!({
+            "tid": one + 1, "state": "sleeping", "cpu": 0, "cpu_ns": 0, "affinity": "0-7", "nice": 0,
+            "parent": 1, "name": "t", "new": { "pid": one + 1, "start_ticks": 1, "program": one },
+        })
+    };
+    let threads: Vec<_> = (0..programs).map(thread).collect();
+    let first = serde_json::json!({ "at_ns": 1, "programs": names, "threads": threads });
+    let second = serde_json::json!({ "at_ns": 1_000_000_001_u64, "threads": [] });
+    LiveRecording::read(format!("{header}\n{first}\n{second}\n").as_bytes()).unwrap()
+}
+
+/// A file from elsewhere takes no more memory than so many programs do.
+#[test]
+fn so_many_programs_are_compared_and_no_more() {
+    let never = AtomicBool::new(false);
+    let found = compare_recordings(crowd(300), crowd(0), &never).unwrap();
+    assert_eq!((found.programs.len(), found.programs_left_out), (MOST_PROGRAMS, 44));
+    let refused = compare_recordings(crowd(0), crowd(20_001), &never).unwrap_err();
+    assert!(refused.to_string().contains("more than 20000 programs"), "{refused}");
+}

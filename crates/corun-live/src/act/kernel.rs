@@ -95,7 +95,7 @@ impl KernelPlacement {
             changes.push(Change::Prefer { task, before, after });
         }
         let policy = policy_of(task.tid).map_err(|error| Refusal(error.to_string()))?;
-        if policy & !RESET_ON_FORK != SCHED_EXT {
+        if !is_ours(policy) {
             let after = SCHED_EXT | policy & RESET_ON_FORK;
             changes.push(Change::SchedulingPolicy { task, before: policy, after });
         }
@@ -150,7 +150,16 @@ impl Actuator for KernelPlacement {
     }
 
     fn make(&mut self, change: &Change) -> Option<Result<(), ActError>> {
-        let Change::Prefer { task, after, .. } = change else { return None };
+        let (task, after) = match change {
+            Change::Prefer { task, after, .. } => (task, after),
+            Change::SchedulingPolicy { task, after, .. } if is_ours(*after) => {
+                // In the scheduler's class a thread runs when no other wants its CPU: for that it gets a set of CPUs.
+                let has_plan = self.scheduler.as_ref().is_some_and(|one| one.has_plan(task.tid));
+                let why = || io::Error::other("it has no CPUs in corun's scheduler in the kernel");
+                return (!has_plan).then(|| Err(failed(task, why())));
+            }
+            _ => return None,
+        };
         let scheduler = self.scheduler.as_mut()?;
         if let Err(error) = touchable(&self.roots, task) {
             return Some(Err(error));
@@ -168,7 +177,7 @@ impl Actuator for KernelPlacement {
 
     fn held(&mut self, task: &Task) -> Option<CpuSet> {
         let scheduler = self.scheduler.as_mut()?;
-        let is_ours = policy_of(task.tid).is_ok_and(|policy| policy & !RESET_ON_FORK == SCHED_EXT);
+        let is_ours = policy_of(task.tid).is_ok_and(is_ours);
         if is_ours { scheduler.found(task.tid) } else { None }
     }
 
@@ -207,6 +216,11 @@ impl Actuator for KernelPlacement {
     }
 }
 
+/// Is a policy that of corun's scheduler?
+fn is_ours(policy: i32) -> bool {
+    policy & !RESET_ON_FORK == SCHED_EXT
+}
+
 /// Why a preference cannot be set by anybody but the actuator that has the scheduler.
 pub(super) fn not_in_force(task: &Task) -> ActError {
     ActError::Kernel {
@@ -214,6 +228,12 @@ pub(super) fn not_in_force(task: &Task) -> ActError {
         reason: io::ErrorKind::Unsupported.into(),
         advice: Some("corun's scheduler in the kernel is not in force".to_owned()),
     }
+}
+
+/// The policy of a thread that is born to one of this policy: whoever resets policies at fork hands the reset on to
+/// nobody.
+pub(crate) fn inherited_policy(of_maker: i32) -> i32 {
+    of_maker & !RESET_ON_FORK
 }
 
 /// Sets a thread's scheduling policy, if it is the thread that was meant and its policy is as it was.
@@ -298,6 +318,35 @@ mod tests {
         assert_eq!(change.revert(&roots).unwrap(), Reverted::AsBefore);
         let shown = change.to_string();
         assert!(shown.ends_with("SCHED_OTHER to SCHED_BATCH"), "{shown}");
+    }
+
+    /// Only who may raise priorities can take the reset away again: giving it to a child would be for good.
+    #[test]
+    fn a_reset_at_fork_is_not_inherited() {
+        assert_eq!(inherited_policy(3 | RESET_ON_FORK), 3);
+        assert_eq!(inherited_policy(SCHED_IDLE), SCHED_IDLE);
+    }
+
+    /// A plan for which the kernel has no room, or that came after the kernel detached the scheduler.
+    #[test]
+    fn a_thread_without_a_plan_is_not_brought_into_the_schedulers_class() {
+        let (roots, sleeper) = (Roots::default(), Sleeper::new());
+        let mut placement = KernelPlacement {
+            roots: roots.clone(),
+            scheduler: None,
+            spill_after: None,
+            by_affinity: PlacementActuator::new(&roots),
+            online: None,
+            counts: BTreeMap::new(),
+            ended: ThreadCounts::default(),
+        };
+        let mut made = |before, after| {
+            placement.make(&Change::SchedulingPolicy { task: sleeper.task, before, after })
+        };
+        assert!(matches!(made(0, SCHED_EXT), Some(Err(ActError::Kernel { .. }))));
+        assert!(matches!(made(0, SCHED_EXT | RESET_ON_FORK), Some(Err(_))));
+        // Back to what it was it may always go.
+        assert!(made(SCHED_EXT, 0).is_none());
     }
 
     #[test]

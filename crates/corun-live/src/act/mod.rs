@@ -25,6 +25,7 @@ pub(crate) use change::{ApplyMode, ChangeTarget};
 pub(crate) use cpusets::names_of;
 pub use dry_run::DryRunActuator;
 pub use kernel::KernelPlacement;
+pub(crate) use kernel::inherited_policy;
 pub use nice::Nice;
 pub use pages::Pages;
 pub use placement::PlacementActuator;

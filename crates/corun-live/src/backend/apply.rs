@@ -163,7 +163,7 @@ impl LiveBackend {
     fn was_not_moved(&self, change: &Change, table: &mut Threads) {
         match change {
             Change::Affinity { task, before, .. } => self.moved(*task, before, true, table),
-            Change::Prefer { task, before, .. } => self.preferred(*task, before, table),
+            Change::Prefer { task, before, .. } => self.was_not_preferred(*task, before, table),
             Change::Cpuset { file, before, .. } => self.group_was_not_moved(file, before, table),
             _ => {}
         }

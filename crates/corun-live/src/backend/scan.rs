@@ -11,7 +11,7 @@ use corun_machine::{CpuSet, Machine};
 use corun_policy::{Event, Nanoseconds, ProcessId, ThreadId, ThreadView};
 
 use super::{HeldGroup, LiveBackend, ManagedThread, Threads, locked};
-use crate::act::names_of;
+use crate::act::{inherited_policy, names_of};
 use crate::{Change, PinScope, ScannedThread};
 
 /// What a scan changed in the table.
@@ -272,13 +272,13 @@ impl LiveBackend {
         groups.flatten().filter_map(|&id| table.index_of(id)).collect()
     }
 
-    /// What the policy of the thread was that made this one, before corun gave it another.
+    /// What this thread's policy would be, had corun not given another to the thread that made it.
     fn policy_of_maker(&self, task: &Task, parent: u32, table: &Threads) -> Option<i32> {
         let mut makers = table.iter().map(|(_, thread)| thread).filter(|thread| {
             let maker = thread.task();
             maker.pid == task.pid || maker.pid == parent
         });
-        makers.find_map(|maker| maker.policy_before)
+        makers.find_map(|maker| maker.policy_before).map(inherited_policy)
     }
 
     /// A thread has another scheduling policy now; `before`: what it was.
@@ -295,6 +295,14 @@ impl LiveBackend {
         view.allowed = to.intersection(&self.online);
         thread.allowed.clone_from(to);
         thread.preferred = Some(to.clone());
+    }
+
+    /// The scheduler in the kernel was to have a thread elsewhere, and has it where it was.
+    pub(super) fn was_not_preferred(&self, task: Task, before: &CpuSet, table: &mut Threads) {
+        let Some(index) = self.ids.get(&task).and_then(|&id| table.index_of(id)) else { return };
+        let (view, thread) = table.at_mut(index);
+        view.allowed = before.intersection(&self.online);
+        thread.was_not_preferred(before);
     }
 
     /// The scheduler in the kernel is no longer in force: all threads are where their affinities allow.

@@ -88,6 +88,13 @@ impl ManagedThread {
         (self.elapsed.0 > 0).then(|| self.ran.0 as f64 / self.elapsed.0 as f64)
     }
 
+    /// The scheduler in the kernel was to prefer other CPUs for it, and does not: it is held as before. Where that was
+    /// by its affinity, nothing is preferred for it.
+    pub(crate) fn was_not_preferred(&mut self, before: &CpuSet) {
+        self.allowed.clone_from(before);
+        self.preferred = Some(before).filter(|before| **before != self.expected).cloned();
+    }
+
     /// The rates since the tick before.
     pub(crate) fn rates(&self, view: &ThreadView) -> Rates {
         view.counts.since(&self.before)
@@ -99,5 +106,29 @@ impl ManagedThread {
         let count = view.counts.cpu_time.get_or_insert_default();
         count.total += self.ran.0 as f64;
         count.known.0 += self.elapsed.0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::fixture;
+
+    #[test]
+    fn a_preference_that_failed_leaves_the_one_before_or_none() {
+        let cpus = |list: &str| list.parse::<CpuSet>().unwrap();
+        let task = Task { pid: 7, tid: 7, start_ticks: 5 };
+        let mut thread = ManagedThread::new(fixture::facts(task, &cpus("0-7")), 0, "p");
+        let preferred = |thread: &mut ManagedThread, to: &str| {
+            thread.allowed = cpus(to);
+            thread.preferred = Some(cpus(to));
+        };
+        preferred(&mut thread, "1");
+        thread.was_not_preferred(&cpus("0-7"));
+        assert_eq!((&thread.allowed, &thread.preferred), (&cpus("0-7"), &None));
+        preferred(&mut thread, "1");
+        preferred(&mut thread, "2");
+        thread.was_not_preferred(&cpus("1"));
+        assert_eq!((&thread.allowed, &thread.preferred), (&cpus("1"), &Some(cpus("1"))));
     }
 }

@@ -136,7 +136,7 @@ impl LinuxSchedCache {
     /// Brings run times and utilization up to now.
     fn count(&mut self, view: &View<'_>, cpus: usize) {
         let epoch = view.now.0 / EPOCH.0;
-        let epochs = (epoch - self.epoch.min(epoch)) as i32;
+        let epochs = i32::try_from(epoch - self.epoch.min(epoch)).unwrap_or(i32::MAX);
         self.epoch = epoch;
         let (kept, used) = (0.5f64.powi(epochs), UTILIZATION_KEPT.powi(epochs));
         self.run_ns.resize(cpus, 0.0);
@@ -354,6 +354,14 @@ mod tests {
         for _ in 0..10 {
             assert_eq!(host.look(), []);
         }
+    }
+
+    /// A recording may say any time: after half a year and more the run times of before count nothing.
+    #[test]
+    fn a_look_after_years_begins_anew() {
+        let mut host = Host::new(fixture::tree(1, 2, 8), &[0, 1, 8]);
+        host.looks = 3 << 31;
+        assert_eq!(host.look().len(), 3);
     }
 
     #[test]

@@ -44,8 +44,8 @@ pub(super) struct Ended {
     pub(super) left: usize,
 }
 
-/// Runs it to its end, tells `watch` how far it is, and hands signals on to it meanwhile. All its processes have the folder's
-/// name in their command lines.
+/// Runs it to its end, tells `watch` how far it is, and hands signals on to it meanwhile. All its processes have the
+/// folder's name in their command lines.
 pub(super) fn run(
     mut command: Command,
     control: &Control,

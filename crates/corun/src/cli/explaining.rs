@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 use corun_cli::seconds;
 
 use super::hosting::CountersName;
@@ -23,7 +24,8 @@ Examples:
   corun explain 1234 --profile mine --profiles mine.toml --format json")]
 pub(crate) struct ExplainArgs {
     /// A process, by its number, or a systemd unit of the system
-    #[arg(value_name = "PID|UNIT", required_unless_present = "cgroup", conflicts_with = "cgroup")]
+    #[arg(value_name = "PID|UNIT", value_parser = NonEmptyStringValueParser::new())]
+    #[arg(required_unless_present = "cgroup", conflicts_with = "cgroup")]
     pub(crate) target: Option<String>,
     /// Instead: a cgroup and those below it, as of a container or a pod: a path below the root of cgroups, or a pattern
     #[arg(long, value_name = "PATH")]

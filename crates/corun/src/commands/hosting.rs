@@ -119,7 +119,7 @@ impl Ground {
         policies.iter_mut().for_each(|policy| policy.predict_by(&predictor));
         let needed = policies.iter().flat_map(|policy| policy.needs().counters);
         let wanted: Vec<CounterKind> = needed.chain(look.counters.iter().copied()).collect();
-        let sources = self.sources(arguments.counters, &wanted, profiles)?;
+        let sources = self.sources(&model, arguments.counters, &wanted, profiles)?;
         let processes = Processes::new(&self.roots, targets).map_err(Failure::live)?;
         let options = HostOptions {
             interval: arguments.interval.map(Nanoseconds::from_secs_f64),
@@ -147,11 +147,11 @@ impl Ground {
 
     fn sources(
         &self,
+        model: &Arc<Model>,
         counters: CountersName,
         wanted: &[CounterKind],
         profiles: &[&str],
     ) -> Outcome<Vec<Box<dyn Source>>> {
-        let model = Arc::new(Model::new(self.machine.clone(), Default::default())?);
         let mut sources: Vec<Box<dyn Source>> = Vec::new();
         match counters {
             CountersName::Perf => {
@@ -170,7 +170,8 @@ impl Ground {
             CountersName::Model => sources.push(Box::new(self.modelled(model.clone(), profiles)?)),
             CountersName::Profiles => {}
         }
-        sources.push(Box::new(StoredProfiles::new(&self.roots, model, self.library.clone())));
+        let stored = StoredProfiles::new(&self.roots, model.clone(), self.library.clone());
+        sources.push(Box::new(stored));
         if let Some(memory) = MemoryByNode::new(&self.roots, self.machine.clone()) {
             sources.push(Box::new(memory));
         }

@@ -19,6 +19,8 @@ const MADE: usize = 400;
 const MOST_BYTES: usize = 1 << 14;
 
 // `no_main` is for the fuzzer's own binaries.
+#[path = "../../../../fuzz/fuzz_targets/cgroup_tree.rs"]
+mod cgroup_tree;
 #[path = "../../../../fuzz/fuzz_targets/cpu_list.rs"]
 mod cpu_list;
 #[path = "../../../../fuzz/fuzz_targets/event_name.rs"]
@@ -31,6 +33,8 @@ mod fleet_file;
 mod hwloc_xml;
 #[path = "../../../../fuzz/fuzz_targets/journal.rs"]
 mod journal;
+#[path = "../../../../fuzz/fuzz_targets/kernel_types.rs"]
+mod kernel_types;
 #[path = "../../../../fuzz/fuzz_targets/machine_file.rs"]
 mod machine_file;
 #[path = "../../../../fuzz/fuzz_targets/machine_tree.rs"]
@@ -77,12 +81,14 @@ macro_rules! run {
 }
 
 run! {
+    cgroup_tree,
     cpu_list,
     event_name,
     extender_request,
     fleet_file,
     hwloc_xml,
     journal,
+    kernel_types,
     machine_file,
     machine_tree,
     micro_traces,

@@ -118,36 +118,13 @@ impl Row {
             policy: policy.to_owned(),
             mixes: own.len(),
             mean: loss,
-            interval: error.map(|error| student_95(losses.len() - 1) * error),
+            interval: error.map(|error| corun_metrics::student_t_95(losses.len() - 1) * error),
             worst: mean(&over(|one| one.worst))?,
             unfairness: mean(&over(|one| one.unfairness))?,
             of_room: (default > 0.01).then(|| 100.0 * (default - loss) / default),
             behind_default: behind.fold(f64::NEG_INFINITY, f64::max),
         })
     }
-}
-
-/// The two-sided 95 % quantile of Student's t distribution with so many degrees of freedom (1 or more), from
-/// the usual tables; between their rows that of fewer degrees, which is wider.
-fn student_95(degrees: usize) -> f64 {
-    const ROWS: [(usize, f64); 14] = [
-        (1, 12.706),
-        (2, 4.303),
-        (3, 3.182),
-        (4, 2.776),
-        (5, 2.571),
-        (6, 2.447),
-        (7, 2.365),
-        (9, 2.262),
-        (11, 2.201),
-        (14, 2.145),
-        (19, 2.093),
-        (29, 2.045),
-        (59, 2.001),
-        (99, 1.984),
-    ];
-    let below = ROWS.iter().rev().find(|(row, _)| *row <= degrees);
-    below.map_or(ROWS[0].1, |row| row.1)
 }
 
 #[cfg(test)]

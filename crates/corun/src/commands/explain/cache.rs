@@ -55,27 +55,33 @@ pub(super) fn facts(
     else {
         return Ok(found);
     };
-    let Some(profile) = arguments.profile.clone().or_else(|| target.profile.clone()) else {
-        return Ok(found);
+    let scenario = |names: &[String]| {
+        Scenario::new(machine.clone(), ground.library(), names, ModelOptions::default())
     };
-    found.solo_llc_mpki = own.iter().find_map(|one| one.view.solo).map(|solo| solo.llc_mpki);
+    // One that draws more than this machine has tells nothing here.
+    let is_loaded = |profile: &String| scenario(std::slice::from_ref(profile)).is_ok();
+    let stored = || target.profile.clone().filter(is_loaded);
+    let Some(profile) = arguments.profile.clone().or_else(stored) else { return Ok(found) };
+    // The program's other processes may have other profiles.
+    let of_target = own.iter().filter(|one| one.thread.facts.task.pid == target.pid);
+    found.solo_llc_mpki =
+        of_target.filter_map(|one| one.view.solo).map(|solo| solo.llc_mpki).next();
     let llc = |cpu: usize| machine.cpus()[cpu].llc;
     let own_llcs: BTreeSet<usize> = own_llcs(&seats, pids, machine);
     let mut neighbours = Vec::new();
     let mut taken = BTreeSet::from([target.cpu]);
     let others = seats.iter().filter(|one| !pids.contains(&one.pid) && one.cpu_share >= BUSY);
     for other in others {
-        match &other.profile {
-            Some(_) if taken.insert(other.cpu) => neighbours.push(other),
-            None if own_llcs.contains(&llc(other.cpu)) => {
-                found.unknown_neighbours.push(other.name.clone());
-            }
-            _ => {}
+        let is_known = other.profile.as_ref().is_some_and(is_loaded);
+        if is_known && taken.insert(other.cpu) {
+            neighbours.push(other);
+        } else if !is_known && own_llcs.contains(&llc(other.cpu)) {
+            found.unknown_neighbours.push(other.name.clone());
         }
     }
     found.unknown_neighbours.sort_unstable();
     found.unknown_neighbours.dedup();
-    predict(&mut found, ground, (&profile, target.cpu), &neighbours)?;
+    predict(&mut found, &scenario, (&profile, target.cpu), &neighbours)?;
     found.profile = Some(profile);
     Ok(found)
 }
@@ -112,14 +118,10 @@ fn own_llcs(seats: &[Seated], pids: &[u32], machine: &Machine) -> BTreeSet<usize
 /// What the model says of the program on its CPU, alone and beside its neighbours.
 fn predict(
     found: &mut CacheFacts,
-    ground: &Ground,
+    scenario: &dyn Fn(&[String]) -> corun_app::Result<Scenario>,
     (profile, cpu): (&str, usize),
     neighbours: &[&Seated],
 ) -> Outcome {
-    let scenario = |names: &[String]| {
-        let machine = ground.machine().clone();
-        Scenario::new(machine, ground.library(), names, ModelOptions::default())
-    };
     // The question is answered in milliseconds.
     let never = AtomicBool::new(false);
     let alone = scenario(&[profile.to_owned()])?;
@@ -141,7 +143,7 @@ fn predict(
         memory: factors.memory,
     });
     let details = together.details(&layout, 0, &never)?;
-    let id = |cpu: usize| ground.machine().cpus()[cpu].id;
+    let id = |cpu: usize| together.machine().cpus()[cpu].id;
     let culprits = details.slowed_by.iter().flatten();
     let neighbour = culprits.map(|one| {
         let other = neighbours[one.program - 1];

@@ -7,6 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use corun_app::{Cancel, Diagnosis, ProgramFacts, ProgramObserver, diagnose};
+use corun_linux::procfs::Process;
 use corun_linux::{Roots, TaskFacts};
 use corun_live::{ProcessSelector, Processes, Rule, Scanner as _, Target};
 use corun_policy::{CounterKind, Nanoseconds};
@@ -105,9 +106,7 @@ fn threads(roots: &Roots, target: &Target) -> Outcome<Vec<TaskFacts>> {
     }
     let ProcessSelector::Rule(rule) = &target.processes else { return Ok(Vec::new()) };
     Err(match (rule.pid, &rule.unit, &rule.cgroup) {
-        (Some(pid), ..) => {
-            Failure::input(format!("no process has the number {pid}")).hint("pgrep -a NAME")
-        }
+        (Some(pid), ..) => absent(roots, pid),
         (_, Some(unit), _) => Failure::input(format!("no process is in a unit called `{unit}`"))
             .hint("systemctl list-units --type=service")
             .hint("its number: pgrep -a NAME"),
@@ -116,6 +115,21 @@ fn threads(roots: &Roots, target: &Target) -> Outcome<Vec<TaskFacts>> {
             Failure::input(format!("no process is in a cgroup `{group}`")).hint("systemd-cgls")
         }
     })
+}
+
+/// Why a process is none whose threads can be followed.
+fn absent(roots: &Roots, pid: u32) -> Failure {
+    let stat = Process::new(roots, pid).stat_of_all_threads();
+    let why = match stat.ok().flatten() {
+        Some(stat) if stat.is_kernel_thread() => {
+            format!("{pid} ({}) is a thread of the kernel, and no program", stat.name)
+        }
+        Some(stat) if stat.is_over() => {
+            format!("process {pid} ({}) has ended, and waits to be asked how", stat.name)
+        }
+        _ => format!("no process has the number {pid}"),
+    };
+    Failure::input(why).hint("pgrep -a NAME")
 }
 
 /// What the program is called: the unit, or the first process.
@@ -127,5 +141,31 @@ fn name(arguments: &ExplainArgs, threads: &[TaskFacts]) -> String {
         }
         (Some(name), ..) | (None, Some(name), _) => name.clone(),
         (None, None, _) => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn why_a_process_cannot_be_followed_is_said() {
+        let folder = tempfile::tempdir().unwrap();
+        let roots = Roots { proc: folder.path().to_owned(), ..Roots::default() };
+        for (pid, state, flags) in [(2, 'S', 0x0020_0000), (8, 'Z', 0)] {
+            let own = folder.path().join(pid.to_string());
+            std::fs::create_dir(&own).unwrap();
+            let zeros = "0 ".repeat(30);
+            let line = format!("{pid} (one) {state} 1 2 3 0 -1 {flags} {zeros}17 1 0 0 0 0 0 1\n");
+            std::fs::write(own.join("stat"), line).unwrap();
+        }
+        for (pid, expected) in [
+            (2, "2 (one) is a thread of the kernel"),
+            (8, "process 8 (one) has ended"),
+            (9, "no process has the number 9"),
+        ] {
+            let told = absent(&roots, pid).report();
+            assert!(told.contains(expected), "{told}");
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::convert::Infallible;
+use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -28,6 +29,10 @@ const MOST_BYTES: usize = 80 << 20;
 const HEAD_TIME: Duration = Duration::from_secs(5);
 /// For a request's body.
 const BODY_TIME: Duration = Duration::from_secs(30);
+/// A connection takes requests for so long, and then ends with the answer that is under way.
+const CONNECTION_TIME: Duration = Duration::from_secs(120);
+/// For that answer: who does not read it holds up others no longer.
+const LAST_ANSWER_TIME: Duration = Duration::from_secs(60);
 /// How often it is looked whether to stop.
 const PAUSE: Duration = Duration::from_millis(100);
 /// Connections at a time; others wait. Each holds a request of up to [`MOST_BYTES`] in memory.
@@ -92,7 +97,8 @@ pub(super) fn run(arguments: &ServeExtenderArgs) -> Outcome<String> {
             };
             match timeout(PAUSE, listener.accept()).await {
                 Ok(Ok((stream, _))) => {
-                    let serving = serve(stream, server.clone());
+                    let times = (CONNECTION_TIME, LAST_ANSWER_TIME);
+                    let serving = serve(stream, server.clone(), times);
                     drop(tokio::spawn(async move {
                         serving.await;
                         drop(free);
@@ -107,15 +113,20 @@ pub(super) fn run(arguments: &ServeExtenderArgs) -> Outcome<String> {
     })
 }
 
-/// What goes wrong with a client is the client's.
-async fn serve(stream: TcpStream, server: Arc<Server>) {
+/// What goes wrong with a client is the client's. The connection is open for the first of the times, and for the second
+/// while an answer is under way.
+async fn serve(stream: TcpStream, server: Arc<Server>, (open, last_answer): (Duration, Duration)) {
     let page = service_fn(move |request| {
         let server = server.clone();
         async move { Ok::<_, Infallible>(answer(request, &server).await) }
     });
     let mut http = hyper::server::conn::http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME);
-    let _ = http.serve_connection(TokioIo::new(stream), page).await;
+    let mut connection = pin!(http.serve_connection(TokioIo::new(stream), page));
+    if timeout(open, connection.as_mut()).await.is_err() {
+        connection.as_mut().graceful_shutdown();
+        let _ = timeout(last_answer, connection).await;
+    }
 }
 
 async fn answer(request: Request<Incoming>, server: &Server) -> Response<Full<Bytes>> {
@@ -164,5 +175,75 @@ impl Server {
         if new.len() > MOST_LINES {
             eprintln!("corun: and {} assumptions more", new.len() - MOST_LINES);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpStream as Client;
+    use std::sync::mpsc::{Receiver, channel};
+
+    use serde_json::json;
+
+    use super::*;
+
+    /// Serves one connection to a client, who is told when the connection is no longer served.
+    fn served(client: impl FnOnce(Client, Receiver<()>) + Send + 'static) {
+        let library = open_library(None).unwrap();
+        let machine = find_machine("xeon-x5365").unwrap();
+        let machines = vec![(machine.name().to_owned(), machine, Seats::Cores)];
+        let extender = Extender::new(machines, &library, Default::default(), 300).unwrap();
+        let server = Arc::new(Server { extender, said: Mutex::default() });
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async move {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let address = listener.local_addr().unwrap();
+            let (over, is_over) = channel();
+            let client =
+                std::thread::spawn(move || client(Client::connect(address).unwrap(), is_over));
+            let (stream, _) = listener.accept().await.unwrap();
+            let times = (Duration::from_millis(200), Duration::from_millis(300));
+            serve(stream, server, times).await;
+            let _ = over.send(());
+            client.join().unwrap();
+        });
+    }
+
+    /// An answer of 32 MB, more than the buffers of both ends hold, and a client that reads none of it.
+    #[test]
+    fn who_does_not_read_the_answer_is_let_go() {
+        served(|mut client, is_over| {
+            let filler = "x".repeat(16 << 10);
+            let node = json!({ "metadata": { "name": "n", "annotations": { "filler": filler } } });
+            let pod = json!({ "metadata": { "name": "p" }, "spec": { "containers": [] } });
+            let body = json!({ "Pod": pod, "Nodes": { "items": vec![node; 2000] } }).to_string();
+            let length = body.len();
+            let head =
+                format!("POST /filter HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n");
+            // The connection may be over before all is sent.
+            let _ = client.write_all((head + &body).as_bytes());
+            is_over.recv_timeout(Duration::from_secs(60)).unwrap();
+        });
+    }
+
+    #[test]
+    fn who_keeps_asking_is_answered_to_the_last_request() {
+        served(|mut client, is_over| {
+            let mut answers = 0;
+            loop {
+                let mut answer = [0; 4096];
+                let asked = client.write_all(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n");
+                let read = asked.and_then(|()| client.read(&mut answer)).unwrap_or(0);
+                if read == 0 {
+                    break;
+                }
+                assert!(answer.starts_with(b"HTTP/1.1 200 OK"));
+                answers += 1;
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            assert!(answers > 0);
+            is_over.recv_timeout(Duration::from_secs(60)).unwrap();
+        });
     }
 }

@@ -61,8 +61,8 @@ impl ProgressLine {
     }
 }
 
-/// `12 s, 1.2 G instructions, 100 M a second, 3 MiB touched; 25 %, some 36 s left at most`. The estimate goes by the rate so
-/// far, towards the limit that is nearer.
+/// `12 s, 1.2 G instructions, 100 M a second, 3 MiB touched; 25 %, some 36 s left at most`. The estimate goes by the
+/// rate so far, towards the limit that is nearer.
 fn words(progress: &Progress, limits: Limits) -> String {
     let seconds = progress.elapsed.as_secs_f64();
     let per_s = progress.instructions as f64 / seconds.max(1e-9);

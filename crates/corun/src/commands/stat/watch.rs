@@ -51,6 +51,7 @@ pub(super) fn run<W: Write>(
             let task = launch.task(&roots).context("cannot read /proc")?;
             vec![target("program", ProcessSelector::Descendants(task))]
         }
+        None if arguments.pid.is_empty() => still_here(&roots, pids),
         None => pids.iter().map(|&pid| by_pid(&roots, pid)).collect::<Outcome<_>>()?,
     };
     let processes = Processes::new(&roots, targets).map_err(live)?;
@@ -87,6 +88,11 @@ pub(super) fn run<W: Write>(
 
 fn target(name: &str, processes: ProcessSelector) -> Target {
     Target::new(name, processes)
+}
+
+/// Processes that nobody named: who was found busy may have ended since.
+fn still_here(roots: &Roots, pids: &[u32]) -> Vec<Target> {
+    pids.iter().filter_map(|&pid| by_pid(roots, pid).ok()).collect()
 }
 
 fn by_pid(roots: &Roots, pid: u32) -> Outcome<Target> {
@@ -302,4 +308,18 @@ fn without(family: &Increase, rows: &[Row]) -> Increase {
 fn online(roots: &Roots) -> Outcome<CpuSet> {
     let file = online_file(roots);
     online_cpus(roots).with_context(|| file.display().to_string()).map_err(Failure::Failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_busy_process_that_ended_meanwhile_is_left_out() {
+        let roots = Roots::default();
+        // Above the kernel's highest number of a process.
+        let (own, ended) = (std::process::id(), 4_194_399);
+        assert_eq!(still_here(&roots, &[ended, own]).len(), 1);
+        assert!(by_pid(&roots, ended).is_err());
+    }
 }
