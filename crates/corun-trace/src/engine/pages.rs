@@ -50,18 +50,20 @@ impl Numbers {
     }
 
     fn remove(&mut self, begin: u64, end: u64) {
-        let mut page = begin;
-        while page < end {
-            let region = page / REGION;
-            let stop = end.min((region + 1) * REGION);
-            if stop - page == REGION {
+        let whole = begin.div_ceil(REGION)..end / REGION;
+        // A program may reserve far more addresses than it touches.
+        if whole.end.saturating_sub(whole.start) > self.regions.len() as u64 {
+            self.regions.retain(|region, _| !whole.contains(region));
+        } else {
+            whole.clone().for_each(|region| {
                 self.regions.remove(&region);
-            } else if let Some(bits) = self.regions.get_mut(&region) {
-                for gone in page..stop {
-                    bits[(gone % REGION / 64) as usize] &= !(1 << (gone % 64));
-                }
+            });
+        }
+        let behind = begin.max(whole.end * REGION);
+        for page in (begin..end.min(whole.start * REGION)).chain(behind..end) {
+            if let Some(bits) = self.regions.get_mut(&(page / REGION)) {
+                bits[(page % REGION / 64) as usize] &= !(1 << (page % 64));
             }
-            page = stop;
         }
     }
 }
@@ -152,8 +154,12 @@ mod tests {
     fn each_page_is_cleared_once_until_it_is_given_back() {
         let mut pages = PageSet::default();
         assert_eq!((cleared(&mut pages, 0..2000), cleared(&mut pages, 0..2000)), (2000, 0));
-        pages.forget(100, 1100);
-        assert_eq!(cleared(&mut pages, 0..2000), 1000);
+        for (begin, end) in [(100, 1100), (100, 110), (512, 1024), (500, 600), (7, 7)] {
+            pages.forget(begin, end);
+            assert_eq!(cleared(&mut pages, 0..2000) as u64, end - begin, "{begin} to {end}");
+        }
+        pages.forget(0, 1 << 40);
+        assert_eq!(cleared(&mut pages, 0..2000), 2000);
     }
 
     #[test]
