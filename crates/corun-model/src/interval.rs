@@ -44,14 +44,15 @@ pub(crate) fn parts(phase: &Phase, site: &Site, knots: Vec<Knot>) -> TableParts 
     let points = phase.curve.points();
     let first = points[0].bytes as f64;
     let last = points[points.len() - 1].bytes as f64;
-    let llc_apki = phase.curve.mpki(site.private_bytes.max(1.0));
+    let private_bytes = site.private_bytes.max(1.0);
+    let llc_apki = phase.curve.mpki(private_bytes);
     // Beyond the last point of the curve nothing was measured, unless all of the program's data
     // fits below.
     let whole = phase.footprint_bytes as f64 <= last;
     let measured_to = if whole { f64::INFINITY } else { site.occupancy_bytes(last) };
     TableParts {
         knots,
-        llc_apki: llc_apki.value,
+        llc_apki: llc_apki.value + phase.cleared_mpki(private_bytes),
         apki_extrapolated: site.private_bytes > 0.0 && llc_apki.extrapolated && !whole,
         measured: (site.occupancy_bytes(first).max(0.0), measured_to),
         footprint_bytes: site.occupancy_bytes(phase.footprint_bytes as f64).max(0.0),

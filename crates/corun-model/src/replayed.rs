@@ -34,8 +34,9 @@ struct Point {
 
 /// Tabulates a phase at a site.
 pub(crate) fn table(phase: &Phase, sampled: &SampledPhase, site: &Site) -> PhaseTable {
-    let points = points(phase, sampled, site);
-    let ages = Ages::new(phase, site);
+    let filling = phase.filling_curve();
+    let points = points(phase, &filling, sampled, site);
+    let ages = Ages::new(phase, &filling, site);
     let knots = sizes(phase, site).into_iter().map(|bytes| {
         let kept = phase.curve.mpki(site.curve_bytes(bytes)).value;
         let mut mpki = kept;
@@ -62,7 +63,8 @@ struct Ages {
 }
 
 impl Ages {
-    fn new(phase: &Phase, site: &Site) -> Self {
+    /// `filling`: of all lines that come into a cache.
+    fn new(phase: &Phase, filling: &MissRateCurve, site: &Site) -> Self {
         if site.survival.is_empty() {
             return Self::default();
         }
@@ -71,7 +73,7 @@ impl Ages {
         let mut points = Vec::with_capacity(sizes.len());
         for pair in sizes.windows(2) {
             let middle = site.curve_bytes(0.5 * (pair[0] + pair[1]));
-            let instructions = fill_instructions(&phase.curve, middle);
+            let instructions = fill_instructions(filling, middle);
             points.push((pair[1], instructions, (mpki(pair[0]) - mpki(pair[1])).max(0.0)));
         }
         Self { points }
@@ -96,15 +98,18 @@ fn knot(phase: &Phase, site: &Site, bytes: f64, mpki: f64, points: &[Point]) -> 
     let (mut stack, memory) = between(points, mpki);
     stack.add(Cause::Kernel, kernel_cycles(phase, site));
     let cpi = stack.total();
+    let cleared = phase.cleared_mpki(site.curve_bytes(bytes).max(1.0));
     let mut knot = Knot {
         bytes,
         cpi,
         memory_cpi: memory.min(cpi),
         llc_hit_cpi: stack.of(Cause::Llc),
-        mpki,
+        mpki: mpki + cleared,
         ..Knot::default()
     };
-    let moved = mpki * 1e-3 * site.line_bytes * (1.0 + phase.dirty_share);
+    // The kernel writes whole lines: they are written back, and not read before.
+    let lines = mpki * (1.0 + phase.dirty_share) + cleared;
+    let moved = lines * 1e-3 * site.line_bytes;
     let unstalled =
         [Cause::Base, Cause::Dependences, Cause::FirstLevel].map(|cause| stack.of(cause));
     finish(&mut knot, site, moved, unstalled.iter().sum());
@@ -124,13 +129,21 @@ fn kernel_cycles(phase: &Phase, site: &Site) -> f64 {
 
 /// Replays at several miss rates, the highest first: at the ends, and between them as long as a
 /// straight line does not tell what is there.
-fn points(phase: &Phase, sampled: &SampledPhase, site: &Site) -> Vec<Point> {
+fn points(
+    phase: &Phase,
+    filling: &MissRateCurve,
+    sampled: &SampledPhase,
+    site: &Site,
+) -> Vec<Point> {
     let at = |bytes: f64| phase.curve.mpki(site.curve_bytes(bytes).max(1.0)).value;
     let (most, least) = (at(0.0), at(site.llc_bytes));
     let l1_cycles = site.l1_latency_ns * site.core.clock_mhz * 1e-3;
     let core = CoreParameters::of(&site.core, l1_cycles, site.memory_latency_ns);
     let mut replay = Replay::new(&core);
-    let mut at = |mpki: f64| point(phase, sampled, site, &mut replay, mpki);
+    let mut at = |mpki: f64| {
+        let view = view(phase, filling, site, mpki * 1e-3);
+        point(phase, sampled, &mut replay, &view, mpki)
+    };
     let mut points = vec![at(most)];
     if most - least > LEAST_STEP_MPKI {
         points.push(at(least));
@@ -168,15 +181,14 @@ fn refine(points: &mut Vec<Point>, first: usize, at: &mut impl FnMut(f64) -> Poi
 fn point(
     phase: &Phase,
     sampled: &SampledPhase,
-    site: &Site,
     replay: &mut Replay<'_>,
+    view: &MemoryView,
     mpki: f64,
 ) -> Point {
-    let view = view(phase, site, mpki * 1e-3);
-    let stack = whole(sampled, replay, &view);
+    let stack = whole(sampled, replay, view);
     let slower = MemoryView {
         memory_cycles: (f64::from(view.memory_cycles) * (1.0 + MORE_LATENCY)).round() as u32,
-        ..view
+        ..*view
     };
     let memory = (whole(sampled, replay, &slower).total() - stack.total()) / MORE_LATENCY;
     Point { mpki, stack: corrected(phase, sampled, stack), memory: memory.max(0.0) }
@@ -218,16 +230,17 @@ fn between(points: &[Point], mpki: f64) -> (CpiStack, f64) {
 }
 
 /// What a core at the site sees of the memory when the LLC misses so many lines an instruction.
-fn view(phase: &Phase, site: &Site, llc: f64) -> MemoryView {
+fn view(phase: &Phase, filling: &MissRateCurve, site: &Site, llc: f64) -> MemoryView {
     let cycles = |ns: f64| (ns * site.core.clock_mhz * 1e-3).round() as u32;
-    // Lines that the kernel has cleared are in the nearest cache, whatever its size.
+    // Recordings without distances of the lines that the kernel clears take them for misses; those
+    // cleared just before are in the nearest cache, whatever its size.
     let zeroed = phase.core.as_ref().map_or(0.0, |core| core.zeroed_mpki * 1e-3);
     let llc = (llc - zeroed).max(0.0);
     let at = |curve: &MissRateCurve, bytes: f64| curve.mpki(bytes.max(1.0)).value * 1e-3;
     let data = |bytes: f64| (at(&phase.curve, bytes) - zeroed).max(llc);
     let code = phase.core.as_ref().map(|core| &core.instruction_curve);
     let l1_code = code.map_or(0.0, |curve| at(curve, site.l1_code_bytes));
-    let shared = code.map_or(site.l1_bytes, |code| shared_bytes(&phase.curve, code, site.l1_bytes));
+    let shared = code.map_or(site.l1_bytes, |code| shared_bytes(filling, code, site.l1_bytes));
     let private = if site.private_bytes > site.l1_bytes {
         data(site.private_bytes)
     } else {

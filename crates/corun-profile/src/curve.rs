@@ -125,6 +125,20 @@ impl MissRateCurve {
         Reading { value: low.mpki + part * (high.mpki - low.mpki), extrapolated: false }
     }
 
+    /// The sum of both at the sizes of either.
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        let points = self.points.iter().chain(&other.points);
+        let mut sizes: Vec<u64> = points.map(|point| point.bytes).collect();
+        sizes.sort_unstable();
+        sizes.dedup();
+        let sum = |bytes: u64| {
+            let [one, more] = [self, other].map(|curve| curve.mpki(bytes as f64).value);
+            CurvePoint { bytes, mpki: (one + more).min(MOST_PKI) }
+        };
+        Self::from_checked(sizes.into_iter().map(sum).collect())
+    }
+
     fn below(&self, bytes: f64) -> f64 {
         let first = self.points[0];
         let Some(&second) = self.points.get(1) else { return first.mpki };

@@ -26,6 +26,13 @@ fn below_the_first_point_a_power_law_of_at_most_one() {
 }
 
 #[test]
+fn a_sum_has_the_sizes_of_both() {
+    let sum = curve(&[(1000, 10.0), (3000, 4.0)]).plus(&curve(&[(2000, 1.0), (4000, 0.5)]));
+    // Below its first point the second goes on as a power law: at half the size twice as much.
+    assert_eq!(sum, curve(&[(1000, 12.0), (2000, 8.0), (3000, 4.75), (4000, 4.5)]));
+}
+
+#[test]
 fn bad_points_are_refused() {
     let point = |bytes, mpki| CurvePoint { bytes, mpki };
     assert_eq!(MissRateCurve::new(vec![]), Err(CurveError::Empty));

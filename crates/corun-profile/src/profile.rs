@@ -71,8 +71,13 @@ pub struct CoreDetail {
     /// Code lines missed per 1000 instructions in a fully associative LRU cache of code alone,
     /// against its size.
     pub instruction_curve: MissRateCurve,
-    /// Lines per 1000 instructions that are touched first in pages which the kernel has just cleared:
-    /// they miss in no cache, though no program touched them before, and [`Phase::curve`] counts them.
+    /// Lines per 1000 instructions, against the size of a cache, that the kernel wrote as it cleared
+    /// pages for the program and that the cache did not hold: each is written back some day, none is
+    /// read. [`Phase::curve`] counts none of them, but its distances know that they were written. Absent
+    /// in recordings of earlier tracers, which took the program's first touches of these lines for misses.
+    pub cleared_curve: Option<MissRateCurve>,
+    /// Of recordings without that: lines per 1000 instructions that are touched first in pages which the
+    /// kernel has just cleared. They miss in no cache, but [`Phase::curve`] counts them.
     pub zeroed_mpki: f64,
     /// Page faults per 1000 instructions: first touches of pages of 4 KiB, also of those that were given
     /// back and are touched again.
@@ -101,6 +106,22 @@ pub struct InstructionMix {
     pub float_pki: f64,
     /// Branches that a simple predictor gets wrong.
     pub mispredicted_pki: f64,
+}
+
+impl Phase {
+    /// Lines per 1000 instructions that the kernel's clearing of pages brings into a cache of so many
+    /// bytes ([`CoreDetail::cleared_curve`]); 0 where that was not recorded.
+    pub fn cleared_mpki(&self, bytes: f64) -> f64 {
+        let curve = self.core.as_ref().and_then(|core| core.cleared_curve.as_ref());
+        curve.map_or(0.0, |curve| curve.mpki(bytes).value)
+    }
+
+    /// Lines that come into a cache per 1000 instructions, against its size: those that the program
+    /// misses and those that the kernel clears for it.
+    pub fn filling_curve(&self) -> MissRateCurve {
+        let curve = self.core.as_ref().and_then(|core| core.cleared_curve.as_ref());
+        curve.map_or_else(|| self.curve.clone(), |cleared| self.curve.plus(cleared))
+    }
 }
 
 impl Profile {

@@ -60,6 +60,8 @@ struct PhaseTable {
 struct CoreTable {
     mispredicted_large_pki: f64,
     instruction_curve: Vec<(u64, f64)>,
+    cleared_curve: Option<Vec<(u64, f64)>>,
+    #[serde(default)]
     zeroed_mpki: f64,
     page_faults_pki: f64,
     system_calls_pki: f64,
@@ -248,6 +250,11 @@ impl CoreTable {
             mispredicted_large_pki: self.mispredicted_large_pki,
             instruction_curve: read_curve(self.instruction_curve, "instruction_curve")
                 .map_err(at_core)?,
+            cleared_curve: self
+                .cleared_curve
+                .map(|pairs| read_curve(pairs, "cleared_curve"))
+                .transpose()
+                .map_err(at_core)?,
             zeroed_mpki: self.zeroed_mpki,
             page_faults_pki: self.page_faults_pki,
             system_calls_pki: self.system_calls_pki,
@@ -400,11 +407,16 @@ fn write_phase(out: &mut String, phase: &Phase) {
     let Some(core) = &phase.core else { return };
     out.push_str("\n[phase.core]\n");
     line(out, "mispredicted_large_pki", rounded(core.mispredicted_large_pki));
-    line(out, "zeroed_mpki", rounded(core.zeroed_mpki));
+    if core.cleared_curve.is_none() {
+        line(out, "zeroed_mpki", rounded(core.zeroed_mpki));
+    }
     line(out, "page_faults_pki", rounded(core.page_faults_pki));
     line(out, "system_calls_pki", rounded(core.system_calls_pki));
     line(out, "transferred_bytes_pki", rounded(core.transferred_bytes_pki));
     write_curve(out, "instruction_curve", &core.instruction_curve);
+    if let Some(cleared) = &core.cleared_curve {
+        write_curve(out, "cleared_curve", cleared);
+    }
     let traces = core.micro_traces.iter().map(|(at, share)| format!("[{at}, {}]", rounded(*share)));
     line(out, "micro_traces", format!("[{}]", traces.collect::<Vec<_>>().join(", ")));
 }

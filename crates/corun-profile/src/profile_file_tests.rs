@@ -136,10 +136,11 @@ prop_compose! {
         shares in proptest::array::uniform2(0.0..=1.0f64),
         memory_level_parallelism in 1.0..40.0f64,
         points in proptest::collection::btree_map(1u64..1 << 40, a_rate(), 1..30),
-        core in any::<bool>(),
+        (core, cleared) in any::<(bool, bool)>(),
     ) -> Phase {
         let (instructions, threads, footprint_bytes) = counts;
         let points = points.into_iter().map(|(bytes, mpki)| CurvePoint { bytes, mpki });
+        let curve = MissRateCurve::new(points.collect()).unwrap();
         Phase {
             instructions, threads, footprint_bytes, memory_level_parallelism,
             data_accesses_pki: rates[0],
@@ -149,12 +150,13 @@ prop_compose! {
             },
             prefetchable: shares[0],
             dirty_share: shares[1],
-            curve: MissRateCurve::new(points.collect()).unwrap(),
+            curve: curve.clone(),
             core: core.then(|| CoreDetail {
                 mispredicted_large_pki: rates[4] * mispredicted,
                 instruction_curve: MissRateCurve::new(vec![CurvePoint { bytes: 64, mpki: rates[0] }])
                     .unwrap(),
-                zeroed_mpki: rates[0],
+                cleared_curve: cleared.then_some(curve),
+                zeroed_mpki: if cleared { 0.0 } else { rates[0] },
                 page_faults_pki: rates[1],
                 system_calls_pki: rates[2],
                 transferred_bytes_pki: rates[3],

@@ -1,4 +1,4 @@
-//! The stream of what a guest thread did: blocks it ran and lines it touched, 8 bytes an event.
+//! The stream of what a guest thread did: blocks it ran, lines and pages it touched, 8 bytes an event.
 
 /// Bytes of a cache line. All distances are counted in these.
 pub const LINE_BYTES: u64 = 64;
@@ -8,13 +8,15 @@ pub const WORD_BYTES: u64 = 8;
 
 const BLOCK: u64 = 1 << 63;
 const STORE: u64 = 1 << 62;
+/// With [`BLOCK`]: a page.
+const PAGE: u64 = BLOCK | 1 << 62;
 const INDEX_SHIFT: u32 = 50;
 const INDEX_MASK: u64 = 0xfff;
 const WORD_MASK: u64 = (1 << INDEX_SHIFT) - 1;
 const WORDS_A_LINE: u64 = LINE_BYTES / WORD_BYTES;
 
-/// One event, packed: a block's number, or the place that an instruction of the running block
-/// touched.
+/// One event, packed: a block's number, the place that an instruction of the running block touched, or
+/// the number of a page that was not touched of late.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TraceEvent(u64);
 
@@ -23,6 +25,8 @@ pub struct TraceEvent(u64);
 pub enum Unpacked {
     /// A block of code begins.
     Block(u32),
+    /// A page (address / 4096), which may be new, is touched by the next access.
+    Page(u64),
     /// A data access of the block that began last.
     Data {
         /// Address / 8, modulo 2^50.
@@ -47,6 +51,12 @@ impl TraceEvent {
         Self(BLOCK | u64::from(id))
     }
 
+    /// The next access touches this page (address / 4096), which may be new.
+    #[inline]
+    pub fn page(number: u64) -> Self {
+        Self(PAGE | number)
+    }
+
     /// Instruction `index` (modulo 4096; QEMU's blocks end at 512) of the running block touches a
     /// word (address / 8).
     #[inline]
@@ -67,7 +77,11 @@ impl TraceEvent {
     #[inline]
     pub fn unpack(self) -> Unpacked {
         if self.0 & BLOCK != 0 {
-            return Unpacked::Block(self.0 as u32);
+            return if self.0 & PAGE == PAGE {
+                Unpacked::Page(self.0 & !PAGE)
+            } else {
+                Unpacked::Block(self.0 as u32)
+            };
         }
         Unpacked::Data {
             word: self.0 & WORD_MASK,
@@ -84,6 +98,8 @@ mod tests {
     #[test]
     fn packs_and_unpacks() {
         assert_eq!(TraceEvent::block(u32::MAX).unpack(), Unpacked::Block(u32::MAX));
+        let page = 0xf_ffff_ffff_ffff;
+        assert_eq!(TraceEvent::page(page).unpack(), Unpacked::Page(page));
         for store in [false, true] {
             let word = 0x7fff_ffff_ffff / WORD_BYTES;
             let event = TraceEvent::data(word, 511, store);
@@ -105,5 +121,6 @@ mod tests {
         );
         assert!(!TraceEvent::data(6, 3, false).repeats(load));
         assert!(!TraceEvent::data(7, 3, false).repeats(TraceEvent::block(7)));
+        assert!(!TraceEvent::data(7, 3, true).repeats(TraceEvent::page(7)));
     }
 }

@@ -58,7 +58,8 @@ pub fn phase(figures: &Figures, traces: &mut Vec<MicroTrace>) -> Option<Phase> {
         Some(CoreDetail {
             mispredicted_large_pki: mispredicted_large,
             instruction_curve: curve(points(&figures.code, thousands))?,
-            zeroed_mpki: 1e3 * share(observed.zeroed_lines, observed.instructions),
+            cleared_curve: Some(curve(points(&figures.cleared, thousands))?),
+            zeroed_mpki: 0.0,
             page_faults_pki: pki(counters.page_faults),
             system_calls_pki: pki(counters.system_calls),
             transferred_bytes_pki: pki(counters.transferred_bytes),

@@ -87,7 +87,7 @@ impl SampledPhase {
         }
         let sum: f64 = traces.iter().map(|trace| trace.share).sum();
         traces.iter_mut().for_each(|trace| trace.share /= sum.max(f64::MIN_POSITIVE));
-        rank(&mut traces, &phase.curve, &core.instruction_curve);
+        rank(&mut traces, &phase.curve, &core.instruction_curve, &phase.filling_curve());
         let mispredicted = [Marks::MISPREDICTED_SMALL, Marks::MISPREDICTED_LARGE].map(|mark| {
             let of = |trace: &RankedTrace| {
                 let count = trace.ops.iter().filter(|op| op.marks.has(mark)).count();
@@ -99,7 +99,13 @@ impl SampledPhase {
     }
 }
 
-fn rank(traces: &mut [RankedTrace], curve: &MissRateCurve, code_curve: &MissRateCurve) {
+/// `filling`: of all lines that come into a cache.
+fn rank(
+    traces: &mut [RankedTrace],
+    curve: &MissRateCurve,
+    code_curve: &MissRateCurve,
+    filling: &MissRateCurve,
+) {
     let mut accesses: Vec<Access> = Vec::new();
     let mut even = Even::default();
     for (at, trace) in traces.iter_mut().enumerate() {
@@ -110,7 +116,7 @@ fn rank(traces: &mut [RankedTrace], curve: &MissRateCurve, code_curve: &MissRate
                 |code, depth| Access { trace: at as u32, entry: entry as u32, code, weight, depth };
             if op.marks.has(Marks::FETCHES) {
                 let at_least = op.marks.has(Marks::FETCH_AT_LEAST);
-                let depth = code_depth(op.fetch_reuse, at_least, (curve, code_curve), &mut even);
+                let depth = code_depth(op.fetch_reuse, at_least, (filling, code_curve), &mut even);
                 accesses.push(access(true, depth));
             }
             if op.marks.any(Marks::LOAD.with(Marks::STORE)) {
@@ -162,19 +168,19 @@ fn depth(reuse: Reuse, at_least: bool, curve: &MissRateCurve, even: &mut Even) -
 fn code_depth(
     reuse: Reuse,
     at_least: bool,
-    (curve, code_curve): (&MissRateCurve, &MissRateCurve),
+    (filling, code_curve): (&MissRateCurve, &MissRateCurve),
     even: &mut Even,
 ) -> f64 {
     let known = reuse.distance();
     if !at_least || known.is_infinite() {
         return known;
     }
-    let passed = fill_instructions(curve, known * LINE_BYTES);
+    let passed = fill_instructions(filling, known * LINE_BYTES);
     let known_code = filled_bytes(code_curve, passed, MOST_BYTES);
     let drawn = even.next() * code_curve.mpki(known_code).value;
     let Some(code_bytes) = size_with(code_curve, drawn) else { return f64::INFINITY };
     let passed = fill_instructions(code_curve, code_bytes.max(known_code));
-    (filled_bytes(curve, passed, MOST_BYTES) / LINE_BYTES).max(known)
+    (filled_bytes(filling, passed, MOST_BYTES) / LINE_BYTES).max(known)
 }
 
 /// The least cache that misses at most so much; none where all sizes miss more.

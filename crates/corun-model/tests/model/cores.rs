@@ -1,8 +1,8 @@
 //! The shipped recordings on every named core: what no interval model may get wrong.
 
 use corun_machine::{Machine, NamedCore, core, core_names};
-use corun_model::{CAUSES, Model, ModelOptions, WaysFigures};
-use corun_profile::{Library, Profile};
+use corun_model::{CAUSES, Model, ModelOptions, Outcome, WaysFigures};
+use corun_profile::{CurvePoint, Library, MissRateCurve, Profile, ProfileData};
 
 use crate::fixture::*;
 
@@ -63,6 +63,41 @@ fn a_pointer_chase_is_slow_and_a_product_is_not() {
     let chase = with_one_way("kernel-chase");
     assert!(chase.ipc < 0.2 && chase.memory_stalls > 0.8, "{chase:?}");
     assert!(with_one_way("kernel-product").ipc > 10.0 * chase.ipc);
+}
+
+/// Lines that the kernel clears are missed and moved, each once, and cost no cycles: those are in
+/// the price of a page fault.
+#[test]
+fn cleared_lines_are_moved_once_and_wait_for_nothing() {
+    const CLEARED_MPKI: f64 = 2.0;
+    let library = Library::shipped().unwrap();
+    let shipped = library.get("gzip").unwrap();
+    let with_cleared = |mpki: f64| {
+        let mut profile = shipped.clone();
+        let ProfileData::Recording(recording) = &mut profile.data else { panic!("a recording") };
+        for phase in &mut recording.phases {
+            phase.dirty_share = 0.5;
+            let core = phase.core.as_mut().unwrap();
+            core.zeroed_mpki = 0.0;
+            let points = vec![CurvePoint { bytes: 1024, mpki }];
+            core.cleared_curve = Some(MissRateCurve::new(points).unwrap());
+        }
+        profile
+    };
+    let big = core("big-out-of-order").unwrap();
+    let model = Model::new(big.machine.clone().into(), ModelOptions::default()).unwrap();
+    let [none, some] = [0.0, CLEARED_MPKI].map(|mpki| {
+        let program = load(&model, &with_cleared(mpki));
+        model.solo(&program, 0, big.cpu())
+    });
+    assert!((some.llc_mpki - none.llc_mpki - CLEARED_MPKI).abs() < 1e-6, "{some:?} {none:?}");
+    assert!((some.llc_apki - none.llc_apki - CLEARED_MPKI).abs() < 1e-6, "{some:?} {none:?}");
+    // Whole lines of 64 bytes, written back whatever the dirty share of the program's own.
+    let bytes = |one: &Outcome| one.bytes_per_s / one.instructions_per_s;
+    let more = bytes(&some) - bytes(&none);
+    assert!((more - CLEARED_MPKI * 1e-3 * 64.0).abs() < 1e-6, "{more} bytes an instruction");
+    // A little less code is in the first level beside the data that pass.
+    assert!((some.ipc / none.ipc - 1.0).abs() < 0.01, "{} and {}", some.ipc, none.ipc);
 }
 
 /// A stream that the prefetcher foresees: an LLC that holds it never makes it slower, on an

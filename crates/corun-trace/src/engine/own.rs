@@ -1,5 +1,7 @@
 //! Threads by themselves, as if each had its caches alone.
 
+use std::ops::Range;
+
 use corun_profile::EngineKind;
 
 use super::distances::Distances;
@@ -74,6 +76,16 @@ impl OwnFigures {
     #[inline(never)]
     pub(super) fn access(&mut self, line: u64, store: bool) {
         self.distances.access(line, store, &mut self.histogram);
+    }
+
+    /// The kernel clears these lines for it, which is no access of its own.
+    pub(super) fn clear(&mut self, lines: Range<u64>) {
+        self.distances.clear(lines, &mut self.histogram, None, |_, _| ());
+    }
+
+    /// The same of one that may be followed.
+    pub(super) fn clear_followed(&mut self, line: u64) {
+        self.distances.clear_followed(line, None);
     }
 
     /// An access to a line that may be followed.

@@ -1,13 +1,15 @@
 //! What threads are to hand in, and what becomes of it: all events, or those of followed lines.
 
+use std::ops::Range;
+
 use corun_profile::EngineKind;
 
 use super::facts::Sums;
-use super::pages::Touch;
+use super::pages::{PAGE_LINES, Touch};
 use super::sample::spatial_hash;
 use super::schedule::{BURST, Change, PERIOD, Schedule};
 use super::sieve::MOST_INSTRUCTIONS;
-use super::{Engine, Pace, SamplingRate, Sieve, Thread};
+use super::{Engine, Figures, Pace, SamplingRate, Sieve, Thread};
 use crate::event::{TraceEvent, Unpacked, line_of};
 
 /// Windows of less have too few bursts: then all is seen at all times.
@@ -63,13 +65,6 @@ impl Engine {
 
     /// Takes in what a thread has collected. The thread has to go on at [`Self::pace`].
     pub fn take(&mut self, thread: &mut Thread, sieve: &Sieve) {
-        for &page in &sieve.pages {
-            let touch = self.pages.touch(page);
-            self.figures.counters.page_faults += u64::from(touch != Touch::Again);
-            if touch == Touch::Zeroed {
-                self.watching.page_zeroed(page);
-            }
-        }
         if sieve.takes_all() {
             self.process(thread, &sieve.events);
         } else {
@@ -168,6 +163,7 @@ impl Engine {
         for event in &sieve.events {
             match event.unpack() {
                 Unpacked::Data { word, .. } => self.follow(line_of(word)),
+                Unpacked::Page(page) => self.page_touched::<false>(page),
                 Unpacked::Block(id) => self.special_block(thread, id, &mut sums),
             }
         }
@@ -193,6 +189,53 @@ impl Engine {
                     self.code.follow(line, &mut self.figures.code);
                 }
             }
+        }
+    }
+
+    /// A page that may be new is touched. Where the kernel has to clear it, its lines are the most
+    /// recent ones before the touch: of all accesses where `ALL` are seen, else of those followed.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn page_touched<const ALL: bool>(&mut self, page: u64) {
+        let touch = self.pages.touch(page);
+        self.figures.counters.page_faults += u64::from(touch != Touch::Again);
+        if touch != Touch::Cleared {
+            return;
+        }
+        let lines = page * PAGE_LINES..(page + 1) * PAGE_LINES;
+        if self.distances.is_apart() {
+            self.clear_followed(lines.clone());
+        }
+        if ALL {
+            self.clear(lines);
+        }
+    }
+
+    fn clear_followed(&mut self, lines: Range<u64>) {
+        for line in lines {
+            let hash = spatial_hash(line);
+            if hash <= self.distances.threshold() {
+                self.figures.touched.insert_followed(hash);
+                self.distances.clear_followed(line, Some(&mut self.figures.cleared));
+                if let Some(own) = &mut self.running {
+                    own.clear_followed(line);
+                }
+            }
+        }
+    }
+
+    fn clear(&mut self, lines: Range<u64>) {
+        let Self { distances, figures, private_cache, observed, .. } = self;
+        let Figures { histogram, cleared, touched, .. } = figures;
+        distances.clear(lines.clone(), histogram, Some(cleared), |line, written| {
+            touched.insert(line);
+            if let Some(line) = written {
+                private_cache.write_back(line, &mut observed.traffic);
+            }
+            private_cache.clear(line);
+        });
+        if let Some(own) = &mut self.running {
+            own.clear(lines);
         }
     }
 

@@ -1,9 +1,14 @@
-//! Pages that were touched: the first touch of each is a page fault.
+//! Pages that were touched: the first touch of each is a page fault, and of most the kernel then
+//! clears the page.
 
 use rustc_hash::FxHashMap;
 
+use crate::event::LINE_BYTES;
+
 /// Bytes of a page.
 pub(crate) const PAGE_BYTES: u64 = 4096;
+/// Cache lines of a page.
+pub(crate) const PAGE_LINES: u64 = PAGE_BYTES / LINE_BYTES;
 /// Pages of a region, one bit each.
 const REGION: u64 = 512;
 /// Pages around a touched one that the kernel maps with it where they belong to a file that it has in
@@ -17,14 +22,58 @@ pub(crate) enum Touch {
     Again,
     /// A fault: the kernel maps a file's pages.
     File,
-    /// A fault: the kernel clears a page, whose lines are in the caches then.
-    Zeroed,
+    /// A fault: the page is one of the process that forked this one, and is shared or copied.
+    Inherited,
+    /// A fault: the kernel clears an anonymous page.
+    Cleared,
 }
 
-/// Pages by number.
+/// Numbers of pages.
+#[derive(Debug, Clone, Default)]
+struct Numbers {
+    regions: FxHashMap<u64, [u64; (REGION / 64) as usize]>,
+}
+
+impl Numbers {
+    /// Adds a page; false where it was there.
+    fn insert(&mut self, page: u64) -> bool {
+        let region = self.regions.entry(page / REGION).or_default();
+        let (word, bit) = ((page % REGION / 64) as usize, 1 << (page % 64));
+        let fresh = region[word] & bit == 0;
+        region[word] |= bit;
+        fresh
+    }
+
+    fn contains(&self, page: u64) -> bool {
+        let Some(region) = self.regions.get(&(page / REGION)) else { return false };
+        region[(page % REGION / 64) as usize] & 1 << (page % 64) != 0
+    }
+
+    fn remove(&mut self, begin: u64, end: u64) {
+        let whole = begin.div_ceil(REGION)..end / REGION;
+        // A program may reserve far more addresses than it touches.
+        if whole.end.saturating_sub(whole.start) > self.regions.len() as u64 {
+            self.regions.retain(|region, _| !whole.contains(region));
+        } else {
+            whole.clone().for_each(|region| {
+                self.regions.remove(&region);
+            });
+        }
+        let behind = begin.max(whole.end * REGION);
+        for page in (begin..end.min(whole.start * REGION)).chain(behind..end) {
+            if let Some(bits) = self.regions.get_mut(&(page / REGION)) {
+                bits[(page % REGION / 64) as usize] &= !(1 << (page % 64));
+            }
+        }
+    }
+}
+
+/// The pages of a process, by number.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct PageSet {
-    regions: FxHashMap<u64, [u64; (REGION / 64) as usize]>,
+    touched: Numbers,
+    /// Those that the process which forked this one had touched.
+    inherited: Numbers,
     /// Mapped files, as first page and the one behind the last.
     files: Vec<(u64, u64)>,
 }
@@ -32,27 +81,18 @@ pub(crate) struct PageSet {
 impl PageSet {
     /// A page is touched.
     pub(crate) fn touch(&mut self, page: u64) -> Touch {
-        if !self.set(page) {
+        if !self.touched.insert(page) {
             return Touch::Again;
         }
         if let Some(&(begin, end)) = self.files.iter().find(|file| (file.0..file.1).contains(&page))
         {
             let first = page / AROUND * AROUND;
             for near in first.max(begin)..(first + AROUND).min(end) {
-                self.set(near);
+                self.touched.insert(near);
             }
             return Touch::File;
         }
-        Touch::Zeroed
-    }
-
-    /// Adds a page; false where it was there.
-    fn set(&mut self, page: u64) -> bool {
-        let region = self.regions.entry(page / REGION).or_default();
-        let (word, bit) = ((page % REGION / 64) as usize, 1 << (page % 64));
-        let fresh = region[word] & bit == 0;
-        region[word] |= bit;
-        fresh
+        if self.inherited.contains(page) { Touch::Inherited } else { Touch::Cleared }
     }
 
     /// A file has been mapped at these pages from the beginning.
@@ -66,21 +106,37 @@ impl PageSet {
         self.files.push((begin, end));
     }
 
-    /// These pages are given back: the next touch is a fault again.
+    /// These pages are given back or mapped anew, as no file: the next touch is a fault again.
     pub(crate) fn forget(&mut self, begin: u64, end: u64) {
-        self.files.retain(|file| file.1 <= begin || end <= file.0);
-        let mut page = begin;
-        while page < end {
-            let region = page / REGION;
-            let stop = end.min((region + 1) * REGION);
-            if stop - page == REGION {
-                self.regions.remove(&region);
-            } else if let Some(bits) = self.regions.get_mut(&region) {
-                for gone in page..stop {
-                    bits[(gone % REGION / 64) as usize] &= !(1 << (gone % 64));
-                }
-            }
-            page = stop;
+        self.discard(begin, end);
+        let parts =
+            |&(first, behind): &(u64, u64)| [(first, behind.min(begin)), (first.max(end), behind)];
+        let kept = self.files.iter().flat_map(parts).filter(|part| part.0 < part.1);
+        self.files = kept.collect();
+    }
+
+    /// What these pages hold is given back; they stay mapped to what they were mapped to.
+    pub(crate) fn discard(&mut self, begin: u64, end: u64) {
+        self.touched.remove(begin, end);
+        self.inherited.remove(begin, end);
+    }
+
+    /// The pages `begin..end` move, with what they hold, to as many from `to` on.
+    pub(crate) fn move_pages(&mut self, begin: u64, end: u64, to: u64) {
+        let there = |&page: &u64| self.touched.contains(page) || self.inherited.contains(page);
+        let moved: Vec<u64> = (begin..end).filter(there).collect();
+        self.forget(begin, end);
+        self.forget(to, to + (end - begin));
+        for page in moved {
+            self.touched.insert(to + (page - begin));
+        }
+    }
+
+    /// The process is a fork of the one whose pages these were.
+    pub(crate) fn fork(&mut self) {
+        for (region, bits) in std::mem::take(&mut self.touched).regions {
+            let sums = self.inherited.regions.entry(region).or_default();
+            sums.iter_mut().zip(bits).for_each(|(sum, bits)| *sum |= bits);
         }
     }
 }
@@ -89,15 +145,21 @@ impl PageSet {
 mod tests {
     use super::*;
 
+    /// How many of these pages are cleared when each is touched.
+    fn cleared(pages: &mut PageSet, range: std::ops::Range<u64>) -> usize {
+        range.filter(|&page| pages.touch(page) == Touch::Cleared).count()
+    }
+
     #[test]
-    fn each_page_faults_once_until_it_is_given_back() {
+    fn each_page_is_cleared_once_until_it_is_given_back() {
         let mut pages = PageSet::default();
-        let faults = |pages: &mut PageSet| {
-            (0..2000).filter(|&page| pages.touch(page) == Touch::Zeroed).count()
-        };
-        assert_eq!((faults(&mut pages), faults(&mut pages)), (2000, 0));
-        pages.forget(100, 1100);
-        assert_eq!(faults(&mut pages), 1000);
+        assert_eq!((cleared(&mut pages, 0..2000), cleared(&mut pages, 0..2000)), (2000, 0));
+        for (begin, end) in [(100, 1100), (100, 110), (512, 1024), (500, 600), (7, 7)] {
+            pages.forget(begin, end);
+            assert_eq!(cleared(&mut pages, 0..2000) as u64, end - begin, "{begin} to {end}");
+        }
+        pages.forget(0, 1 << 40);
+        assert_eq!(cleared(&mut pages, 0..2000), 2000);
     }
 
     #[test]
@@ -109,5 +171,41 @@ mod tests {
         let faults: Vec<u64> = (990..1050).filter(fault).collect();
         let before = (990..1000).collect::<Vec<_>>();
         assert_eq!(faults, [before, vec![1000, 1008, 1024], (1040..1050).collect()].concat());
+    }
+
+    /// As the loader maps a library: all of it from the file, then zeros over its end.
+    #[test]
+    fn anonymous_memory_over_a_part_of_a_file_is_cleared() {
+        let mut pages = PageSet::default();
+        pages.map_file(0, 64);
+        pages.forget(48, 64);
+        assert_eq!((cleared(&mut pages, 0..48), cleared(&mut pages, 48..64)), (0, 16));
+        // What a file's pages hold may be given back, but they remain the file's.
+        pages.discard(0, 64);
+        assert_eq!((cleared(&mut pages, 0..48), cleared(&mut pages, 48..64)), (0, 16));
+    }
+
+    #[test]
+    fn pages_that_move_keep_what_they_hold() {
+        let mut pages = PageSet::default();
+        assert_eq!(cleared(&mut pages, 10..14), 4);
+        pages.move_pages(10, 18, 100);
+        assert_eq!((cleared(&mut pages, 100..108), cleared(&mut pages, 10..18)), (4, 8));
+    }
+
+    #[test]
+    fn a_fork_has_the_pages_of_its_parent() {
+        let mut pages = PageSet::default();
+        pages.map_file(50, 60);
+        pages.touch(7);
+        pages.touch(50);
+        pages.fork();
+        assert_eq!(
+            [7, 8, 50].map(|page| pages.touch(page)),
+            [Touch::Inherited, Touch::Cleared, Touch::File]
+        );
+        pages.fork();
+        pages.forget(7, 8);
+        assert_eq!([7, 8].map(|page| pages.touch(page)), [Touch::Cleared, Touch::Inherited]);
     }
 }

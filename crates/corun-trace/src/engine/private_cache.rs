@@ -36,6 +36,11 @@ impl PrivateCache {
         self.touch(line, DIRTY, traffic);
     }
 
+    /// The kernel writes a line here for the program: neither brings it in, and both count elsewhere.
+    pub(crate) fn clear(&mut self, line: u64) {
+        self.touch(line, DIRTY, &mut Traffic::default());
+    }
+
     fn touch(&mut self, line: u64, dirty: u64, traffic: &mut Traffic) -> bool {
         let set = &mut self.sets[line as usize % SETS];
         let tag = VALID | line & LINE;
@@ -59,6 +64,17 @@ impl PrivateCache {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cleared_line_is_there_and_written() {
+        let mut cache = PrivateCache::new();
+        let mut traffic = Traffic::default();
+        cache.clear(7);
+        assert!(cache.access(7, &mut traffic));
+        // The program's stores to it add nothing to what is to be written back.
+        cache.write_back(7, &mut traffic);
+        assert_eq!(traffic, Traffic::default());
+    }
 
     #[test]
     fn eight_ways_and_dirty_lines() {

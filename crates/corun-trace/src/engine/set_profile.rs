@@ -233,6 +233,8 @@ impl SetProfiles {
         let private = private.get_or_insert_with(|| Box::new(PrivateCaches::new(&self.private)));
         for event in events {
             match event.unpack() {
+                // The lines that the kernel clears pass these caches unseen.
+                Unpacked::Page(_) => {}
                 Unpacked::Block(_) if !self.fetches => {}
                 Unpacked::Block(id) => {
                     let Some(block) = blocks.get(id as usize) else { continue };

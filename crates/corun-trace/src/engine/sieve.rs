@@ -2,10 +2,10 @@
 //! that ran and the events of followed lines alone, of which an unfollowed line costs a hash.
 
 use super::facts::Sums;
-use super::pages::PAGE_BYTES;
+use super::pages::PAGE_LINES;
 use super::sample::spatial_hash;
 use crate::block::{Block, Exit};
-use crate::event::{LINE_BYTES, TraceEvent, line_of};
+use crate::event::{TraceEvent, line_of};
 
 /// How a thread is to collect events until it hands them in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,15 +127,10 @@ impl Tally {
     }
 }
 
-/// Lines of a page.
-const LINES_A_PAGE: u64 = PAGE_BYTES / LINE_BYTES;
-
 /// Lines of which a thread remembers that they are not followed.
 const KNOWN: usize = 512;
 /// Pages of which a thread remembers that they were touched.
 const RECENT_PAGES: usize = 4096;
-/// Pages that it hands in at a time, at most.
-const MOST_PAGES: usize = 4096;
 
 /// More than any address / 64.
 const NO_LINE: u64 = u64::MAX;
@@ -150,9 +145,8 @@ pub struct Sieve {
     last_access: Option<(u32, bool)>,
     /// Lines that are not followed, by their low bits; none while all events are collected.
     unfollowed: Box<[u64; KNOWN]>,
-    /// Pages touched of late, by their low bits, and those to hand in.
+    /// Pages touched of late, by their low bits.
     recent: Box<[u64]>,
-    pub(super) pages: Vec<u64>,
 }
 
 impl Sieve {
@@ -161,8 +155,7 @@ impl Sieve {
         let unfollowed = Box::new([NO_LINE; KNOWN]);
         let (tally, events) = (Tally::default(), Vec::new());
         let recent = vec![NO_LINE; RECENT_PAGES].into();
-        let pages = Vec::new();
-        let mut sieve = Self { tally, pace, events, last_access: None, unfollowed, recent, pages };
+        let mut sieve = Self { tally, pace, events, last_access: None, unfollowed, recent };
         sieve.set_pace(pace);
         sieve
     }
@@ -170,13 +163,13 @@ impl Sieve {
     /// Empties it and goes on at another pace.
     pub fn set_pace(&mut self, pace: Pace) {
         self.events.clear();
-        self.pages.clear();
         let due = if pace.all { 0 } else { u64::from(pace.instructions) };
         self.tally = Tally { due, ..Tally::default() };
         if pace.all {
             // No more than is needed: there may be many threads.
-            self.events.shrink_to(pace.events);
-            self.events.reserve_exact(pace.events);
+            self.events.shrink_to(pace.events + 1);
+            // One access may be two events.
+            self.events.reserve_exact(pace.events + 1);
         }
         if pace.all && !self.pace.all {
             self.unfollowed.fill(NO_LINE);
@@ -239,10 +232,9 @@ impl Sieve {
     #[inline(always)]
     pub fn access(&mut self, word: u64, index: u32, store: bool) -> bool {
         let line = line_of(word);
-        let page = line / LINES_A_PAGE;
-        if self.recent[page as usize % RECENT_PAGES] != page && self.touch(page) {
-            self.push_unless_passed_over(line, word, index, store);
-            return true;
+        let page = line / PAGE_LINES;
+        if self.recent[page as usize % RECENT_PAGES] != page {
+            return self.access_page(line, TraceEvent::data(word, index, store));
         }
         if !self.pace.all && spatial_hash(line) > self.pace.threshold {
             self.unfollowed[line as usize % KNOWN] = line;
@@ -254,22 +246,20 @@ impl Sieve {
         !repeats && self.push(event)
     }
 
-    /// A page is touched that was not of late. True when pages are due.
+    /// An access to a page that was not touched of late. True when events are due.
     #[cold]
-    fn touch(&mut self, page: u64) -> bool {
+    fn access_page(&mut self, line: u64, access: TraceEvent) -> bool {
+        let page = line / PAGE_LINES;
         self.recent[page as usize % RECENT_PAGES] = page;
-        self.pages.push(page);
-        self.pages.len() >= MOST_PAGES
-    }
-
-    #[cold]
-    fn push_unless_passed_over(&mut self, line: u64, word: u64, index: u32, store: bool) {
-        if self.pace.all || spatial_hash(line) <= self.pace.threshold {
-            self.push(TraceEvent::data(word, index, store));
+        let due = self.push(TraceEvent::page(page));
+        if !self.pace.all && spatial_hash(line) > self.pace.threshold {
+            self.unfollowed[line as usize % KNOWN] = line;
+            return due;
         }
+        self.push(access)
     }
 
-    /// Memory was given back: what is touched from now on may be new.
+    /// Memory was given back or mapped: what is touched from now on may be new.
     pub fn forget_pages(&mut self) {
         self.recent.fill(NO_LINE);
         self.unfollowed.fill(NO_LINE);
@@ -340,7 +330,8 @@ mod tests {
     fn a_line_that_is_not_followed_is_passed_over_until_all_are_seen() {
         let mut sieve = gap(1000);
         assert!(!sieve.passes_over(5) && !sieve.access(40, 0, false));
-        assert!(sieve.passes_over(5) && sieve.events().is_empty());
+        // Its page may be new.
+        assert!(sieve.passes_over(5) && sieve.events() == [TraceEvent::page(0)]);
         sieve.set_pace(Pace { all: true, threshold: 0, instructions: 1, events: 2, number: 1 });
         assert!(!sieve.passes_over(5) && !sieve.access(40, 0, false));
         assert!(sieve.access(48, 0, false));

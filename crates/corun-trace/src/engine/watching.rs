@@ -4,17 +4,12 @@
 use super::capture::{Capture, Ended, Place, Seen};
 use super::foreseer::Foreseer;
 use super::options::EngineOptions;
+use super::pages::PAGE_LINES;
 use super::schedule::capture_spacing;
-use rustc_hash::FxHashMap;
-
-use super::pages::PAGE_BYTES;
 use super::stack::Stack;
 use super::thread::Attention;
 use super::{Engine, Thread};
-use crate::event::{LINE_BYTES, line_of};
-
-/// Lines of a page.
-const PAGE_LINES: u64 = PAGE_BYTES / LINE_BYTES;
+use crate::event::line_of;
 
 /// What bursts are looked at with.
 #[derive(Debug, Clone)]
@@ -22,8 +17,6 @@ pub(crate) struct Watching {
     foreseer: Foreseer,
     /// Pages touched since the stretch began.
     pages: Stack,
-    /// The lines touched, one bit each, of pages that the kernel cleared since then.
-    zeroed: FxHashMap<u64, u64>,
     capture: Option<Box<Capture>>,
     /// A capture of this thread begins with its next block.
     due: Option<usize>,
@@ -36,7 +29,6 @@ impl Watching {
         Self {
             foreseer: Foreseer::new(),
             pages: Stack::new(&EngineOptions::exact()),
-            zeroed: FxHashMap::default(),
             capture: None,
             due: None,
             next_capture: 0,
@@ -46,12 +38,6 @@ impl Watching {
     /// What came before is not known any more.
     fn begin_stretch(&mut self) {
         self.pages = Stack::new(&EngineOptions::exact());
-        self.zeroed.clear();
-    }
-
-    /// The kernel clears a page that is about to be touched.
-    pub(super) fn page_zeroed(&mut self, page: u64) {
-        self.zeroed.insert(page, 0);
     }
 
     /// A burst begins or ends: a capture that runs is given up, the next may begin at `next`.
@@ -94,7 +80,6 @@ impl Engine {
         let small_wrong = !thread.predictor.foresees(before, block.start);
         let large_wrong = !thread.tage.foresees(before, block.start);
         if count {
-            self.observed.instructions += u64::from(before.instructions);
             self.observed.branches += u64::from(before.branches);
             self.observed.mispredicted += u64::from(small_wrong);
             self.observed.mispredicted_large += u64::from(large_wrong);
@@ -137,18 +122,8 @@ impl Engine {
         place: Place,
     ) {
         let Some(block) = thread.block.and_then(|id| self.blocks.get(id as usize)) else { return };
-        let Watching { foreseer, pages, zeroed, capture, .. } = &mut self.watching;
+        let Watching { foreseer, pages, capture, .. } = &mut self.watching;
         let line = line_of(word);
-        let mut place = place;
-        if let Some(touched) = zeroed.get_mut(&(line / PAGE_LINES)) {
-            let bit = 1 << (line % PAGE_LINES);
-            if *touched & bit == 0 {
-                *touched |= bit;
-                self.observed.zeroed_lines += 1;
-                // The kernel has touched it just before.
-                place = Place::Front(PAGE_LINES as usize);
-            }
-        }
         let known = pages.followed() as u64;
         let page = (pages.access(line / PAGE_LINES), known);
         let instruction = block.start.wrapping_mul(4096) + u64::from(index);

@@ -110,6 +110,11 @@ fn merged_core(parts: [(Option<&CoreDetail>, f64); 2]) -> Option<CoreDetail> {
     Some(CoreDetail {
         mispredicted_large_pki: mean_of(|core| core.mispredicted_large_pki),
         instruction_curve: merged_curve(curves),
+        cleared_curve: one
+            .cleared_curve
+            .as_ref()
+            .zip(other.cleared_curve.as_ref())
+            .map(|(one, other)| merged_curve([(one, mine), (other, others)])),
         zeroed_mpki: mean_of(|core| core.zeroed_mpki),
         page_faults_pki: mean_of(|core| core.page_faults_pki),
         system_calls_pki: mean_of(|core| core.system_calls_pki),

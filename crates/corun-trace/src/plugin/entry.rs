@@ -299,6 +299,10 @@ extern "C" fn syscall(
     // SAFETY: QEMU calls from the thread's own host thread.
     if let Some(buffer) = unsafe { buffer(thread) } {
         buffer.work = session.kernel_begins(number, [first, second, third, fourth, fifth]);
+        if call == Call::Other && buffer.work.changes_memory() {
+            // What was touched before comes before.
+            flush(buffer);
+        }
     }
     if call == Call::Other {
         return;

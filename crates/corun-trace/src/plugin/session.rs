@@ -260,6 +260,7 @@ impl Session {
 
     /// A system call that did that returned. Did memory change that the thread may remember?
     pub(crate) fn kernel_returned(&self, work: Work, result: i64) -> bool {
+        let succeeded = result >= 0;
         let result = result.max(0) as u64;
         match work {
             Work::Transfers => {
@@ -269,8 +270,22 @@ impl Session {
             Work::MapsFile(bytes) if result > 0 && !self.is_dormant() => {
                 self.lock().engine.file_mapped(result, result + bytes);
             }
-            Work::GivesBack(begin, bytes) if !self.is_dormant() => {
+            Work::MapsAnonymous(bytes) if result > 0 && !self.is_dormant() => {
+                self.lock().engine.memory_given_back(result, result.saturating_add(bytes));
+            }
+            Work::GivesBack(begin, bytes) if succeeded && !self.is_dormant() => {
                 self.lock().engine.memory_given_back(begin, begin.saturating_add(bytes));
+            }
+            Work::Discards(begin, bytes) if succeeded && !self.is_dormant() => {
+                self.lock().engine.memory_discarded(begin, begin.saturating_add(bytes));
+            }
+            Work::Moves(begin, before, after) if result > 0 && !self.is_dormant() => {
+                let engine = &mut self.lock().engine;
+                let kept = before.min(after);
+                engine.memory_given_back(begin.saturating_add(kept), begin.saturating_add(before));
+                if result != begin {
+                    engine.memory_moved(begin, begin.saturating_add(kept), result);
+                }
             }
             Work::MovesHeap => {
                 let before = self.heap_end.swap(result, Relaxed);

@@ -20,8 +20,15 @@ pub(crate) enum Call {
 pub(crate) enum Work {
     /// Maps a file: bytes. The call returns where.
     MapsFile(u64),
+    /// Maps memory that is no file's: bytes. The call returns where.
+    MapsAnonymous(u64),
     /// Gives memory back, from an address, so many bytes.
     GivesBack(u64, u64),
+    /// The same of what it holds; it stays mapped.
+    Discards(u64, u64),
+    /// Moves memory or changes its size: from an address, so many bytes before and after. The call
+    /// returns where to.
+    Moves(u64, u64, u64),
     /// Moves the end of the heap; the call returns where to.
     MovesHeap,
     /// Reads or writes; the call returns how many bytes.
@@ -30,8 +37,8 @@ pub(crate) enum Work {
     Other,
 }
 
-/// `MADV_DONTNEED` and `MADV_FREE`.
-const GIVES_BACK: [u64; 2] = [4, 8];
+/// `MADV_DONTNEED`. What `MADV_FREE` names stays as it is until memory is short.
+const DISCARDS: u64 = 4;
 /// `MAP_ANONYMOUS` in all of the kernel's ports here.
 const ANONYMOUS: u64 = 0x20;
 
@@ -64,10 +71,17 @@ pub(crate) struct Numbers {
     pointer_bytes: Option<usize>,
     exit: &'static [i64],
     signal: &'static [i64],
-    /// mmap (or mmap2), munmap, madvise, brk.
-    memory: [i64; 4],
+    /// mmap (or mmap2), munmap, madvise, brk, mremap.
+    memory: [i64; 5],
     /// Those that return how many bytes they read or wrote.
     transfers: &'static [i64],
+}
+
+impl Work {
+    /// Does it change what memory is mapped to or holds?
+    pub(crate) fn changes_memory(self) -> bool {
+        !matches!(self, Self::Transfers | Self::Other)
+    }
 }
 
 impl Numbers {
@@ -82,7 +96,7 @@ impl Numbers {
                 pointer_bytes: Some(8),
                 exit: &[60, 231],
                 signal: &[62, 200, 234],
-                memory: [9, 11, 28, 12],
+                memory: [9, 11, 28, 12, 25],
                 transfers: &[0, 1, 17, 18, 19, 20, 40, 44, 45, 46, 47, 217, 326],
             },
             "i386" => Self {
@@ -92,7 +106,7 @@ impl Numbers {
                 pointer_bytes: Some(4),
                 exit: &[1, 252],
                 signal: &[37, 238, 270],
-                memory: [192, 91, 219, 45],
+                memory: [192, 91, 219, 45, 163],
                 transfers: &[3, 4, 145, 146, 180, 181, 187, 220],
             },
             "arm" | "armeb" => Self {
@@ -102,7 +116,7 @@ impl Numbers {
                 pointer_bytes: (name == "arm").then_some(4),
                 exit: &[1, 248],
                 signal: &[37, 238, 268],
-                memory: [192, 91, 220, 45],
+                memory: [192, 91, 220, 45, 163],
                 transfers: &[3, 4, 145, 146, 180, 181, 187, 217],
             },
             "aarch64" | "aarch64_be" | "riscv64" | "riscv32" | "loongarch64" => Self {
@@ -116,7 +130,7 @@ impl Numbers {
                 },
                 exit: &[93, 94],
                 signal: &[129, 130, 131],
-                memory: [222, 215, 233, 214],
+                memory: [222, 215, 233, 214, 216],
                 transfers: &[61, 63, 64, 65, 66, 67, 68, 71, 206, 207, 211, 212, 285],
             },
             _ => Self {
@@ -126,7 +140,7 @@ impl Numbers {
                 pointer_bytes: None,
                 exit: &[],
                 signal: &[],
-                memory: [-1; 4],
+                memory: [-1; 5],
                 transfers: &[],
             },
         }
@@ -151,11 +165,17 @@ impl Numbers {
     /// What a call of this number and these arguments has the kernel do.
     pub(crate) fn work(&self, number: i64, arguments: [u64; 5]) -> Work {
         let [first, second, third, fourth, _] = arguments;
-        let [map, unmap, advise, heap] = self.memory;
+        let [map, unmap, advise, heap, remap] = self.memory;
         if number == map && fourth & ANONYMOUS == 0 {
             Work::MapsFile(second)
-        } else if number == unmap || (number == advise && GIVES_BACK.contains(&third)) {
+        } else if number == map {
+            Work::MapsAnonymous(second)
+        } else if number == unmap {
             Work::GivesBack(first, second)
+        } else if number == advise && third == DISCARDS {
+            Work::Discards(first, second)
+        } else if number == remap {
+            Work::Moves(first, second, third)
         } else if number == heap {
             Work::MovesHeap
         } else if self.transfers.contains(&number) {
@@ -201,11 +221,14 @@ mod tests {
     #[test]
     fn work_differs_by_call() {
         let numbers = Numbers::of_target("x86_64");
-        assert_eq!(numbers.work(9, [0, 8192, 3, 0x22, u64::MAX]), Work::Other);
+        assert_eq!(numbers.work(9, [0, 8192, 3, 0x22, u64::MAX]), Work::MapsAnonymous(8192));
         assert_eq!(numbers.work(9, [0, 8192, 1, 2, 3]), Work::MapsFile(8192));
         assert_eq!(numbers.work(11, [4096, 8192, 0, 0, 0]), Work::GivesBack(4096, 8192));
-        assert_eq!(numbers.work(28, [4096, 8192, 4, 0, 0]), Work::GivesBack(4096, 8192));
-        assert_eq!(numbers.work(28, [4096, 8192, 14, 0, 0]), Work::Other);
+        assert_eq!(numbers.work(28, [4096, 8192, 4, 0, 0]), Work::Discards(4096, 8192));
+        assert_eq!(numbers.work(28, [4096, 8192, 8, 0, 0]), Work::Other);
+        assert_eq!(numbers.work(25, [4096, 8192, 16_384, 1, 0]), Work::Moves(4096, 8192, 16_384));
+        assert!(!numbers.work(0, [0; 5]).changes_memory());
+        assert!(numbers.work(12, [0; 5]).changes_memory());
         assert_eq!(Numbers::of_target("aarch64").work(64, [1, 2, 3, 0, 0]), Work::Transfers);
         assert_eq!(numbers.work(39, [0; 5]), Work::Other);
     }

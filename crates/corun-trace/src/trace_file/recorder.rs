@@ -63,6 +63,8 @@ impl<W: Write> Recorder<W> {
                     position.block = Some(id);
                     self.begin(position, before, begun)?;
                 }
+                // What the kernel does is not in a trace.
+                Unpacked::Page(_) => {}
                 Unpacked::Data { word, index, store } => {
                     let line = line_of(word);
                     if last.is_some_and(|(same, stored)| same == line && (stored || !store)) {
