@@ -73,7 +73,7 @@ fuzz:  ## Each fuzz target for a minute (SECONDS_EACH=n to change); needs cargo-
 	  RUSTC_BOOTSTRAP=1 cargo fuzz run --sanitizer none "$$target" -- -max_total_time=$${SECONDS_EACH:-60}
 	done
 
-profiles:  ## Records the shipped profile library again (some 25 minutes on 2 cores)
+profiles:  ## Records the shipped profile library again (some two minutes on 2 cores)
 	@scripts/setup.sh test
 	scripts/record-library.sh -j 2
 

@@ -6,7 +6,7 @@
 #   scripts/record-library.sh -p FOLDER
 #
 # -o: where the profiles go (profiles/). -j: how many programs at a time (1). -x: options for the
-# recorder, in words at blanks, in place of "--engine exact"; {name} stands for the program's name.
+# recorder, in words at blanks, in place of "--engine fixed-size"; {name} stands for the program's name.
 # -n: only run each program under plain QEMU, timed. -p: only put what the programs read into FOLDER,
 # for `corun validate --folder FOLDER`, with a file `environment` for the shell that runs it.
 # RECORDER and KERNELS name the two executables, if they are built already.
@@ -16,7 +16,7 @@ set -euo pipefail
 
 root=$(cd "$(dirname "$0")/.." && pwd)
 out=$root/profiles
-dry= prepared= jobs=1 options=(--engine exact)
+dry= prepared= jobs=1 options=(--engine fixed-size)
 while getopts o:j:x:np: option; do
   case $option in
     o) mkdir -p "$OPTARG"; out=$(cd "$OPTARG" && pwd) ;;
