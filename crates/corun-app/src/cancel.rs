@@ -3,6 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
 use crate::{Error, Result};
 
 /// Set once the user wants to stop. Clones share the flag.
@@ -26,13 +29,12 @@ impl Cancel {
     pub fn on_signal_and_last(last: fn()) -> Result<Self> {
         let cancel = Self::default();
         let flag = cancel.clone();
-        ctrlc::set_handler(move || {
+        on_each_signal(move || {
             if flag.0.stop.swap(true, Ordering::SeqCst) {
                 last();
                 std::process::exit(130);
             }
-        })
-        .map_err(Error::failed)?;
+        })?;
         Ok(cancel)
     }
 
@@ -44,12 +46,11 @@ impl Cancel {
     pub fn on_signal_undoing() -> Result<Self> {
         let cancel = Self::default();
         let wishes = cancel.0.clone();
-        ctrlc::set_handler(move || {
+        on_each_signal(move || {
             if wishes.stop.swap(true, Ordering::SeqCst) {
                 wishes.hurry.store(true, Ordering::SeqCst);
             }
-        })
-        .map_err(Error::failed)?;
+        })?;
         Ok(cancel)
     }
 
@@ -72,5 +73,36 @@ impl Cancel {
     /// [`Error::Interrupted`] once the user wants to stop.
     pub fn check(&self) -> Result {
         if self.is_set() { Err(Error::Interrupted) } else { Ok(()) }
+    }
+}
+
+/// Does this at each Ctrl-C, SIGTERM and SIGHUP, but for those that the caller has this process ignore, as `nohup`
+/// does: it goes on then, and so do the programs that it starts.
+fn on_each_signal(mut act: impl FnMut() + Send + 'static) -> Result<()> {
+    let status = std::fs::read_to_string("/proc/self/status").map_err(Error::failed)?;
+    let ignored = ignored_signals(&status);
+    let caught =
+        [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| ignored >> (signal - 1) & 1 == 0);
+    let mut signals = Signals::new(caught).map_err(Error::failed)?;
+    let watch = move || signals.forever().for_each(|_| act());
+    std::thread::Builder::new().name("signals".to_owned()).spawn(watch).map_err(Error::failed)?;
+    Ok(())
+}
+
+/// The signals that a process ignores, signal 1 in the lowest bit, by its `status` in procfs; none where that does not say.
+fn ignored_signals(status: &str) -> u64 {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signals_that_are_ignored_are_read_from_procfs() {
+        let status = "Name:\tcorun\nSigBlk:\t0000000000000002\nSigIgn:\t0000000000001001\n";
+        assert_eq!(ignored_signals(status), 1 << (SIGHUP - 1) | 1 << 12);
+        assert_eq!((ignored_signals("Name:\tcorun\n"), ignored_signals("SigIgn:\tx\n")), (0, 0));
     }
 }

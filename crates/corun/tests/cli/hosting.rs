@@ -173,7 +173,7 @@ fn a_started_program_gets_what_its_caller_gave() {
                  sed -n 's/^SigIgn.*\\(.......\\)$/\\1/p' /proc/$$/status; exec grep ^SigBlk /proc/self/status";
     // The last seven digits are the signals up to 28: the C library keeps some above for itself.
     let told = |before: &[&str]| {
-        let script = "ulimit -Sn 77; umask 027; trap '' USR1; exec 7<given 9>/dev/null; exec \"$@\" \
+        let script = "ulimit -Sn 77; umask 027; trap '' USR1 HUP; exec 7<given 9>/dev/null; exec \"$@\" \
                       </dev/null >out 2>err";
         let mut command = Command::new("sh");
         command.current_dir(fixture.path(".")).args(["-c", script, "sh"]).args(before);
