@@ -1,13 +1,13 @@
 //! The groups that processes are in, of version 1 and 2.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use corun_machine::CpuSet;
 use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 use serde::{Deserialize, Serialize};
 
-use crate::{Roots, Task};
+use crate::{Roots, Task, if_there};
 
 /// A line of `/proc/PID/cgroup`: a process's group in one hierarchy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,10 +64,14 @@ pub fn cpu_limit(roots: &Roots, task: &Task) -> io::Result<Option<CpuSet>> {
     let path = of_thread(roots, task)?.unwrap_or_default();
     // Below a group without a cpuset of its own, the next group above it that has one counts.
     let above = Path::new(path.trim_start_matches('/')).ancestors();
-    let mut folders =
-        above.flat_map(|path| PLACES.map(|place| roots.cgroup.join(place).join(path)));
-    let own = folders.find(|folder| folder.join("cpuset.cpus").is_file());
-    Ok(own.and_then(|folder: PathBuf| usable_cpus(&folder)))
+    let folders = above.flat_map(|path| PLACES.map(|place| roots.cgroup.join(place).join(path)));
+    for folder in folders {
+        let list = if_there(std::fs::metadata(folder.join("cpuset.cpus")))?;
+        if list.is_some_and(|list| list.is_file()) {
+            return usable_cpus(&folder);
+        }
+    }
+    Ok(None)
 }
 
 /// Which folder this is: one that was removed and made again is another, though its path is the same.
@@ -95,18 +99,32 @@ impl FolderIdentity {
 }
 
 /// The numbers of the threads in the group of a folder; none where it has no such list.
-pub fn threads(folder: &Path) -> Option<Vec<u32>> {
-    let lists = ["cgroup.threads", "tasks"].into_iter();
-    let mut texts = lists.filter_map(|name| std::fs::read_to_string(folder.join(name)).ok());
-    Some(texts.next()?.lines().filter_map(|line| line.trim().parse().ok()).collect())
+///
+/// # Errors
+/// The kernel's answer, where it has the list and the list cannot be read.
+pub fn threads(folder: &Path) -> io::Result<Option<Vec<u32>>> {
+    for name in ["cgroup.threads", "tasks"] {
+        if let Some(text) = if_there(std::fs::read_to_string(folder.join(name)))? {
+            return Ok(Some(text.lines().filter_map(|line| line.trim().parse().ok()).collect()));
+        }
+    }
+    Ok(None)
 }
 
 /// The CPUs that the group of a folder may use: what the groups above allow counts; where that is not told,
-/// the group's own list.
-pub fn usable_cpus(folder: &Path) -> Option<CpuSet> {
-    let lists = ["cpuset.cpus.effective", "cpuset.effective_cpus", "cpuset.cpus"];
-    let read = |name| std::fs::read_to_string(folder.join(name)).ok()?.parse::<CpuSet>().ok();
-    lists.into_iter().filter_map(read).find(|cpus| !cpus.is_empty())
+/// the group's own list. None where there is no list, or an empty one.
+///
+/// # Errors
+/// The kernel's answer, where it has a list and the list cannot be read.
+pub fn usable_cpus(folder: &Path) -> io::Result<Option<CpuSet>> {
+    for name in ["cpuset.cpus.effective", "cpuset.effective_cpus", "cpuset.cpus"] {
+        let text = if_there(std::fs::read_to_string(folder.join(name)))?;
+        let cpus = text.and_then(|text| text.parse::<CpuSet>().ok());
+        if cpus.as_ref().is_some_and(|cpus| !cpus.is_empty()) {
+            return Ok(cpus);
+        }
+    }
+    Ok(None)
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ pub use cpuinfo::CpuInfo;
 pub use descriptors::{is_exhausted, passed_listener, raise_descriptor_limit};
 pub use escape::{escape_controls, escape_controls_in_lines};
 pub use noise::{Noise, NoiseMeter};
-pub use procfs::{TaskFacts, facts, is_gone};
+pub use procfs::{TaskFacts, facts, if_there, is_gone};
 pub use reach::Reach;
 pub use roots::Roots;
 pub use syscalls::{affinity, node_of_pages};

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use corun_machine::{CpuId, CpuSet};
 
-use crate::{Roots, files};
+use crate::{Roots, files, if_there};
 
 /// The file that lists the CPUs that are on line.
 pub fn online_file(roots: &Roots) -> PathBuf {
@@ -25,8 +25,12 @@ pub fn online_cpus(roots: &Roots) -> io::Result<CpuSet> {
 }
 
 /// All CPUs that there can ever be on this machine; none where the kernel does not say.
-pub fn possible_cpus(roots: &Roots) -> Option<CpuSet> {
-    files::text(&roots.sys.join("devices/system/cpu/possible"))?.parse().ok()
+///
+/// # Errors
+/// The kernel's answer, where it has the list and the list cannot be read.
+pub fn possible_cpus(roots: &Roots) -> io::Result<Option<CpuSet>> {
+    let text = if_there(files::read(&roots.sys.join("devices/system/cpu/possible")))?;
+    Ok(text.and_then(|text| text.parse().ok()))
 }
 
 /// The kernel's number of a CPU's data cache of a level; none where it does not say.

@@ -14,7 +14,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use corun_linux::procfs::Process;
-use corun_linux::{Roots, Task};
+use corun_linux::{Roots, Task, if_there};
 use corun_machine::CpuSet;
 use serde::{Deserialize, Serialize};
 
@@ -121,7 +121,7 @@ impl Header {
             start_ticks: stat.start_ticks,
             boot_id: boot_id(roots)?,
             began_ns: since_boot_ns(),
-            pid_namespace: pid_namespace(roots),
+            pid_namespace: pid_namespace(roots)?,
         })
     }
 }
@@ -140,9 +140,12 @@ fn since_boot_ns() -> u64 {
 }
 
 /// The kernel's name of the namespace in which we see processes.
-pub(crate) fn pid_namespace(roots: &Roots) -> Option<String> {
-    let link = std::fs::read_link(roots.proc.join("self/ns/pid")).ok()?;
-    Some(link.to_string_lossy().into_owned())
+pub(crate) fn pid_namespace(roots: &Roots) -> Result<Option<String>, JournalError> {
+    let path = roots.proc.join("self/ns/pid");
+    let link = if_there(std::fs::read_link(&path));
+    let link =
+        link.map_err(JournalError::kernel(&path, "cannot tell this container from others"))?;
+    Ok(link.map(|link| link.to_string_lossy().into_owned()))
 }
 
 impl Journal {
@@ -200,7 +203,7 @@ impl Journal {
             tracing::warn!(%error, "the journal stays long");
             self.write_anew_at_bytes = self.length_bytes + GROWN_BYTES;
         }
-        let line = self.undo_state.plan_line(&self.roots, changes);
+        let line = self.undo_state.plan_line(&self.roots, changes)?;
         self.append(&line)?;
         self.undo_state.add_line(line, false);
         Ok(())
@@ -217,9 +220,10 @@ impl Journal {
         task: &Task,
         affinity: &CpuSet,
     ) -> Result<Option<CpuSet>, JournalError> {
-        let Some(before) = self.undo_state.inherited(&self.roots, task, affinity) else {
-            return Ok(None);
-        };
+        let path = self.roots.proc.join(format!("{}/stat", task.pid));
+        let read = self.undo_state.inherited(&self.roots, task, affinity);
+        let read = read.map_err(JournalError::kernel(&path, "cannot tell who started it"))?;
+        let Some(before) = read else { return Ok(None) };
         let (task, after) = (*task, affinity.clone());
         self.write(&[Change::Affinity { task, before: before.clone(), after }])?;
         Ok(Some(before))
@@ -229,9 +233,17 @@ impl Journal {
     /// What failed stays in the journal, for [`crate::restore`].
     pub fn undo(&mut self, roots: &Roots) -> Vec<Restored> {
         let restored = self.undo_state.undo(roots, ApplyMode::Apply);
-        if restored.iter().all(|one| one.outcome.is_ok()) {
-            // What remains here undoes nothing more: all is as it was before.
-            let _ = self.folder.remove(&self.name.to_string());
+        if restored.iter().all(|one| one.outcome.is_ok())
+            && let Err(error) = self.folder.remove(&self.name.to_string())
+        {
+            // What users set from now on must not be taken for what is undone here.
+            self.broken = true;
+            match self.file.set_len(0) {
+                Ok(()) => tracing::warn!(%error, "all is undone, and the journal is empty"),
+                Err(_) => {
+                    tracing::error!(%error, "all is undone, and the journal has to be removed")
+                }
+            }
         }
         restored
     }

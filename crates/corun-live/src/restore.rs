@@ -1,5 +1,6 @@
 //! Undoing what a corun that is no more has left.
 
+use std::collections::HashSet;
 use std::io::Read as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde::Serialize;
 
-use crate::act::ApplyMode;
+use crate::act::{ApplyMode, ChangeTarget};
 use crate::journal::{
     JournalFolder, JournalName, ReadJournal, boot_id, lock, parse, pid_namespace,
 };
@@ -114,18 +115,69 @@ fn each(
     let Some(folder) = JournalFolder::open(folder)? else {
         return Ok(Vec::new());
     };
-    let here = Here { roots, folder, boot_id: boot_id(roots)?, mode };
+    let (boot_id, pid_namespace) = (boot_id(roots)?, pid_namespace(roots)?);
+    let here = Here { roots, folder, boot_id, pid_namespace, mode };
     let mut journals = Vec::new();
     for name in here.folder.names()? {
         if let Some(name) = JournalName::parse(&name) {
-            journals.push((here.began_ns(&name), name));
+            journals.push((name, here.read(&name)));
         } else if let Some(of) = name.strip_suffix(".new").and_then(JournalName::parse) {
             here.remove_unfinished(of, &name);
         }
     }
-    // What a later corun found was left by the earlier one.
-    journals.sort_by(|one, other| other.cmp(one));
-    Ok(journals.into_iter().filter_map(|(_, name)| here.one(name, which)).collect())
+    // What a later corun found was left by the earlier one. One that cannot be read may be the latest.
+    journals.sort_by_key(|(name, read)| std::cmp::Reverse((began_ns(read), *name)));
+    let mut later = Later::default();
+    let mut restored = Vec::new();
+    for (name, read) in journals {
+        if let Some(one) = here.one(name, read, which, &later) {
+            later.add(&one);
+            restored.push(one);
+        }
+    }
+    Ok(restored)
+}
+
+/// When a journal was begun; 0 where it does not tell.
+fn began_ns(read: &Result<Option<ReadJournal>, String>) -> u64 {
+    let Ok(read) = read else { return u64::MAX };
+    let header = read.as_ref().and_then(|read| read.header.as_ref());
+    header.map_or(0, |header| header.began_ns)
+}
+
+/// What later journals say that is still in force.
+#[derive(Default)]
+struct Later {
+    targets: HashSet<ChangeTarget>,
+    /// The file of one that does not tell all.
+    unread: Option<PathBuf>,
+}
+
+impl Later {
+    fn add(&mut self, journal: &RestoredJournal) {
+        let changes = journal.changes.iter();
+        match journal.outcome {
+            RestoreOutcome::Left { .. } => self.unread = Some(journal.file.clone()),
+            RestoreOutcome::Running => self.targets.extend(changes.map(|one| one.change.target())),
+            RestoreOutcome::Failed => {
+                let failed = changes.filter(|one| one.outcome.is_err());
+                self.targets.extend(failed.map(|one| one.change.target()));
+            }
+            RestoreOutcome::Undone | RestoreOutcome::Stopped | RestoreOutcome::OtherBoot => {}
+        }
+    }
+
+    /// What is not as an earlier corun left it was changed by others only where no later corun may have done it.
+    fn judge(&self, one: &mut Restored) {
+        let by_others = matches!(one.outcome, Ok(Reverted::ChangedByOthers { .. }));
+        if by_others && (self.unread.is_some() || self.targets.contains(&one.change.target())) {
+            let file = self.unread.as_ref().map(|file| format!(" ({})", file.display()));
+            let file = file.unwrap_or_default();
+            one.outcome = Err(format!(
+                "a later corun may have changed it, whose journal{file} is still there"
+            ));
+        }
+    }
 }
 
 /// What is the same for all journals of one call.
@@ -133,18 +185,25 @@ struct Here<'a> {
     roots: &'a Roots,
     folder: JournalFolder,
     boot_id: String,
+    pid_namespace: Option<String>,
     mode: ApplyMode,
 }
 
 impl Here<'_> {
     /// None where the journal went away meanwhile.
-    fn one(&self, name: JournalName, which: Which) -> Option<RestoredJournal> {
+    fn one(
+        &self,
+        name: JournalName,
+        read: Result<Option<ReadJournal>, String>,
+        which: Which,
+        later: &Later,
+    ) -> Option<RestoredJournal> {
         let file = self.folder.path().join(name.to_string());
         let journal = |outcome, changes| {
             Some(RestoredJournal { file: file.clone(), pid: name.pid, outcome, changes })
         };
         let left = |why: String| journal(RestoreOutcome::Left { why }, Vec::new());
-        let read = match self.read(&name) {
+        let read = match read {
             Ok(Some(read)) => read,
             Ok(None) => return None,
             Err(why) => return left(why),
@@ -156,7 +215,7 @@ impl Here<'_> {
             };
         }
         let namespace = read.header.as_ref().and_then(|header| header.pid_namespace.clone());
-        if namespace.is_some() && namespace != pid_namespace(self.roots) {
+        if namespace.is_some() && namespace != self.pid_namespace {
             return left("its processes are in another container; run corun restore there".into());
         }
         if self.runs(&name) {
@@ -172,13 +231,13 @@ impl Here<'_> {
                 Which::All => match self.stop(&name) {
                     // It may have been killed before it was through.
                     Ok(()) => self
-                        .one(name, Which::Dead)
+                        .one(name, self.read(&name), Which::Dead, later)
                         .or_else(|| journal(RestoreOutcome::Stopped, Vec::new())),
                     Err(why) => left(why),
                 },
             };
         }
-        match self.undo(&name) {
+        match self.undo(&name, later) {
             Ok(Some((outcome, changes))) => journal(outcome, changes),
             Ok(None) => None,
             Err(why) => left(why),
@@ -186,7 +245,11 @@ impl Here<'_> {
     }
 
     /// Undoes the journal of a process that is no more.
-    fn undo(&self, name: &JournalName) -> Result<Option<(RestoreOutcome, Vec<Restored>)>, String> {
+    fn undo(
+        &self,
+        name: &JournalName,
+        later: &Later,
+    ) -> Result<Option<(RestoreOutcome, Vec<Restored>)>, String> {
         let path = self.folder.path().join(name.to_string());
         let words = |error: JournalError| error.to_string();
         let Some(file) = self.folder.file(&name.to_string()).map_err(words)? else {
@@ -200,7 +263,8 @@ impl Here<'_> {
         let Some(read) = self.read(name)? else { return Ok(None) };
         // While the changes of the other lines are still made.
         let damage = read.broken.clone().or_else(|| self.cut_plan(&read));
-        let changes = read.undo_state.undo(self.roots, self.mode);
+        let mut changes = read.undo_state.undo(self.roots, self.mode);
+        changes.iter_mut().for_each(|one| later.judge(one));
         if let Some(damage) = damage {
             let why = format!(
                 "{damage}; what all other lines say is undone. Compare the affinities of what corun \
@@ -232,12 +296,6 @@ impl Here<'_> {
             ApplyMode::Apply => self.folder.remove(&name.to_string()),
             ApplyMode::DryRun => Ok(()),
         }
-    }
-
-    /// When a journal was begun; 0 where it does not tell.
-    fn began_ns(&self, name: &JournalName) -> u64 {
-        let read = self.read(name).ok().flatten();
-        read.and_then(|read| read.header).map_or(0, |header| header.began_ns)
     }
 
     /// A journal that was being written anew when its writer died; the old one is whole.

@@ -29,7 +29,7 @@ impl Left {
             start_ticks: name.start_ticks,
             boot_id: boot_id(&roots).unwrap(),
             began_ns: 5,
-            pid_namespace: pid_namespace(&roots),
+            pid_namespace: pid_namespace(&roots).unwrap(),
         };
         Self { _base: base, folder, name, header }
     }
@@ -141,6 +141,30 @@ fn the_newest_journal_is_undone_first() {
     let all = left.restore();
     assert_eq!(all.iter().map(|one| one.pid).collect::<Vec<_>>(), [name.pid, left.name.pid]);
     assert!(all.iter().all(|one| one.changes[0].outcome == Ok(Reverted::Done)));
+    assert_eq!(sleeper.now(), sleeper.found);
+}
+
+/// What is neither as an earlier corun found it nor as it left it was not changed by others, while a later
+/// corun's journal cannot be read.
+#[test]
+fn while_a_later_journal_is_left_an_earlier_one_does_not_blame_others() {
+    let (left, sleeper) = (Left::new(), Sleeper::new());
+    let Some((first, second)) = sleeper.two_cpus() else { return };
+    left.write(&[&[sleeper.change(&first)]], "");
+    let name = JournalName { pid: left.name.pid - 1, ..left.name };
+    let header = Header { pid: name.pid, began_ns: 6, ..left.header.clone() };
+    let on = Change::Affinity { task: sleeper.task, before: first, after: second.clone() };
+    let (path, whole) = (left.folder.join(name.to_string()), text(&header, &[&[on]]));
+    sleeper.set(&second);
+    // It cannot be opened as a file, or be read; then it can.
+    std::fs::create_dir(&path).unwrap();
+    let all = left.restore();
+    assert!(all.iter().all(RestoredJournal::is_unresolved), "{all:?}");
+    let why = all[1].changes[0].outcome.clone().unwrap_err();
+    assert!(why.contains(&name.to_string()), "{why}");
+    std::fs::remove_dir(&path).unwrap();
+    std::fs::write(&path, whole).unwrap();
+    assert!(left.restore().iter().all(|one| one.outcome == RestoreOutcome::Undone));
     assert_eq!(sleeper.now(), sleeper.found);
 }
 

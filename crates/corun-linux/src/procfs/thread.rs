@@ -205,6 +205,18 @@ pub fn is_gone(error: &io::Error) -> bool {
         || error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error())
 }
 
+/// What was read; none where [`is_gone`] says that there is nothing to read.
+///
+/// # Errors
+/// All other answers of the kernel.
+pub fn if_there<T>(read: io::Result<T>) -> io::Result<Option<T>> {
+    match read {
+        Ok(there) => Ok(Some(there)),
+        Err(error) if is_gone(&error) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 fn gone() -> io::Error {
     io::Error::from(io::ErrorKind::NotFound)
 }

@@ -1,8 +1,10 @@
 //! Where threads may run.
 
+use std::io;
+
 use corun_linux::procfs::Process;
 use corun_linux::sysfs::{self, online_cpus};
-use corun_linux::{Roots, Task, affinity, cgroup, is_gone};
+use corun_linux::{Roots, Task, affinity, cgroup, if_there, is_gone};
 use corun_machine::CpuSet;
 use corun_policy::ThreadView;
 
@@ -55,17 +57,19 @@ pub(super) fn apply(
     if let Some(found) = other_than(roots, task, before)? {
         return Err(changed(found));
     }
-    let found = allowed(roots, task).unwrap_or_else(|_| before.clone());
+    let found = allowed(roots, task)?;
     set(task, after)?;
-    let Some(granted) = other_than(roots, task, after)? else {
+    let granted = other_than(roots, task, after);
+    if let Ok(None) = granted {
         return Ok(());
-    };
+    }
     // A cpuset may have been narrowed meanwhile. What we did not ask for must not stay: nobody
-    // could tell later that it was ours.
+    // could tell later that it was ours. Nor must what cannot be read again, of which the caller hears that it failed.
     set(task, &found)?;
+    let Some(granted) = granted? else { return Ok(()) };
     Err(ActError::Kernel {
         what: format!("{} could not be {after}", what()),
-        reason: std::io::Error::from_raw_os_error(libc::EINVAL),
+        reason: io::Error::from_raw_os_error(libc::EINVAL),
         advice: Some(format!("the kernel grants CPUs {granted} only; it is {before} again")),
     })
 }
@@ -83,10 +87,14 @@ pub(super) fn revert(
 ) -> Result<Reverted, ActError> {
     still_there(roots, task)?;
     let found = allowed(roots, task)?;
-    let limit = cgroup::cpu_limit(roots, task).ok().flatten();
+    let limit = if_there(cgroup::cpu_limit(roots, task));
+    let limit =
+        limit.map_err(|reason| failed("reading the CPUs that limit", task, reason))?.flatten();
     let is = |asked: &CpuSet| found == *asked || found == within(asked, limit.as_ref());
     let (is_before, is_after) = (is(before), is(after));
-    let asks_for_all = || sysfs::possible_cpus(roots).is_some_and(|all| all.is_subset(before));
+    let all = sysfs::possible_cpus(roots);
+    let all = all.map_err(|reason| failed("reading all CPUs for", task, reason))?;
+    let asks_for_all = || all.as_ref().is_some_and(|all| all.is_subset(before));
     if mode == ApplyMode::Apply {
         if is_after {
             set(task, before)?;
@@ -116,17 +124,21 @@ fn within(asked: &CpuSet, limit: Option<&CpuSet>) -> CpuSet {
 ///
 /// The kernel does not show whether an affinity was set. A thread that may use all that its cgroup may use
 /// is taken for one without.
-pub(crate) fn asked_for(roots: &Roots, task: &Task, seen: &CpuSet) -> Option<CpuSet> {
-    let found = allowed(roots, task).ok()?;
-    let online = online_cpus(roots).ok()?;
+///
+/// # Errors
+/// When it cannot be read, for another reason than that the thread ended.
+pub(crate) fn asked_for(roots: &Roots, task: &Task, seen: &CpuSet) -> io::Result<Option<CpuSet>> {
+    let found = Process::new(roots, task.pid).thread_allowed_cpus(task.tid)?;
+    let online = if_there(online_cpus(roots))?;
+    let limit = if_there(cgroup::cpu_limit(roots, task))?;
+    let (Some(found), Some(online), Some(limit)) = (found, online, limit) else { return Ok(None) };
     if found.intersection(&online) != seen.intersection(&online) {
-        return None;
+        return Ok(None);
     }
-    let limit = cgroup::cpu_limit(roots, task).ok()?;
-    match limit.is_some_and(|limit| limit.is_subset(&found)) {
-        true => Some(sysfs::possible_cpus(roots).map_or(found.clone(), |all| found.union(&all))),
-        false => Some(found),
-    }
+    Ok(Some(match limit.is_some_and(|limit| limit.is_subset(&found)) {
+        true => sysfs::possible_cpus(roots)?.map_or(found.clone(), |all| found.union(&all)),
+        false => found,
+    }))
 }
 
 /// The thread's affinity where it is another than `expected`, as far as CPUs are on line.
@@ -136,14 +148,17 @@ fn other_than(roots: &Roots, task: &Task, expected: &CpuSet) -> Result<Option<Cp
     if &found == expected {
         return Ok(None);
     }
-    let same = online_cpus(roots).is_ok_and(|online| expected.intersection(&online) == found);
+    let online = if_there(online_cpus(roots));
+    let online =
+        online.map_err(|reason| failed("reading which CPUs are on line for", task, reason))?;
+    let same = online.is_some_and(|online| expected.intersection(&online) == found);
     Ok((!same).then_some(found))
 }
 
 /// The CPUs that a thread may use, those that are off line included.
 fn allowed(roots: &Roots, task: &Task) -> Result<CpuSet, ActError> {
     let read = Process::new(roots, task.pid).thread_allowed_cpus(task.tid);
-    let read = read.and_then(|found| found.ok_or_else(|| std::io::ErrorKind::NotFound.into()));
+    let read = read.and_then(|found| found.ok_or_else(|| io::ErrorKind::NotFound.into()));
     read.map_err(|reason| failed("reading", task, reason))
 }
 
@@ -152,7 +167,7 @@ fn set(task: &Task, cpus: &CpuSet) -> Result<(), ActError> {
     set_affinity(task.tid, cpus).map_err(|reason| failed(&attempt(), task, reason))
 }
 
-fn failed(attempt: &str, task: &Task, reason: std::io::Error) -> ActError {
+fn failed(attempt: &str, task: &Task, reason: io::Error) -> ActError {
     if is_gone(&reason) {
         return ActError::Gone { what: format!("thread {task}") };
     }

@@ -117,7 +117,7 @@ fn a_cpu_that_is_off_line_is_given_back_with_the_others() {
     let Some((first, _)) = sleeper.two_cpus() else { return };
     let (_folder, roots) = with_online(&first);
     // What the kernel shows of it while the other CPUs are off line.
-    assert_eq!(asked_for(&roots, &sleeper.task, &first), Some(sleeper.found.clone()));
+    assert_eq!(asked_for(&roots, &sleeper.task, &first).unwrap(), Some(sleeper.found.clone()));
     let change = sleeper.change(&first);
     change.apply(&roots).unwrap();
     assert_eq!(change.would_revert(&roots).unwrap(), Reverted::Done);
@@ -167,14 +167,14 @@ impl Drop for Container {
 #[test]
 fn a_container_that_is_widened_after_it_was_held_does_not_stay_narrow() {
     let roots = Roots::default();
-    let Some(all) = sysfs::possible_cpus(&roots) else { return };
+    let Some(all) = sysfs::possible_cpus(&roots).unwrap() else { return };
     let one = CpuSet::from_iter(all.first());
     let Some(container) = Container::new("widened", &one) else { return };
     let sleeper = Sleeper::new();
     let Some((first, _)) = sleeper.two_cpus() else { return };
     container.take(&sleeper);
     // Nobody asked for an affinity: it may use what its container may.
-    let asked = asked_for(&roots, &sleeper.task, &first).unwrap();
+    let asked = asked_for(&roots, &sleeper.task, &first).unwrap().unwrap();
     assert_eq!(asked, all);
     // What corun asks for is remembered by the kernel, though it changes nothing now.
     sleeper.set(&first);
@@ -184,7 +184,7 @@ fn a_container_that_is_widened_after_it_was_held_does_not_stay_narrow() {
     assert_eq!(sleeper.now(), sleeper.found);
     // A user's own affinity within the container is no wish for all CPUs.
     sleeper.set(&first);
-    assert_eq!(asked_for(&roots, &sleeper.task, &first), Some(first));
+    assert_eq!(asked_for(&roots, &sleeper.task, &first).unwrap(), Some(first));
     drop(sleeper);
 }
 
@@ -193,7 +193,7 @@ fn an_affinity_that_was_changed_meanwhile_is_not_what_was_asked_for() {
     let sleeper = Sleeper::new();
     let Some((first, second)) = sleeper.two_cpus() else { return };
     sleeper.set(&second);
-    assert_eq!(asked_for(&Roots::default(), &sleeper.task, &first), None);
+    assert_eq!(asked_for(&Roots::default(), &sleeper.task, &first).unwrap(), None);
 }
 
 /// An actuator for a machine with these CPUs on line.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use corun_linux::cgroup::{self, FolderIdentity, PLACES};
 use corun_linux::sysfs::possible_cpus;
-use corun_linux::{Roots, Task, facts, is_gone};
+use corun_linux::{Roots, Task, facts, if_there, is_gone};
 use corun_machine::CpuSet;
 use corun_policy::ThreadView;
 
@@ -84,11 +84,12 @@ impl Cpusets {
     }
 
     fn group(&mut self, name: &Arc<str>) -> Result<&Group, Refusal> {
-        let find = || Group::find(&self.roots, name).map_err(|error| Refusal(error.to_string()));
+        let refused = |error: ActError| Refusal(error.to_string());
+        let find = || Group::find(&self.roots, name).map_err(refused);
         match self.groups.entry(name.clone()) {
             Entry::Occupied(known) => {
                 let group = known.into_mut();
-                if group.folder != identity(&self.roots, &group.file) {
+                if group.folder != identity(&self.roots, &group.file).map_err(refused)? {
                     // It was removed and made again: what it was before says nothing of it.
                     *group = find()?;
                 }
@@ -144,7 +145,8 @@ impl Cpusets {
                 one.may_run_on
             )));
         }
-        match self.in_real_time(group, members) {
+        let in_real_time = self.in_real_time(group, members);
+        match in_real_time.map_err(|error| Refusal(format!("who is in cgroup {name}: {error}")))? {
             Some(task) => Err(Refusal(format!(
                 "thread {task} of cgroup {name} is scheduled in real time and is not touched"
             ))),
@@ -153,18 +155,26 @@ impl Cpusets {
     }
 
     /// A thread of the group that is scheduled in real time. corun manages no such thread.
-    fn in_real_time(&self, group: &Group, members: &[&ManagedThread]) -> Option<Task> {
-        let folder = self.roots.cgroup.join(group.file.parent()?);
+    fn in_real_time(&self, group: &Group, members: &[&ManagedThread]) -> io::Result<Option<Task>> {
+        let folder = self.roots.cgroup.join(group.file.parent().unwrap_or(Path::new("")));
         let managed: BTreeSet<u32> = members.iter().map(|one| one.task().tid).collect();
-        let others = cgroup::threads(&folder)?.into_iter().filter(|tid| !managed.contains(tid));
-        let facts = others.filter_map(|tid| facts(&self.roots, tid, tid).ok());
-        facts.filter(|one| one.is_real_time).map(|one| one.task).next()
+        let all = cgroup::threads(&folder)?.unwrap_or_default();
+        for tid in all.into_iter().filter(|tid| !managed.contains(tid)) {
+            let found = if_there(facts(&self.roots, tid, tid))?;
+            if let Some(found) = found.filter(|one| one.is_real_time) {
+                return Ok(Some(found.task));
+            }
+        }
+        Ok(None)
     }
 }
 
 /// Which folder a group's file is in now; none where there is none.
-fn identity(roots: &Roots, file: &Path) -> Option<FolderIdentity> {
-    FolderIdentity::of(roots.cgroup.join(file).parent()?).ok()
+fn identity(roots: &Roots, file: &Path) -> Result<Option<FolderIdentity>, ActError> {
+    let path = roots.cgroup.join(file);
+    let Some(folder) = path.parent() else { return Ok(None) };
+    if_there(FolderIdentity::of(folder))
+        .map_err(|reason| failed(file, "looking at the folder of", reason))
 }
 
 fn file_of(place: &str, name: &str) -> PathBuf {
@@ -186,10 +196,12 @@ impl Group {
                 continue;
             }
             let path = roots.cgroup.join(&file);
-            let found = path.parent().and_then(cgroup::usable_cpus);
-            let text = std::fs::read_to_string(&path);
-            if let (Ok(text), Some(found)) = (text, found) {
-                let folder = identity(roots, &file);
+            let reading = |reason| failed(&file, "reading", reason);
+            let found =
+                path.parent().map(cgroup::usable_cpus).transpose().map_err(reading)?.flatten();
+            let text = if_there(std::fs::read_to_string(&path)).map_err(reading)?;
+            if let (Some(text), Some(found)) = (text, found) {
+                let folder = identity(roots, &file)?;
                 return Ok(Self { file, folder, text: text.trim().to_owned(), found });
             }
         }
@@ -226,7 +238,7 @@ impl CpusetChange<'_> {
     /// The file, if its cgroup is the one that was meant.
     fn path(&self, roots: &Roots) -> Result<PathBuf, ActError> {
         let path = checked(roots, self.file)?;
-        if self.folder.is_some() && identity(roots, self.file).as_ref() != self.folder {
+        if self.folder.is_some() && identity(roots, self.file)?.as_ref() != self.folder {
             return Err(ActError::Gone { what: self.file.display().to_string() });
         }
         Ok(path)
@@ -250,7 +262,9 @@ impl CpusetChange<'_> {
     pub(super) fn revert(&self, roots: &Roots, mode: ApplyMode) -> Result<Reverted, ActError> {
         let path = self.path(roots)?;
         let found = now(self.file, &path)?;
-        let all = possible_cpus(roots).map(|all| all.to_string());
+        let all = possible_cpus(roots)
+            .map_err(|reason| failed(self.file, "reading all CPUs for", reason))?;
+        let all = all.map(|all| all.to_string());
         // The list was empty, which means all that the group above may use.
         let was_empty = self.before.trim().is_empty();
         let stands_for_empty = was_empty && all.as_deref().is_some_and(|all| same(&found, all));
@@ -289,9 +303,15 @@ fn now(file: &Path, path: &Path) -> Result<String, ActError> {
 fn set(file: &Path, path: &Path, cpus: &str) -> Result<(), ActError> {
     use io::Write as _;
     let opened = std::fs::OpenOptions::new().write(true).open(path);
-    // An empty list is written as an empty line.
+    // An empty list is written as an empty line. The kernel takes a list by one call: the rest of it would be another.
+    let line = format!("{}\n", cpus.trim());
     opened
-        .and_then(|mut file| file.write_all(format!("{}\n", cpus.trim()).as_bytes()))
+        .and_then(|mut file| file.write(line.as_bytes()))
+        .and_then(
+            |written| {
+                if written == line.len() { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
+            },
+        )
         .map_err(|reason| failed(file, "writing", reason))
 }
 

@@ -154,7 +154,7 @@ fn a_group_may_use_what_its_threads_were_sent_to_together() {
     held[1].allowed = "3".parse().unwrap();
     let file = PathBuf::from("box.slice/cpuset.cpus");
     let change = |before: &str, after: &str| {
-        let folder = identity(&roots, &file);
+        let folder = identity(&roots, &file).unwrap();
         vec![self::change(&file, folder, before, after)]
     };
     assert_eq!(prepared(&mut placement, &held, "2").unwrap(), change("", "2-3"));
@@ -289,7 +289,7 @@ fn version_2(cpus: &str) -> (tempfile::TempDir, Roots) {
 fn an_empty_list_comes_back_as_one_that_means_the_same() {
     let Some(contained) = Contained::new("empty") else { return };
     let roots = Roots::default();
-    let all = possible_cpus(&roots).unwrap();
+    let all = possible_cpus(&roots).unwrap().unwrap();
     let first = CpuSet::from_iter(all.first());
     std::fs::write(contained.folder.join("cpuset.cpus"), format!("{first}\n")).unwrap();
     // As with version 2, this group takes no empty list while a program is in it.

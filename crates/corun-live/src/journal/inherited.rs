@@ -7,9 +7,10 @@
 //! processes between run; where its parent ended before, the held processes of its cgroup.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::io;
 
 use corun_linux::procfs::{Process, Stat, pids, tids};
-use corun_linux::{Roots, Task, cgroup};
+use corun_linux::{Roots, Task, cgroup, if_there};
 use corun_machine::CpuSet;
 
 use crate::Change;
@@ -105,25 +106,32 @@ impl Families {
     }
 
     /// Where a thread that no plan named could run before, if it is held.
+    ///
+    /// # Errors
+    /// When that cannot be read, for another reason than that the thread ended.
     pub(super) fn inherited(
         &self,
         roots: &Roots,
         task: &Task,
         affinity: &CpuSet,
         since_ticks: u64,
-    ) -> Option<CpuSet> {
+    ) -> io::Result<Option<CpuSet>> {
         if task.start_ticks < since_ticks {
-            return None;
+            return Ok(None);
         }
-        let own = Process::new(roots, task.pid).stat().ok()??;
+        let Some(own) = Process::new(roots, task.pid).stat()? else { return Ok(None) };
         let (held, started) = match self.processes.get(&task.pid) {
-            Some(held) if held.is_of(own.start_ticks) => (held, own.start_ticks),
+            Some(held) if held.is_of(own.start_ticks) => (Some(held), own.start_ticks),
             _ => {
-                let parent = Process::new(roots, own.parent).stat().ok()??;
-                (self.processes.get(&own.parent)?, parent.start_ticks)
+                let parent = Process::new(roots, own.parent).stat()?;
+                let started = parent.map(|parent| parent.start_ticks);
+                (
+                    self.processes.get(&own.parent).filter(|_| started.is_some()),
+                    started.unwrap_or(0),
+                )
             }
         };
-        held.inherited(affinity, started).cloned()
+        Ok(held.and_then(|held| held.inherited(affinity, started)).cloned())
     }
 }
 
@@ -136,6 +144,19 @@ pub(super) struct InheritedAffinities {
     pub(super) unclear: Vec<(Change, String)>,
     /// A thread ended before it was read. The thread may have started another, held one.
     pub(super) missed: bool,
+    /// Why something that is there could not be read, the first of such failures.
+    pub(super) unread: Option<String>,
+}
+
+impl InheritedAffinities {
+    /// What was read; none where it is gone or, which is noted, cannot be read.
+    fn note<T>(&mut self, what: impl FnOnce() -> String, read: io::Result<T>) -> Option<T> {
+        let read = if_there(read);
+        read.unwrap_or_else(|error| {
+            self.unread.get_or_insert_with(|| format!("{}: {error}", what()));
+            None
+        })
+    }
 }
 
 /// Looks for threads that were born held, again and again while their makers are let go.
@@ -179,9 +200,13 @@ impl<'a> Search<'a> {
         if self.families.processes.is_empty() && self.families.cgroups.is_empty() {
             return found;
         }
-        let read = |pid: u32| Some((pid, Process::new(self.roots, pid).stat().ok()??));
-        let all = pids(self.roots).unwrap_or_default();
-        let all: BTreeMap<u32, Stat> = all.into_iter().filter_map(read).collect();
+        let listed = found.note(|| "the list of processes".to_owned(), pids(self.roots));
+        let mut all: BTreeMap<u32, Stat> = BTreeMap::new();
+        for pid in listed.unwrap_or_default() {
+            let read = Process::new(self.roots, pid).stat();
+            let stat = found.note(|| format!("process {pid}"), read).flatten();
+            all.extend(stat.map(|stat| (pid, stat)));
+        }
         for (&pid, stat) in &all {
             if stat.is_kernel_thread() {
                 continue;
@@ -231,7 +256,7 @@ impl<'a> Search<'a> {
         is_known: &impl Fn(&Task) -> bool,
         found: &mut InheritedAffinities,
     ) {
-        for (task, affinity) in self.threads(stat.pid, is_known, &mut found.missed) {
+        for (task, affinity) in self.threads(stat.pid, is_known, found) {
             if let Some(before) = origin.held.inherited(&affinity, origin.process_start_ticks) {
                 let before = before.clone();
                 found.changes.push(Change::Affinity { task, before, after: affinity });
@@ -246,12 +271,13 @@ impl<'a> Search<'a> {
         is_known: &impl Fn(&Task) -> bool,
         found: &mut InheritedAffinities,
     ) {
-        let threads = self.threads(stat.pid, is_known, &mut found.missed);
+        let threads = self.threads(stat.pid, is_known, found);
         for (task, affinity) in threads {
             let families = self.families;
             let mut givers = families.cgroups.iter().filter(|(_, held)| held.has_given(&affinity));
             let Some(any) = givers.next() else { continue };
-            let own = cgroup::of_thread(self.roots, &task).ok().flatten();
+            let read = cgroup::of_thread(self.roots, &task);
+            let own = found.note(|| format!("the cgroup of thread {task}"), read).flatten();
             let family = match own.and_then(|own| families.cgroups.get_key_value(&own)) {
                 // All that its corun looks after was started by its programs.
                 None if self.keeper == Some(stat.parent) && givers.next().is_none() => Some(any),
@@ -280,22 +306,24 @@ impl<'a> Search<'a> {
         &self,
         pid: u32,
         is_known: &impl Fn(&Task) -> bool,
-        missed: &mut bool,
+        found: &mut InheritedAffinities,
     ) -> Vec<(Task, CpuSet)> {
         let process = Process::new(self.roots, pid);
         let mut threads = Vec::new();
-        for tid in tids(self.roots, pid).unwrap_or_default() {
-            let Ok(Some(stat)) = process.thread_stat(tid) else {
-                *missed = true;
+        let listed = found.note(|| format!("the threads of process {pid}"), tids(self.roots, pid));
+        for tid in listed.unwrap_or_default() {
+            let thread = || format!("thread {tid} of process {pid}");
+            let Some(stat) = found.note(thread, process.thread_stat(tid)).flatten() else {
+                found.missed = true;
                 continue;
             };
             let task = Task { pid, tid, start_ticks: stat.start_ticks };
             if stat.start_ticks < self.since_ticks || stat.is_over() || is_known(&task) {
                 continue;
             }
-            match process.thread_allowed_cpus(tid) {
-                Ok(Some(affinity)) => threads.push((task, affinity)),
-                _ => *missed = true,
+            match found.note(thread, process.thread_allowed_cpus(tid)).flatten() {
+                Some(affinity) => threads.push((task, affinity)),
+                None => found.missed = true,
             }
         }
         threads

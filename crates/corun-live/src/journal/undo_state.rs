@@ -1,13 +1,14 @@
 //! What was done to each target, from the oldest state to the latest.
 
 use std::collections::{HashMap, HashSet};
+use std::io;
 
 use corun_linux::procfs::Process;
-use corun_linux::{Roots, Task, cgroup};
+use corun_linux::{Roots, Task, cgroup, if_there};
 use corun_machine::CpuSet;
 
 use super::inherited::{Families, Search};
-use super::{JournalName, PlanLine, Restored, in_words};
+use super::{JournalError, JournalName, PlanLine, Restored, in_words};
 use crate::act::{ApplyMode, ChangeTarget, asked_for, still_there};
 use crate::{ActError, Change, Reverted};
 
@@ -44,7 +45,14 @@ impl UndoState {
 
     /// The line of a plan. The first change of an affinity starts from what was asked for before corun
     /// came, as far as the kernel tells ([`asked_for`]).
-    pub(crate) fn plan_line(&self, roots: &Roots, changes: &[Change]) -> PlanLine<'static> {
+    ///
+    /// # Errors
+    /// When what was before cannot be read. Undoing would then give back something else.
+    pub(crate) fn plan_line(
+        &self,
+        roots: &Roots,
+        changes: &[Change],
+    ) -> Result<PlanLine<'static>, JournalError> {
         let mut line = PlanLine::default();
         let mut targets = HashSet::new();
         let mut first =
@@ -53,11 +61,15 @@ impl UndoState {
             let mut change = change.clone();
             let is_first = first(change.target());
             if is_first && let Change::Affinity { task, before, after } = &mut change {
-                let asked = asked_for(roots, task, before);
-                // One that was born held could run where its maker could.
-                let asked = asked.or_else(|| self.inherited(roots, task, after));
+                let folder = roots.proc.join(format!("{}/task/{}", task.pid, task.tid));
+                let unread = || JournalError::kernel(&folder, "cannot tell where it may run");
+                let mut asked = asked_for(roots, task, before).map_err(unread())?;
+                if asked.is_none() {
+                    // One that was born held could run where its maker could.
+                    asked = self.inherited(roots, task, after).map_err(unread())?;
+                }
                 *before = asked.unwrap_or_else(|| before.clone());
-                let path = cgroup::of_thread(roots, task).ok().flatten();
+                let path = if_there(cgroup::of_thread(roots, task)).map_err(unread())?.flatten();
                 if let Some(path) =
                     path.filter(|path| self.families.cgroup_of(task.pid) != Some(path))
                 {
@@ -66,7 +78,7 @@ impl UndoState {
             }
             line.changes.to_mut().push(change);
         }
-        line
+        Ok(line)
     }
 
     /// Takes over a line of a journal. `after_broken`: a line before it could not be read.
@@ -105,13 +117,13 @@ impl UndoState {
         // born held before may have started others until it was let go itself.
         let mut treated: HashSet<Task> = HashSet::new();
         let mut search = Search::new(&self.families, roots, self.since_ticks, self.writer);
-        let mut unclear = Vec::new();
+        let (mut unclear, mut unread) = (Vec::new(), None);
         for _ in 0..GENERATIONS {
             let found = search.look(|task: &Task| {
                 treated.contains(task) || self.of.contains_key(&ChangeTarget::Affinity(*task))
             });
-            let none = found.changes.is_empty() && !found.missed;
-            unclear = found.unclear;
+            let none = found.changes.is_empty() && !found.missed && found.unread.is_none();
+            (unclear, unread) = (found.unclear, found.unread);
             treated.extend(found.changes.iter().filter_map(Change::task));
             restored.extend(found.changes.into_iter().map(|change| {
                 let outcome = in_words(change.undone(roots, mode));
@@ -121,6 +133,7 @@ impl UndoState {
                 break;
             }
         }
+        restored.extend(unread.and_then(|why| self.not_looked_for(&why)));
         restored.extend(
             unclear
                 .into_iter()
@@ -129,15 +142,29 @@ impl UndoState {
         restored
     }
 
+    /// What began held may still be held: the failure stands beside the change of one who may have started it.
+    fn not_looked_for(&self, why: &str) -> Option<Restored> {
+        let histories = self.newest_first();
+        let is_affinity =
+            |history: &&&TargetHistory| matches!(history.latest, Change::Affinity { .. });
+        let of = histories.iter().find(is_affinity).or(histories.first())?;
+        let outcome =
+            Err(format!("what was started while it was held cannot be looked for: {why}"));
+        Some(Restored { change: of.latest.since(&of.oldest), outcome })
+    }
+
     /// Where a thread that no plan has named could run before, if it is held.
+    ///
+    /// # Errors
+    /// When that cannot be read, for another reason than that the thread ended.
     pub(crate) fn inherited(
         &self,
         roots: &Roots,
         task: &Task,
         affinity: &CpuSet,
-    ) -> Option<CpuSet> {
+    ) -> io::Result<Option<CpuSet>> {
         if self.of.contains_key(&ChangeTarget::Affinity(*task)) {
-            return None;
+            return Ok(None);
         }
         self.families.inherited(roots, task, affinity, self.since_ticks)
     }
