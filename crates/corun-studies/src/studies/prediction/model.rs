@@ -8,7 +8,7 @@ use corun_machine::{CacheType, CoreType, Inclusion, Machine, MachineSpec, Object
 use corun_model::{
     BandwidthModel, LoadedProgram, Member, Model, ModelOptions, Running, Scratch, SpaceLaw,
 };
-use corun_profile::{Phase, Profile, ProfileData, Recording};
+use corun_profile::{CoreDetail, Phase, Profile, ProfileData, Recording};
 
 use super::{CLOCK_MHZ, CPI, LATENCY_NS, Prediction};
 
@@ -149,14 +149,44 @@ fn machine(bytes: u64) -> Result<Machine> {
 }
 
 /// The profile repeated for ever as a new process each time: its lines have no end, so it has no
-/// footprint beyond which it would take no more.
+/// footprint beyond which it would take no more. A trace holds the program's accesses alone: lines that the kernel
+/// cleared come in with the program's first touch, a miss.
 pub(super) fn repeated(profile: &Profile) -> Result<Profile> {
     let ProfileData::Recording(recording) = &profile.data else {
         let name = &profile.name;
         return Err(Error::input(format!("{name}: a table of solo figures, expected a recording")));
     };
-    let endless = |phase: &Phase| Phase { footprint_bytes: i64::MAX as u64, ..phase.clone() };
+    let endless = |phase: &Phase| Phase {
+        footprint_bytes: i64::MAX as u64,
+        curve: phase.filling_curve(),
+        core: phase.core.clone().map(|core| CoreDetail { cleared_curve: None, ..core }),
+        ..phase.clone()
+    };
     let phases = recording.phases.iter().map(endless).collect();
     let recording = Recording::new(recording.origin.clone(), phases);
     Ok(Profile { name: profile.name.clone(), data: ProfileData::Recording(recording) })
+}
+
+#[cfg(test)]
+mod tests {
+    use corun_profile::Library;
+
+    use super::*;
+
+    #[test]
+    fn what_the_kernel_cleared_misses_as_in_a_trace() {
+        let library = Library::shipped().unwrap();
+        let phases = |profile: &Profile| match &profile.data {
+            ProfileData::Recording(recording) => recording.phases.clone(),
+            ProfileData::Table(_) => panic!("a recording"),
+        };
+        let profile = library.get("sort").unwrap();
+        let replayed = phases(&repeated(profile).unwrap());
+        for (phase, replayed) in phases(profile).iter().zip(replayed) {
+            let mpki = |phase: &Phase| phase.curve.mpki(1048576.0).value;
+            assert!((mpki(phase) + phase.cleared_mpki(1048576.0) - mpki(&replayed)).abs() < 1e-9);
+            assert_eq!(replayed.cleared_mpki(1048576.0), 0.0);
+        }
+        assert!(phases(profile).iter().any(|phase| phase.cleared_mpki(1048576.0) > 1.0));
+    }
 }
