@@ -66,6 +66,8 @@ pub(crate) enum CacheFigure {
     LeftAtOnce,
     /// Share of those that are left after so many ms without a use.
     IdleSurvival(u32),
+    /// The life of a line that was used once, as a share of that of others.
+    SingleUseLife,
     Rate(Rate),
 }
 
@@ -136,6 +138,7 @@ impl Figure {
                     CacheFigure::EffectiveKib => "effective_kib".to_owned(),
                     CacheFigure::LeftAtOnce => "left_at_once".to_owned(),
                     CacheFigure::IdleSurvival(ms) => format!("idle_survival.{ms}"),
+                    CacheFigure::SingleUseLife => "single_use_life".to_owned(),
                     CacheFigure::Rate(rate) => format!("rates.{}", rate.field()),
                 };
                 format!("cache.{name}.{field}")
@@ -168,7 +171,11 @@ impl Figure {
             Self::Cache(_, _, CacheFigure::LatencyCycles) => "cycles",
             Self::Cache(_, _, CacheFigure::LatencyNs) => "ns",
             Self::Cache(_, _, CacheFigure::EffectiveKib) => "KiB",
-            Self::Cache(_, _, CacheFigure::LeftAtOnce | CacheFigure::IdleSurvival(_)) => "",
+            Self::Cache(
+                _,
+                _,
+                CacheFigure::LeftAtOnce | CacheFigure::IdleSurvival(_) | CacheFigure::SingleUseLife,
+            ) => "",
             Self::Cache(_, _, CacheFigure::Rate(_)) => "MB/s",
             Self::NodeRate(..) | Self::LinkRate(_) | Self::LlcRate(_) => "MB/s",
             Self::Loaded(_, part) => part.unit(),
@@ -195,6 +202,11 @@ impl Figure {
                 "cache.idle_survival",
                 "single loads of lines that were used from there again and again, after pauses spent \
                  in registers, relative to no pause",
+            ),
+            Self::Cache(_, _, CacheFigure::SingleUseLife) => (
+                "cache.single_use_life",
+                "lines that were used again and rest while a stream of reads passes: the rest of the \
+                 cache over the length of the stream that leaves half of what a pause as long leaves",
             ),
             Self::Cache(_, _, CacheFigure::Rate(_)) => {
                 ("cache.rates", "one core over half of what the level holds")

@@ -9,6 +9,7 @@ use corun_machine::Machine;
 use crate::cpus::{Cpus, data_caches};
 use crate::estimate::FigureRange;
 use crate::experiment::idle::LEAST_LEFT;
+use crate::experiment::streaming::least_life;
 use crate::figure::{CacheFigure, CoreFigure, CurvePart, Figure};
 use crate::replacement::BUSY_SHARE;
 
@@ -41,6 +42,7 @@ impl Findings<'_> {
         for &(core_type, cpu) in &self.cpus.of_types {
             let caches = data_caches(self.found, cpu);
             self.caches(core_type, &caches, &mut notes);
+            self.streaming(core_type, &caches, &mut notes);
             self.core(core_type, &mut notes);
         }
         self.shared_cores(&mut notes);
@@ -147,6 +149,29 @@ impl Findings<'_> {
                     percent(left.value)
                 ));
             }
+        }
+    }
+
+    /// What is not known of how the last cache treats streams. There is nothing to say of a cache that
+    /// is the only one.
+    fn streaming(&self, core_type: usize, caches: &[(u32, f64)], notes: &mut Vec<String>) {
+        let of = self.of_type(core_type);
+        let [.., (_, private_bytes), (level, llc_bytes)] = *caches else { return };
+        let life = Figure::Cache(core_type, level, CacheFigure::SingleUseLife);
+        match self.figures.get(&life) {
+            None => notes.push(format!(
+                "How long lines of a stream stay in L{level}{of} could not be told: too few of other \
+                 lines stay there even without a stream. It counts as LRU."
+            )),
+            Some(life) if life.value <= least_life(private_bytes, llc_bytes) * (1.0 + 1e-9) => {
+                notes.push(format!(
+                    "The longest stream pushed out less than half of the lines of L{level}{of} that \
+                     are used again: lines of a stream may stay for less than the share of {:.2} of \
+                     their life that the file has.",
+                    life.value
+                ));
+            }
+            Some(_) => {}
         }
     }
 
@@ -305,6 +330,7 @@ mod tests {
             "no huge pages",
             "no memory on NUMA node 3",
             "latency of L1 could not",
+            "lines of a stream stay in L3 could not be told",
             "reorder buffer could not",
             "TLB could not",
             "Hardly anything is prefetched",
@@ -330,6 +356,8 @@ mod tests {
             (held(2), estimate(240.0, 250.0, 256.0)),
             (held(3), estimate(2000.0, 3000.0, 4000.0)),
             (Figure::Cache(0, 3, CacheFigure::LeftAtOnce), estimate(0.0, 0.04, 0.2)),
+            // Of 8192 KiB seven eighths, over 8 times as much.
+            (Figure::Cache(0, 3, CacheFigure::SingleUseLife), estimate(0.1, 0.109375, 0.2)),
             (Figure::SpeedBeside(0, 2), estimate(0.5, 0.6, 0.7)),
             (Figure::Core(0, CoreFigure::SmtYield), estimate(1.2, 1.2, 1.2)),
             (loaded(0, CurvePart::MbPerS), estimate(500.0, 500.0, 500.0)),
@@ -343,6 +371,7 @@ mod tests {
             "L2 and L3 differ by less than the noise: 12.0 (11.0 to 30.0) and 33.0 (28.0 to 40.0)",
             "Of the 8192 KiB of L3, a program alone gets 3000 (2000 to 4000) KiB",
             "came into L3, 4 % were left at once",
+            "less than the share of 0.11 of their life",
             "CPUs 0 and 2 count as two cores, and run at 60 %",
             "beside their 9000 MB/s its latency is 4 % higher",
             "changed by more than 50 % while they were measured: cache.L2.latency_cycles, cache.L3.effective_kib",

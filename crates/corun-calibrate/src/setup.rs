@@ -19,6 +19,7 @@ use crate::experiment::parallelism::{CHAINS, MissesTo, Parallelism};
 use crate::experiment::prefetching::Prefetching;
 use crate::experiment::rates::{CoreRates, Group, GroupRates, MEMORY_RATES};
 use crate::experiment::siblings::Siblings;
+use crate::experiment::streaming::StreamResistance;
 use crate::experiment::tlb::Tlb;
 use crate::experiment::transfer::Transfer;
 use crate::experiment::window::Window;
@@ -200,6 +201,12 @@ impl Setup {
             Some(region) => region,
             None => Arc::new(Region::new(LEAST_OWN_BYTES as usize)?),
         };
+        if let [.., (_, private_bytes), (level, llc_bytes)] = site.caches[..] {
+            let far = places[most * 7 / 8].clone();
+            let at = (core_type, cpu, level);
+            let most = available_bytes() / 8.0;
+            self.add(StreamResistance::new(at, [private_bytes, llc_bytes], most, far)?);
+        }
         let lines = (2.0 * site.llc_bytes()).min(available_bytes() / 8.0) as usize / LINE_BYTES;
         self.add(Prefetching::new(core_type, cpu, Arc::clone(&region), lines)?);
         let own = places[most / 4].clone();

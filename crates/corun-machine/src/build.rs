@@ -127,6 +127,7 @@ fn cache(spec: &ObjectSpec) -> Cache {
         inclusion: spec.inclusion.unwrap_or(Inclusion::Inclusive),
         latency_ns: spec.latency_ns,
         effective_bytes: spec.effective_kib.map(|kib| kib.saturating_mul(1024)),
+        single_use_life: spec.single_use_life.unwrap_or(1.0),
         rates: spec.rates,
     }
 }

@@ -20,6 +20,8 @@ const CLOCK_MHZ: RangeInclusive<f64> = 1.0..=1e6;
 const DISPATCH_WIDTH: RangeInclusive<f64> = 0.1..=1e3;
 const PENALTY_CYCLES: RangeInclusive<f64> = 0.0..=1e6;
 const MEMORY_LATENCY_NS: RangeInclusive<f64> = 0.1..=1e6;
+/// Shorter lives of lines used once than this share could not be told from none.
+const SINGLE_USE_LIFE: RangeInclusive<f64> = 0.001..=1.0;
 const CACHE_LATENCY_NS: RangeInclusive<f64> = 0.0..=1e6;
 /// A slowdown, and what a miss per 1000 instructions adds to one.
 const PENALTY: RangeInclusive<f64> = 0.0..=1e3;
@@ -365,6 +367,7 @@ fn fields(object: &ObjectSpec, at: &str) -> Checked {
         ("latency_ns", Cache, object.latency_ns.is_some()),
         ("effective_kib", Cache, object.effective_kib.is_some()),
         ("idle_survival", Cache, !object.idle_survival.is_empty()),
+        ("single_use_life", Cache, object.single_use_life.is_some()),
         ("rates", Cache, object.rates.is_some()),
         ("core_type", Core, object.core_type.is_some()),
         ("cpus", Core, object.cpus.is_some()),
@@ -417,6 +420,9 @@ fn fields(object: &ObjectSpec, at: &str) -> Checked {
         }
     }
     survival(&field("idle_survival"), &object.idle_survival)?;
+    if let Some(life) = object.single_use_life {
+        within(field("single_use_life"), life, &SINGLE_USE_LIFE)?;
+    }
     if let Some(rates) = &object.rates {
         measured::rates(rates, &field("rates"))?;
     }

@@ -122,6 +122,7 @@ kind = "cache"
 level = 2
 size_kib = 512
 effective_kib = 500
+single_use_life = 0.25
 rates = { read_mb_per_s = 100000.0 }
   [[object.object]]
   kind = "core"
@@ -137,6 +138,7 @@ fn all_that_can_be_measured_is_read_and_written_back() {
     let spec = machine.spec();
     assert_eq!(spec.spread["memory_latency_ns.0.0"], (115.0, 131.5));
     assert_eq!(machine.llcs()[0].cache.unwrap().effective_bytes, Some(500 * 1024));
+    assert_eq!(machine.llcs()[0].cache.unwrap().single_use_life, 0.25);
     assert_eq!(spec.core_types[0].tlb[1].hit_cycles, 7.0);
     let figures = spec.figures();
     for figure in [
@@ -146,6 +148,7 @@ fn all_that_can_be_measured_is_read_and_written_back() {
         "core_type.c.memory_rates.copy_mb_per_s",
         "bandwidth.imc.loaded_latency",
         "cache.L2.effective_kib",
+        "cache.L2.single_use_life",
         "cache.L2.rates.read_mb_per_s",
         "line_transfer.other_llc_ns",
         "kernel.system_call_ns",
@@ -193,6 +196,9 @@ fn errors_in_measured_parts_name_their_field() {
         ("system_call_ns = 80.0", "system_call_ns = nan", "kernel.system_call_ns", "found NaN"),
         ("per_byte = 0.08", "per_byte = -1.0", "kernel.transfer_ns_per_byte", "found -1.0"),
         ("effective_kib = 500", "effective_kib = 0", "object[0].effective_kib", "found 0"),
+        ("use_life = 0.25", "use_life = 0.0", "object[0].single_use_life", "found 0"),
+        ("use_life = 0.25", "use_life = 1.5", "object[0].single_use_life", "0.001 to 1"),
+        ("use_life = 0.25", "use_life = nan", "object[0].single_use_life", "found NaN"),
         (
             "{ read_mb_per_s = 100000.0 }",
             "{ read_mb_per_s = 0.0 }",

@@ -133,6 +133,7 @@ fn of_object(object: &ObjectSpec, figures: &mut Vec<String>) {
         add("latency_ns", object.latency_ns.is_some());
         add("effective_kib", object.effective_kib.is_some());
         add("idle_survival", !object.idle_survival.is_empty());
+        add("single_use_life", object.single_use_life.is_some());
         stated(&object.rates, &format!("cache.{name}.rates"), figures);
     }
     if object.memory_mib.is_some() {

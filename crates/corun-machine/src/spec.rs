@@ -144,6 +144,11 @@ pub struct ObjectSpec {
     /// it: the neighbours of a virtual machine.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub idle_survival: Vec<(f64, f64)>,
+    /// Of a cache: how long a line stays that was not used again since it came in, as a share of the
+    /// time that a line stays which was, above 0 up to 1. Absent: 1, which is LRU. Less where the
+    /// cache resists streams.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub single_use_life: Option<f64>,
     /// Of a cache: what one core alone reaches out of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rates: Option<AccessRates>,
@@ -178,6 +183,7 @@ impl ObjectSpec {
             latency_ns: None,
             effective_kib: None,
             idle_survival: Vec::new(),
+            single_use_life: None,
             rates: None,
             core_type: None,
             cpus: None,

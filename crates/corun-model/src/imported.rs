@@ -94,6 +94,9 @@ pub(crate) fn table(
     Ok(PhaseTable::new(
         TableParts {
             knots: subdivide(&knots, SEGMENTS_A_ROW),
+            stacks: Vec::new(),
+            // It was measured by what a program holds.
+            by_bytes_held: true,
             llc_apki: if here { last.llc_references_pki } else { apki.value },
             apki_extrapolated: !here && apki.extrapolated,
             measured: (ways(1).max(0.0), ways(table.max_ways())),

@@ -36,11 +36,16 @@ const CURVE_KNOTS: usize = 96;
 /// Tabulates a phase at a site.
 pub(crate) fn table(phase: &Phase, site: &Site) -> PhaseTable {
     let (knots, stacks) = sizes(phase, site).iter().map(|&bytes| knot(phase, site, bytes)).unzip();
-    PhaseTable::new(parts(phase, site, knots), site).with_stacks(stacks)
+    PhaseTable::new(parts(phase, site, knots, stacks), site)
 }
 
 /// What a table of these knots is made of.
-pub(crate) fn parts(phase: &Phase, site: &Site, knots: Vec<Knot>) -> TableParts {
+pub(crate) fn parts(
+    phase: &Phase,
+    site: &Site,
+    knots: Vec<Knot>,
+    stacks: Vec<CpiStack>,
+) -> TableParts {
     let points = phase.curve.points();
     let first = points[0].bytes as f64;
     let last = points[points.len() - 1].bytes as f64;
@@ -52,6 +57,8 @@ pub(crate) fn parts(phase: &Phase, site: &Site, knots: Vec<Knot>) -> TableParts 
     let measured_to = if whole { f64::INFINITY } else { site.occupancy_bytes(last) };
     TableParts {
         knots,
+        stacks,
+        by_bytes_held: false,
         llc_apki: llc_apki.value + phase.cleared_mpki(private_bytes),
         apki_extrapolated: site.private_bytes > 0.0 && llc_apki.extrapolated && !whole,
         measured: (site.occupancy_bytes(first).max(0.0), measured_to),
@@ -63,22 +70,29 @@ pub(crate) fn parts(phase: &Phase, site: &Site, knots: Vec<Knot>) -> TableParts 
 /// Occupancies to tabulate: even steps in the logarithm, and the curve's own points.
 pub(crate) fn sizes(phase: &Phase, site: &Site) -> Vec<f64> {
     let whole = site.llc_bytes;
+    // Lines of one use that leave sooner give room to reuses that a larger LRU cache would hold.
+    let most = whole / site.single_use_life;
     let smallest = (whole / 4096.0).max(site.line_bytes);
     let ratio = (whole / smallest).powf(1.0 / (KNOTS - 1) as f64);
     let mut sizes: Vec<f64> = (0..KNOTS).map(|i| smallest * ratio.powi(i as i32)).collect();
+    if most > whole {
+        let beyond = (KNOTS..).map(|i| smallest * ratio.powi(i as i32));
+        sizes.extend(beyond.take_while(|&bytes| bytes < most));
+        sizes.push(most);
+    }
     let inside: Vec<f64> = phase
         .curve
         .points()
         .iter()
         .map(|point| site.occupancy_bytes(point.bytes as f64))
-        .filter(|&bytes| bytes > 0.0 && bytes < whole)
+        .filter(|&bytes| bytes > 0.0 && bytes < most)
         .collect();
     let every = inside.len().div_ceil(CURVE_KNOTS).max(1);
     sizes.extend(inside.iter().step_by(every));
     let footprint = site.occupancy_bytes(phase.footprint_bytes as f64);
-    sizes.extend(Some(footprint).filter(|&bytes| bytes > 0.0 && bytes < whole));
+    sizes.extend(Some(footprint).filter(|&bytes| bytes > 0.0 && bytes < most));
     sizes.extend([0.0, whole]);
-    sizes.retain(|&bytes| bytes <= whole);
+    sizes.retain(|&bytes| bytes <= most);
     sizes.sort_by(f64::total_cmp);
     // Knots nearer than this would only add rounding.
     sizes.dedup_by(|a, b| (*a - *b).abs() <= whole * 1e-7);

@@ -26,6 +26,7 @@ mod program;
 mod replayed;
 pub mod schemes;
 mod scratch;
+mod single_use;
 mod site;
 mod space;
 mod stretch;

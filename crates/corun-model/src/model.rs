@@ -12,7 +12,7 @@ use crate::domains::Domains;
 use crate::error::ModelError;
 use crate::imported;
 use crate::interval;
-use crate::options::{BandwidthModel, Compatibility, MAX_SOLO_PEAK_SHARE, ModelOptions};
+use crate::options::{BandwidthModel, Compatibility, MAX_SOLO_PEAK_SHARE, ModelOptions, SpaceLaw};
 use crate::outcome::{Demand, Outcome};
 use crate::pipeline::{self, Context};
 use crate::program::{Flow, LoadedPhase, LoadedProgram, LoadedStretch, Member, PhaseMix, Running};
@@ -76,7 +76,12 @@ impl Model {
         let mut site_of = Vec::with_capacity(machine.cpus().len());
         for (cpu, at) in machine.cpus().iter().enumerate() {
             let peak = domains.lowest_peak(cpu, at.node);
-            let site = |sharers| Site::of(&machine, cpu, peak, options.solo_share(), sharers);
+            let site = |sharers| {
+                let site = Site::of(&machine, cpu, peak, options.solo_share(), sharers)?;
+                // The papers' laws know no other lines than those of an LRU cache.
+                let lru = options.space != SpaceLaw::FillTime;
+                Ok(Site { single_use_life: if lru { 1.0 } else { site.single_use_life }, ..site })
+            };
             let alone = site(1)?;
             let known = sites.iter().position(|one| *one == alone);
             site_of.push(known.unwrap_or(sites.len()) as u32);

@@ -48,7 +48,7 @@ pub(crate) fn table(phase: &Phase, sampled: &SampledPhase, site: &Site) -> Phase
         knot(phase, site, bytes, mpki, &points)
     });
     let (knots, stacks) = knots.unzip();
-    PhaseTable::new(parts(phase, site, knots), site).with_stacks(stacks)
+    PhaseTable::new(parts(phase, site, knots, stacks), site)
 }
 
 /// Rounds of speed and lost lines.
@@ -136,7 +136,7 @@ fn points(
     site: &Site,
 ) -> Vec<Point> {
     let at = |bytes: f64| phase.curve.mpki(site.curve_bytes(bytes).max(1.0)).value;
-    let (most, least) = (at(0.0), at(site.llc_bytes));
+    let (most, least) = (at(0.0), at(site.llc_bytes / site.single_use_life));
     let l1_cycles = site.l1_latency_ns * site.core.clock_mhz * 1e-3;
     let core = CoreParameters::of(&site.core, l1_cycles, site.memory_latency_ns);
     let mut replay = Replay::new(&core);

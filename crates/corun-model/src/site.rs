@@ -35,6 +35,8 @@ pub(crate) struct Site {
     /// Share of the LLC's lines that are still there after so many seconds in which nobody on the
     /// machine used them.
     pub(crate) survival: Vec<(f64, f64)>,
+    /// How long a line of the LLC stays that was used once, as a share of the time of others.
+    pub(crate) single_use_life: f64,
     pub(crate) way_bytes: f64,
     pub(crate) line_bytes: f64,
     pub(crate) inclusive: bool,
@@ -145,6 +147,7 @@ impl Site {
                 .flatten()
                 .map(|&(ms, share)| (ms * 1e-3, share))
                 .collect(),
+            single_use_life: cache.single_use_life,
             way_bytes: size / ways,
             line_bytes: cache.line_bytes.map_or(DEFAULT_LINE_BYTES, f64::from),
             inclusive: cache.inclusion == Inclusion::Inclusive,

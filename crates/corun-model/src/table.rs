@@ -2,6 +2,7 @@
 
 use crate::core::CpiStack;
 use crate::outcome::Demand;
+use crate::single_use::{CurvePoint, held_and_missed, instructions_for};
 use crate::site::Site;
 
 /// A program that misses less than this (a line per 1e9 instructions) grows no more.
@@ -190,6 +191,11 @@ pub(crate) struct PhaseTable {
 pub(crate) struct TableParts {
     /// Knots by rising bytes, from 0; at least one.
     pub(crate) knots: Vec<Knot>,
+    /// Where the cycles of each knot go; none where that is not told apart.
+    pub(crate) stacks: Vec<CpiStack>,
+    /// Are the knots' bytes what is held in the site's LLC, however that replaces its lines? Else they
+    /// are those of an LRU cache that misses so.
+    pub(crate) by_bytes_held: bool,
     pub(crate) llc_apki: f64,
     pub(crate) apki_extrapolated: bool,
     /// Range of occupancy that measurements cover.
@@ -202,6 +208,8 @@ pub(crate) struct TableParts {
 
 impl PhaseTable {
     pub(crate) fn new(parts: TableParts, site: &Site) -> Self {
+        debug_assert!(parts.stacks.is_empty() || parts.stacks.len() == parts.knots.len());
+        let (footprint, always) = (parts.footprint_bytes, parts.always_grows);
         let mut table = Self {
             bytes: parts.knots.iter().map(|knot| knot.bytes).collect(),
             llc_apki: parts.llc_apki,
@@ -209,16 +217,84 @@ impl PhaseTable {
             apki_extrapolated: parts.apki_extrapolated,
             way_bytes: site.way_bytes,
             knots: parts.knots,
+            stacks: parts.stacks,
             ..Self::default()
         };
-        table.grow(parts.footprint_bytes, parts.always_grows, site);
+        let filled = if site.single_use_life >= 1.0 {
+            Vec::new()
+        } else if parts.by_bytes_held {
+            table.instructions_held(site)
+        } else {
+            table.resist_single_uses(site)
+        };
+        table.grow(footprint, always, &filled, site);
         table
     }
 
-    /// The same that tells where each knot's cycles go.
-    pub(crate) fn with_stacks(self, stacks: Vec<CpiStack>) -> Self {
-        debug_assert!(stacks.is_empty() || stacks.len() == self.knots.len());
-        Self { stacks, ..self }
+    /// By knot the instructions that a program takes to hold its bytes, of which the misses are known by
+    /// the bytes held.
+    fn instructions_held(&self, site: &Site) -> Vec<f64> {
+        let missed = |knot: &Knot| knot.mpki.max(NO_MISS_MPKI) * 1e-3 * site.line_bytes;
+        let mut instructions = 0.0;
+        let mut all = vec![0.0];
+        for pair in self.knots.windows(2) {
+            let [from, to] = [&pair[0], &pair[1]].map(|knot| (knot.bytes, missed(knot)));
+            let lru = lru_instructions(&pair[0], &pair[1], site);
+            instructions = instructions_for((from, to), instructions, lru, site.single_use_life);
+            all.push(instructions);
+        }
+        all
+    }
+
+    /// Turns a table by the bytes of an LRU cache into one by the bytes held in an LLC in which lines of
+    /// one use leave sooner. By knot, the instructions for which lines that are used again stay.
+    fn resist_single_uses(&mut self, site: &Site) -> Vec<f64> {
+        let mut instructions = 0.0;
+        let mut curve: Vec<CurvePoint> = Vec::with_capacity(self.knots.len());
+        for (k, knot) in self.knots.iter().enumerate() {
+            if k > 0 {
+                instructions += lru_instructions(&self.knots[k - 1], knot, site);
+            }
+            let missed = knot.mpki * 1e-3 * site.line_bytes;
+            curve.push(CurvePoint { bytes: knot.bytes, missed, instructions });
+        }
+        let mut there = held_and_missed(&curve, site.single_use_life);
+        // What hardly grows any more is one knot.
+        let apart = site.llc_bytes * 1e-7;
+        let mut kept: Vec<usize> = Vec::with_capacity(there.len());
+        for k in 0..there.len() {
+            match kept.last() {
+                Some(&last) if there[k].0 - there[last].0 <= apart => there[last].1 = there[k].1,
+                _ => kept.push(k),
+            }
+        }
+        let figures = |&k: &usize| {
+            let (held, missed) = there[k];
+            let mpki = missed / (1e-3 * site.line_bytes);
+            let at = self.lru_bytes(mpki);
+            (Knot { bytes: held, mpki, ..self.at(at) }, self.stack(at))
+        };
+        let (knots, stacks): (Vec<Knot>, Vec<Option<CpiStack>>) = kept.iter().map(figures).unzip();
+        let held = |bytes: f64| {
+            let above = self.bytes.partition_point(|&one| one < bytes);
+            there.get(above).map_or(bytes, |there| there.0)
+        };
+        self.measured = (held(self.measured.0), held(self.measured.1));
+        self.bytes = knots.iter().map(|knot| knot.bytes).collect();
+        self.knots = knots;
+        self.stacks = stacks.into_iter().flatten().collect();
+        kept.into_iter().map(|k| curve[k].instructions).collect()
+    }
+
+    /// The least bytes at which so little is missed.
+    fn lru_bytes(&self, mpki: f64) -> f64 {
+        let above = self.knots.partition_point(|knot| knot.mpki > mpki);
+        let Some(high) = self.knots.get(above) else { return f64::INFINITY };
+        let Some(low) = above.checked_sub(1).map(|below| &self.knots[below]) else {
+            return high.bytes;
+        };
+        let part = (low.mpki - mpki) / (low.mpki - high.mpki);
+        low.bytes + part * (high.bytes - low.bytes)
     }
 
     /// Where the cycles go when so many bytes are held, an instruction; they sum to the CPI.
@@ -240,23 +316,30 @@ impl PhaseTable {
     /// to hold c bytes if nothing is evicted: this is the fill time's integral, where access rate x
     /// miss ratio = miss rate (errata.md, thesis section 5.3.3: the law of LRU; Dan and Towsley,
     /// SIGMETRICS 1990; Che et al., IEEE JSAC 20(7), 2002).
-    fn grow(&mut self, footprint: f64, always: bool, site: &Site) {
+    ///
+    /// `filled`: by knot these instructions, where the LLC does not replace its lines as LRU does;
+    /// else empty.
+    fn grow(&mut self, footprint: f64, always: bool, filled: &[f64], site: &Site) {
         let clock = site.clock_hz();
         let mut instructions = 0.0;
         let mut on_the_way = 0.0;
         let mut fill_seconds = Vec::with_capacity(self.knots.len());
-        for (k, &knot) in self.knots.iter().enumerate() {
-            let knot = if knot.bytes > footprint {
-                Knot::between(&self.knots[k.saturating_sub(1)], &knot, footprint)
+        for (k, &whole) in self.knots.iter().enumerate() {
+            let knot = if whole.bytes > footprint {
+                Knot::between(&self.knots[k.saturating_sub(1)], &whole, footprint)
             } else {
-                knot
+                whole
             };
             if k > 0 {
                 let before = &self.knots[k - 1];
-                let step = (knot.bytes - before.bytes) / site.line_bytes
-                    * 1e3
-                    * mean_inverse(before.mpki, knot.mpki);
-                instructions += step;
+                let step = lru_instructions(before, &knot, site);
+                instructions = match filled {
+                    [] => instructions + step,
+                    known => {
+                        let part = (knot.bytes - before.bytes) / (whole.bytes - before.bytes);
+                        known[k - 1] + part * (known[k] - known[k - 1])
+                    }
+                };
                 on_the_way += step * 0.5 * (before.cpi + knot.cpi) / clock;
             }
             let misses = knot.misses_per_s.max(NO_MISS_MPKI);
@@ -329,6 +412,11 @@ impl PhaseTable {
     pub(crate) fn misses_per_s(&self, occupancy: f64) -> f64 {
         self.at(occupancy).misses_per_s
     }
+}
+
+/// Instructions in which a program brings in the bytes from one knot to the next, at the misses there.
+fn lru_instructions(from: &Knot, to: &Knot, site: &Site) -> f64 {
+    (to.bytes - from.bytes) / site.line_bytes * 1e3 * mean_inverse(from.mpki, to.mpki)
 }
 
 /// Mean of 1 / m over a segment on which m is linear.

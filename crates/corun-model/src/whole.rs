@@ -25,17 +25,19 @@ pub(crate) fn table(phases: &[(f64, &PhaseTable)], site: &Site) -> PhaseTable {
     // A phase that never holds more than was measured is never read beyond.
     let beyond = phases.iter().filter(|(_, table)| limit(table) > table.measured.1);
     let to = beyond.map(|(_, table)| table.measured.1);
+    let stacks: Option<Vec<CpiStack>> =
+        sizes.iter().map(|&bytes| stack(phases, all, bytes)).collect();
     let parts = TableParts {
         knots: sizes.iter().map(|&bytes| knot(phases, all, bytes)).collect(),
+        stacks: stacks.unwrap_or_default(),
+        by_bytes_held: true,
         llc_apki: mean(|table| table.llc_apki),
         apki_extrapolated: phases.iter().any(|(_, table)| table.apki_extrapolated),
         measured: (from.fold(0.0, f64::max), to.fold(f64::INFINITY, f64::min)),
         footprint_bytes: phases.iter().map(|(_, table)| limit(table)).fold(0.0, f64::max),
         always_grows: false,
     };
-    let stacks: Option<Vec<CpiStack>> =
-        sizes.iter().map(|&bytes| stack(phases, all, bytes)).collect();
-    PhaseTable::new(parts, site).with_stacks(stacks.unwrap_or_default())
+    PhaseTable::new(parts, site)
 }
 
 fn stack(phases: &[(f64, &PhaseTable)], all: f64, bytes: f64) -> Option<CpiStack> {

@@ -155,6 +155,25 @@ fn check_some_of(profiles: &[Profile]) {
 }
 
 #[test]
+fn a_cache_that_resists_streams() {
+    fn visit(object: &mut corun_machine::ObjectSpec) {
+        if object.level == Some(3) {
+            object.single_use_life = Some(0.15);
+        }
+        object.objects.iter_mut().for_each(visit);
+    }
+    let mut spec = preset("xeon-gold-6138").unwrap().spec().clone();
+    spec.objects.iter_mut().for_each(visit);
+    let machine = Arc::new(Machine::from_spec(spec).unwrap());
+    assert_eq!(machine.llcs()[0].cache.unwrap().single_use_life, 0.15);
+    let model = Model::new(machine, ModelOptions::default()).unwrap();
+    let profiles = Library::shipped().unwrap();
+    let programs: Vec<LoadedProgram> =
+        profiles.iter().step_by(11).take(4).map(|profile| model.load(profile).unwrap()).collect();
+    check(&model, &programs, 11, 1);
+}
+
+#[test]
 fn programs_of_the_shipped_library() {
     let profiles: Vec<Profile> = Library::shipped().unwrap().iter().cloned().collect();
     check_some_of(&profiles);

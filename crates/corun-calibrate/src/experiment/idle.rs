@@ -33,7 +33,7 @@ const PUSHING_TIMES: f64 = 3.0;
 const USES: usize = 4;
 const PAUSED_USES: usize = 2;
 /// Lines whose loads are timed after a pause.
-const PROBED_LINES: usize = 2000;
+pub(super) const PROBED_LINES: usize = 2000;
 /// Loads that tell the latency of memory.
 const FAR_LOADS: usize = 200;
 /// What a fast miss takes: so many loads of memory take less. A median would be too slow, since the
@@ -102,14 +102,17 @@ impl IdleSurvival {
         let times = load_times(&mut self.probed.clone(), loads);
         // The same lines again: now in the private caches.
         let near = median(&load_times(&mut self.probed.clone(), loads)).unwrap_or(f64::NAN);
-        let far = load_times(&mut self.far, FAR_LOADS);
-        let far = quantile(&far, FAST_MISS).unwrap_or(f64::NAN);
-        hits(&times, near, far)
+        hits(&times, near, miss_ns(&mut self.far))
     }
 }
 
+/// What a fast load from memory takes, by the next loads of a chain over memory.
+pub(super) fn miss_ns(far: &mut Chain) -> f64 {
+    quantile(&load_times(far, FAR_LOADS), FAST_MISS).unwrap_or(f64::NAN)
+}
+
 /// Lets so much time go by without a load.
-fn rest(pause: Duration) {
+pub(super) fn rest(pause: Duration) {
     let start = Instant::now();
     while start.elapsed() < pause {
         dependent_adds(PAUSE_ADDS);
@@ -117,7 +120,7 @@ fn rest(pause: Duration) {
 }
 
 /// The times of single loads in ns, each with a look at the clock.
-fn load_times(chain: &mut Chain, loads: usize) -> Vec<f64> {
+pub(super) fn load_times(chain: &mut Chain, loads: usize) -> Vec<f64> {
     let time = |_| {
         let start = Instant::now();
         chain.follow_one();
@@ -127,7 +130,7 @@ fn load_times(chain: &mut Chain, loads: usize) -> Vec<f64> {
 }
 
 /// The share of loads that are no misses, given the times of a load near the core and of a miss.
-fn hits(times: &[f64], near: f64, far: f64) -> f64 {
+pub(super) fn hits(times: &[f64], near: f64, far: f64) -> f64 {
     let miss = near + MISS_SHARE * (far - near);
     let hits = times.iter().filter(|ns| **ns < miss).count();
     if miss.is_finite() { hits as f64 / times.len() as f64 } else { f64::NAN }

@@ -11,6 +11,7 @@ pub(crate) mod parallelism;
 pub(crate) mod prefetching;
 pub(crate) mod rates;
 pub(crate) mod siblings;
+pub(crate) mod streaming;
 pub(crate) mod tlb;
 pub(crate) mod transfer;
 pub(crate) mod window;

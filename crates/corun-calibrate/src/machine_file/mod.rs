@@ -85,6 +85,7 @@ fn place(spec: &mut MachineSpec, found: &Machine, figure: &Figure, value: f64) {
                             points.push((ms, value));
                         }
                     }
+                    CacheFigure::SingleUseLife => cache.single_use_life = Some(value),
                     CacheFigure::Rate(rate) => {
                         set_rate(cache.rates.get_or_insert_default(), rate, value);
                     }

@@ -40,6 +40,7 @@ fn figures_go_to_the_core_types_and_caches_that_they_are_of() {
         (Figure::Cache(0, 3, CacheFigure::IdleSurvival(10)), estimate(0.5)),
         (Figure::Cache(0, 3, CacheFigure::IdleSurvival(2)), estimate(0.8)),
         (Figure::Cache(1, 3, CacheFigure::IdleSurvival(2)), estimate(0.7)),
+        (Figure::Cache(0, 3, CacheFigure::SingleUseLife), estimate(0.1523)),
         (Figure::MemoryLatency(0, 0), estimate(100.0)),
         (Figure::Kernel(KernelFigure::SystemCall), estimate(77.77)),
     ]);
@@ -53,6 +54,7 @@ fn figures_go_to_the_core_types_and_caches_that_they_are_of() {
     assert_eq!(l2[0].objects[0].latency_ns, Some(1.0), "the instruction cache beside it");
     assert_eq!(spec.objects[0].effective_kib, Some(5000));
     assert_eq!(spec.objects[0].idle_survival, [(2.0, 0.8), (10.0, 0.5)]);
+    assert_eq!(spec.objects[0].single_use_life, Some(0.1523));
     assert_eq!(spec.memory_latency_ns, [[100.0]]);
     assert_eq!(spec.kernel.unwrap().system_call_ns, Some(77.77));
     assert_eq!(spec.spread["core_type.big.clock_mhz"], (3611.0, 4815.0));

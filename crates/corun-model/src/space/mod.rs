@@ -6,6 +6,8 @@ mod proportional;
 mod whirlpool;
 
 #[cfg(test)]
+mod single_use_tests;
+#[cfg(test)]
 mod tests;
 
 use crate::options::SpaceLaw;

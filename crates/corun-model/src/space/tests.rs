@@ -8,9 +8,9 @@ use crate::site::Site;
 use crate::space::{SpaceScratch, law};
 use crate::table::{Knot, PhaseTable, TableParts};
 
-const LINE: f64 = 64.0;
+pub(super) const LINE: f64 = 64.0;
 
-fn site(llc_bytes: f64, ways: f64) -> Site {
+pub(super) fn site(llc_bytes: f64, ways: f64) -> Site {
     Site {
         core: CoreType::new("core", 1000.0, 1),
         reference_clock_mhz: 1000.0,
@@ -21,6 +21,7 @@ fn site(llc_bytes: f64, ways: f64) -> Site {
         private_latency_ns: 0.0,
         llc_bytes,
         survival: Vec::new(),
+        single_use_life: 1.0,
         way_bytes: llc_bytes / ways,
         line_bytes: LINE,
         inclusive: true,
@@ -34,7 +35,7 @@ fn site(llc_bytes: f64, ways: f64) -> Site {
 }
 
 /// A program that runs at one speed: CPI does not depend on the space it has.
-fn steady(points: &[(f64, f64)], cpi: f64, site: &Site) -> PhaseTable {
+pub(super) fn steady(points: &[(f64, f64)], cpi: f64, site: &Site) -> PhaseTable {
     let knot = |&(bytes, mpki): &(f64, f64)| Knot {
         bytes,
         cpi,
@@ -44,6 +45,8 @@ fn steady(points: &[(f64, f64)], cpi: f64, site: &Site) -> PhaseTable {
     };
     let parts = TableParts {
         knots: points.iter().map(knot).collect(),
+        stacks: Vec::new(),
+        by_bytes_held: false,
         llc_apki: 1000.0,
         apki_extrapolated: false,
         measured: (0.0, f64::INFINITY),
@@ -53,7 +56,7 @@ fn steady(points: &[(f64, f64)], cpi: f64, site: &Site) -> PhaseTable {
     PhaseTable::new(parts, site)
 }
 
-fn divide(of: SpaceLaw, capacity: f64, sharers: &[&PhaseTable]) -> Vec<f64> {
+pub(super) fn divide(of: SpaceLaw, capacity: f64, sharers: &[&PhaseTable]) -> Vec<f64> {
     let mut out = Vec::new();
     law(of).divide(capacity, sharers, &mut SpaceScratch::default(), &mut out);
     out
@@ -128,6 +131,8 @@ fn waiting(points: &[(f64, f64)], site: &Site) -> PhaseTable {
     };
     let parts = TableParts {
         knots: points.iter().map(knot).collect(),
+        stacks: Vec::new(),
+        by_bytes_held: false,
         llc_apki: 10.0,
         apki_extrapolated: false,
         measured: (0.0, f64::INFINITY),
@@ -246,7 +251,7 @@ proptest! {
 
 /// How a synthetic program chooses its next line.
 #[derive(Debug, Clone, Copy)]
-enum Pattern {
+pub(super) enum Pattern {
     /// Any of so many lines.
     Uniform(u64),
     /// One after the other, around so many lines.
@@ -258,10 +263,10 @@ enum Pattern {
 }
 
 /// A pseudo-random stream: xorshift64* (Marsaglia 2003, Vigna 2016).
-struct Random(u64);
+pub(super) struct Random(pub(super) u64);
 
 impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
+    pub(super) fn below(&mut self, limit: u64) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
@@ -269,13 +274,13 @@ impl Random {
     }
 }
 
-struct Accesses {
-    pattern: Pattern,
-    count: u64,
+pub(super) struct Accesses {
+    pub(super) pattern: Pattern,
+    pub(super) count: u64,
 }
 
 impl Accesses {
-    fn next(&mut self, random: &mut Random) -> u64 {
+    pub(super) fn next(&mut self, random: &mut Random) -> u64 {
         self.count += 1;
         match self.pattern {
             Pattern::Uniform(lines) => random.below(lines),
@@ -335,21 +340,21 @@ impl Stack {
     }
 }
 
-const ACCESSES: usize = 120_000;
+pub(super) const ACCESSES: usize = 120_000;
 /// Of these, not counted while the cache fills.
-const WARM_UP: usize = 40_000;
-const CACHE_LINES: usize = 1024;
+pub(super) const WARM_UP: usize = 40_000;
+pub(super) const CACHE_LINES: usize = 1024;
 
-/// Miss ratios of a pattern alone, at sizes of 0, 8, 16, .. lines.
-fn alone(pattern: Pattern) -> Vec<(f64, f64)> {
+/// Misses per 1000 accesses of a pattern alone, at sizes of 0, 8, 16, .. up to `most` lines.
+pub(super) fn alone(pattern: Pattern, most: usize) -> Vec<(f64, f64)> {
     let (mut accesses, mut random) = (Accesses { pattern, count: 0 }, Random(7));
     let mut stack = Stack::new(ACCESSES);
-    let mut hits = vec![0u32; CACHE_LINES / 8 + 1];
+    let mut hits = vec![0u32; most / 8 + 1];
     for number in 0..ACCESSES {
         let line = accesses.next(&mut random);
         let depth = stack.depth(line);
         if number >= WARM_UP
-            && let Some(depth) = depth.filter(|&depth| depth <= CACHE_LINES)
+            && let Some(depth) = depth.filter(|&depth| depth <= most)
         {
             hits[depth.div_ceil(8)] += 1;
         }
@@ -409,7 +414,8 @@ fn fill_time_is_the_law_of_a_shared_lru() {
     ];
     let capacity = CACHE_LINES as f64 * LINE;
     let site = site(capacity, 16.0);
-    let curves: Vec<Vec<(f64, f64)>> = patterns.iter().map(|&one| alone(one)).collect();
+    let curves: Vec<Vec<(f64, f64)>> =
+        patterns.iter().map(|&one| alone(one, CACHE_LINES)).collect();
     let mut errors = [0.0; 3];
     let mut count = 0.0;
     for (i, &first) in patterns.iter().enumerate() {

@@ -113,6 +113,45 @@ fn pinned_programs_run_as_the_model_says() {
     assert!(expected[0].slowdown > 1.05, "the pair does not interfere: {expected:?}");
 }
 
+/// In a cache that resists streams too: occupancies are of bytes held there.
+#[test]
+fn a_cache_that_resists_streams_comes_to_what_the_model_says() {
+    fn visit(object: &mut corun_machine::ObjectSpec) {
+        if object.level.is_some() {
+            object.single_use_life = Some(0.15);
+        }
+        object.objects.iter_mut().for_each(visit);
+    }
+    let slowdown = |resists: bool| {
+        let mut spec = machine(1, 1, 2, 1).spec().clone();
+        if resists {
+            spec.objects.iter_mut().for_each(visit);
+        }
+        let model = model(Arc::new(corun_machine::Machine::from_spec(spec).unwrap()));
+        let programs = [sensitive(&model, 30 * SECOND), streaming(&model, 30 * SECOND)];
+        let apps = programs.iter().map(|program| AppSpec::new(program.clone())).collect();
+        let result =
+            run_pinned(&experiment(&model, apps, Method::Window), &[0, 1], Default::default());
+        let result = result.unwrap();
+        let running: Vec<Running<'_>> = (programs.iter().enumerate())
+            .map(|(cpu, program)| Running {
+                member: Member { program, phase: 0, cpu },
+                home: &[],
+                group: None,
+            })
+            .collect();
+        let mut expected: Vec<Outcome> = Vec::new();
+        model.solve(&running, &mut Scratch::new(), &mut expected);
+        for (app, expected) in result.apps.iter().zip(&expected) {
+            let error = (app.slowdown.unwrap() / expected.slowdown - 1.0).abs();
+            assert!(error < 1e-6, "{}: {:?} against {expected:?}", app.name, app.slowdown);
+        }
+        expected[0].slowdown
+    };
+    let (lru, resisting) = (slowdown(false), slowdown(true));
+    assert!(resisting < lru - 0.01, "{resisting} against {lru}");
+}
+
 #[test]
 fn phases_add_up() {
     let model = model(machine(1, 1, 2, 1));

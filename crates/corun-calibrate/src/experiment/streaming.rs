@@ -1,0 +1,224 @@
+//! How far the last cache keeps lines that are used again from a stream that passes through it.
+//!
+//! In an LRU cache a stream as long as what is left of the cache pushes out whatever rests meanwhile.
+//! Caches that insert new lines near to their end (re-reference interval prediction: Jaleel, Theobald,
+//! Steely and Emer, ISCA 2010) keep lines that were used again for longer. A line of the stream, used once,
+//! stays for a share q of the time that others do: then the stream holds q of what it brings in, and
+//! pushes the others out when that is all of the cache that they leave.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use corun_machine::CpuId;
+
+use super::idle::{PROBED_LINES, hits, load_times, miss_ns, rest};
+use crate::CalibrateError;
+use crate::bench::{Sample, pin, timed};
+use crate::chains::{AT_ONCE, RandomChains};
+use crate::estimate::{Estimator, Values};
+use crate::figure::{CacheFigure, Figure};
+use crate::kernel::{Access, Chain, LINE_BYTES};
+use crate::region::Region;
+use crate::rounds::Experiment;
+use corun_metrics::median;
+
+/// Lengths of the streams, as multiples of the last cache.
+const TIMES_LLC: [f64; 5] = [0.5, 1.0, 2.0, 4.0, 8.0];
+/// The lines that are used again are so many times as large as the private caches, and at most this
+/// share of the last one.
+const TIMES_PRIVATE: f64 = 4.0;
+const LLC_SHARE: f64 = 0.125;
+/// The stream goes on from one part to the next.
+const STREAM_BYTES: usize = 1 << 20;
+/// How often they are used before they rest.
+const USES: usize = 4;
+/// Where less than this is left after as long a pause, nothing can be said of the stream.
+const LEAST_IDLE: f64 = 0.5;
+/// The stream that leaves this share of what a pause leaves is as long as the lines' life.
+const HALF: f64 = 0.5;
+
+/// Bytes of the lines that are used again, of the size of the largest private cache and that of the last.
+fn reused_bytes(private_bytes: f64, llc_bytes: f64) -> f64 {
+    (TIMES_PRIVATE * private_bytes).min(LLC_SHARE * llc_bytes)
+}
+
+/// The least figure that can be told: that of a cache that loses less than half by the longest stream.
+pub(crate) fn least_life(private_bytes: f64, llc_bytes: f64) -> f64 {
+    (llc_bytes - reused_bytes(private_bytes, llc_bytes))
+        / (llc_bytes * TIMES_LLC[TIMES_LLC.len() - 1])
+}
+
+/// Lines of a core type's last cache that are used again, and a stream.
+pub(crate) struct StreamResistance {
+    core_type: usize,
+    cpu: CpuId,
+    level: u32,
+    private_bytes: f64,
+    llc_bytes: f64,
+    /// Places at equal distances on the chain of the lines that are used again.
+    reused: Vec<Chain>,
+    /// What the streams go over: the longest comes by nothing twice where there is enough memory.
+    region: Region,
+    /// A place on a chain over memory.
+    far: Chain,
+}
+
+impl StreamResistance {
+    /// The sizes are those of the largest private cache and of the last cache, which is of this level;
+    /// `most` is how many bytes of memory the streams may take.
+    ///
+    /// # Errors
+    /// When there is not enough memory.
+    pub(crate) fn new(
+        (core_type, cpu, level): (usize, CpuId, u32),
+        [private_bytes, llc_bytes]: [f64; 2],
+        most: f64,
+        far: Chain,
+    ) -> Result<Self, CalibrateError> {
+        let lines = reused_bytes(private_bytes, llc_bytes) as usize / LINE_BYTES;
+        let reused = RandomChains::side_by_side(vec![lines.max(AT_ONCE)])?.places(0, AT_ONCE);
+        let longest = llc_bytes * TIMES_LLC[TIMES_LLC.len() - 1];
+        let region = Region::new(longest.min(most) as usize)?;
+        Ok(Self { core_type, cpu, level, private_bytes, llc_bytes, reused, region, far })
+    }
+
+    /// The share of the lines that hit after something else.
+    fn left_after(&mut self, other: impl FnOnce(&Region)) -> f64 {
+        let part = self.reused[0].lines() / self.reused.len();
+        for _ in 0..USES {
+            Chain::follow_together(&mut self.reused.clone(), part as u64);
+        }
+        other(&self.region);
+        let loads = PROBED_LINES.min(self.reused[0].lines());
+        let times = load_times(&mut self.reused[0].clone(), loads);
+        // The same lines again: now in the private caches.
+        let near = median(&load_times(&mut self.reused[0].clone(), loads)).unwrap_or(f64::NAN);
+        hits(&times, near, miss_ns(&mut self.far))
+    }
+}
+
+/// Reads so many bytes that were not read for the longest time.
+fn stream(region: &Region, bytes: f64) {
+    let mut zeros = region.lock();
+    let lines = zeros.lines();
+    let mut left = bytes as usize;
+    while left > 0 {
+        let part = left.min(STREAM_BYTES).min(lines * LINE_BYTES);
+        let first = region.next_bytes(part, lines);
+        zeros.stream(Access::Read, first, part);
+        left -= part;
+    }
+}
+
+/// The share of a line's life that a line has which was used once, given what streams of these lengths
+/// leave and what pauses leave that are as long; all lengths in the same unit. None where too little
+/// stays without a stream.
+fn single_use_life(lengths: &[f64], left: &[(f64, f64)], spare: f64) -> Option<f64> {
+    let mut before = (0.0, 1.0);
+    for (&length, &(streamed, idle)) in lengths.iter().zip(left) {
+        if !(streamed.is_finite() && idle >= LEAST_IDLE) {
+            return None;
+        }
+        let kept = (streamed / idle).min(1.0);
+        if kept <= HALF {
+            let part = (before.1 - HALF) / (before.1 - kept);
+            let half = before.0 + part * (length - before.0);
+            return Some((spare / half).min(1.0));
+        }
+        before = (length, kept);
+    }
+    lengths.last().map(|longest| (spare / longest).min(1.0))
+}
+
+impl Experiment for StreamResistance {
+    fn name(&self) -> &'static str {
+        "a stream through the last cache"
+    }
+
+    fn points(&self) -> usize {
+        TIMES_LLC.len()
+    }
+
+    fn measure(&mut self, point: usize) -> Result<Sample, CalibrateError> {
+        pin(self.cpu)?;
+        let bytes = self.llc_bytes * TIMES_LLC[point];
+        let mut pause = Duration::ZERO;
+        let mut streamed = f64::NAN;
+        let mut idle = f64::NAN;
+        let reading = timed(|| {
+            streamed = self.left_after(|region| {
+                let start = Instant::now();
+                stream(region, bytes);
+                pause = start.elapsed();
+            });
+            idle = self.left_after(|_| rest(pause));
+        });
+        Ok(Sample { value: streamed, beside: idle, disturbed: reading.disturbed && point == 0 })
+    }
+
+    fn figures(&self, values: &Values<'_>) -> BTreeMap<Figure, f64> {
+        let left = |point| {
+            let (streamed, idle) = (Estimator::Typical, Estimator::Typical);
+            (values.at(point, streamed), values.beside(point, idle))
+        };
+        let left: Vec<(f64, f64)> = (0..TIMES_LLC.len()).map(left).collect();
+        let spare = 1.0 - reused_bytes(self.private_bytes, self.llc_bytes) / self.llc_bytes;
+        let life = single_use_life(&TIMES_LLC, &left, spare);
+        let figure = Figure::Cache(self.core_type, self.level, CacheFigure::SingleUseLife);
+        life.map(|life| (figure, life)).into_iter().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// What a cache leaves of lines that are `reused` of it, where a stream's lines stay for a share of
+    /// their life: all until the stream has pushed them out.
+    fn modelled(life: f64, reused: f64) -> Vec<(f64, f64)> {
+        let left = |times: &f64| {
+            let over = life * times - (1.0 - reused);
+            ((1.0 - over / 0.1).clamp(0.0, 1.0) * 0.9, 0.9)
+        };
+        TIMES_LLC.iter().map(left).collect()
+    }
+
+    #[test]
+    fn half_is_lost_where_the_streams_lines_fill_the_rest() {
+        // Of 3/4 of the cache all is left after 2 cache sizes, and a quarter after 4: half after 3 1/3.
+        let left = [(1.0, 1.0), (1.0, 1.0), (0.8, 0.8), (0.2, 0.8), (0.0, 0.8)];
+        let life = single_use_life(&TIMES_LLC, &left, 0.75).unwrap();
+        assert!((life - 0.75 / (2.0 + 4.0 / 3.0)).abs() < 1e-12, "{life}");
+    }
+
+    #[test]
+    fn an_lru_cache_has_one_life_for_all() {
+        assert_eq!(single_use_life(&TIMES_LLC, &modelled(1.0, 0.125), 0.875), Some(1.0));
+    }
+
+    #[test]
+    fn what_the_longest_stream_leaves_gives_a_bound() {
+        let life = single_use_life(&TIMES_LLC, &[(0.9, 0.9); 5], 0.875);
+        assert_eq!(life, Some(0.875 / 8.0));
+        assert_eq!(life, Some(least_life(1.0, 32.0)));
+    }
+
+    #[test]
+    fn what_a_pause_loses_says_nothing_of_streams() {
+        assert_eq!(single_use_life(&TIMES_LLC, &[(0.9, 0.9), (0.3, 0.4)], 0.875), None);
+        assert_eq!(single_use_life(&TIMES_LLC, &[(f64::NAN, 0.9)], 0.875), None);
+        // Half was lost by the stream before too little stayed.
+        assert!(single_use_life(&TIMES_LLC, &[(0.1, 0.9), (0.0, 0.1)], 0.875).is_some());
+    }
+
+    proptest! {
+        /// Told to within the steps between the streams' lengths.
+        #[test]
+        fn the_life_of_a_modelled_cache_is_told(life in 0.11..1.0f64) {
+            let told = single_use_life(&TIMES_LLC, &modelled(life, 0.125), 0.875).unwrap();
+            prop_assert!(told > life / 1.5 && told < life * 1.5, "{life}: {told}");
+        }
+    }
+}
