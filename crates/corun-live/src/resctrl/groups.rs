@@ -3,11 +3,11 @@
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-use corun_linux::is_gone;
 use corun_linux::resctrl::{
     Schemata, SchemataError, SchemataLine, control_groups, is_removed, last_status, tasks,
 };
 use corun_linux::{Roots, Task};
+use corun_linux::{if_there, is_gone};
 
 use super::write;
 use crate::act::ApplyMode;
@@ -74,7 +74,7 @@ impl GroupChange<'_> {
 
     pub(crate) fn revert(&self, roots: &Roots, mode: ApplyMode) -> Result<Reverted, ActError> {
         let path = self.path(roots)?;
-        if !path.is_dir() {
+        if !is_folder(&path).map_err(|reason| failed(roots, self.what(), reason))? {
             return Ok(Reverted::Gone);
         }
         if mode == ApplyMode::Apply {
@@ -136,12 +136,14 @@ impl SchemataChange<'_> {
         }
         let asked = line(self.after, &self.what())?;
         self.set(roots, &asked)?;
-        let granted = self.now(roots)?;
-        if granted == asked {
+        let granted = self.now(roots);
+        if granted.as_ref().is_ok_and(|granted| *granted == asked) {
             return Ok(());
         }
-        // Bandwidth is rounded by the kernel. What was not asked for must not stay.
+        // Bandwidth is rounded by the kernel. What was not asked for must not stay, nor what cannot be read again, of
+        // which the caller hears that it failed.
         self.set(roots, &found)?;
+        let granted = granted?;
         Err(ActError::Kernel {
             what: format!("{} to {asked}", self.what()),
             reason: io::Error::from_raw_os_error(libc::EINVAL),
@@ -222,11 +224,16 @@ impl TaskChange<'_> {
         if mode == ApplyMode::Apply {
             // The group it came from may be gone; then the root's is where the kernel would have
             // put it.
-            let there = below(roots, self.before, &self.what())?.is_dir();
+            let there = is_folder(&below(roots, self.before, &self.what())?)
+                .map_err(|reason| failed(roots, self.what(), reason))?;
             self.put(roots, if there { self.before } else { Path::new("") })?;
         }
         Ok(Reverted::Done)
     }
+}
+
+fn is_folder(path: &Path) -> io::Result<bool> {
+    Ok(if_there(std::fs::metadata(path))?.is_some_and(|facts| facts.is_dir()))
 }
 
 fn named(group: &Path) -> String {

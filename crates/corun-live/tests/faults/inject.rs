@@ -20,7 +20,7 @@ pub(crate) enum Fault {
 }
 
 /// The calls by which the kernel and the journal are read and told. Memory, locks and clocks are not among them.
-const CALLS: [libc::c_long; 25] = [
+const CALLS: [libc::c_long; 26] = [
     libc::SYS_openat,
     libc::SYS_read,
     libc::SYS_pread64,
@@ -44,6 +44,10 @@ const CALLS: [libc::c_long; 25] = [
     libc::SYS_readlink,
     #[cfg(not(target_arch = "x86_64"))]
     libc::SYS_readlinkat,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_rmdir,
+    #[cfg(not(target_arch = "x86_64"))]
+    libc::SYS_unlinkat,
     libc::SYS_sched_setaffinity,
     libc::SYS_sched_getaffinity,
     libc::SYS_setpriority,

@@ -18,6 +18,13 @@ pub(crate) const BATCH: i32 = 3;
 /// The nice value that one of the programs gets.
 pub(crate) const NICE: i32 = 5;
 
+/// What stands in the root group's schemata, and what corun makes of it: as long, since plain files stand in for
+/// the kernel's.
+const SCHEMATA: &str = "L3:0=f";
+const NARROWER: &str = "L3:0=3";
+/// The group that corun makes.
+const MADE: &str = "corun-1";
+
 /// All that is given to a thread and taken back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct State {
@@ -62,8 +69,11 @@ impl World {
             return None;
         };
         let base = tempfile::tempdir().unwrap();
-        let roots = Roots { proc: base.path().join("proc"), ..Roots::default() };
+        let at = |name: &str| base.path().join(name);
+        let roots = Roots { proc: at("proc"), resctrl: at("resctrl"), ..Roots::default() };
         std::fs::create_dir(&roots.proc).unwrap();
+        std::fs::create_dir(&roots.resctrl).unwrap();
+        std::fs::write(roots.resctrl.join("schemata"), format!("{SCHEMATA}\n")).unwrap();
         for name in ["self", "sys"] {
             symlink(format!("/proc/{name}"), roots.proc.join(name)).unwrap();
         }
@@ -151,6 +161,12 @@ impl World {
             before: group.text.clone(),
             after: self.first.to_string(),
         }));
+        changes.push(Change::ResctrlGroup { group: MADE.into() });
+        changes.push(Change::ResctrlSchemata {
+            group: PathBuf::new(),
+            before: SCHEMATA.to_owned(),
+            after: NARROWER.to_owned(),
+        });
         let next = vec![
             affinity(one, &self.first, &self.second),
             affinity(third, &self.both, &self.first),
@@ -160,11 +176,14 @@ impl World {
 
     /// Is it as it was before anything was done? Programs that ended are.
     pub(crate) fn is_as_before(&self) -> bool {
-        self.others().is_empty() && self.group_is_as_before()
+        let group = self.group.as_ref().is_none_or(|group| group.now() == group.text);
+        let resctrl = self.schemata() == SCHEMATA && !self.roots.resctrl.join(MADE).exists();
+        self.others().is_empty() && group && resctrl
     }
 
-    pub(crate) fn group_is_as_before(&self) -> bool {
-        self.group.as_ref().is_none_or(|group| group.now() == group.text)
+    fn schemata(&self) -> String {
+        let text = std::fs::read_to_string(self.roots.resctrl.join("schemata")).unwrap();
+        text.trim().to_owned()
     }
 
     /// The processes that are not as they were.
@@ -181,6 +200,8 @@ impl World {
             Change::Nice { task, after, .. } => State::of(task.pid)?.nice == *after,
             Change::SchedulingPolicy { task, after, .. } => State::of(task.pid)?.policy == *after,
             Change::Cpuset { after, .. } => self.group.as_ref()?.now() == *after,
+            Change::ResctrlGroup { group } => self.roots.resctrl.join(group).exists(),
+            Change::ResctrlSchemata { after, .. } => self.schemata() == *after,
             other => panic!("no plan has {other}"),
         })
     }
