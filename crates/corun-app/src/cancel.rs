@@ -76,23 +76,25 @@ impl Cancel {
     }
 }
 
-/// Does this at each Ctrl-C, SIGTERM and SIGHUP, but for those that the caller has this process ignore, as `nohup`
-/// does: it goes on then, and so do the programs that it starts.
+/// Does this at each Ctrl-C, SIGTERM and SIGHUP. Where the caller has this process ignore SIGHUP, as `nohup` does, it
+/// goes on, and so do the programs that it starts. Shells have what they start in the background ignore SIGINT, which
+/// is caught all the same: it is how scripts end corun.
 fn on_each_signal(mut act: impl FnMut() + Send + 'static) -> Result<()> {
     let status = std::fs::read_to_string("/proc/self/status").map_err(Error::failed)?;
-    let ignored = ignored_signals(&status);
-    let caught =
-        [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| ignored >> (signal - 1) & 1 == 0);
+    let outlives_its_terminal = ignores(&status, SIGHUP);
+    let hang_up = Some(SIGHUP).filter(|_| !outlives_its_terminal);
+    let caught = [SIGINT, SIGTERM].into_iter().chain(hang_up);
     let mut signals = Signals::new(caught).map_err(Error::failed)?;
     let watch = move || signals.forever().for_each(|_| act());
     std::thread::Builder::new().name("signals".to_owned()).spawn(watch).map_err(Error::failed)?;
     Ok(())
 }
 
-/// The signals that a process ignores, signal 1 in the lowest bit, by its `status` in procfs; none where that does not say.
-fn ignored_signals(status: &str) -> u64 {
+/// Does a process ignore this signal, by its `status` in procfs? No where that does not say.
+fn ignores(status: &str, signal: i32) -> bool {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    mask >> (signal - 1) & 1 == 1
 }
 
 #[cfg(test)]
@@ -102,7 +104,7 @@ mod tests {
     #[test]
     fn signals_that_are_ignored_are_read_from_procfs() {
         let status = "Name:\tcorun\nSigBlk:\t0000000000000002\nSigIgn:\t0000000000001001\n";
-        assert_eq!(ignored_signals(status), 1 << (SIGHUP - 1) | 1 << 12);
-        assert_eq!((ignored_signals("Name:\tcorun\n"), ignored_signals("SigIgn:\tx\n")), (0, 0));
+        assert!(ignores(status, SIGHUP) && ignores(status, 13) && !ignores(status, SIGINT));
+        assert!(!ignores("Name:\tcorun\n", SIGHUP) && !ignores("SigIgn:\tx\n", SIGHUP));
     }
 }

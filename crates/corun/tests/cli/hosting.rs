@@ -175,8 +175,16 @@ fn a_started_program_gets_what_its_caller_gave() {
     let told = |before: &[&str]| {
         let script = "ulimit -Sn 77; umask 027; trap '' USR1 HUP; exec 7<given 9>/dev/null; exec \"$@\" \
                       </dev/null >out 2>err";
-        let mut command = Command::new("sh");
-        command.current_dir(fixture.path(".")).args(["-c", script, "sh"]).args(before);
+        // Whoever runs the tests in the background has them ignore SIGINT, which corun catches all the same.
+        let mut command = Command::new("env");
+        command.current_dir(fixture.path(".")).args([
+            "--default-signal=INT",
+            "sh",
+            "-c",
+            script,
+            "sh",
+        ]);
+        command.args(before);
         assert!(command.args(["sh", "-c", tells]).status().unwrap().success());
         std::fs::read_to_string(fixture.path("out")).unwrap()
     };
