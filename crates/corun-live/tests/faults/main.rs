@@ -1,7 +1,8 @@
 //! Every system call of acting, of the journal and of undoing fails once, in each way that calls fail.
 //!
 //! Whatever fails: what is in force stands in the journal, an outcome that says "done" is true, and what could not be
-//! given back is given back by the next attempt. Some 4,900 runs, each with one failure: a minute in all.
+//! given back is given back by the next attempt. Some 4,900 runs, each with one failure, take a minute: unless
+//! `CORUN_EVERY_FAULT` is set each way of failing takes every third call, each way from another one on.
 
 mod inject;
 mod world;
@@ -37,9 +38,10 @@ fn walk(each: impl Fn(&mut World, usize, Fault) -> Option<i32>) {
         return;
     }
     let Some(mut world) = World::new() else { return };
-    for fault in FAULTS {
+    let step = if std::env::var_os("CORUN_EVERY_FAULT").is_some() { 1 } else { 3 };
+    for (number, fault) in FAULTS.into_iter().enumerate() {
         let mut calls: BTreeMap<i32, u32> = BTreeMap::new();
-        for place in 0.. {
+        for place in (number % step..).step_by(step) {
             world.renew();
             let Some(call) = each(&mut world, place, fault) else { break };
             *calls.entry(call).or_default() += 1;
@@ -52,7 +54,7 @@ fn walk(each: impl Fn(&mut World, usize, Fault) -> Option<i32>) {
             Fault::Error(libc::ENOSPC) => 40,
             _ => 200,
         };
-        assert!(places >= least, "{fault:?}: only {places} calls were seen");
+        assert!(places >= least / step as u32, "{fault:?}: only {places} calls were seen");
     }
 }
 
