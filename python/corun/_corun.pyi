@@ -216,7 +216,8 @@ class ModelOptions:
         How a shared cache divides: ``fill-time``, ``proportional``, ``whirlpool`` or
         ``whirlpool-mpki``.
     bandwidth
-        What limited bandwidth costs: ``none``, ``simple``, ``morad``, ``stalls`` or ``additive``.
+        What limited bandwidth costs: ``none``, ``simple``, ``morad``, ``stalls``, ``additive``,
+        ``loaded`` or ``by-machine`` (``loaded`` where latency under load was measured, else ``additive``).
     peak_mb_per_s
         Peak of each memory controller in MB/s, instead of the machine's.
     solo_peak_share

@@ -29,7 +29,7 @@ impl DataSources {
         Self {
             profiles: profile_sources(profiles),
             space: options.space.to_string(),
-            bandwidth_model: options.bandwidth.to_string(),
+            bandwidth_model: options.bandwidth.on(machine).to_string(),
             compat: options.compatibility.to_string(),
             peak_mb_per_s: options.peak_mb_per_s,
             prediction_error: machine.spec().prediction_error.clone(),

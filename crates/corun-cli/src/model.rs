@@ -15,7 +15,8 @@ pub enum Compat {
 /// How slowdowns are computed.
 #[derive(Debug, Default, Args)]
 pub struct ModelArgs {
-    /// What limited bandwidth costs: none, simple, morad, stalls or additive [default: additive]
+    /// What limited bandwidth costs: none, simple, morad, stalls, additive, loaded or by-machine [default:
+    /// by-machine: loaded where the machine's latency under load was measured, else additive]
     #[arg(long, value_name = "MODEL", conflicts_with = "compat")]
     pub bandwidth_model: Option<BandwidthModel>,
     /// How a shared cache divides: fill-time, proportional, whirlpool or whirlpool-mpki

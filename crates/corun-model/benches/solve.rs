@@ -93,12 +93,13 @@ fn sixty_four_on_two_llcs(bencher: Bencher<'_, '_>, space: SpaceLaw) {
     solve(bencher, &Bench::new("2x-xeon-8480", 64, ModelOptions { space, ..Default::default() }));
 }
 
-const MODELS: [BandwidthModel; 5] = [
+const MODELS: [BandwidthModel; 6] = [
     BandwidthModel::None,
     BandwidthModel::Simple,
     BandwidthModel::Morad,
     BandwidthModel::Stalls,
     BandwidthModel::Additive,
+    BandwidthModel::Loaded,
 ];
 
 /// Stage B alone for 8 programs.

@@ -67,6 +67,7 @@ impl Model {
         let compatible = options.compatibility == Compatibility::Pbbcache;
         let options =
             if compatible { ModelOptions::pbbcache(options.peak_mb_per_s) } else { options };
+        let options = ModelOptions { bandwidth: options.bandwidth.on(&machine), ..options };
         let domains = if compatible {
             Domains::single(&machine, &options)?
         } else {
@@ -111,7 +112,7 @@ impl Model {
         &self.machine
     }
 
-    /// The options that are in force.
+    /// The options that are in force, with [`BandwidthModel::ByMachine`] decided.
     pub fn options(&self) -> ModelOptions {
         self.options
     }

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use corun_machine::{BandwidthDomain, Machine};
+
 /// How programs that share a cache divide its space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum SpaceLaw {
@@ -29,8 +31,13 @@ pub enum BandwidthModel {
     /// The thesis's: Morad's B / B' weighted by the share of memory stalls (eq. 5.10).
     Stalls,
     /// Stretches the memory part of CPI alone.
-    #[default]
     Additive,
+    /// Stretches it by how much later a busier memory answers, for light and heavy programs alike.
+    Loaded,
+    /// [`Self::Loaded`] where it was measured how much later the machine's memory answers under load, else
+    /// [`Self::Additive`].
+    #[default]
+    ByMachine,
 }
 
 /// What else to do as somebody else does.
@@ -120,13 +127,25 @@ impl SpaceLaw {
 
 impl BandwidthModel {
     /// All models with their names.
-    pub const ALL: [(&'static str, Self); 5] = [
+    pub const ALL: [(&'static str, Self); 7] = [
         ("none", Self::None),
         ("simple", Self::Simple),
         ("morad", Self::Morad),
         ("stalls", Self::Stalls),
         ("additive", Self::Additive),
+        ("loaded", Self::Loaded),
+        ("by-machine", Self::ByMachine),
     ];
+
+    /// The model that [`Self::ByMachine`] stands for on a machine; any other is itself.
+    pub fn on(self, machine: &Machine) -> Self {
+        let is_measured = |domain: &BandwidthDomain| domain.loaded_latency.len() > 1;
+        match self {
+            Self::ByMachine if machine.bandwidth_domains().iter().any(is_measured) => Self::Loaded,
+            Self::ByMachine => Self::Additive,
+            other => other,
+        }
+    }
 }
 
 impl Compatibility {

@@ -12,6 +12,9 @@ pub struct PassedDomain {
     pub domain: usize,
     /// Its peak in bytes a second.
     pub peak_bytes_per_s: f64,
+    /// q of the bandwidth model `loaded`: at a share T of the peak an access takes 1 + q T / (1 - T) times
+    /// as long as in an idle domain. Above 0 and below 1.
+    pub queueing: f64,
 }
 
 /// A program's slowdown as a line: `solo + per_ratio * (B / B' - 1)`, where B is what it would

@@ -1,6 +1,7 @@
 //! Bandwidth models: what flows get through a domain, and what a program loses by it.
 
 mod additive;
+pub(crate) mod loaded;
 pub(crate) mod morad;
 mod none;
 mod simple;
@@ -12,8 +13,9 @@ use crate::outcome::Demand;
 /// A bandwidth model.
 pub(crate) trait LimitBandwidth {
     /// What each flow gets through one domain. `solo`: what each would draw alone, as shares of
-    /// the domain's peak, each below 1; `out` (same length): what it gets, at most that.
-    fn through(&self, solo: &[f64], out: &mut [f64]);
+    /// the domain's peak, each below 1; `queueing`: how latency rises there ([`loaded`]); `out` (same
+    /// length as `solo`): what each gets, at most that.
+    fn through(&self, solo: &[f64], queueing: f64, out: &mut [f64]);
 
     /// Do requests wait for one another below the peak, so that the sum of what flows get is how
     /// busy the domain is? Where not, [`morad`] says how busy it would be.
@@ -26,14 +28,15 @@ pub(crate) trait LimitBandwidth {
     fn cpi(&self, demand: &Demand, latency_ratio: f64, ratio: f64) -> f64;
 }
 
-/// The model of that name.
+/// The model of that name; [`BandwidthModel::ByMachine`] is decided before.
 pub(crate) fn model(of: BandwidthModel) -> &'static (dyn LimitBandwidth + Sync) {
     match of {
         BandwidthModel::None => &none::None,
         BandwidthModel::Simple => &simple::Simple,
         BandwidthModel::Morad => &morad::Morad,
         BandwidthModel::Stalls => &stalls::Stalls,
-        BandwidthModel::Additive => &additive::Additive,
+        BandwidthModel::Additive | BandwidthModel::ByMachine => &additive::Additive,
+        BandwidthModel::Loaded => &loaded::Loaded,
     }
 }
 

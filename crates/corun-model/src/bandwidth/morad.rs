@@ -9,7 +9,7 @@ use crate::outcome::Demand;
 pub(crate) struct Morad;
 
 impl LimitBandwidth for Morad {
-    fn through(&self, solo: &[f64], out: &mut [f64]) {
+    fn through(&self, solo: &[f64], _queueing: f64, out: &mut [f64]) {
         through(solo, out);
     }
 

@@ -7,7 +7,7 @@ use crate::outcome::Demand;
 pub(crate) struct None;
 
 impl LimitBandwidth for None {
-    fn through(&self, solo: &[f64], out: &mut [f64]) {
+    fn through(&self, solo: &[f64], _queueing: f64, out: &mut [f64]) {
         out.copy_from_slice(solo);
     }
 

@@ -13,7 +13,7 @@ use crate::outcome::Demand;
 pub(crate) struct Simple;
 
 impl LimitBandwidth for Simple {
-    fn through(&self, solo: &[f64], out: &mut [f64]) {
+    fn through(&self, solo: &[f64], _queueing: f64, out: &mut [f64]) {
         through(solo, out);
     }
 

@@ -8,7 +8,7 @@ use crate::outcome::Demand;
 pub(crate) struct Stalls;
 
 impl LimitBandwidth for Stalls {
-    fn through(&self, solo: &[f64], out: &mut [f64]) {
+    fn through(&self, solo: &[f64], _queueing: f64, out: &mut [f64]) {
         morad::through(solo, out);
     }
 

@@ -1,6 +1,6 @@
 //! Stage B on machines made by hand: domains in stages, remote memory, hardware threads, errors.
 
-use corun_machine::{BandwidthDomain, BandwidthKind};
+use corun_machine::{BandwidthDomain, BandwidthKind, LoadedLatency, MachineSpec};
 use corun_model::{
     BandwidthModel, CacheGroup, Compatibility, Flow, LoadedProgram, Member, Model, ModelError,
     ModelOptions, Outcome, Running, Scratch,
@@ -42,6 +42,18 @@ fn two_equal(b: f64) -> f64 {
     0.25 * (low + high)
 }
 
+/// How much longer two flows, each of this share of the peak alone, wait than one of them: T, what both get
+/// together, by bisection of T λ(T) = 2 b λ(b), λ(T) = 1 + 0.4 T / (1 - T).
+fn two_equal_queue(b: f64) -> f64 {
+    let latency = |busy: f64| 1.0 + 0.4 * busy / (1.0 - busy);
+    let (mut low, mut high) = (0.0, 1.0 - 1e-12);
+    for _ in 0..100 {
+        let total = 0.5 * (low + high);
+        if total * latency(total) > 2.0 * b * latency(b) { high = total } else { low = total }
+    }
+    latency(low) / latency(b)
+}
+
 #[test]
 fn the_models_differ_as_their_formulas_do() {
     let mut spec = gold(1, 4);
@@ -57,12 +69,15 @@ fn the_models_differ_as_their_formulas_do() {
         let (mut scratch, mut out) = (Scratch::new(), Vec::new());
         model.couple(&[flow(0), flow(1)], &mut scratch, &mut out);
         let ratio = b / two_equal(b);
+        let additive = |ratio: f64| 1.0 + demand.memory_cpi / demand.cpi * (ratio - 1.0);
         let expected = match bandwidth {
             BandwidthModel::None => 1.0,
             BandwidthModel::Simple => (2.0 * b).max(1.0),
             BandwidthModel::Morad => ratio,
             BandwidthModel::Stalls => 1.0 + demand.memory_stall_share * (ratio - 1.0),
-            BandwidthModel::Additive => 1.0 + demand.memory_cpi / demand.cpi * (ratio - 1.0),
+            // The domain has no curve of latency under load.
+            BandwidthModel::Additive | BandwidthModel::ByMachine => additive(ratio),
+            BandwidthModel::Loaded => additive(two_equal_queue(b)),
         };
         for outcome in &out {
             assert!(near(outcome.slowdown, expected), "{name}: {outcome:?} {expected}");
@@ -243,4 +258,29 @@ fn compatibility_sets_law_and_model() {
     let options = ModelOptions { compatibility: Compatibility::Pbbcache, ..Default::default() };
     let model = model(gold(2, 4), options);
     assert_eq!(model.options(), ModelOptions::pbbcache(None));
+}
+
+/// A machine whose latency under load was measured goes by it, and no other does.
+#[test]
+fn a_measured_curve_is_used_without_being_asked_for() {
+    let mut spec = gold(1, 4);
+    let options = |spec: &MachineSpec| model(spec.clone(), ModelOptions::default()).options();
+    assert_eq!(options(&spec).bandwidth, BandwidthModel::Additive);
+    let point = |mb_per_s, latency_ns| LoadedLatency {
+        mb_per_s,
+        latency_ns,
+        low_ns: latency_ns,
+        high_ns: latency_ns,
+    };
+    spec.bandwidth_domains[0].loaded_latency = vec![point(100.0, 90.0), point(20_000.0, 90.0)];
+    assert_eq!(options(&spec).bandwidth, BandwidthModel::Loaded);
+    // A flat curve: two streams do not slow each other down, however near the peak they come.
+    let model = model(spec, ModelOptions::default());
+    let program = stream(&model, 20.0);
+    let member = |cpu| Member { program: &program, phase: 0, cpu };
+    let demand = model.demand_at(&member(0), MIB as f64);
+    let flow = |cpu| Flow { member: member(cpu), demand, home: &[] };
+    let (mut scratch, mut out) = (Scratch::new(), Vec::new());
+    model.couple(&[flow(0), flow(1)], &mut scratch, &mut out);
+    assert!(out.iter().all(|outcome| outcome.slowdown < 1.01), "{out:?}");
 }

@@ -5,17 +5,25 @@
 //! sum B' = T is sum (q - 1) / 2 = x - 1. KPart's rule has the pressure x = k, the load b, and
 //! sum b' = 1, or k = 0 where the flows fit. In both a program's slowdown is a + c y with a y that
 //! rises with x and depends on x and the load alone.
+//!
+//! Where memory answers later the busier it is, λ(T) = 1 + q T / (1 - T), the pressure is x = λ(T) itself:
+//! with the load L = B λ(B), B' = L / x, and sum B' = T = (x - 1) / (x - b), b = 1 - q, is
+//! sum L (x - b) / x = x - 1. y is x.
 
 /// Newton steps at most; each search is monotone and quadratic, so that this is never met.
 const STEPS: usize = 200;
 
 /// Which coupling.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum BandwidthCoupling {
     /// Bandwidth costs nothing.
     Free,
     Morad,
     Simple,
+    /// Latency rises with traffic; 0 < `queueing` < 1.
+    Loaded {
+        queueing: f64,
+    },
 }
 
 /// A member of a cluster: slowdown = a + c y(x, load).
@@ -46,6 +54,14 @@ impl BandwidthCoupling {
             Self::Simple => {
                 SlowdownLine { a: solo - per_ratio, c: per_ratio * over, load: counted }
             }
+            Self::Loaded { queueing } => {
+                let alone = 1.0 + queueing * counted / (1.0 - counted);
+                SlowdownLine {
+                    a: solo - per_ratio,
+                    c: per_ratio * over / alone,
+                    load: counted * alone,
+                }
+            }
         }
     }
 
@@ -62,6 +78,7 @@ impl BandwidthCoupling {
                     1.0 / (1.0 - x * load)
                 }
             }
+            Self::Loaded { .. } => x,
         }
     }
 
@@ -78,6 +95,7 @@ impl BandwidthCoupling {
                     load * y * y
                 }
             }
+            Self::Loaded { .. } => 1.0,
         }
     }
 
@@ -89,6 +107,7 @@ impl BandwidthCoupling {
             // (y - 1) / 2 without cancellation.
             Self::Morad => 0.5 * load * x / (1.0 + y),
             Self::Simple => load / y,
+            Self::Loaded { queueing } => load * (x - 1.0 + queueing) / x,
         }
     }
 
@@ -99,6 +118,7 @@ impl BandwidthCoupling {
             Self::Free => 0.0,
             Self::Morad => 0.25 * load / y,
             Self::Simple => -load * self.y_slope(load, x, y) / (y * y),
+            Self::Loaded { queueing } => load * (1.0 - queueing) / (x * x),
         }
     }
 
@@ -107,13 +127,13 @@ impl BandwidthCoupling {
     pub(crate) fn supply(self, x: f64) -> f64 {
         match self {
             Self::Free => 0.0,
-            Self::Morad => x - 1.0,
+            Self::Morad | Self::Loaded { .. } => x - 1.0,
             Self::Simple => 1.0,
         }
     }
 
     fn supply_slope(self) -> f64 {
-        if self == Self::Morad { 1.0 } else { 0.0 }
+        self.least_pressure()
     }
 
     /// What a load draws of the peak, given y.
@@ -122,13 +142,16 @@ impl BandwidthCoupling {
         match self {
             Self::Free => load,
             Self::Morad => 0.5 * load / (1.0 + y),
-            Self::Simple => load / y,
+            Self::Simple | Self::Loaded { .. } => load / y,
         }
     }
 
     /// The pressure of nobody.
     pub(crate) fn least_pressure(self) -> f64 {
-        if self == Self::Morad { 1.0 } else { 0.0 }
+        match self {
+            Self::Free | Self::Simple => 0.0,
+            Self::Morad | Self::Loaded { .. } => 1.0,
+        }
     }
 
     /// The pressure that these loads make together: the root of sum draw = supply, where KPart's
@@ -149,6 +172,12 @@ impl BandwidthCoupling {
                 }
                 // Below the root, from where it rises: the sum of draws is convex and falls.
                 (sum - 1.0) / loads.iter().map(|load| load * load).sum::<f64>()
+            }
+            Self::Loaded { queueing } => {
+                // x^2 - (1 + sum L) x + b sum L = 0, the root from 1 on.
+                let sum: f64 = loads.iter().sum();
+                let half = 0.5 * (1.0 + sum);
+                return half + (half * half - (1.0 - queueing) * sum).sqrt();
             }
         };
         for _ in 0..STEPS {
@@ -195,12 +224,35 @@ mod tests {
         assert_eq!(BandwidthCoupling::Simple.pressure(&[0.3, 0.4]), 0.0);
     }
 
+    #[test]
+    fn latency_under_load_by_hand() {
+        // q = 1/2, two flows of 1/2: λ(1/2) = 3/2, loads of 3/4; x^2 - 5/2 x + 3/4 = 0.
+        let law = BandwidthCoupling::Loaded { queueing: 0.5 };
+        let line = law.line(1.25, 0.5, 0.5, 0.5);
+        assert!((line.load - 0.75).abs() < 1e-15);
+        let x = law.pressure(&[line.load; 2]);
+        assert!((x - 0.5 * (2.5 + 3.25_f64.sqrt())).abs() < 1e-14);
+        // Slowdown 1.25 + 1/2 (x / (3/2) - 1).
+        let slowdown = line.a + line.c * law.y(line.load, x);
+        assert!((slowdown - (0.75 + x / 3.0)).abs() < 1e-14);
+        // Alone it keeps its bandwidth.
+        let alone = law.pressure(&[line.load]);
+        assert!((alone - 1.5).abs() < 1e-14);
+        assert!((law.bandwidth(line.load, alone) - 0.5).abs() < 1e-14);
+    }
+
     proptest::proptest! {
         #[test]
         fn the_pressure_balances(
             shares in proptest::collection::vec(1e-6..0.97f64, 1..20),
+            queueing in 1e-3..0.95f64,
         ) {
-            for law in [BandwidthCoupling::Morad, BandwidthCoupling::Simple] {
+            let laws = [
+                BandwidthCoupling::Morad,
+                BandwidthCoupling::Simple,
+                BandwidthCoupling::Loaded { queueing },
+            ];
+            for law in laws {
                 let loads: Vec<f64> =
                     shares.iter().map(|&b| law.line(1.0, 1.0, b, b).load).collect();
                 let x = law.pressure(&loads);
@@ -215,8 +267,17 @@ mod tests {
         }
 
         #[test]
-        fn slopes_are_those_of_the_curves(share in 0.01..0.95f64, x in 0.05..4.0f64) {
-            for law in [BandwidthCoupling::Morad, BandwidthCoupling::Simple] {
+        fn slopes_are_those_of_the_curves(
+            share in 0.01..0.95f64,
+            x in 0.05..4.0f64,
+            queueing in 1e-3..0.95f64,
+        ) {
+            let laws = [
+                BandwidthCoupling::Morad,
+                BandwidthCoupling::Simple,
+                BandwidthCoupling::Loaded { queueing },
+            ];
+            for law in laws {
                 let load = law.line(1.0, 1.0, share, share).load;
                 let step = 1e-6;
                 let y = law.y(load, x);

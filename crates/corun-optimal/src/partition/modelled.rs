@@ -1,8 +1,8 @@
 //! Clusters as corun-model sees them.
 
 use corun_model::{
-    BandwidthModel, CacheGroup, DEFAULT_SOLO_PEAK_SHARE, Demand, Member, Model, Outcome, Running,
-    Scratch,
+    BandwidthModel, CacheGroup, DEFAULT_SOLO_PEAK_SHARE, Demand, Member, Model, Outcome,
+    PassedDomain, Running, Scratch,
 };
 
 use crate::partition::bandwidth_coupling::{BandwidthCoupling, SlowdownLine};
@@ -62,35 +62,37 @@ impl<'p> ModelledLlc<'p> {
             busy: members.iter().map(|member| busy(member) as u32).collect(),
         };
         if options.bandwidth != BandwidthModel::None
-            && let Some(peak) = modelled.meeting_place()?
+            && let Some(meeting) = modelled.meeting_place()?
         {
-            let is_simple = options.bandwidth == BandwidthModel::Simple;
-            modelled.law =
-                if is_simple { BandwidthCoupling::Simple } else { BandwidthCoupling::Morad };
-            modelled.peak_bytes_per_s = peak;
+            modelled.law = match options.bandwidth {
+                BandwidthModel::None => BandwidthCoupling::Free,
+                BandwidthModel::Simple => BandwidthCoupling::Simple,
+                BandwidthModel::Loaded => BandwidthCoupling::Loaded { queueing: meeting.queueing },
+                BandwidthModel::Morad
+                | BandwidthModel::Stalls
+                | BandwidthModel::Additive
+                | BandwidthModel::ByMachine => BandwidthCoupling::Morad,
+            };
+            modelled.peak_bytes_per_s = meeting.peak_bytes_per_s;
         }
         Ok(modelled)
     }
 
-    /// The peak of the one domain that all members pass, in bytes a second. A domain that one
-    /// alone passes takes nothing from it: the most that it draws is below each peak already.
-    fn meeting_place(&self) -> Result<Option<f64>, PartitionSearchError> {
+    /// The one domain that all members pass. A domain that one alone passes takes nothing from it: the
+    /// most that it draws is below each peak already.
+    fn meeting_place(&self) -> Result<Option<PassedDomain>, PartitionSearchError> {
         let ways: Vec<_> =
             self.members.iter().map(|member| self.model.local_domains(member.cpu)).collect();
         let users = |domain: usize| {
             ways.iter().filter(|way| way.iter().any(|d| d.domain == domain)).count()
         };
-        let mut shared: Vec<(usize, f64)> = ways
-            .iter()
-            .flatten()
-            .filter(|one| users(one.domain) > 1)
-            .map(|one| (one.domain, one.peak_bytes_per_s))
-            .collect();
-        shared.sort_by_key(|one| one.0);
-        shared.dedup_by_key(|one| one.0);
+        let mut shared: Vec<PassedDomain> =
+            ways.iter().flatten().filter(|one| users(one.domain) > 1).copied().collect();
+        shared.sort_by_key(|one| one.domain);
+        shared.dedup_by_key(|one| one.domain);
         match *shared {
             [] => Ok(None),
-            [(domain, peak)] if users(domain) == self.members.len() => Ok(Some(peak)),
+            [one] if users(one.domain) == self.members.len() => Ok(Some(one)),
             _ => Err(PartitionSearchError::SeveralDomains { domains: shared.len() }),
         }
     }

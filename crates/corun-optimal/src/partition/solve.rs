@@ -137,7 +137,8 @@ fn slowest(table: &Table, first: &ClusterWays, stop: &StopRule<'_>) -> Partition
     }
 }
 
-/// All programs' traffic together is 1 - 1 / pressure, or the sum of what they ask for.
+/// All programs' traffic together rises with the pressure (Morad: 1 - 1 / x), or is the sum of what they ask
+/// for.
 fn least_traffic(table: &Table, first: &ClusterWays, stop: &StopRule<'_>) -> PartitionFound {
     let from = table.judge(first).x;
     match table.extreme(from, End::Least, &table.sets, all, stop) {

@@ -103,12 +103,19 @@ proptest! {
         heaviest in 0.01f64..1.2,
         slow in 0.5f64..1.0,
         strict in any::<bool>(),
+        queueing in 0.01f64..0.95,
     ) {
         let min_ways = min_ways.min(ways);
         let kind = if strict { Kind::Strict } else { Kind::Cluster };
         let programs = if strict { programs.min(ways / min_ways) } else { programs };
         let cluster_set = ClusterSet { kind, programs, ways, min_ways };
-        for law in [BandwidthCoupling::Free, BandwidthCoupling::Morad, BandwidthCoupling::Simple] {
+        let laws = [
+            BandwidthCoupling::Free,
+            BandwidthCoupling::Morad,
+            BandwidthCoupling::Simple,
+            BandwidthCoupling::Loaded { queueing },
+        ];
+        for law in laws {
             let drawn = Drawn { seed, law, heaviest };
             check(&drawn, cluster_set, vec![1.0; programs]);
         }

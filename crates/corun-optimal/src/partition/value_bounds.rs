@@ -48,11 +48,13 @@ enum Term {
 impl Term {
     /// Is it convex in the pressure (else concave)? With y concave (Morad): 1 / (a + c y) convex,
     /// a + c y concave, its square a^2 + 2 a c y + c^2 (1 + o x) concave, (y - 1) / 2 concave,
-    /// (y - 1) / (2 x) = o / (2 (1 + y)) convex. KPart's rule: y convex, 1 / y linear, then convex.
+    /// (y - 1) / (2 x) = o / (2 (1 + y)) convex. KPart's rule: y convex, 1 / y linear, then convex. Latency that
+    /// rises with traffic: y = x, L / x convex, L (x - b) / x concave.
     fn is_convex(self, law: BandwidthCoupling) -> bool {
         match law {
             BandwidthCoupling::Free | BandwidthCoupling::Simple => true,
             BandwidthCoupling::Morad => matches!(self, Self::Inverse | Self::Bandwidth),
+            BandwidthCoupling::Loaded { .. } => !matches!(self, Self::Draw),
         }
     }
 
@@ -85,6 +87,7 @@ impl Term {
                     -0.5 * line.load * law.y_slope(line.load, x, y) / ((1.0 + y) * (1.0 + y))
                 }
                 BandwidthCoupling::Simple => law.draw_slope(line.load, x, y),
+                BandwidthCoupling::Loaded { .. } => -line.load / (x * x),
             },
         }
     }
@@ -199,8 +202,14 @@ mod tests {
             share in 0.001..0.95f64,
             ends in (1.0..30.0f64, 1.0..30.0f64),
             at in 0.0..1.0f64,
+            queueing in 1e-3..0.95f64,
         ) {
-            for law in [BandwidthCoupling::Morad, BandwidthCoupling::Simple] {
+            let laws = [
+                BandwidthCoupling::Morad,
+                BandwidthCoupling::Simple,
+                BandwidthCoupling::Loaded { queueing },
+            ];
+            for law in laws {
                 // KPart's rule goes with B / B' itself.
                 let per_ratio = if law == BandwidthCoupling::Simple { solo } else { solo * part };
                 let line = law.line(solo, per_ratio, share, share);
