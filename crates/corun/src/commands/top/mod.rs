@@ -1,12 +1,15 @@
-//! `corun top`: who sits where now, what they do, and what a policy would do about it. It only
-//! looks.
+//! `corun top`: who sits where now, or in a recording, what they do, and what a policy would do about it. It
+//! only looks.
 
 mod columns;
 mod document;
 mod draw;
 mod frame;
+mod groups;
+mod replay;
 #[cfg(test)]
 mod sample;
+mod slider;
 mod state;
 mod tree;
 
@@ -17,6 +20,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use corun_linux::Roots;
 use corun_machine::Machine;
 use corun_policy::CounterKind;
 use ratatui::DefaultTerminal;
@@ -24,6 +28,7 @@ use ratatui::crossterm::event::{self, Event, KeyEventKind};
 
 use self::draw::{Theme, draw};
 use self::frame::{Collector, Frame};
+use self::replay::Replay;
 use self::state::{Flow, State};
 use super::watching::{Asked, Watch};
 use crate::cli::{FigureArgs, TargetArgs, TopArgs};
@@ -51,19 +56,35 @@ pub(super) fn run(arguments: &TopArgs) -> Outcome<String> {
         return Err(Failure::input("the live view needs a terminal, and there is none here")
             .hint("corun top --once, which prints what one interval shows"));
     }
+    if let Some(path) = &arguments.replay {
+        let mut replay = Replay::new(path, arguments)?;
+        if arguments.once {
+            let (frame, interval_s) = (replay.first()?, replay.interval_s());
+            return document::write(&frame, interval_s, arguments.format, None);
+        }
+        return on_terminal(|terminal, cancel| replay.show(terminal, cancel));
+    }
     let mut top = Top::new(arguments)?;
     if arguments.once {
         let frame = top.once(arguments.figures.interval)?;
         let most = (!arguments.targets.is_given()).then_some(BUSIEST);
         return document::write(&frame, arguments.figures.interval, arguments.format, most);
     }
+    on_terminal(|terminal, cancel| {
+        let shown = top.show(terminal, cancel);
+        ratatui::restore();
+        shown.and(top.watch.end())
+    })
+}
+
+/// Takes the terminal over for a view, and gives it back however that ends.
+fn on_terminal(show: impl FnOnce(&mut DefaultTerminal, &Cancel) -> Outcome) -> Outcome<String> {
     let cancel = Cancel::on_signal_and_last(ratatui::restore)?;
     // Also restores the terminal when something panics.
     let mut terminal = ratatui::try_init().context("cannot take over the terminal")?;
-    let shown = top.show(&mut terminal, &cancel);
+    let shown = show(&mut terminal, &cancel);
     ratatui::restore();
-    let ended = top.watch.end();
-    shown.and(ended)?;
+    shown?;
     Ok(String::new())
 }
 
@@ -137,7 +158,7 @@ impl Top {
             out_of_sight: true,
             else_all: true,
         })?;
-        let collector = Collector::new(watch.named);
+        let collector = Collector::new(watch.named).with_groups(Roots::default());
         Ok(Self { watch, collector })
     }
 
