@@ -68,7 +68,14 @@ impl Bounds {
                 self.optimal = ComparisonRow { above_optimal_percent: Some(0.0), ..row };
             }
         }
-        self.worst.above_optimal_percent = self.above(self.worst.mean_slowdown);
+        if self.optimal.mean_slowdown < searched {
+            self.worst.above_optimal_percent = self.above(self.worst.mean_slowdown);
+            // The model's own best is worse than this one, too.
+            if let Some(mut random) = self.expectation.take() {
+                random.above_optimal_percent = self.above(random.mean_slowdown);
+                self.expectation = Some(random);
+            }
+        }
         Ok(())
     }
 

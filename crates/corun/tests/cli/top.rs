@@ -276,3 +276,19 @@ fn the_view_gives_the_terminal_back_when_it_is_told_to_stop() {
     assert!(text.contains(ENTER) && text.contains(LEAVE), "{text:?}");
     assert!(text.trim_end().ends_with("cooked 130"), "{text:?}");
 }
+
+#[test]
+fn the_view_ends_with_its_terminal() {
+    let busy = Busy::new();
+    let closed = |terminal: &mut Child| terminal.kill().unwrap();
+    if on_a_terminal(&busy, closed).is_none() {
+        return;
+    }
+    let pattern = format!("top -T 50ms --counters profiles -p {}$", busy.pid());
+    let since = std::time::Instant::now();
+    let runs = || Command::new("pgrep").args(["-f", &pattern]).status().unwrap().success();
+    while runs() {
+        assert!(since.elapsed().as_secs() < 60, "the view goes on without a terminal");
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+}

@@ -91,7 +91,8 @@ impl Column {
     /// Those that fit into a width, with one blank between two.
     pub(super) fn fitting(rows: Rows, policy: bool, width: u16) -> Vec<Fitted> {
         let all = Self::all(rows, policy);
-        let mut left = width.saturating_sub(LEAST_NAME);
+        let least = if rows == Rows::Groups { LEAST_NAME.max(width / 3) } else { LEAST_NAME };
+        let mut left = width.saturating_sub(least);
         let worth = BY_WORTH.iter().chain(&[Self::Threads]);
         let mut kept = vec![Self::Program, Self::Group];
         for &column in worth.filter(|column| !column.is_name() && all.contains(column)) {
@@ -104,7 +105,7 @@ impl Column {
             kept.push(column);
         }
         let most = if rows == Rows::Groups { MOST_GROUP } else { MOST_NAME };
-        let name = (LEAST_NAME + left).min(most);
+        let name = (least + left).min(most);
         all.into_iter()
             .filter(|column| kept.contains(column))
             .map(|column| Fitted {

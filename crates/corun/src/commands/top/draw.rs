@@ -173,6 +173,12 @@ fn clip(text: &str, width: u16) -> String {
     kept
 }
 
+/// A text of which the end is kept.
+fn clip_front(text: &str, width: u16) -> String {
+    let reversed: String = text.chars().rev().collect();
+    clip(&reversed, width).chars().rev().collect()
+}
+
 /// Where nothing is to be shown: why.
 fn empty(text: &'static str, theme: Theme, area: Rect, screen: &mut Screen<'_>) {
     screen.render_widget(Line::styled(text, theme.faint()), area);

@@ -25,6 +25,7 @@ use corun_machine::Machine;
 use corun_policy::CounterKind;
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use self::draw::{Theme, draw};
 use self::frame::{Collector, Frame};
@@ -37,6 +38,11 @@ use corun_app::Cancel;
 
 /// Longest wait for a key before signals are looked for.
 const TICK: Duration = Duration::from_millis(100);
+
+/// What the view may take to end what it started, once its terminal is gone.
+const TIME_TO_END: Duration = Duration::from_secs(3);
+/// 128 and the number of SIGHUP, as shells have it.
+const HUNG_UP: i32 = 129;
 
 /// Programs and threads in the tables of `--once` where nobody was named.
 const BUSIEST: usize = 20;
@@ -80,12 +86,32 @@ pub(super) fn run(arguments: &TopArgs) -> Outcome<String> {
 /// Takes the terminal over for a view, and gives it back however that ends.
 fn on_terminal(show: impl FnOnce(&mut DefaultTerminal, &Cancel) -> Outcome) -> Outcome<String> {
     let cancel = Cancel::on_signal_and_last(ratatui::restore)?;
+    thread::Builder::new()
+        .name("terminal".to_owned())
+        .spawn(end_without_terminal)
+        .context("cannot watch the terminal")?;
     // Also restores the terminal when something panics.
     let mut terminal = ratatui::try_init().context("cannot take over the terminal")?;
     let shown = show(&mut terminal, &cancel);
     ratatui::restore();
     shown?;
     Ok(String::new())
+}
+
+/// Ends the process some time after its terminal was closed. crossterm 0.29 reads the end of a terminal again and
+/// again without returning, so that nothing else can end the view.
+fn end_without_terminal() {
+    let input = std::io::stdin();
+    loop {
+        let mut watched = [PollFd::new(&input, PollFlags::empty())];
+        let waited = Timespec { tv_sec: 1, tv_nsec: 0 };
+        if poll(&mut watched, Some(&waited)).is_err() {
+            thread::sleep(TICK);
+        } else if watched[0].revents().intersects(PollFlags::HUP | PollFlags::ERR) {
+            thread::sleep(TIME_TO_END);
+            std::process::exit(HUNG_UP);
+        }
+    }
 }
 
 /// Looks at this machine for viewers elsewhere: the same looks as documents.

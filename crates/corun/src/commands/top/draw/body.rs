@@ -10,7 +10,7 @@ use super::super::columns::{Column, Fitted, scaled};
 use super::super::frame::Line;
 use super::super::state::{Rows, State};
 use super::super::tree::TreeLine;
-use super::{Theme, clip, empty};
+use super::{Theme, clip, clip_front, empty};
 use crate::commands::decisions::DecisionLine;
 use crate::output::counted;
 
@@ -87,7 +87,12 @@ fn cell(line: &Line, Fitted { column, width }: Fitted, theme: Theme) -> Text<'st
         _ if text == "-" => theme.faint(),
         _ => Style::new(),
     };
-    aligned(column, clip(&text, width), style)
+    // Of a cgroup's path the end tells most.
+    let text = match column {
+        Column::Group if text.starts_with('/') => clip_front(&text, width),
+        _ => clip(&text, width),
+    };
+    aligned(column, text, style)
 }
 
 fn aligned(column: Column, text: String, style: Style) -> Text<'static> {

@@ -122,6 +122,7 @@ fn what_is_cut_is_marked() {
     assert_eq!(clip("abcdef", 4), "abc…");
     assert_eq!(clip("日本語", 4), "日…");
     assert_eq!(clip("abc", 0), "");
+    assert_eq!([clip_front("/a/bcd", 4), clip_front("/a", 4)], ["…bcd", "/a"]);
 }
 
 #[test]
