@@ -40,6 +40,8 @@ mount --bind -o ro /sys "$root/sys"
 # No service may start: there is no systemd in here.
 printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
 chmod +x "$root/usr/sbin/policy-rc.d"
+# There are no terminals in here for dpkg to write through.
+printf 'Dpkg::Use-Pty "0";\n' >"$root/etc/apt/apt.conf.d/99no-pty"
 inside apt-get update -qq
 # What the package asks for comes first, so that what is left afterwards is the package's own.
 depends=$(dpkg-deb --field "$package" Depends | tr ',' '\n' | sed 's/ *(.*//; s/ *|.*//; s/^ *//')
