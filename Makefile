@@ -10,16 +10,18 @@ RELEASE := target/release
 
 PREFIX ?= /usr/local
 
-.PHONY: help demo install deb test lint bench fuzz profiles clean
+# What packages are built as; another one for a try.
+PACKAGE_PROFILE ?= release
+
+.PHONY: help demo install deb wheel packages test-packages release-check test lint bench fuzz profiles clean
 
 help:  ## What can be asked for
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
-demo:  ## The main job: eight real programs, every policy, the optimum; leaves report.html
+demo:  ## The main job: real programs on a classic machine and on a server of today, every policy, the optimum; leaves two pages
 	@scripts/setup.sh build
 	cargo build --profile quick --locked -p corun
-	$(QUICK)/corun compare --report report.html
-	@echo "report.html: the same as a page"
+	scripts/demo.sh $(QUICK)/corun
 
 install:  ## corun, corun-study, the tracer's plug-in, manual pages and completions, under PREFIX (/usr/local)
 	@scripts/setup.sh build
@@ -34,6 +36,21 @@ deb:  ## A Debian package of corun, its daemon, manual pages and completions: ta
 	@scripts/setup.sh deb
 	cargo build --release --locked -p corun
 	scripts/build-deb.sh $(RELEASE) target
+
+wheel:  ## The Python package as a wheel for any Python from 3.10 on, its name checked: target/packages/corun-*.whl
+	@scripts/setup.sh packages
+	scripts/build-wheel.sh $(PACKAGE_PROFILE) target/packages
+
+packages:  ## Debian package, wheel, source crates and static binary: target/packages
+	@scripts/setup.sh packages
+	scripts/build-packages.sh $(PACKAGE_PROFILE) target/packages
+
+test-packages:  ## Installs and purges the package of `make packages` in fresh Debians 12 and 13; needs root, network, debootstrap
+	@scripts/setup.sh test-packages
+	for suite in bookworm trixie; do scripts/test-deb.sh target/packages/corun_*.deb $$suite; done
+
+release-check:  ## The check-list of a release
+	scripts/release-check.sh
 
 lint:  ## Format, clippy and documentation, warnings denied
 	cargo fmt --all --check
@@ -79,4 +96,4 @@ profiles:  ## Records the shipped profile library again (some two minutes on 2 c
 
 clean:  ## Removes what was built
 	cargo clean
-	rm -f report.html
+	rm -f report.html report-epyc-9554.html

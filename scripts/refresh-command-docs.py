@@ -8,16 +8,18 @@ A block of the page that begins with `$ corun ...` is one command and its output
 stay as they are. Long listings keep their first lines.
 """
 
+import os
 import pathlib
 import re
 import shlex
 import subprocess
+import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs/commands.md"
 README = ROOT / "README.md"
 # The last line of what `make demo` prints.
-DEMO_END = "report.html: the same as a page"
+DEMO_END = "why a process is slow, and what would help"
 PROGRAM = ROOT / "target/debug/corun"
 MOST_LINES = 60
 
@@ -35,8 +37,17 @@ def refreshed(block: re.Match) -> str:
 def main() -> None:
     block = r"```console\n\$ corun (?P<command>[^\n]*)\n(?:(?!\$ |```)[^\n]*\n)*(?P<rest>(?:\$[^`]*)?)```"
     PAGE.write_text(re.sub(block, refreshed, PAGE.read_text()))
-    demo = subprocess.run([PROGRAM, "compare"], capture_output=True, text=True, check=True).stdout
-    shown = f"prints this:\n\n```\n{demo}{DEMO_END}\n```"
+    # In a folder of its own: the demo leaves pages behind.
+    with tempfile.TemporaryDirectory() as folder:
+        demo = subprocess.run(
+            [ROOT / "scripts/demo.sh", PROGRAM],
+            env={**os.environ, "CORUN_SHOWN": "target/quick/corun"},
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+    shown = f"prints this:\n\n```\n{demo}```"
     old = rf"prints this:\n\n```\n[^`]*{DEMO_END}\n```"
     README.write_text(re.sub(old, lambda _: shown, README.read_text()))
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Makes sure that the system packages for a goal are there: `scripts/setup.sh build|test|deb`.
+# Makes sure that the system packages for a goal are there: `scripts/setup.sh build|test|deb|packages|test-packages`.
 # Installs what is missing when root on Debian or Ubuntu; otherwise says exactly what to install.
 set -euo pipefail
 
-goal=${1:?usage: scripts/setup.sh build|test|deb}
+goal=${1:?usage: scripts/setup.sh build|test|deb|packages|test-packages}
 
 # command -> Debian package that has it
 declare -A package_of=([cc]=gcc)
@@ -11,6 +11,14 @@ if [ "$goal" != build ]; then
     # The Debian package: its libraries are looked up, its programs stripped. The tests make one too.
     package_of[dpkg-shlibdeps]=dpkg-dev
     package_of[strip]=binutils
+fi
+if [ "$goal" = packages ]; then
+    package_of[musl-gcc]=musl-tools
+    package_of[python3]=python3
+fi
+if [ "$goal" = test-packages ]; then
+    package_of[debootstrap]=debootstrap
+    package_of[bc]=bc
 fi
 if [ "$goal" = test ]; then
     package_of[qemu-x86_64]=qemu-user
@@ -41,7 +49,7 @@ missing=()
 for command in "${!package_of[@]}"; do
     command -v "$command" >/dev/null 2>&1 || missing+=("${package_of[$command]}")
 done
-if [ "$goal" = test ] && ! python3 -c 'import ensurepip, venv' >/dev/null 2>&1; then
+if [[ $goal = test || $goal = packages ]] && ! python3 -c 'import ensurepip, venv' >/dev/null 2>&1; then
     missing+=(python3-venv)
 fi
 if ! command -v cargo >/dev/null 2>&1; then

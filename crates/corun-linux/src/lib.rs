@@ -4,8 +4,8 @@
 //! reads like this one. Nothing here knows of policies; what is read means the same to whoever asks.
 //!
 //! [`procfs`] has processes and threads, [`perf`] the events and counters of `perf_event_open`, [`resctrl`] the
-//! control and monitoring of caches and bandwidth, [`cgroup`] the groups of processes, [`cpu_quota`] their quotas,
-//! [`pressure`] what was short, [`sysfs`] what is on line. No general reader of `/proc` is used: of `stat`'s fifty
+//! control and monitoring of caches and bandwidth, [`cgroup`] the groups of processes, [`workload`] what people call
+//! them, [`cpu_quota`] their quotas, [`pressure`] what was short, [`sysfs`] what is on line. No general reader of `/proc` is used: of `stat`'s fifty
 //! fields a tick needs twelve of hundreds of threads, a captured tree has not all files, and a line cut short must not
 //! bring a daemon down.
 
@@ -25,6 +25,7 @@ mod roots;
 mod syscalls;
 pub mod sysfs;
 mod task;
+pub mod workload;
 
 pub use cpuinfo::CpuInfo;
 pub use descriptors::{is_exhausted, passed_listener, raise_descriptor_limit};

@@ -7,7 +7,7 @@ use include_dir::{Dir, include_dir};
 use crate::file::is_xml;
 use crate::{Machine, MachineError};
 
-static FILES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../machines");
+static FILES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/machines");
 
 /// The names of the presets, in alphabetical order.
 pub fn presets() -> Vec<&'static str> {

@@ -10,7 +10,7 @@ use crate::profile_file::read_text;
 use crate::{MeasuredOn, Profile, import_csv};
 
 /// The profiles that come with corun, as files.
-static SHIPPED: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/../../profiles");
+static SHIPPED: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/profiles");
 
 /// Programs by name, in the order of their names.
 #[derive(Debug, Clone, PartialEq, Default)]

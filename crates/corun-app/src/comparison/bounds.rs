@@ -1,6 +1,7 @@
 //! What encloses the policies: the best and the worst placement, and the mean over random ones.
 
 use anyhow::anyhow;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -13,6 +14,7 @@ use corun_optimal::{
 
 use super::DIGITS;
 use super::figures::figures;
+use super::grouping;
 use super::row::{ComparisonRow, RowKind};
 use super::setup::ComparisonSetup;
 use crate::{Error, Result, check, round};
@@ -36,15 +38,79 @@ pub struct Bounds {
 impl Bounds {
     /// Says of each row how far its mean slowdown is above the optimum's.
     pub fn measure(&self, rows: &mut [ComparisonRow]) {
+        self.optimal.measure(rows);
+    }
+
+    /// Where the search was ended before it had a proof, a policy may have found a better placement: each that did
+    /// better on average is held for a whole run, too.
+    pub(super) fn learn_from(
+        &mut self,
+        setup: &ComparisonSetup,
+        policies: &[ComparisonRow],
+        stop: &AtomicBool,
+    ) -> Result {
+        if self.optimal.optimal_proven != Some(false) {
+            return Ok(());
+        }
+        let searched = self.optimal.mean_slowdown;
+        for policy in policies.iter().filter(|one| one.mean_slowdown < searched) {
+            let cpus = policy.cpu_indices(setup.model.machine());
+            // Threads that moved may have been on one CPU longest.
+            let distinct: BTreeSet<&usize> = cpus.iter().collect();
+            if distinct.len() < setup.apps.len() {
+                continue;
+            }
+            let mut extrapolated = Vec::new();
+            let (name, kind) = ("optimal", RowKind::Optimal);
+            let row = held_row(setup, name, kind, &cpus, Some(false), &mut extrapolated, stop)?;
+            if row.mean_slowdown < self.optimal.mean_slowdown {
+                self.extrapolated.extend(extrapolated);
+                self.optimal = ComparisonRow { above_optimal_percent: Some(0.0), ..row };
+            }
+        }
+        if self.optimal.mean_slowdown < searched {
+            self.worst.above_optimal_percent = self.above(self.worst.mean_slowdown);
+            // The model's own best is worse than this one, too.
+            if let Some(mut random) = self.expectation.take() {
+                random.above_optimal_percent = self.above(random.mean_slowdown);
+                self.expectation = Some(random);
+            }
+        }
+        Ok(())
+    }
+
+    fn above(&self, mean_slowdown: f64) -> Option<f64> {
+        self.optimal.above(mean_slowdown)
+    }
+}
+
+impl ComparisonRow {
+    /// Says of each row how far its mean slowdown is above this one's.
+    pub(super) fn measure(&self, rows: &mut [Self]) {
         for row in rows {
             row.above_optimal_percent = self.above(row.mean_slowdown);
         }
     }
 
     fn above(&self, mean_slowdown: f64) -> Option<f64> {
-        let above = metrics::above_optimal_percent(mean_slowdown, self.optimal.mean_slowdown);
+        let above = metrics::above_optimal_percent(mean_slowdown, self.mean_slowdown);
         above.map(|percent| round(percent, DIGITS))
     }
+}
+
+/// Where programs take turns: the best grouping that a search finds, held for a whole run, and the mean slowdown that
+/// none is below.
+pub(super) fn best_grouping(
+    setup: &ComparisonSetup,
+    extrapolated: &mut Vec<usize>,
+    stop: &AtomicBool,
+) -> Result<(ComparisonRow, f64)> {
+    let cpus = grouping::best(setup, stop)?;
+    let row =
+        held_row(setup, "best found", RowKind::Optimal, &cpus, Some(false), extrapolated, stop)?;
+    let bound = grouping::bound(setup.apps.len(), setup.model.machine().cpus().len());
+    let bound = round(bound, DIGITS);
+    Ok((ComparisonRow { above_optimal_percent: Some(0.0), ..row }, bound))
 }
 
 /// The bounds, or why there are none. The placements are found by the model and then simulated as
@@ -73,8 +139,24 @@ pub(super) fn bounds(
     let random = problem.expectation(Objective::MeanSlowdown, DRAWS, 1, &limits)?;
     check(stop)?;
     let mut extrapolated = Vec::new();
-    let optimal = held_row(setup, "optimal", RowKind::Optimal, &best, &mut extrapolated, stop)?;
-    let worst = held_row(setup, "worst", RowKind::Worst, &worst, &mut extrapolated, stop)?;
+    let optimal = held_row(
+        setup,
+        "optimal",
+        RowKind::Optimal,
+        &best.cpu,
+        Some(best.proven),
+        &mut extrapolated,
+        stop,
+    )?;
+    let worst = held_row(
+        setup,
+        "worst",
+        RowKind::Worst,
+        &worst.cpu,
+        Some(worst.proven),
+        &mut extrapolated,
+        stop,
+    )?;
     let mut bounds = Bounds { optimal, expectation: None, worst, extrapolated };
     bounds.optimal.above_optimal_percent = Some(0.0);
     bounds.worst.above_optimal_percent = bounds.above(bounds.worst.mean_slowdown);
@@ -86,11 +168,12 @@ fn held_row(
     setup: &ComparisonSetup,
     name: &str,
     kind: RowKind,
-    found: &PlacementResult,
+    cpus: &[usize],
+    proven: Option<bool>,
     extrapolated: &mut Vec<usize>,
     stop: &AtomicBool,
 ) -> Result<ComparisonRow> {
-    let run = setup.held(&found.cpu, stop)?;
+    let run = setup.held(cpus, stop)?;
     extrapolated.extend((0..run.apps.len()).filter(|&place| run.apps[place].extrapolated));
     let figures = figures(&[run])
         .ok_or_else(|| Error::failed(anyhow!("{name}: a program got nothing done")))?;
@@ -98,8 +181,8 @@ fn held_row(
         // Nobody moves.
         migrations: None,
         llc_migrations: None,
-        optimal_proven: Some(found.proven),
-        ..ComparisonRow::of_runs(name, kind, &figures, setup.model.machine(), &found.cpu)
+        optimal_proven: proven,
+        ..ComparisonRow::of_runs(name, kind, &figures, setup.model.machine(), cpus)
     })
 }
 

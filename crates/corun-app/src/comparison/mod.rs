@@ -2,6 +2,7 @@
 
 mod bounds;
 mod figures;
+mod grouping;
 mod history;
 mod row;
 mod setup;
@@ -64,7 +65,8 @@ impl ComparisonSetup {
         let mut no_optimum = None;
         let mut extrapolated = self.extrapolated(runs.iter().flatten());
         match bounds {
-            Ok(found) => {
+            Ok(mut found) => {
+                found.learn_from(self, &rows, hooks.stop)?;
                 found.measure(&mut rows);
                 extrapolated.extend(found.extrapolated);
                 rows.insert(0, found.optimal);
@@ -72,6 +74,13 @@ impl ComparisonSetup {
                 rows.push(found.worst);
             }
             Err(why) => no_optimum = Some(why),
+        }
+        let mut least_mean_slowdown = None;
+        if self.takes_turns() {
+            let (best, bound) = bounds::best_grouping(self, &mut extrapolated, hooks.stop)?;
+            best.measure(&mut rows);
+            rows.insert(0, best);
+            least_mean_slowdown = Some(bound);
         }
         extrapolated.sort_unstable();
         extrapolated.dedup();
@@ -86,6 +95,7 @@ impl ComparisonSetup {
                 model: DataSources::of(&self.profiles, self.model.machine(), self.model.options()),
                 extrapolated: extrapolated.into_iter().map(names).collect(),
                 no_optimum,
+                least_mean_slowdown,
             },
             policies: rows,
         };

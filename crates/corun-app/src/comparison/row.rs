@@ -38,6 +38,10 @@ pub struct ComparisonData {
     pub extrapolated: Vec<String>,
     /// Why there is no optimum, where there is none.
     pub no_optimum: Option<String>,
+    /// Where programs take turns on CPUs: the mean slowdown that no placement that holds each of them on a CPU is
+    /// below.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub least_mean_slowdown: Option<f64>,
 }
 
 /// What a row of the result is.
@@ -46,7 +50,7 @@ pub struct ComparisonData {
 pub enum RowKind {
     /// A policy, simulated with all seeds.
     Policy,
-    /// The best placement, held for the whole run.
+    /// The best placement, held for the whole run; where programs take turns, the best that was found.
     Optimal,
     /// The mean over random placements.
     Expectation,
@@ -115,6 +119,11 @@ impl ComparisonRow {
             llc: cpus.iter().map(|&cpu| machine.cpus()[cpu].llc).collect(),
             ..Self::of_slowdowns(policy, kind, figures.mean_slowdown, &figures.slowdown)
         }
+    }
+
+    /// The indices of its CPUs.
+    pub(super) fn cpu_indices(&self, machine: &Machine) -> Vec<usize> {
+        self.cpu.iter().filter_map(|&cpu| machine.cpu_index(corun_machine::CpuId(cpu))).collect()
     }
 
     /// A row of which slowdowns alone are known.

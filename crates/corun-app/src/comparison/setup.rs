@@ -195,6 +195,16 @@ impl ComparisonSetup {
         if threads > cpus as u64 {
             return Err(format!("{threads} threads on {cpus} CPUs take turns"));
         }
+        self.is_always_there()
+    }
+
+    /// Are there more programs than CPUs, of one thread each, that run all the time?
+    pub(super) fn takes_turns(&self) -> bool {
+        self.apps.len() > self.model.machine().cpus().len() && self.is_always_there().is_ok()
+    }
+
+    /// Does every program run one thread all the time? Why not, in words.
+    fn is_always_there(&self) -> std::result::Result<(), String> {
         let comes_and_goes = |app: &&AppSpec| {
             app.start.0 > 0 || app.kill.is_some() || app.io.is_some() || app.restart == Some(false)
         };

@@ -8,6 +8,8 @@ mod diagnosis;
 mod facts;
 mod observe;
 #[cfg(test)]
+mod seeded_cases;
+#[cfg(test)]
 mod tests;
 
 pub use causes::diagnose;

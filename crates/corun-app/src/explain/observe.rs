@@ -136,13 +136,24 @@ impl ProgramObserver {
     /// # Errors
     /// Where all its threads ended meanwhile.
     pub fn finish(
+        self,
+        machine: &Machine,
+        program: String,
+        cache: CacheFacts,
+    ) -> Result<ProgramFacts> {
+        let interval_s = self.started.elapsed().as_secs_f64();
+        self.finish_after(interval_s, machine, program, cache)
+    }
+
+    /// The facts of an interval that took so many seconds, whatever the clock says.
+    pub(super) fn finish_after(
         mut self,
+        interval_s: f64,
         machine: &Machine,
         program: String,
         cache: CacheFacts,
     ) -> Result<ProgramFacts> {
         self.look_at_all();
-        let interval_s = self.started.elapsed().as_secs_f64();
         let roots = &self.roots;
         let uses = self.threads.iter().filter_map(|thread| thread.time(roots, interval_s));
         let Sums { threads, time, mut on_cpu, may_run_on } = Sums::of(uses);

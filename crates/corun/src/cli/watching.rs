@@ -68,20 +68,28 @@ pub(crate) struct FigureArgs {
     pub(crate) interval: f64,
 }
 
+/// Seconds since the beginning of a recording.
+fn time_in_recording(text: &str) -> Result<f64, String> {
+    let at = text.trim().parse::<f64>().ok().filter(|at| (0.0..=1e9).contains(at));
+    at.ok_or_else(|| "expected a number of seconds from 0 to 1e9".to_owned())
+}
+
 /// `corun top`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Nothing is changed. Where nobody is named, all programs of this user are watched, for root all there are, the
 busiest first; --once shows the first 20 of them as a table. All options that say whom to watch must hold together, but each --pid is one by
 itself. A program that is started has no input, and its output is dropped; it is ended with the view. In
-a pattern * stands for any text and ? for one letter. Keys: ? lists them, q quits.
+a pattern * stands for any text and ? for one letter. Keys: ? lists them, / filters, g shows units and pods, q quits.
+--replay plays what corun record wrote, with a slider in time; a recording has no cgroups.
 
 Examples:
   corun top
   corun top --user www-data
   corun top --config /etc/corun/config.toml
   corun top --command 'postgres*' --policy dio
-  corun top --once --format json -p 1234")]
+  corun top --once --format json -p 1234
+  corun top --replay monday.corun --policy dio")]
 pub(crate) struct TopArgs {
     #[command(flatten)]
     pub(crate) targets: TargetArgs,
@@ -93,9 +101,16 @@ pub(crate) struct TopArgs {
     /// Seed of policies that draw at random
     #[arg(long, value_name = "N", default_value = "1")]
     pub(crate) seed: u64,
-    /// Print what one interval shows, and end
+    /// Print what one interval shows, and end; of a recording, what its last look or that of --at shows
     #[arg(long)]
     pub(crate) once: bool,
+    /// Show what corun record wrote in the place of this machine
+    #[arg(long, value_name = "FILE")]
+    #[arg(conflicts_with_all = ["TargetArgs", "counters", "profiles", "interval"])]
+    pub(crate) replay: Option<PathBuf>,
+    /// Begin so many seconds after the recording's first look
+    #[arg(long, value_name = "SECONDS", value_parser = time_in_recording, requires = "replay")]
+    pub(crate) at: Option<f64>,
     /// How it is written
     #[arg(long, value_enum, default_value = "table", requires = "once")]
     pub(crate) format: TableFormat,

@@ -55,7 +55,8 @@ pub(super) fn run(arguments: &DecideArgs) -> Outcome<String> {
     }
 }
 
-fn load(path: &Path) -> Outcome<LiveRecording> {
+/// A recording, read and checked whole; a note on stderr where it breaks off.
+pub(super) fn load(path: &Path) -> Outcome<LiveRecording> {
     let shown = path.display();
     let wrong = |what: &dyn std::fmt::Display| Failure::input(format!("{shown}: {what}"));
     let file = File::open(path).map_err(|error| wrong(&error))?;

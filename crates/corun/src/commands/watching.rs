@@ -136,7 +136,8 @@ pub(super) fn own_user() -> Option<u32> {
     (!user.is_root()).then(|| user.as_raw())
 }
 
-fn targets(typed: &TargetArgs) -> Outcome<Vec<Target>> {
+/// Whom options name, each `--pid` by itself and all else together.
+pub(super) fn targets(typed: &TargetArgs) -> Outcome<Vec<Target>> {
     let target = |name: &str, rule: Rule| Target {
         profile: typed.profile.clone(),
         ..Target::new(name, ProcessSelector::Rule(rule))

@@ -223,7 +223,12 @@ fn facts(page: &ComparisonPage<'_>) -> Vec<(&'static str, String)> {
     if let Some(peak) = model.peak_mb_per_s {
         facts.push(("Peak bandwidth", format!("{peak} MB/s, as asked for")));
     }
-    if let Some(optimal) = page.optimal() {
+    if let Some(least) = comparison.data.least_mean_slowdown {
+        let how = format!(
+            "the best that a search found of programs held on CPUs; none that are held have a mean slowdown below {least:.3}"
+        );
+        facts.push(("Best found", how));
+    } else if let Some(optimal) = page.optimal() {
         let proven = optimal.optimal_proven == Some(true);
         let how = if proven { "proven by search" } else { "the best found, not proven" };
         facts.push(("Optimum", format!("least mean slowdown over all placements, {how}")));

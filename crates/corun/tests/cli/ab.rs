@@ -367,3 +367,34 @@ fn interrupted_it_ends_its_programs() {
     assert_eq!(output.status.code(), Some(130));
     assert!(!runs(&own(&long)), "the program still runs");
 }
+
+#[test]
+fn a_policy_is_tried_over_processes_that_run_already() {
+    let fixture = Fixture::new();
+    let mut busy = Command::new("sh")
+        .args(["-c", "while :; do :; done"])
+        .stdin(Stdio::null())
+        .spawn()
+        .unwrap();
+    let pid = busy.id().to_string();
+    let allowed = || {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        status.lines().find(|line| line.starts_with("Cpus_allowed_list")).unwrap().to_owned()
+    };
+    let before = allowed();
+    let metric = "app=echo $((100 + $(date +%N | tail -c 4 | sed 's/^0*//;s/^$/0/') % 4))";
+    let own = ["ab", "--policy", "di", "-p", &pid, "--metric", metric, "--precision", "20"];
+    let ran = fixture.run(&[&own[..], &QUICK, &["--format", "json"]].concat());
+    let after = allowed();
+    busy.kill().unwrap();
+    busy.wait().unwrap();
+    assert_eq!(ran.code(), 0, "{}", ran.stderr());
+    let document: serde_json::Value = serde_json::from_str(&ran.stdout()).unwrap();
+    assert_eq!(document["programs"][0]["name"], "app", "{document}");
+    assert_eq!(before, after);
+    fixture
+        .run(&["ab", "-p", "4194304", "--metric", metric])
+        .refused(&["no process has the number"]);
+    fixture.run(&["ab", "-p", "1", "--", "true"]).refused(&["--pid"]);
+    fixture.run(&["ab", "-p", "1", "--unit", "a.service"]).refused(&["--unit"]);
+}

@@ -111,15 +111,29 @@ fn the_report_tells_the_whole_story() {
 }
 
 #[test]
-fn more_threads_than_cpus_have_no_optimum() {
+fn more_programs_than_cpus_have_a_best_found_and_a_bound_and_no_optimum() {
     let fixture = Fixture::new();
     let mix = MIX.replace("count = 2", "count = 8").replace("2000000000", "200000000");
     fixture.write("many.toml", &mix);
     let words = ["compare", "many.toml", "--profiles", "solo.csv", "--policy", "linux-default"];
     let document = fixture.run(&[&words[..], &["--format", "json"]].concat()).json();
-    assert_eq!(document["policies"].as_array().unwrap().len(), 1);
     let why = document["data"]["no_optimum"].as_str().unwrap();
     assert!(why.contains("10 threads on 8 CPUs"), "{why}");
+    // Six alone and two pairs: (6 x 1 + 2 x 4) / 10.
+    assert_eq!(document["data"]["least_mean_slowdown"], 1.4);
+    let [best, policy] = &document["policies"].as_array().unwrap()[..] else {
+        panic!("{document}")
+    };
+    assert_eq!((&best["policy"], &best["optimal_proven"]), (&"best found".into(), &false.into()));
+    assert!(best["mean_slowdown"].as_f64().unwrap() >= 1.4, "{best}");
+    assert!(policy["above_optimal_percent"].as_f64().is_some(), "{policy}");
+    let text = fixture.run(&words).done();
+    assert!(text.contains("none that are held have a mean slowdown below 1.400"), "{text}");
+    // Programs of several threads are not put together so.
+    fixture.write("threads.toml", &mix.replace("count = 8", "count = 1\nthreads = 9"));
+    let words = ["compare", "threads.toml", "--profiles", "solo.csv", "--policy", "linux-default"];
+    let document = fixture.run(&[&words[..], &["--format", "json"]].concat()).json();
+    assert_eq!(document["policies"].as_array().unwrap().len(), 1);
     assert_eq!(document["policies"][0]["above_optimal_percent"], Value::Null);
 }
 

@@ -207,3 +207,149 @@ fn the_debian_package_installs_into_a_fresh_root_and_leaves_nothing_there() {
     files_below(&root, &root, &mut left);
     assert_eq!(left, [] as [PathBuf; 0]);
 }
+
+/// The repository's folder.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+fn out_of(command: &mut Command) -> (i32, String) {
+    let output = command.output().unwrap();
+    let text = [output.stdout, output.stderr].map(|part| String::from_utf8(part).unwrap()).concat();
+    (output.status.code().unwrap(), text)
+}
+
+/// A wheel with a native module that is a program of the system, under a name of its own.
+fn wheel(fixture: &Fixture, name: &str, module: &str) -> PathBuf {
+    let script =
+        "import sys,zipfile\nzipfile.ZipFile(sys.argv[1],'w').write(sys.argv[2],sys.argv[3])";
+    let path = fixture.path(name);
+    let made =
+        Command::new("python3").args(["-c", script]).arg(&path).args(["/bin/sh", module]).status();
+    assert!(made.unwrap().success());
+    path
+}
+
+#[test]
+fn a_wheel_that_promises_too_much_is_found_out() {
+    let there = |tool: &str| Command::new(tool).arg("--version").output().is_ok();
+    if !["python3", "objdump"].into_iter().all(there) {
+        println!("skipped: needs Python and binutils");
+        return;
+    }
+    let fixture = Fixture::new();
+    let check = |name: &str, module: &str| {
+        let path = wheel(&fixture, name, module);
+        let script = root().join("scripts/check-wheel.py");
+        out_of(Command::new("python3").arg(script).arg(path).arg("1.2.3"))
+    };
+    const MODULE: &str = "corun/_corun.abi3.so";
+    let good = check("corun-1.2.3-cp310-abi3-manylinux_2_99_x86_64.whl", MODULE);
+    assert_eq!(good, (0, String::new()));
+    for (name, module, what) in [
+        ("corun-1.2.3-cp310-abi3-manylinux_2_1_x86_64.whl", MODULE, "its name promises 2.1"),
+        ("corun-1.2.4-cp310-abi3-manylinux_2_99_x86_64.whl", MODULE, "that of Cargo.toml is 1.2.3"),
+        ("corun-1.2.3-cp310-cp310-manylinux_2_99_x86_64.whl", MODULE, "expected abi3"),
+        ("corun-1.2.3-cp310-abi3-manylinux_2_99_x86_64.whl", "corun/a.so", "no native module"),
+        ("corun-1.2.3-cp310-abi3-linux_x86_64.whl", MODULE, "expected corun-VERSION"),
+    ] {
+        let (code, text) = check(name, module);
+        assert!(code == 1 && text.contains(what), "{name}: {code} {text}");
+    }
+}
+
+/// No engine that builds images runs in tests: what can be read is checked.
+#[test]
+fn the_container_file_copies_what_its_script_provides() {
+    let text = std::fs::read_to_string(packaging("container/Containerfile")).unwrap();
+    let joined = text.replace("\\\n", " ");
+    let lines: Vec<&str> =
+        joined.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty()).collect();
+    let known = ["FROM", "ARG", "LABEL", "COPY", "ENV", "USER", "CMD"];
+    for line in &lines {
+        assert!(known.contains(&line.split(' ').next().unwrap()), "{line}");
+    }
+    assert!(lines[0].starts_with("FROM "));
+    let script = std::fs::read_to_string(root().join("scripts/build-container.sh")).unwrap();
+    let copies = lines.iter().filter_map(|line| line.strip_prefix("COPY "));
+    let sources: Vec<&str> = copies
+        .flat_map(|words| {
+            let words: Vec<&str> = words.split_whitespace().collect();
+            words[..words.len() - 1].to_vec()
+        })
+        .collect();
+    assert!(sources.len() >= 4, "{sources:?}");
+    for source in sources {
+        let is_put_there = script.contains(&format!("\"$out/{source}\""))
+            || script.contains(&format!("\"$root/{source}\""));
+        assert!(is_put_there, "{source}");
+    }
+    // Nobody's rights, and what the manifests run is there: a shell, corun and kubectl on the path.
+    assert!(lines.contains(&"USER 65534:65534"));
+}
+
+/// A repository of its own in which all is ready for a release, and then one thing is not.
+#[test]
+fn the_check_list_of_a_release_finds_what_is_missing() {
+    if Command::new("git").arg("--version").output().is_err() {
+        println!("skipped: needs git");
+        return;
+    }
+    let fixture = Fixture::new();
+    let git = |words: &[&str]| {
+        let (code, text) = out_of(
+            Command::new("git")
+                .args(["-c", "user.name=t", "-c", "user.email=t@localhost"])
+                .args(words)
+                .current_dir(fixture.path("")),
+        );
+        assert_eq!(code, 0, "{text}");
+    };
+    for folder in ["scripts", "src", "packaging"] {
+        std::fs::create_dir(fixture.path(folder)).unwrap();
+    }
+    for script in ["release-check.sh", "version.sh"] {
+        std::fs::copy(root().join("scripts").join(script), fixture.path("scripts").join(script))
+            .unwrap();
+    }
+    let manifest = "[workspace]\nmembers = []\n[workspace.package]\nversion = \"1.2.3\"\nrust-version = \"1.88\"\n\
+                    [package]\nname = \"corun\"\nversion.workspace = true\nedition = \"2024\"\n";
+    let changelog =
+        "# Changelog\n\n## Unreleased\n\n## 1.2.3 - 2026-01-02\n\n### Added\n\n- A thing.\n";
+    fixture.write("Cargo.toml", manifest);
+    fixture.write("src/lib.rs", "");
+    fixture
+        .write("Cargo.lock", "version = 4\n\n[[package]]\nname = \"corun\"\nversion = \"1.2.3\"\n");
+    fixture.write("CHANGELOG.md", changelog);
+    fixture.write("README.md", "Rust 1.88 or later\n");
+    fixture.write("pyproject.toml", "dynamic = [\"version\"]\n");
+    fixture.write("packaging/a.yaml", "image: registry.example/corun:1.2.3\n");
+    git(&["init", "-q"]);
+    git(&["add", "-A"]);
+    git(&["commit", "-qm", "all"]);
+    let check = || {
+        let script = fixture.path("scripts/release-check.sh");
+        out_of(Command::new("bash").arg(script).arg("--quick").current_dir(fixture.path("")))
+    };
+    let (code, text) = check();
+    assert_eq!((code, text.matches("\nyes  ").count()), (0, 9), "{text}");
+    for (file, good, bad, line) in [
+        ("CHANGELOG.md", "- A thing.", "", "the changelog has the version"),
+        ("CHANGELOG.md", "## Unreleased\n", "## Unreleased\n\n- More.\n", "under Unreleased"),
+        ("packaging/a.yaml", ":1.2.3", ":1.2.2", "the images of the manifests"),
+        ("README.md", "1.88", "1.80", "the least Rust"),
+        ("src/lib.rs", "", "// Not committed.", "the tree is clean"),
+        ("Cargo.toml", "version = \"1.2.3\"", "version = \"1.2\"", "a semantic one"),
+    ] {
+        let text = std::fs::read_to_string(fixture.path(file)).unwrap();
+        fixture
+            .write(file, &if good.is_empty() { bad.to_owned() } else { text.replace(good, bad) });
+        let (code, said) = check();
+        let is_said = said.lines().any(|one| one.starts_with("NO ") && one.contains(line));
+        assert!(code == 1 && is_said, "{file}: {code}\n{said}");
+        fixture.write(file, &text);
+    }
+    git(&["tag", "v1.2.3"]);
+    let (code, said) = check();
+    assert!(code == 1 && said.contains("the tag v1.2.3 is there already"), "{said}");
+}

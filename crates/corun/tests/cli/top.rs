@@ -165,6 +165,58 @@ fn mistakes_are_named_with_what_to_do() {
     assert!(user.stderr().contains("no user is called"), "{}", user.stderr());
 }
 
+#[test]
+fn a_recording_is_shown_at_any_of_its_looks() {
+    let busy = Busy::new();
+    let record = ["record", "-o", "a.corun", "-T", "50ms", "--duration", "3", "--counters"];
+    let pid = busy.pid();
+    let recorded =
+        busy.fixture.run(&[&record[..], &["model", "--profile", "sort", "-p", &pid]].concat());
+    assert_eq!(recorded.code(), 0, "{}", recorded.stderr());
+    let show = |more: &[&str]| {
+        let words = ["top", "--once", "--format", "json", "--replay", "a.corun"];
+        busy.fixture.run(&[&words[..], more].concat()).json()
+    };
+    let last = show(&[]);
+    assert_eq!(last["programs"][0]["program"], "busy-for-corun");
+    assert!(last["programs"][0]["cpus_busy"].as_f64().unwrap() > 0.0, "{last}");
+    assert_eq!((&last["groups"], &last["interval_s"]), (&serde_json::json!([]), &0.05.into()));
+    let time = |document: &serde_json::Value| document["time_s"].as_f64().unwrap();
+    let first = show(&["--at", "0"]);
+    let half = (time(&last) - time(&first)) / 2.0;
+    let middle = show(&["--at", &half.to_string()]);
+    assert!(time(&first) < time(&last), "{last}");
+    assert!(time(&middle) < time(&last) && time(&middle) - time(&first) <= half + 1e-3, "{middle}");
+    // Nothing is known of the time before the first look.
+    assert_eq!(first["programs"][0]["cpus_busy"], serde_json::Value::Null);
+    // A policy decides over it, and what it decided before stays.
+    let decided = show(&["--policy", "di"]);
+    assert_eq!(decided["decisions"][0]["policy"], "di", "{decided}");
+    busy.fixture.run(&["top", "--once", "--at", "3"]).refused(&["--replay"]);
+    busy.fixture.run(&["top", "--once", "--replay", "a.corun", "-p", "1"]).refused(&["--replay"]);
+    busy.fixture.run(&["top", "--once", "--replay", "none.corun"]).refused(&["none.corun"]);
+    let terminal = busy.fixture.run(&["top", "--replay", "a.corun"]);
+    terminal.refused(&["needs a terminal"]);
+}
+
+#[test]
+fn processes_are_shown_with_their_cgroups() {
+    let busy = Busy::new();
+    let words = ["top", "--once", "-T", "50ms", "--format", "json", "-p", &busy.pid()];
+    let document = busy.fixture.run(&words).json();
+    let cgroup = std::fs::read_to_string(format!("/proc/{}/cgroup", busy.pid()));
+    let Ok(cgroup) = cgroup else {
+        println!("skipped: this kernel has no cgroups");
+        return;
+    };
+    let group = document["groups"][0]["group"].as_str().unwrap();
+    assert_eq!(document["threads"][0]["group"], group);
+    assert_eq!(document["groups"][0]["threads"], 1);
+    // A unit is named by the end of its path, a pod and a container by a part of it.
+    let key = group.rsplit(' ').next().unwrap();
+    assert!(cgroup.replace('_', "-").contains(&key.replace('_', "-")), "{group}: {cgroup}");
+}
+
 /// Runs the view on a terminal of its own; what it wrote, and its exit code.
 fn on_a_terminal(busy: &Busy, end: impl FnOnce(&mut Child)) -> Option<(String, Option<i32>)> {
     let corun = env!("CARGO_BIN_EXE_corun");
@@ -223,4 +275,20 @@ fn the_view_gives_the_terminal_back_when_it_is_told_to_stop() {
     let Some((text, _)) = on_a_terminal(&busy, stop) else { return };
     assert!(text.contains(ENTER) && text.contains(LEAVE), "{text:?}");
     assert!(text.trim_end().ends_with("cooked 130"), "{text:?}");
+}
+
+#[test]
+fn the_view_ends_with_its_terminal() {
+    let busy = Busy::new();
+    let closed = |terminal: &mut Child| terminal.kill().unwrap();
+    if on_a_terminal(&busy, closed).is_none() {
+        return;
+    }
+    let pattern = format!("top -T 50ms --counters profiles -p {}$", busy.pid());
+    let since = std::time::Instant::now();
+    let runs = || Command::new("pgrep").args(["-f", &pattern]).status().unwrap().success();
+    while runs() {
+        assert!(since.elapsed().as_secs() < 60, "the view goes on without a terminal");
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
 }

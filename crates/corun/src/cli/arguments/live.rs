@@ -35,8 +35,8 @@ pub(crate) struct DoctorArgs {
 Turns something on and off by turns, in blocks of random length and order, and compares what the
 metrics say. It ends when the overall effect is known to the wanted precision, when a program is
 harmed, after --longest, or with Ctrl-C, and always turns it off last. What is turned on is a policy
-over programs that are started here and ended with it (MIX or -- CMD), the policy of a daemon's
-configuration over its programs, whatever its `apply` says, or what --on and --off switch.
+over programs that run already (--pid, --unit, --cgroup) or that are started here and ended with it (MIX or -- CMD),
+the policy of a daemon's configuration over its programs, whatever its `apply` says, or what --on and --off switch.
 
 Without a metric it compares each program's instructions a second, where the counters know them. Programs
 that are started here print on stderr. The experiment also ends with the first of them that ends by
@@ -44,6 +44,7 @@ itself, where its mix does not say restart = true.
 
 Examples:
   corun ab mix.toml --policy dio
+  corun ab --policy di -p 1234,1240 --metric web='curl -s localhost/rate'
   corun ab --policy di --count done='wc -l < out' -- ./solver input.dat
   corun ab mix.toml --policy dio --backend sched-ext --against affinity
   corun ab --config /etc/corun/config.toml
@@ -57,9 +58,22 @@ pub(crate) struct AbArgs {
     #[command(flatten)]
     pub(crate) chosen: PolicyArgs,
     /// A daemon's configuration: its policy over its programs is what is turned on and off
-    #[arg(long, value_name = "FILE", required_unless_present_any = ["on", "mix", "command"])]
+    #[arg(long, value_name = "FILE")]
+    #[arg(required_unless_present_any = ["on", "mix", "command", "pid", "unit", "cgroup"])]
     #[arg(conflicts_with_all = ["on", "off", "StartArgs", "PolicyArgs"])]
     pub(crate) config: Option<PathBuf>,
+    /// Processes that run already, with all their threads: the policy is tried over them
+    #[arg(short, long, value_name = "PID,..", value_delimiter = ',')]
+    #[arg(conflicts_with_all = ["config", "on", "off", "StartArgs", "unit", "cgroup"])]
+    pub(crate) pid: Vec<u32>,
+    /// The same over the processes of a systemd unit
+    #[arg(long, value_name = "UNIT")]
+    #[arg(conflicts_with_all = ["config", "on", "off", "StartArgs"])]
+    pub(crate) unit: Option<String>,
+    /// The same over the processes of a cgroup and those below it
+    #[arg(long, value_name = "PATH")]
+    #[arg(conflicts_with_all = ["config", "on", "off", "StartArgs"])]
+    pub(crate) cgroup: Option<String>,
     /// A shell command that turns it on
     #[arg(long, value_name = "CMD", requires = "off")]
     #[arg(conflicts_with_all = ["StartArgs", "PolicyArgs"])]

@@ -16,10 +16,11 @@ use corun_live::ab::{
 
 use self::scheduled::{Backends, Scheduled};
 use self::throughput::Throughput;
-use self::whose::{Ours, Whose};
+use self::whose::{Ours, Running, Whose};
 use super::daemon::Config;
 use super::programs::Program;
-use crate::cli::{AbArgs, BackendName, CountersName, DocumentFormat};
+use super::watching::targets;
+use crate::cli::{AbArgs, BackendName, CountersName, DocumentFormat, TargetArgs};
 use crate::failure::{Failure, Outcome};
 use crate::output::{json, print};
 use corun_app::Cancel;
@@ -90,6 +91,16 @@ fn whose(arguments: &AbArgs) -> Outcome<Option<Whose>> {
         return Ok(Some(Whose::Configured(Config::load(path)?)));
     }
     let host = arguments.chosen.host_args(false, arguments.seed);
+    let running = TargetArgs {
+        pid: arguments.pid.clone(),
+        unit: arguments.unit.clone(),
+        cgroup: arguments.cgroup.clone(),
+        ..TargetArgs::default()
+    };
+    if running.is_given() {
+        let targets = targets(&running)?;
+        return Ok(Some(Whose::Running(Running { host, targets })));
+    }
     let programs = Program::all(&arguments.programs, host.counters == CountersName::Model)?;
     Ok(Some(Whose::Ours(Ours::new(host, programs))))
 }

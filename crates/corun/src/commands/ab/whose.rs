@@ -1,5 +1,5 @@
-//! Whose policy is tried: a configuration's over programs that run already, or one over programs
-//! that are started for it.
+//! Whose policy is tried: a configuration's over its programs, or one over programs that run already or that are
+//! started for it.
 
 use std::collections::BTreeMap;
 use std::process::ExitStatus;
@@ -19,8 +19,24 @@ use corun_app::Cancel;
 pub(super) enum Whose {
     /// What a daemon's configuration names.
     Configured(Config),
+    /// Programs that run already.
+    Running(Running),
     /// Programs of our own.
     Ours(Ours),
+}
+
+/// Programs that run already, named by options.
+pub(super) struct Running {
+    /// The policy.
+    pub(super) host: HostArgs,
+    /// The programs.
+    pub(super) targets: Vec<Target>,
+}
+
+impl Running {
+    fn profiles(&self) -> Vec<&str> {
+        self.targets.iter().filter_map(|target| target.profile.as_deref()).collect()
+    }
 }
 
 /// Programs that are started for the experiment.
@@ -48,6 +64,7 @@ impl Whose {
     pub(super) fn host(&self, dry_run: bool, backend: Option<BackendName>) -> Outcome<Host> {
         let mut arguments = match self {
             Self::Configured(config) => config.host_args(dry_run)?,
+            Self::Running(running) => HostArgs { dry_run, ..running.host.clone() },
             Self::Ours(ours) => HostArgs { dry_run, ..ours.host.clone() },
         };
         if let Some(name) = backend {
@@ -55,6 +72,10 @@ impl Whose {
         }
         match self {
             Self::Configured(config) => host_as(config, &arguments),
+            Self::Running(running) => {
+                let targets = running.targets.clone();
+                Ground::new(&arguments)?.host(&arguments, targets, &running.profiles())
+            }
             Self::Ours(ours) => {
                 let targets = ours.targets.values().cloned().collect();
                 Ground::new(&arguments)?.host(&arguments, targets, &ours.started.profiles())
@@ -66,6 +87,7 @@ impl Whose {
     pub(super) fn backend(&self) -> Outcome<BackendName> {
         match self {
             Self::Configured(config) => config.backend_name().map_err(Failure::input),
+            Self::Running(running) => Ok(running.host.backend.name),
             Self::Ours(ours) => Ok(ours.host.backend.name),
         }
     }
@@ -74,13 +96,13 @@ impl Whose {
     pub(super) fn onlooker(&self, look: &Look) -> Outcome<Host> {
         match self {
             Self::Configured(config) => onlooker(config, look),
+            Self::Running(running) => {
+                let (arguments, targets) = (looking(&running.host), running.targets.clone());
+                let profiles = running.profiles();
+                Ground::new(&arguments)?.host_that_looks(&arguments, targets, &profiles, look)
+            }
             Self::Ours(ours) => {
-                let arguments = HostArgs {
-                    policy: NO_POLICY.to_owned(),
-                    set: Vec::new(),
-                    dry_run: true,
-                    ..ours.host.clone()
-                };
+                let arguments = looking(&ours.host);
                 let targets = ours.targets.values().cloned().collect();
                 let profiles = ours.started.profiles();
                 Ground::new(&arguments)?.host_that_looks(&arguments, targets, &profiles, look)
@@ -91,7 +113,7 @@ impl Whose {
     /// Starts our programs, if any, and waits until all run; what is to be followed.
     pub(super) fn begin(&mut self, cancel: &Cancel) -> Outcome<Vec<Target>> {
         match self {
-            Self::Configured(_) => Ok(Vec::new()),
+            Self::Configured(_) | Self::Running(_) => Ok(Vec::new()),
             Self::Ours(ours) => ours.begin(cancel),
         }
     }
@@ -99,7 +121,7 @@ impl Whose {
     /// Ends our programs.
     pub(super) fn end(&mut self) -> Outcome {
         match self {
-            Self::Configured(_) => Ok(()),
+            Self::Configured(_) | Self::Running(_) => Ok(()),
             Self::Ours(ours) => ours.end(),
         }
     }
@@ -107,10 +129,15 @@ impl Whose {
     /// Starts programs that are due and takes note of those that ended.
     pub(super) fn step(&mut self) -> Outcome<News> {
         match self {
-            Self::Configured(_) => Ok(News::default()),
+            Self::Configured(_) | Self::Running(_) => Ok(News::default()),
             Self::Ours(ours) => ours.step(),
         }
     }
+}
+
+/// The same with no policy.
+fn looking(host: &HostArgs) -> HostArgs {
+    HostArgs { policy: NO_POLICY.to_owned(), set: Vec::new(), dry_run: true, ..host.clone() }
 }
 
 impl Ours {

@@ -33,6 +33,28 @@ fn figure(value: Option<f64>, decimals: usize) -> String {
     value.map_or("-".to_owned(), |value| format!("{value:.decimals$}"))
 }
 
+/// `sort, 8 x xz`: copies of a program, which are called `xz`, `xz#2` and so on, are counted where there are more
+/// than two.
+fn counted_apps(apps: &[String]) -> String {
+    let program = |app: &'_ String| -> String {
+        let copy = app.rsplit_once('#').filter(|(_, number)| number.parse::<u32>().is_ok());
+        copy.map_or_else(|| app.clone(), |(name, _)| name.to_owned())
+    };
+    let mut counts: Vec<(String, Vec<&str>)> = Vec::new();
+    for app in apps {
+        let name = program(app);
+        match counts.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, copies)) => copies.push(app),
+            None => counts.push((name, vec![app])),
+        }
+    }
+    let words = counts.iter().map(|(name, copies)| match copies.len() {
+        0..=2 => copies.join(", "),
+        count => format!("{count} x {name}"),
+    });
+    words.collect::<Vec<String>>().join(", ")
+}
+
 impl View<'_> {
     /// For people: one line a policy, then what it stands on. `introduce`: a line on what each policy goes by, for
     /// who has chosen none.
@@ -67,7 +89,7 @@ impl View<'_> {
             "{} on {}: {}\n{}, {}{}\n\n",
             counted(self.apps.len(), "program"),
             self.machine,
-            self.apps.join(", "),
+            counted_apps(&self.apps),
             self.method,
             counted(self.seeds as usize, "seed"),
             if self.as_live { ", policies see the machine as live" } else { "" },
@@ -120,7 +142,12 @@ impl View<'_> {
         if let Some(why) = &self.data.no_optimum {
             notes.push(format!("no optimum: {why}"));
         }
-        if self.policies.iter().any(|row| row.optimal_proven == Some(false)) {
+        if let Some(least) = self.data.least_mean_slowdown {
+            notes.push(format!(
+                "the best found: programs held on CPUs, which a search swapped; none that are held have a mean slowdown \
+                 below {least:.3}"
+            ));
+        } else if self.policies.iter().any(|row| row.optimal_proven == Some(false)) {
             notes.push(
                 "the optimum (or worst) is the best found, not proven: --time-limit ended it"
                     .to_owned(),
@@ -178,4 +205,18 @@ impl View<'_> {
 /// Values that would print as -0.0 are zero.
 fn tidy(percent: f64) -> f64 {
     if percent.abs() < 0.05 { 0.0 } else { percent }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_copies_of_a_program_are_counted() {
+        let shown = |apps: &[&str]| {
+            counted_apps(&apps.iter().map(|&app| app.to_owned()).collect::<Vec<String>>())
+        };
+        assert_eq!(shown(&["a", "b", "a#2"]), "a, a#2, b");
+        assert_eq!(shown(&["a", "b", "a#2", "a#3", "c#x"]), "3 x a, b, c#x");
+    }
 }

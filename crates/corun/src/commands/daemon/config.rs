@@ -363,7 +363,7 @@ impl ProgramRule {
 }
 
 /// A file to start from: it changes nothing until `apply` is set.
-pub(crate) const EXAMPLE: &str = include_str!("../../../../../packaging/config.toml");
+pub(crate) const EXAMPLE: &str = include_str!("../../../config.toml");
 
 #[cfg(test)]
 mod tests {

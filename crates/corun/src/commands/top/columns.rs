@@ -5,11 +5,13 @@ use std::cmp::Ordering;
 use corun_machine::CpuSet;
 
 use super::frame::{Line, Of};
+use super::state::Rows;
 
 /// A column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Column {
     Program,
+    Group,
     Threads,
     Thread,
     Cpu,
@@ -28,6 +30,8 @@ pub(super) enum Column {
 /// Least width of the programs' names; they get what is left.
 const LEAST_NAME: u16 = 8;
 const MOST_NAME: u16 = 32;
+/// A pod has a long name.
+const MOST_GROUP: u16 = 44;
 
 /// Of both tables, in the order on the screen.
 const PROGRAMS: [Column; 13] = [
@@ -71,23 +75,27 @@ pub(super) struct Fitted {
 }
 
 impl Column {
-    /// All columns of a table, in order. `threads`: of the table of threads. `policy`: is there one?
-    pub(super) fn all(threads: bool, policy: bool) -> Vec<Self> {
-        let of_table = |column: Self| match column {
-            Self::Threads if threads => Some(Self::Thread),
-            Self::Would if !policy => None,
-            other => Some(other),
+    /// All columns of a table, in order. `policy`: is there one?
+    pub(super) fn all(rows: Rows, policy: bool) -> Vec<Self> {
+        let of_table = |column: Self| match (column, rows) {
+            (Self::Program, Rows::Groups) => Some(Self::Group),
+            (Self::Threads, Rows::Threads) => Some(Self::Thread),
+            // Programs of a group have profiles of their own.
+            (Self::Class | Self::Solo, Rows::Groups) => None,
+            (Self::Would, _) if !policy => None,
+            (other, _) => Some(other),
         };
         PROGRAMS.into_iter().filter_map(of_table).collect()
     }
 
     /// Those that fit into a width, with one blank between two.
-    pub(super) fn fitting(threads: bool, policy: bool, width: u16) -> Vec<Fitted> {
-        let all = Self::all(threads, policy);
-        let mut left = width.saturating_sub(LEAST_NAME);
+    pub(super) fn fitting(rows: Rows, policy: bool, width: u16) -> Vec<Fitted> {
+        let all = Self::all(rows, policy);
+        let least = if rows == Rows::Groups { LEAST_NAME.max(width / 3) } else { LEAST_NAME };
+        let mut left = width.saturating_sub(least);
         let worth = BY_WORTH.iter().chain(&[Self::Threads]);
-        let mut kept = vec![Self::Program];
-        for &column in worth.filter(|column| **column != Self::Program && all.contains(column)) {
+        let mut kept = vec![Self::Program, Self::Group];
+        for &column in worth.filter(|column| !column.is_name() && all.contains(column)) {
             let needs = column.width() + 1;
             // What does not fit is left out, and so is all that is worth less.
             if needs > left {
@@ -96,19 +104,20 @@ impl Column {
             left -= needs;
             kept.push(column);
         }
-        let name = (LEAST_NAME + left).min(MOST_NAME);
+        let most = if rows == Rows::Groups { MOST_GROUP } else { MOST_NAME };
+        let name = (least + left).min(most);
         all.into_iter()
             .filter(|column| kept.contains(column))
             .map(|column| Fitted {
                 column,
-                width: if column == Self::Program { name } else { column.width() },
+                width: if column.is_name() { name } else { column.width() },
             })
             .collect()
     }
 
     fn width(self) -> u16 {
         match self {
-            Self::Program => LEAST_NAME,
+            Self::Program | Self::Group => LEAST_NAME,
             Self::Threads | Self::Llc => 5,
             Self::Thread | Self::Where | Self::Would => 8,
             Self::Cpu => 6,
@@ -123,12 +132,18 @@ impl Column {
 
     /// Figures are set to the right.
     pub(super) fn is_figure(self) -> bool {
-        !matches!(self, Self::Program | Self::Class)
+        !matches!(self, Self::Program | Self::Group | Self::Class)
+    }
+
+    /// The first column, which takes the width that the others leave.
+    pub(super) fn is_name(self) -> bool {
+        matches!(self, Self::Program | Self::Group)
     }
 
     pub(super) fn head(self) -> &'static str {
         match self {
             Self::Program => "PROGRAM",
+            Self::Group => "UNIT OR POD",
             Self::Threads => "THR",
             Self::Thread => "TID",
             Self::Cpu => "CPU%",
@@ -149,6 +164,7 @@ impl Column {
     pub(super) fn meaning(self) -> &'static str {
         match self {
             Self::Program => "program",
+            Self::Group => "unit, pod, container or cgroup",
             Self::Threads => "threads",
             Self::Thread => "the thread's number",
             Self::Cpu => "CPU time; 100 is one CPU",
@@ -172,7 +188,7 @@ impl Column {
             value.map_or_else(|| "-".to_owned(), write)
         };
         match self {
-            Self::Program => line.program.clone(),
+            Self::Program | Self::Group => line.program.clone(),
             Self::Threads => match line.of {
                 Of::Program { threads, .. } => threads.to_string(),
                 Of::Thread { .. } => "1".to_owned(),
@@ -205,7 +221,7 @@ impl Column {
         };
         let name = |of: Ordering| if reverse { of.reverse() } else { of };
         let first = match self {
-            Self::Program => name(one.program.cmp(&other.program)),
+            Self::Program | Self::Group => name(one.program.cmp(&other.program)),
             Self::Threads => by(|line| match line.of {
                 Of::Program { threads, .. } => Some(threads as f64),
                 Of::Thread { .. } => None,
@@ -267,16 +283,21 @@ mod tests {
     fn columns_fit_any_width_and_come_back_one_by_one() {
         let mut before = 0;
         for width in 0..=200 {
-            for (threads, policy) in [(false, true), (true, true), (true, false)] {
-                let fitted = Column::fitting(threads, policy, width);
-                assert_eq!(fitted[0].column, Column::Program);
+            for (rows, policy) in [
+                (Rows::Programs, true),
+                (Rows::Threads, true),
+                (Rows::Threads, false),
+                (Rows::Groups, true),
+            ] {
+                let fitted = Column::fitting(rows, policy, width);
+                assert!(fitted[0].column.is_name());
                 let total: u16 = fitted.iter().map(|one| one.width + 1).sum::<u16>() - 1;
                 assert!(total <= width.max(LEAST_NAME), "{width}: {fitted:?}");
             }
-            let count = Column::fitting(false, true, width).len();
+            let count = Column::fitting(Rows::Programs, true, width).len();
             assert!(count >= before, "{width}");
             before = count;
         }
-        assert_eq!(before, Column::all(false, true).len());
+        assert_eq!(before, Column::all(Rows::Programs, true).len());
     }
 }

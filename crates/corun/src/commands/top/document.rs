@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::columns::Column;
 use super::frame::{Figures, Frame, Line, Of};
+use super::state::Rows;
 use crate::cli::TableFormat;
 use crate::commands::decisions::DecisionEntry;
 use crate::failure::{Failure, Outcome};
@@ -45,9 +46,18 @@ fn sorted(lines: &[Line]) -> Vec<&Line> {
 
 fn text(frame: &Frame, most: Option<usize>) -> String {
     let mut text = String::new();
-    for threads in [false, true] {
-        let lines = sorted(if threads { &frame.threads } else { &frame.programs });
-        let columns = Column::all(threads, frame.policy.is_some());
+    for rows in [Rows::Programs, Rows::Groups, Rows::Threads] {
+        let (lines, what) = match rows {
+            Rows::Programs => (&frame.programs, "program"),
+            Rows::Groups => (&frame.groups, "group"),
+            Rows::Threads => (&frame.threads, "thread"),
+        };
+        // A single group tells nothing that the programs do not.
+        if rows == Rows::Groups && lines.len() < 2 {
+            continue;
+        }
+        let lines = sorted(lines);
+        let columns = Column::all(rows, frame.policy.is_some());
         let head: Vec<(&str, Align)> = columns
             .iter()
             .map(|column| {
@@ -61,7 +71,7 @@ fn text(frame: &Frame, most: Option<usize>) -> String {
             .collect();
         text.push_str(&table(&head, &rows));
         if shown < lines.len() {
-            let left = counted(lines.len() - shown, if threads { "thread" } else { "program" });
+            let left = counted(lines.len() - shown, what);
             let _ = writeln!(text, "and {left} less busy");
         }
         text.push('\n');
@@ -82,6 +92,7 @@ fn csv(frame: &Frame) -> Outcome<String> {
         "pid",
         "tid",
         "name",
+        "group",
         "state",
         "cpu",
         "llc",
@@ -108,6 +119,7 @@ fn csv(frame: &Frame) -> Outcome<String> {
                 one.pid.to_string(),
                 one.tid.to_string(),
                 one.name,
+                optional(one.group),
                 one.state.to_owned(),
                 optional(one.cpu.map(|cpu| cpu.to_string())),
                 optional(one.llc.map(|llc| llc.to_string())),
@@ -135,6 +147,7 @@ struct Document {
     interval_s: f64,
     programs: Vec<ProgramEntry>,
     threads: Vec<ThreadEntry>,
+    groups: Vec<GroupEntry>,
     llcs: Vec<LlcEntry>,
     decisions: Vec<DecisionEntry>,
     not_measured: Vec<&'static str>,
@@ -155,12 +168,26 @@ struct ProgramEntry {
     solo_llc_mpki: Option<f64>,
 }
 
+/// A unit, pod, container or other cgroup.
+#[derive(Debug, Serialize)]
+struct GroupEntry {
+    group: String,
+    processes: usize,
+    threads: usize,
+    cpus: String,
+    llcs: Vec<usize>,
+    would_be_allowed_cpus: Option<String>,
+    #[serde(flatten)]
+    figures: FigureEntry,
+}
+
 #[derive(Debug, Serialize)]
 struct ThreadEntry {
     program: String,
     pid: u32,
     tid: u32,
     name: String,
+    group: Option<String>,
     state: &'static str,
     cpu: Option<u32>,
     llc: Option<usize>,
@@ -215,6 +242,7 @@ impl Document {
             interval_s,
             programs: sorted(&frame.programs).into_iter().filter_map(program).collect(),
             threads: sorted(&frame.threads).into_iter().filter_map(thread).collect(),
+            groups: sorted(&frame.groups).into_iter().filter_map(group).collect(),
             llcs: llcs(frame),
             decisions: frame.decisions.iter().rev().map(Into::into).collect(),
             not_measured: frame.not_measured.clone(),
@@ -238,6 +266,20 @@ fn program(line: &Line) -> Option<ProgramEntry> {
     })
 }
 
+fn group(line: &Line) -> Option<GroupEntry> {
+    let ProgramEntry {
+        program: group,
+        processes,
+        threads,
+        cpus,
+        llcs,
+        would_be_allowed_cpus,
+        figures,
+        ..
+    } = program(line)?;
+    Some(GroupEntry { group, processes, threads, cpus, llcs, would_be_allowed_cpus, figures })
+}
+
 fn thread(line: &Line) -> Option<ThreadEntry> {
     let Of::Thread { pid, tid, name, running, allowed } = &line.of else { return None };
     Some(ThreadEntry {
@@ -245,6 +287,7 @@ fn thread(line: &Line) -> Option<ThreadEntry> {
         pid: *pid,
         tid: *tid,
         name: name.clone(),
+        group: line.group.clone(),
         state: if *running { "running" } else { "waiting" },
         cpu: line.cpus.first().map(|cpu| cpu.0),
         llc: line.llcs.first().copied(),

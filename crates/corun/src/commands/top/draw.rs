@@ -51,6 +51,12 @@ impl Theme {
         Style::new().add_modifier(Modifier::DIM)
     }
 
+    /// The selected line; one that the selection follows is underlined, too.
+    fn selected(self, followed: bool) -> Style {
+        let style = Style::new().add_modifier(Modifier::REVERSED);
+        if followed { style.add_modifier(Modifier::UNDERLINED) } else { style }
+    }
+
     fn warning(self) -> Style {
         self.colour(Color::Yellow)
     }
@@ -75,12 +81,14 @@ pub(super) fn draw(state: &State, theme: Theme, screen: &mut Screen<'_>) -> usiz
         && state.frame.policy.is_some()
         && area.height >= HEIGHT_FOR_DECISIONS;
     let below = if shows_below { DECISIONS_BELOW } else { 0 };
-    let [title, tabs, body, decisions, note, keys] = Layout::vertical([
+    let slider_height = u16::from(state.slider.is_some());
+    let [title, tabs, body, decisions, note, slider, keys] = Layout::vertical([
         Constraint::Length(1),
         Constraint::Length(1),
         Constraint::Min(0),
         Constraint::Length(below),
         Constraint::Length(notes_height),
+        Constraint::Length(slider_height),
         Constraint::Length(1),
     ])
     .areas(area);
@@ -99,6 +107,9 @@ pub(super) fn draw(state: &State, theme: Theme, screen: &mut Screen<'_>) -> usiz
         body::last_decisions(state, theme, decisions, screen);
     }
     footer::render(notes, note, screen);
+    if let Some(place) = &state.slider {
+        screen.render_widget(footer::slider(place, theme, area.width), slider);
+    }
     screen.render_widget(footer::keys(state, theme, area.width), keys);
     lines
 }
@@ -108,11 +119,15 @@ fn title(state: &State, theme: Theme, width: u16) -> Line<'static> {
     let what = if state.paused { "PAUSED".to_owned() } else { format!("{:.0} s", frame.time_s) };
     let mut parts = vec![what, counted(frame.programs.len(), "program")];
     parts.push(counted(frame.threads.len(), "thread"));
+    if !state.filter.is_empty() {
+        parts.insert(1, format!("filter \"{}\"", state.filter));
+    }
     if let Some(policy) = &frame.policy {
         parts.push(format!("{policy} (dry run)"));
     }
     parts.push(frame.machine.clone());
-    let mut line = vec![Span::styled("corun top", theme.title())];
+    let what = if state.slider.is_some() { "corun top, recorded" } else { "corun top" };
+    let mut line = vec![Span::styled(what, theme.title())];
     for (place, part) in parts.into_iter().enumerate() {
         let style = if place == 0 && state.paused { theme.warning() } else { Style::new() };
         let span = Span::styled(format!("  {part}"), style);
@@ -156,6 +171,12 @@ fn clip(text: &str, width: u16) -> String {
         kept.push('…');
     }
     kept
+}
+
+/// A text of which the end is kept.
+fn clip_front(text: &str, width: u16) -> String {
+    let reversed: String = text.chars().rev().collect();
+    clip(&reversed, width).chars().rev().collect()
 }
 
 /// Where nothing is to be shown: why.

@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use corun_linux::escape_controls;
+use corun_linux::{Roots, escape_controls};
 use corun_live::{Host, SampledThread, Tick};
 use corun_machine::{CpuId, CpuSet};
 use corun_policy::{ClassLimits, CounterKind, Rates, ThreadState, classify};
 
+use super::groups::Groups;
 use super::tree::{TreeLine, tree};
 use crate::commands::decisions::{Decided, DecisionLine};
 use crate::commands::watching::NO_POLICY;
@@ -24,6 +25,8 @@ pub(super) struct Frame {
     pub(super) time_s: f64,
     pub(super) programs: Vec<Line>,
     pub(super) threads: Vec<Line>,
+    /// By what people call the cgroups of processes; empty where that is not known, as in a recording.
+    pub(super) groups: Vec<Line>,
     pub(super) tree: Vec<TreeLine>,
     /// The newest first.
     pub(super) decisions: Vec<DecisionLine>,
@@ -33,10 +36,13 @@ pub(super) struct Frame {
     pub(super) notes: Vec<String>,
 }
 
-/// A program or a thread.
+/// A program, a thread, or a unit, pod, container or other cgroup.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Line {
+    /// The program's name, or that of the group.
     pub(super) program: String,
+    /// What people call the cgroup of its processes; absent where that is not known, or they are in several.
+    pub(super) group: Option<String>,
     pub(super) of: Of,
     /// Where its threads run, or ran last.
     pub(super) cpus: BTreeSet<CpuId>,
@@ -54,8 +60,18 @@ pub(super) struct Line {
 /// What a line is of.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Of {
-    Program { processes: usize, threads: usize },
-    Thread { pid: u32, tid: u32, name: String, running: bool, allowed: String },
+    /// A program or a group.
+    Program {
+        processes: usize,
+        threads: usize,
+    },
+    Thread {
+        pid: u32,
+        tid: u32,
+        name: String,
+        running: bool,
+        allowed: String,
+    },
 }
 
 /// Figures of threads together; absent is unknown.
@@ -74,6 +90,7 @@ pub(in crate::commands) struct Figures {
 #[derive(Debug, Default)]
 pub(super) struct Collector {
     named: bool,
+    groups: Option<Groups>,
     decisions: VecDeque<DecisionLine>,
     decided: Decided,
 }
@@ -84,28 +101,36 @@ impl Collector {
         Self { named, ..Self::default() }
     }
 
+    /// The same, which also reads the cgroups of processes.
+    pub(super) fn with_groups(self, roots: Roots) -> Self {
+        Self { groups: Some(Groups::new(roots)), ..self }
+    }
+
     /// The frame after a tick.
     pub(super) fn frame(&mut self, host: &Host, policy: Option<&str>, tick: &Tick) -> Frame {
         self.note(host, tick);
         let machine = host.machine();
         let threads: Vec<SampledThread<'_>> = host.threads().collect();
         let names = self.names(&threads);
-        let lines: Vec<Line> =
-            threads.iter().zip(&names).map(|(one, name)| thread_line(host, one, name)).collect();
-        let mut by_program: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-        for (index, name) in names.iter().enumerate() {
-            by_program.entry(name).or_default().push(index);
-        }
-        let programs = by_program
-            .into_values()
-            .map(|members| program_line(&members, &lines, &threads))
+        let groups = match &mut self.groups {
+            Some(groups) => groups.of(&threads),
+            None => vec![None; threads.len()],
+        };
+        let lines: Vec<Line> = threads
+            .iter()
+            .zip(names)
+            .zip(groups)
+            .map(|((one, name), group)| thread_line(host, one, name, group))
             .collect();
+        let programs = by(&lines, &threads, |line| Some(&line.program));
+        let groups = by(&lines, &threads, |line| line.group.as_deref());
         let moved = tick.left_alone.iter().map(|moved| format!("left alone: {moved}"));
         Frame {
             machine: machine.name().to_owned(),
             policy: policy.filter(|name| *name != NO_POLICY).map(str::to_owned),
             time_s: tick.now.as_secs_f64(),
             programs,
+            groups,
             tree: tree(machine, &lines, &threads),
             threads: lines,
             decisions: self.decisions.iter().rev().cloned().collect(),
@@ -135,21 +160,33 @@ impl Collector {
         threads.iter().map(|one| escape_controls(&name(one)).into_owned()).collect()
     }
 
-    fn note(&mut self, host: &Host, tick: &Tick) {
+    /// Do the targets' names tell programs apart, from now on?
+    pub(super) fn go_by_targets(&mut self, named: bool) {
+        self.named = named;
+    }
+
+    /// Takes note of what was decided in a tick.
+    pub(super) fn note(&mut self, host: &Host, tick: &Tick) {
         self.decisions.extend(self.decided.news(host, tick));
         let surplus = self.decisions.len().saturating_sub(KEPT_DECISIONS);
         self.decisions.drain(..surplus);
     }
 }
 
-fn thread_line(host: &Host, one: &SampledThread<'_>, program: &str) -> Line {
+fn thread_line(
+    host: &Host,
+    one: &SampledThread<'_>,
+    program: String,
+    group: Option<String>,
+) -> Line {
     let facts = &one.thread.facts;
     let machine = host.machine();
     let llc = machine.cpu_index(facts.cpu).map(|cpu| machine.cpus()[cpu].llc);
     let would = (one.view.allowed != facts.affinity).then(|| one.view.allowed.clone());
     let class = one.view.by_ways.as_ref();
     Line {
-        program: program.to_owned(),
+        program,
+        group,
         of: Of::Thread {
             pid: facts.task.pid,
             tid: facts.task.tid,
@@ -166,13 +203,31 @@ fn thread_line(host: &Host, one: &SampledThread<'_>, program: &str) -> Line {
     }
 }
 
-fn program_line(members: &[usize], lines: &[Line], threads: &[SampledThread<'_>]) -> Line {
+/// A line for each name, in the names' order. Threads without a name are left out.
+fn by<'a>(
+    lines: &'a [Line],
+    threads: &[SampledThread<'_>],
+    name: impl Fn(&'a Line) -> Option<&'a str>,
+) -> Vec<Line> {
+    let mut members: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for (index, line) in lines.iter().enumerate() {
+        if let Some(name) = name(line) {
+            members.entry(name).or_default().push(index);
+        }
+    }
+    let line = |(name, members): (&str, Vec<usize>)| sum_line(name, &members, lines, threads);
+    members.into_iter().map(line).collect()
+}
+
+fn sum_line(name: &str, members: &[usize], lines: &[Line], threads: &[SampledThread<'_>]) -> Line {
     let own = || members.iter().map(|&index| &lines[index]);
+    let group = own().next().and_then(|line| line.group.clone());
     let processes: BTreeSet<u32> =
         members.iter().map(|&index| threads[index].thread.facts.task.pid).collect();
     let would = own().filter_map(|line| line.would.clone()).reduce(|a, b| a.union(&b));
     Line {
-        program: lines[members[0]].program.clone(),
+        program: name.to_owned(),
+        group: group.filter(|group| own().all(|line| line.group.as_ref() == Some(group))),
         of: Of::Program { processes: processes.len(), threads: members.len() },
         cpus: own().flat_map(|line| line.cpus.iter().copied()).collect(),
         llcs: own().flat_map(|line| line.llcs.iter().copied()).collect(),
@@ -221,6 +276,23 @@ fn not_measured(host: &Host) -> Vec<&'static str> {
         ("LLC occupancy", &[CounterKind::LlcOccupancy]),
     ];
     figures.into_iter().filter(|(_, kinds)| !known(kinds)).map(|(name, _)| name).collect()
+}
+
+impl Line {
+    /// Has one of its names or numbers this text, which is in lower case?
+    pub(super) fn matches(&self, wanted: &str) -> bool {
+        let has = |text: &str| text.to_lowercase().contains(wanted);
+        let of_thread = match &self.of {
+            Of::Program { .. } => false,
+            Of::Thread { pid, tid, name, .. } => {
+                has(name) || tid.to_string() == wanted || pid.to_string() == wanted
+            }
+        };
+        wanted.is_empty()
+            || has(&self.program)
+            || self.group.as_deref().is_some_and(has)
+            || of_thread
+    }
 }
 
 impl Frame {

@@ -1,12 +1,15 @@
-//! `corun top`: who sits where now, what they do, and what a policy would do about it. It only
-//! looks.
+//! `corun top`: who sits where now, or in a recording, what they do, and what a policy would do about it. It
+//! only looks.
 
 mod columns;
 mod document;
 mod draw;
 mod frame;
+mod groups;
+mod replay;
 #[cfg(test)]
 mod sample;
+mod slider;
 mod state;
 mod tree;
 
@@ -17,13 +20,16 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use corun_linux::Roots;
 use corun_machine::Machine;
 use corun_policy::CounterKind;
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use self::draw::{Theme, draw};
 use self::frame::{Collector, Frame};
+use self::replay::Replay;
 use self::state::{Flow, State};
 use super::watching::{Asked, Watch};
 use crate::cli::{FigureArgs, TargetArgs, TopArgs};
@@ -32,6 +38,11 @@ use corun_app::Cancel;
 
 /// Longest wait for a key before signals are looked for.
 const TICK: Duration = Duration::from_millis(100);
+
+/// What the view may take to end what it started, once its terminal is gone.
+const TIME_TO_END: Duration = Duration::from_secs(3);
+/// 128 and the number of SIGHUP, as shells have it.
+const HUNG_UP: i32 = 129;
 
 /// Programs and threads in the tables of `--once` where nobody was named.
 const BUSIEST: usize = 20;
@@ -51,20 +62,56 @@ pub(super) fn run(arguments: &TopArgs) -> Outcome<String> {
         return Err(Failure::input("the live view needs a terminal, and there is none here")
             .hint("corun top --once, which prints what one interval shows"));
     }
+    if let Some(path) = &arguments.replay {
+        let mut replay = Replay::new(path, arguments)?;
+        if arguments.once {
+            let (frame, interval_s) = (replay.first()?, replay.interval_s());
+            return document::write(&frame, interval_s, arguments.format, None);
+        }
+        return on_terminal(|terminal, cancel| replay.show(terminal, cancel));
+    }
     let mut top = Top::new(arguments)?;
     if arguments.once {
         let frame = top.once(arguments.figures.interval)?;
         let most = (!arguments.targets.is_given()).then_some(BUSIEST);
         return document::write(&frame, arguments.figures.interval, arguments.format, most);
     }
+    on_terminal(|terminal, cancel| {
+        let shown = top.show(terminal, cancel);
+        ratatui::restore();
+        shown.and(top.watch.end())
+    })
+}
+
+/// Takes the terminal over for a view, and gives it back however that ends.
+fn on_terminal(show: impl FnOnce(&mut DefaultTerminal, &Cancel) -> Outcome) -> Outcome<String> {
     let cancel = Cancel::on_signal_and_last(ratatui::restore)?;
+    thread::Builder::new()
+        .name("terminal".to_owned())
+        .spawn(end_without_terminal)
+        .context("cannot watch the terminal")?;
     // Also restores the terminal when something panics.
     let mut terminal = ratatui::try_init().context("cannot take over the terminal")?;
-    let shown = top.show(&mut terminal, &cancel);
+    let shown = show(&mut terminal, &cancel);
     ratatui::restore();
-    let ended = top.watch.end();
-    shown.and(ended)?;
+    shown?;
     Ok(String::new())
+}
+
+/// Ends the process some time after its terminal was closed. crossterm 0.29 reads the end of a terminal again and
+/// again without returning, so that nothing else can end the view.
+fn end_without_terminal() {
+    let input = std::io::stdin();
+    loop {
+        let mut watched = [PollFd::new(&input, PollFlags::empty())];
+        let waited = Timespec { tv_sec: 1, tv_nsec: 0 };
+        if poll(&mut watched, Some(&waited)).is_err() {
+            thread::sleep(TICK);
+        } else if watched[0].revents().intersects(PollFlags::HUP | PollFlags::ERR) {
+            thread::sleep(TIME_TO_END);
+            std::process::exit(HUNG_UP);
+        }
+    }
 }
 
 /// Looks at this machine for viewers elsewhere: the same looks as documents.
@@ -137,7 +184,7 @@ impl Top {
             out_of_sight: true,
             else_all: true,
         })?;
-        let collector = Collector::new(watch.named);
+        let collector = Collector::new(watch.named).with_groups(Roots::default());
         Ok(Self { watch, collector })
     }
 

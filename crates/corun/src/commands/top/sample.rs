@@ -52,8 +52,17 @@ pub(super) fn threads() -> Vec<Made> {
 
 /// Looks so often, a second apart; the frame of the last look.
 pub(super) fn frame(policy: Option<&str>, threads: &[Made], looks: u64) -> Frame {
+    frame_by(&mut Collector::new(false), policy, threads, looks)
+}
+
+/// The same by a collector of the test's own.
+pub(super) fn frame_by(
+    collector: &mut Collector,
+    policy: Option<&str>,
+    threads: &[Made],
+    looks: u64,
+) -> Frame {
     let mut host = host(policy, threads);
-    let mut collector = Collector::new(false);
     let mut frame = Frame::default();
     for look in 1..=looks {
         let tick = host.tick_at(Nanoseconds(look * 1_000_000_000)).unwrap();

@@ -8,40 +8,65 @@ use ratatui::widgets::{Paragraph, Row, Table, Wrap};
 
 use super::super::columns::{Column, Fitted, scaled};
 use super::super::frame::Line;
-use super::super::state::State;
+use super::super::state::{Rows, State};
 use super::super::tree::TreeLine;
-use super::{Theme, clip, empty};
+use super::{Theme, clip, clip_front, empty};
 use crate::commands::decisions::DecisionLine;
 use crate::output::counted;
 
-/// Keys and what they do.
-const KEYS: [(&str, &str); 9] = [
-    ("q Esc", "quit"),
+/// Keys and what they do. Those of htop do what they do there.
+const KEYS: [(&str, &str); 11] = [
+    ("q F10  ? F1", "quit; this help"),
     ("Tab 1 2 3", "the next view, or that one"),
-    ("t", "a line a thread, or a program"),
-    ("< > left right", "sort by another column"),
-    ("r", "the other way round"),
+    ("t H", "a line a thread, or a program"),
+    ("g", "a line a unit, pod or cgroup"),
+    ("/ F4", "only lines with a text"),
+    ("up down PgUp Home", "select a line, or scroll"),
+    ("F", "the selection follows its line"),
+    ("P M C N", "by CPU, memory, misses, number"),
+    ("< > F6  r I", "by another column; turned round"),
     ("p space", "hold the figures, and go on"),
-    ("up down j k", "scroll"),
-    ("PgUp PgDn Home End", "scroll far"),
-    ("?", "this help"),
+    ("Esc", "no filter; no following; quit"),
 ];
 
-/// The table of programs or threads.
+/// Keys of a recording that is played.
+const REPLAY_KEYS: [(&str, &str); 4] = [
+    ("left right", "a look back, or on"),
+    ("[ ]", "far back, or on"),
+    ("{ }", "the beginning, the end"),
+    ("+ -", "faster, slower"),
+];
+
+/// The table of programs, threads or groups.
 pub(super) fn table(state: &State, theme: Theme, area: Rect, screen: &mut Screen<'_>) -> usize {
-    let columns = Column::fitting(state.by_thread, state.frame.policy.is_some(), area.width);
+    let columns = Column::fitting(state.rows, state.frame.policy.is_some(), area.width);
     let head = Row::new(columns.iter().map(|one| head(state, *one))).style(theme.heading());
     let lines = state.lines();
     let page = usize::from(area.height.saturating_sub(1));
-    let shown = lines.iter().skip(state.offset).take(page);
-    let rows = shown.map(|line| Row::new(columns.iter().map(|one| cell(line, *one, theme))));
+    let shown = lines.iter().enumerate().skip(state.offset).take(page);
+    let rows = shown.map(|(place, line)| {
+        let row = Row::new(columns.iter().map(|one| cell(line, *one, theme)));
+        if place == state.cursor {
+            row.style(theme.selected(state.followed.is_some()))
+        } else {
+            row
+        }
+    });
     let widths = columns.iter().map(|one| Constraint::Length(one.width));
     screen.render_widget(Table::new(rows, widths).header(head).column_spacing(1), area);
     if lines.is_empty() {
         let below = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
-        empty("no process of those that are watched runs", theme, below, screen);
+        empty(why_empty(state), theme, below, screen);
     }
     page
+}
+
+fn why_empty(state: &State) -> &'static str {
+    match state.rows {
+        _ if !state.filter.is_empty() => "no line has the text of the filter: Esc shows all",
+        Rows::Groups if !state.frame.threads.is_empty() => "cgroups are not known here",
+        _ => "no process of those that are watched runs",
+    }
 }
 
 fn head(state: &State, Fitted { column, width }: Fitted) -> Text<'static> {
@@ -56,13 +81,18 @@ fn head(state: &State, Fitted { column, width }: Fitted) -> Text<'static> {
 fn cell(line: &Line, Fitted { column, width }: Fitted, theme: Theme) -> Text<'static> {
     let text = column.text(line);
     let style = match column {
-        Column::Program => theme.title(),
+        Column::Program | Column::Group => theme.title(),
         Column::Class => theme.class(&text),
         Column::Would => theme.warning(),
         _ if text == "-" => theme.faint(),
         _ => Style::new(),
     };
-    aligned(column, clip(&text, width), style)
+    // Of a cgroup's path the end tells most.
+    let text = match column {
+        Column::Group if text.starts_with('/') => clip_front(&text, width),
+        _ => clip(&text, width),
+    };
+    aligned(column, text, style)
 }
 
 fn aligned(column: Column, text: String, style: Style) -> Text<'static> {
@@ -153,8 +183,10 @@ pub(super) fn help(state: &State, theme: Theme, area: Rect, screen: &mut Screen<
         Text::from(vec![left, Span::raw(right.to_owned())])
     };
     let width = if area.width < 60 { 14 } else { 18 };
-    let keys = KEYS.iter().map(|(keys, does)| line(&clip(keys, width as u16), does, width));
-    let columns = Column::fitting(state.by_thread, state.frame.policy.is_some(), area.width);
+    let replay: &[(&str, &str)] = if state.slider.is_some() { &REPLAY_KEYS } else { &[] };
+    let keys = KEYS.iter().chain(replay);
+    let keys = keys.map(|(keys, does)| line(&clip(keys, width as u16), does, width));
+    let columns = Column::fitting(state.rows, state.frame.policy.is_some(), area.width);
     let columns = columns.iter().map(|one| line(one.column.head(), one.column.meaning(), 8));
     if area.width >= 90 {
         let [left, right] =

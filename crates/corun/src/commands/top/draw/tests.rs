@@ -3,9 +3,18 @@ use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::super::sample::{frame, threads};
+use super::super::slider::Slider;
 use super::*;
 
-const KEYS: [KeyCode; 18] = [
+const KEYS: [KeyCode; 26] = [
+    KeyCode::Char('g'),
+    KeyCode::Char('F'),
+    KeyCode::Char('/'),
+    KeyCode::Char('s'),
+    KeyCode::Enter,
+    KeyCode::Backspace,
+    KeyCode::Char(']'),
+    KeyCode::Char('C'),
     KeyCode::Tab,
     KeyCode::BackTab,
     KeyCode::Char('?'),
@@ -91,7 +100,8 @@ fn colours_say_the_class_and_only_where_they_are_wanted() {
 /// Whatever is pressed, at whatever size, something is drawn and the place stays in the list.
 #[test]
 fn any_keys_at_any_size_draw() {
-    let mut state = State::new(frame(Some("dio"), &threads(), 3));
+    let slider = Slider::new(vec![0.0, 1.0, 2.5], 1);
+    let mut state = State::new(frame(Some("dio"), &threads(), 3)).with_slider(slider);
     let mut number: usize = 1;
     for width in (0..=50).chain([80, 120, 200]) {
         for height in (0..=12).chain([24, 40]) {
@@ -112,4 +122,29 @@ fn what_is_cut_is_marked() {
     assert_eq!(clip("abcdef", 4), "abc…");
     assert_eq!(clip("日本語", 4), "日…");
     assert_eq!(clip("abc", 0), "");
+    assert_eq!([clip_front("/a/bcd", 4), clip_front("/a", 4)], ["…bcd", "/a"]);
+}
+
+#[test]
+fn a_recording_has_a_slider_and_a_filter_a_prompt() {
+    let slider = Slider::new(vec![0.0, 1.0, 4.0], 1);
+    let mut state = State::new(frame(None, &threads(), 3)).with_slider(slider);
+    let text = drawn(&mut state, Theme::plain(), 80, 24).to_string();
+    assert!(text.contains("corun top, recorded"), "{text}");
+    assert!(
+        text.contains("1.0 s ━") && text.contains("●") && text.contains("4.0 s  look 2 of 3"),
+        "{text}"
+    );
+    // A narrow terminal has the bar alone.
+    let text = drawn(&mut state, Theme::plain(), 30, 12).to_string();
+    assert!(text.contains("●") && !text.contains("look 2 of 3"), "{text}");
+    press(&mut state, KeyCode::Char('/'));
+    press(&mut state, KeyCode::Char('z'));
+    let text = drawn(&mut state, Theme::plain(), 80, 24).to_string();
+    assert!(text.contains("filter: z█  Enter keeps it"), "{text}");
+    assert!(text.contains("no line has the text of the filter"), "{text}");
+    press(&mut state, KeyCode::Esc);
+    press(&mut state, KeyCode::Char('g'));
+    let text = drawn(&mut state, Theme::plain(), 80, 24).to_string();
+    assert!(text.contains("UNIT OR POD") && text.contains("cgroups are not known here"), "{text}");
 }

@@ -1,4 +1,4 @@
-use super::super::sample::{frame, threads};
+use super::super::sample::{frame, frame_by, threads};
 use super::*;
 
 fn near(found: Option<f64>, expected: f64) -> bool {
@@ -61,4 +61,29 @@ fn the_tree_names_who_is_on_each_cpu() {
     assert_eq!(threads, 5);
     let cpus: usize = frame.tree.iter().filter(|line| line.cpu.is_some()).count();
     assert_eq!(cpus, 8);
+}
+
+#[test]
+fn processes_are_put_together_by_their_cgroups() {
+    let folder = tempfile::tempdir().unwrap();
+    let roots = Roots::below(folder.path());
+    for (pid, group) in
+        [(100, "/system.slice/a.service"), (200, "/batch"), (201, "/system.slice/a.service")]
+    {
+        let own = roots.proc.join(pid.to_string());
+        std::fs::create_dir_all(&own).unwrap();
+        std::fs::write(own.join("cgroup"), format!("0::{group}\n")).unwrap();
+    }
+    let mut collector = Collector::new(false).with_groups(roots);
+    let frame = frame_by(&mut collector, None, &threads(), 2);
+    let shown: Vec<(&str, &Of)> =
+        frame.groups.iter().map(|line| (line.program.as_str(), &line.of)).collect();
+    let of = |processes, threads| Of::Program { processes, threads };
+    assert_eq!(shown, [("/batch", &of(1, 1)), ("a.service", &of(2, 3))]);
+    assert!(near(frame.groups[1].figures.cpus_busy, 1.0 + 0.5 + 0.875));
+    // A program in two groups is in none; of a process without a file nothing is known.
+    let groups: Vec<Option<&str>> =
+        frame.programs.iter().map(|line| line.group.as_deref()).collect();
+    assert_eq!(groups, [None, Some("a.service"), None]);
+    assert_eq!(frame.threads[2].group.as_deref(), Some("/batch"));
 }
