@@ -9,8 +9,12 @@ pub(crate) mod lookahead;
 pub(crate) mod members;
 pub(crate) mod online;
 pub(crate) mod policy;
+pub(crate) mod steering;
 pub(crate) mod whirlpool;
 
+mod balancer;
+mod copart;
+mod cpa;
 mod dio_lfoc;
 mod dunn;
 mod dunn_online;
@@ -21,6 +25,8 @@ mod kpart_dynaway;
 mod lfoc;
 mod lfoc_caps;
 mod lfoc_online;
+mod lfoc_plus;
+mod overlap_annealing;
 mod ucp;
 mod ucp_slowdown;
 mod yu_petrov;
@@ -39,12 +45,19 @@ pub(crate) const POLICIES: &[PolicyEntry] = &[
     kpart::ENTRY,
     dunn::ENTRY,
     lfoc::ENTRY,
+    lfoc_plus::ENTRY,
     lfoc_caps::ENTRY,
     fair_clusters::ENTRY,
+    overlap_annealing::ENTRY,
     lfoc_online::ENTRY,
     kpart_dynaway::ENTRY,
     dunn_online::ENTRY,
     dio_lfoc::ENTRY,
+    lfoc_plus::ONLINE,
+    overlap_annealing::ONLINE,
+    cpa::ENTRY,
+    copart::ENTRY,
+    balancer::ENTRY,
 ];
 
 /// What a partitioner decides on.

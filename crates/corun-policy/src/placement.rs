@@ -5,6 +5,7 @@ pub(crate) mod spread;
 
 mod corun;
 mod di;
+mod dino;
 mod dio;
 pub(crate) mod dio_2010;
 mod dio_power;
@@ -25,6 +26,7 @@ pub(crate) const POLICIES: &[PolicyEntry] = &[
     dio::ENTRY,
     dio_2010::ENTRY,
     dio_power::ENTRY,
+    dino::ENTRY,
     corun::ENTRY,
     linux_power_saving::ENTRY,
     linux_sched_cache::ENTRY,

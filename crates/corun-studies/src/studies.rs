@@ -27,6 +27,7 @@ studies! {
     camps,
     lfoc,
     partitioning,
+    rivals,
     prediction,
     sampling,
     rerecording,

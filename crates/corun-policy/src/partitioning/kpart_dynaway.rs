@@ -9,7 +9,7 @@ use crate::partitioning::online::{
     WARM_UP, WINDOW,
 };
 use crate::partitioning::{Partition, PartitionError, Partitioner};
-use crate::{Build, BuildOptions, Nanoseconds, Parameter, PolicyEntry, WaysCurve};
+use crate::{Build, BuildOptions, Nanoseconds, Parameter, Policy, PolicyEntry, WaysCurve};
 
 const PERIOD_S: Parameter = Parameter {
     name: "period-s",
@@ -19,39 +19,54 @@ const PERIOD_S: Parameter = Parameter {
     summary: "time after which a program is sampled again, in s",
 };
 
-const PARAMETERS: &[Parameter] = &[
-    PERIOD_S,
-    DECIDE_MS,
-    WINDOW,
-    SAMPLING_WINDOW,
-    SETTLING,
-    WARM_UP,
-    TIMEOUT_MS,
-    kpart::PARAMETERS[0],
-    kpart::PARAMETERS[1],
-];
+/// Parameters of every policy that sweeps its programs.
+pub(super) const OWN: usize = 7;
+
+/// These and the parameters of the policy that decides on the curves; `ALL` is their number.
+pub(super) const fn parameters<const ALL: usize>(inner: &[Parameter]) -> [Parameter; ALL] {
+    let mut all = [PERIOD_S; ALL];
+    let sampling = [DECIDE_MS, WINDOW, SAMPLING_WINDOW, SETTLING, WARM_UP, TIMEOUT_MS];
+    let mut place = 1;
+    while place < ALL {
+        all[place] = if place < OWN { sampling[place - 1] } else { inner[place - OWN] };
+        place += 1;
+    }
+    all
+}
 
 /// The line in the registry.
 pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "kpart-dynaway",
     summary: "as kpart, on curves that it measures with every number of ways while programs run",
     source: "El-Sayed et al., KPart, HPCA 2018; García García, thesis, UCM 2021, section 6.3.2",
-    parameters: PARAMETERS,
+    parameters: &parameters::<{ OWN + 2 }>(kpart::PARAMETERS),
     build: Build::Online(|options: &BuildOptions| {
-        let period = Nanoseconds::from_secs_f64(options.value(&PERIOD_S));
-        let scheme = Dynaway { kpart: KPart::new(options), period };
-        Box::new(OnlinePolicy::new(scheme, Pace::new(options)))
+        Dynaway::policy("kpart-dynaway", Box::new(KPart::new(options)), options)
     }),
 };
 
-struct Dynaway {
-    kpart: KPart,
+/// Decides by a policy for known curves, on curves that it sweeps.
+pub(super) struct Dynaway {
+    name: &'static str,
+    inner: Box<dyn Partitioner>,
     period: Nanoseconds,
+}
+
+impl Dynaway {
+    /// The policy of this name, which decides by `inner`.
+    pub(super) fn policy(
+        name: &'static str,
+        inner: Box<dyn Partitioner>,
+        options: &BuildOptions,
+    ) -> Box<dyn Policy> {
+        let period = Nanoseconds::from_secs_f64(options.value(&PERIOD_S));
+        Box::new(OnlinePolicy::new(Self { name, inner, period }, Pace::new(options)))
+    }
 }
 
 /// What is known of a program: its curve, and when that was measured.
 #[derive(Debug, Default)]
-struct Known {
+pub(super) struct Known {
     measured: Option<(WaysCurve, Nanoseconds)>,
 }
 
@@ -59,7 +74,7 @@ impl Scheme for Dynaway {
     type Known = Known;
 
     fn name(&self) -> &'static str {
-        ENTRY.name
+        self.name
     }
 
     fn direction(&self) -> Option<Direction> {
@@ -92,13 +107,13 @@ impl Scheme for Dynaway {
                 .iter()
                 .map(|one| one.measured.as_ref().map_or(&flat, |(curve, _)| curve))
                 .collect();
-            self.kpart.partition(&cache.input(&curves), out)?;
+            self.inner.partition(&cache.input(&curves), out)?;
         } else {
             // Nothing is known of anybody.
             out.set_clusters(&vec![0; programs.len()], &[cache.ways]);
         }
         let why = |(place, one): (usize, &&Known)| match &one.measured {
-            Some((curve, _)) => self.kpart.reason(curve, out.ways(place)),
+            Some((curve, _)) => self.inner.reason(curve, out.ways(place)),
             None => "not sampled yet".to_owned(),
         };
         Ok(programs.iter().enumerate().map(why).collect())

@@ -1,6 +1,7 @@
 //! `lfoc`: streaming programs confined to few ways, the others' shared by slowdown (García García,
 //! thesis, UCM 2021, section 6.3.1, algorithm 6.1, Table 6.1).
 
+use super::lfoc_plus;
 use crate::partitioning::lookahead::{Grant, lookahead};
 use crate::partitioning::{
     CacheClass, ClassLimits, Input, Partition, PartitionError, Partitioner, classify,
@@ -39,9 +40,18 @@ const STREAMING_MPKC: Parameter = Parameter {
     summary: "LLC misses per 1000 cycles from which a program can be streaming (Table 6.1)",
 };
 
+const SENSITIVE_WAYS: Parameter = Parameter {
+    name: "sensitive-ways",
+    default: 2.0,
+    min: 1.0,
+    max: 64.0,
+    summary: "ways from which on a slowdown makes a program sensitive (Table 6.1: 2); 1 keeps a program that needs its \
+              first way from streaming ones",
+};
+
 /// What can be set.
 pub(super) const PARAMETERS: &[Parameter] =
-    &[MAX_STREAMING, GAPS, STREAMING_PARTITIONS, STREAMING_MPKC];
+    &[MAX_STREAMING, GAPS, STREAMING_PARTITIONS, STREAMING_MPKC, SENSITIVE_WAYS];
 
 /// The line in the registry.
 pub(crate) const ENTRY: PolicyEntry = PolicyEntry::partitioning(
@@ -57,6 +67,8 @@ pub(super) struct Lfoc {
     max_streaming: usize,
     gaps: usize,
     streaming_partitions: usize,
+    /// May sensitive programs share partitions in pairs (LFOC+)?
+    pairs: bool,
     limits: ClassLimits,
     /// By program.
     classes: Vec<CacheClass>,
@@ -76,7 +88,12 @@ impl Lfoc {
             max_streaming: count(&MAX_STREAMING),
             gaps: count(&GAPS),
             streaming_partitions: count(&STREAMING_PARTITIONS),
-            limits: ClassLimits { streaming_mpkc, ..ClassLimits::default() },
+            pairs: false,
+            limits: ClassLimits {
+                streaming_mpkc,
+                sensitive_ways: count(&SENSITIVE_WAYS) as u32,
+                ..ClassLimits::default()
+            },
             classes: Vec::new(),
             sensitive: Vec::new(),
             cluster: Vec::new(),
@@ -84,6 +101,11 @@ impl Lfoc {
             sensitive_ways: Vec::new(),
             grants: Vec::new(),
         }
+    }
+
+    /// The same, with sensitive programs in pairs where [`lfoc_plus`] sees a gain.
+    pub(super) fn with_pairs(options: &BuildOptions) -> Self {
+        Self { pairs: true, ..Self::new(options) }
     }
 
     /// By program, after [`Partitioner::partition`].
@@ -134,6 +156,16 @@ impl Lfoc {
             classes.filter(|(_, class)| **class == CacheClass::Sensitive).map(|(one, _)| one),
         );
         let partitions = (ways / input.least_ways) as usize;
+        if self.pairs && self.sensitive.len() <= partitions {
+            let curves: Vec<&WaysCurve> =
+                self.sensitive.iter().map(|&program| input.curves[program]).collect();
+            let (cluster, shared) = lfoc_plus::pair_clusters(&curves, ways, input.least_ways);
+            for (&program, cluster) in self.sensitive.iter().zip(cluster) {
+                self.cluster[program] = clusters + cluster;
+            }
+            self.sensitive_ways = shared;
+            return;
+        }
         if self.sensitive.len() > partitions {
             let least = input.least_ways;
             self.sensitive.sort_by(|&one, &other| {

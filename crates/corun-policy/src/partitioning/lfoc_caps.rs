@@ -28,6 +28,7 @@ const PARAMETERS: &[Parameter] = &[
     lfoc::PARAMETERS[1],
     lfoc::PARAMETERS[2],
     lfoc::PARAMETERS[3],
+    lfoc::PARAMETERS[4],
 ];
 
 /// The line in the registry.

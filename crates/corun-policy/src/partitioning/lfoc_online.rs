@@ -101,6 +101,7 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     lfoc::PARAMETERS[1],
     lfoc::PARAMETERS[2],
     lfoc::PARAMETERS[3],
+    lfoc::PARAMETERS[4],
 ];
 
 /// The line in the registry.
@@ -114,11 +115,13 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
 
 /// The policy as it is run.
 pub(super) fn policy(options: &BuildOptions) -> OnlinePolicy<LfocOnline> {
-    OnlinePolicy::new(LfocOnline::new(options), Pace::new(options))
+    let scheme = LfocOnline::new(ENTRY.name, Lfoc::new(options), options);
+    OnlinePolicy::new(scheme, Pace::new(options))
 }
 
 /// LFOC's decisions on measured figures.
 pub(super) struct LfocOnline {
+    name: &'static str,
     lfoc: Lfoc,
     limits: Limits,
     few_misses_mpkc: f64,
@@ -135,8 +138,8 @@ pub(super) struct Known {
 }
 
 impl LfocOnline {
-    fn new(options: &BuildOptions) -> Self {
-        let lfoc = Lfoc::new(options);
+    /// The policy of this name, which decides by `lfoc`.
+    pub(super) fn new(name: &'static str, lfoc: Lfoc, options: &BuildOptions) -> Self {
         let high_mpkc = lfoc.limits().streaming_mpkc;
         let limits = Limits {
             high_mpkc,
@@ -147,6 +150,7 @@ impl LfocOnline {
             critical_slowdown: options.value(&CRITICAL_SLOWDOWN),
         };
         Self {
+            name,
             lfoc,
             limits,
             few_misses_mpkc: options.value(&FEW_MISSES),
@@ -160,7 +164,7 @@ impl Scheme for LfocOnline {
     type Known = Known;
 
     fn name(&self) -> &'static str {
-        ENTRY.name
+        self.name
     }
 
     fn direction(&self) -> Option<Direction> {

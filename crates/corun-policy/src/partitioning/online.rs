@@ -226,7 +226,7 @@ impl<S: Scheme> OnlinePolicy<S> {
 }
 
 /// What is known of an LLC; none where it cannot be partitioned.
-fn cache(view: &View<'_>, llc: usize) -> Option<Cache> {
+pub(crate) fn cache(view: &View<'_>, llc: usize) -> Option<Cache> {
     let cache = view.machine.llcs()[llc].cache?;
     let ways = cache.ways.filter(|ways| (1..=64).contains(ways))?;
     Some(Cache {
@@ -234,6 +234,18 @@ fn cache(view: &View<'_>, llc: usize) -> Option<Cache> {
         least_ways: cache.min_partition_ways.max(1),
         bytes: cache.size_bytes as f64,
         peak_bytes_per_s: peak_bytes_per_s(view.machine, llc),
+    })
+}
+
+/// Why a policy that cuts LLCs in two has nothing to do on a machine.
+pub(crate) fn no_two_partitions(machine: &corun_machine::Machine) -> Option<String> {
+    let fits = |llc: &corun_machine::Llc| {
+        let ways = llc.cache.and_then(|cache| cache.ways.map(|ways| (cache, ways)));
+        ways.is_some_and(|(cache, ways)| ways <= 64 && ways >= 2 * cache.min_partition_ways.max(1))
+    };
+    (!machine.llcs().iter().any(fits)).then(|| {
+        "no LLC has ways for two partitions, by the machine's `ways` and `min_partition_ways`"
+            .to_owned()
     })
 }
 
@@ -253,16 +265,7 @@ impl<S: Scheme> Policy for OnlinePolicy<S> {
     }
 
     fn unfit_for(&self, machine: &corun_machine::Machine) -> Option<String> {
-        let fits = |llc: &corun_machine::Llc| {
-            let ways = llc.cache.and_then(|cache| cache.ways.map(|ways| (cache, ways)));
-            ways.is_some_and(|(cache, ways)| {
-                ways <= 64 && ways >= 2 * cache.min_partition_ways.max(1)
-            })
-        };
-        (!machine.llcs().iter().any(fits)).then(|| {
-            "no LLC has ways for two partitions, by the machine's `ways` and `min_partition_ways`"
-                .to_owned()
-        })
+        no_two_partitions(machine)
     }
 
     fn on_event(&mut self, event: &Event, view: &View<'_>) -> Option<Plan> {

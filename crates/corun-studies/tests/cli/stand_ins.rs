@@ -92,6 +92,29 @@ fn power_is_drawn_by_every_placement() {
 }
 
 #[test]
+fn the_rivals_stand_beside_the_best_clustering() {
+    let fixture = Fixture::with_stand_ins(None);
+    let words = ["rivals", "--mixes", "1", "--seeds", "1", "--instructions", "20"];
+    let study = study(&fixture, &words);
+    for (id, policies) in [("known", 13), ("measured", 8)] {
+        let rows = rows(&study, id);
+        assert_eq!(rows.len(), policies + 1);
+        let best = number(rows.last().unwrap(), 1);
+        assert!(best < 0.0, "the best clustering is fairer than no partitions: {best}");
+        // Every policy ran to its end: its turnaround is known.
+        assert!(rows.iter().all(|row| number(row, 6).is_finite()));
+    }
+    assert_eq!(rows(&study, "sizes").len(), 13 + 8);
+    for row in rows(&study, "nodes") {
+        // A placement that is held moves nobody, and nothing is much better than the best one.
+        assert!(number(row, 1) > -2.0, "{row}");
+        if row[0].as_str().unwrap().ends_with("linux-default") {
+            assert_eq!(number(row, 5), 0.0);
+        }
+    }
+}
+
+#[test]
 fn partitions_and_clusters_are_studied() {
     let fixture = Fixture::with_stand_ins(None);
     let words = ["partitioning", "--mixes", "2", "--report", "p.html"];

@@ -208,7 +208,13 @@ mod tests {
         assert_eq!(offered(&["corun", "compare", "--policy", "dio,cas"]), ["dio,casc"]);
         assert_eq!(
             offered(&["corun", "run", "--policy", "dio+lfo"]),
-            ["dio+lfoc", "dio+lfoc-caps", "dio+lfoc-online"]
+            [
+                "dio+lfoc",
+                "dio+lfoc-plus",
+                "dio+lfoc-caps",
+                "dio+lfoc-online",
+                "dio+lfoc-plus-online"
+            ]
         );
         assert_eq!(offered(&["corun", "place", "--policy", "opt"]), ["optimal", "optimal-cluster"]);
         // What places is not offered where a cache is partitioned.

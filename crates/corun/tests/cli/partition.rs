@@ -6,7 +6,7 @@ use crate::fixture::{Fixture, Ran, public_table};
 
 const APPS: &str = "stream,needy,middle,quiet";
 
-const POLICIES: [&str; 9] = [
+const POLICIES: [&str; 11] = [
     "equal-part",
     "ucp",
     "ucp-slowdown",
@@ -15,8 +15,13 @@ const POLICIES: [&str; 9] = [
     "dunn",
     "lfoc",
     "lfoc-caps",
+    "lfoc-plus",
     "fair-clusters",
+    "overlap-annealing",
 ];
+
+/// Those whose masks may overlap.
+const OVERLAPPING: [&str; 2] = ["dunn", "overlap-annealing"];
 
 fn partition(fixture: &Fixture, apps: &str, more: &[&str]) -> Ran {
     let words = ["partition", "--profiles", "solo.csv", "--apps", apps];
@@ -79,7 +84,8 @@ fn given_masks_are_judged_alike() {
         let text: Vec<String> = masks(&decided).iter().map(|mask| format!("{mask:#x}")).collect();
         let masks = text.join(",");
         let words = ["--masks", &masks, "--format", "json", "--peak-bandwidth", "35000"];
-        let overlap: &[&str] = if policy == "dunn" { &["--allow-overlap"] } else { &[] };
+        let overlap: &[&str] =
+            if OVERLAPPING.contains(&policy) { &["--allow-overlap"] } else { &[] };
         let given = partition(&fixture, APPS, &[&words[..], overlap].concat()).json();
         assert_eq!(given["slowdown"], decided["slowdown"], "{policy}");
         assert_eq!(given["policy"], "user");
@@ -148,8 +154,9 @@ fn the_optimum_and_the_worst_enclose_every_policy() {
             assert_eq!(document["proven"], true, "{objective}");
             let worst = value("worst", &["--cluster"]).0;
             let (low, high) = (best.min(worst) * (1.0 - 1e-6), best.max(worst) * (1.0 + 1e-6));
-            // Dunn's masks overlap, and caps are beyond what partitions can do.
-            for policy in POLICIES.into_iter().filter(|&one| one != "dunn" && one != "lfoc-caps") {
+            // Masks that overlap and caps are beyond what partitions can do.
+            let by_partitions = |one: &&str| !OVERLAPPING.contains(one) && *one != "lfoc-caps";
+            for policy in POLICIES.into_iter().filter(by_partitions) {
                 let found = value(policy, &[]).0;
                 assert!(
                     (low..=high).contains(&found),

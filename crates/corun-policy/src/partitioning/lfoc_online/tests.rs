@@ -113,10 +113,15 @@ fn a_program_alone_has_all() {
 
 #[test]
 fn samples_that_say_enough() {
-    let scheme = LfocOnline::new(&BuildOptions::default());
+    let scheme = LfocOnline::new(
+        "lfoc-online",
+        Lfoc::new(&BuildOptions::default()),
+        &BuildOptions::default(),
+    );
     let sample = |ipc, llc_mpkc| Sample {
         ipc,
         llc_mpki: 1.0,
+        llc_apki: None,
         llc_mpkc,
         bytes_per_s: 0.0,
         memory_stalls: None,

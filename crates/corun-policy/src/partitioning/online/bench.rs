@@ -12,6 +12,9 @@ use crate::{
 /// Cycles a second of every core.
 const CLOCK_HZ: f64 = 1e9;
 
+/// Hits of the LLC in a cycle, of every program.
+const REFERENCED_HITS: f64 = 2e-3;
+
 /// What a program does with so many ways at a time in seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Does {
@@ -97,8 +100,18 @@ impl Bench {
 
     fn carry_out(&mut self, plan: Plan) {
         for step in plan.steps {
-            let Action::Partition { llc: 0, parts } = step.action else {
-                panic!("{:?}", step.action)
+            let parts = match step.action {
+                Action::Partition { llc: 0, parts } => parts,
+                Action::CapBandwidth { threads, mb_per_s } => {
+                    let is_here = |id: &ThreadId| self.threads.iter().any(|one| one.id == *id);
+                    assert!(threads.iter().all(is_here), "a cap for nobody");
+                    assert!(
+                        mb_per_s.is_none_or(|cap| cap.is_finite() && cap > 0.0),
+                        "{mb_per_s:?}"
+                    );
+                    continue;
+                }
+                other => panic!("{other:?}"),
             };
             self.log.push((self.now / 1_000_000, step.reason));
             self.masks.clear();
@@ -165,6 +178,7 @@ impl Bench {
             add(&mut of.cycles, cycles);
             add(&mut of.instructions, cycles * does.ipc);
             add(&mut of.llc_misses, cycles * does.llc_mpkc * 1e-3);
+            add(&mut of.llc_references, cycles * (does.llc_mpkc * 1e-3 + REFERENCED_HITS));
             add(&mut of.memory_stall_cycles, cycles * does.memory_stalls);
             thread.llc_occupancy_bytes = Some(f64::from(mask.count_ones()) * 1024.0 * 1024.0);
             thread.rates =

@@ -96,7 +96,14 @@ mod tests {
     use super::*;
 
     fn sample(ipc: f64) -> Sample {
-        Sample { ipc, llc_mpki: 1.0, llc_mpkc: ipc, bytes_per_s: 0.0, memory_stalls: None }
+        Sample {
+            ipc,
+            llc_mpki: 1.0,
+            llc_apki: None,
+            llc_mpkc: ipc,
+            bytes_per_s: 0.0,
+            memory_stalls: None,
+        }
     }
 
     /// Eight ways in steps of one; two are the least.

@@ -5,7 +5,16 @@ use proptest::prelude::*;
 use super::bench::{Bench, Does};
 use crate::{Counts, ThreadId, build, fixture};
 
-const POLICIES: [&str; 3] = ["lfoc-online", "kpart-dynaway", "dunn-online"];
+const POLICIES: [&str; 8] = [
+    "lfoc-online",
+    "kpart-dynaway",
+    "dunn-online",
+    "lfoc-plus-online",
+    "overlap-annealing-online",
+    "cpa",
+    "copart",
+    "balancer",
+];
 
 /// Streaming, sensitive or light, by a number.
 fn behaviour(kind: u8) -> impl Fn(u32, f64) -> Does + 'static {
@@ -59,7 +68,7 @@ proptest! {
     #[test]
     fn masks_are_always_whole(
         steps in prop::collection::vec(step(), 1..40),
-        policy in 0usize..3,
+        policy in 0usize..8,
         least_ways in 1u32..4,
     ) {
         let mut bench = Bench::with(POLICIES[policy], &[], least_ways);

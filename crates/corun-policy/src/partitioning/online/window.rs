@@ -12,6 +12,8 @@ pub(crate) struct Sample {
     pub(crate) ipc: f64,
     /// LLC misses per 1000 instructions.
     pub(crate) llc_mpki: f64,
+    /// LLC references per 1000 instructions, where they are counted.
+    pub(crate) llc_apki: Option<f64>,
     /// LLC misses per 1000 cycles.
     pub(crate) llc_mpkc: f64,
     /// Bytes of misses a second on a CPU; 0 where the time is not known.
@@ -25,6 +27,9 @@ struct Sums {
     instructions: f64,
     cycles: f64,
     misses: f64,
+    references: f64,
+    /// Instructions in which references were counted.
+    references_of: f64,
     cpu_s: f64,
     stall_cycles: f64,
     /// Cycles in which stalls were counted.
@@ -69,6 +74,8 @@ impl Window {
         Some(Sample {
             ipc: sums.instructions / sums.cycles,
             llc_mpki: 1e3 * sums.misses / sums.instructions,
+            llc_apki: (sums.references_of > 0.0)
+                .then(|| 1e3 * sums.references / sums.references_of),
             llc_mpkc: 1e3 * sums.misses / sums.cycles,
             bytes_per_s: per_second(sums.misses * LINE_BYTES),
             memory_stalls: (sums.stalls_of_cycles > 0.0)
@@ -87,6 +94,8 @@ impl Sums {
         self.instructions += more.instructions;
         self.cycles += more.cycles;
         self.misses += more.misses;
+        self.references += more.references;
+        self.references_of += more.references_of;
         self.cpu_s += more.cpu_s;
         self.stall_cycles += more.stall_cycles;
         self.stalls_of_cycles += more.stalls_of_cycles;
@@ -100,8 +109,12 @@ fn difference(before: &Counts, after: &Counts) -> Option<Sums> {
     };
     let cycles = rise(before.cycles, after.cycles)?;
     let stall_cycles = rise(before.memory_stall_cycles, after.memory_stall_cycles);
+    let instructions = rise(before.instructions, after.instructions)?;
+    let references = rise(before.llc_references, after.llc_references);
     Some(Sums {
-        instructions: rise(before.instructions, after.instructions)?,
+        instructions,
+        references: references.unwrap_or(0.0),
+        references_of: references.map_or(0.0, |_| instructions),
         cycles,
         misses: rise(before.llc_misses, after.llc_misses)?,
         cpu_s: rise(before.cpu_time, after.cpu_time).unwrap_or(0.0) * 1e-9,
@@ -124,6 +137,7 @@ mod tests {
                 instructions: fixture::count(instructions),
                 cycles: fixture::count(cycles),
                 llc_misses: fixture::count(misses),
+                llc_references: fixture::count(4.0 * misses),
                 memory_stall_cycles: fixture::count(cycles / 4.0),
                 ..Counts::default()
             };
@@ -141,6 +155,7 @@ mod tests {
         let sample = window.close(4e6).unwrap();
         assert_eq!((sample.ipc, sample.llc_mpki, sample.llc_mpkc), (1.0, 0.5, 0.5));
         assert_eq!(sample.memory_stalls, Some(0.25));
+        assert_eq!(sample.llc_apki, Some(2.0));
         // 2000 lines in 4 ms.
         assert!((sample.bytes_per_s - 32e6).abs() < 1.0);
         assert_eq!(window.instructions(), 0.0);
@@ -156,11 +171,12 @@ mod tests {
         assert_eq!((window.instructions(), window.close(0.0)), (0.0, None));
         let mut unknown = threads(&[(4e6, 4e6, 70.0)]);
         window.look(unknown.iter());
-        unknown[0].counts = Counts { memory_stall_cycles: None, ..unknown[0].counts };
+        unknown[0].counts =
+            Counts { memory_stall_cycles: None, llc_references: None, ..unknown[0].counts };
         unknown[0].counts.instructions = fixture::count(5e6);
         unknown[0].counts.cycles = fixture::count(8e6);
         window.look(unknown.iter());
         let sample = window.close(1e6).unwrap();
-        assert_eq!((sample.ipc, sample.memory_stalls), (0.25, None));
+        assert_eq!((sample.ipc, sample.memory_stalls, sample.llc_apki), (0.25, None, None));
     }
 }

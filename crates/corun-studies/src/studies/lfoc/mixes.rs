@@ -9,7 +9,7 @@ use crate::studies::partitioning::PartitionedLlc;
 
 /// Mixes of so many different programs (indices): one to a quarter of them streaming, two to half of
 /// them sensitive, the rest light-sharing, as far as there are such programs.
-pub(super) fn by_class(
+pub(in crate::studies) fn by_class(
     llc: &PartitionedLlc,
     programs: usize,
     count: usize,

@@ -12,6 +12,7 @@ use corun_app::Result;
 use corun_model::{BandwidthModel, ModelOptions};
 
 use self::best::{BesideBest, beside_best};
+pub(super) use self::mixes::by_class;
 use self::runs::Mixed;
 use self::times::DecisionTime;
 use super::partitioning::PartitionedLlc;

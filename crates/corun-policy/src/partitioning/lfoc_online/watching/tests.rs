@@ -12,7 +12,14 @@ const LIMITS: Limits = Limits {
 };
 
 fn seen(llc_mpkc: f64, memory_stalls: Option<f64>, held_ways: f64) -> Seen {
-    let sample = Sample { ipc: 1.0, llc_mpki: llc_mpkc, llc_mpkc, bytes_per_s: 0.0, memory_stalls };
+    let sample = Sample {
+        ipc: 1.0,
+        llc_mpki: llc_mpkc,
+        llc_apki: None,
+        llc_mpkc,
+        bytes_per_s: 0.0,
+        memory_stalls,
+    };
     Seen { now: Nanoseconds(0), sample, held_bytes: held_ways * 1e6 }
 }
 
