@@ -9,6 +9,7 @@ mod listing;
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use corun_app::{Error, Result};
 use corun_model::ModelOptions;
@@ -40,6 +41,9 @@ pub struct NodeTable {
     pub assumed: Vec<String>,
 }
 
+/// What jobs would cost on a node: by program, then size.
+type JobCosts = Arc<[Option<JobCost>]>;
+
 /// Ranks the nodes of a Slurm cluster.
 pub struct SlurmNodes {
     kinds: Vec<NodeKind>,
@@ -47,6 +51,8 @@ pub struct SlurmNodes {
     kind_of: HashMap<String, usize>,
     /// Numbers of CPUs for which the table has lines, rising.
     sizes: Vec<u32>,
+    /// By kind and company: what the last table found.
+    known: Mutex<HashMap<usize, HashMap<Company, JobCosts>>>,
 }
 
 /// Who runs on a node: by program and CPUs with the bound on slowdown as bits, sorted.
@@ -87,7 +93,7 @@ impl SlurmNodes {
             (0..31).map(|power| 1 << power).take_while(|&size| size < most).collect();
         sizes.push(most);
         let profiles = profiles.into_iter().map(|profile| profile.name).collect();
-        Ok(Self { kinds, profiles, kind_of, sizes })
+        Ok(Self { kinds, profiles, kind_of, sizes, known: Mutex::default() })
     }
 
     /// The table of now, from what `sinfo` and `squeue` printed in the formats [`SINFO_FORMAT`] and [`SQUEUE_FORMAT`].
@@ -102,12 +108,7 @@ impl SlurmNodes {
             nodes.iter().map(|node| (self.kind_of[&node.name], company(node))).collect();
         states.sort_unstable();
         states.dedup();
-        let costs: Vec<Vec<Option<JobCost>>> = states
-            .par_iter()
-            .map_init(Prediction::default, |prediction, &(kind, company)| {
-                self.costs(kind, company, prediction)
-            })
-            .collect();
+        let costs = self.known_costs(&states);
         let state_of: Vec<usize> = nodes
             .iter()
             .map(|node| {
@@ -183,6 +184,23 @@ impl SlurmNodes {
         }
         companies.values_mut().for_each(|company| company.sort_unstable());
         companies
+    }
+
+    /// What each job would cost in each of these states of nodes. States of the last table are not predicted again.
+    fn known_costs(&self, states: &[(usize, &Company)]) -> Vec<JobCosts> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let costs: Vec<JobCosts> = states
+            .par_iter()
+            .map_init(Prediction::default, |prediction, &(kind, company)| {
+                let found = known.get(&kind).and_then(|of_kind| of_kind.get(company));
+                found.cloned().unwrap_or_else(|| self.costs(kind, company, prediction).into())
+            })
+            .collect();
+        known.clear();
+        for (&(kind, company), costs) in states.iter().zip(&costs) {
+            known.entry(kind).or_default().insert(company.clone(), costs.clone());
+        }
+        costs
     }
 
     /// What each job would cost beside a company: by program, then size. None where there is no room, or somebody there
