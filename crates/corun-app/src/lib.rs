@@ -32,8 +32,8 @@ pub use batch::{BatchFigures, MixBatch};
 pub use cancel::Cancel;
 pub use comparison::{
     Bounds, Comparison, ComparisonData, ComparisonHooks, ComparisonOutcome, ComparisonRequest,
-    ComparisonRow, ComparisonSetup, LongRow, Migration, PolicyFigures, RowKind, Timeline, figures,
-    timeline,
+    ComparisonRow, ComparisonSetup, FrontierEntry, LongRow, Migration, PolicyFigures, RowKind,
+    Timeline, figures, timeline,
 };
 pub use data::{DataSources, profile_sources};
 pub use error::{Error, Result};

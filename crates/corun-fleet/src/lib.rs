@@ -19,6 +19,7 @@ mod plan;
 mod repair;
 mod schedulers;
 mod simulation;
+mod slurm;
 mod workload;
 
 pub use bound::{Bound, Bounds};
@@ -36,4 +37,5 @@ pub use simulation::{
     BOUND_MOMENTS, REPAIR_HOURS, SchedulerFigures, Simulation, SimulationDocument,
     SimulationSettings, UTILISATIONS,
 };
+pub use slurm::{NodeTable, SINFO_FORMAT, SQUEUE_FORMAT, SlurmNodes};
 pub use workload::Workload;

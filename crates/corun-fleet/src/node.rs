@@ -167,6 +167,24 @@ impl Node {
         (all, own)
     }
 
+    /// Would somebody there be slower than his bound with a program more? `bounds` are by resident; none is anybody's.
+    pub(crate) fn breaks_a_bound(
+        &self,
+        kind: &NodeKind,
+        (program, cpus): (usize, &[u32]),
+        bounds: &[f64],
+        prediction: &mut Prediction,
+    ) -> bool {
+        if bounds.iter().all(|bound| bound.is_infinite()) {
+            return false;
+        }
+        let newcomer = cpus.iter().map(|&cpu| (program, cpu));
+        let mut slowdowns = kind.slowdowns(self.running().chain(newcomer), prediction);
+        self.residents.iter().zip(bounds).any(|(one, &bound)| {
+            slowdowns.by_ref().take(one.cpus.len()).fold(0.0, f64::max) > bound
+        })
+    }
+
     /// What all others would cost without a program.
     pub(crate) fn without(
         &self,

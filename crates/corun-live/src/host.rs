@@ -6,12 +6,13 @@ use std::time::{Duration, Instant};
 
 use corun_linux::Roots;
 use corun_machine::{CpuSet, Machine};
-use corun_policy::{CounterKind, Nanoseconds, Policy, Rates, ThreadView};
-use corun_runtime::{Runtime, RuntimeOptions};
+use corun_policy::{CounterKind, Nanoseconds, Policy, Rates, Step, ThreadView};
+use corun_runtime::{Backend as _, Runtime, RuntimeOptions};
 
 use crate::backend::{LiveBackend, locked};
 use crate::{
-    Actuator, Gate, Journal, LiveError, ManagedThread, Restored, Scanner, Source, Target, Tick,
+    Actuator, Decision, Gate, Journal, LiveError, ManagedThread, Restored, Scanner, Source, Target,
+    Tick,
 };
 
 /// How a host works.
@@ -43,6 +44,8 @@ pub struct SampledThread<'a> {
 /// The shortest next interval that a policy gets when it asks for one: scanning all threads takes a
 /// millisecond or so.
 const SHORTEST: Nanoseconds = Nanoseconds(5_000_000);
+/// Who decided where a person did.
+const BY_HAND: &str = "by hand";
 
 /// Runs policies on this machine. Nothing happens by itself: each [`Host::tick`] goes once around, and
 /// [`Host::next_tick`] says when the next is due.
@@ -170,6 +173,23 @@ impl Host {
         self.ticked_at = Some(now);
         let machine = self.backend.machine().clone();
         self.runtime.tick(&mut self.backend, &machine, now)
+    }
+
+    /// Carries out what a person asks for beside the policies: each step with what became of it. The threads are those of the
+    /// last tick.
+    pub fn carry_out(&mut self, steps: Vec<Step>) -> Vec<Decision> {
+        let at = self.now();
+        let verdicts = self.backend.apply(at, 0, &steps, self.runtime.table_mut());
+        let decided = steps.into_iter().zip(verdicts);
+        decided
+            .map(|(Step { action, reason }, verdict)| Decision {
+                at,
+                policy: BY_HAND.to_owned(),
+                action,
+                reason,
+                verdict,
+            })
+            .collect()
     }
 
     /// What carried plans out has to tell at the end, in lines for people: before [`Self::undo`].

@@ -21,6 +21,7 @@ mod cpu_slots;
 pub mod distributed;
 mod error;
 mod expectation;
+mod frontier;
 mod groups;
 mod joint;
 mod local_search;
@@ -38,6 +39,7 @@ pub use brute::{Enumerated, enumerate};
 pub use contention::{Contention, Coupling, CpuSlot};
 pub use error::PlacementError;
 pub use expectation::{MOST_VISITED, RandomExpectation};
+pub use frontier::FrontierPoint;
 pub use joint::{JointCluster, JointError, JointProblem, JointResult, MOST_JOINT};
 pub use matching::{
     DEGRADATION_RESOLUTION, LARGEST_DEGRADATION, MatchingError, PairMatching, match_pairs,

@@ -12,6 +12,7 @@ use corun_profile::App;
 use crate::contention::{Contention, Coupling, CpuSlot};
 use crate::error::PlacementError;
 use crate::expectation::RandomExpectation;
+use crate::frontier::FrontierPoint;
 use crate::objective::{Goal, Objective};
 use crate::placement::{PlacementResult, Placer, SearchLimits};
 
@@ -159,6 +160,17 @@ impl<'p> PlacementProblem<'p> {
         limits: &SearchLimits<'_>,
     ) -> Result<Option<RandomExpectation>, PlacementError> {
         Ok(self.placer()?.expectation(objective, draws, seed, limits))
+    }
+
+    /// Throughput against unfairness: see [`Placer::frontier`].
+    ///
+    /// # Errors
+    /// As [`PlacementProblem::new`].
+    pub fn frontier(
+        &self,
+        limits: &SearchLimits<'_>,
+    ) -> Result<Option<Vec<FrontierPoint>>, PlacementError> {
+        Ok(self.placer()?.frontier(limits))
     }
 
     /// Placements without mirror images: see [`Placer::count_placements`].

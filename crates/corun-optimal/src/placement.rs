@@ -8,6 +8,7 @@ use corun_machine::Machine;
 use crate::contention::Contention;
 use crate::error::PlacementError;
 use crate::expectation::{RandomExpectation, expect};
+use crate::frontier::{FrontierPoint, frontier};
 use crate::local_search::{dealt, local_search};
 use crate::objective::{Criterion, Goal, Objective};
 use crate::search::StopRule;
@@ -225,6 +226,13 @@ impl<'p, C: Contention> Placer<'p, C> {
         limits: &SearchLimits<'_>,
     ) -> Option<RandomExpectation> {
         expect(&self.space(), objective, draws, seed, &limits.stop(Instant::now()))
+    }
+
+    /// The placements of which no other has more throughput (STP) without more unfairness, by rising throughput; of those that
+    /// are as good the first. `None` when more than [`crate::MOST_VISITED`] placements differ, when a slowdown is not finite
+    /// and above 0, and when a limit ended the search.
+    pub fn frontier(&self, limits: &SearchLimits<'_>) -> Option<Vec<FrontierPoint>> {
+        frontier(&self.space(), &limits.stop(Instant::now()))
     }
 
     /// How many placements there are once mirror images and nothing else are left out: what a

@@ -200,3 +200,51 @@ fn homes_and_phases_that_do_not_exist_are_refused() {
     ));
     assert!(matches!(PlacementProblem::new(&model, &[]), Err(PlacementError::NoProgram)));
 }
+
+/// All maps of programs to CPUs.
+fn maps(cpus: usize, programs: usize) -> Vec<Vec<usize>> {
+    let mut all: Vec<Vec<usize>> = vec![Vec::new()];
+    for _ in 0..programs {
+        let longer = |map: &Vec<usize>| {
+            let free = (0..cpus).filter(|cpu| !map.contains(cpu));
+            free.map(|cpu| [&map[..], &[cpu]].concat()).collect::<Vec<_>>()
+        };
+        all = all.iter().flat_map(longer).collect();
+    }
+    all
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(8))]
+
+    #[test]
+    fn no_placement_is_beyond_the_frontier(
+        wants in prop::collection::vec((1.0f64..60.0, 0.2f64..12.0), 2..5),
+    ) {
+        for machine in machines::all().into_iter().map(Arc::new) {
+            let model = Model::new(Arc::clone(&machine), ModelOptions::default()).unwrap();
+            let load = |want: &(f64, f64)| Arc::new(model.load(&program(want.0, want.1)).unwrap());
+            let programs: Vec<Arc<LoadedProgram>> = wants.iter().map(load).collect();
+            let problem = PlacementProblem::new(&model, &programs).unwrap();
+            let frontier = problem.frontier(&SearchLimits::default()).unwrap().unwrap();
+            prop_assert!(!frontier.is_empty());
+            for pair in frontier.windows(2) {
+                prop_assert!(pair[0].stp < pair[1].stp && pair[0].unfairness < pair[1].unfairness);
+            }
+            for point in &frontier {
+                let slowdowns = problem.evaluate(&point.cpu).unwrap();
+                prop_assert_eq!(Some(point.stp), corun_metrics::stp(&slowdowns));
+                prop_assert_eq!(Some(point.unfairness), corun_metrics::unfairness(&slowdowns));
+            }
+            for cpus in maps(machine.cpus().len(), programs.len()) {
+                let slowdowns = problem.evaluate(&cpus).unwrap();
+                let stp = corun_metrics::stp(&slowdowns).unwrap();
+                let unfairness = corun_metrics::unfairness(&slowdowns).unwrap();
+                let as_good = |one: &corun_optimal::FrontierPoint| {
+                    one.stp >= stp - 1e-9 && one.unfairness <= unfairness + 1e-9
+                };
+                prop_assert!(frontier.iter().any(as_good), "{} {cpus:?}: {stp} {unfairness}", machine.name());
+            }
+        }
+    }
+}

@@ -2,12 +2,14 @@
 //!
 //! [`Server::bind`] listens on a loopback address and [`Server::run`] answers until the user stops it. The page
 //! (`page/`, built and embedded) talks to the API under `/api/v1/`, which `openapi.json` describes; both
-//! ask corun-app, as the command and the Python package do. Nothing here changes the machine.
+//! ask corun-app, as the command and the Python package do. Nothing here changes the machine: what viewers ask to be done
+//! goes as an [`Order`] to whoever may act, where somebody may.
 
 mod access;
 mod api;
 mod assets;
 mod live;
+mod orders;
 
 #[cfg(test)]
 mod tests;
@@ -31,6 +33,7 @@ use tokio::runtime::Runtime;
 use self::access::Access;
 use self::api::Desk;
 pub use self::live::Live;
+pub use self::orders::{Asker, Deed, Done, Order, Orders, Undone};
 
 /// Most bytes of a request's body where the route does not say: a machine, a mix and some profiles.
 const MOST_BODY_BYTES: usize = 4 << 20;

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use corun_machine::Machine;
 use tokio::sync::watch;
 
+use crate::orders::Asker;
+
 /// The newest look at this machine. Clones share the look; viewers who are slow miss looks and never make any
 /// wait.
 #[derive(Debug, Clone)]
@@ -12,16 +14,24 @@ pub struct Live {
     /// The machine whose CPUs the looks name.
     pub machine: Arc<Machine>,
     newest: watch::Sender<Arc<str>>,
+    /// Where orders go; none where viewers may only look.
+    pub(crate) asker: Option<Asker>,
 }
 
 impl Live {
     /// Nothing is seen yet.
     pub fn new(machine: Arc<Machine>) -> Self {
-        Self { machine, newest: watch::Sender::new(Arc::from("")) }
+        Self { machine, newest: watch::Sender::new(Arc::from("")), asker: None }
     }
 
-    /// Shows viewers a look: the JSON document of `corun top --once --format json`, or `{"error": ".."}` once
-    /// no more come.
+    /// From now on viewers may also ask for something to be done.
+    #[must_use]
+    pub fn acting(self, asker: Asker) -> Self {
+        Self { asker: Some(asker), ..self }
+    }
+
+    /// Shows viewers a look: the JSON document of `corun top --once --format json`, with what was done as `act` where viewers
+    /// may act; or `{"error": ".."}` once no more come.
     pub fn show(&self, document: String) {
         self.newest.send_replace(document.into());
     }

@@ -12,6 +12,8 @@ use corun_optimal::{
     Goal, Objective, PlacementProblem, PlacementResult, RandomExpectation, SearchLimits,
 };
 
+use serde::Serialize;
+
 use super::DIGITS;
 use super::figures::figures;
 use super::grouping;
@@ -19,6 +21,8 @@ use super::row::{ComparisonRow, RowKind};
 use super::setup::ComparisonSetup;
 use crate::{Error, Result, check, round};
 
+/// Placements of the frontier that are simulated, at most.
+const MOST_SIMULATED: usize = 30;
 /// Placements drawn for the expectation where they are too many to visit.
 const DRAWS: u64 = 10_000;
 
@@ -130,8 +134,7 @@ pub(super) fn bounds(
         Ok(problem) => problem.with_homes(&homes)?,
         Err(error) => return Ok(Err(error.to_string())),
     };
-    let time = Some(Duration::from_secs_f64(time_limit_s));
-    let limits = SearchLimits { time, cancel: Some(stop), ..SearchLimits::default() };
+    let limits = limits(time_limit_s, stop);
     let best = problem.solve(Objective::MeanSlowdown, Goal::Best, &limits)?;
     check(stop)?;
     let worst = problem.solve(Objective::MeanSlowdown, Goal::Worst, &limits)?;
@@ -162,6 +165,11 @@ pub(super) fn bounds(
     bounds.worst.above_optimal_percent = bounds.above(bounds.worst.mean_slowdown);
     bounds.expectation = random.map(|random| expectation_row(&random, &best));
     Ok(Ok(bounds))
+}
+
+fn limits(time_limit_s: f64, stop: &AtomicBool) -> SearchLimits<'_> {
+    let time = Some(Duration::from_secs_f64(time_limit_s));
+    SearchLimits { time, cancel: Some(stop), ..SearchLimits::default() }
 }
 
 fn held_row(
@@ -200,4 +208,57 @@ fn expectation_row(random: &RandomExpectation, best: &PlacementResult) -> Compar
             &random.slowdown,
         )
     }
+}
+
+/// A placement on the frontier of throughput and unfairness, held for a whole run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FrontierEntry {
+    /// Throughput: the sum of 1 / slowdown.
+    pub stp: f64,
+    /// The largest slowdown over the smallest.
+    pub unfairness: f64,
+    /// Each program's CPU, the machine's own number.
+    pub cpu: Vec<u32>,
+}
+
+/// As [`ComparisonSetup::frontier`].
+pub(super) fn frontier(
+    setup: &ComparisonSetup,
+    time_limit_s: f64,
+    stop: &AtomicBool,
+) -> Result<Vec<FrontierEntry>> {
+    if setup.is_steady().is_err() {
+        return Ok(Vec::new());
+    }
+    let programs: Vec<Arc<LoadedProgram>> =
+        setup.apps.iter().map(|app| app.program.clone()).collect();
+    let homes: Vec<Option<usize>> = setup.apps.iter().map(|app| app.home).collect();
+    let Ok(problem) = PlacementProblem::new(&setup.model, &programs) else { return Ok(Vec::new()) };
+    let found = problem.with_homes(&homes)?.frontier(&limits(time_limit_s, stop))?;
+    check(stop)?;
+    let found = found.unwrap_or_default();
+    let step = found.len().div_ceil(MOST_SIMULATED).max(1);
+    let mut entries: Vec<FrontierEntry> = Vec::new();
+    // From the highest throughput down, so that the ends stay.
+    for point in found.iter().rev().step_by(step) {
+        let run = setup.held(&point.cpu, stop)?;
+        let Some(figures) = figures(&[run]) else { continue };
+        let machine = setup.model.machine();
+        let row = ComparisonRow::of_runs("", RowKind::Optimal, &figures, machine, &point.cpu);
+        let (Some(stp), Some(unfairness)) = (row.stp, row.unfairness) else { continue };
+        let cpu = point.cpu.iter().map(|&cpu| machine.cpus()[cpu].id.0).collect();
+        entries.push(FrontierEntry { stp, unfairness, cpu });
+    }
+    // Simulated figures differ a little from the model's.
+    entries.sort_by(|one, other| {
+        other.stp.total_cmp(&one.stp).then(one.unfairness.total_cmp(&other.unfairness))
+    });
+    let mut fairest = f64::INFINITY;
+    entries.retain(|one| {
+        let is_fairer = one.unfairness < fairest;
+        fairest = fairest.min(one.unfairness);
+        is_fairer
+    });
+    entries.reverse();
+    Ok(entries)
 }

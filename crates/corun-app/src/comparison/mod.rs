@@ -16,7 +16,7 @@ use corun_machine::Machine;
 use corun_profile::Method;
 use corun_sim::RunResult;
 
-pub use self::bounds::Bounds;
+pub use self::bounds::{Bounds, FrontierEntry};
 pub use self::figures::{PolicyFigures, figures};
 use self::history::History;
 pub use self::row::{Comparison, ComparisonData, ComparisonRow, LongRow, RowKind};
@@ -112,6 +112,16 @@ impl ComparisonSetup {
         stop: &AtomicBool,
     ) -> Result<std::result::Result<Bounds, String>> {
         bounds::bounds(self, time_limit_s, stop)
+    }
+
+    /// Placements of which no other has more throughput without more unfairness, by rising throughput: found by the model
+    /// among all placements, and simulated as policies are. Empty where there are no bounds, or too many placements to
+    /// look at each.
+    ///
+    /// # Errors
+    /// As [`ComparisonSetup::run`].
+    pub fn frontier(&self, time_limit_s: f64, stop: &AtomicBool) -> Result<Vec<FrontierEntry>> {
+        bounds::frontier(self, time_limit_s, stop)
     }
 
     /// The row of a policy from its runs, which differ in their seed alone.

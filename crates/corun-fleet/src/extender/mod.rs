@@ -238,13 +238,8 @@ impl Extender {
             let objective = Objective::MeanSlowdown;
             let (all, own): (Cost, Cost) =
                 node.with_newcomer(kind, objective, (asked.program, &cpus), prediction);
-            let breaks = !reported.bounds.is_empty() && {
-                let newcomer = cpus.iter().map(|&cpu| (asked.program, cpu));
-                let mut slowdowns = kind.slowdowns(node.running().chain(newcomer), prediction);
-                node.residents.iter().zip(&reported.bounds).any(|(one, &bound)| {
-                    slowdowns.by_ref().take(one.cpus.len()).fold(0.0, f64::max) > bound
-                })
-            };
+            let newcomer = (asked.program, &cpus[..]);
+            let breaks = node.breaks_a_bound(kind, newcomer, &reported.bounds, prediction);
             Ok(PodCost { marginal: all.sum - node.cost().sum, own: own.worst, breaks })
         };
         let found: Vec<std::result::Result<PodCost, String>> =

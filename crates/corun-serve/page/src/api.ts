@@ -125,6 +125,7 @@ export interface Session {
   machine: string;
   apps: string[];
   live: Drawing | null;
+  acts: boolean;
 }
 
 export interface ComparisonRow {
@@ -159,6 +160,7 @@ export interface Compared {
     policies: ComparisonRow[];
   };
   timelines: (Timeline | null)[];
+  frontier: { stp: number; unfairness: number; cpu: number[] }[];
 }
 
 export interface RecordingFacts {
@@ -228,6 +230,13 @@ export interface Look {
   decisions: { at_s: number; policy: string; verdict: string; program: string; action: string; reason: string }[];
   not_measured: string[];
   notes: string[];
+  /** Where viewers may act: what was done, and what the policy would do now. */
+  act?: {
+    revision: number;
+    held: { pid: number; program: string; threads: number; cpus: string }[];
+    plan: { action: string; reason: string }[];
+    log: string[];
+  };
 }
 
 /** What of a question was wrong, in the server's words. */

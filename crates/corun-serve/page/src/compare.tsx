@@ -91,10 +91,10 @@ export function Compare({ state, drawing, open }: Props) {
             </section>
             <section class="card" aria-labelledby="scatter-title">
               <h2 id="scatter-title">Throughput against unfairness</h2>
-              <Scatter chosen={name} choose={setChosen}
+              <Scatter chosen={name} choose={setChosen} frontier={compared.frontier}
                 dots={rows.flatMap((one) => one.stp === null || one.unfairness === null || one.same_as !== null ? [] :
                   [{ name: one.policy, x: one.stp, y: one.unfairness, style: one.kind === "policy" ? "policy" : one.kind }])} />
-              <p class="note">◆ the placement of least mean slowdown, ■ the worst, ● policies; lower right is best.</p>
+              <p class="note">◆ the placement of least mean slowdown, ■ the worst, ● policies; lower right is best.{compared.frontier.length > 0 && " The line is the frontier: no placement that stays has more throughput without more unfairness; policies that move programs can be beyond it."}</p>
             </section>
           </div>
           <section class="card" aria-labelledby="row-title">

@@ -5,7 +5,7 @@ export const times = (value: number) => value.toFixed(2);
 export const fixed = (value: number | null | undefined, decimals: number) =>
   value === null || value === undefined ? "–" : value.toFixed(decimals);
 
-export const counted = (count: number, one: string) => (count === 1 ? `1 ${one}` : `${count} ${one}s`);
+export const counted = (count: number, one: string, many = `${one}s`) => `${count} ${count === 1 ? one : many}`;
 
 export function size(bytes: number): string {
   const units = ["B", "KiB", "MiB", "GiB"];

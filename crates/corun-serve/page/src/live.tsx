@@ -4,6 +4,7 @@ import { memo } from "preact/compat";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Drawing, Look } from "./api";
 import { counted, fixed, shown, size, traffic } from "./figures";
+import { Act } from "./act";
 import { Notice } from "./notice";
 import { Sparkline } from "./plots";
 import { Slides, Tree } from "./tree";
@@ -118,7 +119,8 @@ function Now({ look, drawing, series, held, hold }: { look: Look; drawing: Drawi
       <div class="compare-head">
         <p class="how">
           {counted(look.threads.length, "thread")} on {shown(look.machine)}, {look.time_s.toFixed(0)} s since the start.{" "}
-          {look.policy ? <>Policy <strong>{shown(look.policy)}</strong> decides as if it were in charge; nothing is changed.</> : "Nothing is changed."}
+          {look.policy ? <>Policy <strong>{shown(look.policy)}</strong> {look.act ? "says what it would do." : "decides as if it were in charge; nothing is changed."}</> : !look.act && "Nothing is changed."}{" "}
+          {look.act && "What you ask for and confirm is done."}
         </p>
         <button type="button" aria-pressed={held} onClick={hold}>{held ? "Go on" : "Hold still"}</button>
       </div>
@@ -171,10 +173,11 @@ function Now({ look, drawing, series, held, hold }: { look: Look; drawing: Drawi
               </table>
             </div>
           </section>
+          <Act look={look} />
           <section class="card" aria-labelledby="live-decisions">
             <h2 id="live-decisions">Decisions</h2>
             {decisions.length === 0 ? (
-              <p class="note">{look.policy ? "None yet." : "No policy was asked: corun serve --policy NAME .."}</p>
+              <p class="note">{look.act ? "The policy's plan stands above." : look.policy ? "None yet." : "No policy was asked: corun serve --policy NAME .."}</p>
             ) : (
               <ol class="decisions" tabIndex={0} aria-label="Decisions, the newest first">
                 {decisions.slice(0, 50).map((one, place) => (

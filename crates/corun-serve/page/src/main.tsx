@@ -132,7 +132,7 @@ function Page() {
             <button key={view} type="button" aria-current={state.view === view ? "page" : undefined} onClick={() => change({ view })}>{VIEW_NAMES[view]}</button>
           ))}
         </nav>
-        <span class="note version">{lists.session.version}, changes nothing</span>
+        <span class="note version">{lists.session.version}, {lists.session.acts ? "may act" : "changes nothing"}</span>
       </header>
       <main id="main">
         <Notice of={fault} />

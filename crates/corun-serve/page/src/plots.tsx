@@ -182,8 +182,17 @@ export interface Dot {
   style: string;
 }
 
+/** Between two points of a frontier the best that is known is the corner: the lower throughput, the higher unfairness. */
+const steps_of = (points: [number, number][]) =>
+  points.map(([x, y], at) => (at === 0 ? `M${x} ${y}` : `V${y}H${x}`)).join("");
+
 /** STP against unfairness: good is down and to the right. */
-export function Scatter({ dots, chosen, choose }: { dots: Dot[]; chosen: string; choose: (name: string) => void }) {
+export function Scatter({ dots, frontier, chosen, choose }: {
+  dots: Dot[];
+  frontier: { stp: number; unfairness: number }[];
+  chosen: string;
+  choose: (name: string) => void;
+}) {
   const wide = 520;
   const high = 300;
   const range = (values: number[]) => {
@@ -192,8 +201,8 @@ export function Scatter({ dots, chosen, choose }: { dots: Dot[]; chosen: string;
     const room = Math.max((top - low) * 0.12, 0.02);
     return [low - room, top + room];
   };
-  const [left, right] = range(dots.map((dot) => dot.x));
-  const [low, top] = range(dots.map((dot) => dot.y));
+  const [left, right] = range([...dots.map((dot) => dot.x), ...frontier.map((one) => one.stp)]);
+  const [low, top] = range([...dots.map((dot) => dot.y), ...frontier.map((one) => one.unfairness)]);
   const x = (value: number) => 50 + ((value - left) / (right - left)) * (wide - 65);
   const y = (value: number) => high - 38 - ((value - low) / (top - low)) * (high - 54);
   const steps = [0, 0.25, 0.5, 0.75, 1];
@@ -209,6 +218,12 @@ export function Scatter({ dots, chosen, choose }: { dots: Dot[]; chosen: string;
       ))}
       <text class="tick" x={wide - 15} y={high - 5} text-anchor="end">STP, the sum of 1 / slowdown: more is better</text>
       <text class="tick" x={50} y={11}>unfairness, largest / smallest slowdown: less is better</text>
+      {frontier.length > 0 && (
+        <g role="img" aria-label={`The best placements, from the fairest with STP ${frontier[0].stp.toFixed(2)} and unfairness ${frontier[0].unfairness.toFixed(2)} to the fastest with ${frontier[frontier.length - 1].stp.toFixed(2)} and ${frontier[frontier.length - 1].unfairness.toFixed(2)}`}>
+          <path class="frontier" d={steps_of(frontier.map((one) => [x(one.stp), y(one.unfairness)]))} />
+          {frontier.map((one, at) => <circle key={at} class="frontier-point" cx={x(one.stp)} cy={y(one.unfairness)} r="2.5" />)}
+        </g>
+      )}
       {dots.map((dot) => (
         <g key={dot.name} class={`dot-of ${dot.style} ${dot.name === chosen ? "chosen" : ""}`} role="button" tabIndex={0}
           aria-pressed={dot.name === chosen}

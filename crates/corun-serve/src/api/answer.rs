@@ -21,6 +21,7 @@ pub(crate) enum Part {
     Policy,
     Recordings,
     Live,
+    Act,
     Request,
     Server,
 }
@@ -52,7 +53,7 @@ impl Failure {
         self
     }
 
-    fn with_status(mut self, status: StatusCode) -> Self {
+    pub(crate) fn with_status(mut self, status: StatusCode) -> Self {
         self.status = Some(status);
         self
     }

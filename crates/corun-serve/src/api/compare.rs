@@ -5,8 +5,8 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use corun_app::{
-    Comparison, ComparisonHooks, ComparisonOutcome, ComparisonRequest, ComparisonSetup, PolicySpec,
-    RowKind, Timeline, timeline,
+    Comparison, ComparisonHooks, ComparisonOutcome, ComparisonRequest, ComparisonSetup,
+    FrontierEntry, PolicySpec, RowKind, Timeline, timeline,
 };
 use corun_profile::Mix;
 use serde::{Deserialize, Serialize};
@@ -41,6 +41,8 @@ pub(crate) struct Compared {
     comparison: Comparison,
     /// By row of the comparison; null for bounds.
     timelines: Vec<Option<Timeline>>,
+    /// Placements of which no other has more throughput without more unfairness.
+    frontier: Vec<FrontierEntry>,
 }
 
 pub(crate) async fn compare(
@@ -71,12 +73,17 @@ pub(crate) async fn compare(
         .map_err(Failure::of(Part::Programs))?;
         let hooks = ComparisonHooks { stop, step: &|| {} };
         let found = setup.compare(SEARCH_S, hooks).map_err(Failure::of(Part::Policy))?;
-        Ok(compared(&setup, found))
+        let frontier = setup.frontier(SEARCH_S, stop).map_err(Failure::of(Part::Policy))?;
+        Ok(compared(&setup, found, frontier))
     })
     .await
 }
 
-fn compared(setup: &ComparisonSetup, found: ComparisonOutcome) -> Compared {
+fn compared(
+    setup: &ComparisonSetup,
+    found: ComparisonOutcome,
+    frontier: Vec<FrontierEntry>,
+) -> Compared {
     let machine = setup.model.machine();
     let mut firsts = found.runs.iter().map(|of_policy| of_policy.first());
     let rows = found.comparison.policies.iter();
@@ -86,5 +93,5 @@ fn compared(setup: &ComparisonSetup, found: ComparisonOutcome) -> Compared {
             _ => None,
         })
         .collect();
-    Compared { comparison: found.comparison, timelines }
+    Compared { comparison: found.comparison, timelines, frontier }
 }

@@ -28,6 +28,8 @@ pub(crate) struct Session {
     apps: Vec<String>,
     /// The machine that is observed, as [`machine`] draws it; null where nothing is.
     live: Option<Drawing>,
+    /// May viewers act on it?
+    acts: bool,
 }
 
 pub(crate) async fn session(State(desk): State<Arc<Desk>>) -> Json<Session> {
@@ -38,6 +40,7 @@ pub(crate) async fn session(State(desk): State<Arc<Desk>>) -> Json<Session> {
         machine: machine.to_owned(),
         apps: options.apps.clone(),
         live: options.live.as_ref().map(|live| Drawing::new(&live.machine, None)),
+        acts: options.live.as_ref().is_some_and(|live| live.asker.is_some()),
     })
 }
 

@@ -2,6 +2,7 @@
 //! the documents that the commands print too, which docs/json.md describes. A test holds description and answers
 //! against each other.
 
+mod act;
 mod answer;
 mod compare;
 mod lists;
@@ -71,6 +72,7 @@ pub(crate) fn routes() -> Router<Arc<Desk>> {
             post(recordings::recordings).layer(DefaultBodyLimit::max(recordings::MOST_BODY_BYTES)),
         )
         .route("/api/v1/live", get(live))
+        .route("/api/v1/act", post(act::act))
         .route("/api/v1/openapi.json", get(description))
 }
 

@@ -19,6 +19,42 @@ pub(crate) enum FleetCommand {
     ServeExtender(ServeExtenderArgs),
     /// The annotations of a Kubernetes node, from the pods that run there, as a patch
     DescribeNode(DescribeNodeArgs),
+    /// The nodes that Slurm's jobs should prefer, as a table for its hook of job submission
+    RankNodes(RankNodesArgs),
+}
+
+/// `corun fleet rank-nodes`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The table has a line for each profile and number of CPUs, with the nodes where such a job costs least by the model's
+prediction. packaging/slurm/corun.lua reads it when a job is submitted (docs/fleet.md).
+
+Examples:
+  corun fleet rank-nodes --nodes epyc-9554:n[1-8] --nodes xeon-gold-6138:old[01-20]
+  corun fleet rank-nodes --nodes epyc-9554:n[1-8] --every 10 --output /run/corun/nodes.tsv")]
+pub(crate) struct RankNodesArgs {
+    /// Nodes in Slurm's notation, and their machine: a preset or machine file; may be given several times
+    #[arg(long, value_name = "MACHINE:NODES", required = true, value_parser = machine_and_nodes)]
+    pub(crate) nodes: Vec<(String, String)>,
+    /// Every hardware thread is a CPU that jobs ask for, as where Slurm's CPUs are threads, not one of each core
+    #[arg(long)]
+    pub(crate) threads: bool,
+    /// Write the table again and again until Ctrl-C, then remove it
+    #[arg(long, value_name = "SECONDS", requires = "output", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub(crate) every: Option<u64>,
+    /// Where the table is written [default: stdout]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// What `sinfo --noheader --Node --format '%N|%T|%C|%f'` printed [default: asks Slurm]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) sinfo: Option<PathBuf>,
+    /// What `squeue --noheader --states=RUNNING --format '%i|%N|%C|%k'` printed [default: asks Slurm]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) squeue: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) library: ProfilesArgs,
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
 }
 
 /// `corun fleet serve-extender`.
@@ -148,6 +184,15 @@ fn nodes(typed: &str) -> Result<NodeGroup, String> {
         return Err(expected());
     }
     Ok(NodeGroup::of(machine, count))
+}
+
+fn machine_and_nodes(typed: &str) -> Result<(String, String), String> {
+    match typed.rsplit_once(':') {
+        Some((machine, nodes)) if !machine.is_empty() && !nodes.is_empty() => {
+            Ok((machine.to_owned(), nodes.to_owned()))
+        }
+        _ => Err(format!("found {typed:?}, expected MACHINE:NODES, such as epyc-9554:n[1-8]")),
+    }
 }
 
 fn utilisation(typed: &str) -> Result<f64, String> {

@@ -1,6 +1,7 @@
 //! The options of `corun serve`.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use clap::Args;
 
@@ -10,14 +11,15 @@ use super::watching::{FigureArgs, TargetArgs};
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Prints a link and answers until Ctrl-C. The page is for whoever has the link: the server listens on this machine
-alone, and every request needs the link's token. Nothing is changed. With --pid, --user, --command, --unit,
+alone, and every request needs the link's token. Nothing is changed, unless --act is given. With --pid, --user, --command, --unit,
 --cgroup, --config or a program to start, the page also shows these processes as they run.
 
 Examples:
   corun serve
   corun serve --machine xeon-e5520 --apps sort,numpy,xz,flac
   corun serve --config /etc/corun/config.toml
-  corun serve --policy dio -- ./solver input.dat")]
+  corun serve --policy dio -- ./solver input.dat
+  corun serve --act --policy dio --user postgres")]
 pub(crate) struct ServeArgs {
     /// Where to listen: an address of this machine alone; port 0 is any free one
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:0")]
@@ -35,6 +37,12 @@ pub(crate) struct ServeArgs {
     /// Also show what this policy would do with the processes [default: the configuration's, else none]
     #[arg(long, value_name = "NAME")]
     pub(crate) policy: Option<String>,
+    /// Let the page hold processes and apply the policy's plan; all of it is undone at the end
+    #[arg(long)]
+    pub(crate) act: bool,
+    /// Where the journal of what was done is kept [default: /run/corun, for other users their runtime folder]
+    #[arg(long, value_name = "DIR", requires = "act")]
+    pub(crate) journals: Option<PathBuf>,
     /// Seed of policies that draw at random
     #[arg(long, value_name = "N", default_value = "1")]
     pub(crate) seed: u64,

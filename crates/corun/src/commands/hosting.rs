@@ -15,7 +15,7 @@ use corun_live::{
 };
 use corun_machine::Machine;
 use corun_model::{LoadedProgram, Model};
-use corun_policy::{Action, CounterKind, LibraryPredictor, Nanoseconds, Predictor};
+use corun_policy::{Action, CounterKind, LibraryPredictor, Nanoseconds, Policy, Predictor};
 use corun_profile::{Library, TABLE_INSTRUCTIONS};
 use corun_scx::{LoadError, Scheduler};
 
@@ -111,6 +111,18 @@ impl Ground {
         profiles: &[&str],
         look: &Look,
     ) -> Outcome<Host> {
+        self.host_with(arguments, targets, profiles, look, |policies| policies)
+    }
+
+    /// As [`Self::host_that_looks`], with something around its policies.
+    pub(crate) fn host_with(
+        &self,
+        arguments: &HostArgs,
+        targets: Vec<Target>,
+        profiles: &[&str],
+        look: &Look,
+        around: impl FnOnce(Vec<Box<dyn Policy>>) -> Vec<Box<dyn Policy>>,
+    ) -> Outcome<Host> {
         let mut policies =
             corun_app::build_policies_with(&arguments.policy, &arguments.build_options())?;
         let model = Arc::new(Model::new(self.machine.clone(), Default::default())?);
@@ -127,7 +139,7 @@ impl Ground {
         };
         let mut host = Host::new(
             self.machine.clone(),
-            policies,
+            around(policies),
             Box::new(processes),
             sources,
             self.actuators(arguments)?,
@@ -139,10 +151,14 @@ impl Ground {
             host.gate_by(Gate::new(model, self.library.clone(), options));
         }
         if !arguments.dry_run {
-            let journal = Journal::create(&self.folder, &self.roots);
-            host.act_under(journal.map_err(|error| Failure::Failed(anyhow!(error)))?);
+            host.act_under(self.new_journal()?);
         }
         Ok(host)
+    }
+
+    /// A journal of this process, which has none.
+    pub(crate) fn new_journal(&self) -> Outcome<Journal> {
+        Journal::create(&self.folder, &self.roots).map_err(|error| Failure::Failed(anyhow!(error)))
     }
 
     fn sources(

@@ -1,6 +1,7 @@
 //! The subcommands: each turns what was typed into a text for stdout.
 
 mod ab;
+mod acting;
 mod calibrate;
 mod compare;
 mod completions;

@@ -31,6 +31,8 @@ pub(super) fn run(arguments: &RecordArgs) -> Outcome<String> {
         seed: 1,
         counters: needed_by_any(),
         out_of_sight: false,
+        act: false,
+        journals: None,
         else_all: false,
     })?;
     let file = File::create(&arguments.output).with_context(|| shown(&arguments.output))?;

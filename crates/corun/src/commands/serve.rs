@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use corun_app::{Cancel, find_machine, open_library};
-use corun_serve::{Live, ServeError, ServeOptions, Server};
+use corun_serve::{Asker, Live, Order, Orders, ServeError, ServeOptions, Server};
 use serde_json::json;
 
 use super::top::Observer;
@@ -28,14 +28,25 @@ pub(super) fn run(arguments: &ServeArgs) -> Outcome<String> {
     let mut observer = None;
     if arguments.targets.is_given() {
         let (targets, figures) = (&arguments.targets, &arguments.figures);
-        observer =
-            Some(Observer::new(targets, figures, arguments.policy.as_deref(), arguments.seed)?);
-    } else if arguments.policy.is_some() {
-        return Err(Failure::input("--policy: nothing is watched for which it could decide")
-            .hint("--user NAME, --command PATTERN, --unit UNIT or --pid PID"));
+        let (policy, seed) = (arguments.policy.as_deref(), arguments.seed);
+        let act = arguments.act.then_some(arguments.journals.as_deref());
+        observer = Some(Observer::new(targets, figures, policy, seed, act)?);
+    } else if arguments.policy.is_some() || arguments.act {
+        let what = match arguments.act {
+            true => "--act: nothing is watched that could be acted on",
+            false => "--policy: nothing is watched for which it could decide",
+        };
+        return Err(
+            Failure::input(what).hint("--user NAME, --command PATTERN, --unit UNIT or --pid PID")
+        );
     }
-    let live = observer.as_ref().map(|observer| Live::new(Arc::new(observer.machine().clone())));
-    let cancel = Cancel::on_signal()?;
+    let (asker, orders) = Asker::new();
+    let live = observer.as_ref().map(|observer| {
+        let live = Live::new(Arc::new(observer.machine().clone()));
+        if arguments.act { live.acting(asker) } else { live }
+    });
+    // What was done has to be undone, whatever the user's hurry.
+    let cancel = if arguments.act { Cancel::on_signal_undoing()? } else { Cancel::on_signal()? };
     let options = ServeOptions { library, machine, apps, live: live.clone() };
     let server = Server::bind(arguments.listen, options).map_err(|error| match error {
         ServeError::NotLoopback(_) | ServeError::Listen(..) => {
@@ -49,7 +60,7 @@ pub(super) fn run(arguments: &ServeArgs) -> Outcome<String> {
             let ends = cancel.clone();
             // The observer's parts belong to the thread that made them.
             let serving = thread::spawn(move || server.run(&ends));
-            let watched = watch(observer, &live, &cancel);
+            let watched = watch(observer, &live, &orders, &cancel);
             if let Err(failure) = &watched {
                 live.show(json!({ "error": failure.report().trim_end() }).to_string());
             }
@@ -64,20 +75,33 @@ pub(super) fn run(arguments: &ServeArgs) -> Outcome<String> {
 }
 
 /// Looks at the machine while somebody looks on.
-fn watch(mut observer: Observer, live: &Live, cancel: &Cancel) -> Outcome {
+fn watch(mut observer: Observer, live: &Live, orders: &Orders, cancel: &Cancel) -> Outcome {
     observer.start()?;
-    let watched = look_on(&mut observer, live, cancel);
+    let watched = look_on(&mut observer, live, orders, cancel);
     let ended = observer.end();
     watched.and(ended)
 }
 
-fn look_on(observer: &mut Observer, live: &Live, cancel: &Cancel) -> Outcome {
+fn look_on(observer: &mut Observer, live: &Live, orders: &Orders, cancel: &Cancel) -> Outcome {
     let mut looked = false;
+    let mut waiting = None;
+    // What is held is looked after: threads that are born are held too, and have to be undone.
+    let is_idle = |observer: &Observer| !live.is_watched() && !observer.is_holding();
     while !cancel.is_set() {
-        if !live.is_watched() {
+        let order = waiting.take().or_else(|| orders.next());
+        if let Some(order) = order.filter(Order::is_waited_for) {
+            if !std::mem::replace(&mut looked, true) {
+                observer.look()?;
+            }
+            observer.obey(order);
+            live.show(observer.look()?);
+            continue;
+        }
+        if is_idle(observer) {
             live.forget();
-            while !live.is_watched() && !cancel.is_set() {
+            while is_idle(observer) && waiting.is_none() && !cancel.is_set() {
                 thread::sleep(IDLE_PAUSE);
+                waiting = orders.next();
             }
             // The figures of this look would be of all the time that nobody looked on.
             if looked {

@@ -1,9 +1,12 @@
 //! Whom a watching command watches and with what, from what was typed.
 
+use std::path::Path;
+
 use corun_linux::{Roots, facts};
 use corun_live::{Host, ProcessSelector, Rule, Target};
 use corun_policy::{CounterKind, Nanoseconds};
 
+use super::acting::Acting;
 use super::daemon::Config;
 use super::hosting::{Ground, Look};
 use super::programs::{Program, Started};
@@ -24,6 +27,10 @@ pub(super) struct Asked<'a> {
     pub(super) counters: Vec<CounterKind>,
     /// What a program prints that is started is dropped.
     pub(super) out_of_sight: bool,
+    /// May a person act on them?
+    pub(super) act: bool,
+    /// Where the journal of that is kept; the user's folder where absent.
+    pub(super) journals: Option<&'a Path>,
     /// Where nobody is named, all programs are watched that this user may look into; else that is an error.
     pub(super) else_all: bool,
 }
@@ -35,6 +42,8 @@ pub(super) struct Watch {
     pub(super) policy: Option<String>,
     /// Do the targets' names say which program it is? Else the processes' own do.
     pub(super) named: bool,
+    /// Acts on them as a person asks, where that was asked for.
+    pub(super) acting: Option<Acting>,
     program: Started,
 }
 
@@ -60,6 +69,8 @@ impl Watch {
             set: own
                 .filter(|own| policy.as_ref() == Some(&own.policy))
                 .map_or(Vec::new(), |own| own.set),
+            dry_run: !asked.act,
+            journals: asked.journals.map(Path::to_owned),
             ..HostArgs::that_looks(counters)
         };
         let targets = match &config {
@@ -83,8 +94,18 @@ impl Watch {
             counters: asked.counters.clone(),
         };
         let ground = Ground::new(&arguments)?;
-        let host = ground.host_that_looks(&arguments, targets.clone(), &profiles, &look)?;
-        Ok(Self { host, policy, named, program })
+        let mut acting = None;
+        let targets = targets.clone();
+        let host = match asked.act {
+            false => ground.host_that_looks(&arguments, targets, &profiles, &look)?,
+            true => ground.host_with(&arguments, targets, &profiles, &look, |policies| {
+                let (acts, policies) = Acting::beside(policies);
+                acting = Some(acts);
+                policies
+            })?,
+        };
+        let acting = acting.map(|acting: Acting| acting.on(ground));
+        Ok(Self { host, policy, named, acting, program })
     }
 
     /// Starts the program if there is one.

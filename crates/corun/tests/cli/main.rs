@@ -19,6 +19,7 @@ mod profiles;
 mod recording;
 mod replay;
 mod restore;
+mod slurm;
 mod stat;
 mod sweep;
 mod top;

@@ -1,9 +1,11 @@
 //! `corun serve`: the server as a process, and its page in a real browser. Some 30 s on 2 cores, of which most
 //! wait for the browser.
 
+mod act;
 mod browser;
 mod http;
 mod live;
+mod measured;
 mod page;
 mod recordings;
 mod refusals;

@@ -258,7 +258,7 @@ fn every_view_is_readable_by_all_at_every_size() {
             "what-if",
             "document.querySelector('.distance').innerText.includes('proven') && document.querySelector('.plotted')",
         ),
-        ("compare", "document.querySelector('.scatter')"),
+        ("compare", "document.querySelectorAll('.scatter .frontier-point').length > 1"),
         ("live", "document.querySelector('.empty code')"),
     ] {
         let address = format!("#view={view}&machine=xeon-x5365&apps={}", APPS[..6].join(","));

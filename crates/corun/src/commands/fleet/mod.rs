@@ -3,6 +3,7 @@
 mod describe_node;
 mod extender;
 mod place;
+mod rank_nodes;
 mod simulate;
 
 use crate::cli::FleetCommand;
@@ -20,5 +21,6 @@ pub(super) fn run(command: &FleetCommand) -> Outcome<String> {
         FleetCommand::Simulate(arguments) => simulate::run(arguments),
         FleetCommand::ServeExtender(arguments) => extender::run(arguments),
         FleetCommand::DescribeNode(arguments) => describe_node::run(arguments),
+        FleetCommand::RankNodes(arguments) => rank_nodes::run(arguments),
     }
 }

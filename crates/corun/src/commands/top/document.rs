@@ -9,6 +9,7 @@ use super::columns::Column;
 use super::frame::{Figures, Frame, Line, Of};
 use super::state::Rows;
 use crate::cli::TableFormat;
+use crate::commands::acting::ActEntry;
 use crate::commands::decisions::DecisionEntry;
 use crate::failure::{Failure, Outcome};
 use crate::output::{Align, counted, csv_rows, json, round, table};
@@ -30,12 +31,19 @@ pub(super) fn write(
     }
 }
 
-/// The frame as JSON on one line, with the newest decisions alone.
-pub(super) fn compact(frame: &Frame, interval_s: f64) -> Outcome<String> {
+/// The frame as JSON on one line, with the newest decisions alone, and what a person did.
+pub(super) fn compact(frame: &Frame, interval_s: f64, act: Option<ActEntry>) -> Outcome<String> {
+    #[derive(Serialize)]
+    struct Look {
+        #[serde(flatten)]
+        document: Document,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        act: Option<ActEntry>,
+    }
     let mut document = Document::new(frame, interval_s);
     let old = document.decisions.len().saturating_sub(SHOWN_DECISIONS);
     document.decisions.drain(..old);
-    serde_json::to_string(&document).map_err(Failure::failed)
+    serde_json::to_string(&Look { document, act }).map_err(Failure::failed)
 }
 
 fn sorted(lines: &[Line]) -> Vec<&Line> {

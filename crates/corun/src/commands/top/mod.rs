@@ -16,6 +16,7 @@ mod tree;
 pub(super) use self::frame::together;
 
 use std::io::IsTerminal as _;
+use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
@@ -23,6 +24,7 @@ use anyhow::Context as _;
 use corun_linux::Roots;
 use corun_machine::Machine;
 use corun_policy::CounterKind;
+use corun_serve::Order;
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -31,6 +33,7 @@ use self::draw::{Theme, draw};
 use self::frame::{Collector, Frame};
 use self::replay::Replay;
 use self::state::{Flow, State};
+use super::acting::undo_at_the_end;
 use super::watching::{Asked, Watch};
 use crate::cli::{FigureArgs, TargetArgs, TopArgs};
 use crate::failure::{Failure, Outcome};
@@ -121,14 +124,16 @@ pub(super) struct Observer {
 }
 
 impl Observer {
-    /// Checks everything; starts nothing yet.
+    /// Checks everything; starts nothing yet. `act`: viewers may act, with the journal in this folder or the
+    /// user's.
     pub(super) fn new(
         targets: &TargetArgs,
         figures: &FigureArgs,
         policy: Option<&str>,
         seed: u64,
+        act: Option<Option<&Path>>,
     ) -> Outcome<Self> {
-        let top = Top::of(targets, figures, policy, seed)?;
+        let top = Top::of(targets, figures, policy, seed, act)?;
         Ok(Self { top, interval_s: figures.interval })
     }
 
@@ -149,12 +154,29 @@ impl Observer {
     /// The document of a look.
     pub(super) fn look(&mut self) -> Outcome<String> {
         let frame = self.top.look()?;
-        document::compact(&frame, self.interval_s)
+        let Watch { host, acting, .. } = &self.top.watch;
+        let act = acting.as_ref().map(|acting| acting.entry(host));
+        document::compact(&frame, self.interval_s, act)
     }
 
-    /// Ends the program if it still runs.
+    /// Does what a viewer ordered, and answers.
+    pub(super) fn obey(&mut self, order: Order) {
+        let Watch { host, acting, .. } = &mut self.top.watch;
+        if let Some(acting) = acting {
+            acting.obey(host, order);
+        }
+    }
+
+    /// Is something held that has to be looked after although nobody looks on?
+    pub(super) fn is_holding(&self) -> bool {
+        let Watch { host, acting, .. } = &self.top.watch;
+        acting.as_ref().is_some_and(|acting| acting.is_holding(host))
+    }
+
+    /// Undoes what was done, and ends the program if it still runs.
     pub(super) fn end(&mut self) -> Outcome {
-        self.top.watch.end()
+        let undone = undo_at_the_end(&mut self.top.watch.host);
+        self.top.watch.end().and(undone)
     }
 }
 
@@ -166,7 +188,7 @@ struct Top {
 impl Top {
     fn new(arguments: &TopArgs) -> Outcome<Self> {
         let (targets, figures) = (&arguments.targets, &arguments.figures);
-        Self::of(targets, figures, arguments.policy.as_deref(), arguments.seed)
+        Self::of(targets, figures, arguments.policy.as_deref(), arguments.seed, None)
     }
 
     fn of(
@@ -174,6 +196,7 @@ impl Top {
         figures: &FigureArgs,
         policy: Option<&str>,
         seed: u64,
+        act: Option<Option<&Path>>,
     ) -> Outcome<Self> {
         let watch = Watch::new(&Asked {
             targets,
@@ -182,6 +205,8 @@ impl Top {
             seed,
             counters: COUNTERS.to_vec(),
             out_of_sight: true,
+            act: act.is_some(),
+            journals: act.flatten(),
             else_all: true,
         })?;
         let collector = Collector::new(watch.named).with_groups(Roots::default());

@@ -1,0 +1,144 @@
+//! What viewers ask to be done on this machine, on its way to the one who may act.
+//!
+//! The server only carries orders. Whoever holds [`Orders`] does one at a time and answers each. Viewers say which
+//! state of the machine they saw; an order of a viewer who has not seen the newest state is refused whole.
+
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+use corun_machine::CpuSet;
+use serde::{Deserialize, Serialize};
+use tokio::sync::oneshot;
+
+/// Orders that wait at a time.
+const MOST_WAITING: usize = 16;
+
+/// What is to be done.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Deed {
+    /// Hold all threads of a process on these CPUs.
+    Hold {
+        /// The process.
+        pid: u32,
+        /// Where its threads may run from now on.
+        cpus: CpuSet,
+    },
+    /// Carry out what the policy would do now.
+    ApplyPlan,
+    /// Undo all that was done.
+    UndoAll,
+}
+
+/// What was done.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Done {
+    /// The state of the machine from now on: how often something was done.
+    pub revision: u64,
+    /// In words.
+    pub done: Vec<String>,
+    /// What was asked for and is as it was, with why.
+    pub not_done: Vec<String>,
+}
+
+/// Why nothing was done.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Undone {
+    /// The viewer saw another state.
+    #[error(
+        "somebody else acted meanwhile; nothing was done. Look at what is shown now, and ask again"
+    )]
+    Outdated,
+    /// It cannot or must not be done.
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// An order that waits for its answer.
+#[derive(Debug)]
+pub struct Order {
+    /// The state that the viewer saw.
+    pub seen: u64,
+    /// What to do.
+    pub deed: Deed,
+    answer: oneshot::Sender<Result<Done, Undone>>,
+}
+
+impl Order {
+    /// Tells the viewer what came of it.
+    pub fn answer(self, answer: Result<Done, Undone>) {
+        // The viewer may have gone; what was done shows in the next look.
+        let _ = self.answer.send(answer);
+    }
+
+    /// Does the viewer still wait? What nobody waits for any more is not begun.
+    pub fn is_waited_for(&self) -> bool {
+        !self.answer.is_closed()
+    }
+}
+
+/// The side that does what is asked.
+#[derive(Debug)]
+pub struct Orders(Receiver<Order>);
+
+impl Orders {
+    /// The next order, if there is one.
+    pub fn next(&self) -> Option<Order> {
+        self.0.try_recv().ok()
+    }
+}
+
+/// The side that asks.
+#[derive(Debug, Clone)]
+pub struct Asker(SyncSender<Order>);
+
+impl Asker {
+    /// Both sides.
+    pub fn new() -> (Self, Orders) {
+        let (sender, receiver) = sync_channel(MOST_WAITING);
+        (Self(sender), Orders(receiver))
+    }
+
+    /// Where the answer will come; none where too many wait, or nobody acts any more.
+    pub(crate) fn ask(
+        &self,
+        seen: u64,
+        deed: Deed,
+    ) -> Option<oneshot::Receiver<Result<Done, Undone>>> {
+        let (answer, answered) = oneshot::channel();
+        self.0.try_send(Order { seen, deed, answer }).ok()?;
+        Some(answered)
+    }
+}
+
+/// An order as a request's body.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ActAsked {
+    pub(crate) seen: u64,
+    pub(crate) deed: DeedAsked,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(crate) enum DeedAsked {
+    Hold { pid: u32, cpus: String },
+    ApplyPlan,
+    UndoAll,
+}
+
+impl DeedAsked {
+    /// With its CPUs read; else why they cannot be.
+    pub(crate) fn read(self) -> Result<Deed, String> {
+        Ok(match self {
+            Self::Hold { pid, cpus } => {
+                let read: CpuSet =
+                    cpus.trim().parse().map_err(|error| format!("CPUs {cpus:?}: {error}"))?;
+                if read.is_empty() {
+                    return Err("no CPUs are named to hold the process on".to_owned());
+                }
+                Deed::Hold { pid, cpus: read }
+            }
+            Self::ApplyPlan => Deed::ApplyPlan,
+            Self::UndoAll => Deed::UndoAll,
+        })
+    }
+}

@@ -1,0 +1,325 @@
+//! A person acts on what is watched: what is done stands in a journal first, and all of it can be undone.
+//!
+//! The policies only propose: each is asked as ever, and its newest plan is kept for the person to apply. What a
+//! person asks for is done whole or not at all.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::anyhow;
+use corun_live::{Decision, Host, SampledThread, Verdict};
+use corun_machine::{CpuSet, Machine};
+use corun_policy::{
+    Action, ActionKind, Event, Nanoseconds, Needs, Plan, Policy, Predictor, Step, ThreadId, View,
+};
+use corun_serve::{Deed, Done, Order, Undone};
+use serde::Serialize;
+
+use super::hosting::{Ground, action_in_words};
+use super::undone;
+use crate::failure::{Failure, Outcome};
+use crate::output::counted;
+
+/// Things done that are remembered.
+const KEPT: usize = 20;
+/// Steps of a policy's answers to events that are kept until it decides anew.
+const MOST_STEPS: usize = 1000;
+
+/// The newest plan of each policy.
+type Plans = Vec<Arc<Mutex<Vec<Step>>>>;
+
+/// Acts as a person asks.
+pub(super) struct Acting {
+    plans: Plans,
+    ground: Option<Ground>,
+    revision: u64,
+    log: Vec<String>,
+}
+
+/// What viewers are shown of it.
+#[derive(Debug, Serialize)]
+pub(super) struct ActEntry {
+    revision: u64,
+    held: Vec<HeldEntry>,
+    plan: Vec<PlanEntry>,
+    log: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct HeldEntry {
+    pid: u32,
+    program: String,
+    threads: usize,
+    cpus: String,
+}
+
+#[derive(Debug, Serialize)]
+struct PlanEntry {
+    action: String,
+    reason: String,
+}
+
+impl Acting {
+    /// Puts policies in a host that acts, each so that it only proposes.
+    pub(super) fn beside(policies: Vec<Box<dyn Policy>>) -> (Self, Vec<Box<dyn Policy>>) {
+        let mut plans = Plans::new();
+        let proposing = policies.into_iter().map(|policy| {
+            let plan = Arc::default();
+            plans.push(Arc::clone(&plan));
+            Box::new(Proposing { policy, plan }) as Box<dyn Policy>
+        });
+        let proposing = proposing.collect();
+        (Self { plans, ground: None, revision: 0, log: Vec::new() }, proposing)
+    }
+
+    /// With where its journals are.
+    pub(super) fn on(self, ground: Ground) -> Self {
+        Self { ground: Some(ground), ..self }
+    }
+
+    /// Is something held that has to be looked after?
+    pub(super) fn is_holding(&self, host: &Host) -> bool {
+        host.threads().any(|one| is_held(&one))
+    }
+
+    /// Does what was ordered, and answers.
+    pub(super) fn obey(&mut self, host: &mut Host, order: Order) {
+        let answer = if order.seen == self.revision {
+            match &order.deed {
+                Deed::Hold { pid, cpus } => self.hold(host, *pid, cpus),
+                Deed::ApplyPlan => self.apply_plan(host),
+                Deed::UndoAll => self.undo_all(host),
+            }
+        } else {
+            Err(Undone::Outdated)
+        };
+        order.answer(answer);
+    }
+
+    /// What viewers are shown.
+    pub(super) fn entry(&self, host: &Host) -> ActEntry {
+        let mut held: BTreeMap<(u32, String), (String, usize)> = BTreeMap::new();
+        for one in host.threads().filter(is_held) {
+            let key = (one.thread.facts.task.pid, one.view.allowed.to_string());
+            held.entry(key).or_insert_with(|| (one.view.program.clone(), 0)).1 += 1;
+        }
+        let held = held.into_iter().map(|((pid, cpus), (program, threads))| HeldEntry {
+            pid,
+            program,
+            threads,
+            cpus,
+        });
+        let plan = self.plan().into_iter().map(|step| PlanEntry {
+            action: action_in_words(host, &step.action),
+            reason: step.reason,
+        });
+        ActEntry {
+            revision: self.revision,
+            held: held.collect(),
+            plan: plan.collect(),
+            log: self.log.clone(),
+        }
+    }
+
+    /// What all policies would do now.
+    fn plan(&self) -> Vec<Step> {
+        let plans = self.plans.iter();
+        plans.flat_map(|plan| plan.lock().unwrap_or_else(PoisonError::into_inner).clone()).collect()
+    }
+
+    fn hold(&mut self, host: &mut Host, pid: u32, cpus: &CpuSet) -> Result<Done, Undone> {
+        let threads = host.threads().filter(|one| one.thread.facts.task.pid == pid);
+        let threads: Vec<(ThreadId, String)> =
+            threads.map(|one| (one.view.id, one.view.program.clone())).collect();
+        let Some((_, program)) = threads.first().cloned() else {
+            return Err(Undone::Refused(format!(
+                "no process {pid} is among those that are watched"
+            )));
+        };
+        let known = host.machine().cpu_set();
+        if let Some(cpu) = cpus.iter().find(|&cpu| !known.contains(cpu)) {
+            return Err(Undone::Refused(format!("this machine has no CPU {}", cpu.0)));
+        }
+        let count = threads.len();
+        let allow = |(thread, _): (ThreadId, String)| Step {
+            action: Action::Allow { thread, cpus: cpus.clone() },
+            reason: "asked for on the page".to_owned(),
+        };
+        self.all_or_none(host, threads.into_iter().map(allow).collect())?;
+        let what =
+            format!("{program} (process {pid}): {} held on CPUs {cpus}", counted(count, "thread"));
+        Ok(self.did(vec![what], Vec::new()))
+    }
+
+    fn apply_plan(&mut self, host: &mut Host) -> Result<Done, Undone> {
+        let (places, others): (Vec<Step>, Vec<Step>) =
+            self.plan().into_iter().partition(|step| step.action.kind() == ActionKind::Place);
+        let others = others.iter().map(|step| {
+            let action = action_in_words(host, &step.action);
+            format!(
+                "{action}: the page only places threads; corun run and corun daemon do the rest"
+            )
+        });
+        let others: Vec<String> = others.collect();
+        if places.is_empty() {
+            let why = match others.first() {
+                Some(first) => first.clone(),
+                None => "the policy would change nothing now".to_owned(),
+            };
+            return Err(Undone::Refused(why));
+        }
+        let done = places
+            .iter()
+            .map(|step| format!("{} ({})", action_in_words(host, &step.action), step.reason));
+        let done = done.collect();
+        self.all_or_none(host, places)?;
+        Ok(self.did(done, others))
+    }
+
+    fn undo_all(&mut self, host: &mut Host) -> Result<Done, Undone> {
+        // Threads that were born since the last look are undone with the others.
+        host.tick().map_err(|error| Undone::Refused(error.to_string()))?;
+        let restored = host.undo();
+        let line = match restored.as_slice() {
+            [] => "there was nothing to undo".to_owned(),
+            some => undone::in_a_line(&some.iter().collect::<Vec<_>>()),
+        };
+        let left = undone::not_given_back(&restored);
+        if restored.iter().all(|one| one.outcome.is_ok()) {
+            // What is undone takes its journal with it.
+            let ground = self.ground.as_ref().expect("a host that acts has its ground");
+            match ground.new_journal() {
+                Ok(journal) => host.act_under(journal),
+                Err(failure) => return Err(Undone::Refused(failure.report().trim().to_owned())),
+            }
+        }
+        Ok(self.did(vec![line], left))
+    }
+
+    /// Makes all steps; where one cannot be made, those before it are taken back.
+    fn all_or_none(&self, host: &mut Host, steps: Vec<Step>) -> Result<(), Undone> {
+        let before: BTreeMap<ThreadId, CpuSet> =
+            host.views().iter().map(|view| (view.id, view.allowed.clone())).collect();
+        let decided = host.carry_out(steps);
+        let why = |one: &Decision| match &one.verdict {
+            Verdict::Refused(why) => Some(why.0.clone()),
+            Verdict::Failed(why) => Some(why.clone()),
+            _ => None,
+        };
+        let Some(why) = decided.iter().find_map(why) else { return Ok(()) };
+        let made = decided.iter().filter(|one| matches!(one.verdict, Verdict::Done(_)));
+        let moved = made.flat_map(|one| match one.action {
+            Action::Allow { thread, .. } => vec![thread],
+            Action::Swap { first, second } => vec![first, second],
+            _ => Vec::new(),
+        });
+        let back = moved.filter_map(|thread| {
+            let cpus = before.get(&thread)?.clone();
+            let reason = "taken back".to_owned();
+            Some(Step { action: Action::Allow { thread, cpus }, reason })
+        });
+        let back: Vec<Step> = back.collect();
+        let stuck: Vec<String> = host
+            .carry_out(back)
+            .iter()
+            .filter_map(|one| {
+                let why = match &one.verdict {
+                    Verdict::Refused(why) => &why.0,
+                    Verdict::Failed(why) => why,
+                    _ => return None,
+                };
+                Some(format!("; and not taken back: {why}"))
+            })
+            .collect();
+        Err(Undone::Refused(format!("nothing was done: {why}{}", stuck.concat())))
+    }
+
+    fn did(&mut self, done: Vec<String>, not_done: Vec<String>) -> Done {
+        self.revision += 1;
+        self.log.extend(done.iter().cloned());
+        let surplus = self.log.len().saturating_sub(KEPT);
+        self.log.drain(..surplus);
+        Done { revision: self.revision, done, not_done }
+    }
+}
+
+/// Is a thread held elsewhere than where its user lets it run?
+fn is_held(one: &SampledThread<'_>) -> bool {
+    !one.thread.left_alone && one.view.allowed != one.view.may_run_on
+}
+
+/// Undoes what a person did on a host, and says on stderr what was undone.
+///
+/// # Errors
+/// Where something could not be undone: it stays in the journal.
+pub(super) fn undo_at_the_end(host: &mut Host) -> Outcome {
+    let restored = host.undo();
+    if restored.is_empty() {
+        return Ok(());
+    }
+    eprintln!("corun: {}", undone::in_a_line(&restored.iter().collect::<Vec<_>>()));
+    let lines = undone::given_back(&restored).into_iter().chain(undone::not_given_back(&restored));
+    lines.for_each(|line| eprintln!("corun: {line}"));
+    match restored.iter().any(|one| one.outcome.is_err()) {
+        true => Err(Failure::Failed(anyhow!("not all is undone: corun restore goes on with it"))),
+        false => Ok(()),
+    }
+}
+
+/// A policy whose plans are kept and not carried out.
+struct Proposing {
+    policy: Box<dyn Policy>,
+    plan: Arc<Mutex<Vec<Step>>>,
+}
+
+impl Proposing {
+    fn plan(&self) -> std::sync::MutexGuard<'_, Vec<Step>> {
+        self.plan.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Policy for Proposing {
+    fn name(&self) -> &str {
+        self.policy.name()
+    }
+
+    fn needs(&self) -> Needs {
+        self.policy.needs()
+    }
+
+    fn do_without(&mut self, control: ActionKind) -> bool {
+        self.policy.do_without(control)
+    }
+
+    fn unfit_for(&self, machine: &Machine) -> Option<String> {
+        self.policy.unfit_for(machine)
+    }
+
+    fn predict_by(&mut self, predictor: &Arc<dyn Predictor>) {
+        self.policy.predict_by(predictor);
+    }
+
+    fn on_event(&mut self, event: &Event, view: &View<'_>) -> Option<Plan> {
+        if let Some(plan) = self.policy.on_event(event, view) {
+            let mut kept = self.plan();
+            kept.extend(plan.steps);
+            let surplus = kept.len().saturating_sub(MOST_STEPS);
+            kept.drain(..surplus);
+        }
+        None
+    }
+
+    fn decide(&mut self, view: &View<'_>) -> Plan {
+        let plan = self.policy.decide(view);
+        *self.plan() = plan.steps;
+        Plan::none()
+    }
+
+    fn failure(&self) -> Option<String> {
+        self.policy.failure()
+    }
+
+    fn next_interval(&self) -> Option<Nanoseconds> {
+        self.policy.next_interval()
+    }
+}
