@@ -123,6 +123,7 @@ fn cache(spec: &ObjectSpec) -> Cache {
         size_bytes: spec.size_kib.unwrap_or(0).saturating_mul(1024),
         ways: spec.ways,
         min_partition_ways: spec.min_partition_ways.unwrap_or(1),
+        can_be_partitioned: spec.min_partition_ways.is_some(),
         line_bytes: spec.line_bytes,
         inclusion: spec.inclusion.unwrap_or(Inclusion::Inclusive),
         latency_ns: spec.latency_ns,

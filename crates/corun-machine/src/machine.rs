@@ -24,6 +24,8 @@ pub struct Cache {
     pub ways: Option<u32>,
     /// The fewest ways that a partition of it may have; 1 where the machine does not say.
     pub min_partition_ways: u32,
+    /// Does the machine say that the hardware can divide it among programs (it gives `min_partition_ways`)?
+    pub can_be_partitioned: bool,
     /// Bytes a line, where known.
     pub line_bytes: Option<u32>,
     /// Relation to the nearer caches.

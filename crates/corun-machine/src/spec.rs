@@ -122,7 +122,8 @@ pub struct ObjectSpec {
     /// Of a cache: associativity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ways: Option<u32>,
-    /// Of a cache: the fewest ways that a partition of it may have. Absent: 1.
+    /// Of a cache that the hardware can divide among programs: the fewest ways that a partition of it may have.
+    /// Absent: it is not known to be one; policies that partition caches all the same take 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_partition_ways: Option<u32>,
     /// Of a cache: bytes a line.

@@ -1,7 +1,7 @@
 //! Does the backend give a policy what it needs?
 
 use corun_machine::Machine;
-use corun_policy::{Interval, Nanoseconds, Needs, Policy};
+use corun_policy::{ActionKind, Interval, Nanoseconds, Needs, Policy};
 
 use crate::{Capabilities, RuntimeError};
 
@@ -42,6 +42,25 @@ pub(crate) fn check(
     Ok(needs)
 }
 
+/// Of two policies that need the same kind of action, one that can do without leaves it to the other: the first
+/// of the two that can.
+pub(crate) fn leave_to_others(policies: &mut [Box<dyn Policy>]) {
+    for kind in ActionKind::ALL {
+        let mut takers: Vec<usize> = (0..policies.len())
+            .filter(|&one| policies[one].needs().controls.contains(&kind))
+            .collect();
+        while takers.len() > 1 {
+            let Some(place) = takers.iter().position(|&one| policies[one].do_without(kind)) else {
+                break;
+            };
+            let other = takers[usize::from(place == 0)];
+            let (policy, owner) = (policies[takers[place]].name(), policies[other].name());
+            tracing::info!(policy, owner, "leaves {} to the other policy", kind.name());
+            takers.remove(place);
+        }
+    }
+}
+
 fn llc_without_ways(machine: &Machine) -> Option<usize> {
     let known = |llc: &corun_machine::Llc| {
         let ways = llc.cache.and_then(|cache| cache.ways);
@@ -69,4 +88,63 @@ pub(crate) fn interval(
         return Err(RuntimeError::Interval { policy: policy.to_owned() });
     }
     Ok(Some(interval))
+}
+
+#[cfg(test)]
+mod tests {
+    use corun_policy::{Plan, View};
+
+    use super::*;
+
+    struct Wants {
+        name: &'static str,
+        kinds: Vec<ActionKind>,
+        optional: Option<ActionKind>,
+    }
+
+    impl Policy for Wants {
+        fn name(&self) -> &str {
+            self.name
+        }
+
+        fn needs(&self) -> Needs {
+            Needs {
+                interval: Interval::Never,
+                counters: Vec::new(),
+                controls: self.kinds.clone(),
+                solo_figures: false,
+                by_ways: false,
+            }
+        }
+
+        fn do_without(&mut self, control: ActionKind) -> bool {
+            if self.optional == Some(control) {
+                self.kinds.retain(|&kind| kind != control);
+            }
+            self.optional == Some(control)
+        }
+
+        fn decide(&mut self, _: &View<'_>) -> Plan {
+            Plan::none()
+        }
+    }
+
+    /// The first that can do without leaves the action to the other; two that cannot keep it both, and are refused.
+    #[test]
+    fn who_can_do_without_leaves_an_action_to_the_other() {
+        let wants = |name, optional| -> Box<dyn Policy> {
+            Box::new(Wants { name, kinds: vec![ActionKind::Partition], optional })
+        };
+        let left = |optional: [Option<ActionKind>; 2]| {
+            let mut policies = vec![wants("one", optional[0]), wants("other", optional[1])];
+            leave_to_others(&mut policies);
+            [0, 1].map(|place| !policies[place].needs().controls.is_empty())
+        };
+        let partition = Some(ActionKind::Partition);
+        assert_eq!(left([partition, None]), [false, true]);
+        assert_eq!(left([None, partition]), [true, false]);
+        assert_eq!(left([partition, partition]), [false, true]);
+        assert_eq!(left([None, None]), [true, true]);
+        assert_eq!(left([Some(ActionKind::Place), None]), [true, true]);
+    }
 }

@@ -43,18 +43,21 @@ pub struct Runtime<B: Backend> {
 }
 
 impl<B: Backend> Runtime<B> {
-    /// Checks that a machine and its backend give the policies what they need. A policy that announces no
-    /// action and has no interval can neither change nor learn anything, and is left out.
+    /// Checks that a machine and its backend give the policies what they need. Where two policies need the same
+    /// kind of action, one that can do without leaves it to the other. A policy that announces no action and
+    /// has no interval can neither change nor learn anything, and is left out.
     ///
     /// # Errors
     /// When a policy is not for the machine, needs a counter, an action or profiles that are not there, or
-    /// asks for an interval of 0; when two policies need the same kind of action.
+    /// asks for an interval of 0; when two policies need the same kind of action and neither can do without.
     pub fn new(
         machine: &Machine,
         policies: Vec<Box<dyn Policy>>,
         given: &Capabilities,
         options: RuntimeOptions,
     ) -> Result<Self, RuntimeError> {
+        let mut policies = policies;
+        needs::leave_to_others(&mut policies);
         let mut hosted: Vec<Hosted> = Vec::new();
         let mut owners = BTreeMap::new();
         for mut policy in policies {

@@ -110,7 +110,7 @@ impl ResctrlInfo {
             let mut changed = false;
             for object in objects {
                 let is_llc = object.kind == ObjectType::Cache && object.level == Some(level);
-                if is_llc && object.min_partition_ways.unwrap_or(1) < least {
+                if is_llc && object.min_partition_ways.is_none_or(|known| known < least) {
                     object.min_partition_ways = Some(least);
                     changed = true;
                 }

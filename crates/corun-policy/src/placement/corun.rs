@@ -1,25 +1,35 @@
-//! `corun`: threads go where the model predicts that all do best.
+//! `corun`: threads go where the model predicts that all do best, and the ways of each LLC are divided so.
 //!
 //! Each interval the policy asks the model what the programs do to one another where they are, searches a
-//! better placement by exchanges and moves of single threads, and takes it up where the predicted gain until
-//! the next change exceeds what the moves cost and what the estimate may be wrong by. Programs are described
-//! by their stored profiles where the host has them, else by curves that the policy estimates from counters
-//! while they run ([`curve`], [`learned`]). On machines of several nodes pages move where that pays.
+//! better placement by exchanges and moves of single threads ([`search`]) and a division of each LLC's ways among
+//! clusters of programs ([`ways`]), and takes it up where the predicted gain until the next change exceeds what
+//! the change costs and what the estimate may be wrong by ([`planning`]). Programs are described by their stored
+//! profiles where the host has them, else by curves that the policy estimates from counters while they run
+//! ([`curve`], [`learned`]) and from trials with more or fewer ways ([`trial`]). On machines of several nodes pages
+//! move where that pays.
 
 mod cost;
 mod curve;
 mod learned;
+mod objective;
+mod parts;
+mod planning;
 mod search;
+mod trial;
+mod ways;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use corun_machine::{CpuSet, Machine};
-use corun_model::{Model, ModelOptions, Scratch};
+use corun_machine::Machine;
+use corun_model::{Model, ModelOptions};
 
-use self::cost::Cost;
 use self::learned::{Expected, Learned, World, Worlds};
-use self::search::{Objective, Predicted, Search, Situation, Thread};
+use self::objective::Objective;
+use self::parts::{Layout, Parts};
+use self::planning::Settled;
+use self::search::{Situation, Thread};
+use self::trial::Trials;
 use crate::{
     Action, ActionKind, Build, BuildOptions, CounterKind, Event, Interval, LoadedPredictor,
     Nanoseconds, Needs, Parameter, Plan, Policy, PolicyEntry, Predictor, ThreadId, ThreadView,
@@ -40,6 +50,13 @@ const OBJECTIVE: Parameter = Parameter {
     max: 2.0,
     summary: "what is made small: 0 the mean slowdown, 1 the worst, 2 unfairness (worst / least)",
 };
+const TARGET: Parameter = Parameter {
+    name: "target-slowdown",
+    default: 0.0,
+    min: 0.0,
+    max: 1e6,
+    summary: "slowdown that nobody shall exceed, before the objective; who does is named. 0: none",
+};
 const MOST_LOSS: Parameter = Parameter {
     name: "most-loss-percent",
     default: 50.0,
@@ -49,10 +66,24 @@ const MOST_LOSS: Parameter = Parameter {
 };
 const LEAST_GAIN: Parameter = Parameter {
     name: "least-gain-percent",
+    default: 0.2,
+    min: 0.0,
+    max: 100.0,
+    summary: "by how much a decision must lower the objective, as predicted from profiles",
+};
+const LEAST_ESTIMATED_GAIN: Parameter = Parameter {
+    name: "least-estimated-gain-percent",
+    default: 1.0,
+    min: 0.0,
+    max: 100.0,
+    summary: "the same where it rests on an estimated curve",
+};
+const CAUTION: Parameter = Parameter {
+    name: "caution",
     default: 0.5,
     min: 0.0,
     max: 100.0,
-    summary: "by how much a decision must lower the objective, as predicted",
+    summary: "standard deviations of the estimate's error that a gain must exceed, too",
 };
 const PROFILES: Parameter = Parameter {
     name: "profiles",
@@ -60,6 +91,20 @@ const PROFILES: Parameter = Parameter {
     min: 0.0,
     max: 1.0,
     summary: "1: curves from stored profiles where there are; 0: all are estimated while programs run",
+};
+const WAYS: Parameter = Parameter {
+    name: "ways",
+    default: 1.0,
+    min: 0.0,
+    max: 1.0,
+    summary: "1: the ways of each LLC are divided where the machine can; 0: they are left alone",
+};
+const TRIALS: Parameter = Parameter {
+    name: "trials",
+    default: 1.0,
+    min: 0.0,
+    max: 1.0,
+    summary: "1: a program without a profile gets other ways for a moment where that may change a decision",
 };
 const FOOTPRINT: Parameter = Parameter {
     name: "footprint-mib",
@@ -72,16 +117,23 @@ const FOOTPRINT: Parameter = Parameter {
 /// The line in the registry.
 pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "corun",
-    summary: "places threads and their memory where the model predicts that all do best",
+    summary: "places threads and memory and divides caches where the model predicts that all do best",
     source: "corun",
-    parameters: &[INTERVAL, OBJECTIVE, MOST_LOSS, LEAST_GAIN, PROFILES, FOOTPRINT],
+    parameters: &[
+        INTERVAL,
+        OBJECTIVE,
+        TARGET,
+        MOST_LOSS,
+        LEAST_GAIN,
+        LEAST_ESTIMATED_GAIN,
+        CAUTION,
+        PROFILES,
+        WAYS,
+        TRIALS,
+        FOOTPRINT,
+    ],
     build: Build::Policy(|options: &BuildOptions| Box::new(Corun::new(options))),
 };
-
-/// The longest time for which things are taken to stay as they are.
-const LONGEST_HORIZON_S: f64 = 60.0;
-/// A placement that did not pay is looked at again when the horizon has grown by this factor.
-const HORIZON_GROWN: f64 = 1.25;
 
 /// The policy with its parameters.
 struct Corun {
@@ -89,15 +141,18 @@ struct Corun {
     objective: Objective,
     most_loss: f64,
     least_gain: f64,
+    least_estimated_gain: f64,
+    caution: f64,
     uses_profiles: bool,
     footprint_bytes: f64,
     moves_pages: bool,
+    divides_ways: bool,
     predictor: Option<Arc<dyn Predictor>>,
     /// Why the model cannot stand on the machine.
     failure: Option<String>,
     learned: Learned,
-    /// Who shared each thread's LLC at the last look.
-    neighbours: BTreeMap<ThreadId, BTreeSet<ThreadId>>,
+    /// What each thread had at the last look: its ways, and who shared them.
+    shared: BTreeMap<ThreadId, Shared>,
     /// The programs present, and since when they are the same ones.
     programs: Vec<String>,
     same_since: Nanoseconds,
@@ -105,49 +160,49 @@ struct Corun {
     sent: BTreeMap<ThreadId, usize>,
     /// Threads that this policy holds.
     held: BTreeSet<ThreadId>,
+    /// How the LLCs are divided.
+    parts: Parts,
+    trials: Trials,
     /// What the last search that changed nothing was about.
     settled: Option<Settled>,
+    /// Who was said to be slower than the target.
+    told_slower: Vec<ThreadId>,
 }
 
-/// A search that changed nothing: the same question has the same answer until the horizon has grown.
-struct Settled {
-    at: Situation,
-    /// Each thread's program and the CPUs that it may run on.
-    threads: Vec<(Worlds, Vec<bool>)>,
-    horizon_s: f64,
-}
-
-impl Settled {
-    fn answers(&self, at: &Situation, threads: &[Thread], horizon_s: f64) -> bool {
-        let same = |((worlds, may), now): (&(Worlds, Vec<bool>), &Thread)| {
-            Arc::ptr_eq(&worlds.likely, &now.worlds.likely) && *may == now.may
-        };
-        self.at == *at
-            && horizon_s < HORIZON_GROWN * self.horizon_s
-            && self.threads.len() == threads.len()
-            && self.threads.iter().zip(threads).all(same)
-    }
+/// The ways of its LLC that a thread has, and who shares them, itself included.
+#[derive(Debug, Clone, PartialEq)]
+struct Shared {
+    llc: Option<usize>,
+    /// 0: all.
+    mask: u64,
+    by: BTreeSet<ThreadId>,
 }
 
 impl Corun {
     fn new(options: &BuildOptions) -> Self {
         Self {
             interval_cycles: options.value(&INTERVAL) as u64,
-            objective: Objective::of(options.value(&OBJECTIVE)),
+            objective: Objective::of(options.value(&OBJECTIVE), options.value(&TARGET)),
             most_loss: options.value(&MOST_LOSS) / 100.0,
             least_gain: options.value(&LEAST_GAIN) / 100.0,
+            least_estimated_gain: options.value(&LEAST_ESTIMATED_GAIN) / 100.0,
+            caution: options.value(&CAUTION),
             uses_profiles: options.value(&PROFILES) != 0.0,
             footprint_bytes: options.value(&FOOTPRINT) * 1048576.0,
             moves_pages: true,
+            divides_ways: options.value(&WAYS) != 0.0,
             predictor: None,
             failure: None,
             learned: Learned::default(),
-            neighbours: BTreeMap::new(),
+            shared: BTreeMap::new(),
             programs: Vec::new(),
             same_since: Nanoseconds(0),
             sent: BTreeMap::new(),
             held: BTreeSet::new(),
+            parts: Parts::default(),
+            trials: Trials::new(options.value(&TRIALS) != 0.0),
             settled: None,
+            told_slower: Vec::new(),
         }
     }
 
@@ -185,25 +240,35 @@ impl Corun {
         }
     }
 
-    /// Threads whose neighbours changed have counted two situations in one interval.
+    /// Threads whose neighbours or ways changed have counted two situations in one interval.
     fn note_neighbours(&mut self, machine: &Machine, running: &[&ThreadView]) {
-        let llc = |thread: &ThreadView| Some(machine.cpus()[machine.cpu_index(thread.cpu?)?].llc);
+        let place = |thread: &ThreadView| {
+            let llc = machine.cpu_index(thread.cpu?).map(|cpu| machine.cpus()[cpu].llc)?;
+            Some((llc, self.parts.asked.mask(llc, thread.id)))
+        };
         let mut now = BTreeMap::new();
         for thread in running {
-            let own = llc(thread);
-            let beside = running.iter().filter(|other| llc(other) == own);
-            now.insert(thread.id, beside.map(|other| other.id).collect::<BTreeSet<ThreadId>>());
+            let own = place(thread);
+            let beside = running.iter().filter(|other| place(other) == own);
+            let by = beside.map(|other| other.id).collect::<BTreeSet<ThreadId>>();
+            let (llc, mask) = own.map_or((None, 0), |(llc, mask)| (Some(llc), mask));
+            now.insert(thread.id, Shared { llc, mask, by });
         }
-        for (id, beside) in &now {
-            if self.neighbours.get(id) != Some(beside) {
+        for (id, shared) in &now {
+            if self.shared.get(id) != Some(shared) {
                 self.learned.forget_rates(*id);
             }
         }
-        self.neighbours = now;
+        self.shared = now;
     }
 
-    /// Where each thread is; none where one has not run yet.
-    fn situation(&self, machine: &Machine, running: &[&ThreadView]) -> Option<Situation> {
+    /// Where each thread is and which ways it has by these parts; none where one has not run yet.
+    fn situation(
+        &self,
+        machine: &Machine,
+        running: &[&ThreadView],
+        parts: &Layout,
+    ) -> Option<Situation> {
         let cpu = |thread: &&ThreadView| machine.cpu_index(thread.cpu?);
         let cpus: Vec<usize> = running.iter().map(cpu).collect::<Option<_>>()?;
         let home = |(thread, &cpu): (&&ThreadView, &usize)| {
@@ -224,7 +289,8 @@ impl Corun {
         } else {
             vec![Vec::new(); cpus.len()]
         };
-        Some(Situation { cpus, homes })
+        let masks = parts.masks(machine, running, &cpus);
+        Some(Situation { cpus, homes, masks })
     }
 
     /// Forgets pages that arrived and threads that ended.
@@ -249,118 +315,71 @@ impl Corun {
         plan
     }
 
-    /// All threads back, where more want to run than there are CPUs.
+    /// All threads back and all LLCs whole, where more want to run than there are CPUs.
     fn release_crowd(&mut self, view: &View<'_>) -> Option<Plan> {
         let awake = view.threads.iter().filter(|thread| !thread.is_mostly_asleep()).count();
-        (awake > view.machine.cpus().len())
-            .then(|| self.release(view, "more threads than CPUs", |_| true))
+        (awake > view.machine.cpus().len()).then(|| {
+            let mut plan = self.release(view, "more threads than CPUs", |_| true);
+            self.trials.end();
+            self.parts.make_whole("more threads than CPUs", &mut plan);
+            plan
+        })
     }
 
-    /// For how long things are taken to stay as they are: as long as they did so far.
-    fn horizon_s(&self, view: &View<'_>) -> f64 {
-        let clocks = view.machine.core_types().iter().map(|core| core.clock_mhz);
-        let interval_s = self.interval_cycles as f64 / (clocks.fold(1.0, f64::max) * 1e6);
-        let since = view.now.as_secs_f64() - self.same_since.as_secs_f64();
-        since.clamp(interval_s, LONGEST_HORIZON_S)
+    /// The time between two decisions where nothing is tried.
+    fn interval_s(&self, machine: &Machine) -> f64 {
+        let clocks = machine.core_types().iter().map(|core| core.clock_mhz);
+        self.interval_cycles as f64 / (clocks.fold(1.0, f64::max) * 1e6)
     }
 
-    fn plan(
+    /// The running threads with what is known of them; none where one is not known yet.
+    fn threads(
         &mut self,
         view: &View<'_>,
         running: &[&ThreadView],
-        threads: &[Thread],
-        model: &Model,
-    ) -> Plan {
-        let Some(now) = self.situation(view.machine, running) else { return Plan::none() };
-        let horizon_s = self.horizon_s(view);
-        if self.settled.as_ref().is_some_and(|one| one.answers(&now, threads, horizon_s)) {
-            return Plan::none();
+        predictor: &dyn Predictor,
+    ) -> Option<Vec<Thread>> {
+        let mut threads = Vec::with_capacity(running.len());
+        for thread in running {
+            let places = view.machine.cpus().iter();
+            let may: Vec<bool> = places.map(|place| thread.may_run_on.contains(place.id)).collect();
+            let of_process = view.threads.iter().filter(|other| other.process == thread.process);
+            let moves_memory = of_process.count() == 1;
+            let (worlds, process) = (self.worlds(thread, predictor)?, thread.process);
+            threads.push(Thread { worlds, may, moves_memory, process });
         }
-        let mut search = self.search(model, threads);
-        let found = self.searched(view.machine, horizon_s, &mut search, &now);
-        let plan =
-            found.map_or(Plan::none(), |(from, to)| self.steps(view.machine, running, &from, &to));
-        self.settled = plan.steps.is_empty().then(|| Settled {
-            at: now,
-            threads: threads.iter().map(|one| (one.worlds.clone(), one.may.clone())).collect(),
-            horizon_s,
-        });
-        plan
+        Some(threads)
     }
 
-    fn search<'a>(&self, model: &'a Model, threads: &'a [Thread]) -> Search<'a> {
-        Search {
-            model,
-            threads,
-            objective: self.objective,
-            most_loss: self.most_loss,
-            scratch: Scratch::default(),
-            questions: 0,
-        }
-    }
-
-    /// The present situation and one that is worth going to; none where there is no such.
-    fn searched(
+    /// What is expected of each running thread where it is.
+    fn expected(
         &self,
         machine: &Machine,
-        horizon_s: f64,
-        search: &mut Search<'_>,
-        now: &Situation,
-    ) -> Option<(Predicted, Predicted)> {
-        let start = apart(machine, now, search.threads)?;
-        let from = search.predicted(now.clone());
-        let start = if start == *now { from.clone() } else { search.predicted(start) };
-        let nodes = machine.nodes().iter().filter(|node| !node.cpus.is_empty()).count();
-        let goal = search.better(start, self.moves_pages && nodes > 1);
-        if goal.situation == *now {
-            return None;
-        }
-        let cost = Cost { model: search.model, footprint_bytes: self.footprint_bytes };
-        // As a share of all threads' time until the next change.
-        let time_s = horizon_s * search.threads.len() as f64;
-        let share =
-            cost.thread_seconds(now, &goal.situation, &goal.outcomes, search.threads) / time_s;
-        let gains = search.gains(&from, &goal);
-        let mean = gains.iter().sum::<f64>() / gains.len() as f64;
-        let least = gains.iter().copied().fold(f64::INFINITY, f64::min);
-        let pays = mean - share >= self.least_gain && least - share >= -self.least_gain;
-        pays.then_some((from, goal))
-    }
-
-    fn steps(
-        &mut self,
-        machine: &Machine,
         running: &[&ThreadView],
-        from: &Predicted,
-        to: &Predicted,
-    ) -> Plan {
-        let mut plan = Plan::none();
-        let (now, goal) = (&from.situation, &to.situation);
-        let [before, after] = [from, to].map(|at| self.objective.value(&at.outcomes));
-        for (index, thread) in running.iter().enumerate() {
-            let cpu = machine.cpus()[goal.cpus[index]].id;
-            let cpus: CpuSet = std::iter::once(cpu).collect();
-            let (slower, then) = (from.outcomes[index].slowdown, to.outcomes[index].slowdown);
-            let told = format!(
-                "{}: {slower:.2} to {then:.2} times its time alone, all {before:.3} to {after:.3}, predicted",
-                thread.program
-            );
-            if thread.allowed != cpus {
-                let reason = if now.cpus[index] == goal.cpus[index] {
-                    format!("{told}; held where it is")
-                } else {
-                    told.clone()
-                };
-                plan.push(Action::Allow { thread: thread.id, cpus }, reason);
-                self.held.insert(thread.id);
-            }
-            if now.homes[index] != goal.homes[index] {
-                let node = goal.homes[index].iter().position(|&share| share > 0.5).unwrap_or(0);
-                plan.push(Action::MovePages { thread: thread.id, node }, told);
-                self.sent.insert(thread.id, node);
-            }
-        }
-        plan
+        threads: Option<&[Thread]>,
+        model: &Model,
+    ) -> Vec<Expected> {
+        let solved = threads
+            .zip(self.situation(machine, running, &self.parts.asked))
+            .map(|(threads, at)| self.search(model, threads).outcomes(World::Likely, &at));
+        let equal_share = |thread: &ThreadView| {
+            let shared = self.shared.get(&thread.id)?;
+            let cache = machine.llcs()[shared.llc?].cache?;
+            let bytes = match cache.ways.filter(|_| shared.mask != 0) {
+                Some(ways) => {
+                    let share = f64::from(shared.mask.count_ones()) / f64::from(ways);
+                    cache.size_bytes as f64 * share
+                }
+                None => cache.size_bytes as f64,
+            };
+            Some(bytes / shared.by.len().max(1) as f64)
+        };
+        let each = running.iter().enumerate();
+        each.map(|(index, thread)| Expected {
+            outcome: solved.as_ref().map(|outcomes| outcomes[index]),
+            equal_share_bytes: equal_share(thread).unwrap_or(f64::INFINITY),
+        })
+        .collect()
     }
 }
 
@@ -370,34 +389,6 @@ fn takes_part(machine: &Machine, thread: &ThreadView) -> bool {
     !thread.is_mostly_asleep()
         && thread.cpu.is_some_and(|cpu| machine.cpu_index(cpu).is_some())
         && machine.cpus().iter().any(|place| may(place.id))
-}
-
-/// The situation with no two threads on one CPU: where the kernel has not spread them yet, those that came
-/// later go to the nearest idle CPU. None where there is no idle CPU for one.
-fn apart(machine: &Machine, now: &Situation, threads: &[Thread]) -> Option<Situation> {
-    let mut at = now.clone();
-    let mut taken = vec![false; machine.cpus().len()];
-    let mut without = Vec::new();
-    for (index, &cpu) in now.cpus.iter().enumerate() {
-        if taken[cpu] || !threads[index].may[cpu] {
-            without.push(index);
-        } else {
-            taken[cpu] = true;
-        }
-    }
-    for index in without {
-        let from = machine.cpus()[now.cpus[index]];
-        let idle = (0..taken.len()).filter(|&cpu| !taken[cpu] && threads[index].may[cpu]);
-        let nearest = idle.min_by_key(|&cpu| {
-            let to = machine.cpus()[cpu];
-            let siblings = (0..taken.len())
-                .filter(|&other| taken[other] && machine.cpus()[other].core == to.core);
-            (siblings.count(), to.llc != from.llc, to.node != from.node, cpu)
-        })?;
-        taken[nearest] = true;
-        at.cpus[index] = nearest;
-    }
-    Some(at)
 }
 
 impl Policy for Corun {
@@ -410,6 +401,9 @@ impl Policy for Corun {
         if self.moves_pages {
             controls.push(ActionKind::MovePages);
         }
+        if self.divides_ways {
+            controls.push(ActionKind::Partition);
+        }
         Needs {
             interval: Interval::Cycles(self.interval_cycles),
             counters: vec![CounterKind::Instructions, CounterKind::Cycles, CounterKind::LlcMisses],
@@ -420,10 +414,12 @@ impl Policy for Corun {
     }
 
     fn do_without(&mut self, control: ActionKind) -> bool {
-        if control == ActionKind::MovePages {
-            self.moves_pages = false;
+        match control {
+            ActionKind::MovePages => self.moves_pages = false,
+            ActionKind::Partition => self.divides_ways = false,
+            _ => return false,
         }
-        control == ActionKind::MovePages
+        true
     }
 
     fn unfit_for(&self, machine: &Machine) -> Option<String> {
@@ -440,7 +436,17 @@ impl Policy for Corun {
     }
 
     fn on_event(&mut self, event: &Event, view: &View<'_>) -> Option<Plan> {
-        if matches!(event, Event::Arrived(_)) { self.release_crowd(view) } else { None }
+        let came = match event {
+            Event::Arrived(_) => true,
+            Event::Switched { on, .. } => !on.is_empty(),
+            Event::Exited(_) | Event::Slept(_) | Event::Woke(_) => false,
+        };
+        if matches!(event, Event::Arrived(_))
+            && let Some(plan) = self.release_crowd(view)
+        {
+            return Some(plan);
+        }
+        if came { self.parts.adopted(view) } else { None }
     }
 
     fn decide(&mut self, view: &View<'_>) -> Plan {
@@ -451,6 +457,14 @@ impl Policy for Corun {
         self.note_programs(view.now, &running);
         self.note_neighbours(view.machine, &running);
         self.note_pages(view);
+        let mut plan = self.parts.adopted(view).unwrap_or_default();
+        self.parts.forget_ended(view);
+        if self.trials.is_settling() {
+            // What was counted until now is of a cache that still fills.
+            running.iter().for_each(|thread| self.learned.forget_rates(thread.id));
+            self.trials.begin_counting();
+            return plan;
+        }
         let threads = self.threads(view, &running, predictor.as_ref());
         let expected = self.expected(view.machine, &running, threads.as_deref(), model);
         self.learned.measure(view, &running, model, &expected);
@@ -458,7 +472,8 @@ impl Policy for Corun {
             return plan;
         }
         // Their CPUs may be given to others, and they are not to wait for those when they wake.
-        let mut plan = self.release(view, "it sleeps", ThreadView::is_mostly_asleep);
+        plan.steps.extend(self.release(view, "it sleeps", ThreadView::is_mostly_asleep).steps);
+        self.trials.end();
         match self.threads(view, &running, predictor.as_ref()) {
             Some(threads) if !threads.is_empty() => {
                 plan.steps.extend(self.plan(view, &running, &threads, model).steps);
@@ -467,44 +482,9 @@ impl Policy for Corun {
         }
         plan
     }
-}
 
-impl Corun {
-    /// The running threads with what is known of them; none where one is not known yet.
-    fn threads(
-        &mut self,
-        view: &View<'_>,
-        running: &[&ThreadView],
-        predictor: &dyn Predictor,
-    ) -> Option<Vec<Thread>> {
-        let mut threads = Vec::with_capacity(running.len());
-        for thread in running {
-            let places = view.machine.cpus().iter();
-            let may: Vec<bool> = places.map(|place| thread.may_run_on.contains(place.id)).collect();
-            let of_process = view.threads.iter().filter(|other| other.process == thread.process);
-            let moves_memory = of_process.count() == 1;
-            threads.push(Thread { worlds: self.worlds(thread, predictor)?, may, moves_memory });
-        }
-        Some(threads)
-    }
-
-    /// What is expected of each running thread where it is.
-    fn expected(
-        &self,
-        machine: &Machine,
-        running: &[&ThreadView],
-        threads: Option<&[Thread]>,
-        model: &Model,
-    ) -> Vec<Expected> {
-        let solved = threads
-            .zip(self.situation(machine, running))
-            .map(|(threads, at)| self.search(model, threads).outcomes(World::Likely, &at));
-        let each = running.iter().enumerate();
-        each.map(|(index, thread)| Expected {
-            outcome: solved.as_ref().map(|outcomes| outcomes[index]),
-            sharers: self.neighbours.get(&thread.id).map_or(1, |beside| beside.len() as u32),
-        })
-        .collect()
+    fn next_interval(&self) -> Option<Nanoseconds> {
+        self.trials.next_interval()
     }
 }
 

@@ -75,8 +75,8 @@ impl Worlds {
 pub(super) struct Expected {
     /// By the model; none where it cannot tell yet.
     pub(super) outcome: Option<Outcome>,
-    /// Threads that share its LLC, itself included.
-    pub(super) sharers: u32,
+    /// Its part of the ways that it may use, shared equally: what it holds where nothing better is known.
+    pub(super) equal_share_bytes: f64,
 }
 
 /// What was learnt, by program and by thread.
@@ -192,7 +192,7 @@ impl Learned {
         }
     }
 
-    /// The thread's neighbours changed: what it counts from now on is of another size.
+    /// The thread's neighbours or ways changed: what it counts from now on is of another size.
     pub(super) fn forget_rates(&mut self, thread: ThreadId) {
         self.threads.remove(&thread);
     }
@@ -282,10 +282,7 @@ impl Known {
             // A program that hardly misses says nothing of what a miss costs.
             stall_per_miss: if mpki > 0.05 { per_miss.min(4.0 * latency) } else { latency },
             bytes_per_miss: bytes_per_miss.clamp(16.0, 1024.0),
-            point: Point {
-                bytes: held.unwrap_or(whole / f64::from(expected.sharers.max(1))).min(whole),
-                mpki,
-            },
+            point: Point { bytes: held.unwrap_or(expected.equal_share_bytes).min(whole), mpki },
         })
     }
 
@@ -452,7 +449,7 @@ mod tests {
             ];
             let view = View { machine: &machine, threads: &threads, now: Nanoseconds(number) };
             let running: Vec<&ThreadView> = threads.iter().collect();
-            let expected = [0, 1].map(|_| Expected { outcome: None, sharers: 1 });
+            let expected = [0, 1].map(|_| Expected { outcome: None, equal_share_bytes: 4e6 });
             learned.measure(&view, &running, &model, &expected);
         }
         assert_eq!(learned.programs.len(), MOST_PROGRAMS);

@@ -1,54 +1,35 @@
 //! The search: from where threads are to a better place by exchanges and moves, one at a time.
 
 use corun_machine::Machine;
-use corun_model::{LoadedProgram, Member, Model, Outcome, Running, Scratch};
+use corun_model::{CacheGroup, LoadedProgram, Member, Model, Outcome, Running, Scratch};
 
 use super::learned::{World, Worlds};
+use super::objective::Objective;
+use crate::ProcessId;
 
 /// A step has to lower the objective by this share.
 const LEAST_STEP: f64 = 1e-4;
 /// Machines that a decision asks the model about: a bound on its time.
 const MOST_QUESTIONS: usize = 600;
 
-/// What is made small.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Objective {
-    MeanSlowdown,
-    WorstSlowdown,
-    Unfairness,
-}
-
-impl Objective {
-    /// By the policy's parameter.
-    pub(super) fn of(value: f64) -> Self {
-        match value as u32 {
-            0 => Self::MeanSlowdown,
-            1 => Self::WorstSlowdown,
-            _ => Self::Unfairness,
-        }
-    }
-
-    /// Its value for programs that are so much slower than alone. Of several that are equally unfair or slow
-    /// at worst the one with the lower mean is better by a thousandth of it.
-    pub(super) fn value(self, outcomes: &[Outcome]) -> f64 {
-        let slowdowns = || outcomes.iter().map(|outcome| outcome.slowdown);
-        let mean = slowdowns().sum::<f64>() / outcomes.len().max(1) as f64;
-        let most = slowdowns().fold(0.0, f64::max);
-        match self {
-            Self::MeanSlowdown => mean,
-            Self::WorstSlowdown => most + 1e-3 * mean,
-            Self::Unfairness => most / slowdowns().fold(f64::INFINITY, f64::min) + 1e-3 * mean,
-        }
-    }
-}
-
-/// Where threads run and where their memory lies.
+/// Where threads run, where their memory lies, and which ways of their LLC they have.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Situation {
     /// CPU index by thread.
     pub(super) cpus: Vec<usize>,
     /// Shares of a thread's pages by node; empty: where it runs.
     pub(super) homes: Vec<Vec<f64>>,
+    /// By thread the ways of its LLC that it has, bit i for way i; 0: the LLC is whole. Masks on an LLC are equal
+    /// or have no way in common.
+    pub(super) masks: Vec<u64>,
+}
+
+impl Situation {
+    /// The same with all LLCs whole.
+    pub(super) fn whole(mut self) -> Self {
+        self.masks.fill(0);
+        self
+    }
 }
 
 /// A situation, and what the likely world says of each thread in it.
@@ -65,6 +46,8 @@ pub(super) struct Thread {
     pub(super) may: Vec<bool>,
     /// Can its memory be moved? Not that of a process with several threads here.
     pub(super) moves_memory: bool,
+    /// Threads of a process have the same ways of an LLC.
+    pub(super) process: ProcessId,
 }
 
 pub(super) struct Search<'a> {
@@ -75,6 +58,18 @@ pub(super) struct Search<'a> {
     pub(super) most_loss: f64,
     pub(super) scratch: Scratch,
     pub(super) questions: usize,
+}
+
+/// By which share a change lowers the objective.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Gain {
+    /// As the likely curves have it.
+    pub(super) likely: f64,
+    /// The least of that, and of the gains with all curves steep and with all flat.
+    pub(super) least: f64,
+    /// The standard deviation of the gain: the curves of different programs err independently, and small errors
+    /// add up (first-order propagation of errors).
+    pub(super) error: f64,
 }
 
 /// A step of the search.
@@ -91,19 +86,32 @@ enum Step {
 impl Search<'_> {
     /// What the model says of each thread.
     pub(super) fn outcomes(&mut self, world: World, at: &Situation) -> Vec<Outcome> {
+        self.outcomes_if(|_| world, at)
+    }
+
+    /// What the model says of each thread, where threads behave as in different worlds.
+    fn outcomes_if(&mut self, world: impl Fn(usize) -> World, at: &Situation) -> Vec<Outcome> {
         self.questions += 1;
+        let machine = self.model.machine();
+        let group = |index: usize| {
+            let mask = at.masks[index];
+            let cache = machine.llcs()[machine.cpus()[at.cpus[index]].llc].cache?;
+            let way_bytes = cache.size_bytes as f64 / f64::from(cache.ways?);
+            let bytes = way_bytes * f64::from(mask.count_ones());
+            (mask != 0).then(|| CacheGroup { id: mask.trailing_zeros(), bytes })
+        };
         let running: Vec<Running<'_>> = self
             .threads
             .iter()
             .enumerate()
             .map(|(index, thread)| Running {
                 member: Member {
-                    program: thread.worlds.of(world),
+                    program: thread.worlds.of(world(index)),
                     phase: LoadedProgram::WHOLE,
                     cpu: at.cpus[index],
                 },
                 home: &at.homes[index],
-                group: None,
+                group: group(index),
             })
             .collect();
         let mut outcomes = Vec::with_capacity(running.len());
@@ -117,27 +125,68 @@ impl Search<'_> {
         Predicted { situation, outcomes }
     }
 
-    /// By which share the objective falls from one situation to another, in each world. Worlds that are the
-    /// likely one for all threads are not asked about again.
-    pub(super) fn gains(&mut self, from: &Predicted, to: &Predicted) -> [f64; 3] {
-        let gain = |before: f64, after: f64| 1.0 - after / before;
-        let likely = [from, to].map(|at| self.objective.value(&at.outcomes));
-        let likely = gain(likely[0], likely[1]);
-        if self.threads.iter().all(|thread| thread.worlds.are_one()) {
-            return [likely; 3];
+    /// By which share the objective falls from one situation to another, and how far that may be wrong. Worlds
+    /// that are the likely one for all threads are not asked about again.
+    pub(super) fn gain(&mut self, from: &Predicted, to: &Predicted) -> Gain {
+        let [before, after] = [from, to].map(|at| self.objective.value(&at.outcomes));
+        let likely = 1.0 - after / before;
+        let mut gain = Gain { likely, least: likely, error: 0.0 };
+        if self.are_known() {
+            return gain;
         }
-        let [steep, flat] = [World::Steep, World::Flat].map(|world| {
-            let [before, after] = [from, to].map(|at| self.outcomes(world, &at.situation));
-            gain(self.objective.value(&before), self.objective.value(&after))
+        for world in [World::Steep, World::Flat] {
+            gain.least = gain.least.min(self.gain_if(|_| world, from, to));
+        }
+        let variance: f64 = self.errors(from, to).iter().map(|(_, error)| error.powi(2)).sum();
+        gain.error = variance.sqrt();
+        gain
+    }
+
+    /// Is no thread's curve an estimate?
+    pub(super) fn are_known(&self) -> bool {
+        self.threads.iter().all(|thread| thread.worlds.are_one())
+    }
+
+    /// By how much each thread's curve may make the gain wrong: the standard deviation with its curve alone steep
+    /// or flat. Threads whose worlds are one are left out.
+    pub(super) fn errors(&mut self, from: &Predicted, to: &Predicted) -> Vec<(usize, f64)> {
+        let threads = self.threads;
+        let likely = self.gain_if(|_| World::Likely, from, to);
+        let unsure = (0..threads.len()).filter(|&one| !threads[one].worlds.are_one());
+        unsure
+            .map(|one| {
+                let variance = [World::Steep, World::Flat].map(|world| {
+                    let of = |thread| if thread == one { world } else { World::Likely };
+                    0.5 * (self.gain_if(of, from, to) - likely).powi(2)
+                });
+                (one, variance.iter().sum::<f64>().sqrt())
+            })
+            .collect()
+    }
+
+    /// By which share the objective falls where threads behave as in different worlds.
+    fn gain_if(
+        &mut self,
+        world: impl Fn(usize) -> World + Copy,
+        from: &Predicted,
+        to: &Predicted,
+    ) -> f64 {
+        let [before, after] = [from, to].map(|at| {
+            let outcomes = self.outcomes_if(world, &at.situation);
+            self.objective.value(&outcomes)
         });
-        [likely, steep, flat]
+        1.0 - after / before
+    }
+
+    /// The slowdowns that no decision may lead beyond.
+    pub(super) fn bounds(&self, now: &Predicted) -> Vec<f64> {
+        now.outcomes.iter().map(|one| one.slowdown / (1.0 - self.most_loss)).collect()
     }
 
     /// A situation that the likely world finds better, reached by the best step each time, and its outcomes;
     /// the present one where there is none. `memory`: may pages move?
     pub(super) fn better(&mut self, now: Predicted, memory: bool) -> Predicted {
-        let bounds: Vec<f64> =
-            now.outcomes.iter().map(|one| one.slowdown / (1.0 - self.most_loss)).collect();
+        let bounds = self.bounds(&now);
         let mut value = self.objective.value(&now.outcomes);
         let mut at = now;
         let until = self.questions + MOST_QUESTIONS;

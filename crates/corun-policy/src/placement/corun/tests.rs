@@ -2,15 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use corun_machine::preset;
-use corun_model::{LoadedProgram, Member, Outcome, Running};
+use corun_machine::{CpuSet, preset};
+use corun_model::{LoadedProgram, Member, Outcome, Running, Scratch};
 use corun_profile::Library;
 
 use super::*;
-use crate::{ProcessId, Scope, ScopedRate, Step, ThreadState};
+use crate::{CachePart, ProcessId, Scope, ScopedRate, Step, ThreadState};
 
 fn predictor(machine: &str, programs: &[&str]) -> Arc<dyn Predictor> {
-    let machine = Arc::new(preset(machine).unwrap());
+    predictor_on(preset(machine).unwrap(), programs)
+}
+
+fn predictor_on(machine: Machine, programs: &[&str]) -> Arc<dyn Predictor> {
+    let machine = Arc::new(machine);
     let model = Arc::new(Model::new(machine, ModelOptions::default()).unwrap());
     let library = Library::shipped().unwrap();
     let load = |name: &&str| Arc::new(model.load(library.get(name).unwrap()).unwrap());
@@ -191,7 +195,7 @@ fn a_program_and_its_memory_come_together_where_that_pays() {
     // It may not move pages: it goes where they are.
     let mut without = Corun::new(&BuildOptions::default());
     assert!(without.do_without(ActionKind::MovePages) && !without.do_without(ActionKind::Place));
-    assert_eq!(without.needs().controls, [ActionKind::Place]);
+    assert_eq!(without.needs().controls, [ActionKind::Place, ActionKind::Partition]);
 }
 
 #[test]
@@ -282,7 +286,7 @@ fn no_situation_is_solved_twice() {
     let mut policy = policy(&predictor, &[]);
     let view = at(&machine, &views, 60.0);
     let threads = policy.threads(&view, &running, &*predictor).unwrap();
-    let now = policy.situation(&machine, &running).unwrap();
+    let now = policy.situation(&machine, &running, &policy.parts.decided).unwrap();
     let mut search = policy.search(predictor.model(), &threads);
     let (from, to) = policy.searched(&machine, 60.0, &mut search, &now).unwrap();
     let of_search = search.questions;
@@ -348,7 +352,8 @@ fn curves_learnt_from_counters_find_a_good_placement() {
     let best = best.into_iter().fold(f64::INFINITY, f64::min);
     for start in [[0, 1, 2, 3], [0, 2, 1, 3], [0, 2, 3, 1]] {
         let mut threads = threads(&machine, &FOUR, &start);
-        let mut policy = policy(&predictor, &[("profiles", 0.0)]);
+        let parameters = [("profiles", 0.0), ("least-estimated-gain-percent", 0.5)];
+        let mut policy = policy(&predictor, &parameters);
         for tick in 1..30 {
             let now = outcomes(&*predictor, &FOUR, &cpus(&machine, &threads));
             threads.iter_mut().zip(&now).for_each(|(one, outcome)| count(one, outcome, clock_hz));
@@ -376,3 +381,6 @@ fn without_counters_and_profiles_nobody_moves() {
         assert_eq!(policy.decide(&at(&machine, &threads, f64::from(second))), Plan::none());
     }
 }
+
+mod caps;
+mod division;

@@ -32,8 +32,8 @@ pub(super) fn mixes(count: usize) -> String {
     if count == 1 { "1 mix".to_owned() } else { format!("{count} mixes") }
 }
 
-/// The policies in their order, on each machine and then on all.
-pub(super) fn rank(policies: &[&str], results: &[MixResult]) -> Vec<Ranked> {
+/// The policies in their order, on all machines but one and then on each.
+pub(super) fn rank(policies: &[&str], results: &[MixResult], but: &str) -> Vec<Ranked> {
     let mut machines: Vec<&str> = Vec::new();
     for result in results {
         if !machines.contains(&&*result.machine) {
@@ -48,9 +48,10 @@ pub(super) fn rank(policies: &[&str], results: &[MixResult]) -> Vec<Ranked> {
             Ranked::of(machine, policies, &own)
         })
         .collect();
+    machines.retain(|machine| *machine != but);
     if machines.len() > 1 {
-        let all: Vec<&MixResult> = results.iter().collect();
-        ranked.insert(0, Ranked::of("all machines", policies, &all));
+        let all: Vec<&MixResult> = results.iter().filter(|one| one.machine != but).collect();
+        ranked.insert(0, Ranked::of("all machines of several LLCs", policies, &all));
     }
     ranked
 }
@@ -149,7 +150,7 @@ mod tests {
     #[test]
     fn losses_room_and_the_worst_mix_are_those_worked_by_hand() {
         let results = [result("a", 1.0, 1.2, Some(1.1)), result("a", 1.0, 1.1, Some(1.12))];
-        let ranked = rank(&["linux-default", "x"], &results);
+        let ranked = rank(&["linux-default", "x"], &results, "one");
         assert_eq!(ranked.len(), 1);
         let [default, other] = &ranked[0].rows[..] else { panic!("two policies") };
         assert!((default.mean - 15.0).abs() < 1e-9 && default.of_room.unwrap().abs() < 1e-9);
@@ -162,10 +163,16 @@ mod tests {
 
     #[test]
     fn a_policy_that_is_not_for_a_machine_is_left_out_there_and_all_machines_come_first() {
-        let results = [result("a", 1.0, 1.2, Some(1.1)), result("b", 1.0, 1.2, None)];
-        let ranked = rank(&["linux-default", "x"], &results);
+        let results = [
+            result("a", 1.0, 1.2, Some(1.1)),
+            result("b", 1.0, 1.2, None),
+            result("one", 1.0, 1.0, Some(1.0)),
+        ];
+        let ranked = rank(&["linux-default", "x"], &results, "one");
         let names: Vec<(&str, usize)> =
             ranked.iter().map(|one| (one.machine.as_str(), one.rows.len())).collect();
-        assert_eq!(names, [("all machines", 2), ("a", 2), ("b", 1)]);
+        assert_eq!(names, [("all machines of several LLCs", 2), ("a", 2), ("b", 1), ("one", 2)]);
+        let of_all = |place: usize| ranked[0].rows[place].mixes;
+        assert_eq!([of_all(0), of_all(1)], [2, 1]);
     }
 }

@@ -64,23 +64,28 @@ struct RankingArgs {
     as_live: String,
 }
 
-/// The machines and how many programs run on each: from two LLCs to eight, of one node and of two.
-const MACHINES: [(&str, usize); 6] = [
+/// The machines and how many programs run on each: from two LLCs to eight, of one node and of two; then one of a
+/// single LLC, where there are ways to divide and no place to choose.
+const MACHINES: [(&str, usize); 7] = [
     ("xeon-x5365-2llc", 4),
     ("xeon-x5365", 8),
     ("epyc-9554", 16),
     ("opteron-2350", 8),
     ("2x-gold-6138-4c", 8),
     ("2x-e5-2650", 12),
+    (ONE_LLC, 8),
 ];
+
+/// The machine that is no part of what all machines have in common.
+const ONE_LLC: &str = "xeon-gold-6138";
 
 /// What every policy is measured from.
 const BASELINE: &str = "linux-default";
 
 /// The placement policies that decide while programs run, without and with stored profiles, and a random
-/// placement. Left out are those that do nothing here: the ones for more threads than CPUs (`casc`, `mlb`,
-/// `vbsc`) and the ones for several core types.
-const POLICIES: [&str; 11] = [
+/// placement; those that divide caches, too, for machines that can. Left out are those that do nothing here: the
+/// ones for more threads than CPUs (`casc`, `mlb`, `vbsc`) and the ones for several core types.
+const POLICIES: [&str; 16] = [
     BASELINE,
     "random",
     "linux-sched-cache",
@@ -90,7 +95,12 @@ const POLICIES: [&str; 11] = [
     "dio",
     "maximum-local",
     "n-mass",
+    "dio+lfoc-online",
+    "dio-lfoc",
+    "corun+fair-clusters",
     "corun:profiles=0",
+    "corun:ways=0",
+    "corun:objective=2",
     "corun",
 ];
 
@@ -147,7 +157,7 @@ fn page(inputs: &StudyInputs) -> Result<Page> {
         asked.seconds,
         asked.as_live,
     );
-    let ranked = rank(&policies, &results);
+    let ranked = rank(&policies, &results, ONE_LLC);
     Ok(Page::new("Which placement policy, and what it is worth", about, vec![], figures(&ranked)))
 }
 
@@ -194,14 +204,16 @@ mod tests {
     }
 
     /// The policies of the table that docs/policies.md opens with.
-    const SHOWN: [&str; 8] = [
+    const SHOWN: [&str; 10] = [
         "linux-default",
         "dio-power",
         "dio-2010",
         "dio",
         "maximum-local",
         "n-mass",
+        "dio-lfoc",
         "corun:profiles=0",
+        "corun:ways=0",
         "corun",
     ];
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use corun_app::{ComparisonSetup, Error, PolicySpec, Result};
 use corun_model::{LoadedProgram, Model};
+use corun_policy::{ActionKind, Policy};
 use corun_optimal::{Goal, Objective, PlacementProblem, SearchLimits};
 use corun_profile::{Library, Mix};
 use corun_sim::{Observation, RunResult};
@@ -143,7 +144,16 @@ impl<'a> Contest<'a> {
     fn under(&self, setup: &ComparisonSetup, policy: &str) -> Result<Option<Suffered>> {
         let policy = PolicySpec::parse(policy)?;
         let machine = self.model.machine();
-        if policy.build(1)?.iter().any(|one| one.unfit_for(machine).is_some()) {
+        let divides = |one: &mut Box<dyn Policy>| {
+            let needs = one.needs().controls.contains(&ActionKind::Partition);
+            needs && !one.do_without(ActionKind::Partition)
+        };
+        let can_divide =
+            machine.llcs().iter().any(|llc| llc.cache.is_some_and(|one| one.can_be_partitioned));
+        let mut policies = policy.build(1)?;
+        if policies.iter().any(|one| one.unfit_for(machine).is_some())
+            || !can_divide && policies.iter_mut().any(divides)
+        {
             return Ok(None);
         }
         let run = |seed| setup.run(&policy, seed, self.inputs.cancel.flag());
