@@ -21,9 +21,9 @@ use self::cost::Cost;
 use self::learned::{Expected, Learned, World, Worlds};
 use self::search::{Objective, Predicted, Search, Situation, Thread};
 use crate::{
-    Action, ActionKind, Build, BuildOptions, CounterKind, Event, Interval, LoadedPredictor,
-    Nanoseconds, Needs, Parameter, Plan, Policy, PolicyEntry, Predictor, ThreadId, ThreadView,
-    View,
+    Action, ActionKind, Build, BuildOptions, CounterKind, Event, Interval, LiveForm,
+    LoadedPredictor, Nanoseconds, Needs, Parameter, Plan, Policy, PolicyEntry, Predictor, ThreadId,
+    ThreadView, View,
 };
 
 const INTERVAL: Parameter = Parameter {
@@ -76,6 +76,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     source: "corun",
     parameters: &[INTERVAL, OBJECTIVE, MOST_LOSS, LEAST_GAIN, PROFILES, FOOTPRINT],
     build: Build::Policy(|options: &BuildOptions| Box::new(Corun::new(options))),
+    live: LiveForm::AS_LIVE,
 };
 
 /// The longest time for which things are taken to stay as they are.
