@@ -1,13 +1,21 @@
 #!/usr/bin/env python3
 """Starts, stops and kills the daemon again and again over stand-in programs, and checks that nothing is left.
 
-  scripts/soak.py [--rounds 1000] [--seed 1] [--corun target/release/corun]
+  scripts/soak.py [--rounds 1000] [--kills] [--seed 1] [--corun target/release/corun]
+  scripts/soak.py --churn 200000 [--threads 256]
 
 The stand-ins sleep, compute, are pinned by their user, start short-lived children, and start children that leave
-the family (setsid). Each round ends the daemon at a random moment, with SIGTERM, two SIGINT, SIGHUP and then
-SIGKILL, or SIGKILL alone. After that every stand-in and every child has the CPUs, the nice value and the
-scheduling policy that it had before, no journal is left, and `corun verify` agrees. The last line says how often
+the family (setsid). As root one more is in a cgroup with a CPU set of its own (version 1 or 2), which the daemon
+holds as a whole. Each round ends the daemon at a random moment, with SIGTERM, two SIGINT, SIGHUP and then
+SIGKILL, or SIGKILL alone; with `--kills` always with SIGKILL. After that every stand-in and every child has the
+CPUs (`Cpus_allowed`, which shows a mask that its user set), the nice value and the scheduling policy that it had
+before, the cgroup has its CPU set, no journal is left, and `corun verify` agrees. The last line says how often
 something was held at that moment; the exit code is 1 after the first round that leaves something.
+
+`--churn N` leaves one daemon alone with a program of many threads and N short processes, and prints each tenth
+of the way how much memory and how many descriptors the daemon has, how long its log and its journal are, and what
+share of a core it took. Exit code 1 when memory or descriptors in the last tenth are more than 1.1 times those
+after the second, or the log grows by more than 1 line a second.
 """
 
 import argparse
@@ -28,6 +36,7 @@ SCRIPTS = {
     "computes": "while :; do :; done",
     "pinned": "sleep 100000",
     "starts": "while :; do sleep 0.03 & sleep 0.02; done",
+    "boxed": "exec sleep 100000",
     "leaves": "while :; do setsid sh -c 'sleep 1.5 & sleep 0.3' & sleep 0.2; done",
 }
 
@@ -59,13 +68,55 @@ def marked(run):
                 yield int(entry.name), word.decode().partition(":")[2]
 
 
-def start(folder, run):
+class Box:
+    """A cgroup with a CPU set of its own; none where there can be none."""
+
+    def __init__(self, run):
+        first = Path("/sys/fs/cgroup/cpuset")
+        root = first if first.is_dir() else Path("/sys/fs/cgroup")
+        self.name = f"soak-{run}"
+        self.folder = root / self.name
+        self.is_there = False
+        try:
+            if root != first:
+                (root / "cgroup.subtree_control").write_text("+cpuset")
+            self.folder.mkdir()
+            own = "cpuset.cpus" if root == first else "cpuset.cpus.effective"
+            (self.folder / "cpuset.cpus").write_text((root / own).read_text())
+            if root == first:
+                (self.folder / "cpuset.mems").write_text((root / "cpuset.mems").read_text())
+            self.is_there = True
+            self.before = self.cpus()
+        except OSError as error:
+            print(f"no cgroup is held: {error}", file=sys.stderr)
+
+    def cpus(self):
+        return (self.folder / "cpuset.cpus").read_text()
+
+    def take(self, pid):
+        (self.folder / "cgroup.procs").write_text(str(pid))
+
+    def remove(self):
+        # Those that were killed are there for a moment.
+        for _ in range(100):
+            try:
+                self.folder.rmdir()
+                return
+            except FileNotFoundError:
+                return
+            except OSError:
+                time.sleep(0.05)
+
+
+def start(folder, run, box):
     """Starts the stand-ins; their states before, by kind."""
     cpus = sorted(os.sched_getaffinity(0))
     if len(cpus) < 2:
         sys.exit("one CPU alone: nothing can be held on another")
     before = {}
     for kind, script in SCRIPTS.items():
+        if kind == "boxed" and not box.is_there:
+            continue
         shell = folder / f"soak-{kind}"
         shutil.copy("/bin/sh", shell)
         command = [shell, "-c", script]
@@ -74,7 +125,8 @@ def start(folder, run):
         if kind == "pinned":
             command = ["taskset", "-c", str(cpus[0]), *command]
         environment = {**os.environ, MARK: f"{run}:{kind}"}
-        program = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
+        join = (lambda: box.take(os.getpid())) if kind == "boxed" else None
+        program = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, preexec_fn=join)
         time.sleep(0.2)
         before[kind] = state(program.pid)
     return before
@@ -100,6 +152,20 @@ def end(daemon, how, pause):
     return False
 
 
+def time_to_hold(corun, config, log, before, run):
+    """Seconds from the daemon's start until something is held: half of the moments to end it are after that."""
+    began = time.monotonic()
+    with log.open("w") as text:
+        daemon = subprocess.Popen([corun, "daemon", "--config", config], stderr=text)
+    while not differing(before, run):
+        if time.monotonic() > began + 60:
+            sys.exit(f"nothing was held in 60 s\n{log.read_text()}")
+        time.sleep(0.02)
+    taken = time.monotonic() - began
+    end(daemon, [signal.SIGTERM], 0)
+    return taken
+
+
 ENDINGS = {
     "SIGTERM": [signal.SIGTERM],
     "SIGINT twice": [signal.SIGINT, signal.SIGINT],
@@ -108,21 +174,25 @@ ENDINGS = {
 }
 
 
-def soak(corun, rounds, chance, folder, run):
-    before = start(folder, run)
+def soak(corun, rounds, endings, chance, folder, run, box):
+    before = start(folder, run, box)
     config, journals, log = folder / "config.toml", folder / "journals", folder / "log"
     config.write_text(
         f'apply = true\npolicy = "di"\ncounters = "profiles"\njournals = "{journals}"\nmetrics = "off"\n'
         "interval_s = 0.05\ngate.on = false\n"
+        f'[[program]]\nname = "boxed"\nprofile = "sort"\ncgroup = "/{box.name}"\nhold = "cgroup"\n'
         '[[program]]\nname = "soak"\nprofile = "sort"\ncommand = "soak-*"\n'
     )
-    endings, held = Counter(), 0
+    counts, held, boxes_held, began = Counter(), 0, 0, time.monotonic()
+    longest = 2 * time_to_hold(corun, config, log, before, run)
+    print(f"rounds of up to {longest:.1f} s", file=sys.stderr)
     for place in range(rounds):
-        name = chance.choice(list(ENDINGS))
+        name = chance.choice(endings)
         with log.open("w") as text:
             daemon = subprocess.Popen([corun, "daemon", "--config", config], stderr=text)
-        time.sleep(chance.uniform(0.01, 1.0))
+        time.sleep(chance.uniform(0.01, longest))
         is_held = bool(differing(before, run))
+        boxes_held += box.is_there and box.cpus() != box.before
         try:
             was_killed = end(daemon, ENDINGS[name], chance.uniform(0, 0.05))
             # Every third killed one is left to the next daemon.
@@ -133,6 +203,8 @@ def soak(corun, rounds, chance, folder, run):
                 left = differing(before, run)
                 if left:
                     raise AssertionError(f"not as before: {left}")
+                if box.is_there and box.cpus() != box.before:
+                    raise AssertionError(f"the cgroup has {box.cpus()!r}, it had {box.before!r}")
                 files = [one.name for one in journals.iterdir()] if journals.exists() else []
                 if files:
                     raise AssertionError(f"journals are left: {files}")
@@ -142,28 +214,115 @@ def soak(corun, rounds, chance, folder, run):
             said += getattr(error, "stderr", "") or ""
             print(f"round {place + 1}, {name}: {error}\n{said}\n{log.read_text()}", file=sys.stderr)
             return False
-        endings[name] += 1
+        counts[name] += 1
         held += is_held
         if (place + 1) % 100 == 0:
             print(f"{place + 1} rounds", file=sys.stderr, flush=True)
-    counts = ", ".join(f"{count} {name}" for name, count in sorted(endings.items()))
-    print(f"{rounds} rounds left nothing ({counts}); in {held} of them something was held just before")
+    ends = ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
+    print(
+        f"{rounds} rounds in {time.monotonic() - began:.0f} s left nothing ({ends}); just before, threads were held in "
+        f"{held} of them and a cgroup in {boxes_held}; Linux {os.uname().release}"
+    )
     return True
+
+
+CHURN = """
+import os, sys, time
+left, living = int(sys.argv[2]), []
+while left or living:
+    if left and len(living) < 32:
+        left -= 1
+        child = os.fork()
+        if child == 0:
+            time.sleep(0.005)
+            os._exit(0)
+        living.append(child)
+    else:
+        os.waitpid(living.pop(0), 0)
+"""
+
+
+def figures(daemon, log, journals):
+    """Memory in KiB, descriptors, bytes of the log and the journals, CPU seconds of the daemon."""
+    status = Path(f"/proc/{daemon.pid}/status").read_text()
+    memory = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS:"))
+    descriptors = len(list(Path(f"/proc/{daemon.pid}/fd").iterdir()))
+    written = sum(one.stat().st_size for one in journals.iterdir()) if journals.exists() else 0
+    times = Path(f"/proc/{daemon.pid}/stat").read_text().rpartition(")")[2].split()
+    cpu_s = (int(times[11]) + int(times[12])) / os.sysconf("SC_CLK_TCK")
+    return memory, descriptors, log.stat().st_size, written, cpu_s
+
+
+def churn(corun, processes, threads, folder, run):
+    """One daemon over many threads and short processes; is what it takes flat?"""
+    config, journals, log = folder / "config.toml", folder / "journals", folder / "log"
+    environment = {**os.environ, MARK: f"{run}:churn"}
+    stand_in = [corun, "stand-in", "--threads", str(threads), "--cpu-ms", "0.1", "--wait-ms", "1000"]
+    many = subprocess.Popen(stand_in, env=environment, stdout=subprocess.DEVNULL)
+    config.write_text(
+        f'apply = true\npolicy = "di"\ncounters = "profiles"\njournals = "{journals}"\nmetrics = "off"\n'
+        "gate.on = false\n"
+        f'[[program]]\nname = "short"\nprofile = "sort"\narguments = "*corun-soak-{run} *"\n'
+        f'[[program]]\nname = "many"\nprofile = "xz"\npid = {many.pid}\n'
+    )
+    with log.open("w") as text:
+        daemon = subprocess.Popen([corun, "daemon", "--config", config], stderr=text)
+    time.sleep(5)
+    table, part = [], processes // 10
+    for tenth in range(11):
+        began, before = time.monotonic(), figures(daemon, log, journals)
+        if tenth == 0:
+            # The threads alone.
+            time.sleep(30)
+        else:
+            program = [sys.executable, "-c", CHURN, f"corun-soak-{run} ", str(part)]
+            subprocess.run(program, env=environment, check=True)
+        seconds = time.monotonic() - began
+        now = figures(daemon, log, journals)
+        table.append((seconds, *now))
+        share = 100 * (now[4] - before[4]) / seconds
+        lines = log.read_text().count("\n")
+        print(
+            f"{tenth * part:7} processes, {seconds:6.1f} s: {now[0]} KiB, {now[1]} descriptors, {lines} lines, "
+            f"journal {now[3]} bytes, {share:.2f} % of a core",
+            flush=True,
+        )
+    daemon.send_signal(signal.SIGTERM)
+    code = daemon.wait(timeout=60)
+    early, late = table[2], table[-1]
+    log_lines = log.read_text().count("\n")
+    is_flat = late[1] <= 1.1 * early[1] and late[2] <= 1.1 * early[2]
+    is_quiet = log_lines <= sum(one[0] for one in table) + 100
+    print(f"exit code {code}, {'flat' if is_flat else 'growing'}, {log_lines} lines of log")
+    return code == 0 and is_flat and is_quiet
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=1000)
+    parser.add_argument("--kills", action="store_true")
+    parser.add_argument("--churn", type=int)
+    parser.add_argument("--threads", type=int, default=256)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--corun", type=Path, default=Path(__file__).parent.parent / "target/release/corun")
     options = parser.parse_args()
     corun = options.corun.resolve()
     if not os.access(corun, os.X_OK):
         sys.exit(f"{corun} is not there: cargo build --release -p corun")
+    # So that what was started is ended also after SIGTERM, and after SIGINT where a shell put this in the background.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: sys.exit(130))
     run = str(os.getpid())
+    endings = ["SIGKILL"] if options.kills else list(ENDINGS)
+    box = None if options.churn else Box(run)
     with tempfile.TemporaryDirectory() as folder:
+        folder = Path(folder)
         try:
-            is_clean = soak(corun, options.rounds, random.Random(options.seed), Path(folder), run)
+            if options.churn:
+                is_clean = churn(corun, options.churn, options.threads, folder, run)
+            else:
+                chance = random.Random(options.seed)
+                is_clean = soak(corun, options.rounds, endings, chance, folder, run, box)
         finally:
             # What has no parent of ours any more, too; what starts meanwhile is found the next time.
             while pids := [pid for pid, _ in marked(run) if state(pid) is not None]:
@@ -173,6 +332,8 @@ def main():
                     except ProcessLookupError:
                         pass
                 time.sleep(0.02)
+            if box:
+                box.remove()
     sys.exit(0 if is_clean else 1)
 
 

@@ -6,6 +6,8 @@
 # --new-kernel: the kernel of Debian's backports, which has sched_ext, and scripts/guest/kernel-cases, which use the
 # program SCX_EXERCISE (cargo build -p corun-scx --example scx_exercise).
 # FOLDER gets vmlinuz and initrd.gz; packages are kept there and fetched once. Nothing is installed.
+# KILLED: the test program `killed` of corun-live (cargo test -p corun-live --test killed --no-run), for the case in
+# scripts/guest/kill-cases; boot.sh FOLDER SECONDS corun_kills=N says how many kills it makes.
 # Without cases, all of scripts/guest/cases are taken, and after them those of systemd-cases, which
 # run under systemd; a case is of systemd when its folder is.
 set -euo pipefail
@@ -107,8 +109,9 @@ ln -s /usr/local/bin/corun "$tree/bin/corun"
 if $new_kernel; then
   strip -o "$tree/bin/scx_exercise" "$exercise"
 fi
-# The libraries that it was linked with, at their own paths.
-ldd "$corun" | grep -o '/[^ ]*' | while read -r library; do
+[[ -z ${KILLED:-} ]] || strip -o "$tree/bin/killed" "$KILLED"
+# The libraries that they were linked with, at their own paths.
+ldd "$corun" ${KILLED:+"$KILLED"} | grep -v ':$' | grep -o '/[^ ]*' | sort -u | while read -r library; do
   mkdir -p "$tree$(dirname "$library")"
   cp -L --remove-destination "$library" "$tree$library"
 done

@@ -52,7 +52,9 @@ pub use placement::{
     PLACEMENT_SEARCHES, PlacementData, PlacementDocument, PlacementFigures, PlacementMethod,
     PlacementSearch, SearchProof, placement_cpus,
 };
-pub use policy_spec::{PolicySpec, build_policies, build_policies_with, policy_names};
+pub use policy_spec::{
+    PolicySpec, build_policies, build_policies_with, check_live_form, policy_names,
+};
 pub use recording::{
     ComparedFigure, ComparedProgram, ProgramPresence, RecordedFigure, RecordingComparison,
     RecordingFacts, compare_recordings, recorded_host,

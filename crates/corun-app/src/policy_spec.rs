@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use corun_machine::Machine;
-use corun_policy::{BuildOptions, Policy, PolicyKind, registry};
+use corun_policy::{BuildOptions, LiveForm, Policy, PolicyKind, registry};
 use corun_runtime::RuntimeError;
 
 use crate::{Error, Result};
@@ -37,6 +37,27 @@ pub fn policy_names(name: &str) -> Result<Vec<&str>> {
     // PlacementDocument first: who is on a cache comes before its partition.
     kinds.sort_by_key(|(kind, _)| *kind == PolicyKind::Partitioning);
     Ok(kinds.into_iter().map(|(_, part)| part).collect())
+}
+
+/// May these policies act on a real machine? The one place that decides it: not where the live form of one was
+/// never evaluated, unless the user insists.
+///
+/// # Errors
+/// As [`policy_names`]; bad input that names the policy and says why.
+pub fn check_live_form(name: &str, may_be_untested: bool) -> Result<()> {
+    for part in policy_names(name)? {
+        let entry = registry().iter().find(|entry| entry.name == part);
+        if let Some(LiveForm::Untested { why }) = entry.map(|entry| entry.live)
+            && !may_be_untested
+        {
+            let message =
+                format!("policy `{part}` is not known to do well on a real machine: {why}");
+            return Err(
+                Error::input(message).hint("--untested (in a configuration: untested = true)")
+            );
+        }
+    }
+    Ok(())
 }
 
 /// The policies of a name with a seed.
@@ -239,6 +260,15 @@ mod tests {
             refused.contains("`n-mass` is not for machine `xeon-x5365`: it decides"),
             "{refused}"
         );
+    }
+
+    #[test]
+    fn a_policy_whose_live_form_was_not_evaluated_acts_only_where_the_user_insists() {
+        check_live_form("dio+lfoc", false).unwrap();
+        let refused = check_live_form("lfoc+vbsc", false).unwrap_err().to_string();
+        assert!(refused.contains("policy `vbsc` is not known to do well"), "{refused}");
+        check_live_form("vbsc", true).unwrap();
+        assert!(check_live_form("vbcs", true).is_err());
     }
 
     #[test]

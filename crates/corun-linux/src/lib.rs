@@ -34,5 +34,5 @@ pub use noise::{Noise, NoiseMeter};
 pub use procfs::{TaskFacts, facts, if_there, is_gone};
 pub use reach::Reach;
 pub use roots::Roots;
-pub use syscalls::{affinity, node_of_pages};
+pub use syscalls::{affinity, node_of_pages, process_cpu_ns};
 pub use task::Task;

@@ -8,6 +8,8 @@ use corun_machine::{CpuId, CpuSet};
 const BITS: usize = usize::BITS as usize;
 /// Room for every CPU that a [`CpuSet`] can name.
 const MOST_WORDS: usize = (corun_machine::MAX_CPU as usize + 1) / BITS;
+/// The clock that counts what the scheduler does (the kernel's include/linux/posix-timers_types.h).
+const CPUCLOCK_SCHED: i32 = 2;
 /// Words of an affinity of up to 1024 CPUs.
 pub(crate) const FIRST_WORDS: usize = 1024 / BITS;
 
@@ -48,6 +50,24 @@ pub(crate) fn affinity_words(tid: u32, words: &mut Vec<usize>) -> io::Result<()>
         }
         words.resize(words.len() * 2, 0);
     }
+}
+
+/// Time that the threads of a process spent on CPUs since it started, those that ended included, in nanoseconds:
+/// one call, however many threads there are. Of a thread that is on a CPU now, up to its last clock tick.
+///
+/// # Errors
+/// The kernel's answer: there is no such process.
+pub fn process_cpu_ns(pid: u32) -> io::Result<u64> {
+    // A process's clock is named by the complement of its number (`MAKE_PROCESS_CPUCLOCK` in the kernel's
+    // include/linux/posix-timers_types.h), here that which the scheduler counts.
+    let clock = (!pid.cast_signed() << 3) | CPUCLOCK_SCHED;
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel writes one time to where it may.
+    let answer = unsafe { libc::clock_gettime(clock, &raw mut time) };
+    if answer != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 
 /// The node of each page of a process, or an error as a negative number.
@@ -92,6 +112,27 @@ mod tests {
         (words[0], words[1], words[FIRST_WORDS]) = (1 << 3, 1, 1 << 2);
         let expected: CpuSet = format!("3,{},{}", BITS, 1024 + 2).parse().unwrap();
         assert_eq!(cpus_of(&words), expected);
+    }
+
+    #[test]
+    fn a_process_s_time_grows_while_it_computes_and_only_then() {
+        let own = std::process::id();
+        let before = process_cpu_ns(own).unwrap();
+        let begin = std::time::Instant::now();
+        while process_cpu_ns(own).unwrap() < before + 1_000_000 {
+            assert!(begin.elapsed().as_secs() < 60);
+        }
+        let mut sleeper = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+        // It may still begin to sleep.
+        let rests = (0..1000).any(|_| {
+            let before = process_cpu_ns(sleeper.id()).unwrap();
+            std::thread::sleep(std::time::Duration::from_millis(5));
+            process_cpu_ns(sleeper.id()).unwrap() == before
+        });
+        sleeper.kill().unwrap();
+        sleeper.wait().unwrap();
+        assert!(rests);
+        assert!(process_cpu_ns(sleeper.id()).is_err());
     }
 
     #[test]

@@ -11,7 +11,8 @@ mod ways_curve;
 
 pub use counters::{Count, CounterKind, Counts, Rates, Scope, ScopedRate, Totals};
 pub use entry::{
-    Build, BuildError, BuildOptions, Parameter, PolicyEntry, PolicyKind, build, build_partitioner,
+    Build, BuildError, BuildOptions, LiveForm, Parameter, PolicyEntry, PolicyKind, build,
+    build_partitioner,
 };
 pub use plan::{Action, ActionKind, CachePart, Plan, Step};
 pub use policy::{Event, Interval, Needs, Policy};

@@ -103,6 +103,17 @@ struct LastRead {
     affinity: Vec<usize>,
 }
 
+/// How much of a thread is to be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LookDepth {
+    /// Its affinity: it is known to have been on no CPU ([`crate::process_cpu_ns`] of its process has not grown).
+    Rested,
+    /// All of it where the scheduler's counts say that it was on a CPU, else its affinity.
+    Changed,
+    /// All of it.
+    Whole,
+}
+
 /// What became of a thread since its files were read last.
 #[derive(Debug)]
 pub enum ThreadLook {
@@ -131,12 +142,18 @@ impl ThreadFiles {
     }
 
     /// As [`Self::sample`], but reads only the affinity and the scheduler's counts of a thread that was on no CPU
-    /// since the last look, unless `whole` asks for all. What others changed of such a thread beside its affinity,
+    /// since the last look, unless all is asked for. What others changed of such a thread beside its affinity,
     /// and that it waits for a CPU now, is not seen then.
     ///
     /// # Errors
     /// As [`Self::sample`].
-    pub fn look(&mut self, proc: &Path, pid: u32, tid: u32, whole: bool) -> io::Result<ThreadLook> {
+    pub fn look(
+        &mut self,
+        proc: &Path,
+        pid: u32,
+        tid: u32,
+        depth: LookDepth,
+    ) -> io::Result<ThreadLook> {
         let Some(schedstat) = self.schedstat.as_ref().filter(|_| proc == Path::new("/proc")) else {
             return self.sample(proc, pid, tid).map(ThreadLook::Whole);
         };
@@ -144,12 +161,17 @@ impl ThreadFiles {
         let mut words = [0; FIRST_WORDS];
         let was = affinity.get(..FIRST_WORDS).map(|was| words.copy_from_slice(was)).is_some();
         affinity_words(tid, affinity)?;
+        let may_be_idle = depth != LookDepth::Whole && was && affinity.len() == FIRST_WORDS;
+        let idle = |affinity: &[usize]| {
+            ThreadLook::Idle((affinity[..] != words).then(|| cpus_of(affinity)))
+        };
+        if may_be_idle && depth == LookDepth::Rested && !last.is_empty() {
+            return Ok(idle(affinity));
+        }
         let mut line = [0; LINE_BYTES];
         let read = read_whole(schedstat, &mut line)?;
-        let is_idle = read == last.as_slice();
-        if is_idle && !whole && was && affinity.len() == FIRST_WORDS {
-            let moved = (affinity[..] != words).then(|| cpus_of(affinity));
-            return Ok(ThreadLook::Idle(moved));
+        if may_be_idle && read == last.as_slice() {
+            return Ok(idle(affinity));
         }
         last.clear();
         last.extend_from_slice(read);
@@ -257,27 +279,29 @@ mod tests {
             sleeper.wait().unwrap();
             return eprintln!("skipped: this kernel counts no time that threads ran");
         }
-        let mut look = |whole| files.look(proc, pid, pid, whole);
-        assert!(matches!(look(false), Ok(ThreadLook::Whole(_))), "nothing is known before");
+        use LookDepth::{Changed, Rested, Whole};
+        let mut look = |depth| files.look(proc, pid, pid, depth);
+        assert!(matches!(look(Rested), Ok(ThreadLook::Whole(_))), "nothing is known before");
         // It may still begin to sleep.
         let since = Instant::now();
-        while !matches!(look(false), Ok(ThreadLook::Idle(None))) {
+        while !matches!(look(Changed), Ok(ThreadLook::Idle(None))) {
             assert!(since.elapsed() < Duration::from_secs(60));
             std::thread::sleep(Duration::from_millis(5));
         }
-        assert!(matches!(look(true), Ok(ThreadLook::Whole(_))), "all was asked for");
+        assert!(matches!(look(Whole), Ok(ThreadLook::Whole(_))), "all was asked for");
+        assert!(matches!(look(Rested), Ok(ThreadLook::Idle(None))));
         // Somebody pins it: a CPU less may make it run.
         let all = crate::affinity(pid).unwrap();
         let first: CpuSet = all.iter().take(1).collect();
         let pin = ["-cp", &first.to_string(), &pid.to_string()].map(str::to_owned);
         assert!(Command::new("taskset").args(pin).output().unwrap().status.success());
-        let seen = match look(false).unwrap() {
+        let seen = match look(Rested).unwrap() {
             ThreadLook::Idle(moved) => moved.unwrap_or(all),
             ThreadLook::Whole(sample) => sample.affinity,
         };
         assert_eq!(seen, first);
         sleeper.kill().unwrap();
         sleeper.wait().unwrap();
-        assert!(is_gone(&look(false).unwrap_err()));
+        assert!(is_gone(&look(Changed).unwrap_err()));
     }
 }

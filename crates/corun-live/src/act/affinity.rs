@@ -8,6 +8,7 @@ use corun_linux::{Roots, Task, affinity, cgroup, if_there, is_gone};
 use corun_machine::CpuSet;
 use corun_policy::ThreadView;
 
+use super::still_there::HeldNumber;
 use super::syscalls::set_affinity;
 use super::{ApplyMode, Change, Refusal, still_there, touchable};
 use crate::{ActError, ManagedThread, Reverted};
@@ -47,6 +48,7 @@ pub(super) fn apply(
     before: &CpuSet,
     after: &CpuSet,
 ) -> Result<(), ActError> {
+    let number = HeldNumber::of(task);
     touchable(roots, task)?;
     let what = || format!("the affinity of thread {task}");
     let changed = |found: CpuSet| ActError::ChangedByOthers {
@@ -58,14 +60,14 @@ pub(super) fn apply(
         return Err(changed(found));
     }
     let found = allowed(roots, task)?;
-    set(task, after)?;
+    set(&number, task, after)?;
     let granted = other_than(roots, task, after);
     if let Ok(None) = granted {
         return Ok(());
     }
     // A cpuset may have been narrowed meanwhile. What we did not ask for must not stay: nobody
     // could tell later that it was ours. Nor must what cannot be read again, of which the caller hears that it failed.
-    set(task, &found)?;
+    set(&number, task, &found)?;
     let Some(granted) = granted? else { return Ok(()) };
     Err(ActError::Kernel {
         what: format!("{} could not be {after}", what()),
@@ -85,6 +87,7 @@ pub(super) fn revert(
     after: &CpuSet,
     mode: ApplyMode,
 ) -> Result<Reverted, ActError> {
+    let number = HeldNumber::of(task);
     still_there(roots, task)?;
     let found = allowed(roots, task)?;
     let limit = if_there(cgroup::cpu_limit(roots, task));
@@ -97,11 +100,11 @@ pub(super) fn revert(
     let asks_for_all = || all.as_ref().is_some_and(|all| all.is_subset(before));
     if mode == ApplyMode::Apply {
         if is_after {
-            set(task, before)?;
+            set(&number, task, before)?;
         } else if is_before && asks_for_all() {
             // Where nothing was asked for, asking for all changes nothing: what we once asked for may
             // linger. Where it may not be set, it never was by us.
-            let _ = set(task, before);
+            let _ = set(&number, task, before);
         }
     }
     Ok(match (is_before, is_after) {
@@ -162,9 +165,10 @@ fn allowed(roots: &Roots, task: &Task) -> Result<CpuSet, ActError> {
     read.map_err(|reason| failed("reading", task, reason))
 }
 
-fn set(task: &Task, cpus: &CpuSet) -> Result<(), ActError> {
+fn set(number: &HeldNumber, task: &Task, cpus: &CpuSet) -> Result<(), ActError> {
     let attempt = || format!("setting to {cpus}");
-    set_affinity(task.tid, cpus).map_err(|reason| failed(&attempt(), task, reason))
+    set_affinity(task.tid, cpus).map_err(|reason| failed(&attempt(), task, reason))?;
+    number.was_of(task, cpus)
 }
 
 fn failed(attempt: &str, task: &Task, reason: io::Error) -> ActError {

@@ -1,9 +1,50 @@
 //! Is this thread still the one that was meant, and may it be touched?
 
-use corun_linux::procfs::{Process, Stat};
-use corun_linux::{Roots, Task};
+use std::io;
+use std::os::fd::OwnedFd;
 
+use corun_linux::procfs::{Process, Stat};
+use corun_linux::{Roots, Task, affinity};
+use corun_machine::CpuSet;
+
+use super::syscalls::{has_ended, open_thread};
 use crate::ActError;
+
+/// Holds on to a thread that is to be touched by its number, which the kernel may give to another as soon as the
+/// thread has ended. To be made before the thread is looked at.
+#[derive(Debug)]
+pub(crate) struct HeldNumber(Option<OwnedFd>);
+
+impl HeldNumber {
+    /// Of a thread; holds nothing where this kernel has no descriptors of threads.
+    pub(crate) fn of(task: &Task) -> Self {
+        Self(open_thread(task.tid).ok())
+    }
+
+    /// After the CPUs of the number were set: were they the thread's?
+    ///
+    /// # Errors
+    /// [`ActError::Gone`] when the thread ended before or while they were set, and nobody else has its number;
+    /// [`ActError::Kernel`] when another thread has the number and these CPUs.
+    pub(crate) fn was_of(&self, task: &Task, cpus: &CpuSet) -> Result<(), ActError> {
+        let ended = self.0.as_ref().is_some_and(|thread| has_ended(thread).unwrap_or(false));
+        if !ended {
+            return Ok(());
+        }
+        let what = format!("thread {task}");
+        if affinity(task.tid).is_ok_and(|found| found == *cpus) {
+            let reason = io::Error::other("it ended, and its number went to another thread");
+            let advice =
+                format!("taskset -p {}: its CPUs may be {cpus} because of corun", task.tid);
+            return Err(ActError::Kernel {
+                what: format!("setting the affinity of {what}"),
+                reason,
+                advice: Some(advice),
+            });
+        }
+        Err(ActError::Gone { what })
+    }
+}
 
 /// The thread as it is now, if it is the one that was meant and has not ended.
 ///
@@ -38,7 +79,38 @@ pub(crate) fn touchable(roots: &Roots, task: &Task) -> Result<Stat, ActError> {
 
 #[cfg(test)]
 mod tests {
+    use std::process::{Child, Command};
+
     use super::*;
+
+    fn sleeper() -> Child {
+        Command::new("sleep").arg("1000").spawn().unwrap()
+    }
+
+    fn end(mut child: Child) {
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    /// A stranger stands in for the one that got the number of the thread that ended.
+    #[test]
+    fn a_number_that_went_to_another_thread_meanwhile_is_noticed() {
+        let child = sleeper();
+        let pid = child.id();
+        let stat = Process::new(&Roots::default(), pid).stat().unwrap().unwrap();
+        let task = Task { pid, tid: pid, start_ticks: stat.start_ticks };
+        let number = HeldNumber::of(&task);
+        let cpus = affinity(pid).unwrap();
+        number.was_of(&task, &cpus).unwrap();
+        end(child);
+        assert!(matches!(number.was_of(&task, &cpus), Err(ActError::Gone { .. })));
+        let stranger = sleeper();
+        let reused = Task { tid: stranger.id(), ..task };
+        let noticed = number.was_of(&reused, &affinity(stranger.id()).unwrap());
+        end(stranger);
+        let noticed = noticed.unwrap_err().to_string();
+        assert!(noticed.contains("its number went to another thread"), "{noticed}");
+    }
 
     #[test]
     fn this_thread_is_there_and_another_start_is_gone() {

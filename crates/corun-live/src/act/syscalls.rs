@@ -2,6 +2,7 @@
 #![allow(unsafe_code)] // raw system calls: other CPU sets end at 1024 CPUs, and none moves pages
 
 use std::io;
+use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 
 use corun_machine::CpuSet;
 
@@ -23,6 +24,33 @@ pub(crate) fn set_affinity(tid: u32, cpus: &CpuSet) -> io::Result<()> {
         )
     };
     if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// A descriptor of a thread. Before Linux 6.9 (`PIDFD_THREAD`) only of a process's first thread.
+pub(crate) fn open_thread(tid: u32) -> io::Result<OwnedFd> {
+    let mut answer = -1;
+    for flags in [libc::PIDFD_THREAD, 0] {
+        // SAFETY: no argument is a pointer.
+        answer = unsafe { libc::syscall(libc::SYS_pidfd_open, tid as libc::pid_t, flags) };
+        let refused = io::Error::last_os_error();
+        match answer {
+            0.. => break,
+            _ if refused.raw_os_error() == Some(libc::EINVAL) => {}
+            _ => return Err(refused),
+        }
+    }
+    let number = i32::try_from(answer).ok().filter(|number| *number >= 0);
+    let number = number.ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))?;
+    // SAFETY: the kernel just opened it, and nobody else knows of it.
+    Ok(unsafe { OwnedFd::from_raw_fd(number) })
+}
+
+/// Did the thread of a descriptor end?
+pub(crate) fn has_ended(thread: &OwnedFd) -> io::Result<bool> {
+    let mut asked = libc::pollfd { fd: thread.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // SAFETY: the kernel reads and writes the one structure that it is told of.
+    let answer = unsafe { libc::poll(&raw mut asked, 1, 0) };
+    if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(answer > 0) }
 }
 
 /// Moves pages of a process to nodes, address by address; the answer is the node of each, or an

@@ -1,7 +1,7 @@
 //! Which policies run here, and what the others lack.
 
 use corun_policy::{
-    ActionKind, BuildOptions, CounterKind, Needs, Policy, PolicyKind, build, registry,
+    ActionKind, BuildOptions, CounterKind, LiveForm, Needs, Policy, PolicyKind, build, registry,
 };
 use serde::Serialize;
 
@@ -59,7 +59,8 @@ pub fn verdicts(facts: &Facts) -> Vec<PolicyVerdict> {
         let without = done_without(facts, policy.as_mut());
         let needs = policy.needs();
         let mut verdict = verdict(facts, entry.name, entry.kind(), &needs);
-        verdict.note = verdict.note.or(without);
+        let notes = [verdict.note.or(without), untested(entry.live)];
+        verdict.note = notes.into_iter().flatten().reduce(|one, other| format!("{one}; {other}"));
         Some((verdict, entry.kind(), needs))
     };
     let all: Vec<(PolicyVerdict, PolicyKind, Needs)> = registry().iter().filter_map(one).collect();
@@ -77,6 +78,12 @@ pub fn verdicts(facts: &Facts) -> Vec<PolicyVerdict> {
         verdict
     };
     all.iter().map(complete).collect()
+}
+
+/// Says so where a policy's live form was not evaluated.
+fn untested(live: LiveForm) -> Option<String> {
+    let LiveForm::Untested { why } = live else { return None };
+    Some(format!("acts only with --untested: {why}"))
 }
 
 /// Has it do without what this machine cannot do, where it can, and says so.

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::path::Path;
 
-use corun_linux::procfs::{Stat, ThreadFiles, ThreadLook, ThreadSample, tids};
-use corun_linux::{Roots, TaskFacts, is_gone};
+use corun_linux::procfs::{LookDepth, Stat, ThreadFiles, ThreadLook, ThreadSample, tids};
+use corun_linux::{Roots, TaskFacts, is_gone, process_cpu_ns};
 use corun_policy::ThreadState;
 
 use super::ScannedThread;
@@ -60,6 +61,8 @@ impl DescriptorBudget {
 pub(super) struct FollowedProcess {
     pub(super) target: usize,
     threads: BTreeMap<u32, Thread>,
+    /// Its CPU time at the last look; none where that is not known.
+    cpu_ns: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -95,7 +98,7 @@ impl Seen {
 
 impl FollowedProcess {
     pub(super) fn new(target: usize) -> Self {
-        Self { target, threads: BTreeMap::new() }
+        Self { target, threads: BTreeMap::new(), cpu_ns: None }
     }
 
     pub(super) fn release(&self, budget: &mut DescriptorBudget) {
@@ -114,8 +117,13 @@ impl FollowedProcess {
     ) -> Option<Stat> {
         let mut seen = Seen::default();
         let is_new = self.threads.is_empty();
+        // Read before the threads: what runs meanwhile shows at the next look.
+        let own = roots.proc == Path::new("/proc");
+        let cpu_ns = if own { process_cpu_ns(pid).ok() } else { None };
+        let has_rested = cpu_ns.is_some() && cpu_ns == self.cpu_ns;
+        self.cpu_ns = cpu_ns;
         self.threads.retain(|&tid, thread| {
-            let there = thread.refresh(roots, pid, tid, &mut seen).is_ok();
+            let there = thread.refresh(roots, pid, tid, has_rested, &mut seen).is_ok();
             if !there && thread.files.is_some() {
                 budget.give_back();
             }
@@ -168,12 +176,26 @@ impl Thread {
         Ok(Self { files: budget.take().then_some(files), facts, state, looks: tid })
     }
 
-    fn refresh(&mut self, roots: &Roots, pid: u32, tid: u32, seen: &mut Seen) -> io::Result<()> {
+    /// `has_rested`: no thread of its process was on a CPU since the last look.
+    fn refresh(
+        &mut self,
+        roots: &Roots,
+        pid: u32,
+        tid: u32,
+        has_rested: bool,
+        seen: &mut Seen,
+    ) -> io::Result<()> {
         self.looks = self.looks.wrapping_add(1);
         // A process's first thread tells how many there are.
-        let whole = tid == pid || self.looks.is_multiple_of(WHOLE_EVERY);
+        let depth = if tid == pid || self.looks.is_multiple_of(WHOLE_EVERY) {
+            LookDepth::Whole
+        } else if has_rested {
+            LookDepth::Rested
+        } else {
+            LookDepth::Changed
+        };
         let looked = match &mut self.files {
-            Some(files) => files.look(&roots.proc, pid, tid, whole)?,
+            Some(files) => files.look(&roots.proc, pid, tid, depth)?,
             None => {
                 let files = ThreadFiles::open(&roots.proc, pid, tid)?;
                 ThreadLook::Whole(files.sample(&roots.proc, pid, tid)?)

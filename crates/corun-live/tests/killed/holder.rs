@@ -12,7 +12,8 @@ use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
 use serde::{Deserialize, Serialize};
 
-use crate::threads::{Threads, affinity, places};
+use crate::container::Cpuset;
+use crate::threads::{Threads, affinity, may_renice, nice, places};
 
 /// Set in the second process: its task.
 const TASK: &str = "CORUN_TEST_TASK";
@@ -36,6 +37,8 @@ pub(crate) enum Ending {
 pub(crate) struct Held {
     folder: PathBuf,
     threads: Vec<(u32, u32)>,
+    /// Held as well, and nice values with it; only threads' CPUs where absent.
+    cpuset: Option<Cpuset>,
     ending: Ending,
     seed: u64,
 }
@@ -48,8 +51,20 @@ pub(crate) struct Holder {
 
 impl Holder {
     pub(crate) fn start(folder: &Path, threads: &Threads, ending: Ending, seed: u64) -> Self {
+        Self::start_with(folder, threads, None, ending, seed)
+    }
+
+    /// As [`Self::start`], and holds a cgroup and nice values too.
+    pub(crate) fn start_with(
+        folder: &Path,
+        threads: &Threads,
+        cpuset: Option<&Cpuset>,
+        ending: Ending,
+        seed: u64,
+    ) -> Self {
         let threads = threads.tasks().iter().map(|task| (task.pid, task.tid)).collect();
-        let task = Held { folder: folder.to_owned(), threads, ending, seed };
+        let cpuset = cpuset.cloned();
+        let task = Held { folder: folder.to_owned(), threads, cpuset, ending, seed };
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["the_holder", "--exact", "--nocapture", "--test-threads", "1"])
             .env(TASK, serde_json::to_string(&task).unwrap())
@@ -146,7 +161,12 @@ impl Held {
         let mut random = Pcg64Mcg::seed_from_u64(self.seed);
         let mut plans = 0;
         while !stop.load(Ordering::Relaxed) {
-            let plan = plan(&tasks, &mut random);
+            let mut plan = plan(&tasks, &mut random);
+            if let Some(cpuset) = &self.cpuset {
+                let places = places().expect("the test has made sure of two CPUs");
+                plan.extend(cpuset.change(&places[random.random_range(0..places.len())]));
+                plan.extend(nice_values(&tasks, &mut random));
+            }
             if guard.journal.write(&plan).is_err() {
                 guard.undo();
                 return NO_JOURNAL;
@@ -189,4 +209,13 @@ fn plan(tasks: &[Task], random: &mut Pcg64Mcg) -> Vec<Change> {
             (before != after).then_some(Change::Affinity { task, before, after })
         })
         .collect()
+}
+
+/// Other nice values for threads, where they can be given back.
+fn nice_values(tasks: &[Task], random: &mut Pcg64Mcg) -> Vec<Change> {
+    let change = |&task: &Task| {
+        let (before, after) = (nice(&task)?, random.random_range(0..10));
+        (before != after).then_some(Change::Nice { task, before, after })
+    };
+    if may_renice() { tasks.iter().filter_map(change).collect() } else { Vec::new() }
 }

@@ -3,6 +3,7 @@
 //! The threads belong to the test; who holds them is a second process, this very program started
 //! again, so that it can be killed.
 
+mod container;
 mod holder;
 mod strays;
 mod threads;
@@ -15,6 +16,7 @@ use corun_live::{Journal, RestoreOutcome, Restored, Reverted, Which, restore};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
 
+use container::Container;
 use holder::{Ending, Holder};
 use strays::Stray;
 use threads::Threads;
@@ -77,6 +79,33 @@ fn killed_at_random_moments_hundreds_of_times() {
         assert!(folder.is_empty());
     }
     assert!(undone > 300, "only {undone} changes were in force when it was killed");
+}
+
+/// CPUs, nice values and a cgroup's CPU set, while some of the threads end and others begin. `CORUN_KILLS=1000` for
+/// more kills than `make test` makes.
+#[test]
+fn killed_under_churn_with_nice_values_and_a_cgroup() {
+    let _alone = alone();
+    let Some(mut threads) = Threads::new(8) else { return };
+    let Some(container) = Container::new() else { return };
+    let folder = Folder::new();
+    let mut random = Pcg64Mcg::seed_from_u64(2);
+    let kills = std::env::var("CORUN_KILLS").map_or(100, |text| text.parse().unwrap());
+    let mut undone = 0;
+    for round in 0..kills {
+        let cpuset = Some(&container.cpuset);
+        let mut holder = Holder::start_with(&folder.path, &threads, cpuset, Ending::Never, round);
+        holder.wait_for_plans(random.random_range(0..4));
+        threads.replace(random.random_range(0..4));
+        std::thread::sleep(std::time::Duration::from_micros(random.random_range(0..400)));
+        holder.kill();
+        undone += restored(&folder.path);
+        threads.assert_as_before(&format!("after kill {round}"));
+        container.assert_as_before(&format!("after kill {round}"));
+        assert!(folder.is_empty());
+    }
+    println!("{kills} kills, {undone} changes were in force and are undone");
+    assert!(undone as u64 > kills, "only {undone} changes were in force when it was killed");
 }
 
 #[test]

@@ -5,18 +5,38 @@ use std::process::Command;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
+use corun_linux::procfs::Process;
 use corun_linux::{Roots, Task, facts};
 use corun_machine::{CpuId, CpuSet};
-use rustix::process::Pid;
+use rustix::process::{Pid, geteuid, setpriority_process};
 
 /// Sleeping threads of this process with affinities of their own.
 pub(crate) struct Threads {
     sleepers: Vec<Sleeper>,
 }
 
+/// What a thread has: the CPUs of its mask, those that are off line included, its nice value and its scheduling
+/// policy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct State {
+    cpus: CpuSet,
+    nice: i32,
+    policy: i32,
+}
+
+impl State {
+    /// None where the thread ended.
+    pub(crate) fn of(pid: u32, tid: u32) -> Option<Self> {
+        let process = Process::new(&Roots::default(), pid);
+        let cpus = process.thread_allowed_cpus(tid).ok()??;
+        let nice = process.thread_stat(tid).ok()??.nice;
+        Some(Self { cpus, nice, policy: corun_scx::policy_of(tid).ok()? })
+    }
+}
+
 struct Sleeper {
     task: Task,
-    before: CpuSet,
+    before: State,
     end: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -50,7 +70,8 @@ impl Threads {
 
     pub(crate) fn assert_as_before(&self, when: &str) {
         for sleeper in &self.sleepers {
-            assert_eq!(affinity(&sleeper.task), Some(sleeper.before.clone()), "{when}");
+            let Task { pid, tid, .. } = sleeper.task;
+            assert_eq!(State::of(pid, tid).as_ref(), Some(&sleeper.before), "{when}");
         }
     }
 }
@@ -71,6 +92,16 @@ pub(crate) fn places() -> Option<[CpuSet; 3]> {
 pub(crate) fn affinity(task: &Task) -> Option<CpuSet> {
     let facts = facts(&Roots::default(), task.pid, task.tid).ok()?;
     (facts.task == *task).then_some(facts.affinity)
+}
+
+/// A nice value that was raised may be lowered again by root alone.
+pub(crate) fn may_renice() -> bool {
+    geteuid().is_root()
+}
+
+/// A thread's nice value; none when it ended.
+pub(crate) fn nice(task: &Task) -> Option<i32> {
+    State::of(task.pid, task.tid).map(|state| state.nice)
 }
 
 /// What somebody else does to a thread.
@@ -124,9 +155,14 @@ impl Sleeper {
             let _ = ended.recv();
         });
         let tid = told.recv().unwrap();
-        let before = places().unwrap()[number % 3].clone();
         let task = facts(&Roots::default(), std::process::id(), tid).unwrap().task;
-        set_affinity(&task, &before);
+        set_affinity(&task, &places().unwrap()[number % 3]);
+        if may_renice() {
+            // Some are less urgent by their user's wish.
+            let own = Pid::from_raw(tid as i32);
+            setpriority_process(own, 3 * (number % 2) as i32).unwrap();
+        }
+        let before = State::of(task.pid, tid).unwrap();
         Self { task, before, end: Some(end), thread: Some(thread) }
     }
 }

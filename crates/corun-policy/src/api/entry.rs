@@ -18,6 +18,32 @@ pub struct PolicyEntry {
     pub parameters: &'static [Parameter],
     /// How it is built. The options have been checked against `parameters`; [`build`] does both.
     pub build: Build,
+    /// Was it evaluated as it runs on a real machine?
+    pub live: LiveForm,
+}
+
+/// Was a policy evaluated under live conditions: late looks, noise, readings that fail, counters that are
+/// missing or take turns? Hosts of real machines refuse one that was not, unless the user insists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LiveForm {
+    /// It does no more harm there than it does where it sees everything, or than none does.
+    Evaluated {
+        /// The test or the study that shows it.
+        by: &'static str,
+    },
+    /// It was not, or it did harm.
+    Untested {
+        /// What is known, for people.
+        why: &'static str,
+    },
+}
+
+impl LiveForm {
+    /// Evaluated by the test that runs every policy in simulation as live, `crates/corun-app/tests/live_form.rs`.
+    pub const AS_LIVE: Self = Self::Evaluated { by: "crates/corun-app/tests/live_form.rs" };
+    /// Not run by that test yet.
+    pub const NOT_RUN: Self =
+        Self::Untested { why: "it was not run with counters that take turns" };
 }
 
 /// How a policy is built.
@@ -69,7 +95,7 @@ impl PolicyEntry {
         build: fn(&BuildOptions) -> Box<dyn Partitioner>,
     ) -> Self {
         let build = Build::Partitioner { build, caps: false };
-        Self { name, summary, source, parameters, build }
+        Self { name, summary, source, parameters, build, live: LiveForm::AS_LIVE }
     }
 }
 

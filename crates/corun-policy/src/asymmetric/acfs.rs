@@ -7,7 +7,7 @@ use crate::asymmetric::progress::{Programs, Progress, dynamic_weights};
 use crate::asymmetric::sides::Sides;
 use crate::asymmetric::speedup::{COUNTERS, IDEAL, Speedups, side_of};
 use crate::asymmetric::{AMP_THRESHOLD, Cores, INTERVAL, Side, UNFAIRNESS_FACTOR};
-use crate::{Build, BuildOptions, CounterKind, PolicyEntry, ThreadId, View};
+use crate::{Build, BuildOptions, CounterKind, LiveForm, PolicyEntry, ThreadId, View};
 
 /// The line in the registry.
 pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
@@ -18,6 +18,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     build: Build::Policy(|options: &BuildOptions| {
         Box::new(SharingPolicy::new(options, Acfs::new(options)))
     }),
+    live: LiveForm::AS_LIVE,
 };
 
 struct Acfs {

@@ -17,8 +17,8 @@ use crate::asymmetric::sides::{Sides, is_runnable};
 use crate::asymmetric::speedup::side_of;
 use crate::asymmetric::{AMP_THRESHOLD, Cores, INTERVAL, Side, UNFAIRNESS_FACTOR, milliseconds};
 use crate::{
-    ActionKind, Build, BuildOptions, CounterKind, Nanoseconds, Parameter, PolicyEntry, ProcessId,
-    REQUEST_BYTES, ThreadId, View,
+    ActionKind, Build, BuildOptions, CounterKind, LiveForm, Nanoseconds, Parameter, PolicyEntry,
+    ProcessId, REQUEST_BYTES, ThreadId, View,
 };
 
 pub use self::history::phase_hit_rate;
@@ -64,6 +64,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     build: Build::Policy(|options: &BuildOptions| {
         Box::new(SharingPolicy::new(options, Camps::new(options)))
     }),
+    live: LiveForm::AS_LIVE,
 };
 
 /// Shares of the narrowest bandwidth on the way of a big core, where the machine file has no limits.

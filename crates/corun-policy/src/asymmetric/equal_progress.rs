@@ -9,7 +9,9 @@ use crate::asymmetric::progress::time_on_cpus_s;
 use crate::asymmetric::sides::Sides;
 use crate::asymmetric::speedup::side_of;
 use crate::asymmetric::{Clock, Cores, INTERVAL, SWAP_EVERY, Side, milliseconds};
-use crate::{Build, BuildOptions, CounterKind, Nanoseconds, PolicyEntry, ThreadView, View};
+use crate::{
+    Build, BuildOptions, CounterKind, LiveForm, Nanoseconds, PolicyEntry, ThreadView, View,
+};
 
 /// The line in the registry.
 pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
@@ -20,6 +22,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     build: Build::Policy(|options: &BuildOptions| {
         Box::new(SharingPolicy::new(options, EqualProgress::new(options)))
     }),
+    live: LiveForm::AS_LIVE,
 };
 
 /// What was seen of a thread, by side.

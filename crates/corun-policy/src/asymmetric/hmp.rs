@@ -6,7 +6,9 @@ use crate::asymmetric::by_thread::ByThread;
 use crate::asymmetric::policy::{Sharing, SharingPolicy};
 use crate::asymmetric::sides::{Sides, is_runnable};
 use crate::asymmetric::{Cores, INTERVAL, Side};
-use crate::{Build, BuildOptions, Nanoseconds, Parameter, PolicyEntry, ThreadId, ThreadView, View};
+use crate::{
+    Build, BuildOptions, LiveForm, Nanoseconds, Parameter, PolicyEntry, ThreadId, ThreadView, View,
+};
 
 /// `hmp_up_threshold` of the patches, 700 of 1024.
 const UP: Parameter = Parameter {
@@ -38,6 +40,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     build: Build::Policy(|options: &BuildOptions| {
         Box::new(SharingPolicy::new(options, Hmp::new(options)))
     }),
+    live: LiveForm::AS_LIVE,
 };
 
 /// How much of the time a thread is runnable.

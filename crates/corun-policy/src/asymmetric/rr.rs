@@ -5,7 +5,7 @@ use crate::asymmetric::by_thread::ByThread;
 use crate::asymmetric::policy::{Sharing, SharingPolicy};
 use crate::asymmetric::sides::Sides;
 use crate::asymmetric::{Clock, Cores, INTERVAL, SWAP_EVERY, Side, milliseconds};
-use crate::{Build, BuildOptions, Nanoseconds, PolicyEntry, View};
+use crate::{Build, BuildOptions, LiveForm, Nanoseconds, PolicyEntry, View};
 
 /// The line in the registry.
 pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
@@ -16,6 +16,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     build: Build::Policy(|options: &BuildOptions| {
         Box::new(SharingPolicy::new(options, RoundRobin::new(options)))
     }),
+    live: LiveForm::AS_LIVE,
 };
 
 struct RoundRobin {

@@ -23,10 +23,10 @@ use self::parameters::{
     GROWTH, LOOK, MIN_INTERVAL, MIN_RUN, MIN_THREADS, PARTED, REMEASURE, START_DELAY, THRESHOLD,
     WEIGHT,
 };
-use self::sampled::Samples;
+use self::sampled::{COLD, Samples};
 use crate::{
-    Action, ActionKind, Build, BuildOptions, CounterKind, Event, Nanoseconds, Needs, Plan, Policy,
-    PolicyEntry, ThreadId, ThreadState, ThreadView, View,
+    Action, ActionKind, Build, BuildOptions, CounterKind, Event, LiveForm, Nanoseconds, Needs,
+    Plan, Policy, PolicyEntry, ThreadId, ThreadState, ThreadView, View,
 };
 
 /// The line in the registry.
@@ -36,6 +36,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     source: "Fedorova et al., CASC: cache-aware scheduling for chip multithreading processors",
     parameters: parameters::ALL,
     build: Build::Policy(|options: &BuildOptions| Box::new(Casc::new(options))),
+    live: LiveForm::AS_LIVE,
 };
 
 /// The initial measurement ends with the rows that it has after so long (the paper's took 10 s).
@@ -101,6 +102,8 @@ struct Casc {
     generator: Pcg64Mcg,
     arrived: BTreeMap<ThreadId, Nanoseconds>,
     pcmr: BTreeMap<ThreadId, f64>,
+    /// The lower ends of the PCMRs' intervals, where they have intervals.
+    low: BTreeMap<ThreadId, f64>,
     rows: Option<Rows>,
     /// Weights before they were raised.
     raised: BTreeMap<ThreadId, f64>,
@@ -135,6 +138,7 @@ impl Casc {
             generator: Pcg64Mcg::seed_from_u64(options.seed),
             arrived: BTreeMap::new(),
             pcmr: BTreeMap::new(),
+            low: BTreeMap::new(),
             rows: None,
             raised: BTreeMap::new(),
             newcomers: BTreeMap::new(),
@@ -163,7 +167,10 @@ impl Casc {
             return;
         }
         self.rows = Some(Rows::new(first, view.now));
-        self.raise(view, plan);
+        // Where switches are not told, no group can be measured by itself, and nobody has to run ahead.
+        if self.switched {
+            self.raise(view, plan);
+        }
     }
 
     /// Raises the priority of the group that is due, for a few looks more. The thread that
@@ -245,8 +252,16 @@ impl Casc {
             Some(Item { pcmr, cpus: held })
         };
         let items: Vec<Item> = placeable(view).filter_map(item).collect();
-        self.buckets = Some(bucketize(&items, cpus.len(), &self.limits));
+        let limits = self.limits_here(items.len(), cpus.len());
+        self.buckets = Some(bucketize(&items, cpus.len(), &limits));
         self.hold(view, plan);
+    }
+
+    /// Where switches are not told each CPU keeps its share of the threads: what a wrong estimate can cost is
+    /// then who runs beside whom, and not CPU time.
+    fn limits_here(&self, threads: usize, cpus: usize) -> Limits {
+        let fair = if self.switched { 0 } else { threads / cpus.max(1) };
+        Limits { min_threads: self.limits.min_threads.max(fair), ..self.limits }
     }
 
     /// Holds each thread where its PCMR lets it run; one that is not known on the first CPU.
@@ -257,7 +272,9 @@ impl Casc {
             let (cpus, reason) = match self.pcmr.get(&thread.id) {
                 Some(&pcmr) => {
                     let cpus = view.machine.cpus().iter().enumerate();
-                    let open = cpus.filter(|(place, _)| buckets.allows(pcmr, *place));
+                    // What may be chance keeps nobody from a CPU.
+                    let least = self.low.get(&thread.id).copied().unwrap_or(pcmr);
+                    let open = cpus.filter(|(place, _)| buckets.allows(least, *place));
                     let open: CpuSet =
                         open.map(|(_, cpu)| cpu.id).filter(|&cpu| may.contains(cpu)).collect();
                     let reason = if buckets.met { "" } else { "; the threshold cannot be met" };
@@ -300,6 +317,7 @@ impl Casc {
     /// Forgets all and lets everybody run where his user allowed it.
     fn start_anew(&mut self, view: &View<'_>, plan: &mut Plan) {
         self.pcmr.clear();
+        self.low.clear();
         self.newcomers.clear();
         self.rows = None;
         self.buckets = None;
@@ -351,8 +369,10 @@ impl Casc {
 
     /// The running set changed: ends the interval, uses it, begins the next.
     fn switched(&mut self, view: &View<'_>) -> Plan {
-        self.switched = true;
         let mut plan = Plan::none();
+        if !std::mem::replace(&mut self.switched, true) {
+            self.raise(view, &mut plan);
+        }
         let ended = self.interval.take().and_then(|one| one.end(view, self.min_interval_s));
         if let Some(measured) = ended {
             self.use_interval(&measured, view, &mut plan);
@@ -395,35 +415,37 @@ impl Casc {
 
     /// A look where the host does not say when threads are switched.
     fn sample(&mut self, view: &View<'_>, plan: &mut Plan) {
-        // Groups never run for themselves here, so nobody has to run ahead.
         self.rows = None;
-        self.lower(view, plan);
+        let warm: BTreeSet<ThreadId> = placeable(view)
+            .map(|(thread, _)| thread.id)
+            .filter(|id| self.arrived.get(id).is_none_or(|at| view.now.0 >= at.0 + COLD.0))
+            .collect();
+        let group = self.samples.add(view, |id| warm.contains(&id));
         let threads = placeable(view).count();
         if threads <= view.machine.cpus().len() {
             return;
         }
-        let Some((observed, shares)) = self.samples.add(view) else { return };
         let strangers = placeable(view).any(|(thread, _)| !self.pcmr.contains_key(&thread.id));
         if self.buckets.is_some() && !strangers {
+            let Some((observed, shares)) = group else { return };
             let all: f64 = shares.iter().map(|one| one.1).sum();
             let of = |(id, share): &(ThreadId, f64)| share * self.pcmr.get(id).unwrap_or(&0.0);
             let predicted = shares.iter().map(of).sum::<f64>() / all;
             if self.watch(self.look.as_secs_f64(), observed, predicted) {
                 self.tell(|told| told.measured_anew += 1);
-                self.samples.clear();
-                self.pcmr.clear();
+                self.start_anew(view, plan);
             }
             return;
         }
-        // As many equations as the matrix of the paper has.
-        if self.samples.len() > threads {
-            let found = self.samples.solve();
-            let fresh = found.keys().any(|id| !self.pcmr.contains_key(id));
-            if fresh {
-                self.pcmr = found;
-                self.watch = Watch::default();
-                self.divide(view, plan);
-            }
+        if !self.samples.is_enough() {
+            return;
+        }
+        let found = self.samples.solve();
+        if found.keys().any(|id| !self.pcmr.contains_key(id)) {
+            self.pcmr = found.iter().map(|(&id, one)| (id, one.pcmr)).collect();
+            self.low = found.iter().map(|(&id, one)| (id, one.low)).collect();
+            self.watch = Watch::default();
+            self.divide(view, plan);
         }
     }
 
@@ -482,6 +504,7 @@ impl Policy for Casc {
             Event::Exited(id) => {
                 self.arrived.remove(id);
                 self.pcmr.remove(id);
+                self.low.remove(id);
                 self.newcomers.remove(id);
                 self.raised.remove(id);
                 let cpus = view.machine.cpus().len();

@@ -5,8 +5,8 @@ use corun_machine::CpuId;
 
 use crate::placement::running_averages::RunningAverages;
 use crate::{
-    Action, ActionKind, Build, BuildOptions, CounterKind, Interval, Nanoseconds, Needs, Parameter,
-    Plan, Policy, PolicyEntry, ThreadView, View,
+    Action, ActionKind, Build, BuildOptions, CounterKind, Interval, LiveForm, Nanoseconds, Needs,
+    Parameter, Plan, Policy, PolicyEntry, ThreadView, View,
 };
 
 const EPOCH: Parameter = Parameter {
@@ -27,6 +27,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     source: "Merkel, Stoess, Bellosa, EuroSys 2010, as ported in Seo, Eom, Yeom, MLB, section 5.4.1",
     parameters: &[EPOCH],
     build: Build::Policy(|options: &BuildOptions| Box::new(Vbsc::new(options))),
+    live: LiveForm::Untested { why: "it needs the order of time slots, which no kernel keeps" },
 };
 
 struct Vbsc {

@@ -5,7 +5,7 @@ use crate::numa::{
     CHANGE, EPOCH, Epochs, LEAST_CHANGE, MOVE_PAGES, NodePolicy, PROFILE_MPKI, REGRESSION,
     Refinement, THRESHOLD,
 };
-use crate::{Build, BuildOptions, PolicyEntry};
+use crate::{Build, BuildOptions, LiveForm, PolicyEntry};
 
 /// The line in the registry.
 pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
@@ -18,6 +18,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
         let epochs = Epochs::new(options, Refinement::Balanced { threshold_mpki });
         Box::new(NodePolicy { name: ENTRY.name, epochs })
     }),
+    live: LiveForm::AS_LIVE,
 };
 
 #[cfg(test)]

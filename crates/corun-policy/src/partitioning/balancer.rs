@@ -12,7 +12,7 @@ use crate::partitioning::mask;
 use crate::partitioning::online::Cache;
 use crate::partitioning::online::window::Sample;
 use crate::partitioning::steering::{Controller, INTERVAL_MS, Program, Setting, SteeringPolicy};
-use crate::{Build, BuildOptions, CounterKind, Parameter, PolicyEntry, ProcessId};
+use crate::{Build, BuildOptions, CounterKind, LiveForm, Parameter, PolicyEntry, ProcessId};
 
 const WASTE: Parameter = Parameter {
     name: "waste-share",
@@ -69,6 +69,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
         let interval_ms = options.value(&INTERVAL_MS);
         Box::new(SteeringPolicy::new("balancer", interval_ms, counters, true, Box::new(make)))
     }),
+    live: LiveForm::NOT_RUN,
 };
 
 /// Each step of a cap, as a share of what the program drew without one.

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use self::allocation::{Allocation, Need, Resource, hand_over, unfairness};
 use crate::partitioning::online::Cache;
 use crate::partitioning::steering::{Controller, Program, Setting, SteeringPolicy};
-use crate::{Build, BuildOptions, CounterKind, Parameter, PolicyEntry, ProcessId};
+use crate::{Build, BuildOptions, CounterKind, LiveForm, Parameter, PolicyEntry, ProcessId};
 
 const INTERVAL_MS: Parameter = Parameter {
     name: "interval-ms",
@@ -111,6 +111,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
         let interval_ms = options.value(&INTERVAL_MS);
         Box::new(SteeringPolicy::new("copart", interval_ms, counters, true, Box::new(make)))
     }),
+    live: LiveForm::NOT_RUN,
 };
 
 /// Intervals that a program is measured with all that there is: the first, in which the cache fills, is left out.

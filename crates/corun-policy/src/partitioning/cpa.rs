@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 use crate::partitioning::mask;
 use crate::partitioning::online::Cache;
 use crate::partitioning::steering::{Controller, INTERVAL_MS, Program, Setting, SteeringPolicy};
-use crate::{Build, BuildOptions, CounterKind, Parameter, PolicyEntry, ProcessId};
+use crate::{Build, BuildOptions, CounterKind, LiveForm, Parameter, PolicyEntry, ProcessId};
 
 const DEVIATIONS: Parameter = Parameter {
     name: "deviations",
@@ -62,6 +62,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
         let interval_ms = options.value(&INTERVAL_MS);
         Box::new(SteeringPolicy::new("cpa", interval_ms, counters, false, Box::new(make)))
     }),
+    live: LiveForm::NOT_RUN,
 };
 
 /// Intervals of the running mean.

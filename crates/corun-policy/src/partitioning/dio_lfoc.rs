@@ -8,7 +8,8 @@ use super::lfoc_online::{self, LfocOnline};
 use crate::partitioning::online::OnlinePolicy;
 use crate::placement::dio_2010::{self, Dio2010};
 use crate::{
-    Build, BuildOptions, Event, Nanoseconds, Needs, Parameter, Plan, Policy, PolicyEntry, View,
+    Build, BuildOptions, Event, LiveForm, Nanoseconds, Needs, Parameter, Plan, Policy, PolicyEntry,
+    View,
 };
 
 const PLACE_MS: Parameter = Parameter {
@@ -45,6 +46,9 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     source: "Blagodurov et al., TOCS 2010, section 4.2; García García, thesis, UCM 2021, section 6.3.2",
     parameters: PARAMETERS,
     build: Build::Online(|options: &BuildOptions| Box::new(DioLfoc::new(options))),
+    live: LiveForm::Untested {
+        why: "in simulation as live, with noise and counters that take turns, it cost up to 4 %",
+    },
 };
 
 struct DioLfoc {

@@ -8,7 +8,9 @@ use crate::partitioning::online::{
     Cache, DECIDE_MS, OnlinePolicy, Pace, Scheme, Seen, WARM_UP, WINDOW,
 };
 use crate::partitioning::{Partition, PartitionError};
-use crate::{Build, BuildOptions, CounterKind, Nanoseconds, Parameter, PolicyEntry, WaysCurve};
+use crate::{
+    Build, BuildOptions, CounterKind, LiveForm, Nanoseconds, Parameter, PolicyEntry, WaysCurve,
+};
 
 const PARAMETERS: &[Parameter] =
     &[DECIDE_MS, WINDOW, WARM_UP, dunn::PARAMETERS[0], dunn::PARAMETERS[1], dunn::PARAMETERS[2]];
@@ -26,6 +28,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     build: Build::Online(|options: &BuildOptions| {
         Box::new(OnlinePolicy::new(DunnOnline { dunn: Dunn::new(options) }, Pace::new(options)))
     }),
+    live: LiveForm::AS_LIVE,
 };
 
 struct DunnOnline {

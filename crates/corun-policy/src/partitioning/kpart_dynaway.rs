@@ -9,7 +9,9 @@ use crate::partitioning::online::{
     WARM_UP, WINDOW,
 };
 use crate::partitioning::{Partition, PartitionError, Partitioner};
-use crate::{Build, BuildOptions, Nanoseconds, Parameter, Policy, PolicyEntry, WaysCurve};
+use crate::{
+    Build, BuildOptions, LiveForm, Nanoseconds, Parameter, Policy, PolicyEntry, WaysCurve,
+};
 
 const PERIOD_S: Parameter = Parameter {
     name: "period-s",
@@ -43,6 +45,9 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     build: Build::Online(|options: &BuildOptions| {
         Dynaway::policy("kpart-dynaway", Box::new(KPart::new(options)), options)
     }),
+    live: LiveForm::Untested {
+        why: "in simulation as live, with noise and counters that take turns, it cost up to 4 %",
+    },
 };
 
 /// Decides by a policy for known curves, on curves that it sweeps.

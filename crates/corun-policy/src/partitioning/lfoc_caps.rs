@@ -3,7 +3,7 @@
 
 use super::lfoc::{self, Lfoc};
 use crate::partitioning::{CacheClass, Cap, Input, Partition, PartitionError, Partitioner};
-use crate::{Build, BuildOptions, Parameter, PolicyEntry, WaysCurve};
+use crate::{Build, BuildOptions, LiveForm, Parameter, PolicyEntry, WaysCurve};
 
 const TARGET: Parameter = Parameter {
     name: "target-share",
@@ -47,6 +47,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
         },
         caps: true,
     },
+    live: LiveForm::AS_LIVE,
 };
 
 struct LfocCaps {

@@ -15,7 +15,7 @@ use crate::partitioning::online::{
     WARM_UP, WINDOW,
 };
 use crate::partitioning::{CacheClass, Partition, PartitionError, classify};
-use crate::{Build, BuildOptions, Nanoseconds, Parameter, PolicyEntry, WaysCurve};
+use crate::{Build, BuildOptions, LiveForm, Nanoseconds, Parameter, PolicyEntry, WaysCurve};
 
 const LOW_SHARE: Parameter = Parameter {
     name: "low-threshold-share",
@@ -111,6 +111,9 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     source: "García García, thesis, UCM 2021, section 6.3.2",
     parameters: PARAMETERS,
     build: Build::Online(|options: &BuildOptions| Box::new(policy(options))),
+    live: LiveForm::Untested {
+        why: "in simulation as live, with noise and counters that take turns, it cost up to 5 %",
+    },
 };
 
 /// The policy as it is run.

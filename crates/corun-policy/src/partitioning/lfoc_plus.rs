@@ -9,7 +9,7 @@ use super::lfoc_online::{self, LfocOnline};
 use crate::partitioning::lookahead::{Grant, lookahead};
 use crate::partitioning::online::{OnlinePolicy, Pace};
 use crate::partitioning::whirlpool::{Ways, step};
-use crate::{Build, BuildOptions, PolicyEntry, WaysCurve};
+use crate::{Build, BuildOptions, LiveForm, PolicyEntry, WaysCurve};
 
 const SOURCE: &str = "Saez et al., LFOC+, IEEE Transactions on Computers 2022, by its abstract and the authors' \
                       implementation";
@@ -33,6 +33,7 @@ pub(crate) const ONLINE: PolicyEntry = PolicyEntry {
         let scheme = LfocOnline::new("lfoc-plus-online", Lfoc::with_pairs(options), options);
         Box::new(OnlinePolicy::new(scheme, Pace::new(options)))
     }),
+    live: LiveForm::NOT_RUN,
 };
 
 /// Below this no slowdown goes where a curve is read below one way.

@@ -14,7 +14,7 @@ use rand_pcg::Pcg64Mcg;
 use self::estimate::Estimate;
 use super::kpart_dynaway::{self, Dynaway};
 use crate::partitioning::{Input, Partition, PartitionError, Partitioner, mask};
-use crate::{Build, BuildOptions, Parameter, PolicyEntry, WaysCurve};
+use crate::{Build, BuildOptions, LiveForm, Parameter, PolicyEntry, WaysCurve};
 
 const STEPS: Parameter = Parameter {
     name: "steps",
@@ -63,6 +63,7 @@ pub(crate) const ONLINE: PolicyEntry = PolicyEntry {
         let inner = Box::new(OverlapAnnealing::new(options));
         Dynaway::policy("overlap-annealing-online", inner, options)
     }),
+    live: LiveForm::NOT_RUN,
 };
 
 /// What a target of the search makes of slowdowns.

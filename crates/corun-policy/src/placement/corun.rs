@@ -31,9 +31,9 @@ use self::planning::Settled;
 use self::search::{Situation, Thread};
 use self::trial::Trials;
 use crate::{
-    Action, ActionKind, Build, BuildOptions, CounterKind, Event, Interval, LoadedPredictor,
-    Nanoseconds, Needs, Parameter, Plan, Policy, PolicyEntry, Predictor, ThreadId, ThreadView,
-    View,
+    Action, ActionKind, Build, BuildOptions, CounterKind, Event, Interval, LiveForm,
+    LoadedPredictor, Nanoseconds, Needs, Parameter, Plan, Policy, PolicyEntry, Predictor, ThreadId,
+    ThreadView, View,
 };
 
 const INTERVAL: Parameter = Parameter {
@@ -133,6 +133,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
         FOOTPRINT,
     ],
     build: Build::Policy(|options: &BuildOptions| Box::new(Corun::new(options))),
+    live: LiveForm::AS_LIVE,
 };
 
 /// The policy with its parameters.

@@ -2,7 +2,8 @@
 
 use crate::placement::spread::{Memory, Spread};
 use crate::{
-    ActionKind, Build, BuildOptions, Event, Interval, Needs, Plan, Policy, PolicyEntry, View,
+    ActionKind, Build, BuildOptions, Event, Interval, LiveForm, Needs, Plan, Policy, PolicyEntry,
+    View,
 };
 
 /// The line in the registry.
@@ -12,6 +13,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     source: "Blagodurov et al., TOCS 2010, section 4.1, algorithms 1 and 2",
     parameters: &[],
     build: Build::Policy(|_: &BuildOptions| Box::<DistributedIntensity>::default()),
+    live: LiveForm::AS_LIVE,
 };
 
 #[derive(Default)]

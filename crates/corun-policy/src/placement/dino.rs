@@ -13,8 +13,8 @@ use self::classes::{Classes, Limits};
 use crate::placement::dio_2010::{INTERVAL, MEASURE, needs};
 use crate::placement::spread::{Memory, Spread};
 use crate::{
-    Action, ActionKind, Build, BuildOptions, Event, Needs, Parameter, Plan, Policy, PolicyEntry,
-    ProcessId, ThreadView, View,
+    Action, ActionKind, Build, BuildOptions, Event, LiveForm, Needs, Parameter, Plan, Policy,
+    PolicyEntry, ProcessId, ThreadView, View,
 };
 
 const DEVIL: Parameter = Parameter {
@@ -56,6 +56,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     source: "Blagodurov et al., USENIX ATC 2011, by its introduction and the authors' implementation",
     parameters: &[INTERVAL, DEVIL, SUPER_DEVIL, READINGS, MOST_MOVES],
     build: Build::Policy(|options: &BuildOptions| Box::new(Dino::new(options))),
+    live: LiveForm::NOT_RUN,
 };
 
 /// The policy with its parameters.

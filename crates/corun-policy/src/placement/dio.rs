@@ -8,7 +8,9 @@ use crate::placement::dio_2010::isolation::{self, Domain};
 use crate::placement::dio_2010::{DEVIL, INTERVAL, ISOLATE_IN, MEASURE, needs, plan_for_arrivals};
 use crate::placement::running_averages::{HALF_LIFE, RunningAverages};
 use crate::placement::spread::{Memory, Places, Spread};
-use crate::{Build, BuildOptions, Event, Needs, Parameter, Plan, Policy, PolicyEntry, View};
+use crate::{
+    Build, BuildOptions, Event, LiveForm, Needs, Parameter, Plan, Policy, PolicyEntry, View,
+};
 
 const HORIZON: Parameter = Parameter {
     name: "horizon-intervals",
@@ -25,6 +27,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     source: "corun, after Blagodurov et al., TOCS 2010, section 4.2, and USENIX ATC 2011; priorities: section 5.3",
     parameters: &[INTERVAL, HALF_LIFE, HORIZON, DEVIL, ISOLATE_IN],
     build: Build::Policy(|options: &BuildOptions| Box::new(Dio::new(options))),
+    live: LiveForm::AS_LIVE,
 };
 
 const LINE_BYTES: f64 = 64.0;

@@ -6,8 +6,8 @@ use self::isolation::Domain;
 use crate::placement::running_averages::{HALF_LIFE, RunningAverages};
 use crate::placement::spread::{Memory, Places, Spread};
 use crate::{
-    ActionKind, Build, BuildOptions, CounterKind, Event, Interval, Needs, Parameter, Plan, Policy,
-    PolicyEntry, View,
+    ActionKind, Build, BuildOptions, CounterKind, Event, Interval, LiveForm, Needs, Parameter,
+    Plan, Policy, PolicyEntry, View,
 };
 
 pub(super) const INTERVAL: Parameter = Parameter {
@@ -51,6 +51,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     source: "Blagodurov et al., TOCS 2010, section 4.2; priorities: section 5.3",
     parameters: &[INTERVAL, HALF_LIFE, MIN_GAIN, DEVIL, ISOLATE_IN],
     build: Build::Policy(|options: &BuildOptions| Box::new(Dio2010::new(options))),
+    live: LiveForm::AS_LIVE,
 };
 
 /// The policy with its parameters.

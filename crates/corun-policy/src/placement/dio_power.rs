@@ -6,7 +6,7 @@ use corun_machine::CpuSet;
 use super::dio_2010::{DEVIL, needs};
 use crate::placement::running_averages::{HALF_LIFE, RunningAverages};
 use crate::placement::spread::{Memory, Spread};
-use crate::{Build, BuildOptions, Event, Needs, Plan, Policy, PolicyEntry, View};
+use crate::{Build, BuildOptions, Event, LiveForm, Needs, Plan, Policy, PolicyEntry, View};
 
 /// The line in the registry.
 pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
@@ -15,6 +15,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     source: "Blagodurov et al., TOCS 2010, section 6",
     parameters: &[HALF_LIFE, DEVIL],
     build: Build::Policy(|options: &BuildOptions| Box::new(DioPower::new(options))),
+    live: LiveForm::AS_LIVE,
 };
 
 struct DioPower {

@@ -3,7 +3,7 @@
 //! It is also the template for a new policy: copy the file, rename it, fill in the hooks.
 //! ARCHITECTURE.md walks through that.
 
-use crate::{Build, BuildOptions, Interval, Needs, Plan, Policy, PolicyEntry, View};
+use crate::{Build, BuildOptions, Interval, LiveForm, Needs, Plan, Policy, PolicyEntry, View};
 
 /// The line in the registry.
 pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
@@ -12,6 +12,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     source: "the baseline of every paper (DEFAULT in Blagodurov et al., TOCS 2010, section 5.1)",
     parameters: &[],
     build: Build::Policy(|_: &BuildOptions| Box::new(LinuxDefault)),
+    live: LiveForm::AS_LIVE,
 };
 
 /// Does nothing.

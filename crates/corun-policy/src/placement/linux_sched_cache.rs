@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use corun_machine::{CpuSet, Machine};
 
 use crate::{
-    Action, ActionKind, Build, BuildOptions, Interval, Nanoseconds, Needs, Parameter, Plan, Policy,
-    PolicyEntry, ProcessId, ThreadId, ThreadState, ThreadView, View,
+    Action, ActionKind, Build, BuildOptions, Interval, LiveForm, Nanoseconds, Needs, Parameter,
+    Plan, Policy, PolicyEntry, ProcessId, ThreadId, ThreadState, ThreadView, View,
 };
 
 /// `EPOCH_PERIOD`: run times count half after each.
@@ -48,6 +48,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
             ..LinuxSchedCache::default()
         })
     }),
+    live: LiveForm::AS_LIVE,
 };
 
 #[derive(Default)]

@@ -9,8 +9,8 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use crate::{
-    Action, ActionKind, Build, BuildOptions, Event, Interval, Needs, Plan, Policy, PolicyEntry,
-    ThreadId, View,
+    Action, ActionKind, Build, BuildOptions, Event, Interval, LiveForm, Needs, Plan, Policy,
+    PolicyEntry, ThreadId, View,
 };
 
 /// The line in the registry.
@@ -20,6 +20,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     source: "Blagodurov et al., TOCS 2010, section 5.2 (RANDOM)",
     parameters: &[],
     build: Build::Policy(|options: &BuildOptions| Box::new(Random::new(options.seed))),
+    live: LiveForm::AS_LIVE,
 };
 
 struct Random {

@@ -89,6 +89,9 @@ pub(crate) struct PolicyArgs {
     /// Make only plans that the model expects to help, and undo those that the counters show to harm
     #[arg(long)]
     pub(crate) gate: bool,
+    /// Also act by a policy that did not pass an evaluation as live (corun doctor names them)
+    #[arg(long)]
+    pub(crate) untested: bool,
     /// What places threads (docs/operating.md)
     #[arg(long, value_enum, default_value = "affinity")]
     pub(crate) backend: BackendName,
@@ -114,6 +117,7 @@ impl PolicyArgs {
             seed,
             set: self.set.clone(),
             gate: self.gate.then(GateOptions::default),
+            untested: self.untested,
             backend: BackendArgs {
                 name: self.backend,
                 spill_after_s: self.spill_after,
@@ -160,6 +164,8 @@ pub(crate) struct HostArgs {
     pub(crate) set: Vec<(String, f64)>,
     /// What plans have to pass; none where each is carried out.
     pub(crate) gate: Option<GateOptions>,
+    /// A policy whose live form was not evaluated may act.
+    pub(crate) untested: bool,
     /// What places threads.
     pub(crate) backend: BackendArgs,
 }
@@ -178,6 +184,7 @@ impl HostArgs {
             seed: 1,
             set: Vec::new(),
             gate: None,
+            untested: false,
             backend: BackendArgs {
                 name: BackendName::Affinity,
                 spill_after_s: SPILL_AFTER_S,

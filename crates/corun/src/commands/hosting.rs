@@ -53,7 +53,8 @@ pub(crate) struct Ground {
 impl Ground {
     /// Looks at the machine, reads the profiles, and undoes what an earlier corun left behind.
     pub(crate) fn new(arguments: &HostArgs) -> Outcome<Self> {
-        corun_app::policy_names(&arguments.policy)?;
+        // A host that only looks may look through the eyes of any policy.
+        corun_app::check_live_form(&arguments.policy, arguments.untested || arguments.dry_run)?;
         let roots = Roots::default();
         let machine = this_machine(arguments.machine.as_deref())?;
         if let Some(reach) = Reach::of_self(&roots).filter(Reach::is_limited) {

@@ -52,6 +52,33 @@ fn run(fixture: &Fixture, arguments: &[&str]) -> (Option<i32>, String, String) {
 }
 
 #[test]
+fn an_untested_policy_is_refused_unless_the_user_insists() {
+    let fixture = Fixture::new();
+    let policy = ["--policy", "linux-power-saving", "--counters", "profiles"];
+    let with = |more: &[&str]| run(&fixture, &[&policy[..], more, &["--", "true"]].concat());
+    let (code, _, err) = with(&[]);
+    assert_eq!(code, Some(2), "{err}");
+    assert!(err.contains("`linux-power-saving` is not known to do well"), "{err}");
+    assert!(err.contains("--untested"), "{err}");
+    for allowed in ["--untested", "--dry-run"] {
+        let (code, _, err) = with(&[allowed]);
+        assert_eq!(code, Some(0), "{allowed}: {err}");
+    }
+    let doctor = corun().args(["doctor", "--format", "json"]).output().unwrap();
+    let said = String::from_utf8(doctor.stdout).unwrap();
+    assert!(said.contains("acts only with --untested: "), "{said}");
+    let config = fixture.path("untested.toml");
+    let text = "apply = true\npolicy = \"linux-power-saving\"\n[[program]]\nname = \"a\"\ncommand = \"a\"\n";
+    let check = |text: &str| {
+        std::fs::write(&config, text).unwrap();
+        corun().arg("check-config").arg(&config).output().unwrap().status.code()
+    };
+    assert_eq!(check(text), Some(2));
+    assert_eq!(check(&format!("untested = true\n{text}")), Some(0));
+    assert_eq!(check(&text.replace("true", "false")), Some(0));
+}
+
+#[test]
 fn a_program_keeps_its_output_and_its_exit_code() {
     let fixture = Fixture::new();
     let command = ["--", "sh", "-c", "echo out; exit 3"];

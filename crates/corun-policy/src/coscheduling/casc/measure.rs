@@ -161,4 +161,4 @@ impl Rows {
 
 /// How much what a thread did by itself counts beside the groups' equations, as a share of their
 /// weight. Small: it decides what they leave open.
-pub(super) const RIDGE: f64 = 0.02;
+const RIDGE: f64 = 0.02;

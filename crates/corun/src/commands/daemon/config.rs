@@ -49,6 +49,8 @@ pub(crate) struct Config {
     pub(crate) seed: u64,
     /// Stop and restore when a round takes longer than so many seconds.
     pub(crate) stall_s: f64,
+    /// A policy whose live form was not evaluated may act.
+    pub(crate) untested: bool,
     /// What plans have to pass.
     pub(crate) gate: GateConfig,
     /// How log lines are written.
@@ -178,6 +180,7 @@ impl Default for Config {
             journals: None,
             seed: 1,
             stall_s: 30.0,
+            untested: false,
             gate: GateConfig::default(),
             log: LogFormat::Text,
             metrics: Some(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9748)),
@@ -226,6 +229,7 @@ impl Config {
         config.check().map_err(|why| Failure::input(format!("{file}: {why}")))?;
         let options = BuildOptions { seed: config.seed, parameters: config.parameters.clone() };
         corun_app::build_policies_with(&config.policy, &options)?;
+        corun_app::check_live_form(&config.policy, config.untested || !config.apply)?;
         Ok(config)
     }
 
@@ -283,6 +287,7 @@ impl Config {
             seed: self.seed,
             set: self.parameters.clone().into_iter().collect(),
             gate: self.gate.options(),
+            untested: self.untested,
             backend: BackendArgs {
                 name: self.backend_name().map_err(Failure::input)?,
                 spill_after_s: self.spill_after_s.unwrap_or(f64::INFINITY),
@@ -406,6 +411,10 @@ mod tests {
             (format!("gate.rest_s = 0\n{program}"), "gate.rest_s: found 0"),
             (format!("gate.migrations_per_s = nan\n{program}"), "gate.migrations_per_s: found NaN"),
             (format!("gate.no = 1\n{program}"), "unknown field `no`"),
+            (
+                format!("apply = true\npolicy = \"vbsc\"\n{program}"),
+                "policy `vbsc` is not known to do well on a real machine",
+            ),
             (String::new(), "no [[program]]"),
             ("[[program]]\nname = \"a\"\n".to_owned(), "says nothing to know it by"),
             ("[[program]]\ncommand = \"a\"\n".to_owned(), "name: missing"),
