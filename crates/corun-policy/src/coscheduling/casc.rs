@@ -351,8 +351,12 @@ impl Casc {
 
     /// The running set changed: ends the interval, uses it, begins the next.
     fn switched(&mut self, view: &View<'_>) -> Plan {
-        self.switched = true;
         let mut plan = Plan::none();
+        if !self.switched {
+            self.switched = true;
+            // A live host may know of switches only after its first look, which dropped the groups.
+            self.begin(view, &mut plan);
+        }
         let ended = self.interval.take().and_then(|one| one.end(view, self.min_interval_s));
         if let Some(measured) = ended {
             self.use_interval(&measured, view, &mut plan);
@@ -467,6 +471,10 @@ impl Policy for Casc {
             solo_figures: false,
             by_ways: false,
         }
+    }
+
+    fn hears_switches(&self) -> bool {
+        true
     }
 
     fn on_event(&mut self, event: &Event, view: &View<'_>) -> Option<Plan> {
