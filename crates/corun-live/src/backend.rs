@@ -5,6 +5,7 @@ mod apply;
 #[cfg(test)]
 pub(crate) mod fixture;
 mod scan;
+mod switches;
 mod thread;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use corun_linux::{Roots, Task};
 use corun_machine::{CpuSet, Machine};
-use corun_policy::{CounterKind, Nanoseconds, ProcessId, Step, ThreadId};
+use corun_policy::{CounterKind, Event, Nanoseconds, ProcessId, Step, ThreadId};
 use corun_runtime::{Backend, Capabilities, Scan, ThreadTable};
 
 pub use thread::{HeldGroup, ManagedThread};
@@ -71,6 +72,7 @@ pub(crate) struct LiveBackend {
     next_process: u64,
     online: CpuSet,
     scanned_at: Option<Nanoseconds>,
+    switches: switches::Switches,
 }
 
 impl LiveBackend {
@@ -97,6 +99,7 @@ impl LiveBackend {
             next_process: 0,
             online,
             scanned_at: None,
+            switches: switches::Switches::default(),
         }
     }
 
@@ -172,6 +175,8 @@ impl Backend for LiveBackend {
     type Error = LiveError;
 
     fn scan(&mut self, now: Nanoseconds, table: &mut Threads) -> Result<Scan, LiveError> {
+        // As near to the moment as can be: what the kernel says in its own clock is told by it.
+        let offset_ns = monotonic_ns().saturating_sub(now.0);
         if let Some(journal) = &self.journal {
             locked(journal).check()?;
         }
@@ -185,6 +190,15 @@ impl Backend for LiveBackend {
             self.release_preferred(table);
             unread.push(why);
         }
+        let mut stints = Vec::new();
+        for actuator in &mut self.actuators {
+            match actuator.stints() {
+                Ok(more) => stints.extend(more),
+                Err(why) => unread.push(format!("{}: switches: {why}", actuator.name())),
+            }
+        }
+        let (ids, machine) = (&self.ids, &self.machine);
+        self.switches.begin_tick(now, (stints, offset_ns), ids, machine, table);
         Ok(Scan { events, left_alone, unread })
     }
 
@@ -204,6 +218,18 @@ impl Backend for LiveBackend {
         unread
     }
 
+    fn switches(&self) -> usize {
+        self.switches.len()
+    }
+
+    fn show_switch(&mut self, index: usize, table: &mut Threads) -> (Nanoseconds, Event) {
+        self.switches.show(index, table)
+    }
+
+    fn show_present(&mut self, table: &mut Threads) {
+        self.switches.show_present(table);
+    }
+
     fn apply(
         &mut self,
         now: Nanoseconds,
@@ -213,6 +239,12 @@ impl Backend for LiveBackend {
     ) -> Vec<Verdict> {
         self.carry_out_gated(now, steps, table)
     }
+}
+
+/// The clock of the host and of [`corun_scx::Stint`], in nanoseconds.
+fn monotonic_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    (now.tv_sec as u64) * 1_000_000_000 + now.tv_nsec as u64
 }
 
 /// A journal is whole after every call, so that one that panicked leaves nothing broken.

@@ -36,6 +36,26 @@ pub trait Backend: Sized {
     /// could not be read.
     fn count(&mut self, now: Nanoseconds, table: &mut ThreadTable<Self::Thread>) -> Vec<String>;
 
+    /// How often since the last tick it changed which threads are on CPUs, as far as that is known; 0 where a
+    /// backend tells switches among its other events, or not at all.
+    fn switches(&self) -> usize {
+        0
+    }
+
+    /// Shows in the table the change of this index, oldest first, as it was right after it: who ran where, and what
+    /// had been counted by then. Answers with its moment and event. What a plan changed meanwhile stays.
+    fn show_switch(
+        &mut self,
+        index: usize,
+        table: &mut ThreadTable<Self::Thread>,
+    ) -> (Nanoseconds, Event) {
+        let _ = table;
+        unreachable!("there are {} switches, and {index} was asked for", self.switches())
+    }
+
+    /// After [`Self::show_switch`]: shows in the table what `count` left there.
+    fn show_present(&mut self, _table: &mut ThreadTable<Self::Thread>) {}
+
     /// Carries out the steps of one policy's plan in order, and shows in the table where threads are held
     /// after it. One verdict for each step; a backend that ends the run at a refusal may stop there and
     /// return fewer.

@@ -30,6 +30,8 @@ struct Hosted {
     interval: Option<Nanoseconds>,
     /// When it decided last.
     decided: Nanoseconds,
+    /// Is it told of switches between two ticks?
+    hears_switches: bool,
 }
 
 /// Policies over one backend. Nothing happens by itself: each [`Runtime::tick`] goes once around, and
@@ -73,8 +75,16 @@ impl<B: Backend> Runtime<B> {
             }
             let interval = needs::interval(&name, needs.interval, machine, options.interval)?;
             if interval.is_some() || !needs.controls.is_empty() {
-                let decided = Nanoseconds(0);
-                hosted.push(Hosted { policy, name, own_interval: interval, interval, decided });
+                let (decided, hears_switches) = (Nanoseconds(0), policy.hears_switches());
+                let own_interval = interval;
+                hosted.push(Hosted {
+                    policy,
+                    name,
+                    own_interval,
+                    interval,
+                    decided,
+                    hears_switches,
+                });
             }
         }
         let table = ThreadTable::new(hosted.len());
@@ -138,6 +148,9 @@ impl<B: Backend> Runtime<B> {
                     self.carry_out(backend, policy, plan, &mut tick);
                 }
             }
+            if self.policies[policy].hears_switches {
+                self.tell_switches(backend, machine, policy, &mut tick)?;
+            }
             if self.policies[policy].due().is_some_and(|due| due <= now) {
                 self.table.close(policy);
                 self.table.show(policy);
@@ -147,6 +160,29 @@ impl<B: Backend> Runtime<B> {
             }
         }
         Ok(tick)
+    }
+
+    /// Tells a policy of each switch since the last tick, with the view of that moment. What it wants is carried out
+    /// now.
+    fn tell_switches(
+        &mut self,
+        backend: &mut B,
+        machine: &Machine,
+        policy: usize,
+        tick: &mut TickOf<B>,
+    ) -> Result<(), RuntimeError> {
+        let switches = backend.switches();
+        for index in 0..switches {
+            let (at, event) = backend.show_switch(index, &mut self.table);
+            let told = |policy: &mut dyn Policy, view: &View<'_>| policy.on_event(&event, view);
+            if let Some(plan) = self.ask(policy, machine, at, told)? {
+                self.carry_out(backend, policy, plan, tick);
+            }
+        }
+        if switches > 0 {
+            backend.show_present(&mut self.table);
+        }
+        Ok(())
     }
 
     /// Asks a policy. A panic must not take the caller's duty to restore with it.

@@ -20,6 +20,7 @@ char license_of_this[] SEC("license") = "Dual MIT/GPL";
 #define WORDS 16 /* 1024 CPUs */
 #define CPUS (WORDS * 64)
 #define WAKER_PAIRS 16384
+#define STINTS 16384
 #define SETS 128 /* set 0 is none */
 #define SETS_OF_CPU 16
 #define SLICE_NS (5ULL * 1000 * 1000)
@@ -34,6 +35,8 @@ struct set {
 	u64 vtime;
 	/* Words of `cpus` that count: up to the last that is not 0. */
 	u64 words;
+	/* Of a set of one CPU: its number and 1. 0: of several. */
+	u64 only;
 };
 
 /* The sets that a CPU is in. */
@@ -57,9 +60,13 @@ struct thread {
 	u64 waited;
 	u64 spilled;
 	u64 homeless;
-	/* Since when it can run and does not (0: it came here running), and since when it runs. */
+	/* Since when it can run and does not (0: it came here running). */
 	u64 waits_since_ns;
+	/* Since when it is on a CPU, in the clock of user space. 0: it is on none, or stints are not kept. */
 	u64 runs_since_ns;
+	/* Its virtual time, and its time on CPUs up to which that is. */
+	u64 vtime;
+	u64 charged_ns;
 };
 
 /* User space alone writes this. */
@@ -78,6 +85,14 @@ struct online {
 struct pair {
 	s32 waker;
 	s32 wakee;
+};
+
+/* A time for which a thread was on a CPU, in the clock of user space. */
+struct stint {
+	u64 since_ns;
+	u64 until_ns;
+	s32 tid;
+	s32 cpu;
 };
 
 struct exit {
@@ -135,6 +150,12 @@ struct {
 	__type(key, struct pair);
 	__type(value, u64);
 } wakers SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_QUEUE);
+	__uint(max_entries, STINTS);
+	__type(value, struct stint);
+} stints SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -237,22 +258,38 @@ INLINE s32 take_idle(struct task_struct *p, const struct set *set, const struct 
 	return -1;
 }
 
+/* Is any CPU of the set in the mask? */
+INLINE bool has_any(const struct set *set, const struct cpumask *mask)
+{
+#pragma unroll
+	for (u32 word = 0; word < WORDS; word++) {
+		if (word >= set->words)
+			break;
+		if (set->cpus[word] & mask->bits[word])
+			return true;
+	}
+	return false;
+}
+
 /* An idle CPU of a thread's set: where it ran last, else one whose core is idle, else any. -1: none. */
 INLINE s32 idle_of_set(struct task_struct *p, const struct set *set, s32 last)
 {
-	const struct cpumask *idle;
-	s32 cpu;
+	const struct cpumask *idle = scx_bpf_get_idle_cpumask(), *cores;
+	s32 cpu = -1;
 
-	if (has_cpu(set, last) && bpf_cpumask_test_cpu(last, p->cpus_ptr) &&
-	    scx_bpf_test_and_clear_cpu_idle(last))
-		return last;
-	idle = scx_bpf_get_idle_smtmask();
-	cpu = take_idle(p, set, idle);
-	scx_bpf_put_idle_cpumask(idle);
-	if (cpu >= 0)
-		return cpu;
-	idle = scx_bpf_get_idle_cpumask();
-	cpu = take_idle(p, set, idle);
+	/* On a busy machine this is all. */
+	if (has_any(set, idle)) {
+		if (has_cpu(set, last) && bpf_cpumask_test_cpu(last, p->cpus_ptr) &&
+		    scx_bpf_test_and_clear_cpu_idle(last)) {
+			cpu = last;
+		} else {
+			cores = scx_bpf_get_idle_smtmask();
+			cpu = take_idle(p, set, cores);
+			scx_bpf_put_idle_cpumask(cores);
+			if (cpu < 0)
+				cpu = take_idle(p, set, idle);
+		}
+	}
 	scx_bpf_put_idle_cpumask(idle);
 	return cpu;
 }
@@ -277,6 +314,41 @@ INLINE bool waited_too_long(const struct thread *thread, u64 now)
 	u64 bound = thread->spill_after_ns;
 
 	return bound != NEVER && !is_before(now, thread->waits_since_ns + bound);
+}
+
+/*
+ * The virtual time by which a thread is queued. It is charged here for all that it ran since it was last queued: an
+ * operation at each end of its running would cost more. Who slept keeps a slice of what it is behind, who comes from
+ * another set is at most one ahead.
+ */
+INLINE u64 charged(struct task_struct *p, struct thread *thread, const struct set *set)
+{
+	u64 in_all = p->se.sum_exec_runtime, ran = in_all - thread->charged_ns;
+	u64 weight = p->scx.weight, newest = set->vtime, vtime;
+
+	if (weight != NORMAL_WEIGHT)
+		ran = ran * NORMAL_WEIGHT / (weight ? weight : 1);
+	vtime = thread->vtime + ran;
+	if (is_before(vtime, newest - SLICE_NS))
+		vtime = newest - SLICE_NS;
+	if (is_before(newest + SLICE_NS, vtime))
+		vtime = newest + SLICE_NS;
+	thread->charged_ns = in_all;
+	thread->vtime = vtime;
+	return vtime;
+}
+
+INLINE void queue(struct task_struct *p, struct thread *thread, const struct set *set, u64 flags)
+{
+	struct scx_bpf_dsq_insert_vtime_args args = {
+		.dsq_id = thread->set,
+		.slice = SLICE_NS,
+		.vtime = charged(p, thread, set),
+		.enq_flags = flags,
+	};
+
+	thread->waited++;
+	__scx_bpf_dsq_insert_vtime(p, &args);
 }
 
 INLINE void count_waker(struct task_struct *wakee)
@@ -305,6 +377,31 @@ INLINE void begin_wait(struct task_struct *p, struct thread *thread, bool is_wok
 	}
 }
 
+/*
+ * A thread whose set is one CPU wakes: it is put where it waits at once, which leaves out `enqueue`. The CPU misses
+ * nobody: it is woken by the kernel where it idles, since the thread wakes there. False: nothing was done.
+ */
+INLINE bool wake_at_only(struct task_struct *p, struct thread *thread, const struct set *set, u32 cpu, bool is_woken)
+{
+	struct online *now = online_now();
+
+	if (!now || cpu >= CPUS || !(now->cpus[cpu / 64] & (1ULL << (cpu % 64))) ||
+	    !bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
+		return false;
+	if (scx_bpf_test_and_clear_cpu_idle(cpu)) {
+		begin_wait(p, thread, is_woken);
+		thread->took_idle++;
+		scx_bpf_dsq_insert(p, OF_KERNEL(scx_dsq_id_flags, SCX_DSQ_LOCAL), SLICE_NS, 0);
+		return true;
+	}
+	/* It may go elsewhere at once. */
+	if (!thread->spill_after_ns)
+		return false;
+	begin_wait(p, thread, is_woken);
+	queue(p, thread, set, 0);
+	return true;
+}
+
 SEC("struct_ops/select_cpu")
 s32 select_cpu(u64 *ctx)
 {
@@ -313,7 +410,7 @@ s32 select_cpu(u64 *ctx)
 	u64 wake_flags = ctx[2];
 	struct thread *thread = thread_of(p);
 	struct set *set;
-	bool is_idle = false;
+	bool is_idle = false, is_woken;
 
 	if (!thread || !thread->set || !(set = set_at(thread->set))) {
 		cpu = scx_bpf_select_cpu_dfl(p, last, wake_flags, &is_idle);
@@ -321,10 +418,15 @@ s32 select_cpu(u64 *ctx)
 			scx_bpf_dsq_insert(p, OF_KERNEL(scx_dsq_id_flags, SCX_DSQ_LOCAL), SLICE_NS, 0);
 		return cpu;
 	}
+	is_woken = wake_flags & OF_KERNEL(scx_wake_flags, SCX_WAKE_TTWU);
+	if (set->only) {
+		cpu = set->only - 1;
+		return wake_at_only(p, thread, set, cpu, is_woken) ? cpu : last;
+	}
 	cpu = idle_of_set(p, set, last);
 	if (cpu < 0)
 		return last;
-	begin_wait(p, thread, wake_flags & OF_KERNEL(scx_wake_flags, SCX_WAKE_TTWU));
+	begin_wait(p, thread, is_woken);
 	thread->took_idle++;
 	scx_bpf_dsq_insert(p, OF_KERNEL(scx_dsq_id_flags, SCX_DSQ_LOCAL), SLICE_NS, 0);
 	return cpu;
@@ -339,7 +441,6 @@ int enqueue(u64 *ctx)
 	struct online *now = online_now();
 	const struct cpumask *idle;
 	struct set *set;
-	u64 vtime, newest;
 	s32 cpu;
 
 	if (!thread || !now || !thread->set || !(set = set_at(thread->set))) {
@@ -358,14 +459,6 @@ int enqueue(u64 *ctx)
 		scx_bpf_dsq_insert(p, OF_KERNEL(scx_dsq_id_flags, SCX_DSQ_GLOBAL), SLICE_NS, flags);
 		return 0;
 	}
-	/* Who slept keeps a slice of what it is behind, who comes from another set is at most one ahead. */
-	vtime = p->scx.dsq_vtime;
-	newest = set->vtime;
-	if (is_before(vtime, newest - SLICE_NS))
-		vtime = newest - SLICE_NS;
-	if (is_before(newest + SLICE_NS, vtime))
-		vtime = newest + SLICE_NS;
-	thread->waited++;
 	if (!thread->spill_after_ns) {
 		cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
 		if (cpu >= 0) {
@@ -373,19 +466,14 @@ int enqueue(u64 *ctx)
 				thread->took_idle++;
 			else
 				thread->spilled++;
+			thread->waited++;
 			scx_bpf_dsq_insert(p, OF_KERNEL(scx_dsq_id_flags, SCX_DSQ_LOCAL_ON) | cpu, SLICE_NS,
 					   flags);
 			scx_bpf_kick_cpu(cpu, OF_KERNEL(scx_kick_flags, SCX_KICK_IDLE));
 			return 0;
 		}
 	}
-	struct scx_bpf_dsq_insert_vtime_args args = {
-		.dsq_id = thread->set,
-		.slice = SLICE_NS,
-		.vtime = vtime,
-		.enq_flags = flags,
-	};
-	__scx_bpf_dsq_insert_vtime(p, &args);
+	queue(p, thread, set, flags);
 	/* A CPU may have become idle since it was asked, before it could see the queue. */
 	idle = scx_bpf_get_idle_cpumask();
 	cpu = take_idle(p, set, idle);
@@ -479,49 +567,62 @@ int dispatch(u64 *ctx)
 	return 0;
 }
 
-SEC("struct_ops/running")
-int running(u64 *ctx)
+INLINE void begin_run(struct thread *thread)
 {
-	struct task_struct *p = (void *)ctx[0];
-	struct thread *thread = thread_of(p);
 	struct set *set;
-	u64 now, wait;
+	u64 wait;
 
-	if (!thread)
-		return 0;
-	now = scx_bpf_now();
-	wait = now - thread->waits_since_ns;
+	wait = scx_bpf_now() - thread->waits_since_ns;
 	if (thread->waits_since_ns && (s64)wait > 0) {
 		thread->wait_ns += wait;
 		if (wait > thread->longest_wait_ns)
 			thread->longest_wait_ns = wait;
 	}
+	thread->waits_since_ns = 0;
 	thread->switches++;
-	thread->runs_since_ns = now;
 	set = set_at(thread->set);
-	if (set && is_before(set->vtime, p->scx.dsq_vtime))
-		set->vtime = p->scx.dsq_vtime;
+	if (set && is_before(set->vtime, thread->vtime))
+		set->vtime = thread->vtime;
+}
+
+SEC("struct_ops/running")
+int running(u64 *ctx)
+{
+	struct thread *thread = thread_of((void *)ctx[0]);
+
+	if (thread)
+		begin_run(thread);
 	return 0;
 }
 
-SEC("struct_ops/stopping")
-int stopping(u64 *ctx)
+/* Programs of the kind `stints` are in force where user space wants to know of each switch, and there alone. */
+SEC("struct_ops/running:stints")
+int running_stints(u64 *ctx)
 {
-	struct task_struct *p = (void *)ctx[0];
-	struct thread *thread = thread_of(p);
-	u64 now, ran, weight;
+	struct thread *thread = thread_of((void *)ctx[0]);
 
 	if (!thread)
 		return 0;
-	now = scx_bpf_now();
-	ran = now - thread->runs_since_ns;
-	if ((s64)ran < 0)
-		ran = 0;
-	weight = p->scx.weight;
-	if (weight != NORMAL_WEIGHT)
-		ran = ran * NORMAL_WEIGHT / (weight ? weight : 1);
-	scx_bpf_task_set_dsq_vtime(p, p->scx.dsq_vtime + ran);
-	thread->waits_since_ns = ctx[1] ? now : 0;
+	begin_run(thread);
+	thread->runs_since_ns = bpf_ktime_get_ns();
+	return 0;
+}
+
+SEC("struct_ops/stopping:stints")
+int stopping_stints(u64 *ctx)
+{
+	struct task_struct *p = (void *)ctx[0];
+	struct thread *thread = thread_of(p);
+	struct stint stint = {};
+
+	if (!thread || !thread->runs_since_ns)
+		return 0;
+	stint.until_ns = bpf_ktime_get_ns();
+	stint.since_ns = thread->runs_since_ns;
+	stint.tid = p->pid;
+	stint.cpu = scx_bpf_task_cpu(p);
+	thread->runs_since_ns = 0;
+	bpf_map_push_elem(&stints, &stint, BPF_EXIST);
 	return 0;
 }
 
@@ -593,6 +694,7 @@ int init_task(u64 *ctx)
 		return 0;
 	thread->spill_after_ns = maker->spill_after_ns;
 	thread->set = maker->set;
+	thread->charged_ns = p->se.sum_exec_runtime;
 	return 0;
 }
 
@@ -688,7 +790,7 @@ int exit(u64 *ctx)
 }
 
 /* Run by user space: gives a thread its plan, and lets it go to its CPUs at once where it runs elsewhere. */
-SEC("syscall")
+SEC("syscall/plan_thread")
 int plan_thread(struct request *request)
 {
 	struct task_struct *p = bpf_task_from_vpid(request->tid);
@@ -709,6 +811,8 @@ int plan_thread(struct request *request)
 	}
 	thread->spill_after_ns = request->spill_after_ns;
 	before = thread->set;
+	if (!before)
+		thread->charged_ns = p->se.sum_exec_runtime;
 	thread->set = request->set;
 	request->answer = 0;
 	set = set_at(request->set);

@@ -35,10 +35,15 @@ struct sched_ext_entity {
 	u64 dsq_vtime;
 };
 
+struct sched_entity {
+	u64 sum_exec_runtime;
+};
+
 struct task_struct {
 	const struct cpumask *cpus_ptr;
 	s32 pid;
 	s32 tgid;
+	struct sched_entity se;
 	struct sched_ext_entity scx;
 };
 
@@ -95,15 +100,19 @@ enum scx_ent_flags {
 /* Helpers, by their numbers in linux/bpf.h. */
 static void *(*bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
 static long (*bpf_map_update_elem)(void *map, const void *key, const void *value, u64 flags) = (void *)2;
+static u64 (*bpf_ktime_get_ns)(void) = (void *)5;
+static long (*bpf_map_push_elem)(void *map, const void *value, u64 flags) = (void *)87;
 static long (*bpf_probe_read_kernel_str)(void *to, u32 size, const void *from) = (void *)115;
 static void *(*bpf_task_storage_get)(void *map, struct task_struct *task, void *value, u64 flags) = (void *)156;
 static struct task_struct *(*bpf_get_current_task_btf)(void) = (void *)158;
 #define BPF_LOCAL_STORAGE_GET_F_CREATE 1
 #define BPF_NOEXIST 1
+#define BPF_EXIST 2
 
 enum bpf_map_type {
 	BPF_MAP_TYPE_ARRAY = 2,
 	BPF_MAP_TYPE_LRU_HASH = 9,
+	BPF_MAP_TYPE_QUEUE = 22,
 	BPF_MAP_TYPE_TASK_STORAGE = 29,
 };
 #define BPF_F_NO_PREALLOC 1
@@ -136,7 +145,6 @@ KFUNC s32 scx_bpf_select_cpu_dfl(struct task_struct *p, s32 prev_cpu, u64 wake_f
 KFUNC s32 scx_bpf_task_cpu(const struct task_struct *p);
 KFUNC bool scx_bpf_task_running(const struct task_struct *p);
 KFUNC bool scx_bpf_task_set_slice(struct task_struct *p, u64 slice);
-KFUNC bool scx_bpf_task_set_dsq_vtime(struct task_struct *p, u64 vtime);
 KFUNC u64 scx_bpf_now(void);
 /* Since Linux 7.1. */
 KFUNC void scx_bpf_dsq_reenq(u64 dsq_id, u64 flags);

@@ -2,10 +2,15 @@
 //! process that are crowded, that wake each other, and that come and go while the scheduler does.
 //!
 //!   scx_exercise crowd SPILL_MS SECONDS    five busy threads on CPUs 2-3; SPILL_MS may be `never`
-//!   scx_exercise wake ROUNDS CLASS         two threads wake each other on CPU 0; prints nanoseconds a switch, which
-//!                                          are instructions under QEMU's -icount shift=0. CLASS: fair, ext, or
-//!                                          counted: ext that also counts who wakes whom
-//!   scx_exercise storm TIMES               attaches and detaches so often while threads come and go
+//!   scx_exercise wake ROUNDS CLASS [CPUS]  two threads wake each other on CPU 0 or these; prints nanoseconds a
+//!                                          switch, which are instructions under QEMU's -icount shift=0. CLASS: fair,
+//!                                          ext, counted: ext that also counts who wakes whom, or kept: ext that
+//!                                          also keeps when each thread was on which CPU
+//!   scx_exercise switches COUNT            pairs of threads wake each other on sets of one CPU and of several, some
+//!                                          shared, until they were switched to so often: a wake-up that is lost stops
+//!                                          a pair for ever
+//!   scx_exercise storm TIMES [RATE]        attaches and detaches so often while threads come and go, at least RATE a
+//!                                          second
 //!
 //! Prints what it saw, and fails where that is not as it must be.
 
@@ -37,14 +42,17 @@ fn main() -> Result<()> {
             };
             crowd(spill_after, Duration::from_secs(seconds.parse()?))
         }
-        ["wake", rounds, class] => wake(rounds.parse()?, class),
-        ["storm", times] => storm(times.parse()?),
-        _ => bail!("scx_exercise crowd|wake|storm; see the source"),
+        ["wake", rounds, class] => wake(rounds.parse()?, class, "0"),
+        ["wake", rounds, class, cpus] => wake(rounds.parse()?, class, cpus),
+        ["switches", count] => switches(count.parse()?),
+        ["storm", times] => storm(times.parse()?, 1),
+        ["storm", times, rate] => storm(times.parse()?, rate.parse()?),
+        _ => bail!("scx_exercise crowd|wake|switches|storm; see the source"),
     }
 }
 
-fn scheduler(counts_wakers: bool) -> Result<Scheduler> {
-    Ok(Scheduler::attach(Options { counts_wakers }, &Roots::default())?)
+fn scheduler(options: Options) -> Result<Scheduler> {
+    Ok(Scheduler::attach(options, &Roots::default())?)
 }
 
 fn own_number() -> u32 {
@@ -95,7 +103,7 @@ fn cpu_of(tid: u32) -> Result<u32> {
 
 fn crowd(spill_after: Option<Duration>, time: Duration) -> Result<()> {
     const THREADS: usize = 5;
-    let mut scheduler = scheduler(false)?;
+    let mut scheduler = scheduler(Options::default())?;
     let busy = Busy::start(THREADS);
     let cpus: CpuSet = "2-3".parse()?;
     for (tid, _) in &busy.threads {
@@ -144,12 +152,16 @@ fn crowd(spill_after: Option<Duration>, time: Duration) -> Result<()> {
     Ok(())
 }
 
-/// Two threads on one CPU: each round is two wake-ups and two switches.
-fn wake(rounds: u64, class: &str) -> Result<()> {
-    let cpus: CpuSet = "0".parse()?;
+/// Parts of a measurement, of which the median counts.
+const PARTS: u64 = 20;
+
+/// Two threads on one CPU: each round is two wake-ups and two switches. `rounds` is a multiple of [`PARTS`].
+fn wake(rounds: u64, class: &str, cpus: &str) -> Result<()> {
+    let cpus: CpuSet = cpus.parse()?;
+    let (counts_wakers, keeps_stints) = (class == "counted", class == "kept");
     let mut scheduler = match class {
-        "ext" | "counted" => Some(scheduler(class == "counted")?),
-        _ => None,
+        "fair" => None,
+        _ => Some(scheduler(Options { counts_wakers, keeps_stints })?),
     };
     let (mut ours, mut theirs) = UnixStream::pair()?;
     let numbers = Arc::new(AtomicU64::new(0));
@@ -171,7 +183,7 @@ fn wake(rounds: u64, class: &str) -> Result<()> {
             }
             None => {
                 let mut set = rustix::thread::CpuSet::new();
-                set.set(0);
+                cpus.iter().for_each(|cpu| set.set(cpu.0 as usize));
                 let pid = rustix::process::Pid::from_raw(tid as i32);
                 rustix::thread::sched_setaffinity(pid, &set)?;
             }
@@ -186,17 +198,27 @@ fn wake(rounds: u64, class: &str) -> Result<()> {
     for _ in 0..100 {
         round()?;
     }
-    let started = Instant::now();
-    for _ in 0..rounds {
-        round()?;
+    // The clock that counts instructions counts those of all CPUs: what others did meanwhile is left out by the median.
+    let mut parts = Vec::new();
+    for _ in 0..PARTS {
+        let started = Instant::now();
+        for _ in 0..rounds / PARTS {
+            round()?;
+        }
+        parts.push(started.elapsed().as_nanos() / u128::from(2 * (rounds / PARTS)));
     }
-    let elapsed = started.elapsed();
+    parts.sort_unstable();
     println!(
-        "{} ns a switch over {} switches",
-        elapsed.as_nanos() / (2 * rounds) as u128,
+        "{class} on {cpus}: {} ns a switch in the median of {PARTS} parts, {} to {}, over {} switches",
+        parts[parts.len() / 2],
+        parts[0],
+        parts[parts.len() - 1],
         2 * rounds
     );
     if let Some(scheduler) = &scheduler {
+        if class == "kept" {
+            check_stints(scheduler, &tids)?;
+        }
         let _counting = scheduler.count_cost()?;
         for _ in 0..rounds.min(1000) {
             round()?;
@@ -224,8 +246,110 @@ fn wake(rounds: u64, class: &str) -> Result<()> {
     Ok(())
 }
 
+/// On one CPU the stints of two threads take turns and do not overlap.
+fn check_stints(scheduler: &Scheduler, tids: &[u32]) -> Result<()> {
+    let stints = scheduler.take_stints()?;
+    println!("  {} stints, the last: {:?}", stints.len(), stints.last());
+    ensure!(stints.len() > 100, "stints are missing");
+    for two in stints.windows(2) {
+        let until_ns = two[0].until_ns.context("one before the last has no end")?;
+        ensure!(
+            two.iter().all(|one| tids.contains(&one.tid)),
+            "of a thread without a plan: {two:?}"
+        );
+        ensure!(two[0].since_ns <= until_ns, "ends before it begins: {two:?}");
+        ensure!(until_ns <= two[1].since_ns, "two at a time on one CPU: {two:?}");
+    }
+    // This thread is on a CPU, or it was and its time there ended while the stints were read.
+    ensure!(stints.last().is_some_and(|one| one.tid == own_number()), "this thread is on a CPU");
+    ensure!(scheduler.take_stints()?.len() < stints.len(), "stints come twice");
+    Ok(())
+}
+
+/// Pairs of threads wake each other by turns until all of them were switched to so often.
+fn switches(count: u64) -> Result<()> {
+    const SETS: [&str; 6] = ["1", "1", "2-3", "2-3", "4-7", "0,4"];
+    const STOPPED: Duration = Duration::from_secs(20);
+    let mut scheduler = scheduler(Options::default())?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut pairs = Vec::new();
+    for cpus in SETS {
+        let turns = Arc::new(AtomicU64::new(0));
+        let side = |parity: u64| {
+            let (stop, turns) = (stop.clone(), turns.clone());
+            let (send, told) = std::sync::mpsc::channel::<thread::Thread>();
+            let (number, numbered) = std::sync::mpsc::channel();
+            let handle = thread::spawn(move || {
+                let _ = number.send(own_number());
+                let Ok(other) = told.recv() else { return };
+                while !stop.load(Ordering::Relaxed) {
+                    while turns.load(Ordering::Acquire) % 2 != parity {
+                        if stop.load(Ordering::Relaxed) {
+                            return;
+                        }
+                        thread::park();
+                    }
+                    turns.fetch_add(1, Ordering::Release);
+                    other.unpark();
+                }
+            });
+            (handle, send, numbered)
+        };
+        let (one, other) = (side(0), side(1));
+        let cpus: CpuSet = cpus.parse()?;
+        let mut tids = Vec::new();
+        for (_, _, numbered) in [&one, &other] {
+            let tid = numbered.recv()?;
+            scheduler.plan(tid, Plan { cpus: &cpus, spill_after: None })?;
+            set_policy(tid, SCHED_EXT)?;
+            tids.push(tid);
+        }
+        one.1.send(other.0.thread().clone())?;
+        other.1.send(one.0.thread().clone())?;
+        pairs.push((cpus, turns, tids, [one.0, other.0]));
+    }
+    let started = Instant::now();
+    let mut before = vec![(0, Instant::now()); pairs.len()];
+    let mut reached = 0;
+    while reached < count {
+        thread::sleep(Duration::from_millis(500));
+        reached = 0;
+        for ((cpus, turns, tids, _), (seen, at)) in pairs.iter().zip(&mut before) {
+            for tid in tids {
+                reached += scheduler.counts(*tid)?.context("not counted")?.switches;
+            }
+            let now = turns.load(Ordering::Relaxed);
+            if now != *seen {
+                (*seen, *at) = (now, Instant::now());
+            }
+            ensure!(at.elapsed() < STOPPED, "the pair on CPUs {cpus} stopped: a wake-up is lost");
+        }
+        ensure!(scheduler.ended().is_none(), "the kernel detached it: {:?}", scheduler.ended());
+    }
+    println!("{reached} switches in {:.1?}, no wake-up lost", started.elapsed());
+    for (cpus, turns, tids, _) in &pairs {
+        let counts = tids.iter().filter_map(|tid| scheduler.counts(*tid).ok().flatten());
+        let sum = counts.fold(ThreadCounts::default(), |sum, one| sum.plus(&one));
+        println!(
+            "  CPUs {cpus}: {} turns, {} switches, {} wake-ups, {} took an idle CPU, {} queued, longest wait {:?}",
+            turns.load(Ordering::Relaxed),
+            sum.switches,
+            sum.wakeups,
+            sum.took_idle,
+            sum.queued,
+            sum.longest_wait
+        );
+    }
+    stop.store(true, Ordering::Relaxed);
+    for handle in pairs.into_iter().flat_map(|(_, _, _, handles)| handles) {
+        handle.thread().unpark();
+        let _ = handle.join();
+    }
+    Ok(())
+}
+
 /// Threads come and go, each in the scheduler's class from birth, while the scheduler itself comes and goes.
-fn storm(times: u32) -> Result<()> {
+fn storm(times: u32, least_a_second: u64) -> Result<()> {
     let stop = Arc::new(AtomicBool::new(false));
     let born = Arc::new(AtomicU64::new(0));
     let makers: Vec<_> = (0..2)
@@ -245,7 +369,7 @@ fn storm(times: u32) -> Result<()> {
         .collect();
     let started = Instant::now();
     for time in 0..times {
-        let mut scheduler = scheduler(true)?;
+        let mut scheduler = scheduler(Options { counts_wakers: true, keeps_stints: true })?;
         let set: CpuSet = ["0-1", "2", "4-7", "0-7"][time as usize % 4].parse()?;
         let threads = std::fs::read_dir("/proc/self/task")?;
         let numbers =
@@ -263,10 +387,8 @@ fn storm(times: u32) -> Result<()> {
     stop.store(true, Ordering::Relaxed);
     makers.into_iter().for_each(|maker| drop(maker.join()));
     let (born, elapsed) = (born.load(Ordering::Relaxed), started.elapsed());
-    println!(
-        "{times} times in {elapsed:.1?}, {} threads a second",
-        born * 1000 / elapsed.as_millis() as u64
-    );
-    ensure!(born > u64::from(times), "no storm");
+    let a_second = born * 1000 / elapsed.as_millis().max(1) as u64;
+    println!("{times} times in {elapsed:.1?}, {a_second} threads a second");
+    ensure!(a_second >= least_a_second, "no storm");
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use corun_machine::CpuSet;
+use corun_machine::{CpuId, CpuSet};
 
 /// Words of 64 CPUs in a set.
 const WORDS: usize = 16;
@@ -14,6 +14,8 @@ pub(crate) const SETS: u32 = 128;
 pub(crate) const SETS_OF_CPU: usize = 16;
 /// Pairs of threads, of which one woke the other, that are counted at a time.
 pub(crate) const WAKER_PAIRS: u32 = 16384;
+/// Stints that are kept for user space.
+pub(crate) const STINTS: usize = 16384;
 /// A bound that never ends.
 const NEVER: u64 = u64::MAX;
 
@@ -33,7 +35,12 @@ fn bytes_of(numbers: impl IntoIterator<Item = u64>) -> Vec<u8> {
 pub(crate) fn set(cpus: &CpuSet) -> Vec<u8> {
     let words = words_of(cpus);
     let used = words.iter().rposition(|&word| word != 0).map_or(0, |last| last + 1);
-    bytes_of(words.into_iter().chain([0, used as u64]))
+    let mut all = cpus.iter();
+    let only = match (all.next(), all.next()) {
+        (Some(cpu), None) => u64::from(cpu.0) + 1,
+        _ => 0,
+    };
+    bytes_of(words.into_iter().chain([0, used as u64, only]))
 }
 
 /// `struct cpu`.
@@ -102,10 +109,12 @@ pub struct ThreadCounts {
     pub spilled: u64,
     /// How often no CPU of its set was on line and allowed to it.
     pub homeless: u64,
+    /// Since when it is on a CPU, in the clock `CLOCK_MONOTONIC`; 0: it is on none, or stints are not kept.
+    pub(crate) runs_since_ns: u64,
 }
 
 /// Bytes of `struct thread`.
-pub(crate) const THREAD_BYTES: usize = 96;
+pub(crate) const THREAD_BYTES: usize = 112;
 
 impl ThreadCounts {
     /// The sum of two threads' counts; the longest wait is that of either.
@@ -120,6 +129,7 @@ impl ThreadCounts {
             queued: self.queued + other.queued,
             spilled: self.spilled + other.spilled,
             homeless: self.homeless + other.homeless,
+            runs_since_ns: 0,
         }
     }
 
@@ -137,6 +147,37 @@ impl ThreadCounts {
             queued: number(7),
             spilled: number(8),
             homeless: number(9),
+            runs_since_ns: number(11),
+        }
+    }
+}
+
+/// A time for which a thread was on a CPU, in the clock `CLOCK_MONOTONIC`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Stint {
+    /// When it came onto the CPU, in nanoseconds.
+    pub since_ns: u64,
+    /// When it left, in nanoseconds; none: it is still there.
+    pub until_ns: Option<u64>,
+    /// The kernel's number of the thread, of the kernel's first namespace.
+    pub tid: u32,
+    /// The CPU; none where it is still there, which `/proc` tells.
+    pub cpu: Option<CpuId>,
+}
+
+/// Bytes of `struct stint`.
+pub(crate) const STINT_BYTES: usize = 24;
+
+impl Stint {
+    /// From `struct stint`.
+    pub(crate) fn parse(bytes: &[u8; STINT_BYTES]) -> Self {
+        let long = |at: usize| u64::from_ne_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
+        let word = |at: usize| u32::from_ne_bytes(bytes[at..at + 4].try_into().expect("4 bytes"));
+        Self {
+            since_ns: long(0),
+            until_ns: Some(long(8)),
+            tid: word(16),
+            cpu: Some(CpuId(word(20))),
         }
     }
 }
@@ -164,9 +205,10 @@ mod tests {
     fn structures_are_those_of_the_program() {
         let cpus: CpuSet = "1,64".parse().unwrap();
         let bytes = set(&cpus);
-        assert_eq!((bytes[0], bytes[8], bytes.len()), (2, 1, 18 * 8));
-        // The virtual time, then the words that count.
-        assert_eq!((bytes[16 * 8], bytes[17 * 8]), (0, 2));
+        assert_eq!((bytes[0], bytes[8], bytes.len()), (2, 1, 19 * 8));
+        // The virtual time, the words that count, and the only CPU.
+        assert_eq!((bytes[16 * 8], bytes[17 * 8], bytes[18 * 8]), (0, 2, 0));
+        assert_eq!(set(&"64".parse().unwrap())[18 * 8], 65);
         let bytes = cpu(&[3, 9]);
         assert_eq!((bytes[0], bytes[4], bytes[8], bytes.len()), (2, 3, 9, 18 * 4));
         assert_eq!(settings(5, true), [5, 0, 0, 0, 1, 0, 0, 0]);
@@ -176,6 +218,18 @@ mod tests {
         let bytes = request.bytes();
         assert_eq!((&bytes[..8], bytes[8], bytes[12]), (&[0xff; 8][..], 7, 2));
         assert_eq!((bytes.len(), Request::answer(&bytes)), (24, 0));
+    }
+
+    #[test]
+    fn stints_and_counts_are_read_as_they_are_written() {
+        let mut bytes = [0; STINT_BYTES];
+        (bytes[0], bytes[9], bytes[16], bytes[20]) = (5, 1, 77, 3);
+        let read = Stint { since_ns: 5, until_ns: Some(256), tid: 77, cpu: Some(CpuId(3)) };
+        assert_eq!(Stint::parse(&bytes), read);
+        let mut thread = [0; THREAD_BYTES];
+        (thread[8], thread[9 * 8], thread[11 * 8]) = (4, 6, 8);
+        let counts = ThreadCounts::parse(&thread);
+        assert_eq!((counts.set, counts.homeless, counts.runs_since_ns), (4, 6, 8));
     }
 
     #[test]

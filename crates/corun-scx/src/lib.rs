@@ -18,7 +18,7 @@ mod syscalls;
 use std::io;
 
 pub use btf::BtfError;
-pub use layout::ThreadCounts;
+pub use layout::{Stint, ThreadCounts};
 pub use scheduler::{Options, Plan, PlanError, Program, Scheduler, Wakeups};
 pub use scheduler::{SCHED_EXT, check, policy_of, set_policy};
 

@@ -15,6 +15,8 @@ pub(crate) const INSTRUCTION_BYTES: usize = 8;
 /// Sections of programs begin so; the rest is the member of `sched_ext_ops` that the program is.
 const OPERATION: &str = "struct_ops/";
 const SLEEPABLE_OPERATION: &str = "struct_ops.s/";
+/// Sections of programs that user space runs begin so; the rest is the program's name.
+const CALL: &str = "syscall/";
 
 /// The compiled scheduler.
 #[derive(Debug, PartialEq)]
@@ -39,6 +41,8 @@ pub(crate) struct MapDefinition {
 #[derive(Debug, PartialEq)]
 pub(crate) struct Program {
     pub(crate) name: String,
+    /// What it does beside that of the same name without a kind, in whose place it stands where that is asked for.
+    pub(crate) kind: Option<String>,
     pub(crate) role: Role,
     pub(crate) instructions: Vec<u8>,
     /// By byte offset of the instruction.
@@ -75,6 +79,19 @@ pub(crate) enum Step {
 }
 
 impl ObjectFile {
+    /// Leaves out the programs of kinds that are not among `kinds`, and those in whose place others stand.
+    pub(crate) fn choose(&mut self, kinds: &[&str]) {
+        let is_of = |kind: &String| kinds.contains(&kind.as_str());
+        self.programs.retain(|program| program.kind.as_ref().is_none_or(is_of));
+        let replaced: BTreeSet<String> = self
+            .programs
+            .iter()
+            .filter(|one| one.kind.is_some())
+            .map(|one| one.name.clone())
+            .collect();
+        self.programs.retain(|one| one.kind.is_some() || !replaced.contains(&one.name));
+    }
+
     /// Reads an object that clang made for `bpfel`.
     ///
     /// # Errors
@@ -92,12 +109,14 @@ impl ObjectFile {
         let relocations = core_relocations(&types, section(".BTF.ext")?)?;
         for section in elf.sections() {
             let name = section.name().unwrap_or_default();
+            let (name, kind) =
+                name.split_once(':').map_or((name, None), |(of, kind)| (of, Some(kind)));
             let (name, role) = if let Some(name) = name.strip_prefix(OPERATION) {
                 (name, Role::Operation { is_sleepable: false })
             } else if let Some(name) = name.strip_prefix(SLEEPABLE_OPERATION) {
                 (name, Role::Operation { is_sleepable: true })
-            } else if name == "syscall" {
-                ("plan_thread", Role::Call)
+            } else if let Some(name) = name.strip_prefix(CALL) {
+                (name, Role::Call)
             } else {
                 continue;
             };
@@ -117,7 +136,8 @@ impl ObjectFile {
             let own = relocations.get(section.name().unwrap_or_default());
             references.extend(own.into_iter().flatten().cloned());
             let instructions = data.to_vec();
-            programs.push(Program { name: name.to_owned(), role, instructions, references });
+            let (name, kind) = (name.to_owned(), kind.map(str::to_owned));
+            programs.push(Program { name, kind, role, instructions, references });
         }
         let license = section("license")?.to_vec();
         Ok(Self { license, maps: map_definitions(&types)?, programs })
@@ -299,28 +319,50 @@ mod tests {
         assert!(sleepable.next().is_none());
         let map = |name: &str| object.maps.iter().find(|map| map.name == name).unwrap();
         let threads = map("threads");
-        // `struct thread`: two numbers of its plan in two words, ten counts.
-        assert_eq!((threads.kind, threads.key_bytes, threads.value_bytes), (29, 4, 96));
+        // `struct thread`: two numbers of its plan in two words, eight counts, and four times.
+        assert_eq!((threads.kind, threads.key_bytes, threads.value_bytes), (29, 4, 112));
         assert_eq!(threads.value_bytes as usize, crate::layout::THREAD_BYTES);
-        assert_eq!(map("sets").value_bytes, (16 + 2) * 8);
+        assert_eq!(map("sets").value_bytes, (16 + 3) * 8);
         assert_eq!(map("sets").max_entries, crate::layout::SETS);
         assert_eq!(map("cpus").value_bytes, (1 + 16 + 1) * 4);
         assert_eq!(map("cpus").max_entries, crate::layout::CPUS);
         assert_eq!(map("settings").value_bytes, 8);
         assert_eq!(map("online").value_bytes, 16 * 8);
         assert_eq!(map("wakers").max_entries, crate::layout::WAKER_PAIRS);
+        assert_eq!(map("threads").value_bytes as usize, crate::layout::THREAD_BYTES);
+        assert_eq!(
+            (map("stints").key_bytes, map("stints").max_entries),
+            (0, crate::layout::STINTS as u32)
+        );
+        assert_eq!(map("stints").value_bytes as usize, crate::layout::STINT_BYTES);
         assert_eq!(map("exits").value_bytes as usize, crate::layout::EXIT_BYTES);
     }
 
     #[test]
     fn accesses_to_the_kernels_types_are_noted_by_name() {
         let object = ObjectFile::parse(OBJECT).unwrap();
-        let stopping = object.programs.iter().find(|program| program.name == "stopping").unwrap();
-        let steps = ["scx", "dsq_vtime"].map(|name| Step::Member(name.to_owned())).to_vec();
+        let enqueue = object.programs.iter().find(|program| program.name == "enqueue").unwrap();
+        let steps = ["se", "sum_exec_runtime"].map(|name| Step::Member(name.to_owned())).to_vec();
         let field = Reference::Field { of: "task_struct".to_owned(), steps };
-        assert!(stopping.references.iter().any(|(_, reference)| *reference == field));
-        let charged = Reference::KernelFunction("scx_bpf_task_set_dsq_vtime".to_owned());
-        assert!(stopping.references.iter().any(|(_, reference)| *reference == charged));
+        assert!(enqueue.references.iter().any(|(_, reference)| *reference == field));
+        let queued = Reference::KernelFunction("__scx_bpf_dsq_insert_vtime".to_owned());
+        assert!(enqueue.references.iter().any(|(_, reference)| *reference == queued));
+    }
+
+    /// Each operation stands once, and one that nobody asked for costs nothing.
+    #[test]
+    fn programs_of_a_kind_stand_where_they_are_asked_for() {
+        let chosen = |kinds: &[&str]| {
+            let mut object = ObjectFile::parse(OBJECT).unwrap();
+            object.choose(kinds);
+            let of = object.programs.into_iter().map(|one| (one.name, one.kind));
+            let of = of.filter(|(name, _)| name == "running" || name == "stopping");
+            of.collect::<BTreeMap<_, _>>().into_iter().collect::<Vec<_>>()
+        };
+        let named = |name: &str, kind: Option<&str>| (name.to_owned(), kind.map(str::to_owned));
+        assert_eq!(chosen(&[]), [named("running", None)]);
+        let kept = ["running", "stopping"].map(|name| named(name, Some("stints")));
+        assert_eq!(chosen(&["stints"]), kept);
     }
 
     /// `struct s { struct a; }` where `struct a { struct a; unsigned last; }`: neither member that is

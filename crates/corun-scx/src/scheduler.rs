@@ -1,5 +1,6 @@
 //! The scheduler in force, as user space uses it.
 
+use std::collections::BTreeMap;
 use std::io::{self, Read as _};
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::path::Path;
@@ -10,7 +11,7 @@ use corun_linux::{Roots, files};
 use corun_machine::CpuSet;
 
 use crate::btf::Btf;
-use crate::layout::{self, EXIT_BYTES, Request, THREAD_BYTES, ThreadCounts};
+use crate::layout::{self, EXIT_BYTES, Request, Stint, THREAD_BYTES, ThreadCounts};
 use crate::load::{Loaded, missing};
 use crate::object_file::ObjectFile;
 use crate::sets::{FullError, SetTable};
@@ -24,6 +25,9 @@ pub const SCHED_EXT: i32 = 7;
 pub struct Options {
     /// Count who wakes whom; some hundred instructions more at each wake-up.
     pub counts_wakers: bool,
+    /// Keep for [`Scheduler::take_stints`] when each thread was on which CPU; some hundred instructions more at each
+    /// switch.
+    pub keeps_stints: bool,
 }
 
 /// What a thread is to have.
@@ -94,6 +98,8 @@ impl Scheduler {
         let types = kernel_types(roots)?;
         let (object, kernel) = (ObjectFile::parse(OBJECT)?, Btf::parse(&types)?);
         check_parts(&object, &kernel)?;
+        let mut object = object;
+        object.choose(if options.keeps_stints { &["stints"] } else { &[] });
         let loaded = Loaded::load(&object, &kernel, "corun")?;
         let online =
             online_cpus(roots).map_err(LoadError::kernel("the CPUs on line".to_owned()))?;
@@ -111,6 +117,11 @@ impl Scheduler {
 
     fn map(&self, name: &str) -> BorrowedFd<'_> {
         self.loaded.maps[name].as_fd()
+    }
+
+    /// What it does beside placing.
+    pub fn options(&self) -> Options {
+        self.options
     }
 
     /// Why the kernel detached the scheduler; none while it is in force.
@@ -231,6 +242,39 @@ impl Scheduler {
         found.sort_unstable();
         found.dedup_by_key(|one| (one.waker, one.wakee));
         Ok(found)
+    }
+
+    /// When threads that have a plan were on which CPU, as far as that was not taken before, in the order in which
+    /// they left; then those that are on one now and have a plan by [`Self::plan`] or [`Self::found`]. Empty without
+    /// [`Options::keeps_stints`]. Of more stints than there is room for the kernel forgets the oldest.
+    ///
+    /// # Errors
+    /// When the kernel says no.
+    pub fn take_stints(&self) -> io::Result<Vec<Stint>> {
+        if !self.options.keeps_stints {
+            return Ok(Vec::new());
+        }
+        // Before the queue is read: who leaves meanwhile is in the queue, with the same beginning.
+        let mut present = Vec::new();
+        for tid in self.threads() {
+            let Some(counts) = self.counts(tid)? else { continue };
+            if counts.runs_since_ns > 0 {
+                let since_ns = counts.runs_since_ns;
+                present.push(Stint { since_ns, until_ns: None, tid, cpu: None });
+            }
+        }
+        let mut stints = Vec::new();
+        let mut bytes = [0; layout::STINT_BYTES];
+        while stints.len() < 2 * layout::STINTS && syscalls::pop(self.map("stints"), &mut bytes)? {
+            stints.push(Stint::parse(&bytes));
+        }
+        let mut left: BTreeMap<u32, u64> = BTreeMap::new();
+        for stint in &stints {
+            left.insert(stint.tid, stint.until_ns.unwrap_or_default());
+        }
+        present.retain(|one| left.get(&one.tid).is_none_or(|&until| until <= one.since_ns));
+        stints.extend(present);
+        Ok(stints)
     }
 
     /// From now on the kernel counts what each part of the scheduler takes, until the answer is dropped.

@@ -104,6 +104,17 @@ pub(crate) fn update(map: BorrowedFd<'_>, key: &[u8], value: &[u8]) -> io::Resul
     unsafe { attributes.call(2) }.map(drop)
 }
 
+/// Takes the oldest entry of a queue; none where there is none. The queue's value is of `value`'s size.
+pub(crate) fn pop(map: BorrowedFd<'_>, value: &mut [u8]) -> io::Result<bool> {
+    let attributes = Attributes::new().with_fd(0, map).with_pointer(16, value.as_mut_ptr());
+    // SAFETY: a queue has no keys, and the slice is of its value's size, as the caller says.
+    match unsafe { attributes.call(21) } {
+        Ok(_) => Ok(true),
+        Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
 /// The key after `key`, or the first one; none at the end. The map's key is of `next`'s size.
 pub(crate) fn next_key(
     map: BorrowedFd<'_>,

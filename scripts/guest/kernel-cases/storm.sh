@@ -1,5 +1,8 @@
-# The scheduler comes and goes while threads come and go; two threads wake each other, and no wake-up is lost.
+# The scheduler comes and goes while threads come and go; threads wake each other, and no wake-up is lost; when each
+# thread was on its CPU is kept. `scx_exercise storm 200 2000` and `switches 10000000` are the same for longer.
 scx_exercise storm 2
-scx_exercise wake 3000 counted
+scx_exercise wake 2000 counted
+scx_exercise wake 2000 kept
+scx_exercise switches 30000
 [ "$(cat /sys/kernel/sched_ext/state)" = disabled ]
 if dmesg | grep -E 'sched_ext.*(error|stall)|BUG|Oops'; then exit 1; fi

@@ -1,14 +1,16 @@
 //! Where threads run, by corun's scheduler in the kernel (`sched_ext`).
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use corun_linux::sysfs::online_cpus;
 use corun_linux::{Roots, Task, is_gone};
 use corun_machine::{CpuSet, Machine};
 use corun_policy::{Action, ActionKind, Nanoseconds, ThreadId, ThreadView};
-use corun_scx::{PlanError, SCHED_EXT, Scheduler, ThreadCounts, policy_of};
+use corun_scx::{PlanError, SCHED_EXT, Scheduler, Stint, ThreadCounts, Wakeups, policy_of};
 
 use super::{Actuator, ApplyMode, Change, PlacementActuator, Refusal, exchanged, managed};
 use super::{still_there, touchable};
@@ -37,6 +39,10 @@ pub struct KernelPlacement {
     counts: BTreeMap<u32, ThreadCounts>,
     /// What was counted of threads that ended.
     ended: ThreadCounts,
+    /// What brings threads that have no plan into the scheduler.
+    welcomed: Vec<Change>,
+    /// The program of each thread that there was, where it is counted who wakes whom.
+    programs: BTreeMap<u32, Arc<str>>,
 }
 
 impl KernelPlacement {
@@ -50,7 +56,45 @@ impl KernelPlacement {
             online: None,
             counts: BTreeMap::new(),
             ended: ThreadCounts::default(),
+            welcomed: Vec::new(),
+            programs: BTreeMap::new(),
         }
+    }
+
+    /// What brings the threads that no plan has named yet into the scheduler, with all CPUs that they may have: of
+    /// others it does not know when they run.
+    fn welcome(&self, threads: &Threads) -> Vec<Change> {
+        let Ok(online) = online_cpus(&self.roots) else { return Vec::new() };
+        let strangers = threads.iter().filter(|(_, thread)| {
+            thread.preferred.is_none() && !thread.left_alone && self.takes(thread)
+        });
+        // Who may not be touched is refused again when a plan names it, and then told.
+        let changes = strangers.filter_map(|(view, thread)| {
+            self.prefer((view, thread), &thread.may_run_on, &online).ok()
+        });
+        changes.flatten().collect()
+    }
+
+    /// Who woke whom, by programs, in words; none where that is not counted.
+    fn wakers_in_words(&self) -> Option<String> {
+        const SHOWN: usize = 8;
+        let scheduler = self.scheduler.as_ref().filter(|one| one.options().counts_wakers)?;
+        let wakeups = match scheduler.wakeups() {
+            Ok(wakeups) => wakeups,
+            Err(why) => return Some(format!("who wakes whom cannot be read: {why}")),
+        };
+        let pairs = by_program(&wakeups, &self.programs);
+        if pairs.is_empty() {
+            return Some("no thread woke another".to_owned());
+        }
+        let woke = |(waker, wakee, count): &(&str, &str, u64)| {
+            format!("{waker} woke {wakee} {count} times")
+        };
+        let mut words: Vec<String> = pairs.iter().take(SHOWN).map(woke).collect();
+        if pairs.len() > SHOWN {
+            words.push(format!("and {} more pairs", pairs.len() - SHOWN));
+        }
+        Some(words.join(", "))
     }
 
     /// Reads the counts of all threads.
@@ -181,6 +225,10 @@ impl Actuator for KernelPlacement {
         if is_ours { scheduler.found(task.tid) } else { None }
     }
 
+    fn stints(&mut self) -> io::Result<Vec<Stint>> {
+        self.scheduler.as_ref().map_or_else(|| Ok(Vec::new()), Scheduler::take_stints)
+    }
+
     fn told(&mut self) -> Option<String> {
         self.count();
         let sum = self.counts.values().fold(self.ended, |sum, one| sum.plus(one));
@@ -190,7 +238,7 @@ impl Actuator for KernelPlacement {
                 "in the kernel: {} switches to threads and {} wake-ups; an idle CPU of their set took \
                  {} at once, {} were queued, {} spilled, the longest wait was {longest_ms:.1} ms",
                 sum.switches, sum.wakeups, sum.took_idle, sum.queued, sum.spilled
-            )
+            ) + &self.wakers_in_words().map(|words| format!("; {words}")).unwrap_or_default()
         })
     }
 
@@ -203,6 +251,10 @@ impl Actuator for KernelPlacement {
                  their affinities"
             ));
         }
+        if scheduler.options().counts_wakers {
+            let now = threads.iter().map(|(view, one)| (one.task().tid, &*view.program));
+            self.programs.extend(now.map(|(tid, program)| (tid, Arc::from(program))));
+        }
         let here: BTreeSet<u32> = threads.iter().map(|(_, thread)| thread.task().tid).collect();
         let gone: Vec<u32> = scheduler.threads().filter(|tid| !here.contains(tid)).collect();
         for tid in gone {
@@ -212,8 +264,31 @@ impl Actuator for KernelPlacement {
             }
         }
         self.count();
+        let keeps_stints = self.scheduler.as_ref().is_some_and(|one| one.options().keeps_stints);
+        self.welcomed = if keeps_stints { self.welcome(threads) } else { Vec::new() };
         None
     }
+
+    fn due(&mut self, _now: Nanoseconds) -> Vec<Change> {
+        std::mem::take(&mut self.welcomed)
+    }
+}
+
+/// How often threads of one program woke threads of another, most often first. What woke a thread and has no program
+/// here, such as an interrupt or a thread of somebody else, is "others".
+fn by_program<'a>(
+    wakeups: &[Wakeups],
+    programs: &'a BTreeMap<u32, Arc<str>>,
+) -> Vec<(&'a str, &'a str, u64)> {
+    let program = |tid: u32| programs.get(&tid).map_or("others", |program| &**program);
+    let mut sums: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+    for one in wakeups {
+        *sums.entry((program(one.waker), program(one.wakee))).or_default() += one.count;
+    }
+    let mut pairs: Vec<_> =
+        sums.into_iter().map(|((waker, wakee), count)| (waker, wakee, count)).collect();
+    pairs.sort_by_key(|&(waker, wakee, count)| (Reverse(count), waker, wakee));
+    pairs
 }
 
 /// Is a policy that of corun's scheduler?
@@ -339,6 +414,8 @@ mod tests {
             online: None,
             counts: BTreeMap::new(),
             ended: ThreadCounts::default(),
+            welcomed: Vec::new(),
+            programs: BTreeMap::new(),
         };
         let mut made = |before, after| {
             placement.make(&Change::SchedulingPolicy { task: sleeper.task, before, after })
@@ -347,6 +424,16 @@ mod tests {
         assert!(matches!(made(0, SCHED_EXT | RESET_ON_FORK), Some(Err(_))));
         // Back to what it was it may always go.
         assert!(made(SCHED_EXT, 0).is_none());
+    }
+
+    #[test]
+    fn wake_ups_are_summed_by_programs() {
+        let programs = [(1, "a"), (2, "a"), (3, "b")].map(|(tid, name)| (tid, Arc::from(name)));
+        let woke = |waker, wakee, count| Wakeups { waker, wakee, count };
+        let wakeups = [woke(1, 3, 5), woke(2, 3, 6), woke(3, 1, 11), woke(9, 2, 40), woke(1, 2, 1)];
+        let programs = BTreeMap::from(programs);
+        let expected = [("others", "a", 40), ("a", "b", 11), ("b", "a", 11), ("a", "a", 1)];
+        assert_eq!(by_program(&wakeups, &programs), expected);
     }
 
     #[test]

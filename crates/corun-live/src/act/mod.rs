@@ -18,6 +18,7 @@ use corun_linux::Task;
 use corun_machine::{CpuSet, Machine};
 use corun_policy::{Action, ActionKind, Nanoseconds, ThreadId, ThreadView};
 use corun_runtime::NotAnnounced;
+use corun_scx::Stint;
 
 pub(crate) use affinity::asked_for;
 pub use change::{ActError, Change, Reverted};
@@ -75,12 +76,21 @@ pub trait Actuator: Send {
         None
     }
 
+    /// When its threads were on CPUs since this was last asked, as [`corun_scx::Scheduler::take_stints`] says.
+    ///
+    /// # Errors
+    /// Why that is not known.
+    fn stints(&mut self) -> std::io::Result<Vec<Stint>> {
+        Ok(Vec::new())
+    }
+
     /// What this actuator saw since it began, for people at the end.
     fn told(&mut self) -> Option<String> {
         None
     }
 
-    /// Changes that became due by time alone, such as a priority that expires.
+    /// Changes that no plan asks for: those that became due by time, such as a priority that expires, and those that
+    /// threads found by the last scan need.
     fn due(&mut self, _now: Nanoseconds) -> Vec<Change> {
         Vec::new()
     }

@@ -106,6 +106,9 @@ impl LiveBackend {
         if due.is_empty() || !self.is_acting() {
             return Vec::new();
         }
+        for change in &due {
+            self.was_moved(change, true, table);
+        }
         self.make(&due, table).into_iter().flatten().collect()
     }
 
@@ -152,6 +155,7 @@ impl LiveBackend {
             Change::SchedulingPolicy { task, before, .. } => {
                 self.policy_was_set(*task, *before, table);
             }
+            Change::Nice { task, after, .. } => self.reniced(*task, *after, table),
             Change::Cpuset { file, after, .. } => {
                 let after = after.parse().expect("a list that was made of a set of CPUs");
                 self.group_moved(file, &after, acting, table);
@@ -164,6 +168,7 @@ impl LiveBackend {
         match change {
             Change::Affinity { task, before, .. } => self.moved(*task, before, true, table),
             Change::Prefer { task, before, .. } => self.was_not_preferred(*task, before, table),
+            Change::Nice { task, before, .. } => self.reniced(*task, *before, table),
             Change::Cpuset { file, before, .. } => self.group_was_not_moved(file, before, table),
             _ => {}
         }

@@ -288,6 +288,13 @@ impl LiveBackend {
         }
     }
 
+    /// A thread has another weight now: a policy that is asked again in the same tick goes by it.
+    pub(super) fn reniced(&self, task: Task, nice: i32, table: &mut Threads) {
+        if let Some(index) = self.ids.get(&task).and_then(|&id| table.index_of(id)) {
+            table.at_mut(index).0.weight = weight(nice);
+        }
+    }
+
     /// The scheduler in the kernel has a thread there now.
     pub(super) fn preferred(&self, task: Task, to: &CpuSet, table: &mut Threads) {
         let Some(index) = self.ids.get(&task).and_then(|&id| table.index_of(id)) else { return };

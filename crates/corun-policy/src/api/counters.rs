@@ -123,6 +123,15 @@ impl Count {
         Some(amount / (ns as f64 * 1e-9))
     }
 
+    fn between(self, before: Self, done: f64, elapsed: f64) -> Self {
+        let ns = self.known.0.saturating_sub(before.known.0) as f64;
+        Self {
+            total: before.total + (self.total - before.total) * done,
+            known: Nanoseconds(before.known.0 + (ns * elapsed).round() as u64),
+            scope: self.scope,
+        }
+    }
+
     /// The amount since an earlier count and the nanoseconds in which it was counted, above 0.
     fn rise(self, before: Option<Self>) -> Option<(f64, u64)> {
         let before = before.unwrap_or_default();
@@ -281,6 +290,20 @@ macro_rules! define {
                     cpu_share: on_cpu.map(|(ran, ns)| ran / ns as f64),
                     spin_share: on_cpu.zip(spun).map(|((ran, _), (spun, _))| spun / ran.max(1.0)),
                     $($rate: rate!($rule, self.$count, before.$count, cycles),)*
+                }
+            }
+
+            /// What was counted by a moment between an earlier one of the same thread and this one. `done`: the
+            /// share of what was counted since the earlier one that happened by then; `elapsed`: the share of the
+            /// time; each 0 to 1.
+            pub fn between(&self, before: &Self, done: f64, elapsed: f64) -> Self {
+                let of = |now: Option<Count>, before: Option<Count>| {
+                    Some(now?.between(before.unwrap_or_default(), done, elapsed))
+                };
+                Self {
+                    cpu_time: of(self.cpu_time, before.cpu_time),
+                    spin_time: of(self.spin_time, before.spin_time),
+                    $($count: of(self.$count, before.$count),)*
                 }
             }
 

@@ -38,6 +38,12 @@ pub trait Policy: Send {
         None
     }
 
+    /// Does it go by [`Event::Switched`]? To know of each switch costs something on a real machine, where a policy
+    /// that answers false is told of none; the simulator tells all.
+    fn hears_switches(&self) -> bool {
+        false
+    }
+
     /// Once an interval: what it sees, then what it wants.
     fn decide(&mut self, view: &View<'_>) -> Plan;
 

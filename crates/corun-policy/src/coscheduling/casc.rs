@@ -371,7 +371,11 @@ impl Casc {
     fn switched(&mut self, view: &View<'_>) -> Plan {
         let mut plan = Plan::none();
         if !std::mem::replace(&mut self.switched, true) {
-            self.raise(view, &mut plan);
+            // The groups are there without anybody raised, or a look before the first switch dropped them.
+            match self.rows {
+                Some(_) => self.raise(view, &mut plan),
+                None => self.begin(view, &mut plan),
+            }
         }
         let ended = self.interval.take().and_then(|one| one.end(view, self.min_interval_s));
         if let Some(measured) = ended {
@@ -489,6 +493,10 @@ impl Policy for Casc {
             solo_figures: false,
             by_ways: false,
         }
+    }
+
+    fn hears_switches(&self) -> bool {
+        true
     }
 
     fn on_event(&mut self, event: &Event, view: &View<'_>) -> Option<Plan> {

@@ -53,6 +53,8 @@ pub(crate) struct BackendArgs {
     pub(crate) spill_after_s: f64,
     /// Nothing else takes its place where there can be none.
     pub(crate) is_required: bool,
+    /// The scheduler in the kernel counts who wakes whom.
+    pub(crate) counts_wakers: bool,
 }
 
 impl BackendArgs {
@@ -122,6 +124,7 @@ impl PolicyArgs {
                 name: self.backend,
                 spill_after_s: self.spill_after,
                 is_required: false,
+                counts_wakers: false,
             },
         }
     }
@@ -189,6 +192,7 @@ impl HostArgs {
                 name: BackendName::Affinity,
                 spill_after_s: SPILL_AFTER_S,
                 is_required: false,
+                counts_wakers: false,
             },
         }
     }
@@ -221,6 +225,9 @@ pub(crate) struct RunArgs {
     /// Seed of policies that draw at random
     #[arg(long, value_name = "N", default_value = "1")]
     pub(crate) seed: u64,
+    /// With --backend sched-ext: count who wakes whom, and say so at the end
+    #[arg(long)]
+    pub(crate) wakers: bool,
     /// End after so many seconds; programs that still run are ended
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) duration: Option<f64>,
@@ -232,7 +239,9 @@ pub(crate) struct RunArgs {
 impl RunArgs {
     /// What its host is made by.
     pub(crate) fn host_args(&self) -> HostArgs {
-        self.chosen.host_args(self.dry_run, self.seed)
+        let arguments = self.chosen.host_args(self.dry_run, self.seed);
+        let backend = BackendArgs { counts_wakers: self.wakers, ..arguments.backend };
+        HostArgs { backend, ..arguments }
     }
 }
 

@@ -133,6 +133,8 @@ impl Ground {
         let needed = policies.iter().flat_map(|policy| policy.needs().counters);
         let wanted: Vec<CounterKind> = needed.chain(look.counters.iter().copied()).collect();
         let sources = self.sources(&model, arguments.counters, &wanted, profiles)?;
+        let hears_switches = policies.iter().any(|policy| policy.hears_switches());
+        let actuators = self.actuators(arguments, hears_switches)?;
         let processes = Processes::new(&self.roots, targets).map_err(Failure::live)?;
         let options = HostOptions {
             interval: arguments.interval.map(Nanoseconds::from_secs_f64),
@@ -143,7 +145,7 @@ impl Ground {
             around(policies),
             Box::new(processes),
             sources,
-            self.actuators(arguments)?,
+            actuators,
             self.roots.clone(),
             options,
         )
@@ -204,9 +206,13 @@ impl Ground {
         Ok(ModelledSource::new(model, programs, TABLE_INSTRUCTIONS as f64))
     }
 
-    fn actuators(&self, arguments: &HostArgs) -> Outcome<Vec<Box<dyn Actuator>>> {
+    fn actuators(
+        &self,
+        arguments: &HostArgs,
+        hears_switches: bool,
+    ) -> Outcome<Vec<Box<dyn Actuator>>> {
         let mut actuators: Vec<Box<dyn Actuator>> = vec![
-            self.placement(arguments)?,
+            self.placement(arguments, hears_switches)?,
             Box::new(Nice::new(&self.roots)),
             Box::new(Pages::new(&self.roots)),
         ];
@@ -218,13 +224,13 @@ impl Ground {
     }
 
     /// What places threads: the scheduler in the kernel where it was asked for and can be, else affinities. A
-    /// host that changes nothing loads nothing.
+    /// host that changes nothing loads nothing. The scheduler tells of each switch where a policy hears of them.
     ///
     /// # Errors
     /// Where the scheduler in the kernel is required and cannot be.
-    fn placement(&self, arguments: &HostArgs) -> Outcome<Box<dyn Actuator>> {
+    fn placement(&self, arguments: &HostArgs, hears_switches: bool) -> Outcome<Box<dyn Actuator>> {
         let by_affinity = || Box::new(PlacementActuator::new(&self.roots));
-        let BackendArgs { name, is_required, .. } = arguments.backend;
+        let BackendArgs { name, is_required, counts_wakers, .. } = arguments.backend;
         if name == BackendName::Affinity {
             return Ok(by_affinity());
         }
@@ -235,7 +241,8 @@ impl Ground {
             }
             return Ok(by_affinity());
         }
-        Ok(match Scheduler::attach(corun_scx::Options::default(), &self.roots) {
+        let options = corun_scx::Options { counts_wakers, keeps_stints: hears_switches };
+        Ok(match Scheduler::attach(options, &self.roots) {
             Ok(scheduler) => {
                 let spill_after = arguments.backend.spill_after();
                 Box::new(KernelPlacement::new(&self.roots, scheduler, spill_after))

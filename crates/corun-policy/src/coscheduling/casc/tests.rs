@@ -114,6 +114,25 @@ fn four_threads_on_three_cpus_by_hand() {
     assert_eq!(plan.steps.iter().filter(lowered).count(), 3);
 }
 
+/// The first look of a live host comes before the first switch that it knows of.
+#[test]
+fn groups_are_measured_once_switches_are_known_of() {
+    let mut hand = Hand::new(three(), &[3.0, 6.0, 12.0, 30.0]);
+    let mut policy = casc(&[]);
+    hand.arrive(&mut policy, 0).unwrap();
+    for thread in &mut hand.threads {
+        thread.rates.cpu_share = Some(0.75);
+    }
+    policy.decide(&hand.view());
+    assert!(policy.rows.is_none());
+    hand.now.0 += 600_000;
+    for row in [[1, 2, 3], [0, 2, 3], [0, 1, 3], [0, 1, 2]] {
+        hand.run(&mut policy, &row, 3.0);
+    }
+    assert!(near(policy.pcmr.get(&ThreadId(3)), 30.0), "{:?}", policy.pcmr);
+    assert!(policy.buckets.is_some());
+}
+
 fn measured() -> (Hand, Casc) {
     let mut hand = Hand::new(three(), &[3.0, 6.0, 12.0, 30.0]);
     let mut policy = casc(&[]);

@@ -292,6 +292,7 @@ impl Config {
                 name: self.backend_name().map_err(Failure::input)?,
                 spill_after_s: self.spill_after_s.unwrap_or(f64::INFINITY),
                 is_required: false,
+                counts_wakers: false,
             },
         })
     }

@@ -1,0 +1,29 @@
+# A policy that goes by switches hears of them from the scheduler in the kernel: CASC measures the groups of its matrix
+# one after the other, which it does by switches alone. Nine programs on eight CPUs. Its looks are far apart, since corun
+# itself, unoptimised in an emulator, would keep one of the eight CPUs busy.
+apps="a b c d e f g h i"
+mpki=32
+for app in $apps; do
+  profile $app $mpki
+  mpki=$((mpki > 1 ? mpki / 2 : 1))
+done
+{
+  echo "version = 1"
+  for app in $apps; do printf '[[app]]\nprofile = "%s"\n' "$app"; done
+} >mix.toml
+corun run mix.toml --profiles profiles --policy casc --set look-ms=4000 --counters model --duration 1000 --backend sched-ext \
+  --spill-after never --wakers 2>run.log &
+run=$!
+for _ in $(seq 480); do
+  grep -q "the others' group is measured" run.log && break
+  sleep 0.5
+done
+# All nine are in the kernel's scheduler, also those of which no plan has said anything.
+for pid in $(stand_ins); do sed 's/.*) //' /proc/$pid/stat | cut -d' ' -f39; done >policies
+kill $run
+wait $run || [ $? = 130 ]
+head -40 run.log
+tail -3 run.log
+grep -q "the others' group is measured" run.log
+grep 'in the kernel: .* switches to threads' run.log
+[ "$(grep -c 7 policies)" = 9 ]
