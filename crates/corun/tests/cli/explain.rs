@@ -134,13 +134,17 @@ fn why_a_program_sleeps_cannot_be_told() {
 #[test]
 fn a_stored_profile_tells_what_is_the_programs_own_nature() {
     let program = Started::new("while :; do :; done");
-    // A chase through memory that no cache holds.
+    // A chase through 64 MiB.
     let document = explain(&[&program.pid(), "--profile", "kernel-chase"]);
     let own = cause(&document, "cache-by-its-nature");
     assert_eq!(own["lost"]["sureness"], "predicted");
     assert_eq!(document["facts"]["cache"]["profile"], "kernel-chase");
     let share = document["facts"]["cache"]["solo_memory_cycles_share"].as_f64().unwrap();
-    assert!(share > 0.5, "{share}");
+    let caches = Fixture::new().run(&["topology", "--format", "json"]).json()["caches"].clone();
+    let sizes = caches.as_array().unwrap().iter().map(|one| one["size_bytes"].as_u64().unwrap());
+    let is_held = sizes.max().is_some_and(|largest| largest > 64 << 20);
+    // A cache that holds all of it leaves the first turn of 30, and what its hits take is no memory's.
+    assert!(if is_held { share > 0.0 && share < 0.5 } else { share > 0.5 }, "{is_held} {share}");
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! Inputs made by the tests themselves, and the command run on them.
 
 use std::fmt::Write as _;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::process::Output;
+use std::process::{Child, Output};
 
 use assert_cmd::Command;
 use tempfile::TempDir;
@@ -173,3 +174,16 @@ dirty_share = 0.1
 footprint_bytes = 1048576
 curve = [[32768, 10], [1048576, 0.1]]
 "#;
+
+/// Starts a program that was just copied. Another test may have forked while the copy was open for writing; its
+/// child closes it when it executes.
+pub(crate) fn started(command: &mut std::process::Command) -> Child {
+    loop {
+        match command.spawn() {
+            Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => {
+                std::thread::sleep(std::time::Duration::from_millis(10));
+            }
+            child => return child.unwrap(),
+        }
+    }
+}

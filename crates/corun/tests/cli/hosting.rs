@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::fixture::Fixture;
+use crate::fixture::{Fixture, started};
 
 /// A policy that goes by stored profiles needs no hardware counters.
 const BY_PROFILES: [&str; 4] = ["--policy", "di", "--counters", "profiles"];
@@ -245,7 +245,7 @@ impl Daemon {
         let fixture = Fixture::new();
         let copy = fixture.path("waits-for-corun");
         std::fs::copy("/bin/sleep", &copy).unwrap();
-        let program = Ended(Command::new(&copy).arg("1000").spawn().unwrap());
+        let program = Ended(started(Command::new(&copy).arg("1000")));
         let before = affinity(program.0.id()).unwrap();
         if before.parse::<u32>().is_ok() {
             eprintln!("skipped: one CPU alone");

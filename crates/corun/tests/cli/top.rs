@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::process::{Child, Command, Stdio};
 
-use crate::fixture::Fixture;
+use crate::fixture::{Fixture, started};
 
 /// A program that computes until it is dropped, found by a name of its own.
 struct Busy {
@@ -16,11 +16,9 @@ impl Busy {
         let fixture = Fixture::new();
         let shell = fixture.path("busy-for-corun");
         std::fs::copy("/bin/sh", &shell).unwrap();
-        let child = Command::new(&shell)
-            .args(["-c", "while :; do :; done"])
-            .stdin(Stdio::null())
-            .spawn()
-            .unwrap();
+        let mut command = Command::new(&shell);
+        command.args(["-c", "while :; do :; done"]).stdin(Stdio::null());
+        let child = started(&mut command);
         Self { fixture, child }
     }
 
