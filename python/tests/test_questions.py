@@ -73,7 +73,9 @@ def test_partitions_are_judged_side_by_side():
     every = corun.partition(["sort", "xz", "numpy"], all=True, objective="unfairness")
     decided = every.policies[every.policies.error.isna()]
     assert {"optimal", "optimal-cluster", "lfoc", "ucp"} <= set(decided.index)
-    assert (decided.from_optimal_percent >= -1e-4).all()
+    # Masks that overlap are none that the optimum looks at.
+    apart = decided.drop(["overlap-annealing", "dunn"], errors="ignore")
+    assert (apart.from_optimal_percent >= -1e-4).all()
     given = corun.partition(["sort", "xz", "numpy"], masks=[0x3, 0xC, 0x7F0])
     assert list(given.programs.ways) == [2, 2, 7]
     assert list(given.programs["mask"]) == ["0x3", "0xc", "0x7f0"]

@@ -20,8 +20,11 @@ use replay::{Asked, Tap, live};
 const MACHINES: [&str; 4] = ["xeon-x5365", "2x-e5-2650", "juno-2b4s", "xeon-gold-6138"];
 const PROGRAMS: [&str; 8] = ["sort", "numpy", "igraph", "xz", "sort", "igraph", "numpy", "xz"];
 
-/// It waits for memory controllers that send back far more requests than these programs make them.
-const QUIET: [&str; 1] = ["mlb"];
+/// `mlb` waits for memory controllers that send back far more requests than these programs make them, `cpa` for a
+/// program whose misses stand out among the others'.
+const QUIET: [&str; 2] = ["mlb", "cpa"];
+/// With readings that are exact `casc` keeps nobody from a CPU here either; with noisy ones it does.
+const QUIET_WITHOUT_NOISE: [&str; 3] = ["casc", "mlb", "cpa"];
 
 fn seconds(value: f64) -> Nanoseconds {
     Nanoseconds::from_secs_f64(value)
@@ -78,7 +81,8 @@ fn simulated(
     }
 }
 
-fn all_on_both(observation: &Observation) {
+/// `quiet`: the policies that are asked and never act.
+fn all_on_both(observation: &Observation, quiet: &[&str]) {
     let (mut ran, mut acted) = (BTreeSet::new(), BTreeSet::new());
     for name in MACHINES {
         let machine = Arc::new(preset(name).unwrap());
@@ -124,15 +128,16 @@ fn all_on_both(observation: &Observation) {
         assert!(!can_act || ran.contains(entry.name), "{} never ran", entry.name);
         silent.extend((can_act && !acted.contains(entry.name)).then_some(entry.name));
     }
-    assert_eq!(silent, QUIET, "policies that were asked and never acted");
+    assert_eq!(silent, quiet, "policies that were asked and never acted");
 }
 
 #[test]
 fn every_policy_decides_the_same_in_the_simulator_and_live() {
-    all_on_both(&observation());
+    all_on_both(&observation(), &QUIET_WITHOUT_NOISE);
 }
 
 #[test]
 fn so_it_does_where_counters_take_turns_fail_and_are_noisy() {
-    all_on_both(&Observation { groups: 2, noise: 0.05, failed: 0.1, ..observation() });
+    let noisy = Observation { groups: 2, noise: 0.05, failed: 0.1, ..observation() };
+    all_on_both(&noisy, &QUIET);
 }

@@ -299,9 +299,10 @@ fn partitioning_runs_beside_placement() {
         let of_kind =
             |kind: ActionKind| result.log.iter().filter(|step| step.action.kind() == kind).count();
         assert!(of_kind(ActionKind::Place) > 0, "{}", entry.name);
-        // BALANCER cuts only programs that make far less of their space than the others.
-        let least = if entry.name == "balancer" { 0 } else { 2 };
-        assert!(of_kind(ActionKind::Partition) >= least, "{}", entry.name);
+        // BALANCER cuts only programs that make far less of their space than the others, and finds none here.
+        if entry.name != "balancer" {
+            assert!(of_kind(ActionKind::Partition) > 1, "{}", entry.name);
+        }
     }
     let alone = |name: &str| {
         let policies = vec![corun_policy::build(name, &options).unwrap()];

@@ -119,7 +119,7 @@ fn four_threads_on_three_cpus_by_hand() {
 fn groups_are_measured_once_switches_are_known_of() {
     let mut hand = Hand::new(three(), &[3.0, 6.0, 12.0, 30.0]);
     let mut policy = casc(&[]);
-    hand.arrive(&mut policy, 0).unwrap();
+    assert_eq!(hand.arrive(&mut policy, 0), None, "nobody knows yet whether switches are told");
     for thread in &mut hand.threads {
         thread.rates.cpu_share = Some(0.75);
     }
