@@ -249,6 +249,15 @@ pub(crate) fn no_two_partitions(machine: &corun_machine::Machine) -> Option<Stri
     })
 }
 
+/// Can this event show a thread that was not seen before?
+pub(super) fn may_show_newcomers(event: &Event) -> bool {
+    match event {
+        Event::Arrived(_) => true,
+        Event::Switched { on, .. } => !on.is_empty(),
+        Event::Exited(_) | Event::Slept(_) | Event::Woke(_) => false,
+    }
+}
+
 impl<S: Scheme> Policy for OnlinePolicy<S> {
     fn name(&self) -> &str {
         self.scheme.name()
@@ -269,12 +278,7 @@ impl<S: Scheme> Policy for OnlinePolicy<S> {
     }
 
     fn on_event(&mut self, event: &Event, view: &View<'_>) -> Option<Plan> {
-        let came = match event {
-            Event::Arrived(_) => true,
-            Event::Switched { on, .. } => !on.is_empty(),
-            Event::Exited(_) | Event::Slept(_) | Event::Woke(_) => false,
-        };
-        came.then(|| {
+        may_show_newcomers(event).then(|| {
             self.follow(view);
             self.plan(view)
         })

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use super::members::{Members, members};
 use super::online::window::{Sample, Window};
-use super::online::{Cache, cache, no_two_partitions};
+use super::online::{Cache, cache, may_show_newcomers, no_two_partitions};
 use crate::{
     Action, ActionKind, CachePart, CounterKind, Event, Interval, Nanoseconds, Needs, Parameter,
     Plan, Policy, ProcessId, ThreadId, View,
@@ -226,12 +226,7 @@ impl Policy for SteeringPolicy {
     }
 
     fn on_event(&mut self, event: &Event, view: &View<'_>) -> Option<Plan> {
-        let came = match event {
-            Event::Arrived(_) => true,
-            Event::Switched { on, .. } => !on.is_empty(),
-            Event::Exited(_) | Event::Slept(_) | Event::Woke(_) => false,
-        };
-        came.then(|| {
+        may_show_newcomers(event).then(|| {
             self.follow(view);
             self.plan(view)
         })
