@@ -14,8 +14,15 @@ use crate::kernel::{Chain, Chains, LINE_BYTES, Pages, SLOTS};
 /// some ten times as fast as from one.
 pub(crate) const AT_ONCE: usize = 16;
 
+/// Lines that a chain visits in random order before it goes on to others as near to each other: as much
+/// memory as the TLBs of today's cores reach with the smallest pages, which is what a host may give a
+/// virtual machine below its huge pages. So a load of memory takes no page walk, whose time would be taken for the
+/// memory's; and so many pages are more than prefetchers follow at a time.
+const WINDOW_LINES: usize = (2 << 20) / LINE_BYTES;
+
 /// Chains in random order through sets of ascending size, in as little memory as holds them: sets of
-/// up to eight sizes go through the same lines, each by its own pointers.
+/// up to eight sizes go through the same lines, each by its own pointers. Lines side by side are visited
+/// window by window, the windows and the lines of each in random order.
 pub(crate) struct RandomChains {
     sizes: Vec<usize>,
     groups: Vec<Arc<Chains>>,
@@ -62,10 +69,8 @@ impl RandomChains {
             let mut chains = Chains::new(lines, pages, node)
                 .map_err(|source| memory_error(lines * LINE_BYTES, source))?;
             for (slot, &count) in same.iter().enumerate() {
-                let line = |member: usize| (member * spacing + member % spacing) as u32;
-                let mut order: Vec<u32> = (0..count).map(line).collect();
-                order.shuffle(&mut random);
-                chains.link(slot, &order);
+                let window = if spacing == 1 { WINDOW_LINES } else { count };
+                chains.link(slot, &order(count, spacing, window, &mut random));
             }
             groups.push(Arc::new(chains));
         }
@@ -107,6 +112,20 @@ impl RandomChains {
     }
 }
 
+/// So many lines, `spacing` apart, in an order that visits each window of so many of them before the next.
+fn order(count: usize, spacing: usize, window: usize, random: &mut Pcg64) -> Vec<u32> {
+    let line = |member: usize| (member * spacing + member % spacing) as u32;
+    let mut starts: Vec<usize> = (0..count).step_by(window.max(1)).collect();
+    starts.shuffle(random);
+    let mut order = Vec::with_capacity(count);
+    for start in starts {
+        let first = order.len();
+        order.extend((start..count.min(start + window)).map(line));
+        order[first..].shuffle(random);
+    }
+    order
+}
+
 /// No memory of so many bytes.
 pub(crate) fn memory_error(bytes: usize, source: io::Error) -> CalibrateError {
     CalibrateError::Memory { mib: bytes >> 20, source }
@@ -133,6 +152,20 @@ mod tests {
                 assert_eq!(at.is_at(&start), size == 16, "{size}");
             }
         }
+    }
+
+    #[test]
+    fn a_window_is_left_when_all_its_lines_were_visited() {
+        let visited = order(70, 1, 16, &mut Pcg64::seed_from_u64(1));
+        let windows: Vec<u32> = visited.iter().map(|line| line / 16).collect();
+        let mut order = windows.clone();
+        order.dedup();
+        // 16 + 16 + 16 + 16 + 6 lines: five windows, each in one piece.
+        assert_eq!(order.len(), 5, "{windows:?}");
+        let mut sorted = visited.clone();
+        sorted.sort_unstable();
+        assert_eq!(sorted, (0..70).collect::<Vec<u32>>());
+        assert_ne!(visited, sorted);
     }
 
     #[test]

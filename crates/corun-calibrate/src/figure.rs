@@ -3,7 +3,7 @@
 
 use corun_machine::{Cache, CacheType, Machine};
 
-use crate::kernel::{Access, ExecutionChain};
+use crate::kernel::{Access, ExecutionChain, Throughput};
 
 /// Something that was measured. Indices are those of the machine that was measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,6 +45,7 @@ pub(crate) enum CoreFigure {
     OutstandingLlcHits,
     LoadCycles,
     Execution(ExecutionChain),
+    Throughput(Throughput),
     TlbEntries(u32),
     TlbHitCycles(u32),
     PageWalkCycles,
@@ -211,9 +212,10 @@ impl Figure {
             Self::Cache(_, _, CacheFigure::Rate(_)) => {
                 ("cache.rates", "one core over half of what the level holds")
             }
-            Self::MemoryLatency(..) => {
-                ("memory_latency_ns", "pointer chase in random order, far beyond the LLC")
-            }
+            Self::MemoryLatency(..) => (
+                "memory_latency_ns",
+                "pointer chase in random order, window by window of 2 MiB, far beyond the LLC",
+            ),
             Self::NodeRate(..) => ("bandwidth.rates", "all CPUs of the node at once"),
             Self::LinkRate(_) => (
                 "bandwidth.peak_mb_per_s",
@@ -286,6 +288,9 @@ impl CoreFigure {
             Self::OutstandingLlcHits => "outstanding_llc_hits",
             Self::LoadCycles => "execution.load_cycles",
             Self::Execution(chain) => return format!("execution.{}", execution_field(chain)),
+            Self::Throughput(operation) => {
+                return format!("execution.{}", throughput_field(operation));
+            }
             Self::TlbEntries(level) => return format!("tlb.L{level}.entries"),
             Self::TlbHitCycles(level) => return format!("tlb.L{level}.hit_cycles"),
             Self::PageWalkCycles => "page_walk_cycles",
@@ -311,6 +316,7 @@ impl CoreFigure {
             | Self::TlbHitCycles(_)
             | Self::PageWalkCycles => "cycles",
             Self::DispatchWidth => "instructions/cycle",
+            Self::Throughput(_) => "operations/cycle",
             Self::MemoryRate(_) => "MB/s",
             Self::OwnLoaded(_, part) => part.unit(),
             Self::SmtYield
@@ -366,6 +372,14 @@ impl CoreFigure {
                 ("core_type.execution.load_cycles", "pointer chase in the level-1 cache")
             }
             Self::Execution(_) => ("core_type.execution", "chain of dependent operations"),
+            Self::Throughput(operation) => {
+                let key = match operation {
+                    Throughput::FpAdd => "core_type.execution.fp_adds_per_cycle",
+                    Throughput::FpMultiply => "core_type.execution.fp_multiplies_per_cycle",
+                    Throughput::VectorAdd => "core_type.execution.vector_adds_per_cycle",
+                };
+                (key, "operations on 16 registers of 128 bits in turn")
+            }
             Self::TlbEntries(_) | Self::TlbHitCycles(_) => (
                 "core_type.tlb",
                 "pointer chase with a line a page, against as many lines side by side",
@@ -399,6 +413,15 @@ fn execution_field(chain: ExecutionChain) -> &'static str {
         ExecutionChain::VectorAdd => "vector_add_cycles",
         ExecutionChain::StoreForward => "store_forward_cycles",
         ExecutionChain::StackForward => "stack_forward_cycles",
+    }
+}
+
+/// The field of a machine file's execution rates.
+fn throughput_field(operation: Throughput) -> &'static str {
+    match operation {
+        Throughput::FpAdd => "fp_adds_per_cycle",
+        Throughput::FpMultiply => "fp_multiplies_per_cycle",
+        Throughput::VectorAdd => "vector_adds_per_cycle",
     }
 }
 

@@ -19,6 +19,7 @@ pub const BANDWIDTH_MB_PER_S: RangeInclusive<f64> = 1.0..=1e9;
 const CLOCK_MHZ: RangeInclusive<f64> = 1.0..=1e6;
 const DISPATCH_WIDTH: RangeInclusive<f64> = 0.1..=1e3;
 const PENALTY_CYCLES: RangeInclusive<f64> = 0.0..=1e6;
+const OPERATIONS_PER_CYCLE: RangeInclusive<f64> = 0.1..=1e3;
 const MEMORY_LATENCY_NS: RangeInclusive<f64> = 0.1..=1e6;
 /// Shorter lives of lines used once than this share could not be told from none.
 const SINGLE_USE_LIFE: RangeInclusive<f64> = 0.001..=1.0;

@@ -53,7 +53,8 @@ pub struct PredictionError {
     pub mean_slowdown_error: Option<f64>,
 }
 
-/// Latencies of instructions on a core, in cycles from operand to result.
+/// Latencies of instructions on a core, in cycles from operand to result, and how many of a kind it begins
+/// a cycle where they do not wait for each other.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExecutionLatencies {
@@ -88,6 +89,15 @@ pub struct ExecutionLatencies {
     /// they compute the address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stack_forward_cycles: Option<f64>,
+    /// Floating-point additions a cycle, of scalars or of vectors no wider than 128 bits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fp_adds_per_cycle: Option<f64>,
+    /// Floating-point multiplications a cycle, of the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fp_multiplies_per_cycle: Option<f64>,
+    /// Additions of vectors of integers a cycle.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vector_adds_per_cycle: Option<f64>,
 }
 
 /// A level of a core's data TLB.

@@ -52,6 +52,9 @@ vector_add_cycles = 1.0
 load_cycles = 4.0
 store_forward_cycles = 7.0
 stack_forward_cycles = 1.0
+fp_adds_per_cycle = 2.0
+fp_multiplies_per_cycle = 2.0
+vector_adds_per_cycle = 3.0
 
 [[core_type.tlb]]
 level = 1
@@ -244,6 +247,9 @@ fn a_spec_made_by_hand_is_the_file() {
             load_cycles: Some(4.0),
             store_forward_cycles: Some(7.0),
             stack_forward_cycles: Some(1.0),
+            fp_adds_per_cycle: Some(2.0),
+            fp_multiplies_per_cycle: Some(2.0),
+            vector_adds_per_cycle: Some(3.0),
         })
     );
     assert_eq!(one.tlb[0], Tlb { level: 1, page_kib: 4, entries: 64, hit_cycles: 0.0 });

@@ -31,6 +31,10 @@ pub(crate) struct Site {
     pub(crate) private_bytes: f64,
     /// Hit latency of that cache.
     pub(crate) private_latency_ns: f64,
+    /// From one line to the next that one core reads out of that cache, and out of the LLC; 0 where the
+    /// machine does not say.
+    pub(crate) private_line_ns: f64,
+    pub(crate) llc_line_ns: f64,
     pub(crate) llc_bytes: f64,
     /// Share of the LLC's lines that are still there after so many seconds in which nobody on the
     /// machine used them.
@@ -141,6 +145,8 @@ impl Site {
                 .map_or(l1_bytes, |cache| cache.size_bytes as f64 / part),
             private_bytes,
             private_latency_ns: private.map_or(0.0, |cache| latency_ns(cache, &core)),
+            private_line_ns: private.map_or(0.0, line_ns),
+            llc_line_ns: line_ns(&cache),
             llc_bytes: size,
             survival: survival
                 .into_iter()
@@ -237,6 +243,13 @@ fn latency_ns(cache: &Cache, core: &CoreType) -> f64 {
         _ => 44.0,
     };
     cache.latency_ns.unwrap_or(cycles / core.clock_mhz * 1e3)
+}
+
+/// From one line to the next that one core reads out of a cache; 0 where that was not measured.
+fn line_ns(cache: &Cache) -> f64 {
+    let mb_per_s = cache.rates.and_then(|rates| rates.read_mb_per_s);
+    let line_bytes = cache.line_bytes.map_or(DEFAULT_LINE_BYTES, f64::from);
+    mb_per_s.map_or(0.0, |rate| line_bytes / rate * 1e3)
 }
 
 fn reference_clock(machine: &Machine) -> f64 {

@@ -8,7 +8,9 @@ use crate::CalibrateError;
 use crate::bench::{Sample, pin, timed};
 use crate::estimate::{Estimator, Values};
 use crate::figure::{CoreFigure, Figure};
-use crate::kernel::{ExecutionChain, InstructionMix, branches, independent_instructions};
+use crate::kernel::{
+    ExecutionChain, InstructionMix, Throughput, branches, independent_instructions,
+};
 use crate::rounds::Experiment;
 
 /// Operations of a sample.
@@ -23,6 +25,8 @@ const BRANCH_CYCLES: f64 = 1.0;
 enum Work {
     /// Cycles an operation.
     Chain(ExecutionChain),
+    /// Operations a cycle.
+    Throughput(Throughput),
     /// Instructions a cycle.
     Mix(InstructionMix),
     /// Cycles a branch that is taken at random, or never.
@@ -42,6 +46,7 @@ impl Core {
     pub(crate) fn new(core_type: usize, cpu: CpuId) -> Self {
         let chains = ExecutionChain::ALL.into_iter().filter(|chain| chain.is_known_here());
         let mut work: Vec<Work> = chains.map(Work::Chain).collect();
+        work.extend(Throughput::ALL.map(Work::Throughput));
         work.extend(InstructionMix::ALL.map(Work::Mix));
         work.extend([false, true].map(|random| Work::Branches { random }));
         Self { core_type, cpu, work, state: 1 }
@@ -65,6 +70,10 @@ impl Experiment for Core {
                 let reading = timed(|| done = chain.run(OPERATIONS));
                 reading.sample(reading.cycles() / done as f64 - chain.added_cycles())
             }
+            Work::Throughput(operation) => {
+                let reading = timed(|| done = operation.run(OPERATIONS));
+                reading.sample(done as f64 / reading.cycles())
+            }
             Work::Mix(mix) => {
                 let reading = timed(|| done = independent_instructions(mix, INSTRUCTIONS));
                 reading.sample(done as f64 / reading.cycles())
@@ -86,6 +95,11 @@ impl Experiment for Core {
                     let what = CoreFigure::Execution(chain);
                     let cycles = values.at(point, Estimator::Floor);
                     figures.insert(Figure::Core(self.core_type, what), cycles);
+                }
+                Work::Throughput(operation) => {
+                    let what = CoreFigure::Throughput(operation);
+                    let operations = values.at(point, Estimator::Ceiling);
+                    figures.insert(Figure::Core(self.core_type, what), operations);
                 }
                 Work::Mix(_) => width = width.max(values.at(point, Estimator::Ceiling)),
                 Work::Branches { random } => {

@@ -1,4 +1,4 @@
-//! Memory latency: pointer chases in random order, far beyond the caches.
+//! Memory latency: pointer chases in random order within what the TLB reaches, far beyond the caches.
 
 use std::collections::BTreeMap;
 

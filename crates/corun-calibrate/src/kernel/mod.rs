@@ -67,6 +67,30 @@ pub(crate) enum InstructionMix {
     AddsLoadsAndVectors,
 }
 
+/// Operations of one kind on 16 registers of 128 bits, each of which waits for the last one on its register
+/// alone: so many that what is measured is how many the core begins a cycle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Throughput {
+    /// Additions in double precision.
+    FpAdd,
+    /// Multiplications in double precision.
+    FpMultiply,
+    /// Additions of 64-bit integers.
+    VectorAdd,
+}
+
+impl Throughput {
+    /// All of them.
+    pub(crate) const ALL: [Self; 3] = [Self::FpAdd, Self::FpMultiply, Self::VectorAdd];
+
+    /// Runs so many operations, rounded up to whole iterations; returns how many there were.
+    pub(crate) fn run(self, operations: u64) -> u64 {
+        let iterations = operations.div_ceil(machine_code::SIDE_BY_SIDE).max(1);
+        machine_code::throughput(self, iterations);
+        iterations * machine_code::SIDE_BY_SIDE
+    }
+}
+
 /// Operations of which each waits for the one before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ExecutionChain {

@@ -7,7 +7,7 @@ use corun_machine::{CoreType, Tlb};
 use super::{rounded, set_rate, whole};
 use crate::estimate::FigureRange;
 use crate::figure::{CoreFigure, Figure};
-use crate::kernel::ExecutionChain;
+use crate::kernel::{ExecutionChain, Throughput};
 
 /// Sets a figure of a core type.
 pub(super) fn place(one: &mut CoreType, what: CoreFigure, value: f64) {
@@ -39,6 +39,14 @@ pub(super) fn place(one: &mut CoreType, what: CoreFigure, value: f64) {
                 ExecutionChain::StoreForward => &mut execution.store_forward_cycles,
                 ExecutionChain::StackForward => &mut execution.stack_forward_cycles,
             } = Some(value.max(0.0));
+        }
+        CoreFigure::Throughput(operation) => {
+            let execution = one.execution.get_or_insert_default();
+            *match operation {
+                Throughput::FpAdd => &mut execution.fp_adds_per_cycle,
+                Throughput::FpMultiply => &mut execution.fp_multiplies_per_cycle,
+                Throughput::VectorAdd => &mut execution.vector_adds_per_cycle,
+            } = Some(value);
         }
         CoreFigure::HiddenByStride(stride) => {
             let prefetching = one.prefetching.get_or_insert_default();

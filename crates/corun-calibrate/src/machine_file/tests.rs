@@ -1,6 +1,6 @@
 use super::*;
 use crate::figure::{CoreFigure, CurvePart};
-use crate::kernel::ExecutionChain;
+use crate::kernel::{ExecutionChain, Throughput};
 
 fn estimate(value: f64) -> FigureRange {
     FigureRange { value, low: value * 0.9, high: value * 1.2 }
@@ -34,6 +34,7 @@ fn figures_go_to_the_core_types_and_caches_that_they_are_of() {
     let figures = BTreeMap::from([
         (Figure::Core(0, CoreFigure::ClockMhz), estimate(4012.34)),
         (Figure::Core(1, CoreFigure::LoadCycles), estimate(3.0)),
+        (Figure::Core(1, CoreFigure::Throughput(Throughput::FpAdd)), estimate(1.95)),
         (Figure::Cache(0, 1, CacheFigure::LatencyNs), estimate(1.0)),
         (Figure::Cache(1, 1, CacheFigure::LatencyNs), estimate(2.0)),
         (Figure::Cache(0, 3, CacheFigure::EffectiveKib), estimate(5000.4)),
@@ -47,7 +48,8 @@ fn figures_go_to_the_core_types_and_caches_that_they_are_of() {
     let spec = spec(&found, &figures, "corun 1").unwrap();
     assert_eq!(spec.name, "this");
     assert_eq!((spec.core_types[0].clock_mhz, spec.core_types[1].clock_mhz), (4012.0, 500.0));
-    assert_eq!(spec.core_types[1].execution.unwrap().load_cycles, Some(3.0));
+    let execution = spec.core_types[1].execution.unwrap();
+    assert_eq!((execution.load_cycles, execution.fp_adds_per_cycle), (Some(3.0), Some(1.95)));
     let l2 = &spec.objects[0].objects;
     let l1 = |place: usize| &l2[place].objects[0].objects[0];
     assert_eq!((l1(0).latency_ns, l1(1).latency_ns), (Some(1.0), Some(2.0)));

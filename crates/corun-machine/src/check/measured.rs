@@ -2,7 +2,10 @@
 
 use std::ops::RangeInclusive;
 
-use super::{BANDWIDTH_MB_PER_S, CLOCK_MHZ, Checked, PENALTY_CYCLES, not_zero, within, wrong};
+use super::{
+    BANDWIDTH_MB_PER_S, CLOCK_MHZ, Checked, OPERATIONS_PER_CYCLE, PENALTY_CYCLES, not_zero, within,
+    wrong,
+};
 use crate::SpecError;
 use crate::measured::{AccessRates, ExecutionLatencies, LoadedLatency, Prefetching, Tlb};
 use crate::spec::{BandwidthDomain, CoreType, MachineSpec};
@@ -141,6 +144,15 @@ fn latencies(execution: &ExecutionLatencies, at: &str) -> Checked {
             ("load_cycles", execution.load_cycles),
             ("store_forward_cycles", execution.store_forward_cycles),
             ("stack_forward_cycles", execution.stack_forward_cycles),
+        ],
+    )?;
+    each(
+        at,
+        &OPERATIONS_PER_CYCLE,
+        &[
+            ("fp_adds_per_cycle", execution.fp_adds_per_cycle),
+            ("fp_multiplies_per_cycle", execution.fp_multiplies_per_cycle),
+            ("vector_adds_per_cycle", execution.vector_adds_per_cycle),
         ],
     )
 }

@@ -6,7 +6,7 @@ use corun_profile::{OPERATIONS, Operation};
 use super::sampled::LINE_BYTES;
 
 /// Kinds of execution unit.
-pub(crate) const UNITS: usize = 9;
+pub(crate) const UNITS: usize = 11;
 /// Integer units.
 pub(crate) const INTEGER: usize = 0;
 /// Units that load.
@@ -23,6 +23,10 @@ pub(crate) const VECTOR_STORE: usize = 6;
 /// Dividers of integers and of floating-point numbers.
 const DIVIDE: usize = 7;
 const FLOAT_DIVIDE: usize = 8;
+/// Those of the floating-point and vector units that add and compare, and those that multiply, fused
+/// with an addition or not.
+pub(crate) const FLOAT_ADD: usize = 9;
+pub(crate) const FLOAT_MULTIPLY: usize = 10;
 
 /// What the replay asks of a core.
 #[derive(Debug, Clone, PartialEq)]
@@ -105,7 +109,7 @@ impl CoreParameters {
             // 192 and 114 of 512; Zen 4: 136 and 64 of 320).
             loads: (reorder_buffer * 2 / 5).max(4),
             stores: (reorder_buffer / 5).max(4),
-            units: units(width),
+            units: units(width, &execution),
             latency: latencies(&execution),
             refill: whole(core.branch_penalty_cycles),
             taken_a_cycle: 1,
@@ -138,7 +142,10 @@ impl CoreParameters {
 
 /// Units by width, as in cores of that width: Bobcat and Atom 2, K10 and A57 3, Core 2 to Skylake 4,
 /// Zen 4 and Golden Cove 6, Zen 5 8.
-fn units(width: u32) -> [u8; UNITS] {
+///
+/// What the machine says of vector operations that begin a cycle counts instead. Where it says nothing, any
+/// vector unit adds and multiplies.
+fn units(width: u32, execution: &ExecutionLatencies) -> [u8; UNITS] {
     let mut units = [0; UNITS];
     (units[DIVIDE], units[FLOAT_DIVIDE]) = (1, 1);
     (units[VECTOR_LOAD], units[VECTOR_STORE]) = (if width < 3 { 1 } else { 2 }, 1);
@@ -150,6 +157,12 @@ fn units(width: u32) -> [u8; UNITS] {
         6 | 7 => (4, 3, 2, 4, 1),
         _ => (6, 4, 2, 4, 3),
     };
+    let measured = |rate: Option<f64>| rate.map(|rate| rate.round().clamp(1.0, 16.0) as u8);
+    let vector = measured(execution.vector_adds_per_cycle).unwrap_or(units[FLOAT]);
+    units[FLOAT_ADD] = measured(execution.fp_adds_per_cycle).unwrap_or(vector);
+    units[FLOAT_MULTIPLY] = measured(execution.fp_multiplies_per_cycle).unwrap_or(vector);
+    // Adders and multipliers may be units of their own.
+    units[FLOAT] = vector.max(units[FLOAT_ADD]).max(units[FLOAT_MULTIPLY]);
     units
 }
 
@@ -193,4 +206,15 @@ pub(crate) fn unit(operation: Operation) -> Option<(usize, u32)> {
         Operation::FloatFunction => (FLOAT_DIVIDE, 40),
         _ => (FLOAT, 1),
     })
+}
+
+/// Which of the units of its kind an operation needs, where not any will do.
+pub(crate) fn particular_unit(operation: Operation) -> Option<usize> {
+    match operation {
+        Operation::FloatAdd => Some(FLOAT_ADD),
+        Operation::FloatMultiply | Operation::FloatFused | Operation::VectorMultiply => {
+            Some(FLOAT_MULTIPLY)
+        }
+        _ => None,
+    }
 }

@@ -1,4 +1,4 @@
-use corun_machine::{AccessRates, Prefetching, core};
+use corun_machine::{AccessRates, CoreType, ExecutionLatencies, Prefetching, core};
 use corun_profile::{Marks, MicroOp, Operation};
 
 use super::super::parameters::CoreParameters;
@@ -33,6 +33,7 @@ const VIEW: MemoryView = MemoryView {
     private_cycles: 14,
     llc_cycles: 50,
     memory_cycles: MEMORY_CYCLES,
+    line_cycles: [0.0; 2],
     tlb_pages: [64.0, 1536.0],
     tlb_cycles: [7, 30],
     mispredicted: Marks::MISPREDICTED_LARGE,
@@ -107,6 +108,51 @@ fn independent_instructions_take_the_width() {
     about(cycles(&wide(), &[compute(Operation::Multiply, [0, 0, 0])]), 1.0);
     // A divider is not pipelined.
     about(cycles(&wide(), &[compute(Operation::Divide, [0, 0, 0])]), 6.0);
+}
+
+/// Where the machine says how many vector operations of a kind begin a cycle.
+#[test]
+fn vector_operations_are_limited_as_was_measured() {
+    let mut kind = core("big-out-of-order").unwrap().machine.core_types()[0].clone();
+    kind.dispatch_width = 6.0;
+    let independent = |kind: &CoreType, operation| {
+        let core = CoreParameters::of(kind, 5.0, 100.0);
+        cycles(&core, &[compute(operation, [0, 0, 0])])
+    };
+    kind.execution = None;
+    about(independent(&kind, Operation::FloatAdd), 0.25);
+    kind.execution = Some(ExecutionLatencies {
+        fp_adds_per_cycle: Some(1.95),
+        fp_multiplies_per_cycle: Some(1.0),
+        vector_adds_per_cycle: Some(2.94),
+        ..ExecutionLatencies::default()
+    });
+    about(independent(&kind, Operation::FloatAdd), 1.0 / 2.0);
+    about(independent(&kind, Operation::FloatFused), 1.0);
+    about(independent(&kind, Operation::Vector), 1.0 / 3.0);
+    // An addition and a multiplication go to units of their own.
+    let both = [Operation::FloatAdd, Operation::FloatMultiply].map(|of| compute(of, [0, 0, 0]));
+    about(cycles(&CoreParameters::of(&kind, 5.0, 100.0), &both), 1.0);
+}
+
+/// Independent hits in the private cache, and misses: a line in 8 cycles from there, one in 60 from
+/// behind the LLC, where 8 misses in 400 cycles would be one in 50.
+#[test]
+fn lines_come_no_faster_than_one_core_reads() {
+    let view = MemoryView { line_cycles: [8.0, 60.0], ..VIEW };
+    let run = |misses: bool, view: &MemoryView| {
+        let mut trace = repeated(&[load([0, 0], misses)], 8192);
+        // Rank 0 misses all caches, and 0.4 the first level alone.
+        trace.data.iter_mut().for_each(|rank| *rank = if misses { 0.0 } else { 0.4 });
+        let replayed = Replay::new(&wide()).run(&trace, view);
+        replayed.cycles / replayed.instructions
+    };
+    let hits = MemoryView { private: 0.3, llc: 0.3, ..view };
+    about(run(false, &hits), 8.0);
+    about(run(false, &MemoryView { line_cycles: [0.0; 2], ..hits }), 0.5);
+    let found = run(true, &view);
+    assert!((found / 60.0 - 1.0).abs() < 0.1, "{found}");
+    about(run(true, &VIEW), 50.0);
 }
 
 #[test]

@@ -43,6 +43,53 @@ impl Units {
     }
 }
 
+/// Cycles over which a way's lines are counted: bursts within pass at once, and a count of lines is near
+/// enough to the rate.
+const WINDOW_CYCLES: u32 = 128;
+/// Windows that are told apart at a time.
+const WINDOWS: usize = 64;
+
+/// A way between two caches, over which so many lines go in [`WINDOW_CYCLES`].
+#[derive(Debug, Clone)]
+pub(crate) struct Way {
+    /// By window modulo [`WINDOWS`]: the window, and how many lines were asked for in it.
+    asked: [(u32, u32); WINDOWS],
+}
+
+impl Way {
+    pub(crate) fn new() -> Self {
+        Self { asked: [(u32::MAX, 0); WINDOWS] }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.asked.fill((u32::MAX, 0));
+    }
+
+    /// The lines that a window has room for where one takes so many cycles; as many as one likes at 0.
+    pub(crate) fn lines_a_window(line_cycles: f64) -> u32 {
+        let lines = f64::from(WINDOW_CYCLES) / line_cycles;
+        if lines.is_finite() { (lines.round() as u32).max(1) } else { u32::MAX }
+    }
+
+    /// Has a line go over it, at the first cycle from `earliest` on in whose window there is room; that
+    /// cycle.
+    #[inline]
+    pub(crate) fn take(&mut self, lines_a_window: u32, earliest: u32) -> u32 {
+        let mut window = earliest / WINDOW_CYCLES;
+        loop {
+            let slot = &mut self.asked[window as usize % WINDOWS];
+            if slot.0 != window {
+                *slot = (window, 0);
+            }
+            if slot.1 < lines_a_window {
+                slot.1 += 1;
+                return earliest.max(window * WINDOW_CYCLES);
+            }
+            window += 1;
+        }
+    }
+}
+
 /// A number of places of which each is taken until a moment: misses outstanding, entries of a buffer.
 #[derive(Debug, Clone)]
 pub(crate) struct Places {
@@ -80,5 +127,30 @@ impl Places {
         if self.next == self.until.len() {
             self.next = 0;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_beyond_a_window_go_over_in_the_next() {
+        // 40 cycles a line: three in 128 cycles.
+        let lines = Way::lines_a_window(40.0);
+        assert_eq!(lines, 3);
+        let mut way = Way::new();
+        let at: Vec<u32> = (0..7).map(|_| way.take(lines, 10)).collect();
+        assert_eq!(at, [10, 10, 10, 128, 128, 128, 256]);
+        // One that is asked for earlier finds what is left.
+        assert_eq!(way.take(lines, 300), 300);
+        assert_eq!(way.take(lines, 130), 256);
+    }
+
+    #[test]
+    fn an_unknown_rate_holds_nothing_up() {
+        let lines = Way::lines_a_window(0.0);
+        let mut way = Way::new();
+        assert!((0..10_000).all(|_| way.take(lines, 5) == 5));
     }
 }

@@ -19,6 +19,8 @@ pub(super) fn site(llc_bytes: f64, ways: f64) -> Site {
         l1_code_bytes: 0.0,
         private_bytes: 0.0,
         private_latency_ns: 0.0,
+        private_line_ns: 0.0,
+        llc_line_ns: 0.0,
         llc_bytes,
         survival: Vec::new(),
         single_use_life: 1.0,
