@@ -12,6 +12,7 @@ use crate::cpus::Cpus;
 use crate::estimate::FigureRange;
 use crate::figure::{CacheFigure, CoreFigure, Figure};
 use crate::notes::Findings;
+use crate::plan::available_bytes;
 use crate::rounds::{self, Budget, Curve};
 use crate::setup::Setup;
 
@@ -20,6 +21,8 @@ use crate::setup::Setup;
 pub struct CalibrateOptions {
     /// In a few seconds, with fewer rounds and coarser steps.
     pub quick: bool,
+    /// As if no more than so many bytes of memory were free; some two thirds of what is free are used.
+    pub memory_bytes: Option<u64>,
     /// The program that measures, with its version, as the machine file names it.
     pub by: String,
 }
@@ -86,8 +89,10 @@ fn measure(
     if !tell(0.0, "memory to measure in") {
         return Err(CalibrateError::Stopped);
     }
-    let Setup { experiments, huge_pages, nodes_without_memory } =
-        Setup::new(found, &cpus, options.quick)?;
+    let free = available_bytes();
+    let memory_bytes = options.memory_bytes.map_or(free, |most| free.min(most as f64));
+    let Setup { experiments, huge_pages, far_bytes, nodes_without_memory } =
+        Setup::new(found, &cpus, options.quick, memory_bytes)?;
     let rounds = rounds::run(experiments, options.budget(), &mut |share, name| tell(share, name))?;
     let mut figures: BTreeMap<Figure, FigureRange> =
         rounds.measured.iter().flat_map(|one| one.figures()).collect();
@@ -100,6 +105,7 @@ fn measure(
         cpus: &cpus,
         figures: &figures,
         huge_pages,
+        far_bytes,
         nodes_without_memory: &nodes_without_memory,
         noise,
         disturbed_share,

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use corun_linux::Noise;
-use corun_machine::Machine;
+use corun_machine::{CpuId, Machine};
 
 use crate::cpus::{Cpus, data_caches};
 use crate::estimate::FigureRange;
@@ -28,10 +28,15 @@ pub(crate) struct Findings<'a> {
     pub(crate) cpus: &'a Cpus,
     pub(crate) figures: &'a BTreeMap<Figure, FigureRange>,
     pub(crate) huge_pages: bool,
+    /// Bytes of the smallest set over which memory latency was measured.
+    pub(crate) far_bytes: f64,
     pub(crate) nodes_without_memory: &'a [u32],
     pub(crate) noise: Noise,
     pub(crate) disturbed_share: f64,
 }
+
+/// How much larger than the LLC a set is of which hardly anything hits there.
+const BEYOND_LLC: f64 = 2.0;
 
 impl Findings<'_> {
     /// All notes.
@@ -93,6 +98,15 @@ impl Findings<'_> {
             notes.push(format!(
                 "This process gets no memory on NUMA node {node}: latencies to it follow from the \
                  kernel's distances."
+            ));
+        }
+        let caches = |&(_, cpu): &(usize, CpuId)| data_caches(self.found, cpu);
+        let largest = self.cpus.of_types.iter().filter_map(|one| Some(caches(one).last()?.1));
+        if largest.fold(0.0, f64::max) * BEYOND_LLC > self.far_bytes {
+            notes.push(format!(
+                "The sets that stand for memory have {:.0} MiB, less than {BEYOND_LLC} times the LLC: \
+                 what is said of memory may be a mix of both.",
+                self.far_bytes / 1048576.0
             ));
         }
         if !self.huge_pages {
@@ -290,8 +304,6 @@ fn interval(estimate: &FigureRange) -> String {
 
 #[cfg(test)]
 mod tests {
-    use corun_machine::CpuId;
-
     use super::*;
 
     fn estimate(low: f64, value: f64, high: f64) -> FigureRange {
@@ -310,6 +322,7 @@ mod tests {
             cpus: &cpus,
             figures,
             huge_pages: false,
+            far_bytes: 1048576.0,
             nodes_without_memory: &[3],
             noise,
             disturbed_share: 0.02,
@@ -329,6 +342,7 @@ mod tests {
             "time for 2 CPUs at a time",
             "no huge pages",
             "no memory on NUMA node 3",
+            "have 1 MiB, less than 2 times the LLC",
             "latency of L1 could not",
             "lines of a stream stay in L3 could not be told",
             "reorder buffer could not",

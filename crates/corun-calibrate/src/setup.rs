@@ -25,7 +25,7 @@ use crate::experiment::transfer::Transfer;
 use crate::experiment::window::Window;
 use crate::figure::{Distance, Figure, Rate};
 use crate::kernel::LINE_BYTES;
-use crate::plan::{Steps, available_bytes};
+use crate::plan::Steps;
 use crate::region::Region;
 use crate::rounds::Experiment;
 
@@ -47,6 +47,8 @@ pub(crate) struct Setup {
     pub(crate) experiments: Vec<Box<dyn Experiment>>,
     /// Whether the kernel gave huge pages.
     pub(crate) huge_pages: bool,
+    /// Of the smallest set over which memory latency was measured.
+    pub(crate) far_bytes: f64,
     /// NUMA nodes without memory for this process, by the kernel's numbers.
     pub(crate) nodes_without_memory: Vec<u32>,
 }
@@ -93,12 +95,18 @@ struct Together<'a> {
     machine: &'a Machine,
     cpus: &'a Cpus,
     regions: Vec<Arc<Region>>,
+    /// What all sets may take.
+    memory_bytes: f64,
 }
 
 impl<'a> Together<'a> {
     /// Each CPU touches its memory, so that the memory is near.
-    fn new(machine: &'a Machine, cpus: &'a Cpus) -> Result<Self, CalibrateError> {
-        let most = (available_bytes() / 4.0 / cpus.together.len() as f64).max(LEAST_REGION_BYTES);
+    fn new(
+        machine: &'a Machine,
+        cpus: &'a Cpus,
+        memory_bytes: f64,
+    ) -> Result<Self, CalibrateError> {
+        let most = (memory_bytes / 4.0 / cpus.together.len() as f64).max(LEAST_REGION_BYTES);
         let made = together(&cpus.together, |place| {
             let cpu = cpus.together[place];
             let llc =
@@ -111,7 +119,8 @@ impl<'a> Together<'a> {
             Region::new(share.max(least).min(most) as usize)
         })?;
         let made: Result<Vec<Region>, CalibrateError> = made.into_iter().collect();
-        Ok(Self { machine, cpus, regions: made?.into_iter().map(Arc::new).collect() })
+        let regions = made?.into_iter().map(Arc::new).collect();
+        Ok(Self { machine, cpus, regions, memory_bytes })
     }
 
     fn region(&self, cpu: CpuId) -> Option<Arc<Region>> {
@@ -139,23 +148,34 @@ impl<'a> Together<'a> {
 }
 
 impl Setup {
-    /// The experiments of this machine. Takes memory, and touches it.
+    /// The experiments of this machine, in at most so much memory, which is touched.
     ///
     /// # Errors
     /// When there is not enough memory, or a thread cannot be held on a CPU.
-    pub(crate) fn new(machine: &Machine, cpus: &Cpus, quick: bool) -> Result<Self, CalibrateError> {
+    pub(crate) fn new(
+        machine: &Machine,
+        cpus: &Cpus,
+        quick: bool,
+        memory_bytes: f64,
+    ) -> Result<Self, CalibrateError> {
         let steps = Steps::new(quick);
-        let mut setup =
-            Self { experiments: Vec::new(), huge_pages: true, nodes_without_memory: Vec::new() };
-        let together = Together::new(machine, cpus)?;
-        let pages = steps.pages(available_bytes());
+        let mut setup = Self {
+            experiments: Vec::new(),
+            huge_pages: true,
+            far_bytes: f64::INFINITY,
+            nodes_without_memory: Vec::new(),
+        };
+        let together = Together::new(machine, cpus, memory_bytes)?;
+        let pages = steps.pages(memory_bytes);
         let apart = RandomChains::line_a_page(pages.clone())?;
         let side_by_side = RandomChains::side_by_side(pages)?;
         for (place, &(core_type, cpu)) in cpus.of_types.iter().enumerate() {
             pin(cpu)?;
             let site = Site { core_type, cpu, caches: data_caches(machine, cpu) };
-            let chains = RandomChains::side_by_side(steps.ladder(&site.caches, available_bytes()))?;
+            let chains = RandomChains::side_by_side(steps.ladder(&site.caches, memory_bytes))?;
             setup.huge_pages &= chains.has_huge_pages();
+            let largest = chains.sizes().last().map_or(0, |lines| lines * LINE_BYTES);
+            setup.far_bytes = setup.far_bytes.min(largest as f64);
             setup.add(Clock::new(core_type, cpu, &cpus.from(cpu)));
             setup.add(Core::new(core_type, cpu));
             setup.add(Tlb::new(core_type, cpu, site.private_bytes(), &apart, &side_by_side));
@@ -204,10 +224,10 @@ impl Setup {
         if let [.., (_, private_bytes), (level, llc_bytes)] = site.caches[..] {
             let far = places[most * 7 / 8].clone();
             let at = (core_type, cpu, level);
-            let most = available_bytes() / 8.0;
+            let most = together.memory_bytes / 8.0;
             self.add(StreamResistance::new(at, [private_bytes, llc_bytes], most, far)?);
         }
-        let lines = (2.0 * site.llc_bytes()).min(available_bytes() / 8.0) as usize / LINE_BYTES;
+        let lines = (2.0 * site.llc_bytes()).min(together.memory_bytes / 8.0) as usize / LINE_BYTES;
         self.add(Prefetching::new(core_type, cpu, Arc::clone(&region), lines)?);
         let own = places[most / 4].clone();
         self.add(OwnLoaded::new(core_type, cpu, own, Arc::clone(&region)));
@@ -288,7 +308,7 @@ impl Setup {
     fn add_nodes(&mut self, site: &Site, together: &Together<'_>) {
         let machine = together.machine;
         let nodes = machine.nodes();
-        let most = available_bytes() / 8.0 / nodes.len() as f64;
+        let most = together.memory_bytes / 8.0 / nodes.len() as f64;
         let lines = (2.0 * site.llc_bytes()).min(most) as usize / LINE_BYTES;
         let mut ways = Vec::new();
         for (to, node) in nodes.iter().enumerate() {

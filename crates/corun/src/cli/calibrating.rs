@@ -23,6 +23,9 @@ pub(crate) struct CalibrateArgs {
     /// Measure in a few seconds, with fewer rounds and coarser steps
     #[arg(long)]
     pub(crate) quick: bool,
+    /// Take no more memory than if so much were free, in MiB [default: what is free]
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(64..))]
+    pub(crate) memory: Option<u64>,
     /// Write the machine file also where a better one, or one that somebody wrote, makes way for it
     #[arg(long)]
     pub(crate) force: bool,

@@ -11,7 +11,8 @@ use rustix::thread::{CpuSet, sched_getaffinity};
 use crate::documents::undocumented;
 use crate::fixture::{Fixture, Ran};
 
-const QUICK: [&str; 4] = ["calibrate", "--quick", "--output", "mine.toml"];
+/// In little memory, which takes less time to fill.
+const QUICK: [&str; 5] = ["calibrate", "--quick", "--memory=256", "--output", "mine.toml"];
 
 #[test]
 fn a_quick_run_writes_a_machine_that_others_read() {
@@ -83,7 +84,7 @@ fn an_interrupted_run_leaves_the_old_file() {
     let fixture = Fixture::new();
     fixture.write("mine.toml", "old");
     let child = Command::new(assert_cmd::cargo::cargo_bin!("corun"))
-        .args(["calibrate", "--force", "--output", "mine.toml"])
+        .args(["calibrate", "--force", "--memory=256", "--output", "mine.toml"])
         .current_dir(fixture.path(""))
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -45,7 +45,7 @@ pub(super) fn run(arguments: &CalibrateArgs) -> Outcome<String> {
     {
         check_old(&output, old, &found, arguments.quick)?;
     }
-    let measured = measured(&found, arguments.quick)?;
+    let measured = measured(&found, arguments)?;
     if let Some(Ok(old)) = old.filter(|_| !arguments.force) {
         may_replace(&old, &measured.machine).map_err(|kept| {
             let why = format!("{} stays as it is: {kept}", output.display());
@@ -110,10 +110,14 @@ fn check_old(
         .hint("--output FILE.toml"))
 }
 
-fn measured(found: &Machine, quick: bool) -> Outcome<Calibrated> {
+fn measured(found: &Machine, arguments: &CalibrateArgs) -> Outcome<Calibrated> {
     let cancel = Cancel::on_signal()?;
     let bar = corun_cli::progress_bar(STEPS, "{percent:>3} % {eta:>4} left  {msg}");
-    let options = CalibrateOptions { quick, by: format!("corun {}", env!("CARGO_PKG_VERSION")) };
+    let options = CalibrateOptions {
+        quick: arguments.quick,
+        memory_bytes: arguments.memory.map(|mib| mib << 20),
+        by: format!("corun {}", env!("CARGO_PKG_VERSION")),
+    };
     let measured = calibrate(found, &options, &mut |share, what| {
         bar.set_position((share * STEPS as f64) as u64);
         bar.set_message(what);
