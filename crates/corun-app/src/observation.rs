@@ -6,7 +6,7 @@ use corun_sim::Observation;
 use crate::{Error, Result};
 
 /// The names of the settings.
-const NAMES: [&str; 6] = ["tick-ms", "late-ms", "missing", "groups", "noise", "failed"];
+const NAMES: [&str; 7] = ["tick-ms", "late-ms", "missing", "groups", "noise", "failed", "refused"];
 
 /// A policy's view as on a real machine ([`Observation::as_live`]) with other settings where `text` gives them:
 /// `NAME=VALUE`, parted by commas. Counters in `missing` are parted by `+` and are missing beside those that
@@ -49,6 +49,7 @@ pub fn parse_observation(text: &str) -> Result<Observation> {
                     value.parse().map_err(|_| wrong("a whole number of 1 or more"))?;
             }
             "noise" => observation.noise = number("a share of 0 or more")?,
+            "refused" => observation.refused = number("a share from 0 to 1")?,
             "failed" => observation.failed = number("a share from 0 to below 1")?,
             other => return Err(Error::unknown("setting of --as-live", other, NAMES)),
         }
@@ -63,8 +64,7 @@ mod tests {
     #[test]
     fn settings_stand_over_the_preset() {
         assert_eq!(parse_observation("").unwrap(), Observation::as_live());
-        let given =
-            "tick-ms=200, late-ms=20,missing=branches+cycles,groups=2,noise=0.05,failed=0.1";
+        let given = "tick-ms=200, late-ms=20,missing=branches+cycles,groups=2,noise=0.05,failed=0.1,refused=0.2";
         let expected = Observation {
             tick_every: Nanoseconds(200_000_000),
             latest: Nanoseconds(20_000_000),
@@ -72,6 +72,7 @@ mod tests {
             groups: 2,
             noise: 0.05,
             failed: 0.1,
+            refused: 0.2,
             ..Observation::as_live()
         };
         assert_eq!(parse_observation(given).unwrap(), expected);

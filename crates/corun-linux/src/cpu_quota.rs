@@ -33,9 +33,14 @@ const PLACES_OF_VERSION_1: [&str; 2] = ["cpu", "cpu,cpuacct"];
 /// The quotas that hold for a process: those of its group and of the groups above, the innermost first. None where no
 /// group has one, or the process is gone.
 pub fn quotas(roots: &Roots, pid: u32) -> Vec<CpuQuota> {
-    let Some(text) = Process::new(roots, pid).cgroups() else { return Vec::new() };
+    let text = Process::new(roots, pid).cgroups();
+    text.map_or_else(Vec::new, |text| quotas_of(roots, &text))
+}
+
+/// As [`quotas`], by the lines of `/proc/PID/cgroup`.
+pub(crate) fn quotas_of(roots: &Roots, lines: &str) -> Vec<CpuQuota> {
     let mut found = Vec::new();
-    for line in cgroup::lines(&text) {
+    for line in cgroup::lines(lines) {
         let places: &[&str] = match line.controllers {
             "" => &["", "unified"],
             other if other.split(',').any(|one| one == "cpu") => &PLACES_OF_VERSION_1,

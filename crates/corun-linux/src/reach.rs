@@ -1,11 +1,11 @@
 //! What this process may use of the machine: in a container, a cpuset or a job it is less than there is.
 
 use std::fmt;
-use std::path::Path;
 
 use corun_machine::CpuSet;
 use serde::Serialize;
 
+use crate::cpu_quota::quotas_of;
 use crate::procfs::Process;
 use crate::sysfs::online_cpus;
 use crate::{Roots, cgroup, files};
@@ -45,7 +45,7 @@ impl Reach {
             of_cpus,
             nodes: process.allowed_nodes(),
             of_nodes: nodes.and_then(|text| text.parse().ok()),
-            cpu_time: own.and_then(|path| cpu_time(roots, path)),
+            cpu_time: text.as_deref().and_then(|text| cpu_time(roots, text)),
             cgroup: own.filter(|path| *path != "/").map(str::to_owned),
             slurm_job: job.filter(|job| job.bytes().all(|byte| byte.is_ascii_digit())),
         })
@@ -58,6 +58,11 @@ impl Reach {
             || self.nodes.as_ref().zip(self.of_nodes.as_ref()).is_some_and(fewer_nodes)
             || self.cpu_time.is_some_and(|cpus| cpus < self.cpus.len() as f64)
     }
+}
+
+/// The least CPU time that its cgroups of these lines allow, in CPUs.
+fn cpu_time(roots: &Roots, lines: &str) -> Option<f64> {
+    quotas_of(roots, lines).iter().map(|quota| quota.cpus).min_by(f64::total_cmp)
 }
 
 /// `CPUs 0-1 of 0-7, memory of nodes 0 of 0-1, CPU time of 1.5 CPUs (cgroup /a, Slurm job 7)`; nodes where not all
@@ -78,31 +83,6 @@ impl fmt::Display for Reach {
         let holders: Vec<String> = cgroup.into_iter().chain(job).collect();
         if holders.is_empty() { Ok(()) } else { write!(f, " ({})", holders.join(", ")) }
     }
-}
-
-/// The least CPU time that a group and those above it allow, in CPUs (`cpu.max` of version 2, `cpu.cfs_quota_us`
-/// of version 1).
-fn cpu_time(roots: &Roots, path: &str) -> Option<f64> {
-    let above = Path::new(path.trim_start_matches('/')).ancestors();
-    let limits = above.flat_map(|path| {
-        let own = |place: &str| roots.cgroup.join(place).join(path);
-        let (second, first) = ([own(""), own("unified")], [own("cpu"), own("cpu,cpuacct")]);
-        let second = second.into_iter().filter_map(|folder| {
-            let text = files::text(&folder.join("cpu.max"))?;
-            let (quota, period) = text.split_once(' ')?;
-            ratio(quota.parse().ok()?, period.parse().ok()?)
-        });
-        let first = first.into_iter().filter_map(|folder| {
-            let quota: f64 = files::number(&folder.join("cpu.cfs_quota_us"))?;
-            ratio(quota, files::number(&folder.join("cpu.cfs_period_us"))?)
-        });
-        second.chain(first).collect::<Vec<_>>()
-    });
-    limits.min_by(f64::total_cmp)
-}
-
-fn ratio(quota: f64, period: f64) -> Option<f64> {
-    (quota > 0.0 && period > 0.0).then(|| quota / period)
 }
 
 #[cfg(test)]
@@ -142,6 +122,7 @@ mod tests {
             ("proc/self/status", "Cpus_allowed_list:\t2-3\nMems_allowed_list:\t0\n"),
             ("proc/self/cgroup", "0::/box/inner\n"),
             ("sys/fs/cgroup/box/cpu.max", "150000 100000\n"),
+            ("sys/fs/cgroup/box/cpu.stat", "nr_periods 9\nnr_throttled 0\nthrottled_usec 0\n"),
             ("sys/fs/cgroup/box/inner/cpu.max", "max 100000\n"),
         ]);
         let reach = Reach::of_self(&roots).unwrap();
@@ -151,15 +132,22 @@ mod tests {
         assert_eq!(reach.to_string(), text);
     }
 
+    /// As in most containers with cgroups of version 1: the controllers are in hierarchies of their own.
     #[test]
     fn version_1_limits_time_as_well() {
-        let (_folder, roots) = machine(&[
-            ("proc/self/cgroup", "7:cpuset,cpu:/job\n"),
-            ("sys/fs/cgroup/cpu/job/cpu.cfs_quota_us", "50000\n"),
-            ("sys/fs/cgroup/cpu/job/cpu.cfs_period_us", "100000\n"),
-        ]);
-        let reach = Reach::of_self(&roots).unwrap();
-        assert!(reach.is_limited());
-        assert_eq!(reach.cpu_time, Some(0.5));
+        for hierarchies in ["7:cpuset,cpu:/job\n", "7:cpuset:/\n6:cpu,cpuacct:/job\n0::/\n"] {
+            let (_folder, roots) = machine(&[
+                ("proc/self/cgroup", hierarchies),
+                ("sys/fs/cgroup/cpu/job/cpu.cfs_quota_us", "50000\n"),
+                ("sys/fs/cgroup/cpu/job/cpu.cfs_period_us", "100000\n"),
+                (
+                    "sys/fs/cgroup/cpu/job/cpu.stat",
+                    "nr_periods 9\nnr_throttled 0\nthrottled_time 0\n",
+                ),
+            ]);
+            let reach = Reach::of_self(&roots).unwrap();
+            assert!(reach.is_limited());
+            assert_eq!(reach.cpu_time, Some(0.5), "{hierarchies}");
+        }
     }
 }

@@ -95,8 +95,11 @@ pub fn node_of_pages(pid: u32, addresses: &[usize]) -> io::Result<Vec<i32>> {
 pub(crate) fn cpus_of(words: &[usize]) -> CpuSet {
     let mut cpus = CpuSet::new();
     for (place, &word) in words.iter().enumerate() {
-        for bit in (0..BITS).filter(|bit| word >> bit & 1 == 1) {
-            cpus.insert(CpuId((place * BITS + bit) as u32));
+        let mut left = word;
+        while left != 0 {
+            cpus.insert(CpuId((place * BITS + left.trailing_zeros() as usize) as u32));
+            // Without its lowest bit.
+            left &= left - 1;
         }
     }
     cpus

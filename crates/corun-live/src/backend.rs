@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use corun_linux::{Roots, Task};
 use corun_machine::{CpuSet, Machine};
-use corun_policy::{CounterKind, Event, Nanoseconds, ProcessId, Step, ThreadId};
+use corun_policy::{Action, CounterKind, Event, Nanoseconds, ProcessId, Step, ThreadId};
 use corun_runtime::{Backend, Capabilities, Scan, ThreadTable};
 
 pub use thread::{HeldGroup, ManagedThread};
@@ -73,6 +73,8 @@ pub(crate) struct LiveBackend {
     online: CpuSet,
     scanned_at: Option<Nanoseconds>,
     switches: switches::Switches,
+    /// Actions that were taken back since policies were last told, each with the index of its policy.
+    taken_back: Vec<(usize, Action)>,
 }
 
 impl LiveBackend {
@@ -100,6 +102,7 @@ impl LiveBackend {
             online,
             scanned_at: None,
             switches: switches::Switches::default(),
+            taken_back: Vec::new(),
         }
     }
 
@@ -218,6 +221,10 @@ impl Backend for LiveBackend {
         unread
     }
 
+    fn taken_back(&mut self) -> Vec<(usize, Action)> {
+        std::mem::take(&mut self.taken_back)
+    }
+
     fn switches(&self) -> usize {
         self.switches.len()
     }
@@ -233,11 +240,11 @@ impl Backend for LiveBackend {
     fn apply(
         &mut self,
         now: Nanoseconds,
-        _policy: usize,
+        policy: usize,
         steps: &[Step],
         table: &mut Threads,
     ) -> Vec<Verdict> {
-        self.carry_out_gated(now, steps, table)
+        self.carry_out_gated(now, policy, steps, table)
     }
 }
 

@@ -1,18 +1,19 @@
 //! Policies on this machine: the runtime over the live backend, with the clock and the undoing.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use corun_linux::Roots;
 use corun_machine::{CpuSet, Machine};
-use corun_policy::{CounterKind, Nanoseconds, Policy, Rates, Step, ThreadView};
+use corun_policy::{Action, CounterKind, Nanoseconds, Policy, Rates, Step, ThreadId, ThreadView};
 use corun_runtime::{Backend as _, Runtime, RuntimeOptions};
 
+use crate::act::still_there;
 use crate::backend::{LiveBackend, locked};
 use crate::{
-    Actuator, Decision, Gate, Journal, LiveError, ManagedThread, Restored, Scanner, Source, Target,
-    Tick,
+    ActError, Actuator, Decision, Gate, Journal, LiveError, ManagedThread, Restored, Scanner,
+    Source, Target, Tick, Verdict,
 };
 
 /// How a host works.
@@ -39,6 +40,17 @@ pub struct SampledThread<'a> {
     pub thread: &'a ManagedThread,
     /// The rates since the tick before.
     pub rates: Rates,
+}
+
+/// Why not all that a person asked for was carried out.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}: {why}{}", if .stuck.is_empty() { "nothing was done" } else { "not all was done" },
+    .stuck.iter().map(|why| format!("; and not taken back: {why}")).collect::<String>())]
+pub struct HalfMade {
+    /// Why a step was refused or failed.
+    pub why: String,
+    /// Of each step before it that could not be taken back, why.
+    pub stuck: Vec<String>,
 }
 
 /// The shortest next interval that a policy gets when it asks for one: scanning all threads takes a
@@ -190,6 +202,42 @@ impl Host {
                 verdict,
             })
             .collect()
+    }
+
+    /// As [`Self::carry_out`], whole or not at all: where a step is refused or fails, the steps before it are taken back.
+    ///
+    /// # Errors
+    /// Why not all steps are in force, and of each step that could not be taken back, why.
+    pub fn carry_out_whole(&mut self, steps: Vec<Step>) -> Result<(), HalfMade> {
+        let before: BTreeMap<ThreadId, CpuSet> =
+            self.views().iter().map(|view| (view.id, view.allowed.clone())).collect();
+        let why = |one: &Decision| match &one.verdict {
+            Verdict::Refused(why) => Some(why.0.clone()),
+            Verdict::Failed(why) => Some(why.clone()),
+            _ => None,
+        };
+        let decided = self.carry_out(steps);
+        let Some(reason) = decided.iter().find_map(why) else { return Ok(()) };
+        let made = decided.iter().filter(|one| matches!(one.verdict, Verdict::Done(_)));
+        let moved: BTreeSet<ThreadId> = made.flat_map(|one| one.action.placed()).collect();
+        let back = |thread| {
+            let action = Action::Allow { thread, cpus: before.get(&thread)?.clone() };
+            Some(Step { action, reason: "taken back".to_owned() })
+        };
+        let back: Vec<Step> = moved.into_iter().filter_map(back).collect();
+        let answers = self.carry_out(back);
+        let stuck =
+            answers.iter().filter(|one| !one.action.placed().iter().all(|id| self.is_over(*id)));
+        Err(HalfMade { why: reason, stuck: stuck.filter_map(why).collect() })
+    }
+
+    /// Has a thread ended, or gone, since the last tick?
+    fn is_over(&self, id: ThreadId) -> bool {
+        let table = self.runtime.table();
+        let task = table.index_of(id).map(|index| table.at(index).1.task());
+        task.is_none_or(|task| {
+            matches!(still_there(self.backend.roots(), &task), Err(ActError::Gone { .. }))
+        })
     }
 
     /// What carried plans out has to tell at the end, in lines for people: before [`Self::undo`].

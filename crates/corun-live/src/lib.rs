@@ -28,7 +28,7 @@ pub use act::{
 pub use backend::{Decision, HeldGroup, ManagedThread, Scanner, Threads, Tick, Verdict};
 pub use error::LiveError;
 pub use gate::{Gate, GateOptions};
-pub use host::{Host, HostOptions, SampledThread, Undoer};
+pub use host::{HalfMade, Host, HostOptions, SampledThread, Undoer};
 pub use journal::{Journal, JournalError, Restored, default_folder};
 pub use launch::Launch;
 pub use observe::{

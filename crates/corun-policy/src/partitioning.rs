@@ -3,6 +3,7 @@
 //! A [`Partitioner`] is a pure function from the programs' curves over ways to who shares which
 //! ways. [`policy::PartitionPolicy`] makes a policy of it: on every LLC, for the threads there.
 
+mod asked;
 pub(crate) mod class;
 mod layout;
 pub(crate) mod lookahead;

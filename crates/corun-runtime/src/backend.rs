@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use corun_policy::{ActionKind, CounterKind, Event, Nanoseconds, Step};
+use corun_policy::{Action, ActionKind, CounterKind, Event, Nanoseconds, Step};
 
 use crate::{NotAnnounced, RuntimeError, ThreadTable, Verdict};
 
@@ -35,6 +35,12 @@ pub trait Backend: Sized {
     /// cannot be counted now keeps its count and the time over which it was counted. Returns for people what
     /// could not be read.
     fn count(&mut self, now: Nanoseconds, table: &mut ThreadTable<Self::Thread>) -> Vec<String>;
+
+    /// Actions of earlier plans that the last `count` took back, each with the index of its policy. The policies are
+    /// told ([`corun_policy::Policy::not_in_force`]).
+    fn taken_back(&mut self) -> Vec<(usize, Action)> {
+        Vec::new()
+    }
 
     /// How often since the last tick it changed which threads are on CPUs, as far as that is known; 0 where a
     /// backend tells switches among its other events, or not at all.

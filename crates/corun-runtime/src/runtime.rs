@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use corun_machine::Machine;
-use corun_policy::{ActionKind, Event, Nanoseconds, Plan, Policy, Step, View};
+use corun_policy::{Action, ActionKind, Event, Nanoseconds, Plan, Policy, Step, View};
 
 use crate::{
     Backend, Capabilities, Decision, NotAnnounced, RuntimeError, ThreadTable, Tick, Verdict, needs,
@@ -139,13 +139,16 @@ impl<B: Backend> Runtime<B> {
             unread: found.unread,
         };
         tick.unread.extend(unread);
+        for (policy, action) in backend.taken_back() {
+            self.say_not_in_force(policy, &action)?;
+        }
         for policy in 0..self.policies.len() {
             self.table.show(policy);
             for event in &found.events {
                 let plan =
                     self.ask(policy, machine, now, |policy, view| policy.on_event(event, view))?;
                 if let Some(plan) = plan {
-                    self.carry_out(backend, policy, plan, &mut tick);
+                    self.carry_out(backend, policy, plan, &mut tick)?;
                 }
             }
             if self.policies[policy].hears_switches {
@@ -155,7 +158,7 @@ impl<B: Backend> Runtime<B> {
                 self.table.close(policy);
                 self.table.show(policy);
                 let plan = self.ask(policy, machine, now, |policy, view| policy.decide(view))?;
-                self.carry_out(backend, policy, plan, &mut tick);
+                self.carry_out(backend, policy, plan, &mut tick)?;
                 self.policies[policy].begin_interval(now, &self.options)?;
             }
         }
@@ -176,7 +179,7 @@ impl<B: Backend> Runtime<B> {
             let (at, event) = backend.show_switch(index, &mut self.table);
             let told = |policy: &mut dyn Policy, view: &View<'_>| policy.on_event(&event, view);
             if let Some(plan) = self.ask(policy, machine, at, told)? {
-                self.carry_out(backend, policy, plan, tick);
+                self.carry_out(backend, policy, plan, tick)?;
             }
         }
         if switches > 0 {
@@ -203,9 +206,22 @@ impl<B: Backend> Runtime<B> {
         }
     }
 
-    fn carry_out(&mut self, backend: &mut B, policy: usize, plan: Plan, tick: &mut TickOf<B>) {
+    /// Tells a policy that an action of its plans is not in force.
+    fn say_not_in_force(&mut self, policy: usize, action: &Action) -> Result<(), RuntimeError> {
+        let Some(one) = self.policies.get_mut(policy) else { return Ok(()) };
+        let told = catch_unwind(AssertUnwindSafe(|| one.policy.not_in_force(action)));
+        told.map_err(|_| RuntimeError::Panicked { policy: one.name.clone() })
+    }
+
+    fn carry_out(
+        &mut self,
+        backend: &mut B,
+        policy: usize,
+        plan: Plan,
+        tick: &mut TickOf<B>,
+    ) -> Result<(), RuntimeError> {
         if plan.steps.is_empty() {
-            return;
+            return Ok(());
         }
         let owns = |step: &Step| self.owners.get(&step.action.kind()) == Some(&policy);
         let announced: Vec<bool> = plan.steps.iter().map(owns).collect();
@@ -223,6 +239,9 @@ impl<B: Backend> Runtime<B> {
             } else {
                 Verdict::Refused(NotAnnounced(step.action.kind()).into())
             };
+            if matches!(verdict, Verdict::Refused(_) | Verdict::Failed(_)) {
+                self.say_not_in_force(policy, &step.action)?;
+            }
             tick.decisions.push(Decision {
                 at: tick.now,
                 policy: self.policies[policy].name.clone(),
@@ -231,6 +250,7 @@ impl<B: Backend> Runtime<B> {
                 verdict,
             });
         }
+        Ok(())
     }
 }
 

@@ -192,6 +192,11 @@ impl Backend for Engine<'_> {
     ) -> Vec<Verdict<(), ActionError>> {
         let mut verdicts = Vec::with_capacity(steps.len());
         for step in steps {
+            if self.watched.observer.as_mut().is_some_and(Observer::refuses) {
+                let why = "one of the steps that the observation refuses";
+                verdicts.push(Verdict::Failed(why.to_owned()));
+                continue;
+            }
             match self.act(policy, &step.action) {
                 Ok(true) => verdicts.push(Verdict::Done(Vec::new())),
                 Ok(false) => verdicts.push(Verdict::AsAsked),

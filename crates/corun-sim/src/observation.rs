@@ -37,6 +37,9 @@ pub struct Observation {
     /// Share of the readings of a thread's counters that fail, 0 to below 1. The next reading that does not
     /// fail gives the counts of the whole time since the last.
     pub failed: f64,
+    /// Share of the steps of plans that are not carried out, 0 to 1, as where the kernel refuses or a gate holds them
+    /// back. Policies are told ([`Policy::not_in_force`]); the run goes on.
+    pub refused: f64,
 }
 
 impl Observation {
@@ -54,6 +57,7 @@ impl Observation {
             groups: 1,
             noise: 0.0,
             failed: 0.0,
+            refused: 0.0,
         }
     }
 
@@ -83,6 +87,9 @@ impl Observation {
                 self.failed.to_string(),
                 "a share from 0 to below 1",
             );
+        }
+        if !(0.0..=1.0).contains(&self.refused) {
+            return wrong("observation.refused", self.refused.to_string(), "a share from 0 to 1");
         }
         Ok(())
     }
@@ -140,6 +147,11 @@ impl Observer {
         };
         self.next_tick = planned.saturating_add(delay);
         self.ticks += 1;
+    }
+
+    /// Is the next step of a plan one of those that are not carried out?
+    pub(crate) fn refuses(&mut self) -> bool {
+        self.what.refused > 0.0 && self.random.random::<f64>() < self.what.refused
     }
 
     /// Those that are there no longer are forgotten.

@@ -114,11 +114,18 @@ pub enum LookDepth {
     Whole,
 }
 
+/// A thread that ran and waited for less than this between two looks is looked at in part: where it ran for so short
+/// moves nobody. In nanoseconds.
+pub const BRIEF_NS: u64 = 500_000;
+
 /// What became of a thread since its files were read last.
 #[derive(Debug)]
 pub enum ThreadLook {
     /// It was on no CPU since. Its affinity where that is another now; nothing else was read.
     Idle(Option<CpuSet>),
+    /// It was on a CPU and waited for one for less than [`BRIEF_NS`] in all since: it sleeps but for moments. Its time on
+    /// CPUs since it started, in nanoseconds, and its affinity where that is another now; nothing else was read.
+    Brief(u64, Option<CpuSet>),
     /// All was read.
     Whole(ThreadSample),
 }
@@ -142,8 +149,8 @@ impl ThreadFiles {
     }
 
     /// As [`Self::sample`], but reads only the affinity and the scheduler's counts of a thread that was on no CPU
-    /// since the last look, unless all is asked for. What others changed of such a thread beside its affinity,
-    /// and that it waits for a CPU now, is not seen then.
+    /// since the last look, or briefly, unless all is asked for. What others changed of such a thread beside its
+    /// affinity, and that it waits for a CPU now, is not seen then.
     ///
     /// # Errors
     /// As [`Self::sample`].
@@ -162,9 +169,8 @@ impl ThreadFiles {
         let was = affinity.get(..FIRST_WORDS).map(|was| words.copy_from_slice(was)).is_some();
         affinity_words(tid, affinity)?;
         let may_be_idle = depth != LookDepth::Whole && was && affinity.len() == FIRST_WORDS;
-        let idle = |affinity: &[usize]| {
-            ThreadLook::Idle((affinity[..] != words).then(|| cpus_of(affinity)))
-        };
+        let moved = |affinity: &[usize]| (affinity[..] != words).then(|| cpus_of(affinity));
+        let idle = |affinity: &[usize]| ThreadLook::Idle(moved(affinity));
         if may_be_idle && depth == LookDepth::Rested && !last.is_empty() {
             return Ok(idle(affinity));
         }
@@ -173,9 +179,17 @@ impl ThreadFiles {
         if may_be_idle && read == last.as_slice() {
             return Ok(idle(affinity));
         }
+        let before = cpu_ns(last).zip(wait_ns(last));
         last.clear();
         last.extend_from_slice(read);
         let cpu_ns = cpu_ns(read).ok_or_else(bad)?;
+        if may_be_idle
+            && let Some((ran, waited)) = before
+            && let Some(wait_ns) = wait_ns(read)
+            && cpu_ns.wrapping_sub(ran).saturating_add(wait_ns.wrapping_sub(waited)) < BRIEF_NS
+        {
+            return Ok(ThreadLook::Brief(cpu_ns, moved(affinity)));
+        }
         let mut line = [0; LINE_BYTES];
         let stat = Stat::parse(read_whole(&self.stat, &mut line)?).ok_or_else(bad)?;
         if stat.is_over() {
@@ -296,12 +310,51 @@ mod tests {
         let pin = ["-cp", &first.to_string(), &pid.to_string()].map(str::to_owned);
         assert!(Command::new("taskset").args(pin).output().unwrap().status.success());
         let seen = match look(Rested).unwrap() {
-            ThreadLook::Idle(moved) => moved.unwrap_or(all),
+            ThreadLook::Idle(moved) | ThreadLook::Brief(_, moved) => moved.unwrap_or(all),
             ThreadLook::Whole(sample) => sample.affinity,
         };
         assert_eq!(seen, first);
         sleeper.kill().unwrap();
         sleeper.wait().unwrap();
         assert!(is_gone(&look(Changed).unwrap_err()));
+    }
+
+    /// A thread that runs a moment for each message, or a while.
+    #[test]
+    fn a_thread_that_ran_briefly_is_read_in_part_and_one_that_ran_long_is_read_whole() {
+        let (ask, asked) = std::sync::mpsc::channel::<Duration>();
+        let (tell, told) = std::sync::mpsc::channel::<u32>();
+        let thread = std::thread::spawn(move || {
+            let own = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+            tell.send(own).unwrap();
+            for long in asked {
+                let since = Instant::now();
+                while since.elapsed() < long {}
+                tell.send(own).unwrap();
+            }
+        });
+        let (pid, tid) = (std::process::id(), told.recv().unwrap());
+        let proc = Path::new("/proc");
+        let mut files = ThreadFiles::open(proc, pid, tid).unwrap();
+        if files.schedstat.is_some() {
+            let mut ran = |long: Duration| {
+                ask.send(long).unwrap();
+                told.recv().unwrap();
+                // The kernel counts it when it is off its CPU.
+                std::thread::sleep(Duration::from_millis(2));
+                files.look(proc, pid, tid, LookDepth::Changed).unwrap()
+            };
+            ran(Duration::ZERO);
+            // On a busy machine it waits at times.
+            let briefly = (0..200).find_map(|_| match ran(Duration::ZERO) {
+                ThreadLook::Brief(cpu_ns, None) => Some(cpu_ns),
+                _ => None,
+            });
+            assert!(briefly.is_some_and(|cpu_ns| cpu_ns > 0));
+            let long = ran(Duration::from_millis(20));
+            assert!(matches!(long, ThreadLook::Whole(_)), "{long:?}");
+        }
+        drop(ask);
+        thread.join().unwrap();
     }
 }

@@ -61,6 +61,10 @@ pub trait Actuator: Send {
     /// those that the first of them named are sent elsewhere.
     fn begin_plan(&mut self) {}
 
+    /// An action that this actuator prepared is not in force: its changes failed, or were taken back. What was before it
+    /// is.
+    fn not_in_force(&mut self, _action: &Action) {}
+
     /// Makes a change that only this actuator can make; none where [`Change::apply`] makes it.
     fn make(&mut self, _change: &Change) -> Option<Result<(), ActError>> {
         None

@@ -4,14 +4,15 @@ use corun_machine::CpuSet;
 use corun_policy::{Action, Nanoseconds, Step, ThreadId};
 
 use super::{LiveBackend, Threads, Verdict, locked};
-use crate::gate::After;
-use crate::{ActError, Change, Refusal};
+use crate::gate::{After, taken_back};
+use crate::{ActError, Change, Refusal, Reverted};
 
 impl LiveBackend {
     /// Asks the gate, where there is one, and carries out what it lets through.
     pub(super) fn carry_out_gated(
         &mut self,
         now: Nanoseconds,
+        policy: usize,
         steps: &[Step],
         table: &mut Threads,
     ) -> Vec<Verdict> {
@@ -27,13 +28,15 @@ impl LiveBackend {
             }
         };
         let verdicts = self.carry_out(now, steps, table);
-        let made = verdicts.iter().filter_map(|verdict| match verdict {
-            Verdict::Done(changes) => Some(changes),
-            _ => None,
-        });
-        let made = made.flatten().cloned().collect();
+        let (mut actions, mut changes) = (Vec::new(), Vec::new());
+        for (step, verdict) in steps.iter().zip(&verdicts) {
+            if let Verdict::Done(made) = verdict {
+                actions.push((policy, step.action.clone()));
+                changes.extend(made.iter().cloned());
+            }
+        }
         if let Some(gate) = &mut self.gate {
-            gate.carried_out(now, admitted, made);
+            gate.carried_out(now, admitted, actions, changes);
         }
         verdicts
     }
@@ -41,11 +44,15 @@ impl LiveBackend {
     /// Takes back a plan that did harm. Returns what is to be told.
     pub(super) fn judge(&mut self, now: Nanoseconds, table: &mut Threads) -> Vec<String> {
         let Some(gate) = &mut self.gate else { return Vec::new() };
-        let After { mut notes, undo } = gate.counted(now, table);
+        let After { mut notes, undo, taken_back } = gate.counted(now, table);
         for change in &undo {
             self.was_moved(change, true, table);
         }
-        notes.extend(self.make(&undo, table).into_iter().flatten());
+        notes.extend(self.make_each(&undo, table));
+        for (_, action) in &taken_back {
+            self.not_in_force(action);
+        }
+        self.taken_back.extend(taken_back);
         notes
     }
 
@@ -73,17 +80,33 @@ impl LiveBackend {
                 first..changes.len()
             }));
         }
-        let outcomes = if acting { self.make(&changes, table) } else { Vec::new() };
-        let verdict = |range: Result<std::ops::Range<usize>, Refusal>| match range {
-            Err(refusal) => Verdict::Refused(refusal),
-            Ok(range) if range.is_empty() => Verdict::AsAsked,
-            Ok(range) if !acting => Verdict::Proposed(changes[range].to_vec()),
-            Ok(range) => match outcomes[range.clone()].iter().flatten().next() {
-                Some(why) => Verdict::Failed(why.clone()),
-                None => Verdict::Done(changes[range].to_vec()),
-            },
-        };
-        prepared.into_iter().map(verdict).collect()
+        let written = if acting { self.write(&changes, table) } else { Ok(()) };
+        let mut verdicts = Vec::with_capacity(steps.len());
+        for (Step { action, .. }, range) in steps.iter().zip(prepared) {
+            let verdict = match (range, &written) {
+                (Err(refusal), _) => Verdict::Refused(refusal),
+                (Ok(range), _) if range.is_empty() => Verdict::AsAsked,
+                (Ok(range), _) if !acting => Verdict::Proposed(changes[range].to_vec()),
+                (Ok(_), Err(why)) => Verdict::Failed(why.clone()),
+                (Ok(range), Ok(())) => match self.make_all(&changes[range.clone()], table) {
+                    Ok(()) => Verdict::Done(changes[range].to_vec()),
+                    Err(why) => Verdict::Failed(why),
+                },
+            };
+            if matches!(verdict, Verdict::Failed(_)) {
+                self.not_in_force(action);
+            }
+            verdicts.push(verdict);
+        }
+        verdicts
+    }
+
+    fn not_in_force(&mut self, action: &Action) {
+        let kind = action.kind();
+        let able = self.actuators.iter_mut().find(|one| one.kinds().contains(&kind));
+        if let Some(actuator) = able {
+            actuator.not_in_force(action);
+        }
     }
 
     fn prepare(
@@ -109,43 +132,102 @@ impl LiveBackend {
         for change in &due {
             self.was_moved(change, true, table);
         }
-        self.make(&due, table).into_iter().flatten().collect()
+        self.make_each(&due, table)
     }
 
-    /// Journals changes and makes them; of each that was not made, why. A change that cannot be
-    /// written down is not made.
-    fn make(&mut self, changes: &[Change], table: &mut Threads) -> Vec<Option<String>> {
-        let Some(journal) = &self.journal else { return Vec::new() };
-        if changes.is_empty() {
-            return Vec::new();
-        }
+    /// Journals changes. What cannot be written down is not made.
+    fn write(&mut self, changes: &[Change], table: &mut Threads) -> Result<(), String> {
+        let Some(journal) = &self.journal else { return Ok(()) };
         let lasting = |change: &&Change| change.outlives_corun();
         let lasting: Vec<Change> = changes.iter().filter(lasting).cloned().collect();
         let written = locked(journal).write(&lasting);
-        if let Err(error) = written {
-            let why = error.to_string();
+        written.map_err(|error| {
             for change in changes {
                 self.was_not_moved(change, table);
             }
-            return changes.iter().map(|_| Some(why.clone())).collect();
+            error.to_string()
+        })
+    }
+
+    /// Makes changes that stand for themselves. Returns why those that failed did.
+    fn make_each(&mut self, changes: &[Change], table: &mut Threads) -> Vec<String> {
+        if self.journal.is_none() || changes.is_empty() {
+            return Vec::new();
         }
-        let mut outcomes = Vec::with_capacity(changes.len());
-        for change in changes {
-            let own = self.actuators.iter_mut().find_map(|actuator| actuator.make(change));
-            let made = own.unwrap_or_else(|| change.apply(&self.roots));
-            if let Err(ActError::ChangedByOthers { .. }) = &made {
-                match change {
-                    Change::Affinity { task, .. } => self.leave_alone(*task, table),
-                    Change::Cpuset { file, .. } => self.leave_group_alone(file, table),
-                    _ => {}
+        if let Err(why) = self.write(changes, table) {
+            return vec![why];
+        }
+        let made = changes.iter().filter_map(|change| self.make(change, table).err());
+        made.map(|error| error.to_string()).collect()
+    }
+
+    /// Makes the changes of one step, in order. Where one fails, those before it are taken back: a step is in force as
+    /// a whole, or what was before it is. A thread that ended meanwhile needs nothing.
+    fn make_all(&mut self, changes: &[Change], table: &mut Threads) -> Result<(), String> {
+        let mut made: Vec<&Change> = Vec::with_capacity(changes.len());
+        let mut gone = None;
+        for (place, change) in changes.iter().enumerate() {
+            match self.make(change, table) {
+                Ok(()) => made.push(change),
+                Err(error @ ActError::Gone { .. }) if change.task().is_some() => {
+                    gone = Some(error.to_string());
+                }
+                Err(error) => {
+                    for change in &changes[place + 1..] {
+                        self.was_not_moved(change, table);
+                    }
+                    let stuck: Vec<String> = made
+                        .into_iter()
+                        .rev()
+                        .filter_map(|change| self.take_back(change, table).err())
+                        .map(|why| format!("; and not taken back: {why}"))
+                        .collect();
+                    return Err(format!("{error}{}", stuck.concat()));
                 }
             }
-            if made.is_err() {
-                self.was_not_moved(change, table);
-            }
-            outcomes.push(made.err().map(|error| error.to_string()));
         }
-        outcomes
+        match gone.filter(|_| made.is_empty()) {
+            Some(why) => Err(why),
+            None => Ok(()),
+        }
+    }
+
+    /// Makes one change that the journal knows.
+    fn make(&mut self, change: &Change, table: &mut Threads) -> Result<(), ActError> {
+        let own = self.actuators.iter_mut().find_map(|actuator| actuator.make(change));
+        let made = own.unwrap_or_else(|| change.apply(&self.roots));
+        if let Err(ActError::ChangedByOthers { .. }) = &made {
+            match change {
+                Change::Affinity { task, .. } => self.leave_alone(*task, table),
+                Change::Cpuset { file, .. } => self.leave_group_alone(file, table),
+                _ => {}
+            }
+        }
+        if made.is_err() {
+            self.was_not_moved(change, table);
+        }
+        made
+    }
+
+    /// Takes back a change of a step of which a later change failed. What is not taken back stands in the journal.
+    fn take_back(&mut self, change: &Change, table: &mut Threads) -> Result<(), ActError> {
+        let own = taken_back(change).and_then(|back| {
+            let mut own = self.actuators.iter_mut();
+            own.find_map(|actuator| actuator.make(&back))
+        });
+        match own {
+            Some(answer) => answer?,
+            None => match change.revert(&self.roots)? {
+                Reverted::Done | Reverted::AsBefore | Reverted::Gone => {}
+                Reverted::ChangedByOthers { found } | Reverted::Unclear { why: found } => {
+                    let what = change.to_string();
+                    let expected = "as it was set".to_owned();
+                    return Err(ActError::ChangedByOthers { what, found, expected });
+                }
+            },
+        }
+        self.was_not_moved(change, table);
+        Ok(())
     }
 
     fn was_moved(&self, change: &Change, acting: bool, table: &mut Threads) {

@@ -63,6 +63,8 @@ pub struct Gate {
     /// Until when no plan is made, and why.
     rest: Option<(Nanoseconds, String)>,
     migrations: Budget,
+    /// The actions of the plan on trial, each with the index of its policy.
+    on_trial: Vec<(usize, Action)>,
     /// Why the model could not tell, each reason once.
     told: BTreeSet<String>,
 }
@@ -80,6 +82,8 @@ pub(crate) struct Admitted {
 pub(crate) struct After {
     /// Changes that take a plan back.
     pub(crate) undo: Vec<Change>,
+    /// The actions of that plan, each with the index of its policy.
+    pub(crate) taken_back: Vec<(usize, Action)>,
     /// For people.
     pub(crate) notes: Vec<String>,
 }
@@ -93,6 +97,7 @@ impl Gate {
             trial: Trial::default(),
             rest: None,
             migrations: Budget::full(options.migrations_per_s),
+            on_trial: Vec::new(),
             told: BTreeSet::new(),
         }
     }
@@ -142,14 +147,21 @@ impl Gate {
         Ok(Admitted { expected: Some(expected), moves })
     }
 
-    /// A plan was carried out by these changes.
-    pub(crate) fn carried_out(&mut self, now: Nanoseconds, plan: Admitted, changes: Vec<Change>) {
+    /// These actions of a plan were carried out by these changes.
+    pub(crate) fn carried_out(
+        &mut self,
+        now: Nanoseconds,
+        plan: Admitted,
+        actions: Vec<(usize, Action)>,
+        changes: Vec<Change>,
+    ) {
         let Some(expected) = plan.expected.filter(|_| !changes.is_empty()) else { return };
         self.migrations.take(plan.moves);
         if let Expectation::Told { gain, worst, program } = &expected {
             let (gain, worst) = (percent(*gain), percent(*worst));
             tracing::info!(gain, worst, %program, "gate: the model expects the plan to help");
         }
+        self.on_trial = actions;
         self.trial.begin(now, expected, changes);
     }
 
@@ -177,6 +189,7 @@ impl Gate {
                 };
                 let why = format!("the plan of {at:.1} s made {whose} {} ({hoped})", percent(loss));
                 after.notes.push(format!("gate: {why}; the plan is undone"));
+                after.taken_back = std::mem::take(&mut self.on_trial);
                 after.undo = changes.iter().rev().filter_map(taken_back).collect();
                 self.rest = Some((Nanoseconds(now.0.saturating_add(self.options.rest.0)), why));
             }
@@ -187,6 +200,7 @@ impl Gate {
     /// Everything was undone: nothing is on trial.
     pub(crate) fn forget(&mut self) {
         self.trial = Trial::default();
+        self.on_trial.clear();
     }
 }
 
@@ -200,7 +214,7 @@ fn moves(step: &Step) -> usize {
 }
 
 /// The change back, where there is one: groups stay empty, and pages move back at the end.
-fn taken_back(change: &Change) -> Option<Change> {
+pub(crate) fn taken_back(change: &Change) -> Option<Change> {
     let mut back = change.clone();
     match &mut back {
         Change::Affinity { before, after, .. } | Change::Prefer { before, after, .. } => {

@@ -17,11 +17,16 @@ use crate::{
 
 /// Holds the threads, by their order, on these CPUs, as long as it is told to.
 #[derive(Clone, Default)]
-struct Holds(Arc<Mutex<Option<Vec<&'static str>>>>);
+struct Holds(Arc<Mutex<Option<Vec<&'static str>>>>, Arc<Mutex<Vec<String>>>);
 
 impl Holds {
     fn tell(&self, cpus: &[&'static str]) {
         *self.0.lock().unwrap() = Some(cpus.to_vec());
+    }
+
+    /// What it heard is not in force.
+    fn told(&self) -> Vec<String> {
+        std::mem::take(&mut *self.1.lock().unwrap())
     }
 }
 
@@ -49,6 +54,10 @@ impl Policy for Holds {
             }
         }
         plan
+    }
+
+    fn not_in_force(&mut self, action: &Action) {
+        self.1.lock().unwrap().push(action.in_words(&|id| format!("thread {}", id.0)));
     }
 }
 
@@ -238,10 +247,10 @@ fn a_plan_that_moves_nobody_leaves_the_one_on_trial() {
         vec![Change::SchedulingPolicy { task, before: 0, after: 3 }]
     };
     let expected = Some(Expectation::Unknown { why: "told so".to_owned() });
-    gate.carried_out(at(1), Admitted { expected, moves: 1 }, change());
+    gate.carried_out(at(1), Admitted { expected, moves: 1 }, Vec::new(), change());
     assert_eq!(gate.trial.since(), Some(at(1)));
     let moves_nobody = gate.admit(at(2), &[], &table, &"0-7".parse().unwrap()).unwrap();
-    gate.carried_out(at(2), moves_nobody, change());
+    gate.carried_out(at(2), moves_nobody, Vec::new(), change());
     assert_eq!(gate.trial.since(), Some(at(1)));
 }
 
@@ -352,9 +361,12 @@ fn a_plan_that_the_counters_show_to_harm_is_undone_and_the_policy_rests() {
                     profile of nobody-knows for this machine); the plan is undone";
     assert_eq!(notes[0], expected);
     assert_eq!(acting.may_run_on(), before, "the plan stands");
+    // It was told before it was asked again, and again when what it asked for then was refused.
+    assert_eq!(acting.policy.told(), ["thread 0 on CPU 0"; 2]);
     // The policy asks again, and rests for a minute.
     let refused = acting.tick();
     let Verdict::Refused(why) = &refused.decisions[0].verdict else { panic!("{refused:?}") };
+    assert_eq!(acting.policy.told(), ["thread 0 on CPU 0"]);
     assert!(why.0.starts_with("gate: the policy rests until 73.0 s: the plan of 7.0 s"), "{why}");
     while acting.now_s < 72 {
         acting.tick();

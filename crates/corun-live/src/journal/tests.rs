@@ -190,6 +190,35 @@ fn a_long_journal_is_written_anew_and_undoes_the_same() {
     assert_eq!(sleeper.now(), sleeper.found);
 }
 
+/// Threads that come, are held and end, 10,000 of them: the file grows by no more than what has it written anew, and
+/// neither it nor what is known in memory keeps those that ended.
+#[test]
+fn a_journal_of_short_lived_threads_stays_short() {
+    let (_base, path) = folder();
+    let sleeper = Sleeper::new();
+    let Some((first, _)) = sleeper.two_cpus() else { return };
+    let mut journal = Journal::create(&path, &Roots::default()).unwrap();
+    journal.write(&[sleeper.change(&first)]).unwrap();
+    let (mut longest, mut written) = (0, 0);
+    for number in 0..10_000 {
+        // Above all numbers that the kernel gives.
+        let pid = 5_000_000 + number;
+        let task = Task { pid, tid: pid, start_ticks: 7 };
+        let (before, after) = (sleeper.found.clone(), first.clone());
+        let length = journal.length_bytes;
+        journal.write(&[Change::Affinity { task, before, after }]).unwrap();
+        written += journal.length_bytes.saturating_sub(length);
+        longest = longest.max(std::fs::metadata(journal.path()).unwrap().len());
+    }
+    assert!(written > GROWN_BYTES * 11 / 10, "only {written} bytes were written");
+    assert!(longest <= GROWN_BYTES + 2 * PAGE_BYTES as u64, "{longest} bytes");
+    assert!(journal.length_bytes < written - GROWN_BYTES / 2, "{} bytes", journal.length_bytes);
+    let known = journal.undo_state.shortest().len() as u64;
+    assert!(known < 10_000 * 6 / 10, "{known} changes are known");
+    let of_sleeper = journal.undo_state.shortest().into_iter();
+    assert_eq!(of_sleeper.filter(|one| one.task() == Some(&sleeper.task)).count(), 1);
+}
+
 /// A program that starts another when it is told to, and that one's number.
 struct Parent {
     program: std::process::Child,

@@ -75,7 +75,7 @@ struct Thread {
     looks: u32,
 }
 
-/// A thread that is on no CPU is read whole at each so manieth look: what others changed of it is seen then.
+/// A thread that is on no CPU, or briefly, is read whole at each so manieth look: what others changed of it is seen then.
 const WHOLE_EVERY: u32 = 8;
 
 /// What a round learns of a process's threads.
@@ -203,6 +203,14 @@ impl Thread {
         };
         let sample = match looked {
             ThreadLook::Whole(sample) => sample,
+            ThreadLook::Brief(cpu_ns, moved) => {
+                if let Some(affinity) = moved {
+                    self.facts.affinity = affinity;
+                }
+                (self.facts.cpu_ns, self.facts.wants_cpu) = (cpu_ns, false);
+                self.state = ThreadState::Sleeping;
+                return Ok(());
+            }
             ThreadLook::Idle(moved) => {
                 if let Some(affinity) = moved {
                     self.facts.affinity = affinity;

@@ -1,6 +1,6 @@
 //! Partitions and caps as groups of resctrl.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::PathBuf;
 
 use corun_linux::resctrl::{
@@ -18,6 +18,9 @@ use super::groups::OURS;
 use crate::act::{Actuator, Change, Refusal, managed};
 use crate::{ManagedThread, Threads};
 
+/// Actions of which it is known what was wanted before them: those of one plan, and of the plan on trial.
+const EARLIER: usize = 64;
+
 /// Gives threads ways of the last-level cache, and caps their memory bandwidth.
 ///
 /// A class of service is used by the n-th part of every LLC together, so that partitions of many
@@ -33,6 +36,8 @@ pub struct Resctrl {
     /// The groups as they will be once what was prepared is done.
     groups: BTreeMap<PathBuf, ControlGroup>,
     wanted: Wanted,
+    /// What was wanted before each of the last actions.
+    earlier: VecDeque<(Action, Wanted)>,
     /// The number of the group of each class that is in use.
     numbers: BTreeMap<Class, usize>,
     /// A line of a group of ours before and after we last set it.
@@ -56,6 +61,33 @@ struct Cap {
     mb_per_s: f64,
 }
 
+impl Wanted {
+    /// For what an action is about, what was wanted before it is wanted again.
+    fn give_back(&mut self, action: &Action, before: &Self) {
+        match action {
+            Action::Partition { llc, .. } => {
+                self.parts.retain(|_, (of, _)| of != llc);
+                self.masks.retain(|(of, _), _| of != llc);
+                self.parts.extend(before.parts.iter().filter(|(_, (of, _))| of == llc));
+                self.masks.extend(before.masks.iter().filter(|((of, _), _)| of == llc));
+            }
+            Action::CapBandwidth { threads, .. } => {
+                for cap in self.caps.values_mut() {
+                    cap.threads.retain(|one| !threads.contains(one));
+                }
+                for (number, cap) in &before.caps {
+                    let of_it = cap.threads.iter().filter(|one| threads.contains(one));
+                    let new = || Cap { threads: Vec::new(), mb_per_s: cap.mb_per_s };
+                    let known = self.caps.entry(*number).or_insert_with(new);
+                    known.threads.extend(of_it);
+                }
+                self.caps.retain(|_, cap| !cap.threads.is_empty());
+            }
+            _ => {}
+        }
+    }
+}
+
 /// Threads of one class share a group: the place of their part, and their cap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Class {
@@ -76,6 +108,7 @@ impl Resctrl {
             read_at: None,
             groups: BTreeMap::new(),
             wanted: Wanted::default(),
+            earlier: VecDeque::new(),
             numbers: BTreeMap::new(),
             set: HashMap::new(),
         })
@@ -444,7 +477,20 @@ impl Actuator for Resctrl {
             _ => return Err(Refusal::not_by(self.name())),
         };
         let changes = self.changes(&wanted, machine, threads)?;
-        self.wanted = wanted;
+        let before = std::mem::replace(&mut self.wanted, wanted);
+        self.earlier.push_back((action.clone(), before));
+        if self.earlier.len() > EARLIER {
+            self.earlier.pop_front();
+        }
         Ok(changes)
+    }
+
+    /// What this action asked for is wanted no more, and the groups are to be read again.
+    fn not_in_force(&mut self, action: &Action) {
+        self.read_at = None;
+        let Some(place) = self.earlier.iter().rposition(|(one, _)| one == action) else { return };
+        if let Some((action, before)) = self.earlier.remove(place) {
+            self.wanted.give_back(&action, &before);
+        }
     }
 }

@@ -5,6 +5,7 @@
 //! `CORUN_EVERY_FAULT` is set each way of failing takes every third call, each way from another one on.
 
 mod inject;
+mod orders;
 mod world;
 
 use std::collections::BTreeMap;
@@ -28,8 +29,8 @@ const FAULTS: [Fault; 6] = [
     Fault::Before,
 ];
 
-/// Runs with each fault at each place. A run without a fault is the last one.
-fn walk(each: impl Fn(&mut World, usize, Fault) -> Option<i32>) {
+/// Runs with each fault at each place, at least so many. A run without a fault is the last one.
+fn walk(least: u32, each: impl Fn(&mut World, usize, Fault) -> Option<i32>) {
     // What other tests start at the same time would have this one's journals open for a moment.
     static ALONE: Mutex<()> = Mutex::new(());
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -51,8 +52,8 @@ fn walk(each: impl Fn(&mut World, usize, Fault) -> Option<i32>) {
         // Undoing writes nothing to files, and acting needs room at few calls.
         let least = match fault {
             Fault::ShortWrite => 0,
-            Fault::Error(libc::ENOSPC) => 40,
-            _ => 200,
+            Fault::Error(libc::ENOSPC) => least / 5,
+            _ => least,
         };
         assert!(places >= least / step as u32, "{fault:?}: only {places} calls were seen");
     }
@@ -141,7 +142,7 @@ fn assert_all_undone(world: &World, restored: &[Restored], fault: Fault, when: &
 
 #[test]
 fn whatever_fails_while_acting_the_journal_knows_what_is_in_force() {
-    walk(|world, place, fault| {
+    walk(200, |world, place, fault| {
         let plans = world.plans();
         let ran = run(place, fault, || world.end_first(), || act(world, plans));
         let when = format!("{fault:?} at place {place}, call {:?}", ran.hit);
@@ -190,7 +191,7 @@ fn acted_with_heir(world: &mut World) -> Journal {
 
 #[test]
 fn whatever_fails_while_undoing_is_said_and_the_next_attempt_gives_it_back() {
-    walk(|world, place, fault| {
+    walk(200, |world, place, fault| {
         let mut journal = acted_with_heir(world);
         let ran = run(place, fault, || world.end_first(), || (journal.undo(&world.roots), journal));
         let (restored, mut journal) = ran.answer;
@@ -209,7 +210,7 @@ fn whatever_fails_while_undoing_is_said_and_the_next_attempt_gives_it_back() {
 
 #[test]
 fn whatever_fails_while_restoring_is_said_and_the_next_attempt_gives_it_back() {
-    walk(|world, place, fault| {
+    walk(200, |world, place, fault| {
         let journal = acted_with_heir(world);
         // As after a kill: the lock is free, and there is no such process.
         drop(journal);

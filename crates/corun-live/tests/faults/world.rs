@@ -129,6 +129,11 @@ impl World {
         let _ = rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::empty());
     }
 
+    /// Has a program ended?
+    pub(crate) fn has_ended(&self) -> bool {
+        self.before.keys().any(|pid| State::of(*pid).is_none())
+    }
+
     /// The first program started this one, which has its affinity from it.
     pub(crate) fn adds_heir(&mut self, pid: u32) {
         self.shows(pid);

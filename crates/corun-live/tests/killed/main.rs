@@ -82,15 +82,16 @@ fn killed_at_random_moments_hundreds_of_times() {
 }
 
 /// CPUs, nice values and a cgroup's CPU set, while some of the threads end and others begin. `CORUN_KILLS=1000` for
-/// more kills than `make test` makes.
+/// more kills than `make test` makes, `CORUN_KILLS_SEED` for other moments (scripts/kills.sh).
 #[test]
 fn killed_under_churn_with_nice_values_and_a_cgroup() {
     let _alone = alone();
     let Some(mut threads) = Threads::new(8) else { return };
     let Some(container) = Container::new() else { return };
     let folder = Folder::new();
-    let mut random = Pcg64Mcg::seed_from_u64(2);
-    let kills = std::env::var("CORUN_KILLS").map_or(100, |text| text.parse().unwrap());
+    let given = |name, default| std::env::var(name).map_or(default, |text| text.parse().unwrap());
+    let kills: u64 = given("CORUN_KILLS", 100);
+    let mut random = Pcg64Mcg::seed_from_u64(given("CORUN_KILLS_SEED", 2));
     let mut undone = 0;
     for round in 0..kills {
         let cpuset = Some(&container.cpuset);

@@ -26,6 +26,8 @@ pub(crate) struct Kernel {
     caches: &'static [&'static str],
     /// Do the files of monitoring say that there is no figure?
     pub(crate) unavailable: bool,
+    /// Of the next so many threads that are put into groups every second one is refused.
+    pub(crate) refusals: u32,
     /// Control groups by name; the root's is empty.
     groups: BTreeMap<String, Control>,
     /// The group of each thread there is, and its monitoring group there.
@@ -66,6 +68,7 @@ impl Kernel {
             shareable_bits: 0,
             caches: &["L3"],
             unavailable: false,
+            refusals: 0,
             groups: BTreeMap::new(),
             tasks: BTreeMap::new(),
             status: "ok\n".to_owned(),
@@ -330,6 +333,11 @@ impl Kernel {
         let from = self.tasks.get(&tid).map_or("", |(control, _)| control);
         if !to.1.is_empty() && from != to.0 {
             return self.refuse("Can't move task to different control group\n", Errno::EINVAL);
+        }
+        let is_put_in = !to.0.is_empty();
+        self.refusals = self.refusals.saturating_sub(is_put_in.into());
+        if is_put_in && self.refusals % 2 == 1 {
+            return self.refuse("No permission to move task\n", Errno::EPERM);
         }
         self.tasks.insert(tid, to);
         Ok(())

@@ -1,5 +1,9 @@
 //! resctrl driven against a file system that keeps the kernel's documented rules.
 
+mod faults;
+#[path = "../faults/inject.rs"]
+#[allow(dead_code)] // resctrl takes no half of a write
+mod inject;
 mod kernel;
 mod kinds;
 mod mount;

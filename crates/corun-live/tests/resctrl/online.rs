@@ -227,6 +227,27 @@ fn lfoc_samples_confines_and_gives_all_back() {
     hosted.ends_well();
 }
 
+/// What the kernel refuses in part is taken back, the policy hears of it, and asks again once the kernel takes it.
+#[test]
+fn a_partition_that_the_kernel_refuses_is_no_half_partition_and_is_asked_for_again() {
+    let names = ["stream", "needy", "light", "needy"];
+    let Some(mut hosted) = Hosted::new("lfoc-online", names, 8) else { return };
+    hosted.bench.mounted.kernel.lock().unwrap().refusals = 1001;
+    while hosted.refused.len() < 3 {
+        hosted.run(0.1);
+        assert!(hosted.now < 20_000_000_000, "nothing was refused");
+        let masks = [0, 1, 2, 3].map(|one| hosted.mask(one));
+        assert_eq!(masks, ["7ff"; 4], "a half partition: {:?}", hosted.refused);
+    }
+    assert!(hosted.refused[0].contains("No permission to move task"), "{:?}", hosted.refused);
+    hosted.bench.mounted.kernel.lock().unwrap().refusals = 0;
+    hosted.refused.clear();
+    hosted.run(4.0);
+    assert_eq!(hosted.refused, [""; 0]);
+    assert_eq!([0, 1, 2, 3].map(|one| hosted.mask(one)), ["1", "3e", "1", "7c0"]);
+    hosted.ends_well();
+}
+
 /// Two classes beside the root's: the smallest neighbours share.
 #[test]
 fn with_few_classes_there_are_fewer_clusters() {

@@ -41,9 +41,6 @@ pub enum LiveForm {
 impl LiveForm {
     /// Evaluated by the test that runs every policy in simulation as live, `crates/corun-app/tests/live_form.rs`.
     pub const AS_LIVE: Self = Self::Evaluated { by: "crates/corun-app/tests/live_form.rs" };
-    /// Not run by that test yet.
-    pub const NOT_RUN: Self =
-        Self::Untested { why: "it was not run with counters that take turns" };
 }
 
 /// How a policy is built.

@@ -139,6 +139,15 @@ impl Action {
         }
     }
 
+    /// The threads that the action places: those of [`Action::Allow`] and [`Action::Swap`].
+    pub fn placed(&self) -> Vec<ThreadId> {
+        match self {
+            Self::Allow { thread, .. } => vec![*thread],
+            Self::Swap { first, second } => vec![*first, *second],
+            _ => Vec::new(),
+        }
+    }
+
     /// The action in words; `name` names a thread.
     pub fn in_words(&self, name: &dyn Fn(ThreadId) -> String) -> String {
         let names = |ids: &[_]| ids.iter().map(|&id| name(id)).collect::<Vec<_>>().join(", ");

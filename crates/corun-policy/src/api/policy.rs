@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use corun_machine::Machine;
 
-use crate::{ActionKind, CounterKind, Nanoseconds, Plan, Predictor, ThreadId, View};
+use crate::{Action, ActionKind, CounterKind, Nanoseconds, Plan, Predictor, ThreadId, View};
 
 /// Decides who goes where next. The same object runs in every host: a simulated machine, this
 /// machine, a recording.
@@ -46,6 +46,11 @@ pub trait Policy: Send {
 
     /// Once an interval: what it sees, then what it wants.
     fn decide(&mut self, view: &View<'_>) -> Plan;
+
+    /// An action that the policy asked for is not in force: the host refused it, it failed, or the host took it back
+    /// later. What was in force before the action still is. The host says so before it asks the policy again. A
+    /// policy that remembers what it asked for has to forget it here, so that its next plan asks again.
+    fn not_in_force(&mut self, _action: &Action) {}
 
     /// Why the policy can decide no more, in words; `None` while it can. A host asks after each call and ends
     /// the run with these words. For policies whose own code can fail, as those in Python.

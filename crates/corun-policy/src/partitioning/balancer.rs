@@ -69,7 +69,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
         let interval_ms = options.value(&INTERVAL_MS);
         Box::new(SteeringPolicy::new("balancer", interval_ms, counters, true, Box::new(make)))
     }),
-    live: LiveForm::NOT_RUN,
+    live: LiveForm::AS_LIVE,
 };
 
 /// Each step of a cap, as a share of what the program drew without one.

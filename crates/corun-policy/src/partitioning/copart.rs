@@ -111,7 +111,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
         let interval_ms = options.value(&INTERVAL_MS);
         Box::new(SteeringPolicy::new("copart", interval_ms, counters, true, Box::new(make)))
     }),
-    live: LiveForm::NOT_RUN,
+    live: LiveForm::AS_LIVE,
 };
 
 /// Intervals that a program is measured with all that there is: the first, in which the cache fills, is left out.

@@ -62,7 +62,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
         let interval_ms = options.value(&INTERVAL_MS);
         Box::new(SteeringPolicy::new("cpa", interval_ms, counters, false, Box::new(make)))
     }),
-    live: LiveForm::NOT_RUN,
+    live: LiveForm::AS_LIVE,
 };
 
 /// Intervals of the running mean.

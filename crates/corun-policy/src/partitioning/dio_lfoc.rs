@@ -8,8 +8,8 @@ use super::lfoc_online::{self, LfocOnline};
 use crate::partitioning::online::OnlinePolicy;
 use crate::placement::dio_2010::{self, Dio2010};
 use crate::{
-    Build, BuildOptions, Event, LiveForm, Nanoseconds, Needs, Parameter, Plan, Policy, PolicyEntry,
-    View,
+    Action, Build, BuildOptions, Event, LiveForm, Nanoseconds, Needs, Parameter, Plan, Policy,
+    PolicyEntry, View,
 };
 
 const PLACE_MS: Parameter = Parameter {
@@ -109,5 +109,10 @@ impl Policy for DioLfoc {
 
     fn next_interval(&self) -> Option<Nanoseconds> {
         self.lfoc.next_interval()
+    }
+
+    fn not_in_force(&mut self, action: &Action) {
+        self.dio.not_in_force(action);
+        self.lfoc.not_in_force(action);
     }
 }

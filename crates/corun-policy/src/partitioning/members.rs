@@ -7,6 +7,11 @@ use crate::{ProcessId, ThreadId, View};
 /// The programs on an LLC and their threads there.
 pub(crate) type Members = Vec<(ProcessId, Vec<ThreadId>)>;
 
+/// Is a thread one of these?
+pub(crate) fn is_among(members: &Members, thread: ThreadId) -> bool {
+    members.iter().any(|(_, threads)| threads.contains(&thread))
+}
+
 /// By LLC, the programs with threads that are there, and those threads.
 pub(crate) fn members(view: &View<'_>) -> Vec<Members> {
     let mut members = vec![Members::new(); view.machine.llcs().len()];

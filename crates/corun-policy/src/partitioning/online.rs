@@ -299,6 +299,14 @@ impl<S: Scheme> Policy for OnlinePolicy<S> {
     fn next_interval(&self) -> Option<Nanoseconds> {
         Some(self.next)
     }
+
+    fn not_in_force(&mut self, action: &Action) {
+        if let Action::Partition { llc, .. } = action
+            && let Some(llc) = self.llcs.get_mut(*llc)
+        {
+            llc.not_in_force();
+        }
+    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use super::members::{Members, members, peak_bytes_per_s};
+use super::asked::{Division, InForce};
+use super::members::{Members, is_among, members, peak_bytes_per_s};
 use super::{Input, Partition, Partitioner};
 use crate::{
     Action, ActionKind, CachePart, Event, Interval, Nanoseconds, Needs, Plan, Policy, ProcessId,
@@ -23,14 +24,8 @@ pub(crate) struct PartitionPolicy {
     /// By LLC: who it was last decided for.
     decided: Vec<Members>,
     /// By LLC: what was asked for.
-    asked: Vec<Asked>,
+    asked: Vec<InForce>,
     partition: Partition,
-}
-
-#[derive(Debug, Clone, PartialEq, Default)]
-struct Asked {
-    parts: Vec<CachePart>,
-    caps: Vec<(Vec<ThreadId>, f64)>,
 }
 
 impl PartitionPolicy {
@@ -42,43 +37,24 @@ impl PartitionPolicy {
     fn plan(&mut self, view: &View<'_>) -> Plan {
         let llcs = view.machine.llcs();
         self.decided.resize(llcs.len(), Members::new());
-        self.asked.resize(llcs.len(), Asked::default());
+        self.asked.resize_with(llcs.len(), InForce::default);
         let mut plan = Plan::none();
         let members = members(view);
         for (llc, members) in members.into_iter().enumerate() {
             if members == self.decided[llc] {
                 continue;
             }
-            let (asked, reason) = self.ask(llc, &members, view);
+            let (division, reason) = self.ask(llc, &members, view);
             self.decided[llc] = members;
-            let before = std::mem::replace(&mut self.asked[llc], asked);
-            let asked = &self.asked[llc];
-            if asked.parts != before.parts {
-                let parts = asked.parts.clone();
-                plan.push(Action::Partition { llc, parts }, reason.clone());
-            }
-            let present = |threads: &Vec<ThreadId>| -> Vec<ThreadId> {
-                threads.iter().copied().filter(|&one| view.thread(one).is_some()).collect()
-            };
-            for (threads, _) in before.caps.iter().filter(|cap| !asked.caps.contains(cap)) {
-                let threads = present(threads);
-                if !threads.is_empty() {
-                    let action = Action::CapBandwidth { threads, mb_per_s: None };
-                    plan.push(action, format!("no longer capped; {reason}"));
-                }
-            }
-            for (threads, mb_per_s) in asked.caps.iter().filter(|cap| !before.caps.contains(cap)) {
-                let action =
-                    Action::CapBandwidth { threads: threads.clone(), mb_per_s: Some(*mb_per_s) };
-                plan.push(action, format!("streaming, capped at {mb_per_s:.0} MB/s; {reason}"));
-            }
+            let asked = (llc, division);
+            self.asked[llc].ask(asked, || reason.clone(), "streaming, capped", view, &mut plan);
         }
         plan
     }
 
     /// What the programs on an LLC shall have, and why. Where there is no partition (too many programs,
     /// a figure missing, one program alone) the LLC stays whole.
-    fn ask(&mut self, llc: usize, members: &Members, view: &View<'_>) -> (Asked, String) {
+    fn ask(&mut self, llc: usize, members: &Members, view: &View<'_>) -> (Division, String) {
         let program = |(_, threads): &(ProcessId, Vec<ThreadId>)| {
             let thread = view.thread(threads[0]);
             let figures = thread.and_then(|thread| thread.by_ways.as_ref());
@@ -87,7 +63,7 @@ impl PartitionPolicy {
         let whole = |why: &str| {
             let names = members.iter().filter_map(|(_, threads)| view.thread(threads[0]));
             let names: Vec<&str> = names.map(|thread| thread.program.as_str()).collect();
-            (Asked::default(), format!("LLC {llc} whole for {}: {why}", names.join(", ")))
+            (Division::default(), format!("LLC {llc} whole for {}: {why}", names.join(", ")))
         };
         let Some(programs) = members.iter().map(program).collect::<Option<Vec<_>>>() else {
             return whole("a program without figures by ways");
@@ -110,7 +86,7 @@ impl PartitionPolicy {
             return whole(&error.to_string());
         }
         let threads = |place: usize| members[place].1.iter().copied();
-        let mut asked = Asked::default();
+        let mut asked = Division::default();
         let mut reason = format!("LLC {llc}");
         for (cluster, &mask) in self.partition.masks.iter().enumerate() {
             let mut part = CachePart { mask, threads: Vec::new() };
@@ -172,7 +148,18 @@ impl Policy for PartitionPolicy {
     }
 
     fn decide(&mut self, view: &View<'_>) -> Plan {
+        for (asked, decided) in self.asked.iter_mut().zip(&mut self.decided) {
+            if asked.begin_interval() {
+                decided.clear();
+            }
+        }
         self.plan(view)
+    }
+
+    fn not_in_force(&mut self, action: &Action) {
+        for (llc, (asked, members)) in self.asked.iter_mut().zip(&self.decided).enumerate() {
+            asked.not_in_force(llc, |one| is_among(members, *one), action);
+        }
     }
 }
 

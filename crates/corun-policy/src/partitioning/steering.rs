@@ -6,12 +6,13 @@
 
 use std::collections::BTreeMap;
 
-use super::members::{Members, members};
+use super::asked::{Division, InForce};
+use super::members::{Members, is_among, members};
 use super::online::window::{Sample, Window};
 use super::online::{Cache, cache, may_show_newcomers, no_two_partitions};
 use crate::{
     Action, ActionKind, CachePart, CounterKind, Event, Interval, Nanoseconds, Needs, Parameter,
-    Plan, Policy, ProcessId, ThreadId, View,
+    Plan, Policy, ProcessId, View,
 };
 
 /// How often a steering policy decides unless its source says otherwise.
@@ -71,14 +72,7 @@ struct SteeredLlc {
     controller: Option<Box<dyn Controller>>,
     /// By program, what was decided last.
     settings: BTreeMap<ProcessId, Setting>,
-    asked: Asked,
-}
-
-/// What the host was asked for.
-#[derive(Debug, Clone, PartialEq, Default)]
-struct Asked {
-    parts: Vec<CachePart>,
-    caps: Vec<(Vec<ThreadId>, f64)>,
+    asked: InForce,
 }
 
 impl SteeringPolicy {
@@ -153,7 +147,7 @@ impl SteeredLlc {
         plan: &mut Plan,
     ) {
         let whole = cache.map_or(0, |cache| super::mask(0, cache.ways));
-        let mut asked = Asked::default();
+        let mut asked = Division::default();
         let mut words = Vec::new();
         for (process, threads) in &self.members {
             let setting = self.settings.get(process);
@@ -172,26 +166,8 @@ impl SteeredLlc {
         if asked.parts.iter().all(|part| part.mask == whole) {
             asked.parts.clear();
         }
-        let before = std::mem::replace(&mut self.asked, asked);
         let reason = || format!("LLC {index}: {}", words.join(", "));
-        if self.asked.parts != before.parts {
-            let parts = self.asked.parts.clone();
-            plan.push(Action::Partition { llc: index, parts }, reason());
-        }
-        let is_capped = |one: &ThreadId| self.asked.caps.iter().any(|cap| cap.0.contains(one));
-        let free: Vec<ThreadId> =
-            before.caps.iter().flat_map(|cap| cap.0.iter().copied()).collect();
-        let free: Vec<ThreadId> =
-            free.into_iter().filter(|one| !is_capped(one) && view.thread(*one).is_some()).collect();
-        if !free.is_empty() {
-            let action = Action::CapBandwidth { threads: free, mb_per_s: None };
-            plan.push(action, format!("no longer capped; {}", reason()));
-        }
-        for (threads, mb_per_s) in self.asked.caps.iter().filter(|cap| !before.caps.contains(cap)) {
-            let action =
-                Action::CapBandwidth { threads: threads.clone(), mb_per_s: Some(*mb_per_s) };
-            plan.push(action, format!("capped at {mb_per_s:.0} MB/s; {}", reason()));
-        }
+        self.asked.ask((index, asked), reason, "capped", view, plan);
     }
 }
 
@@ -238,8 +214,15 @@ impl Policy for SteeringPolicy {
             if let Some(cache) = cache(view, index) {
                 llc.step(&cache, &self.make, view);
             }
+            llc.asked.begin_interval();
         }
         self.plan(view)
+    }
+
+    fn not_in_force(&mut self, action: &Action) {
+        for (index, llc) in self.llcs.iter_mut().enumerate() {
+            llc.asked.not_in_force(index, |one| is_among(&llc.members, *one), action);
+        }
     }
 }
 

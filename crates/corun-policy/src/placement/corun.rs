@@ -487,6 +487,19 @@ impl Policy for Corun {
     fn next_interval(&self) -> Option<Nanoseconds> {
         self.trials.next_interval()
     }
+
+    fn not_in_force(&mut self, action: &Action) {
+        match action {
+            Action::Partition { llc, .. } => {
+                self.trials.end();
+                self.parts.not_in_force(*llc);
+            }
+            Action::MovePages { thread, .. } => {
+                self.sent.remove(thread);
+            }
+            _ => {}
+        }
+    }
 }
 
 #[cfg(test)]

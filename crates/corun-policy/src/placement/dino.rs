@@ -56,7 +56,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     source: "Blagodurov et al., USENIX ATC 2011, by its introduction and the authors' implementation",
     parameters: &[INTERVAL, DEVIL, SUPER_DEVIL, READINGS, MOST_MOVES],
     build: Build::Policy(|options: &BuildOptions| Box::new(Dino::new(options))),
-    live: LiveForm::NOT_RUN,
+    live: LiveForm::AS_LIVE,
 };
 
 /// The policy with its parameters.

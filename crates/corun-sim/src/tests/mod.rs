@@ -5,6 +5,7 @@ mod fixture;
 mod mix;
 mod policies;
 mod properties;
+mod refusals;
 mod schedule;
 mod slots;
 mod steady;

@@ -382,7 +382,7 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000_000_000))]
     pub(crate) instructions: Option<u64>,
     /// Show policies the machine as poorly as `corun run` sees a real one: in ticks, late, without switch
-    /// events; SETTINGS are tick-ms, late-ms, missing, groups, noise, failed (see docs/simulator.md)
+    /// events; SETTINGS are tick-ms, late-ms, missing, groups, noise, failed, refused (see docs/simulator.md)
     #[arg(
         long,
         value_name = "SETTING=VALUE,..",

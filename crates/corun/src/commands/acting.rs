@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::anyhow;
-use corun_live::{Decision, Host, SampledThread, Verdict};
+use corun_live::{Host, SampledThread};
 use corun_machine::{CpuSet, Machine};
 use corun_policy::{
     Action, ActionKind, Event, Nanoseconds, Needs, Plan, Policy, Predictor, Step, ThreadId, View,
@@ -145,7 +145,7 @@ impl Acting {
             action: Action::Allow { thread, cpus: cpus.clone() },
             reason: "asked for on the page".to_owned(),
         };
-        self.all_or_none(host, threads.into_iter().map(allow).collect())?;
+        all_or_none(host, threads.into_iter().map(allow).collect())?;
         let what =
             format!("{program} (process {pid}): {} held on CPUs {cpus}", counted(count, "thread"));
         Ok(self.did(vec![what], Vec::new()))
@@ -172,7 +172,7 @@ impl Acting {
             .iter()
             .map(|step| format!("{} ({})", action_in_words(host, &step.action), step.reason));
         let done = done.collect();
-        self.all_or_none(host, places)?;
+        all_or_none(host, places)?;
         Ok(self.did(done, others))
     }
 
@@ -196,44 +196,6 @@ impl Acting {
         Ok(self.did(vec![line], left))
     }
 
-    /// Makes all steps; where one cannot be made, those before it are taken back.
-    fn all_or_none(&self, host: &mut Host, steps: Vec<Step>) -> Result<(), Undone> {
-        let before: BTreeMap<ThreadId, CpuSet> =
-            host.views().iter().map(|view| (view.id, view.allowed.clone())).collect();
-        let decided = host.carry_out(steps);
-        let why = |one: &Decision| match &one.verdict {
-            Verdict::Refused(why) => Some(why.0.clone()),
-            Verdict::Failed(why) => Some(why.clone()),
-            _ => None,
-        };
-        let Some(why) = decided.iter().find_map(why) else { return Ok(()) };
-        let made = decided.iter().filter(|one| matches!(one.verdict, Verdict::Done(_)));
-        let moved = made.flat_map(|one| match one.action {
-            Action::Allow { thread, .. } => vec![thread],
-            Action::Swap { first, second } => vec![first, second],
-            _ => Vec::new(),
-        });
-        let back = moved.filter_map(|thread| {
-            let cpus = before.get(&thread)?.clone();
-            let reason = "taken back".to_owned();
-            Some(Step { action: Action::Allow { thread, cpus }, reason })
-        });
-        let back: Vec<Step> = back.collect();
-        let stuck: Vec<String> = host
-            .carry_out(back)
-            .iter()
-            .filter_map(|one| {
-                let why = match &one.verdict {
-                    Verdict::Refused(why) => &why.0,
-                    Verdict::Failed(why) => why,
-                    _ => return None,
-                };
-                Some(format!("; and not taken back: {why}"))
-            })
-            .collect();
-        Err(Undone::Refused(format!("nothing was done: {why}{}", stuck.concat())))
-    }
-
     fn did(&mut self, done: Vec<String>, not_done: Vec<String>) -> Done {
         self.revision += 1;
         self.log.extend(done.iter().cloned());
@@ -241,6 +203,11 @@ impl Acting {
         self.log.drain(..surplus);
         Done { revision: self.revision, done, not_done }
     }
+}
+
+/// Makes all steps or none, and says in words why not all are made.
+fn all_or_none(host: &mut Host, steps: Vec<Step>) -> Result<(), Undone> {
+    host.carry_out_whole(steps).map_err(|half| Undone::Refused(half.to_string()))
 }
 
 /// Is a thread held elsewhere than where its user lets it run?
@@ -317,6 +284,10 @@ impl Policy for Proposing {
 
     fn failure(&self) -> Option<String> {
         self.policy.failure()
+    }
+
+    fn not_in_force(&mut self, action: &Action) {
+        self.policy.not_in_force(action);
     }
 
     fn next_interval(&self) -> Option<Nanoseconds> {

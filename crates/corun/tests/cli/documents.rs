@@ -110,7 +110,7 @@ fn every_promise_has_the_test_that_it_names() {
     let table = page.split("| promise | test |").nth(1).unwrap().split("\n\n").next().unwrap();
     let crates = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let mut text = String::new();
-    for name in ["corun-live", "corun-app", "corun"] {
+    for name in ["corun-live", "corun-sim", "corun-app", "corun"] {
         sources(&crates.join(name), &mut text);
     }
     let rows = table.lines().skip(2).filter(|line| line.starts_with('|'));

@@ -40,6 +40,8 @@ pub(super) struct Llc<K> {
     /// Who is here changed, or a turn ended, since the last decision.
     stale: bool,
     asked: Vec<CachePart>,
+    /// What was asked for last is not in force.
+    is_refused: bool,
     partition: Partition,
 }
 
@@ -52,6 +54,7 @@ impl<K> Default for Llc<K> {
             decided_at: None,
             stale: true,
             asked: Vec::new(),
+            is_refused: false,
             partition: Partition::default(),
         }
     }
@@ -274,11 +277,26 @@ impl<K: Default> Llc<K> {
             }
         };
         self.stale = false;
-        if parts == self.asked {
+        if parts == self.asked && !self.is_refused {
             return None;
         }
+        self.is_refused = false;
         self.asked.clone_from(&parts);
         Some((parts, reason))
+    }
+
+    /// What was asked for last is not in force: the LLC is taken for whole until the next decision asks again. A program
+    /// that was to be sampled has no sampling partition, and its turn comes again later.
+    pub(super) fn not_in_force(&mut self) {
+        self.is_refused = true;
+        self.asked.clear();
+        if let Some(turn) = self.turn.take() {
+            self.programs.iter_mut().for_each(|program| program.window.restart());
+            let sampled = self.programs.iter_mut().find(|one| one.process == turn.process);
+            if let Some(program) = sampled {
+                program.warming = 1;
+            }
+        }
     }
 
     fn name<'v>(&self, program: &Program<K>, view: &'v View<'_>) -> &'v str {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Counts, ProcessId, ThreadView, fixture};
+use crate::{Counts, ProcessId, ThreadId, ThreadView, fixture};
 
 /// Gives the program of the most misses all ways but one and a cap.
 struct Apart;

@@ -1,6 +1,6 @@
 //! How the LLCs are divided: what was decided, and what was asked for last.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use corun_machine::Machine;
 
@@ -17,6 +17,8 @@ pub(super) struct Parts {
     pub(super) asked: Layout,
     /// The programs of the threads in parts: one that ends and starts again gets its former ways.
     programs: BTreeMap<ThreadId, String>,
+    /// LLCs of which what was asked last is not in force.
+    refused: BTreeSet<usize>,
 }
 
 impl Layout {
@@ -76,10 +78,19 @@ impl Parts {
         if !is_trial {
             self.decided.set(llc, parts.clone());
         }
-        if self.asked.of(llc) != parts {
+        if self.asked.of(llc) != parts || self.refused.remove(&llc) {
+            self.refused.remove(&llc);
             self.asked.set(llc, parts.clone());
             plan.push(Action::Partition { llc, parts }, reason());
         }
+    }
+
+    /// What was asked last of an LLC is not in force. It is taken for whole until it is asked of again, and the next
+    /// request is made even where it is for the whole.
+    pub(super) fn not_in_force(&mut self, llc: usize) {
+        self.refused.insert(llc);
+        self.decided.set(llc, Vec::new());
+        self.asked.set(llc, Vec::new());
     }
 
     /// All LLCs whole again.

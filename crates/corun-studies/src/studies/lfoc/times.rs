@@ -7,7 +7,7 @@ use std::time::Instant;
 use corun_app::{Error, Result};
 use corun_machine::Machine;
 use corun_policy::{
-    ActionKind, BuildOptions, Event, Nanoseconds, Needs, Partition, Plan, Policy, View,
+    Action, ActionKind, BuildOptions, Event, Nanoseconds, Needs, Partition, Plan, Policy, View,
     build_partitioner,
 };
 use corun_sim::AppSpec;
@@ -159,6 +159,10 @@ impl Policy for Timed {
 
     fn failure(&self) -> Option<String> {
         self.policy.failure()
+    }
+
+    fn not_in_force(&mut self, action: &Action) {
+        self.policy.not_in_force(action);
     }
 
     fn next_interval(&self) -> Option<Nanoseconds> {

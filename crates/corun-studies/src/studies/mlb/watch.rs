@@ -3,7 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use corun_policy::{
-    ActionKind, Event, Interval, Nanoseconds, Needs, Plan, Policy, REQUEST_BYTES, ThreadView, View,
+    Action, ActionKind, Event, Interval, Nanoseconds, Needs, Plan, Policy, REQUEST_BYTES,
+    ThreadView, View,
 };
 
 /// What was counted in an interval, over all programs.
@@ -93,6 +94,10 @@ impl Policy for Watched {
             needs.controls.push(ActionKind::SetWeight);
         }
         needs
+    }
+
+    fn not_in_force(&mut self, action: &Action) {
+        self.inner.not_in_force(action);
     }
 
     fn next_interval(&self) -> Option<Nanoseconds> {

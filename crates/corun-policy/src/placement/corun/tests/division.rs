@@ -138,6 +138,28 @@ fn a_division_is_as_good_as_the_best_of_all() {
     assert!(gained >= 2, "{gained}");
 }
 
+/// A division that the host did not make is asked for again, in the next interval.
+#[test]
+fn a_division_that_is_not_in_force_is_asked_for_again() {
+    let predictor = predictor_on(one_llc(true), &MIX);
+    let machine = predictor.model().machine().clone();
+    let threads = on_cores(&machine, &MIX);
+    let mut policy = policy(&predictor, &[("objective", 2.0)]);
+    let mut division = |at_s, is_refused| {
+        let plan = policy.decide(&at(&machine, &threads, at_s));
+        let is_division = |step: &&Step| step.action.kind() == ActionKind::Partition;
+        let action = plan.steps.iter().find(is_division).map(|step| step.action.clone());
+        if let Some(action) = action.as_ref().filter(|_| is_refused) {
+            policy.not_in_force(action);
+        }
+        action
+    };
+    let first = division(60.0, true);
+    assert!(first.is_some());
+    assert_eq!(division(61.0, false), first);
+    assert_eq!(division(62.0, false), None);
+}
+
 /// A host that cannot divide caches gets none of it.
 #[test]
 fn without_the_control_and_without_the_parameter_no_way_is_touched() {
