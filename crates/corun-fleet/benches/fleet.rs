@@ -1,7 +1,7 @@
 //! Scoring a pod against 1000 nodes, and repairing them.
 //!
 //! `cargo bench -p corun-fleet`. Nodes are `xeon-gold-6138` (20 cores), six in ten of their cores taken by
-//! programs of the shipped library where a pod is scored, and three in four where the fleet is repaired.
+//! programs of the shipped library.
 
 use std::fmt::Write as _;
 use std::sync::{Arc, LazyLock};
@@ -80,15 +80,14 @@ fn prioritize_changed_nodes(bencher: Bencher<'_, '_>) {
     });
 }
 
-/// One repair of 1000 nodes with 10,000 programs of one and two CPUs that were dealt out by turns.
+/// One repair of 1000 nodes with 6000 programs of two CPUs that were dealt out by turns.
 #[divan::bench(sample_count = 3, sample_size = 1)]
 fn repair_a_fleet(bencher: Bencher<'_, '_>) {
     let profiles: Vec<Profile> = LIBRARY.iter().cloned().collect();
     let machine = preset("xeon-gold-6138").unwrap();
     let kind = NodeKind::new(machine, &profiles, Seats::Cores, None, ModelOptions::default());
-    let workload =
-        |at| Workload { program: at / 2, cpus: 1 + at as u32 % 2, ..Workload::default() };
-    let workloads: Vec<Workload> = (0..2 * profiles.len()).map(workload).collect();
+    let workload = |program| Workload { program, cpus: 2, ..Workload::default() };
+    let workloads: Vec<Workload> = (0..profiles.len()).map(workload).collect();
     let names: Vec<String> = profiles.into_iter().map(|profile| profile.name).collect();
     let shares = vec![1.0; names.len()];
     let programs = names.len();
@@ -97,13 +96,11 @@ fn repair_a_fleet(bencher: Bencher<'_, '_>) {
     let nodes = (0..NODES).map(|node| (format!("n{node}"), 0)).collect();
     let mut fleet = Fleet::new(Arc::new(ground), nodes);
     let mut prediction = Prediction::default();
-    for pod in 0..10 * NODES {
+    for pod in 0..6 * NODES {
         let (node, at) = (pod % NODES, pod / NODES);
         let seats = &fleet.ground().kinds[0].seats()[0];
-        let first = at / 2 * 3 + at % 2;
-        let cpus = seats[first..=first + at % 2].to_vec();
-        let workload = 2 * ((node * 7 + at * 11) % programs) + at % 2;
-        fleet.insert(pod, workload, (node, cpus), &mut prediction);
+        let cpus = seats[2 * at..2 * at + 2].to_vec();
+        fleet.insert(pod, (node * 7 + at * 11) % programs, (node, cpus), &mut prediction);
     }
     bencher.with_inputs(|| fleet.clone()).bench_local_values(|mut fleet| {
         repair(&mut fleet, 0.002, usize::MAX, &mut Prediction::default()).len()
