@@ -1,7 +1,9 @@
 //! A fleet file and the list of a node's pods: any text is read or refused, and what is read has sane figures.
 #![no_main]
 
-use corun_fleet::{FleetDescription, node_patch};
+use std::collections::BTreeMap;
+
+use corun_fleet::{AgentReport, FleetDescription, running_pods};
 use corun_profile::TomlFile as _;
 use libfuzzer_sys::fuzz_target;
 
@@ -13,8 +15,12 @@ fuzz_target!(|text: &str| {
         }
         Err(error) => assert!(!error.to_string().is_empty()),
     }
-    match node_patch(text.as_bytes(), "m", 1) {
-        Ok(patch) => assert!(patch.body.starts_with('{')),
+    match running_pods(text.as_bytes(), &mut Vec::new()) {
+        Ok(pods) => {
+            assert!(pods.iter().all(|pod| pod.cpus >= 1));
+            let patch = AgentReport::new("m", &pods, &BTreeMap::new(), 1).patch();
+            assert!(patch.starts_with('{'));
+        }
         Err(error) => assert!(!error.to_string().is_empty()),
     }
 });

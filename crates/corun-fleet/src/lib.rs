@@ -5,6 +5,7 @@
 //! ([`Fleet::best_place`]). [`repair`] moves programs later, at a cost a move. docs/fleet.md has the method,
 //! the proof of the lower bound and figures.
 
+mod agent;
 mod arrivals;
 mod bound;
 mod description;
@@ -22,10 +23,14 @@ mod simulation;
 mod slurm;
 mod workload;
 
+pub use agent::{
+    AgentReport, CacheUse, PodGroups, PodLoads, PodMonitor, PodUsage, Publisher, RunningPod,
+    UpdateRates, daemon_configuration, running_pods,
+};
 pub use bound::{Bound, Bounds};
 pub use description::{FLEET_VERSION, FleetDescription, NodeGroup, ProgramEntry};
 pub use exact::{Extremes, extremes, random_values};
-pub use extender::{Extender, ExtenderAnswer, node_patch};
+pub use extender::{Extender, ExtenderAnswer};
 pub use fleet::{Fleet, Ground, Place};
 pub use kind::{NodeKind, Prediction, Seats};
 pub use node::{Node, Obstacle, PodId, Resident};

@@ -3,7 +3,10 @@
 #[path = "../../corun-optimal/tests/programs/mod.rs"]
 mod programs;
 
-use corun_fleet::{Extender, Seats, node_patch};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use corun_fleet::{AgentReport, Extender, PodUsage, Seats, running_pods};
 use corun_machine::preset;
 use corun_model::ModelOptions;
 use corun_profile::Library;
@@ -18,8 +21,9 @@ fn extender() -> Extender {
             corun_profile::Profile { name: name.to_owned(), ..programs::program(mpki, mib) };
         library.insert(profile, name.to_owned()).unwrap();
     }
-    let machine = ("i7-2600".to_owned(), preset("i7-2600").unwrap(), Seats::Cores);
-    Extender::new(vec![machine], &library, ModelOptions::default(), 300).unwrap()
+    let machine = |name: &str| (name.to_owned(), preset(name).unwrap(), Seats::Cores);
+    let machines = vec![machine("i7-2600"), machine("2x-gold-6138-4c")];
+    Extender::new(machines, &library, ModelOptions::default(), 300).unwrap()
 }
 
 /// A node as the API server has it, with what its agent published `age_s` seconds ago.
@@ -206,9 +210,11 @@ fn an_agent_says_what_runs_and_the_extender_reads_it() {
     let pods = json!({"kind": "PodList", "items": [
         pod(notes("needy"), json!("1500m")), ended, labelled, pod(json!(null), json!("1"))
     ]});
-    let patch = node_patch(pods.to_string().as_bytes(), "i7-2600", NOW).unwrap();
-    assert_eq!(patch.assumed.len(), 1, "{:?}", patch.assumed);
-    let patch: Value = serde_json::from_str(&patch.body).unwrap();
+    let mut assumed = Vec::new();
+    let pods = running_pods(pods.to_string().as_bytes(), &mut assumed).unwrap();
+    assert_eq!(assumed.len(), 1, "{assumed:?}");
+    let patch = AgentReport::new("i7-2600", &pods, &BTreeMap::new(), NOW).patch();
+    let patch: Value = serde_json::from_str(&patch).unwrap();
     let notes = &patch["metadata"]["annotations"];
     assert_eq!(notes["corun.dev/machine"], "i7-2600");
     let report: Value =
@@ -225,4 +231,61 @@ fn an_agent_says_what_runs_and_the_extender_reads_it() {
     published["metadata"]["annotations"] = notes.clone();
     let asks = request(pod(json!({"corun.dev/profile": "needy"}), json!("1")), vec![published]);
     assert_eq!(extender().prioritize(&asks, NOW).unwrap().assumed, Vec::<String>::new());
+}
+
+/// Four streams that ask for one CPU each, of which one is busy: by the measured load the node is calmer than a node where
+/// two run that were not measured.
+#[test]
+fn measured_load_counts_in_the_place_of_what_was_asked_for() {
+    let idle_streams = json!({"items": [{
+        "metadata": {"name": "s", "namespace": "d", "uid": "u1", "labels": {"corun.dev/profile": "stream"}},
+        "spec": {"containers": [{"resources": {"requests": {"cpu": "3"}}}]},
+    }]});
+    let pods = running_pods(idle_streams.to_string().as_bytes(), &mut Vec::new()).unwrap();
+    let usage = PodUsage { cpus: Some(0.9), llc_mib: Some(4.0), mb_per_s: None };
+    let usage = BTreeMap::from([("u1".to_owned(), usage)]);
+    let mut published = [node("asked", 0, &[]), node("measured", 0, &[]), node("two", 0, &[])];
+    for (node, usage) in published.iter_mut().zip([&BTreeMap::new(), &usage]) {
+        let patch = AgentReport::new("i7-2600", &pods, usage, NOW).patch();
+        let patch: Value = serde_json::from_str(&patch).unwrap();
+        node["metadata"]["annotations"] = patch["metadata"]["annotations"].clone();
+    }
+    published[2] = node("two", 0, &[("stream", 2, None)]);
+    let asks = request(pod(json!({"corun.dev/profile": "needy"}), json!("1")), published.to_vec());
+    let found = scores(&extender().prioritize(&asks, NOW).unwrap().body);
+    let score = |at: usize| found[at].1;
+    assert_eq!(score(1), 10, "{found:?}");
+    assert!(score(0) < score(2) && score(2) < score(1), "{found:?}");
+}
+
+/// What kube-scheduler asked for a pod and three nodes, kept by `crates/corun/tests/cli/kubernetes.rs`: streams are on n01.
+#[test]
+fn requests_of_the_real_scheduler_are_answered() {
+    let recorded = |name: &str| {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/requests");
+        std::fs::read(folder.join(name)).unwrap()
+    };
+    let (filter, prioritize) = (recorded("filter.json"), recorded("prioritize.json"));
+    let asked: Value = serde_json::from_slice(&filter).unwrap();
+    let nodes = asked["Nodes"]["items"].as_array().unwrap();
+    let reported_at = |node: &Value| {
+        let report = node["metadata"]["annotations"]["corun.dev/programs"].as_str().unwrap();
+        serde_json::from_str::<Value>(report).unwrap()["at"].as_u64().unwrap()
+    };
+    let now_s = reported_at(&nodes[0]) + 60;
+    let answer = extender().filter(&filter, now_s).unwrap();
+    assert_eq!(answer.assumed, Vec::<String>::new());
+    let answer: Value = serde_json::from_str(&answer.body).unwrap();
+    assert_eq!(&answer["Nodes"]["items"], &asked["Nodes"]["items"]);
+    assert_eq!(answer["FailedNodes"], json!({}));
+    let answer = extender().prioritize(&prioritize, now_s).unwrap();
+    assert_eq!(answer.assumed, Vec::<String>::new());
+    let mut found = scores(&answer.body);
+    found.sort();
+    let names: Vec<&str> = found.iter().map(|one| one.0.as_str()).collect();
+    assert_eq!(names, ["n01", "n11", "n12"]);
+    assert!(found[0].1 < 5 && found[1].1.max(found[2].1) == 10, "{found:?}");
+    // An hour later the agents are silent.
+    let late = extender().prioritize(&prioritize, now_s + 3_600).unwrap();
+    assert!(scores(&late.body).iter().all(|one| one.1 == 5) && late.assumed.len() == 3);
 }

@@ -41,13 +41,20 @@ pub fn name(path: &str) -> String {
     escape_controls(&name).into_owned()
 }
 
-/// A pod's group by its UID, in which systemd writes `_` for `-`.
+/// A pod by its number.
 fn pod(part: &str) -> Option<String> {
+    pod_uid(part).map(|uid| format!("pod {uid}"))
+}
+
+/// The number (`metadata.uid`) of the pod whose group has this name; none where it is no pod's. systemd's driver writes
+/// `_` for `-`, and `kubelet-kubepods` where the kubelet has a group of its own.
+pub fn pod_uid(part: &str) -> Option<String> {
     let part = part.strip_suffix(".slice").unwrap_or(part);
     let (before, uid) = part.rsplit_once("pod")?;
-    let is_kubelets = before.is_empty() || before.starts_with("kubepods");
+    let starts = ["kubepods", "kubelet-kubepods"];
+    let is_kubelets = before.is_empty() || starts.iter().any(|start| before.starts_with(start));
     let is_uid = uid.len() >= 8 && uid.chars().all(|c| c.is_ascii_hexdigit() || "-_".contains(c));
-    (is_kubelets && is_uid).then(|| format!("pod {}", uid.replace('_', "-")))
+    (is_kubelets && is_uid).then(|| uid.replace('_', "-"))
 }
 
 /// The whole ID of a container's group.

@@ -4,7 +4,7 @@
 //! by a label or an annotation which profile it runs by. What is not known is assumed and said, and never
 //! keeps a pod from a node: then the cluster schedules as it does without corun.
 
-mod protocol;
+pub(crate) mod protocol;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
@@ -13,16 +13,16 @@ use corun_app::{Error, Result};
 use corun_model::ModelOptions;
 use corun_profile::{Library, Profile};
 use rayon::prelude::*;
-use serde_json::json;
 use serde_json::value::RawValue;
 
+use crate::agent::{bound_of, cpus_of};
 use crate::kind::{NodeKind, Prediction, Seats};
 use crate::node::{Node, Resident};
 use crate::objective::{Cost, Objective};
 
 use protocol::{
     ExtenderArgs, ExtenderFilterResult, HostPriority, KeptNodes, MAX_PRIORITY, NodeObject,
-    NodeReport, Pod, ReportedProgram,
+    NodeReport, Pod,
 };
 
 /// Of a pod: its profile's name. Label or annotation.
@@ -204,7 +204,7 @@ impl Extender {
 
     /// What a pod asks for; none where it runs by no known profile.
     fn asked(&self, pod: &Pod, assumed: &mut Vec<String>) -> Option<Asked> {
-        let name = format!("{}/{}", pod.metadata.namespace, pod.metadata.name);
+        let name = pod.full_name();
         let Some(profile) = pod.metadata.note(PROFILE_KEY) else {
             assumed.push(format!("pod {name} has no {PROFILE_KEY}: every node suits it alike"));
             return None;
@@ -291,7 +291,7 @@ impl Extender {
         for (pod, one) in report.programs.iter().enumerate() {
             let Some(&program) = self.programs.get(&one.profile) else { continue };
             // More than the machine has: as many as there is room for.
-            let cpus = node.cpus_as_linux(kind, one.cpus.min(node.free_cpus()));
+            let cpus = node.cpus_as_linux(kind, one.busy_cpus().min(node.free_cpus()));
             if !cpus.is_empty() {
                 let (slowdown, worst) = (1.0, 1.0);
                 let resident = Resident { pod, workload: 0, program, cpus, slowdown, worst };
@@ -312,70 +312,6 @@ impl Extender {
         }
         Ok(node)
     }
-}
-
-/// The annotations of a node, as a patch of its object: its machine, and the pods of a `PodList` that run by a
-/// profile and have not ended. With what was assumed.
-///
-/// # Errors
-/// Bad input for a text that is no `PodList`.
-pub fn node_patch(pods: &[u8], machine: &str, now_s: u64) -> Result<ExtenderAnswer> {
-    #[derive(serde::Deserialize)]
-    struct PodList {
-        items: Vec<Pod>,
-    }
-    let list: PodList = serde_json::from_slice(pods)
-        .map_err(|error| Error::input(format!("no list of pods: {error}")))?;
-    let mut assumed = Vec::new();
-    let mut programs = Vec::new();
-    for pod in &list.items {
-        let name = format!("{}/{}", pod.metadata.namespace, pod.metadata.name);
-        if matches!(pod.status.phase.as_str(), "Succeeded" | "Failed") {
-            continue;
-        }
-        let Some(profile) = pod.metadata.note(PROFILE_KEY) else {
-            assumed.push(format!("pod {name} has no {PROFILE_KEY}: it counts as quiet"));
-            continue;
-        };
-        let cpus = cpus_of(pod, &name, &mut assumed);
-        let bound = bound_of(pod, &name, &mut assumed);
-        programs.push(ReportedProgram { pod: name, profile: profile.to_owned(), cpus, bound });
-    }
-    programs.sort_by(|a, b| a.pod.cmp(&b.pod));
-    let report = text(&NodeReport { at: now_s, programs })?;
-    let patch = json!({"metadata": {"annotations": {MACHINE_KEY: machine, PROGRAMS_KEY: report}}});
-    Ok(ExtenderAnswer { body: text(&patch)?, assumed })
-}
-
-/// The bound on slowdown that a pod asks for.
-fn bound_of(pod: &Pod, name: &str, assumed: &mut Vec<String>) -> Option<f64> {
-    let typed = pod.metadata.note(BOUND_KEY)?;
-    let found: Option<f64> = typed.trim().parse().ok();
-    let found = found.filter(|bound| bound.is_finite() && *bound > 1.0);
-    if found.is_none() {
-        assumed.push(format!("pod {name}: {BOUND_KEY} is {typed:?}, no number above 1: no bound"));
-    }
-    found
-}
-
-/// CPUs that a pod's containers ask for, rounded up, at least one.
-fn cpus_of(pod: &Pod, name: &str, assumed: &mut Vec<String>) -> u32 {
-    let mut sum = 0.0;
-    for container in &pod.spec.containers {
-        let Some(asked) = container.resources.requests.as_ref().and_then(|all| all.get("cpu"))
-        else {
-            continue;
-        };
-        match asked.cpus() {
-            Some(cpus) => sum += cpus,
-            None => assumed.push(format!("pod {name}: {asked:?} is no number of CPUs: left out")),
-        }
-    }
-    if sum <= 0.0 {
-        assumed.push(format!("pod {name} asks for no CPU: it counts as one"));
-    }
-    // Beyond any machine no more is needed to know that it does not fit.
-    (sum - 1e-9).ceil().clamp(1.0, 1e6) as u32
 }
 
 fn read(body: &[u8]) -> Result<ExtenderArgs> {

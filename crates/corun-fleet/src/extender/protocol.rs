@@ -38,6 +38,13 @@ pub(crate) struct Pod {
     pub(crate) status: PodStatus,
 }
 
+impl Pod {
+    /// Namespace and name.
+    pub(crate) fn full_name(&self) -> String {
+        format!("{}/{}", self.metadata.namespace, self.metadata.name)
+    }
+}
+
 /// A node.
 #[derive(Debug, Deserialize)]
 pub(crate) struct NodeObject {
@@ -52,6 +59,8 @@ pub(crate) struct Metadata {
     pub(crate) name: String,
     #[serde(default)]
     pub(crate) namespace: String,
+    #[serde(default)]
+    pub(crate) uid: String,
     #[serde(default)]
     pub(crate) labels: Option<BTreeMap<String, String>>,
     #[serde(default)]
@@ -165,4 +174,24 @@ pub(crate) struct ReportedProgram {
     /// It must not be predicted to be slower.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) bound: Option<f64>,
+    /// CPUs that it was measured to keep busy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) used_cpus: Option<f64>,
+    /// MiB of the last-level caches that hold its lines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) llc_mib: Option<f64>,
+    /// Its memory traffic.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) mb_per_s: Option<f64>,
+}
+
+/// Of a CPU: less than that beyond whole ones is not another thread.
+const SPARE_CPU: f64 = 0.1;
+
+impl ReportedProgram {
+    /// Threads that run at a time: as measured, else as many as it asked for.
+    pub(crate) fn busy_cpus(&self) -> u32 {
+        let measured = self.used_cpus.filter(|used| used.is_finite());
+        measured.map_or(self.cpus, |used| (used - SPARE_CPU).ceil().clamp(1.0, 1e6) as u32)
+    }
 }

@@ -19,6 +19,8 @@ pub(crate) enum FleetCommand {
     ServeExtender(ServeExtenderArgs),
     /// The annotations of a Kubernetes node, from the pods that run there, as a patch
     DescribeNode(DescribeNodeArgs),
+    /// Watch a Kubernetes node's pods, publish them as its annotations, and hold their threads to caches
+    Agent(AgentArgs),
     /// The nodes that Slurm's jobs should prefer, as a table for its hook of job submission
     RankNodes(RankNodesArgs),
 }
@@ -97,9 +99,49 @@ pub(crate) struct DescribeNodeArgs {
     /// A list of pods as JSON [default: stdin]
     #[arg(long, value_name = "FILE")]
     pub(crate) pods: Option<PathBuf>,
+    /// Measure for so long how many CPUs each pod keeps busy, from the cgroups of this node
+    #[arg(long, value_name = "SECONDS", value_parser = corun_cli::seconds)]
+    pub(crate) measure: Option<f64>,
+    /// Where the node's proc/ and sys/ are
+    #[arg(long, value_name = "DIR", default_value = "/")]
+    pub(crate) root: PathBuf,
     /// The time that the report says, in seconds since 1970 [default: now]
     #[arg(long, value_name = "SECONDS")]
     pub(crate) at: Option<u64>,
+}
+
+/// `corun fleet agent`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Asks the API server by `kubectl` for the node's pods and patches the node where something changed; the node's object
+is written at most every 10 s, while the same pods run at most every 60 s, and at least every 120 s. An API server that
+is away is asked ever less often, up to once a minute. Ctrl-C ends the agent; --hold undoes what it did.
+
+Examples:
+  corun fleet agent --node n1 --machine epyc-9554
+  corun fleet agent --node n1 --machine epyc-9554 --root /host --caches --hold /etc/corun/config.toml")]
+pub(crate) struct AgentArgs {
+    /// The node's name
+    #[arg(long, value_name = "NAME")]
+    pub(crate) node: String,
+    /// The machine's name, as the extender knows it
+    #[arg(long, value_name = "NAME")]
+    pub(crate) machine: String,
+    /// Where the node's proc/ and sys/ are
+    #[arg(long, value_name = "DIR", default_value = "/")]
+    pub(crate) root: PathBuf,
+    /// Also measure each pod's part of the last-level caches and its memory traffic, by a monitoring group of resctrl
+    #[arg(long)]
+    pub(crate) caches: bool,
+    /// Hold the pods' threads: a configuration of `corun daemon` without programs, to which the pods are added
+    #[arg(long, value_name = "FILE")]
+    pub(crate) hold: Option<PathBuf>,
+    /// Seconds between two looks
+    #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub(crate) every: u64,
+    /// Look and publish once, then end
+    #[arg(long, conflicts_with = "hold")]
+    pub(crate) once: bool,
 }
 
 /// `corun fleet place`.

@@ -22,7 +22,7 @@ pub(crate) use completion::{ShellName, answer_shell, registration};
 pub(crate) use corun_cli::{TableFormat, model_options};
 pub(crate) use explaining::ExplainArgs;
 pub(crate) use fleet::{
-    DescribeNodeArgs, FleetCommand, FleetPlaceArgs, FleetSimulateArgs, RankNodesArgs,
+    AgentArgs, DescribeNodeArgs, FleetCommand, FleetPlaceArgs, FleetSimulateArgs, RankNodesArgs,
     ServeExtenderArgs,
 };
 pub(crate) use hosting::{

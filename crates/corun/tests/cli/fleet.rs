@@ -236,3 +236,107 @@ fn connections_that_ask_nothing_are_few_and_end() {
     child.kill().unwrap();
     child.wait().unwrap();
 }
+
+const UID: &str = "0a1b2c3d-1111-2222-3333-444455556666";
+
+/// A `kubectl` that knows one pod and keeps what it is told, as long as there is no file `away`.
+fn stand_in_for_kubectl(fixture: &Fixture) {
+    let pods = json!({"items": [{
+        "metadata": {"name": "a", "namespace": "d", "uid": UID, "labels": {"corun.dev/profile": "needy"}},
+        "spec": {"containers": [{"resources": {"requests": {"cpu": "2"}}}]},
+    }]});
+    fixture.write("pods.json", &pods.to_string());
+    let script = "#!/bin/sh\n\
+                  here=$(dirname \"$0\")\n\
+                  if [ -e \"$here/away\" ]; then echo 'connection refused' >&2; exit 1; fi\n\
+                  shift\n\
+                  echo \"$@\" >>\"$here/asked\"\n\
+                  if [ \"$1\" = get ]; then cat \"$here/pods.json\"; else cp \"$5\" \"$here/patch.json\"; fi\n";
+    fixture.write("kubectl", script);
+    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(fixture.path("kubectl"), executable).unwrap();
+}
+
+fn agent(fixture: &Fixture, words: &[&str]) -> Process {
+    let mut command = Process::new(assert_cmd::cargo::cargo_bin!("corun"));
+    let path = std::env::var("PATH").unwrap();
+    let folder = fixture.path("");
+    command.env("PATH", format!("{}:{path}", folder.display())).current_dir(&folder);
+    command.args(["fleet", "agent", "--node", "n1", "--machine", "m", "--root"]).arg(&folder);
+    command.args(words).stdout(Stdio::null()).stderr(Stdio::piped());
+    command
+}
+
+#[test]
+fn an_agent_publishes_what_runs_on_its_node() {
+    let fixture = fixture();
+    stand_in_for_kubectl(&fixture);
+    let output = agent(&fixture, &["--once"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let asked = std::fs::read_to_string(fixture.path("asked")).unwrap();
+    let pods = "get --raw /api/v1/pods?fieldSelector=spec.nodeName%3Dn1&resourceVersion=0\n";
+    assert!(asked.starts_with(&format!("{pods}patch node n1 --patch-file ")), "{asked}");
+    let patch: Value =
+        serde_json::from_slice(&std::fs::read(fixture.path("patch.json")).unwrap()).unwrap();
+    let notes = &patch["metadata"]["annotations"];
+    assert_eq!(notes["corun.dev/machine"], "m");
+    let report: Value =
+        serde_json::from_str(notes["corun.dev/programs"].as_str().unwrap()).unwrap();
+    assert_eq!(report["programs"], json!([{"pod": "d/a", "profile": "needy", "cpus": 2}]));
+    fixture.write("away", "");
+    let output = agent(&fixture, &["--once"]).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(1) && said.contains("connection refused"), "{said}");
+    // A name that would be part of the question is none.
+    let ran = fixture.run(&["fleet", "agent", "--machine", "m", "--node", "n1&limit=1"]);
+    ran.refused(&["--node", "a node's name"]);
+    let output = agent(&fixture, &["--caches", "--once"]).output().unwrap();
+    assert!(String::from_utf8(output.stderr).unwrap().contains("monitors no cache"));
+}
+
+#[test]
+fn an_agent_has_a_daemon_hold_its_pods_and_ends_with_it() {
+    let fixture = fixture();
+    stand_in_for_kubectl(&fixture);
+    let group = format!("sys/fs/cgroup/kubepods/burstable/pod{UID}");
+    std::fs::create_dir_all(fixture.path(&group)).unwrap();
+    let profiles = fixture.path("solo.csv");
+    let journals = fixture.path("journals");
+    fixture.write(
+        "hold.toml",
+        &format!(
+            "policy = \"di\"\nmetrics = \"off\"\nprofiles = {profiles:?}\njournals = {journals:?}\n"
+        ),
+    );
+    let mut agent = agent(&fixture, &["--every", "1", "--hold", "hold.toml"]).spawn().unwrap();
+    let mut said = BufReader::new(agent.stderr.take().unwrap());
+    let mut heard = String::new();
+    while !heard.contains("started") {
+        assert!(said.read_line(&mut heard).unwrap() > 0, "{heard}");
+    }
+    // The pod goes: so does the daemon.
+    fixture.write("pods.json", r#"{"items": []}"#);
+    while !heard.contains("stopped") {
+        assert!(said.read_line(&mut heard).unwrap() > 0, "{heard}");
+    }
+    rustix::process::kill_process(
+        rustix::process::Pid::from_child(&agent),
+        rustix::process::Signal::TERM,
+    )
+    .unwrap();
+    assert_eq!(agent.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn the_load_of_pods_is_measured_from_their_cgroups() {
+    let fixture = fixture();
+    stand_in_for_kubectl(&fixture);
+    let group = format!("sys/fs/cgroup/kubepods/burstable/pod{UID}");
+    std::fs::create_dir_all(fixture.path(&group)).unwrap();
+    fixture.write(&format!("{group}/cpu.stat"), "usage_usec 5000000\n");
+    let words = "fleet describe-node --machine m --pods pods.json --root . --measure 0.05";
+    let patch = fixture.run(&words.split(' ').collect::<Vec<_>>()).json();
+    let report = patch["metadata"]["annotations"]["corun.dev/programs"].as_str().unwrap();
+    let report: Value = serde_json::from_str(report).unwrap();
+    assert_eq!(report["programs"][0]["used_cpus"], 0.0, "{report}");
+}

@@ -3,6 +3,7 @@
 mod ab;
 mod calibrate;
 mod compare;
+mod control_plane;
 mod daemon;
 mod doctor;
 mod documentation;
@@ -11,6 +12,7 @@ mod explain;
 mod fixture;
 mod fleet;
 mod hosting;
+mod kubernetes;
 mod live_recording;
 mod packaging;
 mod partition;

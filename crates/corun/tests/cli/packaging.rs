@@ -24,7 +24,7 @@ fn documents(path: &Path) -> Option<Vec<serde_json::Value>> {
 
 #[test]
 fn manifests_grant_little_and_name_options_that_there_are() {
-    let Some(all) = documents(&packaging("kubernetes/corun.yaml")) else {
+    let Some(all) = documents(&packaging("kubernetes/base/corun.yaml")) else {
         println!("skipped: Python has no module yaml");
         return;
     };
@@ -50,10 +50,12 @@ fn manifests_grant_little_and_name_options_that_there_are() {
     for option in words.iter().filter(|word| word.starts_with("--")) {
         assert!(help.contains(option), "{option}");
     }
-    let agent = kind("DaemonSet").next().unwrap().to_string();
-    let help = fixture.run(&["fleet", "describe-node", "--help"]).done();
-    for option in ["--machine", "--pods", "--at"] {
-        assert!(agent.contains(option) && help.contains(option), "{option}");
+    let agents = std::fs::read_to_string(packaging("kubernetes/hold/agent.yaml")).unwrap();
+    let agents = kind("DaemonSet").next().unwrap().to_string() + &agents;
+    let help = fixture.run(&["fleet", "agent", "--help"]).done();
+    for option in ["--node", "--machine", "--root", "--hold"] {
+        let quoted = format!("\"{option}\"");
+        assert!(agents.contains(&quoted) && help.contains(option), "{option}");
     }
     let config = kind("ConfigMap").next().unwrap()["data"]["scheduler.yaml"].as_str().unwrap();
     for line in ["ignorable: true", "nodeCacheCapable: false", "filterVerb: filter"] {
