@@ -60,6 +60,7 @@ pub(super) fn record(facts: &ProgramFacts) -> Vec<Advice> {
     let name = name.filter(|name| corun_profile::check_name(name).is_ok()).unwrap_or("mine");
     let typed = typed.unwrap_or_else(|| "PROGRAM ARGUMENTS".to_owned());
     let file = format!("{name}.toml");
+    let list = format!("{file},shipped");
     let pid = facts.pids.first().copied().unwrap_or(0);
     vec![
         advice(
@@ -68,7 +69,7 @@ pub(super) fn record(facts: &ProgramFacts) -> Vec<Advice> {
         ),
         advice(
             "then tells its own misses from those that others cause",
-            format!("corun explain {pid} --profiles {} --profile {}", word(&file), word(name)),
+            format!("corun explain {pid} --profiles {} --profile {}", word(&list), word(name)),
         ),
     ]
 }

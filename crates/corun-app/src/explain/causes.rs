@@ -40,7 +40,7 @@ pub fn diagnose(facts: &ProgramFacts) -> Diagnosis {
     causes.retain(|cause| is_active && cause.lost.share() >= LEAST_SHARE);
     causes.sort_by(|one, other| other.lost.weight().total_cmp(&one.lost.weight()));
     let unknown = unknown(facts, &split);
-    Diagnosis { verdict: verdict(facts, &causes, &unknown), causes, unknown }
+    Diagnosis { verdict: verdict(facts, &split, &causes, &unknown), causes, unknown }
 }
 
 /// The program's active time, in seconds of all its threads together.
@@ -436,7 +436,12 @@ fn unknown(facts: &ProgramFacts, split: &TimeSplit) -> Vec<Unknown> {
     found
 }
 
-fn verdict(facts: &ProgramFacts, causes: &[Cause], unknown: &[Unknown]) -> String {
+fn verdict(
+    facts: &ProgramFacts,
+    split: &TimeSplit,
+    causes: &[Cause],
+    unknown: &[Unknown],
+) -> String {
     let name = &facts.program;
     if let Some(first) = causes.first() {
         let share = match first.lost {
@@ -451,7 +456,12 @@ fn verdict(facts: &ProgramFacts, causes: &[Cause], unknown: &[Unknown]) -> Strin
             }
             LostShare::AtMost(share) => format!("at most {} of its active time", percent(share)),
         };
-        return format!("{name} {}: {share}.", first.kind.words());
+        let asleep = if split.asleep_share >= MOSTLY {
+            format!("; it slept for {} of the time", percent(split.asleep_share))
+        } else {
+            String::new()
+        };
+        return format!("{name} {}: {share}{asleep}.", first.kind.words());
     }
     match unknown.first() {
         None => format!("Nothing here slows {name} down by {} or more.", percent(LEAST_SHARE)),

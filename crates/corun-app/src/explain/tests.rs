@@ -374,9 +374,18 @@ fn a_program_without_a_profile_is_recorded_by_its_own_command_line() {
         commands(&facts)[..2],
         [
             "corun profile -o 'my solver.toml' -- '/opt/my solver' -x 'a b'",
-            "corun explain 7 --profiles 'my solver.toml' --profile 'my solver'"
+            "corun explain 7 --profiles 'my solver.toml,shipped' --profile 'my solver'"
         ]
     );
     facts.command = Some(vec!["solver".to_owned(), "x".repeat(400)]);
     assert_eq!(commands(&facts)[0], "corun profile -o solver.toml -- PROGRAM ARGUMENTS");
+}
+
+/// Of little activity a large share is still little.
+#[test]
+fn the_verdict_on_a_program_that_mostly_sleeps_says_so() {
+    let mut facts = calm();
+    facts.time = ThreadTime { asleep_s: 9.5, ..waited(0.2, 0.3) };
+    let verdict = diagnose(&facts).verdict;
+    assert!(verdict.ends_with("60 % of its active time, measured; it slept for 95 % of the time."));
 }

@@ -16,6 +16,8 @@ use corun_report::size;
 
 /// Columns of the text.
 const WIDTH: usize = 80;
+/// How the verdict on a policy begins that this machine is not made for.
+const UNFIT: &str = "a machine that it is for";
 /// Where the words of a finding begin.
 const WORDS: usize = 28;
 
@@ -95,7 +97,12 @@ fn by_lack<'a>(policies: &[&'a PolicyVerdict]) -> Vec<(String, Vec<&'a str>)> {
         let lacking = policy.missing.iter().filter(|one| !one.unknown);
         // What is in brackets or behind a colon are details.
         let heads = lacking.filter_map(|one| one.what.split([':', '(']).next()).map(str::trim);
-        let lack = format!("lacks {}", heads.collect::<Vec<_>>().join(" and "));
+        let heads: Vec<&str> = heads.collect();
+        let lack = if heads.contains(&UNFIT) {
+            "is for other machines".to_owned()
+        } else {
+            format!("lacks {}", heads.join(" and "))
+        };
         match found.iter_mut().find(|(other, _)| *other == lack) {
             Some((_, names)) => names.push(&policy.policy),
             None => found.push((lack, vec![&policy.policy])),

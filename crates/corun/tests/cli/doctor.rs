@@ -61,7 +61,7 @@ fn a_captured_server_is_told_in_80_columns() {
     assert!(short.lines().count() < text.lines().count() - 10, "{short}");
     let unwrapped = short.replace("\n    ", " ");
     let names = "maximum-local, n-mass, hmp, hsp, rr, equal-progress, acfs, camps";
-    let line = format!("\n  lacks a machine that it is for: {names}\n");
+    let line = format!("\n  is for other machines: {names}\n");
     assert!(unwrapped.contains(&line), "{short}");
 }
 
