@@ -154,7 +154,13 @@ impl From<FileError> for Error {
 
 impl From<UnknownProgram> for Error {
     fn from(error: UnknownProgram) -> Self {
-        Self::input(error).hint("corun profiles list [--profiles PATH]")
+        let is_shipped = corun_profile::shipped_names().contains(&error.name.as_str());
+        let error = Self::input(error).hint("corun profiles list [--profiles PATH]");
+        if is_shipped {
+            error.hint("own profiles beside the shipped ones: --profiles PATH,shipped")
+        } else {
+            error
+        }
     }
 }
 

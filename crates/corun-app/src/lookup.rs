@@ -70,17 +70,61 @@ fn refuse_large(path: &Path) -> Result {
     Ok(())
 }
 
-/// The library at a path, or the shipped one.
+/// What stands for the shipped programs in a list of libraries.
+const SHIPPED: &str = "shipped";
+
+/// The library at a path, or the shipped one. A path that is not there is a list where it has commas: of files and
+/// folders, and of `shipped` for the shipped programs. Of a name that several of them have, the first counts.
 ///
 /// # Errors
 /// A file that cannot be read or has mistakes, and one of more than 16 MiB, which is not read.
 pub fn open_library(path: Option<&Path>) -> Result<Library> {
-    let library = match path {
-        Some(path) => {
-            refuse_large(path)?;
-            Library::load(path)?
+    let Some(path) = path else { return Ok(Library::shipped()?) };
+    let parts = path.to_str().filter(|text| text.contains(',') && !path.exists());
+    let Some(parts) = parts else { return load(path) };
+    let mut all = Library::default();
+    for part in parts.split(',') {
+        let library = if part == SHIPPED { Library::shipped()? } else { load(Path::new(part))? };
+        for profile in library.iter() {
+            if all.find(&profile.name).is_none() {
+                all.insert(profile.clone(), part.to_owned())?;
+            }
         }
-        None => Library::shipped()?,
-    };
-    Ok(library)
+    }
+    Ok(all)
+}
+
+fn load(path: &Path) -> Result<Library> {
+    refuse_large(path)?;
+    Ok(Library::load(path)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn own_profiles_stand_beside_the_shipped_ones_and_before_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let shipped = Library::shipped().unwrap();
+        let write = |name: &str, of: &str| {
+            let mut profile = shipped.get(of).unwrap().clone();
+            profile.name = name.to_owned();
+            let path = folder.path().join(format!("{name}.toml"));
+            profile.save(&path).unwrap();
+            path.display().to_string()
+        };
+        let (mine, other) = (write("mine", "xz"), write("sort", "flac"));
+        let open = |list: &str| open_library(Some(Path::new(list)));
+        let all = open(&format!("{mine},{other},shipped")).unwrap();
+        assert_eq!(all.iter().count(), shipped.iter().count() + 1);
+        assert_eq!(all.get("sort").unwrap().data, shipped.get("flac").unwrap().data);
+        let all = open(&format!("shipped,{other}")).unwrap();
+        assert_eq!(all.get("sort").unwrap().data, shipped.get("sort").unwrap().data);
+        assert!(open(&format!("{mine},/no/such")).is_err());
+        // A file's own comma makes no list.
+        let comma = folder.path().join("a,b.toml");
+        std::fs::copy(&mine, &comma).unwrap();
+        assert_eq!(open_library(Some(&comma)).unwrap().iter().count(), 1);
+    }
 }

@@ -171,12 +171,19 @@ fn hash_join(bytes: usize, rounds: usize) -> u64 {
     sum
 }
 
+/// Reads where nothing is mapped.
+#[allow(unsafe_code)]
+fn touch_nothing() -> u64 {
+    // SAFETY: none; the segmentation fault is what is asked for.
+    unsafe { std::ptr::read_volatile(black_box(8) as *const u64) }
+}
+
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().collect();
     let number = |at: usize| words.get(at).and_then(|word| word.parse::<usize>().ok());
     let (Some(name), Some(mib), Some(rounds)) = (words.get(1), number(2), number(3)) else {
         eprintln!(
-            "usage: kernels walk|triad|chase|stencil|product|hash-join|alternate|two-walks|crash MIB ROUNDS"
+            "usage: kernels walk|triad|chase|stencil|product|hash-join|alternate|two-walks|crash|fault MIB ROUNDS"
         );
         return ExitCode::from(2);
     };
@@ -193,6 +200,10 @@ fn main() -> ExitCode {
         "crash" => {
             black_box(walk(bytes, rounds));
             std::process::abort()
+        }
+        "fault" => {
+            black_box(walk(bytes, rounds));
+            touch_nothing()
         }
         _ => {
             eprintln!("kernels: no kernel named {name}");

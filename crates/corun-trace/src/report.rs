@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::control::Control;
 
 /// Version of this file. Plug-in and starter must agree.
-pub const REPORT_VERSION: u32 = 2;
+pub const REPORT_VERSION: u32 = 3;
 
 /// Name of the file of the numbers that all processes share.
 pub(crate) const CONTROL: &str = "control";
@@ -61,6 +61,8 @@ pub enum RunState {
     Untraced,
     /// It ended.
     Ended,
+    /// A signal ended it. What it did until then is in the report.
+    Signalled,
     /// The instruction limit of all processes was reached, and it was stopped.
     InstructionLimit,
     /// The time limit of all processes was reached, and it was stopped.

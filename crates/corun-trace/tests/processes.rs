@@ -118,6 +118,17 @@ fn a_killed_child_is_marked() {
 }
 
 #[test]
+fn a_child_that_another_process_ends_by_a_signal_loses_nothing() {
+    let line = "sh -c 'while :; do :; done' & sleep 0.5; kill -TERM $!; wait $!; echo $?";
+    let Some((recorded, out)) = output(line) else { return };
+    assert_eq!(out, "143\n");
+    assert!(recorded.notes.is_empty(), "{:?}", recorded.notes);
+    let complete: Vec<bool> =
+        recording(&recorded).processes.iter().map(|one| one.complete).collect();
+    assert!(complete[0] && complete[1..].contains(&false), "{complete:?}");
+}
+
+#[test]
 fn a_program_killed_by_a_signal_has_the_code_that_shells_give_it() {
     let Some(request) = shell("kill -TERM $$") else { return };
     let recorded = record(&request).unwrap();

@@ -212,13 +212,20 @@ fn the_time_limit_ends_a_busy_and_a_sleeping_program() {
 
 #[test]
 fn a_crash_leaves_its_profile() {
-    let Some(request) = request(&["crash", "1", "5"]) else { return };
-    let recorded = record(&request).unwrap();
-    assert_eq!(recorded.status.code(), None);
-    let recording = recording(&recorded.profile);
-    assert!(!recording.origin.complete);
-    // abort() hands in everything: 6 passes over 16,384 lines.
-    assert!(recording.phases[0].instructions > 6 * 16_384 * 4);
+    for (kernel, signal) in [("crash", 6), ("fault", 11)] {
+        let Some(request) = request(&[kernel, "1", "5"]) else { return };
+        let recorded = record(&request).unwrap();
+        assert_eq!((recorded.status.code(), recorded.exit_code()), (None, 128 + signal));
+        let recording = recording(&recorded.profile);
+        assert!(!recording.origin.complete);
+        // All of it: 6 passes over 16,384 lines.
+        assert!(recording.phases[0].instructions > 6 * 16_384 * 4);
+        assert!(
+            recorded.notes[0].starts_with("a signal ended the program"),
+            "{:?}",
+            recorded.notes
+        );
+    }
 }
 
 /// All accesses of a trace, its totals and how it ends.

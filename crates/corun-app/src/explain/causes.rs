@@ -1,7 +1,8 @@
 //! From facts to causes: what share of its time a program loses to what, how sure that is, and what would help.
 
-use std::borrow::Cow;
+use corun_machine::CpuSet;
 
+use super::advice::{advice, give_way, record, run_on, word};
 use super::diagnosis::{Advice, Cause, CauseKind, Diagnosis, LostShare, Unknown, UnknownKind};
 use super::facts::{MemoryFacts, ProgramFacts};
 
@@ -39,7 +40,7 @@ pub fn diagnose(facts: &ProgramFacts) -> Diagnosis {
     causes.retain(|cause| is_active && cause.lost.share() >= LEAST_SHARE);
     causes.sort_by(|one, other| other.lost.weight().total_cmp(&one.lost.weight()));
     let unknown = unknown(facts, &split);
-    Diagnosis { verdict: verdict(facts, &causes, &unknown), causes, unknown }
+    Diagnosis { verdict: verdict(facts, &split, &causes, &unknown), causes, unknown }
 }
 
 /// The program's active time, in seconds of all its threads together.
@@ -83,27 +84,6 @@ impl TimeSplit {
     }
 }
 
-fn advice(does: impl Into<String>, command: impl Into<String>) -> Advice {
-    Advice { does: does.into(), command: command.into() }
-}
-
-/// `taskset` for each process, since it takes one at a time.
-fn taskset(cpus: &str, pids: &[u32]) -> String {
-    match pids {
-        [pid] => format!("taskset -a -cp {cpus} {pid}"),
-        pids => {
-            let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
-            format!("for pid in {}; do taskset -a -cp {cpus} $pid; done", pids.join(" "))
-        }
-    }
-}
-
-/// A name as a shell takes it for one word. Names of groups have backslashes, and whoever makes a group names it. One
-/// with a character 0, as a profile may have, cannot be typed.
-fn word(name: &str) -> Cow<'_, str> {
-    shlex::try_quote(name).unwrap_or(Cow::Borrowed("NAME"))
-}
-
 fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
@@ -126,20 +106,19 @@ fn waiting_for_cpu(facts: &ProgramFacts, split: &TimeSplit) -> Option<Cause> {
     let mut helps = Vec::new();
     if !facts.idle_cpus.is_empty() {
         let wider = facts.may_run_on.iter().chain(facts.idle_cpus.iter());
-        let wider = corun_machine::CpuSet::from_iter(wider).to_string();
+        let wider = CpuSet::from_iter(wider);
         let does = format!("lets it run on CPUs {} too, which are idle", facts.idle_cpus);
-        helps.push(advice(does, taskset(&wider, &facts.pids)));
+        helps.push(run_on(&wider, does, facts));
     }
-    match (&facts.unit, facts.competitors.first()) {
-        (Some(unit), _) => helps.push(advice(
+    if let Some(unit) = &facts.unit {
+        helps.push(advice(
             "gives its unit a larger share of the CPUs (100 is the default)",
             format!("systemctl set-property --runtime {} CPUWeight=1000", word(unit)),
-        )),
-        (None, Some(other)) => helps.push(advice(
-            format!("lets {} give way", other.name),
-            format!("renice -n 10 -p {}", other.pid),
-        )),
-        (None, None) => helps.push(advice("shows who uses the CPUs", "corun top")),
+        ));
+    } else if let Some(other) = facts.competitors.iter().find_map(give_way) {
+        helps.push(other);
+    } else {
+        helps.push(advice("shows who uses the CPUs", "corun top"));
     }
     let is_sampled = facts.time.waiting_is_sampled;
     Some(Cause {
@@ -160,13 +139,13 @@ fn throttled(facts: &ProgramFacts, split: &TimeSplit) -> Option<Cause> {
         percent(quota.throttled_periods_share),
         quota.throttled_s
     );
-    let twice = (quota.cpus * 200.0).ceil();
-    let raise = match quota.group.rsplit('/').next() {
+    let set = |times: f64| match quota.group.rsplit('/').next() {
         Some(unit) if is_unit(unit) => {
-            format!("systemctl set-property --runtime {} CPUQuota={twice:.0}%", word(unit))
+            let percent = (quota.cpus * 100.0 * times).ceil();
+            format!("systemctl set-property --runtime {} CPUQuota={percent:.0}%", word(unit))
         }
         _ => {
-            let quota_us = (2.0 * quota.cpus * quota.period_us).ceil();
+            let quota_us = (quota.cpus * quota.period_us * times).ceil();
             let file = quota.file.to_string_lossy();
             let file = word(&file);
             // Version 2 of cgroups has quota and period in one file.
@@ -177,11 +156,12 @@ fn throttled(facts: &ProgramFacts, split: &TimeSplit) -> Option<Cause> {
             }
         }
     };
+    let raise = advice("doubles the quota; of a pod it is the CPU limit", set(2.0));
     Some(Cause {
         kind: CauseKind::ThrottledByQuota,
         lost: LostShare::Measured(share),
         found,
-        advice: vec![advice("doubles the quota; of a pod it is the CPU limit", raise)],
+        advice: vec![Advice { undo: Some(set(1.0)), ..raise }],
     })
 }
 
@@ -272,10 +252,7 @@ fn slow_core(facts: &ProgramFacts, split: &TimeSplit) -> Option<Cause> {
         kind: CauseKind::SlowCore,
         lost: LostShare::Estimated(split.lost_to(1.0 / cores.speed.max(0.01))),
         found,
-        advice: vec![advice(
-            "keeps it on the fastest cores",
-            taskset(&cores.fast_cpus.to_string(), &facts.pids),
-        )],
+        advice: vec![run_on(&cores.fast_cpus, "keeps it on the fastest cores".to_owned(), facts)],
     })
 }
 
@@ -333,10 +310,8 @@ fn cache_by_neighbour(facts: &ProgramFacts, split: &TimeSplit) -> Option<Cause> 
     }
     let mut helps = Vec::new();
     if let Some((cpu, slowdown)) = cache.better_cpu {
-        helps.push(advice(
-            format!("moves it to CPU {cpu}, where a slowdown of {slowdown:.2} is predicted"),
-            taskset(&cpu.to_string(), &facts.pids),
-        ));
+        let does = format!("moves it to CPU {cpu}, where a slowdown of {slowdown:.2} is predicted");
+        helps.push(run_on(&CpuSet::from_iter([cpu]), does, facts));
     }
     let pid = facts.pids.first().copied().unwrap_or(0);
     helps.push(advice(
@@ -384,10 +359,8 @@ fn far_memory(facts: &ProgramFacts, split: &TimeSplit) -> Option<Cause> {
 }
 
 fn memory_advice(facts: &ProgramFacts, memory: &MemoryFacts, is_whole: bool) -> Vec<Advice> {
-    let move_threads = advice(
-        format!("runs it on node {}, where most of its memory is", memory.home_node),
-        taskset(&memory.home_cpus.to_string(), &facts.pids),
-    );
+    let does = format!("runs it on node {}, where most of its memory is", memory.home_node);
+    let move_threads = run_on(&memory.home_cpus, does, facts);
     let pid = facts.pids.first().copied().unwrap_or(0);
     let move_pages = advice(
         format!("brings its memory to node {}", memory.ran_on_node),
@@ -412,20 +385,16 @@ fn unknown(facts: &ProgramFacts, split: &TimeSplit) -> Vec<Unknown> {
         });
     }
     let cache = &facts.cache;
-    let record = advice(
-        "records its cache behaviour, without counters; then explain again with --profile",
-        "corun profile -o NAME.toml -- PROGRAM ARGUMENTS",
-    );
     let runs = split.on_cpu_s >= LEAST_ACTIVE * facts.interval_s;
     if runs && cache.profile.is_none() && cache.llc_mpki.is_none() {
         found.push(Unknown {
             kind: UnknownKind::Cache,
             why: "nothing counts cache misses here, and the program has no stored profile"
                 .to_owned(),
-            advice: vec![
-                record,
-                advice("says what this machine can count, and why not", "corun doctor"),
-            ],
+            advice: record(facts)
+                .into_iter()
+                .chain([advice("says what this machine can count, and why not", "corun doctor")])
+                .collect(),
         });
     } else if runs && cache.profile.is_none() && cache.llc_mpki.unwrap_or(0.0) >= MANY_LLC_MPKI {
         found.push(Unknown {
@@ -434,7 +403,7 @@ fn unknown(facts: &ProgramFacts, split: &TimeSplit) -> Vec<Unknown> {
                 "it has {:.1} LLC misses per 1000 instructions; whether it would alone too, only a profile tells",
                 cache.llc_mpki.unwrap_or(0.0)
             ),
-            advice: vec![record],
+            advice: record(facts),
         });
     } else if runs && !cache.unknown_neighbours.is_empty() {
         found.push(Unknown {
@@ -443,7 +412,7 @@ fn unknown(facts: &ProgramFacts, split: &TimeSplit) -> Vec<Unknown> {
                 "under its caches run programs without a stored profile: {}",
                 cache.unknown_neighbours.join(", ")
             ),
-            advice: vec![record],
+            advice: record(facts),
         });
     }
     if let Some(why) = &facts.memory_unseen {
@@ -467,7 +436,12 @@ fn unknown(facts: &ProgramFacts, split: &TimeSplit) -> Vec<Unknown> {
     found
 }
 
-fn verdict(facts: &ProgramFacts, causes: &[Cause], unknown: &[Unknown]) -> String {
+fn verdict(
+    facts: &ProgramFacts,
+    split: &TimeSplit,
+    causes: &[Cause],
+    unknown: &[Unknown],
+) -> String {
     let name = &facts.program;
     if let Some(first) = causes.first() {
         let share = match first.lost {
@@ -482,7 +456,12 @@ fn verdict(facts: &ProgramFacts, causes: &[Cause], unknown: &[Unknown]) -> Strin
             }
             LostShare::AtMost(share) => format!("at most {} of its active time", percent(share)),
         };
-        return format!("{name} {}: {share}.", first.kind.words());
+        let asleep = if split.asleep_share >= MOSTLY {
+            format!("; it slept for {} of the time", percent(split.asleep_share))
+        } else {
+            String::new()
+        };
+        return format!("{name} {}: {share}{asleep}.", first.kind.words());
     }
     match unknown.first() {
         None => format!("Nothing here slows {name} down by {} or more.", percent(LEAST_SHARE)),

@@ -101,6 +101,9 @@ pub struct Advice {
     pub does: String,
     /// As typed in a shell.
     pub command: String,
+    /// What takes it back, as typed in a shell; absent where nothing has to be, or where what was before is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub undo: Option<String>,
 }
 
 /// What cannot be told.

@@ -22,6 +22,12 @@ pub struct ProgramFacts {
     pub stolen_share: f64,
     /// The CPUs on which its threads may run, each on all of them or some.
     pub may_run_on: CpuSet,
+    /// May each of its threads run on all of those CPUs?
+    pub all_may_run_on_same: bool,
+    /// The command line of its first process; none where that cannot be read. Command lines may hold secrets, so that it
+    /// is in no document.
+    #[serde(skip)]
+    pub command: Option<Vec<String>>,
     /// CPUs on which it may not run, though its cgroup would let it, and that were idle for at least half of the time.
     pub idle_cpus: CpuSet,
     /// Programs that used the CPUs on which it ran, the busiest first.
@@ -71,6 +77,10 @@ pub struct Competitor {
     pub name: String,
     /// CPUs that it kept busy.
     pub cpus_busy: f64,
+    /// Its nice value, -20 to 19.
+    pub nice: i32,
+    /// Its threads.
+    pub threads: u32,
 }
 
 /// A quota of CPU time at work.

@@ -3,6 +3,7 @@
 //!
 //! A [`ProgramObserver`] collects [`ProgramFacts`] over a few seconds. [`diagnose`] is a pure function of them.
 
+mod advice;
 mod causes;
 mod diagnosis;
 mod facts;

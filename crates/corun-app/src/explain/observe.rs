@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use corun_linux::cpu_quota::{CpuQuota, groups_of_version_2, quotas};
 use corun_linux::pressure::{Pressure, Resource};
-use corun_linux::procfs::{CpuUseSnapshot, Process, bytes_by_node, waited_for_cpu};
+use corun_linux::procfs::{CpuUseSnapshot, Process, Stat, bytes_by_node, waited_for_cpu};
 use corun_linux::{NoiseMeter, Roots, Task, TaskFacts, cgroup, facts, is_gone};
 use corun_machine::{CpuId, CpuSet, Machine};
 
@@ -41,7 +41,7 @@ pub struct ProgramObserver {
     major_faults: BTreeMap<u32, u64>,
     /// As last looked at, and what each used of each CPU up to then, in seconds.
     processes: CpuUseSnapshot,
-    used: BTreeMap<(u32, CpuId), (String, f64)>,
+    used: BTreeMap<(u32, CpuId), (Stat, f64)>,
     /// Samples until all processes are looked at again.
     until_look: u32,
     /// One a CPU that is on line.
@@ -126,7 +126,8 @@ impl ProgramObserver {
         for one in now.since(&self.processes).into_iter().filter(|one| one.cpu_ticks > 0) {
             let place = (one.process.pid, CpuId(one.process.cpu));
             let cpu_s = one.cpu_s();
-            self.used.entry(place).or_insert_with(|| (one.process.name, 0.0)).1 += cpu_s;
+            let used = self.used.entry(place).or_insert_with(|| (one.process.clone(), 0.0));
+            *used = (one.process, used.1 + cpu_s);
         }
         self.processes = now;
     }
@@ -156,7 +157,7 @@ impl ProgramObserver {
         self.look_at_all();
         let roots = &self.roots;
         let uses = self.threads.iter().filter_map(|thread| thread.time(roots, interval_s));
-        let Sums { threads, time, mut on_cpu, may_run_on } = Sums::of(uses);
+        let Sums { threads, time, mut on_cpu, may_run_on, same_cpus } = Sums::of(uses);
         let Some(may_run_on) = may_run_on else {
             return Err(Error::input(format!("{program} ended while it was looked at")));
         };
@@ -192,7 +193,9 @@ impl ProgramObserver {
             cores: core_facts(machine, &on_cpu),
             memory,
             memory_unseen,
+            command: Process::new(roots, first).command_line(),
             pids: self.pids,
+            all_may_run_on_same: same_cpus,
             may_run_on,
             program,
             cache,
@@ -223,16 +226,18 @@ impl ProgramObserver {
 
     fn competitors(&self, may_run_on: &CpuSet, interval_s: f64) -> Vec<Competitor> {
         let own = std::process::id();
-        let mut by_pid: BTreeMap<u32, (&str, f64)> = BTreeMap::new();
-        for (&(pid, cpu), (name, cpu_s)) in &self.used {
+        let mut by_pid: BTreeMap<u32, (&Stat, f64)> = BTreeMap::new();
+        for (&(pid, cpu), (process, cpu_s)) in &self.used {
             if pid != own && !self.pids.contains(&pid) && may_run_on.contains(cpu) {
-                by_pid.entry(pid).or_insert((name, 0.0)).1 += cpu_s;
+                by_pid.entry(pid).or_insert((process, 0.0)).1 += cpu_s;
             }
         }
-        let of = |(pid, (name, cpu_s)): (u32, (&str, f64))| Competitor {
+        let of = |(pid, (process, cpu_s)): (u32, (&Stat, f64))| Competitor {
             pid,
-            name: name.to_owned(),
+            name: process.name.clone(),
             cpus_busy: cpu_s / interval_s.max(1e-9),
+            nice: process.nice,
+            threads: process.threads,
         };
         let mut found: Vec<Competitor> = by_pid.into_iter().map(of).collect();
         found.retain(|one| one.cpus_busy >= LEAST_BUSY);
@@ -297,12 +302,15 @@ struct Sums {
     on_cpu: BTreeMap<CpuId, f64>,
     /// The CPUs on which they may run, each on all of them or some; none without threads.
     may_run_on: Option<CpuSet>,
+    /// May each of them run on all of those CPUs?
+    same_cpus: bool,
 }
 
 impl Sums {
     fn of(uses: impl Iterator<Item = ThreadUse>) -> Self {
         let time = ThreadTime { waiting_s: Some(0.0), ..ThreadTime::default() };
-        let mut sums = Self { threads: 0, time, on_cpu: BTreeMap::new(), may_run_on: None };
+        let mut sums =
+            Self { threads: 0, time, on_cpu: BTreeMap::new(), may_run_on: None, same_cpus: true };
         for one in uses {
             sums.threads += 1;
             let time = &mut sums.time;
@@ -314,6 +322,8 @@ impl Sums {
             for (cpu, seconds) in one.on_cpu {
                 *sums.on_cpu.entry(cpu).or_default() += seconds;
             }
+            let before = sums.may_run_on.as_ref();
+            sums.same_cpus &= before.is_none_or(|before| *before == one.now.affinity);
             sums.may_run_on = Some(match sums.may_run_on {
                 None => one.now.affinity,
                 Some(all) => all.union(&one.now.affinity),

@@ -20,6 +20,8 @@ fn calm() -> ProgramFacts {
         time: ThreadTime { on_cpu_s: 10.0, waiting_s: Some(0.0), ..ThreadTime::default() },
         stolen_share: 0.0,
         may_run_on: cpus("0-7"),
+        all_may_run_on_same: true,
+        command: None,
         idle_cpus: CpuSet::default(),
         competitors: Vec::new(),
         quota: None,
@@ -319,4 +321,71 @@ fn advice_names_the_idle_cpus_and_every_process() {
     facts.pids = vec![7, 8];
     let command = &diagnose(&facts).causes[0].advice[0].command;
     assert_eq!(command, "for pid in 7 8; do taskset -a -cp 0,2-3 $pid; done");
+}
+
+#[test]
+fn what_helps_says_how_it_is_taken_back() {
+    let mut facts = calm();
+    facts.time = waited(5.0, 5.0);
+    facts.may_run_on = cpus("0");
+    facts.idle_cpus = cpus("2-3");
+    let other = |nice, threads| Competitor {
+        pid: 9,
+        name: "batch".to_owned(),
+        cpus_busy: 1.0,
+        nice,
+        threads,
+    };
+    facts.competitors = vec![other(0, 1)];
+    let advice = diagnose(&facts).causes[0].advice.clone();
+    assert_eq!(advice[0].undo.as_deref(), Some("taskset -a -cp 0 7"));
+    let renice = |advice: &Advice| (advice.command.clone(), advice.undo.clone().unwrap());
+    let typed = |command: &str, undo: &str| (command.to_owned(), undo.to_owned());
+    assert_eq!(renice(&advice[1]), typed("renice -n 10 -p 9", "renice -n 0 -p 9"));
+    // Threads that may run on different CPUs have no affinity that could be given back to all.
+    facts.all_may_run_on_same = false;
+    facts.competitors = vec![other(10, 4)];
+    let advice = diagnose(&facts).causes[0].advice.clone();
+    assert_eq!(advice[0].undo, None);
+    let threads = "-p $(ls /proc/9/task)";
+    let expected = (format!("renice -n 19 {threads}"), format!("renice -n 10 {threads}"));
+    assert_eq!(renice(&advice[1]), expected);
+    facts.competitors = vec![other(19, 1)];
+    assert_eq!(diagnose(&facts).causes[0].advice[1].command, "corun top");
+    facts.time = waited(5.0, 5.0);
+    facts.quota = quota(0.5, 5.0);
+    let causes = diagnose(&facts).causes;
+    let quota = causes.iter().find(|one| one.kind == CauseKind::ThrottledByQuota).unwrap();
+    let set =
+        |percent| format!("systemctl set-property --runtime solver.service CPUQuota={percent}%");
+    assert_eq!(renice(&quota.advice[0]), (set(100), set(50)));
+}
+
+#[test]
+fn a_program_without_a_profile_is_recorded_by_its_own_command_line() {
+    let mut facts = calm();
+    facts.cache = CacheFacts::default();
+    let commands = |facts: &ProgramFacts| -> Vec<String> {
+        diagnose(facts).unknown[0].advice.iter().map(|one| one.command.clone()).collect()
+    };
+    assert_eq!(commands(&facts)[0], "corun profile -o mine.toml -- PROGRAM ARGUMENTS");
+    facts.command = Some(["/opt/my solver", "-x", "a b"].map(str::to_owned).to_vec());
+    assert_eq!(
+        commands(&facts)[..2],
+        [
+            "corun profile -o 'my solver.toml' -- '/opt/my solver' -x 'a b'",
+            "corun explain 7 --profiles 'my solver.toml,shipped' --profile 'my solver'"
+        ]
+    );
+    facts.command = Some(vec!["solver".to_owned(), "x".repeat(400)]);
+    assert_eq!(commands(&facts)[0], "corun profile -o solver.toml -- PROGRAM ARGUMENTS");
+}
+
+/// Of little activity a large share is still little.
+#[test]
+fn the_verdict_on_a_program_that_mostly_sleeps_says_so() {
+    let mut facts = calm();
+    facts.time = ThreadTime { asleep_s: 9.5, ..waited(0.2, 0.3) };
+    let verdict = diagnose(&facts).verdict;
+    assert!(verdict.ends_with("60 % of its active time, measured; it slept for 95 % of the time."));
 }

@@ -112,6 +112,8 @@ function Now({ look, drawing, series, held, hold }: { look: Look; drawing: Drawi
     if (here) here.push(thread);
     else onCpu.set(thread.cpu, [thread]);
   }
+  // Looks name the busiest first; a thread that stays where it is keeps its place.
+  for (const here of onCpu.values()) here.sort((one, other) => one.tid - other.tid);
   const most = Math.max(...look.llcs.map((one) => one.memory_bytes_per_s ?? one.cpus_busy ?? 0), 1e-9);
   const decisions = [...look.decisions].reverse();
   return (

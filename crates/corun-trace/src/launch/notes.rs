@@ -15,6 +15,9 @@ pub(super) fn notes(
     let mut notes = Vec::new();
     let end = match state {
         RunState::Ended => None,
+        RunState::Signalled => {
+            Some("a signal ended the program; the profile is of the part before")
+        }
         RunState::Running | RunState::Replaced => Some(
             "the program crashed or was killed; the last second of it may be missing from the \
              profile",

@@ -7,6 +7,7 @@ use std::ptr::null_mut;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
+use super::fatal_signal::divert_kill;
 use super::ffi::{GuestBlock, Id, Info, Qemu, VERSION};
 use super::host::{at_fork, block_signals, end_process};
 use super::options::PluginOptions;
@@ -100,7 +101,13 @@ fn install<'a>(
     }
     let folder = options.report.display().to_string();
     let session = Session::new(options, target).map_err(|error| format!("{folder}: {error}"))?;
-    SESSION.set((qemu, session)).map_err(|_| "the plug-in is loaded twice".to_owned())
+    let is_recorded = !session.is_idle();
+    SESSION.set((qemu, session)).map_err(|_| "the plug-in is loaded twice".to_owned())?;
+    if is_recorded {
+        // Elsewhere a fatal signal leaves the last report of those that are written now and then.
+        divert_kill(ended_by_signal);
+    }
+    Ok(())
 }
 
 extern "C" fn translated(_: Id, block: *mut c_void) {
@@ -367,6 +374,20 @@ extern "C" fn forked() {
 
 extern "C" fn ended(_: Id, _: *mut c_void) {
     let Some((_, session)) = SESSION.get() else { return };
+    flush_only_thread();
+    session.ended();
+}
+
+fn ended_by_signal() {
+    let Some((_, session)) = SESSION.get() else { return };
+    if session.is_free() {
+        flush_only_thread();
+        session.ended_by_signal();
+    }
+}
+
+/// Hands in what the last thread has collected, where there is no other.
+fn flush_only_thread() {
     // A single thread has stopped, as this runs in its place. Of several, others may still be
     // running: what they have not handed in is lost, at most a batch each.
     let mut buffers = THREADS[..USED.load(Ordering::Relaxed) as usize]
@@ -377,5 +398,4 @@ extern "C" fn ended(_: Id, _: *mut c_void) {
         // SAFETY: buffers are never freed, and this is the only thread's that this process had.
         flush(unsafe { &mut *only });
     }
-    session.ended();
 }

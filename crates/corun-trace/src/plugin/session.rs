@@ -7,7 +7,8 @@ use std::hash::BuildHasher;
 use std::io;
 use std::process;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use rustc_hash::FxBuildHasher;
@@ -24,9 +25,12 @@ use crate::report::{self, Report, RunState};
 use crate::summary;
 use crate::trace_file::Position;
 
-/// Between two reports of a running program, at most; at its beginning half its age. QEMU tells a
-/// plug-in nothing of a fatal signal, so the last of these reports is what a crash leaves.
+/// Between two reports of a running program, at most; at its beginning half its age. The last of these reports is what
+/// SIGKILL leaves.
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The longest that a program which a signal ends waits for its last report.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 /// Should the program go on?
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -390,17 +394,46 @@ impl Session {
 
     /// The program ends.
     pub(crate) fn ended(&self) {
+        self.ends(RunState::Ended);
+    }
+
+    /// A signal ends the program.
+    pub(crate) fn ended_by_signal(&self) {
+        self.ends(RunState::Signalled);
+    }
+
+    fn ends(&self, state: RunState) {
         if self.is_dormant() {
             return;
         }
         let mut inner = self.lock();
         if !inner.closed {
-            self.close(&mut inner, RunState::Ended);
+            self.close(&mut inner, state);
         }
     }
 
+    /// Is this the session of a plug-in that records nothing?
+    pub(crate) fn is_idle(&self) -> bool {
+        self.options.idle
+    }
+
+    /// Waits until no other thread works on the record. False where one does not come to an end: a program that a
+    /// signal ends must not be held up.
+    pub(crate) fn is_free(&self) -> bool {
+        let asked = Instant::now();
+        while matches!(self.inner.try_lock(), Err(TryLockError::WouldBlock)) {
+            if asked.elapsed() >= LONGEST_WAIT {
+                return false;
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        true
+    }
+
     fn close(&self, inner: &mut Inner, state: RunState) {
-        if let Some(trace) = &mut inner.trace {
+        if let Some(trace) = &mut inner.trace
+            && state != RunState::Signalled
+        {
             trace.finish();
         }
         self.report(inner, state);

@@ -57,7 +57,8 @@ pub(crate) enum ProfilesCommand {
 /// Where programs come from.
 #[derive(Debug, Args)]
 pub(crate) struct ProfilesArgs {
-    /// A folder of profiles, a profile or a CSV of solo figures [default: the shipped library]
+    /// A folder of profiles, a profile or a CSV of solo figures, or a list of such and of `shipped`
+    /// [default: the shipped library]
     #[arg(long, value_name = "PATH")]
     pub(crate) profiles: Option<PathBuf>,
 }

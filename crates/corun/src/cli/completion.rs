@@ -15,7 +15,6 @@ use clap_complete::engine::{
 };
 use clap_complete::env::{Bash, EnvCompleter, Fish, Zsh};
 use corun_policy::{PolicyEntry, PolicyKind, registry};
-use corun_profile::Library;
 
 use super::definitions;
 
@@ -120,7 +119,8 @@ fn cores(typed: &OsStr) -> Vec<CompletionCandidate> {
 /// Programs of the library that `--profiles` names on this command line, else of the shipped one; files where none
 /// of them begins so.
 fn programs(typed: &OsStr) -> Vec<CompletionCandidate> {
-    let own = typed_after("--profiles").and_then(|path| Library::load(Path::new(&path)).ok());
+    let own = typed_after("--profiles")
+        .and_then(|path| corun_app::open_library(Some(Path::new(&path))).ok());
     let found = match &own {
         Some(library) => starting_with(typed, library.names().map(|name| (name, ""))),
         None => {

@@ -36,7 +36,7 @@ pub(crate) struct ExplainArgs {
     /// The program's stored profile [default: found by its command line]
     #[arg(long, value_name = "NAME")]
     pub(crate) profile: Option<String>,
-    /// Folder or file of stored profiles [default: the shipped ones]
+    /// Folder or file of stored profiles, or a list of such and of `shipped` [default: the shipped ones]
     #[arg(long, value_name = "PATH")]
     pub(crate) profiles: Option<PathBuf>,
     /// Where counters come from

@@ -76,7 +76,7 @@ pub(crate) struct PolicyArgs {
     /// Where counters come from
     #[arg(long, value_enum, default_value = "auto")]
     pub(crate) counters: CountersName,
-    /// Folder or file of stored profiles [default: the shipped ones]
+    /// Folder or file of stored profiles, or a list of such and of `shipped` [default: the shipped ones]
     #[arg(long, value_name = "PATH")]
     pub(crate) profiles: Option<PathBuf>,
     /// Time between two decisions [default: the policy's own]

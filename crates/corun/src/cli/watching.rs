@@ -60,7 +60,7 @@ pub(crate) struct FigureArgs {
     /// Where counters come from [default: auto]
     #[arg(long, value_enum)]
     pub(crate) counters: Option<CountersName>,
-    /// Folder or file of stored profiles [default: the shipped ones]
+    /// Folder or file of stored profiles, or a list of such and of `shipped` [default: the shipped ones]
     #[arg(long, value_name = "PATH")]
     pub(crate) profiles: Option<PathBuf>,
     /// Time between two looks at the machine, such as 1s or 200ms

@@ -16,6 +16,8 @@ use corun_report::size;
 
 /// Columns of the text.
 const WIDTH: usize = 80;
+/// How the verdict on a policy begins that this machine is not made for.
+const UNFIT: &str = "a machine that it is for";
 /// Where the words of a finding begin.
 const WORDS: usize = 28;
 
@@ -37,7 +39,7 @@ pub(super) fn run(arguments: &DoctorArgs) -> Outcome<String> {
         Document { findings: findings(&facts), policies: verdicts(&facts), facts, may_use };
     match arguments.format {
         DocumentFormat::Json => json(&document),
-        DocumentFormat::Text => Ok(text(&document)),
+        DocumentFormat::Text => Ok(text(&document, arguments.policies)),
     }
 }
 
@@ -53,7 +55,8 @@ fn tracer() -> Tracer {
     Tracer { missing }
 }
 
-fn text(document: &Document) -> String {
+/// `all`: in full also policies that do not run here.
+fn text(document: &Document, all: bool) -> String {
     let mut text = wrapped(&headline(&document.facts), 0, 2);
     if let Some(reach) = document.may_use.as_ref().filter(|reach| reach.is_limited()) {
         text.push_str(&wrapped(&format!("This process may use {reach}"), 0, 2));
@@ -72,11 +75,40 @@ fn text(document: &Document) -> String {
             }
         }
     }
+    let (shown, short): (Vec<_>, Vec<_>) =
+        document.policies.iter().partition(|one| all || one.runs != Runs::No);
     text.push_str("\nPolicies\n");
-    for group in groups(&document.policies) {
+    for group in groups(&shown) {
         policies(&mut text, &group);
     }
+    if !short.is_empty() {
+        text.push_str("\nPolicies that do not run here (corun doctor --policies says more)\n");
+    }
+    for (lack, names) in by_lack(&short) {
+        text.push_str(&wrapped(&format!("{lack}: {}", names.join(", ")), 2, 4));
+    }
     text
+}
+
+/// Policies by what they lack, in the order of the first of each.
+fn by_lack<'a>(policies: &[&'a PolicyVerdict]) -> Vec<(String, Vec<&'a str>)> {
+    let mut found: Vec<(String, Vec<&str>)> = Vec::new();
+    for policy in policies {
+        let lacking = policy.missing.iter().filter(|one| !one.unknown);
+        // What is in brackets or behind a colon are details.
+        let heads = lacking.filter_map(|one| one.what.split([':', '(']).next()).map(str::trim);
+        let heads: Vec<&str> = heads.collect();
+        let lack = if heads.contains(&UNFIT) {
+            "is for other machines".to_owned()
+        } else {
+            format!("lacks {}", heads.join(" and "))
+        };
+        match found.iter_mut().find(|(other, _)| *other == lack) {
+            Some((_, names)) => names.push(&policy.policy),
+            None => found.push((lack, vec![&policy.policy])),
+        }
+    }
+    found
 }
 
 fn headline(facts: &Facts) -> String {
@@ -146,9 +178,9 @@ fn filled(words: &str, first: &str, rest: &str) -> String {
 }
 
 /// Policies that differ in name alone, in the order of the first of each.
-fn groups(policies: &[PolicyVerdict]) -> Vec<Vec<&PolicyVerdict>> {
+fn groups<'a>(policies: &[&'a PolicyVerdict]) -> Vec<Vec<&'a PolicyVerdict>> {
     let mut groups: Vec<Vec<&PolicyVerdict>> = Vec::new();
-    for policy in policies {
+    for &policy in policies {
         let alike = |group: &&mut Vec<&PolicyVerdict>| {
             let other = group[0];
             (other.runs, &other.missing, &other.instead, &other.note)

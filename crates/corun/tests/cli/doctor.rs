@@ -54,9 +54,15 @@ fn put(fixture: &Fixture, path: &str, text: &str) {
 fn a_captured_server_is_told_in_80_columns() {
     let fixture = Fixture::new();
     captured(&fixture);
-    let text = fixture.run(&["doctor", "--root", "captured"]).done();
+    let text = fixture.run(&["doctor", "--root", "captured", "--policies"]).done();
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     insta::assert_snapshot!("doctor", text);
+    let short = fixture.run(&["doctor", "--root", "captured"]).done();
+    assert!(short.lines().count() < text.lines().count() - 10, "{short}");
+    let unwrapped = short.replace("\n    ", " ");
+    let names = "maximum-local, n-mass, hmp, hsp, rr, equal-progress, acfs, camps";
+    let line = format!("\n  is for other machines: {names}\n");
+    assert!(unwrapped.contains(&line), "{short}");
 }
 
 #[test]

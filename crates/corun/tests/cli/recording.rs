@@ -195,6 +195,33 @@ fn what_never_ends_is_stopped() {
     }
 }
 
+/// Whoever stops a recording with Ctrl-C or `kill` has the profile of what ran until then.
+#[test]
+fn a_signal_to_the_recorder_leaves_the_profile_so_far() {
+    if !can_emulate(&["qemu-x86_64"]) {
+        return;
+    }
+    let fixture = Fixture::new();
+    for (signal, code) in [("TERM", 143), ("INT", 130)] {
+        let recorder = Process::new(assert_cmd::cargo::cargo_bin!("corun"))
+            .args(["profile", "-o", "p.toml", "--", "sh", "-c", "echo up; while :; do :; done"])
+            .current_dir(fixture.path(""))
+            .env("XDG_DATA_HOME", fixture.path(""))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn();
+        let mut recorder = recorder.unwrap();
+        let mut up = [0; 3];
+        std::io::Read::read_exact(recorder.stdout.as_mut().unwrap(), &mut up).unwrap();
+        let words = ["-s", signal, &recorder.id().to_string()];
+        assert!(Process::new("kill").args(words).status().unwrap().success());
+        let ran = Ran::from(recorder.wait_with_output().unwrap());
+        let stderr = ran.stderr();
+        assert!(stderr.contains("note: a signal ended the program; the profile is"), "{stderr}");
+        recorded(&fixture, &ran, code);
+    }
+}
+
 /// Awk first counts, then fills an array; the default window is longer than the whole run.
 #[test]
 fn shorter_windows_find_shorter_phases() {

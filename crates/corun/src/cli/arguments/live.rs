@@ -18,12 +18,16 @@ is found.
 
 Examples:
   corun doctor
+  corun doctor --policies
   sudo corun doctor --format json
   corun doctor --root captured/")]
 pub(crate) struct DoctorArgs {
     /// A folder with proc/ and sys/ of another machine, instead of /
     #[arg(long, value_name = "DIR")]
     pub(crate) root: Option<PathBuf>,
+    /// Also say of each policy that does not run here what it lacks and what would provide that
+    #[arg(long)]
+    pub(crate) policies: bool,
     /// How it is written
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) format: DocumentFormat,
@@ -35,22 +39,24 @@ pub(crate) struct DoctorArgs {
 Turns something on and off by turns, in blocks of random length and order, and compares what the
 metrics say. It ends when the overall effect is known to the wanted precision, when a program is
 harmed, after --longest, or with Ctrl-C, and always turns it off last. What is turned on is a policy
-over programs that run already (--pid, --unit, --cgroup) or that are started here and ended with it (MIX or -- CMD),
-the policy of a daemon's configuration over its programs, whatever its `apply` says, or what --on and --off switch.
+over programs that run already (--pid, --unit, --cgroup) or that are started here and ended with it
+(MIX or -- CMD), the policy of a daemon's configuration over its programs, whatever its `apply`
+says, or what --on and --off switch.
 
-Without a metric it compares each program's instructions a second, where the counters know them. Programs
-that are started here print on stderr. The experiment also ends with the first of them that ends by
-itself, where its mix does not say restart = true.
+Without a metric it compares each program's instructions a second, where the counters know them.
+Programs that are started here print on stderr. The experiment also ends with the first of them that
+ends by itself, where its mix does not say restart = true.
 
 Examples:
   corun ab mix.toml --policy dio
   corun ab --policy di -p 1234,1240 --metric web='curl -s localhost/rate'
+  corun ab --on 'renice -n 10 -p 99' --off 'renice -n 0 -p 99' --count done='wc -l < out'
   corun ab --policy di --count done='wc -l < out' -- ./solver input.dat
   corun ab mix.toml --policy dio --backend sched-ext --against affinity
   corun ab --config /etc/corun/config.toml
   corun ab --config /etc/corun/config.toml --metric web='curl -s localhost/rate'
-  corun ab --on 'corun-policy-on' --off 'corun-policy-off' --metric web='curl -s localhost/rate'
-  corun ab --on 'cpupower frequency-set -g performance' --off 'cpupower frequency-set -g powersave' \\
+  corun ab --on 'cpupower frequency-set -g performance' \\
+    --off 'cpupower frequency-set -g powersave' \\
     --prometheus http://localhost:9090 --query 'db=sum(rate(queries_total[10s]))'")]
 pub(crate) struct AbArgs {
     #[command(flatten)]

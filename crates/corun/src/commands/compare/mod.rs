@@ -9,7 +9,7 @@ use corun_app::{
     parse_observation, timeline, trace_document,
 };
 use corun_machine::Machine;
-use corun_profile::{Fault, Library, Mix, MixSource};
+use corun_profile::{Fault, Mix, MixSource};
 use corun_sim::RunResult;
 
 use self::view::View;
@@ -71,7 +71,8 @@ fn workload(arguments: &CompareArgs, comparison: &Comparison) -> String {
 
 fn setup(arguments: &CompareArgs) -> Outcome<ComparisonSetup> {
     let policies = PolicySpec::parse_all(&arguments.policy)?;
-    let library = arguments.library.profiles.as_deref().map(Library::load).transpose()?;
+    let library = arguments.library.profiles.as_deref();
+    let library = library.map(|path| corun_app::open_library(Some(path))).transpose()?;
     let mix = given_mix(arguments)?;
     let machine = arguments.machine.as_deref().map(corun_app::find_machine).transpose()?;
     ComparisonSetup::new(ComparisonRequest {

@@ -34,6 +34,11 @@ pub(super) fn text(facts: &ProgramFacts, diagnosis: &Diagnosis) -> String {
     for (number, cause) in diagnosis.causes.iter().enumerate() {
         text.push_str(&of_cause(number + 1, cause));
     }
+    let mut helps = diagnosis.causes.iter().flat_map(|cause| &cause.advice);
+    if let Some(measured) = helps.find_map(measure) {
+        text.push_str("\nWhat that is worth, by turns with it and without\n");
+        text.push_str(&measured);
+    }
     if !diagnosis.unknown.is_empty() {
         text.push_str("\nWhat cannot be told here\n");
     }
@@ -63,7 +68,21 @@ fn of_advice(advice: &Advice) -> String {
     let mut text = String::new();
     let _ = writeln!(text, "{INDENT}$ {}", advice.command);
     let _ = writeln!(text, "{INDENT}    {}", advice.does);
+    if let Some(undo) = &advice.undo {
+        let _ = writeln!(text, "{INDENT}    back: {undo}");
+    }
     text
+}
+
+/// How to measure what the advice is worth, where it can be taken back.
+fn measure(advice: &Advice) -> Option<String> {
+    let undo = advice.undo.as_ref()?;
+    let quoted = |command: &str| shlex::try_quote(command).map(|word| word.into_owned()).ok();
+    let (on, off) = (quoted(&advice.command)?, quoted(undo)?);
+    Some(format!(
+        "{INDENT}$ corun ab --on {on} --off {off} --count done='wc -l < OUTPUT'\n\
+         {INDENT}    --count: what prints how much the program has done so far\n"
+    ))
 }
 
 fn wrapped(text: &str, indent: &str) -> String {

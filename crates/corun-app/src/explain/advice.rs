@@ -1,0 +1,75 @@
+//! The commands that would help, as typed in a shell, and what takes them back.
+
+use std::borrow::Cow;
+use std::path::Path;
+
+use corun_machine::CpuSet;
+
+use super::diagnosis::Advice;
+use super::facts::{Competitor, ProgramFacts};
+
+/// The most characters of a command line that is shown again.
+const LONGEST_COMMAND: usize = 300;
+
+pub(super) fn advice(does: impl Into<String>, command: impl Into<String>) -> Advice {
+    Advice { does: does.into(), command: command.into(), undo: None }
+}
+
+/// A name as a shell takes it for one word. Names of groups have backslashes, and whoever makes a group names it. One
+/// with a character 0, as a profile may have, cannot be typed.
+pub(super) fn word(name: &str) -> Cow<'_, str> {
+    shlex::try_quote(name).unwrap_or(Cow::Borrowed("NAME"))
+}
+
+/// Has all threads of the program run on these CPUs.
+pub(super) fn run_on(cpus: &CpuSet, does: String, facts: &ProgramFacts) -> Advice {
+    let undo = facts.all_may_run_on_same.then(|| taskset(&facts.may_run_on, &facts.pids));
+    Advice { undo, ..advice(does, taskset(cpus, &facts.pids)) }
+}
+
+/// `taskset` for each process, since it takes one at a time.
+fn taskset(cpus: &CpuSet, pids: &[u32]) -> String {
+    match pids {
+        [pid] => format!("taskset -a -cp {cpus} {pid}"),
+        pids => {
+            let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
+            format!("for pid in {}; do taskset -a -cp {cpus} $pid; done", pids.join(" "))
+        }
+    }
+}
+
+/// Lets another program give way; none where it already does as much as it can.
+pub(super) fn give_way(other: &Competitor) -> Option<Advice> {
+    let nice = [10, 19].into_iter().find(|&nice| nice > other.nice)?;
+    // Linux knows a nice value of each thread.
+    let whom = match other.threads {
+        1 => other.pid.to_string(),
+        _ => format!("$(ls /proc/{}/task)", other.pid),
+    };
+    let renice = |nice: i32| format!("renice -n {nice} -p {whom}");
+    let does = format!("lets {} give way", other.name);
+    Some(Advice { undo: Some(renice(other.nice)), ..advice(does, renice(nice)) })
+}
+
+/// Records the program, and explains it again by what was recorded.
+pub(super) fn record(facts: &ProgramFacts) -> Vec<Advice> {
+    let command = facts.command.as_deref().filter(|words| !words.is_empty());
+    let typed = command.and_then(|words| shlex::try_join(words.iter().map(String::as_str)).ok());
+    let typed = typed.filter(|typed| typed.chars().count() <= LONGEST_COMMAND);
+    let name = command.and_then(|words| Path::new(&words[0]).file_name()?.to_str());
+    let name = name.filter(|name| corun_profile::check_name(name).is_ok()).unwrap_or("mine");
+    let typed = typed.unwrap_or_else(|| "PROGRAM ARGUMENTS".to_owned());
+    let file = format!("{name}.toml");
+    let list = format!("{file},shipped");
+    let pid = facts.pids.first().copied().unwrap_or(0);
+    vec![
+        advice(
+            "runs the program anew, some ten times as slow, and records its use of caches, without counters",
+            format!("corun profile -o {} -- {typed}", word(&file)),
+        ),
+        advice(
+            "then tells its own misses from those that others cause",
+            format!("corun explain {pid} --profiles {} --profile {}", word(&list), word(name)),
+        ),
+    ]
+}
