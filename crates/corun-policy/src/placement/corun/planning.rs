@@ -119,7 +119,8 @@ impl Corun {
         // Placements are compared with LLCs that are whole: a division is for who is there.
         let start = start.whole();
         let start = if start == *now { from.clone() } else { search.predicted(start) };
-        let bounds = search.bounds(&from);
+        // What programs may lose is measured there, too: else they could lose as much with each new division.
+        let bounds = search.bounds_between(&start, &from);
         let mut goals = Vec::new();
         if self.divides_ways && is_apart {
             goals.push(search.divided(from.clone(), World::Likely, &bounds));

@@ -193,6 +193,12 @@ impl Search<'_> {
         now.outcomes.iter().map(|one| one.slowdown / (1.0 - self.most_loss)).collect()
     }
 
+    /// The same from a situation with whole LLCs; nobody slower than it is now.
+    pub(super) fn bounds_between(&self, whole: &Predicted, now: &Predicted) -> Vec<f64> {
+        let bounds = self.bounds(whole).into_iter().zip(&now.outcomes);
+        bounds.map(|(bound, now)| bound.max(now.slowdown)).collect()
+    }
+
     /// A situation that the likely world finds better, reached by the best step each time, and its outcomes;
     /// the present one where there is none. `memory`: may pages move?
     pub(super) fn better(&mut self, now: Predicted, memory: bool) -> Predicted {
