@@ -10,6 +10,7 @@
 
 mod cost;
 mod curve;
+mod exploring;
 mod learned;
 mod objective;
 mod parts;
@@ -103,8 +104,9 @@ const TRIALS: Parameter = Parameter {
     name: "trials",
     default: 1.0,
     min: 0.0,
-    max: 1.0,
-    summary: "1: a program without a profile gets other ways for a moment where that may change a decision",
+    max: 2.0,
+    summary: "for a moment, where that may change a decision, programs without a profile get: 0 nothing, 1 other \
+              ways, 2 other ways or places",
 };
 const FOOTPRINT: Parameter = Parameter {
     name: "footprint-mib",
@@ -164,6 +166,8 @@ struct Corun {
     /// How the LLCs are divided.
     parts: Parts,
     trials: Trials,
+    /// Where the threads of a placement on trial were before, by CPU index.
+    origin: Option<BTreeMap<ThreadId, usize>>,
     /// What the last search that changed nothing was about.
     settled: Option<Settled>,
     /// Who was said to be slower than the target.
@@ -201,7 +205,8 @@ impl Corun {
             sent: BTreeMap::new(),
             held: BTreeSet::new(),
             parts: Parts::default(),
-            trials: Trials::new(options.value(&TRIALS) != 0.0),
+            trials: Trials::new(options.value(&TRIALS)),
+            origin: None,
             settled: None,
             told_slower: Vec::new(),
         }
@@ -322,6 +327,7 @@ impl Corun {
         (awake > view.machine.cpus().len()).then(|| {
             let mut plan = self.release(view, "more threads than CPUs", |_| true);
             self.trials.end();
+            self.origin = None;
             self.parts.make_whole("more threads than CPUs", &mut plan);
             plan
         })
@@ -468,7 +474,9 @@ impl Policy for Corun {
         }
         let threads = self.threads(view, &running, predictor.as_ref());
         let expected = self.expected(view.machine, &running, threads.as_deref(), model);
-        self.learned.measure(view, &running, model, &expected);
+        // Ways on trial count as any interval does: thresholds were chosen so.
+        let is_trial = self.trials.is_counting() && self.origin.is_some();
+        self.learned.measure(view, &running, model, &expected, is_trial);
         if let Some(plan) = self.release_crowd(view) {
             return plan;
         }

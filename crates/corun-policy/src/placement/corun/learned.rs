@@ -23,6 +23,10 @@ const MOST_PROGRAMS: usize = 256;
 const MOST_POINTS: usize = 8;
 /// Sizes that differ by less than this share are one.
 const SAME_SIZE: f64 = 0.15;
+/// Misses per 1000 instructions below which nothing is told apart.
+const LEAST_MPKI: f64 = 0.05;
+/// The most by which a phase is taken to have more or fewer misses than the mean.
+const MOST_PHASE: f64 = 3.0;
 /// Misses that a core is taken to have outstanding together where no counter says how long it waits.
 const USUAL_OVERLAP: f64 = 2.0;
 /// Most of a program's cycles that misses are made out to take where no counter says it.
@@ -84,6 +88,8 @@ pub(super) struct Expected {
 pub(super) struct Learned {
     programs: BTreeMap<String, Known>,
     threads: BTreeMap<ThreadId, Averages>,
+    /// What threads counted before the last trial.
+    before_trial: BTreeMap<ThreadId, Point>,
     /// Intervals so far.
     intervals: u64,
 }
@@ -105,6 +111,14 @@ struct Known {
 struct Visited {
     point: Point,
     intervals: u32,
+}
+
+impl Visited {
+    /// Are both of the same size?
+    fn is_near(&self, point: &Point) -> bool {
+        let most = self.point.bytes.max(point.bytes);
+        (self.point.bytes - point.bytes).abs() <= SAME_SIZE * most
+    }
 }
 
 /// The weight of the latest interval in a mean over so many.
@@ -157,16 +171,18 @@ impl Averages {
 
 impl Learned {
     /// Takes in an interval's counts of the threads that run. `expected` is what is expected of each where it
-    /// is.
+    /// is. `is_trial`: they were counted in a moment's trial.
     pub(super) fn measure(
         &mut self,
         view: &View<'_>,
         running: &[&ThreadView],
         model: &Model,
         expected: &[Expected],
+        is_trial: bool,
     ) {
         self.intervals += 1;
         self.threads.retain(|id, _| view.thread(*id).is_some());
+        self.before_trial.retain(|id, _| view.thread(*id).is_some());
         for (thread, expected) in running.iter().zip(expected) {
             let averages = self.threads.entry(thread.id).or_default();
             averages.add(&thread.rates, thread.llc_occupancy_bytes);
@@ -176,7 +192,12 @@ impl Learned {
             if let Some(cpu) = cpu
                 && let Some(figures) = known.figures(averages, model, cpu, expected)
             {
-                known.take(figures);
+                if is_trial {
+                    known.take_trial(figures.point, self.before_trial.get(&thread.id));
+                } else {
+                    self.before_trial.insert(thread.id, figures.point);
+                    known.take(figures);
+                }
             }
         }
         self.forget_programs();
@@ -289,11 +310,32 @@ impl Known {
     /// Takes in what a thread counted. Each size keeps the mean of what was counted there, of which the latest
     /// has at least its least weight: a program's phases are averaged, as the model takes profiles.
     fn take(&mut self, figures: Figures) {
-        let point = figures.point;
-        let near = |one: &Visited| {
-            (one.point.bytes - point.bytes).abs() <= SAME_SIZE * one.point.bytes.max(point.bytes)
-        };
-        match self.points.iter_mut().find(|one| near(one)) {
+        self.take_point(figures.point);
+        self.intervals += 1;
+        let weight = weight_of_latest(self.intervals);
+        self.figures = Some(match self.figures {
+            Some(known) => known.blended(&figures, weight),
+            None => figures,
+        });
+    }
+
+    /// Takes in what a thread counted in a trial. A trial is so short that it falls into one phase: its misses are
+    /// to those before it, of the same phase, as the means at both sizes are to one another.
+    fn take_trial(&mut self, point: Point, before: Option<&Point>) {
+        let Some(figures) = self.figures.as_mut() else { return };
+        figures.point.bytes = point.bytes;
+        let ratio = before.and_then(|before| {
+            let mean = self.points.iter().find(|one| one.is_near(before))?.point.mpki;
+            Some((mean + LEAST_MPKI) / (before.mpki + LEAST_MPKI))
+        });
+        let ratio = ratio.unwrap_or(1.0).clamp(1.0 / MOST_PHASE, MOST_PHASE);
+        let mpki = (point.mpki * ratio).min(figures.apki);
+        figures.point.mpki = mpki;
+        self.take_point(Point { bytes: point.bytes, mpki });
+    }
+
+    fn take_point(&mut self, point: Point) {
+        match self.points.iter_mut().find(|one| one.is_near(&point)) {
             Some(visited) => {
                 visited.intervals += 1;
                 let weight = weight_of_latest(visited.intervals);
@@ -305,12 +347,6 @@ impl Known {
         if self.points.len() > MOST_POINTS {
             self.points.remove(0);
         }
-        self.intervals += 1;
-        let weight = weight_of_latest(self.intervals);
-        self.figures = Some(match self.figures {
-            Some(known) => known.blended(&figures, weight),
-            None => figures,
-        });
     }
 
     /// The program as the model takes it, in three worlds.
@@ -434,6 +470,26 @@ mod tests {
         assert!(!FIGURES.differ(&with(|one| one.bytes_per_miss = 65.0)));
     }
 
+    /// A mean of 10 misses with 1 MB. The phase before the trial had 20, twice as many: the 6 of the trial with 2 MB
+    /// are 3 on average. Without a reading before, they are taken as they are. Nothing else is learnt in a trial.
+    #[test]
+    fn a_trial_counts_as_its_phase_does_to_the_mean() {
+        let mut known = Known::default();
+        let trial = Point { bytes: 2e6, mpki: 6.0 };
+        known.take_trial(trial, None);
+        assert!(known.points.is_empty() && known.figures.is_none());
+        known.take(FIGURES);
+        known.take_trial(trial, Some(&Point { bytes: 1e6, mpki: 20.0 }));
+        let mpki = known.points[1].point.mpki;
+        assert!((mpki - 6.0 * 10.05 / 20.05).abs() < 1e-9, "{mpki}");
+        assert_eq!((known.points[1].intervals, known.intervals), (1, 1));
+        let mut without = Known::default();
+        without.take(FIGURES);
+        without.take_trial(trial, None);
+        assert_eq!(without.points[1].point, trial);
+        assert_eq!(without.figures.unwrap().apki, FIGURES.apki);
+    }
+
     /// A machine on which programs come and go for ever: those that ran last are remembered.
     #[test]
     fn so_many_programs_are_remembered() {
@@ -450,7 +506,7 @@ mod tests {
             let view = View { machine: &machine, threads: &threads, now: Nanoseconds(number) };
             let running: Vec<&ThreadView> = threads.iter().collect();
             let expected = [0, 1].map(|_| Expected { outcome: None, equal_share_bytes: 4e6 });
-            learned.measure(&view, &running, &model, &expected);
+            learned.measure(&view, &running, &model, &expected, false);
         }
         assert_eq!(learned.programs.len(), MOST_PROGRAMS);
         let last = 2 * MOST_PROGRAMS - 1;

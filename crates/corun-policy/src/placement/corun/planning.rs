@@ -75,12 +75,22 @@ impl Corun {
             return plan;
         }
         let mut search = self.search(model, threads);
-        match self.searched(view.machine, horizon_s, &mut search, &now) {
+        // After a trial of places the question is what is better than those before it.
+        let origin = self.origin.take();
+        let origin = origin.and_then(|one| self.before(view.machine, running, &now, &one));
+        let start = origin.as_ref().unwrap_or(&now);
+        match self.searched(view.machine, horizon_s, &mut search, start) {
             Some((from, to)) => self.steps(view.machine, running, (&from, &to), &mut plan),
             None => {
                 self.divide(view.machine, running, &now, None, &mut plan);
                 let at = search.predicted(now.clone());
                 self.tell_slower(running, &at, &mut plan);
+                if let Some(origin) = &origin {
+                    self.go_back(view.machine, running, &mut search, (&at, origin), &mut plan);
+                }
+                if plan.steps.is_empty() {
+                    self.try_places(view, running, &mut search, (&at, horizon_s), &mut plan);
+                }
                 if plan.steps.is_empty() {
                     self.try_ways(view, running, &mut search, &at, &mut plan);
                 }
@@ -106,14 +116,15 @@ impl Corun {
         // What the model says of two threads on one CPU is no measure of what they may lose.
         let is_apart = start == *now;
         let from = search.predicted(now.clone());
-        let bounds = search.bounds(&from);
+        // Placements are compared with LLCs that are whole: a division is for who is there.
+        let start = start.whole();
+        let start = if start == *now { from.clone() } else { search.predicted(start) };
+        // What programs may lose is measured there, too: else they could lose as much with each new division.
+        let bounds = search.bounds_between(&start, &from);
         let mut goals = Vec::new();
         if self.divides_ways && is_apart {
             goals.push(search.divided(from.clone(), World::Likely, &bounds));
         }
-        // Placements are compared with LLCs that are whole: a division is for who is there.
-        let start = start.whole();
-        let start = if start == *now { from.clone() } else { search.predicted(start) };
         let nodes = machine.nodes().iter().filter(|node| !node.cpus.is_empty()).count();
         let placed = search.better(start, self.moves_pages && nodes > 1);
         let is_elsewhere = placed.situation.cpus != now.cpus || placed.situation.homes != now.homes;
@@ -206,7 +217,7 @@ impl Corun {
     }
 
     /// Asks for the ways of a situation, LLC by LLC where they are not what was asked for last.
-    fn divide(
+    pub(super) fn divide(
         &mut self,
         machine: &Machine,
         running: &[&ThreadView],
@@ -262,7 +273,7 @@ impl Corun {
         at: &Predicted,
         plan: &mut Plan,
     ) {
-        if !self.divides_ways || !self.trials.are_on() || search.are_known() {
+        if !self.divides_ways || !self.trials.of_ways() || search.are_known() {
             return;
         }
         let Some(doubtful) = self.doubtful(search, at) else { return };

@@ -150,9 +150,19 @@ impl Search<'_> {
     /// By how much each thread's curve may make the gain wrong: the standard deviation with its curve alone steep
     /// or flat. Threads whose worlds are one are left out.
     pub(super) fn errors(&mut self, from: &Predicted, to: &Predicted) -> Vec<(usize, f64)> {
+        self.errors_of(|_| true, from, to)
+    }
+
+    /// The same of some threads alone.
+    pub(super) fn errors_of(
+        &mut self,
+        of: impl Fn(usize) -> bool,
+        from: &Predicted,
+        to: &Predicted,
+    ) -> Vec<(usize, f64)> {
         let threads = self.threads;
         let likely = self.gain_if(|_| World::Likely, from, to);
-        let unsure = (0..threads.len()).filter(|&one| !threads[one].worlds.are_one());
+        let unsure = (0..threads.len()).filter(|&one| of(one) && !threads[one].worlds.are_one());
         unsure
             .map(|one| {
                 let variance = [World::Steep, World::Flat].map(|world| {
@@ -181,6 +191,12 @@ impl Search<'_> {
     /// The slowdowns that no decision may lead beyond.
     pub(super) fn bounds(&self, now: &Predicted) -> Vec<f64> {
         now.outcomes.iter().map(|one| one.slowdown / (1.0 - self.most_loss)).collect()
+    }
+
+    /// The same from a situation with whole LLCs; nobody slower than it is now.
+    pub(super) fn bounds_between(&self, whole: &Predicted, now: &Predicted) -> Vec<f64> {
+        let bounds = self.bounds(whole).into_iter().zip(&now.outcomes);
+        bounds.map(|(bound, now)| bound.max(now.slowdown)).collect()
     }
 
     /// A situation that the likely world finds better, reached by the best step each time, and its outcomes;
@@ -213,6 +229,22 @@ impl Search<'_> {
             }
         }
         at
+    }
+
+    /// The situations a step away, their memory with the threads where it can follow; at most so many.
+    pub(super) fn neighbours(&self, at: &Predicted, most: usize) -> Vec<Situation> {
+        let machine = self.machine();
+        let next = |step: Step| {
+            let mut next = self.after(step, &at.situation);
+            for (one, &from) in at.situation.cpus.iter().enumerate() {
+                let is_far = machine.cpus()[next.cpus[one]].node != machine.cpus()[from].node;
+                if is_far && self.threads[one].moves_memory {
+                    self.bring_memory(one, &mut next);
+                }
+            }
+            next
+        };
+        self.steps(at, false, most).into_iter().map(next).collect()
     }
 
     fn machine(&self) -> &Machine {

@@ -365,6 +365,35 @@ fn curves_learnt_from_counters_find_a_good_placement() {
     }
 }
 
+/// Eight programs in pairs, each counted beside one neighbour: what places on trial teach finds a better placement
+/// than counters alone, and no trial is left standing.
+#[test]
+fn places_on_trial_find_a_better_placement() {
+    let programs = ["sort", "numpy", "xsltproc", "xz", "glpsol", "sqlite3", "hmmsearch", "flac"];
+    let predictor = predictor("xeon-x5365", &programs);
+    let machine = predictor.model().machine().clone();
+    let clock_hz = machine.core_types()[0].clock_mhz * 1e6;
+    let reached = |trials: f64| {
+        let mut threads = threads(&machine, &programs, &[0, 1, 2, 3, 4, 5, 6, 7]);
+        let mut policy = policy(&predictor, &[("profiles", 0.0), ("trials", trials)]);
+        let (mut seconds, mut sampled) = (0.0, 0);
+        while seconds < 30.0 || policy.next_interval().is_some() {
+            let interval = policy.next_interval().map_or(1.0 / 3.0, Nanoseconds::as_secs_f64);
+            seconds += interval;
+            let now = outcomes(&*predictor, &programs, &cpus(&machine, &threads));
+            threads.iter_mut().zip(&now).for_each(|(one, outcome)| count(one, outcome, clock_hz));
+            let plan = policy.decide(&at(&machine, &threads, seconds));
+            sampled += usize::from(plan.steps.iter().any(|one| one.reason.contains("sampling ")));
+            moved(&plan, &mut threads);
+        }
+        let outcomes = outcomes(&*predictor, &programs, &cpus(&machine, &threads));
+        (sampled, mean_slowdown(&outcomes))
+    };
+    let [(without, counted), (with, sampled)] = [0.0, 2.0].map(reached);
+    assert!(without == 0 && with > 0, "{with}");
+    assert!(sampled <= counted, "{sampled} {counted}");
+}
+
 /// A thread of which instructions, cycles or misses were never counted is not guessed at.
 #[test]
 fn without_counters_and_profiles_nobody_moves() {

@@ -13,6 +13,8 @@ use crate::Nanoseconds;
 /// Parts of an interval in which the cache fills, and in which is counted then.
 const SETTLING_PART: f64 = 0.05;
 const COUNTING_PART: f64 = 0.1;
+/// What a trial takes of an interval.
+pub(super) const TRIAL_PART: f64 = SETTLING_PART + COUNTING_PART;
 /// A program is tried again with the same ways after this time at the earliest.
 const AGAIN_S: f64 = 60.0;
 /// Most trials of a program in that time.
@@ -27,21 +29,37 @@ enum Stage {
 /// Which trials there were, and the one that is on.
 #[derive(Debug)]
 pub(super) struct Trials {
-    are_on: bool,
+    /// Of ways, and of places.
+    are_on: [bool; 2],
     interval_s: f64,
     stage: Option<Stage>,
     /// When a program had so many ways on trial last.
     tried: BTreeMap<(String, u32), Nanoseconds>,
+    /// When these programs were together on LLCs on trial last.
+    placed: BTreeMap<Vec<Vec<String>>, Nanoseconds>,
 }
 
 impl Trials {
-    pub(super) fn new(are_on: bool) -> Self {
-        Self { are_on, interval_s: 0.0, stage: None, tried: BTreeMap::new() }
+    /// By the policy's parameter.
+    pub(super) fn new(which: f64) -> Self {
+        let are_on = [which >= 1.0, which >= 2.0];
+        Self {
+            are_on,
+            interval_s: 0.0,
+            stage: None,
+            tried: BTreeMap::new(),
+            placed: BTreeMap::new(),
+        }
     }
 
-    /// Are trials made at all?
-    pub(super) fn are_on(&self) -> bool {
-        self.are_on
+    /// Are other ways tried?
+    pub(super) fn of_ways(&self) -> bool {
+        self.are_on[0]
+    }
+
+    /// Are other places tried?
+    pub(super) fn of_places(&self) -> bool {
+        self.are_on[1]
     }
 
     /// May a program be tried with so many ways?
@@ -59,9 +77,32 @@ impl Trials {
         (self.stage, self.interval_s) = (Some(Stage::Settling), interval_s);
     }
 
+    /// May these programs be put together on LLCs on trial?
+    pub(super) fn may_place(&self, together: &[Vec<String>], now: Nanoseconds) -> bool {
+        let again = |at: &Nanoseconds| now.as_secs_f64() >= at.as_secs_f64() + AGAIN_S;
+        self.placed.get(together).is_none_or(again)
+    }
+
+    /// A trial of a placement begins.
+    pub(super) fn begin_places(
+        &mut self,
+        together: Vec<Vec<String>>,
+        now: Nanoseconds,
+        interval_s: f64,
+    ) {
+        self.placed.retain(|_, at| now.as_secs_f64() < at.as_secs_f64() + AGAIN_S);
+        self.placed.insert(together, now);
+        (self.stage, self.interval_s) = (Some(Stage::Settling), interval_s);
+    }
+
     /// Does the cache of a trial still fill?
     pub(super) fn is_settling(&self) -> bool {
         self.stage == Some(Stage::Settling)
+    }
+
+    /// Is a trial counted?
+    pub(super) fn is_counting(&self) -> bool {
+        self.stage == Some(Stage::Counting)
     }
 
     /// From now on the trial's counts count.
@@ -92,7 +133,7 @@ mod tests {
     /// and no more than four numbers of ways.
     #[test]
     fn a_trial_settles_counts_and_ends() {
-        let mut trials = Trials::new(true);
+        let mut trials = Trials::new(2.0);
         assert_eq!((trials.next_interval(), trials.is_settling()), (None, false));
         let second = |at: f64| Nanoseconds::from_secs_f64(at);
         trials.begin("x", 3, second(1.0), 0.5);
@@ -107,5 +148,15 @@ mod tests {
             trials.begin("x", ways, second(2.0), 0.5);
         }
         assert!(!trials.may("x", 9, second(3.0)) && trials.may("y", 9, second(3.0)));
+        let [one, other] = ["x", "y"].map(|name| vec![vec![name.to_owned()], Vec::new()]);
+        trials.begin_places(one.clone(), second(4.0), 0.5);
+        assert!(trials.is_settling() && !trials.may_place(&one, second(63.9)));
+        assert!(trials.may_place(&one, second(64.1)) && trials.may_place(&other, second(5.0)));
+    }
+
+    #[test]
+    fn which_trials_are_made_is_a_parameter() {
+        let on = [0.0, 1.0, 2.0].map(Trials::new).map(|one| (one.of_ways(), one.of_places()));
+        assert_eq!(on, [(false, false), (true, false), (true, true)]);
     }
 }

@@ -56,6 +56,34 @@ pub(super) fn rank(policies: &[&str], results: &[MixResult], but: &str) -> Vec<R
     ranked
 }
 
+/// The loss of each policy on each mix of a machine, in percent: a row for a mix.
+pub(super) fn by_mix(policies: &[&str], results: &[MixResult]) -> Vec<Figure> {
+    let mut machines: Vec<&str> = results.iter().map(|one| one.machine.as_str()).collect();
+    machines.dedup();
+    let row = |result: &MixResult| {
+        let loss = |policy: &Option<Suffered>| match policy {
+            Some(one) => format!("{:.2}", 100.0 * (one.mean / result.best.mean - 1.0)),
+            None => "-".to_owned(),
+        };
+        std::iter::once(result.programs.join(" "))
+            .chain(result.by_policy.iter().map(loss))
+            .collect()
+    };
+    let figure = |machine: &&str| {
+        let mut figure = Figure::new(
+            format!("mixes-of-{machine}"),
+            format!("Each mix on {machine}"),
+            "Loss of the mean slowdown against the best placement held throughout, in %.",
+        );
+        let header = std::iter::once("mix").chain(policies.iter().copied());
+        figure.header = header.map(str::to_owned).collect();
+        let own = results.iter().filter(|one| one.machine == **machine);
+        figure.rows = own.map(row).collect();
+        figure
+    };
+    machines.iter().map(figure).collect()
+}
+
 impl Ranked {
     fn of(machine: &str, policies: &[&str], results: &[&MixResult]) -> Self {
         let baseline = policies.iter().position(|&policy| policy == BASELINE);
@@ -139,6 +167,7 @@ mod tests {
     fn result(machine: &str, best: f64, default: f64, other: Option<f64>) -> MixResult {
         MixResult {
             machine: machine.to_owned(),
+            programs: vec!["p".to_owned(), "q".to_owned()],
             best: suffered(best),
             is_proven: true,
             by_policy: vec![Some(suffered(default)), other.map(suffered)],
@@ -174,5 +203,19 @@ mod tests {
         assert_eq!(names, [("all machines of several LLCs", 2), ("a", 2), ("b", 1), ("one", 2)]);
         let of_all = |place: usize| ranked[0].rows[place].mixes;
         assert_eq!([of_all(0), of_all(1)], [2, 1]);
+    }
+
+    /// The optimum 1 and 2: losses of 20 and 50 %, and no figure where a policy is not for the machine.
+    #[test]
+    fn each_mix_has_a_row_and_each_machine_a_figure() {
+        let results = [
+            result("a", 1.0, 1.2, Some(1.1)),
+            result("b", 2.0, 3.0, None),
+            result("b", 1.0, 1.0, Some(1.0)),
+        ];
+        let figures = by_mix(&["linux-default", "x"], &results);
+        let rows: Vec<&[Vec<String>]> = figures.iter().map(|one| one.rows.as_slice()).collect();
+        assert_eq!(rows, [&[["p q", "20.00", "10.00"]][..], &[["p q", "50.00", "-"], ["p q", "0.00", "0.00"]]]);
+        assert_eq!(figures[1].header, ["mix", "linux-default", "x"]);
     }
 }

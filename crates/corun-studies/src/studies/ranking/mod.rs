@@ -11,7 +11,7 @@ use corun_report::counted;
 use rayon::prelude::*;
 use serde::Serialize;
 
-use self::figures::{Ranked, mixes, rank};
+use self::figures::{Ranked, by_mix, mixes, rank};
 use self::runs::{Contest, MixResult};
 use crate::harness::{Figure, Page, Programs, Study, StudyInputs};
 
@@ -59,6 +59,9 @@ struct RankingArgs {
     /// These policies in place of all online ones; each is compared with linux-default
     #[arg(long, value_name = "POLICY", value_delimiter = ',')]
     policies: Vec<String>,
+    /// Show the loss of each policy on each mix, too
+    #[arg(long)]
+    by_mix: bool,
     /// How poorly policies see the machine, as for `corun compare --as-live`
     #[arg(long, value_name = "SETTINGS", default_value = "noise=0.05,failed=0.05")]
     as_live: String,
@@ -158,7 +161,11 @@ fn page(inputs: &StudyInputs) -> Result<Page> {
         asked.as_live,
     );
     let ranked = rank(&policies, &results, ONE_LLC);
-    Ok(Page::new("Which placement policy, and what it is worth", about, vec![], figures(&ranked)))
+    let mut figures: Vec<Figure> = ranked.iter().map(Ranked::figure).collect();
+    if asked.by_mix {
+        figures.extend(by_mix(&policies, &results));
+    }
+    Ok(Page::new("Which placement policy, and what it is worth", about, vec![], figures))
 }
 
 /// The programs that mixes are drawn from.
@@ -179,10 +186,6 @@ fn pool(inputs: &StudyInputs, half: Half) -> Result<Library> {
         }
     }
     Ok(library)
-}
-
-fn figures(ranked: &[Ranked]) -> Vec<Figure> {
-    ranked.iter().map(Ranked::figure).collect()
 }
 
 #[cfg(test)]

@@ -46,6 +46,7 @@ pub(super) struct Suffered {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct MixResult {
     pub(super) machine: String,
+    pub(super) programs: Vec<String>,
     /// The best placement for each objective, held throughout.
     pub(super) best: Suffered,
     /// Are all three proven to be the best of the model?
@@ -138,7 +139,8 @@ impl<'a> Contest<'a> {
         let by_policy = self.policies.iter().map(|policy| self.under(&setup, policy));
         let by_policy = by_policy.collect::<Result<_>>()?;
         let (best, is_proven) = self.best(&setup)?;
-        Ok(MixResult { machine: self.machine.to_owned(), best, is_proven, by_policy })
+        let programs = names.into_iter().map(str::to_owned).collect();
+        Ok(MixResult { machine: self.machine.to_owned(), programs, best, is_proven, by_policy })
     }
 
     fn under(&self, setup: &ComparisonSetup, policy: &str) -> Result<Option<Suffered>> {

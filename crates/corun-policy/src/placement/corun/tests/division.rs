@@ -341,3 +341,28 @@ fn a_crowd_has_the_whole_cache() {
     let is_whole = |step: &Step| step.action == Action::Partition { llc: 0, parts: Vec::new() };
     assert_eq!(plan.steps.iter().filter(|step| is_whole(step)).count(), 1, "{plan:?}");
 }
+
+/// Divisions that follow one another add up to no more than a program may lose against the whole LLC.
+#[test]
+fn divisions_one_after_another_keep_the_bound() {
+    let predictor = predictor_on(one_llc(true), &MIX);
+    let machine = predictor.model().machine().clone();
+    let whole = divided(&*predictor, &MIX, &[0; 4]);
+    let threads = on_cores(&machine, &MIX);
+    for percent in [0.5, 2.0] {
+        let mut policy = policy(&predictor, &[("most-loss-percent", percent)]);
+        policy.least_gain = 0.0;
+        let mut masks = [0; 4];
+        for second in 0..8 {
+            policy.settled = None;
+            take_ways(
+                &policy.decide(&at(&machine, &threads, 60.0 + f64::from(second))),
+                &mut masks,
+            );
+        }
+        for (before, after) in whole.iter().zip(divided(&*predictor, &MIX, &masks)) {
+            let lost = 1.0 - before.slowdown / after.slowdown;
+            assert!(lost <= percent / 100.0 + 1e-9, "{percent}: {lost} {masks:x?}");
+        }
+    }
+}
