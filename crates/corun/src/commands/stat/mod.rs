@@ -31,8 +31,10 @@ pub(super) fn run(arguments: &StatArgs) -> Outcome<String> {
     let pmus = Pmus::read(&roots);
     if arguments.list {
         let known = pmus.known_names();
-        let names = known.iter().map(String::as_str).chain(of_scheduler::NAMES);
-        return Ok(names.map(|name| format!("{name}\n")).collect());
+        let mut names: Vec<&str> = known.iter().map(String::as_str).collect();
+        names.extend(of_scheduler::NAMES);
+        names.sort_unstable();
+        return Ok(names.iter().map(|name| format!("{name}\n")).collect());
     }
     if let Some(path) = &arguments.output {
         check_target(path)?;

@@ -57,7 +57,7 @@ const PROGRAMS: [Column; 16] = [
 ];
 
 /// From the one that a narrow terminal keeps longest to the one that goes first.
-const BY_WORTH: [Column; 16] = [
+const BY_WORTH: [Column; 17] = [
     Column::Program,
     Column::Thread,
     Column::Cpu,
@@ -71,6 +71,7 @@ const BY_WORTH: [Column; 16] = [
     Column::Llc,
     Column::Instructions,
     Column::Solo,
+    Column::Threads,
     Column::Waiting,
     Column::Switches,
     Column::WakeUps,
@@ -102,12 +103,14 @@ impl Column {
         let all = Self::all(rows, policy);
         let least = if rows == Rows::Groups { LEAST_NAME.max(width / 3) } else { LEAST_NAME };
         let mut left = width.saturating_sub(least);
-        let worth = BY_WORTH.iter().chain(&[Self::Threads]);
         let mut kept = vec![Self::Program, Self::Group];
-        for &column in worth.filter(|column| !column.is_name() && all.contains(column)) {
+        let figures = BY_WORTH.iter().filter(|column| !column.is_name() && all.contains(column));
+        for &column in figures {
             let needs = column.width() + 1;
+            // The scheduler's figures are worth less than twice the least of a name.
+            let name = if column.is_of_scheduler() { LEAST_NAME } else { 0 };
             // What does not fit is left out, and so is all that is worth less.
-            if needs > left {
+            if needs + name > left {
                 break;
             }
             left -= needs;
@@ -138,6 +141,10 @@ impl Column {
             Self::Occupancy => 9,
             Self::Class => 13,
         }
+    }
+
+    fn is_of_scheduler(self) -> bool {
+        matches!(self, Self::Switches | Self::WakeUps | Self::Waiting)
     }
 
     /// Figures are set to the right.
