@@ -454,6 +454,9 @@ class Thread:
     @property
     def pages_by_node(self) -> list[float]:
         """Share of its pages on each NUMA node; empty: unknown."""
+    @property
+    def woken_by(self) -> dict[int, int]:
+        """How often each thread woke it, by the thread's id. Empty: none did, or nobody counts it."""
 
 @final
 class Counters:
@@ -505,6 +508,18 @@ class Counters:
     @property
     def memory_retries_per_s(self) -> float | None:
         """memory requests sent again because the controller's buffer was full."""
+    @property
+    def context_switches_per_s(self) -> float | None:
+        """times that a CPU was switched to the thread."""
+    @property
+    def wakeups_per_s(self) -> float | None:
+        """times that the thread was woken."""
+    @property
+    def run_queue_wait_share(self) -> float | None:
+        """time in which the thread could have run and waited for a CPU."""
+    @property
+    def idle_share(self) -> float | None:
+        """time in which the thread neither ran nor waited for a CPU."""
     # end of rates
 
 @final
@@ -541,6 +556,18 @@ class Counted:
     @property
     def memory_retries(self) -> float | None:
         """memory requests sent again because the controller's buffer was full."""
+    @property
+    def context_switches(self) -> float | None:
+        """times that a CPU was switched to the thread."""
+    @property
+    def wakeups(self) -> float | None:
+        """times that the thread was woken."""
+    @property
+    def run_queue_wait_ns(self) -> float | None:
+        """time in which the thread could have run and waited for a CPU."""
+    @property
+    def idle_ns(self) -> float | None:
+        """time in which the thread neither ran nor waited for a CPU."""
     # end of counts
 
 @final

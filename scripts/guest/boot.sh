@@ -21,14 +21,18 @@ log=$folder/console.log
 emulation=(-accel tcg,thread=multi)
 [[ -e $folder/one-thread ]] && emulation=(-accel tcg,thread=single -icount "${ICOUNT:-shift=3,sleep=off}")
 
+# ONE_CPU=1: a machine of one CPU, for costs: by a clock that counts instructions, those of all CPUs count.
+machine=(-smp 8,sockets=2,dies=2,cores=2,threads=1
+  -object memory-backend-ram,id=m0,size=512M -object memory-backend-ram,id=m1,size=512M
+  -numa node,nodeid=0,memdev=m0,cpus=0-3 -numa node,nodeid=1,memdev=m1,cpus=4-7
+  -numa dist,src=0,dst=1,val=21)
+[[ -z ${ONE_CPU:-} ]] || machine=(-smp 1)
+
 boot() {
   : >"$log"
   rm -f "$folder/pid"
   timeout -k 5 "$seconds" qemu-system-x86_64 "${emulation[@]}" -pidfile "$folder/pid" \
-    -cpu Skylake-Server-v4,l3-cache=on -smp 8,sockets=2,dies=2,cores=2,threads=1 -m 1024 \
-    -object memory-backend-ram,id=m0,size=512M -object memory-backend-ram,id=m1,size=512M \
-    -numa node,nodeid=0,memdev=m0,cpus=0-3 -numa node,nodeid=1,memdev=m1,cpus=4-7 \
-    -numa dist,src=0,dst=1,val=21 \
+    -cpu Skylake-Server-v4,l3-cache=on "${machine[@]}" -m 1024 \
     -kernel "$folder/vmlinuz" -initrd "$folder/initrd.gz" -append "$arguments" \
     -nographic -no-reboot </dev/null 2>"$folder/qemu.log" | stdbuf -oL tr -d '\r' | tee "$log" &
   local console=$! shown=0 silent=0 size

@@ -4,7 +4,8 @@
 #   scripts/guest/build.sh [--new-kernel SCX_EXERCISE] FOLDER CORUN [CASE...]
 #
 # --new-kernel: the kernel of Debian's backports, which has sched_ext, and scripts/guest/kernel-cases, which use the
-# program SCX_EXERCISE (cargo build -p corun-scx --example scx_exercise).
+# program SCX_EXERCISE (cargo build -p corun-scx --example scx_exercise). Those of long-kernel-cases take longer than
+# a test may: name them.
 # FOLDER gets vmlinuz and initrd.gz; packages are kept there and fetched once. Nothing is installed.
 # KILLED: the test program `killed` of corun-live (cargo test -p corun-live --test killed --no-run), for the case in
 # scripts/guest/kill-cases; boot.sh FOLDER SECONDS corun_kills=N says how many kills it makes.

@@ -11,6 +11,6 @@ pub use numa_maps::{Mapping, bytes_by_node, mappings};
 pub use process::{COMMAND_LINE_BYTES, Process, own_pid, pids, tids};
 pub use stat::Stat;
 pub use thread::{
-    BRIEF_NS, LookDepth, TaskFacts, ThreadFiles, ThreadLook, ThreadSample, facts, if_there,
-    is_gone, waited_for_cpu,
+    BRIEF_NS, LookDepth, SchedulerCounts, TaskFacts, ThreadFiles, ThreadLook, ThreadSample, facts,
+    if_there, is_gone, scheduler_counts, waited_for_cpu,
 };

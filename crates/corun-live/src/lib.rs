@@ -32,8 +32,8 @@ pub use host::{HalfMade, Host, HostOptions, SampledThread, Undoer};
 pub use journal::{Journal, JournalError, Restored, default_folder};
 pub use launch::Launch;
 pub use observe::{
-    MemoryByNode, ModelledSource, PerfSource, RecordingSource, ResctrlMonitor, Source, SourceError,
-    StoredProfiles, profile_of,
+    InKernelCounts, MemoryByNode, ModelledSource, PerfSource, RecordingSource, ResctrlMonitor,
+    SchedulerSource, SharedCounts, Source, SourceError, StoredProfiles, profile_of,
 };
 pub use processes::{PinScope, ProcessSelector, Processes, Rule, ScannedThread, Target};
 pub use recording::{LiveRecording, Playback, RecordedThreads, RecordingError, RecordingWriter};

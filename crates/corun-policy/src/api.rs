@@ -20,5 +20,6 @@ pub use predictor::{LibraryPredictor, LoadedPredictor, Predictor};
 pub use stored::{solo_figures, ways_curve};
 pub use view::{
     Nanoseconds, ProcessId, REQUEST_BYTES, SoloFigures, ThreadId, ThreadState, ThreadView, View,
+    Waker,
 };
 pub use ways_curve::{WaysCurve, WaysPoint};

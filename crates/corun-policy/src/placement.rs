@@ -13,6 +13,7 @@ mod linux_default;
 mod linux_power_saving;
 mod linux_sched_cache;
 mod random;
+mod wake_partners;
 
 use crate::PolicyEntry;
 

@@ -1,5 +1,7 @@
 //! What a policy sees, as Python objects.
 
+use std::collections::BTreeMap;
+
 use corun_machine::{CpuId, CpuSet};
 use corun_policy as policy;
 use pyo3::prelude::*;
@@ -154,6 +156,12 @@ impl Thread {
     #[getter]
     fn pages_by_node(&self) -> Vec<f64> {
         self.own.pages_by_node.clone()
+    }
+
+    /// How often each thread woke it, by the thread's id.
+    #[getter]
+    fn woken_by(&self) -> BTreeMap<u64, u64> {
+        self.own.woken_by.iter().map(|one| (one.thread.0, one.count)).collect()
     }
 
     fn __repr__(&self) -> String {

@@ -19,7 +19,7 @@ use std::io;
 
 pub use btf::BtfError;
 pub use layout::{Stint, ThreadCounts};
-pub use scheduler::{Options, Plan, PlanError, Program, Scheduler, Wakeups};
+pub use scheduler::{BareScheduler, Options, Plan, PlanError, Program, Scheduler, Wakeups};
 pub use scheduler::{SCHED_EXT, check, policy_of, set_policy};
 
 /// The compiled `bpf/corun.bpf.c`.

@@ -75,7 +75,17 @@ impl Loaded {
             };
             programs.insert(program.name.clone(), load_program(attributes)?);
         }
-        let operations = operations(kernel, name, object, &programs)?;
+        let operations = operations(kernel, name, &programs, &FLAGS)?;
+        Ok(Self { maps, programs, operations })
+    }
+
+    /// A scheduler without programs of its own.
+    ///
+    /// # Errors
+    /// When this kernel has no such schedulers, or refuses it.
+    pub(crate) fn bare(kernel: &Btf<'_>, name: &str) -> Result<Self, LoadError> {
+        let (maps, programs) = (BTreeMap::new(), BTreeMap::new());
+        let operations = operations(kernel, name, &programs, &[])?;
         Ok(Self { maps, programs, operations })
     }
 
@@ -223,12 +233,12 @@ fn load_program(program: ProgramAttributes<'_>) -> Result<OwnedFd, LoadError> {
     Err(LoadError::Refused { program: program.name.to_owned(), reason: first, log: end })
 }
 
-/// The table of operations, filled with the programs.
+/// The table of operations, filled with the programs that are members of it.
 fn operations(
     kernel: &Btf<'_>,
     name: &str,
-    object: &ObjectFile,
     programs: &BTreeMap<String, OwnedFd>,
+    flags: &[&str],
 ) -> Result<OwnedFd, LoadError> {
     let whole = kernel.id_of(Kind::Struct, "bpf_struct_ops_sched_ext_ops")?;
     let table = kernel.id_of(Kind::Struct, "sched_ext_ops")?;
@@ -239,14 +249,15 @@ fn operations(
         value[offset..offset + bytes.len()].copy_from_slice(bytes);
         Ok(())
     };
-    for program in object.programs.iter().filter(|program| program.role != Role::Call) {
-        let number = programs[&program.name].as_raw_fd() as u64;
-        put(&program.name, &number.to_ne_bytes())?;
+    let members = kernel.members(table)?;
+    let is_member = |name: &String| members.iter().any(|member| member.name == *name);
+    for (program, descriptor) in programs.iter().filter(|(program, _)| is_member(program)) {
+        put(program, &(descriptor.as_raw_fd() as u64).to_ne_bytes())?;
     }
-    let flags = kernel.enumeration("scx_ops_flags")?;
+    let known = kernel.enumeration("scx_ops_flags")?;
     let mut all = 0;
-    for flag in FLAGS {
-        all |= kernel.enumerator(flags, flag)?;
+    for flag in flags {
+        all |= kernel.enumerator(known, flag)?;
     }
     put("flags", &all.to_ne_bytes())?;
     put("name", name.as_bytes())?;

@@ -285,6 +285,17 @@ impl Scheduler {
         syscalls::count_run_time()
     }
 
+    /// From now on the kernel serves none of the scheduler's queues: who is in one waits until the kernel's watchdog
+    /// detaches the scheduler. To try that alone.
+    ///
+    /// # Errors
+    /// When the kernel says no.
+    pub fn serve_nobody(&self) -> io::Result<()> {
+        let no_queue = layout::cpu(&[]);
+        (0..layout::CPUS)
+            .try_for_each(|cpu| syscalls::update(self.map("cpus"), &cpu.to_ne_bytes(), &no_queue))
+    }
+
     /// What each part took while that was counted.
     ///
     /// # Errors
@@ -297,6 +308,29 @@ impl Scheduler {
                 Ok(Program { name: name.clone(), runs, time: Duration::from_nanos(time) })
             })
             .collect()
+    }
+}
+
+/// A scheduler in force that leaves everything to the defaults of `sched_ext`, and has all threads: what another
+/// program's scheduler is to corun. To try what corun does beside one.
+#[derive(Debug)]
+pub struct BareScheduler {
+    _loaded: Loaded,
+    /// Closing it detaches the scheduler.
+    _link: OwnedFd,
+}
+
+impl BareScheduler {
+    /// Puts a scheduler of this name in force.
+    ///
+    /// # Errors
+    /// When the kernel has no `sched_ext`, has a scheduler in force already, or refuses it, and without the rights.
+    pub fn attach(name: &str, roots: &Roots) -> Result<Self, LoadError> {
+        let types = kernel_description(roots)?;
+        let loaded = Loaded::bare(&Btf::parse(&types)?, name)?;
+        let what = "putting the scheduler in force".to_owned();
+        let link = loaded.attach().map_err(LoadError::kernel(what))?;
+        Ok(Self { _loaded: loaded, _link: link })
     }
 }
 
@@ -317,6 +351,10 @@ fn kernel_types(roots: &Roots) -> Result<Vec<u8>, LoadError> {
         let name = files::text(&folder.join("root/ops")).unwrap_or_default();
         return Err(LoadError::Another(format!("{name} ({state})")));
     }
+    kernel_description(roots)
+}
+
+fn kernel_description(roots: &Roots) -> Result<Vec<u8>, LoadError> {
     let path = roots.sys.join("kernel/btf/vmlinux");
     plain_file(&path)
         .map_err(|reason| LoadError::NoTypes { path: path.display().to_string(), reason })

@@ -93,6 +93,7 @@ impl Engine<'_> {
             let lag = thread.vruntime - self.cpus[thread.cpu].min_vruntime;
             thread.vruntime = self.cpus[cpu].min_vruntime + lag;
         }
+        thread.account(self.now);
         thread.cpu = cpu;
         thread.state = State::Runnable;
         thread.waiting_since = self.now;
@@ -201,6 +202,9 @@ impl Engine<'_> {
             self.cpus[cpu].slice_end = NEVER;
             return;
         };
+        if before != Some(slot) {
+            self.threads[slot].totals.context_switches += 1.0;
+        }
         self.start(slot, cpu);
     }
 
@@ -209,8 +213,8 @@ impl Engine<'_> {
         queue.queue.retain(|&other| other != slot);
         queue.running = Some(slot);
         let thread = &mut self.threads[slot];
+        thread.account(self.now);
         thread.state = State::Running;
-        thread.since = self.now;
         queue.min_vruntime = queue.min_vruntime.max(thread.vruntime);
         queue.slice_end = match &queue.order {
             Some(order) => (self.now / order.slot_ns + 1) * order.slot_ns,

@@ -369,6 +369,7 @@ impl Engine<'_> {
         let home = thread.cpu;
         self.watched.happened.push(Event::Woke(thread.id));
         self.threads[slot].woken_at = Some(self.now);
+        self.threads[slot].totals.wakeups += 1.0;
         let cpu = self.wake_up_cpu(slot);
         self.catch_up(home);
         // Who slept long gets no more than a slice's advantage.

@@ -199,8 +199,11 @@ impl Observer {
                     && !what.missing.contains(&kind)
                     && (has_mix || !of_mix);
                 let amounts = totals.of(kind).zip(known.totals.of(kind));
-                if let (true, Some((after, before))) = (is_counted, amounts) {
-                    let amount = (after - before) * noise(what.noise, random);
+                // The scheduler's counts are exact and need no turns of the hardware's counters.
+                let is_exact = kind.is_of_scheduler() && !what.missing.contains(&kind);
+                if let (true, Some((after, before))) = (is_counted || is_exact, amounts) {
+                    let by = if is_exact { 1.0 } else { noise(what.noise, random) };
+                    let amount = (after - before) * by;
                     known.counts.add(kind, amount, elapsed, Scope::DemandAndPrefetch);
                 }
             }

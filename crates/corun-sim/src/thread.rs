@@ -124,6 +124,7 @@ impl Thread {
         let ns = now - self.since;
         self.since = now;
         if self.state != State::Running || ns == 0 {
+            self.totals.add(&self.rest(ns));
             return;
         }
         let more = self.progress(ns);
@@ -147,12 +148,23 @@ impl Thread {
         Totals { spin_ns, ..totals_of(&self.outcome, mix, self.clock, ns) }
     }
 
+    /// What so many nanoseconds are to a thread that is on no CPU.
+    fn rest(&self, ns: u64) -> Totals {
+        let ns = ns as f64;
+        match self.state {
+            State::Runnable | State::Displaced => {
+                Totals { run_queue_wait_ns: ns, ..Totals::default() }
+            }
+            State::Sleeping => Totals { idle_ns: ns, ..Totals::default() },
+            State::Absent | State::Running => Totals::default(),
+        }
+    }
+
     /// What was counted since its start up to `now`, for those who only look.
     pub(crate) fn counted(&self, now: u64) -> Totals {
         let mut totals = self.totals;
-        if self.state == State::Running && now > self.since {
-            totals.add(&self.progress(now - self.since));
-        }
+        let ns = now.saturating_sub(self.since);
+        totals.add(&if self.state == State::Running { self.progress(ns) } else { self.rest(ns) });
         totals
     }
 

@@ -113,6 +113,11 @@ pub(super) fn wait_ns(line: &[u8]) -> Option<u64> {
     number(std::str::from_utf8(line).ok()?.split_ascii_whitespace().nth(1)?)
 }
 
+/// How often a CPU was switched to the thread, the third number of the same line.
+pub(super) fn switches(line: &[u8]) -> Option<u64> {
+    number(std::str::from_utf8(line).ok()?.split_ascii_whitespace().nth(2)?)
+}
+
 /// A number that the kernel leaves at -1 when the thread is taken apart while it is asked
 /// (`do_task_stat` without the thread's signal handlers).
 fn number_or_none(text: &str) -> Option<u32> {

@@ -11,7 +11,7 @@ use corun_machine::{CpuId, CpuSet};
 use rustix::fs::{Mode, OFlags};
 
 use super::process::status_field;
-use super::stat::{Stat, cpu_ns, wait_ns};
+use super::stat::{Stat, cpu_ns, switches, wait_ns};
 use crate::syscalls::{FIRST_WORDS, affinity_words, cpus_of};
 use crate::{Roots, Task};
 
@@ -56,6 +56,29 @@ pub fn facts(roots: &Roots, pid: u32, tid: u32) -> io::Result<TaskFacts> {
 pub fn waited_for_cpu(roots: &Roots, pid: u32, tid: u32) -> Option<Duration> {
     let line = std::fs::read(roots.proc.join(format!("{pid}/task/{tid}/schedstat"))).ok()?;
     wait_ns(&line).map(Duration::from_nanos)
+}
+
+/// What the kernel's scheduler counted of a thread since it started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SchedulerCounts {
+    /// How often a CPU was switched to it.
+    pub switches: u64,
+    /// How often it went to sleep by itself: one more than it was woken while it sleeps, else as often.
+    pub wakeups: u64,
+    /// Nanoseconds in which it could run and waited for a CPU, up to the end of its last wait.
+    pub wait_ns: u64,
+}
+
+/// What the scheduler counted of a thread up to now; none where the thread ended or the kernel does not count.
+pub fn scheduler_counts(roots: &Roots, pid: u32, tid: u32) -> Option<SchedulerCounts> {
+    let folder = roots.proc.join(format!("{pid}/task/{tid}"));
+    let line = std::fs::read(folder.join("schedstat")).ok()?;
+    let status = std::fs::read_to_string(folder.join("status")).ok()?;
+    Some(SchedulerCounts {
+        switches: switches(&line)?,
+        wakeups: status_field(&status, "voluntary_ctxt_switches:")?.parse().ok()?,
+        wait_ns: wait_ns(&line)?,
+    })
 }
 
 /// What was read of a thread at one moment.

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use corun_linux::sysfs::online_cpus;
@@ -14,7 +14,7 @@ use corun_scx::{PlanError, SCHED_EXT, Scheduler, Stint, ThreadCounts, Wakeups, p
 
 use super::{Actuator, ApplyMode, Change, PlacementActuator, Refusal, exchanged, managed};
 use super::{still_there, touchable};
-use crate::{ActError, ManagedThread, Reverted, Threads};
+use crate::{ActError, ManagedThread, Reverted, SharedCounts, Threads};
 
 /// `SCHED_RESET_ON_FORK`, a bit beside the policy: children begin with the default policy.
 const RESET_ON_FORK: i32 = 0x4000_0000;
@@ -36,7 +36,7 @@ pub struct KernelPlacement {
     by_affinity: PlacementActuator,
     online: Option<CpuSet>,
     /// What was counted last of each thread.
-    counts: BTreeMap<u32, ThreadCounts>,
+    counts: SharedCounts,
     /// What was counted of threads that ended.
     ended: ThreadCounts,
     /// What brings threads that have no plan into the scheduler.
@@ -46,15 +46,20 @@ pub struct KernelPlacement {
 }
 
 impl KernelPlacement {
-    /// With a scheduler that is in force.
-    pub fn new(roots: &Roots, scheduler: Scheduler, spill_after: Option<Duration>) -> Self {
+    /// With a scheduler that is in force. What that counts is put into `counts` once a tick.
+    pub fn new(
+        roots: &Roots,
+        scheduler: Scheduler,
+        spill_after: Option<Duration>,
+        counts: SharedCounts,
+    ) -> Self {
         Self {
             roots: roots.clone(),
             scheduler: Some(scheduler),
             spill_after,
             by_affinity: PlacementActuator::new(roots),
             online: None,
-            counts: BTreeMap::new(),
+            counts,
             ended: ThreadCounts::default(),
             welcomed: Vec::new(),
             programs: BTreeMap::new(),
@@ -97,13 +102,19 @@ impl KernelPlacement {
         Some(words.join(", "))
     }
 
-    /// Reads the counts of all threads.
+    /// Reads the counts of all threads, and who woke whom where that is counted.
     fn count(&mut self) {
         let Some(scheduler) = &self.scheduler else { return };
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         for tid in scheduler.threads() {
-            if let Ok(Some(counts)) = scheduler.counts(tid) {
-                self.counts.insert(tid, counts);
+            if let Ok(Some(counted)) = scheduler.counts(tid) {
+                counts.threads.insert(tid, counted);
             }
+        }
+        if scheduler.options().counts_wakers
+            && let Ok(wakeups) = scheduler.wakeups()
+        {
+            counts.wakeups = wakeups;
         }
     }
 
@@ -231,7 +242,9 @@ impl Actuator for KernelPlacement {
 
     fn told(&mut self) -> Option<String> {
         self.count();
-        let sum = self.counts.values().fold(self.ended, |sum, one| sum.plus(one));
+        let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let sum = counts.threads.values().fold(self.ended, |sum, one| sum.plus(one));
+        drop(counts);
         let longest_ms = sum.longest_wait.as_secs_f64() * 1e3;
         (sum.switches > 0).then(|| {
             format!(
@@ -246,6 +259,10 @@ impl Actuator for KernelPlacement {
         let scheduler = self.scheduler.as_mut()?;
         if let Some(why) = scheduler.ended() {
             self.scheduler = None;
+            // From here on nobody counts who is in the kernel's own scheduler.
+            let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+            let all = std::mem::take(&mut *counts);
+            self.ended = all.threads.values().fold(self.ended, |sum, one| sum.plus(one));
             return Some(format!(
                 "the kernel detached corun's scheduler ({why}); from now on threads are placed by \
                  their affinities"
@@ -257,15 +274,19 @@ impl Actuator for KernelPlacement {
         }
         let here: BTreeSet<u32> = threads.iter().map(|(_, thread)| thread.task().tid).collect();
         let gone: Vec<u32> = scheduler.threads().filter(|tid| !here.contains(tid)).collect();
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         for tid in gone {
             scheduler.forget(tid);
-            if let Some(counts) = self.counts.remove(&tid) {
+            if let Some(counts) = counts.threads.remove(&tid) {
                 self.ended = self.ended.plus(&counts);
             }
         }
+        drop(counts);
         self.count();
-        let keeps_stints = self.scheduler.as_ref().is_some_and(|one| one.options().keeps_stints);
-        self.welcomed = if keeps_stints { self.welcome(threads) } else { Vec::new() };
+        // Of threads that are not in it the scheduler knows nothing.
+        let options = self.scheduler.as_ref().map(Scheduler::options).unwrap_or_default();
+        let is_for_all = options.keeps_stints || options.counts_wakers;
+        self.welcomed = if is_for_all { self.welcome(threads) } else { Vec::new() };
         None
     }
 
@@ -412,7 +433,7 @@ mod tests {
             spill_after: None,
             by_affinity: PlacementActuator::new(&roots),
             online: None,
-            counts: BTreeMap::new(),
+            counts: SharedCounts::default(),
             ended: ThreadCounts::default(),
             welcomed: Vec::new(),
             programs: BTreeMap::new(),

@@ -175,6 +175,7 @@ fn provider(facts: &Facts, kind: CounterKind) -> Provider {
     match kind {
         CounterKind::LlcOccupancy => return resctrl("llc_occupancy"),
         CounterKind::MemoryBytes => return resctrl("mbm_total_bytes"),
+        kind if kind.is_of_scheduler() => return Provider::Is("scheduler"),
         _ => {}
     }
     let answers = || {

@@ -6,6 +6,7 @@ mod perf;
 mod profiles;
 mod recorded;
 mod resctrl;
+mod scheduler;
 mod turns;
 
 use corun_policy::{CounterKind, Nanoseconds};
@@ -16,6 +17,7 @@ pub use perf::PerfSource;
 pub use profiles::{StoredProfiles, profile_of};
 pub use recorded::RecordingSource;
 pub use resctrl::ResctrlMonitor;
+pub use scheduler::{InKernelCounts, SchedulerSource, SharedCounts};
 pub(crate) use turns::turns;
 
 use crate::Threads;
@@ -27,7 +29,7 @@ use crate::Threads;
 /// what it needs for a thread when it first sees the thread, and closes it when the thread is no longer there.
 /// Each counter has one source: two that give the same counter would count twice.
 pub trait Source: Send {
-    /// What it is called in messages: "perf", "resctrl", "profiles", "model", "recording".
+    /// What it is called in messages: "perf", "resctrl", "scheduler", "profiles", "model", "recording".
     fn name(&self) -> &'static str;
 
     /// Counters that it gives.

@@ -108,7 +108,7 @@ impl Source for ModelledSource {
     }
 
     fn counters(&self) -> Vec<CounterKind> {
-        CounterKind::ALL.to_vec()
+        CounterKind::ALL.iter().copied().filter(|kind| !kind.is_of_scheduler()).collect()
     }
 
     fn count(&mut self, _now: Nanoseconds, threads: &mut Threads) -> Result<(), SourceError> {
@@ -122,11 +122,12 @@ impl Source for ModelledSource {
             let did = totals_of(&outcome, mix, clock_hz, thread.ran().0);
             *self.done.entry(view.id).or_default() += did.instructions;
             let counts = &mut view.counts;
-            let of_mix = (counts.l1_accesses, counts.branches);
+            let before = *counts;
             counts.add_totals(&did, thread.elapsed(), Scope::DemandAndPrefetch);
             if mix.is_none() {
-                (counts.l1_accesses, counts.branches) = of_mix;
+                (counts.l1_accesses, counts.branches) = (before.l1_accesses, before.branches);
             }
+            counts.keep_of_scheduler(&before);
             view.llc_occupancy_bytes = Some(outcome.occupancy_bytes);
         }
         self.done.retain(|id, _| threads.index_of(*id).is_some());

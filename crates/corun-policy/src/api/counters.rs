@@ -14,8 +14,9 @@ use super::view::Nanoseconds;
 /// A row has the kind, its name in kebab-case and what it is called for people; its field in [`Counts`]; its
 /// field in [`Rates`], which is its name in recordings, and its attribute in Python; how the rate follows
 /// from the count; and its meaning. `per_s` is a rate over wall-clock time, `scoped` the same for events that
-/// may include prefetches, `share_of_cycles` a share of the core cycles. Gauges are no counts: their field is
-/// the one of [`crate::ThreadView`] that holds the value of the moment.
+/// may include prefetches, `share_of_cycles` a share of the core cycles, `share_of_time` nanoseconds as a share of the
+/// wall-clock time. Gauges are no counts: their field is the one of [`crate::ThreadView`] that holds the value of the
+/// moment.
 #[macro_export]
 macro_rules! counter_table {
     ($with:ident) => {
@@ -48,6 +49,18 @@ macro_rules! counter_table {
                 MemoryRetries "memory-retries" "memory retries"
                     memory_retries, memory_retries_per_s, memory_retries_per_s, per_s,
                     "memory requests sent again because the controller's buffer was full";
+                ContextSwitches "context-switches" "context switches"
+                    context_switches, context_switches_per_s, context_switches_per_s, per_s,
+                    "times that a CPU was switched to the thread";
+                WakeUps "wake-ups" "wake-ups"
+                    wakeups, wakeups_per_s, wakeups_per_s, per_s,
+                    "times that the thread was woken";
+                RunQueueWait "run-queue-wait" "waits for a CPU"
+                    run_queue_wait_ns, run_queue_wait_share, run_queue_wait_share, share_of_time,
+                    "time in which the thread could have run and waited for a CPU";
+                Idle "idle" "idle time"
+                    idle_ns, idle_share, idle_share, share_of_time,
+                    "time in which the thread neither ran nor waited for a CPU";
             }
             gauges {
                 LlcOccupancy "llc-occupancy" "LLC occupancy"
@@ -147,6 +160,9 @@ macro_rules! rate_type {
     (share_of_cycles) => {
         f64
     };
+    (share_of_time) => {
+        f64
+    };
     (scoped) => {
         ScopedRate
     };
@@ -160,6 +176,9 @@ macro_rules! rate {
         $after
             .and_then(|count| Some(ScopedRate { per_s: count.per_s($before)?, scope: count.scope }))
     };
+    (share_of_time, $after:expr, $before:expr, $cycles:expr) => {
+        $after.and_then(|count| Some(count.per_s($before)? / NS_PER_S))
+    };
     (share_of_cycles, $after:expr, $before:expr, $cycles:expr) => {
         $after
             .and_then(|count| count.per_s($before))
@@ -168,6 +187,9 @@ macro_rules! rate {
             .map(|(stalled, cycles)| stalled / cycles)
     };
 }
+
+/// Nanoseconds of a second.
+const NS_PER_S: f64 = 1e9;
 
 macro_rules! map_rate {
     (scoped, $rate:expr, $of:expr) => {
@@ -194,6 +216,9 @@ macro_rules! rate_known {
     };
     (scoped, $rate:expr, $cycles:expr, $before:expr) => {
         $rate.map(|rate| (rate.per_s, rate.scope))
+    };
+    (share_of_time, $rate:expr, $cycles:expr, $before:expr) => {
+        $rate.map(|share| (share * NS_PER_S, Scope::Demand))
     };
     (share_of_cycles, $rate:expr, $cycles:expr, $before:expr) => {
         match ($rate, $cycles) {
@@ -396,6 +421,27 @@ macro_rules! define {
 }
 
 counter_table!(define);
+
+impl CounterKind {
+    /// What the kernel's scheduler knows of a thread. The hardware and the models count none of these.
+    pub const OF_SCHEDULER: [Self; 4] =
+        [Self::ContextSwitches, Self::WakeUps, Self::RunQueueWait, Self::Idle];
+
+    /// Is it one of [`Self::OF_SCHEDULER`]?
+    pub fn is_of_scheduler(self) -> bool {
+        Self::OF_SCHEDULER.contains(&self)
+    }
+}
+
+impl Counts {
+    /// Takes what the scheduler counts from another: for a source that counts all else.
+    pub fn keep_of_scheduler(&mut self, from: &Self) {
+        self.context_switches = from.context_switches;
+        self.wakeups = from.wakeups;
+        self.run_queue_wait_ns = from.run_queue_wait_ns;
+        self.idle_ns = from.idle_ns;
+    }
+}
 
 impl Rates {
     /// LLC misses per 1000 instructions; none when unknown or when no instruction was retired.

@@ -44,6 +44,12 @@ pub trait Policy: Send {
         false
     }
 
+    /// Does it go by who wakes whom ([`crate::ThreadView::woken_by`])? To count that costs something on a real machine,
+    /// where only the scheduler in the kernel can; it is not counted for a policy that answers false.
+    fn hears_wakers(&self) -> bool {
+        false
+    }
+
     /// Once an interval: what it sees, then what it wants.
     fn decide(&mut self, view: &View<'_>) -> Plan;
 

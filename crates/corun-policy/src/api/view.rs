@@ -93,6 +93,18 @@ pub struct ThreadView {
     pub llc_occupancy_bytes: Option<f64>,
     /// Share of its pages on each NUMA node, in the order of [`Machine::nodes`]; empty: unknown.
     pub pages_by_node: Vec<f64>,
+    /// Which of the threads woke it and how often since that was first counted, ascending by thread. Empty: none did,
+    /// or nobody counts it ([`crate::Policy::hears_wakers`]).
+    pub woken_by: Vec<Waker>,
+}
+
+/// A thread that woke another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Waker {
+    /// The thread that woke the other.
+    pub thread: ThreadId,
+    /// How often since that was first counted.
+    pub count: u64,
 }
 
 impl ThreadView {
@@ -121,6 +133,7 @@ impl ThreadView {
             by_ways: None,
             llc_occupancy_bytes: None,
             pages_by_node: Vec::new(),
+            woken_by: Vec::new(),
         }
     }
 

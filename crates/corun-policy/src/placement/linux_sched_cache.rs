@@ -3,10 +3,15 @@
 //!
 //! After Linux 7.3, `kernel/sched/fair.c`: `task_cache_work` chooses a process's preferred LLC, `invalid_llc_nr`
 //! says which processes have none, `can_migrate_llc` which threads go there and which may leave.
+//!
+//! Beyond the kernel's rule, processes whose threads wake each other often can count as one: they share data as the
+//! threads of a process do. Who wakes whom is known where corun's scheduler in the kernel counts it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use corun_machine::{CpuSet, Machine};
+
+use super::wake_partners::Partners;
 
 use crate::{
     Action, ActionKind, Build, BuildOptions, Interval, LiveForm, Nanoseconds, Needs, Parameter,
@@ -35,16 +40,25 @@ const IMBALANCE_PCT: Parameter = Parameter {
     summary: "percent by which one LLC may be busier than the other (llc_imb_pct)",
 };
 
+const WAKES_TOGETHER: Parameter = Parameter {
+    name: "wakes-together",
+    default: 0.0,
+    min: 0.0,
+    max: 1e9,
+    summary: "wake-ups a second between two processes from which they count as one; 0: never, as in the kernel",
+};
+
 /// The line in the registry.
 pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "linux-sched-cache",
     summary: "brings the threads of a process to one LLC, as Linux 7.3 does; blind to contention",
     source: "Linux 7.3, kernel/sched/fair.c (CONFIG_SCHED_CACHE): task_cache_work, can_migrate_llc",
-    parameters: &[OVERAGGREGATION_PCT, IMBALANCE_PCT],
+    parameters: &[OVERAGGREGATION_PCT, IMBALANCE_PCT, WAKES_TOGETHER],
     build: Build::Policy(|options: &BuildOptions| {
         Box::new(LinuxSchedCache {
             overaggregation_pct: options.value(&OVERAGGREGATION_PCT),
             imbalance_pct: options.value(&IMBALANCE_PCT),
+            partners: Partners::new(options.value(&WAKES_TOGETHER)),
             ..LinuxSchedCache::default()
         })
     }),
@@ -59,7 +73,9 @@ struct LinuxSchedCache {
     /// Of each CPU by its index: run time of all threads, counted half after each epoch, in nanoseconds.
     run_ns: Vec<f64>,
     threads: BTreeMap<ThreadId, Tracked>,
+    /// By process, of processes that count as one by the first of these.
     processes: BTreeMap<ProcessId, Group>,
+    partners: Partners,
 }
 
 /// A thread, as the rule follows it.
@@ -146,7 +162,8 @@ impl LinuxSchedCache {
             group.run_ns.iter_mut().for_each(|run| *run *= kept);
         }
         for thread in view.threads {
-            let group = self.processes.entry(thread.process).or_default();
+            let process = self.partners.of(thread.process);
+            let group = self.processes.entry(process).or_default();
             group.run_ns.resize(cpus, 0.0);
             let total = thread.counts.cpu_time.map_or(0.0, |time| time.total);
             let tracked = self.threads.entry(thread.id).or_default();
@@ -170,7 +187,7 @@ impl LinuxSchedCache {
         let per_core = hardware_threads(view.machine);
         let mut threads: BTreeMap<ProcessId, (usize, usize)> = BTreeMap::new();
         for thread in view.threads {
-            let (all, running) = threads.entry(thread.process).or_default();
+            let (all, running) = threads.entry(self.partners.of(thread.process)).or_default();
             *all += 1;
             *running += usize::from(thread.state == ThreadState::Running);
         }
@@ -247,10 +264,15 @@ impl Policy for LinuxSchedCache {
         }
     }
 
+    fn hears_wakers(&self) -> bool {
+        self.partners.from_per_s > 0.0
+    }
+
     fn decide(&mut self, view: &View<'_>) -> Plan {
         let llc_of = llc_by_cpu(view.machine);
         let llcs: Vec<&CpuSet> = view.machine.llcs().iter().map(|llc| &llc.cpus).collect();
         let cpus: Vec<usize> = llcs.iter().map(|llc| llc.iter().count()).collect();
+        self.partners.look(view, view.now.0 / EPOCH.0 - self.epoch.min(view.now.0 / EPOCH.0));
         self.count(view, llc_of.len());
         self.prefer(view, &llc_of, &cpus);
         let at = |thread: &ThreadView| {
@@ -269,7 +291,8 @@ impl Policy for LinuxSchedCache {
         self.threads.retain(|id, _| present.contains(id));
         for thread in view.threads {
             let Tracked { utilization, is_held, .. } = self.threads[&thread.id];
-            let preferred = self.processes[&thread.process].preferred;
+            let process = self.partners.of(thread.process);
+            let preferred = self.processes[&process].preferred;
             let wanted = preferred.zip(at(thread)).filter(|&(preferred, at)| {
                 !thread.may_run_on.is_disjoint(llcs[preferred])
                     && self.is_to_be_held((&used, &cpus), (at, preferred), utilization, per_core)
@@ -279,7 +302,8 @@ impl Policy for LinuxSchedCache {
                     used[at] -= utilization;
                     used[preferred] += utilization;
                     let set = thread.may_run_on.intersection(llcs[preferred]);
-                    (set, format!("{}: to the other threads, on LLC {preferred}", thread.program))
+                    let others = self.partners.others(process);
+                    (set, format!("{}: to {others}, on LLC {preferred}", thread.program))
                 }
                 None if is_held => {
                     (thread.may_run_on.clone(), format!("{}: left to the balancer", thread.program))
@@ -363,6 +387,28 @@ mod tests {
         let mut host = Host::new(fixture::tree(1, 2, 8), &[0, 1, 8]);
         host.looks = 3 << 31;
         assert_eq!(host.look().len(), 3);
+    }
+
+    /// Two processes of a thread each, on two LLCs. They wake each other 2000 times a second, and count as one from 1000
+    /// on; one that the kernel would leave where it is comes to the other.
+    #[test]
+    fn processes_that_wake_each_other_come_together_where_that_is_asked_for() {
+        for (asked, expected) in [(0.0, 0), (1000.0, 2)] {
+            let mut host = Host::new(fixture::tree(1, 2, 8), &[0, 8]);
+            let parameters = [("wakes-together".to_owned(), asked)].into();
+            let options = BuildOptions { parameters, ..BuildOptions::default() };
+            host.policy = build(ENTRY.name, &options).unwrap();
+            assert_eq!(host.policy.hears_wakers(), asked > 0.0);
+            host.threads[1].process = ProcessId(1);
+            let mut steps = Vec::new();
+            for look in 0..10 {
+                let waker = crate::Waker { thread: ThreadId(0), count: 20 * look };
+                host.threads[1].woken_by = vec![waker];
+                steps.extend(host.look());
+            }
+            assert_eq!(steps.len(), expected, "{steps:?}");
+            assert!(steps.windows(2).all(|two| two[0].1 == two[1].1), "{steps:?}");
+        }
     }
 
     #[test]

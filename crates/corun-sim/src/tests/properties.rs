@@ -98,6 +98,27 @@ proptest! {
         }
     }
 
+    /// A thread is on a CPU, waits for one or is idle, from its start on; after each wake-up it is switched to.
+    #[test]
+    fn the_schedulers_counts_are_all_of_a_threads_time(scenario in scenarios()) {
+        let experiment = build(&scenario);
+        let homes = one_hot(experiment.model.machine().nodes().len());
+        let mut engine = Engine::new(&experiment, vec![], &homes, vec![]).unwrap();
+        while engine.now < SECOND / 4 {
+            engine.advance().unwrap();
+            for thread in engine.threads.iter().filter(|thread| thread.is_present()) {
+                let start = engine.records[thread.id.0 as usize].start.0;
+                let counted = thread.counted(engine.now);
+                let sum = counted.cpu_ns as f64 + counted.run_queue_wait_ns + counted.idle_ns;
+                prop_assert_eq!(sum, (engine.now - start) as f64, "at {}", engine.now);
+                let waits = scenario.apps[thread.app].2;
+                prop_assert!(waits || (counted.idle_ns, counted.wakeups) == (0.0, 0.0));
+                // The first time it comes to a CPU without a wake-up; one more may be under way.
+                prop_assert!(counted.wakeups <= counted.context_switches);
+            }
+        }
+    }
+
     #[test]
     fn no_cpu_stays_idle_while_a_thread_waits_for_it(scenario in scenarios()) {
         let experiment = build(&scenario);

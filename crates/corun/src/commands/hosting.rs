@@ -10,8 +10,8 @@ use corun_linux::{Reach, Roots};
 use corun_live::{
     Actuator, Decision, Gate, Host, HostOptions, Journal, KernelPlacement, MemoryByNode,
     ModelledSource, Nice, Pages, PerfSource, PlacementActuator, Processes, Resctrl, ResctrlMonitor,
-    RestoreOutcome, Restored, RestoredJournal, Source, StoredProfiles, Target, Tick, Verdict,
-    Which, default_folder, restore,
+    RestoreOutcome, Restored, RestoredJournal, SchedulerSource, SharedCounts, Source,
+    StoredProfiles, Target, Tick, Verdict, Which, default_folder, restore,
 };
 use corun_machine::Machine;
 use corun_model::{LoadedProgram, Model};
@@ -132,9 +132,18 @@ impl Ground {
         policies.iter_mut().for_each(|policy| policy.predict_by(&predictor));
         let needed = policies.iter().flat_map(|policy| policy.needs().counters);
         let wanted: Vec<CounterKind> = needed.chain(look.counters.iter().copied()).collect();
-        let sources = self.sources(&model, arguments.counters, &wanted, profiles)?;
-        let hears_switches = policies.iter().any(|policy| policy.hears_switches());
-        let actuators = self.actuators(arguments, hears_switches)?;
+        let mut sources = self.sources(&model, arguments.counters, &wanted, profiles)?;
+        let options = corun_scx::Options {
+            counts_wakers: arguments.backend.counts_wakers
+                || policies.iter().any(|policy| policy.hears_wakers()),
+            keeps_stints: policies.iter().any(|policy| policy.hears_switches()),
+        };
+        let in_kernel = SharedCounts::default();
+        let actuators = self.actuators(arguments, options, &in_kernel)?;
+        let scheduler = SchedulerSource::new(&self.roots, &wanted, in_kernel);
+        if options.counts_wakers || !scheduler.counters().is_empty() {
+            sources.push(Box::new(scheduler));
+        }
         let processes = Processes::new(&self.roots, targets).map_err(Failure::live)?;
         let options = HostOptions {
             interval: arguments.interval.map(Nanoseconds::from_secs_f64),
@@ -209,10 +218,11 @@ impl Ground {
     fn actuators(
         &self,
         arguments: &HostArgs,
-        hears_switches: bool,
+        options: corun_scx::Options,
+        in_kernel: &SharedCounts,
     ) -> Outcome<Vec<Box<dyn Actuator>>> {
         let mut actuators: Vec<Box<dyn Actuator>> = vec![
-            self.placement(arguments, hears_switches)?,
+            self.placement(arguments, options, in_kernel)?,
             Box::new(Nice::new(&self.roots)),
             Box::new(Pages::new(&self.roots)),
         ];
@@ -224,13 +234,19 @@ impl Ground {
     }
 
     /// What places threads: the scheduler in the kernel where it was asked for and can be, else affinities. A
-    /// host that changes nothing loads nothing. The scheduler tells of each switch where a policy hears of them.
+    /// host that changes nothing loads nothing. `options`: what the scheduler does beside placing, whose counts are put
+    /// into `in_kernel`.
     ///
     /// # Errors
     /// Where the scheduler in the kernel is required and cannot be.
-    fn placement(&self, arguments: &HostArgs, hears_switches: bool) -> Outcome<Box<dyn Actuator>> {
+    fn placement(
+        &self,
+        arguments: &HostArgs,
+        options: corun_scx::Options,
+        in_kernel: &SharedCounts,
+    ) -> Outcome<Box<dyn Actuator>> {
         let by_affinity = || Box::new(PlacementActuator::new(&self.roots));
-        let BackendArgs { name, is_required, counts_wakers, .. } = arguments.backend;
+        let BackendArgs { name, is_required, .. } = arguments.backend;
         if name == BackendName::Affinity {
             return Ok(by_affinity());
         }
@@ -241,11 +257,11 @@ impl Ground {
             }
             return Ok(by_affinity());
         }
-        let options = corun_scx::Options { counts_wakers, keeps_stints: hears_switches };
         Ok(match Scheduler::attach(options, &self.roots) {
             Ok(scheduler) => {
                 let spill_after = arguments.backend.spill_after();
-                Box::new(KernelPlacement::new(&self.roots, scheduler, spill_after))
+                let in_kernel = in_kernel.clone();
+                Box::new(KernelPlacement::new(&self.roots, scheduler, spill_after, in_kernel))
             }
             Err(why) if is_required => return Err(refused(why)),
             Err(why) => {

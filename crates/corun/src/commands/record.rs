@@ -69,6 +69,7 @@ fn needed_by_any() -> Vec<CounterKind> {
         CounterKind::MemoryBytes,
         CounterKind::LlcOccupancy,
     ]);
+    counters.extend(CounterKind::OF_SCHEDULER);
     counters.sort_unstable();
     counters.dedup();
     counters

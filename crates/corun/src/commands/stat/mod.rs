@@ -1,6 +1,7 @@
 //! `corun stat`: what threads do, sample by sample.
 
 mod by_count;
+mod of_scheduler;
 mod rows;
 mod watch;
 
@@ -18,6 +19,7 @@ use corun_linux::procfs::CpuUseSnapshot;
 use crate::cli::{PerName, StatArgs};
 use crate::failure::{Failure, Outcome};
 use crate::output::check_target;
+use of_scheduler::OfScheduler;
 use rows::{Column, Rows};
 
 /// Counted where nothing else is asked for.
@@ -28,12 +30,22 @@ pub(super) fn run(arguments: &StatArgs) -> Outcome<String> {
     let roots = Roots::default();
     let pmus = Pmus::read(&roots);
     if arguments.list {
-        return Ok(pmus.known_names().iter().map(|name| format!("{name}\n")).collect());
+        let known = pmus.known_names();
+        let mut names: Vec<&str> = known.iter().map(String::as_str).collect();
+        names.extend(of_scheduler::NAMES);
+        names.sort_unstable();
+        return Ok(names.iter().map(|name| format!("{name}\n")).collect());
     }
     if let Some(path) = &arguments.output {
         check_target(path)?;
     }
-    let sampling = sampling(arguments, &pmus, &roots)?;
+    let mut names = names(arguments, &pmus);
+    let by_time = !arguments.all_cpus && arguments.sample_every.is_none();
+    let of_scheduler = OfScheduler::take_from(&mut names, by_time)?;
+    if names.is_empty() {
+        names.push("task-clock".to_owned());
+    }
+    let sampling = sampling(&names, &pmus, &roots)?;
     let by_count = by_count(arguments, &sampling, &roots)?;
     let is_given = !arguments.command.is_empty() || !arguments.pid.is_empty() || arguments.all_cpus;
     let pids = if is_given { arguments.pid.clone() } else { busiest(&roots)? };
@@ -41,9 +53,9 @@ pub(super) fn run(arguments: &StatArgs) -> Outcome<String> {
         .events()
         .iter()
         .map(|event| Column { name: event.name.clone(), is_time: event.is_time });
-    let columns = columns.collect();
+    let columns = columns.chain(of_scheduler.columns()).collect();
     let rows = Rows::new(sink(arguments)?, arguments.format, columns, arguments.per.clone());
-    watch::run(arguments, &pids, roots, sampling, by_count, rows)
+    watch::run(arguments, &pids, roots, sampling, (of_scheduler, by_count), rows)
 }
 
 /// Processes that are counted where nobody is named, at most.
@@ -84,8 +96,7 @@ fn note(text: &str) {
     let _ = writeln!(io::stderr(), "corun: note: {text}");
 }
 
-fn sampling(arguments: &StatArgs, pmus: &Pmus, roots: &Roots) -> Outcome<Sampling> {
-    let names = names(arguments, pmus);
+fn sampling(names: &[String], pmus: &Pmus, roots: &Roots) -> Outcome<Sampling> {
     let events = names.iter().map(|name| event(pmus, name)).collect::<Outcome<Vec<PerfEvent>>>()?;
     let sampling = Sampling::new(events).map_err(|(event, error)| {
         let advice = counter_advice(roots, &error);
@@ -177,8 +188,8 @@ fn event(pmus: &Pmus, name: &str) -> Outcome<PerfEvent> {
     pmus.event(name).map_err(|error| match &error {
         EventError::Unknown { name } => {
             let known = pmus.known_names();
-            Failure::unknown("event", name, known.iter().map(String::as_str))
-                .hint("corun stat --list")
+            let known = known.iter().map(String::as_str).chain(of_scheduler::NAMES);
+            Failure::unknown("event", name, known).hint("corun stat --list")
         }
         EventError::NoHardware { .. } => {
             Failure::input(&error).hint(format!("-e {}", SOFTWARE.join(",")))

@@ -15,6 +15,7 @@ use corun_live::{
 };
 use corun_machine::CpuSet;
 
+use super::of_scheduler::OfScheduler;
 use super::rows::{Row, Rows, Whose};
 use super::{StatArgs, note};
 use crate::failure::{Failure, Outcome};
@@ -32,7 +33,7 @@ pub(super) fn run<W: Write>(
     pids: &[u32],
     roots: Roots,
     sampling: Sampling,
-    by_count: Option<OverflowSampling>,
+    (of_scheduler, by_count): (OfScheduler, Option<OverflowSampling>),
     rows: Rows<W>,
 ) -> Outcome<String> {
     let cancel = Cancel::on_signal()?;
@@ -60,6 +61,7 @@ pub(super) fn run<W: Write>(
         roots,
         processes,
         sampling,
+        of_scheduler,
         by_count,
         rows,
         names: BTreeMap::new(),
@@ -131,6 +133,7 @@ pub(super) struct Watch<W> {
     processes: Processes,
     /// Of threads unless they are sampled by count; of a started program as a whole in any case.
     sampling: Sampling,
+    of_scheduler: OfScheduler,
     pub(super) by_count: Option<OverflowSampling>,
     pub(super) rows: Rows<W>,
     /// What is known of each thread that has counters.
@@ -175,6 +178,7 @@ impl<W: Write> Watch<W> {
     fn look(&mut self) -> Outcome<Option<std::io::Error>> {
         let found = self.processes.scan().map_err(live)?;
         self.now = found.iter().map(|one| one.facts.task).collect();
+        self.of_scheduler.watch(&self.roots, &self.now);
         let (refused, uncounted) = match &mut self.by_count {
             Some(by_count) => (by_count.watch(&self.now), by_count.uncounted()),
             None => (self.sampling.watch(&self.now), self.sampling.uncounted()),
@@ -254,12 +258,14 @@ impl<W: Write> Watch<W> {
         self.last = taken;
         let row = |whose, counts| Row { time_s, interval_s, whose, counts };
         let mut rows = Vec::new();
-        for (task, counts) in self.sampling.threads(&self.now) {
+        for (task, mut counts) in self.sampling.threads(&self.now) {
+            counts.extend(self.of_scheduler.since(&self.roots, task));
             let (program, cpu) = self.names.get(&task).cloned().unwrap_or_default();
             rows.push(row(Whose::Thread { pid: task.pid, tid: task.tid, program, cpu }, counts));
         }
         if let Some(family) = self.sampling.family().map_err(|error| anyhow!(error))? {
-            let others = without(&family, &rows);
+            let mut others = without(&family, &rows);
+            others.extend(self.of_scheduler.unknown());
             self.totals = Some(match self.totals.take() {
                 None => family,
                 Some(before) => {
@@ -288,7 +294,8 @@ impl<W: Write> Watch<W> {
             self.totals = self.sampling.family().map_err(|error| anyhow!(error))?;
             self.say_what_is_missing();
         }
-        let Some(counts) = self.totals.take() else { return Ok(()) };
+        let Some(mut counts) = self.totals.take() else { return Ok(()) };
+        counts.extend(self.of_scheduler.unknown());
         let time_s = (self.last - self.start).as_secs_f64();
         let total = Row { time_s, interval_s: time_s, whose: Whose::Total, counts };
         Ok(self.rows.write(&[total])?)

@@ -22,6 +22,9 @@ pub(super) enum Column {
     Instructions,
     Memory,
     Occupancy,
+    Switches,
+    WakeUps,
+    Waiting,
     Class,
     Solo,
     Would,
@@ -34,7 +37,7 @@ const MOST_NAME: u16 = 32;
 const MOST_GROUP: u16 = 44;
 
 /// Of both tables, in the order on the screen.
-const PROGRAMS: [Column; 13] = [
+const PROGRAMS: [Column; 16] = [
     Column::Program,
     Column::Threads,
     Column::Cpu,
@@ -45,13 +48,16 @@ const PROGRAMS: [Column; 13] = [
     Column::Instructions,
     Column::Memory,
     Column::Occupancy,
+    Column::Switches,
+    Column::WakeUps,
+    Column::Waiting,
     Column::Class,
     Column::Solo,
     Column::Would,
 ];
 
 /// From the one that a narrow terminal keeps longest to the one that goes first.
-const BY_WORTH: [Column; 13] = [
+const BY_WORTH: [Column; 17] = [
     Column::Program,
     Column::Thread,
     Column::Cpu,
@@ -65,6 +71,10 @@ const BY_WORTH: [Column; 13] = [
     Column::Llc,
     Column::Instructions,
     Column::Solo,
+    Column::Threads,
+    Column::Waiting,
+    Column::Switches,
+    Column::WakeUps,
 ];
 
 /// A column and its width.
@@ -93,12 +103,14 @@ impl Column {
         let all = Self::all(rows, policy);
         let least = if rows == Rows::Groups { LEAST_NAME.max(width / 3) } else { LEAST_NAME };
         let mut left = width.saturating_sub(least);
-        let worth = BY_WORTH.iter().chain(&[Self::Threads]);
         let mut kept = vec![Self::Program, Self::Group];
-        for &column in worth.filter(|column| !column.is_name() && all.contains(column)) {
+        let figures = BY_WORTH.iter().filter(|column| !column.is_name() && all.contains(column));
+        for &column in figures {
             let needs = column.width() + 1;
+            // The scheduler's figures are worth less than twice the least of a name.
+            let name = if column.is_of_scheduler() { LEAST_NAME } else { 0 };
             // What does not fit is left out, and so is all that is worth less.
-            if needs > left {
+            if needs + name > left {
                 break;
             }
             left -= needs;
@@ -123,11 +135,16 @@ impl Column {
             Self::Cpu => 6,
             Self::Ipc => 5,
             Self::Mpki => 6,
-            Self::Solo => 7,
-            Self::Instructions | Self::Memory => 8,
+            Self::Solo | Self::WakeUps => 7,
+            Self::Waiting => 5,
+            Self::Instructions | Self::Memory | Self::Switches => 8,
             Self::Occupancy => 9,
             Self::Class => 13,
         }
+    }
+
+    fn is_of_scheduler(self) -> bool {
+        matches!(self, Self::Switches | Self::WakeUps | Self::Waiting)
     }
 
     /// Figures are set to the right.
@@ -154,6 +171,9 @@ impl Column {
             Self::Instructions => "INSTR/s",
             Self::Memory => "MEM B/s",
             Self::Occupancy => "IN LLC",
+            Self::Switches => "SWITCH/s",
+            Self::WakeUps => "WAKES/s",
+            Self::Waiting => "WAIT%",
             Self::Class => "CLASS",
             Self::Solo => "ALONE",
             Self::Would => "WOULD",
@@ -175,6 +195,9 @@ impl Column {
             Self::Instructions => "instructions a second",
             Self::Memory => "memory traffic, bytes/s",
             Self::Occupancy => "bytes it holds in the LLC",
+            Self::Switches => "context switches a second",
+            Self::WakeUps => "wake-ups a second",
+            Self::Waiting => "waits for a CPU; 100: a thread",
             Self::Class => "by its stored profile",
             Self::Solo => "MPKI alone, by its profile",
             Self::Would => "CPUs the policy would give it",
@@ -205,6 +228,11 @@ impl Column {
             Self::Instructions => figure(of.instructions_per_s, |rate| scaled(rate, 1000.0, "")),
             Self::Memory => figure(of.memory_bytes_per_s, |rate| scaled(rate, 1000.0, "")),
             Self::Occupancy => figure(of.llc_occupancy_bytes, |held| scaled(held, 1024.0, "i")),
+            Self::Switches => figure(of.context_switches_per_s, |rate| scaled(rate, 1000.0, "")),
+            Self::WakeUps => figure(of.wakeups_per_s, |rate| scaled(rate, 1000.0, "")),
+            Self::Waiting => {
+                figure(of.threads_waiting, |waiting| format!("{:.1}", 100.0 * waiting))
+            }
             Self::Class => line.class.unwrap_or("-").to_owned(),
             Self::Solo => figure(line.solo_mpki, short),
             Self::Would => line.would.as_ref().map(CpuSet::to_string).unwrap_or_default(),
@@ -235,6 +263,9 @@ impl Column {
             Self::Instructions => by(|line| line.figures.instructions_per_s),
             Self::Memory => by(|line| line.figures.memory_bytes_per_s),
             Self::Occupancy => by(|line| line.figures.llc_occupancy_bytes),
+            Self::Switches => by(|line| line.figures.context_switches_per_s),
+            Self::WakeUps => by(|line| line.figures.wakeups_per_s),
+            Self::Waiting => by(|line| line.figures.threads_waiting),
             Self::Class => name(one.class.is_none().cmp(&other.class.is_none()))
                 .then(name(one.class.cmp(&other.class))),
             Self::Solo => by(|line| line.solo_mpki),

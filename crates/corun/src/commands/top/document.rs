@@ -112,6 +112,9 @@ fn csv(frame: &Frame) -> Outcome<String> {
         "llc_mpki",
         "memory_bytes_per_s",
         "llc_occupancy_bytes",
+        "context_switches_per_s",
+        "wakeups_per_s",
+        "threads_waiting",
         "class",
         "solo_llc_mpki",
     ];
@@ -139,6 +142,9 @@ fn csv(frame: &Frame) -> Outcome<String> {
                 figure(of.llc_mpki),
                 figure(of.memory_bytes_per_s),
                 figure(of.llc_occupancy_bytes),
+                figure(of.context_switches_per_s),
+                figure(of.wakeups_per_s),
+                figure(of.threads_waiting),
                 optional(one.class.map(str::to_owned)),
                 figure(one.solo_llc_mpki),
             ]
@@ -224,6 +230,9 @@ struct FigureEntry {
     llc_mpki: Option<f64>,
     memory_bytes_per_s: Option<f64>,
     llc_occupancy_bytes: Option<f64>,
+    context_switches_per_s: Option<f64>,
+    wakeups_per_s: Option<f64>,
+    threads_waiting: Option<f64>,
 }
 
 impl From<&Figures> for FigureEntry {
@@ -237,6 +246,9 @@ impl From<&Figures> for FigureEntry {
             llc_mpki: ratio(of.llc_mpki),
             memory_bytes_per_s: whole(of.memory_bytes_per_s),
             llc_occupancy_bytes: whole(of.llc_occupancy_bytes),
+            context_switches_per_s: whole(of.context_switches_per_s),
+            wakeups_per_s: whole(of.wakeups_per_s),
+            threads_waiting: ratio(of.threads_waiting),
         }
     }
 }

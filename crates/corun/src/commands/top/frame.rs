@@ -84,6 +84,10 @@ pub(in crate::commands) struct Figures {
     pub(in crate::commands) llc_mpki: Option<f64>,
     pub(in crate::commands) memory_bytes_per_s: Option<f64>,
     pub(in crate::commands) llc_occupancy_bytes: Option<f64>,
+    pub(in crate::commands) context_switches_per_s: Option<f64>,
+    pub(in crate::commands) wakeups_per_s: Option<f64>,
+    /// Threads that wait for a CPU, on average.
+    pub(in crate::commands) threads_waiting: Option<f64>,
 }
 
 /// Makes frames, and remembers what was decided.
@@ -261,6 +265,9 @@ pub(in crate::commands) fn together<'a, 'b: 'a>(
         llc_mpki: misses_per_instruction.map(|per_one| 1000.0 * per_one),
         memory_bytes_per_s: sum(|of| of.memory_bytes_per_s),
         llc_occupancy_bytes: held.reduce(|a, b| a + b),
+        context_switches_per_s: sum(|of| of.context_switches_per_s),
+        wakeups_per_s: sum(|of| of.wakeups_per_s),
+        threads_waiting: sum(|of| of.run_queue_wait_share),
     }
 }
 

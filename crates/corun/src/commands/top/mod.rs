@@ -51,12 +51,16 @@ const HUNG_UP: i32 = 129;
 const BUSIEST: usize = 20;
 
 /// All that has a column.
-const COUNTERS: [CounterKind; 5] = [
+const COUNTERS: [CounterKind; 9] = [
     CounterKind::Instructions,
     CounterKind::Cycles,
     CounterKind::LlcMisses,
     CounterKind::MemoryBytes,
     CounterKind::LlcOccupancy,
+    CounterKind::ContextSwitches,
+    CounterKind::WakeUps,
+    CounterKind::RunQueueWait,
+    CounterKind::Idle,
 ];
 
 pub(super) fn run(arguments: &TopArgs) -> Outcome<String> {

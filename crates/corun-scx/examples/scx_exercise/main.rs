@@ -1,0 +1,116 @@
+//! Exercises corun's scheduler in the kernel, for the cases of `scripts/guest/kernel-cases` and `long-kernel-cases`:
+//! threads of this process that are crowded, that wake each other, and that come and go while the scheduler does.
+//!
+//!   scx_exercise crowd SPILL_MS SECONDS    five busy threads on CPUs 2-3; SPILL_MS may be `never`
+//!   scx_exercise overload THREADS SECONDS  so many busy threads on each pair of CPUs: none is free for who waits
+//!   scx_exercise wake ROUNDS CLASS [CPUS]  two threads wake each other on CPU 0 or these. CLASS: fair, ext, counted:
+//!                                          ext that also counts who wakes whom, or kept: ext that also keeps when
+//!                                          each thread was on which CPU
+//!   scx_exercise cost REPEATS CPUS         the same in turns of the classes fair, ext and kept; prints nanoseconds a
+//!                                          switch, which are instructions under QEMU's -icount shift=0
+//!   scx_exercise switches COUNT [off]      pairs of threads wake each other on sets of one CPU and of several, some
+//!                                          shared, until they were switched to so often: a wake-up that is lost stops
+//!                                          a pair for ever. off: meanwhile CPUs go off line and come back by turns
+//!   scx_exercise storm TIMES [RATE]        attaches and detaches so often while threads come and go, at least RATE a
+//!                                          second
+//!   scx_exercise foreign SECONDS           puts a scheduler of another name in force for so long
+//!   scx_exercise stall                     the scheduler serves its queues no more: the kernel's watchdog detaches it
+//!
+//! Prints what it saw, and fails where that is not as it must be.
+
+mod crowd;
+mod rivals;
+mod storm;
+mod switches;
+mod wake;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use corun_linux::Roots;
+use corun_scx::{Options, Scheduler};
+
+fn main() -> Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let seconds = |text: &str| -> Result<Duration> { Ok(Duration::from_secs(text.parse()?)) };
+    match arguments[..] {
+        ["crowd", spill_ms, time] => {
+            let spill_after = match spill_ms {
+                "never" => None,
+                ms => Some(Duration::from_millis(ms.parse().context(ms.to_owned())?)),
+            };
+            crowd::crowd(spill_after, seconds(time)?)
+        }
+        ["overload", threads, time] => crowd::overload(threads.parse()?, seconds(time)?),
+        ["wake", rounds, class] => wake::wake(rounds.parse()?, class, "0"),
+        ["wake", rounds, class, cpus] => wake::wake(rounds.parse()?, class, cpus),
+        ["cost", repeats, cpus] => wake::cost(repeats.parse()?, cpus),
+        ["switches", count] => switches::switches(count.parse()?, false),
+        ["switches", count, "off"] => switches::switches(count.parse()?, true),
+        ["storm", times] => storm::storm(times.parse()?, 1),
+        ["storm", times, rate] => storm::storm(times.parse()?, rate.parse()?),
+        ["foreign", time] => rivals::foreign(seconds(time)?),
+        ["stall"] => rivals::stall(),
+        _ => bail!(
+            "scx_exercise crowd|overload|wake|cost|switches|storm|foreign|stall; see the source"
+        ),
+    }
+}
+
+fn scheduler(options: Options) -> Result<Scheduler> {
+    Ok(Scheduler::attach(options, &Roots::default())?)
+}
+
+fn own_number() -> u32 {
+    rustix::thread::gettid().as_raw_nonzero().get() as u32
+}
+
+/// Threads that count until told to stop.
+struct Busy {
+    stop: Arc<AtomicBool>,
+    threads: Vec<BusyThread>,
+}
+
+struct BusyThread {
+    /// The kernel's number of the thread.
+    tid: u32,
+    /// How far it has counted.
+    count: Arc<AtomicU64>,
+    handle: thread::JoinHandle<()>,
+}
+
+impl Busy {
+    fn start(threads: usize) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let one = || {
+            let (stop, count) = (stop.clone(), Arc::new(AtomicU64::new(0)));
+            let (send, number) = std::sync::mpsc::channel();
+            let counted = count.clone();
+            let handle = thread::spawn(move || {
+                let _ = send.send(own_number());
+                while !stop.load(Ordering::Relaxed) {
+                    counted.fetch_add(1, Ordering::Relaxed);
+                    std::hint::spin_loop();
+                }
+            });
+            BusyThread { tid: number.recv().expect("a thread has a number"), count, handle }
+        };
+        let threads = (0..threads).map(|_| one()).collect();
+        Self { stop, threads }
+    }
+
+    fn counted(&self) -> Vec<u64> {
+        self.threads.iter().map(|one| one.count.load(Ordering::Relaxed)).collect()
+    }
+
+    fn end(self) {
+        self.stop.store(true, Ordering::Relaxed);
+        for thread in self.threads {
+            let _ = thread.handle.join();
+        }
+    }
+}

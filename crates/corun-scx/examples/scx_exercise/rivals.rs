@@ -1,0 +1,64 @@
+//! Who else is there: another's scheduler, and the kernel's watchdog.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use corun_linux::Roots;
+use corun_machine::CpuSet;
+use corun_scx::{BareScheduler, Options, Plan, PlanError, SCHED_EXT, set_policy};
+
+use crate::{Busy, scheduler};
+
+/// A scheduler of another name, which has all threads of the machine.
+pub(crate) fn foreign(time: Duration) -> Result<()> {
+    let _foreign = BareScheduler::attach("foreign", &Roots::default())?;
+    println!("foreign: in force");
+    thread::sleep(time);
+    Ok(())
+}
+
+/// The scheduler serves none of its queues any more, as one would that has an error. The kernel's watchdog finds the
+/// threads that wait, detaches the scheduler, and has the threads run.
+pub(crate) fn stall() -> Result<()> {
+    // The kernel's longest time for its watchdog is 30 s.
+    const PATIENCE: Duration = Duration::from_secs(90);
+    let mut scheduler = scheduler(Options::default())?;
+    let busy = Busy::start(3);
+    let cpus: CpuSet = "2".parse()?;
+    for thread in &busy.threads {
+        scheduler.plan(thread.tid, Plan { cpus: &cpus, spill_after: None })?;
+        set_policy(thread.tid, SCHED_EXT)?;
+    }
+    thread::sleep(Duration::from_millis(200));
+    ensure!(scheduler.ended().is_none(), "detached before anything stalled");
+    scheduler.serve_nobody()?;
+    let started = Instant::now();
+    // Who is on the CPU comes to the queue with the end of its slice.
+    thread::sleep(Duration::from_secs(1));
+    let before = busy.counted();
+    thread::sleep(Duration::from_secs(1));
+    ensure!(busy.counted() == before, "threads run whose queue nobody serves");
+    let why = loop {
+        if let Some(why) = scheduler.ended() {
+            break why;
+        }
+        ensure!(started.elapsed() < PATIENCE, "the watchdog has not detached the scheduler");
+        thread::sleep(Duration::from_millis(100));
+    };
+    let detached = started.elapsed();
+    thread::sleep(Duration::from_secs(1));
+    let after = busy.counted();
+    let ran = before.iter().zip(&after).filter(|(before, after)| after > before).count();
+    println!(
+        "the kernel detached the scheduler after {detached:.1?} ({why}); {ran} of 3 threads ran within a second"
+    );
+    ensure!(ran == 3, "a thread does not run");
+    let late = scheduler.plan(busy.threads[0].tid, Plan { cpus: &cpus, spill_after: None });
+    ensure!(
+        matches!(late, Err(PlanError::Ended(_))),
+        "a plan is taken that is not in force: {late:?}"
+    );
+    busy.end();
+    Ok(())
+}
