@@ -8,7 +8,7 @@ use crate::extender::protocol::{NodeReport, ReportedProgram};
 pub struct UpdateRates {
     /// Who runs on the node, by which profile, on how many CPUs.
     pub programs_s: u64,
-    /// What was measured, by more than [`MEASURED_SHARE`] or the least step of that figure.
+    /// What was measured, by more than a quarter or the least step of that figure.
     pub measured_s: u64,
     /// Nothing: that the agent is alive.
     pub alive_s: u64,
