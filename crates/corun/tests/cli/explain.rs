@@ -133,18 +133,25 @@ fn why_a_program_sleeps_cannot_be_told() {
 
 #[test]
 fn a_stored_profile_tells_what_is_the_programs_own_nature() {
+    let fixture = Fixture::new();
+    // A chase through 64 MiB, on a machine of which no cache holds it; beside other tests the program may get a
+    // small share of its CPU, and what it lost is a part of that.
+    let found = fixture.run(&["topology", "--format", "toml"]).done();
+    let sized = |line: &str| match line.strip_prefix("size_kib = ") {
+        Some(kib) => format!("size_kib = {}", kib.parse::<u64>().unwrap().min(8192)),
+        None => line.to_owned(),
+    };
+    let machine: Vec<String> = found.lines().map(sized).collect();
+    fixture.write("small.toml", &machine.join("\n"));
     let program = Started::new("while :; do :; done");
-    // A chase through 64 MiB.
-    let document = explain(&[&program.pid(), "--profile", "kernel-chase"]);
+    let words = ["explain", "--duration", "2", "--format", "json", "--machine", "small.toml"];
+    let of = [&program.pid(), "--profile", "kernel-chase"];
+    let document = fixture.run(&[&words[..], &of[..]].concat()).json();
     let own = cause(&document, "cache-by-its-nature");
     assert_eq!(own["lost"]["sureness"], "predicted");
     assert_eq!(document["facts"]["cache"]["profile"], "kernel-chase");
     let share = document["facts"]["cache"]["solo_memory_cycles_share"].as_f64().unwrap();
-    let caches = Fixture::new().run(&["topology", "--format", "json"]).json()["caches"].clone();
-    let sizes = caches.as_array().unwrap().iter().map(|one| one["size_bytes"].as_u64().unwrap());
-    let is_held = sizes.max().is_some_and(|largest| largest > 64 << 20);
-    // A cache that holds all of it leaves the first turn of 30, and what its hits take is no memory's.
-    assert!(if is_held { share > 0.0 && share < 0.5 } else { share > 0.5 }, "{is_held} {share}");
+    assert!(share > 0.5, "{share}");
 }
 
 #[test]

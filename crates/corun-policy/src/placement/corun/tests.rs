@@ -365,10 +365,10 @@ fn curves_learnt_from_counters_find_a_good_placement() {
     }
 }
 
-/// Eight programs in pairs, each counted beside one neighbour: what places on trial teach finds a better placement
+/// Eight programs in pairs, each counted beside one neighbour: places are tried, what that teaches leads to no worse placement
 /// than counters alone, and no trial is left standing.
 #[test]
-fn places_on_trial_find_a_better_placement() {
+fn places_on_trial_lose_nothing() {
     let programs = ["sort", "numpy", "xsltproc", "xz", "glpsol", "sqlite3", "hmmsearch", "flac"];
     let predictor = predictor("xeon-x5365", &programs);
     let machine = predictor.model().machine().clone();
