@@ -21,7 +21,7 @@ use crate::setup::Setup;
 pub struct CalibrateOptions {
     /// In a few seconds, with fewer rounds and coarser steps.
     pub quick: bool,
-    /// As if no more than so many bytes of memory were free; some two thirds of what is free are used.
+    /// As if no more than so many bytes of memory were free.
     pub memory_bytes: Option<u64>,
     /// The program that measures, with its version, as the machine file names it.
     pub by: String,

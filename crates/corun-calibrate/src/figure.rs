@@ -289,7 +289,7 @@ impl CoreFigure {
             Self::LoadCycles => "execution.load_cycles",
             Self::Execution(chain) => return format!("execution.{}", execution_field(chain)),
             Self::Throughput(operation) => {
-                return format!("execution.{}", throughput_field(operation));
+                return throughput_key(operation).trim_start_matches("core_type.").to_owned();
             }
             Self::TlbEntries(level) => return format!("tlb.L{level}.entries"),
             Self::TlbHitCycles(level) => return format!("tlb.L{level}.hit_cycles"),
@@ -373,12 +373,7 @@ impl CoreFigure {
             }
             Self::Execution(_) => ("core_type.execution", "chain of dependent operations"),
             Self::Throughput(operation) => {
-                let key = match operation {
-                    Throughput::FpAdd => "core_type.execution.fp_adds_per_cycle",
-                    Throughput::FpMultiply => "core_type.execution.fp_multiplies_per_cycle",
-                    Throughput::VectorAdd => "core_type.execution.vector_adds_per_cycle",
-                };
-                (key, "operations on 16 registers of 128 bits in turn")
+                (throughput_key(operation), "operations on 16 registers of 128 bits in turn")
             }
             Self::TlbEntries(_) | Self::TlbHitCycles(_) => (
                 "core_type.tlb",
@@ -416,12 +411,12 @@ fn execution_field(chain: ExecutionChain) -> &'static str {
     }
 }
 
-/// The field of a machine file's execution rates.
-fn throughput_field(operation: Throughput) -> &'static str {
+/// Where a machine file has how many operations begin a cycle.
+fn throughput_key(operation: Throughput) -> &'static str {
     match operation {
-        Throughput::FpAdd => "fp_adds_per_cycle",
-        Throughput::FpMultiply => "fp_multiplies_per_cycle",
-        Throughput::VectorAdd => "vector_adds_per_cycle",
+        Throughput::FpAdd => "core_type.execution.fp_adds_per_cycle",
+        Throughput::FpMultiply => "core_type.execution.fp_multiplies_per_cycle",
+        Throughput::VectorAdd => "core_type.execution.vector_adds_per_cycle",
     }
 }
 

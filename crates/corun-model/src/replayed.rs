@@ -3,7 +3,7 @@
 use corun_profile::{Marks, MissRateCurve, Phase};
 
 use crate::core::{
-    Cause, CoreParameters, CpiStack, MemoryView, Replay, SampledPhase, fill_instructions,
+    Cause, CoreParameters, CpiStack, Link, MemoryView, Replay, SampledPhase, fill_instructions,
     shared_bytes,
 };
 use crate::interval::{finish, parts, sizes};
@@ -259,8 +259,8 @@ fn view(phase: &Phase, filling: &MissRateCurve, site: &Site, llc: f64) -> Memory
         private_cycles: cycles(site.private_latency_ns),
         llc_cycles: cycles(site.llc_latency_ns),
         memory_cycles: cycles(site.memory_latency_ns),
-        line_cycles: [site.private_line_ns, site.llc_line_ns]
-            .map(|ns| (ns * site.core.clock_mhz * 1e-3) as f32),
+        lines_a_window: [site.private_line_ns, site.llc_line_ns]
+            .map(|ns| Link::lines_a_window(ns * site.core.clock_mhz * 1e-3)),
         tlb_pages: [reach(0, 64.0), reach(1, 1536.0)],
         tlb_cycles: [
             tlb.get(1).map_or(7.0, |one| one.hit_cycles).round() as u32,

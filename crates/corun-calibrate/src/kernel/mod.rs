@@ -7,7 +7,7 @@
 mod memory;
 
 #[cfg(target_arch = "aarch64")]
-#[path = "aarch64.rs"]
+#[path = "aarch64/mod.rs"]
 mod machine_code;
 #[cfg(target_arch = "x86_64")]
 #[path = "x86_64/mod.rs"]

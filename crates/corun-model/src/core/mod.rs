@@ -12,3 +12,4 @@ pub(crate) use parameters::CoreParameters;
 pub(crate) use replay::{MemoryView, Replay};
 pub(crate) use sampled::{SampledPhase, unpack};
 pub use stack::{CAUSES, Cause, CpiStack};
+pub(crate) use units::Link;

@@ -17,7 +17,7 @@ use super::parameters::{
 };
 use super::sampled::{Even, RankedTrace};
 use super::stack::{Cause, CpiStack};
-use super::units::{Places, Units, Way};
+use super::units::{Link, Places, Units};
 
 /// Entries of a trace at whose commit the clock starts: until then the pipeline fills.
 const WARM_UP: usize = 256;
@@ -37,9 +37,9 @@ pub(crate) struct MemoryView {
     pub(crate) private_cycles: u32,
     pub(crate) llc_cycles: u32,
     pub(crate) memory_cycles: u32,
-    /// Cycles from one line to the next that come out of the private cache, and out of the LLC or from
-    /// behind it, at the most that a core draws there; 0 where that is not known.
-    pub(crate) line_cycles: [f32; 2],
+    /// Lines that come in a window of a [`Link`] at most out of the private cache, and out of the LLC or from
+    /// behind it.
+    pub(crate) lines_a_window: [u32; 2],
     /// Pages that the levels of the TLB reach, and what a hit in the second level and a walk add.
     pub(crate) tlb_pages: [f32; 2],
     pub(crate) tlb_cycles: [u32; 2],
@@ -63,7 +63,7 @@ pub(crate) struct Replay<'p> {
     units: [Units; UNITS],
     misses: [Places; 2],
     prefetches: Places,
-    ways: [Way; 2],
+    links: [Link; 2],
     loads: Places,
     stores: Places,
     reorder: Places,
@@ -114,7 +114,7 @@ impl<'p> Replay<'p> {
             units: std::array::from_fn(|_| Units::new()),
             misses: core.outstanding.map(Places::new),
             prefetches: Places::new(core.prefetch_lines),
-            ways: [Way::new(), Way::new()],
+            links: [Link::new(), Link::new()],
             loads: Places::new(core.loads),
             stores: Places::new(core.stores),
             reorder: Places::new(core.reorder_buffer),
@@ -133,7 +133,7 @@ impl<'p> Replay<'p> {
     fn clear(&mut self, entries: usize) {
         self.units.iter_mut().for_each(Units::clear);
         self.misses.iter_mut().for_each(Places::clear);
-        self.ways.iter_mut().for_each(Way::clear);
+        self.links.iter_mut().for_each(Link::clear);
         for places in [&mut self.prefetches, &mut self.loads, &mut self.stores, &mut self.reorder] {
             places.clear();
         }
@@ -453,7 +453,7 @@ impl<'p> Replay<'p> {
             }
             start + latency
         };
-        let there = self.over_ways(there, latency, level, view);
+        let there = self.over_links(there, latency, level, view);
         let cause = match level {
             Level::First => Cause::FirstLevel,
             Level::Private => Cause::Private,
@@ -463,13 +463,13 @@ impl<'p> Replay<'p> {
         (there.max(begun + core.load), cause)
     }
 
-    /// When a line is there that would be there at a moment if the ways to the first level were free.
-    fn over_ways(&mut self, there: u32, latency: u32, level: Level, view: &MemoryView) -> u32 {
+    /// When a line is there that would be there at a moment if the links to the first level were free.
+    fn over_links(&mut self, there: u32, latency: u32, level: Level, view: &MemoryView) -> u32 {
         let asked = there.saturating_sub(latency);
         let passed = usize::from(level == Level::Private);
         let mut start = asked;
-        for (way, line_cycles) in self.ways.iter_mut().zip(view.line_cycles).take(2 - passed) {
-            start = way.take(Way::lines_a_window(f64::from(line_cycles)), start);
+        for (link, lines) in self.links.iter_mut().zip(view.lines_a_window).take(2 - passed) {
+            start = link.take(lines, start);
         }
         there + (start - asked)
     }

@@ -4,6 +4,7 @@ use corun_profile::{Marks, MicroOp, Operation};
 use super::super::parameters::CoreParameters;
 use super::super::sampled::RankedTrace;
 use super::super::stack::Cause;
+use super::super::units::Link;
 use super::{MemoryView, Replay, Replayed};
 
 const MEMORY_CYCLES: u32 = 400;
@@ -33,7 +34,7 @@ const VIEW: MemoryView = MemoryView {
     private_cycles: 14,
     llc_cycles: 50,
     memory_cycles: MEMORY_CYCLES,
-    line_cycles: [0.0; 2],
+    lines_a_window: [u32::MAX; 2],
     tlb_pages: [64.0, 1536.0],
     tlb_cycles: [7, 30],
     mispredicted: Marks::MISPREDICTED_LARGE,
@@ -139,7 +140,7 @@ fn vector_operations_are_limited_as_was_measured() {
 /// behind the LLC, where 8 misses in 400 cycles would be one in 50.
 #[test]
 fn lines_come_no_faster_than_one_core_reads() {
-    let view = MemoryView { line_cycles: [8.0, 60.0], ..VIEW };
+    let view = MemoryView { lines_a_window: [8.0, 60.0].map(Link::lines_a_window), ..VIEW };
     let run = |misses: bool, view: &MemoryView| {
         let mut trace = repeated(&[load([0, 0], misses)], 8192);
         // Rank 0 misses all caches, and 0.4 the first level alone.
@@ -149,7 +150,7 @@ fn lines_come_no_faster_than_one_core_reads() {
     };
     let hits = MemoryView { private: 0.3, llc: 0.3, ..view };
     about(run(false, &hits), 8.0);
-    about(run(false, &MemoryView { line_cycles: [0.0; 2], ..hits }), 0.5);
+    about(run(false, &MemoryView { lines_a_window: [u32::MAX; 2], ..hits }), 0.5);
     let found = run(true, &view);
     assert!((found / 60.0 - 1.0).abs() < 0.1, "{found}");
     about(run(true, &VIEW), 50.0);

@@ -43,20 +43,20 @@ impl Units {
     }
 }
 
-/// Cycles over which a way's lines are counted: bursts within pass at once, and a count of lines is near
+/// Cycles over which a link's lines are counted: bursts within pass at once, and a count of lines is near
 /// enough to the rate.
 const WINDOW_CYCLES: u32 = 128;
 /// Windows that are told apart at a time.
 const WINDOWS: usize = 64;
 
-/// A way between two caches, over which so many lines go in [`WINDOW_CYCLES`].
+/// A link between two caches, over which so many lines go in [`WINDOW_CYCLES`].
 #[derive(Debug, Clone)]
-pub(crate) struct Way {
+pub(crate) struct Link {
     /// By window modulo [`WINDOWS`]: the window, and how many lines were asked for in it.
     asked: [(u32, u32); WINDOWS],
 }
 
-impl Way {
+impl Link {
     pub(crate) fn new() -> Self {
         Self { asked: [(u32::MAX, 0); WINDOWS] }
     }
@@ -71,7 +71,7 @@ impl Way {
         if lines.is_finite() { (lines.round() as u32).max(1) } else { u32::MAX }
     }
 
-    /// Has a line go over it, at the first cycle from `earliest` on in whose window there is room; that
+    /// Sends a line over it, at the first cycle from `earliest` on in whose window there is room; that
     /// cycle.
     #[inline]
     pub(crate) fn take(&mut self, lines_a_window: u32, earliest: u32) -> u32 {
@@ -137,20 +137,20 @@ mod tests {
     #[test]
     fn lines_beyond_a_window_go_over_in_the_next() {
         // 40 cycles a line: three in 128 cycles.
-        let lines = Way::lines_a_window(40.0);
+        let lines = Link::lines_a_window(40.0);
         assert_eq!(lines, 3);
-        let mut way = Way::new();
-        let at: Vec<u32> = (0..7).map(|_| way.take(lines, 10)).collect();
+        let mut link = Link::new();
+        let at: Vec<u32> = (0..7).map(|_| link.take(lines, 10)).collect();
         assert_eq!(at, [10, 10, 10, 128, 128, 128, 256]);
         // One that is asked for earlier finds what is left.
-        assert_eq!(way.take(lines, 300), 300);
-        assert_eq!(way.take(lines, 130), 256);
+        assert_eq!(link.take(lines, 300), 300);
+        assert_eq!(link.take(lines, 130), 256);
     }
 
     #[test]
     fn an_unknown_rate_holds_nothing_up() {
-        let lines = Way::lines_a_window(0.0);
-        let mut way = Way::new();
-        assert!((0..10_000).all(|_| way.take(lines, 5) == 5));
+        let lines = Link::lines_a_window(0.0);
+        let mut link = Link::new();
+        assert!((0..10_000).all(|_| link.take(lines, 5) == 5));
     }
 }

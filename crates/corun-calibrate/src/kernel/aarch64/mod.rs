@@ -1,16 +1,18 @@
 //! The kernels in AArch64 machine code.
 #![allow(unsafe_code)] // Inline assembly: a compiler would change what is to be timed.
 
+mod throughput;
+
 use std::arch::asm;
 
-use super::{Access, ExecutionChain, InstructionMix, PATTERN, Throughput, VectorWidth};
+use super::{Access, ExecutionChain, InstructionMix, PATTERN, VectorWidth};
+
+pub(super) use throughput::{SIDE_BY_SIDE, throughput};
 
 /// Additions of one iteration of [`dependent_adds`].
 pub(super) const DEPENDENT_ADDS: u64 = 64;
 /// Operations of one iteration of [`execution_chain`].
 pub(super) const CHAINED_OPERATIONS: u64 = 16;
-/// Operations of one iteration of [`throughput`].
-pub(super) const SIDE_BY_SIDE: u64 = 128;
 /// Instructions of one iteration of [`independent_instructions`].
 pub(super) const INDEPENDENT_INSTRUCTIONS: u64 = 130;
 /// The most instructions that [`two_misses_apart`] can put between two loads.
@@ -104,41 +106,6 @@ pub(super) fn independent_instructions(mix: InstructionMix, iterations: u64) {
             "orr v2.16b, v4.16b, v5.16b",
             "orr v3.16b, v4.16b, v5.16b"
         ),
-    }
-}
-
-/// Operations on sixteen vector registers in turn.
-pub(super) fn throughput(operation: Throughput, iterations: u64) {
-    macro_rules! registers {
-        ($line:literal) => {{
-            // SAFETY: touches its own registers alone.
-            unsafe {
-                asm!(
-                    // Zeros: denormal numbers may be slow.
-                    ".irp r,0,1,2,3,4,5,6,7,16,17,18,19,20,21,22,23",
-                    "movi v\\r\\().2d, #0",
-                    ".endr",
-                    "2:",
-                    ".rept 8",
-                    ".irp r,0,1,2,3,4,5,6,7,16,17,18,19,20,21,22,23",
-                    $line,
-                    ".endr",
-                    ".endr",
-                    "subs x2, x2, #1",
-                    "b.ne 2b",
-                    inout("x2") iterations => _,
-                    out("v0") _, out("v1") _, out("v2") _, out("v3") _, out("v4") _, out("v5") _,
-                    out("v6") _, out("v7") _, out("v16") _, out("v17") _, out("v18") _,
-                    out("v19") _, out("v20") _, out("v21") _, out("v22") _, out("v23") _,
-                    options(nomem, nostack),
-                );
-            }
-        }};
-    }
-    match operation {
-        Throughput::FpAdd => registers!("fadd v\\r\\().2d, v\\r\\().2d, v\\r\\().2d"),
-        Throughput::FpMultiply => registers!("fmul v\\r\\().2d, v\\r\\().2d, v\\r\\().2d"),
-        Throughput::VectorAdd => registers!("add v\\r\\().2d, v\\r\\().2d, v\\r\\().2d"),
     }
 }
 
