@@ -32,8 +32,13 @@ impl Folder {
         Self { path: base.path().join("corun"), _base: base }
     }
 
+    /// Is no journal there? One that was killed at once has not made the folder yet.
     fn is_empty(&self) -> bool {
-        std::fs::read_dir(&self.path).unwrap().next().is_none()
+        match std::fs::read_dir(&self.path) {
+            Ok(mut journals) => journals.next().is_none(),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => true,
+            Err(error) => panic!("{}: {error}", self.path.display()),
+        }
     }
 }
 
