@@ -1,6 +1,6 @@
 //! Which CPUs a measurement runs on, and which caches they see.
 
-use corun_machine::{CacheType, CpuId, CpuSet, Machine, ObjectIndex};
+use corun_machine::{Cache, CacheType, CpuId, CpuSet, Machine, ObjectIndex};
 use rustix::thread::{CpuSet as Affinity, sched_getaffinity};
 
 use crate::CalibrateError;
@@ -119,20 +119,35 @@ impl Neighbours {
 /// The data caches that a CPU sees, nearest first: level and size in bytes. Caches of one level next
 /// to each other count as one.
 pub(crate) fn data_caches(machine: &Machine, cpu: CpuId) -> Vec<(u32, f64)> {
-    let Some(index) = machine.cpu_index(cpu) else { return Vec::new() };
-    let core = machine.cores()[machine.cpus()[index].core].object;
-    let mut caches: Vec<(u32, f64)> = machine
-        .objects()
-        .iter()
-        .enumerate()
-        .filter(|(place, _)| encloses(machine, *place, core) || encloses(machine, core, *place))
-        .filter_map(|(_, object)| object.cache)
+    let mut caches: Vec<(u32, f64)> = caches(machine, cpu)
         .filter(|cache| cache.holds != CacheType::Instruction)
         .map(|cache| (cache.level, cache.size_bytes as f64))
         .collect();
     caches.sort_by_key(|cache| cache.0);
     caches.dedup_by_key(|cache| cache.0);
     caches
+}
+
+/// Bytes of the level-1 cache that a CPU fetches instructions from.
+pub(crate) fn code_cache_bytes(machine: &Machine, cpu: CpuId) -> Option<f64> {
+    let first = |cache: &Cache| cache.level == 1 && cache.holds != CacheType::Data;
+    caches(machine, cpu).find(first).map(|cache| cache.size_bytes as f64)
+}
+
+/// The caches that a CPU's core is in, or that are in it.
+fn caches(machine: &Machine, cpu: CpuId) -> impl Iterator<Item = Cache> {
+    let core =
+        machine.cpu_index(cpu).map(|index| machine.cores()[machine.cpus()[index].core].object);
+    machine
+        .objects()
+        .iter()
+        .enumerate()
+        .filter(move |(place, _)| {
+            core.is_some_and(|core| {
+                encloses(machine, *place, core) || encloses(machine, core, *place)
+            })
+        })
+        .filter_map(|(_, object)| object.cache)
 }
 
 /// Whether one object is inside another, or the same.

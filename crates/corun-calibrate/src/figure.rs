@@ -46,6 +46,10 @@ pub(crate) enum CoreFigure {
     LoadCycles,
     Execution(ExecutionChain),
     Throughput(Throughput),
+    /// Of a taken branch in so many KiB of code.
+    TakenBranchCycles(u32),
+    /// Of a cache line of code.
+    CodeLineCycles(CodeSource),
     TlbEntries(u32),
     TlbHitCycles(u32),
     PageWalkCycles,
@@ -55,6 +59,13 @@ pub(crate) enum CoreFigure {
     MemoryRate(Rate),
     /// A point of the curve of latency beside the core's own traffic.
     OwnLoaded(usize, CurvePart),
+}
+
+/// Where code lies that is fetched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum CodeSource {
+    Private,
+    Llc,
 }
 
 /// Of a cache.
@@ -291,6 +302,11 @@ impl CoreFigure {
             Self::Throughput(operation) => {
                 return throughput_key(operation).trim_start_matches("core_type.").to_owned();
             }
+            Self::TakenBranchCycles(kib) => {
+                return format!("fetching.taken_branch_cycles.{kib}");
+            }
+            Self::CodeLineCycles(CodeSource::Private) => "fetching.private_line_cycles",
+            Self::CodeLineCycles(CodeSource::Llc) => "fetching.llc_line_cycles",
             Self::TlbEntries(level) => return format!("tlb.L{level}.entries"),
             Self::TlbHitCycles(level) => return format!("tlb.L{level}.hit_cycles"),
             Self::PageWalkCycles => "page_walk_cycles",
@@ -313,6 +329,8 @@ impl CoreFigure {
             Self::BranchPenaltyCycles
             | Self::LoadCycles
             | Self::Execution(_)
+            | Self::TakenBranchCycles(_)
+            | Self::CodeLineCycles(_)
             | Self::TlbHitCycles(_)
             | Self::PageWalkCycles => "cycles",
             Self::DispatchWidth => "instructions/cycle",
@@ -375,6 +393,14 @@ impl CoreFigure {
             Self::Throughput(operation) => {
                 (throughput_key(operation), "operations on 16 registers of 128 bits in turn")
             }
+            Self::TakenBranchCycles(_) => (
+                "core_type.fetching.taken_branch_cycles",
+                "a loop of taken branches, each to the next 32 bytes of code",
+            ),
+            Self::CodeLineCycles(_) => (
+                "core_type.fetching",
+                "a loop through code that does nothing, larger than the caches before",
+            ),
             Self::TlbEntries(_) | Self::TlbHitCycles(_) => (
                 "core_type.tlb",
                 "pointer chase with a line a page, against as many lines side by side",

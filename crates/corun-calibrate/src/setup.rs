@@ -7,9 +7,10 @@ use corun_machine::{CpuId, Machine};
 use crate::CalibrateError;
 use crate::bench::{pin, together};
 use crate::chains::RandomChains;
-use crate::cpus::{Cpus, Neighbours, data_caches};
+use crate::cpus::{Cpus, Neighbours, code_cache_bytes, data_caches};
 use crate::experiment::clock::Clock;
 use crate::experiment::core::Core;
+use crate::experiment::fetching::Fetching;
 use crate::experiment::idle::IdleSurvival;
 use crate::experiment::kernel::KernelCalls;
 use crate::experiment::ladder::Ladder;
@@ -23,7 +24,7 @@ use crate::experiment::streaming::StreamResistance;
 use crate::experiment::tlb::Tlb;
 use crate::experiment::transfer::Transfer;
 use crate::experiment::window::Window;
-use crate::figure::{Distance, Figure, Rate};
+use crate::figure::{CodeSource, Distance, Figure, Rate};
 use crate::kernel::LINE_BYTES;
 use crate::plan::Steps;
 use crate::region::Region;
@@ -40,6 +41,11 @@ const LEAST_OWN_BYTES: f64 = 96.0 * 1048576.0;
 const MEMORY_TIMES_LLC: f64 = 4.0;
 /// What stands for an LLC of unknown size.
 const UNKNOWN_LLC_BYTES: f64 = 16.0 * 1048576.0;
+
+/// What stands for a level-1 instruction cache of unknown size.
+const USUAL_CODE_BYTES: f64 = 32.0 * 1024.0;
+/// How many times the level-1 instruction cache code has at least that counts as beyond it.
+const BEYOND_CODE_CACHE: f64 = 2.0;
 
 /// The experiments of a machine, and what they stand on.
 pub(crate) struct Setup {
@@ -58,6 +64,8 @@ struct Site {
     core_type: usize,
     cpu: CpuId,
     caches: Vec<(u32, f64)>,
+    /// What the level-1 instruction cache holds.
+    code_bytes: f64,
 }
 
 impl Site {
@@ -77,6 +85,19 @@ impl Site {
     /// most of the LLC.
     fn llc_set_bytes(&self) -> f64 {
         (2.0 * self.private_bytes()).min((self.private_bytes() * self.llc_bytes()).sqrt())
+    }
+
+    /// Bytes of code that lies in the private cache beyond level 1, and in the LLC, where there are both.
+    fn code_sets(&self) -> Vec<(CodeSource, usize)> {
+        if self.caches.len() < 2 {
+            return Vec::new();
+        }
+        let private = (self.code_bytes * self.private_bytes()).sqrt();
+        let mut sets = vec![(CodeSource::Llc, self.llc_set_bytes() as usize)];
+        if private >= BEYOND_CODE_CACHE * self.code_bytes {
+            sets.push((CodeSource::Private, private as usize));
+        }
+        sets
     }
 
     /// By level, bytes of a set that hits there.
@@ -171,13 +192,16 @@ impl Setup {
         let side_by_side = RandomChains::side_by_side(pages)?;
         for (place, &(core_type, cpu)) in cpus.of_types.iter().enumerate() {
             pin(cpu)?;
-            let site = Site { core_type, cpu, caches: data_caches(machine, cpu) };
+            let caches = data_caches(machine, cpu);
+            let code_bytes = code_cache_bytes(machine, cpu).unwrap_or(USUAL_CODE_BYTES);
+            let site = Site { core_type, cpu, caches, code_bytes };
             let chains = RandomChains::side_by_side(steps.ladder(&site.caches, memory_bytes))?;
             setup.huge_pages &= chains.has_huge_pages();
             let largest = chains.sizes().last().map_or(0, |lines| lines * LINE_BYTES);
             setup.far_bytes = setup.far_bytes.min(largest as f64);
             setup.add(Clock::new(core_type, cpu, &cpus.from(cpu)));
             setup.add(Core::new(core_type, cpu));
+            setup.add(Fetching::new(core_type, cpu, code_bytes, &site.code_sets()));
             setup.add(Tlb::new(core_type, cpu, site.private_bytes(), &apart, &side_by_side));
             setup.add_memory(&site, &chains, &together, &steps)?;
             let neighbours = Neighbours::of(machine, &cpus.allowed, cpu);

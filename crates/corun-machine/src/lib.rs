@@ -27,8 +27,8 @@ pub use discover::{DiscoverError, discover};
 pub use error::{MachineError, Place, SpecError};
 pub use machine::{Cache, Core, Cpu, Llc, Machine, Node, Object, ObjectIndex, Package};
 pub use measured::{
-    AccessRates, ExecutionLatencies, KernelCosts, LineTransfer, LoadedLatency, Measurement,
-    PredictionError, Prefetching, Tlb,
+    AccessRates, ExecutionLatencies, Fetching, KernelCosts, LineTransfer, LoadedLatency,
+    Measurement, PredictionError, Prefetching, Tlb,
 };
 pub use presets::{preset, presets, resolve};
 pub use spec::{

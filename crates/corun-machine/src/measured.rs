@@ -100,6 +100,22 @@ pub struct ExecutionLatencies {
     pub vector_adds_per_cycle: Option<f64>,
 }
 
+/// How fast a core fetches instructions.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fetching {
+    /// By the KiB of code that a loop goes through, ascending: cycles of a taken branch to the next 32
+    /// bytes of it, two to a cache line. It holds up to the size of the level-1 instruction cache.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub taken_branch_cycles: Vec<(u32, f64)>,
+    /// Cycles a cache line of code without branches that lies in the private cache, beyond level 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub private_line_cycles: Option<f64>,
+    /// The same of code that lies in the LLC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub llc_line_cycles: Option<f64>,
+}
+
 /// A level of a core's data TLB.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -1,5 +1,5 @@
 use crate::{
-    AccessRates, ExecutionLatencies, KernelCosts, LineTransfer, LoadedLatency, Machine,
+    AccessRates, ExecutionLatencies, Fetching, KernelCosts, LineTransfer, LoadedLatency, Machine,
     MachineError, MachineSpec, Measurement, Prefetching, Tlb,
 };
 
@@ -55,6 +55,11 @@ stack_forward_cycles = 1.0
 fp_adds_per_cycle = 2.0
 fp_multiplies_per_cycle = 2.0
 vector_adds_per_cycle = 3.0
+
+[core_type.fetching]
+taken_branch_cycles = [[4, 1.0], [16, 2.0]]
+private_line_cycles = 5.0
+llc_line_cycles = 22.0
 
 [[core_type.tlb]]
 level = 1
@@ -184,6 +189,19 @@ fn errors_in_measured_parts_name_their_field() {
             "found inf",
         ),
         (
+            "[16, 2.0]",
+            "[4, 2.0]",
+            "core_type[0].fetching.taken_branch_cycles[1]",
+            "found 4 KiB, expected ascending",
+        ),
+        ("[[4, 1.0]", "[[0, 1.0]", "core_type[0].fetching.taken_branch_cycles[0]", "above 0"),
+        (
+            "private_line_cycles = 5.0",
+            "private_line_cycles = -5.0",
+            "core_type[0].fetching.private_line_cycles",
+            "found -5",
+        ),
+        (
             "level = 2\npage_kib = 4",
             "level = 1\npage_kib = 4",
             "core_type[0].tlb[1].level",
@@ -250,6 +268,14 @@ fn a_spec_made_by_hand_is_the_file() {
             fp_adds_per_cycle: Some(2.0),
             fp_multiplies_per_cycle: Some(2.0),
             vector_adds_per_cycle: Some(3.0),
+        })
+    );
+    assert_eq!(
+        one.fetching,
+        Some(Fetching {
+            taken_branch_cycles: vec![(4, 1.0), (16, 2.0)],
+            private_line_cycles: Some(5.0),
+            llc_line_cycles: Some(22.0),
         })
     );
     assert_eq!(one.tlb[0], Tlb { level: 1, page_kib: 4, entries: 64, hit_cycles: 0.0 });

@@ -101,6 +101,7 @@ fn measured_of_core_type(one: &CoreType, figures: &mut Vec<String>) {
     add("prefetching", one.prefetching.is_some());
     add("own_loaded_latency", !one.own_loaded_latency.is_empty());
     stated(&one.execution, &format!("{at}.execution"), figures);
+    stated(&one.fetching, &format!("{at}.fetching"), figures);
     stated(&one.memory_rates, &format!("{at}.memory_rates"), figures);
 }
 

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::CpuSet;
 use crate::measured::{
-    AccessRates, ExecutionLatencies, KernelCosts, LineTransfer, LoadedLatency, Measurement,
-    PredictionError, Prefetching, Tlb,
+    AccessRates, ExecutionLatencies, Fetching, KernelCosts, LineTransfer, LoadedLatency,
+    Measurement, PredictionError, Prefetching, Tlb,
 };
 
 /// The version of the machine file that this build reads and writes.
@@ -327,6 +327,9 @@ pub struct CoreType {
     /// Latencies of instructions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execution: Option<ExecutionLatencies>,
+    /// How fast instructions are fetched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fetching: Option<Fetching>,
     /// The levels of the data TLB, nearest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tlb: Vec<Tlb>,
@@ -361,6 +364,7 @@ impl CoreType {
             outstanding_llc_hits: None,
             page_walk_cycles: None,
             execution: None,
+            fetching: None,
             tlb: Vec::new(),
             prefetching: None,
             memory_rates: None,

@@ -114,6 +114,7 @@ impl Machine {
             ("clock with one core busy", types.iter().all(|one| one.clock_alone_mhz.is_some())),
             ("effective LLC capacity", llcs_known),
             ("execution latencies", types.iter().all(|one| one.execution.is_some())),
+            ("instruction fetching", types.iter().all(|one| one.fetching.is_some())),
             ("TLB reach", types.iter().all(|one| !one.tlb.is_empty())),
             ("outstanding LLC hits", types.iter().all(|one| one.outstanding_llc_hits.is_some())),
             ("prefetching", types.iter().all(|one| one.prefetching.is_some())),

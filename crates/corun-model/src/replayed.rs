@@ -3,8 +3,8 @@
 use corun_profile::{Marks, MissRateCurve, Phase};
 
 use crate::core::{
-    Cause, CoreParameters, CpiStack, Link, MemoryView, Replay, SampledPhase, fill_instructions,
-    shared_bytes,
+    Cause, CoreParameters, CpiStack, Link, MemoryView, Replay, SampledPhase, TAKEN_STEPS,
+    TakenBranches, fill_instructions, shared_bytes,
 };
 use crate::interval::{finish, parts, sizes};
 use crate::site::{Kernel, Site};
@@ -259,6 +259,8 @@ fn view(phase: &Phase, filling: &MissRateCurve, site: &Site, llc: f64) -> Memory
         private_cycles: cycles(site.private_latency_ns),
         llc_cycles: cycles(site.llc_latency_ns),
         memory_cycles: cycles(site.memory_latency_ns),
+        code_line_cycles: code_line_cycles(site),
+        taken: taken_branches(phase, site),
         lines_a_window: [site.private_line_ns, site.llc_line_ns]
             .map(|ns| Link::lines_a_window(ns * site.core.clock_mhz * 1e-3)),
         tlb_pages: [reach(0, 64.0), reach(1, 1536.0)],
@@ -268,4 +270,28 @@ fn view(phase: &Phase, filling: &MissRateCurve, site: &Site, llc: f64) -> Memory
         ],
         mispredicted: Marks::MISPREDICTED_LARGE,
     }
+}
+
+/// Cycles a line of code that comes out of the private cache, and out of the LLC.
+fn code_line_cycles(site: &Site) -> [u32; 2] {
+    let Some(fetching) = &site.core.fetching else { return [0; 2] };
+    let private = fetching.private_line_cycles.unwrap_or(0.0);
+    [private, fetching.llc_line_cycles.unwrap_or(private)].map(|cycles| cycles.round() as u32)
+}
+
+/// What taken branches cost by the miss rate of the phase's code.
+fn taken_branches(phase: &Phase, site: &Site) -> TakenBranches {
+    let ladder = site.core.fetching.as_ref().map(|fetching| &fetching.taken_branch_cycles[..]);
+    let (Some([.., last]), Some(core)) = (ladder, &phase.core) else {
+        return TakenBranches::REST_OF_CYCLE;
+    };
+    let step = |&(kib, cycles): &(u32, f64)| {
+        let missed = core.instruction_curve.mpki(f64::from(kib) * 1024.0).value * 1e-3;
+        (missed as f32, (cycles - 1.0).max(0.0) as f32)
+    };
+    let mut steps = [step(last); TAKEN_STEPS];
+    for (place, one) in steps.iter_mut().zip(ladder.into_iter().flatten()) {
+        *place = step(one);
+    }
+    TakenBranches(steps)
 }

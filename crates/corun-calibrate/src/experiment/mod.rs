@@ -2,6 +2,7 @@
 
 pub(crate) mod clock;
 pub(crate) mod core;
+pub(crate) mod fetching;
 pub(crate) mod idle;
 pub(crate) mod kernel;
 pub(crate) mod ladder;

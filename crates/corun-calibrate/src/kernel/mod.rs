@@ -4,6 +4,7 @@
 //! them is decided here: kernels that follow pointers only get [`Chain`]s, kernels that read and
 //! write only [`Zeros`].
 
+mod code;
 mod memory;
 
 #[cfg(target_arch = "aarch64")]
@@ -13,6 +14,7 @@ mod machine_code;
 #[path = "x86_64/mod.rs"]
 mod machine_code;
 
+pub(crate) use code::{Code, CodeKind};
 pub(crate) use memory::{Chain, Chains, Pages, SLOTS, Zeros, first_touch};
 
 /// Bytes of a cache line on every machine that has kernels.

@@ -6,7 +6,7 @@ use corun_machine::{CoreType, Tlb};
 
 use super::{rounded, set_rate, whole};
 use crate::estimate::FigureRange;
-use crate::figure::{CoreFigure, Figure};
+use crate::figure::{CodeSource, CoreFigure, Figure};
 use crate::kernel::{ExecutionChain, Throughput};
 
 /// Sets a figure of a core type.
@@ -46,6 +46,16 @@ pub(super) fn place(one: &mut CoreType, what: CoreFigure, value: f64) {
                 Throughput::FpAdd => &mut execution.fp_adds_per_cycle,
                 Throughput::FpMultiply => &mut execution.fp_multiplies_per_cycle,
                 Throughput::VectorAdd => &mut execution.vector_adds_per_cycle,
+            } = Some(value);
+        }
+        CoreFigure::TakenBranchCycles(kib) => {
+            one.fetching.get_or_insert_default().taken_branch_cycles.push((kib, value));
+        }
+        CoreFigure::CodeLineCycles(from) => {
+            let fetching = one.fetching.get_or_insert_default();
+            *match from {
+                CodeSource::Private => &mut fetching.private_line_cycles,
+                CodeSource::Llc => &mut fetching.llc_line_cycles,
             } = Some(value);
         }
         CoreFigure::HiddenByStride(stride) => {

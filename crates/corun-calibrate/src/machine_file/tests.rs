@@ -1,5 +1,5 @@
 use super::*;
-use crate::figure::{CoreFigure, CurvePart};
+use crate::figure::{CodeSource, CoreFigure, CurvePart};
 use crate::kernel::{ExecutionChain, Throughput};
 
 fn estimate(value: f64) -> FigureRange {
@@ -86,6 +86,9 @@ fn lists_and_curves_are_put_together() {
             core(CoreFigure::Execution(ExecutionChain::StoreForward)),
             FigureRange { value: -0.01, low: -0.02, high: 0.01 },
         ),
+        (core(CoreFigure::TakenBranchCycles(16)), estimate(2.0)),
+        (core(CoreFigure::TakenBranchCycles(4)), estimate(1.25)),
+        (core(CoreFigure::CodeLineCycles(CodeSource::Llc)), estimate(22.0)),
         (core(CoreFigure::HiddenByStride(-1)), estimate(0.5)),
         (core(CoreFigure::HiddenByStride(1)), estimate(0.75)),
         (core(CoreFigure::MemoryRate(Rate::Read)), estimate(20_000.0)),
@@ -108,6 +111,9 @@ fn lists_and_curves_are_put_together() {
     assert_eq!(tlb, [(1, 64, 0.0), (2, 1500, 7.0)]);
     assert_eq!((one.reorder_buffer, one.outstanding_misses), (448, 1));
     assert_eq!(one.execution.unwrap().store_forward_cycles, Some(0.0));
+    let fetching = one.fetching.as_ref().unwrap();
+    assert_eq!(fetching.taken_branch_cycles, [(4, 1.25), (16, 2.0)]);
+    assert_eq!((fetching.private_line_cycles, fetching.llc_line_cycles), (None, Some(22.0)));
     let prefetching = one.prefetching.as_ref().unwrap();
     assert_eq!(prefetching.hidden_by_stride, [(-1, 0.5), (1, 0.75)]);
     assert_eq!(one.own_loaded_latency.len(), 1);
@@ -122,6 +128,7 @@ fn lists_and_curves_are_put_together() {
     assert_eq!(curve, [(500.0, 100.0, 120.0), (30_000.0, 150.0, 180.0)]);
     assert_eq!(spec.spread["bandwidth.memory0.peak_mb_per_s"], (45_000.0, 60_000.0));
     assert_eq!(spec.spread["core_type.big.tlb.L2.entries"], (1350.0, 1800.0));
+    assert_eq!(spec.spread["core_type.big.fetching.taken_branch_cycles.16"], (1.8, 2.4));
     assert!(spec.spread.keys().all(|key| !key.contains("speed_beside")));
     assert!(spec.spread.keys().all(|key| !key.contains("loaded_latency")));
     let machine = Machine::from_spec(spec).unwrap();

@@ -7,7 +7,7 @@ use super::{
     wrong,
 };
 use crate::SpecError;
-use crate::measured::{AccessRates, ExecutionLatencies, LoadedLatency, Prefetching, Tlb};
+use crate::measured::{AccessRates, ExecutionLatencies, Fetching, LoadedLatency, Prefetching, Tlb};
 use crate::spec::{BandwidthDomain, CoreType, MachineSpec};
 
 const LATENCY_NS: RangeInclusive<f64> = 0.0..=1e9;
@@ -96,6 +96,9 @@ pub(super) fn core_type(one: &CoreType, at: &str) -> Checked {
     if let Some(execution) = &one.execution {
         latencies(execution, &format!("{at}.execution"))?;
     }
+    if let Some(fetching) = &one.fetching {
+        fetch(fetching, &format!("{at}.fetching"))?;
+    }
     tlb(&one.tlb, at)?;
     if let Some(prefetching) = &one.prefetching {
         prefetchers(prefetching, &format!("{at}.prefetching"))?;
@@ -153,6 +156,25 @@ fn latencies(execution: &ExecutionLatencies, at: &str) -> Checked {
             ("fp_adds_per_cycle", execution.fp_adds_per_cycle),
             ("fp_multiplies_per_cycle", execution.fp_multiplies_per_cycle),
             ("vector_adds_per_cycle", execution.vector_adds_per_cycle),
+        ],
+    )
+}
+
+fn fetch(fetching: &Fetching, at: &str) -> Checked {
+    let ladder = &fetching.taken_branch_cycles;
+    for (place, &(kib, cycles)) in ladder.iter().enumerate() {
+        let field = format!("{at}.taken_branch_cycles[{place}]");
+        within(field.clone(), cycles, &PENALTY_CYCLES)?;
+        if kib <= place.checked_sub(1).map_or(0, |before| ladder[before].0) {
+            return wrong(field, format!("found {kib} KiB, expected ascending sizes above 0"));
+        }
+    }
+    each(
+        at,
+        &PENALTY_CYCLES,
+        &[
+            ("private_line_cycles", fetching.private_line_cycles),
+            ("llc_line_cycles", fetching.llc_line_cycles),
         ],
     )
 }

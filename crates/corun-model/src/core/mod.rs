@@ -9,7 +9,7 @@ mod units;
 
 pub(crate) use filling::{fill_instructions, shared_bytes};
 pub(crate) use parameters::CoreParameters;
-pub(crate) use replay::{MemoryView, Replay};
+pub(crate) use replay::{MemoryView, Replay, TAKEN_STEPS, TakenBranches};
 pub(crate) use sampled::{SampledPhase, unpack};
 pub use stack::{CAUSES, Cause, CpiStack};
 pub(crate) use units::Link;

@@ -44,8 +44,6 @@ pub(crate) struct CoreParameters {
     pub(crate) latency: [u32; OPERATIONS.len()],
     /// From a mispredicted branch's result to the next instruction's dispatch.
     pub(crate) refill: u32,
-    /// Taken branches that fetching passes a cycle.
-    pub(crate) taken_a_cycle: u32,
     /// Instructions that fetching runs ahead of dispatch, and the branch predictor ahead of fetching.
     pub(crate) fetch_queue: usize,
     pub(crate) predictor_ahead: usize,
@@ -112,7 +110,6 @@ impl CoreParameters {
             units: units(width, &execution),
             latency: latencies(&execution),
             refill: whole(core.branch_penalty_cycles),
-            taken_a_cycle: 1,
             fetch_queue: (4 * width as usize).max(8),
             // Decoupled front ends ask for code some tens of branches ahead (Golden Cove and Zen 4: 64 and
             // more fetch targets).

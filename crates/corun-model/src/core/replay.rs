@@ -10,7 +10,11 @@
 
 use corun_profile::{Marks, MicroOp, Operation};
 
+mod front;
 mod wrong_path;
+
+use front::Front;
+pub(crate) use front::{TAKEN_STEPS, TakenBranches};
 
 use super::parameters::{
     CoreParameters, LOAD, STORE, UNITS, VECTOR_LOAD, VECTOR_STORE, particular_unit, unit,
@@ -40,6 +44,10 @@ pub(crate) struct MemoryView {
     /// Lines that come in a window of a [`Link`] at most out of the private cache, and out of the LLC or from
     /// behind it.
     pub(crate) lines_a_window: [u32; 2],
+    /// Cycles from one code line that comes out of the private cache, and out of the LLC or from behind it, to
+    /// the next such line; 0 where lines come as fast as they are asked for.
+    pub(crate) code_line_cycles: [u32; 2],
+    pub(crate) taken: TakenBranches,
     /// Pages that the levels of the TLB reach, and what a hit in the second level and a walk add.
     pub(crate) tlb_pages: [f32; 2],
     pub(crate) tlb_cycles: [u32; 2],
@@ -94,19 +102,6 @@ pub(crate) struct Replayed {
     pub(crate) stack: CpiStack,
 }
 
-/// The front end's state.
-struct Front {
-    cycle: u32,
-    /// Instructions fetched in this cycle, and taken branches passed.
-    slots: u32,
-    taken: u32,
-    /// From here on code lines are asked for.
-    restart: u32,
-    last_line: u32,
-    /// Why it stands where it stands.
-    cause: Cause,
-}
-
 impl<'p> Replay<'p> {
     pub(crate) fn new(core: &'p CoreParameters) -> Self {
         Self {
@@ -157,14 +152,7 @@ impl<'p> Replay<'p> {
     pub(crate) fn run(&mut self, trace: &RankedTrace, view: &MemoryView) -> Replayed {
         self.clear(trace.ops.len());
         let core = self.core;
-        let mut front = Front {
-            cycle: START,
-            slots: 0,
-            taken: 0,
-            restart: START,
-            last_line: START,
-            cause: Cause::Base,
-        };
+        let mut front = Front::new(view);
         let (mut dispatch, mut dispatch_slots) = (START, 0);
         let (mut commit, mut commit_slots) = (START, 0);
         let (mut issued, mut fence, mut drained) = (START, START, START);
@@ -244,10 +232,7 @@ impl<'p> Replay<'p> {
                 self.run_on(entry, (self.dispatched[entry], executed.done), trace, view);
                 front.restart_at(executed.done + core.refill, Cause::Branches);
             } else if op.marks.has(Marks::TAKEN) {
-                front.taken += 1;
-                if front.taken >= core.taken_a_cycle {
-                    front.next_cycle();
-                }
+                front.take_branch();
             }
             if entry < warm_up {
                 begin = commit;
@@ -258,10 +243,7 @@ impl<'p> Replay<'p> {
                 let cause = if full { Cause::Stores } else { executed.cause };
                 lost.charge(
                     (before + 1, commit),
-                    (
-                        self.dispatched[entry],
-                        front_cause(full, self.fetched[entry], dispatch, &front),
-                    ),
+                    (self.dispatched[entry], front.cause_of(full, self.fetched[entry], dispatch)),
                     cause,
                 );
             }
@@ -269,59 +251,6 @@ impl<'p> Replay<'p> {
         let cycles = f64::from(commit - begin);
         let base = instructions / f64::from(core.width);
         Replayed { cycles, instructions, stack: lost.filled_up(base, cycles) }
-    }
-
-    fn fetch(
-        &mut self,
-        entry: usize,
-        op: &MicroOp,
-        trace: &RankedTrace,
-        view: &MemoryView,
-        front: &mut Front,
-        counts: bool,
-    ) {
-        let core = self.core;
-        // The queue between fetching and dispatch is full.
-        if let Some(before) = entry.checked_sub(core.fetch_queue) {
-            let room = self.dispatched[before];
-            if room > front.cycle {
-                (front.cycle, front.slots, front.taken) = (room, 0, 0);
-            }
-        }
-        if counts {
-            if front.slots == core.width {
-                front.next_cycle();
-            }
-            front.slots += 1;
-        }
-        if !op.marks.has(Marks::FETCHES) {
-            return;
-        }
-        let level = if trace.code_alone[entry] > view.l1_code {
-            Level::First
-        } else {
-            level_below(trace.code[entry], view)
-        };
-        if level == Level::First {
-            front.last_line = front.cycle;
-            return;
-        }
-        // The predictor asks for lines ahead of fetching, and the line behind is asked for with one.
-        let ahead = match entry.checked_sub(core.predictor_ahead) {
-            Some(at) if at < entry => self.fetched[at],
-            Some(_) => front.cycle,
-            None => START,
-        };
-        let mut asked = ahead.max(front.restart);
-        if op.marks.has(Marks::NEXT_LINE) {
-            asked = asked.min(front.last_line);
-        }
-        let there = asked + cycles(level, core, view);
-        front.last_line = front.cycle;
-        if there > front.cycle {
-            (front.cycle, front.slots, front.taken) = (there, u32::from(counts), 0);
-            front.cause = Cause::Fetches;
-        }
     }
 
     fn execute(
@@ -513,31 +442,6 @@ struct Executed {
     issued: u32,
     done: u32,
     cause: Cause,
-}
-
-impl Front {
-    fn next_cycle(&mut self) {
-        (self.cycle, self.slots, self.taken) = (self.cycle + 1, 0, 0);
-    }
-
-    fn restart_at(&mut self, cycle: u32, cause: Cause) {
-        if cycle > self.cycle {
-            (self.cycle, self.slots, self.taken) = (cycle, 0, 0);
-        }
-        self.restart = cycle;
-        self.last_line = cycle;
-        self.cause = cause;
-    }
-}
-
-fn front_cause(full: bool, fetched: u32, dispatched: u32, front: &Front) -> Cause {
-    if full {
-        Cause::Stores
-    } else if fetched >= dispatched {
-        front.cause
-    } else {
-        Cause::Base
-    }
 }
 
 fn level_below(rank: f32, view: &MemoryView) -> Level {

@@ -1,12 +1,14 @@
 //! The kernels in AArch64 machine code.
 #![allow(unsafe_code)] // Inline assembly: a compiler would change what is to be timed.
 
+mod code;
 mod throughput;
 
 use std::arch::asm;
 
 use super::{Access, ExecutionChain, InstructionMix, PATTERN, VectorWidth};
 
+pub(super) use code::{LOOP_END_BYTES, NOTHING, branch_over, loop_end, publish};
 pub(super) use throughput::{SIDE_BY_SIDE, throughput};
 
 /// Additions of one iteration of [`dependent_adds`].

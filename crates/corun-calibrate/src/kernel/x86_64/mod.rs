@@ -1,6 +1,7 @@
 //! The kernels in x86-64 machine code.
 #![allow(unsafe_code)] // Inline assembly: a compiler would change what is to be timed.
 
+mod code;
 mod streams;
 mod throughput;
 
@@ -8,6 +9,7 @@ use std::arch::asm;
 
 use super::{ExecutionChain, InstructionMix, VectorWidth};
 
+pub(super) use code::{LOOP_END_BYTES, NOTHING, branch_over, loop_end, publish};
 pub(super) use streams::stream;
 pub(super) use throughput::{SIDE_BY_SIDE, throughput};
 
