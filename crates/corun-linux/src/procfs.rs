@@ -1,16 +1,18 @@
 //! Processes and threads, as `/proc` shows them.
 
 mod cpu_use;
+mod listing;
 mod numa_maps;
 mod process;
 mod stat;
 mod thread;
 
 pub use cpu_use::{CpuUse, CpuUseSnapshot};
+pub use listing::ProcessList;
 pub use numa_maps::{Mapping, bytes_by_node, mappings};
 pub use process::{COMMAND_LINE_BYTES, Process, own_pid, pids, tids};
 pub use stat::Stat;
 pub use thread::{
-    BRIEF_NS, LookDepth, SchedulerCounts, TaskFacts, ThreadFiles, ThreadLook, ThreadSample, facts,
+    LookDepth, SchedulerCounts, TaskFacts, ThreadFiles, ThreadLook, ThreadSample, brief_ns, facts,
     if_there, is_gone, scheduler_counts, waited_for_cpu,
 };

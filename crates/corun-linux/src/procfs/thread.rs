@@ -131,22 +131,30 @@ struct LastRead {
 pub enum LookDepth {
     /// Its affinity: it is known to have been on no CPU ([`crate::process_cpu_ns`] of its process has not grown).
     Rested,
-    /// All of it where the scheduler's counts say that it was on a CPU, else its affinity.
-    Changed,
+    /// All of it where the scheduler's counts say that it was on a CPU, else its affinity. One that ran and waited for
+    /// less than `brief_ns` in all is looked at in part ([`brief_ns`]).
+    Changed {
+        /// In nanoseconds.
+        brief_ns: u64,
+    },
     /// All of it.
     Whole,
 }
 
-/// A thread that ran and waited for less than this between two looks is looked at in part: where it ran for so short
-/// moves nobody. In nanoseconds.
-pub const BRIEF_NS: u64 = 500_000;
+/// How long a thread may run and wait between two looks, so much time apart, and be looked at in part: 0.5 ms, or
+/// 0.5 % of the time where that is more. Where it ran for so short moves nobody. In nanoseconds.
+pub fn brief_ns(elapsed: Duration) -> u64 {
+    const LEAST_NS: u64 = 500_000;
+    const SHARE: u32 = 200;
+    u64::try_from((elapsed / SHARE).as_nanos()).unwrap_or(u64::MAX).max(LEAST_NS)
+}
 
 /// What became of a thread since its files were read last.
 #[derive(Debug)]
 pub enum ThreadLook {
     /// It was on no CPU since. Its affinity where that is another now; nothing else was read.
     Idle(Option<CpuSet>),
-    /// It was on a CPU and waited for one for less than [`BRIEF_NS`] in all since: it sleeps but for moments. Its time on
+    /// It was on a CPU and waited for one for less than [`LookDepth::Changed`] says in all since: it sleeps but for moments. Its time on
     /// CPUs since it started, in nanoseconds, and its affinity where that is another now; nothing else was read.
     Brief(u64, Option<CpuSet>),
     /// All was read.
@@ -207,9 +215,10 @@ impl ThreadFiles {
         last.extend_from_slice(read);
         let cpu_ns = cpu_ns(read).ok_or_else(bad)?;
         if may_be_idle
+            && let LookDepth::Changed { brief_ns } = depth
             && let Some((ran, waited)) = before
             && let Some(wait_ns) = wait_ns(read)
-            && cpu_ns.wrapping_sub(ran).saturating_add(wait_ns.wrapping_sub(waited)) < BRIEF_NS
+            && cpu_ns.wrapping_sub(ran).saturating_add(wait_ns.wrapping_sub(waited)) < brief_ns
         {
             return Ok(ThreadLook::Brief(cpu_ns, moved(affinity)));
         }
@@ -316,12 +325,13 @@ mod tests {
             sleeper.wait().unwrap();
             return eprintln!("skipped: this kernel counts no time that threads ran");
         }
-        use LookDepth::{Changed, Rested, Whole};
+        use LookDepth::{Rested, Whole};
+        let changed = LookDepth::Changed { brief_ns: 500_000 };
         let mut look = |depth| files.look(proc, pid, pid, depth);
         assert!(matches!(look(Rested), Ok(ThreadLook::Whole(_))), "nothing is known before");
         // It may still begin to sleep.
         let since = Instant::now();
-        while !matches!(look(Changed), Ok(ThreadLook::Idle(None))) {
+        while !matches!(look(changed), Ok(ThreadLook::Idle(None))) {
             assert!(since.elapsed() < Duration::from_secs(60));
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -339,7 +349,13 @@ mod tests {
         assert_eq!(seen, first);
         sleeper.kill().unwrap();
         sleeper.wait().unwrap();
-        assert!(is_gone(&look(Changed).unwrap_err()));
+        assert!(is_gone(&look(changed).unwrap_err()));
+    }
+
+    #[test]
+    fn brief_is_a_share_of_the_time_between_looks() {
+        assert_eq!(brief_ns(Duration::from_secs(1)), 5_000_000);
+        assert_eq!(brief_ns(Duration::from_millis(20)), 500_000);
     }
 
     /// A thread that runs a moment for each message, or a while.
@@ -365,7 +381,7 @@ mod tests {
                 told.recv().unwrap();
                 // The kernel counts it when it is off its CPU.
                 std::thread::sleep(Duration::from_millis(2));
-                files.look(proc, pid, tid, LookDepth::Changed).unwrap()
+                files.look(proc, pid, tid, LookDepth::Changed { brief_ns: 500_000 }).unwrap()
             };
             ran(Duration::ZERO);
             // On a busy machine it waits at times.

@@ -26,6 +26,8 @@ const LONGEST_UNDOING: Duration = Duration::from_secs(20);
 /// that they hold back, which takes as long for few pages as for many.
 const FIRST_BATCH: usize = 256;
 const BATCHES: Range<usize> = 128..4096;
+/// How often a page is moved back that was in use at that moment.
+const MOST_ATTEMPTS: usize = 3;
 /// Pages that are looked up at a time.
 const PAGES_A_PART: usize = 512;
 
@@ -124,29 +126,43 @@ pub(super) fn revert(
     if mode == ApplyMode::Apply {
         let there: Vec<Mapping> =
             all.into_iter().filter(|one| one.by_node.contains_key(&to)).collect();
-        let all_moved = each_batch(roots, task, &there, LONGEST_UNDOING, |addresses| {
+        let mut stayed = 0;
+        let in_time = each_batch(roots, task, &there, LONGEST_UNDOING, |addresses| {
             let found = node_of_pages(task.pid, addresses)?;
-            let moved: Vec<usize> = addresses
-                .iter()
-                .zip(&found)
-                .filter(|&(_, node)| *node == to as i32)
-                .map(|(address, _)| *address)
-                .collect();
-            let nodes: Vec<i32> = moved.iter().map_while(|_| next_node(&mut missing)).collect();
-            match nodes.is_empty() {
-                true => Ok(()),
-                false => move_pages(task.pid, &moved[..nodes.len()], &nodes).map(drop),
-            }
+            let there = addresses.iter().zip(&found).filter(|&(_, node)| *node == to as i32);
+            let back = there.map_while(|(&address, _)| Some((address, next_node(&mut missing)?)));
+            stayed += move_back(task.pid, back.collect(), to)?;
+            Ok(())
         })?;
-        if !all_moved {
+        if !in_time || stayed > 0 {
+            let what = match in_time {
+                true => format!("{stayed} pages of process {} stay on node {to}", task.pid),
+                false => format!("not all pages of process {} were moved back", task.pid),
+            };
+            let reason =
+                if in_time { io::ErrorKind::ResourceBusy } else { io::ErrorKind::TimedOut };
             return Err(ActError::Kernel {
-                what: format!("not all pages of process {} were moved back", task.pid),
-                reason: io::ErrorKind::TimedOut.into(),
+                what,
+                reason: reason.into(),
                 advice: Some("corun restore goes on with it".to_owned()),
             });
         }
     }
     Ok(Reverted::Done)
+}
+
+/// Moves pages from a node to others, page by page, and again what was in use at that moment. How many stayed?
+fn move_back(pid: u32, mut pages: Vec<(usize, i32)>, from: u32) -> io::Result<usize> {
+    for _ in 0..MOST_ATTEMPTS {
+        let (addresses, nodes): (Vec<usize>, Vec<i32>) = pages.iter().copied().unzip();
+        if pages.is_empty() || move_pages(pid, &addresses, &nodes)? {
+            return Ok(0);
+        }
+        let found = node_of_pages(pid, &addresses)?;
+        let mut found = found.iter();
+        pages.retain(|_| found.next() == Some(&(from as i32)));
+    }
+    Ok(pages.len())
 }
 
 /// Pages that each node has fewer than before, as far as the node that got them has more.

@@ -53,9 +53,9 @@ pub(crate) fn has_ended(thread: &OwnedFd) -> io::Result<bool> {
     if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(answer > 0) }
 }
 
-/// Moves pages of a process to nodes, address by address; the answer is the node of each, or an
-/// error as a negative number. Pages that others map too stay where they are.
-pub(crate) fn move_pages(pid: u32, addresses: &[usize], nodes: &[i32]) -> io::Result<Vec<i32>> {
+/// Moves pages of a process to nodes, address by address. Did all move that could be tried? Where not, the kernel
+/// may not have tried those behind the first that stayed. Pages that others map too stay where they are.
+pub(crate) fn move_pages(pid: u32, addresses: &[usize], nodes: &[i32]) -> io::Result<bool> {
     assert_eq!(addresses.len(), nodes.len());
     let mut status = vec![0i32; addresses.len()];
     // SAFETY: the kernel reads as many addresses and nodes, and writes as many numbers, as it is
@@ -72,7 +72,11 @@ pub(crate) fn move_pages(pid: u32, addresses: &[usize], nodes: &[i32]) -> io::Re
         )
     };
     // A positive answer counts pages that could not be moved.
-    if answer >= 0 { Ok(status) } else { Err(io::Error::last_os_error()) }
+    if answer < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // One that is in use may be told by its status alone.
+    Ok(answer == 0 && !status.contains(&-libc::EBUSY))
 }
 
 fn words_of(cpus: &CpuSet) -> Vec<usize> {

@@ -1,5 +1,6 @@
 //! The thread table brought up to date: who came and went, where threads may run, who moved them.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
@@ -186,13 +187,13 @@ impl LiveBackend {
             }
             thread.expected = thread.expected.union(&new);
         }
-        let visible = thread.expected.intersection(&self.online);
+        let visible = on_line(&thread.expected, &self.online);
         let mut moved = None;
         if visible.is_empty() {
             // All its CPUs went off line, and the kernel let it run elsewhere.
             thread.expected = facts.affinity.clone();
             thread.allowed = facts.affinity.clone();
-        } else if visible != facts.affinity && !thread.left_alone {
+        } else if *visible != facts.affinity && !thread.left_alone {
             thread.left_alone = true;
             moved = Some(format!(
                 "{} (thread {}): somebody set its affinity to {}, it was {visible}",
@@ -208,10 +209,11 @@ impl LiveBackend {
             // With all preferred CPUs off line the scheduler in the kernel lets the thread run anywhere.
             let preferred = thread.preferred.as_ref();
             let held = preferred.filter(|preferred| !preferred.is_disjoint(&self.online));
-            thread.allowed = held.unwrap_or(&thread.expected).intersection(&self.online);
+            let held = held.unwrap_or(&thread.expected);
+            set_to(&mut thread.allowed, &on_line(held, &self.online));
         }
-        view.may_run_on = thread.may_run_on.intersection(&self.online);
-        view.allowed = thread.allowed.intersection(&self.online);
+        set_to(&mut view.may_run_on, &on_line(&thread.may_run_on, &self.online));
+        set_to(&mut view.allowed, &on_line(&thread.allowed, &self.online));
         moved
     }
 
@@ -390,6 +392,21 @@ impl LiveBackend {
 /// longer than the time between.
 fn ran(before: &TaskFacts, now: &TaskFacts, elapsed: Nanoseconds) -> Nanoseconds {
     Nanoseconds(now.cpu_ns.saturating_sub(before.cpu_ns)).min(elapsed)
+}
+
+/// The CPUs of a set that are on line: as a rule the set itself. Every thread is asked at each look.
+fn on_line<'a>(set: &'a CpuSet, online: &CpuSet) -> Cow<'a, CpuSet> {
+    match set.is_subset(online) {
+        true => Cow::Borrowed(set),
+        false => Cow::Owned(set.intersection(online)),
+    }
+}
+
+/// Sets one to the other, where they differ.
+fn set_to(set: &mut CpuSet, to: &CpuSet) {
+    if set != to {
+        set.clone_from(to);
+    }
 }
 
 fn without(set: &CpuSet, other: &CpuSet) -> CpuSet {

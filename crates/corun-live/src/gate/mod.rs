@@ -67,6 +67,27 @@ pub struct Gate {
     on_trial: Vec<(usize, Action)>,
     /// Why the model could not tell, each reason once.
     told: BTreeSet<String>,
+    refused: Option<RefusedPlan>,
+}
+
+/// A plan that the model spoke against. A policy that proposes it again at each of its intervals hears the same for a
+/// while, and the model is not asked about hundreds of threads each time.
+struct RefusedPlan {
+    until: Nanoseconds,
+    actions: Vec<Action>,
+    why: String,
+}
+
+impl RefusedPlan {
+    /// How long one is remembered.
+    const FOR: Nanoseconds = Nanoseconds(5_000_000_000);
+
+    fn is(&self, steps: &[Step], now: Nanoseconds) -> bool {
+        let mut actions = self.actions.iter().zip(steps);
+        now < self.until
+            && self.actions.len() == steps.len()
+            && actions.all(|(action, step)| *action == step.action)
+    }
 }
 
 /// A plan that was let through.
@@ -99,6 +120,7 @@ impl Gate {
             migrations: Budget::full(options.migrations_per_s),
             on_trial: Vec::new(),
             told: BTreeSet::new(),
+            refused: None,
         }
     }
 
@@ -113,6 +135,9 @@ impl Gate {
         table: &Threads,
         online: &CpuSet,
     ) -> Result<Admitted, String> {
+        if let Some(refused) = self.refused.as_ref().filter(|refused| refused.is(steps, now)) {
+            return Err(refused.why.clone());
+        }
         if self.forecast.changes_nothing(steps, table, online) {
             return Ok(Admitted { expected: None, moves: 0 });
         }
@@ -136,12 +161,18 @@ impl Gate {
         if let Expectation::Told { gain, worst, program } = &expected {
             let (noise, most_loss) = (self.options.noise, self.options.most_loss);
             let told = format!("the model expects {} in all", percent(*gain));
-            if *gain <= noise {
-                return Err(format!("{told}, which is within the noise of {}", percent(noise)));
-            }
-            if *worst < -most_loss {
-                let worst = percent(*worst);
-                return Err(format!("{told}, but {worst} for {program}"));
+            let why = if *gain <= noise {
+                Some(format!("{told}, which is within the noise of {}", percent(noise)))
+            } else if *worst < -most_loss {
+                Some(format!("{told}, but {} for {program}", percent(*worst)))
+            } else {
+                None
+            };
+            if let Some(why) = why {
+                let actions = steps.iter().map(|step| step.action.clone()).collect();
+                let until = Nanoseconds(now.0.saturating_add(RefusedPlan::FOR.0));
+                self.refused = Some(RefusedPlan { until, actions, why: why.clone() });
+                return Err(why);
             }
         }
         Ok(Admitted { expected: Some(expected), moves })
@@ -199,6 +230,7 @@ impl Gate {
 
     /// Everything was undone: nothing is on trial.
     pub(crate) fn forget(&mut self) {
+        self.refused = None;
         self.trial = Trial::default();
         self.on_trial.clear();
     }

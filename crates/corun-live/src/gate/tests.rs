@@ -408,3 +408,33 @@ fn so_many_migrations_a_second_are_made_in_the_long_run() {
         .count();
     assert!((499..=501).contains(&made), "{made}");
 }
+
+/// A policy that proposes the same plan each second costs the model nothing for a while.
+#[test]
+fn a_plan_that_was_refused_is_remembered_for_five_seconds() {
+    let allow = |thread: u64, cpus: &str| Step {
+        action: Action::Allow {
+            thread: corun_policy::ThreadId(thread),
+            cpus: cpus.parse().unwrap(),
+        },
+        reason: format!("asked for at {thread}"),
+    };
+    let asked = [allow(1, "0"), allow(2, "4")];
+    let actions = asked.iter().map(|step| step.action.clone()).collect();
+    let refused = RefusedPlan { until: at(7), actions, why: "told so".to_owned() };
+    assert!(refused.is(&asked, at(2)) && refused.is(&asked, at(6)));
+    assert!(!refused.is(&asked, at(7)));
+    assert!(!refused.is(&asked[..1], at(2)));
+    assert!(!refused.is(&[allow(1, "0"), allow(2, "5")], at(2)));
+    // And the gate itself: remembered or asked anew, the answer to the same question is the same.
+    let policy = Holds::default();
+    let programs = [("openssl", 0), ("openssl", 2), ("flac", 4)];
+    let (_folder, mut host) = dry_host(&programs, Box::new(policy.clone()));
+    policy.tell(&["0", "2", "4"]);
+    host.tick_at(at(1)).unwrap();
+    host.gate_by(gate(&Arc::new(host.machine().clone()), GateOptions::default()));
+    policy.tell(&["0", "0", "4"]);
+    let first = verdicts(&host.tick_at(at(2)).unwrap());
+    assert_eq!(verdicts(&host.tick_at(at(3)).unwrap()), first);
+    assert_eq!(verdicts(&host.tick_at(at(8)).unwrap()), first);
+}

@@ -40,7 +40,7 @@ struct Stored {
 }
 
 struct Found {
-    profile: Option<String>,
+    profile: Option<Arc<str>>,
     /// The reading in which it was last needed.
     needed: u64,
     /// The reading in which it was looked for.
@@ -55,9 +55,9 @@ impl StoredProfiles {
     }
 
     /// The profile's name for a thread.
-    fn profile(&mut self, thread: &ManagedThread) -> Option<String> {
+    fn profile(&mut self, thread: &ManagedThread) -> Option<Arc<str>> {
         if self.library.find(&thread.profile).is_some() {
-            return Some(thread.profile.to_string());
+            return Some(thread.profile.clone());
         }
         let readings = self.readings;
         // A process's first thread started when the process did; another's start tells it apart
@@ -71,14 +71,17 @@ impl StoredProfiles {
         if known.is_none() {
             let (command, profile) = match command_of(&self.roots, task.pid) {
                 Some(command) => {
-                    let profile = profile_of(&self.library, &command).map(|one| one.name.clone());
+                    let profile = profile_of(&self.library, &command);
+                    let profile = profile.map(|one| Arc::from(one.name.as_str()));
                     (command, profile)
                 }
                 None => (Vec::new(), None),
             };
             let command = command.join(" ");
             match &profile {
-                Some(profile) => tracing::info!(thread = %task, command, profile, "profile"),
+                Some(profile) => {
+                    tracing::info!(thread = %task, command, profile = %profile, "profile")
+                }
                 None => tracing::debug!(thread = %task, command, "no stored profile"),
             }
             self.processes.insert(key, Found { profile, needed: readings, looked: readings });
@@ -128,7 +131,7 @@ impl Source for StoredProfiles {
             let Some(stored) = self.stored(&name) else { continue };
             view.solo = Some(stored.solo);
             if view.profile.as_deref() != Some(&*name) {
-                view.profile = Some(name.as_str().into());
+                view.profile = Some(name.clone());
             }
             let Some(cpu) = model.machine().cpu_index(thread.facts.cpu) else { continue };
             let program = &stored.program;

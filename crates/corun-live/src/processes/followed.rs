@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
+use std::time::Instant;
 
-use corun_linux::procfs::{LookDepth, Stat, ThreadFiles, ThreadLook, ThreadSample, tids};
+use corun_linux::procfs::{LookDepth, Stat, ThreadFiles, ThreadLook, ThreadSample, brief_ns, tids};
 use corun_linux::{Roots, TaskFacts, is_gone, process_cpu_ns};
 use corun_policy::ThreadState;
 
@@ -63,6 +64,7 @@ pub(super) struct FollowedProcess {
     threads: BTreeMap<u32, Thread>,
     /// Its CPU time at the last look; none where that is not known.
     cpu_ns: Option<u64>,
+    looked: Instant,
 }
 
 #[derive(Debug)]
@@ -98,7 +100,7 @@ impl Seen {
 
 impl FollowedProcess {
     pub(super) fn new(target: usize) -> Self {
-        Self { target, threads: BTreeMap::new(), cpu_ns: None }
+        Self { target, threads: BTreeMap::new(), cpu_ns: None, looked: Instant::now() }
     }
 
     pub(super) fn release(&self, budget: &mut DescriptorBudget) {
@@ -122,8 +124,11 @@ impl FollowedProcess {
         let cpu_ns = if own { process_cpu_ns(pid).ok() } else { None };
         let has_rested = cpu_ns.is_some() && cpu_ns == self.cpu_ns;
         self.cpu_ns = cpu_ns;
+        let before = std::mem::replace(&mut self.looked, Instant::now());
+        let running = LookDepth::Changed { brief_ns: brief_ns(self.looked - before) };
+        let depth = if has_rested { LookDepth::Rested } else { running };
         self.threads.retain(|&tid, thread| {
-            let there = thread.refresh(roots, pid, tid, has_rested, &mut seen).is_ok();
+            let there = thread.refresh(roots, pid, tid, depth, &mut seen).is_ok();
             if !there && thread.files.is_some() {
                 budget.give_back();
             }
@@ -176,23 +181,21 @@ impl Thread {
         Ok(Self { files: budget.take().then_some(files), facts, state, looks: tid })
     }
 
-    /// `has_rested`: no thread of its process was on a CPU since the last look.
+    /// `depth`: that of most looks; [`LookDepth::Rested`] where no thread of its process was on a CPU since the last.
     fn refresh(
         &mut self,
         roots: &Roots,
         pid: u32,
         tid: u32,
-        has_rested: bool,
+        depth: LookDepth,
         seen: &mut Seen,
     ) -> io::Result<()> {
         self.looks = self.looks.wrapping_add(1);
         // A process's first thread tells how many there are.
         let depth = if tid == pid || self.looks.is_multiple_of(WHOLE_EVERY) {
             LookDepth::Whole
-        } else if has_rested {
-            LookDepth::Rested
         } else {
-            LookDepth::Changed
+            depth
         };
         let looked = match &mut self.files {
             Some(files) => files.look(&roots.proc, pid, tid, depth)?,

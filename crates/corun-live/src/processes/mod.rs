@@ -10,7 +10,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use corun_linux::procfs::{Process, Stat, own_pid, pids};
+use corun_linux::procfs::{Process, ProcessList, Stat, own_pid};
 use corun_linux::{Roots, Task, TaskFacts};
 use corun_policy::ThreadState;
 
@@ -100,6 +100,9 @@ pub struct ScannedThread {
 /// A process that belongs to nobody is looked at again after 1, 2, 4 .. rounds, at most so many: it
 /// may have become another program, moved to another cgroup, or be another process by now.
 const MOST_ROUNDS_UNSEEN: u64 = 16;
+/// The same of the kernel's own threads, which belong to nobody and do not execute programs once they have run for a
+/// while.
+const MOST_ROUNDS_OF_KERNEL_THREADS: u64 = 256;
 
 /// Follows the threads of the targets.
 #[derive(Debug)]
@@ -111,6 +114,7 @@ pub struct Processes {
     lineage: Lineage,
     /// corun's own process: never a target's.
     own: Option<u32>,
+    list: ProcessList,
     known: BTreeMap<u32, Known>,
     command_lines: CommandLines,
     round: u64,
@@ -148,6 +152,7 @@ impl Processes {
             matchers: targets.iter().map(matcher).collect::<Result<_, _>>()?,
             lineage: Lineage::new(&targets),
             targets,
+            list: ProcessList::new(roots),
             known: BTreeMap::new(),
             command_lines: CommandLines::default(),
             round: 0,
@@ -155,10 +160,10 @@ impl Processes {
         })
     }
 
-    /// All processes, ascending.
-    fn list(&self) -> Result<Vec<u32>, LiveError> {
+    /// All processes, ascending, and some that ended.
+    fn list(&mut self) -> Result<Vec<u32>, LiveError> {
         let failed = |reason| LiveError::Proc { path: self.roots.proc.clone(), reason };
-        pids(&self.roots).map_err(failed)
+        self.list.read().map(<[u32]>::to_vec).map_err(failed)
     }
 
     fn forget_ended(&mut self, listed: &[u32]) {
@@ -184,6 +189,7 @@ impl Processes {
             }
             let Ok(Some(stat)) = Process::new(&self.roots, pid).stat() else {
                 self.drop_process(pid);
+                self.list.ended(pid);
                 continue;
             };
             if self.known.get(&pid).is_some_and(|known| known.start_ticks != stat.start_ticks) {
@@ -251,7 +257,11 @@ impl Processes {
         });
         if known.again <= round {
             known.again = round + known.pause;
-            known.pause = (known.pause * 2).min(MOST_ROUNDS_UNSEEN);
+            let most = match stat.is_kernel_thread() {
+                true => MOST_ROUNDS_OF_KERNEL_THREADS,
+                false => MOST_ROUNDS_UNSEEN,
+            };
+            known.pause = (known.pause * 2).min(most);
         }
         let was = known.followed.as_ref().map(|followed| followed.target);
         if was != target {

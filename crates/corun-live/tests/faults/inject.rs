@@ -17,6 +17,8 @@ pub(crate) enum Fault {
     ShortWrite,
     /// Something happens just before it, such as the end of a thread: what [`run`] is given.
     Before,
+    /// Of the pages that it was to move half stay where they are. Met by a call that moves pages alone.
+    HalfMoved,
 }
 
 /// The calls by which the kernel and the journal are read and told. Memory, locks and clocks are not among them.
@@ -81,6 +83,7 @@ impl Fault {
         match self {
             Self::ShortWrite => writes_a_file(call),
             Self::Error(libc::ENOSPC) => !READING.contains(&call.data.nr.into()),
+            Self::HalfMoved => moves_pages(call),
             Self::Error(_) | Self::Before => true,
         }
     }
@@ -92,6 +95,18 @@ pub(crate) fn run<T: Send>(
     place: usize,
     fault: Fault,
     before: impl Fn(),
+    what: impl FnOnce() -> T + Send,
+) -> Ran<T> {
+    run_over(place, fault, before, |_, _| None, what)
+}
+
+/// As [`run`], with some calls answered in the kernel's place: `stand_in` is given each call that meets no error, and
+/// whether it is the one to meet the fault. None: the kernel answers.
+pub(crate) fn run_over<T: Send>(
+    place: usize,
+    fault: Fault,
+    before: impl Fn(),
+    stand_in: impl Fn(&libc::seccomp_notif, bool) -> Option<i64>,
     what: impl FnOnce() -> T + Send,
 ) -> Ran<T> {
     std::thread::scope(|scope| {
@@ -125,7 +140,13 @@ pub(crate) fn run<T: Send>(
                     if fault == Fault::Before && is_it {
                         before();
                     }
-                    answer(&listener, &call, 0, 0, libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32);
+                    match stand_in(&call, is_it) {
+                        Some(value) => answer(&listener, &call, value, 0, 0),
+                        None => {
+                            let go_on = libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32;
+                            answer(&listener, &call, 0, 0, go_on);
+                        }
+                    }
                 }
             }
             count = count.saturating_add(usize::from(meets));
@@ -214,6 +235,41 @@ fn writes_a_file(call: &libc::seccomp_notif) -> bool {
     let path = std::fs::read_link(format!("/proc/self/fd/{}", call.data.args[0]));
     let is_file = path.is_ok_and(|path| path.is_absolute() && !path.starts_with("/sys"));
     libc::c_long::from(call.data.nr) == libc::SYS_write && is_file
+}
+
+/// Is it a call that moves pages, and does not only ask where they are?
+fn moves_pages(call: &libc::seccomp_notif) -> bool {
+    libc::c_long::from(call.data.nr) == libc::SYS_move_pages && call.data.args[3] != 0
+}
+
+/// What a call of `move_pages` was given.
+pub(crate) struct PagesCall<'a> {
+    pub(crate) pid: u32,
+    pub(crate) addresses: &'a [usize],
+    /// Where each is to go; none where the call asks where they are.
+    pub(crate) nodes: Option<&'a [i32]>,
+    /// What the call answers of each.
+    pub(crate) status: &'a mut [i32],
+}
+
+/// A call of `move_pages` that the thread made and waits for; none for any other.
+pub(crate) fn pages_call(call: &libc::seccomp_notif) -> Option<PagesCall<'_>> {
+    if libc::c_long::from(call.data.nr) != libc::SYS_move_pages {
+        return None;
+    }
+    let [pid, count, addresses, nodes, status, _] = call.data.args.map(|one| one as usize);
+    // SAFETY: the thread that asked waits for the answer and belongs to this process: so many numbers are there.
+    unsafe {
+        let read = std::ptr::with_exposed_provenance(addresses);
+        let written = std::ptr::with_exposed_provenance_mut(status);
+        let nodes = (nodes != 0).then(|| std::ptr::with_exposed_provenance(nodes));
+        Some(PagesCall {
+            pid: pid as u32,
+            addresses: std::slice::from_raw_parts(read, count),
+            nodes: nodes.map(|nodes| std::slice::from_raw_parts(nodes, count)),
+            status: std::slice::from_raw_parts_mut(written, count),
+        })
+    }
 }
 
 /// Makes a write of this process with half of its bytes: the answer is how many were written.

@@ -6,6 +6,7 @@
 
 mod inject;
 mod orders;
+mod pages;
 mod world;
 
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! Each system call of making and of undoing a partition fails once, in each way that calls fail. `CORUN_EVERY_FAULT`
 //! takes every call, else each way of failing takes every third, from another one on.
 
-use corun_live::{Change, Journal, Restored};
+use corun_live::{Change, Journal, RestoreOutcome, Restored, RestoredJournal, Which, restore};
 
 use super::inject::{Fault, run, try_filter};
 use super::{Bench, partition};
@@ -106,6 +106,38 @@ fn whatever_fails_while_a_partition_is_undone_is_said_and_the_next_attempt_gives
         }
         // Also where all is undone and the file alone could not be removed.
         assert_as_before(&bench, &journal.undo(&bench.roots), &format!("{when}, again"));
+        ran.hit
+    });
+}
+
+/// After a kill: the journal's writer is no more, and its lock is free.
+#[test]
+fn whatever_fails_while_a_partition_is_restored_is_said_and_the_next_attempt_gives_it_back() {
+    let Some(bench) = Bench::new() else { return };
+    let roots = bench.roots_without_own_process();
+    let folder = bench.sys.path().join("journals");
+    let restored = || restore(&folder, &roots, Which::Dead);
+    walk(&bench, |place, fault, when| {
+        let (journal, changes) = prepared(&bench);
+        let made = make(&bench, &changes);
+        assert!(made.iter().all(Result::is_ok), "{made:?}");
+        drop(journal);
+        let ran = run(place, fault, || (), restored);
+        if let Ok(journals) = &ran.answer {
+            let tried = journals.iter().filter(|one| one.outcome != RestoreOutcome::Running);
+            for one in tried.flat_map(|journal| &journal.changes) {
+                let is_in_force = is_in_force(&bench, &one.change) == Some(true);
+                assert!(one.outcome.is_err() || !is_in_force, "{when}: {one:?}");
+            }
+            if !journals.iter().any(RestoredJournal::is_left) {
+                assert_as_before(&bench, &[], when);
+            }
+        }
+        for one in restored().unwrap() {
+            assert_eq!(one.outcome, RestoreOutcome::Undone, "{when}, again: {one:?}");
+            assert_as_before(&bench, &one.changes, &format!("{when}, again"));
+        }
+        assert_as_before(&bench, &[], &format!("{when}, at the end"));
         ran.hit
     });
 }

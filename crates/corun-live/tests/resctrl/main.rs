@@ -61,6 +61,17 @@ impl Bench {
         Some(Self { mounted, sys, roots, machine, programs, threads })
     }
 
+    /// A `/proc` with the programs alone.
+    fn roots_without_own_process(&self) -> Roots {
+        let proc = self.sys.path().join("proc");
+        std::fs::create_dir(&proc).unwrap();
+        let pids = self.programs.iter().map(|program| program.id().to_string());
+        for name in pids.chain(["self", "sys"].map(str::to_owned)) {
+            std::os::unix::fs::symlink(format!("/proc/{name}"), proc.join(name)).unwrap();
+        }
+        Roots { proc, ..self.roots.clone() }
+    }
+
     fn actuator(&self) -> Resctrl {
         Resctrl::new(&self.roots).unwrap()
     }

@@ -37,8 +37,12 @@ pub(super) fn plan_for(
             continue;
         }
         let thread = spread.view_of(&spread.items[place]).id;
+        let may_exchange = words.is_held(place);
         let partner = words.at[target].iter().copied().find(|&other| {
-            !done[other] && wanted(&spread.items[other]) && words.exchange_places(place, other)
+            may_exchange
+                && !done[other]
+                && wanted(&spread.items[other])
+                && words.exchange_places(place, other)
         });
         done[place] = true;
         if let Some(partner) = partner {
@@ -85,16 +89,18 @@ impl<'a> Words<'a> {
         Self { spread, places, measure, now, then, at: on_leaf }
     }
 
-    /// Does each of two held threads go where the other is?
+    /// Is an item held where it is?
+    fn is_held(&self, place: usize) -> bool {
+        let item = &self.spread.items[place];
+        item.at.is_some_and(|at| is_held(self.spread, item, at))
+    }
+
+    /// Does each of two held threads go where the other is? That the first is held is known.
     fn exchange_places(&self, one: usize, other: usize) -> bool {
         let (items, places) = (&self.spread.items, &self.places.0);
-        let held = |place: usize| {
-            items[place].at.is_some_and(|at| is_held(self.spread, &items[place], at))
-        };
         items[one].at == Some(places[other])
             && items[other].at == Some(places[one])
-            && held(one)
-            && held(other)
+            && self.is_held(other)
     }
 
     /// "milc06: 33.4 MPKI, from LLC 0 (with mcf06) to LLC 1 (with povray06)".

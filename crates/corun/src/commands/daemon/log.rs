@@ -1,9 +1,10 @@
 //! The daemon's log: what happens, in few enough lines to be kept.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal as _;
 
-use corun_live::{Host, Restored, Tick, Verdict};
+use corun_live::{Decision, Host, Restored, Tick, Verdict};
+use corun_policy::Action;
 use tracing::{error, info, warn};
 
 use super::config::LogFormat;
@@ -47,7 +48,11 @@ pub(super) fn log_undone(undone: &[Restored]) {
 pub(super) struct TickLog {
     budget: Budget,
     /// What was refused or failed in the last round, and was logged.
-    stuck: Vec<String>,
+    stuck: BTreeSet<String>,
+    /// What could not be read in the last round, and was logged.
+    unread: BTreeSet<String>,
+    /// The actions of that round where all of them were refused, and why.
+    refused: Vec<(Action, String)>,
 }
 
 impl TickLog {
@@ -59,13 +64,18 @@ impl TickLog {
                 warn!("left alone from now on: {moved}");
             }
         }
-        let mut stuck = Vec::new();
         for what in &tick.unread {
-            if !self.stuck.contains(what) && self.budget.may(now_s, "not read", "") {
+            if !self.unread.contains(what) && self.budget.may(now_s, "not read", "") {
                 warn!("{what}");
             }
-            stuck.push(what.clone());
         }
+        self.unread = tick.unread.iter().cloned().collect();
+        // A policy may ask for hundreds of steps again and again: all was said when it did so first.
+        if !tick.decisions.is_empty() && self.were_refused(&tick.decisions) {
+            self.summarise(now_s);
+            return;
+        }
+        let mut stuck = BTreeSet::new();
         for decision in &tick.decisions {
             let (kind, why) = match &decision.verdict {
                 Verdict::AsAsked => continue,
@@ -90,10 +100,29 @@ impl TickLog {
                 }
             }
             if why.is_some() {
-                stuck.push(line);
+                stuck.insert(line);
             }
         }
         self.stuck = stuck;
+        let refused = |one: &Decision| match &one.verdict {
+            Verdict::Refused(why) => Some((one.action.clone(), why.0.clone())),
+            _ => None,
+        };
+        let refused: Option<Vec<_>> = tick.decisions.iter().map(refused).collect();
+        self.refused = refused.unwrap_or_default();
+        self.summarise(now_s);
+    }
+
+    /// Are these the refusals of the last round, one and all?
+    fn were_refused(&self, decisions: &[Decision]) -> bool {
+        let is_same = |(one, (action, before)): (&Decision, &(Action, String))| {
+            one.action == *action
+                && matches!(&one.verdict, Verdict::Refused(why) if why.0 == *before)
+        };
+        decisions.len() == self.refused.len() && decisions.iter().zip(&self.refused).all(is_same)
+    }
+
+    fn summarise(&mut self, now_s: f64) {
         if let Some(line) = self.budget.summary(now_s) {
             warn!("{line}");
         }

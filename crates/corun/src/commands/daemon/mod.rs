@@ -6,14 +6,16 @@ mod log;
 mod metrics;
 mod watchdog;
 
+use std::io::Read as _;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
 use corun_live::Host;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use sd_notify::NotifyState;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use tracing::{error, info, warn};
@@ -29,8 +31,8 @@ use super::watching::NO_POLICY;
 use crate::cli::{CheckConfigArgs, DaemonArgs, HostArgs};
 use crate::failure::{Failure, Outcome};
 
-/// How often signals are looked for.
-const TICK: Duration = Duration::from_millis(100);
+/// The loop tells the watchdog at least as often that it goes on.
+const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
 /// `corun check-config`: reads the configuration as the daemon would, and does nothing.
 pub(super) fn check(arguments: &CheckConfigArgs) -> Outcome<String> {
@@ -64,9 +66,15 @@ pub(super) fn run(arguments: &DaemonArgs) -> Outcome<String> {
         let host = host(&config, dry_run)?;
         info!(policy = config.policy, machine = host.machine().name(), dry_run, "started");
         tell_systemd(&[NotifyState::Ready]);
-        let watchdog = Watchdog::start(host.undoer(), config.stall().map_err(Failure::input)?)?;
-        let mut session =
-            Session { host, metrics: &metrics, watchdog: &watchdog, log: TickLog::default() };
+        let patience = config.stall().map_err(Failure::input)?;
+        let watchdog = Watchdog::start(host.undoer(), patience)?;
+        let mut session = Session {
+            host,
+            metrics: &metrics,
+            watchdog: &watchdog,
+            log: TickLog::default(),
+            longest_sleep: LONGEST_SLEEP.min(patience / 4),
+        };
         let worked = session.work(&signals, || reloaded(path, &config));
         session.log.finish();
         let undone = session.host.undo();
@@ -132,17 +140,36 @@ fn reloaded(path: &Path, old: &Config) -> Option<Config> {
 struct Signals {
     stop: Arc<AtomicBool>,
     reload: Arc<AtomicBool>,
+    /// Gets a byte with each signal.
+    woken: UnixStream,
 }
 
 impl Signals {
     fn new() -> Outcome<Self> {
-        let own = Self { stop: Arc::default(), reload: Arc::default() };
+        let (woken, wakes) = UnixStream::pair()?;
+        woken.set_nonblocking(true)?;
+        let own = Self { stop: Arc::default(), reload: Arc::default(), woken };
         // A second one changes nothing: undoing takes milliseconds, and must not be cut short.
         for signal in [SIGINT, SIGTERM] {
             signal_hook::flag::register(signal, own.stop.clone())?;
         }
         signal_hook::flag::register(SIGHUP, own.reload.clone())?;
+        // After the flags: who is woken finds them.
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            signal_hook::low_level::pipe::register(signal, wakes.try_clone()?)?;
+        }
         Ok(own)
+    }
+
+    /// Sleeps for so long, or until the next signal.
+    fn wait(&self, longest: Duration) {
+        let longest =
+            Timespec { tv_sec: longest.as_secs() as i64, tv_nsec: longest.subsec_nanos().into() };
+        let mut asked = [PollFd::new(&self.woken, PollFlags::IN)];
+        // A signal that another thread took interrupts nothing; what interrupts this one is there to be read.
+        if poll(&mut asked, Some(&longest)).is_ok_and(|ready| ready > 0) {
+            let _ = (&self.woken).read(&mut [0; 64]);
+        }
     }
 }
 
@@ -151,6 +178,7 @@ struct Session<'a> {
     metrics: &'a Metrics,
     watchdog: &'a Watchdog,
     log: TickLog,
+    longest_sleep: Duration,
 }
 
 impl Session<'_> {
@@ -179,7 +207,7 @@ impl Session<'_> {
             }
             self.watchdog.beat();
             let until = self.host.next_tick().0.saturating_sub(self.host.now().0);
-            thread::sleep(Duration::from_nanos(until).min(TICK));
+            signals.wait(Duration::from_nanos(until).min(self.longest_sleep));
         }
     }
 }

@@ -14,8 +14,8 @@ use tracing::error;
 use super::log::log_undone;
 use crate::failure::Outcome;
 
-/// How often the loop's beats are looked at.
-const LOOK: Duration = Duration::from_millis(200);
+/// The loop's beats are looked at as often as this, and at least four times in the time that it may stall.
+const LONGEST_LOOK: Duration = Duration::from_secs(1);
 
 /// Watches the loop's beats in a thread of its own.
 pub(super) struct Watchdog {
@@ -33,10 +33,11 @@ impl Watchdog {
         let watch = move || {
             let roots = Roots::default();
             let waited = || waited_for_cpu(&roots, std::process::id(), watched);
-            let mut stall = Stall::new(beats.load(Ordering::SeqCst), waited());
+            let every = LONGEST_LOOK.min(patience / 4);
+            let mut stall = Stall::new(every, beats.load(Ordering::SeqCst), waited());
             while !stopped.load(Ordering::SeqCst) {
                 let began = Instant::now();
-                thread::sleep(LOOK);
+                thread::sleep(every);
                 let now = beats.load(Ordering::SeqCst);
                 let stalled = stall.look(now, began.elapsed(), waited());
                 if stalled > patience && !stopped.load(Ordering::SeqCst) {
@@ -66,6 +67,8 @@ impl Watchdog {
 /// counts as two looks at most: others had the CPUs meanwhile.
 #[derive(Debug)]
 struct Stall {
+    /// Time between two looks.
+    every: Duration,
     beats: u64,
     /// Time that the loop had waited for a CPU at the last look; none where the kernel does not tell.
     waited: Option<Duration>,
@@ -73,8 +76,8 @@ struct Stall {
 }
 
 impl Stall {
-    fn new(beats: u64, waited: Option<Duration>) -> Self {
-        Self { beats, waited, stalled: Duration::ZERO }
+    fn new(every: Duration, beats: u64, waited: Option<Duration>) -> Self {
+        Self { every, beats, waited, stalled: Duration::ZERO }
     }
 
     /// A look, so long after the one before.
@@ -84,7 +87,7 @@ impl Stall {
             self.stalled = Duration::ZERO;
             return self.stalled;
         }
-        let counted = since.min(2 * LOOK);
+        let counted = since.min(2 * self.every);
         let waiting = waited.zip(before).map(|(now, before)| now.saturating_sub(before));
         // A wait that is over now may have begun before the last look.
         self.stalled = (self.stalled + counted).saturating_sub(waiting.unwrap_or_default());
@@ -114,7 +117,7 @@ mod tests {
 
     #[test]
     fn a_loop_that_could_run_and_does_not_has_stalled() {
-        let mut stall = Stall::new(7, Some(ms(50)));
+        let mut stall = Stall::new(ms(200), 7, Some(ms(50)));
         assert_eq!(stall.look(7, ms(200), Some(ms(50))), ms(200));
         assert_eq!(stall.look(7, ms(210), Some(ms(60))), ms(400));
         assert_eq!(stall.look(8, ms(200), Some(ms(60))), ms(0));
@@ -123,7 +126,7 @@ mod tests {
 
     #[test]
     fn time_that_others_had_the_cpus_is_not_counted() {
-        let mut stall = Stall::new(0, Some(ms(0)));
+        let mut stall = Stall::new(ms(200), 0, Some(ms(0)));
         // It runs 3 ms and waits 597 ms by turns; the kernel counts a wait when it is over.
         let mut longest = ms(0);
         for look in 1..=600 {
@@ -133,7 +136,7 @@ mod tests {
         // 200 turns of 3 ms, and three looks of the wait that is not over.
         assert!(longest <= ms(200 * 3 + 600), "{longest:?}");
         // The watchdog itself had no CPU for a minute.
-        let mut late = Stall::new(0, None);
+        let mut late = Stall::new(ms(200), 0, None);
         assert_eq!(late.look(0, ms(60_000), None), ms(400));
     }
 
