@@ -5,7 +5,7 @@ use std::sync::Arc;
 use corun_app::{Error, Result};
 use corun_machine::{CoreType, CpuSet, Machine, MachineSpec, ObjectSpec, ObjectType};
 use corun_model::{LoadedProgram, Model, ModelOptions};
-use corun_policy::Nanoseconds;
+use corun_policy::{Nanoseconds, WrappedPolicy};
 use corun_profile::{
     CurvePoint, InstructionMix, Library, Method, MissRateCurve, Origin, Phase, Profile,
     ProfileData, Recording,
@@ -180,16 +180,15 @@ impl Platform {
         policy: TunedPolicy,
     ) -> Result<Ran> {
         inputs.cancel.check()?;
-        let inner = policy.build(experiment.seed)?;
         let samples = Samples::default();
         let watched = Watched {
-            inner,
             samples: samples.clone(),
             intensive: MEMORY_BOUND.map(str::to_owned).to_vec(),
             hidden: self.device.as_ref().map(|_| COPIES),
         };
         let hooks = Hooks { cancel: Some(inputs.cancel.flag()), progress: None };
-        let result = corun_sim::run(experiment, vec![Box::new(watched)], hooks)?;
+        let policy = WrappedPolicy::new(policy.build(experiment.seed)?, watched);
+        let result = corun_sim::run(experiment, vec![Box::new(policy)], hooks)?;
         Ok(Ran { result, samples: samples.take() })
     }
 }
