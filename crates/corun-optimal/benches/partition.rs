@@ -5,7 +5,7 @@
 //! them left out first), else made-up ones. `CORUN_BENCH_PROGRAMS=16` adds the sizes that take
 //! seconds, `CORUN_BENCH_ONLY=stp` leaves out the other objectives.
 
-#[path = "../tests/programs/mod.rs"]
+#[path = "../tests/optimal/programs.rs"]
 mod programs;
 
 use std::sync::Arc;

@@ -4,10 +4,10 @@
 //! `cargo bench -p corun-optimal`. With `CORUN_SOLO_CSV` naming the public table of solo figures
 //! by ways its programs are used, else made-up ones.
 
-#[path = "../tests/machines/mod.rs"]
+#[path = "../tests/optimal/machines.rs"]
 #[allow(dead_code)] // The tests use the others.
 mod machines;
-#[path = "../tests/programs/mod.rs"]
+#[path = "../tests/optimal/programs.rs"]
 mod programs;
 
 use std::sync::Arc;

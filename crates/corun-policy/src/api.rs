@@ -8,6 +8,7 @@ mod predictor;
 mod stored;
 mod view;
 mod ways_curve;
+mod wrapped;
 
 pub use counters::{Count, CounterKind, Counts, Rates, Scope, ScopedRate, Totals};
 pub use entry::{
@@ -23,3 +24,4 @@ pub use view::{
     Waker,
 };
 pub use ways_curve::{WaysCurve, WaysPoint};
+pub use wrapped::{PolicyWrapper, WrappedPolicy};

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::{LazyLock, OnceLock};
 
 use include_dir::{Dir, include_dir};
 
@@ -18,11 +19,64 @@ pub struct Library {
     programs: BTreeMap<String, Entry>,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 struct Entry {
-    profile: Profile,
+    profile: Held,
     file: String,
 }
+
+impl Entry {
+    fn profile(&self) -> &Profile {
+        match &self.profile {
+            Held::Read(profile) => profile,
+            Held::Shipped(shipped) => shipped.profile(),
+        }
+    }
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Self) -> bool {
+        self.file == other.file && self.profile() == other.profile()
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Held {
+    Read(Profile),
+    Shipped(&'static ShippedProfile),
+}
+
+/// A profile that comes with corun. It is read when it is first asked for: all of them take far longer than the few
+/// that most questions are about.
+#[derive(Debug)]
+struct ShippedProfile {
+    /// Its name, which its file has too.
+    name: &'static str,
+    text: &'static str,
+    profile: OnceLock<Profile>,
+}
+
+impl ShippedProfile {
+    fn file(&self) -> String {
+        format!("profiles/{}.toml", self.name)
+    }
+
+    fn profile(&self) -> &Profile {
+        let read =
+            || Profile::from_toml(self.text, &self.file()).expect("a test reads all of them");
+        self.profile.get_or_init(read)
+    }
+}
+
+/// The shipped profiles in the order of their names.
+static SHIPPED_PROFILES: LazyLock<Vec<ShippedProfile>> = LazyLock::new(|| {
+    let shipped = |name| {
+        let file = SHIPPED.get_file(format!("{name}.toml"));
+        let text = file.and_then(|file| file.contents_utf8()).expect("a test reads all of them");
+        ShippedProfile { name, text, profile: OnceLock::new() }
+    };
+    shipped_names().into_iter().map(shipped).collect()
+});
 
 /// A name that the library does not hold.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -64,19 +118,13 @@ impl Library {
     /// The library that comes with corun.
     ///
     /// # Errors
-    /// [`FileError`] when a file of it is broken, which its tests rule out.
+    /// None today: as [`Self::load`], which other libraries come from.
     pub fn shipped() -> Result<Self, FileError> {
-        let mut library = Self::default();
-        let mut files: Vec<_> = SHIPPED.files().filter(|file| is_toml(file.path())).collect();
-        files.sort_by_key(|file| file.path());
-        for file in files {
-            let name = format!("profiles/{}", file.path().display());
-            let text = file
-                .contents_utf8()
-                .ok_or_else(|| FileError::whole(&name, "holds bytes that are no UTF-8"))?;
-            library.insert(Profile::from_toml(text, &name)?, name)?;
-        }
-        Ok(library)
+        let entry = |shipped: &'static ShippedProfile| {
+            let entry = Entry { profile: Held::Shipped(shipped), file: shipped.file() };
+            (shipped.name.to_owned(), entry)
+        };
+        Ok(Self { programs: SHIPPED_PROFILES.iter().map(entry).collect() })
     }
 
     /// Reads a library: a folder of profile files (`*.toml`; others and folders in it are passed
@@ -130,16 +178,8 @@ impl Library {
             let why = format!("found {name:?}, which {} holds already", before.file);
             return Err(FileError { field: "name".to_owned(), ..FileError::whole(&file, why) });
         }
-        self.programs.insert(name, Entry { profile, file });
+        self.programs.insert(name, Entry { profile: Held::Read(profile), file });
         Ok(())
-    }
-
-    /// Adds all programs of another library.
-    ///
-    /// # Errors
-    /// As [`Self::insert`], at the first name that both hold.
-    pub fn extend(&mut self, other: Self) -> Result<(), FileError> {
-        other.programs.into_values().try_for_each(|entry| self.insert(entry.profile, entry.file))
     }
 
     /// The program of exactly this name.
@@ -157,7 +197,7 @@ impl Library {
 
     /// The program of exactly this name, where it may well be absent: nothing near it is looked for.
     pub fn find(&self, name: &str) -> Option<&Profile> {
-        self.programs.get(name).map(|entry| &entry.profile)
+        self.programs.get(name).map(Entry::profile)
     }
 
     /// The file that a program comes from, as it was named.
@@ -167,7 +207,7 @@ impl Library {
 
     /// The programs by name.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Profile> {
-        self.programs.values().map(|entry| &entry.profile)
+        self.programs.values().map(Entry::profile)
     }
 
     /// The names, sorted.

@@ -83,9 +83,8 @@ fn what_is_no_library_is_refused() {
 #[test]
 fn a_name_that_stands_twice_is_refused_with_both_files() {
     let mut first = library(&["a", "b"]);
-    let mut second = Library::default();
-    second.insert(first.get("b").unwrap().clone(), "second.toml".to_owned()).unwrap();
-    let error = first.extend(second).unwrap_err();
+    let again = first.get("b").unwrap().clone();
+    let error = first.insert(again, "second.toml".to_owned()).unwrap_err();
     assert_eq!((error.file.as_str(), error.field.as_str()), ("second.toml", "name"));
     assert!(error.why.contains("solo.CSV holds already"), "{error}");
 }

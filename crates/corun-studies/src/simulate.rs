@@ -6,7 +6,10 @@ use corun_app::{Comparison, ComparisonSetup, Error, PolicySpec, Result};
 use corun_machine::{Machine, preset};
 use corun_model::{Model, ModelOptions};
 use corun_policy::{BuildOptions, Policy};
-use corun_profile::{Library, Method, Mix};
+use corun_profile::{
+    CurvePoint, InstructionMix, Library, Method, MissRateCurve, Mix, Origin, Phase, Profile,
+    ProfileData, Recording,
+};
 use corun_sim::{AppSpec, Experiment, Hooks, RunResult};
 use rayon::prelude::*;
 
@@ -18,6 +21,26 @@ const OPTIMUM_LIMIT_S: f64 = 60.0;
 /// The model of a preset, with the usual options.
 pub(crate) fn model_of(machine: &str) -> Result<Arc<Model>> {
     Ok(Arc::new(Model::new(Arc::new(preset(machine)?), ModelOptions::default())?))
+}
+
+/// A stream: a program of so many misses and data accesses per 1000 instructions that foresees all its misses.
+pub(crate) fn stream(mpki: f64, accesses_pki: f64) -> Profile {
+    let curve = MissRateCurve::new(vec![CurvePoint { bytes: 64, mpki }]);
+    let phase = Phase {
+        instructions: 1_000_000_000,
+        threads: 1,
+        data_accesses_pki: accesses_pki,
+        mix: InstructionMix { loads_pki: accesses_pki, ..InstructionMix::default() },
+        prefetchable: 1.0,
+        memory_level_parallelism: 1.0,
+        dirty_share: 0.0,
+        footprint_bytes: 1 << 40,
+        curve: curve.unwrap_or_else(|_| unreachable!("one point is a curve")),
+        core: None,
+    };
+    let origin = Origin { sampling_rate: 1.0, complete: true, ..Origin::default() };
+    let data = ProfileData::Recording(Recording::new(origin, vec![phase]));
+    Profile { name: "stream".to_owned(), data }
 }
 
 /// A comparison that a study asks for.

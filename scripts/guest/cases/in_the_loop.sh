@@ -1,13 +1,10 @@
-# Eight busy threads, their counters computed by the model, DIO by real system calls: who shares an
+# Eight threads, their counters computed by the model, DIO by real system calls: who shares an
 # LLC with whom becomes what DIO decides in simulation, and stays.
 # No two are alike, so that there is one way to pair the heaviest with the lightest.
 profile a 32; profile b 16; profile c 8; profile d 4; profile e 2; profile f 1; profile g 0.5
 profile h 0.25
 apps="a e c g b f d h"
-{
-  echo "version = 1"
-  for app in $apps; do printf '[[app]]\nprofile = "%s"\n' "$app"; done
-} >mix.toml
+mix $apps >mix.toml
 corun run mix.toml --profiles profiles --policy dio-2010 --counters model --interval 2 --duration 200 -o run.json &
 run=$!
 held 8

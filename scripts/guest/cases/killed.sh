@@ -1,12 +1,7 @@
 # kill -9 while threads are bound: the next corun undoes it.
-cat >mix.toml <<END
-version = 1
-[[app]]
-profile = "sort"
-[[app]]
-profile = "xz"
-END
-corun run mix.toml --policy dio-2010 --counters model --interval 1 --duration 200 &
+profile a 32; profile b 1
+mix a b >mix.toml
+corun run mix.toml --profiles profiles --policy dio-2010 --counters model --interval 1 --duration 200 &
 run=$!
 held 2
 pids=$(stand_ins)

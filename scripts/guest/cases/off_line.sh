@@ -1,16 +1,9 @@
 # A CPU goes off line under its thread and comes back; at the end every affinity is as before.
-corun stand-in & one=$!
+corun stand-in --cpu-ms 5 --wait-ms 95 & one=$!
 taskset -p 0xff $one >/dev/null
-cat >mix.toml <<END
-version = 1
-[[app]]
-profile = "sort"
-[[app]]
-profile = "xz"
-[[app]]
-profile = "flac"
-END
-corun run mix.toml --policy dio-2010 --counters model --interval 1 --duration 200 -o off.json &
+profile a 32; profile b 8; profile c 1
+mix a b c >mix.toml
+corun run mix.toml --profiles profiles --policy dio-2010 --counters model --interval 1 --duration 200 -o off.json &
 run=$!
 held 3
 for pid in $(stand_ins); do

@@ -4,7 +4,7 @@ corun doctor >doctor.log
 grep 'sched_ext ' doctor.log
 grep -q 'yes  sched_ext  *--backend sched-ext' doctor.log
 profile a 32; profile b 1
-printf 'version = 1\n[[app]]\nprofile = "a"\n[[app]]\nprofile = "b"\n' >mix.toml
+mix a b >mix.toml
 corun ab mix.toml --profiles profiles --policy dio-2010 --counters model --interval 1 --backend sched-ext --spill-after never \
   --against affinity --block 8 --washout 3 --sample 1 --longest 60 --collapse 100 --harm 99 --format json >ab.json 2>ab.log &
 ab=$!

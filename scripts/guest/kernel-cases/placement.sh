@@ -4,10 +4,7 @@
 profile a 32; profile b 16; profile c 8; profile d 4; profile e 2; profile f 1; profile g 0.5
 profile h 0.25
 apps="a e c g b f d h"
-{
-  echo "version = 1"
-  for app in $apps; do printf '[[app]]\nprofile = "%s"\n' "$app"; done
-} >mix.toml
+mix $apps >mix.toml
 # where PID: the LLC (two CPUs each) on which its thread ran last, and its scheduling policy.
 where() { sed 's/.*) //' /proc/$1/stat | awk '{ print int($37 / 2), $39 }'; }
 corun run mix.toml --profiles profiles --policy dio-2010 --counters model --interval 1 --duration 1000 \

@@ -1,7 +1,7 @@
 # Another's scheduler is in force: corun says so, places threads by their affinities and leaves the other alone. One that
 # comes while corun's is in force is refused by the kernel, and corun's goes on.
 profile a 32; profile b 1
-printf 'version = 1\n[[app]]\nprofile = "a"\n[[app]]\nprofile = "b"\n' >mix.toml
+mix a b >mix.toml
 options="--profiles profiles --policy dio-2010 --counters model --interval 1 --duration 1000 --backend sched-ext --spill-after never"
 ops() { cat /sys/kernel/sched_ext/root/ops 2>/dev/null; }
 scx_exercise foreign 1000 >foreign.log 2>&1 &

@@ -10,12 +10,12 @@ use std::sync::{Arc, Mutex};
 use corun_live::LiveError;
 use corun_machine::preset;
 use corun_model::{Model, ModelOptions};
-use corun_policy::{BuildOptions, Nanoseconds, build, registry};
+use corun_policy::{BuildOptions, LoadedPredictor, Nanoseconds, Predictor, build, registry};
 use corun_profile::{Io, Library, Method};
 use corun_runtime::RuntimeError;
 use corun_sim::{AppSpec, Experiment, Hooks, Observation, SimError, SimulationSettings, run};
 
-use replay::{Asked, Tap, live};
+use replay::{Asked, live, tapped};
 
 const MACHINES: [&str; 4] = ["xeon-x5365", "2x-e5-2650", "juno-2b4s", "xeon-gold-6138"];
 const PROGRAMS: [&str; 8] = ["sort", "numpy", "igraph", "xz", "sort", "igraph", "numpy", "xz"];
@@ -73,8 +73,7 @@ fn simulated(
         ..Experiment::new(model.clone(), apps.to_vec(), Method::Window, 7)
     };
     let log = Arc::new(Mutex::new(Vec::new()));
-    let tap = Tap::new(policy, &log);
-    match run(&experiment, vec![Box::new(tap)], Hooks::default()) {
+    match run(&experiment, vec![tapped(policy, &log)], Hooks::default()) {
         Ok(_) => Ok(std::mem::take(&mut *log.lock().unwrap())),
         Err(SimError::Runtime(refused)) => Err(refused),
         Err(error) => panic!("{policy}: {error}"),
@@ -88,11 +87,13 @@ fn all_on_both(observation: &Observation, quiet: &[&str]) {
         let machine = Arc::new(preset(name).unwrap());
         let model = Arc::new(Model::new(machine.clone(), ModelOptions::default()).unwrap());
         let apps = apps(&model);
+        let programs = apps.iter().map(|app| app.program.clone());
+        let predictor: Arc<dyn Predictor> = Arc::new(LoadedPredictor::new(model.clone(), programs));
         for entry in registry() {
             let policy = entry.name;
             let there = simulated(&model, &apps, policy, observation.clone());
             let asked = there.as_deref().unwrap_or_default();
-            let here = live(policy, &machine, asked);
+            let here = live(policy, &machine, &predictor, asked);
             match (&there, here) {
                 (Ok(there), Ok(here)) => {
                     for (place, (there, here)) in there.iter().zip(&here).enumerate() {

@@ -9,8 +9,8 @@ use corun_live::{
 };
 use corun_machine::{CpuSet, Machine};
 use corun_policy::{
-    Action, ActionKind, BuildOptions, CounterKind, Counts, Event, Nanoseconds, Needs, Plan, Policy,
-    ThreadView, View, build,
+    Action, BuildOptions, CounterKind, Counts, Event, Nanoseconds, Plan, Policy, PolicyWrapper,
+    Predictor, ThreadView, View, WrappedPolicy, build,
 };
 
 /// A question to a policy: what it was shown, and what it wanted.
@@ -25,65 +25,52 @@ pub(crate) struct Asked {
     pub(crate) next: Option<Nanoseconds>,
 }
 
-/// A policy whose questions and answers are written down.
-pub(crate) struct Tap {
-    policy: Box<dyn Policy>,
+/// Writes down a policy's questions and answers.
+struct Tap {
     log: Arc<Mutex<Vec<Asked>>>,
 }
 
-impl Tap {
-    pub(crate) fn new(policy: &str, log: &Arc<Mutex<Vec<Asked>>>) -> Self {
-        let policy = build(policy, &BuildOptions::default()).unwrap();
-        Self { policy, log: log.clone() }
-    }
+/// A policy whose questions and answers are written down.
+pub(crate) fn tapped(policy: &str, log: &Arc<Mutex<Vec<Asked>>>) -> Box<dyn Policy> {
+    let policy = build(policy, &BuildOptions::default()).unwrap();
+    Box::new(WrappedPolicy::new(policy, Tap { log: log.clone() }))
+}
 
-    fn note(&self, event: Option<&Event>, view: &View<'_>, plan: Option<&Plan>) {
+impl Tap {
+    fn note(
+        &self,
+        policy: &dyn Policy,
+        event: Option<&Event>,
+        view: &View<'_>,
+        plan: Option<&Plan>,
+    ) {
         let steps = plan.into_iter().flat_map(|plan| &plan.steps);
         self.log.lock().unwrap().push(Asked {
             now: view.now,
             event: event.cloned(),
             threads: view.threads.to_vec(),
             steps: steps.map(|step| (step.action.clone(), step.reason.clone())).collect(),
-            next: self.policy.next_interval(),
+            next: policy.next_interval(),
         });
     }
 }
 
-impl Policy for Tap {
-    fn name(&self) -> &str {
-        self.policy.name()
-    }
-
-    fn needs(&self) -> Needs {
-        self.policy.needs()
-    }
-
-    fn do_without(&mut self, control: ActionKind) -> bool {
-        self.policy.do_without(control)
-    }
-
-    fn unfit_for(&self, machine: &Machine) -> Option<String> {
-        self.policy.unfit_for(machine)
-    }
-
-    fn on_event(&mut self, event: &Event, view: &View<'_>) -> Option<Plan> {
-        let plan = self.policy.on_event(event, view);
-        self.note(Some(event), view, plan.as_ref());
+impl PolicyWrapper for Tap {
+    fn on_event(
+        &mut self,
+        policy: &mut dyn Policy,
+        event: &Event,
+        view: &View<'_>,
+    ) -> Option<Plan> {
+        let plan = policy.on_event(event, view);
+        self.note(policy, Some(event), view, plan.as_ref());
         plan
     }
 
-    fn decide(&mut self, view: &View<'_>) -> Plan {
-        let plan = self.policy.decide(view);
-        self.note(None, view, Some(&plan));
+    fn decide(&mut self, policy: &mut dyn Policy, view: &View<'_>) -> Plan {
+        let plan = policy.decide(view);
+        self.note(policy, None, view, Some(&plan));
         plan
-    }
-
-    fn failure(&self) -> Option<String> {
-        self.policy.failure()
-    }
-
-    fn next_interval(&self) -> Option<Nanoseconds> {
-        self.policy.next_interval()
     }
 }
 
@@ -181,10 +168,11 @@ impl Source for ReplayedCounters {
     }
 }
 
-/// What the policy is shown and wants on the live backend at the same moments.
+/// What the policy is shown and wants on the live backend at the same moments, with the same predictor.
 pub(crate) fn live(
     policy: &str,
     machine: &Arc<Machine>,
+    predictor: &Arc<dyn Predictor>,
     asked: &[Asked],
 ) -> Result<Vec<Asked>, LiveError> {
     let present = Present::default();
@@ -201,9 +189,11 @@ pub(crate) fn live(
     let nowhere = Roots { sys: "/nonexistent".into(), ..Roots::default() };
     let threads = ReplayedThreads { present: present.clone(), targets, online: machine.cpu_set() };
     let source = ReplayedCounters { present: present.clone() };
+    let mut policy = tapped(policy, &log);
+    policy.predict_by(predictor);
     let mut host = Host::new(
         machine.clone(),
-        vec![Box::new(Tap::new(policy, &log))],
+        vec![policy],
         Box::new(threads),
         vec![Box::new(source)],
         vec![Box::new(PlacementActuator::new(&nowhere)), Box::new(DryRunActuator::default())],

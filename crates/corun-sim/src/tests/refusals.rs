@@ -3,17 +3,16 @@
 use std::sync::{Arc, Mutex};
 
 use corun_policy::{
-    Action, ActionKind, BuildOptions, Event, Interval, Nanoseconds, Needs, Plan, Policy, Predictor,
-    View, registry,
+    Action, ActionKind, BuildOptions, Event, Interval, Nanoseconds, Plan, Policy, PolicyWrapper,
+    View, WrappedPolicy, registry,
 };
 use corun_profile::Method;
 
 use super::fixture::*;
 use crate::{AppSpec, Experiment, Observation, SimulationSettings};
 
-/// A policy under test, what it asked for, and what it was told is not in force.
+/// What a policy under test asked for, and what it was told is not in force.
 struct Tap {
-    policy: Box<dyn Policy>,
     asked: Arc<Mutex<Vec<Action>>>,
     refused: Arc<Mutex<Vec<Action>>>,
 }
@@ -24,42 +23,27 @@ impl Tap {
     }
 }
 
-impl Policy for Tap {
-    fn name(&self) -> &str {
-        self.policy.name()
-    }
-
-    fn needs(&self) -> Needs {
-        self.policy.needs()
-    }
-
-    fn do_without(&mut self, control: ActionKind) -> bool {
-        self.policy.do_without(control)
-    }
-
-    fn predict_by(&mut self, predictor: &Arc<dyn Predictor>) {
-        self.policy.predict_by(predictor);
-    }
-
-    fn on_event(&mut self, event: &Event, view: &View<'_>) -> Option<Plan> {
-        let plan = self.policy.on_event(event, view)?;
+impl PolicyWrapper for Tap {
+    fn on_event(
+        &mut self,
+        policy: &mut dyn Policy,
+        event: &Event,
+        view: &View<'_>,
+    ) -> Option<Plan> {
+        let plan = policy.on_event(event, view)?;
         self.note(&plan);
         Some(plan)
     }
 
-    fn decide(&mut self, view: &View<'_>) -> Plan {
-        let plan = self.policy.decide(view);
+    fn decide(&mut self, policy: &mut dyn Policy, view: &View<'_>) -> Plan {
+        let plan = policy.decide(view);
         self.note(&plan);
         plan
     }
 
-    fn next_interval(&self) -> Option<Nanoseconds> {
-        self.policy.next_interval()
-    }
-
-    fn not_in_force(&mut self, action: &Action) {
+    fn not_in_force(&mut self, policy: &mut dyn Policy, action: &Action) {
         self.refused.lock().unwrap().push(action.clone());
-        self.policy.not_in_force(action);
+        policy.not_in_force(action);
     }
 }
 
@@ -96,12 +80,9 @@ fn outcome(policy: &str, share: f64) -> Outcome {
         ..experiment(&model, apps, Method::Window)
     };
     let (asked, refused) = (Arc::default(), Arc::default());
-    let tap = Tap {
-        policy: corun_policy::build(policy, &BuildOptions::default()).unwrap(),
-        asked: Arc::clone(&asked),
-        refused: Arc::clone(&refused),
-    };
-    let log = run_under(&experiment, tap).unwrap().log;
+    let tap = Tap { asked: Arc::clone(&asked), refused: Arc::clone(&refused) };
+    let policy = corun_policy::build(policy, &BuildOptions::default()).unwrap();
+    let log = run_under(&experiment, WrappedPolicy::new(policy, tap)).unwrap().log;
     let is_cap = |action: &&Action| action.kind() == ActionKind::CapBandwidth;
     let mut actions = log.iter().map(|entry| &entry.action);
     let caps = actions.clone().filter(is_cap).cloned().collect();

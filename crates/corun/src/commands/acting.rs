@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::anyhow;
 use corun_live::{Host, SampledThread};
-use corun_machine::{CpuSet, Machine};
+use corun_machine::CpuSet;
 use corun_policy::{
-    Action, ActionKind, Event, Nanoseconds, Needs, Plan, Policy, Predictor, Step, ThreadId, View,
+    Action, ActionKind, Event, Plan, Policy, PolicyWrapper, Step, ThreadId, View, WrappedPolicy,
 };
 use corun_serve::{Deed, Done, Order, Undone};
 use serde::Serialize;
@@ -66,7 +66,7 @@ impl Acting {
         let proposing = policies.into_iter().map(|policy| {
             let plan = Arc::default();
             plans.push(Arc::clone(&plan));
-            Box::new(Proposing { policy, plan }) as Box<dyn Policy>
+            Box::new(WrappedPolicy::new(policy, Proposing { plan })) as Box<dyn Policy>
         });
         let proposing = proposing.collect();
         (Self { plans, ground: None, revision: 0, log: Vec::new() }, proposing)
@@ -233,9 +233,8 @@ pub(super) fn undo_at_the_end(host: &mut Host) -> Outcome {
     }
 }
 
-/// A policy whose plans are kept and not carried out.
+/// Keeps a policy's plans, so that they are not carried out.
 struct Proposing {
-    policy: Box<dyn Policy>,
     plan: Arc<Mutex<Vec<Step>>>,
 }
 
@@ -245,29 +244,14 @@ impl Proposing {
     }
 }
 
-impl Policy for Proposing {
-    fn name(&self) -> &str {
-        self.policy.name()
-    }
-
-    fn needs(&self) -> Needs {
-        self.policy.needs()
-    }
-
-    fn do_without(&mut self, control: ActionKind) -> bool {
-        self.policy.do_without(control)
-    }
-
-    fn unfit_for(&self, machine: &Machine) -> Option<String> {
-        self.policy.unfit_for(machine)
-    }
-
-    fn predict_by(&mut self, predictor: &Arc<dyn Predictor>) {
-        self.policy.predict_by(predictor);
-    }
-
-    fn on_event(&mut self, event: &Event, view: &View<'_>) -> Option<Plan> {
-        if let Some(plan) = self.policy.on_event(event, view) {
+impl PolicyWrapper for Proposing {
+    fn on_event(
+        &mut self,
+        policy: &mut dyn Policy,
+        event: &Event,
+        view: &View<'_>,
+    ) -> Option<Plan> {
+        if let Some(plan) = policy.on_event(event, view) {
             let mut kept = self.plan();
             kept.extend(plan.steps);
             let surplus = kept.len().saturating_sub(MOST_STEPS);
@@ -276,21 +260,28 @@ impl Policy for Proposing {
         None
     }
 
-    fn decide(&mut self, view: &View<'_>) -> Plan {
-        let plan = self.policy.decide(view);
+    fn decide(&mut self, policy: &mut dyn Policy, view: &View<'_>) -> Plan {
+        let plan = policy.decide(view);
         *self.plan() = plan.steps;
         Plan::none()
     }
+}
 
-    fn failure(&self) -> Option<String> {
-        self.policy.failure()
-    }
+#[cfg(test)]
+mod tests {
+    use corun_policy::{BuildOptions, build};
 
-    fn not_in_force(&mut self, action: &Action) {
-        self.policy.not_in_force(action);
-    }
+    use super::*;
 
-    fn next_interval(&self) -> Option<Nanoseconds> {
-        self.policy.next_interval()
+    /// What a real machine tells a policy only when asked to, it tells one that proposes too.
+    #[test]
+    fn policies_that_only_propose_hear_of_switches_and_wakers() {
+        let parameters = [("wakes-together".to_owned(), 1.0)].into();
+        let wakes = BuildOptions { parameters, ..BuildOptions::default() };
+        let policies = [("casc", BuildOptions::default()), ("linux-sched-cache", wakes)];
+        let policies = policies.map(|(name, options)| build(name, &options).unwrap());
+        let (_, proposing) = Acting::beside(policies.into());
+        assert!(proposing[0].hears_switches() && !proposing[0].hears_wakers());
+        assert!(proposing[1].hears_wakers() && !proposing[1].hears_switches());
     }
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::browser::Browser;
-use crate::live::Busy;
+use crate::live::{Busy, watching};
 use crate::server::{Server, pictures};
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -38,23 +38,7 @@ fn two_cpus() -> Option<[String; 2]> {
 
 /// A server that may act on these processes, with a policy; its journals are in the folder.
 fn acting(journals: &str, busy: &[&Busy]) -> Server {
-    let pids: Vec<String> = busy.iter().map(|one| one.pid()).collect();
-    let pids = pids.join(",");
-    Server::start(&[
-        "--act",
-        "--journals",
-        journals,
-        "-p",
-        &pids,
-        "--profile",
-        "sort",
-        "--counters",
-        "model",
-        "--policy",
-        "di",
-        "-T",
-        "200ms",
-    ])
+    watching(busy, &["--act", "--journals", journals])
 }
 
 fn act(server: &Server, seen: u64, deed: &Value) -> (u16, Value) {

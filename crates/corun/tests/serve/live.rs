@@ -47,6 +47,14 @@ impl Drop for Busy {
     }
 }
 
+/// A server that watches these programs by modelled counters, with what `di` would do.
+pub(crate) fn watching(busy: &[&Busy], more: &[&str]) -> Server {
+    let pids: Vec<String> = busy.iter().map(|one| one.pid()).collect();
+    let pids = pids.join(",");
+    let model = ["--profile", "sort", "--counters", "model", "--policy", "di", "-T", "200ms"];
+    Server::start(&[more, &["-p", &pids], &model].concat())
+}
+
 #[test]
 fn the_first_look_after_a_pause_is_of_now() {
     let busy = Busy::new("busy");
@@ -73,20 +81,7 @@ fn the_first_look_after_a_pause_is_of_now() {
 fn what_runs_is_seen_with_what_a_policy_would_do() {
     let Some(browser) = Browser::or_skip() else { return };
     let busy = [HOSTILE, "sort-rows", "xz-log"].map(Busy::new);
-    let pids: Vec<String> = busy.iter().map(Busy::pid).collect();
-    let pids = pids.join(",");
-    let server = Server::start(&[
-        "-p",
-        &pids,
-        "--profile",
-        "sort",
-        "--counters",
-        "model",
-        "--policy",
-        "di",
-        "-T",
-        "200ms",
-    ]);
+    let server = watching(&busy.each_ref(), &[]);
     browser.look(1280, 900, "light");
     browser.open(&server.link(), "document.querySelector('nav')");
     browser.evaluate("location.hash = '#view=live'; 0");

@@ -3,8 +3,9 @@
 use corun_app::Result;
 
 use super::big_little::BigLittle;
-use super::calibration::{AGGRESSOR_MPKI, stream, together};
+use super::calibration::{AGGRESSOR_MPKI, together};
 use crate::harness::{Figure, PaperClaim, StudyInputs};
+use crate::simulate::stream;
 use crate::studies::classification::is_program;
 
 const MACHINES: [&str; 3] = ["juno-2b4s", "odroid-4b4s", "quickia-2b2s"];
@@ -15,7 +16,7 @@ const PLACES: [&str; 3] = ["1 on big", "1 on small", "all small"];
 /// Slowdowns by program on a machine, in the order of [`PLACES`].
 fn on_machine(inputs: &StudyInputs, name: &str, programs: &[&str]) -> Result<Vec<[f64; 3]>> {
     let machine = BigLittle::new(name)?;
-    let aggressor = machine.load(&stream(AGGRESSOR_MPKI))?;
+    let aggressor = machine.load(&stream(AGGRESSOR_MPKI, 300.0))?;
     let (big, small) = (machine.like(machine.big), machine.like(machine.small));
     let other = big.iter().copied().find(|&cpu| cpu != machine.big).unwrap_or(machine.big);
     let of_program = |name: &&str| {

@@ -7,13 +7,11 @@ use corun_app::Result;
 use corun_machine::SpeedupFit;
 use corun_model::{LoadedProgram, Member, Outcome as Rates, Running, Scratch};
 use corun_policy::{SpeedupPoint, fit_speedup};
-use corun_profile::{
-    CurvePoint, InstructionMix, Method, MissRateCurve, Origin, Phase, Profile, ProfileData,
-    Recording,
-};
+use corun_profile::Method;
 
 use super::big_little::{BigLittle, swaps_per_s};
 use crate::harness::{Figure, PaperClaim, StudyInputs};
+use crate::simulate::stream;
 use crate::studies::classification::is_program;
 
 /// The machines of several core types.
@@ -39,26 +37,6 @@ pub(super) struct CalibratedMachine {
     pub(super) on_small: Option<SpeedupFit>,
     /// Mean error of a factor whose program is not among those of the fit, in %.
     pub(super) left_out: [f64; 2],
-}
-
-/// A program that misses so often and foresees all its misses: a stream among computation.
-pub(super) fn stream(mpki: f64) -> Profile {
-    let curve = MissRateCurve::new(vec![CurvePoint { bytes: 64, mpki }]);
-    let phase = Phase {
-        instructions: 1_000_000_000,
-        threads: 1,
-        data_accesses_pki: 300.0,
-        mix: InstructionMix { loads_pki: 300.0, ..InstructionMix::default() },
-        prefetchable: 1.0,
-        memory_level_parallelism: 1.0,
-        dirty_share: 0.0,
-        footprint_bytes: 1 << 40,
-        curve: curve.unwrap_or_else(|_| unreachable!("one point is a curve")),
-        core: None,
-    };
-    let origin = Origin { sampling_rate: 1.0, complete: true, ..Origin::default() };
-    let data = ProfileData::Recording(Recording::new(origin, vec![phase]));
-    Profile { name: "stream".to_owned(), data }
 }
 
 /// The most that a load or store an instruction can miss.
@@ -91,7 +69,7 @@ fn limit(machine: &BigLittle, run: impl Fn(&LoadedProgram) -> (f64, f64)) -> Res
     let mut found = 0.0;
     for _ in 0..30 {
         let middle = 0.5 * (low + high);
-        let program = machine.load(&stream(middle))?;
+        let program = machine.load(&stream(middle, 300.0))?;
         let (slowdown, rate) = run(&program);
         if slowdown <= SLIGHT {
             (low, found) = (middle, rate);
@@ -122,7 +100,7 @@ fn cluster(machine: &BigLittle) -> Vec<usize> {
 /// big cores.
 fn limits(machine: &BigLittle) -> Result<(f64, f64)> {
     let cpus = cluster(machine);
-    let aggressor = machine.load(&stream(AGGRESSOR_MPKI))?;
+    let aggressor = machine.load(&stream(AGGRESSOR_MPKI, 300.0))?;
     let low = limit(machine, |program| {
         let mut running = vec![(program, cpus[0])];
         running.extend(cpus[1..].iter().map(|&cpu| (&*aggressor, cpu)));
@@ -328,10 +306,10 @@ mod tests {
         let machine = BigLittle::new("juno-2b4s").unwrap();
         let (low, high) = limits(&machine).unwrap();
         assert!(0.0 < low && low < high);
-        let aggressor = machine.load(&stream(AGGRESSOR_MPKI)).unwrap();
+        let aggressor = machine.load(&stream(AGGRESSOR_MPKI, 300.0)).unwrap();
         let cpus = cluster(&machine);
         let slowdown = |mpki: f64| {
-            let program = machine.load(&stream(mpki)).unwrap();
+            let program = machine.load(&stream(mpki, 300.0)).unwrap();
             let running = [(&*program, cpus[0]), (&*aggressor, cpus[1])];
             let alone = together(&machine, &running[..1]);
             let out = together(&machine, &running);

@@ -5,9 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use corun_app::{Error, Result};
-use corun_machine::Machine;
 use corun_policy::{
-    Action, ActionKind, BuildOptions, Event, Nanoseconds, Needs, Partition, Plan, Policy, View,
+    BuildOptions, Event, Partition, Plan, Policy, PolicyWrapper, View, WrappedPolicy,
     build_partitioner,
 };
 use corun_sim::AppSpec;
@@ -104,15 +103,14 @@ pub(super) fn measuring(
     };
     let apps: Vec<AppSpec> = mix.iter().map(app).collect();
     let taken = Arc::new(Mutex::new(Vec::new()));
-    let timed = Timed { policy: policy.build(1)?, taken: taken.clone() };
+    let timed = WrappedPolicy::new(policy.build(1)?, Timed { taken: taken.clone() });
     run_policy(inputs, &llc.model, &apps, Box::new(timed), 1)?;
     let taken = std::mem::take(&mut *taken.lock().unwrap_or_else(PoisonError::into_inner));
     Ok(taken)
 }
 
-/// A policy whose plans are timed.
+/// Times a policy's plans.
 struct Timed {
-    policy: Box<dyn Policy>,
     taken: Arc<Mutex<Vec<f64>>>,
 }
 
@@ -122,50 +120,27 @@ impl Timed {
     }
 }
 
-impl Policy for Timed {
-    fn name(&self) -> &str {
-        self.policy.name()
-    }
-
-    fn needs(&self) -> Needs {
-        self.policy.needs()
-    }
-
-    fn do_without(&mut self, control: ActionKind) -> bool {
-        self.policy.do_without(control)
-    }
-
-    fn unfit_for(&self, machine: &Machine) -> Option<String> {
-        self.policy.unfit_for(machine)
-    }
-
-    fn on_event(&mut self, event: &Event, view: &View<'_>) -> Option<Plan> {
+impl PolicyWrapper for Timed {
+    fn on_event(
+        &mut self,
+        policy: &mut dyn Policy,
+        event: &Event,
+        view: &View<'_>,
+    ) -> Option<Plan> {
         let begin = Instant::now();
-        let plan = self.policy.on_event(event, view);
+        let plan = policy.on_event(event, view);
         if plan.as_ref().is_some_and(|plan| !plan.steps.is_empty()) {
             self.note(begin);
         }
         plan
     }
 
-    fn decide(&mut self, view: &View<'_>) -> Plan {
+    fn decide(&mut self, policy: &mut dyn Policy, view: &View<'_>) -> Plan {
         let begin = Instant::now();
-        let plan = self.policy.decide(view);
+        let plan = policy.decide(view);
         if !plan.steps.is_empty() {
             self.note(begin);
         }
         plan
-    }
-
-    fn failure(&self) -> Option<String> {
-        self.policy.failure()
-    }
-
-    fn not_in_force(&mut self, action: &Action) {
-        self.policy.not_in_force(action);
-    }
-
-    fn next_interval(&self) -> Option<Nanoseconds> {
-        self.policy.next_interval()
     }
 }

@@ -5,16 +5,13 @@ use std::sync::Arc;
 use corun_app::{Error, Result};
 use corun_machine::{CoreType, CpuSet, Machine, MachineSpec, ObjectSpec, ObjectType};
 use corun_model::{LoadedProgram, Model, ModelOptions};
-use corun_policy::Nanoseconds;
-use corun_profile::{
-    CurvePoint, InstructionMix, Library, Method, MissRateCurve, Origin, Phase, Profile,
-    ProfileData, Recording,
-};
+use corun_policy::{Nanoseconds, WrappedPolicy};
+use corun_profile::{Library, Method, Profile};
 use corun_sim::{AppSpec, Experiment, Hooks, RunResult};
 
 use super::watch::{Sample, Samples, Watched};
 use crate::harness::StudyInputs;
-use crate::simulate::TunedPolicy;
+use crate::simulate::{TunedPolicy, stream};
 
 /// The paper's bare names are of CPU2006.
 const ALIASES: [(&str, &str); 11] = [
@@ -144,7 +141,9 @@ impl Platform {
 
     /// The copies between memory and GPU, on its own engine.
     pub(super) fn copies(&self, solo_s: f64) -> Result<AppSpec> {
-        let program = self.load(&copying())?;
+        // A line an instruction: as fast as its engine has requests outstanding.
+        let copying = Profile { name: COPIES.to_owned(), ..stream(1000.0, 1000.0) };
+        let program = self.load(&copying)?;
         let instructions = Some(solo_instructions(&program, solo_s));
         let may_run_on = self.device.clone();
         Ok(AppSpec { instructions, may_run_on, ..AppSpec::new(program) })
@@ -180,16 +179,15 @@ impl Platform {
         policy: TunedPolicy,
     ) -> Result<Ran> {
         inputs.cancel.check()?;
-        let inner = policy.build(experiment.seed)?;
         let samples = Samples::default();
         let watched = Watched {
-            inner,
             samples: samples.clone(),
             intensive: MEMORY_BOUND.map(str::to_owned).to_vec(),
             hidden: self.device.as_ref().map(|_| COPIES),
         };
         let hooks = Hooks { cancel: Some(inputs.cancel.flag()), progress: None };
-        let result = corun_sim::run(experiment, vec![Box::new(watched)], hooks)?;
+        let policy = WrappedPolicy::new(policy.build(experiment.seed)?, watched);
+        let result = corun_sim::run(experiment, vec![Box::new(policy)], hooks)?;
         Ok(Ran { result, samples: samples.take() })
     }
 }
@@ -224,24 +222,4 @@ fn solo_instructions(program: &LoadedProgram, solo_s: f64) -> u64 {
     let seconds: f64 =
         program.phases.iter().map(|phase| phase.instructions / phase.best_instructions_per_s).sum();
     (program.instructions() / seconds * solo_s) as u64
-}
-
-/// A line an instruction, all foreseen: as fast as its engine has requests outstanding.
-fn copying() -> Profile {
-    let curve = MissRateCurve::new(vec![CurvePoint { bytes: 64, mpki: 1000.0 }]);
-    let phase = Phase {
-        instructions: 1_000_000_000,
-        threads: 1,
-        data_accesses_pki: 1000.0,
-        mix: InstructionMix { loads_pki: 1000.0, ..InstructionMix::default() },
-        prefetchable: 1.0,
-        memory_level_parallelism: 1.0,
-        dirty_share: 0.0,
-        footprint_bytes: 1 << 40,
-        curve: curve.unwrap_or_else(|_| unreachable!("one point is a curve")),
-        core: None,
-    };
-    let origin = Origin { sampling_rate: 1.0, complete: true, ..Origin::default() };
-    let data = ProfileData::Recording(Recording::new(origin, vec![phase]));
-    Profile { name: COPIES.to_owned(), data }
 }

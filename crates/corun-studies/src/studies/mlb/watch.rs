@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use corun_policy::{
-    Action, ActionKind, Event, Interval, Nanoseconds, Needs, Plan, Policy, REQUEST_BYTES,
+    ActionKind, Event, Interval, Nanoseconds, Needs, Plan, Policy, PolicyWrapper, REQUEST_BYTES,
     ThreadView, View,
 };
 
@@ -42,9 +42,8 @@ impl Samples {
     }
 }
 
-/// The policy inside, watched. It does not see programs of the hidden name: what is no thread.
+/// Watches a policy, which does not see programs of the hidden name: what is no thread.
 pub(super) struct Watched {
-    pub(super) inner: Box<dyn Policy>,
     pub(super) samples: Samples,
     /// Programs whose CPUs are counted.
     pub(super) intensive: Vec<String>,
@@ -79,13 +78,9 @@ impl Watched {
     }
 }
 
-impl Policy for Watched {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn needs(&self) -> Needs {
-        let mut needs = self.inner.needs();
+impl PolicyWrapper for Watched {
+    fn needs(&self, policy: &dyn Policy) -> Needs {
+        let mut needs = policy.needs();
         if needs.interval == Interval::Never {
             needs.interval = Interval::Time(INTERVAL);
         }
@@ -96,29 +91,26 @@ impl Policy for Watched {
         needs
     }
 
-    fn not_in_force(&mut self, action: &Action) {
-        self.inner.not_in_force(action);
-    }
-
-    fn next_interval(&self) -> Option<Nanoseconds> {
-        self.inner.next_interval()
-    }
-
-    fn on_event(&mut self, event: &Event, view: &View<'_>) -> Option<Plan> {
+    fn on_event(
+        &mut self,
+        policy: &mut dyn Policy,
+        event: &Event,
+        view: &View<'_>,
+    ) -> Option<Plan> {
         if !matches!(event, Event::Arrived(_) | Event::Exited(_)) {
             return None;
         }
         match self.visible(view) {
-            Some(threads) => self.inner.on_event(event, &View { threads: &threads, ..*view }),
-            None => self.inner.on_event(event, view),
+            Some(threads) => policy.on_event(event, &View { threads: &threads, ..*view }),
+            None => policy.on_event(event, view),
         }
     }
 
-    fn decide(&mut self, view: &View<'_>) -> Plan {
+    fn decide(&mut self, policy: &mut dyn Policy, view: &View<'_>) -> Plan {
         self.samples.push(self.sample(view));
         match self.visible(view) {
-            Some(threads) => self.inner.decide(&View { threads: &threads, ..*view }),
-            None => self.inner.decide(view),
+            Some(threads) => policy.decide(&View { threads: &threads, ..*view }),
+            None => policy.decide(view),
         }
     }
 }

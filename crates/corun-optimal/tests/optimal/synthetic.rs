@@ -1,11 +1,8 @@
 //! The search against enumeration, on made-up slowdowns of each kind of coupling.
 
-mod machines;
-mod made_up;
-
+use crate::made_up::MadeUp;
 use corun_machine::Machine;
 use corun_optimal::{Coupling, Goal, Objective, Placer, SearchLimits, enumerate};
-use made_up::MadeUp;
 use proptest::prelude::*;
 
 const OBJECTIVES: [Objective; 4] =
@@ -51,7 +48,7 @@ proptest! {
         if twins && programs.len() > 1 {
             programs[1] = programs[0];
         }
-        for machine in machines::all() {
+        for machine in crate::machines::all() {
             for coupling in couplings() {
                 // Growing and Common hold of any machine in this model; Apart ignores the rest.
                 for objective in OBJECTIVES {
@@ -70,12 +67,12 @@ fn spread(programs: usize) -> Vec<(f64, f64)> {
 
 #[test]
 fn placements_are_counted_once() {
-    let machine = machines::four_by(2);
+    let machine = crate::machines::four_by(2);
     let made_up = MadeUp { machine: &machine, coupling: Coupling::Common, programs: spread(8) };
     let placer = Placer::new(&machine, &made_up, 8).unwrap();
     // Eight programs in four alike pairs: 7 x 5 x 3.
     assert_eq!(placer.count_placements(1000), Some(105));
-    let buses = machines::four_behind_buses();
+    let buses = crate::machines::four_behind_buses();
     let made_up = MadeUp { machine: &buses, coupling: Coupling::Common, programs: spread(4) };
     // Four single CPUs in two packages: who is in the first one's package.
     assert_eq!(Placer::new(&buses, &made_up, 4).unwrap().count_placements(10), Some(3));
@@ -84,7 +81,7 @@ fn placements_are_counted_once() {
 #[test]
 fn equal_programs_that_disturb_nobody_do_not_stall_the_search() {
     // All 2.6 million placements have the same value.
-    let machine = machines::four_by(4);
+    let machine = crate::machines::four_by(4);
     let programs = (0..16).map(|i| (0.1, 0.001 * f64::from(i))).map(|(a, _)| (a, 0.0)).collect();
     let made_up = MadeUp { machine: &machine, coupling: Coupling::Common, programs };
     let placer = Placer::new(&machine, &made_up, 16).unwrap();
@@ -95,7 +92,7 @@ fn equal_programs_that_disturb_nobody_do_not_stall_the_search() {
 
 #[test]
 fn the_answer_does_not_depend_on_the_number_of_threads() {
-    let machine = machines::four_by(3);
+    let machine = crate::machines::four_by(3);
     let made_up = MadeUp { machine: &machine, coupling: Coupling::Common, programs: spread(12) };
     let placer = Placer::new(&machine, &made_up, 12).unwrap();
     let run = |threads: usize| {
@@ -110,7 +107,7 @@ fn the_answer_does_not_depend_on_the_number_of_threads() {
 
 #[test]
 fn out_of_nodes_there_is_a_gap_that_holds() {
-    let machine = machines::four_by(3);
+    let machine = crate::machines::four_by(3);
     let made_up = MadeUp { machine: &machine, coupling: Coupling::Common, programs: spread(12) };
     let placer = Placer::new(&machine, &made_up, 12).unwrap();
     let few = SearchLimits { nodes: 150, ..SearchLimits::default() };
@@ -124,7 +121,7 @@ fn out_of_nodes_there_is_a_gap_that_holds() {
 
 #[test]
 fn beyond_the_search_no_exchange_improves_the_answer() {
-    let machine = machines::four_by(7);
+    let machine = crate::machines::four_by(7);
     let made_up = MadeUp { machine: &machine, coupling: Coupling::Common, programs: spread(26) };
     let placer = Placer::new(&machine, &made_up, 26).unwrap();
     let found = placer.solve(Objective::MeanSlowdown, Goal::Best, &SearchLimits::default());
@@ -142,7 +139,7 @@ fn beyond_the_search_no_exchange_improves_the_answer() {
 
 #[test]
 fn a_cancelled_search_still_answers() {
-    let machine = machines::four_by(2);
+    let machine = crate::machines::four_by(2);
     let made_up = MadeUp { machine: &machine, coupling: Coupling::Any, programs: spread(8) };
     let cancel = std::sync::atomic::AtomicBool::new(true);
     let limits = SearchLimits { cancel: Some(&cancel), ..SearchLimits::default() };
@@ -153,13 +150,13 @@ fn a_cancelled_search_still_answers() {
 
 #[test]
 fn drawn_expectations_lie_within_their_error() {
-    let machine = machines::four_by(3);
+    let machine = crate::machines::four_by(3);
     let made_up = MadeUp { machine: &machine, coupling: Coupling::Common, programs: spread(12) };
     let placer = Placer::new(&machine, &made_up, 12).unwrap();
     let limits = SearchLimits::default();
     let exact = placer.expectation(Objective::MeanSlowdown, 10, 1, &limits).unwrap();
     assert!(exact.exact && exact.count == 15_400);
-    let bigger = machines::four_by(4);
+    let bigger = crate::machines::four_by(4);
     let made_up = MadeUp { machine: &bigger, coupling: Coupling::Common, programs: spread(12) };
     let placer = Placer::new(&bigger, &made_up, 12).unwrap();
     let a = placer.expectation(Objective::MeanSlowdown, 4000, 1, &limits).unwrap();
@@ -171,7 +168,7 @@ fn drawn_expectations_lie_within_their_error() {
 
 #[test]
 fn impossible_questions_are_refused() {
-    let machine = machines::two_by_two();
+    let machine = crate::machines::two_by_two();
     let made_up = MadeUp { machine: &machine, coupling: Coupling::Any, programs: spread(5) };
     assert!(Placer::new(&machine, &made_up, 0).is_err());
     let error = Placer::new(&machine, &made_up, 5).unwrap_err().to_string();

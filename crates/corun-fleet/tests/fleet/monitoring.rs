@@ -1,21 +1,14 @@
 //! Pods' monitoring groups in a resctrl that the running kernel mounts: the tests' own file system, which keeps and
 //! refuses what the kernel does.
 
-#[allow(dead_code, reason = "other tests use more of it")]
-#[path = "../../corun-live/tests/resctrl/kernel.rs"]
-mod kernel;
-#[allow(dead_code, reason = "other tests use more of it")]
-#[path = "../../corun-live/tests/resctrl/mount.rs"]
-mod mount;
-
 use std::path::Path;
 use std::process::{Child, Command};
 
 use corun_fleet::{PodGroups, PodMonitor};
 use corun_linux::Roots;
 
-use kernel::Kernel;
-use mount::Mounted;
+use crate::kernel::Kernel;
+use crate::mount::Mounted;
 
 const UIDS: [&str; 2] = ["0a1b2c3d-1111", "0a1b2c3d-2222"];
 

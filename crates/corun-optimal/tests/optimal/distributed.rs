@@ -1,13 +1,10 @@
 //! The search in parts against the search on one core: any number of workers, any order, stale
 //! incumbents, workers that die.
 
-mod machines;
-mod made_up;
-
+use crate::made_up::MadeUp;
 use corun_machine::Machine;
 use corun_optimal::distributed::{Batch, BatchReport, Distribution, Grain, Incumbent, Prepared};
 use corun_optimal::{Contention, Coupling, Goal, Objective, PlacementResult, Placer, SearchLimits};
-use made_up::MadeUp;
 use proptest::prelude::*;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -109,12 +106,12 @@ proptest! {
         }
         let lost_one_in = if lost_one_in == 1 { 0 } else { lost_one_in };
         let course = Course { workers, grain: Grain { parts, seconds: 3600.0, nodes }, lost_one_in, seed };
-        let machine = machines::four_by(2);
+        let machine = crate::machines::four_by(2);
         for coupling in COUPLINGS {
             check(&machine, coupling, &programs, course);
         }
         programs.truncate(4);
-        for machine in machines::all() {
+        for machine in crate::machines::all() {
             check(&machine, COUPLINGS[workers % 4], &programs, course);
         }
     }
@@ -123,7 +120,7 @@ proptest! {
 /// Programs that are all alike but in name: every placement ties.
 #[test]
 fn of_equal_placements_all_find_the_same() {
-    let machine = machines::four_by(2);
+    let machine = crate::machines::four_by(2);
     for seed in 0..20 {
         let grain = Grain { parts: 2, seconds: 3600.0, nodes: 7 };
         let course = Course { workers: 3, grain, lost_one_in: 3, seed };
@@ -136,7 +133,7 @@ fn of_equal_placements_all_find_the_same() {
 
 #[test]
 fn batches_are_lost_and_made_good() {
-    let machine = machines::four_by(2);
+    let machine = crate::machines::four_by(2);
     let programs: Vec<(f64, f64)> =
         (0..8).map(|i| (0.1 + 0.2 * f64::from(i), 0.1 * f64::from(i % 3))).collect();
     let made_up = MadeUp { machine: &machine, coupling: Coupling::Any, programs };
@@ -150,7 +147,7 @@ fn batches_are_lost_and_made_good() {
 /// What is left open bounds the answer at any time.
 #[test]
 fn a_search_that_ends_early_says_how_far_it_may_be() {
-    let machine = machines::four_by(2);
+    let machine = crate::machines::four_by(2);
     let programs: Vec<(f64, f64)> =
         (0..8).map(|i| (0.1 + 0.2 * f64::from(i), 0.1 * f64::from(i % 3))).collect();
     let made_up = MadeUp { machine: &machine, coupling: Coupling::Common, programs };
@@ -175,7 +172,7 @@ fn a_search_that_ends_early_says_how_far_it_may_be() {
 
 #[test]
 fn a_report_of_something_else_is_refused() {
-    let machine = machines::four_by(2);
+    let machine = crate::machines::four_by(2);
     let programs: Vec<(f64, f64)> = (0..8).map(|i| (0.1 + 0.2 * f64::from(i), 0.5)).collect();
     let made_up = MadeUp { machine: &machine, coupling: Coupling::Any, programs };
     let placer = Placer::new(&machine, &made_up, 8).unwrap();

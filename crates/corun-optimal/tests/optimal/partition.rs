@@ -1,11 +1,10 @@
 //! The optimal partition against every partition, each judged by the model itself.
 
-mod every;
-mod programs;
-
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::every::every;
+use crate::programs::program;
 use corun_machine::{Machine, MachineSpec, preset};
 use corun_model::{
     BandwidthModel, Compatibility, LoadedProgram, Member, Model, ModelOptions, SpaceLaw,
@@ -15,8 +14,6 @@ use corun_optimal::partition::{
 };
 use corun_optimal::{Goal, SearchLimits};
 use corun_profile::{Library, MeasuredOn, Profile, import_csv};
-use every::every;
-use programs::program;
 use proptest::prelude::*;
 
 /// One LLC of so many ways of 256 KiB over 8 cores, with a memory of this peak.

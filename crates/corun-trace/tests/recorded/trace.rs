@@ -20,7 +20,7 @@ fn kernels() -> Option<PathBuf> {
     }
     let deps = env::current_exe().unwrap();
     let kernels = deps.parent().and_then(Path::parent).unwrap().join("examples/kernels");
-    // `--test trace` alone builds no examples, `cargo test -p corun-trace` does.
+    // `--test recorded` alone builds no examples, `cargo test -p corun-trace` does.
     assert!(kernels.is_file(), "{} was not built: cargo build --examples", kernels.display());
     Some(kernels)
 }

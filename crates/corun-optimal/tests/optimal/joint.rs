@@ -1,18 +1,15 @@
 //! Placement and clustering together against every placement with every clustering, each judged by
 //! the model with everybody running.
 
-mod every;
-mod programs;
-
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::every::every;
+use crate::programs::program;
 use corun_machine::{Machine, MachineSpec, preset};
 use corun_model::{CacheGroup, LoadedProgram, Member, Model, ModelOptions, Running, Scratch};
 use corun_optimal::partition::Kind;
 use corun_optimal::{JointError, JointProblem, Objective, SearchLimits};
-use every::every;
-use programs::program;
 use proptest::prelude::*;
 
 /// Ways and cores of each LLC, all ways of 512 KiB.

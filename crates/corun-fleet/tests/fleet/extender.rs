@@ -1,8 +1,5 @@
 //! Requests as Kubernetes' scheduler sends them, field by field after the Go types.
 
-#[path = "../../corun-optimal/tests/programs/mod.rs"]
-mod programs;
-
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -18,7 +15,7 @@ fn extender() -> Extender {
     let mut library = Library::default();
     for (name, mpki, mib) in [("stream", 60.0, 64.0), ("needy", 25.0, 12.0), ("quiet", 0.1, 0.2)] {
         let profile =
-            corun_profile::Profile { name: name.to_owned(), ..programs::program(mpki, mib) };
+            corun_profile::Profile { name: name.to_owned(), ..crate::programs::program(mpki, mib) };
         library.insert(profile, name.to_owned()).unwrap();
     }
     let machine = |name: &str| (name.to_owned(), preset(name).unwrap(), Seats::Cores);
@@ -262,7 +259,7 @@ fn measured_load_counts_in_the_place_of_what_was_asked_for() {
 #[test]
 fn requests_of_the_real_scheduler_are_answered() {
     let recorded = |name: &str| {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/requests");
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fleet/requests");
         std::fs::read(folder.join(name)).unwrap()
     };
     let (filter, prioritize) = (recorded("filter.json"), recorded("prioritize.json"));

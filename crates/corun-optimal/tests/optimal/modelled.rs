@@ -1,11 +1,9 @@
 //! The model's own optimum against enumeration, for every bandwidth model on every kind of
 //! machine.
 
-mod machines;
-mod programs;
-
 use std::sync::Arc;
 
+use crate::programs::program;
 use corun_machine::Machine;
 use corun_model::{BandwidthModel, Demand, LoadedProgram, Model, ModelOptions};
 use corun_optimal::{
@@ -13,7 +11,6 @@ use corun_optimal::{
     Placer, SearchLimits, enumerate,
 };
 use corun_profile::{Origin, Phase, Profile, ProfileData, Recording};
-use programs::program;
 use proptest::prelude::*;
 
 const OBJECTIVES: [Objective; 4] =
@@ -67,7 +64,7 @@ proptest! {
         if twins {
             wants[1] = wants[0];
         }
-        for machine in machines::all().into_iter().map(Arc::new) {
+        for machine in crate::machines::all().into_iter().map(Arc::new) {
             let home = (machine.nodes().len() > home).then_some(home);
             for (_, bandwidth) in BandwidthModel::ALL {
                 let options = ModelOptions { bandwidth, ..ModelOptions::default() };
@@ -130,7 +127,7 @@ impl Contention for AnyCoupling<'_> {
 
 #[test]
 fn bounds_cut_nothing_that_matters_among_ten_programs() {
-    let machine = Arc::new(machines::four_by(3));
+    let machine = Arc::new(crate::machines::four_by(3));
     for (_, bandwidth) in BandwidthModel::ALL {
         let options = ModelOptions { bandwidth, ..ModelOptions::default() };
         let model = Model::new(Arc::clone(&machine), options).unwrap();
@@ -166,7 +163,8 @@ fn joined(parts: [(Profile, u64); 2]) -> Profile {
 /// than by the longer.
 #[test]
 fn programs_are_placed_as_a_whole() {
-    let model = Model::new(Arc::new(machines::two_by_two()), ModelOptions::default()).unwrap();
+    let model =
+        Model::new(Arc::new(crate::machines::two_by_two()), ModelOptions::default()).unwrap();
     let load = |profile| Arc::new(model.load(&profile).unwrap());
     let bursts = load(joined([(program(0.2, 0.1), 5_000_000), (program(60.0, 50.0), 4_000_000)]));
     let (quiet, needy) = (load(program(0.2, 0.1)), load(program(20.0, 1.0)));
@@ -183,7 +181,8 @@ fn programs_are_placed_as_a_whole() {
 
 #[test]
 fn homes_and_phases_that_do_not_exist_are_refused() {
-    let model = Model::new(Arc::new(machines::two_nodes()), ModelOptions::default()).unwrap();
+    let model =
+        Model::new(Arc::new(crate::machines::two_nodes()), ModelOptions::default()).unwrap();
     let programs = [Arc::new(model.load(&program(5.0, 2.0)).unwrap())];
     let problem = PlacementProblem::new(&model, &programs).unwrap();
     assert!(matches!(
@@ -221,7 +220,7 @@ proptest! {
     fn no_placement_is_beyond_the_frontier(
         wants in prop::collection::vec((1.0f64..60.0, 0.2f64..12.0), 2..5),
     ) {
-        for machine in machines::all().into_iter().map(Arc::new) {
+        for machine in crate::machines::all().into_iter().map(Arc::new) {
             let model = Model::new(Arc::clone(&machine), ModelOptions::default()).unwrap();
             let load = |want: &(f64, f64)| Arc::new(model.load(&program(want.0, want.1)).unwrap());
             let programs: Vec<Arc<LoadedProgram>> = wants.iter().map(load).collect();

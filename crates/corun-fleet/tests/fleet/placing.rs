@@ -1,8 +1,5 @@
 //! Placement, repair, search and bound against brute force, on small fleets of made-up programs.
 
-#[path = "../../corun-optimal/tests/programs/mod.rs"]
-mod programs;
-
 use std::sync::Arc;
 
 use corun_fleet::{
@@ -23,7 +20,7 @@ struct Case {
 /// `asked`: misses and MiB of each program, and its CPUs.
 fn case(machine: &str, nodes: usize, asked: &[(f64, f64, u32)], objective: Objective) -> Case {
     let profiles: Vec<_> =
-        asked.iter().map(|&(mpki, mib, _)| programs::program(mpki, mib)).collect();
+        asked.iter().map(|&(mpki, mib, _)| crate::programs::program(mpki, mib)).collect();
     let machine = preset(machine).unwrap();
     let kind =
         NodeKind::new(machine, &profiles, Seats::Cores, None, ModelOptions::default()).unwrap();
@@ -254,7 +251,7 @@ fn constraints_are_kept() {
     let mut workloads = case.ground.workloads.clone();
     workloads[0].most_per_node = Some(1);
     workloads[2].never_beside = vec![0];
-    let profiles: Vec<_> = asked.iter().map(|one| programs::program(one.0, one.1)).collect();
+    let profiles: Vec<_> = asked.iter().map(|one| crate::programs::program(one.0, one.1)).collect();
     let machine = preset("i7-2600").unwrap();
     let kind = NodeKind::new(machine, &profiles, Seats::Cores, Some(1024), ModelOptions::default());
     workloads[1].memory_mib = 2048;
@@ -291,7 +288,7 @@ fn random_plans_keep_bounds_on_slowdown() {
     for one in &mut workloads {
         one.slowdown_bound = Some(1.0 + (apart - 1.0) * 1.01 + 1e-9);
     }
-    let profiles: Vec<_> = asked.iter().map(|one| programs::program(one.0, one.1)).collect();
+    let profiles: Vec<_> = asked.iter().map(|one| crate::programs::program(one.0, one.1)).collect();
     let machine = preset("i7-2600").unwrap();
     let kind = NodeKind::new(machine, &profiles, Seats::Cores, None, ModelOptions::default());
     let names = free.ground.programs.clone();
@@ -306,7 +303,7 @@ fn random_plans_keep_bounds_on_slowdown() {
 
 #[test]
 fn where_the_cpus_of_a_cache_differ_no_plan_is_called_the_best() {
-    let profiles = [programs::program(10.0, 2.0)];
+    let profiles = [crate::programs::program(10.0, 2.0)];
     let machine = || preset("i7-2600").unwrap();
     for (seats, searched) in [(Seats::Cores, true), (Seats::Threads, false)] {
         let kind = NodeKind::new(machine(), &profiles, seats, None, ModelOptions::default());

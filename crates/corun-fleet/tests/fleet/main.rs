@@ -1,0 +1,13 @@
+//! Nodes for programs: placement against brute force, Kubernetes' requests, pods' monitoring groups.
+
+mod extender;
+#[allow(dead_code, reason = "other tests use more of it")]
+#[path = "../../../corun-live/tests/resctrl/kernel.rs"]
+mod kernel;
+mod monitoring;
+#[allow(dead_code, reason = "other tests use more of it")]
+#[path = "../../../corun-live/tests/resctrl/mount.rs"]
+mod mount;
+mod placing;
+#[path = "../../../corun-optimal/tests/optimal/programs.rs"]
+mod programs;

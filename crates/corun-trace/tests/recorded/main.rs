@@ -1,0 +1,4 @@
+//! Programs under the real plug-in, where QEMU's user mode is installed.
+
+mod processes;
+mod trace;
