@@ -31,6 +31,7 @@ mod site;
 mod space;
 mod stretch;
 mod table;
+mod turns;
 mod whole;
 
 pub use by_ways::WaysFigures;
@@ -49,3 +50,4 @@ pub use program::{
 pub use scratch::Scratch;
 pub use site::{DEFAULT_MEMORY_LATENCY_NS, DEFAULT_SMT_THROUGHPUT};
 pub use stretch::{PassedDomain, Stretched};
+pub use turns::{MOST_MOMENTS, moments, slowdowns_in_turns};

@@ -71,8 +71,11 @@ impl StackDistances {
 /// A way to estimate degradations.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Scheme {
-    /// Stack-distance competition (Chandra et al., HPCA 2005; section 2.2.1).
+    /// Stack-distance competition (Chandra et al., HPCA 2005; section 2.2.1): extra misses relative to the solo misses,
+    /// which is how the section ends.
     Sdc,
+    /// The same with the sum of the extra misses, which is how the section begins.
+    SdcOfExtraMisses,
     /// Animal classes with a table of symbiosis (Xie and Loh, 2008; section 2.2.2).
     Animal(AnimalClasses),
     /// The product of miss rates (section 2.2.3). Their sum would make every matching equal.
@@ -90,10 +93,10 @@ impl Scheme {
     pub fn degradation(&self, program: &StackDistances, neighbour: &StackDistances) -> f64 {
         match self {
             Self::Sdc => {
-                let (ways, _) = sdc_ways(program, neighbour);
                 let solo = program.misses_pki.max(LEAST_SOLO_MPKI);
-                (program.misses_at(ways).max(solo) - solo) / solo
+                (sdc_misses(program, neighbour).max(solo) - solo) / solo
             }
+            Self::SdcOfExtraMisses => sdc_misses(program, neighbour) - program.misses_pki,
             Self::Animal(classes) => {
                 f64::from(classes.symbiosis(classes.of(program), classes.of(neighbour))) / 2.0
             }
@@ -102,6 +105,11 @@ impl Scheme {
             Self::PainOfMisses => program.sensitivity() * 1000.0 * neighbour.misses_pki,
         }
     }
+}
+
+/// Misses per 1000 instructions of a program with the ways that it holds beside a neighbour.
+fn sdc_misses(program: &StackDistances, neighbour: &StackDistances) -> f64 {
+    program.misses_at(sdc_ways(program, neighbour).0)
 }
 
 /// The ways each of two programs holds by the merged profile: for every position the one with more
@@ -162,6 +170,8 @@ mod tests {
         // The first then misses 2 + 1 + 1 instead of 2, the second 4 + 5 instead of 4.
         assert_eq!(Scheme::Sdc.degradation(&first, &second), 1.0);
         assert_eq!(Scheme::Sdc.degradation(&second, &first), 1.25);
+        assert_eq!(Scheme::SdcOfExtraMisses.degradation(&first, &second), 2.0);
+        assert_eq!(Scheme::SdcOfExtraMisses.degradation(&second, &first), 5.0);
     }
 
     #[test]

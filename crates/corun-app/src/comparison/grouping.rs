@@ -1,19 +1,15 @@
 //! More programs than CPUs: which of them share a CPU. The best grouping that a search finds, and what no grouping
 //! can beat.
 //!
-//! A grouping holds each program on a CPU, where those of one CPU take turns. Of k programs on a CPU each has the CPU
-//! for a k-th of the time, so that its slowdown is k times what it suffers from those that run on other CPUs at the
-//! same moment. The second factor is at least 1, which gives the bound.
+//! A grouping holds each program on a CPU, where those of one CPU take turns ([`corun_model::slowdowns_in_turns`]). Of k
+//! programs on a CPU each has the CPU for a k-th of the time, which gives the bound.
 
 use std::sync::atomic::AtomicBool;
 
-use corun_model::{LoadedProgram, Member, Running, Scratch};
+use corun_model::{LoadedProgram, Member, Running, Scratch, moments, slowdowns_in_turns};
 
 use super::setup::ComparisonSetup;
 use crate::{Result, check};
-
-/// Moments that stand for all, at most: at each, every CPU runs one of its programs.
-const MOST_MOMENTS: usize = 16;
 
 /// Moments that the model is asked about in a search, at most: the same answer on every machine.
 const MOST_SOLVED: usize = 20_000;
@@ -82,58 +78,22 @@ impl<'a> Search<'a> {
         self.solved >= MOST_SOLVED
     }
 
-    /// The mean over programs of (programs on its CPU) x (mean slowdown over the moments at which it runs).
     fn mean_slowdown(&mut self, cpus: &[usize]) -> f64 {
-        let mut of_cpu: Vec<Vec<usize>> = vec![Vec::new(); self.cpus];
-        for (place, &cpu) in cpus.iter().enumerate() {
-            of_cpu[cpu].push(place);
-        }
-        let most = of_cpu.iter().map(Vec::len).max().unwrap_or(1);
-        let mut sums = vec![(0.0, 0.0); cpus.len()];
-        for moment in 0..(most * most).min(MOST_MOMENTS) {
-            let running = running_at(moment, most, &of_cpu);
-            let members = running.iter().map(|&(place, cpu)| Running {
-                member: Member {
-                    program: &self.setup.apps[place].program,
-                    phase: LoadedProgram::WHOLE,
-                    cpu,
-                },
-                home: &[],
-                group: None,
-            });
-            let members: Vec<Running<'_>> = members.collect();
-            let mut outcomes = Vec::new();
-            self.setup.model.solve(&members, &mut self.scratch, &mut outcomes);
-            self.solved += 1;
-            for (&(place, _), outcome) in running.iter().zip(&outcomes) {
-                sums[place].0 += outcome.slowdown;
-                sums[place].1 += 1.0;
-            }
-        }
-        let slowdown = |place: usize| {
-            let (sum, count) = sums[place];
-            of_cpu[cpus[place]].len() as f64 * sum / f64::max(count, 1.0)
-        };
-        (0..cpus.len()).map(slowdown).sum::<f64>() / cpus.len() as f64
+        let running = cpus.iter().zip(&self.setup.apps).map(|(&cpu, app)| Running {
+            member: Member { program: &app.program, phase: LoadedProgram::WHOLE, cpu },
+            home: &[],
+            group: None,
+        });
+        let running: Vec<Running<'_>> = running.collect();
+        let on = |cpu: usize| cpus.iter().filter(|&&one| one == cpu).count();
+        self.solved += moments((0..self.cpus).map(on).max().unwrap_or(1));
+        let slowdowns = slowdowns_in_turns(&self.setup.model, &running, &mut self.scratch);
+        slowdowns.iter().sum::<f64>() / cpus.len() as f64
     }
-}
-
-/// Who runs at a moment: program and CPU. Each CPU goes round; after each round of the fullest CPU every CPU is a step
-/// further against the one before it, so that programs of different CPUs meet in all pairs.
-fn running_at(moment: usize, most: usize, of_cpu: &[Vec<usize>]) -> Vec<(usize, usize)> {
-    let turns = of_cpu.iter().enumerate().filter(|(_, programs)| !programs.is_empty());
-    turns
-        .map(|(cpu, programs)| {
-            let turn = moment + cpu * (moment / most);
-            (programs[turn % programs.len()], cpu)
-        })
-        .collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use corun_machine::preset;
     use corun_model::ModelOptions;
     use corun_profile::{Library, Mix};
@@ -146,17 +106,6 @@ mod tests {
         assert_eq!(bound(10, 8), 1.4);
         assert_eq!(bound(8, 8), 1.0);
         assert_eq!(bound(9, 2), (25.0 + 16.0) / 9.0);
-    }
-
-    #[test]
-    fn programs_of_two_cpus_meet_in_all_pairs() {
-        for most in 1..=4 {
-            let of_cpu: Vec<Vec<usize>> = vec![(0..most).collect(), (most..2 * most).collect()];
-            let pairs: BTreeSet<Vec<(usize, usize)>> =
-                (0..most * most).map(|moment| running_at(moment, most, &of_cpu)).collect();
-            assert_eq!(pairs.len(), most * most);
-        }
-        assert_eq!(running_at(5, 2, &[vec![], vec![3]]), [(3, 1)]);
     }
 
     /// All ways to put 6 programs on 2 CPUs by threes, one by one.

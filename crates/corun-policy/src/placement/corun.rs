@@ -6,12 +6,15 @@
 //! the change costs and what the estimate may be wrong by ([`planning`]). Programs are described by their stored
 //! profiles where the host has them, else by curves that the policy estimates from counters while they run
 //! ([`curve`], [`learned`]) and from trials with more or fewer ways ([`trial`]). On machines of several nodes pages
-//! move where that pays.
+//! move where that pays. Among placements that are equally good the slowest programs decide ([`level`]), and with more
+//! threads than CPUs who shares a CPU is what is searched ([`crowd`]).
 
 mod cost;
+mod crowd;
 mod curve;
 mod exploring;
 mod learned;
+mod level;
 mod objective;
 mod parts;
 mod planning;
@@ -25,6 +28,7 @@ use std::sync::Arc;
 use corun_machine::Machine;
 use corun_model::{Model, ModelOptions};
 
+use self::crowd::Crowd;
 use self::learned::{Expected, Learned, World, Worlds};
 use self::objective::Objective;
 use self::parts::{Layout, Parts};
@@ -168,6 +172,8 @@ struct Corun {
     trials: Trials,
     /// Where the threads of a placement on trial were before, by CPU index.
     origin: Option<BTreeMap<ThreadId, usize>>,
+    /// Who shares a CPU, where there are more threads than CPUs.
+    crowd: Option<Crowd>,
     /// What the last search that changed nothing was about.
     settled: Option<Settled>,
     /// Who was said to be slower than the target.
@@ -207,6 +213,7 @@ impl Corun {
             parts: Parts::default(),
             trials: Trials::new(options.value(&TRIALS)),
             origin: None,
+            crowd: None,
             settled: None,
             told_slower: Vec::new(),
         }
@@ -319,18 +326,6 @@ impl Corun {
             }
         }
         plan
-    }
-
-    /// All threads back and all LLCs whole, where more want to run than there are CPUs.
-    fn release_crowd(&mut self, view: &View<'_>) -> Option<Plan> {
-        let awake = view.threads.iter().filter(|thread| !thread.is_mostly_asleep()).count();
-        (awake > view.machine.cpus().len()).then(|| {
-            let mut plan = self.release(view, "more threads than CPUs", |_| true);
-            self.trials.end();
-            self.origin = None;
-            self.parts.make_whole("more threads than CPUs", &mut plan);
-            plan
-        })
     }
 
     /// The time between two decisions where nothing is tried.
@@ -449,7 +444,7 @@ impl Policy for Corun {
             Event::Exited(_) | Event::Slept(_) | Event::Woke(_) => false,
         };
         if matches!(event, Event::Arrived(_))
-            && let Some(plan) = self.release_crowd(view)
+            && let Some(plan) = self.crowd(view)
         {
             return Some(plan);
         }
@@ -477,7 +472,7 @@ impl Policy for Corun {
         // Ways on trial count as any interval does: thresholds were chosen so.
         let is_trial = self.trials.is_counting() && self.origin.is_some();
         self.learned.measure(view, &running, model, &expected, is_trial);
-        if let Some(plan) = self.release_crowd(view) {
+        if let Some(plan) = self.crowd(view) {
             return plan;
         }
         // Their CPUs may be given to others, and they are not to wait for those when they wake.

@@ -10,6 +10,7 @@ use corun_model::{Model, Scratch};
 use super::Corun;
 use super::cost::Cost;
 use super::learned::{World, Worlds};
+use super::level::level;
 use super::search::{Predicted, Search, Situation, Thread};
 use super::ways::Divisible;
 use crate::{Action, CachePart, Plan, ThreadId, ThreadView, View};
@@ -18,6 +19,11 @@ use crate::{Action, CachePart, Plan, ThreadId, ThreadView, View};
 const LONGEST_HORIZON_S: f64 = 60.0;
 /// A placement that did not pay is looked at again when the horizon has grown by this factor.
 const HORIZON_GROWN: f64 = 1.25;
+
+/// Differences of the objective below this part of what a decision must gain are none.
+const TIE: f64 = 0.5;
+/// By which share a decision that leaves the objective as it is must make the slowest less slow.
+const LEAST_LEVEL_GAIN: f64 = 0.02;
 
 /// A search that changed nothing: the same question has the same answer until the horizon has grown.
 pub(super) struct Settled {
@@ -52,7 +58,7 @@ impl Corun {
     }
 
     /// For how long things are taken to stay as they are: as long as they did so far.
-    fn horizon_s(&self, view: &View<'_>) -> f64 {
+    pub(super) fn horizon_s(&self, view: &View<'_>) -> f64 {
         let since = view.now.as_secs_f64() - self.same_since.as_secs_f64();
         since.clamp(self.interval_s(view.machine), LONGEST_HORIZON_S)
     }
@@ -126,7 +132,15 @@ impl Corun {
             goals.push(search.divided(from.clone(), World::Likely, &bounds));
         }
         let nodes = machine.nodes().iter().filter(|node| !node.cpus.is_empty()).count();
-        let placed = search.better(start, self.moves_pages && nodes > 1);
+        let memory = self.moves_pages && nodes > 1;
+        let placed = search.better(start, memory);
+        let tie = TIE * self.least_gain_of(search);
+        let placed = if search.objective.is_of_the_mean() {
+            let most = search.objective.value(&placed.outcomes) * (1.0 + tie);
+            search.leveled(placed, most, (&bounds, memory))
+        } else {
+            placed
+        };
         let is_elsewhere = placed.situation.cpus != now.cpus || placed.situation.homes != now.homes;
         if is_elsewhere || goals.is_empty() {
             if self.divides_ways && is_elsewhere {
@@ -154,7 +168,9 @@ impl Corun {
         goals
             .into_iter()
             .find(|(net, share, goal)| {
-                *net >= self.least_gain_of(search) && self.is_sure(search, *share, (&from, goal))
+                let pays = *net >= self.least_gain_of(search)
+                    && self.is_sure(search, *share, (&from, goal));
+                pays || *net >= -tie && self.levels(search, (&from, goal))
             })
             .map(|(.., goal)| (from, goal))
     }
@@ -169,6 +185,21 @@ impl Corun {
         let gain = search.gain(from, to);
         let least = self.least_gain_of(search);
         gain.likely - share >= least.max(self.caution * gain.error) && gain.least - share >= -least
+    }
+
+    /// Are the slowest surely less slow, where the mean says nothing of them?
+    fn levels(&self, search: &mut Search<'_>, (from, to): (&Predicted, &Predicted)) -> bool {
+        let worlds: &[World] = if search.are_known() {
+            &[World::Likely]
+        } else {
+            &[World::Likely, World::Steep, World::Flat]
+        };
+        search.objective.is_of_the_mean()
+            && worlds.iter().all(|&world| {
+                let [before, after] =
+                    [from, to].map(|at| level(&search.outcomes(world, &at.situation)));
+                after <= before * (1.0 - LEAST_LEVEL_GAIN)
+            })
     }
 
     /// By which share a change must lower the objective.

@@ -39,7 +39,7 @@ const PROGRAMS: usize = 10;
 const SIZES: [usize; 4] = [4, 6, 8, 10];
 
 /// The schemes, in the order in which they are shown.
-const SCHEMES: [&str; 5] = ["pain", "miss-rate", "animal", "sdc", "pain of misses"];
+const SCHEMES: [&str; 6] = ["pain", "miss-rate", "animal", "sdc", "sdc of extra misses", "pain of misses"];
 
 /// Models by which the schemes are judged beside the default: what shows whose doing a distance is.
 const MODELS: [(&str, BandwidthModel); 4] = [
@@ -124,6 +124,7 @@ impl Set {
             Scheme::MissRate,
             Scheme::Animal(animals.clone()),
             Scheme::Sdc,
+            Scheme::SdcOfExtraMisses,
             Scheme::PainOfMisses,
         ];
         let estimates: Vec<Estimates> = schemes.iter().map(|one| set.estimates(one)).collect();

@@ -2,7 +2,10 @@
 //! and seeded mixes, as on a real machine, between the kernel's own scheduler and the best placement.
 
 mod figures;
+mod kept;
 mod runs;
+
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use corun_app::{Error, Result, parse_observation, profile_sources};
@@ -12,6 +15,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use self::figures::{Ranked, by_mix, mixes, rank};
+use self::kept::Folder;
 use self::runs::{Contest, MixResult};
 use crate::harness::{Figure, Page, Programs, Study, StudyInputs};
 
@@ -62,6 +66,11 @@ struct RankingArgs {
     /// Show the loss of each policy on each mix, too
     #[arg(long)]
     by_mix: bool,
+    /// Keep each run in this folder, and take from it those that are there: a ranking that was interrupted goes on, one
+    /// with more mixes, machines or policies runs what is new alone. Runs by other settings are refused; those by another
+    /// corun are not told apart
+    #[arg(long, value_name = "DIR")]
+    keep: Option<PathBuf>,
     /// How poorly policies see the machine, as for `corun compare --as-live`
     #[arg(long, value_name = "SETTINGS", default_value = "noise=0.05,failed=0.05")]
     as_live: String,
@@ -88,7 +97,7 @@ const BASELINE: &str = "linux-default";
 /// The placement policies that decide while programs run, without and with stored profiles, and a random
 /// placement; those that divide caches, too, for machines that can. Left out are those that do nothing here: the
 /// ones for more threads than CPUs (`casc`, `mlb`, `vbsc`) and the ones for several core types.
-const POLICIES: [&str; 16] = [
+const POLICIES: [&str; 17] = [
     BASELINE,
     "random",
     "linux-sched-cache",
@@ -96,6 +105,7 @@ const POLICIES: [&str; 16] = [
     "dio-power",
     "dio-2010",
     "dio",
+    "dino",
     "maximum-local",
     "n-mass",
     "dio+lfoc-online",
@@ -128,6 +138,10 @@ fn page(inputs: &StudyInputs) -> Result<Page> {
     } else if !policies.contains(&BASELINE) {
         policies.insert(0, BASELINE);
     }
+    let folder = match asked.keep.clone() {
+        Some(path) => Some(Folder::new(path, settings(inputs, &asked, &library))?),
+        None => None,
+    };
     let contest = |&(machine, programs): &(&'static str, usize)| {
         Contest::new(
             inputs,
@@ -136,7 +150,7 @@ fn page(inputs: &StudyInputs) -> Result<Page> {
             &library,
             &policies,
             observation.clone(),
-            f64::from(asked.seconds),
+            (f64::from(asked.seconds), folder.as_ref()),
         )
     };
     let contests: Vec<Contest<'_>> = machines.iter().map(contest).collect::<Result<_>>()?;
@@ -166,6 +180,18 @@ fn page(inputs: &StudyInputs) -> Result<Page> {
         figures.extend(by_mix(&policies, &results));
     }
     Ok(Page::new("Which placement policy, and what it is worth", about, vec![], figures))
+}
+
+/// All that decides on a run beside machine, mix and policy, in words.
+fn settings(inputs: &StudyInputs, asked: &RankingArgs, library: &Library) -> String {
+    let names: Vec<&str> = library.iter().map(|profile| profile.name.as_str()).collect();
+    format!(
+        "{}, {} s, {}, programs: {}",
+        counted(inputs.seeds as usize, "seed"),
+        asked.seconds,
+        asked.as_live,
+        names.join(" ")
+    )
 }
 
 /// The programs that mixes are drawn from.
@@ -207,11 +233,12 @@ mod tests {
     }
 
     /// The policies of the table that docs/policies.md opens with.
-    const SHOWN: [&str; 10] = [
+    const SHOWN: [&str; 11] = [
         "linux-default",
         "dio-power",
         "dio-2010",
         "dio",
+        "dino",
         "maximum-local",
         "n-mass",
         "dio-lfoc",

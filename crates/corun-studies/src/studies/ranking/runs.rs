@@ -12,7 +12,9 @@ use corun_sim::{Observation, RunResult};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_pcg::Pcg64Mcg;
+use serde::{Deserialize, Serialize};
 
+use super::kept::{Folder, KeptMix};
 use crate::harness::StudyInputs;
 use crate::simulate::model_of;
 
@@ -29,13 +31,15 @@ pub(super) struct Contest<'a> {
     observation: Observation,
     /// Time that each program takes alone.
     seconds: f64,
+    /// Where runs are kept.
+    folder: Option<&'a Folder>,
     model: Arc<Model>,
     loaded: BTreeMap<String, Arc<LoadedProgram>>,
 }
 
 /// What programs of a mix suffered, by objective: the mean over programs, the worst of them, and worst over
 /// least.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(super) struct Suffered {
     pub(super) mean: f64,
     pub(super) worst: f64,
@@ -87,7 +91,7 @@ impl<'a> Contest<'a> {
         library: &'a Library,
         policies: &'a [&'a str],
         observation: Observation,
-        seconds: f64,
+        (seconds, folder): (f64, Option<&'a Folder>),
     ) -> Result<Self> {
         let model = model_of(machine)?;
         // A program that drew more alone than this machine has is not drawn.
@@ -110,6 +114,7 @@ impl<'a> Contest<'a> {
             policies,
             observation,
             seconds,
+            folder,
             model,
             loaded,
         })
@@ -136,9 +141,25 @@ impl<'a> Contest<'a> {
             Vec::new(),
         )?;
         setup.observation = Some(self.observation.clone());
-        let by_policy = self.policies.iter().map(|policy| self.under(&setup, policy));
-        let by_policy = by_policy.collect::<Result<_>>()?;
-        let (best, is_proven) = self.best(&setup)?;
+        let mut kept = match self.folder {
+            Some(folder) => folder.read(self.machine, seed, &names)?,
+            None => KeptMix::default(),
+        };
+        let (best, is_proven) = match kept.best {
+            Some(best) => best,
+            None => self.best(&setup)?,
+        };
+        kept.best = Some((best, is_proven));
+        for &policy in self.policies {
+            if !kept.by_policy.contains_key(policy) {
+                let suffered = self.under(&setup, policy)?;
+                kept.by_policy.insert(policy.to_owned(), suffered);
+                if let Some(folder) = self.folder {
+                    folder.write(self.machine, seed, &kept)?;
+                }
+            }
+        }
+        let by_policy = self.policies.iter().map(|&policy| kept.by_policy[policy]).collect();
         let programs = names.into_iter().map(str::to_owned).collect();
         Ok(MixResult { machine: self.machine.to_owned(), programs, best, is_proven, by_policy })
     }
