@@ -136,7 +136,7 @@ fn page(inputs: &StudyInputs) -> Result<Page> {
             &library,
             &policies,
             observation.clone(),
-            f64::from(asked.seconds),
+            inputs.length_s(f64::from(asked.seconds)),
         )
     };
     let contests: Vec<Contest<'_>> = machines.iter().map(contest).collect::<Result<_>>()?;
