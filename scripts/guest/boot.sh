@@ -33,7 +33,7 @@ boot() {
   rm -f "$folder/pid"
   timeout -k 5 "$seconds" qemu-system-x86_64 "${emulation[@]}" -pidfile "$folder/pid" \
     -cpu Skylake-Server-v4,l3-cache=on "${machine[@]}" -m 1024 \
-    -kernel "$folder/vmlinuz" -initrd "$folder/initrd.gz" -append "$arguments" \
+    -kernel "$folder/vmlinuz" -initrd "$folder/initrd" -append "$arguments" \
     -nographic -no-reboot </dev/null 2>"$folder/qemu.log" | stdbuf -oL tr -d '\r' | tee "$log" &
   local console=$! shown=0 silent=0 size
   while kill -0 "$console" 2>/dev/null; do

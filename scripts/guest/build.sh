@@ -6,7 +6,7 @@
 # --new-kernel: the kernel of Debian's backports, which has sched_ext, and scripts/guest/kernel-cases, which use the
 # program SCX_EXERCISE (cargo build -p corun-scx --example scx_exercise). Those of long-kernel-cases take longer than
 # a test may: name them.
-# FOLDER gets vmlinuz and initrd.gz; packages are kept there and fetched once. Nothing is installed.
+# FOLDER gets vmlinuz and initrd; packages are kept there and fetched once. Nothing is installed.
 # KILLED: the test program `killed` of corun-live (cargo test -p corun-live --test killed --no-run), for the case in
 # scripts/guest/kill-cases; boot.sh FOLDER SECONDS corun_kills=N says how many kills it makes.
 # Without cases, all of scripts/guest/cases are taken, and after them those of systemd-cases, which
@@ -122,4 +122,5 @@ for module in fuse; do
   [[ -d $modules ]] || continue
   find "$modules" -name "$module.ko*" -exec cp {} "$tree/modules/" \;
 done
-(cd "$tree" && find . | cpio --quiet -o -H newc --owner 0:0 | gzip -1) >"$folder/initrd.gz"
+# Not compressed: an emulated CPU takes seconds to undo that.
+(cd "$tree" && find . | cpio --quiet -o -H newc --owner 0:0) >"$folder/initrd"

@@ -33,6 +33,9 @@ struct AllArgs {
     /// Where the pages are written; made if it is missing
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
+    /// A first look, with rougher figures: programs a fifth as long in the studies that take longest (camps, ranking)
+    #[arg(long)]
+    quick: bool,
 }
 
 const ALL: &str = "all";
@@ -152,7 +155,8 @@ fn one(study: &Study, options: &ArgMatches) -> Result<String> {
 
 /// Runs all of them into a folder.
 fn all(studies: &[Study], options: &ArgMatches) -> Result<String> {
-    let folder = AllArgs::from_arg_matches(options).map_err(Error::failed)?.out;
+    let AllArgs { out: folder, quick } =
+        AllArgs::from_arg_matches(options).map_err(Error::failed)?;
     std::fs::create_dir_all(&folder)
         .with_context(|| format!("cannot make the folder {}", folder.display()))?;
     check_target(&folder.join("index.html"))?;
@@ -165,8 +169,11 @@ fn all(studies: &[Study], options: &ArgMatches) -> Result<String> {
             continue;
         }
         let count = seeds(options).or(study.seeds).unwrap_or(1);
-        inputs = inputs.with(count, defaults(study)?);
-        let page = page_of(study, &inputs)?;
+        inputs = inputs.with(count, defaults(study)?, quick);
+        let mut page = page_of(study, &inputs)?;
+        if inputs.took_shorter_programs() {
+            page.about.push_str(" --quick: programs are a fifth as long as that.");
+        }
         let path = folder.join(format!("{}.html", study.name));
         write_file(&path, page.html().as_bytes())?;
         let beside = folder.join(format!("{}.json", study.name));

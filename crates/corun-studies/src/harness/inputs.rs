@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use clap::{ArgMatches, FromArgMatches};
@@ -29,6 +30,8 @@ pub(crate) struct StudyInputs {
     /// By the names of machine and program.
     loaded: Mutex<HashMap<(String, String), Arc<LoadedProgram>>>,
     options: ArgMatches,
+    quick: bool,
+    took_shorter: AtomicBool,
     /// What depends on chance is repeated with seeds 1 to this.
     pub(crate) seeds: u32,
     /// Set when the user wants to stop.
@@ -52,14 +55,27 @@ impl StudyInputs {
             shipped: OnceLock::new(),
             loaded: Mutex::default(),
             options,
+            quick: false,
+            took_shorter: AtomicBool::new(false),
             seeds,
             cancel,
         })
     }
 
     /// For the next study of several.
-    pub(super) fn with(self, seeds: u32, options: ArgMatches) -> Self {
-        Self { seeds, options, ..self }
+    pub(super) fn with(self, seeds: u32, options: ArgMatches, quick: bool) -> Self {
+        Self { seeds, options, quick, took_shorter: AtomicBool::new(false), ..self }
+    }
+
+    /// How long a program is whose study takes long: `seconds`, or a fifth of that for a first look.
+    pub(crate) fn length_s(&self, seconds: f64) -> f64 {
+        self.took_shorter.fetch_or(self.quick, Ordering::Relaxed);
+        if self.quick { seconds / 5.0 } else { seconds }
+    }
+
+    /// Has the study made its programs shorter?
+    pub(super) fn took_shorter_programs(&self) -> bool {
+        self.took_shorter.load(Ordering::Relaxed)
     }
 
     /// The programs that corun ships.

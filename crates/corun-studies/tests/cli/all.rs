@@ -1,13 +1,27 @@
 //! All studies of the shipped library in one run, which is long: by its name it is the first to begin.
 
+use std::sync::LazyLock;
+
 use serde_json::Value;
 
 use crate::fixture::{Fixture, number, rows};
 
+/// The folder with the pages, and what was printed: once for all tests.
+static ALL: LazyLock<(Fixture, String)> = LazyLock::new(|| {
+    let fixture = Fixture::new();
+    let text = fixture.run(&["all", "--out", "pages", "--seeds", "1", "--quick"]).done();
+    (fixture, text)
+});
+
+/// The document of a study, as `--format json` prints it.
+pub(crate) fn document(name: &str) -> Value {
+    let text = std::fs::read_to_string(ALL.0.path(&format!("pages/{name}.json"))).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
 #[test]
 fn all_studies_make_a_page_each_or_say_what_they_need() {
-    let fixture = Fixture::new();
-    let text = fixture.run(&["all", "--out", "pages", "--seeds", "1"]).done();
+    let (fixture, text) = &*ALL;
     for name in ["dio-mixes", "mlb", "partitioning"] {
         assert!(text.contains(&format!("{name}: left out, needs --profiles")), "{text}");
     }
@@ -15,13 +29,12 @@ fn all_studies_make_a_page_each_or_say_what_they_need() {
     assert!(
         fixture.path("pages/camps.html").is_file() && fixture.path("pages/camps.json").is_file()
     );
-    let study = |name: &str| -> Value {
-        let text = std::fs::read_to_string(fixture.path(&format!("pages/{name}.json"))).unwrap();
-        serde_json::from_str(&text).unwrap()
-    };
-    schemes_lie_between_the_optimum_and_the_worst(&study("classification"));
-    a_web_thread_alone_on_a_package_gains(&study("lamp"));
-    casc_is_shown_beside_the_default_at_every_size(&study("casc"));
+    for name in ["ranking", "camps"] {
+        assert!(document(name)["about"].as_str().unwrap().contains("--quick"), "{name}");
+    }
+    schemes_lie_between_the_optimum_and_the_worst(&document("classification"));
+    a_web_thread_alone_on_a_package_gains(&document("lamp"));
+    casc_is_shown_beside_the_default_at_every_size(&document("casc"));
 }
 
 /// Classification.

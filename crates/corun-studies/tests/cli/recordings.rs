@@ -139,16 +139,19 @@ fn fields(value: &Value, into: &mut Vec<String>) {
     }
 }
 
-#[test]
-fn every_field_of_the_documents_is_documented() {
-    let fixture = two_folders();
-    let words = ["rerecording", "--first", "exact", "--second", "sampled", "--format", "json"];
-    let documents =
-        [fixture.run(&words).json(), fixture.run(&["factors", "--format", "json"]).json()];
+/// Names of the document's fields of which docs/json.md says nothing.
+pub(crate) fn undocumented(document: &Value) -> Vec<String> {
     let text = include_str!("../../../../docs/json.md");
     let mut names = Vec::new();
-    documents.iter().for_each(|document| fields(document, &mut names));
-    assert!(names.len() > 20);
+    fields(document, &mut names);
+    assert!(names.len() > 10, "{names:?}");
     names.retain(|name| !text.contains(&format!("`{name}`")));
-    assert!(names.is_empty(), "docs/json.md lacks {names:?}");
+    names
+}
+
+#[test]
+fn every_field_of_the_document_is_documented() {
+    let fixture = two_folders();
+    let words = ["rerecording", "--first", "exact", "--second", "sampled", "--format", "json"];
+    assert_eq!(undocumented(&fixture.run(&words).json()), Vec::<String>::new());
 }

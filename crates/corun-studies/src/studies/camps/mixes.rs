@@ -188,7 +188,7 @@ fn play(
             inputs,
             &mixes[mix].1,
             (POLICIES[policy].policy, POLICIES[policy].parameters),
-            SOLO_S,
+            inputs.length_s(SOLO_S),
         )
     };
     let all: Vec<MixFigures> = jobs.par_iter().map(run).collect::<Result<_>>()?;

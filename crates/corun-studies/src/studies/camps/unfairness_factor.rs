@@ -21,10 +21,11 @@ const MIXES: [(&str, [&str; 6]); 4] = [
 /// One figure for each policy.
 pub(super) fn figures(inputs: &StudyInputs) -> Result<Vec<Figure>> {
     let machine = BigLittle::new("juno-2b4s")?;
+    let solo_s = inputs.length_s(SOLO_S);
     let mix = |place: usize| MIXES[place].1.map(|name| (name, 1)).to_vec();
     let hsp: Vec<MixFigures> = (0..MIXES.len())
         .into_par_iter()
-        .map(|place| machine.play(inputs, &mix(place), ("hsp", &[]), SOLO_S))
+        .map(|place| machine.play(inputs, &mix(place), ("hsp", &[]), solo_s))
         .collect::<Result<_>>()?;
     let of = |policy: &'static str, heading: &str| -> Result<Figure> {
         let jobs: Vec<(usize, f64)> = (0..MIXES.len())
@@ -32,7 +33,7 @@ pub(super) fn figures(inputs: &StudyInputs) -> Result<Vec<Figure>> {
             .collect();
         let run = |&(place, factor): &(usize, f64)| {
             let mix: Vec<Member> = mix(place);
-            machine.play(inputs, &mix, (policy, &[("unfairness-factor", factor)]), SOLO_S)
+            machine.play(inputs, &mix, (policy, &[("unfairness-factor", factor)]), solo_s)
         };
         let played: Vec<MixFigures> = jobs.par_iter().map(run).collect::<Result<_>>()?;
         Ok(figure(policy, heading, &played, &hsp))

@@ -150,7 +150,7 @@ fn page(inputs: &StudyInputs) -> Result<Page> {
             &library,
             &policies,
             observation.clone(),
-            (f64::from(asked.seconds), folder.as_ref()),
+            (inputs.length_s(f64::from(asked.seconds)), folder.as_ref()),
         )
     };
     let contests: Vec<Contest<'_>> = machines.iter().map(contest).collect::<Result<_>>()?;
