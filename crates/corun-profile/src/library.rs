@@ -42,7 +42,7 @@ impl PartialEq for Entry {
 
 #[derive(Debug, Clone)]
 enum Held {
-    Read(Profile),
+    Read(Box<Profile>),
     Shipped(&'static ShippedProfile),
 }
 
@@ -178,7 +178,7 @@ impl Library {
             let why = format!("found {name:?}, which {} holds already", before.file);
             return Err(FileError { field: "name".to_owned(), ..FileError::whole(&file, why) });
         }
-        self.programs.insert(name, Entry { profile: Held::Read(profile), file });
+        self.programs.insert(name, Entry { profile: Held::Read(Box::new(profile)), file });
         Ok(())
     }
 
