@@ -6,15 +6,13 @@
 //! the change costs and what the estimate may be wrong by ([`planning`]). Programs are described by their stored
 //! profiles where the host has them, else by curves that the policy estimates from counters while they run
 //! ([`curve`], [`learned`]) and from trials with more or fewer ways ([`trial`]). On machines of several nodes pages
-//! move where that pays. Among placements that are equally good the slowest programs decide ([`level`]), and with more
-//! threads than CPUs who shares a CPU is what is searched ([`crowd`]).
+//! move where that pays. With more threads than CPUs, who shares a CPU is what is searched ([`crowd`]).
 
 mod cost;
 mod crowd;
 mod curve;
 mod exploring;
 mod learned;
-mod level;
 mod objective;
 mod parts;
 mod planning;

@@ -50,11 +50,6 @@ impl Objective {
         value + EXCESS * excess
     }
 
-    /// Does it say nothing of the slowest?
-    pub(super) fn is_of_the_mean(self) -> bool {
-        self.kind == Kind::MeanSlowdown
-    }
-
     /// The slowdown that nobody shall exceed; none: no such was asked for.
     pub(super) fn target(self) -> Option<f64> {
         (self.target > 0.0).then_some(self.target)

@@ -10,7 +10,6 @@ use corun_model::{Model, Scratch};
 use super::Corun;
 use super::cost::Cost;
 use super::learned::{World, Worlds};
-use super::level::level;
 use super::search::{Predicted, Search, Situation, Thread};
 use super::ways::Divisible;
 use crate::{Action, CachePart, Plan, ThreadId, ThreadView, View};
@@ -19,11 +18,6 @@ use crate::{Action, CachePart, Plan, ThreadId, ThreadView, View};
 const LONGEST_HORIZON_S: f64 = 60.0;
 /// A placement that did not pay is looked at again when the horizon has grown by this factor.
 const HORIZON_GROWN: f64 = 1.25;
-
-/// Differences of the objective below this part of what a decision must gain are none.
-const TIE: f64 = 0.5;
-/// By which share a decision that leaves the objective as it is must make the slowest less slow.
-const LEAST_LEVEL_GAIN: f64 = 0.02;
 
 /// A search that changed nothing: the same question has the same answer until the horizon has grown.
 pub(super) struct Settled {
@@ -132,15 +126,7 @@ impl Corun {
             goals.push(search.divided(from.clone(), World::Likely, &bounds));
         }
         let nodes = machine.nodes().iter().filter(|node| !node.cpus.is_empty()).count();
-        let memory = self.moves_pages && nodes > 1;
-        let placed = search.better(start, memory);
-        let tie = TIE * self.least_gain_of(search);
-        let placed = if search.objective.is_of_the_mean() {
-            let most = search.objective.value(&placed.outcomes) * (1.0 + tie);
-            search.leveled(placed, most, (&bounds, memory))
-        } else {
-            placed
-        };
+        let placed = search.better(start, self.moves_pages && nodes > 1);
         let is_elsewhere = placed.situation.cpus != now.cpus || placed.situation.homes != now.homes;
         if is_elsewhere || goals.is_empty() {
             if self.divides_ways && is_elsewhere {
@@ -168,9 +154,7 @@ impl Corun {
         goals
             .into_iter()
             .find(|(net, share, goal)| {
-                let pays = *net >= self.least_gain_of(search)
-                    && self.is_sure(search, *share, (&from, goal));
-                pays || *net >= -tie && self.levels(search, (&from, goal))
+                *net >= self.least_gain_of(search) && self.is_sure(search, *share, (&from, goal))
             })
             .map(|(.., goal)| (from, goal))
     }
@@ -185,21 +169,6 @@ impl Corun {
         let gain = search.gain(from, to);
         let least = self.least_gain_of(search);
         gain.likely - share >= least.max(self.caution * gain.error) && gain.least - share >= -least
-    }
-
-    /// Are the slowest surely less slow, where the mean says nothing of them?
-    fn levels(&self, search: &mut Search<'_>, (from, to): (&Predicted, &Predicted)) -> bool {
-        let worlds: &[World] = if search.are_known() {
-            &[World::Likely]
-        } else {
-            &[World::Likely, World::Steep, World::Flat]
-        };
-        search.objective.is_of_the_mean()
-            && worlds.iter().all(|&world| {
-                let [before, after] =
-                    [from, to].map(|at| level(&search.outcomes(world, &at.situation)));
-                after <= before * (1.0 - LEAST_LEVEL_GAIN)
-            })
     }
 
     /// By which share a change must lower the objective.

@@ -11,8 +11,6 @@ use crate::ProcessId;
 const LEAST_STEP: f64 = 1e-4;
 /// Machines that a decision asks the model about: a bound on its time.
 const MOST_QUESTIONS: usize = 600;
-/// Steps from which on the search does not look at all of them before it takes one.
-const MANY_STEPS: usize = 200;
 
 /// Where threads run, where their memory lies, and which ways of their LLC they have.
 #[derive(Debug, Clone, PartialEq)]
@@ -76,7 +74,7 @@ pub(super) struct Gain {
 
 /// A step of the search.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Step {
+enum Step {
     /// Two threads change places; their memory goes with them, or stays.
     Swap(usize, usize, bool),
     /// A thread goes to an idle CPU; its memory goes with it, or stays.
@@ -201,63 +199,36 @@ impl Search<'_> {
         bounds.map(|(bound, now)| bound.max(now.slowdown)).collect()
     }
 
-    /// A situation that the likely world finds better, and its outcomes; the present one where there is none. With
-    /// few steps to choose from the best of all is taken each time, with many the best of one thread after the
-    /// other. `memory`: may pages move?
+    /// A situation that the likely world finds better, reached by the best step each time, and its outcomes;
+    /// the present one where there is none. `memory`: may pages move?
     pub(super) fn better(&mut self, now: Predicted, memory: bool) -> Predicted {
         let bounds = self.bounds(&now);
-        let objective = self.objective;
-        let value = |at: &[Outcome]| objective.value(at);
-        let lower = move |at: &Predicted, next: &Predicted| {
-            value(&next.outcomes) < value(&at.outcomes) * (1.0 - LEAST_STEP)
-        };
-        let until = self.questions + MOST_QUESTIONS;
+        let mut value = self.objective.value(&now.outcomes);
         let mut at = now;
+        let until = self.questions + MOST_QUESTIONS;
         for _ in 0..2 * self.threads.len() {
-            let by_thread = self.steps(&at, memory);
-            let count: usize = by_thread.iter().map(Vec::len).sum();
-            let groups = if count > MANY_STEPS { by_thread } else { vec![by_thread.concat()] };
-            let mut is_better = false;
-            for steps in groups {
-                // An earlier thread's step may have taken a CPU.
-                let is_open = |&one: &Step| self.is_open(one, &at.situation);
-                let steps: Vec<Step> = steps.into_iter().filter(is_open).collect();
-                if let Some(next) = self.best_of(&steps, &at, (&bounds, until), value)
-                    && lower(&at, &next)
-                {
-                    (at, is_better) = (next, true);
+            let steps = self.steps(&at, memory, until.saturating_sub(self.questions));
+            let mut best: Option<(f64, Predicted)> = None;
+            for step in steps {
+                let next = self.after(step, &at.situation);
+                let next = self.predicted(next);
+                let loses = |(outcome, bound): (&Outcome, &f64)| outcome.slowdown > *bound;
+                if next.outcomes.iter().zip(&bounds).any(loses) {
+                    continue;
+                }
+                let reached = self.objective.value(&next.outcomes);
+                if best.as_ref().is_none_or(|(least, _)| reached < *least) {
+                    best = Some((reached, next));
                 }
             }
-            if !is_better {
-                break;
+            match best {
+                Some((reached, next)) if reached < value * (1.0 - LEAST_STEP) => {
+                    (value, at) = (reached, next);
+                }
+                _ => break,
             }
         }
         at
-    }
-
-    /// The situation with the lowest value of those a step away in which nobody exceeds its bound; none where there
-    /// is no such. `until`: questions, at most.
-    pub(super) fn best_of(
-        &mut self,
-        steps: &[Step],
-        at: &Predicted,
-        (bounds, until): (&[f64], usize),
-        value: impl Fn(&[Outcome]) -> f64,
-    ) -> Option<Predicted> {
-        let mut best: Option<(f64, Predicted)> = None;
-        for &step in steps.iter().take(until.saturating_sub(self.questions)) {
-            let next = self.after(step, &at.situation);
-            let next = self.predicted(next);
-            let loses = |(outcome, bound): (&Outcome, &f64)| outcome.slowdown > *bound;
-            if next.outcomes.iter().zip(bounds).any(loses) {
-                continue;
-            }
-            let reached = value(&next.outcomes);
-            if best.as_ref().is_none_or(|(least, _)| reached < *least) {
-                best = Some((reached, next));
-            }
-        }
-        best.map(|(_, next)| next)
     }
 
     /// The situations a step away, their memory with the threads where it can follow; at most so many.
@@ -273,8 +244,7 @@ impl Search<'_> {
             }
             next
         };
-        let steps = self.steps(at, false).concat();
-        steps.into_iter().take(most).map(next).collect()
+        self.steps(at, false, most).into_iter().map(next).collect()
     }
 
     fn machine(&self) -> &Machine {
@@ -309,8 +279,8 @@ impl Search<'_> {
         at.homes[thread][node] = 1.0;
     }
 
-    /// The steps from a situation by the thread that they begin with, the slowest threads first.
-    pub(super) fn steps(&self, at: &Predicted, memory: bool) -> Vec<Vec<Step>> {
+    /// The steps from a situation, at most so many: those of the slowest threads first.
+    fn steps(&self, at: &Predicted, memory: bool, most: usize) -> Vec<Step> {
         let machine = self.machine();
         let places = machine.cpus();
         let Predicted { situation: at, outcomes } = at;
@@ -323,10 +293,9 @@ impl Search<'_> {
             busy[places[cpu].core] += 1;
             taken[cpu] = true;
         }
-        let mut by_thread = Vec::with_capacity(order.len());
+        let mut steps = Vec::new();
         for (rank, &one) in order.iter().enumerate() {
             let from = at.cpus[one];
-            let mut steps = Vec::new();
             if memory
                 && self.threads[one].moves_memory
                 && is_away(&at.homes[one], places[from].node)
@@ -359,9 +328,12 @@ impl Search<'_> {
                     }
                 }
             }
-            by_thread.push(steps);
+            if steps.len() >= most {
+                break;
+            }
         }
-        by_thread
+        steps.truncate(most);
+        steps
     }
 
     /// Of each LLC the idle CPU on which a thread may run and whose core is least busy, the first of several.
@@ -376,17 +348,6 @@ impl Search<'_> {
             }
         }
         best.into_iter().flatten().collect()
-    }
-
-    /// May a step still be taken, after others were?
-    pub(super) fn is_open(&self, step: Step, at: &Situation) -> bool {
-        match step {
-            Step::Move(_, cpu, _) => !at.cpus.contains(&cpu),
-            Step::Swap(one, other, _) => {
-                self.threads[one].may[at.cpus[other]] && self.threads[other].may[at.cpus[one]]
-            }
-            Step::Memory(_) => true,
-        }
     }
 
     fn is_alike(&self, one: usize, other: usize, at: &Situation) -> bool {

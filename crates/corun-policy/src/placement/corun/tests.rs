@@ -283,8 +283,7 @@ fn no_situation_is_solved_twice() {
     let machine = predictor.model().machine().clone();
     let views = threads(&machine, &FOUR, &[0, 1, 2, 3]);
     let running: Vec<&ThreadView> = views.iter().collect();
-    // By the worst slowdown nothing is asked about ties of the mean.
-    let mut policy = policy(&predictor, &[("objective", 1.0)]);
+    let mut policy = policy(&predictor, &[]);
     let view = at(&machine, &views, 60.0);
     let threads = policy.threads(&view, &running, &*predictor).unwrap();
     let now = policy.situation(&machine, &running, &policy.parts.decided).unwrap();
@@ -415,4 +414,3 @@ fn without_counters_and_profiles_nobody_moves() {
 mod caps;
 mod crowded;
 mod division;
-mod leveled;
