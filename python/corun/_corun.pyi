@@ -280,6 +280,7 @@ def compare(
     instructions: int | None,
     options: ModelOptions | None,
     time_limit_s: float,
+    as_live: str | None,
 ) -> Comparison: ...
 def simulate(
     policy: Any,

@@ -154,6 +154,13 @@ class Policy:
         """Once an interval: what it sees, then what it wants."""
         raise NotImplementedError(f"{type(self).__name__} has no decide")
 
+    def not_in_force(self, action: Action) -> None:
+        """An action of its plans was refused, failed, or was taken back later by the host.
+
+        A policy that remembers what it asked for forgets it here, and asks again if it still wants
+        it. Its own exception ends the run, as one in ``decide`` does.
+        """
+
     def next_interval_s(self) -> float | None:
         """Seconds until it wants to decide again; None: its interval."""
         return None
@@ -187,8 +194,8 @@ def _needs_of(policy: Policy) -> Needs:
     return needs
 
 
-def _listens(policy: Policy) -> bool:
-    return type(policy).on_event is not Policy.on_event
+def _has_own(policy: Policy, method: str) -> bool:
+    return getattr(type(policy), method) is not getattr(Policy, method)
 
 
 class TimeLimit(BaseException):

@@ -46,6 +46,7 @@ def compare(
     instructions: int | None = None,
     options: _corun.ModelOptions | None = None,
     time_limit_s: float = 60.0,
+    as_live: str | None = None,
 ) -> Comparison:
     """Policies side by side on a simulated machine, with the best and the worst placement.
 
@@ -74,6 +75,9 @@ def compare(
     time_limit_s
         The searches for the best and for the worst placement end after so many seconds each and
         give what they found so far.
+    as_live
+        Policies see the machine as poorly as on a real one, with these settings: ``""`` or
+        ``"refused=0.2,noise=0.05"`` (docs/simulator.md). None: they see everything.
 
     Raises
     ------
@@ -91,6 +95,7 @@ def compare(
         instructions,
         options,
         time_limit_s,
+        as_live,
     )
     return Comparison(native)
 

@@ -257,3 +257,46 @@ def test_a_policy_can_decline_a_machine():
 
     with pytest.raises(corun.InputError, match="`picky` is not for machine `xeon-x5365`: it wants"):
         corun.simulate(Picky, FOUR)
+
+
+def test_a_policy_hears_what_is_not_in_force():
+    runs = []
+
+    class Stubborn(corun.Policy):
+        """Every thread on a CPU of its own; remembers what it asked for."""
+
+        needs = corun.Needs(interval_s=0.5)
+
+        def __init__(self):
+            self.asked, self.refused = {}, []
+            runs.append(self)
+
+        def decide(self, view):
+            plan = corun.Plan()
+            for thread, cpu in zip(view.threads, view.machine.llcs[0].cpus):
+                if thread.id in self.asked:
+                    assert thread.allowed == {self.asked[thread.id]}, "not refused, so in force"
+                else:
+                    self.asked[thread.id] = cpu
+                    plan.push(corun.Allow(thread.id, [cpu]), "asked once")
+            return plan
+
+        def not_in_force(self, action):
+            assert action == corun.Allow(action.thread, {self.asked[action.thread]})
+            self.refused.append(action)
+            del self.asked[action.thread]
+
+    corun.compare(FOUR[:2], policies=[Stubborn], seeds=3, as_live="refused=0.5")
+    refused = [len(run.refused) for run in runs if run.asked]
+    assert len(refused) == 3 and sum(refused) > 0, refused
+    # A program that starts again is another thread: what was asked of those that ended stays.
+    assert all(len(run.asked) >= 2 for run in runs if run.asked), "asked again until it was in force"
+
+    class Complains(Stubborn):
+        def not_in_force(self, action):
+            raise LookupError("no such luck")
+
+    with pytest.raises(corun.PolicyError, match="not_in_force, interval 1"):
+        corun.compare(FOUR[:2], policies=[Complains], seeds=3, as_live="refused=0.9")
+    with pytest.raises(corun.InputError, match="refused"):
+        corun.compare(FOUR[:2], policies=[Stubborn], as_live="refused=2")

@@ -81,7 +81,7 @@ pub(crate) fn asked(
 
 /// Policies side by side, with the best and the worst placement.
 #[pyfunction]
-#[pyo3(signature = (mix, machine, library, policies, seeds, instructions, options, time_limit_s))]
+#[pyo3(signature = (mix, machine, library, policies, seeds, instructions, options, time_limit_s, as_live))]
 #[expect(clippy::too_many_arguments, reason = "python/corun gives them names and defaults")]
 pub(crate) fn compare(
     py: Python<'_>,
@@ -93,9 +93,12 @@ pub(crate) fn compare(
     instructions: Option<u64>,
     options: Option<&ModelOptions>,
     time_limit_s: f64,
+    as_live: Option<&str>,
 ) -> PyResult<Comparison> {
     let exception = PolicyException::default();
     let policies = policy_specs(policies, &exception)?;
+    let were_asked_for = policies.is_some();
+    let observation = as_live.map(corun_app::parse_observation).transpose().map_err(raised)?;
     let time_limit_s = input::seconds("time_limit_s", time_limit_s)?;
     let seeds = input::count("seeds", seeds, (1, 10_000))?;
     let instructions = input::count("instructions", instructions, (1, MOST_INSTRUCTIONS))?;
@@ -105,7 +108,10 @@ pub(crate) fn compare(
         ..asked(mix, machine, library, policies, options)
     };
     let done = interruptible(py, |stop| {
-        let setup = ComparisonSetup::new(asked)?;
+        let mut setup = ComparisonSetup::new(asked)?;
+        if let Some(observation) = observation {
+            setup.observe(observation, were_asked_for)?;
+        }
         let compared = setup.compare(time_limit_s, ComparisonHooks { stop, step: &|| {} })?;
         Ok(Comparison { setup, compared })
     })?;

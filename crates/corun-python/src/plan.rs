@@ -4,6 +4,7 @@ use corun_machine::{CpuId, CpuSet};
 use corun_policy::{Action, CachePart, Nanoseconds, Plan, ThreadId, View};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::PySet;
 
 /// The plan that a policy answered with; None is no plan.
 ///
@@ -70,6 +71,40 @@ fn action(action: &Bound<'_, PyAny>, view: &View<'_>) -> PyResult<Action> {
             return Err(PyTypeError::new_err(message));
         }
     })
+}
+
+/// An action as Python has it: what [`plan`] reads.
+///
+/// # Errors
+/// What Python raised.
+pub(crate) fn shown<'py>(py: Python<'py>, action: &Action) -> PyResult<Bound<'py, PyAny>> {
+    let actions = py.import("corun.policies")?;
+    let ids = |threads: &[ThreadId]| threads.iter().map(|one| one.0).collect::<Vec<u64>>();
+    match action {
+        Action::Allow { thread, cpus } => {
+            let cpus = PySet::new(py, cpus.iter().map(|cpu| cpu.0))?;
+            actions.call_method1("Allow", (thread.0, cpus))
+        }
+        Action::Swap { first, second } => actions.call_method1("Swap", (first.0, second.0)),
+        Action::Partition { llc, parts } => {
+            let parts: Vec<_> = parts.iter().map(|part| (part.mask, ids(&part.threads))).collect();
+            actions.call_method1("PartitionLlc", (*llc, parts))
+        }
+        Action::CapBandwidth { threads, mb_per_s } => {
+            actions.call_method1("CapBandwidth", (ids(threads), *mb_per_s))
+        }
+        Action::MovePages { thread, node } => actions.call_method1("MovePages", (thread.0, *node)),
+        Action::IdleCpu { cpu, duration } => {
+            actions.call_method1("IdleCpu", (cpu.0, duration.as_secs_f64()))
+        }
+        Action::SetWeight { thread, weight, until } => {
+            let until = until.map(Nanoseconds::as_secs_f64);
+            actions.call_method1("SetWeight", (thread.0, *weight, until))
+        }
+        Action::OrderSlots { cpu, threads, slot } => {
+            actions.call_method1("OrderSlots", (cpu.0, ids(threads), slot.as_secs_f64()))
+        }
+    }
 }
 
 fn threads(given: &Bound<'_, PyAny>, view: &View<'_>) -> PyResult<Vec<ThreadId>> {

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use corun_app::{Error, PolicySpec};
 use corun_policy::{
-    ActionKind, CounterKind, Event, Interval, Nanoseconds, Needs, Plan, Policy, View,
+    Action, ActionKind, CounterKind, Event, Interval, Nanoseconds, Needs, Plan, Policy, View,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -83,6 +83,8 @@ struct PyPolicy {
     needs: Needs,
     /// Does it look at events?
     listens: bool,
+    /// Does it want to know what is not in force?
+    hears_refusals: bool,
     /// Decisions so far.
     intervals: u64,
     /// How long until it wants to decide again.
@@ -102,7 +104,8 @@ impl PyPolicy {
         let helpers = py.import("corun.policies")?;
         let own = helpers.call_method1("_fresh", (given, seed))?;
         let needs = helpers.call_method1("_needs_of", (&own,))?;
-        let listens = helpers.call_method1("_listens", (&own,))?.extract()?;
+        let has = |method: &str| helpers.call_method1("_has_own", (&own, method))?.extract();
+        let (listens, hears_refusals) = (has("on_event")?, has("not_in_force")?);
         Ok(Self {
             name: name.to_owned(),
             needs: self::needs(&needs)?,
@@ -110,6 +113,7 @@ impl PyPolicy {
             ask: helpers.getattr("_ask")?.unbind(),
             machine: None,
             listens,
+            hears_refusals,
             intervals: 0,
             next: None,
             failure: None,
@@ -194,6 +198,19 @@ impl Policy for PyPolicy {
             Err(error) => self.fail("next_interval_s", error),
         }
         plan
+    }
+
+    fn not_in_force(&mut self, action: &Action) {
+        if !self.hears_refusals || self.failure.is_some() {
+            return;
+        }
+        let told = Python::attach(|py| {
+            let action = plan::shown(py, action)?;
+            self.ask.call1(py, (&self.own, "not_in_force", action)).map(drop)
+        });
+        if let Err(error) = told {
+            self.fail("not_in_force", error);
+        }
     }
 
     fn next_interval(&self) -> Option<Nanoseconds> {
