@@ -7,7 +7,7 @@ use super::search::{Predicted, Thread};
 /// Bytes a second at which the kernel moves pages between nodes: 150,000 pages of 4 KiB, as the simulator has.
 const PAGE_BYTES_PER_S: f64 = 150_000.0 * 4096.0;
 /// What fetching a line costs where the model does not say what a miss costs, in ns.
-const LINE_NS: f64 = 90.0;
+pub(super) const LINE_NS: f64 = 90.0;
 
 pub(super) struct Cost<'a> {
     pub(super) model: &'a Model,

@@ -13,14 +13,13 @@ use corun_machine::{CpuSet, Machine};
 use corun_model::{LoadedProgram, Member, Model, Running, Scratch, moments, slowdowns_in_turns};
 
 use super::Corun;
+use super::cost::LINE_NS;
 use crate::{Action, Plan, Predictor, ThreadId, ThreadView, View};
 
 /// Machines that a search asks the model about: a bound on its time.
 const MOST_QUESTIONS: usize = 3000;
 /// A grouping is looked for again when nobody came or went for so many times as long.
 const HORIZON_GROWN: f64 = 2.0;
-/// What fetching a line anew costs, in ns.
-const LINE_NS: f64 = 90.0;
 
 /// The grouping that was decided on, or that none pays.
 #[derive(Debug, Default)]
