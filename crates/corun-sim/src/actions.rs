@@ -3,10 +3,10 @@
 use corun_machine::{CpuId, CpuSet};
 use corun_policy::{Action, CachePart, Nanoseconds, ThreadId};
 
-use crate::dispatch::SlotOrder;
 use crate::engine::Engine;
 use crate::error::ActionError;
 use crate::observation::weight_of_nice;
+use crate::slots::SlotOrder;
 use crate::thread::{Mask, State};
 use crate::timers::Timer;
 
@@ -294,11 +294,12 @@ impl Engine<'_> {
             self.allow(thread, &here)?;
         }
         let known = self.cpus[cpu].order.as_ref();
-        if known.is_some_and(|order| order.threads == threads && order.slot_ns == slot_length.0) {
+        if known.is_some_and(|order| order.is_of(threads, slot_length.0)) {
             return Ok(false);
         }
-        let order = SlotOrder { threads: threads.to_vec(), slot_ns: slot_length.0 };
-        self.cpus[cpu].order = Some(order);
+        let ran = |&slot: &usize| self.threads[slot].counted(self.now).cpu_ns;
+        let cpu_ns = slots.iter().map(ran).collect();
+        self.cpus[cpu].order = Some(SlotOrder::new(threads, slot_length.0, self.now, cpu_ns));
         self.cpus[cpu].resched = true;
         Ok(true)
     }

@@ -10,6 +10,7 @@ use rand::RngExt;
 use crate::cache::nearest_tick;
 use crate::engine::Engine;
 use crate::result::{Placement, WakeUp};
+use crate::slots::SlotOrder;
 use crate::thread::State;
 use crate::timers::NEVER;
 
@@ -32,25 +33,6 @@ pub(crate) struct CpuState {
     pub(crate) order: Option<SlotOrder>,
     /// Does it have to choose anew?
     pub(crate) resched: bool,
-}
-
-/// Threads that take turns on a CPU. Slots are counted from time 0, so that CPUs whose slots are
-/// equally long change threads together, whenever they were told to.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct SlotOrder {
-    pub(crate) threads: Vec<ThreadId>,
-    pub(crate) slot_ns: u64,
-}
-
-impl SlotOrder {
-    /// The slot of a moment, among those of its threads.
-    fn slot(&self, now: u64) -> usize {
-        (now / self.slot_ns % self.threads.len() as u64) as usize
-    }
-
-    fn whose_slot(&self, now: u64) -> ThreadId {
-        self.threads[self.slot(now)]
-    }
 }
 
 impl Default for CpuState {
@@ -142,11 +124,12 @@ impl Engine<'_> {
     pub(crate) fn preempt(&mut self, slot: usize, cpu: usize) {
         let Some(running) = self.cpus[cpu].running else { return };
         self.threads[running].account(self.now);
+        self.renew_slots(cpu);
         let woken = &self.threads[slot];
         let ahead = self.threads[running].vruntime - woken.vruntime;
-        self.cpus[cpu].resched |= match &self.cpus[cpu].order {
-            Some(order) => order.whose_slot(self.now) == woken.id,
-            None => ahead > WAKEUP_GRANULARITY_NS / woken.weight,
+        self.cpus[cpu].resched |= match self.place_in_order(slot, cpu) {
+            Some(place) => self.place_in_order(running, cpu).is_none_or(|other| place < other),
+            None => self.cpus[cpu].order.is_none() && ahead > WAKEUP_GRANULARITY_NS / woken.weight,
         };
     }
 
@@ -216,28 +199,44 @@ impl Engine<'_> {
         thread.account(self.now);
         thread.state = State::Running;
         queue.min_vruntime = queue.min_vruntime.max(thread.vruntime);
-        queue.slice_end = match &queue.order {
-            Some(order) => (self.now / order.slot_ns + 1) * order.slot_ns,
-            None if queue.queue.is_empty() => NEVER,
+        let epoch_end = queue.order.as_ref().map_or(NEVER, SlotOrder::epoch_end);
+        let turn = queue.order.as_ref().and_then(|it| it.turn(thread.id, thread.totals.cpu_ns));
+        queue.slice_end = match turn {
+            Some((_, left)) => epoch_end.min(self.now + left),
+            None if queue.queue.is_empty() => epoch_end,
             None => {
                 let settings = &self.experiment.settings;
                 let swing = settings.jitter * (2.0 * self.slicing.random::<f64>() - 1.0);
                 let slice = settings.slice.0 as f64 * (1.0 + swing);
-                nearest_tick(self.now, slice, self.tick_ns)
+                epoch_end.min(nearest_tick(self.now, slice, self.tick_ns))
             }
         };
     }
 
-    /// The queued thread whose turn it is on a CPU with ordered slots; those who cannot run pass
-    /// theirs on.
-    fn turn(&self, cpu: usize) -> Option<usize> {
+    /// Of the queued threads that have something left of their slots the first in the CPU's order.
+    fn turn(&mut self, cpu: usize) -> Option<usize> {
+        self.renew_slots(cpu);
+        let queued = self.cpus[cpu].queue.iter().copied();
+        queued.filter_map(|slot| Some((self.place_in_order(slot, cpu)?, slot))).min().map(|it| it.1)
+    }
+
+    fn renew_slots(&mut self, cpu: usize) {
+        let threads = &self.threads;
+        if let Some(order) = &mut self.cpus[cpu].order {
+            order.renew(self.now, |id| {
+                threads
+                    .iter()
+                    .find(|thread| thread.id == id)
+                    .map_or(0, |thread| thread.totals.cpu_ns)
+            });
+        }
+    }
+
+    /// A thread's place in its CPU's order, while something is left of its slot.
+    fn place_in_order(&self, slot: usize, cpu: usize) -> Option<usize> {
+        let thread = &self.threads[slot];
         let order = self.cpus[cpu].order.as_ref()?;
-        let count = order.threads.len();
-        let first = order.slot(self.now);
-        (0..count).find_map(|next| {
-            let id = order.threads[(first + next) % count];
-            self.cpus[cpu].queue.iter().copied().find(|&slot| self.threads[slot].id == id)
-        })
+        order.turn(thread.id, thread.totals.cpu_ns).map(|(place, _)| place)
     }
 
     /// A thread came onto a CPU: counts a migration when it ran elsewhere before.

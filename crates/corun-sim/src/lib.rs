@@ -24,6 +24,7 @@ mod outcome;
 mod parts;
 mod rates;
 mod result;
+mod slots;
 mod tables;
 #[cfg(test)]
 mod tests;

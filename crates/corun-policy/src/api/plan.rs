@@ -86,7 +86,8 @@ pub enum Action {
         /// When the old one comes back; none: never.
         until: Option<Nanoseconds>,
     },
-    /// Run these threads on a CPU in this order, one slot each, over and over.
+    /// Run these threads on a CPU in this order, over and over: one slot of CPU time each, those who want to
+    /// run and come first before those behind them.
     OrderSlots {
         /// The CPU.
         cpu: CpuId,
