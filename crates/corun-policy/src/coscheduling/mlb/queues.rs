@@ -95,10 +95,11 @@ impl Queues {
             return Vec::new();
         }
         let Some(mean) = self.mean() else { return Vec::new() };
-        // 9-13: the run queue of the highest thread outside, if that is higher than all inside.
+        // 9-13: the run queue of the highest thread outside, unless all inside are higher. Printed is "no
+        // higher": then streams that are alike stay outside for good, though the list may grow.
         let Some((source, highest)) = self.highest_outside(intensive) else { return Vec::new() };
         let lowest = intensive.iter().filter_map(|&queue| self.lowest(queue)).reduce(f64::min);
-        if lowest.is_some_and(|lowest| highest <= lowest) {
+        if lowest.is_some_and(|lowest| highest < lowest) {
             return Vec::new();
         }
         let mut exchanges = Vec::new();

@@ -116,6 +116,28 @@ fn the_list_grows_when_all_in_it_are_intensive() {
     assert_eq!(policy.intensive.len(), 2);
 }
 
+/// Four streams that are alike, two of them on the list's only run queue: the others are gathered too.
+///
+/// By hand: the mean is 5. The highest outside, CPU 1's 9, is as high as the lowest inside: on to line 14.
+/// Nobody inside is at or below the mean; CPU 1 has the highest sum outside and is the source: it joins.
+/// Then CPU 2's 9 takes the place of CPU 1's 1, and outside nothing is above 1.
+#[test]
+fn streams_that_are_alike_do_not_stay_outside() {
+    let machine = machine(4);
+    let places = [(0, 9.0), (0, 9.0), (1, 9.0), (1, 1.0), (2, 9.0), (2, 1.0), (3, 1.0), (3, 1.0)];
+    let mut threads = on_cpus(&machine, &places);
+    retry(&mut threads, level_of(2.0));
+    let mut policy = mlb(&[]);
+    policy.intensive = vec![CpuId(0)];
+    let plan = policy.decide(&fixture::view(&machine, &threads));
+    assert_eq!((swaps(&plan), &policy.intensive[..]), (vec![], &[CpuId(0), CpuId(1)][..]));
+    carry_out(&mut threads, &plan);
+    let plan = policy.decide(&fixture::view(&machine, &threads));
+    assert_eq!(swaps(&plan), [(4, 3)]);
+    carry_out(&mut threads, &plan);
+    assert_eq!(policy.decide(&fixture::view(&machine, &threads)), Plan::none());
+}
+
 #[test]
 fn the_list_never_grows_beyond_the_predicted_number() {
     let machine = machine(4);
