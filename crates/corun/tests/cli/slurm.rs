@@ -345,4 +345,34 @@ fn a_slurm_of_three_nodes_places_jobs_where_they_cost_least_and_goes_on_without_
     // A node that Slurm no longer knows by that feature.
     fs::write(&table, format!("corun-nodes 1\nat {}\nneedy\t2\tgone=1.0000\n", now_s())).unwrap();
     assert_eq!(slurm.node_once(2, &needy), own_choice);
+    a_job_is_told_what_it_may_use(&slurm);
+}
+
+/// Inside a job that may use one CPU `topology`, `doctor` and `run` say so, and which job it is.
+fn a_job_is_told_what_it_may_use(slurm: &Slurm) {
+    let corun = assert_cmd::cargo::cargo_bin!("corun").display().to_string();
+    let (script, said) = (slurm.folder.join("job.sh"), slurm.folder.join("said"));
+    let first = "taskset -c $(taskset -cp $$ | sed 's/.*: \\([0-9]*\\).*/\\1/')";
+    let text = format!(
+        "#!/bin/sh\nset -e\n{first} {corun} topology\n{first} {corun} doctor | tr -s '\\n ' ' '\necho\n\
+         {first} {corun} run --dry-run --policy di --counters profiles -- true 2>&1\necho done\n"
+    );
+    fs::write(&script, text).unwrap();
+    let output = format!("--output={}", said.display());
+    let number = slurm.asked(&["sbatch", "--parsable", &output, &script.display().to_string()]);
+    let start = Instant::now();
+    let text = loop {
+        let text = fs::read_to_string(&said).unwrap_or_default();
+        if text.ends_with("done\n") {
+            break text;
+        }
+        assert!(start.elapsed() < PATIENCE, "job {number} does not end: {text}");
+        std::thread::sleep(Duration::from_millis(100));
+    };
+    let may = "his process may use CPUs ";
+    let told = text.lines().filter(|line| {
+        let of = line.split_once(may).map(|(_, of)| of);
+        of.is_some_and(|of| of.contains(" of ") && of.contains(&format!("Slurm job {number}")))
+    });
+    assert_eq!(told.count(), 3, "{text}");
 }
