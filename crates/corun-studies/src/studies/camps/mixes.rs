@@ -163,7 +163,7 @@ const TABLE_4_2: Averages = [
 ];
 
 /// How long each program is alone on a big core, in s.
-const SOLO_S: f64 = 20.0;
+pub(super) const SOLO_S: f64 = 20.0;
 
 /// A set of mixes under all policies.
 pub(super) struct Mixes {
@@ -232,6 +232,22 @@ pub(super) fn odroid(inputs: &StudyInputs) -> Result<Mixes> {
 }
 
 impl Mixes {
+    /// Name and members.
+    pub(super) fn mixes(&self) -> &[(String, Vec<Member>)] {
+        &self.mixes
+    }
+
+    /// Means of unfairness and ASP over the mixes; NaN for a policy that is not among these.
+    pub(super) fn means_under(&self, policy: &str) -> (f64, f64) {
+        let Some(place) = POLICIES.iter().position(|one| one.shown == policy) else {
+            return (f64::NAN, f64::NAN);
+        };
+        let over = |of: fn(&MixFigures) -> f64| {
+            mean(&self.played.iter().map(|played| of(&played[place])).collect::<Vec<f64>>())
+        };
+        (over(|one| one.unfairness), over(|one| one.asp))
+    }
+
     /// CAMPS against a policy, in %, over the mixes: by how much unfairness is lower and ASP higher.
     fn against(&self, policy: usize) -> Vec<(f64, f64)> {
         let of = |played: &Vec<MixFigures>| {

@@ -5,6 +5,7 @@ mod aggressors;
 mod barriers;
 mod big_little;
 mod calibration;
+mod frontier;
 mod history;
 mod loads;
 mod mixes;
@@ -32,6 +33,9 @@ fn page(inputs: &StudyInputs) -> Result<Page> {
     let (mut findings, mut figures) = (juno.findings(), juno.figures());
     findings.extend(odroid.findings());
     figures.extend(odroid.figures());
+    let (finding, figure) = frontier::figure(inputs, &juno)?;
+    findings.push(finding);
+    figures.push(figure);
     for (finding, figure) in [
         history::hit_rates(inputs)?,
         aggressors::slowdowns(inputs)?,
