@@ -16,10 +16,8 @@ if [ "$(cat "$venv/made-for" 2>/dev/null || true)" != "$wanted" ]; then
     "$venv/bin/pip" install --quiet --disable-pip-version-check 'maturin>=1.9.4,<2'
 fi
 
-# The development profile shares what cargo has built already.
+# The development profile shares what cargo has built already. pip installs a folder anew whatever is installed.
 export PATH=$venv/bin:$PATH
-pip install --quiet --disable-pip-version-check --no-build-isolation --force-reinstall --no-deps \
-    --config-settings=build-args="--profile dev --locked" .
 pip install --quiet --disable-pip-version-check --no-build-isolation \
     --config-settings=build-args="--profile dev --locked" '.[plot,dask,test]'
 echo "$wanted" >"$venv/made-for"

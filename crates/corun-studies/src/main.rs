@@ -2,6 +2,8 @@
 
 mod harness;
 mod simulate;
+#[cfg(test)]
+mod stand_ins;
 mod studies;
 
 use std::process::ExitCode;

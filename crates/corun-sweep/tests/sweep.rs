@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use corun_app::Error;
-use corun_profile::TomlFile as _;
+use corun_profile::{Library, TomlFile as _};
 use corun_sweep::{
     Description, RESULTS, Runner, Store, SweepPlan, SweepRow, TaskKind, run_here, summaries,
 };
@@ -24,6 +24,7 @@ apps = ["sort", "flac", "xz"]
 size = 4
 count = 3
 seed = 5
+from = ["sort", "flac", "xz", "numpy", "perl", "gzip"]
 "#;
 
 fn plan(text: &str) -> SweepPlan {
@@ -172,6 +173,7 @@ file = "away.toml"
 #[test]
 fn generators_give_what_they_say() {
     let text = r#"
+profiles = "library"
 machines = ["xeon-x5365"]
 policies = ["di"]
 [[combinations]]
@@ -191,6 +193,13 @@ file = "workloads.csv"
 "#;
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("workloads.csv"), "sort, xz\n# none\nflac,flac\n").unwrap();
+    // To classify a program takes some tenths of a second.
+    std::fs::create_dir(folder.path().join("library")).unwrap();
+    let shipped = Library::shipped().unwrap();
+    for name in ["sort", "xz", "flac", "numpy", "perl", "gzip", "sqlite3", "igraph"] {
+        let file = folder.path().join("library").join(format!("{name}.toml"));
+        std::fs::write(file, shipped.get(name).unwrap().to_toml()).unwrap();
+    }
     let description = Description::from_toml(text, "sweep.toml").unwrap();
     let plan = SweepPlan::new(&description, folder.path()).unwrap();
     // Six pairs, of which the file has one again.

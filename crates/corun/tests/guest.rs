@@ -57,7 +57,8 @@ fn all_are_ok(name: &str, arguments: &[&OsStr], cases: &[&str]) {
 /// The program that exercises the scheduler in the kernel, built as its source is now.
 fn scx_exercise() -> PathBuf {
     let built = Command::new(env!("CARGO"))
-        .args(["build", "--locked", "--package", "corun-scx", "--example", "scx_exercise"])
+        .args(["build", "--locked", "--workspace", "--exclude", "corun-python"])
+        .args(["--example", "scx_exercise"])
         .arg("--message-format=json")
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()

@@ -6,7 +6,7 @@ grep -q 'yes  sched_ext  *--backend sched-ext' doctor.log
 profile a 32; profile b 1
 mix a b >mix.toml
 corun ab mix.toml --profiles profiles --policy dio-2010 --counters model --interval 1 --backend sched-ext --spill-after never \
-  --against affinity --block 8 --washout 3 --sample 1 --longest 60 --collapse 100 --harm 99 --format json >ab.json 2>ab.log &
+  --against affinity --block 8 --washout 3 --sample 1 --longest 22 --collapse 100 --harm 99 --format json >ab.json 2>ab.log &
 ab=$!
 in_kernel=0 by_affinity=0
 while kill -0 $ab 2>/dev/null; do

@@ -9,6 +9,7 @@ use crate::fixture::*;
 use crate::machines::*;
 
 const WHOLE: usize = LoadedProgram::WHOLE;
+const MACHINES: [&str; 3] = ["xeon-x5365", "xeon-gold-6138", "core-i9-12900k"];
 
 /// A recording with the phases of these, in their order.
 pub(crate) fn joined(parts: &[Profile]) -> Profile {
@@ -59,9 +60,10 @@ fn figures_are_means_by_instructions_and_rates_by_time() {
 fn alone_the_whole_takes_the_time_of_its_phases() {
     let library = Library::shipped().unwrap();
     let mut several = 0;
-    for machine in ["xeon-x5365", "xeon-gold-6138", "core-i9-12900k"] {
+    // Each program on one of the machines.
+    for (number, machine) in MACHINES.into_iter().enumerate() {
         let model = Model::new(preset(machine).unwrap().into(), ModelOptions::default()).unwrap();
-        for profile in library.iter() {
+        for profile in library.iter().skip(number).step_by(MACHINES.len()) {
             let program = load(&model, profile);
             several += usize::from(program.phases.len() > 1);
             for cpu in 0..model.machine().cpus().len() {
@@ -78,7 +80,7 @@ fn alone_the_whole_takes_the_time_of_its_phases() {
 fn curves_by_ways_are_sums_over_phases() {
     let library = Library::shipped().unwrap();
     let model = model(gold(1, 4), ModelOptions::default());
-    for profile in library.iter() {
+    for profile in library.iter().step_by(4) {
         let ProfileData::Recording(recording) = &profile.data else { continue };
         let whole = model.by_ways(&load(&model, profile), 0);
         let mut cycles = vec![0.0; whole.len()];

@@ -52,7 +52,7 @@ fn check(machine: &Arc<Machine>, options: ModelOptions, wants: &[(f64, f64)], ho
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig::with_cases(10))]
 
     #[test]
     fn the_optimum_agrees_with_enumeration(

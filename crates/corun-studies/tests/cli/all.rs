@@ -35,6 +35,7 @@ fn all_studies_make_a_page_each_or_say_what_they_need() {
     schemes_lie_between_the_optimum_and_the_worst(&document("classification"));
     a_web_thread_alone_on_a_package_gains(&document("lamp"));
     casc_is_shown_beside_the_default_at_every_size(&document("casc"));
+    machine_files_have_what_the_calibration_finds(&document("camps"));
 }
 
 /// Classification.
@@ -83,4 +84,16 @@ fn casc_is_shown_beside_the_default_at_every_size(study: &Value) {
     let rows = figure("fig-3")["rows"].as_array().unwrap();
     let ipc: Vec<f64> = rows.iter().map(|row| row[1].as_f64().unwrap()).collect();
     assert!(ipc.windows(2).all(|pair| pair[0] <= pair[1] + 1e-9), "{ipc:?}");
+}
+
+/// CAMPS.
+fn machine_files_have_what_the_calibration_finds(study: &Value) {
+    let limits = rows(study, "calibration");
+    assert_eq!(limits.len(), 4);
+    for row in limits {
+        assert_eq!((&row[1], &row[3]), (&row[2], &row[4]), "limits of transfer rates: {row}");
+    }
+    let fits = rows(study, "speedup-fits");
+    assert_eq!(fits.len(), 2 * limits.len());
+    assert!(fits.iter().all(|row| row[5] == "yes"), "{fits:?}");
 }

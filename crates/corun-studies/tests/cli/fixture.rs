@@ -4,34 +4,11 @@ use std::path::PathBuf;
 use std::process::Output;
 
 use assert_cmd::Command;
-use corun_profile::{Library, Profile, ProfileData, Recording};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// The SPEC programs that studies name, and the shipped program that stands for each in tests: of
-/// much the same kind, with figures of its own.
-const STAND_INS: [(&str, &str); 20] = [
-    ("mcf06", "kernel-hash-join"),
-    ("lbm06", "kernel-triad"),
-    ("milc06", "numpy"),
-    ("soplex06", "igraph"),
-    ("libquantum06", "kernel-stencil"),
-    ("omnetpp06", "xsltproc"),
-    ("sphinx306", "pocketsphinx"),
-    ("gcc06", "cc1"),
-    ("gobmk06", "gnugo"),
-    ("perlbench06", "perl"),
-    ("h264ref06", "x264"),
-    ("gamess06", "flac"),
-    ("namd06", "lammps"),
-    ("povray06", "povray"),
-    ("GemsFDTD06", "stockfish"),
-    ("sjeng06", "gnuchess"),
-    ("tonto06", "calculix"),
-    ("zeusmp06", "sort"),
-    ("hmmer06", "hmmsearch"),
-    ("bzip206", "bzip2"),
-];
+#[path = "../../src/stand_ins.rs"]
+mod stand_ins;
 
 /// A folder with inputs.
 pub(crate) struct Fixture {
@@ -46,19 +23,14 @@ impl Fixture {
     /// With a folder `spec` of profiles by the names of SPEC programs. `swapped`: two names that
     /// change places.
     pub(crate) fn with_stand_ins(swapped: Option<[&str; 2]>) -> Self {
+        Self::with_longer_stand_ins(1, swapped)
+    }
+
+    /// The same, with programs so many times as long.
+    pub(crate) fn with_longer_stand_ins(longer: u64, swapped: Option<[&str; 2]>) -> Self {
         let fixture = Self::new();
-        let library = Library::shipped().unwrap();
         std::fs::create_dir(fixture.path("spec")).unwrap();
-        for (name, shipped) in STAND_INS {
-            let name = match swapped {
-                Some([one, other]) if name == one => other,
-                Some([one, other]) if name == other => one,
-                _ => name,
-            };
-            let data = in_one_phase(&library.get(shipped).unwrap().data);
-            let profile = Profile { name: name.to_owned(), data };
-            fixture.write(&format!("spec/{name}.toml"), &profile.to_toml());
-        }
+        stand_ins::write(&fixture.path("spec"), longer, swapped);
         fixture
     }
 
@@ -75,14 +47,6 @@ impl Fixture {
         let mut command = Command::new(assert_cmd::cargo::cargo_bin!("corun-study"));
         Ran(command.current_dir(self.folder.path()).args(words).output().unwrap())
     }
-}
-
-/// A recording's longest phase alone. Without phases a placement that is best for the programs'
-/// averages is best in the simulator too, so that an optimum bounds the policies exactly.
-fn in_one_phase(data: &ProfileData) -> ProfileData {
-    let ProfileData::Recording(recording) = data else { panic!("shipped profiles are recordings") };
-    let longest = recording.phases.iter().max_by_key(|phase| phase.instructions).unwrap();
-    ProfileData::Recording(Recording::new(recording.origin.clone(), vec![longest.clone()]))
 }
 
 /// What came of a run.

@@ -38,52 +38,16 @@ fn the_optimum_and_the_worst_enclose_every_static_placement() {
     }
 }
 
-/// The study n-mass, which takes longest, run once for two tests.
-static N_MASS: LazyLock<Value> =
-    LazyLock::new(|| study(&Fixture::with_stand_ins(None), &["n-mass"]));
-
 #[test]
 fn n_mass_is_no_better_than_the_best_placement() {
-    let study = &*N_MASS;
-    assert_eq!(rows(study, "cases").len(), 9 * 8 + 2 + 3);
-    assert_eq!(rows(study, "fits").len(), 6, "built-in machines of several nodes");
-    for row in rows(study, "best") {
+    // A window of two minutes, in which nobody ends and starts again.
+    let study = study(&Fixture::with_longer_stand_ins(1000, None), &["n-mass"]);
+    assert_eq!(rows(&study, "cases").len(), 9 * 8 + 2 + 3);
+    assert_eq!(rows(&study, "fits").len(), 6, "built-in machines of several nodes");
+    for row in rows(&study, "best") {
         // The best of all placements; where policies move, to what a second of moving is worth.
         assert!(number(row, 3) <= number(row, 2) + 0.2, "{row}");
     }
-}
-
-/// What is said of a finding, clause by clause.
-fn clauses(finding: &Value) -> Vec<String> {
-    let said = ["ours", "difference"].map(|name| finding[name].as_str().unwrap());
-    said.iter().flat_map(|text| text.split("; ")).map(str::to_owned).collect()
-}
-
-/// With two programs changed places, every clause that names them says something else: what a study
-/// says of its programs is computed from their figures.
-#[test]
-fn what_is_said_of_programs_follows_their_figures() {
-    let before = &*N_MASS;
-    let after = study(&Fixture::with_stand_ins(Some(["mcf06", "lbm06"])), &["n-mass"]);
-    let findings = |study: &Value| study["findings"].as_array().unwrap().clone();
-    let mut named = 0;
-    for (one, other) in findings(before).iter().zip(findings(&after)) {
-        for (before, after) in clauses(one).into_iter().zip(clauses(&other)) {
-            if before.contains("mcf") || before.contains("lbm") {
-                assert_ne!(before, after, "{}", one["what"]);
-                named += 1;
-            }
-        }
-    }
-    assert!(named >= 3, "{named} clauses name the pair");
-    // The very sentence that was once compiled in: whose misses fall steeply with cache.
-    let of = |study: &Value| -> Vec<String> {
-        let said = study["findings"][0]["difference"].as_str().unwrap();
-        let (_, figures) = said.split_once(": mcf ").unwrap();
-        figures.split(", lbm ").map(str::to_owned).collect()
-    };
-    let [mcf, lbm] = <[String; 2]>::try_from(of(before)).unwrap();
-    assert_eq!(of(&after), [lbm, mcf]);
 }
 
 #[test]
@@ -149,28 +113,6 @@ fn partitions_and_clusters_are_studied() {
     }
     let page = std::fs::read_to_string(fixture.path("p.html")).unwrap();
     assert_eq!(page.matches("<svg").count(), 7);
-}
-
-/// What `factors` says of the cache's share follows its rows, whoever stands for a name.
-#[test]
-fn what_is_said_of_the_cache_follows_the_rows() {
-    let studies = [None, Some(["milc06", "gamess06"])].map(|swapped| {
-        study(&Fixture::with_stand_ins(swapped), &["factors", "--machine", "xeon-x5365"])
-    });
-    let said = studies.iter().map(|study| {
-        let findings = study["findings"].as_array().unwrap();
-        let what = "Share of cache space on xeon-x5365, spec programs (Fig. 5)";
-        let finding = findings.iter().find(|one| one["what"] == what).unwrap();
-        let rows = rows(study, "xeon-x5365-spec");
-        // Label, total, memory controller, bus, cache, prefetch.
-        let below_half = rows.iter().filter(|row| number(row, 4) < 0.5 * number(row, 1)).count();
-        let ours = finding["ours"].as_str().unwrap();
-        assert_eq!(ours, format!("less than half for {below_half} of {}", rows.len()));
-        finding["difference"].as_str().unwrap().to_owned()
-    });
-    let said: Vec<String> = said.collect();
-    // Beside another program the shares of the factors are others.
-    assert_ne!(said[0], said[1]);
 }
 
 /// What `dio-mixes` says of mixes beyond the paper's distance follows the rows.

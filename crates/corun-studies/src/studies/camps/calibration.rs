@@ -282,26 +282,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn machine_files_have_what_the_calibration_finds() {
-        let library = corun_app::open_library(None).unwrap();
-        for name in MACHINES {
-            let machine = BigLittle::new(name).unwrap();
-            let programs = library.iter().filter(|profile| is_program(&profile.name));
-            let programs: Vec<_> = programs.map(|one| machine.load(one).unwrap()).collect();
-            let found = calibrate(&machine, &programs).unwrap();
-            let stored = machine.model.machine().calibration();
-            assert!(near(stored.low_btr_mb_per_s.unwrap(), found.low_mb_per_s, 1), "{name}");
-            assert!(near(stored.high_btr_mb_per_s.unwrap(), found.high_mb_per_s, 1), "{name}");
-            for (stored, found) in
-                [(stored.speedup_on_big, found.on_big), (stored.speedup_on_small, found.on_small)]
-            {
-                let (stored, found) = (stored.unwrap(), found.unwrap());
-                assert!(is_as_stored(&found, &stored), "{name}: {found:?}, stored {stored:?}");
-            }
-        }
-    }
-
-    #[test]
     fn a_stream_below_the_low_limit_hardly_suffers_and_one_above_does() {
         let machine = BigLittle::new("juno-2b4s").unwrap();
         let (low, high) = limits(&machine).unwrap();

@@ -86,11 +86,7 @@ fn page(inputs: &StudyInputs) -> Result<Page> {
         interfering: "numpy",
         its_neighbour: "python3",
     }];
-    if let Some(library) = inputs.spec_if_given() {
-        let of = |name: &str| name.ends_with("06");
-        let (interfering, its_neighbour) = ("milc06", "sphinx306");
-        casts.push(Cast { id: "spec", library, of, interfering, its_neighbour });
-    }
+    casts.extend(inputs.spec_if_given().map(of_spec));
     let mut all = Vec::new();
     for machine in machines {
         let machine = Arc::new(machine);
@@ -104,6 +100,12 @@ fn page(inputs: &StudyInputs) -> Result<Page> {
         }
     }
     Ok(figures::page(&all))
+}
+
+/// The SPEC programs, as in the paper.
+fn of_spec(library: &Library) -> Cast<'_> {
+    let of = |name: &str| name.ends_with("06");
+    Cast { id: "spec", library, of, interfering: "milc06", its_neighbour: "sphinx306" }
 }
 
 /// A machine's model with the programs loaded, and a scratch to solve with.
@@ -181,4 +183,42 @@ fn most_degraded(mut programs: Vec<Breakdown>) -> Vec<Breakdown> {
     programs.sort_by(|one, other| other.total.total_cmp(&one.total));
     programs.truncate(SHOWN);
     programs
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    /// What is said of the cache's share follows the rows, whoever stands for a name.
+    #[test]
+    fn what_is_said_of_the_cache_follows_the_rows() {
+        let machine = Arc::new(preset("xeon-x5365").unwrap());
+        let said = [None, Some(["milc06", "gamess06"])].map(|swapped| {
+            let folder = tempfile::tempdir().unwrap();
+            crate::stand_ins::write(folder.path(), 1, swapped);
+            let library = Library::load(folder.path()).unwrap();
+            let found = chips::breakdown(&machine, &of_spec(&library)).unwrap();
+            let page = serde_json::to_value(figures::page(&[found])).unwrap();
+            let rows = page["figures"][0]["rows"].as_array().unwrap();
+            // Label, total, memory controller, bus, cache, prefetch.
+            let number = |row: &Value, column: usize| row[column].as_f64().unwrap();
+            for row in rows {
+                let parts: f64 = (2..6).map(|column| number(row, column)).sum();
+                // Each is rounded to 0.1.
+                assert!((parts - number(row, 1)).abs() < 0.3, "{row}");
+            }
+            let below_half =
+                rows.iter().filter(|row| number(row, 4) < 0.5 * number(row, 1)).count();
+            let finding = &page["findings"][0];
+            assert_eq!(
+                finding["ours"],
+                format!("less than half for {below_half} of {}", rows.len())
+            );
+            finding["difference"].as_str().unwrap().to_owned()
+        });
+        // Beside another program the shares of the factors are others.
+        assert_ne!(said[0], said[1]);
+    }
 }

@@ -1,3 +1,5 @@
+use std::sync::LazyLock;
+
 use clap::ArgMatches;
 use corun_app::{Cancel, open_library};
 use corun_model::ModelOptions;
@@ -7,23 +9,24 @@ use corun_sim::AppSpec;
 use super::*;
 use crate::simulate::{TunedPolicy, run};
 
-fn shipped() -> PartitionedLlc {
+/// Loading the library takes longest of all.
+static SHIPPED: LazyLock<PartitionedLlc> = LazyLock::new(|| {
     PartitionedLlc::new(&open_library(None).unwrap(), WAYS, ModelOptions::default()).unwrap()
-}
+});
 
 #[test]
 fn mixes_are_drawn_by_seed_and_class() {
-    let llc = shipped();
-    let drawn = mixes::by_class(&llc, 8, 20, 1);
-    assert_eq!(drawn, mixes::by_class(&llc, 8, 20, 1));
-    assert_ne!(drawn, mixes::by_class(&llc, 8, 20, 2));
+    let llc = &*SHIPPED;
+    let drawn = mixes::by_class(llc, 8, 20, 1);
+    assert_eq!(drawn, mixes::by_class(llc, 8, 20, 1));
+    assert_ne!(drawn, mixes::by_class(llc, 8, 20, 2));
     for mix in &drawn {
         let of = |class| mix.iter().filter(|&&one| llc.classes[one] == class).count();
         assert!(
             mix.is_sorted() && of(CacheClass::Streaming) <= 2 && of(CacheClass::Sensitive) <= 4
         );
     }
-    for mix in mixes::with_phases(&llc, 8, 5, 1) {
+    for mix in mixes::with_phases(llc, 8, 5, 1) {
         let changing = mix.iter().filter(|&&one| llc.programs[one].phases.len() > 1).count();
         assert_eq!((mix.len(), changing), (8, 4));
     }
@@ -34,8 +37,8 @@ fn mixes_are_drawn_by_seed_and_class() {
 #[test]
 fn sampling_is_counted_from_the_log() {
     let inputs = StudyInputs::new(None, 1, ArgMatches::default(), Cancel::default()).unwrap();
-    let llc = shipped();
-    let mix = mixes::with_phases(&llc, 4, 1, 1).remove(0);
+    let llc = &*SHIPPED;
+    let mix = mixes::with_phases(llc, 4, 1, 1).remove(0);
     let of = |policy: TunedPolicy| {
         let app = |&program: &usize| AppSpec {
             instructions: Some(20_000_000_000),
@@ -43,7 +46,7 @@ fn sampling_is_counted_from_the_log() {
         };
         let apps: Vec<AppSpec> = mix.iter().map(app).collect();
         let result = run(&inputs, &llc.model, &apps, policy, 1).unwrap();
-        sampling::sampling(&llc, &mix, &result)
+        sampling::sampling(llc, &mix, &result)
     };
     assert_eq!(of(runs::STOCK), sampling::Sampling::default());
     let [_, dynaway, online, full] = runs::ONLINE.map(of);
@@ -60,14 +63,14 @@ fn sampling_is_counted_from_the_log() {
 #[test]
 fn decisions_are_timed() {
     let inputs = StudyInputs::new(None, 1, ArgMatches::default(), Cancel::default()).unwrap();
-    let llc = shipped();
-    let mix = mixes::with_phases(&llc, 4, 1, 1).remove(0);
+    let llc = &*SHIPPED;
+    let mix = mixes::with_phases(llc, 4, 1, 1).remove(0);
     for policy in runs::STATIC {
-        let taken = times::with_curves(&llc, &mix, policy).unwrap();
+        let taken = times::with_curves(llc, &mix, policy).unwrap();
         assert_eq!(taken.len(), times::TIMES);
         assert!(taken.iter().all(|&us| us >= 0.0));
     }
-    let found = times::measuring(&inputs, &llc, &mix, runs::ONLINE[2]).unwrap();
-    assert_eq!(found.len(), times::measuring(&inputs, &llc, &mix, runs::ONLINE[2]).unwrap().len());
+    let found = times::measuring(&inputs, llc, &mix, runs::ONLINE[2]).unwrap();
+    assert_eq!(found.len(), times::measuring(&inputs, llc, &mix, runs::ONLINE[2]).unwrap().len());
     assert!(found.len() > mix.len(), "{found:?}");
 }
