@@ -30,6 +30,8 @@ const MOST_ROUNDS: usize = 60;
 const MOST_SPREADS: usize = 1_000;
 /// No price is higher.
 const HIGHEST_PRICE: f64 = 100.0;
+/// A group that is paid less than it costs by more than this decides nothing.
+const NEAR_DECISION: f64 = 1e-2;
 /// A bound this near to what the groups looked at so far allow, as a share of it, is near enough.
 const CLOSE: f64 = 1e-4;
 
@@ -51,6 +53,26 @@ struct LlcKind {
     /// How many a node has.
     on_a_node: f64,
     groups: Vec<Group>,
+}
+
+/// What is paid for a thread of each program, and asked for an LLC of each kind.
+struct Prices {
+    programs: Vec<f64>,
+    rents: Vec<f64>,
+}
+
+impl Prices {
+    /// By how much they pay a group of this kind of LLC more than it costs; none where the group is not allowed.
+    fn overpaid(
+        &self,
+        llc: usize,
+        kind: &LlcKind,
+        group: &Group,
+        cost: &impl Fn(&Group, &LlcKind) -> Option<f64>,
+    ) -> Option<f64> {
+        let paid: f64 = group.programs.iter().map(|&one| self.programs[usize::from(one)]).sum();
+        Some(paid - self.rents[llc] * group.part - cost(group, kind)?)
+    }
 }
 
 /// What tells LLCs apart: core types by CPU, and the peaks on the way to memory.
@@ -163,6 +185,47 @@ impl Bounds {
     /// The least total cost of groups that hold all threads, or a value below it. `cost` of a group that
     /// is not allowed is none.
     fn least(&self, threads: &[f64], cost: impl Fn(&Group, &LlcKind) -> Option<f64> + Sync) -> f64 {
+        let mut best = f64::NEG_INFINITY;
+        let mut active: BTreeSet<(usize, usize)> = self.alike().into_iter().collect();
+        if let Ok(met) = self.met.lock() {
+            active.extend(met.iter().copied());
+        }
+        for _ in 0..MOST_ROUNDS {
+            let Some((prices, most)) = self.prices(threads, &active, &cost) else { break };
+            let violated = self.violated(&prices, &cost);
+            let overpaid = violated.iter().map(|one| one.0).fold(0.0, f64::max);
+            // Lower by the largest violation, the prices are paid by every group.
+            let lowered = |(&count, &price): (&f64, &f64)| count * (price - overpaid);
+            let paid: f64 = threads.iter().zip(&prices.programs).map(lowered).sum();
+            let rents = self.llcs.iter().zip(&prices.rents);
+            let rent: f64 = rents.map(|(llc, rent)| llc.count * rent).sum();
+            best = best.max(paid - rent);
+            // What decides nothing at these prices need not be looked at by the next program; it may come back.
+            active.retain(|&(llc, group)| {
+                let one = &self.llcs[llc];
+                prices
+                    .overpaid(llc, one, &one.groups[group], &cost)
+                    .is_some_and(|over| over > -NEAR_DECISION)
+            });
+            if most - best <= CLOSE * best.abs() + 1e-9 {
+                break;
+            }
+            active.extend(violated.iter().map(|one| one.1));
+        }
+        if let Ok(mut met) = self.met.lock() {
+            *met = active;
+        }
+        // Nothing costs less than nothing.
+        best.max(0.0)
+    }
+
+    /// The prices that pay most of those by which no group of `active` costs less than it pays, and how much that is.
+    fn prices(
+        &self,
+        threads: &[f64],
+        active: &BTreeSet<(usize, usize)>,
+        cost: &(impl Fn(&Group, &LlcKind) -> Option<f64> + Sync),
+    ) -> Option<(Prices, f64)> {
         let all: f64 = threads.iter().sum();
         let mut problem = Problem::new(OptimizationDirection::Maximize);
         let price = |of: f64, problem: &mut Problem| problem.add_var(of, (0.0, HIGHEST_PRICE));
@@ -170,53 +233,21 @@ impl Bounds {
             threads.iter().map(|&count| price(count / all, &mut problem)).collect();
         let llcs: Vec<Variable> =
             self.llcs.iter().map(|llc| price(-llc.count / all, &mut problem)).collect();
-        let row = |llc: usize, group: &Group| {
+        for &(llc, group) in active {
+            let one = &self.llcs[llc].groups[group];
+            let Some(limit) = cost(one, &self.llcs[llc]) else { continue };
             let mut terms: Vec<(Variable, f64)> = Vec::new();
-            for same in group.programs.chunk_by(|a, b| a == b) {
+            for same in one.programs.chunk_by(|a, b| a == b) {
                 terms.push((programs[usize::from(same[0])], same.len() as f64));
             }
-            terms.push((llcs[llc], -group.part));
-            terms
-        };
-        let mut best = f64::NEG_INFINITY;
-        let mut first: Vec<(usize, usize)> = self.alike();
-        if let Ok(met) = self.met.lock() {
-            first.extend(met.iter().copied());
+            terms.push((llcs[llc], -one.part));
+            problem.add_constraint(terms, ComparisonOp::Le, limit);
         }
-        let mut added = first;
-        let mut known: BTreeSet<(usize, usize)> = BTreeSet::new();
-        for _ in 0..MOST_ROUNDS {
-            for &(llc, group) in &added {
-                let one = &self.llcs[llc].groups[group];
-                let Some(limit) = cost(one, &self.llcs[llc]) else { continue };
-                if known.insert((llc, group)) {
-                    problem.add_constraint(row(llc, one), ComparisonOp::Le, limit);
-                }
-            }
-            let Some(solution) = problem.solve().ok().and_then(|one| one.into_solution().ok())
-            else {
-                break;
-            };
-            let price = |one: &Variable| solution.var_value(*one).max(0.0);
-            let prices: Vec<f64> = programs.iter().map(price).collect();
-            let rents: Vec<f64> = llcs.iter().map(price).collect();
-            let violated = self.violated(&prices, &rents, &cost);
-            let most = violated.iter().map(|one| one.0).fold(0.0, f64::max);
-            // Lower by the largest violation, the prices are paid by every group.
-            let paid: f64 =
-                threads.iter().zip(&prices).map(|(&count, &price)| count * (price - most)).sum();
-            let rent: f64 = self.llcs.iter().zip(&rents).map(|(llc, rent)| llc.count * rent).sum();
-            best = best.max(paid - rent);
-            if solution.objective() * all - best <= CLOSE * best.abs() + 1e-9 {
-                break;
-            }
-            added = violated.iter().map(|one| one.1).collect();
-            if let Ok(mut met) = self.met.lock() {
-                met.extend(added.iter().copied());
-            }
-        }
-        // Nothing costs less than nothing.
-        best.max(0.0)
+        let solution = problem.solve().ok()?.into_solution().ok()?;
+        let price = |one: &Variable| solution.var_value(*one).max(0.0);
+        let programs = programs.iter().map(price).collect();
+        let rents = llcs.iter().map(price).collect();
+        Some((Prices { programs, rents }, solution.objective() * all))
     }
 
     /// Groups of one program alone: where the search for prices begins.
@@ -232,15 +263,13 @@ impl Bounds {
     /// The groups that the prices overpay most, by kind of LLC: by how much, and which.
     fn violated(
         &self,
-        prices: &[f64],
-        rents: &[f64],
+        prices: &Prices,
         cost: &(impl Fn(&Group, &LlcKind) -> Option<f64> + Sync),
     ) -> Vec<(f64, (usize, usize))> {
         let mut all = Vec::new();
-        for (at, (llc, &rent)) in self.llcs.iter().zip(rents).enumerate() {
+        for (at, llc) in self.llcs.iter().enumerate() {
             let over = |(index, group): (usize, &Group)| {
-                let paid: f64 = group.programs.iter().map(|&one| prices[usize::from(one)]).sum();
-                let over = paid - rent * group.part - cost(group, llc)?;
+                let over = prices.overpaid(at, llc, group, cost)?;
                 (over > 1e-12).then_some((over, (at, index)))
             };
             let mut found: Vec<(f64, (usize, usize))> =

@@ -7,6 +7,7 @@ use crate::expansion::Expansion;
 use crate::kind::{NodeKind, Prediction};
 use crate::node::{Node, Obstacle, PodId, Resident};
 use crate::objective::{Cost, Objective};
+use crate::place::{Hold, Place, PlacesQuestion};
 use crate::workload::Workload;
 
 /// Utilisation around which places are scored.
@@ -65,32 +66,6 @@ impl Ground {
     }
 }
 
-/// A place for a program, and what it costs there.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Place {
-    /// Index of the node.
-    pub node: usize,
-    /// CPU indices of the node's machine.
-    pub cpus: Vec<u32>,
-    /// What all on the node cost more, the newcomer included ([`Objective::thread_cost`]).
-    pub marginal: f64,
-    /// The newcomer's own part of it.
-    pub own: Cost,
-    /// The worst slowdown on the node then.
-    pub worst: f64,
-}
-
-/// Which CPUs of its node a program gets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Hold {
-    /// Those of the LLC where it costs least; the program is held there.
-    OnLlc,
-    /// Those that Linux would give it.
-    AsLinux,
-    /// Held to the LLC or spread as Linux would, whichever costs less.
-    Either,
-}
-
 /// Nodes with those who run on them.
 #[derive(Clone)]
 pub struct Fleet {
@@ -102,13 +77,12 @@ pub struct Fleet {
     llcs: usize,
     /// By program, then LLC of the fleet: what one thread more costs there, to second order.
     scores: Vec<f64>,
+    /// By program, then node: the lowest score of the node's LLCs.
+    lowest: Vec<f64>,
     place_of: Vec<Option<usize>>,
     /// How many of the best nodes by score are predicted.
     pub shortlist: usize,
 }
-
-/// Places whose costs are remembered at most.
-const MOST_REMEMBERED: usize = 200_000;
 
 /// Nodes that are predicted before one is chosen. Fleets of at most four times as many LLCs are searched whole.
 const DEFAULT_SHORTLIST: usize = 16;
@@ -128,10 +102,12 @@ impl Fleet {
         }
         let programs = ground.programs.len();
         let mut scores = vec![0.0; programs * llcs];
+        let mut lowest = Vec::with_capacity(programs * nodes.len());
         for (program, row) in scores.chunks_mut(llcs.max(1)).enumerate() {
             for (node, &first) in nodes.iter().zip(&first_llc) {
                 let cost = ground.expansions[node.kind].first(program);
                 row[first..][..node.free_by_llc.len()].fill(cost);
+                lowest.push(cost);
             }
         }
         Self {
@@ -140,6 +116,7 @@ impl Fleet {
             first_llc,
             llcs,
             scores,
+            lowest,
             place_of: Vec::new(),
             shortlist: DEFAULT_SHORTLIST,
         }
@@ -249,6 +226,10 @@ impl Fleet {
                 self.scores[program * self.llcs + column] += sign * more;
             }
         }
+        for program in 0..same.len() {
+            let lowest = self.scores(node, program).iter().copied().fold(f64::INFINITY, f64::min);
+            self.lowest[program * self.nodes.len() + node] = lowest;
+        }
     }
 
     /// A program's score on each LLC of a node.
@@ -283,20 +264,29 @@ impl Fleet {
         prediction: &mut Prediction,
     ) -> Place {
         let at = &self.nodes[node];
-        let key = (node, program, cpus);
-        if let Some((_, known)) = prediction.places.get(&key).filter(|one| one.0 == at.state) {
-            return known.clone();
-        }
         let objective = self.ground.objective;
-        let (all, own) =
-            at.with_newcomer(self.kind(node), objective, (program, &key.2), prediction);
+        let (all, own) = at.with_newcomer(self.kind(node), objective, (program, &cpus), prediction);
         let marginal = all.sum - at.cost().sum;
-        let place = Place { node, cpus: key.2.clone(), marginal, own, worst: all.worst };
-        if prediction.places.len() >= MOST_REMEMBERED {
-            prediction.places.clear();
+        Place { node, cpus, marginal, own, worst: all.worst }
+    }
+
+    /// What a workload would cost at the places of a node that are predicted.
+    fn places(
+        &self,
+        node: usize,
+        question: PlacesQuestion,
+        prediction: &mut Prediction,
+    ) -> Arc<[Place]> {
+        let state = self.nodes[node].state;
+        if let Some(known) = prediction.places.get(node, state, question) {
+            return known;
         }
-        prediction.places.insert(key, (at.state, place.clone()));
-        place
+        let program = self.ground.workloads[question.workload].program;
+        let holds = self.holds(node, question);
+        let places: Arc<[Place]> =
+            holds.into_iter().map(|held| self.cost_on(held, program, prediction)).collect();
+        prediction.places.remember(node, question, places.clone());
+        places
     }
 
     /// Does a place keep the bounds on slowdown, the newcomer's and those of who is there already?
@@ -325,8 +315,8 @@ impl Fleet {
             return true;
         }
         let program = ground.workloads[workload].program;
-        let threads = at.running().chain(place.cpus.iter().map(|&cpu| (program, cpu)));
-        let mut slowdowns = self.kind(place.node).slowdowns(threads, prediction);
+        let kind = self.kind(place.node);
+        let mut slowdowns = at.slowdowns_with(kind, (program, &place.cpus), prediction);
         at.residents.iter().all(|one| {
             let bound = bound_of(one).unwrap_or(f64::INFINITY);
             slowdowns.by_ref().take(one.cpus.len()).fold(0.0, f64::max) <= bound
@@ -354,14 +344,12 @@ impl Fleet {
         let ground = &self.ground;
         let asked = &ground.workloads[workload];
         let mut empty_seen = vec![false; ground.kinds.len()];
-        let row = &self.scores[asked.program * self.llcs..][..self.llcs];
-        (0..self.nodes.len()).filter_map(move |node| {
-            let end = self.first_llc.get(node + 1).copied().unwrap_or(self.llcs);
-            let scores = &row[self.first_llc[node]..end];
-            let lowest = scores.iter().copied().fold(f64::INFINITY, f64::min);
-            if Some(node) == but || too_high(lowest) {
+        let lowest = &self.lowest[asked.program * self.nodes.len()..][..self.nodes.len()];
+        lowest.iter().enumerate().filter_map(move |(node, &lowest)| {
+            if too_high(lowest) || Some(node) == but {
                 return None;
             }
+            let scores = self.scores(node, asked.program);
             let at = &self.nodes[node];
             if at.residents.is_empty() && std::mem::replace(&mut empty_seen[at.kind], true) {
                 return None;
@@ -376,14 +364,9 @@ impl Fleet {
         })
     }
 
-    /// The ways to hold a workload on a node that are predicted; of a small fleet on each LLC with room.
-    fn holds(
-        &self,
-        node: usize,
-        workload: usize,
-        hold: Hold,
-        small: bool,
-    ) -> Vec<(usize, Vec<u32>)> {
+    /// The ways to hold a workload on a node that are predicted.
+    fn holds(&self, node: usize, question: PlacesQuestion) -> Vec<(usize, Vec<u32>)> {
+        let PlacesQuestion { workload, hold, every_llc } = question;
         let on = |hold| (node, self.cpus_on(node, workload, hold));
         if hold == Hold::AsLinux {
             return vec![on(Hold::AsLinux)];
@@ -393,7 +376,7 @@ impl Fleet {
         let roomy = (0..at.free_by_llc.len()).filter(|&llc| at.free_by_llc[llc] >= cpus);
         let each = |llc| (node, at.cpus_from(kind, cpus, std::iter::once(llc)));
         let mut holds: Vec<(usize, Vec<u32>)> =
-            if small { roomy.map(each).collect() } else { Vec::new() };
+            if every_llc { roomy.map(each).collect() } else { Vec::new() };
         if holds.is_empty() {
             holds.push(on(Hold::OnLlc));
         }
@@ -464,14 +447,13 @@ impl Fleet {
             _ => 1.0,
         };
         let mut best: Option<Place> = None;
-        let program = self.ground.workloads[workload].program;
-        let places =
-            shortlist.iter().flat_map(|&(_, node)| self.holds(node, workload, hold, small));
-        for at in places {
-            let place = self.cost_on(at, program, prediction);
-            let better = best.as_ref().is_none_or(|best| self.is_better(&place, best, floor));
-            if better && self.keeps_bounds(&place, workload, prediction) {
-                best = Some(place);
+        let question = PlacesQuestion { workload, hold, every_llc: small };
+        for (_, node) in shortlist {
+            for place in self.places(node, question, prediction).iter() {
+                let better = best.as_ref().is_none_or(|best| self.is_better(place, best, floor));
+                if better && self.keeps_bounds(place, workload, prediction) {
+                    best = Some(place.clone());
+                }
             }
         }
         best.ok_or_else(|| self.main_obstacle(workload))
@@ -509,12 +491,11 @@ impl Fleet {
         }
         candidates.sort_by_key(fullest);
         candidates.dedup_by_key(|one| one.1);
-        let program = self.ground.workloads[workload].program;
+        let question = PlacesQuestion { workload, hold, every_llc: false };
         for (_, node) in candidates {
-            for held in self.holds(node, workload, hold, false) {
-                let place = self.cost_on(held, program, prediction);
-                if self.keeps_bounds(&place, workload, prediction) {
-                    return Ok(place);
+            for place in self.places(node, question, prediction).iter() {
+                if self.keeps_bounds(place, workload, prediction) {
+                    return Ok(place.clone());
                 }
             }
         }

@@ -1,16 +1,16 @@
 //! A kind of node: a machine, its model, and the programs as the model holds them.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use corun_app::{Error, Result};
 use corun_machine::Machine;
-use corun_model::{LoadedProgram, Member, Model, ModelOptions, Outcome, Running, Scratch};
+use corun_model::{Demand, LoadedProgram, Member, Model, ModelOptions, Outcome, Running, Scratch};
 use corun_profile::Profile;
 use rayon::prelude::*;
 use serde::Deserialize;
 
-use crate::fleet::Place;
+use crate::place::KnownPlaces;
+use crate::threads::Threads;
 
 /// Which CPUs of a node are given out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
@@ -35,11 +35,19 @@ pub struct NodeKind {
 /// Working memory of predictions, one a thread.
 #[derive(Debug, Default)]
 pub struct Prediction {
-    scratch: Scratch,
-    outcomes: Vec<Outcome>,
-    /// What a program would cost on CPUs of a node (its index), while the node is in the state by which the
-    /// figure is known.
-    pub(crate) places: HashMap<(usize, usize, Vec<u32>), (u64, Place)>,
+    pub(crate) scratch: Scratch,
+    pub(crate) demands: Vec<Demand>,
+    pub(crate) outcomes: Vec<Outcome>,
+    /// Threads of a node as they would be.
+    pub(crate) threads: Threads,
+    pub(crate) places: KnownPlaces,
+}
+
+impl Prediction {
+    /// The slowdowns that were predicted last, in the order of the threads.
+    pub(crate) fn slowdowns<'a>(&'a self) -> impl Iterator<Item = f64> + use<'a> {
+        self.outcomes.iter().map(|one| one.slowdown)
+    }
 }
 
 impl NodeKind {

@@ -16,11 +16,13 @@ mod fleet;
 mod kind;
 mod node;
 mod objective;
+mod place;
 mod plan;
 mod repair;
 mod schedulers;
 mod simulation;
 mod slurm;
+mod threads;
 mod workload;
 
 pub use agent::{
@@ -31,10 +33,11 @@ pub use bound::{Bound, Bounds};
 pub use description::{FLEET_VERSION, FleetDescription, NodeGroup, ProgramEntry};
 pub use exact::{Extremes, extremes, random_values};
 pub use extender::{Extender, ExtenderAnswer};
-pub use fleet::{Fleet, Ground, Place};
+pub use fleet::{Fleet, Ground};
 pub use kind::{NodeKind, Prediction, Seats};
 pub use node::{Node, Obstacle, PodId, Resident};
 pub use objective::{Cost, Objective};
+pub use place::Place;
 pub use plan::{Expectation, FleetDocument, FleetQuestion, NodeFigures, PlacedProgram, Unplaced};
 pub use repair::{Move, repair};
 pub use schedulers::SchedulerName;

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::kind::{NodeKind, Prediction};
 use crate::objective::{Cost, Objective};
+use crate::threads::Threads;
 use crate::workload::Workload;
 
 /// A placed program: index in the list of all that ever asked.
@@ -43,6 +44,7 @@ pub struct Node {
     taken: Vec<bool>,
     free_memory_mib: Option<u64>,
     cost: Cost,
+    threads: Threads,
     /// No other state of any node has it: who runs there since when nobody came or went.
     pub(crate) state: u64,
 }
@@ -67,6 +69,7 @@ impl Node {
             taken: vec![false; kind.machine().cpus().len()],
             free_memory_mib: kind.memory_mib(),
             cost: Cost::default(),
+            threads: Threads::none(kind.seats().len()),
             state: next_state(),
         }
     }
@@ -141,9 +144,30 @@ impl Node {
         from.into_iter().enumerate().flat_map(of_llc).collect()
     }
 
-    /// The threads there: program and CPU index.
-    pub(crate) fn running(&self) -> impl Iterator<Item = (usize, u32)> + '_ {
-        self.residents.iter().flat_map(|one| one.cpus.iter().map(|&cpu| (one.program, cpu)))
+    /// Predicts the threads there with some changed.
+    fn predict_if(
+        &self,
+        kind: &NodeKind,
+        change: impl FnOnce(&mut Threads),
+        prediction: &mut Prediction,
+    ) {
+        let mut threads = std::mem::take(&mut prediction.threads);
+        threads.clone_from(&self.threads);
+        change(&mut threads);
+        threads.divide(kind, prediction);
+        threads.couple(kind, prediction);
+        prediction.threads = threads;
+    }
+
+    /// Slowdowns of the threads there with a program more, the newcomer's last.
+    pub(crate) fn slowdowns_with<'a>(
+        &self,
+        kind: &NodeKind,
+        (program, cpus): (usize, &[u32]),
+        prediction: &'a mut Prediction,
+    ) -> impl Iterator<Item = f64> + use<'a> {
+        self.predict_if(kind, |threads| threads.add(kind, program, cpus), prediction);
+        prediction.slowdowns()
     }
 
     /// What all would cost with a program more, and the newcomer's own part.
@@ -151,14 +175,13 @@ impl Node {
         &self,
         kind: &NodeKind,
         objective: Objective,
-        (program, cpus): (usize, &[u32]),
+        newcomer: (usize, &[u32]),
         prediction: &mut Prediction,
     ) -> (Cost, Cost) {
-        let before = self.threads() as usize;
-        let threads = self.running().chain(cpus.iter().map(|&cpu| (program, cpu)));
+        let before = self.threads.len();
         let mut all = Cost::default();
         let mut own = Cost::default();
-        for (index, slowdown) in kind.slowdowns(threads, prediction).enumerate() {
+        for (index, slowdown) in self.slowdowns_with(kind, newcomer, prediction).enumerate() {
             all = all.with(objective, slowdown);
             if index >= before {
                 own = own.with(objective, slowdown);
@@ -171,18 +194,23 @@ impl Node {
     pub(crate) fn breaks_a_bound(
         &self,
         kind: &NodeKind,
-        (program, cpus): (usize, &[u32]),
+        newcomer: (usize, &[u32]),
         bounds: &[f64],
         prediction: &mut Prediction,
     ) -> bool {
         if bounds.iter().all(|bound| bound.is_infinite()) {
             return false;
         }
-        let newcomer = cpus.iter().map(|&cpu| (program, cpu));
-        let mut slowdowns = kind.slowdowns(self.running().chain(newcomer), prediction);
+        let mut slowdowns = self.slowdowns_with(kind, newcomer, prediction);
         self.residents.iter().zip(bounds).any(|(one, &bound)| {
             slowdowns.by_ref().take(one.cpus.len()).fold(0.0, f64::max) > bound
         })
+    }
+
+    /// Places of a resident's threads among all threads there.
+    fn places(&self, resident: usize) -> std::ops::Range<usize> {
+        let first = self.residents[..resident].iter().map(|one| one.cpus.len()).sum();
+        first..first + self.residents[resident].cpus.len()
     }
 
     /// What all others would cost without a program.
@@ -193,9 +221,15 @@ impl Node {
         pod: PodId,
         prediction: &mut Prediction,
     ) -> Cost {
-        let others = self.residents.iter().filter(|one| one.pod != pod);
-        let threads = others.flat_map(|one| one.cpus.iter().map(|&cpu| (one.program, cpu)));
-        kind.slowdowns(threads, prediction)
+        let resident = self.residents.iter().position(|one| one.pod == pod);
+        let change = |threads: &mut Threads| {
+            if let Some(resident) = resident {
+                threads.remove(self.places(resident));
+            }
+        };
+        self.predict_if(kind, change, prediction);
+        prediction
+            .slowdowns()
             .fold(Cost::default(), |cost, slowdown| cost.with(objective, slowdown))
     }
 
@@ -208,6 +242,7 @@ impl Node {
         }
         self.free_cpus -= resident.cpus.len() as u32;
         self.free_memory_mib = self.free_memory_mib.map(|free| free - memory_mib);
+        self.threads.add(kind, resident.program, &resident.cpus);
         self.residents.push(resident);
         self.state = next_state();
     }
@@ -222,6 +257,7 @@ impl Node {
         prediction: &mut Prediction,
     ) -> Option<Resident> {
         let at = self.residents.iter().position(|one| one.pod == pod)?;
+        self.threads.remove(self.places(at));
         let gone = self.residents.remove(at);
         self.state = next_state();
         for &cpu in &gone.cpus {
@@ -241,8 +277,9 @@ impl Node {
         objective: Objective,
         prediction: &mut Prediction,
     ) {
-        let threads: Vec<(usize, u32)> = self.running().collect();
-        let mut slowdowns = kind.slowdowns(threads.into_iter(), prediction);
+        self.threads.divide(kind, prediction);
+        self.threads.couple(kind, prediction);
+        let mut slowdowns = prediction.slowdowns();
         self.cost = Cost::default();
         for one in &mut self.residents {
             let threads = one.cpus.len();

@@ -12,9 +12,10 @@ use serde::Serialize;
 use crate::bound::{Bounds, round_down};
 use crate::description::FleetDescription;
 use crate::exact::{Extremes, extremes, random_values};
-use crate::fleet::{Fleet, Ground, Place};
+use crate::fleet::{Fleet, Ground};
 use crate::kind::{NodeKind, Prediction};
 use crate::objective::Objective;
+use crate::place::Place;
 use crate::repair::repair;
 use crate::workload::Workload;
 

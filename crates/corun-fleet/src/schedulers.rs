@@ -4,9 +4,10 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use serde::{Deserialize, Serialize};
 
-use crate::fleet::{Fleet, Hold};
+use crate::fleet::Fleet;
 use crate::kind::Prediction;
 use crate::node::PodId;
+use crate::place::Hold;
 
 /// Who decides.
 ///
@@ -127,7 +128,7 @@ impl Scheduler {
             }
             SchedulerName::MostAllocated => most_allocated(fleet, workload)?,
             SchedulerName::Random => self.any(fleet, workload)?,
-            SchedulerName::Paragon => self.interference.as_ref()?.choose(fleet, workload)?,
+            SchedulerName::Paragon => self.interference.as_mut()?.choose(fleet, workload)?,
             SchedulerName::CorunNode | SchedulerName::Corun | SchedulerName::CorunRepair => {
                 let place = fleet.best_place_held(workload, self.name.hold(), prediction).ok()?;
                 return Some((place.node, place.cpus));
@@ -199,7 +200,7 @@ fn most_allocated(fleet: &Fleet, workload: usize) -> Option<usize> {
 fn with_least<K: PartialOrd>(
     fleet: &Fleet,
     workload: usize,
-    key: impl Fn(usize) -> Option<K>,
+    mut key: impl FnMut(usize) -> Option<K>,
 ) -> Option<usize> {
     let mut best: Option<(K, usize)> = None;
     for (node, at) in fleet.nodes.iter().enumerate() {
@@ -225,6 +226,15 @@ struct Interference {
     programs: usize,
     tolerated: Vec<[f64; 2]>,
     caused: Vec<[f64; 2]>,
+    nodes: Vec<NodeInterference>,
+}
+
+/// What the programs of a node tolerate and cause together, by microbenchmark, while the node is in a state.
+#[derive(Debug, Clone, Copy, Default)]
+struct NodeInterference {
+    state: u64,
+    tolerated: [f64; 2],
+    caused: [f64; 2],
 }
 
 impl Interference {
@@ -233,7 +243,8 @@ impl Interference {
     fn measured(fleet: &Fleet, bench: [usize; 2]) -> Self {
         let ground = fleet.ground();
         let programs = ground.programs.len();
-        let mut all = Self { programs, tolerated: Vec::new(), caused: Vec::new() };
+        let nodes = vec![NodeInterference::default(); fleet.nodes.len()];
+        let mut all = Self { programs, tolerated: Vec::new(), caused: Vec::new(), nodes };
         let mut prediction = Prediction::default();
         for kind in ground.kinds.iter() {
             // CPUs by turns over the LLCs, as Linux would fill them.
@@ -277,25 +288,37 @@ impl Interference {
     /// As Paragon chooses: of the nodes whose programs tolerate what the newcomer causes, and whose
     /// programs together cause no more than it tolerates, that with the least room to spare; where there is
     /// none, the node where least is lacking.
-    fn choose(&self, fleet: &Fleet, workload: usize) -> Option<usize> {
+    fn choose(&mut self, fleet: &Fleet, workload: usize) -> Option<usize> {
         let asked = &fleet.ground().workloads[workload];
         with_least(fleet, workload, |node| {
-            let at = &fleet.nodes[node];
-            let of = |program: usize| at.kind * self.programs + program;
+            let there = self.of_node(fleet, node);
+            let program = fleet.nodes[node].kind * self.programs + asked.program;
             let (mut spare, mut lacking) = (0.0, 0.0);
             for bench in 0..2 {
-                let (mut tolerated, mut caused) = (1.0_f64, 0.0);
-                for one in &at.residents {
-                    tolerated = tolerated.min(self.tolerated[of(one.program)][bench]);
-                    caused += self.caused[of(one.program)][bench] * one.cpus.len() as f64;
-                }
-                let own = self.caused[of(asked.program)][bench] * f64::from(asked.cpus);
-                let there = tolerated - own;
-                let newcomer = self.tolerated[of(asked.program)][bench] - caused;
-                spare += (there + newcomer).abs();
-                lacking += (-there).max(0.0) + (-newcomer).max(0.0);
+                let own = self.caused[program][bench] * f64::from(asked.cpus);
+                let stands = there.tolerated[bench] - own;
+                let newcomer = self.tolerated[program][bench] - there.caused[bench];
+                spare += (stands + newcomer).abs();
+                lacking += (-stands).max(0.0) + (-newcomer).max(0.0);
             }
             Some(if lacking > 0.0 { (true, lacking) } else { (false, spare) })
         })
+    }
+
+    /// Summed anew where somebody came to the node or went.
+    fn of_node(&mut self, fleet: &Fleet, node: usize) -> NodeInterference {
+        let at = &fleet.nodes[node];
+        if self.nodes[node].state != at.state {
+            let (mut tolerated, mut caused) = ([1.0_f64; 2], [0.0; 2]);
+            for one in &at.residents {
+                let program = at.kind * self.programs + one.program;
+                for bench in 0..2 {
+                    tolerated[bench] = tolerated[bench].min(self.tolerated[program][bench]);
+                    caused[bench] += self.caused[program][bench] * one.cpus.len() as f64;
+                }
+            }
+            self.nodes[node] = NodeInterference { state: at.state, tolerated, caused };
+        }
+        self.nodes[node]
     }
 }

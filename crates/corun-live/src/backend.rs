@@ -155,7 +155,11 @@ impl LiveBackend {
     }
 
     pub(crate) fn act_under(&mut self, journal: Journal) {
-        self.journal = Some(Arc::new(Mutex::new(journal)));
+        match &self.journal {
+            // Whoever may undo what the host does goes on with the new one.
+            Some(known) => *known.lock().unwrap_or_else(PoisonError::into_inner) = journal,
+            None => self.journal = Some(Arc::new(Mutex::new(journal))),
+        }
     }
 
     pub(crate) fn gate_by(&mut self, gate: Gate) {

@@ -282,6 +282,11 @@ impl Model {
         self.outcome(&member, &demand, (demand.cpi, 1.0), demand.bytes_per_s)
     }
 
+    /// Bytes of a CPU's LLC that those who run under it share, by CPU index.
+    pub fn llc_bytes(&self, cpu: usize) -> f64 {
+        self.site(cpu).llc_bytes
+    }
+
     /// Stage A, the law of space: what each member holds of `capacity_bytes` that they share, and
     /// its figures there, into `out` in the order of the members. All are under one LLC.
     pub fn share(

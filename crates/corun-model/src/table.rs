@@ -122,8 +122,8 @@ impl Growth {
 #[derive(Debug, Clone)]
 pub(crate) struct LargerFill {
     pub(crate) growth: Growth,
-    /// By segment: are its sizes between two that last?
-    passing: Vec<bool>,
+    /// Sizes that do not last, each from one that does to the next that does.
+    passing: Vec<(f64, f64)>,
 }
 
 impl LargerFill {
@@ -150,19 +150,17 @@ impl LargerFill {
             seconds: points.iter().map(|point| point.0).collect(),
             bytes: points.iter().map(|point| point.1).collect(),
         };
-        let passing: Vec<bool> = points.iter().map(|point| point.2).collect();
-        passing.contains(&true).then_some(Self { growth, passing })
+        let segments = points.windows(2).filter(|segment| segment[0].2);
+        let passing: Vec<(f64, f64)> =
+            segments.map(|segment| (segment[0].1, segment[1].1)).collect();
+        (!passing.is_empty()).then_some(Self { growth, passing })
     }
 
     /// Is there no way to hold so many bytes for one that held `reached` at first? Either they are
     /// a size between two that last, or such sizes lie on the way.
     pub(crate) fn cannot_last(&self, reached: f64, held: f64) -> bool {
-        let bytes = &self.growth.bytes;
-        let beyond = |segment: usize| {
-            let (from, to) = (bytes[segment], bytes[segment + 1]);
-            from < held && (held < to || reached < to)
-        };
-        (0..bytes.len() - 1).any(|segment| self.passing[segment] && beyond(segment))
+        let beyond = |&(from, to): &(f64, f64)| from < held && (held < to || reached < to);
+        self.passing.iter().any(beyond)
     }
 }
 

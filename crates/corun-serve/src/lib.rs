@@ -32,8 +32,8 @@ use tokio::runtime::Runtime;
 
 use self::access::Access;
 use self::api::Desk;
-pub use self::live::Live;
-pub use self::orders::{Asker, Deed, Done, Order, Orders, Undone};
+pub use self::live::{Experiment, Live};
+pub use self::orders::{ActAsked, Asker, Deed, DeedAsked, Done, Order, Orders, Undone};
 
 /// Most bytes of a request's body where the route does not say: a machine, a mix and some profiles.
 const MOST_BODY_BYTES: usize = 4 << 20;
@@ -51,6 +51,8 @@ pub struct ServeOptions {
     pub apps: Vec<String>,
     /// What is observed of this machine, where something is.
     pub live: Option<Live>,
+    /// The experiment that is shown as it comes in, where there is one.
+    pub experiment: Option<Experiment>,
 }
 
 /// A server that listens.

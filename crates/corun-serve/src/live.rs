@@ -7,6 +7,42 @@ use tokio::sync::watch;
 
 use crate::orders::Asker;
 
+/// An experiment of `corun ab` as its progress comes in. Clones share it.
+#[derive(Debug, Clone)]
+pub struct Experiment {
+    newest: watch::Sender<Arc<str>>,
+}
+
+impl Default for Experiment {
+    /// Nothing is known yet.
+    fn default() -> Self {
+        Self { newest: watch::Sender::new(Arc::from("")) }
+    }
+}
+
+impl Experiment {
+    /// Shows viewers what is known: `{"about": .., "pairs": [..], "result": ..}`, or `{"away": ".."}` where nothing can be read.
+    pub fn show(&self, document: String) {
+        self.newest.send_if_modified(|shown| {
+            let is_new = **shown != *document;
+            if is_new {
+                *shown = document.into();
+            }
+            is_new
+        });
+    }
+
+    /// Does anybody look on?
+    pub fn is_watched(&self) -> bool {
+        self.newest.receiver_count() > 0
+    }
+
+    /// What is known from now on, the newest at once; an empty text where there is nothing.
+    pub(crate) fn progress(&self) -> watch::Receiver<Arc<str>> {
+        self.newest.subscribe()
+    }
+}
+
 /// The newest look at this machine. Clones share the look; viewers who are slow miss looks and never make any
 /// wait.
 #[derive(Debug, Clone)]

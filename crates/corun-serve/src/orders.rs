@@ -29,7 +29,7 @@ pub enum Deed {
 }
 
 /// What was done.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Done {
     /// The state of the machine from now on: how often something was done.
     pub revision: u64,
@@ -40,7 +40,8 @@ pub struct Done {
 }
 
 /// Why nothing was done.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Undone {
     /// The viewer saw another state.
     #[error(
@@ -107,21 +108,54 @@ impl Asker {
         self.0.try_send(Order { seen, deed, answer }).ok()?;
         Some(answered)
     }
+
+    /// Asks, and waits for the answer: for threads that serve nobody else meanwhile. `handed` is called once the order
+    /// waits to be carried out.
+    pub fn ask_and_wait(&self, asked: ActAsked, handed: impl FnOnce()) -> Result<Done, Undone> {
+        let deed = asked.deed.read().map_err(Undone::Refused)?;
+        let silent = || Undone::Refused("nobody acts, or too many orders wait".to_owned());
+        let answered = self.ask(asked.seen, deed).ok_or_else(silent)?;
+        handed();
+        answered.blocking_recv().unwrap_or_else(|_| Err(silent()))
+    }
 }
 
 /// An order as a request's body.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct ActAsked {
-    pub(crate) seen: u64,
-    pub(crate) deed: DeedAsked,
+pub struct ActAsked {
+    /// The state that the viewer saw.
+    pub seen: u64,
+    /// What is to be done.
+    pub deed: DeedAsked,
 }
 
-#[derive(Debug, Deserialize)]
+impl ActAsked {
+    /// An order once more, for somebody who carries it out elsewhere.
+    pub fn of(order: &Order) -> Self {
+        let deed = match &order.deed {
+            Deed::Hold { pid, cpus } => DeedAsked::Hold { pid: *pid, cpus: cpus.to_string() },
+            Deed::ApplyPlan => DeedAsked::ApplyPlan,
+            Deed::UndoAll => DeedAsked::UndoAll,
+        };
+        Self { seen: order.seen, deed }
+    }
+}
+
+/// A [`Deed`] whose CPUs are not read yet.
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub(crate) enum DeedAsked {
-    Hold { pid: u32, cpus: String },
+pub enum DeedAsked {
+    /// Hold all threads of a process on these CPUs.
+    Hold {
+        /// The process.
+        pid: u32,
+        /// A list of CPUs.
+        cpus: String,
+    },
+    /// Carry out what the policy would do now.
     ApplyPlan,
+    /// Undo all that was done.
     UndoAll,
 }
 

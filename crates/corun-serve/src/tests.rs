@@ -19,6 +19,7 @@ fn router() -> Router {
         machine: None,
         apps: Vec::new(),
         live: Some(Live::new(Arc::new(machine))),
+        experiment: None,
     };
     routes().with_state(Arc::new(Desk::new(options)))
 }
@@ -156,6 +157,42 @@ fn recording(instructions_per_s: f64) -> String {
     format!("{header}\n{first}\n{second}\n")
 }
 
+/// A file of results with a row, in base64.
+fn results() -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let row = json!({
+        "machine": "m", "mix": "xz, sort", "apps": ["xz", "sort"], "policy": "di", "kind": "run", "seed": 3,
+        "mean_slowdown": 1.25, "stp": 1.5, "unfairness": 1.1, "worst_slowdown": 1.4, "migrations": 2.0,
+        "llc_migrations": 1.0, "slowdown": [1.1, 1.4], "machine_hash": "", "mix_hash": "", "policy_hash": "",
+        "hash": "1", "version": "0",
+    });
+    let rows = vec![serde_json::from_value(row).unwrap()];
+    let mut store = corun_sweep::Store::open(folder.path()).unwrap();
+    store.add(vec![corun_sweep::TaskRows { task: 0, rows }]).unwrap();
+    store.flush().unwrap();
+    let mut parts = std::fs::read_dir(folder.path().join("parts")).unwrap();
+    let bytes = std::fs::read(parts.next().unwrap().unwrap().path()).unwrap();
+    base64::Engine::encode(&base64::prelude::BASE64_STANDARD, bytes)
+}
+
+#[test]
+fn results_of_a_sweep_are_read_and_what_is_none_is_refused() {
+    let router = router();
+    let asked = |parquet: &str| ask(&router, "/api/v1/sweep", Some(&json!({ "parquet": parquet })));
+    let (_, found) = asked(&results());
+    assert_eq!(found["rows"].as_array().unwrap().len(), 1, "{found}");
+    let row = &found["rows"][0];
+    assert_eq!((&row["policy"], &row["stp"], &row["seed"]), (&json!("di"), &json!(1.5), &json!(3)));
+    for (parquet, said) in
+        [("no base64!", "base64"), ("UEFSMQ==", "no results of a sweep"), ("", "no results")]
+    {
+        let (status, found) = asked(parquet);
+        assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{found}");
+        assert_eq!(found["error"]["part"], "sweep", "{found}");
+        assert!(found["error"]["message"].as_str().unwrap().contains(said), "{found}");
+    }
+}
+
 #[test]
 fn two_recordings_may_be_larger_than_other_questions_and_their_faults_are_named() {
     let router = router();
@@ -206,6 +243,7 @@ fn answers_have_the_fields_that_are_described() {
         ("program", Some(json!({ "question": question, "cpu": [0, 4], "program": 1 }))),
         ("compare", Some(json!({ "question": question, "policies": ["di"], "seeds": 1 }))),
         ("recordings", Some(json!({ "before": recording(1e9), "after": recording(2e9) }))),
+        ("sweep", Some(json!({ "parquet": results() }))),
     ];
     for (name, body) in &questions {
         let path = format!("/api/v1/{name}");

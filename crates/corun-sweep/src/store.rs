@@ -214,6 +214,17 @@ pub fn stored_rows(folder: &Path) -> Result<Vec<SweepRow>, StoreError> {
     rows_of(&folder.join(RESULTS))
 }
 
+/// The rows of a file that [`Store`] wrote, from its bytes.
+///
+/// # Errors
+/// Bad input where they are no results of a sweep.
+pub fn rows_of_bytes(bytes: Vec<u8>) -> corun_app::Result<Vec<SweepRow>> {
+    table::read(bytes).map_err(|error| {
+        corun_app::Error::input(format!("no results of a sweep: {error}"))
+            .hint("the file results.parquet of the folder that corun sweep wrote")
+    })
+}
+
 fn rows_of(path: &Path) -> Result<Vec<SweepRow>, StoreError> {
     let bytes = fs::read(path).map_err(|source| read(path, source))?;
     table::read(bytes)

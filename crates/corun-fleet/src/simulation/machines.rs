@@ -5,10 +5,11 @@ use std::sync::Arc;
 use corun_app::{Cancel, Result};
 
 use super::{Simulation, mixed};
-use crate::fleet::{Fleet, Hold};
+use crate::fleet::Fleet;
 use crate::kind::Prediction;
 use crate::node::PodId;
 use crate::objective::Objective;
+use crate::place::Hold;
 use crate::schedulers::{Scheduler, SchedulerName};
 
 /// Machines are counted on a fleet of at most so many times the nodes of the simulated one.

@@ -212,6 +212,42 @@ proptest! {
     }
 
     #[test]
+    fn what_is_kept_of_a_node_is_what_a_prediction_of_the_whole_node_says(
+        asked in asked(7),
+        machine in 0..3usize,
+        order in prop::collection::vec((0..7usize, any::<bool>()), 1..24),
+    ) {
+        let case = case(MACHINES[machine], 1, &asked, Objective::LostWork);
+        let kind = &case.ground.kinds[0];
+        let mut fleet = Fleet::new(case.ground.clone(), case.nodes.clone());
+        let mut prediction = Prediction::default();
+        for (pod, linux) in order {
+            let pod = pod % asked.len();
+            if fleet.remove(pod, &mut prediction).is_none() {
+                let Ok(place) = fleet.best_place(pod, &mut prediction) else { continue };
+                // Also on CPUs that nobody would choose.
+                let residents = fleet.nodes[0].residents.iter();
+                let taken: Vec<u32> = residents.flat_map(|one| one.cpus.clone()).collect();
+                let mut free = kind.seats().concat();
+                free.retain(|cpu| !taken.contains(cpu));
+                let cpus = if linux { free[..place.cpus.len()].to_vec() } else { place.cpus };
+                let promised = fleet.cost_on((0, cpus.clone()), pod, &mut prediction);
+                let before = fleet.cost().sum;
+                fleet.insert(pod, pod, (0, cpus), &mut prediction);
+                prop_assert_eq!(promised.marginal, fleet.cost().sum - before);
+            }
+            let residents = &fleet.nodes[0].residents;
+            let threads = residents.iter().flat_map(|one| one.cpus.iter().map(|&cpu| (one.program, cpu)));
+            let mut whole = Prediction::default();
+            let mut slowdowns = kind.slowdowns(threads, &mut whole);
+            for one in residents {
+                let worst = slowdowns.by_ref().take(one.cpus.len()).fold(0.0, f64::max);
+                prop_assert_eq!(one.worst, worst);
+            }
+        }
+    }
+
+    #[test]
     fn who_comes_and_goes_leaves_no_trace(asked in asked(6)) {
         let case = case("2x-gold-6138-4c", 2, &asked, Objective::LostWork);
         let Some(mut fleet) = greedy(&case) else { return Ok(()) };

@@ -68,6 +68,10 @@ pub struct PairProgress {
     pub pairs: usize,
     /// The effect over all programs.
     pub overall: Effect,
+    /// Each program's.
+    pub programs: Vec<(String, Effect)>,
+    /// Time since it began.
+    pub elapsed: Duration,
     /// Time that it takes still for the wanted precision, as far as can be told.
     pub needed: Option<Duration>,
 }
@@ -185,6 +189,8 @@ impl Run {
             report(&PairProgress {
                 pairs: self.experiment.pairs(),
                 overall: self.experiment.overall(),
+                programs: self.experiment.programs(),
+                elapsed: subject.now().saturating_sub(self.began),
                 needed: self.needed,
             });
             if subject.now().saturating_sub(self.began) >= self.limits.longest {

@@ -23,7 +23,13 @@ pub(crate) fn divide<'a>(
     // No sharer has more than an equal share before the first has it; and the first that alone
     // would hold all comes after the time that is sought.
     let earliest = |bytes: f64| {
-        each().fold(f64::INFINITY, |least, growth| least.min(growth.seconds_at(bytes)))
+        let mut last: Option<&Growth> = None;
+        each().fold(f64::INFINITY, |least, growth| {
+            if last.replace(growth).is_some_and(|before| std::ptr::eq(before, growth)) {
+                return least;
+            }
+            least.min(growth.seconds_at(bytes))
+        })
     };
     let mut low = earliest(equal_share);
     let mut high = earliest(capacity);
@@ -70,8 +76,15 @@ fn hold<'a>(
     out: &mut [f64],
 ) -> (f64, f64) {
     let (mut held, mut slope) = (0.0, 0.0);
+    let mut last: Option<(&Growth, (f64, f64))> = None;
     for (i, &table) in sharers.iter().enumerate() {
-        let (bytes, gain) = growth(i, table).at(time, &mut scratch.segments[i]);
+        let own = growth(i, table);
+        // A program's threads stand side by side, and grow alike.
+        let (bytes, gain) = match last {
+            Some((before, same)) if std::ptr::eq(before, own) => same,
+            _ => own.at(time, &mut scratch.segments[i]),
+        };
+        last = Some((own, (bytes, gain)));
         out[i] = bytes;
         scratch.slopes[i] = gain;
         held += bytes;

@@ -121,7 +121,7 @@ export function Act({ look }: { look: Look }) {
           {act.held.map((one) => <li key={`${one.pid} ${one.cpus}`}>{shown(one.program)} (process {one.pid}): {counted(one.threads, "thread")} on CPUs {one.cpus}</li>)}
         </ul>
       )}
-      <p class="note">All is undone when corun serve ends, or after a crash by <code>corun restore</code>.</p>
+      <p class="note">All is undone when {look.daemon ? "the daemon" : "corun serve"} ends, or after a crash by <code>corun restore</code>.</p>
     </section>
   );
 }

@@ -126,6 +126,8 @@ export interface Session {
   apps: string[];
   live: Drawing | null;
   acts: boolean;
+  /** Is there an experiment whose progress comes in? */
+  experiment: boolean;
 }
 
 export interface ComparisonRow {
@@ -230,6 +232,8 @@ export interface Look {
   decisions: { at_s: number; policy: string; verdict: string; program: string; action: string; reason: string }[];
   not_measured: string[];
   notes: string[];
+  /** The daemon whose look it is, where it is one's; does it carry out what its policy decides? */
+  daemon?: { pid: number; applies: boolean };
   /** Where viewers may act: what was done, and what the policy would do now. */
   act?: {
     revision: number;
@@ -237,6 +241,49 @@ export interface Look {
     plan: { action: string; reason: string }[];
     log: string[];
   };
+}
+
+/** An effect of an experiment, with its interval. */
+export interface AbEffect {
+  percent: number | null;
+  low_percent: number | null;
+  high_percent: number | null;
+  pairs: number;
+}
+
+/** What is known after a pair of blocks. */
+export interface AbPair {
+  pairs: number;
+  elapsed_seconds: number;
+  needed_seconds: number | null;
+  overall: AbEffect;
+  programs: ({ name: string } & AbEffect)[];
+}
+
+/** An experiment as far as it is known. */
+export interface AbProgress {
+  about: { tried: string; against: string | null; precision_percent: number; confidence_percent: number; less_is_better: boolean };
+  pairs: AbPair[];
+  result: (AbPair & { ended: string; harmed: string | null; error: string | null }) | null;
+}
+
+/** A row of a sweep's results. */
+export interface SweepEntry {
+  machine: string;
+  mix: string;
+  policy: string;
+  kind: string;
+  seed: number | null;
+  mean_slowdown: number | null;
+  stp: number | null;
+  unfairness: number | null;
+  worst_slowdown: number | null;
+  migrations: number | null;
+  error: string | null;
+}
+
+export interface SweepAnswer {
+  rows: SweepEntry[];
 }
 
 /** What of a question was wrong, in the server's words. */

@@ -6,6 +6,7 @@ import { fixed, heat, shown } from "./figures";
 import { Notice } from "./notice";
 import { Scatter } from "./plots";
 import { question, type State } from "./state";
+import { Sweep } from "./sweep";
 
 interface Props {
   state: State;
@@ -111,6 +112,7 @@ export function Compare({ state, drawing, open }: Props) {
           </section>
         </>
       )}
+      <Sweep />
     </div>
   );
 }

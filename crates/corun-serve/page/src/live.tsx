@@ -5,6 +5,7 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/ho
 import type { Drawing, Look } from "./api";
 import { counted, fixed, shown, size, traffic } from "./figures";
 import { Act } from "./act";
+import { Experiment } from "./experiment";
 import { Notice } from "./notice";
 import { Sparkline } from "./plots";
 import { Slides, Tree } from "./tree";
@@ -19,7 +20,7 @@ type Series = Map<string, { busy: (number | null)[]; mpki: (number | null)[]; by
 /** Between these, the stream is opened again. */
 const AGAIN_MS = 3000;
 
-export function Live({ drawing }: { drawing: Drawing | null }) {
+export function Live({ drawing, experiment }: { drawing: Drawing | null; experiment: boolean }) {
   const [look, setLook] = useState<Look | null>(null);
   const [fault, setFault] = useState<string | null>(null);
   const [held, setHeld] = useState(false);
@@ -34,10 +35,15 @@ export function Live({ drawing }: { drawing: Drawing | null }) {
     const open = () => {
       source = new EventSource("/api/v1/live");
       source.onmessage = (event) => {
-        const found = JSON.parse(event.data) as Look & { error?: string };
+        const found = JSON.parse(event.data) as Look & { error?: string; away?: string };
         if (found.error !== undefined) {
           setFault(`corun no longer looks: ${found.error}`);
           source?.close();
+          return;
+        }
+        // A daemon that is away may come back: the stream stays open.
+        if (found.away !== undefined) {
+          setFault(found.away);
           return;
         }
         setFault(null);
@@ -65,23 +71,31 @@ export function Live({ drawing }: { drawing: Drawing | null }) {
     };
   }, [drawing]);
 
+  if (!drawing && experiment) return <div class="live"><Experiment /></div>;
   if (!drawing) {
     return (
       <div class="empty">
         <p>Nothing is observed. Start corun with the processes to look at:</p>
-        <p><code>corun serve --user NAME</code>, <code>--pid PID</code>, <code>--command PATTERN</code>, <code>--unit UNIT</code>, <code>--config FILE</code></p>
+        <p><code>corun serve --user NAME</code>, <code>--pid PID</code>, <code>--command PATTERN</code>, <code>--unit UNIT</code>, <code>--config FILE</code>, or with a daemon that runs: <code>--daemon</code></p>
         <p class="note">Looking changes nothing.</p>
       </div>
     );
   }
   return (
     <div class="live">
+      {experiment && <Experiment />}
       {fault && <Notice of={fault} />}
       {!look && !fault && <p class="empty" role="status">Waiting for the first look…</p>}
       {look && <Now look={look} drawing={drawing} series={series.current} held={held} hold={() => setHeld(!held)} />}
     </div>
   );
 }
+
+/** How the policy decides. */
+const manner = (look: Look) => {
+  if (look.act) return "says what it would do.";
+  return look.daemon?.applies ? "is in force: what it decides is done." : "decides as if it were in charge; nothing is changed.";
+};
 
 function keep(series: Series, look: Look) {
   const here = new Set(look.programs.map((one) => one.program));
@@ -121,7 +135,8 @@ function Now({ look, drawing, series, held, hold }: { look: Look; drawing: Drawi
       <div class="compare-head">
         <p class="how">
           {counted(look.threads.length, "thread")} on {shown(look.machine)}, {look.time_s.toFixed(0)} s since the start.{" "}
-          {look.policy ? <>Policy <strong>{shown(look.policy)}</strong> {look.act ? "says what it would do." : "decides as if it were in charge; nothing is changed."}</> : !look.act && "Nothing is changed."}{" "}
+          {look.daemon && <>Seen by the daemon (process {look.daemon.pid}). </>}
+          {look.policy ? <>Policy <strong>{shown(look.policy)}</strong> {manner(look)}</> : !look.act && "Nothing is changed."}{" "}
           {look.act && "What you ask for and confirm is done."}
         </p>
         <button type="button" aria-pressed={held} onClick={hold}>{held ? "Go on" : "Hold still"}</button>
@@ -184,7 +199,7 @@ function Now({ look, drawing, series, held, hold }: { look: Look; drawing: Drawi
               <ol class="decisions" tabIndex={0} aria-label="Decisions, the newest first">
                 {decisions.slice(0, 50).map((one, place) => (
                   <li key={`${one.at_s}.${place}`}>
-                    <strong>{shown(one.policy)} {one.verdict === "refused" ? "cannot" : "would"}: {shown(one.action)}</strong>
+                    <strong>{shown(one.policy)} {one.verdict === "refused" ? "cannot" : look.daemon?.applies ? "does" : "would"}: {shown(one.action)}</strong>
                     <span class="reason-words">{one.at_s.toFixed(1)} s. {shown(one.reason)}</span>
                   </li>
                 ))}

@@ -144,7 +144,7 @@ function Page() {
           <WhatIf key={machineKey} state={state} change={change} drawing={drawing} policies={lists.policies} failed={setProgramsFault} />
         )}
         {state.view === "compare" && drawing && <Compare state={state} drawing={drawing} open={change} />}
-        {state.view === "live" && <Live drawing={lists.session.live} />}
+        {state.view === "live" && <Live drawing={lists.session.live} experiment={lists.session.experiment} />}
         {state.view === "recordings" && <Recordings />}
       </main>
     </>

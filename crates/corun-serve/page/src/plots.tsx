@@ -1,6 +1,6 @@
 // Small plots, each with its content in words for those who do not see it.
 
-import type { Details } from "./api";
+import type { AbPair, Details } from "./api";
 import { fixed, shown, size } from "./figures";
 
 const WIDTH = 320;
@@ -248,6 +248,41 @@ export function Scatter({ dots, frontier, chosen, choose }: {
           )}
         </g>
       ))}
+    </svg>
+  );
+}
+
+/** The effect after each pair of blocks, with its interval. */
+export function EffectPlot({ pairs }: { pairs: AbPair[] }) {
+  const wide = 640;
+  const high = 190;
+  const known = pairs.filter((one) => one.overall.percent !== null);
+  if (known.length === 0) return null;
+  // Early intervals are as wide as can be: the later half says how much is drawn.
+  const late = known.slice(Math.floor(known.length / 2));
+  const ends = late.flatMap((one) => [one.overall.percent!, one.overall.low_percent ?? 0, one.overall.high_percent ?? 0]);
+  const top = Math.max(...ends.map(Math.abs), 1) * 1.15;
+  const first = known[0].pairs;
+  const last = Math.max(known[known.length - 1].pairs, first + 1);
+  const x = (at: number) => 46 + ((at - first) / (last - first)) * (wide - 60);
+  const y = (percent: number) => 12 + ((top - Math.max(-top, Math.min(top, percent))) / (2 * top)) * (high - 40);
+  const sure = known.filter((one) => one.overall.low_percent !== null && one.overall.high_percent !== null);
+  const band = [...sure.map((one) => [one.pairs, one.overall.high_percent!]), ...[...sure].reverse().map((one) => [one.pairs, one.overall.low_percent!])];
+  const points = (all: number[][]) => all.map(([at, percent]) => `${x(at).toFixed(1)},${y(percent).toFixed(1)}`).join(" ");
+  const newest = known[known.length - 1].overall;
+  return (
+    <svg class="effect" viewBox={`0 0 ${wide} ${high}`} role="img"
+      aria-label={`The effect after each pair of blocks; after ${last} pairs ${newest.percent!.toFixed(1)} %, from ${fixed(newest.low_percent, 1)} to ${fixed(newest.high_percent, 1)} %`}>
+      {[-1, -0.5, 0, 0.5, 1].map((part) => (
+        <g key={part}>
+          <line class={part === 0 ? "zero" : "grid"} x1={46} x2={wide - 14} y1={y(part * top)} y2={y(part * top)} />
+          <text class="tick" x={40} y={y(part * top) + 4} text-anchor="end">{(part * top).toFixed(1)} %</text>
+        </g>
+      ))}
+      <polygon class="band" points={points(band)} />
+      <polyline class="curve" points={points(known.map((one) => [one.pairs, one.overall.percent!]))} />
+      <text class="tick" x={46} y={high - 6}>pair {first}</text>
+      <text class="tick" x={wide - 14} y={high - 6} text-anchor="end">pair {last}</text>
     </svg>
   );
 }

@@ -20,6 +20,7 @@ pub(crate) enum Part {
     Placement,
     Policy,
     Recordings,
+    Sweep,
     Live,
     Act,
     Request,

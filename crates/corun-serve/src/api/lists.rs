@@ -30,6 +30,8 @@ pub(crate) struct Session {
     live: Option<Drawing>,
     /// May viewers act on it?
     acts: bool,
+    /// Is there an experiment whose progress comes in?
+    experiment: bool,
 }
 
 pub(crate) async fn session(State(desk): State<Arc<Desk>>) -> Json<Session> {
@@ -41,6 +43,7 @@ pub(crate) async fn session(State(desk): State<Arc<Desk>>) -> Json<Session> {
         apps: options.apps.clone(),
         live: options.live.as_ref().map(|live| Drawing::new(&live.machine, None)),
         acts: options.live.as_ref().is_some_and(|live| live.asker.is_some()),
+        experiment: options.experiment.is_some(),
     })
 }
 

@@ -8,6 +8,7 @@ mod compare;
 mod lists;
 mod question;
 mod recordings;
+mod sweep;
 mod what_if;
 
 use std::convert::Infallible;
@@ -21,7 +22,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tokio_stream::StreamExt as _;
 use tokio_stream::wrappers::WatchStream;
 
@@ -71,7 +72,12 @@ pub(crate) fn routes() -> Router<Arc<Desk>> {
             "/api/v1/recordings",
             post(recordings::recordings).layer(DefaultBodyLimit::max(recordings::MOST_BODY_BYTES)),
         )
+        .route(
+            "/api/v1/sweep",
+            post(sweep::sweep).layer(DefaultBodyLimit::max(sweep::MOST_BODY_BYTES)),
+        )
         .route("/api/v1/live", get(live))
+        .route("/api/v1/experiment", get(experiment))
         .route("/api/v1/act", post(act::act))
         .route("/api/v1/openapi.json", get(description))
 }
@@ -87,9 +93,24 @@ async fn live(State(desk): State<Arc<Desk>>) -> Result<Response, Failure> {
             "corun serve --pid PID, --user NAME, --command PATTERN, --unit UNIT or --config FILE",
         ));
     };
-    let looks = WatchStream::new(live.looks()).filter(|look| !look.is_empty());
-    let events = looks.map(|look| Ok::<_, Infallible>(Event::default().data(&*look)));
-    Ok(Sse::new(events).keep_alive(KeepAlive::default()).into_response())
+    Ok(events(live.looks()))
+}
+
+/// An experiment's progress as it comes in, all of it in each event.
+async fn experiment(State(desk): State<Arc<Desk>>) -> Result<Response, Failure> {
+    let Some(experiment) = &desk.options.experiment else {
+        return Err(
+            Failure::new(Part::Live, "no experiment is shown").hint("corun serve --ab FILE")
+        );
+    };
+    Ok(events(experiment.progress()))
+}
+
+/// Documents as they come, one event each.
+fn events(documents: watch::Receiver<Arc<str>>) -> Response {
+    let documents = WatchStream::new(documents).filter(|document| !document.is_empty());
+    let events = documents.map(|document| Ok::<_, Infallible>(Event::default().data(&*document)));
+    Sse::new(events).keep_alive(KeepAlive::default()).into_response()
 }
 
 /// Work that takes a moment, off the thread that answers. When nobody waits for the answer any more, the flag

@@ -7,6 +7,9 @@ use clap::Args;
 
 use super::watching::{FigureArgs, TargetArgs};
 
+/// Where the daemon's example configuration has viewers come.
+const DAEMON_SOCKET: &str = "/run/corun/viewers.sock";
+
 /// `corun serve`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -19,7 +22,9 @@ Examples:
   corun serve --machine xeon-e5520 --apps sort,numpy,xz,flac
   corun serve --config /etc/corun/config.toml
   corun serve --policy dio -- ./solver input.dat
-  corun serve --act --policy dio --user postgres")]
+  corun serve --act --policy dio --user postgres
+  corun serve --daemon
+  corun serve --ab progress.jsonl")]
 pub(crate) struct ServeArgs {
     /// Where to listen: an address of this machine alone; port 0 is any free one
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:0")]
@@ -30,6 +35,14 @@ pub(crate) struct ServeArgs {
     /// Programs to start with, by name [default: eight of the library]
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     pub(crate) apps: Vec<String>,
+    /// Show what a running daemon sees, through the socket of its configuration's `viewers` [default:
+    /// /run/corun/viewers.sock]
+    #[arg(long, value_name = "SOCKET", num_args = 0..=1, default_missing_value = DAEMON_SOCKET)]
+    #[arg(conflicts_with_all = ["config", "pid", "user", "command", "arguments", "cgroup", "unit", "profile", "program", "policy", "journals"])]
+    pub(crate) daemon: Option<PathBuf>,
+    /// Show an experiment as it comes in: the file that corun ab --progress writes
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ab: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) targets: TargetArgs,
     #[command(flatten)]

@@ -77,6 +77,11 @@ impl Acting {
         Self { ground: Some(ground), ..self }
     }
 
+    /// With states counted from a number on, so that nobody takes them for those of a host before.
+    pub(super) fn counting_from(self, revision: u64) -> Self {
+        Self { revision, ..self }
+    }
+
     /// Is something held that has to be looked after?
     pub(super) fn is_holding(&self, host: &Host) -> bool {
         host.threads().any(|one| is_held(&one))

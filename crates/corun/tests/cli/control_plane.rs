@@ -124,6 +124,8 @@ impl ControlPlane {
                 &format!("--cert-dir={}", self.path("certificates")),
                 &format!("--token-auth-file={}", self.path("tokens")),
                 "--authorization-mode=Node,RBAC",
+                // As kubeadm and the distributions have it.
+                "--allow-privileged=true",
                 "--service-cluster-ip-range=10.0.0.0/24",
                 "--service-account-issuer=https://kubernetes.default.svc",
                 &format!("--service-account-key-file={key}"),

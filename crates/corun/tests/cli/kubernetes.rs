@@ -1,7 +1,7 @@
 //! Kubernetes' real scheduler with the extender, over 20 simulated nodes, and the shipped manifests at the real API server.
 //! `scripts/build-control-plane.sh` builds what this takes; `CORUN_CONTROL_PLANE` says where that is, and without it the test
 //! is skipped. It takes some 80 s on two busy cores. What the scheduler asks is kept in
-//! `crates/corun-fleet/tests/requests` (`CORUN_UPDATE=1`), where the extender's own tests read it on every host.
+//! `crates/corun-fleet/tests/fleet/requests` (`CORUN_UPDATE=1`), where the extender's own tests read it on every host.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -233,6 +233,7 @@ fn a_cluster_schedules_by_predictions_and_goes_on_without_corun() {
     an_extender_that_is_away_keeps_nobody_waiting(&mut cluster);
     two_schedulers_share_the_nodes(&cluster);
     agents_may_do_what_they_must_and_no_more(&cluster);
+    agents_that_hold_come_and_go(&cluster);
     an_api_server_that_is_away_is_waited_for(&mut cluster);
     what_was_applied_goes_without_a_trace(&cluster);
     assert_eq!(cluster.control.stopped(), Vec::<String>::new());
@@ -272,7 +273,7 @@ fn requests_are_kept(cluster: &Cluster) {
     let notes = json!({"corun.dev/profile": "needy", "corun.dev/slowdown-bound": "5"});
     let node = cluster.node_once(among(pod("recorded", OWN, 2, notes), "rack", "first"));
     assert!(is_calm(node));
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../corun-fleet/tests/requests");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../corun-fleet/tests/fleet/requests");
     for path in ["/filter", "/prioritize"] {
         let exchange = cluster.recorder.last(path, "recorded").unwrap();
         let file = folder.join(format!("{}.json", &path[1..]));
@@ -442,14 +443,55 @@ fn agents_may_do_what_they_must_and_no_more(cluster: &Cluster) {
     assert!(!may("get", "secrets", scheduler) && !may("create", "bindings", AGENT));
 }
 
-/// An agent and a scheduler outlive a restart of the API server that takes some seconds.
+/// The manifests of agents that hold threads, over those of agents that do not, and back.
+fn agents_that_hold_come_and_go(cluster: &Cluster) {
+    let control = &cluster.control;
+    let agent = || control.json(&["get", "daemonset", "corun-agent", "-n", "corun"]);
+    let container = |agent: &Value| agent["spec"]["template"]["spec"]["containers"][0].clone();
+    let before = agent();
+    assert!(before["spec"]["template"]["spec"]["hostPID"].is_null(), "{before}");
+    control.kubectl(&["apply", "-k", &packaging("hold")]);
+    let holds = agent();
+    let security = container(&holds)["securityContext"].clone();
+    assert_eq!(security["privileged"], true, "{security}");
+    // The kubelet starts no container that is to run as root and must not.
+    assert_eq!((&security["runAsUser"], &security["runAsNonRoot"]), (&json!(0), &json!(false)));
+    // A container that is privileged has all capabilities: the API server takes no other list beside that.
+    assert!(security["capabilities"].is_null(), "{security}");
+    until("an agent that holds on a node", || {
+        let pods = control.json(&["get", "pods", "-n", "corun", "-l", "app=corun-agent"]);
+        let there =
+            |one: &Value| one["spec"]["hostPID"] == true && one["status"]["phase"] == "Running";
+        pods["items"].as_array()?.iter().any(there).then_some(())
+    });
+    // The daemon takes the configuration that comes with them, and only logs.
+    let volumes = holds["spec"]["template"]["spec"]["volumes"].as_array().unwrap().clone();
+    let named = volumes.iter().find(|one| one["name"] == "config").unwrap();
+    let map = named["configMap"]["name"].as_str().unwrap();
+    let map = control.json(&["get", "configmap", map, "-n", "corun"]);
+    let shipped = map["data"]["config.toml"].as_str().unwrap();
+    assert!(shipped.contains("apply = false"), "{shipped}");
+    // The agent adds a program for each pod.
+    let with_pod = format!("{shipped}\n[[program]]\nname = \"default/a\"\ncgroup = \"*pod1*\"\n");
+    cluster.fixture.write("hold.toml", &with_pod);
+    let checked = cluster.fixture.run(&["check-config", "hold.toml"]).stdout();
+    assert!(checked.contains("only logs what it would do"), "{checked}");
+    control.kubectl(&["apply", "-k", &packaging("base")]);
+    let after = agent();
+    let spec = |one: &Value| one["spec"]["template"]["spec"].clone();
+    assert_eq!(spec(&after), spec(&before));
+}
+
+/// An agent and a scheduler outlive a restart of the API server that takes some seconds, or as many as
+/// `CORUN_API_SERVER_AWAY` says.
 fn an_api_server_that_is_away_is_waited_for(cluster: &mut Cluster) {
     let mut command = cluster.control.command("n01", &corun());
     command.args(["fleet", "agent", "--machine", MACHINE, "--node", "n01", "--every", "1"]);
     command.arg("--root").arg(&cluster.control.folder).stderr(Stdio::piped());
     let mut agent = command.spawn().unwrap();
     cluster.control.end("kube-apiserver");
-    std::thread::sleep(Duration::from_secs(5));
+    let away_s = std::env::var("CORUN_API_SERVER_AWAY").map_or(5, |one| one.parse().unwrap());
+    std::thread::sleep(Duration::from_secs(away_s));
     cluster.control.begin_api_server();
     // A pod that asks for other nodes than the one before makes the agent publish.
     let on_first = among(needy("after"), "kubernetes.io/hostname", "n01");

@@ -13,14 +13,14 @@ use crate::server::{Server, pictures};
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Where a process may run.
-fn allowed(pid: &str) -> String {
+pub(crate) fn allowed(pid: &str) -> String {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find(|line| line.starts_with("Cpus_allowed_list")).unwrap();
     line.rsplit('\t').next().unwrap().to_owned()
 }
 
 /// Two CPUs of those that this test may use; none, with the reason said, where there are fewer.
-fn two_cpus() -> Option<[String; 2]> {
+pub(crate) fn two_cpus() -> Option<[String; 2]> {
     let own = allowed("self");
     let numbers: Vec<u32> = own
         .split(',')
@@ -41,16 +41,16 @@ fn acting(journals: &str, busy: &[&Busy]) -> Server {
     watching(busy, &["--act", "--journals", journals])
 }
 
-fn act(server: &Server, seen: u64, deed: &Value) -> (u16, Value) {
+pub(crate) fn act(server: &Server, seen: u64, deed: &Value) -> (u16, Value) {
     let answer = server.post("act", &json!({ "seen": seen, "deed": deed }));
     (answer.status, serde_json::from_str(&answer.body).unwrap())
 }
 
-fn hold(pid: &str, cpus: &str) -> Value {
+pub(crate) fn hold(pid: &str, cpus: &str) -> Value {
     json!({ "hold": { "pid": pid.parse::<u32>().unwrap(), "cpus": cpus } })
 }
 
-fn message(answer: &Value) -> &str {
+pub(crate) fn message(answer: &Value) -> &str {
     assert_eq!(answer["error"]["part"], "act", "{answer}");
     answer["error"]["message"].as_str().unwrap()
 }

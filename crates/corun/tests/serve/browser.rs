@@ -143,6 +143,15 @@ impl Browser {
         }
     }
 
+    /// Chooses a file in a field as a person does.
+    pub(crate) fn choose(&self, selector: &str, path: &str) {
+        let root = self.call("DOM.getDocument", json!({}));
+        let asked = json!({ "nodeId": root["root"]["nodeId"], "selector": selector });
+        let node = self.call("DOM.querySelector", asked);
+        let files = json!({ "nodeId": node["nodeId"], "files": [path] });
+        self.call("DOM.setFileInputFiles", files);
+    }
+
     /// The text that an element shows.
     pub(crate) fn text(&self, selector: &str) -> String {
         let script = format!("document.querySelector({})?.innerText ?? ''", json!(selector));

@@ -2,7 +2,9 @@
 //! wait for the browser.
 
 mod act;
+mod attach;
 mod browser;
+mod experiment;
 mod http;
 mod live;
 mod measured;
@@ -10,3 +12,4 @@ mod page;
 mod recordings;
 mod refusals;
 mod server;
+mod sweep;

@@ -67,14 +67,9 @@ fn written(server: &Server, name: &str, programs: &[(&str, f64)]) -> String {
     file.display().to_string()
 }
 
-/// Chooses a file as a person does.
+/// Chooses a recording as a person does.
 fn choose(browser: &Browser, side: &str, path: &str) {
-    let root = browser.call("DOM.getDocument", json!({}));
-    let selector = format!("[data-recording='{side}']");
-    let asked = json!({ "nodeId": root["root"]["nodeId"], "selector": selector });
-    let node = browser.call("DOM.querySelector", asked);
-    let files = json!({ "nodeId": node["nodeId"], "files": [path] });
-    browser.call("DOM.setFileInputFiles", files);
+    browser.choose(&format!("[data-recording='{side}']"), path);
 }
 
 #[test]

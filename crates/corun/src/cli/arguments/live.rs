@@ -135,6 +135,9 @@ pub(crate) struct AbArgs {
     /// Seed of the blocks' order and length, and of policies that draw at random
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
+    /// Also write each pair's outcome to this file as it comes in; corun serve --ab FILE shows it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) progress: Option<PathBuf>,
     /// How it is written
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) format: DocumentFormat,

@@ -1,6 +1,6 @@
 //! The result as a document.
 
-use corun_live::ab::{Conclusion, Done, Effect, Ended, HarmKind};
+use corun_live::ab::{Conclusion, Done, Effect, Ended, HarmKind, PairProgress};
 use serde::Serialize;
 
 use crate::cli::{AbArgs, BackendName};
@@ -44,6 +44,60 @@ impl From<Effect> for Figures {
             low_percent: figure(effect.low),
             high_percent: figure(effect.high),
             pairs: effect.pairs,
+        }
+    }
+}
+
+/// An experiment's first line where its progress is written.
+#[derive(Debug, Serialize)]
+pub(super) struct About {
+    /// The version of these lines.
+    corun_ab: u32,
+    /// What is turned on and off, in words.
+    tried: String,
+    against: Option<&'static str>,
+    precision_percent: f64,
+    confidence_percent: f64,
+    less_is_better: bool,
+}
+
+impl About {
+    pub(super) fn new(arguments: &AbArgs) -> Self {
+        let tried = match (&arguments.on, &arguments.config) {
+            (Some(on), _) => on.clone(),
+            (None, Some(config)) => format!("the policy of {}", config.display()),
+            (None, None) => format!("the policy {}", arguments.chosen.policy),
+        };
+        Self {
+            corun_ab: 1,
+            tried,
+            against: arguments.against.map(BackendName::name),
+            precision_percent: arguments.precision,
+            confidence_percent: arguments.confidence,
+            less_is_better: arguments.less_is_better,
+        }
+    }
+}
+
+/// A line after each pair of blocks.
+#[derive(Debug, Serialize)]
+pub(super) struct PairLine {
+    pairs: usize,
+    elapsed_seconds: f64,
+    needed_seconds: Option<f64>,
+    overall: Figures,
+    programs: Vec<Program>,
+}
+
+impl From<&PairProgress> for PairLine {
+    fn from(progress: &PairProgress) -> Self {
+        let program = |(name, effect): (String, Effect)| Program { name, effect: effect.into() };
+        Self {
+            pairs: progress.pairs,
+            elapsed_seconds: round(progress.elapsed.as_secs_f64(), 3),
+            needed_seconds: progress.needed.map(|needed| round(needed.as_secs_f64(), 3)),
+            overall: progress.overall.into(),
+            programs: progress.programs.iter().cloned().map(program).collect(),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! `corun ab`: what is it worth here? On and off by turns, and what the metrics say of it.
 
 mod document;
+mod progress;
 mod scheduled;
 mod text;
 mod throughput;
@@ -14,6 +15,7 @@ use corun_live::ab::{
     MetricKind, MetricSource, PairProgress, StoppingLimits, Switch, SwitchbackExperiment, conduct,
 };
 
+use self::progress::Progress;
 use self::scheduled::{Backends, Scheduled};
 use self::throughput::Throughput;
 use self::whose::{Ours, Running, Whose};
@@ -42,13 +44,18 @@ pub(super) fn run(arguments: &AbArgs) -> Outcome<String> {
     };
     let unmeasured = metrics.is_empty();
     let mut commands = Commands::new(switch, metrics, cancel.flag());
-    let mut told = |progress: &PairProgress| tell(progress, arguments);
+    let mut written = Progress::begin(arguments)?;
+    let mut told = |progress: &PairProgress| {
+        tell(progress, arguments);
+        written.pair(progress);
+    };
     let checked = |commands: &Commands<'_>| {
         commands.check().map_err(|error| Failure::input(format!("{error}; nothing was changed")))
     };
     let Some(mut whose) = whose else {
         checked(&commands)?;
         let conclusion = conduct(design, experiment, limits, &mut commands, &mut told);
+        written.end(&conclusion, arguments);
         return concluded(&conclusion, arguments);
     };
     // Says what this machine lacks before anything begins.
@@ -71,6 +78,7 @@ pub(super) fn run(arguments: &AbArgs) -> Outcome<String> {
     });
     let ended = whose.end();
     let conclusion = concluded_as?;
+    written.end(&conclusion, arguments);
     ended?;
     let text = concluded(&conclusion, arguments)?;
     if let (Whose::Ours(ours), Ended::Over(_)) = (&whose, &conclusion.ended)

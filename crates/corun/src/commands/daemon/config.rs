@@ -58,6 +58,10 @@ pub(crate) struct Config {
     /// Where the metrics are served; none where the file says `off`.
     #[serde(deserialize_with = "address_or_off")]
     pub(crate) metrics: Option<SocketAddr>,
+    /// The socket at which `corun serve --daemon` looks on; none where absent.
+    pub(crate) viewers: Option<PathBuf>,
+    /// With `apply = false`: viewers may hold processes and apply the policy's plan.
+    pub(crate) viewers_may_act: bool,
     /// Whom it schedules.
     #[serde(rename = "program")]
     pub(crate) programs: Vec<ProgramRule>,
@@ -184,6 +188,8 @@ impl Default for Config {
             gate: GateConfig::default(),
             log: LogFormat::Text,
             metrics: Some(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9748)),
+            viewers: None,
+            viewers_may_act: false,
             programs: Vec::new(),
         }
     }
@@ -245,6 +251,15 @@ impl Config {
         if self.programs.is_empty() {
             return Err(
                 "no [[program]]: expected one at least, corun schedules nothing else".into()
+            );
+        }
+        if self.viewers_may_act && self.viewers.is_none() {
+            return Err("viewers_may_act: nothing is shown to viewers, expected viewers = \"/run/corun/viewers.sock\"".into());
+        }
+        if self.viewers_may_act && self.apply {
+            return Err(
+                "viewers_may_act: apply = true has the policy act by itself; expected one of them"
+                    .into(),
             );
         }
         let mut names = BTreeSet::new();

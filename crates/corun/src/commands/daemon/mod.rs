@@ -4,6 +4,7 @@ mod config;
 mod listener;
 mod log;
 mod metrics;
+mod viewers;
 mod watchdog;
 
 use std::io::Read as _;
@@ -14,7 +15,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
-use corun_live::Host;
+use corun_live::{Host, Tick};
+use corun_serve::{Order, Undone};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use sd_notify::NotifyState;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -25,8 +27,12 @@ pub(super) use self::config::{Config, DEFAULT_PATH};
 use self::listener::Readers;
 use self::log::{TickLog, log_as, log_undone};
 use self::metrics::Metrics;
+use self::viewers::Viewers;
+pub(super) use self::viewers::{Hello, Message, NumberedOrder};
 use self::watchdog::Watchdog;
+use super::acting::Acting;
 use super::hosting::{Ground, Look};
+use super::top::{DaemonEntry, Looks};
 use super::watching::NO_POLICY;
 use crate::cli::{CheckConfigArgs, DaemonArgs, HostArgs};
 use crate::failure::{Failure, Outcome};
@@ -61,15 +67,28 @@ pub(super) fn run(arguments: &DaemonArgs) -> Outcome<String> {
     if let Some(at) = config.metrics {
         listener::serve(metrics.clone(), passed.unwrap_or(Readers::At(at)))?;
     }
+    let viewers = viewers(&config, &signals);
     loop {
         let dry_run = arguments.dry_run || !config.apply;
-        let host = host(&config, dry_run)?;
+        let (host, acting) = match config.viewers_may_act && !arguments.dry_run {
+            true => acting_host(&config)?,
+            false => (host(&config, dry_run)?, None),
+        };
+        if let Some(viewers) = &viewers {
+            viewers.greet(host.machine(), acting.is_some());
+        }
         info!(policy = config.policy, machine = host.machine().name(), dry_run, "started");
         tell_systemd(&[NotifyState::Ready]);
         let patience = config.stall().map_err(Failure::input)?;
         let watchdog = Watchdog::start(host.undoer(), patience)?;
+        let interval_s = config.interval_s.unwrap_or(Look::default().every.as_secs_f64());
         let mut session = Session {
             host,
+            acting,
+            viewers: viewers.as_ref(),
+            looks: Looks::new(true, interval_s),
+            policy: &config.policy,
+            applies: !dry_run,
             metrics: &metrics,
             watchdog: &watchdog,
             log: TickLog::default(),
@@ -100,6 +119,30 @@ pub(super) fn host(config: &Config, dry_run: bool) -> Outcome<Host> {
     host_as(config, &config.host_args(dry_run)?)
 }
 
+/// Viewers where the configuration asks for them. Whether anybody can look on keeps nobody from being scheduled.
+fn viewers(config: &Config, signals: &Signals) -> Option<Viewers> {
+    let path = config.viewers.as_deref()?;
+    let listening = signals.waker().and_then(|woken| Viewers::at(path, woken));
+    listening.map_err(|failure| warn!("{}", failure.report().trim())).ok()
+}
+
+/// The host of a configuration by which viewers may act: the policy only proposes, and what a person asks for is done.
+fn acting_host(config: &Config) -> Outcome<(Host, Option<Acting>)> {
+    // A policy that only proposes need not have been evaluated.
+    let arguments = HostArgs { untested: true, gate: None, ..config.host_args(false)? };
+    let ground = Ground::new(&arguments)?;
+    let mut acting = None;
+    let (targets, look) = (config.targets(), Look::default());
+    let host = ground.host_with(&arguments, targets, &profiles(config), &look, |policies| {
+        let (acts, policies) = Acting::beside(policies);
+        acting = Some(acts);
+        policies
+    })?;
+    let since = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
+    let acts = |acting: Acting| acting.on(ground).counting_from(since.as_millis() as u64);
+    Ok((host, acting.map(acts)))
+}
+
 /// As [`host`], by these arguments in the place of the configuration's.
 pub(super) fn host_as(config: &Config, arguments: &HostArgs) -> Outcome<Host> {
     Ground::new(arguments)?.host(arguments, config.targets(), &profiles(config))
@@ -124,8 +167,8 @@ fn reloaded(path: &Path, old: &Config) -> Option<Config> {
     match loaded {
         Ok(new) => {
             tell_systemd(&[NotifyState::Reloading]);
-            if new.metrics != old.metrics || new.log != old.log {
-                warn!("metrics and log are taken over at the next start only");
+            if new.metrics != old.metrics || new.log != old.log || new.viewers != old.viewers {
+                warn!("metrics, viewers and log are taken over at the next start only");
             }
             info!("configuration read again");
             Some(new)
@@ -140,15 +183,16 @@ fn reloaded(path: &Path, old: &Config) -> Option<Config> {
 struct Signals {
     stop: Arc<AtomicBool>,
     reload: Arc<AtomicBool>,
-    /// Gets a byte with each signal.
+    /// Gets a byte with each signal and each order.
     woken: UnixStream,
+    wakes: UnixStream,
 }
 
 impl Signals {
     fn new() -> Outcome<Self> {
         let (woken, wakes) = UnixStream::pair()?;
         woken.set_nonblocking(true)?;
-        let own = Self { stop: Arc::default(), reload: Arc::default(), woken };
+        let own = Self { stop: Arc::default(), reload: Arc::default(), woken, wakes };
         // A second one changes nothing: undoing takes milliseconds, and must not be cut short.
         for signal in [SIGINT, SIGTERM] {
             signal_hook::flag::register(signal, own.stop.clone())?;
@@ -156,12 +200,17 @@ impl Signals {
         signal_hook::flag::register(SIGHUP, own.reload.clone())?;
         // After the flags: who is woken finds them.
         for signal in [SIGINT, SIGTERM, SIGHUP] {
-            signal_hook::low_level::pipe::register(signal, wakes.try_clone()?)?;
+            signal_hook::low_level::pipe::register(signal, own.wakes.try_clone()?)?;
         }
         Ok(own)
     }
 
-    /// Sleeps for so long, or until the next signal.
+    /// Where a byte ends [`Self::wait`].
+    fn waker(&self) -> Outcome<UnixStream> {
+        Ok(self.wakes.try_clone()?)
+    }
+
+    /// Sleeps for so long, or until the next signal or order.
     fn wait(&self, longest: Duration) {
         let longest =
             Timespec { tv_sec: longest.as_secs() as i64, tv_nsec: longest.subsec_nanos().into() };
@@ -175,6 +224,13 @@ impl Signals {
 
 struct Session<'a> {
     host: Host,
+    /// Does what viewers order, where they may.
+    acting: Option<Acting>,
+    viewers: Option<&'a Viewers>,
+    looks: Looks,
+    policy: &'a str,
+    /// Are the policy's plans carried out?
+    applies: bool,
     metrics: &'a Metrics,
     watchdog: &'a Watchdog,
     log: TickLog,
@@ -198,16 +254,48 @@ impl Session<'_> {
             {
                 return Ok(Some(next));
             }
+            while let Some(order) = self.viewers.and_then(Viewers::order) {
+                self.obey(order);
+                self.tick()?;
+            }
             if self.host.now() >= self.host.next_tick() {
-                let began = Instant::now();
-                let tick = self.host.tick().map_err(Failure::live)?;
-                self.metrics.tick(&self.host, &tick, began.elapsed().as_secs_f64());
-                self.log.tick(&self.host, &tick);
-                tell_systemd(&[NotifyState::Watchdog]);
+                self.tick()?;
             }
             self.watchdog.beat();
             let until = self.host.next_tick().0.saturating_sub(self.host.now().0);
             signals.wait(Duration::from_nanos(until).min(self.longest_sleep));
+        }
+    }
+
+    fn tick(&mut self) -> Outcome {
+        let began = Instant::now();
+        let tick = self.host.tick().map_err(Failure::live)?;
+        self.metrics.tick(&self.host, &tick, began.elapsed().as_secs_f64());
+        self.log.tick(&self.host, &tick);
+        tell_systemd(&[NotifyState::Watchdog]);
+        self.show(&tick)
+    }
+
+    /// Shows viewers a look, where there are any.
+    fn show(&mut self, tick: &Tick) -> Outcome {
+        let Some(viewers) = self.viewers else { return Ok(()) };
+        if !viewers.are_there() {
+            self.looks.note(&self.host, tick);
+            return Ok(());
+        }
+        let act = self.acting.as_ref().map(|acting| acting.entry(&self.host));
+        let daemon = DaemonEntry { pid: std::process::id(), applies: self.applies };
+        viewers.show(self.looks.document((&self.host, tick), self.policy, act, daemon)?);
+        Ok(())
+    }
+
+    fn obey(&mut self, order: Order) {
+        match &mut self.acting {
+            Some(acting) => acting.obey(&mut self.host, order),
+            None => {
+                let why = "this daemon only shows: viewers_may_act is false in its configuration";
+                order.answer(Err(Undone::Refused(why.to_owned())));
+            }
         }
     }
 }

@@ -31,19 +31,35 @@ pub(super) fn write(
     }
 }
 
-/// The frame as JSON on one line, with the newest decisions alone, and what a person did.
-pub(super) fn compact(frame: &Frame, interval_s: f64, act: Option<ActEntry>) -> Outcome<String> {
+/// The daemon whose look it is.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(in crate::commands) struct DaemonEntry {
+    /// Its process.
+    pub(in crate::commands) pid: u32,
+    /// Does it carry out what its policy decides?
+    pub(in crate::commands) applies: bool,
+}
+
+/// The frame as JSON on one line, with the newest decisions alone, what a person did, and whose look it is.
+pub(super) fn compact(
+    frame: &Frame,
+    interval_s: f64,
+    act: Option<ActEntry>,
+    daemon: Option<DaemonEntry>,
+) -> Outcome<String> {
     #[derive(Serialize)]
     struct Look {
         #[serde(flatten)]
         document: Document,
         #[serde(skip_serializing_if = "Option::is_none")]
         act: Option<ActEntry>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        daemon: Option<DaemonEntry>,
     }
     let mut document = Document::new(frame, interval_s);
     let old = document.decisions.len().saturating_sub(SHOWN_DECISIONS);
     document.decisions.drain(..old);
-    serde_json::to_string(&Look { document, act }).map_err(Failure::failed)
+    serde_json::to_string(&Look { document, act, daemon }).map_err(Failure::failed)
 }
 
 fn sorted(lines: &[Line]) -> Vec<&Line> {

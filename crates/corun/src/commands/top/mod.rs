@@ -13,6 +13,7 @@ mod slider;
 mod state;
 mod tree;
 
+pub(super) use self::document::DaemonEntry;
 pub(super) use self::frame::together;
 
 use std::io::IsTerminal as _;
@@ -22,6 +23,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use corun_linux::Roots;
+use corun_live::{Host, Tick};
 use corun_machine::Machine;
 use corun_policy::CounterKind;
 use corun_serve::Order;
@@ -33,7 +35,7 @@ use self::draw::{Theme, draw};
 use self::frame::{Collector, Frame};
 use self::replay::Replay;
 use self::state::{Flow, State};
-use super::acting::undo_at_the_end;
+use super::acting::{ActEntry, undo_at_the_end};
 use super::watching::{Asked, Watch};
 use crate::cli::{FigureArgs, TargetArgs, TopArgs};
 use crate::failure::{Failure, Outcome};
@@ -160,7 +162,7 @@ impl Observer {
         let frame = self.top.look()?;
         let Watch { host, acting, .. } = &self.top.watch;
         let act = acting.as_ref().map(|acting| acting.entry(host));
-        document::compact(&frame, self.interval_s, act)
+        document::compact(&frame, self.interval_s, act, None)
     }
 
     /// Does what a viewer ordered, and answers.
@@ -181,6 +183,36 @@ impl Observer {
     pub(super) fn end(&mut self) -> Outcome {
         let undone = undo_at_the_end(&mut self.top.watch.host);
         self.top.watch.end().and(undone)
+    }
+}
+
+/// Makes the documents of looks from a host that somebody else ticks.
+pub(super) struct Looks {
+    collector: Collector,
+    interval_s: f64,
+}
+
+impl Looks {
+    /// `named`: do the targets' names tell programs apart? Else the processes' own do.
+    pub(super) fn new(named: bool, interval_s: f64) -> Self {
+        Self { collector: Collector::new(named).with_groups(Roots::default()), interval_s }
+    }
+
+    /// Keeps what a tick decided, for those who look later.
+    pub(super) fn note(&mut self, host: &Host, tick: &Tick) {
+        self.collector.note(host, tick);
+    }
+
+    /// The document of a look after a tick.
+    pub(super) fn document(
+        &mut self,
+        (host, tick): (&Host, &Tick),
+        policy: &str,
+        act: Option<ActEntry>,
+        daemon: DaemonEntry,
+    ) -> Outcome<String> {
+        let frame = self.collector.frame(host, Some(policy), tick);
+        document::compact(&frame, self.interval_s, act, Some(daemon))
     }
 }
 

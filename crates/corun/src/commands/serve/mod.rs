@@ -1,14 +1,19 @@
 //! `corun serve`: the page in the browser.
 
+mod attached;
+mod experiment;
+
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use corun_app::{Cancel, find_machine, open_library};
+use corun_machine::Machine;
 use corun_serve::{Asker, Live, Order, Orders, ServeError, ServeOptions, Server};
 use serde_json::json;
 
+use self::attached::Attached;
 use super::top::Observer;
 use crate::cli::ServeArgs;
 use crate::failure::{Failure, Outcome};
@@ -25,29 +30,17 @@ pub(super) fn run(arguments: &ServeArgs) -> Outcome<String> {
     for app in &apps {
         library.get(app)?;
     }
-    let mut observer = None;
-    if arguments.targets.is_given() {
-        let (targets, figures) = (&arguments.targets, &arguments.figures);
-        let (policy, seed) = (arguments.policy.as_deref(), arguments.seed);
-        let act = arguments.act.then_some(arguments.journals.as_deref());
-        observer = Some(Observer::new(targets, figures, policy, seed, act)?);
-    } else if arguments.policy.is_some() || arguments.act {
-        let what = match arguments.act {
-            true => "--act: nothing is watched that could be acted on",
-            false => "--policy: nothing is watched for which it could decide",
-        };
-        return Err(
-            Failure::input(what).hint("--user NAME, --command PATTERN, --unit UNIT or --pid PID")
-        );
-    }
+    let watched = watched(arguments)?;
     let (asker, orders) = Asker::new();
-    let live = observer.as_ref().map(|observer| {
-        let live = Live::new(Arc::new(observer.machine().clone()));
+    let live = watched.as_ref().map(|watched| {
+        let live = Live::new(watched.machine());
         if arguments.act { live.acting(asker) } else { live }
     });
     // What was done has to be undone, whatever the user's hurry.
     let cancel = if arguments.act { Cancel::on_signal_undoing()? } else { Cancel::on_signal()? };
-    let options = ServeOptions { library, machine, apps, live: live.clone() };
+    let experiment = arguments.ab.as_deref().map(|file| experiment::follow(file, &cancel));
+    let experiment = experiment.transpose()?;
+    let options = ServeOptions { library, machine, apps, live: live.clone(), experiment };
     let server = Server::bind(arguments.listen, options).map_err(|error| match error {
         ServeError::NotLoopback(_) | ServeError::Listen(..) => {
             Failure::input(error).hint("--listen 127.0.0.1:0, which takes any free port")
@@ -55,12 +48,18 @@ pub(super) fn run(arguments: &ServeArgs) -> Outcome<String> {
         ServeError::Start(_) => Failure::failed(error),
     })?;
     corun_report::print(&format!("corun: open {}\nCtrl-C ends it.\n", server.link()))?;
-    match (observer, live) {
-        (Some(observer), Some(live)) => {
+    match (watched, live) {
+        (Some(watched), Some(live)) => {
             let ends = cancel.clone();
             // The observer's parts belong to the thread that made them.
             let serving = thread::spawn(move || server.run(&ends));
-            let watched = watch(observer, &live, &orders, &cancel);
+            let watched = match watched {
+                Watched::Own(observer) => watch(*observer, &live, &orders, &cancel),
+                Watched::Daemon(attached) => {
+                    attached.watch(&live, &orders, &cancel);
+                    Ok(())
+                }
+            };
             if let Err(failure) = &watched {
                 live.show(json!({ "error": failure.report().trim_end() }).to_string());
             }
@@ -72,6 +71,44 @@ pub(super) fn run(arguments: &ServeArgs) -> Outcome<String> {
         _ => server.run(&cancel),
     }
     Ok(String::new())
+}
+
+/// What the page's Live view shows.
+enum Watched {
+    /// Processes that this corun looks at.
+    Own(Box<Observer>),
+    /// What a daemon sees.
+    Daemon(Attached),
+}
+
+impl Watched {
+    fn machine(&self) -> Arc<Machine> {
+        match self {
+            Self::Own(observer) => Arc::new(observer.machine().clone()),
+            Self::Daemon(attached) => attached.machine(),
+        }
+    }
+}
+
+/// What was asked for; none where nothing is watched.
+fn watched(arguments: &ServeArgs) -> Outcome<Option<Watched>> {
+    if let Some(socket) = &arguments.daemon {
+        return Ok(Some(Watched::Daemon(Attached::to(socket, arguments.act)?)));
+    }
+    if arguments.targets.is_given() {
+        let (targets, figures) = (&arguments.targets, &arguments.figures);
+        let (policy, seed) = (arguments.policy.as_deref(), arguments.seed);
+        let act = arguments.act.then_some(arguments.journals.as_deref());
+        let observer = Observer::new(targets, figures, policy, seed, act)?;
+        return Ok(Some(Watched::Own(Box::new(observer))));
+    }
+    let what = match (arguments.act, &arguments.policy) {
+        (true, _) => "--act: nothing is watched that could be acted on",
+        (_, Some(_)) => "--policy: nothing is watched for which it could decide",
+        _ => return Ok(None),
+    };
+    Err(Failure::input(what)
+        .hint("--daemon, --user NAME, --command PATTERN, --unit UNIT or --pid PID"))
 }
 
 /// Looks at the machine while somebody looks on.
