@@ -7,7 +7,9 @@ sleep 1000 & one=$!
 explained "sleep" cannot-tell $one
 end $one
 
-(while :; do sleep 100; done) | cat >/dev/null & one=$!
+mkfifo silent
+exec 9<>silent
+cat silent >/dev/null & one=$!
 explained "cat at a pipe into which nobody writes" cannot-tell $one
 end $one
 
