@@ -14,4 +14,6 @@ explained "dd through 64 MiB of 24, compressed memory" waiting-for-memory $one
 end $one
 swapoff /dev/zram0
 rmdir /sys/fs/cgroup/most
+# As the next case would find it without this one.
+echo "-cpu -memory" >/sys/fs/cgroup/cgroup.subtree_control
 all_right
