@@ -76,7 +76,7 @@ mod tests {
             of(
                 "corun run --policy=dio --seed=3 --dry-run --set curvature=2 -- ./solver --duration 9"
             ),
-            "corun ab --policy=dio --set curvature=2 -- ./solver --duration 9"
+            "corun ab '--policy=dio' --set 'curvature=2' -- ./solver --duration 9"
         );
     }
 }
