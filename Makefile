@@ -29,7 +29,8 @@ install:  ## corun, corun-study, the tracer's plug-in, manual pages and completi
 	install -D -m 755 $(RELEASE)/corun $(DESTDIR)$(PREFIX)/bin/corun
 	install -D -m 755 $(RELEASE)/corun-study $(DESTDIR)$(PREFIX)/bin/corun-study
 	install -D -m 755 $(RELEASE)/deps/libcorun_trace.so $(DESTDIR)$(PREFIX)/lib/corun/libcorun_trace.so
-	install -D -m 644 -t $(DESTDIR)$(PREFIX)/lib/systemd/system packaging/corun.service packaging/corun.socket
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/lib/systemd/system packaging/corun.service packaging/corun-page.service packaging/corun.socket
+	install -D -m 644 packaging/sysusers.conf $(DESTDIR)$(PREFIX)/lib/sysusers.d/corun.conf
 	scripts/install-documentation.sh $(RELEASE)/corun $(DESTDIR)$(PREFIX)/share
 
 deb:  ## A Debian package of corun, its daemon, manual pages and completions: target/corun_VERSION_ARCHITECTURE.deb

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Puts the context of the container image together and builds the image: `scripts/build-container.sh CORUN KUBECTL OUT`.
 # CORUN is a static corun, KUBECTL a static kubectl of the cluster's version, OUT the folder for the context. Without
-# docker, podman or buildah the context is all that is made: any of them builds it elsewhere.
+# docker, podman or buildah the context is all that is made: any of them builds it elsewhere. BASE names another image
+# with a shell to build on, as of a registry of one's own; the Containerfile has busybox's.
 set -euo pipefail
 
 corun=${1:?usage: scripts/build-container.sh CORUN KUBECTL OUT}
@@ -21,7 +22,7 @@ install -m 755 "$corun" "$out/corun"
 install -m 755 "$kubectl" "$out/kubectl"
 install -m 644 -t "$out" "$root/LICENSE-MIT" "$root/LICENSE-APACHE" "$root/packaging/container/Containerfile"
 
-options=(--build-arg "VERSION=$version" -t "corun:$version" -f "$out/Containerfile" "$out")
+options=(--build-arg "VERSION=$version" ${BASE:+--build-arg "BASE=$BASE"} -t "corun:$version" -f "$out/Containerfile" "$out")
 if command -v buildah >/dev/null; then
     buildah build "${options[@]}"
 elif command -v podman >/dev/null; then

@@ -29,8 +29,11 @@ strip --strip-unneeded --remove-section=.comment "$tree/usr/bin/corun" "$tree/us
 
 units=$tree/usr/lib/systemd/system
 mkdir -p "$units"
-sed 's|/usr/local/bin/|/usr/bin/|' "$packaging/corun.service" >"$units/corun.service"
+for unit in corun corun-page; do
+    sed 's|/usr/local/bin/|/usr/bin/|' "$packaging/$unit.service" >"$units/$unit.service"
+done
 install -m 644 "$packaging/corun.socket" "$units/corun.socket"
+install -D -m 644 "$packaging/sysusers.conf" "$tree/usr/lib/sysusers.d/corun.conf"
 install -D -m 644 "$packaging/debian/config.toml" "$tree/etc/corun/config.toml"
 
 share=$tree/usr/share
@@ -65,7 +68,7 @@ Version: $version
 Architecture: $architecture
 Maintainer: $maintainer
 Installed-Size: $(du -k --apparent-size -s "$tree/usr" | cut -f1)
-Depends: ${depends:-libc6, libgcc-s1}, init-system-helpers (>= 1.54~)
+Depends: ${depends:-libc6, libgcc-s1}, init-system-helpers (>= 1.54~), systemd | systemd-standalone-sysusers | systemd-sysusers
 Recommends: qemu-user
 Section: admin
 Priority: optional

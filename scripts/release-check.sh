@@ -76,6 +76,7 @@ deb_goes_in_and_out() {
     deb=$(ls target/packages/corun_"$version"_*.deb) || return 1
     for suite in bookworm trixie; do scripts/test-deb.sh "$deb" "$suite" || return 1; done
 }
+static_binary_runs_alone() { scripts/test-static.sh "$(ls target/packages/corun-"$version"-*-linux-musl)"; }
 wheel_runs() { scripts/test-wheel.sh "$(ls target/packages/corun-"$version"-*.whl)"; }
 wheel_keeps_its_name() { python3 scripts/check-wheel.py "$(ls target/packages/corun-"$version"-*.whl)" "$version"; }
 
@@ -95,6 +96,7 @@ if [ "$quick" -eq 0 ]; then
     check "the command installs from its source crates" scripts/test-crates.sh target/packages/crates
     check "the wheel keeps what its name promises" wheel_keeps_its_name
     check "the wheel installs into a fresh environment and runs README's example" wheel_runs
+    check "the static binary runs where there is nothing else" static_binary_runs_alone
     check "the Debian package goes in and out of a fresh Debian 12 and 13" deb_goes_in_and_out
     check "licences of dependencies" cargo deny --offline check licenses bans sources
 fi

@@ -27,6 +27,9 @@ machine=(-smp 8,sockets=2,dies=2,cores=2,threads=1
   -numa node,nodeid=0,memdev=m0,cpus=0-3 -numa node,nodeid=1,memdev=m1,cpus=4-7
   -numa dist,src=0,dst=1,val=21)
 [[ -z ${ONE_CPU:-} ]] || machine=(-smp 1)
+# FOLDER/disk, where there is one, is the guest's /dev/nvme0n1.
+[[ ! -e $folder/disk ]] || machine+=(-device nvme,drive=disk,serial=disk
+  -drive "id=disk,file=$folder/disk,if=none,format=raw,cache=unsafe")
 
 boot() {
   : >"$log"

@@ -97,6 +97,7 @@ for name in bin sbin lib lib64; do ln -s usr/$name "$tree/$name"; done
 for case in "${cases[@]}"; do
   cp "$case" "$tree/$(basename "$(dirname "$case")" | grep -x systemd-cases || echo cases)/"
 done
+cp "$here/explain-cases/judge" "$tree/cases/"
 if [[ $(ls "$tree/systemd-cases") ]]; then
   for part in "$folder"/packages/systemd/*; do
     cp -a "$part/." "$tree/$(basename "$part")/"
@@ -107,6 +108,8 @@ cp "$folder/packages/busybox/bin/busybox" "$tree/bin/"
 cp "$here/init" "$tree/init"
 strip -o "$tree/usr/local/bin/corun" "$corun"
 ln -s /usr/local/bin/corun "$tree/bin/corun"
+# busybox's takes no lists of CPUs.
+cp "$(command -v taskset)" "$tree/usr/local/bin/"
 if $new_kernel; then
   strip -o "$tree/bin/scx_exercise" "$exercise"
 fi
@@ -118,7 +121,7 @@ ldd "$corun" ${KILLED:+"$KILLED"} | grep -v ':$' | grep -o '/[^ ]*' | sort -u | 
 done
 mkdir -p "$tree/modules"
 modules=$folder/packages/kernel/lib/modules
-for module in fuse; do
+for module in fuse lzo-rle zsmalloc zram; do
   [[ -d $modules ]] || continue
   find "$modules" -name "$module.ko*" -exec cp {} "$tree/modules/" \;
 done

@@ -86,6 +86,8 @@ pub struct UnknownProgram {
     pub name: String,
     /// Names that hold it or are spelt much like it, the likeliest first.
     pub candidates: Vec<String>,
+    /// Profiles of one's own that were recorded from an executable of this name, each with its file: `solver (a.toml)`.
+    pub recorded_from: Vec<String>,
     /// How many programs the library holds.
     pub library_len: usize,
 }
@@ -98,6 +100,9 @@ impl UnknownProgram {
         let start = format!("no program is named {:?}", self.name);
         if self.library_len == 0 {
             return format!("{start}: the library is empty");
+        }
+        if !self.recorded_from.is_empty() {
+            return format!("{start}; recorded from it: {}", self.recorded_from.join(", "));
         }
         if self.candidates.is_empty() {
             return format!("{start} among the {} of the library", self.library_len);
@@ -191,6 +196,7 @@ impl Library {
         self.find(name).ok_or_else(|| UnknownProgram {
             name: name.to_owned(),
             candidates: self.candidates(name),
+            recorded_from: self.recorded_from(name),
             library_len: self.len(),
         })
     }
@@ -223,6 +229,17 @@ impl Library {
     /// Does it hold none?
     pub fn is_empty(&self) -> bool {
         self.programs.is_empty()
+    }
+
+    /// Of the shipped profiles none: to know what they were recorded from, all would have to be read.
+    fn recorded_from(&self, executable: &str) -> Vec<String> {
+        let is_from = |entry: &Entry| match &entry.profile {
+            Held::Read(profile) => profile.executable() == Some(executable),
+            Held::Shipped(_) => false,
+        };
+        let found = self.programs.iter().filter(|(_, entry)| is_from(entry));
+        let found = found.map(|(name, entry)| format!("{name} ({})", entry.file));
+        found.take(MOST_CANDIDATES).collect()
     }
 
     /// Names that begin with the text or hold it, else those a few letters from it.

@@ -53,6 +53,20 @@ fn a_name_is_exact_and_part_of_one_lists_those_that_have_it() {
 }
 
 #[test]
+fn an_executables_name_leads_to_the_profiles_that_were_recorded_from_it() {
+    let shipped = Library::shipped().unwrap();
+    let mut own = shipped.get("glpsol").unwrap().clone();
+    "solver".clone_into(&mut own.name);
+    let mut library = Library::default();
+    library.insert(own, "a/mine.toml".to_owned()).unwrap();
+    assert_eq!(
+        library.get("glpsol").unwrap_err().to_string(),
+        "no program is named \"glpsol\"; recorded from it: solver (a/mine.toml)"
+    );
+    assert!(library.get("gawk").unwrap_err().recorded_from.is_empty());
+}
+
+#[test]
 fn a_folder_of_profiles_is_a_library() {
     let folder = tempfile::tempdir().unwrap();
     let all = library(&["b", "a"]);

@@ -3,6 +3,8 @@
 //! Two kinds: a [`Recording`] holds the program's own miss-rate curve, as the tracer writes it; a
 //! [`SoloTable`] holds figures measured alone on some machine at several LLC sizes.
 
+use std::path::Path;
+
 use serde::{Deserialize, Serialize};
 
 use crate::bad_input::{Expected, Fault, PathStep, check_count};
@@ -131,6 +133,12 @@ impl Profile {
             ProfileData::Recording(recording) => recording.instructions(),
             ProfileData::Table(_) => TABLE_INSTRUCTIONS,
         }
+    }
+
+    /// The file name of the executable that it was recorded from; none for a table.
+    pub fn executable(&self) -> Option<&str> {
+        let ProfileData::Recording(recording) = &self.data else { return None };
+        Path::new(recording.origin.command.first()?).file_name()?.to_str()
     }
 
     /// The program where the hardware foresees nothing: every miss waits for memory, as many

@@ -228,15 +228,18 @@ pub(crate) fn thread_descriptor(tid: u32) -> io::Result<OwnedFd> {
 
 /// Sets a thread's scheduling policy, with a static priority of 0; `nice` stays.
 pub(crate) fn set_policy(tid: u32, policy: i32) -> io::Result<()> {
-    let parameters = libc::sched_param { sched_priority: 0 };
-    // SAFETY: the kernel reads the structure.
-    let answer = unsafe { libc::sched_setscheduler(tid as libc::pid_t, policy, &parameters) };
+    // The kernel's `struct sched_param`. musl's has more fields, and its functions for policies only fail.
+    let priority: libc::c_int = 0;
+    // SAFETY: the kernel reads one number.
+    let answer = unsafe {
+        libc::syscall(libc::SYS_sched_setscheduler, tid as libc::pid_t, policy, &raw const priority)
+    };
     if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// A thread's scheduling policy.
 pub(crate) fn policy(tid: u32) -> io::Result<i32> {
     // SAFETY: no argument is a pointer.
-    let answer = unsafe { libc::sched_getscheduler(tid as libc::pid_t) };
-    if answer >= 0 { Ok(answer) } else { Err(io::Error::last_os_error()) }
+    let answer = unsafe { libc::syscall(libc::SYS_sched_getscheduler, tid as libc::pid_t) };
+    if answer >= 0 { Ok(answer as i32) } else { Err(io::Error::last_os_error()) }
 }

@@ -5,18 +5,15 @@ use corun_machine::CpuSet;
 use super::advice::{advice, give_way, record, run_on, word};
 use super::diagnosis::{Advice, Cause, CauseKind, Diagnosis, LostShare, Unknown, UnknownKind};
 use super::facts::{MemoryFacts, ProgramFacts};
+use super::stalls::{short_memory, slow_disk};
 
 /// A cause that takes less than this share of the time is not named.
-const LEAST_SHARE: f64 = 0.05;
+pub(super) const LEAST_SHARE: f64 = 0.05;
 /// A program that is active for less than this share of the time of one CPU is asleep: of so little time, shares say
 /// nothing.
 const LEAST_ACTIVE: f64 = 0.01;
 /// From this share of the time on, sleeping is what a program mostly does.
 const MOSTLY: f64 = 0.5;
-/// Page faults a second from which on a blocked program waits for swap or pages of files that were thrown out.
-const MANY_MAJOR_FAULTS_PER_S: f64 = 20.0;
-/// Pressure on memory, as a share of the time, from which on a blocked program waits for memory.
-const MEMORY_IS_SHORT: f64 = 0.05;
 /// LLC misses per 1000 instructions from which on a cache is worth a question, where only counters tell.
 const MANY_LLC_MPKI: f64 = 3.0;
 /// A slowdown by a single neighbour from which on it is named.
@@ -29,7 +26,8 @@ pub fn diagnose(facts: &ProgramFacts) -> Diagnosis {
         waiting_for_cpu,
         throttled,
         stolen,
-        blocked,
+        short_memory,
+        slow_disk,
         slow_core,
         cache_by_nature,
         cache_by_neighbour,
@@ -44,12 +42,12 @@ pub fn diagnose(facts: &ProgramFacts) -> Diagnosis {
 }
 
 /// The program's active time, in seconds of all its threads together.
-struct TimeSplit {
-    active_s: f64,
+pub(super) struct TimeSplit {
+    pub(super) active_s: f64,
     on_cpu_s: f64,
     waiting_s: f64,
     throttled_s: f64,
-    blocked_s: f64,
+    pub(super) blocked_s: f64,
     asleep_share: f64,
 }
 
@@ -74,7 +72,7 @@ impl TimeSplit {
         }
     }
 
-    fn share(&self, seconds: f64) -> f64 {
+    pub(super) fn share(&self, seconds: f64) -> f64 {
         if self.active_s > 0.0 { seconds / self.active_s } else { 0.0 }
     }
 
@@ -84,7 +82,7 @@ impl TimeSplit {
     }
 }
 
-fn percent(share: f64) -> String {
+pub(super) fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
 
@@ -184,56 +182,6 @@ fn stolen(facts: &ProgramFacts, split: &TimeSplit) -> Option<Cause> {
             "vmstat 1",
         )],
     })
-}
-
-/// Blocked threads wait for memory or for a disk; the faults and the pressure tell which.
-fn blocked(facts: &ProgramFacts, split: &TimeSplit) -> Option<Cause> {
-    let share = split.share(split.blocked_s);
-    let memory_short = facts.memory_pressure.as_ref().map_or(0.0, |one| one.some_share);
-    let is_memory = facts.major_faults_per_s >= MANY_MAJOR_FAULTS_PER_S
-        || (memory_short >= MEMORY_IS_SHORT
-            && memory_short >= facts.io_pressure.as_ref().map_or(0.0, |one| one.some_share));
-    let mut found = format!("Blocked for {:.2} s, by samples", split.blocked_s);
-    let pid = facts.pids.first().copied().unwrap_or(0);
-    if is_memory {
-        found.push_str(&format!(
-            ", with {:.0} page faults a second that are read from a disk",
-            facts.major_faults_per_s
-        ));
-        if let Some(bytes) = facts.swapped_bytes.filter(|&bytes| bytes > 0) {
-            found.push_str(&format!("; {:.0} MiB of it are in swap", bytes as f64 / 1048576.0));
-        }
-    }
-    found.push('.');
-    let pressure = if is_memory { &facts.memory_pressure } else { &facts.io_pressure };
-    if let Some(pressure) = pressure {
-        let whose = pressure.group.as_deref().unwrap_or("The machine");
-        let what = if is_memory { "a shortage of memory" } else { "disks" };
-        found.push_str(&format!(
-            " {whose} lost {} of the time to {what}.",
-            percent(pressure.some_share)
-        ));
-    }
-    let helps = if is_memory {
-        let limits = facts.unit.as_ref().map(|unit| {
-            advice(
-                "shows the unit's limits of memory, and what it has",
-                format!("systemctl show {} -p MemoryHigh,MemoryMax,MemoryCurrent", word(unit)),
-            )
-        });
-        let who = advice(
-            "shows who has the memory, the largest first",
-            "ps -eo pid,rss,comm --sort=-rss | head",
-        );
-        limits.into_iter().chain([who]).collect()
-    } else {
-        vec![
-            advice("shows what it reads and writes each second", format!("pidstat -d -p {pid} 1")),
-            advice("shows how busy each disk is", "iostat -x 1"),
-        ]
-    };
-    let kind = if is_memory { CauseKind::WaitingForMemory } else { CauseKind::WaitingForDisk };
-    Some(Cause { kind, lost: LostShare::Estimated(share), found, advice: helps })
 }
 
 fn slow_core(facts: &ProgramFacts, split: &TimeSplit) -> Option<Cause> {

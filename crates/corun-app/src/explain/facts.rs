@@ -57,6 +57,8 @@ pub struct ProgramFacts {
 pub struct ThreadTime {
     /// On a CPU.
     pub on_cpu_s: f64,
+    /// Of that, in the kernel: system calls and page faults. In steps of a clock tick.
+    pub in_kernel_s: f64,
     /// Runnable and waiting for a CPU, as the scheduler counts; absent where the kernel does not count.
     pub waiting_s: Option<f64>,
     /// Is the waiting of some thread estimated from samples? The kernel counts a wait when it is over, and a long one
@@ -105,6 +107,8 @@ pub struct QuotaFacts {
 pub struct PressureFacts {
     /// The cgroup; absent where the figures are of the whole machine.
     pub group: Option<String>,
+    /// Has the group no processes but the program's?
+    pub is_of_program_alone: bool,
     /// In which at least one thread waited.
     pub some_share: f64,
     /// In which all threads that were not idle waited.

@@ -10,6 +10,7 @@ mod facts;
 mod observe;
 #[cfg(test)]
 mod seeded_cases;
+mod stalls;
 #[cfg(test)]
 mod tests;
 

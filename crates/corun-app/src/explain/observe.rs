@@ -35,10 +35,10 @@ pub struct ProgramObserver {
     threads: Vec<WatchedThread>,
     pids: Vec<u32>,
     quotas: Vec<CpuQuota>,
-    group: Option<std::path::PathBuf>,
-    memory: Option<Pressure>,
-    io: Option<Pressure>,
-    major_faults: BTreeMap<u32, u64>,
+    memory: Option<PressureAtStart>,
+    io: Option<PressureAtStart>,
+    /// Of each process.
+    paging: BTreeMap<u32, Paging>,
     /// As last looked at, and what each used of each CPU up to then, in seconds.
     processes: CpuUseSnapshot,
     used: BTreeMap<(u32, CpuId), (Stat, f64)>,
@@ -60,7 +60,7 @@ struct WatchedThread {
 }
 
 impl ProgramObserver {
-    /// Starts to watch these threads; those that begin later are not seen.
+    /// Starts to watch these threads, which may have been found some time before; those that begin later are not seen.
     ///
     /// # Errors
     /// Where `/proc` cannot be read.
@@ -73,25 +73,28 @@ impl ProgramObserver {
         let online = corun_linux::sysfs::online_cpus(roots).unwrap_or_else(|_| machine.cpu_set());
         let meters =
             online.iter().map(|cpu| (cpu, NoiseMeter::new(roots, CpuSet::from_iter([cpu]))));
-        let watched = threads.into_iter().map(|at_start| WatchedThread {
-            waited_s: waited_s(roots, at_start.task),
-            at_start,
+        let watched = threads.into_iter().map(|found| WatchedThread {
+            waited_s: waited_s(roots, found.task),
+            at_start: as_now(roots, found),
             runnable: BTreeMap::new(),
             blocked: 0,
             seen: 0,
         });
+        let (quotas, paging) = (quotas(roots, first), paging(roots, &pids));
+        let meters = meters.collect();
+        // The clock starts with the threads' own.
+        let started = Instant::now();
         Ok(Self {
             threads: watched.collect(),
-            quotas: quotas(roots, first),
-            memory: pressure(roots, group.as_deref(), Resource::Memory),
-            io: pressure(roots, group.as_deref(), Resource::Io),
-            group,
-            major_faults: major_faults(roots, &pids),
+            quotas,
+            memory: PressureAtStart::read(roots, group.as_deref(), Resource::Memory),
+            io: PressureAtStart::read(roots, group.as_deref(), Resource::Io),
+            paging,
             processes,
             used: BTreeMap::new(),
             until_look: SAMPLES_A_LOOK,
-            meters: meters.collect(),
-            started: Instant::now(),
+            meters,
+            started,
             roots: roots.clone(),
             pids,
         })
@@ -137,27 +140,28 @@ impl ProgramObserver {
     /// # Errors
     /// Where all its threads ended meanwhile.
     pub fn finish(
-        self,
+        mut self,
         machine: &Machine,
         program: String,
         cache: CacheFacts,
     ) -> Result<ProgramFacts> {
+        // Takes its time, and comes before the clock is read.
+        self.look_at_all();
         let interval_s = self.started.elapsed().as_secs_f64();
         self.finish_after(interval_s, machine, program, cache)
     }
 
     /// The facts of an interval that took so many seconds, whatever the clock says.
     pub(super) fn finish_after(
-        mut self,
+        self,
         interval_s: f64,
         machine: &Machine,
         program: String,
         cache: CacheFacts,
     ) -> Result<ProgramFacts> {
-        self.look_at_all();
         let roots = &self.roots;
         let uses = self.threads.iter().filter_map(|thread| thread.time(roots, interval_s));
-        let Sums { threads, time, mut on_cpu, may_run_on, same_cpus } = Sums::of(uses);
+        let Sums { threads, mut time, mut on_cpu, may_run_on, same_cpus } = Sums::of(uses);
         let Some(may_run_on) = may_run_on else {
             return Err(Error::input(format!("{program} ended while it was looked at")));
         };
@@ -171,11 +175,9 @@ impl ProgramObserver {
                 Ok(memory) => (memory, None),
                 Err(why) => (None, Some(why)),
             };
-        let faults = major_faults(roots, &self.pids);
-        let faulted: u64 = faults
-            .iter()
-            .map(|(pid, now)| now.saturating_sub(*self.major_faults.get(pid).unwrap_or(now)))
-            .sum();
+        let paged = self.paged();
+        // That of the whole processes, of which not all threads may be followed.
+        time.in_kernel_s = paged.system_s.min(time.on_cpu_s);
         let swapped = self.pids.iter().map(|&pid| Process::new(roots, pid).swapped_bytes());
         Ok(ProgramFacts {
             threads,
@@ -186,9 +188,9 @@ impl ProgramObserver {
             idle_cpus: self.idle_cpus(&may_run_on),
             competitors: self.competitors(&may_run_on, interval_s),
             quota: self.quota(first),
-            memory_pressure: self.lost_to(self.memory, Resource::Memory, interval_s),
-            io_pressure: self.lost_to(self.io, Resource::Io, interval_s),
-            major_faults_per_s: faulted as f64 / interval_s.max(1e-9),
+            memory_pressure: self.lost_to(self.memory.as_ref(), Resource::Memory, interval_s),
+            io_pressure: self.lost_to(self.io.as_ref(), Resource::Io, interval_s),
+            major_faults_per_s: paged.major_faults as f64 / interval_s.max(1e-9),
             swapped_bytes: swapped.sum(),
             cores: core_facts(machine, &on_cpu),
             memory,
@@ -200,6 +202,17 @@ impl ProgramObserver {
             program,
             cache,
         })
+    }
+
+    /// What the processes did since the start.
+    fn paged(&self) -> Paging {
+        let mut all = Paging::default();
+        for (pid, now) in paging(&self.roots, &self.pids) {
+            let Some(before) = self.paging.get(&pid) else { continue };
+            all.major_faults += now.major_faults.saturating_sub(before.major_faults);
+            all.system_s += (now.system_s - before.system_s).max(0.0);
+        }
+        all
     }
 
     fn stolen_share(&self, on_cpu: &BTreeMap<CpuId, f64>) -> f64 {
@@ -265,13 +278,26 @@ impl ProgramObserver {
         risen.max_by(|one, other| one.throttled_s.total_cmp(&other.throttled_s))
     }
 
+    /// Are all processes of the group the program's? None of those below it are looked at: a group with processes has
+    /// none below that get memory of their own.
+    fn is_alone_in(&self, group: &std::path::Path) -> bool {
+        let members = std::fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
+        let mut members = members.lines().filter_map(|line| line.parse().ok()).peekable();
+        members.peek().is_some() && members.all(|pid: u32| self.pids.contains(&pid))
+    }
+
     fn lost_to(
         &self,
-        before: Option<Pressure>,
+        before: Option<&PressureAtStart>,
         resource: Resource,
         interval_s: f64,
     ) -> Option<PressureFacts> {
-        let (before, now) = (before?, pressure(&self.roots, self.group.as_deref(), resource)?);
+        let before = before?;
+        let group = before.group.as_deref();
+        let now = match group {
+            Some(group) => Pressure::of_group(group, resource)?,
+            None => Pressure::of_machine(&self.roots, resource)?,
+        };
         let share = |before: std::time::Duration, now: std::time::Duration| {
             (now.saturating_sub(before).as_secs_f64() / interval_s.max(1e-9)).min(1.0)
         };
@@ -280,9 +306,10 @@ impl ProgramObserver {
             format!("/{}", path.display())
         };
         Some(PressureFacts {
-            group: self.group.as_deref().map(below_root),
-            some_share: share(before.some, now.some),
-            full_share: share(before.full, now.full),
+            group: group.map(below_root),
+            is_of_program_alone: group.is_some_and(|group| self.is_alone_in(group)),
+            some_share: share(before.total.some, now.some),
+            full_share: share(before.total.full, now.full),
         })
     }
 }
@@ -367,32 +394,53 @@ impl WatchedThread {
                 waiting_is_sampled: is_sampled,
                 blocked_s,
                 asleep_s,
+                ..ThreadTime::default()
             },
             on_cpu,
         })
     }
 }
 
+/// What was found of a thread, as it is now.
+fn as_now(roots: &Roots, found: TaskFacts) -> TaskFacts {
+    let now = facts(roots, found.task.pid, found.task.tid).ok();
+    now.filter(|now| now.task == found.task).unwrap_or(found)
+}
+
 fn waited_s(roots: &Roots, task: Task) -> Option<f64> {
     waited_for_cpu(roots, task.pid, task.tid).map(|waited| waited.as_secs_f64())
 }
 
-/// Of the group where it has a figure, else of the machine.
-fn pressure(
-    roots: &Roots,
-    group: Option<&std::path::Path>,
-    resource: Resource,
-) -> Option<Pressure> {
-    match group {
-        Some(group) => Pressure::of_group(group, resource),
-        None => Pressure::of_machine(roots, resource),
+/// Time lost up to the start: of the program's cgroup where that has a figure, else of the machine.
+#[derive(Debug)]
+struct PressureAtStart {
+    group: Option<std::path::PathBuf>,
+    total: Pressure,
+}
+
+impl PressureAtStart {
+    fn read(roots: &Roots, group: Option<&std::path::Path>, resource: Resource) -> Option<Self> {
+        let of_group = group.and_then(|group| {
+            let total = Pressure::of_group(group, resource)?;
+            Some(Self { group: Some(group.to_owned()), total })
+        });
+        let of_machine =
+            || Some(Self { group: None, total: Pressure::of_machine(roots, resource)? });
+        of_group.or_else(of_machine)
     }
 }
 
-fn major_faults(roots: &Roots, pids: &[u32]) -> BTreeMap<u32, u64> {
+/// What a process did since it began, all its threads together.
+#[derive(Debug, Clone, Copy, Default)]
+struct Paging {
+    major_faults: u64,
+    system_s: f64,
+}
+
+fn paging(roots: &Roots, pids: &[u32]) -> BTreeMap<u32, Paging> {
     let of = |&pid: &u32| {
         let stat = Process::new(roots, pid).stat_of_all_threads().ok()??;
-        Some((pid, stat.major_faults))
+        Some((pid, Paging { major_faults: stat.major_faults, system_s: stat.system_s() }))
     };
     pids.iter().filter_map(of).collect()
 }

@@ -62,7 +62,12 @@ fn quota(cpus: f64, throttled_s: f64) -> Option<QuotaFacts> {
 }
 
 fn pressure(some_share: f64) -> Option<PressureFacts> {
-    Some(PressureFacts { group: Some("/a".to_owned()), some_share, full_share: some_share / 2.0 })
+    Some(PressureFacts {
+        group: Some("/a".to_owned()),
+        is_of_program_alone: true,
+        some_share,
+        full_share: some_share / 2.0,
+    })
 }
 
 fn memory(home_share: f64, far_share: f64, latency_ratio: f64) -> Option<MemoryFacts> {
@@ -379,6 +384,75 @@ fn a_program_without_a_profile_is_recorded_by_its_own_command_line() {
     );
     facts.command = Some(vec!["solver".to_owned(), "x".repeat(400)]);
     assert_eq!(commands(&facts)[0], "corun profile -o solver.toml -- PROGRAM ARGUMENTS");
+}
+
+/// As read in a guest of dd and awk, which go through more memory than their groups may have, with swap in compressed
+/// memory: no sample found them blocked, and they were on their CPUs all the time.
+#[test]
+fn pages_that_come_from_compressed_memory_are_paid_for_on_the_cpu() {
+    for (faults, swapped, share) in [(10_399.8, 42_328_064, 0.419), (1732.8, 15_519_744, 0.261)] {
+        let mut facts = calm();
+        facts.cache = CacheFacts::default();
+        facts.major_faults_per_s = faults;
+        facts.swapped_bytes = Some(swapped);
+        facts.memory_pressure =
+            Some(PressureFacts { full_share: share, ..pressure(share).unwrap() });
+        let first = &diagnose(&facts).causes[0];
+        assert_eq!(first.kind, CauseKind::WaitingForMemory);
+        assert!(
+            matches!(first.lost, LostShare::Estimated(lost) if (lost - share).abs() < 1e-9),
+            "{first:?}"
+        );
+        // A kernel that counts no pressure leaves a bound: all time in the kernel.
+        facts.memory_pressure = None;
+        facts.time.in_kernel_s = 6.0;
+        let first = &diagnose(&facts).causes[0];
+        assert_eq!((first.kind, first.lost), (CauseKind::WaitingForMemory, LostShare::AtMost(0.6)));
+    }
+}
+
+#[test]
+fn pressure_counts_as_far_as_it_is_the_programs() {
+    let named = |change: fn(&mut ProgramFacts)| {
+        let mut facts = calm();
+        facts.memory_pressure = Some(PressureFacts { full_share: 0.0, ..pressure(0.4).unwrap() });
+        change(&mut facts);
+        diagnose(&facts).causes.first().map(|cause| (cause.kind, cause.lost.share()))
+    };
+    let short = |share| Some((CauseKind::WaitingForMemory, share));
+    assert_eq!(named(|_| ()), short(0.4));
+    let share_group = |facts: &mut ProgramFacts, full_share: f64| {
+        let pressure = facts.memory_pressure.as_mut().unwrap();
+        (pressure.is_of_program_alone, pressure.full_share) = (false, full_share);
+    };
+    // Of a group with other processes, some of which waited.
+    assert_eq!(
+        named(|facts| (facts.memory_pressure.as_mut().unwrap()).is_of_program_alone = false),
+        None
+    );
+    let mut facts = calm();
+    facts.memory_pressure = pressure(0.4);
+    share_group(&mut facts, 0.2);
+    // All of which waited for a fifth of the time.
+    assert_eq!(diagnose(&facts).causes[0].lost, LostShare::Estimated(0.2));
+    // The machine's pressure says nothing of a program without page faults.
+    facts.memory_pressure.as_mut().unwrap().group = None;
+    assert!(diagnose(&facts).causes.is_empty());
+    facts.major_faults_per_s = 577.0;
+    assert_eq!(diagnose(&facts).causes[0].lost, LostShare::Estimated(0.4));
+}
+
+/// Pages of a file that come for the first time are page faults too, without pressure on memory.
+#[test]
+fn a_file_that_is_mapped_and_read_is_a_disks_matter() {
+    let mut facts = calm();
+    facts.time = blocked(5.0, 5.0);
+    facts.major_faults_per_s = 300.0;
+    facts.memory_pressure = pressure(0.0);
+    facts.io_pressure = pressure(0.5);
+    assert_eq!(diagnose(&facts).causes[0].kind, CauseKind::WaitingForDisk);
+    facts.memory_pressure = pressure(0.3);
+    assert_eq!(diagnose(&facts).causes[0].kind, CauseKind::WaitingForMemory);
 }
 
 /// Of little activity a large share is still little.

@@ -30,6 +30,8 @@ pub struct Stat {
     pub major_faults: u64,
     /// Time on CPUs, of the user and of the kernel for it, in clock ticks.
     pub cpu_ticks: u64,
+    /// Of that, in the kernel: system calls and page faults, in clock ticks.
+    pub system_ticks: u64,
     /// Its nice value, -20 to 19.
     pub nice: i32,
     /// Threads of its process.
@@ -78,6 +80,7 @@ impl Stat {
             flags,
             major_faults,
             cpu_ticks: user_ticks.saturating_add(system_ticks),
+            system_ticks,
             nice: number(field(19)?)?,
             threads: number(field(20)?)?,
             start_ticks: number(field(22)?)?,
@@ -90,6 +93,11 @@ impl Stat {
     /// Has it ended, and is not yet waited for? Only its number is left.
     pub fn is_over(&self) -> bool {
         matches!(self.state, 'Z' | 'X' | 'x')
+    }
+
+    /// Time on CPUs in the kernel, in seconds.
+    pub fn system_s(&self) -> f64 {
+        self.system_ticks as f64 / rustix::param::clock_ticks_per_second() as f64
     }
 
     /// Is it the kernel's own thread?
@@ -142,7 +150,7 @@ mod tests {
         let stat = Stat::parse(LINE.as_bytes()).unwrap();
         assert_eq!((stat.pid, stat.name.as_str(), stat.state), (77, "a) b", 'R'));
         assert_eq!((stat.parent, stat.group, stat.session, stat.flags), (1, 2, 3, 4_194_304));
-        assert_eq!((stat.major_faults, stat.cpu_ticks), (3, 42));
+        assert_eq!((stat.major_faults, stat.cpu_ticks, stat.system_ticks), (3, 42, 2));
         assert_eq!((stat.nice, stat.threads), (-5, 8));
         assert_eq!((stat.start_ticks, stat.cpu, stat.policy), (2_468_904, 1, 6));
         assert_eq!(stat.start_stack, 1);

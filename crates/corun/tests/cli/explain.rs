@@ -62,6 +62,9 @@ fn a_program_that_shares_a_cpu_with_others_waits_for_it() {
     assert!(!document["facts"]["competitors"].as_array().unwrap().is_empty(), "{document:#}");
     let text = Fixture::new().run(&["explain", "--duration", "0.5", &programs[0].pid()]).done();
     assert!(text.contains("waits for a CPU") && text.contains("      $ "), "{text}");
+    // What is advised can be measured as it stands: the time on CPUs tells how far such a program is.
+    let counted = format!("--count cpu='cut -d\" \" -f14 /proc/{}/stat'", programs[0].pid());
+    assert!(text.contains("corun ab --until-clear --on ") && text.contains(&counted), "{text}");
 }
 
 /// A cgroup of this test with a quota that a busy program reaches on any machine, of whichever version there is: a

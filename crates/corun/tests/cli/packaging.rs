@@ -146,11 +146,19 @@ fn files_below(root: &Path, folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
+/// Who is a user of the system. A user stays when a package goes: files may be theirs.
+fn is_of_users(file: &Path) -> bool {
+    let names = ["passwd", "group", "shadow", "gshadow", ".pwd.lock"];
+    let name = file.file_name().unwrap().to_string_lossy();
+    file.parent() == Some(Path::new("etc")) && names.contains(&name.trim_end_matches('-'))
+}
+
 #[test]
 fn the_debian_package_installs_into_a_fresh_root_and_leaves_nothing_there() {
     let there = |tool: &str| Command::new(tool).arg("--version").output().is_ok();
-    if !["dpkg", "dpkg-deb", "dpkg-shlibdeps", "strip"].into_iter().all(there) {
-        println!("skipped: needs dpkg-dev and binutils");
+    let tools = ["dpkg", "dpkg-deb", "dpkg-shlibdeps", "strip", "systemd-sysusers"];
+    if !tools.into_iter().all(there) {
+        println!("skipped: needs dpkg-dev, binutils and systemd");
         return;
     }
     let fixture = Fixture::new();
@@ -178,6 +186,7 @@ fn the_debian_package_installs_into_a_fresh_root_and_leaves_nothing_there() {
         "usr/lib/corun/libcorun_trace.so",
         "usr/lib/systemd/system/corun.service",
         "usr/lib/systemd/system/corun.socket",
+        "usr/lib/systemd/system/corun-page.service",
         "usr/share/man/man1/corun-explain.1.gz",
         "usr/share/bash-completion/completions/corun",
         "usr/share/zsh/vendor-completions/_corun",
@@ -193,20 +202,33 @@ fn the_debian_package_installs_into_a_fresh_root_and_leaves_nothing_there() {
     let checked = checked.unwrap();
     assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
     assert!(std::fs::read_to_string(&config).unwrap().contains("\napply = false\n"));
-    let unit = std::fs::read_to_string(root.join("usr/lib/systemd/system/corun.service")).unwrap();
-    assert!(unit.contains("ExecStart=/usr/bin/corun ") && !unit.contains("/usr/local"), "{unit}");
+    for name in ["corun", "corun-page"] {
+        let unit = root.join(format!("usr/lib/systemd/system/{name}.service"));
+        let unit = std::fs::read_to_string(unit).unwrap();
+        assert!(
+            unit.contains("ExecStart=/usr/bin/corun ") && !unit.contains("/usr/local"),
+            "{unit}"
+        );
+    }
+    // The page's user: one of the system, who cannot log in.
+    let users = std::fs::read_to_string(root.join("etc/passwd")).unwrap();
+    let user = users.lines().find(|line| line.starts_with("corun:")).unwrap();
+    assert!(user.ends_with("nologin"), "{user}");
 
     dpkg(&root, &["--remove", "corun"]);
     let mut left = Vec::new();
     files_below(&root, &root, &mut left);
     // The configuration stays, and that the daemon was enabled, until the package is purged.
     let stays = |file: &PathBuf| {
-        file.ends_with("corun/config.toml") || file.starts_with("etc/systemd/system")
+        file.ends_with("corun/config.toml")
+            || file.starts_with("etc/systemd/system")
+            || is_of_users(file)
     };
     assert!(left.iter().all(stays), "{left:?}");
     dpkg(&root, &["--purge", "corun"]);
     let mut left = Vec::new();
     files_below(&root, &root, &mut left);
+    left.retain(|file| !is_of_users(file));
     assert_eq!(left, [] as [PathBuf; 0]);
 }
 
@@ -271,7 +293,9 @@ fn the_container_file_copies_what_its_script_provides() {
     for line in &lines {
         assert!(known.contains(&line.split(' ').next().unwrap()), "{line}");
     }
-    assert!(lines[0].starts_with("FROM "));
+    // The base may be another one, and has a name that says from where.
+    assert!(lines[0].starts_with("ARG BASE=docker.io/"), "{}", lines[0]);
+    assert_eq!(lines[1], "FROM ${BASE}");
     let script = std::fs::read_to_string(root().join("scripts/build-container.sh")).unwrap();
     let copies = lines.iter().filter_map(|line| line.strip_prefix("COPY "));
     let sources: Vec<&str> = copies

@@ -26,6 +26,7 @@ impl Throughput {
             return Err(Failure::input(
                 "no metric, and nothing here counts the programs' instructions",
             )
+            .hint("--count done='wc -l < OUTPUT', or whatever prints how much is done so far")
             .hint("--metric NAME=CMD, where CMD prints one number")
             .hint("--prometheus URL --query NAME=PROMQL")
             .hint("corun doctor says why there are no counters"));

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use corun_app::{Advice, Cause, Diagnosis, LostShare, ProgramFacts};
+use corun_app::{Advice, Cause, CauseKind, Diagnosis, LostShare, ProgramFacts};
 
 use crate::output::counted;
 
@@ -34,8 +34,11 @@ pub(super) fn text(facts: &ProgramFacts, diagnosis: &Diagnosis) -> String {
     for (number, cause) in diagnosis.causes.iter().enumerate() {
         text.push_str(&of_cause(number + 1, cause));
     }
-    let mut helps = diagnosis.causes.iter().flat_map(|cause| &cause.advice);
-    if let Some(measured) = helps.find_map(measure) {
+    let mut helps = diagnosis
+        .causes
+        .iter()
+        .flat_map(|cause| cause.advice.iter().map(move |advice| (cause, advice)));
+    if let Some(measured) = helps.find_map(|(cause, advice)| measure(cause, advice, facts)) {
         text.push_str("\nWhat that is worth, by turns with it and without\n");
         text.push_str(&measured);
     }
@@ -75,14 +78,33 @@ fn of_advice(advice: &Advice) -> String {
 }
 
 /// How to measure what the advice is worth, where it can be taken back.
-fn measure(advice: &Advice) -> Option<String> {
+fn measure(cause: &Cause, advice: &Advice, facts: &ProgramFacts) -> Option<String> {
     let undo = advice.undo.as_ref()?;
     let quoted = |command: &str| shlex::try_quote(command).map(|word| word.into_owned()).ok();
     let (on, off) = (quoted(&advice.command)?, quoted(undo)?);
+    let (count, what) = progress(cause, facts);
     Some(format!(
-        "{INDENT}$ corun ab --on {on} --off {off} --count done='wc -l < OUTPUT'\n\
-         {INDENT}    --count: what prints how much the program has done so far\n"
+        "{INDENT}$ corun ab --until-clear --on {on} --off {off} --count {count}\n{INDENT}    --count: {what}\n"
     ))
+}
+
+/// What tells how far the program is. Of one that lacks a CPU its time on CPUs does, which the kernel counts in the
+/// 14th field of a file in which a name stands before, and a name may have spaces.
+fn progress(cause: &Cause, facts: &ProgramFacts) -> (String, &'static str) {
+    let lacks_cpu = matches!(cause.kind, CauseKind::WaitingForCpu | CauseKind::ThrottledByQuota);
+    match facts.pids.as_slice() {
+        [pid]
+            if lacks_cpu && !facts.program.trim_end_matches(&format!(" ({pid})")).contains(' ') =>
+        {
+            (
+                format!("cpu='cut -d\" \" -f14 /proc/{pid}/stat'"),
+                "the program's time on CPUs; what it gets done, where it says so, is better",
+            )
+        }
+        _ => {
+            ("done='wc -l < OUTPUT'".to_owned(), "what prints how much the program has done so far")
+        }
+    }
 }
 
 fn wrapped(text: &str, indent: &str) -> String {

@@ -1,5 +1,6 @@
 //! `corun run`: starts programs here and schedules them until they end.
 
+mod next;
 mod summary;
 
 use std::thread;
@@ -52,6 +53,11 @@ pub(crate) fn run(arguments: &RunArgs) -> Outcome<String> {
     let summary =
         Summary::new(&host_args, &host, started.programs(), &told, &undone, started.elapsed());
     eprint!("{}", summary.text());
+    let words: Vec<String> =
+        std::env::args_os().map(|word| word.to_string_lossy().into()).collect();
+    for line in next::lines(&words, &told, host.is_dry_run(), &host_args.policy) {
+        eprintln!("corun: {line}");
+    }
     if let Some(path) = &arguments.output {
         write_file(path, json(&summary)?.as_bytes())?;
     }

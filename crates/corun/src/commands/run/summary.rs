@@ -27,6 +27,14 @@ pub(super) struct Told {
 }
 
 impl Told {
+    pub(super) fn has_decided(&self) -> bool {
+        self.decided > 0
+    }
+
+    pub(super) fn has_acted(&self) -> bool {
+        self.carried_out > 0
+    }
+
     pub(super) fn add(&mut self, host: &Host, tick: Tick) {
         self.rounds += 1;
         for decision in &tick.decisions {

@@ -1,0 +1,82 @@
+//! What to do after a run: the command that measures what the policy is worth, from the command line of the run.
+
+use super::summary::Told;
+
+/// Options of `corun run` that `corun ab` has not: by name, and whether a value follows.
+const OF_RUN_ALONE: [(&str, bool); 6] = [
+    ("--duration", true),
+    ("--output", true),
+    ("-o", true),
+    ("--seed", true),
+    ("--dry-run", false),
+    ("--wakers", false),
+];
+
+/// What the run was worth, and what comes next: lines for people. `words`: the run's own command line.
+pub(super) fn lines(words: &[String], told: &Told, is_dry_run: bool, policy: &str) -> Vec<String> {
+    let measures = measure(words);
+    if is_dry_run && told.has_decided() {
+        return vec![
+            "next: the same without --dry-run does it, and undoes it at the end".to_owned(),
+        ];
+    }
+    if told.has_acted() {
+        return vec![
+            "what the policy was worth a single run cannot tell".to_owned(),
+            format!("next: {measures}"),
+            "    measures it, by turns with the policy and without".to_owned(),
+            "    without hardware counters: --count done='wc -l < OUTPUT', or what else tells how much is done"
+                .to_owned(),
+        ];
+    }
+    if told.has_decided() || policy == "linux-default" {
+        return Vec::new();
+    }
+    vec![
+        format!("next: corun doctor    says what {policy} needs here"),
+        "      corun explain PID    says why a program is slow while it runs".to_owned(),
+    ]
+}
+
+/// The command line of `corun ab` for the same programs under the same policy.
+fn measure(words: &[String]) -> String {
+    let mut kept = vec!["corun".to_owned(), "ab".to_owned()];
+    let mut words = words.iter().skip_while(|word| *word != "run").skip(1);
+    while let Some(word) = words.next() {
+        if word == "--" {
+            kept.push(word.clone());
+            break;
+        }
+        let name = word.split_once('=').map_or(word.as_str(), |(name, _)| name);
+        match OF_RUN_ALONE.iter().find(|(option, _)| *option == name) {
+            Some((_, true)) if name == word => _ = words.next(),
+            Some(_) => {}
+            None => kept.push(word.clone()),
+        }
+    }
+    kept.extend(words.cloned());
+    shlex::try_join(kept.iter().map(String::as_str)).unwrap_or_else(|_| kept.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(line: &str) -> String {
+        measure(&line.split(' ').map(str::to_owned).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn the_policy_and_the_programs_stay() {
+        assert_eq!(
+            of("target/quick/corun run --duration 30 mix.toml --policy di -o out.json"),
+            "corun ab mix.toml --policy di"
+        );
+        assert_eq!(
+            of(
+                "corun run --policy=dio --seed=3 --dry-run --set curvature=2 -- ./solver --duration 9"
+            ),
+            "corun ab '--policy=dio' --set 'curvature=2' -- ./solver --duration 9"
+        );
+    }
+}

@@ -1,0 +1,37 @@
+# Four programs with less memory than they go through: two of which the pages lie in compressed memory, where a fault
+# takes time on a CPU alone, and two that wait for a disk.
+. /cases/judge
+in_group most memory.max 24M
+in_group high memory.high 24M
+swapoff_all() { for device in $(awk 'NR > 1 { print $1 }' /proc/swaps); do swapoff "$device"; done; }
+# paged WHAT: of the last program, once some of its memory is in swap.
+paged() {
+  for _ in $(seq 60); do
+    [ "$(awk '/^VmSwap/ { print $2 }' /proc/$one/status)" -gt 8000 ] && break
+    sleep 1
+  done
+  explained "$1" waiting-for-memory $one
+  end $one
+}
+# begin_in GROUP COMMAND...
+begin_in() {
+  sh -c 'echo $$ >/sys/fs/cgroup/$0/cgroup.procs; exec "$@"' "$@" & one=$!
+}
+
+echo 128M >/sys/block/zram0/disksize
+mkswap /dev/zram0 >/dev/null
+swapon /dev/zram0
+begin_in most dd if=/dev/zero of=/dev/null bs=64M
+paged "dd through 64 MiB of 24, compressed memory"
+begin_in high awk 'BEGIN { for (i = 0; i < 400000; i++) a[i] = i; while (1) for (i = 0; i < 400000; i++) a[i]++ }'
+paged "awk above its memory.high, compressed memory"
+swapoff_all
+
+mkswap /dev/nvme0n1 >/dev/null
+swapon /dev/nvme0n1
+begin_in most dd if=/dev/zero of=/dev/null bs=48M
+paged "dd through 48 MiB of 24, a disk"
+begin_in high awk 'BEGIN { for (i = 0; i < 400000; i++) a[i] = i; while (1) for (i = 0; i < 400000; i++) a[i]++ }'
+paged "awk above its memory.high, a disk"
+swapoff_all
+all_right
