@@ -3,11 +3,10 @@
 use super::summary::Told;
 
 /// Options of `corun run` that `corun ab` has not: by name, and whether a value follows.
-const OF_RUN_ALONE: [(&str, bool); 6] = [
+const OF_RUN_ALONE: [(&str, bool); 5] = [
     ("--duration", true),
     ("--output", true),
     ("-o", true),
-    ("--seed", true),
     ("--dry-run", false),
     ("--wakers", false),
 ];
@@ -67,6 +66,29 @@ mod tests {
     }
 
     #[test]
+    fn ab_takes_what_is_kept() {
+        use clap::CommandFactory as _;
+
+        let command = crate::cli::Cli::command();
+        let options = |name: &str| {
+            let found = command.find_subcommand(name).unwrap();
+            let all = found.get_arguments().filter_map(|one| {
+                let takes_value = one.get_action().takes_values();
+                Some((format!("--{}", one.get_long()?), takes_value))
+            });
+            all.collect::<Vec<_>>()
+        };
+        let known: Vec<String> = options("ab").into_iter().map(|(name, _)| name).collect();
+        let mut of_run: Vec<(String, bool)> = options("run");
+        of_run.retain(|(name, _)| !known.contains(name));
+        of_run.sort();
+        let mut left_out = OF_RUN_ALONE.map(|(name, value)| (name.to_owned(), value)).to_vec();
+        left_out.retain(|(name, _)| name.starts_with("--"));
+        left_out.sort();
+        assert_eq!(of_run, left_out);
+    }
+
+    #[test]
     fn the_policy_and_the_programs_stay() {
         assert_eq!(
             of("target/quick/corun run --duration 30 mix.toml --policy di -o out.json"),
@@ -76,7 +98,7 @@ mod tests {
             of(
                 "corun run --policy=dio --seed=3 --dry-run --set curvature=2 -- ./solver --duration 9"
             ),
-            "corun ab '--policy=dio' --set 'curvature=2' -- ./solver --duration 9"
+            "corun ab '--policy=dio' '--seed=3' --set 'curvature=2' -- ./solver --duration 9"
         );
     }
 }
