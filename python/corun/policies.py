@@ -101,7 +101,10 @@ class SetWeight:
 
 @dataclass(frozen=True)
 class OrderSlots:
-    """Run these threads on a CPU in this order, a slot each, over and over (``order-slots``)."""
+    """Run these threads on a CPU in this order, over and over: a slot of CPU time each.
+
+    Its name among controls is ``order-slots``.
+    """
 
     cpu: int
     threads: Sequence[int]
