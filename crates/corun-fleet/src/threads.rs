@@ -26,6 +26,7 @@ pub(crate) struct Threads {
     stale: Vec<bool>,
 }
 
+// A derived one has no `clone_from` of its own: each prediction would allocate.
 impl Clone for Threads {
     fn clone(&self) -> Self {
         Self { all: self.all.clone(), stale: self.stale.clone() }

@@ -197,8 +197,8 @@ fn held_row(
     })
 }
 
-/// The expectation is the model's: as far above the optimum as it is by the model, in the simulation's
-/// figures. A simulated run is slower than the model says by its migrations and by caches that fill.
+/// The expectation is the model's: as far above the best placement that was searched for as it is by the model, in
+/// the figures of that placement's simulation, which differ a little from the model's.
 fn expectation_row(
     random: &RandomExpectation,
     best: &PlacementResult,

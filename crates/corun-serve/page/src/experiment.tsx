@@ -5,9 +5,7 @@ import type { AbEffect, AbPair, AbProgress } from "./api";
 import { counted, shown } from "./figures";
 import { Notice } from "./notice";
 import { EffectPlot } from "./plots";
-
-/** Between these, the stream is opened again. */
-const AGAIN_MS = 3000;
+import { follow } from "./stream";
 
 /** Why an experiment ended, for people. */
 const ENDED: Record<string, string> = {
@@ -24,35 +22,19 @@ const ENDED: Record<string, string> = {
 export function Experiment() {
   const [known, setKnown] = useState<AbProgress | null>(null);
   const [fault, setFault] = useState<string | null>(null);
-  useEffect(() => {
-    let source: EventSource | null = null;
-    let again = 0;
-    const open = () => {
-      source = new EventSource("/api/v1/experiment");
-      source.onmessage = (event) => {
-        const found = JSON.parse(event.data) as AbProgress & { away?: string };
-        setFault(found.away ?? null);
-        if (found.away === undefined) setKnown(found);
-      };
-      source.onerror = () => {
-        setFault("The server does not answer; what was known last stays. Trying again…");
-        source?.close();
-        again = window.setTimeout(open, AGAIN_MS);
-      };
-    };
-    const seen = () => {
-      clearTimeout(again);
-      source?.close();
-      if (!document.hidden) open();
-    };
-    seen();
-    document.addEventListener("visibilitychange", seen);
-    return () => {
-      document.removeEventListener("visibilitychange", seen);
-      clearTimeout(again);
-      source?.close();
-    };
-  }, []);
+  useEffect(
+    () =>
+      follow<AbProgress & { away?: string }>(
+        "/api/v1/experiment",
+        (found) => {
+          setFault(found.away ?? null);
+          if (found.away === undefined) setKnown(found);
+          return true;
+        },
+        () => setFault("The server does not answer; what was known last stays. Trying again…"),
+      ),
+    [],
+  );
   return (
     <section class="card experiment" aria-labelledby="experiment-title">
       <h2 id="experiment-title">Experiment</h2>

@@ -8,6 +8,7 @@ import { Act } from "./act";
 import { Experiment } from "./experiment";
 import { Notice } from "./notice";
 import { Sparkline } from "./plots";
+import { follow } from "./stream";
 import { Slides, Tree } from "./tree";
 
 /** Looks of which figures are kept. */
@@ -16,9 +17,6 @@ const KEPT = 120;
 const NAMED = 6;
 
 type Series = Map<string, { busy: (number | null)[]; mpki: (number | null)[]; bytes: (number | null)[] }>;
-
-/** Between these, the stream is opened again. */
-const AGAIN_MS = 3000;
 
 export function Live({ drawing, experiment }: { drawing: Drawing | null; experiment: boolean }) {
   const [look, setLook] = useState<Look | null>(null);
@@ -30,45 +28,25 @@ export function Live({ drawing, experiment }: { drawing: Drawing | null; experim
 
   useEffect(() => {
     if (!drawing) return;
-    let source: EventSource | null = null;
-    let again = 0;
-    const open = () => {
-      source = new EventSource("/api/v1/live");
-      source.onmessage = (event) => {
-        const found = JSON.parse(event.data) as Look & { error?: string; away?: string };
+    return follow<Look & { error?: string; away?: string }>(
+      "/api/v1/live",
+      (found) => {
         if (found.error !== undefined) {
           setFault(`corun no longer looks: ${found.error}`);
-          source?.close();
-          return;
+          return false;
         }
         // A daemon that is away may come back: the stream stays open.
         if (found.away !== undefined) {
           setFault(found.away);
-          return;
+          return true;
         }
         setFault(null);
         keep(series.current, found);
         if (!holding.current) setLook(found);
-      };
-      source.onerror = () => {
-        setFault("The server does not answer; what was seen last stays. Trying again…");
-        source?.close();
-        again = window.setTimeout(open, AGAIN_MS);
-      };
-    };
-    // A tab that nobody sees asks for nothing.
-    const seen = () => {
-      clearTimeout(again);
-      source?.close();
-      if (!document.hidden) open();
-    };
-    seen();
-    document.addEventListener("visibilitychange", seen);
-    return () => {
-      document.removeEventListener("visibilitychange", seen);
-      clearTimeout(again);
-      source?.close();
-    };
+        return true;
+      },
+      () => setFault("The server does not answer; what was seen last stays. Trying again…"),
+    );
   }, [drawing]);
 
   if (!drawing && experiment) return <div class="live"><Experiment /></div>;
