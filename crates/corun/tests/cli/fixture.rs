@@ -1,9 +1,8 @@
 //! Inputs made by the tests themselves, and the command run on them.
 
 use std::fmt::Write as _;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Output};
+use std::process::Output;
 
 use assert_cmd::Command;
 use tempfile::TempDir;
@@ -40,6 +39,16 @@ impl Fixture {
 
     pub(crate) fn write(&self, name: &str, text: &str) {
         std::fs::write(self.path(name), text).unwrap();
+    }
+
+    /// A program of this machine under another name. `cp` has it open for writing, and no child of another test
+    /// inherits that, as it would from here: such a program could not be started ("text file busy").
+    pub(crate) fn copy(&self, program: &str, name: &str) -> PathBuf {
+        let path = self.path(name);
+        assert!(
+            std::process::Command::new("cp").arg(program).arg(&path).status().unwrap().success()
+        );
+        path
     }
 
     /// Names of the files there are, sorted.
@@ -174,16 +183,3 @@ dirty_share = 0.1
 footprint_bytes = 1048576
 curve = [[32768, 10], [1048576, 0.1]]
 "#;
-
-/// Starts a program that was just copied. Another test may have forked while the copy was open for writing; its
-/// child closes it when it executes.
-pub(crate) fn started(command: &mut std::process::Command) -> Child {
-    loop {
-        match command.spawn() {
-            Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => {
-                std::thread::sleep(std::time::Duration::from_millis(10));
-            }
-            child => return child.unwrap(),
-        }
-    }
-}

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::fixture::{Fixture, started};
+use crate::fixture::Fixture;
 
 /// A policy that goes by stored profiles needs no hardware counters.
 const BY_PROFILES: [&str; 4] = ["--policy", "di", "--counters", "profiles"];
@@ -243,9 +243,8 @@ impl Daemon {
     /// None where there is one CPU only, and nothing can be seen to move.
     pub(crate) fn new(apply: bool) -> Option<Self> {
         let fixture = Fixture::new();
-        let copy = fixture.path("waits-for-corun");
-        std::fs::copy("/bin/sleep", &copy).unwrap();
-        let program = Ended(started(Command::new(&copy).arg("1000")));
+        let sleep = fixture.copy("/bin/sleep", "waits-for-corun");
+        let program = Ended(Command::new(sleep).arg("1000").spawn().unwrap());
         let before = affinity(program.0.id()).unwrap();
         if before.parse::<u32>().is_ok() {
             eprintln!("skipped: one CPU alone");

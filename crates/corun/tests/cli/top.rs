@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::process::{Child, Command, Stdio};
 
-use crate::fixture::{Fixture, started};
+use crate::fixture::Fixture;
 
 /// A program that computes until it is dropped, found by a name of its own.
 struct Busy {
@@ -14,11 +14,10 @@ struct Busy {
 impl Busy {
     fn new() -> Self {
         let fixture = Fixture::new();
-        let shell = fixture.path("busy-for-corun");
-        std::fs::copy("/bin/sh", &shell).unwrap();
-        let mut command = Command::new(&shell);
-        command.args(["-c", "while :; do :; done"]).stdin(Stdio::null());
-        let child = started(&mut command);
+        let shell = fixture.copy("/bin/sh", "busy-for-corun");
+        let mut command = Command::new(shell);
+        let child =
+            command.args(["-c", "while :; do :; done"]).stdin(Stdio::null()).spawn().unwrap();
         Self { fixture, child }
     }
 

@@ -23,7 +23,8 @@ impl Busy {
         let folder = tempfile::tempdir().unwrap();
         // A file's name has no slash; a process may give itself one.
         let shell = folder.path().join("busy");
-        std::fs::copy("/bin/sh", &shell).unwrap();
+        // Not open for writing in this process, whose other tests' children would inherit that: "text file busy".
+        assert!(Command::new("cp").arg("/bin/sh").arg(&shell).status().unwrap().success());
         let script = "printf %s \"$0\" > /proc/$$/comm; while :; do :; done";
         let child =
             Command::new(&shell).args(["-c", script, name]).stdin(Stdio::null()).spawn().unwrap();
