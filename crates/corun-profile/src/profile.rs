@@ -86,6 +86,9 @@ pub struct CoreDetail {
     pub page_faults_pki: f64,
     /// System calls per 1000 instructions.
     pub system_calls_pki: f64,
+    /// Those of them that touch neither files nor what memory is mapped to, as waiting for a lock: they take
+    /// the kernel little. 0 of recordings that do not tell.
+    pub light_calls_pki: f64,
     /// Bytes that system calls read or write for the program, per 1000 instructions.
     pub transferred_bytes_pki: f64,
     /// The phase's micro-traces, by their places in [`Recording::micro_traces`], with the share of
@@ -270,9 +273,17 @@ impl CoreDetail {
             ("zeroed_mpki", self.zeroed_mpki),
             ("page_faults_pki", self.page_faults_pki),
             ("system_calls_pki", self.system_calls_pki),
+            ("light_calls_pki", self.light_calls_pki),
             ("transferred_bytes_pki", self.transferred_bytes_pki),
         ] {
             Expected::PerThousand.check(key, value)?;
+        }
+        if self.light_calls_pki > self.system_calls_pki {
+            let why = format!(
+                "found {}, expected at most the {} system calls",
+                self.light_calls_pki, self.system_calls_pki
+            );
+            return Err(Fault::here(why).under(PathStep::Key("light_calls_pki")));
         }
         for (index, &(_, share)) in self.micro_traces.iter().enumerate() {
             let at = |why| {

@@ -65,6 +65,8 @@ struct CoreTable {
     zeroed_mpki: f64,
     page_faults_pki: f64,
     system_calls_pki: f64,
+    #[serde(default)]
+    light_calls_pki: f64,
     transferred_bytes_pki: f64,
     #[serde(default)]
     micro_traces: Vec<(u32, f64)>,
@@ -258,6 +260,7 @@ impl CoreTable {
             zeroed_mpki: self.zeroed_mpki,
             page_faults_pki: self.page_faults_pki,
             system_calls_pki: self.system_calls_pki,
+            light_calls_pki: self.light_calls_pki,
             transferred_bytes_pki: self.transferred_bytes_pki,
             micro_traces: self.micro_traces,
         })
@@ -412,6 +415,9 @@ fn write_phase(out: &mut String, phase: &Phase) {
     }
     line(out, "page_faults_pki", rounded(core.page_faults_pki));
     line(out, "system_calls_pki", rounded(core.system_calls_pki));
+    if core.light_calls_pki > 0.0 {
+        line(out, "light_calls_pki", rounded(core.light_calls_pki));
+    }
     line(out, "transferred_bytes_pki", rounded(core.transferred_bytes_pki));
     write_curve(out, "instruction_curve", &core.instruction_curve);
     if let Some(cleared) = &core.cleared_curve {

@@ -159,6 +159,7 @@ prop_compose! {
                 zeroed_mpki: if cleared { 0.0 } else { rates[0] },
                 page_faults_pki: rates[1],
                 system_calls_pki: rates[2],
+                light_calls_pki: rates[2] * mispredicted,
                 transferred_bytes_pki: rates[3],
                 micro_traces: vec![(0, shares[0]), (7, shares[1])],
             }),

@@ -62,6 +62,7 @@ pub fn phase(figures: &Figures, traces: &mut Vec<MicroTrace>) -> Option<Phase> {
             zeroed_mpki: 0.0,
             page_faults_pki: pki(counters.page_faults),
             system_calls_pki: pki(counters.system_calls),
+            light_calls_pki: pki(counters.light_calls),
             transferred_bytes_pki: pki(counters.transferred_bytes),
             micro_traces: (first as u32..).zip(weights.iter().map(|weight| weight / all)).collect(),
         })

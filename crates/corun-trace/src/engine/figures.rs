@@ -22,6 +22,8 @@ pub struct Counters {
     pub page_faults: u64,
     /// System calls.
     pub system_calls: u64,
+    /// Those of them that touch neither files nor what memory is mapped to.
+    pub light_calls: u64,
     /// Bytes that these read or wrote for the program.
     pub transferred_bytes: u64,
 }
@@ -164,6 +166,7 @@ impl Counters {
         self.floats += other.floats;
         self.page_faults += other.page_faults;
         self.system_calls += other.system_calls;
+        self.light_calls += other.light_calls;
         self.transferred_bytes += other.transferred_bytes;
     }
 }

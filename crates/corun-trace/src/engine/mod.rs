@@ -174,9 +174,11 @@ impl Engine {
         self.window_instructions.min(self.limit.saturating_sub(self.passed))
     }
 
-    /// The kernel was called so many times and read or wrote so many bytes for the program.
-    pub fn add_kernel_work(&mut self, system_calls: u64, bytes: u64) {
+    /// The kernel was called so many times, so many of them for [light](Counters::light_calls) work, and read
+    /// or wrote so many bytes for the program.
+    pub fn add_kernel_work(&mut self, [system_calls, light_calls]: [u64; 2], bytes: u64) {
         self.figures.counters.system_calls += system_calls;
+        self.figures.counters.light_calls += light_calls;
         self.figures.counters.transferred_bytes += bytes;
     }
 

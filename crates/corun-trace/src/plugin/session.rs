@@ -61,6 +61,7 @@ pub(crate) struct Session {
     lost_threads: AtomicU64,
     /// What the kernel did since the engine was told: calls, and bytes read or written.
     calls: AtomicU64,
+    light_calls: AtomicU64,
     transferred: AtomicU64,
     /// Where the heap ended last; 0 while that is not known.
     heap_end: AtomicU64,
@@ -141,6 +142,7 @@ impl Session {
             dormant: AtomicBool::new(false),
             lost_threads: AtomicU64::new(0),
             calls: AtomicU64::new(0),
+            light_calls: AtomicU64::new(0),
             transferred: AtomicU64::new(0),
             heap_end: AtomicU64::new(0),
             inner: Mutex::new(inner),
@@ -222,9 +224,10 @@ impl Session {
             inner.engine.set_limit(before + left);
         }
         inner.engine.take(thread, sieve);
-        inner
-            .engine
-            .add_kernel_work(self.calls.swap(0, Relaxed), self.transferred.swap(0, Relaxed));
+        inner.engine.add_kernel_work(
+            [&self.calls, &self.light_calls].map(|calls| calls.swap(0, Relaxed)),
+            self.transferred.swap(0, Relaxed),
+        );
         if let Some(trace) = &mut inner.trace {
             trace.record(position, sieve.events(), &inner.engine);
         }
@@ -259,7 +262,11 @@ impl Session {
     /// A system call begins; what it has the kernel do.
     pub(crate) fn kernel_begins(&self, number: i64, arguments: [u64; 5]) -> Work {
         self.calls.fetch_add(1, Relaxed);
-        self.numbers.work(number, arguments)
+        let work = self.numbers.work(number, arguments);
+        if work == Work::Light {
+            self.light_calls.fetch_add(1, Relaxed);
+        }
+        work
     }
 
     /// A system call that did that returned. Did memory change that the thread may remember?

@@ -33,6 +33,9 @@ pub(crate) enum Work {
     MovesHeap,
     /// Reads or writes; the call returns how many bytes.
     Transfers,
+    /// Touches neither files nor what memory is mapped to: waits for a lock, asks for the time or for a
+    /// number, sets a signal's mask.
+    Light,
     /// Anything else.
     Other,
 }
@@ -75,12 +78,16 @@ pub(crate) struct Numbers {
     memory: [i64; 5],
     /// Those that return how many bytes they read or wrote.
     transfers: &'static [i64],
+    /// futex, sched_yield; getpid, gettid, getppid, getuid, geteuid, getgid, getegid; clock_gettime,
+    /// gettimeofday, times, getrusage; rt_sigaction, rt_sigprocmask, sigaltstack; set_tid_address,
+    /// set_robust_list, rseq, prlimit64.
+    light: &'static [i64],
 }
 
 impl Work {
     /// Does it change what memory is mapped to or holds?
     pub(crate) fn changes_memory(self) -> bool {
-        !matches!(self, Self::Transfers | Self::Other)
+        !matches!(self, Self::Transfers | Self::Light | Self::Other)
     }
 }
 
@@ -98,6 +105,10 @@ impl Numbers {
                 signal: &[62, 200, 234],
                 memory: [9, 11, 28, 12, 25],
                 transfers: &[0, 1, 17, 18, 19, 20, 40, 44, 45, 46, 47, 217, 326],
+                light: &[
+                    202, 24, 39, 186, 110, 102, 107, 104, 108, 228, 96, 100, 98, 13, 14, 131, 218,
+                    273, 334, 302,
+                ],
             },
             "i386" => Self {
                 fork: &[2, 190],
@@ -108,6 +119,10 @@ impl Numbers {
                 signal: &[37, 238, 270],
                 memory: [192, 91, 219, 45, 163],
                 transfers: &[3, 4, 145, 146, 180, 181, 187, 220],
+                light: &[
+                    240, 158, 20, 224, 64, 199, 201, 200, 202, 265, 78, 43, 77, 174, 175, 186, 258,
+                    311, 386, 340,
+                ],
             },
             "arm" | "armeb" => Self {
                 fork: &[2, 190],
@@ -118,6 +133,10 @@ impl Numbers {
                 signal: &[37, 238, 268],
                 memory: [192, 91, 220, 45, 163],
                 transfers: &[3, 4, 145, 146, 180, 181, 187, 217],
+                light: &[
+                    240, 158, 20, 224, 64, 199, 201, 200, 202, 263, 78, 43, 77, 174, 175, 186, 256,
+                    338, 398, 369,
+                ],
             },
             "aarch64" | "aarch64_be" | "riscv64" | "riscv32" | "loongarch64" => Self {
                 fork: &[],
@@ -132,6 +151,10 @@ impl Numbers {
                 signal: &[129, 130, 131],
                 memory: [222, 215, 233, 214, 216],
                 transfers: &[61, 63, 64, 65, 66, 67, 68, 71, 206, 207, 211, 212, 285],
+                light: &[
+                    98, 124, 172, 178, 173, 174, 175, 176, 177, 113, 169, 153, 165, 134, 135, 132,
+                    96, 99, 293, 261,
+                ],
             },
             _ => Self {
                 fork: &[],
@@ -142,6 +165,7 @@ impl Numbers {
                 signal: &[],
                 memory: [-1; 5],
                 transfers: &[],
+                light: &[],
             },
         }
     }
@@ -180,6 +204,8 @@ impl Numbers {
             Work::MovesHeap
         } else if self.transfers.contains(&number) {
             Work::Transfers
+        } else if self.light.contains(&number) {
+            Work::Light
         } else {
             Work::Other
         }
@@ -230,7 +256,10 @@ mod tests {
         assert!(!numbers.work(0, [0; 5]).changes_memory());
         assert!(numbers.work(12, [0; 5]).changes_memory());
         assert_eq!(Numbers::of_target("aarch64").work(64, [1, 2, 3, 0, 0]), Work::Transfers);
-        assert_eq!(numbers.work(39, [0; 5]), Work::Other);
+        assert_eq!(numbers.work(39, [0; 5]), Work::Light);
+        assert_eq!(Numbers::of_target("aarch64").work(98, [0; 5]), Work::Light);
+        assert!(!Work::Light.changes_memory());
+        assert_eq!(numbers.work(257, [0; 5]), Work::Other);
     }
 
     #[test]
