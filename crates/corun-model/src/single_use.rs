@@ -8,8 +8,9 @@
 //!   a = 1 - exp(-q t / θ), and is lost after a hit with b = exp(-t / θ). So it hits with
 //!   h = a / (a + b), and for a share h of the time it is there (it is used at random: whoever looks
 //!   finds it as often as its uses do).
-//! - A line that is used at the same distance τ all the time is always there if τ <= t: between q t and
-//!   t it came in by chance once. If τ > t each use misses, and it lies there for q t.
+//! - A line that is used at the same distance τ all the time is always there if τ <= t, once it was used
+//!   again. If τ > t each use misses, and it lies there for q t. Of lines of one distance, a loop, all are
+//!   there or none: where they do not fit together, they are given away each time before they are used.
 //! - A line that never comes back lies there for q t.
 //!
 //! The curve is taken apart accordingly. Misses at the end of the curve are of lines that never come

@@ -8,6 +8,11 @@ use crate::site::Site;
 /// A program that misses less than this (a line per 1e9 instructions) grows no more.
 const NO_MISS_MPKI: f64 = 1e-6;
 
+/// What grows by less than this part of the LLC is one knot.
+const LEAST_GROWTH: f64 = 1e-7;
+/// What grows by so much of the LLC more than in an LRU cache leaps.
+const LEAST_LEAP: f64 = 0.01;
+
 /// The figures at one occupancy; linear in between.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct Knot {
@@ -256,32 +261,23 @@ impl PhaseTable {
             let missed = knot.mpki * 1e-3 * site.line_bytes;
             curve.push(CurvePoint { bytes: knot.bytes, missed, instructions });
         }
-        let mut there = held_and_missed(&curve, site.single_use_life);
-        // What hardly grows any more is one knot.
-        let apart = site.llc_bytes * 1e-7;
-        let mut kept: Vec<usize> = Vec::with_capacity(there.len());
-        for k in 0..there.len() {
-            match kept.last() {
-                Some(&last) if there[k].0 - there[last].0 <= apart => there[last].1 = there[k].1,
-                _ => kept.push(k),
-            }
-        }
-        let figures = |&k: &usize| {
-            let (held, missed) = there[k];
-            let mpki = missed / (1e-3 * site.line_bytes);
-            let at = self.lru_bytes(mpki);
-            (Knot { bytes: held, mpki, ..self.at(at) }, self.stack(at))
-        };
-        let (knots, stacks): (Vec<Knot>, Vec<Option<CpiStack>>) = kept.iter().map(figures).unzip();
+        let there = held_and_missed(&curve, site.single_use_life);
         let held = |bytes: f64| {
             let above = self.bytes.partition_point(|&one| one < bytes);
             there.get(above).map_or(bytes, |there| there.0)
         };
         self.measured = (held(self.measured.0), held(self.measured.1));
+        let kept = held_points(&curve, &there, site);
+        let figures = |one: &HeldPoint| {
+            let mpki = one.missed / (1e-3 * site.line_bytes);
+            let at = self.lru_bytes(mpki);
+            (Knot { bytes: one.bytes, mpki, ..self.at(at) }, self.stack(at))
+        };
+        let (knots, stacks): (Vec<Knot>, Vec<Option<CpiStack>>) = kept.iter().map(figures).unzip();
         self.bytes = knots.iter().map(|knot| knot.bytes).collect();
         self.knots = knots;
         self.stacks = stacks.into_iter().flatten().collect();
-        kept.into_iter().map(|k| curve[k].instructions).collect()
+        kept.into_iter().map(|one| one.instructions).collect()
     }
 
     /// The least bytes at which so little is missed.
@@ -410,6 +406,45 @@ impl PhaseTable {
     pub(crate) fn misses_per_s(&self, occupancy: f64) -> f64 {
         self.at(occupancy).misses_per_s
     }
+}
+
+/// What a program holds and misses, and the instructions in which it gets there.
+#[derive(Debug, Clone, Copy)]
+struct HeldPoint {
+    bytes: f64,
+    /// Bytes missed an instruction.
+    missed: f64,
+    instructions: f64,
+}
+
+/// What is held and missed at the points of a curve (`there`), by points between which both are linear.
+///
+/// Where the misses of a loop end all at once, what is held leaps: from the lines that wait to be given away
+/// to the whole loop, which stays once it is there. In between the loop finds nothing, however long its
+/// lines lie there.
+fn held_points(curve: &[CurvePoint], there: &[(f64, f64)], site: &Site) -> Vec<HeldPoint> {
+    let (apart, leap) = (site.llc_bytes * LEAST_GROWTH, site.llc_bytes * LEAST_LEAP);
+    let mut points: Vec<HeldPoint> = Vec::with_capacity(there.len());
+    for (k, (point, &(bytes, missed))) in curve.iter().zip(there).enumerate() {
+        match points.last_mut() {
+            Some(last) if bytes - last.bytes <= apart => {
+                last.missed = missed;
+                continue;
+            }
+            Some(&mut last) => {
+                let grown = point.bytes - curve[k - 1].bytes;
+                let before = bytes - grown;
+                if before - last.bytes > leap && last.missed > 0.0 {
+                    let waiting = last.missed * site.single_use_life;
+                    let instructions = last.instructions + (before - last.bytes) / waiting;
+                    points.push(HeldPoint { bytes: before, missed: last.missed, instructions });
+                }
+            }
+            None => {}
+        }
+        points.push(HeldPoint { bytes, missed, instructions: point.instructions });
+    }
+    points
 }
 
 /// Instructions in which a program brings in the bytes from one knot to the next, at the misses there.

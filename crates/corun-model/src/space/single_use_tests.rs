@@ -50,17 +50,28 @@ fn a_stream_takes_its_rate_times_the_life_of_its_lines() {
 }
 
 #[test]
-fn a_loop_that_does_not_fit_keeps_a_part() {
-    // Of 100 kB in 64: f of the lines stay, and the others lie there for a quarter of a turn:
-    // 100 (f + (1 - f) / 4) = 64, f = (0.64 - 0.25) / 0.75 = 0.52. An LRU cache finds none.
-    let site = resisting(64e3, 0.25);
-    let table = looping(100e3, 256e3, &site);
-    for (bytes, hits) in [(64e3, 0.52), (40e3, 0.2), (25e3, 0.0), (10e3, 0.0), (100e3, 1.0)] {
-        let missed = table.demand(bytes).llc_mpki / 1000.0;
-        assert!((missed - (1.0 - hits)).abs() < 0.02, "{bytes}: {missed}");
+fn a_loop_that_does_not_fit_finds_nothing() {
+    // What lies there for a quarter of the time of others holds 64 kB, at 64 bytes a ns, when those stay for
+    // 4 us; the whole loop comes round in 1.56 us.
+    for life in [0.25, 1.0] {
+        let table = looping(100e3, 256e3, &resisting(64e3, life));
+        for (bytes, misses) in [(10e3, 1000.0), (64e3, 1000.0), (99e3, 1000.0), (100e3, 0.0)] {
+            let missed = table.demand(bytes).llc_mpki;
+            assert!((missed - misses).abs() < 20.0, "{life}, {bytes}: {missed}");
+        }
     }
-    let lru = looping(100e3, 256e3, &resisting(64e3, 1.0));
-    assert_eq!(lru.demand(64e3).llc_mpki, 1000.0);
+}
+
+#[test]
+fn a_loop_that_fits_beside_a_stream_stays() {
+    // 20 kB come round in 313 ns. Beside a stream as fast, lines of which stay for a tenth of the time t of
+    // others, 20 kB + 6.4 t = 64 kB: 6.9 us.
+    let site = resisting(64e3, 0.1);
+    let stream = steady(&[(0.0, 1000.0), (640e3, 1000.0)], 1.0, &site);
+    let loops = looping(20e3, 128e3, &site);
+    let both = held(64e3, &[&loops, &stream]);
+    assert!((both[0] - 20e3).abs() < 1.0 && (both[1] - 44e3).abs() < 1.0, "{both:?}");
+    assert!(loops.demand(both[0]).llc_mpki < 1.0);
 }
 
 #[test]
@@ -78,20 +89,22 @@ fn random_use_finds_what_is_there_whatever_stays() {
 
 #[test]
 fn what_is_used_again_stays_beside_a_stream() {
-    // A loop of 40 kB comes round in 625 ns. Beside a stream at its rate the other 24 kB of 64 take
-    // 375 ns of the stream's lines, so that an LRU cache loses the loop. Where those leave after half of
-    // the time, lines of the loop stay for 750.
+    // 40 kB at random, 64 bytes a ns, so each line once in θ = 625 ns, beside a stream as fast. Lines of
+    // the stream stay for q t: with h as in `single_use`, 40 kB x h + 64 q t = 64 kB.
     let other = |site: &Site| steady(&[(0.0, 1000.0), (256e3, 1000.0)], 1.0, site);
-    let halved = resisting(64e3, 0.5);
-    let (loops, stream) = (looping(40e3, 128e3, &halved), other(&halved));
-    let both = held(64e3, &[&loops, &stream]);
-    assert!((both[0] - 40e3).abs() < 1.0 && (both[1] - 24e3).abs() < 1.0, "{both:?}");
-    assert!(loops.demand(both[0]).llc_mpki < 1.0);
-    let lru = resisting(64e3, 1.0);
-    let (loops, stream) = (looping(40e3, 128e3, &lru), other(&lru));
-    let both = held(64e3, &[&loops, &stream]);
-    assert!((both[0] - 32e3).abs() < 1.0, "{both:?}");
-    assert_eq!(loops.demand(both[0]).llc_mpki, 1000.0);
+    let mut before = 1000.0;
+    for life in [1.0, 0.5, 0.1] {
+        let site = resisting(64e3, life);
+        let (random, stream) = (uniform(40e3, 1.0, &site), other(&site));
+        let both = held(64e3, &[&random, &stream]);
+        let t = both[1] / 64.0 / life;
+        let (back, gone) = (-(-life * t / 625.0).exp_m1(), (-t / 625.0).exp());
+        let hit = back / (back + gone);
+        assert!((both[0] / 40e3 - hit).abs() < 0.02, "{life}: {both:?} {hit}");
+        let missed = random.demand(both[0]).llc_mpki;
+        assert!(missed < before, "{life}: {missed}");
+        before = missed;
+    }
 }
 
 fn programs() -> impl Strategy<Value = Vec<(f64, Vec<f64>)>> {
@@ -186,9 +199,8 @@ impl Resisting {
         if again { age } else { age / self.life }
     }
 
-    /// Whether a line hits. One in 64 that comes in counts as used again: in a cache of sets chance
-    /// gives some lines longer than others.
-    fn access(&mut self, line: u64, random: &mut Random) -> bool {
+    /// Whether a line hits.
+    fn access(&mut self, line: u64) -> bool {
         self.now += 1;
         let hit = match self.lines.remove(&line) {
             Some((again, then)) => {
@@ -205,9 +217,8 @@ impl Resisting {
                 false
             }
         };
-        let again = hit || random.below(64) == 0;
-        self.lines.insert(line, (again, self.now));
-        self.by_age[usize::from(again)].insert(self.now, line);
+        self.lines.insert(line, (hit, self.now));
+        self.by_age[usize::from(hit)].insert(self.now, line);
         hit
     }
 }
@@ -229,7 +240,7 @@ fn together(patterns: &[(Pattern, u64)], life: f64) -> Vec<f64> {
         });
         let who = who.unwrap_or(0);
         let line = all[who].next(&mut random) | (who as u64) << 40;
-        let hit = cache.access(line, &mut random);
+        let hit = cache.access(line);
         if number >= 2 * WARM_UP {
             counts[who].0 += 1;
             counts[who].1 += u32::from(!hit);
@@ -283,6 +294,6 @@ fn the_law_is_near_to_such_a_cache() {
         here * 100.0,
         lru * 100.0
     );
-    assert!(here < 0.03, "{here}");
+    assert!(here < 0.015, "{here}");
     assert!(lru > 2.0 * here, "{lru}");
 }
