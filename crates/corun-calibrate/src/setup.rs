@@ -203,8 +203,8 @@ impl Setup {
             setup.add(Core::new(core_type, cpu));
             setup.add(Fetching::new(core_type, cpu, code_bytes, &site.code_sets()));
             setup.add(Tlb::new(core_type, cpu, site.private_bytes(), &apart, &side_by_side));
-            setup.add_memory(&site, &chains, &together, &steps)?;
             let neighbours = Neighbours::of(machine, &cpus.allowed, cpu);
+            setup.add_memory(&site, &chains, (&together, &neighbours), &steps)?;
             setup.add_neighbours(&site, &neighbours, &together);
             if place == 0 {
                 setup.add_machine(&site, &chains, &together, &neighbours)?;
@@ -223,7 +223,7 @@ impl Setup {
         &mut self,
         site: &Site,
         chains: &RandomChains,
-        together: &Together<'_>,
+        (together, neighbours): (&Together<'_>, &Neighbours),
         steps: &Steps,
     ) -> Result<(), CalibrateError> {
         let (core_type, cpu) = (site.core_type, site.cpu);
@@ -247,7 +247,8 @@ impl Setup {
         };
         if let [.., (_, private_bytes), (level, llc_bytes)] = site.caches[..] {
             let far = places[most * 7 / 8].clone();
-            let at = (core_type, cpu, level);
+            let other = neighbours.same_llc.iter().find(|&&other| together.region(other).is_some());
+            let at = (core_type, [cpu, *other.unwrap_or(&cpu)], level);
             let most = together.memory_bytes / 8.0;
             self.add(StreamResistance::new(at, [private_bytes, llc_bytes], most, far)?);
         }

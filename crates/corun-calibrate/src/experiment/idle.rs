@@ -42,7 +42,7 @@ const FAST_MISS: f64 = 0.1;
 /// The part of a fast miss's further time from which on a load counts as a miss.
 const MISS_SHARE: f64 = 0.4;
 /// Additions between two looks at the clock: some 5 us.
-const PAUSE_ADDS: u64 = 20_000;
+pub(super) const PAUSE_ADDS: u64 = 20_000;
 /// A cache that keeps at least this share over the longest pause has no other users.
 const KEPT: f64 = 0.98;
 /// Where less than this is left after no pause, nothing can be said of later.

@@ -5,19 +5,23 @@
 //! Steely and Emer, ISCA 2010) keep lines that were used again for longer. A line of the stream, used once,
 //! stays for a share q of the time that others do: then the stream holds q of what it brings in, and
 //! pushes the others out when that is all of the cache that they leave.
+//!
+//! The stream is another core's where there is one under the same cache, since it is neighbours from which
+//! lines are to be kept: a core that reads on may push out more of its own than of others.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use corun_machine::CpuId;
 
-use super::idle::{PROBED_LINES, hits, load_times, miss_ns, rest};
+use super::idle::{PAUSE_ADDS, PROBED_LINES, hits, load_times, miss_ns, rest};
 use crate::CalibrateError;
 use crate::bench::{Sample, pin, timed};
 use crate::chains::{AT_ONCE, RandomChains};
 use crate::estimate::{Estimator, Values};
 use crate::figure::{CacheFigure, Figure};
-use crate::kernel::{Access, Chain, LINE_BYTES};
+use crate::kernel::{Access, Chain, LINE_BYTES, dependent_adds};
 use crate::region::Region;
 use crate::rounds::Experiment;
 use corun_metrics::median;
@@ -52,6 +56,8 @@ pub(crate) fn least_life(private_bytes: f64, llc_bytes: f64) -> f64 {
 pub(crate) struct StreamResistance {
     core_type: usize,
     cpu: CpuId,
+    /// The CPU that streams: of another core, or the same where there is none.
+    streams_on: CpuId,
     level: u32,
     private_bytes: f64,
     llc_bytes: f64,
@@ -64,13 +70,14 @@ pub(crate) struct StreamResistance {
 }
 
 impl StreamResistance {
-    /// The sizes are those of the largest private cache and of the last cache, which is of this level;
+    /// The CPUs are the one whose lines are looked at and the one that streams, another core's or the same. The
+    /// sizes are those of the largest private cache and of the last cache, which is of this level;
     /// `most` is how many bytes of memory the streams may take.
     ///
     /// # Errors
     /// When there is not enough memory.
     pub(crate) fn new(
-        (core_type, cpu, level): (usize, CpuId, u32),
+        (core_type, [cpu, streams_on], level): (usize, [CpuId; 2], u32),
         [private_bytes, llc_bytes]: [f64; 2],
         most: f64,
         far: Chain,
@@ -79,7 +86,17 @@ impl StreamResistance {
         let reused = RandomChains::side_by_side(vec![lines.max(AT_ONCE)])?.places(0, AT_ONCE);
         let longest = llc_bytes * TIMES_LLC[TIMES_LLC.len() - 1];
         let region = Region::new(longest.min(most) as usize)?;
-        Ok(Self { core_type, cpu, level, private_bytes, llc_bytes, reused, region, far })
+        Ok(Self {
+            core_type,
+            cpu,
+            streams_on,
+            level,
+            private_bytes,
+            llc_bytes,
+            reused,
+            region,
+            far,
+        })
     }
 
     /// The share of the lines that hit after something else.
@@ -108,6 +125,25 @@ fn stream(region: &Region, bytes: f64) {
         zeros.stream(Access::Read, first, part);
         left -= part;
     }
+}
+
+/// The same on a CPU of another core; the caller keeps its own busy meanwhile, and nothing else of it.
+fn stream_on(cpu: CpuId, region: &Region, bytes: f64) -> Result<(), CalibrateError> {
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let other = scope.spawn(|| {
+            let pinned = pin(cpu);
+            if pinned.is_ok() {
+                stream(region, bytes);
+            }
+            done.store(true, Ordering::Release);
+            pinned
+        });
+        while !done.load(Ordering::Acquire) {
+            dependent_adds(PAUSE_ADDS);
+        }
+        other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
 }
 
 /// The share of a line's life that a line has which was used once, given what streams of these lengths
@@ -142,17 +178,24 @@ impl Experiment for StreamResistance {
     fn measure(&mut self, point: usize) -> Result<Sample, CalibrateError> {
         pin(self.cpu)?;
         let bytes = self.llc_bytes * TIMES_LLC[point];
+        let (cpu, streams_on) = (self.cpu, self.streams_on);
         let mut pause = Duration::ZERO;
+        let mut done = Ok(());
         let mut streamed = f64::NAN;
         let mut idle = f64::NAN;
         let reading = timed(|| {
             streamed = self.left_after(|region| {
                 let start = Instant::now();
-                stream(region, bytes);
+                if streams_on == cpu {
+                    stream(region, bytes);
+                } else {
+                    done = stream_on(streams_on, region, bytes);
+                }
                 pause = start.elapsed();
             });
             idle = self.left_after(|_| rest(pause));
         });
+        done?;
         Ok(Sample { value: streamed, beside: idle, disturbed: reading.disturbed && point == 0 })
     }
 
