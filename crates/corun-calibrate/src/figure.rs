@@ -118,6 +118,7 @@ pub(crate) enum KernelFigure {
     SystemCall,
     FileCall,
     TransferPerByte,
+    Process,
 }
 
 impl From<Access> for Rate {
@@ -217,7 +218,7 @@ impl Figure {
             ),
             Self::Cache(_, _, CacheFigure::SingleUseLife) => (
                 "cache.single_use_life",
-                "lines that were used again and rest while a stream of reads passes: the rest of the \
+                "lines that were used again and rest while a stream of reads passes, of another core where there is one: the rest of the \
                  cache over the length of the stream that leaves half of what a pause as long leaves",
             ),
             Self::Cache(_, _, CacheFigure::Rate(_)) => {
@@ -255,6 +256,10 @@ impl Figure {
             Self::Kernel(KernelFigure::TransferPerByte) => (
                 "kernel.transfer_ns_per_byte",
                 "reads of 64 KiB through a file in the page cache, against reads of one byte",
+            ),
+            Self::Kernel(KernelFigure::Process) => (
+                "kernel.process_ns",
+                "CPU time of a program without libraries that ends at once, from its start to its end",
             ),
             Self::Kernel(_) => {
                 ("kernel", "first touch of fresh anonymous memory, and unmapping it")
@@ -432,6 +437,9 @@ fn execution_field(chain: ExecutionChain) -> &'static str {
         ExecutionChain::FpMultiplyAdd => "fp_multiply_add_cycles",
         ExecutionChain::FpDivide => "fp_divide_cycles",
         ExecutionChain::VectorAdd => "vector_add_cycles",
+        ExecutionChain::Transfer => "transfer_cycles",
+        ExecutionChain::VectorLoad => "vector_load_cycles",
+        ExecutionChain::VectorForward => "vector_forward_cycles",
         ExecutionChain::StoreForward => "store_forward_cycles",
         ExecutionChain::StackForward => "stack_forward_cycles",
     }
@@ -494,6 +502,7 @@ impl KernelFigure {
             Self::SystemCall => "system_call_ns",
             Self::FileCall => "file_call_ns",
             Self::TransferPerByte => "transfer_ns_per_byte",
+            Self::Process => "process_ns",
         }
     }
 }

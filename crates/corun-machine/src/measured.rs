@@ -82,13 +82,23 @@ pub struct ExecutionLatencies {
     /// A load that hits the level-1 cache, from address to value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load_cycles: Option<f64>,
-    /// A store and a load of the same address behind it, from the stored to the loaded value.
+    /// A load of a vector register that hits the level-1 cache, from address to value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vector_load_cycles: Option<f64>,
+    /// A value that goes from a general to a vector register, or back: the mean of both ways.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transfer_cycles: Option<f64>,
+    /// A store and a load of the same address behind it, which is another one each time, from the stored to
+    /// the loaded value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub store_forward_cycles: Option<f64>,
     /// The same where both address the stack by the same expression, which some cores see before
     /// they compute the address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stack_forward_cycles: Option<f64>,
+    /// A store of a vector register and a load of the same address behind it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vector_forward_cycles: Option<f64>,
     /// Floating-point additions a cycle, of scalars or of vectors no wider than 128 bits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fp_adds_per_cycle: Option<f64>,
@@ -224,6 +234,9 @@ pub struct KernelCosts {
     /// Each byte that a read copies out of the page cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transfer_ns_per_byte: Option<f64>,
+    /// Starting and ending a process, apart from what its page faults and system calls take.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process_ns: Option<f64>,
 }
 
 #[cfg(test)]

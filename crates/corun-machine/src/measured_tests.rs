@@ -52,6 +52,9 @@ vector_add_cycles = 1.0
 load_cycles = 4.0
 store_forward_cycles = 7.0
 stack_forward_cycles = 1.0
+vector_load_cycles = 6.0
+transfer_cycles = 2.0
+vector_forward_cycles = 9.0
 fp_adds_per_cycle = 2.0
 fp_multiplies_per_cycle = 2.0
 vector_adds_per_cycle = 3.0
@@ -124,6 +127,7 @@ huge_page_fault_ns = 90000.0
 system_call_ns = 80.0
 file_call_ns = 400.0
 transfer_ns_per_byte = 0.08
+process_ns = 300000.0
 
 [[object]]
 kind = "cache"
@@ -263,8 +267,11 @@ fn a_spec_made_by_hand_is_the_file() {
             fp_multiply_add_cycles: Some(4.0),
             vector_add_cycles: Some(1.0),
             load_cycles: Some(4.0),
+            vector_load_cycles: Some(6.0),
+            transfer_cycles: Some(2.0),
             store_forward_cycles: Some(7.0),
             stack_forward_cycles: Some(1.0),
+            vector_forward_cycles: Some(9.0),
             fp_adds_per_cycle: Some(2.0),
             fp_multiplies_per_cycle: Some(2.0),
             vector_adds_per_cycle: Some(3.0),
@@ -319,6 +326,7 @@ fn a_spec_made_by_hand_is_the_file() {
             system_call_ns: Some(80.0),
             file_call_ns: Some(400.0),
             transfer_ns_per_byte: Some(0.08),
+            process_ns: Some(300_000.0),
         })
     );
     assert_eq!(

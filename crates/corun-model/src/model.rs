@@ -130,11 +130,12 @@ impl Model {
         let phases: Vec<(f64, Option<PhaseMix>, Vec<PhaseTable>)> = match &profile.data {
             ProfileData::Recording(recording) => {
                 let traces = crate::core::unpack(&profile.name, &recording.micro_traces)?;
+                let run_instructions = profile.instructions() as f64;
                 let phase = |phase: &Phase| {
                     let core = phase.core.as_ref();
                     let sampled = core.and_then(|core| SampledPhase::new(phase, core, &traces));
                     let tables = self.sites.par_iter().map(|site| match &sampled {
-                        Some(sampled) => replayed::table(phase, sampled, site),
+                        Some(sampled) => replayed::table(phase, sampled, run_instructions, site),
                         None => interval::table(phase, site),
                     });
                     let mix = PhaseMix {

@@ -32,11 +32,17 @@ struct Point {
     memory: f64,
 }
 
-/// Tabulates a phase at a site.
-pub(crate) fn table(phase: &Phase, sampled: &SampledPhase, site: &Site) -> PhaseTable {
+/// Tabulates a phase at a site, of a program that runs so many instructions from its start to its end.
+pub(crate) fn table(
+    phase: &Phase,
+    sampled: &SampledPhase,
+    run_instructions: f64,
+    site: &Site,
+) -> PhaseTable {
     let filling = phase.filling_curve();
     let points = points(phase, &filling, sampled, site);
     let ages = Ages::new(phase, &filling, site);
+    let kernel = kernel_cycles(phase, site, run_instructions);
     let knots = sizes(phase, site).into_iter().map(|bytes| {
         let kept = phase.curve.mpki(site.curve_bytes(bytes)).value;
         let mut mpki = kept;
@@ -45,7 +51,7 @@ pub(crate) fn table(phase: &Phase, sampled: &SampledPhase, site: &Site) -> Phase
             let cpi = between(&points, mpki).0.total();
             mpki = kept + ages.lost(site, bytes, cpi);
         }
-        knot(phase, site, bytes, mpki, &points)
+        knot(phase, site, (bytes, mpki, kernel), &points)
     });
     let (knots, stacks) = knots.unzip();
     PhaseTable::new(parts(phase, site, knots, stacks), site)
@@ -94,9 +100,15 @@ impl Ages {
     }
 }
 
-fn knot(phase: &Phase, site: &Site, bytes: f64, mpki: f64, points: &[Point]) -> (Knot, CpiStack) {
+/// With so many bytes held, misses, and cycles of the kernel an instruction.
+fn knot(
+    phase: &Phase,
+    site: &Site,
+    (bytes, mpki, kernel): (f64, f64, f64),
+    points: &[Point],
+) -> (Knot, CpiStack) {
     let (mut stack, memory) = between(points, mpki);
-    stack.add(Cause::Kernel, kernel_cycles(phase, site));
+    stack.add(Cause::Kernel, kernel);
     let cpi = stack.total();
     let cleared = phase.cleared_mpki(site.curve_bytes(bytes).max(1.0));
     let mut knot = Knot {
@@ -118,12 +130,15 @@ fn knot(phase: &Phase, site: &Site, bytes: f64, mpki: f64, points: &[Point]) -> 
 }
 
 /// Cycles an instruction that the kernel takes for the program.
-fn kernel_cycles(phase: &Phase, site: &Site) -> f64 {
+fn kernel_cycles(phase: &Phase, site: &Site, run_instructions: f64) -> f64 {
     let Some(core) = &phase.core else { return 0.0 };
-    let Kernel { page_fault_ns, system_call_ns, transfer_ns_per_byte } = site.kernel;
+    let Kernel { page_fault_ns, system_call_ns, light_call_ns, .. } = site.kernel;
+    let Kernel { transfer_ns_per_byte, process_ns, .. } = site.kernel;
     let ns = core.page_faults_pki * page_fault_ns
-        + core.system_calls_pki * system_call_ns
-        + core.transferred_bytes_pki * transfer_ns_per_byte;
+        + (core.system_calls_pki - core.light_calls_pki) * system_call_ns
+        + core.light_calls_pki * light_call_ns
+        + core.transferred_bytes_pki * transfer_ns_per_byte
+        + process_ns / (run_instructions.max(1.0) * 1e-3);
     ns * 1e-3 * site.core.clock_mhz * 1e-3
 }
 

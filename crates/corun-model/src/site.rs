@@ -62,31 +62,40 @@ pub(crate) struct Kernel {
     /// Of a call on a file where the machine says it, since most calls of programs are such; else of
     /// one that does nothing.
     pub(crate) system_call_ns: f64,
+    /// Of a call that touches neither files nor what memory is mapped to.
+    pub(crate) light_call_ns: f64,
     /// Of bytes that a system call reads or writes.
     pub(crate) transfer_ns_per_byte: f64,
+    /// Of a process's start and end.
+    pub(crate) process_ns: f64,
 }
 
 impl Kernel {
     /// Where the machine does not say, what `corun calibrate` finds on servers of today: a first touch
-    /// with its page cleared, a call that does nothing, and a copy through the page cache.
-    pub(crate) const USUAL: Self =
-        Self { page_fault_ns: 500.0, system_call_ns: 100.0, transfer_ns_per_byte: 0.1 };
+    /// with its page cleared, a call that does nothing, and a copy through the page cache. Starting and
+    /// ending a process counts only where it was measured.
+    pub(crate) const USUAL: Self = Self {
+        page_fault_ns: 500.0,
+        system_call_ns: 100.0,
+        light_call_ns: 100.0,
+        transfer_ns_per_byte: 0.1,
+        process_ns: 0.0,
+    };
 
     fn of(machine: &Machine) -> Self {
         let known = machine.spec().kernel.as_ref();
         // One figure at a time: rustc 1.95 at opt-level 1 reads `Option::or` of two fields of a defaulted struct
         // out of bounds.
         let figure = |of: fn(&KernelCosts) -> Option<f64>| known.and_then(of);
-        let call_ns = match figure(|kernel| kernel.file_call_ns) {
-            None => figure(|kernel| kernel.system_call_ns),
-            file_call_ns => file_call_ns,
-        };
+        let usual = Self::USUAL;
+        let light_call_ns = figure(|kernel| kernel.system_call_ns).unwrap_or(usual.light_call_ns);
         Self {
-            page_fault_ns: figure(|kernel| kernel.page_fault_ns)
-                .unwrap_or(Self::USUAL.page_fault_ns),
-            system_call_ns: call_ns.unwrap_or(Self::USUAL.system_call_ns),
+            page_fault_ns: figure(|kernel| kernel.page_fault_ns).unwrap_or(usual.page_fault_ns),
+            system_call_ns: figure(|kernel| kernel.file_call_ns).unwrap_or(light_call_ns),
+            light_call_ns,
             transfer_ns_per_byte: figure(|kernel| kernel.transfer_ns_per_byte)
-                .unwrap_or(Self::USUAL.transfer_ns_per_byte),
+                .unwrap_or(usual.transfer_ns_per_byte),
+            process_ns: figure(|kernel| kernel.process_ns).unwrap_or(usual.process_ns),
         }
     }
 }

@@ -1,15 +1,14 @@
 //! One run of a program, timed.
-#![allow(unsafe_code)] // wait4 alone tells the CPU time of one child with its descendants.
 
 use std::fs::File;
 use std::io;
-use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use corun_calibrate::wait_for;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
@@ -101,7 +100,8 @@ pub(crate) fn run(
         // Gone by itself in the meantime: nothing to kill.
         let _ = kill_process_group(pid, Signal::KILL);
     }
-    let (status, cpu_s) = reap(pid)?;
+    let (status, cpu_s) =
+        wait_for(pid).map_err(|source| RunError::System { what: "wait4", source })?;
     let ended = Instant::now();
     // What it started and left behind must not run beside the next.
     let _ = kill_process_group(pid, Signal::KILL);
@@ -163,29 +163,6 @@ fn wait_for_end(
             return Err(RunError::Stopped);
         }
     }
-}
-
-/// The status and CPU seconds of a child that has ended or is being killed.
-fn reap(pid: Pid) -> Result<(i32, f64), RunError> {
-    let mut status = 0;
-    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
-    loop {
-        // SAFETY: both pointers are to live values of the types that wait4 writes.
-        let found = unsafe {
-            libc::wait4(pid.as_raw_nonzero().get(), &raw mut status, 0, usage.as_mut_ptr())
-        };
-        if found >= 0 {
-            break;
-        }
-        let source = io::Error::last_os_error();
-        if source.kind() != io::ErrorKind::Interrupted {
-            return Err(RunError::System { what: "wait4", source });
-        }
-    }
-    // SAFETY: all zeroes is a valid rusage, and wait4 has filled it in.
-    let usage = unsafe { usage.assume_init() };
-    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 * 1e-6;
-    Ok((status, seconds(usage.ru_utime) + seconds(usage.ru_stime)))
 }
 
 #[cfg(test)]

@@ -89,11 +89,18 @@ impl Experiment for Core {
         let mut figures = BTreeMap::new();
         let mut width = 0.0f64;
         let mut branch = [f64::NAN; 2];
+        let chain = |chain| {
+            let at = self.work.iter().position(|work| *work == Work::Chain(chain))?;
+            Some(values.at(at, Estimator::Floor))
+        };
         for (point, work) in self.work.iter().enumerate() {
             match *work {
-                Work::Chain(chain) => {
-                    let what = CoreFigure::Execution(chain);
-                    let cycles = values.at(point, Estimator::Floor);
+                Work::Chain(one) => {
+                    let what = CoreFigure::Execution(one);
+                    let mut cycles = values.at(point, Estimator::Floor);
+                    if one == ExecutionChain::VectorLoad {
+                        cycles -= chain(ExecutionChain::Transfer).unwrap_or_default();
+                    }
                     figures.insert(Figure::Core(self.core_type, what), cycles);
                 }
                 Work::Throughput(operation) => {

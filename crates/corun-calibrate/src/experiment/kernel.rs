@@ -14,6 +14,7 @@ use crate::chains::memory_error;
 use crate::estimate::{Estimator, Values};
 use crate::figure::{Figure, KernelFigure};
 use crate::kernel::{Pages, first_touch};
+use crate::process::Nothing;
 use crate::rounds::Experiment;
 
 const SMALL_PAGES: usize = 512;
@@ -27,6 +28,8 @@ const SMALL_READ: usize = 512;
 /// Bytes and number of the reads that tell what a byte takes.
 const LARGE_READ: usize = 64 << 10;
 const LARGE_READS: u64 = 50;
+/// Processes of a sample.
+const PROCESSES: u32 = 8;
 
 const NO_SAMPLE: Sample = Sample { value: f64::NAN, beside: f64::NAN, disturbed: false };
 
@@ -38,6 +41,7 @@ pub(crate) struct KernelCalls {
     file: Option<PathBuf>,
     /// The part of the file that is read next.
     next: u64,
+    nothing: Option<Nothing>,
 }
 
 impl KernelCalls {
@@ -49,7 +53,11 @@ impl KernelCalls {
         if file.is_some() {
             points.extend([KernelFigure::FileCall, KernelFigure::TransferPerByte]);
         }
-        Self { cpu, points, file, next: 0 }
+        let nothing = Nothing::new().ok().filter(|nothing| nothing.run().is_ok());
+        if nothing.is_some() {
+            points.push(KernelFigure::Process);
+        }
+        Self { cpu, points, file, next: 0, nothing }
     }
 }
 
@@ -98,6 +106,12 @@ fn transfer(path: &PathBuf, next: &mut u64) -> Result<Sample, CalibrateError> {
     Ok(Sample::new(((large.ns - one.ns) / bytes).max(0.0), one.disturbed || large.disturbed))
 }
 
+/// CPU time in ns of a process that does nothing.
+fn processes(nothing: &Nothing) -> Sample {
+    let sum = (0..PROCESSES).try_fold(0.0, |sum, _| nothing.run().map(|cpu_s| sum + cpu_s));
+    sum.map_or(NO_SAMPLE, |cpu_s| Sample::new(cpu_s * 1e9 / f64::from(PROCESSES), false))
+}
+
 fn fault(pages: Pages, count: usize) -> Result<Sample, CalibrateError> {
     let reading = first_touch(pages, count, |touch| timed(touch))
         .map_err(|source| memory_error(count << 21, source))?;
@@ -122,6 +136,7 @@ impl Experiment for KernelCalls {
             KernelFigure::TransferPerByte => {
                 self.file.as_ref().map_or(Ok(NO_SAMPLE), |file| transfer(file, &mut self.next))
             }
+            KernelFigure::Process => Ok(self.nothing.as_ref().map_or(NO_SAMPLE, processes)),
             KernelFigure::SystemCall => {
                 let reading = timed(|| {
                     for _ in 0..CALLS {

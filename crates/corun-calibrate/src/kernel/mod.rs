@@ -110,7 +110,13 @@ pub(crate) enum ExecutionChain {
     FpMultiplyAdd,
     /// Addition of vectors of 64-bit integers.
     VectorAdd,
-    /// A store, and a load of the same address that is computed otherwise.
+    /// A value that goes to a vector register and back: two operations.
+    Transfer,
+    /// A load of a vector register whose value, a pointer, a transfer makes the next address.
+    VectorLoad,
+    /// A store of a vector register and a load of the same address.
+    VectorForward,
+    /// A store and a load of the same address, which is another one each time.
     StoreForward,
     /// A store and a load of the same place on the stack.
     StackForward,
@@ -123,7 +129,7 @@ impl InstructionMix {
 
 impl ExecutionChain {
     /// All of them.
-    pub(crate) const ALL: [Self; 9] = [
+    pub(crate) const ALL: [Self; 12] = [
         Self::IntegerMultiply,
         Self::IntegerDivide,
         Self::FpAdd,
@@ -131,6 +137,9 @@ impl ExecutionChain {
         Self::FpDivide,
         Self::FpMultiplyAdd,
         Self::VectorAdd,
+        Self::Transfer,
+        Self::VectorLoad,
+        Self::VectorForward,
         Self::StoreForward,
         Self::StackForward,
     ];
@@ -153,7 +162,8 @@ impl ExecutionChain {
     pub(crate) fn run(self, operations: u64) -> u64 {
         let iterations = operations.div_ceil(machine_code::CHAINED_OPERATIONS).max(1);
         machine_code::execution_chain(self, iterations);
-        iterations * machine_code::CHAINED_OPERATIONS
+        let each = if self == Self::Transfer { 2 } else { 1 };
+        iterations * machine_code::CHAINED_OPERATIONS * each
     }
 }
 

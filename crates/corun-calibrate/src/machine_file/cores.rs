@@ -36,6 +36,9 @@ pub(super) fn place(one: &mut CoreType, what: CoreFigure, value: f64) {
                 ExecutionChain::FpMultiplyAdd => &mut execution.fp_multiply_add_cycles,
                 ExecutionChain::FpDivide => &mut execution.fp_divide_cycles,
                 ExecutionChain::VectorAdd => &mut execution.vector_add_cycles,
+                ExecutionChain::Transfer => &mut execution.transfer_cycles,
+                ExecutionChain::VectorLoad => &mut execution.vector_load_cycles,
+                ExecutionChain::VectorForward => &mut execution.vector_forward_cycles,
                 ExecutionChain::StoreForward => &mut execution.store_forward_cycles,
                 ExecutionChain::StackForward => &mut execution.stack_forward_cycles,
             } = Some(value.max(0.0));

@@ -109,6 +109,7 @@ fn place(spec: &mut MachineSpec, found: &Machine, figure: &Figure, value: f64) {
                 KernelFigure::SystemCall => &mut kernel.system_call_ns,
                 KernelFigure::FileCall => &mut kernel.file_call_ns,
                 KernelFigure::TransferPerByte => &mut kernel.transfer_ns_per_byte,
+                KernelFigure::Process => &mut kernel.process_ns,
             } = Some(value);
         }
         // Parts of lists, which are made in one go, and what has no place in a machine file.

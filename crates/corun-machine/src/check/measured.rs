@@ -54,6 +54,7 @@ pub(super) fn machine(spec: &MachineSpec) -> Checked {
                 ("system_call_ns", kernel.system_call_ns),
                 ("file_call_ns", kernel.file_call_ns),
                 ("transfer_ns_per_byte", kernel.transfer_ns_per_byte),
+                ("process_ns", kernel.process_ns),
             ],
         )?;
     }
@@ -145,6 +146,9 @@ fn latencies(execution: &ExecutionLatencies, at: &str) -> Checked {
             ("fp_multiply_add_cycles", execution.fp_multiply_add_cycles),
             ("vector_add_cycles", execution.vector_add_cycles),
             ("load_cycles", execution.load_cycles),
+            ("vector_load_cycles", execution.vector_load_cycles),
+            ("transfer_cycles", execution.transfer_cycles),
+            ("vector_forward_cycles", execution.vector_forward_cycles),
             ("store_forward_cycles", execution.store_forward_cycles),
             ("stack_forward_cycles", execution.stack_forward_cycles),
         ],

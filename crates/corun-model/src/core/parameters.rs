@@ -1,7 +1,7 @@
 //! A core's parameters as the replay of micro-traces needs them, in cycles.
 
 use corun_machine::{CoreType, ExecutionLatencies, Prefetching};
-use corun_profile::{OPERATIONS, Operation};
+use corun_profile::{Marks, MicroOp, OPERATIONS, Operation};
 
 use super::sampled::LINE_BYTES;
 
@@ -49,10 +49,14 @@ pub(crate) struct CoreParameters {
     pub(crate) predictor_ahead: usize,
     /// Load-to-use cycles of a hit in the first level.
     pub(crate) load: u32,
+    /// The same of a vector register.
+    pub(crate) vector_load: u32,
     /// From a store's data to the load that gets it from the store buffer.
     pub(crate) forward: u32,
     /// The same where both address the stack by a constant.
     pub(crate) stack_forward: u32,
+    /// The same of vector registers, however they are addressed.
+    pub(crate) vector_forward: u32,
     /// Misses of the first level outstanding to the LLC and to memory.
     pub(crate) outstanding: [usize; 2],
     /// Share of the mispredicted branches behind which both directions soon meet again.
@@ -100,6 +104,7 @@ impl CoreParameters {
         let whole = |cycles: f64| cycles.round().max(0.0) as u32;
         let load = whole(execution.load_cycles.unwrap_or(l1_latency_cycles)).max(1);
         let outstanding = core.outstanding_misses.max(1) as usize;
+        let forward = execution.store_forward_cycles.unwrap_or(f64::from(load + 1));
         Self {
             width,
             reorder_buffer,
@@ -115,13 +120,12 @@ impl CoreParameters {
             // more fetch targets).
             predictor_ahead: if reorder_buffer == 0 { 0 } else { 24 * width as usize },
             load,
-            forward: whole(execution.store_forward_cycles.unwrap_or(f64::from(load + 1))),
-            stack_forward: whole(
-                execution
-                    .stack_forward_cycles
-                    .or(execution.store_forward_cycles)
-                    .unwrap_or(f64::from(load + 1)),
-            ),
+            vector_load: execution
+                .vector_load_cycles
+                .map_or(load, |cycles| whole(cycles).max(load)),
+            forward: whole(forward),
+            stack_forward: whole(execution.stack_forward_cycles.unwrap_or(forward)),
+            vector_forward: whole(execution.vector_forward_cycles.unwrap_or(forward)),
             outstanding: [
                 core.outstanding_llc_hits.map_or(outstanding, |hits| hits.max(1) as usize),
                 outstanding,
@@ -129,6 +133,11 @@ impl CoreParameters {
             meets_again: MEETS_AGAIN,
             prefetch_lines: prefetch_lines(core, memory_latency_ns),
         }
+    }
+
+    /// Load-to-use cycles of a load that hits the first level.
+    pub(crate) fn load_of(&self, op: &MicroOp) -> u32 {
+        if op.marks.has(Marks::VECTOR) { self.vector_load } else { self.load }
     }
 
     /// Does it issue in the order of the program?
@@ -183,7 +192,7 @@ fn latencies(execution: &ExecutionLatencies) -> [u32; OPERATIONS.len()] {
         Operation::FloatFunction => 80,
         Operation::Vector => vector,
         Operation::VectorMultiply => multiply.max(vector),
-        Operation::Transfer => 3,
+        Operation::Transfer => of(execution.transfer_cycles, 3.0),
         Operation::Atomic => 18,
         Operation::Serialise => 30,
     })

@@ -291,16 +291,9 @@ impl<'p> Replay<'p> {
                 let store = entry - usize::from(op.forwarded_from);
                 let forwarded = store < entry && self.drained[store] > begun;
                 let value = if forwarded {
-                    // The store buffer has it, or the register that was stored is known.
-                    let both = Marks::STACK;
-                    let renamed = op.marks.has(both) && trace.ops[store].marks.has(both);
-                    if renamed {
-                        self.done[store] + core.stack_forward
-                    } else {
-                        (begun + core.load).max(self.done[store] + core.forward)
-                    }
+                    self.forwarded(op, (&trace.ops[store], self.done[store]), begun)
                 } else {
-                    there.max(begun + core.load)
+                    there.max(begun + core.load) + (core.load_of(op) - core.load)
                 };
                 ready = ready.max(value);
                 if !forwarded {
@@ -328,6 +321,20 @@ impl<'p> Replay<'p> {
             }
         };
         Executed { issued, done, cause }
+    }
+
+    /// When a load, begun at a moment, has the value that a store's data, there at another, makes it.
+    fn forwarded(&self, op: &MicroOp, (store, stored): (&MicroOp, u32), begun: u32) -> u32 {
+        let core = self.core;
+        if op.marks.has(Marks::VECTOR) || store.marks.has(Marks::VECTOR) {
+            return (begun + core.vector_load).max(stored + core.vector_forward);
+        }
+        // The register that was stored is known, or the store buffer has it.
+        if op.marks.has(Marks::STACK) && store.marks.has(Marks::STACK) {
+            stored + core.stack_forward
+        } else {
+            (begun + core.load).max(stored + core.forward)
+        }
     }
 
     /// When an access's line is there, and what it waited for.

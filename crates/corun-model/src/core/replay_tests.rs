@@ -277,6 +277,36 @@ fn a_load_behind_a_store_to_its_address_waits_for_its_data() {
 }
 
 #[test]
+fn vector_registers_have_latencies_of_their_own() {
+    let core = CoreParameters {
+        forward: 0,
+        stack_forward: 0,
+        vector_forward: 9,
+        vector_load: 7,
+        ..wide()
+    };
+    // A sum kept in memory: 9 cycles from the stored to the loaded value, 3 for the addition. Of a general
+    // register the value is known at once, and the addition takes 1.
+    let chain = |operation, kind: Marks| {
+        let mut again = load([0, 0], false);
+        again.0.marks = again.0.marks.with(kind);
+        again.0.forwarded_from = 1;
+        let sum = compute(operation, [1, 0, 0]);
+        let mut store = compute(Operation::None, [1, 0, 0]);
+        store.0.marks = Marks::STORE.with(kind);
+        cycles(&core, &[again, sum, store])
+    };
+    about(chain(Operation::FloatAdd, Marks::VECTOR.with(Marks::STACK)), 9.0 + 3.0);
+    about(chain(Operation::Integer, Marks::STACK), 1.0);
+    // An address made of what was loaded: 7 cycles for the load, 3 for the way out of the vector register;
+    // 5 cycles of a load of a general register.
+    let mut loaded = load([1, 0], false);
+    loaded.0.marks = loaded.0.marks.with(Marks::VECTOR);
+    about(cycles(&core, &[loaded, compute(Operation::Transfer, [1, 0, 0])]), 7.0 + 3.0);
+    about(cycles(&core, &[load([1, 0], false)]), 5.0);
+}
+
+#[test]
 fn the_stack_sums_to_all_cycles() {
     let steps = [load([1, 0], true), compute(Operation::Multiply, [1, 2, 0])];
     let replayed = replay(&wide(), &steps);

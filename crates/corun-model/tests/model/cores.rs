@@ -1,7 +1,7 @@
 //! The shipped recordings on every named core: what no interval model may get wrong.
 
-use corun_machine::{Machine, NamedCore, core, core_names};
-use corun_model::{CAUSES, Model, ModelOptions, Outcome, WaysFigures};
+use corun_machine::{KernelCosts, Machine, NamedCore, core, core_names};
+use corun_model::{CAUSES, LoadedProgram, Model, ModelOptions, Outcome, WaysFigures};
 use corun_profile::{CurvePoint, Library, MissRateCurve, Profile, ProfileData};
 
 use crate::fixture::*;
@@ -101,6 +101,42 @@ fn cleared_lines_are_moved_once_and_wait_for_nothing() {
     assert!((more - CLEARED_MPKI * 1e-3 * 64.0).abs() < 1e-6, "{more} bytes an instruction");
     // A little less code is in the first level beside the data that pass.
     assert!((some.ipc / none.ipc - 1.0).abs() < 0.01, "{} and {}", some.ipc, none.ipc);
+}
+
+/// A process's start and end, and calls that take little, at the costs in the machine's file.
+#[test]
+fn a_process_and_light_calls_cost_what_the_machine_says() {
+    const CALLS_PKI: f64 = 2.0;
+    let library = Library::shipped().unwrap();
+    let big = core("big-out-of-order").unwrap();
+    let seconds = |costs: KernelCosts, light_share: f64| {
+        let mut spec = big.machine.spec().clone();
+        spec.kernel = Some(costs);
+        let machine = Machine::from_spec(spec).unwrap();
+        let model = Model::new(machine.into(), ModelOptions::default()).unwrap();
+        let mut profile = library.get("gzip").unwrap().clone();
+        let ProfileData::Recording(recording) = &mut profile.data else { panic!("a recording") };
+        for phase in &mut recording.phases {
+            let core = phase.core.as_mut().unwrap();
+            core.system_calls_pki = CALLS_PKI;
+            core.light_calls_pki = CALLS_PKI * light_share;
+        }
+        let instructions = profile.instructions() as f64;
+        let program = load(&model, &profile);
+        let solo = model.solo(&program, LoadedProgram::WHOLE, big.cpu());
+        (instructions, instructions / solo.instructions_per_s)
+    };
+    let calls = KernelCosts {
+        system_call_ns: Some(100.0),
+        file_call_ns: Some(900.0),
+        ..KernelCosts::default()
+    };
+    let (instructions, all_heavy) = seconds(calls, 0.0);
+    let (_, half_light) = seconds(calls, 0.5);
+    let saved_s = instructions * 1e-3 * CALLS_PKI * 0.5 * 800e-9;
+    assert!(((all_heavy - half_light) / saved_s - 1.0).abs() < 1e-3, "{all_heavy} {half_light}");
+    let (_, with_process) = seconds(KernelCosts { process_ns: Some(1e6), ..calls }, 0.0);
+    assert!(((with_process - all_heavy) / 1e-3 - 1.0).abs() < 1e-3, "{with_process} {all_heavy}");
 }
 
 /// A stream that the prefetcher foresees: an LLC that holds it never makes it slower, on an

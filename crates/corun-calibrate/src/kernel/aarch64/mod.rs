@@ -115,8 +115,8 @@ pub(super) fn independent_instructions(mix: InstructionMix, iterations: u64) {
 pub(super) fn execution_chain(chain: ExecutionChain, iterations: u64) {
     macro_rules! integer {
         ($($line:literal),+ ; x0 = $x0:expr, x1 = $x1:expr, x2 = $x2:expr) => {{
-            let mut cell = [0u64; 2];
-            // SAFETY: reads and writes `cell` and 16 bytes of stack that it takes and gives back.
+            let mut cell = [0u64; 128];
+            // SAFETY: reads and writes `cell` (x6 stays below its bytes) and 16 bytes of stack that it takes and gives back.
             unsafe {
                 asm!(
                     "sub sp, sp, #16",
@@ -133,7 +133,7 @@ pub(super) fn execution_chain(chain: ExecutionChain, iterations: u64) {
                     in("x2") $x2,
                     in("x4") cell.as_mut_ptr(),
                     in("x5") cell.as_ptr(),
-                    in("x6") 0u64,
+                    inout("x6") 0u64 => _,
                 );
             }
         }};
@@ -157,6 +157,29 @@ pub(super) fn execution_chain(chain: ExecutionChain, iterations: u64) {
             }
         }};
     }
+    macro_rules! vector {
+        ($($line:literal),+) => {{
+            // Its own address, for the chain that goes by what it loads.
+            let mut cell = std::ptr::null_mut::<u8>();
+            cell = (&raw mut cell).cast();
+            // SAFETY: reads and writes `cell`, to which alone `x4` points.
+            unsafe {
+                asm!(
+                    "2:",
+                    ".rept 16",
+                    $($line,)+
+                    ".endr",
+                    "subs x3, x3, #1",
+                    "b.ne 2b",
+                    inout("x3") iterations => _,
+                    inout("x4") &raw mut cell => _,
+                    inout("x0") 1u64 => _,
+                    inout("v0") 1.5f64 => _,
+                    options(nostack),
+                );
+            }
+        }};
+    }
     // A quotient of 32 bits; adding the rest restores the dividend.
     const DIVIDEND: u64 = 0x1234_5678_9abc_def1;
     const DIVISOR: u64 = 0x9abc_def1;
@@ -175,9 +198,13 @@ pub(super) fn execution_chain(chain: ExecutionChain, iterations: u64) {
             float!("fmadd d0, d0, d1, d1", 0.333_333_333_3f64);
         }
         ExecutionChain::VectorAdd => float!("add v0.2d, v0.2d, v1.2d", 1.0f64),
-        // Two expressions for one address, so that the core must compute and compare it.
+        ExecutionChain::Transfer => vector!("fmov d0, x0", "fmov x0, d0"),
+        ExecutionChain::VectorLoad => vector!("ldr d0, [x4]", "fmov x4, d0"),
+        ExecutionChain::VectorForward => vector!("str d0, [x4]", "ldr d0, [x4]"),
+        // Another address each time, so that the core must compute and compare it.
         ExecutionChain::StoreForward => integer!(
-            "str x0, [x4, x6]", "ldr x0, [x5]", "add x0, x0, x1"; x0 = 1u64, x1 = 1u64, x2 = 0u64
+            "str x0, [x4, x6]", "ldr x0, [x5, x6]", "add x0, x0, x1", "add x6, x6, #8", "and x6, x6, #1023";
+            x0 = 1u64, x1 = 1u64, x2 = 0u64
         ),
         ExecutionChain::StackForward => integer!(
             "str x0, [sp]", "ldr x0, [sp]", "add x0, x0, x1"; x0 = 1u64, x1 = 1u64, x2 = 0u64

@@ -123,8 +123,8 @@ pub(super) fn independent_instructions(mix: InstructionMix, iterations: u64) {
 pub(super) fn execution_chain(chain: ExecutionChain, iterations: u64) {
     macro_rules! integer {
         ($($line:literal),+ ; rax = $rax:expr, rsi = $rsi:expr, r9 = $r9:expr) => {{
-            let mut cell = [0u64; 2];
-            // SAFETY: reads and writes `cell` and, below the stack pointer, what an `asm!` that is
+            let mut cell = [0u64; 256];
+            // SAFETY: reads and writes `cell` (r10 stays below its bytes) and, below the stack pointer, what an `asm!` that is
             // not `nostack` may use.
             unsafe {
                 asm!(
@@ -140,7 +140,7 @@ pub(super) fn execution_chain(chain: ExecutionChain, iterations: u64) {
                     in("r9") $r9,
                     in("rdi") cell.as_mut_ptr(),
                     in("r8") cell.as_ptr(),
-                    in("r10") 0u64,
+                    inout("r10") 0u64 => _,
                     out("rdx") _,
                 );
             }
@@ -165,6 +165,29 @@ pub(super) fn execution_chain(chain: ExecutionChain, iterations: u64) {
             }
         }};
     }
+    macro_rules! vector {
+        ($($line:literal),+) => {{
+            // Its own address, for the chain that goes by what it loads.
+            let mut cell = std::ptr::null_mut::<u8>();
+            cell = (&raw mut cell).cast();
+            // SAFETY: reads and writes `cell`, to which alone `rdi` points.
+            unsafe {
+                asm!(
+                    "2:",
+                    ".rept 16",
+                    $($line,)+
+                    ".endr",
+                    "dec rcx",
+                    "jnz 2b",
+                    inout("rcx") iterations => _,
+                    inout("rdi") &raw mut cell => _,
+                    inout("rax") 1u64 => _,
+                    inout("xmm0") 1.5f64 => _,
+                    options(nostack),
+                );
+            }
+        }};
+    }
     // A quotient of 32 bits; adding the rest restores the dividend.
     const DIVIDEND: u64 = 0x1234_5678_9abc_def1;
     const DIVISOR: u64 = 0x9abc_def1;
@@ -184,9 +207,13 @@ pub(super) fn execution_chain(chain: ExecutionChain, iterations: u64) {
             float!("vfmadd213sd xmm0, xmm1, xmm1", 0.333_333_333_3f64);
         }
         ExecutionChain::VectorAdd => float!("paddq xmm0, xmm1", 1.0f64),
-        // Two expressions for one address, so that the core must compute and compare it.
+        ExecutionChain::Transfer => vector!("movq xmm0, rax", "movq rax, xmm0"),
+        ExecutionChain::VectorLoad => vector!("movq xmm0, [rdi]", "movq rdi, xmm0"),
+        ExecutionChain::VectorForward => vector!("movsd [rdi], xmm0", "movsd xmm0, [rdi]"),
+        // Another address each time, so that the core must compute and compare it.
         ExecutionChain::StoreForward => integer!(
-            "mov [rdi + r10], rax", "mov rax, [r8]", "add rax, rsi"; rax = 1u64, rsi = 1u64, r9 = 0u64
+            "mov [rdi + r10], rax", "mov rax, [r8 + r10]", "add rax, rsi", "add r10d, 8", "and r10d, 2047";
+            rax = 1u64, rsi = 1u64, r9 = 0u64
         ),
         ExecutionChain::StackForward => integer!(
             "mov [rsp - 64], rax", "mov rax, [rsp - 64]", "add rax, rsi"; rax = 1u64, rsi = 1u64, r9 = 0u64
