@@ -27,10 +27,11 @@ const INK: &str = "#1d2127";
 const SOFT: &str = "#565e69";
 const RULE: &str = "#e3e0d8";
 
-/// A panel's width and height, in units of which a letter is 12 high: legible 360 pixels wide.
-const PANEL: (f64, f64) = (400.0, 240.0);
+/// A panel's width and height.
+const PANEL: (f64, f64) = (400.0, 250.0);
 
-const LETTER: u32 = 12;
+/// A letter's height in the same units: 11 pixels where a panel is 328 pixels wide, as on a telephone.
+const LETTER: u32 = 14;
 
 /// One or more panels, in the order in which they are read.
 #[derive(Debug, Clone, PartialEq)]
