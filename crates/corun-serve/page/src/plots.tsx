@@ -209,7 +209,7 @@ export function Scatter({ dots, frontier, chosen, choose }: {
   const [left, right] = range([...dots.map((dot) => dot.x), ...frontier.map((one) => one.stp)]);
   const [low, top] = range([...dots.map((dot) => dot.y), ...frontier.map((one) => one.unfairness)]);
   const x = (value: number) => 50 + ((value - left) / (right - left)) * (wide - 65);
-  const y = (value: number) => high - 38 - ((value - low) / (top - low)) * (high - 54);
+  const y = (value: number) => high - 38 - ((value - low) / (top - low)) * (high - 66);
   const steps = [0, 0.25, 0.5, 0.75, 1];
   return (
     <svg ref={drawn} class="scatter" height={high} viewBox={`0 0 ${wide} ${high}`} role="group"
@@ -261,6 +261,7 @@ export function Scatter({ dots, frontier, chosen, choose }: {
 export function EffectPlot({ pairs }: { pairs: AbPair[] }) {
   const [drawn, wide] = useDrawnWidth(640);
   const high = 190;
+  const left = 62;
   const known = pairs.filter((one) => one.overall.percent !== null);
   if (known.length === 0) return null;
   // Early intervals are as wide as can be: the later half says how much is drawn.
@@ -269,7 +270,7 @@ export function EffectPlot({ pairs }: { pairs: AbPair[] }) {
   const top = Math.max(...ends.map(Math.abs), 1) * 1.15;
   const first = known[0].pairs;
   const last = Math.max(known[known.length - 1].pairs, first + 1);
-  const x = (at: number) => 46 + ((at - first) / (last - first)) * (wide - 60);
+  const x = (at: number) => left + ((at - first) / (last - first)) * (wide - left - 14);
   const y = (percent: number) => 12 + ((top - Math.max(-top, Math.min(top, percent))) / (2 * top)) * (high - 40);
   const sure = known.filter((one) => one.overall.low_percent !== null && one.overall.high_percent !== null);
   const band = [...sure.map((one) => [one.pairs, one.overall.high_percent!]), ...[...sure].reverse().map((one) => [one.pairs, one.overall.low_percent!])];
@@ -280,13 +281,13 @@ export function EffectPlot({ pairs }: { pairs: AbPair[] }) {
       aria-label={`The effect after each pair of blocks; after ${last} pairs ${newest.percent!.toFixed(1)} %, from ${fixed(newest.low_percent, 1)} to ${fixed(newest.high_percent, 1)} %`}>
       {[-1, -0.5, 0, 0.5, 1].map((part) => (
         <g key={part}>
-          <line class={part === 0 ? "zero" : "grid"} x1={46} x2={wide - 14} y1={y(part * top)} y2={y(part * top)} />
-          <text class="tick" x={40} y={y(part * top) + 4} text-anchor="end">{(part * top).toFixed(1)} %</text>
+          <line class={part === 0 ? "zero" : "grid"} x1={left} x2={wide - 14} y1={y(part * top)} y2={y(part * top)} />
+          <text class="tick" x={left - 6} y={y(part * top) + 4} text-anchor="end">{(part * top).toFixed(1).replace("-", "−")} %</text>
         </g>
       ))}
       <polygon class="band" points={points(band)} />
       <polyline class="curve" points={points(known.map((one) => [one.pairs, one.overall.percent!]))} />
-      <text class="tick" x={46} y={high - 6}>pair {first}</text>
+      <text class="tick" x={left} y={high - 6}>pair {first}</text>
       <text class="tick" x={wide - 14} y={high - 6} text-anchor="end">pair {last}</text>
     </svg>
   );
