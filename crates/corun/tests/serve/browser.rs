@@ -280,8 +280,15 @@ impl Browser {
                 self.picture(&pictures.join(format!("{name}.png")), 5000.0);
                 let wide = self.evaluate("document.documentElement.scrollWidth");
                 assert!(wide.as_u64().unwrap() <= u64::from(width), "{name} is {wide} wide");
+                // What is folded away counts too.
+                let fold = |open: bool| {
+                    let all = "document.querySelectorAll('details')";
+                    self.evaluate(&format!("{all}.forEach((one) => {{ one.open = {open} }})"));
+                };
+                fold(true);
                 assert_eq!(self.small_letters(), json!([]), "{name}");
                 assert_eq!(self.violations(), json!([]), "{name}");
+                fold(false);
             }
         }
     }
