@@ -88,7 +88,12 @@ pub fn trade_off(points: &[TradeOffPoint], frontier: &[(f64, f64)]) -> Markup {
                 path.frontier d=(steps(frontier.iter().map(|one| (x(one.0), y(one.1))))) {}
                 @for one in frontier { circle.frontier-point cx=(at(x(one.0))) cy=(at(y(one.1))) r="2.5" {} }
             }
-            @for one in points { (point(one, x(one.stp), y(one.unfairness))) }
+            // A bound lies above a policy that does as well.
+            @for is_bound in [false, true] {
+                @for one in points.iter().filter(|one| (one.kind != TradeOffKind::Policy) == is_bound) {
+                    (point(one, x(one.stp), y(one.unfairness)))
+                }
+            }
         }
     }
 }
@@ -101,8 +106,12 @@ fn point(one: &TradeOffPoint, x: f64, y: f64) -> Markup {
         TradeOffKind::Worst => "worst",
     };
     let is_right = x > 0.6 * SIZE.0;
-    // A policy may lie where a bound does.
-    let down = if one.kind == TradeOffKind::Policy { -10.0 } else { 5.0 };
+    // The frontier ends in the best placement, and the policy that is named may lie there too.
+    let down = match one.kind {
+        TradeOffKind::Optimal => -11.0,
+        TradeOffKind::Policy => 20.0,
+        TradeOffKind::Expectation | TradeOffKind::Worst => 5.0,
+    };
     html! {
         g class={ "dot-of " (style) } {
             title { (said(one)) }

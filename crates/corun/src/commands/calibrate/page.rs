@@ -19,7 +19,7 @@ pub(super) fn page(measured: &Calibrated) -> String {
         (head("corun calibrate", &html! { "What " (machine.title()) " can do" }, &headline(machine), &html! {}))
         main #main {
             (section("notes", "Notes", "What could not be told apart, and what was out of the ordinary.",
-                &html! { ul { @for note in notes { li { (note) } } } }))
+                &html! { ul.plain { @for note in notes { li { (note) } } } }))
             (section("curves", "Curves",
                 "Thin lines are the least and the most that a quarter of the rounds gives.",
                 &plot.inline("curves")))

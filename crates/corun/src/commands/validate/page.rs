@@ -41,7 +41,7 @@ pub(super) fn page(found: &Validation) -> String {
         (head("corun validate", &html! { "Predicted against measured on " span.name { (found.machine) } }, "", &html! {}))
         main #main {
             (section("summary", "How near", "Errors are predicted / measured - 1.", &html! {
-                ul { @for line in summary(found) { li { (line) } } }
+                ul.plain { @for line in summary(found) { li { (line) } } }
             }))
             (section("alone", "Programs alone",
                 "A dot on the line is predicted exactly; one above it is predicted too slow.",
@@ -56,7 +56,7 @@ pub(super) fn page(found: &Validation) -> String {
                 &worst_alone(found)))
             @if !found.left_out.is_empty() {
                 (section("left-out", "Left out", "Programs that could not be timed.", &html! {
-                    ul { @for one in &found.left_out { li { (one.name) ": " (one.why) } } }
+                    ul.plain { @for one in &found.left_out { li { (one.name) ": " (one.why) } } }
                 }))
             }
         }
