@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Takes a picture of a page in a browser: `scripts/page-picture.py WIDTH HEIGHT SECONDS OUT.png URL`.
+"""Takes a picture of a page in a browser: `scripts/page-picture.py WIDTH HEIGHT SECONDS OUT.png URL [SCRIPT]`.
 
-The page is shown for so many seconds before the picture is taken. A width below 500 is that of a phone. Fails where the
+The page is shown for so many seconds before the picture is taken; then the script runs in it, which may click something,
+and a second passes. PAGE_PICTURE_THEME=dark takes the dark theme. A width below 500 is that of a phone. Fails where the
 page is wider than the window, since README's pictures are also to show that it is not. Needs chromium.
 """
 
@@ -52,6 +53,8 @@ class Browser:
 def main() -> int:
     width, height, seconds = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
     out, url = Path(sys.argv[4]), sys.argv[5]
+    script = sys.argv[6] if len(sys.argv) > 6 else None
+    theme = os.environ.get("PAGE_PICTURE_THEME", "light")
     browser = Browser()
     try:
         target = browser.ask("Target.createTarget", url="about:blank")["targetId"]
@@ -59,10 +62,15 @@ def main() -> int:
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
         browser.ask("Emulation.setDeviceMetricsOverride", page, **size)
         # What slides would be caught half way.
-        still = [{"name": "prefers-reduced-motion", "value": "reduce"}]
+        still = [{"name": "prefers-reduced-motion", "value": "reduce"}, {"name": "prefers-color-scheme", "value": theme}]
         browser.ask("Emulation.setEmulatedMedia", page, features=still)
         browser.ask("Page.navigate", page, url=url)
         time.sleep(seconds)
+        if script is not None:
+            done = browser.ask("Runtime.evaluate", page, expression=script, awaitPromise=True)
+            if "exceptionDetails" in done:
+                raise RuntimeError(done["exceptionDetails"]["exception"]["description"])
+            time.sleep(1)
         asked = browser.ask("Runtime.evaluate", page, expression="document.documentElement.scrollWidth")
         picture = browser.ask("Page.captureScreenshot", page, format="png")["data"]
         out.write_bytes(base64.b64decode(picture))

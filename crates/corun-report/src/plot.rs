@@ -27,15 +27,35 @@ const INK: &str = "#1d2127";
 const SOFT: &str = "#565e69";
 const RULE: &str = "#e3e0d8";
 
-/// A panel's width and height, in units of which a letter is 12 high: legible 360 pixels wide.
+/// A panel's width and height.
 const PANEL: (f64, f64) = (400.0, 240.0);
 
-const LETTER: u32 = 12;
+/// How the letters of a drawing are set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lettering {
+    /// On a page: 14 units high, which are 11 pixels where a panel is 328 pixels wide, as on a telephone. The page writes the
+    /// title and what the values are above the panel, where a long caption has room.
+    Page,
+    /// In a file, which is shown as large as it is: 12 units high, all drawn with the panel.
+    File,
+}
 
-/// One or more panels, in the order in which they are read.
+impl Lettering {
+    fn height(self) -> u32 {
+        match self {
+            Self::Page => 14,
+            Self::File => 12,
+        }
+    }
+}
+
+/// Room above a panel of a page for a line of text.
+const LINE: f64 = 20.0;
+
+/// One or more panels.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plot {
-    /// The panels.
+    /// In the order in which they are read.
     pub panels: Vec<Panel>,
 }
 
@@ -239,7 +259,6 @@ impl Panel {
                 let found = one.points.iter().position(|&(x, _)| x == place as f64);
                 let title = found.and_then(|found| one.titles.get(found).cloned());
                 titles.push(title.unwrap_or_default());
-                // A bar that is absent has no height.
                 (found.map_or(0.0, |found| one.points[found].1), one.colour.name())
             });
             bars = bars.with_group(label.clone(), group.collect::<Vec<_>>());
@@ -250,24 +269,27 @@ impl Panel {
         Some(bars.with_tooltips().with_tooltip_labels(titles).into())
     }
 
-    fn parts(&self) -> (Vec<Drawn>, Layout) {
+    fn parts(&self, lettering: Lettering) -> (Vec<Drawn>, Layout) {
         let lines = self.series.iter().flat_map(|one| one.drawn(&self.across));
         let bars = self.bars();
         let has_bars = bars.is_some();
         let drawn: Vec<Drawn> = bars.into_iter().chain(lines).collect();
+        let letter = lettering.height();
         let mut layout = Layout::auto_from_plots(&drawn)
             .with_width(PANEL.0)
-            .with_height(PANEL.1 + if self.title.is_empty() { 0.0 } else { 20.0 })
+            .with_height(PANEL.1)
             .with_theme(theme())
-            .with_tick_size(LETTER)
-            .with_label_size(LETTER)
-            .with_title_size(LETTER + 1)
+            .with_tick_size(letter)
+            .with_label_size(letter)
+            .with_title_size(letter + 1)
             .with_x_label(self.across.caption())
-            .with_y_label(self.upwards.caption())
             .with_x_label_overlap(AxisLabelOverlap::Thin)
             .with_y_tick_format(TickFormat::Custom(Arc::new(short)));
-        if !self.title.is_empty() {
-            layout = layout.with_title(self.title.as_str());
+        if lettering == Lettering::File {
+            layout = layout.with_y_label(self.upwards.caption());
+            if !self.title.is_empty() {
+                layout = layout.with_title(self.title.as_str()).with_height(PANEL.1 + 20.0);
+            }
         }
         let ends = |of: fn(&(f64, f64)) -> f64| {
             let all = self.series.iter().flat_map(|one| &one.points).map(of);
@@ -337,13 +359,17 @@ impl Panel {
 
     /// The drawing by itself, to stand in a page. `id` is its own on the page.
     fn inline(&self, id: &str) -> Markup {
-        let (drawn, layout) = self.parts();
+        let (drawn, layout) = self.parts(Lettering::Page);
         let svg = svg(&render_multiple(drawn, layout), id);
+        let lines = if self.title.is_empty() { 1.0 } else { 2.0 };
         let spoken = format!("{} by {}", self.upwards.caption(), self.across.caption());
         let spoken =
             if self.title.is_empty() { spoken } else { format!("{}: {spoken}", self.title) };
         html! {
-            svg.plot viewBox={ "0 0 " (svg.width) " " (svg.height) } role="img" aria-label=(spoken) {
+            svg.plot viewBox={ "0 " (-lines * LINE) " " (svg.width) " " (svg.height + lines * LINE) } role="img"
+                aria-label=(spoken) {
+                @if !self.title.is_empty() { text.plot-title x="0" y=(-1.3 * LINE) { (self.title) } }
+                text.tick x="0" y=(-0.3 * LINE) { (self.upwards.caption()) }
                 (PreEscaped(svg.body))
             }
         }
@@ -382,7 +408,8 @@ impl Plot {
     /// An SVG document of the panels in rows of `columns`. `description` is for those who do not see
     /// the drawing.
     pub fn file(&self, columns: usize, title: &str, description: &str) -> String {
-        let (drawn, layouts): (Vec<_>, Vec<_>) = self.panels.iter().map(Panel::parts).unzip();
+        let (drawn, layouts): (Vec<_>, Vec<_>) =
+            self.panels.iter().map(|panel| panel.parts(Lettering::File)).unzip();
         let columns = columns.clamp(1, self.panels.len().max(1));
         let rows = self.panels.len().div_ceil(columns);
         let entries = self.legend().into_iter().map(|(name, colour)| LegendEntry {
@@ -399,7 +426,7 @@ impl Plot {
             .with_cell_size(width, height)
             .with_spacing(4.0)
             .with_title(title)
-            .with_title_size(LETTER + 3);
+            .with_title_size(Lettering::File.height() + 3);
         if entries.len() > 1 {
             figure = figure
                 .with_shared_legend_entries(entries)

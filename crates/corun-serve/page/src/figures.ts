@@ -22,6 +22,9 @@ export function traffic(mbPerS: number): string {
   return mbPerS >= 1000 ? `${(mbPerS / 1000).toFixed(1)} GB/s` : `${mbPerS.toFixed(0)} MB/s`;
 }
 
+/** `62 %` of a part of 1, which no line's end divides. */
+export const share = (part: number) => `${Math.round(100 * part)}\u00a0%`;
+
 /** `1.25 G/s`, a number of events a second. */
 export function perSecond(value: number): string {
   if (value === 0) return "0/s";

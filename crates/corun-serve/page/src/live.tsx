@@ -15,6 +15,8 @@ import { Slides, Tree } from "./tree";
 const KEPT = 120;
 /** Threads that are named on a CPU. */
 const NAMED = 6;
+/** Most threads of which each slides from CPU to CPU. */
+const SLIDING = 256;
 
 type Series = Map<string, { busy: (number | null)[]; mpki: (number | null)[]; bytes: (number | null)[] }>;
 
@@ -94,7 +96,8 @@ function keep(series: Series, look: Look) {
 function Now({ look, drawing, series, held, hold }: { look: Look; drawing: Drawing; series: Series; held: boolean; hold: () => void }) {
   const root = useRef<HTMLDivElement>(null);
   const slides = useMemo(() => new Slides(), []);
-  useLayoutEffect(() => slides.run(root.current, look.threads.length <= 256), [look]);
+  const slide = look.threads.length <= SLIDING;
+  useLayoutEffect(() => slides.run(root.current, slide), [look]);
   const colours = useMemo(() => new Map<string, number>(), []);
   for (const one of look.programs) if (!colours.has(one.program)) colours.set(one.program, colours.size);
   const onCpu = new Map<number, Look["threads"]>();
@@ -142,7 +145,7 @@ function Now({ look, drawing, series, held, hold }: { look: Look; drawing: Drawi
                 </p>
               );
             }}
-            slot={(cpu) => <LiveSlot key={cpu} cpu={cpu} threads={onCpu.get(cpu) ?? []} colours={colours} />}
+            slot={(cpu) => <LiveSlot key={cpu} cpu={cpu} threads={onCpu.get(cpu) ?? NOBODY} slide={slide} colours={colours} />}
           />
         </section>
         <div class="stacked">
@@ -190,14 +193,17 @@ function Now({ look, drawing, series, held, hold }: { look: Look; drawing: Drawi
   );
 }
 
+const NOBODY: Look["threads"] = [];
+
 const LiveSlot = memo(
-  function LiveSlot({ cpu, threads, colours }: { cpu: number; threads: Look["threads"]; colours: Map<string, number> }) {
+  function LiveSlot({ cpu, threads, slide, colours }: SlotProps) {
     return (
       <div class="slot live-slot" data-cpu={cpu}>
         <span class="cpu-name">{cpu}</span>
         <span class="threads-here">
-          {threads.slice(0, NAMED).map((one) => (
-            <span key={one.tid} class={`thread ${one.state === "running" ? "running" : ""}`} data-moves={`t${one.tid}`}
+          {threads.slice(0, NAMED).map((one, place) => (
+            // What does not slide is the same element with another text: far less work for the browser.
+            <span key={slide ? one.tid : place} class={one.state === "running" ? "thread running" : "thread"} data-moves={slide ? `t${one.tid}` : undefined}
               title={`${shown(one.program)}, thread ${one.tid} (${shown(one.name)}), ${one.state}` + (one.would_be_allowed_cpus ? `; would be held to CPU ${one.would_be_allowed_cpus}` : "")}>
               <span class={`dot l${(colours.get(one.program) ?? 0) % 8}`} aria-hidden="true" />
               <span class="chip-name">{shown(one.program)}</span>
@@ -209,9 +215,20 @@ const LiveSlot = memo(
       </div>
     );
   },
-  (before, after) => drawn(before.threads) === drawn(after.threads),
+  (before, after) => before.slide === after.slide && alike(before.threads, after.threads),
 );
 
-/** What of a slot's threads is drawn. */
-const drawn = (threads: Look["threads"]) =>
-  threads.map((one) => `${one.tid} ${one.program} ${one.state} ${one.would_be_allowed_cpus ?? ""}`).join("\n");
+interface SlotProps {
+  cpu: number;
+  threads: Look["threads"];
+  slide: boolean;
+  colours: Map<string, number>;
+}
+
+/** Is the same drawn of a slot's threads? */
+const alike = (before: Look["threads"], after: Look["threads"]) =>
+  before.length === after.length &&
+  before.every((one, place) => {
+    const other = after[place];
+    return one.tid === other.tid && one.program === other.program && one.state === other.state && one.would_be_allowed_cpus === other.would_be_allowed_cpus;
+  });

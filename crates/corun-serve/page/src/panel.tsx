@@ -2,7 +2,7 @@
 
 import { memo } from "preact/compat";
 import type { Details, Explained, Move } from "./api";
-import { change, fixed, shown, size, times, traffic } from "./figures";
+import { change, fixed, share, shown, size, times, traffic } from "./figures";
 import type { Layout, Machine } from "./layout";
 import { CpiStack, MissCurve } from "./plots";
 
@@ -69,6 +69,48 @@ function where(entry: Move, props: Props): string {
   return `CPU ${entry.cpu} under LLC ${llc}, ${beside}${swap}`;
 }
 
+/** Who slows the program down most, and with what; null where nobody does. */
+function culprit({ explained: { placement }, details, program, machine, layout }: Props) {
+  const worst = details?.slowed_by?.[0];
+  if (!worst || worst.factor <= 1.005) return null;
+  const [here, there] = [program, worst.program].map((one) => machine.byId.get(layout.cpu[one])!);
+  const figures = placement.programs[worst.program];
+  const cache = machine.drawing.llcs[there.llc].size_bytes;
+  const how =
+    here.core === there.core ? "runs on the same core" :
+    here.llc === there.llc && cache !== null ? `holds ${share(figures.llc_occupancy_bytes / cache)} of the same LLC` :
+    `takes ${traffic(figures.bandwidth_mb_per_s)} of memory traffic`;
+  return { name: shown(placement.apps[worst.program]), how, less: share(1 - 1 / worst.factor) };
+}
+
+/** Why a program is as slow as it is and where it is better off, in words that need nothing else of the page. */
+function InWords({ of: props, because }: { of: Props; because: string | null }) {
+  const { explained: { placement }, details, program, machine } = props;
+  const name = shown(placement.apps[program]);
+  const slowdown = placement.slowdown[program];
+  const worst = culprit(props);
+  const free = details?.moves.filter((one) => one.with === null) ?? [];
+  const best = free.reduce<Move | null>((least, one) => (least && least.slowdown <= one.slowdown ? least : one), null);
+  return (
+    <p class="lead in-words">
+      {slowdown < 1.005 ? (
+        <><strong>{name}</strong> runs as fast as alone on this machine.</>
+      ) : (
+        <><strong>{name}</strong> takes <strong>{times(slowdown)} times</strong> as long as alone{because && <>, mostly because {because}</>}.</>
+      )}{" "}
+      It waits for memory {share(placement.programs[program].memory_stall_share)} of its time.{" "}
+      {worst && <><strong>{worst.name}</strong> {worst.how}: without it, {name} would take {worst.less} less time. </>}
+      {best && slowdown >= 1.005 && (best.slowdown < slowdown - 0.005 ? (
+        <>Best free place: <strong>CPU {best.cpu} under LLC {machine.llcOf(best.cpu)}, {times(best.slowdown)} times</strong>.</>
+      ) : (
+        <>No free CPU is better for it.</>
+      ))}
+      {machine.drawing.cpus.length === placement.cpu.length && <>No CPU is free: it can only change places.</>}
+      {placement.programs[program].extrapolated && <span class="note"> A figure was read outside the profile's measured range.</span>}
+    </p>
+  );
+}
+
 export function Panel(props: Props) {
   const { explained, details, program, move, choose } = props;
   const { placement } = explained;
@@ -87,17 +129,7 @@ export function Panel(props: Props) {
       <h2 id="panel-title">
         {name} <span class="note">CPU {placement.cpu[program]}, LLC {placement.llc[program]}</span>
       </h2>
-      <p class="lead">
-        {slowdown < 1.005 ? (
-          <><strong>{name}</strong> runs as fast as alone on this machine.</>
-        ) : (
-          <>
-            <strong>{name}</strong> takes <strong>{times(slowdown)} times</strong> as long as alone
-            {main.factor > 1.01 && <>, mostly because {main.clause}</>}.
-          </>
-        )}
-        {figures.extrapolated && <span class="note"> A figure was read outside the profile's measured range.</span>}
-      </p>
+      <InWords of={props} because={main.factor > 1.01 ? main.clause : null} />
       <h3>Why</h3>
       <ul class="reasons">
         {parts.map((one) => (
@@ -121,7 +153,7 @@ export function Panel(props: Props) {
                 <button type="button" class="link" onClick={() => choose(one.program)}>
                   {shown(placement.apps[one.program])}
                 </button>{" "}
-                on CPU {placement.cpu[one.program]}: without it, {name} would take {Math.round(100 * (1 - 1 / one.factor))} % less time.
+                on CPU {placement.cpu[one.program]}: without it, {name} would take {share(1 - 1 / one.factor)} less time.
               </li>
             ))}
           </ul>

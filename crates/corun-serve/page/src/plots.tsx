@@ -1,8 +1,10 @@
 // Small plots, each with its content in words for those who do not see it.
 
 import type { AbPair, Details } from "./api";
+import { useDrawnWidth } from "./drawn-width";
 import { fixed, shown, size } from "./figures";
 
+/** Until a plot is there and its width is known. */
 const WIDTH = 320;
 const HEIGHT = 150;
 const LEFT = 38;
@@ -20,11 +22,12 @@ function ticks(most: number): number[] {
 
 /** Misses against the LLC that a program holds, with a mark where it sits. */
 export function MissCurve({ details, held, mpki }: { details: Details; held: number; mpki: number }) {
+  const [drawn, wide] = useDrawnWidth(WIDTH);
   const points = details.by_ways;
   const last = points[points.length - 1];
   const right = Math.max(last.llc_occupancy_bytes, held, 1);
   const top = Math.max(...points.map((one) => one.llc_mpki), mpki, 0.1) * 1.08;
-  const x = (bytes: number) => LEFT + (bytes / right) * (WIDTH - LEFT - 10);
+  const x = (bytes: number) => LEFT + (bytes / right) * (wide - LEFT - 10);
   const y = (value: number) => HEIGHT - BOTTOM - (value / top) * (HEIGHT - BOTTOM - TOP);
   const line = points.map((one) => `${x(one.llc_occupancy_bytes).toFixed(1)},${y(one.llc_mpki).toFixed(1)}`).join(" ");
   const words =
@@ -34,11 +37,11 @@ export function MissCurve({ details, held, mpki }: { details: Details; held: num
   return (
     <figure class="plotted">
       <figcaption>Misses by cache held</figcaption>
-      <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label={words}>
+      <svg ref={drawn} height={HEIGHT} viewBox={`0 0 ${wide} ${HEIGHT}`} role="img" aria-label={words}>
         {ticks(top).map((value) => (
           <g key={value}>
-            <line class="grid" x1={LEFT} x2={WIDTH - 10} y1={y(value)} y2={y(value)} />
-            <text class="tick" x={LEFT - 5} y={y(value) + 3.5} text-anchor="end">
+            <line class="grid" x1={LEFT} x2={wide - 10} y1={y(value)} y2={y(value)} />
+            <text class="tick" x={LEFT - 5} y={y(value) + 4} text-anchor="end">
               {Number(value.toFixed(2))}
             </text>
           </g>
@@ -50,7 +53,7 @@ export function MissCurve({ details, held, mpki }: { details: Details; held: num
           </text>
         ))}
         <text class="tick" x={LEFT} y={9}>misses per 1000 instructions</text>
-        <text class="tick" x={WIDTH - 10} y={HEIGHT - 3} text-anchor="end">LLC held</text>
+        <text class="tick" x={wide - 10} y={HEIGHT - 3} text-anchor="end">LLC held</text>
         <polyline class="curve" points={line} />
         <line class="mark-line" x1={x(held)} x2={x(held)} y1={TOP} y2={HEIGHT - BOTTOM} />
         <circle class="mark" cx={x(held)} cy={y(mpki)} r="5" />
@@ -136,11 +139,12 @@ export function BeforeAfter({ title, text, before, after, seconds }: {
   after: (number | null)[];
   seconds: [number, number];
 }) {
+  const [drawn, wide] = useDrawnWidth(WIDTH);
   const known = [...before, ...after].filter((one): one is number => one !== null);
   const top = Math.max(...known, 1e-9) * 1.08;
   const longest = Math.max(...seconds, 1e-9);
   const left = 74;
-  const x = (at: number) => left + (at / longest) * (WIDTH - left - 10);
+  const x = (at: number) => left + (at / longest) * (wide - left - 10);
   const y = (value: number) => HEIGHT - BOTTOM - (value / top) * (HEIGHT - BOTTOM - TOP);
   /** Stretches of known parts: a line has a gap where nothing is known. */
   const lines = (parts: (number | null)[], all: number) => {
@@ -158,11 +162,11 @@ export function BeforeAfter({ title, text, before, after, seconds }: {
   return (
     <figure class="plotted">
       <figcaption>{title}</figcaption>
-      <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label={`${title}: ${([["before", before], ["after", after]] as const).map(words).join("; ")}`}>
+      <svg ref={drawn} height={HEIGHT} viewBox={`0 0 ${wide} ${HEIGHT}`} role="img" aria-label={`${title}: ${([["before", before], ["after", after]] as const).map(words).join("; ")}`}>
         {[0, 0.5, 1].map((part) => (
           <g key={part}>
-            <line class="grid" x1={left} x2={WIDTH - 10} y1={y(part * top)} y2={y(part * top)} />
-            <text class="tick" x={left - 5} y={y(part * top) + 3.5} text-anchor="end">{text(part * top)}</text>
+            <line class="grid" x1={left} x2={wide - 10} y1={y(part * top)} y2={y(part * top)} />
+            <text class="tick" x={left - 5} y={y(part * top) + 4} text-anchor="end">{text(part * top)}</text>
             <text class="tick" x={x(part * longest)} y={HEIGHT - BOTTOM + 13} text-anchor={part === 0 ? "start" : part === 1 ? "end" : "middle"}>
               {(part * longest).toFixed(longest < 10 ? 1 : 0)} s
             </text>
@@ -186,6 +190,9 @@ export interface Dot {
 const steps_of = (points: [number, number][]) =>
   points.map(([x, y], at) => (at === 0 ? `M${x} ${y}` : `V${y}H${x}`)).join("");
 
+/** A name stands where the frontier, which ends in the best placement, and other marks are seldom. */
+const NAME_DOWN = { optimal: -11, policy: 20, other: 4 };
+
 /** STP against unfairness: good is down and to the right. */
 export function Scatter({ dots, frontier, chosen, choose }: {
   dots: Dot[];
@@ -193,7 +200,8 @@ export function Scatter({ dots, frontier, chosen, choose }: {
   chosen: string;
   choose: (name: string) => void;
 }) {
-  const wide = 520;
+  const [drawn, wide] = useDrawnWidth(520);
+  const narrow = wide < 400;
   const high = 300;
   const range = (values: number[]) => {
     const low = Math.min(...values);
@@ -204,10 +212,12 @@ export function Scatter({ dots, frontier, chosen, choose }: {
   const [left, right] = range([...dots.map((dot) => dot.x), ...frontier.map((one) => one.stp)]);
   const [low, top] = range([...dots.map((dot) => dot.y), ...frontier.map((one) => one.unfairness)]);
   const x = (value: number) => 50 + ((value - left) / (right - left)) * (wide - 65);
-  const y = (value: number) => high - 38 - ((value - low) / (top - low)) * (high - 54);
+  const y = (value: number) => high - 38 - ((value - low) / (top - low)) * (high - 66);
   const steps = [0, 0.25, 0.5, 0.75, 1];
+  // A bound lies above a policy that does as well.
+  const ordered = [...dots.filter((dot) => dot.style === "policy"), ...dots.filter((dot) => dot.style !== "policy")];
   return (
-    <svg class="scatter" viewBox={`0 0 ${wide} ${high}`} role="group"
+    <svg ref={drawn} class="scatter" height={high} viewBox={`0 0 ${wide} ${high}`} role="group"
       aria-label="Policies by throughput (STP, across) and unfairness (upwards); lower right is best">
       {steps.map((part) => (
         <g key={part} aria-hidden="true">
@@ -216,15 +226,15 @@ export function Scatter({ dots, frontier, chosen, choose }: {
           <text class="tick" x={x(left + part * (right - left))} y={high - 22} text-anchor="middle">{(left + part * (right - left)).toFixed(2)}</text>
         </g>
       ))}
-      <text class="tick" x={wide - 15} y={high - 5} text-anchor="end">STP, the sum of 1 / slowdown: more is better</text>
-      <text class="tick" x={50} y={11}>unfairness, largest / smallest slowdown: less is better</text>
+      <text class="tick" x={wide - 15} y={high - 5} text-anchor="end">STP{narrow ? "" : ", the sum of 1 / slowdown"}: more is better</text>
+      <text class="tick" x={narrow ? 0 : 50} y={11}>unfairness{narrow ? "" : ", largest / smallest slowdown"}: less is better</text>
       {frontier.length > 0 && (
         <g role="img" aria-label={`The best placements, from the fairest with STP ${frontier[0].stp.toFixed(2)} and unfairness ${frontier[0].unfairness.toFixed(2)} to the fastest with ${frontier[frontier.length - 1].stp.toFixed(2)} and ${frontier[frontier.length - 1].unfairness.toFixed(2)}`}>
           <path class="frontier" d={steps_of(frontier.map((one) => [x(one.stp), y(one.unfairness)]))} />
           {frontier.map((one, at) => <circle key={at} class="frontier-point" cx={x(one.stp)} cy={y(one.unfairness)} r="2.5" />)}
         </g>
       )}
-      {dots.map((dot) => (
+      {ordered.map((dot) => (
         <g key={dot.name} class={`dot-of ${dot.style} ${dot.name === chosen ? "chosen" : ""}`} role="button" tabIndex={0}
           aria-pressed={dot.name === chosen}
           onClick={() => choose(dot.name)}
@@ -243,7 +253,7 @@ export function Scatter({ dots, frontier, chosen, choose }: {
             <circle cx={x(dot.x)} cy={y(dot.y)} r="6" />
           )}
           {(dot.name === chosen || dot.style !== "policy") && (
-            <text x={x(dot.x) + (x(dot.x) > wide * 0.7 ? -11 : 11)} y={y(dot.y) + (dot.style === "policy" ? -10 : 4)}
+            <text x={x(dot.x) + (x(dot.x) > wide * 0.7 ? -11 : 11)} y={y(dot.y) + NAME_DOWN[dot.style === "optimal" || dot.style === "policy" ? dot.style : "other"]}
               text-anchor={x(dot.x) > wide * 0.7 ? "end" : "start"}>{dot.name}</text>
           )}
         </g>
@@ -254,8 +264,9 @@ export function Scatter({ dots, frontier, chosen, choose }: {
 
 /** The effect after each pair of blocks, with its interval. */
 export function EffectPlot({ pairs }: { pairs: AbPair[] }) {
-  const wide = 640;
+  const [drawn, wide] = useDrawnWidth(640);
   const high = 190;
+  const left = 62;
   const known = pairs.filter((one) => one.overall.percent !== null);
   if (known.length === 0) return null;
   // Early intervals are as wide as can be: the later half says how much is drawn.
@@ -264,24 +275,24 @@ export function EffectPlot({ pairs }: { pairs: AbPair[] }) {
   const top = Math.max(...ends.map(Math.abs), 1) * 1.15;
   const first = known[0].pairs;
   const last = Math.max(known[known.length - 1].pairs, first + 1);
-  const x = (at: number) => 46 + ((at - first) / (last - first)) * (wide - 60);
+  const x = (at: number) => left + ((at - first) / (last - first)) * (wide - left - 14);
   const y = (percent: number) => 12 + ((top - Math.max(-top, Math.min(top, percent))) / (2 * top)) * (high - 40);
   const sure = known.filter((one) => one.overall.low_percent !== null && one.overall.high_percent !== null);
   const band = [...sure.map((one) => [one.pairs, one.overall.high_percent!]), ...[...sure].reverse().map((one) => [one.pairs, one.overall.low_percent!])];
   const points = (all: number[][]) => all.map(([at, percent]) => `${x(at).toFixed(1)},${y(percent).toFixed(1)}`).join(" ");
   const newest = known[known.length - 1].overall;
   return (
-    <svg class="effect" viewBox={`0 0 ${wide} ${high}`} role="img"
+    <svg ref={drawn} class="effect" height={high} viewBox={`0 0 ${wide} ${high}`} role="img"
       aria-label={`The effect after each pair of blocks; after ${last} pairs ${newest.percent!.toFixed(1)} %, from ${fixed(newest.low_percent, 1)} to ${fixed(newest.high_percent, 1)} %`}>
       {[-1, -0.5, 0, 0.5, 1].map((part) => (
         <g key={part}>
-          <line class={part === 0 ? "zero" : "grid"} x1={46} x2={wide - 14} y1={y(part * top)} y2={y(part * top)} />
-          <text class="tick" x={40} y={y(part * top) + 4} text-anchor="end">{(part * top).toFixed(1)} %</text>
+          <line class={part === 0 ? "zero" : "grid"} x1={left} x2={wide - 14} y1={y(part * top)} y2={y(part * top)} />
+          <text class="tick" x={left - 6} y={y(part * top) + 4} text-anchor="end">{(part * top).toFixed(1).replace("-", "−")} %</text>
         </g>
       ))}
       <polygon class="band" points={points(band)} />
       <polyline class="curve" points={points(known.map((one) => [one.pairs, one.overall.percent!]))} />
-      <text class="tick" x={46} y={high - 6}>pair {first}</text>
+      <text class="tick" x={left} y={high - 6}>pair {first}</text>
       <text class="tick" x={wide - 14} y={high - 6} text-anchor="end">pair {last}</text>
     </svg>
   );

@@ -129,22 +129,22 @@ export class Slides {
 
   run(root: HTMLElement | null, animate: boolean) {
     if (!root) return;
-    const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
     const now = new Map<string, { x: number; y: number }>();
+    const before = this.before;
+    this.before = now;
+    // To ask where elements are makes the browser lay out the page at once.
+    if (!animate || matchMedia("(prefers-reduced-motion: reduce)").matches) return;
     const elements = root.querySelectorAll<HTMLElement>("[data-moves]");
     for (const element of elements) now.set(element.dataset.moves!, settled(element));
-    if (animate && !calm) {
-      for (const element of elements) {
-        const from = this.before.get(element.dataset.moves!);
-        const to = now.get(element.dataset.moves!)!;
-        if (from && (Math.abs(from.x - to.x) > 1 || Math.abs(from.y - to.y) > 1)) {
-          element.animate(
-            [{ transform: `translate(${from.x - to.x}px, ${from.y - to.y}px)`, zIndex: 5 }, { transform: "none", zIndex: 5 }],
-            { duration: 450, easing: "cubic-bezier(.3,.7,.2,1)" },
-          );
-        }
+    for (const element of elements) {
+      const from = before.get(element.dataset.moves!);
+      const to = now.get(element.dataset.moves!)!;
+      if (from && (Math.abs(from.x - to.x) > 1 || Math.abs(from.y - to.y) > 1)) {
+        element.animate(
+          [{ transform: `translate(${from.x - to.x}px, ${from.y - to.y}px)`, zIndex: 5 }, { transform: "none", zIndex: 5 }],
+          { duration: 450, easing: "cubic-bezier(.3,.7,.2,1)" },
+        );
       }
     }
-    this.before = now;
   }
 }

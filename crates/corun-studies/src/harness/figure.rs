@@ -1,6 +1,6 @@
 //! A figure: a table, and a drawing of some of its columns. Both come from one declaration.
 
-use corun_report::{Align, Axis, Mark, Panel, Plot, fixed, section, table};
+use corun_report::{Align, Axis, Mark, Panel, Plot, figures_table, fixed, folded, section, table};
 use maud::{Markup, html};
 use serde::Serialize;
 use serde_json::Value;
@@ -81,30 +81,15 @@ impl Figure {
     }
 
     pub(super) fn section(&self) -> Markup {
+        let label = format!("{}: the numbers", self.heading);
+        let numbers = figures_table(&label, &self.header, &self.rows);
         let body = html! {
             @if let Some(plot) = &self.plot {
                 (plot.inline(&self.id))
-                details { summary { "The numbers" } (self.numbers()) }
-            } @else { (self.numbers()) }
+                (folded("The numbers", &numbers))
+            } @else { (numbers) }
         };
         section(&self.id, &self.heading, &self.about, &body)
-    }
-
-    fn numbers(&self) -> Markup {
-        html! {
-            div.scroll tabindex="0" { table {
-                thead { tr {
-                    @for (place, name) in self.header.iter().enumerate() {
-                        th.n[place > 0] { (name) }
-                    }
-                } }
-                tbody { @for row in &self.rows { tr {
-                    @for (place, cell) in row.iter().enumerate() {
-                        @if place == 0 { th scope="row" { (cell) } } @else { td.n { (cell) } }
-                    }
-                } } }
-            } }
-        }
     }
 
     pub(super) fn text(&self) -> String {

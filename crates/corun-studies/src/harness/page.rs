@@ -2,7 +2,7 @@
 //! A page is written as text, JSON, CSV, HTML and SVG.
 
 use corun_app::Result;
-use corun_report::{csv_rows, document, section};
+use corun_report::{csv_rows, document, foot, head, scrolled, section};
 use maud::{Markup, html};
 use serde::Serialize;
 
@@ -108,38 +108,36 @@ impl Page {
     /// The page as one HTML document. The same page gives the same bytes.
     pub(super) fn html(&self) -> String {
         let version = env!("CARGO_PKG_VERSION");
+        let words = format!(
+            "{} describes a run and says why its figures differ from the paper's.",
+            self.explained_in
+        );
         let body = html! {
-            header.head {
-                p.kicker { "corun-study " (self.name) }
-                h1 { (self.title) }
-                p.sub { (self.about) }
-            }
+            (head(&format!("corun-study {}", self.name), &html! { (self.title) }, &self.about, &html! {}))
             main #main {
                 @if !self.findings.is_empty() {
                     (section("findings", "Beside the paper", "", &self.findings_table()))
                 }
                 @for figure in &self.figures { (figure.section()) }
             }
-            footer { p {
-                "Made by corun-study " (version) ". " (self.explained_in)
-                " describes a run and says why its figures differ from the paper's."
-            } }
+            (foot("corun-study", version, &words))
         };
         document(&self.title, version, &body)
     }
 
     fn findings_table(&self) -> Markup {
-        html! {
-            div.scroll tabindex="0" { table.words {
-                thead { tr { th { "What" } th { "Paper" } th { "Here" } th { "Compared" } } }
-                tbody { @for one in &self.findings { tr {
-                    th scope="row" { (one.what) }
-                    td data-head="Paper" { (one.paper) }
-                    td data-head="Here" { (one.ours) }
-                    td data-head="Compared" { (one.difference) }
-                } } }
+        let table = html! { table.words {
+            thead { tr {
+                th scope="col" { "What" } th scope="col" { "Paper" } th scope="col" { "Here" } th scope="col" { "Compared" }
             } }
-        }
+            tbody { @for one in &self.findings { tr {
+                th scope="row" { (one.what) }
+                td data-head="Paper" { (one.paper) }
+                td data-head="Here" { (one.ours) }
+                td data-head="Compared" { (one.difference) }
+            } } }
+        } };
+        scrolled(&format!("{}: beside the paper", self.title), &table)
     }
 
     /// The findings and the figures as tables.
@@ -177,11 +175,8 @@ impl Page {
 pub(super) fn index(pages: &[Page]) -> String {
     let version = env!("CARGO_PKG_VERSION");
     let body = html! {
-        header.head {
-            p.kicker { "corun-study all" }
-            h1 { "The papers' experiments" }
-            p.sub { "What the papers found, what came out here, and how the two compare." }
-        }
+        (head("corun-study all", &html! { "The papers' experiments" },
+            "What the papers found, what came out here, and how the two compare.", &html! {}))
         main #main {
             @for page in pages {
                 section id=(page.name) {
@@ -191,7 +186,7 @@ pub(super) fn index(pages: &[Page]) -> String {
                 }
             }
         }
-        footer { p { "Made by corun-study " (version) "." } }
+        (foot("corun-study", version, ""))
     };
     document("The papers' experiments", version, &body)
 }

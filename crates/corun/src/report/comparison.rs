@@ -1,14 +1,14 @@
 //! The page of `corun compare`.
 
-use corun_app::{Comparison, ComparisonRow, RowKind, Timeline};
+use corun_app::{Comparison, ComparisonRow, FrontierEntry, RowKind, Timeline};
 use corun_machine::Machine;
 use corun_model::LoadedProgram;
 use corun_profile::Profile;
-use corun_report::{counted, document, percent, section, signed_percent};
+use corun_report::{counted, document, foot, head, percent, section, signed_percent};
 use corun_sim::AppSpec;
 use maud::{Markup, html};
 
-use super::{curves, distance, migrations, placements, slowdowns};
+use super::{curves, distance, migrations, placements, slowdowns, trade_off};
 
 /// What the page shows.
 pub(crate) struct ComparisonPage<'a> {
@@ -17,6 +17,8 @@ pub(crate) struct ComparisonPage<'a> {
     pub(super) programs: Vec<Program>,
     /// The rows that are shown, each with its history; bounds have none.
     pub(super) rows: Vec<(&'a ComparisonRow, Option<&'a Timeline>)>,
+    /// Placements of which no other has more throughput without more unfairness.
+    pub(super) frontier: &'a [FrontierEntry],
     command: &'a str,
 }
 
@@ -49,6 +51,7 @@ impl<'a> ComparisonPage<'a> {
         machine: &'a Machine,
         programs: (&[AppSpec], &[Profile]),
         timelines: &'a [Option<Timeline>],
+        frontier: &'a [FrontierEntry],
         command: &'a str,
     ) -> Self {
         let rows = comparison.policies.iter().zip(timelines);
@@ -61,6 +64,7 @@ impl<'a> ComparisonPage<'a> {
                 .filter(|(row, _)| row.same_as.is_none())
                 .map(|(row, timeline)| (row, timeline.as_ref()))
                 .collect(),
+            frontier,
             command,
         }
     }
@@ -68,17 +72,20 @@ impl<'a> ComparisonPage<'a> {
     /// The page as one HTML document. The same comparison gives the same bytes.
     pub(crate) fn render(&self) -> String {
         let programs = counted(self.programs.len(), "program");
+        let heading = html! { (programs) " on " span.name { (self.machine.name()) } };
+        let result = html! { (lead(self)) (figures(self)) };
         let body = html! {
-            (head(self))
+            (head("corun compare", &heading, self.machine.title(), &result))
             main #main {
                 (distance::of(self))
+                (trade_off::of(self))
                 (placements::of(self))
                 (slowdowns::of(self))
                 (curves::of(self))
                 (migrations::of(self))
                 (basis(self))
             }
-            (foot())
+            (foot("corun", VERSION, WORDS))
         };
         document(&format!("{programs} on {}", self.machine.name()), VERSION, &body)
     }
@@ -93,7 +100,7 @@ impl<'a> ComparisonPage<'a> {
     }
 
     /// The policy (not a bound) with the least mean slowdown; the first of equals.
-    fn best_policy(&self) -> Option<&ComparisonRow> {
+    pub(super) fn best_policy(&self) -> Option<&ComparisonRow> {
         let policies =
             self.rows.iter().map(|(row, _)| *row).filter(|row| row.kind == RowKind::Policy);
         policies.min_by(|one, other| one.mean_slowdown.total_cmp(&other.mean_slowdown))
@@ -110,20 +117,6 @@ impl<'a> ComparisonPage<'a> {
 }
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
-
-fn head(page: &ComparisonPage<'_>) -> Markup {
-    html! {
-        header.head {
-            p.kicker { "corun compare" }
-            h1 {
-                (counted(page.programs.len(), "program")) " on " span.name { (page.machine.name()) }
-            }
-            @if !page.machine.title().is_empty() { p.sub { (page.machine.title()) } }
-            (lead(page))
-            (figures(page))
-        }
-    }
-}
 
 /// The result in a sentence.
 fn lead(page: &ComparisonPage<'_>) -> Markup {
@@ -250,17 +243,8 @@ fn facts(page: &ComparisonPage<'_>) -> Vec<(&'static str, String)> {
     facts
 }
 
-fn foot() -> Markup {
-    html! {
-        footer {
-            p {
-                "Made by corun " (VERSION) ". Slowdown: completion time beside the others / "
-                "completion time alone. MPKI: cache lines fetched from memory per 1000 instructions. "
-                "STP: sum of 1 / slowdown. Unfairness: largest / smallest slowdown."
-            }
-        }
-    }
-}
+const WORDS: &str = "Slowdown: completion time beside the others / completion time alone. MPKI: cache lines fetched \
+     from memory per 1000 instructions. STP: sum of 1 / slowdown. Unfairness: largest / smallest slowdown.";
 
 #[cfg(test)]
 pub(super) mod tests {
@@ -300,7 +284,10 @@ pub(super) mod tests {
         let programs = (&setup.apps[..], &setup.profiles[..]);
         let command = "corun compare --apps '<b>&\"'";
         let comparison = &compared.comparison;
-        look(&ComparisonPage::new(comparison, machine, programs, &timelines, command))
+        let frontier = setup.frontier(60.0, &AtomicBool::new(false)).unwrap();
+        let page =
+            ComparisonPage::new(comparison, machine, programs, &timelines, &frontier, command);
+        look(&page)
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! Miss-rate curves: one small chart a program, all with the same axes.
 
-use corun_report::{Axis, Colour, Ends, Mark, Panel, Plot, Series, section, size};
+use corun_report::{
+    Axis, Colour, Ends, Mark, Panel, Plot, Series, figures_table, folded, section, size,
+};
 use maud::{Markup, html};
 
 use super::comparison::{ComparisonPage, Program};
@@ -67,33 +69,17 @@ fn ends(programs: &[Program], llc_bytes: &[f64]) -> Ends {
 }
 
 fn as_table(shown: &[&Program]) -> Markup {
-    html! {
-        details {
-            summary { "As a table" }
-            div.scroll tabindex="0" role="region" aria-label="Miss-rate curves" {
-                table {
-                    thead {
-                        tr {
-                            th scope="col" { "Program" }
-                            th.n scope="col" { "Cache" }
-                            th.n scope="col" { "MPKI" }
-                        }
-                    }
-                    tbody {
-                        @for program in shown {
-                            @for &(bytes, mpki) in &program.curve {
-                                tr {
-                                    th scope="row" { (program.name) }
-                                    td.n { (size(bytes)) }
-                                    td.n { (format!("{mpki:.2}")) }
-                                }
-                            }
-                        }
-                    }
-                }
-            }
-        }
-    }
+    let rows = shown.iter().flat_map(|program| {
+        let row = |&(bytes, mpki): &(f64, f64)| {
+            vec![program.name.clone(), size(bytes), format!("{mpki:.2}")]
+        };
+        program.curve.iter().map(row)
+    });
+    let rows: Vec<Vec<String>> = rows.collect();
+    folded(
+        "As a table",
+        &figures_table("Misses by program and cache", &["Program", "Cache", "MPKI"], &rows),
+    )
 }
 
 #[cfg(test)]

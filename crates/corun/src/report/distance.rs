@@ -1,7 +1,7 @@
 //! How far each policy is from the optimum: bars, then all figures in a table.
 
 use corun_app::{ComparisonRow, RowKind};
-use corun_report::{section, signed_percent};
+use corun_report::{scrolled, section, signed_percent};
 use maud::{Markup, html};
 
 use super::comparison::ComparisonPage;
@@ -66,8 +66,7 @@ fn figures(page: &ComparisonPage<'_>) -> Markup {
         Some(value) => format!("{value:.decimals$}"),
         None => "–".to_owned(),
     };
-    html! {
-        div.scroll tabindex="0" role="region" aria-label="All figures by policy" {
+    let table = html! {
             table {
                 thead {
                     tr {
@@ -96,6 +95,6 @@ fn figures(page: &ComparisonPage<'_>) -> Markup {
                     }
                 }
             }
-        }
-    }
+    };
+    scrolled("All figures by policy", &table)
 }

@@ -1,7 +1,7 @@
 //! Who was on which LLC when, and why each move was made.
 
 use corun_app::{ComparisonRow, Timeline};
-use corun_report::{COLOURS, counted, section};
+use corun_report::{COLOURS, counted, folded, scrolled, section};
 use maud::{Markup, html};
 
 use super::comparison::ComparisonPage;
@@ -58,7 +58,7 @@ fn policy(page: &ComparisonPage<'_>, entry: &ComparisonRow, line: &Timeline) -> 
                     (drawn(line, lane, &page.programs[place].name))
                 }
             }
-            (reasons(page, line))
+            (reasons(page, &entry.policy, line))
         }
     }
 }
@@ -100,38 +100,37 @@ fn stretches(lane: &[(f64, usize)], seconds: f64) -> Vec<(u32, u32, usize)> {
     stretches
 }
 
-fn reasons(page: &ComparisonPage<'_>, line: &Timeline) -> Markup {
+fn reasons(page: &ComparisonPage<'_>, policy: &str, line: &Timeline) -> Markup {
     let left_out = line.moves.len().saturating_sub(LISTED);
-    html! {
-        details {
-            summary { "Moves and their reasons" }
-            div.scroll tabindex="0" role="region" aria-label="Moves and their reasons" {
-                table.moves {
-                    thead {
-                        tr {
-                            th.n scope="col" { "Second" }
-                            th scope="col" { "Program" }
-                            th.n scope="col" { "CPU" }
-                            th scope="col" { "Reason" }
-                        }
-                    }
-                    tbody {
-                        @for one in line.moves.iter().take(LISTED) {
-                            tr {
-                                td.n { (format!("{:.3}", one.at_s)) }
-                                td { (chip(&page.programs[one.program])) }
-                                td.n { (one.from_cpu) " → " (one.to_cpu) }
-                                td.reason { (one.reason) }
-                            }
-                        }
+    let table = html! {
+        table.moves {
+            thead {
+                tr {
+                    th.n scope="col" { "Second" }
+                    th scope="col" { "Program" }
+                    th.n scope="col" { "CPU" }
+                    th scope="col" { "Reason" }
+                }
+            }
+            tbody {
+                @for one in line.moves.iter().take(LISTED) {
+                    tr {
+                        td.n { (format!("{:.3}", one.at_s)) }
+                        td { (chip(&page.programs[one.program])) }
+                        td.n { (one.from_cpu) " → " (one.to_cpu) }
+                        td.reason { (one.reason) }
                     }
                 }
             }
-            @if left_out > 0 {
-                p.note { "The first " (LISTED) " of " (line.moves.len()) " moves." }
-            }
         }
-    }
+    };
+    let body = html! {
+        (scrolled(&format!("Moves under {policy}, and their reasons"), &table))
+        @if left_out > 0 {
+            p.note { "The first " (LISTED) " of " (line.moves.len()) " moves." }
+        }
+    };
+    folded("Moves and their reasons", &body)
 }
 
 #[cfg(test)]

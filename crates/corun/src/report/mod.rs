@@ -7,6 +7,7 @@ mod migrations;
 mod partition;
 mod placements;
 mod slowdowns;
+mod trade_off;
 
 pub(crate) use comparison::ComparisonPage;
 pub(crate) use partition::PartitionPage;

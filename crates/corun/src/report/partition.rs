@@ -5,7 +5,8 @@ use std::sync::Arc;
 use corun_app::{PartitionDocument, PartitionEntry, parse_way_mask};
 use corun_policy::WaysCurve;
 use corun_report::{
-    Axis, Ends, Mark, Panel, Plot, counted, document, section, signed_percent, size,
+    Axis, Ends, Mark, Panel, Plot, counted, document, foot, head, scrolled, section,
+    signed_percent, size,
 };
 use maud::{Markup, html};
 
@@ -25,13 +26,14 @@ impl PartitionPage<'_> {
     /// The page as one HTML document. The same document gives the same bytes.
     pub(crate) fn render(&self) -> String {
         let title = format!("{} ways of {}", self.document.llc_ways, self.document.machine);
+        let heading = html! {
+            (self.document.llc_ways) " ways for " (self.document.apps.len()) " programs on "
+            span.name { (self.document.machine) }
+        };
+        let way = size(self.document.way_bytes as f64);
+        let sub = format!("ways of {way}, judged by {}", self.document.objective);
         let body = html! {
-            header.head {
-                p.kicker { "corun partition" }
-                h1 { (self.document.llc_ways) " ways for " (self.document.apps.len()) " programs on "
-                    span.name { (self.document.machine) } }
-                p.sub { "ways of " (size(self.document.way_bytes as f64)) ", judged by " (self.document.objective) }
-            }
+            (head("corun partition", &heading, &sub, &html! {}))
             main #main {
                 (self.side_by_side())
                 (self.maps())
@@ -39,10 +41,8 @@ impl PartitionPage<'_> {
                 (self.curves())
                 (self.basis())
             }
-            footer { p {
-                "Made by corun " (VERSION) ". Slowdown: speed alone with the whole cache / speed "
-                "beside the others. STP: sum of 1 / slowdown. Unfairness: largest / smallest slowdown."
-            } }
+            (foot("corun", VERSION, "Slowdown: speed alone with the whole cache / speed beside the others. \
+                STP: sum of 1 / slowdown. Unfairness: largest / smallest slowdown."))
         };
         document(&title, VERSION, &body)
     }
@@ -52,12 +52,13 @@ impl PartitionPage<'_> {
             Some(value) => format!("{value:.digits$}"),
             None => "\u{2013}".to_owned(),
         };
-        let body = html! {
-            div.scroll tabindex="0" { table {
+        let table = html! {
+            table {
                 thead { tr {
-                    th { "policy" }
-                    th.n { "from the optimum" } th.n { "STP" } th.n { "unfairness" }
-                    th.n { "mean slowdown" } th.n { "worst" } th.n { "MB/s" }
+                    th scope="col" { "policy" }
+                    @for name in ["from the optimum", "STP", "unfairness", "mean slowdown", "worst", "MB/s"] {
+                        th.n scope="col" { (name) }
+                    }
                 } }
                 tbody { @for entry in self.entries() {
                     tr class=[entry.proven.map(|_| "optimal")] {
@@ -73,8 +74,9 @@ impl PartitionPage<'_> {
                         }
                     }
                 } }
-            } }
+            }
         };
+        let body = scrolled("Partitions side by side", &table);
         let about = "All programs together under each partition. The optimum is over all partitions, \
                      with clusters where it was searched.";
         section("policies", "Side by side", about, &body)
@@ -124,11 +126,11 @@ impl PartitionPage<'_> {
     }
 
     fn slowdowns(&self) -> Markup {
-        let body = html! {
-            div.scroll tabindex="0" { table {
+        let table = html! {
+            table {
                 thead { tr {
-                    th { "program" } th { "class" }
-                    @for entry in self.partitions() { th.n { (entry.policy) } }
+                    th scope="col" { "program" } th scope="col" { "class" }
+                    @for entry in self.partitions() { th.n scope="col" { (entry.policy) } }
                 } }
                 tbody { @for (place, program) in self.document.apps.iter().enumerate() {
                     tr {
@@ -139,8 +141,9 @@ impl PartitionPage<'_> {
                         }
                     }
                 } }
-            } }
+            }
         };
+        let body = scrolled("Slowdown by program and partition", &table);
         let about = "Time beside the others / time alone with the whole cache.";
         section("slowdowns", "Slowdown by program", about, &body)
     }

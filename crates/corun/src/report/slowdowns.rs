@@ -1,10 +1,10 @@
 //! Slowdown bars for each program under each policy, and the same as a table.
 
 use corun_app::ComparisonRow;
-use corun_report::section;
+use corun_report::{figures_table, folded, section};
 use maud::{Markup, html};
 
-use super::comparison::ComparisonPage;
+use super::comparison::{ComparisonPage, Program};
 use super::distance::class;
 use super::placements::chip;
 
@@ -66,31 +66,14 @@ fn width(slowdown: f64, full: f64) -> String {
 }
 
 fn as_table(page: &ComparisonPage<'_>, entries: &[&ComparisonRow]) -> Markup {
-    html! {
-        details {
-            summary { "As a table" }
-            div.scroll tabindex="0" role="region" aria-label="Slowdown by program and policy" {
-                table {
-                    thead {
-                        tr {
-                            th scope="col" { "Program" }
-                            @for entry in entries { th.n scope="col" { (entry.policy) } }
-                        }
-                    }
-                    tbody {
-                        @for (place, program) in page.programs.iter().enumerate() {
-                            tr {
-                                th scope="row" { (program.name) }
-                                @for entry in entries {
-                                    td.n { (format!("{:.3}", entry.slowdown[place])) }
-                                }
-                            }
-                        }
-                    }
-                }
-            }
-        }
-    }
+    let policies = entries.iter().map(|entry| entry.policy.clone());
+    let header: Vec<String> = std::iter::once("Program".to_owned()).chain(policies).collect();
+    let row = |(place, program): (usize, &Program)| {
+        let slowdowns = entries.iter().map(|entry| format!("{:.3}", entry.slowdown[place]));
+        std::iter::once(program.name.clone()).chain(slowdowns).collect()
+    };
+    let rows: Vec<Vec<String>> = page.programs.iter().enumerate().map(row).collect();
+    folded("As a table", &figures_table("Slowdown by program and policy", &header, &rows))
 }
 
 #[cfg(test)]

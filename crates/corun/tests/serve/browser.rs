@@ -254,6 +254,45 @@ impl Browser {
         ))
     }
 
+    /// Texts that are drawn with letters of less than 11 pixels, each with that height. In a drawing that is wider than the
+    /// page, letters shrink with it.
+    pub(crate) fn small_letters(&self) -> Value {
+        self.evaluate(
+            "(() => { \
+             const own = (one) => [...one.childNodes].some((each) => each.nodeType === 3 && each.data.trim()); \
+             const high = (one) => { \
+               const style = parseFloat(getComputedStyle(one).fontSize); \
+               const by = one instanceof SVGTextContentElement ? one.getScreenCTM() : null; \
+               return by ? style * Math.hypot(by.c, by.d) : style }; \
+             return [...document.querySelectorAll('body *')] \
+               .filter((one) => own(one) && one.getClientRects().length > 0 && high(one) < 10.95) \
+               .map((one) => `${one.textContent}: ${high(one).toFixed(1)}`) })()",
+        )
+    }
+
+    /// Is the page as wide as the window, readable by all, and are its letters large enough? A picture of each size and
+    /// theme stays in the folder.
+    pub(crate) fn assert_readable(&self, name: &str, pictures: &Path) {
+        for (width, height) in [(1280, 900), (360, 780)] {
+            for theme in ["light", "dark"] {
+                let name = format!("{name}-{width}-{theme}");
+                self.look(width, height, theme);
+                self.picture(&pictures.join(format!("{name}.png")), 5000.0);
+                let wide = self.evaluate("document.documentElement.scrollWidth");
+                assert!(wide.as_u64().unwrap() <= u64::from(width), "{name} is {wide} wide");
+                // What is folded away counts too.
+                let fold = |open: bool| {
+                    let all = "document.querySelectorAll('details')";
+                    self.evaluate(&format!("{all}.forEach((one) => {{ one.open = {open} }})"));
+                };
+                fold(true);
+                assert_eq!(self.small_letters(), json!([]), "{name}");
+                assert_eq!(self.violations(), json!([]), "{name}");
+                fold(false);
+            }
+        }
+    }
+
     /// A picture of the whole page, up to so many pixels high.
     pub(crate) fn picture(&self, path: &Path, most_high: f64) {
         let found = self.call("Page.getLayoutMetrics", json!({}));

@@ -11,5 +11,6 @@ mod measured;
 mod page;
 mod recordings;
 mod refusals;
+mod reports;
 mod server;
 mod sweep;

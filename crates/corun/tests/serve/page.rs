@@ -112,6 +112,66 @@ fn what_is_moved_shows_what_the_commands_say() {
     assert_eq!(browser.complaints(), Vec::<String>::new());
 }
 
+/// What `corun predict` says of programs on these CPUs.
+fn predict(server: &Server, apps: &[&str], cpus: &[u32]) -> Value {
+    let place: Vec<String> = cpus.iter().map(u32::to_string).collect();
+    let words = ["predict", "--machine", "xeon-x5365", "--apps", &apps.join(","), "--place"];
+    server.command(&[&words[..], &[&place.join(",")]].concat())
+}
+
+#[test]
+fn a_slow_program_is_explained_in_words_whose_figures_are_predicts() {
+    let Some(browser) = Browser::or_skip() else { return };
+    let server = Server::start(&[]);
+    let (apps, cpus) = (["sort", "flac", "numpy"], [0, 4, 1]);
+    let machine = corun_machine::preset("xeon-x5365").unwrap();
+    let llc_of = |cpu: u32| machine.cpus().iter().find(|one| one.id.0 == cpu).unwrap().llc;
+    assert_eq!(llc_of(cpus[0]), llc_of(cpus[2]));
+    let here = predict(&server, &apps, &cpus);
+    let slowdown = |found: &Value| found["slowdown"][0].as_f64().unwrap();
+    let alone = slowdown(&predict(&server, &apps[..2], &cpus[..2]));
+    let free = (0..8).filter(|cpu| !cpus.contains(cpu));
+    let moved: Vec<(u32, f64)> = free
+        .map(|cpu| (cpu, slowdown(&predict(&server, &apps, &[cpu, cpus[1], cpus[2]]))))
+        .collect();
+    let least = moved.iter().map(|one| one.1).fold(f64::INFINITY, f64::min);
+    assert!(slowdown(&here) > alone + 0.05 && least < slowdown(&here) - 0.05, "nothing to explain");
+
+    browser.open(&server.link(), READY);
+    browser.evaluate(
+        "location.hash = '#view=what-if&machine=xeon-x5365&apps=sort,flac,numpy&cpu=0,4,1&program=0'; 0",
+    );
+    browser.wait("document.querySelector('.in-words')?.innerText.includes('Best free place')");
+    // No line's end divides a share.
+    let words = browser.text(".in-words").replace('\u{a0}', " ");
+    let figures = |place: usize, name: &str| here["programs"][place][name].as_f64().unwrap();
+    let llc_bytes = machine.llcs()[llc_of(0)].cache.unwrap().size_bytes as f64;
+    let held = 100.0 * figures(2, "llc_occupancy_bytes") / llc_bytes;
+    let waits = 100.0 * figures(0, "memory_stall_share");
+    let less = 100.0 * (1.0 - alone / slowdown(&here));
+    for part in [
+        format!("sort takes {:.2} times as long as alone", slowdown(&here)),
+        format!("It waits for memory {waits:.0} % of its time."),
+        format!(
+            "numpy holds {held:.0} % of the same LLC: without it, sort would take {less:.0} % less time."
+        ),
+    ] {
+        assert!(words.contains(&part), "{part}: {words}");
+    }
+    // The place that the words name is one of the best.
+    let said = words.split("Best free place: CPU ").nth(1).unwrap();
+    let cpu: u32 = said.split(' ').next().unwrap().parse().unwrap();
+    assert_eq!(said, format!("{cpu} under LLC {}, {least:.2} times.", llc_of(cpu)));
+    assert!(moved.contains(&(cpu, least)), "{moved:?}");
+    // Once it is there, no free place is better.
+    browser.evaluate(&format!("location.hash = location.hash.replace('cpu=0,', 'cpu={cpu},'); 0"));
+    browser.wait(
+        "document.querySelector('.in-words')?.innerText.includes('as fast as alone') \
+         || document.querySelector('.in-words')?.innerText.includes('No free CPU is better')",
+    );
+    assert_eq!(browser.complaints(), Vec::<String>::new());
+}
+
 #[test]
 fn an_answer_for_what_is_no_longer_asked_changes_nothing() {
     let Some(browser) = Browser::or_skip() else { return };
@@ -264,16 +324,7 @@ fn every_view_is_readable_by_all_at_every_size() {
         let address = format!("#view={view}&machine=xeon-x5365&apps={}", APPS[..6].join(","));
         browser.evaluate(&format!("location.hash = {}; 0", json!(address)));
         browser.wait(ready);
-        for (width, height) in [(1280, 900), (360, 780)] {
-            for theme in ["light", "dark"] {
-                let name = format!("{view}-{width}-{theme}");
-                browser.look(width, height, theme);
-                browser.picture(&pictures().join(format!("{name}.png")), 5000.0);
-                let wide = browser.evaluate("document.documentElement.scrollWidth");
-                assert!(wide.as_u64().unwrap() <= u64::from(width), "{name} is {wide} wide");
-                assert_eq!(browser.violations(), json!([]), "{name}");
-            }
-        }
+        browser.assert_readable(view, &pictures());
     }
     assert_eq!(browser.complaints(), Vec::<String>::new());
 }

@@ -2,20 +2,24 @@
 
 use corun_calibrate::{Calibrated, Curve, CurveKind};
 use corun_machine::LoadedLatency;
-use corun_report::{Axis, Colour, Ends, Mark, Panel, Plot, Series, document, section};
+use corun_report::{
+    Axis, Colour, Ends, Mark, Panel, Plot, Series, document, figures_table, foot, head, section,
+};
 use maud::{Markup, html};
 
 use super::text::{figure, headline};
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 pub(super) fn page(measured: &Calibrated) -> String {
     let machine = &measured.machine;
     let notes = machine.spec().measurement.iter().flat_map(|measurement| &measurement.notes);
     let plot = Plot { panels: panels(measured) };
     let body = html! {
-        header { h1 { "What " (machine.title()) " can do" } p { (headline(machine)) } }
+        (head("corun calibrate", &html! { "What " (machine.title()) " can do" }, &headline(machine), &html! {}))
         main #main {
             (section("notes", "Notes", "What could not be told apart, and what was out of the ordinary.",
-                &html! { ul { @for note in notes { li { (note) } } } }))
+                &html! { ul.plain { @for note in notes { li { (note) } } } }))
             (section("curves", "Curves",
                 "Thin lines are the least and the most that a quarter of the rounds gives.",
                 &plot.inline("curves")))
@@ -23,22 +27,24 @@ pub(super) fn page(measured: &Calibrated) -> String {
                 "From and to are the least and the most that a quarter of the rounds gives.",
                 &figures(measured)))
         }
+        (foot("corun", VERSION, ""))
     };
-    document("What this machine can do", env!("CARGO_PKG_VERSION"), &body)
+    document("What this machine can do", VERSION, &body)
 }
 
 fn figures(measured: &Calibrated) -> Markup {
-    html! { table {
-        thead { tr { th { "figure" } th { "value" } th { "from" } th { "to" } th { "unit" } th { "how" } } }
-        tbody { @for one in &measured.figures { tr {
-            th scope="row" { (one.path) }
-            td { (figure(one.estimate.value)) }
-            td { (figure(one.estimate.low)) }
-            td { (figure(one.estimate.high)) }
-            td { (one.unit) }
-            td { (one.source) }
-        } } }
-    } }
+    let header = ["figure", "value", "from", "to", "unit", "how"];
+    let rows = measured.figures.iter().map(|one| {
+        vec![
+            one.path.to_owned(),
+            figure(one.estimate.value),
+            figure(one.estimate.low),
+            figure(one.estimate.high),
+            one.unit.to_owned(),
+            one.source.to_owned(),
+        ]
+    });
+    figures_table("Figures measured", &header, &rows.collect::<Vec<_>>())
 }
 
 /// Every measured curve, and the latency of memory by the traffic on it.

@@ -41,8 +41,10 @@ pub(super) fn run(arguments: &CompareArgs) -> Outcome<String> {
         let (machine, command) = (setup.model.machine(), super::command_line());
         let timelines = timelines(machine, &compared);
         let programs = (&setup.apps[..], &setup.profiles[..]);
+        let frontier = setup.frontier(arguments.time_limit, cancel.flag())?;
         let page =
-            ComparisonPage::new(comparison, machine, programs, &timelines, &command).render();
+            ComparisonPage::new(comparison, machine, programs, &timelines, &frontier, &command);
+        let page = page.render();
         cancel.check()?;
         write_file(path, page.as_bytes())?;
     }

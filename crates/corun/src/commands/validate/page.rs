@@ -1,12 +1,13 @@
 //! The validation as a page: predicted against measured figures, a dot each.
 
 use corun_report::{
-    Axis, Colour, Ends, Mark, Panel, Plot, Series, document, fixed, section, signed,
+    Axis, Colour, Ends, Mark, Panel, Plot, Series, document, fixed, foot, head, scrolled, section,
+    signed,
 };
 use corun_validate::Pair;
-use maud::html;
+use maud::{Markup, html};
 
-use super::figures::Validation;
+use super::figures::{Alone, Validation};
 use super::text::{summary, worst};
 
 /// Times alone, in s.
@@ -37,10 +38,10 @@ pub(super) fn drawing(found: &Validation) -> String {
 pub(super) fn page(found: &Validation) -> String {
     let (times, slowdowns) = (Plot::of(times(found)), slowdowns(found).map(Plot::of));
     let body = html! {
-        header { h1 { "Predicted against measured on " (found.machine) } }
+        (head("corun validate", &html! { "Predicted against measured on " span.name { (found.machine) } }, "", &html! {}))
         main #main {
             (section("summary", "How near", "Errors are predicted / measured - 1.", &html! {
-                ul { @for line in summary(found) { li { (line) } } }
+                ul.plain { @for line in summary(found) { li { (line) } } }
             }))
             (section("alone", "Programs alone",
                 "A dot on the line is predicted exactly; one above it is predicted too slow.",
@@ -52,29 +53,43 @@ pub(super) fn page(found: &Validation) -> String {
                     &slowdowns.inline("together")))
             }
             (section("worst", "Worst alone", "The model's cycles per instruction by cause.",
-                &html! { table {
-                    thead { tr { th { "program" } th { "error, %" } th { "measured CPI" }
-                        th { "predicted CPI" } th { "of these" } } }
-                    tbody { @for one in worst(&found.alone) { tr {
-                        th scope="row" { (one.name) }
-                        td { (signed(100.0 * one.error, 1)) }
-                        td { (fixed(one.measured_cpi, 2)) }
-                        td { (fixed(one.predicted_cpi, 2)) }
-                        td { @for (cause, cycles) in one.cpi_stack.iter().flatten() {
-                            @if cycles.as_f64().is_some_and(|cycles| cycles >= 0.005) {
-                                (cause.replace('_', " ")) " " (fixed(cycles.as_f64().unwrap_or(0.0), 2)) "; "
-                            }
-                        } }
-                    } } }
-                } }))
+                &worst_alone(found)))
             @if !found.left_out.is_empty() {
                 (section("left-out", "Left out", "Programs that could not be timed.", &html! {
-                    ul { @for one in &found.left_out { li { (one.name) ": " (one.why) } } }
+                    ul.plain { @for one in &found.left_out { li { (one.name) ": " (one.why) } } }
                 }))
             }
         }
+        (foot("corun", VERSION, "Slowdown: time beside the others / time alone. CPI: cycles an instruction."))
     };
-    document("Predicted against measured", env!("CARGO_PKG_VERSION"), &body)
+    document("Predicted against measured", VERSION, &body)
+}
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+fn worst_alone(found: &Validation) -> Markup {
+    let causes = |one: &Alone| {
+        let all = one.cpi_stack.iter().flatten().filter_map(|(cause, cycles)| {
+            let cycles = cycles.as_f64().filter(|cycles| *cycles >= 0.005)?;
+            Some(format!("{} {}", cause.replace('_', " "), fixed(cycles, 2)))
+        });
+        all.collect::<Vec<_>>().join("; ")
+    };
+    let table = html! { table {
+        thead { tr {
+            th scope="col" { "program" }
+            @for name in ["error, %", "measured CPI", "predicted CPI"] { th.n scope="col" { (name) } }
+            th scope="col" { "of these" }
+        } }
+        tbody { @for one in worst(&found.alone) { tr {
+            th scope="row" { (one.name) }
+            td.n { (signed(100.0 * one.error, 1)) }
+            td.n { (fixed(one.measured_cpi, 2)) }
+            td.n { (fixed(one.predicted_cpi, 2)) }
+            td.reason { (causes(one)) }
+        } } }
+    } };
+    scrolled("Programs predicted worst", &table)
 }
 
 fn scatter(unit: &str, logarithmic: bool, sets: Vec<(&str, Vec<(String, Pair)>)>) -> Panel {

@@ -1,0 +1,20 @@
+//! A study's page in a real browser, by the rules that hold for all pages.
+
+use std::path::Path;
+
+use crate::browser::Browser;
+use crate::fixture::Fixture;
+
+#[test]
+fn a_page_is_readable_by_all_at_every_size() {
+    let Some(browser) = Browser::or_skip() else { return };
+    let fixture = Fixture::with_stand_ins(None);
+    // A study of a second.
+    let study = ["dio-power", "--profiles", "spec", "--seeds", "1", "--report", "page.html"];
+    fixture.run(&study).done();
+    let address = format!("file://{}", fixture.path("page.html").display());
+    browser.open(&address, "document.querySelector('footer')");
+    let pictures = Path::new(env!("CARGO_TARGET_TMPDIR")).join("../serve-pictures");
+    browser.assert_readable("study", &pictures);
+    assert_eq!(browser.complaints(), Vec::<String>::new());
+}
