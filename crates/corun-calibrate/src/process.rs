@@ -118,6 +118,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::zombie_processes)] // `wait_for` has waited for it.
     fn a_childs_status_and_time_are_told() {
         let child = Command::new("sh").args(["-c", "exit 7"]).spawn().unwrap();
         let pid = Pid::from_child(&child);
