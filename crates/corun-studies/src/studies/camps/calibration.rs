@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use corun_app::Result;
 use corun_machine::SpeedupFit;
-use corun_model::{LoadedProgram, Member, Outcome as Rates, Running, Scratch};
+use corun_model::{LoadedProgram, Outcome as Rates, Running, Scratch};
 use corun_policy::{SpeedupPoint, fit_speedup};
 use corun_profile::Method;
 
@@ -46,11 +46,7 @@ pub(super) const AGGRESSOR_MPKI: f64 = 300.0;
 pub(super) fn together(machine: &BigLittle, running: &[(&LoadedProgram, usize)]) -> Vec<Rates> {
     let running: Vec<Running<'_>> = running
         .iter()
-        .map(|&(program, cpu)| Running {
-            member: Member { program, phase: LoadedProgram::WHOLE, cpu },
-            home: &[],
-            group: None,
-        })
+        .map(|&(program, cpu)| Running::local(program, LoadedProgram::WHOLE, cpu))
         .collect();
     let mut out = Vec::new();
     machine.model.solve(&running, &mut Scratch::new(), &mut out);
