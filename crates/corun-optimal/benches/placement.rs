@@ -1,7 +1,7 @@
 //! Time to the proven optimum, beside its baseline: every placement that symmetry leaves, visited
 //! without bounds.
 //!
-//! `cargo bench -p corun-optimal`. With `CORUN_SOLO_CSV` naming the public table of solo figures
+//! `cargo bench -p corun-optimal`. With `CORUN_SOLO_TABLE` naming the public table of solo figures
 //! by ways its programs are used, else made-up ones.
 
 #[path = "../tests/optimal/machines.rs"]
@@ -71,7 +71,7 @@ fn set(machine: Machine, count: usize) -> (Model, Vec<Arc<LoadedProgram>>) {
 }
 
 fn profiles(count: usize) -> Vec<Profile> {
-    match std::env::var("CORUN_SOLO_CSV") {
+    match std::env::var("CORUN_SOLO_TABLE") {
         Ok(file) => {
             let text = std::fs::read_to_string(&file).unwrap();
             let all = import_csv(&text, &file, &MeasuredOn::xeon_gold_6138()).unwrap();
