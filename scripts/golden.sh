@@ -6,7 +6,7 @@
 # CORUN is the binary; FOLDER gets one file a run. Run it with the binary of before and that of after
 # into two folders, then `diff -r` them. STUDY_COMMAND is what runs a study [default: the corun-study beside
 # CORUN; `CORUN study` where there is none, as before corun-study was split off]. With
-# CORUN_SOLO_CSV=TABLE.csv the studies that stand on the public table run too. Some 10 minutes on 2 cores.
+# CORUN_SOLO_TABLE=TABLE.csv the studies that stand on the public table run too. Some 10 minutes on 2 cores.
 #
 # The live machine is covered by recordings (`corun decide`) that scripts/golden-recording.py makes up, since
 # nothing that really runs comes twice. The lfoc study times decisions: its table in microseconds differs.
@@ -124,7 +124,7 @@ for machine in xeon-x5365 2x-e5-2650 juno-2b4s xeon-gold-6138; do
     done
 done
 table=()
-[ -n "${CORUN_SOLO_CSV:-}" ] && table=(--profiles "$CORUN_SOLO_CSV")
+[ -n "${CORUN_SOLO_TABLE:-}" ] && table=(--profiles "$CORUN_SOLO_TABLE")
 # A study in which nothing depends on chance has no --seeds.
 seeds() { case $1 in classification | factors | n-mass) ;; *) echo --seeds 1 ;; esac; }
 for name in classification factors lamp casc camps; do

@@ -318,7 +318,7 @@ fn searched(
         cancel: Some(stop),
         ..SearchLimits::default()
     };
-    let found = problem.solve(objective, goal, &limits)?;
+    let found = problem.placer()?.solve(objective, goal, &limits);
     let PlacementResult { cpu, gap, proven, seconds, .. } = found;
     Ok((cpu, SearchProof { gap, proven: Some(proven), solver_seconds: Some(seconds) }))
 }

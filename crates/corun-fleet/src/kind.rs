@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use corun_app::{Error, Result};
 use corun_machine::Machine;
-use corun_model::{Demand, LoadedProgram, Member, Model, ModelOptions, Outcome, Running, Scratch};
+use corun_model::{Demand, LoadedProgram, Model, ModelOptions, Outcome, Running, Scratch};
 use corun_profile::Profile;
 use rayon::prelude::*;
 use serde::Deserialize;
@@ -152,14 +152,8 @@ fn slowdowns<'a>(
     prediction: &'a mut Prediction,
 ) -> impl Iterator<Item = f64> + 'a {
     let running: Vec<Running<'_>> = threads
-        .map(|(program, cpu)| Running {
-            member: Member {
-                program: &programs[program],
-                phase: LoadedProgram::WHOLE,
-                cpu: cpu as usize,
-            },
-            home: &[],
-            group: None,
+        .map(|(program, cpu)| {
+            Running::local(&programs[program], LoadedProgram::WHOLE, cpu as usize)
         })
         .collect();
     let Prediction { scratch, outcomes, .. } = prediction;

@@ -36,11 +36,13 @@ pub struct CpuListError {
 
 impl CpuSet {
     /// The empty set.
+    #[inline]
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Adds a CPU.
+    #[inline]
     pub fn insert(&mut self, cpu: CpuId) {
         let bit = cpu.0 as usize;
         self.0.grow(bit + 1);
@@ -48,6 +50,7 @@ impl CpuSet {
     }
 
     /// Takes a CPU out.
+    #[inline]
     pub fn remove(&mut self, cpu: CpuId) {
         if self.contains(cpu) {
             self.0.set(cpu.0 as usize, false);
@@ -55,31 +58,37 @@ impl CpuSet {
     }
 
     /// Is this CPU in the set?
+    #[inline]
     pub fn contains(&self, cpu: CpuId) -> bool {
         self.0.contains(cpu.0 as usize)
     }
 
     /// The CPUs, lowest first.
+    #[inline]
     pub fn iter(&self) -> impl Iterator<Item = CpuId> + '_ {
         self.0.ones().map(|bit| CpuId(bit as u32))
     }
 
     /// How many CPUs the set holds.
+    #[inline]
     pub fn len(&self) -> usize {
         self.0.count_ones(..)
     }
 
     /// Does the set hold no CPU?
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.0.is_clear()
     }
 
     /// The lowest CPU.
+    #[inline]
     pub fn first(&self) -> Option<CpuId> {
         self.0.minimum().map(|bit| CpuId(bit as u32))
     }
 
     /// Is every CPU of this set in `other`?
+    #[inline]
     pub fn is_subset(&self, other: &Self) -> bool {
         let (mine, others) = (self.0.as_slice(), other.0.as_slice());
         let (common, beyond) = mine.split_at(mine.len().min(others.len()));
@@ -88,6 +97,7 @@ impl CpuSet {
     }
 
     /// Have the two sets no CPU in common?
+    #[inline]
     pub fn is_disjoint(&self, other: &Self) -> bool {
         let (mine, others) = (self.0.as_slice(), other.0.as_slice());
         mine.iter().zip(others).all(|(mine, others)| mine & others == 0)
@@ -95,18 +105,21 @@ impl CpuSet {
 
     /// The CPUs in both sets.
     #[must_use]
+    #[inline]
     pub fn intersection(&self, other: &Self) -> Self {
         Self(&self.0 & &other.0)
     }
 
     /// The CPUs in either set.
     #[must_use]
+    #[inline]
     pub fn union(&self, other: &Self) -> Self {
         self.iter().chain(other.iter()).collect()
     }
 }
 
 impl FromIterator<CpuId> for CpuSet {
+    #[inline]
     fn from_iter<I: IntoIterator<Item = CpuId>>(cpus: I) -> Self {
         let mut set = Self::new();
         for cpu in cpus {
@@ -125,6 +138,7 @@ impl Extend<CpuId> for CpuSet {
 }
 
 impl PartialEq for CpuSet {
+    #[inline]
     fn eq(&self, other: &Self) -> bool {
         // Two bit sets may differ in capacity alone.
         let (mine, others) = (self.0.as_slice(), other.0.as_slice());

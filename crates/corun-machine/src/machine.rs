@@ -139,31 +139,37 @@ pub struct Machine {
 
 impl Machine {
     /// The name by which the machine is asked for.
+    #[inline]
     pub fn name(&self) -> &str {
         &self.spec.name
     }
 
     /// One line for people.
+    #[inline]
     pub fn title(&self) -> &str {
         &self.spec.title
     }
 
     /// What the machine was built from; writing it out gives a machine file.
+    #[inline]
     pub fn spec(&self) -> &MachineSpec {
         &self.spec
     }
 
     /// The tree, parents before children; the root is the first.
+    #[inline]
     pub fn objects(&self) -> &[Object] {
         &self.objects
     }
 
     /// The on-line CPUs by ascending number. "CPU index" elsewhere means a place in this list.
+    #[inline]
     pub fn cpus(&self) -> &[Cpu] {
         &self.cpus
     }
 
     /// The place of a CPU in [`Machine::cpus`].
+    #[inline]
     pub fn cpu_index(&self, id: CpuId) -> Option<usize> {
         // On most machines all numbers are there.
         let dense = id.0 as usize;
@@ -174,36 +180,43 @@ impl Machine {
     }
 
     /// The set of all on-line CPUs.
+    #[inline]
     pub fn cpu_set(&self) -> CpuSet {
         self.objects[0].cpus.clone()
     }
 
     /// The cores in tree order.
+    #[inline]
     pub fn cores(&self) -> &[Core] {
         &self.cores
     }
 
     /// The LLC domains in tree order.
+    #[inline]
     pub fn llcs(&self) -> &[Llc] {
         &self.llcs
     }
 
     /// The NUMA nodes by ascending number; a machine without any has one with all CPUs.
+    #[inline]
     pub fn nodes(&self) -> &[Node] {
         &self.nodes
     }
 
     /// The packages in tree order.
+    #[inline]
     pub fn packages(&self) -> &[Package] {
         &self.packages
     }
 
     /// The kinds of core.
+    #[inline]
     pub fn core_types(&self) -> &[CoreType] {
         &self.spec.core_types
     }
 
     /// The bandwidth domains, in the order of the file.
+    #[inline]
     pub fn bandwidth_domains(&self) -> &[BandwidthDomain] {
         &self.spec.bandwidth_domains
     }
@@ -211,6 +224,7 @@ impl Machine {
     /// The bandwidth domains that a flow from a CPU to a node's memory passes, nearest to the
     /// core first, as indices in [`Machine::bandwidth_domains`]. `cpu` is a CPU index, `node` a
     /// node index.
+    #[inline]
     pub fn memory_path(&self, cpu: usize, node: usize) -> Vec<usize> {
         let domains = self.bandwidth_domains();
         let passes = |domain: &BandwidthDomain| {
@@ -226,12 +240,14 @@ impl Machine {
     }
 
     /// Memory latency in ns from a CPU's node to another (node indices), where known.
+    #[inline]
     pub fn memory_latency_ns(&self, from_node: usize, to_node: usize) -> Option<f64> {
         self.spec.memory_latency_ns.get(from_node)?.get(to_node).copied()
     }
 
     /// How much longer a node's memory takes from another node, relative to local (1.0): from
     /// latencies where they are known, else from the kernel's distances, else 1.
+    #[inline]
     pub fn latency_ratio(&self, from_node: usize, to_node: usize) -> f64 {
         let ratio = |to: Option<f64>, local: Option<f64>| Some(to? / local?);
         let distance = |to: usize| {
@@ -280,6 +296,7 @@ impl Machine {
     }
 
     /// Power figures, where known.
+    #[inline]
     pub fn power(&self) -> Option<&PowerModel> {
         self.spec.power.as_ref()
     }

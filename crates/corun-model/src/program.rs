@@ -121,6 +121,13 @@ pub struct Running<'a> {
     pub group: Option<CacheGroup>,
 }
 
+impl<'a> Running<'a> {
+    /// A program that has its pages where it runs and the whole LLC, with all others there.
+    pub fn local(program: &'a LoadedProgram, phase: usize, cpu: usize) -> Self {
+        Self { member: Member { program, phase, cpu }, home: &[], group: None }
+    }
+}
+
 /// A part of an LLC. Members with the same id share so many bytes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CacheGroup {

@@ -1,6 +1,6 @@
 //! Time to the proven optimal partition.
 //!
-//! `cargo bench -p corun-optimal --bench partition`. With `CORUN_SOLO_CSV` naming the public table
+//! `cargo bench -p corun-optimal --bench partition`. With `CORUN_SOLO_TABLE` naming the public table
 //! of solo figures by ways its programs are used (every so many by name, `CORUN_BENCH_SKIP` of
 //! them left out first), else made-up ones. `CORUN_BENCH_PROGRAMS=16` adds the sizes that take
 //! seconds, `CORUN_BENCH_ONLY=stp` leaves out the other objectives.
@@ -107,7 +107,7 @@ fn members(programs: &[LoadedProgram]) -> Vec<Member<'_>> {
 }
 
 fn profiles(count: usize) -> Vec<Profile> {
-    match std::env::var("CORUN_SOLO_CSV") {
+    match std::env::var("CORUN_SOLO_TABLE") {
         Ok(file) => {
             let text = std::fs::read_to_string(&file).unwrap();
             let all = import_csv(&text, &file, &MeasuredOn::xeon_gold_6138()).unwrap();

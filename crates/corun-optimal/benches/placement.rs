@@ -1,7 +1,7 @@
 //! Time to the proven optimum, beside its baseline: every placement that symmetry leaves, visited
 //! without bounds.
 //!
-//! `cargo bench -p corun-optimal`. With `CORUN_SOLO_CSV` naming the public table of solo figures
+//! `cargo bench -p corun-optimal`. With `CORUN_SOLO_TABLE` naming the public table of solo figures
 //! by ways its programs are used, else made-up ones.
 
 #[path = "../tests/optimal/machines.rs"]
@@ -22,9 +22,10 @@ fn main() {
     for (what, machine, count) in cases() {
         let (model, programs) = set(machine, count);
         let problem = PlacementProblem::new(&model, &programs).unwrap();
+        let placer = problem.placer().unwrap();
         for (name, objective) in objectives() {
             for goal in [Goal::Best, Goal::Worst] {
-                let found = problem.solve(objective, goal, &SearchLimits::default()).unwrap();
+                let found = placer.solve(objective, goal, &SearchLimits::default());
                 println!(
                     "{what}: {name} {goal:?} {:.6}, proven {}, {} nodes, {} pruned, {:.1} ms",
                     found.value,
@@ -35,11 +36,10 @@ fn main() {
                 );
             }
         }
-        let random = problem
-            .expectation(Objective::MeanSlowdown, 10_000, 1, &SearchLimits::default())
-            .unwrap();
+        let limits = SearchLimits::default();
+        let random = placer.expectation(Objective::MeanSlowdown, 10_000, 1, &limits);
         println!("{what}: {random:?}");
-        println!("{what}: {:?} placements", problem.count_placements(4_000_000).unwrap());
+        println!("{what}: {:?} placements", placer.count_placements(4_000_000));
     }
     divan::main();
 }
@@ -71,7 +71,7 @@ fn set(machine: Machine, count: usize) -> (Model, Vec<Arc<LoadedProgram>>) {
 }
 
 fn profiles(count: usize) -> Vec<Profile> {
-    match std::env::var("CORUN_SOLO_CSV") {
+    match std::env::var("CORUN_SOLO_TABLE") {
         Ok(file) => {
             let text = std::fs::read_to_string(&file).unwrap();
             let all = import_csv(&text, &file, &MeasuredOn::xeon_gold_6138()).unwrap();
@@ -89,11 +89,9 @@ fn optimum(bencher: Bencher<'_, '_>, case: usize) {
     let (_, machine, count) = cases().into_iter().nth(case).unwrap();
     let (model, programs) = set(machine, count);
     let problem = PlacementProblem::new(&model, &programs).unwrap();
+    let placer = problem.placer().unwrap();
     bencher.bench(|| {
-        problem
-            .solve(black_box(Objective::MeanSlowdown), Goal::Best, &SearchLimits::default())
-            .unwrap()
-            .value
+        placer.solve(black_box(Objective::MeanSlowdown), Goal::Best, &SearchLimits::default()).value
     });
 }
 
@@ -104,12 +102,10 @@ fn every_placement(bencher: Bencher<'_, '_>, case: usize) {
     let (_, machine, count) = cases().into_iter().nth(case).unwrap();
     let (model, programs) = set(machine, count);
     let problem = PlacementProblem::new(&model, &programs).unwrap();
+    let placer = problem.placer().unwrap();
+    let limits = SearchLimits::default();
     bencher.bench(|| {
-        problem
-            .expectation(black_box(Objective::MeanSlowdown), 2, 1, &SearchLimits::default())
-            .unwrap()
-            .unwrap()
-            .value
+        placer.expectation(black_box(Objective::MeanSlowdown), 2, 1, &limits).unwrap().value
     });
 }
 
@@ -119,11 +115,9 @@ fn ten_thousand_of_sixteen(bencher: Bencher<'_, '_>) {
     let (_, machine, count) = cases().into_iter().nth(2).unwrap();
     let (model, programs) = set(machine, count);
     let problem = PlacementProblem::new(&model, &programs).unwrap();
+    let placer = problem.placer().unwrap();
+    let limits = SearchLimits::default();
     bencher.bench(|| {
-        problem
-            .expectation(black_box(Objective::MeanSlowdown), 10_000, 1, &SearchLimits::default())
-            .unwrap()
-            .unwrap()
-            .value
+        placer.expectation(black_box(Objective::MeanSlowdown), 10_000, 1, &limits).unwrap().value
     });
 }

@@ -80,6 +80,17 @@ impl CpuSlots {
         }
     }
 
+    /// The positions that an assignment leaves free, one of each set that nothing tells apart.
+    pub(crate) fn free_positions(&self, assignment: &SlotAssignment) -> Vec<usize> {
+        let mut taken = vec![0; self.branches.len()];
+        for &(_, position) in assignment {
+            self.mark(position, &mut taken, true);
+        }
+        let mut free = Vec::new();
+        self.candidates(0, &taken, 1.0, &mut free);
+        free.into_iter().map(|slot| slot.position).collect()
+    }
+
     fn candidates(&self, at: usize, taken: &[usize], equals: f64, found: &mut Vec<FreeSlot>) {
         let branch = &self.branches[at];
         if taken[at] == branch.slots {

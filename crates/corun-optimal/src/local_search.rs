@@ -4,6 +4,7 @@
 use rayon::prelude::*;
 
 use crate::contention::Contention;
+use crate::cpu_slots::SlotAssignment;
 use crate::groups::MOST_PROGRAMS;
 use crate::objective::{Criterion, key};
 use crate::search::{Candidate, StopRule};
@@ -93,18 +94,74 @@ impl Step {
     }
 }
 
+/// The changes to try, without those that another one is the mirror image of: of free CPUs that nothing tells apart one
+/// stands for all, and programs on such CPUs are not exchanged.
 fn steps<C: Contention>(space: &SearchSpace<C>, cpus: &[usize]) -> Vec<Step> {
     let mut steps = Vec::new();
+    let assignments = assignments(space, cpus);
     for first in 0..cpus.len() {
         for second in first + 1..cpus.len() {
-            if space.equals[first] != space.equals[second] {
+            if space.equals[first] != space.equals[second]
+                && !is_mirrored(space, &assignments, [first, second].map(|one| (one, cpus[one])))
+            {
                 steps.push(Step::Exchange(first, second));
             }
         }
     }
-    let free: Vec<usize> = (0..space.cpus()).filter(|cpu| !cpus.contains(cpu)).collect();
+    let free = free_cpus(space, &assignments);
     for program in 0..cpus.len() {
         steps.extend(free.iter().map(|&cpu| Step::Move(program, cpu)));
     }
     steps
 }
+
+/// Of each LLC who sits where.
+fn assignments<C: Contention>(space: &SearchSpace<C>, cpus: &[usize]) -> Vec<SlotAssignment> {
+    let mut assignments = vec![SlotAssignment::new(); space.llcs.len()];
+    for (program, &cpu) in cpus.iter().enumerate() {
+        let (llc, position) = space.place_of[cpu];
+        assignments[llc].push((program, position));
+    }
+    assignments
+}
+
+/// Does an exchange of two programs (with their CPUs) leave their LLC as it was, up to its mirror images?
+fn is_mirrored<C: Contention>(
+    space: &SearchSpace<C>,
+    assignments: &[SlotAssignment],
+    [first, second]: [(usize, usize); 2],
+) -> bool {
+    let [(llc, here), (other, there)] = [first, second].map(|(_, cpu)| space.place_of[cpu]);
+    if llc != other {
+        return false;
+    }
+    let mut exchanged = assignments[llc].clone();
+    for (program, position) in &mut exchanged {
+        if *program == first.0 {
+            *position = there;
+        } else if *program == second.0 {
+            *position = here;
+        }
+    }
+    let slots = &space.llcs[llc];
+    slots.lowest(&exchanged) == slots.lowest(&assignments[llc])
+}
+
+/// The free CPUs, ascending, one of each set that nothing tells apart.
+fn free_cpus<C: Contention>(space: &SearchSpace<C>, assignments: &[SlotAssignment]) -> Vec<usize> {
+    let used = (0..assignments.len()).filter(|&llc| !assignments[llc].is_empty());
+    let empty = space.symmetry.representatives(used.clone().fold(0, |used, llc| used | 1 << llc));
+    let llcs = used.chain(empty.into_iter().map(|(llc, _)| llc));
+    let mut free: Vec<usize> = llcs
+        .flat_map(|llc| {
+            let slots = &space.llcs[llc];
+            slots.free_positions(&assignments[llc]).into_iter().map(|position| slots.cpus[position])
+        })
+        .collect();
+    free.sort_unstable();
+    free
+}
+
+#[cfg(test)]
+#[path = "local_search_tests.rs"]
+mod tests;

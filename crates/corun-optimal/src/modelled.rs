@@ -11,10 +11,7 @@ use corun_profile::App;
 
 use crate::contention::{Contention, Coupling, CpuSlot};
 use crate::error::PlacementError;
-use crate::expectation::RandomExpectation;
-use crate::frontier::FrontierPoint;
-use crate::objective::{Goal, Objective};
-use crate::placement::{PlacementResult, Placer, SearchLimits};
+use crate::placement::Placer;
 
 /// Programs to be placed by a model, one thread each, each as a whole or in one phase throughout.
 #[derive(Debug, Clone)]
@@ -107,7 +104,7 @@ impl<'p> PlacementProblem<'p> {
         }
     }
 
-    /// The same question for any source of slowdowns, which can be searched in parts too.
+    /// The question as the searches ask it.
     ///
     /// # Errors
     /// As [`PlacementProblem::new`].
@@ -125,60 +122,6 @@ impl<'p> PlacementProblem<'p> {
         Ok(Placer::new(self.model.machine(), self, programs)?
             .with_equals((0..programs).map(lowest).collect())
             .with_fixed_nodes(nodes))
-    }
-
-    /// The best or the worst placement: see [`Placer::solve`].
-    ///
-    /// # Errors
-    /// As [`PlacementProblem::new`].
-    pub fn solve(
-        &self,
-        objective: Objective,
-        goal: Goal,
-        limits: &SearchLimits<'_>,
-    ) -> Result<PlacementResult, PlacementError> {
-        Ok(self.placer()?.solve(objective, goal, limits))
-    }
-
-    /// The slowdowns of a given placement, the CPU index of each program.
-    ///
-    /// # Errors
-    /// [`PlacementError::Given`] when it is no placement.
-    pub fn evaluate(&self, cpus: &[usize]) -> Result<Vec<f64>, PlacementError> {
-        self.placer()?.evaluate(cpus)
-    }
-
-    /// The expectation over random placements: see [`Placer::expectation`].
-    ///
-    /// # Errors
-    /// As [`PlacementProblem::new`].
-    pub fn expectation(
-        &self,
-        objective: Objective,
-        draws: u64,
-        seed: u64,
-        limits: &SearchLimits<'_>,
-    ) -> Result<Option<RandomExpectation>, PlacementError> {
-        Ok(self.placer()?.expectation(objective, draws, seed, limits))
-    }
-
-    /// Throughput against unfairness: see [`Placer::frontier`].
-    ///
-    /// # Errors
-    /// As [`PlacementProblem::new`].
-    pub fn frontier(
-        &self,
-        limits: &SearchLimits<'_>,
-    ) -> Result<Option<Vec<FrontierPoint>>, PlacementError> {
-        Ok(self.placer()?.frontier(limits))
-    }
-
-    /// Placements without mirror images: see [`Placer::count_placements`].
-    ///
-    /// # Errors
-    /// As [`PlacementProblem::new`].
-    pub fn count_placements(&self, most: u64) -> Result<Option<u64>, PlacementError> {
-        Ok(self.placer()?.count_placements(most))
     }
 
     fn member(&self, slot: &CpuSlot) -> Member<'p> {

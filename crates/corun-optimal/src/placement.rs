@@ -73,6 +73,7 @@ pub struct Placer<'p, C> {
     contention: &'p C,
     equals: Vec<usize>,
     fixed_nodes: Vec<usize>,
+    starts: Vec<Vec<usize>>,
 }
 
 impl<'p, C: Contention> Placer<'p, C> {
@@ -97,7 +98,7 @@ impl<'p, C: Contention> Placer<'p, C> {
             return Err(PlacementError::TooManyLlcs { llcs: machine.llcs().len() });
         }
         let equals = (0..programs).collect();
-        Ok(Self { machine, contention, equals, fixed_nodes: Vec::new() })
+        Ok(Self { machine, contention, equals, fixed_nodes: Vec::new(), starts: Vec::new() })
     }
 
     /// Says which programs are equal: for each the lowest one that it cannot be told from
@@ -118,6 +119,17 @@ impl<'p, C: Contention> Placer<'p, C> {
     pub fn with_fixed_nodes(mut self, nodes: Vec<usize>) -> Self {
         self.fixed_nodes = nodes;
         self
+    }
+
+    /// Gives placements (the CPU index of each program) that are known already: [`Self::solve`] finds none that is
+    /// worse than one of them, however early a limit ends the search.
+    ///
+    /// # Errors
+    /// As [`Self::evaluate`].
+    pub fn with_starts(mut self, starts: &[Vec<usize>]) -> Result<Self, PlacementError> {
+        starts.iter().try_for_each(|cpus| self.check_given(cpus))?;
+        self.starts = starts.to_vec();
+        Ok(self)
     }
 
     pub(crate) fn programs(&self) -> usize {
@@ -143,7 +155,7 @@ impl<'p, C: Contention> Placer<'p, C> {
     ) -> PlacementResult {
         let started = Instant::now();
         let space = self.space();
-        let found = solve(&space, objective, goal, &limits.stop(started));
+        let found = solve(&space, objective, goal, &self.starts, &limits.stop(started));
         self.result(&space, &Criterion::new(objective, goal, space.programs), found, started)
     }
 
@@ -197,6 +209,11 @@ impl<'p, C: Contention> Placer<'p, C> {
     /// [`PlacementError::Given`] when a CPU does not exist or is given twice, or the number of
     /// CPUs is not that of the programs.
     pub fn evaluate(&self, cpus: &[usize]) -> Result<Vec<f64>, PlacementError> {
+        self.check_given(cpus)?;
+        Ok(self.space().slowdowns(cpus, &mut C::Scratch::default()))
+    }
+
+    fn check_given(&self, cpus: &[usize]) -> Result<(), PlacementError> {
         let programs = self.equals.len();
         if cpus.len() != programs {
             let why = format!("{} CPUs for {programs} programs", cpus.len());
@@ -212,7 +229,7 @@ impl<'p, C: Contention> Placer<'p, C> {
                 return Err(PlacementError::Given { why });
             }
         }
-        Ok(self.space().slowdowns(cpus, &mut C::Scratch::default()))
+        Ok(())
     }
 
     /// The expectation over uniformly random placements: exact where at most

@@ -43,15 +43,16 @@ impl<S: Copy + Send + Sync> SearchTables<S> {
     }
 }
 
-/// The placement of the least score by `objective` and `goal`.
+/// The placement of the least score by `objective` and `goal`, at most that of each of `known`.
 pub(crate) fn solve<C: Contention>(
     space: &SearchSpace<C>,
     objective: Objective,
     goal: Goal,
+    known: &[Vec<usize>],
     stop: &StopRule<'_>,
 ) -> SearchResult {
     let criterion = Criterion::new(objective, goal, space.programs);
-    let (start, looked) = local_search(space, &criterion, dealt(space), stop);
+    let (start, looked) = start(space, &criterion, known, stop);
     let Some(groups) = groups::all(space) else {
         return SearchResult {
             best: start,
@@ -69,6 +70,26 @@ pub(crate) fn solve<C: Contention>(
     }
     found.nodes += looked;
     found
+}
+
+/// What the search starts from, and how many placements were looked at: the best of what exchanges make of programs
+/// dealt out, and of the best known placement where that one is better still.
+fn start<C: Contention>(
+    space: &SearchSpace<C>,
+    criterion: &Criterion,
+    known: &[Vec<usize>],
+    stop: &StopRule<'_>,
+) -> (Candidate, u64) {
+    let (dealt_out, mut looked) = local_search(space, criterion, dealt(space), stop);
+    let mut scratch = C::Scratch::default();
+    let mut score = |cpus: &[usize]| criterion.score_of(&space.slowdowns(cpus, &mut scratch));
+    let scored = known.iter().map(|cpus| (key(score(cpus)), cpus));
+    let best = scored.min().filter(|(known, _)| *known < key(dealt_out.score));
+    looked += known.len() as u64;
+    let Some((_, cpus)) = best else { return (dealt_out, looked) };
+    let rest = StopRule { nodes: stop.nodes.saturating_sub(looked), ..*stop };
+    let (improved, looked_too) = local_search(space, criterion, cpus.clone(), &rest);
+    (improved, looked + looked_too)
 }
 
 /// Is the best of STP looked for among the best?

@@ -3,7 +3,6 @@
 mod cli;
 mod commands;
 mod failure;
-mod output;
 mod report;
 
 use std::process::ExitCode;

@@ -1,7 +1,8 @@
 //! What encloses the policies: the best and the worst placement, and the mean over random ones.
 
 use anyhow::anyhow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::slice;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -19,6 +20,7 @@ use super::figures::figures;
 use super::grouping;
 use super::row::{ComparisonRow, RowKind};
 use super::setup::ComparisonSetup;
+use super::simulate::PolicyRun;
 use crate::{Error, Result, check, round};
 
 /// Placements of the frontier that are simulated, at most.
@@ -45,28 +47,23 @@ impl Bounds {
         self.optimal.measure(rows);
     }
 
-    /// Where the search was ended before it had a proof, a policy may have found a better placement: each that did
-    /// better on average is held for a whole run, too.
+    /// Where the search was ended before it had a proof, the simulation may find a policy's placement better than the
+    /// one that the model holds for the best: those of runs that did better are held for a whole run, too.
     pub(super) fn learn_from(
         &mut self,
         setup: &ComparisonSetup,
-        policies: &[ComparisonRow],
+        reached: &[ReachedPlacement],
         stop: &AtomicBool,
     ) -> Result {
         if self.optimal.optimal_proven != Some(false) {
             return Ok(());
         }
         let searched = self.optimal.mean_slowdown;
-        for policy in policies.iter().filter(|one| one.mean_slowdown < searched) {
-            let cpus = policy.cpu_indices(setup.model.machine());
-            // Threads that moved may have been on one CPU longest.
-            let distinct: BTreeSet<&usize> = cpus.iter().collect();
-            if distinct.len() < setup.apps.len() {
-                continue;
-            }
+        for placement in reached.iter().filter(|one| one.mean_slowdown < searched) {
             let mut extrapolated = Vec::new();
             let (name, kind) = ("optimal", RowKind::Optimal);
-            let row = held_row(setup, name, kind, &cpus, Some(false), &mut extrapolated, stop)?;
+            let cpus = &placement.cpus;
+            let row = held_row(setup, name, kind, cpus, Some(false), &mut extrapolated, stop)?;
             if row.mean_slowdown < self.optimal.mean_slowdown {
                 self.extrapolated.extend(extrapolated);
                 self.optimal = ComparisonRow { above_optimal_percent: Some(0.0), ..row };
@@ -85,6 +82,34 @@ impl Bounds {
 
     fn above(&self, mean_slowdown: f64) -> Option<f64> {
         self.optimal.above(mean_slowdown)
+    }
+}
+
+/// A CPU of its own for each program, as a policy's run had it longest.
+pub(super) struct ReachedPlacement {
+    /// Each program's CPU (index).
+    pub(super) cpus: Vec<usize>,
+    /// Over programs, in the best of the runs.
+    mean_slowdown: f64,
+}
+
+impl ReachedPlacement {
+    /// The placements of all runs, each once.
+    pub(super) fn of_runs<'r>(runs: impl Iterator<Item = &'r PolicyRun>) -> Vec<Self> {
+        let mut best: BTreeMap<&[usize], f64> = BTreeMap::new();
+        for run in runs {
+            // Threads that moved may have been on one CPU longest.
+            let distinct: BTreeSet<&usize> = run.cpus.iter().collect();
+            let figures = figures(slice::from_ref(&run.result));
+            let Some(figures) = figures.filter(|_| distinct.len() == run.cpus.len()) else {
+                continue;
+            };
+            let least = best.entry(&run.cpus).or_insert(f64::INFINITY);
+            *least = least.min(round(figures.mean_slowdown, DIGITS));
+        }
+        let reached =
+            |(cpus, mean_slowdown): (&[usize], f64)| Self { cpus: cpus.to_vec(), mean_slowdown };
+        best.into_iter().map(reached).collect()
     }
 }
 
@@ -117,10 +142,11 @@ pub(super) fn best_grouping(
     Ok((ComparisonRow { above_optimal_percent: Some(0.0), ..row }, bound))
 }
 
-/// The bounds, or why there are none. The placements are found by the model and then simulated as
-/// the policies are, so that like is compared with like.
+/// The bounds, or why there are none. The placements are found by the model, none worse than a reached one, and
+/// then simulated as the policies are, so that like is compared with like.
 pub(super) fn bounds(
     setup: &ComparisonSetup,
+    reached: &[ReachedPlacement],
     time_limit_s: f64,
     stop: &AtomicBool,
 ) -> Result<std::result::Result<Bounds, String>> {
@@ -134,14 +160,16 @@ pub(super) fn bounds(
         Ok(problem) => problem.with_homes(&homes)?,
         Err(error) => return Ok(Err(error.to_string())),
     };
+    let known: Vec<Vec<usize>> = reached.iter().map(|one| one.cpus.clone()).collect();
+    let placer = problem.placer()?.with_starts(&known)?;
     let limits = limits(time_limit_s, stop);
-    let best = problem.solve(Objective::MeanSlowdown, Goal::Best, &limits)?;
+    let best = placer.solve(Objective::MeanSlowdown, Goal::Best, &limits);
     check(stop)?;
-    let worst = problem.solve(Objective::MeanSlowdown, Goal::Worst, &limits)?;
+    let worst = placer.solve(Objective::MeanSlowdown, Goal::Worst, &limits);
     check(stop)?;
     // So many draws end soon, and fewer would be another figure on a busy machine.
     let untimed = SearchLimits { time: None, ..limits };
-    let random = problem.expectation(Objective::MeanSlowdown, DRAWS, 1, &untimed)?;
+    let random = placer.expectation(Objective::MeanSlowdown, DRAWS, 1, &untimed);
     check(stop)?;
     let mut extrapolated = Vec::new();
     let optimal = held_row(
@@ -246,7 +274,7 @@ pub(super) fn frontier(
         setup.apps.iter().map(|app| app.program.clone()).collect();
     let homes: Vec<Option<usize>> = setup.apps.iter().map(|app| app.home).collect();
     let Ok(problem) = PlacementProblem::new(&setup.model, &programs) else { return Ok(Vec::new()) };
-    let found = problem.with_homes(&homes)?.frontier(&limits(time_limit_s, stop))?;
+    let found = problem.with_homes(&homes)?.placer()?.frontier(&limits(time_limit_s, stop));
     check(stop)?;
     let found = found.unwrap_or_default();
     let step = found.len().div_ceil(MOST_SIMULATED).max(1);

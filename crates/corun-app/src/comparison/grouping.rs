@@ -6,7 +6,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use corun_model::{LoadedProgram, Member, Running, Scratch, moments, slowdowns_in_turns};
+use corun_model::{LoadedProgram, Running, Scratch, moments, slowdowns_in_turns};
 
 use super::setup::ComparisonSetup;
 use crate::{Result, check};
@@ -79,11 +79,10 @@ impl<'a> Search<'a> {
     }
 
     fn mean_slowdown(&mut self, cpus: &[usize]) -> f64 {
-        let running = cpus.iter().zip(&self.setup.apps).map(|(&cpu, app)| Running {
-            member: Member { program: &app.program, phase: LoadedProgram::WHOLE, cpu },
-            home: &[],
-            group: None,
-        });
+        let running = cpus
+            .iter()
+            .zip(&self.setup.apps)
+            .map(|(&cpu, app)| Running::local(&app.program, LoadedProgram::WHOLE, cpu));
         let running: Vec<Running<'_>> = running.collect();
         let on = |cpu: usize| cpus.iter().filter(|&&one| one == cpu).count();
         self.solved += moments((0..self.cpus).map(on).max().unwrap_or(1));

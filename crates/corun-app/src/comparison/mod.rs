@@ -16,12 +16,14 @@ use corun_machine::Machine;
 use corun_profile::Method;
 use corun_sim::RunResult;
 
+use self::bounds::ReachedPlacement;
 pub use self::bounds::{Bounds, FrontierEntry};
 pub use self::figures::{PolicyFigures, figures};
 use self::history::History;
 pub use self::row::{Comparison, ComparisonData, ComparisonRow, LongRow, RowKind};
 pub use self::setup::{ComparisonRequest, ComparisonSetup};
 pub use self::simulate::ComparisonHooks;
+use self::simulate::PolicyRun;
 pub use self::timeline::{Migration, Timeline};
 use crate::data::DataSources;
 use crate::{Error, Result};
@@ -55,8 +57,12 @@ impl ComparisonSetup {
         time_limit_s: f64,
         hooks: ComparisonHooks<'_>,
     ) -> Result<ComparisonOutcome> {
-        let runs = self.all_runs(hooks)?;
-        let bounds = self.bounds(time_limit_s, hooks.stop)?;
+        let ran = self.all_runs(hooks)?;
+        let reached = ReachedPlacement::of_runs(ran.iter().flatten());
+        let bounds = bounds::bounds(self, &reached, time_limit_s, hooks.stop)?;
+        let results =
+            |of_policy: Vec<PolicyRun>| of_policy.into_iter().map(|run| run.result).collect();
+        let runs: Vec<Vec<RunResult>> = ran.into_iter().map(results).collect();
         let mut rows = Vec::new();
         for (policy, of_policy) in self.policies.iter().zip(&runs) {
             rows.push(self.row(policy.name(), of_policy)?);
@@ -66,7 +72,7 @@ impl ComparisonSetup {
         let mut extrapolated = self.extrapolated(runs.iter().flatten());
         match bounds {
             Ok(mut found) => {
-                found.learn_from(self, &rows, hooks.stop)?;
+                found.learn_from(self, &reached, hooks.stop)?;
                 found.measure(&mut rows);
                 extrapolated.extend(found.extrapolated);
                 rows.insert(0, found.optimal);
@@ -111,7 +117,7 @@ impl ComparisonSetup {
         time_limit_s: f64,
         stop: &AtomicBool,
     ) -> Result<std::result::Result<Bounds, String>> {
-        bounds::bounds(self, time_limit_s, stop)
+        bounds::bounds(self, &[], time_limit_s, stop)
     }
 
     /// Placements of which no other has more throughput without more unfairness, by rising throughput: found by the model
@@ -156,5 +162,41 @@ fn method_name(method: Method) -> &'static str {
         Method::Restart3 => "restart-3",
         Method::Window => "window",
         Method::FirstRun => "first-run",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use corun_machine::preset;
+    use corun_profile::Mix;
+
+    use super::*;
+    use crate::{ComparisonRequest, PolicySpec, round};
+
+    #[test]
+    fn a_search_without_time_is_no_worse_than_what_a_policy_came_to() {
+        // Dealt out by turns, programs of equal demand share an LLC: the worst start.
+        let names =
+            ["sort", "numpy", "flac", "stockfish", "kernel-triad", "igraph", "lua", "sqlite3"];
+        let setup = ComparisonSetup::new(ComparisonRequest {
+            library: None,
+            machine: Some(preset("xeon-x5365").unwrap()),
+            mix: Some((Mix::of_apps(&names).unwrap(), None)),
+            policies: Some(PolicySpec::parse_all(&["dio", "random"].map(str::to_owned)).unwrap()),
+            seeds: Some(3),
+            instructions: Some(15_000_000_000),
+            options: corun_model::ModelOptions::default(),
+        });
+        let setup = setup.unwrap();
+        let stop = AtomicBool::new(false);
+        let hooks = ComparisonHooks { stop: &stop, step: &|| {} };
+        let compared = setup.compare(0.0, hooks).unwrap().comparison;
+        let optimal = &compared.policies[0];
+        assert_eq!((optimal.policy.as_str(), optimal.optimal_proven), ("optimal", Some(false)));
+        for run in setup.all_runs(hooks).unwrap().iter().flatten() {
+            let held = figures(&[setup.held(&run.cpus, &stop).unwrap()]).unwrap();
+            assert!(optimal.mean_slowdown <= round(held.mean_slowdown, DIGITS), "{:?}", run.cpus);
+        }
+        assert!(compared.policies.iter().all(|row| row.above_optimal_percent >= Some(0.0)));
     }
 }

@@ -121,11 +121,6 @@ impl ComparisonRow {
         }
     }
 
-    /// The indices of its CPUs.
-    pub(super) fn cpu_indices(&self, machine: &Machine) -> Vec<usize> {
-        self.cpu.iter().filter_map(|&cpu| machine.cpu_index(corun_machine::CpuId(cpu))).collect()
-    }
-
     /// A row of which slowdowns alone are known.
     pub(super) fn of_slowdowns(
         policy: &str,

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use corun_sim::{Experiment, RunResult, run_pinned};
 use rayon::prelude::*;
 
+use super::history::History;
 use super::setup::ComparisonSetup;
 use crate::policy_spec::PolicySpec;
 use crate::{Error, Result, check};
@@ -18,10 +19,17 @@ pub struct ComparisonHooks<'a> {
     pub step: &'a (dyn Fn() + Sync),
 }
 
+/// A policy's run with a seed.
+pub(super) struct PolicyRun {
+    pub(super) result: RunResult,
+    /// The CPU index on which each program was longest.
+    pub(super) cpus: Vec<usize>,
+}
+
 impl ComparisonSetup {
     /// The runs of each policy by seed, in the order of the policies. The order in which they are
     /// simulated does not show.
-    pub(super) fn all_runs(&self, hooks: ComparisonHooks<'_>) -> Result<Vec<Vec<RunResult>>> {
+    pub(super) fn all_runs(&self, hooks: ComparisonHooks<'_>) -> Result<Vec<Vec<PolicyRun>>> {
         let jobs: Vec<(&PolicySpec, u64)> = self
             .policies
             .iter()
@@ -29,17 +37,17 @@ impl ComparisonSetup {
             .collect();
         // Once one has failed, those that have not begun are left out.
         let failed = AtomicBool::new(false);
-        let results: Vec<Result<RunResult>> = jobs
+        let results: Vec<Result<PolicyRun>> = jobs
             .par_iter()
             .map(|&(policy, seed)| {
                 check(&failed)?;
-                let result = self.run(policy, seed, hooks.stop);
+                let result = self.run_of_policy(policy, seed, hooks.stop);
                 failed.fetch_or(result.is_err(), Ordering::Relaxed);
                 (hooks.step)();
                 result
             })
             .collect();
-        let is_cause = |one: &&Result<RunResult>| !matches!(one, Ok(_) | Err(Error::Interrupted));
+        let is_cause = |one: &&Result<PolicyRun>| !matches!(one, Ok(_) | Err(Error::Interrupted));
         if let Some(place) = results.iter().position(|one| is_cause(&one)) {
             return Err(results
                 .into_iter()
@@ -50,11 +58,31 @@ impl ComparisonSetup {
         let mut results = results.into_iter();
         let mut runs = Vec::with_capacity(self.policies.len());
         for _ in &self.policies {
-            let of_policy: Result<Vec<RunResult>> =
+            let of_policy: Result<Vec<PolicyRun>> =
                 results.by_ref().take(self.seeds as usize).collect();
             runs.push(of_policy?);
         }
         Ok(runs)
+    }
+
+    /// Where threads were is kept for the first seed.
+    fn run_of_policy(
+        &self,
+        policy: &PolicySpec,
+        seed: u64,
+        stop: &AtomicBool,
+    ) -> Result<PolicyRun> {
+        check(stop)?;
+        let hooks = corun_sim::Hooks { cancel: Some(stop), progress: None };
+        let settings = self.experiment(1).settings;
+        let experiment = Experiment { settings, ..self.experiment(seed) };
+        let mut result = corun_sim::run(&experiment, policy.build(seed)?, hooks)?;
+        let cpus = History::new(self.model.machine(), &result).longest_cpus();
+        if seed > 1 {
+            result.placements_dropped += result.placements.len() as u64;
+            result.placements = Vec::new();
+        }
+        Ok(PolicyRun { result, cpus })
     }
 
     /// One run of a policy with a seed.

@@ -29,12 +29,13 @@ fn check(machine: &Arc<Machine>, options: ModelOptions, wants: &[(f64, f64)], ho
     let mut homes = vec![None; programs.len()];
     homes[0] = home;
     let problem = PlacementProblem::new(&model, &programs).unwrap().with_homes(&homes).unwrap();
+    let placer = problem.placer().unwrap();
     let limits = SearchLimits::default();
     for objective in OBJECTIVES {
         for goal in [Goal::Best, Goal::Worst] {
             let what = format!("{} {options:?} {objective:?} {goal:?} {wants:?}", machine.name());
             let all = enumerate(machine, &problem, programs.len(), objective, goal).unwrap();
-            let found = problem.solve(objective, goal, &limits).unwrap();
+            let found = placer.solve(objective, goal, &limits);
             assert!(found.proven, "{what}");
             let error = (found.value - all.value).abs();
             // Unfairness of equal STP may differ within its room.
@@ -42,9 +43,9 @@ fn check(machine: &Arc<Machine>, options: ModelOptions, wants: &[(f64, f64)], ho
             if objective != Objective::Unfairness {
                 assert!(error < 1e-9, "{what}: {found:?} {all:?}");
             }
-            assert_eq!(problem.evaluate(&found.cpu).unwrap(), found.slowdown);
+            assert_eq!(placer.evaluate(&found.cpu).unwrap(), found.slowdown);
             if goal == Goal::Best {
-                let expected = problem.expectation(objective, 10, 1, &limits).unwrap().unwrap();
+                let expected = placer.expectation(objective, 10, 1, &limits).unwrap();
                 assert!(expected.exact && all.agrees_with(&expected), "{what}: {expected:?}");
             }
         }
@@ -86,11 +87,12 @@ fn eight_programs_on_the_papers_machine() {
         .collect();
     let problem = PlacementProblem::new(&model, &programs).unwrap();
     // 105 ways to pair up, times 3 ways to put four pairs into two like packages.
-    assert_eq!(problem.count_placements(1000).unwrap(), Some(315));
+    let placer = problem.placer().unwrap();
+    assert_eq!(placer.count_placements(1000), Some(315));
     let limits = SearchLimits::default();
-    let best = problem.solve(Objective::MeanSlowdown, Goal::Best, &limits).unwrap();
-    let worst = problem.solve(Objective::MeanSlowdown, Goal::Worst, &limits).unwrap();
-    let random = problem.expectation(Objective::MeanSlowdown, 10, 1, &limits).unwrap().unwrap();
+    let best = placer.solve(Objective::MeanSlowdown, Goal::Best, &limits);
+    let worst = placer.solve(Objective::MeanSlowdown, Goal::Worst, &limits);
+    let random = placer.expectation(Objective::MeanSlowdown, 10, 1, &limits).unwrap();
     assert!(best.proven && worst.proven && random.exact && random.count == 315);
     assert!(best.value < random.value && random.value < worst.value);
 }
@@ -140,7 +142,7 @@ fn bounds_cut_nothing_that_matters_among_ten_programs() {
         let all = Placer::new(&machine, &unbounded, 10).unwrap();
         for goal in [Goal::Best, Goal::Worst] {
             let limits = SearchLimits::default();
-            let cut = problem.solve(Objective::MeanSlowdown, goal, &limits).unwrap();
+            let cut = problem.placer().unwrap().solve(Objective::MeanSlowdown, goal, &limits);
             let whole = all.solve(Objective::MeanSlowdown, goal, &limits);
             assert!(cut.proven && whole.proven);
             assert_eq!(cut.llc, whole.llc, "{bandwidth} {goal:?}");
@@ -171,7 +173,8 @@ fn programs_are_placed_as_a_whole() {
     let programs = [Arc::clone(&bursts), quiet, Arc::clone(&needy), needy];
     let problem = PlacementProblem::new(&model, &programs).unwrap();
     let phases = |first| vec![first, 0, 0, 0];
-    let slowdowns = |problem: &PlacementProblem<'_>| problem.evaluate(&[0, 2, 1, 3]).unwrap();
+    let slowdowns =
+        |problem: &PlacementProblem<'_>| problem.placer().unwrap().evaluate(&[0, 2, 1, 3]).unwrap();
     let whole = problem.clone().with_phases(phases(LoadedProgram::WHOLE)).unwrap();
     assert_eq!(slowdowns(&problem), slowdowns(&whole));
     let [idle, busy] = [0, 1].map(|one| problem.clone().with_phases(phases(one)).unwrap());
@@ -225,18 +228,19 @@ proptest! {
             let load = |want: &(f64, f64)| Arc::new(model.load(&program(want.0, want.1)).unwrap());
             let programs: Vec<Arc<LoadedProgram>> = wants.iter().map(load).collect();
             let problem = PlacementProblem::new(&model, &programs).unwrap();
-            let frontier = problem.frontier(&SearchLimits::default()).unwrap().unwrap();
+            let placer = problem.placer().unwrap();
+            let frontier = placer.frontier(&SearchLimits::default()).unwrap();
             prop_assert!(!frontier.is_empty());
             for pair in frontier.windows(2) {
                 prop_assert!(pair[0].stp < pair[1].stp && pair[0].unfairness < pair[1].unfairness);
             }
             for point in &frontier {
-                let slowdowns = problem.evaluate(&point.cpu).unwrap();
+                let slowdowns = placer.evaluate(&point.cpu).unwrap();
                 prop_assert_eq!(Some(point.stp), corun_metrics::stp(&slowdowns));
                 prop_assert_eq!(Some(point.unfairness), corun_metrics::unfairness(&slowdowns));
             }
             for cpus in maps(machine.cpus().len(), programs.len()) {
-                let slowdowns = problem.evaluate(&cpus).unwrap();
+                let slowdowns = placer.evaluate(&cpus).unwrap();
                 let stp = corun_metrics::stp(&slowdowns).unwrap();
                 let unfairness = corun_metrics::unfairness(&slowdowns).unwrap();
                 let as_good = |one: &corun_optimal::FrontierPoint| {

@@ -29,6 +29,13 @@ fn check(machine: &Machine, coupling: Coupling, objective: Objective, programs: 
         assert!((found.value - all.value).abs() < 1e-9, "{what} {goal:?}: {found:?}, {all:?}");
         assert_eq!(found.llc, all.llc, "{what} {goal:?}: {found:?} {all:?}");
         assert_eq!(placer.evaluate(&found.cpu).unwrap(), found.slowdown);
+        let at_once = SearchLimits { nodes: 0, ..limits };
+        let backwards: Vec<usize> = (0..programs.len()).rev().collect();
+        let starts = [backwards, found.cpu.clone()];
+        let known = Placer::new(machine, &made_up, programs.len()).unwrap().with_starts(&starts);
+        let kept = known.unwrap().solve(objective, goal, &at_once);
+        // Unfairness of equal STP may differ within its room.
+        assert!((kept.value - found.value).abs() < 2e-6 * found.value, "{what} {goal:?}: {kept:?}");
         if goal == Goal::Best {
             let expectation = placer.expectation(objective, 100, 1, &limits).unwrap();
             assert!(expectation.exact && all.agrees_with(&expectation), "{what}: {expectation:?}");

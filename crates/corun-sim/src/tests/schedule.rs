@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use corun_machine::CpuSet;
-use corun_model::{Member, Outcome, Running, Scratch};
+use corun_model::{Outcome, Running, Scratch};
 use corun_policy::{Action, ActionKind, Nanoseconds, Plan};
 use corun_profile::{Io, Method};
 
@@ -171,11 +171,7 @@ fn a_short_absence_costs_little() {
     let running: Vec<Running<'_>> = [&*program, &*streamer]
         .into_iter()
         .enumerate()
-        .map(|(cpu, program)| Running {
-            member: Member { program, phase: 0, cpu },
-            home: &[],
-            group: None,
-        })
+        .map(|(cpu, program)| Running::local(program, 0, cpu))
         .collect();
     let mut steady: Vec<Outcome> = Vec::new();
     model.solve(&running, &mut Scratch::new(), &mut steady);

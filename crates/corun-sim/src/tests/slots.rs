@@ -117,13 +117,8 @@ fn retries_are_counted_by_request() {
     let settings =
         SimulationSettings { window: Nanoseconds(5 * SECOND), ..SimulationSettings::default() };
     run_under(&Experiment { settings, ..experiment(&model, apps, Method::Window) }, watch).unwrap();
-    let running: Vec<corun_model::Running<'_>> = (0..2)
-        .map(|cpu| corun_model::Running {
-            member: corun_model::Member { program: &program, phase: 0, cpu },
-            home: &[],
-            group: None,
-        })
-        .collect();
+    let running: Vec<corun_model::Running<'_>> =
+        (0..2).map(|cpu| corun_model::Running::local(&program, 0, cpu)).collect();
     let mut outcomes = Vec::new();
     model.solve(&running, &mut corun_model::Scratch::new(), &mut outcomes);
     let expected = corun_model::contention_level(&outcomes);

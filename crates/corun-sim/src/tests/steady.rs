@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use corun_machine::PowerModel;
-use corun_model::{Member, Outcome, Running, Scratch};
+use corun_model::{Outcome, Running, Scratch};
 use corun_policy::Nanoseconds;
 use corun_profile::{Io, Method};
 
@@ -94,15 +94,8 @@ fn pinned_programs_run_as_the_model_says() {
     let apps = programs.iter().map(|program| AppSpec::new(program.clone())).collect();
     let result =
         run_pinned(&experiment(&model, apps, Method::Window), &cpus, Default::default()).unwrap();
-    let running: Vec<Running<'_>> = programs
-        .iter()
-        .zip(cpus)
-        .map(|(program, cpu)| Running {
-            member: Member { program, phase: 0, cpu },
-            home: &[],
-            group: None,
-        })
-        .collect();
+    let running: Vec<Running<'_>> =
+        programs.iter().zip(cpus).map(|(program, cpu)| Running::local(program, 0, cpu)).collect();
     let mut expected: Vec<Outcome> = Vec::new();
     model.solve(&running, &mut Scratch::new(), &mut expected);
     for (app, expected) in result.apps.iter().zip(&expected) {
@@ -134,11 +127,7 @@ fn a_cache_that_resists_streams_comes_to_what_the_model_says() {
             run_pinned(&experiment(&model, apps, Method::Window), &[0, 1], Default::default());
         let result = result.unwrap();
         let running: Vec<Running<'_>> = (programs.iter().enumerate())
-            .map(|(cpu, program)| Running {
-                member: Member { program, phase: 0, cpu },
-                home: &[],
-                group: None,
-            })
+            .map(|(cpu, program)| Running::local(program, 0, cpu))
             .collect();
         let mut expected: Vec<Outcome> = Vec::new();
         model.solve(&running, &mut Scratch::new(), &mut expected);

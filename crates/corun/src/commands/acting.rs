@@ -18,7 +18,7 @@ use serde::Serialize;
 use super::hosting::{Ground, action_in_words};
 use super::undone;
 use crate::failure::{Failure, Outcome};
-use crate::output::counted;
+use corun_report::counted;
 
 /// Things done that are remembered.
 const KEPT: usize = 20;

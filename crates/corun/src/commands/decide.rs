@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::decisions::{Decided, DecisionEntry, DecisionLine};
 use crate::cli::{DecideArgs, TableFormat};
 use crate::failure::{Failure, Outcome};
-use crate::output::{counted, csv_rows, json, round};
+use corun_report::{Columns, counted, json, round};
 
 /// The document.
 #[derive(Debug, Serialize)]
@@ -94,20 +94,12 @@ fn text(document: &Document, lines: &[DecisionLine]) -> String {
 }
 
 fn csv(document: &Document) -> Outcome<String> {
-    let header = ["at_s", "policy", "verdict", "program", "action", "reason"];
-    let rows: Vec<Vec<String>> = document
-        .decisions
-        .iter()
-        .map(|one| {
-            vec![
-                one.at_s.to_string(),
-                one.policy.clone(),
-                one.verdict.to_owned(),
-                one.program.clone(),
-                one.action.clone(),
-                one.reason.clone(),
-            ]
-        })
-        .collect();
-    csv_rows(&header, &rows)
+    Columns::of(&document.decisions)
+        .left("at_s", |one| one.at_s)
+        .left("policy", |one| one.policy.clone())
+        .left("verdict", |one| one.verdict)
+        .left("program", |one| one.program.clone())
+        .left("action", |one| one.action.clone())
+        .left("reason", |one| one.reason.clone())
+        .csv()
 }

@@ -4,7 +4,7 @@ use corun_live::{Decision, Host, Tick, Verdict};
 use serde::Serialize;
 
 use super::hosting::{action_in_words, program_of};
-use crate::output::round;
+use corun_report::round;
 
 /// A decision in words.
 #[derive(Debug, Clone, PartialEq)]

@@ -11,8 +11,7 @@ use serde::Serialize;
 
 use crate::cli::{DoctorArgs, DocumentFormat};
 use crate::failure::Outcome;
-use crate::output::{counted, json};
-use corun_report::size;
+use corun_report::{counted, json, size};
 
 /// Columns of the text.
 const WIDTH: usize = 80;

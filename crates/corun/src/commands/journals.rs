@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::anyhow;
 use corun_linux::Roots;
 use corun_live::{JournalError, RestoreOutcome, RestoredJournal, Which, default_folder};
+use corun_report::Columns;
 use serde::Serialize;
 
 use super::daemon::{Config, DEFAULT_PATH};
@@ -63,6 +64,15 @@ pub(super) fn listed(folders: &[PathBuf]) -> String {
         false => format!("{} (there is no such folder)", folder.display()),
     });
     shown.collect::<Vec<_>>().join(", ")
+}
+
+/// What is said of journals: process, what, and what became of it.
+pub(super) type JournalRow = (u32, String, String);
+
+/// The columns of such rows; `last`: the head of the last.
+pub(super) fn columns<'r>(rows: &'r [JournalRow], last: &str) -> Columns<'r, JournalRow> {
+    let columns = Columns::of(rows).right("process", |row| row.0).left("what", |row| row.1.clone());
+    columns.left(last, |row| row.2.clone())
 }
 
 /// A journal, as JSON.

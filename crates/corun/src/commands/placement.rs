@@ -2,64 +2,53 @@
 
 use std::ops::Deref;
 
-use corun_app::PlacementDocument;
+use corun_app::{PlacementDocument, PlacementFigures};
 
 use crate::cli::TableFormat;
 use crate::failure::Outcome;
-use corun_report::size;
-use corun_report::{Align, csv_rows, json, table};
+use corun_report::{Columns, json, or_empty, size};
 
 /// The text for stdout.
 pub(super) fn write(placement: &PlacementDocument, format: TableFormat) -> Outcome<String> {
     match format {
         TableFormat::Json => json(placement),
-        TableFormat::Csv => {
-            let (header, rows) = csv_of(placement);
-            csv_rows(&header, &rows)
-        }
+        TableFormat::Csv => csv(None, &[("", placement)]),
         TableFormat::Table => Ok(View(placement).table()),
     }
 }
 
-/// Names and rows of a placement's CSV.
-pub(super) fn csv_of(placement: &PlacementDocument) -> (Vec<&'static str>, Vec<Vec<String>>) {
-    let mut header = vec![
-        "app",
-        "cpu",
-        "llc",
-        "slowdown",
-        "ipc",
-        "llc_apki",
-        "llc_mpki",
-        "bandwidth_mb_per_s",
-        "llc_occupancy_bytes",
-        "memory_stall_share",
-        "extrapolated",
-    ];
-    let mut rows: Vec<Vec<String>> = placement
-        .programs
-        .iter()
-        .enumerate()
-        .map(|(place, one)| {
-            vec![
-                placement.apps[place].clone(),
-                placement.cpu[place].to_string(),
-                placement.llc[place].to_string(),
-                placement.slowdown[place].to_string(),
-                one.ipc.to_string(),
-                one.llc_apki.to_string(),
-                one.llc_mpki.to_string(),
-                one.bandwidth_mb_per_s.to_string(),
-                one.llc_occupancy_bytes.to_string(),
-                one.memory_stall_share.to_string(),
-                one.extrapolated.to_string(),
-            ]
-        })
-        .collect();
-    if let Some(masks) = &placement.mask {
-        insert(&mut header, "mask", &mut rows, masks);
+/// Placements as CSV, a row a program; their names stand in a first column where that has a head.
+pub(super) fn csv<'a>(
+    name_head: Option<&str>,
+    placements: &[(&'static str, &'a PlacementDocument)],
+) -> Outcome<String> {
+    let programs = |&(name, of): &(&'static str, &'a PlacementDocument)| {
+        (0..of.programs.len()).map(move |at| (name, of, at))
+    };
+    let rows: Vec<(&str, &PlacementDocument, usize)> =
+        placements.iter().flat_map(programs).collect();
+    let mut columns = Columns::of(&rows);
+    if let Some(head) = name_head {
+        columns = columns.left(head, |(name, ..)| *name);
     }
-    (header, rows)
+    columns = columns
+        .left("app", |(_, of, at)| of.apps[*at].clone())
+        .left("cpu", |(_, of, at)| of.cpu[*at])
+        .left("llc", |(_, of, at)| of.llc[*at]);
+    if placements.iter().any(|(_, of)| of.mask.is_some()) {
+        columns = columns
+            .left("mask", |(_, of, at)| or_empty(of.mask.as_ref().map(|masks| masks[*at].clone())));
+    }
+    columns
+        .left("slowdown", |(_, of, at)| of.slowdown[*at])
+        .left("ipc", |(_, of, at)| of.programs[*at].ipc)
+        .left("llc_apki", |(_, of, at)| of.programs[*at].llc_apki)
+        .left("llc_mpki", |(_, of, at)| of.programs[*at].llc_mpki)
+        .left("bandwidth_mb_per_s", |(_, of, at)| of.programs[*at].bandwidth_mb_per_s)
+        .left("llc_occupancy_bytes", |(_, of, at)| of.programs[*at].llc_occupancy_bytes)
+        .left("memory_stall_share", |(_, of, at)| of.programs[*at].memory_stall_share)
+        .left("extrapolated", |(_, of, at)| of.programs[*at].extrapolated)
+        .csv()
 }
 
 struct View<'a>(&'a PlacementDocument);
@@ -74,46 +63,29 @@ impl Deref for View<'_> {
 
 impl View<'_> {
     fn table(&self) -> String {
-        let mut header = vec![
-            ("program", Align::Left),
-            ("CPU", Align::Right),
-            ("LLC", Align::Right),
-            ("slowdown", Align::Right),
-            ("IPC", Align::Right),
-            ("MPKI", Align::Right),
-            ("MB/s", Align::Right),
-            ("LLC held", Align::Right),
-        ];
-        let mut rows: Vec<Vec<String>> = self
-            .programs
-            .iter()
-            .enumerate()
-            .map(|(place, one)| {
-                vec![
-                    self.apps[place].clone(),
-                    self.cpu[place].to_string(),
-                    self.llc[place].to_string(),
-                    format!(
-                        "{:.3}{}",
-                        self.slowdown[place],
-                        if one.extrapolated { "*" } else { " " }
-                    ),
-                    format!("{:.3}", one.ipc),
-                    format!("{:.2}", one.llc_mpki),
-                    format!("{:.0}", one.bandwidth_mb_per_s),
-                    size(one.llc_occupancy_bytes as f64),
-                ]
-            })
-            .collect();
+        let programs: Vec<(usize, &PlacementFigures)> = self.programs.iter().enumerate().collect();
+        let slowdown = |(at, one): &(usize, &PlacementFigures)| {
+            format!("{:.3}{}", self.slowdown[*at], if one.extrapolated { "*" } else { " " })
+        };
+        let mut columns = Columns::of(&programs)
+            .left("program", |(at, _)| self.apps[*at].clone())
+            .right("CPU", |(at, _)| self.cpu[*at])
+            .right("LLC", |(at, _)| self.llc[*at]);
         if let Some(masks) = &self.mask {
-            insert(&mut header, ("ways", Align::Right), &mut rows, masks);
+            columns = columns.right("ways", |(at, _)| masks[*at].clone());
         }
+        let columns = columns
+            .right("slowdown", slowdown)
+            .right("IPC", |(_, one)| format!("{:.3}", one.ipc))
+            .right("MPKI", |(_, one)| format!("{:.2}", one.llc_mpki))
+            .right("MB/s", |(_, one)| format!("{:.0}", one.bandwidth_mb_per_s))
+            .right("LLC held", |(_, one)| size(one.llc_occupancy_bytes as f64));
         let figure = |value: Option<f64>| value.map_or("-".to_owned(), |one| format!("{one:.3}"));
         let mut text = match &self.policy {
             Some(policy) => format!("{policy} on {}\n\n", self.machine),
             None => format!("On {}\n\n", self.machine),
         };
-        text.push_str(&table(&header, &rows));
+        text.push_str(&columns.table());
         text.push_str(&format!(
             "\nmean slowdown {}, STP {}, unfairness {}\n",
             figure(self.antt),
@@ -148,13 +120,4 @@ pub(super) fn data_lines(placement: &PlacementDocument) -> String {
         text.push_str("* extrapolated: outside the measured range\n");
     }
     text
-}
-
-/// Puts a column after the program, its CPU and its LLC.
-fn insert<T>(header: &mut Vec<T>, name: T, rows: &mut [Vec<String>], cells: &[String]) {
-    const PLACE: usize = 3;
-    header.insert(PLACE, name);
-    for (row, cell) in rows.iter_mut().zip(cells) {
-        row.insert(PLACE, cell.clone());
-    }
 }

@@ -5,10 +5,10 @@ use corun_app::{
     open_library, placement_cpus,
 };
 use corun_optimal::Objective;
-use corun_report::{Columns, csv_rows, fixed, json};
+use corun_report::{Columns, fixed, json, or_dash};
 use serde::Serialize;
 
-use super::placement::{csv_of, data_lines, write};
+use super::placement::{csv, data_lines, write};
 use crate::cli::{PredictArgs, TableFormat, model_options};
 use crate::failure::Outcome;
 
@@ -60,23 +60,13 @@ fn side_by_side(scenario: &Scenario, format: TableFormat) -> Outcome<String> {
     let placements: Vec<Arranged> = found.into_iter().map(arranged).collect();
     match format {
         TableFormat::Json => json(&Predictions { placements }),
-        TableFormat::Csv => csv(&placements),
+        TableFormat::Csv => {
+            let named: Vec<(&str, &PlacementDocument)> =
+                placements.iter().map(|one| (one.arrangement, &one.placement)).collect();
+            csv(Some("arrangement"), &named)
+        }
         TableFormat::Table => Ok(table(scenario, &placements)),
     }
-}
-
-fn csv(placements: &[Arranged]) -> Outcome<String> {
-    let mut header: Vec<&str> = Vec::new();
-    let mut all = Vec::new();
-    for one in placements {
-        let (names, rows) = csv_of(&one.placement);
-        header = ["arrangement"].into_iter().chain(names).collect();
-        let named = rows.into_iter().map(|row| {
-            std::iter::once(one.arrangement.to_owned()).chain(row).collect::<Vec<String>>()
-        });
-        all.extend(named);
-    }
-    csv_rows(&header, &all)
 }
 
 /// A row a program, and for each arrangement where it is and how much slower.
@@ -92,13 +82,12 @@ fn table(scenario: &Scenario, placements: &[Arranged]) -> String {
     }
     let mut text = format!("On {}\n\n{}\n", scenario.machine().name(), columns.table());
     for one in placements {
-        let figure = |value: Option<f64>| value.map_or("-".to_owned(), |value| fixed(value, 3));
         text.push_str(&format!(
             "{:8} mean slowdown {}, STP {}, unfairness {} ({})\n",
             one.arrangement,
-            figure(one.placement.antt),
-            figure(one.placement.stp),
-            figure(one.placement.unfairness),
+            or_dash(one.placement.antt, 3),
+            or_dash(one.placement.stp, 3),
+            or_dash(one.placement.unfairness, 3),
             one.rule,
         ));
     }

@@ -19,8 +19,7 @@ use self::progress::{Limits, ProgressLine};
 use super::profiles::count;
 use crate::cli::{CachesArgs, ProfileArgs};
 use crate::failure::{Failure, Outcome};
-use corun_report::check_target;
-use corun_report::size;
+use corun_report::{check_target, size};
 
 /// The program has our standard output, so all that we say goes to stderr.
 pub(super) fn run(arguments: &ProfileArgs) -> Outcome<String> {

@@ -14,9 +14,8 @@ use super::hosting::Teller;
 use super::watching::{Asked, NO_POLICY, Watch};
 use crate::cli::RecordArgs;
 use crate::failure::{Failure, Outcome};
-use crate::output::{check_target, counted};
 use corun_app::Cancel;
-use corun_report::size;
+use corun_report::{check_target, counted, size};
 
 /// How often ended programs are looked for.
 const TICK: Duration = Duration::from_millis(20);

@@ -11,8 +11,7 @@ use serde::Serialize;
 
 use crate::cli::{IndexName, ReplayArgs, TableFormat, UntilName};
 use crate::failure::{Failure, Outcome};
-use corun_report::size;
-use corun_report::{Align, csv_rows, json, round, table};
+use corun_report::{Columns, json, round, size};
 
 #[derive(Debug, Serialize)]
 struct Document {
@@ -266,21 +265,18 @@ impl Document {
             "{}, {}, {behind}memory at {} ns{queue}, {} MHz\n\n",
             self.cache, self.replacement, self.latency_ns, self.clock_mhz
         );
-        let right = |name| (name, Align::Right);
-        let header = [
-            ("program", Align::Left),
-            right("CPI"),
-            right("M accesses"),
-            right("MPKI alone"),
-            right("together"),
-            right("miss ratio"),
-            right("evictions"),
-            right("held"),
-            right("M cycles"),
-            right("slowdown"),
-        ];
-        let rows: Vec<Vec<String>> = self.programs.iter().map(Row::cells).collect();
-        text.push_str(&table(&header, &rows));
+        let columns = Columns::of(&self.programs)
+            .left("program", |row| row.program.clone())
+            .right("CPI", |row| row.cpi)
+            .right("M accesses", |row| format!("{:.1}", row.together.accesses as f64 / 1e6))
+            .right("MPKI alone", |row| format!("{:.3}", row.alone.mpki))
+            .right("together", |row| format!("{:.3}", row.together.mpki))
+            .right("miss ratio", |row| format!("{:.4}", row.together.miss_ratio))
+            .right("evictions", |row| row.together.evictions)
+            .right("held", |row| size(row.together.mean_occupancy_bytes))
+            .right("M cycles", |row| format!("{:.1}", row.together.cycles / 1e6))
+            .right("slowdown", |row| format!("{:.3}", row.slowdown));
+        text.push_str(&columns.table());
         for row in self.programs.iter().filter(|row| !row.trace_complete) {
             text.push_str(&format!(
                 "\n{}: the trace breaks off; the figures are of the part that is there\n",
@@ -297,63 +293,26 @@ impl Document {
     }
 
     fn csv(&self) -> Outcome<String> {
-        let header = [
-            "program",
-            "run",
-            "passes",
-            "instructions",
-            "accesses",
-            "llc_accesses",
-            "hits",
-            "misses",
-            "evictions",
-            "miss_ratio",
-            "mpki",
-            "mean_occupancy_bytes",
-            "cycles",
-            "slowdown",
-        ];
-        let mut rows = Vec::new();
-        for row in &self.programs {
-            for (name, run, slowdown) in
-                [("alone", &row.alone, 1.0), ("together", &row.together, row.slowdown)]
-            {
-                rows.push(vec![
-                    row.program.clone(),
-                    name.to_owned(),
-                    run.passes.to_string(),
-                    run.instructions.to_string(),
-                    run.accesses.to_string(),
-                    run.llc_accesses.to_string(),
-                    run.hits.to_string(),
-                    run.misses.to_string(),
-                    run.evictions.to_string(),
-                    run.miss_ratio.to_string(),
-                    run.mpki.to_string(),
-                    run.mean_occupancy_bytes.to_string(),
-                    run.cycles.to_string(),
-                    slowdown.to_string(),
-                ]);
-            }
-        }
-        csv_rows(&header, &rows)
-    }
-}
-
-impl Row {
-    fn cells(&self) -> Vec<String> {
-        let run = &self.together;
-        vec![
-            self.program.clone(),
-            self.cpi.to_string(),
-            format!("{:.1}", run.accesses as f64 / 1e6),
-            format!("{:.3}", self.alone.mpki),
-            format!("{:.3}", run.mpki),
-            format!("{:.4}", run.miss_ratio),
-            run.evictions.to_string(),
-            size(run.mean_occupancy_bytes),
-            format!("{:.1}", run.cycles / 1e6),
-            format!("{:.3}", self.slowdown),
-        ]
+        let of_row = |row| {
+            let row: &Row = row;
+            [(row, "alone", &row.alone, 1.0), (row, "together", &row.together, row.slowdown)]
+        };
+        let rows: Vec<(&Row, &str, &Run, f64)> = self.programs.iter().flat_map(of_row).collect();
+        Columns::of(&rows)
+            .left("program", |(row, ..)| row.program.clone())
+            .left("run", |(_, name, ..)| *name)
+            .left("passes", |(_, _, run, _)| run.passes)
+            .left("instructions", |(_, _, run, _)| run.instructions)
+            .left("accesses", |(_, _, run, _)| run.accesses)
+            .left("llc_accesses", |(_, _, run, _)| run.llc_accesses)
+            .left("hits", |(_, _, run, _)| run.hits)
+            .left("misses", |(_, _, run, _)| run.misses)
+            .left("evictions", |(_, _, run, _)| run.evictions)
+            .left("miss_ratio", |(_, _, run, _)| run.miss_ratio)
+            .left("mpki", |(_, _, run, _)| run.mpki)
+            .left("mean_occupancy_bytes", |(_, _, run, _)| run.mean_occupancy_bytes)
+            .left("cycles", |(_, _, run, _)| run.cycles)
+            .left("slowdown", |(.., slowdown)| *slowdown)
+            .csv()
     }
 }

@@ -6,11 +6,11 @@ use anyhow::anyhow;
 use corun_live::{RestoreOutcome, RestoredJournal, Which, restore, would_restore};
 use serde::Serialize;
 
-use super::journals::{JournalPart, folders, listed, of_all};
+use super::journals::{JournalPart, JournalRow, columns, folders, listed, of_all};
 use super::undone::outcome;
 use crate::cli::{RestoreArgs, TableFormat};
 use crate::failure::{Failure, Outcome};
-use crate::output::{Align, counted, csv_rows, json, print, table};
+use corun_report::{counted, json, print};
 
 pub(super) fn run(arguments: &RestoreArgs) -> Outcome<String> {
     let folders = folders(&arguments.journals)?;
@@ -20,7 +20,7 @@ pub(super) fn run(arguments: &RestoreArgs) -> Outcome<String> {
     let text = match arguments.format {
         TableFormat::Table => in_words(&folders, &journals, arguments.dry_run),
         TableFormat::Json => json(&Document::new(&folders, &journals, arguments.dry_run))?,
-        TableFormat::Csv => csv_rows(&HEADER, &rows(&journals, arguments.dry_run))?,
+        TableFormat::Csv => columns(&rows(&journals, arguments.dry_run), "outcome").csv()?,
     };
     let left = journals.iter().filter(|journal| journal.is_left()).count();
     if left == 0 || arguments.dry_run {
@@ -32,23 +32,18 @@ pub(super) fn run(arguments: &RestoreArgs) -> Outcome<String> {
     Err(Failure::Failed(anyhow!("{journals} {are} left in {}", listed(&folders))))
 }
 
-const HEADER: [&str; 3] = ["process", "what", "outcome"];
-
 fn in_words(folders: &[PathBuf], journals: &[RestoredJournal], dry_run: bool) -> String {
     if journals.is_empty() {
         return format!("nothing to restore: no journal in {}\n", listed(folders));
     }
-    let header = [(HEADER[0], Align::Right), (HEADER[1], Align::Left), (HEADER[2], Align::Left)];
-    table(&header, &rows(journals, dry_run))
+    columns(&rows(journals, dry_run), "outcome").table()
 }
 
 /// A row a change, and one a journal that is more than its changes.
-fn rows(journals: &[RestoredJournal], dry_run: bool) -> Vec<Vec<String>> {
+fn rows(journals: &[RestoredJournal], dry_run: bool) -> Vec<JournalRow> {
     let mut rows = Vec::new();
     for journal in journals {
-        let mut row = |what: String, outcome: String| {
-            rows.push(vec![journal.pid.to_string(), what, outcome]);
-        };
+        let mut row = |what: String, outcome: String| rows.push((journal.pid, what, outcome));
         if let Some(outcome) = journal_outcome(journal, dry_run) {
             row("its journal".to_owned(), outcome);
         }

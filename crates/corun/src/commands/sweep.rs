@@ -14,7 +14,7 @@ use super::dask::handed_over;
 use crate::cli::{SweepArgs, TableFormat};
 use crate::failure::{Failure, Outcome};
 use corun_app::Cancel;
-use corun_report::{Align, csv_rows, json, print, table};
+use corun_report::{Columns, json, or_dash, or_empty, print};
 
 /// The JSON document of a sweep. docs/json.md is its reference.
 #[derive(Debug, Serialize)]
@@ -51,7 +51,7 @@ pub(super) fn run(arguments: &SweepArgs) -> Outcome<String> {
     let text = match arguments.format {
         TableFormat::Table => document.table(),
         TableFormat::Json => json(&document)?,
-        TableFormat::Csv => csv_rows(&HEADER, &document.cells(""))?,
+        TableFormat::Csv => document.csv()?,
     };
     let first = rows.iter().find_map(|row| Some((row, row.error.as_ref()?)));
     let Some((row, why)) = first else { return Ok(text) };
@@ -103,52 +103,34 @@ fn opened(folder: &Path) -> Outcome<Store> {
     Store::open(folder).map_err(corun_app::Error::from)
 }
 
-const HEADER: [&str; 9] = [
-    "machine",
-    "policy",
-    "kind",
-    "rows",
-    "failed",
-    "mean_slowdown",
-    "stp",
-    "unfairness",
-    "worst_slowdown",
-];
-
 impl SweepDocument {
-    fn cells(&self, absent: &str) -> Vec<Vec<String>> {
-        let figure = |value: Option<f64>| {
-            value.map_or_else(|| absent.to_owned(), |value| format!("{value:.4}"))
-        };
-        let cells = |line: &Summary| {
-            vec![
-                line.machine.clone(),
-                line.policy.clone(),
-                line.kind.clone(),
-                line.rows.to_string(),
-                line.failed.to_string(),
-                figure(line.mean_slowdown),
-                figure(line.stp),
-                figure(line.unfairness),
-                figure(line.worst_slowdown),
-            ]
-        };
-        self.summary.iter().map(cells).collect()
+    fn csv(&self) -> Outcome<String> {
+        let figure = |value: Option<f64>| or_empty(value.map(|value| format!("{value:.4}")));
+        Columns::of(&self.summary)
+            .left("machine", |line| line.machine.clone())
+            .left("policy", |line| line.policy.clone())
+            .left("kind", |line| line.kind.clone())
+            .left("rows", |line| line.rows)
+            .left("failed", |line| line.failed)
+            .left("mean_slowdown", |line| figure(line.mean_slowdown))
+            .left("stp", |line| figure(line.stp))
+            .left("unfairness", |line| figure(line.unfairness))
+            .left("worst_slowdown", |line| figure(line.worst_slowdown))
+            .csv()
     }
 
     fn table(&self) -> String {
-        let header = [
-            ("machine", Align::Left),
-            ("policy", Align::Left),
-            ("kind", Align::Left),
-            ("rows", Align::Right),
-            ("failed", Align::Right),
-            ("mean slowdown", Align::Right),
-            ("STP", Align::Right),
-            ("unfairness", Align::Right),
-            ("worst slowdown", Align::Right),
-        ];
-        let table = table(&header, &self.cells("-"));
+        let table = Columns::of(&self.summary)
+            .left("machine", |line| line.machine.clone())
+            .left("policy", |line| line.policy.clone())
+            .left("kind", |line| line.kind.clone())
+            .right("rows", |line| line.rows)
+            .right("failed", |line| line.failed)
+            .right("mean slowdown", |line| or_dash(line.mean_slowdown, 4))
+            .right("STP", |line| or_dash(line.stp, 4))
+            .right("unfairness", |line| or_dash(line.unfairness, 4))
+            .right("worst slowdown", |line| or_dash(line.worst_slowdown, 4))
+            .table();
         format!("{table}\nAll {} rows: {}\n", self.rows, self.results.display())
     }
 }

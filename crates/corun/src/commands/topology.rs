@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::cli::{TopologyArgs, TreeFormat};
 use crate::failure::{Failure, Outcome};
-use corun_report::{Align, json, table};
+use corun_report::{Columns, json};
 
 pub(super) fn run(arguments: &TopologyArgs) -> Outcome<String> {
     if arguments.list {
@@ -104,28 +104,13 @@ fn list(format: TreeFormat) -> Outcome<String> {
 }
 
 fn listed(machines: &[Line]) -> String {
-    let header = [
-        ("machine", Align::Left),
-        ("packages", Align::Right),
-        ("LLCs", Align::Right),
-        ("cores", Align::Right),
-        ("CPUs", Align::Right),
-        ("nodes", Align::Right),
-        ("", Align::Left),
-    ];
-    let rows: Vec<Vec<String>> = machines
-        .iter()
-        .map(|line| {
-            vec![
-                line.name.clone(),
-                line.packages.to_string(),
-                line.llcs.to_string(),
-                line.cores.to_string(),
-                line.cpus.to_string(),
-                line.numa_nodes.to_string(),
-                line.title.clone(),
-            ]
-        })
-        .collect();
-    table(&header, &rows)
+    Columns::of(machines)
+        .left("machine", |line| line.name.clone())
+        .right("packages", |line| line.packages)
+        .right("LLCs", |line| line.llcs)
+        .right("cores", |line| line.cores)
+        .right("CPUs", |line| line.cpus)
+        .right("nodes", |line| line.numa_nodes)
+        .left("", |line| line.title.clone())
+        .table()
 }

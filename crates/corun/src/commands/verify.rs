@@ -6,10 +6,10 @@ use anyhow::anyhow;
 use corun_live::{RestoreOutcome, Restored, RestoredJournal, Reverted, Which, would_restore};
 use serde::Serialize;
 
-use super::journals::{JournalPart, folders, listed, of_all};
+use super::journals::{JournalPart, JournalRow, columns, folders, listed, of_all};
 use crate::cli::{TableFormat, VerifyArgs};
 use crate::failure::{Failure, Outcome};
-use crate::output::{Align, counted, csv_rows, json, print, table};
+use corun_report::{counted, json, print};
 
 pub(super) fn run(arguments: &VerifyArgs) -> Outcome<String> {
     let folders = folders(&arguments.journals)?;
@@ -18,7 +18,7 @@ pub(super) fn run(arguments: &VerifyArgs) -> Outcome<String> {
     let text = match arguments.format {
         TableFormat::Table => in_words(&folders, &journals, &differences),
         TableFormat::Json => json(&Document::new(&folders, &journals, differences.len()))?,
-        TableFormat::Csv => csv_rows(&HEADER, &differences)?,
+        TableFormat::Csv => columns(&differences, "now").csv()?,
     };
     if differences.is_empty() {
         return Ok(text);
@@ -28,15 +28,11 @@ pub(super) fn run(arguments: &VerifyArgs) -> Outcome<String> {
     Err(Failure::Failed(anyhow!("{count} from how corun found the machine")))
 }
 
-const HEADER: [&str; 3] = ["process", "what", "now"];
-
 /// A row for each thing that is not, or may not be, as corun found it.
-fn differences(journals: &[RestoredJournal]) -> Vec<Vec<String>> {
+fn differences(journals: &[RestoredJournal]) -> Vec<JournalRow> {
     let mut rows = Vec::new();
     for journal in journals {
-        let mut row = |what: String, now: String| {
-            rows.push(vec![journal.pid.to_string(), what, now]);
-        };
+        let mut row = |what: String, now: String| rows.push((journal.pid, what, now));
         if let RestoreOutcome::Left { why } = &journal.outcome {
             row(
                 format!("the journal {}", journal.file.display()),
@@ -65,13 +61,12 @@ fn difference(one: &Restored, outcome: &RestoreOutcome) -> Option<String> {
     })
 }
 
-fn in_words(folders: &[PathBuf], journals: &[RestoredJournal], rows: &[Vec<String>]) -> String {
+fn in_words(folders: &[PathBuf], journals: &[RestoredJournal], rows: &[JournalRow]) -> String {
     if rows.is_empty() {
         let read = counted(journals.len(), "journal");
         return format!("as corun found it: {read} in {}\n", listed(folders));
     }
-    let header = [(HEADER[0], Align::Right), (HEADER[1], Align::Left), (HEADER[2], Align::Left)];
-    table(&header, rows)
+    columns(rows, "now").table()
 }
 
 #[derive(Debug, Serialize)]

@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::fixture::{Fixture, Ran};
+use crate::started::Started;
 
 /// A switch and a metric that gives 100, or 120 when it is on, plus some noise.
 const SWITCH: [&str; 4] =
@@ -131,40 +132,18 @@ fn interrupted_it_turns_off_and_says_what_is_known() {
     assert!(!fixture.path("on").exists());
 }
 
-/// A program that keeps a CPU busy until the test ends.
-struct Busy(std::process::Child);
-
-impl Busy {
-    fn start() -> Self {
-        Self(Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap())
-    }
-
-    /// `NAME=CMD` for its nanoseconds on a CPU.
-    fn metric(&self, name: &str) -> String {
-        format!("{name}=cut -d' ' -f1 /proc/{}/schedstat", self.0.id())
-    }
-
-    fn state(&self) -> String {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.0.id())).unwrap();
-        stat.split(' ').nth(2).unwrap().to_owned()
-    }
-}
-
-impl Drop for Busy {
-    fn drop(&mut self) {
-        // It has no other way to end.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+/// `NAME=CMD` for a program's nanoseconds on a CPU.
+fn metric(program: &Started, name: &str) -> String {
+    format!("{name}=cut -d' ' -f1 /proc/{}/schedstat", program.pid())
 }
 
 #[test]
 fn what_stops_a_real_program_is_found_out_and_taken_back() {
     let fixture = Fixture::new();
-    let (first, second) = (Busy::start(), Busy::start());
-    let on = format!("kill -STOP {}", second.0.id());
-    let off = format!("kill -CONT {}", second.0.id());
-    let (first_metric, second_metric) = (first.metric("first"), second.metric("second"));
+    let (first, second) = (Started::busy(), Started::busy());
+    let on = format!("kill -STOP {}", second.pid());
+    let off = format!("kill -CONT {}", second.pid());
+    let (first_metric, second_metric) = (metric(&first, "first"), metric(&second, "second"));
     let ran = fixture.run(&[
         "ab",
         "--on",
@@ -192,17 +171,17 @@ fn what_stops_a_real_program_is_found_out_and_taken_back() {
     let document: serde_json::Value = serde_json::from_str(&ran.stdout()).unwrap();
     assert!(["collapse", "harm"].contains(&document["ended"].as_str().unwrap()), "{document}");
     assert_eq!(document["harmed"], "second", "{document}");
-    assert_ne!(second.state(), "T");
+    assert_ne!(second.proc("stat").split(' ').nth(2), Some("T"));
 }
 
 /// What `ab` counts by itself, of a configuration's programs with modelled counters.
 #[test]
 fn without_a_metric_instructions_are_compared() {
     let fixture = Fixture::new();
-    let (first, second) = (Busy::start(), Busy::start());
+    let (first, second) = (Started::busy(), Started::busy());
     let config = |counters: &str, policy: &str| {
-        let program = |name: &str, profile: &str, busy: &Busy| {
-            let pid = busy.0.id();
+        let program = |name: &str, profile: &str, busy: &Started| {
+            let pid = busy.pid();
             format!("[[program]]\nname = \"{name}\"\nprofile = \"{profile}\"\npid = {pid}\n")
         };
         let programs = [program("one", "sort", &first), program("two", "xz", &second)].concat();
@@ -371,14 +350,10 @@ fn interrupted_it_ends_its_programs() {
 #[test]
 fn a_policy_is_tried_over_processes_that_run_already() {
     let fixture = Fixture::new();
-    let mut busy = Command::new("sh")
-        .args(["-c", "while :; do :; done"])
-        .stdin(Stdio::null())
-        .spawn()
-        .unwrap();
-    let pid = busy.id().to_string();
+    let busy = Started::busy();
+    let pid = busy.pid();
     let allowed = || {
-        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        let status = busy.proc("status");
         status.lines().find(|line| line.starts_with("Cpus_allowed_list")).unwrap().to_owned()
     };
     let before = allowed();
@@ -386,8 +361,7 @@ fn a_policy_is_tried_over_processes_that_run_already() {
     let own = ["ab", "--policy", "di", "-p", &pid, "--metric", metric, "--precision", "20"];
     let ran = fixture.run(&[&own[..], &QUICK, &["--format", "json"]].concat());
     let after = allowed();
-    busy.kill().unwrap();
-    busy.wait().unwrap();
+    drop(busy);
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
     let document: serde_json::Value = serde_json::from_str(&ran.stdout()).unwrap();
     assert_eq!(document["programs"][0]["name"], "app", "{document}");

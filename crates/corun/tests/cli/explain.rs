@@ -1,32 +1,12 @@
 //! `corun explain` on programs that are slow for a reason that the test made.
 
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
 use serde_json::Value;
 
 use crate::fixture::Fixture;
-
-/// A program that a test started, ended with the test.
-struct Started(Child);
-
-impl Started {
-    fn new(script: &str) -> Self {
-        let child = Command::new("sh").args(["-c", script]).stdin(Stdio::null()).spawn();
-        Self(child.unwrap())
-    }
-
-    fn pid(&self) -> String {
-        self.0.id().to_string()
-    }
-}
-
-impl Drop for Started {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
+use crate::started::Started;
 
 fn explain(words: &[&str]) -> Value {
     let words = [&["explain", "--duration", "2", "--format", "json"], words].concat();
@@ -41,8 +21,7 @@ fn cause<'a>(document: &'a Value, kind: &str) -> &'a Value {
 
 #[test]
 fn a_program_that_shares_a_cpu_with_others_waits_for_it() {
-    const SPIN: &str = "while :; do :; done";
-    let programs: Vec<Started> = (0..4).map(|_| Started::new(SPIN)).collect();
+    let programs: Vec<Started> = (0..4).map(|_| Started::busy()).collect();
     for one in &programs {
         let pinned = Command::new("taskset").args(["-cp", "0", &one.pid()]).output();
         if !pinned.is_ok_and(|output| output.status.success()) {
@@ -146,7 +125,7 @@ fn a_stored_profile_tells_what_is_the_programs_own_nature() {
     };
     let machine: Vec<String> = found.lines().map(sized).collect();
     fixture.write("small.toml", &machine.join("\n"));
-    let program = Started::new("while :; do :; done");
+    let program = Started::busy();
     let words = ["explain", "--duration", "2", "--format", "json", "--machine", "small.toml"];
     let of = [&program.pid(), "--profile", "kernel-chase"];
     let document = fixture.run(&[&words[..], &of[..]].concat()).json();

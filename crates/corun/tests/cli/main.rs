@@ -22,6 +22,7 @@ mod recording;
 mod replay;
 mod restore;
 mod slurm;
+mod started;
 mod stat;
 mod sweep;
 mod top;

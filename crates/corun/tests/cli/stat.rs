@@ -1,10 +1,9 @@
 //! `corun stat` on real programs, by the kernel's own events, which are counted on any machine.
 
-use std::process::{Command, Stdio};
-
 use serde_json::Value;
 
 use crate::fixture::{Fixture, Ran};
+use crate::started::Started;
 
 const EVENTS: &str = "task-clock,context-switches,page-faults";
 
@@ -74,23 +73,18 @@ fn rates_are_columns_beside_the_counts() {
 #[test]
 fn running_processes_are_watched_until_they_end() {
     let fixture = Fixture::new();
-    let mut started = Command::new("sh")
-        .args(["-c", "while :; do :; done"])
-        .stdin(Stdio::null())
-        .spawn()
-        .unwrap();
-    let pid = started.id().to_string();
+    let started = Started::busy();
+    let pid = started.pid();
     let options = ["stat", "-e", "task-clock", "-T", "50ms", "--format", "json", "-p", &pid];
     let ran = fixture.run(&[&options[..], &["--count", "3"]].concat());
-    started.kill().unwrap();
-    started.wait().unwrap();
+    drop(started);
     if !can_count(&ran) {
         return;
     }
     let lines = lines(&ran.done());
     assert_eq!(lines.len(), 3);
     for line in &lines {
-        assert_eq!(line["pid"].as_u64(), Some(started.id().into()));
+        assert_eq!(line["pid"].to_string(), pid);
     }
     // After a late sample the next one is of a short time, in which a busy machine may run something else.
     let all: f64 = lines.iter().map(|line| count(line, "task-clock_ns")).sum();
@@ -139,13 +133,11 @@ fn a_sample_comes_each_time_an_event_has_happened_so_often() {
 #[test]
 fn a_running_program_is_sampled_by_its_own_time() {
     let fixture = Fixture::new();
-    let busy = Command::new("sh").args(["-c", "while :; do :; done"]).stdin(Stdio::null()).spawn();
-    let mut busy = busy.unwrap();
-    let pid = busy.id().to_string();
+    let busy = Started::busy();
+    let pid = busy.pid();
     let options = ["stat", "--sample-every", "task-clock=2000000", "--format", "json"];
     let ran = fixture.run(&[&options[..], &["-p", &pid, "--count", "7"]].concat());
-    busy.kill().unwrap();
-    busy.wait().unwrap();
+    drop(busy);
     if !can_count(&ran) {
         return;
     }
@@ -153,7 +145,7 @@ fn a_running_program_is_sampled_by_its_own_time() {
     let lines = lines(&ran.stdout());
     assert_eq!(lines.len(), 7);
     for line in &lines {
-        assert_eq!(line["pid"].as_u64(), Some(busy.id().into()));
+        assert_eq!(line["pid"].to_string(), pid);
         // The timer goes by the wall while the thread runs.
         assert!(count(line, "task-clock_ns") > 1e6, "{line}");
     }
@@ -213,15 +205,10 @@ fn mistakes_are_named_with_what_to_do() {
 #[test]
 fn without_a_name_the_busiest_processes_are_counted() {
     let fixture = Fixture::new();
-    let mut busy = Command::new("sh")
-        .args(["-c", "while :; do :; done"])
-        .stdin(Stdio::null())
-        .spawn()
-        .unwrap();
+    let busy = Started::busy();
     let options = ["stat", "-e", "task-clock", "-T", "100ms", "--count", "10", "--format", "json"];
     let ran = fixture.run(&options);
-    busy.kill().unwrap();
-    busy.wait().unwrap();
+    drop(busy);
     if !can_count(&ran) {
         return;
     }

@@ -54,11 +54,7 @@ fn outcomes(predictor: &dyn Predictor, programs: &[&str], cpus: &[usize]) -> Vec
     let running: Vec<Running<'_>> = loaded
         .iter()
         .zip(cpus)
-        .map(|(program, &cpu)| Running {
-            member: Member { program, phase: LoadedProgram::WHOLE, cpu },
-            home: &[],
-            group: None,
-        })
+        .map(|(program, &cpu)| Running::local(program, LoadedProgram::WHOLE, cpu))
         .collect();
     let mut outcomes = Vec::new();
     predictor.model().solve(&running, &mut Scratch::default(), &mut outcomes);

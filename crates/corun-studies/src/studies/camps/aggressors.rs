@@ -3,7 +3,7 @@
 use corun_app::Result;
 
 use super::big_little::BigLittle;
-use super::calibration::{AGGRESSOR_MPKI, together};
+use super::calibration::{ACCESSES_PKI, AGGRESSOR_MPKI, together};
 use crate::harness::{Figure, PaperClaim, StudyInputs};
 use crate::simulate::stream;
 use crate::studies::classification::is_program;
@@ -16,7 +16,7 @@ const PLACES: [&str; 3] = ["1 on big", "1 on small", "all small"];
 /// Slowdowns by program on a machine, in the order of [`PLACES`].
 fn on_machine(inputs: &StudyInputs, name: &str, programs: &[&str]) -> Result<Vec<[f64; 3]>> {
     let machine = BigLittle::new(name)?;
-    let aggressor = machine.load(&stream(AGGRESSOR_MPKI, 300.0))?;
+    let aggressor = machine.load(&stream(AGGRESSOR_MPKI, ACCESSES_PKI))?;
     let (big, small) = (machine.like(machine.big), machine.like(machine.small));
     let other = big.iter().copied().find(|&cpu| cpu != machine.big).unwrap_or(machine.big);
     let of_program = |name: &&str| {

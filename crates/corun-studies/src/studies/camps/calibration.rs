@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use corun_app::Result;
 use corun_machine::SpeedupFit;
-use corun_model::{LoadedProgram, Member, Outcome as Rates, Running, Scratch};
+use corun_model::{LoadedProgram, Outcome as Rates, Running, Scratch};
 use corun_policy::{SpeedupPoint, fit_speedup};
 use corun_profile::Method;
 
@@ -39,18 +39,17 @@ pub(super) struct CalibratedMachine {
     pub(super) left_out: [f64; 2],
 }
 
-/// The most that a load or store an instruction can miss.
-pub(super) const AGGRESSOR_MPKI: f64 = 300.0;
+/// Loads and stores per 1000 instructions of each stream.
+pub(super) const ACCESSES_PKI: f64 = 300.0;
+
+/// Misses of an aggressor: all its accesses miss.
+pub(super) const AGGRESSOR_MPKI: f64 = ACCESSES_PKI;
 
 /// Programs on CPUs (indices), each for itself.
 pub(super) fn together(machine: &BigLittle, running: &[(&LoadedProgram, usize)]) -> Vec<Rates> {
     let running: Vec<Running<'_>> = running
         .iter()
-        .map(|&(program, cpu)| Running {
-            member: Member { program, phase: LoadedProgram::WHOLE, cpu },
-            home: &[],
-            group: None,
-        })
+        .map(|&(program, cpu)| Running::local(program, LoadedProgram::WHOLE, cpu))
         .collect();
     let mut out = Vec::new();
     machine.model.solve(&running, &mut Scratch::new(), &mut out);
@@ -69,7 +68,7 @@ fn limit(machine: &BigLittle, run: impl Fn(&LoadedProgram) -> (f64, f64)) -> Res
     let mut found = 0.0;
     for _ in 0..30 {
         let middle = 0.5 * (low + high);
-        let program = machine.load(&stream(middle, 300.0))?;
+        let program = machine.load(&stream(middle, ACCESSES_PKI))?;
         let (slowdown, rate) = run(&program);
         if slowdown <= SLIGHT {
             (low, found) = (middle, rate);
@@ -100,7 +99,7 @@ fn cluster(machine: &BigLittle) -> Vec<usize> {
 /// big cores.
 fn limits(machine: &BigLittle) -> Result<(f64, f64)> {
     let cpus = cluster(machine);
-    let aggressor = machine.load(&stream(AGGRESSOR_MPKI, 300.0))?;
+    let aggressor = machine.load(&stream(AGGRESSOR_MPKI, ACCESSES_PKI))?;
     let low = limit(machine, |program| {
         let mut running = vec![(program, cpus[0])];
         running.extend(cpus[1..].iter().map(|&cpu| (&*aggressor, cpu)));
@@ -286,10 +285,10 @@ mod tests {
         let machine = BigLittle::new("juno-2b4s").unwrap();
         let (low, high) = limits(&machine).unwrap();
         assert!(0.0 < low && low < high);
-        let aggressor = machine.load(&stream(AGGRESSOR_MPKI, 300.0)).unwrap();
+        let aggressor = machine.load(&stream(AGGRESSOR_MPKI, ACCESSES_PKI)).unwrap();
         let cpus = cluster(&machine);
         let slowdown = |mpki: f64| {
-            let program = machine.load(&stream(mpki, 300.0)).unwrap();
+            let program = machine.load(&stream(mpki, ACCESSES_PKI)).unwrap();
             let running = [(&*program, cpus[0]), (&*aggressor, cpus[1])];
             let alone = together(&machine, &running[..1]);
             let out = together(&machine, &running);

@@ -183,11 +183,7 @@ impl Chip {
         let running: Vec<Running<'_>> = who
             .iter()
             .enumerate()
-            .map(|(cpu, &program)| Running {
-                member: Member { program: &self.programs[program], phase: 0, cpu },
-                home: &[],
-                group: None,
-            })
+            .map(|(cpu, &program)| Running::local(&self.programs[program], 0, cpu))
             .collect();
         let mut out = Vec::new();
         self.model.solve(&running, &mut Scratch::new(), &mut out);

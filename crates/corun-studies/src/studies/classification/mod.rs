@@ -11,7 +11,7 @@ use std::sync::Arc;
 use corun_app::{Error, Result, profile_sources};
 use corun_machine::preset;
 use corun_model::schemes::{AnimalClass, AnimalClasses, Scheme, StackDistances};
-use corun_model::{BandwidthModel, LoadedProgram, Member, Model, ModelOptions, Running, Scratch};
+use corun_model::{BandwidthModel, LoadedProgram, Model, ModelOptions, Running, Scratch};
 use corun_optimal::{Goal, match_pairs};
 use corun_profile::{Library, Profile};
 
@@ -243,11 +243,7 @@ fn degradations(model: &Model, programs: &[&LoadedProgram]) -> Vec<Vec<f64>> {
         .filter_map(|cpu| model.machine().cpu_index(cpu))
         .collect();
     let mut beside = |one: &LoadedProgram, other: &LoadedProgram| {
-        let running = |program, cpu| Running {
-            member: Member { program, phase: LoadedProgram::WHOLE, cpu },
-            home: &[],
-            group: None,
-        };
+        let running = |program, cpu| Running::local(program, LoadedProgram::WHOLE, cpu);
         model.solve(&[running(one, cpus[0]), running(other, cpus[1])], &mut scratch, &mut out);
         out[0].slowdown - 1.0
     };

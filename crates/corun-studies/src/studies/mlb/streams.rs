@@ -2,7 +2,7 @@
 
 use corun_app::{Error, Result};
 use corun_metrics::correlation;
-use corun_model::{ContentionLaw, Member, Outcome as Rates, Running, Scratch, contention_level};
+use corun_model::{ContentionLaw, Outcome as Rates, Running, Scratch, contention_level};
 use corun_policy::REQUEST_BYTES;
 use corun_profile::Library;
 use corun_report::{Axis, Mark, Panel, Plot};
@@ -195,11 +195,7 @@ fn beside_streams(
     let sensitivity = hits * alone.memory_stall_share;
     let mut scratch = Scratch::new();
     let point = |streams: usize| {
-        let on = |cpu: usize| Running {
-            member: Member { program: if cpu == 0 { &program } else { &stream }, phase: 0, cpu },
-            home: &[],
-            group: None,
-        };
+        let on = |cpu: usize| Running::local(if cpu == 0 { &program } else { &stream }, 0, cpu);
         let running: Vec<Running<'_>> = (0..=streams).map(on).collect();
         let mut outcomes = Vec::new();
         platform.model.solve(&running, &mut scratch, &mut outcomes);

@@ -1,7 +1,7 @@
 //! Fig. 6 and 12: programs that come and go.
 
 use corun_app::{Error, Result};
-use corun_model::{Member, Running, Scratch};
+use corun_model::{Running, Scratch};
 use corun_policy::Nanoseconds;
 use corun_profile::Method;
 use corun_report::{Axis, Mark, Panel, Plot, signed};
@@ -240,11 +240,7 @@ fn together(inputs: &StudyInputs, platform: &Platform) -> Result<f64> {
         .iter()
         .map(|name| platform.spec(inputs.spec()?, name))
         .collect::<Result<Vec<_>>>()?;
-    let on = |(cpu, program)| Running {
-        member: Member { program, phase: 0, cpu },
-        home: &[],
-        group: None,
-    };
+    let on = |(cpu, program)| Running::local(program, 0, cpu);
     let running: Vec<Running<'_>> =
         programs.iter().map(|program| &**program).enumerate().map(on).collect();
     let mut outcomes = Vec::new();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use corun_app::{Error, Result};
 use corun_machine::{CacheType, CoreType, Inclusion, Machine, MachineSpec, ObjectSpec, ObjectType};
 use corun_model::{
-    BandwidthModel, LoadedProgram, Member, Model, ModelOptions, Running, Scratch, SpaceLaw,
+    BandwidthModel, LoadedProgram, Model, ModelOptions, Running, Scratch, SpaceLaw,
 };
 use corun_profile::{CoreDetail, Phase, Profile, ProfileData, Recording};
 
@@ -63,11 +63,7 @@ impl SharedCache {
     fn meetings(&self, programs: [&LoadedProgram; 2]) -> Vec<Vec<[Meeting; 2]>> {
         let (mut scratch, mut outcomes) = (Scratch::default(), Vec::new());
         let mut meet = |phases: [usize; 2]| {
-            let members = [0, 1].map(|cpu| Running {
-                member: Member { program: programs[cpu], phase: phases[cpu], cpu },
-                home: &[],
-                group: None,
-            });
+            let members = [0, 1].map(|cpu| Running::local(programs[cpu], phases[cpu], cpu));
             self.model.solve(&members, &mut scratch, &mut outcomes);
             [0, 1].map(|at| Meeting {
                 speed: outcomes[at].instructions_per_s,

@@ -196,7 +196,7 @@ impl<'a> Contest<'a> {
         };
         let mut proven = true;
         let mut held = |objective| -> Result<Suffered> {
-            let found = problem.solve(objective, Goal::Best, &limits)?;
+            let found = problem.placer()?.solve(objective, Goal::Best, &limits);
             proven &= found.proven;
             let run = setup.held(&found.cpu, self.inputs.cancel.flag())?;
             Suffered::over(&[run]).ok_or_else(|| Error::input("a program got nothing done"))

@@ -102,7 +102,8 @@ fn one(
         ..SearchLimits::default()
     };
     let best = PlacementProblem::new(&model, &programs)?
-        .solve(Objective::MeanSlowdown, Goal::Best, &limits)?;
+        .placer()?
+        .solve(Objective::MeanSlowdown, Goal::Best, &limits);
     found.best = mean_slowdown(&setup.held(&best.cpu, inputs.cancel.flag())?);
     found.is_proven = best.proven;
     Ok(found)

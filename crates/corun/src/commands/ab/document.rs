@@ -4,7 +4,7 @@ use corun_live::ab::{Conclusion, Done, Effect, Ended, HarmKind, PairProgress};
 use serde::Serialize;
 
 use crate::cli::{AbArgs, BackendName};
-use crate::output::round;
+use corun_report::round;
 
 #[derive(Debug, Serialize)]
 pub(super) struct Document {

@@ -24,8 +24,8 @@ use super::programs::Program;
 use super::watching::targets;
 use crate::cli::{AbArgs, BackendName, CountersName, DocumentFormat, TargetArgs};
 use crate::failure::{Failure, Outcome};
-use crate::output::{json, print};
 use corun_app::Cancel;
+use corun_report::{json, print};
 
 pub(super) fn run(arguments: &AbArgs) -> Outcome<String> {
     let metrics = metrics(arguments)?;

@@ -5,30 +5,25 @@ use std::time::Duration;
 use corun_live::ab::{Conclusion, Done, Effect, Ended, HarmKind};
 
 use crate::cli::AbArgs;
-use crate::output::{Align, counted, table};
+use corun_report::{Columns, counted};
 
 pub(super) fn text(conclusion: &Conclusion, arguments: &AbArgs) -> String {
     let experiment = &conclusion.experiment;
     let overall = experiment.overall();
-    let header = [
-        ("program", Align::Left),
-        ("effect", Align::Right),
-        ("from", Align::Right),
-        ("to", Align::Right),
-        ("pairs", Align::Right),
-    ];
-    let row = |name: &str, effect: &Effect| {
-        let cell = |value: Option<f64>| value.map_or_else(|| "?".to_owned(), percent);
-        let pairs = effect.pairs.to_string();
-        vec![name.to_owned(), cell(effect.percent), cell(effect.low), cell(effect.high), pairs]
-    };
+    let cell = |value: Option<f64>| value.map_or_else(|| "?".to_owned(), percent);
     let programs = experiment.programs();
-    let mut rows: Vec<Vec<String>> =
-        programs.iter().map(|(name, effect)| row(name, effect)).collect();
+    let mut rows: Vec<(&str, &Effect)> =
+        programs.iter().map(|(name, effect)| (name.as_ref(), effect)).collect();
     if programs.len() != 1 {
-        rows.push(row("all together", &overall));
+        rows.push(("all together", &overall));
     }
-    let mut text = table(&header, &rows);
+    let mut text = Columns::of(&rows)
+        .left("program", |(name, _)| (*name).to_owned())
+        .right("effect", |(_, effect)| cell(effect.percent))
+        .right("from", |(_, effect)| cell(effect.low))
+        .right("to", |(_, effect)| cell(effect.high))
+        .right("pairs", |(_, effect)| effect.pairs)
+        .table();
     text.push_str(&format!(
         "\n{}\nmeasured for {}, {} of blocks; from .. to: {} % sure\n",
         said(conclusion, &overall, arguments),

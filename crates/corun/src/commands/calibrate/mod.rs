@@ -18,7 +18,7 @@ use serde::Serialize;
 
 use crate::cli::{CalibrateArgs, DocumentFormat};
 use crate::failure::{Failure, Outcome};
-use crate::output::{check_target, json, write_file};
+use corun_report::{check_target, json, write_file};
 
 /// Steps of the progress bar.
 const STEPS: u64 = 1000;

@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use corun_calibrate::{Calibrated, Curve, CurveKind};
-use corun_machine::{Cache, CacheType, Machine, MachineSpec};
+use corun_machine::{AccessRates, Cache, CacheType, Machine, MachineSpec};
 
 use super::curve::{AxisShape, drawn, powers};
-use crate::output::{Align, table};
+use corun_report::Columns;
 
 /// Columns that notes are broken at.
 const COLUMNS: usize = 100;
@@ -72,35 +72,26 @@ fn caches(machine: &Machine) -> String {
         }
     }
     kinds.sort_by_key(|cache| cache.level);
-    let header = [
-        ("cache", Align::Left),
-        ("KiB", Align::Right),
-        ("KiB got", Align::Right),
-        ("", Align::Left),
-        ("ns", Align::Right),
-        ("", Align::Left),
-        ("read GB/s", Align::Right),
-        ("write", Align::Right),
-        ("copy", Align::Right),
-    ];
-    let row = |cache: &Cache| {
+    let name = |cache: &Cache| {
         let kind = if cache.holds == CacheType::Data { "d" } else { "" };
-        let name = format!("L{}{kind}", cache.level);
-        let kib = |bytes: u64| (bytes / 1024).to_string();
-        let rates = cache.rates.unwrap_or_default();
-        vec![
-            name.clone(),
-            kib(cache.size_bytes),
-            cache.effective_bytes.map_or_else(|| UNKNOWN.to_owned(), kib),
-            interval(machine.spec(), &format!("cache.{name}.effective_kib")),
-            known(cache.latency_ns),
-            interval(machine.spec(), &format!("cache.{name}.latency_ns")),
-            gb_per_s(rates.read_mb_per_s),
-            gb_per_s(rates.write_mb_per_s),
-            gb_per_s(rates.copy_mb_per_s),
-        ]
+        format!("L{}{kind}", cache.level)
     };
-    table(&header, &kinds.iter().map(row).collect::<Vec<_>>())
+    let kib = |bytes: u64| (bytes / 1024).to_string();
+    let interval_of = |cache: &Cache, figure: &str| {
+        interval(machine.spec(), &format!("cache.{}.{figure}", name(cache)))
+    };
+    let rates = |cache: &Cache| cache.rates.unwrap_or_default();
+    Columns::of(&kinds)
+        .left("cache", name)
+        .right("KiB", |cache| kib(cache.size_bytes))
+        .right("KiB got", |cache| cache.effective_bytes.map_or_else(|| UNKNOWN.to_owned(), kib))
+        .left("", |cache| interval_of(cache, "effective_kib"))
+        .right("ns", |cache| known(cache.latency_ns))
+        .left("", |cache| interval_of(cache, "latency_ns"))
+        .right("read GB/s", |cache| gb_per_s(rates(cache).read_mb_per_s))
+        .right("write", |cache| gb_per_s(rates(cache).write_mb_per_s))
+        .right("copy", |cache| gb_per_s(rates(cache).copy_mb_per_s))
+        .table()
 }
 
 /// Rates out of memory, of one core and of all.
@@ -116,62 +107,34 @@ fn rates(machine: &Machine) -> String {
         let name = format!("all cores, {}", domain.name);
         Some((name, domain.rates?))
     });
-    let rows: Vec<Vec<String>> = of_cores
-        .chain(of_all)
-        .map(|(name, rates)| {
-            vec![
-                name,
-                gb_per_s(rates.read_mb_per_s),
-                gb_per_s(rates.write_mb_per_s),
-                gb_per_s(rates.non_temporal_write_mb_per_s),
-                gb_per_s(rates.copy_mb_per_s),
-                gb_per_s(rates.mixed_mb_per_s),
-                gb_per_s(rates.random_read_mb_per_s),
-            ]
-        })
-        .collect();
+    let rows: Vec<(String, AccessRates)> = of_cores.chain(of_all).collect();
     if rows.is_empty() {
         return String::new();
     }
-    let header = [
-        ("memory, GB/s", Align::Left),
-        ("read", Align::Right),
-        ("write", Align::Right),
-        ("past caches", Align::Right),
-        ("copy", Align::Right),
-        ("mixed", Align::Right),
-        ("random read", Align::Right),
-    ];
-    table(&header, &rows)
+    Columns::of(&rows)
+        .left("memory, GB/s", |(name, _)| name.clone())
+        .right("read", |(_, rates)| gb_per_s(rates.read_mb_per_s))
+        .right("write", |(_, rates)| gb_per_s(rates.write_mb_per_s))
+        .right("past caches", |(_, rates)| gb_per_s(rates.non_temporal_write_mb_per_s))
+        .right("copy", |(_, rates)| gb_per_s(rates.copy_mb_per_s))
+        .right("mixed", |(_, rates)| gb_per_s(rates.mixed_mb_per_s))
+        .right("random read", |(_, rates)| gb_per_s(rates.random_read_mb_per_s))
+        .table()
 }
 
 /// Figures that are in no other table.
 fn others(measured: &Calibrated) -> String {
     const ELSEWHERE: [&str; 5] =
         ["cache.", "bandwidth.", ".memory_rates.", "own_loaded_latency", "latency_cycles"];
-    let header = [
-        ("figure", Align::Left),
-        ("value", Align::Right),
-        ("from", Align::Right),
-        ("to", Align::Right),
-        ("", Align::Left),
-    ];
-    let rows: Vec<Vec<String>> = measured
-        .figures
-        .iter()
-        .filter(|one| !ELSEWHERE.iter().any(|part| one.path.contains(part)))
-        .map(|one| {
-            let estimate = &one.estimate;
-            vec![
-                one.path.clone(),
-                figure(estimate.value),
-                figure(estimate.low),
-                figure(estimate.high),
-                one.unit.to_owned(),
-            ]
-        })
-        .collect();
-    table(&header, &rows)
+    let is_elsewhere = |path: &str| ELSEWHERE.iter().any(|part| path.contains(part));
+    let figures: Vec<_> = measured.figures.iter().filter(|one| !is_elsewhere(&one.path)).collect();
+    Columns::of(&figures)
+        .left("figure", |one| one.path.clone())
+        .right("value", |one| figure(one.estimate.value))
+        .right("from", |one| figure(one.estimate.low))
+        .right("to", |one| figure(one.estimate.high))
+        .left("", |one| one.unit)
+        .table()
 }
 
 /// Bytes in the largest unit that leaves a whole number.

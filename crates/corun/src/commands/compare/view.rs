@@ -2,11 +2,11 @@
 
 use std::ops::Deref;
 
-use corun_app::{Comparison, LongRow, RowKind};
+use corun_app::{Comparison, ComparisonRow, LongRow, RowKind};
 
 use crate::failure::Outcome;
 use corun_policy::{PolicyEntry, registry};
-use corun_report::{Align, counted, csv_rows, table};
+use corun_report::{Columns, counted, or_empty};
 
 /// A comparison that is shown.
 pub(super) struct View<'a>(pub(super) &'a Comparison);
@@ -21,12 +21,13 @@ impl Deref for View<'_> {
 
 /// The long table as CSV.
 pub(super) fn long_csv(rows: &[LongRow]) -> Outcome<String> {
-    let row = |one: &LongRow| {
-        let (workload, policy, app) = (one.workload.clone(), one.policy.clone(), one.app.clone());
-        vec![workload, policy, app, one.property.to_owned(), one.value.to_string()]
-    };
-    let rows: Vec<Vec<String>> = rows.iter().map(row).collect();
-    csv_rows(&["workload", "policy", "app", "property", "value"], &rows)
+    Columns::of(rows)
+        .left("workload", |row| row.workload.clone())
+        .left("policy", |row| row.policy.clone())
+        .left("app", |row| row.app.clone())
+        .left("property", |row| row.property)
+        .left("value", |row| row.value)
+        .csv()
 }
 
 fn figure(value: Option<f64>, decimals: usize) -> String {
@@ -59,32 +60,20 @@ impl View<'_> {
     /// For people: one line a policy, then what it stands on. `introduce`: a line on what each policy goes by, for
     /// who has chosen none.
     pub(super) fn table(&self, introduce: bool) -> String {
-        let header = [
-            ("policy", Align::Left),
-            ("mean slowdown", Align::Right),
-            ("above optimum", Align::Right),
-            ("worst slowdown", Align::Right),
-            ("STP", Align::Right),
-            ("unfairness", Align::Right),
-            ("spread %", Align::Right),
-            ("migrations", Align::Right),
-        ];
-        let rows: Vec<Vec<String>> = self
-            .distinct_rows()
-            .map(|row| {
-                vec![
-                    row.policy.clone(),
-                    format!("{:.3}", row.mean_slowdown),
-                    row.above_optimal_percent
-                        .map_or("-".to_owned(), |above| format!("{:+.1} %", tidy(above))),
-                    figure(row.worst_slowdown, 3),
-                    figure(row.stp, 3),
-                    figure(row.unfairness, 3),
-                    figure(row.spread.map(|spread| spread * 100.0), 2),
-                    figure(row.migrations, 1),
-                ]
-            })
-            .collect();
+        let above = |row: &&ComparisonRow| {
+            let percent = row.above_optimal_percent;
+            percent.map_or("-".to_owned(), |above| format!("{:+.1} %", tidy(above)))
+        };
+        let rows: Vec<&ComparisonRow> = self.distinct_rows().collect();
+        let columns = Columns::of(&rows)
+            .left("policy", |row| row.policy.clone())
+            .right("mean slowdown", |row| format!("{:.3}", row.mean_slowdown))
+            .right("above optimum", above)
+            .right("worst slowdown", |row| figure(row.worst_slowdown, 3))
+            .right("STP", |row| figure(row.stp, 3))
+            .right("unfairness", |row| figure(row.unfairness, 3))
+            .right("spread %", |row| figure(row.spread.map(|spread| spread * 100.0), 2))
+            .right("migrations", |row| figure(row.migrations, 1));
         let mut text = format!(
             "{} on {}: {}\n{}, {}{}\n\n",
             counted(self.apps.len(), "program"),
@@ -94,7 +83,7 @@ impl View<'_> {
             counted(self.seeds as usize, "seed"),
             if self.as_live { ", policies see the machine as live" } else { "" },
         );
-        text.push_str(&table(&header, &rows));
+        text.push_str(&columns.table());
         text.push('\n');
         if introduce {
             text.push_str(&self.introductions());
@@ -158,47 +147,32 @@ impl View<'_> {
 
     /// One line a policy and program; the figures of the policy stand in each of its lines.
     pub(super) fn csv(&self) -> Outcome<String> {
-        let header = [
-            "policy",
-            "kind",
-            "app",
-            "slowdown",
-            "mean_slowdown",
-            "stp",
-            "unfairness",
-            "worst_slowdown",
-            "spread",
-            "migrations",
-            "above_optimal_percent",
-            "optimal_proven",
-        ];
-        let optional = |value: Option<f64>| value.map(|one| one.to_string()).unwrap_or_default();
-        let mut rows = Vec::new();
-        for row in &self.policies {
-            let kind = match row.kind {
-                RowKind::Policy => "policy",
-                RowKind::Optimal => "optimal",
-                RowKind::Expectation => "expectation",
-                RowKind::Worst => "worst",
-            };
-            for (app, slowdown) in self.apps.iter().zip(&row.slowdown) {
-                rows.push(vec![
-                    row.policy.clone(),
-                    kind.to_owned(),
-                    app.clone(),
-                    slowdown.to_string(),
-                    row.mean_slowdown.to_string(),
-                    optional(row.stp),
-                    optional(row.unfairness),
-                    optional(row.worst_slowdown),
-                    optional(row.spread),
-                    optional(row.migrations),
-                    optional(row.above_optimal_percent),
-                    row.optimal_proven.map(|proven| proven.to_string()).unwrap_or_default(),
-                ]);
-            }
-        }
-        csv_rows(&header, &rows)
+        let kind = |kind| match kind {
+            RowKind::Policy => "policy",
+            RowKind::Optimal => "optimal",
+            RowKind::Expectation => "expectation",
+            RowKind::Worst => "worst",
+        };
+        let of_row = |row| {
+            let row: &ComparisonRow = row;
+            self.apps.iter().zip(&row.slowdown).map(move |(app, slowdown)| (row, app, *slowdown))
+        };
+        let rows: Vec<(&ComparisonRow, &String, f64)> =
+            self.policies.iter().flat_map(of_row).collect();
+        Columns::of(&rows)
+            .left("policy", |(row, ..)| row.policy.clone())
+            .left("kind", |(row, ..)| kind(row.kind))
+            .left("app", |(_, app, _)| (*app).clone())
+            .left("slowdown", |(.., slowdown)| *slowdown)
+            .left("mean_slowdown", |(row, ..)| row.mean_slowdown)
+            .left("stp", |(row, ..)| or_empty(row.stp))
+            .left("unfairness", |(row, ..)| or_empty(row.unfairness))
+            .left("worst_slowdown", |(row, ..)| or_empty(row.worst_slowdown))
+            .left("spread", |(row, ..)| or_empty(row.spread))
+            .left("migrations", |(row, ..)| or_empty(row.migrations))
+            .left("above_optimal_percent", |(row, ..)| or_empty(row.above_optimal_percent))
+            .left("optimal_proven", |(row, ..)| or_empty(row.optimal_proven))
+            .csv()
     }
 }
 

@@ -10,7 +10,7 @@ use tracing::{error, info, warn};
 use super::config::LogFormat;
 use crate::commands::hosting::{action_in_words, program_of};
 use crate::commands::undone;
-use crate::output::counted;
+use corun_report::counted;
 
 /// Lines about threads that may come at once.
 const BURST: f64 = 100.0;

@@ -17,7 +17,7 @@ use super::hosting::{Ground, Look};
 use super::watching::everybody;
 use crate::cli::{DocumentFormat, ExplainArgs, HostArgs};
 use crate::failure::{Failure, Outcome};
-use crate::output::json;
+use corun_report::json;
 
 /// Between two samples of what threads do.
 const SAMPLE_EVERY: Duration = Duration::from_millis(50);

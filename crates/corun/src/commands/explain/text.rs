@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use corun_app::{Advice, Cause, CauseKind, Diagnosis, LostShare, ProgramFacts};
 
-use crate::output::counted;
+use corun_report::counted;
 
 /// Columns of the text.
 const WIDTH: usize = 100;

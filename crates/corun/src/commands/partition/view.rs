@@ -2,12 +2,11 @@
 
 use std::ops::Deref;
 
-use corun_app::{ParetoEntry, PartitionDocument, PartitionEntry, PartitionFigures};
+use corun_app::{PartitionDocument, PartitionEntry, PartitionFigures};
 
 use crate::cli::TableFormat;
 use crate::failure::Outcome;
-use corun_report::size;
-use corun_report::{Align, csv_rows, json, table};
+use corun_report::{Columns, json, or_empty, size};
 
 /// The text for stdout.
 pub(super) fn write(document: &PartitionDocument, format: TableFormat) -> Outcome<String> {
@@ -36,42 +35,27 @@ impl View<'_> {
     }
 
     fn csv(&self) -> Outcome<String> {
-        let header = [
-            "policy",
-            "app",
-            "class",
-            "ways",
-            "cluster",
-            "mask",
-            "cap_mb_per_s",
-            "slowdown",
-            "ipc",
-            "llc_mpki",
-            "bandwidth_mb_per_s",
-            "llc_occupancy_bytes",
-            "extrapolated",
-        ];
-        let mut rows = Vec::new();
-        for entry in self.partitions() {
-            for (place, one) in entry.programs.iter().enumerate() {
-                rows.push(vec![
-                    entry.policy.clone(),
-                    self.apps[place].clone(),
-                    self.class[place].to_owned(),
-                    entry.ways[place].to_string(),
-                    entry.cluster[place].to_string(),
-                    entry.mask[place].clone(),
-                    entry.cap_mb_per_s[place].map(|cap| cap.to_string()).unwrap_or_default(),
-                    entry.slowdown[place].to_string(),
-                    one.ipc.to_string(),
-                    one.llc_mpki.to_string(),
-                    one.bandwidth_mb_per_s.to_string(),
-                    one.llc_occupancy_bytes.to_string(),
-                    one.extrapolated.to_string(),
-                ]);
-            }
-        }
-        csv_rows(&header, &rows)
+        let of_entry = |entry| {
+            let entry: &PartitionEntry = entry;
+            entry.programs.iter().enumerate().map(move |(at, one)| (entry, at, one))
+        };
+        let rows: Vec<(&PartitionEntry, usize, &PartitionFigures)> =
+            self.partitions().flat_map(of_entry).collect();
+        Columns::of(&rows)
+            .left("policy", |(entry, ..)| entry.policy.clone())
+            .left("app", |(_, at, _)| self.apps[*at].clone())
+            .left("class", |(_, at, _)| self.class[*at])
+            .left("ways", |(entry, at, _)| entry.ways[*at])
+            .left("cluster", |(entry, at, _)| entry.cluster[*at])
+            .left("mask", |(entry, at, _)| entry.mask[*at].clone())
+            .left("cap_mb_per_s", |(entry, at, _)| or_empty(entry.cap_mb_per_s[*at]))
+            .left("slowdown", |(entry, at, _)| entry.slowdown[*at])
+            .left("ipc", |(.., one)| one.ipc)
+            .left("llc_mpki", |(.., one)| one.llc_mpki)
+            .left("bandwidth_mb_per_s", |(.., one)| one.bandwidth_mb_per_s)
+            .left("llc_occupancy_bytes", |(.., one)| one.llc_occupancy_bytes)
+            .left("extrapolated", |(.., one)| one.extrapolated)
+            .csv()
     }
 
     fn table(&self) -> String {
@@ -99,34 +83,21 @@ impl View<'_> {
     }
 
     fn one(&self, entry: &PartitionEntry) -> String {
-        let header = [
-            ("program", Align::Left),
-            ("class", Align::Left),
-            ("cluster", Align::Right),
-            ("ways", Align::Right),
-            ("mask", Align::Right),
-            ("slowdown", Align::Right),
-            ("IPC", Align::Right),
-            ("MPKI", Align::Right),
-            ("MB/s", Align::Right),
-            ("LLC held", Align::Right),
-        ];
-        let row = |(place, one): (usize, &PartitionFigures)| {
-            let mark = if one.extrapolated { "*" } else { " " };
-            vec![
-                self.apps[place].clone(),
-                self.class[place].to_owned(),
-                entry.cluster[place].to_string(),
-                entry.ways[place].to_string(),
-                entry.mask[place].clone(),
-                format!("{:.3}{mark}", entry.slowdown[place]),
-                format!("{:.3}", one.ipc),
-                format!("{:.2}", one.llc_mpki),
-                format!("{:.0}", one.bandwidth_mb_per_s),
-                size(one.llc_occupancy_bytes as f64),
-            ]
+        let slowdown = |(at, one): &(usize, &PartitionFigures)| {
+            format!("{:.3}{}", entry.slowdown[*at], if one.extrapolated { "*" } else { " " })
         };
-        let rows: Vec<Vec<String>> = entry.programs.iter().enumerate().map(row).collect();
+        let programs: Vec<(usize, &PartitionFigures)> = entry.programs.iter().enumerate().collect();
+        let columns = Columns::of(&programs)
+            .left("program", |(at, _)| self.apps[*at].clone())
+            .left("class", |(at, _)| self.class[*at])
+            .right("cluster", |(at, _)| entry.cluster[*at])
+            .right("ways", |(at, _)| entry.ways[*at])
+            .right("mask", |(at, _)| entry.mask[*at].clone())
+            .right("slowdown", slowdown)
+            .right("IPC", |(_, one)| format!("{:.3}", one.ipc))
+            .right("MPKI", |(_, one)| format!("{:.2}", one.llc_mpki))
+            .right("MB/s", |(_, one)| format!("{:.0}", one.bandwidth_mb_per_s))
+            .right("LLC held", |(_, one)| size(one.llc_occupancy_bytes as f64));
         let mut text = format!(
             "{} on {}, {} ways of {}\n\n",
             entry.policy,
@@ -134,7 +105,7 @@ impl View<'_> {
             self.llc_ways,
             size(self.way_bytes as f64)
         );
-        text.push_str(&table(&header, &rows));
+        text.push_str(&columns.table());
         text.push_str(&format!(
             "\nmean slowdown {}, STP {}, unfairness {}\n",
             figure(entry.antt),
@@ -175,59 +146,40 @@ impl View<'_> {
     /// The front of unfairness against throughput.
     fn front(&self) -> String {
         let Some(front) = &self.pareto else { return String::new() };
-        let header = [
-            ("STP", Align::Right),
-            ("unfairness", Align::Right),
-            ("worst", Align::Right),
-            ("ways", Align::Left),
-        ];
-        let row = |point: &ParetoEntry| {
-            vec![
-                format!("{:.3}", point.stp),
-                format!("{:.3}", point.unfairness),
-                figure(point.max_slowdown),
-                clusters(&self.apps, &point.cluster, &point.ways),
-            ]
-        };
-        let rows: Vec<Vec<String>> = front.points.iter().map(row).collect();
+        let columns = Columns::of(&front.points)
+            .right("STP", |point| format!("{:.3}", point.stp))
+            .right("unfairness", |point| format!("{:.3}", point.unfairness))
+            .right("worst", |point| figure(point.max_slowdown))
+            .left("ways", |point| clusters(&self.apps, &point.cluster, &point.ways));
         let kind = if front.clusters { "partitions with clusters" } else { "strict partitions" };
         let end = if front.proven { "" } else { "; the search was stopped before the fair end" };
         format!(
             "\nNone of all {kind} is both fairer and of higher STP than one of these{end}:\n\n{}\n",
-            table(&header, &rows)
+            columns.table()
         )
     }
 
     fn all(&self) -> String {
-        let header = [
-            ("policy", Align::Left),
-            ("from optimal", Align::Right),
-            ("STP", Align::Right),
-            ("unfairness", Align::Right),
-            ("mean", Align::Right),
-            ("worst", Align::Right),
-            ("Jain", Align::Right),
-            ("MB/s", Align::Right),
-            ("ways", Align::Left),
-        ];
-        let row = |entry: &PartitionEntry| {
-            let bandwidth = entry.bandwidth_mb_per_s.map(|one| format!("{one:.0}"));
-            vec![
-                entry.policy.clone(),
-                entry.from_optimal_percent.map_or("-".to_owned(), |one| format!("{one:.2} %")),
-                figure(entry.stp),
-                figure(entry.unfairness),
-                figure(entry.antt),
-                figure(entry.max_slowdown),
-                figure(entry.jain),
-                bandwidth.unwrap_or("-".to_owned()),
-                entry
-                    .error
-                    .clone()
-                    .unwrap_or_else(|| clusters(&self.apps, &entry.cluster, &entry.ways)),
-            ]
+        let ways = |entry: &PartitionEntry| {
+            let clusters = || clusters(&self.apps, &entry.cluster, &entry.ways);
+            entry.error.clone().unwrap_or_else(clusters)
         };
-        let rows: Vec<Vec<String>> = self.policies.iter().map(row).collect();
+        let from_optimal = |entry: &PartitionEntry| {
+            entry.from_optimal_percent.map_or("-".to_owned(), |one| format!("{one:.2} %"))
+        };
+        let bandwidth = |entry: &PartitionEntry| {
+            entry.bandwidth_mb_per_s.map_or("-".to_owned(), |one| format!("{one:.0}"))
+        };
+        let columns = Columns::of(&self.policies)
+            .left("policy", |entry| entry.policy.clone())
+            .right("from optimal", from_optimal)
+            .right("STP", |entry| figure(entry.stp))
+            .right("unfairness", |entry| figure(entry.unfairness))
+            .right("mean", |entry| figure(entry.antt))
+            .right("worst", |entry| figure(entry.max_slowdown))
+            .right("Jain", |entry| figure(entry.jain))
+            .right("MB/s", bandwidth)
+            .left("ways", ways);
         let mut text = format!(
             "{} on {}, {} ways of {}, by {}\n\n",
             self.apps.join(", "),
@@ -236,7 +188,7 @@ impl View<'_> {
             size(self.way_bytes as f64),
             self.objective
         );
-        text.push_str(&table(&header, &rows));
+        text.push_str(&columns.table());
         text.push('\n');
         for entry in self.partitions() {
             if entry.slower_than_target.is_some() {

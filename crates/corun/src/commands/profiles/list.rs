@@ -8,8 +8,7 @@ use super::class::{Classified, Classifier};
 use super::count;
 use crate::cli::{ListArgs, SortBy, TableFormat};
 use crate::failure::Outcome;
-use corun_report::size;
-use corun_report::{Align, csv_rows, json, round, table};
+use corun_report::{Columns, json, or_empty, round, size};
 
 /// Cache sizes at which the documents say the miss rate.
 const SIZES: [u64; 4] = [256 << 10, 1 << 20, 4 << 20, 16 << 20];
@@ -85,76 +84,48 @@ fn line(profile: &Profile, classifier: &Classifier) -> Outcome<Line> {
 
 /// A row a program and cache size.
 fn as_csv(profiles: &[Line]) -> Outcome<String> {
-    let header = [
-        "name",
-        "kind",
-        "instructions",
-        "footprint_bytes",
-        "bytes",
-        "mpki",
-        "extrapolated",
-        "machine",
-        "class",
-        "llc_mpki",
-        "llc_mpkc",
-        "one_way_slowdown",
-        "class_extrapolated",
-    ];
-    let mut rows = Vec::with_capacity(profiles.len() * SIZES.len());
-    for line in profiles {
-        let on = &line.on_machine;
-        rows.extend(line.mpki.iter().map(|point| {
-            vec![
-                line.name.clone(),
-                line.kind.to_owned(),
-                line.instructions.to_string(),
-                line.footprint_bytes.map(|bytes| bytes.to_string()).unwrap_or_default(),
-                point.bytes.to_string(),
-                point.mpki.to_string(),
-                point.extrapolated.to_string(),
-                on.machine.clone(),
-                on.class.name().to_owned(),
-                on.llc_mpki.to_string(),
-                on.llc_mpkc.to_string(),
-                on.one_way_slowdown.to_string(),
-                on.extrapolated.to_string(),
-            ]
-        }));
-    }
-    csv_rows(&header, &rows)
+    let points = |line| {
+        let line: &Line = line;
+        line.mpki.iter().map(move |point| (line, point))
+    };
+    let rows: Vec<(&Line, &Point)> = profiles.iter().flat_map(points).collect();
+    Columns::of(&rows)
+        .left("name", |(line, _)| line.name.clone())
+        .left("kind", |(line, _)| line.kind)
+        .left("instructions", |(line, _)| line.instructions)
+        .left("footprint_bytes", |(line, _)| or_empty(line.footprint_bytes))
+        .left("bytes", |(_, point)| point.bytes)
+        .left("mpki", |(_, point)| point.mpki)
+        .left("extrapolated", |(_, point)| point.extrapolated)
+        .left("machine", |(line, _)| line.on_machine.machine.clone())
+        .left("class", |(line, _)| line.on_machine.class.name())
+        .left("llc_mpki", |(line, _)| line.on_machine.llc_mpki)
+        .left("llc_mpkc", |(line, _)| line.on_machine.llc_mpkc)
+        .left("one_way_slowdown", |(line, _)| line.on_machine.one_way_slowdown)
+        .left("class_extrapolated", |(line, _)| line.on_machine.extrapolated)
+        .csv()
 }
 
 fn as_table(profiles: &[Line]) -> String {
     let Some(first) = profiles.first() else {
         return "The library holds no profile.\n".to_owned();
     };
-    let header = [
-        ("program", Align::Left),
-        ("class", Align::Left),
-        ("MPKI", Align::Right),
-        ("MPKC", Align::Right),
-        ("slowdown", Align::Right),
-        ("footprint", Align::Right),
-        ("instructions", Align::Right),
-    ];
-    let rows: Vec<Vec<String>> = profiles
-        .iter()
-        .map(|line| {
-            let on = &line.on_machine;
-            let mark = if on.extrapolated { "*" } else { " " };
-            vec![
-                line.name.clone(),
-                on.class.name().to_owned(),
-                format!("{:.2}{mark}", on.llc_mpki),
-                format!("{:.2}{mark}", on.llc_mpkc),
-                format!("{:.3}{mark}", on.one_way_slowdown),
-                line.footprint_bytes.map_or("-".to_owned(), |bytes| size(bytes as f64)),
-                count(line.instructions),
-            ]
-        })
-        .collect();
+    let marked = |line: &Line, value: f64, decimals: usize| {
+        let mark = if line.on_machine.extrapolated { "*" } else { " " };
+        format!("{value:.decimals$}{mark}")
+    };
+    let footprint =
+        |line: &Line| line.footprint_bytes.map_or("-".to_owned(), |bytes| size(bytes as f64));
+    let mut text = Columns::of(profiles)
+        .left("program", |line| line.name.clone())
+        .left("class", |line| line.on_machine.class.name())
+        .right("MPKI", |line| marked(line, line.on_machine.llc_mpki, 2))
+        .right("MPKC", |line| marked(line, line.on_machine.llc_mpkc, 2))
+        .right("slowdown", |line| marked(line, line.on_machine.one_way_slowdown, 3))
+        .right("footprint", footprint)
+        .right("instructions", |line| count(line.instructions))
+        .table();
     let on = &first.on_machine;
-    let mut text = table(&header, &rows);
     text.push_str(&format!(
         "\nalone on {}: LLC misses with all {} ways, slowdown with one ({})\n",
         on.machine,

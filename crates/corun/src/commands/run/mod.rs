@@ -15,8 +15,8 @@ use super::programs::{Program, Started, TICK};
 use super::undone;
 use crate::cli::{CountersName, RunArgs};
 use crate::failure::{Failure, Outcome};
-use crate::output::{check_target, json, write_file};
 use corun_app::Cancel;
+use corun_report::{check_target, json, write_file};
 
 pub(crate) fn run(arguments: &RunArgs) -> Outcome<String> {
     if let Some(path) = &arguments.output {

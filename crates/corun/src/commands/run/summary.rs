@@ -11,7 +11,7 @@ use crate::cli::HostArgs;
 use crate::commands::hosting::decision_in_words;
 use crate::commands::programs::{Program, Run};
 use crate::commands::undone::ChangePart;
-use crate::output::round;
+use corun_report::round;
 
 /// Most decisions that a summary lists; the first ones are kept.
 const MOST_DECISIONS: usize = 10_000;

@@ -18,7 +18,7 @@ use corun_linux::procfs::CpuUseSnapshot;
 
 use crate::cli::{PerName, StatArgs};
 use crate::failure::{Failure, Outcome};
-use crate::output::check_target;
+use corun_report::check_target;
 use of_scheduler::OfScheduler;
 use rows::{Column, Rows};
 

@@ -6,7 +6,7 @@ use corun_linux::perf::Increase;
 use serde_json::{Map, Value, json};
 
 use crate::cli::{LineFormat, PerName};
-use crate::output::round;
+use corun_report::round;
 
 /// Whose sample a line is.
 #[derive(Debug, Clone, PartialEq)]

@@ -12,7 +12,7 @@ use crate::cli::TableFormat;
 use crate::commands::acting::ActEntry;
 use crate::commands::decisions::DecisionEntry;
 use crate::failure::{Failure, Outcome};
-use crate::output::{Align, counted, csv_rows, json, round, table};
+use corun_report::{Align, Columns, counted, json, or_empty, round, table};
 
 /// Decisions of a document that is made again for every look.
 const SHOWN_DECISIONS: usize = 100;
@@ -111,62 +111,30 @@ fn text(frame: &Frame, most: Option<usize>) -> String {
 
 /// A line a thread.
 fn csv(frame: &Frame) -> Outcome<String> {
-    let header = [
-        "program",
-        "pid",
-        "tid",
-        "name",
-        "group",
-        "state",
-        "cpu",
-        "llc",
-        "allowed_cpus",
-        "would_be_allowed_cpus",
-        "cpus_busy",
-        "instructions_per_s",
-        "ipc",
-        "llc_mpki",
-        "memory_bytes_per_s",
-        "llc_occupancy_bytes",
-        "context_switches_per_s",
-        "wakeups_per_s",
-        "threads_waiting",
-        "class",
-        "solo_llc_mpki",
-    ];
-    let optional = |value: Option<String>| value.unwrap_or_default();
-    let rows: Vec<Vec<String>> = sorted(&frame.threads)
-        .into_iter()
-        .filter_map(thread)
-        .map(|one| {
-            let of = one.figures;
-            let figure = |value: Option<f64>| optional(value.map(|value| value.to_string()));
-            vec![
-                one.program,
-                one.pid.to_string(),
-                one.tid.to_string(),
-                one.name,
-                optional(one.group),
-                one.state.to_owned(),
-                optional(one.cpu.map(|cpu| cpu.to_string())),
-                optional(one.llc.map(|llc| llc.to_string())),
-                one.allowed_cpus,
-                optional(one.would_be_allowed_cpus),
-                figure(of.cpus_busy),
-                figure(of.instructions_per_s),
-                figure(of.ipc),
-                figure(of.llc_mpki),
-                figure(of.memory_bytes_per_s),
-                figure(of.llc_occupancy_bytes),
-                figure(of.context_switches_per_s),
-                figure(of.wakeups_per_s),
-                figure(of.threads_waiting),
-                optional(one.class.map(str::to_owned)),
-                figure(one.solo_llc_mpki),
-            ]
-        })
-        .collect();
-    csv_rows(&header, &rows)
+    let threads: Vec<ThreadEntry> = sorted(&frame.threads).into_iter().filter_map(thread).collect();
+    Columns::of(&threads)
+        .left("program", |one| one.program.clone())
+        .left("pid", |one| one.pid)
+        .left("tid", |one| one.tid)
+        .left("name", |one| one.name.clone())
+        .left("group", |one| or_empty(one.group.clone()))
+        .left("state", |one| one.state)
+        .left("cpu", |one| or_empty(one.cpu))
+        .left("llc", |one| or_empty(one.llc))
+        .left("allowed_cpus", |one| one.allowed_cpus.clone())
+        .left("would_be_allowed_cpus", |one| or_empty(one.would_be_allowed_cpus.clone()))
+        .left("cpus_busy", |one| or_empty(one.figures.cpus_busy))
+        .left("instructions_per_s", |one| or_empty(one.figures.instructions_per_s))
+        .left("ipc", |one| or_empty(one.figures.ipc))
+        .left("llc_mpki", |one| or_empty(one.figures.llc_mpki))
+        .left("memory_bytes_per_s", |one| or_empty(one.figures.memory_bytes_per_s))
+        .left("llc_occupancy_bytes", |one| or_empty(one.figures.llc_occupancy_bytes))
+        .left("context_switches_per_s", |one| or_empty(one.figures.context_switches_per_s))
+        .left("wakeups_per_s", |one| or_empty(one.figures.wakeups_per_s))
+        .left("threads_waiting", |one| or_empty(one.figures.threads_waiting))
+        .left("class", |one| or_empty(one.class))
+        .left("solo_llc_mpki", |one| or_empty(one.solo_llc_mpki))
+        .csv()
 }
 
 #[derive(Debug, Serialize)]

@@ -9,7 +9,7 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 
 use super::state::{State, View};
-use crate::output::counted;
+use corun_report::counted;
 
 /// The least height at which the last decisions stand below the programs.
 const HEIGHT_FOR_DECISIONS: u16 = 16;

@@ -2,7 +2,7 @@
 
 use corun_app::{Scenario, round};
 use corun_linux::Noise;
-use corun_model::{CAUSES, Cause, LoadedProgram, Member, Running, Scratch};
+use corun_model::{CAUSES, Cause, LoadedProgram, Running, Scratch};
 use corun_validate::{
     Agreement, CoreUse, Estimate, Measured, MeasuredSolo, Pair, RoundPlan, agreement,
 };
@@ -191,11 +191,7 @@ fn together(
     let running: Vec<Running<'_>> = group
         .iter()
         .zip(cpus)
-        .map(|(&at, &cpu)| Running {
-            member: Member { program: &scenario.programs[at], phase: LoadedProgram::WHOLE, cpu },
-            home: &[],
-            group: None,
-        })
+        .map(|(&at, &cpu)| Running::local(&scenario.programs[at], LoadedProgram::WHOLE, cpu))
         .collect();
     let mut outcomes = Vec::new();
     scenario.model.solve(&running, &mut Scratch::default(), &mut outcomes);

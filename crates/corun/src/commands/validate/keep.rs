@@ -7,7 +7,7 @@ use corun_machine::{Machine, PredictionError, THIS_MACHINE, this_machine_files};
 use jiff::Timestamp;
 
 use super::figures::Validation;
-use crate::output::write_file;
+use corun_report::write_file;
 
 /// What became of it.
 pub(super) enum Kept {

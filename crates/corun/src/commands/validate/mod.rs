@@ -21,7 +21,7 @@ use self::figures::Validation;
 use self::keep::Kept;
 use crate::cli::{DocumentFormat, ValidateArgs, model_options};
 use crate::failure::{Failure, Outcome};
-use crate::output::{check_target, json, write_file};
+use corun_report::{check_target, json, write_file};
 
 pub(super) fn run(arguments: &ValidateArgs) -> Outcome<String> {
     for target in [&arguments.report, &arguments.svg].into_iter().flatten() {

@@ -15,11 +15,7 @@ fn mean_in_turns(predictor: &dyn Predictor, cpus: &[usize]) -> f64 {
     let running: Vec<Running<'_>> = loaded
         .iter()
         .zip(cpus)
-        .map(|(program, &cpu)| Running {
-            member: Member { program, phase: LoadedProgram::WHOLE, cpu },
-            home: &[],
-            group: None,
-        })
+        .map(|(program, &cpu)| Running::local(program, LoadedProgram::WHOLE, cpu))
         .collect();
     let model = predictor.model();
     let slowdowns = slowdowns_in_turns(model, &running, &mut Scratch::default());

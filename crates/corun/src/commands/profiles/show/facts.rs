@@ -4,8 +4,7 @@ use corun_profile::{Profile, ProfileDocument};
 
 use super::fact;
 use crate::commands::profiles::count;
-use corun_report::counted;
-use corun_report::size;
+use corun_report::{counted, size};
 
 pub(super) fn section(profile: &Profile, document: &ProfileDocument) -> Vec<String> {
     let mut lines = vec![profile.name.clone()];

@@ -8,8 +8,7 @@ use corun_profile::Profile;
 use serde::Serialize;
 
 use crate::failure::Outcome;
-use corun_report::size;
-use corun_report::{Align, round, table};
+use corun_report::{Columns, round, size};
 
 /// A program on one core.
 #[derive(Debug, Serialize)]
@@ -93,28 +92,28 @@ const MOST_ROWS: usize = 16;
 const LEAST_SHOWN_CPI: f64 = 0.0005;
 
 pub(super) fn section(on: &OnCore) -> Vec<String> {
-    let mut header = vec![
-        ("ways", Align::Right),
-        ("LLC", Align::Right),
-        ("MPKI", Align::Right),
-        ("IPC", Align::Right),
-        ("stalls", Align::Right),
-        ("memory stalls", Align::Right),
-        ("MB/s", Align::Right),
-        ("CPI", Align::Right),
-    ];
-    let shown: Vec<Cause> = CAUSES.into_iter().filter(|&cause| on.shows(cause)).collect();
-    let names: Vec<String> = shown.iter().map(|cause| cause.name().replace('_', " ")).collect();
-    header.extend(names.iter().map(|name| (name.as_str(), Align::Right)));
     // The whole LLC always, and as many even steps before it as there is room for.
     let every = on.by_size.len().div_ceil(MOST_ROWS).max(1);
     let first = on.by_size.len().saturating_sub(1) % every;
-    let rows = on.by_size.iter().skip(first).step_by(every);
-    let rows: Vec<Vec<String>> = rows.map(|one| row(one, &shown)).collect();
+    let rows: Vec<&AtSize> = on.by_size.iter().skip(first).step_by(every).collect();
+    let mut columns = Columns::of(&rows)
+        .right("ways", |one| format!("{}{}", one.ways, if one.extrapolated { "*" } else { "" }))
+        .right("LLC", |one| size(one.llc_bytes as f64))
+        .right("MPKI", |one| format!("{:.2}", one.llc_mpki))
+        .right("IPC", |one| format!("{:.2}", one.ipc))
+        .right("stalls", |one| format!("{:.1} %", 100.0 * one.total_stall_share))
+        .right("memory stalls", |one| format!("{:.1} %", 100.0 * one.memory_stall_share))
+        .right("MB/s", |one| format!("{:.0}", one.bandwidth_mb_per_s))
+        .right("CPI", |one| format!("{:.3}", one.cpi));
+    for cause in CAUSES.into_iter().filter(|&cause| on.shows(cause)) {
+        columns = columns.right(&cause.name().replace('_', " "), |one| {
+            format!("{:.3}", one.part(cause).unwrap_or(0.0))
+        });
+    }
     let core = format!("{} ({} at {:.0} MHz)", on.core, on.core_type, on.clock_mhz);
     let mut lines =
         vec![format!("  alone on a core of {core}, by LLC size: shares and parts of cycles")];
-    lines.extend(table(&header, &rows).lines().map(|line| format!("  {line}")));
+    lines.extend(columns.table().lines().map(|line| format!("  {line}")));
     if on.by_size.iter().any(|one| one.extrapolated) {
         lines.push("  * extrapolated: outside the measured range".to_owned());
     }
@@ -133,20 +132,4 @@ impl AtSize {
     fn part(&self, cause: Cause) -> Option<f64> {
         self.cpi_stack.as_ref()?.get(cause.name())?.as_f64()
     }
-}
-
-fn row(one: &AtSize, shown: &[Cause]) -> Vec<String> {
-    let marked = if one.extrapolated { "*" } else { "" };
-    let mut row = vec![
-        format!("{}{marked}", one.ways),
-        size(one.llc_bytes as f64),
-        format!("{:.2}", one.llc_mpki),
-        format!("{:.2}", one.ipc),
-        format!("{:.1} %", 100.0 * one.total_stall_share),
-        format!("{:.1} %", 100.0 * one.memory_stall_share),
-        format!("{:.0}", one.bandwidth_mb_per_s),
-        format!("{:.3}", one.cpi),
-    ];
-    row.extend(shown.iter().map(|&cause| format!("{:.3}", one.part(cause).unwrap_or(0.0))));
-    row
 }

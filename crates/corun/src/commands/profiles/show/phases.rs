@@ -5,8 +5,7 @@ use serde::Serialize;
 
 use super::fact;
 use crate::commands::profiles::count;
-use corun_report::size;
-use corun_report::{Align, table};
+use corun_report::{Columns, size};
 
 /// Cache sizes in bytes whose misses the table names.
 const SIZES: [u64; 3] = [32 << 10, 1 << 20, 16 << 20];
@@ -79,29 +78,23 @@ pub(super) fn section(profile: &Profile) -> Vec<String> {
         return Vec::new();
     }
     let all = recording.instructions() as f64;
-    let row = |(place, phase): (usize, &Phase)| {
-        let mut row = vec![
-            digit(place).to_string(),
-            count(phase.instructions),
-            format!("{:.1} %", 100.0 * phase.instructions as f64 / all),
-            size(phase.footprint_bytes as f64),
-        ];
-        row.extend(SIZES.map(|bytes| {
+    let phases: Vec<(usize, &Phase)> = recording.phases.iter().enumerate().collect();
+    let share = |phase: &Phase| 100.0 * phase.instructions as f64 / all;
+    let mut columns = Columns::of(&phases)
+        .left("phase", |(place, _)| digit(*place))
+        .right("length", |(_, phase)| count(phase.instructions))
+        .right("share", |(_, phase)| format!("{:.1} %", share(phase)))
+        .right("footprint", |(_, phase)| size(phase.footprint_bytes as f64));
+    for bytes in SIZES {
+        columns = columns.right(&format!("MPKI at {}", size(bytes as f64)), |(_, phase)| {
             let read = phase.curve.mpki(bytes as f64);
-            let marked = if read.extrapolated { "*" } else { "" };
-            format!("{:.2}{marked}", read.value)
-        }));
-        row
-    };
-    let rows: Vec<Vec<String>> = recording.phases.iter().enumerate().map(row).collect();
-    let mpki = SIZES.map(|bytes| format!("MPKI at {}", size(bytes as f64)));
-    let mut header = vec![("phase", Align::Left)];
-    header.extend(["length", "share", "footprint"].map(|name| (name, Align::Right)));
-    header.extend(mpki.iter().map(|name| (name.as_str(), Align::Right)));
-    let mut lines: Vec<String> =
-        table(&header, &rows).lines().map(|line| format!("  {line}")).collect();
+            format!("{:.2}{}", read.value, if read.extrapolated { "*" } else { "" })
+        });
+    }
+    let table = columns.table();
+    let mut lines: Vec<String> = table.lines().map(|line| format!("  {line}")).collect();
     lines.push(fact("in order", strip(recording)));
-    if rows.iter().flatten().any(|cell| cell.ends_with('*')) {
+    if table.contains('*') {
         lines.push("  * extrapolated".to_owned());
     }
     lines

@@ -3,8 +3,7 @@
 use corun_profile::{Profile, ProfileData, StackDistanceProfile};
 use serde::Serialize;
 
-use corun_report::size;
-use corun_report::{Align, table};
+use corun_report::{Columns, size};
 
 /// What is worked out of a profile beside what its file says.
 #[derive(Debug, Serialize)]
@@ -59,17 +58,16 @@ pub(super) fn section(profiles: &[ShownStack]) -> Vec<String> {
 
 /// One row a position: its hits, and what a cache of so many of the ways misses.
 fn rows(one: &ShownStack) -> String {
-    let header = [
-        ("position", Align::Right),
-        ("hits", Align::Right),
-        ("misses of so many ways", Align::Right),
-    ];
     let mut beyond = one.accesses_pki;
-    let mut rows: Vec<Vec<String>> = Vec::with_capacity(one.ways);
-    for (at, hits) in one.profile.hits_pki.iter().enumerate() {
+    let mut rows: Vec<(usize, f64, f64)> = Vec::with_capacity(one.ways);
+    for (at, &hits) in one.profile.hits_pki.iter().enumerate() {
         // The last is what was counted, not what rounding left.
         beyond = if at + 1 == one.ways { one.profile.misses_pki } else { (beyond - hits).max(0.0) };
-        rows.push(vec![(at + 1).to_string(), format!("{hits:.3}"), format!("{beyond:.3}")]);
+        rows.push((at + 1, hits, beyond));
     }
-    table(&header, &rows)
+    Columns::of(&rows)
+        .right("position", |row| row.0)
+        .right("hits", |row| format!("{:.3}", row.1))
+        .right("misses of so many ways", |row| format!("{:.3}", row.2))
+        .table()
 }

@@ -12,7 +12,7 @@ use super::super::state::{Rows, State};
 use super::super::tree::TreeLine;
 use super::{Theme, clip, clip_front, empty};
 use crate::commands::decisions::DecisionLine;
-use crate::output::counted;
+use corun_report::counted;
 
 /// Keys and what they do. Those of htop do what they do there.
 const KEYS: [(&str, &str); 11] = [

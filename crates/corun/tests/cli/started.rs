@@ -1,0 +1,35 @@
+//! Programs that run while a command looks at them.
+
+use std::process::{Child, Command, Stdio};
+
+/// A program that a test started, ended with the test.
+pub(crate) struct Started(Child);
+
+impl Started {
+    pub(crate) fn new(script: &str) -> Self {
+        let child = Command::new("sh").args(["-c", script]).stdin(Stdio::null()).spawn();
+        Self(child.unwrap())
+    }
+
+    /// A program that keeps a CPU busy.
+    pub(crate) fn busy() -> Self {
+        Self::new("while :; do :; done")
+    }
+
+    pub(crate) fn pid(&self) -> String {
+        self.0.id().to_string()
+    }
+
+    /// A file of its folder in procfs.
+    pub(crate) fn proc(&self, file: &str) -> String {
+        std::fs::read_to_string(format!("/proc/{}/{file}", self.0.id())).unwrap()
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        // It has no other way to end.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
