@@ -41,6 +41,23 @@ pub struct TaskFacts {
     pub affinity: CpuSet,
 }
 
+impl TaskFacts {
+    /// Becomes a copy of what the kernel says now. Name and affinity, which have memory of their own, are copied where
+    /// they differ.
+    pub fn update(&mut self, now: &Self) {
+        let Self { task, parent, name, wants_cpu, cpu, cpu_ns, nice, is_real_time, affinity } = now;
+        (self.task, self.parent, self.wants_cpu) = (*task, *parent, *wants_cpu);
+        (self.cpu, self.cpu_ns, self.nice) = (*cpu, *cpu_ns, *nice);
+        self.is_real_time = *is_real_time;
+        if self.name != *name {
+            self.name.clone_from(name);
+        }
+        if self.affinity != *affinity {
+            self.affinity.clone_from(affinity);
+        }
+    }
+}
+
 /// What the kernel says of a thread now.
 ///
 /// # Errors
