@@ -5,13 +5,13 @@
 #   scripts/kills.sh KILLS                                     on this machine: its kernel, its cgroups
 #   scripts/kills.sh --guest 6.1|current [--cgroups 1|2] KILLS   in the guest of scripts/guest
 #
-# `current` is the kernel of Debian's backports. The guest is emulated: 50 kills take minutes, so that it is booted anew
-# for each 50 (PIECE), with other moments each time (SEED is the first piece's). Prints a line for each piece, and at the
+# `current` is the kernel of Debian's backports. The guest is emulated: 100 kills take a minute. It is booted anew for each
+# 250 (PIECE), with other moments each time (SEED is the first piece's). Prints a line for each piece, and at the
 # end the sum; exit code 1 after the first kill that leaves something. Needs what scripts/guest needs.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/.." && pwd)
-guest='' cgroups=2 piece=${PIECE:-50} seed=${SEED:-2}
+guest='' cgroups=2 piece=${PIECE:-250} seed=${SEED:-2}
 while [[ ${1:-} == --* ]]; do
   case $1 in
     --guest) guest=$2 ;;

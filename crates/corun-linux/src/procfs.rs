@@ -13,6 +13,6 @@ pub use numa_maps::{Mapping, bytes_by_node, mappings};
 pub use process::{COMMAND_LINE_BYTES, Process, own_pid, pids, tids};
 pub use stat::Stat;
 pub use thread::{
-    LookDepth, SchedulerCounts, TaskFacts, ThreadFiles, ThreadLook, ThreadSample, brief_ns, facts,
-    if_there, is_gone, scheduler_counts, waited_for_cpu,
+    CpuWait, LookDepth, SchedulerCounts, TaskFacts, ThreadFiles, ThreadLook, ThreadSample,
+    brief_ns, facts, if_there, is_gone, scheduler_counts, waited_for_cpu,
 };

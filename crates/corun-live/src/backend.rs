@@ -4,6 +4,7 @@
 mod apply;
 #[cfg(test)]
 pub(crate) mod fixture;
+mod makers;
 mod scan;
 mod switches;
 mod thread;
@@ -16,6 +17,8 @@ use corun_machine::{CpuSet, Machine};
 use corun_policy::{Action, CounterKind, Event, Nanoseconds, ProcessId, Step, ThreadId};
 use corun_runtime::{Backend, Capabilities, Scan, ThreadTable};
 
+#[cfg(test)]
+pub(crate) use makers::tests::LOOKED_AT;
 pub use thread::{HeldGroup, ManagedThread};
 
 use crate::{Actuator, Change, Gate, Journal, LiveError, Refusal, ScannedThread, Source, Target};
@@ -40,6 +43,15 @@ pub trait Scanner: Send {
     /// When the kernel's list of processes cannot be read at all.
     fn scan(&mut self) -> Result<Vec<ScannedThread>, LiveError>;
 
+    /// As [`Self::scan`], into the list of the last scan: what has not changed since may stay as it is.
+    ///
+    /// # Errors
+    /// As [`Self::scan`].
+    fn scan_again(&mut self, found: &mut Vec<ScannedThread>) -> Result<(), LiveError> {
+        *found = self.scan()?;
+        Ok(())
+    }
+
     /// One more program to schedule.
     ///
     /// # Errors
@@ -56,6 +68,8 @@ pub trait Scanner: Send {
 pub(crate) struct LiveBackend {
     machine: Arc<Machine>,
     scanner: Box<dyn Scanner>,
+    /// What it found last.
+    found: Vec<ScannedThread>,
     sources: Vec<Box<dyn Source>>,
     actuators: Vec<Box<dyn Actuator>>,
     /// None in a dry run: plans are shown as if they were done, and nothing is changed.
@@ -89,6 +103,7 @@ impl LiveBackend {
         Self {
             machine,
             scanner,
+            found: Vec::new(),
             sources,
             actuators,
             journal: None,
@@ -187,10 +202,12 @@ impl Backend for LiveBackend {
         if let Some(journal) = &self.journal {
             locked(journal).check()?;
         }
-        let found = self.scanner.scan()?;
+        let mut found = std::mem::take(&mut self.found);
+        self.scanner.scan_again(&mut found)?;
         let online = self.scanner.online();
         let online = online.unwrap_or_else(|| scan::online(&self.roots, &self.machine));
-        let scan::News { events, left_alone, inherited } = self.update(now, found, &online, table);
+        let scan::News { events, left_alone, inherited } = self.update(now, &found, &online, table);
+        self.found = found;
         let mut unread = self.note_inherited(&inherited);
         let ended = self.actuators.iter_mut().find_map(|actuator| actuator.scanned(table));
         if let Some(why) = ended {

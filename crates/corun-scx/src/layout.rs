@@ -1,4 +1,4 @@
-//! What `bpf/corun.bpf.c` and user space hand to each other: the same numbers and structures as there.
+//! What the scheduler and user space hand to each other: the numbers and structures of `bpf/layout.h`.
 
 use std::time::Duration;
 
@@ -52,8 +52,8 @@ pub(crate) fn cpu(sets: &[u32]) -> Vec<u8> {
 }
 
 /// `struct settings`.
-pub(crate) fn settings(sets: u32, counts_wakers: bool) -> Vec<u8> {
-    [sets.to_ne_bytes(), u32::from(counts_wakers).to_ne_bytes()].concat()
+pub(crate) fn settings(sets: u32) -> Vec<u8> {
+    u64::from(sets).to_ne_bytes().to_vec()
 }
 
 /// `struct online`.
@@ -211,7 +211,7 @@ mod tests {
         assert_eq!(set(&"64".parse().unwrap())[18 * 8], 65);
         let bytes = cpu(&[3, 9]);
         assert_eq!((bytes[0], bytes[4], bytes[8], bytes.len()), (2, 3, 9, 18 * 4));
-        assert_eq!(settings(5, true), [5, 0, 0, 0, 1, 0, 0, 0]);
+        assert_eq!(settings(5), [5, 0, 0, 0, 0, 0, 0, 0]);
         let bytes = online(&cpus);
         assert_eq!((bytes[0], bytes[8], bytes.len()), (2, 1, 16 * 8));
         let request = Request { tid: 7, set: 2, spill_after: None };

@@ -356,13 +356,21 @@ mod tests {
             let mut object = ObjectFile::parse(OBJECT).unwrap();
             object.choose(kinds);
             let of = object.programs.into_iter().map(|one| (one.name, one.kind));
-            let of = of.filter(|(name, _)| name == "running" || name == "stopping");
-            of.collect::<BTreeMap<_, _>>().into_iter().collect::<Vec<_>>()
+            let shown = ["enqueue", "running", "select_cpu", "stopping"];
+            let mut of: Vec<_> = of.filter(|(name, _)| shown.contains(&name.as_str())).collect();
+            of.sort_unstable();
+            of
         };
         let named = |name: &str, kind: Option<&str>| (name.to_owned(), kind.map(str::to_owned));
-        assert_eq!(chosen(&[]), [named("running", None)]);
-        let kept = ["running", "stopping"].map(|name| named(name, Some("stints")));
-        assert_eq!(chosen(&["stints"]), kept);
+        let plain = ["enqueue", "running", "select_cpu"].map(|name| named(name, None));
+        assert_eq!(chosen(&[]), plain);
+        let (enqueue, running, select) = ("enqueue", "running", "select_cpu");
+        let kept = |name| named(name, Some("stints"));
+        let expected = [named(enqueue, None), kept(running), named(select, None), kept("stopping")];
+        assert_eq!(chosen(&["stints"]), expected);
+        let counted = |name| named(name, Some("wakers"));
+        let expected = [counted(enqueue), kept(running), counted(select), kept("stopping")];
+        assert_eq!(chosen(&["stints", "wakers"]), expected);
     }
 
     /// `struct s { struct a; }` where `struct a { struct a; unsigned last; }`: neither member that is

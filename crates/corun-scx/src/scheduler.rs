@@ -99,11 +99,13 @@ impl Scheduler {
         let (object, kernel) = (ObjectFile::parse(OBJECT)?, Btf::parse(&types)?);
         check_parts(&object, &kernel)?;
         let mut object = object;
-        object.choose(if options.keeps_stints { &["stints"] } else { &[] });
+        let kinds = [(options.keeps_stints, "stints"), (options.counts_wakers, "wakers")];
+        let kinds = kinds.into_iter().filter_map(|(is_wanted, kind)| is_wanted.then_some(kind));
+        object.choose(&kinds.collect::<Vec<_>>());
         let loaded = Loaded::load(&object, &kernel, "corun")?;
         let online =
             online_cpus(roots).map_err(LoadError::kernel("the CPUs on line".to_owned()))?;
-        let settings = layout::settings(1, options.counts_wakers);
+        let settings = layout::settings(1);
         for (map, value) in [("settings", settings), ("online", layout::online(&online))] {
             syscalls::update(loaded.maps[map].as_fd(), &0u32.to_ne_bytes(), &value)
                 .map_err(LoadError::kernel(format!("the map {map}")))?;
@@ -171,7 +173,7 @@ impl Scheduler {
             let sets: Vec<u32> = self.sets.of_cpu(cpu).collect();
             syscalls::update(self.map("cpus"), &cpu.0.to_ne_bytes(), &layout::cpu(&sets))?;
         }
-        let settings = layout::settings(self.sets.end(), self.options.counts_wakers);
+        let settings = layout::settings(self.sets.end());
         syscalls::update(self.map("settings"), &0u32.to_ne_bytes(), &settings)?;
         self.sets.told();
         Ok(())

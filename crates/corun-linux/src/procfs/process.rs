@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use corun_machine::CpuSet;
 
 use super::stat::Stat;
-use super::thread::is_gone;
+use super::thread::{LINE_BYTES, is_gone, line_of};
 use crate::Roots;
 
 /// How much of a command line is read.
@@ -55,8 +55,9 @@ impl Process {
 
     fn stat_in(&self, name: &str) -> io::Result<Option<Stat>> {
         let path = self.folder.join(name);
-        match fs::read(&path) {
-            Ok(line) => Stat::parse(&line).map(Some).ok_or_else(|| {
+        let mut line = [0; LINE_BYTES];
+        match line_of(&path, &mut line) {
+            Ok(line) => Stat::parse(line).map(Some).ok_or_else(|| {
                 let what = format!("{}: not as proc(5) describes it", path.display());
                 io::Error::new(io::ErrorKind::InvalidData, what)
             }),

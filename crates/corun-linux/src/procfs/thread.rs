@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use corun_machine::{CpuId, CpuSet};
@@ -16,7 +16,7 @@ use crate::syscalls::{FIRST_WORDS, affinity_words, cpus_of};
 use crate::{Roots, Task};
 
 /// Longer than any `stat` or `schedstat`: a name of 15 bytes and some 50 numbers.
-const LINE_BYTES: usize = 2048;
+pub(super) const LINE_BYTES: usize = 2048;
 
 /// What the kernel says of a thread at one moment.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,6 +41,23 @@ pub struct TaskFacts {
     pub affinity: CpuSet,
 }
 
+impl TaskFacts {
+    /// Becomes a copy of what the kernel says now. Name and affinity, which have memory of their own, are copied where
+    /// they differ.
+    pub fn update(&mut self, now: &Self) {
+        let Self { task, parent, name, wants_cpu, cpu, cpu_ns, nice, is_real_time, affinity } = now;
+        (self.task, self.parent, self.wants_cpu) = (*task, *parent, *wants_cpu);
+        (self.cpu, self.cpu_ns, self.nice) = (*cpu, *cpu_ns, *nice);
+        self.is_real_time = *is_real_time;
+        if self.name != *name {
+            self.name.clone_from(name);
+        }
+        if self.affinity != *affinity {
+            self.affinity.clone_from(affinity);
+        }
+    }
+}
+
 /// What the kernel says of a thread now.
 ///
 /// # Errors
@@ -54,8 +71,28 @@ pub fn facts(roots: &Roots, pid: u32, tid: u32) -> io::Result<TaskFacts> {
 /// How long a thread waited for a CPU since it started, as the kernel's scheduler counts it when a wait is over;
 /// none where the thread ended or the kernel does not count.
 pub fn waited_for_cpu(roots: &Roots, pid: u32, tid: u32) -> Option<Duration> {
-    let line = std::fs::read(roots.proc.join(format!("{pid}/task/{tid}/schedstat"))).ok()?;
-    wait_ns(&line).map(Duration::from_nanos)
+    CpuWait::of(roots, pid, tid)?.so_far()
+}
+
+/// Tells again and again how long a thread waited for a CPU.
+#[derive(Debug)]
+pub struct CpuWait(File);
+
+impl CpuWait {
+    /// None where there is no such thread or the kernel does not count.
+    pub fn of(roots: &Roots, pid: u32, tid: u32) -> Option<Self> {
+        File::open(schedstat_file(roots, pid, tid)).ok().map(Self)
+    }
+
+    /// As [`waited_for_cpu`].
+    pub fn so_far(&self) -> Option<Duration> {
+        let mut line = [0; LINE_BYTES];
+        wait_ns(read_whole(&self.0, &mut line).ok()?).map(Duration::from_nanos)
+    }
+}
+
+fn schedstat_file(roots: &Roots, pid: u32, tid: u32) -> PathBuf {
+    roots.proc.join(format!("{pid}/task/{tid}/schedstat"))
 }
 
 /// What the kernel's scheduler counted of a thread since it started.
@@ -72,12 +109,13 @@ pub struct SchedulerCounts {
 /// What the scheduler counted of a thread up to now; none where the thread ended or the kernel does not count.
 pub fn scheduler_counts(roots: &Roots, pid: u32, tid: u32) -> Option<SchedulerCounts> {
     let folder = roots.proc.join(format!("{pid}/task/{tid}"));
-    let line = std::fs::read(folder.join("schedstat")).ok()?;
+    let mut line = [0; LINE_BYTES];
+    let line = line_of(&schedstat_file(roots, pid, tid), &mut line).ok()?;
     let status = std::fs::read_to_string(folder.join("status")).ok()?;
     Some(SchedulerCounts {
-        switches: switches(&line)?,
+        switches: switches(line)?,
         wakeups: status_field(&status, "voluntary_ctxt_switches:")?.parse().ok()?,
-        wait_ns: wait_ns(&line)?,
+        wait_ns: wait_ns(line)?,
     })
 }
 
@@ -257,6 +295,12 @@ impl ThreadFiles {
 fn open_in(folder: &OwnedFd, name: &str) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
     Ok(File::from(rustix::fs::openat(folder, name, flags, Mode::empty())?))
+}
+
+/// A line of the kernel's, read at once: `std::fs::read` asks for a length that such files do not tell, and then for 32,
+/// 32, 64 .. bytes.
+pub(super) fn line_of<'a>(path: &Path, line: &'a mut [u8; LINE_BYTES]) -> io::Result<&'a [u8]> {
+    read_whole(&File::open(path)?, line)
 }
 
 fn read_whole<'a>(file: &File, line: &'a mut [u8]) -> io::Result<&'a [u8]> {

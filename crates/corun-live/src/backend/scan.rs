@@ -11,8 +11,9 @@ use corun_linux::{Roots, Task, TaskFacts, cgroup};
 use corun_machine::{CpuSet, Machine};
 use corun_policy::{Event, Nanoseconds, ProcessId, ThreadId, ThreadView};
 
+use super::makers::Makers;
 use super::{HeldGroup, LiveBackend, ManagedThread, Threads, locked};
-use crate::act::{inherited_policy, names_of};
+use crate::act::names_of;
 use crate::{Change, PinScope, ScannedThread};
 
 /// What a scan changed in the table.
@@ -30,7 +31,7 @@ impl LiveBackend {
     pub(super) fn update(
         &mut self,
         now: Nanoseconds,
-        found: Vec<ScannedThread>,
+        found: &[ScannedThread],
         online: &CpuSet,
         table: &mut Threads,
     ) -> News {
@@ -38,33 +39,47 @@ impl LiveBackend {
         let was_online = std::mem::replace(&mut self.online, online.clone());
         let before = self.scanned_at.replace(now).unwrap_or(now);
         let elapsed = Nanoseconds(now.0 - before.0);
-        let mut found = found;
-        found.retain(|one| !one.facts.is_real_time);
+        let found = || found.iter().filter(|one| !one.facts.is_real_time);
         // Before any thread is new: the number of one that ended may be another's by now.
-        let present = found.iter().map(|one| one.facts.task).collect();
-        let gone = self.drop_absent(&present, table);
-        for one in found {
-            match self.ids.get(&one.facts.task) {
-                Some(&id) => {
-                    let index = table.index_of(id).expect("ids are those of the table");
-                    let (view, thread) = table.at_mut(index);
-                    thread.ran = ran(&thread.facts, &one.facts, elapsed);
-                    thread.elapsed = elapsed;
-                    thread.target = one.target;
-                    thread.facts = one.facts;
-                    view.state = one.state;
-                    if let Some(moved) = self.refresh(view, thread, &was_online) {
-                        news.left_alone.push(moved);
-                    }
-                }
-                None => self.adopt(one, table, &mut news),
+        let gone = self.drop_absent(found().map(|one| one.facts.task), table);
+        let mut born = Vec::new();
+        let (mut ids, mut next) = (self.ids.iter().peekable(), 0);
+        for one in found() {
+            // Most were there at the last look, in this order.
+            let id = ids.next_if(|(task, _)| **task == one.facts.task).map(|(_, &id)| id);
+            let Some(id) = id.or_else(|| self.ids.get(&one.facts.task).copied()) else {
+                born.push(one);
+                continue;
+            };
+            let is_next = table.views().get(next).is_some_and(|view| view.id == id);
+            let index = if is_next { Some(next) } else { table.index_of(id) };
+            let index = index.expect("ids are those of the table");
+            next = index + 1;
+            let (view, thread) = table.at_mut(index);
+            thread.ran = ran(&thread.facts, &one.facts, elapsed);
+            thread.elapsed = elapsed;
+            thread.target = one.target;
+            thread.facts.update(&one.facts);
+            view.state = one.state;
+            if let Some(moved) = self.refresh(view, thread, &was_online) {
+                news.left_alone.push(moved);
             }
+        }
+        if !born.is_empty() {
+            let mut makers = Makers::new(table, &self.online);
+            born.into_iter().for_each(|one| self.adopt(one.clone(), &mut makers, table, &mut news));
         }
         news.events.extend(gone.into_iter().map(Event::Exited));
         news
     }
 
-    fn adopt(&mut self, found: ScannedThread, table: &mut Threads, news: &mut News) {
+    fn adopt(
+        &mut self,
+        found: ScannedThread,
+        makers: &mut Makers,
+        table: &mut Threads,
+        news: &mut News,
+    ) {
         let ScannedThread { facts, state, target: index } = found;
         let id = ThreadId(self.next_thread);
         self.next_thread += 1;
@@ -78,7 +93,7 @@ impl LiveBackend {
         self.ids.insert(facts.task, id);
         let target = &self.scanner.targets()[index];
         let group = (target.pin == PinScope::Cgroup).then(|| self.group_of(&facts, table));
-        let inherited = self.inherited_from(&facts, group.as_ref(), table);
+        let inherited = makers.allowed(&facts, group.as_ref());
         let may_run_on = match &inherited {
             Some(theirs) => {
                 let (before, after) = (theirs.clone(), facts.affinity.clone());
@@ -112,7 +127,7 @@ impl LiveBackend {
             let held = self.actuators.iter_mut().find_map(|actuator| actuator.held(&facts_task));
             if let Some(held) = held {
                 // It was born with its maker's policy, which was another before corun came.
-                let before = self.policy_of_maker(&facts_task, facts_parent, table);
+                let before = makers.policy(&facts_task, facts_parent);
                 thread.policy_before = before;
                 if let Some(before) = before {
                     let after = corun_scx::SCHED_EXT;
@@ -124,7 +139,9 @@ impl LiveBackend {
                 thread.preferred = Some(held);
             }
         }
-        table.insert(view, ManagedThread { may_run_on, group, ..thread });
+        let thread = ManagedThread { may_run_on, group, ..thread };
+        makers.add(id, &thread);
+        table.insert(view, thread);
         news.events.push(Event::Arrived(id));
     }
 
@@ -145,28 +162,6 @@ impl LiveBackend {
         let member = member.and_then(|&id| Some(table.at(table.index_of(id)?).1));
         let known = member.and_then(|thread| thread.group.clone());
         known.unwrap_or_else(|| HeldGroup { name, cpus: facts.affinity.clone() })
-    }
-
-    /// A thread is born with its maker's affinity, and in a cgroup with the group's. Where that is
-    /// one that corun set, what the user allowed is what he allowed the maker.
-    fn inherited_from(
-        &self,
-        facts: &TaskFacts,
-        group: Option<&HeldGroup>,
-        table: &Threads,
-    ) -> Option<CpuSet> {
-        let mut makers = table.iter().map(|(_, thread)| thread).filter(|thread| {
-            let task = thread.task();
-            let is_maker = match group {
-                Some(group) => thread.group.as_ref().is_some_and(|one| one.name == group.name),
-                None => task.pid == facts.task.pid || task.pid == facts.parent,
-            };
-            is_maker
-                && !thread.left_alone
-                && thread.may_run_on != thread.expected
-                && thread.expected.intersection(&self.online) == facts.affinity
-        });
-        makers.next().map(|maker| maker.may_run_on.clone())
     }
 
     /// Brings a thread up to date with its facts; says in words when somebody else moved it.
@@ -217,10 +212,17 @@ impl LiveBackend {
         moved
     }
 
-    fn drop_absent(&mut self, present: &BTreeSet<Task>, table: &mut Threads) -> Vec<ThreadId> {
-        if self.ids.keys().all(|task| present.contains(task)) {
+    fn drop_absent(
+        &mut self,
+        present: impl Iterator<Item = Task> + Clone,
+        table: &mut Threads,
+    ) -> Vec<ThreadId> {
+        // Both ascend.
+        let mut there = present.clone();
+        if self.ids.keys().all(|known| there.find(|task| task >= known) == Some(*known)) {
             return Vec::new();
         }
+        let present: BTreeSet<Task> = present.collect();
         table.retain(|view, thread| {
             let task = thread.task();
             let stays = present.contains(&task);
@@ -272,15 +274,6 @@ impl LiveBackend {
     fn members(&self, file: &Path, table: &Threads) -> Vec<usize> {
         let groups = names_of(file).filter_map(|name| self.groups.get(name.as_str()));
         groups.flatten().filter_map(|&id| table.index_of(id)).collect()
-    }
-
-    /// What this thread's policy would be, had corun not given another to the thread that made it.
-    fn policy_of_maker(&self, task: &Task, parent: u32, table: &Threads) -> Option<i32> {
-        let mut makers = table.iter().map(|(_, thread)| thread).filter(|thread| {
-            let maker = thread.task();
-            maker.pid == task.pid || maker.pid == parent
-        });
-        makers.find_map(|maker| maker.policy_before).map(inherited_policy)
     }
 
     /// A thread has another scheduling policy now; `before`: what it was.

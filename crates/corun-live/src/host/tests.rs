@@ -12,6 +12,7 @@ use corun_policy::{
 use corun_runtime::RuntimeError;
 
 use super::*;
+use crate::backend::LOOKED_AT;
 use crate::{
     Decision, PlacementActuator, ProcessSelector, Processes, Reverted, ScannedThread, SourceError,
     Threads, Verdict,
@@ -455,4 +456,20 @@ fn a_thread_that_is_born_held_is_given_back_what_its_maker_had() {
     host.undo();
     assert_eq!(child.facts().affinity, before);
     assert_eq!(sleeper.facts().affinity, before);
+}
+
+/// Comparing each of them with all others would be two million looks.
+#[test]
+fn threads_that_are_born_together_are_looked_at_once_each() {
+    const BORN: usize = 2000;
+    let told = Told::new(vec![thread(4_000_000, 4_000_000, "0-3")]);
+    let mut host = Ground::new("2").host(&told, false);
+    host.tick().unwrap();
+    let born = (1..=BORN as u32).map(|one| thread(4_000_000, 4_000_000 + one, "0-3"));
+    told.threads.lock().unwrap().extend(born);
+    LOOKED_AT.set(0);
+    assert_eq!(host.tick().unwrap().arrived, BORN);
+    assert_eq!(LOOKED_AT.get(), 1 + BORN);
+    host.tick().unwrap();
+    assert_eq!(LOOKED_AT.get(), 1 + BORN, "nobody is new");
 }

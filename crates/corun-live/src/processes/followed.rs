@@ -9,7 +9,7 @@ use corun_linux::procfs::{LookDepth, Stat, ThreadFiles, ThreadLook, ThreadSample
 use corun_linux::{Roots, TaskFacts, is_gone, process_cpu_ns};
 use corun_policy::ThreadState;
 
-use super::ScannedThread;
+use super::found_again::FoundAgain;
 
 /// Open files a thread.
 const DESCRIPTORS: u64 = 2;
@@ -115,7 +115,7 @@ impl FollowedProcess {
         roots: &Roots,
         pid: u32,
         budget: &mut DescriptorBudget,
-        found: &mut Vec<ScannedThread>,
+        found: &mut FoundAgain<'_>,
     ) -> Option<Stat> {
         let mut seen = Seen::default();
         let is_new = self.threads.is_empty();
@@ -139,12 +139,9 @@ impl FollowedProcess {
         if is_new || self.threads.is_empty() || seen.threads.is_some_and(|count| count != known) {
             self.list(roots, pid, budget, &mut seen);
         }
-        let target = self.target;
-        found.extend(self.threads.values().map(|thread| ScannedThread {
-            facts: thread.facts.clone(),
-            state: thread.state,
-            target,
-        }));
+        for thread in self.threads.values() {
+            found.add(&thread.facts, thread.state, self.target);
+        }
         seen.main
     }
 

@@ -2,6 +2,7 @@
 
 mod command_lines;
 mod followed;
+mod found_again;
 mod lineage;
 mod rules;
 #[cfg(test)]
@@ -17,6 +18,7 @@ use corun_policy::ThreadState;
 use crate::{LiveError, Scanner};
 use command_lines::CommandLines;
 use followed::{DescriptorBudget, FollowedProcess};
+use found_again::FoundAgain;
 use lineage::Lineage;
 use rules::Matcher;
 
@@ -294,20 +296,26 @@ impl Scanner for Processes {
     /// as running if it had a CPU since the last scan, or is new. What ends meanwhile, or may not be read, is
     /// absent.
     fn scan(&mut self) -> Result<Vec<ScannedThread>, LiveError> {
+        let mut found = Vec::new();
+        self.scan_again(&mut found)?;
+        Ok(found)
+    }
+
+    fn scan_again(&mut self, found: &mut Vec<ScannedThread>) -> Result<(), LiveError> {
         self.round += 1;
         let listed = self.list()?;
         self.forget_ended(&listed);
         self.sort_out(&listed);
-        let mut threads = Vec::new();
+        let mut found = FoundAgain::new(found);
         for (&pid, known) in &mut self.known {
             let Some(followed) = &mut known.followed else { continue };
-            let main = followed.read(&self.roots, pid, &mut self.budget, &mut threads);
+            let main = followed.read(&self.roots, pid, &mut self.budget, &mut found);
             if let Some(stat) = main {
                 self.lineage.saw(followed.target, &stat, self.round);
             }
         }
-        threads.sort_unstable_by_key(|thread| thread.facts.task);
-        Ok(threads)
+        found.finish();
+        Ok(())
     }
 
     /// Of processes that were scanned before, only a rule's become the new target's.

@@ -15,8 +15,8 @@ use corun_machine::{CpuId, CpuSet};
 
 /// `SCHED_BATCH`, which every kernel has.
 pub(crate) const BATCH: i32 = 3;
-/// The nice value that one of the programs gets.
-pub(crate) const NICE: i32 = 5;
+/// So much the nice value of one of the programs is raised.
+const NICER_BY: i32 = 5;
 
 /// What stands in the root group's schemata, and what corun makes of it: as long, since plain files stand in for
 /// the kernel's.
@@ -149,6 +149,7 @@ impl World {
     /// What the programs get first, and what they get after that where the first of each was made.
     pub(crate) fn plans(&self) -> [Vec<Change>; 2] {
         let [one, other, third] = [0, 1, 2].map(|place| self.sleepers[place].task);
+        let nice = self.before[&other.pid].nice;
         let affinity = |task, before: &CpuSet, after: &CpuSet| Change::Affinity {
             task,
             before: before.clone(),
@@ -156,7 +157,7 @@ impl World {
         };
         let mut changes = vec![
             affinity(one, &self.both, &self.first),
-            Change::Nice { task: other, before: 0, after: NICE },
+            Change::Nice { task: other, before: nice, after: (nice + NICER_BY).min(19) },
             affinity(other, &self.both, &self.second),
             Change::SchedulingPolicy { task: third, before: 0, after: BATCH },
         ];

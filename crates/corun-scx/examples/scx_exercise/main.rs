@@ -6,7 +6,7 @@
 //!   scx_exercise wake ROUNDS CLASS [CPUS]  two threads wake each other on CPU 0 or these. CLASS: fair, ext, counted:
 //!                                          ext that also counts who wakes whom, or kept: ext that also keeps when
 //!                                          each thread was on which CPU
-//!   scx_exercise cost REPEATS CPUS         the same in turns of the classes fair, ext and kept; prints nanoseconds a
+//!   scx_exercise cost REPEATS CPUS         the same in turns of all classes, each attached anew; prints nanoseconds a
 //!                                          switch, which are instructions under QEMU's -icount shift=0
 //!   scx_exercise switches COUNT [off]      pairs of threads wake each other on sets of one CPU and of several, some
 //!                                          shared, until they were switched to so often: a wake-up that is lost stops
@@ -53,6 +53,7 @@ fn main() -> Result<()> {
         ["switches", count, "off"] => switches::switches(count.parse()?, true),
         ["storm", times] => storm::storm(times.parse()?, 1),
         ["storm", times, rate] => storm::storm(times.parse()?, rate.parse()?),
+        ["breed"] => storm::breed(),
         ["foreign", time] => rivals::foreign(seconds(time)?),
         ["stall"] => rivals::stall(),
         _ => bail!(

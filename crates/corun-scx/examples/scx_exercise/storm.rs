@@ -1,58 +1,82 @@
 //! The scheduler comes and goes while threads do.
 
+use std::io::Read as _;
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use corun_machine::CpuSet;
-use corun_scx::{Options, Plan, SCHED_EXT, set_policy};
+use corun_scx::{Options, Plan, PlanError, SCHED_EXT, set_policy};
 
 use crate::{own_number, scheduler};
 
+/// Processes that make threads. Threads of one process on several CPUs would wait for each other's CPUs whenever
+/// memory is given back, for as long as an emulator's turn takes.
+const MAKERS: usize = 4;
+
 /// Threads come and go, each in the scheduler's class from birth, while the scheduler itself comes and goes.
 pub(crate) fn storm(times: u32, least_a_second: u64) -> Result<()> {
-    const MAKERS: usize = 4;
-    let stop = Arc::new(AtomicBool::new(false));
-    let born = Arc::new(AtomicU64::new(0));
-    let makers: Vec<_> = (0..MAKERS)
-        .map(|_| {
-            let (stop, born) = (stop.clone(), born.clone());
-            thread::spawn(move || {
-                // Whom this thread makes is in the class too, with its plan.
-                let _ = set_policy(own_number(), SCHED_EXT);
-                while !stop.load(Ordering::Relaxed) {
-                    let children: Vec<_> =
-                        (0..8).map(|_| thread::spawn(thread::yield_now)).collect();
-                    born.fetch_add(children.len() as u64, Ordering::Relaxed);
-                    children.into_iter().for_each(|child| drop(child.join()));
-                }
-            })
-        })
-        .collect();
+    let own = std::env::current_exe()?;
+    let start = |_| -> Result<Child> {
+        let piped = (Stdio::piped(), Stdio::piped());
+        Ok(Command::new(&own).arg("breed").stdin(piped.0).stdout(piped.1).spawn()?)
+    };
+    let mut makers = (0..MAKERS).map(start).collect::<Result<Vec<_>>>()?;
     let started = Instant::now();
     for time in 0..times {
         let mut scheduler = scheduler(Options { counts_wakers: true, keeps_stints: true })?;
-        let set: CpuSet = ["0-1", "2", "4-7", "0-7"][time as usize % 4].parse()?;
-        let threads = std::fs::read_dir("/proc/self/task")?;
-        let numbers =
-            threads.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-        for tid in numbers.filter(|&tid: &u32| tid != own_number()).collect::<Vec<_>>() {
+        for (index, maker) in makers.iter().enumerate() {
+            let sets = ["0-1", "2", "4-7", "0-7"];
+            let set: CpuSet = sets[(time as usize + index) % sets.len()].parse()?;
             let spill_after = Some(Duration::from_millis(5));
-            match scheduler.plan(tid, Plan { cpus: &set, spill_after }) {
-                Ok(()) | Err(corun_scx::PlanError::Gone) => {}
-                Err(other) => bail!(other),
+            let threads = std::fs::read_dir(format!("/proc/{}/task", maker.id()))?;
+            let numbers =
+                threads.flatten().filter_map(|one| one.file_name().to_str()?.parse().ok());
+            for tid in numbers.collect::<Vec<u32>>() {
+                match scheduler.plan(tid, Plan { cpus: &set, spill_after }) {
+                    Ok(()) | Err(PlanError::Gone) => {}
+                    Err(other) => bail!(other),
+                }
             }
         }
         thread::sleep(Duration::from_millis(30));
         ensure!(scheduler.ended().is_none(), "the kernel detached it: {:?}", scheduler.ended());
     }
-    stop.store(true, Ordering::Relaxed);
-    makers.into_iter().for_each(|maker| drop(maker.join()));
-    let (born, elapsed) = (born.load(Ordering::Relaxed), started.elapsed());
+    let elapsed = started.elapsed();
+    let mut born = 0;
+    for maker in &mut makers {
+        drop(maker.stdin.take());
+        let mut told = String::new();
+        maker.stdout.take().context("no output")?.read_to_string(&mut told)?;
+        ensure!(maker.wait()?.success(), "a maker of threads failed");
+        born += told.trim().parse::<u64>().context(told)?;
+    }
     let a_second = born * 1000 / elapsed.as_millis().max(1) as u64;
-    println!("{times} times in {elapsed:.1?}, {a_second} threads a second");
+    println!("{times} times in {elapsed:.1?}, {born} threads, {a_second} a second");
     ensure!(a_second >= least_a_second, "no storm");
+    Ok(())
+}
+
+/// Makes threads until its input ends, and prints how many.
+pub(crate) fn breed() -> Result<()> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let told = stop.clone();
+    let listener = thread::spawn(move || {
+        let _ = std::io::stdin().read_to_end(&mut Vec::new());
+        told.store(true, Ordering::Relaxed);
+    });
+    // Whom this thread makes is in the class too, with its plan.
+    set_policy(own_number(), SCHED_EXT)?;
+    let mut born = 0u64;
+    while !stop.load(Ordering::Relaxed) {
+        let children: Vec<_> = (0..8).map(|_| thread::spawn(thread::yield_now)).collect();
+        born += children.len() as u64;
+        children.into_iter().for_each(|child| drop(child.join()));
+    }
+    println!("{born}");
+    let _ = listener.join();
     Ok(())
 }

@@ -145,7 +145,7 @@ fn check_counts(scheduler: &Scheduler, tids: &[u32; 2], rounds: u64, wakers: boo
 /// The classes by turns, so often, each time with the scheduler attached anew. What the kernel does beside switching
 /// (its ticks, its timers) only adds: the cheapest part of a turn is nearest to the cost of switching alone.
 pub(crate) fn cost(repeats: u64, cpus: &str) -> Result<()> {
-    const CLASSES: [&str; 3] = ["fair", "ext", "kept"];
+    const CLASSES: [&str; 4] = ["fair", "ext", "counted", "kept"];
     let cpus: CpuSet = cpus.parse()?;
     let mut all = [const { Vec::new() }; CLASSES.len()];
     for repeat in 1..=repeats {

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use corun_linux::Roots;
-use corun_linux::procfs::waited_for_cpu;
+use corun_linux::procfs::CpuWait;
 use corun_live::Undoer;
 use tracing::error;
 
@@ -32,7 +32,8 @@ impl Watchdog {
         let watched = rustix::thread::gettid().as_raw_nonzero().get() as u32;
         let watch = move || {
             let roots = Roots::default();
-            let waited = || waited_for_cpu(&roots, std::process::id(), watched);
+            let wait = CpuWait::of(&roots, std::process::id(), watched);
+            let waited = || wait.as_ref().and_then(CpuWait::so_far);
             let every = LONGEST_LOOK.min(patience / 4);
             let mut stall = Stall::new(every, beats.load(Ordering::SeqCst), waited());
             while !stopped.load(Ordering::SeqCst) {
@@ -144,11 +145,13 @@ mod tests {
     #[test]
     fn the_kernel_tells_how_long_a_thread_waited() {
         let own = rustix::thread::gettid().as_raw_nonzero().get() as u32;
-        let waited = || waited_for_cpu(&Roots::default(), std::process::id(), own);
+        let of = |tid| CpuWait::of(&Roots::default(), std::process::id(), tid);
+        let wait = of(own);
+        let waited = || wait.as_ref().and_then(CpuWait::so_far);
         let Some(before) = waited() else {
             return eprintln!("skipped: this kernel does not count waits for a CPU");
         };
         assert!(waited().unwrap() >= before);
-        assert_eq!(waited_for_cpu(&Roots::default(), std::process::id(), 1 << 30), None);
+        assert!(of(1 << 30).is_none());
     }
 }

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* Threads that waited too long for their CPUs run elsewhere. */
+#pragma once
+
+#include "wait.h"
+
+#define SCANNED 16 /* threads of a queue that are looked at for one that waited too long */
+
+INLINE bool waited_too_long(const struct thread *thread, u64 now)
+{
+	u64 bound = thread->spill_after_ns;
+
+	return bound != NEVER && !is_before(now, thread->waits_since_ns + bound);
+}
+
+/* Takes the first thread of other sets that waited too long and may run here. */
+INLINE void take_spill(s32 cpu)
+{
+	struct settings *settings = settings_now();
+	struct cpu *here = cpu_at(cpu);
+	struct bpf_iter_scx_dsq waiting;
+	struct bpf_iter_num numbers;
+	struct task_struct *p;
+	struct thread *thread;
+	u64 now = scx_bpf_now();
+	bool is_taken = false;
+	int *number, left;
+
+	if (!settings || !here)
+		return;
+	bpf_iter_num_new(&numbers, 1, settings->sets);
+	while (!is_taken && (number = bpf_iter_num_next(&numbers))) {
+		u64 queue = *number;
+
+		if (scx_bpf_dsq_nr_queued(queue) <= 0)
+			continue;
+		left = SCANNED;
+		bpf_iter_scx_dsq_new(&waiting, queue, 0);
+		while (left-- > 0 && (p = bpf_iter_scx_dsq_next(&waiting))) {
+			thread = thread_of(p);
+			if (!thread || !waited_too_long(thread, now) ||
+			    !bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
+				continue;
+			if (scx_bpf_dsq_move(&waiting, p, OF_KERNEL(scx_dsq_id_flags, SCX_DSQ_LOCAL_ON) | cpu,
+					     0)) {
+				thread->spilled++;
+				is_taken = true;
+				break;
+			}
+		}
+		bpf_iter_scx_dsq_destroy(&waiting);
+	}
+	bpf_iter_num_destroy(&numbers);
+}
+
+/* Wakes an idle CPU elsewhere for a thread of this queue that waited too long. */
+INLINE void help(u32 queue, u64 now)
+{
+	struct task_struct *head = scx_bpf_dsq_peek(queue);
+	struct thread *thread;
+	s32 cpu;
+
+	if (!head)
+		return;
+	thread = thread_of(head);
+	if (!thread || !waited_too_long(thread, now))
+		return;
+	cpu = scx_bpf_pick_idle_cpu(head->cpus_ptr, 0);
+	if (cpu >= 0)
+		scx_bpf_kick_cpu(cpu, OF_KERNEL(scx_kick_flags, SCX_KICK_IDLE));
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* A thread begins to wait: since when, woken by whom, and where in the queue of its set. */
+#pragma once
+
+#include "maps.h"
+
+#define SLICE_NS (5ULL * 1000 * 1000)
+#define NORMAL_WEIGHT 100 /* of nice 0 */
+
+INLINE bool is_before(u64 a, u64 b)
+{
+	return (s64)(a - b) < 0;
+}
+
+/*
+ * The virtual time by which a thread is queued. It is charged here for all that it ran since it was last queued: an
+ * operation at each end of its running would cost more. Who slept keeps a slice of what it is behind, who comes from
+ * another set is at most one ahead.
+ */
+INLINE u64 charged(struct task_struct *p, struct thread *thread, const struct set *set)
+{
+	u64 in_all = p->se.sum_exec_runtime, ran = in_all - thread->charged_ns;
+	u64 weight = p->scx.weight, newest = set->vtime, vtime;
+
+	if (weight != NORMAL_WEIGHT)
+		ran = ran * NORMAL_WEIGHT / (weight ? weight : 1);
+	vtime = thread->vtime + ran;
+	if (is_before(vtime, newest - SLICE_NS))
+		vtime = newest - SLICE_NS;
+	if (is_before(newest + SLICE_NS, vtime))
+		vtime = newest + SLICE_NS;
+	thread->charged_ns = in_all;
+	thread->vtime = vtime;
+	return vtime;
+}
+
+INLINE void queue(struct task_struct *p, struct thread *thread, const struct set *set, u64 flags)
+{
+	struct scx_bpf_dsq_insert_vtime_args args = {
+		.dsq_id = thread->set,
+		.slice = SLICE_NS,
+		.vtime = charged(p, thread, set),
+		.enq_flags = flags,
+	};
+
+	thread->waited++;
+	__scx_bpf_dsq_insert_vtime(p, &args);
+}
+
+INLINE void count_waker(struct task_struct *wakee)
+{
+	struct task_struct *waker = bpf_get_current_task_btf();
+	struct pair pair = { .waker = waker->pid, .wakee = wakee->pid };
+	u64 one = 1, *count;
+
+	if (pair.waker == 0)
+		return;
+	count = bpf_map_lookup_elem(&wakers, &pair);
+	if (count)
+		__sync_fetch_and_add(count, 1);
+	else
+		bpf_map_update_elem(&wakers, &pair, &one, BPF_NOEXIST);
+}
+
+/* It can run from now on. */
+INLINE void begin_wait(struct task_struct *p, struct thread *thread, bool is_woken, bool counts_wakers)
+{
+	thread->waits_since_ns = scx_bpf_now();
+	if (is_woken) {
+		thread->wakeups++;
+		if (counts_wakers)
+			count_waker(p);
+	}
+}
