@@ -10,7 +10,8 @@
 //! lines are to be kept: a core that reads on may push out more of its own than of others.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use corun_machine::CpuId;
@@ -34,6 +35,9 @@ const TIMES_PRIVATE: f64 = 4.0;
 const LLC_SHARE: f64 = 0.125;
 /// The stream goes on from one part to the next.
 const STREAM_BYTES: usize = 1 << 20;
+/// So much of a stream, as multiples of the last cache, has passed before the lines are used: a cache may take its
+/// time to see that it has to resist.
+const TIMES_BEFORE: f64 = 4.0;
 /// How often they are used before they rest.
 const USES: usize = 4;
 /// Where less than this is left after as long a pause, nothing can be said of the stream.
@@ -64,7 +68,7 @@ pub(crate) struct StreamResistance {
     /// Places at equal distances on the chain of the lines that are used again.
     reused: Vec<Chain>,
     /// What the streams go over: the longest comes by nothing twice where there is enough memory.
-    region: Region,
+    region: Arc<Region>,
     /// A place on a chain over memory.
     far: Chain,
 }
@@ -85,7 +89,7 @@ impl StreamResistance {
         let lines = reused_bytes(private_bytes, llc_bytes) as usize / LINE_BYTES;
         let reused = RandomChains::side_by_side(vec![lines.max(AT_ONCE)])?.places(0, AT_ONCE);
         let longest = llc_bytes * TIMES_LLC[TIMES_LLC.len() - 1];
-        let region = Region::new(longest.min(most) as usize)?;
+        let region = Arc::new(Region::new(longest.min(most) as usize)?);
         Ok(Self {
             core_type,
             cpu,
@@ -100,17 +104,39 @@ impl StreamResistance {
     }
 
     /// The share of the lines that hit after something else.
-    fn left_after(&mut self, other: impl FnOnce(&Region)) -> f64 {
+    fn left_after(&mut self, other: impl FnOnce()) -> f64 {
         let part = self.reused[0].lines() / self.reused.len();
         for _ in 0..USES {
             Chain::follow_together(&mut self.reused.clone(), part as u64);
         }
-        other(&self.region);
+        other();
         let loads = PROBED_LINES.min(self.reused[0].lines());
         let times = load_times(&mut self.reused[0].clone(), loads);
         // The same lines again: now in the private caches.
         let near = median(&load_times(&mut self.reused[0].clone(), loads)).unwrap_or(f64::NAN);
         hits(&times, near, miss_ns(&mut self.far))
+    }
+
+    /// The share that hits when a stream has passed, and for how long it did.
+    fn left_by_stream(&mut self, bytes: f64) -> Result<(f64, Duration), CalibrateError> {
+        let region = Arc::clone(&self.region);
+        let before = self.llc_bytes * TIMES_BEFORE;
+        let mut pause = Duration::ZERO;
+        let mut timed_pause = |other: &dyn Fn()| {
+            let start = Instant::now();
+            other();
+            pause = start.elapsed();
+        };
+        let left = if self.streams_on == self.cpu {
+            stream(&region, before);
+            self.left_after(|| timed_pause(&|| stream(&region, bytes)))
+        } else {
+            beside_stream(self.streams_on, &region, |beside| {
+                beside.wait_for(before);
+                self.left_after(|| timed_pause(&|| beside.wait_for(bytes)))
+            })?
+        };
+        Ok((left, pause))
     }
 }
 
@@ -127,22 +153,45 @@ fn stream(region: &Region, bytes: f64) {
     }
 }
 
-/// The same on a CPU of another core; the caller keeps its own busy meanwhile, and nothing else of it.
-fn stream_on(cpu: CpuId, region: &Region, bytes: f64) -> Result<(), CalibrateError> {
-    let done = AtomicBool::new(false);
+/// A stream on a CPU of another core.
+struct StreamBeside<'a> {
+    /// How many bytes it has read.
+    bytes: &'a AtomicUsize,
+}
+
+impl StreamBeside<'_> {
+    /// Keeps the caller's CPU busy, and nothing else of it, until the stream has read so many more bytes, or
+    /// has ended.
+    fn wait_for(&self, bytes: f64) {
+        let end = self.bytes.load(Ordering::Acquire).saturating_add(bytes as usize);
+        while self.bytes.load(Ordering::Acquire) < end {
+            dependent_adds(PAUSE_ADDS);
+        }
+    }
+}
+
+/// Does something while a CPU of another core streams.
+fn beside_stream<T>(
+    cpu: CpuId,
+    region: &Region,
+    work: impl FnOnce(&StreamBeside<'_>) -> T,
+) -> Result<T, CalibrateError> {
+    let (bytes, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
     std::thread::scope(|scope| {
         let other = scope.spawn(|| {
             let pinned = pin(cpu);
-            if pinned.is_ok() {
-                stream(region, bytes);
+            while pinned.is_ok() && !stop.load(Ordering::Relaxed) {
+                stream(region, STREAM_BYTES as f64);
+                bytes.fetch_add(STREAM_BYTES, Ordering::Release);
             }
-            done.store(true, Ordering::Release);
+            // Nobody waits for a stream that there is not.
+            bytes.store(usize::MAX, Ordering::Release);
             pinned
         });
-        while !done.load(Ordering::Acquire) {
-            dependent_adds(PAUSE_ADDS);
-        }
-        other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        let done = work(&StreamBeside { bytes: &bytes });
+        stop.store(true, Ordering::Relaxed);
+        let pinned = other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        pinned.map(|()| done)
     })
 }
 
@@ -178,25 +227,15 @@ impl Experiment for StreamResistance {
     fn measure(&mut self, point: usize) -> Result<Sample, CalibrateError> {
         pin(self.cpu)?;
         let bytes = self.llc_bytes * TIMES_LLC[point];
-        let (cpu, streams_on) = (self.cpu, self.streams_on);
-        let mut pause = Duration::ZERO;
-        let mut done = Ok(());
-        let mut streamed = f64::NAN;
+        let mut streamed = Ok((f64::NAN, Duration::ZERO));
         let mut idle = f64::NAN;
         let reading = timed(|| {
-            streamed = self.left_after(|region| {
-                let start = Instant::now();
-                if streams_on == cpu {
-                    stream(region, bytes);
-                } else {
-                    done = stream_on(streams_on, region, bytes);
-                }
-                pause = start.elapsed();
-            });
-            idle = self.left_after(|_| rest(pause));
+            streamed = self.left_by_stream(bytes);
+            let pause = streamed.as_ref().map_or(Duration::ZERO, |streamed| streamed.1);
+            idle = self.left_after(|| rest(pause));
         });
-        done?;
-        Ok(Sample { value: streamed, beside: idle, disturbed: reading.disturbed && point == 0 })
+        let disturbed = reading.disturbed && point == 0;
+        Ok(Sample { value: streamed?.0, beside: idle, disturbed })
     }
 
     fn figures(&self, values: &Values<'_>) -> BTreeMap<Figure, f64> {
