@@ -55,8 +55,8 @@ pub(crate) struct CoreParameters {
     pub(crate) forward: u32,
     /// The same where both address the stack by a constant.
     pub(crate) stack_forward: u32,
-    /// The same of vector registers, however they are addressed.
-    pub(crate) vector_forward: u32,
+    /// The same of vector registers, however they are addressed, where it differs.
+    pub(crate) vector_forward: Option<u32>,
     /// Misses of the first level outstanding to the LLC and to memory.
     pub(crate) outstanding: [usize; 2],
     /// Share of the mispredicted branches behind which both directions soon meet again.
@@ -125,7 +125,7 @@ impl CoreParameters {
                 .map_or(load, |cycles| whole(cycles).max(load)),
             forward: whole(forward),
             stack_forward: whole(execution.stack_forward_cycles.unwrap_or(forward)),
-            vector_forward: whole(execution.vector_forward_cycles.unwrap_or(forward)),
+            vector_forward: execution.vector_forward_cycles.map(whole),
             outstanding: [
                 core.outstanding_llc_hits.map_or(outstanding, |hits| hits.max(1) as usize),
                 outstanding,

@@ -326,15 +326,13 @@ impl<'p> Replay<'p> {
     /// When a load, begun at a moment, has the value that a store's data, there at another, makes it.
     fn forwarded(&self, op: &MicroOp, (store, stored): (&MicroOp, u32), begun: u32) -> u32 {
         let core = self.core;
-        if op.marks.has(Marks::VECTOR) || store.marks.has(Marks::VECTOR) {
-            return (begun + core.vector_load).max(stored + core.vector_forward);
-        }
         // The register that was stored is known, or the store buffer has it.
-        if op.marks.has(Marks::STACK) && store.marks.has(Marks::STACK) {
-            stored + core.stack_forward
-        } else {
-            (begun + core.load).max(stored + core.forward)
-        }
+        let renamed = op.marks.has(Marks::STACK) && store.marks.has(Marks::STACK);
+        let usual = if renamed { core.stack_forward } else { core.forward };
+        let is_vector = op.marks.has(Marks::VECTOR) || store.marks.has(Marks::VECTOR);
+        let takes = core.vector_forward.filter(|_| is_vector).unwrap_or(usual);
+        let value = stored + takes;
+        if renamed { value } else { value.max(begun + core.load_of(op)) }
     }
 
     /// When an access's line is there, and what it waited for.

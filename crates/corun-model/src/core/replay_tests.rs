@@ -281,7 +281,7 @@ fn vector_registers_have_latencies_of_their_own() {
     let core = CoreParameters {
         forward: 0,
         stack_forward: 0,
-        vector_forward: 9,
+        vector_forward: Some(9),
         vector_load: 7,
         ..wide()
     };
