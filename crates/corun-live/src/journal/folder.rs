@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
 
@@ -163,17 +164,25 @@ impl JournalFolder {
     }
 }
 
-/// Takes the lock of a journal: its writer holds it, or who undoes what is in it.
+/// Attempts at a lock, and the time from one to the next.
+const LOCK_ATTEMPTS: u32 = 100;
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
+
+/// Takes the lock of a journal: its writer holds it, or who undoes what is in it. So does a child that one of them has
+/// forked, until it executes another program, which is waited for.
 pub(crate) fn lock(file: &File, path: &Path) -> Result<(), JournalError> {
-    match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(()),
-        Err(rustix::io::Errno::AGAIN) => Err(JournalError::NotSafe {
-            path: path.to_owned(),
-            found: "another corun is working with it".to_owned(),
-            advice: "try again when that has ended".to_owned(),
-        }),
-        Err(error) => Err(JournalError::kernel(path, "cannot be locked")(error.into())),
+    for _ in 0..LOCK_ATTEMPTS {
+        match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(()),
+            Err(rustix::io::Errno::AGAIN) => std::thread::sleep(LOCK_PAUSE),
+            Err(error) => return Err(JournalError::kernel(path, "cannot be locked")(error.into())),
+        }
     }
+    Err(JournalError::NotSafe {
+        path: path.to_owned(),
+        found: "another corun is working with it".to_owned(),
+        advice: "try again when that has ended".to_owned(),
+    })
 }
 
 /// Whoever can write a journal decides what is undone: it has to be us.
