@@ -113,9 +113,11 @@ pub(super) fn independent_instructions(mix: InstructionMix, iterations: u64) {
 
 /// Operations that each wait for the result of the one before.
 pub(super) fn execution_chain(chain: ExecutionChain, iterations: u64) {
-    macro_rules! integer {
+    macro_rules! general {
         ($($line:literal),+ ; x0 = $x0:expr, x1 = $x1:expr, x2 = $x2:expr) => {{
             let mut cell = [0u64; 128];
+            // Its own address, for the chain that goes by what it loads.
+            cell[0] = (&raw const cell) as u64;
             // SAFETY: reads and writes `cell` (x6 stays below its bytes) and 16 bytes of stack that it takes and gives back.
             unsafe {
                 asm!(
@@ -131,7 +133,8 @@ pub(super) fn execution_chain(chain: ExecutionChain, iterations: u64) {
                     inout("x0") $x0 => _,
                     in("x1") $x1,
                     in("x2") $x2,
-                    in("x4") cell.as_mut_ptr(),
+                    inout("x4") cell.as_mut_ptr() => _,
+                    inout("v0") 1.5f64 => _,
                     in("x5") cell.as_ptr(),
                     inout("x6") 0u64 => _,
                 );
@@ -157,38 +160,15 @@ pub(super) fn execution_chain(chain: ExecutionChain, iterations: u64) {
             }
         }};
     }
-    macro_rules! vector {
-        ($($line:literal),+) => {{
-            // Its own address, for the chain that goes by what it loads.
-            let mut cell = std::ptr::null_mut::<u8>();
-            cell = (&raw mut cell).cast();
-            // SAFETY: reads and writes `cell`, to which alone `x4` points.
-            unsafe {
-                asm!(
-                    "2:",
-                    ".rept 16",
-                    $($line,)+
-                    ".endr",
-                    "subs x3, x3, #1",
-                    "b.ne 2b",
-                    inout("x3") iterations => _,
-                    inout("x4") &raw mut cell => _,
-                    inout("x0") 1u64 => _,
-                    inout("v0") 1.5f64 => _,
-                    options(nostack),
-                );
-            }
-        }};
-    }
     // A quotient of 32 bits; adding the rest restores the dividend.
     const DIVIDEND: u64 = 0x1234_5678_9abc_def1;
     const DIVISOR: u64 = 0x9abc_def1;
     const REST: u64 = DIVIDEND - DIVIDEND / DIVISOR;
     match chain {
         ExecutionChain::IntegerMultiply => {
-            integer!("mul x0, x0, x1"; x0 = 3u64, x1 = 5u64, x2 = 0u64);
+            general!("mul x0, x0, x1"; x0 = 3u64, x1 = 5u64, x2 = 0u64);
         }
-        ExecutionChain::IntegerDivide => integer!(
+        ExecutionChain::IntegerDivide => general!(
             "udiv x0, x0, x1", "add x0, x0, x2"; x0 = DIVIDEND, x1 = DIVISOR, x2 = REST
         ),
         ExecutionChain::FpAdd => float!("fadd d0, d0, d1", 1e-9f64),
@@ -198,15 +178,21 @@ pub(super) fn execution_chain(chain: ExecutionChain, iterations: u64) {
             float!("fmadd d0, d0, d1, d1", 0.333_333_333_3f64);
         }
         ExecutionChain::VectorAdd => float!("add v0.2d, v0.2d, v1.2d", 1.0f64),
-        ExecutionChain::Transfer => vector!("fmov d0, x0", "fmov x0, d0"),
-        ExecutionChain::VectorLoad => vector!("ldr d0, [x4]", "fmov x4, d0"),
-        ExecutionChain::VectorForward => vector!("str d0, [x4]", "ldr d0, [x4]"),
+        ExecutionChain::Transfer => {
+            general!("fmov d0, x0", "fmov x0, d0"; x0 = 1u64, x1 = 0u64, x2 = 0u64)
+        }
+        ExecutionChain::VectorLoad => {
+            general!("ldr d0, [x4]", "fmov x4, d0"; x0 = 1u64, x1 = 0u64, x2 = 0u64)
+        }
+        ExecutionChain::VectorForward => {
+            general!("str d0, [x4]", "ldr d0, [x4]"; x0 = 1u64, x1 = 0u64, x2 = 0u64)
+        }
         // Another address each time, so that the core must compute and compare it.
-        ExecutionChain::StoreForward => integer!(
+        ExecutionChain::StoreForward => general!(
             "str x0, [x4, x6]", "ldr x0, [x5, x6]", "add x0, x0, x1", "add x6, x6, #8", "and x6, x6, #1023";
             x0 = 1u64, x1 = 1u64, x2 = 0u64
         ),
-        ExecutionChain::StackForward => integer!(
+        ExecutionChain::StackForward => general!(
             "str x0, [sp]", "ldr x0, [sp]", "add x0, x0, x1"; x0 = 1u64, x1 = 1u64, x2 = 0u64
         ),
     }

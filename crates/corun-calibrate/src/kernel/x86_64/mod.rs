@@ -121,9 +121,11 @@ pub(super) fn independent_instructions(mix: InstructionMix, iterations: u64) {
 
 /// Operations that each wait for the result of the one before.
 pub(super) fn execution_chain(chain: ExecutionChain, iterations: u64) {
-    macro_rules! integer {
+    macro_rules! general {
         ($($line:literal),+ ; rax = $rax:expr, rsi = $rsi:expr, r9 = $r9:expr) => {{
             let mut cell = [0u64; 256];
+            // Its own address, for the chain that goes by what it loads.
+            cell[0] = (&raw const cell) as u64;
             // SAFETY: reads and writes `cell` (r10 stays below its bytes) and, below the stack pointer, what an `asm!` that is
             // not `nostack` may use.
             unsafe {
@@ -138,7 +140,8 @@ pub(super) fn execution_chain(chain: ExecutionChain, iterations: u64) {
                     inout("rax") $rax => _,
                     in("rsi") $rsi,
                     in("r9") $r9,
-                    in("rdi") cell.as_mut_ptr(),
+                    inout("rdi") cell.as_mut_ptr() => _,
+                    inout("xmm0") 1.5f64 => _,
                     in("r8") cell.as_ptr(),
                     inout("r10") 0u64 => _,
                     out("rdx") _,
@@ -165,38 +168,15 @@ pub(super) fn execution_chain(chain: ExecutionChain, iterations: u64) {
             }
         }};
     }
-    macro_rules! vector {
-        ($($line:literal),+) => {{
-            // Its own address, for the chain that goes by what it loads.
-            let mut cell = std::ptr::null_mut::<u8>();
-            cell = (&raw mut cell).cast();
-            // SAFETY: reads and writes `cell`, to which alone `rdi` points.
-            unsafe {
-                asm!(
-                    "2:",
-                    ".rept 16",
-                    $($line,)+
-                    ".endr",
-                    "dec rcx",
-                    "jnz 2b",
-                    inout("rcx") iterations => _,
-                    inout("rdi") &raw mut cell => _,
-                    inout("rax") 1u64 => _,
-                    inout("xmm0") 1.5f64 => _,
-                    options(nostack),
-                );
-            }
-        }};
-    }
     // A quotient of 32 bits; adding the rest restores the dividend.
     const DIVIDEND: u64 = 0x1234_5678_9abc_def1;
     const DIVISOR: u64 = 0x9abc_def1;
     const REST: u64 = DIVIDEND - DIVIDEND / DIVISOR;
     match chain {
         ExecutionChain::IntegerMultiply => {
-            integer!("imul rax, rsi"; rax = 3u64, rsi = 5u64, r9 = 0u64);
+            general!("imul rax, rsi"; rax = 3u64, rsi = 5u64, r9 = 0u64);
         }
-        ExecutionChain::IntegerDivide => integer!(
+        ExecutionChain::IntegerDivide => general!(
             "xor edx, edx", "div rsi", "add rax, r9";
             rax = DIVIDEND, rsi = DIVISOR, r9 = REST
         ),
@@ -207,15 +187,21 @@ pub(super) fn execution_chain(chain: ExecutionChain, iterations: u64) {
             float!("vfmadd213sd xmm0, xmm1, xmm1", 0.333_333_333_3f64);
         }
         ExecutionChain::VectorAdd => float!("paddq xmm0, xmm1", 1.0f64),
-        ExecutionChain::Transfer => vector!("movq xmm0, rax", "movq rax, xmm0"),
-        ExecutionChain::VectorLoad => vector!("movq xmm0, [rdi]", "movq rdi, xmm0"),
-        ExecutionChain::VectorForward => vector!("movsd [rdi], xmm0", "movsd xmm0, [rdi]"),
+        ExecutionChain::Transfer => {
+            general!("movq xmm0, rax", "movq rax, xmm0"; rax = 1u64, rsi = 0u64, r9 = 0u64)
+        }
+        ExecutionChain::VectorLoad => {
+            general!("movq xmm0, [rdi]", "movq rdi, xmm0"; rax = 1u64, rsi = 0u64, r9 = 0u64)
+        }
+        ExecutionChain::VectorForward => {
+            general!("movsd [rdi], xmm0", "movsd xmm0, [rdi]"; rax = 1u64, rsi = 0u64, r9 = 0u64)
+        }
         // Another address each time, so that the core must compute and compare it.
-        ExecutionChain::StoreForward => integer!(
+        ExecutionChain::StoreForward => general!(
             "mov [rdi + r10], rax", "mov rax, [r8 + r10]", "add rax, rsi", "add r10d, 8", "and r10d, 2047";
             rax = 1u64, rsi = 1u64, r9 = 0u64
         ),
-        ExecutionChain::StackForward => integer!(
+        ExecutionChain::StackForward => general!(
             "mov [rsp - 64], rax", "mov rax, [rsp - 64]", "add rax, rsi"; rax = 1u64, rsi = 1u64, r9 = 0u64
         ),
     }
