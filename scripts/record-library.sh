@@ -97,6 +97,8 @@ prepare() {
   $python3 resample.py spoken.wav speech.wav 16000
   git init -q --bare repository
   git --git-dir=repository fast-import --quiet <history
+  # The first time it has other page faults than each later one.
+  git --git-dir=repository -c pack.threads=1 pack-objects --all --no-reuse-delta --no-reuse-object -q --stdout >/dev/null
   if is_wanted postgres; then
     gcc -O2 -shared -fPIC -o no_timer.so no_timer.c
     "${as_user[@]}" $postgres/initdb -D pgdata -U postgres -A trust -E UTF8 --no-sync >/dev/null

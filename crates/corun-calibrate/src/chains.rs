@@ -55,6 +55,21 @@ impl RandomChains {
         Self::new(vec![lines], Pages::Huge, 1, Some(node))
     }
 
+    /// Two chains through the same so many lines, side by side in small pages: window by window, and in no order.
+    ///
+    /// # Errors
+    /// When there is not so much memory.
+    pub(crate) fn near_and_far(lines: usize) -> Result<[Chain; 2], CalibrateError> {
+        let mut random = Pcg64::seed_from_u64(7);
+        let mut chains = Chains::new(lines, Pages::Small, None)
+            .map_err(|source| memory_error(lines * LINE_BYTES, source))?;
+        for (slot, window) in [WINDOW_LINES, lines].into_iter().enumerate() {
+            chains.link(slot, &order(lines, 1, window, &mut random));
+        }
+        let chains = Arc::new(chains);
+        Ok([0, 1].map(|slot| chains.places(slot, 1).remove(0)))
+    }
+
     fn new(
         sizes: Vec<usize>,
         pages: Pages,

@@ -53,6 +53,7 @@ pub(crate) enum CoreFigure {
     TlbEntries(u32),
     TlbHitCycles(u32),
     PageWalkCycles,
+    MemoryPageWalkCycles,
     HiddenByStride(i32),
     HiddenInRandomPages,
     Streams,
@@ -115,6 +116,7 @@ pub(crate) enum Distance {
 pub(crate) enum KernelFigure {
     PageFault,
     HugePageFault,
+    FileFault,
     SystemCall,
     FileCall,
     TransferPerByte,
@@ -253,6 +255,10 @@ impl Figure {
                 "kernel.file_call_ns",
                 "open, read of 512 bytes, fstat and close of a file in the page cache, for each call",
             ),
+            Self::Kernel(KernelFigure::FileFault) => (
+                "kernel.file_fault_ns",
+                "first touch of a page in each 64 KiB of a file in the page cache, and unmapping it",
+            ),
             Self::Kernel(KernelFigure::TransferPerByte) => (
                 "kernel.transfer_ns_per_byte",
                 "reads of 64 KiB through a file in the page cache, against reads of one byte",
@@ -315,6 +321,7 @@ impl CoreFigure {
             Self::TlbEntries(level) => return format!("tlb.L{level}.entries"),
             Self::TlbHitCycles(level) => return format!("tlb.L{level}.hit_cycles"),
             Self::PageWalkCycles => "page_walk_cycles",
+            Self::MemoryPageWalkCycles => "memory_page_walk_cycles",
             Self::HiddenByStride(stride) => {
                 return format!("prefetching.hidden_by_stride.{stride}");
             }
@@ -337,7 +344,8 @@ impl CoreFigure {
             | Self::TakenBranchCycles(_)
             | Self::CodeLineCycles(_)
             | Self::TlbHitCycles(_)
-            | Self::PageWalkCycles => "cycles",
+            | Self::PageWalkCycles
+            | Self::MemoryPageWalkCycles => "cycles",
             Self::DispatchWidth => "instructions/cycle",
             Self::Throughput(_) => "operations/cycle",
             Self::MemoryRate(_) => "MB/s",
@@ -413,6 +421,10 @@ impl CoreFigure {
             Self::PageWalkCycles => (
                 "core_type.page_walk_cycles",
                 "pointer chase with a line a page, against as many lines side by side",
+            ),
+            Self::MemoryPageWalkCycles => (
+                "core_type.memory_page_walk_cycles",
+                "pointer chase over memory in small pages, in no order against window by window of 2 MiB",
             ),
             Self::HiddenByStride(_) | Self::HiddenInRandomPages | Self::Streams => (
                 "core_type.prefetching",
@@ -499,6 +511,7 @@ impl KernelFigure {
         match self {
             Self::PageFault => "page_fault_ns",
             Self::HugePageFault => "huge_page_fault_ns",
+            Self::FileFault => "file_fault_ns",
             Self::SystemCall => "system_call_ns",
             Self::FileCall => "file_call_ns",
             Self::TransferPerByte => "transfer_ns_per_byte",

@@ -16,6 +16,7 @@ use crate::experiment::kernel::KernelCalls;
 use crate::experiment::ladder::Ladder;
 use crate::experiment::loaded::{Loaded, OwnLoaded};
 use crate::experiment::memory::MemoryLatency;
+use crate::experiment::memory_walk::MemoryWalk;
 use crate::experiment::parallelism::{CHAINS, MissesTo, Parallelism};
 use crate::experiment::prefetching::Prefetching;
 use crate::experiment::rates::{CoreRates, Group, GroupRates, MEMORY_RATES};
@@ -39,6 +40,8 @@ const TIMES_LLC_SHARE: f64 = 4.0;
 const LEAST_OWN_BYTES: f64 = 96.0 * 1048576.0;
 /// Memory latency is measured over so many times the LLC.
 const MEMORY_TIMES_LLC: f64 = 4.0;
+/// The least memory over which page walks are measured: no TLB reaches so far.
+const LEAST_WALKED_BYTES: f64 = 64.0 * 1048576.0;
 /// What stands for an LLC of unknown size.
 const UNKNOWN_LLC_BYTES: f64 = 16.0 * 1048576.0;
 
@@ -236,6 +239,11 @@ impl Setup {
             let far = places[most * 5 / 8].clone();
             self.add(IdleSurvival::new(core_type, cpu, level, private_bytes, far)?);
         }
+        let walked = (MEMORY_TIMES_LLC * site.llc_bytes())
+            .max(LEAST_WALKED_BYTES)
+            .min(together.memory_bytes / 8.0) as usize;
+        let walked = RandomChains::near_and_far(walked / LINE_BYTES)?;
+        self.add(MemoryWalk::new(core_type, cpu, walked));
         let hits = chains.places(near, most);
         self.add(Parallelism::new(core_type, cpu, MissesTo::Llc, hits));
         let pair = [places[most / 8].clone(), places[most / 2].clone()];

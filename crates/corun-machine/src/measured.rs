@@ -225,6 +225,9 @@ pub struct KernelCosts {
     /// The first touch of a huge page, and giving it back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub huge_page_fault_ns: Option<f64>,
+    /// The first touch of 16 pages of a file in the page cache, which the kernel maps at once, and giving them back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file_fault_ns: Option<f64>,
     /// A system call that does nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_call_ns: Option<f64>,

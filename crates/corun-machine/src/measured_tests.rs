@@ -40,6 +40,7 @@ clock_alone_mhz = 4200.0
 clock_burst_mhz = 4300.0
 outstanding_llc_hits = 32
 page_walk_cycles = 30.0
+memory_page_walk_cycles = 200.0
 
 [core_type.execution]
 integer_multiply_cycles = 3.0
@@ -124,6 +125,7 @@ other_node_ns = 150.0
 [kernel]
 page_fault_ns = 500.0
 huge_page_fault_ns = 90000.0
+file_fault_ns = 6000.0
 system_call_ns = 80.0
 file_call_ns = 400.0
 transfer_ns_per_byte = 0.08
@@ -186,6 +188,12 @@ fn errors_in_measured_parts_name_their_field() {
         ("= 4200.0", "= 0.0", "core_type[0].clock_alone_mhz", "found 0"),
         ("_hits = 32", "_hits = 0", "core_type[0].outstanding_llc_hits", "found 0"),
         ("_walk_cycles = 30.0", "_walk_cycles = -1.0", "core_type[0].page_walk_cycles", "found -1"),
+        (
+            "_walk_cycles = 200.0",
+            "_walk_cycles = -1.0",
+            "core_type[0].memory_page_walk_cycles",
+            "found -1",
+        ),
         (
             "_divide_cycles = 18.0",
             "_divide_cycles = inf",
@@ -323,6 +331,7 @@ fn a_spec_made_by_hand_is_the_file() {
         Some(KernelCosts {
             page_fault_ns: Some(500.0),
             huge_page_fault_ns: Some(90_000.0),
+            file_fault_ns: Some(6000.0),
             system_call_ns: Some(80.0),
             file_call_ns: Some(400.0),
             transfer_ns_per_byte: Some(0.08),

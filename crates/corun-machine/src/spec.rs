@@ -324,6 +324,10 @@ pub struct CoreType {
     /// What a translation that no TLB holds adds to a load, in cycles.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page_walk_cycles: Option<f64>,
+    /// The same of a load in no order that comes from memory, in cycles, instead: the page's entries lie farther then,
+    /// and rows of the memory have to be opened. Absent: as `page_walk_cycles`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_page_walk_cycles: Option<f64>,
     /// Latencies of instructions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execution: Option<ExecutionLatencies>,
@@ -363,6 +367,7 @@ impl CoreType {
             branch_penalty_cycles: default_branch_penalty(),
             outstanding_llc_hits: None,
             page_walk_cycles: None,
+            memory_page_walk_cycles: None,
             execution: None,
             fetching: None,
             tlb: Vec::new(),

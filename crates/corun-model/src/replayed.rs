@@ -132,9 +132,11 @@ fn knot(
 /// Cycles an instruction that the kernel takes for the program.
 fn kernel_cycles(phase: &Phase, site: &Site, run_instructions: f64) -> f64 {
     let Some(core) = &phase.core else { return 0.0 };
-    let Kernel { page_fault_ns, system_call_ns, light_call_ns, .. } = site.kernel;
+    let Kernel { page_fault_ns, file_fault_ns, .. } = site.kernel;
+    let Kernel { system_call_ns, light_call_ns, .. } = site.kernel;
     let Kernel { transfer_ns_per_byte, process_ns, .. } = site.kernel;
-    let ns = core.page_faults_pki * page_fault_ns
+    let ns = (core.page_faults_pki - core.file_faults_pki) * page_fault_ns
+        + core.file_faults_pki * file_fault_ns
         + (core.system_calls_pki - core.light_calls_pki) * system_call_ns
         + core.light_calls_pki * light_call_ns
         + core.transferred_bytes_pki * transfer_ns_per_byte
@@ -263,6 +265,8 @@ fn view(phase: &Phase, filling: &MissRateCurve, site: &Site, llc: f64) -> Memory
         f64::INFINITY
     };
     let tlb = &site.core.tlb;
+    let walk = site.core.page_walk_cycles.unwrap_or(30.0).round();
+    let memory_walk = site.core.memory_page_walk_cycles.map_or(walk, f64::round);
     let reach = |level: usize, usual: f64| {
         tlb.get(level).map_or(usual, |one| f64::from(one.entries)) as f32
     };
@@ -279,10 +283,8 @@ fn view(phase: &Phase, filling: &MissRateCurve, site: &Site, llc: f64) -> Memory
         lines_a_window: [site.private_line_ns, site.llc_line_ns]
             .map(|ns| Link::lines_a_window(ns * site.core.clock_mhz * 1e-3)),
         tlb_pages: [reach(0, 64.0), reach(1, 1536.0)],
-        tlb_cycles: [
-            tlb.get(1).map_or(7.0, |one| one.hit_cycles).round() as u32,
-            site.core.page_walk_cycles.unwrap_or(30.0).round() as u32,
-        ],
+        tlb_cycles: [tlb.get(1).map_or(7.0, |one| one.hit_cycles).round() as u32, walk as u32],
+        memory_walk_more: (memory_walk - walk).max(0.0) as u32,
         mispredicted: Marks::MISPREDICTED_LARGE,
     }
 }

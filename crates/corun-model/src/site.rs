@@ -59,6 +59,8 @@ pub(crate) struct Site {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Kernel {
     pub(crate) page_fault_ns: f64,
+    /// Of a fault that maps up to 16 pages of a file.
+    pub(crate) file_fault_ns: f64,
     /// Of a call on a file where the machine says it, since most calls of programs are such; else of
     /// one that does nothing.
     pub(crate) system_call_ns: f64,
@@ -76,6 +78,7 @@ impl Kernel {
     /// ending a process counts only where it was measured.
     pub(crate) const USUAL: Self = Self {
         page_fault_ns: 500.0,
+        file_fault_ns: 500.0,
         system_call_ns: 100.0,
         light_call_ns: 100.0,
         transfer_ns_per_byte: 0.1,
@@ -89,8 +92,10 @@ impl Kernel {
         let figure = |of: fn(&KernelCosts) -> Option<f64>| known.and_then(of);
         let usual = Self::USUAL;
         let light_call_ns = figure(|kernel| kernel.system_call_ns).unwrap_or(usual.light_call_ns);
+        let page_fault_ns = figure(|kernel| kernel.page_fault_ns).unwrap_or(usual.page_fault_ns);
         Self {
-            page_fault_ns: figure(|kernel| kernel.page_fault_ns).unwrap_or(usual.page_fault_ns),
+            page_fault_ns,
+            file_fault_ns: figure(|kernel| kernel.file_fault_ns).unwrap_or(page_fault_ns),
             system_call_ns: figure(|kernel| kernel.file_call_ns).unwrap_or(light_call_ns),
             light_call_ns,
             transfer_ns_per_byte: figure(|kernel| kernel.transfer_ns_per_byte)

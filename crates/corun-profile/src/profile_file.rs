@@ -64,6 +64,8 @@ struct CoreTable {
     #[serde(default)]
     zeroed_mpki: f64,
     page_faults_pki: f64,
+    #[serde(default)]
+    file_faults_pki: f64,
     system_calls_pki: f64,
     #[serde(default)]
     light_calls_pki: f64,
@@ -259,6 +261,7 @@ impl CoreTable {
                 .map_err(at_core)?,
             zeroed_mpki: self.zeroed_mpki,
             page_faults_pki: self.page_faults_pki,
+            file_faults_pki: self.file_faults_pki,
             system_calls_pki: self.system_calls_pki,
             light_calls_pki: self.light_calls_pki,
             transferred_bytes_pki: self.transferred_bytes_pki,
@@ -414,6 +417,9 @@ fn write_phase(out: &mut String, phase: &Phase) {
         line(out, "zeroed_mpki", rounded(core.zeroed_mpki));
     }
     line(out, "page_faults_pki", rounded(core.page_faults_pki));
+    if core.file_faults_pki > 0.0 {
+        line(out, "file_faults_pki", rounded(core.file_faults_pki));
+    }
     line(out, "system_calls_pki", rounded(core.system_calls_pki));
     if core.light_calls_pki > 0.0 {
         line(out, "light_calls_pki", rounded(core.light_calls_pki));

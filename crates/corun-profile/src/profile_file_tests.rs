@@ -158,6 +158,7 @@ prop_compose! {
                 cleared_curve: cleared.then_some(curve),
                 zeroed_mpki: if cleared { 0.0 } else { rates[0] },
                 page_faults_pki: rates[1],
+                file_faults_pki: rates[1] * mispredicted,
                 system_calls_pki: rates[2],
                 light_calls_pki: rates[2] * mispredicted,
                 transferred_bytes_pki: rates[3],

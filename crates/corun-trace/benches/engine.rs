@@ -43,7 +43,7 @@ impl Running {
             if self.sieve.block(tag) {
                 self.hand_in();
             }
-            if !self.sieve.passes_over(line) && self.sieve.access(8 * line, 3, false) {
+            if !self.sieve.passes_over(line, false) && self.sieve.access(8 * line, 3, false) {
                 self.hand_in();
             }
         }

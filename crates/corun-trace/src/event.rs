@@ -10,6 +10,8 @@ const BLOCK: u64 = 1 << 63;
 const STORE: u64 = 1 << 62;
 /// With [`BLOCK`]: a page.
 const PAGE: u64 = BLOCK | 1 << 62;
+/// With [`PAGE`]: it is written to.
+const PAGE_STORE: u64 = 1 << 61;
 const INDEX_SHIFT: u32 = 50;
 const INDEX_MASK: u64 = 0xfff;
 const WORD_MASK: u64 = (1 << INDEX_SHIFT) - 1;
@@ -25,8 +27,13 @@ pub struct TraceEvent(u64);
 pub enum Unpacked {
     /// A block of code begins.
     Block(u32),
-    /// A page (address / 4096), which may be new, is touched by the next access.
-    Page(u64),
+    /// A page, which may be new or not yet written to, is touched by the next access.
+    Page {
+        /// Address / 4096.
+        page: u64,
+        /// Does it write?
+        store: bool,
+    },
     /// A data access of the block that began last.
     Data {
         /// Address / 8, modulo 2^50.
@@ -51,10 +58,10 @@ impl TraceEvent {
         Self(BLOCK | u64::from(id))
     }
 
-    /// The next access touches this page (address / 4096), which may be new.
+    /// The next access touches this page (address / 4096), which may be new or not yet written to.
     #[inline]
-    pub fn page(number: u64) -> Self {
-        Self(PAGE | number)
+    pub fn page(number: u64, store: bool) -> Self {
+        Self(PAGE | number | if store { PAGE_STORE } else { 0 })
     }
 
     /// Instruction `index` (modulo 4096; QEMU's blocks end at 512) of the running block touches a
@@ -78,7 +85,8 @@ impl TraceEvent {
     pub fn unpack(self) -> Unpacked {
         if self.0 & BLOCK != 0 {
             return if self.0 & PAGE == PAGE {
-                Unpacked::Page(self.0 & !PAGE)
+                let store = self.0 & PAGE_STORE != 0;
+                Unpacked::Page { page: self.0 & !(PAGE | PAGE_STORE), store }
             } else {
                 Unpacked::Block(self.0 as u32)
             };
@@ -99,8 +107,8 @@ mod tests {
     fn packs_and_unpacks() {
         assert_eq!(TraceEvent::block(u32::MAX).unpack(), Unpacked::Block(u32::MAX));
         let page = 0xf_ffff_ffff_ffff;
-        assert_eq!(TraceEvent::page(page).unpack(), Unpacked::Page(page));
         for store in [false, true] {
+            assert_eq!(TraceEvent::page(page, store).unpack(), Unpacked::Page { page, store });
             let word = 0x7fff_ffff_ffff / WORD_BYTES;
             let event = TraceEvent::data(word, 511, store);
             assert_eq!(event.unpack(), Unpacked::Data { word, index: 511, store });
@@ -121,6 +129,6 @@ mod tests {
         );
         assert!(!TraceEvent::data(6, 3, false).repeats(load));
         assert!(!TraceEvent::data(7, 3, false).repeats(TraceEvent::block(7)));
-        assert!(!TraceEvent::data(7, 3, true).repeats(TraceEvent::page(7)));
+        assert!(!TraceEvent::data(7, 3, true).repeats(TraceEvent::page(7, true)));
     }
 }

@@ -61,6 +61,7 @@ pub fn phase(figures: &Figures, traces: &mut Vec<MicroTrace>) -> Option<Phase> {
             cleared_curve: Some(curve(points(&figures.cleared, thousands))?),
             zeroed_mpki: 0.0,
             page_faults_pki: pki(counters.page_faults),
+            file_faults_pki: pki(counters.file_faults),
             system_calls_pki: pki(counters.system_calls),
             light_calls_pki: pki(counters.light_calls),
             transferred_bytes_pki: pki(counters.transferred_bytes),

@@ -13,12 +13,15 @@ use crate::bench::{Reading, Sample, pin, timed};
 use crate::chains::memory_error;
 use crate::estimate::{Estimator, Values};
 use crate::figure::{Figure, KernelFigure};
-use crate::kernel::{Pages, first_touch};
+use crate::kernel::{Pages, first_touch, first_touch_of_file};
 use crate::process::Nothing;
 use crate::rounds::Experiment;
 
 const SMALL_PAGES: usize = 512;
 const HUGE_PAGES: usize = 4;
+/// Bytes of a file that the kernel maps at a fault, and how many such pieces are touched at most.
+const FILE_PIECE: usize = 64 << 10;
+const FILE_PIECES: u64 = 128;
 const CALLS: u32 = 2000;
 /// Rounds of open, read, fstat and close, and the calls of a round.
 const FILE_ROUNDS: u32 = 200;
@@ -51,7 +54,9 @@ impl KernelCalls {
         points.extend(huge_pages.then_some(KernelFigure::HugePageFault));
         let file = std::env::current_exe().ok().filter(|path| bring_in(path).is_ok());
         if file.is_some() {
-            points.extend([KernelFigure::FileCall, KernelFigure::TransferPerByte]);
+            let of_files =
+                [KernelFigure::FileCall, KernelFigure::TransferPerByte, KernelFigure::FileFault];
+            points.extend(of_files);
         }
         let nothing = Nothing::new().ok().filter(|nothing| nothing.run().is_ok());
         if nothing.is_some() {
@@ -106,6 +111,16 @@ fn transfer(path: &PathBuf, next: &mut u64) -> Result<Sample, CalibrateError> {
     Ok(Sample::new(((large.ns - one.ns) / bytes).max(0.0), one.disturbed || large.disturbed))
 }
 
+/// Time in ns of a fault that maps pages of a file.
+fn file_fault(path: &PathBuf) -> Result<Sample, CalibrateError> {
+    let touch = |file: File| -> io::Result<Sample> {
+        let pieces = (file.metadata()?.len() / FILE_PIECE as u64).min(FILE_PIECES);
+        let reading = first_touch_of_file(file, FILE_PIECE, pieces as usize, |touch| timed(touch))?;
+        Ok(reading.sample(reading.ns / pieces as f64))
+    };
+    Ok(File::open(path).and_then(touch).unwrap_or(NO_SAMPLE))
+}
+
 /// CPU time in ns of a process that does nothing.
 fn processes(nothing: &Nothing) -> Sample {
     let sum = (0..PROCESSES).try_fold(0.0, |sum, _| nothing.run().map(|cpu_s| sum + cpu_s));
@@ -132,6 +147,7 @@ impl Experiment for KernelCalls {
         match self.points[point] {
             KernelFigure::PageFault => fault(Pages::Small, SMALL_PAGES),
             KernelFigure::HugePageFault => fault(Pages::Huge, HUGE_PAGES),
+            KernelFigure::FileFault => self.file.as_ref().map_or(Ok(NO_SAMPLE), file_fault),
             KernelFigure::FileCall => self.file.as_ref().map_or(Ok(NO_SAMPLE), file_calls),
             KernelFigure::TransferPerByte => {
                 self.file.as_ref().map_or(Ok(NO_SAMPLE), |file| transfer(file, &mut self.next))

@@ -8,6 +8,7 @@ pub(crate) mod kernel;
 pub(crate) mod ladder;
 pub(crate) mod loaded;
 pub(crate) mod memory;
+pub(crate) mod memory_walk;
 pub(crate) mod parallelism;
 pub(crate) mod prefetching;
 pub(crate) mod rates;

@@ -5,7 +5,8 @@ use std::io;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+use rustix::fd::AsFd;
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 use rustix::param::page_size;
 
 use super::{Access, LINE_BYTES, MAX_FILLERS, STREAM_STEP_BYTES, machine_code};
@@ -380,5 +381,30 @@ pub(crate) fn first_touch<T>(
             // SAFETY: inside the mapping, which is ours alone.
             unsafe { mapping.at.as_ptr().add(place * page).write_volatile(0) };
         }
+    }))
+}
+
+/// Maps so many pieces of `piece_bytes` of a file, from its beginning; `timed` is called around reading a byte of each
+/// and giving them back. The file must be as long.
+///
+/// # Errors
+/// When it cannot be mapped.
+pub(crate) fn first_touch_of_file<T>(
+    file: impl AsFd,
+    piece_bytes: usize,
+    count: usize,
+    timed: impl FnOnce(&mut dyn FnMut()) -> T,
+) -> io::Result<T> {
+    let bytes = piece_bytes * count;
+    // SAFETY: a new mapping at an address of the kernel's choice, to which nothing else points.
+    let at =
+        unsafe { mmap(std::ptr::null_mut(), bytes, ProtFlags::READ, MapFlags::PRIVATE, file, 0) }?;
+    Ok(timed(&mut || {
+        for piece in 0..count {
+            // SAFETY: inside the mapping and, as the caller says, the file.
+            unsafe { at.cast::<u8>().add(piece * piece_bytes).read_volatile() };
+        }
+        // SAFETY: mapped above.
+        let _ = unsafe { munmap(at, bytes) };
     }))
 }

@@ -106,6 +106,7 @@ fn place(spec: &mut MachineSpec, found: &Machine, figure: &Figure, value: f64) {
             *match what {
                 KernelFigure::PageFault => &mut kernel.page_fault_ns,
                 KernelFigure::HugePageFault => &mut kernel.huge_page_fault_ns,
+                KernelFigure::FileFault => &mut kernel.file_fault_ns,
                 KernelFigure::SystemCall => &mut kernel.system_call_ns,
                 KernelFigure::FileCall => &mut kernel.file_call_ns,
                 KernelFigure::TransferPerByte => &mut kernel.transfer_ns_per_byte,

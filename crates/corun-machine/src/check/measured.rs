@@ -51,6 +51,7 @@ pub(super) fn machine(spec: &MachineSpec) -> Checked {
             &[
                 ("page_fault_ns", kernel.page_fault_ns),
                 ("huge_page_fault_ns", kernel.huge_page_fault_ns),
+                ("file_fault_ns", kernel.file_fault_ns),
                 ("system_call_ns", kernel.system_call_ns),
                 ("file_call_ns", kernel.file_call_ns),
                 ("transfer_ns_per_byte", kernel.transfer_ns_per_byte),
@@ -90,7 +91,14 @@ pub(super) fn core_type(one: &CoreType, at: &str) -> Checked {
         &CLOCK_MHZ,
         &[("clock_alone_mhz", one.clock_alone_mhz), ("clock_burst_mhz", one.clock_burst_mhz)],
     )?;
-    each(at, &PENALTY_CYCLES, &[("page_walk_cycles", one.page_walk_cycles)])?;
+    each(
+        at,
+        &PENALTY_CYCLES,
+        &[
+            ("page_walk_cycles", one.page_walk_cycles),
+            ("memory_page_walk_cycles", one.memory_page_walk_cycles),
+        ],
+    )?;
     if let Some(hits) = one.outstanding_llc_hits {
         not_zero(format!("{at}.outstanding_llc_hits"), u64::from(hits))?;
     }

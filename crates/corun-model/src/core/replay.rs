@@ -51,6 +51,8 @@ pub(crate) struct MemoryView {
     /// Pages that the levels of the TLB reach, and what a hit in the second level and a walk add.
     pub(crate) tlb_pages: [f32; 2],
     pub(crate) tlb_cycles: [u32; 2],
+    /// What a walk adds more where the load comes from memory, in no order that a prefetcher foresees.
+    pub(crate) memory_walk_more: u32,
     /// Which predictor the core has.
     pub(crate) mispredicted: Marks,
 }
@@ -374,7 +376,9 @@ impl<'p> Replay<'p> {
             };
             return (there, cause);
         }
-        let latency = cycles(level, core, view);
+        let is_far =
+            level == Level::Memory && pages >= view.tlb_pages[1] && !op.marks.has(Marks::FORESEEN);
+        let latency = cycles(level, core, view) + if is_far { view.memory_walk_more } else { 0 };
         let there = if self.asked[entry] > 0 {
             self.asked[entry]
         } else if op.marks.has(Marks::FORESEEN) && core.prefetch_lines > 0 {

@@ -39,6 +39,7 @@ const VIEW: MemoryView = MemoryView {
     lines_a_window: [u32::MAX; 2],
     tlb_pages: [64.0, 1536.0],
     tlb_cycles: [7, 30],
+    memory_walk_more: 0,
     mispredicted: Marks::MISPREDICTED_LARGE,
 };
 
@@ -201,6 +202,33 @@ fn a_chase_is_one_at_a_time() {
 }
 
 /// `add 8(%rbx),%rax; mov (%rbx),%rbx`: the first load misses the line that the second one waits for.
+#[test]
+fn a_chase_over_memory_whose_pages_no_tlb_holds_takes_what_walks_take_there() {
+    let chase = [load([1, 0], true)];
+    let view = MemoryView { memory_walk_more: 200, ..VIEW };
+    let far = |foreseen: bool| {
+        let mut trace = repeated(&chase, 1024);
+        trace.pages.fill(view.tlb_pages[1]);
+        for op in &mut trace.ops {
+            op.marks = if foreseen { op.marks.with(Marks::FORESEEN) } else { op.marks };
+        }
+        let replayed = |view: &MemoryView| {
+            let replayed = Replay::new(&wide()).run(&trace, view);
+            replayed.cycles / replayed.instructions
+        };
+        (replayed(&view), replayed(&VIEW))
+    };
+    let (with, without) = far(false);
+    about(without, f64::from(MEMORY_CYCLES + VIEW.tlb_cycles[1]));
+    about(with - without, 200.0);
+    // The pages of a stream follow each other.
+    let (with, without) = far(true);
+    about(with, without);
+    // A page that the TLB holds is not walked to.
+    let near = Replay::new(&wide()).run(&repeated(&chase, 1024), &view);
+    about(near.cycles / near.instructions, f64::from(MEMORY_CYCLES));
+}
+
 #[test]
 fn a_pointer_read_behind_a_field_is_a_chase_too() {
     let field = load([1, 0], true);

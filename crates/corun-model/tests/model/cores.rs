@@ -139,6 +139,40 @@ fn a_process_and_light_calls_cost_what_the_machine_says() {
     assert!(((with_process - all_heavy) / 1e-3 - 1.0).abs() < 1e-3, "{with_process} {all_heavy}");
 }
 
+/// Faults that map a file's pages cost what the machine says of them, and as others where it says nothing.
+#[test]
+fn faults_on_files_cost_what_the_machine_says() {
+    const FAULTS_PKI: f64 = 0.5;
+    let library = Library::shipped().unwrap();
+    let big = core("big-out-of-order").unwrap();
+    let seconds = |file_fault_ns: Option<f64>, file_share: f64| {
+        let mut spec = big.machine.spec().clone();
+        spec.kernel = Some(KernelCosts {
+            page_fault_ns: Some(2000.0),
+            file_fault_ns,
+            ..KernelCosts::default()
+        });
+        let machine = Machine::from_spec(spec).unwrap();
+        let model = Model::new(machine.into(), ModelOptions::default()).unwrap();
+        let mut profile = library.get("gzip").unwrap().clone();
+        let ProfileData::Recording(recording) = &mut profile.data else { panic!("a recording") };
+        for phase in &mut recording.phases {
+            let core = phase.core.as_mut().unwrap();
+            core.page_faults_pki = FAULTS_PKI;
+            core.file_faults_pki = FAULTS_PKI * file_share;
+        }
+        let instructions = profile.instructions() as f64;
+        let program = load(&model, &profile);
+        let solo = model.solo(&program, LoadedProgram::WHOLE, big.cpu());
+        (instructions, instructions / solo.instructions_per_s)
+    };
+    let (instructions, anonymous) = seconds(Some(6000.0), 0.0);
+    let (_, files) = seconds(Some(6000.0), 0.25);
+    let more_s = instructions * 1e-3 * FAULTS_PKI * 0.25 * 4000e-9;
+    assert!(((files - anonymous) / more_s - 1.0).abs() < 1e-3, "{files} {anonymous}");
+    assert_eq!(seconds(None, 0.25).1, anonymous);
+}
+
 /// A stream that the prefetcher foresees: an LLC that holds it never makes it slower, on an
 /// in-order core either.
 #[test]

@@ -47,7 +47,7 @@ impl Program {
         if self.sieve.block(self.tag) {
             self.hand_in();
         }
-        if !self.sieve.passes_over(line) && self.sieve.access(8 * line, 3, true) {
+        if !self.sieve.passes_over(line, true) && self.sieve.access(8 * line, 3, true) {
             self.hand_in();
         }
     }

@@ -20,6 +20,8 @@ pub struct Counters {
     pub floats: u64,
     /// First touches of pages, until they are given back.
     pub page_faults: u64,
+    /// Those of them that map pages of a file.
+    pub file_faults: u64,
     /// System calls.
     pub system_calls: u64,
     /// Those of them that touch neither files nor what memory is mapped to.
@@ -165,6 +167,7 @@ impl Counters {
         self.branches += other.branches;
         self.floats += other.floats;
         self.page_faults += other.page_faults;
+        self.file_faults += other.file_faults;
         self.system_calls += other.system_calls;
         self.light_calls += other.light_calls;
         self.transferred_bytes += other.transferred_bytes;

@@ -30,7 +30,7 @@ fn run(mut engine: Engine, threads: usize, lines: impl Iterator<Item = (u64, boo
     for (at, (line, store)) in lines.enumerate() {
         let (thread, sieve) = &mut sides[at % threads];
         let due = sieve.block(tag) || sieve.pace_number() < newest;
-        let passed_over = sieve.passes_over(line);
+        let passed_over = sieve.passes_over(line, store);
         if due || (!passed_over && sieve.access(8 * line, 3, store)) {
             engine.take(thread, sieve);
             sieve.set_pace(engine.pace());

@@ -248,6 +248,7 @@ impl Engine {
         // Code is mapped from files, which the kernel does in pieces.
         let fresh = self.code_pieces.insert(block.start >> 16);
         self.figures.counters.page_faults += u64::from(fresh);
+        self.figures.counters.file_faults += u64::from(fresh);
         self.undecoded |= block.ops.is_empty();
         self.blocks.push(block);
         self.blocks.len() as u32 - 1
@@ -400,7 +401,7 @@ impl Engine {
                     }
                     self.block::<WATCH>(thread, id, &mut sums);
                 }
-                Unpacked::Page(page) => self.page_touched::<true>(page),
+                Unpacked::Page { page, store } => self.page_touched::<true>(page, store),
                 Unpacked::Data { word, index, store } => {
                     if self.undecoded {
                         self.count_access(thread, index, store);

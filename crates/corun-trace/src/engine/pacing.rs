@@ -163,7 +163,7 @@ impl Engine {
         for event in &sieve.events {
             match event.unpack() {
                 Unpacked::Data { word, .. } => self.follow(line_of(word)),
-                Unpacked::Page(page) => self.page_touched::<false>(page),
+                Unpacked::Page { page, store } => self.page_touched::<false>(page, store),
                 Unpacked::Block(id) => self.special_block(thread, id, &mut sums),
             }
         }
@@ -192,13 +192,14 @@ impl Engine {
         }
     }
 
-    /// A page that may be new is touched. Where the kernel has to clear it, its lines are the most
+    /// A page that may be new or not yet written to is touched. Where the kernel has to clear it, its lines are the most
     /// recent ones before the touch: of all accesses where `ALL` are seen, else of those followed.
     #[cold]
     #[inline(never)]
-    pub(super) fn page_touched<const ALL: bool>(&mut self, page: u64) {
-        let touch = self.pages.touch(page);
+    pub(super) fn page_touched<const ALL: bool>(&mut self, page: u64, store: bool) {
+        let touch = self.pages.touch(page, store);
         self.figures.counters.page_faults += u64::from(touch != Touch::Again);
+        self.figures.counters.file_faults += u64::from(touch == Touch::File);
         if touch != Touch::Cleared {
             return;
         }

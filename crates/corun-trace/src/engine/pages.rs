@@ -22,8 +22,8 @@ pub(crate) enum Touch {
     Again,
     /// A fault: the kernel maps a file's pages.
     File,
-    /// A fault: the page is one of the process that forked this one, and is shared or copied.
-    Inherited,
+    /// A fault: a page of a file, or of the process that forked this one, is written to, and the kernel copies it.
+    Copied,
     /// A fault: the kernel clears an anonymous page.
     Cleared,
 }
@@ -72,6 +72,8 @@ impl Numbers {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct PageSet {
     touched: Numbers,
+    /// Those that were written to.
+    written: Numbers,
     /// Those that the process which forked this one had touched.
     inherited: Numbers,
     /// Mapped files, as first page and the one behind the last.
@@ -79,20 +81,32 @@ pub(crate) struct PageSet {
 }
 
 impl PageSet {
-    /// A page is touched.
-    pub(crate) fn touch(&mut self, page: u64) -> Touch {
-        if !self.touched.insert(page) {
+    /// A page is touched, or written to.
+    ///
+    /// Where anonymous memory is read first, the kernel maps a page of zeros, and clears one at the first store; the
+    /// second fault is not counted, since the first takes little then.
+    pub(crate) fn touch(&mut self, page: u64, store: bool) -> Touch {
+        let fresh = self.touched.insert(page);
+        let is_again = if store { !self.written.insert(page) } else { !fresh };
+        if is_again {
             return Touch::Again;
         }
         if let Some(&(begin, end)) = self.files.iter().find(|file| (file.0..file.1).contains(&page))
         {
+            if store {
+                return Touch::Copied;
+            }
             let first = page / AROUND * AROUND;
             for near in first.max(begin)..(first + AROUND).min(end) {
                 self.touched.insert(near);
             }
             return Touch::File;
         }
-        if self.inherited.contains(page) { Touch::Inherited } else { Touch::Cleared }
+        match (self.inherited.contains(page), store, fresh) {
+            (true, true, _) => Touch::Copied,
+            (false, _, true) => Touch::Cleared,
+            _ => Touch::Again,
+        }
     }
 
     /// A file has been mapped at these pages from the beginning.
@@ -118,6 +132,7 @@ impl PageSet {
     /// What these pages hold is given back; they stay mapped to what they were mapped to.
     pub(crate) fn discard(&mut self, begin: u64, end: u64) {
         self.touched.remove(begin, end);
+        self.written.remove(begin, end);
         self.inherited.remove(begin, end);
     }
 
@@ -125,10 +140,14 @@ impl PageSet {
     pub(crate) fn move_pages(&mut self, begin: u64, end: u64, to: u64) {
         let there = |&page: &u64| self.touched.contains(page) || self.inherited.contains(page);
         let moved: Vec<u64> = (begin..end).filter(there).collect();
+        let written: Vec<u64> = (begin..end).filter(|&page| self.written.contains(page)).collect();
         self.forget(begin, end);
         self.forget(to, to + (end - begin));
         for page in moved {
             self.touched.insert(to + (page - begin));
+        }
+        for page in written {
+            self.written.insert(to + (page - begin));
         }
     }
 
@@ -138,6 +157,7 @@ impl PageSet {
             let sums = self.inherited.regions.entry(region).or_default();
             sums.iter_mut().zip(bits).for_each(|(sum, bits)| *sum |= bits);
         }
+        self.written = Numbers::default();
     }
 }
 
@@ -147,7 +167,7 @@ mod tests {
 
     /// How many of these pages are cleared when each is touched.
     fn cleared(pages: &mut PageSet, range: std::ops::Range<u64>) -> usize {
-        range.filter(|&page| pages.touch(page) == Touch::Cleared).count()
+        range.filter(|&page| pages.touch(page, true) == Touch::Cleared).count()
     }
 
     #[test]
@@ -167,10 +187,37 @@ mod tests {
         let mut pages = PageSet::default();
         pages.map_file(1000, 1040);
         // 1000 to 1007 end the first group, 1008 to 1023 and 1024 to 1039 are two.
-        let fault = |page: &u64| pages.touch(*page) != Touch::Again;
+        let fault = |page: &u64| pages.touch(*page, false) != Touch::Again;
         let faults: Vec<u64> = (990..1050).filter(fault).collect();
         let before = (990..1000).collect::<Vec<_>>();
         assert_eq!(faults, [before, vec![1000, 1008, 1024], (1040..1050).collect()].concat());
+    }
+
+    #[test]
+    fn each_page_of_a_file_is_copied_when_it_is_written_to() {
+        let mut pages = PageSet::default();
+        pages.map_file(0, 64);
+        assert_eq!(
+            [3, 4, 4].map(|page| pages.touch(page, false)),
+            [Touch::File, Touch::Again, Touch::Again]
+        );
+        assert_eq!(
+            [4, 4, 40].map(|page| pages.touch(page, true)),
+            [Touch::Copied, Touch::Again, Touch::Copied]
+        );
+        // Only that page came with the copy.
+        assert_eq!([40, 41].map(|page| pages.touch(page, false)), [Touch::Again, Touch::File]);
+        pages.discard(0, 64);
+        assert_eq!(pages.touch(4, true), Touch::Copied);
+    }
+
+    #[test]
+    fn anonymous_memory_that_was_read_first_is_cleared_once() {
+        let mut pages = PageSet::default();
+        assert_eq!(
+            [false, true, true].map(|store| pages.touch(9, store)),
+            [Touch::Cleared, Touch::Again, Touch::Again]
+        );
     }
 
     /// As the loader maps a library: all of it from the file, then zeros over its end.
@@ -197,15 +244,18 @@ mod tests {
     fn a_fork_has_the_pages_of_its_parent() {
         let mut pages = PageSet::default();
         pages.map_file(50, 60);
-        pages.touch(7);
-        pages.touch(50);
+        pages.touch(7, true);
+        pages.touch(50, false);
         pages.fork();
+        // What is shared is read without a fault, and copied when it is written to.
+        assert_eq!([7, 7, 7].map(|page| pages.touch(page, false)), [Touch::Again; 3]);
         assert_eq!(
-            [7, 8, 50].map(|page| pages.touch(page)),
-            [Touch::Inherited, Touch::Cleared, Touch::File]
+            [7, 7, 8].map(|page| pages.touch(page, true)),
+            [Touch::Copied, Touch::Again, Touch::Cleared]
         );
+        assert_eq!(pages.touch(50, false), Touch::File);
         pages.fork();
         pages.forget(7, 8);
-        assert_eq!([7, 8].map(|page| pages.touch(page)), [Touch::Cleared, Touch::Inherited]);
+        assert_eq!([7, 8].map(|page| pages.touch(page, true)), [Touch::Cleared, Touch::Copied]);
     }
 }

@@ -234,7 +234,7 @@ impl SetProfiles {
         for event in events {
             match event.unpack() {
                 // The lines that the kernel clears pass these caches unseen.
-                Unpacked::Page(_) => {}
+                Unpacked::Page { .. } => {}
                 Unpacked::Block(_) if !self.fetches => {}
                 Unpacked::Block(id) => {
                     let Some(block) = blocks.get(id as usize) else { continue };

@@ -132,8 +132,14 @@ const KNOWN: usize = 512;
 /// Pages of which a thread remembers that they were touched.
 const RECENT_PAGES: usize = 4096;
 
-/// More than any address / 64.
+/// More than any address / 32.
 const NO_LINE: u64 = u64::MAX;
+
+/// Is what was noted this line or page, and written to if it is now?
+#[inline(always)]
+fn is_noted(noted: u64, number: u64, store: bool) -> bool {
+    noted.wrapping_sub(2 * number + u64::from(store)) <= 1
+}
 
 /// One thread's events, until it hands them in.
 #[derive(Debug, Clone)]
@@ -143,9 +149,10 @@ pub struct Sieve {
     pub(super) events: Vec<TraceEvent>,
     /// Instruction and direction of the running block's last access that was counted by itself.
     last_access: Option<(u32, bool)>,
-    /// Lines that are not followed, by their low bits; none while all events are collected.
+    /// Lines that are not followed, by their low bits; none while all events are collected. Each twice its number,
+    /// and 1 more where its page is known to be written to.
     unfollowed: Box<[u64; KNOWN]>,
-    /// Pages touched of late, by their low bits.
+    /// Pages touched of late, by their low bits: each twice its number, and 1 more where it was written to.
     recent: Box<[u64]>,
 }
 
@@ -222,10 +229,10 @@ impl Sieve {
         full || self.tally.is_due()
     }
 
-    /// Is a line known not to be followed, and so to be passed over?
+    /// Is a line known not to be followed, and its page to be written to if it is now? It is passed over.
     #[inline(always)]
-    pub fn passes_over(&self, line: u64) -> bool {
-        self.unfollowed[line as usize % KNOWN] == line
+    pub fn passes_over(&self, line: u64, store: bool) -> bool {
+        is_noted(self.unfollowed[line as usize % KNOWN], line, store)
     }
 
     /// An instruction of the running block touches a word (address / 8). True when events are due.
@@ -233,11 +240,12 @@ impl Sieve {
     pub fn access(&mut self, word: u64, index: u32, store: bool) -> bool {
         let line = line_of(word);
         let page = line / PAGE_LINES;
-        if self.recent[page as usize % RECENT_PAGES] != page {
-            return self.access_page(line, TraceEvent::data(word, index, store));
+        let noted = self.recent[page as usize % RECENT_PAGES];
+        if !is_noted(noted, page, store) {
+            return self.access_page(line, TraceEvent::data(word, index, store), store);
         }
         if !self.pace.all && spatial_hash(line) > self.pace.threshold {
-            self.unfollowed[line as usize % KNOWN] = line;
+            self.unfollowed[line as usize % KNOWN] = 2 * line + noted % 2;
             return false;
         }
         let event = TraceEvent::data(word, index, store);
@@ -246,14 +254,14 @@ impl Sieve {
         !repeats && self.push(event)
     }
 
-    /// An access to a page that was not touched of late. True when events are due.
+    /// An access to a page that was not touched, or not written to, of late. True when events are due.
     #[cold]
-    fn access_page(&mut self, line: u64, access: TraceEvent) -> bool {
+    fn access_page(&mut self, line: u64, access: TraceEvent, store: bool) -> bool {
         let page = line / PAGE_LINES;
-        self.recent[page as usize % RECENT_PAGES] = page;
-        let due = self.push(TraceEvent::page(page));
+        self.recent[page as usize % RECENT_PAGES] = 2 * page + u64::from(store);
+        let due = self.push(TraceEvent::page(page, store));
         if !self.pace.all && spatial_hash(line) > self.pace.threshold {
-            self.unfollowed[line as usize % KNOWN] = line;
+            self.unfollowed[line as usize % KNOWN] = 2 * line + u64::from(store);
             return due;
         }
         self.push(access)
@@ -329,12 +337,27 @@ mod tests {
     #[test]
     fn a_line_that_is_not_followed_is_passed_over_until_all_are_seen() {
         let mut sieve = gap(1000);
-        assert!(!sieve.passes_over(5) && !sieve.access(40, 0, false));
+        assert!(!sieve.passes_over(5, false) && !sieve.access(40, 0, false));
         // Its page may be new.
-        assert!(sieve.passes_over(5) && sieve.events() == [TraceEvent::page(0)]);
+        assert!(sieve.passes_over(5, false) && sieve.events() == [TraceEvent::page(0, false)]);
         sieve.set_pace(Pace { all: true, threshold: 0, instructions: 1, events: 2, number: 1 });
-        assert!(!sieve.passes_over(5) && !sieve.access(40, 0, false));
+        assert!(!sieve.passes_over(5, false) && !sieve.access(40, 0, false));
         assert!(sieve.access(48, 0, false));
         assert_eq!(sieve.events(), [40, 48].map(|word| TraceEvent::data(word, 0, false)));
+    }
+
+    #[test]
+    fn the_first_store_to_a_page_is_told_also_in_a_line_that_is_passed_over() {
+        let mut sieve = gap(1000);
+        assert!(!sieve.access(40, 0, false) && !sieve.passes_over(5, true));
+        assert!(!sieve.access(40, 0, true) && sieve.passes_over(5, true));
+        let told = [false, true].map(|store| TraceEvent::page(0, store));
+        assert_eq!(sieve.events(), told);
+        // The page is known to be written to now, by whichever line.
+        assert!(
+            !sieve.access(48, 0, false) && sieve.passes_over(6, true) && sieve.events() == told
+        );
+        sieve.forget_pages();
+        assert!(!sieve.passes_over(5, false));
     }
 }

@@ -117,6 +117,7 @@ fn merged_core(parts: [(Option<&CoreDetail>, f64); 2]) -> Option<CoreDetail> {
             .map(|(one, other)| merged_curve([(one, mine), (other, others)])),
         zeroed_mpki: mean_of(|core| core.zeroed_mpki),
         page_faults_pki: mean_of(|core| core.page_faults_pki),
+        file_faults_pki: mean_of(|core| core.file_faults_pki),
         system_calls_pki: mean_of(|core| core.system_calls_pki),
         light_calls_pki: mean_of(|core| core.light_calls_pki),
         transferred_bytes_pki: mean_of(|core| core.transferred_bytes_pki),

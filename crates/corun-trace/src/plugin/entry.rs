@@ -223,10 +223,10 @@ extern "C" fn store(thread: c_uint, info: c_uint, address: u64, place: *mut c_vo
 extern "C" fn access(thread: c_uint, info: c_uint, address: u64, place: *mut c_void) {
     // SAFETY: QEMU calls from the thread's own host thread.
     let Some(buffer) = (unsafe { buffer(thread) }) else { return };
-    if !passes_over(buffer, address, place.addr())
-        && let Some((qemu, _)) = SESSION.get()
-    {
-        touched(buffer, info, address, place.addr(), qemu.is_store(info));
+    let Some((qemu, _)) = SESSION.get() else { return };
+    let store = qemu.is_store(info);
+    if !passes_over(buffer, address, place.addr(), store) {
+        touched(buffer, info, address, place.addr(), store);
     }
 }
 
@@ -249,7 +249,7 @@ extern "C" fn counted_access(thread: c_uint, info: c_uint, address: u64, index: 
 fn known_access<const STORE: bool>(thread: c_uint, info: c_uint, address: u64, place: usize) {
     // SAFETY: QEMU calls from the thread's own host thread.
     let Some(buffer) = (unsafe { buffer(thread) }) else { return };
-    if !passes_over(buffer, address, place) {
+    if !passes_over(buffer, address, place, STORE) {
         touched(buffer, info, address, place, STORE);
     }
 }
@@ -259,10 +259,11 @@ fn may_cross(address: u64, most_bytes: u64) -> bool {
     address % LINE_BYTES + most_bytes > LINE_BYTES
 }
 
-/// Is all that this access can touch known not to be followed?
+/// Does all that this access can touch need no look?
 #[inline(always)]
-fn passes_over(buffer: &Buffer, address: u64, place: usize) -> bool {
-    buffer.sieve.passes_over(address / LINE_BYTES) && !may_cross(address, (place & 0xff) as u64)
+fn passes_over(buffer: &Buffer, address: u64, place: usize, store: bool) -> bool {
+    buffer.sieve.passes_over(address / LINE_BYTES, store)
+        && !may_cross(address, (place & 0xff) as u64)
 }
 
 /// Loads and stores are counted by block, so that the order of lines is all that matters.

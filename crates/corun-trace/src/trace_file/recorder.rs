@@ -64,7 +64,7 @@ impl<W: Write> Recorder<W> {
                     self.begin(position, before, begun)?;
                 }
                 // What the kernel does is not in a trace.
-                Unpacked::Page(_) => {}
+                Unpacked::Page { .. } => {}
                 Unpacked::Data { word, index, store } => {
                     let line = line_of(word);
                     if last.is_some_and(|(same, stored)| same == line && (stored || !store)) {
