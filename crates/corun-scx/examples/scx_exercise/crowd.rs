@@ -5,17 +5,23 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use corun_machine::{CpuId, CpuSet};
-use corun_scx::{Options, Plan, SCHED_EXT, ThreadCounts, set_policy};
+use corun_scx::{Options, Plan, SCHED_EXT, Scheduler, ThreadCounts, set_policy};
 
+use crate::turns::{Turns, Wait};
 use crate::{Busy, scheduler};
 
-/// How long after its bound a thread may have to wait: three ticks of the kernel, 250 a second, were measured, and one
-/// more is left. On a machine whose clock goes on while its CPUs stand still, as in an emulator with the host's clock,
-/// longer waits say nothing of the scheduler.
-const AFTER_BOUND: Duration = Duration::from_millis(16);
+/// How many turns may begin on a CPU while a thread of its queue has waited for longer than its bound: the tick that
+/// ends the present turn finds it and wakes an idle CPU, and one turn begins until that has taken it. Where there is no
+/// bound, eight threads on two CPUs see three.
+const TURNS_AFTER_BOUND: usize = 1;
 
-/// How long a thread may have a CPU while others wait: its slice, and the tick that ends it.
-const TURN: Duration = Duration::from_millis(5 + 4);
+/// How many waits of a hundred may see more: of who comes after another in the queue, which is found first.
+const LATE_PERCENT: usize = 5;
+
+/// How many turns each other thread may have while one waits. Virtual times in a queue are within a slice of that of
+/// the thread that ran last, before or after, and each turn takes a slice of it: who is last is behind two turns of
+/// who is first.
+const TURNS_BEFORE: usize = 2;
 
 /// The CPU on which a thread ran last.
 fn cpu_of(tid: u32) -> Result<u32> {
@@ -24,10 +30,15 @@ fn cpu_of(tid: u32) -> Result<u32> {
     Ok(after.split_whitespace().nth(36).context("no CPU")?.parse()?)
 }
 
+/// Keeps stints, by which waits are judged.
+fn watched() -> Result<Scheduler> {
+    scheduler(Options { keeps_stints: true, ..Options::default() })
+}
+
 /// Busy threads on two CPUs, the others free: who waited for longer than the bound runs elsewhere.
 pub(crate) fn crowd(spill_after: Option<Duration>, time: Duration) -> Result<()> {
-    const THREADS: usize = 5;
-    let mut scheduler = scheduler(Options::default())?;
+    const THREADS: usize = 8;
+    let mut scheduler = watched()?;
     let busy = Busy::start(THREADS);
     let cpus: CpuSet = "2-3".parse()?;
     for thread in &busy.threads {
@@ -54,6 +65,7 @@ pub(crate) fn crowd(spill_after: Option<Duration>, time: Duration) -> Result<()>
         }
     }
     let counts = counts_of(&scheduler, &busy);
+    let turns = Turns::take(&scheduler)?;
     ensure!(scheduler.ended().is_none(), "the kernel detached it: {:?}", scheduler.ended());
     busy.end();
     ensure!(counts.len() == THREADS, "{} of {THREADS} threads are counted", counts.len());
@@ -69,7 +81,15 @@ pub(crate) fn crowd(spill_after: Option<Duration>, time: Duration) -> Result<()>
         None => ensure!(spilled == 0 && elsewhere == 0, "a thread left its CPUs"),
         Some(bound) => {
             ensure!(spilled > 0, "nobody left crowded CPUs");
-            ensure!(longest <= bound + AFTER_BOUND, "the bound does not hold");
+            let after = |wait: &Wait| turns.most_after(bound.as_nanos() as u64, wait, &cpus);
+            let after: Vec<usize> = turns.waits().iter().map(after).collect();
+            let late = after.iter().filter(|&&turns| turns > TURNS_AFTER_BOUND).count();
+            println!(
+                "{} waits, at most {} turns on a CPU beyond the bound, more than {TURNS_AFTER_BOUND} in {late} waits",
+                after.len(),
+                after.iter().max().context("nobody waited")?
+            );
+            ensure!(late * 100 <= after.len() * LATE_PERCENT, "the bound does not hold");
         }
     }
     Ok(())
@@ -79,7 +99,7 @@ pub(crate) fn crowd(spill_after: Option<Duration>, time: Duration) -> Result<()>
 /// turns of those before it in its queue, and no longer.
 pub(crate) fn overload(threads: usize, time: Duration) -> Result<()> {
     const PAIRS: [&str; 4] = ["0-1", "2-3", "4-5", "6-7"];
-    let mut scheduler = scheduler(Options::default())?;
+    let mut scheduler = watched()?;
     let busy = Busy::start(threads * PAIRS.len());
     let spill_after = Some(Duration::from_millis(4));
     for (index, thread) in busy.threads.iter().enumerate() {
@@ -87,27 +107,37 @@ pub(crate) fn overload(threads: usize, time: Duration) -> Result<()> {
         scheduler.plan(thread.tid, Plan { cpus: &cpus, spill_after })?;
         set_policy(thread.tid, SCHED_EXT)?;
     }
+    // The first ran while the others were not yet there.
+    thread::sleep(Duration::from_millis(200));
+    scheduler.take_stints()?;
     thread::sleep(time);
     let counts = counts_of(&scheduler, &busy);
+    let turns = Turns::take(&scheduler)?;
     ensure!(scheduler.ended().is_none(), "the kernel detached it: {:?}", scheduler.ended());
+    let tids: Vec<u32> = busy.threads.iter().map(|thread| thread.tid).collect();
     busy.end();
+    let waits = turns.waits();
+    let before = tids.chunks(threads).flat_map(|queue| {
+        let of_queue = waits.iter().filter(|wait| queue.contains(&wait.tid));
+        of_queue.map(|wait| turns.most_of_another(wait, queue))
+    });
+    let most_before = before.max().context("nobody waited")?;
     let longest = longest_wait(&counts);
     let switches = counts.iter().map(|one| one.switches);
     let (least, most) =
         (switches.clone().min().unwrap_or_default(), switches.max().unwrap_or_default());
-    // Two CPUs serve the queue. Who comes to it is behind all others at most, and the two on the CPUs have a turn left.
-    let bound = TURN * threads.div_ceil(2) as u32 + AFTER_BOUND;
     println!(
-        "{threads} threads on each pair of CPUs: longest wait {longest:?}, bound {bound:?}, {least} to {most} \
-         switches each"
+        "{threads} threads on each pair of CPUs: {} turns, at most {most_before} of another while one waits, longest \
+         wait {longest:?}, {least} to {most} switches each",
+        turns.count()
     );
-    ensure!(counts.len() == threads * PAIRS.len(), "{} threads are counted", counts.len());
+    ensure!(counts.len() == tids.len(), "{} threads are counted", counts.len());
     ensure!(least > 0, "a thread never ran");
-    ensure!(longest <= bound, "a thread waited for longer than the turns of all others take");
+    ensure!(most_before <= TURNS_BEFORE, "others had more turns than are before who is last");
     Ok(())
 }
 
-fn counts_of(scheduler: &corun_scx::Scheduler, busy: &Busy) -> Vec<ThreadCounts> {
+fn counts_of(scheduler: &Scheduler, busy: &Busy) -> Vec<ThreadCounts> {
     let counts = |tid: u32| scheduler.counts(tid).ok().flatten();
     busy.threads.iter().filter_map(|thread| counts(thread.tid)).collect()
 }

@@ -1,7 +1,7 @@
 //! Exercises corun's scheduler in the kernel, for the cases of `scripts/guest/kernel-cases` and `long-kernel-cases`:
 //! threads of this process that are crowded, that wake each other, and that come and go while the scheduler does.
 //!
-//!   scx_exercise crowd SPILL_MS SECONDS    five busy threads on CPUs 2-3; SPILL_MS may be `never`
+//!   scx_exercise crowd SPILL_MS SECONDS    eight busy threads on CPUs 2-3; SPILL_MS may be `never`
 //!   scx_exercise overload THREADS SECONDS  so many busy threads on each pair of CPUs: none is free for who waits
 //!   scx_exercise wake ROUNDS CLASS [CPUS]  two threads wake each other on CPU 0 or these. CLASS: fair, ext, counted:
 //!                                          ext that also counts who wakes whom, or kept: ext that also keeps when
@@ -22,6 +22,7 @@ mod crowd;
 mod rivals;
 mod storm;
 mod switches;
+mod turns;
 mod wake;
 
 use std::sync::Arc;
