@@ -1,22 +1,29 @@
 //! Which cycles execution units are taken in.
 
 /// Cycles that are told apart at a time: what is further apart never competes.
-const CYCLES: usize = 2048;
+const CYCLES: usize = 1 << CYCLES_LOG2;
+const CYCLES_LOG2: u32 = 11;
+/// Bits of a slot that count units.
+const COUNT_BITS: u32 = 8;
+/// A slot of no cycle.
+const NOBODY: u32 = u32::MAX;
 
 /// Units of one kind.
 #[derive(Debug, Clone)]
 pub(crate) struct Units {
-    /// By cycle modulo [`CYCLES`]: the cycle, and how many units are taken in it.
-    taken: Box<[(u32, u8); CYCLES]>,
+    /// By cycle modulo [`CYCLES`]: how many units are taken in the cycle, below the part of the cycle's number that
+    /// the place in the table does not tell. In four bytes, since the tables of all kinds of units are more than the
+    /// first level of a cache holds, and are cleared for each trace.
+    taken: Box<[u32; CYCLES]>,
 }
 
 impl Units {
     pub(crate) fn new() -> Self {
-        Self { taken: Box::new([(u32::MAX, 0); CYCLES]) }
+        Self { taken: Box::new([NOBODY; CYCLES]) }
     }
 
     pub(crate) fn clear(&mut self) {
-        self.taken.fill((u32::MAX, 0));
+        self.taken.fill(NOBODY);
     }
 
     /// Takes one of `count` units for so many cycles, at the first cycle from `earliest` on at which
@@ -25,21 +32,26 @@ impl Units {
     pub(crate) fn take(&mut self, count: u8, earliest: u32, cycles: u32) -> u32 {
         let mut at = earliest;
         loop {
-            let slot = &mut self.taken[at as usize % CYCLES];
-            if slot.0 != at {
-                *slot = (at, 0);
-            }
-            if slot.1 < count {
-                slot.1 += 1;
+            let (slot, free) = self.slot(at);
+            // Without any unit taken the slot's lowest bits are 0.
+            let taken = if *slot >> COUNT_BITS == free >> COUNT_BITS { *slot } else { free };
+            if taken - free < u32::from(count) {
+                *slot = taken + 1;
                 break;
             }
             at += 1;
         }
         for busy in at + 1..at + cycles {
-            let slot = &mut self.taken[busy as usize % CYCLES];
-            *slot = if slot.0 == busy { (busy, slot.1 + 1) } else { (busy, 1) };
+            let (slot, free) = self.slot(busy);
+            *slot = if *slot >> COUNT_BITS == free >> COUNT_BITS { *slot + 1 } else { free + 1 };
         }
         at
+    }
+
+    /// The slot of a cycle, and what stands there while no unit is taken in the cycle.
+    #[inline]
+    fn slot(&mut self, cycle: u32) -> (&mut u32, u32) {
+        (&mut self.taken[cycle as usize % CYCLES], cycle >> CYCLES_LOG2 << COUNT_BITS)
     }
 }
 
