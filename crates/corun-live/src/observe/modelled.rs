@@ -83,8 +83,7 @@ impl ModelledSource {
         }
         let mean = |(sum, count): (Outcome, u32)| {
             let occupancy_bytes = sum.occupancy_bytes / f64::from(all_turns);
-            (count > 0)
-                .then(|| Outcome { occupancy_bytes, ..scaled(&sum, 1.0 / f64::from(count)) })
+            (count > 0).then(|| Outcome { occupancy_bytes, ..scaled(&sum, 1.0 / f64::from(count)) })
         };
         sums.into_iter().map(mean).collect()
     }
