@@ -75,6 +75,9 @@ def main() -> int:
         picture = browser.ask("Page.captureScreenshot", page, format="png")["data"]
         out.write_bytes(base64.b64decode(picture))
         browser.ask("Browser.close")
+    except BaseException:
+        browser.process.terminate()
+        raise
     finally:
         browser.process.wait(timeout=20)
     if (found := asked["result"]["value"]) > width:

@@ -73,14 +73,15 @@ fn refuse_large(path: &Path) -> Result {
 /// What stands for the shipped programs in a list of libraries.
 const SHIPPED: &str = "shipped";
 
-/// The library at a path, or the shipped one. A path that is not there is a list where it has commas: of files and
+/// The library at a path, or the shipped one. A path that is not there is a list, divided by commas, of files and
 /// folders, and of `shipped` for the shipped programs. Of a name that several of them have, the first counts.
 ///
 /// # Errors
 /// A file that cannot be read or has mistakes, and one of more than 16 MiB, which is not read.
 pub fn open_library(path: Option<&Path>) -> Result<Library> {
     let Some(path) = path else { return Ok(Library::shipped()?) };
-    let parts = path.to_str().filter(|text| text.contains(',') && !path.exists());
+    let is_list = |text: &&str| (text.contains(',') || *text == SHIPPED) && !path.exists();
+    let parts = path.to_str().filter(is_list);
     let Some(parts) = parts else { return load(path) };
     let mut all = Library::default();
     for part in parts.split(',') {
@@ -121,6 +122,7 @@ mod tests {
         assert_eq!(all.get("sort").unwrap().data, shipped.get("flac").unwrap().data);
         let all = open(&format!("shipped,{other}")).unwrap();
         assert_eq!(all.get("sort").unwrap().data, shipped.get("sort").unwrap().data);
+        assert_eq!(open("shipped").unwrap().iter().count(), shipped.iter().count());
         assert!(open(&format!("{mine},/no/such")).is_err());
         // A file's own comma makes no list.
         let comma = folder.path().join("a,b.toml");

@@ -23,7 +23,7 @@ impl UsageError {
             let _ = self.0.print();
             return ExitCode::SUCCESS;
         }
-        let text = self.0.render().to_string().replace("  tip: ", "  try: ");
+        let text = advised(&self.0.render().to_string());
         // Without arguments the text is the help, which is no error message.
         let _ = match text.strip_prefix("error: ") {
             Some(error) => write!(std::io::stderr(), "{command}: {error}"),
@@ -31,6 +31,15 @@ impl UsageError {
         };
         ExitCode::from(2)
     }
+}
+
+/// clap's text, with its advice as corun's own is written. Who mistypes an option does not want it as a value.
+fn advised(text: &str) -> String {
+    let text = text.replace("  tip: ", "  try: ");
+    let is_of_use = |part: &&str| {
+        !(part.starts_with("  try: to pass '") && part.contains("as a value, use '-- "))
+    };
+    text.split("\n\n").filter(is_of_use).collect::<Vec<_>>().join("\n\n")
 }
 
 /// Prints a command's output, or why there is none, and gives the exit code.
@@ -46,5 +55,27 @@ pub fn end(command: &str, output: Result<String>) -> ExitCode {
             }
             ExitCode::from(error.exit_code())
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mistyped_option_is_not_advised_to_be_a_value() {
+        let command = clap::Command::new("a")
+            .arg(clap::Arg::new("seeds").long("seeds"))
+            .arg(clap::Arg::new("rest").trailing_var_arg(true).num_args(0..));
+        let wrong = |option: &str| {
+            let error = command.clone().try_get_matches_from(["a", option]).unwrap_err();
+            let text = error.render().to_string();
+            (text.contains("as a value"), advised(&text))
+        };
+        let (had, text) = wrong("--duration");
+        assert!(had && !text.contains("as a value"), "{text}");
+        assert!(text.contains("unexpected argument '--duration' found\n\nUsage"), "{text}");
+        let (_, text) = wrong("--seed");
+        assert!(text.contains("  try: a similar argument exists: '--seeds'"), "{text}");
     }
 }

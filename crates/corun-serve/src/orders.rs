@@ -3,7 +3,9 @@
 //! The server only carries orders. Whoever holds [`Orders`] does one at a time and answers each. Viewers say which
 //! state of the machine they saw; an order of a viewer who has not seen the newest state is refused whole.
 
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread;
+use std::time::Duration;
 
 use corun_machine::CpuSet;
 use serde::{Deserialize, Serialize};
@@ -84,6 +86,16 @@ impl Orders {
     /// The next order, if there is one.
     pub fn next(&self) -> Option<Order> {
         self.0.try_recv().ok()
+    }
+
+    /// The next order; none where none came for so long. To wait costs nothing.
+    pub fn next_within(&self, longest: Duration) -> Option<Order> {
+        let next = self.0.recv_timeout(longest);
+        // Where nobody can ask any more, the wait is a wait all the same.
+        if matches!(next, Err(RecvTimeoutError::Disconnected)) {
+            thread::sleep(longest);
+        }
+        next.ok()
     }
 }
 

@@ -216,6 +216,44 @@ fn camps_runs_where_no_cpu_can_be_held_idle() {
     ));
 }
 
+/// Three threads of `sort` under an LLC of 4 MiB, two of which take turns on CPU 0.
+#[test]
+fn modelled_threads_that_take_turns_hold_no_more_than_there_is() {
+    let machine = Arc::new(preset("xeon-x5365-2llc").unwrap());
+    let model = Arc::new(corun_model::Model::new(machine.clone(), Default::default()).unwrap());
+    let library = corun_profile::Library::shipped().unwrap();
+    let sort = Arc::new(model.load(library.get("sort").unwrap()).unwrap());
+    let ground = Ground::new("0-3");
+    let held = |cpus: &[u32]| {
+        let on = |(one, &cpu): (u32, &u32)| TaskFacts {
+            cpu: CpuId(cpu),
+            ..thread(4_000_000 + one, 4_000_000 + one, "0-3")
+        };
+        let told = Told::new((0..).zip(cpus).map(on).collect());
+        let programs = [("told".to_owned(), sort.clone())].into();
+        let mut host = Host::new(
+            machine.clone(),
+            vec![Box::new(HoldOn(ground.cpus.clone()))],
+            Box::new(told),
+            vec![Box::new(crate::ModelledSource::new(model.clone(), programs, 1e9))],
+            vec![Box::new(PlacementActuator::new(&ground.roots()))],
+            ground.roots(),
+            HostOptions::default(),
+        )
+        .unwrap();
+        host.tick().unwrap();
+        let of_each = host.views().iter().map(|view| view.llc_occupancy_bytes.unwrap());
+        of_each.collect::<Vec<f64>>()
+    };
+    let llc_bytes = f64::from(4 << 20);
+    let together = held(&[0, 0, 1]);
+    assert!(together.iter().sum::<f64>() <= llc_bytes, "{together:?}");
+    // The two that take turns hold what one does that has the CPU to itself.
+    let apart = held(&[0, 1]);
+    assert!((together[0] + together[1] - apart[0]).abs() < 1.0, "{together:?}, {apart:?}");
+    assert!((together[2] - apart[1]).abs() < 1.0, "{together:?}, {apart:?}");
+}
+
 /// Two threads of 40 misses per 1000 instructions whose memory is on the second node.
 struct AwayFromHome;
 

@@ -39,7 +39,8 @@ impl ModelledSource {
     }
 
     /// What each thread does while it runs, beside those that run at the same time; none for a
-    /// thread that does not run or that has no profile.
+    /// thread that does not run or that has no profile. What of the LLC a thread holds is the mean over the turns
+    /// of all, so that threads which take turns on a CPU hold no more together than there is.
     fn outcomes(&mut self, threads: &Threads) -> Vec<Option<Outcome>> {
         let machine: &Machine = self.model.machine();
         let mut by_cpu: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
@@ -51,7 +52,9 @@ impl ModelledSource {
             }
         }
         let mut sums: Vec<(Outcome, u32)> = vec![(Outcome::default(), 0); threads.len()];
+        let mut all_turns = 0u32;
         for on in turns(&by_cpu) {
+            all_turns += 1;
             let programs: Vec<(Arc<LoadedProgram>, usize)> = on
                 .iter()
                 .map(|&(thread, _)| {
@@ -79,7 +82,8 @@ impl ModelledSource {
             }
         }
         let mean = |(sum, count): (Outcome, u32)| {
-            (count > 0).then(|| scaled(&sum, 1.0 / f64::from(count)))
+            let occupancy_bytes = sum.occupancy_bytes / f64::from(all_turns);
+            (count > 0).then(|| Outcome { occupancy_bytes, ..scaled(&sum, 1.0 / f64::from(count)) })
         };
         sums.into_iter().map(mean).collect()
     }
@@ -168,7 +172,6 @@ fn scaled(sum: &Outcome, by: f64) -> Outcome {
         llc_apki: per_instruction(sum.llc_apki),
         llc_mpki: per_instruction(sum.llc_mpki),
         bytes_per_s: sum.bytes_per_s * by,
-        occupancy_bytes: sum.occupancy_bytes * by,
         memory_stall_share: sum.memory_stall_share * by,
         memory_retries_per_request: per_byte(sum.memory_retries_per_request),
         ..Outcome::default()

@@ -212,6 +212,7 @@ export interface LiveFigures {
   llc_mpki: number | null;
   memory_bytes_per_s: number | null;
   llc_occupancy_bytes: number | null;
+  threads_waiting: number | null;
 }
 
 export interface Look {

@@ -1,7 +1,7 @@
 // The view that sets policies side by side.
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { ask, type Compared, type ComparisonRow, type Drawing, type Timeline } from "./api";
+import { ask, type Compared, type ComparisonRow, type Drawing, type PolicyEntry, type Timeline } from "./api";
 import { fixed, heat, shown } from "./figures";
 import { Notice } from "./notice";
 import { Scatter } from "./plots";
@@ -11,6 +11,7 @@ import { Sweep } from "./sweep";
 interface Props {
   state: State;
   drawing: Drawing;
+  policies: PolicyEntry[];
   open: (next: Partial<State>) => void;
 }
 
@@ -20,7 +21,7 @@ const KEPT = 8;
 /** Mean slowdowns that are no more apart are alike: of such policies the one that moves less is shown first. */
 const ALIKE = 0.0005;
 
-export function Compare({ state, drawing, open }: Props) {
+export function Compare({ state, drawing, policies, open }: Props) {
   const asked = useMemo(() => question(state), [state.machine, state.apps, state.profiles]);
   const [seeds, setSeeds] = useState(3);
   const key = JSON.stringify([asked, seeds]);
@@ -60,6 +61,7 @@ export function Compare({ state, drawing, open }: Props) {
   const place = rows.findIndex((row) => row.policy === name);
   const row = rows[place];
   const timeline = compared?.timelines[place] ?? null;
+  const goesBy = policies.find((one) => one.name === name)?.summary;
 
   return (
     <div class="compare">
@@ -100,6 +102,7 @@ export function Compare({ state, drawing, open }: Props) {
           </div>
           <section class="card" aria-labelledby="row-title">
             <h2 id="row-title">{shown(name)}</h2>
+            {goesBy && <p class="note">{goesBy}.</p>}
             <ul class="slowdowns">
               {compared.comparison.apps.map((app, program) => (
                 <li key={app} class={heat(row.slowdown[program])}>{shown(app)} <strong>{row.slowdown[program].toFixed(2)}</strong></li>

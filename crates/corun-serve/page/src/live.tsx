@@ -18,6 +18,9 @@ const NAMED = 6;
 /** Most threads of which each slides from CPU to CPU. */
 const SLIDING = 256;
 
+/** Threads waiting for a CPU from which on they stand out. */
+const WAITS = 0.1;
+
 type Series = Map<string, { busy: (number | null)[]; mpki: (number | null)[]; bytes: (number | null)[] }>;
 
 export function Live({ drawing, experiment }: { drawing: Drawing | null; experiment: boolean }) {
@@ -110,6 +113,7 @@ function Now({ look, drawing, series, held, hold }: { look: Look; drawing: Drawi
   // Looks name the busiest first; a thread that stays where it is keeps its place.
   for (const here of onCpu.values()) here.sort((one, other) => one.tid - other.tid);
   const most = Math.max(...look.llcs.map((one) => one.memory_bytes_per_s ?? one.cpus_busy ?? 0), 1e-9);
+  const by = look.llcs.some((one) => one.memory_bytes_per_s !== null) ? "memory traffic its threads have" : "CPUs its threads keep busy";
   const decisions = [...look.decisions].reverse();
   return (
     <div ref={root}>
@@ -127,9 +131,14 @@ function Now({ look, drawing, series, held, hold }: { look: Look; drawing: Drawi
       <div class="columns">
         <section class="card machine-card" aria-labelledby="live-machine">
           <h2 id="live-machine">This machine <span class="note">{shown(drawing.title)}</span></h2>
+          <p class="how">
+            Each numbered place is a CPU with the threads that were last on it: bold ones run. Threads in one box share its last-level
+            cache (LLC).{drawing.llcs.length > 1 && ` The stronger a box's frame, the more ${by}.`}
+          </p>
           <Tree
             drawing={drawing}
             heat={(llc) => {
+              if (drawing.llcs.length === 1) return "";
               const one = look.llcs.find((each) => each.llc === llc);
               const share = (one?.memory_bytes_per_s ?? one?.cpus_busy ?? 0) / most;
               return share > 0.66 ? "warm2" : share > 0.33 ? "warm1" : "";
@@ -153,7 +162,7 @@ function Now({ look, drawing, series, held, hold }: { look: Look; drawing: Drawi
             <h2 id="live-programs">Programs</h2>
             <div class="scroll" tabIndex={0} role="region" aria-label="Programs that are observed">
               <table class="live-programs">
-                <thead><tr><th scope="col">program</th><th scope="col">CPUs busy</th><th scope="col">MPKI</th><th scope="col">memory traffic</th></tr></thead>
+                <thead><tr><th scope="col">program</th><th scope="col">CPUs busy</th><th scope="col">waiting</th><th scope="col">MPKI</th><th scope="col">memory traffic</th></tr></thead>
                 <tbody>
                   {look.programs.slice(0, 60).map((one) => {
                     const kept = series.get(one.program);
@@ -162,6 +171,7 @@ function Now({ look, drawing, series, held, hold }: { look: Look; drawing: Drawi
                       <tr key={one.program}>
                         <th scope="row"><span class={`dot l${(colours.get(one.program) ?? 0) % 8}`} aria-hidden="true" />{name} <span class="note">{one.threads} thr.</span></th>
                         <td><Sparkline values={kept?.busy ?? []} label={`CPUs busy with ${name}`} /> {fixed(one.cpus_busy, 2)}</td>
+                        <td title={`Threads of ${name} that are ready and have no CPU, on average`} class={(one.threads_waiting ?? 0) >= WAITS ? "waits" : ""}>{fixed(one.threads_waiting, 2)}</td>
                         <td>{one.llc_mpki === null ? "–" : <><Sparkline values={kept?.mpki ?? []} label={`Misses of ${name}`} /> {fixed(one.llc_mpki, 1)}</>}</td>
                         <td>{one.memory_bytes_per_s === null ? "–" : <><Sparkline values={kept?.bytes ?? []} label={`Memory traffic of ${name}`} /> {traffic(one.memory_bytes_per_s / 1e6)}</>}</td>
                       </tr>
@@ -170,6 +180,7 @@ function Now({ look, drawing, series, held, hold }: { look: Look; drawing: Drawi
                 </tbody>
               </table>
             </div>
+            <p class="note">Waiting: threads that are ready and have no CPU. MPKI: LLC misses per 1000 instructions.</p>
           </section>
           <Act look={look} />
           <section class="card" aria-labelledby="live-decisions">

@@ -13,6 +13,7 @@ import { Notice } from "./notice";
 import { Recordings } from "./recordings";
 import { fromFragment, toFragment, VIEWS, type State, type View } from "./state";
 import { WhatIf } from "./whatif";
+import { Words } from "./words";
 
 /** Programs to start with, from those that feel every neighbour to those that feel none. */
 const FIRST = ["sort", "numpy", "xsltproc", "xz", "glpsol", "sqlite3", "hmmsearch", "flac"];
@@ -143,9 +144,10 @@ function Page() {
         {state.view === "what-if" && drawing && (
           <WhatIf key={machineKey} state={state} change={change} drawing={drawing} policies={lists.policies} failed={setProgramsFault} />
         )}
-        {state.view === "compare" && drawing && <Compare state={state} drawing={drawing} open={change} />}
+        {state.view === "compare" && drawing && <Compare state={state} drawing={drawing} policies={lists.policies} open={change} />}
         {state.view === "live" && <Live drawing={lists.session.live} experiment={lists.session.experiment} />}
         {state.view === "recordings" && <Recordings />}
+        <Words view={state.view} />
       </main>
     </>
   );

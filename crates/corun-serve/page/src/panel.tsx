@@ -6,7 +6,7 @@ import { change, fixed, share, shown, size, times, traffic } from "./figures";
 import type { Layout, Machine } from "./layout";
 import { CpiStack, MissCurve } from "./plots";
 
-interface Props {
+export interface Props {
   explained: Explained;
   details: Details | null;
   program: number;
@@ -27,8 +27,8 @@ export function reasons({ explained, program, machine, layout }: Props): { name:
   const mates = machine.under(layout, llc).filter((one) => one !== program).length;
   const own = machine.byId.get(layout.cpu[program]);
   const drawn = explained.traffic.reduce<string>((text, one) => {
-    const share = Math.round((100 * one.mb_per_s) / one.peak_mb_per_s);
-    return share > 50 ? `${text}${text ? ", " : ""}${one.name} is ${share} % full` : text;
+    const full = one.mb_per_s / one.peak_mb_per_s;
+    return full > 0.5 ? `${text}${text ? ", " : ""}${one.name} is ${share(full)} full` : text;
   }, "");
   const held = `${size(figures.llc_occupancy_bytes)}${cache === null ? "" : ` of ${size(cache)}`}`;
   return [
@@ -69,48 +69,6 @@ function where(entry: Move, props: Props): string {
   return `CPU ${entry.cpu} under LLC ${llc}, ${beside}${swap}`;
 }
 
-/** Who slows the program down most, and with what; null where nobody does. */
-function culprit({ explained: { placement }, details, program, machine, layout }: Props) {
-  const worst = details?.slowed_by?.[0];
-  if (!worst || worst.factor <= 1.005) return null;
-  const [here, there] = [program, worst.program].map((one) => machine.byId.get(layout.cpu[one])!);
-  const figures = placement.programs[worst.program];
-  const cache = machine.drawing.llcs[there.llc].size_bytes;
-  const how =
-    here.core === there.core ? "runs on the same core" :
-    here.llc === there.llc && cache !== null ? `holds ${share(figures.llc_occupancy_bytes / cache)} of the same LLC` :
-    `takes ${traffic(figures.bandwidth_mb_per_s)} of memory traffic`;
-  return { name: shown(placement.apps[worst.program]), how, less: share(1 - 1 / worst.factor) };
-}
-
-/** Why a program is as slow as it is and where it is better off, in words that need nothing else of the page. */
-function InWords({ of: props, because }: { of: Props; because: string | null }) {
-  const { explained: { placement }, details, program, machine } = props;
-  const name = shown(placement.apps[program]);
-  const slowdown = placement.slowdown[program];
-  const worst = culprit(props);
-  const free = details?.moves.filter((one) => one.with === null) ?? [];
-  const best = free.reduce<Move | null>((least, one) => (least && least.slowdown <= one.slowdown ? least : one), null);
-  return (
-    <p class="lead in-words">
-      {slowdown < 1.005 ? (
-        <><strong>{name}</strong> runs as fast as alone on this machine.</>
-      ) : (
-        <><strong>{name}</strong> takes <strong>{times(slowdown)} times</strong> as long as alone{because && <>, mostly because {because}</>}.</>
-      )}{" "}
-      It waits for memory {share(placement.programs[program].memory_stall_share)} of its time.{" "}
-      {worst && <><strong>{worst.name}</strong> {worst.how}: without it, {name} would take {worst.less} less time. </>}
-      {best && slowdown >= 1.005 && (best.slowdown < slowdown - 0.005 ? (
-        <>Best free place: <strong>CPU {best.cpu} under LLC {machine.llcOf(best.cpu)}, {times(best.slowdown)} times</strong>.</>
-      ) : (
-        <>No free CPU is better for it.</>
-      ))}
-      {machine.drawing.cpus.length === placement.cpu.length && <>No CPU is free: it can only change places.</>}
-      {placement.programs[program].extrapolated && <span class="note"> A figure was read outside the profile's measured range.</span>}
-    </p>
-  );
-}
-
 export function Panel(props: Props) {
   const { explained, details, program, move, choose } = props;
   const { placement } = explained;
@@ -118,7 +76,6 @@ export function Panel(props: Props) {
   const figures = placement.programs[program];
   const slowdown = placement.slowdown[program];
   const parts = reasons(props);
-  const main = parts[0];
   const most = Math.max(...parts.map((one) => one.factor - 1), 0.25);
   const antt = placement.antt ?? 1;
   const better = details?.moves.filter((one) => one.antt < antt - 0.0005).slice(0, 3) ?? [];
@@ -129,7 +86,6 @@ export function Panel(props: Props) {
       <h2 id="panel-title">
         {name} <span class="note">CPU {placement.cpu[program]}, LLC {placement.llc[program]}</span>
       </h2>
-      <InWords of={props} because={main.factor > 1.01 ? main.clause : null} />
       <h3>Why</h3>
       <ul class="reasons">
         {parts.map((one) => (

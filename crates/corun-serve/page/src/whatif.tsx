@@ -2,6 +2,7 @@
 
 import { memo } from "preact/compat";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { Answer } from "./answer";
 import { ask, Newest, type Details, type Drawing, type Explained, type PolicyEntry } from "./api";
 import { Cache } from "./cache";
 import { change as changed, fixed, heat, shown, size, times, traffic } from "./figures";
@@ -203,6 +204,10 @@ export function WhatIf({ state, change, drawing, policies, failed }: Props) {
       moveTo(program, next);
     },
   };
+  const near_it = (program: number) => ({
+    explained: shownNow, details: near, program, machine, layout, still: tried === null,
+    move: (cpu: number) => moveTo(program, cpu), choose: (other: number) => change({ selected: other }, true),
+  });
   const announced =
     looked === null
       ? ""
@@ -221,7 +226,10 @@ export function WhatIf({ state, change, drawing, policies, failed }: Props) {
             {shown(drawing.name)} <span class="note">{shown(drawing.title)}</span>
           </h2>
           <p class="how">
-            Drag a program to another CPU, or select it and use the arrow keys or a free CPU. The stronger the colour, the slower.
+            Each numbered place is a CPU. Programs in one box share its last-level cache (LLC); the strip shows how much of it each
+            holds. Beside a program stands how many times as long as alone it takes: the stronger the colour, the slower. Drag a
+            program to another CPU, or select it and use the arrow keys or a free CPU, which shows how the move changes the mean
+            slowdown.
           </p>
           <MemoryBars traffic={shownNow.traffic} drawing={drawing} />
           <Tree
@@ -250,8 +258,10 @@ export function WhatIf({ state, change, drawing, policies, failed }: Props) {
           )}
         </section>
         {looked !== null && (
-          <Panel explained={shownNow} details={near} program={looked} machine={machine} layout={layout} still={tried === null}
-            move={(cpu) => moveTo(looked, cpu)} choose={(program) => change({ selected: program }, true)} />
+          <div class="side">
+            <Answer {...near_it(looked)} />
+            <Panel {...near_it(looked)} />
+          </div>
         )}
         <Table explained={shownNow} looked={looked} choose={(program) => change({ selected: program }, true)} />
       </div>
@@ -408,16 +418,33 @@ function useDrag({
   return { program, press };
 }
 
+/** What a policy goes by is said when it is asked: there is no hovering with a finger or the keyboard. */
 function Policies({ policies, busy, apply }: { policies: PolicyEntry[]; busy: string | null; apply: (name: string) => void }) {
+  const [last, setLast] = useState<PolicyEntry | null>(null);
+  const [roomy] = useState(() => matchMedia("(min-width: 62rem)").matches);
+  const button = (one: PolicyEntry) => (
+    <button key={one.name} type="button" data-policy={one.name} class={one.name === "optimal" ? "main" : one.search ? "search" : ""}
+      title={`${one.summary}${one.source ? ` (${one.source})` : ""}`} disabled={busy !== null} aria-busy={busy === one.name}
+      onClick={() => {
+        setLast(one);
+        apply(one.name);
+      }}>
+      {one.label}
+    </button>
+  );
   return (
-    <div class="policies" role="group" aria-label="Let a policy place the programs">
-      {policies.map((one) => (
-        <button key={one.name} type="button" data-policy={one.name} class={one.name === "optimal" ? "main" : one.search ? "search" : ""}
-          title={`${one.summary}${one.source ? ` (${one.source})` : ""}`} disabled={busy !== null} aria-busy={busy === one.name}
-          onClick={() => apply(one.name)}>
-          {one.label}
-        </button>
-      ))}
+    <div class="place-all">
+      <div class="policies" role="group" aria-label="Place all programs">
+        <span class="note">Place all programs:</span>
+        {policies.filter((one) => one.search).map(button)}
+      </div>
+      <details open={roomy}>
+        <summary>or as a scheduling policy would</summary>
+        <div class="policies" role="group" aria-label="Let a policy place the programs">
+          {policies.filter((one) => !one.search).map(button)}
+        </div>
+      </details>
+      <p class="note" role="status">{last && <><strong>{last.label}</strong>: {last.summary}.</>}</p>
     </div>
   );
 }

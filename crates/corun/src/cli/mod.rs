@@ -149,11 +149,13 @@ pub(crate) struct CompletionsArgs {
 #[command(after_help = "\
 Examples:
   corun man | man -l -
+  corun man explain | man -l -
   corun man ~/.local/share/man/man1         man corun, man corun-compare")]
 pub(crate) struct ManArgs {
-    /// Write one page a command into this folder, which is made where missing
-    #[arg(value_name = "DIR")]
-    pub(crate) folder: Option<std::path::PathBuf>,
+    /// A command, such as explain or profiles-show, whose page is printed, or a folder, into which one page a command is
+    /// written and which is made where missing
+    #[arg(value_name = "COMMAND|DIR")]
+    pub(crate) what: Option<std::path::PathBuf>,
 }
 
 /// `corun study`, which is a program of its own now.

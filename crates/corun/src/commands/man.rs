@@ -16,15 +16,23 @@ use crate::failure::{Failure, Outcome};
 pub(super) fn run(arguments: &ManArgs) -> Outcome<String> {
     let mut top = definitions().disable_help_subcommand(true);
     top.build();
-    match &arguments.folder {
-        None => Ok(String::from_utf8_lossy(&page(&top).map_err(Failure::failed)?).into_owned()),
-        Some(folder) => {
-            fs::create_dir_all(folder)
-                .with_context(|| format!("cannot make {}", folder.display()))?;
-            write_pages(&top, folder)?;
-            Ok(String::new())
-        }
+    let printed = |command| -> Outcome<String> {
+        Ok(String::from_utf8_lossy(&page(command).map_err(Failure::failed)?).into_owned())
+    };
+    let Some(what) = &arguments.what else { return printed(&top) };
+    let named = what.to_str().and_then(|text| find(&top, &format!("corun-{text}")));
+    if let Some(command) = named {
+        return printed(command);
     }
+    fs::create_dir_all(what).with_context(|| format!("cannot make {}", what.display()))?;
+    write_pages(&top, what)?;
+    Ok(String::new())
+}
+
+/// The command whose page has this name.
+fn find<'a>(command: &'a Command, page: &str) -> Option<&'a Command> {
+    let below = || shown(command).find_map(|one| find(one, page));
+    if name(command) == page { Some(command) } else { below() }
 }
 
 /// The page of a command and those of all below it.
@@ -134,6 +142,17 @@ mod tests {
             "{top}"
         );
         assert!(!top.contains("stand\\-in"), "hidden commands have no page");
+    }
+
+    #[test]
+    fn a_command_is_found_by_the_name_of_its_page() {
+        let mut top = definitions();
+        top.build();
+        let found = |page| find(&top, page).map(name);
+        assert_eq!(found("corun-explain"), Some("corun-explain"));
+        assert_eq!(found("corun-profiles-show"), Some("corun-profiles-show"));
+        assert_eq!(found("corun-share/man/man1"), None);
+        assert_eq!(found("corun-stand-in"), None);
     }
 
     #[test]

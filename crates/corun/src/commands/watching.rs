@@ -87,8 +87,18 @@ impl Watch {
         };
         let named = config.is_some() || typed.profile.is_some() || !program.is_empty();
         let program = Started::new(program);
-        let stored = targets.iter().filter_map(|one| one.profile.as_deref());
-        let profiles: Vec<&str> = stored.chain(program.profiles()).collect();
+        let stored = match &config {
+            Some(config) => config.profile_names(),
+            None => targets.iter().filter_map(|one| one.profile.as_deref()).collect(),
+        };
+        let profiles: Vec<&str> = stored.into_iter().chain(program.profiles()).collect();
+        if counters == CountersName::Model && profiles.is_empty() {
+            let what =
+                "--counters model computes counts from stored profiles, and nobody's is named";
+            return Err(Failure::input(what)
+                .hint("--profile NAME, which all of them run (corun profiles lists the names)")
+                .hint("--config FILE, with a profile for each"));
+        }
         let look = Look {
             every: Nanoseconds::from_secs_f64(asked.figures.interval),
             counters: asked.counters.clone(),

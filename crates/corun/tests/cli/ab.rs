@@ -316,7 +316,13 @@ fn what_cannot_be_started_or_tried_is_refused() {
     ab(&["--config", "c.toml", "--policy", "di"]).refused(&["--config", "cannot be used with"]);
     ab(&["--on", "true", "--off", "true", "--", "sleep", "9"])
         .refused(&["--on", "cannot be used with"]);
-    ab(&[]).refused(&["--config", "required"]);
+    ab(&[]).refused(&[
+        "on and off by turns",
+        "-p PID",
+        "MIX",
+        "--on CMD --off CMD",
+        "--config FILE",
+    ]);
     fixture.write("mix.toml", "[[app]]\nprofile = \"xz\"\n");
     ab(&[&di[..], &["mix.toml"]].concat()).refused(&["app `xz` has a profile and no cmd"]);
 }

@@ -97,6 +97,16 @@ fn once_shows_a_busy_program_with_modelled_counters() {
 }
 
 #[test]
+fn counts_are_not_modelled_of_programs_without_a_profile() {
+    let busy = Busy::new();
+    busy.fixture.run(&["top", "--once", "-p", &busy.pid(), "--counters", "model"]).refused(&[
+        "nobody's is named",
+        "--profile NAME",
+        "--config FILE",
+    ]);
+}
+
+#[test]
 fn what_is_not_measured_is_a_dash_and_said() {
     let busy = Busy::new();
     let base = ["top", "--once", "-T", "100ms", "--counters", "profiles", "-p"];

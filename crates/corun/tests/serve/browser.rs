@@ -1,6 +1,7 @@
 //! A real browser, told what to do over the Chrome DevTools Protocol.
 
 use std::cell::{Cell, RefCell};
+use std::io::ErrorKind;
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -83,7 +84,13 @@ impl Browser {
     }
 
     fn read(&self) -> Value {
-        let message = self.socket.borrow_mut().read().expect("the browser says nothing");
+        let message = loop {
+            match self.socket.borrow_mut().read() {
+                // Who stops this process for a while and lets it go on interrupts it.
+                Err(tungstenite::Error::Io(error)) if error.kind() == ErrorKind::Interrupted => {}
+                read => break read.expect("the browser says nothing"),
+            }
+        };
         let event: Value = serde_json::from_str(message.to_text().unwrap()).unwrap();
         let said = &event["params"];
         let complaint = match event["method"].as_str() {

@@ -4,7 +4,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::browser::Browser;
 use crate::server::{Server, pictures};
@@ -107,4 +107,34 @@ fn what_runs_is_seen_with_what_a_policy_would_do() {
     drop(server);
     browser.wait("document.querySelector('.live .notice')?.innerText.includes('does not answer')");
     assert!(browser.text(".live-programs").contains("<b>x</b>"));
+}
+
+#[test]
+fn a_tab_that_nobody_sees_asks_for_nothing() {
+    let Some(browser) = Browser::or_skip() else { return };
+    let busy = Busy::new("busy");
+    let server = watching(&[&busy], &[]);
+    browser.open(&server.link(), "document.querySelector('nav')");
+    browser.evaluate(
+        "(() => { const Real = window.EventSource; window.streams = []; \
+         window.EventSource = class extends Real { constructor(path) { super(path); window.streams.push(this) } } })()",
+    );
+    browser.evaluate("location.hash = '#view=live'; 0");
+    browser.wait("document.querySelector('.live-programs tbody tr')");
+    let see = |hidden: bool| {
+        browser.evaluate(&format!(
+            "Object.defineProperty(document, 'hidden', {{ value: {hidden}, configurable: true }}); \
+             document.dispatchEvent(new Event('visibilitychange')); 0"
+        ));
+    };
+    let states = "window.streams.map((one) => one.readyState).join()";
+    assert_eq!(browser.evaluate(states), "1");
+    see(true);
+    assert_eq!(browser.evaluate(states), "2");
+    // Seen again, it goes on where it was.
+    see(false);
+    browser.wait(&format!("{states} === '2,1'"));
+    let seen = browser.text(".live .how");
+    browser.wait(&format!("document.querySelector('.live .how').innerText !== {}", json!(seen)));
+    assert_eq!(browser.complaints(), Vec::<String>::new());
 }

@@ -25,7 +25,7 @@ fn machine() -> String {
 fn look(round: u32, cpus: &[u64]) -> Value {
     let figures = json!({
         "cpus_busy": 0.9, "instructions_per_s": 1e9 + f64::from(round), "ipc": 1.1, "llc_mpki": f64::from(round % 9),
-        "memory_bytes_per_s": 1e9, "llc_occupancy_bytes": 1e6, "class": null, "solo_llc_mpki": null,
+        "memory_bytes_per_s": 1e9, "llc_occupancy_bytes": 1e6, "threads_waiting": 0.2, "class": null, "solo_llc_mpki": null,
     });
     let with = |mut own: Value| {
         own.as_object_mut().unwrap().extend(figures.as_object().unwrap().clone());

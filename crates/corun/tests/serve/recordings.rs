@@ -6,27 +6,25 @@ use crate::browser::Browser;
 use crate::live::Busy;
 use crate::server::{Server, pictures};
 
+/// Lines of a recording from which figures have values.
+const LEAST_LINES: usize = 30;
+
 /// What `corun record` writes of a program that computes.
 fn recorded(server: &Server, name: &str) -> String {
     let busy = Busy::new("busy");
     let file = server.folder().join(name);
     let path = file.display().to_string();
-    server.run(&[
-        "record",
-        "-o",
-        &path,
-        "-p",
-        &busy.pid(),
-        "--profile",
-        "sort",
-        "--counters",
-        "model",
-        "-T",
-        "20ms",
-        "--duration",
-        "1.5",
-    ]);
-    path
+    let (pid, model) = (busy.pid(), ["--profile", "sort", "--counters", "model", "-T", "20ms"]);
+    // Beside others' load a look takes longer.
+    for seconds in ["1.5", "10", "60"] {
+        let words = ["record", "-o", &path, "-p", &pid, "--duration", seconds];
+        server.run(&[&words[..], &model].concat());
+        if std::fs::read_to_string(&file).unwrap().lines().count() > LEAST_LINES {
+            return path;
+        }
+        std::fs::remove_file(&file).unwrap();
+    }
+    panic!("no {LEAST_LINES} looks in a minute");
 }
 
 /// A recording of a look a second at programs of one thread each, with so many instructions a second; every other

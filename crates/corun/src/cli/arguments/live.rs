@@ -65,7 +65,6 @@ pub(crate) struct AbArgs {
     pub(crate) chosen: PolicyArgs,
     /// A daemon's configuration: its policy over its programs is what is turned on and off
     #[arg(long, value_name = "FILE")]
-    #[arg(required_unless_present_any = ["on", "mix", "command", "pid", "unit", "cgroup"])]
     #[arg(conflicts_with_all = ["on", "off", "StartArgs", "PolicyArgs"])]
     pub(crate) config: Option<PathBuf>,
     /// Processes that run already, with all their threads: the policy is tried over them

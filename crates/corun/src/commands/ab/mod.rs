@@ -109,6 +109,15 @@ fn whose(arguments: &AbArgs) -> Outcome<Option<Whose>> {
         let targets = targets(&running)?;
         return Ok(Some(Whose::Running(Running { host, targets })));
     }
+    if arguments.programs.mix.is_none() && arguments.programs.command.is_empty() {
+        return Err(Failure::input("nothing says what is to be on and off by turns")
+            .hint(
+                "-p PID, --unit UNIT or --cgroup PATH: a policy (--policy) over what runs already",
+            )
+            .hint("-- PROGRAM ARGUMENTS or a MIX file: a policy over what is started for it")
+            .hint("--on CMD --off CMD: a change that two shell commands make and take back")
+            .hint("--config FILE: what a daemon with this configuration does"));
+    }
     let programs = Program::all(&arguments.programs, host.counters == CountersName::Model)?;
     Ok(Some(Whose::Ours(Ours::new(host, programs))))
 }

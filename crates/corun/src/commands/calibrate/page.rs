@@ -3,7 +3,7 @@
 use corun_calibrate::{Calibrated, Curve, CurveKind};
 use corun_machine::LoadedLatency;
 use corun_report::{
-    Axis, Colour, Ends, Mark, Panel, Plot, Series, document, figures_table, foot, head, section,
+    Axis, Colour, Ends, Mark, Panel, Plot, Series, document, foot, head, scrolled, section,
 };
 use maud::{Markup, html};
 
@@ -32,38 +32,54 @@ pub(super) fn page(measured: &Calibrated) -> String {
     document("What this machine can do", VERSION, &body)
 }
 
+/// How a figure was found is a sentence, not a figure.
 fn figures(measured: &Calibrated) -> Markup {
-    let header = ["figure", "value", "from", "to", "unit", "how"];
-    let rows = measured.figures.iter().map(|one| {
-        vec![
-            one.path.to_owned(),
-            figure(one.estimate.value),
-            figure(one.estimate.low),
-            figure(one.estimate.high),
-            one.unit.to_owned(),
-            one.source.to_owned(),
-        ]
-    });
-    figures_table("Figures measured", &header, &rows.collect::<Vec<_>>())
+    let table = html! { table.paths {
+        thead { tr {
+            th scope="col" { "figure" }
+            @for name in ["value", "from", "to"] { th.n scope="col" { (name) } }
+            th scope="col" { "unit" } th scope="col" { "how" }
+        } }
+        tbody { @for one in &measured.figures { tr {
+            th scope="row" { (one.path) }
+            @for value in [one.estimate.value, one.estimate.low, one.estimate.high] {
+                td.n { (figure(value)) }
+            }
+            td { (one.unit) } td.reason { (one.source) }
+        } } }
+    } };
+    scrolled("Figures measured", &table)
 }
 
 /// Every measured curve, and the latency of memory by the traffic on it.
 fn panels(measured: &Calibrated) -> Vec<Panel> {
     let machine = &measured.machine;
     let types = machine.core_types();
-    let name = |core_type: usize| match types.get(core_type) {
-        Some(one) if types.len() > 1 => one.name.clone(),
-        _ => String::new(),
+    let title = |curve: &Curve| match types.get(curve.core_type) {
+        Some(one) if types.len() > 1 => format!("{}: {}", curve_title(curve.kind), one.name),
+        _ => curve_title(curve.kind).to_owned(),
     };
     let mut panels: Vec<Panel> =
-        measured.curves.iter().map(|curve| curve_panel(curve, name(curve.core_type))).collect();
+        measured.curves.iter().map(|curve| curve_panel(curve, title(curve))).collect();
     let domains = machine.bandwidth_domains().iter();
     panels.extend(
         domains
             .filter(|domain| domain.loaded_latency.len() > 1)
-            .map(|domain| loaded_panel(&domain.name, &domain.loaded_latency)),
+            .map(|domain| (format!("Memory by traffic: {}", domain.name), &domain.loaded_latency))
+            .map(|(title, curve)| loaded_panel(title, curve)),
     );
     panels
+}
+
+/// What a curve tells.
+fn curve_title(kind: CurveKind) -> &'static str {
+    match kind {
+        CurveKind::Ladder => "Caches and memory by size",
+        CurveKind::Tlb => "Address translation by pages",
+        CurveKind::LlcParallelism => "Loads at once, from the LLC",
+        CurveKind::MemoryParallelism => "Loads at once, from memory",
+        CurveKind::ReorderBuffer => "Reorder buffer",
+    }
 }
 
 fn curve_panel(curve: &Curve, title: String) -> Panel {
@@ -87,13 +103,13 @@ fn curve_panel(curve: &Curve, title: String) -> Panel {
     panel(title, across, upwards, series)
 }
 
-fn loaded_panel(domain: &str, curve: &[LoadedLatency]) -> Panel {
+fn loaded_panel(title: String, curve: &[LoadedLatency]) -> Panel {
     let of = |value: fn(&LoadedLatency) -> f64| -> Vec<(f64, f64)> {
         curve.iter().map(|point| (point.mb_per_s / 1e3, value(point))).collect()
     };
     let series = interval(of(|one| one.latency_ns), of(|one| one.low_ns), of(|one| one.high_ns));
     let across = Axis::Linear("traffic, GB/s".to_owned(), Some(0.0));
-    panel(domain.to_owned(), across, Axis::Linear("latency, ns".to_owned(), Some(0.0)), series)
+    panel(title, across, Axis::Linear("latency, ns".to_owned(), Some(0.0)), series)
 }
 
 /// A curve between the ends of its intervals.

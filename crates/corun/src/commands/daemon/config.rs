@@ -312,6 +312,11 @@ impl Config {
         })
     }
 
+    /// The profile of each program: the one of its name where none is given.
+    pub(crate) fn profile_names(&self) -> Vec<&str> {
+        self.programs.iter().map(|one| one.profile.as_deref().unwrap_or(&one.name)).collect()
+    }
+
     /// Whom it schedules.
     pub(crate) fn targets(&self) -> Vec<Target> {
         self.programs.iter().map(ProgramRule::target).collect()

@@ -133,11 +133,12 @@ fn acting_host(config: &Config) -> Outcome<(Host, Option<Acting>)> {
     let ground = Ground::new(&arguments)?;
     let mut acting = None;
     let (targets, look) = (config.targets(), Look::default());
-    let host = ground.host_with(&arguments, targets, &profiles(config), &look, |policies| {
-        let (acts, policies) = Acting::beside(policies);
-        acting = Some(acts);
-        policies
-    })?;
+    let host =
+        ground.host_with(&arguments, targets, &config.profile_names(), &look, |policies| {
+            let (acts, policies) = Acting::beside(policies);
+            acting = Some(acts);
+            policies
+        })?;
     let since = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
     let acts = |acting: Acting| acting.on(ground).counting_from(since.as_millis() as u64);
     Ok((host, acting.map(acts)))
@@ -145,7 +146,7 @@ fn acting_host(config: &Config) -> Outcome<(Host, Option<Acting>)> {
 
 /// As [`host`], by these arguments in the place of the configuration's.
 pub(super) fn host_as(config: &Config, arguments: &HostArgs) -> Outcome<Host> {
-    Ground::new(arguments)?.host(arguments, config.targets(), &profiles(config))
+    Ground::new(arguments)?.host(arguments, config.targets(), &config.profile_names())
 }
 
 /// A host that watches what a configuration schedules, with no policy.
@@ -153,12 +154,7 @@ pub(super) fn onlooker(config: &Config, look: &Look) -> Outcome<Host> {
     let arguments =
         HostArgs { policy: NO_POLICY.to_owned(), set: Vec::new(), ..config.host_args(true)? };
     let ground = Ground::new(&arguments)?;
-    ground.host_that_looks(&arguments, config.targets(), &profiles(config), look)
-}
-
-/// The profile of each program: the one of its name where none is given.
-fn profiles(config: &Config) -> Vec<&str> {
-    config.programs.iter().map(|one| one.profile.as_deref().unwrap_or(&one.name)).collect()
+    ground.host_that_looks(&arguments, config.targets(), &config.profile_names(), look)
 }
 
 /// The configuration as it is now; none where it is no good, and the old one stays in force.

@@ -5,24 +5,24 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Read as _, Write as _};
+use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use corun_app::Cancel;
 use corun_machine::Machine;
-use corun_serve::{ActAsked, Live, Order, Orders, Undone};
+use corun_serve::{ActAsked, Done, Live, Order, Orders, Undone};
 use serde_json::json;
 
 use super::super::daemon::{Hello, Message, NumberedOrder};
 use super::IDLE_PAUSE;
 use crate::failure::{Failure, Outcome};
 
-/// For a read: between two questions of whether there is an order.
-const READ_TIME: Duration = Duration::from_millis(50);
-/// For the daemon's first line.
+/// For the daemon's first line, and to write an order.
 const HELLO_TIME: Duration = Duration::from_secs(5);
 /// Between two attempts to reach a daemon that is away.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -41,10 +41,11 @@ struct Connection {
     stream: UnixStream,
     /// What came of a line that is not whole.
     begun: Vec<u8>,
-    /// Orders that were passed on, by their numbers.
-    passed_on: BTreeMap<u64, Order>,
-    number: u64,
 }
+
+/// Orders that were passed on, by their numbers. Where the daemon goes away before it answers, their viewers are told.
+#[derive(Default)]
+struct PassedOn(Mutex<BTreeMap<u64, Order>>);
 
 impl Attached {
     /// Asks the daemon at a socket which machine it is on. `act`: viewers are to act.
@@ -81,10 +82,7 @@ impl Attached {
             if !live.is_watched() {
                 live.forget();
                 // An order is asked for by somebody who looked on just now.
-                let Some(order) = orders.next() else {
-                    thread::sleep(IDLE_PAUSE);
-                    continue;
-                };
+                let Some(order) = orders.next_within(IDLE_PAUSE) else { continue };
                 self.attend(Some(order), live, orders, cancel);
                 continue;
             }
@@ -108,10 +106,9 @@ impl Attached {
         live.show(json!({ "away": away }).to_string());
         let since = Instant::now();
         while since.elapsed() < AGAIN && !cancel.is_set() {
-            if let Some(order) = orders.next() {
+            if let Some(order) = orders.next_within(IDLE_PAUSE) {
                 order.answer(Err(Undone::Refused("the daemon is away".to_owned())));
             }
-            thread::sleep(READ_TIME);
         }
     }
 }
@@ -119,18 +116,20 @@ impl Attached {
 impl Connection {
     fn open(path: &Path) -> io::Result<(Self, Hello)> {
         let stream = UnixStream::connect(path)?;
-        stream.set_read_timeout(Some(READ_TIME))?;
+        stream.set_read_timeout(Some(HELLO_TIME))?;
         stream.set_write_timeout(Some(HELLO_TIME))?;
-        let mut own = Self { stream, begun: Vec::new(), passed_on: BTreeMap::new(), number: 0 };
+        let mut own = Self { stream, begun: Vec::new() };
         let since = Instant::now();
         while since.elapsed() < HELLO_TIME {
             if let Some(Message::Hello(hello)) = own.messages()?.into_iter().next() {
+                own.stream.set_read_timeout(None)?;
                 return Ok((own, hello));
             }
         }
         Err(io::Error::new(io::ErrorKind::TimedOut, "it does not say which machine it is on"))
     }
 
+    /// One thread waits for the daemon's lines, this one for orders: neither asks now and then whether there is something.
     fn pass_on(
         mut self,
         first: Option<Order>,
@@ -138,38 +137,48 @@ impl Connection {
         orders: &Orders,
         cancel: &Cancel,
     ) -> io::Result<()> {
-        let mut next = first;
-        while !cancel.is_set()
-            && (live.is_watched() || next.is_some() || !self.passed_on.is_empty())
-        {
-            while let Some(order) = next.take().or_else(|| orders.next()) {
-                self.order(order)?;
+        let passed_on = PassedOn::default();
+        let writing = self.stream.try_clone()?;
+        thread::scope(|scope| {
+            let reading = scope.spawn(|| self.read(live, &passed_on));
+            let (mut next, mut number) = (first, 0);
+            let wanted = |next: &Option<Order>| {
+                !cancel.is_set()
+                    && (live.is_watched() || next.is_some() || passed_on.are_some_left())
+            };
+            let mut written = Ok(());
+            while written.is_ok() && wanted(&next) && !reading.is_finished() {
+                if let Some(order) = next.take() {
+                    number += 1;
+                    written = passed_on.write(order, number, &writing);
+                }
+                next = orders.next_within(IDLE_PAUSE);
             }
+            if let Some(order) = next {
+                order.answer(Err(went_away()));
+            }
+            let ended_by_us = !reading.is_finished();
+            // What is waited for ends.
+            let _ = writing.shutdown(Shutdown::Both);
+            let read = reading.join().unwrap_or_else(|panicked| resume_unwind(panicked));
+            written.and(if ended_by_us { Ok(()) } else { read })
+        })
+    }
+
+    /// Shows looks and answers orders, until the daemon ends.
+    fn read(&mut self, live: &Live, passed_on: &PassedOn) -> io::Result<()> {
+        loop {
             for message in self.messages()? {
                 match message {
                     Message::Look(look) => live.show(look.get().to_owned()),
-                    Message::Answer { number, answer } => {
-                        if let Some(order) = self.passed_on.remove(&number) {
-                            order.answer(answer);
-                        }
-                    }
+                    Message::Answer { number, answer } => passed_on.answer(number, answer),
                     Message::Hello(_) => {}
                 }
             }
         }
-        Ok(())
     }
 
-    fn order(&mut self, order: Order) -> io::Result<()> {
-        self.number += 1;
-        let numbered = NumberedOrder { number: self.number, asked: ActAsked::of(&order) };
-        self.passed_on.insert(self.number, order);
-        let mut line = serde_json::to_vec(&numbered)?;
-        line.push(b'\n');
-        self.stream.write_all(&line)
-    }
-
-    /// The lines that have come; none where none came for a moment.
+    /// The lines that have come, once some bytes have.
     fn messages(&mut self) -> io::Result<Vec<Message>> {
         let mut some = [0; 1 << 16];
         match self.stream.read(&mut some) {
@@ -192,11 +201,40 @@ impl Connection {
     }
 }
 
-impl Drop for Connection {
-    fn drop(&mut self) {
-        for order in std::mem::take(&mut self.passed_on).into_values() {
-            let why = "the daemon went away: what is shown next tells whether it was done";
-            order.answer(Err(Undone::Refused(why.to_owned())));
+impl PassedOn {
+    fn orders(&self) -> MutexGuard<'_, BTreeMap<u64, Order>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn are_some_left(&self) -> bool {
+        !self.orders().is_empty()
+    }
+
+    fn write(&self, order: Order, number: u64, mut stream: &UnixStream) -> io::Result<()> {
+        let numbered = NumberedOrder { number, asked: ActAsked::of(&order) };
+        // Before the daemon can answer it.
+        self.orders().insert(number, order);
+        let mut line = serde_json::to_vec(&numbered)?;
+        line.push(b'\n');
+        stream.write_all(&line)
+    }
+
+    fn answer(&self, number: u64, answer: Result<Done, Undone>) {
+        if let Some(order) = self.orders().remove(&number) {
+            order.answer(answer);
         }
     }
+}
+
+impl Drop for PassedOn {
+    fn drop(&mut self) {
+        for order in std::mem::take(&mut *self.orders()).into_values() {
+            order.answer(Err(went_away()));
+        }
+    }
+}
+
+fn went_away() -> Undone {
+    let why = "the daemon went away: what is shown next tells whether it was done";
+    Undone::Refused(why.to_owned())
 }

@@ -18,9 +18,7 @@ use super::top::Observer;
 use crate::cli::ServeArgs;
 use crate::failure::{Failure, Outcome};
 
-/// Between two questions of whether a look is due.
-const PAUSE: Duration = Duration::from_millis(50);
-/// Between two questions of whether somebody looks on.
+/// Between two questions of whether somebody looks on, and whether to end.
 const IDLE_PAUSE: Duration = Duration::from_millis(250);
 
 pub(super) fn run(arguments: &ServeArgs) -> Outcome<String> {
@@ -137,8 +135,7 @@ fn look_on(observer: &mut Observer, live: &Live, orders: &Orders, cancel: &Cance
         if is_idle(observer) {
             live.forget();
             while is_idle(observer) && waiting.is_none() && !cancel.is_set() {
-                thread::sleep(IDLE_PAUSE);
-                waiting = orders.next();
+                waiting = orders.next_within(IDLE_PAUSE);
             }
             // The figures of this look would be of all the time that nobody looked on.
             if looked {
@@ -150,7 +147,7 @@ fn look_on(observer: &mut Observer, live: &Live, orders: &Orders, cancel: &Cance
             live.show(observer.look()?);
             looked = true;
         }
-        thread::sleep(PAUSE);
+        waiting = orders.next_within(observer.due_in().min(IDLE_PAUSE));
     }
     Ok(())
 }

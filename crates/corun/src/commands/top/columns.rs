@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use corun_machine::CpuSet;
 
-use super::frame::{Line, Of};
+use super::frame::{Frame, Line, Of};
 use super::state::Rows;
 
 /// A column.
@@ -65,6 +65,7 @@ const BY_WORTH: [Column; 17] = [
     Column::Mpki,
     Column::Ipc,
     Column::Would,
+    Column::Waiting,
     Column::Memory,
     Column::Occupancy,
     Column::Class,
@@ -72,7 +73,6 @@ const BY_WORTH: [Column; 17] = [
     Column::Instructions,
     Column::Solo,
     Column::Threads,
-    Column::Waiting,
     Column::Switches,
     Column::WakeUps,
 ];
@@ -98,14 +98,20 @@ impl Column {
         PROGRAMS.into_iter().filter_map(of_table).collect()
     }
 
-    /// Those that fit into a width, with one blank between two.
-    pub(super) fn fitting(rows: Rows, policy: bool, width: u16) -> Vec<Fitted> {
-        let all = Self::all(rows, policy);
+    /// Those that fit into a width, with one blank between two. What nothing here measures goes first.
+    pub(super) fn fitting(rows: Rows, frame: &Frame, width: u16) -> Vec<Fitted> {
+        let all = Self::all(rows, frame.policy.is_some());
         let least = if rows == Rows::Groups { LEAST_NAME.max(width / 3) } else { LEAST_NAME };
         let mut left = width.saturating_sub(least);
         let mut kept = vec![Self::Program, Self::Group];
-        let figures = BY_WORTH.iter().filter(|column| !column.is_name() && all.contains(column));
-        for &column in figures {
+        let is_measured = |column: &&Self| {
+            !column.measured_as().is_some_and(|name| frame.not_measured.contains(&name))
+        };
+        let (measured, unmeasured): (Vec<&Self>, Vec<&Self>) = BY_WORTH
+            .iter()
+            .filter(|column| !column.is_name() && all.contains(column))
+            .partition(is_measured);
+        for &column in measured.into_iter().chain(unmeasured) {
             let needs = column.width() + 1;
             // The scheduler's figures are worth less than twice the least of a name.
             let name = if column.is_of_scheduler() { LEAST_NAME } else { 0 };
@@ -144,7 +150,19 @@ impl Column {
     }
 
     fn is_of_scheduler(self) -> bool {
-        matches!(self, Self::Switches | Self::WakeUps | Self::Waiting)
+        matches!(self, Self::Switches | Self::WakeUps)
+    }
+
+    /// What a frame calls it that tells which figures nothing here measures.
+    fn measured_as(self) -> Option<&'static str> {
+        match self {
+            Self::Ipc => Some("IPC"),
+            Self::Mpki => Some("MPKI"),
+            Self::Instructions => Some("instructions"),
+            Self::Memory => Some("memory traffic"),
+            Self::Occupancy => Some("LLC occupancy"),
+            _ => None,
+        }
     }
 
     /// Figures are set to the right.
@@ -240,11 +258,12 @@ impl Column {
     }
 
     /// Which of two lines comes first. Figures begin with the largest; what is unknown comes last
-    /// either way; equals are in the order of their names and numbers.
+    /// either way, the busiest first; equals are in the order of their names and numbers.
     pub(super) fn order(self, one: &Line, other: &Line, reverse: bool) -> Ordering {
         let by = |of: fn(&Line) -> Option<f64>| match (of(one), of(other)) {
             (Some(a), Some(b)) if reverse => a.total_cmp(&b),
             (Some(a), Some(b)) => b.total_cmp(&a),
+            (None, None) if self != Self::Cpu => Self::Cpu.order(one, other, false),
             (a, b) => b.is_some().cmp(&a.is_some()),
         };
         let name = |of: Ordering| if reverse { of.reverse() } else { of };
@@ -310,6 +329,10 @@ mod tests {
         assert_eq!(held, ["2.00Ki", "12.5Mi"]);
     }
 
+    fn with_policy(policy: bool) -> Frame {
+        Frame { policy: policy.then(|| "di".to_owned()), ..Frame::default() }
+    }
+
     #[test]
     fn columns_fit_any_width_and_come_back_one_by_one() {
         let mut before = 0;
@@ -320,15 +343,29 @@ mod tests {
                 (Rows::Threads, false),
                 (Rows::Groups, true),
             ] {
-                let fitted = Column::fitting(rows, policy, width);
+                let fitted = Column::fitting(rows, &with_policy(policy), width);
                 assert!(fitted[0].column.is_name());
                 let total: u16 = fitted.iter().map(|one| one.width + 1).sum::<u16>() - 1;
                 assert!(total <= width.max(LEAST_NAME), "{width}: {fitted:?}");
             }
-            let count = Column::fitting(Rows::Programs, true, width).len();
+            let count = Column::fitting(Rows::Programs, &with_policy(true), width).len();
             assert!(count >= before, "{width}");
             before = count;
         }
         assert_eq!(before, Column::all(Rows::Programs, true).len());
+    }
+
+    #[test]
+    fn what_is_measured_nowhere_makes_room_for_what_is() {
+        let all = ["IPC", "MPKI", "instructions", "memory traffic", "LLC occupancy"];
+        let frame = Frame { not_measured: all.to_vec(), ..Frame::default() };
+        let heads = |width| -> Vec<&str> {
+            let fitted = Column::fitting(Rows::Programs, &frame, width);
+            fitted.iter().map(|one| one.column.head()).collect()
+        };
+        let measured =
+            ["PROGRAM", "THR", "CPU%", "ON CPU", "LLC", "SWITCH/s", "WAIT%", "CLASS", "ALONE"];
+        assert_eq!(heads(88), measured);
+        assert_eq!(heads(200).len(), Column::all(Rows::Programs, false).len());
     }
 }

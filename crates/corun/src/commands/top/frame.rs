@@ -267,7 +267,8 @@ pub(in crate::commands) fn together<'a, 'b: 'a>(
         llc_occupancy_bytes: held.reduce(|a, b| a + b),
         context_switches_per_s: sum(|of| of.context_switches_per_s),
         wakeups_per_s: sum(|of| of.wakeups_per_s),
-        threads_waiting: sum(|of| of.run_queue_wait_share),
+        // A wait counts when it ends, also what of it was before this look.
+        threads_waiting: sum(|of| of.run_queue_wait_share.map(|share| share.min(1.0))),
     }
 }
 

@@ -157,6 +157,12 @@ impl Observer {
         self.top.is_due()
     }
 
+    /// How long it is until the next look.
+    pub(super) fn due_in(&self) -> Duration {
+        let host = &self.top.watch.host;
+        Duration::from_nanos(host.next_tick().0.saturating_sub(host.now().0))
+    }
+
     /// The document of a look.
     pub(super) fn look(&mut self) -> Outcome<String> {
         let frame = self.top.look()?;

@@ -240,8 +240,7 @@ impl State {
 
     /// The next of the columns that are seen, or the one before.
     fn sort_by_next(&mut self, forward: bool) {
-        let policy = self.frame.policy.is_some();
-        let seen: Vec<Column> = Column::fitting(self.rows, policy, self.width)
+        let seen: Vec<Column> = Column::fitting(self.rows, &self.frame, self.width)
             .into_iter()
             .map(|one| one.column)
             .collect();

@@ -39,7 +39,7 @@ const REPLAY_KEYS: [(&str, &str); 4] = [
 
 /// The table of programs, threads or groups.
 pub(super) fn table(state: &State, theme: Theme, area: Rect, screen: &mut Screen<'_>) -> usize {
-    let columns = Column::fitting(state.rows, state.frame.policy.is_some(), area.width);
+    let columns = Column::fitting(state.rows, &state.frame, area.width);
     let head = Row::new(columns.iter().map(|one| head(state, *one))).style(theme.heading());
     let lines = state.lines();
     let page = usize::from(area.height.saturating_sub(1));
@@ -186,7 +186,7 @@ pub(super) fn help(state: &State, theme: Theme, area: Rect, screen: &mut Screen<
     let replay: &[(&str, &str)] = if state.slider.is_some() { &REPLAY_KEYS } else { &[] };
     let keys = KEYS.iter().chain(replay);
     let keys = keys.map(|(keys, does)| line(&clip(keys, width as u16), does, width));
-    let columns = Column::fitting(state.rows, state.frame.policy.is_some(), area.width);
+    let columns = Column::fitting(state.rows, &state.frame, area.width);
     let columns = columns.iter().map(|one| line(one.column.head(), one.column.meaning(), 8));
     if area.width >= 90 {
         let [left, right] =

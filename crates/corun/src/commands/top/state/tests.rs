@@ -36,6 +36,9 @@ fn lines_are_sorted_by_any_column_either_way_with_the_unknown_last() {
     assert_eq!(names(&state), ["stream", "solver", "\\u001b[2Jodd"]);
     press(&mut state, KeyCode::Char('r'));
     assert_eq!(names(&state), ["solver", "stream", "\\u001b[2Jodd"]);
+    // Nobody's memory traffic is known: the busiest comes first.
+    press(&mut state, KeyCode::Char('M'));
+    assert_eq!(names(&state), ["stream", "solver", "\\u001b[2Jodd"]);
     let mut seen = BTreeSet::new();
     for _ in 0..Column::all(Rows::Programs, false).len() {
         press(&mut state, KeyCode::Right);
