@@ -162,6 +162,15 @@ impl Scheduler {
         }
     }
 
+    /// Has threads run elsewhere that wait for CPUs which are all off line: a thread that wakes while its last CPU goes may
+    /// be queued for it all the same. To be called at each look.
+    ///
+    /// # Errors
+    /// When the kernel says no.
+    pub fn settle(&self) -> io::Result<()> {
+        syscalls::run(self.loaded.programs["settle"].as_fd(), &mut [])
+    }
+
     /// Tells the kernel what changed of the sets. What it was not told after an error it is told the next time.
     fn tell_sets(&mut self) -> io::Result<()> {
         let Some(untold) = self.sets.untold() else { return Ok(()) };
