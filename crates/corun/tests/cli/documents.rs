@@ -104,6 +104,21 @@ fn sources(folder: &std::path::Path, into: &mut String) {
     }
 }
 
+/// Is there a function of this name that cargo runs as a test, and that nothing has it leave out?
+fn is_run_test(text: &str, name: &str) -> bool {
+    text.match_indices(&format!("fn {name}(")).any(|(at, _)| {
+        let above = &text[..at];
+        let attributes = &above[above.rfind(['}', '{', ';']).map_or(0, |end| end + 1)..];
+        attributes.contains("#[test]") && !attributes.contains("#[ignore")
+    })
+}
+
+#[test]
+fn a_promise_needs_a_test_that_is_run() {
+    let text = "fn a() {}\n#[test]\nfn b() {}\n/// c.\n#[test]\n#[ignore = \"slow\"]\nfn c() {}";
+    assert_eq!(["a", "b", "c", "d"].map(|name| is_run_test(text, name)), [false, true, false, false]);
+}
+
 #[test]
 fn every_promise_has_the_test_that_it_names() {
     let page = include_str!("../../../../docs/operating.md");
@@ -124,7 +139,7 @@ fn every_promise_has_the_test_that_it_names() {
             row.rsplit('|').nth(1).unwrap().split('`').skip(1).step_by(2).collect();
         assert!(!tests.is_empty(), "no test: {row}");
         for test in tests {
-            let is_test = text.contains(&format!("fn {test}("))
+            let is_test = is_run_test(&text, test)
                 || python.contains(&format!("\ndef {test}("))
                 || is_case(test);
             assert!(is_test, "there is no test {test}");
