@@ -168,7 +168,10 @@ mod tests {
         assert!(list.pids.contains(&pid) && list.began.contains(&pid));
         list.began.clear();
         assert!(list.try_numbers(pid - 2..pid + 1));
-        assert!(list.began.contains(&pid), "a number that was on the list is another process's now");
+        assert!(
+            list.began.contains(&pid),
+            "a number that was on the list is another process's now"
+        );
         assert_eq!(list.pids.iter().filter(|&&one| one == pid).count(), 1);
         sleeper.kill().unwrap();
         sleeper.wait().unwrap();

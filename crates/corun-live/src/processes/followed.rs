@@ -131,7 +131,13 @@ impl Seen {
 
 impl FollowedProcess {
     pub(super) fn new(target: usize) -> Self {
-        Self { target, threads: BTreeMap::new(), cpu_ns: None, beside_ns: None, looked: Instant::now() }
+        Self {
+            target,
+            threads: BTreeMap::new(),
+            cpu_ns: None,
+            beside_ns: None,
+            looked: Instant::now(),
+        }
     }
 
     pub(super) fn release(&self, budget: &mut DescriptorBudget) {
@@ -210,7 +216,9 @@ impl FollowedProcess {
 
     /// Did threads whose counts were not read at this look run for longer than twice what they did before, by so much?
     fn is_unread_more_than(&self, by_ns: u64) -> bool {
-        let Some((now, beside)) = self.not_of_threads_ns().zip(self.beside_ns) else { return false };
+        let Some((now, beside)) = self.not_of_threads_ns().zip(self.beside_ns) else {
+            return false;
+        };
         let brief = self.threads.values().filter_map(|thread| thread.brief);
         let expected: u64 = brief.map(|one| one.each_look_ns * u64::from(one.unread)).sum();
         now - beside > (2 * expected + by_ns).cast_signed()

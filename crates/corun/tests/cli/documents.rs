@@ -116,7 +116,10 @@ fn is_run_test(text: &str, name: &str) -> bool {
 #[test]
 fn a_promise_needs_a_test_that_is_run() {
     let text = "fn a() {}\n#[test]\nfn b() {}\n/// c.\n#[test]\n#[ignore = \"slow\"]\nfn c() {}";
-    assert_eq!(["a", "b", "c", "d"].map(|name| is_run_test(text, name)), [false, true, false, false]);
+    assert_eq!(
+        ["a", "b", "c", "d"].map(|name| is_run_test(text, name)),
+        [false, true, false, false]
+    );
 }
 
 #[test]
