@@ -18,6 +18,9 @@ use crate::{Roots, Task};
 /// Longer than any `stat` or `schedstat`: a name of 15 bytes and some 50 numbers.
 pub(super) const LINE_BYTES: usize = 2048;
 
+/// Longer than any `schedstat`: three numbers.
+const COUNTS_BYTES: usize = 128;
+
 /// What the kernel says of a thread at one moment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TaskFacts {
@@ -247,7 +250,7 @@ impl ThreadFiles {
         let counted = if was_read && depth == LookDepth::WholeRested {
             cpu_ns(last)
         } else {
-            let mut line = [0; LINE_BYTES];
+            let mut line = [0; COUNTS_BYTES];
             let read = read_whole(schedstat, &mut line)?;
             let may_be_idle = was_read && depth != LookDepth::Whole;
             if may_be_idle && read == last.as_slice() {

@@ -13,6 +13,8 @@
 //!                                          a pair for ever. off: meanwhile CPUs go off line and come back by turns
 //!   scx_exercise storm TIMES [RATE]        attaches and detaches so often while threads come and go: at least RATE a
 //!                                          second and little more, or as many as can be
+//!   scx_exercise moves TIMES               a thread that sleeps and one that runs get another set so often: when they
+//!                                          are there
 //!   scx_exercise vanish TIMES              threads are woken for a CPU that goes off line and comes back so often
 //!   scx_exercise foreign SECONDS           puts a scheduler of another name in force for so long
 //!   scx_exercise stall                     the scheduler serves its queues no more: the kernel's watchdog detaches it
@@ -20,6 +22,7 @@
 //! Prints what it saw, and fails where that is not as it must be.
 
 mod crowd;
+mod moves;
 mod rivals;
 mod storm;
 mod switches;
@@ -57,11 +60,12 @@ fn main() -> Result<()> {
         ["storm", times, rate] => storm::storm(times.parse()?, Some(rate.parse()?)),
         ["breed"] => storm::breed(None),
         ["breed", pace] => storm::breed(Some(pace.parse()?)),
+        ["moves", times] => moves::moves(times.parse()?),
         ["vanish", times] => vanish::vanish(times.parse()?),
         ["foreign", time] => rivals::foreign(seconds(time)?),
         ["stall"] => rivals::stall(),
         _ => bail!(
-            "scx_exercise crowd|overload|wake|cost|switches|storm|vanish|foreign|stall; see the source"
+            "scx_exercise crowd|overload|moves|wake|cost|switches|storm|vanish|foreign|stall; see the source"
         ),
     }
 }

@@ -8,14 +8,18 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
+use corun_linux::Roots;
 use corun_machine::CpuSet;
-use corun_scx::{Options, Plan, PlanError, SCHED_EXT, set_policy};
+use corun_scx::{Options, Plan, PlanError, SCHED_EXT, Scheduler, set_policy};
 
 use crate::{own_number, scheduler};
 
 /// Processes that make threads. Threads of one process on several CPUs would wait for each other's CPUs whenever
 /// memory is given back, for as long as an emulator's turn takes.
 const MAKERS: usize = 4;
+
+/// Of so many attachments one loads the scheduler's programs; the others attach what is loaded.
+const LOADED_EVERY: u32 = 20;
 
 /// Threads come and go, each in the scheduler's class from birth, while the scheduler itself comes and goes. Where a rate is
 /// given the threads come a quarter faster, and no faster: the CPUs are not taken from those who attach.
@@ -30,10 +34,19 @@ pub(crate) fn storm(times: u32, least_a_second: Option<u64>) -> Result<()> {
     };
     let mut makers = (0..MAKERS).map(start).collect::<Result<Vec<_>>>()?;
     let started = Instant::now();
-    let mut attaching = Duration::ZERO;
+    let (mut attaching, mut loaded) = (Duration::ZERO, None);
     for time in 0..times {
+        if time % LOADED_EVERY == 0 {
+            drop(loaded.take());
+        }
         let began = Instant::now();
-        let mut scheduler = scheduler(Options { counts_wakers: true, keeps_stints: true })?;
+        let scheduler = match &mut loaded {
+            Some(scheduler) => {
+                Scheduler::attach_again(scheduler, &Roots::default())?;
+                scheduler
+            }
+            none => none.insert(scheduler(Options { counts_wakers: true, keeps_stints: true })?),
+        };
         attaching += began.elapsed();
         for (index, maker) in makers.iter().enumerate() {
             let sets = ["0-1", "2", "4-7", "0-7"];
@@ -52,6 +65,7 @@ pub(crate) fn storm(times: u32, least_a_second: Option<u64>) -> Result<()> {
         thread::sleep(Duration::from_millis(30));
         ensure!(scheduler.ended().is_none(), "the kernel detached it: {:?}", scheduler.ended());
     }
+    drop(loaded);
     let elapsed = started.elapsed();
     let mut born = 0;
     for maker in &mut makers {
