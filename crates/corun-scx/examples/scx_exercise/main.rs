@@ -13,8 +13,7 @@
 //!                                          a pair for ever. off: meanwhile CPUs go off line and come back by turns
 //!   scx_exercise storm TIMES [RATE]        attaches and detaches so often while threads come and go: at least RATE a
 //!                                          second and little more, or as many as can be
-//!   scx_exercise moves TIMES               a thread that sleeps and one that runs get another set so often: when they
-//!                                          are there
+//!   scx_exercise moves TIMES               a thread that sleeps gets another set of CPUs so often: it wakes there
 //!   scx_exercise vanish TIMES              threads are woken for a CPU that goes off line and comes back so often
 //!   scx_exercise foreign SECONDS           puts a scheduler of another name in force for so long
 //!   scx_exercise stall                     the scheduler serves its queues no more: the kernel's watchdog detaches it
