@@ -6,12 +6,13 @@
 # Prints the guest's console. Each case ends in a line `case NAME: ok` or `case NAME: failed`, all of
 # them in `guest: done`. Exit code 0 when all are ok. Killed after SECONDS (300).
 #
-# The guest says every 10 s that it is up, whatever its cases do. When it says nothing for 90 s the
+# The guest says every 10 s of its clock that it is up, whatever its cases do. When it says nothing for 90 s (SILENCE) the
 # emulator or its kernel has stopped, and it is booted anew, twice at most.
 set -euo pipefail
 
 folder=$1
 seconds=${2:-300}
+silence=${SILENCE:-90}
 shift $(($# < 2 ? $# : 2))
 arguments="console=ttyS0 quiet panic=-1 $*"
 log=$folder/console.log
@@ -44,7 +45,7 @@ boot() {
     size=$(stat -c %s "$log")
     silent=$((size > shown ? 0 : silent + 1))
     shown=$size
-    if ((silent == 90)); then
+    if ((silent == silence)); then
       kill -9 "$(cat "$folder/pid")" || true
       wait "$console" || true
       return 1
@@ -55,6 +56,6 @@ boot() {
 
 for _ in 1 2 3; do
   boot && break
-  echo "guest: said nothing for 90 s"
+  echo "guest: said nothing for $silence s"
 done
 grep -q '^guest: done' "$log" && ! grep -q '^case .*: failed' "$log"

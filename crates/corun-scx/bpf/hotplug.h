@@ -46,17 +46,16 @@ INLINE void empty_without_home(u64 queue, const struct online *now)
 	bpf_iter_scx_dsq_destroy(&waiting);
 }
 
-SEC("struct_ops/cpu_offline")
-int cpu_offline(u64 *ctx)
+/* The same of all sets. */
+INLINE void empty_sets_without_home(void)
 {
 	struct settings *settings = settings_now();
 	struct online *now = online_now();
 	struct bpf_iter_num numbers;
 	int *number;
 
-	set_online(ctx[0], false);
 	if (!settings || !now)
-		return 0;
+		return;
 	bpf_iter_num_new(&numbers, 1, settings->sets);
 	while ((number = bpf_iter_num_next(&numbers))) {
 		bpf_rcu_read_lock();
@@ -64,5 +63,23 @@ int cpu_offline(u64 *ctx)
 		bpf_rcu_read_unlock();
 	}
 	bpf_iter_num_destroy(&numbers);
+}
+
+SEC("struct_ops/cpu_offline")
+int cpu_offline(u64 *ctx)
+{
+	set_online(ctx[0], false);
+	empty_sets_without_home();
+	return 0;
+}
+
+/*
+ * Run by user space at each look. A thread that wakes while its last CPU goes off line may have been told of the CPU before
+ * and be queued for it after `cpu_offline`: nothing in the kernel's own time would find it.
+ */
+SEC("syscall/settle")
+int settle(void *context)
+{
+	empty_sets_without_home();
 	return 0;
 }

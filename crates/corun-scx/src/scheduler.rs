@@ -82,8 +82,8 @@ pub struct Program {
 #[derive(Debug)]
 pub struct Scheduler {
     loaded: Loaded,
-    /// Closing it detaches the scheduler.
-    _link: OwnedFd,
+    /// Closing it detaches the scheduler; none where it was detached and could not be attached again.
+    link: Option<OwnedFd>,
     options: Options,
     sets: SetTable,
 }
@@ -103,18 +103,36 @@ impl Scheduler {
         let kinds = kinds.into_iter().filter_map(|(is_wanted, kind)| is_wanted.then_some(kind));
         object.choose(&kinds.collect::<Vec<_>>());
         let loaded = Loaded::load(&object, &kernel, "corun")?;
+        let mut own = Self { loaded, link: None, options, sets: SetTable::default() };
+        own.put_in_force(roots)?;
+        Ok(own)
+    }
+
+    /// Detaches the scheduler and puts it in force again, with the threads' plans as they were. To try that alone.
+    ///
+    /// # Errors
+    /// As [`Self::attach`]; then it is not in force.
+    pub fn attach_again(&mut self, roots: &Roots) -> Result<(), LoadError> {
+        self.link = None;
+        self.put_in_force(roots)
+    }
+
+    fn put_in_force(&mut self, roots: &Roots) -> Result<(), LoadError> {
         let online =
             online_cpus(roots).map_err(LoadError::kernel("the CPUs on line".to_owned()))?;
-        let settings = layout::settings(1);
-        for (map, value) in [("settings", settings), ("online", layout::online(&online))] {
-            syscalls::update(loaded.maps[map].as_fd(), &0u32.to_ne_bytes(), &value)
+        let (settings, exit) = (layout::settings(self.sets.end()), vec![0; EXIT_BYTES]);
+        for (map, value) in
+            [("settings", settings), ("online", layout::online(&online)), ("exits", exit)]
+        {
+            syscalls::update(self.map(map), &0u32.to_ne_bytes(), &value)
                 .map_err(LoadError::kernel(format!("the map {map}")))?;
         }
-        let link = loaded.attach().map_err(|reason| match reason.raw_os_error() {
+        let link = self.loaded.attach().map_err(|reason| match reason.raw_os_error() {
             Some(libc::EBUSY) => LoadError::Another("it came at the same moment".to_owned()),
             _ => LoadError::Kernel { what: "putting the scheduler in force".to_owned(), reason },
         })?;
-        Ok(Self { loaded, _link: link, options, sets: SetTable::default() })
+        self.link = Some(link);
+        Ok(())
     }
 
     fn map(&self, name: &str) -> BorrowedFd<'_> {
@@ -160,6 +178,15 @@ impl Scheduler {
             libc::ESRCH => Err(PlanError::Gone),
             error => Err(io::Error::from_raw_os_error(error).into()),
         }
+    }
+
+    /// Has threads run elsewhere that wait for CPUs which are all off line: a thread that wakes while its last CPU goes may
+    /// be queued for it all the same. To be called at each look.
+    ///
+    /// # Errors
+    /// When the kernel says no.
+    pub fn settle(&self) -> io::Result<()> {
+        syscalls::run(self.loaded.programs["settle"].as_fd(), &mut [])
     }
 
     /// Tells the kernel what changed of the sets. What it was not told after an error it is told the next time.

@@ -188,10 +188,12 @@ pub(crate) fn attach(map: BorrowedFd<'_>) -> io::Result<OwnedFd> {
 
 /// Runs a program of the kind `syscall` once; it reads and writes `context`.
 pub(crate) fn run(program: BorrowedFd<'_>, context: &mut [u8]) -> io::Result<()> {
-    let attributes = Attributes::new()
-        .with_fd(0, program)
-        .with_u32(40, context.len() as u32)
-        .with_pointer(48, context.as_mut_ptr());
+    let attributes = Attributes::new().with_fd(0, program).with_u32(40, context.len() as u32);
+    // The kernel refuses a pointer to nothing.
+    let attributes = match context {
+        [] => attributes,
+        context => attributes.with_pointer(48, context.as_mut_ptr()),
+    };
     // SAFETY: the context is as long as told.
     unsafe { attributes.call(10) }.map(drop)
 }

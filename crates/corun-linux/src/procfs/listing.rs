@@ -34,6 +34,8 @@ pub struct ProcessList {
     /// Numbers that were given out and no process's when they were tried: a process gets its number before it begins.
     /// They are tried once more.
     again: Vec<u32>,
+    /// Processes whose numbers were tried at the last read.
+    began: Vec<u32>,
     unlisted: u32,
 }
 
@@ -48,6 +50,7 @@ impl ProcessList {
             newest: None,
             pids: Vec::new(),
             again: Vec::new(),
+            began: Vec::new(),
             unlisted: 0,
         }
     }
@@ -57,6 +60,7 @@ impl ProcessList {
     /// # Errors
     /// When the kernel's list cannot be read.
     pub fn read(&mut self) -> io::Result<&[u32]> {
+        self.began.clear();
         // Before the list: who comes in between is listed twice, not missed.
         let newest = self.loadavg.as_ref().and_then(newest_number);
         let given_out = self.newest.zip(newest).map(|(before, now)| before..now);
@@ -72,6 +76,12 @@ impl ProcessList {
         Ok(&self.pids)
     }
 
+    /// Of the processes of the last read those whose numbers were given out since the read before, where `/proc` was not
+    /// listed for it: each is a new process, also where one of its number was on the list.
+    pub fn began(&self) -> &[u32] {
+        &self.began
+    }
+
     /// Adds the processes whose numbers were given out after the first number and up to the last. False where `/proc` is
     /// to be listed: there are too many, numbers began anew, it was not listed for long, or the kernel does not tell.
     fn try_numbers(&mut self, given_out: Range<u32>) -> bool {
@@ -85,6 +95,7 @@ impl ProcessList {
         for (number, is_first_try) in again.chain(new) {
             match is_process(number) {
                 Some(true) => {
+                    self.began.push(number);
                     if let Err(place) = self.pids.binary_search(&number) {
                         self.pids.insert(place, number);
                     }
@@ -139,6 +150,9 @@ mod tests {
             sleeper.kill().unwrap();
             sleeper.wait().unwrap();
             list.ended(sleeper.id());
+            // Where /proc was not listed, the number was tried.
+            let was_tried = list.unlisted > 0;
+            assert!(!was_tried || list.began().contains(&sleeper.id()));
             // Unless its number was given out again at once.
             let again = list.read().unwrap().contains(&sleeper.id());
             assert!(!again || Path::new(&format!("/proc/{}", sleeper.id())).exists());
@@ -151,8 +165,13 @@ mod tests {
         let mut sleeper = Command::new("sleep").arg("1000").spawn().unwrap();
         let pid = sleeper.id();
         assert!(list.try_numbers(pid - 2..pid + 1));
-        assert!(list.pids.contains(&pid));
+        assert!(list.pids.contains(&pid) && list.began.contains(&pid));
+        list.began.clear();
         assert!(list.try_numbers(pid - 2..pid + 1));
+        assert!(
+            list.began.contains(&pid),
+            "a number that was on the list is another process's now"
+        );
         assert_eq!(list.pids.iter().filter(|&&one| one == pid).count(), 1);
         sleeper.kill().unwrap();
         sleeper.wait().unwrap();

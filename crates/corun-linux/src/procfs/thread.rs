@@ -18,6 +18,9 @@ use crate::{Roots, Task};
 /// Longer than any `stat` or `schedstat`: a name of 15 bytes and some 50 numbers.
 pub(super) const LINE_BYTES: usize = 2048;
 
+/// Longer than any `schedstat`: three numbers.
+const COUNTS_BYTES: usize = 128;
+
 /// What the kernel says of a thread at one moment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TaskFacts {
@@ -169,6 +172,8 @@ struct LastRead {
 pub enum LookDepth {
     /// Its affinity: it is known to have been on no CPU ([`crate::process_cpu_ns`] of its process has not grown).
     Rested,
+    /// All of it but the scheduler's counts: it is known to have been on no CPU.
+    WholeRested,
     /// All of it where the scheduler's counts say that it was on a CPU, else its affinity. One that ran and waited for
     /// less than `brief_ns` in all is looked at in part ([`brief_ns`]).
     Changed {
@@ -237,29 +242,34 @@ impl ThreadFiles {
         let mut words = [0; FIRST_WORDS];
         let was = affinity.get(..FIRST_WORDS).map(|was| words.copy_from_slice(was)).is_some();
         affinity_words(tid, affinity)?;
-        let may_be_idle = depth != LookDepth::Whole && was && affinity.len() == FIRST_WORDS;
+        let was_read = was && affinity.len() == FIRST_WORDS && !last.is_empty();
         let moved = |affinity: &[usize]| (affinity[..] != words).then(|| cpus_of(affinity));
-        let idle = |affinity: &[usize]| ThreadLook::Idle(moved(affinity));
-        if may_be_idle && depth == LookDepth::Rested && !last.is_empty() {
-            return Ok(idle(affinity));
+        if was_read && depth == LookDepth::Rested {
+            return Ok(ThreadLook::Idle(moved(affinity)));
         }
-        let mut line = [0; LINE_BYTES];
-        let read = read_whole(schedstat, &mut line)?;
-        if may_be_idle && read == last.as_slice() {
-            return Ok(idle(affinity));
-        }
-        let before = cpu_ns(last).zip(wait_ns(last));
-        last.clear();
-        last.extend_from_slice(read);
-        let cpu_ns = cpu_ns(read).ok_or_else(bad)?;
-        if may_be_idle
-            && let LookDepth::Changed { brief_ns } = depth
-            && let Some((ran, waited)) = before
-            && let Some(wait_ns) = wait_ns(read)
-            && cpu_ns.wrapping_sub(ran).saturating_add(wait_ns.wrapping_sub(waited)) < brief_ns
-        {
-            return Ok(ThreadLook::Brief(cpu_ns, moved(affinity)));
-        }
+        let counted = if was_read && depth == LookDepth::WholeRested {
+            cpu_ns(last)
+        } else {
+            let mut line = [0; COUNTS_BYTES];
+            let read = read_whole(schedstat, &mut line)?;
+            let may_be_idle = was_read && depth != LookDepth::Whole;
+            if may_be_idle && read == last.as_slice() {
+                return Ok(ThreadLook::Idle(moved(affinity)));
+            }
+            let before = cpu_ns(last).zip(wait_ns(last));
+            last.clear();
+            last.extend_from_slice(read);
+            let now = cpu_ns(read).zip(wait_ns(read));
+            if may_be_idle
+                && let LookDepth::Changed { brief_ns } = depth
+                && let Some(((ran, waited), (cpu_ns, wait_ns))) = before.zip(now)
+                && cpu_ns.wrapping_sub(ran).saturating_add(wait_ns.wrapping_sub(waited)) < brief_ns
+            {
+                return Ok(ThreadLook::Brief(cpu_ns, moved(affinity)));
+            }
+            cpu_ns(read)
+        };
+        let cpu_ns = counted.ok_or_else(bad)?;
         let mut line = [0; LINE_BYTES];
         let stat = Stat::parse(read_whole(&self.stat, &mut line)?).ok_or_else(bad)?;
         if stat.is_over() {
@@ -369,7 +379,7 @@ mod tests {
             sleeper.wait().unwrap();
             return eprintln!("skipped: this kernel counts no time that threads ran");
         }
-        use LookDepth::{Rested, Whole};
+        use LookDepth::{Rested, Whole, WholeRested};
         let changed = LookDepth::Changed { brief_ns: 500_000 };
         let mut look = |depth| files.look(proc, pid, pid, depth);
         assert!(matches!(look(Rested), Ok(ThreadLook::Whole(_))), "nothing is known before");
@@ -381,6 +391,7 @@ mod tests {
         }
         assert!(matches!(look(Whole), Ok(ThreadLook::Whole(_))), "all was asked for");
         assert!(matches!(look(Rested), Ok(ThreadLook::Idle(None))));
+        assert!(matches!(look(WholeRested), Ok(ThreadLook::Whole(_))), "all was asked for");
         // Somebody pins it: a CPU less may make it run.
         let all = crate::affinity(pid).unwrap();
         let first: CpuSet = all.iter().take(1).collect();

@@ -126,8 +126,12 @@ impl Source for StoredProfiles {
     fn count(&mut self, _now: Nanoseconds, threads: &mut Threads) -> Result<(), SourceError> {
         self.readings += 1;
         let model = Arc::clone(&self.model);
+        // Threads of one program come one after the other: the library is asked once for them.
+        let mut named: Option<Arc<str>> = None;
         for (view, thread) in threads.iter_mut() {
-            let Some(name) = self.profile(thread) else { continue };
+            let same = named.take().filter(|name| *name == thread.profile);
+            let Some(name) = same.or_else(|| self.profile(thread)) else { continue };
+            named = Some(name.clone()).filter(|name| *name == thread.profile);
             let Some(stored) = self.stored(&name) else { continue };
             view.solo = Some(stored.solo);
             if view.profile.as_deref() != Some(&*name) {

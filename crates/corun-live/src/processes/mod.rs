@@ -8,7 +8,7 @@ mod rules;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use corun_linux::procfs::{Process, ProcessList, Stat, own_pid};
@@ -102,9 +102,9 @@ pub struct ScannedThread {
 /// A process that belongs to nobody is looked at again after 1, 2, 4 .. rounds, at most so many: it
 /// may have become another program, moved to another cgroup, or be another process by now.
 const MOST_ROUNDS_UNSEEN: u64 = 16;
-/// The same of the kernel's own threads, which belong to nobody and do not execute programs once they have run for a
-/// while.
-const MOST_ROUNDS_OF_KERNEL_THREADS: u64 = 256;
+/// The same of processes that can come to belong to nobody: the kernel's own threads, and where targets are known by
+/// their numbers or descent, of which the former do not change and the latter is settled when a process is new.
+const MOST_ROUNDS_OF_STRANGERS: u64 = 256;
 
 /// Follows the threads of the targets.
 #[derive(Debug)]
@@ -184,8 +184,10 @@ impl Processes {
     /// Decides whose the new processes are, and looks again at those that are due.
     fn sort_out(&mut self, listed: &[u32]) {
         let mut orphans = Vec::new();
+        let began: BTreeSet<u32> = self.list.began().iter().copied().collect();
         for &pid in listed {
-            let due = self.known.get(&pid).is_none_or(|known| known.again <= self.round);
+            let due = self.known.get(&pid).is_none_or(|known| known.again <= self.round)
+                || began.contains(&pid);
             if !due || Some(pid) == self.own {
                 continue;
             }
@@ -250,7 +252,7 @@ impl Processes {
     }
 
     fn note(&mut self, stat: &Stat, target: Option<usize>) {
-        let round = self.round;
+        let (round, most) = (self.round, self.most_rounds(stat, target));
         let known = self.known.entry(stat.pid).or_insert_with(|| Known {
             start_ticks: stat.start_ticks,
             again: round,
@@ -259,10 +261,6 @@ impl Processes {
         });
         if known.again <= round {
             known.again = round + known.pause;
-            let most = match stat.is_kernel_thread() {
-                true => MOST_ROUNDS_OF_KERNEL_THREADS,
-                false => MOST_ROUNDS_UNSEEN,
-            };
             known.pause = (known.pause * 2).min(most);
         }
         let was = known.followed.as_ref().map(|followed| followed.target);
@@ -276,6 +274,13 @@ impl Processes {
         if let Some(target) = target {
             self.lineage.saw(target, stat, round);
         }
+    }
+
+    /// How many rounds may pass before a process is looked at again.
+    fn most_rounds(&self, stat: &Stat, target: Option<usize>) -> u64 {
+        let mut matchers = self.matchers.iter().flatten();
+        let may_be_meant = !stat.is_kernel_thread() && matchers.any(|one| one.may_mean(stat.pid));
+        if target.is_some() || may_be_meant { MOST_ROUNDS_UNSEEN } else { MOST_ROUNDS_OF_STRANGERS }
     }
 
     fn drop_process(&mut self, pid: u32) {
@@ -323,6 +328,10 @@ impl Scanner for Processes {
         self.matchers.push(matcher(&target)?);
         self.lineage.add(&target);
         self.targets.push(target);
+        // Who was nobody's may be the new target's.
+        for known in self.known.values_mut().filter(|known| known.followed.is_none()) {
+            (known.again, known.pause) = (self.round, 1);
+        }
         Ok(())
     }
 }

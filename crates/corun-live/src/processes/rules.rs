@@ -51,6 +51,11 @@ impl Matcher {
         })
     }
 
+    /// Could a process of this number be meant, now or later?
+    pub(super) fn may_mean(&self, pid: u32) -> bool {
+        !self.empty && self.pid.is_none_or(|meant| meant == pid)
+    }
+
     /// Is it meant? A process that ended meanwhile, or of which this user may not know what the
     /// rule asks, is not. `arguments` answers whether the process's command line fits a pattern.
     pub(super) fn matches(
@@ -59,7 +64,7 @@ impl Matcher {
         stat: &Stat,
         arguments: impl FnOnce(&Process, &GlobMatcher) -> bool,
     ) -> bool {
-        if self.empty || self.pid.is_some_and(|pid| pid != stat.pid) {
+        if !self.may_mean(stat.pid) {
             return false;
         }
         let process = Process::new(roots, stat.pid);

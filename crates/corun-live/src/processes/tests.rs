@@ -6,6 +6,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use corun_linux::facts;
 use corun_machine::CpuId;
@@ -363,6 +364,21 @@ fn a_process_that_becomes_another_program_is_found_in_time() {
 }
 
 #[test]
+fn a_target_that_comes_later_gets_who_was_nobodys_at_the_next_look() {
+    let (folder, roots) = made_up();
+    Made::new(7, 1).write(folder.path());
+    Made::new(9, 1).write(folder.path());
+    let by_number = rule(Rule { pid: Some(7), ..Rule::default() });
+    let mut processes = Processes::new(&roots, vec![target("t", by_number)]).unwrap();
+    for _ in 0..100 {
+        assert_eq!(pids(&mut processes), [(7, 0)]);
+    }
+    let by_command = rule(Rule { command: text("sleep"), ..Rule::default() });
+    processes.add(target("u", by_command)).unwrap();
+    assert_eq!(pids(&mut processes), [(7, 0), (9, 1)]);
+}
+
+#[test]
 fn a_folder_that_is_no_proc_is_said() {
     let roots = Roots { proc: "/nonexistent".into(), ..Roots::default() };
     let error = Processes::new(&roots, vec![]).unwrap().scan().unwrap_err();
@@ -471,8 +487,12 @@ fn open_thread_files() -> usize {
     links.filter(|link| link.to_string_lossy().starts_with(&task)).count()
 }
 
+/// Held by tests that open or count the files of this process's own threads.
+pub(super) static OWN_THREAD_FILES: Mutex<()> = Mutex::new(());
+
 #[test]
 fn a_storm_of_threads_leaks_nothing() {
+    let _alone = OWN_THREAD_FILES.lock().unwrap_or_else(PoisonError::into_inner);
     // The real files of this process, in a folder that does not say that it is corun's own.
     let (folder, roots) = made_up();
     let pid = std::process::id();

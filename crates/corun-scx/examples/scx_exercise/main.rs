@@ -11,18 +11,22 @@
 //!   scx_exercise switches COUNT [off]      pairs of threads wake each other on sets of one CPU and of several, some
 //!                                          shared, until they were switched to so often: a wake-up that is lost stops
 //!                                          a pair for ever. off: meanwhile CPUs go off line and come back by turns
-//!   scx_exercise storm TIMES [RATE]        attaches and detaches so often while threads come and go, at least RATE a
-//!                                          second
+//!   scx_exercise storm TIMES [RATE]        attaches and detaches so often while threads come and go: at least RATE a
+//!                                          second and little more, or as many as can be
+//!   scx_exercise moves TIMES               a thread that sleeps gets another set of CPUs so often: it wakes there
+//!   scx_exercise vanish TIMES              threads are woken for a CPU that goes off line and comes back so often
 //!   scx_exercise foreign SECONDS           puts a scheduler of another name in force for so long
 //!   scx_exercise stall                     the scheduler serves its queues no more: the kernel's watchdog detaches it
 //!
 //! Prints what it saw, and fails where that is not as it must be.
 
 mod crowd;
+mod moves;
 mod rivals;
 mod storm;
 mod switches;
 mod turns;
+mod vanish;
 mod wake;
 
 use std::sync::Arc;
@@ -52,13 +56,16 @@ fn main() -> Result<()> {
         ["cost", repeats, cpus] => wake::cost(repeats.parse()?, cpus),
         ["switches", count] => switches::switches(count.parse()?, false),
         ["switches", count, "off"] => switches::switches(count.parse()?, true),
-        ["storm", times] => storm::storm(times.parse()?, 1),
-        ["storm", times, rate] => storm::storm(times.parse()?, rate.parse()?),
-        ["breed"] => storm::breed(),
+        ["storm", times] => storm::storm(times.parse()?, None),
+        ["storm", times, rate] => storm::storm(times.parse()?, Some(rate.parse()?)),
+        ["breed"] => storm::breed(None),
+        ["breed", pace] => storm::breed(Some(pace.parse()?)),
+        ["moves", times] => moves::moves(times.parse()?),
+        ["vanish", times] => vanish::vanish(times.parse()?),
         ["foreign", time] => rivals::foreign(seconds(time)?),
         ["stall"] => rivals::stall(),
         _ => bail!(
-            "scx_exercise crowd|overload|wake|cost|switches|storm|foreign|stall; see the source"
+            "scx_exercise crowd|overload|moves|wake|cost|switches|storm|vanish|foreign|stall; see the source"
         ),
     }
 }

@@ -12,7 +12,7 @@ use corun_scx::{Options, Plan, SCHED_EXT, ThreadCounts, set_policy};
 use crate::{own_number, scheduler};
 
 /// Takes a CPU off line or brings it back.
-fn set_online(cpu: usize, is_online: bool) -> Result<()> {
+pub(crate) fn set_online(cpu: usize, is_online: bool) -> Result<()> {
     let file = format!("/sys/devices/system/cpu/cpu{cpu}/online");
     std::fs::write(&file, if is_online { "1" } else { "0" }).context(file)
 }

@@ -15,7 +15,7 @@ use super::log::log_undone;
 use crate::failure::Outcome;
 
 /// The loop's beats are looked at as often as this, and at least four times in the time that it may stall.
-const LONGEST_LOOK: Duration = Duration::from_secs(1);
+const LONGEST_LOOK: Duration = Duration::from_secs(5);
 
 /// Watches the loop's beats in a thread of its own.
 pub(super) struct Watchdog {
