@@ -14,6 +14,9 @@ use crate::rounds::Experiment;
 
 /// Pointers that a sample follows.
 const STEPS: u64 = 20_000;
+/// Pointers that are followed before, so that the entries of the pages lie where programs that run on find them: other
+/// experiments have pushed them out.
+const WARM_UP_STEPS: u64 = 60_000;
 
 /// Loads from memory in pages that the TLB has, and in pages that it has not.
 pub(crate) struct MemoryWalk {
@@ -41,8 +44,9 @@ impl Experiment for MemoryWalk {
     fn measure(&mut self, point: usize) -> Result<Sample, CalibrateError> {
         pin(self.cpu)?;
         let chain = &mut self.chains[point];
+        chain.follow(WARM_UP_STEPS);
         let mut followed = 0;
-        // It goes on where the last sample ended: nothing of that is in a cache.
+        // It goes on where the last sample ended: no line of that is in a cache.
         let reading = timed(|| followed = chain.follow(STEPS));
         Ok(reading.sample(reading.cycles() / followed as f64))
     }
