@@ -257,7 +257,7 @@ impl Figure {
             ),
             Self::Kernel(KernelFigure::FileFault) => (
                 "kernel.file_fault_ns",
-                "first touch of a page in each 64 KiB of a file in the page cache, and unmapping it",
+                "first touch of a page in each 64 KiB of a library in the page cache, and unmapping it",
             ),
             Self::Kernel(KernelFigure::TransferPerByte) => (
                 "kernel.transfer_ns_per_byte",
