@@ -53,14 +53,10 @@ test-packages:  ## Installs and purges the package of `make packages` in fresh D
 release-check:  ## The check-list of a release
 	scripts/release-check.sh
 
-# As `cargo clippy -- -D warnings` calls clippy, but for rustdoc too: it then reads what clippy has checked. With an
-# example, what is documented has the features that tests have. Otherwise 21 crates and 44 others are checked again.
-CLIPPY := CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__ RUSTC_WORKSPACE_WRAPPER=$$(rustc --print sysroot)/bin/clippy-driver
-
 lint:  ## Format, clippy and documentation, warnings denied
 	cargo fmt --all --check
-	$(CLIPPY) cargo check --workspace --all-targets --locked
-	$(CLIPPY) RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --lib --bins --example kernels --locked --quiet
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
 
 # The same cases of the property tests in each run; empty for others: `make test PROPTEST_SEED=`.
 PROPTEST_SEED ?= 20261124

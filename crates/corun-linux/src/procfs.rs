@@ -9,7 +9,7 @@ mod thread;
 
 pub use cpu_use::{CpuUse, CpuUseSnapshot};
 pub use listing::ProcessList;
-pub use numa_maps::{Mapping, bytes_by_node, mappings};
+pub use numa_maps::{Mapping, bytes_by_node, code_files, mappings};
 pub use process::{COMMAND_LINE_BYTES, Process, own_pid, pids, tids};
 pub use stat::Stat;
 pub use thread::{

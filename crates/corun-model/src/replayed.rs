@@ -7,7 +7,7 @@ use crate::core::{
     TakenBranches, fill_instructions, shared_bytes,
 };
 use crate::interval::{finish, parts, sizes};
-use crate::site::{Kernel, Site};
+use crate::site::Site;
 use crate::table::{Knot, PhaseTable};
 
 /// How often the middle between two miss rates is replayed, and then the middles beside it.
@@ -132,15 +132,13 @@ fn knot(
 /// Cycles an instruction that the kernel takes for the program.
 fn kernel_cycles(phase: &Phase, site: &Site, run_instructions: f64) -> f64 {
     let Some(core) = &phase.core else { return 0.0 };
-    let Kernel { page_fault_ns, file_fault_ns, .. } = site.kernel;
-    let Kernel { system_call_ns, light_call_ns, .. } = site.kernel;
-    let Kernel { transfer_ns_per_byte, process_ns, .. } = site.kernel;
-    let ns = (core.page_faults_pki - core.file_faults_pki) * page_fault_ns
-        + core.file_faults_pki * file_fault_ns
-        + (core.system_calls_pki - core.light_calls_pki) * system_call_ns
-        + core.light_calls_pki * light_call_ns
-        + core.transferred_bytes_pki * transfer_ns_per_byte
-        + process_ns / (run_instructions.max(1.0) * 1e-3);
+    let kernel = &site.kernel;
+    let ns = (core.page_faults_pki - core.file_faults_pki) * kernel.page_fault_ns
+        + core.file_faults_pki * kernel.file_fault_ns
+        + (core.system_calls_pki - core.light_calls_pki) * kernel.system_call_ns
+        + core.light_calls_pki * kernel.light_call_ns
+        + core.transferred_bytes_pki * kernel.transfer_ns_per_byte
+        + kernel.process_ns / (run_instructions.max(1.0) * 1e-3);
     ns * 1e-3 * site.core.clock_mhz * 1e-3
 }
 

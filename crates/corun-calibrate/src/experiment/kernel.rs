@@ -1,11 +1,13 @@
 //! What the operating system's kernel takes: page faults, system calls, and reads of files.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
 
+use corun_linux::Roots;
+use corun_linux::procfs::code_files;
 use corun_machine::CpuId;
 
 use crate::CalibrateError;
@@ -71,13 +73,12 @@ impl KernelCalls {
 
 /// The largest of the libraries that this program has mapped, in the page cache.
 fn largest_library() -> Option<PathBuf> {
-    let maps = fs::read_to_string("/proc/self/maps").ok()?;
-    let paths = maps.lines().filter_map(|line| line.split_whitespace().nth(5)).map(PathBuf::from);
-    let is_library = |path: &PathBuf| path.to_string_lossy().contains(".so");
-    let sized =
-        paths.filter(is_library).filter_map(|path| Some((fs::metadata(&path).ok()?.len(), path)));
-    let (_, path) = sized.max()?;
-    bring_in(&path).is_ok().then_some(path)
+    let program = std::env::current_exe().ok();
+    let files = code_files(&Roots::default(), std::process::id()).ok()?;
+    let libraries = files.into_iter().filter(|file| Some(file) != program.as_ref());
+    let sized = libraries.filter_map(|file| Some((file.metadata().ok()?.len(), file)));
+    let (_, file) = sized.max()?;
+    bring_in(&file).is_ok().then_some(file)
 }
 
 /// Brings a file into the page cache.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::ops::Range;
+use std::path::PathBuf;
 
 use crate::Roots;
 
@@ -34,6 +35,15 @@ pub fn mappings(roots: &Roots, pid: u32) -> io::Result<Vec<Mapping>> {
     };
     let memory = numa_maps.lines().filter(|line| !is_code(line));
     Ok(memory.filter_map(|line| mapped_of(line, &ends)).collect())
+}
+
+/// The files that a process executes: its program and its libraries, each once.
+///
+/// # Errors
+/// The kernel's answer: the process ended, or is another user's.
+pub fn code_files(roots: &Roots, pid: u32) -> io::Result<BTreeSet<PathBuf>> {
+    let maps = std::fs::read_to_string(roots.proc.join(format!("{pid}/maps")))?;
+    Ok(maps.lines().filter_map(code_of).map(PathBuf::from).collect())
 }
 
 /// The file of a line of `/proc/PID/maps` that is executed: a program or a library. Wherever the
@@ -87,6 +97,12 @@ pub fn bytes_by_node(roots: &Roots, pid: u32) -> io::Result<BTreeMap<u32, u64>> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_program_is_among_the_files_that_it_executes() {
+        let files = code_files(&Roots::default(), std::process::id()).unwrap();
+        assert!(files.contains(&std::env::current_exe().unwrap()), "{files:?}");
+    }
 
     #[test]
     fn lines_of_numa_maps_are_read() {

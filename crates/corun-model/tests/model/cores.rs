@@ -2,7 +2,7 @@
 
 use corun_machine::{KernelCosts, Machine, NamedCore, core, core_names};
 use corun_model::{CAUSES, LoadedProgram, Model, ModelOptions, Outcome, WaysFigures};
-use corun_profile::{CurvePoint, Library, MissRateCurve, Profile, ProfileData};
+use corun_profile::{CoreDetail, CurvePoint, Library, MissRateCurve, Profile, ProfileData};
 
 use crate::fixture::*;
 
@@ -103,28 +103,31 @@ fn cleared_lines_are_moved_once_and_wait_for_nothing() {
     assert!((some.ipc / none.ipc - 1.0).abs() < 0.01, "{} and {}", some.ipc, none.ipc);
 }
 
+/// Instructions and seconds of gzip on a core whose kernel costs so much, with other counts of what it asks of the kernel.
+fn gzip(costs: KernelCosts, count: impl Fn(&mut CoreDetail)) -> (f64, f64) {
+    let big = core("big-out-of-order").unwrap();
+    let mut spec = big.machine.spec().clone();
+    spec.kernel = Some(costs);
+    let machine = Machine::from_spec(spec).unwrap();
+    let model = Model::new(machine.into(), ModelOptions::default()).unwrap();
+    let mut profile = Library::shipped().unwrap().get("gzip").unwrap().clone();
+    let ProfileData::Recording(recording) = &mut profile.data else { panic!("a recording") };
+    recording.phases.iter_mut().for_each(|phase| count(phase.core.as_mut().unwrap()));
+    let instructions = profile.instructions() as f64;
+    let program = load(&model, &profile);
+    let solo = model.solo(&program, LoadedProgram::WHOLE, big.cpu());
+    (instructions, instructions / solo.instructions_per_s)
+}
+
 /// A process's start and end, and calls that take little, at the costs in the machine's file.
 #[test]
 fn a_process_and_light_calls_cost_what_the_machine_says() {
     const CALLS_PKI: f64 = 2.0;
-    let library = Library::shipped().unwrap();
-    let big = core("big-out-of-order").unwrap();
     let seconds = |costs: KernelCosts, light_share: f64| {
-        let mut spec = big.machine.spec().clone();
-        spec.kernel = Some(costs);
-        let machine = Machine::from_spec(spec).unwrap();
-        let model = Model::new(machine.into(), ModelOptions::default()).unwrap();
-        let mut profile = library.get("gzip").unwrap().clone();
-        let ProfileData::Recording(recording) = &mut profile.data else { panic!("a recording") };
-        for phase in &mut recording.phases {
-            let core = phase.core.as_mut().unwrap();
+        gzip(costs, |core| {
             core.system_calls_pki = CALLS_PKI;
             core.light_calls_pki = CALLS_PKI * light_share;
-        }
-        let instructions = profile.instructions() as f64;
-        let program = load(&model, &profile);
-        let solo = model.solo(&program, LoadedProgram::WHOLE, big.cpu());
-        (instructions, instructions / solo.instructions_per_s)
+        })
     };
     let calls = KernelCosts {
         system_call_ns: Some(100.0),
@@ -143,28 +146,13 @@ fn a_process_and_light_calls_cost_what_the_machine_says() {
 #[test]
 fn faults_on_files_cost_what_the_machine_says() {
     const FAULTS_PKI: f64 = 0.5;
-    let library = Library::shipped().unwrap();
-    let big = core("big-out-of-order").unwrap();
     let seconds = |file_fault_ns: Option<f64>, file_share: f64| {
-        let mut spec = big.machine.spec().clone();
-        spec.kernel = Some(KernelCosts {
-            page_fault_ns: Some(2000.0),
-            file_fault_ns,
-            ..KernelCosts::default()
-        });
-        let machine = Machine::from_spec(spec).unwrap();
-        let model = Model::new(machine.into(), ModelOptions::default()).unwrap();
-        let mut profile = library.get("gzip").unwrap().clone();
-        let ProfileData::Recording(recording) = &mut profile.data else { panic!("a recording") };
-        for phase in &mut recording.phases {
-            let core = phase.core.as_mut().unwrap();
+        let costs =
+            KernelCosts { page_fault_ns: Some(2000.0), file_fault_ns, ..KernelCosts::default() };
+        gzip(costs, |core| {
             core.page_faults_pki = FAULTS_PKI;
             core.file_faults_pki = FAULTS_PKI * file_share;
-        }
-        let instructions = profile.instructions() as f64;
-        let program = load(&model, &profile);
-        let solo = model.solo(&program, LoadedProgram::WHOLE, big.cpu());
-        (instructions, instructions / solo.instructions_per_s)
+        })
     };
     let (instructions, anonymous) = seconds(Some(6000.0), 0.0);
     let (_, files) = seconds(Some(6000.0), 0.25);
