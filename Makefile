@@ -61,31 +61,11 @@ lint:  ## Format, clippy and documentation, warnings denied
 # The same cases of the property tests in each run; empty for others: `make test PROPTEST_SEED=`.
 PROPTEST_SEED ?= 20261124
 
-# The Python package's native part is built by the package's own build (scripts/test-python.sh), and by nothing before it.
-TESTED := --workspace --exclude corun-python --locked
-
 test:  ## All that CI runs
 	@scripts/setup.sh test
-	mkdir -p target
-	# While crates are checked and built: what the Python package needs is mostly waited for.
-	scripts/test-python.sh --environment >target/test-python.log 2>&1 & environment=$$!
-	trap 'kill $$environment $${python:-} $${guests:-} 2>/dev/null || true' EXIT
 	$(MAKE) --no-print-directory lint
-	failed=0
 	$(if $(PROPTEST_SEED),export PROPTEST_RNG_SEED=$(PROPTEST_SEED))
-	cargo test $(TESTED) --no-run
-	wait $$environment || true
-	# Beside the others, since much of it is waiting: the guests, and the Python package.
-	cargo test $(TESTED) --test guest -- --show-output >target/test-guests.log 2>&1 & guests=$$!
-	scripts/test-python.sh >>target/test-python.log 2>&1 & python=$$!
-	# The log has what tests print, where count-tests.sh finds those that skip; the terminal has it of failures alone.
-	cargo test $(TESTED) --no-fail-fast -- --show-output --skip all_cases_of_the_guest 2>&1 | tee target/test.log \
-	  | sed -u '/^successes:$$/,/^\(failures:\|test result:\)/{/^\(failures:\|test result:\)/!d}' || failed=1
-	wait $$guests || failed=1
-	wait $$python || failed=1
-	cat target/test-guests.log target/test-python.log
-	@scripts/count-tests.sh target/test.log target/test-guests.log target/test-python.log
-	exit $$failed
+	scripts/test.sh
 
 bench:  ## The benchmarks; docs/benchmarks.md has the last figures
 	@scripts/setup.sh build
