@@ -48,6 +48,8 @@ pub(crate) enum CoreFigure {
     Throughput(Throughput),
     /// Of a taken branch in so many KiB of code.
     TakenBranchCycles(u32),
+    /// Of a run of instructions on two cache lines, beyond those of one on a line.
+    LineCrossingCycles,
     /// Of a cache line of code.
     CodeLineCycles(CodeSource),
     TlbEntries(u32),
@@ -316,6 +318,7 @@ impl CoreFigure {
             Self::TakenBranchCycles(kib) => {
                 return format!("fetching.taken_branch_cycles.{kib}");
             }
+            Self::LineCrossingCycles => "fetching.line_crossing_cycles",
             Self::CodeLineCycles(CodeSource::Private) => "fetching.private_line_cycles",
             Self::CodeLineCycles(CodeSource::Llc) => "fetching.llc_line_cycles",
             Self::TlbEntries(level) => return format!("tlb.L{level}.entries"),
@@ -342,6 +345,7 @@ impl CoreFigure {
             | Self::LoadCycles
             | Self::Execution(_)
             | Self::TakenBranchCycles(_)
+            | Self::LineCrossingCycles
             | Self::CodeLineCycles(_)
             | Self::TlbHitCycles(_)
             | Self::PageWalkCycles
@@ -409,6 +413,10 @@ impl CoreFigure {
             Self::TakenBranchCycles(_) => (
                 "core_type.fetching.taken_branch_cycles",
                 "a loop of taken branches, each to the next 32 bytes of code",
+            ),
+            Self::LineCrossingCycles => (
+                "core_type.fetching.line_crossing_cycles",
+                "short runs up to taken branches, those on two lines of code against those on one",
             ),
             Self::CodeLineCycles(_) => (
                 "core_type.fetching",

@@ -118,6 +118,9 @@ pub struct Fetching {
     /// bytes of it, two to a cache line. It holds up to the size of the level-1 instruction cache.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub taken_branch_cycles: Vec<(u32, f64)>,
+    /// Cycles that a few instructions between two taken branches take more where they stand on two cache lines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line_crossing_cycles: Option<f64>,
     /// Cycles a cache line of code without branches that lies in the private cache, beyond level 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub private_line_cycles: Option<f64>,

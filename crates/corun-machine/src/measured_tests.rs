@@ -62,6 +62,7 @@ vector_adds_per_cycle = 3.0
 
 [core_type.fetching]
 taken_branch_cycles = [[4, 1.0], [16, 2.0]]
+line_crossing_cycles = 1.0
 private_line_cycles = 5.0
 llc_line_cycles = 22.0
 
@@ -208,6 +209,12 @@ fn errors_in_measured_parts_name_their_field() {
         ),
         ("[[4, 1.0]", "[[0, 1.0]", "core_type[0].fetching.taken_branch_cycles[0]", "above 0"),
         (
+            "line_crossing_cycles = 1.0",
+            "line_crossing_cycles = nan",
+            "core_type[0].fetching.line_crossing_cycles",
+            "found NaN",
+        ),
+        (
             "private_line_cycles = 5.0",
             "private_line_cycles = -5.0",
             "core_type[0].fetching.private_line_cycles",
@@ -289,6 +296,7 @@ fn a_spec_made_by_hand_is_the_file() {
         one.fetching,
         Some(Fetching {
             taken_branch_cycles: vec![(4, 1.0), (16, 2.0)],
+            line_crossing_cycles: Some(1.0),
             private_line_cycles: Some(5.0),
             llc_line_cycles: Some(22.0),
         })

@@ -277,6 +277,7 @@ fn view(phase: &Phase, filling: &MissRateCurve, site: &Site, llc: f64) -> Memory
         llc_cycles: cycles(site.llc_latency_ns),
         memory_cycles: cycles(site.memory_latency_ns),
         code_line_cycles: code_line_cycles(site),
+        line_crossing_cycles: line_crossing_cycles(site),
         taken: taken_branches(phase, site),
         lines_a_window: [site.private_line_ns, site.llc_line_ns]
             .map(|ns| Link::lines_a_window(ns * site.core.clock_mhz * 1e-3)),
@@ -292,6 +293,12 @@ fn code_line_cycles(site: &Site) -> [u32; 2] {
     let Some(fetching) = &site.core.fetching else { return [0; 2] };
     let private = fetching.private_line_cycles.unwrap_or(0.0);
     [private, fetching.llc_line_cycles.unwrap_or(private)].map(|cycles| cycles.round() as u32)
+}
+
+/// What a short run of instructions takes more on two lines of code; nothing where that was not measured.
+fn line_crossing_cycles(site: &Site) -> f32 {
+    let cycles = site.core.fetching.as_ref().and_then(|fetching| fetching.line_crossing_cycles);
+    cycles.unwrap_or(0.0) as f32
 }
 
 /// What taken branches cost by the miss rate of the phase's code.

@@ -1,5 +1,5 @@
-//! How fast a core fetches instructions: taken branches in more and more code, and lines of code from beyond
-//! the level-1 instruction cache.
+//! How fast a core fetches instructions: taken branches in more and more code, short runs on one cache line and on
+//! two, and lines of code from beyond the level-1 instruction cache.
 
 use std::collections::BTreeMap;
 
@@ -17,6 +17,8 @@ const LEAST_STEPS: u64 = 30_000;
 /// The most code in which taken branches are measured; in more than the first level holds, what counts is how
 /// its lines come.
 const MOST_BRANCHES_KIB: u32 = 128;
+/// Code of short runs: few branches, so that the core foresees all.
+const RUNS_BYTES: usize = 4096;
 
 /// Code of one kind and size.
 struct Work {
@@ -29,6 +31,8 @@ pub(crate) struct Fetching {
     core_type: usize,
     cpu: CpuId,
     work: Vec<Work>,
+    /// Short runs within lines of code, and across them.
+    runs: Option<[Code; 2]>,
 }
 
 impl Fetching {
@@ -51,7 +55,14 @@ impl Fetching {
         let work = branches.chain(lines).filter_map(|(what, kind, bytes)| {
             Some(Work { what, code: Code::new(kind, bytes).ok()? })
         });
-        Self { core_type, cpu, work: work.collect() }
+        let runs = |kind| Code::new(kind, RUNS_BYTES).ok();
+        let [within, across] = [CodeKind::RunsWithinLines, CodeKind::RunsAcrossLines].map(runs);
+        let runs = within.zip(across).map(<[Code; 2]>::from);
+        Self { core_type, cpu, work: work.collect(), runs }
+    }
+
+    fn codes(&self) -> impl Iterator<Item = &Code> {
+        self.work.iter().map(|work| &work.code).chain(self.runs.iter().flatten())
     }
 }
 
@@ -61,12 +72,12 @@ impl Experiment for Fetching {
     }
 
     fn points(&self) -> usize {
-        self.work.len()
+        self.codes().count()
     }
 
     fn measure(&mut self, point: usize) -> Result<Sample, CalibrateError> {
         pin(self.cpu)?;
-        let code = &self.work[point].code;
+        let code = self.codes().nth(point).expect("a point");
         // Once for the caches, and until branches are known.
         code.run(LEAST_STEPS);
         let mut steps = 0;
@@ -75,9 +86,14 @@ impl Experiment for Fetching {
     }
 
     fn figures(&self, values: &Values<'_>) -> BTreeMap<Figure, f64> {
-        let figure = |(point, work): (usize, &Work)| {
-            (Figure::Core(self.core_type, work.what), values.at(point, Estimator::Floor))
-        };
-        self.work.iter().enumerate().map(figure).collect()
+        let cycles = |point| values.at(point, Estimator::Floor);
+        let figure = |what, value| (Figure::Core(self.core_type, what), value);
+        let first = self.work.len();
+        let crossing = self
+            .runs
+            .iter()
+            .map(|_| figure(CoreFigure::LineCrossingCycles, cycles(first + 1) - cycles(first)));
+        let work = self.work.iter().enumerate();
+        work.map(|(point, work)| figure(work.what, cycles(point))).chain(crossing).collect()
     }
 }

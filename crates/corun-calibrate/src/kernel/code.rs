@@ -17,8 +17,36 @@ pub(crate) const BRANCH_BYTES: usize = 32;
 pub(crate) enum CodeKind {
     /// A branch at the beginning of every [`BRANCH_BYTES`], which leads to the next of them.
     TakenBranches,
+    /// In every second cache line a run of a few bytes that do nothing and a branch to the next such run.
+    RunsWithinLines,
+    /// The same, but that each branch stands in the line behind.
+    RunsAcrossLines,
     /// Instructions that do nothing, as long as the architecture has them.
     Straight,
+}
+
+/// Bytes that do nothing in a run before its branch.
+const RUN_BYTES: usize = 8;
+
+impl CodeKind {
+    /// Bytes from one step to the next: from a branch to the next, or cache lines.
+    fn step_bytes(self) -> usize {
+        match self {
+            Self::TakenBranches => BRANCH_BYTES,
+            Self::RunsWithinLines | Self::RunsAcrossLines => 2 * LINE_BYTES,
+            Self::Straight => LINE_BYTES,
+        }
+    }
+
+    /// Where in each step its branch stands; none in code without.
+    fn branch_at(self) -> Option<usize> {
+        match self {
+            Self::TakenBranches => Some(0),
+            Self::RunsWithinLines => Some(LINE_BYTES - RUN_BYTES),
+            Self::RunsAcrossLines => Some(LINE_BYTES),
+            Self::Straight => None,
+        }
+    }
 }
 
 /// Code of a size, which a loop goes through from one end to the other.
@@ -34,12 +62,12 @@ pub(crate) struct Code {
 unsafe impl Send for Code {}
 
 impl Code {
-    /// So many bytes of code, rounded up to whole cache lines.
+    /// So many bytes of code, rounded up to whole steps, and at least two cache lines.
     ///
     /// # Errors
     /// When there is not so much memory, or the system lets no program make code.
     pub(crate) fn new(kind: CodeKind, bytes: usize) -> io::Result<Self> {
-        let bytes = bytes.max(2 * LINE_BYTES).next_multiple_of(LINE_BYTES);
+        let bytes = bytes.max(2 * LINE_BYTES).next_multiple_of(kind.step_bytes().max(LINE_BYTES));
         let mapped_bytes = bytes.next_multiple_of(page_size());
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new mapping at an address of the kernel's choice.
@@ -47,10 +75,7 @@ impl Code {
             mmap_anonymous(std::ptr::null_mut(), mapped_bytes, protection, MapFlags::PRIVATE)
         }?;
         let at = NonNull::new(at.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?;
-        let steps = match kind {
-            CodeKind::TakenBranches => bytes / BRANCH_BYTES,
-            CodeKind::Straight => bytes / LINE_BYTES,
-        };
+        let steps = bytes / kind.step_bytes();
         // From here on it is given back.
         let code = Self { at, mapped_bytes, steps: steps as u64 };
         // SAFETY: so many bytes are ours alone, and can be written to.
@@ -90,16 +115,19 @@ fn write(kind: CodeKind, memory: &mut [u8]) {
     for unit in memory.chunks_exact_mut(machine_code::NOTHING.len()) {
         unit.copy_from_slice(machine_code::NOTHING);
     }
-    if kind == CodeKind::TakenBranches {
-        for block in memory.chunks_exact_mut(BRANCH_BYTES) {
-            let branch = machine_code::branch_over(BRANCH_BYTES as i32);
-            block[..branch.len()].copy_from_slice(&branch);
+    let step_bytes = kind.step_bytes();
+    if let Some(at) = kind.branch_at() {
+        // A branch leads to the run of bytes before the next one.
+        let run = at.min(RUN_BYTES);
+        let branch = machine_code::branch_over((step_bytes - run) as i32);
+        for step in memory.chunks_exact_mut(step_bytes) {
+            step[at..at + branch.len()].copy_from_slice(&branch);
         }
     }
     // In the place of the last branch, or of the last bytes that do nothing.
-    let end_at = match kind {
-        CodeKind::TakenBranches => bytes - BRANCH_BYTES,
-        CodeKind::Straight => bytes - machine_code::LOOP_END_BYTES.next_multiple_of(8),
+    let end_at = match kind.branch_at() {
+        Some(at) => bytes - step_bytes + at,
+        None => bytes - machine_code::LOOP_END_BYTES.next_multiple_of(8),
     };
     let end = machine_code::loop_end(end_at as i32);
     memory[end_at..end_at + end.len()].copy_from_slice(&end);
@@ -112,13 +140,17 @@ mod tests {
     /// It runs to its end, as often as it is told.
     #[test]
     fn code_leads_to_its_end() {
-        for kind in [CodeKind::TakenBranches, CodeKind::Straight] {
+        for (kind, step_bytes) in [
+            (CodeKind::TakenBranches, 32),
+            (CodeKind::RunsWithinLines, 128),
+            (CodeKind::RunsAcrossLines, 128),
+            (CodeKind::Straight, 64),
+        ] {
             for bytes in [128, 1000, 4096, 1 << 20, 3 << 20] {
                 let code = Code::new(kind, bytes).unwrap();
-                let a_round = bytes.next_multiple_of(LINE_BYTES) as u64
-                    / if kind == CodeKind::TakenBranches { 32 } else { 64 };
+                let a_round = bytes.next_multiple_of(step_bytes.max(64)) as u64 / step_bytes as u64;
                 assert_eq!(code.run(1), a_round);
-                assert_eq!(code.run(3 * a_round - 1), 3 * a_round);
+                assert_eq!(code.run(2 * a_round + 1), 3 * a_round);
             }
         }
     }

@@ -55,6 +55,9 @@ pub(super) fn place(one: &mut CoreType, what: CoreFigure, value: f64) {
         CoreFigure::TakenBranchCycles(kib) => {
             one.fetching.get_or_insert_default().taken_branch_cycles.push((kib, value));
         }
+        CoreFigure::LineCrossingCycles => {
+            one.fetching.get_or_insert_default().line_crossing_cycles = Some(value.max(0.0));
+        }
         CoreFigure::CodeLineCycles(from) => {
             let fetching = one.fetching.get_or_insert_default();
             *match from {

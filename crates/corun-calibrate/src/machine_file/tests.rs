@@ -88,6 +88,7 @@ fn lists_and_curves_are_put_together() {
         ),
         (core(CoreFigure::TakenBranchCycles(16)), estimate(2.0)),
         (core(CoreFigure::TakenBranchCycles(4)), estimate(1.25)),
+        (core(CoreFigure::LineCrossingCycles), estimate(1.0)),
         (core(CoreFigure::CodeLineCycles(CodeSource::Llc)), estimate(22.0)),
         (core(CoreFigure::HiddenByStride(-1)), estimate(0.5)),
         (core(CoreFigure::HiddenByStride(1)), estimate(0.75)),
@@ -114,6 +115,7 @@ fn lists_and_curves_are_put_together() {
     let fetching = one.fetching.as_ref().unwrap();
     assert_eq!(fetching.taken_branch_cycles, [(4, 1.25), (16, 2.0)]);
     assert_eq!((fetching.private_line_cycles, fetching.llc_line_cycles), (None, Some(22.0)));
+    assert_eq!(fetching.line_crossing_cycles, Some(1.0));
     let prefetching = one.prefetching.as_ref().unwrap();
     assert_eq!(prefetching.hidden_by_stride, [(-1, 0.5), (1, 0.75)]);
     assert_eq!(one.own_loaded_latency.len(), 1);

@@ -185,6 +185,7 @@ fn fetch(fetching: &Fetching, at: &str) -> Checked {
         at,
         &PENALTY_CYCLES,
         &[
+            ("line_crossing_cycles", fetching.line_crossing_cycles),
             ("private_line_cycles", fetching.private_line_cycles),
             ("llc_line_cycles", fetching.llc_line_cycles),
         ],

@@ -48,6 +48,9 @@ pub(crate) struct MemoryView {
     /// the next such line; 0 where lines come as fast as they are asked for.
     pub(crate) code_line_cycles: [u32; 2],
     pub(crate) taken: TakenBranches,
+    /// What a line more takes in a run of instructions up to a taken branch, where it has more lines than it takes
+    /// cycles by its length.
+    pub(crate) line_crossing_cycles: f32,
     /// Pages that the levels of the TLB reach, and what a hit in the second level and a walk add.
     pub(crate) tlb_pages: [f32; 2],
     pub(crate) tlb_cycles: [u32; 2],
@@ -234,7 +237,7 @@ impl<'p> Replay<'p> {
                 self.run_on(entry, (self.dispatched[entry], executed.done), trace, view);
                 front.restart_at(executed.done + core.refill, Cause::Branches);
             } else if op.marks.has(Marks::TAKEN) {
-                front.take_branch();
+                front.take_branch(core.width, view);
             }
             if entry < warm_up {
                 begin = commit;

@@ -35,6 +35,7 @@ const VIEW: MemoryView = MemoryView {
     llc_cycles: 50,
     memory_cycles: MEMORY_CYCLES,
     code_line_cycles: [0; 2],
+    line_crossing_cycles: 0.0,
     taken: TakenBranches::REST_OF_CYCLE,
     lines_a_window: [u32::MAX; 2],
     tlb_pages: [64.0, 1536.0],
@@ -183,6 +184,33 @@ fn taken_branches_cost_more_in_much_code() {
     // Beyond the last size, too.
     about(line_of_code(0.55, &view), 5.5);
     about(line_of_code(0.55, &VIEW), 4.0);
+}
+
+/// Three instructions up to a taken branch take a cycle, and two where the last stands on the next line. Five on a
+/// core of four take two wherever they stand.
+#[test]
+fn short_runs_wait_for_their_second_line() {
+    let view = MemoryView { line_crossing_cycles: 1.0, ..VIEW };
+    let a_run = |instructions: usize, crosses: bool, view: &MemoryView| {
+        let mut run = vec![compute(Operation::None, [0; 3]); instructions];
+        run[0].0.marks = Marks::FETCHES;
+        let last = &mut run[instructions - 1].0.marks;
+        *last = Marks::BRANCH.with(Marks::TAKEN);
+        if crosses {
+            last.set(Marks::FETCHES);
+        }
+        let mut trace = repeated(&run, 200);
+        trace.code.fill(1.0);
+        trace.code_alone.fill(1.0);
+        let core = wide();
+        let replayed = Replay::new(&core).run(&trace, view);
+        replayed.cycles * instructions as f64 / replayed.instructions
+    };
+    about(a_run(3, false, &view), 1.0);
+    about(a_run(3, true, &view), 2.0);
+    about(a_run(3, true, &VIEW), 1.0);
+    about(a_run(5, false, &view), 2.0);
+    about(a_run(5, true, &view), 2.0);
 }
 
 /// The predictor asks for lines far ahead, so that what counts is how many come.

@@ -44,6 +44,8 @@ pub(super) struct Front {
     taken_cycles: f32,
     /// What of such costs was no whole cycle yet.
     owed_cycles: f32,
+    /// Instructions since a branch was taken, and how often they went on to another line of code.
+    run: (u32, u32),
     /// Why it stands where it stands.
     cause: Cause,
 }
@@ -67,11 +69,14 @@ impl Replay<'_> {
                 (front.cycle, front.slots) = (room, 0);
             }
         }
+        // A core fetches from one line a cycle.
+        front.run.1 += u32::from(front.run.0 > 0 && op.marks.has(Marks::FETCHES));
         if counts {
             if front.slots == core.width {
                 front.next_cycle();
             }
             front.slots += 1;
+            front.run.0 += 1;
         }
         if !op.marks.has(Marks::FETCHES) {
             return;
@@ -117,6 +122,7 @@ impl Front {
             missed_line: 0,
             taken_cycles: view.taken.cycles(f32::MAX),
             owed_cycles: 0.0,
+            run: (0, 0),
             cause: Cause::Base,
         }
     }
@@ -126,9 +132,12 @@ impl Front {
     }
 
     /// Goes on behind a taken branch: the rest of the cycle is lost, and what the branch costs more.
-    pub(super) fn take_branch(&mut self) {
+    pub(super) fn take_branch(&mut self, width: u32, view: &MemoryView) {
         self.next_cycle();
-        self.owed_cycles += self.taken_cycles;
+        let (instructions, crossed) = std::mem::take(&mut self.run);
+        // What takes more cycles than it has lines takes none for them.
+        let crossed = crossed.saturating_sub(instructions.div_ceil(width).saturating_sub(1));
+        self.owed_cycles += self.taken_cycles + crossed as f32 * view.line_crossing_cycles;
         if self.owed_cycles >= 1.0 {
             let whole = self.owed_cycles as u32;
             self.cycle += whole;
@@ -141,6 +150,7 @@ impl Front {
         if cycle > self.cycle {
             (self.cycle, self.slots) = (cycle, 0);
         }
+        self.run = (0, 0);
         self.restart = cycle;
         self.last_line = cycle;
         self.cause = cause;
