@@ -50,12 +50,15 @@ impl NoiseMeter {
     /// What others than this process and its children that have ended did since the start; nothing
     /// where the kernel does not tell.
     pub fn noise(&self) -> Noise {
-        let (Some(before), Some(now)) = (self.total, cpu_time(&self.file, &self.cpus)) else {
-            return Noise::default();
-        };
+        self.noise_if_told().unwrap_or_default()
+    }
+
+    /// The same; none where the kernel does not tell.
+    pub fn noise_if_told(&self) -> Option<Noise> {
+        let (before, now) = (self.total?, cpu_time(&self.file, &self.cpus)?);
         let own_s = own_cpu_s() - self.own_s;
         let there_was_s = self.start.elapsed().as_secs_f64() * self.cpus.len() as f64;
-        shares(before, now, own_s, there_was_s)
+        Some(shares(before, now, own_s, there_was_s))
     }
 }
 

@@ -2,7 +2,7 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ask, type Look } from "./api";
-import { counted, shown } from "./figures";
+import { counted, cpusOf, shown } from "./figures";
 import { Notice } from "./notice";
 
 type Deed = { hold: { pid: number; cpus: string } } | "apply-plan" | "undo-all";
@@ -11,7 +11,9 @@ type Deed = { hold: { pid: number; cpus: string } } | "apply-plan" | "undo-all";
 interface Wish {
   deed: Deed;
   seen: number;
+  /** The question, and what it stands for in steps. */
   words: string;
+  steps: string[];
 }
 
 interface Done {
@@ -30,8 +32,9 @@ export function Act({ look }: { look: Look }) {
   const [fault, setFault] = useState<unknown>(null);
   const [done, setDone] = useState<Done | null>(null);
   const [busy, setBusy] = useState(false);
-  const confirm = useRef<HTMLButtonElement>(null);
-  useEffect(() => confirm.current?.focus(), [wish]);
+  // Enter by mistake does nothing.
+  const leave = useRef<HTMLButtonElement>(null);
+  useEffect(() => leave.current?.focus(), [wish]);
 
   const act = look.act;
   if (!act) return null;
@@ -43,11 +46,11 @@ export function Act({ look }: { look: Look }) {
   }
   const chosen = pid !== null && processes.has(pid) ? pid : ([...processes.keys()][0] ?? null);
   const name = (one: number) => shown(processes.get(one)?.program ?? "");
-  const ask_for = (deed: Deed, words: string) => {
+  const ask_for = (deed: Deed, words: string, steps: string[] = []) => {
     setFault(null);
     setDone(null);
     // The answer to one's own deed may come before the look that shows what it did.
-    setWish({ deed, seen: Math.max(act.revision, done?.revision ?? 0), words });
+    setWish({ deed, seen: Math.max(act.revision, done?.revision ?? 0), words, steps });
   };
   const carry_out = async () => {
     if (!wish || busy) return;
@@ -70,7 +73,7 @@ export function Act({ look }: { look: Look }) {
           event.preventDefault();
           if (chosen === null) return;
           const threads = counted(processes.get(chosen)?.threads ?? 0, "thread");
-          ask_for({ hold: { pid: chosen, cpus } }, `Hold ${name(chosen)} (process ${chosen}, ${threads}) on CPUs ${cpus}?`);
+          ask_for({ hold: { pid: chosen, cpus } }, `Hold ${name(chosen)} (process ${chosen}, ${threads}) on ${cpusOf(cpus)}?`);
         }}
       >
         <label>
@@ -95,15 +98,23 @@ export function Act({ look }: { look: Look }) {
         </div>
       )}
       <p class="act-buttons">
-        <button type="button" disabled={act.plan.length === 0} onClick={() => ask_for("apply-plan", `Apply the policy's plan: ${counted(act.plan.length, "step")}?`)}>Apply the plan…</button>{" "}
+        <button type="button" disabled={act.plan.length === 0} onClick={() => ask_for("apply-plan", `Apply the policy's plan: ${counted(act.plan.length, "step")}?`, act.plan.map((one) => one.action))}>Apply the plan…</button>{" "}
         <button type="button" disabled={act.held.length === 0} onClick={() => ask_for("undo-all", `Undo all: ${counted(act.held.length, "process", "processes")} may run again where they might before?`)}>Undo all…</button>
       </p>
       {wish && (
         <div class="act-confirm" role="alertdialog" aria-label="Confirm" aria-describedby="act-words"
           onKeyDown={(event) => event.key === "Escape" && setWish(null)}>
-          <p id="act-words"><strong>{wish.words}</strong></p>
-          <button type="button" ref={confirm} disabled={busy} onClick={carry_out}>Do it</button>{" "}
-          <button type="button" disabled={busy} onClick={() => setWish(null)}>Leave it</button>
+          <div id="act-words">
+            <p><strong>{wish.words}</strong></p>
+            {wish.steps.length > 0 && (
+              <ul class="plain">
+                {wish.steps.slice(0, SHOWN_STEPS).map((step, at) => <li key={at}>{shown(step)}</li>)}
+                {wish.steps.length > SHOWN_STEPS && <li class="note">and {wish.steps.length - SHOWN_STEPS} more</li>}
+              </ul>
+            )}
+          </div>
+          <button type="button" disabled={busy} onClick={carry_out}>Do it</button>{" "}
+          <button type="button" ref={leave} disabled={busy} onClick={() => setWish(null)}>Leave it</button>
         </div>
       )}
       <Notice of={fault} />
@@ -118,10 +129,12 @@ export function Act({ look }: { look: Look }) {
       <h3>Held</h3>
       {act.held.length === 0 ? <p class="note">Nothing is held.</p> : (
         <ul class="plain act-held">
-          {act.held.map((one) => <li key={`${one.pid} ${one.cpus}`}>{shown(one.program)} (process {one.pid}): {counted(one.threads, "thread")} on CPUs {one.cpus}</li>)}
+          {act.held.map((one) => <li key={`${one.pid} ${one.cpus}`}>{shown(one.program)} (process {one.pid}): {counted(one.threads, "thread")} on {cpusOf(one.cpus)}</li>)}
         </ul>
       )}
-      <p class="note">All is undone when {look.daemon ? "the daemon" : "corun serve"} ends, or after a crash by <code>corun restore</code>.</p>
+      <p class="note">
+        When {look.daemon ? "the daemon" : "corun serve"} ends, or by <code>corun restore</code> after a crash, all may run again where they might before.
+      </p>
     </section>
   );
 }

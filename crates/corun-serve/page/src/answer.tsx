@@ -37,7 +37,7 @@ export function Answer(props: Props) {
       ) : (
         <><strong>{name}</strong> takes <strong>{times(slowdown)} times</strong> as long as alone{because && <>, mostly because {because}</>}.</>
       )}{" "}
-      It waits for memory {share(placement.programs[program].memory_stall_share)} of its time.{" "}
+      Its misses and others' traffic keep it waiting for memory {share(placement.programs[program].memory_stall_share)} of its time.{" "}
       {worst && <><strong>{worst.name}</strong> {worst.how}: without it, {name} would take {worst.less} less time. </>}
       {best && slowdown >= 1.005 && (best.slowdown < slowdown - 0.005 ? (
         <>Best free place: <strong>CPU {best.cpu} under LLC {machine.llcOf(best.cpu)}, {times(best.slowdown)} times</strong>.</>

@@ -231,6 +231,8 @@ export interface Look {
   } & LiveFigures)[];
   llcs: ({ llc: number; cpus: string; threads: number } & LiveFigures)[];
   decisions: { at_s: number; policy: string; verdict: string; program: string; action: string; reason: string }[];
+  /** What is not looked at, in CPUs; null at the first look. */
+  others: { cpus_busy: number; cpus_stolen: number; cpus: number } | null;
   not_measured: string[];
   notes: string[];
   /** The daemon whose look it is, where it is one's; does it carry out what its policy decides? */

@@ -68,7 +68,7 @@ export function Compare({ state, drawing, policies, open }: Props) {
       <div class="compare-head">
         <p class="how">
           Every policy schedules the programs on the simulated machine; the best and the worst placement stand beside
-          them. Other machines and programs are chosen above.
+          them. What if shows one moment of even work; here programs run on through their phases, so that figures differ a little.
         </p>
         <label class="field inline">
           Runs a policy
@@ -126,7 +126,7 @@ function Rows({ rows, name, choose }: { rows: ComparisonRow[]; name: string; cho
     <div class="scroll" tabIndex={0} role="region" aria-label="Policies side by side">
       <table class="policy-rows">
         <thead>
-          <tr><th scope="col">policy</th><th scope="col" class="n">mean slowdown</th><th scope="col" aria-hidden="true"></th><th scope="col" class="n">above the best</th><th scope="col" class="n">STP</th><th scope="col" class="n">unfairness</th><th scope="col" class="n">moves</th></tr>
+          <tr><th scope="col">policy</th><th scope="col" class="n">mean slowdown</th><th scope="col" aria-hidden="true"></th><th scope="col" class="n">above the best</th><th scope="col" class="n">STP</th><th scope="col" class="n">unfairness</th><th scope="col" class="n">moves a run</th></tr>
         </thead>
         <tbody>
           {rows.map((row) => (
@@ -144,6 +144,10 @@ function Rows({ rows, name, choose }: { rows: ComparisonRow[]; name: string; cho
           ))}
         </tbody>
       </table>
+      <p class="note">
+        Bars begin at 1.0. Optimal and worst: the placements of least and largest mean slowdown. Figures are means over the runs.
+        random draws a placement a run; random (expected) is the mean over all that there are.
+      </p>
     </div>
   );
 }

@@ -7,6 +7,9 @@ export const fixed = (value: number | null | undefined, decimals: number) =>
 
 export const counted = (count: number, one: string, many = `${one}s`) => `${count} ${count === 1 ? one : many}`;
 
+/** `CPU 3`, `CPUs 0-3,8`. */
+export const cpusOf = (list: string) => `${/[-,]/.test(list) ? "CPUs" : "CPU"} ${list}`;
+
 export function size(bytes: number): string {
   const units = ["B", "KiB", "MiB", "GiB"];
   let value = bytes;

@@ -3,7 +3,8 @@
 import { memo } from "preact/compat";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Drawing, Look } from "./api";
-import { counted, fixed, shown, size, traffic } from "./figures";
+import { counted, cpusOf, fixed, shown, size, traffic } from "./figures";
+import { givenColours } from "./colours";
 import { Act } from "./act";
 import { Experiment } from "./experiment";
 import { Notice } from "./notice";
@@ -102,7 +103,7 @@ function Now({ look, drawing, series, held, hold }: { look: Look; drawing: Drawi
   const slide = look.threads.length <= SLIDING;
   useLayoutEffect(() => slides.run(root.current, slide), [look]);
   const colours = useMemo(() => new Map<string, number>(), []);
-  for (const one of look.programs) if (!colours.has(one.program)) colours.set(one.program, colours.size);
+  givenColours(colours, look.programs.map((one) => one.program));
   const onCpu = new Map<number, Look["threads"]>();
   for (const thread of look.threads) {
     if (thread.cpu === null) continue;
@@ -119,12 +120,12 @@ function Now({ look, drawing, series, held, hold }: { look: Look; drawing: Drawi
     <div ref={root}>
       <div class="compare-head">
         <p class="how">
-          {counted(look.threads.length, "thread")} on {shown(look.machine)}, {look.time_s.toFixed(0)} s since the start.{" "}
+          {counted(look.threads.length, "thread")} on this machine, looked at for {look.time_s.toFixed(0)} s.{" "}
           {look.daemon && <>Seen by the daemon (process {look.daemon.pid}). </>}
           {look.policy ? <>Policy <strong>{shown(look.policy)}</strong> {manner(look)}</> : !look.act && "Nothing is changed."}{" "}
           {look.act && "What you ask for and confirm is done."}
         </p>
-        <button type="button" aria-pressed={held} onClick={hold}>{held ? "Go on" : "Hold still"}</button>
+        <button type="button" aria-pressed={held} onClick={hold}>{held ? "Go on" : "Pause the view"}</button>
       </div>
       {look.notes.map((note) => <p class="notice" key={note}>{shown(note)}</p>)}
       {look.not_measured.length > 0 && <p class="note">Not measured here: {look.not_measured.join(", ")} (corun doctor says why).</p>}
@@ -132,7 +133,7 @@ function Now({ look, drawing, series, held, hold }: { look: Look; drawing: Drawi
         <section class="card machine-card" aria-labelledby="live-machine">
           <h2 id="live-machine">This machine <span class="note">{shown(drawing.title)}</span></h2>
           <p class="how">
-            Each numbered place is a CPU with the threads that were last on it: bold ones run. Threads in one box share its last-level
+            Each numbered place is a CPU with the threads that were last on it: bold ones run or are ready to.{look.policy && " → leads to where the policy would hold a thread."} Threads in one box share its last-level
             cache (LLC).{drawing.llcs.length > 1 && ` The stronger a box's frame, the more ${by}.`}
           </p>
           <Tree
@@ -170,17 +171,18 @@ function Now({ look, drawing, series, held, hold }: { look: Look; drawing: Drawi
                     return (
                       <tr key={one.program}>
                         <th scope="row"><span class={`dot l${(colours.get(one.program) ?? 0) % 8}`} aria-hidden="true" />{name} <span class="note">{one.threads} thr.</span></th>
-                        <td><Sparkline values={kept?.busy ?? []} label={`CPUs busy with ${name}`} /> {fixed(one.cpus_busy, 2)}</td>
+                        <td><Sparkline values={kept?.busy ?? []} least={0.1} label={`CPUs busy with ${name}`} /> {fixed(one.cpus_busy, 2)}</td>
                         <td title={`Threads of ${name} that are ready and have no CPU, on average`} class={(one.threads_waiting ?? 0) >= WAITS ? "waits" : ""}>{fixed(one.threads_waiting, 2)}</td>
-                        <td>{one.llc_mpki === null ? "–" : <><Sparkline values={kept?.mpki ?? []} label={`Misses of ${name}`} /> {fixed(one.llc_mpki, 1)}</>}</td>
-                        <td>{one.memory_bytes_per_s === null ? "–" : <><Sparkline values={kept?.bytes ?? []} label={`Memory traffic of ${name}`} /> {traffic(one.memory_bytes_per_s / 1e6)}</>}</td>
+                        <td>{one.llc_mpki === null ? "–" : <><Sparkline values={kept?.mpki ?? []} least={1} label={`Misses of ${name}`} /> {fixed(one.llc_mpki, 1)}</>}</td>
+                        <td>{one.memory_bytes_per_s === null ? "–" : <><Sparkline values={kept?.bytes ?? []} least={1e7} label={`Memory traffic of ${name}`} /> {traffic(one.memory_bytes_per_s / 1e6)}</>}</td>
                       </tr>
                     );
                   })}
                 </tbody>
               </table>
             </div>
-            <p class="note">Waiting: threads that are ready and have no CPU. MPKI: LLC misses per 1000 instructions.</p>
+            <Others look={look} />
+            <p class="note">CPUs busy and waiting are since the look before. Waiting: threads that are ready and have no CPU. MPKI: LLC misses per 1000 instructions.</p>
           </section>
           <Act look={look} />
           <section class="card" aria-labelledby="live-decisions">
@@ -204,6 +206,17 @@ function Now({ look, drawing, series, held, hold }: { look: Look; drawing: Drawi
   );
 }
 
+/** Who takes CPUs and is not in the table: where threads wait and the table's programs are hardly busy, that is why. */
+function Others({ look: { others } }: { look: Look }) {
+  if (!others) return null;
+  return (
+    <p class="others">
+      What is not in this table keeps <strong>{fixed(others.cpus_busy, 2)}</strong> of {counted(others.cpus, "CPU")} busy
+      {others.cpus_stolen >= WAITS && <>, and the host of this virtual machine takes <strong>{fixed(others.cpus_stolen, 2)}</strong></>}.
+    </p>
+  );
+}
+
 const NOBODY: Look["threads"] = [];
 
 const LiveSlot = memo(
@@ -215,10 +228,10 @@ const LiveSlot = memo(
           {threads.slice(0, NAMED).map((one, place) => (
             // What does not slide is the same element with another text: far less work for the browser.
             <span key={slide ? one.tid : place} class={one.state === "running" ? "thread running" : "thread"} data-moves={slide ? `t${one.tid}` : undefined}
-              title={`${shown(one.program)}, thread ${one.tid} (${shown(one.name)}), ${one.state}` + (one.would_be_allowed_cpus ? `; would be held to CPU ${one.would_be_allowed_cpus}` : "")}>
+              title={`${shown(one.program)}, thread ${one.tid} (${shown(one.name)}), ${one.state}` + (one.would_be_allowed_cpus ? `; would be held to ${cpusOf(one.would_be_allowed_cpus)}` : "")}>
               <span class={`dot l${(colours.get(one.program) ?? 0) % 8}`} aria-hidden="true" />
               <span class="chip-name">{shown(one.program)}</span>
-              {one.would_be_allowed_cpus && <span class="would"> → {one.would_be_allowed_cpus}</span>}
+              {one.would_be_allowed_cpus && <span class="would">→ {one.would_be_allowed_cpus}</span>}
             </span>
           ))}
           {threads.length > NAMED && <span class="note">and {threads.length - NAMED} more</span>}

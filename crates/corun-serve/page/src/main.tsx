@@ -133,7 +133,7 @@ function Page() {
             <button key={view} type="button" aria-current={state.view === view ? "page" : undefined} onClick={() => change({ view })}>{VIEW_NAMES[view]}</button>
           ))}
         </nav>
-        <span class="note version">{lists.session.version}, {lists.session.acts ? "may act" : "changes nothing"}</span>
+        <span class="note version">version {lists.session.version}; <strong>{lists.session.acts ? "may act on this machine" : "changes nothing on this machine"}</strong></span>
       </header>
       <main id="main">
         <Notice of={fault} />

@@ -113,6 +113,7 @@ export function Panel(props: Props) {
               </li>
             ))}
           </ul>
+          {culprits.length > 1 && <p class="note">Each as if that one alone were gone: these shares do not add up.</p>}
         </>
       )}
       <h3>Where to put it</h3>

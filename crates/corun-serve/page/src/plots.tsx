@@ -20,6 +20,16 @@ function ticks(most: number): number[] {
   return found;
 }
 
+/** Round values from one end of an axis to the other, some five of them. */
+function roundTicks(low: number, high: number): number[] {
+  const rough = (high - low) / 5;
+  const step = 10 ** Math.floor(Math.log10(rough));
+  const wide = [1, 2, 5, 10].map((times) => times * step).find((one) => one >= rough)!;
+  const found = [];
+  for (let at = Math.ceil(low / wide); at * wide <= high; at += 1) found.push(at * wide);
+  return found;
+}
+
 /** Misses against the LLC that a program holds, with a mark where it sits. */
 export function MissCurve({ details, held, mpki }: { details: Details; held: number; mpki: number }) {
   const [drawn, wide] = useDrawnWidth(WIDTH);
@@ -114,13 +124,14 @@ export function CpiStack({ details }: { details: Details }) {
   );
 }
 
-/** A line of values as they came, the newest on the right. */
-export function Sparkline({ values, label }: { values: (number | null)[]; label: string }) {
+/** A line of values as they came, the newest on the right; its height is that of the largest, and of `least` at least. */
+export function Sparkline({ values, least, label }: { values: (number | null)[]; least: number; label: string }) {
   const known = values.filter((one): one is number => one !== null);
   if (known.length === 0) return <span class="note">not measured</span>;
-  const most = Math.max(...known, 1e-9);
+  const most = Math.max(...known);
+  const top = Math.max(most, least);
   const points = values
-    .map((value, place) => (value === null ? null : `${(place * 100) / Math.max(values.length - 1, 1)},${22 - (20 * value) / most}`))
+    .map((value, place) => (value === null ? null : `${(place * 100) / Math.max(values.length - 1, 1)},${22 - (20 * value) / top}`))
     .filter(Boolean)
     .join(" ");
   return (
@@ -213,18 +224,19 @@ export function Scatter({ dots, frontier, chosen, choose }: {
   const [low, top] = range([...dots.map((dot) => dot.y), ...frontier.map((one) => one.unfairness)]);
   const x = (value: number) => 50 + ((value - left) / (right - left)) * (wide - 65);
   const y = (value: number) => high - 38 - ((value - low) / (top - low)) * (high - 66);
-  const steps = [0, 0.25, 0.5, 0.75, 1];
   // A bound lies above a policy that does as well.
   const ordered = [...dots.filter((dot) => dot.style === "policy"), ...dots.filter((dot) => dot.style !== "policy")];
   return (
     <svg ref={drawn} class="scatter" height={high} viewBox={`0 0 ${wide} ${high}`} role="group"
       aria-label="Policies by throughput (STP, across) and unfairness (upwards); lower right is best">
-      {steps.map((part) => (
-        <g key={part} aria-hidden="true">
-          <line class="grid" x1={50} x2={wide - 15} y1={y(low + part * (top - low))} y2={y(low + part * (top - low))} />
-          <text class="tick" x={44} y={y(low + part * (top - low)) + 4} text-anchor="end">{(low + part * (top - low)).toFixed(2)}</text>
-          <text class="tick" x={x(left + part * (right - left))} y={high - 22} text-anchor="middle">{(left + part * (right - left)).toFixed(2)}</text>
+      {roundTicks(low, top).map((value) => (
+        <g key={value} aria-hidden="true">
+          <line class="grid" x1={50} x2={wide - 15} y1={y(value)} y2={y(value)} />
+          <text class="tick" x={44} y={y(value) + 4} text-anchor="end">{value.toFixed(2)}</text>
         </g>
+      ))}
+      {roundTicks(left, right).map((value) => (
+        <text key={value} aria-hidden="true" class="tick" x={x(value)} y={high - 22} text-anchor="middle">{value.toFixed(2)}</text>
       ))}
       <text class="tick" x={wide - 15} y={high - 5} text-anchor="end">STP{narrow ? "" : ", the sum of 1 / slowdown"}: more is better</text>
       <text class="tick" x={narrow ? 0 : 50} y={11}>unfairness{narrow ? "" : ", largest / smallest slowdown"}: less is better</text>

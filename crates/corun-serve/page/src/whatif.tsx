@@ -423,7 +423,7 @@ function Policies({ policies, busy, apply }: { policies: PolicyEntry[]; busy: st
   const [last, setLast] = useState<PolicyEntry | null>(null);
   const [roomy] = useState(() => matchMedia("(min-width: 62rem)").matches);
   const button = (one: PolicyEntry) => (
-    <button key={one.name} type="button" data-policy={one.name} class={one.name === "optimal" ? "main" : one.search ? "search" : ""}
+    <button key={one.name} type="button" data-policy={one.name} class={one.search ? "search" : ""}
       title={`${one.summary}${one.source ? ` (${one.source})` : ""}`} disabled={busy !== null} aria-busy={busy === one.name}
       onClick={() => {
         setLast(one);

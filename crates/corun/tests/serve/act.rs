@@ -211,13 +211,23 @@ fn the_page_asks_before_it_acts_and_undoes() {
     browser.click(".act-form button[type=submit]");
     browser.wait("document.querySelector('[role=alertdialog]')");
     let asked = browser.text("[role=alertdialog]");
-    assert!(asked.contains(&format!("process {pid}")) && asked.contains("on CPUs"), "{asked}");
-    browser.wait("document.activeElement.innerText === 'Do it'");
+    assert!(
+        asked.contains(&format!("process {pid}")) && asked.contains(&format!("on CPU {one}?")),
+        "{asked}"
+    );
+    browser.wait("document.activeElement.innerText === 'Leave it'");
     browser.key("Escape");
+    browser.wait("!document.querySelector('[role=alertdialog]')");
+    // Enter by mistake leaves it, too.
+    browser.click(".act-form button[type=submit]");
+    browser.wait("document.activeElement.innerText === 'Leave it'");
+    browser.key("Enter");
     browser.wait("!document.querySelector('[role=alertdialog]')");
     assert_eq!(allowed(&pid), before);
     // Asked for and confirmed, by keyboard.
     browser.click(".act-form button[type=submit]");
+    browser.wait("document.activeElement.innerText === 'Leave it'");
+    browser.evaluate("document.querySelector('[role=alertdialog] button').focus()");
     browser.wait("document.activeElement.innerText === 'Do it'");
     browser.picture(&pictures().join("live-act-confirm-1280-light.png"), 5000.0);
     browser.key("Enter");

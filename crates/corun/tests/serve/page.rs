@@ -151,7 +151,9 @@ fn a_slow_program_is_explained_in_words_whose_figures_are_predicts() {
     let less = 100.0 * (1.0 - alone / slowdown(&here));
     for part in [
         format!("sort takes {:.2} times as long as alone", slowdown(&here)),
-        format!("It waits for memory {waits:.0} % of its time."),
+        format!(
+            "Its misses and others' traffic keep it waiting for memory {waits:.0} % of its time."
+        ),
         format!(
             "numpy holds {held:.0} % of the same LLC: without it, sort would take {less:.0} % less time."
         ),

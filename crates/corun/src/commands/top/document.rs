@@ -103,7 +103,7 @@ fn text(frame: &Frame, most: Option<usize>) -> String {
     for one in frame.decisions.iter().rev() {
         let _ = writeln!(text, "{}", one.text());
     }
-    for note in frame.notes.iter().cloned().chain(frame.missing()) {
+    for note in frame.notes.iter().cloned().chain(frame.others_text()).chain(frame.missing()) {
         let _ = writeln!(text, "{note}");
     }
     text
@@ -147,9 +147,18 @@ struct Document {
     threads: Vec<ThreadEntry>,
     groups: Vec<GroupEntry>,
     llcs: Vec<LlcEntry>,
+    others: Option<OthersEntry>,
     decisions: Vec<DecisionEntry>,
     not_measured: Vec<&'static str>,
     notes: Vec<String>,
+}
+
+/// Who else takes the machine's CPUs.
+#[derive(Debug, Serialize)]
+struct OthersEntry {
+    cpus_busy: f64,
+    cpus_stolen: f64,
+    cpus: usize,
 }
 
 #[derive(Debug, Serialize)]
@@ -248,6 +257,11 @@ impl Document {
             threads: sorted(&frame.threads).into_iter().filter_map(thread).collect(),
             groups: sorted(&frame.groups).into_iter().filter_map(group).collect(),
             llcs: llcs(frame),
+            others: frame.others.map(|others| OthersEntry {
+                cpus_busy: round(others.cpus_busy, 6),
+                cpus_stolen: round(others.cpus_stolen, 6),
+                cpus: others.cpus,
+            }),
             decisions: frame.decisions.iter().rev().map(Into::into).collect(),
             not_measured: frame.not_measured.clone(),
             notes: frame.notes.clone(),

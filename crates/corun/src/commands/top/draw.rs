@@ -125,6 +125,7 @@ fn title(state: &State, theme: Theme, width: u16) -> Line<'static> {
     if let Some(policy) = &frame.policy {
         parts.push(format!("{policy} (dry run)"));
     }
+    parts.extend(frame.others_text());
     parts.push(frame.machine.clone());
     let what = if state.slider.is_some() { "corun top, recorded" } else { "corun top" };
     let mut line = vec![Span::styled(what, theme.title())];

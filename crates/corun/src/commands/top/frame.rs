@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use corun_linux::{Roots, escape_controls};
+use corun_linux::{NoiseMeter, Roots, escape_controls};
 use corun_live::{Host, SampledThread, Tick};
-use corun_machine::{CpuId, CpuSet};
+use corun_machine::{CpuId, CpuSet, Machine};
 use corun_policy::{ClassLimits, CounterKind, Rates, ThreadState, classify};
 
 use super::groups::Groups;
@@ -28,12 +28,25 @@ pub(super) struct Frame {
     /// By what people call the cgroups of processes; empty where that is not known, as in a recording.
     pub(super) groups: Vec<Line>,
     pub(super) tree: Vec<TreeLine>,
+    /// What is not looked at; absent at the first look, and in a recording.
+    pub(super) others: Option<Others>,
     /// The newest first.
     pub(super) decisions: Vec<DecisionLine>,
     /// Figures that nothing here measures.
     pub(super) not_measured: Vec<&'static str>,
     /// What went wrong in this look.
     pub(super) notes: Vec<String>,
+}
+
+/// Who else takes the machine's CPUs, since the look before.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Others {
+    /// CPUs that processes which are not looked at keep busy, and the kernel.
+    pub(super) cpus_busy: f64,
+    /// CPUs that the host of this virtual machine gave to others.
+    pub(super) cpus_stolen: f64,
+    /// CPUs that there are.
+    pub(super) cpus: usize,
 }
 
 /// A program, a thread, or a unit, pod, container or other cgroup.
@@ -95,6 +108,7 @@ pub(in crate::commands) struct Figures {
 pub(super) struct Collector {
     named: bool,
     groups: Option<Groups>,
+    others: Option<OthersMeter>,
     decisions: VecDeque<DecisionLine>,
     decided: Decided,
 }
@@ -105,9 +119,10 @@ impl Collector {
         Self { named, ..Self::default() }
     }
 
-    /// The same, which also reads the cgroups of processes.
+    /// The same, which also reads the cgroups of processes, and what others than these take of the CPUs.
     pub(super) fn with_groups(self, roots: Roots) -> Self {
-        Self { groups: Some(Groups::new(roots)), ..self }
+        let others = OthersMeter { roots: roots.clone(), since: None };
+        Self { groups: Some(Groups::new(roots)), others: Some(others), ..self }
     }
 
     /// The frame after a tick.
@@ -128,6 +143,8 @@ impl Collector {
             .collect();
         let programs = by(&lines, &threads, |line| Some(&line.program));
         let groups = by(&lines, &threads, |line| line.group.as_deref());
+        let watched = programs.iter().filter_map(|line| line.figures.cpus_busy).sum();
+        let others = self.others.as_mut().and_then(|meter| meter.others(machine, watched));
         let moved = tick.left_alone.iter().map(|moved| format!("left alone: {moved}"));
         Frame {
             machine: machine.name().to_owned(),
@@ -137,6 +154,7 @@ impl Collector {
             groups,
             tree: tree(machine, &lines, &threads),
             threads: lines,
+            others,
             decisions: self.decisions.iter().rev().cloned().collect(),
             not_measured: not_measured(host),
             notes: tick.unread.iter().cloned().chain(moved).collect(),
@@ -174,6 +192,28 @@ impl Collector {
         self.decisions.extend(self.decided.news(host, tick));
         let surplus = self.decisions.len().saturating_sub(KEPT_DECISIONS);
         self.decisions.drain(..surplus);
+    }
+}
+
+/// Reads who else takes CPUs.
+#[derive(Debug)]
+struct OthersMeter {
+    roots: Roots,
+    since: Option<NoiseMeter>,
+}
+
+impl OthersMeter {
+    /// Since it was last asked, where `watched` CPUs were kept busy by what is looked at.
+    fn others(&mut self, machine: &Machine, watched: f64) -> Option<Others> {
+        let cpus: CpuSet = machine.cpus().iter().map(|cpu| cpu.id).collect();
+        let count = cpus.len();
+        let since = self.since.replace(NoiseMeter::new(&self.roots, cpus))?;
+        let noise = since.noise_if_told()?;
+        Some(Others {
+            cpus_busy: (noise.others_share * count as f64 - watched).max(0.0),
+            cpus_stolen: noise.stolen_share * count as f64,
+            cpus: count,
+        })
     }
 }
 
@@ -303,7 +343,32 @@ impl Line {
     }
 }
 
+impl Others {
+    /// What is less is not worth a word, in CPUs.
+    const LEAST: f64 = 0.05;
+
+    /// A few words for people; none where nobody else does much.
+    pub(super) fn text(&self) -> Option<String> {
+        let Self { cpus_busy, cpus_stolen, cpus } = *self;
+        let busy = (cpus_busy >= Self::LEAST)
+            .then(|| format!("others keep {cpus_busy:.2} of {cpus} CPUs busy"));
+        let stolen =
+            (cpus_stolen >= Self::LEAST).then(|| format!("the host takes {cpus_stolen:.2}"));
+        match (busy, stolen) {
+            (Some(busy), Some(stolen)) => Some(format!("{busy}, {stolen}")),
+            (Some(one), None) => Some(one),
+            (None, Some(stolen)) => Some(format!("{stolen} of {cpus} CPUs")),
+            (None, None) => None,
+        }
+    }
+}
+
 impl Frame {
+    /// A line for people on who else takes the CPUs.
+    pub(super) fn others_text(&self) -> Option<String> {
+        self.others.and_then(|others| others.text())
+    }
+
     /// A line for people on what is not measured here.
     pub(super) fn missing(&self) -> Option<String> {
         (!self.not_measured.is_empty()).then(|| {

@@ -87,3 +87,34 @@ fn processes_are_put_together_by_their_cgroups() {
     assert_eq!(groups, [None, Some("a.service"), None]);
     assert_eq!(frame.threads[2].group.as_deref(), Some("/batch"));
 }
+
+#[test]
+fn who_is_not_looked_at_and_takes_cpus_is_told() {
+    let others = |cpus_busy, cpus_stolen| Others { cpus_busy, cpus_stolen, cpus: 4 }.text();
+    assert_eq!(others(0.04, 0.04), None);
+    assert_eq!(others(1.5, 0.0).unwrap(), "others keep 1.50 of 4 CPUs busy");
+    assert_eq!(others(1.5, 0.25).unwrap(), "others keep 1.50 of 4 CPUs busy, the host takes 0.25");
+    assert_eq!(others(0.0, 0.25).unwrap(), "the host takes 0.25 of 4 CPUs");
+}
+
+/// Of two CPUs others than corun were busy for as long as a look was apart from the next: what is looked at is
+/// taken off, and where the kernel tells nothing, nothing is known.
+#[test]
+fn the_others_are_what_is_busy_and_not_looked_at() {
+    let proc = tempfile::tempdir().unwrap();
+    let roots = Roots { proc: proc.path().to_owned(), ..Roots::default() };
+    let machine = corun_machine::preset("i7-2600").unwrap();
+    let mut meter = OthersMeter { roots, since: None };
+    assert_eq!(meter.others(&machine, 0.0), None);
+    assert_eq!(meter.others(&machine, 0.0), None);
+    let stat = |ticks: u64| {
+        std::fs::write(proc.path().join("stat"), format!("cpu0 {ticks} 0 0 0 0 0 0 0 0 0\n"))
+            .unwrap();
+    };
+    stat(0);
+    assert_eq!(meter.others(&machine, 0.0), None);
+    // Far more than there was: all CPUs, of which half a one is looked at.
+    stat(1_000_000_000);
+    let all = machine.cpus().len() as f64;
+    assert_eq!(meter.others(&machine, 0.5).unwrap().cpus_busy, all - 0.5);
+}
