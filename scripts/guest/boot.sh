@@ -4,18 +4,22 @@
 #   scripts/guest/boot.sh FOLDER [SECONDS [KERNEL-ARGUMENT...]]
 #
 # Prints the guest's console. Each case ends in a line `case NAME: ok` or `case NAME: failed`, all of
-# them in `guest: done`. Exit code 0 when all are ok. Killed after SECONDS (300).
+# them in `guest: done`. Exit code 0 when all are ok. Killed after SECONDS (300), all boots together.
 #
-# The guest says every 10 s of its clock that it is up, whatever its cases do. When it says nothing for 90 s (SILENCE) the
-# emulator or its kernel has stopped, and it is booted anew, twice at most.
+# The guest says every 10 s of its clock that it is up, whatever its cases do. It is booted anew, twice at most, when it
+# says nothing while the emulator uses 90 s of CPU time (SILENCE), or sleeps for 90 s. Time for which the emulator waits for
+# a CPU of the host does not count: on a busy host a guest that works says nothing for minutes. Before the guest is booted
+# anew, lines that begin with `silence: ` say what the emulator was at: its threads, and the registers of all CPUs.
 set -euo pipefail
 
 folder=$1
 seconds=${2:-300}
 silence=${SILENCE:-90}
 shift $(($# < 2 ? $# : 2))
-arguments="console=ttyS0 quiet panic=-1 $*"
+arguments="console=ttyS0 quiet panic=-1 nokaslr $*"
 log=$folder/console.log
+addresses=
+end=$((SECONDS + seconds))
 # The newer kernel panics where the emulator runs its CPUs side by side. One after the other they have a clock that
 # counts instructions, 8 ns each: with the host's clock a busy host, and the emulator's turns of up to 100 ms a CPU,
 # would look like threads that wait. ICOUNT="shift=0,sleep=off" counts a nanosecond an instruction.
@@ -32,30 +36,87 @@ machine=(-smp 8,sockets=2,dies=2,cores=2,threads=1
 [[ ! -e $folder/disk ]] || machine+=(-device nvme,drive=disk,serial=disk
   -drive "id=disk,file=$folder/disk,if=none,format=raw,cache=unsafe")
 
-boot() {
-  : >"$log"
-  rm -f "$folder/pid"
-  timeout -k 5 "$seconds" qemu-system-x86_64 "${emulation[@]}" -pidfile "$folder/pid" \
-    -cpu Skylake-Server-v4,l3-cache=on "${machine[@]}" -m 1024 \
-    -kernel "$folder/vmlinuz" -initrd "$folder/initrd" -append "$arguments" \
-    -nographic -no-reboot </dev/null 2>"$folder/qemu.log" | stdbuf -oL tr -d '\r' | tee "$log" &
-  local console=$! shown=0 silent=0 size
-  while kill -0 "$console" 2>/dev/null; do
+# ask COMMAND...: what the emulator answers within 5 s.
+ask() {
+  printf '%s\n' "$@" >"$folder/monitor.in" &
+  local writer=$!
+  timeout 5 cat "$folder/monitor.out" || true
+  kill "$writer" 2>/dev/null || true
+}
+
+# The threads of a process: their states, their ticks of CPU time and where in the host's kernel they wait.
+threads() {
+  local task
+  for task in /proc/"$1"/task/*; do
+    sed 's/.*) //' "$task/stat" | awk -v name="$(cat "$task/comm")" -v waits="$(cat "$task/wchan" 2>/dev/null || true)" \
+      '{ print "thread " name ": " $1 ", " $12 " ticks in user mode, " $13 " in the kernel, waits in " waits }'
+  done
+}
+
+# What the emulator with this number is at, twice: what changes between them runs. The next boot names the functions of the
+# kernel in which the guest's CPUs are (`nokaslr`: they are where they were).
+explain() {
+  local registers
+  sed "/TCG doesn't support requested feature/d; s/^/silence: the emulator says: /" "$folder/qemu.log"
+  for _ in 1 2; do
+    threads "$1" | sed 's/^/silence: /'
+    registers=$(ask 'info status' 'info registers -a' | tr -d '\r' | grep -E '^(VM status|CPU#|[ER](AX|SI|IP)|R8|R12)' || true)
+    sed 's/^/silence: /' <<<"$registers"
+    addresses+=$(sed -n 's/^[ER]IP=\([0-9a-f]*\).*/,\1/p' <<<"$registers" | tr -d '\n')
+  done
+}
+
+# Hundredths of a second of CPU time that a process used; nothing where it is no more.
+cpu_time() {
+  local stat
+  read -ra stat 2>/dev/null <"/proc/$1/stat" && echo $((stat[13] + stat[14]))
+}
+
+# Does a thread of the process run or wait for a CPU of the host, or was the process stopped by a signal?
+wants_cpu() {
+  cat "/proc/$1"/task/*/stat 2>/dev/null | sed 's/.*) //' | grep -q '^[RT]'
+}
+
+# Returns when the emulator ends (0) or its guest has stopped (1).
+watch_over() {
+  local shown=0 size said=0 used=0 now asleep=0 pid
+  while kill -0 "$1" 2>/dev/null; do
     sleep 1
+    pid=$(cat "$folder/pid" 2>/dev/null) && now=$(cpu_time "$pid") || continue
     size=$(stat -c %s "$log")
-    silent=$((size > shown ? 0 : silent + 1))
-    shown=$size
-    if ((silent == silence)); then
-      kill -9 "$(cat "$folder/pid")" || true
-      wait "$console" || true
+    asleep=$((asleep + 1))
+    if ((now > used)) || wants_cpu "$pid"; then asleep=0; fi
+    used=$now
+    if ((size > shown)); then
+      shown=$size said=$now asleep=0
+    elif ((now - said >= silence * 100 || asleep >= silence)); then
+      echo "guest: said nothing for $(((now - said) / 100)) s of the emulator's CPU time, and it sleeps for $asleep s"
       return 1
     fi
   done
+}
+
+boot() {
+  : >"$log"
+  rm -f "$folder"/pid "$folder"/monitor.*
+  mkfifo "$folder"/monitor.{in,out}
+  timeout -k 5 $((end > SECONDS ? end - SECONDS : 1)) qemu-system-x86_64 "${emulation[@]}" -pidfile "$folder/pid" \
+    -cpu Skylake-Server-v4,l3-cache=on "${machine[@]}" -m 1024 -monitor "pipe:$folder/monitor" \
+    -kernel "$folder/vmlinuz" -initrd "$folder/initrd" -append "$arguments${addresses:+ corun_addresses=${addresses#,}}" \
+    -nographic -no-reboot </dev/null 2>"$folder/qemu.log" | stdbuf -oL tr -d '\r' | tee "$log" &
+  local console=$! is_ok=0
+  watch_over "$console" || is_ok=1
+  if ((is_ok != 0)); then
+    explain "$(cat "$folder/pid")" || true
+    kill -9 "$(cat "$folder/pid")" 2>/dev/null || true
+  fi
   wait "$console" || true
+  return "$is_ok"
 }
 
 for _ in 1 2 3; do
+  ((SECONDS < end)) || break
   boot && break
-  echo "guest: said nothing for $silence s"
 done
+rm -f "$folder"/monitor.*
 grep -q '^guest: done' "$log" && ! grep -q '^case .*: failed' "$log"

@@ -100,6 +100,7 @@ INLINE void enqueue_thread(u64 *ctx, bool counts_wakers)
 	struct online *now = online_now();
 	const struct cpumask *idle;
 	struct set *set;
+	bool is_homeless;
 	s32 cpu;
 
 	if (!thread || !now || !thread->set || !(set = set_at(thread->set))) {
@@ -108,22 +109,24 @@ INLINE void enqueue_thread(u64 *ctx, bool counts_wakers)
 	}
 	begin_wait(p, thread, flags & OF_KERNEL(scx_enq_flags, SCX_ENQ_WAKEUP), counts_wakers);
 	cpu = scx_bpf_task_cpu(p);
+	is_homeless = !has_home(p, set, now);
+	if (is_homeless)
+		thread->homeless++;
 	/* Nobody else wants the CPU on which it runs. */
-	if ((flags & OF_KERNEL(scx_enq_flags, SCX_ENQ_LAST)) && has_cpu(set, cpu)) {
+	if ((flags & OF_KERNEL(scx_enq_flags, SCX_ENQ_LAST)) && (is_homeless || has_cpu(set, cpu))) {
 		scx_bpf_dsq_insert(p, OF_KERNEL(scx_dsq_id_flags, SCX_DSQ_LOCAL), SLICE_NS, flags);
 		return;
 	}
-	if (!has_home(p, set, now)) {
-		thread->homeless++;
-		scx_bpf_dsq_insert(p, OF_KERNEL(scx_dsq_id_flags, SCX_DSQ_GLOBAL), SLICE_NS, flags);
-		return;
-	}
-	if (!thread->spill_after_ns) {
-		cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
+	/*
+	 * A thread without a home does not go to the kernel's global queue. Each node has one of its own, which CPUs of
+	 * other nodes do not look into, and no idle CPU is woken for it.
+	 */
+	if (is_homeless || !thread->spill_after_ns) {
+		cpu = pick_idle(p, now);
 		if (cpu >= 0) {
-			if (has_cpu(set, cpu))
+			if (!is_homeless && has_cpu(set, cpu))
 				thread->took_idle++;
-			else
+			else if (!is_homeless)
 				thread->spilled++;
 			thread->waited++;
 			scx_bpf_dsq_insert(p, OF_KERNEL(scx_dsq_id_flags, SCX_DSQ_LOCAL_ON) | cpu, SLICE_NS,
@@ -134,9 +137,13 @@ INLINE void enqueue_thread(u64 *ctx, bool counts_wakers)
 	}
 	queue(p, thread, set, flags);
 	/* A CPU may have become idle since it was asked, before it could see the queue. */
-	idle = scx_bpf_get_idle_cpumask();
-	cpu = take_idle(p, set, idle);
-	scx_bpf_put_idle_cpumask(idle);
+	if (is_homeless) {
+		cpu = pick_idle(p, now);
+	} else {
+		idle = scx_bpf_get_idle_cpumask();
+		cpu = take_idle(p, set, idle);
+		scx_bpf_put_idle_cpumask(idle);
+	}
 	if (cpu >= 0)
 		scx_bpf_kick_cpu(cpu, OF_KERNEL(scx_kick_flags, SCX_KICK_IDLE));
 }
@@ -166,6 +173,13 @@ int dispatch(u64 *ctx)
 
 	if (!here)
 		return 0;
+	if (here->takes) {
+		best = here->takes;
+		here->takes = 0;
+		if (scx_bpf_dsq_move_to_local(best))
+			return 0;
+		best = 0;
+	}
 	if (here->count == 1) {
 		if (scx_bpf_dsq_move_to_local(here->sets[0]))
 			return 0;
@@ -264,30 +278,37 @@ int tick(u64 *ctx)
 	struct task_struct *p = (void *)ctx[0];
 	struct settings *settings = settings_now();
 	struct thread *thread = thread_of(p);
-	s32 cpu = scx_bpf_task_cpu(p);
+	u32 cpu = scx_bpf_task_cpu(p);
 	struct cpu *here = cpu_at(cpu);
+	struct online *online = online_now();
 	struct set *set;
 	u64 now = scx_bpf_now();
 	u32 other;
 
-	if (!thread || !here || !settings)
+	if (!thread || !here || !settings || !online || cpu >= CPUS)
 		return 0;
 	set = set_at(thread->set);
 	/* Its plan changed while it ran, or it spilled: back as soon as others may run. */
-	if (set && thread->set && !has_cpu(set, cpu))
+	if (set && thread->set && !has_cpu(set, cpu) && has_home(p, set, online)) {
+		thread->ticks_outside++;
 		scx_bpf_task_set_slice(p, 0);
+	}
 #pragma unroll
 	for (u32 i = 0; i < SETS_OF_CPU; i++) {
 		if (i >= here->count)
 			break;
-		help(here->sets[i], now);
+		help(here->sets[i], online, now);
 	}
 	/* And of the other sets one a tick: all their CPUs may be others', where no tick comes here. */
 	other = here->looked_at + 1;
 	if (other >= settings->sets)
 		other = 1;
 	here->looked_at = other;
-	help(other, now);
+	help(other, online, now);
+	if (help_homeless(other, cpu, online)) {
+		here->takes = other;
+		scx_bpf_task_set_slice(p, 0);
+	}
 	return 0;
 }
 
@@ -341,7 +362,10 @@ int exit(u64 *ctx)
 	return 0;
 }
 
-/* Run by user space: gives a thread its plan, and lets it go to its CPUs at once where it runs elsewhere. */
+/*
+ * Run by user space: gives a thread its plan, and lets it go to its CPUs at once where it runs elsewhere. A thread that is
+ * put on a CPU by its old plan while this runs is found there by the next tick.
+ */
 SEC("syscall/plan_thread")
 int plan_thread(struct request *request)
 {

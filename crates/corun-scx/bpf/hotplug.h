@@ -2,7 +2,7 @@
 /* CPUs go off line and come back. */
 #pragma once
 
-#include "maps.h"
+#include "sets.h"
 
 INLINE void set_online(u32 cpu, bool is_online)
 {
@@ -24,62 +24,54 @@ int cpu_online(u64 *ctx)
 	return 0;
 }
 
-/* Who waits for CPUs that are all gone waits no longer. */
-INLINE void empty_without_home(u64 queue, const struct online *now)
+/*
+ * A CPU goes off line: threads of this queue whose last CPU it was are given idle CPUs. Where none is idle, a thread that
+ * belongs to the run queue of the CPU that goes is put where that CPU itself finds it and hands it on: a CPU does not go
+ * before. All others stay, and are found there (`take_spill`, `help_homeless`).
+ */
+INLINE void leave_cpu(u64 queue, u32 gone, const struct online *now)
 {
 	struct set *set = set_at(queue);
 	struct bpf_iter_scx_dsq waiting;
 	struct task_struct *p;
+	s32 cpu;
 
-	if (!set || scx_bpf_dsq_nr_queued(queue) <= 0)
+	if (!set || !has_cpu(set, gone) || scx_bpf_dsq_nr_queued(queue) <= 0)
 		return;
-#pragma unroll
-	for (u32 word = 0; word < WORDS; word++) {
-		if (word >= set->words)
-			break;
-		if (set->cpus[word] & now->cpus[word])
-			return;
-	}
 	bpf_iter_scx_dsq_new(&waiting, queue, 0);
-	while ((p = bpf_iter_scx_dsq_next(&waiting)))
-		scx_bpf_dsq_move(&waiting, p, OF_KERNEL(scx_dsq_id_flags, SCX_DSQ_GLOBAL), 0);
-	bpf_iter_scx_dsq_destroy(&waiting);
-}
-
-/* The same of all sets. */
-INLINE void empty_sets_without_home(void)
-{
-	struct settings *settings = settings_now();
-	struct online *now = online_now();
-	struct bpf_iter_num numbers;
-	int *number;
-
-	if (!settings || !now)
-		return;
-	bpf_iter_num_new(&numbers, 1, settings->sets);
-	while ((number = bpf_iter_num_next(&numbers))) {
-		bpf_rcu_read_lock();
-		empty_without_home(*number, now);
-		bpf_rcu_read_unlock();
+	while ((p = bpf_iter_scx_dsq_next(&waiting))) {
+		if (has_home(p, set, now))
+			continue;
+		cpu = pick_idle(p, now);
+		if (cpu >= 0) {
+			scx_bpf_dsq_move(&waiting, p, OF_KERNEL(scx_dsq_id_flags, SCX_DSQ_LOCAL_ON) | cpu, 0);
+			/* Also where somebody else took the thread: the CPU no longer counts as idle. */
+			scx_bpf_kick_cpu(cpu, OF_KERNEL(scx_kick_flags, SCX_KICK_IDLE));
+		} else if ((u32)scx_bpf_task_cpu(p) == gone) {
+			scx_bpf_dsq_move(&waiting, p, OF_KERNEL(scx_dsq_id_flags, SCX_DSQ_GLOBAL), 0);
+		}
 	}
-	bpf_iter_num_destroy(&numbers);
+	bpf_iter_scx_dsq_destroy(&waiting);
 }
 
 SEC("struct_ops/cpu_offline")
 int cpu_offline(u64 *ctx)
 {
-	set_online(ctx[0], false);
-	empty_sets_without_home();
-	return 0;
-}
+	u32 gone = ctx[0];
+	struct settings *settings = settings_now();
+	struct online *now = online_now();
+	struct bpf_iter_num numbers;
+	int *number;
 
-/*
- * Run by user space at each look. A thread that wakes while its last CPU goes off line may have been told of the CPU before
- * and be queued for it after `cpu_offline`: nothing in the kernel's own time would find it.
- */
-SEC("syscall/settle")
-int settle(void *context)
-{
-	empty_sets_without_home();
+	set_online(gone, false);
+	if (!settings || !now)
+		return 0;
+	bpf_iter_num_new(&numbers, 1, settings->sets);
+	while ((number = bpf_iter_num_next(&numbers))) {
+		bpf_rcu_read_lock();
+		leave_cpu(*number, gone, now);
+		bpf_rcu_read_unlock();
+	}
+	bpf_iter_num_destroy(&numbers);
 	return 0;
 }

@@ -30,6 +30,8 @@ struct cpu {
 	u32 sets[SETS_OF_CPU];
 	/* The set whose wait the next tick looks at. */
 	u32 looked_at;
+	/* The queue from which the next thread comes, whatever waits here: its head is homeless. 0: none. */
+	u32 takes;
 };
 
 struct thread {
@@ -45,6 +47,8 @@ struct thread {
 	u64 waited;
 	u64 spilled;
 	u64 homeless;
+	/* Ticks that found it on a CPU outside of its set although one of the set was there for it. */
+	u64 ticks_outside;
 	/* Since when it can run and does not (0: it came here running). */
 	u64 waits_since_ns;
 	/* Since when it is on a CPU, in the clock of user space. 0: it is on none, or stints are not kept. */

@@ -114,3 +114,22 @@ INLINE bool has_home(struct task_struct *p, const struct set *set, const struct 
 	}
 	return false;
 }
+
+/*
+ * An idle CPU for a thread, wherever it is; it is no longer idle for others. -1: none. The kernel goes on counting a CPU as
+ * idle that went off line while it was, until it is asked for once: what is put there goes to the kernel's global queue.
+ */
+INLINE s32 pick_idle(struct task_struct *p, const struct online *now)
+{
+#pragma nounroll
+	for (u32 tries = 0; tries < 4; tries++) {
+		s32 cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
+		u32 number = cpu;
+
+		if (cpu < 0)
+			break;
+		if (number < CPUS && (now->cpus[number / 64] & (1ULL << (number % 64))))
+			return cpu;
+	}
+	return -1;
+}

@@ -47,7 +47,7 @@ pub(crate) fn set(cpus: &CpuSet) -> Vec<u8> {
 pub(crate) fn cpu(sets: &[u32]) -> Vec<u8> {
     let mut numbers = vec![sets.len() as u32];
     numbers.extend_from_slice(sets);
-    numbers.resize(SETS_OF_CPU + 2, 0);
+    numbers.resize(SETS_OF_CPU + 3, 0);
     numbers.into_iter().flat_map(u32::to_ne_bytes).collect()
 }
 
@@ -109,12 +109,15 @@ pub struct ThreadCounts {
     pub spilled: u64,
     /// How often no CPU of its set was on line and allowed to it.
     pub homeless: u64,
+    /// How many ticks of the kernel found it on a CPU outside of its set although one of the set was there for it: it
+    /// spilled, or its plan changed while it ran.
+    pub ticks_outside: u64,
     /// Since when it is on a CPU, in the clock `CLOCK_MONOTONIC`; 0: it is on none, or stints are not kept.
     pub(crate) runs_since_ns: u64,
 }
 
 /// Bytes of `struct thread`.
-pub(crate) const THREAD_BYTES: usize = 112;
+pub(crate) const THREAD_BYTES: usize = 120;
 
 impl ThreadCounts {
     /// The sum of two threads' counts; the longest wait is that of either.
@@ -129,6 +132,7 @@ impl ThreadCounts {
             queued: self.queued + other.queued,
             spilled: self.spilled + other.spilled,
             homeless: self.homeless + other.homeless,
+            ticks_outside: self.ticks_outside + other.ticks_outside,
             runs_since_ns: 0,
         }
     }
@@ -147,7 +151,8 @@ impl ThreadCounts {
             queued: number(7),
             spilled: number(8),
             homeless: number(9),
-            runs_since_ns: number(11),
+            ticks_outside: number(10),
+            runs_since_ns: number(12),
         }
     }
 }
@@ -210,7 +215,7 @@ mod tests {
         assert_eq!((bytes[16 * 8], bytes[17 * 8], bytes[18 * 8]), (0, 2, 0));
         assert_eq!(set(&"64".parse().unwrap())[18 * 8], 65);
         let bytes = cpu(&[3, 9]);
-        assert_eq!((bytes[0], bytes[4], bytes[8], bytes.len()), (2, 3, 9, 18 * 4));
+        assert_eq!((bytes[0], bytes[4], bytes[8], bytes.len()), (2, 3, 9, 19 * 4));
         assert_eq!(settings(5), [5, 0, 0, 0, 0, 0, 0, 0]);
         let bytes = online(&cpus);
         assert_eq!((bytes[0], bytes[8], bytes.len()), (2, 1, 16 * 8));
@@ -227,9 +232,10 @@ mod tests {
         let read = Stint { since_ns: 5, until_ns: Some(256), tid: 77, cpu: Some(CpuId(3)) };
         assert_eq!(Stint::parse(&bytes), read);
         let mut thread = [0; THREAD_BYTES];
-        (thread[8], thread[9 * 8], thread[11 * 8]) = (4, 6, 8);
+        (thread[8], thread[9 * 8], thread[10 * 8], thread[12 * 8]) = (4, 6, 7, 8);
         let counts = ThreadCounts::parse(&thread);
-        assert_eq!((counts.set, counts.homeless, counts.runs_since_ns), (4, 6, 8));
+        assert_eq!((counts.set, counts.homeless, counts.ticks_outside), (4, 6, 7));
+        assert_eq!(counts.runs_since_ns, 8);
     }
 
     #[test]

@@ -319,12 +319,12 @@ mod tests {
         assert!(sleepable.next().is_none());
         let map = |name: &str| object.maps.iter().find(|map| map.name == name).unwrap();
         let threads = map("threads");
-        // `struct thread`: two numbers of its plan in two words, eight counts, and four times.
-        assert_eq!((threads.kind, threads.key_bytes, threads.value_bytes), (29, 4, 112));
+        // `struct thread`: two numbers of its plan in two words, nine counts, and four times.
+        assert_eq!((threads.kind, threads.key_bytes, threads.value_bytes), (29, 4, 120));
         assert_eq!(threads.value_bytes as usize, crate::layout::THREAD_BYTES);
         assert_eq!(map("sets").value_bytes, (16 + 3) * 8);
         assert_eq!(map("sets").max_entries, crate::layout::SETS);
-        assert_eq!(map("cpus").value_bytes, (1 + 16 + 1) * 4);
+        assert_eq!(map("cpus").value_bytes, (1 + 16 + 2) * 4);
         assert_eq!(map("cpus").max_entries, crate::layout::CPUS);
         assert_eq!(map("settings").value_bytes, 8);
         assert_eq!(map("online").value_bytes, 16 * 8);

@@ -151,8 +151,9 @@ impl Scheduler {
         layout::exit(&bytes)
     }
 
-    /// Gives a thread a plan, from its next wake-up or end of a slice on; one that runs elsewhere leaves at
-    /// once. The thread has to have the policy [`SCHED_EXT`] for it.
+    /// Gives a thread a plan, from its next wake-up or end of a slice on. A thread that runs outside of its new CPUs
+    /// leaves at once, at the latest with the next tick of the CPU on which it runs. The thread has to have the policy
+    /// [`SCHED_EXT`] for it.
     ///
     /// # Errors
     /// When the thread is no more, when the scheduler is no longer in force, and when there are too many sets.
@@ -178,15 +179,6 @@ impl Scheduler {
             libc::ESRCH => Err(PlanError::Gone),
             error => Err(io::Error::from_raw_os_error(error).into()),
         }
-    }
-
-    /// Has threads run elsewhere that wait for CPUs which are all off line: a thread that wakes while its last CPU goes may
-    /// be queued for it all the same. To be called at each look.
-    ///
-    /// # Errors
-    /// When the kernel says no.
-    pub fn settle(&self) -> io::Result<()> {
-        syscalls::run(self.loaded.programs["settle"].as_fd(), &mut [])
     }
 
     /// Tells the kernel what changed of the sets. What it was not told after an error it is told the next time.

@@ -268,9 +268,6 @@ impl Actuator for KernelPlacement {
                  their affinities"
             ));
         }
-        if let Err(why) = scheduler.settle() {
-            tracing::warn!(%why, "threads may wait for CPUs that went off line");
-        }
         if scheduler.options().counts_wakers {
             let now = threads.iter().map(|(view, one)| (one.task().tid, &*view.program));
             self.programs.extend(now.map(|(tid, program)| (tid, Arc::from(program))));

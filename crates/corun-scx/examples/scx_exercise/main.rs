@@ -13,8 +13,10 @@
 //!                                          a pair for ever. off: meanwhile CPUs go off line and come back by turns
 //!   scx_exercise storm TIMES [RATE]        attaches and detaches so often while threads come and go: at least RATE a
 //!                                          second and little more, or as many as can be
-//!   scx_exercise moves TIMES               a thread that sleeps gets another set of CPUs so often: it wakes there
-//!   scx_exercise vanish TIMES              threads are woken for a CPU that goes off line and comes back so often
+//!   scx_exercise moves TIMES               a thread that sleeps gets another set of CPUs so often: it wakes there; then
+//!                                          threads that run get others: they leave with the first tick at the latest
+//!   scx_exercise vanish TIMES              threads are woken for a CPU that goes off line and comes back so often; then
+//!                                          it goes while all other CPUs are busy
 //!   scx_exercise foreign SECONDS           puts a scheduler of another name in force for so long
 //!   scx_exercise stall                     the scheduler serves its queues no more: the kernel's watchdog detaches it
 //!

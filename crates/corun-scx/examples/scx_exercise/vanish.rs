@@ -1,25 +1,28 @@
-//! The CPU for which threads wait goes off line while they are woken.
+//! The CPU on which threads are to run goes off line: they run elsewhere, without being told by user space.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use corun_machine::CpuSet;
 use corun_scx::{Options, Plan, SCHED_EXT, Scheduler, set_policy};
 
 use crate::switches::set_online;
-use crate::{own_number, scheduler};
+use crate::{Busy, own_number, scheduler};
 
-/// The one CPU on which the woken threads are to run.
+/// The one CPU on which the threads are to run.
 const CPU: usize = 1;
 /// Threads that are woken, each by a thread of the kernel's own scheduler.
 const PAIRS: usize = 6;
-/// A thread that was asked and answered nothing for so long while its CPU was off line waits for it.
-const LATE: Duration = Duration::from_millis(100);
-/// For so long it may go on waiting once the scheduler was told to look for such threads.
-const PATIENCE: Duration = Duration::from_millis(200);
+/// How often each is to answer while its CPU is off line: once is no proof, since who waits for a CPU of the kernel's own
+/// scheduler gets a few percent of it.
+const ANSWERS: u64 = 20;
+/// How often each busy thread is to be switched to while its CPU is off line and all others are busy too.
+const SWITCHES: u64 = 20;
+/// For so long they may take for it: a hundred times what they take. In the guest the clock counts instructions.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A thread that answers each time that it is woken, and one that wakes it without a pause.
 struct Woken {
@@ -56,49 +59,86 @@ impl Woken {
         });
         Ok(own)
     }
+}
 
-    /// Did it answer nothing since `before`, although it was asked?
-    fn is_stuck_since(&self, before: u64) -> bool {
-        let answered = self.answered.load(Ordering::Acquire);
-        answered == before && self.asked.load(Ordering::Acquire) > answered
+/// How long it took until `is_done` is true of all numbers below `count`, and of how many it became true.
+fn wait_for(count: usize, is_done: impl Fn(usize) -> Result<bool>) -> Result<(Duration, usize)> {
+    let since = Instant::now();
+    loop {
+        let done = (0..count).map(&is_done).collect::<Result<Vec<_>>>()?;
+        let done = done.into_iter().filter(|&one| one).count();
+        if done == count || since.elapsed() > PATIENCE {
+            return Ok((since.elapsed(), done));
+        }
+        thread::sleep(Duration::from_millis(5));
     }
 }
 
-/// The CPU goes off line and comes back so often, each time under threads that are woken for it. While it is away they
-/// run elsewhere, at the latest once they are looked for.
+/// The CPU goes off line and comes back so often, each time under threads that are woken for it by threads that keep all
+/// other CPUs but one busy. While it is away they run on that one.
 pub(crate) fn vanish(times: u32) -> Result<()> {
     let mut scheduler = scheduler(Options::default())?;
     let stop = Arc::new(AtomicBool::new(false));
     let all =
         (0..PAIRS).map(|_| Woken::start(&mut scheduler, &stop)).collect::<Result<Vec<_>>>()?;
-    let (mut late, mut stuck) = (0, 0);
+    let (mut longest, mut starved) = (Duration::ZERO, 0);
     for _ in 0..times {
         thread::sleep(Duration::from_millis(50));
         set_online(CPU, false)?;
         let before: Vec<u64> = all.iter().map(|one| one.answered.load(Ordering::Acquire)).collect();
-        let waiting = || {
-            let both = all.iter().zip(&before);
-            both.filter(|(one, before)| one.is_stuck_since(**before)).count()
+        let has_answered = |index: usize| {
+            Ok(all[index].answered.load(Ordering::Acquire) >= before[index] + ANSWERS)
         };
-        let waiting_after = |patience: Duration| {
-            let since = Instant::now();
-            while waiting() > 0 && since.elapsed() < patience {
-                thread::sleep(Duration::from_millis(5));
-            }
-            waiting()
-        };
-        late += waiting_after(LATE);
-        scheduler.settle()?;
-        stuck += waiting_after(PATIENCE);
+        let (took, answered) = wait_for(PAIRS, has_answered)?;
+        (longest, starved) = (longest.max(took), starved + PAIRS - answered);
         set_online(CPU, true)?;
         ensure!(scheduler.ended().is_none(), "the kernel detached it: {:?}", scheduler.ended());
     }
     stop.store(true, Ordering::Relaxed);
     let answered: u64 = all.iter().map(|one| one.answered.load(Ordering::Relaxed)).sum();
     println!(
-        "CPU {CPU} went off line {times} times under {PAIRS} threads that were woken {answered} times for it: {late} \
-         waited for it until they were looked for, {stuck} also then"
+        "CPU {CPU} went off line {times} times under {PAIRS} threads that were woken {answered} times for it: all \
+         answered {ANSWERS} times elsewhere within {longest:?} but {starved}"
     );
-    ensure!(stuck == 0, "a thread waits for a CPU that is gone");
+    ensure!(starved == 0, "a thread waits for a CPU that is gone");
+    drop(scheduler);
+    all_busy()
+}
+
+/// The CPU goes off line under busy threads, and each other CPU has a busy thread of its own: none is ever idle, and the
+/// threads whose CPU is gone have turns on the others' CPUs.
+fn all_busy() -> Result<()> {
+    const HOMELESS: usize = 2;
+    let mut scheduler = scheduler(Options::default())?;
+    let others: CpuSet = "0,2-7".parse()?;
+    let busy = Busy::start(HOMELESS + others.len());
+    let own: CpuSet = CPU.to_string().parse()?;
+    let homes =
+        std::iter::repeat_n(own, HOMELESS).chain(others.iter().map(|cpu| CpuSet::from_iter([cpu])));
+    for (thread, cpus) in busy.threads.iter().zip(homes) {
+        scheduler.plan(thread.tid, Plan { cpus: &cpus, spill_after: None })?;
+        set_policy(thread.tid, SCHED_EXT)?;
+    }
+    thread::sleep(Duration::from_millis(50));
+    set_online(CPU, false)?;
+    let switches = |index: usize| -> Result<u64> {
+        Ok(scheduler.counts(busy.threads[index].tid)?.context("not counted")?.switches)
+    };
+    let before = (0..busy.threads.len()).map(switches).collect::<Result<Vec<_>>>()?;
+    let has_run = |index: usize| Ok(switches(index)? >= before[index] + SWITCHES);
+    let (took, ran) = wait_for(HOMELESS, has_run)?;
+    let counted = busy.counted();
+    let (_, others_ran) =
+        wait_for(busy.threads.len(), |index| Ok(busy.counted()[index] > counted[index]))?;
+    set_online(CPU, true)?;
+    ensure!(scheduler.ended().is_none(), "the kernel detached it: {:?}", scheduler.ended());
+    println!(
+        "all other CPUs busy: {ran} of {HOMELESS} threads whose CPU is off line were switched to {SWITCHES} times within \
+         {took:?}; {others_ran} of {} threads went on",
+        counted.len()
+    );
+    ensure!(ran == HOMELESS, "a thread waits for a CPU that is gone");
+    ensure!(others_ran == counted.len(), "a thread starves");
+    busy.end();
     Ok(())
 }
