@@ -1,7 +1,8 @@
 //! Properties of whole solves.
 
+use corun_machine::preset;
 use corun_model::{
-    BandwidthModel, LoadedProgram, Model, ModelOptions, Outcome, Pressure, Running, Scratch,
+    BandwidthModel, Flow, LoadedProgram, Model, ModelOptions, Outcome, Pressure, Running, Scratch,
     SpaceLaw,
 };
 use corun_profile::Profile;
@@ -97,6 +98,30 @@ proptest! {
         };
         let ranges = ranges_of_pressure(&model, &running);
         prop_assert!(ranges.iter().any(holds), "{outcomes:?}");
+    }
+
+    /// What is asked for slowdowns alone answers what is asked for all figures.
+    #[test]
+    fn slowdowns_alone_are_those_of_all_figures(
+        profiles in programs(), options in options(), other in any::<bool>(), seats in 1..8usize,
+    ) {
+        let spec = if other { preset("xeon-x5365").unwrap().spec().clone() } else { gold(2, 4) };
+        let model = model(spec, options);
+        let programs = load_all(&model, &profiles);
+        let running = programs.iter().enumerate().map(|(i, one)| on(one, i * seats % 8));
+        let flows: Vec<Flow<'_>> = running
+            .enumerate()
+            .map(|(at, one)| {
+                let demand = model.demand_at(&one.member, at as f64 * 1e6);
+                Flow { member: one.member, demand, home: &[] }
+            })
+            .collect();
+        let (mut scratch, mut out, mut slowdowns) = (Scratch::new(), Vec::new(), Vec::new());
+        model.couple(&flows, &mut scratch, &mut out);
+        let members = flows.iter().map(|flow| (flow.member, &flow.demand));
+        model.local_slowdowns(members, &mut scratch, &mut slowdowns);
+        let expected: Vec<f64> = out.iter().map(|one| one.slowdown).collect();
+        prop_assert_eq!(slowdowns, expected);
     }
 
     /// As many threads of one program divide LLC and bandwidth evenly: their pressure says exactly what they are.
