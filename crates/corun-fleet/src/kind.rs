@@ -38,6 +38,8 @@ pub struct Prediction {
     pub(crate) scratch: Scratch,
     pub(crate) demands: Vec<Demand>,
     pub(crate) outcomes: Vec<Outcome>,
+    /// Of all threads that were predicted last, in their order.
+    pub(crate) slowdowns: Vec<f64>,
     /// Threads of a node as they would be.
     pub(crate) threads: Threads,
     pub(crate) places: KnownPlaces,
@@ -46,7 +48,7 @@ pub struct Prediction {
 impl Prediction {
     /// The slowdowns that were predicted last, in the order of the threads.
     pub(crate) fn slowdowns<'a>(&'a self) -> impl Iterator<Item = f64> + use<'a> {
-        self.outcomes.iter().map(|one| one.slowdown)
+        self.slowdowns.iter().copied()
     }
 }
 

@@ -4,7 +4,7 @@
 //! others. What each thread asks of the memory is therefore kept, and only LLCs with other threads than before are divided
 //! anew. Bandwidth couples all threads of the node each time.
 
-use corun_model::{Demand, Flow, LoadedProgram, Member};
+use corun_model::{Demand, LoadedProgram, Member};
 
 use crate::kind::{NodeKind, Prediction};
 
@@ -86,12 +86,12 @@ impl Threads {
         }
     }
 
-    /// What all do together, into `prediction`'s outcomes, in their order. Each LLC must be divided.
+    /// How slow all are together, into `prediction`'s slowdowns, in their order. Each LLC must be divided.
     pub(crate) fn couple(&self, kind: &NodeKind, prediction: &mut Prediction) {
         debug_assert!(!self.stale.contains(&true));
-        let flow = |one: &Thread| Flow { member: one.member(kind), demand: one.demand, home: &[] };
-        let flows: Vec<Flow<'_>> = self.all.iter().map(flow).collect();
-        kind.model().couple(&flows, &mut prediction.scratch, &mut prediction.outcomes);
+        let members = self.all.iter().map(|one| (one.member(kind), &one.demand));
+        let Prediction { scratch, slowdowns, .. } = prediction;
+        kind.model().local_slowdowns(members, scratch, slowdowns);
     }
 }
 

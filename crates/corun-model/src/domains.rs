@@ -237,6 +237,33 @@ impl Domains {
         }
     }
 
+    /// The same for flows with one part each. `through`: what each asks for, then what is left of it; bytes a second.
+    pub(crate) fn solve_single(
+        &self,
+        model: &dyn LimitBandwidth,
+        scratch: &mut DomainScratch,
+        through: &mut [f64],
+    ) {
+        self.sort(scratch);
+        let DomainScratch { starts, members, solo, shared, .. } = scratch;
+        for (domain, &peak) in self.peaks.iter().enumerate() {
+            let members = &members[starts[domain] as usize..starts[domain + 1] as usize];
+            if members.is_empty() {
+                continue;
+            }
+            let share = |&flow: &u32| (through[flow as usize] / peak).min(self.solo_share);
+            solo.clear();
+            solo.extend(members.iter().map(share));
+            shared.resize(solo.len(), 0.0);
+            model.through(solo, self.queueing[domain], shared);
+            for (&flow, &got) in members.iter().zip(&*shared) {
+                let asked = through[flow as usize];
+                let kept = if asked > 0.0 { (got * peak / asked).min(1.0) } else { 1.0 };
+                through[flow as usize] = asked * kept;
+            }
+        }
+    }
+
     /// Sorts the parts by domain, by counting. Co-runs that follow each other mostly go the same
     /// ways: then all is sorted already.
     fn sort(&self, scratch: &mut DomainScratch) {

@@ -16,12 +16,14 @@ mod domains;
 mod error;
 mod imported;
 mod interval;
+mod local;
 mod masks;
 mod model;
 mod numa;
 mod options;
 mod outcome;
 mod pipeline;
+mod pressure;
 mod program;
 mod replayed;
 pub mod schemes;
@@ -44,6 +46,7 @@ pub use options::{
     NameError, SpaceLaw,
 };
 pub use outcome::{Demand, Outcome};
+pub use pressure::{LeastFigures, Pressure};
 pub use program::{
     CacheGroup, Flow, LoadedPhase, LoadedProgram, LoadedStretch, Member, PhaseMix, Running,
 };

@@ -227,6 +227,10 @@ impl Model {
         self.bandwidth
     }
 
+    pub(crate) fn has_pipelines(&self) -> bool {
+        self.has_pipelines
+    }
+
     pub(crate) fn law(&self) -> &'static (dyn DivideSpace + Sync) {
         self.law
     }

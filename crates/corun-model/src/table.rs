@@ -5,6 +5,8 @@ use crate::outcome::Demand;
 use crate::single_use::{CurvePoint, held_and_missed, instructions_for};
 use crate::site::Site;
 
+/// Sizes that are looked at from one bend of a table to the next, the next included.
+const SIZES_BETWEEN_BENDS: u32 = 4;
 /// A program that misses less than this (a line per 1e9 instructions) grows no more.
 const NO_MISS_MPKI: f64 = 1e-6;
 
@@ -388,6 +390,28 @@ impl PhaseTable {
     /// The sizes at which its figures bend.
     pub(crate) fn sizes(&self) -> impl Iterator<Item = f64> {
         self.bytes.iter().copied().chain([self.fill.limit()])
+    }
+
+    /// The most bytes that it holds where lines stay for so long; infinite is for ever.
+    pub(crate) fn most_held(&self, seconds: f64) -> f64 {
+        let growth = self.larger_fill.as_ref().map_or(&self.fill, |larger| &larger.growth);
+        growth.at(seconds, &mut 0).0
+    }
+
+    /// Sizes from one to another, both included, rising: all at which its figures bend, and some between these.
+    pub(crate) fn sizes_between(&self, least: f64, most: f64) -> impl Iterator<Item = f64> {
+        let from = self.bytes.partition_point(|&bytes| bytes <= least);
+        let to = self.bytes.partition_point(|&bytes| bytes < most).max(from);
+        let bends = self.bytes[from..to].iter().copied().chain([most]);
+        let mut before = least;
+        let between = bends.filter(move |&bend| bend > least).flat_map(move |bend| {
+            let low = std::mem::replace(&mut before, bend);
+            (1..=SIZES_BETWEEN_BENDS).map(move |part| {
+                let share = f64::from(part) / f64::from(SIZES_BETWEEN_BENDS);
+                low + share * (bend - low)
+            })
+        });
+        std::iter::once(least).chain(between)
     }
 
     /// Bytes it holds alone in a cache of that size.

@@ -124,11 +124,16 @@ fn rounded(value: f64, parts: f64) -> f64 {
 pub(crate) fn bound_of(pod: &Pod, name: &str, assumed: &mut Vec<String>) -> Option<f64> {
     let typed = pod.metadata.note(BOUND_KEY)?;
     let found: Option<f64> = typed.trim().parse().ok();
-    let found = found.filter(|bound| bound.is_finite() && *bound > 1.0);
+    let found = found.filter(|bound| is_bound(*bound));
     if found.is_none() {
         assumed.push(format!("pod {name}: {BOUND_KEY} is {typed:?}, no number above 1: no bound"));
     }
     found
+}
+
+/// Can a slowdown be bound by it?
+pub(crate) fn is_bound(bound: f64) -> bool {
+    bound.is_finite() && bound > 1.0
 }
 
 /// CPUs that a pod's containers ask for, rounded up, at least one.

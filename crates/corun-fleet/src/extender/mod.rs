@@ -15,7 +15,7 @@ use corun_profile::{Library, Profile};
 use rayon::prelude::*;
 use serde_json::value::RawValue;
 
-use crate::agent::{bound_of, cpus_of};
+use crate::agent::{bound_of, cpus_of, is_bound};
 use crate::kind::{NodeKind, Prediction, Seats};
 use crate::node::{Node, Resident};
 use crate::objective::{Cost, Objective};
@@ -40,6 +40,10 @@ const LEAST_SPAN: f64 = 0.05;
 const UNKNOWN_SCORE: i64 = MAX_PRIORITY / 2;
 /// Remembered nodes at most; more than that start anew.
 const MOST_NODES: usize = 20_000;
+/// Remembered kinds of pod on each of them; more than that start anew.
+const MOST_COSTS: usize = 16;
+/// Assumptions about pods of a node that are told: of several the first stand for all.
+const MOST_TOLD: usize = 2;
 
 /// An answer's body, and what was assumed on the way.
 #[derive(Debug, Clone, PartialEq)]
@@ -56,8 +60,19 @@ pub struct Extender {
     all: Vec<NodeKind>,
     programs: HashMap<String, usize>,
     oldest_s: u64,
-    /// By node name: its annotations when it was last asked about, and the node as they say.
-    known: Mutex<HashMap<String, (Notes, Arc<Reported>)>>,
+    /// By node name: what is known of it.
+    known: Mutex<HashMap<String, Known>>,
+}
+
+/// What is known of a node.
+struct Known {
+    /// Its annotations when it was last asked about.
+    notes: Notes,
+    /// When they were made, as they say.
+    at_s: u64,
+    /// Who runs there by them, whatever their time.
+    programs: String,
+    reported: Arc<Reported>,
 }
 
 /// A node as its report says.
@@ -65,12 +80,18 @@ struct Reported {
     node: Node,
     /// By resident: it must not be slower. Empty where nobody has a bound.
     bounds: Vec<f64>,
+    /// What of the report was not known, and what was assumed.
+    assumed: Vec<String>,
+    /// What pods cost there that were asked about: a scheduler asks twice about each, and of a deployment's pods one is
+    /// as the other.
+    costs: Mutex<Vec<((usize, u32), PodCost)>>,
 }
 
 /// A node's two annotations.
 type Notes = (String, String);
 
 /// What a pod would cost on a node.
+#[derive(Clone, Copy)]
 struct PodCost {
     marginal: f64,
     /// The pod's own worst slowdown.
@@ -230,23 +251,21 @@ impl Extender {
         let judged = |prediction: &mut Prediction, node: &NodeObject| {
             let reported = self.node(node, now_s, prediction)?;
             let node = &reported.node;
-            let kind = &self.all[node.kind];
             if asked.cpus > node.free_cpus() {
                 return Err(format!("node {}: too few CPUs are free by its report", node.name));
             }
-            let cpus = node.cpus_as_linux(kind, asked.cpus);
-            let objective = Objective::MeanSlowdown;
-            let (all, own): (Cost, Cost) =
-                node.with_newcomer(kind, objective, (asked.program, &cpus), prediction);
-            let newcomer = (asked.program, &cpus[..]);
-            let breaks = node.breaks_a_bound(kind, newcomer, &reported.bounds, prediction);
-            Ok(PodCost { marginal: all.sum - node.cost().sum, own: own.worst, breaks })
+            let cost = reported.cost(&self.all[node.kind], asked, prediction);
+            Ok((cost, reported))
         };
-        let found: Vec<std::result::Result<PodCost, String>> =
+        let found: Vec<std::result::Result<(PodCost, Arc<Reported>), String>> =
             nodes.par_iter().map_init(Prediction::default, judged).collect();
-        let unknown = found.iter().filter_map(|one| one.as_ref().err());
-        assumed.extend(unknown.map(|why| format!("{why}: kept, in the middle")));
-        found.into_iter().map(std::result::Result::ok).collect()
+        for one in &found {
+            match one {
+                Ok((_, reported)) => assumed.extend(reported.assumed.iter().cloned()),
+                Err(why) => assumed.push(format!("{why}: kept, in the middle")),
+            }
+        }
+        found.into_iter().map(|one| one.ok().map(|one| one.0)).collect()
     }
 
     /// A node as its annotations say, predicted.
@@ -261,56 +280,119 @@ impl Extender {
             let found = object.metadata.annotations.as_ref().and_then(|notes| notes.get(key));
             found.ok_or_else(|| format!("node {name} has no {key}"))
         };
-        let notes = (note(MACHINE_KEY)?.clone(), note(PROGRAMS_KEY)?.clone());
-        let report: NodeReport = serde_json::from_str(&notes.1)
+        let (machine, notes) = (note(MACHINE_KEY)?, note(PROGRAMS_KEY)?);
+        let same = |one: &Known| one.notes.0 == *machine && one.notes.1 == *notes;
+        if let Some((at_s, reported)) = self.known(name, same) {
+            self.believe(name, at_s, now_s)?;
+            return Ok(reported);
+        }
+        let report: NodeReport = serde_json::from_str(notes)
             .map_err(|error| format!("node {name}: {PROGRAMS_KEY} cannot be read: {error}"))?;
-        let oldest_s = self.oldest_s;
-        if now_s.abs_diff(report.at) > oldest_s {
-            let when = if report.at > now_s { "ahead of this clock" } else { "old" };
-            return Err(format!("node {name}: its report is more than {oldest_s} s {when}"));
-        }
+        self.believe(name, report.at, now_s)?;
         // The report's time changes with each report, and says nothing of who runs there.
-        let notes = (notes.0, text(&report.programs).map_err(|error| error.to_string())?);
-        if let Some((_, node)) = self
-            .known
-            .lock()
-            .ok()
-            .as_ref()
-            .and_then(|known| known.get(name))
-            .filter(|known| known.0 == notes)
-        {
-            return Ok(node.clone());
-        }
-        let kind_index = *self
+        let programs = text(&report.programs).map_err(|error| error.to_string())?;
+        let kind = *self
             .kinds
-            .get(&notes.0)
-            .ok_or_else(|| format!("node {name}: no machine {:?} here", notes.0))?;
+            .get(machine)
+            .ok_or_else(|| format!("node {name}: no machine {machine:?} here"))?;
+        let same = |one: &Known| one.notes.0 == *machine && one.programs == programs;
+        let reported = match self.known(name, same) {
+            Some((_, reported)) => reported,
+            None => Arc::new(self.reported(name, kind, &report, prediction)),
+        };
+        if let Ok(mut known) = self.known.lock() {
+            if known.len() >= MOST_NODES {
+                known.clear();
+            }
+            let notes = (machine.clone(), notes.clone());
+            let new = Known { notes, at_s: report.at, programs, reported: reported.clone() };
+            known.insert(name.clone(), new);
+        }
+        Ok(reported)
+    }
+
+    /// What is known of a node, and from when, where that is still so.
+    fn known(&self, name: &str, is_so: impl Fn(&Known) -> bool) -> Option<(u64, Arc<Reported>)> {
+        let known = self.known.lock().ok()?;
+        let one = known.get(name).filter(|one| is_so(one))?;
+        Some((one.at_s, one.reported.clone()))
+    }
+
+    /// Is a report of this time believed?
+    fn believe(&self, name: &str, at_s: u64, now_s: u64) -> std::result::Result<(), String> {
+        let oldest_s = self.oldest_s;
+        if now_s.abs_diff(at_s) <= oldest_s {
+            return Ok(());
+        }
+        let when = if at_s > now_s { "ahead of this clock" } else { "old" };
+        Err(format!("node {name}: its report is more than {oldest_s} s {when}"))
+    }
+
+    /// A node with those who run there by a report, predicted.
+    fn reported(
+        &self,
+        name: &str,
+        kind_index: usize,
+        report: &NodeReport,
+        prediction: &mut Prediction,
+    ) -> Reported {
         let kind = &self.all[kind_index];
-        let mut node = Node::new(name.clone(), kind_index, kind);
-        let mut bounds = Vec::new();
+        let mut node = Node::new(name.to_owned(), kind_index, kind);
+        let (mut bounds, mut assumed) = (Vec::new(), Vec::new());
+        let mut assume = |pod: &str, what: String| {
+            if assumed.len() < MOST_TOLD {
+                assumed.push(format!("node {name}: pod {pod}: {what}"));
+            }
+        };
         for (pod, one) in report.programs.iter().enumerate() {
-            let Some(&program) = self.programs.get(&one.profile) else { continue };
+            let Some(&program) = self.programs.get(&one.profile) else {
+                assume(&one.pod, format!("no profile {:?}: it counts as quiet", one.profile));
+                continue;
+            };
+            let bound = one.bound.filter(|bound| is_bound(*bound));
+            if let (None, Some(found)) = (bound, one.bound) {
+                assume(&one.pod, format!("its bound is {found}, no number above 1: no bound"));
+            }
             // More than the machine has: as many as there is room for.
             let cpus = node.cpus_as_linux(kind, one.busy_cpus().min(node.free_cpus()));
             if !cpus.is_empty() {
                 let (slowdown, worst) = (1.0, 1.0);
                 let resident = Resident { pod, workload: 0, program, cpus, slowdown, worst };
                 node.insert(kind, resident, 0);
-                bounds.push(one.bound.unwrap_or(f64::INFINITY));
+                bounds.push(bound.unwrap_or(f64::INFINITY));
             }
         }
         node.predict(kind, Objective::MeanSlowdown, prediction);
         if bounds.iter().all(|bound| bound.is_infinite()) {
             bounds.clear();
         }
-        let node = Arc::new(Reported { node, bounds });
-        if let Ok(mut known) = self.known.lock() {
-            if known.len() >= MOST_NODES {
-                known.clear();
-            }
-            known.insert(name.clone(), (notes, node.clone()));
+        Reported { node, bounds, assumed, costs: Mutex::default() }
+    }
+}
+
+impl Reported {
+    /// What a pod would cost there; enough CPUs must be free.
+    fn cost(&self, kind: &NodeKind, asked: &Asked, prediction: &mut Prediction) -> PodCost {
+        let key = (asked.program, asked.cpus);
+        let known = self.costs.lock().ok();
+        let known = known.and_then(|all| all.iter().find(|one| one.0 == key).map(|one| one.1));
+        if let Some(known) = known {
+            return known;
         }
-        Ok(node)
+        let node = &self.node;
+        let cpus = node.cpus_as_linux(kind, asked.cpus);
+        let newcomer = (asked.program, &cpus[..]);
+        let objective = Objective::MeanSlowdown;
+        let (all, own): (Cost, Cost) = node.with_newcomer(kind, objective, newcomer, prediction);
+        let breaks = node.breaks_a_bound(kind, newcomer, &self.bounds, prediction);
+        let cost = PodCost { marginal: all.sum - node.cost().sum, own: own.worst, breaks };
+        if let Ok(mut costs) = self.costs.lock() {
+            if costs.len() >= MOST_COSTS {
+                costs.clear();
+            }
+            costs.push((key, cost));
+        }
+        cost
     }
 }
 

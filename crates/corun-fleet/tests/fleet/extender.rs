@@ -178,6 +178,85 @@ fn what_is_not_known_keeps_no_pod_from_a_node() {
     }
 }
 
+/// A node whose only pod is told of with one figure of its own.
+fn with_figure(name: &str, figure: &str, value: Value) -> Value {
+    let mut program = json!({"pod": "d/a", "profile": "quiet", "cpus": 1});
+    program[figure] = value;
+    let mut node = node(name, 0, &[]);
+    node["metadata"]["annotations"]["corun.dev/programs"] =
+        json!(json!({"at": NOW, "programs": [program]}).to_string());
+    node
+}
+
+#[test]
+fn a_report_with_figures_that_cannot_be_keeps_no_pod_from_its_node() {
+    let nodes = vec![
+        with_figure("below-nothing", "bound", json!(-1.0)),
+        with_figure("no-time", "bound", json!(1.0)),
+        with_figure("unheard", "profile", json!("unheard-of")),
+        with_figure("fewer-than-none", "cpus", json!(-3)),
+        with_figure("a-word", "cpus", json!("4")),
+        with_figure("busy", "used_cpus", json!("busy")),
+        with_figure("idle", "used_cpus", json!(-5.0)),
+        with_figure("beyond-all", "used_cpus", json!(1e300)),
+    ];
+    let body = request(pod(json!({"corun.dev/profile": "stream"}), json!("1")), nodes.clone());
+    let answer = extender().filter(&body, NOW).unwrap();
+    let result: Value = serde_json::from_str(&answer.body).unwrap();
+    assert_eq!(result["Nodes"]["items"].as_array().unwrap().len(), nodes.len(), "{result}");
+    let said = answer.assumed;
+    let expected = [
+        "node below-nothing: pod d/a: its bound is -1, no number above 1: no bound",
+        "node no-time: pod d/a: its bound is 1, no number above 1: no bound",
+        "node unheard: pod d/a: no profile \"unheard-of\": it counts as quiet",
+        "node fewer-than-none: corun.dev/programs cannot be read",
+        "node a-word: corun.dev/programs cannot be read",
+        "node busy: corun.dev/programs cannot be read",
+        "node beyond-all: too few CPUs are free by its report",
+    ];
+    assert_eq!(said.len(), expected.len(), "{said:?}");
+    for (line, said) in expected.into_iter().zip(&said) {
+        assert!(said.starts_with(line), "{line}: {said}");
+    }
+}
+
+/// While the API server is away no report comes. A minute more changes nothing; after five nothing is believed.
+#[test]
+fn reports_are_believed_while_the_api_server_is_away_for_a_minute() {
+    let extender = extender();
+    let nodes = vec![node("calm", 0, &[]), node("busy", 0, &[("stream", 3, None)])];
+    let body = request(pod(json!({"corun.dev/profile": "needy"}), json!("1")), nodes);
+    let first = extender.prioritize(&body, NOW).unwrap();
+    assert_eq!(scores(&first.body)[0], ("calm".to_owned(), 10));
+    // An agent writes at least every 120 s, and may wait 60 s more once the API server is back.
+    for later in [60, 120 + 60 + 60, 300] {
+        assert_eq!(extender.prioritize(&body, NOW + later).unwrap(), first, "{later}");
+    }
+    let last = extender.prioritize(&body, NOW + 301).unwrap();
+    assert_eq!(scores(&last.body).iter().map(|one| one.1).collect::<Vec<_>>(), [5, 5]);
+    assert_eq!(last.assumed.len(), 2, "{:?}", last.assumed);
+}
+
+/// What is remembered of nodes and pods is what an extender says that remembers nothing.
+#[test]
+fn what_was_asked_before_changes_no_answer() {
+    let remembers = extender();
+    for round in 0..40usize {
+        let profile = ["needy", "stream", "quiet"][round % 3];
+        let cpus = 1 + round as u32 % 2;
+        let nodes = vec![
+            node("a", round as i64 % 4, &[("stream", 1 + (round / 7 % 2) as u32, None)]),
+            node("b", 0, &[(["needy", "quiet"][round / 5 % 2], 2, Some(1.3))]),
+        ];
+        let body = request(pod(json!({"corun.dev/profile": profile}), json!(cpus)), nodes);
+        let fresh = extender();
+        for ask in [Extender::filter, Extender::prioritize] {
+            let (one, other) = (ask(&remembers, &body, NOW), ask(&fresh, &body, NOW));
+            assert_eq!(one.unwrap(), other.unwrap(), "{round}");
+        }
+    }
+}
+
 #[test]
 fn names_alone_are_all_kept() {
     let pod = pod(json!({"corun.dev/profile": "needy"}), json!(2));

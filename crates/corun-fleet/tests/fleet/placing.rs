@@ -269,6 +269,39 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 8, ..ProptestConfig::default() })]
+
+    /// Caches of 20 cores, of whose groups the small ones tell nothing: the bound goes by pressure.
+    #[test]
+    fn no_plan_of_large_caches_beats_the_bound(
+        asked in asked(12),
+        nodes in 1..=2usize,
+        objective in prop_oneof![
+            Just(Objective::MeanSlowdown), Just(Objective::LostWork), Just(Objective::Machines)
+        ],
+    ) {
+        let case = case("xeon-gold-6138", nodes, &asked, objective);
+        let bound = bound(&case);
+        let Some(mut fleet) = greedy(&case) else { return Ok(()) };
+        let bound = bound.unwrap();
+        prop_assert!(bound <= fleet.value() + 1e-9, "bound {bound} above {}", fleet.value());
+        let mut prediction = Prediction::default();
+        repair(&mut fleet, 0.0, 100, &mut prediction);
+        prop_assert!(bound <= fleet.value() + 1e-9, "bound {bound} above {}", fleet.value());
+    }
+}
+
+/// Twenty streams on one cache leave nothing to choose: the bound is what they lose, but for the width of its ranges.
+#[test]
+fn where_there_is_nothing_to_choose_the_bound_is_what_is_lost() {
+    let asked = [(30.0, 40.0, 2); 10];
+    let case = case("xeon-gold-6138", 1, &asked, Objective::LostWork);
+    let lost = greedy(&case).unwrap().value();
+    let bound = bound(&case).unwrap();
+    assert!(lost > 0.2 && bound <= lost + 1e-9 && bound > 0.9 * lost, "{bound} {lost}");
+}
+
 #[test]
 fn with_llcs_of_two_the_bound_is_the_optimum_of_fractions() {
     // Two programs that hurt each other and two that do not care: each pair of one and one.

@@ -12,6 +12,10 @@ impl LimitBandwidth for Additive {
         morad::through(solo, out);
     }
 
+    fn part(&self, solo: f64, _queueing: f64, idle: f64) -> Option<f64> {
+        Some(morad::part(solo, idle))
+    }
+
     fn cpi(&self, demand: &Demand, latency_ratio: f64, ratio: f64) -> f64 {
         demand.cpi + demand.memory_cpi * (latency_ratio * ratio - 1.0)
     }

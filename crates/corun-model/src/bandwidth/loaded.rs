@@ -26,6 +26,12 @@ impl LimitBandwidth for Loaded {
         }
     }
 
+    fn part(&self, solo: f64, queueing: f64, idle: f64) -> Option<f64> {
+        // λ(T) is infinite in a domain that is never idle.
+        let together = 1.0 + queueing * (1.0 - idle) / idle;
+        Some((solo * latency_ratio(solo, queueing) / together).min(solo))
+    }
+
     fn cpi(&self, demand: &Demand, latency_ratio: f64, ratio: f64) -> f64 {
         demand.cpi + demand.memory_cpi * (latency_ratio * ratio - 1.0)
     }

@@ -17,6 +17,13 @@ pub(crate) trait LimitBandwidth {
     /// length as `solo`): what each gets, at most that.
     fn through(&self, solo: &[f64], queueing: f64, out: &mut [f64]);
 
+    /// What a flow that alone would draw `solo` of a domain gets while the domain is idle for a share of the time, where
+    /// that says it: never less in a domain that is more idle, never more than `solo`. None where it depends on the
+    /// other flows in another way.
+    fn part(&self, _solo: f64, _queueing: f64, _idle: f64) -> Option<f64> {
+        Option::None
+    }
+
     /// Do requests wait for one another below the peak, so that the sum of what flows get is how
     /// busy the domain is? Where not, [`morad`] says how busy it would be.
     fn queues(&self) -> bool {

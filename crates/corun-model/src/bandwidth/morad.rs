@@ -13,6 +13,10 @@ impl LimitBandwidth for Morad {
         through(solo, out);
     }
 
+    fn part(&self, solo: f64, _queueing: f64, idle: f64) -> Option<f64> {
+        Some(part(solo, idle))
+    }
+
     fn cpi(&self, demand: &Demand, latency_ratio: f64, ratio: f64) -> f64 {
         at_latency(demand, latency_ratio) * ratio
     }
@@ -57,6 +61,11 @@ pub(crate) fn through(solo: &[f64], out: &mut [f64]) {
         // Rounding must not give more than the flow would draw alone.
         *odds = share(*odds, u, v).min(*solo);
     }
+}
+
+/// B' of a flow that alone would draw B, by the idle share.
+pub(crate) fn part(solo: f64, idle: f64) -> f64 {
+    share(4.0 * solo / (1.0 - solo), idle.sqrt(), idle).min(solo)
 }
 
 fn share(odds: f64, u: f64, v: f64) -> f64 {

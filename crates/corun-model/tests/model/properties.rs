@@ -1,7 +1,9 @@
 //! Properties of whole solves.
 
+use corun_machine::preset;
 use corun_model::{
-    BandwidthModel, LoadedProgram, Model, ModelOptions, Outcome, Running, Scratch, SpaceLaw,
+    BandwidthModel, Flow, LoadedProgram, Model, ModelOptions, Outcome, Pressure, Running, Scratch,
+    SpaceLaw,
 };
 use corun_profile::Profile;
 use proptest::prelude::*;
@@ -55,8 +57,104 @@ fn load_all(model: &Model, profiles: &[Profile]) -> Vec<LoadedProgram> {
     profiles.iter().map(|profile| load(model, profile)).collect()
 }
 
+/// Pairs of pressures: ranges of the life of lines from none to for ever, each with ranges of idle time.
+fn ranges_of_pressure(model: &Model, running: &[Running<'_>]) -> Vec<(Pressure, Pressure)> {
+    let lives = running.iter().flat_map(|one| model.line_lives_s(&one.member));
+    let mut lives: Vec<f64> = lives.copied().chain([0.0]).collect();
+    lives.sort_by(f64::total_cmp);
+    let lives: Vec<f64> = lives.iter().step_by(7).copied().chain([f64::INFINITY]).collect();
+    let of = |line_life_s, step: u32| Pressure { line_life_s, idle: f64::from(step) / 20.0 };
+    let ranges = lives.windows(2);
+    ranges
+        .flat_map(|life| (0..20).map(move |step| (of(life[0], step), of(life[1], step + 1))))
+        .collect()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// What a bound on all co-runs rests on: some range of pressures holds of each.
+    #[test]
+    fn whoever_runs_there_is_a_pressure_that_says_what_they_are_at_least(
+        profiles in programs(), options in options(),
+    ) {
+        let model = model(gold(1, 8), options);
+        if !model.is_told_by_pressure() {
+            let lru = options.space == SpaceLaw::FillTime;
+            let free = [BandwidthModel::None, BandwidthModel::Simple];
+            prop_assert!(!lru || free.contains(&model.options().bandwidth), "{options:?}");
+            return Ok(());
+        }
+        let programs = load_all(&model, &profiles);
+        let running: Vec<_> = programs.iter().enumerate().map(|(i, one)| on(one, i)).collect();
+        let outcomes = solve(&model, &running);
+        let holds = |&(hard, soft): &(Pressure, Pressure)| {
+            let least = |one: &Running<'_>| model.least_between(&one.member, hard, soft).unwrap();
+            let least: Vec<_> = running.iter().map(least).collect();
+            let not_slower = |(least, one): (f64, &Outcome)| least <= one.slowdown * (1.0 + 1e-7);
+            least.iter().map(|one| one.bytes).sum::<f64>() <= model.llc_bytes(0) * (1.0 + 1e-6)
+                && least.iter().map(|one| one.busy).sum::<f64>() <= 1.0 - hard.idle + 1e-6
+                && least.iter().map(|one| one.slowdown).zip(&outcomes).all(not_slower)
+        };
+        let ranges = ranges_of_pressure(&model, &running);
+        prop_assert!(ranges.iter().any(holds), "{outcomes:?}");
+    }
+
+    /// What is asked for slowdowns alone answers what is asked for all figures.
+    #[test]
+    fn slowdowns_alone_are_those_of_all_figures(
+        profiles in programs(), options in options(), other in any::<bool>(), seats in 1..8usize,
+    ) {
+        let spec = if other { preset("xeon-x5365").unwrap().spec().clone() } else { gold(2, 4) };
+        let model = model(spec, options);
+        let programs = load_all(&model, &profiles);
+        let running = programs.iter().enumerate().map(|(i, one)| on(one, i * seats % 8));
+        let flows: Vec<Flow<'_>> = running
+            .enumerate()
+            .map(|(at, one)| {
+                let demand = model.demand_at(&one.member, at as f64 * 1e6);
+                Flow { member: one.member, demand, home: &[] }
+            })
+            .collect();
+        let (mut scratch, mut out, mut slowdowns) = (Scratch::new(), Vec::new(), Vec::new());
+        model.couple(&flows, &mut scratch, &mut out);
+        let members = flows.iter().map(|flow| (flow.member, &flow.demand));
+        model.local_slowdowns(members, &mut scratch, &mut slowdowns);
+        let expected: Vec<f64> = out.iter().map(|one| one.slowdown).collect();
+        prop_assert_eq!(slowdowns, expected);
+    }
+
+    /// As many threads of one program divide LLC and bandwidth evenly: their pressure says exactly what they are.
+    #[test]
+    fn the_pressure_of_equals_says_what_they_are(
+        profile in program(), count in 1..8usize, bandwidth in 0..4usize, peak in 1000.0..40_000.0f64,
+    ) {
+        use BandwidthModel::{Additive, Loaded, Morad, Stalls};
+        let bandwidth = [Additive, Loaded, Morad, Stalls][bandwidth];
+        let options = ModelOptions { bandwidth, peak_mb_per_s: Some(peak), ..Default::default() };
+        let model = model(gold(1, 8), options);
+        let program = load(&model, &profile);
+        let running: Vec<_> = (0..count).map(|cpu| on(&program, cpu)).collect();
+        let outcome = solve(&model, &running)[0];
+        let idle = 1.0 - outcome.bytes_per_s * count as f64 / (peak * 1e6);
+        let at = |line_life_s| {
+            let pressure = Pressure { line_life_s, idle };
+            model.least_between(&running[0].member, pressure, pressure).unwrap()
+        };
+        // The life at which one holds as much, by halving; where a program has two sizes at one time there is none.
+        let (mut low, mut high) = (0.0, 1e9);
+        for _ in 0..200 {
+            let middle = 0.5 * (low + high);
+            if at(middle).bytes < outcome.occupancy_bytes { low = middle } else { high = middle }
+        }
+        let found = at(high);
+        if (found.bytes / outcome.occupancy_bytes - 1.0).abs() < 1e-9 {
+            let shown = format!("{found:?} {outcome:?}");
+            prop_assert!((found.slowdown / outcome.slowdown - 1.0).abs() < 1e-6, "{shown}");
+            let busy = (1.0 - idle) / count as f64;
+            prop_assert!((found.busy / busy - 1.0).abs() < 1e-6, "{shown}");
+        }
+    }
 
     #[test]
     fn working_memory_remembers_nothing_that_matters(

@@ -1,6 +1,7 @@
 //! The command from outside: what it prints, writes, refuses and returns.
 
 mod ab;
+mod api_server;
 mod calibrate;
 mod compare;
 mod control_plane;

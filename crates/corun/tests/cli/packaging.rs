@@ -5,12 +5,12 @@ use std::process::Command;
 
 use crate::fixture::Fixture;
 
-fn packaging(name: &str) -> PathBuf {
+pub(crate) fn packaging(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging").join(name)
 }
 
 /// Documents of a YAML file as JSON, by Python's parser, which `make test` has anyway; none without it.
-fn documents(path: &Path) -> Option<Vec<serde_json::Value>> {
+pub(crate) fn documents(path: &Path) -> Option<Vec<serde_json::Value>> {
     let script =
         "import json,sys,yaml\nprint(json.dumps(list(yaml.safe_load_all(open(sys.argv[1])))))";
     let output = Command::new("python3").args(["-c", script]).arg(path).output().ok()?;
@@ -20,6 +20,27 @@ fn documents(path: &Path) -> Option<Vec<serde_json::Value>> {
     }
     assert!(output.status.success(), "{text}");
     Some(serde_json::from_slice(&output.stdout).unwrap())
+}
+
+/// What is corun's in these pods runs as nobody, without a right of its own, and writes to no host.
+fn has_few_rights(pods: &serde_json::Value, accounts: &[String]) {
+    let account = pods["serviceAccountName"].as_str().unwrap();
+    assert!(accounts.iter().any(|one| one == account), "{account}");
+    let containers = pods["containers"].as_array().unwrap();
+    let own = containers.iter().filter(|one| one["image"].as_str().unwrap().contains("/corun:"));
+    for container in own {
+        let security = &container["securityContext"];
+        assert_eq!(security["runAsNonRoot"], true, "{security}");
+        assert_eq!(security["allowPrivilegeEscalation"], false, "{security}");
+        assert_eq!(security["readOnlyRootFilesystem"], true, "{security}");
+        assert_eq!(security["capabilities"]["drop"][0], "ALL", "{security}");
+    }
+    let volumes = pods["volumes"].as_array().unwrap();
+    let hosts: Vec<_> = volumes.iter().filter(|one| !one["hostPath"].is_null()).collect();
+    let mounts = containers.iter().filter_map(|one| one["volumeMounts"].as_array()).flatten();
+    for mount in mounts.filter(|mount| hosts.iter().any(|host| host["name"] == mount["name"])) {
+        assert_eq!(mount["readOnly"], true, "{mount}");
+    }
 }
 
 #[test]
@@ -32,13 +53,30 @@ fn manifests_grant_little_and_name_options_that_there_are() {
     for one in &all {
         assert!(one["apiVersion"].is_string() && one["metadata"]["name"].is_string(), "{one}");
     }
-    let roles: Vec<_> = kind("ClusterRole").collect();
-    assert_eq!(roles.len(), 1);
-    for rule in roles[0]["rules"].as_array().unwrap() {
-        let text = rule.to_string();
-        for much in ["\"*\"", "secrets", "create", "delete", "update"] {
-            assert!(!text.contains(much), "{text} grants {much}");
-        }
+    // The agent's role, of which another test holds the verbs against what the agent asks for, and for the scheduler what
+    // Kubernetes grants its own. Each account is one of these manifests, in their namespace.
+    let named = |one: &serde_json::Value| one["metadata"]["name"].as_str().unwrap().to_owned();
+    let roles: Vec<String> = kind("ClusterRole").chain(kind("Role")).map(named).collect();
+    assert_eq!(roles, ["corun-agent"]);
+    let accounts: Vec<String> = kind("ServiceAccount").map(named).collect();
+    let mut grants = Vec::new();
+    for binding in kind("ClusterRoleBinding").chain(kind("RoleBinding")) {
+        let subjects = binding["subjects"].as_array().unwrap();
+        assert!(subjects.len() == 1 && subjects[0]["kind"] == "ServiceAccount", "{binding}");
+        assert_eq!(subjects[0]["namespace"], "corun", "{binding}");
+        let account = subjects[0]["name"].as_str().unwrap();
+        assert!(accounts.iter().any(|one| one == account), "{binding}");
+        grants.push((account, binding["roleRef"]["name"].as_str().unwrap()));
+    }
+    let expected = [
+        ("corun-agent", "corun-agent"),
+        ("corun-scheduler", "system:kube-scheduler"),
+        ("corun-scheduler", "system:volume-scheduler"),
+        ("corun-scheduler", "extension-apiserver-authentication-reader"),
+    ];
+    assert_eq!(grants, expected);
+    for pods in kind("DaemonSet").chain(kind("Deployment")) {
+        has_few_rights(&pods["spec"]["template"]["spec"], &accounts);
     }
     // The extender's options and those of the agent are the command's own.
     let pods = kind("Deployment").next().unwrap()["spec"]["template"]["spec"].clone();
@@ -60,6 +98,53 @@ fn manifests_grant_little_and_name_options_that_there_are() {
     let config = kind("ConfigMap").next().unwrap()["data"]["scheduler.yaml"].as_str().unwrap();
     for line in ["ignorable: true", "nodeCacheCapable: false", "filterVerb: filter"] {
         assert!(config.contains(line), "{line}");
+    }
+}
+
+/// All files of a folder, and of those in it, with this end.
+fn files_with_end(folder: &Path, end: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files_with_end(&path, end));
+        } else if path.to_string_lossy().ends_with(end) {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn every_manifest_reads_as_objects_of_kubernetes() {
+    let files = files_with_end(&packaging(""), ".yaml");
+    assert!(files.len() >= 4, "{files:?}");
+    for file in files {
+        let Some(all) = documents(&file) else {
+            println!("skipped: Python has no module yaml");
+            return;
+        };
+        let mut named = Vec::new();
+        for one in &all {
+            let text = |key: &str| one[key].as_str().unwrap_or_default().to_owned();
+            let (version, kind) = (text("apiVersion"), text("kind"));
+            assert!(!version.is_empty() && !kind.is_empty(), "{}: {one}", file.display());
+            if kind == "Kustomization" {
+                // What it is made of is there.
+                let list = |key: &str| one[key].as_array().cloned().unwrap_or_default();
+                let patches = list("patches").into_iter().map(|one| one["path"].clone());
+                for part in list("resources").into_iter().chain(patches) {
+                    let part = file.with_file_name(part.as_str().unwrap());
+                    assert!(part.exists(), "{}", part.display());
+                }
+                continue;
+            }
+            let metadata = &one["metadata"];
+            let key = (kind, metadata["namespace"].to_string(), metadata["name"].to_string());
+            assert!(metadata["name"].is_string() && !named.contains(&key), "{key:?}");
+            named.push(key);
+        }
     }
 }
 

@@ -16,22 +16,19 @@ use corun_linux::{Roots, escape_controls_in_lines};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::NamedTempFile;
 
+use super::kubectl::kubectl;
 use super::{now_s, roots_of};
 use crate::cli::AgentArgs;
 use crate::failure::{Failure, Outcome};
 
 /// How often it is looked whether to stop.
 const PAUSE: Duration = Duration::from_millis(100);
-/// For an answer of the API server.
-const ANSWER_TIME: &str = "--request-timeout=10s";
 /// For the daemon to undo what it did.
 const UNDO_TIME: Duration = Duration::from_secs(20);
-/// The longest text of a failure of `kubectl` that is said.
-const MOST_SAID: usize = 500;
 
 pub(super) fn run(arguments: &AgentArgs) -> Outcome<String> {
     let cancel = Cancel::on_signal_undoing()?;
-    let mut agent = Agent::new(arguments)?;
+    let mut agent = Agent::new(arguments, cancel.clone())?;
     loop {
         let next = Instant::now() + Duration::from_secs(arguments.every);
         let looked = agent.look();
@@ -50,6 +47,7 @@ pub(super) fn run(arguments: &AgentArgs) -> Outcome<String> {
 
 struct Agent<'a> {
     arguments: &'a AgentArgs,
+    cancel: Cancel,
     roots: Roots,
     began: Instant,
     loads: PodLoads,
@@ -61,7 +59,7 @@ struct Agent<'a> {
 }
 
 impl<'a> Agent<'a> {
-    fn new(arguments: &'a AgentArgs) -> Outcome<Self> {
+    fn new(arguments: &'a AgentArgs, cancel: Cancel) -> Outcome<Self> {
         let roots = roots_of(&arguments.root);
         // Anything else is part of a path or of a query.
         let letter = |c: char| c.is_ascii_alphanumeric() || "-.".contains(c);
@@ -79,6 +77,7 @@ impl<'a> Agent<'a> {
         let daemon = arguments.hold.as_deref().map(Daemon::new).transpose()?;
         Ok(Self {
             arguments,
+            cancel,
             roots,
             began: Instant::now(),
             loads: PodLoads::default(),
@@ -98,8 +97,8 @@ impl<'a> Agent<'a> {
         let outcome = self.looked(&mut words);
         if let Err(failure) = &outcome {
             self.publisher.failed(self.now_s());
-            // A single look's failure is said where the command ends.
-            if !self.arguments.once {
+            // A single look's failure is said where the command ends. One that is to stop asks no more.
+            if !self.arguments.once && !self.cancel.is_set() {
                 words.push(failure.report().trim().to_owned());
             }
         }
@@ -123,7 +122,7 @@ impl<'a> Agent<'a> {
             "/api/v1/pods?fieldSelector=spec.nodeName%3D{}&resourceVersion=0",
             self.arguments.node
         );
-        let pods = kubectl(&["get", "--raw", &query])
+        let pods = kubectl(&["get", "--raw", &query], &self.cancel)
             .and_then(|list| running_pods(&list, &mut assumed))?;
         words.extend(assumed.into_iter().map(|one| format!("assumed: {one}")));
         let groups = PodGroups::find(&self.roots);
@@ -172,25 +171,9 @@ impl<'a> Agent<'a> {
         let mut file = NamedTempFile::new()?;
         file.write_all(report.patch().as_bytes())?;
         let path = file.path().to_str().context("the folder for temporary files is no text")?;
-        kubectl(&["patch", "node", &self.arguments.node, "--patch-file", path]).map(drop)
+        let words = ["patch", "node", &self.arguments.node, "--patch-file", path];
+        kubectl(&words, &self.cancel).map(drop)
     }
-}
-
-/// What `kubectl` prints.
-fn kubectl(words: &[&str]) -> Outcome<Vec<u8>> {
-    let output = Command::new("kubectl")
-        .arg(ANSWER_TIME)
-        .args(words)
-        .stdin(Stdio::null())
-        .output()
-        .context("kubectl does not start")?;
-    if output.status.success() {
-        return Ok(output.stdout);
-    }
-    let said = String::from_utf8_lossy(&output.stderr);
-    let last = said.trim().lines().last().unwrap_or("it says nothing");
-    let said: String = last.chars().take(MOST_SAID).collect();
-    Err(Failure::Failed(anyhow!("kubectl {}: {said}", words[0])))
 }
 
 /// The daemon that holds the pods, as a child.

@@ -3,6 +3,7 @@
 mod agent;
 mod describe_node;
 mod extender;
+mod kubectl;
 mod place;
 mod rank_nodes;
 mod simulate;
