@@ -11,7 +11,6 @@
 #define STINTS 16384
 #define SETS 128 /* set 0 is none */
 #define SETS_OF_CPU 16
-#define NEVER (~0ULL)
 
 /* CPUs that some threads are to run on; its number is that of its queue. */
 struct set {

@@ -5,13 +5,22 @@
 #include "sets.h"
 #include "wait.h"
 
+/*
+ * No thread waits for longer, whatever its bound. A CPU that goes off line dispatches nothing from the moment on at which
+ * the kernel takes it for inactive, and waits then for all who are within the kernel's read sections before it tells the
+ * scheduler: a thread that was preempted there and waits for that CPU would keep it, until the kernel finds a stall after
+ * 21 s and detaches the scheduler.
+ */
+#define LONGEST_NS (10ULL * 1000 * 1000 * 1000)
 #define SCANNED 16 /* threads of a queue that are looked at for one that waited too long */
 
 INLINE bool waited_too_long(const struct thread *thread, u64 now)
 {
 	u64 bound = thread->spill_after_ns;
 
-	return bound != NEVER && !is_before(now, thread->waits_since_ns + bound);
+	if (bound > LONGEST_NS)
+		bound = LONGEST_NS;
+	return !is_before(now, thread->waits_since_ns + bound);
 }
 
 /* Takes the first thread of other sets that waited too long or has no home there, and may run here. */

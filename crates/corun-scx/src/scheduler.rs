@@ -35,7 +35,8 @@ pub struct Options {
 pub struct Plan<'a> {
     /// The CPUs that it is to run on.
     pub cpus: &'a CpuSet,
-    /// How long it may wait there before an idle CPU elsewhere may take it; none: for ever.
+    /// How long it may wait there before an idle CPU elsewhere may take it; none: for 10 s, which only a thread waits
+    /// whose CPUs serve nobody.
     pub spill_after: Option<Duration>,
 }
 
@@ -312,6 +313,18 @@ impl Scheduler {
     /// # Errors
     /// When the kernel says no.
     pub fn serve_nobody(&self) -> io::Result<()> {
+        // Nor does an idle CPU look into any.
+        let no_set = layout::settings(1);
+        syscalls::update(self.map("settings"), &0u32.to_ne_bytes(), &no_set)?;
+        self.serve_late()
+    }
+
+    /// From now on CPUs do not serve the queues of their sets: who is in one waits until an idle CPU takes it as one that
+    /// waited for too long. To try that alone.
+    ///
+    /// # Errors
+    /// When the kernel says no.
+    pub fn serve_late(&self) -> io::Result<()> {
         let no_queue = layout::cpu(&[]);
         (0..layout::CPUS)
             .try_for_each(|cpu| syscalls::update(self.map("cpus"), &cpu.to_ne_bytes(), &no_queue))

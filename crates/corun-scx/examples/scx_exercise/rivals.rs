@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 use corun_linux::Roots;
 use corun_machine::CpuSet;
-use corun_scx::{BareScheduler, Options, Plan, PlanError, SCHED_EXT, set_policy};
+use corun_scx::{BareScheduler, Options, Plan, PlanError, SCHED_EXT, Scheduler, set_policy};
 
 use crate::{Busy, scheduler};
 
@@ -32,6 +32,7 @@ pub(crate) fn stall() -> Result<()> {
     }
     thread::sleep(Duration::from_millis(200));
     ensure!(scheduler.ended().is_none(), "detached before anything stalled");
+    serve_late(&scheduler, &busy)?;
     scheduler.serve_nobody()?;
     let started = Instant::now();
     // Who is on the CPU comes to the queue with the end of its slice.
@@ -60,5 +61,25 @@ pub(crate) fn stall() -> Result<()> {
         "a plan is taken that is not in force: {late:?}"
     );
     busy.end();
+    Ok(())
+}
+
+/// Their CPU serves the threads no more, and all others are idle: each runs elsewhere after the longest time that a thread
+/// may wait.
+fn serve_late(scheduler: &Scheduler, busy: &Busy) -> Result<()> {
+    const PATIENCE: Duration = Duration::from_secs(25);
+    let spilled = || -> Result<usize> {
+        let counts = busy.threads.iter().map(|thread| scheduler.counts(thread.tid));
+        let counts: Vec<_> = counts.collect::<Result<_, _>>()?;
+        Ok(counts.into_iter().flatten().filter(|one| one.spilled > 0).count())
+    };
+    ensure!(spilled()? == 0, "a thread left the CPU that serves it");
+    scheduler.serve_late()?;
+    let started = Instant::now();
+    while spilled()? < 3 {
+        ensure!(started.elapsed() < PATIENCE, "a thread waits for a CPU that serves nobody");
+        thread::sleep(Duration::from_millis(100));
+    }
+    println!("threads whose CPU serves nobody ran elsewhere after {:.1?}", started.elapsed());
     Ok(())
 }
