@@ -5,9 +5,10 @@
 //! clusters of programs ([`ways`]), and takes it up where the predicted gain until the next change exceeds what
 //! the change costs and what the estimate may be wrong by ([`planning`]). Programs are described by their stored
 //! profiles where the host has them, else by curves that the policy estimates from counters while they run
-//! ([`curve`], [`learned`]) and from trials with more or fewer ways ([`trial`]). On machines of several nodes pages
-//! move where that pays. With more threads than CPUs, who shares a CPU is what is searched ([`crowd`]).
+//! ([`curve`], [`learned`]) and from trials with more or fewer ways ([`trial`]); a placement that rests on these is visited
+//! there and back before it is taken up ([`checking`]). On machines of several nodes pages move where that pays. With more threads than CPUs, who shares a CPU is what is searched ([`crowd`]).
 
+mod checking;
 mod cost;
 mod crowd;
 mod curve;
@@ -26,6 +27,7 @@ use std::sync::Arc;
 use corun_machine::Machine;
 use corun_model::{Model, ModelOptions};
 
+use self::checking::{Checking, Checks};
 use self::crowd::Crowd;
 use self::learned::{Expected, Learned, World, Worlds};
 use self::objective::Objective;
@@ -108,7 +110,7 @@ const TRIALS: Parameter = Parameter {
     min: 0.0,
     max: 2.0,
     summary: "for a moment, where that may change a decision, programs without a profile get: 0 nothing, 1 other \
-              ways, 2 other ways or places",
+              ways, and a better place before they stay there, 2 places to learn from, too",
 };
 const FOOTPRINT: Parameter = Parameter {
     name: "footprint-mib",
@@ -168,6 +170,8 @@ struct Corun {
     /// How the LLCs are divided.
     parts: Parts,
     trials: Trials,
+    /// The placement that is tried before it is taken up.
+    checks: Checks,
     /// Where the threads of a placement on trial were before, by CPU index.
     origin: Option<BTreeMap<ThreadId, usize>>,
     /// Who shares a CPU, where there are more threads than CPUs.
@@ -210,6 +214,7 @@ impl Corun {
             held: BTreeSet::new(),
             parts: Parts::default(),
             trials: Trials::new(options.value(&TRIALS)),
+            checks: Checks::default(),
             origin: None,
             crowd: None,
             settled: None,
@@ -351,6 +356,21 @@ impl Corun {
         Some(threads)
     }
 
+    /// Learns from what the running threads counted.
+    fn measure(
+        &mut self,
+        view: &View<'_>,
+        running: &[&ThreadView],
+        predictor: &dyn Predictor,
+        is_trial: bool,
+    ) {
+        let model = predictor.model();
+        let threads = self.threads(view, running, predictor);
+        let expected = self.expected(view.machine, running, threads.as_deref(), model);
+        let is_moment = self.trials.is_counting();
+        self.learned.measure(view, running, model, &expected, is_trial, is_moment);
+    }
+
     /// What is expected of each running thread where it is.
     fn expected(
         &self,
@@ -455,21 +475,34 @@ impl Policy for Corun {
         let running: Vec<&ThreadView> =
             view.threads.iter().filter(|thread| takes_part(view.machine, thread)).collect();
         self.note_programs(view.now, &running);
+        self.learned.interval_s = self.interval_s(view.machine);
         self.note_neighbours(view.machine, &running);
         self.note_pages(view);
         let mut plan = self.parts.adopted(view).unwrap_or_default();
         self.parts.forget_ended(view);
+        if self.checks.is_visiting() {
+            running.iter().for_each(|thread| self.learned.forget_rates(thread.id));
+        } else if self.checks.is_on() {
+            self.measure(view, &running, predictor.as_ref(), false);
+        }
+        let mut passed = None;
+        match self.check(view.machine, view.now, &running) {
+            Checking::Busy(next) => {
+                plan.steps.extend(next.steps);
+                return plan;
+            }
+            Checking::Passed(places) => passed = Some(places),
+            Checking::Off(next) => plan.steps.extend(next.steps),
+        }
         if self.trials.is_settling() {
             // What was counted until now is of a cache that still fills.
             running.iter().for_each(|thread| self.learned.forget_rates(thread.id));
             self.trials.begin_counting();
             return plan;
         }
-        let threads = self.threads(view, &running, predictor.as_ref());
-        let expected = self.expected(view.machine, &running, threads.as_deref(), model);
         // Ways on trial count as any interval does: thresholds were chosen so.
         let is_trial = self.trials.is_counting() && self.origin.is_some();
-        self.learned.measure(view, &running, model, &expected, is_trial);
+        self.measure(view, &running, predictor.as_ref(), is_trial);
         if let Some(plan) = self.crowd(view) {
             return plan;
         }
@@ -478,7 +511,11 @@ impl Policy for Corun {
         self.trials.end();
         match self.threads(view, &running, predictor.as_ref()) {
             Some(threads) if !threads.is_empty() => {
-                plan.steps.extend(self.plan(view, &running, &threads, model).steps);
+                let next = match passed {
+                    Some(places) => self.take_up(view, &running, &threads, model, &places),
+                    None => self.plan(view, &running, &threads, model),
+                };
+                plan.steps.extend(next.steps);
             }
             _ => {}
         }
@@ -486,7 +523,7 @@ impl Policy for Corun {
     }
 
     fn next_interval(&self) -> Option<Nanoseconds> {
-        self.trials.next_interval()
+        self.checks.next_interval().or_else(|| self.trials.next_interval())
     }
 
     fn not_in_force(&mut self, action: &Action) {
@@ -498,6 +535,7 @@ impl Policy for Corun {
             Action::MovePages { thread, .. } => {
                 self.sent.remove(thread);
             }
+            Action::Allow { .. } => self.checks.abandon(),
             _ => {}
         }
     }

@@ -6,15 +6,15 @@ use std::sync::Arc;
 use corun_model::{LoadedProgram, Model, ModelError, Outcome};
 use corun_profile::{MeasuredOn, Profile, ProfileData, SoloRow, SoloTable, TableFigures};
 
-use super::curve::{self, Point};
+use super::curve::{self, Counted, Point};
 use crate::{Rates, ThreadId, ThreadView, View};
 
 /// Rows of a table: sizes from one sixteenth of the LLC to all of it.
 const ROWS: u32 = 16;
 /// Weight of the past in the averages of rates, an interval on.
 const PAST: f64 = 0.7;
-/// The least weight of the latest interval in what is known of a program.
-const LEAST_WEIGHT: f64 = 0.1;
+/// Of the intervals that are averaged, those of so long ago count 1/e: as long as things are taken to stay as they are.
+const WINDOW_S: f64 = super::planning::LONGEST_HORIZON_S;
 /// A program is loaded anew where a figure changed by more than this share.
 const CHANGED: f64 = 0.03;
 /// Programs that are remembered; more where more run at once.
@@ -27,6 +27,14 @@ const SAME_SIZE: f64 = 0.15;
 const LEAST_MPKI: f64 = 0.05;
 /// The most by which a phase is taken to have more or fewer misses than the mean.
 const MOST_PHASE: f64 = 3.0;
+/// Misses of an interval that differ from those before by this (logarithm) are another phase's.
+const OTHER_PHASE: f64 = 0.3;
+/// How far phases' misses are from the mean before any were seen: the standard deviation of the logarithm, over the
+/// programs on which thresholds were chosen; and what that counts as, in intervals.
+const PHASES: f64 = 0.8;
+const PHASES_COUNT: f64 = 8.0;
+/// So many intervals of one phase count as another phase would.
+const LONG_PHASE: f64 = 16.0;
 /// Misses that a core is taken to have outstanding together where no counter says how long it waits.
 const USUAL_OVERLAP: f64 = 2.0;
 /// Most of a program's cycles that misses are made out to take where no counter says it.
@@ -92,6 +100,8 @@ pub(super) struct Learned {
     before_trial: BTreeMap<ThreadId, Point>,
     /// Intervals so far.
     intervals: u64,
+    /// How long one is.
+    pub(super) interval_s: f64,
 }
 
 /// What is known of a program by its name. It outlives the program's threads, as a prior for the next.
@@ -101,6 +111,10 @@ struct Known {
     figures: Option<Figures>,
     /// In which anything was counted.
     intervals: u32,
+    instructions: Weights,
+    misses: Weights,
+    /// Squares of how far (logarithm) intervals were from the mean at their size.
+    squares: f64,
     /// The latest interval in which a thread of it ran.
     latest: u64,
     loaded: Option<(Figures, Worlds)>,
@@ -111,6 +125,11 @@ struct Known {
 struct Visited {
     point: Point,
     intervals: u32,
+    /// Changes of phase that were seen at this size.
+    changes: u32,
+    /// A trial was counted here, moments after another size: both are of the same phase.
+    is_tried: bool,
+    instructions: Weights,
 }
 
 impl Visited {
@@ -119,11 +138,28 @@ impl Visited {
         let most = self.point.bytes.max(point.bytes);
         (self.point.bytes - point.bytes).abs() <= SAME_SIZE * most
     }
+
+    /// How many phases the mean is of.
+    fn phases(&self) -> f64 {
+        1.0 + f64::from(self.changes) + f64::from(self.intervals) / LONG_PHASE
+    }
 }
 
-/// The weight of the latest interval in a mean over so many.
-fn weight_of_latest(intervals: u32) -> f64 {
-    (1.0 / f64::from(intervals)).max(LEAST_WEIGHT)
+/// The logarithm of one miss rate over another.
+fn far_by(mpki: f64, other: f64) -> f64 {
+    ((mpki + LEAST_MPKI) / (other + LEAST_MPKI)).ln()
+}
+
+/// What a weighted mean stands on: the sum of weights, of which the past fades.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct Weights(f64);
+
+impl Weights {
+    /// The share in the mean that a value of this weight gets. `fades`: the share of the past that fades.
+    fn share(&mut self, weight: f64, fades: f64) -> f64 {
+        self.0 = (1.0 - fades) * self.0 + weight;
+        if self.0 > 0.0 { weight / self.0 } else { 1.0 }
+    }
 }
 
 /// A program's figures that do not depend on its cache.
@@ -137,6 +173,8 @@ struct Figures {
     bytes_per_miss: f64,
     /// The last point that was counted.
     point: Point,
+    /// A second.
+    instructions: f64,
 }
 
 /// Running averages of a thread's rates since its neighbours last changed. Counters that take turns are
@@ -151,6 +189,10 @@ struct Averages {
     stalls: Option<f64>,
     /// Bytes of the LLC held, where they are counted.
     occupancy: Option<f64>,
+    /// Misses per 1000 instructions of the latest interval, and of the one in which the phase began.
+    latest_mpki: Option<f64>,
+    phase_mpki: Option<f64>,
+    has_other_phase: bool,
 }
 
 impl Averages {
@@ -166,12 +208,24 @@ impl Averages {
         blend(&mut self.bytes, rates.memory_bytes_per_s);
         blend(&mut self.stalls, rates.memory_stall_share);
         blend(&mut self.occupancy, occupancy);
+        let mpki = rates.llc_misses.zip(rates.instructions_per_s);
+        let mpki = mpki.filter(|(_, rate)| *rate > 0.0);
+        self.latest_mpki = mpki.map(|(misses, rate)| (misses.per_s / rate * 1e3).max(0.0));
+        self.has_other_phase = false;
+        if let Some(latest) = self.latest_mpki {
+            self.has_other_phase =
+                self.phase_mpki.is_some_and(|began| far_by(latest, began).abs() > OTHER_PHASE);
+            if self.has_other_phase || self.phase_mpki.is_none() {
+                self.phase_mpki = Some(latest);
+            }
+        }
     }
 }
 
 impl Learned {
     /// Takes in an interval's counts of the threads that run. `expected` is what is expected of each where it
-    /// is. `is_trial`: they were counted in a moment's trial.
+    /// is. `is_trial`: they were counted in a trial of places.
+    /// `is_moment`: in a moment's trial of any kind.
     pub(super) fn measure(
         &mut self,
         view: &View<'_>,
@@ -179,8 +233,10 @@ impl Learned {
         model: &Model,
         expected: &[Expected],
         is_trial: bool,
+        is_moment: bool,
     ) {
         self.intervals += 1;
+        let fades = (self.interval_s / WINDOW_S).min(1.0);
         self.threads.retain(|id, _| view.thread(*id).is_some());
         self.before_trial.retain(|id, _| view.thread(*id).is_some());
         for (thread, expected) in running.iter().zip(expected) {
@@ -193,10 +249,12 @@ impl Learned {
                 && let Some(figures) = known.figures(averages, model, cpu, expected)
             {
                 if is_trial {
-                    known.take_trial(figures.point, self.before_trial.get(&thread.id));
+                    let before = self.before_trial.get(&thread.id);
+                    known.take_trial(figures.point, before, figures.instructions, fades);
                 } else {
                     self.before_trial.insert(thread.id, figures.point);
-                    known.take(figures);
+                    known.take(figures, fades);
+                    known.note_phase(averages, &figures.point, is_moment);
                 }
             }
         }
@@ -234,15 +292,16 @@ impl Learned {
 }
 
 impl Figures {
-    /// The mean with later figures, which have this weight. The point is the latest.
-    fn blended(&self, latest: &Self, weight: f64) -> Self {
-        let mean = |known: f64, latest: f64| known + weight * (latest - known);
+    /// The mean with later figures, whose instructions and misses are these shares of all. The point is the latest.
+    fn blended(&self, latest: &Self, instructions: f64, misses: f64) -> Self {
+        let mean = |share: f64, known: f64, latest: f64| known + share * (latest - known);
         Self {
-            apki: mean(self.apki, latest.apki),
-            core_cpi: mean(self.core_cpi, latest.core_cpi),
-            stall_per_miss: mean(self.stall_per_miss, latest.stall_per_miss),
-            bytes_per_miss: mean(self.bytes_per_miss, latest.bytes_per_miss),
+            apki: mean(instructions, self.apki, latest.apki),
+            core_cpi: mean(instructions, self.core_cpi, latest.core_cpi),
+            stall_per_miss: mean(misses, self.stall_per_miss, latest.stall_per_miss),
+            bytes_per_miss: mean(misses, self.bytes_per_miss, latest.bytes_per_miss),
             point: latest.point,
+            instructions: latest.instructions,
         }
     }
 
@@ -304,24 +363,27 @@ impl Known {
             stall_per_miss: if mpki > 0.05 { per_miss.min(4.0 * latency) } else { latency },
             bytes_per_miss: bytes_per_miss.clamp(16.0, 1024.0),
             point: Point { bytes: held.unwrap_or(expected.equal_share_bytes).min(whole), mpki },
+            instructions,
         })
     }
 
-    /// Takes in what a thread counted. Each size keeps the mean of what was counted there, of which the latest
-    /// has at least its least weight: a program's phases are averaged, as the model takes profiles.
-    fn take(&mut self, figures: Figures) {
-        self.take_point(figures.point);
+    /// Takes in what a thread counted. Figures are means over a program's phases, as the model takes profiles: those for
+    /// an instruction weigh intervals by instructions, those for a miss by misses. Each size keeps its own mean.
+    fn take(&mut self, figures: Figures, fades: f64) {
+        self.take_point(figures.point, figures.instructions, fades);
         self.intervals += 1;
-        let weight = weight_of_latest(self.intervals);
+        let instructions = self.instructions.share(figures.instructions, fades);
+        let misses = figures.instructions * (figures.point.mpki + 1e-3);
+        let misses = self.misses.share(misses, fades);
         self.figures = Some(match self.figures {
-            Some(known) => known.blended(&figures, weight),
+            Some(known) => known.blended(&figures, instructions, misses),
             None => figures,
         });
     }
 
     /// Takes in what a thread counted in a trial. A trial is so short that it falls into one phase: its misses are
     /// to those before it, of the same phase, as the means at both sizes are to one another.
-    fn take_trial(&mut self, point: Point, before: Option<&Point>) {
+    fn take_trial(&mut self, point: Point, before: Option<&Point>, instructions: f64, fades: f64) {
         let Some(figures) = self.figures.as_mut() else { return };
         figures.point.bytes = point.bytes;
         let ratio = before.and_then(|before| {
@@ -331,22 +393,54 @@ impl Known {
         let ratio = ratio.unwrap_or(1.0).clamp(1.0 / MOST_PHASE, MOST_PHASE);
         let mpki = (point.mpki * ratio).min(figures.apki);
         figures.point.mpki = mpki;
-        self.take_point(Point { bytes: point.bytes, mpki });
+        self.take_point(Point { bytes: point.bytes, mpki }, instructions, fades);
     }
 
-    fn take_point(&mut self, point: Point) {
+    fn take_point(&mut self, point: Point, instructions: f64, fades: f64) {
         match self.points.iter_mut().find(|one| one.is_near(&point)) {
             Some(visited) => {
                 visited.intervals += 1;
-                let weight = weight_of_latest(visited.intervals);
+                let weight = visited.instructions.share(instructions, fades);
                 visited.point.bytes += weight * (point.bytes - visited.point.bytes);
                 visited.point.mpki += weight * (point.mpki - visited.point.mpki);
             }
-            None => self.points.push(Visited { point, intervals: 1 }),
+            None => {
+                let instructions = Weights(instructions);
+                self.points.push(Visited {
+                    point,
+                    intervals: 1,
+                    changes: 0,
+                    is_tried: false,
+                    instructions,
+                });
+            }
         }
         if self.points.len() > MOST_POINTS {
             self.points.remove(0);
         }
+    }
+
+    /// How far an interval is from the mean at its size, and whether a phase began in it.
+    fn note_phase(&mut self, averages: &Averages, point: &Point, is_moment: bool) {
+        let Some(latest) = averages.latest_mpki else { return };
+        let Some(visited) = self.points.iter_mut().find(|one| one.is_near(point)) else { return };
+        visited.changes += u32::from(averages.has_other_phase);
+        visited.is_tried |= is_moment;
+        self.squares += far_by(latest, visited.point.mpki).powi(2);
+    }
+
+    /// The points, with how far phases may have put each off. Where the mean over most phases is known, it is taken
+    /// as it is: what is unsure is how the others compare with it. A trial is of the phase before it.
+    fn counted(&self) -> Vec<Counted> {
+        let looked = f64::from(self.intervals) + PHASES_COUNT;
+        let variance = (self.squares + PHASES.powi(2) * PHASES_COUNT) / looked;
+        let most = self.points.iter().map(Visited::phases).fold(0.0, f64::max);
+        let counted = |one: &Visited| {
+            let is_sure = one.is_tried || one.phases() >= most;
+            let deviation = variance * (1.0 / one.phases() + 1.0 / most);
+            Counted { point: one.point, deviation: if is_sure { 0.0 } else { deviation.sqrt() } }
+        };
+        self.points.iter().map(counted).collect()
     }
 
     /// The program as the model takes it, in three worlds.
@@ -356,7 +450,7 @@ impl Known {
         let cache = llcs.max_by_key(|cache| cache.size_bytes)?;
         let way_bytes = cache.size_bytes / u64::from(ROWS);
         let sizes: Vec<f64> = (1..=ROWS).map(|way| (u64::from(way) * way_bytes) as f64).collect();
-        let points: Vec<Point> = self.points.iter().map(|visited| visited.point).collect();
+        let points = self.counted();
         let curve = curve::estimate(figures.apki, &points, cache.size_bytes as f64, &sizes);
         let inclusive = cache.inclusion == corun_machine::Inclusion::Inclusive;
         let private = machine.private_cache(0).map_or(1, |cache| cache.size_bytes);
@@ -435,83 +529,4 @@ fn load(
 }
 
 #[cfg(test)]
-mod tests {
-    use corun_machine::preset;
-    use corun_model::ModelOptions;
-
-    use super::*;
-    use crate::{Nanoseconds, ProcessId};
-
-    const FIGURES: Figures = Figures {
-        apki: 20.0,
-        core_cpi: 0.5,
-        stall_per_miss: 100.0,
-        bytes_per_miss: 64.0,
-        point: Point { bytes: 1e6, mpki: 10.0 },
-    };
-
-    /// Each figure by itself makes a program be loaded anew.
-    #[test]
-    fn figures_that_differ_in_one_figure_differ() {
-        let with = |change: fn(&mut Figures)| {
-            let mut figures = FIGURES;
-            change(&mut figures);
-            figures
-        };
-        let changed = [
-            with(|one| one.apki = 21.0),
-            with(|one| one.core_cpi = 0.6),
-            with(|one| one.stall_per_miss = 110.0),
-            with(|one| one.bytes_per_miss = 96.0),
-            with(|one| one.point.mpki = 11.0),
-            with(|one| one.point.bytes = 2e6),
-        ];
-        assert!(changed.iter().all(|one| FIGURES.differ(one) && one.differ(&FIGURES)));
-        assert!(!FIGURES.differ(&with(|one| one.bytes_per_miss = 65.0)));
-    }
-
-    /// A mean of 10 misses with 1 MB. The phase before the trial had 20, twice as many: the 6 of the trial with 2 MB
-    /// are 3 on average. Without a reading before, they are taken as they are. Nothing else is learnt in a trial.
-    #[test]
-    fn a_trial_counts_as_its_phase_does_to_the_mean() {
-        let mut known = Known::default();
-        let trial = Point { bytes: 2e6, mpki: 6.0 };
-        known.take_trial(trial, None);
-        assert!(known.points.is_empty() && known.figures.is_none());
-        known.take(FIGURES);
-        known.take_trial(trial, Some(&Point { bytes: 1e6, mpki: 20.0 }));
-        let mpki = known.points[1].point.mpki;
-        assert!((mpki - 6.0 * 10.05 / 20.05).abs() < 1e-9, "{mpki}");
-        assert_eq!((known.points[1].intervals, known.intervals), (1, 1));
-        let mut without = Known::default();
-        without.take(FIGURES);
-        without.take_trial(trial, None);
-        assert_eq!(without.points[1].point, trial);
-        assert_eq!(without.figures.unwrap().apki, FIGURES.apki);
-    }
-
-    /// A machine on which programs come and go for ever: those that ran last are remembered.
-    #[test]
-    fn so_many_programs_are_remembered() {
-        let machine = preset("xeon-x5365-2llc").unwrap();
-        let model = Model::new(Arc::new(machine.clone()), ModelOptions::default()).unwrap();
-        let mut learned = Learned::default();
-        for number in 0..2 * MOST_PROGRAMS as u64 {
-            let cpu = &machine.cpu_set();
-            let program = format!("program {number}");
-            let threads = [
-                ThreadView::new(ThreadId(0), ProcessId(0), "always", cpu),
-                ThreadView::new(ThreadId(1 + number), ProcessId(1 + number), program, cpu),
-            ];
-            let view = View { machine: &machine, threads: &threads, now: Nanoseconds(number) };
-            let running: Vec<&ThreadView> = threads.iter().collect();
-            let expected = [0, 1].map(|_| Expected { outcome: None, equal_share_bytes: 4e6 });
-            learned.measure(&view, &running, &model, &expected, false);
-        }
-        assert_eq!(learned.programs.len(), MOST_PROGRAMS);
-        let last = 2 * MOST_PROGRAMS - 1;
-        let is_known = |program: &str| learned.programs.contains_key(program);
-        assert!(is_known("always") && is_known(&format!("program {last}")));
-        assert!(!is_known("program 0"));
-    }
-}
+mod tests;

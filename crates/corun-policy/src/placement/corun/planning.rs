@@ -15,7 +15,7 @@ use super::ways::Divisible;
 use crate::{Action, CachePart, Plan, ThreadId, ThreadView, View};
 
 /// The longest time for which things are taken to stay as they are.
-const LONGEST_HORIZON_S: f64 = 60.0;
+pub(super) const LONGEST_HORIZON_S: f64 = 60.0;
 /// A placement that did not pay is looked at again when the horizon has grown by this factor.
 const HORIZON_GROWN: f64 = 1.25;
 
@@ -25,6 +25,14 @@ pub(super) struct Settled {
     /// Each thread's program and the CPUs that it may run on.
     threads: Vec<(Worlds, Vec<bool>)>,
     horizon_s: f64,
+}
+
+/// A change that is worth making, as predicted.
+pub(super) struct Change {
+    pub(super) from: Predicted,
+    pub(super) to: Predicted,
+    /// What it costs, as a share of all threads' time until the next change.
+    pub(super) share: f64,
 }
 
 impl Settled {
@@ -79,8 +87,13 @@ impl Corun {
         let origin = self.origin.take();
         let origin = origin.and_then(|one| self.before(view.machine, running, &now, &one));
         let start = origin.as_ref().unwrap_or(&now);
-        match self.searched(view.machine, horizon_s, &mut search, start) {
-            Some((from, to)) => self.steps(view.machine, running, (&from, &to), &mut plan),
+        match self.searched(view, running, horizon_s, &mut search, start) {
+            Some(change) if self.wants_check(&search, &change.from, &change.to) => {
+                self.begin_check(view.machine, running, &mut search, &change, &mut plan);
+            }
+            Some(change) => {
+                self.steps(view.machine, running, (&change.from, &change.to), &mut plan);
+            }
             None => {
                 self.divide(view.machine, running, &now, None, &mut plan);
                 let at = search.predicted(now.clone());
@@ -107,11 +120,13 @@ impl Corun {
     /// The present situation and one that is worth going to; none where there is no such.
     pub(super) fn searched(
         &self,
-        machine: &Machine,
+        view: &View<'_>,
+        running: &[&ThreadView],
         horizon_s: f64,
         search: &mut Search<'_>,
         now: &Situation,
-    ) -> Option<(Predicted, Predicted)> {
+    ) -> Option<Change> {
+        let machine = view.machine;
         let start = apart(machine, now, search.threads)?;
         // What the model says of two threads on one CPU is no measure of what they may lose.
         let is_apart = start == *now;
@@ -154,9 +169,15 @@ impl Corun {
         goals
             .into_iter()
             .find(|(net, share, goal)| {
-                *net >= self.least_gain_of(search) && self.is_sure(search, *share, (&from, goal))
+                if self.wants_check(search, &from, goal) {
+                    *net >= self.least_gain_to_check()
+                        && !self.was_given_up(view, running, (&from, goal))
+                } else {
+                    *net >= self.least_gain_of(search)
+                        && self.is_sure(search, *share, (&from, goal))
+                }
             })
-            .map(|(.., goal)| (from, goal))
+            .map(|(_, share, goal)| Change { from, to: goal, share })
     }
 
     /// Is the gain of a change more than the estimate may be wrong by?
@@ -176,7 +197,7 @@ impl Corun {
         if search.are_known() { self.least_gain } else { self.least_estimated_gain }
     }
 
-    fn steps(
+    pub(super) fn steps(
         &mut self,
         machine: &Machine,
         running: &[&ThreadView],

@@ -6,6 +6,7 @@ use corun_machine::{CpuSet, preset};
 use corun_model::{LoadedProgram, Member, Outcome, Running, Scratch};
 use corun_profile::Library;
 
+use super::planning::Change;
 use super::*;
 use crate::{CachePart, ProcessId, Scope, ScopedRate, Step, ThreadState};
 
@@ -284,7 +285,8 @@ fn no_situation_is_solved_twice() {
     let threads = policy.threads(&view, &running, &*predictor).unwrap();
     let now = policy.situation(&machine, &running, &policy.parts.decided).unwrap();
     let mut search = policy.search(predictor.model(), &threads);
-    let (from, to) = policy.searched(&machine, 60.0, &mut search, &now).unwrap();
+    let Change { from, to, .. } =
+        policy.searched(&view, &running, 60.0, &mut search, &now).unwrap();
     let of_search = search.questions;
     assert_eq!(from.outcomes, search.outcomes(World::Likely, &from.situation));
     assert_eq!(to.outcomes, search.outcomes(World::Likely, &to.situation));
@@ -408,5 +410,6 @@ fn without_counters_and_profiles_nobody_moves() {
 }
 
 mod caps;
+mod checks;
 mod crowded;
 mod division;

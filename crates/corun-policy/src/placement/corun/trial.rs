@@ -52,6 +52,11 @@ impl Trials {
         }
     }
 
+    /// Is anything tried?
+    pub(super) fn are_on(&self) -> bool {
+        self.are_on[0]
+    }
+
     /// Are other ways tried?
     pub(super) fn of_ways(&self) -> bool {
         self.are_on[0]
