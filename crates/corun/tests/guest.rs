@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 use serde_json::Value;
 
 /// Longest time for all cases; the guest runs under software emulation.
-const SECONDS: &str = "1200";
+const SECONDS: &str = "2000";
 
 fn has(command: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
