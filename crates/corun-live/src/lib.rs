@@ -9,6 +9,7 @@
 pub mod ab;
 mod act;
 mod backend;
+pub mod bounded_command;
 pub mod doctor;
 mod error;
 mod gate;

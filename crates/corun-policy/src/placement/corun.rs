@@ -5,8 +5,9 @@
 //! clusters of programs ([`ways`]), and takes it up where the predicted gain until the next change exceeds what
 //! the change costs and what the estimate may be wrong by ([`planning`]). Programs are described by their stored
 //! profiles where the host has them, else by curves that the policy estimates from counters while they run
-//! ([`curve`], [`learned`]) and from trials with more or fewer ways ([`trial`]); a placement that rests on these is visited
-//! there and back before it is taken up ([`checking`]). On machines of several nodes pages move where that pays. With more threads than CPUs, who shares a CPU is what is searched ([`crowd`]).
+//! ([`curve`], [`learned`]) and from trials with more or fewer ways ([`trial`]); a placement that rests on these is
+//! visited before it is taken up ([`checking`]). On machines of several nodes pages move where that pays. With more
+//! threads than CPUs, who shares a CPU is what is searched ([`crowd`]).
 
 mod checking;
 mod cost;
@@ -29,7 +30,7 @@ use corun_model::{Model, ModelOptions};
 
 use self::checking::{Checking, Checks};
 use self::crowd::Crowd;
-use self::learned::{Expected, Learned, World, Worlds};
+use self::learned::{Expected, Learned, Spell, World, Worlds};
 use self::objective::Objective;
 use self::parts::{Layout, Parts};
 use self::planning::Settled;
@@ -362,13 +363,12 @@ impl Corun {
         view: &View<'_>,
         running: &[&ThreadView],
         predictor: &dyn Predictor,
-        is_trial: bool,
+        spell: Spell,
     ) {
         let model = predictor.model();
         let threads = self.threads(view, running, predictor);
         let expected = self.expected(view.machine, running, threads.as_deref(), model);
-        let is_moment = self.trials.is_counting();
-        self.learned.measure(view, running, model, &expected, is_trial, is_moment);
+        self.learned.measure(view, running, model, &expected, spell);
     }
 
     /// What is expected of each running thread where it is.
@@ -483,7 +483,7 @@ impl Policy for Corun {
         if self.checks.is_visiting() {
             running.iter().for_each(|thread| self.learned.forget_rates(thread.id));
         } else if self.checks.is_on() {
-            self.measure(view, &running, predictor.as_ref(), false);
+            self.measure(view, &running, predictor.as_ref(), Spell::Usual);
         }
         let mut passed = None;
         match self.check(view.machine, view.now, &running) {
@@ -500,9 +500,12 @@ impl Policy for Corun {
             self.trials.begin_counting();
             return plan;
         }
-        // Ways on trial count as any interval does: thresholds were chosen so.
-        let is_trial = self.trials.is_counting() && self.origin.is_some();
-        self.measure(view, &running, predictor.as_ref(), is_trial);
+        let spell = match (self.trials.is_counting(), &self.origin) {
+            (false, _) => Spell::Usual,
+            (true, None) => Spell::TrialOfWays,
+            (true, Some(_)) => Spell::TrialOfPlaces,
+        };
+        self.measure(view, &running, predictor.as_ref(), spell);
         if let Some(plan) = self.crowd(view) {
             return plan;
         }

@@ -17,11 +17,9 @@ use super::Corun;
 use super::objective::Objective;
 use super::planning::Change;
 use super::search::{Predicted, Search, Thread};
+use super::trial::{self, COUNTING_PART, Companions, Recent, SETTLING_PART};
 use crate::{Action, Nanoseconds, Plan, ThreadId, ThreadView, View};
 
-/// Parts of an interval in which caches fill, and in which is counted then.
-const SETTLING_PART: f64 = 0.05;
-const COUNTING_PART: f64 = 0.1;
 /// Visits before anything is decided, and at most.
 const LEAST_VISITS: u32 = 4;
 const MOST_VISITS: u32 = 24;
@@ -36,8 +34,6 @@ const LEAST_ERROR: f64 = 0.005;
 const LEAST_ERROR_PART: f64 = 0.5;
 /// A predicted gain is checked where it is this often the least that a change must bring.
 const WORTH_A_CHECK: f64 = 2.0;
-/// A placement that was given up is not looked at again for so long.
-const AGAIN_S: f64 = 60.0;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
@@ -225,13 +221,11 @@ impl Check {
     }
 }
 
-type Companions = Vec<Vec<String>>;
-
 /// The check that is on, and placements that were given up.
 #[derive(Debug, Default)]
 pub(super) struct Checks {
     now: Option<Check>,
-    given_up: BTreeMap<Companions, Nanoseconds>,
+    given_up: Recent<Companions>,
 }
 
 impl Checks {
@@ -284,7 +278,7 @@ impl Corun {
     ) -> bool {
         let is_whole = |at: &Predicted| at.situation.masks.iter().all(|&mask| mask == 0);
         let here: BTreeSet<usize> = from.situation.cpus.iter().copied().collect();
-        self.trials.are_on()
+        self.trials.of_ways()
             && !search.are_known()
             && from.situation.cpus != to.situation.cpus
             && here.len() == from.situation.cpus.len()
@@ -307,8 +301,7 @@ impl Corun {
         let cpus = from.situation.cpus.iter().zip(&to.situation.cpus);
         let places = running.iter().zip(cpus);
         let places = places.map(|(one, (&here, &there))| (one.program.as_str(), here, there));
-        let at = self.checks.given_up.get(&companions(view.machine, places));
-        at.is_some_and(|at| view.now.as_secs_f64() < at.as_secs_f64() + AGAIN_S)
+        self.checks.given_up.has(&companions(view.machine, places), view.now)
     }
 
     /// Goes to a placement for its first visit.
@@ -372,10 +365,7 @@ impl Corun {
                     return Checking::Passed(places.collect());
                 }
                 Verdict::GiveUp => {
-                    let is_recent =
-                        |at: Nanoseconds| now.as_secs_f64() < at.as_secs_f64() + AGAIN_S;
-                    self.checks.given_up.retain(|_, at| is_recent(*at));
-                    self.checks.given_up.insert(check.companions(machine), now);
+                    self.checks.given_up.add(check.companions(machine), now);
                     return Checking::Off(plan);
                 }
             }
@@ -411,26 +401,15 @@ impl Corun {
     }
 }
 
-/// Who would be together on each LLC that somebody comes to or leaves, by program, and the CPUs here and there.
+/// Who would be together on each LLC that somebody comes to or leaves, of all threads their programs and the CPUs here and
+/// there.
 fn companions<'a>(
     machine: &Machine,
     places: impl Iterator<Item = (&'a str, usize, usize)> + Clone,
 ) -> Companions {
-    let llc = |cpu: usize| machine.cpus()[cpu].llc;
-    let mut groups: BTreeMap<usize, Vec<String>> = BTreeMap::new();
-    for (_, here, there) in places.clone().filter(|(_, here, there)| here != there) {
-        groups.entry(llc(here)).or_default();
-        groups.entry(llc(there)).or_default();
-    }
-    for (program, _, there) in places {
-        if let Some(group) = groups.get_mut(&llc(there)) {
-            group.push(program.to_owned());
-        }
-    }
-    let mut groups: Companions = groups.into_values().collect();
-    groups.iter_mut().for_each(|group| group.sort_unstable());
-    groups.sort_unstable();
-    groups
+    let moved = places.clone().filter(|(_, here, there)| here != there);
+    let llcs = moved.flat_map(|(_, here, there)| [here, there].map(|cpu| machine.cpus()[cpu].llc));
+    trial::companions(machine, &llcs.collect(), places.map(|(program, _, there)| (program, there)))
 }
 
 #[cfg(test)]
@@ -509,7 +488,7 @@ mod tests {
         assert_eq!(one.verdict(0.01), Verdict::GiveUp, "{:?}", one.known());
     }
 
-    /// On two LLCs of two CPUs, b and c change places; only their LLCs count, and the order of LLCs does not.
+    /// On two LLCs of two CPUs, b and c change places.
     #[test]
     fn companions_are_those_on_llcs_that_change() {
         let machine = preset("xeon-x5365").unwrap();

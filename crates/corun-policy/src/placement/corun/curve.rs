@@ -23,7 +23,7 @@ const FARS: i32 = 9;
 /// cannot say.
 const TOLERANCE: f64 = 0.1;
 /// Misses per 1000 instructions below which nothing is told apart.
-const LEAST_MPKI: f64 = 0.05;
+pub(super) const LEAST_MPKI: f64 = 0.05;
 /// Curves that are less likely than the likeliest by this factor are left out.
 const LEAST_WEIGHT: f64 = 1e-9;
 

@@ -13,7 +13,7 @@ use super::Corun;
 use super::cost::Cost;
 use super::learned::World;
 use super::search::{Predicted, Search, Situation};
-use super::trial::TRIAL_PART;
+use super::trial::{Companions, TRIAL_PART, companions};
 use crate::{Action, CachePart, Plan, ThreadId, ThreadView, View};
 
 /// What a trial must be expected to bring beyond its cost, as a share of the objective.
@@ -46,7 +46,7 @@ impl Corun {
         }
         let machine = view.machine;
         let Some(best) = self.worthwhile(view, running, search, (at, horizon_s)) else { return };
-        let key = companions(machine, running, &best);
+        let key = together(machine, running, &best);
         let names = |index: usize| running[index].program.as_str();
         let moved =
             (0..running.len()).filter(|&index| best.to.cpus[index] != at.situation.cpus[index]);
@@ -112,7 +112,7 @@ impl Corun {
             .map(|(_, next)| next)
             .map(worth)
             .filter(|one| one.worth > LEAST_WORTH)
-            .filter(|one| self.trials.may_place(&companions(machine, running, one), view.now))
+            .filter(|one| self.trials.may_place(&together(machine, running, one), view.now))
             .max_by(|one, other| one.worth.total_cmp(&other.worth))
     }
 
@@ -215,17 +215,9 @@ impl Corun {
 }
 
 /// Who would be together on the LLCs of a trial, by name.
-fn companions(machine: &Machine, running: &[&ThreadView], one: &Candidate) -> Vec<Vec<String>> {
-    let on = |llc: usize| {
-        let here = |index: &usize| machine.cpus()[one.to.cpus[*index]].llc == llc;
-        let names = (0..running.len()).filter(here).map(|index| running[index].program.clone());
-        let mut names: Vec<String> = names.collect();
-        names.sort_unstable();
-        names
-    };
-    let mut groups: Vec<Vec<String>> = one.llcs.iter().map(|&llc| on(llc)).collect();
-    groups.sort_unstable();
-    groups
+fn together(machine: &Machine, running: &[&ThreadView], one: &Candidate) -> Companions {
+    let places = running.iter().zip(&one.to.cpus);
+    companions(machine, &one.llcs, places.map(|(thread, &cpu)| (thread.program.as_str(), cpu)))
 }
 
 /// The mean of max(0, x) where x is normally distributed.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use corun_model::{LoadedProgram, Model, ModelError, Outcome};
 use corun_profile::{MeasuredOn, Profile, ProfileData, SoloRow, SoloTable, TableFigures};
 
-use super::curve::{self, Counted, Point};
+use super::curve::{self, Counted, LEAST_MPKI, Point};
 use crate::{Rates, ThreadId, ThreadView, View};
 
 /// Rows of a table: sizes from one sixteenth of the LLC to all of it.
@@ -23,8 +23,6 @@ const MOST_PROGRAMS: usize = 256;
 const MOST_POINTS: usize = 8;
 /// Sizes that differ by less than this share are one.
 const SAME_SIZE: f64 = 0.15;
-/// Misses per 1000 instructions below which nothing is told apart.
-const LEAST_MPKI: f64 = 0.05;
 /// The most by which a phase is taken to have more or fewer misses than the mean.
 const MOST_PHASE: f64 = 3.0;
 /// Misses of an interval that differ from those before by this (logarithm) are another phase's.
@@ -89,6 +87,16 @@ pub(super) struct Expected {
     pub(super) outcome: Option<Outcome>,
     /// Its part of the ways that it may use, shared equally: what it holds where nothing better is known.
     pub(super) equal_share_bytes: f64,
+}
+
+/// What an interval was in which threads were counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Spell {
+    Usual,
+    /// So short that it falls into one phase of a program, with other ways than just before.
+    TrialOfWays,
+    /// The same in other places.
+    TrialOfPlaces,
 }
 
 /// What was learnt, by program and by thread.
@@ -223,17 +231,14 @@ impl Averages {
 }
 
 impl Learned {
-    /// Takes in an interval's counts of the threads that run. `expected` is what is expected of each where it
-    /// is. `is_trial`: they were counted in a trial of places.
-    /// `is_moment`: in a moment's trial of any kind.
+    /// Takes in an interval's counts of the threads that run. `expected` is what is expected of each where it is.
     pub(super) fn measure(
         &mut self,
         view: &View<'_>,
         running: &[&ThreadView],
         model: &Model,
         expected: &[Expected],
-        is_trial: bool,
-        is_moment: bool,
+        spell: Spell,
     ) {
         self.intervals += 1;
         let fades = (self.interval_s / WINDOW_S).min(1.0);
@@ -248,13 +253,13 @@ impl Learned {
             if let Some(cpu) = cpu
                 && let Some(figures) = known.figures(averages, model, cpu, expected)
             {
-                if is_trial {
+                if spell == Spell::TrialOfPlaces {
                     let before = self.before_trial.get(&thread.id);
                     known.take_trial(figures.point, before, figures.instructions, fades);
                 } else {
                     self.before_trial.insert(thread.id, figures.point);
                     known.take(figures, fades);
-                    known.note_phase(averages, &figures.point, is_moment);
+                    known.note_phase(averages, &figures.point, spell);
                 }
             }
         }
@@ -421,11 +426,11 @@ impl Known {
     }
 
     /// How far an interval is from the mean at its size, and whether a phase began in it.
-    fn note_phase(&mut self, averages: &Averages, point: &Point, is_moment: bool) {
+    fn note_phase(&mut self, averages: &Averages, point: &Point, spell: Spell) {
         let Some(latest) = averages.latest_mpki else { return };
         let Some(visited) = self.points.iter_mut().find(|one| one.is_near(point)) else { return };
         visited.changes += u32::from(averages.has_other_phase);
-        visited.is_tried |= is_moment;
+        visited.is_tried |= spell == Spell::TrialOfWays;
         self.squares += far_by(latest, visited.point.mpki).powi(2);
     }
 

@@ -6,19 +6,72 @@
 //! division has for it, the others on the LLC share the rest. A part of an interval fills the cache, another is
 //! counted, and the counts are points of the curves of all of them ([`super::curve`]).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+use corun_machine::Machine;
 
 use crate::Nanoseconds;
 
 /// Parts of an interval in which the cache fills, and in which is counted then.
-const SETTLING_PART: f64 = 0.05;
-const COUNTING_PART: f64 = 0.1;
+pub(super) const SETTLING_PART: f64 = 0.05;
+pub(super) const COUNTING_PART: f64 = 0.1;
 /// What a trial takes of an interval.
 pub(super) const TRIAL_PART: f64 = SETTLING_PART + COUNTING_PART;
-/// A program is tried again with the same ways after this time at the earliest.
+/// The same is tried or checked again after this time at the earliest.
 const AGAIN_S: f64 = 60.0;
 /// Most trials of a program in that time.
 const MOST_OF_A_PROGRAM: usize = 4;
+
+/// The programs of each LLC that somebody comes to or leaves, in an order that does not tell LLCs apart.
+pub(super) type Companions = Vec<Vec<String>>;
+
+/// Who would be together on these LLCs, of all threads their programs and the CPUs (indices) where they would be.
+pub(super) fn companions<'a>(
+    machine: &Machine,
+    llcs: &BTreeSet<usize>,
+    places: impl Iterator<Item = (&'a str, usize)>,
+) -> Companions {
+    let mut groups: BTreeMap<usize, Vec<String>> =
+        llcs.iter().map(|&llc| (llc, Vec::new())).collect();
+    for (program, cpu) in places {
+        if let Some(group) = groups.get_mut(&machine.cpus()[cpu].llc) {
+            group.push(program.to_owned());
+        }
+    }
+    let mut groups: Companions = groups.into_values().collect();
+    groups.iter_mut().for_each(|group| group.sort_unstable());
+    groups.sort_unstable();
+    groups
+}
+
+/// What was done of late, and when.
+#[derive(Debug)]
+pub(super) struct Recent<K>(BTreeMap<K, Nanoseconds>);
+
+impl<K> Default for Recent<K> {
+    fn default() -> Self {
+        Self(BTreeMap::new())
+    }
+}
+
+impl<K: Ord> Recent<K> {
+    pub(super) fn has(&self, what: &K, now: Nanoseconds) -> bool {
+        self.0.get(what).is_some_and(|&at| is_recent(at, now))
+    }
+
+    pub(super) fn add(&mut self, what: K, now: Nanoseconds) {
+        self.0.retain(|_, at| is_recent(*at, now));
+        self.0.insert(what, now);
+    }
+
+    fn all(&self, now: Nanoseconds) -> impl Iterator<Item = &K> {
+        self.0.iter().filter(move |(_, at)| is_recent(**at, now)).map(|(what, _)| what)
+    }
+}
+
+fn is_recent(at: Nanoseconds, now: Nanoseconds) -> bool {
+    now.as_secs_f64() < at.as_secs_f64() + AGAIN_S
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
@@ -33,10 +86,9 @@ pub(super) struct Trials {
     are_on: [bool; 2],
     interval_s: f64,
     stage: Option<Stage>,
-    /// When a program had so many ways on trial last.
-    tried: BTreeMap<(String, u32), Nanoseconds>,
-    /// When these programs were together on LLCs on trial last.
-    placed: BTreeMap<Vec<Vec<String>>, Nanoseconds>,
+    /// Programs with so many ways.
+    tried: Recent<(String, u32)>,
+    placed: Recent<Companions>,
 }
 
 impl Trials {
@@ -47,17 +99,12 @@ impl Trials {
             are_on,
             interval_s: 0.0,
             stage: None,
-            tried: BTreeMap::new(),
-            placed: BTreeMap::new(),
+            tried: Recent::default(),
+            placed: Recent::default(),
         }
     }
 
-    /// Is anything tried?
-    pub(super) fn are_on(&self) -> bool {
-        self.are_on[0]
-    }
-
-    /// Are other ways tried?
+    /// Are other ways tried, and better places checked?
     pub(super) fn of_ways(&self) -> bool {
         self.are_on[0]
     }
@@ -69,34 +116,25 @@ impl Trials {
 
     /// May a program be tried with so many ways?
     pub(super) fn may(&self, program: &str, ways: u32, now: Nanoseconds) -> bool {
-        let is_recent = |at: &Nanoseconds| now.as_secs_f64() < at.as_secs_f64() + AGAIN_S;
-        let own = self.tried.iter().filter(|((name, _), at)| name == program && is_recent(at));
-        let recent: Vec<u32> = own.map(|((_, ways), _)| *ways).collect();
+        let own = self.tried.all(now).filter(|(name, _)| name == program);
+        let recent: Vec<u32> = own.map(|&(_, ways)| ways).collect();
         recent.len() < MOST_OF_A_PROGRAM && !recent.contains(&ways)
     }
 
     /// A trial begins; `interval_s`: the time between two decisions else.
     pub(super) fn begin(&mut self, program: &str, ways: u32, now: Nanoseconds, interval_s: f64) {
-        self.tried.retain(|_, at| now.as_secs_f64() < at.as_secs_f64() + AGAIN_S);
-        self.tried.insert((program.to_owned(), ways), now);
+        self.tried.add((program.to_owned(), ways), now);
         (self.stage, self.interval_s) = (Some(Stage::Settling), interval_s);
     }
 
     /// May these programs be put together on LLCs on trial?
-    pub(super) fn may_place(&self, together: &[Vec<String>], now: Nanoseconds) -> bool {
-        let again = |at: &Nanoseconds| now.as_secs_f64() >= at.as_secs_f64() + AGAIN_S;
-        self.placed.get(together).is_none_or(again)
+    pub(super) fn may_place(&self, together: &Companions, now: Nanoseconds) -> bool {
+        !self.placed.has(together, now)
     }
 
     /// A trial of a placement begins.
-    pub(super) fn begin_places(
-        &mut self,
-        together: Vec<Vec<String>>,
-        now: Nanoseconds,
-        interval_s: f64,
-    ) {
-        self.placed.retain(|_, at| now.as_secs_f64() < at.as_secs_f64() + AGAIN_S);
-        self.placed.insert(together, now);
+    pub(super) fn begin_places(&mut self, together: Companions, now: Nanoseconds, interval_s: f64) {
+        self.placed.add(together, now);
         (self.stage, self.interval_s) = (Some(Stage::Settling), interval_s);
     }
 
@@ -132,6 +170,8 @@ impl Trials {
 
 #[cfg(test)]
 mod tests {
+    use corun_machine::preset;
+
     use super::*;
 
     /// An interval of 0.5 s: 25 ms to settle, 50 ms to count. The same ways are not tried again within a minute,
@@ -157,6 +197,18 @@ mod tests {
         trials.begin_places(one.clone(), second(4.0), 0.5);
         assert!(trials.is_settling() && !trials.may_place(&one, second(63.9)));
         assert!(trials.may_place(&one, second(64.1)) && trials.may_place(&other, second(5.0)));
+    }
+
+    /// On two LLCs of two CPUs, b and c change places; only their LLCs count, and the order of LLCs does not.
+    #[test]
+    fn companions_are_those_on_the_llcs_that_change() {
+        let machine = preset("xeon-x5365").unwrap();
+        let llc = |cpu: usize| machine.cpus()[cpu].llc;
+        let on = |of: usize, nth: usize| (0..8).filter(|&cpu| llc(cpu) == of).nth(nth).unwrap();
+        let places =
+            [("a", on(0, 0)), ("b", on(1, 0)), ("c", on(0, 1)), ("d", on(1, 1)), ("e", on(2, 0))];
+        let together = companions(&machine, &BTreeSet::from([0, 1]), places.into_iter());
+        assert_eq!(together, [["a", "c"], ["b", "d"]]);
     }
 
     #[test]

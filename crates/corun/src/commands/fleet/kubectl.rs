@@ -1,12 +1,11 @@
 //! The API server, asked by `kubectl`.
 
-use std::fs::File;
-use std::io::{Read as _, Seek as _};
-use std::process::{Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use corun_app::Cancel;
+use corun_live::bounded_command::run;
 
 use crate::failure::{Failure, Outcome};
 
@@ -14,8 +13,6 @@ use crate::failure::{Failure, Outcome};
 const ANSWER_TIME: &str = "--request-timeout=10s";
 /// For all of them, and whatever else `kubectl` waits for.
 const LONGEST_CALL: Duration = Duration::from_secs(25);
-/// How often it is looked whether `kubectl` has ended.
-const PAUSE: Duration = Duration::from_millis(10);
 /// The longest text of a failure that is said.
 const MOST_SAID: usize = 500;
 
@@ -26,51 +23,17 @@ pub(super) fn kubectl(words: &[&str], cancel: &Cancel) -> Outcome<Vec<u8>> {
     answer(command, words[0], LONGEST_CALL, cancel)
 }
 
-fn answer(
-    mut command: Command,
-    name: &str,
-    longest: Duration,
-    cancel: &Cancel,
-) -> Outcome<Vec<u8>> {
-    // Files never fill up, as pipes do that nobody reads.
-    let (mut printed, mut said) = (tempfile::tempfile()?, tempfile::tempfile()?);
-    command.stdin(Stdio::null()).stdout(printed.try_clone()?).stderr(said.try_clone()?);
-    let Some(status) = ended(command, longest, cancel)? else {
-        let why = if cancel.is_set() { "the agent stops" } else { "it does not end" };
-        return Err(Failure::Failed(anyhow!("kubectl {name}: {why}")));
+fn answer(command: Command, name: &str, longest: Duration, cancel: &Cancel) -> Outcome<Vec<u8>> {
+    let ended =
+        run(command, longest, || !cancel.is_set(), u64::MAX).context("kubectl does not start")?;
+    let why = match ended.status {
+        Some(status) if status.success() => return Ok(ended.printed),
+        Some(_) => ended.last_line_said().unwrap_or_else(|| "it says nothing".to_owned()),
+        None if cancel.is_set() => "the agent stops".to_owned(),
+        None => "it does not end".to_owned(),
     };
-    if status.success() {
-        return contents(&mut printed);
-    }
-    let said = contents(&mut said)?;
-    let said = String::from_utf8_lossy(&said);
-    let last = said.trim().lines().last().unwrap_or("it says nothing");
-    let said: String = last.chars().take(MOST_SAID).collect();
-    Err(Failure::Failed(anyhow!("kubectl {name}: {said}")))
-}
-
-/// How a command ended; none where it had to be ended.
-fn ended(mut command: Command, longest: Duration, cancel: &Cancel) -> Outcome<Option<ExitStatus>> {
-    let mut child = command.spawn().context("kubectl does not start")?;
-    let until = Instant::now() + longest;
-    loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(Some(status));
-        }
-        if cancel.is_set() || Instant::now() >= until {
-            child.kill()?;
-            child.wait()?;
-            return Ok(None);
-        }
-        std::thread::sleep(PAUSE);
-    }
-}
-
-fn contents(file: &mut File) -> Outcome<Vec<u8>> {
-    let mut all = Vec::new();
-    file.rewind()?;
-    file.read_to_end(&mut all)?;
-    Ok(all)
+    let why: String = why.chars().take(MOST_SAID).collect();
+    Err(Failure::Failed(anyhow!("kubectl {name}: {why}")))
 }
 
 #[cfg(test)]

@@ -119,8 +119,8 @@ impl Collector {
         Self { named, ..Self::default() }
     }
 
-    /// The same, which also reads the cgroups of processes, and what others than these take of the CPUs.
-    pub(super) fn with_groups(self, roots: Roots) -> Self {
+    /// The same, which also reads from the kernel: the cgroups of processes, and what others take of the CPUs.
+    pub(super) fn with_roots(self, roots: Roots) -> Self {
         let others = OthersMeter { roots: roots.clone(), since: None };
         Self { groups: Some(Groups::new(roots)), others: Some(others), ..self }
     }

@@ -201,7 +201,7 @@ pub(super) struct Looks {
 impl Looks {
     /// `named`: do the targets' names tell programs apart? Else the processes' own do.
     pub(super) fn new(named: bool, interval_s: f64) -> Self {
-        Self { collector: Collector::new(named).with_groups(Roots::default()), interval_s }
+        Self { collector: Collector::new(named).with_roots(Roots::default()), interval_s }
     }
 
     /// Keeps what a tick decided, for those who look later.
@@ -251,7 +251,7 @@ impl Top {
             journals: act.flatten(),
             else_all: true,
         })?;
-        let collector = Collector::new(watch.named).with_groups(Roots::default());
+        let collector = Collector::new(watch.named).with_roots(Roots::default());
         Ok(Self { watch, collector })
     }
 

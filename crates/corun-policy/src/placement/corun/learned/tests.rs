@@ -71,7 +71,7 @@ fn so_many_programs_are_remembered() {
         let view = View { machine: &machine, threads: &threads, now: Nanoseconds(number) };
         let running: Vec<&ThreadView> = threads.iter().collect();
         let expected = [0, 1].map(|_| Expected { outcome: None, equal_share_bytes: 4e6 });
-        learned.measure(&view, &running, &model, &expected, false, false);
+        learned.measure(&view, &running, &model, &expected, Spell::Usual);
     }
     assert_eq!(learned.programs.len(), MOST_PROGRAMS);
     let last = 2 * MOST_PROGRAMS - 1;
@@ -119,7 +119,7 @@ fn sizes_that_were_held_for_a_moment_are_unsure() {
         let bytes = if interval < 16 { 1e6 } else { 2e6 };
         let figures = Figures { point: Point { bytes, mpki: 10.0 }, ..FIGURES };
         known.take(figures, 0.0);
-        known.note_phase(&averages(false), &figures.point, false);
+        known.note_phase(&averages(false), &figures.point, Spell::Usual);
     }
     let [long, short] = known.counted()[..] else { panic!("two sizes") };
     assert_eq!(long.deviation, 0.0);
@@ -131,7 +131,7 @@ fn sizes_that_were_held_for_a_moment_are_unsure() {
     for _ in 0..2 {
         let figures = Figures { point: Point { bytes: 2e6, mpki: 10.0 }, ..FIGURES };
         known.take(figures, 0.0);
-        known.note_phase(&averages(true), &figures.point, false);
+        known.note_phase(&averages(true), &figures.point, Spell::Usual);
     }
     assert!(known.counted()[1].deviation == 0.0 && known.counted()[0].deviation > 0.0);
 }

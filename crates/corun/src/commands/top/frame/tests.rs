@@ -74,7 +74,7 @@ fn processes_are_put_together_by_their_cgroups() {
         std::fs::create_dir_all(&own).unwrap();
         std::fs::write(own.join("cgroup"), format!("0::{group}\n")).unwrap();
     }
-    let mut collector = Collector::new(false).with_groups(roots);
+    let mut collector = Collector::new(false).with_roots(roots);
     let frame = frame_by(&mut collector, None, &threads(), 2);
     let shown: Vec<(&str, &Of)> =
         frame.groups.iter().map(|line| (line.program.as_str(), &line.of)).collect();
