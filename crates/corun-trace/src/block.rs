@@ -71,6 +71,8 @@ pub struct StaticOp {
     pub fused: bool,
     /// Bytes that it touches at one place; 0 where that is not known.
     pub bytes: u8,
+    /// Bytes of its code.
+    pub length: u8,
 }
 
 /// A set of registers, one bit each: what a processor renames, the flags among them.

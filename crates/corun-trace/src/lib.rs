@@ -17,6 +17,7 @@ mod elf;
 mod emulator;
 pub mod engine;
 pub mod event;
+pub mod instruction_trace;
 mod launch;
 pub mod phases;
 pub mod plugin;

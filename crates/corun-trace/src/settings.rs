@@ -44,6 +44,7 @@ impl Settings {
             }
             "lines" => store(&mut self.engine.lines, value.parse()),
             "fetches" => store(&mut self.engine.fetches, value.parse()),
+            "kernel" => store(&mut self.engine.kernel, value.parse()),
             "window" => store(&mut self.window, value.parse()),
             "main_only" => store(&mut self.main_only, value.parse()),
             "llc" => store(&mut self.caches.llcs, shapes(value)),
@@ -59,6 +60,7 @@ impl Settings {
             format!("one_in={}", self.engine.rate.one_in()),
             format!("lines={}", self.engine.lines),
             format!("fetches={}", self.engine.fetches),
+            format!("kernel={}", self.engine.kernel),
             format!("window={}", self.window),
             format!("main_only={}", self.main_only),
         ];

@@ -86,7 +86,7 @@ pub fn decode(code: GuestCode, instructions: &[GuestInstruction]) -> Option<Deco
         block.stores += u32::from(one.op.stores);
         block.exit = one.exit;
         touches_memory.push(one.touch);
-        ops.push(one.op);
+        ops.push(StaticOp { length: instruction.bytes.len() as u8, ..one.op });
     }
     block.ops = ops.into_boxed_slice();
     Some(Decoded { block, touches_memory })

@@ -279,3 +279,20 @@ fn cleared_lines_are_written_back_once() {
     assert_eq!(figures.observed.private_misses, CODE_LINES);
     assert_eq!(misses(&figures.cleared, 1 << 20), 2048);
 }
+
+#[test]
+fn without_the_kernel_nothing_is_cleared_and_no_fault_counted() {
+    let mut program = Program::new(EngineKind::Exact);
+    program.engine.options.kernel = false;
+    by_columns(&mut program, 4);
+    program.engine.add_kernel_work([3, 1], 100);
+    let figures = program.figures();
+    assert_eq!(misses(&figures.cleared, 1), 0);
+    let Counters { system_calls, light_calls, transferred_bytes, .. } = figures.counters;
+    assert_eq!((system_calls, light_calls, transferred_bytes), (0, 0, 0));
+    // That of the code was counted when the block was made known.
+    assert_eq!((figures.counters.page_faults, figures.counters.file_faults), (1, 1));
+    // Each line is a miss of the program's own, the first of its page too.
+    let cold = misses(&figures.histogram, 1 << 20);
+    assert_eq!(cold, 4 * PAGE_LINES + CODE_LINES);
+}

@@ -123,6 +123,8 @@ pub struct Engine {
     observed: Observed,
     /// Times that what threads are to collect has changed.
     paces: u32,
+    /// How often it began anew.
+    beginnings: u32,
 }
 
 impl Engine {
@@ -158,6 +160,7 @@ impl Engine {
             burst: (0, 1),
             observed: Observed::default(),
             paces: 0,
+            beginnings: 0,
         };
         engine.stop = engine.window_end();
         engine
@@ -177,6 +180,9 @@ impl Engine {
     /// The kernel was called so many times, so many of them for [light](Counters::light_calls) work, and read
     /// or wrote so many bytes for the program.
     pub fn add_kernel_work(&mut self, [system_calls, light_calls]: [u64; 2], bytes: u64) {
+        if !self.options.kernel {
+            return;
+        }
         self.figures.counters.system_calls += system_calls;
         self.figures.counters.light_calls += light_calls;
         self.figures.counters.transferred_bytes += bytes;
@@ -209,17 +215,29 @@ impl Engine {
 
     /// Begins anew, as for a fork of the process: the blocks stay known, and where memory is.
     pub fn restart(&mut self, options: EngineOptions) {
+        self.pages.fork();
+        self.forget(options);
+    }
+
+    /// Forgets what was done, and begins anew with the blocks and pages that it knows.
+    pub fn forget(&mut self, options: EngineOptions) {
         let (blocks, facts) = (std::mem::take(&mut self.blocks), std::mem::take(&mut self.facts));
         let set_profiles = self.set_profiles.as_ref().map(SetProfiles::emptied);
-        let mut pages = std::mem::take(&mut self.pages);
-        pages.fork();
+        let pages = std::mem::take(&mut self.pages);
         let mut fresh = Self::new(options, None).with_window(self.window_instructions);
         if self.gaps {
             fresh = fresh.with_gaps();
         }
-        let paces = self.paces + 1;
-        *self =
-            Self { blocks, facts, pages, undecoded: self.undecoded, set_profiles, paces, ..fresh };
+        *self = Self {
+            blocks,
+            facts,
+            pages,
+            undecoded: self.undecoded,
+            set_profiles,
+            paces: self.paces + 1,
+            beginnings: self.beginnings + 1,
+            ..fresh
+        };
     }
 
     /// Stops at this many instructions.
@@ -246,7 +264,7 @@ impl Engine {
     pub fn add_block(&mut self, block: Block) -> u32 {
         self.facts.push(Facts::new(&block));
         // Code is mapped from files, which the kernel does in pieces.
-        let fresh = self.code_pieces.insert(block.start >> 16);
+        let fresh = self.options.kernel && self.code_pieces.insert(block.start >> 16);
         self.figures.counters.page_faults += u64::from(fresh);
         self.figures.counters.file_faults += u64::from(fresh);
         self.undecoded |= block.ops.is_empty();

@@ -19,6 +19,8 @@ pub struct EngineOptions {
     pub lines: usize,
     /// Do instruction fetches count beside data accesses?
     pub fetches: bool,
+    /// Does what the kernel does count: its calls, page faults, and the pages that it clears?
+    pub kernel: bool,
 }
 
 impl EngineOptions {
@@ -35,6 +37,7 @@ impl Default for EngineOptions {
             rate: SamplingRate::default(),
             lines: DEFAULT_TRACKED_LINES,
             fetches: true,
+            kernel: true,
         }
     }
 }

@@ -65,6 +65,10 @@ impl Engine {
 
     /// Takes in what a thread has collected. The thread has to go on at [`Self::pace`].
     pub fn take(&mut self, thread: &mut Thread, sieve: &Sieve) {
+        if thread.beginnings != self.beginnings {
+            *thread = Thread::new();
+            thread.beginnings = self.beginnings;
+        }
         if sieve.takes_all() {
             self.process(thread, &sieve.events);
         } else {
@@ -197,6 +201,9 @@ impl Engine {
     #[cold]
     #[inline(never)]
     pub(super) fn page_touched<const ALL: bool>(&mut self, page: u64, store: bool) {
+        if !self.options.kernel {
+            return;
+        }
         let touch = self.pages.touch(page, store);
         self.figures.counters.page_faults += u64::from(touch != Touch::Again);
         self.figures.counters.file_faults += u64::from(touch == Touch::File);

@@ -30,6 +30,8 @@ pub(crate) enum Attention {
 /// What one guest thread carries from batch to batch.
 #[derive(Debug, Clone)]
 pub struct Thread {
+    /// How often the engine had begun anew when this thread's part began.
+    pub(super) beginnings: u32,
     /// Its place in the order of the threads' starts, once it has begun.
     pub(super) number: Option<usize>,
     pub(super) block: Option<u32>,
@@ -54,9 +56,15 @@ impl Default for Thread {
 }
 
 impl Thread {
+    /// Is it the one that the program began with?
+    pub fn is_first(&self) -> bool {
+        self.number == Some(0)
+    }
+
     /// A thread that has done nothing.
     pub fn new() -> Self {
         Self {
+            beginnings: 0,
             number: None,
             block: None,
             repeats: false,

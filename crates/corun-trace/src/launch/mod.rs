@@ -19,7 +19,7 @@ use corun_profile::{Origin, Profile, ProfileData, Recording};
 use self::child::Ended;
 pub use self::error::TraceError;
 use self::gather::{Gathered, gather};
-use self::trace::Trace;
+use self::trace::{InstructionTrace, Trace};
 use crate::control::Control;
 use crate::plugin::PluginOptions;
 use crate::report::{CONTROL, RunState};
@@ -43,7 +43,9 @@ pub struct Request {
     pub program: String,
     /// What it works on, for people.
     pub input: String,
-    /// Stop after this many instructions.
+    /// Leave out so many instructions of the program's beginning.
+    pub skip: Option<u64>,
+    /// Stop after this many instructions, from where recording began.
     pub instructions: Option<u64>,
     /// Stop after this time.
     pub duration: Option<Duration>,
@@ -51,6 +53,9 @@ pub struct Request {
     pub settings: Settings,
     /// Also write a trace of all accesses of the started program to this file.
     pub trace: Option<PathBuf>,
+    /// Also write the instructions of the started program's first thread to this file, as
+    /// [`crate::instruction_trace`] has them.
+    pub instruction_trace: Option<PathBuf>,
     /// The processor QEMU shows to the program (`-cpu`); else QEMU's own choice, on x86 one
     /// without AVX.
     pub cpu: Option<String>,
@@ -65,10 +70,12 @@ impl Request {
             shown_command: None,
             program: String::new(),
             input: String::new(),
+            skip: None,
             instructions: None,
             duration: None,
             settings: Settings::default(),
             trace: None,
+            instruction_trace: None,
             cpu: None,
         }
     }
@@ -91,6 +98,8 @@ pub struct Recorded {
     pub stopped: bool,
     /// Where a trace was asked for: what became of it. The profile stands in any case.
     pub trace: Option<Result<Ending, TraceError>>,
+    /// The same of a trace of instructions: how many it has.
+    pub instruction_trace: Option<Result<u64, TraceError>>,
     /// What the profile does not hold, for the user; empty as a rule.
     pub notes: Vec<String>,
 }
@@ -148,10 +157,17 @@ pub fn record_and_watch(
         .map_err(|source| TraceError::Io { path: env::temp_dir(), source })?;
     let mut options = PluginOptions::new(folder.path().to_owned());
     options.instructions = request.instructions;
+    options.skip = request.skip;
     options.settings = request.settings.clone();
     let trace = request.trace.as_ref().map(|path| Trace::begin(path, request, &program));
     let trace = trace.transpose()?;
     options.trace = trace.as_ref().map(|trace| trace.path().to_owned());
+    let instructions = request.instruction_trace.as_deref().map(|path| {
+        InstructionTrace::begin(path).inspect(|trace| {
+            options.instruction_trace = Some(trace.path().to_owned());
+        })
+    });
+    let instructions = instructions.transpose()?;
     let shared = folder.path().join(CONTROL);
     let control = Control::create(&shared, request.duration)
         .map_err(|source| TraceError::Io { path: shared, source })?;
@@ -176,6 +192,7 @@ pub fn record_and_watch(
     })?;
     let mut recorded = finish(request, gathered, &ended, &control)?;
     recorded.trace = trace.map(|trace| trace.end(folder.path()));
+    recorded.instruction_trace = instructions.map(|trace| trace.end(folder.path()));
     Ok(recorded)
 }
 
@@ -211,7 +228,14 @@ fn finish(
     control: &Control,
 ) -> Result<Recorded, TraceError> {
     let recorded = gathered.recording.take().ok_or_else(|| TraceError::NoRecord {
-        reason: format!("the program ended ({}) before the tracer's first report", ended.status),
+        reason: match request.skip {
+            Some(skip) => {
+                format!("the program ended ({}) within the first {skip} instructions", ended.status)
+            }
+            None => {
+                format!("the program ended ({}) before the tracer's first report", ended.status)
+            }
+        },
     })?;
     let mut state = gathered.main.unwrap_or(RunState::Running);
     if let (RunState::Running, Some(limit)) = (state, ended.limit) {
@@ -226,13 +250,15 @@ fn finish(
         "x86_64" | "i386" => String::new(),
         target => format!(" ({target}: branches, floating point and dependences not decoded)"),
     };
+    let kernel = if request.settings.engine.kernel { "" } else { " (the kernel's part left out)" };
+    let from = request.skip.map_or(String::new(), |skip| format!(" (from instruction {skip} on)"));
     let by_itself = state == RunState::Ended;
     let origin = Origin {
         command: request.shown_command.clone().unwrap_or(command),
         program: request.program.clone(),
         input: request.input.clone(),
         date: time::OffsetDateTime::now_utc().date().to_string(),
-        tracer: format!("corun-trace {}{undecoded}", env!("CARGO_PKG_VERSION")),
+        tracer: format!("corun-trace {}{undecoded}{kernel}{from}", env!("CARGO_PKG_VERSION")),
         engine: request.settings.engine.kind,
         sampling_rate: recorded.origin.sampling_rate,
         instruction_fetches: request.settings.engine.fetches,
@@ -244,7 +270,14 @@ fn finish(
     let recording = Recording { origin, ..recorded };
     let profile = Profile { name: request.profile_name(), data: ProfileData::Recording(recording) };
     let stopped = ended.limit.is_some();
-    Ok(Recorded { profile, status: ended.status, stopped, trace: None, notes })
+    Ok(Recorded {
+        profile,
+        status: ended.status,
+        stopped,
+        trace: None,
+        instruction_trace: None,
+        notes,
+    })
 }
 
 fn file_name(command: &str) -> String {

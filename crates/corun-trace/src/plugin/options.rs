@@ -11,6 +11,8 @@ pub struct PluginOptions {
     pub report: PathBuf,
     /// Stop after this many instructions of all processes.
     pub instructions: Option<u64>,
+    /// Leave out so many instructions of this program.
+    pub skip: Option<u64>,
     /// When the process started that executed this program, in nanoseconds of the monotonic
     /// clock; else it is a process's first program.
     pub process_started_ns: Option<u64>,
@@ -20,6 +22,8 @@ pub struct PluginOptions {
     pub settings: Settings,
     /// A trace file with its header, to which this program's accesses are added.
     pub trace: Option<PathBuf>,
+    /// A file to which the instructions of this program's first thread are added.
+    pub instruction_trace: Option<PathBuf>,
     /// Watch nothing: every instruction gets a memory callback that returns at once. The
     /// baseline that the tracer's cost is measured against.
     pub idle: bool,
@@ -36,10 +40,12 @@ impl PluginOptions {
         Self {
             report,
             instructions: None,
+            skip: None,
             process_started_ns: None,
             blocked_signals: None,
             settings: Settings::default(),
             trace: None,
+            instruction_trace: None,
             idle: false,
         }
     }
@@ -57,9 +63,11 @@ impl PluginOptions {
             match name {
                 "report" => options.report = PathBuf::from(value),
                 "instructions" => options.instructions = Some(number()?),
+                "skip" => options.skip = Some(number()?),
                 "process" => options.process_started_ns = Some(number()?),
                 "blocked" => options.blocked_signals = Some(number()?),
                 "trace" => options.trace = Some(PathBuf::from(value)),
+                "instruction_trace" => options.instruction_trace = Some(PathBuf::from(value)),
                 "idle" => options.idle = value == "on",
                 _ if options.settings.read(name, value) => {}
                 _ => return Err(bad()),
@@ -77,9 +85,12 @@ impl PluginOptions {
         let mut words = vec![format!("report={report}")];
         words.extend(self.settings.words());
         words.extend(self.instructions.map(|count| format!("instructions={count}")));
+        words.extend(self.skip.map(|count| format!("skip={count}")));
         words.extend(self.process_started_ns.map(|moment| format!("process={moment}")));
         words.extend(self.blocked_signals.map(|signals| format!("blocked={signals}")));
         words.extend(self.trace.iter().map(|file| format!("trace={}", escaped(file))));
+        let instructions = self.instruction_trace.iter();
+        words.extend(instructions.map(|file| format!("instruction_trace={}", escaped(file))));
         if self.idle {
             words.push("idle=on".to_owned());
         }
@@ -103,14 +114,17 @@ mod tests {
     fn words_read_back() {
         let mut options = PluginOptions::new(PathBuf::from("/tmp/a b/report"));
         options.instructions = Some(12);
+        options.skip = Some(13);
         options.process_started_ns = Some(34);
         options.trace = Some(PathBuf::from("/tmp/trace"));
+        options.instruction_trace = Some(PathBuf::from("/tmp/instructions"));
         options.blocked_signals = Some(u64::MAX);
         let engine = EngineOptions {
             kind: EngineKind::FixedRate,
             rate: SamplingRate::new(0.013).unwrap(),
             lines: 77,
             fetches: false,
+            kernel: false,
         };
         let shape = |text: &str| text.parse().unwrap();
         let caches = SetCaches {

@@ -17,7 +17,7 @@ use super::exec::{Follower, GuestMemory, Plan};
 use super::host::HeldSignals;
 use super::options::PluginOptions;
 use super::syscalls::{Call, Numbers, Work};
-use super::tap::Tap;
+use super::tap::{AccessTap, InstructionTap};
 use crate::control::{Control, Stop, now_ns};
 use crate::decode::{GuestCode, GuestInstruction, Touch, decode};
 use crate::engine::{BlockTag, Engine, Pace, Sieve, Thread};
@@ -70,8 +70,11 @@ pub(crate) struct Session {
 
 struct Inner {
     engine: Engine,
+    /// Instructions to pass over before anything is recorded.
+    skip: Option<u64>,
     /// Of the program that was started, not of those that it starts.
-    trace: Option<Tap>,
+    trace: Option<AccessTap>,
+    instruction_trace: Option<InstructionTap>,
     /// Blocks by address and content: QEMU translates the same code again and again.
     known: HashMap<(u64, u64), BlockTag, FxBuildHasher>,
     process_started_ns: u64,
@@ -115,14 +118,18 @@ impl Session {
         control.add_started();
         let now = Instant::now();
         let started_ns = now_ns();
-        let engine = Engine::new(options.settings.engine, options.instructions)
+        let engine = Engine::new(options.settings.engine, None)
             .with_window(options.settings.window)
             .with_set_profiles(&options.settings.caches);
         // A trace and the profiles of sets need every access.
-        let partial = options.trace.is_none() && options.settings.caches.llcs.is_empty();
+        let traced = options.trace.is_some() || options.instruction_trace.is_some();
+        let partial = !traced && options.settings.caches.llcs.is_empty();
+        let instructions = options.instruction_trace.as_deref();
         let inner = Inner {
+            skip: options.skip,
             engine: if partial { engine.with_gaps() } else { engine },
-            trace: options.trace.as_deref().map(|path| Tap::new(path, &options.report)),
+            trace: options.trace.as_deref().map(|path| AccessTap::new(path, &options.report)),
+            instruction_trace: instructions.map(|path| InstructionTap::new(path, &options.report)),
             known: HashMap::default(),
             process_started_ns: options.process_started_ns.unwrap_or(started_ns),
             started_ns,
@@ -218,6 +225,18 @@ impl Session {
         }
         let mut guard = self.lock();
         let inner = &mut *guard;
+        if let Some(skip) = inner.skip {
+            inner.engine.take(thread, sieve);
+            if inner.engine.instructions() >= skip {
+                inner.skip = None;
+                inner.engine.forget(self.options.settings.engine);
+                for sum in [&self.calls, &self.light_calls, &self.transferred] {
+                    sum.store(0, Relaxed);
+                }
+            }
+            sieve.set_pace(inner.engine.pace());
+            return self.verdict(inner);
+        }
         let before = inner.engine.instructions();
         if let Some(limit) = self.options.instructions {
             let left = limit.saturating_sub(self.control.instructions());
@@ -231,11 +250,22 @@ impl Session {
         if let Some(trace) = &mut inner.trace {
             trace.record(position, sieve.events(), &inner.engine);
         }
+        if let Some(trace) = &mut inner.instruction_trace
+            && thread.is_first()
+            && !inner.closed
+        {
+            let limit = self.options.instructions.unwrap_or(u64::MAX);
+            trace.record(sieve.events(), limit, &inner.engine);
+        }
         sieve.set_pace(inner.engine.pace());
         self.control.add_instructions(inner.engine.instructions() - before);
         if inner.engine.is_full() {
             self.control.set_stop(Stop::InstructionLimit);
         }
+        self.verdict(inner)
+    }
+
+    fn verdict(&self, inner: &mut Inner) -> Verdict {
         if inner.closed {
             return Verdict::Stop;
         }
@@ -352,6 +382,8 @@ impl Session {
         options.process_started_ns = Some(self.lock().process_started_ns);
         options.blocked_signals = Some(blocked);
         options.trace = None;
+        options.skip = None;
+        options.instruction_trace = None;
         follower.plan(GuestMemory { base, pointer_bytes }, call, &options)
     }
 
@@ -389,6 +421,8 @@ impl Session {
         }
         self.control.add_started();
         inner.trace = None;
+        inner.instruction_trace = None;
+        inner.skip = None;
         inner.engine.restart(self.options.settings.engine);
         inner.started_ns = began_ns;
         inner.process_started_ns = began_ns;
@@ -448,10 +482,13 @@ impl Session {
     }
 
     fn report(&self, inner: &mut Inner, state: RunState) {
-        if inner.closed {
+        if inner.closed || inner.skip.is_some() {
             return;
         }
         if let Some(trace) = &mut inner.trace {
+            trace.flush();
+        }
+        if let Some(trace) = &mut inner.instruction_trace {
             trace.flush();
         }
         let recording = summary::recording(&inner.engine);

@@ -1,33 +1,60 @@
-//! The recorded trace of a program, where one was asked for.
+//! The recorded traces of a program, where they were asked for.
 
 use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 
 use crate::engine::Engine;
 use crate::event::TraceEvent;
-use crate::report::TRACE_FAILURE;
+use crate::instruction_trace::InstructionRecorder;
+use crate::report::{INSTRUCTION_TRACE_FAILURE, TRACE_FAILURE};
 use crate::trace_file::{Position, Recorder, TraceFileError, TraceWriter};
 
-/// Writes the events into a trace file that already has its header. At the first error it empties
-/// the file, says why beside the reports, and does nothing more: the program and its profile must
-/// not suffer.
-pub(super) struct Tap {
+/// Writes into a trace file. At the first error it empties the file, says why beside the reports, and does nothing more:
+/// the program and its profile must not suffer.
+struct Tap<R> {
     file: PathBuf,
     failure: PathBuf,
-    recorder: Option<Recorder<File>>,
+    recorder: Option<R>,
 }
 
-impl Tap {
-    pub(super) fn new(file: &Path, reports: &Path) -> Self {
-        let failure = reports.join(TRACE_FAILURE);
+impl<R> Tap<R> {
+    fn new<E: From<io::Error> + ToString>(
+        file: &Path,
+        failure: PathBuf,
+        begin: impl FnOnce(File) -> Result<R, E>,
+    ) -> Self {
         let mut tap = Self { file: file.to_owned(), failure, recorder: None };
-        let begun = OpenOptions::new()
-            .append(true)
-            .open(file)
-            .map_err(TraceFileError::from)
-            .and_then(TraceWriter::behind_header);
-        tap.recorder = tap.kept(begun).map(Recorder::new);
+        let begun = OpenOptions::new().append(true).open(file).map_err(E::from).and_then(begin);
+        tap.recorder = tap.kept(begun);
         tap
+    }
+
+    fn go_on<E: ToString>(&mut self, step: impl FnOnce(&mut R) -> Result<(), E>) {
+        let Some(mut recorder) = self.recorder.take() else { return };
+        let result = step(&mut recorder);
+        self.recorder = self.kept(result).map(|()| recorder);
+    }
+
+    fn kept<T, E: ToString>(&self, result: Result<T, E>) -> Option<T> {
+        result
+            .map_err(|error| {
+                // An empty file says enough if nothing else can be written.
+                let _ = File::create(&self.file);
+                let _ = fs::write(&self.failure, error.to_string());
+            })
+            .ok()
+    }
+}
+
+/// The trace of accesses, whose file has its header already.
+pub(super) struct AccessTap(Tap<Recorder<File>>);
+
+impl AccessTap {
+    pub(super) fn new(file: &Path, reports: &Path) -> Self {
+        Self(Tap::new(file, reports.join(TRACE_FAILURE), |file| {
+            TraceWriter::behind_header(file).map(Recorder::new)
+        }))
     }
 
     /// Takes in what the engine has just taken in.
@@ -38,34 +65,38 @@ impl Tap {
         engine: &Engine,
     ) {
         let limit = if engine.is_full() { engine.instructions() } else { u64::MAX };
-        self.go_on(|recorder| {
+        self.0.go_on(|recorder| {
             recorder.record(position, events, limit, |id| engine.known_block(id))
         });
     }
 
     pub(super) fn flush(&mut self) {
-        self.go_on(Recorder::flush);
+        self.0.go_on(Recorder::flush);
     }
 
     pub(super) fn finish(&mut self) {
-        if let Some(recorder) = self.recorder.take() {
-            self.kept(recorder.finish());
+        if let Some(recorder) = self.0.recorder.take() {
+            self.0.kept::<_, TraceFileError>(recorder.finish());
         }
     }
+}
 
-    fn go_on(&mut self, step: impl FnOnce(&mut Recorder<File>) -> Result<(), TraceFileError>) {
-        let Some(mut recorder) = self.recorder.take() else { return };
-        let result = step(&mut recorder);
-        self.recorder = self.kept(result).map(|()| recorder);
+/// The trace of instructions.
+pub(super) struct InstructionTap(Tap<InstructionRecorder<BufWriter<File>>>);
+
+impl InstructionTap {
+    pub(super) fn new(file: &Path, reports: &Path) -> Self {
+        Self(Tap::new(file, reports.join(INSTRUCTION_TRACE_FAILURE), |file| {
+            Ok::<_, io::Error>(InstructionRecorder::new(BufWriter::new(file)))
+        }))
     }
 
-    fn kept<T>(&self, result: Result<T, TraceFileError>) -> Option<T> {
-        result
-            .map_err(|error| {
-                // An empty file says enough if nothing else can be written.
-                let _ = File::create(&self.file);
-                let _ = fs::write(&self.failure, error.to_string());
-            })
-            .ok()
+    /// Takes in what the engine has just taken in of the program's first thread.
+    pub(super) fn record(&mut self, events: &[TraceEvent], limit: u64, engine: &Engine) {
+        self.0.go_on(|recorder| recorder.record(events, limit, |id| engine.known_block(id)));
+    }
+
+    pub(super) fn flush(&mut self) {
+        self.0.go_on(InstructionRecorder::flush);
     }
 }

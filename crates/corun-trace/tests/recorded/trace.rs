@@ -8,6 +8,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use corun_profile::{EngineKind, Phase, Profile, ProfileData, Recording, StackDistanceProfile};
+use corun_trace::instruction_trace::RECORD_BYTES;
 use corun_trace::trace_file::{Access, AccessKind, Ending, TraceReader, TraceTotals};
 use corun_trace::{Progress, Request, TraceError, record, record_and_watch};
 
@@ -265,6 +266,75 @@ fn a_trace_holds_what_the_profile_counts() {
     // Eight words a line: the repeats that follow at once are not in the trace.
     assert!((0.12..1.0).contains(&(data as f64 / expected)), "{data} {expected}");
     assert_eq!(folder.path().read_dir().unwrap().count(), 1);
+}
+
+#[test]
+fn a_trace_of_instructions_holds_what_the_profile_counts() {
+    let Some(mut request) = request(&["hash-join", "1", "1"]) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("hash-join.champsim");
+    request.instruction_trace = Some(path.clone());
+    request.instructions = Some(400_000);
+    request.settings.engine.kernel = false;
+    let recorded = record(&request).unwrap();
+    let bytes = std::fs::read(&path).unwrap();
+    let records: Vec<&[u8]> = bytes.chunks(RECORD_BYTES).collect();
+    assert_eq!(recorded.instruction_trace.unwrap().unwrap(), records.len() as u64);
+    let phase = &recording(&recorded.profile).phases[0];
+    let faults = phase.core.as_ref().map(|core| core.page_faults_pki);
+    assert_eq!((faults, phase.cleared_mpki(0.0)), (Some(0.0), 0.0));
+    // Each instruction is followed by the next one of the code, but for branches that are taken.
+    let address = |one: &[u8]| u64::from_le_bytes(one[..8].try_into().unwrap());
+    let strange = records.windows(2).filter(|pair| {
+        let apart = address(pair[1]).wrapping_sub(address(pair[0]));
+        pair[0][9] == 0 && !(1..=15).contains(&apart) && apart != 0
+    });
+    assert_eq!(strange.count(), 0);
+    let share = |holds: &dyn Fn(&[u8]) -> bool| {
+        records.iter().filter(|one| holds(one)).count() as f64 * 1000.0 / records.len() as f64
+    };
+    let mix = &phase.mix;
+    // A repeated instruction is counted once, and told once a line.
+    let near = |found: f64, counted: f64| (found - counted).abs() <= 0.02 * counted;
+    let loads = share(&|one| one[32..].iter().any(|&byte| byte != 0));
+    let stores = share(&|one| one[16..32].iter().any(|&byte| byte != 0));
+    let branches = share(&|one| one[8] == 1);
+    assert!(near(loads, mix.loads_pki), "{loads} {}", mix.loads_pki);
+    assert!(near(stores, mix.stores_pki), "{stores} {}", mix.stores_pki);
+    assert!(near(branches, mix.branches_pki), "{branches} {}", mix.branches_pki);
+    assert!(records.len().abs_diff(400_000) < 8000);
+}
+
+#[test]
+fn what_is_skipped_is_in_neither_profile_nor_trace() {
+    let Some(mut request) = request(&["walk", "1", "40"]) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("walk.champsim");
+    let mut recorded_from = |skip| {
+        request.instruction_trace = Some(path.clone());
+        request.instructions = Some(100_000);
+        request.skip = skip;
+        let recorded = record(&request).unwrap();
+        let bytes = std::fs::read(&path).unwrap();
+        (recording(&recorded.profile).phases[0].clone(), bytes)
+    };
+    let (from_start, whole) = recorded_from(None);
+    let (later, rest) = recorded_from(Some(2_000_000));
+    for (phase, bytes) in [(&from_start, &whole), (&later, &rest)] {
+        assert!((100_000..100_600).contains(&phase.instructions), "{}", phase.instructions);
+        assert!(bytes.len().abs_diff(100_000 * RECORD_BYTES) < 2000 * RECORD_BYTES);
+    }
+    // The start is the loader's; the walk is a load a word, and its pages are old.
+    let faults = |phase: &Phase| phase.core.as_ref().unwrap().page_faults_pki;
+    assert!(faults(&from_start) > 0.1 && faults(&later) == 0.0);
+    let addresses = |bytes: &[u8]| {
+        let codes = bytes.chunks(RECORD_BYTES).map(|one| one[..8].to_vec());
+        codes.collect::<std::collections::HashSet<_>>().len()
+    };
+    assert!(addresses(&whole) > 500 && addresses(&rest) < 100);
+    // A program that ends before leaves nothing.
+    request.skip = Some(1 << 40);
+    assert!(matches!(record(&request), Err(TraceError::NoRecord { .. })));
 }
 
 #[test]

@@ -197,6 +197,12 @@ pub(crate) struct ProfileArgs {
     /// Leave instruction fetches out of the curve
     #[arg(long)]
     pub(crate) no_fetches: bool,
+    /// Leave out so many instructions of the program's beginning
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) skip: Option<u64>,
+    /// Leave out the kernel's part: calls, page faults and pages that it clears, as simulators do that run a program alone
+    #[arg(long)]
+    pub(crate) no_kernel: bool,
     /// Leave out the processes that the program starts
     #[arg(long)]
     pub(crate) main_only: bool,
@@ -205,6 +211,9 @@ pub(crate) struct ProfileArgs {
     /// Also write a trace of all accesses, for `corun replay`
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
+    /// Also write each instruction of the program's first thread, for the simulator ChampSim
+    #[arg(long, value_name = "FILE")]
+    pub(crate) instruction_trace: Option<PathBuf>,
     /// The program and its arguments
     #[arg(last = true, required = true, value_name = "CMD")]
     pub(crate) command: Vec<std::ffi::OsString>,

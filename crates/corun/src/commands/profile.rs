@@ -24,15 +24,17 @@ use corun_report::{check_target, size};
 /// The program has our standard output, so all that we say goes to stderr.
 pub(super) fn run(arguments: &ProfileArgs) -> Outcome<String> {
     check_target(&arguments.output)?;
-    if let Some(path) = &arguments.trace {
+    for path in arguments.trace.iter().chain(&arguments.instruction_trace) {
         check_target(path)?;
     }
     let mut request = Request::new(arguments.command.clone());
     request.name = arguments.name.clone().or_else(|| stem(&arguments.output));
     request.program = arguments.program.clone().unwrap_or_default();
     request.input = arguments.input.clone().unwrap_or_default();
+    request.skip = arguments.skip;
     request.instructions = arguments.instructions;
     request.trace = arguments.trace.clone();
+    request.instruction_trace = arguments.instruction_trace.clone();
     request.duration = arguments.duration.map(Duration::from_secs_f64);
     request.settings = settings(arguments);
     request.settings.caches = set_caches(&arguments.caches)?;
@@ -49,8 +51,8 @@ pub(super) fn run(arguments: &ProfileArgs) -> Outcome<String> {
     // A closed stderr leaves nobody to tell, and the profile is written.
     let _ = std::io::stderr().write_all(summary(arguments, &recorded).as_bytes());
     let code = recorded.exit_code();
-    match recorded.trace {
-        Some(Err(error)) => Err(Failure::Failed(error.into())),
+    match (recorded.trace, recorded.instruction_trace) {
+        (Some(Err(error)), _) | (_, Some(Err(error))) => Err(Failure::Failed(error.into())),
         _ if code == 0 => Ok(String::new()),
         _ => Err(Failure::Program(code)),
     }
@@ -65,6 +67,7 @@ fn stem(output: &Path) -> Option<String> {
 fn settings(arguments: &ProfileArgs) -> Settings {
     let mut settings = Settings { main_only: arguments.main_only, ..Settings::default() };
     settings.engine.fetches = !arguments.no_fetches;
+    settings.engine.kernel = !arguments.no_kernel;
     if arguments.exact {
         settings.engine.kind = EngineKind::Exact;
     }
@@ -129,6 +132,12 @@ fn summary(arguments: &ProfileArgs, recorded: &Recorded) -> String {
                 format!("corun: {path} written, up to where the program could still be followed\n")
             }
         });
+    }
+    if let (Some(path), Some(Ok(instructions))) =
+        (&arguments.instruction_trace, &recorded.instruction_trace)
+    {
+        let (path, instructions) = (path.display(), count(*instructions));
+        text.push_str(&format!("corun: {path} written: {instructions} instructions\n"));
     }
     for note in recorded.notes.iter().chain(&unlisted_threads(&recorded.profile)) {
         text.push_str(&format!("corun: note: {note}\n"));

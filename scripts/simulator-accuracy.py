@@ -1,0 +1,437 @@
+#!/usr/bin/env python3
+"""How near are predictions to what a cycle-level simulator says?
+
+    scripts/simulator-accuracy.py CHAMPSIM FOLDER [--skip N] [--instructions N] [--jobs N] [--pairs N] [PROGRAM ...]
+
+CHAMPSIM is a checkout of ChampSim (github.com/ChampSim/ChampSim, tried with commit 2ff25011) in which `make` works. It is
+built twice, with one core and with two that share the last-level cache, without prefetchers. The shipped programs of one
+process and one thread are recorded from one instruction to another, as a profile and as the trace that the simulator runs;
+FOLDER/inputs is what `scripts/record-library.sh -p` makes. The simulator's latencies, widths and rates are found by traces
+written by hand, as `corun calibrate` finds a machine's by loops, and make FOLDER/machine.toml. Then each program runs alone
+and pairs of them together, and `corun validate --measured` holds the cycles against what is predicted. No noise: two runs
+give the same bytes. What is there already in FOLDER is not made again. CORUN names the command, KERNELS the kernels.
+"""
+
+import argparse
+import gzip
+import itertools
+import json
+import os
+import random
+import shlex
+import struct
+import subprocess
+import sys
+import tomllib
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+CLOCK_MHZ = 4000
+L1_KIB, L2_KIB, LLC_KIB = 48, 256, 1024
+LINE = 64
+# Programs that press on the last-level cache or the memory: kernel, bytes, rounds.
+STRESSORS = {
+    "stream": ("walk", 4 << 20, 1000),
+    "writer": ("triad", 6 << 20, 1000),
+    "llc-chase": ("chase", 640 << 10, 1000),
+}
+
+
+def options():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("champsim", type=Path)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("programs", nargs="*")
+    parser.add_argument("--skip", type=int, default=20_000_000, help="instructions of each program's start that are left out")
+    parser.add_argument("--instructions", type=int, default=4_000_000, help="instructions of each that are run")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--pairs", type=int, default=16, help="random pairs, and as many of a program beside `stream`")
+    return parser.parse_args()
+
+
+# The simulator.
+
+
+def configuration(cores):
+    """ChampSim's default core with more registers, better branches and smaller caches, so that short traces fill them."""
+    cache = {"prefetcher": "no"}
+    return {
+        "executable_name": f"champsim-corun-{cores}",
+        "num_cores": cores,
+        "heartbeat_frequency": 1_000_000_000,
+        "ooo_cpu": [
+            {"frequency": CLOCK_MHZ, "register_file_size": 1024, "branch_predictor": "hashed_perceptron", "mispredict_penalty": 15}
+        ],
+        "L1D": cache,
+        "L1I": cache,
+        "L2C": cache | {"sets": L2_KIB * 1024 // LINE // 8, "ways": 8},
+        "LLC": cache | {"sets": LLC_KIB * 1024 // LINE // 16, "ways": 16, "replacement": "lru"},
+        # The kernel's part of a page's first touch is left out of trace and profile.
+        "virtual_memory": {"minor_fault_penalty": 1},
+    }
+
+
+def build(champsim, folder, cores):
+    program = folder / f"champsim-{cores}"
+    if not program.exists():
+        description = folder / f"champsim-{cores}.json"
+        description.write_text(json.dumps(configuration(cores), indent=2))
+        subprocess.run(["./config.sh", str(description.resolve())], cwd=champsim, check=True)
+        subprocess.run(["make", "-s"], cwd=champsim, check=True)
+        program.write_bytes((champsim / "bin" / f"champsim-corun-{cores}").read_bytes())
+        program.chmod(0o755)
+    return program
+
+
+def simulate(program, traces, instructions, warmup=0):
+    """Cycles that each trace took for so many instructions behind the warm-up, with what each cache did."""
+    done = subprocess.run(
+        [program, "--warmup-instructions", str(warmup), "--simulation-instructions", str(instructions), "--hide-heartbeat", "--json", *map(str, traces)],
+        check=True, capture_output=True, text=True,
+    )
+    phase = json.loads(done.stdout[done.stdout.index("[{") :])[0]["roi"]
+    return phase
+
+
+def cycles(phase):
+    return [core["cycles"] for core in phase["cores"]]
+
+
+# Traces written by hand.
+
+
+def record(address, written=(), read=(), stores=(), loads=(), branch=None):
+    fill = lambda values, count: (list(values) + [0] * count)[:count]
+    taken = int(bool(branch))
+    return struct.pack(
+        "<QBB2B4B2Q4Q", address, int(branch is not None), taken, *fill(written, 2), *fill(read, 4), *fill(stores, 2), *fill(loads, 4)
+    )
+
+
+CODE, DATA = 0x400000, 0x10000000
+POINTER, COUNT = 40, 41
+
+
+# Instructions beside each load: the simulator takes a program of less than 0.01 instructions a cycle for stuck.
+BESIDE = 7
+
+
+def chase(order):
+    """Each load's address is the value that the load before it brought."""
+    beside = [record(CODE + 4 + 4 * i, [50 + i], [COUNT]) for i in range(BESIDE)]
+    return itertools.chain.from_iterable([record(CODE, [POINTER], [POINTER], loads=[line]), *beside] for line in order)
+
+
+def independent(order):
+    return (record(CODE + 4 * (i % 8), [50 + i % 8], [COUNT], loads=[line]) for i, line in enumerate(order))
+
+
+def page_by_page(size, chance):
+    """All lines of so many bytes, the lines of a page one behind the other, in no order."""
+    pages = list(range(size // 4096))
+    chance.shuffle(pages)
+    for page in pages:
+        lines = list(range(64))
+        chance.shuffle(lines)
+        yield from (DATA + 4096 * page + LINE * line for line in lines)
+
+
+class Bench:
+    """Measures the simulator by traces of a few hundred thousand instructions."""
+
+    def __init__(self, folder, one, two):
+        self.folder, self.one, self.two = folder / "loops", one, two
+        self.folder.mkdir(exist_ok=True)
+
+    def trace(self, name, records):
+        path = self.folder / f"{name}.champsim.gz"
+        with gzip.open(path, "wb", compresslevel=1) as file:
+            file.write(b"".join(records))
+        return path
+
+    def cycles_each(self, name, records, warm, count):
+        return cycles(simulate(self.one, [self.trace(name, records)], count, warm))[0] / count
+
+    def chased(self, name, order, warm, loads):
+        """Cycles from one load to the next, each at the address that the one before it brought."""
+        each = 1 + BESIDE
+        return each * self.cycles_each(name, chase(order[: warm + loads + 100]), warm * each, loads * each)
+
+    def measure(self):
+        chance = random.Random(1)
+        rounds = lambda kib, count: list(page_by_page(kib << 10, chance)) * count
+        far = list(page_by_page(32 << 20, chance))
+        everywhere = [DATA + 4096 * chance.randrange(32768) + LINE * chance.randrange(64) for _ in range(100_000)]
+        lines = [DATA + LINE * chance.randrange(1 << 19) for _ in range(100_000)]
+        ahead = [DATA + LINE * i for i in range(100_000)]
+        figures = {
+            "l1": self.chased("l1", rounds(16, 80), 2000, 18_000),
+            "l2": self.chased("l2", rounds(160, 12), 5000, 20_000),
+            "llc": self.chased("llc", rounds(768, 4), 26_000, 16_000),
+            "memory": self.chased("memory", far, 1000, 10_000),
+            "width": 1 / self.cycles_each("width", (record(CODE + 4 * (i % 8), [50 + i % 8], [COUNT]) for i in range(110_000)), 10_000, 100_000),
+            "penalty": self.branch_penalty(),
+        }
+        # Each on another page, of which the walk comes from memory too.
+        figures["memory_walk"] = self.chased("memory-walk", everywhere, 20_000, 8000) - figures["memory"]
+        # A line in each of so many pages, more than a TLB has, against as many side by side.
+        apart = lambda pages: [DATA + 4096 * (i % pages) + LINE * (i % pages % 64) for i in range(40_000)]
+        close = lambda pages: [DATA + LINE * (i % pages) for i in range(40_000)]
+        for name, pages in [("second_tlb", 512), ("walk", 2560)]:
+            both = [self.chased(f"{name}-{kind}", order(pages), 10_000, 20_000) for kind, order in [("apart", apart), ("close", close)]]
+            figures[name] = both[0] - both[1]
+        figures["random_cycles"] = self.cycles_each("random", independent(lines), 20_000, 60_000)
+        figures["read_cycles"] = self.cycles_each("read", independent(ahead), 20_000, 60_000)
+        figures["misses"] = figures["memory"] / self.cycles_each("parallel", independent(far[:100_000]), 20_000, 60_000)
+        figures["llc_hits"] = figures["llc"] / self.cycles_each("parallel-llc", independent(rounds(768, 4)), 26_000, 20_000)
+        path = self.trace("both", independent(ahead))
+        figures["both_cycles"] = max(cycles(simulate(self.two, [path, path], 60_000, 20_000))) / 60_000
+        return figures
+
+    def branch_penalty(self):
+        chance = random.Random(5)
+
+        def loop(is_random):
+            at = CODE
+            for _ in range(40_000):
+                taken = is_random and chance.random() < 0.5
+                yield record(CODE, [COUNT], [COUNT])
+                yield record(CODE + 4, [26], [26, COUNT], branch=taken)
+                yield record(CODE + (8 if taken else 6), [50], [COUNT])
+                yield record(CODE + 12, [26], [], branch=True)
+
+        same, drawn = ([*loop(one)] for one in (False, True))
+        phases = [simulate(self.one, [self.trace(name, one)], 60_000, 20_000) for name, one in [("same", same), ("drawn", drawn)]]
+        wrong = [sum(phase["cores"][0]["mispredict"].values()) for phase in phases]
+        took = [cycles(phase)[0] for phase in phases]
+        return (took[1] - took[0]) / (wrong[1] - wrong[0])
+
+
+def machine(figures):
+    ns = lambda count: round(count * 1000 / CLOCK_MHZ, 3)
+    rate = lambda count: round(LINE * CLOCK_MHZ / count, 1)
+    both = rate(figures["both_cycles"]) * 2
+    return f"""version = 1
+name = "champsim"
+title = "ChampSim, two cores under one LLC"
+memory_latency_ns = [[{ns(figures["memory"])}]]
+
+[[core_type]]
+name = "core"
+clock_mhz = {CLOCK_MHZ}.0
+dispatch_width = {figures["width"]:.3f}
+reorder_buffer = 352
+outstanding_misses = {round(figures["misses"])}
+outstanding_llc_hits = {round(figures["llc_hits"])}
+branch_penalty_cycles = {figures["penalty"]:.2f}
+page_walk_cycles = {max(0, figures["walk"]):.2f}
+memory_page_walk_cycles = {max(0, figures["memory_walk"]):.2f}
+
+# The simulator gives all instructions one latency but loads.
+[core_type.execution]
+integer_multiply_cycles = 1.0
+integer_divide_cycles = 1.0
+fp_add_cycles = 1.0
+fp_multiply_cycles = 1.0
+fp_divide_cycles = 1.0
+fp_multiply_add_cycles = 1.0
+vector_add_cycles = 1.0
+load_cycles = {figures["l1"]:.3f}
+transfer_cycles = 1.0
+
+[[core_type.tlb]]
+level = 1
+page_kib = 4
+entries = 64
+
+[[core_type.tlb]]
+level = 2
+page_kib = 4
+entries = 1536
+hit_cycles = {max(0, figures["second_tlb"]):.2f}
+
+[core_type.prefetching]
+hidden_by_stride = [[1, 0.0]]
+hidden_in_random_pages = 0.0
+streams = 1
+
+[core_type.memory_rates]
+read_mb_per_s = {rate(figures["read_cycles"])}
+random_read_mb_per_s = {rate(figures["random_cycles"])}
+
+[[bandwidth]]
+name = "memory0"
+kind = "memory-controller"
+stage = 2
+peak_mb_per_s = {both}
+
+[kernel]
+page_fault_ns = 0.0
+file_fault_ns = 0.0
+system_call_ns = 0.0
+file_call_ns = 0.0
+transfer_ns_per_byte = 0.0
+process_ns = 0.0
+
+[[object]]
+kind = "package"
+
+[[object.object]]
+kind = "numa-node"
+memory_mib = 4096
+
+[[object.object.object]]
+kind = "cache"
+level = 3
+size_kib = {LLC_KIB}
+ways = 16
+line_bytes = 64
+inclusion = "non-inclusive"
+latency_ns = {ns(figures["llc"])}
+
+[[object.object.object.object]]
+kind = "cache"
+count = 2
+level = 2
+size_kib = {L2_KIB}
+ways = 8
+line_bytes = 64
+latency_ns = {ns(figures["l2"])}
+
+[[object.object.object.object.object]]
+kind = "cache"
+level = 1
+holds = "data"
+size_kib = {L1_KIB}
+ways = 12
+line_bytes = 64
+latency_ns = {ns(figures["l1"])}
+
+[[object.object.object.object.object.object]]
+kind = "cache"
+level = 1
+holds = "instruction"
+size_kib = 32
+ways = 8
+line_bytes = 64
+
+[[object.object.object.object.object.object.object]]
+kind = "core"
+"""
+
+
+# Programs.
+
+
+class Programs:
+    def __init__(self, folder, skip, instructions):
+        self.folder, self.skip, self.instructions = folder, skip, instructions
+        self.corun = os.environ.get("CORUN", str(ROOT / "target/release/corun"))
+        self.kernels = os.environ.get("KERNELS", str(ROOT / "target/release/examples/kernels"))
+        for name in ["profiles", "traces"]:
+            (folder / name).mkdir(exist_ok=True)
+
+    def commands(self, wanted):
+        found = {}
+        for path in sorted((ROOT / "profiles").glob("*.toml")):
+            profile = tomllib.loads(path.read_text())
+            alone = len(profile.get("process", [])) < 2 and all(phase.get("threads", 1) == 1 for phase in profile["phase"])
+            command = profile["origin"]["command"]
+            length = sum(count for _, count in profile.get("sequence", [])) or profile["phase"][0]["instructions"]
+            if alone and not path.stem.startswith("kernel-") and length >= self.skip + self.instructions:
+                found[path.stem] = command
+        for name, (kernel, size, rounds) in STRESSORS.items():
+            found[name] = [self.kernels, kernel, str(size), str(rounds)]
+        return {name: found[name] for name in wanted or found}
+
+    def record(self, name, command):
+        profile, trace = self.folder / "profiles" / f"{name}.toml", self.trace(name)
+        if profile.exists() and trace.exists():
+            return
+        plain = trace.with_suffix("")
+        # Of a recorded command, `<` alone is the shell's.
+        line = " ".join(word if word == "<" else shlex.quote(word) for word in command)
+        script = f'. ./environment; exec "$@" {line}'
+        recorder = [self.corun, "profile", "-o", profile.resolve(), "--no-kernel", "--max-lines", "65536", "--main-only"]
+        recorder += ["--skip", self.skip, "--instructions", self.instructions, "--instruction-trace", plain.resolve(), "--"]
+        subprocess.run(
+            ["sh", "-c", script, "sh", *map(str, recorder)],
+            cwd=self.folder / "inputs", check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
+        )
+        subprocess.run(["gzip", "-1", "-f", plain], check=True)
+
+    def trace(self, name):
+        return self.folder / "traces" / f"{name}.champsim.gz"
+
+
+def kept(path, make):
+    if not path.exists():
+        path.write_text(json.dumps(make()))
+    return json.loads(path.read_text())
+
+
+def pairs(names, count):
+    """So many programs beside `stream`, and as many pairs of others, drawn at random."""
+    chance, others = random.Random(7), sorted(set(names) - {"stream"})
+    beside = [(name, "stream") for name in chance.sample(others, min(count, len(others))) if "stream" in names]
+    possible = list(itertools.combinations(others, 2))
+    return beside + chance.sample(possible, min(count, len(possible)))
+
+
+def document(alone, together):
+    exact = lambda value: {"median": value, "low": value, "high": value, "confidence": 1.0, "rounds": 1}
+    seconds = lambda count: count / CLOCK_MHZ / 1e6
+    members = lambda pair, took: [
+        {"name": name, "measured_slowdown": exact(count / alone[name])} for name, count in zip(pair, took, strict=True)
+    ]
+    return {
+        "rounds": 1,
+        "load": {"others_share": 0.0, "stolen_share": 0.0},
+        "core": {"additions_per_cycle": 4.0, "runs": len(alone), "shared_runs": 0},
+        "alone": [{"name": name, "measured_s": exact(seconds(count)), "had_core": True} for name, count in alone.items()],
+        "groups": [{"members": members(pair, took)} for pair, took in together],
+    }
+
+
+def main():
+    given = options()
+    folder = given.folder
+    folder.mkdir(parents=True, exist_ok=True)
+    one, two = (build(given.champsim, folder, cores).resolve() for cores in (1, 2))
+    figures = kept(folder / "figures.json", lambda: Bench(folder, one, two).measure())
+    print(json.dumps(figures, indent=1), file=sys.stderr)
+    (folder / "machine.toml").write_text(machine(figures))
+    programs = Programs(folder, given.skip, given.instructions)
+    commands = programs.commands(given.programs)
+    simulated = folder / "simulated"
+    simulated.mkdir(exist_ok=True)
+
+    def alone(name):
+        def run():
+            programs.record(name, commands[name])
+            return cycles(simulate(one, [programs.trace(name)], given.instructions))
+
+        try:
+            return name, kept(simulated / f"{name}.json", run)[0]
+        except subprocess.CalledProcessError as error:
+            print(f"{name} is left out: {error}", file=sys.stderr)
+            return name, None
+
+    def together(pair):
+        run = lambda: cycles(simulate(two, [programs.trace(name) for name in pair], given.instructions))
+        return pair, kept(simulated / f"{'+'.join(pair)}.json", run)
+
+    with ThreadPoolExecutor(given.jobs) as pool:
+        took = {name: count for name, count in pool.map(alone, commands) if count}
+        groups = list(pool.map(together, pairs(list(took), given.pairs)))
+    measured = folder / "measured.json"
+    measured.write_text(json.dumps(document(took, groups), indent=1))
+    common = [programs.corun, "validate", "--profiles", folder / "profiles", "--measured", measured, "--machine", folder / "machine.toml"]
+    for extra in (["--report", folder / "accuracy.html", "--svg", folder / "accuracy.svg"], ["--format", "json"]):
+        done = subprocess.run([*map(str, common), *map(str, extra)], check=True, capture_output=True, text=True)
+        (folder / ("accuracy.json" if "json" in extra else "accuracy.txt")).write_text(done.stdout)
+    print((folder / "accuracy.txt").read_text())
+
+
+main()
