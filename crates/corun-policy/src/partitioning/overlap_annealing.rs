@@ -21,7 +21,7 @@ const STEPS: Parameter = Parameter {
     default: 3000.0,
     min: 1.0,
     max: 1e7,
-    summary: "masks that the annealing tries",
+    summary: "plans that the annealing tries; where there are no more, all are tried",
 };
 
 const TARGET: Parameter = Parameter {
@@ -80,8 +80,10 @@ enum Target {
 /// equal.
 const MEAN_WEIGHT: f64 = 0.1;
 /// The temperature at the start and at the end, as a share of the cost at the start.
-const HOT: f64 = 0.2;
+const HOT: f64 = 0.05;
 const COLD: f64 = 0.0005;
+/// A change that lowers the cost by a smaller share than this is rounding.
+const LEAST_GAIN: f64 = 1e-9;
 
 struct OverlapAnnealing {
     seed: u64,
@@ -171,8 +173,63 @@ impl OverlapAnnealing {
         }
     }
 
-    /// The best masks that the annealing comes by; at the start everybody has all ways.
+    /// The best masks of all where there are no more plans than the annealing would try; else what the annealing comes
+    /// by, after a descent.
     fn search(&mut self, input: &Input<'_>) -> Vec<Run> {
+        let runs = all_runs(input);
+        let plans = (runs.len() as f64).powi(input.curves.len() as i32);
+        if plans <= self.steps as f64 {
+            return self.best_of_all(&runs, input.curves.len());
+        }
+        let mut found = self.anneal(input);
+        self.descend(&mut found, input);
+        found
+    }
+
+    /// The best of all plans; of equal ones the first.
+    fn best_of_all(&mut self, runs: &[Run], programs: usize) -> Vec<Run> {
+        let mut at = vec![0; programs];
+        let (mut best, mut least) = (vec![runs[0]; programs], f64::INFINITY);
+        loop {
+            let now: Vec<Run> = at.iter().map(|&one| runs[one]).collect();
+            if distinct(&now) <= self.classes {
+                let cost = self.cost(&now);
+                if cost < least {
+                    (best, least) = (now, cost);
+                }
+            }
+            let Some(next) = at.iter().position(|&one| one + 1 < runs.len()) else { return best };
+            at[..next].fill(0);
+            at[next] += 1;
+        }
+    }
+
+    /// Gives each program in turn its best mask, or the best exchange of masks, while the others keep theirs, for as long
+    /// as that lowers the cost.
+    fn descend(&mut self, now: &mut Vec<Run>, input: &Input<'_>) {
+        let runs = all_runs(input);
+        let mut cost = self.cost(now);
+        // Programs since the last change.
+        let (mut settled, mut one) = (0, 0);
+        while settled < now.len() {
+            settled += 1;
+            for changed in single_changes(now, one, &runs) {
+                if distinct(&changed) > self.classes {
+                    continue;
+                }
+                let then = self.cost(&changed);
+                if then < cost * (1.0 - LEAST_GAIN) {
+                    cost = then;
+                    *now = changed;
+                    settled = 0;
+                }
+            }
+            one = (one + 1) % now.len();
+        }
+    }
+
+    /// The best masks that the annealing comes by; at the start everybody has all ways.
+    fn anneal(&mut self, input: &Input<'_>) -> Vec<Run> {
         let programs = input.curves.len();
         let mut random = Pcg64Mcg::seed_from_u64(self.seed);
         let mut now = vec![Run { first: 0, ways: input.ways }; programs];
@@ -233,6 +290,36 @@ fn neighbour(runs: &mut [Run], input: &Input<'_>, random: &mut Pcg64Mcg) -> bool
         }
         None => false,
     }
+}
+
+/// All masks that a program may have.
+fn all_runs(input: &Input<'_>) -> Vec<Run> {
+    let from = |first| (input.least_ways..=input.ways - first).map(move |ways| Run { first, ways });
+    (0..input.ways).flat_map(from).collect()
+}
+
+/// The plans in which one program has another mask, or exchanges it with another program's.
+fn single_changes<'a>(
+    from: &[Run],
+    one: usize,
+    runs: &'a [Run],
+) -> impl Iterator<Item = Vec<Run>> + use<'a> {
+    let from = from.to_vec();
+    let others = (one + 1..from.len()).filter(|&other| from[other] != from[one]);
+    let exchanges: Vec<Vec<Run>> = others
+        .map(|other| {
+            let mut changed = from.clone();
+            changed.swap(one, other);
+            changed
+        })
+        .collect();
+    let own = from[one];
+    let replaced = runs.iter().filter(move |run| **run != own).map(move |&run| {
+        let mut changed = from.clone();
+        changed[one] = run;
+        changed
+    });
+    exchanges.into_iter().chain(replaced)
 }
 
 fn distinct(runs: &[Run]) -> usize {

@@ -480,10 +480,11 @@ impl Policy for Corun {
         self.note_pages(view);
         let mut plan = self.parts.adopted(view).unwrap_or_default();
         self.parts.forget_ended(view);
-        if self.checks.is_visiting() {
-            running.iter().for_each(|thread| self.learned.forget_rates(thread.id));
-        } else if self.checks.is_on() {
+        let is_resting = self.checks.is_on() && !self.checks.is_visiting();
+        if is_resting {
             self.measure(view, &running, predictor.as_ref(), Spell::Usual);
+        } else if self.checks.is_on() {
+            running.iter().for_each(|thread| self.learned.forget_rates(thread.id));
         }
         let mut passed = None;
         match self.check(view.machine, view.now, &running) {
@@ -505,7 +506,9 @@ impl Policy for Corun {
             (true, None) => Spell::TrialOfWays,
             (true, Some(_)) => Spell::TrialOfPlaces,
         };
-        self.measure(view, &running, predictor.as_ref(), spell);
+        if !is_resting {
+            self.measure(view, &running, predictor.as_ref(), spell);
+        }
         if let Some(plan) = self.crowd(view) {
             return plan;
         }

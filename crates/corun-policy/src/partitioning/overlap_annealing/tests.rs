@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -57,46 +59,119 @@ fn nobody_and_one_program_are_no_trouble() {
     assert_eq!(out.ways(0), 2);
 }
 
-/// All runs of so many ways.
-fn all_runs(ways: u32, least: u32) -> Vec<Run> {
-    (0..ways).flat_map(|first| (least..=ways - first).map(move |ways| run(first, ways))).collect()
+/// Curves that fall, from points in any order.
+fn falling(points: &[Vec<(f64, f64)>]) -> Vec<WaysCurve> {
+    let one = |points: &Vec<(f64, f64)>| {
+        let mut slowdowns: Vec<f64> = points.iter().map(|one| one.0).collect();
+        let mut misses: Vec<f64> = points.iter().map(|one| one.1).collect();
+        slowdowns.sort_by(|one, other| other.total_cmp(one));
+        misses.sort_by(|one, other| other.total_cmp(one));
+        curve(&slowdowns.into_iter().zip(misses).collect::<Vec<_>>())
+    };
+    points.iter().map(one).collect()
+}
+
+fn searched(input: &Input<'_>, seed: u64) -> (OverlapAnnealing, Vec<Run>) {
+    let mut search = OverlapAnnealing::new(&BuildOptions { seed, ..BuildOptions::default() });
+    search.estimate.prepare(input);
+    let found = search.search(input);
+    (search, found)
+}
+
+/// The least cost of all plans.
+fn best_cost(search: &mut OverlapAnnealing, input: &Input<'_>) -> f64 {
+    let best = search.best_of_all(&all_runs(input), input.curves.len());
+    search.cost(&best)
+}
+
+/// The annealing alone missed this pair's best masks by 1.6 %.
+#[test]
+fn a_pair_on_five_ways_gets_the_best_masks() {
+    let of = |slowdowns: [f64; 5], misses: [f64; 5]| {
+        curve(&slowdowns.into_iter().zip(misses).collect::<Vec<_>>())
+    };
+    let a = of([2.595, 2.213, 1.931, 1.643, 1.431], [24.78, 19.84, 17.19, 7.104, 3.051]);
+    let b = of([2.883, 2.468, 2.392, 1.876, 1.069], [25.54, 24.65, 22.8, 18.41, 4.188]);
+    let curves = [&a, &b];
+    let input = input(&curves, 5, 1);
+    let (mut search, found) = searched(&input, 942);
+    let (cost, best) = (search.cost(&found), best_cost(&mut search, &input));
+    assert_eq!(cost, best);
+    // By brute force over what `best_of_all` looks at.
+    let runs = all_runs(&input);
+    assert_eq!(runs.len(), 15);
+    for &one in &runs {
+        assert!(runs.iter().all(|&other| search.cost(&[one, other]) >= best));
+    }
+}
+
+/// Three programs on six ways have more plans than the annealing tries. These draws are always the same.
+#[test]
+fn three_programs_come_near_the_best_masks() {
+    let mut random = Pcg64Mcg::seed_from_u64(7);
+    for seed in 0..24 {
+        let mut point = |_| (random.random_range(1.0..3.0), random.random_range(0.1..30.0));
+        let points: Vec<Vec<(f64, f64)>> =
+            (0..3).map(|_| (0..6).map(&mut point).collect()).collect();
+        let curves = falling(&points);
+        let curves: Vec<&WaysCurve> = curves.iter().collect();
+        let input = input(&curves, 6, 1);
+        let (mut search, found) = searched(&input, seed);
+        let (cost, best) = (search.cost(&found), best_cost(&mut search, &input));
+        assert!(cost <= best * 1.03, "{seed}: {cost} {best}");
+    }
+}
+
+fn draws(programs: usize, ways: usize) -> impl Strategy<Value = Vec<Vec<(f64, f64)>>> {
+    let curve = prop::collection::vec((1.0f64..3.0, 0.1f64..30.0), ways);
+    prop::collection::vec(curve, programs)
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Against all pairs of masks of two programs on five ways.
+    /// With no more plans than steps, no pair of masks is better.
     #[test]
-    fn it_comes_near_the_best_masks(
-        points in prop::collection::vec(prop::collection::vec((1.0f64..3.0, 0.1f64..30.0), 5), 2),
-        least in 1u32..3,
-        seed in 0u64..1000,
-    ) {
-        let curves: Vec<WaysCurve> = points
-            .iter()
-            .map(|points| {
-                let mut slowdowns: Vec<f64> = points.iter().map(|one| one.0).collect();
-                let mut misses: Vec<f64> = points.iter().map(|one| one.1).collect();
-                slowdowns.sort_by(|one, other| other.total_cmp(one));
-                misses.sort_by(|one, other| other.total_cmp(one));
-                curve(&slowdowns.into_iter().zip(misses).collect::<Vec<_>>())
-            })
-            .collect();
+    fn where_all_plans_are_tried_none_is_better(points in draws(2, 5), least in 1u32..3, seed in 0u64..1000) {
+        let curves = falling(&points);
         let curves: Vec<&WaysCurve> = curves.iter().collect();
         let input = input(&curves, 5, least);
-        let options = BuildOptions { seed, ..BuildOptions::default() };
-        let mut search = OverlapAnnealing::new(&options);
-        search.estimate.prepare(&input);
-        let found = search.search(&input);
+        let (mut search, found) = searched(&input, seed);
         prop_assert!(found.iter().all(|run| run.fits(&input)));
         let cost = search.cost(&found);
-        let runs = all_runs(5, least);
-        let mut best = f64::INFINITY;
+        let runs = all_runs(&input);
         for &one in &runs {
             for &other in &runs {
-                best = best.min(search.cost(&[one, other]));
+                prop_assert!(search.cost(&[one, other]) >= cost);
             }
         }
-        prop_assert!(cost <= best * 1.005, "{} {}", cost, best);
+    }
+
+    /// Else no other mask of one program is better, and no exchange of two masks.
+    #[test]
+    fn no_change_of_one_mask_is_better(points in draws(5, 7), classes in 2u32..6, seed in 0u64..1000) {
+        let curves = falling(&points);
+        let curves: Vec<&WaysCurve> = curves.iter().collect();
+        let input = input(&curves, 7, 1);
+        let parameters = BTreeMap::from([("classes".to_owned(), f64::from(classes))]);
+        let mut search = OverlapAnnealing::new(&BuildOptions { seed, parameters });
+        search.estimate.prepare(&input);
+        let found = search.search(&input);
+        prop_assert!(distinct(&found) <= classes as usize);
+        let cost = search.cost(&found);
+        let runs = all_runs(&input);
+        for one in 0..found.len() {
+            for &run in &runs {
+                let mut changed = found.clone();
+                changed[one] = run;
+                let may = distinct(&changed) <= classes as usize;
+                prop_assert!(!may || search.cost(&changed) >= cost * (1.0 - 1e-6));
+            }
+            for other in 0..one {
+                let mut changed = found.clone();
+                changed.swap(one, other);
+                prop_assert!(search.cost(&changed) >= cost * (1.0 - 1e-6));
+            }
+        }
     }
 }

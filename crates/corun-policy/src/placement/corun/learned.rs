@@ -276,6 +276,12 @@ impl Learned {
         }
     }
 
+    /// Intervals that were taken in.
+    #[cfg(test)]
+    pub(super) fn intervals(&self) -> u64 {
+        self.intervals
+    }
+
     /// The thread's neighbours or ways changed: what it counts from now on is of another size.
     pub(super) fn forget_rates(&mut self, thread: ThreadId) {
         self.threads.remove(&thread);

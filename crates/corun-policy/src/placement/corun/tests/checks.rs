@@ -109,3 +109,20 @@ fn a_check_outlives_a_restart_and_ends_with_a_program() {
     visit.policy.not_in_force(&Action::Allow { thread: ThreadId(0), cpus });
     assert!(matches!(visit.step(1e9, 61.0), Checking::Off(plan) if !plan.steps.is_empty()));
 }
+
+/// A check at rest is given up because a thread went: what was counted until then is taken in once.
+#[test]
+fn what_is_counted_while_a_check_at_rest_is_given_up_counts_once() {
+    let mut visit = Visit::begin();
+    let mut seconds = 61.0;
+    while visit.policy.checks.is_visiting() {
+        let Checking::Busy(plan) = visit.step(1e9, seconds) else { panic!("ended") };
+        moved(&plan, &mut visit.threads);
+        seconds += 1.0;
+    }
+    visit.threads.remove(0);
+    let taken_in = visit.policy.learned.intervals();
+    visit.policy.decide(&at(&visit.machine, &visit.threads, seconds));
+    assert!(!visit.policy.checks.is_visiting());
+    assert_eq!(visit.policy.learned.intervals(), taken_in + 1);
+}
