@@ -42,7 +42,7 @@ pub(crate) async fn session(State(desk): State<Arc<Desk>>) -> Json<Session> {
         machine: machine.to_owned(),
         apps: options.apps.clone(),
         live: options.live.as_ref().map(|live| Drawing::new(&live.machine, None)),
-        acts: options.live.as_ref().is_some_and(|live| live.asker.is_some()),
+        acts: options.live.as_ref().is_some_and(|live| live.asker().is_some()),
         experiment: options.experiment.is_some(),
     })
 }
