@@ -35,7 +35,7 @@ install:  ## corun, corun-study, the tracer's plug-in, manual pages and completi
 
 deb:  ## A Debian package of corun, its daemon, manual pages and completions: target/corun_VERSION_ARCHITECTURE.deb
 	@scripts/setup.sh deb
-	cargo build --release --locked -p corun
+	scripts/build-command.sh release
 	scripts/build-deb.sh $(RELEASE) target
 
 wheel:  ## The Python package as a wheel for any Python from 3.10 on, its name checked: target/packages/corun-*.whl

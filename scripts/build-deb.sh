@@ -46,7 +46,6 @@ gzip -9n "$share"/man/man1/*
 
 doc=$share/doc/corun
 install -D -m 644 "$packaging/debian/copyright" "$doc/copyright"
-install -m 644 "$root/README.md" "$doc/README.md"
 gzip -9nc "$root/CHANGELOG.md" >"$doc/NEWS.md.gz"
 gzip -9nc >"$doc/changelog.gz" <<END
 corun ($version) unstable; urgency=medium

@@ -19,7 +19,7 @@ part() {
 }
 
 deb() {
-    cargo build --locked --profile "$profile" -p corun && scripts/build-deb.sh "$built" "$out"
+    scripts/build-command.sh "$profile" && scripts/build-deb.sh "$built" "$out"
 }
 
 # The sources as cargo publishes them, of the command and all crates that it is made of.

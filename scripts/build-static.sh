@@ -20,7 +20,7 @@ if ! command -v musl-gcc >/dev/null; then
 fi
 
 cd "$root"
-env "CC_${target//-/_}=musl-gcc" cargo build --locked --profile "$profile" --target "$target" -p corun
+env "CC_${target//-/_}=musl-gcc" scripts/build-command.sh "$profile" --target "$target"
 folder=$profile
 [ "$profile" = dev ] && folder=debug
 built=${CARGO_TARGET_DIR:-target}/$target/$folder/corun

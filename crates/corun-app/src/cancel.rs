@@ -1,7 +1,8 @@
 //! Ctrl-C: asks long work to stop, so that no file is left half-written.
 
-use std::sync::Arc;
+use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -13,10 +14,30 @@ use crate::{Error, Result};
 pub struct Cancel(Arc<Wishes>);
 
 /// What the user wants.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Wishes {
     stop: AtomicBool,
     hurry: AtomicBool,
+    /// Done when `stop` is set.
+    waiting: Mutex<Vec<Box<dyn FnOnce() + Send>>>,
+}
+
+impl Wishes {
+    /// Sets `stop`, and says whether it was set before.
+    fn stop(&self) -> bool {
+        let before = self.stop.swap(true, Ordering::SeqCst);
+        let waiting =
+            std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner));
+        waiting.into_iter().for_each(|act| act());
+        before
+    }
+}
+
+impl fmt::Debug for Wishes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { stop, hurry, .. } = self;
+        f.debug_struct("Wishes").field("stop", stop).field("hurry", hurry).finish_non_exhaustive()
+    }
 }
 
 impl Cancel {
@@ -30,7 +51,7 @@ impl Cancel {
         let cancel = Self::default();
         let flag = cancel.clone();
         on_each_signal(move || {
-            if flag.0.stop.swap(true, Ordering::SeqCst) {
+            if flag.0.stop() {
                 last();
                 std::process::exit(130);
             }
@@ -47,11 +68,23 @@ impl Cancel {
         let cancel = Self::default();
         let wishes = cancel.0.clone();
         on_each_signal(move || {
-            if wishes.stop.swap(true, Ordering::SeqCst) {
+            if wishes.stop() {
                 wishes.hurry.store(true, Ordering::SeqCst);
             }
         })?;
         Ok(cancel)
+    }
+
+    /// Does this once the user wants to stop, on the thread that hears of it; at once where the user does already. Who
+    /// waits for something else is woken so.
+    pub fn when_set(&self, act: impl FnOnce() + Send + 'static) {
+        let mut waiting = self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.is_set() {
+            waiting.push(Box::new(act));
+            return;
+        }
+        drop(waiting);
+        act();
     }
 
     /// Did the user ask a second time?
@@ -100,6 +133,21 @@ fn ignores(status: &str, signal: i32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_waits_is_told_once_and_at_once_where_it_is_set_already() {
+        let cancel = Cancel::default();
+        let (told, heard) = std::sync::mpsc::channel();
+        let (first, second) = (told.clone(), told);
+        cancel.when_set(move || first.send(1).unwrap());
+        assert!(heard.try_recv().is_err());
+        assert!(!cancel.0.stop() && cancel.is_set());
+        assert_eq!(heard.try_recv(), Ok(1));
+        assert!(cancel.0.stop());
+        assert!(heard.try_recv().is_err());
+        cancel.when_set(move || second.send(2).unwrap());
+        assert_eq!(heard.try_recv(), Ok(2));
+    }
 
     #[test]
     fn signals_that_are_ignored_are_read_from_procfs() {

@@ -42,9 +42,20 @@ pub struct NoiseMeter {
 impl NoiseMeter {
     /// From now on.
     pub fn new(roots: &Roots, cpus: CpuSet) -> Self {
-        let file = roots.proc.join("stat");
+        Self::of(roots.proc.join("stat"), cpus)
+    }
+
+    fn of(file: PathBuf, cpus: CpuSet) -> Self {
         let total = cpu_time(&file, &cpus);
         Self { file, cpus, start: Instant::now(), own_s: own_cpu_s(), total }
+    }
+
+    /// What [`Self::noise_if_told`] says, and from now on what comes after that. The kernel is asked once for both.
+    pub fn lap(&mut self) -> Option<Noise> {
+        let now = Self::of(self.file.clone(), self.cpus.clone());
+        let noise = self.noise_at(&now);
+        *self = now;
+        noise
     }
 
     /// What others than this process and its children that have ended did since the start; nothing
@@ -55,10 +66,14 @@ impl NoiseMeter {
 
     /// The same; none where the kernel does not tell.
     pub fn noise_if_told(&self) -> Option<Noise> {
-        let (before, now) = (self.total?, cpu_time(&self.file, &self.cpus)?);
-        let own_s = own_cpu_s() - self.own_s;
-        let there_was_s = self.start.elapsed().as_secs_f64() * self.cpus.len() as f64;
-        Some(shares(before, now, own_s, there_was_s))
+        self.noise_at(&Self::of(self.file.clone(), self.cpus.clone()))
+    }
+
+    fn noise_at(&self, now: &Self) -> Option<Noise> {
+        let own_s = now.own_s - self.own_s;
+        let passed = now.start.duration_since(self.start);
+        let there_was_s = passed.as_secs_f64() * self.cpus.len() as f64;
+        Some(shares(self.total?, now.total?, own_s, there_was_s))
     }
 }
 
@@ -129,6 +144,25 @@ mod tests {
         assert_eq!(parse(STAT, &"5".parse().unwrap(), 100.0), None);
         assert_eq!(parse("cpu0 1 2 3\n", &"0".parse().unwrap(), 100.0), None);
         assert_eq!(parse("", &"0".parse().unwrap(), 100.0), None);
+    }
+
+    #[test]
+    fn a_lap_begins_where_the_last_one_ended() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |busy: u32| {
+            std::fs::write(folder.path().join("stat"), format!("cpu0 {busy} 0 0 0 0 0 0 0 0 0\n"))
+                .unwrap();
+        };
+        let roots = Roots { proc: folder.path().to_owned(), ..Roots::default() };
+        write(0);
+        let mut meter = NoiseMeter::new(&roots, "0".parse().unwrap());
+        // Far more than this test's own time and than there was.
+        write(1_000_000);
+        assert_eq!(meter.lap().unwrap().others_share, 1.0);
+        assert_eq!(meter.lap().unwrap().others_share, 0.0);
+        std::fs::remove_file(folder.path().join("stat")).unwrap();
+        assert_eq!(meter.lap(), None);
+        assert_eq!(meter.lap(), None);
     }
 
     #[test]

@@ -69,7 +69,7 @@ fn cpu_time(roots: &Roots, lines: &str) -> Option<f64> {
 /// may be used, CPU time where it is limited.
 impl fmt::Display for Reach {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "CPUs {} of {}", self.cpus, self.of_cpus)?;
+        write!(f, "{} of {}", self.cpus.in_words(), self.of_cpus)?;
         if let (Some(nodes), Some(all)) = (&self.nodes, &self.of_nodes)
             && !all.is_subset(nodes)
         {

@@ -87,6 +87,11 @@ impl CpuSet {
         self.0.minimum().map(|bit| CpuId(bit as u32))
     }
 
+    /// The CPUs in a sentence: `CPU 3`, `CPUs 0-3,8`.
+    pub fn in_words(&self) -> String {
+        format!("{} {self}", if self.len() == 1 { "CPU" } else { "CPUs" })
+    }
+
     /// Is every CPU of this set in `other`?
     #[inline]
     pub fn is_subset(&self, other: &Self) -> bool {

@@ -17,7 +17,6 @@ mod tests;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
@@ -29,6 +28,7 @@ use corun_machine::Machine;
 use corun_profile::Library;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
+use tokio::sync::oneshot;
 
 use self::access::Access;
 use self::api::Desk;
@@ -37,9 +37,6 @@ pub use self::orders::{ActAsked, Asker, Deed, DeedAsked, Done, Order, Orders, Un
 
 /// Most bytes of a request's body where the route does not say: a machine, a mix and some profiles.
 const MOST_BODY_BYTES: usize = 4 << 20;
-
-/// How often the server looks whether it is to end.
-const PAUSE: Duration = Duration::from_millis(250);
 
 /// What the page starts with.
 pub struct ServeOptions {
@@ -104,12 +101,14 @@ impl Server {
     /// Answers until the user wants to stop.
     pub fn run(self, cancel: &Cancel) {
         let Self { runtime, listener, router, .. } = self;
+        let (stop, stopped) = oneshot::channel();
+        cancel.when_set(move || {
+            let _ = stop.send(());
+        });
         runtime.block_on(async {
             // The server never ends by itself: where a connection cannot be accepted, it tries again.
             tokio::spawn(axum::serve(listener, router).into_future());
-            while !cancel.is_set() {
-                tokio::time::sleep(PAUSE).await;
-            }
+            let _ = stopped.await;
         });
         // Open streams and searches do not hold up the end.
         runtime.shutdown_background();

@@ -50,25 +50,39 @@ pub struct Live {
     /// The machine whose CPUs the looks name.
     pub machine: Arc<Machine>,
     newest: watch::Sender<Arc<str>>,
-    /// Where orders go; none where viewers may only look.
-    pub(crate) asker: Option<Asker>,
+    /// Where orders go, and who is woken when a viewer comes or goes.
+    asker: Asker,
+    acts: bool,
 }
 
 impl Live {
-    /// Nothing is seen yet.
-    pub fn new(machine: Arc<Machine>) -> Self {
-        Self { machine, newest: watch::Sender::new(Arc::from("")), asker: None }
+    /// Nothing is seen yet. Whoever looks at the machine waits at the other side of `asker`, and is woken when a viewer comes
+    /// or goes. `acts`: viewers may also ask for something to be done.
+    pub fn new(machine: Arc<Machine>, asker: Asker, acts: bool) -> Self {
+        Self { machine, newest: watch::Sender::new(Arc::from("")), asker, acts }
     }
 
-    /// From now on viewers may also ask for something to be done.
-    #[must_use]
-    pub fn acting(self, asker: Asker) -> Self {
-        Self { asker: Some(asker), ..self }
+    /// Ends the wait of whoever looks at the machine.
+    pub fn wake(&self) {
+        self.asker.wake();
+    }
+
+    /// Where orders go; none where viewers may only look.
+    pub(crate) fn asker(&self) -> Option<&Asker> {
+        self.acts.then_some(&self.asker)
+    }
+
+    /// A viewer has come: the looks from now on, the newest at once, an empty text where there is none. The looks are to
+    /// be dropped before the other part.
+    pub(crate) fn viewer(&self) -> (watch::Receiver<Arc<str>>, Viewing) {
+        let looks = self.newest.subscribe();
+        self.asker.wake();
+        (looks, Viewing(self.asker.clone()))
     }
 
     /// Shows viewers a look: the JSON document of `corun top --once --format json`, with what was done as `act` where viewers
     /// may act; or `{"error": ".."}` once no more come.
-    pub fn show(&self, document: String) {
+    pub fn show(&self, document: &str) {
         self.newest.send_replace(document.into());
     }
 
@@ -81,9 +95,13 @@ impl Live {
     pub fn is_watched(&self) -> bool {
         self.newest.receiver_count() > 0
     }
+}
 
-    /// The looks from now on, the newest at once; an empty text where there is none.
-    pub(crate) fn looks(&self) -> watch::Receiver<Arc<str>> {
-        self.newest.subscribe()
+/// Dropped when a viewer has gone.
+pub(crate) struct Viewing(Asker);
+
+impl Drop for Viewing {
+    fn drop(&mut self) {
+        self.0.wake();
     }
 }

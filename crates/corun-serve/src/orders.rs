@@ -3,8 +3,9 @@
 //! The server only carries orders. Whoever holds [`Orders`] does one at a time and answers each. Viewers say which
 //! state of the machine they saw; an order of a viewer who has not seen the newest state is refused whole.
 
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::thread;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
 use corun_machine::CpuSet;
@@ -80,34 +81,65 @@ impl Order {
 
 /// The side that does what is asked.
 #[derive(Debug)]
-pub struct Orders(Receiver<Order>);
+pub struct Orders {
+    /// None wakes the side that does what is asked, and asks for nothing.
+    receiver: Receiver<Option<Order>>,
+    /// Is there a none that was not received yet?
+    woken: Arc<AtomicBool>,
+    /// Keeps the channel open where nobody may ask.
+    _open: SyncSender<Option<Order>>,
+}
 
 impl Orders {
     /// The next order, if there is one.
     pub fn next(&self) -> Option<Order> {
-        self.0.try_recv().ok()
+        self.receiver.try_iter().find_map(|order| self.unless_woken(order))
     }
 
-    /// The next order; none where none came for so long. To wait costs nothing.
+    /// The next order; none where none came for so long, or somebody called [`Asker::wake`]. To wait costs nothing.
     pub fn next_within(&self, longest: Duration) -> Option<Order> {
-        let next = self.0.recv_timeout(longest);
-        // Where nobody can ask any more, the wait is a wait all the same.
-        if matches!(next, Err(RecvTimeoutError::Disconnected)) {
-            thread::sleep(longest);
+        self.unless_woken(self.receiver.recv_timeout(longest).ok()?)
+    }
+
+    /// The next order; none where somebody called [`Asker::wake`]. To wait costs nothing.
+    pub fn next_or_woken(&self) -> Option<Order> {
+        self.unless_woken(self.receiver.recv().ok()?)
+    }
+
+    fn unless_woken(&self, order: Option<Order>) -> Option<Order> {
+        if order.is_none() {
+            self.woken.store(false, Ordering::SeqCst);
         }
-        next.ok()
+        order
     }
 }
 
 /// The side that asks.
 #[derive(Debug, Clone)]
-pub struct Asker(SyncSender<Order>);
+pub struct Asker {
+    sender: SyncSender<Option<Order>>,
+    woken: Arc<AtomicBool>,
+}
 
 impl Asker {
     /// Both sides.
     pub fn new() -> (Self, Orders) {
-        let (sender, receiver) = sync_channel(MOST_WAITING);
-        (Self(sender), Orders(receiver))
+        // One more place, for a none.
+        let (sender, receiver) = sync_channel(MOST_WAITING + 1);
+        let woken = Arc::new(AtomicBool::new(false));
+        let asker = Self { sender: sender.clone(), woken: woken.clone() };
+        (asker, Orders { receiver, woken, _open: sender })
+    }
+
+    /// Ends the other side's wait: there is something to look at besides orders.
+    pub fn wake(&self) {
+        if self.woken.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        // Where the channel is full, nobody waits.
+        if self.sender.try_send(None).is_err() {
+            self.woken.store(false, Ordering::SeqCst);
+        }
     }
 
     /// Where the answer will come; none where too many wait, or nobody acts any more.
@@ -117,7 +149,7 @@ impl Asker {
         deed: Deed,
     ) -> Option<oneshot::Receiver<Result<Done, Undone>>> {
         let (answer, answered) = oneshot::channel();
-        self.0.try_send(Order { seen, deed, answer }).ok()?;
+        self.sender.try_send(Some(Order { seen, deed, answer })).ok()?;
         Some(answered)
     }
 
@@ -186,5 +218,28 @@ impl DeedAsked {
             Self::ApplyPlan => Deed::ApplyPlan,
             Self::UndoAll => Deed::UndoAll,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_ends_with_an_order_or_when_woken_and_wakes_take_no_orders_place() {
+        let (asker, orders) = Asker::new();
+        (0..100).for_each(|_| asker.wake());
+        let answers: Vec<_> = (0..MOST_WAITING).map(|_| asker.ask(0, Deed::UndoAll)).collect();
+        assert!(answers.iter().all(Option::is_some));
+        assert!(orders.next_or_woken().is_none());
+        assert!(orders.next_or_woken().is_some());
+        asker.wake();
+        let left = std::iter::from_fn(|| orders.next()).count();
+        assert_eq!(left, MOST_WAITING - 1);
+        asker.wake();
+        assert!(orders.next_within(Duration::from_secs(60)).is_none());
+        // With nobody left to ask, the wait is a wait all the same.
+        drop(asker);
+        assert!(orders.next_within(Duration::from_millis(1)).is_none());
     }
 }

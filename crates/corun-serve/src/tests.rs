@@ -18,7 +18,7 @@ fn router() -> Router {
         library: Library::shipped().unwrap(),
         machine: None,
         apps: Vec::new(),
-        live: Some(Live::new(Arc::new(machine))),
+        live: Some(Live::new(Arc::new(machine), crate::Asker::new().0, false)),
         experiment: None,
     };
     routes().with_state(Arc::new(Desk::new(options)))

@@ -95,8 +95,10 @@ fn waiting_for_cpu(facts: &ProgramFacts, split: &TimeSplit) -> Option<Cause> {
         .map(|one| format!("{} ({}, {} of a CPU)", one.name, one.pid, percent(one.cpus_busy)))
         .collect();
     let mut found = format!(
-        "Runnable and without a CPU for {:.2} s, beside {:.2} s on CPUs {}.",
-        split.waiting_s, split.on_cpu_s, facts.may_run_on,
+        "Runnable and without a CPU for {:.2} s, beside {:.2} s on {}.",
+        split.waiting_s,
+        split.on_cpu_s,
+        facts.may_run_on.in_words(),
     );
     if !others.is_empty() {
         found.push_str(&format!(" On its CPUs run {}.", others.join(", ")));
@@ -105,7 +107,9 @@ fn waiting_for_cpu(facts: &ProgramFacts, split: &TimeSplit) -> Option<Cause> {
     if !facts.idle_cpus.is_empty() {
         let wider = facts.may_run_on.iter().chain(facts.idle_cpus.iter());
         let wider = CpuSet::from_iter(wider);
-        let does = format!("lets it run on CPUs {} too, which are idle", facts.idle_cpus);
+        let are = if facts.idle_cpus.len() == 1 { "is" } else { "are" };
+        let idle = facts.idle_cpus.in_words();
+        let does = format!("lets it run on {idle} too, which {are} idle");
         helps.push(run_on(&wider, does, facts));
     }
     if let Some(unit) = &facts.unit {
@@ -188,10 +192,10 @@ fn slow_core(facts: &ProgramFacts, split: &TimeSplit) -> Option<Cause> {
     let cores = facts.cores.as_ref()?;
     let allowed = facts.may_run_on.iter().any(|cpu| cores.fast_cpus.contains(cpu));
     let mut found = format!(
-        "{} of its CPU time was on slower cores: {} of the speed of the fastest, which are CPUs {}.",
+        "{} of its CPU time was on slower cores: {} of the speed of the fastest ({}).",
         percent(cores.slow_share),
         percent(cores.speed),
-        cores.fast_cpus
+        cores.fast_cpus.in_words()
     );
     if !allowed {
         found.push_str(" It may not run there.");

@@ -321,8 +321,14 @@ fn advice_names_the_idle_cpus_and_every_process() {
     facts.time = waited(5.0, 5.0);
     facts.may_run_on = cpus("0");
     facts.idle_cpus = cpus("2-3");
-    let command = &diagnose(&facts).causes[0].advice[0].command;
-    assert_eq!(command, "taskset -a -cp 0,2-3 7");
+    let cause = &diagnose(&facts).causes[0];
+    assert_eq!(cause.advice[0].command, "taskset -a -cp 0,2-3 7");
+    assert_eq!(cause.advice[0].does, "lets it run on CPUs 2-3 too, which are idle");
+    assert_eq!(cause.found, "Runnable and without a CPU for 5.00 s, beside 5.00 s on CPU 0.");
+    facts.idle_cpus = cpus("3");
+    let does = &diagnose(&facts).causes[0].advice[0].does;
+    assert_eq!(does, "lets it run on CPU 3 too, which is idle");
+    facts.idle_cpus = cpus("2-3");
     facts.pids = vec![7, 8];
     let command = &diagnose(&facts).causes[0].advice[0].command;
     assert_eq!(command, "for pid in 7 8; do taskset -a -cp 0,2-3 $pid; done");

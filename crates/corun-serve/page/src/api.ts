@@ -118,6 +118,8 @@ export interface PolicyEntry {
   summary: string;
   source: string;
   search: boolean;
+  /** Does it answer where programs are to run? Policies that only divide caches do not. */
+  places: boolean;
 }
 
 export interface Session {

@@ -3,6 +3,7 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { ask, type Compared, type ComparisonRow, type Drawing, type PolicyEntry, type Timeline } from "./api";
 import { fixed, heat, shown } from "./figures";
+import { goesBy } from "./goes-by";
 import { Notice } from "./notice";
 import { Scatter } from "./plots";
 import { question, type State } from "./state";
@@ -61,7 +62,7 @@ export function Compare({ state, drawing, policies, open }: Props) {
   const place = rows.findIndex((row) => row.policy === name);
   const row = rows[place];
   const timeline = compared?.timelines[place] ?? null;
-  const goesBy = policies.find((one) => one.name === name)?.summary;
+  const by = goesBy(policies, name);
 
   return (
     <div class="compare">
@@ -90,7 +91,7 @@ export function Compare({ state, drawing, policies, open }: Props) {
           <div class="columns">
             <section class="card" aria-labelledby="rows-title">
               <h2 id="rows-title">Policies</h2>
-              <Rows rows={rows} name={name} choose={setChosen} />
+              <Rows rows={rows} policies={policies} name={name} choose={setChosen} />
             </section>
             <section class="card" aria-labelledby="scatter-title">
               <h2 id="scatter-title">Throughput against unfairness</h2>
@@ -102,7 +103,7 @@ export function Compare({ state, drawing, policies, open }: Props) {
           </div>
           <section class="card" aria-labelledby="row-title">
             <h2 id="row-title">{shown(name)}</h2>
-            {goesBy && <p class="note">{goesBy}.</p>}
+            {by && <p class="note">{by}.</p>}
             <ul class="slowdowns">
               {compared.comparison.apps.map((app, program) => (
                 <li key={app} class={heat(row.slowdown[program])}>{shown(app)} <strong>{row.slowdown[program].toFixed(2)}</strong></li>
@@ -115,12 +116,20 @@ export function Compare({ state, drawing, policies, open }: Props) {
           </section>
         </>
       )}
-      <Sweep />
+      <Sweep policies={policies} />
     </div>
   );
 }
 
-function Rows({ rows, name, choose }: { rows: ComparisonRow[]; name: string; choose: (name: string) => void }) {
+interface RowsProps {
+  rows: ComparisonRow[];
+  policies: PolicyEntry[];
+  name: string;
+  choose: (name: string) => void;
+}
+
+/** A policy that comes out as another one stands below the table: it has no figures of its own. */
+function Rows({ rows, policies, name, choose }: RowsProps) {
   const most = Math.max(...rows.map((row) => row.mean_slowdown)) - 1;
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label="Policies side by side">
@@ -129,26 +138,48 @@ function Rows({ rows, name, choose }: { rows: ComparisonRow[]; name: string; cho
           <tr><th scope="col">policy</th><th scope="col" class="n">mean slowdown</th><th scope="col" aria-hidden="true"></th><th scope="col" class="n">above the best</th><th scope="col" class="n">STP</th><th scope="col" class="n">unfairness</th><th scope="col" class="n">moves a run</th></tr>
         </thead>
         <tbody>
-          {rows.map((row) => (
-            <tr key={row.policy} class={`${row.kind} ${row.policy === name ? "looked" : ""}`}>
-              <th scope="row">
-                <button type="button" class="link" aria-pressed={row.policy === name} onClick={() => choose(row.policy)}>{shown(row.policy)}</button>
-                {row.same_as && <span class="note"> as {row.same_as}</span>}
-                {row.optimal_proven && row.kind === "optimal" && <span class="note"> proven</span>}
-              </th>
-              <td class="n">{row.mean_slowdown.toFixed(3)}</td>
-              <td class="bar-cell"><span class="track" aria-hidden="true"><span class={`fill ${row.kind === "policy" ? "" : row.kind}`} style={{ width: `${(100 * (row.mean_slowdown - 1)) / Math.max(most, 1e-6)}%` }} /></span></td>
-              <td class="n">{row.above_optimal_percent === null ? "–" : `${row.above_optimal_percent.toFixed(1).replace(/^-0\.0$/, "0.0").replace("-", "−")} %`}</td>
-              <td class="n">{fixed(row.stp, 2)}</td><td class="n">{fixed(row.unfairness, 2)}</td><td class="n">{fixed(row.migrations, 0)}</td>
-            </tr>
+          {rows.filter((row) => row.same_as === null).map((row) => (
+            <>
+              <tr key={row.policy} class={`${row.kind} ${row.policy === name ? "looked" : ""}`}>
+                <th scope="row">
+                  <button type="button" class="link" aria-pressed={row.policy === name} aria-describedby={`row-by-${row.policy}`} onClick={() => choose(row.policy)}>{shown(row.policy)}</button>
+                  {row.optimal_proven && row.kind === "optimal" && <span class="note"> proven</span>}
+                </th>
+                <td class="n">{row.mean_slowdown.toFixed(3)}</td>
+                <td class="bar-cell"><span class="track" aria-hidden="true"><span class={`fill ${row.kind === "policy" ? "" : row.kind}`} style={{ width: `${(100 * (row.mean_slowdown - 1)) / Math.max(most, 1e-6)}%` }} /></span></td>
+                <td class="n">{row.above_optimal_percent === null ? "–" : `${row.above_optimal_percent.toFixed(1).replace(/^-0\.0$/, "0.0").replace("-", "−")} %`}</td>
+                <td class="n">{fixed(row.stp, 2)}</td><td class="n">{fixed(row.unfairness, 2)}</td><td class="n">{fixed(row.migrations, 0)}</td>
+              </tr>
+              <tr key={`${row.policy} goes by`} class={row.policy === name ? "by looked" : "by"}>
+                <td colSpan={7}><span id={`row-by-${row.policy}`}>{rowGoesBy(policies, row)}</span></td>
+              </tr>
+            </>
           ))}
         </tbody>
       </table>
-      <p class="note">
-        Bars begin at 1.0. Optimal and worst: the placements of least and largest mean slowdown. Figures are means over the runs.
-        random draws a placement a run; random (expected) is the mean over all that there are.
-      </p>
+      <Alike rows={rows} policies={policies} />
+      <p class="note">Bars begin at 1.0. Figures are means over the runs.</p>
     </div>
+  );
+}
+
+const rowGoesBy = (policies: PolicyEntry[], row: ComparisonRow) =>
+  row.kind === "expectation" ? "the mean over all placements that there are" : goesBy(policies, row.policy);
+
+function Alike({ rows, policies }: { rows: ComparisonRow[]; policies: PolicyEntry[] }) {
+  const groups = new Map<string, ComparisonRow[]>();
+  for (const row of rows) {
+    if (row.same_as !== null) groups.set(row.same_as, [...(groups.get(row.same_as) ?? []), row]);
+  }
+  return (
+    <>
+      {[...groups].map(([as, alike]) => (
+        <details key={as} class="alike">
+          <summary>The same as {shown(as)} here: {alike.map((row) => shown(row.policy)).join(", ")}</summary>
+          <dl>{alike.map((row) => <div key={row.policy}><dt>{shown(row.policy)}</dt><dd>{rowGoesBy(policies, row)}</dd></div>)}</dl>
+        </details>
+      ))}
+    </>
   );
 }
 

@@ -3,6 +3,7 @@
 import type { AbPair, Details } from "./api";
 import { useDrawnWidth } from "./drawn-width";
 import { fixed, shown, size } from "./figures";
+import { around, labels, type Box } from "./labels";
 
 /** Until a plot is there and its width is known. */
 const WIDTH = 320;
@@ -201,8 +202,17 @@ export interface Dot {
 const steps_of = (points: [number, number][]) =>
   points.map(([x, y], at) => (at === 0 ? `M${x} ${y}` : `V${y}H${x}`)).join("");
 
-/** A name stands where the frontier, which ends in the best placement, and other marks are seldom. */
-const NAME_DOWN = { optimal: -11, policy: 20, other: 4 };
+/** What the steps and their points cover. */
+const covered_by = (points: [number, number][]): Box[] =>
+  points.flatMap(([x, y], at) => {
+    if (at === 0) return [around(x, y, 3)];
+    const [x0, y0] = points[at - 1];
+    return [
+      around(x, y, 3),
+      { left: x0 - 2, right: x0 + 2, top: Math.min(y0, y), bottom: Math.max(y0, y) },
+      { left: Math.min(x0, x), right: Math.max(x0, x), top: y - 2, bottom: y + 2 },
+    ];
+  });
 
 /** STP against unfairness: good is down and to the right. */
 export function Scatter({ dots, frontier, chosen, choose }: {
@@ -226,6 +236,13 @@ export function Scatter({ dots, frontier, chosen, choose }: {
   const y = (value: number) => high - 38 - ((value - low) / (top - low)) * (high - 66);
   // A bound lies above a policy that does as well.
   const ordered = [...dots.filter((dot) => dot.style === "policy"), ...dots.filter((dot) => dot.style !== "policy")];
+  const steps = frontier.map((one): [number, number] => [x(one.stp), y(one.unfairness)]);
+  const named = ordered.filter((dot) => dot.name === chosen || dot.style !== "policy");
+  const names = labels(
+    named.map((dot) => ({ name: dot.name, x: x(dot.x), y: y(dot.y) })),
+    [...covered_by(steps), ...ordered.map((dot) => around(x(dot.x), y(dot.y), 7))],
+    { left: 46, top: 14, right: wide, bottom: high - 36 },
+  );
   return (
     <svg ref={drawn} class="scatter" height={high} viewBox={`0 0 ${wide} ${high}`} role="group"
       aria-label="Policies by throughput (STP, across) and unfairness (upwards); lower right is best">
@@ -242,8 +259,8 @@ export function Scatter({ dots, frontier, chosen, choose }: {
       <text class="tick" x={narrow ? 0 : 50} y={11}>unfairness{narrow ? "" : ", largest / smallest slowdown"}: less is better</text>
       {frontier.length > 0 && (
         <g role="img" aria-label={`The best placements, from the fairest with STP ${frontier[0].stp.toFixed(2)} and unfairness ${frontier[0].unfairness.toFixed(2)} to the fastest with ${frontier[frontier.length - 1].stp.toFixed(2)} and ${frontier[frontier.length - 1].unfairness.toFixed(2)}`}>
-          <path class="frontier" d={steps_of(frontier.map((one) => [x(one.stp), y(one.unfairness)]))} />
-          {frontier.map((one, at) => <circle key={at} class="frontier-point" cx={x(one.stp)} cy={y(one.unfairness)} r="2.5" />)}
+          <path class="frontier" d={steps_of(steps)} />
+          {steps.map(([across, down], at) => <circle key={at} class="frontier-point" cx={across} cy={down} r="2.5" />)}
         </g>
       )}
       {ordered.map((dot) => (
@@ -264,10 +281,9 @@ export function Scatter({ dots, frontier, chosen, choose }: {
           ) : (
             <circle cx={x(dot.x)} cy={y(dot.y)} r="6" />
           )}
-          {(dot.name === chosen || dot.style !== "policy") && (
-            <text x={x(dot.x) + (x(dot.x) > wide * 0.7 ? -11 : 11)} y={y(dot.y) + NAME_DOWN[dot.style === "optimal" || dot.style === "policy" ? dot.style : "other"]}
-              text-anchor={x(dot.x) > wide * 0.7 ? "end" : "start"}>{dot.name}</text>
-          )}
+          {names.filter((label) => label.name === dot.name).map((label) => (
+            <text key={label.name} x={label.x} y={label.y} text-anchor={label.anchor}>{label.name}</text>
+          ))}
         </g>
       ))}
     </svg>

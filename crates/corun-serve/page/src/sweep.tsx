@@ -1,8 +1,9 @@
 // The results of a sweep, opened from its Parquet file and filtered.
 
 import { useMemo, useState } from "preact/hooks";
-import { ask, Refusal, type SweepAnswer, type SweepEntry } from "./api";
+import { ask, Refusal, type PolicyEntry, type SweepAnswer, type SweepEntry } from "./api";
 import { counted, fixed, shown, size } from "./figures";
+import { goesBy } from "./goes-by";
 import { Notice } from "./notice";
 import { Scatter } from "./plots";
 
@@ -20,7 +21,7 @@ interface Chosen {
   policy: string;
 }
 
-export function Sweep() {
+export function Sweep({ policies }: { policies: PolicyEntry[] }) {
   const [rows, setRows] = useState(kept.rows);
   const [fault, setFault] = useState<unknown>(null);
   const [busy, setBusy] = useState(false);
@@ -52,7 +53,7 @@ export function Sweep() {
       </label>
       <Notice of={fault} />
       {busy && <p class="empty" role="status">Reading…</p>}
-      {rows.length > 0 && <Filtered rows={rows} />}
+      {rows.length > 0 && <Filtered rows={rows} policies={policies} />}
     </section>
   );
 }
@@ -113,7 +114,7 @@ function lines(rows: SweepEntry[]): Line[] {
   return [...groups].map(line).sort((one, other) => (one.mean_slowdown ?? Infinity) - (other.mean_slowdown ?? Infinity));
 }
 
-function Filtered({ rows }: { rows: SweepEntry[] }) {
+function Filtered({ rows, policies }: { rows: SweepEntry[]; policies: PolicyEntry[] }) {
   const [chosen, setChosen] = useState<Chosen>({ machine: "", mix: "", policy: "" });
   const [looked, setLooked] = useState("");
   const left = useMemo(() => {
@@ -154,15 +155,20 @@ function Filtered({ rows }: { rows: SweepEntry[] }) {
                 <thead><tr><th scope="col">policy</th><th scope="col" class="n">rows</th><th scope="col" class="n">mean slowdown</th><th scope="col" class="n">STP</th><th scope="col" class="n">unfairness</th><th scope="col" class="n">worst</th><th scope="col" class="n">moves</th></tr></thead>
                 <tbody>
                   {all.map((one) => (
-                    <tr key={one.policy} class={one.policy === name ? "looked" : ""}>
-                      <th scope="row">
-                        <button type="button" class="link" aria-pressed={one.policy === name} onClick={() => setLooked(one.policy)}>{shown(one.policy)}</button>
-                        {one.failed > 0 && <span class="note"> {one.failed} failed</span>}
-                      </th>
-                      <td class="n">{one.rows}</td>
-                      <td class="n">{fixed(one.mean_slowdown, 3)}</td><td class="n">{fixed(one.stp, 2)}</td><td class="n">{fixed(one.unfairness, 2)}</td>
-                      <td class="n">{fixed(one.worst_slowdown, 2)}</td><td class="n">{fixed(one.migrations, 0)}</td>
-                    </tr>
+                    <>
+                      <tr key={one.policy} class={one.policy === name ? "looked" : ""}>
+                        <th scope="row">
+                          <button type="button" class="link" aria-pressed={one.policy === name} aria-describedby={`sweep-by-${one.policy}`} onClick={() => setLooked(one.policy)}>{shown(one.policy)}</button>
+                          {one.failed > 0 && <span class="note"> {one.failed} failed</span>}
+                        </th>
+                        <td class="n">{one.rows}</td>
+                        <td class="n">{fixed(one.mean_slowdown, 3)}</td><td class="n">{fixed(one.stp, 2)}</td><td class="n">{fixed(one.unfairness, 2)}</td>
+                        <td class="n">{fixed(one.worst_slowdown, 2)}</td><td class="n">{fixed(one.migrations, 0)}</td>
+                      </tr>
+                      <tr key={`${one.policy} goes by`} class={one.policy === name ? "by looked" : "by"}>
+                        <td colSpan={7}><span id={`sweep-by-${one.policy}`}>{goesBy(policies, one.policy)}</span></td>
+                      </tr>
+                    </>
                   ))}
                 </tbody>
               </table>

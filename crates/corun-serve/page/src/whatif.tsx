@@ -6,6 +6,7 @@ import { Answer } from "./answer";
 import { ask, Newest, type Details, type Drawing, type Explained, type PolicyEntry } from "./api";
 import { Cache } from "./cache";
 import { change as changed, fixed, heat, shown, size, times, traffic } from "./figures";
+import { PolicyList } from "./goes-by";
 import { Machine, type Layout } from "./layout";
 import { Notice } from "./notice";
 import { Panel } from "./panel";
@@ -418,31 +419,20 @@ function useDrag({
   return { program, press };
 }
 
-/** What a policy goes by is said when it is asked: there is no hovering with a finger or the keyboard. */
+/** The searches, and folded below them the policies: opened, they would push the machine out of sight. */
 function Policies({ policies, busy, apply }: { policies: PolicyEntry[]; busy: string | null; apply: (name: string) => void }) {
   const [last, setLast] = useState<PolicyEntry | null>(null);
-  const [roomy] = useState(() => matchMedia("(min-width: 62rem)").matches);
-  const button = (one: PolicyEntry) => (
-    <button key={one.name} type="button" data-policy={one.name} class={one.search ? "search" : ""}
-      title={`${one.summary}${one.source ? ` (${one.source})` : ""}`} disabled={busy !== null} aria-busy={busy === one.name}
-      onClick={() => {
-        setLast(one);
-        apply(one.name);
-      }}>
-      {one.label}
-    </button>
-  );
+  const chosen = (one: PolicyEntry) => {
+    setLast(one);
+    apply(one.name);
+  };
+  const scheduling = policies.filter((one) => one.places && !one.search);
   return (
     <div class="place-all">
-      <div class="policies" role="group" aria-label="Place all programs">
-        <span class="note">Place all programs:</span>
-        {policies.filter((one) => one.search).map(button)}
-      </div>
-      <details open={roomy}>
-        <summary>or as a scheduling policy would</summary>
-        <div class="policies" role="group" aria-label="Let a policy place the programs">
-          {policies.filter((one) => !one.search).map(button)}
-        </div>
+      <PolicyList label="Place all programs" style="searches" policies={policies.filter((one) => one.search)} busy={busy} apply={chosen} />
+      <details>
+        <summary>Or place them as one of {scheduling.length} scheduling policies would</summary>
+        <PolicyList label="Let a policy place the programs" policies={scheduling} busy={busy} apply={chosen} />
       </details>
       <p class="note" role="status">{last && <><strong>{last.label}</strong>: {last.summary}.</>}</p>
     </div>

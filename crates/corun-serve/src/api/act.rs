@@ -10,6 +10,7 @@ use tokio::time::timeout;
 
 use super::Desk;
 use super::answer::{Asked, Failure, Part};
+use crate::live::Live;
 use crate::orders::{ActAsked, Done, Undone};
 
 /// For an order to be carried out. An order that waits longer is not begun.
@@ -21,7 +22,7 @@ pub(crate) async fn act(
 ) -> Result<Json<Done>, Failure> {
     let refused = |why: String| Failure::new(Part::Act, why);
     let live = desk.options.live.as_ref();
-    let Some(asker) = live.and_then(|live| live.asker.as_ref()) else {
+    let Some(asker) = live.and_then(Live::asker) else {
         let why = "this page only looks: corun serve was started without --act";
         return Err(refused(why.to_owned()).with_status(StatusCode::FORBIDDEN));
     };

@@ -42,7 +42,7 @@ pub(crate) async fn session(State(desk): State<Arc<Desk>>) -> Json<Session> {
         machine: machine.to_owned(),
         apps: options.apps.clone(),
         live: options.live.as_ref().map(|live| Drawing::new(&live.machine, None)),
-        acts: options.live.as_ref().is_some_and(|live| live.asker.is_some()),
+        acts: options.live.as_ref().is_some_and(|live| live.asker().is_some()),
         experiment: options.experiment.is_some(),
     })
 }
@@ -128,7 +128,7 @@ pub(crate) async fn programs(State(desk): State<Arc<Desk>>) -> Json<Programs> {
     Json(Programs { programs: desk.options.library.iter().map(ProgramEntry::new).collect() })
 }
 
-/// A policy that places programs, or a search.
+/// A policy, or a search for a placement.
 #[derive(Debug, Serialize)]
 pub(crate) struct PolicyLine {
     name: &'static str,
@@ -138,6 +138,8 @@ pub(crate) struct PolicyLine {
     source: &'static str,
     /// Is it a search for the best or the worst placement?
     search: bool,
+    /// Does it answer where programs are to run? Policies that only divide caches do not.
+    places: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -152,15 +154,16 @@ pub(crate) async fn policies() -> Json<Policies> {
         summary: search.summary,
         source: "",
         search: true,
+        places: true,
     };
     let mut policies: Vec<PolicyLine> = PLACEMENT_SEARCHES.into_iter().map(search).collect();
-    let placing = registry().iter().filter(|entry| entry.kind() == PolicyKind::Placement);
-    policies.extend(placing.map(|entry| PolicyLine {
+    policies.extend(registry().iter().map(|entry| PolicyLine {
         name: entry.name,
         label: entry.name,
         summary: entry.summary,
         source: entry.source,
         search: false,
+        places: entry.kind() == PolicyKind::Placement,
     }));
     Json(Policies { policies })
 }

@@ -93,7 +93,8 @@ async fn live(State(desk): State<Arc<Desk>>) -> Result<Response, Failure> {
             "corun serve --pid PID, --user NAME, --command PATTERN, --unit UNIT or --config FILE",
         ));
     };
-    Ok(events(live.looks()))
+    let (looks, viewing) = live.viewer();
+    Ok(events(looks, viewing))
 }
 
 /// An experiment's progress as it comes in, all of it in each event.
@@ -103,13 +104,16 @@ async fn experiment(State(desk): State<Arc<Desk>>) -> Result<Response, Failure> 
             Failure::new(Part::Live, "no experiment is shown").hint("corun serve --ab FILE")
         );
     };
-    Ok(events(experiment.progress()))
+    Ok(events(experiment.progress(), ()))
 }
 
-/// Documents as they come, one event each.
-fn events(documents: watch::Receiver<Arc<str>>) -> Response {
+/// Documents as they come, one event each. `viewing` is dropped after them.
+fn events<T: Send + 'static>(documents: watch::Receiver<Arc<str>>, viewing: T) -> Response {
     let documents = WatchStream::new(documents).filter(|document| !document.is_empty());
-    let events = documents.map(|document| Ok::<_, Infallible>(Event::default().data(&*document)));
+    let events = documents.map(move |document| {
+        let _ = &viewing;
+        Ok::<_, Infallible>(Event::default().data(&*document))
+    });
     Sse::new(events).keep_alive(KeepAlive::default()).into_response()
 }
 

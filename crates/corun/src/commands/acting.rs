@@ -151,8 +151,8 @@ impl Acting {
             reason: "asked for on the page".to_owned(),
         };
         all_or_none(host, threads.into_iter().map(allow).collect())?;
-        let what =
-            format!("{program} (process {pid}): {} held on CPUs {cpus}", counted(count, "thread"));
+        let on = cpus.in_words();
+        let what = format!("{program} (process {pid}): {} held on {on}", counted(count, "thread"));
         Ok(self.did(vec![what], Vec::new()))
     }
 

@@ -17,13 +17,13 @@ use corun_report::{Columns, counted, json, round};
 
 /// The document.
 #[derive(Debug, Serialize)]
-struct Document {
+struct Document<'a> {
     machine: String,
     policy: String,
     seconds: f64,
     looks: usize,
     threads: usize,
-    decisions: Vec<DecisionEntry>,
+    decisions: Vec<DecisionEntry<'a>>,
 }
 
 pub(super) fn run(arguments: &DecideArgs) -> Outcome<String> {
@@ -75,7 +75,7 @@ fn host(arguments: &DecideArgs, recording: Arc<LiveRecording>) -> Outcome<Host> 
     })
 }
 
-fn text(document: &Document, lines: &[DecisionLine]) -> String {
+fn text(document: &Document<'_>, lines: &[DecisionLine]) -> String {
     let mut text = String::new();
     for line in lines {
         let _ = writeln!(text, "{}", line.text());
@@ -93,13 +93,13 @@ fn text(document: &Document, lines: &[DecisionLine]) -> String {
     text
 }
 
-fn csv(document: &Document) -> Outcome<String> {
+fn csv(document: &Document<'_>) -> Outcome<String> {
     Columns::of(&document.decisions)
         .left("at_s", |one| one.at_s)
-        .left("policy", |one| one.policy.clone())
+        .left("policy", |one| one.policy.to_owned())
         .left("verdict", |one| one.verdict)
-        .left("program", |one| one.program.clone())
-        .left("action", |one| one.action.clone())
-        .left("reason", |one| one.reason.clone())
+        .left("program", |one| one.program.to_owned())
+        .left("action", |one| one.action.to_owned())
+        .left("reason", |one| one.reason.to_owned())
         .csv()
 }

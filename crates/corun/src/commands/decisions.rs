@@ -77,24 +77,24 @@ impl Decided {
 
 /// A decision in a document.
 #[derive(Debug, Serialize)]
-pub(super) struct DecisionEntry {
+pub(super) struct DecisionEntry<'a> {
     pub(super) at_s: f64,
-    pub(super) policy: String,
+    pub(super) policy: &'a str,
     pub(super) verdict: &'static str,
-    pub(super) program: String,
-    pub(super) action: String,
-    pub(super) reason: String,
+    pub(super) program: &'a str,
+    pub(super) action: &'a str,
+    pub(super) reason: &'a str,
 }
 
-impl From<&DecisionLine> for DecisionEntry {
-    fn from(one: &DecisionLine) -> Self {
+impl<'a> From<&'a DecisionLine> for DecisionEntry<'a> {
+    fn from(one: &'a DecisionLine) -> Self {
         Self {
             at_s: round(one.at_s, 3),
-            policy: one.policy.clone(),
+            policy: &one.policy,
             verdict: one.verdict,
-            program: one.program.clone(),
-            action: one.action.clone(),
-            reason: one.reason.clone(),
+            program: &one.program,
+            action: &one.action,
+            reason: &one.reason,
         }
     }
 }

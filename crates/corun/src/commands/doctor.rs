@@ -128,7 +128,7 @@ fn headline(facts: &Facts) -> String {
         parts.push(counted(shape.numa_nodes, "NUMA node"));
         if let [_, _, ..] = &shape.core_types[..] {
             let kind = |kind: &corun_live::doctor::CoreKind| {
-                format!("{} on CPUs {}", kind.name, kind.cpus)
+                format!("{} on {}", kind.name, kind.cpus.in_words())
             };
             parts.extend(shape.core_types.iter().map(kind));
         }

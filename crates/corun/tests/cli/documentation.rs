@@ -45,6 +45,19 @@ fn every_command_has_a_manual_page() {
     assert_eq!(fixture.run(&["man"]).done(), top);
 }
 
+/// Who installs a package has README and no repository: what README leads to under docs/ is beside it.
+#[test]
+fn readme_is_installed_with_the_documents_that_it_leads_to() {
+    let fixture = Fixture::new();
+    let doc = install(&fixture).join("doc/corun");
+    let readme = std::fs::read_to_string(doc.join("README.md")).unwrap();
+    let links = readme.split("](docs/").skip(1).filter_map(|rest| rest.split([')', '#']).next());
+    let links: Vec<&str> = links.collect();
+    assert!(links.len() > 20 && links.contains(&"operating.md"), "{links:?}");
+    let missing = links.iter().filter(|link| !doc.join("docs").join(link).is_file());
+    assert_eq!(missing.collect::<Vec<_>>(), [] as [&&str; 0]);
+}
+
 #[test]
 fn bash_completes_names_after_the_script_was_read() {
     let fixture = Fixture::new();

@@ -101,7 +101,7 @@ fn what_may_be_used_is_told_from_what_there_is() {
     if all == "0" {
         return eprintln!("skipped: one CPU alone");
     }
-    let expected = format!("his process may use CPUs 0 of {all}");
+    let expected = format!("his process may use CPU 0 of {all}");
     for words in [&["topology"][..], &["doctor"]] {
         let said = text(&on_one_cpu(words).stdout);
         assert!(said.contains(&expected) && said.contains("Slurm job 4711"), "{said}");

@@ -109,7 +109,7 @@ fn a_process_is_held_and_all_is_undone_also_when_the_server_ends() {
     // Nobody looks on: it is done all the same.
     let (status, done) = act(&server, 0, &hold(&pid, &one));
     assert_eq!((status, &done["revision"]), (200, &json!(1)), "{done}");
-    assert!(done["done"][0].as_str().unwrap().contains("1 thread held on CPUs"), "{done}");
+    assert!(done["done"][0].as_str().unwrap().contains("1 thread held on CPU"), "{done}");
     assert_eq!(allowed(&pid), one);
     assert_eq!(journals(&path), 1);
     // Two viewers: the one who saw the state before is told, and nothing is done.

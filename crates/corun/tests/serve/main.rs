@@ -4,6 +4,7 @@
 mod act;
 mod attach;
 mod browser;
+mod compare;
 mod experiment;
 mod http;
 mod live;

@@ -1,5 +1,6 @@
 //! The page of `corun serve` in a browser.
 
+use corun_policy::PolicyKind;
 use serde_json::{Value, json};
 
 use crate::browser::Browser;
@@ -80,7 +81,22 @@ fn what_is_moved_shows_what_the_commands_say() {
     wait_for(&browser, &predicted(&server, &next));
     assert_eq!(browser.evaluate("document.activeElement.dataset.program"), "0");
 
-    // A policy, and the optimum.
+    // A policy, and the optimum. What each goes by stands beside its button, and a screen reader says it with the button.
+    let is_shown = "document.querySelector('[data-policy=dio]').checkVisibility()";
+    assert_eq!(browser.evaluate(is_shown), false);
+    browser.evaluate("document.querySelector('.place-all summary').focus()");
+    browser.key("Enter");
+    browser.wait(is_shown);
+    let lines = browser.evaluate(
+        "[...document.querySelectorAll('[data-policy]')].map((one) => \
+         document.getElementById(one.getAttribute('aria-describedby'))).map((one) => one.innerText)",
+    );
+    let lines = lines.as_array().unwrap();
+    let placing = corun_policy::registry().iter().filter(|one| one.kind() == PolicyKind::Placement);
+    assert_eq!(lines.len(), 3 + placing.clone().count());
+    for policy in placing {
+        assert!(lines.iter().any(|line| line == policy.summary), "{}: {lines:?}", policy.name);
+    }
     for policy in ["dio", "optimal"] {
         let words =
             ["place", "--machine", "xeon-x5365", "--apps", &APPS.join(","), "--policy", policy];
@@ -188,6 +204,7 @@ fn an_answer_for_what_is_no_longer_asked_changes_nothing() {
          await new Promise((arrive) => { window.arrive = arrive }); \
          setTimeout(() => { window.arrived = true }, 200); return answer } })()",
     );
+    browser.click(".place-all summary");
     browser.click("[data-policy='dio']");
     browser.wait("window.arrive");
     assert_eq!(browser.evaluate("document.querySelector('[data-policy=dio]').disabled"), true);

@@ -1,5 +1,6 @@
 //! The result as a document.
 
+use corun_linux::Noise;
 use corun_live::ab::{Conclusion, Done, Effect, Ended, HarmKind, PairProgress};
 use serde::Serialize;
 
@@ -17,6 +18,8 @@ pub(super) struct Document {
     pairs: usize,
     elapsed_seconds: f64,
     needed_seconds: Option<f64>,
+    cpus_busy_share: Option<f64>,
+    cpus_stolen_share: Option<f64>,
     overall: Figures,
     programs: Vec<Program>,
 }
@@ -102,7 +105,11 @@ impl From<&PairProgress> for PairLine {
     }
 }
 
-pub(super) fn document(conclusion: &Conclusion, arguments: &AbArgs) -> Document {
+pub(super) fn document(
+    conclusion: &Conclusion,
+    load: Option<Noise>,
+    arguments: &AbArgs,
+) -> Document {
     let (ended, harmed) = match &conclusion.ended {
         Ended::Done(Done::Precise) => ("precise", None),
         Ended::Done(Done::Clear) => ("clear", None),
@@ -133,6 +140,8 @@ pub(super) fn document(conclusion: &Conclusion, arguments: &AbArgs) -> Document 
         pairs: conclusion.experiment.pairs(),
         elapsed_seconds: round(conclusion.elapsed.as_secs_f64(), 3),
         needed_seconds: conclusion.needed.map(|needed| round(needed.as_secs_f64(), 3)),
+        cpus_busy_share: load.map(|load| round(load.others_share, 6)),
+        cpus_stolen_share: load.map(|load| round(load.stolen_share, 6)),
         overall: conclusion.experiment.overall().into(),
         programs: conclusion.experiment.programs().into_iter().map(program).collect(),
     }

@@ -5,11 +5,13 @@ mod progress;
 mod scheduled;
 mod text;
 mod throughput;
+mod unclear;
 mod whose;
 
 use std::io::Write as _;
 use std::time::Duration;
 
+use corun_linux::{Noise, NoiseMeter, Roots};
 use corun_live::ab::{
     Better, Commands, Conclusion, Design, DesignSettings, Ended, ExperimentSettings, Metric,
     MetricKind, MetricSource, PairProgress, StoppingLimits, Switch, SwitchbackExperiment, conduct,
@@ -54,9 +56,11 @@ pub(super) fn run(arguments: &AbArgs) -> Outcome<String> {
     };
     let Some(mut whose) = whose else {
         checked(&commands)?;
+        let meter = load_meter();
         let conclusion = conduct(design, experiment, limits, &mut commands, &mut told);
-        written.end(&conclusion, arguments);
-        return concluded(&conclusion, arguments);
+        let load = meter.noise_if_told();
+        written.end(&conclusion, load, arguments);
+        return concluded(&conclusion, load, arguments);
     };
     // Says what this machine lacks before anything begins.
     let backends = backends(&whose, arguments.against)?;
@@ -74,13 +78,15 @@ pub(super) fn run(arguments: &AbArgs) -> Outcome<String> {
         checked(&commands)?;
         let mut subject = Scheduled::new(&mut whose, backends, commands, throughput);
         subject.follow(new).map_err(|error| Failure::Failed(error.into()))?;
-        Ok(conduct(design, experiment, limits, &mut subject, &mut told))
+        let meter = load_meter();
+        let conclusion = conduct(design, experiment, limits, &mut subject, &mut told);
+        Ok((conclusion, meter.noise_if_told()))
     });
     let ended = whose.end();
-    let conclusion = concluded_as?;
-    written.end(&conclusion, arguments);
+    let (conclusion, load) = concluded_as?;
+    written.end(&conclusion, load, arguments);
     ended?;
-    let text = concluded(&conclusion, arguments)?;
+    let text = concluded(&conclusion, load, arguments)?;
     if let (Whose::Ours(ours), Ended::Over(_)) = (&whose, &conclusion.ended)
         && let Err(failure) = ours.exit(arguments.programs.mix.is_some())
     {
@@ -88,6 +94,13 @@ pub(super) fn run(arguments: &AbArgs) -> Outcome<String> {
         return Err(failure);
     }
     Ok(text)
+}
+
+/// What all CPUs do from now on.
+fn load_meter() -> NoiseMeter {
+    let roots = Roots::default();
+    let online = corun_linux::sysfs::online_cpus(&roots).unwrap_or_default();
+    NoiseMeter::new(&roots, online)
 }
 
 /// None where commands switch something.
@@ -210,10 +223,10 @@ fn tell(progress: &PairProgress, arguments: &AbArgs) {
 }
 
 /// The result goes to stdout also where the experiment was cut short.
-fn concluded(conclusion: &Conclusion, arguments: &AbArgs) -> Outcome<String> {
+fn concluded(conclusion: &Conclusion, load: Option<Noise>, arguments: &AbArgs) -> Outcome<String> {
     let text = match arguments.format {
-        DocumentFormat::Text => text::text(conclusion, arguments),
-        DocumentFormat::Json => json(&document::document(conclusion, arguments))?,
+        DocumentFormat::Text => text::text(conclusion, load, arguments),
+        DocumentFormat::Json => json(&document::document(conclusion, load, arguments))?,
     };
     let failure = match (&conclusion.unrestored, &conclusion.ended) {
         (Some(error), _) => {

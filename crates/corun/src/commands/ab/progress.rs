@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::io::Write as _;
 
+use corun_linux::Noise;
 use corun_live::ab::{Conclusion, PairProgress};
 use serde::Serialize;
 
@@ -34,8 +35,8 @@ impl Progress {
     }
 
     /// At the end.
-    pub(super) fn end(&mut self, conclusion: &Conclusion, arguments: &AbArgs) {
-        self.write(&document(conclusion, arguments));
+    pub(super) fn end(&mut self, conclusion: &Conclusion, load: Option<Noise>, arguments: &AbArgs) {
+        self.write(&document(conclusion, load, arguments));
     }
 
     /// A line in one write, so that a reader finds whole lines. A full disk ends no experiment.

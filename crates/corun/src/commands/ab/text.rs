@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
+use corun_linux::Noise;
 use corun_live::ab::{Conclusion, Done, Effect, Ended, HarmKind};
 
+use super::unclear::{Unclear, is_unclear};
 use crate::cli::AbArgs;
 use corun_report::{Columns, counted};
 
-pub(super) fn text(conclusion: &Conclusion, arguments: &AbArgs) -> String {
+pub(super) fn text(conclusion: &Conclusion, load: Option<Noise>, arguments: &AbArgs) -> String {
     let experiment = &conclusion.experiment;
     let overall = experiment.overall();
     let cell = |value: Option<f64>| value.map_or_else(|| "?".to_owned(), percent);
@@ -38,6 +40,21 @@ pub(super) fn text(conclusion: &Conclusion, arguments: &AbArgs) -> String {
         let needed = time(needed);
         text.push_str(&format!("to know it to {} %: {needed} more\n", arguments.precision));
     }
+    let collapsed =
+        matches!(&conclusion.ended, Ended::Harm(harm) if harm.kind == HarmKind::Collapse);
+    let is_settled = matches!(conclusion.ended, Ended::Done(_) | Ended::Harm(_)) && !collapsed;
+    if is_unclear(&overall) && !is_settled {
+        let unclear = Unclear {
+            collapsed,
+            pairs: experiment.pairs(),
+            elapsed: conclusion.elapsed,
+            needed: conclusion.needed,
+            precision_percent: arguments.precision,
+            block_s: arguments.block,
+            load,
+        };
+        text.push_str(&unclear.advice());
+    }
     text
 }
 
@@ -66,7 +83,11 @@ fn said(conclusion: &Conclusion, overall: &Effect, arguments: &AbArgs) -> String
     let verdict = match (overall.low, overall.high) {
         (Some(low), _) if low > 0.0 => format!("It raises the metrics ({good})."),
         (_, Some(high)) if high < 0.0 => format!("It lowers the metrics ({good})."),
-        (Some(_), Some(_)) => "Whether it helps or harms is not clear.".to_owned(),
+        (Some(low), Some(high)) => format!(
+            "Whether it helps or harms is not clear: it is between {} and {}.",
+            percent(low),
+            percent(high)
+        ),
         _ => "Nothing is sure yet.".to_owned(),
     };
     format!("{ended} {verdict}")

@@ -28,7 +28,7 @@ use self::listener::Readers;
 use self::log::{TickLog, log_as, log_undone};
 use self::metrics::Metrics;
 use self::viewers::Viewers;
-pub(super) use self::viewers::{Hello, Message, NumberedOrder};
+pub(super) use self::viewers::{Hello, Message, NumberedOrder, document_of_look};
 use self::watchdog::Watchdog;
 use super::acting::Acting;
 use super::hosting::{Ground, Look};
@@ -281,7 +281,7 @@ impl Session<'_> {
         }
         let act = self.acting.as_ref().map(|acting| acting.entry(&self.host));
         let daemon = DaemonEntry { pid: std::process::id(), applies: self.applies };
-        viewers.show(self.looks.document((&self.host, tick), self.policy, act, daemon)?);
+        viewers.show(&self.looks.document((&self.host, tick), self.policy, act, daemon)?);
         Ok(())
     }
 

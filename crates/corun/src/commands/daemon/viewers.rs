@@ -1,7 +1,7 @@
 //! Shows viewers on this machine what the daemon sees, over a socket of its own. `corun serve --daemon` is such a viewer.
 //!
 //! Both sides write lines of JSON. The daemon says which machine it is on and whether viewers may act, then a look after each
-//! tick; a viewer sends orders. Looks are made only while a viewer is connected. A viewer that is slow misses looks, and
+//! tick, `{"look":DOCUMENT}`; a viewer sends orders. Looks are made only while a viewer is connected. A viewer that is slow misses looks, and
 //! nobody waits for it.
 
 use std::fs;
@@ -18,7 +18,6 @@ use anyhow::Context as _;
 use corun_machine::Machine;
 use corun_serve::{ActAsked, Asker, Done, Order, Orders, Undone};
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 use tracing::{info, warn};
 
 use crate::failure::Outcome;
@@ -43,18 +42,29 @@ pub(in crate::commands) struct Hello {
     pub(in crate::commands) acts: bool,
 }
 
-/// A line of the daemon's.
+/// A line of the daemon's that is no look.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(in crate::commands) enum Message {
     Hello(Hello),
-    /// The document of a look.
-    Look(Box<RawValue>),
     /// What came of the order of that number.
     Answer {
         number: u64,
         answer: Result<Done, Undone>,
     },
+}
+
+const LOOK_BEGINS: &str = "{\"look\":";
+const LOOK_ENDS: &str = "}";
+
+/// The line of a look, of which there are many. Its document is put in as it is: JSON on one line.
+fn look_line(document: &str) -> String {
+    [LOOK_BEGINS, document, LOOK_ENDS, "\n"].concat()
+}
+
+/// The document of a look's line without its end; none of another line. The document is not read.
+pub(in crate::commands) fn document_of_look(line: &[u8]) -> Option<&[u8]> {
+    line.strip_prefix(LOOK_BEGINS.as_bytes())?.strip_suffix(LOOK_ENDS.as_bytes())
 }
 
 /// A viewer's line.
@@ -136,10 +146,10 @@ impl Viewers {
     }
 
     /// Shows all viewers a look, a JSON document.
-    pub(super) fn show(&self, document: String) {
-        let Ok(raw) = RawValue::from_string(document) else { return };
+    pub(super) fn show(&self, document: &str) {
+        let look = look_line(document).into();
         let mut newest = self.shared.newest();
-        newest.look = line(&Message::Look(raw)).into();
+        newest.look = look;
         newest.looks += 1;
         self.shared.changed.notify_all();
     }
@@ -290,5 +300,21 @@ fn obey(reading: UnixStream, writer: &Mutex<UnixStream>, shared: &Shared) -> io:
         let answer = shared.asker.ask_and_wait(asked, wake);
         let text = line(&Message::Answer { number, answer });
         writer.lock().unwrap_or_else(PoisonError::into_inner).write_all(text.as_bytes())?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_look_is_told_from_other_lines_without_being_read() {
+        let document = r#"{"machine":"a}\n","threads":[{"tid":1}]}"#;
+        let text = look_line(document);
+        let whole: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(whole["look"]["machine"], "a}\n");
+        assert_eq!(document_of_look(text.trim_end().as_bytes()), Some(document.as_bytes()));
+        let answer = line(&Message::Answer { number: 1, answer: Err(Undone::Outdated) });
+        assert_eq!(document_of_look(answer.trim_end().as_bytes()), None);
     }
 }

@@ -4,11 +4,12 @@
 //! back.
 
 use std::collections::BTreeMap;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -18,8 +19,7 @@ use corun_machine::Machine;
 use corun_serve::{ActAsked, Done, Live, Order, Orders, Undone};
 use serde_json::json;
 
-use super::super::daemon::{Hello, Message, NumberedOrder};
-use super::IDLE_PAUSE;
+use super::super::daemon::{Hello, Message, NumberedOrder, document_of_look};
 use crate::failure::{Failure, Outcome};
 
 /// For the daemon's first line, and to write an order.
@@ -28,6 +28,8 @@ const HELLO_TIME: Duration = Duration::from_secs(5);
 const AGAIN: Duration = Duration::from_secs(1);
 /// Bytes of a line at most: a look of some 100,000 threads.
 const MOST_LINE_BYTES: usize = 64 << 20;
+/// Bytes that are read at once.
+const MOST_AT_ONCE: usize = 64 << 10;
 
 /// A daemon's socket, and what the daemon said of itself.
 pub(super) struct Attached {
@@ -38,7 +40,7 @@ pub(super) struct Attached {
 
 /// A daemon that is there.
 struct Connection {
-    stream: UnixStream,
+    stream: BufReader<UnixStream>,
     /// What came of a line that is not whole.
     begun: Vec<u8>,
 }
@@ -82,7 +84,7 @@ impl Attached {
             if !live.is_watched() {
                 live.forget();
                 // An order is asked for by somebody who looked on just now.
-                let Some(order) = orders.next_within(IDLE_PAUSE) else { continue };
+                let Some(order) = orders.next_or_woken() else { continue };
                 self.attend(Some(order), live, orders, cancel);
                 continue;
             }
@@ -103,10 +105,10 @@ impl Attached {
             "The daemon at {} is away ({error}); what was seen last stays. Waiting for it.",
             self.path.display()
         );
-        live.show(json!({ "away": away }).to_string());
+        live.show(&json!({ "away": away }).to_string());
         let since = Instant::now();
-        while since.elapsed() < AGAIN && !cancel.is_set() {
-            if let Some(order) = orders.next_within(IDLE_PAUSE) {
+        while let Some(left) = AGAIN.checked_sub(since.elapsed()).filter(|_| !cancel.is_set()) {
+            if let Some(order) = orders.next_within(left) {
                 order.answer(Err(Undone::Refused("the daemon is away".to_owned())));
             }
         }
@@ -118,11 +120,13 @@ impl Connection {
         let stream = UnixStream::connect(path)?;
         stream.set_read_timeout(Some(HELLO_TIME))?;
         stream.set_write_timeout(Some(HELLO_TIME))?;
+        let stream = BufReader::with_capacity(MOST_AT_ONCE, stream);
         let mut own = Self { stream, begun: Vec::new() };
         let since = Instant::now();
         while since.elapsed() < HELLO_TIME {
-            if let Some(Message::Hello(hello)) = own.messages()?.into_iter().next() {
-                own.stream.set_read_timeout(None)?;
+            let message = own.receive(|line| Ok(serde_json::from_slice(line)?))?;
+            if let Some(Message::Hello(hello)) = message {
+                own.stream.get_ref().set_read_timeout(None)?;
                 return Ok((own, hello));
             }
         }
@@ -138,26 +142,32 @@ impl Connection {
         cancel: &Cancel,
     ) -> io::Result<()> {
         let passed_on = PassedOn::default();
-        let writing = self.stream.try_clone()?;
+        let writing = self.stream.get_ref().try_clone()?;
+        let ended = AtomicBool::new(false);
         thread::scope(|scope| {
-            let reading = scope.spawn(|| self.read(live, &passed_on));
+            let reading = scope.spawn(|| {
+                let read = self.read(live, &passed_on);
+                ended.store(true, Ordering::SeqCst);
+                live.wake();
+                read
+            });
             let (mut next, mut number) = (first, 0);
             let wanted = |next: &Option<Order>| {
                 !cancel.is_set()
                     && (live.is_watched() || next.is_some() || passed_on.are_some_left())
             };
             let mut written = Ok(());
-            while written.is_ok() && wanted(&next) && !reading.is_finished() {
+            while written.is_ok() && wanted(&next) && !ended.load(Ordering::SeqCst) {
                 if let Some(order) = next.take() {
                     number += 1;
                     written = passed_on.write(order, number, &writing);
                 }
-                next = orders.next_within(IDLE_PAUSE);
+                next = orders.next_or_woken();
             }
             if let Some(order) = next {
                 order.answer(Err(went_away()));
             }
-            let ended_by_us = !reading.is_finished();
+            let ended_by_us = !ended.load(Ordering::SeqCst);
             // What is waited for ends.
             let _ = writing.shutdown(Shutdown::Both);
             let read = reading.join().unwrap_or_else(|panicked| resume_unwind(panicked));
@@ -168,36 +178,44 @@ impl Connection {
     /// Shows looks and answers orders, until the daemon ends.
     fn read(&mut self, live: &Live, passed_on: &PassedOn) -> io::Result<()> {
         loop {
-            for message in self.messages()? {
-                match message {
-                    Message::Look(look) => live.show(look.get().to_owned()),
-                    Message::Answer { number, answer } => passed_on.answer(number, answer),
-                    Message::Hello(_) => {}
+            self.receive(|line| {
+                // Most lines are looks, and a look is for the page alone to read.
+                if let Some(document) = document_of_look(line) {
+                    let document = str::from_utf8(document).map_err(io::Error::other)?;
+                    // No JSON has one as it is, and no event of a stream may.
+                    if document.contains('\r') {
+                        return Err(io::Error::other("a look is no line of JSON"));
+                    }
+                    live.show(document);
+                    return Ok(());
                 }
-            }
+                if let Message::Answer { number, answer } = serde_json::from_slice(line)? {
+                    passed_on.answer(number, answer);
+                    live.wake();
+                }
+                Ok(())
+            })?;
         }
     }
 
-    /// The lines that have come, once some bytes have.
-    fn messages(&mut self) -> io::Result<Vec<Message>> {
-        let mut some = [0; 1 << 16];
-        match self.stream.read(&mut some) {
-            Ok(0) => return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "it ended")),
-            Ok(count) => self.begun.extend_from_slice(&some[..count]),
-            Err(error) => {
-                let nothing = [io::ErrorKind::WouldBlock, io::ErrorKind::Interrupted];
-                return if nothing.contains(&error.kind()) { Ok(Vec::new()) } else { Err(error) };
-            }
+    /// Takes a line; none where nothing came for as long as the stream waits.
+    fn receive<T>(&mut self, take: impl FnOnce(&[u8]) -> io::Result<T>) -> io::Result<Option<T>> {
+        let left = MOST_LINE_BYTES.saturating_sub(self.begun.len());
+        let read = self.stream.by_ref().take(left as u64).read_until(b'\n', &mut self.begun);
+        match read {
+            // What has come of the line stays.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+            Err(error) => return Err(error),
+            Ok(_) => {}
         }
-        if self.begun.len() > MOST_LINE_BYTES {
-            return Err(io::Error::other("it says too much at once"));
-        }
-        let Some(end) = self.begun.iter().rposition(|&byte| byte == b'\n') else {
-            return Ok(Vec::new());
+        let Some(line) = self.begun.strip_suffix(b"\n") else {
+            let is_too_long = self.begun.len() >= MOST_LINE_BYTES;
+            let why = if is_too_long { "it says too much at once" } else { "it ended" };
+            return Err(io::Error::other(why));
         };
-        let whole: Vec<u8> = self.begun.drain(..=end).collect();
-        let lines = whole.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
-        lines.map(|line| serde_json::from_slice(line).map_err(io::Error::from)).collect()
+        let taken = take(line)?;
+        self.begun.clear();
+        Ok(Some(taken))
     }
 }
 

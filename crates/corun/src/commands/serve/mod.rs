@@ -6,7 +6,6 @@ mod experiment;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
 
 use corun_app::{Cancel, find_machine, open_library};
 use corun_machine::Machine;
@@ -18,9 +17,6 @@ use super::top::Observer;
 use crate::cli::ServeArgs;
 use crate::failure::{Failure, Outcome};
 
-/// Between two questions of whether somebody looks on, and whether to end.
-const IDLE_PAUSE: Duration = Duration::from_millis(250);
-
 pub(super) fn run(arguments: &ServeArgs) -> Outcome<String> {
     let library = open_library(arguments.figures.profiles.as_deref())?;
     let machine = arguments.machine.as_deref().map(find_machine).transpose()?;
@@ -30,12 +26,11 @@ pub(super) fn run(arguments: &ServeArgs) -> Outcome<String> {
     }
     let watched = watched(arguments)?;
     let (asker, orders) = Asker::new();
-    let live = watched.as_ref().map(|watched| {
-        let live = Live::new(watched.machine());
-        if arguments.act { live.acting(asker) } else { live }
-    });
+    let live =
+        watched.as_ref().map(|watched| Live::new(watched.machine(), asker.clone(), arguments.act));
     // What was done has to be undone, whatever the user's hurry.
     let cancel = if arguments.act { Cancel::on_signal_undoing()? } else { Cancel::on_signal()? };
+    cancel.when_set(move || asker.wake());
     let experiment = arguments.ab.as_deref().map(|file| experiment::follow(file, &cancel));
     let experiment = experiment.transpose()?;
     let options = ServeOptions { library, machine, apps, live: live.clone(), experiment };
@@ -59,7 +54,7 @@ pub(super) fn run(arguments: &ServeArgs) -> Outcome<String> {
                 }
             };
             if let Err(failure) = &watched {
-                live.show(json!({ "error": failure.report().trim_end() }).to_string());
+                live.show(&json!({ "error": failure.report().trim_end() }).to_string());
             }
             if let Err(panicked) = serving.join() {
                 resume_unwind(panicked);
@@ -129,13 +124,13 @@ fn look_on(observer: &mut Observer, live: &Live, orders: &Orders, cancel: &Cance
                 observer.look()?;
             }
             observer.obey(order);
-            live.show(observer.look()?);
+            live.show(&observer.look()?);
             continue;
         }
         if is_idle(observer) {
             live.forget();
             while is_idle(observer) && waiting.is_none() && !cancel.is_set() {
-                waiting = orders.next_within(IDLE_PAUSE);
+                waiting = orders.next_or_woken();
             }
             // The figures of this look would be of all the time that nobody looked on.
             if looked {
@@ -144,10 +139,10 @@ fn look_on(observer: &mut Observer, live: &Live, orders: &Orders, cancel: &Cance
             continue;
         }
         if observer.is_due() {
-            live.show(observer.look()?);
+            live.show(&observer.look()?);
             looked = true;
         }
-        waiting = orders.next_within(observer.due_in().min(IDLE_PAUSE));
+        waiting = orders.next_within(observer.due_in());
     }
     Ok(())
 }

@@ -48,17 +48,15 @@ pub(super) fn compact(
     daemon: Option<DaemonEntry>,
 ) -> Outcome<String> {
     #[derive(Serialize)]
-    struct Look {
+    struct Look<'a> {
         #[serde(flatten)]
-        document: Document,
+        document: Document<'a>,
         #[serde(skip_serializing_if = "Option::is_none")]
         act: Option<ActEntry>,
         #[serde(skip_serializing_if = "Option::is_none")]
         daemon: Option<DaemonEntry>,
     }
-    let mut document = Document::new(frame, interval_s);
-    let old = document.decisions.len().saturating_sub(SHOWN_DECISIONS);
-    document.decisions.drain(..old);
+    let document = Document::with_decisions(frame, interval_s, SHOWN_DECISIONS);
     serde_json::to_string(&Look { document, act, daemon }).map_err(Failure::failed)
 }
 
@@ -113,15 +111,15 @@ fn text(frame: &Frame, most: Option<usize>) -> String {
 fn csv(frame: &Frame) -> Outcome<String> {
     let threads: Vec<ThreadEntry> = sorted(&frame.threads).into_iter().filter_map(thread).collect();
     Columns::of(&threads)
-        .left("program", |one| one.program.clone())
+        .left("program", |one| one.program.to_owned())
         .left("pid", |one| one.pid)
         .left("tid", |one| one.tid)
-        .left("name", |one| one.name.clone())
-        .left("group", |one| or_empty(one.group.clone()))
+        .left("name", |one| one.name.to_owned())
+        .left("group", |one| or_empty(one.group))
         .left("state", |one| one.state)
         .left("cpu", |one| or_empty(one.cpu))
         .left("llc", |one| or_empty(one.llc))
-        .left("allowed_cpus", |one| one.allowed_cpus.clone())
+        .left("allowed_cpus", |one| one.allowed_cpus.to_owned())
         .left("would_be_allowed_cpus", |one| or_empty(one.would_be_allowed_cpus.clone()))
         .left("cpus_busy", |one| or_empty(one.figures.cpus_busy))
         .left("instructions_per_s", |one| or_empty(one.figures.instructions_per_s))
@@ -138,19 +136,19 @@ fn csv(frame: &Frame) -> Outcome<String> {
 }
 
 #[derive(Debug, Serialize)]
-struct Document {
-    machine: String,
-    policy: Option<String>,
+struct Document<'a> {
+    machine: &'a str,
+    policy: Option<&'a str>,
     time_s: f64,
     interval_s: f64,
-    programs: Vec<ProgramEntry>,
-    threads: Vec<ThreadEntry>,
-    groups: Vec<GroupEntry>,
+    programs: Vec<ProgramEntry<'a>>,
+    threads: Vec<ThreadEntry<'a>>,
+    groups: Vec<GroupEntry<'a>>,
     llcs: Vec<LlcEntry>,
     others: Option<OthersEntry>,
-    decisions: Vec<DecisionEntry>,
-    not_measured: Vec<&'static str>,
-    notes: Vec<String>,
+    decisions: Vec<DecisionEntry<'a>>,
+    not_measured: &'a [&'static str],
+    notes: &'a [String],
 }
 
 /// Who else takes the machine's CPUs.
@@ -162,8 +160,8 @@ struct OthersEntry {
 }
 
 #[derive(Debug, Serialize)]
-struct ProgramEntry {
-    program: String,
+struct ProgramEntry<'a> {
+    program: &'a str,
     processes: usize,
     threads: usize,
     cpus: String,
@@ -177,8 +175,8 @@ struct ProgramEntry {
 
 /// A unit, pod, container or other cgroup.
 #[derive(Debug, Serialize)]
-struct GroupEntry {
-    group: String,
+struct GroupEntry<'a> {
+    group: &'a str,
     processes: usize,
     threads: usize,
     cpus: String,
@@ -189,16 +187,16 @@ struct GroupEntry {
 }
 
 #[derive(Debug, Serialize)]
-struct ThreadEntry {
-    program: String,
+struct ThreadEntry<'a> {
+    program: &'a str,
     pid: u32,
     tid: u32,
-    name: String,
-    group: Option<String>,
+    name: &'a str,
+    group: Option<&'a str>,
     state: &'static str,
     cpu: Option<u32>,
     llc: Option<usize>,
-    allowed_cpus: String,
+    allowed_cpus: &'a str,
     would_be_allowed_cpus: Option<String>,
     #[serde(flatten)]
     figures: FigureEntry,
@@ -246,11 +244,17 @@ impl From<&Figures> for FigureEntry {
     }
 }
 
-impl Document {
-    fn new(frame: &Frame, interval_s: f64) -> Self {
+impl<'a> Document<'a> {
+    fn new(frame: &'a Frame, interval_s: f64) -> Self {
+        Self::with_decisions(frame, interval_s, usize::MAX)
+    }
+
+    /// With so many decisions at most, the newest.
+    fn with_decisions(frame: &'a Frame, interval_s: f64, most: usize) -> Self {
+        let newest = &frame.decisions[..most.min(frame.decisions.len())];
         Self {
-            machine: frame.machine.clone(),
-            policy: frame.policy.clone(),
+            machine: &frame.machine,
+            policy: frame.policy.as_deref(),
             time_s: round(frame.time_s, 3),
             interval_s,
             programs: sorted(&frame.programs).into_iter().filter_map(program).collect(),
@@ -262,17 +266,17 @@ impl Document {
                 cpus_stolen: round(others.cpus_stolen, 6),
                 cpus: others.cpus,
             }),
-            decisions: frame.decisions.iter().rev().map(Into::into).collect(),
-            not_measured: frame.not_measured.clone(),
-            notes: frame.notes.clone(),
+            decisions: newest.iter().rev().map(|one| one.as_ref().into()).collect(),
+            not_measured: &frame.not_measured,
+            notes: &frame.notes,
         }
     }
 }
 
-fn program(line: &Line) -> Option<ProgramEntry> {
+fn program(line: &Line) -> Option<ProgramEntry<'_>> {
     let Of::Program { processes, threads } = line.of else { return None };
     Some(ProgramEntry {
-        program: line.program.clone(),
+        program: &line.program,
         processes,
         threads,
         cpus: line.cpus.iter().copied().collect::<CpuSet>().to_string(),
@@ -284,7 +288,7 @@ fn program(line: &Line) -> Option<ProgramEntry> {
     })
 }
 
-fn group(line: &Line) -> Option<GroupEntry> {
+fn group(line: &Line) -> Option<GroupEntry<'_>> {
     let ProgramEntry {
         program: group,
         processes,
@@ -298,18 +302,18 @@ fn group(line: &Line) -> Option<GroupEntry> {
     Some(GroupEntry { group, processes, threads, cpus, llcs, would_be_allowed_cpus, figures })
 }
 
-fn thread(line: &Line) -> Option<ThreadEntry> {
+fn thread(line: &Line) -> Option<ThreadEntry<'_>> {
     let Of::Thread { pid, tid, name, running, allowed } = &line.of else { return None };
     Some(ThreadEntry {
-        program: line.program.clone(),
+        program: &line.program,
         pid: *pid,
         tid: *tid,
-        name: name.clone(),
-        group: line.group.clone(),
+        name,
+        group: line.group.as_deref(),
         state: if *running { "running" } else { "waiting" },
         cpu: line.cpus.first().map(|cpu| cpu.0),
         llc: line.llcs.first().copied(),
-        allowed_cpus: allowed.clone(),
+        allowed_cpus: allowed,
         would_be_allowed_cpus: line.would.as_ref().map(CpuSet::to_string),
         figures: (&line.figures).into(),
         class: line.class,

@@ -1,6 +1,7 @@
 //! What a look at the machine found, as the view shows it: plain data, made from the host.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
 use corun_linux::{NoiseMeter, Roots, escape_controls};
 use corun_live::{Host, SampledThread, Tick};
@@ -31,7 +32,7 @@ pub(super) struct Frame {
     /// What is not looked at; absent at the first look, and in a recording.
     pub(super) others: Option<Others>,
     /// The newest first.
-    pub(super) decisions: Vec<DecisionLine>,
+    pub(super) decisions: Vec<Arc<DecisionLine>>,
     /// Figures that nothing here measures.
     pub(super) not_measured: Vec<&'static str>,
     /// What went wrong in this look.
@@ -109,7 +110,7 @@ pub(super) struct Collector {
     named: bool,
     groups: Option<Groups>,
     others: Option<OthersMeter>,
-    decisions: VecDeque<DecisionLine>,
+    decisions: VecDeque<Arc<DecisionLine>>,
     decided: Decided,
 }
 
@@ -121,7 +122,7 @@ impl Collector {
 
     /// The same, which also reads from the kernel: the cgroups of processes, and what others take of the CPUs.
     pub(super) fn with_roots(self, roots: Roots) -> Self {
-        let others = OthersMeter { roots: roots.clone(), since: None };
+        let others = OthersMeter { roots: roots.clone(), meter: None };
         Self { groups: Some(Groups::new(roots)), others: Some(others), ..self }
     }
 
@@ -189,7 +190,7 @@ impl Collector {
 
     /// Takes note of what was decided in a tick.
     pub(super) fn note(&mut self, host: &Host, tick: &Tick) {
-        self.decisions.extend(self.decided.news(host, tick));
+        self.decisions.extend(self.decided.news(host, tick).into_iter().map(Arc::new));
         let surplus = self.decisions.len().saturating_sub(KEPT_DECISIONS);
         self.decisions.drain(..surplus);
     }
@@ -199,16 +200,18 @@ impl Collector {
 #[derive(Debug)]
 struct OthersMeter {
     roots: Roots,
-    since: Option<NoiseMeter>,
+    meter: Option<NoiseMeter>,
 }
 
 impl OthersMeter {
     /// Since it was last asked, where `watched` CPUs were kept busy by what is looked at.
     fn others(&mut self, machine: &Machine, watched: f64) -> Option<Others> {
-        let cpus: CpuSet = machine.cpus().iter().map(|cpu| cpu.id).collect();
-        let count = cpus.len();
-        let since = self.since.replace(NoiseMeter::new(&self.roots, cpus))?;
-        let noise = since.noise_if_told()?;
+        let Some(meter) = &mut self.meter else {
+            let cpus: CpuSet = machine.cpus().iter().map(|cpu| cpu.id).collect();
+            self.meter = Some(NoiseMeter::new(&self.roots, cpus));
+            return None;
+        };
+        let (noise, count) = (meter.lap()?, machine.cpus().len());
         Some(Others {
             cpus_busy: (noise.others_share * count as f64 - watched).max(0.0),
             cpus_stolen: noise.stolen_share * count as f64,

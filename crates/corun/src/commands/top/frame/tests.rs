@@ -104,7 +104,7 @@ fn the_others_are_what_is_busy_and_not_looked_at() {
     let proc = tempfile::tempdir().unwrap();
     let roots = Roots { proc: proc.path().to_owned(), ..Roots::default() };
     let machine = corun_machine::preset("i7-2600").unwrap();
-    let mut meter = OthersMeter { roots, since: None };
+    let mut meter = OthersMeter { roots, meter: None };
     assert_eq!(meter.others(&machine, 0.0), None);
     assert_eq!(meter.others(&machine, 0.0), None);
     let stat = |ticks: u64| {
