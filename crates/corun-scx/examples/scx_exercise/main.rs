@@ -8,9 +8,10 @@
 //!                                          each thread was on which CPU
 //!   scx_exercise cost REPEATS CPUS         the same in turns of all classes, each attached anew; prints nanoseconds a
 //!                                          switch, which are instructions under QEMU's -icount shift=0
-//!   scx_exercise switches COUNT [off]      pairs of threads wake each other on sets of one CPU and of several, some
-//!                                          shared, until they were switched to so often: a wake-up that is lost stops
-//!                                          a pair for ever. off: meanwhile CPUs go off line and come back by turns
+//!   scx_exercise switches COUNT [off]      rings of threads pass tokens on, on sets of one CPU and of several that change,
+//!                                          some shared, until they were switched to so often: each wake-up is counted
+//!                                          by who sends it and by who slept. off: meanwhile CPUs go off line and come
+//!                                          back by turns
 //!   scx_exercise storm TIMES [RATE]        attaches and detaches so often while threads come and go: at least RATE a
 //!                                          second and little more, or as many as can be
 //!   scx_exercise moves TIMES               a thread that sleeps gets another set of CPUs so often: it wakes there; then
