@@ -17,7 +17,9 @@
 //!   scx_exercise moves TIMES               a thread that sleeps gets another set of CPUs so often: it wakes there; then
 //!                                          threads that run get others: they leave with the first tick at the latest
 //!   scx_exercise vanish TIMES              threads are woken for a CPU that goes off line and comes back so often; then
-//!                                          it goes while all other CPUs are busy
+//!                                          it goes while all other CPUs are busy, and under threads that are within
+//!                                          read sections of the kernel
+//!   scx_exercise refused                   the kernel is to refuse to let a CPU go off line: its threads stay there
 //!   scx_exercise foreign SECONDS           puts a scheduler of another name in force for so long
 //!   scx_exercise stall                     the scheduler serves its queues no more: the kernel's watchdog detaches it
 //!
@@ -65,6 +67,7 @@ fn main() -> Result<()> {
         ["breed", pace] => storm::breed(Some(pace.parse()?)),
         ["moves", times] => moves::moves(times.parse()?),
         ["vanish", times] => vanish::vanish(times.parse()?),
+        ["refused"] => vanish::refused(),
         ["foreign", time] => rivals::foreign(seconds(time)?),
         ["stall"] => rivals::stall(),
         _ => bail!(

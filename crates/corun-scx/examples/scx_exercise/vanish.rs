@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use corun_machine::CpuSet;
-use corun_scx::{Options, Plan, SCHED_EXT, Scheduler, set_policy};
+use corun_scx::{Options, Plan, SCHED_EXT, Scheduler, ThreadCounts, set_policy};
 
 use crate::switches::set_online;
 use crate::{Busy, own_number, scheduler};
@@ -188,5 +188,36 @@ fn within_the_kernel(times: u32) -> Result<()> {
         took.iter().all(|took| *took < PATIENCE / 2),
         "the kernel waited for a thread that waits for the CPU"
     );
+    Ok(())
+}
+
+/// The kernel refuses to let the CPU go, since threads with deadlines need it. The threads whose CPU it is stay there.
+pub(crate) fn refused() -> Result<()> {
+    const THREADS: usize = 2;
+    let mut scheduler = scheduler(Options::default())?;
+    let busy = Busy::start(THREADS);
+    let cpus: CpuSet = CPU.to_string().parse()?;
+    for thread in &busy.threads {
+        scheduler.plan(thread.tid, Plan { cpus: &cpus, spill_after: None })?;
+        set_policy(thread.tid, SCHED_EXT)?;
+    }
+    thread::sleep(Duration::from_millis(50));
+    ensure!(set_online(CPU, false).is_err(), "the kernel let CPU {CPU} go");
+    let counts = |index: usize| -> Result<ThreadCounts> {
+        scheduler.counts(busy.threads[index].tid)?.context("not counted")
+    };
+    let before = (0..THREADS).map(counts).collect::<Result<Vec<_>>>()?;
+    let has_run = |index: usize| Ok(counts(index)?.switches >= before[index].switches + SWITCHES);
+    let (_, ran) = wait_for(THREADS, has_run)?;
+    ensure!(ran == THREADS, "a thread does not run");
+    for (index, before) in before.iter().enumerate() {
+        let without = counts(index)?.homeless - before.homeless;
+        ensure!(
+            without == 0,
+            "a thread was queued {without} times without its CPU, which is there"
+        );
+    }
+    busy.end();
+    println!("CPU {CPU} was not let go, and {ran} threads went on there");
     Ok(())
 }
