@@ -109,7 +109,7 @@ cp "$here/init" "$tree/init"
 strip -o "$tree/usr/local/bin/corun" "$corun"
 ln -s /usr/local/bin/corun "$tree/bin/corun"
 # busybox's takes no lists of CPUs.
-cp "$(command -v taskset)" "$tree/usr/local/bin/"
+cp "$(command -v taskset)" "$(command -v chrt)" "$tree/usr/local/bin/"
 if $new_kernel; then
   strip -o "$tree/bin/scx_exercise" "$exercise"
 fi

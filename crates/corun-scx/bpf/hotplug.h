@@ -24,6 +24,28 @@ int cpu_online(u64 *ctx)
 	return 0;
 }
 
+/* Wakes an idle CPU for each thread of this queue that has lost its last CPU; these CPUs look for such threads. */
+INLINE void help_all_homeless(u64 queue, u32 gone, const struct online *now)
+{
+	struct set *set = set_at(queue);
+	struct bpf_iter_scx_dsq waiting;
+	struct task_struct *p;
+	s32 cpu;
+
+	if (!set || !has_cpu(set, gone) || scx_bpf_dsq_nr_queued(queue) <= 0)
+		return;
+	bpf_iter_scx_dsq_new(&waiting, queue, 0);
+	while ((p = bpf_iter_scx_dsq_next(&waiting))) {
+		if (has_home(p, set, now))
+			continue;
+		cpu = pick_idle(p, now);
+		if (cpu < 0)
+			break;
+		scx_bpf_kick_cpu(cpu, OF_KERNEL(scx_kick_flags, SCX_KICK_IDLE));
+	}
+	bpf_iter_scx_dsq_destroy(&waiting);
+}
+
 /*
  * A CPU goes off line: threads of this queue whose last CPU it was are given idle CPUs. Where none is idle, a thread that
  * belongs to the run queue of the CPU that goes is put where that CPU itself finds it and hands it on: a CPU does not go
@@ -52,6 +74,43 @@ INLINE void leave_cpu(u64 queue, u32 gone, const struct online *now)
 		}
 	}
 	bpf_iter_scx_dsq_destroy(&waiting);
+}
+
+/*
+ * A step of a CPU's going or coming begins. A CPU that goes dispatches nothing from the step on at which the kernel takes it
+ * for inactive, and then waits for all who are within the kernel's read sections, before it tells the scheduler
+ * (`cpu_offline`). A thread that was preempted there and waits for that CPU would keep it for ever: for the scheduler the CPU
+ * is gone before that step, and idle CPUs are woken for who waits.
+ */
+SEC("trace/cpuhp_enter")
+int cpuhp_enter(u64 *ctx)
+{
+	u32 gone = ctx[0];
+	s32 target = ctx[1], step = ctx[2], inactive = OF_KERNEL(cpuhp_state, CPUHP_AP_ACTIVE);
+	struct settings *settings = settings_now();
+	struct online *now = online_now();
+	struct bpf_iter_num numbers;
+	int *number;
+
+	if (step != inactive || target >= step || !settings || !now)
+		return 0;
+	set_online(gone, false);
+	bpf_iter_num_new(&numbers, 1, settings->sets);
+	while ((number = bpf_iter_num_next(&numbers)))
+		help_all_homeless(*number, gone, now);
+	bpf_iter_num_destroy(&numbers);
+	return 0;
+}
+
+/* The step ended: the kernel may have refused to let the CPU go. */
+SEC("trace/cpuhp_exit")
+int cpuhp_exit(u64 *ctx)
+{
+	s32 step = ctx[2], error = ctx[3];
+
+	if (error && step == (s32)OF_KERNEL(cpuhp_state, CPUHP_AP_ACTIVE))
+		set_online(ctx[0], true);
+	return 0;
 }
 
 SEC("struct_ops/cpu_offline")

@@ -94,6 +94,9 @@ enum scx_kick_flags {
 enum scx_ent_flags {
 	SCX_TASK_QUEUED = 1,
 };
+enum cpuhp_state {
+	CPUHP_AP_ACTIVE = 200,
+};
 #define OF_KERNEL(type, name) \
 	((u64)__builtin_preserve_enum_value(*(enum type *)name, 1))
 

@@ -6,10 +6,8 @@
 #include "wait.h"
 
 /*
- * No thread waits for longer, whatever its bound. A CPU that goes off line dispatches nothing from the moment on at which
- * the kernel takes it for inactive, and waits then for all who are within the kernel's read sections before it tells the
- * scheduler: a thread that was preempted there and waits for that CPU would keep it, until the kernel finds a stall after
- * 21 s and detaches the scheduler.
+ * No thread waits for longer, whatever its bound: the last resort where a CPU serves nobody. The kernel detaches the scheduler
+ * when a thread waited for 30 s, and when one was kept within a read section of the kernel for 21 s.
  */
 #define LONGEST_NS (10ULL * 1000 * 1000 * 1000)
 #define SCANNED 16 /* threads of a queue that are looked at for one that waited too long */

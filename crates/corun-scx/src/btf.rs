@@ -66,7 +66,7 @@ pub(crate) struct Btf<'a> {
     types: &'a [u8],
     /// Where each type begins in `types`, by its id; id 0 is `void`.
     offsets: Vec<u32>,
-    /// Structs, functions and enumerations that have a name.
+    /// Structs, functions, enumerations and type definitions that have a name.
     ids: HashMap<(Kind, &'a [u8]), u32>,
 }
 
@@ -105,7 +105,8 @@ impl<'a> Btf<'a> {
             let id = btf.offsets.len() as u32;
             btf.offsets.push(offset as u32);
             let (kind, count) = kind_and_count(types, offset)?;
-            if matches!(kind, Kind::Struct | Kind::Function | Kind::Enum | Kind::Enum64) {
+            let named = [Kind::Struct, Kind::Function, Kind::Enum, Kind::Enum64, Kind::Typedef];
+            if named.contains(&kind) {
                 let name = btf.bytes_at(u32_at(types, offset)?);
                 btf.ids.entry((kind, name)).or_insert(id);
             }

@@ -16,6 +16,7 @@ const STRUCT_OPS: u32 = 26;
 const TASK_STORAGE: u32 = 29;
 const PROGRAM_STRUCT_OPS: u32 = 27;
 const PROGRAM_SYSCALL: u32 = 31;
+const PROGRAM_TRACING: u32 = 26;
 /// The map is attached by a link (`BPF_F_LINK`).
 const BY_LINK: u32 = 1 << 13;
 /// The program may sleep (`BPF_F_SLEEPABLE`).
@@ -31,6 +32,8 @@ pub(crate) struct Loaded {
     /// By their names.
     pub(crate) programs: BTreeMap<String, OwnedFd>,
     operations: OwnedFd,
+    /// The programs that the kernel runs at its tracepoints.
+    traces: Vec<String>,
 }
 
 impl Loaded {
@@ -57,6 +60,10 @@ impl Loaded {
             let index = members.iter().position(|member| member.name == program.name);
             let (kind, flags, member) = match program.role {
                 Role::Call => (PROGRAM_SYSCALL, SLEEPABLE, (0, 0)),
+                Role::Trace => {
+                    let tracepoint = tracepoint(kernel, &program.name)?;
+                    (PROGRAM_TRACING, 0, (tracepoint, syscalls::TRACEPOINT))
+                }
                 Role::Operation { is_sleepable } => {
                     let index = index.ok_or_else(|| {
                         BtfError::Missing(format!("operation {} of sched_ext", program.name))
@@ -76,7 +83,9 @@ impl Loaded {
             programs.insert(program.name.clone(), load_program(attributes)?);
         }
         let operations = operations(kernel, name, &programs, &FLAGS)?;
-        Ok(Self { maps, programs, operations })
+        let traces = object.programs.iter().filter(|program| program.role == Role::Trace);
+        let traces = traces.map(|program| program.name.clone()).collect();
+        Ok(Self { maps, programs, operations, traces })
     }
 
     /// A scheduler without programs of its own.
@@ -86,13 +95,23 @@ impl Loaded {
     pub(crate) fn bare(kernel: &Btf<'_>, name: &str) -> Result<Self, LoadError> {
         let (maps, programs) = (BTreeMap::new(), BTreeMap::new());
         let operations = operations(kernel, name, &programs, &[])?;
-        Ok(Self { maps, programs, operations })
+        Ok(Self { maps, programs, operations, traces: Vec::new() })
     }
 
     /// Puts the scheduler in force, as long as the answer lives.
-    pub(crate) fn attach(&self) -> io::Result<OwnedFd> {
-        syscalls::attach(self.operations.as_fd())
+    pub(crate) fn attach(&self) -> io::Result<Vec<OwnedFd>> {
+        let traces =
+            self.traces.iter().map(|name| syscalls::attach_trace(self.programs[name].as_fd()));
+        let mut links = traces.collect::<io::Result<Vec<_>>>()?;
+        // Dropped first: what follows the kernel's events lasts as long as what goes by them.
+        links.insert(0, syscalls::attach(self.operations.as_fd())?);
+        Ok(links)
     }
+}
+
+/// The kernel describes the arguments of its tracepoints by types of these names.
+fn tracepoint(kernel: &Btf<'_>, name: &str) -> Result<u32, BtfError> {
+    kernel.id_of(Kind::Typedef, &format!("btf_trace_{name}"))
 }
 
 fn create_map(map: &MapDefinition) -> io::Result<OwnedFd> {
@@ -127,11 +146,14 @@ fn types_of_storage(value_bytes: u32) -> Vec<u8> {
 /// When the kernel's description of types is damaged.
 pub(crate) fn missing(object: &ObjectFile, kernel: &Btf<'_>) -> Result<Vec<String>, BtfError> {
     let mut answers: Vec<Result<(), BtfError>> = Vec::new();
-    let operations = object.programs.iter().filter(|program| program.role != Role::Call);
+    let of_role = |is: fn(Role) -> bool| object.programs.iter().filter(move |one| is(one.role));
+    let operations = of_role(|role| matches!(role, Role::Operation { .. }));
     for name in operations.map(|program| program.name.as_str()).chain(["flags", "name"]) {
         let steps = [Step::Member(name.to_owned())];
         answers.push(field_offset(kernel, "sched_ext_ops", &steps).map(drop));
     }
+    let traces = of_role(|role| role == Role::Trace);
+    answers.extend(traces.map(|program| tracepoint(kernel, &program.name).map(drop)));
     let enumerator = |of: &str, name: &str| {
         kernel.enumeration(of).and_then(|of| kernel.enumerator(of, name)).map(drop)
     };

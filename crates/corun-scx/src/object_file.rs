@@ -15,6 +15,8 @@ pub(crate) const INSTRUCTION_BYTES: usize = 8;
 /// Sections of programs begin so; the rest is the member of `sched_ext_ops` that the program is.
 const OPERATION: &str = "struct_ops/";
 const SLEEPABLE_OPERATION: &str = "struct_ops.s/";
+/// Sections of programs that the kernel runs at one of its tracepoints begin so; the rest is the tracepoint's name.
+const TRACE: &str = "trace/";
 /// Sections of programs that user space runs begin so; the rest is the program's name.
 const CALL: &str = "syscall/";
 
@@ -54,6 +56,8 @@ pub(crate) struct Program {
 pub(crate) enum Role {
     /// A member of `sched_ext_ops`; it may sleep or not.
     Operation { is_sleepable: bool },
+    /// The kernel runs it at a tracepoint, with the tracepoint's arguments.
+    Trace,
     /// User space runs it.
     Call,
 }
@@ -115,6 +119,8 @@ impl ObjectFile {
                 (name, Role::Operation { is_sleepable: false })
             } else if let Some(name) = name.strip_prefix(SLEEPABLE_OPERATION) {
                 (name, Role::Operation { is_sleepable: true })
+            } else if let Some(name) = name.strip_prefix(TRACE) {
+                (name, Role::Trace)
             } else if let Some(name) = name.strip_prefix(CALL) {
                 (name, Role::Call)
             } else {
@@ -317,6 +323,9 @@ mod tests {
             .filter(|program| matches!(program.role, Role::Operation { is_sleepable: true }));
         assert_eq!(sleepable.next().unwrap().name, "init");
         assert!(sleepable.next().is_none());
+        let traces = object.programs.iter().filter(|program| program.role == Role::Trace);
+        let traces: Vec<&str> = traces.map(|program| program.name.as_str()).collect();
+        assert_eq!(traces, ["cpuhp_enter", "cpuhp_exit"]);
         let map = |name: &str| object.maps.iter().find(|map| map.name == name).unwrap();
         let threads = map("threads");
         // `struct thread`: two numbers of its plan in two words, nine counts, and four times.

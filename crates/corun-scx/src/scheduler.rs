@@ -83,8 +83,8 @@ pub struct Program {
 #[derive(Debug)]
 pub struct Scheduler {
     loaded: Loaded,
-    /// Closing it detaches the scheduler; none where it was detached and could not be attached again.
-    link: Option<OwnedFd>,
+    /// Closing them detaches the scheduler; none where it was detached and could not be attached again.
+    links: Vec<OwnedFd>,
     options: Options,
     sets: SetTable,
 }
@@ -104,7 +104,7 @@ impl Scheduler {
         let kinds = kinds.into_iter().filter_map(|(is_wanted, kind)| is_wanted.then_some(kind));
         object.choose(&kinds.collect::<Vec<_>>());
         let loaded = Loaded::load(&object, &kernel, "corun")?;
-        let mut own = Self { loaded, link: None, options, sets: SetTable::default() };
+        let mut own = Self { loaded, links: Vec::new(), options, sets: SetTable::default() };
         own.put_in_force(roots)?;
         Ok(own)
     }
@@ -114,7 +114,7 @@ impl Scheduler {
     /// # Errors
     /// As [`Self::attach`]; then it is not in force.
     pub fn attach_again(&mut self, roots: &Roots) -> Result<(), LoadError> {
-        self.link = None;
+        self.links.clear();
         self.put_in_force(roots)
     }
 
@@ -128,11 +128,10 @@ impl Scheduler {
             syscalls::update(self.map(map), &0u32.to_ne_bytes(), &value)
                 .map_err(LoadError::kernel(format!("the map {map}")))?;
         }
-        let link = self.loaded.attach().map_err(|reason| match reason.raw_os_error() {
+        self.links = self.loaded.attach().map_err(|reason| match reason.raw_os_error() {
             Some(libc::EBUSY) => LoadError::Another("it came at the same moment".to_owned()),
             _ => LoadError::Kernel { what: "putting the scheduler in force".to_owned(), reason },
         })?;
-        self.link = Some(link);
         Ok(())
     }
 
@@ -350,8 +349,8 @@ impl Scheduler {
 #[derive(Debug)]
 pub struct BareScheduler {
     _loaded: Loaded,
-    /// Closing it detaches the scheduler.
-    _link: OwnedFd,
+    /// Closing them detaches the scheduler.
+    _links: Vec<OwnedFd>,
 }
 
 impl BareScheduler {
@@ -363,8 +362,8 @@ impl BareScheduler {
         let types = kernel_description(roots)?;
         let loaded = Loaded::bare(&Btf::parse(&types)?, name)?;
         let what = "putting the scheduler in force".to_owned();
-        let link = loaded.attach().map_err(LoadError::kernel(what))?;
-        Ok(Self { _loaded: loaded, _link: link })
+        let links = loaded.attach().map_err(LoadError::kernel(what))?;
+        Ok(Self { _loaded: loaded, _links: links })
     }
 }
 
@@ -456,6 +455,7 @@ mod tests {
         put("btf/vmlinux", object.section_by_name(".BTF").unwrap().data().unwrap());
         let Err(why @ LoadError::TooOld { .. }) = check(&roots) else { panic!("it is no kernel") };
         let told = "corun's scheduler needs Linux 7.1 or newer: this kernel has no \
+                    btf_trace_cpuhp_enter (typedef), btf_trace_cpuhp_exit (typedef), \
                     sched_ext_ops (struct), scx_ops_flags (enum64)";
         assert_eq!(why.to_string(), told);
     }

@@ -186,6 +186,16 @@ pub(crate) fn attach(map: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     unsafe { attributes.call(28) }.map(owned)
 }
 
+/// What a program at a tracepoint is to be attached to (`BPF_TRACE_RAW_TP`).
+pub(crate) const TRACEPOINT: u32 = 23;
+
+/// Has the kernel run a program at its tracepoint, as long as the answer is open.
+pub(crate) fn attach_trace(program: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    let attributes = Attributes::new().with_fd(0, program).with_u32(8, TRACEPOINT);
+    // SAFETY: no attribute is a pointer.
+    unsafe { attributes.call(28) }.map(owned)
+}
+
 /// Runs a program of the kind `syscall` once; it reads and writes `context`.
 pub(crate) fn run(program: BorrowedFd<'_>, context: &mut [u8]) -> io::Result<()> {
     let attributes = Attributes::new().with_fd(0, program).with_u32(40, context.len() as u32);

@@ -8,15 +8,18 @@
 //!                                          each thread was on which CPU
 //!   scx_exercise cost REPEATS CPUS         the same in turns of all classes, each attached anew; prints nanoseconds a
 //!                                          switch, which are instructions under QEMU's -icount shift=0
-//!   scx_exercise switches COUNT [off]      pairs of threads wake each other on sets of one CPU and of several, some
-//!                                          shared, until they were switched to so often: a wake-up that is lost stops
-//!                                          a pair for ever. off: meanwhile CPUs go off line and come back by turns
+//!   scx_exercise switches COUNT [off]      rings of threads pass tokens on, on sets of one CPU and of several that change,
+//!                                          some shared, until they were switched to so often: each wake-up is counted
+//!                                          by who sends it and by who slept. off: meanwhile CPUs go off line and come
+//!                                          back by turns
 //!   scx_exercise storm TIMES [RATE]        attaches and detaches so often while threads come and go: at least RATE a
 //!                                          second and little more, or as many as can be
 //!   scx_exercise moves TIMES               a thread that sleeps gets another set of CPUs so often: it wakes there; then
 //!                                          threads that run get others: they leave with the first tick at the latest
 //!   scx_exercise vanish TIMES              threads are woken for a CPU that goes off line and comes back so often; then
-//!                                          it goes while all other CPUs are busy
+//!                                          it goes while all other CPUs are busy, and under threads that are within
+//!                                          read sections of the kernel
+//!   scx_exercise refused                   the kernel is to refuse to let a CPU go off line: its threads stay there
 //!   scx_exercise foreign SECONDS           puts a scheduler of another name in force for so long
 //!   scx_exercise stall                     the scheduler serves its queues no more: the kernel's watchdog detaches it
 //!
@@ -64,6 +67,7 @@ fn main() -> Result<()> {
         ["breed", pace] => storm::breed(Some(pace.parse()?)),
         ["moves", times] => moves::moves(times.parse()?),
         ["vanish", times] => vanish::vanish(times.parse()?),
+        ["refused"] => vanish::refused(),
         ["foreign", time] => rivals::foreign(seconds(time)?),
         ["stall"] => rivals::stall(),
         _ => bail!(

@@ -1,5 +1,6 @@
 //! The CPU on which threads are to run goes off line: they run elsewhere, without being told by user space.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -7,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use corun_machine::CpuSet;
-use corun_scx::{Options, Plan, SCHED_EXT, Scheduler, set_policy};
+use corun_scx::{Options, Plan, SCHED_EXT, Scheduler, ThreadCounts, set_policy};
 
 use crate::switches::set_online;
 use crate::{Busy, own_number, scheduler};
@@ -102,7 +103,8 @@ pub(crate) fn vanish(times: u32) -> Result<()> {
     );
     ensure!(starved == 0, "a thread waits for a CPU that is gone");
     drop(scheduler);
-    all_busy()
+    all_busy()?;
+    within_the_kernel(times)
 }
 
 /// The CPU goes off line under busy threads, and each other CPU has a busy thread of its own: none is ever idle, and the
@@ -140,5 +142,82 @@ fn all_busy() -> Result<()> {
     ensure!(ran == HOMELESS, "a thread waits for a CPU that is gone");
     ensure!(others_ran == counted.len(), "a thread starves");
     busy.end();
+    Ok(())
+}
+
+/// Threads of the CPU spend their time within read sections of the kernel, where the end of a turn preempts them. The kernel
+/// waits for such threads before it tells the scheduler that the CPU goes: they have to run elsewhere before.
+fn within_the_kernel(times: u32) -> Result<()> {
+    const THREADS: usize = 4;
+    /// Of this many folders a path is looked up within one read section.
+    const DEPTH: usize = 400;
+    let folder = tempfile::tempdir()?;
+    let path: PathBuf =
+        std::iter::once(folder.path()).chain((0..DEPTH).map(|_| Path::new("a"))).collect();
+    std::fs::create_dir_all(&path)?;
+    let mut scheduler = scheduler(Options::default())?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let cpus: CpuSet = CPU.to_string().parse()?;
+    for _ in 0..THREADS {
+        let (ends, path) = (stop.clone(), path.clone());
+        let (send, number) = std::sync::mpsc::channel();
+        thread::spawn(move || {
+            let _ = send.send(own_number());
+            while !ends.load(Ordering::Relaxed) {
+                let _ = std::fs::metadata(&path);
+            }
+        });
+        let tid = number.recv()?;
+        scheduler.plan(tid, Plan { cpus: &cpus, spill_after: None })?;
+        set_policy(tid, SCHED_EXT)?;
+    }
+    let mut took = Vec::new();
+    for _ in 0..times {
+        thread::sleep(Duration::from_millis(50));
+        let since = Instant::now();
+        set_online(CPU, false)?;
+        took.push(since.elapsed());
+        set_online(CPU, true)?;
+        ensure!(scheduler.ended().is_none(), "the kernel detached it: {:?}", scheduler.ended());
+    }
+    stop.store(true, Ordering::Relaxed);
+    println!(
+        "CPU {CPU} went off line under {THREADS} threads that look paths up within {took:.1?}"
+    );
+    ensure!(
+        took.iter().all(|took| *took < PATIENCE / 2),
+        "the kernel waited for a thread that waits for the CPU"
+    );
+    Ok(())
+}
+
+/// The kernel refuses to let the CPU go, since threads with deadlines need it. The threads whose CPU it is stay there.
+pub(crate) fn refused() -> Result<()> {
+    const THREADS: usize = 2;
+    let mut scheduler = scheduler(Options::default())?;
+    let busy = Busy::start(THREADS);
+    let cpus: CpuSet = CPU.to_string().parse()?;
+    for thread in &busy.threads {
+        scheduler.plan(thread.tid, Plan { cpus: &cpus, spill_after: None })?;
+        set_policy(thread.tid, SCHED_EXT)?;
+    }
+    thread::sleep(Duration::from_millis(50));
+    ensure!(set_online(CPU, false).is_err(), "the kernel let CPU {CPU} go");
+    let counts = |index: usize| -> Result<ThreadCounts> {
+        scheduler.counts(busy.threads[index].tid)?.context("not counted")
+    };
+    let before = (0..THREADS).map(counts).collect::<Result<Vec<_>>>()?;
+    let has_run = |index: usize| Ok(counts(index)?.switches >= before[index].switches + SWITCHES);
+    let (_, ran) = wait_for(THREADS, has_run)?;
+    ensure!(ran == THREADS, "a thread does not run");
+    for (index, before) in before.iter().enumerate() {
+        let without = counts(index)?.homeless - before.homeless;
+        ensure!(
+            without == 0,
+            "a thread was queued {without} times without its CPU, which is there"
+        );
+    }
+    busy.end();
+    println!("CPU {CPU} was not let go, and {ran} threads went on there");
     Ok(())
 }
