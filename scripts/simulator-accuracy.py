@@ -44,7 +44,7 @@ def options():
     parser.add_argument("folder", type=Path)
     parser.add_argument("programs", nargs="*")
     parser.add_argument("--skip", type=int, default=20_000_000, help="instructions of each program's start that are left out")
-    parser.add_argument("--instructions", type=int, default=4_000_000, help="instructions of each that are run")
+    parser.add_argument("--instructions", type=int, default=3_000_000, help="instructions of each that are run")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--pairs", type=int, default=16, help="random pairs, and as many of a program beside `stream`")
     return parser.parse_args()
@@ -54,8 +54,10 @@ def options():
 
 
 def configuration(cores):
-    """ChampSim's default core with more registers, better branches and smaller caches, so that short traces fill them."""
+    """ChampSim's default core with more registers, better branches, ports enough in the first level and its TLB (with the
+    default of two, programs that load and store much wait for these most of all), and smaller caches, which short traces fill."""
     cache = {"prefetcher": "no"}
+    ports = {"max_tag_check": 8, "max_fill": 8}
     return {
         "executable_name": f"champsim-corun-{cores}",
         "num_cores": cores,
@@ -63,7 +65,8 @@ def configuration(cores):
         "ooo_cpu": [
             {"frequency": CLOCK_MHZ, "register_file_size": 1024, "branch_predictor": "hashed_perceptron", "mispredict_penalty": 15}
         ],
-        "L1D": cache,
+        "L1D": cache | ports,
+        "DTLB": ports,
         "L1I": cache,
         "L2C": cache | {"sets": L2_KIB * 1024 // LINE // 8, "ways": 8},
         "LLC": cache | {"sets": LLC_KIB * 1024 // LINE // 16, "ways": 16, "replacement": "lru"},

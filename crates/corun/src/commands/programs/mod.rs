@@ -285,15 +285,21 @@ fn end_all(
     for program in programs.iter_mut() {
         program.ask_to_end();
     }
+    let mut in_a_hurry = false;
     loop {
         reap(programs)?;
         if !programs.iter().any(Program::is_running) {
             return Ok(());
         }
-        let hurried = hurried();
+        if !in_a_hurry && hurried() {
+            in_a_hurry = true;
+            for program in programs.iter().filter(|program| program.is_running()) {
+                eprintln!("corun: {}: killed, as a second signal came", program.name);
+            }
+        }
         for program in programs.iter_mut() {
             program.end_if_due(started.elapsed());
-            if hurried {
+            if in_a_hurry {
                 program.signal(Signal::KILL);
             }
         }
