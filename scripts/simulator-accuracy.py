@@ -98,7 +98,8 @@ def simulate(program, traces, instructions, warmup=0):
 
 
 def cycles(phase):
-    return [core["cycles"] for core in phase["cores"]]
+    """Of each core, in the order of the traces: the simulator lists the last one first."""
+    return [core["cycles"] for core in reversed(phase["cores"])]
 
 
 # Traces written by hand.
