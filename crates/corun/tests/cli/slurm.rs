@@ -369,7 +369,7 @@ fn a_job_is_told_what_it_may_use(slurm: &Slurm) {
         assert!(start.elapsed() < PATIENCE, "job {number} does not end: {text}");
         std::thread::sleep(Duration::from_millis(100));
     };
-    let may = "his process may use CPUs ";
+    let may = "his process may use CPU ";
     let told = text.lines().filter(|line| {
         let of = line.split_once(may).map(|(_, of)| of);
         of.is_some_and(|of| of.contains(" of ") && of.contains(&format!("Slurm job {number}")))
