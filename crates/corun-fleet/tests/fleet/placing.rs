@@ -378,6 +378,24 @@ fn with_llcs_of_two_the_bound_is_the_optimum_of_fractions() {
     assert!(bound <= least + 1e-9 && bound > 1.0, "{bound} {least}");
 }
 
+/// No node has room for a program more, so that no single move is possible.
+#[test]
+fn programs_of_full_nodes_are_exchanged() {
+    let (loud, quiet) = ((40.0, 6.0, 1), (0.1, 0.1, 1));
+    let asked = [loud, loud, loud, loud, quiet, quiet, quiet, quiet];
+    let case = case("i7-2600", 2, &asked, Objective::MeanSlowdown);
+    let mut prediction = Prediction::default();
+    let mut fleet = first_fit(&case, 0, &mut prediction);
+    let on_first = |fleet: &Fleet| (0..4).filter(|&pod| fleet.node_of(pod) == Some(0)).count();
+    assert_eq!(on_first(&fleet), 4);
+    let before = fleet.cost().sum;
+    assert_eq!(repair(&mut fleet.clone(), 0.0, 1, &mut prediction), []);
+    let moves = repair(&mut fleet, 0.0, 100, &mut prediction);
+    assert_eq!((moves.len(), on_first(&fleet)), (4, 2));
+    let saved: f64 = moves.iter().map(|one| one.saving).sum();
+    assert!(saved > 0.0 && (before - saved - fleet.cost().sum).abs() < 1e-9, "{saved}");
+}
+
 #[test]
 fn constraints_are_kept() {
     let asked = [(30.0, 4.0, 1), (30.0, 4.0, 1), (1.0, 1.0, 1)];
