@@ -23,6 +23,7 @@ mod repair;
 mod schedulers;
 mod simulation;
 mod slurm;
+mod small_fleets;
 mod threads;
 mod workload;
 
@@ -48,4 +49,5 @@ pub use simulation::{
     SimulationSettings, UTILISATIONS,
 };
 pub use slurm::{NodeTable, SINFO_FORMAT, SQUEUE_FORMAT, SlurmNodes};
+pub use small_fleets::{PlannedFleet, SmallFleets};
 pub use workload::Workload;
