@@ -30,7 +30,7 @@ local function cpus_of(job)
     return math.ceil(cpus / count(job.min_nodes))
 end
 
--- The nodes of the first line for that profile with as many CPUs; or nil and why.
+-- The nodes of the first line for that profile with as many CPUs, and when the table was written; or nil and why.
 local function line_of(profile, cpus)
     local file = io.open(corun.table_file)
     if not file then
@@ -55,7 +55,27 @@ local function line_of(profile, cpus)
         why = "all nodes suit it alike"
     end
     file:close()
-    return line, why
+    return line, line and at or why
+end
+
+-- A node to which no job was sent since the table was written: until the next table nobody knows what jobs that were sent
+-- do there. Nil once each had one. What was sent is kept in a global variable, as this file is read for each job. Where
+-- Slurm keeps no state from job to job, every job is the first one, and prefers all nodes.
+local function unused(nodes, at)
+    if not corun_sent then
+        corun_sent = { at = at, to = {} }
+        return nil
+    end
+    if corun_sent.at ~= at then
+        corun_sent = { at = at, to = {} }
+    end
+    for _, name in ipairs(nodes) do
+        if not corun_sent.to[name] then
+            corun_sent.to[name] = true
+            return name
+        end
+    end
+    return nil
 end
 
 local function prefer(job)
@@ -65,9 +85,9 @@ local function prefer(job)
     if not profile or job.prefer or job.req_nodes or job.shared == 0 then
         return
     end
-    local line, why = line_of(profile, cpus_of(job))
+    local line, found = line_of(profile, cpus_of(job))
     if not line then
-        slurm.log_info("corun: a job of %s has no preference: %s", profile, why)
+        slurm.log_info("corun: a job of %s has no preference: %s", profile, found)
         return
     end
     local bound = tonumber(string.match(comment, "corun%.bound=([^ ,;]+)") or "") or math.huge
@@ -81,7 +101,8 @@ local function prefer(job)
         slurm.log_info("corun: a job of %s has no preference: slower than %s everywhere", profile, tostring(bound))
         return
     end
-    job.prefer = table.concat(nodes, "|")
+    local one = #nodes > 1 and count(job.min_nodes) == 1 and unused(nodes, found)
+    job.prefer = one or table.concat(nodes, "|")
     slurm.log_info("corun: a job of %s prefers %s", profile, job.prefer)
 end
 

@@ -8,6 +8,7 @@ use rand_pcg::Pcg64;
 
 use crate::fleet::{Fleet, Ground};
 use crate::kind::{NodeKind, Prediction};
+use crate::node::Node;
 use crate::objective::Objective;
 
 /// Predictions of a search at most.
@@ -99,9 +100,7 @@ impl Search {
             if first.is_some() || at.obstacle(workload, &ground.workloads).is_some() {
                 continue;
             }
-            let mut spreads = Vec::new();
-            spread(cpus, &at.free_by_llc, &mut Vec::new(), &mut spreads)?;
-            for counts in spreads {
+            for counts in spreads(cpus, &at.free_by_llc)? {
                 let here = (node, counts);
                 if from.is_some_and(|from| here < *from) {
                     continue;
@@ -141,8 +140,14 @@ impl Search {
     }
 }
 
-/// All ways to spread so many threads over LLCs with so many free CPUs: their number on each. None where there are
-/// too many.
+/// All ways to spread so many threads over LLCs with so many free CPUs: their number on each, in rising order. None where
+/// there are too many.
+pub(crate) fn spreads(threads: u32, free: &[u32]) -> Option<Vec<Vec<u32>>> {
+    let mut found = Vec::new();
+    spread(threads, free, &mut Vec::new(), &mut found)?;
+    Some(found)
+}
+
 fn spread(left: u32, free: &[u32], so_far: &mut Vec<u32>, found: &mut Vec<Vec<u32>>) -> Option<()> {
     let Some((&here, rest)) = free.split_first() else {
         if left == 0 {
@@ -161,14 +166,17 @@ fn spread(left: u32, free: &[u32], so_far: &mut Vec<u32>, found: &mut Vec<Vec<u3
 
 /// Are all bounds on slowdown kept?
 fn keeps(fleet: &Fleet) -> bool {
-    let ground = fleet.ground();
+    fleet.nodes.iter().all(|node| keeps_on(fleet.ground(), node))
+}
+
+/// Are all bounds on slowdown kept on a node?
+pub(crate) fn keeps_on(ground: &Ground, node: &Node) -> bool {
     let all = match ground.objective {
         Objective::Machines => ground.slowdown_bound,
         _ => f64::INFINITY,
     };
     let kept = |bound: Option<f64>, worst: f64| worst <= bound.unwrap_or(f64::INFINITY).min(all);
-    let mut residents = fleet.nodes.iter().flat_map(|node| &node.residents);
-    residents.all(|one| kept(ground.workloads[one.workload].slowdown_bound, one.worst))
+    node.residents.iter().all(|one| kept(ground.workloads[one.workload].slowdown_bound, one.worst))
 }
 
 /// Do two nodes have the same programs on the same LLCs?
@@ -177,7 +185,7 @@ fn alike(fleet: &Fleet, one: usize, other: usize) -> bool {
     if one.kind != other.kind || one.residents.len() != other.residents.len() {
         return false;
     }
-    let sorted = |node: &crate::node::Node| {
+    let sorted = |node: &Node| {
         let mut all: Vec<(Vec<u32>, usize)> =
             node.residents.iter().map(|one| (one.cpus.clone(), one.workload)).collect();
         all.sort();

@@ -425,6 +425,42 @@ impl Fleet {
         self.search(workload, Hold::Either, but, prediction)
     }
 
+    /// The place on one node where a workload costs least; none where it cannot be there.
+    pub(crate) fn best_place_on(
+        &self,
+        node: usize,
+        workload: usize,
+        prediction: &mut Prediction,
+    ) -> Option<Place> {
+        if self.nodes[node].obstacle(workload, &self.ground.workloads).is_some() {
+            return None;
+        }
+        let question = PlacesQuestion { workload, hold: Hold::Either, every_llc: self.is_small() };
+        let places = self.places(node, question, prediction);
+        let mut kept: Vec<&Place> = places.iter().collect();
+        kept.sort_by(|one, other| one.marginal.total_cmp(&other.marginal));
+        let keeps = |place: &&&Place| self.keeps_bounds(place, workload, prediction);
+        kept.iter().find(keeps).map(|&place| place.clone())
+    }
+
+    /// At most so many nodes but one on which a program has the lowest scores, whether there is room or not.
+    pub(crate) fn lowest_by_score(&self, program: usize, but: usize, most: usize) -> Vec<usize> {
+        let row = &self.lowest[program * self.nodes.len()..][..self.nodes.len()];
+        let others = row.iter().copied().zip(0..).filter(|one| one.1 != but);
+        let found = lowest(others, most, &Cell::new(f64::INFINITY));
+        found.into_iter().map(|one| one.1).collect()
+    }
+
+    /// A program's lowest score on the LLCs of a node.
+    pub(crate) fn score(&self, node: usize, program: usize) -> f64 {
+        self.lowest[program * self.nodes.len() + node]
+    }
+
+    /// Is every place looked at?
+    fn is_small(&self) -> bool {
+        self.llcs <= self.shortlist.max(1) * 4
+    }
+
     fn search(
         &self,
         workload: usize,
@@ -432,7 +468,7 @@ impl Fleet {
         but: Option<usize>,
         prediction: &mut Prediction,
     ) -> Result<Place, Obstacle> {
-        let small = self.llcs <= self.shortlist.max(1) * 4;
+        let small = self.is_small();
         if self.ground.objective == Objective::Machines {
             let candidates = self.candidates(workload, but).collect();
             return self.first_that_keeps((workload, hold), candidates, prediction);

@@ -16,12 +16,14 @@ mod fleet;
 mod kind;
 mod node;
 mod objective;
+mod optimum;
 mod place;
 mod plan;
 mod repair;
 mod schedulers;
 mod simulation;
 mod slurm;
+mod small_fleets;
 mod threads;
 mod workload;
 
@@ -37,6 +39,7 @@ pub use fleet::{Fleet, Ground};
 pub use kind::{NodeKind, Prediction, Seats};
 pub use node::{Node, Obstacle, PodId, Resident};
 pub use objective::{Cost, Objective};
+pub use optimum::best_plan;
 pub use place::Place;
 pub use plan::{Expectation, FleetDocument, FleetQuestion, NodeFigures, PlacedProgram, Unplaced};
 pub use repair::{Move, repair};
@@ -46,4 +49,5 @@ pub use simulation::{
     SimulationSettings, UTILISATIONS,
 };
 pub use slurm::{NodeTable, SINFO_FORMAT, SQUEUE_FORMAT, SlurmNodes};
+pub use small_fleets::{PlannedFleet, SmallFleets};
 pub use workload::Workload;

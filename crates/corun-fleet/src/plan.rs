@@ -15,6 +15,7 @@ use crate::exact::{Extremes, extremes, random_values};
 use crate::fleet::{Fleet, Ground};
 use crate::kind::{NodeKind, Prediction};
 use crate::objective::Objective;
+use crate::optimum::best_plan;
 use crate::place::Place;
 use crate::repair::repair;
 use crate::workload::Workload;
@@ -26,7 +27,7 @@ const DRAWN: usize = 40;
 /// Programs of a fleet for which random plans are drawn, at most.
 const MOST_DRAWN: usize = 2_000;
 /// What a move must save for each CPU where the file does not say.
-const DEFAULT_MOVE_COST: f64 = 0.01;
+pub(crate) const DEFAULT_MOVE_COST: f64 = 0.01;
 /// Threads that may not be slower, where nothing says otherwise.
 const NO_BOUND: f64 = f64::INFINITY;
 
@@ -217,12 +218,12 @@ impl FleetQuestion {
             );
         }
         let whole = unplaced.is_empty() && !self.asked.is_empty();
-        let extremes = if whole { self.extremes() } else { None };
+        let extremes = if whole { self.extremes(Some(&fleet)) } else { None };
         self.document((fleet, extremes), &reasons, unplaced, moves.len(), seed)
     }
 
     fn best_plan(self, seed: u64) -> Result<FleetDocument> {
-        let Some(found) = self.extremes() else {
+        let Some(found) = self.extremes(None) else {
             let message = "no best plan: there are too many plans to look at, the programs do not fit, or CPUs of \
                  one cache differ (seats = \"threads\", unlike cores)";
             return Err(Error::input(message).hint("the same without --optimal, which has a bound"));
@@ -231,8 +232,13 @@ impl FleetQuestion {
         self.document((found.best.clone(), Some(found)), &reasons, Vec::new(), 0, seed)
     }
 
-    fn extremes(&self) -> Option<Extremes> {
-        extremes(&self.ground, &self.nodes, &self.asked)
+    /// The best plan and, where all plans could be looked at, the worst. `known`: a plan that may be the best.
+    fn extremes(&self, known: Option<&Fleet>) -> Option<Extremes> {
+        let (ground, nodes, asked) = (&self.ground, &self.nodes, &self.asked);
+        extremes(ground, nodes, asked).or_else(|| {
+            let best = best_plan(ground, nodes, asked, known)?;
+            Some(Extremes { best, worst: None })
+        })
     }
 
     fn reason(&self, fleet: &Fleet, place: &Place) -> String {

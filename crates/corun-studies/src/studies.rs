@@ -28,6 +28,7 @@ studies! {
     lfoc,
     partitioning,
     rivals,
+    small_fleets,
     prediction,
     sampling,
     rerecording,

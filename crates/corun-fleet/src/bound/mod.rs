@@ -30,7 +30,7 @@ use crate::objective::{Cost, Objective};
 use alone::alone;
 use cells::{Aim, Cells};
 use groups::{Group, LlcKind, groups, of_kind};
-use prices::{Column, Prices};
+pub(crate) use prices::{Column, Prices};
 
 /// Groups that a round adds to the linear program, for each kind of LLC.
 const ADDED: usize = 25;

@@ -7,28 +7,28 @@ const HIGHEST_PRICE: f64 = 100.0;
 
 /// Threads on LLCs of one kind, in fractions.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Column {
+pub(crate) struct Column {
     /// Which kind of LLC.
-    pub(super) llc: usize,
+    pub(crate) llc: usize,
     /// The part of an LLC that they take.
-    pub(super) part: f64,
+    pub(crate) part: f64,
     /// Programs, each once, and how many threads of it.
-    pub(super) programs: Vec<(usize, f64)>,
+    pub(crate) programs: Vec<(usize, f64)>,
     /// What they cost together.
-    pub(super) cost: f64,
+    pub(crate) cost: f64,
 }
 
 /// What is paid for a thread of each program, and asked for an LLC of each kind.
 #[derive(Debug, Clone)]
-pub(super) struct Prices {
-    pub(super) programs: Vec<f64>,
-    pub(super) rents: Vec<f64>,
+pub(crate) struct Prices {
+    pub(crate) programs: Vec<f64>,
+    pub(crate) rents: Vec<f64>,
 }
 
 impl Prices {
     /// The prices that pay most for so many threads of each program, less the rents of so many LLCs of each kind, of those
     /// by which no column costs less than it pays; and how much that is.
-    pub(super) fn best(
+    pub(crate) fn best(
         threads: &[f64],
         llcs: &[f64],
         columns: impl Iterator<Item = Column>,
@@ -53,14 +53,14 @@ impl Prices {
     }
 
     /// By how much they pay threads on an LLC more than these cost.
-    pub(super) fn overpaid(&self, column: &Column) -> f64 {
+    pub(crate) fn overpaid(&self, column: &Column) -> f64 {
         let paid: f64 =
             column.programs.iter().map(|&(program, count)| count * self.programs[program]).sum();
         paid - self.rents[column.llc] * column.part - column.cost
     }
 
     /// Half way to others.
-    pub(super) fn half_way_to(&self, other: &Self) -> Self {
+    pub(crate) fn half_way_to(&self, other: &Self) -> Self {
         let mean = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| 0.5 * (a + b)).collect();
         Self {
             programs: mean(&self.programs, &other.programs),

@@ -4,6 +4,7 @@
 //! by a label or an annotation which profile it runs by. What is not known is assumed and said, and never
 //! keeps a pod from a node: then the cluster schedules as it does without corun.
 
+mod expected;
 pub(crate) mod protocol;
 
 use std::collections::{BTreeMap, HashMap};
@@ -20,6 +21,7 @@ use crate::kind::{NodeKind, Prediction, Seats};
 use crate::node::{Node, Resident};
 use crate::objective::{Cost, Objective};
 
+use expected::{ExpectedPods, OnNode};
 use protocol::{
     ExtenderArgs, ExtenderFilterResult, HostPriority, KeptNodes, MAX_PRIORITY, NodeObject,
     NodeReport, Pod,
@@ -62,6 +64,8 @@ pub struct Extender {
     oldest_s: u64,
     /// By node name: what is known of it.
     known: Mutex<HashMap<String, Known>>,
+    /// Pods that were asked about lately and that no report has yet.
+    expected: Mutex<ExpectedPods>,
 }
 
 /// What is known of a node.
@@ -85,7 +89,12 @@ struct Reported {
     /// What pods cost there that were asked about: a scheduler asks twice about each, and of a deployment's pods one is
     /// as the other.
     costs: Mutex<Vec<((usize, u32), PodCost)>>,
+    /// The same node with pods that were expected there when it was last asked about, so many CPUs left free.
+    with_expected: Mutex<Option<WithExpected>>,
 }
+
+/// Whom to expect, how many CPUs are left free, and the node.
+type WithExpected = ((OnNode, u32), Arc<Reported>);
 
 /// A node's two annotations.
 type Notes = (String, String);
@@ -106,6 +115,9 @@ struct Asked {
     cpus: u32,
     bound: Option<f64>,
 }
+
+/// By node, whom to expect there.
+type Expected = HashMap<String, OnNode>;
 
 impl Extender {
     /// Knows these machines, each by its name, and all programs of a library. What a node published more
@@ -131,7 +143,14 @@ impl Extender {
         }
         let names = profiles.into_iter().enumerate().map(|(at, profile)| (profile.name, at));
         let programs = names.collect();
-        Ok(Self { kinds, all, programs, oldest_s, known: Mutex::default() })
+        Ok(Self {
+            kinds,
+            all,
+            programs,
+            oldest_s,
+            known: Mutex::default(),
+            expected: Mutex::default(),
+        })
     }
 
     /// Answers `filter`: nodes on which a bound on slowdown would be broken, the pod's own or that of somebody
@@ -156,7 +175,7 @@ impl Extender {
         if let Some(items) = request.nodes.as_ref().and_then(|nodes| nodes.items.as_ref()) {
             let nodes = read_nodes(items)?;
             let costs = match &asked {
-                Some(asked) => self.costs(asked, &nodes, now_s, &mut assumed),
+                Some(asked) => self.costs(asked, &nodes, &Expected::new(), now_s, &mut assumed),
                 None => nodes.iter().map(|_| None).collect(),
             };
             let bound = asked.as_ref().and_then(|asked| asked.bound).unwrap_or(f64::INFINITY);
@@ -184,7 +203,8 @@ impl Extender {
         Ok(ExtenderAnswer { body: text(&result)?, assumed })
     }
 
-    /// Answers `prioritize`: 10 for the node where all programs together lose least, the newcomer included.
+    /// Answers `prioritize`: 10 for the node where all programs together lose least, the newcomer included. Pods that were
+    /// asked about lately count where they are expected.
     ///
     /// # Errors
     /// Bad input for a body that is no request.
@@ -199,8 +219,12 @@ impl Extender {
         if let Some(alone) = request.node_names.as_ref().filter(|_| nodes.is_empty()) {
             names = alone.iter().map(String::as_str).collect();
         }
+        let pod = request.pod.full_name();
         let costs: Vec<Option<PodCost>> = match &asked {
-            Some(asked) if !nodes.is_empty() => self.costs(asked, &nodes, now_s, &mut assumed),
+            Some(asked) if !nodes.is_empty() => {
+                let expected = self.expected(|pods| pods.by_node(&pod, now_s));
+                self.costs(asked, &nodes, &expected, now_s, &mut assumed)
+            }
             _ => names.iter().map(|_| None).collect(),
         };
         let known = || costs.iter().flatten().map(|cost| cost.marginal);
@@ -220,6 +244,12 @@ impl Extender {
             .zip(&costs)
             .map(|(host, cost)| HostPriority { host, score: score(cost) })
             .collect();
+        if let Some(asked) = asked.filter(|_| !request.pod.metadata.name.is_empty()) {
+            let is_best = |one: &&HostPriority<'_>| one.score == MAX_PRIORITY;
+            let best = scored.iter().filter(is_best).map(|one| one.host.to_owned()).collect();
+            let shape = (asked.program, asked.cpus);
+            self.expected(|pods| pods.expect(pod, shape, best, now_s));
+        }
         Ok(ExtenderAnswer { body: text(&scored)?, assumed })
     }
 
@@ -240,11 +270,17 @@ impl Extender {
         Some(Asked { program, cpus, bound })
     }
 
-    /// What a pod would cost on each node; none where that cannot be known.
+    /// Looks at the pods that are expected, or changes them.
+    fn expected<T: Default>(&self, with: impl FnOnce(&mut ExpectedPods) -> T) -> T {
+        self.expected.lock().map(|mut pods| with(&mut pods)).unwrap_or_default()
+    }
+
+    /// What a pod would cost on each node, with the pods that are expected there; none where that cannot be known.
     fn costs(
         &self,
         asked: &Asked,
         nodes: &[NodeObject],
+        expected: &Expected,
         now_s: u64,
         assumed: &mut Vec<String>,
     ) -> Vec<Option<PodCost>> {
@@ -254,7 +290,14 @@ impl Extender {
             if asked.cpus > node.free_cpus() {
                 return Err(format!("node {}: too few CPUs are free by its report", node.name));
             }
-            let cost = reported.cost(&self.all[node.kind], asked, prediction);
+            let kind = &self.all[node.kind];
+            let cost = match expected.get(&node.name) {
+                Some(pods) => {
+                    let busier = reported.with_expected(kind, pods, asked.cpus, prediction);
+                    busier.cost(kind, asked, prediction)
+                }
+                None => reported.cost(kind, asked, prediction),
+            };
             Ok((cost, reported))
         };
         let found: Vec<std::result::Result<(PodCost, Arc<Reported>), String>> =
@@ -289,6 +332,7 @@ impl Extender {
         let report: NodeReport = serde_json::from_str(notes)
             .map_err(|error| format!("node {name}: {PROGRAMS_KEY} cannot be read: {error}"))?;
         self.believe(name, report.at, now_s)?;
+        self.expected(|pods| report.programs.iter().for_each(|one| pods.is_reported(&one.pod)));
         // The report's time changes with each report, and says nothing of who runs there.
         let programs = text(&report.programs).map_err(|error| error.to_string())?;
         let kind = *self
@@ -366,11 +410,53 @@ impl Extender {
         if bounds.iter().all(|bound| bound.is_infinite()) {
             bounds.clear();
         }
-        Reported { node, bounds, assumed, costs: Mutex::default() }
+        Reported::new(node, bounds, assumed)
     }
 }
 
 impl Reported {
+    fn new(node: Node, bounds: Vec<f64>, assumed: Vec<String>) -> Self {
+        let (costs, with_expected) = (Mutex::default(), Mutex::default());
+        Self { node, bounds, assumed, costs, with_expected }
+    }
+
+    /// The node with these pods besides, as Linux places them. So many CPUs stay free: a scheduler that asks about a pod
+    /// knows that there is room for it.
+    fn with_expected(
+        &self,
+        kind: &NodeKind,
+        pods: &OnNode,
+        free_cpus: u32,
+        prediction: &mut Prediction,
+    ) -> Arc<Self> {
+        let key = (pods.clone(), free_cpus);
+        let known = self.with_expected.lock().ok();
+        let known = known.and_then(|one| one.as_ref().filter(|one| one.0 == key).cloned());
+        if let Some((_, known)) = known {
+            return known;
+        }
+        let mut node = self.node.clone();
+        for &((program, cpus), count) in pods {
+            for _ in 0..count {
+                let cpus = cpus.min(node.free_cpus().saturating_sub(free_cpus));
+                if cpus == 0 {
+                    break;
+                }
+                let cpus = node.cpus_as_linux(kind, cpus);
+                let pod = node.residents.len();
+                let (slowdown, worst) = (1.0, 1.0);
+                let resident = Resident { pod, workload: 0, program, cpus, slowdown, worst };
+                node.insert(kind, resident, 0);
+            }
+        }
+        node.predict(kind, Objective::MeanSlowdown, prediction);
+        let found = Arc::new(Self::new(node, self.bounds.clone(), Vec::new()));
+        if let Ok(mut known) = self.with_expected.lock() {
+            *known = Some((key, found.clone()));
+        }
+        found
+    }
+
     /// What a pod would cost there; enough CPUs must be free.
     fn cost(&self, kind: &NodeKind, asked: &Asked, prediction: &mut Prediction) -> PodCost {
         let key = (asked.program, asked.cpus);

@@ -365,3 +365,86 @@ fn requests_of_the_real_scheduler_are_answered() {
     let late = extender().prioritize(&prioritize, now_s + 3_600).unwrap();
     assert!(scores(&late.body).iter().all(|one| one.1 == 5) && late.assumed.len() == 3);
 }
+
+/// A pod of a deployment of streams.
+fn one_of(replica: usize) -> Value {
+    let mut pod = pod(json!({"corun.dev/profile": "stream"}), json!("1"));
+    pod["metadata"]["name"] = json!(format!("web-7d4b9c6f8-{replica}"));
+    pod["metadata"]["uid"] = json!(format!("uid-{replica}"));
+    pod
+}
+
+/// The node that the scheduler takes by these scores: of equal ones that with the fewest pods, as Kubernetes' own scores
+/// of resources would have it, and of these the first.
+fn taken(scores: &[(String, i64)], pods: &BTreeMap<String, usize>) -> String {
+    let best = scores.iter().map(|one| one.1).max().unwrap();
+    let best = scores.iter().filter(|one| one.1 == best).map(|one| &one.0);
+    best.min_by_key(|&name| (pods[name], name)).unwrap().clone()
+}
+
+/// Binds a burst of pods of one CPU, of which no report tells, and returns how many of these pods are then on each node.
+/// So many are there before, by the reports.
+fn burst(extender: &Extender, there: &[(&str, usize)], pods: usize) -> BTreeMap<String, usize> {
+    let programs = |count: usize| vec![("stream", 1, None); count];
+    let nodes: Vec<Value> =
+        there.iter().map(|&(name, count)| node(name, 5, &programs(count))).collect();
+    let mut bound: BTreeMap<String, usize> =
+        there.iter().map(|&(name, count)| (name.to_owned(), count)).collect();
+    for replica in 0..pods {
+        let body = request(one_of(replica), nodes.clone());
+        let kept = extender.filter(&body, NOW).unwrap();
+        let kept: Value = serde_json::from_str(&kept.body).unwrap();
+        assert_eq!(kept["Nodes"]["items"].as_array().unwrap().len(), nodes.len());
+        let answer = extender.prioritize(&body, NOW + replica as u64 / 10).unwrap();
+        assert_eq!(answer.assumed, Vec::<String>::new());
+        *bound.get_mut(&taken(&scores(&answer.body), &bound)).unwrap() += 1;
+    }
+    bound
+}
+
+/// Streams want to be apart: each node ends with as many, whatever its report says. An extender without memory would send
+/// all of them to the idle nodes.
+#[test]
+fn a_burst_of_equal_pods_does_not_go_to_one_node() {
+    for (there, pods) in [
+        (&[("idle", 0), ("busy", 1)][..], 3),
+        (&[("a", 0), ("b", 0), ("c", 2)], 4),
+        (&[("a", 0), ("b", 0), ("c", 0)], 6),
+    ] {
+        let found = burst(&extender(), there, pods);
+        assert!(found.values().all(|&count| count == 2), "{there:?}: {found:?}");
+    }
+}
+
+/// Once a report names the pod, on whatever node, or after half a minute, it is not expected any more.
+#[test]
+fn a_pod_is_expected_until_it_is_reported_and_for_half_a_minute() {
+    let extender = extender();
+    let nodes = [node("idle", 5, &[]), node("busy", 5, &[("stream", 1, None)])];
+    let ask = |extender: &Extender, replica: usize, nodes: &[Value], now_s: u64| {
+        scores(&extender.prioritize(&request(one_of(replica), nodes.to_vec()), now_s).unwrap().body)
+    };
+    let plain = ask(&extender, 0, &nodes, NOW);
+    assert!(plain[0].1 == 10 && plain[1].1 < 10, "{plain:?}");
+    // The same pod again does not stand in its own way; another one does.
+    assert_eq!(ask(&extender, 0, &nodes, NOW), plain);
+    assert_ne!(ask(&extender, 1, &nodes, NOW), plain);
+    assert_eq!(ask(&extender, 1, &nodes, NOW + 31), plain);
+    // Reported: by the report it runs on the busy node.
+    let mut reported = nodes.clone();
+    let programs = json!([
+        {"pod": "default/stream-0", "profile": "stream", "cpus": 1},
+        {"pod": "default/web-7d4b9c6f8-1", "profile": "stream", "cpus": 1},
+    ]);
+    let report = json!({"at": NOW + 31, "programs": programs}).to_string();
+    reported[1]["metadata"]["annotations"]["corun.dev/programs"] = json!(report);
+    let known = ask(&extender, 2, &reported, NOW + 32);
+    assert_eq!(known, ask(&self::extender(), 2, &reported, NOW + 32));
+}
+
+/// More pods than there is room for by the extender's count: the scheduler, which asks, knows that there is room.
+#[test]
+fn expected_pods_keep_no_pod_from_a_node() {
+    let found = burst(&extender(), &[("small", 2), ("busy", 3)], 12);
+    assert_eq!(found.values().sum::<usize>(), 2 + 3 + 12);
+}

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use corun_fleet::{
-    Bounds, Fleet, Ground, NodeKind, Objective, Prediction, Seats, Workload, extremes,
+    Bounds, Fleet, Ground, NodeKind, Objective, Prediction, Seats, Workload, best_plan, extremes,
     random_values, repair,
 };
 use corun_machine::preset;
@@ -40,6 +40,24 @@ fn case(machine: &str, nodes: usize, asked: &[(f64, f64, u32)], objective: Objec
     }
 }
 
+/// The same with other workloads, judged by lost work.
+fn with_workloads(
+    machine: &str,
+    nodes: usize,
+    asked: &[(f64, f64, u32)],
+    workloads: Vec<Workload>,
+) -> Case {
+    let profiles: Vec<_> =
+        asked.iter().map(|&(mpki, mib, _)| crate::programs::program(mpki, mib)).collect();
+    let options = ModelOptions::default();
+    let kind = NodeKind::new(preset(machine).unwrap(), &profiles, Seats::Cores, None, options);
+    let free = case(machine, nodes, asked, Objective::LostWork);
+    let (names, shares) = (free.ground.programs.clone(), vec![1.0; asked.len()]);
+    let (objective, none) = (Objective::LostWork, f64::INFINITY);
+    let ground = Ground::new(vec![kind.unwrap()], names, workloads, &shares, objective, none);
+    Case { ground: Arc::new(ground), ..free }
+}
+
 /// The least and the largest value of all plans, one by one: every set of free CPUs for every program.
 fn every_plan(case: &Case) -> (f64, f64) {
     fn sets(free: &[u32], count: usize) -> Vec<Vec<u32>> {
@@ -53,8 +71,8 @@ fn every_plan(case: &Case) -> (f64, f64) {
         }
         found
     }
-    fn visit(fleet: &mut Fleet, pod: usize, count: usize, found: &mut (f64, f64)) {
-        if pod == count {
+    fn visit(fleet: &mut Fleet, pod: usize, asked: &[usize], found: &mut (f64, f64)) {
+        if pod == asked.len() {
             let bound = match fleet.ground().objective {
                 Objective::Machines => fleet.ground().slowdown_bound,
                 _ => f64::INFINITY,
@@ -66,22 +84,22 @@ fn every_plan(case: &Case) -> (f64, f64) {
             return;
         }
         let mut prediction = Prediction::default();
-        let cpus = fleet.ground().workloads[pod].cpus as usize;
+        let cpus = fleet.ground().workloads[asked[pod]].cpus as usize;
         for node in 0..fleet.nodes.len() {
             let residents = fleet.nodes[node].residents.iter();
             let taken: Vec<u32> = residents.flat_map(|one| one.cpus.iter().copied()).collect();
             let mut free = fleet.ground().kinds[0].seats().concat();
             free.retain(|cpu| !taken.contains(cpu));
             for set in sets(&free, cpus) {
-                fleet.insert(pod, pod, (node, set), &mut prediction);
-                visit(fleet, pod + 1, count, found);
+                fleet.insert(pod, asked[pod], (node, set), &mut prediction);
+                visit(fleet, pod + 1, asked, found);
                 fleet.remove(pod, &mut prediction);
             }
         }
     }
     let mut fleet = Fleet::new(case.ground.clone(), case.nodes.clone());
     let mut found = (f64::INFINITY, f64::NEG_INFINITY);
-    visit(&mut fleet, 0, case.asked.len(), &mut found);
+    visit(&mut fleet, 0, &case.asked, &mut found);
     found
 }
 
@@ -164,6 +182,53 @@ proptest! {
             if let Some(fleet) = greedy(&case) {
                 prop_assert!(fleet.value() >= least - 1e-9, "{} {least}", fleet.value());
             }
+        }
+    }
+
+    #[test]
+    fn the_best_plan_by_loads_is_the_best_of_all(
+        asked in asked(3),
+        twice in any::<bool>(),
+        objective in prop_oneof![Just(Objective::MeanSlowdown), Just(Objective::LostWork)],
+        machine in 0..3usize,
+    ) {
+        let mut case = case(MACHINES[machine], 2, &asked, objective);
+        if twice {
+            // Equal programs are one row of the search.
+            case.asked[1] = case.asked[0];
+        }
+        let (least, _) = every_plan(&case);
+        match best_plan(&case.ground, &case.nodes, &case.asked, None) {
+            Some(best) => {
+                prop_assert!((best.value() - least).abs() < 1e-9, "{} {least}", best.value());
+                prop_assert!(case.asked.iter().enumerate().all(|(pod, _)| best.node_of(pod).is_some()));
+                // A plan that is known is returned where nothing beats it.
+                let again = best_plan(&case.ground, &case.nodes, &case.asked, Some(&best)).unwrap();
+                prop_assert!((again.value() - least).abs() < 1e-9);
+            }
+            None => prop_assert!(least.is_infinite(), "{least}"),
+        }
+    }
+
+    #[test]
+    fn the_best_plan_by_loads_keeps_what_the_search_of_all_plans_keeps(
+        asked in asked(4),
+        slowest in 1.0..2.0f64,
+        never in any::<bool>(),
+    ) {
+        let mut workloads = case("xeon-x5365-2llc", 2, &asked, Objective::LostWork).ground.workloads.clone();
+        workloads[0].most_per_node = Some(1);
+        workloads[1].slowdown_bound = Some(slowest);
+        if never {
+            workloads[1].never_beside = vec![0];
+        }
+        let case = with_workloads("xeon-x5365-2llc", 2, &asked, workloads);
+        let pods: Vec<usize> = [0].into_iter().chain(case.asked.iter().copied()).collect();
+        let all = extremes(&case.ground, &case.nodes, &pods).map(|found| found.best.value());
+        let by_loads = best_plan(&case.ground, &case.nodes, &pods, None).map(|best| best.value());
+        match (all, by_loads) {
+            (Some(all), Some(by_loads)) => prop_assert!((all - by_loads).abs() < 1e-9, "{all} {by_loads}"),
+            (all, by_loads) => prop_assert_eq!(all, by_loads),
         }
     }
 
@@ -311,6 +376,24 @@ fn with_llcs_of_two_the_bound_is_the_optimum_of_fractions() {
     let bound = bound(&case).unwrap();
     assert!(least < most);
     assert!(bound <= least + 1e-9 && bound > 1.0, "{bound} {least}");
+}
+
+/// No node has room for a program more, so that no single move is possible.
+#[test]
+fn programs_of_full_nodes_are_exchanged() {
+    let (loud, quiet) = ((40.0, 6.0, 1), (0.1, 0.1, 1));
+    let asked = [loud, loud, loud, loud, quiet, quiet, quiet, quiet];
+    let case = case("i7-2600", 2, &asked, Objective::MeanSlowdown);
+    let mut prediction = Prediction::default();
+    let mut fleet = first_fit(&case, 0, &mut prediction);
+    let on_first = |fleet: &Fleet| (0..4).filter(|&pod| fleet.node_of(pod) == Some(0)).count();
+    assert_eq!(on_first(&fleet), 4);
+    let before = fleet.cost().sum;
+    assert_eq!(repair(&mut fleet.clone(), 0.0, 1, &mut prediction), []);
+    let moves = repair(&mut fleet, 0.0, 100, &mut prediction);
+    assert_eq!((moves.len(), on_first(&fleet)), (4, 2));
+    let saved: f64 = moves.iter().map(|one| one.saving).sum();
+    assert!(saved > 0.0 && (before - saved - fleet.cost().sum).abs() < 1e-9, "{saved}");
 }
 
 #[test]

@@ -108,6 +108,50 @@ fn what_is_wrong_is_said_and_left_out() {
     run(&["--nodes", "i7-2600:n1", "--every", "5"]).refused(&["--output"]);
 }
 
+/// What the hook makes jobs prefer, one after the other: each is a script that sets `job` before the hook sees it. None
+/// without Lua.
+fn preferred(fixture: &Fixture, table: &str, jobs: &[&str]) -> Option<Vec<String>> {
+    Command::new("lua").arg("-v").output().ok()?;
+    let path = fixture.path("nodes.tsv");
+    fs::write(&path, table).unwrap();
+    let library = fs::read_to_string(packaging("corun.lua")).unwrap();
+    let library = library.replace("/run/corun/nodes.tsv", &path.display().to_string());
+    fixture.write("corun.lua", &library);
+    let own = fixture.path("corun.lua");
+    let mut script = "slurm = { log_info = function() end, log_error = error }\n".to_owned();
+    for job in jobs {
+        writeln!(script, "job = {{ comment = 'corun.profile=stream', min_nodes = 1 }} {job}")
+            .unwrap();
+        writeln!(script, "dofile('{}').prefer(job) print(job.prefer or '-')", own.display())
+            .unwrap();
+    }
+    fixture.write("jobs.lua", &script);
+    let ran = Command::new("lua").arg(fixture.path("jobs.lua")).output().unwrap();
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    Some(String::from_utf8(ran.stdout).unwrap().lines().map(str::to_owned).collect())
+}
+
+/// The first job of a controller prefers all nodes, as does every one where Slurm keeps no state; those behind it go to one
+/// node after the other, and prefer all again once each had one. A new table begins anew.
+#[test]
+fn a_burst_of_jobs_is_dealt_over_the_preferred_nodes() {
+    let fixture = Fixture::new();
+    let of = |at: u64| format!("corun-nodes 1\nat {at}\nstream\t4\tn1=1.0 n2=1.1 n3=1.1\n");
+    let renew = format!(
+        "local file = io.open('{}', 'w') file:write([[{}]]) file:close()",
+        fixture.path("nodes.tsv").display(),
+        of(now_s() + 1)
+    );
+    let bounded = "job.comment = 'corun.profile=stream corun.bound=1.05'";
+    let jobs = ["", "", "job.min_nodes = 2", "", bounded, "", "", &renew, ""];
+    let Some(found) = preferred(&fixture, &of(now_s()), &jobs) else {
+        println!("skipped: no lua here");
+        return;
+    };
+    let all = "n1|n2|n3";
+    assert_eq!(found, [all, "n1", all, "n2", "n1", "n3", all, "n1", "n2"]);
+}
+
 /// A Slurm of three nodes below a folder of its own.
 struct Slurm {
     folder: PathBuf,
@@ -342,6 +386,14 @@ fn a_slurm_of_three_nodes_places_jobs_where_they_cost_least_and_goes_on_without_
         fs::write(&table, text).unwrap();
         assert_eq!(slurm.node_once(2, &needy), own_choice, "{text}");
     }
+    // Two equal jobs go to two nodes, though no table tells of the first. Slurm alone would fill n2.
+    let two = format!("corun-nodes 1\nat {}\nneedy\t2\tn3=1.0000 n2=1.0000\n", now_s());
+    fs::write(&table, two).unwrap();
+    let burst = [needy[0], "--job-name=full"];
+    let mut nodes = [slurm.node_of(2, &burst), slurm.node_of(2, &burst)];
+    nodes.sort();
+    assert_eq!(nodes, ["n2", "n3"]);
+    slurm.asked(&["scancel", "--name=full"]);
     // A node that Slurm no longer knows by that feature.
     fs::write(&table, format!("corun-nodes 1\nat {}\nneedy\t2\tgone=1.0000\n", now_s())).unwrap();
     assert_eq!(slurm.node_once(2, &needy), own_choice);

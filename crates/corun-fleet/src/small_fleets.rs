@@ -1,0 +1,189 @@
+//! Fleets so small that their best plan can be found: how far from it are plans made as programs come?
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use corun_app::{Result, find_machine, open_library};
+use corun_model::ModelOptions;
+use corun_profile::Profile;
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64;
+
+use crate::arrivals::{SIZES, size_shares};
+use crate::bound::Bounds;
+use crate::description::NodeGroup;
+use crate::fleet::{Fleet, Ground};
+use crate::kind::{NodeKind, Prediction};
+use crate::objective::Objective;
+use crate::optimum::best_plan;
+use crate::place::Hold;
+use crate::plan::DEFAULT_MOVE_COST;
+use crate::repair::repair;
+use crate::workload::Workload;
+
+/// A small fleet and the programs that may ask for room on it: those of a library, with the sizes of
+/// [`SIZES`](crate::arrivals::SIZES), each as likely as in the simulation. Plans are judged by lost work.
+pub struct SmallFleets {
+    ground: Arc<Ground>,
+    nodes: Vec<(String, usize)>,
+    /// CPUs of the largest node, and of all.
+    most_cpus: u32,
+    cpus: u32,
+}
+
+/// The lost work of plans for the same programs, as shares of the CPUs' work.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PlannedFleet {
+    /// Programs, and the CPUs that they take.
+    pub programs: usize,
+    /// CPUs that they take.
+    pub cpus: u32,
+    /// Each on the node with the smallest share of its CPUs taken, with threads as Linux places them.
+    pub least_allocated: f64,
+    /// Each where it costs least as it comes.
+    pub greedy: f64,
+    /// The same with one repair at the cost of a move that a fleet file has where it names none.
+    pub repaired: f64,
+    /// Moves of that repair.
+    pub moves: usize,
+    /// The same with repairs at no cost until none changes anything.
+    pub repaired_freely: f64,
+    /// No plan loses less; none where not all loads of a node could be looked at.
+    pub optimum: Option<f64>,
+    /// What the relaxation proves of it.
+    pub bound: f64,
+}
+
+/// Repairs until nothing changes, at most.
+const MOST_REPAIRS: usize = 50;
+
+impl SmallFleets {
+    /// Looks up machines and programs.
+    ///
+    /// # Errors
+    /// An unknown machine, or a figure of a profile that cannot be.
+    pub fn new(
+        groups: &[NodeGroup],
+        profiles: Option<&std::path::Path>,
+        options: ModelOptions,
+    ) -> Result<Self> {
+        let profiles: Vec<Profile> = open_library(profiles)?.iter().cloned().collect();
+        let (mut kinds, mut nodes) = (Vec::new(), Vec::new());
+        for group in groups {
+            let machine = find_machine(&group.machine)?;
+            let one = |at: u32| (format!("{}-{at}", group.machine), kinds.len());
+            nodes.extend((0..group.count).map(one));
+            kinds.push(NodeKind::new(machine, &profiles, group.seats, None, options)?);
+        }
+        let workload = |index: usize| {
+            let (program, cpus) = (index / SIZES.len(), SIZES[index % SIZES.len()]);
+            let name = format!("{}-{cpus}", profiles[program].name);
+            Workload { name, program, cpus, ..Workload::default() }
+        };
+        let workloads = (0..profiles.len() * SIZES.len()).map(workload).collect();
+        let names: Vec<String> = profiles.iter().map(|profile| profile.name.clone()).collect();
+        let shares = vec![1.0; names.len()];
+        let most_cpus = kinds.iter().map(NodeKind::cpus).max().unwrap_or(0);
+        let cpus = nodes.iter().map(|(_, kind)| kinds[*kind].cpus()).sum();
+        let objective = Objective::LostWork;
+        let ground = Ground::new(kinds, names, workloads, &shares, objective, f64::INFINITY);
+        Ok(Self { ground: Arc::new(ground), nodes, most_cpus, cpus })
+    }
+
+    /// Programs that take this share of the CPUs, or the last less, and how each way to place them does. None where some
+    /// way leaves a program without a place.
+    ///
+    /// # Errors
+    /// A machine for which there can be no bound.
+    pub fn plan(&self, utilisation: f64, seed: u64) -> Result<Option<PlannedFleet>> {
+        let asked = self.draw(utilisation, seed);
+        let mut prediction = Prediction::default();
+        let linux = self.least_allocated(&asked, &mut prediction);
+        let greedy = self.greedy(&asked, &mut prediction);
+        let (Some(linux), Some(greedy)) = (linux, greedy) else { return Ok(None) };
+        let mut repaired = greedy.clone();
+        let moves = repair(&mut repaired, DEFAULT_MOVE_COST, usize::MAX, &mut prediction).len();
+        let mut free = greedy.clone();
+        for _ in 0..MOST_REPAIRS {
+            if repair(&mut free, 0.0, usize::MAX, &mut prediction).is_empty() {
+                break;
+            }
+        }
+        let known = if free.cost().sum < repaired.cost().sum { &free } else { &repaired };
+        let optimum = best_plan(&self.ground, &self.nodes, &asked, Some(known));
+        Ok(Some(PlannedFleet {
+            programs: asked.len(),
+            cpus: greedy.threads(),
+            least_allocated: linux.value(),
+            greedy: greedy.value(),
+            repaired: repaired.value(),
+            moves,
+            repaired_freely: free.value(),
+            optimum: optimum.map(|fleet| fleet.value()),
+            bound: self.bound(&asked)?,
+        }))
+    }
+
+    /// Workloads in the order in which they come.
+    fn draw(&self, utilisation: f64, seed: u64) -> Vec<usize> {
+        let mut generator = Pcg64::seed_from_u64(seed);
+        let shares = size_shares();
+        let mut left = (f64::from(self.cpus) * utilisation).round() as u32;
+        let mut asked = Vec::new();
+        while left > 0 {
+            let fits = |size: &usize| SIZES[*size] <= self.most_cpus.min(left);
+            let sizes: Vec<usize> = (0..SIZES.len()).filter(fits).collect();
+            let all: f64 = sizes.iter().map(|&size| shares[size]).sum();
+            let mut at = generator.random::<f64>() * all;
+            let drawn = sizes.iter().find(|&&size| {
+                at -= shares[size];
+                at < 0.0
+            });
+            let size = drawn.copied().unwrap_or(0);
+            let program = generator.random_range(0..self.ground.programs.len());
+            asked.push(program * SIZES.len() + size);
+            left -= SIZES[size];
+        }
+        asked
+    }
+
+    fn greedy(&self, asked: &[usize], prediction: &mut Prediction) -> Option<Fleet> {
+        let mut fleet = Fleet::new(self.ground.clone(), self.nodes.clone());
+        for (pod, &workload) in asked.iter().enumerate() {
+            let place = fleet.best_place(workload, prediction).ok()?;
+            fleet.insert(pod, workload, (place.node, place.cpus), prediction);
+        }
+        Some(fleet)
+    }
+
+    fn least_allocated(&self, asked: &[usize], prediction: &mut Prediction) -> Option<Fleet> {
+        let mut fleet = Fleet::new(self.ground.clone(), self.nodes.clone());
+        for (pod, &workload) in asked.iter().enumerate() {
+            let cpus = self.ground.workloads[workload].cpus;
+            let node = (0..fleet.nodes.len())
+                .filter(|&node| fleet.nodes[node].free_cpus() >= cpus)
+                .min_by(|&a, &b| {
+                    fleet.nodes[a].taken_share().total_cmp(&fleet.nodes[b].taken_share())
+                })?;
+            let cpus = fleet.cpus_on(node, workload, Hold::AsLinux);
+            fleet.insert(pod, workload, (node, cpus), prediction);
+        }
+        Some(fleet)
+    }
+
+    fn bound(&self, asked: &[usize]) -> Result<f64> {
+        let mut nodes = vec![0; self.ground.kinds.len()];
+        self.nodes.iter().for_each(|(_, kind)| nodes[*kind] += 1);
+        let mut counts: BTreeMap<(usize, u32), f64> = BTreeMap::new();
+        for &workload in asked {
+            let one = &self.ground.workloads[workload];
+            *counts.entry((one.program, one.cpus)).or_default() += 1.0;
+        }
+        let asked: Vec<(usize, u32, f64)> =
+            counts.into_iter().map(|((program, cpus), count)| (program, cpus, count)).collect();
+        let mut present: Vec<usize> = asked.iter().map(|one| one.0).collect();
+        present.dedup();
+        let bounds = Bounds::new(self.ground.clone(), &nodes, &present)?;
+        Ok(bounds.bound(&asked)?.map_or(0.0, |bound| bound.value))
+    }
+}

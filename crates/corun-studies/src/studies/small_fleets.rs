@@ -1,0 +1,175 @@
+//! Fleets so small that their best plan can be found: how far from it are corun's plans, and what is the bound worth?
+
+use corun_app::Result;
+use corun_fleet::{NodeGroup, PlannedFleet, SmallFleets};
+use corun_metrics::{mean, standard_error, student_t_95};
+use corun_report::fixed;
+use rayon::prelude::*;
+
+use crate::harness::{Figure, Page, Programs, Study, StudyInputs, no_options};
+
+/// The study.
+pub(super) const STUDY: Study = Study {
+    name: "small-fleets",
+    summary: "Plans of small fleets against the best plan",
+    programs: Programs::BuiltIn,
+    seeds: Some(100),
+    options: no_options,
+    page,
+    explained_in: "docs/fleet.md",
+};
+
+/// Nodes by machine, and the share of their CPUs that programs take.
+struct SmallFleet {
+    nodes: &'static [(&'static str, u32)],
+    utilisation: f64,
+}
+
+const FLEETS: [SmallFleet; 8] = [
+    SmallFleet { nodes: &[("i7-2600", 6)], utilisation: 0.8 },
+    SmallFleet { nodes: &[("xeon-x5365", 4)], utilisation: 0.65 },
+    SmallFleet { nodes: &[("xeon-e5520", 3)], utilisation: 0.65 },
+    SmallFleet { nodes: &[("xeon-e5-2620v4", 4)], utilisation: 0.65 },
+    SmallFleet { nodes: &[("xeon-e5-2620v4", 6)], utilisation: 0.8 },
+    SmallFleet { nodes: &[("xeon-gold-6138", 2)], utilisation: 0.65 },
+    SmallFleet { nodes: &[("2x-e5-2650", 2)], utilisation: 0.65 },
+    SmallFleet {
+        nodes: &[("xeon-gold-6138", 1), ("xeon-e5520", 2), ("i7-2600", 2)],
+        utilisation: 0.65,
+    },
+];
+
+/// What came of a fleet's seeds.
+struct Found {
+    name: String,
+    /// Seeds for which every way to place has a plan, and the best one is known.
+    planned: Vec<PlannedFleet>,
+    /// Seeds for which it is not known.
+    unknown: usize,
+}
+
+fn page(inputs: &StudyInputs) -> Result<Page> {
+    let mut found = Vec::new();
+    for fleet in &FLEETS {
+        found.push(fleet.plan(inputs)?);
+    }
+    let unknown: usize = found.iter().map(|one| one.unknown).sum();
+    let about = format!(
+        "Programs of the shipped library come to small fleets until this share of the CPUs is taken: sizes as in corun \
+         fleet simulate, but for those that no node has room for. Lost work in %, means of {} seeds for each fleet; seeds \
+         for which a program finds no place are left out, and {unknown} for which there are too many plans to find the best. \
+         +-: half the width of the 95 % interval.",
+        inputs.seeds
+    );
+    Ok(Page::new(
+        "Plans of small fleets against the best plan",
+        about,
+        Vec::new(),
+        vec![lost_work(&found), above_the_optimum(&found)],
+    ))
+}
+
+impl SmallFleet {
+    fn name(&self) -> String {
+        let nodes: Vec<String> =
+            self.nodes.iter().map(|(machine, count)| format!("{count} {machine}")).collect();
+        format!("{}, {:.0} %", nodes.join(", "), self.utilisation * 100.0)
+    }
+
+    fn plan(&self, inputs: &StudyInputs) -> Result<Found> {
+        let groups: Vec<NodeGroup> =
+            self.nodes.iter().map(|&(machine, count)| NodeGroup::of(machine, count)).collect();
+        let fleet = SmallFleets::new(&groups, None, corun_model::ModelOptions::default())?;
+        let of_seed = |seed: u32| {
+            inputs.cancel.check()?;
+            fleet.plan(self.utilisation, u64::from(seed))
+        };
+        let plans = (1..=inputs.seeds)
+            .into_par_iter()
+            .map(of_seed)
+            .collect::<Result<Vec<Option<PlannedFleet>>>>()?;
+        let all = plans.iter().flatten().count();
+        let known = plans.into_iter().flatten().filter(|one| one.optimum.is_some());
+        let planned: Vec<PlannedFleet> = known.collect();
+        Ok(Found { name: self.name(), unknown: all - planned.len(), planned })
+    }
+}
+
+impl Found {
+    /// In %.
+    fn values(&self, of: impl Fn(&PlannedFleet) -> f64) -> Vec<f64> {
+        self.planned.iter().map(|one| of(one) * 100.0).collect()
+    }
+
+    fn mean(&self, of: impl Fn(&PlannedFleet) -> f64) -> Option<f64> {
+        mean(&self.values(of))
+    }
+
+    /// How far the sum over all seeds is above the optimum's, in % of that, with half the width of its interval.
+    fn above(&self, of: impl Fn(&PlannedFleet) -> f64) -> Option<(f64, f64)> {
+        let (plans, best) = (self.values(of), self.values(optimum));
+        let (of_plans, of_best) = (mean(&plans)?, mean(&best)?);
+        let ratio = of_plans / of_best;
+        let apart: Vec<f64> =
+            plans.iter().zip(&best).map(|(plan, best)| plan - ratio * best).collect();
+        let quantile = student_t_95(apart.len().saturating_sub(1).max(1));
+        let width = quantile * standard_error(&apart)? / of_best;
+        Some(((ratio - 1.0) * 100.0, width * 100.0))
+    }
+
+    fn above_in_words(&self, of: impl Fn(&PlannedFleet) -> f64) -> String {
+        self.above(of).map_or_else(
+            || "-".to_owned(),
+            |(above, width)| format!("{} +- {}", fixed(above, 1), fixed(width, 1)),
+        )
+    }
+
+    /// The largest distance to the optimum, in points of lost work.
+    fn worst(&self, of: impl Fn(&PlannedFleet) -> f64) -> Option<f64> {
+        let apart = self.values(|one| of(one) - optimum(one));
+        apart.into_iter().max_by(f64::total_cmp)
+    }
+}
+
+fn optimum(one: &PlannedFleet) -> f64 {
+    one.optimum.unwrap_or(f64::NAN)
+}
+
+fn lost_work(found: &[Found]) -> Figure {
+    Figure::new("lost-work", "Lost work", "In % of the CPUs' work, with what the relaxation proves.")
+        .rows("fleet", found, |one| one.name.clone())
+        .column("seeds", 0, |one| one.planned.len() as f64)
+        .column("programs", 1, |one| one.mean(|plan| plan.programs as f64 / 100.0))
+        .column("least allocated", 3, |one| one.mean(|plan| plan.least_allocated))
+        .drawn("least allocated")
+        .column("greedy", 3, |one| one.mean(|plan| plan.greedy))
+        .drawn("greedy")
+        .column("repaired", 3, |one| one.mean(|plan| plan.repaired))
+        .drawn("repaired")
+        .column("moves", 1, |one| one.mean(|plan| plan.moves as f64 / 100.0))
+        .column("optimum", 3, |one| one.mean(optimum))
+        .drawn("optimum")
+        .column("bound", 3, |one| one.mean(|plan| plan.bound))
+        .drawn("bound")
+        .bars(0.0, "lost work, %")
+}
+
+fn above_the_optimum(found: &[Found]) -> Figure {
+    Figure::new(
+        "above-optimum",
+        "Above the optimum",
+        "By how much the lost work of all seeds together is above the optimum's, in % of that, and the worst seed, in points \
+         of lost work. Repaired freely: moves cost nothing.",
+    )
+    .rows("fleet", found, |one| one.name.clone())
+    .words("greedy", |one| one.above_in_words(|plan| plan.greedy))
+    .words("repaired", |one| one.above_in_words(|plan| plan.repaired))
+    .words("repaired freely", |one| one.above_in_words(|plan| plan.repaired_freely))
+    .column("greedy, worst", 2, |one| one.worst(|plan| plan.greedy))
+    .column("repaired, worst", 2, |one| one.worst(|plan| plan.repaired))
+    .column("repaired freely, worst", 2, |one| one.worst(|plan| plan.repaired_freely))
+    .words("bound below", |one| {
+        one.above(|plan| plan.bound).map_or_else(|| "-".to_owned(), |above| fixed(-above.0, 1))
+    })
+    .table()
+}
