@@ -21,8 +21,8 @@ use crate::plan::DEFAULT_MOVE_COST;
 use crate::repair::repair;
 use crate::workload::Workload;
 
-/// A small fleet and the programs that may ask for room on it: those of a library, with the sizes of
-/// [`SIZES`](crate::arrivals::SIZES), each as likely as in the simulation. Plans are judged by lost work.
+/// A small fleet and the programs that may ask for room on it: those of a library, with the sizes that arrivals
+/// have in the simulation, each as likely as there. Plans are judged by lost work.
 pub struct SmallFleets {
     ground: Arc<Ground>,
     nodes: Vec<(String, usize)>,
