@@ -34,7 +34,7 @@ pub struct SmallFleets {
 /// The lost work of plans for the same programs, as shares of the CPUs' work.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlannedFleet {
-    /// Programs, and the CPUs that they take.
+    /// Programs.
     pub programs: usize,
     /// CPUs that they take.
     pub cpus: u32,

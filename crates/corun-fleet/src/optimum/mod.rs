@@ -7,7 +7,8 @@
 //! All loads are predicted. A linear program over them (fractions of loads) has prices of programs and rents of nodes by
 //! which no load costs less than it pays; so every plan costs at least what the prices pay less the rents, and a load that
 //! costs more than it pays by more than a known plan is above that is in no better plan. A depth-first search over the
-//! loads that are left ends with the best plan.
+//! loads that are left ends with the best plan. (Column generation: P. C. Gilmore and R. E. Gomory, A linear programming
+//! approach to the cutting-stock problem, Operations Research 9(6), 1961.)
 
 mod loads;
 

@@ -65,10 +65,7 @@ impl Engine {
 
     /// Takes in what a thread has collected. The thread has to go on at [`Self::pace`].
     pub fn take(&mut self, thread: &mut Thread, sieve: &Sieve) {
-        if thread.beginnings != self.beginnings {
-            *thread = Thread::new();
-            thread.beginnings = self.beginnings;
-        }
+        thread.begin_anew(self.beginnings);
         if sieve.takes_all() {
             self.process(thread, &sieve.events);
         } else {
@@ -105,7 +102,7 @@ impl Engine {
         step: impl FnOnce(&mut Self, &mut Thread) -> u64,
     ) {
         let number = thread.number.unwrap_or_else(|| self.begin_thread());
-        thread.number = Some(number);
+        thread.begin(number);
         self.figures.threads.insert(number);
         self.running = self.own.get_mut(number).and_then(Option::take);
         if self.distances.is_apart() {

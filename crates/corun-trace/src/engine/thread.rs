@@ -30,8 +30,10 @@ pub(crate) enum Attention {
 /// What one guest thread carries from batch to batch.
 #[derive(Debug, Clone)]
 pub struct Thread {
+    /// Is it the one that the program began with?
+    is_first: bool,
     /// How often the engine had begun anew when this thread's part began.
-    pub(super) beginnings: u32,
+    beginnings: u32,
     /// Its place in the order of the threads' starts, once it has begun.
     pub(super) number: Option<usize>,
     pub(super) block: Option<u32>,
@@ -58,12 +60,26 @@ impl Default for Thread {
 impl Thread {
     /// Is it the one that the program began with?
     pub fn is_first(&self) -> bool {
-        self.number == Some(0)
+        self.is_first
+    }
+
+    /// The engine has begun anew so many times: where that is news, all else that was known is of no use.
+    pub(super) fn begin_anew(&mut self, beginnings: u32) {
+        if self.beginnings != beginnings {
+            *self = Self { is_first: self.is_first, beginnings, ..Self::new() };
+        }
+    }
+
+    /// Its place in the order of the threads' starts is known.
+    pub(super) fn begin(&mut self, number: usize) {
+        self.is_first |= number == 0 && self.beginnings == 0;
+        self.number = Some(number);
     }
 
     /// A thread that has done nothing.
     pub fn new() -> Self {
         Self {
+            is_first: false,
             beginnings: 0,
             number: None,
             block: None,
@@ -107,6 +123,21 @@ impl Thread {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_first_thread_stays_the_first_when_the_engine_begins_anew() {
+        let [mut first, mut second] = [Thread::new(), Thread::new()];
+        first.begin(0);
+        second.begin(1);
+        for thread in [&mut second, &mut first] {
+            thread.begin_anew(1);
+            assert_eq!(thread.number, None);
+        }
+        // Whoever comes first is numbered first then.
+        second.begin(0);
+        first.begin(1);
+        assert!(first.is_first() && !second.is_first());
+    }
 
     #[test]
     fn a_stretch_in_eight_with_a_quarter_to_learn() {

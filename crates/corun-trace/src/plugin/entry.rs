@@ -362,12 +362,8 @@ extern "C" fn forked() {
             slot.store(null_mut(), Ordering::Relaxed);
         }
     }
-    // SAFETY: this is the only thread.
-    if let Some(buffer) = unsafe { buffer(own) } {
-        buffer.thread = Thread::new();
-    }
     session.forked();
-    // SAFETY: as above.
+    // SAFETY: this is the only thread.
     if let Some(buffer) = unsafe { buffer(own) } {
         buffer.sieve.set_pace(session.pace());
     }
