@@ -169,6 +169,9 @@ fn core_types(types: &[CoreType]) -> Checked {
             }
         }
         within(field("dispatch_width"), one.dispatch_width, &DISPATCH_WIDTH)?;
+        if let Some(width) = one.fetch_width {
+            within(field("fetch_width"), width, &DISPATCH_WIDTH)?;
+        }
         if one.smt == Smt::FineGrained {
             fine_grained(one, field)?;
         }

@@ -308,6 +308,9 @@ pub struct CoreType {
     /// Instructions dispatched a cycle at most.
     #[serde(default = "default_width")]
     pub dispatch_width: f64,
+    /// Instructions fetched a cycle at most. Absent: as many as are dispatched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fetch_width: Option<f64>,
     /// Reorder-buffer entries; 0 for an in-order core.
     #[serde(default = "default_reorder_buffer")]
     pub reorder_buffer: u32,
@@ -317,6 +320,13 @@ pub struct CoreType {
     /// Cycles lost on a mispredicted branch.
     #[serde(default = "default_branch_penalty")]
     pub branch_penalty_cycles: f64,
+    /// Does a comparison with the conditional branch behind it count as one instruction in the pipeline?
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub fuses_branches: bool,
+    /// Does it go on behind a branch that it mispredicted until it knows? Real cores that issue out of order do;
+    /// simulators that run traces do not.
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub runs_wrong_path: bool,
     /// Hits in the LLC that a core can have outstanding at a time. Absent: as many as
     /// `outstanding_misses`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -362,9 +372,12 @@ impl CoreType {
             smt_yield: None,
             smt: Smt::default(),
             dispatch_width: default_width(),
+            fetch_width: None,
             reorder_buffer: default_reorder_buffer(),
             outstanding_misses: default_outstanding(),
             branch_penalty_cycles: default_branch_penalty(),
+            fuses_branches: true,
+            runs_wrong_path: true,
             outstanding_llc_hits: None,
             page_walk_cycles: None,
             memory_page_walk_cycles: None,
@@ -402,6 +415,14 @@ impl Smt {
 
 fn full_capacity() -> f64 {
     1.0
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn is_yes(holds: &bool) -> bool {
+    *holds
 }
 
 fn default_width() -> f64 {

@@ -33,6 +33,8 @@ pub(crate) const FLOAT_MULTIPLY: usize = 10;
 pub(crate) struct CoreParameters {
     /// Instructions that enter and leave the reorder buffer a cycle.
     pub(crate) width: u32,
+    /// Instructions fetched a cycle.
+    pub(crate) fetch_width: u32,
     /// Entries of the reorder buffer; 0: the core issues in order.
     pub(crate) reorder_buffer: usize,
     /// Loads and stores in flight.
@@ -59,6 +61,8 @@ pub(crate) struct CoreParameters {
     pub(crate) vector_forward: Option<u32>,
     /// Misses of the first level outstanding to the LLC and to memory.
     pub(crate) outstanding: [usize; 2],
+    /// Does a comparison with the conditional branch behind it count as one instruction?
+    pub(crate) fuses: bool,
     /// Share of the mispredicted branches behind which both directions soon meet again.
     pub(crate) meets_again: f64,
     /// Lines that a prefetcher runs ahead of a stream; 0: there is none.
@@ -107,6 +111,7 @@ impl CoreParameters {
         let forward = execution.store_forward_cycles.unwrap_or(f64::from(load + 1));
         Self {
             width,
+            fetch_width: core.fetch_width.map_or(width, |width| width.max(1.0).round() as u32),
             reorder_buffer,
             // Load and store queues are about half and a third of today's reorder buffers (Golden Cove:
             // 192 and 114 of 512; Zen 4: 136 and 64 of 320).
@@ -130,7 +135,8 @@ impl CoreParameters {
                 core.outstanding_llc_hits.map_or(outstanding, |hits| hits.max(1) as usize),
                 outstanding,
             ],
-            meets_again: MEETS_AGAIN,
+            fuses: core.fuses_branches,
+            meets_again: if core.runs_wrong_path { MEETS_AGAIN } else { 0.0 },
             prefetch_lines: prefetch_lines(core, memory_latency_ns),
         }
     }
@@ -138,6 +144,11 @@ impl CoreParameters {
     /// Load-to-use cycles of a load that hits the first level.
     pub(crate) fn load_of(&self, op: &MicroOp) -> u32 {
         if op.marks.has(Marks::VECTOR) { self.vector_load } else { self.load }
+    }
+
+    /// Does an entry of a micro-trace count as an instruction in the pipeline?
+    pub(crate) fn counts(&self, op: &MicroOp) -> bool {
+        !op.marks.has(Marks::PART) && !(self.fuses && op.marks.has(Marks::FUSED))
     }
 
     /// Does it issue in the order of the program?

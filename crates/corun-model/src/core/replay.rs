@@ -166,7 +166,7 @@ impl<'p> Replay<'p> {
         let (mut begin, mut instructions) = (START, 0.0);
         for (entry, op) in trace.ops.iter().enumerate() {
             let part = op.marks.has(Marks::PART);
-            let counts = !part && !op.marks.has(Marks::FUSED);
+            let counts = core.counts(op);
             // Fetching.
             if !part {
                 self.fetch(entry, op, trace, view, &mut front, counts);
@@ -237,7 +237,7 @@ impl<'p> Replay<'p> {
                 self.run_on(entry, (self.dispatched[entry], executed.done), trace, view);
                 front.restart_at(executed.done + core.refill, Cause::Branches);
             } else if op.marks.has(Marks::TAKEN) {
-                front.take_branch(core.width, view);
+                front.take_branch(core.fetch_width, view);
             }
             if entry < warm_up {
                 begin = commit;
@@ -379,8 +379,9 @@ impl<'p> Replay<'p> {
             };
             return (there, cause);
         }
-        let is_far =
-            level == Level::Memory && pages >= view.tlb_pages[1] && !op.marks.has(Marks::FORESEEN);
+        let is_far = level == Level::Memory
+            && pages >= view.tlb_pages[1]
+            && !(op.marks.has(Marks::FORESEEN) && core.prefetch_lines > 0);
         let latency = cycles(level, core, view) + if is_far { view.memory_walk_more } else { 0 };
         let there = if self.asked[entry] > 0 {
             self.asked[entry]

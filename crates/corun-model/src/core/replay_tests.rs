@@ -172,6 +172,26 @@ fn line_of_code(rank: f32, view: &MemoryView) -> f64 {
     replayed.cycles * 16.0 / replayed.instructions
 }
 
+/// Runs of six instructions up to a taken branch take two cycles of a front end of four, and one of one of six.
+#[test]
+fn fetching_may_be_wider_than_dispatch() {
+    let mut run = vec![compute(Operation::None, [0; 3]); 6];
+    run[5].0.marks = Marks::BRANCH.with(Marks::TAKEN);
+    about(cycles(&wide(), &run), 2.0);
+    let core = CoreParameters { fetch_width: 6, ..wide() };
+    about(cycles(&core, &run), 1.5);
+}
+
+/// A comparison and its branch take one of four places a cycle, or two in a core that does not fuse them.
+#[test]
+fn a_branch_fuses_where_the_core_does() {
+    let mut branch = compute(Operation::None, [1, 0, 0]);
+    branch.0.marks = Marks::BRANCH.with(Marks::FUSED);
+    let pair = [compute(Operation::None, [0; 3]), branch];
+    about(cycles(&wide(), &pair), 0.25);
+    about(cycles(&CoreParameters { fuses: false, ..wide() }, &pair), 0.5);
+}
+
 /// Four wide, a line takes 4 cycles. A core that has forgotten where a branch leads takes 1.5 more: here in code
 /// of which a cache of 8 KiB misses 0.7 lines an instruction or more.
 #[test]
@@ -406,6 +426,31 @@ fn streams_run_ahead_as_fast_as_one_core_reads() {
     assert_eq!(CoreParameters::of(&core, 5.0, 100.0).prefetch_lines, 0);
     core.prefetching = Some(hides(0.5));
     assert_eq!(CoreParameters::of(&core, 5.0, 100.0).prefetch_lines, 16);
+}
+
+/// The walk for a far page is waited for unless a prefetcher has asked for the line.
+#[test]
+fn a_stream_without_prefetchers_waits_for_walks() {
+    let (mut op, _) = load([1, 0], true);
+    op.marks.set(Marks::FORESEEN);
+    let mut trace = repeated(&[(op, true)], 1024);
+    trace.pages.fill(5000.0);
+    let view = MemoryView { memory_walk_more: 100, ..VIEW };
+    let core = CoreParameters { prefetch_lines: 0, ..wide() };
+    let of = |view: &MemoryView| {
+        let replayed = Replay::new(&core).run(&trace, view);
+        replayed.cycles / replayed.instructions
+    };
+    about(of(&view), of(&VIEW) + 100.0);
+}
+
+/// A simulator that runs traces has no wrong path.
+#[test]
+fn a_core_may_have_no_wrong_path() {
+    let mut core = core("big-out-of-order").unwrap().machine.core_types()[0].clone();
+    assert!(CoreParameters::of(&core, 5.0, 100.0).meets_again > 0.0);
+    core.runs_wrong_path = false;
+    assert_eq!(CoreParameters::of(&core, 5.0, 100.0).meets_again, 0.0);
 }
 
 /// A load that misses, and a branch on its value that is mispredicted.

@@ -72,7 +72,7 @@ impl Replay<'_> {
         // A core fetches from one line a cycle.
         front.run.1 += u32::from(front.run.0 > 0 && op.marks.has(Marks::FETCHES));
         if counts {
-            if front.slots == core.width {
+            if front.slots == core.fetch_width {
                 front.next_cycle();
             }
             front.slots += 1;

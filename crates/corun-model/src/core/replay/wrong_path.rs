@@ -39,7 +39,7 @@ impl Replay<'_> {
             if at >= resolved || stops {
                 break;
             }
-            before += usize::from(!op.marks.any(Marks::PART.with(Marks::FUSED)));
+            before += usize::from(self.core.counts(op));
             let value = self.value_ahead(entry, (branch, resolved), at, trace, view);
             self.ahead[entry] = if value < resolved { value } else { NEVER };
             if op.marks.has(view.mispredicted) && !self.meets_again() {
