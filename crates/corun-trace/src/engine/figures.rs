@@ -34,7 +34,7 @@ pub struct Counters {
 /// shares of one another alone.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Observed {
-    /// Branches that the predictor was tried on.
+    /// Branches that the predictor was tried on, times what each stands for.
     pub branches: u64,
     /// Those of them that it got wrong.
     pub mispredicted: u64,

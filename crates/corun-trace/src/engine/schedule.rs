@@ -20,6 +20,14 @@ const LEAST_PERIOD: u64 = 3 * BURST;
 /// As a share of the run's age: one in this many.
 const PERIODS_OF_AGE: u64 = 32;
 
+/// Instructions from one micro-trace's beginning to the next one's outside of bursts: at least, and as a share of the
+/// run's age. A run of 3 million instructions has some 250 of them.
+const LEAST_CAPTURE_SPACING: u64 = 1 << 13;
+const CAPTURES_OF_AGE: u64 = 256;
+/// The same in a burst: two of each, both behind its half, which stand for all of it.
+const BURST_CAPTURE_SPACING: u64 = BURST / 4;
+pub(super) const BURST_CAPTURE_SHARE: u64 = BURST / 2;
+
 /// What is seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
@@ -45,10 +53,9 @@ pub(crate) enum Change {
 /// Instructions from one micro-trace's beginning to the next one's, so many after the run began.
 pub(crate) fn capture_spacing(now: u64, burst: bool) -> u64 {
     if burst {
-        // Two of each burst, both behind its half.
-        return BURST / 4;
+        return BURST_CAPTURE_SPACING;
     }
-    let spacing = (now / PERIODS_OF_AGE).clamp(LEAST_PERIOD / 4, PERIOD / 2);
+    let spacing = (now / CAPTURES_OF_AGE).clamp(LEAST_CAPTURE_SPACING, PERIOD / 2);
     // A rhythm of the program's own is not met at the same point each time.
     spacing / 2 + mix(now) % spacing
 }

@@ -1,9 +1,9 @@
 //! What one guest thread carries from batch to batch, and when its branches are looked at and
 //! micro-traces taken.
 //!
-//! Mispredictions are a rate and cost much, so they are taken from
-//! stretches of 16,384 events, one in eight, the first included, and of a sampled run from its bursts.
-//! In the first 4096 events of either the predictor learns what it missed, and nothing is counted.
+//! Mispredictions are a rate and cost much, so they are taken from the first two million events, all that a short run
+//! may have, then from stretches of 16,384 events, one in eight, and of a sampled run from its bursts. In the first 4096
+//! events of each the predictor learns what it missed, and nothing is counted.
 
 use super::predictor::Predictor;
 use super::set_profile::PrivateCaches;
@@ -13,8 +13,13 @@ use super::tage::Tage;
 const STEP: u64 = 4096;
 /// Steps of a stretch.
 const STRETCH: u64 = 4;
+/// Those of them in which branches are counted.
+const COUNTED_STEPS: u64 = STRETCH - 1;
 /// Steps from one stretch's start to the next one's.
 const SPACING: u64 = 8 * STRETCH;
+
+/// Events at the beginning that are all looked at.
+const BEGINNING: u64 = 16 * SPACING * STEP;
 
 /// How events are looked at beyond what is counted of all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,6 +51,8 @@ pub struct Thread {
     pub(super) tage: Tage,
     /// Its caches in front of the profiled ones; made where any are asked for.
     pub(super) private_caches: Option<Box<PrivateCaches>>,
+    /// What each branch that is looked at stands for, relative to others: those of a stretch for all up to the next one.
+    pub(super) branch_weight: u64,
     /// Events seen of the burst of this number.
     seen: u64,
     burst: u64,
@@ -89,6 +96,7 @@ impl Thread {
             predictor: Predictor::new(),
             tage: Tage::new(),
             private_caches: None,
+            branch_weight: 1,
             seen: 0,
             burst: 0,
         }
@@ -107,10 +115,12 @@ impl Thread {
     pub(super) fn next(&mut self, events: usize) -> (usize, Attention) {
         let steps = self.seen / STEP;
         // A burst is short, and all there is for some time.
-        let stretch = if self.burst > 0 { SPACING } else { STRETCH };
-        let attention = match steps % SPACING {
-            0 => Attention::Learn,
-            step if step < stretch => Attention::Count,
+        let all = self.burst > 0 || self.seen < BEGINNING;
+        self.branch_weight = if all { COUNTED_STEPS } else { SPACING };
+        let attention = match (steps, steps % SPACING) {
+            (0, _) => Attention::Learn,
+            (_, 0) if !all => Attention::Learn,
+            (_, step) if all || step < STRETCH => Attention::Count,
             _ => Attention::None,
         };
         let left = (STEP - self.seen % STEP) as usize;
@@ -140,21 +150,30 @@ mod tests {
     }
 
     #[test]
-    fn a_stretch_in_eight_with_a_quarter_to_learn() {
+    fn all_of_the_beginning_then_a_stretch_in_eight_with_a_quarter_to_learn() {
         let mut thread = Thread::new();
-        let mut seen = [0; 3];
-        for _ in 0..32 {
-            let mut left = 16_384 * 2 + 100;
-            while left > 0 {
-                let (count, attention) = thread.next(left);
-                seen[attention as usize] += count;
-                left -= count;
+        let see = |thread: &mut Thread, batches: usize| {
+            let mut seen = [0; 3];
+            for _ in 0..batches {
+                let mut left = 16_384 * 2 + 100;
+                while left > 0 {
+                    let (count, attention) = thread.next(left);
+                    seen[attention as usize] += count;
+                    left -= count;
+                }
             }
-        }
+            seen
+        };
+        let beginning = see(&mut thread, 63);
+        assert_eq!(beginning, [0, 4096, 63 * (16_384 * 2 + 100) - 4096]);
+        let weight = thread.branch_weight;
+        thread.seen = BEGINNING;
         // 256 steps and three quarters of one more: eight stretches and the beginning of a ninth.
-        let events = 32 * (16_384 * 2 + 100);
-        assert_eq!(seen[Attention::Learn as usize], 8 * 4096 + 3200);
-        assert_eq!(seen[Attention::Count as usize], 8 * 3 * 4096);
-        assert_eq!(seen.iter().sum::<usize>(), events);
+        let later = see(&mut thread, 32);
+        assert_eq!(later[Attention::Learn as usize], 8 * 4096 + 3200);
+        assert_eq!(later[Attention::Count as usize], 8 * 3 * 4096);
+        assert_eq!(later.iter().sum::<usize>(), 32 * (16_384 * 2 + 100));
+        // What is counted of 32 steps stands for as many as 32 steps of the beginning.
+        assert_eq!(3 * thread.branch_weight, 32 * weight);
     }
 }

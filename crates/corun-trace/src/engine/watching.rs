@@ -5,7 +5,7 @@ use super::capture::{Capture, Ended, Place, Seen};
 use super::foreseer::Foreseer;
 use super::options::EngineOptions;
 use super::pages::PAGE_LINES;
-use super::schedule::capture_spacing;
+use super::schedule::{BURST_CAPTURE_SHARE, capture_spacing};
 use super::stack::Stack;
 use super::thread::Attention;
 use super::{Engine, Thread};
@@ -20,8 +20,9 @@ pub(crate) struct Watching {
     capture: Option<Box<Capture>>,
     /// A capture of this thread begins with its next block.
     due: Option<usize>,
-    /// Instructions of the run from which the next capture may begin.
+    /// Instructions of the run from which the next capture may begin, and at which the last one began.
     next_capture: u64,
+    last_capture: u64,
 }
 
 impl Watching {
@@ -32,6 +33,7 @@ impl Watching {
             capture: None,
             due: None,
             next_capture: 0,
+            last_capture: 0,
         }
     }
 
@@ -80,9 +82,10 @@ impl Engine {
         let small_wrong = !thread.predictor.foresees(before, block.start);
         let large_wrong = !thread.tage.foresees(before, block.start);
         if count {
-            self.observed.branches += u64::from(before.branches);
-            self.observed.mispredicted += u64::from(small_wrong);
-            self.observed.mispredicted_large += u64::from(large_wrong);
+            let weight = thread.branch_weight;
+            self.observed.branches += weight * u64::from(before.branches);
+            self.observed.mispredicted += weight * u64::from(small_wrong);
+            self.observed.mispredicted_large += weight * u64::from(large_wrong);
         }
         let Some(capture) = self.watching.capture.as_deref_mut() else { return };
         if Some(capture.thread) == thread.number {
@@ -139,8 +142,15 @@ impl Engine {
         let Some(number) = self.watching.due.take() else { return };
         let now = self.instructions();
         self.distances.want_depths(&mut self.figures.histogram);
-        self.watching.capture = Some(Box::new(Capture::new(number, self.burst.1)));
-        self.watching.next_capture = now + capture_spacing(now, self.schedule.is_burst());
+        let in_burst = self.schedule.is_burst();
+        let stands_for = if in_burst {
+            BURST_CAPTURE_SHARE * self.burst.1
+        } else {
+            now - self.watching.last_capture
+        };
+        self.watching.capture = Some(Box::new(Capture::new(number, stands_for)));
+        self.watching.last_capture = now;
+        self.watching.next_capture = now + capture_spacing(now, in_burst);
     }
 
     fn end_capture(&mut self) {
