@@ -2,6 +2,7 @@
 
 use clap::ValueEnum;
 use corun_cli::number_within;
+use corun_hosting::LEAST_INTERVAL_S;
 use corun_optimal::Objective;
 use corun_optimal::partition::PartitionObjective;
 use corun_trace::engine::SamplingRate;
@@ -137,9 +138,6 @@ pub(crate) enum PerName {
     #[value(name = "1000-cycles")]
     Cycles,
 }
-
-/// The least time between samples, and between two decisions, in seconds.
-pub(crate) const LEAST_INTERVAL_S: f64 = 0.01;
 
 /// A time between samples in seconds: `1s`, `200ms`, `0.5`.
 pub(in crate::cli) fn interval(text: &str) -> Result<f64, String> {

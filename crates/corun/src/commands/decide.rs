@@ -1,16 +1,13 @@
 //! `corun decide`: what a policy would have decided over what `corun record` wrote.
 
 use std::fmt::Write as _;
-use std::fs::File;
-use std::io::BufReader;
-use std::path::Path;
 use std::sync::Arc;
 
+use corun_hosting::{DecisionEntry, DecisionLine, NewDecisions, load_recording};
 use corun_live::{Host, LiveRecording};
 use corun_policy::Nanoseconds;
 use serde::Serialize;
 
-use super::decisions::{Decided, DecisionEntry, DecisionLine};
 use crate::cli::{DecideArgs, TableFormat};
 use crate::failure::{Failure, Outcome};
 use corun_report::{Columns, counted, json, round};
@@ -27,9 +24,9 @@ struct Document<'a> {
 }
 
 pub(super) fn run(arguments: &DecideArgs) -> Outcome<String> {
-    let recording = Arc::new(load(&arguments.recording)?);
+    let recording = Arc::new(load_recording(&arguments.recording)?);
     let mut host = host(arguments, recording.clone())?;
-    let mut decided = Decided::default();
+    let mut decided = NewDecisions::default();
     let mut lines: Vec<DecisionLine> = Vec::new();
     let mut threads = 0;
     for at in recording.times() {
@@ -53,18 +50,6 @@ pub(super) fn run(arguments: &DecideArgs) -> Outcome<String> {
         TableFormat::Json => json(&document),
         TableFormat::Csv => csv(&document),
     }
-}
-
-/// A recording, read and checked whole; a note on stderr where it breaks off.
-pub(super) fn load(path: &Path) -> Outcome<LiveRecording> {
-    let shown = path.display();
-    let wrong = |what: &dyn std::fmt::Display| Failure::input(format!("{shown}: {what}"));
-    let file = File::open(path).map_err(|error| wrong(&error))?;
-    let recording = LiveRecording::read(BufReader::new(file)).map_err(|error| wrong(&error))?;
-    if recording.is_broken_off() {
-        eprintln!("corun: note: {shown} ends within a line, which is left out");
-    }
-    Ok(recording)
 }
 
 fn host(arguments: &DecideArgs, recording: Arc<LiveRecording>) -> Outcome<Host> {

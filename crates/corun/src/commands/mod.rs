@@ -1,18 +1,15 @@
 //! The subcommands: each turns what was typed into a text for stdout.
 
 mod ab;
-mod acting;
 mod calibrate;
 mod compare;
 mod completions;
 mod daemon;
 mod dask;
 mod decide;
-mod decisions;
 mod doctor;
 mod explain;
 mod fleet;
-mod hosting;
 mod journals;
 mod man;
 mod partition;
@@ -21,18 +18,17 @@ mod placement;
 mod predict;
 mod profile;
 mod profiles;
-mod programs;
 mod record;
 mod replay;
 mod restore;
 mod run;
 mod serve;
 mod stand_in;
+mod starting;
 mod stat;
 mod sweep;
 mod top;
 mod topology;
-mod undone;
 mod validate;
 mod verify;
 mod watching;

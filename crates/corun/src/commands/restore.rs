@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use anyhow::anyhow;
+use corun_hosting::undone::outcome;
 use corun_live::{RestoreOutcome, RestoredJournal, Which, restore, would_restore};
 use serde::Serialize;
 
 use super::journals::{JournalPart, JournalRow, columns, folders, listed, of_all};
-use super::undone::outcome;
 use crate::cli::{RestoreArgs, TableFormat};
 use crate::failure::{Failure, Outcome};
 use corun_report::{counted, json, print};

@@ -7,15 +7,15 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use corun_app::{CacheFacts, Cancel, Diagnosis, ProgramFacts, ProgramObserver, diagnose};
+use corun_hosting::{HostBuilder, HostSettings, Look};
 use corun_linux::procfs::Process;
 use corun_linux::{Roots, TaskFacts};
 use corun_live::{ProcessSelector, Processes, Rule, Scanner as _, Target};
 use corun_policy::{CounterKind, Nanoseconds};
 use serde::Serialize;
 
-use super::hosting::{Ground, Look};
 use super::watching::everybody;
-use crate::cli::{DocumentFormat, ExplainArgs, HostArgs};
+use crate::cli::{DocumentFormat, ExplainArgs};
 use crate::failure::{Failure, Outcome};
 use corun_report::json;
 
@@ -53,12 +53,12 @@ fn facts(arguments: &ExplainArgs, cancel: &Cancel) -> Outcome<ProgramFacts> {
     let threads = threads(&roots, &target)?;
     let pids: Vec<u32> = threads.iter().map(|one| one.task.pid).collect();
     let program = name(arguments, &threads);
-    let host_args = HostArgs {
+    let host_settings = HostSettings {
         profiles: arguments.profiles.clone(),
         machine: arguments.machine.clone(),
-        ..HostArgs::that_looks(arguments.counters)
+        ..HostSettings::that_looks(arguments.counters.into())
     };
-    let ground = Ground::new(&host_args)?;
+    let ground = HostBuilder::new(&host_settings)?;
     if let Some(profile) = &arguments.profile {
         ground.library().get(profile)?;
     }
@@ -67,7 +67,7 @@ fn facts(arguments: &ExplainArgs, cancel: &Cancel) -> Outcome<ProgramFacts> {
     let stored: Vec<&str> = arguments.profile.as_deref().into_iter().collect();
     // A process that both mean is the first's.
     let targets = vec![target, everybody(None)];
-    let mut host = ground.host_that_looks(&host_args, targets, &stored, &look)?;
+    let mut host = ground.host_that_looks(&host_settings, targets, &stored, &look)?;
     host.tick().map_err(Failure::live)?;
     let mut observer = ProgramObserver::start(&roots, ground.machine(), threads)?;
     let end = Instant::now() + Duration::from_secs_f64(arguments.duration);

@@ -7,13 +7,14 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::anyhow;
+use corun_hosting::{
+    Counters, DecisionPrinter, ENDED_EVERY, HostBuilder, Program, Started, undone,
+};
 use corun_live::{Host, Restored};
 
 use self::summary::{Summary, Told};
-use super::hosting::{Ground, Teller};
-use super::programs::{Program, Started, TICK};
-use super::undone;
-use crate::cli::{CountersName, RunArgs};
+use super::starting::programs;
+use crate::cli::RunArgs;
 use crate::failure::{Failure, Outcome};
 use corun_app::Cancel;
 use corun_report::{check_target, json, write_file};
@@ -22,22 +23,22 @@ pub(crate) fn run(arguments: &RunArgs) -> Outcome<String> {
     if let Some(path) = &arguments.output {
         check_target(path)?;
     }
-    let host_args = arguments.host_args();
-    let programs = Program::all(&arguments.programs, host_args.counters == CountersName::Model)?;
+    let host_settings = arguments.host_settings();
+    let programs = programs(&arguments.programs, host_settings.counters == Counters::Model)?;
     if arguments.duration.is_none() && programs.iter().all(Program::is_endless) {
         return Err(Failure::input("every program starts again when it ends, so there is no end")
             .hint("--duration SECONDS"));
     }
     let mut started = Started::new(programs);
-    let ground = Ground::new(&host_args)?;
-    let mut host = ground.host(&host_args, Vec::new(), &started.profiles())?;
+    let builder = HostBuilder::new(&host_settings)?;
+    let mut host = builder.host(&host_settings, Vec::new(), &started.profiles())?;
     let cancel = Cancel::on_signal_undoing()?;
     started.begin()?;
     let mut session = Session {
         started: &mut started,
         host: &mut host,
         told: Told::default(),
-        teller: Teller::default(),
+        teller: DecisionPrinter::default(),
         duration: arguments.duration.map(Duration::from_secs_f64),
     };
     let worked = session.work(&cancel);
@@ -51,11 +52,11 @@ pub(crate) fn run(arguments: &RunArgs) -> Outcome<String> {
     let ended = started.end_unless_hurried(&|| cancel.is_hurried());
     worked.and(ended)?;
     let summary =
-        Summary::new(&host_args, &host, started.programs(), &told, &undone, started.elapsed());
+        Summary::new(&host_settings, &host, started.programs(), &told, &undone, started.elapsed());
     eprint!("{}", summary.text());
     let words: Vec<String> =
         std::env::args_os().map(|word| word.to_string_lossy().into()).collect();
-    for line in next::lines(&words, &told, host.is_dry_run(), &host_args.policy) {
+    for line in next::lines(&words, &told, host.is_dry_run(), &host_settings.policy) {
         eprintln!("corun: {line}");
     }
     if let Some(path) = &arguments.output {
@@ -74,7 +75,7 @@ struct Session<'a> {
     started: &'a mut Started,
     host: &'a mut Host,
     told: Told,
-    teller: Teller,
+    teller: DecisionPrinter,
     duration: Option<Duration>,
 }
 
@@ -97,7 +98,7 @@ impl Session<'_> {
                 self.teller.tick(self.host, &tick);
                 self.told.add(self.host, tick);
             }
-            thread::sleep(TICK);
+            thread::sleep(ENDED_EVERY);
         }
     }
 }

@@ -4,13 +4,11 @@ use std::fmt::Write as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::time::Duration;
 
+use corun_hosting::undone::ChangePart;
+use corun_hosting::{HostSettings, Program, Run, decision_in_words};
 use corun_live::{Host, Restored, Reverted, Tick, Verdict};
 use serde::Serialize;
 
-use crate::cli::HostArgs;
-use crate::commands::hosting::decision_in_words;
-use crate::commands::programs::{Program, Run};
-use crate::commands::undone::ChangePart;
 use corun_report::round;
 
 /// Most decisions that a summary lists; the first ones are kept.
@@ -106,7 +104,7 @@ struct Undone<'a> {
 
 impl<'a> Summary<'a> {
     pub(super) fn new(
-        arguments: &HostArgs,
+        settings: &HostSettings,
         host: &Host,
         programs: &[Program],
         told: &Told,
@@ -125,7 +123,7 @@ impl<'a> Summary<'a> {
             failed: undone.iter().filter_map(|one| one.outcome.clone().err()).collect(),
         };
         Self {
-            policy: arguments.policy.clone(),
+            policy: settings.policy.clone(),
             machine: host.machine().name().to_owned(),
             dry_run: host.is_dry_run(),
             seconds: round(elapsed.as_secs_f64(), 3),
