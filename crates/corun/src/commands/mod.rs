@@ -14,7 +14,6 @@ mod journals;
 mod man;
 mod partition;
 mod place;
-mod placement;
 mod predict;
 mod profile;
 mod profiles;

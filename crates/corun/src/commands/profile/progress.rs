@@ -3,10 +3,8 @@
 use std::io::{IsTerminal as _, Write as _};
 use std::time::Duration;
 
-use corun_report::size;
+use corun_report::{engineering, size};
 use corun_trace::Progress;
-
-use crate::commands::profiles::count;
 
 /// Between two lines on a terminal, where each takes the place of the one before.
 const ON_TERMINAL: Duration = Duration::from_millis(500);
@@ -68,8 +66,8 @@ fn words(progress: &Progress, limits: Limits) -> String {
     let per_s = progress.instructions as f64 / seconds.max(1e-9);
     let mut text = format!(
         "{seconds:.0} s, {} instructions, {} a second",
-        count(progress.instructions),
-        count(per_s as u64)
+        engineering(progress.instructions),
+        engineering(per_s as u64)
     );
     if progress.footprint_bytes > 0 {
         text.push_str(&format!(", {} touched", size(progress.footprint_bytes as f64)));
