@@ -5,9 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use anyhow::anyhow;
 use corun_app::{Error, Result};
-use corun_hosting::{Acting, HostBuilder, HostSettings, Look, NO_POLICY};
+use corun_hosting::{Acting, HostBuilder, HostSettings, Look, NO_POLICY, undone};
 use corun_live::{Host, Tick};
 use corun_serve::{Order, Undone};
 use corun_top::{DaemonEntry, Looks};
@@ -91,13 +90,11 @@ pub fn run(path: &Path, dry_run: bool) -> Result {
         };
         let worked = session.work(&signals, || reloaded(path, &config));
         session.log.finish();
-        let undone = session.host.undo();
-        log_undone(&undone);
+        let restored = session.host.undo();
+        log_undone(&restored);
         watchdog.stop();
         let next = worked?;
-        if undone.iter().any(|one| one.outcome.is_err()) {
-            return Err(Error::Failed(anyhow!("not all is undone: corun restore goes on with it")));
-        }
+        undone::all_or_error(&restored)?;
         let Some(next) = next else {
             tell_systemd(&[NotifyState::Stopping]);
             info!("stopped");

@@ -6,7 +6,6 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anyhow::anyhow;
 use corun_live::{Host, SampledThread, Target};
 use corun_machine::CpuSet;
 use corun_policy::{
@@ -15,7 +14,7 @@ use corun_policy::{
 use corun_serve::{Deed, Done, Order, Undone};
 use serde::Serialize;
 
-use corun_app::{Error, Result};
+use corun_app::Result;
 use corun_report::counted;
 
 use crate::undone;
@@ -239,16 +238,8 @@ fn is_held(one: &SampledThread<'_>) -> bool {
 /// Where something could not be undone: it stays in the journal.
 pub fn undo_at_the_end(host: &mut Host) -> Result {
     let restored = host.undo();
-    if restored.is_empty() {
-        return Ok(());
-    }
-    eprintln!("corun: {}", undone::in_a_line(&restored.iter().collect::<Vec<_>>()));
-    let lines = undone::given_back(&restored).into_iter().chain(undone::not_given_back(&restored));
-    lines.for_each(|line| eprintln!("corun: {line}"));
-    match restored.iter().any(|one| one.outcome.is_err()) {
-        true => Err(Error::Failed(anyhow!("not all is undone: corun restore goes on with it"))),
-        false => Ok(()),
-    }
+    undone::print(&restored);
+    undone::all_or_error(&restored)
 }
 
 /// Keeps a policy's plans, so that they are not carried out.

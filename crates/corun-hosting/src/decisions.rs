@@ -3,12 +3,13 @@
 use corun_live::{Decision, Host, Tick, Verdict};
 use corun_policy::Action;
 use corun_report::round;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 /// A decision in words.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DecisionLine {
     /// Seconds since the host began.
+    #[serde(serialize_with = "to_milliseconds")]
     pub at_s: f64,
     /// The policy that decided.
     pub policy: String,
@@ -20,6 +21,10 @@ pub struct DecisionLine {
     pub action: String,
     /// The policy's, or why it was refused.
     pub reason: String,
+}
+
+fn to_milliseconds<S: Serializer>(at_s: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(round(*at_s, 3))
 }
 
 impl DecisionLine {
@@ -76,36 +81,6 @@ impl NewDecisions {
             .into_iter()
             .filter(|line| !(line.is_refused() && before.contains(&of(line))))
             .collect()
-    }
-}
-
-/// A decision in a document.
-#[derive(Debug, Serialize)]
-pub struct DecisionEntry<'a> {
-    /// Seconds since the host began.
-    pub at_s: f64,
-    /// The policy that decided.
-    pub policy: &'a str,
-    /// `proposed` or `refused`.
-    pub verdict: &'static str,
-    /// The program of the first thread that the action is about; empty where it is about none.
-    pub program: &'a str,
-    /// What was decided.
-    pub action: &'a str,
-    /// The policy's, or why it was refused.
-    pub reason: &'a str,
-}
-
-impl<'a> From<&'a DecisionLine> for DecisionEntry<'a> {
-    fn from(one: &'a DecisionLine) -> Self {
-        Self {
-            at_s: round(one.at_s, 3),
-            policy: &one.policy,
-            verdict: one.verdict,
-            program: &one.program,
-            action: &one.action,
-            reason: &one.reason,
-        }
     }
 }
 

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use anyhow::anyhow;
+use corun_app::Error;
 use corun_live::{Change, Restored, Reverted};
 use serde::Serialize;
 
@@ -28,6 +30,24 @@ pub fn in_a_line(undone: &[&Restored]) -> String {
     add(unclear, "of which it cannot be told whose doing they are, left as found");
     add(failed, "that could not be undone (corun restore says why)");
     parts.join(", ")
+}
+
+/// Says on stderr how an undoing went; nothing where nothing was to be undone.
+pub fn print(undone: &[Restored]) {
+    if undone.is_empty() {
+        return;
+    }
+    eprintln!("corun: {}", in_a_line(&undone.iter().collect::<Vec<_>>()));
+    let lines = given_back(undone).into_iter().chain(not_given_back(undone));
+    lines.for_each(|line| eprintln!("corun: {line}"));
+}
+
+/// An error where a change could not be undone: it stays in the journal.
+pub fn all_or_error(undone: &[Restored]) -> corun_app::Result {
+    match undone.iter().any(|one| one.outcome.is_err()) {
+        true => Err(Error::Failed(anyhow!("not all is undone: corun restore goes on with it"))),
+        false => Ok(()),
+    }
 }
 
 /// Is all as it was before corun came, as far as corun may and can see to it? What somebody else changed

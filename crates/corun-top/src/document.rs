@@ -3,12 +3,12 @@
 use std::fmt::Write as _;
 
 use corun_app::{Error, Result};
-use corun_hosting::{ActEntry, DecisionEntry};
+use corun_hosting::{ActEntry, DecisionLine};
 use corun_machine::CpuSet;
 use serde::Serialize;
 
 use crate::columns::Column;
-use crate::frame::{Figures, Frame, Line, Of};
+use crate::frame::{Figures, Frame, Line, Of, Others};
 use crate::state::Rows;
 use corun_report::{Align, Columns, counted, json, or_empty, round, table};
 
@@ -152,30 +152,17 @@ struct Document<'a> {
     threads: Vec<ThreadEntry<'a>>,
     groups: Vec<GroupEntry<'a>>,
     llcs: Vec<LlcEntry>,
-    others: Option<OthersEntry>,
-    decisions: Vec<DecisionEntry<'a>>,
+    others: Option<Others>,
+    decisions: Vec<&'a DecisionLine>,
     not_measured: &'a [&'static str],
     notes: &'a [String],
-}
-
-/// Who else takes the machine's CPUs.
-#[derive(Debug, Serialize)]
-struct OthersEntry {
-    cpus_busy: f64,
-    cpus_stolen: f64,
-    cpus: usize,
 }
 
 #[derive(Debug, Serialize)]
 struct ProgramEntry<'a> {
     program: &'a str,
-    processes: usize,
-    threads: usize,
-    cpus: String,
-    llcs: Vec<usize>,
-    would_be_allowed_cpus: Option<String>,
     #[serde(flatten)]
-    figures: FigureEntry,
+    threads: ThreadsEntry,
     class: Option<&'static str>,
     solo_llc_mpki: Option<f64>,
 }
@@ -184,13 +171,20 @@ struct ProgramEntry<'a> {
 #[derive(Debug, Serialize)]
 struct GroupEntry<'a> {
     group: &'a str,
+    #[serde(flatten)]
+    threads: ThreadsEntry,
+}
+
+/// The threads of a program or a group.
+#[derive(Debug, Serialize)]
+struct ThreadsEntry {
     processes: usize,
     threads: usize,
     cpus: String,
     llcs: Vec<usize>,
     would_be_allowed_cpus: Option<String>,
     #[serde(flatten)]
-    figures: FigureEntry,
+    figures: Figures,
 }
 
 #[derive(Debug, Serialize)]
@@ -206,7 +200,7 @@ struct ThreadEntry<'a> {
     allowed_cpus: &'a str,
     would_be_allowed_cpus: Option<String>,
     #[serde(flatten)]
-    figures: FigureEntry,
+    figures: Figures,
     class: Option<&'static str>,
     solo_llc_mpki: Option<f64>,
 }
@@ -217,36 +211,24 @@ struct LlcEntry {
     cpus: String,
     threads: usize,
     #[serde(flatten)]
-    figures: FigureEntry,
+    figures: Figures,
 }
 
-#[derive(Debug, Clone, Copy, Serialize)]
-struct FigureEntry {
-    cpus_busy: Option<f64>,
-    instructions_per_s: Option<f64>,
-    ipc: Option<f64>,
-    llc_mpki: Option<f64>,
-    memory_bytes_per_s: Option<f64>,
-    llc_occupancy_bytes: Option<f64>,
-    context_switches_per_s: Option<f64>,
-    wakeups_per_s: Option<f64>,
-    threads_waiting: Option<f64>,
-}
-
-impl From<&Figures> for FigureEntry {
-    fn from(of: &Figures) -> Self {
+impl Figures {
+    /// With as many digits as tell something.
+    fn rounded(&self) -> Self {
         let ratio = |value: Option<f64>| value.map(|value| round(value, 6));
         let whole = |value: Option<f64>| value.map(|value| round(value, 0));
         Self {
-            cpus_busy: ratio(of.cpus_busy),
-            instructions_per_s: whole(of.instructions_per_s),
-            ipc: ratio(of.ipc),
-            llc_mpki: ratio(of.llc_mpki),
-            memory_bytes_per_s: whole(of.memory_bytes_per_s),
-            llc_occupancy_bytes: whole(of.llc_occupancy_bytes),
-            context_switches_per_s: whole(of.context_switches_per_s),
-            wakeups_per_s: whole(of.wakeups_per_s),
-            threads_waiting: ratio(of.threads_waiting),
+            cpus_busy: ratio(self.cpus_busy),
+            instructions_per_s: whole(self.instructions_per_s),
+            ipc: ratio(self.ipc),
+            llc_mpki: ratio(self.llc_mpki),
+            memory_bytes_per_s: whole(self.memory_bytes_per_s),
+            llc_occupancy_bytes: whole(self.llc_occupancy_bytes),
+            context_switches_per_s: whole(self.context_switches_per_s),
+            wakeups_per_s: whole(self.wakeups_per_s),
+            threads_waiting: ratio(self.threads_waiting),
         }
     }
 }
@@ -268,12 +250,12 @@ impl<'a> Document<'a> {
             threads: sorted(&frame.threads).into_iter().filter_map(thread).collect(),
             groups: sorted(&frame.groups).into_iter().filter_map(group).collect(),
             llcs: llcs(frame),
-            others: frame.others.map(|others| OthersEntry {
+            others: frame.others.map(|others| Others {
                 cpus_busy: round(others.cpus_busy, 6),
                 cpus_stolen: round(others.cpus_stolen, 6),
-                cpus: others.cpus,
+                ..others
             }),
-            decisions: newest.iter().rev().map(|one| one.as_ref().into()).collect(),
+            decisions: newest.iter().rev().map(AsRef::as_ref).collect(),
             not_measured: &frame.not_measured,
             notes: &frame.notes,
         }
@@ -281,32 +263,28 @@ impl<'a> Document<'a> {
 }
 
 fn program(line: &Line) -> Option<ProgramEntry<'_>> {
-    let Of::Program { processes, threads } = line.of else { return None };
     Some(ProgramEntry {
         program: &line.program,
-        processes,
-        threads,
-        cpus: line.cpus.iter().copied().collect::<CpuSet>().to_string(),
-        llcs: line.llcs.iter().copied().collect(),
-        would_be_allowed_cpus: line.would.as_ref().map(CpuSet::to_string),
-        figures: (&line.figures).into(),
+        threads: threads(line)?,
         class: line.class,
         solo_llc_mpki: line.solo_mpki.map(|mpki| round(mpki, 6)),
     })
 }
 
 fn group(line: &Line) -> Option<GroupEntry<'_>> {
-    let ProgramEntry {
-        program: group,
+    Some(GroupEntry { group: &line.program, threads: threads(line)? })
+}
+
+fn threads(line: &Line) -> Option<ThreadsEntry> {
+    let Of::Program { processes, threads } = line.of else { return None };
+    Some(ThreadsEntry {
         processes,
         threads,
-        cpus,
-        llcs,
-        would_be_allowed_cpus,
-        figures,
-        ..
-    } = program(line)?;
-    Some(GroupEntry { group, processes, threads, cpus, llcs, would_be_allowed_cpus, figures })
+        cpus: line.cpus.iter().copied().collect::<CpuSet>().to_string(),
+        llcs: line.llcs.iter().copied().collect(),
+        would_be_allowed_cpus: line.would.as_ref().map(CpuSet::to_string),
+        figures: line.figures.rounded(),
+    })
 }
 
 fn thread(line: &Line) -> Option<ThreadEntry<'_>> {
@@ -322,7 +300,7 @@ fn thread(line: &Line) -> Option<ThreadEntry<'_>> {
         llc: line.llcs.first().copied(),
         allowed_cpus: allowed,
         would_be_allowed_cpus: line.would.as_ref().map(CpuSet::to_string),
-        figures: (&line.figures).into(),
+        figures: line.figures.rounded(),
         class: line.class,
         solo_llc_mpki: line.solo_mpki.map(|mpki| round(mpki, 6)),
     })
@@ -335,7 +313,7 @@ fn llcs(frame: &Frame) -> Vec<LlcEntry> {
             llc,
             cpus: line.cpus.to_string(),
             threads: line.threads,
-            figures: (&line.figures).into(),
+            figures: line.figures.rounded(),
         })
         .collect();
     entries.sort_by_key(|entry| entry.llc);

@@ -7,6 +7,7 @@ use corun_linux::{NoiseMeter, Roots, escape_controls};
 use corun_live::{Host, SampledThread, Tick};
 use corun_machine::{CpuId, CpuSet, Machine};
 use corun_policy::{ClassLimits, CounterKind, Rates, ThreadState, classify};
+use serde::Serialize;
 
 use crate::groups::Groups;
 use crate::tree::{TreeLine, tree};
@@ -39,7 +40,7 @@ pub struct Frame {
 }
 
 /// Who else takes the machine's CPUs, since the look before.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(crate) struct Others {
     /// CPUs that processes which are not looked at keep busy, and the kernel.
     pub(crate) cpus_busy: f64,
@@ -88,7 +89,7 @@ pub(crate) enum Of {
 }
 
 /// Figures of threads together; absent is unknown.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct Figures {
     /// CPUs kept busy.
     pub cpus_busy: Option<f64>,

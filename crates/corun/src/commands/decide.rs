@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use corun_hosting::{DecisionEntry, DecisionLine, NewDecisions, load_recording};
+use corun_hosting::{DecisionLine, NewDecisions, load_recording};
 use corun_live::{Host, LiveRecording};
 use corun_policy::Nanoseconds;
 use serde::Serialize;
@@ -20,7 +20,7 @@ struct Document<'a> {
     seconds: f64,
     looks: usize,
     threads: usize,
-    decisions: Vec<DecisionEntry<'a>>,
+    decisions: &'a [DecisionLine],
 }
 
 pub(super) fn run(arguments: &DecideArgs) -> Outcome<String> {
@@ -43,10 +43,10 @@ pub(super) fn run(arguments: &DecideArgs) -> Outcome<String> {
         seconds: round(seconds, 3),
         looks: recording.times().count(),
         threads,
-        decisions: lines.iter().map(Into::into).collect(),
+        decisions: &lines,
     };
     match arguments.format {
-        TableFormat::Table => Ok(text(&document, &lines)),
+        TableFormat::Table => Ok(text(&document)),
         TableFormat::Json => json(&document),
         TableFormat::Csv => csv(&document),
     }
@@ -60,9 +60,9 @@ fn host(arguments: &DecideArgs, recording: Arc<LiveRecording>) -> Outcome<Host> 
     })
 }
 
-fn text(document: &Document<'_>, lines: &[DecisionLine]) -> String {
+fn text(document: &Document<'_>) -> String {
     let mut text = String::new();
-    for line in lines {
+    for line in document.decisions {
         let _ = writeln!(text, "{}", line.text());
     }
     let _ = writeln!(
@@ -79,12 +79,12 @@ fn text(document: &Document<'_>, lines: &[DecisionLine]) -> String {
 }
 
 fn csv(document: &Document<'_>) -> Outcome<String> {
-    Columns::of(&document.decisions)
-        .left("at_s", |one| one.at_s)
-        .left("policy", |one| one.policy.to_owned())
+    Columns::of(document.decisions)
+        .left("at_s", |one| round(one.at_s, 3))
+        .left("policy", |one| one.policy.clone())
         .left("verdict", |one| one.verdict)
-        .left("program", |one| one.program.to_owned())
-        .left("action", |one| one.action.to_owned())
-        .left("reason", |one| one.reason.to_owned())
+        .left("program", |one| one.program.clone())
+        .left("action", |one| one.action.clone())
+        .left("reason", |one| one.reason.clone())
         .csv()
 }

@@ -6,11 +6,10 @@ mod summary;
 use std::thread;
 use std::time::Duration;
 
-use anyhow::anyhow;
 use corun_hosting::{
     Counters, DecisionPrinter, ENDED_EVERY, HostBuilder, Program, Started, undone,
 };
-use corun_live::{Host, Restored};
+use corun_live::Host;
 
 use self::summary::{Summary, Told};
 use super::starting::programs;
@@ -46,13 +45,21 @@ pub(crate) fn run(arguments: &RunArgs) -> Outcome<String> {
         eprintln!("corun: {line}");
     }
     // While the programs still run, so that what is undone can be seen to be.
-    let undone = session.host.undo();
-    say_undone(session.host, &undone);
+    let restored = session.host.undo();
+    if !session.host.is_dry_run() {
+        undone::print(&restored);
+    }
     let told = session.told;
     let ended = started.end_unless_hurried(&|| cancel.is_hurried());
     worked.and(ended)?;
-    let summary =
-        Summary::new(&host_settings, &host, started.programs(), &told, &undone, started.elapsed());
+    let summary = Summary::new(
+        &host_settings,
+        &host,
+        started.programs(),
+        &told,
+        &restored,
+        started.elapsed(),
+    );
     eprint!("{}", summary.text());
     let words: Vec<String> =
         std::env::args_os().map(|word| word.to_string_lossy().into()).collect();
@@ -62,9 +69,7 @@ pub(crate) fn run(arguments: &RunArgs) -> Outcome<String> {
     if let Some(path) = &arguments.output {
         write_file(path, json(&summary)?.as_bytes())?;
     }
-    if undone.iter().any(|one| one.outcome.is_err()) {
-        return Err(Failure::Failed(anyhow!("not all is undone: corun restore goes on with it")));
-    }
+    undone::all_or_error(&restored)?;
     if cancel.is_set() {
         return Err(Failure::Interrupted);
     }
@@ -101,13 +106,4 @@ impl Session<'_> {
             thread::sleep(ENDED_EVERY);
         }
     }
-}
-
-fn say_undone(host: &Host, undone: &[Restored]) {
-    if host.is_dry_run() || undone.is_empty() {
-        return;
-    }
-    eprintln!("corun: {}", undone::in_a_line(&undone.iter().collect::<Vec<_>>()));
-    let lines = undone::given_back(undone).into_iter().chain(undone::not_given_back(undone));
-    lines.for_each(|line| eprintln!("corun: {line}"));
 }
