@@ -1,14 +1,14 @@
-//! `corun fleet serve-extender`: the scheduler extender over HTTP.
+//! The scheduler extender over HTTP.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use corun_app::{Cancel, find_machine, open_library};
-use corun_fleet::{Extender, ExtenderAnswer, Seats};
+use corun_app::{Cancel, Result};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{CONTENT_TYPE, HeaderValue};
@@ -19,9 +19,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
-use super::now_s;
-use crate::cli::{ServeExtenderArgs, model_options};
-use crate::failure::Outcome;
+use super::{Extender, ExtenderAnswer};
+use crate::now_s;
 
 /// The largest request: 5000 nodes of 16 KiB.
 const MOST_BYTES: usize = 80 << 20;
@@ -72,23 +71,17 @@ impl Said {
     }
 }
 
-pub(super) fn run(arguments: &ServeExtenderArgs) -> Outcome<String> {
-    let library = open_library(arguments.library.profiles.as_deref())?;
-    let seats = if arguments.threads { Seats::Threads } else { Seats::Cores };
-    let mut machines = Vec::new();
-    for name in &arguments.machine {
-        let machine = find_machine(name)?;
-        machines.push((machine.name().to_owned(), machine, seats));
-    }
-    let options = model_options(&arguments.model);
-    let extender = Extender::new(machines, &library, options, arguments.oldest)?;
+/// Answers a cluster's scheduler at an address until the user wants to stop. What is assumed or wrong is said on stderr, each
+/// line once.
+///
+/// # Errors
+/// Where nothing can listen there.
+pub fn serve_extender(extender: Extender, at: SocketAddr, cancel: &Cancel) -> Result {
     let server = Arc::new(Server { extender, said: Mutex::default() });
-    let cancel = Cancel::on_signal()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async move {
-        let listener = TcpListener::bind(arguments.listen)
-            .await
-            .with_context(|| format!("cannot listen at {}", arguments.listen))?;
+        let listener =
+            TcpListener::bind(at).await.with_context(|| format!("cannot listen at {at}"))?;
         eprintln!("corun: /filter and /prioritize at http://{}", listener.local_addr()?);
         let connections = Arc::new(Semaphore::new(MOST_CONNECTIONS));
         while !cancel.is_set() {
@@ -109,7 +102,7 @@ pub(super) fn run(arguments: &ServeExtenderArgs) -> Outcome<String> {
                 Err(_) => {}
             }
         }
-        Ok(String::new())
+        Ok(())
     })
 }
 
@@ -138,7 +131,7 @@ async fn answer(request: Request<Incoming>, server: &Server) -> Response<Full<By
         response.headers_mut().insert(CONTENT_TYPE, json);
         response
     };
-    let question: fn(&Extender, &[u8], u64) -> corun_app::Result<ExtenderAnswer> =
+    let question: fn(&Extender, &[u8], u64) -> Result<ExtenderAnswer> =
         match (request.method(), path.as_str()) {
             (&Method::GET, "/healthz") => return reply(StatusCode::OK, "\"ok\"".to_owned()),
             (&Method::POST, "/filter") => Extender::filter,
@@ -184,9 +177,11 @@ mod tests {
     use std::net::TcpStream as Client;
     use std::sync::mpsc::{Receiver, channel};
 
+    use corun_app::{find_machine, open_library};
     use serde_json::json;
 
     use super::*;
+    use crate::Seats;
 
     /// Serves one connection to a client, who is told when the connection is no longer served.
     fn served(client: impl FnOnce(Client, Receiver<()>) + Send + 'static) {
