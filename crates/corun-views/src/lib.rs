@@ -3,6 +3,7 @@
 //! Each module shows one answer of corun-app, corun-calibrate, corun-validate or the profile library with the tables, plots
 //! and page frame of corun-report. The same answer gives the same bytes.
 
+mod basis;
 pub mod calibration;
 pub mod comparison;
 pub mod partition;

@@ -1,16 +1,9 @@
 //! A placement as a table and as CSV: what `place` and `predict` print.
 
-use std::ops::Deref;
-
-use corun_app::{PlacementDocument, PlacementFigures};
-
-use corun_app::Result;
+use corun_app::{PlacementDocument, PlacementFigures, Result};
 use corun_report::{Columns, or_empty, size};
 
-/// For people: where each program is, and how it does there.
-pub fn table(placement: &PlacementDocument) -> String {
-    View(placement).table()
-}
+use crate::basis::{proof, sources, together};
 
 /// Placements as CSV, a row a program; their names stand in a first column where that has a head.
 ///
@@ -49,71 +42,40 @@ pub fn csv<'a>(
         .csv()
 }
 
-struct View<'a>(&'a PlacementDocument);
-
-impl Deref for View<'_> {
-    type Target = PlacementDocument;
-
-    fn deref(&self) -> &PlacementDocument {
-        self.0
+/// For people: where each program is, and how it does there.
+pub fn table(placement: &PlacementDocument) -> String {
+    let programs: Vec<(usize, &PlacementFigures)> = placement.programs.iter().enumerate().collect();
+    let slowdown = |(at, one): &(usize, &PlacementFigures)| {
+        format!("{:.3}{}", placement.slowdown[*at], if one.extrapolated { "*" } else { " " })
+    };
+    let mut columns = Columns::of(&programs)
+        .left("program", |(at, _)| placement.apps[*at].clone())
+        .right("CPU", |(at, _)| placement.cpu[*at])
+        .right("LLC", |(at, _)| placement.llc[*at]);
+    if let Some(masks) = &placement.mask {
+        columns = columns.right("ways", |(at, _)| masks[*at].clone());
     }
-}
-
-impl View<'_> {
-    fn table(&self) -> String {
-        let programs: Vec<(usize, &PlacementFigures)> = self.programs.iter().enumerate().collect();
-        let slowdown = |(at, one): &(usize, &PlacementFigures)| {
-            format!("{:.3}{}", self.slowdown[*at], if one.extrapolated { "*" } else { " " })
-        };
-        let mut columns = Columns::of(&programs)
-            .left("program", |(at, _)| self.apps[*at].clone())
-            .right("CPU", |(at, _)| self.cpu[*at])
-            .right("LLC", |(at, _)| self.llc[*at]);
-        if let Some(masks) = &self.mask {
-            columns = columns.right("ways", |(at, _)| masks[*at].clone());
-        }
-        let columns = columns
-            .right("slowdown", slowdown)
-            .right("IPC", |(_, one)| format!("{:.3}", one.ipc))
-            .right("MPKI", |(_, one)| format!("{:.2}", one.llc_mpki))
-            .right("MB/s", |(_, one)| format!("{:.0}", one.bandwidth_mb_per_s))
-            .right("LLC held", |(_, one)| size(one.llc_occupancy_bytes as f64));
-        let figure = |value: Option<f64>| value.map_or("-".to_owned(), |one| format!("{one:.3}"));
-        let mut text = match &self.policy {
-            Some(policy) => format!("{policy} on {}\n\n", self.machine),
-            None => format!("On {}\n\n", self.machine),
-        };
-        text.push_str(&columns.table());
-        text.push_str(&format!(
-            "\nmean slowdown {}, STP {}, unfairness {}\n",
-            figure(self.antt),
-            figure(self.stp),
-            figure(self.unfairness)
-        ));
-        match (self.proven, self.gap) {
-            (Some(true), _) => text.push_str("proven: no placement is beyond it\n"),
-            (Some(false), Some(gap)) => {
-                text.push_str(&format!("not proven: at most {:.2} % from the bound\n", gap * 100.0))
-            }
-            (Some(false), None) => text.push_str("not proven: the best found\n"),
-            (None, _) => {}
-        }
-        text.push_str(&data_lines(self));
-        text
-    }
+    let columns = columns
+        .right("slowdown", slowdown)
+        .right("IPC", |(_, one)| format!("{:.3}", one.ipc))
+        .right("MPKI", |(_, one)| format!("{:.2}", one.llc_mpki))
+        .right("MB/s", |(_, one)| format!("{:.0}", one.bandwidth_mb_per_s))
+        .right("LLC held", |(_, one)| size(one.llc_occupancy_bytes as f64));
+    let mut text = match &placement.policy {
+        Some(policy) => format!("{policy} on {}\n\n", placement.machine),
+        None => format!("On {}\n\n", placement.machine),
+    };
+    text.push_str(&columns.table());
+    text.push('\n');
+    text.push_str(&together(placement.antt, placement.stp, placement.unfairness));
+    text.push_str(&proof("placement", placement.proven, placement.gap));
+    text.push_str(&data_lines(placement));
+    text
 }
 
 /// On what the figures stand, a line each.
 pub fn data_lines(placement: &PlacementDocument) -> String {
-    let mut text = String::new();
-    text.push_str(&format!("profiles: {}\n", placement.data.model.profiles));
-    text.push_str(&format!(
-        "model: space {}, bandwidth {}\n",
-        placement.data.model.space, placement.data.model.bandwidth_model
-    ));
-    if let Some(words) = placement.data.model.prediction_error_words() {
-        text.push_str(&format!("measured here: {words}\n"));
-    }
+    let mut text: String = sources(&placement.data.model).map(|line| line + "\n").collect();
     if !placement.data.extrapolated.is_empty() {
         text.push_str("* extrapolated: outside the measured range\n");
     }

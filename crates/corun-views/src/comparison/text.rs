@@ -1,36 +1,10 @@
 //! A comparison as a table and as CSV.
 
-use std::ops::Deref;
-
-use corun_app::{Comparison, ComparisonRow, LongRow, RowKind};
-
-use corun_app::Result;
+use corun_app::{Comparison, ComparisonRow, LongRow, Result, RowKind};
 use corun_policy::{PolicyEntry, registry};
-use corun_report::{Columns, counted, or_empty};
+use corun_report::{Columns, counted, or_dash, or_empty};
 
-/// For people: one line a policy, then what it stands on. `introduce`: a line on what each policy goes by, for
-/// who has chosen none.
-pub fn table(comparison: &Comparison, introduce: bool) -> String {
-    View(comparison).table(introduce)
-}
-
-/// One line a policy and program; the figures of the policy stand in each of its lines.
-///
-/// # Errors
-/// None that a comparison has.
-pub fn csv(comparison: &Comparison) -> Result<String> {
-    View(comparison).csv()
-}
-
-struct View<'a>(&'a Comparison);
-
-impl Deref for View<'_> {
-    type Target = Comparison;
-
-    fn deref(&self) -> &Comparison {
-        self.0
-    }
-}
+use crate::basis::sources;
 
 /// The long table as CSV.
 ///
@@ -44,10 +18,6 @@ pub fn long_csv(rows: &[LongRow]) -> Result<String> {
         .left("property", |row| row.property)
         .left("value", |row| row.value)
         .csv()
-}
-
-fn figure(value: Option<f64>, decimals: usize) -> String {
-    value.map_or("-".to_owned(), |value| format!("{value:.decimals$}"))
 }
 
 /// `sort, 8 x xz`: copies of a program, which are called `xz`, `xz#2` and so on, are counted where there are more
@@ -72,121 +42,115 @@ fn counted_apps(apps: &[String]) -> String {
     words.collect::<Vec<String>>().join(", ")
 }
 
-impl View<'_> {
-    fn table(&self, introduce: bool) -> String {
-        let above = |row: &&ComparisonRow| {
-            let percent = row.above_optimal_percent;
-            percent.map_or("-".to_owned(), |above| format!("{:+.1} %", tidy(above)))
-        };
-        let rows: Vec<&ComparisonRow> = self.distinct_rows().collect();
-        let columns = Columns::of(&rows)
-            .left("policy", |row| row.policy.clone())
-            .right("mean slowdown", |row| format!("{:.3}", row.mean_slowdown))
-            .right("above optimum", above)
-            .right("worst slowdown", |row| figure(row.worst_slowdown, 3))
-            .right("STP", |row| figure(row.stp, 3))
-            .right("unfairness", |row| figure(row.unfairness, 3))
-            .right("spread %", |row| figure(row.spread.map(|spread| spread * 100.0), 2))
-            .right("migrations", |row| figure(row.migrations, 1));
-        let mut text = format!(
-            "{} on {}: {}\n{}, {}{}\n\n",
-            counted(self.apps.len(), "program"),
-            self.machine,
-            counted_apps(&self.apps),
-            self.method,
-            counted(self.seeds as usize, "seed"),
-            if self.as_live { ", policies see the machine as live" } else { "" },
-        );
-        text.push_str(&columns.table());
+/// For people: one line a policy, then what it stands on. `introduce`: a line on what each policy goes by, for
+/// who has chosen none.
+pub fn table(comparison: &Comparison, introduce: bool) -> String {
+    let above = |row: &&ComparisonRow| {
+        let percent = row.above_optimal_percent;
+        percent.map_or("-".to_owned(), |above| format!("{:+.1} %", tidy(above)))
+    };
+    let rows: Vec<&ComparisonRow> = comparison.distinct_rows().collect();
+    let columns = Columns::of(&rows)
+        .left("policy", |row| row.policy.clone())
+        .right("mean slowdown", |row| format!("{:.3}", row.mean_slowdown))
+        .right("above optimum", above)
+        .right("worst slowdown", |row| or_dash(row.worst_slowdown, 3))
+        .right("STP", |row| or_dash(row.stp, 3))
+        .right("unfairness", |row| or_dash(row.unfairness, 3))
+        .right("spread %", |row| or_dash(row.spread.map(|spread| spread * 100.0), 2))
+        .right("migrations", |row| or_dash(row.migrations, 1));
+    let mut text = format!(
+        "{} on {}: {}\n{}, {}{}\n\n",
+        counted(comparison.apps.len(), "program"),
+        comparison.machine,
+        counted_apps(&comparison.apps),
+        comparison.method,
+        counted(comparison.seeds as usize, "seed"),
+        if comparison.as_live { ", policies see the machine as live" } else { "" },
+    );
+    text.push_str(&columns.table());
+    text.push('\n');
+    if introduce {
+        text.push_str(&introductions(comparison));
+    }
+    for note in notes(comparison) {
+        text.push_str(&note);
         text.push('\n');
-        if introduce {
-            text.push_str(&self.introductions());
-        }
-        for note in self.notes() {
-            text.push_str(&note);
-            text.push('\n');
-        }
-        text
     }
+    text
+}
 
-    /// What each policy of the table goes by.
-    fn introductions(&self) -> String {
-        let policies = self.distinct_rows().filter(|row| row.kind == RowKind::Policy);
-        let entries: Vec<&PolicyEntry> = policies
-            .filter_map(|row| registry().iter().find(|one| one.name == row.policy))
-            .collect();
-        let width = entries.iter().map(|one| one.name.len()).max().unwrap_or(0);
-        let line = |one: &&PolicyEntry| format!("{:width$}  {}\n", one.name, one.summary);
-        entries.iter().map(line).chain(["\n".to_owned()]).collect()
-    }
+/// What each policy of the table goes by.
+fn introductions(comparison: &Comparison) -> String {
+    let policies = comparison.distinct_rows().filter(|row| row.kind == RowKind::Policy);
+    let entries: Vec<&PolicyEntry> =
+        policies.filter_map(|row| registry().iter().find(|one| one.name == row.policy)).collect();
+    let width = entries.iter().map(|one| one.name.len()).max().unwrap_or(0);
+    let line = |one: &&PolicyEntry| format!("{:width$}  {}\n", one.name, one.summary);
+    entries.iter().map(line).chain(["\n".to_owned()]).collect()
+}
 
-    fn notes(&self) -> Vec<String> {
-        let alike = self.identical_policies().into_iter();
-        let mut notes: Vec<String> = alike
-            .map(|(first, others)| format!("the same as {first} here: {}", others.join(", ")))
-            .collect();
-        if !notes.is_empty() {
-            notes.push(String::new());
-        }
-        notes.extend([
-            format!("profiles: {}", self.data.model.profiles),
-            format!(
-                "model: space {}, bandwidth {}",
-                self.data.model.space, self.data.model.bandwidth_model
-            ),
-        ]);
-        if let Some(words) = self.data.model.prediction_error_words() {
-            notes.push(format!("measured here: {words}"));
-        }
-        if !self.data.extrapolated.is_empty() {
-            let names = self.data.extrapolated.join(", ");
-            notes.push(format!("extrapolated, outside the measured range: {names}"));
-        }
-        if let Some(why) = &self.data.no_optimum {
-            notes.push(format!("no optimum: {why}"));
-        }
-        if let Some(least) = self.data.least_mean_slowdown {
-            notes.push(format!(
-                "the best found: programs held on CPUs, which a search swapped; none that are held have a mean slowdown \
-                 below {least:.3}"
-            ));
-        } else if self.policies.iter().any(|row| row.optimal_proven == Some(false)) {
-            notes.push(
-                "the optimum (or worst) is the best found, not proven: --time-limit ended it"
-                    .to_owned(),
-            );
-        }
-        notes
+fn notes(comparison: &Comparison) -> Vec<String> {
+    let alike = comparison.identical_policies().into_iter();
+    let mut notes: Vec<String> = alike
+        .map(|(first, others)| format!("the same as {first} here: {}", others.join(", ")))
+        .collect();
+    if !notes.is_empty() {
+        notes.push(String::new());
     }
+    notes.extend(sources(&comparison.data.model));
+    if !comparison.data.extrapolated.is_empty() {
+        let names = comparison.data.extrapolated.join(", ");
+        notes.push(format!("extrapolated, outside the measured range: {names}"));
+    }
+    if let Some(why) = &comparison.data.no_optimum {
+        notes.push(format!("no optimum: {why}"));
+    }
+    if let Some(least) = comparison.data.least_mean_slowdown {
+        notes.push(format!(
+            "the best found: programs held on CPUs, which a search swapped; none that are held have a mean slowdown \
+             below {least:.3}"
+        ));
+    } else if comparison.policies.iter().any(|row| row.optimal_proven == Some(false)) {
+        notes.push(
+            "the optimum (or worst) is the best found, not proven: --time-limit ended it"
+                .to_owned(),
+        );
+    }
+    notes
+}
 
-    fn csv(&self) -> Result<String> {
-        let kind = |kind| match kind {
-            RowKind::Policy => "policy",
-            RowKind::Optimal => "optimal",
-            RowKind::Expectation => "expectation",
-            RowKind::Worst => "worst",
-        };
-        let of_row = |row| {
-            let row: &ComparisonRow = row;
-            self.apps.iter().zip(&row.slowdown).map(move |(app, slowdown)| (row, app, *slowdown))
-        };
-        let rows: Vec<(&ComparisonRow, &String, f64)> =
-            self.policies.iter().flat_map(of_row).collect();
-        Columns::of(&rows)
-            .left("policy", |(row, ..)| row.policy.clone())
-            .left("kind", |(row, ..)| kind(row.kind))
-            .left("app", |(_, app, _)| (*app).clone())
-            .left("slowdown", |(.., slowdown)| *slowdown)
-            .left("mean_slowdown", |(row, ..)| row.mean_slowdown)
-            .left("stp", |(row, ..)| or_empty(row.stp))
-            .left("unfairness", |(row, ..)| or_empty(row.unfairness))
-            .left("worst_slowdown", |(row, ..)| or_empty(row.worst_slowdown))
-            .left("spread", |(row, ..)| or_empty(row.spread))
-            .left("migrations", |(row, ..)| or_empty(row.migrations))
-            .left("above_optimal_percent", |(row, ..)| or_empty(row.above_optimal_percent))
-            .left("optimal_proven", |(row, ..)| or_empty(row.optimal_proven))
-            .csv()
-    }
+/// One line a policy and program; the figures of the policy stand in each of its lines.
+///
+/// # Errors
+/// None that a comparison has.
+pub fn csv(comparison: &Comparison) -> Result<String> {
+    let kind = |kind| match kind {
+        RowKind::Policy => "policy",
+        RowKind::Optimal => "optimal",
+        RowKind::Expectation => "expectation",
+        RowKind::Worst => "worst",
+    };
+    let of_row = |row| {
+        let row: &ComparisonRow = row;
+        comparison.apps.iter().zip(&row.slowdown).map(move |(app, slowdown)| (row, app, *slowdown))
+    };
+    let rows: Vec<(&ComparisonRow, &String, f64)> =
+        comparison.policies.iter().flat_map(of_row).collect();
+    Columns::of(&rows)
+        .left("policy", |(row, ..)| row.policy.clone())
+        .left("kind", |(row, ..)| kind(row.kind))
+        .left("app", |(_, app, _)| (*app).clone())
+        .left("slowdown", |(.., slowdown)| *slowdown)
+        .left("mean_slowdown", |(row, ..)| row.mean_slowdown)
+        .left("stp", |(row, ..)| or_empty(row.stp))
+        .left("unfairness", |(row, ..)| or_empty(row.unfairness))
+        .left("worst_slowdown", |(row, ..)| or_empty(row.worst_slowdown))
+        .left("spread", |(row, ..)| or_empty(row.spread))
+        .left("migrations", |(row, ..)| or_empty(row.migrations))
+        .left("above_optimal_percent", |(row, ..)| or_empty(row.above_optimal_percent))
+        .left("optimal_proven", |(row, ..)| or_empty(row.optimal_proven))
+        .csv()
 }
 
 /// Values that would print as -0.0 are zero.

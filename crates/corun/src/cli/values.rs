@@ -139,14 +139,19 @@ pub(crate) enum PerName {
     Cycles,
 }
 
-/// A time between samples in seconds: `1s`, `200ms`, `0.5`.
-pub(in crate::cli) fn interval(text: &str) -> Result<f64, String> {
+/// Seconds of a number with a unit: `1s`, `200ms`, `0.5`.
+fn seconds_of(text: &str) -> Option<f64> {
     let (number, unit_s) = match text.strip_suffix("ms") {
         Some(number) => (number, 1e-3),
         None => (text.strip_suffix('s').unwrap_or(text), 1.0),
     };
-    let seconds = number.trim().parse::<f64>().ok().map(|number| number * unit_s);
-    let seconds = seconds.filter(|seconds| (LEAST_INTERVAL_S..=86_400.0).contains(seconds));
+    number.trim().parse::<f64>().ok().map(|number| number * unit_s)
+}
+
+/// A time between samples in seconds: `1s`, `200ms`, `0.5`.
+pub(in crate::cli) fn interval(text: &str) -> Result<f64, String> {
+    let seconds =
+        seconds_of(text).filter(|seconds| (LEAST_INTERVAL_S..=86_400.0).contains(seconds));
     seconds.ok_or_else(|| "expected a time such as 1s or 200ms, from 10ms to a day".to_owned())
 }
 
@@ -155,12 +160,7 @@ pub(in crate::cli) fn spill_after(text: &str) -> Result<f64, String> {
     if text.trim() == "never" {
         return Ok(f64::INFINITY);
     }
-    let (number, unit_s) = match text.strip_suffix("ms") {
-        Some(number) => (number, 1e-3),
-        None => (text.strip_suffix('s').unwrap_or(text), 1.0),
-    };
-    let seconds = number.trim().parse::<f64>().ok().map(|number| number * unit_s);
-    let seconds = seconds.filter(|seconds| (0.0..=86_400.0).contains(seconds));
+    let seconds = seconds_of(text).filter(|seconds| (0.0..=86_400.0).contains(seconds));
     seconds.ok_or_else(|| "expected a time such as 20ms or 1s, or never".to_owned())
 }
 

@@ -40,7 +40,7 @@ pub(super) fn run(arguments: &RecordArgs) -> Outcome<String> {
         RecordingWriter::new(BufWriter::new(file), &watch.host, arguments.figures.interval);
     let mut session = Session {
         recorder: recorder.with_context(|| shown(&arguments.output))?,
-        teller: DecisionPrinter::default(),
+        printer: DecisionPrinter::default(),
         most_threads: 0,
     };
     let recorded = session.record(&mut watch, arguments, &cancel);
@@ -76,7 +76,7 @@ fn needed_by_any() -> Vec<CounterKind> {
 
 struct Session {
     recorder: RecordingWriter<'static>,
-    teller: DecisionPrinter,
+    printer: DecisionPrinter,
     most_threads: usize,
 }
 
@@ -105,7 +105,7 @@ impl Session {
 
     fn look(&mut self, host: &mut Host, path: &Path) -> Outcome {
         let tick = host.tick().map_err(Failure::live)?;
-        self.teller.tick(host, &tick);
+        self.printer.tick(host, &tick);
         self.most_threads = self.most_threads.max(host.views().len());
         Ok(self.recorder.sample(host, &tick).with_context(|| shown(path))?)
     }

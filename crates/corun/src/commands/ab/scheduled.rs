@@ -31,7 +31,7 @@ pub(super) struct Scheduled<'a> {
     /// In place of metrics, where there are none.
     throughput: Option<Throughput>,
     host: Option<Host>,
-    teller: DecisionPrinter,
+    printer: DecisionPrinter,
 }
 
 impl<'a> Scheduled<'a> {
@@ -47,7 +47,7 @@ impl<'a> Scheduled<'a> {
             measured,
             throughput,
             host: None,
-            teller: DecisionPrinter::default(),
+            printer: DecisionPrinter::default(),
         }
     }
 
@@ -86,7 +86,7 @@ impl<'a> Scheduled<'a> {
         let Some(host) = &mut self.host else { return Ok(()) };
         if host.now() >= host.next_tick() {
             let tick = host.tick().map_err(|error| SubjectError(error.to_string()))?;
-            self.teller.tick(host, &tick);
+            self.printer.tick(host, &tick);
         }
         Ok(())
     }

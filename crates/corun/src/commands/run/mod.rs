@@ -37,7 +37,7 @@ pub(crate) fn run(arguments: &RunArgs) -> Outcome<String> {
         started: &mut started,
         host: &mut host,
         told: Told::default(),
-        teller: DecisionPrinter::default(),
+        printer: DecisionPrinter::default(),
         duration: arguments.duration.map(Duration::from_secs_f64),
     };
     let worked = session.work(&cancel);
@@ -80,7 +80,7 @@ struct Session<'a> {
     started: &'a mut Started,
     host: &'a mut Host,
     told: Told,
-    teller: DecisionPrinter,
+    printer: DecisionPrinter,
     duration: Option<Duration>,
 }
 
@@ -100,7 +100,7 @@ impl Session<'_> {
             }
             if news || self.host.now() >= self.host.next_tick() {
                 let tick = self.host.tick().map_err(Failure::live)?;
-                self.teller.tick(self.host, &tick);
+                self.printer.tick(self.host, &tick);
                 self.told.add(self.host, tick);
             }
             thread::sleep(ENDED_EVERY);
