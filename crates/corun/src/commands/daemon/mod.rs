@@ -36,6 +36,7 @@ use super::top::{DaemonEntry, Looks};
 use super::watching::NO_POLICY;
 use crate::cli::{CheckConfigArgs, DaemonArgs, HostArgs};
 use crate::failure::{Failure, Outcome};
+use corun_report::counted;
 
 /// The loop tells the watchdog at least as often that it goes on.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
@@ -52,9 +53,9 @@ pub(super) fn check(arguments: &CheckConfigArgs) -> Outcome<String> {
         eprintln!("warning: metrics: {at}: {error}; the daemon would wait until it is free");
     }
     let mode = if config.apply { "carries plans out" } else { "only logs what it would do" };
-    let counted = config.programs.len();
+    let programs = counted(config.programs.len(), "program");
     let (machine, policy) = (host.machine().name(), &config.policy);
-    Ok(format!("{}: good: {policy} on {machine}, {counted} programs, {mode}\n", path.display()))
+    Ok(format!("{}: good: {policy} on {machine}, {programs}, {mode}\n", path.display()))
 }
 
 pub(super) fn run(arguments: &DaemonArgs) -> Outcome<String> {
@@ -88,6 +89,7 @@ pub(super) fn run(arguments: &DaemonArgs) -> Outcome<String> {
             viewers: viewers.as_ref(),
             looks: Looks::new(true, interval_s),
             policy: &config.policy,
+            programs: config.programs.iter().map(|one| one.name.clone()).collect(),
             applies: !dry_run,
             metrics: &metrics,
             watchdog: &watchdog,
@@ -225,6 +227,8 @@ struct Session<'a> {
     viewers: Option<&'a Viewers>,
     looks: Looks,
     policy: &'a str,
+    /// Programs of the configuration of which it was not yet said whether anybody is there.
+    programs: Vec<String>,
     /// Are the policy's plans carried out?
     applies: bool,
     metrics: &'a Metrics,
@@ -267,6 +271,9 @@ impl Session<'_> {
         let began = Instant::now();
         let tick = self.host.tick().map_err(Failure::live)?;
         self.metrics.tick(&self.host, &tick, began.elapsed().as_secs_f64());
+        for (target, name) in std::mem::take(&mut self.programs).iter().enumerate() {
+            log::who_is_there(&self.host, target, name);
+        }
         self.log.tick(&self.host, &tick);
         tell_systemd(&[NotifyState::Watchdog]);
         self.show(&tick)

@@ -11,7 +11,7 @@ use crate::cli::HostArgs;
 use crate::commands::hosting::decision_in_words;
 use crate::commands::programs::{Program, Run};
 use crate::commands::undone::ChangePart;
-use corun_report::round;
+use corun_report::{counted, round};
 
 /// Most decisions that a summary lists; the first ones are kept.
 const MOST_DECISIONS: usize = 10_000;
@@ -29,6 +29,11 @@ pub(super) struct Told {
 impl Told {
     pub(super) fn has_decided(&self) -> bool {
         self.decided > 0
+    }
+
+    /// How often the policy was asked.
+    pub(super) fn rounds(&self) -> usize {
+        self.rounds as usize
     }
 
     pub(super) fn has_acted(&self) -> bool {
@@ -152,8 +157,10 @@ impl<'a> Summary<'a> {
         };
         let _ = writeln!(
             text,
-            "corun: {:.1} s under {}: {} decisions, {done}",
-            self.seconds, self.policy, self.decided
+            "corun: {:.1} s under {}: {}, {done}",
+            self.seconds,
+            self.policy,
+            counted(self.decided as usize, "decision")
         );
         text
     }
