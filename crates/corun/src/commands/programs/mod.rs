@@ -4,9 +4,12 @@ mod started;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fs::Metadata;
 use std::io;
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -69,6 +72,18 @@ pub(in crate::commands) struct Run {
     pub(in crate::commands) ended_by_us: bool,
 }
 
+/// Reads a mix file. Who names a program in its place learns where a program stands.
+fn mix(path: &Path) -> Outcome<Mix> {
+    let is_program = |data: &Metadata| data.is_file() && data.permissions().mode() & 0o111 != 0;
+    Mix::load(path).map_err(|error| match path.metadata() {
+        Ok(data) if !is_program(&data) => Failure::from(error),
+        _ => Failure::from(error).hint(format!(
+            "-- {} starts it as a program; MIX is a file that names programs",
+            path.display()
+        )),
+    })
+}
+
 /// How long a program may take to end once it was asked to.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -112,7 +127,7 @@ impl Program {
     /// [`Self::of_mix`].
     pub(in crate::commands) fn all(asked: &StartArgs, stand_ins: bool) -> Outcome<Vec<Self>> {
         match &asked.mix {
-            Some(path) => Self::of_mix(&Mix::load(path)?, stand_ins),
+            Some(path) => Self::of_mix(&mix(path)?, stand_ins),
             None if asked.command.is_empty() => Err(Failure::input("no program to start")
                 .hint("a MIX file, which names programs")
                 .hint("-- PROGRAM ARGUMENTS")),
