@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use corun_linux::{Roots, facts};
-use corun_live::{Host, ProcessSelector, Rule, Target};
+use corun_live::{Host, ProcessSelector, Rule, Target, command_of, profile_of};
 use corun_policy::{CounterKind, Nanoseconds};
 
 use super::acting::Acting;
@@ -73,11 +73,15 @@ impl Watch {
             journals: asked.journals.map(Path::to_owned),
             ..HostArgs::that_looks(counters)
         };
-        let targets = match &config {
+        let ground = Ground::new(&arguments)?;
+        let mut targets = match &config {
             Some(config) => config.targets(),
             None if asked.else_all && !typed.is_given() => vec![everybody(typed.profile.clone())],
             None => targets(typed)?,
         };
+        if counters == CountersName::Model {
+            targets.iter_mut().for_each(|target| find_profile(target, &ground));
+        }
         let program = match typed.program.as_slice() {
             [] => Vec::new(),
             command => {
@@ -93,8 +97,8 @@ impl Watch {
         };
         let profiles: Vec<&str> = stored.into_iter().chain(program.profiles()).collect();
         if counters == CountersName::Model && profiles.is_empty() {
-            let what =
-                "--counters model computes counts from stored profiles, and nobody's is named";
+            let what = "--counters model computes counts from stored profiles, and nobody's is named \
+                        or found by the command line of a --pid";
             return Err(Failure::input(what)
                 .hint("--profile NAME, which all of them run (corun profiles lists the names)")
                 .hint("--config FILE, with a profile for each"));
@@ -103,7 +107,6 @@ impl Watch {
             every: Nanoseconds::from_secs_f64(asked.figures.interval),
             counters: asked.counters.clone(),
         };
-        let ground = Ground::new(&arguments)?;
         let mut acting = None;
         let targets = targets.clone();
         let host = match asked.act {
@@ -149,6 +152,14 @@ impl Watch {
     pub(super) fn end(&mut self) -> Outcome {
         self.program.end()
     }
+}
+
+/// Gives a process that was named by its number the profile that its command line leads to.
+fn find_profile(target: &mut Target, ground: &Ground) {
+    let ProcessSelector::Rule(Rule { pid: Some(pid), .. }) = &target.processes else { return };
+    let command = command_of(&Roots::default(), *pid).unwrap_or_default();
+    let found = || profile_of(ground.library(), &command).map(|profile| profile.name.clone());
+    target.profile = target.profile.take().or_else(found);
 }
 
 /// All programs of this user; of root, all there are.

@@ -83,6 +83,9 @@ pub(super) fn run(arguments: &TopArgs) -> Outcome<String> {
     if arguments.once {
         let frame = top.once(arguments.figures.interval)?;
         let most = (!arguments.targets.is_given()).then_some(BUSIEST);
+        if frame.threads.is_empty() {
+            eprintln!("corun: note: no process is what was asked for now");
+        }
         return document::write(&frame, arguments.figures.interval, arguments.format, most);
     }
     on_terminal(|terminal, cancel| {
