@@ -30,6 +30,15 @@ pub(crate) fn log_as(format: LogFormat) {
     };
 }
 
+/// Says how many threads of a program there are at the start.
+pub(crate) fn who_is_there(host: &Host, target: usize, program: &str) {
+    let threads = host.threads().filter(|one| one.thread.target == target).count();
+    match threads {
+        0 => info!(program, "no process belongs to it yet"),
+        _ => info!(program, threads, "looked after"),
+    }
+}
+
 /// Says how the undoing went.
 pub(crate) fn log_undone(undone: &[Restored]) {
     if let Some(line) = undone::given_back(undone) {

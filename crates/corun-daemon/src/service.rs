@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use corun_app::{Error, Result};
 use corun_hosting::{Acting, HostBuilder, HostSettings, Look, NO_POLICY, undone};
 use corun_live::{Host, Tick};
+use corun_report::counted;
 use corun_serve::{Order, Undone};
 use corun_top::{DaemonEntry, Looks};
 use sd_notify::NotifyState;
@@ -15,7 +16,7 @@ use tracing::{error, info, warn};
 
 use crate::config::Config;
 use crate::listener::{self, Readers};
-use crate::log::{TickLog, log_as, log_undone};
+use crate::log::{self, TickLog, log_as, log_undone};
 use crate::metrics::Metrics;
 use crate::signals::Signals;
 use crate::viewers::Viewers;
@@ -35,9 +36,9 @@ pub fn check(path: &Path) -> Result<String> {
         eprintln!("warning: metrics: {at}: {error}; the daemon would wait until it is free");
     }
     let mode = if config.apply { "carries plans out" } else { "only logs what it would do" };
-    let counted = config.programs.len();
+    let programs = counted(config.programs.len(), "program");
     let (machine, policy) = (host.machine().name(), &config.policy);
-    Ok(format!("{}: good: {policy} on {machine}, {counted} programs, {mode}\n", path.display()))
+    Ok(format!("{}: good: {policy} on {machine}, {programs}, {mode}\n", path.display()))
 }
 
 /// Schedules by a configuration until a signal ends it; undoes everything then. `dry_run`: nothing is done, whatever the
@@ -82,6 +83,7 @@ pub fn run(path: &Path, dry_run: bool) -> Result {
             viewers: viewers.as_ref(),
             looks: Looks::new(true, interval_s),
             policy: &config.policy,
+            programs: config.programs.iter().map(|one| one.name.clone()).collect(),
             applies: !only_looks,
             metrics: &metrics,
             watchdog: &watchdog,
@@ -172,6 +174,8 @@ struct Session<'a> {
     viewers: Option<&'a Viewers>,
     looks: Looks,
     policy: &'a str,
+    /// Programs of the configuration of which it was not yet said whether anybody is there.
+    programs: Vec<String>,
     /// Are the policy's plans carried out?
     applies: bool,
     metrics: &'a Metrics,
@@ -214,6 +218,9 @@ impl Session<'_> {
         let began = Instant::now();
         let tick = self.host.tick().map_err(Error::live)?;
         self.metrics.tick(&self.host, &tick, began.elapsed().as_secs_f64());
+        for (target, name) in std::mem::take(&mut self.programs).iter().enumerate() {
+            log::who_is_there(&self.host, target, name);
+        }
         self.log.tick(&self.host, &tick);
         tell_systemd(&[NotifyState::Watchdog]);
         self.show(&tick)

@@ -8,6 +8,8 @@ use corun_app::Error;
 use corun_live::{Change, Restored, Reverted};
 use serde::Serialize;
 
+use corun_report::counted;
+
 /// Most lines of one kind, and most processes in a line.
 const MOST_LINES: usize = 50;
 
@@ -19,7 +21,15 @@ pub fn in_a_line(undone: &[&Restored]) -> String {
     let others = count(|one| matches!(one.outcome, Ok(Reverted::ChangedByOthers { .. })));
     let unclear = count(|one| matches!(one.outcome, Ok(Reverted::Unclear { .. })));
     let failed = count(|one| one.outcome.is_err());
-    let mut parts = vec![format!("{back} of {} changes are as before", undone.len())];
+    let all = undone.len();
+    if gone == all {
+        return "nothing to give back: the threads or groups that were changed ended".to_owned();
+    }
+    let mut parts = vec![match all {
+        1 if back == 1 => "the change is as before".to_owned(),
+        _ if back == all => format!("all {all} changes are as before"),
+        _ => format!("{back} of {} are as before", counted(all, "change")),
+    }];
     let mut add = |count: usize, what: &str| {
         if count > 0 {
             parts.push(format!("{count} {what}"));
@@ -219,6 +229,11 @@ mod tests {
         assert!(!is_complete(&all) && is_complete(&all[..6]));
         let line = in_a_line(&all.iter().collect::<Vec<_>>());
         assert!(line.starts_with("4 of 8 changes are as before, 1 of threads"), "{line}");
+        let line = |some: &[Restored]| in_a_line(&some.iter().collect::<Vec<_>>());
+        assert_eq!(line(&all[..4]), "all 4 changes are as before");
+        assert_eq!(line(&all[..1]), "the change is as before");
+        let ended = "nothing to give back: the threads or groups that were changed ended";
+        assert_eq!(line(&all[4..5]), ended);
     }
 
     #[test]

@@ -40,17 +40,16 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Checks everything; starts nothing yet.
+    /// Of a builder by the same settings. Checks everything; starts nothing yet.
     ///
     /// # Errors
     /// Where the host cannot be as it was asked for.
-    pub fn new(settings: WatchSettings) -> Result<Self> {
+    pub fn new(builder: HostBuilder, settings: WatchSettings) -> Result<Self> {
         let WatchSettings { host: own, policy, targets, profiles, program, named, look, acts } =
             settings;
         let program = Started::new(program.into_iter().collect());
         let profiles: Vec<&str> =
             profiles.iter().map(String::as_str).chain(program.profiles()).collect();
-        let builder = HostBuilder::new(&own)?;
         let (host, acting) = if acts {
             let (host, acting) = Acting::host(builder, &own, targets, &profiles, &look)?;
             (host, Some(acting))

@@ -16,6 +16,11 @@ use corun_report::{Align, Columns, counted, json, or_empty, round, table};
 const SHOWN_DECISIONS: usize = 100;
 
 impl Frame {
+    /// Is no thread there?
+    pub fn is_empty(&self) -> bool {
+        self.threads.is_empty()
+    }
+
     /// The frame as tables for people, each with so many lines at most, the busiest.
     pub fn table(&self, most: Option<usize>) -> String {
         text(self, most)

@@ -64,7 +64,7 @@ impl From<PlacerName> for Placer {
 /// A policy and what it goes by, as typed.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct PolicyArgs {
-    /// The policy; `dio+lfoc` places by the one and partitions by the other
+    /// The policy, one that corun doctor names; `dio+lfoc` places by the one and partitions by the other
     #[arg(long, value_name = "NAME", default_value = "dio")]
     pub(crate) policy: String,
     /// Where counters come from

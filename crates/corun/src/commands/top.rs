@@ -47,6 +47,9 @@ pub(super) fn run(arguments: &TopArgs) -> Outcome<String> {
         let interval_s = arguments.figures.interval;
         let frame = top.once(interval_s)?;
         let most = (!arguments.targets.is_given()).then_some(BUSIEST);
+        if frame.is_empty() {
+            eprintln!("corun: note: no process is what was asked for now");
+        }
         return written(&frame, interval_s, arguments.format, most);
     }
     top.show()?;

@@ -3,9 +3,11 @@
 use std::path::Path;
 
 use corun_daemon::Config;
-use corun_hosting::{Counters, HostSettings, Look, NO_POLICY, Program, Watch, WatchSettings};
+use corun_hosting::{
+    Counters, HostBuilder, HostSettings, Look, NO_POLICY, Program, Watch, WatchSettings,
+};
 use corun_linux::{Roots, facts};
-use corun_live::{ProcessSelector, Rule, Target};
+use corun_live::{ProcessSelector, Rule, Target, command_of, profile_of};
 use corun_policy::{CounterKind, Nanoseconds};
 
 use crate::cli::{FigureArgs, TargetArgs};
@@ -54,11 +56,15 @@ pub(super) fn watch(asked: &Asked<'_>) -> Outcome<Watch> {
         journals: asked.journals.map(Path::to_owned),
         ..HostSettings::that_looks(counters)
     };
-    let targets = match &config {
+    let builder = HostBuilder::new(&host)?;
+    let mut targets = match &config {
         Some(config) => config.targets(),
         None if asked.else_all && !typed.is_given() => vec![everybody(typed.profile.clone())],
         None => targets(typed)?,
     };
+    if counters == Counters::Model {
+        targets.iter_mut().for_each(|target| find_profile(target, &builder));
+    }
     let program = (!typed.program.is_empty()).then(|| {
         let program = Program::of_command(&typed.program, typed.profile.as_deref());
         if asked.out_of_sight { program.out_of_sight() } else { program }
@@ -70,12 +76,13 @@ pub(super) fn watch(asked: &Asked<'_>) -> Outcome<Watch> {
     let has_profile =
         !profiles.is_empty() || program.as_ref().is_some_and(|one| one.profile().is_some());
     if counters == Counters::Model && !has_profile {
-        let what = "--counters model computes counts from stored profiles, and nobody's is named";
+        let what = "--counters model computes counts from stored profiles, and nobody's is named \
+                    or found by the command line of a --pid";
         return Err(Failure::input(what)
             .hint("--profile NAME, which all of them run (corun profiles lists the names)")
             .hint("--config FILE, with a profile for each"));
     }
-    Watch::new(WatchSettings {
+    let settings = WatchSettings {
         host,
         policy,
         named: config.is_some() || typed.profile.is_some() || program.is_some(),
@@ -87,7 +94,16 @@ pub(super) fn watch(asked: &Asked<'_>) -> Outcome<Watch> {
             counters: asked.counters.clone(),
         },
         acts: asked.act,
-    })
+    };
+    Watch::new(builder, settings)
+}
+
+/// Gives a process that was named by its number the profile that its command line leads to.
+fn find_profile(target: &mut Target, builder: &HostBuilder) {
+    let ProcessSelector::Rule(Rule { pid: Some(pid), .. }) = &target.processes else { return };
+    let command = command_of(&Roots::default(), *pid).unwrap_or_default();
+    let found = || profile_of(builder.library(), &command).map(|profile| profile.name.clone());
+    target.profile = target.profile.take().or_else(found);
 }
 
 /// All programs of this user; of root, all there are.

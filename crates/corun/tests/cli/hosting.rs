@@ -115,6 +115,21 @@ fn what_cannot_be_started_is_said() {
 }
 
 #[test]
+fn a_program_in_the_place_of_a_mix_leads_to_where_a_program_stands() {
+    let fixture = Fixture::new();
+    let script = fixture.copy("/bin/sh", "solver");
+    for (typed, found) in [(script.to_str().unwrap(), "solver"), ("no-such-file", "cannot be read")]
+    {
+        let (code, _, err) = run(&fixture, &[&BY_PROFILES[..], &[typed]].concat());
+        assert_eq!(code, Some(2));
+        assert!(
+            err.contains(found) && err.contains(&format!("try: -- {typed} starts it")),
+            "{err}"
+        );
+    }
+}
+
+#[test]
 fn without_counters_a_policy_that_needs_them_is_refused() {
     let fixture = Fixture::new();
     let counters = ["--policy", "dio", "--counters", "profiles", "--", "true"];
@@ -477,5 +492,5 @@ fn a_configuration_is_checked_before_use() {
     fixture.write("good.toml", &format!("policy = \"di\"\ncounters = \"profiles\"\n{program}"));
     let good = check(&fixture.path("good.toml"));
     let said = String::from_utf8_lossy(&good.stdout).into_owned();
-    assert!(said.contains("good: di on ") && said.contains("only logs"), "{said}");
+    assert!(said.contains("good: di on this-machine, 1 program, only logs"), "{said}");
 }

@@ -22,6 +22,9 @@ use corun_report::json;
 /// Between two samples of what threads do.
 const SAMPLE_EVERY: Duration = Duration::from_millis(50);
 
+/// Processes that are offered where a name is no unit's.
+const MOST_OFFERED: usize = 5;
+
 /// What is counted where something counts.
 const COUNTERS: [CounterKind; 3] =
     [CounterKind::Instructions, CounterKind::Cycles, CounterKind::LlcMisses];
@@ -89,13 +92,21 @@ fn target(arguments: &ExplainArgs) -> Outcome<Target> {
             let pid = number.parse().map_err(|_| {
                 Failure::input(format!("no process has the number {number}")).hint("pgrep -a NAME")
             })?;
-            Rule { pid: Some(pid), ..Rule::default() }
+            Rule { pid: Some(process_of(&Roots::default(), pid)), ..Rule::default() }
         }
         (Some(unit), _) => Rule { unit: Some(unit.clone()), ..Rule::default() },
         (None, cgroup) => Rule { cgroup: cgroup.clone(), ..Rule::default() },
     };
     let target = Target::new("program", ProcessSelector::Rule(rule));
     Ok(Target { profile: arguments.profile.clone(), ..target })
+}
+
+/// The process to which a number belongs: it may be that of one of its threads, as `corun top` lists them.
+fn process_of(roots: &Roots, number: u32) -> u32 {
+    let status = std::fs::read_to_string(roots.proc.join(format!("{number}/status")));
+    let status = status.unwrap_or_default();
+    let group = status.lines().find_map(|line| line.strip_prefix("Tgid:"));
+    group.and_then(|text| text.trim().parse().ok()).unwrap_or(number)
 }
 
 /// The threads that there are now.
@@ -108,13 +119,33 @@ fn threads(roots: &Roots, target: &Target) -> Outcome<Vec<TaskFacts>> {
     let ProcessSelector::Rule(rule) = &target.processes else { return Ok(Vec::new()) };
     Err(match (rule.pid, &rule.unit, &rule.cgroup) {
         (Some(pid), ..) => absent(roots, pid),
-        (_, Some(unit), _) => Failure::input(format!("no process is in a unit called `{unit}`"))
-            .hint("systemctl list-units --type=service")
-            .hint("its number: pgrep -a NAME"),
+        (_, Some(unit), _) => no_unit(roots, unit),
         (.., group) => {
             let group = group.as_deref().unwrap_or_default();
             Failure::input(format!("no process is in a cgroup `{group}`")).hint("systemd-cgls")
         }
+    })
+}
+
+/// Nothing is in a unit of this name. Processes that execute a program of the name are offered by their numbers.
+fn no_unit(roots: &Roots, unit: &str) -> Failure {
+    let failure = Failure::input(format!("no process is in a unit called `{unit}`"));
+    let rule = Rule { command: Some(unit.to_owned()), ..Rule::default() };
+    let named = vec![Target::new("program", ProcessSelector::Rule(rule))];
+    let found = Processes::new(roots, named).and_then(|mut processes| processes.scan());
+    let mut pids: Vec<u32> =
+        found.unwrap_or_default().iter().map(|one| one.facts.task.pid).collect();
+    pids.sort_unstable();
+    pids.dedup();
+    if pids.is_empty() {
+        return failure
+            .hint("systemctl list-units --type=service")
+            .hint("its number: pgrep -a NAME");
+    }
+    pids.iter().take(MOST_OFFERED).fold(failure, |failure, pid| {
+        let words = Process::new(roots, *pid).command_line().unwrap_or_default().join(" ");
+        let shown: String = words.chars().take(60).collect();
+        failure.hint(format!("corun explain {pid}    {shown}").trim_end())
     })
 }
 
@@ -138,7 +169,7 @@ fn name(arguments: &ExplainArgs, threads: &[TaskFacts]) -> String {
     let first = threads.iter().find(|one| one.task.tid == one.task.pid).or(threads.first());
     match (&arguments.target, &arguments.cgroup, first) {
         (Some(number), _, Some(first)) if number.bytes().all(|one| one.is_ascii_digit()) => {
-            format!("{} ({number})", first.name)
+            format!("{} ({})", first.name, first.task.pid)
         }
         (Some(name), ..) | (None, Some(name), _) => name.clone(),
         (None, None, _) => String::new(),

@@ -9,7 +9,7 @@ use corun_hosting::{HostSettings, Program, Run, decision_in_words};
 use corun_live::{Host, Restored, Reverted, Tick, Verdict};
 use serde::Serialize;
 
-use corun_report::round;
+use corun_report::{counted, round};
 
 /// Most decisions that a summary lists; the first ones are kept.
 const MOST_DECISIONS: usize = 10_000;
@@ -27,6 +27,11 @@ pub(super) struct Told {
 impl Told {
     pub(super) fn has_decided(&self) -> bool {
         self.decided > 0
+    }
+
+    /// How often the policy was asked.
+    pub(super) fn rounds(&self) -> usize {
+        self.rounds as usize
     }
 
     pub(super) fn has_acted(&self) -> bool {
@@ -150,8 +155,10 @@ impl<'a> Summary<'a> {
         };
         let _ = writeln!(
             text,
-            "corun: {:.1} s under {}: {} decisions, {done}",
-            self.seconds, self.policy, self.decided
+            "corun: {:.1} s under {}: {}, {done}",
+            self.seconds,
+            self.policy,
+            counted(self.decided as usize, "decision")
         );
         text
     }
