@@ -205,7 +205,7 @@ pub struct WakeupFacts {
     /// Wake-ups in which a thread of the program woke another thread or was woken, as corun's scheduler in the kernel
     /// counts them; absent where they are not counted.
     pub counted: Option<CountedWakeups>,
-    /// Why they are not counted.
+    /// Why they are not counted; absent too on a machine of one LLC, where nobody asks.
     pub uncounted: Option<UncountedWakeups>,
 }
 

@@ -71,7 +71,10 @@ fn facts(arguments: &ExplainArgs, cancel: &Cancel) -> Outcome<ProgramFacts> {
     let targets = vec![target, everybody(None)];
     let mut host = ground.host_that_looks(&host_args, targets, &stored, &look)?;
     host.tick().map_err(Failure::live)?;
-    let watch = wakers::Watch::start(&roots, &tids, &host, ground.machine());
+    // On one LLC nobody's partner is on another.
+    let has_several_llcs = ground.machine().llcs().len() > 1;
+    let watch =
+        has_several_llcs.then(|| wakers::Watch::start(&roots, &tids, &host, ground.machine()));
     let mut observer = ProgramObserver::start(&roots, ground.machine(), threads)?;
     let end = Instant::now() + Duration::from_secs_f64(arguments.duration);
     while Instant::now() < end {
@@ -79,12 +82,13 @@ fn facts(arguments: &ExplainArgs, cancel: &Cancel) -> Outcome<ProgramFacts> {
         observer.sample();
         thread::sleep(SAMPLE_EVERY.min(end.saturating_duration_since(Instant::now())));
     }
-    let counted = watch.and_then(|watch| Ok((watch.read()?, watch)));
+    let counted = watch.map(|watch| watch.and_then(|watch| Ok((watch.read()?, watch))));
     host.tick().map_err(Failure::live)?;
     // What the model says takes its time, in which nobody looks.
     let seen = observer.finish(ground.machine(), program, CacheFacts::default())?;
-    let counted =
-        counted.map(|(counts, watch)| watch.counted(&counts, &pids, &host, ground.machine()));
+    let counted = counted.map(|counted| {
+        counted.map(|(counts, watch)| watch.counted(&counts, &pids, &host, ground.machine()))
+    });
     Ok(ProgramFacts {
         cache: cache::facts(&host, &ground, &pids, arguments)?,
         wakeups: wakers::with(seen.wakeups.clone(), counted),

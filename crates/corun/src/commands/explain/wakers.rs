@@ -89,13 +89,14 @@ fn why(error: UncountedError) -> UncountedWakeups {
     }
 }
 
-/// With what was counted, or why nothing was.
+/// With what was counted, or why nothing was; none where nobody asked.
 pub(super) fn with(
     seen: WakeupFacts,
-    counted: Result<CountedWakeups, UncountedWakeups>,
+    counted: Option<Result<CountedWakeups, UncountedWakeups>>,
 ) -> WakeupFacts {
     match counted {
-        Ok(counted) => WakeupFacts { counted: Some(counted), ..seen },
-        Err(why) => WakeupFacts { uncounted: Some(why), ..seen },
+        Some(Ok(counted)) => WakeupFacts { counted: Some(counted), ..seen },
+        Some(Err(why)) => WakeupFacts { uncounted: Some(why), ..seen },
+        None => seen,
     }
 }
