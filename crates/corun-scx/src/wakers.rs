@@ -60,19 +60,10 @@ impl WakeupReader {
         if !is_enabled || files::text(&folder.join("root/ops")).as_deref() != Some(NAME) {
             return Err(UncountedError::NotInForce);
         }
-        let mut maps = Vec::new();
-        let mut last = 0;
-        while let Some(number) = syscalls::map_after(last).map_err(denied)? {
-            last = number;
-            let map = match syscalls::open_map(number) {
-                // It went meanwhile.
-                Err(error) if error.raw_os_error() == Some(libc::ENOENT) => continue,
-                other => other.map_err(denied)?,
-            };
-            if syscalls::describe_map(map.as_fd())? == (MAP.to_owned(), KIND) {
-                maps.push(map);
-            }
-        }
+        let maps = maps_of(MAP, KIND).map_err(|error| match lacks_rights(&error) {
+            true => UncountedError::NoRight,
+            false => error.into(),
+        })?;
         if maps.is_empty() { Err(UncountedError::NotAsked) } else { Ok(Self { maps }) }
     }
 
@@ -92,8 +83,22 @@ impl WakeupReader {
     }
 }
 
-fn denied(error: io::Error) -> UncountedError {
-    if lacks_rights(&error) { UncountedError::NoRight } else { error.into() }
+/// All maps of the kernel with this name that are made of this, to read them.
+fn maps_of(name: &str, kind: [u32; 3]) -> io::Result<Vec<OwnedFd>> {
+    let mut maps = Vec::new();
+    let mut last = 0;
+    while let Some(number) = syscalls::map_after(last)? {
+        last = number;
+        let map = match syscalls::open_map(number) {
+            // It went meanwhile.
+            Err(error) if error.raw_os_error() == Some(libc::ENOENT) => continue,
+            other => other?,
+        };
+        if syscalls::describe_map(map.as_fd())? == (name.to_owned(), kind) {
+            maps.push(map);
+        }
+    }
+    Ok(maps)
 }
 
 /// The counts of a map of pairs.
@@ -122,6 +127,47 @@ mod tests {
     use std::fs;
 
     use super::*;
+    use crate::syscalls::MapAttributes;
+
+    /// The map is found by what it is, and its counts are read, not changed.
+    #[test]
+    fn the_maps_of_a_name_are_found_and_read_by_others() {
+        // The names of maps are the whole machine's.
+        let name = format!("t{}", std::process::id());
+        let [kind, key_bytes, value_bytes] = KIND;
+        let attributes = MapAttributes {
+            name: &name,
+            kind,
+            key_bytes,
+            value_bytes,
+            max_entries: WAKER_PAIRS,
+            ..MapAttributes::default()
+        };
+        let Ok(made) = syscalls::create_map(attributes) else {
+            eprintln!("skipped: this takes CAP_BPF");
+            return;
+        };
+        let other = MapAttributes { value_bytes: 16, ..attributes };
+        let _other = syscalls::create_map(other).unwrap();
+        let found = match maps_of(&name, KIND) {
+            Err(error) if lacks_rights(&error) => {
+                eprintln!("skipped: this takes CAP_SYS_ADMIN");
+                return;
+            }
+            other => other.unwrap(),
+        };
+        assert_eq!(found.len(), 1);
+        let pair = |waker: u32, wakee: u32| [waker.to_ne_bytes(), wakee.to_ne_bytes()].concat();
+        for (waker, wakee, count) in [(7, 9, 3u64), (5, 7, 40)] {
+            let count = count.to_ne_bytes();
+            syscalls::update(made.as_fd(), &pair(waker, wakee), &count).unwrap();
+        }
+        let reader = WakeupReader { maps: found };
+        let woke = |waker, wakee, count| Wakeups { waker, wakee, count };
+        assert_eq!(reader.read().unwrap(), [woke(5, 7, 40), woke(7, 9, 3)]);
+        let change = syscalls::update(reader.maps[0].as_fd(), &pair(7, 9), &[0; 8]);
+        assert_eq!(change.unwrap_err().raw_os_error(), Some(libc::EPERM));
+    }
 
     #[test]
     fn where_no_scheduler_of_ours_is_in_force_nobody_counts() {
