@@ -36,6 +36,8 @@ pub struct Config {
     /// the file says `never`.
     #[serde(deserialize_with = "seconds_or_never")]
     pub(crate) spill_after_s: Option<f64>,
+    /// With `sched-ext`: count who wakes whom.
+    pub(crate) wakers: bool,
     /// Folder or file of stored profiles.
     pub(crate) profiles: Option<PathBuf>,
     /// Seconds between two decisions; the policy's own where absent.
@@ -177,6 +179,7 @@ impl Default for Config {
             counters: "auto".to_owned(),
             backend: "affinity".to_owned(),
             spill_after_s: Some(SPILL_AFTER_S),
+            wakers: false,
             profiles: None,
             interval_s: None,
             machine: None,
@@ -311,6 +314,7 @@ impl Config {
             placing: PlacerSettings {
                 placer: self.placer_by_name().map_err(Error::input)?,
                 spill_after_s: self.spill_after_s.unwrap_or(f64::INFINITY),
+                counts_wakers: self.wakers,
                 ..PlacerSettings::default()
             },
         })

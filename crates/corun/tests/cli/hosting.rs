@@ -78,6 +78,27 @@ fn an_untested_policy_is_refused_unless_the_user_insists() {
     assert_eq!(check(&text.replace("true", "false")), Some(0));
 }
 
+/// The guests' cases have the kernels with sched_ext.
+#[test]
+fn where_sched_ext_is_missing_corun_says_so_and_goes_on_by_affinities() {
+    if Path::new("/sys/kernel/sched_ext").exists() {
+        println!("skipped: this kernel has sched_ext");
+        return;
+    }
+    let fixture = Fixture::new();
+    let with = |backend: &str| {
+        let arguments = ["--backend", backend, "--", "sh", "-c", "echo out"];
+        run(&fixture, &[&BY_PROFILES[..], &arguments].concat())
+    };
+    let (code, out, err) = with("sched-ext");
+    assert_eq!((code, out.as_str()), (Some(0), "out\n"), "{err}");
+    assert!(err.contains("no scheduler in the kernel: this kernel has no sched_ext"), "{err}");
+    assert!(err.contains("threads are placed by their affinities instead"), "{err}");
+    let (code, _, err) = with("auto");
+    assert_eq!(code, Some(0), "{err}");
+    assert!(!err.contains("sched_ext") && !err.contains("affinities"), "{err}");
+}
+
 #[test]
 fn a_program_keeps_its_output_and_its_exit_code() {
     let fixture = Fixture::new();

@@ -2,6 +2,7 @@
 
 mod cache;
 mod text;
+mod wakers;
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -55,6 +56,7 @@ fn facts(arguments: &ExplainArgs, cancel: &Cancel) -> Outcome<ProgramFacts> {
     let target = target(arguments)?;
     let threads = threads(&roots, &target)?;
     let pids: Vec<u32> = threads.iter().map(|one| one.task.pid).collect();
+    let tids: Vec<u32> = threads.iter().map(|one| one.task.tid).collect();
     let program = name(arguments, &threads);
     let host_settings = HostSettings {
         profiles: arguments.profiles.clone(),
@@ -72,6 +74,10 @@ fn facts(arguments: &ExplainArgs, cancel: &Cancel) -> Outcome<ProgramFacts> {
     let targets = vec![target, everybody(None)];
     let mut host = ground.host_that_looks(&host_settings, targets, &stored, &look)?;
     host.tick().map_err(Failure::live)?;
+    // On one LLC nobody's partner is on another.
+    let has_several_llcs = ground.machine().llcs().len() > 1;
+    let watch =
+        has_several_llcs.then(|| wakers::Watch::start(&roots, &tids, &host, ground.machine()));
     let mut observer = ProgramObserver::start(&roots, ground.machine(), threads)?;
     let end = Instant::now() + Duration::from_secs_f64(arguments.duration);
     while Instant::now() < end {
@@ -79,10 +85,18 @@ fn facts(arguments: &ExplainArgs, cancel: &Cancel) -> Outcome<ProgramFacts> {
         observer.sample();
         thread::sleep(SAMPLE_EVERY.min(end.saturating_duration_since(Instant::now())));
     }
+    let counted = watch.map(|watch| watch.and_then(|watch| Ok((watch.read()?, watch))));
     host.tick().map_err(Failure::live)?;
     // What the model says takes its time, in which nobody looks.
     let seen = observer.finish(ground.machine(), program, CacheFacts::default())?;
-    Ok(ProgramFacts { cache: cache::facts(&host, &ground, &pids, arguments)?, ..seen })
+    let counted = counted.map(|counted| {
+        counted.map(|(counts, watch)| watch.counted(&counts, &pids, &host, ground.machine()))
+    });
+    Ok(ProgramFacts {
+        cache: cache::facts(&host, &ground, &pids, arguments)?,
+        wakeups: wakers::with(seen.wakeups.clone(), counted),
+        ..seen
+    })
 }
 
 /// Whom it is about.
