@@ -13,7 +13,7 @@ PREFIX ?= /usr/local
 # What packages are built as; another one for a try.
 PACKAGE_PROFILE ?= release
 
-.PHONY: help demo install deb wheel packages test-packages release-check test lint bench fuzz profiles clean
+.PHONY: help demo install uninstall deb wheel packages test-packages release-check test lint bench fuzz profiles clean
 
 help:  ## What can be asked for
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -26,12 +26,10 @@ demo:  ## The main job: real programs on a classic machine and on a server of to
 install:  ## corun, corun-study, the tracer's plug-in, manual pages and completions, under PREFIX (/usr/local)
 	@scripts/setup.sh build
 	cargo build --release --locked -p corun -p corun-studies
-	install -D -m 755 $(RELEASE)/corun $(DESTDIR)$(PREFIX)/bin/corun
-	install -D -m 755 $(RELEASE)/corun-study $(DESTDIR)$(PREFIX)/bin/corun-study
-	install -D -m 755 $(RELEASE)/deps/libcorun_trace.so $(DESTDIR)$(PREFIX)/lib/corun/libcorun_trace.so
-	install -D -m 644 -t $(DESTDIR)$(PREFIX)/lib/systemd/system packaging/corun.service packaging/corun-page.service packaging/corun.socket
-	install -D -m 644 packaging/sysusers.conf $(DESTDIR)$(PREFIX)/lib/sysusers.d/corun.conf
-	scripts/install-documentation.sh $(RELEASE)/corun $(DESTDIR)$(PREFIX)/share
+	DESTDIR="$(DESTDIR)" scripts/install.sh $(RELEASE) $(PREFIX)
+
+uninstall:  ## Takes away what `make install` put there; the configuration in /etc/corun stays
+	DESTDIR="$(DESTDIR)" scripts/install.sh --remove $(PREFIX)
 
 deb:  ## A Debian package of corun, its daemon, manual pages and completions: target/corun_VERSION_ARCHITECTURE.deb
 	@scripts/setup.sh deb

@@ -33,8 +33,8 @@ if [[ ! $guest ]]; then
 fi
 folder=$root/target/kills-$guest
 new=()
-[[ $guest == 6.1 ]] || new=(--new-kernel "$killed")
-# Of the two programs that a guest has as a rule this one needs neither.
+# Of the programs that a guest has as a rule this one needs none: they are not in that folder.
+[[ $guest == 6.1 ]] || new=(--new-kernel "$(dirname "$killed")")
 KILLED=$killed scripts/guest/build.sh "${new[@]}" "$folder" "$killed" scripts/guest/kill-cases/kills.sh
 made=0 undone=0
 while ((made < kills)); do

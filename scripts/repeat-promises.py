@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-CRATES = ["corun-linux", "corun-live", "corun-sim", "corun-app", "corun"]
+CRATES = ["corun-linux", "corun-live", "corun-sim", "corun-app", "corun-hosting", "corun-top", "corun-daemon", "corun"]
 
 
 def promised():

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Builds the test guest: a Debian kernel and an initramfs with busybox, systemd, corun and the cases.
 #
-#   scripts/guest/build.sh [--new-kernel SCX_EXERCISE] FOLDER CORUN [CASE...]
+#   scripts/guest/build.sh [--new-kernel EXAMPLES] FOLDER CORUN [CASE...]
 #
-# --new-kernel: the kernel of Debian's backports, which has sched_ext, and scripts/guest/kernel-cases, which use the
-# program SCX_EXERCISE (cargo build -p corun-scx --example scx_exercise). Those of long-kernel-cases take longer than
-# a test may: name them.
+# --new-kernel: the kernel of Debian's backports, which has sched_ext, and scripts/guest/kernel-cases, which use programs
+# of the folder EXAMPLES (target/debug/examples: cargo build -p corun-scx --example scx_exercise, and -p corun-live
+# --example resctrl_server). Those of long-kernel-cases take longer than a test may: name them.
 # FOLDER gets vmlinuz and initrd; packages are kept there and fetched once. Nothing is installed.
 # KILLED: the test program `killed` of corun-live (cargo test -p corun-live --test killed --no-run), for the case in
 # scripts/guest/kill-cases; boot.sh FOLDER SECONDS corun_kills=N says how many kills it makes.
@@ -18,7 +18,7 @@ here=$root/scripts/guest
 new_kernel=false
 if [[ $1 == --new-kernel ]]; then
   new_kernel=true
-  exercise=$(realpath "$2")
+  examples=$(realpath "$2")
   shift 2
 fi
 mkdir -p "$1"
@@ -111,7 +111,9 @@ ln -s /usr/local/bin/corun "$tree/bin/corun"
 # busybox's takes no lists of CPUs.
 cp "$(command -v taskset)" "$(command -v chrt)" "$tree/usr/local/bin/"
 if $new_kernel; then
-  strip -o "$tree/bin/scx_exercise" "$exercise"
+  for example in scx_exercise resctrl_server; do
+    [[ ! -x $examples/$example ]] || strip -o "$tree/bin/$example" "$examples/$example"
+  done
 fi
 [[ -z ${KILLED:-} ]] || strip -o "$tree/bin/killed" "$KILLED"
 # The libraries that they were linked with, at their own paths.

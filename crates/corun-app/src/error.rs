@@ -65,6 +65,7 @@ impl Error {
             LiveError::Runtime(RuntimeError::Interval { .. }) => {
                 Self::input(error).hint("corun doctor")
             }
+            LiveError::UnknownUser { .. } => Self::input(error).hint("getent passwd"),
             LiveError::Runtime(refused) if refused.is_refusal() => {
                 Self::input(refused).hint("corun doctor")
             }

@@ -38,9 +38,10 @@ pub use comparison::{
 pub use data::{DataSources, profile_sources};
 pub use error::{Error, Result};
 pub use explain::{
-    Advice, CacheFacts, Cause, CauseKind, Competitor, CoreFacts, Diagnosis, LostShare, MemoryFacts,
-    Neighbour, PredictedFactors, PressureFacts, ProgramFacts, ProgramObserver, QuotaFacts,
-    ThreadTime, Unknown, UnknownKind, diagnose,
+    Advice, CacheFacts, Cause, CauseKind, Competitor, CoreFacts, CountedWakeups, Diagnosis,
+    FarPartner, LostShare, MemoryFacts, Neighbour, PredictedFactors, PressureFacts, ProgramFacts,
+    ProgramObserver, QuotaFacts, SeenThread, ThreadTime, UncountedWakeups, Unknown, UnknownKind,
+    WakeCount, WakePartner, WakeupFacts, diagnose,
 };
 pub use lookup::{DEFAULT_MACHINE, find_core, find_machine, open_library};
 pub use observation::parse_observation;

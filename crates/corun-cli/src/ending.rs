@@ -39,8 +39,39 @@ fn advised(text: &str) -> String {
     let is_of_use = |part: &&str| {
         !(part.starts_with("  try: to pass '") && part.contains("as a value, use '-- "))
     };
-    text.split("\n\n").filter(is_of_use).collect::<Vec<_>>().join("\n\n")
+    let parts = text.split("\n\n").filter(is_of_use).map(|part| {
+        let advice: String = advice_for(part).iter().map(|one| format!("\n  try: {one}")).collect();
+        if advice.is_empty() { part.to_owned() } else { format!("{part}\n{advice}") }
+    });
+    parts.collect::<Vec<_>>().join("\n\n")
 }
+
+/// What a part of clap's text leaves open: the names that a missing value can have, and where a program stands.
+fn advice_for(part: &str) -> Vec<&'static str> {
+    if part.starts_with("error: the following required arguments were not provided") {
+        let is_missing =
+            |(missing, _): &&(&str, &str)| part.lines().any(|line| line.trim() == *missing);
+        return FOR_MISSING.iter().filter(is_missing).map(|(_, advice)| *advice).collect();
+    }
+    let is_word = part.starts_with("error: unexpected argument '")
+        && !part.starts_with("error: unexpected argument '-");
+    if is_word {
+        vec!["a program and its arguments stand behind --, where a command takes one"]
+    } else {
+        Vec::new()
+    }
+}
+
+/// What a required argument can be, by how the usage shows it.
+const FOR_MISSING: [(&str, &str); 4] = [
+    (
+        "--machine <NAME|FILE>",
+        "--machine this, the machine in use; corun topology --list names others",
+    ),
+    ("--apps <A,B,..>", "corun profiles list, which names the programs of --apps"),
+    ("--policy <NAME>", "corun doctor, which names the policies"),
+    ("<PID|UNIT>", "corun top, which lists the busiest programs with their threads' numbers"),
+];
 
 /// Prints a command's output, or why there is none, and gives the exit code.
 pub fn end(command: &str, output: Result<String>) -> ExitCode {
@@ -61,6 +92,23 @@ pub fn end(command: &str, output: Result<String>) -> ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_missing_is_said_with_what_it_can_be() {
+        let machine =
+            clap::Arg::new("machine").long("machine").value_name("NAME|FILE").required(true);
+        let command = clap::Command::new("a").arg(machine);
+        let text = |words: &[&str]| {
+            let error = command.clone().try_get_matches_from(words).unwrap_err();
+            advised(&error.render().to_string())
+        };
+        let missing = text(&["a"]);
+        assert!(missing.contains("\n\n  try: --machine this, "), "{missing}");
+        assert!(!missing.contains("--apps"), "{missing}");
+        let unexpected = text(&["a", "--machine", "this", "sort"]);
+        assert!(unexpected.contains("stand behind --"), "{unexpected}");
+        assert!(!text(&["a", "--machin", "this"]).contains("stand behind --"));
+    }
 
     #[test]
     fn a_mistyped_option_is_not_advised_to_be_a_value() {

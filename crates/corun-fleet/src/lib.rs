@@ -34,7 +34,7 @@ pub use agent::{
 pub use bound::{Bound, Bounds};
 pub use description::{FLEET_VERSION, FleetDescription, NodeGroup, ProgramEntry};
 pub use exact::{Extremes, extremes, random_values};
-pub use extender::{Extender, ExtenderAnswer};
+pub use extender::{Extender, ExtenderAnswer, serve_extender};
 pub use fleet::{Fleet, Ground};
 pub use kind::{NodeKind, Prediction, Seats};
 pub use node::{Node, Obstacle, PodId, Resident};
@@ -51,3 +51,9 @@ pub use simulation::{
 pub use slurm::{NodeTable, SINFO_FORMAT, SQUEUE_FORMAT, SlurmNodes};
 pub use small_fleets::{PlannedFleet, SmallFleets};
 pub use workload::Workload;
+
+/// Seconds since 1970 by this machine's clock, by which nodes' reports are dated.
+pub fn now_s() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs())
+}

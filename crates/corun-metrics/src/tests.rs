@@ -10,7 +10,6 @@ fn close(got: Option<f64>, want: f64) -> bool {
 fn figures_worked_by_hand() {
     let slowdowns = [1.0, 2.0, 4.0];
     assert_eq!(slowdown(30.0, 20.0), Some(1.5));
-    assert_eq!(slowdown_by_ipc(1.2, 0.6), Some(2.0));
     assert_eq!(degradation(1.25), Some(0.25));
     assert_eq!(stp(&slowdowns), Some(1.75));
     assert!(close(mean_slowdown(&slowdowns), 7.0 / 3.0));

@@ -11,14 +11,6 @@ pub fn slowdown(co_run_time: f64, solo_time: f64) -> Option<f64> {
     finite(co_run_time / solo_time)
 }
 
-/// Slowdown of a single-threaded program: its instructions per cycle solo over those in the co-run
-/// (García García 2021, equation 3.3). No unit.
-///
-/// `None` unless both are finite and above 0.
-pub fn slowdown_by_ipc(solo_ipc: f64, co_run_ipc: f64) -> Option<f64> {
-    slowdown(solo_ipc, co_run_ipc)
-}
-
 /// Degradation: slowdown - 1, the share of its solo time that a program loses (Blagodurov et al.,
 /// TOCS 2010, section 2.1.1). Negative for a program that gains.
 ///

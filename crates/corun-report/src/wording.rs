@@ -18,6 +18,19 @@ pub fn size(bytes: f64) -> String {
     format!("{} {}", text.strip_suffix(".0").unwrap_or(&text), units[unit])
 }
 
+/// A count in engineering form: `150 G`.
+pub fn engineering(value: u64) -> String {
+    let units = ["", " k", " M", " G", " T", " P"];
+    let mut scaled = value as f64;
+    let mut unit = 0;
+    while scaled >= 999.5 && unit + 1 < units.len() {
+        scaled /= 1000.0;
+        unit += 1;
+    }
+    let decimals = if unit == 0 || scaled >= 99.95 { 0 } else { 1 };
+    format!("{scaled:.decimals$}{}", units[unit])
+}
+
 /// A figure with so many decimals, never `-0.0`.
 pub fn fixed(value: f64, decimals: usize) -> String {
     let text = format!("{value:.decimals$}");
@@ -49,6 +62,12 @@ mod tests {
     fn sizes_have_binary_units() {
         let texts = [512.0, 1536.0, 4_194_304.0, 3_221_225_472.0].map(size);
         assert_eq!(texts, ["512 B", "1.5 KiB", "4 MiB", "3 GiB"]);
+    }
+
+    #[test]
+    fn counts_keep_three_digits() {
+        let texts = [999, 1500, 150_000_000_000, u64::MAX].map(engineering);
+        assert_eq!(texts, ["999", "1.5 k", "150 G", "18447 P"]);
     }
 
     #[test]

@@ -24,34 +24,13 @@ int cpu_online(u64 *ctx)
 	return 0;
 }
 
-/* Wakes an idle CPU for each thread of this queue that has lost its last CPU; these CPUs look for such threads. */
-INLINE void help_all_homeless(u64 queue, u32 gone, const struct online *now)
-{
-	struct set *set = set_at(queue);
-	struct bpf_iter_scx_dsq waiting;
-	struct task_struct *p;
-	s32 cpu;
-
-	if (!set || !has_cpu(set, gone) || scx_bpf_dsq_nr_queued(queue) <= 0)
-		return;
-	bpf_iter_scx_dsq_new(&waiting, queue, 0);
-	while ((p = bpf_iter_scx_dsq_next(&waiting))) {
-		if (has_home(p, set, now))
-			continue;
-		cpu = pick_idle(p, now);
-		if (cpu < 0)
-			break;
-		scx_bpf_kick_cpu(cpu, OF_KERNEL(scx_kick_flags, SCX_KICK_IDLE));
-	}
-	bpf_iter_scx_dsq_destroy(&waiting);
-}
-
 /*
- * A CPU goes off line: threads of this queue whose last CPU it was are given idle CPUs. Where none is idle, a thread that
- * belongs to the run queue of the CPU that goes is put where that CPU itself finds it and hands it on: a CPU does not go
- * before. All others stay, and are found there (`take_spill`, `help_homeless`).
+ * A CPU goes off line: an idle CPU is woken for each thread of this queue whose last CPU it was, and looks for such threads.
+ * `moves`: the thread is put there at once. Where no CPU is idle, a thread that belongs to the run queue of the CPU that goes
+ * is then put where that CPU itself finds it and hands it on: a CPU does not go before. All others stay, and are found there
+ * (`take_spill`, `help_homeless`).
  */
-INLINE void leave_cpu(u64 queue, u32 gone, const struct online *now)
+INLINE void serve_homeless(u64 queue, u32 gone, const struct online *now, bool moves)
 {
 	struct set *set = set_at(queue);
 	struct bpf_iter_scx_dsq waiting;
@@ -66,9 +45,12 @@ INLINE void leave_cpu(u64 queue, u32 gone, const struct online *now)
 			continue;
 		cpu = pick_idle(p, now);
 		if (cpu >= 0) {
-			scx_bpf_dsq_move(&waiting, p, OF_KERNEL(scx_dsq_id_flags, SCX_DSQ_LOCAL_ON) | cpu, 0);
+			if (moves)
+				scx_bpf_dsq_move(&waiting, p, OF_KERNEL(scx_dsq_id_flags, SCX_DSQ_LOCAL_ON) | cpu, 0);
 			/* Also where somebody else took the thread: the CPU no longer counts as idle. */
 			scx_bpf_kick_cpu(cpu, OF_KERNEL(scx_kick_flags, SCX_KICK_IDLE));
+		} else if (!moves) {
+			break;
 		} else if ((u32)scx_bpf_task_cpu(p) == gone) {
 			scx_bpf_dsq_move(&waiting, p, OF_KERNEL(scx_dsq_id_flags, SCX_DSQ_GLOBAL), 0);
 		}
@@ -97,7 +79,7 @@ int cpuhp_enter(u64 *ctx)
 	set_online(gone, false);
 	bpf_iter_num_new(&numbers, 1, settings->sets);
 	while ((number = bpf_iter_num_next(&numbers)))
-		help_all_homeless(*number, gone, now);
+		serve_homeless(*number, gone, now, false);
 	bpf_iter_num_destroy(&numbers);
 	return 0;
 }
@@ -128,7 +110,7 @@ int cpu_offline(u64 *ctx)
 	bpf_iter_num_new(&numbers, 1, settings->sets);
 	while ((number = bpf_iter_num_next(&numbers))) {
 		bpf_rcu_read_lock();
-		leave_cpu(*number, gone, now);
+		serve_homeless(*number, gone, now, true);
 		bpf_rcu_read_unlock();
 	}
 	bpf_iter_num_destroy(&numbers);

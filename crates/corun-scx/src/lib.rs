@@ -14,13 +14,15 @@ mod object_file;
 mod scheduler;
 mod sets;
 mod syscalls;
+mod wakers;
 
 use std::io;
 
 pub use btf::BtfError;
 pub use layout::{Stint, ThreadCounts};
-pub use scheduler::{BareScheduler, Options, Plan, PlanError, Program, Scheduler, Wakeups};
-pub use scheduler::{SCHED_EXT, check, policy_of, set_policy};
+pub use scheduler::{BareScheduler, Options, Plan, PlanError, Program, Scheduler};
+pub use scheduler::{SCHED_EXT, check, is_in_class, policy_of, set_policy};
+pub use wakers::{UncountedError, WakeupReader, Wakeups};
 
 /// The compiled `bpf/corun.bpf.c`.
 const OBJECT: &[u8] = include_bytes!("../bpf/corun.bpf.o");

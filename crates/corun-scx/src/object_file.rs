@@ -83,7 +83,8 @@ pub(crate) enum Step {
 }
 
 impl ObjectFile {
-    /// Leaves out the programs of kinds that are not among `kinds`, and those in whose place others stand.
+    /// Leaves out the programs of kinds that are not among `kinds`, those in whose place others stand, and the maps that
+    /// none of the others uses.
     pub(crate) fn choose(&mut self, kinds: &[&str]) {
         let is_of = |kind: &String| kinds.contains(&kind.as_str());
         self.programs.retain(|program| program.kind.as_ref().is_none_or(is_of));
@@ -94,6 +95,14 @@ impl ObjectFile {
             .map(|one| one.name.clone())
             .collect();
         self.programs.retain(|one| one.kind.is_some() || !replaced.contains(&one.name));
+        let references = self.programs.iter().flat_map(|program| &program.references);
+        let used: BTreeSet<&String> = references
+            .filter_map(|(_, reference)| match reference {
+                Reference::Map(name) => Some(name),
+                _ => None,
+            })
+            .collect();
+        self.maps.retain(|map| used.contains(&map.name));
     }
 
     /// Reads an object that clang made for `bpfel`.
@@ -380,6 +389,23 @@ mod tests {
         let counted = |name| named(name, Some("wakers"));
         let expected = [counted(enqueue), kept(running), counted(select), kept("stopping")];
         assert_eq!(chosen(&["stints", "wakers"]), expected);
+    }
+
+    /// What nobody asked to count takes no memory, and who looks for the counts does not find them.
+    #[test]
+    fn maps_that_no_program_uses_are_not_made() {
+        let chosen = |kinds: &[&str]| {
+            let mut object = ObjectFile::parse(OBJECT).unwrap();
+            object.choose(kinds);
+            let mut names: Vec<String> = object.maps.into_iter().map(|map| map.name).collect();
+            names.sort_unstable();
+            names
+        };
+        let plain = ["cpus", "exits", "online", "sets", "settings", "threads"];
+        assert_eq!(chosen(&[]), plain);
+        let mut all = [&plain[..], &["stints", "wakers"]].concat();
+        all.sort_unstable();
+        assert_eq!(chosen(&["stints", "wakers"]), all);
     }
 
     /// `struct s { struct a; }` where `struct a { struct a; unsigned last; }`: neither member that is

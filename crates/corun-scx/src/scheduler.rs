@@ -15,10 +15,14 @@ use crate::layout::{self, EXIT_BYTES, Request, Stint, THREAD_BYTES, ThreadCounts
 use crate::load::{Loaded, missing};
 use crate::object_file::ObjectFile;
 use crate::sets::{FullError, SetTable};
+use crate::wakers::{self, Wakeups};
 use crate::{LoadError, OBJECT, syscalls};
 
 /// The policy of threads that the scheduler has (`linux/sched.h`).
 pub const SCHED_EXT: i32 = 7;
+
+/// The scheduler's name in the kernel.
+pub(crate) const NAME: &str = "corun";
 
 /// What the scheduler is to do beside placing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -57,17 +61,6 @@ pub enum PlanError {
     Kernel(#[from] io::Error),
 }
 
-/// How often one thread woke another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Wakeups {
-    /// The kernel's number of the thread that woke the other.
-    pub waker: u32,
-    /// The kernel's number of the thread that was woken.
-    pub wakee: u32,
-    /// How often.
-    pub count: u64,
-}
-
 /// A part of the scheduler, and what it took while that was counted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program {
@@ -103,7 +96,7 @@ impl Scheduler {
         let kinds = [(options.keeps_stints, "stints"), (options.counts_wakers, "wakers")];
         let kinds = kinds.into_iter().filter_map(|(is_wanted, kind)| is_wanted.then_some(kind));
         object.choose(&kinds.collect::<Vec<_>>());
-        let loaded = Loaded::load(&object, &kernel, "corun")?;
+        let loaded = Loaded::load(&object, &kernel, NAME)?;
         let mut own = Self { loaded, links: Vec::new(), options, sets: SetTable::default() };
         own.put_in_force(roots)?;
         Ok(own)
@@ -239,30 +232,16 @@ impl Scheduler {
         }
     }
 
-    /// Who woke whom how often, as far as that was counted ([`Options::counts_wakers`]), threads that have a plan
-    /// alone; ascending. The numbers are those of the kernel's first namespace.
+    /// Who woke whom how often, threads that have a plan alone; ascending. Empty without [`Options::counts_wakers`]. The
+    /// numbers are those of the kernel's first namespace.
     ///
     /// # Errors
     /// When the kernel says no.
     pub fn wakeups(&self) -> io::Result<Vec<Wakeups>> {
-        let map = self.map("wakers");
-        let mut found = Vec::new();
-        let (mut key, mut next, mut value) = (None, [0u8; 8], [0u8; 8]);
-        // A map that changes under the reading could lead in circles; it has no more entries than these.
-        for _ in 0..2 * layout::WAKER_PAIRS {
-            if !syscalls::next_key(map, key.as_ref().map(<[u8; 8]>::as_slice), &mut next)? {
-                break;
-            }
-            if syscalls::look_up(map, &next, &mut value).is_ok() {
-                let number = |half: &[u8]| u32::from_ne_bytes(half.try_into().expect("4 bytes"));
-                let (waker, wakee) = (number(&next[..4]), number(&next[4..]));
-                found.push(Wakeups { waker, wakee, count: u64::from_ne_bytes(value) });
-            }
-            key = Some(next);
+        if !self.options.counts_wakers {
+            return Ok(Vec::new());
         }
-        found.sort_unstable();
-        found.dedup_by_key(|one| (one.waker, one.wakee));
-        Ok(found)
+        wakers::read(self.map(wakers::MAP))
     }
 
     /// When threads that have a plan were on which CPU, as far as that was not taken before, in the order in which
@@ -415,6 +394,15 @@ fn check_parts(object: &ObjectFile, kernel: &Btf<'_>) -> Result<(), LoadError> {
 /// When the kernel says no: the thread ended, is another user's, or the policy is unknown.
 pub fn set_policy(tid: u32, policy: i32) -> io::Result<()> {
     syscalls::set_policy(tid, policy)
+}
+
+/// Is a thread in the class of the schedulers of `sched_ext`, whichever is in force?
+///
+/// # Errors
+/// When the kernel says no: the thread ended.
+pub fn is_in_class(tid: u32) -> io::Result<bool> {
+    // `SCHED_RESET_ON_FORK` is a bit beside the policy.
+    policy_of(tid).map(|policy| policy & 0xff == SCHED_EXT)
 }
 
 /// A thread's scheduling policy: 0 `SCHED_OTHER`, 3 `SCHED_BATCH`, 5 `SCHED_IDLE`, 7 [`SCHED_EXT`].

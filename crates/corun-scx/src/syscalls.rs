@@ -40,6 +40,15 @@ impl Attributes {
     /// # Safety
     /// Every pointer among the attributes points to as much memory as the command reads or writes there.
     unsafe fn call(mut self, command: libc::c_int) -> io::Result<libc::c_long> {
+        // SAFETY: as the caller vouches for.
+        unsafe { self.call_in_place(command) }
+    }
+
+    /// As [`Self::call`], where the kernel answers among the attributes.
+    ///
+    /// # Safety
+    /// As [`Self::call`].
+    unsafe fn call_in_place(&mut self, command: libc::c_int) -> io::Result<libc::c_long> {
         // SAFETY: the kernel reads and writes at most BYTES of the array, and what the caller vouches for.
         let answer =
             unsafe { libc::syscall(libc::SYS_bpf, command, self.0.as_mut_ptr(), BYTES as u32) };
@@ -130,6 +139,42 @@ pub(crate) fn next_key(
         Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(false),
         Err(error) => Err(error),
     }
+}
+
+/// The number of the kernel's next map after `number`; none at the end. The kernel has numbers from 1 on.
+pub(crate) fn map_after(number: u32) -> io::Result<Option<u32>> {
+    let mut attributes = Attributes::new().with_u32(0, number);
+    // SAFETY: no attribute is a pointer.
+    match unsafe { attributes.call_in_place(12) } {
+        Ok(_) => Ok(Some(u32::from_ne_bytes(attributes.0[4..8].try_into().expect("four bytes")))),
+        Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// A map of this number, which anybody may have made, to read it.
+pub(crate) fn open_map(number: u32) -> io::Result<OwnedFd> {
+    const READ_ONLY: u32 = 1 << 3;
+    let attributes = Attributes::new().with_u32(0, number).with_u32(8, READ_ONLY);
+    // SAFETY: no attribute is a pointer.
+    unsafe { attributes.call(14) }.map(owned)
+}
+
+/// What a map is made of, as the kernel says it: its name, its kind, and the bytes of a key and of a value.
+pub(crate) fn describe_map(map: BorrowedFd<'_>) -> io::Result<(String, [u32; 3])> {
+    // `struct bpf_map_info` up to the name.
+    let mut info = [0u8; 40];
+    let attributes = Attributes::new()
+        .with_fd(0, map)
+        .with_u32(4, info.len() as u32)
+        .with_pointer(8, info.as_mut_ptr());
+    // SAFETY: the array is as long as told; its zeros ask for none of the lists that it could point to.
+    unsafe { attributes.call(15) }?;
+    let number = |offset: usize| {
+        u32::from_ne_bytes(info[offset..offset + 4].try_into().expect("four bytes"))
+    };
+    let name = info[24..].split(|&byte| byte == 0).next().unwrap_or_default();
+    Ok((String::from_utf8_lossy(name).into_owned(), [number(0), number(8), number(12)]))
 }
 
 /// What a program is loaded with.

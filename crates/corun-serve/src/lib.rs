@@ -8,8 +8,11 @@
 mod access;
 mod api;
 mod assets;
+mod attached;
+mod experiment;
 mod live;
 mod orders;
+pub mod protocol;
 
 #[cfg(test)]
 mod tests;
@@ -32,6 +35,8 @@ use tokio::sync::oneshot;
 
 use self::access::Access;
 use self::api::Desk;
+pub use self::attached::Attached;
+pub use self::experiment::follow_experiment;
 pub use self::live::{Experiment, Live};
 pub use self::orders::{ActAsked, Asker, Deed, DeedAsked, Done, Order, Orders, Undone};
 

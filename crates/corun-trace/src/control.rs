@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
+use corun_profile::Phase;
 use memmap2::{MmapMut, MmapRaw};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -27,12 +28,48 @@ enum Word {
     Untraced,
     /// The system's error number of the first report that could not be written; 0 where all could.
     Unwritten,
-    /// Bytes touched in the phase of each process that touches most, as last reported, in all processes together.
-    FootprintBytes,
+    /// The first of those in which the processes' [`Tally`] is added up.
+    Tally,
 }
 
-const WORDS: usize = 7;
+const WORDS: usize = 6 + Tally::WORDS;
 const BYTES: usize = WORDS * size_of::<u64>();
+
+/// What the processes of a recording have told so far of what they did, all together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Tally {
+    /// Bytes touched in the phase of each process that touches most.
+    pub(crate) footprint_bytes: u64,
+    /// Instructions that `misses` is of.
+    pub(crate) instructions: u64,
+    /// Misses in a cache of each of [`PROGRESS_SIZES`].
+    pub(crate) misses: [u64; PROGRESS_SIZES.len()],
+}
+
+/// Sizes of a fully associative cache, in bytes, at which a recording tells its misses while it runs.
+pub const PROGRESS_SIZES: [u64; 6] = [32 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20, 64 << 20];
+
+impl Tally {
+    const WORDS: usize = 2 + PROGRESS_SIZES.len();
+
+    /// Of what one process has done so far.
+    pub(crate) fn of(phases: &[Phase]) -> Self {
+        let misses = |bytes: u64| {
+            let of =
+                |phase: &Phase| phase.curve.mpki(bytes as f64).value * phase.instructions as f64;
+            (phases.iter().map(of).sum::<f64>() / 1000.0) as u64
+        };
+        Self {
+            footprint_bytes: phases.iter().map(|phase| phase.footprint_bytes).max().unwrap_or(0),
+            instructions: phases.iter().map(|phase| phase.instructions).sum(),
+            misses: PROGRESS_SIZES.map(misses),
+        }
+    }
+
+    fn words(&self) -> impl Iterator<Item = u64> {
+        [self.footprint_bytes, self.instructions].into_iter().chain(self.misses)
+    }
+}
 
 /// What the processes of a recording are told to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,9 +133,13 @@ impl Control {
     }
 
     fn word(&self, word: Word) -> &AtomicU64 {
+        &self.words()[word as usize]
+    }
+
+    fn words(&self) -> &[AtomicU64; WORDS] {
         // SAFETY: the map is page-aligned, holds that many words, which is checked above, lives
         // as long as `self`, and is only ever accessed like this.
-        unsafe { AtomicU64::from_ptr(self.map.as_mut_ptr().cast::<u64>().add(word as usize)) }
+        unsafe { &*self.map.as_mut_ptr().cast::<[AtomicU64; WORDS]>() }
     }
 
     /// Instructions of all processes so far.
@@ -111,16 +152,23 @@ impl Control {
         self.word(Word::Instructions).fetch_add(count, Relaxed);
     }
 
-    /// Bytes that all processes together have touched so far: the sum over them of the most that one of their
-    /// phases touched.
-    pub(crate) fn footprint_bytes(&self) -> u64 {
-        self.word(Word::FootprintBytes).load(Relaxed)
+    /// What all processes together have told. Its numbers may be of different moments.
+    pub(crate) fn tally(&self) -> Tally {
+        let words = &self.words()[Word::Tally as usize..];
+        Tally {
+            footprint_bytes: words[0].load(Relaxed),
+            instructions: words[1].load(Relaxed),
+            misses: std::array::from_fn(|at| words[2 + at].load(Relaxed)),
+        }
     }
 
-    /// Puts what this process has touched in the place of what it said before.
-    pub(crate) fn replace_footprint(&self, before: u64, now: u64) {
-        // Modulo 2^64, so that the sum is right in either direction.
-        self.word(Word::FootprintBytes).fetch_add(now.wrapping_sub(before), Relaxed);
+    /// Puts what this process tells in the place of what it told before.
+    pub(crate) fn replace_tally(&self, before: &Tally, now: &Tally) {
+        let words = &self.words()[Word::Tally as usize..];
+        for ((word, before), now) in words.iter().zip(before.words()).zip(now.words()) {
+            // Modulo 2^64, so that the sum is right in either direction.
+            word.fetch_add(now.wrapping_sub(before), Relaxed);
+        }
     }
 
     /// What all processes have to do now; `None`: go on.
@@ -207,10 +255,15 @@ mod tests {
         first.add_instructions(5);
         second.add_instructions(2);
         second.add_untraced();
-        first.replace_footprint(0, 4096);
-        second.replace_footprint(0, 1024);
-        first.replace_footprint(4096, 2048);
-        assert_eq!(second.footprint_bytes(), 3072);
+        let tally = |one: u64| Tally {
+            footprint_bytes: one,
+            instructions: 10 * one,
+            misses: [6, 5, 4, 3, 2, 1].map(|each| each * one),
+        };
+        first.replace_tally(&Tally::default(), &tally(4));
+        second.replace_tally(&Tally::default(), &tally(1));
+        first.replace_tally(&tally(4), &tally(2));
+        assert_eq!(second.tally(), tally(3));
         assert_eq!((first.instructions(), first.untraced(), first.stop()), (7, 1, None));
         second.set_stop(Stop::InstructionLimit);
         first.set_stop(Stop::Leave);

@@ -27,6 +27,7 @@ mod settings;
 pub mod summary;
 pub mod trace_file;
 
+pub use control::PROGRESS_SIZES;
 pub use engine::{CacheShape, SetCaches, ShapeError};
 pub use launch::{Progress, Recorded, Request, TraceError, check, record, record_and_watch};
 pub use settings::Settings;

@@ -7,20 +7,27 @@
 //! predictions are off. No hardware counter is needed: the instructions are those of the recording,
 //! the time is the CPU time that the kernel charges. Before and after each run alone the core is asked
 //! whether it is free: a busy hardware thread beside it, of another virtual machine for instance,
-//! makes a program take up to twice as long, and no other sign of it can be seen.
+//! makes a program take up to twice as long, and no other sign of it can be seen. A [`Validation`] has all figures beside the
+//! predicted ones.
 
 mod agreement;
+mod earlier;
 mod estimate;
+mod keep;
 mod measure;
 mod native;
 mod once;
 mod plan;
+mod validation;
 
 pub use agreement::{Agreement, Pair, agreement};
+pub use earlier::EarlierRun;
 pub use estimate::{Estimate, estimate};
+pub use keep::{Kept, keep};
 pub use measure::{CoreUse, LeftOut, Measured, MeasuredGroup, MeasuredSolo, measure};
 pub use once::RunError;
 pub use plan::{ProgramGroup, RoundPlan, random_groups};
+pub use validation::{Agreements, Alone, LeftOutProgram, MemberOf, Together, Validation, Without};
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -3,7 +3,6 @@
 mod cli;
 mod commands;
 mod failure;
-mod report;
 
 use std::process::ExitCode;
 

@@ -54,11 +54,12 @@ fn all_are_ok(name: &str, arguments: &[&OsStr], cases: &[&str]) {
     assert_eq!(ok.count(), cases, "{console}");
 }
 
-/// The program that exercises the scheduler in the kernel, built as its source is now.
-fn scx_exercise() -> PathBuf {
+/// The folder of the programs that exercise the scheduler in the kernel and stand in for resctrl, built as their source
+/// is now.
+fn examples() -> PathBuf {
     let built = Command::new(env!("CARGO"))
         .args(["build", "--locked", "--workspace", "--exclude", "corun-python"])
-        .args(["--example", "scx_exercise"])
+        .args(["--example", "scx_exercise", "--example", "resctrl_server"])
         .arg("--message-format=json")
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()
@@ -67,7 +68,8 @@ fn scx_exercise() -> PathBuf {
     let messages = String::from_utf8(built.stdout).unwrap();
     let messages = messages.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let executable = |message: Value| message["executable"].as_str().map(PathBuf::from);
-    messages.filter_map(executable).next_back().expect("an example has an executable")
+    let executable = messages.filter_map(executable).next_back();
+    executable.expect("an example has an executable").parent().unwrap().to_owned()
 }
 
 #[test]
@@ -86,7 +88,7 @@ fn all_cases_of_the_guest_with_sched_ext_are_ok() {
         eprintln!("skipped: the guest needs {command}");
         return;
     }
-    let exercise = scx_exercise();
-    let arguments = [OsStr::new("--new-kernel"), exercise.as_os_str()];
+    let examples = examples();
+    let arguments = [OsStr::new("--new-kernel"), examples.as_os_str()];
     all_are_ok("guest-sched-ext", &arguments, &["kernel-cases"]);
 }

@@ -3,8 +3,11 @@
 use corun_machine::CpuSet;
 
 use super::advice::{advice, give_way, record, run_on, word};
-use super::diagnosis::{Advice, Cause, CauseKind, Diagnosis, LostShare, Unknown, UnknownKind};
+use super::diagnosis::{
+    Advice, Cause, CauseKind, Diagnosis, FarPartner, LostShare, Unknown, UnknownKind,
+};
 use super::facts::{MemoryFacts, ProgramFacts};
+use super::partners::{far_partner, unknown_wakers};
 use super::stalls::{short_memory, slow_disk};
 
 /// A cause that takes less than this share of the time is not named.
@@ -38,7 +41,9 @@ pub fn diagnose(facts: &ProgramFacts) -> Diagnosis {
     causes.retain(|cause| is_active && cause.lost.share() >= LEAST_SHARE);
     causes.sort_by(|one, other| other.lost.weight().total_cmp(&one.lost.weight()));
     let unknown = unknown(facts, &split);
-    Diagnosis { verdict: verdict(facts, &split, &causes, &unknown), causes, unknown }
+    let far_partner = far_partner(facts);
+    let verdict = verdict(facts, &split, &causes, far_partner.as_ref(), &unknown);
+    Diagnosis { verdict, causes, far_partner, unknown }
 }
 
 /// The program's active time, in seconds of all its threads together.
@@ -374,6 +379,7 @@ fn unknown(facts: &ProgramFacts, split: &TimeSplit) -> Vec<Unknown> {
             advice: vec![advice("as root it can", format!("sudo corun explain {pid}"))],
         });
     }
+    found.extend(unknown_wakers(facts));
     if split.asleep_share >= MOSTLY {
         found.push(Unknown {
             kind: UnknownKind::Sleep,
@@ -392,6 +398,7 @@ fn verdict(
     facts: &ProgramFacts,
     split: &TimeSplit,
     causes: &[Cause],
+    far_partner: Option<&FarPartner>,
     unknown: &[Unknown],
 ) -> String {
     let name = &facts.program;
@@ -414,6 +421,12 @@ fn verdict(
             String::new()
         };
         return format!("{name} {}: {share}{asleep}.", first.kind.words());
+    }
+    if let Some(partner) = far_partner {
+        return format!(
+            "{name} and {} ({}) wake each other {:.0} times a second from one LLC to another; what that costs is not known.",
+            partner.name, partner.pid, partner.wakeups_per_s
+        );
     }
     match unknown.first() {
         None => format!("Nothing here slows {name} down by {} or more.", percent(LEAST_SHARE)),

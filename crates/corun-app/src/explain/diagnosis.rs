@@ -120,6 +120,8 @@ pub enum UnknownKind {
     Memory,
     /// What it sleeps for.
     Sleep,
+    /// Who wakes it.
+    Wakers,
 }
 
 /// Something that cannot be told, and what would tell it.
@@ -133,6 +135,26 @@ pub struct Unknown {
     pub advice: Vec<Advice>,
 }
 
+/// A program on another LLC with which most wake-ups are shared. What share of the time that costs is not known, so that
+/// it is no cause among the others.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FarPartner {
+    /// The process.
+    pub pid: u32,
+    /// Its name.
+    pub name: String,
+    /// Wake-ups a second between the two from one LLC to another.
+    pub wakeups_per_s: f64,
+    /// Share of all wake-ups that the program gives and gets, 0 to 1.
+    pub share: f64,
+    /// Were both on their LLCs at the beginning and at the end? Else where they were is estimated.
+    pub is_measured: bool,
+    /// What was found, in sentences.
+    pub found: String,
+    /// What would help.
+    pub advice: Vec<Advice>,
+}
+
 /// Causes, the heaviest first, and what cannot be told.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Diagnosis {
@@ -140,6 +162,8 @@ pub struct Diagnosis {
     pub verdict: String,
     /// The heaviest first.
     pub causes: Vec<Cause>,
+    /// A program on another LLC with which most wake-ups are shared.
+    pub far_partner: Option<FarPartner>,
     /// What the facts leave open.
     pub unknown: Vec<Unknown>,
 }

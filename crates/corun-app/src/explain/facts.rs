@@ -50,6 +50,8 @@ pub struct ProgramFacts {
     pub memory_unseen: Option<String>,
     /// What is known of its use of caches.
     pub cache: CacheFacts,
+    /// Who wakes it, and whom it wakes.
+    pub wakeups: WakeupFacts,
 }
 
 /// Seconds of all threads together.
@@ -192,4 +194,63 @@ pub struct Neighbour {
     pub cpu: CpuId,
     /// Slowdown beside it / slowdown if it were gone.
     pub factor: f64,
+}
+
+/// Who wakes a program, and whom the program wakes.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct WakeupFacts {
+    /// Wake-ups of its threads a second, each voluntary switch taken for the wake-up that ends the sleep; absent where the
+    /// kernel does not count switches.
+    pub woken_per_s: Option<f64>,
+    /// Wake-ups in which a thread of the program woke another thread or was woken, as corun's scheduler in the kernel
+    /// counts them; absent where they are not counted.
+    pub counted: Option<CountedWakeups>,
+    /// Why they are not counted; absent too on a machine of one LLC, where nobody asks.
+    pub uncounted: Option<UncountedWakeups>,
+}
+
+/// Wake-ups in which a thread of a program woke another thread or was woken.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CountedWakeups {
+    /// All of them a second, also those among the program's own threads.
+    pub per_s: f64,
+    /// Of the other programs the one with which the program shares most of them.
+    pub partner: Option<WakePartner>,
+}
+
+/// A program that wakes another one, or is woken by it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct WakePartner {
+    /// The process.
+    pub pid: u32,
+    /// Its name.
+    pub name: String,
+    /// Wake-ups a second that the two share.
+    pub per_s: f64,
+    /// Of these, between threads that were on different LLCs at the end.
+    pub across_llcs_per_s: f64,
+    /// Was each of these threads on the same LLC at the beginning and at the end?
+    pub stayed: bool,
+    /// The LLC on which most of those threads of the partner were, by number.
+    pub llc: usize,
+    /// The CPUs of that LLC.
+    pub llc_cpus: CpuSet,
+    /// The LLC on which most of those threads of the program were.
+    pub own_llc: usize,
+}
+
+/// Why it is not known who wakes a program.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case", tag = "why", content = "error")]
+pub enum UncountedWakeups {
+    /// Corun's scheduler is not in force in this kernel.
+    NoScheduler,
+    /// It is, and nobody asked it to count who wakes whom.
+    NotAsked,
+    /// It counts, and the program is not one of those that it has.
+    NotInScheduler,
+    /// This user may not read what it counts.
+    NoRight,
+    /// It cannot be read, for this reason.
+    Unreadable(String),
 }

@@ -8,6 +8,7 @@ mod causes;
 mod diagnosis;
 mod facts;
 mod observe;
+mod partners;
 #[cfg(test)]
 mod seeded_cases;
 mod stalls;
@@ -15,9 +16,13 @@ mod stalls;
 mod tests;
 
 pub use causes::diagnose;
-pub use diagnosis::{Advice, Cause, CauseKind, Diagnosis, LostShare, Unknown, UnknownKind};
+pub use diagnosis::{
+    Advice, Cause, CauseKind, Diagnosis, FarPartner, LostShare, Unknown, UnknownKind,
+};
 pub use facts::{
-    CacheFacts, Competitor, CoreFacts, MemoryFacts, Neighbour, PredictedFactors, PressureFacts,
-    ProgramFacts, QuotaFacts, ThreadTime,
+    CacheFacts, Competitor, CoreFacts, CountedWakeups, MemoryFacts, Neighbour, PredictedFactors,
+    PressureFacts, ProgramFacts, QuotaFacts, ThreadTime, UncountedWakeups, WakePartner,
+    WakeupFacts,
 };
 pub use observe::ProgramObserver;
+pub use partners::{SeenThread, WakeCount};

@@ -5,13 +5,15 @@ use std::time::Instant;
 
 use corun_linux::cpu_quota::{CpuQuota, groups_of_version_2, quotas};
 use corun_linux::pressure::{Pressure, Resource};
-use corun_linux::procfs::{CpuUseSnapshot, Process, Stat, bytes_by_node, waited_for_cpu};
+use corun_linux::procfs::{
+    CpuUseSnapshot, Process, Stat, bytes_by_node, scheduler_counts, waited_for_cpu,
+};
 use corun_linux::{NoiseMeter, Roots, Task, TaskFacts, cgroup, facts, is_gone};
 use corun_machine::{CpuId, CpuSet, Machine};
 
 use super::facts::{
     CacheFacts, Competitor, CoreFacts, MemoryFacts, PressureFacts, ProgramFacts, QuotaFacts,
-    ThreadTime,
+    ThreadTime, WakeupFacts,
 };
 use crate::{Error, Result};
 
@@ -52,6 +54,8 @@ pub struct ProgramObserver {
 struct WatchedThread {
     at_start: TaskFacts,
     waited_s: Option<f64>,
+    /// How often it had been woken.
+    woken: Option<u64>,
     /// Samples in which it was runnable, by CPU.
     runnable: BTreeMap<CpuId, u32>,
     /// Samples in which it was in uninterruptible sleep.
@@ -75,6 +79,7 @@ impl ProgramObserver {
             online.iter().map(|cpu| (cpu, NoiseMeter::new(roots, CpuSet::from_iter([cpu]))));
         let watched = threads.into_iter().map(|found| WatchedThread {
             waited_s: waited_s(roots, found.task),
+            woken: woken(roots, found.task),
             at_start: as_now(roots, found),
             runnable: BTreeMap::new(),
             blocked: 0,
@@ -160,6 +165,7 @@ impl ProgramObserver {
         cache: CacheFacts,
     ) -> Result<ProgramFacts> {
         let roots = &self.roots;
+        let woken_per_s = self.woken().map(|woken| woken as f64 / interval_s.max(1e-9));
         let uses = self.threads.iter().filter_map(|thread| thread.time(roots, interval_s));
         let Sums { threads, mut time, mut on_cpu, may_run_on, same_cpus } = Sums::of(uses);
         let Some(may_run_on) = may_run_on else {
@@ -201,7 +207,15 @@ impl ProgramObserver {
             may_run_on,
             program,
             cache,
+            wakeups: WakeupFacts { woken_per_s, ..WakeupFacts::default() },
         })
+    }
+
+    /// How often its threads were woken since the start; none where nobody counts it.
+    fn woken(&self) -> Option<u64> {
+        let since =
+            |one: &WatchedThread| woken(&self.roots, one.at_start.task)?.checked_sub(one.woken?);
+        self.threads.iter().filter_map(since).reduce(|sum, one| sum + one)
     }
 
     /// What the processes did since the start.
@@ -405,6 +419,11 @@ impl WatchedThread {
 fn as_now(roots: &Roots, found: TaskFacts) -> TaskFacts {
     let now = facts(roots, found.task.pid, found.task.tid).ok();
     now.filter(|now| now.task == found.task).unwrap_or(found)
+}
+
+/// Each voluntary switch is taken for the wake-up that ends the sleep.
+fn woken(roots: &Roots, task: Task) -> Option<u64> {
+    scheduler_counts(roots, task.pid, task.tid).map(|counts| counts.wakeups)
 }
 
 fn waited_s(roots: &Roots, task: Task) -> Option<f64> {

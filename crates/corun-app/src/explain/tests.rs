@@ -10,7 +10,7 @@ fn cpus(list: &str) -> CpuSet {
 
 /// A program of one thread that computes all the time for 10 s on a machine of one kind of core and one node, with a
 /// profile that says that it fits in its cache.
-fn calm() -> ProgramFacts {
+pub(super) fn calm() -> ProgramFacts {
     ProgramFacts {
         program: "solver".to_owned(),
         pids: vec![7],
@@ -39,6 +39,7 @@ fn calm() -> ProgramFacts {
             predicted: Some(PredictedFactors { cache: 1.0, hardware_threads: 1.0, memory: 1.0 }),
             ..CacheFacts::default()
         },
+        wakeups: WakeupFacts::default(),
     }
 }
 

@@ -6,6 +6,9 @@
 
 mod expected;
 pub(crate) mod protocol;
+mod server;
+
+pub use self::server::serve_extender;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};

@@ -43,6 +43,8 @@ pub struct KernelPlacement {
     welcomed: Vec<Change>,
     /// The program of each thread that there was, where it is counted who wakes whom.
     programs: BTreeMap<u32, Arc<str>>,
+    /// Where somebody else put threads, as far as the scheduler knows it.
+    put_by_others: BTreeMap<u32, CpuSet>,
 }
 
 impl KernelPlacement {
@@ -63,6 +65,7 @@ impl KernelPlacement {
             ended: ThreadCounts::default(),
             welcomed: Vec::new(),
             programs: BTreeMap::new(),
+            put_by_others: BTreeMap::new(),
         }
     }
 
@@ -78,6 +81,24 @@ impl KernelPlacement {
             self.prefer((view, thread), &thread.may_run_on, &online).ok()
         });
         changes.flatten().collect()
+    }
+
+    /// A thread that somebody else moved may run on none of its plan's CPUs: the scheduler would take it for one whose CPUs
+    /// are off line. Its new CPUs become its plan.
+    fn follow_others(&mut self, threads: &Threads) {
+        let Some(scheduler) = &mut self.scheduler else { return };
+        self.put_by_others.retain(|tid, _| scheduler.has_plan(*tid));
+        for (_, thread) in threads.iter().filter(|(_, thread)| thread.left_alone) {
+            let (tid, cpus) = (thread.task().tid, &thread.facts.affinity);
+            if !scheduler.has_plan(tid) || self.put_by_others.get(&tid) == Some(cpus) {
+                continue;
+            }
+            // Where there is no room for one more set, idle CPUs take the thread.
+            let plan = corun_scx::Plan { cpus, spill_after: self.spill_after };
+            if scheduler.plan(tid, plan).is_ok() {
+                self.put_by_others.insert(tid, cpus.clone());
+            }
+        }
     }
 
     /// Who woke whom, by programs, in words; none where that is not counted.
@@ -282,6 +303,7 @@ impl Actuator for KernelPlacement {
             }
         }
         drop(counts);
+        self.follow_others(threads);
         self.count();
         // Of threads that are not in it the scheduler knows nothing.
         let options = self.scheduler.as_ref().map(Scheduler::options).unwrap_or_default();
@@ -437,6 +459,7 @@ mod tests {
             ended: ThreadCounts::default(),
             welcomed: Vec::new(),
             programs: BTreeMap::new(),
+            put_by_others: BTreeMap::new(),
         };
         let mut made = |before, after| {
             placement.make(&Change::SchedulingPolicy { task: sleeper.task, before, after })

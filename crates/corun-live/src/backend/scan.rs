@@ -196,9 +196,7 @@ impl LiveBackend {
             ));
         }
         if thread.left_alone {
-            thread.expected = facts.affinity.clone();
-            thread.allowed = facts.affinity.clone();
-            thread.may_run_on = facts.affinity.clone();
+            thread.follow_others();
         }
         if self.is_acting() && thread.group.is_none() {
             // With all preferred CPUs off line the scheduler in the kernel lets the thread run anywhere.

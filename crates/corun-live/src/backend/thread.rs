@@ -88,6 +88,14 @@ impl ManagedThread {
         (self.elapsed.0 > 0).then(|| self.ran.0 as f64 / self.elapsed.0 as f64)
     }
 
+    /// Somebody else moved it: where that was is all that counts, also where the scheduler in the kernel preferred others.
+    pub(crate) fn follow_others(&mut self) {
+        self.expected.clone_from(&self.facts.affinity);
+        self.allowed.clone_from(&self.facts.affinity);
+        self.may_run_on.clone_from(&self.facts.affinity);
+        self.preferred = None;
+    }
+
     /// The scheduler in the kernel was to prefer other CPUs for it, and does not: it is held as before. Where that was
     /// by its affinity, nothing is preferred for it.
     pub(crate) fn was_not_preferred(&mut self, before: &CpuSet) {
@@ -130,5 +138,19 @@ mod tests {
         preferred(&mut thread, "2");
         thread.was_not_preferred(&cpus("1"));
         assert_eq!((&thread.allowed, &thread.preferred), (&cpus("1"), &Some(cpus("1"))));
+    }
+
+    #[test]
+    fn for_a_thread_that_somebody_else_moved_nothing_is_preferred() {
+        let cpus = |list: &str| list.parse::<CpuSet>().unwrap();
+        let task = Task { pid: 1, tid: 1, start_ticks: 1 };
+        let mut thread = ManagedThread::new(fixture::facts(task, &cpus("0-7")), 0, "p");
+        (thread.preferred, thread.allowed) = (Some(cpus("0-1")), cpus("0-1"));
+        thread.facts.affinity = cpus("4-5");
+        thread.follow_others();
+        assert_eq!(thread.preferred, None);
+        for set in [&thread.allowed, &thread.expected, &thread.may_run_on] {
+            assert_eq!(*set, cpus("4-5"));
+        }
     }
 }

@@ -161,7 +161,9 @@ impl Gate {
         if let Expectation::Told { gain, worst, program } = &expected {
             let (noise, most_loss) = (self.options.noise, self.options.most_loss);
             let told = format!("the model expects {} in all", percent(*gain));
-            let why = if *gain <= noise {
+            let why = if *gain < -noise {
+                Some(format!("{told}, which is a loss"))
+            } else if *gain <= noise {
                 Some(format!("{told}, which is within the noise of {}", percent(noise)))
             } else if *worst < -most_loss {
                 Some(format!("{told}, but {} for {program}", percent(*worst)))

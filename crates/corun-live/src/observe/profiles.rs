@@ -178,8 +178,8 @@ fn file_name(path: &str) -> Option<&str> {
     Path::new(path).file_name()?.to_str()
 }
 
-/// The executable and arguments of a process.
-fn command_of(roots: &Roots, pid: u32) -> Option<Vec<String>> {
+/// The executable and arguments of a process; none where this user may not see them.
+pub fn command_of(roots: &Roots, pid: u32) -> Option<Vec<String>> {
     let process = Process::new(roots, pid);
     let mut words = process.command_line()?;
     // A program may call itself anything; its file says what it is, where we may see it.

@@ -11,6 +11,9 @@ use fuser::Errno;
 /// a set of threads in a domain.
 pub(crate) type Counted = Box<dyn Fn(&BTreeSet<u32>, u32) -> (u64, u64) + Send + Sync>;
 
+/// The threads there are, each with the one that it was born to.
+pub(crate) type Born = Box<dyn Fn() -> BTreeMap<u32, u32> + Send + Sync>;
+
 /// The state of resctrl.
 pub(crate) struct Kernel {
     pub(crate) cbm_mask: u64,
@@ -34,6 +37,8 @@ pub(crate) struct Kernel {
     tasks: BTreeMap<u32, (String, String)>,
     status: String,
     counted: Counted,
+    /// None: threads come and go by [`Kernel::set_alive`].
+    born: Option<Born>,
 }
 
 #[derive(Debug, Clone)]
@@ -73,6 +78,7 @@ impl Kernel {
             tasks: BTreeMap::new(),
             status: "ok\n".to_owned(),
             counted,
+            born: None,
         };
         let root = kernel.fresh();
         kernel.groups.insert(String::new(), root);
@@ -80,6 +86,32 @@ impl Kernel {
             kernel.tasks.insert(tid, (String::new(), String::new()));
         }
         kernel
+    }
+
+    /// As [`Self::new`], with these domains, as many ways and as many groups, and the threads that `born` says.
+    pub(crate) fn of_machine(domains: Vec<u32>, ways: u32, groups: usize, born: Born) -> Self {
+        let mut kernel = Self::new(&[], Box::new(|_, _| (0, 0)));
+        kernel.domains = domains;
+        kernel.cbm_mask = (1 << ways) - 1;
+        (kernel.num_closids, kernel.num_rmids) = (groups, 2 * groups);
+        kernel.unavailable = true;
+        kernel.born = Some(born);
+        let root = kernel.fresh();
+        kernel.groups.insert(String::new(), root);
+        kernel
+    }
+
+    /// Who is born is where its maker is; who ended is nowhere.
+    fn see_threads(&mut self) {
+        let Some(born) = &self.born else { return };
+        let born = born();
+        self.tasks.retain(|tid, _| born.contains_key(tid));
+        for (&tid, maker) in &born {
+            if !self.tasks.contains_key(&tid) {
+                let place = self.tasks.get(maker).cloned().unwrap_or_default();
+                self.tasks.insert(tid, place);
+            }
+        }
     }
 
     /// As though mounted with `cdp`: code and data apart, and half as many groups.
@@ -174,7 +206,10 @@ impl Kernel {
     }
 
     /// The text of a file.
-    pub(crate) fn read(&self, path: &str) -> Answer<String> {
+    pub(crate) fn read(&mut self, path: &str) -> Answer<String> {
+        if path.ends_with("tasks") {
+            self.see_threads();
+        }
         let parts: Vec<&str> = path.split('/').collect();
         Ok(match parts.as_slice() {
             ["info", "last_cmd_status"] => self.status.clone(),
@@ -311,6 +346,7 @@ impl Kernel {
     }
 
     fn move_task(&mut self, group: &[&str], text: &str) -> Answer {
+        self.see_threads();
         self.members(group)?;
         let Ok(tid) = text.parse::<u32>() else {
             return self.refuse(format!("Task list parsing error pid {text}\n"), Errno::EINVAL);

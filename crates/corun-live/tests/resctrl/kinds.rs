@@ -1,5 +1,7 @@
 //! Caches of other kinds: with code and data apart, and with ways that devices use too.
 
+use std::collections::BTreeMap;
+
 use super::*;
 
 /// The masks of a cache's line in a group's schemata, by domain.
@@ -94,4 +96,26 @@ fn ways_that_devices_use_are_shared_with_them() {
     let refused = std::fs::write(bench.mounted.path().join("others/mode"), "exclusive\n");
     assert!(refused.is_err());
     assert!(bench.read("info/last_cmd_status").contains("overlaps"));
+}
+
+/// The stand-in that follows a machine's threads, as the guest's cases have it.
+#[test]
+fn who_is_born_is_where_its_maker_is_and_who_ended_is_nowhere() {
+    let maker = std::process::id();
+    let there = std::sync::Arc::new(std::sync::Mutex::new(BTreeMap::from([(maker, 0)])));
+    let threads = there.clone();
+    let born = Box::new(move || threads.lock().unwrap().clone());
+    let mut kernel = Kernel::of_machine(vec![0, 4], 16, 4, born);
+    assert!(kernel.read("schemata").unwrap().ends_with("L3:0=ffff;4=ffff\n"));
+    assert_eq!(kernel.read("tasks").unwrap(), format!("{maker}\n"));
+    kernel.mkdir("one").unwrap();
+    kernel.write("one/tasks", &format!("{maker}\n")).unwrap();
+    let [child, stranger] = [maker + 1, maker + 2];
+    there.lock().unwrap().extend([(child, maker), (stranger, 1)]);
+    assert_eq!(kernel.read("one/tasks").unwrap(), format!("{maker}\n{child}\n"));
+    assert_eq!(kernel.read("tasks").unwrap(), format!("{stranger}\n"));
+    there.lock().unwrap().remove(&maker);
+    assert_eq!(kernel.read("one/tasks").unwrap(), format!("{child}\n"));
+    kernel.rmdir("one").unwrap();
+    assert_eq!(kernel.read("tasks").unwrap(), format!("{child}\n{stranger}\n"));
 }

@@ -7,6 +7,7 @@ mod inject;
 mod kernel;
 mod kinds;
 mod mount;
+mod mounted;
 mod online;
 
 use std::path::PathBuf;
@@ -22,7 +23,7 @@ use corun_policy::{Action, CachePart, Nanoseconds, ProcessId, ThreadId, ThreadVi
 use rand::{RngExt as _, SeedableRng as _};
 
 use kernel::Kernel;
-use mount::Mounted;
+use mounted::Mounted;
 
 /// Set in a process that is to be killed: where resctrl, sysfs and its journal are, and its threads.
 const TO_BE_KILLED: &str = "CORUN_TEST_RESCTRL";

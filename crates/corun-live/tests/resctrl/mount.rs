@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
+use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, UNIX_EPOCH};
@@ -17,43 +18,13 @@ use crate::kernel::Kernel;
 /// Nothing is cached: every look is a new one.
 const AT_ONCE: Duration = Duration::ZERO;
 
-/// A mounted resctrl.
-pub(crate) struct Mounted {
-    pub(crate) folder: tempfile::TempDir,
-    pub(crate) kernel: Arc<Mutex<Kernel>>,
-    session: Option<BackgroundSession>,
-}
-
-impl Mounted {
-    /// None, and a word about it, where FUSE is missing.
-    pub(crate) fn new(kernel: Kernel) -> Option<Self> {
-        if !Path::new("/dev/fuse").exists() {
-            eprintln!("skipped: no /dev/fuse here");
-            return None;
-        }
-        let folder = tempfile::tempdir().unwrap();
-        let kernel = Arc::new(Mutex::new(kernel));
-        let tree = Tree { kernel: Arc::clone(&kernel), paths: Mutex::new(Paths::new()) };
-        match fuser::spawn_mount(tree, folder.path(), &Config::default()) {
-            Ok(session) => Some(Self { folder, kernel, session: Some(session) }),
-            Err(error) => {
-                eprintln!(
-                    "skipped: FUSE cannot mount here ({error}); fusermount3 is in package fuse3"
-                );
-                None
-            }
-        }
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        self.folder.path()
-    }
-}
-
-impl Drop for Mounted {
-    fn drop(&mut self) {
-        drop(self.session.take());
-    }
+/// Mounts resctrl on a folder, until the answer is dropped or the process ends.
+///
+/// # Errors
+/// Where FUSE cannot mount there.
+pub(crate) fn mount(kernel: Arc<Mutex<Kernel>>, on: &Path) -> io::Result<BackgroundSession> {
+    let tree = Tree { kernel, paths: Mutex::new(Paths::new()) };
+    fuser::spawn_mount(tree, on, &Config::default())
 }
 
 /// Numbers of paths, given out when they are first asked for.

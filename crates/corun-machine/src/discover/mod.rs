@@ -132,7 +132,7 @@ fn spec(root: &Root, facts: &mut Facts) -> Result<MachineSpec, DiscoverError> {
         core_types,
         node_distance,
         objects,
-        ..MachineSpec::new("discovered")
+        ..MachineSpec::new("this-machine")
     })
 }
 

@@ -261,11 +261,6 @@ impl Distribution {
         self.is_over() && self.is_last_pass()
     }
 
-    /// Batches that workers have.
-    pub fn batches_out(&self) -> usize {
-        self.out.len()
-    }
-
     /// The present pass.
     pub fn pass(&self) -> &Pass {
         &self.pass

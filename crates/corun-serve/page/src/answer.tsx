@@ -1,7 +1,7 @@
 // The page's answer in words.
 
 import type { Move } from "./api";
-import { share, shown, times, traffic } from "./figures";
+import { change, share, shown, times, traffic } from "./figures";
 import { reasons, type Props } from "./panel";
 
 /** Who slows the program down most, and with what; null where nobody does. */
@@ -18,6 +18,19 @@ function culprit({ explained: { placement }, details, program, machine, layout }
   return { name: shown(placement.apps[worst.program]), how, less: share(1 - 1 / worst.factor) };
 }
 
+/** With whom a program would best change places: of the exchanges that help it, the one after which the mean is least. */
+function Exchange({ explained: { placement }, machine, among }: Props & { among: Move[] }) {
+  const swaps = among.filter((one) => one.with !== null);
+  const best = swaps.reduce<Move | null>((least, one) => (least && least.antt <= one.antt ? least : one), null);
+  if (!best) return <>Changing places with another program would not help it either.</>;
+  return (
+    <>
+      Best exchange: with <strong>{shown(placement.apps[best.with!])} on CPU {best.cpu} under LLC {machine.llcOf(best.cpu)}, {times(best.slowdown)} times</strong>;
+      {" "}the mean of all changes by {change(best.antt, placement.antt ?? 1)}.
+    </>
+  );
+}
+
 /** Why a program is as slow as it is and where it is better off, in words that need nothing else of the page. */
 export function Answer(props: Props) {
   const main = reasons(props)[0];
@@ -28,6 +41,8 @@ export function Answer(props: Props) {
   const worst = culprit(props);
   const free = details?.moves.filter((one) => one.with === null) ?? [];
   const best = free.reduce<Move | null>((least, one) => (least && least.slowdown <= one.slowdown ? least : one), null);
+  const isBetter = (one: Move) => one.slowdown < slowdown - 0.005;
+  const isFull = machine.drawing.cpus.length === placement.cpu.length;
   return (
     <section class="card answer" aria-labelledby="answer-title">
       <h2 id="answer-title">{slowdown < 1.005 ? `Is ${name} slow?` : `Why is ${name} slow, and where is it better?`}</h2>
@@ -39,12 +54,11 @@ export function Answer(props: Props) {
       )}{" "}
       Its misses and others' traffic keep it waiting for memory {share(placement.programs[program].memory_stall_share)} of its time.{" "}
       {worst && <><strong>{worst.name}</strong> {worst.how}: without it, {name} would take {worst.less} less time. </>}
-      {best && slowdown >= 1.005 && (best.slowdown < slowdown - 0.005 ? (
+      {slowdown >= 1.005 && details && (best && isBetter(best) ? (
         <>Best free place: <strong>CPU {best.cpu} under LLC {machine.llcOf(best.cpu)}, {times(best.slowdown)} times</strong>.</>
       ) : (
-        <>No free CPU is better for it.</>
+        <>{isFull ? "No CPU is free." : "No free CPU is better for it."} <Exchange {...props} among={details.moves.filter(isBetter)} /></>
       ))}
-      {machine.drawing.cpus.length === placement.cpu.length && <>No CPU is free: it can only change places.</>}
       {placement.programs[program].extrapolated && <span class="note"> A figure was read outside the profile's measured range.</span>}
       </p>
     </section>

@@ -210,6 +210,8 @@ function Lanes({ timeline, apps, drawing }: { timeline: Timeline; apps: string[]
             </svg>
           </>
         ))}
+        <span class="lane-name" />
+        <span class="lane-axis note"><span>0 s</span><span>{timeline.seconds.toFixed(1)} s, simulated</span></span>
       </div>
       <p class="said" aria-live="polite">
         {moves.length === 0 ? "Nobody was moved." : said === null ? "Point at a move for its reason." :

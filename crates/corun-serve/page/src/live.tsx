@@ -3,7 +3,7 @@
 import { memo } from "preact/compat";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Drawing, Look } from "./api";
-import { counted, cpusOf, fixed, shown, size, traffic } from "./figures";
+import { counted, cpusOf, fixed, share, shown, size, traffic } from "./figures";
 import { givenColours } from "./colours";
 import { Act } from "./act";
 import { Experiment } from "./experiment";
@@ -161,6 +161,7 @@ function Now({ look, drawing, series, held, hold }: { look: Look; drawing: Drawi
         <div class="stacked">
           <section class="card" aria-labelledby="live-programs">
             <h2 id="live-programs">Programs</h2>
+            <Waits look={look} drawing={drawing} />
             <div class="scroll" tabIndex={0} role="region" aria-label="Programs that are observed">
               <table class="live-programs">
                 <thead><tr><th scope="col">program</th><th scope="col">CPUs busy</th><th scope="col">waiting</th><th scope="col">MPKI</th><th scope="col">memory traffic</th></tr></thead>
@@ -203,6 +204,27 @@ function Now({ look, drawing, series, held, hold }: { look: Look; drawing: Drawi
         </div>
       </div>
     </div>
+  );
+}
+
+/** Who waits for a CPU most, beside whom, and which CPUs have none of the table's threads: what is to be done about it
+ * is plain then. Nothing where nobody waits. */
+function Waits({ look, drawing }: { look: Look; drawing: Drawing }) {
+  const waiting = look.programs.filter((one) => (one.threads_waiting ?? 0) >= WAITS);
+  const worst = waiting.reduce<Look["programs"][number] | null>((most, one) => (most && most.threads_waiting! >= one.threads_waiting! ? most : one), null);
+  if (!worst) return null;
+  const wanted = worst.threads_waiting! + (worst.cpus_busy ?? 0);
+  const own = new Set(look.threads.filter((one) => one.program === worst.program && one.cpu !== null).map((one) => one.cpu!));
+  const beside = new Set(look.threads.filter((one) => one.program !== worst.program && one.cpu !== null && own.has(one.cpu)).map((one) => shown(one.program)));
+  const taken = new Set(look.threads.map((one) => one.cpu));
+  const without = drawing.cpus.map((cpu) => cpu.id).filter((cpu) => !taken.has(cpu));
+  const several = (cpus: number[]) => `${cpus.length === 1 ? "CPU" : "CPUs"} ${cpus.slice(0, NAMED).join(", ")}${cpus.length > NAMED ? ` and ${cpus.length - NAMED} more` : ""}`;
+  return (
+    <p class="lead waits-most">
+      <strong>{shown(worst.program)}</strong> waits for a CPU in <strong>{share(worst.threads_waiting! / wanted)}</strong> of the time in which it could run: it is on {several([...own].sort((one, other) => one - other))}
+      {beside.size > 0 && <>, beside {[...beside].slice(0, 3).join(", ")}{beside.size > 3 && ` and ${beside.size - 3} more`}</>}.
+      {without.length > 0 && <> None of these threads is on {several(without)}.</>}
+    </p>
   );
 }
 

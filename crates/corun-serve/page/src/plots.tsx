@@ -40,6 +40,8 @@ export function MissCurve({ details, held, mpki }: { details: Details; held: num
   const top = Math.max(...points.map((one) => one.llc_mpki), mpki, 0.1) * 1.08;
   const x = (bytes: number) => LEFT + (bytes / right) * (wide - LEFT - 10);
   const y = (value: number) => HEIGHT - BOTTOM - (value / top) * (HEIGHT - BOTTOM - TOP);
+  // Below the mark where there is no room above it.
+  const labelAt = y(mpki) < TOP + 14 ? y(mpki) + 16 : y(mpki) - 6;
   const line = points.map((one) => `${x(one.llc_occupancy_bytes).toFixed(1)},${y(one.llc_mpki).toFixed(1)}`).join(" ");
   const words =
     `Misses of ${shown(details.app)} per 1000 instructions by the cache that it holds: ` +
@@ -68,7 +70,7 @@ export function MissCurve({ details, held, mpki }: { details: Details; held: num
         <polyline class="curve" points={line} />
         <line class="mark-line" x1={x(held)} x2={x(held)} y1={TOP} y2={HEIGHT - BOTTOM} />
         <circle class="mark" cx={x(held)} cy={y(mpki)} r="5" />
-        <text class="mark-text" x={x(held) + (held > right / 2 ? -9 : 9)} y={Math.max(y(mpki) - 6, TOP + 8)}
+        <text class="mark-text" x={x(held) + (held > right / 2 ? -9 : 9)} y={labelAt}
           text-anchor={held > right / 2 ? "end" : "start"}>
           now
         </text>

@@ -50,6 +50,8 @@ export function WhatIf({ state, change, drawing, policies, failed }: Props) {
   const [busy, setBusy] = useState<string | null>(null);
   const [policyFault, setPolicyFault] = useState<unknown>(null);
   const [placementFault, setPlacementFault] = useState<unknown>(null);
+  // Was the question refused? What is wrong with it stands where it was asked.
+  const [refused, setRefused] = useState(false);
   const asked = useMemo(() => question(state), [state.machine, state.apps, state.profiles]);
   const committed: Layout | null = useMemo(
     () => (state.cpu ? { cpu: state.cpu, mask: state.mask } : null),
@@ -60,6 +62,7 @@ export function WhatIf({ state, change, drawing, policies, failed }: Props) {
   useEffect(() => {
     const stop = new AbortController();
     setPlacementFault(null);
+    setRefused(false);
     if (asked.apps.length === 0) {
       setSettled(null);
       failed(null);
@@ -79,6 +82,7 @@ export function WhatIf({ state, change, drawing, policies, failed }: Props) {
         const ofPlacement = error.part === "placement";
         setPlacementFault(ofPlacement ? error : null);
         failed(ofPlacement ? null : error);
+        setRefused(true);
       });
     return () => stop.abort();
   }, [asked, committed]);
@@ -185,6 +189,8 @@ export function WhatIf({ state, change, drawing, policies, failed }: Props) {
         <Notice of={placementFault} />
         <button type="button" onClick={() => change({ cpu: null, mask: null })}>Place the programs anew</button>
       </div>
+    ) : refused ? (
+      <p class="empty">No figures for what is asked now: what is wrong with it stands above.</p>
     ) : (
       <p class="empty" aria-busy="true">Asking…</p>
     );

@@ -134,11 +134,7 @@ impl Tree<'_> {
         let mut stopped: Option<Instant> = None;
         loop {
             if let Some(watch) = &mut watch {
-                watch(Progress {
-                    elapsed: started.elapsed(),
-                    instructions: self.control.instructions(),
-                    footprint_bytes: self.control.footprint_bytes(),
-                });
+                watch(Progress::new(started.elapsed(), self.control));
             }
             if let Some(status) = child.try_wait()? {
                 return Ok(status);

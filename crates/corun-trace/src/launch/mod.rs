@@ -20,7 +20,7 @@ use self::child::Ended;
 pub use self::error::TraceError;
 use self::gather::{Gathered, gather};
 use self::trace::{InstructionTrace, Trace};
-use crate::control::Control;
+use crate::control::{Control, PROGRESS_SIZES};
 use crate::plugin::PluginOptions;
 use crate::report::{CONTROL, RunState};
 use crate::settings::Settings;
@@ -126,6 +126,22 @@ pub struct Progress {
     /// Bytes touched so far: of each process what the phase that touches most has touched, all processes together.
     /// The processes tell once a second; 0 before they did.
     pub footprint_bytes: u64,
+    /// Misses per 1000 instructions in caches of [`PROGRESS_SIZES`]: the curve as it forms. None before the processes
+    /// told.
+    pub mpki: Option<[f64; PROGRESS_SIZES.len()]>,
+}
+
+impl Progress {
+    fn new(elapsed: Duration, control: &Control) -> Self {
+        let tally = control.tally();
+        let thousands = tally.instructions as f64 / 1000.0;
+        Self {
+            elapsed,
+            instructions: control.instructions(),
+            footprint_bytes: tally.footprint_bytes,
+            mpki: (thousands > 0.0).then(|| tally.misses.map(|count| count as f64 / thousands)),
+        }
+    }
 }
 
 /// Runs a program under the tracer to its end, or to a limit, and returns its profile.

@@ -18,7 +18,7 @@ use super::host::HeldSignals;
 use super::options::PluginOptions;
 use super::syscalls::{Call, Numbers, Work};
 use super::tap::{AccessTap, InstructionTap};
-use crate::control::{Control, Stop, now_ns};
+use crate::control::{Control, Stop, Tally, now_ns};
 use crate::decode::{GuestCode, GuestInstruction, Touch, decode};
 use crate::engine::{BlockTag, Engine, Pace, Sieve, Thread};
 use crate::report::{self, Report, RunState};
@@ -81,8 +81,8 @@ struct Inner {
     started_ns: u64,
     started: Instant,
     reported: Instant,
-    /// The footprint as the last report had it.
-    footprint_bytes: u64,
+    /// What the last report told.
+    tally: Tally,
     /// The last report was the final one.
     closed: bool,
 }
@@ -135,7 +135,7 @@ impl Session {
             started_ns,
             started: now,
             reported: now,
-            footprint_bytes: 0,
+            tally: Tally::default(),
             closed: false,
         };
         Ok(Self {
@@ -428,7 +428,7 @@ impl Session {
         inner.process_started_ns = began_ns;
         inner.started = Instant::now();
         inner.reported = inner.started;
-        inner.footprint_bytes = 0;
+        inner.tally = Tally::default();
         inner.closed = false;
         self.lost_threads.store(0, Relaxed);
     }
@@ -492,10 +492,9 @@ impl Session {
             trace.flush();
         }
         let recording = summary::recording(&inner.engine);
-        let phases = recording.iter().flat_map(|recording| &recording.phases);
-        let footprint = phases.map(|phase| phase.footprint_bytes).max().unwrap_or(0);
-        self.control.replace_footprint(inner.footprint_bytes, footprint);
-        inner.footprint_bytes = footprint;
+        let tally = recording.as_ref().map_or_else(Tally::default, |one| Tally::of(&one.phases));
+        self.control.replace_tally(&inner.tally, &tally);
+        inner.tally = tally;
         let mut report = Report::new(&self.target, state, recording);
         report.lost_threads = self.lost_threads.load(Relaxed);
         report.process = process::id();

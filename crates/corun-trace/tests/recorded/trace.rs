@@ -81,6 +81,9 @@ fn a_watcher_is_told_how_far_it_is() {
     assert!(last.instructions as f64 > 0.5 * instructions as f64, "{last:?} of {instructions}");
     let mib = last.footprint_bytes as f64 / 1048576.0;
     assert!((1.0..1.5).contains(&mib), "{mib}");
+    // The curve as it forms: misses in 256 KiB, of which few are left in 4 MiB.
+    let curve = last.mpki.unwrap();
+    assert!(curve[1] > 1.0 && curve[3] < 0.05 * curve[1], "{curve:?}");
 }
 
 /// Most of it passes with only followed lines seen, and nothing of what is counted is lost.

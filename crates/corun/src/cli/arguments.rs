@@ -14,7 +14,8 @@ use corun_trace::engine::SamplingRate;
 
 use super::values::{
     DocumentFormat, IndexName, ObjectiveName, PartitionObjectiveName, SortBy, TreeFormat,
-    UntilName, cpi, megahertz, nanoseconds, parameter, sampling_rate, slowdown, way_mask,
+    UntilName, cpi, instructions, instructions_of_a_run, instructions_of_a_window, megahertz,
+    nanoseconds, parameter, sampling_rate, slowdown, way_mask,
 };
 
 /// `corun topology`.
@@ -176,8 +177,8 @@ pub(crate) struct ProfileArgs {
     /// What it works on, for people; stands in the profile
     #[arg(long, value_name = "TEXT")]
     pub(crate) input: Option<String>,
-    /// Stop after so many instructions
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    /// Stop after so many instructions, such as 200M or 1.5G
+    #[arg(long, value_name = "N", value_parser = instructions)]
     pub(crate) instructions: Option<u64>,
     /// Stop after so many seconds
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
@@ -192,13 +193,13 @@ pub(crate) struct ProfileArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=1 << 30))]
     pub(crate) max_lines: Option<u64>,
     /// Tell phases apart by windows of so many instructions [default: 10000000]
-    #[arg(long, value_name = "INSTRUCTIONS", value_parser = clap::value_parser!(u64).range(1000..))]
+    #[arg(long, value_name = "INSTRUCTIONS", value_parser = instructions_of_a_window)]
     pub(crate) window: Option<u64>,
     /// Leave instruction fetches out of the curve
     #[arg(long)]
     pub(crate) no_fetches: bool,
     /// Leave out so many instructions of the program's beginning
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = instructions)]
     pub(crate) skip: Option<u64>,
     /// Leave out the kernel's part: calls, page faults and pages that it clears, as simulators do that run a program alone
     #[arg(long)]
@@ -389,7 +390,7 @@ pub(crate) struct CompareArgs {
     pub(crate) seeds: Option<u32>,
     /// Length of each program's run, where the mix file does not say [default: 150e9; with a mix
     /// file the profile's]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000_000_000))]
+    #[arg(long, value_name = "N", value_parser = instructions_of_a_run)]
     pub(crate) instructions: Option<u64>,
     /// Show policies the machine as poorly as `corun run` sees a real one: in ticks, late, without switch
     /// events; SETTINGS are tick-ms, late-ms, missing, groups, noise, failed, refused (see docs/simulator.md)

@@ -1,12 +1,11 @@
 //! The options of the commands that work on the machine in front of the user.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use corun_cli::seconds;
+use corun_hosting::{Counters, HostSettings, Placer, PlacerSettings};
 use corun_live::GateOptions;
-use corun_policy::BuildOptions;
 
 use super::values::{interval, parameter, spill_after};
 
@@ -25,7 +24,7 @@ pub(crate) enum CountersName {
 
 /// What places threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum BackendName {
+pub(crate) enum PlacerName {
     /// Each thread's affinity: it runs there and nowhere else
     Affinity,
     /// A scheduler in the kernel: it runs there while there is room
@@ -34,43 +33,38 @@ pub(crate) enum BackendName {
     Auto,
 }
 
-impl BackendName {
-    /// As it is typed.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Affinity => "affinity",
-            Self::SchedExt => "sched-ext",
-            Self::Auto => "auto",
+impl From<CountersName> for Counters {
+    fn from(name: CountersName) -> Self {
+        match name {
+            CountersName::Auto => Self::Auto,
+            CountersName::Perf => Self::Perf,
+            CountersName::Profiles => Self::Profiles,
+            CountersName::Model => Self::Model,
         }
     }
 }
 
-/// What places threads, and what it goes by.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct BackendArgs {
-    pub(crate) name: BackendName,
-    /// Seconds that a thread waits for its CPUs before it runs elsewhere; infinite: for ever.
-    pub(crate) spill_after_s: f64,
-    /// Nothing else takes its place where there can be none.
-    pub(crate) is_required: bool,
-    /// The scheduler in the kernel counts who wakes whom.
-    pub(crate) counts_wakers: bool,
-}
-
-impl BackendArgs {
-    /// How long a thread waits for its CPUs; none: for ever.
-    pub(crate) fn spill_after(&self) -> Option<Duration> {
-        Duration::try_from_secs_f64(self.spill_after_s).ok()
+impl PlacerName {
+    /// As it is typed.
+    pub(crate) fn name(self) -> &'static str {
+        Placer::from(self).name()
     }
 }
 
-/// Seconds that a thread waits for its CPUs where nothing else is said: four slices of the scheduler.
-pub(crate) const SPILL_AFTER_S: f64 = 0.02;
+impl From<PlacerName> for Placer {
+    fn from(name: PlacerName) -> Self {
+        match name {
+            PlacerName::Affinity => Self::Affinity,
+            PlacerName::SchedExt => Self::SchedExt,
+            PlacerName::Auto => Self::Auto,
+        }
+    }
+}
 
 /// A policy and what it goes by, as typed.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct PolicyArgs {
-    /// The policy; `dio+lfoc` places by the one and partitions by the other
+    /// The policy, one that corun doctor names; `dio+lfoc` places by the one and partitions by the other
     #[arg(long, value_name = "NAME", default_value = "dio")]
     pub(crate) policy: String,
     /// Where counters come from
@@ -96,7 +90,7 @@ pub(crate) struct PolicyArgs {
     pub(crate) untested: bool,
     /// What places threads (docs/operating.md)
     #[arg(long, value_enum, default_value = "affinity")]
-    pub(crate) backend: BackendName,
+    pub(crate) backend: PlacerName,
     /// With --backend sched-ext: how long a thread waits for its CPUs before it runs elsewhere, or never
     #[arg(long, value_name = "TIME", default_value = "20ms", value_parser = spill_after)]
     pub(crate) spill_after: f64,
@@ -107,10 +101,10 @@ pub(crate) struct PolicyArgs {
 
 impl PolicyArgs {
     /// What a host is made by. `seed`: of policies that draw at random.
-    pub(crate) fn host_args(&self, dry_run: bool, seed: u64) -> HostArgs {
-        HostArgs {
+    pub(crate) fn host_settings(&self, dry_run: bool, seed: u64) -> HostSettings {
+        HostSettings {
             policy: self.policy.clone(),
-            counters: self.counters,
+            counters: self.counters.into(),
             profiles: self.profiles.clone(),
             interval: self.interval,
             dry_run,
@@ -120,11 +114,10 @@ impl PolicyArgs {
             set: self.set.clone(),
             gate: self.gate.then(GateOptions::default),
             untested: self.untested,
-            backend: BackendArgs {
-                name: self.backend,
+            placing: PlacerSettings {
+                placer: self.backend.into(),
                 spill_after_s: self.spill_after,
-                is_required: false,
-                counts_wakers: false,
+                ..PlacerSettings::default()
             },
         }
     }
@@ -142,65 +135,6 @@ pub(crate) struct StartArgs {
     /// One program and its arguments
     #[arg(last = true, value_name = "CMD")]
     pub(crate) command: Vec<std::ffi::OsString>,
-}
-
-/// What every command needs that runs a policy on this machine.
-#[derive(Debug, Clone)]
-pub(crate) struct HostArgs {
-    /// The policy's name.
-    pub(crate) policy: String,
-    /// Where counters come from.
-    pub(crate) counters: CountersName,
-    /// Folder or file of stored profiles; the shipped ones where absent.
-    pub(crate) profiles: Option<PathBuf>,
-    /// Seconds between two decisions; the policy's own where absent.
-    pub(crate) interval: Option<f64>,
-    /// Nothing is done.
-    pub(crate) dry_run: bool,
-    /// A description of this machine; it is looked at where absent.
-    pub(crate) machine: Option<PathBuf>,
-    /// Where journals are kept; the user's folder where absent.
-    pub(crate) journals: Option<PathBuf>,
-    /// Seed of policies that draw at random.
-    pub(crate) seed: u64,
-    /// The policy's parameters that are not at their defaults.
-    pub(crate) set: Vec<(String, f64)>,
-    /// What plans have to pass; none where each is carried out.
-    pub(crate) gate: Option<GateOptions>,
-    /// A policy whose live form was not evaluated may act.
-    pub(crate) untested: bool,
-    /// What places threads.
-    pub(crate) backend: BackendArgs,
-}
-
-impl HostArgs {
-    /// Of a host that only looks: `linux-default`, which decides nothing, and no journal.
-    pub(crate) fn that_looks(counters: CountersName) -> Self {
-        Self {
-            policy: "linux-default".to_owned(),
-            counters,
-            profiles: None,
-            interval: None,
-            dry_run: true,
-            machine: None,
-            journals: None,
-            seed: 1,
-            set: Vec::new(),
-            gate: None,
-            untested: false,
-            backend: BackendArgs {
-                name: BackendName::Affinity,
-                spill_after_s: SPILL_AFTER_S,
-                is_required: false,
-                counts_wakers: false,
-            },
-        }
-    }
-
-    /// What its policies are built with.
-    pub(crate) fn build_options(&self) -> BuildOptions {
-        BuildOptions { seed: self.seed, parameters: self.set.iter().cloned().collect() }
-    }
 }
 
 /// `corun run`.
@@ -238,10 +172,10 @@ pub(crate) struct RunArgs {
 
 impl RunArgs {
     /// What its host is made by.
-    pub(crate) fn host_args(&self) -> HostArgs {
-        let arguments = self.chosen.host_args(self.dry_run, self.seed);
-        let backend = BackendArgs { counts_wakers: self.wakers, ..arguments.backend };
-        HostArgs { backend, ..arguments }
+    pub(crate) fn host_settings(&self) -> HostSettings {
+        let arguments = self.chosen.host_settings(self.dry_run, self.seed);
+        let placing = PlacerSettings { counts_wakers: self.wakers, ..arguments.placing };
+        HostSettings { placing, ..arguments }
     }
 }
 

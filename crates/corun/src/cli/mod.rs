@@ -26,14 +26,13 @@ pub(crate) use fleet::{
     ServeExtenderArgs,
 };
 pub(crate) use hosting::{
-    BackendArgs, BackendName, CheckConfigArgs, CountersName, DaemonArgs, HostArgs, RunArgs,
-    SPILL_AFTER_S, StandInArgs, StartArgs,
+    CheckConfigArgs, CountersName, DaemonArgs, PlacerName, RunArgs, StandInArgs, StartArgs,
 };
 pub(crate) use serving::ServeArgs;
 pub(crate) use sweeping::SweepArgs;
 pub(crate) use validating::ValidateArgs;
 pub(crate) use values::{
-    DocumentFormat, IndexName, LEAST_INTERVAL_S, LineFormat, PerName, SortBy, TreeFormat, UntilName,
+    DocumentFormat, IndexName, LineFormat, PerName, SortBy, TreeFormat, UntilName,
 };
 pub(crate) use watching::{DecideArgs, FigureArgs, RecordArgs, TargetArgs, TopArgs};
 

@@ -2,6 +2,7 @@
 
 use clap::ValueEnum;
 use corun_cli::number_within;
+use corun_hosting::LEAST_INTERVAL_S;
 use corun_optimal::Objective;
 use corun_optimal::partition::PartitionObjective;
 use corun_trace::engine::SamplingRate;
@@ -138,17 +139,19 @@ pub(crate) enum PerName {
     Cycles,
 }
 
-/// The least time between samples, and between two decisions, in seconds.
-pub(crate) const LEAST_INTERVAL_S: f64 = 0.01;
-
-/// A time between samples in seconds: `1s`, `200ms`, `0.5`.
-pub(in crate::cli) fn interval(text: &str) -> Result<f64, String> {
+/// Seconds of a number with a unit: `1s`, `200ms`, `0.5`.
+fn seconds_of(text: &str) -> Option<f64> {
     let (number, unit_s) = match text.strip_suffix("ms") {
         Some(number) => (number, 1e-3),
         None => (text.strip_suffix('s').unwrap_or(text), 1.0),
     };
-    let seconds = number.trim().parse::<f64>().ok().map(|number| number * unit_s);
-    let seconds = seconds.filter(|seconds| (LEAST_INTERVAL_S..=86_400.0).contains(seconds));
+    number.trim().parse::<f64>().ok().map(|number| number * unit_s)
+}
+
+/// A time between samples in seconds: `1s`, `200ms`, `0.5`.
+pub(in crate::cli) fn interval(text: &str) -> Result<f64, String> {
+    let seconds =
+        seconds_of(text).filter(|seconds| (LEAST_INTERVAL_S..=86_400.0).contains(seconds));
     seconds.ok_or_else(|| "expected a time such as 1s or 200ms, from 10ms to a day".to_owned())
 }
 
@@ -157,13 +160,38 @@ pub(in crate::cli) fn spill_after(text: &str) -> Result<f64, String> {
     if text.trim() == "never" {
         return Ok(f64::INFINITY);
     }
-    let (number, unit_s) = match text.strip_suffix("ms") {
-        Some(number) => (number, 1e-3),
-        None => (text.strip_suffix('s').unwrap_or(text), 1.0),
-    };
-    let seconds = number.trim().parse::<f64>().ok().map(|number| number * unit_s);
-    let seconds = seconds.filter(|seconds| (0.0..=86_400.0).contains(seconds));
+    let seconds = seconds_of(text).filter(|seconds| (0.0..=86_400.0).contains(seconds));
     seconds.ok_or_else(|| "expected a time such as 20ms or 1s, or never".to_owned())
+}
+
+/// A number of instructions: whole, or with a unit as `corun profile` prints them: `200M`, `1.5G`.
+pub(in crate::cli) fn instructions(text: &str) -> Result<u64, String> {
+    let wrong = || "expected a number of instructions such as 200000000, 200M or 1.5G".to_owned();
+    let text = text.trim();
+    let unit = match text.chars().last() {
+        Some('k') => 1e3,
+        Some('M') => 1e6,
+        Some('G') => 1e9,
+        Some('T') => 1e12,
+        _ => return text.parse().ok().filter(|&count| count > 0).ok_or_else(wrong),
+    };
+    let count = text[..text.len() - 1].trim().parse::<f64>().ok().map(|number| number * unit);
+    // Up to here each whole number is one of f64's.
+    let count = count.filter(|count| (1.0..=9e15).contains(count));
+    count.map(|count| count.round() as u64).ok_or_else(wrong)
+}
+
+/// A number of instructions of a simulated run.
+pub(in crate::cli) fn instructions_of_a_run(text: &str) -> Result<u64, String> {
+    let most = 1_000_000_000_000_000;
+    let count = instructions(text)?;
+    if count > most { Err(format!("expected at most {most} instructions")) } else { Ok(count) }
+}
+
+/// A number of instructions of a window.
+pub(in crate::cli) fn instructions_of_a_window(text: &str) -> Result<u64, String> {
+    let count = instructions(text)?;
+    if count < 1000 { Err("expected at least 1000 instructions".to_owned()) } else { Ok(count) }
 }
 
 /// An event and how often it is to happen: `page-faults=100`. An event's own parts may have `=`.
@@ -243,7 +271,10 @@ pub(super) fn confidence(text: &str) -> Result<f64, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{cpi, event_count, interval, nanoseconds, spill_after, way_mask};
+    use super::{
+        cpi, event_count, instructions, instructions_of_a_run, instructions_of_a_window, interval,
+        nanoseconds, spill_after, way_mask,
+    };
 
     #[test]
     fn intervals_have_units() {
@@ -251,6 +282,21 @@ mod tests {
         for text in ["0", "5ms", "-1s", "1m", "ms", "NaN", "1e9"] {
             assert!(interval(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn instructions_have_the_units_that_a_profile_prints() {
+        for (text, count) in
+            [("1", 1), ("200M", 200_000_000), ("1.5 G", 1_500_000_000), ("3k", 3000)]
+        {
+            assert_eq!(instructions(text), Ok(count), "{text}");
+        }
+        for text in ["", "0", "-1", "M", "0M", "1.5", "2X", "NaNG", "1e300T", "infM", "µ"] {
+            assert!(instructions(text).is_err(), "{text}");
+        }
+        assert_eq!(instructions_of_a_run("1000T"), Ok(1_000_000_000_000_000));
+        assert!(instructions_of_a_run("1001T").is_err());
+        assert!(instructions_of_a_window("999").is_err() && instructions_of_a_window("1k").is_ok());
     }
 
     #[test]

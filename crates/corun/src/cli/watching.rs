@@ -83,6 +83,11 @@ itself. A program that is started has no input, and its output is dropped; it is
 a pattern * stands for any text and ? for one letter. Keys: ? lists them, / filters, g shows units and pods, q quits.
 --replay plays what corun record wrote, with a slider in time; a recording has no cgroups.
 
+Columns: CPU% and WAIT% are of one CPU's time: on CPUs, and ready without a CPU. ON CPU and LLC: where the threads run, and
+under which last-level cache. MPKI: LLC misses per 1000 instructions; IPC: instructions a cycle; IN LLC: bytes held.
+SWITCH/s, WAKES/s: context switches and wake-ups. CLASS and ALONE are the stored profile's: what the program does in a
+cache, and its MPKI alone. `-`: not measured here, or no profile. corun explain takes a thread's TID as well as a PID.
+
 Examples:
   corun top
   corun top --user www-data

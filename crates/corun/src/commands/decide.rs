@@ -1,16 +1,13 @@
 //! `corun decide`: what a policy would have decided over what `corun record` wrote.
 
 use std::fmt::Write as _;
-use std::fs::File;
-use std::io::BufReader;
-use std::path::Path;
 use std::sync::Arc;
 
+use corun_hosting::{DecisionLine, NewDecisions, load_recording};
 use corun_live::{Host, LiveRecording};
 use corun_policy::Nanoseconds;
 use serde::Serialize;
 
-use super::decisions::{Decided, DecisionEntry, DecisionLine};
 use crate::cli::{DecideArgs, TableFormat};
 use crate::failure::{Failure, Outcome};
 use corun_report::{Columns, counted, json, round};
@@ -23,13 +20,13 @@ struct Document<'a> {
     seconds: f64,
     looks: usize,
     threads: usize,
-    decisions: Vec<DecisionEntry<'a>>,
+    decisions: &'a [DecisionLine],
 }
 
 pub(super) fn run(arguments: &DecideArgs) -> Outcome<String> {
-    let recording = Arc::new(load(&arguments.recording)?);
+    let recording = Arc::new(load_recording(&arguments.recording)?);
     let mut host = host(arguments, recording.clone())?;
-    let mut decided = Decided::default();
+    let mut decided = NewDecisions::default();
     let mut lines: Vec<DecisionLine> = Vec::new();
     let mut threads = 0;
     for at in recording.times() {
@@ -46,25 +43,13 @@ pub(super) fn run(arguments: &DecideArgs) -> Outcome<String> {
         seconds: round(seconds, 3),
         looks: recording.times().count(),
         threads,
-        decisions: lines.iter().map(Into::into).collect(),
+        decisions: &lines,
     };
     match arguments.format {
-        TableFormat::Table => Ok(text(&document, &lines)),
+        TableFormat::Table => Ok(text(&document)),
         TableFormat::Json => json(&document),
         TableFormat::Csv => csv(&document),
     }
-}
-
-/// A recording, read and checked whole; a note on stderr where it breaks off.
-pub(super) fn load(path: &Path) -> Outcome<LiveRecording> {
-    let shown = path.display();
-    let wrong = |what: &dyn std::fmt::Display| Failure::input(format!("{shown}: {what}"));
-    let file = File::open(path).map_err(|error| wrong(&error))?;
-    let recording = LiveRecording::read(BufReader::new(file)).map_err(|error| wrong(&error))?;
-    if recording.is_broken_off() {
-        eprintln!("corun: note: {shown} ends within a line, which is left out");
-    }
-    Ok(recording)
 }
 
 fn host(arguments: &DecideArgs, recording: Arc<LiveRecording>) -> Outcome<Host> {
@@ -75,9 +60,9 @@ fn host(arguments: &DecideArgs, recording: Arc<LiveRecording>) -> Outcome<Host> 
     })
 }
 
-fn text(document: &Document<'_>, lines: &[DecisionLine]) -> String {
+fn text(document: &Document<'_>) -> String {
     let mut text = String::new();
-    for line in lines {
+    for line in document.decisions {
         let _ = writeln!(text, "{}", line.text());
     }
     let _ = writeln!(
@@ -94,12 +79,12 @@ fn text(document: &Document<'_>, lines: &[DecisionLine]) -> String {
 }
 
 fn csv(document: &Document<'_>) -> Outcome<String> {
-    Columns::of(&document.decisions)
-        .left("at_s", |one| one.at_s)
-        .left("policy", |one| one.policy.to_owned())
+    Columns::of(document.decisions)
+        .left("at_s", |one| round(one.at_s, 3))
+        .left("policy", |one| one.policy.clone())
         .left("verdict", |one| one.verdict)
-        .left("program", |one| one.program.to_owned())
-        .left("action", |one| one.action.to_owned())
-        .left("reason", |one| one.reason.to_owned())
+        .left("program", |one| one.program.clone())
+        .left("action", |one| one.action.clone())
+        .left("reason", |one| one.reason.clone())
         .csv()
 }

@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
+use corun_daemon::{Config, DEFAULT_PATH};
+use corun_hosting::undone::ChangePart;
 use corun_linux::Roots;
 use corun_live::{JournalError, RestoreOutcome, RestoredJournal, Which, default_folder};
 use corun_report::Columns;
 use serde::Serialize;
 
-use super::daemon::{Config, DEFAULT_PATH};
-use super::undone::ChangePart;
 use crate::cli::JournalArgs;
 use crate::failure::{Failure, Outcome};
 

@@ -62,7 +62,7 @@ fn page(command: &Command) -> io::Result<Vec<u8>> {
     let mut out = Vec::new();
     man.render_title(&mut out)?;
     man.render_name_section(&mut out)?;
-    man.render_synopsis_section(&mut out)?;
+    synopsis(command).to_writer(&mut out)?;
     if command.get_arguments().any(|argument| !argument.is_hide_set()) {
         man.render_options_section(&mut out)?;
     }
@@ -73,12 +73,46 @@ fn page(command: &Command) -> io::Result<Vec<u8>> {
     if let Some(text) = command.get_after_help() {
         sections(&text.to_string(), &mut roff);
     }
+    files(&mut roff);
     if name(command) != "corun" {
         roff.control("SH", ["SEE ALSO"]).text([bold("corun"), roman("(1)")]);
     }
     roff.to_writer(&mut out)?;
     Ok(out)
 }
+
+/// The command line as `--help` shows it: options in one word, a program behind `--`.
+fn synopsis(command: &Command) -> Roff {
+    let usage = command.clone().render_usage().to_string();
+    let usage = usage.trim_start_matches("Usage: ");
+    let words: Vec<&str> = usage.split_whitespace().collect();
+    let names = words.iter().take_while(|word| !word.starts_with(['[', '<', '-'])).count();
+    let mut roff = Roff::new();
+    let (first, rest) = words.split_at(names);
+    roff.control("SH", ["SYNOPSIS"])
+        .text([bold(first.join(" ")), roman(format!(" {}", rest.join(" ")))]);
+    roff
+}
+
+/// What a page names and where it is.
+fn files(roff: &mut Roff) {
+    roff.control("SH", ["FILES"]);
+    for (path, what) in FILES {
+        roff.control("TP", []).text([bold(path)]).text([roman(what)]);
+    }
+}
+
+const FILES: [(&str, &str); 3] = [
+    (
+        "/usr/share/doc/corun/",
+        "README and docs/, which these pages name; PREFIX/share/doc/corun after make install",
+    ),
+    (
+        "/etc/corun/config.toml",
+        "The daemon's configuration; corun check-config --example writes one that explains each key",
+    ),
+    ("/run/corun/", "Journals, from which corun restore undoes what a killed corun left"),
+];
 
 /// The text below a command's help: paragraphs, among them one of examples and one of exit codes.
 fn sections(text: &str, roff: &mut Roff) {
@@ -129,7 +163,8 @@ mod tests {
         for part in [
             ".TH corun-profiles-show 1",
             "corun\\-profiles\\-show \\- One program: its figures and its miss\\-rate curve",
-            "\\fBcorun profiles show\\fR",
+            ".SH SYNOPSIS\n\\fBcorun profiles show\\fR [OPTIONS] <NAME|FILE>...",
+            ".SH FILES\n.TP\n\\fB/usr/share/doc/corun/\\fR\nREADME",
             "\\fB\\-\\-svg\\fR",
             ".SH EXAMPLES\n.nf\ncorun profiles show gzip.toml\n",
             ".SH \"SEE ALSO\"\n\\fBcorun\\fR(1)",

@@ -5,12 +5,12 @@ use corun_app::{
     PlacementDocument, PlacementMethod, Scenario, SearchProof, find_machine, open_library,
     placement_cpus,
 };
+use corun_views::placement::{csv, table};
 use serde::Deserialize;
 use serde_json::json;
 
 use super::dask::handed_over;
-use super::placement::write;
-use crate::cli::{PlaceArgs, model_options};
+use crate::cli::{PlaceArgs, TableFormat, model_options};
 use crate::failure::{Failure, Outcome};
 use corun_app::Cancel;
 
@@ -27,7 +27,16 @@ pub(super) fn run(arguments: &PlaceArgs) -> Outcome<String> {
     scenario.one_cpu_each()?;
     let cancel = Cancel::on_signal()?;
     let objective = arguments.objective.objective();
-    write(&placer.place(&scenario, objective, cancel.flag())?, arguments.format)
+    written(&placer.place(&scenario, objective, cancel.flag())?, arguments.format)
+}
+
+/// A placement in a format.
+pub(super) fn written(placement: &PlacementDocument, format: TableFormat) -> Outcome<String> {
+    match format {
+        TableFormat::Table => Ok(table(placement)),
+        TableFormat::Json => corun_report::json(placement),
+        TableFormat::Csv => csv(None, &[("", placement)]),
+    }
 }
 
 /// What the workers of a cluster found.
@@ -79,5 +88,6 @@ fn on_dask(arguments: &PlaceArgs, address: &str) -> Outcome<String> {
     let cpus = placement_cpus(scenario.machine(), scenario.names.len(), &found.cpu)?;
     let Found { gap, proven, solver_seconds, .. } = found;
     let proof = SearchProof { gap, proven, solver_seconds };
-    write(&PlacementDocument::new(&scenario, &cpus, Some(name), objective, proof), arguments.format)
+    let placement = PlacementDocument::new(&scenario, &cpus, Some(name), objective, proof);
+    written(&placement, arguments.format)
 }

@@ -6,9 +6,10 @@ use corun_app::{
 };
 use corun_optimal::Objective;
 use corun_report::{Columns, fixed, json, or_dash};
+use corun_views::placement::{csv, data_lines};
 use serde::Serialize;
 
-use super::placement::{csv, data_lines, write};
+use super::place::written;
 use crate::cli::{PredictArgs, TableFormat, model_options};
 use crate::failure::Outcome;
 
@@ -25,7 +26,7 @@ pub(super) fn run(arguments: &PredictArgs) -> Outcome<String> {
     let options = model_options(&arguments.model);
     let scenario = Scenario::new(machine, &library, &programs.apps, options)?;
     match given {
-        Some(places) => write(&placed(&scenario, &places), arguments.format),
+        Some(places) => written(&placed(&scenario, &places), arguments.format),
         None => side_by_side(&scenario, arguments.format),
     }
 }

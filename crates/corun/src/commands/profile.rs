@@ -16,10 +16,9 @@ use corun_trace::{
 };
 
 use self::progress::{Limits, ProgressLine};
-use super::profiles::count;
 use crate::cli::{CachesArgs, ProfileArgs};
 use crate::failure::{Failure, Outcome};
-use corun_report::{check_target, size};
+use corun_report::{check_target, engineering, size};
 
 /// The program has our standard output, so all that we say goes to stderr.
 pub(super) fn run(arguments: &ProfileArgs) -> Outcome<String> {
@@ -118,7 +117,7 @@ fn summary(arguments: &ProfileArgs, recorded: &Recorded) -> String {
     let mut text = format!(
         "corun: {} written: {name}, {} instructions, footprint {}\n",
         arguments.output.display(),
-        count(recorded.profile.instructions()),
+        engineering(recorded.profile.instructions()),
         size(footprint as f64),
     );
     if !recorded.status.success() {
@@ -136,7 +135,7 @@ fn summary(arguments: &ProfileArgs, recorded: &Recorded) -> String {
     if let (Some(path), Some(Ok(instructions))) =
         (&arguments.instruction_trace, &recorded.instruction_trace)
     {
-        let (path, instructions) = (path.display(), count(*instructions));
+        let (path, instructions) = (path.display(), engineering(*instructions));
         text.push_str(&format!("corun: {path} written: {instructions} instructions\n"));
     }
     for note in recorded.notes.iter().chain(&unlisted_threads(&recorded.profile)) {

@@ -7,11 +7,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use corun_hosting::{DecisionPrinter, NO_POLICY, Watch};
 use corun_live::{Host, RecordingWriter};
 use corun_policy::{BuildOptions, CounterKind, build, registry};
 
-use super::hosting::Teller;
-use super::watching::{Asked, NO_POLICY, Watch};
+use super::watching::{Asked, watch};
 use crate::cli::RecordArgs;
 use crate::failure::{Failure, Outcome};
 use corun_app::Cancel;
@@ -23,7 +23,7 @@ const TICK: Duration = Duration::from_millis(20);
 pub(super) fn run(arguments: &RecordArgs) -> Outcome<String> {
     check_target(&arguments.output)?;
     let cancel = Cancel::on_signal()?;
-    let mut watch = Watch::new(&Asked {
+    let mut watch = watch(&Asked {
         targets: &arguments.targets,
         figures: &arguments.figures,
         policy: Some(NO_POLICY),
@@ -40,7 +40,7 @@ pub(super) fn run(arguments: &RecordArgs) -> Outcome<String> {
         RecordingWriter::new(BufWriter::new(file), &watch.host, arguments.figures.interval);
     let mut session = Session {
         recorder: recorder.with_context(|| shown(&arguments.output))?,
-        teller: Teller::default(),
+        printer: DecisionPrinter::default(),
         most_threads: 0,
     };
     let recorded = session.record(&mut watch, arguments, &cancel);
@@ -76,7 +76,7 @@ fn needed_by_any() -> Vec<CounterKind> {
 
 struct Session {
     recorder: RecordingWriter<'static>,
-    teller: Teller,
+    printer: DecisionPrinter,
     most_threads: usize,
 }
 
@@ -105,7 +105,7 @@ impl Session {
 
     fn look(&mut self, host: &mut Host, path: &Path) -> Outcome {
         let tick = host.tick().map_err(Failure::live)?;
-        self.teller.tick(host, &tick);
+        self.printer.tick(host, &tick);
         self.most_threads = self.most_threads.max(host.views().len());
         Ok(self.recorder.sample(host, &tick).with_context(|| shown(path))?)
     }

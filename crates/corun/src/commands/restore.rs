@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use anyhow::anyhow;
+use corun_hosting::undone::outcome;
 use corun_live::{RestoreOutcome, RestoredJournal, Which, restore, would_restore};
 use serde::Serialize;
 
 use super::journals::{JournalPart, JournalRow, columns, folders, listed, of_all};
-use super::undone::outcome;
 use crate::cli::{RestoreArgs, TableFormat};
 use crate::failure::{Failure, Outcome};
 use corun_report::{counted, json, print};
@@ -60,8 +60,9 @@ fn rows(journals: &[RestoredJournal], dry_run: bool) -> Vec<JournalRow> {
 
 /// What became of the journal, where its changes do not say it all.
 fn journal_outcome(journal: &RestoredJournal, dry_run: bool) -> Option<String> {
+    let removed = if dry_run { "would be removed" } else { "removed" };
     Some(match &journal.outcome {
-        RestoreOutcome::Undone if journal.changes.is_empty() => "empty, removed".to_owned(),
+        RestoreOutcome::Undone if journal.changes.is_empty() => format!("empty, {removed}"),
         RestoreOutcome::Undone => return None,
         RestoreOutcome::Failed => {
             "left: not all could be undone; run corun restore again".to_owned()
@@ -71,7 +72,7 @@ fn journal_outcome(journal: &RestoredJournal, dry_run: bool) -> Option<String> {
         }
         RestoreOutcome::Stopped => "its corun stopped when asked, and undid what it did".to_owned(),
         RestoreOutcome::OtherBoot => {
-            "from before the last reboot, which undid it; removed".to_owned()
+            format!("from before the last reboot, which undid it; {removed}")
         }
         RestoreOutcome::Running => {
             "left: its corun runs and is in charge; --all stops it first".to_owned()
@@ -96,6 +97,22 @@ impl<'a> Document<'a> {
             dry_run,
             left: journals.iter().filter(|journal| journal.left).count(),
             journals,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_dry_run_leaves_is_not_said_to_be_removed() {
+        for outcome in [RestoreOutcome::Undone, RestoreOutcome::OtherBoot] {
+            let file = PathBuf::from("1-1.journal");
+            let journal = RestoredJournal { file, pid: 1, outcome, changes: Vec::new() };
+            let said = |dry_run| journal_outcome(&journal, dry_run).unwrap();
+            assert!(said(true).ends_with(" would be removed"), "{}", said(true));
+            assert!(said(false).ends_with("removed") && !said(false).contains("would"));
         }
     }
 }

@@ -2,20 +2,16 @@
 
 use std::path::Path;
 
+use corun_daemon::Config;
+use corun_hosting::{
+    Counters, HostBuilder, HostSettings, Look, NO_POLICY, Program, Watch, WatchSettings,
+};
 use corun_linux::{Roots, facts};
-use corun_live::{Host, ProcessSelector, Rule, Target};
+use corun_live::{ProcessSelector, Rule, Target, command_of, profile_of};
 use corun_policy::{CounterKind, Nanoseconds};
 
-use super::acting::Acting;
-use super::daemon::Config;
-use super::hosting::{Ground, Look};
-use super::programs::{Program, Started};
-use crate::cli::{CountersName, FigureArgs, HostArgs, TargetArgs};
+use crate::cli::{FigureArgs, TargetArgs};
 use crate::failure::{Failure, Outcome};
-use corun_app::Cancel;
-
-/// The policy that decides nothing.
-pub(super) const NO_POLICY: &str = "linux-default";
 
 /// What a watching host is to be.
 pub(super) struct Asked<'a> {
@@ -35,120 +31,79 @@ pub(super) struct Asked<'a> {
     pub(super) else_all: bool,
 }
 
-/// A host that only looks, and the program that was started for it.
-pub(super) struct Watch {
-    pub(super) host: Host,
-    /// The policy, if one was asked for.
-    pub(super) policy: Option<String>,
-    /// Do the targets' names say which program it is? Else the processes' own do.
-    pub(super) named: bool,
-    /// Acts on them as a person asks, where that was asked for.
-    pub(super) acting: Option<Acting>,
-    program: Started,
-}
-
-impl Watch {
-    /// Checks everything; starts nothing yet.
-    pub(super) fn new(asked: &Asked<'_>) -> Outcome<Self> {
-        let typed = asked.targets;
-        let config = typed.config.as_deref().map(Config::load).transpose()?;
-        let own = config.as_ref().map(|config| config.host_args(true)).transpose()?;
-        let policy = asked.policy.or(own.as_ref().map(|own| own.policy.as_str()));
-        let policy = policy.filter(|name| *name != NO_POLICY).map(str::to_owned);
-        let counters = (asked.figures.counters)
-            .or(own.as_ref().map(|own| own.counters))
-            .unwrap_or(CountersName::Auto);
-        let arguments = HostArgs {
-            policy: policy.clone().unwrap_or_else(|| NO_POLICY.to_owned()),
-            profiles: (asked.figures.profiles.clone())
-                .or(own.as_ref().and_then(|own| own.profiles.clone())),
-            interval: own.as_ref().and_then(|own| own.interval),
-            machine: own.as_ref().and_then(|own| own.machine.clone()),
-            seed: asked.seed,
-            // Of the policy that the configuration names.
-            set: own
-                .filter(|own| policy.as_ref() == Some(&own.policy))
-                .map_or(Vec::new(), |own| own.set),
-            dry_run: !asked.act,
-            journals: asked.journals.map(Path::to_owned),
-            ..HostArgs::that_looks(counters)
-        };
-        let targets = match &config {
-            Some(config) => config.targets(),
-            None if asked.else_all && !typed.is_given() => vec![everybody(typed.profile.clone())],
-            None => targets(typed)?,
-        };
-        let program = match typed.program.as_slice() {
-            [] => Vec::new(),
-            command => {
-                let program = Program::of_command(command, typed.profile.as_deref());
-                vec![if asked.out_of_sight { program.out_of_sight() } else { program }]
-            }
-        };
-        let named = config.is_some() || typed.profile.is_some() || !program.is_empty();
-        let program = Started::new(program);
-        let stored = match &config {
-            Some(config) => config.profile_names(),
-            None => targets.iter().filter_map(|one| one.profile.as_deref()).collect(),
-        };
-        let profiles: Vec<&str> = stored.into_iter().chain(program.profiles()).collect();
-        if counters == CountersName::Model && profiles.is_empty() {
-            let what =
-                "--counters model computes counts from stored profiles, and nobody's is named";
-            return Err(Failure::input(what)
-                .hint("--profile NAME, which all of them run (corun profiles lists the names)")
-                .hint("--config FILE, with a profile for each"));
-        }
-        let look = Look {
+/// The host that only looks, as it was asked for. Nothing is started yet.
+pub(super) fn watch(asked: &Asked<'_>) -> Outcome<Watch> {
+    let typed = asked.targets;
+    let config = typed.config.as_deref().map(Config::load).transpose()?;
+    let own = config.as_ref().map(|config| config.host_settings(true)).transpose()?;
+    let policy = asked.policy.or(own.as_ref().map(|own| own.policy.as_str()));
+    let policy = policy.filter(|name| *name != NO_POLICY).map(str::to_owned);
+    let counters = (asked.figures.counters.map(Counters::from))
+        .or(own.as_ref().map(|own| own.counters))
+        .unwrap_or(Counters::Auto);
+    let host = HostSettings {
+        policy: policy.clone().unwrap_or_else(|| NO_POLICY.to_owned()),
+        profiles: (asked.figures.profiles.clone())
+            .or(own.as_ref().and_then(|own| own.profiles.clone())),
+        interval: own.as_ref().and_then(|own| own.interval),
+        machine: own.as_ref().and_then(|own| own.machine.clone()),
+        seed: asked.seed,
+        // Of the policy that the configuration names.
+        set: own
+            .filter(|own| policy.as_ref() == Some(&own.policy))
+            .map_or(Vec::new(), |own| own.set),
+        dry_run: !asked.act,
+        journals: asked.journals.map(Path::to_owned),
+        ..HostSettings::that_looks(counters)
+    };
+    let builder = HostBuilder::new(&host)?;
+    let mut targets = match &config {
+        Some(config) => config.targets(),
+        None if asked.else_all && !typed.is_given() => vec![everybody(typed.profile.clone())],
+        None => targets(typed)?,
+    };
+    if counters == Counters::Model {
+        targets.iter_mut().for_each(|target| find_profile(target, &builder));
+    }
+    let program = (!typed.program.is_empty()).then(|| {
+        let program = Program::of_command(&typed.program, typed.profile.as_deref());
+        if asked.out_of_sight { program.out_of_sight() } else { program }
+    });
+    let profiles: Vec<String> = match &config {
+        Some(config) => config.profile_names().into_iter().map(str::to_owned).collect(),
+        None => targets.iter().filter_map(|one| one.profile.clone()).collect(),
+    };
+    let has_profile =
+        !profiles.is_empty() || program.as_ref().is_some_and(|one| one.profile().is_some());
+    if counters == Counters::Model && !has_profile {
+        let what = "--counters model computes counts from stored profiles, and nobody's is named \
+                    or found by the command line of a --pid";
+        return Err(Failure::input(what)
+            .hint("--profile NAME, which all of them run (corun profiles lists the names)")
+            .hint("--config FILE, with a profile for each"));
+    }
+    let settings = WatchSettings {
+        host,
+        policy,
+        named: config.is_some() || typed.profile.is_some() || program.is_some(),
+        targets,
+        profiles,
+        program,
+        look: Look {
             every: Nanoseconds::from_secs_f64(asked.figures.interval),
             counters: asked.counters.clone(),
-        };
-        let ground = Ground::new(&arguments)?;
-        let mut acting = None;
-        let targets = targets.clone();
-        let host = match asked.act {
-            false => ground.host_that_looks(&arguments, targets, &profiles, &look)?,
-            true => ground.host_with(&arguments, targets, &profiles, &look, |policies| {
-                let (acts, policies) = Acting::beside(policies);
-                acting = Some(acts);
-                policies
-            })?,
-        };
-        let acting = acting.map(|acting: Acting| acting.on(ground));
-        Ok(Self { host, policy, named, acting, program })
-    }
+        },
+        acts: asked.act,
+    };
+    Watch::new(builder, settings)
+}
 
-    /// Starts the program if there is one.
-    pub(super) fn start(&mut self) -> Outcome {
-        self.program.begin()?;
-        for (_, target) in self.program.step()? {
-            self.host.add(target).map_err(Failure::live)?;
-        }
-        Ok(())
-    }
-
-    /// Takes note of processes of ours that ended.
-    pub(super) fn reap(&mut self) -> Outcome {
-        self.program.reap()
-    }
-
-    /// Is the program over that was started?
-    pub(super) fn is_over(&self) -> bool {
-        self.program.is_over()
-    }
-
-    /// How the command ends: as the program did; without one, well, also by Ctrl-C.
-    pub(super) fn exit(&self, cancel: &Cancel) -> Outcome<String> {
-        if !self.program.programs().is_empty() && cancel.is_set() {
-            return Err(Failure::Interrupted);
-        }
-        self.program.exit(false)
-    }
-
-    /// Ends the program if it still runs.
-    pub(super) fn end(&mut self) -> Outcome {
-        self.program.end()
-    }
+/// Gives a process that was named by its number the profile that its command line leads to.
+fn find_profile(target: &mut Target, builder: &HostBuilder) {
+    let ProcessSelector::Rule(Rule { pid: Some(pid), .. }) = &target.processes else { return };
+    let command = command_of(&Roots::default(), *pid).unwrap_or_default();
+    let found = || profile_of(builder.library(), &command).map(|profile| profile.name.clone());
+    target.profile = target.profile.take().or_else(found);
 }
 
 /// All programs of this user; of root, all there are.

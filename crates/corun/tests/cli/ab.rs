@@ -292,7 +292,7 @@ fn a_program_that_ends_by_itself_ends_the_experiment() {
 #[test]
 fn programs_that_a_mix_starts_again_go_on() {
     let fixture = Fixture::new();
-    fixture.write("mix.toml", "[[app]]\ncmd = [\"sleep\", \"0.3\"]\nrestart = true\n");
+    fixture.write("mix.toml", "[[app]]\ncmd = [\"sleep\", \"0.05\"]\nrestart = true\n");
     let words = ["ab", "mix.toml", "--policy", "di", "--counters", "profiles", "--longest", "3"];
     let more = ["--journals", "journals", "--metric", "a=echo 1", "--precision", "0.01"];
     let ran = fixture.run(&[&words[..], &QUICK, &more].concat());

@@ -100,6 +100,9 @@ fn a_port_that_is_taken_does_not_end_the_daemon() {
 fn metrics_can_be_switched_off() {
     let Some(ground) = Daemon::new(true) else { return };
     configure(&ground, "metrics = \"off\"\n");
+    let config = std::fs::read_to_string(ground.fixture.path("config.toml")).unwrap();
+    let absent = "[[program]]\nname = \"absent\"\ncommand = \"no-such-program\"\n";
+    ground.fixture.write("config.toml", &format!("{config}{absent}"));
     let daemon = ground.start();
     assert!(eventually(|| ground.now() != ground.before), "nothing is held");
 
@@ -108,7 +111,11 @@ fn metrics_can_be_switched_off() {
         threads.map(|one| std::fs::read_to_string(one.unwrap().path().join("comm")).unwrap());
     assert!(!names.collect::<String>().contains("metrics"));
     signal(&daemon.0, "-TERM");
-    assert!(stderr_of(daemon).contains("everything is undone"));
+    let log = stderr_of(daemon);
+    assert!(log.contains("everything is undone"), "{log}");
+    // Who was there at the start, and who was not.
+    assert!(log.contains("looked after"), "{log}");
+    assert!(log.contains("no process belongs to it yet program=\"absent\""), "{log}");
 }
 
 /// One program alone gains nothing wherever it is held.

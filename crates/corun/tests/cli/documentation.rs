@@ -85,6 +85,46 @@ fn bash_completes_names_after_the_script_was_read() {
     assert_eq!(offered(&["corun", "run", "--policy", "vbs"]), ["vbsc"]);
 }
 
+/// What fish and zsh offer at Tab once the installed file is where they look.
+#[test]
+fn fish_and_zsh_complete_by_the_installed_files() {
+    let fixture = Fixture::new();
+    let share = install(&fixture);
+    let there = |shell: &str| Command::new(shell).arg("--version").output().is_ok();
+    let said = |command: &mut Command| {
+        let output = command.env("PATH", search_path()).output().unwrap();
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    if there("fish") {
+        let script = "set -p fish_complete_path $argv[1]; complete -C $argv[2]";
+        let folder = share.join("fish/vendor_completions.d");
+        let ask = |line: &str| {
+            said(Command::new("fish").args(["-N", "-c", script]).arg(&folder).arg(line))
+        };
+        assert_eq!(ask("corun compare --machine opt").trim(), "opteron-2350");
+        assert!(ask("corun verif").starts_with("verify\t"), "{}", ask("corun verif"));
+    } else {
+        println!("skipped: no fish");
+    }
+    if there("zsh") {
+        // A Tab in an interactive zsh on a terminal of its own.
+        let script = r#"
+            zmodload zsh/zpty; zpty z zsh -f -i
+            zpty -w z "PS1='READY>'; fpath=($1 \$fpath); autoload -Uz compinit; compinit -u -D"
+            zpty -r z line '*READY>*READY>*'
+            zpty -w -n z $'corun topology --machine opter\t'
+            zpty -r z line '*opteron-2350*' && print -r -- "$line"
+        "#;
+        let folder = share.join("zsh/site-functions");
+        let found = said(
+            Command::new("timeout").args(["60", "zsh", "-f", "-c", script, "zsh"]).arg(folder),
+        );
+        assert!(found.contains("opteron-2350"), "{found:?}");
+    } else {
+        println!("skipped: no zsh");
+    }
+}
+
 #[test]
 fn shells_get_a_script_and_others_a_refusal() {
     let fixture = Fixture::new();

@@ -46,6 +46,34 @@ fn a_program_that_shares_a_cpu_with_others_waits_for_it() {
     assert!(text.contains("corun ab --until-clear --on ") && text.contains(&counted), "{text}");
 }
 
+#[test]
+fn a_name_leads_to_processes_and_a_threads_number_to_its_process() {
+    let fixture = Fixture::new();
+    let shell = fixture.copy("/bin/sh", "for-explain");
+    let named = Started::new(&format!("exec {} -c 'while :; do :; done'", shell.display()));
+    while named.proc("comm") != "for-explain\n" {
+        std::thread::yield_now();
+    }
+    let offered = format!("try: corun explain {}    ", named.pid());
+    let refused = fixture.run(&["explain", "for-explain"]);
+    refused.refused(&["no process is in a unit called `for-explain`", &offered]);
+    drop(named);
+    fixture.run(&["explain", "for-explain"]).refused(&["systemctl list-units"]);
+
+    let corun = assert_cmd::cargo::cargo_bin!("corun");
+    let two = Started::new(&format!("exec {} stand-in --threads 2", corun.display()));
+    let thread = loop {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", two.pid())).unwrap();
+        let mut names = tasks.map(|one| one.unwrap().file_name().into_string().unwrap());
+        if let Some(thread) = names.find(|one| *one != two.pid()) {
+            break thread;
+        }
+    };
+    let document = explain(&[&thread]);
+    let verdict = document["verdict"].as_str().unwrap();
+    assert!(verdict.starts_with(&format!("corun ({}) ", two.pid())), "{verdict}");
+}
+
 /// A cgroup of this test with a quota that a busy program reaches on any machine, of whichever version there is: a
 /// fiftieth of a CPU.
 struct Limited(PathBuf);

@@ -78,6 +78,27 @@ fn an_untested_policy_is_refused_unless_the_user_insists() {
     assert_eq!(check(&text.replace("true", "false")), Some(0));
 }
 
+/// The guests' cases have the kernels with sched_ext.
+#[test]
+fn where_sched_ext_is_missing_corun_says_so_and_goes_on_by_affinities() {
+    if Path::new("/sys/kernel/sched_ext").exists() {
+        println!("skipped: this kernel has sched_ext");
+        return;
+    }
+    let fixture = Fixture::new();
+    let with = |backend: &str| {
+        let arguments = ["--backend", backend, "--", "sh", "-c", "echo out"];
+        run(&fixture, &[&BY_PROFILES[..], &arguments].concat())
+    };
+    let (code, out, err) = with("sched-ext");
+    assert_eq!((code, out.as_str()), (Some(0), "out\n"), "{err}");
+    assert!(err.contains("no scheduler in the kernel: this kernel has no sched_ext"), "{err}");
+    assert!(err.contains("threads are placed by their affinities instead"), "{err}");
+    let (code, _, err) = with("auto");
+    assert_eq!(code, Some(0), "{err}");
+    assert!(!err.contains("sched_ext") && !err.contains("affinities"), "{err}");
+}
+
 #[test]
 fn a_program_keeps_its_output_and_its_exit_code() {
     let fixture = Fixture::new();
@@ -112,6 +133,21 @@ fn what_cannot_be_started_is_said() {
     let (code, _, err) = run(&fixture, &[&BY_PROFILES[..], &[mix.to_str().unwrap()]].concat());
     assert_eq!(code, Some(2));
     assert!(err.contains("there is no end") && err.contains("--duration"), "{err}");
+}
+
+#[test]
+fn a_program_in_the_place_of_a_mix_leads_to_where_a_program_stands() {
+    let fixture = Fixture::new();
+    let script = fixture.copy("/bin/sh", "solver");
+    for (typed, found) in [(script.to_str().unwrap(), "solver"), ("no-such-file", "cannot be read")]
+    {
+        let (code, _, err) = run(&fixture, &[&BY_PROFILES[..], &[typed]].concat());
+        assert_eq!(code, Some(2));
+        assert!(
+            err.contains(found) && err.contains(&format!("try: -- {typed} starts it")),
+            "{err}"
+        );
+    }
 }
 
 #[test]
@@ -477,5 +513,5 @@ fn a_configuration_is_checked_before_use() {
     fixture.write("good.toml", &format!("policy = \"di\"\ncounters = \"profiles\"\n{program}"));
     let good = check(&fixture.path("good.toml"));
     let said = String::from_utf8_lossy(&good.stdout).into_owned();
-    assert!(said.contains("good: di on ") && said.contains("only logs"), "{said}");
+    assert!(said.contains("good: di on this-machine, 1 program, only logs"), "{said}");
 }

@@ -328,6 +328,41 @@ fn out_of(command: &mut Command) -> (i32, String) {
     (output.status.code().unwrap(), text)
 }
 
+#[test]
+fn what_make_install_puts_under_a_prefix_make_uninstall_takes_away() {
+    let fixture = Fixture::new();
+    let corun = assert_cmd::cargo::cargo_bin!("corun");
+    std::fs::create_dir_all(fixture.path("built/deps")).unwrap();
+    std::os::unix::fs::symlink(corun, fixture.path("built/corun")).unwrap();
+    std::fs::copy("/bin/true", fixture.path("built/corun-study")).unwrap();
+    fixture.write("built/deps/libcorun_trace.so", "the tracer");
+    let script = |words: &[&str]| {
+        let mut script = Command::new(root().join("scripts/install.sh"));
+        script.current_dir(fixture.path("")).args(words).env("DESTDIR", fixture.path("stage"));
+        let (code, text) = out_of(&mut script);
+        assert_eq!(code, 0, "{text}");
+    };
+    // What is not corun's stays.
+    std::fs::create_dir_all(fixture.path("stage/opt/lib/systemd/system")).unwrap();
+    fixture.write("stage/opt/lib/systemd/system/other.service", "");
+    script(&["built", "/opt"]);
+    let stage = fixture.path("stage/opt");
+    for file in ["bin/corun-study", "lib/corun/libcorun_trace.so", "share/man/man1/corun-top.1"] {
+        assert!(stage.join(file).is_file(), "{file}");
+    }
+    for unit in ["corun", "corun-page"] {
+        let text =
+            std::fs::read_to_string(stage.join(format!("lib/systemd/system/{unit}.service")));
+        assert!(text.unwrap().contains("ExecStart=/opt/bin/corun "), "{unit}");
+    }
+    let (code, text) = out_of(Command::new(stage.join("bin/corun")).arg("--version"));
+    assert_eq!((code, text.starts_with("corun ")), (0, true), "{text}");
+    script(&["--remove", "/opt"]);
+    let mut left = Vec::new();
+    files_below(&stage, &stage, &mut left);
+    assert_eq!(left, [PathBuf::from("lib/systemd/system/other.service")]);
+}
+
 /// A wheel with a native module that is a program of the system, under a name of its own.
 fn wheel(fixture: &Fixture, name: &str, module: &str) -> PathBuf {
     let script =

@@ -107,6 +107,19 @@ fn counts_are_not_modelled_of_programs_without_a_profile() {
 }
 
 #[test]
+fn counts_are_modelled_by_the_profile_that_a_command_line_leads_to() {
+    let fixture = Fixture::new();
+    let mut xz = Command::new(fixture.copy("/bin/sh", "xz"));
+    let child = xz.args(["-c", "while :; do :; done"]).stdin(Stdio::null()).spawn().unwrap();
+    let busy = Busy { fixture, child };
+    let words = ["top", "--once", "-T", "300ms", "--format", "json", "--counters", "model", "-p"];
+    let document = busy.fixture.run(&[&words[..], &[&busy.pid()]].concat()).json();
+    let program = &document["programs"][0];
+    assert_eq!(program["program"], "xz");
+    assert!(program["llc_mpki"].as_f64().is_some(), "{program}");
+}
+
+#[test]
 fn what_is_not_measured_is_a_dash_and_said() {
     let busy = Busy::new();
     let base = ["top", "--once", "-T", "100ms", "--counters", "profiles", "-p"];
@@ -169,7 +182,10 @@ fn mistakes_are_named_with_what_to_do() {
     let counters = ["top", "--once", "--policy", "dio", "--counters", "profiles", "--user", "0"];
     fixture.run(&counters).refused(&["needs the counter", "corun doctor"]);
     let user = fixture.run(&["top", "--once", "--user", "no-such-user"]);
-    assert!(user.stderr().contains("no user is called"), "{}", user.stderr());
+    user.refused(&["no user is called", "getent passwd"]);
+    let nobody = fixture.run(&["top", "--once", "-T", "50ms", "--command", "no-such-program"]);
+    assert_eq!(nobody.code(), 0);
+    assert!(nobody.stderr().contains("no process is what was asked for"), "{}", nobody.stderr());
 }
 
 #[test]

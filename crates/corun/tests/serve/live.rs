@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::act::two_cpus;
 use crate::browser::Browser;
 use crate::server::{Server, pictures};
 
@@ -76,6 +77,31 @@ fn the_first_look_after_a_pause_is_of_now() {
     let first = server.live().next();
     assert!(first["time_s"].as_f64().unwrap() > look["time_s"].as_f64().unwrap() + 1.5, "{first}");
     assert_eq!(cpus_busy(&first), Some(0.0), "{first}");
+}
+
+/// Two programs on one CPU: the view says who waits, beside whom, and where none of them is.
+#[test]
+fn who_waits_for_a_cpu_is_said_in_words() {
+    let Some(browser) = Browser::or_skip() else { return };
+    let Some([cpu, free]) = two_cpus() else { return };
+    let busy = ["sort-rows", "xz-log"].map(Busy::new);
+    for one in &busy {
+        let held = Command::new("taskset").args(["-cp", &cpu, &one.pid()]).output().unwrap();
+        assert!(held.status.success());
+    }
+    let server = watching(&busy.each_ref(), &[]);
+    browser.open(&server.link(), "document.querySelector('nav')");
+    browser.evaluate("location.hash = '#view=live'; 0");
+    // The look after they were moved may still see them elsewhere.
+    let said = "document.querySelector('.waits-most')?.innerText";
+    browser.wait(&format!("{said}.includes('None of these threads is on CPU')"));
+    browser.wait(&format!("{said}.includes('it is on CPU {cpu}, beside ')"));
+    let words = browser.text(".waits-most").replace('\u{a0}', " ");
+    assert!(words.contains(" waits for a CPU in "), "{words}");
+    let (waits, beside) = words.split_once(", beside ").unwrap();
+    assert!(waits.starts_with("sort-rows") != beside.starts_with("sort-rows"), "{words}");
+    assert!(words.split("is on CPU").last().unwrap().contains(&free), "{words}");
+    assert_eq!(browser.complaints(), Vec::<String>::new());
 }
 
 #[test]

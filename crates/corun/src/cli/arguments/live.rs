@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::{DocumentFormat, TableFormat, seconds};
-use crate::cli::hosting::{BackendName, PolicyArgs, StartArgs};
+use crate::cli::hosting::{PlacerName, PolicyArgs, StartArgs};
 use crate::cli::values::{
     LineFormat, PerName, confidence, event_count, interval, named, percent, precision,
 };
@@ -88,7 +88,7 @@ pub(crate) struct AbArgs {
     pub(crate) off: Option<String>,
     /// Compare with the same policy by this backend, in the place of no policy
     #[arg(long, value_enum, value_name = "BACKEND", conflicts_with = "on")]
-    pub(crate) against: Option<BackendName>,
+    pub(crate) against: Option<PlacerName>,
     /// A program, and a shell command that prints how it is doing: one number; may stand again
     #[arg(long, value_name = "NAME=CMD", value_parser = named)]
     pub(crate) metric: Vec<(String, String)>,

@@ -4,7 +4,7 @@ use corun_linux::Noise;
 use corun_live::ab::{Conclusion, Done, Effect, Ended, HarmKind, PairProgress};
 use serde::Serialize;
 
-use crate::cli::{AbArgs, BackendName};
+use crate::cli::{AbArgs, PlacerName};
 use corun_report::round;
 
 #[derive(Debug, Serialize)]
@@ -74,7 +74,7 @@ impl About {
         Self {
             corun_ab: 1,
             tried,
-            against: arguments.against.map(BackendName::name),
+            against: arguments.against.map(PlacerName::name),
             precision_percent: arguments.precision,
             confidence_percent: arguments.confidence,
             less_is_better: arguments.less_is_better,
@@ -129,7 +129,7 @@ pub(super) fn document(
     let program = |(name, effect)| Program { name, effect: Figures::from(effect) };
     Document {
         ended,
-        against: arguments.against.map(BackendName::name),
+        against: arguments.against.map(PlacerName::name),
         harmed,
         error: failed.map(ToString::to_string),
         over: match &conclusion.ended {

@@ -11,6 +11,8 @@ mod whose;
 use std::io::Write as _;
 use std::time::Duration;
 
+use corun_daemon::Config;
+use corun_hosting::{Counters, Placer};
 use corun_linux::{Noise, NoiseMeter, Roots};
 use corun_live::ab::{
     Better, Commands, Conclusion, Design, DesignSettings, Ended, ExperimentSettings, Metric,
@@ -21,10 +23,9 @@ use self::progress::Progress;
 use self::scheduled::{Backends, Scheduled};
 use self::throughput::Throughput;
 use self::whose::{Ours, Running, Whose};
-use super::daemon::Config;
-use super::programs::Program;
+use super::starting::programs;
 use super::watching::targets;
-use crate::cli::{AbArgs, BackendName, CountersName, DocumentFormat, TargetArgs};
+use crate::cli::{AbArgs, DocumentFormat, TargetArgs};
 use crate::failure::{Failure, Outcome};
 use corun_app::Cancel;
 use corun_report::{json, print};
@@ -63,7 +64,7 @@ pub(super) fn run(arguments: &AbArgs) -> Outcome<String> {
         return concluded(&conclusion, load, arguments);
     };
     // Says what this machine lacks before anything begins.
-    let backends = backends(&whose, arguments.against)?;
+    let backends = backends(&whose, arguments.against.map(Placer::from))?;
     match backends {
         None => drop(whose.host(true, None)?),
         Some(Backends { tried, against }) => {
@@ -111,7 +112,7 @@ fn whose(arguments: &AbArgs) -> Outcome<Option<Whose>> {
     if let Some(path) = &arguments.config {
         return Ok(Some(Whose::Configured(Config::load(path)?)));
     }
-    let host = arguments.chosen.host_args(false, arguments.seed);
+    let host = arguments.chosen.host_settings(false, arguments.seed);
     let running = TargetArgs {
         pid: arguments.pid.clone(),
         unit: arguments.unit.clone(),
@@ -131,16 +132,16 @@ fn whose(arguments: &AbArgs) -> Outcome<Option<Whose>> {
             .hint("--on CMD --off CMD: a change that two shell commands make and take back")
             .hint("--config FILE: what a daemon with this configuration does"));
     }
-    let programs = Program::all(&arguments.programs, host.counters == CountersName::Model)?;
+    let programs = programs(&arguments.programs, host.counters == Counters::Model)?;
     Ok(Some(Whose::Ours(Ours::new(host, programs))))
 }
 
 /// The backends that are compared; none where a policy is compared with none.
-fn backends(whose: &Whose, against: Option<BackendName>) -> Outcome<Option<Backends>> {
+fn backends(whose: &Whose, against: Option<Placer>) -> Outcome<Option<Backends>> {
     let Some(against) = against else { return Ok(None) };
     let tried = whose.backend()?;
-    if tried == against || [tried, against].contains(&BackendName::Auto) {
-        let [tried, against] = [tried, against].map(BackendName::name);
+    if tried == against || [tried, against].contains(&Placer::Auto) {
+        let [tried, against] = [tried, against].map(Placer::name);
         let message = format!(
             "--against {against}: the policy is tried by {tried}; expected affinity against sched-ext, \
              or the other way about"

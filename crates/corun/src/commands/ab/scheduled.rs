@@ -7,10 +7,8 @@ use corun_live::{Host, Target};
 
 use super::throughput::Throughput;
 use super::whose::{News, Whose};
-use crate::cli::BackendName;
-use crate::commands::hosting::Teller;
-use crate::commands::undone;
 use crate::failure::Failure;
+use corun_hosting::{DecisionPrinter, Placer, undone};
 
 /// Longest time between two looks at whether the host has something to do.
 const GLANCE: Duration = Duration::from_millis(50);
@@ -19,9 +17,9 @@ const GLANCE: Duration = Duration::from_millis(50);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Backends {
     /// Of the blocks whose effect is asked for.
-    pub(super) tried: BackendName,
+    pub(super) tried: Placer,
     /// Of the other blocks.
-    pub(super) against: BackendName,
+    pub(super) against: Placer,
 }
 
 /// Programs, by turns under a policy and as the kernel has them, or under it by two backends.
@@ -33,7 +31,7 @@ pub(super) struct Scheduled<'a> {
     /// In place of metrics, where there are none.
     throughput: Option<Throughput>,
     host: Option<Host>,
-    teller: Teller,
+    printer: DecisionPrinter,
 }
 
 impl<'a> Scheduled<'a> {
@@ -43,7 +41,14 @@ impl<'a> Scheduled<'a> {
         measured: Commands<'a>,
         throughput: Option<Throughput>,
     ) -> Self {
-        Self { whose, backends, measured, throughput, host: None, teller: Teller::default() }
+        Self {
+            whose,
+            backends,
+            measured,
+            throughput,
+            host: None,
+            printer: DecisionPrinter::default(),
+        }
     }
 
     /// Everything as before, and the policy forgotten: the next block begins anew.
@@ -81,7 +86,7 @@ impl<'a> Scheduled<'a> {
         let Some(host) = &mut self.host else { return Ok(()) };
         if host.now() >= host.next_tick() {
             let tick = host.tick().map_err(|error| SubjectError(error.to_string()))?;
-            self.teller.tick(host, &tick);
+            self.printer.tick(host, &tick);
         }
         Ok(())
     }

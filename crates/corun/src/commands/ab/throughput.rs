@@ -8,8 +8,8 @@ use corun_live::{Host, Target};
 use corun_policy::{CounterKind, Nanoseconds};
 
 use super::whose::Whose;
-use crate::commands::hosting::Look;
 use crate::failure::{Failure, Outcome};
+use corun_hosting::Look;
 
 /// Counts instructions beside the policy's own host, whether that is there or not.
 pub(super) struct Throughput {

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use std::process::ExitStatus;
 use std::thread;
 
+use corun_daemon::{Config, host_as, onlooker};
+use corun_hosting::{
+    ENDED_EVERY, HostBuilder, HostSettings, Look, NO_POLICY, Placer, PlacerSettings, Program,
+    Started,
+};
 use corun_live::{Host, Target};
 
-use crate::cli::{BackendArgs, BackendName, HostArgs};
-use crate::commands::daemon::{Config, host_as, onlooker};
-use crate::commands::hosting::{Ground, Look};
-use crate::commands::programs::{Program, Started, TICK};
-use crate::commands::watching::NO_POLICY;
 use crate::failure::{Failure, Outcome};
 use corun_app::Cancel;
 
@@ -28,7 +28,7 @@ pub(super) enum Whose {
 /// Programs that run already, named by options.
 pub(super) struct Running {
     /// The policy.
-    pub(super) host: HostArgs,
+    pub(super) host: HostSettings,
     /// The programs.
     pub(super) targets: Vec<Target>,
 }
@@ -41,7 +41,7 @@ impl Running {
 
 /// Programs that are started for the experiment.
 pub(super) struct Ours {
-    host: HostArgs,
+    host: HostSettings,
     started: Started,
     /// Of those that run or ran, by their place.
     targets: BTreeMap<usize, Target>,
@@ -61,34 +61,34 @@ pub(super) struct News {
 impl Whose {
     /// The policy over the programs as they are now. `dry_run`: nothing is done. `backend`: in the place of the
     /// chosen one, with nothing in its own place.
-    pub(super) fn host(&self, dry_run: bool, backend: Option<BackendName>) -> Outcome<Host> {
+    pub(super) fn host(&self, dry_run: bool, backend: Option<Placer>) -> Outcome<Host> {
         let mut arguments = match self {
-            Self::Configured(config) => config.host_args(dry_run)?,
-            Self::Running(running) => HostArgs { dry_run, ..running.host.clone() },
-            Self::Ours(ours) => HostArgs { dry_run, ..ours.host.clone() },
+            Self::Configured(config) => config.host_settings(dry_run)?,
+            Self::Running(running) => HostSettings { dry_run, ..running.host.clone() },
+            Self::Ours(ours) => HostSettings { dry_run, ..ours.host.clone() },
         };
-        if let Some(name) = backend {
-            arguments.backend = BackendArgs { name, is_required: true, ..arguments.backend };
+        if let Some(placer) = backend {
+            arguments.placing = PlacerSettings { placer, is_required: true, ..arguments.placing };
         }
         match self {
             Self::Configured(config) => host_as(config, &arguments),
             Self::Running(running) => {
                 let targets = running.targets.clone();
-                Ground::new(&arguments)?.host(&arguments, targets, &running.profiles())
+                HostBuilder::new(&arguments)?.host(&arguments, targets, &running.profiles())
             }
             Self::Ours(ours) => {
                 let targets = ours.targets.values().cloned().collect();
-                Ground::new(&arguments)?.host(&arguments, targets, &ours.started.profiles())
+                HostBuilder::new(&arguments)?.host(&arguments, targets, &ours.started.profiles())
             }
         }
     }
 
     /// What was chosen to place threads.
-    pub(super) fn backend(&self) -> Outcome<BackendName> {
+    pub(super) fn backend(&self) -> Outcome<Placer> {
         match self {
-            Self::Configured(config) => config.backend_name().map_err(Failure::input),
-            Self::Running(running) => Ok(running.host.backend.name),
-            Self::Ours(ours) => Ok(ours.host.backend.name),
+            Self::Configured(config) => Ok(config.host_settings(true)?.placing.placer),
+            Self::Running(running) => Ok(running.host.placing.placer),
+            Self::Ours(ours) => Ok(ours.host.placing.placer),
         }
     }
 
@@ -99,13 +99,13 @@ impl Whose {
             Self::Running(running) => {
                 let (arguments, targets) = (looking(&running.host), running.targets.clone());
                 let profiles = running.profiles();
-                Ground::new(&arguments)?.host_that_looks(&arguments, targets, &profiles, look)
+                HostBuilder::new(&arguments)?.host_that_looks(&arguments, targets, &profiles, look)
             }
             Self::Ours(ours) => {
                 let arguments = looking(&ours.host);
                 let targets = ours.targets.values().cloned().collect();
                 let profiles = ours.started.profiles();
-                Ground::new(&arguments)?.host_that_looks(&arguments, targets, &profiles, look)
+                HostBuilder::new(&arguments)?.host_that_looks(&arguments, targets, &profiles, look)
             }
         }
     }
@@ -136,13 +136,13 @@ impl Whose {
 }
 
 /// The same with no policy.
-fn looking(host: &HostArgs) -> HostArgs {
-    HostArgs { policy: NO_POLICY.to_owned(), set: Vec::new(), dry_run: true, ..host.clone() }
+fn looking(host: &HostSettings) -> HostSettings {
+    HostSettings { policy: NO_POLICY.to_owned(), set: Vec::new(), dry_run: true, ..host.clone() }
 }
 
 impl Ours {
     /// Nothing is started yet.
-    pub(super) fn new(host: HostArgs, programs: Vec<Program>) -> Self {
+    pub(super) fn new(host: HostSettings, programs: Vec<Program>) -> Self {
         let programs: Vec<Program> = programs.into_iter().map(Program::beside_a_result).collect();
         let ended = vec![0; programs.len()];
         Self { host, started: Started::new(programs), targets: BTreeMap::new(), ended }
@@ -161,7 +161,7 @@ impl Ours {
             if over.is_some() || self.started.programs().iter().all(Program::has_begun) {
                 return Ok(self.targets.values().cloned().collect());
             }
-            thread::sleep(TICK);
+            thread::sleep(ENDED_EVERY);
         }
     }
 

@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
 
 use corun_app::{CacheFacts, Layout, Neighbour, PredictedFactors, ProgramDetails, Scenario};
+use corun_hosting::HostBuilder;
 use corun_live::{Host, SampledThread};
 use corun_machine::{CpuId, Machine};
 use corun_model::ModelOptions;
 use corun_optimal::Objective;
+use corun_top::together;
 
 use crate::cli::{CountersName, ExplainArgs};
-use crate::commands::hosting::Ground;
-use crate::commands::top::together;
 use crate::failure::Outcome;
 
 /// A neighbour is on its CPU for this share of the time at least.
@@ -34,7 +34,7 @@ struct Seated {
 /// `pids`: the program's processes.
 pub(super) fn facts(
     host: &Host,
-    ground: &Ground,
+    ground: &HostBuilder,
     pids: &[u32],
     arguments: &ExplainArgs,
 ) -> Outcome<CacheFacts> {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use corun_app::{Advice, Cause, CauseKind, Diagnosis, LostShare, ProgramFacts};
+use corun_app::{Advice, Cause, CauseKind, Diagnosis, FarPartner, LostShare, ProgramFacts};
 
 use corun_report::counted;
 
@@ -34,11 +34,15 @@ pub(super) fn text(facts: &ProgramFacts, diagnosis: &Diagnosis) -> String {
     for (number, cause) in diagnosis.causes.iter().enumerate() {
         text.push_str(&of_cause(number + 1, cause));
     }
-    let mut helps = diagnosis
-        .causes
-        .iter()
-        .flat_map(|cause| cause.advice.iter().map(move |advice| (cause, advice)));
-    if let Some(measured) = helps.find_map(|(cause, advice)| measure(cause, advice, facts)) {
+    diagnosis.far_partner.iter().for_each(|partner| text.push_str(&of_partner(partner)));
+    let of_cause = |cause: &Cause| {
+        let lacks_cpu =
+            matches!(cause.kind, CauseKind::WaitingForCpu | CauseKind::ThrottledByQuota);
+        cause.advice.iter().find_map(|advice| measure(lacks_cpu, advice, facts))
+    };
+    let of_partner = |partner: &FarPartner| measure(false, partner.advice.first()?, facts);
+    let measured = diagnosis.causes.iter().find_map(of_cause);
+    if let Some(measured) = measured.or_else(|| of_partner(diagnosis.far_partner.as_ref()?)) {
         text.push_str("\nWhat that is worth, by turns with it and without\n");
         text.push_str(&measured);
     }
@@ -66,6 +70,18 @@ fn of_cause(number: usize, cause: &Cause) -> String {
     text
 }
 
+fn of_partner(partner: &FarPartner) -> String {
+    let sure = if partner.is_measured { "counted" } else { "counted, where they ran is estimated" };
+    let share = partner.share * 100.0;
+    let mut text = format!(
+        "\nWho wakes it\n  {} ({}), from another LLC: {:.0} times a second, {share:.0} % of its wake-ups, {sure}\n",
+        partner.name, partner.pid, partner.wakeups_per_s
+    );
+    text.push_str(&wrapped(&partner.found, INDENT));
+    partner.advice.iter().for_each(|advice| text.push_str(&of_advice(advice)));
+    text
+}
+
 /// A command stands on a line of its own and is never broken.
 fn of_advice(advice: &Advice) -> String {
     let mut text = String::new();
@@ -78,11 +94,11 @@ fn of_advice(advice: &Advice) -> String {
 }
 
 /// How to measure what the advice is worth, where it can be taken back.
-fn measure(cause: &Cause, advice: &Advice, facts: &ProgramFacts) -> Option<String> {
+fn measure(lacks_cpu: bool, advice: &Advice, facts: &ProgramFacts) -> Option<String> {
     let undo = advice.undo.as_ref()?;
     let quoted = |command: &str| shlex::try_quote(command).map(|word| word.into_owned()).ok();
     let (on, off) = (quoted(&advice.command)?, quoted(undo)?);
-    let (count, what) = progress(cause, facts);
+    let (count, what) = progress(lacks_cpu, facts);
     Some(format!(
         "{INDENT}$ corun ab --until-clear --on {on} --off {off} --count {count}\n{INDENT}    --count: {what}\n"
     ))
@@ -90,8 +106,7 @@ fn measure(cause: &Cause, advice: &Advice, facts: &ProgramFacts) -> Option<Strin
 
 /// What tells how far the program is. Of one that lacks a CPU its time on CPUs does, which the kernel counts in the
 /// 14th field of a file in which a name stands before, and a name may have spaces.
-fn progress(cause: &Cause, facts: &ProgramFacts) -> (String, &'static str) {
-    let lacks_cpu = matches!(cause.kind, CauseKind::WaitingForCpu | CauseKind::ThrottledByQuota);
+fn progress(lacks_cpu: bool, facts: &ProgramFacts) -> (String, &'static str) {
     match facts.pids.as_slice() {
         [pid]
             if lacks_cpu && !facts.program.trim_end_matches(&format!(" ({pid})")).contains(' ') =>

@@ -10,14 +10,14 @@ use anyhow::{Context as _, anyhow};
 use corun_app::Cancel;
 use corun_fleet::{
     AgentReport, PodGroups, PodLoads, PodMonitor, PodUsage, Publisher, RunningPod, UpdateRates,
-    daemon_configuration, running_pods,
+    daemon_configuration, now_s, running_pods,
 };
 use corun_linux::{Roots, escape_controls_in_lines};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::NamedTempFile;
 
 use super::kubectl::kubectl;
-use super::{now_s, roots_of};
+use super::roots_of;
 use crate::cli::AgentArgs;
 use crate::failure::{Failure, Outcome};
 

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::io::Read as _;
 
-use corun_fleet::{AgentReport, PodLoads, PodUsage, running_pods};
+use corun_fleet::{AgentReport, PodLoads, PodUsage, now_s, running_pods};
 
-use super::{now_s, roots_of};
+use super::roots_of;
 use crate::cli::DescribeNodeArgs;
 use crate::failure::{Failure, Outcome};
 

@@ -11,12 +11,6 @@ mod simulate;
 use crate::cli::FleetCommand;
 use crate::failure::Outcome;
 
-/// Seconds since 1970 by this machine's clock.
-fn now_s() -> u64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    since.map_or(0, |since| since.as_secs())
-}
-
 /// The kernel's file systems where a node's are mounted: those of this machine for `/`.
 fn roots_of(root: &std::path::Path) -> corun_linux::Roots {
     if root == std::path::Path::new("/") {

@@ -7,10 +7,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow};
 use corun_app::{Cancel, find_machine, open_library};
-use corun_fleet::{SINFO_FORMAT, SQUEUE_FORMAT, Seats, SlurmNodes};
+use corun_fleet::{SINFO_FORMAT, SQUEUE_FORMAT, Seats, SlurmNodes, now_s};
 use corun_profile::write_atomically;
 
-use super::now_s;
 use crate::cli::{RankNodesArgs, model_options};
 use crate::failure::{Failure, Outcome};
 

@@ -2,13 +2,12 @@
 
 use corun_app::open_library;
 use corun_profile::{Profile, ProfileData};
+use corun_views::profile::{Classified, Classifier};
 use serde::Serialize;
 
-use super::class::{Classified, Classifier};
-use super::count;
 use crate::cli::{ListArgs, SortBy, TableFormat};
 use crate::failure::Outcome;
-use corun_report::{Columns, json, or_empty, round, size};
+use corun_report::{Columns, engineering, json, or_empty, round, size};
 
 /// Cache sizes at which the documents say the miss rate.
 const SIZES: [u64; 4] = [256 << 10, 1 << 20, 4 << 20, 16 << 20];
@@ -123,7 +122,7 @@ fn as_table(profiles: &[Line]) -> String {
         .right("MPKC", |line| marked(line, line.on_machine.llc_mpkc, 2))
         .right("slowdown", |line| marked(line, line.on_machine.one_way_slowdown, 3))
         .right("footprint", footprint)
-        .right("instructions", |line| count(line.instructions))
+        .right("instructions", |line| engineering(line.instructions))
         .table();
     let on = &first.on_machine;
     text.push_str(&format!(

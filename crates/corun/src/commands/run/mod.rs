@@ -6,14 +6,14 @@ mod summary;
 use std::thread;
 use std::time::Duration;
 
-use anyhow::anyhow;
-use corun_live::{Host, Restored};
+use corun_hosting::{
+    Counters, DecisionPrinter, ENDED_EVERY, HostBuilder, Program, Started, undone,
+};
+use corun_live::Host;
 
 use self::summary::{Summary, Told};
-use super::hosting::{Ground, Teller};
-use super::programs::{Program, Started, TICK};
-use super::undone;
-use crate::cli::{CountersName, RunArgs};
+use super::starting::programs;
+use crate::cli::RunArgs;
 use crate::failure::{Failure, Outcome};
 use corun_app::Cancel;
 use corun_report::{check_target, json, write_file};
@@ -22,22 +22,22 @@ pub(crate) fn run(arguments: &RunArgs) -> Outcome<String> {
     if let Some(path) = &arguments.output {
         check_target(path)?;
     }
-    let host_args = arguments.host_args();
-    let programs = Program::all(&arguments.programs, host_args.counters == CountersName::Model)?;
+    let host_settings = arguments.host_settings();
+    let programs = programs(&arguments.programs, host_settings.counters == Counters::Model)?;
     if arguments.duration.is_none() && programs.iter().all(Program::is_endless) {
         return Err(Failure::input("every program starts again when it ends, so there is no end")
             .hint("--duration SECONDS"));
     }
     let mut started = Started::new(programs);
-    let ground = Ground::new(&host_args)?;
-    let mut host = ground.host(&host_args, Vec::new(), &started.profiles())?;
+    let builder = HostBuilder::new(&host_settings)?;
+    let mut host = builder.host(&host_settings, Vec::new(), &started.profiles())?;
     let cancel = Cancel::on_signal_undoing()?;
     started.begin()?;
     let mut session = Session {
         started: &mut started,
         host: &mut host,
         told: Told::default(),
-        teller: Teller::default(),
+        printer: DecisionPrinter::default(),
         duration: arguments.duration.map(Duration::from_secs_f64),
     };
     let worked = session.work(&cancel);
@@ -45,25 +45,31 @@ pub(crate) fn run(arguments: &RunArgs) -> Outcome<String> {
         eprintln!("corun: {line}");
     }
     // While the programs still run, so that what is undone can be seen to be.
-    let undone = session.host.undo();
-    say_undone(session.host, &undone);
+    let restored = session.host.undo();
+    if !session.host.is_dry_run() {
+        undone::print(&restored);
+    }
     let told = session.told;
     let ended = started.end_unless_hurried(&|| cancel.is_hurried());
     worked.and(ended)?;
-    let summary =
-        Summary::new(&host_args, &host, started.programs(), &told, &undone, started.elapsed());
+    let summary = Summary::new(
+        &host_settings,
+        &host,
+        started.programs(),
+        &told,
+        &restored,
+        started.elapsed(),
+    );
     eprint!("{}", summary.text());
     let words: Vec<String> =
         std::env::args_os().map(|word| word.to_string_lossy().into()).collect();
-    for line in next::lines(&words, &told, host.is_dry_run(), &host_args.policy) {
+    for line in next::lines(&words, &told, host.is_dry_run(), &host_settings.policy) {
         eprintln!("corun: {line}");
     }
     if let Some(path) = &arguments.output {
         write_file(path, json(&summary)?.as_bytes())?;
     }
-    if undone.iter().any(|one| one.outcome.is_err()) {
-        return Err(Failure::Failed(anyhow!("not all is undone: corun restore goes on with it")));
-    }
+    undone::all_or_error(&restored)?;
     if cancel.is_set() {
         return Err(Failure::Interrupted);
     }
@@ -74,7 +80,7 @@ struct Session<'a> {
     started: &'a mut Started,
     host: &'a mut Host,
     told: Told,
-    teller: Teller,
+    printer: DecisionPrinter,
     duration: Option<Duration>,
 }
 
@@ -94,19 +100,10 @@ impl Session<'_> {
             }
             if news || self.host.now() >= self.host.next_tick() {
                 let tick = self.host.tick().map_err(Failure::live)?;
-                self.teller.tick(self.host, &tick);
+                self.printer.tick(self.host, &tick);
                 self.told.add(self.host, tick);
             }
-            thread::sleep(TICK);
+            thread::sleep(ENDED_EVERY);
         }
     }
-}
-
-fn say_undone(host: &Host, undone: &[Restored]) {
-    if host.is_dry_run() || undone.is_empty() {
-        return;
-    }
-    eprintln!("corun: {}", undone::in_a_line(&undone.iter().collect::<Vec<_>>()));
-    let lines = undone::given_back(undone).into_iter().chain(undone::not_given_back(undone));
-    lines.for_each(|line| eprintln!("corun: {line}"));
 }

@@ -1,6 +1,7 @@
 //! What to do after a run: the command that measures what the policy is worth, from the command line of the run.
 
 use super::summary::Told;
+use corun_report::counted;
 
 /// Options of `corun run` that `corun ab` has not: by name, and whether a value follows.
 const OF_RUN_ALONE: [(&str, bool); 5] = [
@@ -31,7 +32,9 @@ pub(super) fn lines(words: &[String], told: &Told, is_dry_run: bool, policy: &st
     if told.has_decided() || policy == "linux-default" {
         return Vec::new();
     }
+    let rounds = counted(told.rounds(), "time");
     vec![
+        format!("{policy} looked {rounds} and had nothing to change"),
         format!("next: corun doctor    says what {policy} needs here"),
         "      corun explain PID    says why a program is slow while it runs".to_owned(),
     ]

@@ -4,14 +4,12 @@ use std::fmt::Write as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::time::Duration;
 
+use corun_hosting::undone::ChangePart;
+use corun_hosting::{HostSettings, Program, Run, decision_in_words};
 use corun_live::{Host, Restored, Reverted, Tick, Verdict};
 use serde::Serialize;
 
-use crate::cli::HostArgs;
-use crate::commands::hosting::decision_in_words;
-use crate::commands::programs::{Program, Run};
-use crate::commands::undone::ChangePart;
-use corun_report::round;
+use corun_report::{counted, round};
 
 /// Most decisions that a summary lists; the first ones are kept.
 const MOST_DECISIONS: usize = 10_000;
@@ -29,6 +27,11 @@ pub(super) struct Told {
 impl Told {
     pub(super) fn has_decided(&self) -> bool {
         self.decided > 0
+    }
+
+    /// How often the policy was asked.
+    pub(super) fn rounds(&self) -> usize {
+        self.rounds as usize
     }
 
     pub(super) fn has_acted(&self) -> bool {
@@ -106,7 +109,7 @@ struct Undone<'a> {
 
 impl<'a> Summary<'a> {
     pub(super) fn new(
-        arguments: &HostArgs,
+        settings: &HostSettings,
         host: &Host,
         programs: &[Program],
         told: &Told,
@@ -125,7 +128,7 @@ impl<'a> Summary<'a> {
             failed: undone.iter().filter_map(|one| one.outcome.clone().err()).collect(),
         };
         Self {
-            policy: arguments.policy.clone(),
+            policy: settings.policy.clone(),
             machine: host.machine().name().to_owned(),
             dry_run: host.is_dry_run(),
             seconds: round(elapsed.as_secs_f64(), 3),
@@ -152,8 +155,10 @@ impl<'a> Summary<'a> {
         };
         let _ = writeln!(
             text,
-            "corun: {:.1} s under {}: {} decisions, {done}",
-            self.seconds, self.policy, self.decided
+            "corun: {:.1} s under {}: {}, {done}",
+            self.seconds,
+            self.policy,
+            counted(self.decided as usize, "decision")
         );
         text
     }

@@ -54,7 +54,8 @@ pub(super) fn run(arguments: &StatArgs) -> Outcome<String> {
         .iter()
         .map(|event| Column { name: event.name.clone(), is_time: event.is_time });
     let columns = columns.chain(of_scheduler.columns()).collect();
-    let rows = Rows::new(sink(arguments)?, arguments.format, columns, arguments.per.clone());
+    let rows = Rows::new(sink(arguments)?, arguments.format, columns, arguments.per.clone())
+        .without_idle(!is_given);
     watch::run(arguments, &pids, roots, sampling, (of_scheduler, by_count), rows)
 }
 

@@ -46,14 +46,25 @@ pub(super) struct Rows<W> {
     format: LineFormat,
     columns: Vec<Column>,
     per: Vec<PerName>,
+    /// Leaves lines out of the table of which all counts are 0.
+    without_idle: bool,
     begun: bool,
 }
 
 const NARROWEST: usize = 12;
 
+fn is_idle(row: &Row) -> bool {
+    row.counts.iter().all(|count| count.is_none_or(|count| count == 0.0))
+}
+
 impl<W: Write> Rows<W> {
     pub(super) fn new(out: W, format: LineFormat, columns: Vec<Column>, per: Vec<PerName>) -> Self {
-        Self { out, format, columns, per, begun: false }
+        Self { out, format, columns, per, without_idle: false, begun: false }
+    }
+
+    /// The same; `without_idle`: lines of which all counts are 0 are left out of the table for people.
+    pub(super) fn without_idle(self, without_idle: bool) -> Self {
+        Self { without_idle, ..self }
     }
 
     /// Writes one moment's samples, and a header before the first.
@@ -63,6 +74,7 @@ impl<W: Write> Rows<W> {
         }
         for row in rows {
             match self.format {
+                LineFormat::Text if self.without_idle && is_idle(row) => {}
                 LineFormat::Text => self.text(row)?,
                 LineFormat::Csv => self.csv(row)?,
                 LineFormat::Json => self.json(row)?,

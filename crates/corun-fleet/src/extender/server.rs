@@ -1,0 +1,244 @@
+//! The scheduler extender over HTTP.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use corun_app::{Cancel, Result};
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::time::{sleep, timeout};
+
+use super::{Extender, ExtenderAnswer};
+use crate::now_s;
+
+/// The largest request: 5000 nodes of 16 KiB.
+const MOST_BYTES: usize = 80 << 20;
+/// For the head of a request.
+const HEAD_TIME: Duration = Duration::from_secs(5);
+/// For a request's body.
+const BODY_TIME: Duration = Duration::from_secs(30);
+/// A connection takes requests for so long, and then ends with the answer that is under way.
+const CONNECTION_TIME: Duration = Duration::from_secs(120);
+/// For that answer: who does not read it holds up others no longer.
+const LAST_ANSWER_TIME: Duration = Duration::from_secs(60);
+/// How often it is looked whether to stop.
+const PAUSE: Duration = Duration::from_millis(100);
+/// Connections at a time; others wait. Each holds a request of up to [`MOST_BYTES`] in memory.
+const MOST_CONNECTIONS: usize = 16;
+/// Lines of the log that are remembered, so that none is said twice; the oldest are forgotten first.
+const MOST_SAID: usize = 20_000;
+/// New lines that one answer adds to the log at most.
+const MOST_LINES: usize = 20;
+
+struct Server {
+    extender: Extender,
+    said: Mutex<Said>,
+}
+
+/// Lines of the log.
+#[derive(Default)]
+struct Said {
+    lines: BTreeSet<Arc<str>>,
+    /// The same, the oldest first.
+    order: VecDeque<Arc<str>>,
+}
+
+impl Said {
+    /// Is a line said for the first time? It is remembered.
+    fn is_new(&mut self, line: &str) -> bool {
+        if self.lines.contains(line) {
+            return false;
+        }
+        if self.order.len() >= MOST_SAID
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.lines.remove(&oldest);
+        }
+        let line: Arc<str> = line.into();
+        self.order.push_back(line.clone());
+        self.lines.insert(line)
+    }
+}
+
+/// Answers a cluster's scheduler at an address until the user wants to stop. What is assumed or wrong is said on stderr, each
+/// line once.
+///
+/// # Errors
+/// Where nothing can listen there.
+pub fn serve_extender(extender: Extender, at: SocketAddr, cancel: &Cancel) -> Result {
+    let server = Arc::new(Server { extender, said: Mutex::default() });
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async move {
+        let listener =
+            TcpListener::bind(at).await.with_context(|| format!("cannot listen at {at}"))?;
+        eprintln!("corun: /filter and /prioritize at http://{}", listener.local_addr()?);
+        let connections = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+        while !cancel.is_set() {
+            let Ok(free) = timeout(PAUSE, connections.clone().acquire_owned()).await else {
+                continue;
+            };
+            match timeout(PAUSE, listener.accept()).await {
+                Ok(Ok((stream, _))) => {
+                    let times = (CONNECTION_TIME, LAST_ANSWER_TIME);
+                    let serving = serve(stream, server.clone(), times);
+                    drop(tokio::spawn(async move {
+                        serving.await;
+                        drop(free);
+                    }));
+                }
+                // All descriptors are in use, or the client is gone already.
+                Ok(Err(_)) => sleep(PAUSE).await,
+                Err(_) => {}
+            }
+        }
+        Ok(())
+    })
+}
+
+/// What goes wrong with a client is the client's. The connection is open for the first of the times, and for the second
+/// while an answer is under way.
+async fn serve(stream: TcpStream, server: Arc<Server>, (open, last_answer): (Duration, Duration)) {
+    let page = service_fn(move |request| {
+        let server = server.clone();
+        async move { Ok::<_, Infallible>(answer(request, &server).await) }
+    });
+    let mut http = hyper::server::conn::http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME);
+    let mut connection = pin!(http.serve_connection(TokioIo::new(stream), page));
+    if timeout(open, connection.as_mut()).await.is_err() {
+        connection.as_mut().graceful_shutdown();
+        let _ = timeout(last_answer, connection).await;
+    }
+}
+
+async fn answer(request: Request<Incoming>, server: &Server) -> Response<Full<Bytes>> {
+    let path = request.uri().path().to_owned();
+    let reply = |status, text: String| {
+        let mut response = Response::new(Full::new(Bytes::from(text)));
+        *response.status_mut() = status;
+        let json = HeaderValue::from_static("application/json");
+        response.headers_mut().insert(CONTENT_TYPE, json);
+        response
+    };
+    let question: fn(&Extender, &[u8], u64) -> Result<ExtenderAnswer> =
+        match (request.method(), path.as_str()) {
+            (&Method::GET, "/healthz") => return reply(StatusCode::OK, "\"ok\"".to_owned()),
+            (&Method::POST, "/filter") => Extender::filter,
+            (&Method::POST, "/prioritize") => Extender::prioritize,
+            _ => return reply(StatusCode::NOT_FOUND, "\"no such path\"".to_owned()),
+        };
+    let body =
+        match timeout(BODY_TIME, Limited::new(request.into_body(), MOST_BYTES).collect()).await {
+            Ok(Ok(body)) => body.to_bytes(),
+            _ => return reply(StatusCode::BAD_REQUEST, "\"no whole body\"".to_owned()),
+        };
+    match question(&server.extender, &body, now_s()) {
+        Ok(answer) => {
+            let lines = answer.assumed.iter().map(|one| format!("assumed: {one}"));
+            server.say(&lines.collect::<Vec<_>>());
+            reply(StatusCode::OK, answer.body)
+        }
+        Err(error) => {
+            let text = error.report();
+            server.say(&[text.trim().to_owned()]);
+            reply(StatusCode::BAD_REQUEST, serde_json::json!({ "Error": text.trim() }).to_string())
+        }
+    }
+}
+
+impl Server {
+    /// Says what has not been said before.
+    fn say(&self, lines: &[String]) {
+        let Ok(mut said) = self.said.lock() else { return };
+        let new: Vec<&String> = lines.iter().filter(|line| said.is_new(line)).collect();
+        for line in new.iter().take(MOST_LINES) {
+            eprintln!("corun: {}", corun_linux::escape_controls_in_lines(line));
+        }
+        if new.len() > MOST_LINES {
+            eprintln!("corun: and {} assumptions more", new.len() - MOST_LINES);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpStream as Client;
+    use std::sync::mpsc::{Receiver, channel};
+
+    use corun_app::{find_machine, open_library};
+    use serde_json::json;
+
+    use super::*;
+    use crate::Seats;
+
+    /// Serves one connection to a client, who is told when the connection is no longer served.
+    fn served(client: impl FnOnce(Client, Receiver<()>) + Send + 'static) {
+        let library = open_library(None).unwrap();
+        let machine = find_machine("xeon-x5365").unwrap();
+        let machines = vec![(machine.name().to_owned(), machine, Seats::Cores)];
+        let extender = Extender::new(machines, &library, Default::default(), 300).unwrap();
+        let server = Arc::new(Server { extender, said: Mutex::default() });
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async move {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let address = listener.local_addr().unwrap();
+            let (over, is_over) = channel();
+            let client =
+                std::thread::spawn(move || client(Client::connect(address).unwrap(), is_over));
+            let (stream, _) = listener.accept().await.unwrap();
+            let times = (Duration::from_millis(200), Duration::from_millis(300));
+            serve(stream, server, times).await;
+            let _ = over.send(());
+            client.join().unwrap();
+        });
+    }
+
+    /// An answer of 32 MB, more than the buffers of both ends hold, and a client that reads none of it.
+    #[test]
+    fn who_does_not_read_the_answer_is_let_go() {
+        served(|mut client, is_over| {
+            let filler = "x".repeat(16 << 10);
+            let node = json!({ "metadata": { "name": "n", "annotations": { "filler": filler } } });
+            let pod = json!({ "metadata": { "name": "p" }, "spec": { "containers": [] } });
+            let body = json!({ "Pod": pod, "Nodes": { "items": vec![node; 2000] } }).to_string();
+            let length = body.len();
+            let head =
+                format!("POST /filter HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n");
+            // The connection may be over before all is sent.
+            let _ = client.write_all((head + &body).as_bytes());
+            is_over.recv_timeout(Duration::from_secs(60)).unwrap();
+        });
+    }
+
+    #[test]
+    fn who_keeps_asking_is_answered_to_the_last_request() {
+        served(|mut client, is_over| {
+            let mut answers = 0;
+            loop {
+                let mut answer = [0; 4096];
+                let asked = client.write_all(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n");
+                let read = asked.and_then(|()| client.read(&mut answer)).unwrap_or(0);
+                if read == 0 {
+                    break;
+                }
+                assert!(answer.starts_with(b"HTTP/1.1 200 OK"));
+                answers += 1;
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            assert!(answers > 0);
+            is_over.recv_timeout(Duration::from_secs(60)).unwrap();
+        });
+    }
+}

@@ -1,0 +1,158 @@
+//! What policies decided, in words, for tables and documents.
+
+use corun_live::{Decision, Host, Tick, Verdict};
+use corun_policy::Action;
+use corun_report::round;
+use serde::{Serialize, Serializer};
+
+/// A decision in words.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct DecisionLine {
+    /// Seconds since the host began.
+    #[serde(serialize_with = "to_milliseconds")]
+    pub at_s: f64,
+    /// The policy that decided.
+    pub policy: String,
+    /// `proposed` or `refused`.
+    pub verdict: &'static str,
+    /// The program of the first thread that the action is about; empty where it is about none.
+    pub program: String,
+    /// What was decided.
+    pub action: String,
+    /// The policy's, or why it was refused.
+    pub reason: String,
+}
+
+fn to_milliseconds<S: Serializer>(at_s: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(round(*at_s, 3))
+}
+
+impl DecisionLine {
+    /// None where all was as asked already.
+    fn new(host: &Host, decision: &Decision) -> Option<Self> {
+        let (verdict, reason) = match &decision.verdict {
+            Verdict::AsAsked => return None,
+            Verdict::Done(_) | Verdict::Proposed(_) => ("proposed", &decision.reason),
+            Verdict::Refused(refusal) => ("refused", &refusal.0),
+            Verdict::Failed(why) => ("refused", why),
+        };
+        Some(Self {
+            at_s: decision.at.as_secs_f64(),
+            policy: decision.policy.clone(),
+            verdict,
+            program: program_of(host, &decision.action),
+            action: action_in_words(host, &decision.action),
+            reason: reason.clone(),
+        })
+    }
+
+    /// Was it refused, or did it fail?
+    pub fn is_refused(&self) -> bool {
+        self.verdict == "refused"
+    }
+
+    /// `dio would: sort on CPU 2`.
+    pub fn would(&self) -> String {
+        let would = if self.is_refused() { "cannot" } else { "would" };
+        format!("{} {would}: {}", self.policy, self.action)
+    }
+
+    /// A line for people.
+    pub fn text(&self) -> String {
+        format!("{:.1} s: {} ({})", self.at_s, self.would(), self.reason)
+    }
+}
+
+/// Tells what is new in each tick: what is refused again and again, once.
+#[derive(Debug, Default)]
+pub struct NewDecisions {
+    stuck: Vec<(String, String)>,
+}
+
+impl NewDecisions {
+    /// What a tick decided.
+    pub fn news(&mut self, host: &Host, tick: &Tick) -> Vec<DecisionLine> {
+        let lines = tick.decisions.iter().filter_map(|one| DecisionLine::new(host, one));
+        let lines: Vec<DecisionLine> = lines.collect();
+        let of = |line: &DecisionLine| (line.action.clone(), line.reason.clone());
+        let stuck = lines.iter().filter(|line| line.is_refused()).map(of).collect();
+        let before = std::mem::replace(&mut self.stuck, stuck);
+        lines
+            .into_iter()
+            .filter(|line| !(line.is_refused() && before.contains(&of(line))))
+            .collect()
+    }
+}
+
+/// Tells what happens on stderr, each thing once while it stays the same.
+#[derive(Debug, Default)]
+pub struct DecisionPrinter {
+    /// What was refused or failed in the last tick.
+    stuck: Vec<String>,
+}
+
+impl DecisionPrinter {
+    /// A tick's news.
+    pub fn tick(&mut self, host: &Host, tick: &Tick) {
+        for moved in &tick.left_alone {
+            eprintln!("corun: left alone from now on: {moved}");
+        }
+        let mut stuck = Vec::new();
+        let lines = tick.decisions.iter().filter_map(|one| {
+            let line = decision_in_words(host, one)?;
+            let is_stuck = matches!(one.verdict, Verdict::Refused(_) | Verdict::Failed(_));
+            Some((line, is_stuck))
+        });
+        let unread = tick.unread.iter().map(|line| (line.clone(), true));
+        for (line, is_stuck) in lines.chain(unread) {
+            let known = is_stuck && self.stuck.contains(&line);
+            if !known {
+                eprintln!("corun: {:.1} s: {line}", tick.now.as_secs_f64());
+            }
+            if is_stuck {
+                stuck.push(line);
+            }
+        }
+        self.stuck = stuck;
+    }
+}
+
+/// A decision for people; none when nothing had to be done.
+pub fn decision_in_words(host: &Host, decision: &Decision) -> Option<String> {
+    let action = action_in_words(host, &decision.action);
+    let Decision { policy, reason, .. } = decision;
+    match &decision.verdict {
+        Verdict::AsAsked => None,
+        Verdict::Done(_) => Some(format!("{policy}: {action} ({reason})")),
+        Verdict::Proposed(_) => Some(format!("{policy} would: {action} ({reason})")),
+        Verdict::Refused(why) => Some(format!("{policy}: {action}: not done: {why}")),
+        Verdict::Failed(why) => Some(format!("{policy}: {action}: failed: {why}")),
+    }
+}
+
+/// An action with the names of the programs that it is about.
+pub fn action_in_words(host: &Host, action: &Action) -> String {
+    action.in_words(&|id| {
+        let thread = host.views().iter().find(|thread| thread.id == id);
+        thread.map_or_else(|| format!("thread {}", id.0), |thread| thread.program.clone())
+    })
+}
+
+/// The program of the first thread that an action is about; empty where it is about none.
+pub fn program_of(host: &Host, action: &Action) -> String {
+    let thread = match action {
+        Action::Allow { thread, .. }
+        | Action::MovePages { thread, .. }
+        | Action::SetWeight { thread, .. } => Some(*thread),
+        Action::Swap { first, .. } => Some(*first),
+        Action::CapBandwidth { threads, .. } | Action::OrderSlots { threads, .. } => {
+            threads.first().copied()
+        }
+        Action::Partition { parts, .. } => {
+            parts.iter().find_map(|part| part.threads.first().copied())
+        }
+        Action::IdleCpu { .. } => None,
+    };
+    let found = host.views().iter().find(|one| Some(one.id) == thread);
+    found.map(|one| one.program.clone()).unwrap_or_default()
+}

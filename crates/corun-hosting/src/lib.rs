@@ -1,0 +1,27 @@
+//! A policy's host on this machine, from settings: its counters and actuators, and the programs that it starts, watches or
+//! acts on for a person.
+//!
+//! [`HostBuilder`] makes a [`corun_live::Host`] from [`HostSettings`]. [`Started`] starts programs for a host,
+//! [`Watch`] is a host that only looks, and [`Acting`] does with it what a person asks for. What is decided and what is undone is
+//! put in words here, the same for all commands.
+
+mod acting;
+mod builder;
+mod decisions;
+mod programs;
+mod recording;
+mod settings;
+pub mod undone;
+mod watch;
+
+pub use acting::{ActEntry, Acting, undo_at_the_end};
+pub use builder::{HostBuilder, Look};
+pub use decisions::{
+    DecisionLine, DecisionPrinter, NewDecisions, action_in_words, decision_in_words, program_of,
+};
+pub use programs::{ENDED_EVERY, Program, Run, Started};
+pub use recording::load_recording;
+pub use settings::{
+    Counters, HostSettings, LEAST_INTERVAL_S, NO_POLICY, Placer, PlacerSettings, SPILL_AFTER_S,
+};
+pub use watch::{Watch, WatchSettings};

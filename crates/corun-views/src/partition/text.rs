@@ -1,0 +1,178 @@
+//! The document as a table and as CSV.
+
+use corun_app::{PartitionDocument, PartitionEntry, PartitionFigures, Result};
+use corun_report::{Columns, or_dash, or_empty, size};
+
+use crate::basis::{proof, sources, together};
+
+/// The entries that have a partition.
+fn partitions(document: &PartitionDocument) -> impl Iterator<Item = &PartitionEntry> {
+    let own = std::iter::once(&document.chosen).filter(|_| document.policies.is_empty());
+    own.chain(&document.policies).filter(|entry| entry.error.is_none())
+}
+
+/// A row a policy and program.
+///
+/// # Errors
+/// None that a partition has.
+pub fn csv(document: &PartitionDocument) -> Result<String> {
+    let of_entry = |entry| {
+        let entry: &PartitionEntry = entry;
+        entry.programs.iter().enumerate().map(move |(at, one)| (entry, at, one))
+    };
+    let rows: Vec<(&PartitionEntry, usize, &PartitionFigures)> =
+        partitions(document).flat_map(of_entry).collect();
+    Columns::of(&rows)
+        .left("policy", |(entry, ..)| entry.policy.clone())
+        .left("app", |(_, at, _)| document.apps[*at].clone())
+        .left("class", |(_, at, _)| document.class[*at])
+        .left("ways", |(entry, at, _)| entry.ways[*at])
+        .left("cluster", |(entry, at, _)| entry.cluster[*at])
+        .left("mask", |(entry, at, _)| entry.mask[*at].clone())
+        .left("cap_mb_per_s", |(entry, at, _)| or_empty(entry.cap_mb_per_s[*at]))
+        .left("slowdown", |(entry, at, _)| entry.slowdown[*at])
+        .left("ipc", |(.., one)| one.ipc)
+        .left("llc_mpki", |(.., one)| one.llc_mpki)
+        .left("bandwidth_mb_per_s", |(.., one)| one.bandwidth_mb_per_s)
+        .left("llc_occupancy_bytes", |(.., one)| one.llc_occupancy_bytes)
+        .left("extrapolated", |(.., one)| one.extrapolated)
+        .csv()
+}
+
+/// For people: who has which ways and what that does, or policies side by side.
+pub fn table(document: &PartitionDocument) -> String {
+    let mut text = String::new();
+    if document.policies.is_empty() {
+        text.push_str(&one(document, &document.chosen));
+    } else {
+        text.push_str(&all(document));
+    }
+    text.push_str(&front(document));
+    text.extend(sources(&document.data).map(|line| line + "\n"));
+    let extrapolated = |entry: &PartitionEntry| entry.programs.iter().any(|one| one.extrapolated);
+    if partitions(document).any(extrapolated) {
+        text.push_str("* extrapolated: outside the measured range\n");
+    }
+    text
+}
+
+fn one(document: &PartitionDocument, entry: &PartitionEntry) -> String {
+    let slowdown = |(at, one): &(usize, &PartitionFigures)| {
+        format!("{:.3}{}", entry.slowdown[*at], if one.extrapolated { "*" } else { " " })
+    };
+    let programs: Vec<(usize, &PartitionFigures)> = entry.programs.iter().enumerate().collect();
+    let columns = Columns::of(&programs)
+        .left("program", |(at, _)| document.apps[*at].clone())
+        .left("class", |(at, _)| document.class[*at])
+        .right("cluster", |(at, _)| entry.cluster[*at])
+        .right("ways", |(at, _)| entry.ways[*at])
+        .right("mask", |(at, _)| entry.mask[*at].clone())
+        .right("slowdown", slowdown)
+        .right("IPC", |(_, one)| format!("{:.3}", one.ipc))
+        .right("MPKI", |(_, one)| format!("{:.2}", one.llc_mpki))
+        .right("MB/s", |(_, one)| format!("{:.0}", one.bandwidth_mb_per_s))
+        .right("LLC held", |(_, one)| size(one.llc_occupancy_bytes as f64));
+    let mut text = format!(
+        "{} on {}, {} ways of {}\n\n",
+        entry.policy,
+        document.machine,
+        document.llc_ways,
+        size(document.way_bytes as f64)
+    );
+    text.push_str(&columns.table());
+    text.push('\n');
+    text.push_str(&together(entry.antt, entry.stp, entry.unfairness));
+    text.push_str(&beside_target(document, entry));
+    for (place, cap) in entry.cap_mb_per_s.iter().enumerate() {
+        if let Some(cap) = cap {
+            text.push_str(&format!(
+                "{}: its group draws {cap:.0} MB/s at most\n",
+                document.apps[place]
+            ));
+        }
+    }
+    text.push_str(&proof("partition", entry.proven, entry.gap));
+    text
+}
+
+/// Who is slower than the target.
+fn beside_target(document: &PartitionDocument, entry: &PartitionEntry) -> String {
+    let (Some(target), Some(slower)) = (document.target_slowdown, &entry.slower_than_target) else {
+        return String::new();
+    };
+    if slower.is_empty() {
+        return format!("nobody is slower than {target}\n");
+    }
+    format!("slower than {target}: {}\n", slower.join(", "))
+}
+
+/// The front of unfairness against throughput.
+fn front(document: &PartitionDocument) -> String {
+    let Some(front) = &document.pareto else { return String::new() };
+    let columns = Columns::of(&front.points)
+        .right("STP", |point| format!("{:.3}", point.stp))
+        .right("unfairness", |point| format!("{:.3}", point.unfairness))
+        .right("worst", |point| or_dash(point.max_slowdown, 3))
+        .left("ways", |point| clusters(&document.apps, &point.cluster, &point.ways));
+    let kind = if front.clusters { "partitions with clusters" } else { "strict partitions" };
+    let end = if front.proven { "" } else { "; the search was stopped before the fair end" };
+    format!(
+        "\nNone of all {kind} is both fairer and of higher STP than one of these{end}:\n\n{}\n",
+        columns.table()
+    )
+}
+
+fn all(document: &PartitionDocument) -> String {
+    let ways = |entry: &PartitionEntry| {
+        let clusters = || clusters(&document.apps, &entry.cluster, &entry.ways);
+        entry.error.clone().unwrap_or_else(clusters)
+    };
+    let from_optimal = |entry: &PartitionEntry| {
+        entry.from_optimal_percent.map_or("-".to_owned(), |one| format!("{one:.2} %"))
+    };
+    let bandwidth = |entry: &PartitionEntry| {
+        entry.bandwidth_mb_per_s.map_or("-".to_owned(), |one| format!("{one:.0}"))
+    };
+    let columns = Columns::of(&document.policies)
+        .left("policy", |entry| entry.policy.clone())
+        .right("from optimal", from_optimal)
+        .right("STP", |entry| or_dash(entry.stp, 3))
+        .right("unfairness", |entry| or_dash(entry.unfairness, 3))
+        .right("mean", |entry| or_dash(entry.antt, 3))
+        .right("worst", |entry| or_dash(entry.max_slowdown, 3))
+        .right("Jain", |entry| or_dash(entry.jain, 3))
+        .right("MB/s", bandwidth)
+        .left("ways", ways);
+    let mut text = format!(
+        "{} on {}, {} ways of {}, by {}\n\n",
+        document.apps.join(", "),
+        document.machine,
+        document.llc_ways,
+        size(document.way_bytes as f64),
+        document.objective
+    );
+    text.push_str(&columns.table());
+    text.push('\n');
+    for entry in partitions(document) {
+        if entry.slower_than_target.is_some() {
+            text.push_str(&format!("{}: {}", entry.policy, beside_target(document, entry)));
+        }
+    }
+    for entry in document.policies.iter().filter(|entry| entry.proven == Some(false)) {
+        let gap = entry.gap.map_or("no bound".to_owned(), |gap| format!("{:.2} %", gap * 100.0));
+        text.push_str(&format!("{} is not proven: gap {gap}\n", entry.policy));
+    }
+    text
+}
+
+/// `1 lbm+milc, 6 soplex, 4 gcc`: each cluster's ways and programs.
+fn clusters(apps: &[String], cluster: &[usize], ways: &[u32]) -> String {
+    let count = cluster.iter().max().map_or(0, |last| last + 1);
+    let of = |number: usize| {
+        let members = || (0..apps.len()).filter(|&one| cluster[one] == number);
+        let ways = members().next().map_or(0, |one| ways[one]);
+        let names: Vec<&str> = members().map(|one| apps[one].as_str()).collect();
+        format!("{ways} {}", names.join("+"))
+    };
+    (0..count).map(of).collect::<Vec<_>>().join(", ")
+}

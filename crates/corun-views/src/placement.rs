@@ -1,0 +1,83 @@
+//! A placement as a table and as CSV: what `place` and `predict` print.
+
+use corun_app::{PlacementDocument, PlacementFigures, Result};
+use corun_report::{Columns, or_empty, size};
+
+use crate::basis::{proof, sources, together};
+
+/// Placements as CSV, a row a program; their names stand in a first column where that has a head.
+///
+/// # Errors
+/// None that a placement has.
+pub fn csv<'a>(
+    name_head: Option<&str>,
+    placements: &[(&'static str, &'a PlacementDocument)],
+) -> Result<String> {
+    let programs = |&(name, of): &(&'static str, &'a PlacementDocument)| {
+        (0..of.programs.len()).map(move |at| (name, of, at))
+    };
+    let rows: Vec<(&str, &PlacementDocument, usize)> =
+        placements.iter().flat_map(programs).collect();
+    let mut columns = Columns::of(&rows);
+    if let Some(head) = name_head {
+        columns = columns.left(head, |(name, ..)| *name);
+    }
+    columns = columns
+        .left("app", |(_, of, at)| of.apps[*at].clone())
+        .left("cpu", |(_, of, at)| of.cpu[*at])
+        .left("llc", |(_, of, at)| of.llc[*at]);
+    if placements.iter().any(|(_, of)| of.mask.is_some()) {
+        columns = columns
+            .left("mask", |(_, of, at)| or_empty(of.mask.as_ref().map(|masks| masks[*at].clone())));
+    }
+    columns
+        .left("slowdown", |(_, of, at)| of.slowdown[*at])
+        .left("ipc", |(_, of, at)| of.programs[*at].ipc)
+        .left("llc_apki", |(_, of, at)| of.programs[*at].llc_apki)
+        .left("llc_mpki", |(_, of, at)| of.programs[*at].llc_mpki)
+        .left("bandwidth_mb_per_s", |(_, of, at)| of.programs[*at].bandwidth_mb_per_s)
+        .left("llc_occupancy_bytes", |(_, of, at)| of.programs[*at].llc_occupancy_bytes)
+        .left("memory_stall_share", |(_, of, at)| of.programs[*at].memory_stall_share)
+        .left("extrapolated", |(_, of, at)| of.programs[*at].extrapolated)
+        .csv()
+}
+
+/// For people: where each program is, and how it does there.
+pub fn table(placement: &PlacementDocument) -> String {
+    let programs: Vec<(usize, &PlacementFigures)> = placement.programs.iter().enumerate().collect();
+    let slowdown = |(at, one): &(usize, &PlacementFigures)| {
+        format!("{:.3}{}", placement.slowdown[*at], if one.extrapolated { "*" } else { " " })
+    };
+    let mut columns = Columns::of(&programs)
+        .left("program", |(at, _)| placement.apps[*at].clone())
+        .right("CPU", |(at, _)| placement.cpu[*at])
+        .right("LLC", |(at, _)| placement.llc[*at]);
+    if let Some(masks) = &placement.mask {
+        columns = columns.right("ways", |(at, _)| masks[*at].clone());
+    }
+    let columns = columns
+        .right("slowdown", slowdown)
+        .right("IPC", |(_, one)| format!("{:.3}", one.ipc))
+        .right("MPKI", |(_, one)| format!("{:.2}", one.llc_mpki))
+        .right("MB/s", |(_, one)| format!("{:.0}", one.bandwidth_mb_per_s))
+        .right("LLC held", |(_, one)| size(one.llc_occupancy_bytes as f64));
+    let mut text = match &placement.policy {
+        Some(policy) => format!("{policy} on {}\n\n", placement.machine),
+        None => format!("On {}\n\n", placement.machine),
+    };
+    text.push_str(&columns.table());
+    text.push('\n');
+    text.push_str(&together(placement.antt, placement.stp, placement.unfairness));
+    text.push_str(&proof("placement", placement.proven, placement.gap));
+    text.push_str(&data_lines(placement));
+    text
+}
+
+/// On what the figures stand, a line each.
+pub fn data_lines(placement: &PlacementDocument) -> String {
+    let mut text: String = sources(&placement.data.model).map(|line| line + "\n").collect();
+    if !placement.data.extrapolated.is_empty() {
+        text.push_str("* extrapolated: outside the measured range\n");
+    }
+    text
+}

@@ -1,0 +1,179 @@
+//! The validation for the terminal.
+
+use corun_report::{Columns, counted, fixed, signed};
+use corun_validate::{Agreement, Alone, Estimate, MemberOf, Validation, Without};
+
+/// Cases of each kind that are shown as the worst.
+const WORST: usize = 5;
+
+/// Cycles an instruction that are worth a word.
+const LEAST_SHOWN_CPI: f64 = 0.005;
+
+/// For people: how near predictions are, and the cases one by one.
+pub fn text(found: &Validation) -> String {
+    let mut lines = vec![format!(
+        "Predicted against measured on {}: {}, {}",
+        found.machine,
+        counted(found.alone.len(), "program"),
+        counted(found.rounds, "round"),
+    )];
+    lines.push(String::new());
+    lines.extend(summary(found).into_iter().map(|line| format!("  {line}")));
+    lines.push(String::new());
+    lines.push("Alone, from too fast to too slow:".to_owned());
+    lines.extend(indented(&alone_table(found)));
+    if !found.groups.is_empty() {
+        lines.push(String::new());
+        lines.push(format!(
+            "Together ({}; ! where the slowdown is at least three times its interval's half width):",
+            counted(found.groups.len(), "group")
+        ));
+        lines.extend(indented(&group_table(found)));
+    }
+    if !found.agreement.without.is_empty() {
+        lines.push(String::new());
+        lines.push("Times alone if the model left out the cycles of one cause:".to_owned());
+        lines.extend(indented(&without_table(&found.agreement.without)));
+    }
+    lines.push(String::new());
+    lines.push("Worst alone, and what the model takes their cycles for:".to_owned());
+    lines.extend(worst(&found.alone).into_iter().map(|one| format!("  {}", stack_line(one))));
+    for one in &found.left_out {
+        lines.push(format!("left out: {}: {}", one.name, one.why));
+    }
+    lines.join("\n") + "\n"
+}
+
+/// What comes out, in a line each.
+pub(crate) fn summary(found: &Validation) -> Vec<String> {
+    let mut lines = vec![
+        format!("time alone        {}", agreement_words(&found.agreement.alone)),
+        format!("core to itself    {}", agreement_words(&found.agreement.free_core)),
+        format!(
+            "CPI alone         rank correlation {}",
+            correlation(found.agreement.cpi.rank_correlation)
+        ),
+    ];
+    if !found.groups.is_empty() {
+        lines.push(format!("slowdowns         {}", agreement_words(&found.agreement.slowdowns)));
+        lines.push(format!(
+            "clear slowdowns   {}",
+            agreement_words(&found.agreement.clear_slowdowns)
+        ));
+    }
+    let percent = |share: f64| fixed(100.0 * share, 1);
+    lines.push(format!(
+        "meanwhile         other processes used {} % of these CPUs, the host of a virtual machine took {} %",
+        percent(found.load.others_share),
+        percent(found.load.stolen_share),
+    ));
+    lines.push(format!(
+        "core              {} of {} runs alone beside a busy hardware thread; free, it does {} additions a cycle",
+        found.core.shared_runs,
+        found.core.runs,
+        fixed(found.core.additions_per_cycle, 1),
+    ));
+    lines
+}
+
+fn agreement_words(one: &Agreement) -> String {
+    let percent =
+        |value: Option<f64>| value.map_or("-".to_owned(), |value| fixed(100.0 * value, 1));
+    format!(
+        "of {}: mean error {} %, bias {} %, {} % within 25 %, rank correlation {}",
+        one.count,
+        percent(one.mean_error),
+        one.bias.map_or("-".to_owned(), |bias| signed(100.0 * bias, 1)),
+        percent(one.within_a_quarter),
+        correlation(one.rank_correlation),
+    )
+}
+
+fn correlation(value: Option<f64>) -> String {
+    value.map_or("-".to_owned(), |value| fixed(value, 2))
+}
+
+/// The worst first.
+pub(crate) fn worst(alone: &[Alone]) -> Vec<&Alone> {
+    let mut all: Vec<&Alone> = alone.iter().collect();
+    let off = |one: &&Alone| (one.predicted_s / one.measured_s.median).ln().abs();
+    all.sort_by(|one, other| off(other).total_cmp(&off(one)));
+    all.truncate(WORST);
+    all
+}
+
+fn stack_line(one: &Alone) -> String {
+    let parts = one.cpi_stack.iter().flatten().filter_map(|(cause, cycles)| {
+        let cycles = cycles.as_f64().filter(|&cycles| cycles >= LEAST_SHOWN_CPI)?;
+        Some(format!("{} {}", cause.replace('_', " "), fixed(cycles, 2)))
+    });
+    let parts: Vec<String> = parts.collect();
+    format!(
+        "{}: CPI {} predicted, {} measured ({})",
+        one.name,
+        fixed(one.predicted_cpi, 2),
+        fixed(one.measured_cpi, 2),
+        if parts.is_empty() { "no stack".to_owned() } else { parts.join(", ") }
+    )
+}
+
+fn without_table(without: &[Without]) -> String {
+    let percent = |value: Option<f64>, text: fn(f64, usize) -> String| {
+        value.map_or("-".to_owned(), |value| text(100.0 * value, 1))
+    };
+    Columns::of(without)
+        .left("left out", |one| one.cause.replace('_', " "))
+        .right("mean error, %", |one| percent(one.alone.mean_error, fixed))
+        .right("bias, %", |one| percent(one.alone.bias, signed))
+        .right("rank of CPI", |one| correlation(one.cpi.rank_correlation))
+        .table()
+}
+
+fn alone_table(found: &Validation) -> String {
+    let mut rows: Vec<&Alone> = found.alone.iter().collect();
+    rows.sort_by(|one, other| one.error.total_cmp(&other.error));
+    Columns::of(&rows)
+        .left("program", |one| one.name.clone())
+        .right("measured, s", |one| spread(&one.measured_s, 3))
+        .right("predicted, s", |one| fixed(one.predicted_s, 3))
+        .right("error, %", |one| signed(100.0 * one.error, 1))
+        .right("CPI measured", |one| fixed(one.measured_cpi, 2))
+        .right("predicted", |one| fixed(one.predicted_cpi, 2))
+        .left("", |one| if one.had_core { "" } else { "core shared" })
+        .table()
+}
+
+fn group_table(found: &Validation) -> String {
+    let mut rows: Vec<(String, &MemberOf)> = Vec::new();
+    for group in &found.groups {
+        for at in 0..group.members.len() {
+            let others = group.members.iter().enumerate().filter(|(other, _)| *other != at);
+            let others: Vec<&str> = others.map(|(_, other)| other.name.as_str()).collect();
+            rows.push((others.join(", "), &group.members[at]));
+        }
+    }
+    rows.sort_by(|one, other| {
+        other.1.measured_slowdown.median.total_cmp(&one.1.measured_slowdown.median)
+    });
+    Columns::of(&rows)
+        .left("program", |one| one.1.name.clone())
+        .left("beside", |one| one.0.clone())
+        .right("measured", |one| spread(&one.1.measured_slowdown, 2))
+        .right("predicted", |one| fixed(one.1.predicted_slowdown, 2))
+        .right("error, %", |one| signed(100.0 * one.1.pair().error(), 1))
+        .left("", |one| if one.1.clear { "!" } else { "" })
+        .table()
+}
+
+fn spread(one: &Estimate, decimals: usize) -> String {
+    format!(
+        "{} ({} to {})",
+        fixed(one.median, decimals),
+        fixed(one.low, decimals),
+        fixed(one.high, decimals)
+    )
+}
+
+fn indented(table: &str) -> Vec<String> {
+    table.lines().map(|line| format!("  {line}")).collect()
+}
