@@ -148,7 +148,8 @@ impl CoreParameters {
 
     /// Does an entry of a micro-trace count as an instruction in the pipeline?
     pub(crate) fn counts(&self, op: &MicroOp) -> bool {
-        !op.marks.has(Marks::PART) && !(self.fuses && op.marks.has(Marks::FUSED))
+        let fused = self.fuses && op.marks.has(Marks::FUSED);
+        !fused && !op.marks.has(Marks::PART)
     }
 
     /// Does it issue in the order of the program?
