@@ -8,6 +8,9 @@ mod monitoring;
 #[allow(dead_code, reason = "other tests use more of it")]
 #[path = "../../../corun-live/tests/resctrl/mount.rs"]
 mod mount;
+#[allow(dead_code, reason = "other tests use more of it")]
+#[path = "../../../corun-live/tests/resctrl/mounted.rs"]
+mod mounted;
 mod placing;
 #[path = "../../../corun-optimal/tests/optimal/programs.rs"]
 mod programs;

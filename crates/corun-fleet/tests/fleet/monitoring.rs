@@ -8,7 +8,7 @@ use corun_fleet::{PodGroups, PodMonitor};
 use corun_linux::Roots;
 
 use crate::kernel::Kernel;
-use crate::mount::Mounted;
+use crate::mounted::Mounted;
 
 const UIDS: [&str; 2] = ["0a1b2c3d-1111", "0a1b2c3d-2222"];
 
