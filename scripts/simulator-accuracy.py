@@ -8,8 +8,9 @@ built twice, with one core and with two that share the last-level cache, without
 process and one thread are recorded from one instruction to another, as a profile and as the trace that the simulator runs;
 FOLDER/inputs is what `scripts/record-library.sh -p` makes. The simulator's latencies, widths and rates are found by traces
 written by hand, as `corun calibrate` finds a machine's by loops, and make FOLDER/machine.toml. Then each program runs alone
-and pairs of them together, and `corun validate --measured` holds the cycles against what is predicted. No noise: two runs
-give the same bytes. What is there already in FOLDER is not made again. CORUN names the command, KERNELS the kernels.
+and pairs of them together, and `corun validate --measured` holds the cycles against what is predicted: once as recorded, and
+once with as many mispredicted branches as the simulator's predictor made of them, since that is another one than the
+recording's. No noise: two runs give the same bytes. What is there already in FOLDER is not made again. CORUN names the command, KERNELS the kernels.
 """
 
 import argparse
@@ -18,6 +19,7 @@ import itertools
 import json
 import os
 import random
+import re
 import shlex
 import struct
 import subprocess
@@ -28,13 +30,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 CLOCK_MHZ = 4000
-L1_KIB, L2_KIB, LLC_KIB = 48, 256, 1024
+FETCH_WIDTH, REORDER_BUFFER = 6, 352
+L1_KIB, L2_KIB, LLC_KIB = 48, 128, 512
 LINE = 64
-# Programs that press on the last-level cache or the memory: kernel, bytes, rounds.
+# Programs that press on the last-level cache or the memory: kernel, MiB, rounds.
 STRESSORS = {
-    "stream": ("walk", 4 << 20, 1000),
-    "writer": ("triad", 6 << 20, 1000),
-    "llc-chase": ("chase", 640 << 10, 1000),
+    "stream": ("walk", 4, 100_000),
+    "writer": ("triad", 6, 100_000),
+    "llc-walk": ("walk", 0.375, 100_000),
 }
 
 
@@ -46,8 +49,8 @@ def options():
     parser.add_argument("--skip", type=int, default=20_000_000, help="instructions of each program's start that are left out")
     parser.add_argument("--instructions", type=int, default=3_000_000, help="instructions of each that are run")
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--pairs", type=int, default=16, help="random pairs, and as many of a program beside `stream`")
-    return parser.parse_args()
+    parser.add_argument("--pairs", type=int, default=16, help="random pairs, and as many of a program beside a stressor")
+    return parser.parse_intermixed_args()
 
 
 # The simulator.
@@ -63,7 +66,10 @@ def configuration(cores):
         "num_cores": cores,
         "heartbeat_frequency": 1_000_000_000,
         "ooo_cpu": [
-            {"frequency": CLOCK_MHZ, "register_file_size": 1024, "branch_predictor": "hashed_perceptron", "mispredict_penalty": 15}
+            {
+                "frequency": CLOCK_MHZ, "register_file_size": 1024, "branch_predictor": "hashed_perceptron", "mispredict_penalty": 15,
+                "fetch_width": FETCH_WIDTH, "rob_size": REORDER_BUFFER,
+            }
         ],
         "L1D": cache | ports,
         "DTLB": ports,
@@ -131,14 +137,23 @@ def independent(order):
     return (record(CODE + 4 * (i % 8), [50 + i % 8], [COUNT], loads=[line]) for i, line in enumerate(order))
 
 
-def page_by_page(size, chance):
-    """All lines of so many bytes, the lines of a page one behind the other, in no order."""
+# Pages that the first level of the TLB holds beside those of the code.
+WINDOW_PAGES = 48
+
+
+def window_by_window(size, chance):
+    """All lines of so many bytes, those of a window of pages one behind the other, in no order. Page by page, rows of the
+    memory would stay open."""
     pages = list(range(size // 4096))
     chance.shuffle(pages)
-    for page in pages:
-        lines = list(range(64))
+    for first in range(0, len(pages), WINDOW_PAGES):
+        lines = [DATA + 4096 * page + LINE * line for page in pages[first : first + WINDOW_PAGES] for line in range(64)]
         chance.shuffle(lines)
-        yield from (DATA + 4096 * page + LINE * line for line in lines)
+        yield from lines
+
+
+# Instructions between two lines of the core that reads beside a chase.
+GAPS = [960, 480, 240, 120, 90, 70, 60, 50, 0]
 
 
 class Bench:
@@ -164,15 +179,15 @@ class Bench:
 
     def measure(self):
         chance = random.Random(1)
-        rounds = lambda kib, count: list(page_by_page(kib << 10, chance)) * count
-        far = list(page_by_page(32 << 20, chance))
+        rounds = lambda kib, count: list(window_by_window(kib << 10, chance)) * count
+        far = list(window_by_window(32 << 20, chance))
         everywhere = [DATA + 4096 * chance.randrange(32768) + LINE * chance.randrange(64) for _ in range(100_000)]
         lines = [DATA + LINE * chance.randrange(1 << 19) for _ in range(100_000)]
         ahead = [DATA + LINE * i for i in range(100_000)]
         figures = {
             "l1": self.chased("l1", rounds(16, 80), 2000, 18_000),
-            "l2": self.chased("l2", rounds(160, 12), 5000, 20_000),
-            "llc": self.chased("llc", rounds(768, 4), 26_000, 16_000),
+            "l2": self.chased("l2", rounds(80, 20), 3000, 20_000),
+            "llc": self.chased("llc", rounds(384, 6), 13_000, 16_000),
             "memory": self.chased("memory", far, 1000, 10_000),
             "width": 1 / self.cycles_each("width", (record(CODE + 4 * (i % 8), [50 + i % 8], [COUNT]) for i in range(110_000)), 10_000, 100_000),
             "penalty": self.branch_penalty(),
@@ -188,10 +203,25 @@ class Bench:
         figures["random_cycles"] = self.cycles_each("random", independent(lines), 20_000, 60_000)
         figures["read_cycles"] = self.cycles_each("read", independent(ahead), 20_000, 60_000)
         figures["misses"] = figures["memory"] / self.cycles_each("parallel", independent(far[:100_000]), 20_000, 60_000)
-        figures["llc_hits"] = figures["llc"] / self.cycles_each("parallel-llc", independent(rounds(768, 4)), 26_000, 20_000)
+        figures["llc_hits"] = figures["llc"] / self.cycles_each("parallel-llc", independent(rounds(384, 6)), 13_000, 20_000)
         path = self.trace("both", independent(ahead))
         figures["both_cycles"] = max(cycles(simulate(self.two, [path, path], 60_000, 20_000))) / 60_000
+        figures["loaded"] = [self.beside(gap, far) for gap in GAPS]
         return figures
+
+    def beside(self, gap, far):
+        """Lines a cycle that both cores read, and cycles of a load that waits for the one before, beside a core that reads a
+        line every so many instructions."""
+        order = far[: 5000 + 100]
+        chased = self.trace("chased", chase(order))
+        ahead = ((record(CODE, [50], [COUNT], loads=[DATA + (64 << 20) + LINE * i]), gap) for i in range(100_000))
+        pause = [record(CODE + 4 + 4 * (i % 7), [51 + i % 7], [COUNT]) for i in range(gap)]
+        reader = self.trace(f"reader-{gap}", itertools.chain.from_iterable([line, *pause[:rest]] for line, rest in ahead))
+        phase = simulate(self.two, [chased, reader], 4000 * (1 + BESIDE), 1000 * (1 + BESIDE))
+        memory = phase["DRAM"][0]
+        lines = memory["RQ ROW_BUFFER_HIT"] + memory["RQ ROW_BUFFER_MISS"]
+        took = cycles(phase)[0]
+        return [lines / took, took / 4000]
 
     def branch_penalty(self):
         chance = random.Random(5)
@@ -216,6 +246,10 @@ def machine(figures):
     ns = lambda count: round(count * 1000 / CLOCK_MHZ, 3)
     rate = lambda count: round(LINE * CLOCK_MHZ / count, 1)
     both = rate(figures["both_cycles"]) * 2
+    loaded = "".join(
+        f"\n[[bandwidth.loaded_latency]]\nmb_per_s = {LINE * CLOCK_MHZ * lines:.1f}\nlatency_ns = {ns(took)}\nlow_ns = {ns(took)}\nhigh_ns = {ns(took)}\n"
+        for lines, took in figures["loaded"]
+    )
     return f"""version = 1
 name = "champsim"
 title = "ChampSim, two cores under one LLC"
@@ -225,7 +259,10 @@ memory_latency_ns = [[{ns(figures["memory"])}]]
 name = "core"
 clock_mhz = {CLOCK_MHZ}.0
 dispatch_width = {figures["width"]:.3f}
-reorder_buffer = 352
+fetch_width = {FETCH_WIDTH}.0
+reorder_buffer = {REORDER_BUFFER}
+fuses_branches = false
+runs_wrong_path = false
 outstanding_misses = {round(figures["misses"])}
 outstanding_llc_hits = {round(figures["llc_hits"])}
 branch_penalty_cycles = {figures["penalty"]:.2f}
@@ -269,7 +306,7 @@ name = "memory0"
 kind = "memory-controller"
 stage = 2
 peak_mb_per_s = {both}
-
+{loaded}
 [kernel]
 page_fault_ns = 0.0
 file_fault_ns = 0.0
@@ -331,7 +368,7 @@ kind = "core"
 class Programs:
     def __init__(self, folder, skip, instructions):
         self.folder, self.skip, self.instructions = folder, skip, instructions
-        self.corun = os.environ.get("CORUN", str(ROOT / "target/release/corun"))
+        self.corun = str(Path(os.environ.get("CORUN", ROOT / "target/release/corun")).resolve())
         self.kernels = os.environ.get("KERNELS", str(ROOT / "target/release/examples/kernels"))
         for name in ["profiles", "traces"]:
             (folder / name).mkdir(exist_ok=True)
@@ -375,11 +412,29 @@ def kept(path, make):
     return json.loads(path.read_text())
 
 
+MISPREDICTED = re.compile(r"^(mispredicted_large_pki = )(\S+)$", re.MULTILINE)
+
+
+def with_mispredictions(profile, pki):
+    """A profile's text with so many mispredicted branches in 1000 instructions, the phases in proportion to what they had."""
+    phases = tomllib.loads(profile)["phase"]
+    all_of_it = sum(phase["instructions"] for phase in phases)
+    had = sum(phase["instructions"] * phase["core"]["mispredicted_large_pki"] for phase in phases) / all_of_it
+    return MISPREDICTED.sub(lambda found: f"{found[1]}{float(found[2]) * pki / had if had else pki:.6g}", profile)
+
+
+def mispredictions(phase):
+    """Branches in 1000 instructions that the simulator's predictor got wrong."""
+    core = phase["cores"][0]
+    return 1000 * sum(core["mispredict"].values()) / core["instructions"]
+
+
 def pairs(names, count):
-    """So many programs beside `stream`, and as many pairs of others, drawn at random."""
-    chance, others = random.Random(7), sorted(set(names) - {"stream"})
-    beside = [(name, "stream") for name in chance.sample(others, min(count, len(others))) if "stream" in names]
-    possible = list(itertools.combinations(others, 2))
+    """So many programs beside a stressor each, and as many pairs of others, drawn at random."""
+    chance, programs = random.Random(7), sorted(set(names) - set(STRESSORS))
+    stressors = itertools.cycle(name for name in STRESSORS if name in names)
+    beside = list(zip(chance.sample(programs, min(count, len(programs))), stressors))
+    possible = list(itertools.combinations(programs, 2))
     return beside + chance.sample(possible, min(count, len(possible)))
 
 
@@ -414,28 +469,41 @@ def main():
     def alone(name):
         def run():
             programs.record(name, commands[name])
-            return cycles(simulate(one, [programs.trace(name)], given.instructions))
+            return simulate(one, [programs.trace(name)], given.instructions)
 
         try:
-            return name, kept(simulated / f"{name}.json", run)[0]
+            return name, kept(simulated / f"{name}.json", run)
         except subprocess.CalledProcessError as error:
             print(f"{name} is left out: {error}", file=sys.stderr)
             return name, None
 
     def together(pair):
-        run = lambda: cycles(simulate(two, [programs.trace(name) for name in pair], given.instructions))
-        return pair, kept(simulated / f"{'+'.join(pair)}.json", run)
+        run = lambda: simulate(two, [programs.trace(name) for name in pair], given.instructions)
+        return pair, cycles(kept(simulated / f"{'+'.join(pair)}.json", run))
 
     with ThreadPoolExecutor(given.jobs) as pool:
-        took = {name: count for name, count in pool.map(alone, commands) if count}
-        groups = list(pool.map(together, pairs(list(took), given.pairs)))
+        phases = {name: phase for name, phase in pool.map(alone, commands) if phase}
+        groups = list(pool.map(together, pairs(list(phases), given.pairs)))
     measured = folder / "measured.json"
+    took = {name: cycles(phase)[0] for name, phase in phases.items()}
     measured.write_text(json.dumps(document(took, groups), indent=1))
-    common = [programs.corun, "validate", "--profiles", folder / "profiles", "--measured", measured, "--machine", folder / "machine.toml"]
-    for extra in (["--report", folder / "accuracy.html", "--svg", folder / "accuracy.svg"], ["--format", "json"]):
-        done = subprocess.run([*map(str, common), *map(str, extra)], check=True, capture_output=True, text=True)
-        (folder / ("accuracy.json" if "json" in extra else "accuracy.txt")).write_text(done.stdout)
+    branches = folder / "profiles-with-its-branches"
+    branches.mkdir(exist_ok=True)
+    for name, phase in phases.items():
+        text = (folder / "profiles" / f"{name}.toml").read_text()
+        (branches / f"{name}.toml").write_text(with_mispredictions(text, mispredictions(phase)))
+    judge(programs.corun, folder, "profiles", "accuracy")
+    judge(programs.corun, folder, branches.name, "accuracy-with-its-branches")
     print((folder / "accuracy.txt").read_text())
 
 
-main()
+def judge(corun, folder, profiles, name):
+    """Writes NAME.txt, .json, .html and .svg: what is predicted of these profiles against what was simulated."""
+    common = [corun, "validate", "--profiles", profiles, "--measured", "measured.json", "--machine", "machine.toml"]
+    for extra, ending in ((["--report", f"{name}.html", "--svg", f"{name}.svg"], "txt"), (["--format", "json"], "json")):
+        done = subprocess.run([*common, *extra], cwd=folder, check=True, capture_output=True, text=True)
+        (folder / f"{name}.{ending}").write_text(done.stdout)
+
+
+if __name__ == "__main__":
+    main()

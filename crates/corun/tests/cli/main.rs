@@ -22,6 +22,7 @@ mod profiles;
 mod recording;
 mod replay;
 mod restore;
+mod simulator_accuracy;
 mod slurm;
 mod started;
 mod stat;

@@ -1,0 +1,131 @@
+//! `scripts/simulator-accuracy.py` with a simulator that only pretends: what it makes of cycles, and that `corun validate`
+//! takes it.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::Command;
+
+use corun_profile::{Profile, ProfileData};
+use serde_json::{Value, json};
+
+use crate::fixture::Fixture;
+
+const NAMES: [&str; 2] = ["sort", "xz"];
+
+fn repository() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+}
+
+/// A simulator of so many cores that has an answer for all traces; it lists the last core first, as ChampSim does.
+fn pretend(fixture: &Fixture, cycles: &[u64], mispredicted: u64) {
+    let core = |cycles: &u64| {
+        let wrong = json!({ "BRANCH_CONDITIONAL": mispredicted });
+        json!({ "cycles": cycles, "instructions": 3_000_000, "mispredict": wrong })
+    };
+    let cores: Vec<Value> = cycles.iter().rev().map(core).collect();
+    let answer = json!([{ "roi": { "cores": cores } }]);
+    let (text, name) = ("pretend", format!("folder/champsim-{}", cycles.len()));
+    fixture.write(text, &format!("#!/bin/sh\necho 'words first'\necho '{answer}'\n"));
+    let mode = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(fixture.path(text), mode).unwrap();
+    fixture.copy(fixture.path(text).to_str().unwrap(), &name);
+}
+
+/// Simulators, figures of one, and recordings of two programs.
+fn prepared() -> Fixture {
+    let fixture = Fixture::new();
+    for folder in ["profiles", "traces"] {
+        std::fs::create_dir_all(fixture.path("folder").join(folder)).unwrap();
+    }
+    pretend(&fixture, &[3_000_000], 90_000);
+    pretend(&fixture, &[3_300_000, 6_000_000], 90_000);
+    let figures = json!({
+        "l1": 5.0, "l2": 12.0, "llc": 40.0, "memory": 200.0, "width": 4.0, "penalty": 20.0, "memory_walk": 280.0,
+        "second_tlb": 7.0, "walk": 6.0, "random_cycles": 40.0, "read_cycles": 13.0, "misses": 15.4, "llc_hits": 20.0,
+        "both_cycles": 22.0, "loaded": [[0.005, 210.0], [0.03, 240.0], [0.08, 570.0]],
+    });
+    fixture.write("folder/figures.json", &figures.to_string());
+    for name in NAMES {
+        let profile = repository().join("profiles").join(format!("{name}.toml"));
+        let text = std::fs::read_to_string(profile).unwrap();
+        fixture.write(&format!("folder/profiles/{name}.toml"), &text);
+        fixture.write(&format!("folder/traces/{name}.champsim.gz"), "");
+    }
+    fixture
+}
+
+fn judged(fixture: &Fixture) {
+    let done = Command::new("python3")
+        .arg(repository().join("scripts/simulator-accuracy.py"))
+        .arg(fixture.path("no-checkout"))
+        .arg(fixture.path("folder"))
+        .args(["--pairs", "1"])
+        .args(NAMES)
+        .env("CORUN", env!("CARGO_BIN_EXE_corun"))
+        .output()
+        .unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+}
+
+fn document(fixture: &Fixture, name: &str) -> Value {
+    let path = fixture.path("folder").join(name);
+    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+}
+
+/// 3 million cycles at 4 GHz are 0.75 ms, a CPI of 1; beside the other 1.1 and 2 times as many.
+#[test]
+fn simulated_cycles_are_held_against_predictions() {
+    let fixture = prepared();
+    judged(&fixture);
+    let found = document(&fixture, "accuracy.json");
+    let alone = found["alone"].as_array().unwrap();
+    assert_eq!(alone.len(), 2);
+    for (one, name) in alone.iter().zip(NAMES) {
+        assert_eq!(one["name"], name);
+        assert!((one["measured_s"]["median"].as_f64().unwrap() - 0.75e-3).abs() < 1e-9);
+    }
+    let members = found["groups"][0]["members"].as_array().unwrap();
+    for (member, (name, slowdown)) in members.iter().zip(NAMES.into_iter().zip([1.1, 2.0])) {
+        assert_eq!(member["name"], name);
+        let measured = member["measured_slowdown"]["median"].as_f64().unwrap();
+        assert!((measured - slowdown).abs() < 1e-9, "{measured}");
+        assert!(member["predicted_slowdown"].as_f64().unwrap() >= 1.0);
+    }
+    // Run again, nothing is simulated: the same bytes.
+    let text = std::fs::read(fixture.path("folder/accuracy.txt")).unwrap();
+    std::fs::remove_file(fixture.path("folder/champsim-1")).unwrap();
+    pretend(&fixture, &[1], 0);
+    judged(&fixture);
+    assert_eq!(std::fs::read(fixture.path("folder/accuracy.txt")).unwrap(), text);
+}
+
+/// 90,000 mispredictions in 3 million instructions are 30 in 1000, more than either was recorded with: with them the
+/// programs are predicted to be slower, for branches and nothing else.
+#[test]
+fn the_simulators_mispredictions_can_stand_in_for_the_recordings() {
+    let fixture = prepared();
+    judged(&fixture);
+    let [as_recorded, with_its] =
+        ["accuracy.json", "accuracy-with-its-branches.json"].map(|name| document(&fixture, name));
+    for at in 0..NAMES.len() {
+        let of =
+            |found: &Value, cause: &str| found["alone"][at]["cpi_stack"][cause].as_f64().unwrap();
+        assert!(of(&with_its, "branches") > of(&as_recorded, "branches"));
+        assert_eq!(of(&with_its, "dependences"), of(&as_recorded, "dependences"));
+        let text = std::fs::read_to_string(
+            fixture.path("folder/profiles-with-its-branches").join(format!("{}.toml", NAMES[at])),
+        )
+        .unwrap();
+        let profile = Profile::from_toml(&text, NAMES[at]).unwrap();
+        let ProfileData::Recording(recording) = &profile.data else { panic!("no recording") };
+        let wrong: f64 = recording
+            .phases
+            .iter()
+            .map(|phase| {
+                phase.instructions as f64 * phase.core.as_ref().unwrap().mispredicted_large_pki
+            })
+            .sum();
+        let pki = wrong / profile.instructions() as f64;
+        assert!((pki - 30.0).abs() < 0.01, "{pki}");
+    }
+}
