@@ -323,12 +323,10 @@ pub struct CoreType {
     /// Does a comparison with the conditional branch behind it count as one instruction in the pipeline?
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub fuses_branches: bool,
-    /// Does it go on behind a branch that it mispredicted until it knows? Real cores that issue out of order do;
-    /// simulators that run traces do not.
+    /// Does it go on behind a branch that it mispredicted? Simulators that run traces do not.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub runs_wrong_path: bool,
-    /// Hits in the LLC that a core can have outstanding at a time. Absent: as many as
-    /// `outstanding_misses`.
+    /// Hits in the LLC that a core can have outstanding at a time. Absent: as many as `outstanding_misses`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outstanding_llc_hits: Option<u32>,
     /// What a translation that no TLB holds adds to a load, in cycles.
