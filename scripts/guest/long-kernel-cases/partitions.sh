@@ -22,27 +22,32 @@ mix $apps >mix.toml
 corun place --machine this --profiles profiles --apps "$(echo $apps | tr ' ' ',')" --policy dio-2010 --format json >place.json
 items() { tr -d ' \n"' <"$1" | sed "s/.*$2:\[\([^]]*\)\].*/\1\n/" | tr ',' '\n'; }
 items place.json llc >llcs
-for app in $apps; do echo $app; done | paste -d' ' llcs - | sort >places
-awk '{ on[$1] = on[$1] "," $2 } END { for (llc in on) print substr(on[llc], 2) }' places | sort >expected.neighbours
+for app in $apps; do echo $app; done | paste -d' ' llcs - >places
+neighbours() { awk '{ on[$1] = on[$1] "," $2 } END { for (llc in on) print substr(on[llc], 2) }' | sort; }
+sort places | neighbours >expected.neighbours
+# Who comes first in the mix has the lower ways.
+neighbours <places >in_order
 while read -r neighbours; do
   corun partition --machine this --profiles profiles --apps "$neighbours" --policy lfoc --format json >partition.json
   items partition.json mask | sed 's/^0x//' >masks
   echo "$neighbours" | tr ',' '\n' | paste -d' ' - masks
-done <expected.neighbours | sort >expected.masks
+done <in_order | sort >expected.masks
 cat expected.neighbours expected.masks
 # A program that streams is kept to a way, and two that are sensitive divide their cache.
 [ "$(awk '{ print $2 }' expected.masks | sort -u | wc -l)" -ge 5 ]
 
 groups() { ls /sys/fs/resctrl | grep '^corun-' || true; }
 for cpu in 0 1 2 3 4 5 6 7; do echo "$cpu $(cat /sys/devices/system/cpu/cpu$cpu/cache/index3/id)"; done >caches
+# One process for all files: each takes an emulator some tenths of a second, in which corun gets on.
 # look: of each program its LLC, its scheduling policy, its group, and its ways of the cache on which it is. The stand-ins'
 # numbers ascend as the mix has them.
 look() {
-  for one in $(groups) .; do
-    ways=$(sed -n 's/^ *L3://p' "/sys/fs/resctrl/$one/schemata")
-    sed "s/$/ $one $ways/" "/sys/fs/resctrl/$one/tasks"
-  done >members
-  for pid in $(stand_ins); do sed 's/.*) //' /proc/$pid/stat | awk -v pid=$pid '{ print pid, $37, $39 }'; done >stats
+  awk '{ depth = split(FILENAME, part, "/") }
+    part[depth] == "tasks" { print $1, part[depth - 1], ways; next }
+    sub(/^ *L3:/, "") { ways = $0 }' $(for one in $(groups) .; do
+    echo /sys/fs/resctrl/$one/schemata /sys/fs/resctrl/$one/tasks
+  done) >members
+  awk '{ pid = $1; sub(/.*\) /, ""); print pid, $37, $39 }' $(stand_ins | sed 's,.*,/proc/&/stat,') >stats
   awk -v apps="$apps" 'BEGIN { split(apps, name, " ") }
     FILENAME == "caches" { cache[$1] = $2; next }
     FILENAME == "members" { group[$1] = $2; ways[$1] = $3; next }
@@ -57,7 +62,7 @@ look() {
 is_as_planned() {
   look
   awk '{ print $1, $5 }' look >found.masks
-  awk '{ on[$2] = on[$2] "," $1 } END { for (llc in on) print substr(on[llc], 2) }' look | sort >found.neighbours
+  awk '{ print $2, $1 }' look | neighbours >found.neighbours
   cmp -s found.masks expected.masks && cmp -s found.neighbours expected.neighbours
 }
 begin() {
@@ -66,7 +71,7 @@ begin() {
   run=$!
   for _ in $(seq 100); do
     [ "$(stand_ins | wc -l)" = 8 ] && is_as_planned && break
-    sleep 1
+    sleep 2
   done
   cat run.log look
   diff found.neighbours expected.neighbours

@@ -19,12 +19,15 @@
 //!   scx_exercise vanish TIMES              threads are woken for a CPU that goes off line and comes back so often; then
 //!                                          it goes while all other CPUs are busy, and under threads that are within
 //!                                          read sections of the kernel
+//!   scx_exercise bounce FROM TO ROLE       passes a byte on from a FIFO to another, whose reader passes it back. ROLE:
+//!                                          begins, or waits
 //!   scx_exercise refused                   the kernel is to refuse to let a CPU go off line: its threads stay there
 //!   scx_exercise foreign SECONDS           puts a scheduler of another name in force for so long
 //!   scx_exercise stall                     the scheduler serves its queues no more: the kernel's watchdog detaches it
 //!
 //! Prints what it saw, and fails where that is not as it must be.
 
+mod bounce;
 mod crowd;
 mod moves;
 mod rivals;
@@ -67,11 +70,12 @@ fn main() -> Result<()> {
         ["breed", pace] => storm::breed(Some(pace.parse()?)),
         ["moves", times] => moves::moves(times.parse()?),
         ["vanish", times] => vanish::vanish(times.parse()?),
+        ["bounce", from, to, role] => bounce::bounce(from, to, role),
         ["refused"] => vanish::refused(),
         ["foreign", time] => rivals::foreign(seconds(time)?),
         ["stall"] => rivals::stall(),
         _ => bail!(
-            "scx_exercise crowd|overload|moves|wake|cost|switches|storm|vanish|foreign|stall; see the source"
+            "scx_exercise crowd|overload|moves|wake|cost|switches|storm|vanish|bounce|foreign|stall; see the source"
         ),
     }
 }

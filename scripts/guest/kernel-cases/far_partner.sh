@@ -2,18 +2,16 @@
 # has them in the kernel's scheduler. Without that scheduler, and where the scheduler was not asked to count, explain cannot
 # tell by whom a process is woken, and says so. Where the scheduler counts, explain names the partner, with figures, and
 # what it advises brings the two together.
-cat >bounce.sh <<'END'
-exec 8<>"$1" 9<>"$2"
-[ "$3" = waits ] || echo x >&9
-while read -r line <&8; do echo "$line" >&9; done
-END
 mkfifo there back
-/usr/local/bin/taskset -c 0-1 sh bounce.sh there back begins &
+/usr/local/bin/taskset -c 0-1 scx_exercise bounce back there begins &
 left=$!
-/usr/local/bin/taskset -c 4-5 sh bounce.sh back there waits &
+/usr/local/bin/taskset -c 4-5 scx_exercise bounce there back waits &
 right=$!
+# Without it each of them would read all shipped profiles, which takes a build that is not optimized 17 s here.
+profile a 1
 cat >config.toml <<'END'
 apply = true
+profiles = "profiles"
 policy = "linux-default"
 counters = "profiles"
 backend = "sched-ext"
@@ -27,7 +25,7 @@ arguments = "*begins"
 name = "right"
 arguments = "*waits"
 END
-explain() { corun explain "$left" --duration 3 --format json >explained.json || true; }
+explain() { corun explain "$left" --profiles profiles --duration 3 --format json >explained.json || true; }
 # explained PATTERN...: explain says all of these, at the latest the fifth time: a daemon that begins takes its time, in
 # which an emulator's processes wake each other seldom.
 explained() {
@@ -62,13 +60,13 @@ cat daemon.log
 [ "$(policy $$)" = 0 ]
 explained '"far_partner": {' '"is_measured": true'
 sed -n '/"far_partner": {/,/^  },*$/p' explained.json
-corun explain "$left" --duration 3
+corun explain "$left" --profiles profiles --duration 3
 [ "$(sed -n '/"far_partner": {/,/}/s/^ *"pid": \([0-9]*\),$/\1/p' explained.json | head -1)" = "$right" ]
 [ "$(number wakeups_per_s | cut -d. -f1)" -ge 500 ]
 sed -n '/"far_partner": {/,$s/^ *"share": \([0-9.]*\),*$/\1/p' explained.json | head -1 |
   awk '{ share = $1 } END { exit !(share > 0.9 && share <= 1) }'
 # A process of nobody's is not in the scheduler, and what was counted is not its.
-corun explain $$ --duration 1 --format json | grep '"why": "not-in-scheduler"'
+corun explain $$ --profiles profiles --duration 1 --format json | grep '"why": "not-in-scheduler"'
 advised=$(sed -n "s/^ *\"command\": \"\(taskset -a -cp 4-5 $left\)\",*$/\1/p" explained.json)
 [ "$advised" ]
 /usr/local/bin/$advised
