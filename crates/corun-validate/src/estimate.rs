@@ -26,6 +26,13 @@ impl Estimate {
     pub fn half_width(&self) -> f64 {
         0.5 * (self.high - self.low)
     }
+
+    /// Is it apart from a value by at least so many half widths? Of one round nobody knows, unless it is exact, as a
+    /// simulator's is (confidence 1).
+    pub(crate) fn is_apart(&self, value: f64, half_widths: f64) -> bool {
+        let apart = (self.median - value).abs();
+        self.confidence > 0.0 && apart > 0.0 && apart >= half_widths * self.half_width()
+    }
 }
 
 /// The median of the values and the narrowest pair of order statistics that holds the true median
@@ -58,6 +65,17 @@ pub fn estimate(values: &[f64]) -> Option<Estimate> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_round_is_apart_from_nothing_unless_it_is_exact() {
+        let one = estimate(&[1.2]).unwrap();
+        assert!(!one.is_apart(1.0, 3.0));
+        let exact = Estimate { confidence: 1.0, ..one };
+        assert!(exact.is_apart(1.0, 3.0) && !exact.is_apart(1.2, 3.0));
+        let five = estimate(&[1.1, 1.15, 1.2, 1.25, 1.3]).unwrap();
+        // 0.2 apart, with a half width of 0.1.
+        assert!(five.is_apart(1.0, 1.9) && !five.is_apart(1.0, 2.1));
+    }
 
     #[test]
     fn few_rounds_have_their_least_and_most_and_say_how_sure_that_is() {

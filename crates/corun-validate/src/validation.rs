@@ -215,15 +215,13 @@ fn together(
         .collect();
     let mut outcomes = Vec::new();
     scenario.model.solve(&running, &mut Scratch::default(), &mut outcomes);
-    let member = |((&at, &measured), outcome): ((&usize, &Estimate), &corun_model::Outcome)| {
-        let apart = (measured.median - 1.0).abs();
-        MemberOf {
+    let member =
+        |((&at, &measured), outcome): ((&usize, &Estimate), &corun_model::Outcome)| MemberOf {
             name: scenario.names[at].clone(),
             measured_slowdown: measured,
             predicted_slowdown: round(outcome.slowdown, 6),
-            clear: measured.rounds > 1 && apart >= CLEAR * measured.half_width(),
-        }
-    };
+            clear: measured.is_apart(1.0, CLEAR),
+        };
     Together { members: group.iter().zip(slowdowns).zip(&outcomes).map(member).collect() }
 }
 

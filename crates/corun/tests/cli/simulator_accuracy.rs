@@ -90,6 +90,7 @@ fn simulated_cycles_are_held_against_predictions() {
         let measured = member["measured_slowdown"]["median"].as_f64().unwrap();
         assert!((measured - slowdown).abs() < 1e-9, "{measured}");
         assert!(member["predicted_slowdown"].as_f64().unwrap() >= 1.0);
+        assert_eq!(member["clear"], true);
     }
     // Run again, nothing is simulated: the same bytes.
     let text = std::fs::read(fixture.path("folder/accuracy.txt")).unwrap();
