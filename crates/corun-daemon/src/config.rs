@@ -303,7 +303,7 @@ impl Config {
             policy: self.policy.clone(),
             counters: self.counters_by_name().map_err(Error::input)?,
             profiles: self.profiles.clone(),
-            interval: self.interval_s,
+            interval_s: self.interval_s,
             dry_run,
             machine: self.machine.clone(),
             journals: self.journals.clone(),

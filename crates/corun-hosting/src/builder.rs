@@ -147,7 +147,7 @@ impl HostBuilder {
         }
         let processes = Processes::new(&self.roots, targets).map_err(Error::live)?;
         let options = HostOptions {
-            interval: settings.interval.map(Nanoseconds::from_secs_f64),
+            interval: settings.interval_s.map(Nanoseconds::from_secs_f64),
             tick_every: look.every,
         };
         let mut host = Host::new(

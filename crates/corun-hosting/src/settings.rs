@@ -112,7 +112,7 @@ pub struct HostSettings {
     /// Folder or file of stored profiles; the shipped ones where absent.
     pub profiles: Option<PathBuf>,
     /// Seconds between two decisions; the policy's own where absent.
-    pub interval: Option<f64>,
+    pub interval_s: Option<f64>,
     /// Nothing is done.
     pub dry_run: bool,
     /// A description of this machine; it is looked at where absent.
@@ -138,7 +138,7 @@ impl HostSettings {
             policy: NO_POLICY.to_owned(),
             counters,
             profiles: None,
-            interval: None,
+            interval_s: None,
             dry_run: true,
             machine: None,
             journals: None,

@@ -106,7 +106,7 @@ impl PolicyArgs {
             policy: self.policy.clone(),
             counters: self.counters.into(),
             profiles: self.profiles.clone(),
-            interval: self.interval,
+            interval_s: self.interval,
             dry_run,
             machine: self.machine.clone(),
             journals: self.journals.clone(),

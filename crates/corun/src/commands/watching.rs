@@ -45,7 +45,7 @@ pub(super) fn watch(asked: &Asked<'_>) -> Outcome<Watch> {
         policy: policy.clone().unwrap_or_else(|| NO_POLICY.to_owned()),
         profiles: (asked.figures.profiles.clone())
             .or(own.as_ref().and_then(|own| own.profiles.clone())),
-        interval: own.as_ref().and_then(|own| own.interval),
+        interval_s: own.as_ref().and_then(|own| own.interval_s),
         machine: own.as_ref().and_then(|own| own.machine.clone()),
         seed: asked.seed,
         // Of the policy that the configuration names.
