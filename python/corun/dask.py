@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from corun import _corun
 from corun.errors import Error, FailedError, InputError
@@ -29,6 +29,8 @@ except ImportError as error:
     raise InputError(
         "corun.dask needs Dask, which is not installed here", ["pip install 'corun[dask]'"]
     ) from error
+
+_T = TypeVar("_T")
 
 #: How long an address may take to answer, in seconds.
 CONNECT_S = 10.0
@@ -44,6 +46,12 @@ MOST_LOST = 20
 
 #: How often the coordinator looks up when nothing comes, in seconds.
 LOOK_S = 1.0
+
+#: How long an answer that is there may take to come, in seconds.
+ANSWER_S = 30.0
+
+#: How long a cluster may be without any worker before a question is given up, in seconds.
+WITHOUT_WORKERS_S = 300.0
 
 
 @contextlib.contextmanager
@@ -180,6 +188,46 @@ def _batches(tasks: Sequence[int], size: int) -> Iterator[list[int]]:
         yield list(tasks[first : first + size])
 
 
+class _Patience:
+    """Waits for answers of workers, and ends when there has been no worker for too long.
+
+    Nobody brings them back where they died for good: Dask's own nanny loses a worker that dies in the
+    moment of its start.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        self.last_seen = time.monotonic()
+
+    def answers(self, out: dict[Future, _T]) -> Iterator[tuple[_T, Any]]:
+        """What is done, perhaps nothing yet: taken out, with its result or the `KilledWorker`."""
+        try:
+            done = wait(list(out), timeout=LOOK_S, return_when=FIRST_COMPLETED).done
+        except TimeoutError:
+            self.look()
+            return
+        for future in done:
+            try:
+                answer = future.result(timeout=ANSWER_S)
+            except TimeoutError:
+                # It was lost with its worker, and is computed again.
+                self.look()
+                continue
+            except KilledWorker as error:
+                answer = error
+            self.last_seen = time.monotonic()
+            yield out.pop(future), answer
+
+    def look(self) -> None:
+        if self.client.nthreads():
+            self.last_seen = time.monotonic()
+        elif time.monotonic() - self.last_seen > WITHOUT_WORKERS_S:
+            raise FailedError(
+                f"the Dask scheduler at {self.client.scheduler.address} has had no worker for "
+                f"{WITHOUT_WORKERS_S:g} s"
+            )
+
+
 def run_sweep(
     client: Client,
     sweep: _corun.Sweep,
@@ -191,6 +239,7 @@ def run_sweep(
     """Does the tasks of a sweep on the workers; batches whose worker dies go to another.
 
     A task that takes its worker down again and again is stored as failed, and the others are kept.
+    Raises :class:`~corun.errors.FailedError` when there has been no worker for ``WITHOUT_WORKERS_S``.
     """
     name = f"corun-sweep-{time.time_ns()}"
     threads = threads_of(client)
@@ -198,6 +247,7 @@ def run_sweep(
     waiting = _batches(pending, size)
     suspects: list[list[int]] = []
     out: dict[Future, list[int]] = {}
+    patience = _Patience(client)
     with _plugin(client, _HoldsRunner(name, sweep.plan)):
         while True:
             while len(out) < AHEAD * threads and (tasks := next(waiting, None)) is not None:
@@ -209,16 +259,14 @@ def run_sweep(
             if not out:
                 return
             alone = len(out) == 1 and len(next(iter(out.values()))) == 1
-            done = wait(list(out), return_when=FIRST_COMPLETED).done
-            for future in done:
-                tasks = out.pop(future)
-                try:
-                    sweep.add(future.result())
-                except KilledWorker as error:
-                    if not alone:
-                        suspects.extend([task] for task in tasks)
-                        continue
-                    sweep.add_failed(tasks, f"its workers died, one after the other: {error}")
+            for tasks, answer in patience.answers(out):
+                if not isinstance(answer, KilledWorker):
+                    sweep.add(answer)
+                elif alone:
+                    sweep.add_failed(tasks, f"its workers died, one after the other: {answer}")
+                else:
+                    suspects.extend([task] for task in tasks)
+                    continue
                 if tell is not None:
                     tell(len(tasks))
 
@@ -263,6 +311,7 @@ def run_search(
     figures = Figures()
     out: dict[Future, int] = {}
     began = time.monotonic()
+    patience = _Patience(client)
     with _plugin(client, _HoldsSearcher(name, search.question)), _passing_on(
         client, name, search, figures
     ):
@@ -281,21 +330,16 @@ def run_search(
             is_over = time_limit_s is not None and time.monotonic() - began > time_limit_s
             if is_over:
                 break
-            try:
-                done = wait(list(out), timeout=LOOK_S, return_when=FIRST_COMPLETED).done
-            except TimeoutError:
-                continue
-            for future in done:
-                number = out.pop(future)
-                try:
-                    report, busy_s = future.result()
-                except KilledWorker as error:
+            for number, answer in patience.answers(out):
+                if isinstance(answer, KilledWorker):
                     figures.lost += 1
                     search.lost(number)
                     if figures.lost > MOST_LOST:
-                        message = f"{figures.lost} batches took their workers down: {error}"
-                        raise FailedError(message) from None
+                        raise FailedError(
+                            f"{figures.lost} batches took their workers down: {answer}"
+                        )
                     continue
+                report, busy_s = answer
                 figures.batches += 1
                 figures.busy_s += busy_s
                 figures.bytes_in += len(report)

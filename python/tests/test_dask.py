@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 
 import pandas as pd
@@ -14,7 +15,7 @@ import pytest
 
 import corun
 from corun import _corun
-from corun.errors import InputError
+from corun.errors import FailedError, InputError
 
 dask = pytest.importorskip("dask", reason="Dask is not installed")
 distributed = pytest.importorskip("distributed", reason="Dask is not installed")
@@ -31,12 +32,10 @@ SWEEP = {
 }
 
 
-@contextlib.contextmanager
-def two_workers():
-    """A client of a scheduler and two worker processes, each of one thread."""
+@pytest.fixture(scope="module")
+def client():
+    """A cluster of two worker processes, each of one thread, that nobody harms."""
     with (
-        # Two deaths of its worker are enough to give a batch up.
-        dask.config.set({"distributed.scheduler.allowed-failures": 1}),
         distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
         ) as cluster,
@@ -46,17 +45,61 @@ def two_workers():
         yield client
 
 
-@pytest.fixture(scope="module")
-def client():
-    """A cluster that nobody harms."""
-    with two_workers() as client:
+class Worker:
+    """A worker process of one thread, started again when it dies, as a service manager would.
+
+    Dask's own nanny gives a worker up that dies in the moment of its start, which is when a task that
+    kills meets it.
+    """
+
+    def __init__(self, address, folder, *, is_restarted):
+        self.words = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--no-nanny"]
+        self.words += ["--nthreads", "1", "--no-dashboard", "--local-directory", str(folder)]
+        self.is_restarted = is_restarted
+        self.guard = threading.Lock()
+        self.start()
+        self.keeper = threading.Thread(target=self.keep)
+        self.keeper.start()
+
+    def start(self):
+        self.process = subprocess.Popen(self.words)
+
+    def keep(self):
+        while True:
+            self.process.wait()
+            with self.guard:
+                if not self.is_restarted:
+                    return
+                self.start()
+
+    def end(self):
+        with self.guard:
+            self.is_restarted = False
+            self.process.kill()
+        self.keeper.join()
+
+
+@contextlib.contextmanager
+def doomed_workers(folder, *, is_restarted=True):
+    """A client of a scheduler whose two workers may be killed."""
+    with (
+        # Two deaths of its worker are enough to give a batch up.
+        dask.config.set({"distributed.scheduler.allowed-failures": 1}),
+        distributed.LocalCluster(n_workers=0, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+        contextlib.ExitStack() as stack,
+    ):
+        for _ in range(2):
+            worker = Worker(cluster.scheduler_address, folder, is_restarted=is_restarted)
+            stack.callback(worker.end)
+        client.wait_for_workers(2, timeout=60)
         yield client
 
 
 @pytest.fixture
-def doomed():
+def doomed(tmp_path_factory):
     """A cluster of its own for a test that kills."""
-    with two_workers() as client:
+    with doomed_workers(tmp_path_factory.mktemp("workers")) as client:
         yield client
 
 
@@ -126,31 +169,32 @@ def test_a_worker_that_is_killed_costs_no_result(doomed, here, tmp_path):
     assert found.path.read_bytes() == here.path.read_bytes()
 
 
+class Deadly(distributed.WorkerPlugin):
+    """The third task takes its worker down."""
+
+    name = "deadly"
+
+    def setup(self, worker):
+        import os
+
+        from corun import dask
+
+        self.whole = whole = dask._answer_with
+
+        def answer(runner, tasks):
+            if 2 in tasks:
+                os._exit(1)
+            return whole(runner, tasks)
+
+        dask._answer_with = answer
+
+    def teardown(self, worker):
+        from corun import dask
+
+        dask._answer_with = self.whole
+
+
 def test_a_task_that_kills_its_workers_fails_alone(doomed, here, tmp_path):
-    class Deadly(distributed.WorkerPlugin):
-        """The third task takes its worker down."""
-
-        name = "deadly"
-
-        def setup(self, worker):
-            import os
-
-            from corun import dask
-
-            self.whole = whole = dask._answer_with
-
-            def answer(runner, tasks):
-                if 2 in tasks:
-                    os._exit(1)
-                return whole(runner, tasks)
-
-            dask._answer_with = answer
-
-        def teardown(self, worker):
-            from corun import dask
-
-            dask._answer_with = self.whole
-
     doomed.register_plugin(Deadly())
     try:
         found = corun.sweep(SWEEP, tmp_path, dask=doomed, batch=3)
@@ -163,6 +207,17 @@ def test_a_task_that_kills_its_workers_fails_alone(doomed, here, tmp_path):
     assert len(kept) == 84 and kept["error"].notna().sum() == 1
     # The next time it is tried again, and it alone.
     assert corun.sweep(SWEEP, tmp_path, dask=doomed).path.read_bytes() == here.path.read_bytes()
+
+
+def test_workers_that_are_gone_for_good_are_said(monkeypatch, here, tmp_path):
+    monkeypatch.setattr(corun_dask, "WITHOUT_WORKERS_S", 1.0)
+    monkeypatch.setattr(corun_dask, "ANSWER_S", 1.0)
+    with doomed_workers(tmp_path / "workers", is_restarted=False) as client:
+        client.register_plugin(Deadly())
+        with pytest.raises(FailedError, match="has had no worker for 1 s"):
+            corun.sweep(SWEEP, tmp_path / "out", dask=client, batch=3)
+    # What was answered is kept, and the rest is done the next time.
+    assert corun.sweep(SWEEP, tmp_path / "out").path.read_bytes() == here.path.read_bytes()
 
 
 @pytest.mark.parametrize("objective", ["antt", "unfairness"])
