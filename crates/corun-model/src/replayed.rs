@@ -206,7 +206,14 @@ fn point(
         ..*view
     };
     let memory = (whole(sampled, replay, &slower).total() - stack.total()) / MORE_LATENCY;
-    Point { mpki, stack: corrected(phase, sampled, stack), memory: memory.max(0.0) }
+    let found = sampled.mispredicted[1];
+    // Branches of the traces are a sample, those of the phase are counted better.
+    let counted = phase.core.as_ref().map_or(found, |core| core.mispredicted_large_pki * 1e-3);
+    let refill_cycles = replay.refill_cycles();
+    let stack = mispredicting((found, counted), stack, refill_cycles, || {
+        whole(sampled, replay, &MemoryView { mispredicted: Marks::default(), ..*view })
+    });
+    Point { mpki, stack, memory: memory.max(0.0) }
 }
 
 /// Cycles an instruction over all traces.
@@ -219,16 +226,32 @@ fn whole(sampled: &SampledPhase, replay: &mut Replay<'_>, view: &MemoryView) -> 
     stack
 }
 
-/// Branches of the traces are a sample, those of the phase are counted better: what they cost goes
-/// with their number.
-fn corrected(phase: &Phase, sampled: &SampledPhase, mut stack: CpiStack) -> CpiStack {
-    let Some(core) = &phase.core else { return stack };
-    let (found, counted) = (sampled.mispredicted[1], core.mispredicted_large_pki * 1e-3);
-    if found > 0.0 {
-        let ratio = (counted / found).clamp(0.5, 2.0);
-        stack.add(Cause::Branches, stack.of(Cause::Branches) * (ratio - 1.0));
+/// Mispredicted branches an instruction that count beside those of the traces, and cost the way through the
+/// front end: where the traces hold next to none, that is what is known of one.
+const FEW_MISPREDICTED: f64 = 1e-4;
+
+/// Shares of the mispredicted branches by which their number is corrected without another replay.
+const FEW_MORE: f64 = 0.1;
+
+/// What is taken with so many mispredicted branches an instruction as were counted, from a stack with those that were
+/// found in the traces: what they cost, against branches that are all foreseen, goes with their number, whatever the
+/// oldest instruction waited for meanwhile.
+fn mispredicting(
+    (found, counted): (f64, f64),
+    mut stack: CpiStack,
+    refill_cycles: f64,
+    foreseen: impl FnOnce() -> CpiStack,
+) -> CpiStack {
+    if (counted - found).abs() <= FEW_MORE * found {
+        let few = stack.of(Cause::Branches) * (counted - found) / found.max(f64::MIN_POSITIVE);
+        stack.add(Cause::Branches, few);
+        return stack;
     }
-    stack
+    let times = counted / (found + FEW_MISPREDICTED);
+    let mut corrected = foreseen().times(1.0 - times);
+    corrected.add_times(&stack, times);
+    corrected.add(Cause::Branches, times * FEW_MISPREDICTED * refill_cycles);
+    corrected.without_negatives()
 }
 
 fn between(points: &[Point], mpki: f64) -> (CpiStack, f64) {
@@ -316,4 +339,57 @@ fn taken_branches(phase: &Phase, site: &Site) -> TakenBranches {
         *place = step(one);
     }
     TakenBranches(steps)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stack(parts: &[(Cause, f64)]) -> CpiStack {
+        let mut stack = CpiStack::default();
+        parts.iter().for_each(|&(cause, cycles)| stack.add(cause, cycles));
+        stack
+    }
+
+    fn about(found: f64, expected: f64) {
+        assert!((found - expected).abs() < 1e-3 * expected, "found {found}, expected {expected}");
+    }
+
+    /// Ten mispredictions in 1000 instructions, each of which waits for memory and costs 60 cycles: 40 are
+    /// memory's, since the branch was the oldest instruction then.
+    #[test]
+    fn twice_as_many_mispredictions_cost_twice_as_much_whatever_they_wait_for() {
+        let foreseen = stack(&[(Cause::Base, 0.25), (Cause::Memory, 0.1)]);
+        let found = stack(&[(Cause::Base, 0.25), (Cause::Memory, 0.5), (Cause::Branches, 0.2)]);
+        let twice = mispredicting((0.01, 0.02), found, 20.0, || foreseen);
+        // Those that count as few cost the refill each: 0.02 / 0.0101 * 1e-4 * 20 cycles.
+        let times: f64 = 0.02 / 0.0101;
+        about(twice.total(), 0.35 + times * 0.6 + times * 0.002);
+        about(twice.of(Cause::Memory), 0.1 + times * 0.4);
+        let none = mispredicting((0.01, 0.0), found, 20.0, || foreseen);
+        assert_eq!(none, foreseen);
+        let same = mispredicting((0.01, 0.01), found, 20.0, || panic!("nothing to correct"));
+        assert_eq!(same, found);
+        let few = mispredicting((0.01, 0.011), found, 20.0, || panic!("not worth a replay"));
+        about(few.total(), 0.95 + 0.02);
+    }
+
+    #[test]
+    fn mispredictions_that_no_trace_holds_cost_the_refill() {
+        let stack = stack(&[(Cause::Base, 0.25)]);
+        let corrected = mispredicting((0.0, 0.005), stack, 20.0, || stack);
+        about(corrected.of(Cause::Branches), 0.005 * 20.0);
+        about(corrected.total(), 0.35);
+    }
+
+    /// A cause that gives way to mispredictions, hits of the LLC that they hide, is not less than nothing.
+    #[test]
+    fn no_cause_is_negative() {
+        let foreseen = stack(&[(Cause::Base, 0.25), (Cause::Llc, 0.2)]);
+        let found = stack(&[(Cause::Base, 0.25), (Cause::Llc, 0.1), (Cause::Branches, 0.3)]);
+        let corrected = mispredicting((0.01, 0.04), found, 20.0, || foreseen);
+        assert_eq!(corrected.of(Cause::Llc), 0.0);
+        let times: f64 = 0.04 / 0.0101;
+        about(corrected.total(), 0.45 + times * 0.2 + times * 0.002);
+    }
 }

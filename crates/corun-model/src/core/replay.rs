@@ -130,6 +130,11 @@ impl<'p> Replay<'p> {
         }
     }
 
+    /// From a mispredicted branch's result to the next instruction's dispatch.
+    pub(crate) fn refill_cycles(&self) -> f64 {
+        f64::from(self.core.refill)
+    }
+
     fn clear(&mut self, entries: usize) {
         self.units.iter_mut().for_each(Units::clear);
         self.misses.iter_mut().for_each(Places::clear);
@@ -233,7 +238,7 @@ impl<'p> Replay<'p> {
                 }
                 _ => {}
             }
-            if op.marks.has(view.mispredicted) {
+            if op.marks.any(view.mispredicted) {
                 self.run_on(entry, (self.dispatched[entry], executed.done), trace, view);
                 front.restart_at(executed.done + core.refill, Cause::Branches);
             } else if op.marks.has(Marks::TAKEN) {

@@ -95,6 +95,14 @@ impl CpiStack {
         self
     }
 
+    /// As many cycles in all, none of them negative.
+    pub(crate) fn without_negatives(mut self) -> Self {
+        let total = self.total();
+        self.cycles.iter_mut().for_each(|cycles| *cycles = cycles.max(0.0));
+        let positive = self.total();
+        if positive > 0.0 { self.times(total.max(0.0) / positive) } else { self }
+    }
+
     /// Nothing committed in the cycles from one to before another: until `dispatched` the front end's
     /// fault, then the oldest instruction's.
     pub(crate) fn charge(

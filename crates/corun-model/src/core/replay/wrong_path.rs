@@ -42,7 +42,7 @@ impl Replay<'_> {
             before += usize::from(self.core.counts(op));
             let value = self.value_ahead(entry, (branch, resolved), at, trace, view);
             self.ahead[entry] = if value < resolved { value } else { NEVER };
-            if op.marks.has(view.mispredicted) && !self.meets_again() {
+            if op.marks.any(view.mispredicted) && !self.meets_again() {
                 break;
             }
         }
