@@ -125,9 +125,9 @@ pub(crate) struct AbArgs {
     /// Time at the start of each block that does not count
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "5")]
     pub(crate) washout: f64,
-    /// Time between two readings of a metric
-    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "1")]
-    pub(crate) sample: f64,
+    /// Time between two readings of a metric [default: 1, or half of --block where that is shorter]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) sample: Option<f64>,
     /// How sure intervals are
     #[arg(long, value_name = "PERCENT", value_parser = confidence, default_value = "95")]
     pub(crate) confidence: f64,
