@@ -71,14 +71,14 @@ pub(crate) struct AbArgs {
     #[arg(short, long, value_name = "PID,..", value_delimiter = ',')]
     #[arg(conflicts_with_all = ["config", "on", "off", "StartArgs", "unit", "cgroup"])]
     pub(crate) pid: Vec<u32>,
-    /// The same over the processes of a systemd unit
+    /// The same over the processes of a systemd unit; given again, of that unit too
     #[arg(long, value_name = "UNIT")]
     #[arg(conflicts_with_all = ["config", "on", "off", "StartArgs"])]
-    pub(crate) unit: Option<String>,
-    /// The same over the processes of a cgroup and those below it
+    pub(crate) unit: Vec<String>,
+    /// The same over the processes of a cgroup and those below it; given again, of that cgroup too
     #[arg(long, value_name = "PATH")]
     #[arg(conflicts_with_all = ["config", "on", "off", "StartArgs"])]
-    pub(crate) cgroup: Option<String>,
+    pub(crate) cgroup: Vec<String>,
     /// A shell command that turns it on
     #[arg(long, value_name = "CMD", requires = "off")]
     #[arg(conflicts_with_all = ["StartArgs", "PolicyArgs"])]
