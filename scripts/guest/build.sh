@@ -109,7 +109,7 @@ cp "$here/init" "$tree/init"
 strip -o "$tree/usr/local/bin/corun" "$corun"
 ln -s /usr/local/bin/corun "$tree/bin/corun"
 # busybox's takes no lists of CPUs.
-cp "$(command -v taskset)" "$(command -v chrt)" "$tree/usr/local/bin/"
+cp "$(command -v taskset)" "$(command -v chrt)" "$(command -v renice)" "$tree/usr/local/bin/"
 if $new_kernel; then
   for example in scx_exercise resctrl_server; do
     [[ ! -x $examples/$example ]] || strip -o "$tree/bin/$example" "$examples/$example"

@@ -100,7 +100,7 @@ impl TickLog {
                 (None, "proposed") => format!("would do: {action}"),
                 (None, _) => action,
             };
-            let known = why.is_some() && self.stuck.contains(&line);
+            let known = why.is_some() && (self.stuck.contains(&line) || stuck.contains(&line));
             if !known && self.budget.may(now_s, kind, &program) {
                 match why {
                     None => info!(policy, program, reason, "{line}"),

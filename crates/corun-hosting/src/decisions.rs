@@ -63,6 +63,27 @@ impl DecisionLine {
     }
 }
 
+/// Of a tick's lines the new ones: what could not be done is told once while it stays the same, also within a tick, in which a
+/// policy may answer each program that comes by the same plan. `stuck`: what could not be done in the last tick, and then
+/// in this one; `key`: that of a line, none where it was done.
+fn news<T, K: PartialEq>(
+    lines: impl IntoIterator<Item = T>,
+    key: impl Fn(&T) -> Option<K>,
+    stuck: &mut Vec<K>,
+) -> Vec<T> {
+    let before = std::mem::take(stuck);
+    let is_new = |line: &T| match key(line) {
+        None => true,
+        Some(key) if stuck.contains(&key) => false,
+        Some(key) => {
+            let is_new = !before.contains(&key);
+            stuck.push(key);
+            is_new
+        }
+    };
+    lines.into_iter().filter(is_new).collect()
+}
+
 /// Tells what is new in each tick: what is refused again and again, once.
 #[derive(Debug, Default)]
 pub struct NewDecisions {
@@ -73,14 +94,10 @@ impl NewDecisions {
     /// What a tick decided.
     pub fn news(&mut self, host: &Host, tick: &Tick) -> Vec<DecisionLine> {
         let lines = tick.decisions.iter().filter_map(|one| DecisionLine::new(host, one));
-        let lines: Vec<DecisionLine> = lines.collect();
-        let of = |line: &DecisionLine| (line.action.clone(), line.reason.clone());
-        let stuck = lines.iter().filter(|line| line.is_refused()).map(of).collect();
-        let before = std::mem::replace(&mut self.stuck, stuck);
-        lines
-            .into_iter()
-            .filter(|line| !(line.is_refused() && before.contains(&of(line))))
-            .collect()
+        let key = |line: &DecisionLine| {
+            line.is_refused().then(|| (line.action.clone(), line.reason.clone()))
+        };
+        news(lines, key, &mut self.stuck)
     }
 }
 
@@ -97,23 +114,16 @@ impl DecisionPrinter {
         for moved in &tick.left_alone {
             eprintln!("corun: left alone from now on: {moved}");
         }
-        let mut stuck = Vec::new();
         let lines = tick.decisions.iter().filter_map(|one| {
             let line = decision_in_words(host, one)?;
             let is_stuck = matches!(one.verdict, Verdict::Refused(_) | Verdict::Failed(_));
             Some((line, is_stuck))
         });
         let unread = tick.unread.iter().map(|line| (line.clone(), true));
-        for (line, is_stuck) in lines.chain(unread) {
-            let known = is_stuck && self.stuck.contains(&line);
-            if !known {
-                eprintln!("corun: {:.1} s: {line}", tick.now.as_secs_f64());
-            }
-            if is_stuck {
-                stuck.push(line);
-            }
+        let key = |(line, is_stuck): &(String, bool)| is_stuck.then(|| line.clone());
+        for (line, _) in news(lines.chain(unread), key, &mut self.stuck) {
+            eprintln!("corun: {:.1} s: {line}", tick.now.as_secs_f64());
         }
-        self.stuck = stuck;
     }
 }
 
@@ -155,4 +165,23 @@ pub fn program_of(host: &Host, action: &Action) -> String {
     };
     let found = host.views().iter().find(|one| Some(one.id) == thread);
     found.map(|one| one.program.clone()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_done_is_told_once_while_it_stays_the_same() {
+        let mut stuck = Vec::new();
+        let mut tick = |lines: &[(&'static str, bool)]| -> Vec<&'static str> {
+            let key = |(line, is_stuck): &(&'static str, bool)| is_stuck.then_some(*line);
+            news(lines.to_vec(), key, &mut stuck).into_iter().map(|(line, _)| line).collect()
+        };
+        let refused = [("a", true), ("b", true), ("a", true), ("done", false), ("done", false)];
+        assert_eq!(tick(&refused), ["a", "b", "done", "done"]);
+        assert_eq!(tick(&[("b", true), ("b", true), ("c", true)]), ["c"]);
+        // What was not refused for a tick is news again.
+        assert_eq!(tick(&[("a", true)]), ["a"]);
+    }
 }

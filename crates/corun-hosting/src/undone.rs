@@ -13,8 +13,18 @@ use corun_report::counted;
 /// Most lines of one kind, and most processes in a line.
 const MOST_LINES: usize = 50;
 
+/// Is there something to say of a change? What corun itself took back while it ran is nothing that was given back.
+pub fn is_telling(one: &Restored) -> bool {
+    let is_as_before = matches!(one.outcome, Ok(Reverted::AsBefore | Reverted::Gone));
+    !(is_as_before && one.change.leads_back())
+}
+
 /// How an undoing went, in a line.
 pub fn in_a_line(undone: &[&Restored]) -> String {
+    let undone: Vec<&Restored> = undone.iter().copied().filter(|one| is_telling(one)).collect();
+    if undone.is_empty() {
+        return "nothing to give back: what was changed was taken back already".to_owned();
+    }
     let count = |of: fn(&Restored) -> bool| undone.iter().filter(|one| of(one)).count();
     let back = count(|one| matches!(one.outcome, Ok(Reverted::Done | Reverted::AsBefore)));
     let gone = count(|one| matches!(one.outcome, Ok(Reverted::Gone)));
@@ -72,7 +82,7 @@ pub fn given_back(undone: &[Restored]) -> Option<String> {
     let mut threads: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     let mut others = Vec::new();
     for one in undone {
-        if !matches!(one.outcome, Ok(Reverted::Done | Reverted::AsBefore)) {
+        if !matches!(one.outcome, Ok(Reverted::Done | Reverted::AsBefore)) || !is_telling(one) {
             continue;
         }
         match thread_of(&one.change) {
@@ -234,6 +244,23 @@ mod tests {
         assert_eq!(line(&all[..1]), "the change is as before");
         let ended = "nothing to give back: the threads or groups that were changed ended";
         assert_eq!(line(&all[4..5]), ended);
+    }
+
+    #[test]
+    fn what_was_taken_back_meanwhile_is_not_given_back() {
+        let task = corun_linux::Task { pid: 3, tid: 3, start_ticks: 1 };
+        let root = std::path::PathBuf::new();
+        let change = Change::ResctrlTask { task, before: root.clone(), after: root };
+        let back = Restored { change, outcome: Ok(Reverted::AsBefore) };
+        assert_eq!(given_back(std::slice::from_ref(&back)), None);
+        assert!(
+            in_a_line(&[&back]).starts_with("nothing to give back: what was changed was taken")
+        );
+        let other = restored(4, 4, Ok(Reverted::Done));
+        assert_eq!(in_a_line(&[&back, &other]), "the change is as before");
+        // What cannot be told or undone is told all the same.
+        let unclear = Restored { outcome: Err("who knows".to_owned()), ..back };
+        assert_eq!(not_given_back(&[unclear]).len(), 1);
     }
 
     #[test]

@@ -35,6 +35,8 @@ pub struct NoiseMeter {
     file: PathBuf,
     cpus: CpuSet,
     start: Instant,
+    /// Does this process's own time not count?
+    leaves_out_own: bool,
     own_s: f64,
     total: Option<CpuTime>,
 }
@@ -42,17 +44,29 @@ pub struct NoiseMeter {
 impl NoiseMeter {
     /// From now on.
     pub fn new(roots: &Roots, cpus: CpuSet) -> Self {
-        Self::of(roots.proc.join("stat"), cpus)
+        Self::of(roots.proc.join("stat"), cpus, true)
     }
 
-    fn of(file: PathBuf, cpus: CpuSet) -> Self {
+    /// The same, and this process counts among the others: for a part of the machine, since the kernel does not tell how
+    /// much of this process's time was there.
+    pub fn with_own(roots: &Roots, cpus: CpuSet) -> Self {
+        Self::of(roots.proc.join("stat"), cpus, false)
+    }
+
+    fn of(file: PathBuf, cpus: CpuSet, leaves_out_own: bool) -> Self {
         let total = cpu_time(&file, &cpus);
-        Self { file, cpus, start: Instant::now(), own_s: own_cpu_s(), total }
+        let own_s = if leaves_out_own { own_cpu_s() } else { 0.0 };
+        Self { file, cpus, start: Instant::now(), leaves_out_own, own_s, total }
+    }
+
+    /// As it would begin now.
+    fn anew(&self) -> Self {
+        Self::of(self.file.clone(), self.cpus.clone(), self.leaves_out_own)
     }
 
     /// What [`Self::noise_if_told`] says, and from now on what comes after that. The kernel is asked once for both.
     pub fn lap(&mut self) -> Option<Noise> {
-        let now = Self::of(self.file.clone(), self.cpus.clone());
+        let now = self.anew();
         let noise = self.noise_at(&now);
         *self = now;
         noise
@@ -66,7 +80,7 @@ impl NoiseMeter {
 
     /// The same; none where the kernel does not tell.
     pub fn noise_if_told(&self) -> Option<Noise> {
-        self.noise_at(&Self::of(self.file.clone(), self.cpus.clone()))
+        self.noise_at(&self.anew())
     }
 
     fn noise_at(&self, now: &Self) -> Option<Noise> {
@@ -129,6 +143,8 @@ fn parse(text: &str, cpus: &CpuSet, ticks_per_s: f64) -> Option<CpuTime> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     const STAT: &str = "cpu  900 0 90 9000 9 0 9 99 0 0\n\
@@ -163,6 +179,18 @@ mod tests {
         std::fs::remove_file(folder.path().join("stat")).unwrap();
         assert_eq!(meter.lap(), None);
         assert_eq!(meter.lap(), None);
+    }
+
+    /// A process that computes on one CPU says nothing of another one.
+    #[test]
+    fn of_a_part_of_the_machine_nothing_is_taken_off() {
+        let meter = NoiseMeter::with_own(&Roots::default(), "0".parse().unwrap());
+        let meter = NoiseMeter { total: Some(CpuTime::default()), ..meter };
+        // Whatever the process used by now.
+        let total = Some(CpuTime { busy_s: 6.0, stolen_s: 0.0 });
+        let now =
+            NoiseMeter { start: meter.start + Duration::from_secs(10), total, ..meter.anew() };
+        assert_eq!(meter.noise_at(&now), Some(Noise { others_share: 0.6, stolen_share: 0.0 }));
     }
 
     #[test]

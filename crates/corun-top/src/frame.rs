@@ -320,16 +320,20 @@ pub fn together<'a, 'b: 'a>(threads: impl IntoIterator<Item = &'a SampledThread<
     }
 }
 
+/// What the kernel always tells, and a daemon counts only where its policy goes by it.
+const WAITING: &str = "waiting for a CPU";
+
 /// Figures that no source gives, in the order of the columns.
 fn not_measured(host: &Host) -> Vec<&'static str> {
     let has = host.counters();
     let known = |kinds: &[CounterKind]| kinds.iter().all(|kind| has.contains(kind));
-    let figures: [(&'static str, &[CounterKind]); 5] = [
+    let figures: [(&'static str, &[CounterKind]); 6] = [
         ("IPC", &[CounterKind::Instructions, CounterKind::Cycles]),
         ("MPKI", &[CounterKind::Instructions, CounterKind::LlcMisses]),
         ("instructions", &[CounterKind::Instructions]),
         ("memory traffic", &[CounterKind::MemoryBytes]),
         ("LLC occupancy", &[CounterKind::LlcOccupancy]),
+        (WAITING, &[CounterKind::RunQueueWait]),
     ];
     figures.into_iter().filter(|(_, kinds)| !known(kinds)).map(|(name, _)| name).collect()
 }

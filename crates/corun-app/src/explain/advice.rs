@@ -51,6 +51,17 @@ pub(super) fn give_way(other: &Competitor) -> Option<Advice> {
     Some(Advice { undo: Some(renice(other.nice)), ..advice(does, renice(nice)) })
 }
 
+/// A file of profiles, and those that were asked for.
+fn with_stored(file: &str, facts: &ProgramFacts) -> String {
+    format!("{file},{}", facts.cache.profiles.as_deref().unwrap_or("shipped"))
+}
+
+/// The option that names the profiles that were asked for; nothing for the shipped ones.
+pub(super) fn profiles_option(facts: &ProgramFacts) -> String {
+    let named = facts.cache.profiles.as_deref();
+    named.map_or(String::new(), |profiles| format!(" --profiles {}", word(profiles)))
+}
+
 /// Records the program, and explains it again by what was recorded.
 pub(super) fn record(facts: &ProgramFacts) -> Vec<Advice> {
     let command = facts.command.as_deref().filter(|words| !words.is_empty());
@@ -60,7 +71,7 @@ pub(super) fn record(facts: &ProgramFacts) -> Vec<Advice> {
     let name = name.filter(|name| corun_profile::check_name(name).is_ok()).unwrap_or("mine");
     let typed = typed.unwrap_or_else(|| "PROGRAM ARGUMENTS".to_owned());
     let file = format!("{name}.toml");
-    let list = format!("{file},shipped");
+    let list = with_stored(&file, facts);
     let pid = facts.pids.first().copied().unwrap_or(0);
     vec![
         advice(
@@ -70,6 +81,24 @@ pub(super) fn record(facts: &ProgramFacts) -> Vec<Advice> {
         advice(
             "then tells its own misses from those that others cause",
             format!("corun explain {pid} --profiles {} --profile {}", word(&list), word(name)),
+        ),
+    ]
+}
+
+/// Records a program that runs beside this one, so that it is known among the neighbours.
+pub(super) fn record_neighbour(name: &str, facts: &ProgramFacts) -> Vec<Advice> {
+    let is_name = corun_profile::check_name(name).is_ok();
+    let file = format!("{}.toml", if is_name { name } else { "neighbour" });
+    let list = with_stored(&file, facts);
+    let pid = facts.pids.first().copied().unwrap_or(0);
+    vec![
+        advice(
+            format!("records {name}, with the arguments that it has here"),
+            format!("corun profile -o {} -- {} ARGUMENTS", word(&file), word(name)),
+        ),
+        advice(
+            format!("then tells what {name} does to it"),
+            format!("corun explain {pid} --profiles {}", word(&list)),
         ),
     ]
 }

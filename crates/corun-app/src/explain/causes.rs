@@ -2,7 +2,7 @@
 
 use corun_machine::CpuSet;
 
-use super::advice::{advice, give_way, record, run_on, word};
+use super::advice::{advice, give_way, profiles_option, record, record_neighbour, run_on, word};
 use super::diagnosis::{
     Advice, Cause, CauseKind, Diagnosis, FarPartner, LostShare, Unknown, UnknownKind,
 };
@@ -230,7 +230,11 @@ fn cache_by_nature(facts: &ProgramFacts, split: &TimeSplit) -> Option<Cause> {
         found,
         advice: vec![advice(
             "shows how much cache it would need",
-            format!("corun profiles show {} --machine this", word(profile)),
+            format!(
+                "corun profiles show {} --machine this{}",
+                word(profile),
+                profiles_option(facts)
+            ),
         )],
     })
 }
@@ -271,9 +275,15 @@ fn cache_by_neighbour(facts: &ProgramFacts, split: &TimeSplit) -> Option<Cause> 
         helps.push(run_on(&CpuSet::from_iter([cpu]), does, facts));
     }
     let pid = facts.pids.first().copied().unwrap_or(0);
+    // The policy goes by counters: where nothing counts, the model computes them from the profiles.
+    let counters = if cache.ipc.is_none() || cache.is_modelled { " --counters model" } else { "" };
     helps.push(advice(
         "shows what a policy would do about it, and changes nothing",
-        format!("corun top --policy corun -p {}", with_neighbours(pid, facts)),
+        format!(
+            "corun top --policy corun{counters}{} -p {}",
+            profiles_option(facts),
+            with_neighbours(pid, facts)
+        ),
     ));
     Some(Cause {
         kind: CauseKind::CacheBecauseOfNeighbour,
@@ -362,14 +372,14 @@ fn unknown(facts: &ProgramFacts, split: &TimeSplit) -> Vec<Unknown> {
             ),
             advice: record(facts),
         });
-    } else if runs && !cache.unknown_neighbours.is_empty() {
+    } else if runs && let Some(first) = cache.unknown_neighbours.first() {
         found.push(Unknown {
             kind: UnknownKind::CacheOrNeighbour,
             why: format!(
                 "under its caches run programs without a stored profile: {}",
                 cache.unknown_neighbours.join(", ")
             ),
-            advice: record(facts),
+            advice: record_neighbour(first, facts),
         });
     }
     if let Some(why) = &facts.memory_unseen {

@@ -158,6 +158,9 @@ pub struct CacheFacts {
     pub is_modelled: bool,
     /// The stored profile; absent where the program has none.
     pub profile: Option<String>,
+    /// Where stored profiles were looked for, as typed; absent where in the shipped ones.
+    #[serde(skip)]
+    pub profiles: Option<String>,
     /// LLC misses per 1000 instructions alone on this machine, by its profile.
     pub solo_llc_mpki: Option<f64>,
     /// Share of its cycles alone in which it waits for memory, by its profile, 0 to 1.

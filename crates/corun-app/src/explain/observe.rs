@@ -75,8 +75,9 @@ impl ProgramObserver {
         let group = groups_of_version_2(roots, first).into_iter().next();
         let processes = CpuUseSnapshot::take(roots, None).map_err(Error::failed)?;
         let online = corun_linux::sysfs::online_cpus(roots).unwrap_or_else(|_| machine.cpu_set());
+        // A CPU on which only this process runs counts as busy, which costs a hint at most.
         let meters =
-            online.iter().map(|cpu| (cpu, NoiseMeter::new(roots, CpuSet::from_iter([cpu]))));
+            online.iter().map(|cpu| (cpu, NoiseMeter::with_own(roots, CpuSet::from_iter([cpu]))));
         let watched = threads.into_iter().map(|found| WatchedThread {
             waited_s: waited_s(roots, found.task),
             woken: woken(roots, found.task),

@@ -335,6 +335,59 @@ fn advice_names_the_idle_cpus_and_every_process() {
     assert_eq!(command, "for pid in 7 8; do taskset -a -cp 0,2-3 $pid; done");
 }
 
+/// Its own profile is known: what is to be recorded is who runs beside it.
+#[test]
+fn of_a_neighbour_without_a_profile_the_neighbour_is_recorded() {
+    let mut facts = calm();
+    facts.cache.unknown_neighbours = vec!["rustc".to_owned(), "web server".to_owned()];
+    let unknown = &diagnose(&facts).unknown[0];
+    assert!(unknown.why.ends_with("rustc, web server"), "{}", unknown.why);
+    let commands: Vec<&str> = unknown.advice.iter().map(|one| one.command.as_str()).collect();
+    let expected = [
+        "corun profile -o rustc.toml -- rustc ARGUMENTS",
+        "corun explain 7 --profiles 'rustc.toml,shipped'",
+    ];
+    assert_eq!(commands, expected);
+}
+
+/// The policy needs counters, and refuses to start where nothing counts.
+#[test]
+fn the_policy_that_is_advised_runs_with_and_without_counters() {
+    let mut facts = calm();
+    facts.cache.predicted =
+        Some(PredictedFactors { cache: 1.5, hardware_threads: 1.0, memory: 1.0 });
+    let command = |facts: &ProgramFacts| {
+        let cause = &diagnose(facts).causes[0];
+        assert_eq!(cause.kind, CauseKind::CacheBecauseOfNeighbour);
+        cause.advice.last().unwrap().command.clone()
+    };
+    assert_eq!(command(&facts), "corun top --policy corun --counters model -p 7");
+    facts.cache.ipc = Some(1.2);
+    assert_eq!(command(&facts), "corun top --policy corun -p 7");
+    facts.cache.is_modelled = true;
+    assert_eq!(command(&facts), "corun top --policy corun --counters model -p 7");
+}
+
+#[test]
+fn the_profiles_that_were_asked_for_are_asked_for_again() {
+    let mut facts = calm();
+    facts.cache.profiles = Some("my lib".to_owned());
+    facts.cache.solo_memory_cycles_share = Some(0.5);
+    facts.cache.predicted =
+        Some(PredictedFactors { cache: 1.5, hardware_threads: 1.0, memory: 1.0 });
+    facts.cache.unknown_neighbours = vec!["rustc".to_owned()];
+    let found = diagnose(&facts);
+    let commands = |advice: &[Advice]| advice.last().unwrap().command.clone();
+    let mut all: Vec<String> = found.causes.iter().map(|one| commands(&one.advice)).collect();
+    all.push(commands(&found.unknown[0].advice));
+    let expected = [
+        "corun profiles show solver --machine this --profiles 'my lib'",
+        "corun top --policy corun --counters model --profiles 'my lib' -p 7",
+        "corun explain 7 --profiles 'rustc.toml,my lib'",
+    ];
+    assert_eq!(all, expected);
+}
+
 #[test]
 fn what_helps_says_how_it_is_taken_back() {
     let mut facts = calm();

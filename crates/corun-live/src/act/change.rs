@@ -231,6 +231,23 @@ impl Change {
         !matches!(self, Self::Prefer { .. })
     }
 
+    /// Is it back where it began? So is a whole history ([`Self::since`]) whose last change took back the others.
+    pub fn leads_back(&self) -> bool {
+        match self {
+            Self::Affinity { before, after, .. } | Self::Prefer { before, after, .. } => {
+                before == after
+            }
+            Self::SchedulingPolicy { before, after, .. } | Self::Nice { before, after, .. } => {
+                before == after
+            }
+            Self::Cpuset { before, after, .. } | Self::ResctrlSchemata { before, after, .. } => {
+                before == after
+            }
+            Self::ResctrlTask { before, after, .. } => before == after,
+            Self::ResctrlGroup { .. } | Self::Pages { .. } => false,
+        }
+    }
+
     /// The change from what was there before `oldest` to what this one, of the same thing, made.
     pub(crate) fn since(&self, oldest: &Self) -> Self {
         let mut whole = self.clone();

@@ -63,7 +63,11 @@ impl PartitionPolicy {
         let whole = |why: &str| {
             let names = members.iter().filter_map(|(_, threads)| view.thread(threads[0]));
             let names: Vec<&str> = names.map(|thread| thread.program.as_str()).collect();
-            (Division::default(), format!("LLC {llc} whole for {}: {why}", names.join(", ")))
+            let reason = match names.is_empty() {
+                true => format!("LLC {llc} whole: nobody is on it"),
+                false => format!("LLC {llc} whole for {}: {why}", names.join(", ")),
+            };
+            (Division::default(), reason)
         };
         let Some(programs) = members.iter().map(program).collect::<Option<Vec<_>>>() else {
             return whole("a program without figures by ways");

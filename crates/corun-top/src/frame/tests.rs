@@ -23,7 +23,7 @@ fn a_programs_figures_are_those_of_its_threads_together() {
     // Nobody counted it: unknown, but for what the kernel says.
     let known = Figures { cpus_busy: Some(0.0), ..Figures::default() };
     assert_eq!((odd.figures, odd.class), (known, None));
-    assert_eq!(frame.not_measured, ["memory traffic"]);
+    assert_eq!(frame.not_measured, ["memory traffic", "waiting for a CPU"]);
 }
 
 #[test]

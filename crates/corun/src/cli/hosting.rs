@@ -198,7 +198,16 @@ pub(crate) struct StandInArgs {
 #[command(after_help = "\
 Schedules the programs that the configuration names, and nobody else. Until the configuration says
 apply = true it changes nothing and logs what it would do. SIGHUP reads the configuration again;
-SIGTERM undoes everything and ends.")]
+SIGTERM undoes everything and ends.
+
+A plan from which the model expects less than the noise is refused, and the log says with which
+figures. The part [gate] of the configuration sets what is refused.
+
+Examples:
+  corun check-config --example > config.toml   then name the programs in it
+  corun daemon --config config.toml --dry-run
+  corun verify --config config.toml            what it holds
+  corun restore --config config.toml           after a kill -9")]
 pub(crate) struct DaemonArgs {
     /// The configuration [default: /etc/corun/config.toml]
     #[arg(long, value_name = "FILE")]

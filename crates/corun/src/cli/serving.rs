@@ -22,6 +22,7 @@ Examples:
   corun serve --machine xeon-e5520 --apps sort,numpy,xz,flac
   corun serve --config /etc/corun/config.toml
   corun serve --policy dio -- ./solver input.dat
+  corun serve --command postgres --command 'python3*'
   corun serve --act --policy dio --user postgres
   corun serve --daemon
   corun serve --ab progress.jsonl")]

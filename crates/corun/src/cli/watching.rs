@@ -19,21 +19,23 @@ pub(crate) struct TargetArgs {
     /// Running processes, with all their threads
     #[arg(short, long, value_name = "PID,..", value_delimiter = ',')]
     pub(crate) pid: Vec<u32>,
-    /// Processes of this user, by name or number
+    /// Processes of this user, by name or number; given again, of that user too
     #[arg(short, long, value_name = "USER")]
-    pub(crate) user: Option<String>,
-    /// Processes whose executable's name matches, or its path where the pattern has a slash
+    pub(crate) user: Vec<String>,
+    /// Processes whose executable's name matches, or its path where the pattern has a slash; given again,
+    /// that program's too
     #[arg(long, value_name = "PATTERN")]
-    pub(crate) command: Option<String>,
-    /// Processes whose whole command line matches
+    pub(crate) command: Vec<String>,
+    /// Processes whose whole command line matches; given again, or the other pattern
     #[arg(long, value_name = "PATTERN")]
-    pub(crate) arguments: Option<String>,
-    /// Processes of a cgroup and those below it: its path below the root of cgroups, or a pattern
+    pub(crate) arguments: Vec<String>,
+    /// Processes of a cgroup and those below it: its path below the root of cgroups, or a pattern; given
+    /// again, of that cgroup too
     #[arg(long, value_name = "PATH")]
-    pub(crate) cgroup: Option<String>,
-    /// Processes of a systemd unit
+    pub(crate) cgroup: Vec<String>,
+    /// Processes of a systemd unit; given again, of that unit too
     #[arg(long, value_name = "UNIT")]
-    pub(crate) unit: Option<String>,
+    pub(crate) unit: Vec<String>,
     /// The stored profile of what is watched [default: found by its command line]
     #[arg(long, value_name = "NAME", conflicts_with = "config")]
     pub(crate) profile: Option<String>,
@@ -50,7 +52,7 @@ impl TargetArgs {
         self.config.is_some()
             || !self.pid.is_empty()
             || !self.program.is_empty()
-            || rules.into_iter().any(Option::is_some)
+            || rules.into_iter().any(|given| !given.is_empty())
     }
 }
 

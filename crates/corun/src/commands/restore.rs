@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::anyhow;
-use corun_hosting::undone::outcome;
+use corun_hosting::undone::{is_telling, outcome};
 use corun_live::{RestoreOutcome, RestoredJournal, Which, restore, would_restore};
 use serde::Serialize;
 
@@ -49,10 +49,8 @@ fn rows(journals: &[RestoredJournal], dry_run: bool) -> Vec<JournalRow> {
         }
         // A running corun is in charge: what undoing would do to its changes is no outcome.
         if journal.outcome != RestoreOutcome::Running {
-            journal
-                .changes
-                .iter()
-                .for_each(|one| row(one.change.to_string(), outcome(one, dry_run)));
+            let telling = journal.changes.iter().filter(|one| is_telling(one));
+            telling.for_each(|one| row(one.change.to_string(), outcome(one, dry_run)));
         }
     }
     rows
@@ -63,6 +61,9 @@ fn journal_outcome(journal: &RestoredJournal, dry_run: bool) -> Option<String> {
     let removed = if dry_run { "would be removed" } else { "removed" };
     Some(match &journal.outcome {
         RestoreOutcome::Undone if journal.changes.is_empty() => format!("empty, {removed}"),
+        RestoreOutcome::Undone if !journal.changes.iter().any(is_telling) => {
+            format!("its corun had taken back all that it did; {removed}")
+        }
         RestoreOutcome::Undone => return None,
         RestoreOutcome::Failed => {
             "left: not all could be undone; run corun restore again".to_owned()
@@ -103,7 +104,30 @@ impl<'a> Document<'a> {
 
 #[cfg(test)]
 mod tests {
+    use corun_live::{Change, Restored, Reverted};
+
     use super::*;
+
+    #[test]
+    fn what_a_killed_corun_had_taken_back_itself_is_no_row() {
+        let task = corun_linux::Task { pid: 3, tid: 3, start_ticks: 1 };
+        let root = PathBuf::new();
+        let change = Change::ResctrlTask { task, before: root.clone(), after: root };
+        let back = Restored { change, outcome: Ok(Reverted::AsBefore) };
+        let change = Change::Nice { task, before: 0, after: 5 };
+        let other = Restored { change, outcome: Ok(Reverted::Done) };
+        let journal = |changes| RestoredJournal {
+            file: PathBuf::from("1-1.journal"),
+            pid: 1,
+            outcome: RestoreOutcome::Undone,
+            changes,
+        };
+        let both = journal(vec![back.clone(), other]);
+        let [row] = &rows(&[both], false)[..] else { panic!() };
+        assert_eq!((row.1.as_str(), row.2.as_str()), ("nice value of thread 3: 0 to 5", "undone"));
+        let [row] = &rows(&[journal(vec![back])], false)[..] else { panic!() };
+        assert_eq!(row.2, "its corun had taken back all that it did; removed");
+    }
 
     #[test]
     fn what_a_dry_run_leaves_is_not_said_to_be_removed() {

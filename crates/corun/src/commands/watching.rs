@@ -122,37 +122,100 @@ pub(super) fn own_user() -> Option<u32> {
     (!user.is_root()).then(|| user.as_raw())
 }
 
-/// Whom options name, each `--pid` by itself and all else together.
+/// Whom options name: each `--pid` by itself, and each combination of the other options, named by those of its parts
+/// that tell it from the others.
 pub(super) fn targets(typed: &TargetArgs) -> Outcome<Vec<Target>> {
-    let target = |name: &str, rule: Rule| Target {
+    let target = |name: String, rule: Rule| Target {
         profile: typed.profile.clone(),
         ..Target::new(name, ProcessSelector::Rule(rule))
     };
-    let rule = Rule {
-        pid: None,
-        user: typed.user.clone(),
-        command: typed.command.clone(),
-        arguments: typed.arguments.clone(),
-        cgroup: typed.cgroup.clone(),
-        unit: typed.unit.clone(),
-    };
     if !typed.pid.is_empty() {
-        let by_pid = |&pid: &u32| {
+        let mut targets = Vec::new();
+        for &pid in &typed.pid {
             let found = facts(&Roots::default(), pid, pid).map_err(|_| {
                 Failure::input(format!("no process has the number {pid}")).hint("pgrep -a NAME")
             })?;
-            Ok(target(&found.name, Rule { pid: Some(pid), ..rule.clone() }))
-        };
-        return typed.pid.iter().map(by_pid).collect();
+            let of_pid = |(_, rule)| target(found.name.clone(), Rule { pid: Some(pid), ..rule });
+            targets.extend(rules(typed).into_iter().map(of_pid));
+        }
+        return Ok(targets);
     }
-    let parts = [&rule.unit, &rule.cgroup, &rule.command, &rule.user, &rule.arguments];
-    let first = parts.into_iter().flatten().next().cloned();
-    match first {
-        Some(name) => Ok(vec![target(&name, rule)]),
-        None if !typed.program.is_empty() => Ok(Vec::new()),
-        None => Err(Failure::input("nothing to watch")
-            .hint("--user NAME, --command PATTERN, --unit UNIT or --pid PID")
-            .hint("--config /etc/corun/config.toml, for what the daemon schedules")
-            .hint("-- PROGRAM, which is started")),
+    if rules(typed).iter().any(|(_, rule)| *rule != Rule::default()) {
+        return Ok(rules(typed).into_iter().map(|(name, rule)| target(name, rule)).collect());
+    }
+    if !typed.program.is_empty() {
+        return Ok(Vec::new());
+    }
+    Err(Failure::input("nothing to watch")
+        .hint("--user NAME, --command PATTERN, --unit UNIT or --pid PID")
+        .hint("--config /etc/corun/config.toml, for what the daemon schedules")
+        .hint("-- PROGRAM, which is started"))
+}
+
+/// One rule for each combination of the options' values, with a name: of an option that is given twice either value holds,
+/// of different options all do.
+fn rules(typed: &TargetArgs) -> Vec<(String, Rule)> {
+    type Set = fn(&mut Rule, String);
+    let options: [(&[String], Set); 5] = [
+        (&typed.unit, |rule, value| rule.unit = Some(value)),
+        (&typed.cgroup, |rule, value| rule.cgroup = Some(value)),
+        (&typed.command, |rule, value| rule.command = Some(value)),
+        (&typed.user, |rule, value| rule.user = Some(value)),
+        (&typed.arguments, |rule, value| rule.arguments = Some(value)),
+    ];
+    let is_repeated = options.iter().any(|(values, _)| values.len() > 1);
+    let mut rules = vec![(String::new(), Rule::default())];
+    for (values, set) in options.into_iter().filter(|(values, _)| !values.is_empty()) {
+        let tells = values.len() > 1 || !is_repeated && rules[0].0.is_empty();
+        let combined = rules.iter().flat_map(|(name, rule)| {
+            values.iter().map(move |value| {
+                let (mut name, mut rule) = (name.clone(), rule.clone());
+                set(&mut rule, value.clone());
+                if tells {
+                    name.push_str(if name.is_empty() { "" } else { " " });
+                    name.push_str(value);
+                }
+                (name, rule)
+            })
+        });
+        rules = combined.collect();
+    }
+    rules
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(typed: &TargetArgs) -> Vec<String> {
+        targets(typed).unwrap().iter().map(|one| one.name.to_string()).collect()
+    }
+
+    #[test]
+    fn an_option_that_is_given_twice_names_both() {
+        let strings = |values: &[&str]| values.iter().map(ToString::to_string).collect();
+        let mut typed = TargetArgs { command: strings(&["sort", "xz"]), ..TargetArgs::default() };
+        assert_eq!(named(&typed), ["sort", "xz"]);
+        typed.user = strings(&["root"]);
+        assert_eq!(named(&typed), ["sort", "xz"]);
+        let both = targets(&typed).unwrap();
+        let rule = |command: &str| Rule {
+            command: Some(command.to_owned()),
+            user: Some("root".to_owned()),
+            ..Rule::default()
+        };
+        let expected = ["sort", "xz"].map(|command| ProcessSelector::Rule(rule(command)));
+        assert_eq!([&both[0].processes, &both[1].processes], [&expected[0], &expected[1]]);
+        typed.unit = strings(&["a", "b"]);
+        assert_eq!(named(&typed), ["a sort", "a xz", "b sort", "b xz"]);
+        typed.command.truncate(1);
+        assert_eq!(named(&typed), ["a", "b"]);
+        typed.unit.truncate(1);
+        assert_eq!(named(&typed), ["a"]);
+    }
+
+    #[test]
+    fn where_nobody_is_named_there_is_nothing_to_watch() {
+        assert!(targets(&TargetArgs::default()).is_err());
     }
 }

@@ -77,6 +77,9 @@ fn a_wrong_start_changes_nothing() {
     ab(&fixture, &["--metric", METRIC, "--longest", "0.1"]).refused(&["--longest", "seven pairs"]);
     let long = [&["ab"], &SWITCH[..], &["--metric", METRIC, "--block", "1", "--sample", "1"]];
     fixture.run(&long.concat()).refused(&["--sample", "half of --block"]);
+    // Who asks for short blocks alone gets readings that fit.
+    let short = [&["ab"], &SWITCH[..], &["--metric", "app=false", "--block", "0.1"]];
+    fixture.run(&short.concat()).refused(&["metric `app` (`false`)", "nothing was changed"]);
     ab(&fixture, &["--prometheus", "http://127.0.0.1:1", "--query", "a=up"]).refused(&[
         "metric `a` (`up`)",
         "no answer from http://127.0.0.1:1",

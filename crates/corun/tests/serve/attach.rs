@@ -102,6 +102,10 @@ fn what_a_daemon_sees_is_shown_also_after_it_was_away() {
     assert_eq!(look["policy"], "di");
     assert_eq!(look["daemon"], json!({ "pid": daemon.pid(), "applies": false }), "{look}");
     assert!(look.get("act").is_none(), "{look}");
+    // The policy does not go by it: the column's dashes are explained.
+    assert!(look["programs"][0]["threads_waiting"].is_null(), "{look}");
+    let not_measured = look["not_measured"].as_array().unwrap();
+    assert!(not_measured.contains(&json!("waiting for a CPU")), "{look}");
     // The server was not started to act, and the daemon would not.
     assert_eq!(act(&server, 0, &hold(&busy.pid(), "0")).0, 403);
     daemon.end("-KILL");

@@ -305,6 +305,9 @@ impl<K: Default> Llc<K> {
     }
 
     fn whole(&self, why: &str, view: &View<'_>) -> String {
+        if self.programs.is_empty() {
+            return " whole: nobody is on it".to_owned();
+        }
         let names: Vec<&str> = self.programs.iter().map(|one| self.name(one, view)).collect();
         format!(" whole for {}: {why}", names.join(", "))
     }

@@ -132,3 +132,17 @@ fn a_program_that_falls_asleep_loses_its_turn() {
     bench.exit(sleeper);
     assert!(bench.is_whole(1));
 }
+
+/// The last two on an LLC end between two decisions: nobody is named where nobody is.
+#[test]
+fn a_cache_that_is_left_is_said_to_be_empty() {
+    for name in ["lfoc-online", "kpart-dynaway", "dunn-online"] {
+        let mut bench = Bench::new(name);
+        let both = [bench.arrive("stream", behaviour(0)), bench.arrive("needy", behaviour(1))];
+        bench.run(3.0);
+        both.into_iter().for_each(|id| bench.exit(id));
+        bench.run(3.0);
+        let (_, last) = bench.log.last().unwrap();
+        assert!(last.ends_with("whole: nobody is on it"), "{name}: {last}");
+    }
+}

@@ -98,6 +98,23 @@ fn arrivals_and_moves_count_at_once_and_exits_at_the_interval() {
     assert_eq!(masks(&policy.decide(&view)), [(0, vec![(0x1, vec![0]), (0xfe, vec![1])])]);
 }
 
+/// Those who shared an LLC moved away: nobody is named where nobody is.
+#[test]
+fn an_llc_that_is_left_is_said_to_be_empty() {
+    let machine = machine();
+    let mut threads = threads(&machine, 3);
+    let mut policy = lfoc();
+    policy.decide(&fixture::view(&machine, &threads));
+    for (thread, cpu) in threads.iter_mut().zip(&machine.cpus()[4..]) {
+        thread.cpu = Some(cpu.id);
+    }
+    let plan = policy.decide(&fixture::view(&machine, &threads));
+    assert_eq!(plan.steps[0].reason, "LLC 0 whole: nobody is on it");
+    threads.truncate(1);
+    let plan = policy.decide(&fixture::view(&machine, &threads));
+    assert_eq!(plan.steps[0].reason, "LLC 1 whole for program0: nobody to part");
+}
+
 #[test]
 fn an_llc_stays_whole_where_there_can_be_no_partition() {
     let machine = machine();

@@ -71,14 +71,14 @@ pub(crate) struct AbArgs {
     #[arg(short, long, value_name = "PID,..", value_delimiter = ',')]
     #[arg(conflicts_with_all = ["config", "on", "off", "StartArgs", "unit", "cgroup"])]
     pub(crate) pid: Vec<u32>,
-    /// The same over the processes of a systemd unit
+    /// The same over the processes of a systemd unit; given again, of that unit too
     #[arg(long, value_name = "UNIT")]
     #[arg(conflicts_with_all = ["config", "on", "off", "StartArgs"])]
-    pub(crate) unit: Option<String>,
-    /// The same over the processes of a cgroup and those below it
+    pub(crate) unit: Vec<String>,
+    /// The same over the processes of a cgroup and those below it; given again, of that cgroup too
     #[arg(long, value_name = "PATH")]
     #[arg(conflicts_with_all = ["config", "on", "off", "StartArgs"])]
-    pub(crate) cgroup: Option<String>,
+    pub(crate) cgroup: Vec<String>,
     /// A shell command that turns it on
     #[arg(long, value_name = "CMD", requires = "off")]
     #[arg(conflicts_with_all = ["StartArgs", "PolicyArgs"])]
@@ -125,9 +125,9 @@ pub(crate) struct AbArgs {
     /// Time at the start of each block that does not count
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "5")]
     pub(crate) washout: f64,
-    /// Time between two readings of a metric
-    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "1")]
-    pub(crate) sample: f64,
+    /// Time between two readings of a metric [default: 1, or half of --block where that is shorter]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) sample: Option<f64>,
     /// How sure intervals are
     #[arg(long, value_name = "PERCENT", value_parser = confidence, default_value = "95")]
     pub(crate) confidence: f64,

@@ -73,7 +73,8 @@ pub(super) fn run(arguments: &AbArgs) -> Outcome<String> {
             }
         }
     }
-    let throughput = unmeasured.then(|| Throughput::new(&whose, arguments.sample)).transpose()?;
+    let throughput =
+        unmeasured.then(|| Throughput::new(&whose, sample_s(arguments))).transpose()?;
     let began = whose.begin(&cancel);
     let concluded_as = began.and_then(|new| {
         checked(&commands)?;
@@ -177,6 +178,11 @@ fn metrics(arguments: &AbArgs) -> Outcome<Vec<Metric>> {
     Ok(metrics)
 }
 
+/// Seconds between two readings of a metric: no block is shorter than half of the mean.
+fn sample_s(arguments: &AbArgs) -> f64 {
+    arguments.sample.unwrap_or_else(|| f64::min(1.0, arguments.block / 2.0))
+}
+
 fn limits(arguments: &AbArgs) -> Outcome<StoppingLimits> {
     let pair = 2.0 * (arguments.block + arguments.washout);
     if arguments.longest < pair {
@@ -187,17 +193,17 @@ fn limits(arguments: &AbArgs) -> Outcome<StoppingLimits> {
         );
         return Err(Failure::input(message).hint("shorter blocks (--block, --washout)"));
     }
-    if arguments.sample > arguments.block / 2.0 {
+    let sample_s = sample_s(arguments);
+    if sample_s > arguments.block / 2.0 {
         let message = format!(
-            "--sample {}: expected at most half of --block, {} s: the shortest block is half of it",
-            arguments.sample,
+            "--sample {sample_s}: expected at most half of --block, {} s: the shortest block is half of it",
             arguments.block / 2.0
         );
         return Err(Failure::input(message));
     }
     Ok(StoppingLimits {
         longest: Duration::from_secs_f64(arguments.longest),
-        sample: Duration::from_secs_f64(arguments.sample),
+        sample: Duration::from_secs_f64(sample_s),
     })
 }
 

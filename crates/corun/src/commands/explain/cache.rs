@@ -46,6 +46,7 @@ pub(super) fn facts(
         llc_mpki: figures.llc_mpki,
         ipc: figures.ipc,
         is_modelled: arguments.counters == CountersName::Model,
+        profiles: arguments.profiles.as_ref().map(|path| path.display().to_string()),
         ..CacheFacts::default()
     };
     let machine = ground.machine();
@@ -88,6 +89,13 @@ pub(super) fn facts(
 
 /// Each process by its busiest thread, the busiest first.
 fn seats(threads: &[SampledThread<'_>], machine: &Machine) -> Vec<Seated> {
+    // A process is called by its first thread, which others of its threads may call something else.
+    let first_names: BTreeMap<u32, &str> = threads
+        .iter()
+        .map(|one| &one.thread.facts)
+        .filter(|facts| facts.task.tid == facts.task.pid)
+        .map(|facts| (facts.task.pid, facts.name.as_str()))
+        .collect();
     let mut by_pid: BTreeMap<u32, Seated> = BTreeMap::new();
     for one in threads {
         let facts = &one.thread.facts;
@@ -95,7 +103,9 @@ fn seats(threads: &[SampledThread<'_>], machine: &Machine) -> Vec<Seated> {
         let cpu_share = one.thread.cpu_share().unwrap_or(0.0);
         let seated = Seated {
             pid: facts.task.pid,
-            name: facts.name.clone(),
+            name: first_names
+                .get(&facts.task.pid)
+                .map_or_else(|| facts.name.clone(), |&name| name.to_owned()),
             cpu,
             cpu_share,
             profile: one.view.profile.as_deref().map(str::to_owned),
