@@ -58,6 +58,10 @@ struct thread {
 	/* Its virtual time, and its time on CPUs up to which that is. */
 	u64 vtime;
 	u64 charged_ns;
+	/* Who woke it last, how often since that was last added to `wakers`, and when it was. */
+	s32 waker;
+	u32 woken;
+	u64 told_ns;
 };
 
 /* The plan of a cgroup, by the kernel's number of it. User space alone writes this. */

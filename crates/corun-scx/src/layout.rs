@@ -137,7 +137,7 @@ pub struct ThreadCounts {
 }
 
 /// Bytes of `struct thread`.
-pub(crate) const THREAD_BYTES: usize = 120;
+pub(crate) const THREAD_BYTES: usize = 136;
 
 impl ThreadCounts {
     /// The sum of two threads' counts; the longest wait is that of either.

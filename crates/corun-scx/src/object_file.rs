@@ -337,8 +337,8 @@ mod tests {
         assert_eq!(traces, ["cgroup_attach_task", "cpuhp_enter", "cpuhp_exit"]);
         let map = |name: &str| object.maps.iter().find(|map| map.name == name).unwrap();
         let threads = map("threads");
-        // `struct thread`: three numbers of its plan in two words, nine counts, and four times.
-        assert_eq!((threads.kind, threads.key_bytes, threads.value_bytes), (29, 4, 120));
+        // `struct thread`: three numbers of its plan in two words, nine counts, four times, and who woke it.
+        assert_eq!((threads.kind, threads.key_bytes, threads.value_bytes), (29, 4, 136));
         assert_eq!(threads.value_bytes as usize, crate::layout::THREAD_BYTES);
         assert_eq!(map("sets").value_bytes, (16 + 3) * 8);
         assert_eq!(map("sets").max_entries, crate::layout::SETS);

@@ -27,7 +27,8 @@ pub(crate) const NAME: &str = "corun";
 /// What the scheduler is to do beside placing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Options {
-    /// Count who wakes whom; some hundred instructions more at each wake-up.
+    /// Count who wakes whom; some twenty instructions more at each wake-up by the same thread as before, some hundred by
+    /// another.
     pub counts_wakers: bool,
     /// Keep for [`Scheduler::take_stints`] when each thread was on which CPU; some hundred instructions more at each
     /// switch.
